@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Admin: what operators see and do. Replies are the JSON form (proto field names, snake_case, unset fields printed) of the
+// responses in proto/leat/v1/admin.proto, so that every tool prints the same names.
+//
+// Thread-safe. Every call has the connection's timeout.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace leat {
+
+class Admin {
+ public:
+  virtual ~Admin() = default;
+  virtual absl::StatusOr<std::string> GetStatus() = 0;
+  virtual absl::StatusOr<std::string> ListWorkers() = 0;
+  virtual absl::StatusOr<std::string> ListJobs() = 0;
+  virtual absl::StatusOr<std::string> ListDatasets() = 0;
+  virtual absl::StatusOr<std::string> ListShards(std::string_view dataset) = 0;
+  virtual absl::StatusOr<std::string> ListConsumers() = 0;
+  virtual absl::Status DeleteJob(std::string_view name) = 0;
+  virtual absl::Status DeleteDataset(std::string_view name) = 0;
+  virtual absl::Status DrainWorker(std::string_view name) = 0;
+  virtual absl::Status UndrainWorker(std::string_view name) = 0;
+  // `worker` empty: the coordinator's.
+  virtual absl::Status SetLogLevel(std::string_view level, std::string_view worker) = 0;
+};
+
+}  // namespace leat

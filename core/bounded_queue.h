@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// BoundedQueue: first in, first out, between threads, with a limit and an end.
+//
+// Thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <optional>
+#include <utility>
+
+#include "core/clock.h"
+#include "core/mutex.h"
+
+namespace leat {
+
+template <class T>
+class BoundedQueue {
+ public:
+  explicit BoundedQueue(size_t limit) : limit_(limit) {}
+
+  // False, with `item` untouched: full or closed.
+  bool TryPush(T&& item) {
+    MutexLock lock(&mu_);
+    if (closed_ || items_.size() >= limit_) return false;
+    items_.push_back(std::move(item));
+    not_empty_.NotifyOne();
+    return true;
+  }
+  // Waits for room. False, with `item` untouched: closed, or no room by `deadline`.
+  bool Push(T&& item, MonotonicTime deadline) {
+    MutexLock lock(&mu_);
+    while (!closed_ && items_.size() >= limit_)
+      if (!not_full_.WaitUntil(&mu_, deadline) && items_.size() >= limit_) return false;
+    if (closed_) return false;
+    items_.push_back(std::move(item));
+    not_empty_.NotifyOne();
+    return true;
+  }
+  // Waits for an item. nullopt: closed and empty, or none by `deadline`.
+  std::optional<T> Pop(MonotonicTime deadline) {
+    MutexLock lock(&mu_);
+    while (items_.empty() && !closed_)
+      if (!not_empty_.WaitUntil(&mu_, deadline) && items_.empty()) return std::nullopt;
+    if (items_.empty()) return std::nullopt;
+    std::optional<T> item(std::move(items_.front()));
+    items_.pop_front();
+    not_full_.NotifyOne();
+    return item;
+  }
+  // Nothing more goes in; what is in can still be popped.
+  void Close() {
+    MutexLock lock(&mu_);
+    closed_ = true;
+    not_empty_.NotifyAll();
+    not_full_.NotifyAll();
+  }
+  size_t size() const {
+    MutexLock lock(&mu_);
+    return items_.size();
+  }
+
+ private:
+  const size_t limit_;
+  mutable Mutex mu_;
+  CondVar not_empty_, not_full_;
+  std::deque<T> items_ ABSL_GUARDED_BY(mu_);
+  bool closed_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+}  // namespace leat

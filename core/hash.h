@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sha256: the hash behind fingerprints, plan hashes and oracles (FIPS 180-4, by OpenSSL).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace leat {
+
+using Digest = std::array<uint8_t, 32>;
+
+class Sha256 {
+ public:
+  Sha256();
+  ~Sha256();
+  Sha256(const Sha256&) = delete;
+  Sha256& operator=(const Sha256&) = delete;
+
+  Sha256& Update(std::string_view bytes);
+  Sha256& Update(std::span<const std::byte> bytes);
+  // The bytes' length first, so that a sequence of fields hashes without ambiguity.
+  Sha256& UpdateField(std::string_view bytes);
+  Sha256& UpdateU64(uint64_t value);  // little-endian
+  // REQUIRES: called once, last.
+  Digest Finish();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+Digest HashOf(std::string_view bytes);
+std::string ToHex(std::span<const uint8_t> bytes);
+// The first 12 hexadecimal digits: for people.
+std::string ShortHex(const Digest& digest);
+
+}  // namespace leat

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Philox4x32-10: a counter-based generator (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
+//
+// Random operators draw from a generator keyed by (seed, epoch, sample, operator), so that no placement, thread or
+// order of work can change a draw.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace leat {
+
+// One block: 4 × 32 bits. The function of the paper.
+std::array<uint32_t, 4> Philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
+
+// A stream of draws for one operator on one sample. Thread-compatible; cheap to make.
+class SampleRng {
+ public:
+  // `op`: the operator's node in the normalised graph.
+  SampleRng(uint64_t seed, uint64_t epoch, uint64_t sample, uint32_t op);
+
+  uint32_t NextU32();
+  // [0, 1), 24 bits: exact in float.
+  float NextFloat() { return static_cast<float>(NextU32() >> 8) * 0x1.0p-24f; }
+  // [0, 1), 53 bits.
+  double NextDouble();
+  // Uniform in [0, bound), unbiased (rejection). REQUIRES: bound > 0.
+  uint32_t NextBelow(uint32_t bound);
+
+ private:
+  std::array<uint32_t, 2> key_;
+  std::array<uint32_t, 4> counter_;
+  std::array<uint32_t, 4> block_{};
+  int used_ = 4;
+};
+
+}  // namespace leat

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Plan: the pure function (job, epoch, step, row) -> sample.
+//
+// order(epoch) is a bijection of [0, N): sequential, a keyed Feistel permutation (core/permutation.h), or shards
+// permuted and then samples permuted inside a sliding window of shards.
+// Global layout: row r of step s is order[s·G + r].
+// Part layout (n parts): rows [k·G/n, (k+1)·G/n) belong to part k and walk its samples [⌊N·k/n⌋, ⌊N·(k+1)/n⌋), in an
+// order of the part's own. All parts have the same number of steps: of the smallest part under kDrop, of the largest
+// otherwise.
+// Immutable after construction; thread-safe; O(1) memory but for kShardShuffle, which is O(shards).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/job.h"
+#include "core/shard_table.h"
+
+namespace leat {
+
+// A row that holds no sample: beyond the end under LastBatch::kPartial.
+inline constexpr uint64_t kNoSample = ~uint64_t{0};
+
+class Plan {
+ public:
+  // REQUIRES: CheckAgainst(spec, dataset) is OK.
+  Plan(const JobSpec& spec, const ShardTable& shards);
+  ~Plan();
+  Plan(Plan&&) noexcept;
+  Plan& operator=(Plan&&) noexcept;
+
+  uint64_t num_samples() const;
+  uint64_t steps_per_epoch() const;
+  uint32_t batch() const;
+  // Rows that hold a sample: batch() but for the last step under kPartial (sum over parts). REQUIRES: step < steps_per_epoch().
+  uint32_t rows_in(uint64_t step) const;
+  // samples[i] = the sample in rows[i], or kNoSample. REQUIRES: step < steps_per_epoch(), every row < batch(), sizes equal.
+  void Samples(uint64_t epoch, uint64_t step, std::span<const uint32_t> rows, std::span<uint64_t> samples) const;
+  // Under BadSamplePolicy::kReplace: the `attempt`-th (from 0) substitute for a bad sample; never the sample itself if N > 1.
+  uint64_t Substitute(uint64_t epoch, uint64_t sample, uint32_t attempt) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// Substitutes tried before a bad sample fails its job.
+inline constexpr uint32_t kMaxSubstitutes = 16;
+
+}  // namespace leat

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// proto <-> core. Bytes from the network are hostile: every From* checks what it takes.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "core/graph.h"
+#include "core/job.h"
+#include "core/shard_table.h"
+#include "leat/v1/types.pb.h"
+
+namespace leat::rpc {
+
+v1::Node ToProto(const Node& node);
+v1::Graph ToProto(const Graph& graph);
+v1::JobSpec ToProto(const JobSpec& spec);
+v1::ShardTable ToProto(const ShardTable& shards);
+v1::Dataset ToProto(const DatasetInfo& dataset);
+v1::Job ToProto(const JobInfo& job);
+
+// kInvalidArgument names the field. Enums: unspecified becomes the default.
+absl::StatusOr<Node> FromProto(const v1::Node& node);
+absl::StatusOr<Graph> FromProto(const v1::Graph& graph);
+absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& spec);
+absl::StatusOr<ShardTable> FromProto(const v1::ShardTable& shards);
+absl::StatusOr<DatasetInfo> FromProto(const v1::Dataset& dataset);
+// Checks also that the plan hash is the spec's.
+absl::StatusOr<JobInfo> FromProto(const v1::Job& job);
+
+// The JSON form of leat.v1.JobSpec. kInvalidArgument: the parser's message with its place.
+absl::StatusOr<JobSpec> JobSpecFromJson(std::string_view json);
+std::string ToJson(const JobSpec& spec);
+
+}  // namespace leat::rpc

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// absl::Status <-> grpc::Status. The codes are the same numbers; messages pass through, cut to 4 KiB and made valid UTF-8.
+#pragma once
+
+#include "absl/status/status.h"
+#include "grpcpp/support/status.h"
+
+namespace leat::rpc {
+
+grpc::Status ToGrpc(const absl::Status& status);
+absl::Status FromGrpc(const grpc::Status& status);
+
+}  // namespace leat::rpc

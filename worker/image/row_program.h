@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RowProgram: a checked pipeline compiled for the CPU; computes one row at a time.
+//
+// Operators that follow a decode and look at a window of it (random_resized_crop, crop, resize, flip) are fused into one
+// partial decode; the bytes are those of decoding everything first.
+// Immutable after Compile; Run is thread-safe, with a Scratch of its own for each thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/operators.h"
+
+namespace leat::worker {
+
+struct ImageLimits {
+  uint64_t max_pixels = 100'000'000;        // of a stored image
+  uint32_t max_side = 65'500;
+  int max_scans = 64;                       // of a progressive JPEG
+  uint64_t max_scratch_bytes = 2ull << 30;  // of one thread
+};
+
+// The reader's outputs for one sample. Spans are read only during Run.
+struct RowInput {
+  uint64_t epoch = 0;
+  uint64_t sample = 0;
+  std::span<const std::byte> encoded;
+  int32_t label = 0;
+};
+
+// A thread's working memory: decoder, rows, coefficients. Grows to what the largest image needs and stays.
+class Scratch {
+ public:
+  explicit Scratch(const ImageLimits& limits);
+  ~Scratch();
+  struct State;
+  State* state() { return state_.get(); }
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+class RowProgram {
+ public:
+  // kUnimplemented: an operator without a CPU kernel. `seed` is the job's.
+  static absl::StatusOr<std::unique_ptr<RowProgram>> Compile(const CheckedGraph& graph, uint64_t seed);
+  ~RowProgram();
+
+  // Computes a row: outputs[f] receives field f of the schema, exactly row_bytes long, decoded straight into place.
+  // kDataLoss: a corrupt or truncated image. kInvalidArgument: not an image that can be decoded (says what it looks like).
+  // kResourceExhausted: over a limit (names it). What `outputs` hold after an error is unspecified.
+  absl::Status Run(const RowInput& input, Scratch& scratch, std::span<const std::span<std::byte>> outputs) const;
+
+ private:
+  struct State;
+  explicit RowProgram(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace leat::worker

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Source: a dataset's records, by index. One implementation a format.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/graph.h"
+#include "core/hash.h"
+#include "core/shard_table.h"
+
+namespace leat::worker {
+
+// One stored record as the reader node's outputs need it.
+struct StoredSample {
+  std::span<const std::byte> encoded;  // valid while `owner` lives
+  std::shared_ptr<const void> owner;
+  int32_t label = 0;
+};
+
+struct SourceLimits {
+  uint64_t max_file_bytes = 256ull << 20;
+  uint64_t max_files = 100'000'000;
+  uint64_t max_index_bytes = 4ull << 30;
+};
+
+class Source {
+ public:
+  virtual ~Source() = default;
+  virtual uint64_t num_samples() const = 0;
+  // A number that equal stored records share (sample i and i + files under `repeat`): the key of caches.
+  virtual uint64_t RecordOf(uint64_t sample) const = 0;
+  // Reads a record whole. Blocks on storage. Thread-safe. kNotFound, kPermissionDenied: as storage says.
+  // kFailedPrecondition: the file changed after indexing (size or time; names both). kResourceExhausted: over max_file_bytes.
+  virtual absl::StatusOr<StoredSample> Read(uint64_t sample) const = 0;
+  // For messages: the file's path, or file and offset.
+  virtual std::string Describe(uint64_t sample) const = 0;
+};
+
+// What listing a dataset gives.
+struct BuiltIndex {
+  std::string blob;  // the source's own format
+  Digest fingerprint{};
+  ShardTable shards;
+  uint64_t bytes = 0;
+  std::vector<std::string> classes;
+  std::string name;  // proposed, for people
+};
+
+// Lists what `reader` names. kNotFound: no such path, or no images in it (says what was looked for).
+absl::StatusOr<BuiltIndex> BuildIndex(const Node& reader, const SourceLimits& limits);
+// Opens what BuildIndex listed. kDataLoss: a malformed index.
+absl::StatusOr<std::unique_ptr<Source>> OpenSource(const Node& reader, std::string_view index_blob,
+                                                   const SourceLimits& limits);
+
+}  // namespace leat::worker
