@@ -2,14 +2,17 @@
 //
 // Assigner: which workers own which shards, in which order.
 //
-// Weighted rendezvous hashing (Thaler and Ravishankar, 1998; weights by Schindelhauer and Schomaker, 2005) with bounded
-// load (Mirrokni, Thorup and Zadimoghaddam, 2016): a shard's owners are the workers of the highest scores
-// -weight / ln(hash(worker, shard)); the first owner is the best one whose load is under kLoadBound × its fair share.
-// Changes are minimal: losing a worker moves only the shards that it owned first; a joining worker takes shards that
+// Weighted rendezvous hashing (Thaler and Ravishankar, 1998; weights by
+// Schindelhauer and Schomaker, 2005) with bounded load (Mirrokni, Thorup and
+// Zadimoghaddam, 2016): a shard's owners are the workers of the highest scores
+// -weight / ln(hash(worker, shard)); the first owner is the best one whose load
+// is under kLoadBound × its fair share. Changes are minimal: losing a worker
+// moves only the shards that it owned first; a joining worker takes shards that
 // rank it best and what the others now hold over their bound.
 //
-// The table of a dataset is a soft function: any table gives the same batches, only caches differ.
-// Thread-compatible; the owner locks. Deterministic: no clock, no randomness.
+// The table of a dataset is a soft function: any table gives the same batches,
+// only caches differ. Thread-compatible; the owner locks. Deterministic: no
+// clock, no randomness.
 #pragma once
 
 #include <cstdint>
@@ -20,22 +23,27 @@
 
 namespace leat {
 
-inline constexpr double kLoadBound = 1.15;      // load over fair share, at most (plus one shard)
-inline constexpr uint32_t kOwnersPerShard = 3;  // fewer if there are fewer workers
+inline constexpr double kLoadBound =
+    1.15;  // load over fair share, at most (plus one shard)
+inline constexpr uint32_t kOwnersPerShard =
+    3;  // fewer if there are fewer workers
 
 struct AssignedWorker {
   std::string name;     // unique; what is hashed
   double weight = 1.0;  // > 0
-  friend bool operator==(const AssignedWorker&, const AssignedWorker&) = default;
+  friend bool operator==(const AssignedWorker&,
+                         const AssignedWorker&) = default;
 };
 
 // The owners of every shard of one dataset.
 class Assigner {
  public:
-  // `dataset` salts the hashes, so that a shard's number means nothing across datasets.
+  // `dataset` salts the hashes, so that a shard's number means nothing across
+  // datasets.
   Assigner(std::string_view dataset, uint32_t num_shards);
 
-  // Sets the workers (any order). Returns true if the table changed. At most 65,535 workers.
+  // Sets the workers (any order). Returns true if the table changed. At most
+  // 65,535 workers.
   bool SetWorkers(std::span<const AssignedWorker> workers);
 
   std::span<const AssignedWorker> workers() const { return workers_; }

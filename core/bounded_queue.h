@@ -28,11 +28,13 @@ class BoundedQueue {
     not_empty_.NotifyOne();
     return true;
   }
-  // Waits for room. False, with `item` untouched: closed, or no room by `deadline`.
+  // Waits for room. False, with `item` untouched: closed, or no room by
+  // `deadline`.
   bool Push(T&& item, MonotonicTime deadline) {
     MutexLock lock(&mu_);
     while (!closed_ && items_.size() >= limit_)
-      if (!not_full_.WaitUntil(&mu_, deadline) && items_.size() >= limit_) return false;
+      if (!not_full_.WaitUntil(&mu_, deadline) && items_.size() >= limit_)
+        return false;
     if (closed_) return false;
     items_.push_back(std::move(item));
     not_empty_.NotifyOne();
@@ -42,7 +44,8 @@ class BoundedQueue {
   std::optional<T> Pop(MonotonicTime deadline) {
     MutexLock lock(&mu_);
     while (items_.empty() && !closed_)
-      if (!not_empty_.WaitUntil(&mu_, deadline) && items_.empty()) return std::nullopt;
+      if (!not_empty_.WaitUntil(&mu_, deadline) && items_.empty())
+        return std::nullopt;
     if (items_.empty()) return std::nullopt;
     std::optional<T> item(std::move(items_.front()));
     items_.pop_front();

@@ -6,7 +6,9 @@ namespace {
 
 class RealClock : public Clock {
  public:
-  MonotonicTime Now() const override { return std::chrono::steady_clock::now(); }
+  MonotonicTime Now() const override {
+    return std::chrono::steady_clock::now();
+  }
   WallTime WallNow() const override { return std::chrono::system_clock::now(); }
 };
 

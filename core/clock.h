@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Clock: monotonic time for decisions, wall time for people; injected, so that tests own it.
+// Clock: monotonic time for decisions, wall time for people; injected, so that
+// tests own it.
 #pragma once
 
 #include <chrono>

@@ -2,9 +2,10 @@
 //
 // Graph: a pipeline as data. Stored fields in, tensors out.
 //
-// A graph has exactly one reader node (its operator's name begins with "readers."); every other node is an
-// operator on the outputs of earlier nodes. Arguments are constants or outputs of earlier nodes.
-// Value semantics; thread-compatible.
+// A graph has exactly one reader node (its operator's name begins with
+// "readers."); every other node is an operator on the outputs of earlier nodes.
+// Arguments are constants or outputs of earlier nodes. Value semantics;
+// thread-compatible.
 #pragma once
 
 #include <compare>
@@ -24,22 +25,26 @@ struct NodeRef {
   friend auto operator<=>(const NodeRef&, const NodeRef&) = default;
 };
 
-using Value = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>, std::vector<double>, NodeRef>;
+using Value = std::variant<bool, int64_t, double, std::string,
+                           std::vector<int64_t>, std::vector<double>, NodeRef>;
 
 struct Node {
-  std::string op;               // as in fn.*: "decode", "random_resized_crop", "readers.image_folder"
+  std::string op;               // as in fn.*: "decode", "random_resized_crop",
+                                // "readers.image_folder"
   std::vector<NodeRef> inputs;  // earlier nodes only
   std::map<std::string, Value> args;
   friend bool operator==(const Node&, const Node&) = default;
 };
 
 struct Graph {
-  std::vector<Node> nodes;                                // each after its inputs
-  std::vector<std::pair<std::string, NodeRef>> outputs;  // name in the batch -> value
+  std::vector<Node> nodes;  // each after its inputs
+  std::vector<std::pair<std::string, NodeRef>>
+      outputs;  // name in the batch -> value
   friend bool operator==(const Graph&, const Graph&) = default;
 };
 
-// One line a node; equal text means equal graphs. Doubles are printed exactly (hexadecimal). Part of hashes: golden.
+// One line a node; equal text means equal graphs. Doubles are printed exactly
+// (hexadecimal). Part of hashes: golden.
 std::string CanonicalText(const Graph& graph);
 // The same for one node alone (the reader: what a dataset is keyed by).
 std::string CanonicalText(const Node& node);

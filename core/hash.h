@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sha256: the hash behind fingerprints, plan hashes and oracles (FIPS 180-4, by OpenSSL).
+// Sha256: the hash behind fingerprints, plan hashes and oracles (FIPS 180-4, by
+// OpenSSL).
 #pragma once
 
 #include <array>
@@ -24,7 +25,8 @@ class Sha256 {
 
   Sha256& Update(std::string_view bytes);
   Sha256& Update(std::span<const std::byte> bytes);
-  // The bytes' length first, so that a sequence of fields hashes without ambiguity.
+  // The bytes' length first, so that a sequence of fields hashes without
+  // ambiguity.
   Sha256& UpdateField(std::string_view bytes);
   Sha256& UpdateU64(uint64_t value);  // little-endian
   // REQUIRES: called once, last.

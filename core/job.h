@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JobSpec, DatasetInfo, JobInfo: what a user asks for, what a dataset turned out to be, and the two together.
+// JobSpec, DatasetInfo, JobInfo: what a user asks for, what a dataset turned
+// out to be, and the two together.
 //
-// The plan hash names a job's bytes: equal hashes mean equal batches, everywhere and for ever.
+// The plan hash names a job's bytes: equal hashes mean equal batches,
+// everywhere and for ever.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +20,20 @@
 namespace leat {
 
 // Enumerators' values are the wire's.
-enum class Order : uint8_t { kSequential = 1, kGlobalShuffle = 2, kShardShuffle = 3 };
+enum class Order : uint8_t {
+  kSequential = 1,
+  kGlobalShuffle = 2,
+  kShardShuffle = 3
+};
 enum class LastBatch : uint8_t { kDrop = 1, kFill = 2, kPad = 3, kPartial = 4 };
 enum class DecoderClass : uint8_t { kExact = 1, kNvjpeg = 2 };
 enum class BadSamplePolicy : uint8_t { kFail = 1, kReplace = 2, kZero = 3 };
 
-std::string_view Name(Order order);                    // "sequential", "global", "shard"
-std::string_view Name(LastBatch last_batch);           // "drop", "fill", "pad", "partial"
-std::string_view Name(DecoderClass decoder_class);     // "exact", "nvjpeg"
-std::string_view Name(BadSamplePolicy policy);         // "fail", "replace", "zero"
+std::string_view Name(Order order);  // "sequential", "global", "shard"
+std::string_view Name(
+    LastBatch last_batch);  // "drop", "fill", "pad", "partial"
+std::string_view Name(DecoderClass decoder_class);  // "exact", "nvjpeg"
+std::string_view Name(BadSamplePolicy policy);      // "fail", "replace", "zero"
 
 struct JobSpec {
   std::string name;  // 1–128 of [A-Za-z0-9._-]
@@ -48,13 +55,16 @@ struct JobSpec {
 inline constexpr uint32_t kMaxBatch = 1u << 20;
 
 struct DatasetInfo {
-  std::string id;    // hex of the hash of the reader's canonical text: one dataset a reader
-  std::string name;  // for people
-  std::string reader;  // canonical text of the reader node
-  Digest fingerprint{};  // of reader, shard table and every record's identity (path, size, time of change)
+  std::string id;        // hex of the hash of the reader's canonical text: one
+                         // dataset a reader
+  std::string name;      // for people
+  std::string reader;    // canonical text of the reader node
+  Digest fingerprint{};  // of reader, shard table and every record's identity
+                         // (path, size, time of change)
   ShardTable shards;
   uint64_t bytes = 0;  // stored, all records
-  std::vector<std::string> classes;  // label -> name; empty if the source has none
+  std::vector<std::string>
+      classes;  // label -> name; empty if the source has none
 };
 
 struct JobInfo {
@@ -64,12 +74,15 @@ struct JobInfo {
   Digest plan_hash{};
 };
 
-// Everything about `spec` that can be checked without the dataset: name, batch, parts, pipeline. Returns the checked
-// pipeline. kInvalidArgument names the field, the value and what was expected.
+// Everything about `spec` that can be checked without the dataset: name, batch,
+// parts, pipeline. Returns the checked pipeline. kInvalidArgument names the
+// field, the value and what was expected.
 absl::StatusOr<CheckedGraph> CheckSpec(const JobSpec& spec);
-// What needs the dataset: batch ≤ num_samples (or a part's samples) under kDrop; num_samples > 0.
+// What needs the dataset: batch ≤ num_samples (or a part's samples) under
+// kDrop; num_samples > 0.
 absl::Status CheckAgainst(const JobSpec& spec, const DatasetInfo& dataset);
-// REQUIRES: spec.pipeline is normalised. Golden: changing it orphans every token.
+// REQUIRES: spec.pipeline is normalised. Golden: changing it orphans every
+// token.
 Digest PlanHash(const JobSpec& spec, const DatasetInfo& dataset);
 // "batch 64 != 128; seed 1 != 2": what differs, for people; empty if nothing.
 std::string Difference(const JobSpec& existing, const JobSpec& wanted);

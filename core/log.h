@@ -14,15 +14,22 @@ namespace leat {
 
 enum class LogFormat { kText, kJson };
 
-// Sets the process's logger. Call once, in main, before threads start. `program` is in every line.
-void InitLog(std::string_view program, LogFormat format, spdlog::level::level_enum level);
-// "trace", "debug", "info", "warn", "error": at run time, any thread. kInvalidArgument: another word.
+// Sets the process's logger. Call once, in main, before threads start.
+// `program` is in every line.
+void InitLog(std::string_view program, LogFormat format,
+             spdlog::level::level_enum level);
+// "trace", "debug", "info", "warn", "error": at run time, any thread.
+// kInvalidArgument: another word.
 absl::Status SetLogLevel(std::string_view level);
 std::string_view LogLevel();
 
 }  // namespace leat
 
-#define LOG_DEBUG(...) SPDLOG_LOGGER_DEBUG(::spdlog::default_logger_raw(), __VA_ARGS__)
-#define LOG_INFO(...) SPDLOG_LOGGER_INFO(::spdlog::default_logger_raw(), __VA_ARGS__)
-#define LOG_WARN(...) SPDLOG_LOGGER_WARN(::spdlog::default_logger_raw(), __VA_ARGS__)
-#define LOG_ERROR(...) SPDLOG_LOGGER_ERROR(::spdlog::default_logger_raw(), __VA_ARGS__)
+#define LOG_DEBUG(...) \
+  SPDLOG_LOGGER_DEBUG(::spdlog::default_logger_raw(), __VA_ARGS__)
+#define LOG_INFO(...) \
+  SPDLOG_LOGGER_INFO(::spdlog::default_logger_raw(), __VA_ARGS__)
+#define LOG_WARN(...) \
+  SPDLOG_LOGGER_WARN(::spdlog::default_logger_raw(), __VA_ARGS__)
+#define LOG_ERROR(...) \
+  SPDLOG_LOGGER_ERROR(::spdlog::default_logger_raw(), __VA_ARGS__)

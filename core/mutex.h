@@ -2,8 +2,9 @@
 //
 // Mutex, MutexLock, CondVar: std::mutex with clang's thread-safety annotations.
 //
-// Not absl::Mutex: ThreadSanitizer reports false races with the distribution's uninstrumented abseil.
-// Annotations (ABSL_GUARDED_BY, ABSL_EXCLUSIVE_LOCKS_REQUIRED, ...) come from absl/base/thread_annotations.h.
+// Not absl::Mutex: ThreadSanitizer reports false races with the distribution's
+// uninstrumented abseil. Annotations (ABSL_GUARDED_BY,
+// ABSL_EXCLUSIVE_LOCKS_REQUIRED, ...) come from absl/base/thread_annotations.h.
 #pragma once
 
 #include <chrono>
@@ -33,7 +34,9 @@ class ABSL_LOCKABLE Mutex {
 
 class ABSL_SCOPED_LOCKABLE MutexLock {
  public:
-  explicit MutexLock(Mutex* mu) ABSL_EXCLUSIVE_LOCK_FUNCTION(mu) : mu_(mu) { mu_->Lock(); }
+  explicit MutexLock(Mutex* mu) ABSL_EXCLUSIVE_LOCK_FUNCTION(mu) : mu_(mu) {
+    mu_->Lock();
+  }
   ~MutexLock() ABSL_UNLOCK_FUNCTION() { mu_->Unlock(); }
   MutexLock(const MutexLock&) = delete;
   MutexLock& operator=(const MutexLock&) = delete;
@@ -50,10 +53,13 @@ class CondVar {
     cv_.wait(lock);
     lock.release();
   }
-  // False: `deadline` passed. REQUIRES: the caller holds `mu`. May wake spuriously.
-  bool WaitUntil(Mutex* mu, MonotonicTime deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
+  // False: `deadline` passed. REQUIRES: the caller holds `mu`. May wake
+  // spuriously.
+  bool WaitUntil(Mutex* mu, MonotonicTime deadline)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     std::unique_lock<std::mutex> lock(mu->mu_, std::adopt_lock);
-    const bool woken = cv_.wait_until(lock, deadline) == std::cv_status::no_timeout;
+    const bool woken =
+        cv_.wait_until(lock, deadline) == std::cv_status::no_timeout;
     lock.release();
     return woken;
   }

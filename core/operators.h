@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The operators' signatures: names, arguments, types and shapes. The kernels live in worker/.
+// The operators' signatures: names, arguments, types and shapes. The kernels
+// live in worker/.
 //
-// Check() is run when a job is created, by the client (early) and the coordinator (authoritative), so that a
-// wrong pipeline is refused before any worker sees it; workers run it again and trust nobody.
+// Check() is run when a job is created, by the client (early) and the
+// coordinator (authoritative), so that a wrong pipeline is refused before any
+// worker sees it; workers run it again and trust nobody.
 #pragma once
 
 #include <cstdint>
@@ -37,10 +39,13 @@ struct ArgInfo {
   std::string name;
   ArgType type;
   std::optional<Value> default_value;  // nullopt: required
-  bool per_sample = false;             // may be the output of another node (a scalar tensor)
-  double min = 0, max = 0;             // inclusive range of every number; min > max: any finite number
-  std::vector<std::string> choices;    // of a string; empty: any
-  std::string doc;                     // unit, meaning, default's reason
+  bool per_sample =
+      false;  // may be the output of another node (a scalar tensor)
+  double
+      min = 0,
+      max = 0;  // inclusive range of every number; min > max: any finite number
+  std::vector<std::string> choices;  // of a string; empty: any
+  std::string doc;                   // unit, meaning, default's reason
 };
 
 struct OperatorInfo {
@@ -58,14 +63,16 @@ std::span<const OperatorInfo> AllOperators();
 
 // A graph that passed.
 struct CheckedGraph {
-  Graph graph;  // normalised: unused nodes dropped, defaults filled in, numbers in their argument's type
+  Graph graph;  // normalised: unused nodes dropped, defaults filled in, numbers
+                // in their argument's type
   std::vector<std::vector<ValueType>> types;  // [node][output]
-  uint32_t reader = 0;                         // the reader's node
-  BatchSchema schema;                          // of the outputs; all shapes static
+  uint32_t reader = 0;                        // the reader's node
+  BatchSchema schema;  // of the outputs; all shapes static
 };
 
-// kInvalidArgument: says which node and argument, its value, what was expected, and for an unknown name the nearest
-// known one. Bounds: 1,000 nodes, 100 outputs, 64 MiB a row.
+// kInvalidArgument: says which node and argument, its value, what was expected,
+// and for an unknown name the nearest known one. Bounds: 1,000 nodes, 100
+// outputs, 64 MiB a row.
 absl::StatusOr<CheckedGraph> Check(const Graph& graph);
 
 }  // namespace leat

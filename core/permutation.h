@@ -2,9 +2,10 @@
 //
 // Permutation: a keyed bijection of [0, n) in O(1) memory.
 //
-// A generalised Feistel network over bit_width(n-1) bits with cycle walking (Black and Rogaway, "Ciphers with
-// arbitrary finite domains", 2002); ≥ 8 rounds, because 4 are measurably not random.
-// Immutable; thread-safe. Golden: tests/golden/permutation.txt.
+// A generalised Feistel network over bit_width(n-1) bits with cycle walking
+// (Black and Rogaway, "Ciphers with arbitrary finite domains", 2002); ≥ 8
+// rounds, because 4 are measurably not random. Immutable; thread-safe. Golden:
+// tests/golden/permutation.txt.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,8 @@ class Permutation {
   uint64_t size() const { return n_; }
   // REQUIRES: i < size().
   uint64_t operator()(uint64_t i) const;
-  // out[j] = (*this)(first + j). ≥ 20 M indices/s a core. REQUIRES: first + out.size() ≤ size().
+  // out[j] = (*this)(first + j). ≥ 20 M indices/s a core. REQUIRES: first +
+  // out.size() ≤ size().
   void Map(uint64_t first, std::span<uint64_t> out) const;
 
  private:
@@ -33,7 +35,8 @@ class Permutation {
   uint32_t left_bits_ = 0, right_bits_ = 0;
 };
 
-// A 64-bit hash of its arguments, well mixed: keys of permutations and of generators.
+// A 64-bit hash of its arguments, well mixed: keys of permutations and of
+// generators.
 uint64_t MixKey(uint64_t seed, uint64_t epoch, uint64_t salt);
 
 }  // namespace leat

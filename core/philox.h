@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Philox4x32-10: a counter-based generator (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
+// Philox4x32-10: a counter-based generator (Salmon et al., "Parallel random
+// numbers: as easy as 1, 2, 3", SC 2011).
 //
-// Random operators draw from a generator keyed by (seed, epoch, sample, operator), so that no placement, thread or
-// order of work can change a draw.
+// Random operators draw from a generator keyed by (seed, epoch, sample,
+// operator), so that no placement, thread or order of work can change a draw.
 #pragma once
 
 #include <array>
@@ -12,9 +13,11 @@
 namespace leat {
 
 // One block: 4 × 32 bits. The function of the paper.
-std::array<uint32_t, 4> Philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
+std::array<uint32_t, 4> Philox4x32(std::array<uint32_t, 4> counter,
+                                   std::array<uint32_t, 2> key);
 
-// A stream of draws for one operator on one sample. Thread-compatible; cheap to make.
+// A stream of draws for one operator on one sample. Thread-compatible; cheap to
+// make.
 class SampleRng {
  public:
   // `op`: the operator's node in the normalised graph.

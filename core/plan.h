@@ -2,13 +2,14 @@
 //
 // Plan: the pure function (job, epoch, step, row) -> sample.
 //
-// order(epoch) is a bijection of [0, N): sequential, a keyed Feistel permutation (core/permutation.h), or shards
-// permuted and then samples permuted inside a sliding window of shards.
-// Global layout: row r of step s is order[s·G + r].
-// Part layout (n parts): rows [k·G/n, (k+1)·G/n) belong to part k and walk its samples [⌊N·k/n⌋, ⌊N·(k+1)/n⌋), in an
-// order of the part's own. All parts have the same number of steps: of the smallest part under kDrop, of the largest
-// otherwise.
-// Immutable after construction; thread-safe; O(1) memory but for kShardShuffle, which is O(shards).
+// order(epoch) is a bijection of [0, N): sequential, a keyed Feistel
+// permutation (core/permutation.h), or shards permuted and then samples
+// permuted inside a sliding window of shards. Global layout: row r of step s is
+// order[s·G + r]. Part layout (n parts): rows [k·G/n, (k+1)·G/n) belong to part
+// k and walk its samples [⌊N·k/n⌋, ⌊N·(k+1)/n⌋), in an order of the part's own.
+// All parts have the same number of steps: of the smallest part under kDrop, of
+// the largest otherwise. Immutable after construction; thread-safe; O(1) memory
+// but for kShardShuffle, which is O(shards).
 #pragma once
 
 #include <cstdint>
@@ -35,11 +36,15 @@ class Plan {
   uint64_t num_samples() const;
   uint64_t steps_per_epoch() const;
   uint32_t batch() const;
-  // Rows that hold a sample: batch() but for the last step under kPartial (sum over parts). REQUIRES: step < steps_per_epoch().
+  // Rows that hold a sample: batch() but for the last step under kPartial (sum
+  // over parts). REQUIRES: step < steps_per_epoch().
   uint32_t rows_in(uint64_t step) const;
-  // samples[i] = the sample in rows[i], or kNoSample. REQUIRES: step < steps_per_epoch(), every row < batch(), sizes equal.
-  void Samples(uint64_t epoch, uint64_t step, std::span<const uint32_t> rows, std::span<uint64_t> samples) const;
-  // Under BadSamplePolicy::kReplace: the `attempt`-th (from 0) substitute for a bad sample; never the sample itself if N > 1.
+  // samples[i] = the sample in rows[i], or kNoSample. REQUIRES: step <
+  // steps_per_epoch(), every row < batch(), sizes equal.
+  void Samples(uint64_t epoch, uint64_t step, std::span<const uint32_t> rows,
+               std::span<uint64_t> samples) const;
+  // Under BadSamplePolicy::kReplace: the `attempt`-th (from 0) substitute for a
+  // bad sample; never the sample itself if N > 1.
   uint64_t Substitute(uint64_t epoch, uint64_t sample, uint32_t attempt) const;
 
  private:

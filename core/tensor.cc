@@ -13,9 +13,12 @@ struct DTypeInfo {
 };
 
 constexpr std::array kDTypes = {
-    DTypeInfo{DType::kBool, "bool", 1},       DTypeInfo{DType::kUint8, "uint8", 1},
-    DTypeInfo{DType::kInt32, "int32", 4},     DTypeInfo{DType::kInt64, "int64", 8},
-    DTypeInfo{DType::kFloat16, "float16", 2}, DTypeInfo{DType::kFloat32, "float32", 4},
+    DTypeInfo{DType::kBool, "bool", 1},
+    DTypeInfo{DType::kUint8, "uint8", 1},
+    DTypeInfo{DType::kInt32, "int32", 4},
+    DTypeInfo{DType::kInt64, "int64", 8},
+    DTypeInfo{DType::kFloat16, "float16", 2},
+    DTypeInfo{DType::kFloat32, "float32", 4},
 };
 
 }  // namespace

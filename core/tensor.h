@@ -13,7 +13,14 @@
 namespace leat {
 
 // The values are the wire's (leat.v1.DType).
-enum class DType : uint8_t { kBool = 1, kUint8 = 2, kInt32 = 3, kInt64 = 4, kFloat16 = 5, kFloat32 = 6 };
+enum class DType : uint8_t {
+  kBool = 1,
+  kUint8 = 2,
+  kInt32 = 3,
+  kInt64 = 4,
+  kFloat16 = 5,
+  kFloat32 = 6
+};
 
 // Bytes of one element.
 size_t SizeOf(DType dtype);
@@ -24,17 +31,19 @@ std::optional<DType> ParseDType(std::string_view name);
 // Sizes of the axes, outermost first; empty for a scalar.
 using Shape = std::vector<int64_t>;
 
-// One output of a pipeline, as it stands in a batch: rows × `shape`, dense, row-major.
+// One output of a pipeline, as it stands in a batch: rows × `shape`, dense,
+// row-major.
 struct Field {
   std::string name;
   DType dtype = DType::kUint8;
-  Shape shape;          // of one row
-  size_t row_bytes = 0; // product of shape × SizeOf(dtype); > 0
+  Shape shape;           // of one row
+  size_t row_bytes = 0;  // product of shape × SizeOf(dtype); > 0
 
   friend bool operator==(const Field&, const Field&) = default;
 };
 
-// The fields of a batch in the order that the pipeline returned them. Names are unique.
+// The fields of a batch in the order that the pipeline returned them. Names are
+// unique.
 struct BatchSchema {
   std::vector<Field> fields;
 
@@ -43,7 +52,8 @@ struct BatchSchema {
   friend bool operator==(const BatchSchema&, const BatchSchema&) = default;
 };
 
-// The name of the field that marks valid rows under BadSamplePolicy::kZero: bool, scalar.
+// The name of the field that marks valid rows under BadSamplePolicy::kZero:
+// bool, scalar.
 inline constexpr std::string_view kValidField = "valid";
 
 }  // namespace leat

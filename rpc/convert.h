@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// proto <-> core. Bytes from the network are hostile: every From* checks what it takes.
+// proto <-> core. Bytes from the network are hostile: every From* checks what
+// it takes.
 #pragma once
 
 #include <string>
@@ -30,7 +31,8 @@ absl::StatusOr<DatasetInfo> FromProto(const v1::Dataset& dataset);
 // Checks also that the plan hash is the spec's.
 absl::StatusOr<JobInfo> FromProto(const v1::Job& job);
 
-// The JSON form of leat.v1.JobSpec. kInvalidArgument: the parser's message with its place.
+// The JSON form of leat.v1.JobSpec. kInvalidArgument: the parser's message with
+// its place.
 absl::StatusOr<JobSpec> JobSpecFromJson(std::string_view json);
 std::string ToJson(const JobSpec& spec);
 

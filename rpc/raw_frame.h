@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The raw stream codec: leat.v1.RowsResponse with its `data` borrowed instead of copied.
+// The raw stream codec: leat.v1.RowsResponse with its `data` borrowed instead
+// of copied.
 //
-// On the wire an ordinary message (any generated client can parse it). Encoding puts the header in one small slice and the
-// payload in a second one that points at the caller's memory; decoding gives the header and the payload's pieces where
-// gRPC received them.
+// On the wire an ordinary message (any generated client can parse it). Encoding
+// puts the header in one small slice and the payload in a second one that
+// points at the caller's memory; decoding gives the header and the payload's
+// pieces where gRPC received them.
 #pragma once
 
 #include <cstddef>
@@ -25,32 +27,38 @@ namespace leat::rpc {
 // Bytes of payload in one message, at most.
 inline constexpr size_t kMaxChunkBytes = 2 << 20;
 
-// `header.data` must be empty. `owner` is released when gRPC no longer needs `data`, on any thread: its destructor must
-// neither block nor call gRPC.
-grpc::ByteBuffer EncodeRows(const v1::RowsResponse& header, std::span<const std::byte> data,
+// `header.data` must be empty. `owner` is released when gRPC no longer needs
+// `data`, on any thread: its destructor must neither block nor call gRPC.
+grpc::ByteBuffer EncodeRows(const v1::RowsResponse& header,
+                            std::span<const std::byte> data,
                             std::shared_ptr<const void> owner);
 
 // A received message.
 struct RowsFrame {
-  v1::RowsResponse header;           // without `data`
-  std::vector<grpc::Slice> slices;   // hold the memory
+  v1::RowsResponse header;          // without `data`
+  std::vector<grpc::Slice> slices;  // hold the memory
   size_t data_bytes = 0;
 
-  // Copies the payload to `destination`, in order. REQUIRES: destination.size() == data_bytes. The one copy.
+  // Copies the payload to `destination`, in order. REQUIRES: destination.size()
+  // == data_bytes. The one copy.
   void CopyTo(std::span<std::byte> destination) const;
   // Calls `piece(offset, bytes)` for each run of the payload.
-  void ForEach(const std::function<void(size_t offset, std::span<const std::byte> bytes)>& piece) const;
+  void ForEach(
+      const std::function<void(size_t offset,
+                               std::span<const std::byte> bytes)>& piece) const;
 
  private:
   friend absl::StatusOr<RowsFrame> DecodeRows(const grpc::ByteBuffer& buffer);
   size_t skip_ = 0;  // bytes of the header before the payload
 };
 
-// kInvalidArgument: not a RowsResponse, or its header is over 256 KiB, or `data` is not its last field.
+// kInvalidArgument: not a RowsResponse, or its header is over 256 KiB, or
+// `data` is not its last field.
 absl::StatusOr<RowsFrame> DecodeRows(const grpc::ByteBuffer& buffer);
 
 // Ordinary messages over a raw method.
 grpc::ByteBuffer EncodeMessage(const google::protobuf::MessageLite& message);
-absl::Status DecodeMessage(const grpc::ByteBuffer& buffer, google::protobuf::MessageLite* message);
+absl::Status DecodeMessage(const grpc::ByteBuffer& buffer,
+                           google::protobuf::MessageLite* message);
 
 }  // namespace leat::rpc

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Admin: what operators see and do. Replies are the JSON form (proto field names, snake_case, unset fields printed) of the
-// responses in proto/leat/v1/admin.proto, so that every tool prints the same names.
+// Admin: what operators see and do. Replies are the JSON form (proto field
+// names, snake_case, unset fields printed) of the responses in
+// proto/leat/v1/admin.proto, so that every tool prints the same names.
 //
 // Thread-safe. Every call has the connection's timeout.
 #pragma once
@@ -28,7 +29,8 @@ class Admin {
   virtual absl::Status DrainWorker(std::string_view name) = 0;
   virtual absl::Status UndrainWorker(std::string_view name) = 0;
   // `worker` empty: the coordinator's.
-  virtual absl::Status SetLogLevel(std::string_view level, std::string_view worker) = 0;
+  virtual absl::Status SetLogLevel(std::string_view level,
+                                   std::string_view worker) = 0;
 };
 
 }  // namespace leat

@@ -6,13 +6,15 @@
 //   auto job = (*service)->CreateJob(spec_json, absl::Minutes(5));
 //   auto batches = (*job)->Open({.epochs = 1});
 //   while (true) {
-//     absl::StatusOr<std::optional<leat::Batch>> batch = (*batches)->Next(absl::InfiniteFuture());
-//     if (!batch.ok() || !batch->has_value()) break;   // error, or the end
+//     absl::StatusOr<std::optional<leat::Batch>> batch =
+//     (*batches)->Next(absl::InfiniteFuture()); if (!batch.ok() ||
+//     !batch->has_value()) break;   // error, or the end
 //     ... (*batch)->tensors() ...
 //   }
 //
-// Objects keep what they need alive: a Batch may outlive its iterator, an iterator its service.
-// Errors are absl::Status with the service's text; nothing throws.
+// Objects keep what they need alive: a Batch may outlive its iterator, an
+// iterator its service. Errors are absl::Status with the service's text;
+// nothing throws.
 #pragma once
 
 #include <cstddef>
@@ -31,31 +33,36 @@
 namespace leat {
 
 struct ConnectOptions {
-  // gRPC target of the coordinator ("host:7411"). Empty: a private coordinator and worker are started on this machine
-  // and stop with this process.
+  // gRPC target of the coordinator ("host:7411"). Empty: a private coordinator
+  // and worker are started on this machine and stop with this process.
   std::string address;
   std::string token;     // the service's shared token
   std::string ca_pem;    // roots to trust; set: TLS
   std::string cert_pem;  // with key_pem: this client's certificate
   std::string key_pem;
-  absl::Duration timeout = absl::Seconds(10);  // of connecting, and of every call without one of its own
+  absl::Duration timeout = absl::Seconds(
+      10);  // of connecting, and of every call without one of its own
 
   // Of the private service only.
-  std::string daemon_dir;          // where leat-coordinator and leat-worker are; empty: beside this library, then PATH
+  std::string daemon_dir;  // where leat-coordinator and leat-worker are; empty:
+                           // beside this library, then PATH
   uint32_t embedded_workers = 1;
-  uint32_t embedded_threads = 0;   // decode threads of each; 0: the cgroup's cores / workers
+  uint32_t embedded_threads =
+      0;  // decode threads of each; 0: the cgroup's cores / workers
 };
 
 // One array of a batch. The memory is the batch's.
 struct Tensor {
   std::string_view name;
-  std::string_view dtype;          // NumPy's name: "uint8", "int32", "float32", ...
+  std::string_view dtype;  // NumPy's name: "uint8", "int32", "float32", ...
   std::span<const int64_t> shape;  // rows first
-  std::byte* data = nullptr;       // 64-byte aligned, dense, row-major; the holder of the batch may write
+  std::byte* data = nullptr;  // 64-byte aligned, dense, row-major; the holder
+                              // of the batch may write
   size_t bytes = 0;
 };
 
-// A batch, or this host's rows of it. Owns a pooled buffer, which returns to the pool when the Batch dies. Move-only.
+// A batch, or this host's rows of it. Owns a pooled buffer, which returns to
+// the pool when the Batch dies. Move-only.
 class Batch {
  public:
   Batch(Batch&&) noexcept;
@@ -76,16 +83,19 @@ class Batch {
 };
 
 struct BatchesOptions {
-  std::string token;  // from Batches::token(): go on there. Empty: from (epoch 0, step 0)
+  std::string token;  // from Batches::token(): go on there. Empty: from (epoch
+                      // 0, step 0)
   // Epochs to deliver, counted from epoch 0 also after a token; 0: without end.
   uint64_t epochs = 1;
-  // Rows of the global batch wanted, in the order wanted; empty: all. Each < batch; no duplicates.
+  // Rows of the global batch wanted, in the order wanted; empty: all. Each <
+  // batch; no duplicates.
   std::vector<uint32_t> rows;
-  // Steps in flight beyond the one handed out, 1–64; memory is about (window + 2) × batch bytes, and the window shrinks to
-  // stay under max_window_bytes.
+  // Steps in flight beyond the one handed out, 1–64; memory is about (window +
+  // 2) × batch bytes, and the window shrinks to stay under max_window_bytes.
   uint32_t window = 4;
   uint64_t max_window_bytes = 4ull << 30;
-  // A row that no worker has delivered for this long after its step became the next one fails the iterator.
+  // A row that no worker has delivered for this long after its step became the
+  // next one fails the iterator.
   absl::Duration row_timeout = absl::Minutes(2);
 };
 
@@ -105,10 +115,11 @@ struct WorkerTraffic {
 
 struct BatchesStats {
   uint64_t steps = 0, rows = 0, bytes = 0;
-  double rows_per_s = 0;       // since the first batch was asked for
-  double stall_fraction = 0;   // of that time, spent waiting in Next
-  LatencyStats wait;           // of Next, per step
-  uint64_t hedged_rows = 0;       // asked of a second owner because the first was late
+  double rows_per_s = 0;      // since the first batch was asked for
+  double stall_fraction = 0;  // of that time, spent waiting in Next
+  LatencyStats wait;          // of Next, per step
+  uint64_t hedged_rows =
+      0;  // asked of a second owner because the first was late
   uint64_t failed_over_rows = 0;  // asked again because a worker was lost
   uint64_t duplicate_rows = 0;    // arrived twice, dropped
   uint64_t payload_copies = 0;    // user-space copies of rows: one each
@@ -116,19 +127,23 @@ struct BatchesStats {
   std::vector<WorkerTraffic> workers;
 };
 
-// An iterator. Next, token and stats from one thread at a time; Cancel from any.
+// An iterator. Next, token and stats from one thread at a time; Cancel from
+// any.
 class Batches {
  public:
   ~Batches();
-  // The next batch in order; nullopt: the end. kDeadlineExceeded: none by `deadline`; call again, nothing is lost.
-  // kCancelled after Cancel. Any other error is final: a failed sample (names file and record), no worker for row_timeout.
+  // The next batch in order; nullopt: the end. kDeadlineExceeded: none by
+  // `deadline`; call again, nothing is lost. kCancelled after Cancel. Any other
+  // error is final: a failed sample (names file and record), no worker for
+  // row_timeout.
   absl::StatusOr<std::optional<Batch>> Next(absl::Time deadline);
   // Wakes Next and ends the iterator. Idempotent.
   void Cancel();
   // Where the consumer is: after the last batch that Next returned.
   std::string token() const;
   // The plan's samples of a step, in the order of options.rows.
-  absl::StatusOr<std::vector<uint64_t>> Samples(uint64_t epoch, uint64_t step) const;
+  absl::StatusOr<std::vector<uint64_t>> Samples(uint64_t epoch,
+                                                uint64_t step) const;
   BatchesStats stats() const;
 
   struct State;
@@ -149,10 +164,13 @@ class Job {
   // Everything about the job: the JSON form of leat.v1.Job.
   std::string ToJson() const;
   // One row of each field: names, dtypes, row shapes.
-  std::vector<Tensor> row_schema() const;  // data is null; valid while the job lives
+  std::vector<Tensor> row_schema()
+      const;  // data is null; valid while the job lives
 
-  // kInvalidArgument: options, or a token of another job (names both). kNotFound: rows out of range.
-  absl::StatusOr<std::unique_ptr<Batches>> Open(const BatchesOptions& options) const;
+  // kInvalidArgument: options, or a token of another job (names both).
+  // kNotFound: rows out of range.
+  absl::StatusOr<std::unique_ptr<Batches>> Open(
+      const BatchesOptions& options) const;
   // One sample as epoch 0 has it; a batch of one row. kOutOfRange: index.
   absl::StatusOr<Batch> Sample(uint64_t index, absl::Duration timeout) const;
 
@@ -167,13 +185,17 @@ class Admin;
 
 class Service {
  public:
-  // kUnavailable: nobody at the address within the timeout (names it, and the transport's reason).
-  static absl::StatusOr<std::unique_ptr<Service>> Connect(const ConnectOptions& options);
+  // kUnavailable: nobody at the address within the timeout (names it, and the
+  // transport's reason).
+  static absl::StatusOr<std::unique_ptr<Service>> Connect(
+      const ConnectOptions& options);
   ~Service();
 
-  // `spec_json`: the JSON form of leat.v1.JobSpec (docs/PROTOCOL.md). Waits until the dataset is indexed.
-  // kAlreadyExists: another spec has the name (says what differs).
-  absl::StatusOr<std::unique_ptr<Job>> CreateJob(std::string_view spec_json, absl::Duration timeout);
+  // `spec_json`: the JSON form of leat.v1.JobSpec (docs/PROTOCOL.md). Waits
+  // until the dataset is indexed. kAlreadyExists: another spec has the name
+  // (says what differs).
+  absl::StatusOr<std::unique_ptr<Job>> CreateJob(std::string_view spec_json,
+                                                 absl::Duration timeout);
   // kNotFound: no such job.
   absl::StatusOr<std::unique_ptr<Job>> GetJob(std::string_view name);
   // What operators see and do (leat/admin.h). Lives as long as the service.

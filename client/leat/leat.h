@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Leat's C interface: stable, and what other languages bind to. The semantics are those of leat/client.h.
+ * Leat's C interface: stable, and what other languages bind to. The semantics
+ * are those of leat/client.h.
  *
- * Errors: functions return NULL for success, or a status that the caller frees with leat_status_free. Out-parameters are
- * written on success only. Handles are freed with their _free function (NULL is allowed) in any order.
- * Threads: as in leat/client.h; leat_batches_cancel and every _free from any thread.
- * Strings are UTF-8 and end with a zero byte; those returned as char* are freed with leat_string_free.
+ * Errors: functions return NULL for success, or a status that the caller frees
+ * with leat_status_free. Out-parameters are written on success only. Handles
+ * are freed with their _free function (NULL is allowed) in any order. Threads:
+ * as in leat/client.h; leat_batches_cancel and every _free from any thread.
+ * Strings are UTF-8 and end with a zero byte; those returned as char* are freed
+ * with leat_string_free.
  */
 #ifndef LEAT_LEAT_H_
 #define LEAT_LEAT_H_
@@ -30,58 +33,83 @@ typedef struct leat_batch leat_batch;
 LEAT_EXPORT int leat_abi_version(void);
 LEAT_EXPORT const char* leat_version(void);
 
-/* The code is absl::StatusCode's number: 3 INVALID_ARGUMENT, 5 NOT_FOUND, ... */
+/* The code is absl::StatusCode's number: 3 INVALID_ARGUMENT, 5 NOT_FOUND, ...
+ */
 LEAT_EXPORT int leat_status_code(const leat_status* status);
 LEAT_EXPORT const char* leat_status_message(const leat_status* status);
 LEAT_EXPORT void leat_status_free(leat_status* status);
 LEAT_EXPORT void leat_string_free(char* string);
 
-/* Every operator: [{"name", "doc", "inputs", "outputs", "random", "args": [{"name", "type", "default", "per_sample", "min",
- * "max", "choices", "doc"}]}]; type is "bool", "int", "float", "string", "ints" or "floats". */
+/* Every operator: [{"name", "doc", "inputs", "outputs", "random", "args":
+ * [{"name", "type", "default", "per_sample", "min", "max", "choices",
+ * "doc"}]}]; type is "bool", "int", "float", "string", "ints" or "floats". */
 LEAT_EXPORT char* leat_operators_json(void);
-/* Checks a pipeline (JSON form of leat.v1.Graph) without a service; *schema_json becomes its fields. */
-LEAT_EXPORT leat_status* leat_pipeline_check(const char* graph_json, char** schema_json);
+/* Checks a pipeline (JSON form of leat.v1.Graph) without a service;
+ * *schema_json becomes its fields. */
+LEAT_EXPORT leat_status* leat_pipeline_check(const char* graph_json,
+                                             char** schema_json);
 
-/* `options_json`: {"address", "token", "ca_pem", "cert_pem", "key_pem", "timeout_s", "daemon_dir", "embedded_workers",
- * "embedded_threads"}, all optional; an unknown key is an error. No address: a private service. */
-LEAT_EXPORT leat_status* leat_connect(const char* options_json, leat_service** out);
+/* `options_json`: {"address", "token", "ca_pem", "cert_pem", "key_pem",
+ * "timeout_s", "daemon_dir", "embedded_workers", "embedded_threads"}, all
+ * optional; an unknown key is an error. No address: a private service. */
+LEAT_EXPORT leat_status* leat_connect(const char* options_json,
+                                      leat_service** out);
 LEAT_EXPORT const char* leat_service_address(const leat_service* service);
 LEAT_EXPORT void leat_service_free(leat_service* service);
-/* `what`: "status", "workers", "jobs", "datasets", "shards", "consumers"; `name`: the dataset of "shards", else NULL. */
-LEAT_EXPORT leat_status* leat_service_get(leat_service* service, const char* what, const char* name, char** json);
+/* `what`: "status", "workers", "jobs", "datasets", "shards", "consumers";
+ * `name`: the dataset of "shards", else NULL. */
+LEAT_EXPORT leat_status* leat_service_get(leat_service* service,
+                                          const char* what, const char* name,
+                                          char** json);
 /* `verb`: "delete-job", "delete-dataset", "drain", "undrain". */
-LEAT_EXPORT leat_status* leat_service_do(leat_service* service, const char* verb, const char* name);
+LEAT_EXPORT leat_status* leat_service_do(leat_service* service,
+                                         const char* verb, const char* name);
 
 /* `spec_json`: the JSON form of leat.v1.JobSpec. */
-LEAT_EXPORT leat_status* leat_job_create(leat_service* service, const char* spec_json, double timeout_s, leat_job** out);
-LEAT_EXPORT leat_status* leat_job_get(leat_service* service, const char* name, leat_job** out);
-/* {"job": leat.v1.Job as JSON, "steps_per_epoch": n, "plan_hash": "hex"}; 64-bit numbers are JSON numbers there. */
+LEAT_EXPORT leat_status* leat_job_create(leat_service* service,
+                                         const char* spec_json,
+                                         double timeout_s, leat_job** out);
+LEAT_EXPORT leat_status* leat_job_get(leat_service* service, const char* name,
+                                      leat_job** out);
+/* {"job": leat.v1.Job as JSON, "steps_per_epoch": n, "plan_hash": "hex"};
+ * 64-bit numbers are JSON numbers there. */
 LEAT_EXPORT char* leat_job_json(const leat_job* job);
-LEAT_EXPORT leat_status* leat_job_sample(const leat_job* job, uint64_t index, double timeout_s, leat_batch** out);
+LEAT_EXPORT leat_status* leat_job_sample(const leat_job* job, uint64_t index,
+                                         double timeout_s, leat_batch** out);
 LEAT_EXPORT void leat_job_free(leat_job* job);
 
-/* `options_json`: {"epochs", "window", "max_window_bytes", "row_timeout_s"}, all optional; an unknown key is an error.
- * `token` may be NULL with token_bytes 0. `rows` may be NULL with num_rows 0: all rows. */
-LEAT_EXPORT leat_status* leat_batches_open(const leat_job* job, const char* options_json, const void* token,
-                                           size_t token_bytes, const uint32_t* rows, size_t num_rows,
-                                           leat_batches** out);
-/* *out becomes NULL at the end. timeout_s < 0: wait without limit. Code 4 (DEADLINE_EXCEEDED): call again. */
-LEAT_EXPORT leat_status* leat_batches_next(leat_batches* batches, double timeout_s, leat_batch** out);
+/* `options_json`: {"epochs", "window", "max_window_bytes", "row_timeout_s"},
+ * all optional; an unknown key is an error. `token` may be NULL with
+ * token_bytes 0. `rows` may be NULL with num_rows 0: all rows. */
+LEAT_EXPORT leat_status* leat_batches_open(const leat_job* job,
+                                           const char* options_json,
+                                           const void* token,
+                                           size_t token_bytes,
+                                           const uint32_t* rows,
+                                           size_t num_rows, leat_batches** out);
+/* *out becomes NULL at the end. timeout_s < 0: wait without limit. Code 4
+ * (DEADLINE_EXCEEDED): call again. */
+LEAT_EXPORT leat_status* leat_batches_next(leat_batches* batches,
+                                           double timeout_s, leat_batch** out);
 LEAT_EXPORT void leat_batches_cancel(leat_batches* batches);
-/* Writes at most `capacity` bytes and returns how many the token has (under 1,024). */
-LEAT_EXPORT size_t leat_batches_token(const leat_batches* batches, void* token, size_t capacity);
-/* `samples` has room for as many entries as rows were asked for; ~0 marks a row without a sample. */
-LEAT_EXPORT leat_status* leat_batches_samples(const leat_batches* batches, uint64_t epoch, uint64_t step,
+/* Writes at most `capacity` bytes and returns how many the token has (under
+ * 1,024). */
+LEAT_EXPORT size_t leat_batches_token(const leat_batches* batches, void* token,
+                                      size_t capacity);
+/* `samples` has room for as many entries as rows were asked for; ~0 marks a row
+ * without a sample. */
+LEAT_EXPORT leat_status* leat_batches_samples(const leat_batches* batches,
+                                              uint64_t epoch, uint64_t step,
                                               uint64_t* samples);
 LEAT_EXPORT char* leat_batches_stats_json(const leat_batches* batches);
 LEAT_EXPORT void leat_batches_free(leat_batches* batches);
 
 typedef struct leat_tensor {
-  const char* name;      /* lives as long as the batch, like all pointers here */
-  const char* dtype;     /* NumPy's name */
-  const int64_t* shape;  /* rows first */
+  const char* name;     /* lives as long as the batch, like all pointers here */
+  const char* dtype;    /* NumPy's name */
+  const int64_t* shape; /* rows first */
   size_t rank;
-  void* data;            /* 64-byte aligned, dense, row-major */
+  void* data; /* 64-byte aligned, dense, row-major */
   size_t bytes;
 } leat_tensor;
 
@@ -90,7 +118,8 @@ LEAT_EXPORT uint64_t leat_batch_step(const leat_batch* batch);
 LEAT_EXPORT uint32_t leat_batch_rows(const leat_batch* batch);
 LEAT_EXPORT size_t leat_batch_num_tensors(const leat_batch* batch);
 /* `index` < leat_batch_num_tensors. */
-LEAT_EXPORT leat_tensor leat_batch_tensor(const leat_batch* batch, size_t index);
+LEAT_EXPORT leat_tensor leat_batch_tensor(const leat_batch* batch,
+                                          size_t index);
 /* Returns the buffer to the pool: no pointer into it may be used afterwards. */
 LEAT_EXPORT void leat_batch_free(leat_batch* batch);
 

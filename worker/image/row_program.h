@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RowProgram: a checked pipeline compiled for the CPU; computes one row at a time.
+// RowProgram: a checked pipeline compiled for the CPU; computes one row at a
+// time.
 //
-// Operators that follow a decode and look at a window of it (random_resized_crop, crop, resize, flip) are fused into one
-// partial decode; the bytes are those of decoding everything first.
-// Immutable after Compile; Run is thread-safe, with a Scratch of its own for each thread.
+// Operators that follow a decode and look at a window of it
+// (random_resized_crop, crop, resize, flip) are fused into one partial decode;
+// the bytes are those of decoding everything first. Immutable after Compile;
+// Run is thread-safe, with a Scratch of its own for each thread.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +22,7 @@
 namespace leat::worker {
 
 struct ImageLimits {
-  uint64_t max_pixels = 100'000'000;        // of a stored image
+  uint64_t max_pixels = 100'000'000;  // of a stored image
   uint32_t max_side = 65'500;
   int max_scans = 64;                       // of a progressive JPEG
   uint64_t max_scratch_bytes = 2ull << 30;  // of one thread
@@ -34,7 +36,8 @@ struct RowInput {
   int32_t label = 0;
 };
 
-// A thread's working memory: decoder, rows, coefficients. Grows to what the largest image needs and stays.
+// A thread's working memory: decoder, rows, coefficients. Grows to what the
+// largest image needs and stays.
 class Scratch {
  public:
   explicit Scratch(const ImageLimits& limits);
@@ -49,13 +52,17 @@ class Scratch {
 class RowProgram {
  public:
   // kUnimplemented: an operator without a CPU kernel. `seed` is the job's.
-  static absl::StatusOr<std::unique_ptr<RowProgram>> Compile(const CheckedGraph& graph, uint64_t seed);
+  static absl::StatusOr<std::unique_ptr<RowProgram>> Compile(
+      const CheckedGraph& graph, uint64_t seed);
   ~RowProgram();
 
-  // Computes a row: outputs[f] receives field f of the schema, exactly row_bytes long, decoded straight into place.
-  // kDataLoss: a corrupt or truncated image. kInvalidArgument: not an image that can be decoded (says what it looks like).
-  // kResourceExhausted: over a limit (names it). What `outputs` hold after an error is unspecified.
-  absl::Status Run(const RowInput& input, Scratch& scratch, std::span<const std::span<std::byte>> outputs) const;
+  // Computes a row: outputs[f] receives field f of the schema, exactly
+  // row_bytes long, decoded straight into place. kDataLoss: a corrupt or
+  // truncated image. kInvalidArgument: not an image that can be decoded (says
+  // what it looks like). kResourceExhausted: over a limit (names it). What
+  // `outputs` hold after an error is unspecified.
+  absl::Status Run(const RowInput& input, Scratch& scratch,
+                   std::span<const std::span<std::byte>> outputs) const;
 
  private:
   struct State;

@@ -35,10 +35,13 @@ class Source {
  public:
   virtual ~Source() = default;
   virtual uint64_t num_samples() const = 0;
-  // A number that equal stored records share (sample i and i + files under `repeat`): the key of caches.
+  // A number that equal stored records share (sample i and i + files under
+  // `repeat`): the key of caches.
   virtual uint64_t RecordOf(uint64_t sample) const = 0;
-  // Reads a record whole. Blocks on storage. Thread-safe. kNotFound, kPermissionDenied: as storage says.
-  // kFailedPrecondition: the file changed after indexing (size or time; names both). kResourceExhausted: over max_file_bytes.
+  // Reads a record whole. Blocks on storage. Thread-safe. kNotFound,
+  // kPermissionDenied: as storage says. kFailedPrecondition: the file changed
+  // after indexing (size or time; names both). kResourceExhausted: over
+  // max_file_bytes.
   virtual absl::StatusOr<StoredSample> Read(uint64_t sample) const = 0;
   // For messages: the file's path, or file and offset.
   virtual std::string Describe(uint64_t sample) const = 0;
@@ -54,10 +57,13 @@ struct BuiltIndex {
   std::string name;  // proposed, for people
 };
 
-// Lists what `reader` names. kNotFound: no such path, or no images in it (says what was looked for).
-absl::StatusOr<BuiltIndex> BuildIndex(const Node& reader, const SourceLimits& limits);
+// Lists what `reader` names. kNotFound: no such path, or no images in it (says
+// what was looked for).
+absl::StatusOr<BuiltIndex> BuildIndex(const Node& reader,
+                                      const SourceLimits& limits);
 // Opens what BuildIndex listed. kDataLoss: a malformed index.
-absl::StatusOr<std::unique_ptr<Source>> OpenSource(const Node& reader, std::string_view index_blob,
+absl::StatusOr<std::unique_ptr<Source>> OpenSource(const Node& reader,
+                                                   std::string_view index_blob,
                                                    const SourceLimits& limits);
 
 }  // namespace leat::worker
