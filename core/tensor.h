@@ -52,6 +52,9 @@ struct BatchSchema {
   friend bool operator==(const BatchSchema&, const BatchSchema&) = default;
 };
 
+// Bytes of one row over all fields, at most.
+inline constexpr size_t kMaxRowBytes = size_t{64} << 20;
+
 // The name of the field that marks valid rows under BadSamplePolicy::kZero:
 // bool, scalar.
 inline constexpr std::string_view kValidField = "valid";

@@ -1,1 +1,100 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "rpc/auth.h"
+
+#include "core/status.h"
+#include "openssl/crypto.h"
+
+namespace leat::rpc {
+namespace {
+
+constexpr char kVersionKey[] = "leat-version";
+constexpr char kTokenKey[] = "leat-token";
+
+std::string_view Major(std::string_view version) {
+  return version.substr(0, version.find('.'));
+}
+
+std::string_view Find(
+    const std::multimap<grpc::string_ref, grpc::string_ref>& metadata,
+    const char* key) {
+  const auto it = metadata.find(key);
+  return it == metadata.end()
+             ? std::string_view()
+             : std::string_view(it->second.data(), it->second.size());
+}
+
+bool StartsWith(std::string_view text, std::string_view prefix) {
+  return text.substr(0, prefix.size()) == prefix;
+}
+
+}  // namespace
+
+absl::Status Security::Validate() const {
+  if (cert_pem.empty() != key_pem.empty())
+    return InvalidArgument(
+        "TLS needs a certificate and its key: only the {} is given",
+        cert_pem.empty() ? "key" : "certificate");
+  return absl::OkStatus();
+}
+
+bool IsLocal(std::string_view address) {
+  for (std::string_view prefix :
+       {"127.", "[::1]", "localhost:", "unix:", "unix-abstract:"})
+    if (StartsWith(address, prefix)) return true;
+  return address == "localhost";
+}
+
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ServerCredentials(
+    const Security& security, std::string_view address) {
+  RETURN_IF_ERROR(security.Validate());
+  if (!security.cert_pem.empty()) {
+    grpc::SslServerCredentialsOptions options(
+        security.ca_pem.empty()
+            ? GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE
+            : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+    options.pem_root_certs = security.ca_pem;
+    options.pem_key_cert_pairs.push_back({security.key_pem, security.cert_pem});
+    return grpc::SslServerCredentials(options);
+  }
+  if (!IsLocal(address) && !security.insecure)
+    return PermissionDenied(
+        "{} can be reached from other machines, and TLS is not set up: give "
+        "--tls-cert and --tls-key, or --insecure if "
+        "plaintext is meant",
+        address);
+  return grpc::InsecureServerCredentials();
+}
+
+std::shared_ptr<grpc::ChannelCredentials> ChannelCredentials(
+    const Security& security) {
+  if (security.ca_pem.empty() && security.cert_pem.empty())
+    return grpc::InsecureChannelCredentials();
+  return grpc::SslCredentials(
+      {security.ca_pem, security.key_pem, security.cert_pem});
+}
+
+void AddMetadata(const Security& security, grpc::ClientContext* context) {
+  context->AddMetadata(kVersionKey, std::string(kProtocolVersion));
+  if (!security.token.empty()) context->AddMetadata(kTokenKey, security.token);
+}
+
+absl::Status CheckMetadata(const Security& security,
+                           const grpc::ServerContextBase& context) {
+  const auto& metadata = context.client_metadata();
+  const std::string_view token = Find(metadata, kTokenKey);
+  if (!security.token.empty() &&
+      (token.size() != security.token.size() ||
+       CRYPTO_memcmp(token.data(), security.token.data(), token.size()) != 0))
+    return Unauthenticated(
+        "{} token: this service asks for its own (--token-file, LEAT_TOKEN)",
+        token.empty() ? "no" : "wrong");
+  const std::string_view version = Find(metadata, kVersionKey);
+  if (Major(version) != Major(kProtocolVersion))
+    return FailedPrecondition(
+        "the caller speaks protocol version {}, this service {}: install "
+        "matching releases",
+        version.empty() ? "none" : version.substr(0, 32), kProtocolVersion);
+  return absl::OkStatus();
+}
+
+}  // namespace leat::rpc
