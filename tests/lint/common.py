@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the lints share: the files of the tree, who includes what, and how a lint reports."""
+
+import argparse
+import pathlib
+import re
+import subprocess
+import sys
+
+FOLDERS = ("core", "rpc", "server", "worker", "client", "tests")
+CPP = (".h", ".cc", ".c")
+_INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
+
+
+def files(root, *suffixes):
+    """Files of the tree, relative to root, that git does not ignore (all files where there is no git)."""
+    root = pathlib.Path(root)
+    if (root / ".git").exists():
+        listed = subprocess.run(["git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+                                check=True, capture_output=True, text=True).stdout.split("\0")
+        paths = [pathlib.Path(p) for p in listed if p]
+    else:
+        paths = [p.relative_to(root) for p in root.rglob("*") if "build" not in p.relative_to(root).parts]
+    return sorted(p for p in paths if (root / p).is_file() and (not suffixes or p.suffix in suffixes))
+
+
+def text(root, path):
+    return (pathlib.Path(root) / path).read_text(encoding="utf-8")
+
+
+def includes(source):
+    """Pairs (line, quoted, name) of the #include directives in a source text."""
+    return [(source.count("\n", 0, m.start(2)) + 1, m[1] == '"', m[2]) for m in _INCLUDE.finditer(source)]
+
+
+def own_includes(root, path, seen=None):
+    """`path` and every file of the tree that it includes, at any depth."""
+    root = pathlib.Path(root)
+    seen = set() if seen is None else seen
+    if path in seen:
+        return seen
+    seen.add(path)
+    for _, _, name in includes(text(root, path)):
+        for candidate in (pathlib.Path(name), pathlib.Path("client") / name, path.parent / name):
+            if (root / candidate).is_file():
+                own_includes(root, candidate, seen)
+                break
+    return seen
+
+
+def reaches_grpc(root, path):
+    return any(name.startswith(("grpcpp/", "grpc/")) or name.endswith(".grpc.pb.h")
+               for own in own_includes(root, path) for _, _, name in includes(text(root, own)))
+
+
+def main(check, doc, build=False):
+    """Runs check(root[, build]) -> list of findings; prints them; exits 1 if there are any."""
+    parser = argparse.ArgumentParser(description=doc)
+    parser.add_argument("--root", default=pathlib.Path(__file__).resolve().parents[2], type=pathlib.Path)
+    if build:
+        parser.add_argument("--build", required=True, type=pathlib.Path, help="where compile_commands.json is")
+    args = parser.parse_args()
+    findings = check(args.root, args.build) if build else check(args.root)
+    for finding in findings:
+        print(finding)
+    if findings:
+        sys.exit(f"{len(findings)} finding(s)")

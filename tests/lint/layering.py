@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may include whom: the table of docs/ARCHITECTURE.md."""
+
+import re
+
+import common
+
+# The longest prefix of a path decides. `own`: prefixes of our own headers. `grpc`, `proto`: what else it may see.
+RULES = {
+    "core/": {"own": ("core/",), "grpc": False, "proto": ()},
+    "rpc/": {"own": ("core/", "rpc/"), "grpc": True, "proto": ("leat/v1/", "leat/stored/")},
+    "rpc/convert": {"own": ("core/", "rpc/convert"), "grpc": False, "proto": ("leat/v1/",)},
+    "server/": {"own": ("core/", "rpc/", "server/"), "grpc": True, "proto": ("leat/v1/", "leat/stored/")},
+    "worker/": {"own": ("core/", "rpc/", "worker/"), "grpc": True, "proto": ("leat/v1/", "leat/stored/")},
+    "worker/image/": {"own": ("core/", "worker/image/"), "grpc": False, "proto": ()},
+    "worker/source/": {"own": ("core/", "worker/source/"), "grpc": False, "proto": ("leat/stored/",)},
+    "client/": {"own": ("core/", "rpc/", "client/", "leat/"), "grpc": True, "proto": ("leat/v1/", "leat/stored/")},
+    "client/leat/": {"own": ("leat/",), "grpc": False, "proto": ()},
+    "client/cli/": {"own": ("leat/", "client/cli/"), "grpc": False, "proto": ()},
+}
+# What the maths may not touch: files and the network.
+_FILES = {"fstream", "filesystem", "fcntl.h", "unistd.h", "sys/stat.h", "sys/socket.h", "sys/mman.h"}
+_PROTO = re.compile(r"^leat/.*\.pb\.h$|^google/protobuf/")
+_GRPC = re.compile(r"^grpcpp?/|^grpc\+\+/|\.grpc\.pb\.h$")
+_PYTHON = re.compile(r"^\s*(?:import|from)\s+(grpc|google\.protobuf)\b", re.M)
+
+
+def check_include(path, rule, name):
+    """What is wrong with `path` including `name`, or None."""
+    if _GRPC.search(name) and not rule["grpc"]:
+        return "does not know gRPC"
+    if _PROTO.search(name):
+        allowed = rule["grpc"] or any(name.startswith(p) for p in rule["proto"])
+        if name.startswith("leat/"):
+            allowed = any(name.startswith(p) for p in rule["proto"])
+        return None if allowed or rule["proto"] and name.startswith("google/") else "may not see these messages"
+    if re.match(r"^(core|rpc|server|worker|client|leat|tests|proto)/", name):
+        # The public client's headers are leat/*.h, written from anywhere as users write them.
+        return None if name.startswith(rule["own"]) else f"may include only {', '.join(rule['own'])}"
+    if path.startswith("core/") and name in _FILES:
+        return "is maths: no files, no sockets"
+    if name.startswith("cuda"):
+        return "CUDA lives in worker/gpu/ only"
+    return None
+
+
+def check(root):
+    findings = []
+    for path in common.files(root, *common.CPP):
+        prefix = max((p for p in RULES if str(path).startswith(p)), key=len, default=None)
+        if prefix is None:
+            continue
+        for line, _, name in common.includes(common.text(root, path)):
+            problem = check_include(str(path), RULES[prefix], name)
+            if problem:
+                findings.append(f'{path}:{line}: includes "{name}", but {prefix} {problem}')
+    for path in common.files(root, ".py"):
+        if path.parts[0] == "python_client":
+            for match in _PYTHON.finditer(common.text(root, path)):
+                findings.append(f"{path}: imports {match[1]}, but python_client speaks through leat.h only")
+    return findings
+
+
+if __name__ == "__main__":
+    common.main(check, __doc__)

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each lint finds its bad sample, and has nothing to say of the good one beside it."""
+
+import json
+import pathlib
+import tempfile
+import unittest
+
+import file_length
+import format as format_lint
+import hygiene
+import layering
+import proto_style
+import thread_safety
+import tidy
+
+SPDX = "// SPDX-License-Identifier: Apache-2.0\n"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+GOOD_PROTO = SPDX + """syntax = "proto3";
+package leat.v1;
+// Grinds.
+service MillService {
+  // Grinds once. Errors: none.
+  rpc Grind(GrindRequest) returns (GrindResponse);
+}
+message GrindRequest {}
+message GrindResponse {}
+enum Stone {
+  STONE_UNSPECIFIED = 0;
+  STONE_HARD = 1;
+}
+"""
+
+GOOD_MUTEX = SPDX + """#include "core/mutex.h"
+class Counter {
+ public:
+  void Add() {
+    leat::MutexLock lock(&mu_);
+    ++count_;
+  }
+
+ private:
+  leat::Mutex mu_;
+  int count_ ABSL_GUARDED_BY(mu_) = 0;
+};
+void Use() { Counter().Add(); }
+"""
+
+
+class Tree(unittest.TestCase):
+    def setUp(self):
+        self._folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self._folder.cleanup)
+        self.root = pathlib.Path(self._folder.name).resolve()
+
+    def write(self, path, content):
+        (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / path).write_text(content)
+
+    def assert_one(self, findings, *words):
+        self.assertEqual(len(findings), 1, findings)
+        for word in words:
+            self.assertIn(word, findings[0])
+
+
+class Layering(Tree):
+    def found(self, path, line):
+        self.write(path, SPDX + line + "\n")
+        return layering.check(self.root)
+
+    def test_what_the_table_allows_passes(self):
+        self.found("rpc/a.cc", '#include "core/a.h"\n#include "leat/v1/types.pb.h"\n#include <grpcpp/grpcpp.h>')
+        self.found("client/cli/main.cc", '#include "leat/admin.h"\n#include <CLI/CLI.hpp>')
+        self.assertEqual(self.found("worker/image/crop.cc", '#include "core/philox.h"'), [])
+
+    def test_server_and_worker_never_meet(self):
+        self.assert_one(self.found("worker/a.cc", '#include "server/state.h"'), "worker/a.cc:2", "server/state.h")
+
+    def test_core_knows_nothing_above_it(self):
+        self.assert_one(self.found("core/a.cc", '#include "rpc/server.h"'), "core/a.cc:2")
+
+    def test_core_knows_no_grpc_and_no_files(self):
+        self.assert_one(self.found("core/a.h", '#include "grpcpp/channel.h"'), "does not know gRPC")
+        self.assert_one(self.found("core/a.h", "#include <fstream>"), "no files")
+
+    def test_image_code_sees_no_messages(self):
+        self.assert_one(self.found("worker/image/a.cc", '#include "leat/v1/types.pb.h"'), "may not see these messages")
+
+    def test_the_cli_uses_only_the_public_client(self):
+        self.assert_one(self.found("client/cli/get.cc", '#include "client/session.h"'), "client/cli/get.cc:2")
+        self.assert_one(self.found("client/cli/get.cc", '#include "core/job.h"'), "client/cli/get.cc:2")
+
+    def test_public_headers_show_nothing_private(self):
+        self.assert_one(self.found("client/leat/client.h", '#include "core/job.h"'), "client/leat/client.h:2")
+
+    def test_products_never_include_tests(self):
+        self.assert_one(self.found("server/a.cc", '#include "tests/support/fake.h"'), "tests/support")
+
+    def test_python_speaks_through_the_c_interface(self):
+        self.write("python_client/src/leat/a.py", "import grpc\n")
+        self.assert_one(layering.check(self.root), "imports grpc")
+
+
+class Text(Tree):
+    def test_length(self):
+        self.write("core/a.cc", "\n" * 500)
+        self.assertEqual(file_length.check(self.root), [])
+        self.write("core/a.cc", "\n" * 501)
+        self.assert_one(file_length.check(self.root), "core/a.cc", "501")
+
+    def found(self, content, path="core/a.cc"):
+        self.write(path, content)
+        return hygiene.check(self.root)
+
+    def test_licence_first(self):
+        self.assertEqual(self.found(SPDX + "int a;\n"), [])
+        self.assert_one(self.found("int a;\n"), "core/a.cc:1", "SPDX")
+        self.assert_one(self.found("#!/bin/sh\necho\n", "core/a.cc"), "core/a.cc:2")
+
+    def test_nothing_left_for_later(self):
+        self.assert_one(self.found(SPDX + "// TO" + "DO: later\n"), "core/a.cc:2")
+
+    def test_no_folder_of_one_machine(self):
+        self.assert_one(self.found(SPDX + 'Open("/wo' + 'rk/a");\n'), "core/a.cc:2")
+        self.assertEqual(self.found(SPDX + 'Include("${A}/wo' + 'rk/a");\n'), [])
+
+    def test_blanks_long_lines_and_the_last_newline(self):
+        self.assert_one(self.found(SPDX + "int a; \n"), "blanks")
+        self.assert_one(self.found(SPDX + "//" + "x" * 119 + "\n"), "121 characters")
+        self.assert_one(self.found(SPDX + "int a;"), "newline")
+
+    def test_format(self):
+        self.write("core/a.cc", SPDX + "int a;\n")
+        self.write("a.py", "a = 1\n")
+        self.assertEqual(format_lint.check(self.root), [])
+        self.write("core/a.cc", SPDX + "int   a ;\n")
+        self.assert_one(format_lint.check(self.root), "core/a.cc:2")
+        self.write("core/a.cc", SPDX + "int a;\n")
+        self.write("a.py", "a = = 1\n")
+        self.assert_one(format_lint.check(self.root), "a.py:1")
+
+
+class Protos(Tree):
+    def found(self, old="", new="", path="proto/leat/v1/mill.proto"):
+        self.assertIn(old, GOOD_PROTO)
+        self.write(path, GOOD_PROTO.replace(old, new) if old else GOOD_PROTO)
+        return proto_style.check(self.root)
+
+    def test_good_style_passes(self):
+        self.assertEqual(self.found(), [])
+
+    def test_package_is_the_folder(self):
+        self.assert_one(self.found("package leat.v1", "package leat.v2"), "want leat.v1")
+
+    def test_services_end_in_service(self):
+        self.assert_one(self.found("MillService", "Mill"), "ends in Service")
+
+    def test_rpcs_have_comments(self):
+        self.assert_one(self.found("  // Grinds once. Errors: none.\n", ""), "rpc Grind: want a comment")
+
+    def test_requests_and_responses_have_the_rpcs_name(self):
+        findings = self.found("(GrindRequest) returns (GrindResponse)", "(GrindRequest) returns (GrindRequest)")
+        self.assertIn("want GrindResponse", findings[0])
+
+    def test_no_message_serves_two_rpcs(self):
+        findings = self.found("  rpc Grind(", "  rpc Mill(GrindRequest) returns (GrindResponse);\n  // Again.\n  rpc Grind(")
+        self.assertTrue(any("is also of rpc" in f for f in findings), findings)
+
+    def test_enums_have_prefixes_and_an_unspecified(self):
+        self.assert_one(self.found("STONE_HARD", "HARD"), "want the prefix STONE_")
+        self.assert_one(self.found("STONE_UNSPECIFIED", "STONE_SOFT"), "STONE_UNSPECIFIED = 0")
+
+
+class Compiled(Tree):
+    def setUp(self):
+        super().setUp()
+        for header in ("mutex.h", "clock.h"):
+            self.write(f"core/{header}", (ROOT / "core" / header).read_text())
+        self.write(".clang-tidy", (ROOT / ".clang-tidy").read_text())
+        self.write("core/a.cc", GOOD_MUTEX)
+        entry = {"directory": str(self.root), "file": str(self.root / "core/a.cc"),
+                 "command": f"g++ -I{self.root} -std=gnu++20 -c core/a.cc"}
+        self.write("build/compile_commands.json", json.dumps([entry]))
+
+    def test_thread_safety(self):
+        self.assertEqual(thread_safety.check(self.root, self.root / "build"), [])
+        self.write("core/a.cc", GOOD_MUTEX.replace("    leat::MutexLock lock(&mu_);\n", ""))
+        self.assert_one(thread_safety.check(self.root, self.root / "build"), "core/a.cc", "count_")
+
+    def test_a_header_compiles_alone(self):
+        self.write("core/b.h", SPDX + "std::string name();\n")
+        self.assert_one(thread_safety.check(self.root, self.root / "build"), "core/b.h")
+
+    def test_tidy(self):
+        self.write("core/a.cc", SPDX + "int Twice(int number) { return 2 * number; }\n")
+        self.assertEqual(tidy.check(self.root, self.root / "build"), [])
+        self.write("core/a.cc", SPDX + "int Twice(int BadName) { return 2 * BadName; }\n")
+        self.assert_one(tidy.check(self.root, self.root / "build"), "readability-identifier-naming")
+
+    def test_what_failed_is_looked_at_again(self):
+        self.write("core/a.cc", SPDX + "int Twice(int BadName) { return 2 * BadName; }\n")
+        for _ in range(2):
+            self.assertEqual(len(tidy.check(self.root, self.root / "build")), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""clang's thread-safety analysis over the domain code; and each of its headers compiles alone."""
+
+import common
+import compiled
+
+
+def check(root, build):
+    sources = compiled.domain_sources(root, build)
+
+    def command(path, arguments):
+        return ["clang++-14", "-fsyntax-only", "-Wthread-safety", "-Werror=thread-safety", *arguments, str(path)]
+
+    findings = compiled.run(root, build, "thread_safety", sources, command)
+
+    # A header is compiled as a source of its own folder would be.
+    arguments = {}
+    for path, args in sources.items():
+        arguments.setdefault(path.parts[:-1], args)
+    headers = {path: arguments[path.parts[:-1]] for path in common.files(root, ".h")
+               if path.parts[:-1] in arguments and not common.reaches_grpc(root, path)}
+    return findings + compiled.run(root, build, "headers", headers,
+                                   lambda path, args: ["clang++-14", "-fsyntax-only", "-x", "c++", "-Wno-everything",
+                                                       *args, str(path)])
+
+
+if __name__ == "__main__":
+    common.main(check, __doc__, build=True)

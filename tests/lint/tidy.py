@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""clang-tidy 14 with the tree's .clang-tidy over the domain code."""
+
+import common
+import compiled
+
+
+def check(root, build):
+    settings = (root / ".clang-tidy").read_text()
+
+    def command(path, arguments):
+        return ["clang-tidy-14", "--quiet", f"--config-file={root / '.clang-tidy'}", str(path), "--", *arguments]
+
+    return compiled.run(root, build, "tidy", compiled.domain_sources(root, build), command, settings)
+
+
+if __name__ == "__main__":
+    common.main(check, __doc__, build=True)
