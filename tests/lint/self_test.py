@@ -164,7 +164,8 @@ class Protos(Tree):
         self.assertIn("want GrindResponse", findings[0])
 
     def test_no_message_serves_two_rpcs(self):
-        findings = self.found("  rpc Grind(", "  rpc Mill(GrindRequest) returns (GrindResponse);\n  // Again.\n  rpc Grind(")
+        second = "  rpc Mill(GrindRequest) returns (GrindResponse);\n  // Again.\n  rpc Grind("
+        findings = self.found("  rpc Grind(", second)
         self.assertTrue(any("is also of rpc" in f for f in findings), findings)
 
     def test_enums_have_prefixes_and_an_unspecified(self):
