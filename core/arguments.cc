@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/arguments.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/status.h"
+
+namespace leat {
+namespace {
+
+constexpr size_t kMaxTextLength = 4096;  // of a string argument
+constexpr size_t kMaxListLength = 64;    // of a list argument
+
+// Insertions, deletions and substitutions from `a` to `b`.
+size_t EditDistance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = std::exchange(row[0], i);
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t substituted = diagonal + (a[i - 1] != b[j - 1]);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
+    }
+  }
+  return row[b.size()];
+}
+
+std::string_view TypeName(ArgType type) {
+  switch (type) {
+    case ArgType::kBool:
+      return "true or false";
+    case ArgType::kInt:
+      return "an integer";
+    case ArgType::kFloat:
+      return "a number";
+    case ArgType::kString:
+      return "text";
+    case ArgType::kInts:
+      return "integers";
+    case ArgType::kFloats:
+      return "numbers";
+  }
+  return "?";
+}
+
+std::string ValueText(const Value& value) {
+  const std::string text = CanonicalText(Node{"v", {}, {{"v", value}}});
+  if (const double* number = std::get_if<double>(&value))
+    return fmt::format("{}", *number);
+  if (const auto* numbers = std::get_if<std::vector<double>>(&value)) {
+    std::string list = "[";
+    for (size_t i = 0; i < std::min<size_t>(numbers->size(), 8); ++i)
+      list += fmt::format("{}{}", i ? ", " : "", (*numbers)[i]);
+    return list + (numbers->size() > 8 ? ", …]" : "]");
+  }
+  return Shown(std::string_view(text).substr(4));  // after "v v="
+}
+
+// An integer as such, or a number without a fraction.
+std::optional<int64_t> AsInt(const Value& value) {
+  if (const auto* number = std::get_if<int64_t>(&value)) return *number;
+  const auto* number = std::get_if<double>(&value);
+  if (number == nullptr || !(std::fabs(*number) <= 0x1p53) ||
+      *number != std::floor(*number))
+    return std::nullopt;
+  return static_cast<int64_t>(*number);
+}
+
+std::optional<double> AsFloat(const Value& value) {
+  if (const auto* number = std::get_if<int64_t>(&value))
+    return static_cast<double>(*number);
+  const auto* number = std::get_if<double>(&value);
+  if (number == nullptr || !std::isfinite(*number)) return std::nullopt;
+  return *number == 0 ? 0.0 : *number;  // no negative zero
+}
+
+// A list, or one number in place of a list of one.
+template <class T, class Convert>
+std::optional<Value> AsList(const Value& value, Convert convert) {
+  std::vector<T> list;
+  bool good = true;
+  const auto add = [&](const Value& item) {
+    const std::optional<T> number = convert(item);
+    good = good && number.has_value();
+    if (number) list.push_back(*number);
+  };
+  if (const auto* ints = std::get_if<std::vector<int64_t>>(&value))
+    for (const int64_t number : *ints) add(Value(number));
+  else if (const auto* floats = std::get_if<std::vector<double>>(&value))
+    for (const double number : *floats) add(Value(number));
+  else
+    add(value);
+  if (!good) return std::nullopt;
+  return Value(std::move(list));
+}
+
+// `value` in the argument's type.
+std::optional<Value> Convert(ArgType type, const Value& value) {
+  switch (type) {
+    case ArgType::kBool: {
+      if (std::holds_alternative<bool>(value)) return value;
+      const auto* number = std::get_if<int64_t>(&value);
+      if (number == nullptr || *number < 0 || *number > 1) return std::nullopt;
+      return Value(*number == 1);
+    }
+    case ArgType::kInt:
+      if (const auto number = AsInt(value)) return Value(*number);
+      return std::nullopt;
+    case ArgType::kFloat:
+      if (const auto number = AsFloat(value)) return Value(*number);
+      return std::nullopt;
+    case ArgType::kString:
+      if (std::holds_alternative<std::string>(value)) return value;
+      return std::nullopt;
+    case ArgType::kInts:
+      return AsList<int64_t>(value, AsInt);
+    case ArgType::kFloats:
+      return AsList<double>(value, AsFloat);
+  }
+  return std::nullopt;
+}
+
+bool InRange(const ArgInfo& arg, const Value& value) {
+  if (arg.min > arg.max) return true;
+  const auto inside = [&](double number) {
+    return number >= arg.min && number <= arg.max;
+  };
+  const auto all = [&](const auto& list) {
+    return std::all_of(list.begin(), list.end(), [&](auto number) {
+      return inside(static_cast<double>(number));
+    });
+  };
+  if (const auto* number = std::get_if<int64_t>(&value))
+    return inside(static_cast<double>(*number));
+  if (const auto* number = std::get_if<double>(&value)) return inside(*number);
+  if (const auto* ints = std::get_if<std::vector<int64_t>>(&value))
+    return all(*ints);
+  if (const auto* floats = std::get_if<std::vector<double>>(&value))
+    return all(*floats);
+  return true;
+}
+
+absl::Status CheckLength(const ArgInfo& arg, const Value& value) {
+  size_t length = 1;
+  if (const auto* ints = std::get_if<std::vector<int64_t>>(&value))
+    length = ints->size();
+  if (const auto* floats = std::get_if<std::vector<double>>(&value))
+    length = floats->size();
+  if (length < 1 || length > kMaxListLength)
+    return InvalidArgument("{} values, want 1 to {}", length, kMaxListLength);
+  const auto* text = std::get_if<std::string>(&value);
+  if (text == nullptr) return absl::OkStatus();
+  if (text->size() > kMaxTextLength || text->find('\0') != text->npos)
+    return InvalidArgument("{} bytes, want at most {} and none of them 0",
+                           text->size(), kMaxTextLength);
+  const auto& choices = arg.choices;
+  if (choices.empty() ||
+      std::find(choices.begin(), choices.end(), *text) != choices.end())
+    return absl::OkStatus();
+  return InvalidArgument("\"{}\" is not a choice{}", Shown(*text),
+                         Suggestion(*text, {choices.begin(), choices.end()}));
+}
+
+}  // namespace
+
+std::string Shown(std::string_view name) {
+  constexpr size_t kLimit = 60;
+  if (name.size() <= kLimit) return std::string(name);
+  return fmt::format("{}…", name.substr(0, kLimit));
+}
+
+// "; did you mean \"decode\"?" or, if nothing is near, all that is known.
+std::string Suggestion(std::string_view name,
+                       const std::vector<std::string_view>& known) {
+  if (known.empty()) return "; it takes none";
+  std::string_view best;
+  size_t best_distance = ~size_t{0};
+  for (const std::string_view candidate : known) {
+    const size_t distance = EditDistance(Shown(name), candidate);
+    if (distance < best_distance) {
+      best_distance = distance;
+      best = candidate;
+    }
+  }
+  if (best_distance * 2 <= std::max(best.size(), name.size()))
+    return fmt::format("; did you mean \"{}\"?", best);
+  std::string text = "; known are";
+  for (size_t i = 0; i < known.size(); ++i)
+    text += fmt::format("{} {}", i ? "," : "", known[i]);
+  return text;
+}
+
+std::string ExpectedText(const ArgInfo& arg) {
+  std::string text(TypeName(arg.type));
+  if (arg.min <= arg.max) text += fmt::format(" {} to {}", arg.min, arg.max);
+  return text;
+}
+
+absl::Status CompleteArgument(const ArgInfo& arg, Value* value) {
+  const std::optional<Value> converted = Convert(arg.type, *value);
+  if (!converted || !InRange(arg, *converted))
+    return InvalidArgument("{}, want {}", ValueText(*value), ExpectedText(arg));
+  *value = *converted;
+  return CheckLength(arg, *value);
+}
+
+}  // namespace leat
