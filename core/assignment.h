@@ -10,6 +10,10 @@
 // moves only the shards that it owned first; a joining worker takes shards that
 // rank it best and what the others now hold over their bound.
 //
+// Cost, in hashes, of S shards and W workers: S·W for the first table, S for
+// each worker that joins or changes weight, about kOwnersPerShard·S for each
+// one lost. Memory: 10 bytes a shard.
+//
 // The table of a dataset is a soft function: any table gives the same batches,
 // only caches differ. Thread-compatible; the owner locks. Deterministic: no
 // clock, no randomness.
@@ -56,12 +60,34 @@ class Assigner {
   uint32_t load(uint16_t worker) const { return loads_[worker]; }
 
  private:
+  struct Change;  // how one list of workers becomes the next
+  struct Ranked;  // a worker and its key for one shard
+
+  Change Replace(std::vector<AssignedWorker> next);
+  uint64_t ShardHash(uint32_t shard) const;
+  double Key(uint64_t shard_hash, uint16_t worker) const;
+  size_t Rank(uint64_t shard_hash, bool only_open,
+              std::span<Ranked> best) const;
+  uint16_t BestOpen(uint64_t shard_hash) const;
+  void SetOwners(uint32_t shard, uint16_t first,
+                 std::span<const Ranked> ranked);
+  void Refill(uint32_t shard);
+  void Offer(uint32_t shard, std::span<const uint16_t> joiners);
+  void Place(uint32_t shard);
+  void ShedOverload();
+
   const uint64_t salt_;
   const uint32_t num_shards_;
   uint32_t owners_per_shard_ = 0;
   std::vector<AssignedWorker> workers_;  // sorted by name
   std::vector<uint16_t> owners_;
   std::vector<uint32_t> loads_;
+  // By worker: hash of the name, 1 / weight, the load that it may have.
+  std::vector<uint64_t> hashes_;
+  std::vector<double> inverse_weights_;
+  std::vector<uint32_t> limits_;
+  // By shard: the largest key of its owners; a worker above it is no owner.
+  std::vector<float> worst_keys_;
 };
 
 }  // namespace leat
