@@ -23,13 +23,20 @@ void InitLog(std::string_view program, LogFormat format,
 absl::Status SetLogLevel(std::string_view level);
 std::string_view LogLevel();
 
+// The process's logger; until InitLog one that writes warnings and errors, so
+// that the library is silent in a program that knows nothing of it.
+spdlog::logger* Logger();
+
 }  // namespace leat
 
-#define LOG_DEBUG(...) \
-  SPDLOG_LOGGER_DEBUG(::spdlog::default_logger_raw(), __VA_ARGS__)
-#define LOG_INFO(...) \
-  SPDLOG_LOGGER_INFO(::spdlog::default_logger_raw(), __VA_ARGS__)
-#define LOG_WARN(...) \
-  SPDLOG_LOGGER_WARN(::spdlog::default_logger_raw(), __VA_ARGS__)
-#define LOG_ERROR(...) \
-  SPDLOG_LOGGER_ERROR(::spdlog::default_logger_raw(), __VA_ARGS__)
+// Arguments are evaluated only if the level is on.
+#define LEAT_LOG_(level, ...)                                    \
+  do {                                                           \
+    if (::spdlog::logger* const leat_logger_ = ::leat::Logger(); \
+        leat_logger_->should_log(level))                         \
+      leat_logger_->log(level, __VA_ARGS__);                     \
+  } while (false)
+#define LOG_DEBUG(...) LEAT_LOG_(::spdlog::level::debug, __VA_ARGS__)
+#define LOG_INFO(...) LEAT_LOG_(::spdlog::level::info, __VA_ARGS__)
+#define LOG_WARN(...) LEAT_LOG_(::spdlog::level::warn, __VA_ARGS__)
+#define LOG_ERROR(...) LEAT_LOG_(::spdlog::level::err, __VA_ARGS__)

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/hash.h"
+
+#include <openssl/evp.h>
+
+#include <cstdlib>
+
+namespace leat {
+
+struct Sha256::State {
+  EVP_MD_CTX* context = EVP_MD_CTX_new();
+
+  State() {
+    // Fails only without memory, or without SHA-256 in the library: nothing
+    // that a caller could act on.
+    if (context == nullptr ||
+        EVP_DigestInit_ex(context, EVP_sha256(), nullptr) != 1)
+      std::abort();
+  }
+  ~State() { EVP_MD_CTX_free(context); }
+};
+
+Sha256::Sha256() : state_(std::make_unique<State>()) {}
+Sha256::~Sha256() = default;
+
+Sha256& Sha256::Update(std::span<const std::byte> bytes) {
+  if (EVP_DigestUpdate(state_->context, bytes.data(), bytes.size()) != 1)
+    std::abort();
+  return *this;
+}
+
+Sha256& Sha256::Update(std::string_view bytes) {
+  return Update(std::as_bytes(std::span(bytes.data(), bytes.size())));
+}
+
+Sha256& Sha256::UpdateField(std::string_view bytes) {
+  return UpdateU64(bytes.size()).Update(bytes);
+}
+
+Sha256& Sha256::UpdateU64(uint64_t value) {
+  std::array<std::byte, 8> bytes;
+  for (size_t i = 0; i < bytes.size(); ++i)
+    bytes[i] = static_cast<std::byte>(value >> (8 * i));
+  return Update(bytes);
+}
+
+Digest Sha256::Finish() {
+  Digest digest;
+  if (EVP_DigestFinal_ex(state_->context, digest.data(), nullptr) != 1)
+    std::abort();
+  return digest;
+}
+
+Digest HashOf(std::string_view bytes) {
+  return Sha256().Update(bytes).Finish();
+}
+
+std::string ToHex(std::span<const uint8_t> bytes) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string hex;
+  hex.reserve(2 * bytes.size());
+  for (uint8_t byte : bytes) {
+    hex += kDigits[byte >> 4];
+    hex += kDigits[byte & 15];
+  }
+  return hex;
+}
+
+std::string ShortHex(const Digest& digest) {
+  return ToHex(std::span(digest).first(6));
+}
+
+}  // namespace leat

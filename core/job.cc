@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/job.h"
+
+#include <algorithm>
+#include <array>
+
+#include "core/status.h"
+
+namespace leat {
+namespace {
+
+constexpr size_t kMaxNameLength = 128;
+
+// Named in the hash, so that another layout of the fields is another hash.
+constexpr std::string_view kPlanHashVersion = "leat.plan.v1";
+
+template <class Enum>
+using Names = std::pair<Enum, std::string_view>;
+
+constexpr std::array<Names<Order>, 3> kOrders = {{
+    {Order::kSequential, "sequential"},
+    {Order::kGlobalShuffle, "global"},
+    {Order::kShardShuffle, "shard"},
+}};
+constexpr std::array<Names<LastBatch>, 4> kLastBatches = {{
+    {LastBatch::kDrop, "drop"},
+    {LastBatch::kFill, "fill"},
+    {LastBatch::kPad, "pad"},
+    {LastBatch::kPartial, "partial"},
+}};
+constexpr std::array<Names<DecoderClass>, 2> kDecoderClasses = {{
+    {DecoderClass::kExact, "exact"},
+    {DecoderClass::kNvjpeg, "nvjpeg"},
+}};
+constexpr std::array<Names<BadSamplePolicy>, 3> kPolicies = {{
+    {BadSamplePolicy::kFail, "fail"},
+    {BadSamplePolicy::kReplace, "replace"},
+    {BadSamplePolicy::kZero, "zero"},
+}};
+
+template <class Enum, size_t kSize>
+std::string_view NameIn(const std::array<Names<Enum>, kSize>& names,
+                        Enum value) {
+  for (const auto& [known, name] : names)
+    if (known == value) return name;
+  return "unknown";
+}
+
+template <class Enum, size_t kSize>
+absl::Status CheckEnum(std::string_view field,
+                       const std::array<Names<Enum>, kSize>& names,
+                       Enum value) {
+  std::string expected;
+  for (const auto& [known, name] : names) {
+    if (known == value) return absl::OkStatus();
+    if (!expected.empty()) expected += ", ";
+    expected += name;
+  }
+  return InvalidArgument("{} {}: want one of {}", field,
+                         static_cast<int>(value), expected);
+}
+
+bool IsNameCharacter(char c) {
+  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+         (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+}
+
+absl::Status CheckName(std::string_view name) {
+  if (name.empty())
+    return InvalidArgument("job name \"\": want 1 to {} of A-Z a-z 0-9 . _ -",
+                           kMaxNameLength);
+  if (name.size() > kMaxNameLength)
+    return InvalidArgument(
+        "job name \"{}...\" of {} characters: want at most {}",
+        std::string(name.substr(0, 32)), name.size(), kMaxNameLength);
+  const auto bad = std::find_if_not(name.begin(), name.end(), IsNameCharacter);
+  if (bad != name.end())
+    return InvalidArgument(
+        "job name \"{}\" has character {} at {}: want only A-Z a-z 0-9 . _ -",
+        name, static_cast<int>(static_cast<uint8_t>(*bad)), bad - name.begin());
+  return absl::OkStatus();
+}
+
+std::string_view Line(std::string_view text, size_t begin) {
+  return text.substr(begin, text.find('\n', begin) - begin);
+}
+
+// The first line of the canonical texts that differs.
+std::string PipelineDifference(const Graph& a, const Graph& b) {
+  const std::string x = CanonicalText(a), y = CanonicalText(b);
+  const size_t at =
+      std::mismatch(x.begin(), x.end(), y.begin(), y.end()).first - x.begin();
+  const size_t newline = at == 0 ? std::string::npos : x.rfind('\n', at - 1);
+  const size_t begin = newline == std::string::npos ? 0 : newline + 1;
+  const auto show = [&](const std::string& text) {
+    return begin < text.size() ? Line(text, begin) : "(end)";
+  };
+  return fmt::format("pipeline \"{}\" != \"{}\"", show(x), show(y));
+}
+
+}  // namespace
+
+std::string_view Name(Order order) { return NameIn(kOrders, order); }
+std::string_view Name(LastBatch last_batch) {
+  return NameIn(kLastBatches, last_batch);
+}
+std::string_view Name(DecoderClass decoder_class) {
+  return NameIn(kDecoderClasses, decoder_class);
+}
+std::string_view Name(BadSamplePolicy policy) {
+  return NameIn(kPolicies, policy);
+}
+
+absl::StatusOr<CheckedGraph> CheckSpec(const JobSpec& spec) {
+  RETURN_IF_ERROR(CheckName(spec.name));
+  if (spec.batch == 0 || spec.batch > kMaxBatch)
+    return InvalidArgument("batch {}: want 1 to {}", spec.batch, kMaxBatch);
+  RETURN_IF_ERROR(CheckEnum("order", kOrders, spec.order));
+  RETURN_IF_ERROR(CheckEnum("last_batch", kLastBatches, spec.last_batch));
+  RETURN_IF_ERROR(
+      CheckEnum("decoder_class", kDecoderClasses, spec.decoder_class));
+  RETURN_IF_ERROR(CheckEnum("on_bad_sample", kPolicies, spec.on_bad_sample));
+  if (spec.num_parts > 0 && spec.batch % spec.num_parts != 0)
+    return InvalidArgument(
+        "num_parts {}: want a divisor of the batch, which is {}",
+        spec.num_parts, spec.batch);
+  if (spec.order == Order::kShardShuffle &&
+      (spec.shuffle_window == 0 || spec.shuffle_window > kMaxShards))
+    return InvalidArgument("shuffle_window {}: want 1 to {} shards",
+                           spec.shuffle_window, kMaxShards);
+  ASSIGN_OR_RETURN(CheckedGraph checked, Check(spec.pipeline));
+  if (spec.on_bad_sample == BadSamplePolicy::kZero)
+    for (const Field& field : checked.schema.fields)
+      if (field.name == kValidField)
+        return InvalidArgument(
+            "output \"{}\": want another name, as on_bad_sample \"zero\" adds "
+            "a "
+            "field of this name",
+            field.name);
+  return checked;
+}
+
+absl::Status CheckAgainst(const JobSpec& spec, const DatasetInfo& dataset) {
+  const uint64_t samples = dataset.shards.num_samples();
+  if (samples == 0)
+    return InvalidArgument("dataset \"{}\" has 0 samples: want at least 1",
+                           dataset.name);
+  const uint64_t parts = std::max(spec.num_parts, uint32_t{1});
+  if (spec.last_batch == LastBatch::kDrop &&
+      samples / parts < spec.batch / parts)
+    return parts == 1
+               ? InvalidArgument(
+                     "batch {}: want at most {}, the samples of dataset "
+                     "\"{}\", or a last_batch other than \"drop\"",
+                     spec.batch, samples, dataset.name)
+               : InvalidArgument(
+                     "batch {} in {} parts takes {} rows a part: want at most "
+                     "{}, the samples of the smallest part of dataset \"{}\", "
+                     "or a last_batch other than \"drop\"",
+                     spec.batch, parts, spec.batch / parts, samples / parts,
+                     dataset.name);
+  // A part without samples has nothing to repeat.
+  if (spec.last_batch != LastBatch::kPartial && parts > samples)
+    return InvalidArgument(
+        "num_parts {}: want at most {}, the samples of dataset \"{}\", or "
+        "last_batch \"partial\"",
+        parts, samples, dataset.name);
+  return absl::OkStatus();
+}
+
+Digest PlanHash(const JobSpec& spec, const DatasetInfo& dataset) {
+  Sha256 hash;
+  hash.UpdateField(kPlanHashVersion);
+  hash.UpdateField(CanonicalText(spec.pipeline));
+  hash.UpdateU64(spec.seed).UpdateU64(spec.batch);
+  hash.UpdateU64(static_cast<uint64_t>(spec.order));
+  hash.UpdateU64(static_cast<uint64_t>(spec.last_batch));
+  hash.UpdateU64(spec.num_parts);
+  hash.UpdateU64(spec.order == Order::kShardShuffle ? spec.shuffle_window : 0);
+  hash.UpdateU64(static_cast<uint64_t>(spec.decoder_class));
+  hash.UpdateU64(static_cast<uint64_t>(spec.on_bad_sample));
+  hash.Update(std::as_bytes(std::span(dataset.fingerprint)));
+  return hash.Finish();
+}
+
+std::string Difference(const JobSpec& existing, const JobSpec& wanted) {
+  std::string text;
+  const auto add = [&](const std::string& difference) {
+    if (!text.empty()) text += "; ";
+    text += difference;
+  };
+  const auto compare = [&](std::string_view field, const auto& a,
+                           const auto& b) {
+    if (a != b) add(fmt::format("{} {} != {}", field, a, b));
+  };
+  const auto compare_names = [&](std::string_view field, auto a, auto b) {
+    compare(field, Name(a), Name(b));
+  };
+  compare("batch", existing.batch, wanted.batch);
+  compare("seed", existing.seed, wanted.seed);
+  compare_names("order", existing.order, wanted.order);
+  compare_names("last_batch", existing.last_batch, wanted.last_batch);
+  compare("num_parts", existing.num_parts, wanted.num_parts);
+  // Without effect under other orders.
+  if (existing.order == Order::kShardShuffle &&
+      wanted.order == Order::kShardShuffle)
+    compare("shuffle_window", existing.shuffle_window, wanted.shuffle_window);
+  compare_names("decoder_class", existing.decoder_class, wanted.decoder_class);
+  compare_names("on_bad_sample", existing.on_bad_sample, wanted.on_bad_sample);
+  if (existing.pipeline != wanted.pipeline)
+    add(PipelineDifference(existing.pipeline, wanted.pipeline));
+  return text;
+}
+
+}  // namespace leat

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/log.h"
+
+#include <array>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "core/json.h"
+#include "core/status.h"
+#include "spdlog/formatter.h"
+#include "spdlog/sinks/stdout_sinks.h"
+
+namespace leat {
+namespace {
+
+using spdlog::level::level_enum;
+
+constexpr std::array<std::pair<std::string_view, level_enum>, 5> kLevels = {{
+    {"trace", level_enum::trace},
+    {"debug", level_enum::debug},
+    {"info", level_enum::info},
+    {"warn", level_enum::warn},
+    {"error", level_enum::err},
+}};
+
+std::string_view LevelName(level_enum level) {
+  for (const auto& [name, value] : kLevels)
+    if (value == level) return name;
+  return level == level_enum::off ? "off" : "error";
+}
+
+// 2026-05-01T12:00:00.123Z
+void AppendTime(spdlog::log_clock::time_point time, std::string* line) {
+  const auto since_epoch =
+      std::chrono::floor<std::chrono::milliseconds>(time.time_since_epoch());
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(since_epoch);
+  const std::time_t when = seconds.count();
+  std::tm utc{};
+  gmtime_r(&when, &utc);
+  fmt::format_to(std::back_inserter(*line),
+                 "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z",
+                 utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday, utc.tm_hour,
+                 utc.tm_min, utc.tm_sec, (since_epoch - seconds).count());
+}
+
+// Control characters become escapes, so that an event stays one line and what
+// a user typed cannot pass for another event or drive a terminal.
+void AppendPrintable(std::string_view text, std::string* line) {
+  for (char c : text) {
+    const auto byte = static_cast<uint8_t>(c);
+    if (c == '\n')
+      *line += "\\n";
+    else if (byte < 0x20 || byte == 0x7F)
+      fmt::format_to(std::back_inserter(*line), "\\x{:02x}", byte);
+    else
+      *line += c;
+  }
+}
+
+// time level program message
+class TextFormatter : public spdlog::formatter {
+ public:
+  explicit TextFormatter(std::string program) : program_(std::move(program)) {}
+
+  void format(const spdlog::details::log_msg& msg,
+              spdlog::memory_buf_t& out) override {
+    std::string line;
+    AppendTime(msg.time, &line);
+    fmt::format_to(std::back_inserter(line), " {:<5} {} ", LevelName(msg.level),
+                   program_);
+    AppendPrintable({msg.payload.data(), msg.payload.size()}, &line);
+    line += '\n';
+    out.append(line.data(), line.data() + line.size());
+  }
+  std::unique_ptr<spdlog::formatter> clone() const override {
+    return std::make_unique<TextFormatter>(program_);
+  }
+
+ private:
+  const std::string program_;
+};
+
+// {"time":…,"level":…,"program":…,"thread":…,"message":…}
+class JsonFormatter : public spdlog::formatter {
+ public:
+  explicit JsonFormatter(std::string program) : program_(std::move(program)) {}
+
+  void format(const spdlog::details::log_msg& msg,
+              spdlog::memory_buf_t& out) override {
+    std::string line = "{\"time\":\"";
+    AppendTime(msg.time, &line);
+    fmt::format_to(std::back_inserter(line),
+                   "\",\"level\":\"{}\",\"program\":", LevelName(msg.level));
+    AppendJsonString(program_, &line);
+    fmt::format_to(std::back_inserter(line),
+                   ",\"thread\":{},\"message\":", msg.thread_id);
+    AppendJsonString({msg.payload.data(), msg.payload.size()}, &line);
+    line += "}\n";
+    out.append(line.data(), line.data() + line.size());
+  }
+  std::unique_ptr<spdlog::formatter> clone() const override {
+    return std::make_unique<JsonFormatter>(program_);
+  }
+
+ private:
+  const std::string program_;
+};
+
+std::shared_ptr<spdlog::logger> MakeLogger(std::string_view program,
+                                           LogFormat format, level_enum level) {
+  auto logger = std::make_shared<spdlog::logger>(
+      std::string(program), std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  if (format == LogFormat::kJson)
+    logger->set_formatter(
+        std::make_unique<JsonFormatter>(std::string(program)));
+  else
+    logger->set_formatter(
+        std::make_unique<TextFormatter>(std::string(program)));
+  logger->set_level(level);
+  return logger;
+}
+
+// Never destroyed: threads may log while the process ends.
+std::shared_ptr<spdlog::logger>& TheLogger() {
+  static auto* const logger = new std::shared_ptr<spdlog::logger>(
+      MakeLogger("leat", LogFormat::kText, level_enum::warn));
+  return *logger;
+}
+
+}  // namespace
+
+spdlog::logger* Logger() { return TheLogger().get(); }
+
+void InitLog(std::string_view program, LogFormat format, level_enum level) {
+  TheLogger() = MakeLogger(program, format, level);
+}
+
+absl::Status SetLogLevel(std::string_view level) {
+  for (const auto& [name, value] : kLevels) {
+    if (name != level) continue;
+    Logger()->set_level(value);
+    return absl::OkStatus();
+  }
+  return InvalidArgument(
+      "log level \"{}\": want trace, debug, info, warn or error", level);
+}
+
+std::string_view LogLevel() { return LevelName(Logger()->level()); }
+
+}  // namespace leat

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/philox.h"
+
+#include "core/permutation.h"
+
+namespace leat {
+namespace {
+
+constexpr uint32_t kMultiplier0 = 0xD2511F53;
+constexpr uint32_t kMultiplier1 = 0xCD9E8D57;
+constexpr uint32_t kWeyl0 = 0x9E3779B9;  // the golden ratio
+constexpr uint32_t kWeyl1 = 0xBB67AE85;  // the square root of 3, less 1
+constexpr int kRounds = 10;
+
+// Keeps a sample's draws apart from the permutations' keys ("draw").
+constexpr uint64_t kDrawSalt = 0x64726177;
+
+}  // namespace
+
+std::array<uint32_t, 4> Philox4x32(std::array<uint32_t, 4> counter,
+                                   std::array<uint32_t, 2> key) {
+  for (int round = 0; round < kRounds; ++round) {
+    const uint64_t product0 = uint64_t{kMultiplier0} * counter[0];
+    const uint64_t product1 = uint64_t{kMultiplier1} * counter[2];
+    counter = {static_cast<uint32_t>(product1 >> 32) ^ counter[1] ^ key[0],
+               static_cast<uint32_t>(product1),
+               static_cast<uint32_t>(product0 >> 32) ^ counter[3] ^ key[1],
+               static_cast<uint32_t>(product0)};
+    key[0] += kWeyl0;
+    key[1] += kWeyl1;
+  }
+  return counter;
+}
+
+// The counter is (block, op, sample): no two draws of an epoch share one.
+SampleRng::SampleRng(uint64_t seed, uint64_t epoch, uint64_t sample,
+                     uint32_t op)
+    : counter_{0, op, static_cast<uint32_t>(sample),
+               static_cast<uint32_t>(sample >> 32)} {
+  const uint64_t key = MixKey(seed, epoch, kDrawSalt);
+  key_ = {static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32)};
+}
+
+uint32_t SampleRng::NextU32() {
+  if (used_ == 4) {
+    block_ = Philox4x32(counter_, key_);
+    ++counter_[0];
+    used_ = 0;
+  }
+  return block_[used_++];
+}
+
+double SampleRng::NextDouble() {
+  const uint64_t high = NextU32();
+  const uint64_t low = NextU32();
+  return static_cast<double>(((high << 32) | low) >> 11) * 0x1.0p-53;
+}
+
+// Lemire's method (2019): the high word of a product is uniform if low words
+// under 2^32 mod bound are refused.
+uint32_t SampleRng::NextBelow(uint32_t bound) {
+  uint64_t product = uint64_t{NextU32()} * bound;
+  if (static_cast<uint32_t>(product) < bound) {
+    const uint32_t refused = -bound % bound;
+    while (static_cast<uint32_t>(product) < refused)
+      product = uint64_t{NextU32()} * bound;
+  }
+  return static_cast<uint32_t>(product >> 32);
+}
+
+}  // namespace leat
