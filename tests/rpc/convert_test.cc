@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rpc/convert.h"
+
+#include <limits>
+
+#include "core/status.h"
+#include "gtest/gtest.h"
+
+namespace leat::rpc {
+namespace {
+
+JobSpec SpecWithEveryKindOfValue() {
+  JobSpec spec{.name = "job-1",
+               .seed = ~uint64_t{0},
+               .batch = 64,
+               .order = Order::kShardShuffle};
+  spec.last_batch = LastBatch::kPartial;
+  spec.num_parts = 4;
+  spec.shuffle_window = 7;
+  spec.on_bad_sample = BadSamplePolicy::kZero;
+  Node reader{.op = "readers.image_folder",
+              .args = {{"path", std::string("/p\xc3\xa9")},
+                       {"repeat", int64_t{1} << 40}}};
+  Node op{.op = "x", .inputs = {{0, 0}, {0, 1}}};
+  op.args = {
+      {"b", true},
+      {"f", 0.1},
+      {"is", std::vector<int64_t>{-1, std::numeric_limits<int64_t>::min()}},
+      {"fs", std::vector<double>{1e-300, -0.0}},
+      {"r", NodeRef{0, 1}}};
+  spec.pipeline.nodes = {reader, op};
+  spec.pipeline.outputs = {{"image", {1, 0}}, {"label", {0, 1}}};
+  return spec;
+}
+
+TEST(Convert, SpecsSurviveTheWireAndJson) {
+  const JobSpec spec = SpecWithEveryKindOfValue();
+  absl::StatusOr<JobSpec> wire = FromProto(ToProto(spec));
+  ASSERT_TRUE(wire.ok()) << wire.status();
+  EXPECT_EQ(*wire, spec);
+  absl::StatusOr<JobSpec> json = JobSpecFromJson(ToJson(spec));
+  ASSERT_TRUE(json.ok()) << json.status();
+  EXPECT_EQ(*json, spec);
+}
+
+TEST(Convert, WhatIsUnsetInJsonGetsItsDefault) {
+  absl::StatusOr<JobSpec> spec =
+      JobSpecFromJson(R"({"name": "a", "batch": 8})");
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->order, Order::kGlobalShuffle);
+  EXPECT_EQ(spec->last_batch, LastBatch::kDrop);
+  EXPECT_EQ(spec->on_bad_sample, BadSamplePolicy::kFail);
+  EXPECT_EQ(spec->shuffle_window, JobSpec().shuffle_window);
+}
+
+TEST(Convert, WrongJsonIsRefusedWithTheParsersWords) {
+  for (const char* json :
+       {"", "{", "[]", R"({"batsh": 8})", R"({"batch": -1})",
+        R"({"batch": 4294967296})", R"({"order": "ORDER_RANDOM"})",
+        R"({"pipeline": {"nodes": [{"args": {"a": {}}}]}})"}) {
+    EXPECT_EQ(JobSpecFromJson(json).status().code(),
+              absl::StatusCode::kInvalidArgument)
+        << json;
+  }
+  EXPECT_NE(Message(JobSpecFromJson(R"({"batsh": 8})").status()).find("batsh"),
+            std::string_view::npos);
+}
+
+TEST(Convert, EnumeratorsOutOfRangeAreNamed) {
+  v1::JobSpec proto = ToProto(SpecWithEveryKindOfValue());
+  proto.set_order(static_cast<v1::Order>(99));
+  const absl::Status status = FromProto(proto).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(Message(status).find("order 99"), std::string_view::npos) << status;
+}
+
+TEST(Convert, ShardTablesSurviveAndLiesAboutTheirSumAreFound) {
+  const std::vector<uint64_t> sizes = {3, 1, 5};
+  const ShardTable irregular = ShardTable::FromSizes(sizes).value();
+  const ShardTable back = FromProto(ToProto(irregular)).value();
+  ASSERT_EQ(back.num_shards(), 3u);
+  EXPECT_EQ(back.range(2), irregular.range(2));
+  const ShardTable uniform =
+      FromProto(ToProto(ShardTable::Uniform(1'000'000'000, 20'000).value()))
+          .value();
+  EXPECT_EQ(uniform.num_samples(), 1'000'000'000u);
+
+  v1::ShardTable proto = ToProto(irregular);
+  proto.set_num_samples(10);
+  EXPECT_EQ(FromProto(proto).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  proto.Clear();
+  proto.set_num_samples(10);  // and no shard size
+  EXPECT_EQ(FromProto(proto).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+JobInfo Job() {
+  JobInfo job{.spec = SpecWithEveryKindOfValue()};
+  job.dataset = {.id = "abc",
+                 .name = "photos",
+                 .reader = "r",
+                 .shards = ShardTable::Uniform(100, 10).value()};
+  job.dataset.classes = {"cat", "dog"};
+  job.schema.fields = {{"image", DType::kUint8, {224, 224, 3}, 150528},
+                       {"label", DType::kInt32, {}, 4}};
+  job.plan_hash = PlanHash(job.spec, job.dataset);
+  return job;
+}
+
+TEST(Convert, JobsSurviveTheWire) {
+  const JobInfo job = Job();
+  absl::StatusOr<JobInfo> back = FromProto(ToProto(job));
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(back->spec, job.spec);
+  EXPECT_EQ(back->schema, job.schema);
+  EXPECT_EQ(back->dataset.classes, job.dataset.classes);
+}
+
+TEST(Convert, AJobWhosePlanHashIsAnothersIsRefused) {
+  v1::Job proto = ToProto(Job());
+  proto.mutable_spec()->set_seed(1);
+  EXPECT_EQ(FromProto(proto).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  proto = ToProto(Job());
+  proto.set_plan_hash("short");
+  EXPECT_EQ(FromProto(proto).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST(Convert, RowsThatWouldOverflowAreRefused) {
+  v1::Job proto = ToProto(Job());
+  proto.mutable_schema(0)->mutable_shape()->Add(int64_t{1} << 62);
+  EXPECT_EQ(FromProto(proto).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  proto = ToProto(Job());
+  proto.mutable_schema(0)->set_shape(0, 0);
+  EXPECT_EQ(FromProto(proto).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace leat::rpc
