@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Leat: a data service that leads batches to training hosts.
+
+    import leat
+    from leat import fn
+
+    @leat.pipeline
+    def train():
+        encoded, label = fn.readers.image_folder("/data/train")
+        image = fn.random_resized_crop(fn.decode(encoded), size=(224, 224))
+        return {"image": image, "label": label}
+
+    with leat.connect() as service:
+        job = service.job("train", train, batch=64, seed=7)
+        for batch in job.batches(epochs=1):
+            ...  # {"image": uint8 (64, 224, 224, 3), "label": int32 (64,)}
+
+Without an address a private service starts in the background and stops with
+the script. `leat.jax` and `leat.torch` give the batches to those frameworks;
+this module needs NumPy only.
+"""
+
+from leat import _native, errors
+from leat._batches import Batches
+from leat._client import Field, Job, Service, connect
+from leat._graph import Node, Pipeline, pipeline
+from leat.errors import *  # noqa: F403
+
+from leat import fn  # isort: skip (it asks the library for the operators)
+
+__version__: str = _native.quick.leat_version().decode()
+
+__all__ = [
+    "Batches",
+    "Field",
+    "Job",
+    "Node",
+    "Pipeline",
+    "Service",
+    "connect",
+    "fn",
+    "pipeline",
+    *errors.__all__,
+]

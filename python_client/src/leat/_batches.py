@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches: an iterator over dicts of NumPy arrays that borrow the library's buffers.
+
+A buffer goes back to the library's pool when nothing can see it any more: each
+array's base is a `_Memory`, which holds the `_Buffer` of the whole batch, and
+views, slices, memoryviews, DLPack capsules, torch tensors and aliasing JAX
+arrays all hold the array. The last reference frees the batch, in any thread.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from leat import _native, _progress
+from leat.errors import Cancelled, DeadlineExceeded, InvalidArgument
+
+_TOKEN_CAPACITY = 1024
+# How long a wait in the main thread may keep Python from running a signal handler (Ctrl-C).
+_SIGNAL_SLICE_S = 0.25
+
+
+class _Buffer:
+    """One batch of the library; freed once, with the last array that looks into it."""
+
+    __slots__ = ("_free", "_getpid", "_pid", "_pointer")
+
+    def __init__(self, pointer: int) -> None:
+        self._pointer = pointer
+        self._free = _native.quick.leat_batch_free
+        self._getpid = os.getpid  # kept here: modules are gone when the interpreter ends
+        self._pid = os.getpid()
+
+    def __del__(self) -> None:
+        if self._pid == self._getpid():
+            self._free(self._pointer)
+
+
+class _Memory:
+    """What a NumPy array has as its base: address and shape for NumPy, and the buffer kept alive."""
+
+    __slots__ = ("__array_interface__", "_buffer")
+
+    def __init__(self, buffer: _Buffer, tensor: _native.Tensor) -> None:
+        self._buffer = buffer
+        self.__array_interface__ = {
+            "version": 3,
+            "shape": tuple(tensor.shape[: tensor.rank]),
+            "typestr": np.dtype(tensor.dtype.decode()).str,
+            "data": (tensor.data, False),
+        }
+
+
+def arrays(pointer: int) -> dict[str, np.ndarray]:
+    """The arrays of a batch, by name; they own it from here on."""
+    buffer = _Buffer(pointer)
+    result = {}
+    for i in range(_native.quick.leat_batch_num_tensors(pointer)):
+        tensor = _native.quick.leat_batch_tensor(pointer, i)
+        name = tensor.name.decode()
+        if tensor.bytes == 0:
+            result[name] = np.empty(tuple(tensor.shape[: tensor.rank]), np.dtype(tensor.dtype.decode()))
+        else:
+            result[name] = np.asarray(_Memory(buffer, tensor))
+    return result
+
+
+def row_numbers(rows: Any, batch: int) -> np.ndarray | None:
+    """`rows` (range, slice, array or list of whole numbers) as uint32; None: all rows."""
+    if rows is None:
+        return None
+    if isinstance(rows, slice):
+        rows = range(*rows.indices(batch))
+    numbers = np.asarray(rows)
+    if numbers.ndim != 1 or numbers.size == 0 or numbers.dtype.kind not in "iu":
+        raise InvalidArgument(
+            f"rows = {rows!r:.120}; expected a range, a slice or a list of row numbers, at least one, below {batch}"
+        )
+    outside = numbers[(numbers < 0) | (numbers >= batch)]
+    if outside.size:
+        raise InvalidArgument(f"rows has {outside[0]}; expected numbers from 0 to {batch - 1} (a batch has {batch} rows)")
+    if np.unique(numbers).size != numbers.size:
+        raise InvalidArgument(f"rows = {rows!r:.120} has a row twice; expected each at most once")
+    return np.ascontiguousarray(numbers, dtype=np.uint32)
+
+
+class Batches(Iterator[dict[str, np.ndarray]]):
+    """Batches in order, each a dict of NumPy arrays; made by `Job.batches`.
+
+    The arrays may be written to and kept for any time; memory is used again
+    when no array, view, memoryview or DLPack capsule of a batch is left. Pickling copies.
+    Iterate from one thread at a time; `close` may be called from any.
+
+    Attributes:
+        epoch, step: of the last batch handed out; None before the first.
+    """
+
+    def __init__(self, job: Any, pointer: int, rows: int, epochs: int, progress: bool) -> None:
+        self.job = job
+        self.epoch: int | None = None
+        self.step: int | None = None
+        self._rows = rows
+        self._handle = _native.Handle(pointer, "leat_batches_free", "batches iterator")
+        # Held during a call into the library; re-entrant, since a signal handler may close while we wait.
+        self._in_use = threading.RLock()
+        self._closing = threading.Lock()
+        self._bar = _progress.Bar(self, epochs) if progress else None
+
+    def __iter__(self) -> Batches:
+        return self
+
+    def __enter__(self) -> Batches:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        place = "not started" if self.epoch is None else f"epoch {self.epoch} step {self.step}"
+        return f"<leat batches of job {self.job.name!r}: {'closed' if self._handle.closed else place}>"
+
+    def __next__(self) -> dict[str, np.ndarray]:
+        batch = self.next(timeout=None)
+        if batch is None:
+            if self._bar:
+                self._bar.close()
+            raise StopIteration
+        return batch
+
+    def next(self, timeout: float | None = None) -> dict[str, np.ndarray] | None:
+        """The next batch; None at the end, or once closed.
+
+        Args:
+            timeout: seconds to wait; None: without limit. 0 asks only whether it is there.
+
+        Raises:
+            leat.DeadlineExceeded: none within the timeout; call again, nothing is lost.
+            leat.Error: the iterator failed (a bad sample, no worker): final, with the service's text.
+        """
+        with self._in_use:
+            try:
+                pointer = self._wait(timeout)
+            except Cancelled:
+                if self._handle.closed:
+                    return None
+                raise
+            if not pointer:
+                return None
+            quick = _native.quick
+            self.epoch, self.step = quick.leat_batch_epoch(pointer), quick.leat_batch_step(pointer)
+            batch = arrays(pointer)
+        if self._bar:
+            self._bar.update()
+        return batch
+
+    def _wait(self, timeout: float | None) -> int | None:
+        """leat_batches_next, in slices in the main thread so that Ctrl-C works."""
+        out = ctypes.c_void_p()
+        in_slices = timeout is None and threading.current_thread() is threading.main_thread()
+        slice_s = _SIGNAL_SLICE_S if in_slices else -1.0 if timeout is None else max(float(timeout), 0.0)
+        while not self._handle.closed:
+            status = _native.lib.leat_batches_next(self._handle.get(), slice_s, ctypes.byref(out))
+            if not status:
+                return out.value
+            try:
+                _native.check(status)
+            except DeadlineExceeded:
+                if not in_slices:
+                    raise
+        return None
+
+    def token(self) -> bytes:
+        """Where the consumer is: after the last batch handed out. For the trainer's checkpoint; under 1 KiB."""
+        with self._in_use:
+            text = ctypes.create_string_buffer(_TOKEN_CAPACITY)
+            size = _native.quick.leat_batches_token(self._handle.get(), text, len(text))
+            return text.raw[:size]
+
+    def samples(self, epoch: int, step: int) -> np.ndarray:
+        """The plan's sample numbers of a step, in the order of the rows; 2**64-1 marks a row without a sample."""
+        result = np.empty(self._rows, np.uint64)
+        pointer = result.ctypes.data_as(ctypes.POINTER(ctypes.c_uint64))
+        with self._in_use:
+            _native.check(_native.lib.leat_batches_samples(self._handle.get(), epoch, step, pointer))
+        return result
+
+    def stats(self) -> dict[str, Any]:
+        """Rates, waits and traffic so far: steps, rows, bytes, rows_per_s, stall_fraction, wait, workers, …"""
+        with self._in_use:
+            return json.loads(_native.take_text(_native.lib.leat_batches_stats_json(self._handle.get())) or "{}")
+
+    def close(self) -> None:
+        """Ends the iterator, also while another thread waits in it. Idempotent; batches handed out stay valid."""
+        # Not blocking: whoever has it is closing already, and may be waiting for our thread to leave the library.
+        if not self._closing.acquire(blocking=False):
+            return
+        try:
+            if self._handle.closed:
+                return
+            _native.lib.leat_batches_cancel(self._handle.get())
+            with self._in_use:
+                if self._bar:
+                    self._bar.close()
+                self._handle.close()
+        finally:
+            self._closing.release()
+
+
+def row_pointer(rows: np.ndarray | None) -> tuple[Any, int]:
+    """(const uint32_t*, count) for leat_batches_open."""
+    if rows is None:
+        return None, 0
+    return rows.ctypes.data_as(ctypes.POINTER(ctypes.c_uint32)), rows.size
+
+
+def stack_one(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """A batch of one row without its row axis."""
+    return {name: array[0] for name, array in batch.items()}

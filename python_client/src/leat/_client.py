@@ -1,0 +1,387 @@
+# SPDX-License-Identifier: Apache-2.0
+"""connect, Service and Job: the ways from an address to batches."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import pathlib
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from leat import _native
+from leat._batches import Batches, arrays, row_numbers, row_pointer, stack_one
+from leat._graph import Pipeline
+from leat._operators import nearest
+from leat.errors import Error, InvalidArgument, OutOfRange
+
+_ORDERS = {"global": "ORDER_GLOBAL_SHUFFLE", "shard": "ORDER_SHARD_SHUFFLE", "sequential": "ORDER_SEQUENTIAL"}
+_LAST_BATCHES = {name: f"LAST_BATCH_{name.upper()}" for name in ("drop", "fill", "pad", "partial")}
+_DECODERS = {name: f"DECODER_CLASS_{name.upper()}" for name in ("exact", "nvjpeg")}
+_POLICIES = {name: f"BAD_SAMPLE_POLICY_{name.upper()}" for name in ("fail", "replace", "zero")}
+_MAX_SEED = 2**64 - 1
+
+
+class Field(NamedTuple):
+    """One array of a batch: its dtype and the shape of one row."""
+
+    dtype: np.dtype
+    shape: tuple[int, ...]
+
+
+def _chosen(name: str, value: Any, choices: dict[str, str]) -> str:
+    if isinstance(value, str) and value in choices:
+        return choices[value]
+    hint = nearest(value, choices) if isinstance(value, str) else ""
+    raise InvalidArgument(f"{name} = {value!r}; expected one of {', '.join(map(repr, choices))}{hint}")
+
+
+def _whole(name: str, value: Any, low: int, high: int) -> int:
+    try:
+        number = value.__index__()
+    except (AttributeError, TypeError):
+        number = None
+    if number is None or isinstance(value, bool) or not low <= number <= high:
+        raise InvalidArgument(f"{name} = {value!r}; expected a whole number from {low} to {high}")
+    return number
+
+
+def _seconds(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
+        raise InvalidArgument(f"{name} = {value!r}; expected seconds, more than 0")
+    return min(float(value), 1e9)
+
+
+def _file(what: str, path: str | os.PathLike[str] | None) -> str | None:
+    if path is None:
+        return None
+    try:
+        return pathlib.Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidArgument(f"{what} = {os.fspath(path)!r}: {error}") from None
+
+
+def connect(
+    address: str | None = None,
+    *,
+    token: str | None = None,
+    token_file: str | os.PathLike[str] | None = None,
+    ca: str | os.PathLike[str] | None = None,
+    cert: str | os.PathLike[str] | None = None,
+    key: str | os.PathLike[str] | None = None,
+    timeout: float = 10.0,
+    workers: int | None = None,
+    threads: int | None = None,
+) -> Service:
+    """Connects to a Leat service, or starts a private one on this machine.
+
+    Args:
+        address: the coordinator, "host:7411". None: the environment's LEAT_COORDINATOR; without that, a private
+            coordinator and worker start in the background and stop with this process.
+        token: the service's shared token. None: `token_file`, LEAT_TOKEN, or the file LEAT_TOKEN_FILE.
+        token_file: a file with the token.
+        ca: a PEM file of the authorities to trust; given: TLS.
+        cert: with `key`: PEM files of this client's certificate and key.
+        key: see `cert`.
+        timeout: seconds for connecting, and for each call without a time-out of its own.
+        workers: of the private service: worker processes (default 1).
+        threads: of the private service: decoding threads of each worker (default: this machine's cores / workers).
+
+    Returns:
+        The service; use it as a context manager, or `close` it.
+
+    Raises:
+        leat.Unavailable: nobody answers at the address.
+        leat.Unauthenticated: the token is missing or wrong.
+        leat.InvalidArgument: an option is wrong.
+    """
+    address = address or os.environ.get("LEAT_COORDINATOR") or None
+    options: dict[str, Any] = {"timeout_s": _seconds("timeout", timeout)}
+    if address is None:
+        options["daemon_dir"] = str(_native.folder)
+        if workers is not None:
+            options["embedded_workers"] = _whole("workers", workers, 1, 1000)
+        if threads is not None:
+            options["embedded_threads"] = _whole("threads", threads, 1, 10_000)
+    else:
+        if workers is not None or threads is not None:
+            raise InvalidArgument(f"workers and threads are of a private service only; address is {address!r}")
+        options["address"] = address
+        options["token"] = _token(token, token_file)
+        options["ca_pem"] = _file("ca", ca)
+        options["cert_pem"] = _file("cert", cert)
+        options["key_pem"] = _file("key", key)
+    return Service({name: value for name, value in options.items() if value is not None})
+
+
+def _token(token: str | None, token_file: str | os.PathLike[str] | None) -> str | None:
+    if token is None and token_file is None:
+        token = os.environ.get("LEAT_TOKEN")
+        token_file = os.environ.get("LEAT_TOKEN_FILE")
+    if token is None:
+        text = _file("token_file", token_file)
+        token = text.strip() if text is not None else None
+    return token
+
+
+class Service:
+    """A connection to a coordinator, and through it to the workers; made by `leat.connect`.
+
+    A context manager. Jobs, iterators and batches keep what they need alive
+    after it is closed, but a private service stops with the last of them.
+    """
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        out = ctypes.c_void_p()
+        _native.check(_native.lib.leat_connect(_native.text(json.dumps(options)), ctypes.byref(out)))
+        self._handle = _native.Handle(out.value, "leat_service_free", "service")
+        self._embedded = "address" not in options
+
+    def __enter__(self) -> Service:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self._handle.closed else self.address + (" (private)" if self._embedded else "")
+        return f"<leat service {state}>"
+
+    @property
+    def address(self) -> str:
+        """The coordinator's address; of a private service its socket."""
+        return _native.lib.leat_service_address(self._handle.get()).decode()
+
+    def close(self) -> None:
+        """Ends the connection. Idempotent."""
+        self._handle.close()
+
+    def job(
+        self,
+        name: str,
+        pipeline: Pipeline | None = None,
+        *,
+        batch: int | None = None,
+        seed: int = 0,
+        shuffle: Literal["global", "shard", "sequential"] | bool = "global",
+        last_batch: Literal["drop", "fill", "pad", "partial"] = "drop",
+        num_parts: int | None = None,
+        shuffle_window: int | None = None,
+        on_bad_sample: Literal["fail", "replace", "zero"] = "fail",
+        decoder: Literal["exact", "nvjpeg"] = "exact",
+        timeout: float = 300.0,
+    ) -> Job:
+        """Makes a job, or attaches to the one of this name and the same spec.
+
+        Args:
+            name: 1–128 letters, digits, '.', '_' and '-'.
+            pipeline: of `leat.pipeline`. None, and no batch: attach to a job that exists, whatever its spec.
+            batch: rows of the global batch, over all hosts.
+            seed: of the order and of every random operator; 0 … 2**64-1.
+            shuffle: "global" (True) permutes all samples, "shard" shards and a window of them, "sequential" (False)
+                keeps the dataset's order.
+            last_batch: what becomes of the rest that fills no batch: "drop" it, "fill" up from the beginning, "pad"
+                with the last sample, or hand out a "partial" batch.
+            num_parts: cuts the dataset into this many contiguous parts, each with its own rows of the batch (what
+                DALI means by num_shards); None: rows come from the whole dataset.
+            shuffle_window: shards in the window of "shard" (default 16).
+            on_bad_sample: "fail" the iterator, "replace" by another sample, or "zero" the row and clear its entry of
+                the array "valid".
+            decoder: "exact" gives the same bytes on every machine; "nvjpeg" decodes on GPU workers.
+            timeout: seconds, of which indexing a new dataset takes most.
+
+        Returns:
+            The job.
+
+        Raises:
+            leat.AlreadyExists: another spec has this name; the text says what differs.
+            leat.NotFound: no such path; or no such job, when attaching.
+            leat.InvalidArgument: a value is wrong; the text names it and what was expected.
+            leat.DeadlineExceeded: not ready within the time-out.
+        """
+        if not isinstance(name, str):
+            raise InvalidArgument(f"name = {name!r}; expected a text")
+        if pipeline is None and batch is None:
+            return self._existing(name)
+        if not isinstance(pipeline, Pipeline):
+            raise InvalidArgument(
+                f"pipeline = {pipeline!r:.80}; expected a function with @leat.pipeline"
+                + (", called with its arguments" if callable(pipeline) else "")
+            )
+        if shuffle is True or shuffle is False:
+            shuffle = "global" if shuffle else "sequential"
+        spec: dict[str, Any] = {
+            "name": name,
+            "pipeline": pipeline._graph,
+            "seed": str(_whole("seed", seed, 0, _MAX_SEED)),
+            "batch": _whole("batch", batch, 1, 2**20),
+            "order": _chosen("shuffle", shuffle, _ORDERS),
+            "last_batch": _chosen("last_batch", last_batch, _LAST_BATCHES),
+            "decoder_class": _chosen("decoder", decoder, _DECODERS),
+            "on_bad_sample": _chosen("on_bad_sample", on_bad_sample, _POLICIES),
+        }
+        if num_parts is not None:
+            spec["num_parts"] = _whole("num_parts", num_parts, 1, 2**20)
+        if shuffle_window is not None:
+            spec["shuffle_window"] = _whole("shuffle_window", shuffle_window, 1, 2**31)
+        return self._create(pipeline, spec, _seconds("timeout", timeout))
+
+    def _create(self, pipeline: Pipeline, spec: dict[str, Any], timeout_s: float) -> Job:
+        out = ctypes.c_void_p()
+        text = _native.text(json.dumps(spec))
+        try:
+            _native.check(_native.lib.leat_job_create(self._handle.get(), text, timeout_s, ctypes.byref(out)))
+        except Error as error:
+            raise pipeline.explain(error) from None
+        return Job(self, out.value)
+
+    def _existing(self, name: str) -> Job:
+        out = ctypes.c_void_p()
+        _native.check(_native.lib.leat_job_get(self._handle.get(), _native.text(name), ctypes.byref(out)))
+        return Job(self, out.value)
+
+    def get(
+        self,
+        what: Literal["status", "workers", "jobs", "datasets", "shards", "consumers"],
+        name: str | None = None,
+    ) -> Any:
+        """What operators see, as `leat get` shows it: parsed JSON. `name`: the dataset of "shards"."""
+        out = ctypes.c_void_p()
+        status = _native.lib.leat_service_get(
+            self._handle.get(), _native.text(what), _native.text(name), ctypes.byref(out)
+        )
+        _native.check(status)
+        return json.loads(_native.take_text(out.value) or "null")
+
+    def delete_job(self, name: str) -> None:
+        """Forgets a job. Raises leat.NotFound."""
+        _native.check(_native.lib.leat_service_do(self._handle.get(), b"delete-job", _native.text(name)))
+
+
+def _get(message: dict[str, Any], name: str, default: Any) -> Any:
+    """A field of a message in JSON form, which may have either spelling and lacks zeros."""
+    head, *rest = name.split("_")
+    return message.get(name, message.get(head + "".join(word.capitalize() for word in rest), default))
+
+
+_DTYPES = {f"D_TYPE_{name.upper()}": name for name in ("bool", "uint8", "int32", "int64", "float16", "float32")}
+
+
+class Job:
+    """Dataset, pipeline, seed, batch and order under a name: what fixes the bytes of every batch."""
+
+    def __init__(self, service: Service, pointer: int | None) -> None:
+        self._service = service
+        self._handle = _native.Handle(pointer, "leat_job_free", "job")
+        facts = json.loads(_native.take_text(_native.lib.leat_job_json(pointer)))
+        job = facts["job"]
+        spec = job["spec"]
+        self._facts = job
+        self._steps = int(facts["steps_per_epoch"])
+        self.plan_hash: str = facts["plan_hash"]
+        self.name: str = spec["name"]
+        self.batch = int(spec["batch"])
+        self.seed = int(_get(spec, "seed", 0))
+        self.last_batch: str = _get(spec, "last_batch", "LAST_BATCH_DROP").rpartition("_")[2].lower()
+        dataset = job.get("dataset", {})
+        self.num_samples = int(_get(dataset.get("shards", {}), "num_samples", 0))
+        self.classes: tuple[str, ...] = tuple(dataset.get("classes", ()))
+        self.schema: dict[str, Field] = {
+            field["name"]: Field(
+                np.dtype(_DTYPES[field["dtype"]]), tuple(int(size) for size in field.get("shape", ()))
+            )
+            for field in job["schema"]
+        }
+
+    def __len__(self) -> int:
+        """Steps of an epoch."""
+        return self._steps
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}: {field.dtype} {field.shape}" for name, field in self.schema.items())
+        return (
+            f"<leat job {self.name!r}: {self.num_samples:,} samples, {self._steps:,} steps of {self.batch} ({fields}), "
+            f"plan {self.plan_hash[:12]}>"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything about the job: the JSON form of leat.v1.Job."""
+        return json.loads(json.dumps(self._facts))
+
+    def batches(
+        self,
+        epochs: int | None = 1,
+        *,
+        rows: range | slice | np.ndarray | list[int] | None = None,
+        token: bytes | None = None,
+        window: int | None = None,
+        max_window_bytes: int | None = None,
+        row_timeout: float | None = None,
+        progress: bool = False,
+    ) -> Batches:
+        """Opens an iterator over the batches, in order.
+
+        Args:
+            epochs: how many to deliver, counted from the job's first also after a token; None: without end.
+            rows: of each global batch, in the order wanted; None: all.
+            token: of `Batches.token`: go on there, with these or other rows.
+            window: steps in flight beyond the one handed out, 1 … 64 (default 4).
+            max_window_bytes: the window shrinks to stay below (default 4 GiB).
+            row_timeout: seconds that a due row may stay away before the iterator fails (default 120).
+            progress: shows a tqdm bar with img/s and the part of the time spent waiting.
+
+        Returns:
+            An iterator of dicts of NumPy arrays.
+
+        Raises:
+            leat.InvalidArgument: an option is wrong, or the token is of another job.
+        """
+        chosen = row_numbers(rows, self.batch)
+        options: dict[str, Any] = {"epochs": 0 if epochs is None else _whole("epochs", epochs, 1, 2**53)}
+        if window is not None:
+            options["window"] = _whole("window", window, 1, 64)
+        if max_window_bytes is not None:
+            options["max_window_bytes"] = _whole("max_window_bytes", max_window_bytes, 1, 2**53)
+        if row_timeout is not None:
+            options["row_timeout_s"] = _seconds("row_timeout", row_timeout)
+        if token is not None and not isinstance(token, (bytes, bytearray, memoryview)):
+            raise InvalidArgument(f"token is {type(token).__name__}; expected the bytes that token() returned")
+        token_bytes = None if token is None else bytes(token)
+        if token_bytes == b"":
+            raise InvalidArgument("token is empty; expected the bytes that token() returned, or None")
+        out = ctypes.c_void_p()
+        status = _native.lib.leat_batches_open(
+            self._handle.get(),
+            _native.text(json.dumps(options)),
+            token_bytes,
+            len(token_bytes or b""),
+            *row_pointer(chosen),
+            ctypes.byref(out),
+        )
+        _native.check(status)
+        assert out.value is not None
+        count = self.batch if chosen is None else chosen.size
+        return Batches(self, out.value, count, options["epochs"], progress)
+
+    def sample(self, index: int, *, timeout: float = 60.0) -> dict[str, np.ndarray]:
+        """One sample, as epoch 0 has it: the arrays of one row.
+
+        Args:
+            index: in the dataset's order, 0 … num_samples-1; negative: from the end.
+            timeout: seconds.
+
+        Raises:
+            leat.OutOfRange: no such sample.
+        """
+        number = _whole("index", index, -(2**63), 2**63 - 1)
+        if number < 0:
+            number += self.num_samples
+        if not 0 <= number < self.num_samples:
+            raise OutOfRange(f"sample {index}; job {self.name!r} has {self.num_samples} samples")
+        out = ctypes.c_void_p()
+        timeout_s = _seconds("timeout", timeout)
+        _native.check(_native.lib.leat_job_sample(self._handle.get(), number, timeout_s, ctypes.byref(out)))
+        assert out.value is not None
+        return stack_one(arrays(out.value))

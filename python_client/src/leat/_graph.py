@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pipelines: a function is called once with nodes in the place of data, and becomes a graph."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import inspect
+import itertools
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn, overload
+
+from leat import _native
+from leat.errors import Error, InvalidArgument, PipelineError
+
+_PACKAGE_FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_ORDER_OF_MAKING = itertools.count()
+
+
+def user_line() -> str:
+    """"file:line" of the nearest caller outside this package."""
+    frame = sys._getframe(1)
+    while frame is not None and os.path.abspath(frame.f_code.co_filename).startswith(_PACKAGE_FOLDER):
+        frame = frame.f_back  # type: ignore[assignment]
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else "?"
+
+
+def _forbidden(what: str) -> Callable[..., NoReturn]:
+    def method(self: Node, *_: Any) -> NoReturn:
+        raise PipelineError(
+            f"{what} on the output of fn.{self.op} ({self.where}): a pipeline is traced once, before there is "
+            "any data, and its graph holds operators only. Use what is in leat.fn (an argument that varies from "
+            "sample to sample takes a node: fn.flip(image, horizontal=fn.coin_flip(0.5))), or do it to the batches"
+        )
+
+    return method
+
+
+class Operation:
+    """One operator of a graph."""
+
+    __slots__ = ("args", "inputs", "number", "op", "where")
+
+    def __init__(self, op: str, inputs: tuple[Node, ...], args: dict[str, Any]) -> None:
+        self.op = op
+        self.inputs = inputs
+        self.args = args
+        self.where = user_line()
+        self.number = next(_ORDER_OF_MAKING)
+
+
+class Node:
+    """One output of an operator, while a pipeline is traced. It has no value: only operators take it."""
+
+    __slots__ = ("_operation", "_output")
+
+    def __init__(self, operation: Operation, output: int) -> None:
+        self._operation = operation
+        self._output = output
+
+    @property
+    def op(self) -> str:
+        """The operator's name, as in leat.fn."""
+        return self._operation.op
+
+    @property
+    def where(self) -> str:
+        """The line that made it."""
+        return self._operation.where
+
+    def __repr__(self) -> str:
+        return f"<output {self._output} of fn.{self.op} at {self.where}>"
+
+    __hash__ = object.__hash__
+    __bool__ = _forbidden("a test of the truth (if, while, and, or, not)")
+    __iter__ = _forbidden("iteration or unpacking")
+    __len__ = _forbidden("len()")
+    __getitem__ = _forbidden("indexing")
+    __contains__ = _forbidden("'in'")
+    __int__ = __index__ = _forbidden("int()")
+    __float__ = _forbidden("float()")
+    __array__ = _forbidden("NumPy's array()")
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _forbidden("a comparison")  # type: ignore[assignment]
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _forbidden("arithmetic")
+    __truediv__ = __rtruediv__ = __floordiv__ = __mod__ = __pow__ = _forbidden("arithmetic")
+    __neg__ = __abs__ = __invert__ = __and__ = __or__ = __xor__ = __matmul__ = _forbidden("arithmetic")
+
+
+def _named_outputs(result: Any, function: str) -> dict[str, Node]:
+    if isinstance(result, Node):
+        outputs: dict[Any, Any] = {"output": result}
+    elif isinstance(result, Mapping):
+        outputs = dict(result)
+    elif isinstance(result, (tuple, list)):
+        outputs = {f"output{i}": node for i, node in enumerate(result)}
+    else:
+        raise PipelineError(
+            f"pipeline {function} returned {type(result).__name__}; expected a dict of names to nodes, a tuple of "
+            "nodes, or one node"
+        )
+    if not outputs:
+        raise PipelineError(f"pipeline {function} returned no outputs; expected at least one node")
+    for name, node in outputs.items():
+        if not isinstance(name, str) or not name:
+            raise PipelineError(f"pipeline {function}: output name {name!r}; expected a non-empty text")
+        if not isinstance(node, Node):
+            raise PipelineError(
+                f"pipeline {function}: output {name!r} is {type(node).__name__} {node!r:.80}; expected a node, "
+                "as the functions of leat.fn return"
+            )
+    return outputs
+
+
+class _JsonWriter:
+    """Numbers the operations that outputs need, in the order of their making, and writes leat.v1.Graph."""
+
+    def __init__(self, outputs: dict[str, Node]) -> None:
+        self.outputs = outputs
+        needed: dict[int, Operation] = {}
+        pending = [node._operation for node in outputs.values()]
+        while pending:
+            operation = pending.pop()
+            if operation.number in needed:
+                continue
+            needed[operation.number] = operation
+            pending += [node._operation for node in operation.inputs]
+            pending += [value._operation for value in operation.args.values() if isinstance(value, Node)]
+        self.operations = [needed[number] for number in sorted(needed)]
+        self.index = {operation.number: i for i, operation in enumerate(self.operations)}
+
+    def ref(self, node: Node) -> dict[str, int]:
+        return {"node": self.index[node._operation.number], "output": node._output}
+
+    def value(self, value: Any) -> dict[str, Any]:
+        # bool before int: it is one.
+        if isinstance(value, Node):
+            return {"ref": self.ref(value)}
+        if isinstance(value, bool):
+            return {"bool_value": value}
+        if isinstance(value, int):
+            return {"int_value": str(value)}
+        if isinstance(value, float):
+            return {"float_value": value}
+        if isinstance(value, str):
+            return {"string_value": value}
+        if all(isinstance(item, int) for item in value):
+            return {"ints_value": {"values": [str(item) for item in value]}}
+        return {"floats_value": {"values": list(value)}}
+
+    def graph(self) -> dict[str, Any]:
+        nodes = [
+            {
+                "op": operation.op,
+                "inputs": [self.ref(node) for node in operation.inputs],
+                "args": {name: self.value(value) for name, value in operation.args.items()},
+            }
+            for operation in self.operations
+        ]
+        return {
+            "nodes": nodes,
+            "outputs": [{"name": name, "ref": self.ref(node)} for name, node in self.outputs.items()],
+        }
+
+
+class Pipeline:
+    """An operator graph: data that is sent, never code.
+
+    Made by `leat.pipeline`. If the function has parameters, call the pipeline
+    to get one with other values: `train(size=128)`.
+    """
+
+    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        functools.update_wrapper(self, function)
+        self._function = function
+        name = getattr(function, "__qualname__", repr(function))
+        writer = _JsonWriter(_named_outputs(function(*args, **kwargs), name))
+        self._name = name
+        self._lines = [f"fn.{operation.op} at {operation.where}" for operation in writer.operations]
+        self._graph = writer.graph()
+        self._schema = self._check()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Pipeline:
+        """The same function traced with other arguments."""
+        return Pipeline(self._function, args, kwargs)
+
+    def __repr__(self) -> str:
+        return f"<leat.pipeline {self._name}: {len(self._lines)} operators -> {', '.join(self.outputs)}>"
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The names of the arrays of a batch."""
+        return tuple(output["name"] for output in self._graph["outputs"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form of leat.v1.Graph, as `leat inspect` and the wire have it."""
+        return json.loads(json.dumps(self._graph))
+
+    def explain(self, error: Error) -> Error:
+        """The same error, with the lines of the nodes that its text names."""
+        message = str(error)
+        lines = [
+            f"  node {i} is {self._lines[i]}"
+            for i in sorted({int(number) for number in re.findall(r"\bnode (\d+)", message)})
+            if i < len(self._lines)
+        ]
+        return type(error)("\n".join([message, *lines])) if lines else error
+
+    def _check(self) -> Any:
+        out = ctypes.c_void_p()
+        try:
+            status = _native.lib.leat_pipeline_check(_native.text(json.dumps(self._graph)), ctypes.byref(out))
+            _native.check(status)
+        except Error as error:
+            raise self.explain(error) from None
+        return json.loads(_native.take_text(out.value) or "[]")
+
+
+class _Factory:
+    """A pipeline function that needs arguments before it can be traced."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, function)
+        self._function = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Pipeline:
+        return Pipeline(self._function, args, kwargs)
+
+
+def _needs_arguments(function: Callable[..., Any]) -> bool:
+    return any(
+        parameter.default is parameter.empty and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        for parameter in inspect.signature(function).parameters.values()
+    )
+
+
+@overload
+def pipeline(function: Callable[..., Any], /) -> Pipeline: ...
+@overload
+def pipeline() -> Callable[[Callable[..., Any]], Pipeline]: ...
+def pipeline(function: Callable[..., Any] | None = None, /) -> Any:
+    """Makes a pipeline of a function, with or without parentheses: `@leat.pipeline`.
+
+    The function is called once, here, with nodes in the place of data, and
+    returns a dict (names of the batch's arrays to nodes), a tuple of nodes
+    (named output0, output1, …) or one node (named output). A function with
+    parameters that have no default is traced when it is called with them.
+
+    Args:
+        function: builds the graph by calling functions of `leat.fn`.
+
+    Returns:
+        A `leat.Pipeline` for `Service.job`.
+
+    Raises:
+        leat.PipelineError: Python control flow or arithmetic on a node, or a result that is no node.
+        leat.InvalidArgument: operators that do not fit together; the text names the line.
+    """
+    if function is None:
+        return pipeline
+    if not callable(function):
+        raise InvalidArgument(f"leat.pipeline takes a function, not {type(function).__name__} {function!r:.80}")
+    return _Factory(function) if _needs_arguments(function) else Pipeline(function, (), {})

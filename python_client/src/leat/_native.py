@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""leat.h by ctypes: finds libleat.so, declares its functions, turns statuses into exceptions.
+
+Two views of one library: calls through `lib` release the GIL (they may wait or
+copy); calls through `quick` keep it, because they only read a field, and
+giving the GIL up under load costs far more than they do.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pathlib
+from ctypes import POINTER, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
+from typing import Any
+
+from leat import errors
+
+ABI_VERSION = 1
+
+
+class Tensor(ctypes.Structure):
+    """leat_tensor."""
+
+    _fields_ = [
+        ("name", c_char_p),
+        ("dtype", c_char_p),
+        ("shape", POINTER(c_int64)),
+        ("rank", c_size_t),
+        ("data", c_void_p),
+        ("bytes", c_size_t),
+    ]
+
+
+_STATUS = c_void_p
+_OWNED_TEXT = c_void_p  # char* that leat_string_free frees; c_char_p would lose the pointer
+
+# name: (result, arguments)
+_FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
+    "leat_string_free": (None, [c_void_p]),
+    "leat_status_free": (None, [_STATUS]),
+    "leat_operators_json": (_OWNED_TEXT, []),
+    "leat_pipeline_check": (_STATUS, [c_char_p, POINTER(c_void_p)]),
+    "leat_connect": (_STATUS, [c_char_p, POINTER(c_void_p)]),
+    "leat_service_address": (c_char_p, [c_void_p]),
+    "leat_service_free": (None, [c_void_p]),
+    "leat_service_get": (_STATUS, [c_void_p, c_char_p, c_char_p, POINTER(c_void_p)]),
+    "leat_service_do": (_STATUS, [c_void_p, c_char_p, c_char_p]),
+    "leat_job_create": (_STATUS, [c_void_p, c_char_p, c_double, POINTER(c_void_p)]),
+    "leat_job_get": (_STATUS, [c_void_p, c_char_p, POINTER(c_void_p)]),
+    "leat_job_json": (_OWNED_TEXT, [c_void_p]),
+    "leat_job_sample": (_STATUS, [c_void_p, c_uint64, c_double, POINTER(c_void_p)]),
+    "leat_job_free": (None, [c_void_p]),
+    "leat_batches_open": (
+        _STATUS,
+        [c_void_p, c_char_p, c_char_p, c_size_t, POINTER(c_uint32), c_size_t, POINTER(c_void_p)],
+    ),
+    "leat_batches_next": (_STATUS, [c_void_p, c_double, POINTER(c_void_p)]),
+    "leat_batches_cancel": (None, [c_void_p]),
+    "leat_batches_samples": (_STATUS, [c_void_p, c_uint64, c_uint64, POINTER(c_uint64)]),
+    "leat_batches_stats_json": (_OWNED_TEXT, [c_void_p]),
+    "leat_batches_free": (None, [c_void_p]),
+}
+_QUICK_FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
+    "leat_abi_version": (c_int, []),
+    "leat_version": (c_char_p, []),
+    "leat_status_code": (c_int, [_STATUS]),
+    "leat_status_message": (c_char_p, [_STATUS]),
+    "leat_batches_token": (c_size_t, [c_void_p, c_void_p, c_size_t]),
+    "leat_batch_epoch": (c_uint64, [c_void_p]),
+    "leat_batch_step": (c_uint64, [c_void_p]),
+    "leat_batch_rows": (c_uint32, [c_void_p]),
+    "leat_batch_num_tensors": (c_size_t, [c_void_p]),
+    "leat_batch_tensor": (Tensor, [c_void_p, c_size_t]),
+    "leat_batch_free": (None, [c_void_p]),
+}
+
+
+def _find() -> pathlib.Path:
+    """The folder of libleat.so and the daemons: LEAT_NATIVE_DIR, or the one inside the package."""
+    configured = os.environ.get("LEAT_NATIVE_DIR")
+    folder = pathlib.Path(configured) if configured else pathlib.Path(__file__).parent / "_native"
+    if not (folder / "libleat.so").exists():
+        raise ImportError(
+            f"no libleat.so in {folder}: install the wheel of leat (pip install ./python_client), "
+            "or set LEAT_NATIVE_DIR to the folder that holds libleat.so and the daemons"
+        )
+    return folder
+
+
+def _declare(library: ctypes.CDLL, functions: dict[str, tuple[Any, list[Any]]]) -> ctypes.CDLL:
+    for name, (result, arguments) in functions.items():
+        function = getattr(library, name)
+        function.restype = result
+        function.argtypes = arguments
+    return library
+
+
+folder = _find()
+# RTLD_LOCAL (ctypes' default): nothing of ours is visible to other libraries of the process.
+lib: Any = _declare(ctypes.CDLL(str(folder / "libleat.so")), _FUNCTIONS)
+quick: Any = _declare(ctypes.PyDLL(str(folder / "libleat.so")), _QUICK_FUNCTIONS)
+
+if quick.leat_abi_version() != ABI_VERSION:
+    raise ImportError(
+        f"{folder}/libleat.so has ABI version {quick.leat_abi_version()}, this package needs {ABI_VERSION}"
+    )
+
+
+def check(status: int | None) -> None:
+    """Raises the exception of a status; None is success. Frees the status."""
+    if not status:
+        return
+    code = quick.leat_status_code(status)
+    message = (quick.leat_status_message(status) or b"").decode("utf-8", "replace")
+    lib.leat_status_free(status)
+    raise errors.from_status(code, message)
+
+
+def take_text(pointer: int | None) -> str:
+    """Copies and frees a char* of the library."""
+    if not pointer:
+        return ""
+    try:
+        return ctypes.string_at(pointer).decode("utf-8", "replace")
+    finally:
+        lib.leat_string_free(pointer)
+
+
+def text(value: str | os.PathLike[str] | None) -> bytes | None:
+    """UTF-8 for a const char*; the C side would stop at a zero byte, so none is let through."""
+    if value is None:
+        return None
+    encoded = os.fspath(value).encode("utf-8", "surrogateescape")
+    if b"\0" in encoded:
+        raise errors.InvalidArgument(f"text with a zero byte: {value!r}")
+    return encoded
+
+
+class Handle:
+    """Owns one pointer of the library and frees it once, in the process that made it.
+
+    A forked child has none of the library's threads: there, use raises and
+    dropping the handle does nothing.
+    """
+
+    def __init__(self, pointer: int | None, free: str, what: str) -> None:
+        self._pointer = pointer
+        self._free = getattr(quick if free in _QUICK_FUNCTIONS else lib, free)
+        self._what = what
+        self._pid = os.getpid()
+
+    def get(self) -> int:
+        """The pointer; raises if it is closed or belongs to the parent process."""
+        if self._pid != os.getpid():
+            raise errors.FailedPrecondition(
+                f"this {self._what} belongs to process {self._pid}, which was forked: "
+                f"call leat.connect in process {os.getpid()}"
+            )
+        if self._pointer is None:
+            raise errors.FailedPrecondition(f"this {self._what} is closed")
+        return self._pointer
+
+    @property
+    def closed(self) -> bool:
+        return self._pointer is None
+
+    def close(self, _getpid=os.getpid) -> None:
+        """Idempotent."""
+        pointer, self._pointer = self._pointer, None
+        if pointer is not None and self._pid == _getpid():
+            self._free(pointer)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_pid"):
+            self.close()
+
+    def __reduce__(self) -> Any:
+        raise TypeError(f"a {self._what} cannot be pickled: call leat.connect in the other process")

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operator table of the library, and the Python functions made of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import functools
+import inspect
+import json
+import math
+import numbers
+import operator
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from leat import _native
+from leat._graph import Node, Operation
+from leat.errors import InvalidArgument
+
+_REQUIRED = inspect.Parameter.empty
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Arg:
+    """One argument of an operator; the names are those of leat_operators_json."""
+
+    name: str
+    type: str
+    default: Any
+    per_sample: bool
+    range: tuple[float, float] | None
+    choices: tuple[str, ...]
+    doc: str
+
+    @property
+    def annotation(self) -> str:
+        """The type for signatures and stubs."""
+        numbers_of = {"ints": "int | Sequence[int]", "floats": "float | Sequence[float]", "string": "str"}
+        kind = numbers_of.get(self.type, self.type)
+        if self.choices:
+            kind = f"Literal[{', '.join(map(repr, self.choices))}]"
+        return f"{kind} | Node" if self.per_sample else kind
+
+    def describe(self) -> str:
+        """The entry under "Args:" of a docstring."""
+        facts = [self.type + (", or a node: one value a sample" if self.per_sample else "")]
+        if self.choices:
+            facts.append("one of " + ", ".join(map(repr, self.choices)))
+        if self.range:
+            facts.append(f"{self.range[0]:g} … {self.range[1]:g}")
+        facts.append("required" if self.default is _REQUIRED else f"default {self.default!r}")
+        return f"{self.name}: {self.doc} ({'; '.join(facts)})"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class OperatorInfo:
+    """One operator; `inputs` and `outputs` are counts."""
+
+    name: str
+    doc: str
+    inputs: int
+    outputs: int
+    random: bool
+    args: tuple[Arg, ...]
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        return ("input",) if self.inputs == 1 else tuple(f"input{i}" for i in range(self.inputs))
+
+    def docstring(self) -> str:
+        """As help() shows it and the stubs carry it."""
+        lines = [self.doc + (". Draws anew for each sample and epoch." if self.random else "."), ""]
+        entries = [f"{name}: a node (positional)" for name in self.input_names]
+        entries += [arg.describe() for arg in self.args]
+        if entries:
+            lines += ["Args:", *("    " + entry for entry in entries), ""]
+        returns = "A node." if self.outputs == 1 else f"A tuple of {self.outputs} nodes."
+        lines += ["Returns:", "    " + returns, ""]
+        lines += ["Raises:", "    leat.InvalidArgument: an unknown argument, or a value of the wrong type or range."]
+        return "\n".join(lines)
+
+
+def _number_range(entry: dict[str, Any]) -> tuple[float, float] | None:
+    low, high = entry.get("min"), entry.get("max")
+    if low is None or high is None or low > high:
+        return None
+    return float(low), float(high)
+
+
+def _arg(entry: dict[str, Any]) -> Arg:
+    default = entry.get("default")
+    if default is None:
+        default = _REQUIRED
+    elif isinstance(default, list):
+        default = tuple(default)
+    elif entry["type"] == "float":
+        default = float(default)
+    numeric = entry["type"] in ("int", "float", "ints", "floats")
+    return Arg(
+        name=entry["name"],
+        type=entry["type"],
+        default=default,
+        per_sample=bool(entry.get("per_sample")),
+        range=_number_range(entry) if numeric else None,
+        choices=tuple(entry.get("choices") or ()),
+        doc=entry.get("doc", ""),
+    )
+
+
+@functools.cache
+def table() -> tuple[OperatorInfo, ...]:
+    """Every operator of the library."""
+    entries = json.loads(_native.take_text(_native.lib.leat_operators_json()))
+    return tuple(
+        OperatorInfo(
+            name=entry["name"],
+            doc=entry.get("doc", ""),
+            inputs=int(entry["inputs"]),
+            outputs=int(entry["outputs"]),
+            random=bool(entry.get("random")),
+            args=tuple(_arg(arg) for arg in entry["args"]),
+        )
+        for entry in entries
+    )
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """", did you mean 'x'?" or nothing."""
+    matches = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f"; did you mean {matches[0]!r}?" if matches else ""
+
+
+def _wrong(where: str, value: Any, expected: str) -> InvalidArgument:
+    return InvalidArgument(f"{where} = {value!r:.120} ({type(value).__name__}); expected {expected}")
+
+
+def _bool(where: str, value: Any) -> bool:
+    if isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"):
+        return bool(value)
+    raise _wrong(where, value, "True or False")
+
+
+def _int(where: str, value: Any) -> int:
+    if not isinstance(value, bool):
+        if isinstance(value, numbers.Real) and float(value).is_integer():
+            return int(value)
+        try:
+            return operator.index(value)
+        except TypeError:
+            pass
+    raise _wrong(where, value, "a whole number")
+
+
+def _float(where: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise _wrong(where, value, "a number")
+    if not math.isfinite(value):
+        raise _wrong(where, value, "a finite number")
+    return float(value)
+
+
+def _list(where: str, value: Any, one: Callable[[str, Any], Any]) -> list[Any]:
+    if isinstance(value, (str, bytes, dict)) or not hasattr(value, "__iter__") or getattr(value, "ndim", 1) == 0:
+        return [one(where, value)]
+    return [one(f"{where}[{i}]", item) for i, item in enumerate(value)]
+
+
+def _string(where: str, value: Any, choices: tuple[str, ...]) -> str:
+    if hasattr(value, "__fspath__"):
+        value = value.__fspath__()
+    if not isinstance(value, str):
+        raise _wrong(where, value, "a text")
+    if choices and value not in choices:
+        raise _wrong(where, value, f"one of {', '.join(map(repr, choices))}{nearest(value, choices)}")
+    return value
+
+
+def coerce(operator_name: str, arg: Arg, value: Any) -> Any:
+    """The value in the argument's type; raises InvalidArgument naming operator, argument, value and expectation."""
+    where = f"fn.{operator_name}: {arg.name}"
+    if isinstance(value, Node):
+        if arg.per_sample:
+            return value
+        raise _wrong(where, value, f"a constant {arg.type}: this argument is the same for every sample")
+    if arg.type == "string":
+        return _string(where, value, arg.choices)
+    if arg.type == "bool":
+        return _bool(where, value)
+    one = _int if arg.type in ("int", "ints") else _float
+    result = _list(where, value, one) if arg.type in ("ints", "floats") else one(where, value)
+    for number in result if isinstance(result, list) else [result]:
+        if arg.range and not arg.range[0] <= number <= arg.range[1]:
+            raise _wrong(where, value, f"{arg.range[0]:g} … {arg.range[1]:g}")
+    return result
+
+
+def _bind(info: OperatorInfo, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """Splits a call into inputs and given arguments by name."""
+    inputs = list(args[: info.inputs])
+    for i, value in enumerate(inputs):
+        if not isinstance(value, Node):
+            hint = " (a reader returns a tuple: encoded, label = fn.readers...)" if isinstance(value, tuple) else ""
+            raise _wrong(f"fn.{info.name}: {info.input_names[i]}", value, f"the output of another operator{hint}")
+    if len(inputs) < info.inputs:
+        raise InvalidArgument(f"fn.{info.name}: {len(inputs)} inputs given; expected {info.inputs}, before all else")
+    names = [arg.name for arg in info.args]
+    positional = args[info.inputs :]
+    if len(positional) > len(names):
+        raise InvalidArgument(
+            f"fn.{info.name}: {len(args)} positional values given; expected at most {info.inputs + len(names)}"
+        )
+    given = dict(zip(names, positional))
+    for name, value in kwargs.items():
+        if name not in names:
+            known = f"it has {', '.join(names)}" if names else "it has none"
+            raise InvalidArgument(f"fn.{info.name} has no argument {name!r}{nearest(name, names)} ({known})")
+        if name in given:
+            raise InvalidArgument(f"fn.{info.name}: {name} is given twice, by position and by name")
+        given[name] = value
+    missing = [arg.name for arg in info.args if arg.default is _REQUIRED and arg.name not in given]
+    if missing:
+        raise InvalidArgument(f"fn.{info.name}: {' and '.join(missing)} must be given")
+    return inputs, given
+
+
+def _signature(info: OperatorInfo) -> inspect.Signature:
+    parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY) for name in info.input_names]
+    optional_seen = False
+    for arg in info.args:
+        # A required argument behind an optional one can be given by name only.
+        optional_seen = optional_seen or arg.default is not _REQUIRED
+        by_name = optional_seen and any(a.default is _REQUIRED for a in info.args[info.args.index(arg) :])
+        kind = inspect.Parameter.KEYWORD_ONLY if by_name else inspect.Parameter.POSITIONAL_OR_KEYWORD
+        parameters.append(inspect.Parameter(arg.name, kind, default=arg.default, annotation=arg.annotation))
+    result = "Node" if info.outputs == 1 else f"tuple[{', '.join(['Node'] * info.outputs)}]"
+    return inspect.Signature(parameters, return_annotation=result)
+
+
+def make_function(info: OperatorInfo) -> Callable[..., Any]:
+    """The function of `leat.fn` for an operator."""
+    args_by_name = {arg.name: arg for arg in info.args}
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        inputs, given = _bind(info, args, kwargs)
+        values = {name: coerce(info.name, args_by_name[name], value) for name, value in given.items()}
+        operation = Operation(info.name, tuple(inputs), values)
+        outputs = tuple(Node(operation, i) for i in range(info.outputs))
+        return outputs if info.outputs != 1 else outputs[0]
+
+    call.__name__ = info.name.rpartition(".")[2]
+    call.__qualname__ = info.name
+    call.__module__ = "leat.fn"
+    call.__doc__ = info.docstring()
+    call.__signature__ = _signature(info)  # type: ignore[attr-defined]
+    return call

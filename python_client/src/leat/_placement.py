@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which rows a process needs for its devices, and where they stand among the rows it pulls.
+
+Pure index arithmetic: it sees a sharding only through
+`addressable_devices_indices_map`, so any mesh, replication and device order
+work, and tests need no second process.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from leat.errors import InvalidArgument
+
+
+@dataclasses.dataclass(frozen=True)
+class Piece:
+    """What one device holds of a field.
+
+    Attributes:
+        device: the device.
+        rows: where its rows are in the pulled rows; consecutive, because those are ascending and a device's have no
+            gaps.
+        rest: slices of the other axes; empty if it holds them whole.
+    """
+
+    device: Any
+    rows: slice
+    rest: tuple[slice, ...]
+
+    def cut(self, array: np.ndarray) -> np.ndarray:
+        """The device's part of a pulled array."""
+        part = array[self.rows]
+        return part[(slice(None), *self.rest)] if self.rest else part
+
+
+@dataclasses.dataclass(frozen=True)
+class Placement:
+    """A field's global shape and sharding, and the pieces of this process's devices."""
+
+    shape: tuple[int, ...]
+    sharding: Any
+    pieces: tuple[Piece, ...]
+
+
+def _fit(sharding: Any, rank: int) -> Any:
+    """The sharding for an array of fewer axes than its spec has: the first ones."""
+    spec = getattr(sharding, "spec", None)
+    mesh = getattr(sharding, "mesh", None)
+    if spec is None or mesh is None or len(spec) <= rank:
+        return sharding
+    partition = type(spec)(*tuple(spec)[:rank])
+    return type(sharding)(mesh, partition)
+
+
+def _indices(name: str, sharding: Any, shape: tuple[int, ...]) -> Mapping[Any, tuple[slice, ...]]:
+    try:
+        sharding.shard_shape(shape)  # raises where sizes do not divide
+        return sharding.addressable_devices_indices_map(shape)
+    except (ValueError, IndexError, TypeError, AttributeError) as error:
+        raise InvalidArgument(
+            f"field {name!r} of shape {shape} cannot be cut as sharding {sharding!r} says: {error}; "
+            f"expected a sharding whose number of parts divides the {shape[0]} rows of a batch"
+        ) from None
+
+
+def _range(index: slice, size: int) -> tuple[int, int]:
+    start, stop, _ = index.indices(size)
+    return start, stop
+
+
+def rows_needed(maps: Iterable[Mapping[Any, tuple[slice, ...]]], batch: int) -> np.ndarray:
+    """The rows of the global batch that any of these devices holds, ascending, each once."""
+    wanted = np.zeros(batch, bool)
+    for indices in maps:
+        for index in indices.values():
+            wanted[index[0]] = True
+    return np.flatnonzero(wanted).astype(np.uint32)
+
+
+def _pieces(indices: Mapping[Any, tuple[slice, ...]], shape: tuple[int, ...], rows: np.ndarray) -> tuple[Piece, ...]:
+    pieces = []
+    for device, index in indices.items():
+        start, stop = _range(index[0], shape[0])
+        first = int(np.searchsorted(rows, start))
+        where = slice(first, first + stop - start)
+        ranges = [_range(part, size) for part, size in zip(index[1:], shape[1:])]
+        whole = all(cut == (0, size) for cut, size in zip(ranges, shape[1:]))
+        pieces.append(Piece(device, where, () if whole else tuple(slice(*cut) for cut in ranges)))
+    return tuple(pieces)
+
+
+def place(
+    shapes: Mapping[str, tuple[int, ...]], sharding: Any, batch: int
+) -> tuple[np.ndarray, dict[str, Placement]]:
+    """Plans the fields of a global batch.
+
+    Args:
+        shapes: of one row, by field.
+        sharding: for all fields, or a dict with one for each field. A NamedSharding whose spec has more entries than
+            a field has axes is used with the first of them.
+        batch: rows of the global batch.
+
+    Returns:
+        The rows that this process needs, and each field's placement.
+
+    Raises:
+        InvalidArgument: the rows do not divide, or a field has no sharding.
+    """
+    if isinstance(sharding, Mapping):
+        missing, unknown = set(shapes) - set(sharding), set(sharding) - set(shapes)
+        if missing or unknown:
+            raise InvalidArgument(
+                f"sharding has {sorted(sharding)}; expected one for each of the fields {sorted(shapes)}"
+            )
+    shardings = {
+        name: _fit(sharding[name] if isinstance(sharding, Mapping) else sharding, 1 + len(shape))
+        for name, shape in shapes.items()
+    }
+    full = {name: (batch, *shape) for name, shape in shapes.items()}
+    maps = {name: _indices(name, shardings[name], full[name]) for name in shapes}
+    rows = rows_needed(maps.values(), batch)
+    if rows.size == 0:
+        raise InvalidArgument(f"sharding {sharding!r} has no device of this process; expected at least one")
+    return rows, {name: Placement(full[name], shardings[name], _pieces(maps[name], full[name], rows)) for name in shapes}

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The progress bar of `progress=True`: steps, img/s and the part of the time spent waiting for data."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from leat.errors import Error
+
+_REFRESH_S = 0.5
+
+
+class Bar:
+    """A tqdm bar over the steps of a batches iterator. Used by the thread that iterates."""
+
+    def __init__(self, batches: Any, epochs: int) -> None:
+        try:
+            from tqdm.auto import tqdm
+        except ImportError:
+            raise ImportError("progress=True needs tqdm: pip install 'leat[progress]'") from None
+        steps = len(batches.job)
+        total = epochs * steps if epochs else None
+        self._steps_per_epoch = steps
+        self._batches = batches
+        self._started = False
+        self._refreshed = 0.0
+        self._bar = tqdm(total=total, unit="step", desc=batches.job.name, dynamic_ncols=True)
+
+    def update(self) -> None:
+        """After a batch was handed out."""
+        done = self._batches.epoch * self._steps_per_epoch + self._batches.step + 1
+        if not self._started:  # a token may have begun in the middle
+            self._started = True
+            self._bar.initial = self._bar.n = done - 1
+        now = time.monotonic()
+        if now - self._refreshed >= _REFRESH_S:
+            self._refreshed = now
+            self._show()
+        self._bar.update(done - self._bar.n)
+
+    def _show(self) -> None:
+        try:
+            stats = self._batches.stats()
+        except Error:
+            return  # closed meanwhile
+        rate, stall = stats.get("rows_per_s", 0.0), stats.get("stall_fraction", 0.0)
+        self._bar.set_postfix_str(f"{rate:,.0f} img/s, stall {stall:.0%}", refresh=False)
+
+    def close(self) -> None:
+        """Leaves the last state on the screen. Idempotent."""
+        self._show()
+        self._bar.close()

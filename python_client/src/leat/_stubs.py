@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes fn.pyi from the library's operator table: `python -m leat._stubs > src/leat/fn.pyi`."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+
+from leat import _operators
+
+_HEAD = '''\
+# SPDX-License-Identifier: Apache-2.0
+# Written by `python -m leat._stubs`; a test compares it with the library.
+from collections.abc import Sequence
+from typing import Literal
+
+from leat._graph import Node as Node
+'''
+
+
+def _parameter(info: _operators.OperatorInfo) -> str:
+    signature = inspect.signature(_operators.make_function(info))
+    parts = []
+    keyword_only = False
+    positional = len(info.input_names)
+    for i, parameter in enumerate(signature.parameters.values()):
+        if parameter.kind is parameter.KEYWORD_ONLY and not keyword_only:
+            keyword_only = True
+            parts.append("*")
+        annotation = "Node" if i < positional else parameter.annotation
+        default = "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
+        parts.append(f"{parameter.name}: {annotation}{default}")
+        if i == positional - 1:
+            parts.append("/")
+    return ", ".join(parts)
+
+
+def _function(info: _operators.OperatorInfo) -> str:
+    result = inspect.signature(_operators.make_function(info)).return_annotation
+    name = info.name.rpartition(".")[2]
+    body = textwrap.indent(f'"""{info.docstring()}\n"""', "    ")
+    return f"def {name}({_parameter(info)}) -> {result}:\n{body}\n"
+
+
+def text() -> str:
+    """The whole stub file."""
+    groups: dict[str, list[str]] = {}
+    parts = [_HEAD]
+    for info in _operators.table():
+        group, _, _ = info.name.rpartition(".")
+        if group:
+            groups.setdefault(group, []).append("@staticmethod\n" + _function(info))
+        else:
+            parts.append(_function(info))
+    for group, functions in groups.items():
+        parts.append(f"class {group}:\n" + textwrap.indent("\n".join(functions), "    "))
+    return "\n".join(part.rstrip() + "\n" for part in parts)
+
+
+if __name__ == "__main__":
+    print(text(), end="")

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches as global `jax.Array`s: each process pulls the rows that its devices hold, and no others.
+
+    mesh = jax.make_mesh((jax.device_count(),), ("data",))
+    sharding = NamedSharding(mesh, P("data"))
+    for batch in leat.jax.batches(job, sharding=sharding, epochs=90):
+        state = train_step(state, batch)
+
+Row r of the global batch is the job's row r whatever the mesh, so the same
+bytes reach the model on any number of hosts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+from leat import _placement
+from leat.errors import Aborted, DeadlineExceeded, InvalidArgument
+
+if TYPE_CHECKING:
+    from leat._batches import Batches
+    from leat._client import Job
+
+__all__ = ["GlobalBatches", "batches"]
+
+
+def _assemble(array: np.ndarray, placement: _placement.Placement) -> jax.Array:
+    # On CPU a jax.Array may alias aligned NumPy memory. JAX then holds the NumPy array until the last
+    # jax.Array on it is gone, and that array holds the batch's buffer (see _batches): no reuse too early.
+    parts = [piece.cut(array) for piece in placement.pieces]
+    devices = [piece.device for piece in placement.pieces]
+    return jax.make_array_from_single_device_arrays(
+        placement.shape, placement.sharding, jax.device_put(parts, devices)
+    )
+
+
+def _interrupted() -> Aborted:
+    """For whoever goes on after Ctrl-C or a failed transfer: a batch was taken that was never handed out."""
+    return Aborted("a batch was lost on its way to the devices; open another iterator with token=it.token()")
+
+
+class GlobalBatches(Iterator[dict[str, jax.Array]]):
+    """Global batches in order; made by `leat.jax.batches`.
+
+    While a batch is used, the next one, if it has arrived, is already on its
+    way to the devices. Use from one thread at a time; `close` from any.
+
+    Attributes:
+        epoch, step: of the last batch handed out; None before the first.
+        rows: of the global batch that this process pulls.
+    """
+
+    def __init__(self, host: Batches, rows: np.ndarray, placements: dict[str, _placement.Placement]) -> None:
+        self._host = host
+        self._placements = placements
+        self._token = host.token()
+        self._ahead: tuple[dict[str, jax.Array], bytes, int, int] | None = None
+        self._failure: Exception | None = None
+        self._ended = False
+        self.rows = rows
+        self.epoch: int | None = None
+        self.step: int | None = None
+
+    def __iter__(self) -> GlobalBatches:
+        return self
+
+    def __enter__(self) -> GlobalBatches:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __next__(self) -> dict[str, jax.Array]:
+        current, self._ahead = self._ahead, None
+        if current is None:
+            current = self._pull(timeout=None)
+        if current is None:
+            self.close()
+            raise StopIteration
+        try:
+            self._look_ahead()
+        except BaseException:
+            self._failure = _interrupted()
+            raise
+        batch, self._token, self.epoch, self.step = current
+        return batch
+
+    def _pull(self, timeout: float | None) -> tuple[dict[str, jax.Array], bytes, int, int] | None:
+        if self._failure is not None:
+            raise self._failure
+        if self._ended:
+            return None
+        batch = self._host.next(timeout)
+        if batch is None:
+            self._ended = True
+            return None
+        try:
+            placed = {name: _assemble(batch[name], placement) for name, placement in self._placements.items()}
+        except BaseException:
+            self._failure = _interrupted()
+            raise
+        assert self._host.epoch is not None and self._host.step is not None
+        return placed, self._host.token(), self._host.epoch, self._host.step
+
+    def _look_ahead(self) -> None:
+        """Starts the next batch's transfer if it is here; a failure waits for its turn."""
+        try:
+            self._ahead = self._pull(timeout=0)
+        except DeadlineExceeded:
+            pass
+        except Exception as error:
+            self._failure = error
+
+    def token(self) -> bytes:
+        """Where the trainer is: after the last batch handed out. The same on every process that is at the same step."""
+        return self._token
+
+    def stats(self) -> dict[str, Any]:
+        """As `leat.Batches.stats`."""
+        return self._host.stats()
+
+    def close(self) -> None:
+        """Ends the iterator. Idempotent; batches handed out stay valid."""
+        self._ended = True
+        self._ahead = None
+        self._host.close()
+
+
+def batches(
+    job: Job,
+    *,
+    sharding: jax.sharding.Sharding | Mapping[str, jax.sharding.Sharding],
+    epochs: int | None = 1,
+    token: bytes | None = None,
+    window: int | None = None,
+    progress: bool = False,
+    fields: Sequence[str] | None = None,
+    **options: Any,
+) -> GlobalBatches:
+    """Opens an iterator over global batches.
+
+    Args:
+        job: of `Service.job`.
+        sharding: of the batch axis, for every field (a NamedSharding's entries beyond a field's axes are not used for
+            it), or a dict of one for each field. Replicated axes, any order of devices and several processes work.
+        epochs: how many to deliver, counted from the job's first also after a token; None: without end.
+        token: of `token()`, here or in `leat.Batches`, on any number of processes: go on there.
+        window: steps in flight, 1 … 64 (default 4).
+        progress: shows a tqdm bar with img/s and the part of the time spent waiting.
+        fields: which arrays to place; None: all.
+        **options: as for `Job.batches`.
+
+    Returns:
+        An iterator of dicts of `jax.Array`.
+
+    Raises:
+        leat.InvalidArgument: rows that do not divide, an unknown field, or a job with last_batch="partial" whose last
+            batch is smaller.
+    """
+    names = list(job.schema) if fields is None else list(fields)
+    for name in names:
+        if name not in job.schema:
+            raise InvalidArgument(f"fields has {name!r}; job {job.name!r} has {', '.join(map(repr, job.schema))}")
+    if job.last_batch == "partial" and len(job) * job.batch != job.num_samples:
+        raise InvalidArgument(
+            f"job {job.name!r} has last_batch='partial' and {job.num_samples} samples, no multiple of its batch of "
+            f"{job.batch}; a global array has the same rows at every step: expected 'drop', 'fill' or 'pad'"
+        )
+    rows, placements = _placement.place({name: job.schema[name].shape for name in names}, sharding, job.batch)
+    whole = rows.size == job.batch
+    host = job.batches(
+        epochs, rows=None if whole else rows, token=token, window=window, progress=progress, **options
+    )
+    return GlobalBatches(host, rows, placements)

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * leat.h without a service: batches that are computed on the spot. For tests of
+ * the Python package's own duties: lifetimes, threads, signals, conversions.
+ *
+ * Row r of step s of epoch e is sample s * batch + r; its label is the sample,
+ * its image's byte i is (7 * sample + i + e) mod 256. A freed buffer is filled
+ * with 0xEE and is the first to be used again, so an array that outlives its
+ * buffer is seen at once. The fake_ functions let tests look and steer. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "client/leat/leat.h"
+
+enum { kSide = 8, kImageBytes = kSide * kSide * 3, kMaxFree = 256 };
+
+struct leat_status {
+  int code;
+  char message[512];
+};
+struct leat_service {
+  int unused;
+};
+struct leat_job {
+  char name[128];
+  uint32_t batch;
+  uint64_t samples;
+  char last_batch[64];
+};
+struct leat_batches {
+  pthread_mutex_t mutex;
+  pthread_cond_t changed;
+  bool cancelled;
+  leat_job job;
+  uint64_t epochs, epoch, step;
+  uint32_t* rows;
+  size_t num_rows;
+};
+struct leat_batch {
+  uint64_t epoch, step;
+  uint32_t rows;
+  char* data;
+  size_t bytes;
+  int64_t image_shape[4];
+  int64_t label_shape[1];
+};
+
+static pthread_mutex_t pool_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+  char* data;
+  size_t bytes;
+} free_buffers[kMaxFree];
+static int num_free, num_live, num_made;
+static double delay_s;
+static uint64_t num_samples = 100;
+static int fail_at_step = -1;
+
+LEAT_EXPORT int fake_live(void) {
+  pthread_mutex_lock(&pool_mutex);
+  const int live = num_live;
+  pthread_mutex_unlock(&pool_mutex);
+  return live;
+}
+LEAT_EXPORT int fake_made(void) { return num_made; }
+LEAT_EXPORT void fake_set_delay(double seconds) { delay_s = seconds; }
+LEAT_EXPORT void fake_set_samples(uint64_t samples) { num_samples = samples; }
+LEAT_EXPORT void fake_fail_at_step(int step) { fail_at_step = step; }
+
+static leat_status* Error(int code, const char* message) {
+  leat_status* status = calloc(1, sizeof *status);
+  status->code = code;
+  snprintf(status->message, sizeof status->message, "%s", message);
+  return status;
+}
+
+/* The number after "key": in flat JSON text, quoted or not. */
+static uint64_t Number(const char* json, const char* key, uint64_t otherwise) {
+  char quoted[64];
+  snprintf(quoted, sizeof quoted, "\"%s\":", key);
+  const char* at = strstr(json, quoted);
+  if (at == NULL) return otherwise;
+  at += strlen(quoted);
+  while (*at == ' ' || *at == '"') ++at;
+  return strtoull(at, NULL, 10);
+}
+
+static void Text(const char* json, const char* key, char* out, size_t size) {
+  char quoted[64];
+  snprintf(quoted, sizeof quoted, "\"%s\": \"", key);
+  const char* at = strstr(json, quoted);
+  out[0] = 0;
+  if (at == NULL) return;
+  at += strlen(quoted);
+  const size_t length = strcspn(at, "\"");
+  snprintf(out, size, "%.*s", (int)length, at);
+}
+
+int leat_abi_version(void) { return LEAT_ABI_VERSION; }
+const char* leat_version(void) { return "0.0.0-fake"; }
+int leat_status_code(const leat_status* status) { return status->code; }
+const char* leat_status_message(const leat_status* status) {
+  return status->message;
+}
+void leat_status_free(leat_status* status) { free(status); }
+void leat_string_free(char* string) { free(string); }
+
+static const char kOperators[] =
+    "[{\"name\":\"readers.image_folder\",\"doc\":\"files -> encoded, label\","
+    "\"inputs\":0,\"outputs\":2,\"random\":false,\"args\":["
+    "{\"name\":\"path\",\"type\":\"string\",\"doc\":\"the folder\"},"
+    "{\"name\":\"repeat\",\"type\":\"int\",\"default\":1,\"min\":1,"
+    "\"max\":1000000000,\"doc\":\"passes\"}]},"
+    "{\"name\":\"decode\",\"doc\":\"encoded -> uint8\",\"inputs\":1,"
+    "\"outputs\":1,\"random\":false,\"args\":[{\"name\":\"output\",\"type\":"
+    "\"string\",\"default\":\"rgb\",\"choices\":[\"rgb\",\"gray\"],\"doc\":"
+    "\"colours\"}]},"
+    "{\"name\":\"random_resized_crop\",\"doc\":\"a window\",\"inputs\":1,"
+    "\"outputs\":1,\"random\":true,\"args\":[{\"name\":\"size\",\"type\":"
+    "\"ints\",\"min\":1,\"max\":65500,\"doc\":\"height, width\"},{\"name\":"
+    "\"area\",\"type\":\"floats\",\"default\":[0.08,1.0],\"min\":0.000001,"
+    "\"max\":1,\"doc\":\"part\"}]},"
+    "{\"name\":\"crop\",\"doc\":\"a window\",\"inputs\":1,\"outputs\":1,"
+    "\"random\":false,\"args\":[{\"name\":\"size\",\"type\":\"ints\",\"min\":1,"
+    "\"max\":65500,\"doc\":\"height, width\"},{\"name\":\"pos_y\",\"type\":"
+    "\"float\",\"default\":0.5,\"per_sample\":true,\"min\":0,\"max\":1,"
+    "\"doc\":\"where\"}]},"
+    "{\"name\":\"flip\",\"doc\":\"mirrored\",\"inputs\":1,\"outputs\":1,"
+    "\"random\":false,\"args\":[{\"name\":\"horizontal\",\"type\":\"bool\","
+    "\"default\":true,\"per_sample\":true,\"doc\":\"left and right\"}]},"
+    "{\"name\":\"coin_flip\",\"doc\":\"a bool\",\"inputs\":0,\"outputs\":1,"
+    "\"random\":true,\"args\":[{\"name\":\"probability\",\"type\":\"float\","
+    "\"default\":0.5,\"min\":0,\"max\":1,\"doc\":\"of true\"}]},"
+    "{\"name\":\"cast\",\"doc\":\"refused by the fake's check\",\"inputs\":1,"
+    "\"outputs\":1,\"random\":false,\"args\":[{\"name\":\"dtype\",\"type\":"
+    "\"string\",\"doc\":\"type\"}]}]";
+
+char* leat_operators_json(void) { return strdup(kOperators); }
+
+leat_status* leat_pipeline_check(const char* graph_json, char** schema_json) {
+  if (strstr(graph_json, "\"op\": \"cast\"") != NULL)
+    return Error(3, "node 1 (cast): expected something else");
+  *schema_json = strdup("[]");
+  return NULL;
+}
+
+leat_status* leat_connect(const char* options_json, leat_service** out) {
+  if (strstr(options_json, "nobody:") != NULL)
+    return Error(14, "no coordinator at nobody:1");
+  *out = calloc(1, sizeof **out);
+  return NULL;
+}
+const char* leat_service_address(const leat_service* service) {
+  return "unix-abstract:fake";
+}
+void leat_service_free(leat_service* service) { free(service); }
+leat_status* leat_service_get(leat_service* service, const char* what,
+                              const char* name, char** json) {
+  char text[128];
+  snprintf(text, sizeof text, "{\"what\": \"%s\", \"name\": \"%s\"}", what,
+           name == NULL ? "" : name);
+  *json = strdup(text);
+  return NULL;
+}
+leat_status* leat_service_do(leat_service* service, const char* verb,
+                             const char* name) {
+  return Error(5, "no such job");
+}
+
+leat_status* leat_job_create(leat_service* service, const char* spec_json,
+                             double timeout_s, leat_job** out) {
+  leat_job job = {.samples = num_samples};
+  Text(spec_json, "name", job.name, sizeof job.name);
+  Text(spec_json, "last_batch", job.last_batch, sizeof job.last_batch);
+  job.batch = (uint32_t)Number(spec_json, "batch", 1);
+  if (strncmp(job.name, "error-", 6) == 0)
+    return Error(atoi(job.name + 6), "node 0: the text of the service");
+  *out = malloc(sizeof job);
+  **out = job;
+  return NULL;
+}
+leat_status* leat_job_get(leat_service* service, const char* name,
+                          leat_job** out) {
+  return Error(5, "no job of this name");
+}
+char* leat_job_json(const leat_job* job) {
+  char text[1024];
+  snprintf(text, sizeof text,
+           "{\"job\": {\"spec\": {\"name\": \"%s\", \"batch\": %u, "
+           "\"lastBatch\": \"%s\"}, \"dataset\": {\"shards\": {\"numSamples\": "
+           "%llu}}, \"schema\": [{\"name\": \"image\", \"dtype\": "
+           "\"D_TYPE_UINT8\", \"shape\": [%d, %d, 3]}, {\"name\": \"label\", "
+           "\"dtype\": \"D_TYPE_INT32\"}]}, \"steps_per_epoch\": %llu, "
+           "\"plan_hash\": \"0123456789abcdef\"}",
+           job->name, job->batch, job->last_batch,
+           (unsigned long long)job->samples, kSide, kSide,
+           (unsigned long long)(job->samples / job->batch));
+  return strdup(text);
+}
+void leat_job_free(leat_job* job) { free(job); }
+
+static char* TakeBuffer(size_t bytes) {
+  char* data = NULL;
+  pthread_mutex_lock(&pool_mutex);
+  if (num_free > 0 && free_buffers[num_free - 1].bytes >= bytes)
+    data = free_buffers[--num_free].data;
+  ++num_live;
+  if (data == NULL) ++num_made;
+  pthread_mutex_unlock(&pool_mutex);
+  return data != NULL ? data : aligned_alloc(64, (bytes + 63) / 64 * 64);
+}
+
+static leat_batch* MakeBatch(uint64_t epoch, uint64_t step, uint64_t first,
+                             const uint32_t* rows, uint32_t num_rows) {
+  leat_batch* batch = calloc(1, sizeof *batch);
+  const size_t image_bytes = (size_t)num_rows * kImageBytes;
+  *batch = (leat_batch){.epoch = epoch,
+                        .step = step,
+                        .rows = num_rows,
+                        .bytes = image_bytes + num_rows * sizeof(int32_t),
+                        .image_shape = {num_rows, kSide, kSide, 3},
+                        .label_shape = {num_rows}};
+  batch->data = TakeBuffer(batch->bytes);
+  int32_t* labels = (int32_t*)(batch->data + image_bytes);
+  for (uint32_t i = 0; i < num_rows; ++i) {
+    const uint64_t sample = first + (rows != NULL ? rows[i] : i);
+    labels[i] = (int32_t)sample;
+    for (int byte = 0; byte < kImageBytes; ++byte)
+      batch->data[(size_t)i * kImageBytes + byte] =
+          (char)(7 * sample + byte + epoch);
+  }
+  return batch;
+}
+
+leat_status* leat_job_sample(const leat_job* job, uint64_t index,
+                             double timeout_s, leat_batch** out) {
+  *out = MakeBatch(0, 0, index, NULL, 1);
+  return NULL;
+}
+
+leat_status* leat_batches_open(const leat_job* job, const char* options_json,
+                               const void* token, size_t token_bytes,
+                               const uint32_t* rows, size_t num_rows,
+                               leat_batches** out) {
+  unsigned long long epoch = 0, step = 0;
+  if (token_bytes != 0 && sscanf(token, "fake %llu %llu", &epoch, &step) != 2)
+    return Error(3, "token of another job");
+  leat_batches* batches = calloc(1, sizeof *batches);
+  pthread_mutex_init(&batches->mutex, NULL);
+  pthread_condattr_t monotonic;
+  pthread_condattr_init(&monotonic);
+  pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+  pthread_cond_init(&batches->changed, &monotonic);
+  batches->job = *job;
+  batches->epochs = Number(options_json, "epochs", 1);
+  batches->epoch = epoch;
+  batches->step = step;
+  batches->num_rows = num_rows;
+  if (num_rows != 0) {
+    batches->rows = malloc(num_rows * sizeof *rows);
+    memcpy(batches->rows, rows, num_rows * sizeof *rows);
+  }
+  *out = batches;
+  return NULL;
+}
+
+static struct timespec After(double seconds) {
+  struct timespec at;
+  clock_gettime(CLOCK_MONOTONIC, &at);
+  at.tv_sec += (time_t)seconds;
+  at.tv_nsec += (long)((seconds - (double)(time_t)seconds) * 1e9);
+  if (at.tv_nsec >= 1000000000) ++at.tv_sec, at.tv_nsec -= 1000000000;
+  return at;
+}
+
+/* Every batch takes delay_s; a shorter timeout is a DEADLINE_EXCEEDED. */
+static leat_status* WaitFor(leat_batches* batches, double timeout_s) {
+  const bool enough = timeout_s < 0 || timeout_s >= delay_s;
+  const struct timespec until = After(enough ? delay_s : timeout_s);
+  pthread_mutex_lock(&batches->mutex);
+  while (!batches->cancelled &&
+         pthread_cond_timedwait(&batches->changed, &batches->mutex, &until) !=
+             ETIMEDOUT) {
+  }
+  const bool cancelled = batches->cancelled;
+  pthread_mutex_unlock(&batches->mutex);
+  if (cancelled) return Error(1, "cancelled");
+  return enough ? NULL : Error(4, "not yet");
+}
+
+leat_status* leat_batches_next(leat_batches* batches, double timeout_s,
+                               leat_batch** out) {
+  leat_status* status = WaitFor(batches, timeout_s);
+  if (status != NULL) return status;
+  const leat_job* job = &batches->job;
+  if (batches->epochs != 0 && batches->epoch >= batches->epochs) {
+    *out = NULL;
+    return NULL;
+  }
+  if ((int)batches->step == fail_at_step)
+    return Error(15, "cats/1.jpg: not a JPEG file");
+  *out = MakeBatch(
+      batches->epoch, batches->step, batches->step * job->batch, batches->rows,
+      batches->rows == NULL ? job->batch : (uint32_t)batches->num_rows);
+  if (++batches->step == job->samples / job->batch)
+    batches->step = 0, ++batches->epoch;
+  return NULL;
+}
+void leat_batches_cancel(leat_batches* batches) {
+  pthread_mutex_lock(&batches->mutex);
+  batches->cancelled = true;
+  pthread_cond_broadcast(&batches->changed);
+  pthread_mutex_unlock(&batches->mutex);
+}
+size_t leat_batches_token(const leat_batches* batches, void* token,
+                          size_t capacity) {
+  return (size_t)snprintf(token, capacity, "fake %llu %llu",
+                          (unsigned long long)batches->epoch,
+                          (unsigned long long)batches->step);
+}
+leat_status* leat_batches_samples(const leat_batches* batches, uint64_t epoch,
+                                  uint64_t step, uint64_t* samples) {
+  const uint32_t batch = batches->job.batch;
+  const size_t count = batches->rows == NULL ? batch : batches->num_rows;
+  for (size_t i = 0; i < count; ++i)
+    samples[i] = step * batch + (batches->rows == NULL ? i : batches->rows[i]);
+  return NULL;
+}
+char* leat_batches_stats_json(const leat_batches* batches) {
+  return strdup("{\"rows_per_s\": 1234.5, \"stall_fraction\": 0.25}");
+}
+void leat_batches_free(leat_batches* batches) {
+  if (batches == NULL) return;
+  pthread_cond_destroy(&batches->changed);
+  pthread_mutex_destroy(&batches->mutex);
+  free(batches->rows);
+  free(batches);
+}
+
+uint64_t leat_batch_epoch(const leat_batch* batch) { return batch->epoch; }
+uint64_t leat_batch_step(const leat_batch* batch) { return batch->step; }
+uint32_t leat_batch_rows(const leat_batch* batch) { return batch->rows; }
+size_t leat_batch_num_tensors(const leat_batch* batch) { return 2; }
+leat_tensor leat_batch_tensor(const leat_batch* batch, size_t index) {
+  const size_t image_bytes = (size_t)batch->rows * kImageBytes;
+  if (index == 0)
+    return (leat_tensor){"image", "uint8",     batch->image_shape,
+                         4,       batch->data, image_bytes};
+  return (leat_tensor){"label",
+                       "int32",
+                       batch->label_shape,
+                       1,
+                       batch->data + image_bytes,
+                       batch->rows * sizeof(int32_t)};
+}
+void leat_batch_free(leat_batch* batch) {
+  if (batch == NULL) return;
+  memset(batch->data, 0xEE, batch->bytes);
+  pthread_mutex_lock(&pool_mutex);
+  --num_live;
+  if (num_free < kMaxFree) {
+    free_buffers[num_free].data = batch->data;
+    free_buffers[num_free++].bytes = batch->bytes;
+  }
+  pthread_mutex_unlock(&pool_mutex);
+  free(batch);
+}
