@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// e2e_consumer: a training host without a trainer, driven by the e2e tests.
+//
+// Pulls batches and prints one line each, flushed:
+//
+//   step EPOCH STEP WAIT_MS SHA256    the oracle's hash of the batch's tensors
+//   end STEPS ROWS COPIES HEDGED FAILED_OVER DUPLICATES
+//   error CODE MESSAGE                and exits with 1
+//
+// --paced: each step waits for a line on stdin, so that a test decides where in
+// an epoch things happen. --get prints one of the service's views instead.
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "core/hash.h"
+#include "core/status.h"
+#include "fmt/format.h"
+#include "leat/admin.h"
+#include "leat/client.h"
+
+namespace leat {
+namespace {
+
+struct Flags {
+  std::string address, token, spec, get, resume, token_out, dump, daemon_dir;
+  std::vector<uint32_t> rows;  // first, end
+  uint64_t epochs = 1;
+  uint64_t stop_after = 0;  // 0: at the end
+  uint32_t window = 4;
+  uint32_t embedded_workers = 1, embedded_threads = 0;
+  double timeout_s = 60, row_timeout_s = 120;
+  bool paced = false;
+};
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+void WriteFile(const std::string& path, std::string_view bytes) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+}
+
+void Print(const std::string& line) {
+  std::fputs((line + "\n").c_str(), stdout);
+  std::fflush(stdout);
+}
+
+std::string HashOfBatch(const Batch& batch) {
+  Sha256 hash;
+  for (const Tensor& tensor : batch.tensors()) {
+    hash.Update(tensor.name).Update(std::string_view("\0", 1));
+    hash.Update(std::span<const std::byte>(tensor.data, tensor.bytes));
+  }
+  return ToHex(hash.Finish());
+}
+
+// One file a tensor, for tests that put the parts of several hosts together.
+void Dump(const Batch& batch, const std::string& folder) {
+  for (const Tensor& tensor : batch.tensors())
+    WriteFile(fmt::format("{}/{}-{}-{}", folder, batch.epoch(), batch.step(),
+                          tensor.name),
+              {reinterpret_cast<const char*>(tensor.data), tensor.bytes});
+}
+
+// Pulls until the end, or --stop-after.
+absl::Status Pull(const Flags& flags, Batches& batches) {
+  for (uint64_t pulled = 0; flags.stop_after == 0 || pulled < flags.stop_after;
+       ++pulled) {
+    std::string line;
+    if (flags.paced && !std::getline(std::cin, line)) break;
+    const auto start = std::chrono::steady_clock::now();
+    ASSIGN_OR_RETURN(
+        std::optional<Batch> batch,
+        batches.Next(absl::Now() + absl::Seconds(flags.timeout_s)));
+    const double wait_ms = std::chrono::duration<double, std::milli>(
+                               std::chrono::steady_clock::now() - start)
+                               .count();
+    if (!batch.has_value()) break;
+    if (!flags.dump.empty()) Dump(*batch, flags.dump);
+    Print(fmt::format("step {} {} {:.3f} {}", batch->epoch(), batch->step(),
+                      wait_ms, HashOfBatch(*batch)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Get(const Flags& flags, Admin& admin) {
+  absl::StatusOr<std::string> json = InvalidArgument("--get {}", flags.get);
+  if (flags.get == "status") json = admin.GetStatus();
+  if (flags.get == "workers") json = admin.ListWorkers();
+  if (flags.get == "jobs") json = admin.ListJobs();
+  if (flags.get == "consumers") json = admin.ListConsumers();
+  RETURN_IF_ERROR(json.status());
+  Print(*json);
+  return absl::OkStatus();
+}
+
+absl::Status Run(const Flags& flags) {
+  ConnectOptions connect;
+  connect.address = flags.address;
+  connect.token = flags.token;
+  connect.timeout = absl::Seconds(flags.timeout_s);
+  connect.daemon_dir = flags.daemon_dir;
+  connect.embedded_workers = flags.embedded_workers;
+  connect.embedded_threads = flags.embedded_threads;
+  ASSIGN_OR_RETURN(std::unique_ptr<Service> service, Service::Connect(connect));
+  if (!flags.get.empty()) return Get(flags, service->admin());
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<Job> job,
+      service->CreateJob(ReadFile(flags.spec), absl::Seconds(flags.timeout_s)));
+  BatchesOptions options;
+  options.epochs = flags.epochs;
+  options.window = flags.window;
+  options.row_timeout = absl::Seconds(flags.row_timeout_s);
+  if (!flags.resume.empty()) options.token = ReadFile(flags.resume);
+  if (flags.rows.size() == 2)
+    for (uint32_t row = flags.rows[0]; row < flags.rows[1]; ++row)
+      options.rows.push_back(row);
+  ASSIGN_OR_RETURN(std::unique_ptr<Batches> batches, job->Open(options));
+  RETURN_IF_ERROR(Pull(flags, *batches));
+  if (!flags.token_out.empty()) WriteFile(flags.token_out, batches->token());
+  const BatchesStats stats = batches->stats();
+  Print(fmt::format("end {} {} {} {} {} {}", stats.steps, stats.rows,
+                    stats.payload_copies, stats.hedged_rows,
+                    stats.failed_over_rows, stats.duplicate_rows));
+  return absl::OkStatus();
+}
+
+int Main(int argc, char** argv) {
+  Flags flags;
+  CLI::App app{"A training host without a trainer, for tests"};
+  app.add_option("--address", flags.address)->envname("LEAT_COORDINATOR");
+  app.add_option("--token", flags.token)->envname("LEAT_TOKEN");
+  app.add_option("--spec", flags.spec, "file: JobSpec as JSON");
+  app.add_option("--get", flags.get, "status, workers, jobs or consumers");
+  app.add_option("--resume", flags.resume, "file: a token");
+  app.add_option("--token-out", flags.token_out, "file: the last token");
+  app.add_option("--dump", flags.dump, "folder: tensors as they come");
+  app.add_option("--daemon-dir", flags.daemon_dir);
+  app.add_option("--rows", flags.rows, "first and end")->expected(2);
+  app.add_option("--epochs", flags.epochs);
+  app.add_option("--stop-after", flags.stop_after, "steps");
+  app.add_option("--window", flags.window);
+  app.add_option("--embedded-workers", flags.embedded_workers);
+  app.add_option("--embedded-threads", flags.embedded_threads);
+  app.add_option("--timeout-s", flags.timeout_s);
+  app.add_option("--row-timeout-s", flags.row_timeout_s);
+  app.add_flag("--paced", flags.paced);
+  CLI11_PARSE(app, argc, argv);
+  const absl::Status status = Run(flags);
+  if (status.ok()) return 0;
+  Print(fmt::format("error {} {}", static_cast<int>(status.code()),
+                    Message(status)));
+  return 1;
+}
+
+}  // namespace
+}  // namespace leat
+
+int main(int argc, char** argv) { return leat::Main(argc, argv); }

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every batch of two epochs has the oracle's bytes, whoever computes it and whatever dies meanwhile.
+
+500 photos, batch 64, random-resized-crop and flip. A consumer's list of steps is compared as a whole, so a step that is
+lost, repeated, out of order or of other bytes fails the test.
+"""
+
+import hashlib
+import os
+import random
+import subprocess
+import unittest
+
+import cluster
+
+EPOCHS, BATCH, STEPS = 2, 64, 8  # 500 / 64, the last batch filled
+
+
+class OracleTest(cluster.ClusterTest):
+    expected = None
+
+    def setUp(self):
+        super().setUp()
+        if not cluster.PHOTOS.is_dir():
+            self.skipTest(f"no photos at {cluster.PHOTOS} (LEAT_TEST_DATA)")
+        if OracleTest.expected is None:
+            out = subprocess.run([cluster.program("ORACLE"), str(self.spec()), str(EPOCHS)], check=True,
+                                 capture_output=True, text=True).stdout
+            OracleTest.expected = [(int(e), int(s), sha) for e, s, sha in (line.split() for line in out.splitlines())]
+            self.assertEqual([step[:2] for step in OracleTest.expected],
+                             [(e, s) for e in range(EPOCHS) for s in range(STEPS)])
+
+    def assert_oracle(self, consumer, steps=None):
+        self.assertIsNone(consumer.error)
+        self.assertEqual(consumer.steps, self.expected if steps is None else steps)
+        self.assertIsNotNone(consumer.end)
+
+    # Who computes.
+
+    def test_embedded(self):
+        self.assert_oracle(self.consumer(self.spec(), embedded=True).finish())
+
+    def test_one_worker(self):
+        self.start_cluster(workers=1)
+        self.assert_oracle(self.consumer(self.spec()).finish())
+
+    def test_two_workers(self):
+        self.start_cluster(workers=2)
+        self.assert_oracle(self.consumer(self.spec()).finish())
+
+    def test_five_workers(self):
+        self.start_cluster(workers=5)
+        self.assert_oracle(self.consumer(self.spec()).finish())
+        served = [worker for worker in self.get("workers")["workers"] if int(worker["stats"]["rows_total"]) > 0]
+        self.assertGreater(len(served), 1, "the work was spread")
+
+    def test_one_thread_and_eight(self):
+        for threads in (1, 8):
+            with self.subTest(threads=threads):
+                self.start_cluster(workers=1, threads=threads)
+                self.assert_oracle(self.consumer(self.spec()).finish())
+
+    # Who asks.
+
+    def hosts(self, count, *flags):
+        """Consumers on contiguous parts of the batch, each in its own process, which keep their tensors."""
+        hosts = []
+        for host in range(count):
+            folder = self.folder / f"{count}-{host}"
+            folder.mkdir()
+            first, end = BATCH * host // count, BATCH * (host + 1) // count
+            consumer = self.consumer(self.spec(), "--rows", first, end, "--dump", folder,
+                                     "--token-out", folder / "token", *flags)
+            hosts.append((consumer, folder))
+        return hosts
+
+    def joined(self, hosts):
+        """The steps of several hosts as one list: the parts' tensors one behind the other."""
+        lists = [[step[:2] for step in consumer.steps] for consumer, _ in hosts]
+        for steps in lists:
+            self.assertEqual(steps, lists[0])
+        joined = []
+        for epoch, step in lists[0]:
+            digest = hashlib.sha256()
+            for field in ("image", "label"):
+                digest.update(field.encode() + b"\0")
+                for _, folder in hosts:
+                    digest.update((folder / f"{epoch}-{step}-{field}").read_bytes())
+            joined.append((epoch, step, digest.hexdigest()))
+        return joined
+
+    def test_four_hosts_on_parts_of_the_batch(self):
+        self.start_cluster(workers=2)
+        hosts = self.hosts(4)
+        for consumer, _ in hosts:
+            self.assertIsNone(consumer.finish().error)
+        self.assertEqual(self.joined(hosts), self.expected)
+
+    def test_hosts_go_from_two_to_three_at_a_token(self):
+        self.start_cluster(workers=2)
+        two = self.hosts(2, "--stop-after", 5)
+        for consumer, _ in two:
+            self.assertIsNone(consumer.finish().error)
+        tokens = {(folder / "token").read_bytes() for _, folder in two}
+        self.assertEqual(len(tokens), 1, "hosts of one step have the same token")
+        three = self.hosts(3, "--resume", two[0][1] / "token")
+        for consumer, _ in three:
+            self.assertIsNone(consumer.finish().error)
+        self.assertEqual(self.joined(two) + self.joined(three), self.expected)
+
+    def test_resume_at_a_random_step_in_a_new_process(self):
+        self.start_cluster(workers=2)
+        stop = random.randrange(1, EPOCHS * STEPS)
+        with self.subTest(stop=stop):
+            token = self.folder / "token"
+            first = self.consumer(self.spec(), "--stop-after", stop, "--token-out", token).finish()
+            self.assert_oracle(first, self.expected[:stop])
+            second = self.consumer(self.spec(), "--resume", token).finish()
+            self.assert_oracle(second, self.expected[stop:])
+
+    # Who dies.
+
+    def test_a_worker_is_killed_in_mid_epoch_and_another_joins(self):
+        self.start_cluster(workers=2)
+        consumer = self.consumer(self.spec(), "--paced", "--window", 2)
+        consumer.pull(3)
+        self.workers[0].kill9()
+        consumer.pull(3)
+        self.start_worker()
+        consumer.finish()
+        self.assert_oracle(consumer)
+
+    def test_the_last_worker_is_killed_and_another_comes(self):
+        self.start_cluster(workers=1)
+        consumer = self.consumer(self.spec(), "--paced", "--window", 1)
+        consumer.pull(2)
+        self.workers[0].kill9()
+        self.start_worker(name="successor")
+        consumer.finish()
+        self.assert_oracle(consumer)
+
+    def test_a_worker_hangs_and_its_rows_come_from_another(self):
+        self.start_cluster(workers=2)
+        consumer = self.consumer(self.spec(), "--paced", "--window", 1)
+        consumer.pull(2)
+        self.workers[0].signal(cluster.signal.SIGSTOP)
+        consumer.finish()
+        self.assert_oracle(consumer)
+        self.workers[0].signal(cluster.signal.SIGCONT)
+
+    def test_a_drained_worker_finishes_and_training_goes_on(self):
+        self.start_cluster(workers=2)
+        consumer = self.consumer(self.spec(), "--paced", "--window", 1)
+        consumer.pull(3)
+        self.assertEqual(self.workers[0].stop(), 0, self.workers[0].tail())
+        consumer.finish()
+        self.assert_oracle(consumer)
+
+    def test_the_coordinator_is_killed_and_restarted_while_training_goes_on(self):
+        self.start_cluster(workers=2)
+        consumer = self.consumer(self.spec(), "--paced", "--window", 1)
+        consumer.pull(3)
+        self.coordinator.kill9()
+        consumer.pull(5)  # nobody to ask, and nothing to ask
+        self.restart_coordinator()
+        consumer.pull(2)
+        self.until("both workers are back", lambda: len(
+            [w for w in self.get("workers")["workers"] if w["state"] == "WORKER_STATE_READY"]) == 2)
+        second = self.consumer(self.spec())  # the job is still known, and a new worker can serve it
+        consumer.finish()
+        self.assert_oracle(consumer)
+        self.assert_oracle(second.finish())
+
+    def test_everything_restarts_and_a_token_goes_on(self):
+        self.start_cluster(workers=2)
+        token = self.folder / "token"
+        first = self.consumer(self.spec(), "--stop-after", 6, "--token-out", token).finish()
+        for process in [*self.workers, self.coordinator]:
+            process.kill9()
+        self.workers.clear()
+        self.restart_coordinator()
+        self.start_worker(name="another")
+        second = self.consumer(self.spec(), "--resume", token).finish()
+        self.assertEqual(first.steps + second.steps, self.expected)
+
+    # What it costs.
+
+    def test_pixels_are_copied_once_at_the_client_and_never_at_the_worker(self):
+        self.start_cluster(workers=2)
+        consumer = self.consumer(self.spec()).finish()
+        self.assert_oracle(consumer)
+        rows = EPOCHS * STEPS * BATCH
+        self.assertEqual(consumer.end["rows"], rows)
+        self.assertEqual(consumer.end["copies"], rows + consumer.end["duplicates"])
+        workers = self.until("the workers have reported", lambda: self._reported(rows))
+        self.assertEqual([int(w["stats"]["payload_copies_total"]) for w in workers], [0, 0])
+
+    def _reported(self, rows):
+        workers = self.get("workers")["workers"]
+        return workers if sum(int(w["stats"]["rows_total"]) for w in workers) >= rows else None
+
+
+if __name__ == "__main__":
+    os.chdir(cluster.tempfile.gettempdir())
+    unittest.main()
