@@ -28,7 +28,8 @@ struct StoredSample {
 struct SourceLimits {
   uint64_t max_file_bytes = 256ull << 20;
   uint64_t max_files = 100'000'000;
-  uint64_t max_index_bytes = 4ull << 30;
+  uint64_t max_index_bytes = (2ull << 30) - 1;
+  int listing_threads = 8;
 };
 
 class Source {

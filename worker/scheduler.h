@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Scheduler: the decode threads, and which row each of them computes next.
+//
+// The next row is of the job that has had the least time; in it of the stream
+// that has had the least time, or of another stream of the job whose earliest
+// step is before that one's by up to `cohort_steps` (hosts of one training run
+// advance together: the step that is needed first goes first); in the stream,
+// of the earliest step. Time is start-time fair queueing's virtual time: who
+// was idle gets no credit for it.
+//
+// Rows are computed in groups, straight into a buffer of the pool. A stream
+// holds at most `max_unsent_groups_per_stream` buffers, from the first row to
+// the last byte sent; at that limit it gets no new group until its peer has
+// read one, and nobody else waits: a quarter of the pool is kept for streams
+// that hold none.
+//
+// Thread safety: all methods from any thread, but none from GroupSink::OnGroup.
+// A choice costs time linear in the number of streams with rows waiting.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/clock.h"
+#include "worker/buffer_pool.h"
+#include "worker/histogram.h"
+#include "worker/row_work.h"
+
+namespace leat::worker {
+
+struct SchedulerOptions {
+  int threads = 1;               // 0: the owner calls RunOne (tests)
+  size_t group_bytes = 1 << 20;  // a group's payload; one row if that is larger
+  uint32_t max_unsent_groups_per_stream = 8;
+  size_t max_rows_per_stream = 2 << 20;  // waiting
+  size_t max_rows_total = 8 << 20;
+  size_t max_streams = 4096;
+  uint64_t cohort_steps = 64;
+  std::function<std::unique_ptr<ThreadState>()> make_thread_state;
+};
+
+class Scheduler {
+ public:
+  using StreamId = uint64_t;
+
+  // `pool` was made with `wake`. Both, and `clock`, outlive the scheduler.
+  Scheduler(SchedulerOptions options, BufferPool* pool,
+            std::shared_ptr<WakeSignal> wake, const Clock& clock);
+  ~Scheduler();
+
+  // kResourceExhausted: max_streams are open, or a row is larger than the pool.
+  absl::StatusOr<StreamId> OpenStream(std::shared_ptr<const RowWork> work,
+                                      std::shared_ptr<GroupSink> sink);
+  // kResourceExhausted: too many rows wait. kInvalidArgument: no rows, sizes
+  // differ, an ask_id that is in use. kNotFound: the stream is closed.
+  absl::Status Ask(StreamId stream, RowAsk ask);
+  // Withdraws an ask: rows not begun are forgotten, and so are groups that are
+  // not complete. An unknown ask is ignored.
+  void Cancel(StreamId stream, uint64_t ask_id);
+  // Forgets the stream. Groups in work are dropped; OnGroup may still run while
+  // this returns, not for groups that begin later. Unknown streams are ignored.
+  void CloseStream(StreamId stream);
+
+  // Computes one row on the calling thread. False: nothing to do now.
+  bool RunOne(ThreadState* state);
+  // Stops and joins the threads after the rows in work. Idempotent.
+  void Stop();
+
+  struct Stats {
+    uint64_t rows_total = 0;
+    uint64_t row_errors_total = 0;
+    uint64_t rows_queued = 0;  // asked, not begun
+    uint64_t streams = 0;
+    uint64_t busy_ns_total = 0;
+    Histogram::Snapshot latency;  // from asked to sent, by row
+  };
+  Stats stats() const;
+  int threads() const;
+  // True if no row waits or is in work and no buffer is lent.
+  bool idle() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace leat::worker

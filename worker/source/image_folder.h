@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Image folders: one class a sub-directory, recursive below it; *.jpg, *.jpeg,
+// *.jpe in any case.
+//
+// Sub-directories of the root in byte order are the classes 0 …, also those
+// without images. A root that has images and no images below sub-directories
+// is one class "". Names that begin with a dot are passed over. Symbolic links
+// are followed; a directory that is its own ancestor is passed over.
+// The order of samples is: class, then the bytes of the path below the class.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "worker/source/source.h"
+
+namespace leat::worker {
+
+struct ImageFolderOptions {
+  std::string path;
+  uint64_t repeat = 1;
+};
+
+// The reader node's arguments. kInvalidArgument: names the argument.
+absl::StatusOr<ImageFolderOptions> ImageFolderOptionsOf(const Node& reader);
+
+// As indexes name their root.
+std::string WithoutTrailingSlashes(std::string path);
+
+// Lists the folder. Several threads read directories; the result does not
+// depend on that. kNotFound: no such directory, or no images. kPermissionDenied
+// and others: as the file system says; each names the path.
+// kResourceExhausted: over max_files or max_index_bytes.
+absl::StatusOr<BuiltIndex> BuildImageFolderIndex(
+    const ImageFolderOptions& options, const SourceLimits& limits);
+
+// The same, but the blob holds what it holds: checked, compact in memory (about
+// 24 bytes and a name a file). kDataLoss: malformed.
+absl::StatusOr<std::unique_ptr<Source>> OpenImageFolder(
+    const ImageFolderOptions& options, std::string_view blob,
+    const SourceLimits& limits);
+
+}  // namespace leat::worker

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Listing: threads take class directories one by one and walk each depth first;
+// then the classes are put together in order.
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "core/log.h"
+#include "core/mutex.h"
+#include "core/status.h"
+#include "leat/stored/v1/records.pb.h"
+#include "worker/source/file_error.h"
+#include "worker/source/image_folder.h"
+
+namespace leat::worker {
+namespace {
+
+constexpr int kMaxDepth = 64;  // of directories below a class
+constexpr std::string_view kWanted = "*.jpg, *.jpeg, *.jpe";
+
+using stored::v1::ImageFile;
+using FileId = std::pair<dev_t, ino_t>;
+
+bool IsImageName(std::string_view name) {
+  const size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos) return false;
+  std::string extension(name.substr(dot + 1));
+  for (char& c : extension)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return extension == "jpg" || extension == "jpeg" || extension == "jpe";
+}
+
+struct Found {
+  std::vector<ImageFile> files;
+  std::vector<std::string> directories;  // names, sorted
+};
+
+int64_t ModifiedNs(const struct stat& info) {
+  return static_cast<int64_t>(info.st_mtim.tv_sec) * 1'000'000'000 +
+         info.st_mtim.tv_nsec;
+}
+
+// One directory's images (names prefixed by `prefix`) and sub-directories.
+class Lister {
+ public:
+  explicit Lister(const SourceLimits& limits) : limits_(limits) {}
+
+  absl::StatusOr<Found> List(const std::string& path,
+                             const std::string& prefix) {
+    const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(path.c_str()),
+                                                        closedir);
+    if (directory == nullptr) return FileError(errno, "list", path);
+    Found found;
+    while (true) {
+      errno = 0;
+      const dirent* const entry = readdir(directory.get());
+      if (entry == nullptr) {
+        if (errno != 0) return FileError(errno, "list", path);
+        break;
+      }
+      RETURN_IF_ERROR(
+          Take(dirfd(directory.get()), *entry, path, prefix, found));
+    }
+    std::sort(found.directories.begin(), found.directories.end());
+    return found;
+  }
+
+  // All images below `path`, names relative to it, in byte order.
+  absl::StatusOr<std::vector<ImageFile>> Walk(const std::string& path) {
+    std::vector<ImageFile> files;
+    std::vector<FileId> ancestors;
+    RETURN_IF_ERROR(WalkInto(path, "", ancestors, files));
+    std::sort(files.begin(), files.end(),
+              [](const ImageFile& a, const ImageFile& b) {
+                return a.name() < b.name();
+              });
+    return files;
+  }
+
+ private:
+  absl::Status Take(int directory, const dirent& entry, const std::string& path,
+                    const std::string& prefix, Found& found) {
+    const std::string_view name = entry.d_name;
+    if (name.starts_with('.')) return absl::OkStatus();
+    const bool image = IsImageName(name);
+    if (entry.d_type == DT_DIR) {
+      found.directories.emplace_back(name);
+      return absl::OkStatus();
+    }
+    // Symbolic links, and file systems that do not say, are asked.
+    if (entry.d_type == DT_REG && !image) return absl::OkStatus();
+    struct stat info;
+    if (fstatat(directory, entry.d_name, &info, 0) != 0) {
+      // Gone since it was listed, or a link to nothing or to itself: an error
+      // only where an image was promised.
+      if (!image) return absl::OkStatus();
+      return FileError(errno, "read", fmt::format("{}/{}", path, name));
+    }
+    if (S_ISDIR(info.st_mode)) {
+      found.directories.emplace_back(name);
+      return absl::OkStatus();
+    }
+    if (!image || !S_ISREG(info.st_mode)) return absl::OkStatus();
+    if (++files_ > limits_.max_files)
+      return ResourceExhausted("{}: more than {} images: the limit", path,
+                               limits_.max_files);
+    ImageFile& file = found.files.emplace_back();
+    file.set_name(prefix + std::string(name));
+    file.set_bytes(static_cast<uint64_t>(info.st_size));
+    file.set_modified_ns(ModifiedNs(info));
+    return absl::OkStatus();
+  }
+
+  absl::Status WalkInto(const std::string& path, const std::string& prefix,
+                        std::vector<FileId>& ancestors,
+                        std::vector<ImageFile>& files) {
+    struct stat info;
+    if (stat(path.c_str(), &info) != 0) return FileError(errno, "list", path);
+    const FileId id(info.st_dev, info.st_ino);
+    if (std::find(ancestors.begin(), ancestors.end(), id) != ancestors.end()) {
+      LOG_WARN("source.loop path={} skipped=\"it is its own ancestor\"", path);
+      return absl::OkStatus();
+    }
+    if (ancestors.size() >= kMaxDepth)
+      return FailedPrecondition("{}: more than {} directories deep", path,
+                                kMaxDepth);
+    ancestors.push_back(id);
+    ASSIGN_OR_RETURN(Found found, List(path, prefix));
+    std::move(found.files.begin(), found.files.end(),
+              std::back_inserter(files));
+    for (const std::string& name : found.directories)
+      RETURN_IF_ERROR(
+          WalkInto(path + "/" + name, prefix + name + "/", ancestors, files));
+    ancestors.pop_back();
+    return absl::OkStatus();
+  }
+
+  const SourceLimits& limits_;
+  std::atomic<uint64_t> files_{0};
+};
+
+struct Class {
+  std::string directory;
+  std::vector<ImageFile> files;
+};
+
+absl::Status WalkClasses(Lister& lister, const std::string& root, int threads,
+                         std::vector<Class>& classes) {
+  std::atomic<size_t> next{0};
+  Mutex mu;
+  size_t failed = classes.size();  // the first in order
+  absl::Status status;
+  const auto work = [&] {
+    for (size_t i = next++; i < classes.size(); i = next++) {
+      auto files = lister.Walk(root + "/" + classes[i].directory);
+      if (files.ok()) {
+        classes[i].files = *std::move(files);
+        continue;
+      }
+      MutexLock lock(&mu);
+      if (i < failed) {
+        failed = i;
+        status = files.status();
+      }
+      next = classes.size();
+    }
+  };
+  std::vector<std::thread> helpers;
+  const size_t wanted = std::min<size_t>(std::max(threads, 1), classes.size());
+  for (size_t i = 1; i < wanted; ++i) helpers.emplace_back(work);
+  work();
+  for (std::thread& helper : helpers) helper.join();
+  return status;
+}
+
+absl::StatusOr<BuiltIndex> Assemble(const ImageFolderOptions& options,
+                                    const std::string& root,
+                                    std::vector<Class> classes,
+                                    const SourceLimits& limits) {
+  BuiltIndex index;
+  uint64_t files = 0;
+  stored::v1::ImageFolderIndex head;
+  head.set_root(root);
+  head.set_repeat(options.repeat);
+  index.blob = head.SerializeAsString();
+  Sha256 hash;
+  hash.UpdateField("leat.image_folder.1").UpdateField(root);
+  hash.UpdateU64(options.repeat).UpdateU64(classes.size());
+  for (Class& each : classes) {
+    hash.UpdateField(each.directory).UpdateU64(each.files.size());
+    for (const ImageFile& file : each.files) {
+      hash.UpdateField(file.name()).UpdateU64(file.bytes());
+      hash.UpdateU64(static_cast<uint64_t>(file.modified_ns()));
+      index.bytes += file.bytes();
+    }
+    files += each.files.size();
+    // Messages concatenated are messages merged: one class after the other.
+    stored::v1::ImageFolderIndex part;
+    stored::v1::ImageFolderClass& proto = *part.add_classes();
+    proto.set_directory(each.directory);
+    proto.set_label(static_cast<int32_t>(index.classes.size()));
+    proto.mutable_files()->Reserve(static_cast<int>(each.files.size()));
+    for (ImageFile& file : each.files) proto.add_files()->Swap(&file);
+    std::vector<ImageFile>().swap(each.files);
+    if (!part.AppendToString(&index.blob) ||
+        index.blob.size() > limits.max_index_bytes)
+      return ResourceExhausted("{}: the index of {} images is over {} bytes",
+                               root, files, limits.max_index_bytes);
+    index.classes.push_back(each.directory);
+  }
+  if (files > (uint64_t{1} << 48) / options.repeat)
+    return InvalidArgument("repeat {} of {} images: want at most 2^48 samples",
+                           options.repeat, files);
+  const uint64_t samples = files * options.repeat;
+  ASSIGN_OR_RETURN(
+      index.shards,
+      ShardTable::Uniform(samples, ShardTable::DefaultShardSize(samples)));
+  index.fingerprint = hash.Finish();
+  std::error_code ignored;
+  index.name =
+      std::filesystem::weakly_canonical(root, ignored).filename().string();
+  if (index.name.empty()) index.name = "root";
+  return index;
+}
+
+bool HasFiles(const Class& each) { return !each.files.empty(); }
+
+}  // namespace
+
+absl::StatusOr<BuiltIndex> BuildImageFolderIndex(
+    const ImageFolderOptions& options, const SourceLimits& limits) {
+  const std::string root = WithoutTrailingSlashes(options.path);
+  struct stat info;
+  if (stat(root.c_str(), &info) != 0) return FileError(errno, "open", root);
+  if (!S_ISDIR(info.st_mode))
+    return FailedPrecondition("{} is a file: want a directory of images", root);
+
+  Lister lister(limits);
+  ASSIGN_OR_RETURN(Found top, lister.List(root, ""));
+  std::vector<Class> classes;
+  for (std::string& name : top.directories)
+    classes.push_back({.directory = std::move(name)});
+  RETURN_IF_ERROR(WalkClasses(lister, root, limits.listing_threads, classes));
+  if (std::none_of(classes.begin(), classes.end(), HasFiles)) {
+    if (top.files.empty())
+      return NotFound(
+          "{}: no images in it or in its sub-directories (looked for {})", root,
+          kWanted);
+    std::sort(top.files.begin(), top.files.end(),
+              [](const ImageFile& a, const ImageFile& b) {
+                return a.name() < b.name();
+              });
+    classes.clear();
+    classes.push_back({.directory = "", .files = std::move(top.files)});
+  } else if (!top.files.empty()) {
+    LOG_WARN("source.unclassified path={} images={} skipped=\"beside classes\"",
+             root, top.files.size());
+  }
+  return Assemble(options, root, std::move(classes), limits);
+}
+
+}  // namespace leat::worker

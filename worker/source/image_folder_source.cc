@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// An opened index: one string with all names, and 24 bytes a file. Under
+// `repeat` nothing grows: sample i is file i mod files.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/status.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "google/protobuf/wire_format_lite.h"
+#include "leat/stored/v1/records.pb.h"
+#include "worker/source/file_error.h"
+#include "worker/source/image_folder.h"
+
+namespace leat::worker {
+namespace {
+
+using google::protobuf::internal::WireFormatLite;
+using google::protobuf::io::ArrayInputStream;
+using google::protobuf::io::CodedInputStream;
+
+struct File {
+  uint64_t name_end = 0;  // in names; begins where the one before it ends
+  uint64_t bytes = 0;
+  int64_t modified_ns = 0;
+};
+
+struct Class {
+  std::string directory;
+  int32_t label = 0;
+  uint64_t first_file = 0;
+};
+
+class FileDescriptor {
+ public:
+  explicit FileDescriptor(int fd) : fd_(fd) {}
+  ~FileDescriptor() {
+    if (fd_ >= 0) close(fd_);
+  }
+  FileDescriptor(const FileDescriptor&) = delete;
+  FileDescriptor& operator=(const FileDescriptor&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  const int fd_;
+};
+
+class ImageFolderSource final : public Source {
+ public:
+  absl::Status Load(std::string_view blob, const SourceLimits& limits);
+  const std::string& root() const { return root_; }
+  uint64_t repeat() const { return repeat_; }
+
+  uint64_t num_samples() const override { return files_.size() * repeat_; }
+  uint64_t RecordOf(uint64_t sample) const override {
+    return sample % files_.size();
+  }
+  std::string Describe(uint64_t sample) const override {
+    return PathOf(RecordOf(sample));
+  }
+  absl::StatusOr<StoredSample> Read(uint64_t sample) const override;
+
+ private:
+  absl::Status AddClass(const stored::v1::ImageFolderClass& proto);
+  const Class& ClassOf(uint64_t file) const;
+  std::string PathOf(uint64_t file) const;
+
+  std::string root_;
+  uint64_t repeat_ = 1;
+  uint64_t max_file_bytes_ = 0;
+  uint64_t max_files_ = 0;
+  std::string names_;
+  std::vector<File> files_;
+  std::vector<Class> classes_;  // ascending first_file; none is empty
+};
+
+// A name that stays below its directory.
+bool IsSafe(std::string_view name) {
+  if (name.starts_with('/') || name.find('\0') != std::string_view::npos)
+    return false;
+  while (!name.empty()) {
+    const size_t slash = name.find('/');
+    if (name.substr(0, slash) == "..") return false;
+    name.remove_prefix(slash == std::string_view::npos ? name.size()
+                                                       : slash + 1);
+  }
+  return true;
+}
+
+absl::Status ImageFolderSource::AddClass(
+    const stored::v1::ImageFolderClass& proto) {
+  if (!IsSafe(proto.directory()))
+    return DataLoss("the index names a directory outside its root");
+  if (proto.files().empty()) return absl::OkStatus();
+  if (files_.size() + static_cast<uint64_t>(proto.files_size()) > max_files_)
+    return ResourceExhausted("the index lists more than {} files: the limit",
+                             max_files_);
+  classes_.push_back({.directory = proto.directory(),
+                      .label = proto.label(),
+                      .first_file = files_.size()});
+  for (const stored::v1::ImageFile& file : proto.files()) {
+    if (file.name().empty() || !IsSafe(file.name()))
+      return DataLoss("the index names a file outside its root");
+    names_ += file.name();
+    files_.push_back({.name_end = names_.size(),
+                      .bytes = file.bytes(),
+                      .modified_ns = file.modified_ns()});
+  }
+  return absl::OkStatus();
+}
+
+// Reads one class at a time, so that the whole listing never exists as
+// messages.
+absl::Status ImageFolderSource::Load(std::string_view blob,
+                                     const SourceLimits& limits) {
+  max_file_bytes_ = limits.max_file_bytes;
+  max_files_ = limits.max_files;
+  if (blob.size() > limits.max_index_bytes ||
+      blob.size() > std::numeric_limits<int>::max())
+    return ResourceExhausted("an index of {} bytes: the limit is {}",
+                             blob.size(), limits.max_index_bytes);
+  const absl::Status malformed = DataLoss("the index is malformed");
+  ArrayInputStream array(blob.data(), static_cast<int>(blob.size()));
+  CodedInputStream input(&array);
+  input.SetTotalBytesLimit(std::numeric_limits<int>::max());
+  while (const uint32_t tag = input.ReadTag()) {
+    uint32_t length = 0;
+    switch (WireFormatLite::GetTagFieldNumber(tag)) {
+      case stored::v1::ImageFolderIndex::kRootFieldNumber:
+        if (!input.ReadVarint32(&length) ||
+            !input.ReadString(&root_, static_cast<int>(length)))
+          return malformed;
+        break;
+      case stored::v1::ImageFolderIndex::kClassesFieldNumber: {
+        if (!input.ReadVarint32(&length)) return malformed;
+        const auto limit = input.PushLimit(static_cast<int>(length));
+        stored::v1::ImageFolderClass proto;
+        if (!proto.MergeFromCodedStream(&input) ||
+            !input.ConsumedEntireMessage())
+          return malformed;
+        input.PopLimit(limit);
+        RETURN_IF_ERROR(AddClass(proto));
+        break;
+      }
+      case stored::v1::ImageFolderIndex::kRepeatFieldNumber:
+        if (!input.ReadVarint64(&repeat_)) return malformed;
+        break;
+      default:
+        if (!WireFormatLite::SkipField(&input, tag)) return malformed;
+    }
+  }
+  if (!input.ConsumedEntireMessage()) return malformed;
+  if (files_.empty()) return DataLoss("the index lists no files");
+  if (repeat_ == 0 || files_.size() > (uint64_t{1} << 48) / repeat_)
+    return DataLoss("the index has repeat {} for {} files", repeat_,
+                    files_.size());
+  names_.shrink_to_fit();
+  files_.shrink_to_fit();
+  return absl::OkStatus();
+}
+
+const Class& ImageFolderSource::ClassOf(uint64_t file) const {
+  const auto after = std::upper_bound(
+      classes_.begin(), classes_.end(), file,
+      [](uint64_t f, const Class& each) { return f < each.first_file; });
+  return *(after - 1);
+}
+
+std::string ImageFolderSource::PathOf(uint64_t file) const {
+  const std::string& directory = ClassOf(file).directory;
+  const uint64_t begin = file == 0 ? 0 : files_[file - 1].name_end;
+  const std::string_view name(names_.data() + begin,
+                              files_[file].name_end - begin);
+  return directory.empty() ? fmt::format("{}/{}", root_, name)
+                           : fmt::format("{}/{}/{}", root_, directory, name);
+}
+
+absl::StatusOr<StoredSample> ImageFolderSource::Read(uint64_t sample) const {
+  const uint64_t index = RecordOf(sample);
+  const File& file = files_[index];
+  const std::string path = PathOf(index);
+  if (file.bytes > max_file_bytes_)
+    return ResourceExhausted("{} has {} bytes: the limit is {}", path,
+                             file.bytes, max_file_bytes_);
+  // Not blocking: a pipe in the file's place must not hold a decode thread.
+  const FileDescriptor fd(
+      open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  if (fd.get() < 0) {
+    if (errno == ENOENT || errno == ENOTDIR)
+      return NotFound("{} was removed after indexing", path);
+    return FileError(errno, "open", path);
+  }
+  struct stat info;
+  if (fstat(fd.get(), &info) != 0) return FileError(errno, "read", path);
+  if (!S_ISREG(info.st_mode))
+    return FailedPrecondition(
+        "{} changed after indexing: it is not a file any more", path);
+  if (static_cast<uint64_t>(info.st_size) != file.bytes)
+    return FailedPrecondition(
+        "{} changed after indexing: it has {} bytes, the index says {}", path,
+        info.st_size, file.bytes);
+  const int64_t modified_ns =
+      static_cast<int64_t>(info.st_mtim.tv_sec) * 1'000'000'000 +
+      info.st_mtim.tv_nsec;
+  if (modified_ns != file.modified_ns)
+    return FailedPrecondition(
+        "{} changed after indexing: its time of change is {} ns, the index "
+        "says {}",
+        path, modified_ns, file.modified_ns);
+
+  std::shared_ptr<std::byte[]> bytes =
+      std::make_shared_for_overwrite<std::byte[]>(file.bytes);
+  for (uint64_t at = 0; at < file.bytes;) {
+    const ssize_t got = pread(fd.get(), bytes.get() + at, file.bytes - at,
+                              static_cast<off_t>(at));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return FileError(errno, "read", path);
+    if (got == 0)
+      return FailedPrecondition(
+          "{} changed after indexing: it ends at byte {} of {}", path, at,
+          file.bytes);
+    at += static_cast<uint64_t>(got);
+  }
+  return StoredSample{.encoded = std::span(bytes.get(), file.bytes),
+                      .owner = std::move(bytes),
+                      .label = ClassOf(index).label};
+}
+
+}  // namespace
+
+absl::StatusOr<ImageFolderOptions> ImageFolderOptionsOf(const Node& reader) {
+  ImageFolderOptions options;
+  const auto path = reader.args.find("path");
+  const std::string* const text = path == reader.args.end()
+                                      ? nullptr
+                                      : std::get_if<std::string>(&path->second);
+  if (text == nullptr || text->empty() || text->find('\0') != std::string::npos)
+    return InvalidArgument("readers.image_folder: path: want a directory");
+  options.path = *text;
+  if (const auto repeat = reader.args.find("repeat");
+      repeat != reader.args.end()) {
+    const int64_t* const value = std::get_if<int64_t>(&repeat->second);
+    if (value == nullptr || *value < 1)
+      return InvalidArgument(
+          "readers.image_folder: repeat: want a whole number of at least 1");
+    options.repeat = static_cast<uint64_t>(*value);
+  }
+  return options;
+}
+
+std::string WithoutTrailingSlashes(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
+absl::StatusOr<std::unique_ptr<Source>> OpenImageFolder(
+    const ImageFolderOptions& options, std::string_view blob,
+    const SourceLimits& limits) {
+  auto source = std::make_unique<ImageFolderSource>();
+  absl::Status status = source->Load(blob, limits);
+  if (status.ok() && (source->root() != WithoutTrailingSlashes(options.path) ||
+                      source->repeat() != options.repeat))
+    status = DataLoss("it is of another reader: {} repeated {} times",
+                      source->root(), source->repeat());
+  if (!status.ok())
+    return Annotate(status, fmt::format("the index of {}", options.path));
+  return source;
+}
+
+}  // namespace leat::worker
