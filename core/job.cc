@@ -85,17 +85,16 @@ std::string_view Line(std::string_view text, size_t begin) {
   return text.substr(begin, text.find('\n', begin) - begin);
 }
 
-// The first line of the canonical texts that differs.
-std::string PipelineDifference(const Graph& a, const Graph& b) {
-  const std::string x = CanonicalText(a), y = CanonicalText(b);
+// The first line that differs.
+std::string TextDifference(const std::string& a, const std::string& b) {
   const size_t at =
-      std::mismatch(x.begin(), x.end(), y.begin(), y.end()).first - x.begin();
-  const size_t newline = at == 0 ? std::string::npos : x.rfind('\n', at - 1);
+      std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin();
+  const size_t newline = at == 0 ? std::string::npos : a.rfind('\n', at - 1);
   const size_t begin = newline == std::string::npos ? 0 : newline + 1;
   const auto show = [&](const std::string& text) {
     return begin < text.size() ? Line(text, begin) : "(end)";
   };
-  return fmt::format("pipeline \"{}\" != \"{}\"", show(x), show(y));
+  return fmt::format("pipeline \"{}\" != \"{}\"", show(a), show(b));
 }
 
 }  // namespace
@@ -207,8 +206,11 @@ std::string Difference(const JobSpec& existing, const JobSpec& wanted) {
     compare("shuffle_window", existing.shuffle_window, wanted.shuffle_window);
   compare_names("decoder_class", existing.decoder_class, wanted.decoder_class);
   compare_names("on_bad_sample", existing.on_bad_sample, wanted.on_bad_sample);
-  if (existing.pipeline != wanted.pipeline)
-    add(PipelineDifference(existing.pipeline, wanted.pipeline));
+  // By text, as the plan hash sees it (-0.0 is another number than 0.0).
+  const std::string existing_text = CanonicalText(existing.pipeline);
+  const std::string wanted_text = CanonicalText(wanted.pipeline);
+  if (existing_text != wanted_text)
+    add(TextDifference(existing_text, wanted_text));
   return text;
 }
 

@@ -58,6 +58,13 @@ void AppendPrintable(std::string_view text, std::string* line) {
   }
 }
 
+// A line has a bound, whatever a user's path or a peer's message brings.
+std::string_view Bounded(const spdlog::details::log_msg& msg) {
+  constexpr size_t kMaxMessage = 16 * 1024;
+  return std::string_view(msg.payload.data(), msg.payload.size())
+      .substr(0, kMaxMessage);
+}
+
 // time level program message
 class TextFormatter : public spdlog::formatter {
  public:
@@ -69,7 +76,7 @@ class TextFormatter : public spdlog::formatter {
     AppendTime(msg.time, &line);
     fmt::format_to(std::back_inserter(line), " {:<5} {} ", LevelName(msg.level),
                    program_);
-    AppendPrintable({msg.payload.data(), msg.payload.size()}, &line);
+    AppendPrintable(Bounded(msg), &line);
     line += '\n';
     out.append(line.data(), line.data() + line.size());
   }
@@ -95,7 +102,7 @@ class JsonFormatter : public spdlog::formatter {
     AppendJsonString(program_, &line);
     fmt::format_to(std::back_inserter(line),
                    ",\"thread\":{},\"message\":", msg.thread_id);
-    AppendJsonString({msg.payload.data(), msg.payload.size()}, &line);
+    AppendJsonString(Bounded(msg), &line);
     line += "}\n";
     out.append(line.data(), line.data() + line.size());
   }

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/hash.h"
+
+#include "gtest/gtest.h"
+
+namespace leat {
+namespace {
+
+// FIPS 180-4, the examples that NIST publishes.
+TEST(Sha256, GivesThePublishedDigests) {
+  EXPECT_EQ(ToHex(HashOf("")),
+            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  EXPECT_EQ(ToHex(HashOf("abc")),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(
+      ToHex(HashOf("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq")),
+      "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+}
+
+TEST(Sha256, DoesNotSeeWhereUpdatesWereCut) {
+  Sha256 hash;
+  hash.Update("a").Update("").Update(
+      std::as_bytes(std::span(std::string_view("bc"))));
+  EXPECT_EQ(hash.Finish(), HashOf("abc"));
+}
+
+TEST(Sha256, SeesWhereFieldsWereCut) {
+  const auto hash_of = [](std::string_view a, std::string_view b) {
+    return Sha256().UpdateField(a).UpdateField(b).Finish();
+  };
+  EXPECT_NE(hash_of("ab", "c"), hash_of("a", "bc"));
+  EXPECT_NE(hash_of("abc", ""), hash_of("", "abc"));
+}
+
+TEST(Sha256, TakesNumbersLittleEndian) {
+  EXPECT_EQ(Sha256().UpdateU64(0x0807060504030201).Finish(),
+            HashOf("\x01\x02\x03\x04\x05\x06\x07\x08"));
+  EXPECT_EQ(Sha256().UpdateField("hi").Finish(),
+            HashOf(std::string_view("\x02\0\0\0\0\0\0\0hi", 10)));
+}
+
+TEST(Hex, IsLowerCase) {
+  const uint8_t bytes[] = {0x00, 0x9F, 0xA0, 0xFF};
+  EXPECT_EQ(ToHex(bytes), "009fa0ff");
+  EXPECT_EQ(ToHex({}), "");
+}
+
+TEST(Hex, ForPeopleIsTheFirst12Digits) {
+  EXPECT_EQ(ShortHex(HashOf("abc")), "ba7816bf8f01");
+}
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/log.h"
+
+#include <thread>
+
+#include "core/status.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace leat {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+
+constexpr auto kInfo = spdlog::level::info;
+
+// What `write` writes to stderr.
+template <class Function>
+std::string Logged(LogFormat format, Function write) {
+  testing::internal::CaptureStderr();
+  InitLog("leat-test", format, kInfo);
+  write();
+  return testing::internal::GetCapturedStderr();
+}
+
+TEST(Log, WritesOneLineOfTextAnEvent) {
+  const std::string text = Logged(LogFormat::kText, [] {
+    LOG_INFO("job.created job={} samples={}", "a", 5);
+  });
+  EXPECT_THAT(text,
+              MatchesRegex("[0-9-]+T[0-9:]+\\.[0-9][0-9][0-9]Z info  leat-test "
+                           "job.created job=a samples=5\n"));
+}
+
+TEST(Log, WritesOneJsonObjectAnEvent) {
+  const std::string text =
+      Logged(LogFormat::kJson, [] { LOG_WARN("path={}", "a\"b\\\n\xff"); });
+  EXPECT_THAT(text,
+              MatchesRegex("\\{\"time\":\"[0-9-]+T[0-9:.]+Z\",\"level\":"
+                           "\"warn\",\"program\":\"leat-test\",\"thread\":"
+                           "[0-9]+,\"message\":.*\\}\n"));
+  EXPECT_THAT(text, HasSubstr(R"("message":"path=a\"b\\\n\ufffd"})"));
+}
+
+TEST(Log, CannotBeForgedByNewlinesOrEscapes) {
+  const std::string text = Logged(
+      LogFormat::kText, [] { LOG_ERROR("path={}", "a\nb\x1b[31m\r\x7f"); });
+  EXPECT_THAT(text, HasSubstr("path=a\\nb\\x1b[31m\\x0d\\x7f\n"));
+}
+
+TEST(Log, BoundsALine) {
+  const std::string text = Logged(
+      LogFormat::kText, [] { LOG_ERROR("{}", std::string(1 << 20, 'x')); });
+  EXPECT_LT(text.size(), 17u << 10);
+  EXPECT_TRUE(text.ends_with("x\n"));
+}
+
+TEST(Log, LevelChangesAtRunTime) {
+  const std::string text = Logged(LogFormat::kText, [] {
+    LOG_DEBUG("one");
+    EXPECT_TRUE(SetLogLevel("debug").ok());
+    EXPECT_EQ(LogLevel(), "debug");
+    LOG_DEBUG("two");
+    EXPECT_TRUE(SetLogLevel("error").ok());
+    LOG_WARN("three");
+    LOG_ERROR("four");
+  });
+  EXPECT_THAT(text, Not(HasSubstr("one")));
+  EXPECT_THAT(text, HasSubstr("debug leat-test two\n"));
+  EXPECT_THAT(text, Not(HasSubstr("three")));
+  EXPECT_THAT(text, HasSubstr("error leat-test four\n"));
+}
+
+TEST(Log, EveryLevelHasItsName) {
+  for (std::string_view level : {"trace", "debug", "info", "warn", "error"}) {
+    EXPECT_TRUE(SetLogLevel(level).ok());
+    EXPECT_EQ(LogLevel(), level);
+  }
+}
+
+TEST(Log, UnknownLevelIsAnErrorAndChangesNothing) {
+  ASSERT_TRUE(SetLogLevel("warn").ok());
+  const absl::Status status = SetLogLevel("loud");
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Message(status),
+            "log level \"loud\": want trace, debug, info, warn or error");
+  EXPECT_EQ(LogLevel(), "warn");
+}
+
+TEST(Log, ArgumentsOfAnEventThatIsOffAreNotEvaluated) {
+  ASSERT_TRUE(SetLogLevel("error").ok());
+  int evaluated = 0;
+  LOG_INFO("{}", ++evaluated);
+  EXPECT_EQ(evaluated, 0);
+}
+
+TEST(Log, LinesOfThreadsDoNotMix) {
+  const std::string text = Logged(LogFormat::kText, [] {
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t)
+      threads.emplace_back([] {
+        for (int i = 0; i < 50; ++i) {
+          LOG_INFO("{}", std::string(100, 'x'));
+          (void)SetLogLevel(i % 2 == 0 ? "info" : "debug");
+        }
+      });
+    for (std::thread& thread : threads) thread.join();
+  });
+  const std::string want = "leat-test " + std::string(100, 'x') + "\n";
+  int lines = 0;
+  for (size_t at = 0; (at = text.find(want, at)) != std::string::npos; ++at)
+    ++lines;
+  EXPECT_EQ(lines, 200);
+}
+
+}  // namespace
+}  // namespace leat

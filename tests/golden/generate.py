@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the golden vectors of core/ beside itself: a second implementation.
+
+It shares nothing with the C++ one but the definitions, so a file that the C++
+tests accept was computed twice. Changing a line of a file orphans every token
+that users hold: that is a decision, never a repair of a test.
+
+    tests/golden/generate.py          writes the files
+    tests/golden/generate.py --check  exits 1 if a file differs
+"""
+
+import hashlib
+import pathlib
+import struct
+import sys
+
+FOLDER = pathlib.Path(__file__).resolve().parent
+M32, M64 = 2**32 - 1, 2**64 - 1
+GOLDEN = 0x9E3779B97F4A7C15
+
+
+def mix64(x):
+    x ^= x >> 30
+    x = x * 0xBF58476D1CE4E5B9 & M64
+    x ^= x >> 27
+    x = x * 0x94D049BB133111EB & M64
+    return x ^ x >> 31
+
+
+def mix_key(seed, epoch, salt):
+    x = mix64((salt + GOLDEN) & M64)
+    x = mix64(((x ^ seed) + GOLDEN) & M64)
+    return mix64(((x ^ epoch) + GOLDEN) & M64)
+
+
+def round_function(half, key):
+    x = (half + key) & M32
+    x ^= x >> 16
+    x = x * 0x7FEB352D & M32
+    x ^= x >> 15
+    x = x * 0x846CA68B & M32
+    return x ^ x >> 16
+
+
+def permute(n, key, i):
+    bits = (n - 1).bit_length()
+    right_bits = bits // 2
+    right_mask, left_mask = 2**right_bits - 1, 2 ** (bits - right_bits) - 1
+    keys, state = [], key
+    for _ in range(12 if bits <= 16 else 6):
+        state = (state + GOLDEN) & M64
+        word = mix64(state)
+        keys += [word & M32, word >> 32]
+    while True:
+        left, right = i >> right_bits, i & right_mask
+        for even, odd in zip(keys[::2], keys[1::2]):
+            left ^= round_function(right, even) & left_mask
+            right ^= round_function(left, odd) & right_mask
+        i = left << right_bits | right
+        if i < n:
+            return i
+
+
+def philox(counter, key):
+    c, k = list(counter), list(key)
+    for _ in range(10):
+        p0, p1 = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
+        c = [p1 >> 32 ^ c[1] ^ k[0], p1 & M32, p0 >> 32 ^ c[3] ^ k[1], p0 & M32]
+        k = [(k[0] + 0x9E3779B9) & M32, (k[1] + 0xBB67AE85) & M32]
+    return c
+
+
+def draws(seed, epoch, sample, op, count):
+    key = mix_key(seed, epoch, 0x64726177)
+    out, block = [], 0
+    while len(out) < count:
+        out += philox(
+            (block, op, sample & M32, sample >> 32), (key & M32, key >> 32)
+        )
+        block += 1
+    return out[:count]
+
+
+def plan_hash(text, numbers, fingerprint):
+    def field(data):
+        return struct.pack("<Q", len(data)) + data
+
+    data = field(b"leat.plan.v1") + field(text)
+    data += b"".join(struct.pack("<Q", number) for number in numbers)
+    return hashlib.sha256(data + fingerprint).hexdigest()
+
+
+def permutation_file():
+    yield "# n key i value"
+    sizes = [1, 2, 3, 5, 7, 64, 1000, 4097, 65535, 65536, 65537, 1281167]
+    sizes += [10**7, 10**9, 2**32 + 1, 10**12 + 39, 2**47 + 1, 2**48]
+    for n in sizes:
+        for key in (0, 1, M64, 0x0123456789ABCDEF):
+            for i in sorted({0, 1 % n, n // 2, n - 1}):
+                yield f"{n} {key} {i} {permute(n, key, i)}"
+
+
+def mix_key_file():
+    yield "# seed epoch salt value"
+    for args in ((0, 0, 0), (7, 0, 0), (0, 7, 0), (0, 0, 7), (M64, M64, M64), (42, 3, 5)):
+        yield " ".join(map(str, (*args, mix_key(*args))))
+
+
+def philox_file():
+    yield "# counter (4 words) key (2 words) block (4 words), hexadecimal."
+    yield "# The first three are those that Random123 publishes for philox4x32-10."
+    pi = [0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344, 0xA4093822, 0x299F31D0]
+    for words in ([0] * 6, [M32] * 6, pi, [1, 2, 3, 4, 5, 6], [0, 0, 0, 1, 0, 0]):
+        block = philox(words[:4], words[4:])
+        yield " ".join(f"{word:08x}" for word in [*words, *block])
+
+
+def draws_file():
+    yield "# seed epoch sample op, then the first 6 words of 32 bits"
+    for args in ((0, 0, 0, 0), (7, 0, 0, 0), (7, 1, 0, 0), (7, 1, 9, 0), (7, 1, 9, 3),
+                 (M64, M64, 2**48 - 1, M32)):
+        yield " ".join(map(str, (*args, *draws(*args, 6))))
+
+
+# The fields of each spec: seed, batch, order, last_batch, num_parts,
+# shuffle_window (0 unless the order is 3), decoder_class, on_bad_sample.
+PLANS = {
+    "usual": (7, 1024, 2, 1, 0, 0, 1, 1),
+    "sequential": (0, 1, 1, 4, 0, 0, 1, 2),
+    "shard": (M64, 2**20, 3, 2, 8, 16, 2, 3),
+}
+PIPELINE = (
+    b'0 readers.image_folder path="/data" repeat=1\n'
+    b'1 decode (0:0) orient=true output="rgb"\n'
+    b'output "image" 1:0\n'
+    b'output "label" 0:1\n'
+)
+
+
+def plan_hash_file():
+    yield "# name of the spec in plan_hash_test.cc, plan hash"
+    for name, numbers in PLANS.items():
+        yield f"{name} {plan_hash(PIPELINE, numbers, bytes(range(32)))}"
+
+
+FILES = {
+    "permutation.txt": permutation_file,
+    "mix_key.txt": mix_key_file,
+    "philox.txt": philox_file,
+    "draws.txt": draws_file,
+    "plan_hash.txt": plan_hash_file,
+}
+
+
+def main():
+    check = sys.argv[1:] == ["--check"]
+    bad = 0
+    for name, lines in FILES.items():
+        text = "\n".join(lines()) + "\n"
+        path = FOLDER / name
+        if not check:
+            path.write_text(text)
+        elif not path.exists() or path.read_text() != text:
+            print(f"{path}: differs from what generate.py computes")
+            bad = 1
+    return bad
+
+
+if __name__ == "__main__":
+    sys.exit(main())
