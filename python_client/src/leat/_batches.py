@@ -101,7 +101,7 @@ class Batches(Iterator[dict[str, np.ndarray]]):
         epoch, step: of the last batch handed out; None before the first.
     """
 
-    def __init__(self, job: Any, pointer: int, rows: int, epochs: int, progress: bool) -> None:
+    def __init__(self, job: Any, pointer: int, rows: int, *, rest_of_epoch: bool) -> None:
         self.job = job
         self.epoch: int | None = None
         self.step: int | None = None
@@ -110,7 +110,14 @@ class Batches(Iterator[dict[str, np.ndarray]]):
         # Held during a call into the library; re-entrant, since a signal handler may close while we wait.
         self._in_use = threading.RLock()
         self._closing = threading.Lock()
-        self._bar = _progress.Bar(self, epochs) if progress else None
+        self._bar: _progress.Bar | None = None
+        # Ends after the last step of the epoch that a token lies in, which only the library can read.
+        self._rest_of_epoch = rest_of_epoch
+        self._ended = False
+
+    def show_progress(self, epochs: int | None) -> None:
+        """Shows a tqdm bar. `epochs`: 0 if there is no end, None if it is that of the token's epoch."""
+        self._bar = _progress.Bar(self, epochs)
 
     def __iter__(self) -> Batches:
         return self
@@ -144,17 +151,22 @@ class Batches(Iterator[dict[str, np.ndarray]]):
             leat.Error: the iterator failed (a bad sample, no worker): final, with the service's text.
         """
         with self._in_use:
+            if self._ended:
+                return None
             try:
                 pointer = self._wait(timeout)
             except Cancelled:
-                if self._handle.closed:
+                if self._ended:
                     return None
                 raise
             if not pointer:
+                self._ended = True
                 return None
             quick = _native.quick
             self.epoch, self.step = quick.leat_batch_epoch(pointer), quick.leat_batch_step(pointer)
             batch = arrays(pointer)
+            if self._rest_of_epoch and self.step == len(self.job) - 1:
+                self._ended = True
         if self._bar:
             self._bar.update()
         return batch
@@ -164,7 +176,7 @@ class Batches(Iterator[dict[str, np.ndarray]]):
         out = ctypes.c_void_p()
         in_slices = timeout is None and threading.current_thread() is threading.main_thread()
         slice_s = _SIGNAL_SLICE_S if in_slices else -1.0 if timeout is None else max(float(timeout), 0.0)
-        while not self._handle.closed:
+        while not self._ended:
             status = _native.lib.leat_batches_next(self._handle.get(), slice_s, ctypes.byref(out))
             if not status:
                 return out.value
@@ -203,6 +215,7 @@ class Batches(Iterator[dict[str, np.ndarray]]):
         try:
             if self._handle.closed:
                 return
+            self._ended = True  # before the waiting thread is woken: it is the end, not an error
             _native.lib.leat_batches_cancel(self._handle.get())
             with self._in_use:
                 if self._bar:

@@ -312,7 +312,7 @@ class Job:
 
     def batches(
         self,
-        epochs: int | None = 1,
+        epochs: int | None = None,
         *,
         rows: range | slice | np.ndarray | list[int] | None = None,
         token: bytes | None = None,
@@ -324,7 +324,8 @@ class Job:
         """Opens an iterator over the batches, in order.
 
         Args:
-            epochs: how many to deliver, counted from the job's first also after a token; None: without end.
+            epochs: how many to deliver, counted from the job's first also after a token; 0: without end. None: one,
+                or after a token the rest of the token's epoch.
             rows: of each global batch, in the order wanted; None: all.
             token: of `Batches.token`: go on there, with these or other rows.
             window: steps in flight beyond the one handed out, 1 … 64 (default 4).
@@ -339,7 +340,10 @@ class Job:
             leat.InvalidArgument: an option is wrong, or the token is of another job.
         """
         chosen = row_numbers(rows, self.batch)
-        options: dict[str, Any] = {"epochs": 0 if epochs is None else _whole("epochs", epochs, 1, 2**53)}
+        rest_of_epoch = epochs is None and token is not None
+        if epochs is None:
+            epochs = 0 if rest_of_epoch else 1
+        options: dict[str, Any] = {"epochs": _whole("epochs", epochs, 0, 2**53)}
         if window is not None:
             options["window"] = _whole("window", window, 1, 64)
         if max_window_bytes is not None:
@@ -363,7 +367,10 @@ class Job:
         _native.check(status)
         assert out.value is not None
         count = self.batch if chosen is None else chosen.size
-        return Batches(self, out.value, count, options["epochs"], progress)
+        batches = Batches(self, out.value, count, rest_of_epoch=rest_of_epoch)
+        if progress:
+            batches.show_progress(None if rest_of_epoch else epochs)
+        return batches
 
     def sample(self, index: int, *, timeout: float = 60.0) -> dict[str, np.ndarray]:
         """One sample, as epoch 0 has it: the arrays of one row.

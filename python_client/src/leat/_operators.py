@@ -171,6 +171,8 @@ def _string(where: str, value: Any, choices: tuple[str, ...]) -> str:
         value = value.__fspath__()
     if not isinstance(value, str):
         raise _wrong(where, value, "a text")
+    if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
+        raise _wrong(where, value, "a text of Unicode characters other than zero")
     if choices and value not in choices:
         raise _wrong(where, value, f"one of {', '.join(map(repr, choices))}{nearest(value, choices)}")
     return value

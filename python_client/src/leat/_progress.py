@@ -14,7 +14,7 @@ _REFRESH_S = 0.5
 class Bar:
     """A tqdm bar over the steps of a batches iterator. Used by the thread that iterates."""
 
-    def __init__(self, batches: Any, epochs: int) -> None:
+    def __init__(self, batches: Any, epochs: int | None) -> None:
         try:
             from tqdm.auto import tqdm
         except ImportError:
@@ -23,6 +23,7 @@ class Bar:
         total = epochs * steps if epochs else None
         self._steps_per_epoch = steps
         self._batches = batches
+        self._epochs = epochs
         self._started = False
         self._refreshed = 0.0
         self._bar = tqdm(total=total, unit="step", desc=batches.job.name, dynamic_ncols=True)
@@ -33,6 +34,8 @@ class Bar:
         if not self._started:  # a token may have begun in the middle
             self._started = True
             self._bar.initial = self._bar.n = done - 1
+            if self._epochs is None:
+                self._bar.total = (self._batches.epoch + 1) * self._steps_per_epoch
         now = time.monotonic()
         if now - self._refreshed >= _REFRESH_S:
             self._refreshed = now

@@ -134,7 +134,7 @@ def batches(
     job: Job,
     *,
     sharding: jax.sharding.Sharding | Mapping[str, jax.sharding.Sharding],
-    epochs: int | None = 1,
+    epochs: int | None = None,
     token: bytes | None = None,
     window: int | None = None,
     progress: bool = False,
@@ -147,7 +147,8 @@ def batches(
         job: of `Service.job`.
         sharding: of the batch axis, for every field (a NamedSharding's entries beyond a field's axes are not used for
             it), or a dict of one for each field. Replicated axes, any order of devices and several processes work.
-        epochs: how many to deliver, counted from the job's first also after a token; None: without end.
+        epochs: how many to deliver, counted from the job's first also after a token; 0: without end. None: one, or
+            after a token the rest of the token's epoch.
         token: of `token()`, here or in `leat.Batches`, on any number of processes: go on there.
         window: steps in flight, 1 … 64 (default 4).
         progress: shows a tqdm bar with img/s and the part of the time spent waiting.

@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Eight emulated CPU devices, and no service of the developer's own."""
+
+import os
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+if "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
+    os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"
+for name in ("LEAT_COORDINATOR", "LEAT_TOKEN", "LEAT_TOKEN_FILE"):
+    os.environ.pop(name, None)

@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: Apache-2.0
+import gc
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+import weakref
+
+import numpy as np
+import pytest
+
+import leat
+
+
+def expected_image(sample, epoch=0):
+    return (7 * sample + np.arange(8 * 8 * 3) + epoch).astype(np.uint8).reshape(8, 8, 3)
+
+
+def test_every_batch_comes_once_and_in_order(job):
+    batches = list(job.batches(epochs=2))
+    assert len(batches) == 20
+    assert np.concatenate([batch["label"] for batch in batches]).tolist() == [*range(100)] * 2
+    for i, batch in enumerate(batches):
+        assert batch["image"].dtype == np.uint8 and batch["image"].shape == (10, 8, 8, 3)
+        np.testing.assert_array_equal(batch["image"][3], expected_image(i % 10 * 10 + 3, i // 10))
+
+
+@pytest.mark.parametrize("rows", [range(2, 5), slice(2, 5), [2, 3, 4], np.array([2, 3, 4]), slice(-8, -5)])
+def test_part_of_the_rows(job, rows):
+    assert next(job.batches(rows=rows))["label"].tolist() == [2, 3, 4]
+
+
+@pytest.mark.parametrize("rows", [[], [10], [-1], [1, 1], 3, "all", [1.5], range(5, 5), [[1]], slice(20, 30)])
+def test_wrong_rows_are_refused(job, rows):
+    with pytest.raises(leat.InvalidArgument, match="rows"):
+        job.batches(rows=rows)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"epochs": -1}, {"epochs": 1.5}, {"window": 0}, {"window": 65}, {"token": "text"}, {"token": b""}, {"token": b"x"}],
+)
+def test_wrong_options_are_refused(job, wrong):
+    with pytest.raises(leat.InvalidArgument):
+        job.batches(**wrong)
+
+
+def test_a_token_goes_on_at_the_very_next_batch(job):
+    it = job.batches(epochs=3)
+    for _ in range(13):
+        next(it)
+    assert (it.epoch, it.step) == (1, 2)
+    rest = [int(batch["label"][0]) for batch in job.batches(epochs=3, token=it.token())]
+    assert rest == [*range(30, 100, 10), *range(0, 100, 10)]
+
+
+def test_without_epochs_a_token_gives_the_rest_of_its_epoch(job):
+    it = job.batches(epochs=0)
+    for _ in range(13):
+        next(it)
+    resumed = job.batches(token=it.token())
+    assert len(list(resumed)) == 7
+    assert (resumed.epoch, resumed.step) == (1, 9)
+    assert len(list(job.batches(token=resumed.token()))) == 10
+
+
+def test_samples_names_the_rows(job):
+    np.testing.assert_array_equal(job.batches(rows=[7, 1]).samples(0, 2), [27, 21])
+    assert job.batches().samples(5, 0).tolist() == [*range(10)]
+
+
+def test_a_buffer_goes_back_only_when_nothing_sees_it(fake, job):
+    before = fake.live()
+    it = job.batches(epochs=100)
+    batch = next(it)
+    views = {
+        "slice": batch["image"][2:4, ::2],
+        "reshaped": batch["image"].reshape(10, -1)[:, 3:],
+        "memoryview": memoryview(batch["image"]),
+        "cast": batch["image"].view(np.int8),
+        "label only": batch["label"][1:],
+        "dlpack": np.from_dlpack(batch["image"]),
+    }
+    expected = {name: bytes(np.ascontiguousarray(view)) for name, view in views.items()}
+    del batch
+    for name in list(views):
+        for _ in range(20):
+            next(it)
+        for other, view in views.items():
+            assert bytes(np.ascontiguousarray(view)) == expected[other], other
+        assert fake.live() == before + 1, name
+        del views[name]
+        view = None
+    assert fake.live() == before
+
+
+def test_buffers_are_used_again(fake, job):
+    for _ in job.batches(epochs=1):
+        pass
+    made = fake.made()
+    for _ in job.batches(epochs=20):
+        pass
+    assert fake.made() <= made + 1
+
+
+def test_arrays_outlive_iterator_job_and_service(fake, graph):
+    service = leat.connect()
+    job = service.job("a", graph.images, batch=10)
+    it = job.batches()
+    batch = next(it)
+    it.close()
+    service.close()
+    del it, job, service
+    gc.collect()
+    np.testing.assert_array_equal(batch["image"][9], expected_image(9))
+
+
+def test_arrays_may_be_written_and_kept(job):
+    it = job.batches()
+    first = next(it)
+    first["image"][...] = 1
+    second = next(it)
+    assert first["image"].flags.writeable and (first["image"] == 1).all()
+    np.testing.assert_array_equal(second["image"][0], expected_image(10))
+
+
+def test_pickling_copies(fake, job):
+    before = fake.live()
+    batch = next(job.batches())
+    for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+        copy = pickle.loads(pickle.dumps(batch, protocol))
+        np.testing.assert_array_equal(copy["image"], batch["image"])
+    del batch
+    assert fake.live() == before
+    np.testing.assert_array_equal(copy["image"][1], expected_image(1))
+
+
+def test_a_reference_cycle_is_no_leak(fake, job):
+    before = fake.live()
+    batch = next(job.batches())
+    batch["self"] = batch
+    del batch
+    assert fake.live() == before
+
+
+def test_many_threads_drop_and_keep_batches(fake, job):
+    before = fake.live()
+    wrong = []
+
+    def consume():
+        kept = []
+        for step, batch in enumerate(job.batches(epochs=20)):
+            if step % 7 == 0:
+                kept.append((step, batch["image"][::3]))
+        for step, image in kept:
+            if not np.array_equal(image[1], expected_image(step % 10 * 10 + 3, step // 10)):
+                wrong.append(step)
+
+    threads = [threading.Thread(target=consume) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert fake.live() == before
+
+
+def test_the_gil_is_free_while_waiting(fake, job):
+    fake.set_delay(0.5)
+    it = job.batches()
+    thread = threading.Thread(target=lambda: next(it))
+    count = 0
+    thread.start()
+    while thread.is_alive():
+        count += 1
+        time.sleep(0.001)
+    assert count > 50
+
+
+def test_close_wakes_a_waiting_thread_and_ends_the_loop(fake, job):
+    fake.set_delay(60)
+    it = job.batches()
+    seen = []
+    thread = threading.Thread(target=lambda: seen.append(list(it)))
+    thread.start()
+    it.close()
+    thread.join(10)
+    assert seen == [[]]
+    it.close()
+    assert list(it) == []
+    with pytest.raises(leat.FailedPrecondition, match="closed"):
+        it.token()
+
+
+def test_closing_from_many_threads_at_once(fake, job):
+    fake.set_delay(60)
+    for _ in range(20):
+        it = job.batches()
+        threads = [threading.Thread(target=it.close) for _ in range(4)]
+        threads.append(threading.Thread(target=lambda it=it: list(it)))
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(10)
+            assert not thread.is_alive()
+
+
+def test_a_loop_may_close_its_own_iterator(job):
+    it = job.batches(epochs=0)
+    steps = 0
+    for _ in it:
+        steps += 1
+        if steps == 3:
+            it.close()
+    assert steps == 3
+    with job.batches() as it:
+        next(it)
+    assert "closed" in repr(it)
+
+
+def test_waiting_with_a_timeout_loses_nothing(fake, job):
+    fake.set_delay(0.05)
+    it = job.batches()
+    with pytest.raises(TimeoutError):
+        it.next(timeout=0)
+    assert it.next(timeout=5)["label"][0] == 0
+    assert next(it)["label"][0] == 10
+
+
+def test_a_long_wait_in_slices_is_one_wait(fake, job, monkeypatch):
+    monkeypatch.setattr("leat._batches._SIGNAL_SLICE_S", 0.2)
+    fake.set_delay(0.2)
+    assert next(job.batches())["label"][0] == 0
+
+
+def test_a_failure_is_raised_at_its_step(fake, job):
+    fake.fail_at_step(2)
+    it = job.batches()
+    next(it), next(it)
+    with pytest.raises(leat.DataLoss, match="cats/1.jpg: not a JPEG file"):
+        next(it)
+
+
+INTERRUPTED = """
+import ctypes, os, sys, leat
+from leat import fn
+library = ctypes.CDLL(os.path.join(os.environ["LEAT_NATIVE_DIR"], "libleat.so"))
+library.fake_set_delay.argtypes = [ctypes.c_double]
+job = leat.connect().job("a", leat.pipeline(lambda: fn.readers.image_folder("/x")[1]), batch=10)
+it = job.batches()
+library.fake_set_delay(600)
+try:
+    print("waiting", flush=True)
+    next(it)
+except KeyboardInterrupt:
+    library.fake_set_delay(0)
+    assert next(it)["label"][0] == 0
+    sys.exit(42)
+"""
+
+
+def test_control_c_works_while_waiting():
+    child = subprocess.Popen([sys.executable, "-c", INTERRUPTED], stdout=subprocess.PIPE, text=True)
+    assert child.stdout.readline() == "waiting\n"
+    start = time.monotonic()
+    child.send_signal(signal.SIGINT)
+    assert child.wait(timeout=30) == 42
+    assert time.monotonic() - start < 5
+
+
+def test_the_interpreter_may_end_with_batches_alive():
+    code = INTERRUPTED.partition("library.fake_set_delay(600)")[0] + "keep = next(it); import sys; sys.keep = keep, it"
+    subprocess.run([sys.executable, "-X", "dev", "-W", "error", "-c", code], check=True, timeout=60)
+
+
+def test_progress_counts_on_from_a_token(job, capfd):
+    pytest.importorskip("tqdm")
+    it = job.batches(epochs=2, progress=True)
+    for _ in range(15):
+        next(it)
+    it.close()
+    for _ in job.batches(token=it_token(job, 15), progress=True):
+        pass
+    text = capfd.readouterr().err
+    assert "15/20" in text and "20/20" in text and "img/s, stall 25%" in text
+
+
+def it_token(job, steps):
+    it = job.batches(epochs=0)
+    for _ in range(steps):
+        next(it)
+    return it.token()
+
+
+def test_stats_and_collection(job):
+    it = job.batches()
+    assert it.stats()["stall_fraction"] == 0.25
+    alive = weakref.ref(it)
+    del it
+    gc.collect()
+    assert alive() is None

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+import pickle
+import subprocess
+import sys
+
+import pytest
+
+import leat
+
+
+def test_a_job_tells_what_it_is(job):
+    assert (len(job), job.batch, job.num_samples, job.plan_hash) == (10, 10, 100, "0123456789abcdef")
+    assert job.schema["image"] == ("uint8", (8, 8, 3))
+    assert job.schema["label"].shape == ()
+    assert "100 samples, 10 steps of 10" in repr(job)
+    assert job.to_dict()["spec"]["name"] == "images"
+
+
+def test_one_sample(job):
+    assert job.sample(42)["label"] == 42
+    assert job.sample(-1)["label"] == 99
+    assert job.sample(0)["image"].shape == (8, 8, 3)
+    with pytest.raises(IndexError, match="100 samples"):
+        job.sample(100)
+    with pytest.raises(leat.InvalidArgument):
+        job.sample("0")
+
+
+@pytest.mark.parametrize(
+    ("code", "kinds"),
+    [
+        (3, (leat.InvalidArgument, ValueError)),
+        (4, (leat.DeadlineExceeded, TimeoutError)),
+        (5, (leat.NotFound, LookupError)),
+        (6, (leat.AlreadyExists,)),
+        (7, (leat.PermissionDenied, PermissionError)),
+        (8, (leat.ResourceExhausted,)),
+        (11, (leat.OutOfRange, IndexError)),
+        (12, (leat.Unimplemented, NotImplementedError)),
+        (14, (leat.Unavailable, ConnectionError)),
+        (15, (leat.DataLoss,)),
+        (16, (leat.Unauthenticated, PermissionError)),
+        (77, (leat.Error, RuntimeError)),
+    ],
+)
+def test_a_status_becomes_an_exception_with_the_services_text(service, graph, code, kinds):
+    with pytest.raises(leat.Error) as caught:
+        service.job(f"error-{code}", graph.images, batch=10)
+    assert all(isinstance(caught.value, kind) for kind in kinds)
+    assert str(caught.value).startswith("node 0: the text of the service\n  node 0 is fn.readers.image_folder at ")
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"batch": 0},
+        {"batch": -1},
+        {"batch": 2.5},
+        {"batch": None},
+        {"seed": -1},
+        {"seed": 2**64},
+        {"shuffle": "globl"},
+        {"shuffle": None},
+        {"last_batch": "keep"},
+        {"num_parts": 0},
+        {"on_bad_sample": "skip"},
+        {"decoder": "fast"},
+        {"timeout": 0},
+        {"pipeline": lambda: None},
+        {"pipeline": "train"},
+        {"name": 3},
+    ],
+)
+def test_a_wrong_option_is_named_with_its_value(service, graph, wrong):
+    options = {"name": "a", "pipeline": graph.images, "batch": 10, **wrong}
+    name, pipeline = options.pop("name"), options.pop("pipeline")
+    with pytest.raises(leat.InvalidArgument):
+        service.job(name, pipeline, **options)
+
+
+def test_a_wrong_choice_names_the_nearest(service, graph):
+    with pytest.raises(leat.InvalidArgument, match="shuffle = 'globl'; expected one of .*did you mean 'global'"):
+        service.job("a", graph.images, batch=10, shuffle="globl")
+
+
+@pytest.mark.parametrize("shuffle", [True, False, "global", "shard", "sequential"])
+def test_orders(service, graph, shuffle):
+    assert len(service.job("a", graph.images, batch=10, shuffle=shuffle)) == 10
+
+
+def test_attaching_to_a_job_that_does_not_exist(service):
+    with pytest.raises(leat.NotFound):
+        service.job("nobody")
+
+
+def test_connect_refuses_what_does_not_fit(tmp_path):
+    with pytest.raises(ConnectionError, match="nobody:1"):
+        leat.connect("nobody:1")
+    with pytest.raises(leat.InvalidArgument, match="private service only"):
+        leat.connect("host:1", workers=2)
+    with pytest.raises(leat.InvalidArgument, match="token_file = .*No such file"):
+        leat.connect("host:1", token_file=tmp_path / "absent")
+    with pytest.raises(leat.InvalidArgument, match="threads"):
+        leat.connect(threads=0)
+    with pytest.raises(leat.InvalidArgument, match="timeout"):
+        leat.connect(timeout=-1)
+
+
+def test_the_environment_gives_address_and_token(monkeypatch, tmp_path):
+    (tmp_path / "token").write_text("secret\n")
+    monkeypatch.setenv("LEAT_COORDINATOR", "nobody:1")
+    with pytest.raises(leat.Unavailable):
+        leat.connect()
+    monkeypatch.setenv("LEAT_COORDINATOR", "somebody:1")
+    monkeypatch.setenv("LEAT_TOKEN_FILE", str(tmp_path / "token"))
+    assert "private" not in repr(leat.connect())
+
+
+def test_a_closed_service_says_so(service):
+    service.close()
+    service.close()
+    with pytest.raises(leat.FailedPrecondition, match="this service is closed"):
+        service.get("status")
+    assert "closed" in repr(service)
+
+
+@pytest.mark.parametrize("what", ["service", "job", "batches"])
+def test_handles_do_not_pickle(service, job, what):
+    thing = {"service": service, "job": job, "batches": job.batches()}[what]
+    with pytest.raises(TypeError, match="pickle"):
+        pickle.dumps(thing)
+
+
+def test_get_returns_parsed_json(service):
+    assert service.get("shards", "photos") == {"what": "shards", "name": "photos"}
+
+
+FORKED = """
+import os, sys, leat
+from leat import fn
+job = leat.connect().job("a", leat.pipeline(lambda: fn.readers.image_folder("/x")[1]), batch=10)
+it = job.batches()
+batch = next(it)
+if os.fork() == 0:
+    try:
+        next(it)
+    except leat.FailedPrecondition as error:
+        assert "forked" in str(error), error
+        del batch, it
+        os._exit(17)
+    os._exit(1)
+assert os.waitstatus_to_exitcode(os.wait()[1]) == 17
+next(it)
+"""
+
+
+def test_a_forked_child_is_told_to_connect_itself():
+    subprocess.run([sys.executable, "-c", FORKED], check=True, timeout=60)

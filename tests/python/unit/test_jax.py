@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+import numpy as np
+import pytest
+
+jax = pytest.importorskip("jax")
+
+import jax.numpy as jnp  # noqa: E402
+from jax.sharding import Mesh, NamedSharding, SingleDeviceSharding  # noqa: E402
+from jax.sharding import PartitionSpec as P  # noqa: E402
+
+import leat  # noqa: E402
+import leat.jax  # noqa: E402
+
+
+def devices(*order):
+    assert len(jax.devices()) == 8, "XLA_FLAGS came too late"
+    return np.array(jax.devices())[list(order) or slice(None)]
+
+
+@pytest.fixture
+def sharding():
+    return NamedSharding(Mesh(devices(), ("data",)), P("data"))
+
+
+@pytest.fixture
+def job(service, graph):
+    return service.job("images", graph.images, batch=16)
+
+
+@pytest.mark.parametrize(
+    "sharding_of",
+    [
+        lambda: NamedSharding(Mesh(devices(), ("data",)), P("data")),
+        lambda: NamedSharding(Mesh(devices(5, 2, 7, 0, 1, 6, 3, 4), ("data",)), P("data")),
+        lambda: NamedSharding(Mesh(devices().reshape(4, 2), ("data", "model")), P("data")),
+        lambda: NamedSharding(Mesh(devices().reshape(2, 4), ("data", "model")), P("data", "model")),
+        lambda: NamedSharding(Mesh(devices().reshape(2, 2, 2), ("a", "b", "c")), P(("c", "a"))),
+        lambda: NamedSharding(Mesh(devices(), ("data",)), P()),
+        lambda: NamedSharding(Mesh(devices(1, 3), ("data",)), P("data")),
+        lambda: SingleDeviceSharding(jax.devices()[3]),
+    ],
+)
+def test_the_global_batch_is_the_jobs_batch_on_any_mesh(job, sharding_of):
+    sharding = sharding_of()
+    steps = 0
+    for got, expected in zip(leat.jax.batches(job, sharding=sharding), job.batches()):
+        assert isinstance(got["image"], jax.Array) and got["image"].shape == (16, 8, 8, 3)
+        assert got["image"].sharding == sharding
+        np.testing.assert_array_equal(np.asarray(got["image"]), expected["image"])
+        np.testing.assert_array_equal(np.asarray(got["label"]), expected["label"])
+        for shard in got["image"].addressable_shards:
+            np.testing.assert_array_equal(np.asarray(shard.data), expected["image"][shard.index])
+        steps += 1
+    assert steps == len(job)
+
+
+def test_batches_work_in_jit(job, sharding):
+    batch = next(leat.jax.batches(job, sharding=sharding))
+    total = jax.jit(lambda batch: batch["image"].astype(jnp.int32).sum() + batch["label"].sum())(batch)
+    expected = next(job.batches())
+    assert int(total) == int(expected["image"].astype(np.int64).sum() + expected["label"].sum())
+
+
+def test_the_token_is_that_of_the_last_batch_handed_out(job, sharding):
+    it = leat.jax.batches(job, sharding=sharding, epochs=2)
+    first = it.token()
+    for _ in range(8):
+        next(it)
+    assert (it.epoch, it.step) == (1, 1)
+    rest = [int(batch["label"][0]) for batch in leat.jax.batches(job, sharding=sharding, epochs=2, token=it.token())]
+    assert rest == [32, 48, 64, 80]
+    assert [int(batch["label"][0]) for batch in it] == rest
+    assert int(next(leat.jax.batches(job, sharding=sharding, token=first))["label"][0]) == 0
+
+
+def test_a_replicated_row_is_pulled_once(job):
+    mesh = Mesh(devices().reshape(4, 2), ("data", "model"))
+    it = leat.jax.batches(job, sharding=NamedSharding(mesh, P("data")))
+    assert it.rows.tolist() == [*range(16)]
+
+
+def test_fields_may_be_chosen_and_placed_apart(job, sharding):
+    replicated = NamedSharding(sharding.mesh, P())
+    batch = next(leat.jax.batches(job, sharding={"image": sharding, "label": replicated}))
+    assert batch["label"].sharding.is_fully_replicated and not batch["image"].sharding.is_fully_replicated
+    assert list(next(leat.jax.batches(job, sharding=sharding, fields=["label"]))) == ["label"]
+    with pytest.raises(leat.InvalidArgument, match="'labels'; job 'images' has 'image', 'label'"):
+        leat.jax.batches(job, sharding=sharding, fields=["labels"])
+
+
+def test_rows_that_do_not_divide_are_refused(service, graph, sharding):
+    with pytest.raises(leat.InvalidArgument, match="divides the 10 rows"):
+        leat.jax.batches(service.job("ten", graph.images, batch=10), sharding=sharding)
+
+
+def test_a_smaller_last_batch_is_refused(service, graph, sharding):
+    job = service.job("partial", graph.images, batch=16, last_batch="partial")
+    with pytest.raises(leat.InvalidArgument, match="expected 'drop', 'fill' or 'pad'"):
+        leat.jax.batches(job, sharding=sharding)
+
+
+@pytest.mark.parametrize("single", [False, True])
+def test_arrays_kept_alive_never_change_and_buffers_come_back(fake, job, sharding, single):
+    """On CPU JAX may alias our memory; the fake overwrites every buffer that it gets back."""
+    if single:
+        sharding = SingleDeviceSharding(jax.devices()[0])
+    before = fake.live()
+    it = leat.jax.batches(job, sharding=sharding, epochs=0)
+    kept = [(step, next(it)) for step in range(30)]
+    derived = [batch["image"][3:5] for _, batch in kept[:5]]
+    for _ in range(300):
+        next(it)
+    reference = [batch for batch in job.batches(epochs=5)][:30]
+    for step, batch in kept:
+        np.testing.assert_array_equal(np.asarray(batch["image"]), reference[step]["image"])
+        np.testing.assert_array_equal(np.asarray(batch["label"]), reference[step]["label"])
+    for step, image in enumerate(derived):
+        np.testing.assert_array_equal(np.asarray(image), reference[step]["image"][3:5])
+    del kept, batch, derived, image, reference
+    it.close()
+    jnp.zeros(1).block_until_ready()  # JAX drops its references to NumPy arrays at its next call
+    assert fake.live() - before <= 1
+
+
+def test_aliasing_does_happen_here_and_holds_the_buffer(fake, service, graph):
+    """Proves that the test above tests something: one device, aligned memory, no copy."""
+    job = service.job("aligned", graph.images, batch=16)
+    host = next(job.batches())["image"]
+    address = host.__array_interface__["data"][0]
+    placed = jax.device_put(host, jax.devices()[0]).block_until_ready()
+    if placed.unsafe_buffer_pointer() != address:
+        pytest.skip("this JAX copies")
+    before = fake.live()
+    del host
+    assert fake.live() == before
+    expected = np.array(placed)
+    for _ in job.batches(epochs=5):
+        pass
+    np.testing.assert_array_equal(np.asarray(placed), expected)
+
+
+def test_the_next_batch_is_already_taken_if_it_is_there(fake, job, sharding):
+    it = leat.jax.batches(job, sharding=sharding)
+    next(it)
+    assert it._ahead is not None
+    fake.set_delay(0.05)
+    next(it)
+    assert it._ahead is None  # not yet there: nobody waited for it
+    assert int(next(it)["label"][0]) == 32
+
+
+def test_a_failure_comes_at_its_own_step(fake, job, sharding):
+    fake.fail_at_step(2)
+    it = leat.jax.batches(job, sharding=sharding)
+    assert int(next(it)["label"][0]) == 0
+    assert int(next(it)["label"][0]) == 16
+    token = it.token()
+    for _ in range(2):
+        with pytest.raises(leat.DataLoss, match="cats/1.jpg"):
+            next(it)
+    assert it.token() == token
+
+
+def test_an_interrupted_transfer_is_no_silent_gap(job, sharding, monkeypatch):
+    it = leat.jax.batches(job, sharding=sharding)
+    next(it)
+    token = it.token()
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("leat.jax._assemble", interrupt)
+        next(it)
+    with pytest.raises(leat.Aborted, match="lost on its way"):
+        next(it)
+    assert int(next(leat.jax.batches(job, sharding=sharding, token=token))["label"][0]) == 16

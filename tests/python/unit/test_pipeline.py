@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+import inspect
+import pathlib
+
+import numpy as np
+import pytest
+
+import leat
+from leat import fn
+
+
+def reader():
+    return fn.readers.image_folder("/photos")
+
+
+def args_of(pipeline, op):
+    return next(node["args"] for node in pipeline.to_dict()["nodes"] if node["op"] == op)
+
+
+def test_a_dict_names_the_arrays(graph):
+    assert graph.images.outputs == ("image", "label")
+    assert [node["op"] for node in graph.images.to_dict()["nodes"]] == [
+        "readers.image_folder",
+        "decode",
+        "random_resized_crop",
+        "coin_flip",
+        "flip",
+    ]
+
+
+def test_a_tuple_and_one_node_get_names_and_unused_nodes_are_dropped():
+    @leat.pipeline()
+    def two():
+        encoded, label = reader()
+        fn.decode(encoded)
+        return label, fn.coin_flip()
+
+    @leat.pipeline
+    def one():
+        return reader()[1]
+
+    assert two.outputs == ("output0", "output1")
+    assert one.outputs == ("output",)
+    assert [node["op"] for node in two.to_dict()["nodes"]] == ["readers.image_folder", "coin_flip"]
+
+
+def test_tracing_twice_gives_the_same_graph(graph):
+    assert graph.images().to_dict() == graph.images.to_dict()
+
+
+def test_a_function_with_parameters_is_traced_when_called():
+    @leat.pipeline
+    def sized(size, *, gray=False):
+        encoded, _ = reader()
+        return fn.crop(fn.decode(encoded, output="gray" if gray else "rgb"), size=size)
+
+    assert args_of(sized(3, gray=True), "decode") == {"output": {"string_value": "gray"}}
+    assert args_of(sized(3), "crop")["size"] == {"ints_value": {"values": ["3"]}}
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda node: 1 if node else 2,
+        lambda node: list(node),
+        lambda node: node == 1,
+        lambda node: node < 1,
+        lambda node: node + 1,
+        lambda node: 1 - node,
+        lambda node: -node,
+        lambda node: node[0],
+        lambda node: len(node),
+        lambda node: int(node),
+        lambda node: float(node),
+        lambda node: np.asarray(node),
+        lambda node: 3 in node,
+        lambda node: [1, 2][node],
+    ],
+)
+def test_control_flow_and_arithmetic_on_a_node_are_refused_with_its_line(use):
+    node = fn.coin_flip()
+    line = inspect.currentframe().f_lineno - 1
+    with pytest.raises(leat.PipelineError, match=rf"fn\.coin_flip \({__file__}:{line}\).*traced once"):
+        use(node)
+
+
+@pytest.mark.parametrize("result", [None, 3, {}, (), {"image": 3}, {1: "x"}, {"": None}])
+def test_a_result_that_is_no_node_is_refused(result):
+    with pytest.raises(leat.PipelineError, match="pipeline|node"):
+        leat.pipeline(lambda: result)
+
+
+def test_an_unknown_argument_names_the_nearest():
+    encoded, _ = reader()
+    with pytest.raises(leat.InvalidArgument, match=r"fn\.crop has no argument 'sise'; did you mean 'size'\?"):
+        fn.crop(encoded, sise=3)
+
+
+def test_an_unknown_operator_names_the_nearest():
+    with pytest.raises(AttributeError, match="no operator 'random_resize_crop'; did you mean 'random_resized_crop'"):
+        fn.random_resize_crop
+    with pytest.raises(AttributeError, match="did you mean 'image_folder'"):
+        fn.readers.image_folders
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [(3, ["3"]), ((3, 4), ["3", "4"]), ([3.0], ["3"]), (np.array([3, 4]), ["3", "4"]), (np.int64(5), ["5"])],
+)
+def test_whole_numbers_are_taken_in_any_form(size, expected):
+    pipeline = leat.pipeline(lambda: fn.crop(fn.decode(reader()[0]), size=size))
+    assert args_of(pipeline, "crop")["size"] == {"ints_value": {"values": expected}}
+
+
+@pytest.mark.parametrize(
+    "size", [0, -1, (3, 0), 1.5, "3", True, None, float("nan"), 10**30, [[1]], {"h": 1}, 65501]
+)
+def test_a_wrong_size_is_refused_where_it_is_given(size):
+    node = fn.decode(reader()[0])
+    with pytest.raises(leat.InvalidArgument, match=r"fn\.crop: size.*expected"):
+        fn.crop(node, size=size)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1.1, -0.1, "x", True])
+def test_a_wrong_probability_is_refused(value):
+    with pytest.raises(ValueError, match=r"fn\.coin_flip: probability"):
+        fn.coin_flip(value)
+
+
+def test_numbers_become_the_arguments_type():
+    pipeline = leat.pipeline(lambda: fn.crop(fn.decode(reader()[0]), size=4, pos_y=1))
+    assert args_of(pipeline, "crop")["pos_y"] == {"float_value": 1.0}
+    pipeline = leat.pipeline(lambda: fn.random_resized_crop(fn.decode(reader()[0]), 4, area=(1, 1)))
+    assert args_of(pipeline, "random_resized_crop")["area"] == {"floats_value": {"values": [1.0, 1.0]}}
+
+
+def test_a_path_object_is_a_text():
+    pipeline = leat.pipeline(lambda: fn.readers.image_folder(pathlib.Path("/photos"))[1])
+    assert args_of(pipeline, "readers.image_folder")["path"] == {"string_value": "/photos"}
+
+
+def test_nodes_are_taken_by_per_sample_arguments_only():
+    image = fn.decode(reader()[0])
+    fn.flip(image, horizontal=fn.coin_flip())
+    with pytest.raises(leat.InvalidArgument, match="the same for every sample"):
+        fn.crop(image, size=fn.coin_flip())
+
+
+def test_inputs_are_checked():
+    with pytest.raises(leat.InvalidArgument, match="a reader returns a tuple"):
+        fn.decode(reader())
+    with pytest.raises(leat.InvalidArgument, match="0 inputs given; expected 1"):
+        fn.decode()
+    with pytest.raises(leat.InvalidArgument, match="size must be given"):
+        fn.crop(fn.decode(reader()[0]))
+    with pytest.raises(leat.InvalidArgument, match="twice"):
+        fn.coin_flip(0.5, probability=0.5)
+    with pytest.raises(leat.InvalidArgument, match="expected one of|expected at most"):
+        fn.coin_flip(0.5, 0.5)
+    with pytest.raises(leat.InvalidArgument, match="one of 'rgb', 'gray'; did you mean 'gray'"):
+        fn.decode(reader()[0], output="grey")
+
+
+def test_what_the_library_refuses_is_told_with_the_users_line():
+    with pytest.raises(leat.InvalidArgument, match=rf"node 1 is fn\.cast at {__file__}:\d+"):
+        leat.pipeline(lambda: fn.cast(reader()[1], dtype="int8"))
+
+
+def test_operators_have_signatures_and_documentation():
+    assert str(inspect.signature(fn.flip)) == "(input, /, horizontal: 'bool | Node' = True) -> 'Node'"
+    assert "pos_y: where (float, or a node: one value a sample; 0 … 1; default 0.5)" in fn.crop.__doc__
+    assert "crop" in fn.__all__ and "readers" in fn.__all__
+
+
+@pytest.mark.parametrize("path", ["a\0b", b"bytes", 3, None, "not utf-8: \udcff"])
+def test_a_path_that_is_no_text_is_refused(path):
+    with pytest.raises(leat.InvalidArgument, match="path.*expected a text"):
+        fn.readers.image_folder(path)
