@@ -368,8 +368,9 @@ absl::StatusOr<Scheduler::StreamId> Scheduler::OpenStream(
     return ResourceExhausted(
         "a row of {} bytes does not fit the worker's buffers of {} bytes",
         stream->row_bytes, limit);
-  stream->rows_per_group = std::max<size_t>(
-      1, std::min(state_->options.group_bytes, limit / 4) / stream->row_bytes);
+  stream->rows_per_group = std::clamp<size_t>(
+      std::min(state_->options.group_bytes, limit / 4) / stream->row_bytes, 1,
+      state_->options.max_rows_per_group);
   stream->work = std::move(work);
   stream->sink = std::move(sink);
   MutexLock lock(&state_->mu);

@@ -25,17 +25,15 @@ absl::Status FileError(int error, std::string_view what,
     case EISDIR:
       code = absl::StatusCode::kFailedPrecondition;
       break;
-    case EMFILE:
-    case ENFILE:
-    case ENOMEM:
-      code = absl::StatusCode::kResourceExhausted;
-      break;
     case EIO:
     case EINTR:
     case EAGAIN:
     case ESTALE:
     case ETIMEDOUT:
     case EBUSY:
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
       code = absl::StatusCode::kUnavailable;
       break;
     default:

@@ -16,6 +16,8 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "core/hash.h"
+#include "leat/stored/v1/records.pb.h"
 #include "worker/source/source.h"
 
 namespace leat::worker {
@@ -30,6 +32,18 @@ absl::StatusOr<ImageFolderOptions> ImageFolderOptionsOf(const Node& reader);
 
 // As indexes name their root.
 std::string WithoutTrailingSlashes(std::string path);
+
+// The identity of a listing: root, repeat, then class by class its directory
+// and its files' names, sizes and times.
+class ListingHash {
+ public:
+  ListingHash(std::string_view root, uint64_t repeat);
+  void AddClass(const stored::v1::ImageFolderClass& each);
+  Digest Finish() { return hash_.Finish(); }
+
+ private:
+  Sha256 hash_;
+};
 
 // Lists the folder. Several threads read directories; the result does not
 // depend on that. kNotFound: no such directory, or no images. kPermissionDenied

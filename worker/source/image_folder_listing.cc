@@ -196,16 +196,9 @@ absl::StatusOr<BuiltIndex> Assemble(const ImageFolderOptions& options,
   head.set_root(root);
   head.set_repeat(options.repeat);
   index.blob = head.SerializeAsString();
-  Sha256 hash;
-  hash.UpdateField("leat.image_folder.1").UpdateField(root);
-  hash.UpdateU64(options.repeat).UpdateU64(classes.size());
+  ListingHash hash(root, options.repeat);
   for (Class& each : classes) {
-    hash.UpdateField(each.directory).UpdateU64(each.files.size());
-    for (const ImageFile& file : each.files) {
-      hash.UpdateField(file.name()).UpdateU64(file.bytes());
-      hash.UpdateU64(static_cast<uint64_t>(file.modified_ns()));
-      index.bytes += file.bytes();
-    }
+    for (const ImageFile& file : each.files) index.bytes += file.bytes();
     files += each.files.size();
     // Messages concatenated are messages merged: one class after the other.
     stored::v1::ImageFolderIndex part;
@@ -215,6 +208,7 @@ absl::StatusOr<BuiltIndex> Assemble(const ImageFolderOptions& options,
     proto.mutable_files()->Reserve(static_cast<int>(each.files.size()));
     for (ImageFile& file : each.files) proto.add_files()->Swap(&file);
     std::vector<ImageFile>().swap(each.files);
+    hash.AddClass(proto);
     if (!part.AppendToString(&index.blob) ||
         index.blob.size() > limits.max_index_bytes)
       return ResourceExhausted("{}: the index of {} images is over {} bytes",

@@ -56,14 +56,15 @@ class FileDescriptor {
 
 class ImageFolderSource final : public Source {
  public:
-  absl::Status Load(std::string_view blob, const SourceLimits& limits);
-  const std::string& root() const { return root_; }
-  uint64_t repeat() const { return repeat_; }
+  // The index must be that of `options`.
+  absl::Status Load(const ImageFolderOptions& options, std::string_view blob,
+                    const SourceLimits& limits);
 
   uint64_t num_samples() const override { return files_.size() * repeat_; }
   uint64_t RecordOf(uint64_t sample) const override {
     return sample % files_.size();
   }
+  const Digest& fingerprint() const override { return fingerprint_; }
   std::string Describe(uint64_t sample) const override {
     return PathOf(RecordOf(sample));
   }
@@ -76,6 +77,7 @@ class ImageFolderSource final : public Source {
 
   std::string root_;
   uint64_t repeat_ = 1;
+  Digest fingerprint_{};
   uint64_t max_file_bytes_ = 0;
   uint64_t max_files_ = 0;
   std::string names_;
@@ -120,8 +122,10 @@ absl::Status ImageFolderSource::AddClass(
 
 // Reads one class at a time, so that the whole listing never exists as
 // messages.
-absl::Status ImageFolderSource::Load(std::string_view blob,
+absl::Status ImageFolderSource::Load(const ImageFolderOptions& options,
+                                     std::string_view blob,
                                      const SourceLimits& limits) {
+  ListingHash hash(WithoutTrailingSlashes(options.path), options.repeat);
   max_file_bytes_ = limits.max_file_bytes;
   max_files_ = limits.max_files;
   if (blob.size() > limits.max_index_bytes ||
@@ -148,6 +152,7 @@ absl::Status ImageFolderSource::Load(std::string_view blob,
             !input.ConsumedEntireMessage())
           return malformed;
         input.PopLimit(limit);
+        hash.AddClass(proto);
         RETURN_IF_ERROR(AddClass(proto));
         break;
       }
@@ -159,7 +164,11 @@ absl::Status ImageFolderSource::Load(std::string_view blob,
     }
   }
   if (!input.ConsumedEntireMessage()) return malformed;
-  if (files_.empty()) return DataLoss("the index lists no files");
+  if (root_ != WithoutTrailingSlashes(options.path) ||
+      repeat_ != options.repeat)
+    return DataLoss("it is of another reader: {} repeated {} times", root_,
+                    repeat_);
+  if (files_.empty()) return DataLoss("it lists no files");
   if (repeat_ == 0 || files_.size() > (uint64_t{1} << 48) / repeat_)
     return DataLoss("the index has repeat {} for {} files", repeat_,
                     files_.size());
@@ -257,6 +266,19 @@ absl::StatusOr<ImageFolderOptions> ImageFolderOptionsOf(const Node& reader) {
   return options;
 }
 
+ListingHash::ListingHash(std::string_view root, uint64_t repeat) {
+  hash_.UpdateField("leat.image_folder.1").UpdateField(root).UpdateU64(repeat);
+}
+
+void ListingHash::AddClass(const stored::v1::ImageFolderClass& each) {
+  hash_.UpdateField(each.directory());
+  hash_.UpdateU64(static_cast<uint64_t>(each.files_size()));
+  for (const stored::v1::ImageFile& file : each.files()) {
+    hash_.UpdateField(file.name()).UpdateU64(file.bytes());
+    hash_.UpdateU64(static_cast<uint64_t>(file.modified_ns()));
+  }
+}
+
 std::string WithoutTrailingSlashes(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   return path;
@@ -266,13 +288,8 @@ absl::StatusOr<std::unique_ptr<Source>> OpenImageFolder(
     const ImageFolderOptions& options, std::string_view blob,
     const SourceLimits& limits) {
   auto source = std::make_unique<ImageFolderSource>();
-  absl::Status status = source->Load(blob, limits);
-  if (status.ok() && (source->root() != WithoutTrailingSlashes(options.path) ||
-                      source->repeat() != options.repeat))
-    status = DataLoss("it is of another reader: {} repeated {} times",
-                      source->root(), source->repeat());
-  if (!status.ok())
-    return Annotate(status, fmt::format("the index of {}", options.path));
+  RETURN_IF_ERROR(Annotate(source->Load(options, blob, limits),
+                           fmt::format("the index of {}", options.path)));
   return source;
 }
 

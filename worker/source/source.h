@@ -44,6 +44,8 @@ class Source {
   // after indexing (size or time; names both). kResourceExhausted: over
   // max_file_bytes.
   virtual absl::StatusOr<StoredSample> Read(uint64_t sample) const = 0;
+  // As BuildIndex gave it, computed from what was opened.
+  virtual const Digest& fingerprint() const = 0;
   // For messages: the file's path, or file and offset.
   virtual std::string Describe(uint64_t sample) const = 0;
 };

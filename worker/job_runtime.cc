@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/job_runtime.h"
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "core/status.h"
+
+namespace leat::worker {
+namespace {
+
+constexpr auto kReadBackoff = std::chrono::milliseconds(20);
+
+absl::Status CheckSchema(const JobInfo& job, const CheckedGraph& graph) {
+  BatchSchema schema = graph.schema;
+  if (job.spec.on_bad_sample == BadSamplePolicy::kZero)
+    schema.fields.push_back({.name = std::string(kValidField),
+                             .dtype = DType::kBool,
+                             .shape = {},
+                             .row_bytes = 1});
+  if (schema == job.schema) return absl::OkStatus();
+  return FailedPrecondition(
+      "job {}: its schema is not that of its pipeline: the coordinator is of "
+      "another version",
+      job.spec.name);
+}
+
+}  // namespace
+
+bool IsSamplesFault(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kDataLoss:
+    case absl::StatusCode::kInvalidArgument:
+      return true;
+    default:
+      return false;
+  }
+}
+
+absl::StatusOr<std::shared_ptr<const JobRuntime>> JobRuntime::Create(
+    JobInfo job, std::shared_ptr<const Source> source, uint64_t cache_key,
+    const RuntimeContext* context) {
+  ASSIGN_OR_RETURN(const CheckedGraph graph, CheckSpec(job.spec));
+  RETURN_IF_ERROR(CheckAgainst(job.spec, job.dataset));
+  RETURN_IF_ERROR(CheckSchema(job, graph));
+  if (PlanHash(job.spec, job.dataset) != job.plan_hash)
+    return FailedPrecondition("job {}: its plan hash is not that of its spec",
+                              job.spec.name);
+  if (source->num_samples() != job.dataset.shards.num_samples())
+    return FailedPrecondition(
+        "job {}: its index has {} samples, its dataset {}", job.spec.name,
+        source->num_samples(), job.dataset.shards.num_samples());
+  if (job.spec.decoder_class != DecoderClass::kExact)
+    return Unimplemented("job {}: decoder class {}: this worker has exact",
+                         job.spec.name, Name(job.spec.decoder_class));
+  ASSIGN_OR_RETURN(std::unique_ptr<RowKernel> kernel,
+                   context->kernels.compile(graph, job.spec.seed));
+  return std::shared_ptr<const JobRuntime>(
+      new JobRuntime(std::move(job), std::move(source), cache_key, context,
+                     std::move(kernel)));
+}
+
+JobRuntime::JobRuntime(JobInfo job, std::shared_ptr<const Source> source,
+                       uint64_t cache_key, const RuntimeContext* context,
+                       std::unique_ptr<RowKernel> kernel)
+    : job_(std::move(job)),
+      source_(std::move(source)),
+      cache_key_(cache_key),
+      context_(context),
+      kernel_(std::move(kernel)),
+      plan_(job_.spec, job_.dataset.shards),
+      has_valid_field_(job_.spec.on_bad_sample == BadSamplePolicy::kZero) {
+  for (const Field& field : job_.schema.fields)
+    field_bytes_.push_back(field.row_bytes);
+}
+
+absl::StatusOr<StoredSample> JobRuntime::Read(uint64_t sample) const {
+  const bool keep = context_->ownership->Owns(
+      job_.dataset.id, job_.dataset.shards.ShardOf(sample));
+  return context_->cache->Get(
+      {.dataset = cache_key_, .record = source_->RecordOf(sample)}, keep,
+      [&]() -> absl::StatusOr<StoredSample> {
+        for (int attempt = 1;; ++attempt) {
+          absl::StatusOr<StoredSample> read = source_->Read(sample);
+          if (read.ok() || IsSamplesFault(read.status())) return read;
+          if (attempt >= context_->read_attempts)
+            return Unavailable("{} (tried {} times)", Message(read.status()),
+                               attempt);
+          std::this_thread::sleep_for(kReadBackoff * attempt);
+        }
+      });
+}
+
+absl::Status JobRuntime::Try(
+    uint64_t epoch, uint64_t sample, ThreadState* state,
+    std::span<const std::span<std::byte>> outputs) const {
+  ASSIGN_OR_RETURN(const StoredSample stored, Read(sample));
+  return Annotate(kernel_->Run({.epoch = epoch,
+                                .sample = sample,
+                                .encoded = stored.encoded,
+                                .label = stored.label},
+                               state, outputs),
+                  source_->Describe(sample));
+}
+
+void JobRuntime::Report(uint64_t sample, const absl::Status& reason) const {
+  context_->bad_samples->Add(job_.spec.name, sample, source_->Describe(sample),
+                             Message(reason));
+}
+
+absl::Status JobRuntime::Replace(
+    uint64_t epoch, uint64_t sample, const absl::Status& reason,
+    ThreadState* state, std::span<const std::span<std::byte>> outputs) const {
+  for (uint32_t attempt = 0; attempt < kMaxSubstitutes; ++attempt) {
+    const uint64_t other = plan_.Substitute(epoch, sample, attempt);
+    absl::Status status = Try(epoch, other, state, outputs);
+    if (status.ok() || !IsSamplesFault(status)) return status;
+    Report(other, status);
+  }
+  return Annotate(reason, fmt::format("sample {}, and its {} substitutes too",
+                                      sample, kMaxSubstitutes));
+}
+
+absl::Status JobRuntime::Compute(
+    uint64_t epoch, uint64_t sample, ThreadState* state,
+    std::span<const std::span<std::byte>> outputs) const {
+  const auto images = outputs.first(outputs.size() - has_valid_field_);
+  absl::Status status = Try(epoch, sample, state, images);
+  const bool valid = status.ok();
+  if (!valid && !IsSamplesFault(status)) return status;
+  if (!valid) {
+    Report(sample, status);
+    switch (job_.spec.on_bad_sample) {
+      case BadSamplePolicy::kFail:
+        return Annotate(status, fmt::format("sample {}", sample));
+      case BadSamplePolicy::kReplace:
+        return Replace(epoch, sample, status, state, images);
+      case BadSamplePolicy::kZero:
+        for (const std::span<std::byte> output : images)
+          std::memset(output.data(), 0, output.size());
+    }
+  }
+  if (has_valid_field_) outputs.back()[0] = std::byte{valid};
+  return absl::OkStatus();
+}
+
+absl::Status JobRuntime::CheckAsk(const RowAsk& ask) const {
+  if (ask.rows.size() != ask.samples.size())
+    return InvalidArgument("ask {}: {} rows and {} samples", ask.ask_id,
+                           ask.rows.size(), ask.samples.size());
+  for (const uint64_t sample : ask.samples)
+    if (sample >= plan_.num_samples())
+      return InvalidArgument("ask {}: sample {}: want less than {}", ask.ask_id,
+                             sample, plan_.num_samples());
+  for (const uint32_t row : ask.rows)
+    if (row >= plan_.batch())
+      return InvalidArgument("ask {}: row {}: want less than {}", ask.ask_id,
+                             row, plan_.batch());
+  if (ask.rows.size() <= 1) return absl::OkStatus();
+  if (ask.step >= plan_.steps_per_epoch())
+    return InvalidArgument("ask {}: step {}: want less than {}", ask.ask_id,
+                           ask.step, plan_.steps_per_epoch());
+  std::vector<uint64_t> expected(ask.rows.size());
+  plan_.Samples(ask.epoch, ask.step, ask.rows, expected);
+  const auto [theirs, ours] =
+      std::mismatch(ask.samples.begin(), ask.samples.end(), expected.begin());
+  if (theirs == ask.samples.end()) return absl::OkStatus();
+  return InvalidArgument(
+      "ask {}: epoch {} step {} row {}: sample {}, but the plan says {}",
+      ask.ask_id, ask.epoch, ask.step,
+      ask.rows[static_cast<size_t>(theirs - ask.samples.begin())], *theirs,
+      *ours);
+}
+
+}  // namespace leat::worker

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// JobRuntime: a job made ready to compute: its plan, source and kernel, and
+// what happens to samples that cannot be computed.
+//
+// A sample is bad if it is missing, changed, not readable by permission, over a
+// limit, corrupt, or not an image. Errors of storage that are not the sample's
+// fault are tried again, then fail the row as kUnavailable under every policy,
+// so that the consumer asks another worker.
+// Immutable; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/job.h"
+#include "core/plan.h"
+#include "worker/bad_samples.h"
+#include "worker/ownership.h"
+#include "worker/row_kernel.h"
+#include "worker/row_work.h"
+#include "worker/sample_cache.h"
+#include "worker/source/source.h"
+
+namespace leat::worker {
+
+// What all jobs of a worker share. Outlives the runtimes.
+struct RuntimeContext {
+  RowKernelFactory kernels;
+  SampleCache* cache = nullptr;
+  BadSamples* bad_samples = nullptr;
+  const Ownership* ownership = nullptr;
+  int read_attempts = 3;
+};
+
+// True: the error says something about the sample, not about this worker.
+bool IsSamplesFault(const absl::Status& status);
+
+class JobRuntime final : public RowWork {
+ public:
+  // Checks the job again, as if nobody had. `cache_key`: the dataset's number
+  // in the cache. kFailedPrecondition: the job does not fit the source.
+  static absl::StatusOr<std::shared_ptr<const JobRuntime>> Create(
+      JobInfo job, std::shared_ptr<const Source> source, uint64_t cache_key,
+      const RuntimeContext* context);
+
+  const JobInfo& job() const { return job_; }
+  const Plan& plan() const { return plan_; }
+
+  const std::string& job_key() const override { return job_.spec.name; }
+  std::span<const size_t> field_bytes() const override { return field_bytes_; }
+  uint64_t steps_per_epoch() const override { return plan_.steps_per_epoch(); }
+  absl::Status Compute(
+      uint64_t epoch, uint64_t sample, ThreadState* state,
+      std::span<const std::span<std::byte>> outputs) const override;
+
+  // That each row of a step holds the sample that the plan puts there. A lone
+  // row may hold any sample: it is how single samples are looked at.
+  // kInvalidArgument: names the first row that does not.
+  absl::Status CheckAsk(const RowAsk& ask) const;
+
+ private:
+  JobRuntime(JobInfo job, std::shared_ptr<const Source> source,
+             uint64_t cache_key, const RuntimeContext* context,
+             std::unique_ptr<RowKernel> kernel);
+  absl::StatusOr<StoredSample> Read(uint64_t sample) const;
+  absl::Status Try(uint64_t epoch, uint64_t sample, ThreadState* state,
+                   std::span<const std::span<std::byte>> outputs) const;
+  absl::Status Replace(uint64_t epoch, uint64_t sample,
+                       const absl::Status& reason, ThreadState* state,
+                       std::span<const std::span<std::byte>> outputs) const;
+  void Report(uint64_t sample, const absl::Status& reason) const;
+
+  const JobInfo job_;
+  const std::shared_ptr<const Source> source_;
+  const uint64_t cache_key_;
+  const RuntimeContext* const context_;
+  const std::unique_ptr<RowKernel> kernel_;
+  const Plan plan_;
+  const bool has_valid_field_;
+  std::vector<size_t> field_bytes_;
+};
+
+}  // namespace leat::worker

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/job_table.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/log.h"
+#include "core/status.h"
+
+namespace leat::worker {
+namespace {
+
+bool IsWorthAnotherTry(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+}
+
+}  // namespace
+
+JobTable::JobTable(JobTableOptions options, JobFetcher* fetcher,
+                   const RuntimeContext* context)
+    : options_(std::move(options)),
+      fetcher_(fetcher),
+      context_(context),
+      queue_(options_.max_waiting) {
+  for (int i = 0; i < options_.threads; ++i)
+    threads_.emplace_back([this] { Work(); });
+}
+
+JobTable::~JobTable() {
+  {
+    MutexLock lock(&mu_);
+    stopping_ = true;
+    stopping_changed_.NotifyAll();
+  }
+  queue_.Close();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void JobTable::Get(const std::string& plan_hash, Callback done) {
+  Runtime known;
+  absl::Status refused;
+  {
+    MutexLock lock(&mu_);
+    const auto it =
+        std::find_if(jobs_.begin(), jobs_.end(),
+                     [&](const auto& job) { return job.first == plan_hash; });
+    if (it != jobs_.end()) {
+      jobs_.splice(jobs_.begin(), jobs_, it);
+      known = it->second;
+    } else if (stopping_) {
+      refused = Cancelled("the worker stops");
+    } else if (num_waiting_ >= options_.max_waiting) {
+      refused = ResourceExhausted("{} consumers wait for their jobs: the limit",
+                                  num_waiting_);
+    } else {
+      std::vector<Callback>& waiting = waiting_[plan_hash];
+      waiting.push_back(std::move(done));
+      ++num_waiting_;
+      // The queue has room for as many hashes as callbacks may wait.
+      if (waiting.size() == 1) queue_.TryPush(std::string(plan_hash));
+      return;
+    }
+  }
+  if (known != nullptr) return done(std::move(known));
+  done(refused);
+}
+
+void JobTable::Work() {
+  while (true) {
+    std::optional<std::string> plan_hash = queue_.Pop(MonotonicTime::max());
+    if (!plan_hash) return;
+    const absl::StatusOr<Runtime> runtime = Load(*plan_hash);
+    std::vector<Callback> waiting;
+    {
+      MutexLock lock(&mu_);
+      waiting = std::move(waiting_[*plan_hash]);
+      waiting_.erase(*plan_hash);
+      num_waiting_ -= waiting.size();
+      if (runtime.ok()) {
+        jobs_.emplace_front(*plan_hash, *runtime);
+        if (jobs_.size() > options_.max_jobs) jobs_.pop_back();
+      }
+    }
+    for (const Callback& done : waiting) done(runtime);
+  }
+}
+
+bool JobTable::Pause(Duration duration) {
+  const MonotonicTime until = Clock::Real().Now() + duration;
+  MutexLock lock(&mu_);
+  while (!stopping_ && stopping_changed_.WaitUntil(&mu_, until)) {
+  }
+  return !stopping_;
+}
+
+absl::StatusOr<JobTable::Runtime> JobTable::Load(const std::string& plan_hash) {
+  const MonotonicTime deadline = Clock::Real().Now() + options_.load_timeout;
+  Duration backoff = options_.first_backoff;
+  while (true) {
+    absl::StatusOr<Runtime> runtime = LoadOnce(plan_hash);
+    if (runtime.ok()) {
+      LOG_INFO("job.loaded job={} samples={}", (*runtime)->job().spec.name,
+               (*runtime)->plan().num_samples());
+      return runtime;
+    }
+    if (!IsWorthAnotherTry(runtime.status()) ||
+        Clock::Real().Now() + backoff > deadline) {
+      LOG_WARN("job.not_loaded error=\"{}\"", Message(runtime.status()));
+      return runtime;
+    }
+    if (!Pause(backoff)) return Cancelled("the worker stops");
+    backoff = std::min(backoff * 2, options_.max_backoff);
+  }
+}
+
+absl::StatusOr<JobTable::Runtime> JobTable::LoadOnce(
+    const std::string& plan_hash) {
+  ASSIGN_OR_RETURN(JobInfo job, fetcher_->FetchJob(plan_hash));
+  if (!std::equal(job.plan_hash.begin(), job.plan_hash.end(), plan_hash.begin(),
+                  plan_hash.end(), [](uint8_t a, char b) {
+                    return a == static_cast<uint8_t>(b);
+                  }))
+    return Internal("the coordinator answered with job {} of another plan hash",
+                    job.spec.name);
+  uint64_t cache_key = 0;
+  ASSIGN_OR_RETURN(std::shared_ptr<const Source> source,
+                   OpenIndex(job, &cache_key));
+  return JobRuntime::Create(std::move(job), std::move(source), cache_key,
+                            context_);
+}
+
+absl::StatusOr<std::shared_ptr<const Source>> JobTable::OpenIndex(
+    const JobInfo& job, uint64_t* cache_key) {
+  {
+    MutexLock lock(&mu_);
+    const auto it = indexes_.find(job.dataset.fingerprint);
+    if (it != indexes_.end()) {
+      *cache_key = it->second.cache_key;
+      if (std::shared_ptr<const Source> source = it->second.source.lock())
+        return source;
+    }
+  }
+  ASSIGN_OR_RETURN(const CheckedGraph graph, CheckSpec(job.spec));
+  ASSIGN_OR_RETURN(const std::string blob, fetcher_->FetchIndex(job.dataset));
+  ASSIGN_OR_RETURN(std::shared_ptr<const Source> source,
+                   OpenSource(graph.graph.nodes[graph.reader], blob,
+                              options_.source_limits));
+  if (source->fingerprint() != job.dataset.fingerprint)
+    return DataLoss("dataset {}: the index is not that of its fingerprint",
+                    job.dataset.name);
+  MutexLock lock(&mu_);
+  if (*cache_key == 0) *cache_key = next_cache_key_++;
+  if (indexes_.size() > 16 * options_.max_jobs)
+    std::erase_if(indexes_, [](const auto& each) {
+      return each.second.source.expired();
+    });
+  indexes_[job.dataset.fingerprint] = {.source = source,
+                                       .cache_key = *cache_key};
+  return source;
+}
+
+}  // namespace leat::worker

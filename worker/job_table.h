@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// JobTable: plan hash -> runtime. Fetched on first use, once however many ask,
+// and the last `max_jobs` used are kept; their datasets' indexes are shared.
+//
+// Fetching runs on threads of the table's own. While the coordinator cannot be
+// reached it is tried again, with backoff, until `load_timeout`.
+// Thread-safe.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/bounded_queue.h"
+#include "core/mutex.h"
+#include "worker/job_runtime.h"
+
+namespace leat::worker {
+
+// Where jobs come from.
+class JobFetcher {
+ public:
+  virtual ~JobFetcher() = default;
+  // kNotFound: no such job. kUnavailable, kDeadlineExceeded: try again.
+  virtual absl::StatusOr<JobInfo> FetchJob(const std::string& plan_hash) = 0;
+  // The index's bytes. The same errors.
+  virtual absl::StatusOr<std::string> FetchIndex(
+      const DatasetInfo& dataset) = 0;
+};
+
+struct JobTableOptions {
+  size_t max_jobs = 64;
+  size_t max_waiting = 10'000;  // callbacks
+  int threads = 2;
+  Duration load_timeout = std::chrono::seconds(30);
+  Duration first_backoff = std::chrono::milliseconds(50);
+  Duration max_backoff = std::chrono::seconds(2);
+  SourceLimits source_limits;
+};
+
+class JobTable {
+ public:
+  using Runtime = std::shared_ptr<const JobRuntime>;
+  using Callback = std::function<void(absl::StatusOr<Runtime>)>;
+
+  // `fetcher` and `context` outlive the table.
+  JobTable(JobTableOptions options, JobFetcher* fetcher,
+           const RuntimeContext* context);
+  // Waits for fetches in progress; callbacks left over get kCancelled.
+  ~JobTable();
+
+  // Calls `done` once: before this returns if the job is known, else on a
+  // thread of the table. kNotFound: the coordinator does not know it.
+  // kResourceExhausted: too many wait.
+  void Get(const std::string& plan_hash, Callback done);
+
+ private:
+  struct SharedIndex {
+    std::weak_ptr<const Source> source;
+    uint64_t cache_key = 0;
+  };
+
+  void Work();
+  absl::StatusOr<Runtime> Load(const std::string& plan_hash);
+  absl::StatusOr<Runtime> LoadOnce(const std::string& plan_hash);
+  absl::StatusOr<std::shared_ptr<const Source>> OpenIndex(const JobInfo& job,
+                                                          uint64_t* cache_key);
+  // False: the table is being destroyed.
+  bool Pause(Duration duration);
+
+  const JobTableOptions options_;
+  JobFetcher* const fetcher_;
+  const RuntimeContext* const context_;
+  BoundedQueue<std::string> queue_;
+
+  Mutex mu_;
+  CondVar stopping_changed_;
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  std::list<std::pair<std::string, Runtime>> jobs_
+      ABSL_GUARDED_BY(mu_);  // last used first
+  std::map<std::string, std::vector<Callback>> waiting_ ABSL_GUARDED_BY(mu_);
+  size_t num_waiting_ ABSL_GUARDED_BY(mu_) = 0;
+  std::map<Digest, SharedIndex> indexes_ ABSL_GUARDED_BY(mu_);
+  uint64_t next_cache_key_ ABSL_GUARDED_BY(mu_) = 1;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace leat::worker
