@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One measured trainer without a model: prints a line of JSON.
+
+puller.py numpy|jax|start|paced --images DIR [--address ADDR] --seconds S --name JOB
+"""
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import sys
+import time
+
+BATCH, SIDE, WARM_UP = 64, 224, 4
+
+
+def pipeline(images):
+    import leat
+    from leat import fn
+
+    @leat.pipeline
+    def train():
+        encoded, label = fn.readers.image_folder(images)
+        image = fn.random_resized_crop(fn.decode(encoded), size=(SIDE, SIDE))
+        return {"image": fn.flip(image, horizontal=fn.coin_flip(0.5)), "label": label}
+
+    return train()
+
+
+def cpu_seconds():
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
+
+
+def rate(batches, seconds):
+    """Images a second and processor seconds a gigabyte, after a few batches; as bench.py measures its peers."""
+    it = iter(batches)
+    for _ in range(WARM_UP):
+        next(it)
+    start, cpu, images = time.perf_counter(), cpu_seconds(), 0
+    while time.perf_counter() - start < seconds:
+        batch = next(it)["image"]
+        if hasattr(batch, "block_until_ready"):
+            batch.block_until_ready()
+        images += len(batch)
+    elapsed = time.perf_counter() - start
+    gigabytes = images * SIDE * SIDE * 3 / 1e9
+    return {"img_per_s": images / elapsed, "cpu_s_per_gb": (cpu_seconds() - cpu) / gigabytes}
+
+
+def as_numpy(job, args):
+    with job.batches(epochs=0) as batches:
+        result = rate(batches, args.seconds)
+        return result | {"stats": batches.stats()}
+
+
+def as_jax(job, args):
+    import jax
+    import leat.jax
+    from jax.sharding import NamedSharding, PartitionSpec
+    sharding = NamedSharding(jax.make_mesh((jax.device_count(),), ("data",)), PartitionSpec("data"))
+    with leat.jax.batches(job, sharding=sharding, epochs=0) as batches:
+        return rate(batches, args.seconds)
+
+
+def paced(job, args):
+    """Waits of each step, at half the service's speed; says when it is warm, so that a worker can be killed."""
+    waits = []
+    with job.batches(epochs=0) as batches:
+        start = time.perf_counter()
+        for _ in range(2 * WARM_UP):
+            next(batches)
+        step_s = 2 * (time.perf_counter() - start) / (2 * WARM_UP)
+        print("warm", flush=True)
+        end = time.perf_counter() + args.seconds
+        while time.perf_counter() < end:
+            begin = time.perf_counter()
+            next(batches)
+            waits.append(time.perf_counter() - begin)
+            time.sleep(max(0.0, step_s - waits[-1]))  # the trainer's step
+    return {"median_ms": 1e3 * statistics.median(waits), "longest_ms": 1e3 * max(waits), "steps": len(waits)}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("mode", choices=("numpy", "jax", "start", "paced"))
+    parser.add_argument("--images", required=True)
+    parser.add_argument("--address")
+    parser.add_argument("--seconds", type=float, default=5)
+    parser.add_argument("--name", default="bench")
+    args = parser.parse_args()
+    import leat
+    begin = time.perf_counter()
+    with leat.connect(args.address) as service:
+        connected = time.perf_counter()
+        job = service.job(args.name, pipeline(args.images), batch=BATCH, seed=7, shuffle="global", last_batch="fill")
+        if args.mode == "start":
+            with job.batches(epochs=1) as batches:
+                next(batches)
+                first = time.perf_counter()
+            result = {"connect_ms": 1e3 * (connected - begin), "first_batch_ms": 1e3 * (first - begin)}
+        else:
+            result = {"numpy": as_numpy, "jax": as_jax, "paced": paced}[args.mode](job, args)
+    print("RESULT " + json.dumps(result), flush=True)
+    sys.stdout.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

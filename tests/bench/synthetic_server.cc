@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// bench_server: a coordinator and a worker that make no rows but send them:
+// what is left of Leat when decoding is free. Prints its address, and serves
+// until its stdin closes.
+//
+// The stream of a consumer called "floor" is the bare loop to compare with: one
+// reactor that writes a borrowed slice whenever gRPC has taken the one before,
+// and answers nothing. Both send the same number of payload bytes a message.
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/job.h"
+#include "core/status.h"
+#include "leat/v1/coordinator.grpc.pb.h"
+#include "leat/v1/worker.grpc.pb.h"
+#include "rpc/convert.h"
+#include "rpc/raw_frame.h"
+#include "rpc/server.h"
+#include "rpc/server_stream.h"
+#include "rpc/status.h"
+
+namespace leat {
+namespace {
+
+constexpr size_t kRowBytes = 224 * 224 * 3;
+constexpr uint64_t kSamples = 1'000'000;
+constexpr size_t kMaxQueued = 10'000;
+
+using Buffer = std::vector<std::byte>;
+
+class Handler : public rpc::StreamHandler<grpc::ByteBuffer> {
+ public:
+  Handler(std::shared_ptr<rpc::Stream<grpc::ByteBuffer>> stream,
+          std::shared_ptr<const Buffer> pool)
+      : stream_(std::move(stream)), pool_(std::move(pool)) {}
+
+  void OnMessage(grpc::ByteBuffer message) override {
+    v1::RowsRequest request;
+    if (!rpc::DecodeMessage(message, &request).ok()) return stream_->Cancel();
+    if (request.open().consumer() == "floor") return Flood();
+    if (request.has_ask()) Answer(request.ask());
+  }
+  void OnWritten(size_t) override {
+    if (flood_) Flood();
+  }
+  void OnClosed(const absl::Status&) override {}
+
+ private:
+  void Flood() {
+    flood_ = true;
+    // Fails when the stream has ended: then nobody wants more.
+    (void)stream_->Send(
+        rpc::EncodeRows(v1::RowsResponse(),
+                        std::span(*pool_).first(rpc::kMaxChunkBytes), pool_));
+  }
+  void Answer(const v1::AskRows& ask) {
+    const size_t bytes = static_cast<size_t>(ask.rows_size()) * kRowBytes;
+    v1::RowsResponse header;
+    header.set_ask_id(ask.ask_id());
+    header.set_group_id(++group_);
+    *header.mutable_rows() = ask.rows();
+    header.set_payload_bytes(bytes);
+    for (size_t at = 0; at < bytes; at += rpc::kMaxChunkBytes) {
+      header.set_offset(at);
+      const size_t piece = std::min(rpc::kMaxChunkBytes, bytes - at);
+      if (!stream_
+               ->Send(rpc::EncodeRows(header, std::span(*pool_).first(piece),
+                                      pool_))
+               .ok())
+        return stream_->Cancel();
+    }
+  }
+
+  const std::shared_ptr<rpc::Stream<grpc::ByteBuffer>> stream_;
+  const std::shared_ptr<const Buffer> pool_;
+  uint64_t group_ = 0;
+  bool flood_ = false;
+};
+
+class WorkerService : public v1::WorkerService::WithRawCallbackMethod_Rows<
+                          v1::WorkerService::Service> {
+ public:
+  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Rows(
+      grpc::CallbackServerContext* context) override {
+    return rpc::ServerStream<grpc::ByteBuffer, grpc::ByteBuffer>::Start(
+        context, kMaxQueued,
+        [this](std::shared_ptr<rpc::Stream<grpc::ByteBuffer>> stream) {
+          return std::make_shared<Handler>(std::move(stream), pool_);
+        });
+  }
+
+ private:
+  const std::shared_ptr<const Buffer> pool_ =
+      std::make_shared<Buffer>(rpc::kMaxChunkBytes, std::byte{7});
+};
+
+// Pushes one assignment: everything is owned by the one worker.
+class Assign : public rpc::StreamHandler<v1::ConsumerSessionRequest> {
+ public:
+  Assign(std::shared_ptr<rpc::Stream<v1::ConsumerSessionResponse>> stream,
+         const v1::Assignment& assignment)
+      : stream_(std::move(stream)), assignment_(assignment) {}
+  void OnMessage(v1::ConsumerSessionRequest request) override {
+    if (!request.has_open()) return;
+    v1::ConsumerSessionResponse response;
+    *response.mutable_assignment() = assignment_;
+    (void)stream_->Send(std::move(response));
+  }
+  void OnClosed(const absl::Status&) override {}
+
+ private:
+  const std::shared_ptr<rpc::Stream<v1::ConsumerSessionResponse>> stream_;
+  const v1::Assignment assignment_;
+};
+
+class CoordinatorService : public v1::CoordinatorService::CallbackService {
+ public:
+  void SetAddress(const std::string& address) { address_ = address; }
+
+  grpc::ServerUnaryReactor* CreateJob(
+      grpc::CallbackServerContext* context, const v1::CreateJobRequest* request,
+      v1::CreateJobResponse* response) override {
+    auto* reactor = context->DefaultReactor();
+    reactor->Finish(rpc::ToGrpc(Create(*request, response->mutable_job())));
+    return reactor;
+  }
+  grpc::ServerBidiReactor<v1::ConsumerSessionRequest,
+                          v1::ConsumerSessionResponse>*
+  ConsumerSession(grpc::CallbackServerContext* context) override {
+    return rpc::ServerStream<v1::ConsumerSessionRequest,
+                             v1::ConsumerSessionResponse>::
+        Start(context, kMaxQueued, [this](auto stream) {
+          return std::make_shared<Assign>(std::move(stream), Assignment());
+        });
+  }
+
+ private:
+  static absl::Status Create(const v1::CreateJobRequest& request,
+                             v1::Job* job) {
+    JobInfo info;
+    ASSIGN_OR_RETURN(info.spec, rpc::FromProto(request.spec()));
+    ASSIGN_OR_RETURN(CheckedGraph checked, CheckSpec(info.spec));
+    info.spec.pipeline = checked.graph;
+    info.schema = checked.schema;
+    info.dataset.id = info.dataset.name = "synthetic";
+    info.dataset.reader = CanonicalText(checked.graph.nodes[checked.reader]);
+    ASSIGN_OR_RETURN(
+        info.dataset.shards,
+        ShardTable::Uniform(kSamples, ShardTable::DefaultShardSize(kSamples)));
+    info.plan_hash = PlanHash(info.spec, info.dataset);
+    *job = rpc::ToProto(info);
+    return absl::OkStatus();
+  }
+  v1::Assignment Assignment() const {
+    v1::Assignment assignment;
+    assignment.set_dataset_id("synthetic");
+    assignment.set_instance(1);
+    assignment.set_version(1);
+    v1::WorkerRef* worker = assignment.add_workers();
+    worker->set_name("synthetic");
+    worker->set_address(address_);
+    assignment.set_owners_per_shard(1);
+    const uint64_t size = ShardTable::DefaultShardSize(kSamples);
+    assignment.set_owners(
+        std::string(2 * ((kSamples + size - 1) / size), '\0'));
+    return assignment;
+  }
+
+  std::string address_;
+};
+
+int Main() {
+  rpc::BlockStopSignals();
+  WorkerService worker;
+  CoordinatorService coordinator;
+  absl::StatusOr<std::unique_ptr<rpc::Server>> server =
+      rpc::Server::Start({}, {}, {&worker, &coordinator});
+  if (!server.ok()) {
+    std::cerr << Message(server.status()) << "\n";
+    return 1;
+  }
+  coordinator.SetAddress((*server)->address());
+  std::cout << (*server)->address() << std::endl;
+  while (std::cin.get() != EOF) {
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace leat
+
+int main() { return leat::Main(); }

@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The benchmark table: who is measured, in which order, and what is printed."""
+
+import argparse
+import json
+import os
+import pathlib
+import platform
+import statistics
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
+import cluster  # noqa: E402  (real daemons, started as the tests start them)
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+PEER_PACKAGES = ("tensorflow-cpu", "grain", "nvidia-dali-cuda130", "torch", "torchvision", "pillow-simd", "ray[data]")
+PEERS = ("tfdata", "tfdata_service", "torch_pil", "torch_v2", "grain_pil", "dali_cpu_fused", "dali_cpu", "ray_data")
+SECTIONS = ("rates", "stream", "start", "faults")
+
+
+class Service:
+    """A coordinator and workers of their own processes, as `with` block."""
+
+    def __init__(self, args, folder, workers=2):
+        self.args, self.folder, self.count = args, pathlib.Path(folder), workers
+        self.daemons, self.start_ms = [], {}
+
+    def _start(self, name, *argv):
+        begin = time.perf_counter()
+        daemon = cluster.Daemon(name, [str(self.args.native / argv[0]), *argv[1:]], self.folder / f"{name}.log")
+        self.start_ms[name] = 1e3 * (time.perf_counter() - begin)
+        self.daemons.append(daemon)
+        return daemon
+
+    def __enter__(self):
+        threads = max(1, self.args.threads // self.count)
+        self.coordinator = self._start("coordinator", "leat-coordinator", "--listen", "127.0.0.1:0",
+                                       "--state", str(self.folder / "state"))
+        self.workers = [self._start(f"worker{n}", "leat-worker", "--coordinator", self.coordinator.address, "--name",
+                                    f"w{n}", "--threads", str(threads)) for n in range(self.count)]
+        return self
+
+    def __exit__(self, *_):
+        for daemon in reversed(self.daemons):
+            daemon.close()
+
+    def peak_mib(self):
+        """The most memory each daemon has had, as the kernel counted."""
+        peaks = {}
+        for daemon in self.daemons:
+            try:
+                status = pathlib.Path(f"/proc/{daemon.process.pid}/status").read_text()
+            except OSError:
+                continue
+            line = next((l for l in status.splitlines() if l.startswith("VmHWM")), None)
+            if line:
+                peaks[daemon.name] = int(line.split()[1]) / 1024
+        return peaks
+
+
+def puller(args, mode, *flags, **env):
+    argv = [sys.executable, str(HERE / "puller.py"), mode, "--images", str(args.images), "--seconds",
+            str(args.seconds), *flags]
+    environment = {**os.environ, "LEAT_NATIVE_DIR": str(args.native), "PYTHONPATH": str(ROOT / "python_client/src"),
+                   "JAX_PLATFORMS": "cpu", **env}
+    environment.pop("LEAT_COORDINATOR", None)
+    return subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=environment)
+
+
+def result_of(process):
+    for line in process.stdout:
+        if line.startswith("RESULT "):
+            process.wait()
+            return json.loads(line[7:])
+    raise RuntimeError(f"{process.args[2]} gave no result; exit code {process.wait()}")
+
+
+def peer(args, name):
+    """A rate by bench.py, or the reason why there is none."""
+    python = sys.executable if name == "limit" else str(args.peers_python)
+    done = subprocess.run([python, str(args.bench), str(args.images), "--seconds", str(args.seconds), "--threads",
+                           str(args.threads), "--one", name], capture_output=True, text=True,
+                          env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""})
+    for line in done.stdout.splitlines():
+        if line.startswith("RATE"):
+            return float(line.split()[1])
+    return (done.stderr.strip().splitlines() or ["no output"])[-1]
+
+
+def install_peers(args):
+    """Makes the peers' environment, once; a package that cannot be had leaves its peer absent."""
+    args.peers_python = ROOT / "build/peers-venv/bin/python"
+    if not args.peers:
+        return
+    if not args.peers_python.exists():
+        subprocess.run(["/usr/bin/python3", "-m", "venv", ROOT / "build/peers-venv"], check=True)
+    marker = ROOT / "build/peers-venv/.leat-installed"
+    installed = set(marker.read_text().split()) if marker.exists() else set()
+    for package in PEER_PACKAGES:
+        if package not in installed:
+            print(f"installing {package} for the peers", flush=True)
+            done = subprocess.run([args.peers_python, "-m", "pip", "install", "-q", "--disable-pip-version-check",
+                                   package], capture_output=True, text=True)
+            if done.returncode:
+                print(f"  not to be had: {(done.stderr.strip().splitlines() or ['?'])[-1][:150]}")
+            else:
+                installed.add(package)
+                marker.write_text("\n".join(installed))
+
+
+def measure_rates(args, out):
+    """Rounds of: the yardstick, Leat in its forms, the peers."""
+    rounds = out["rates"] = []
+    for number in range(args.rounds):
+        one = {"limit": peer(args, "limit")} if args.bench else {}
+        with Service(args, args.folder / f"rates{number}") as service:
+            address = ("--address", service.coordinator.address)
+            for name, flags in (("leat numpy", ("numpy", *address)), ("leat jax", ("jax", *address)),
+                                ("leat jax 8 devices", ("jax", *address))):
+                env = {"XLA_FLAGS": "--xla_force_host_platform_device_count=8"} if "8" in name else {}
+                try:
+                    measured = result_of(puller(args, *flags, **env))
+                except RuntimeError as error:
+                    one[name] = str(error)
+                    continue
+                one[name] = measured["img_per_s"]
+                out.setdefault("client_cpu_s_per_gb", {}).setdefault(name, []).append(measured["cpu_s_per_gb"])
+            out.setdefault("peak_mib", []).append(service.peak_mib())
+        one["leat embedded"] = result_of(puller(args, "numpy"))["img_per_s"]
+        for name in args.peers:
+            one[name] = peer(args, name)
+        rounds.append(one)
+        print(f"  round {number + 1} of {args.rounds}: "
+              + ", ".join(f"{k} {v:.0f}" for k, v in one.items() if isinstance(v, float)), flush=True)
+
+
+def measure_stream(args, out):
+    """Tensors from memory to memory: the library against a bare loop of the same message size."""
+    out["stream"] = []
+    server = subprocess.Popen([args.bench_bin / "bench_server"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              text=True)
+    try:
+        address = server.stdout.readline().strip()
+        for _ in range(args.rounds):
+            one = {}
+            for name in ("floor", "leat"):
+                done = subprocess.run([args.bench_bin / "bench_stream_rate", name, address, str(args.seconds)],
+                                      capture_output=True, text=True)
+                if done.returncode:
+                    one[name] = done.stderr.strip()
+                    continue
+                gigabytes, cpu = map(float, done.stdout.split())
+                one[name], one[name + " cpu_s_per_gb"] = gigabytes, cpu
+            out["stream"].append(one)
+    finally:
+        server.stdin.close()
+        server.wait()
+
+
+def measure_start(args, out):
+    out["start_ms"] = []
+    for number in range(args.rounds):
+        with Service(args, args.folder / f"start{number}") as service:
+            one = {"coordinator": service.start_ms["coordinator"], "worker": service.start_ms["worker0"]}
+        embedded = result_of(puller(args, "start"))
+        one |= {"embedded service": embedded["connect_ms"], "embedded, first batch": embedded["first_batch_ms"]}
+        out["start_ms"].append(one)
+
+
+def measure_faults(args, out):
+    """kill -9 of one of two workers under a trainer that takes batches at half speed."""
+    out["kill_worker"] = []
+    for number in range(args.rounds):
+        with Service(args, args.folder / f"fault{number}") as service:
+            process = puller(args, "paced", "--address", service.coordinator.address)
+            if process.stdout.readline().strip() == "warm":
+                service.workers[number % 2].kill9()
+            out["kill_worker"].append(result_of(process))
+
+
+def median(values):
+    numbers = [v for v in values if isinstance(v, (int, float))]
+    return statistics.median(numbers) if numbers else None
+
+
+def show(out):
+    rounds = out.get("rates", [])
+    if rounds:
+        print("\nRandom-resized-crop 224 + flip, JPEG files to uint8 batches of 64, all on the same cores")
+        print(f"{'':24}{'img/s':>8}{'ratio':>8}   rounds")
+        for name in rounds[0]:
+            values = [r[name] for r in rounds]
+            if median(values) is None:
+                print(f"{name:24}  absent: {values[0][:100]}")
+                continue
+            ratios = [r[name] / r["limit"] for r in rounds
+                      if isinstance(r[name], float) and isinstance(r.get("limit"), float)]
+            ratio = f"{median(ratios):8.2f}" if ratios else f"{'':8}"
+            print(f"{name:24}{median(values):8.0f}{ratio}   {', '.join(f'{v:.0f}' for v in values if v == v)}")
+    for name, values in out.get("client_cpu_s_per_gb", {}).items():
+        print(f"client CPU, {name:18} {median(values):6.2f} s/GB")
+    for name in out.get("peak_mib", [{}])[0]:
+        print(f"peak memory, {name:17} {max(r.get(name, 0) for r in out['peak_mib']):6.0f} MiB")
+    if out.get("stream"):
+        print("\nRaw tensors into the client's buffer, 2 MiB messages, loopback")
+        for name in ("floor", "leat"):
+            values = [r[name] for r in out["stream"]]
+            if median(values) is None:
+                print(f"{name:24}  failed: {values[0]}")
+                continue
+            ratio = median([r[name] / r["floor"] for r in out["stream"] if isinstance(r[name], float)])
+            cpu = median([r.get(name + " cpu_s_per_gb") for r in out["stream"]])
+            print(f"{name:24}{median(values):6.2f} GB/s{ratio:8.2f}   client CPU {cpu:.2f} s/GB   "
+                  + ", ".join(f"{v:.2f}" for v in values if isinstance(v, float)))
+    for name in out.get("start_ms", [{}])[0]:
+        values = [r[name] for r in out["start_ms"]]
+        print(f"start of {name:22}{median(values):7.0f} ms   {', '.join(f'{v:.0f}' for v in values)}")
+    for one in out.get("kill_worker", []):
+        print(f"kill -9 of one of two workers: longest wait of a step {one['longest_ms']:.0f} ms, usually "
+              f"{one['median_ms']:.0f} ms ({one['steps']} steps)")
+
+
+def parse():
+    parser = argparse.ArgumentParser(prog="tests/bench/run", description=__doc__)
+    parser.add_argument("--build", type=pathlib.Path, required=True, help=argparse.SUPPRESS)
+    parser.add_argument("--json", type=pathlib.Path, help="write all figures to this file")
+    parser.add_argument("--quick", action="store_true", help="one short round")
+    parser.add_argument("--peers", default="limit", help="all, limit (the yardstick only), none, or names")
+    parser.add_argument("--images", type=pathlib.Path, default=cluster.PHOTOS)
+    parser.add_argument("--only", default=",".join(SECTIONS), help="sections: " + ", ".join(SECTIONS))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=6)
+    args = parser.parse_args()
+    if args.quick:
+        args.rounds, args.seconds = 1, 3
+    if not args.images.is_dir():
+        parser.error(f"--images {args.images}: no such folder; give one with photos")
+    args.native, args.bench_bin = args.build.resolve() / "native", args.build.resolve() / "tests/bench"
+    args.threads = len(os.sched_getaffinity(0))
+    bench = pathlib.Path(os.environ.get("LEAT_PEERS", ROOT.parent / "shared/peers/bench.py"))
+    args.bench = bench if bench.is_file() and args.peers != "none" else None
+    if args.bench is None and args.peers != "none":
+        print(f"no {bench}: no yardstick and no peers in this run")
+    wanted = args.peers.split(",")
+    if not args.bench or wanted in (["none"], ["limit"]):
+        wanted = []
+    args.peers = list(PEERS) if wanted == ["all"] else wanted
+    return args
+
+
+def main():
+    args = parse()
+    install_peers(args)
+    out = {"machine": {"cores": args.threads, "processor": platform.processor() or platform.machine(),
+                       "system": platform.platform()}, "rounds": args.rounds, "seconds": args.seconds}
+    sections = {"rates": measure_rates, "stream": measure_stream, "start": measure_start, "faults": measure_faults}
+    with cluster.tempfile.TemporaryDirectory(prefix="leat-bench-") as folder:
+        args.folder = pathlib.Path(folder)
+        for name in args.only.split(","):
+            print(f"measuring {name}", flush=True)
+            for number in range(args.rounds):
+                for prefix in ("rates", "start", "fault"):
+                    (args.folder / f"{prefix}{number}").mkdir(exist_ok=True)
+            sections[name](args, out)
+    show(out)
+    if args.json:
+        args.json.write_text(json.dumps(out, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
