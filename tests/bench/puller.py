@@ -58,8 +58,9 @@ def as_numpy(job, args):
 def as_jax(job, args):
     import jax
     import leat.jax
-    from jax.sharding import NamedSharding, PartitionSpec
-    sharding = NamedSharding(jax.make_mesh((jax.device_count(),), ("data",)), PartitionSpec("data"))
+    import numpy as np
+    from jax.sharding import Mesh, NamedSharding, PartitionSpec
+    sharding = NamedSharding(Mesh(np.array(jax.devices()), ("data",)), PartitionSpec("data"))
     with leat.jax.batches(job, sharding=sharding, epochs=0) as batches:
         return rate(batches, args.seconds)
 

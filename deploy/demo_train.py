@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What deploy/demo shows: real photos, real processes, a small network. See deploy/demo."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pathlib
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+SIDE, BATCH, SEED = 64, 64, 7
+PHOTO = {".jpg", ".jpeg", ".jpe"}
+# ImageNet's folders are WordNet's numbers; those of the animals come before those of the things.
+FIRST_THING = "n02600000"
+NATIVE = pathlib.Path(os.environ["LEAT_NATIVE_DIR"])
+FANCY = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
+def style(text: str, code: str) -> str:
+    return f"\033[{code}m{text}\033[0m" if FANCY else text
+
+
+def say(text: str) -> None:
+    print(f"{style('==>', '1')} {text}", flush=True)
+
+
+def note(text: str) -> None:
+    print(f"    {style(text, '2')}", flush=True)
+
+
+class Daemons:
+    """The coordinator and the workers: real processes, which end with this one."""
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self.folder, self.running = folder, []
+        # Daemons end when the writing end of this pipe closes, which it does with this process.
+        self.lifeline, self._alive = os.pipe()
+
+    def start(self, program: str, *flags: str) -> str:
+        """Starts a daemon and waits until it serves; its address."""
+        ready, ready_child = os.pipe()
+        log = self.folder / f"{program}-{len(self.running)}.log"
+        with open(log, "wb") as out:
+            process = subprocess.Popen(
+                [str(NATIVE / program), *flags, "--ready-fd", str(ready_child), "--lifeline-fd", str(self.lifeline)],
+                pass_fds=(ready_child, self.lifeline), stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                start_new_session=True)
+        os.close(ready_child)
+        self.running.append(process)
+        with open(ready, "rb") as line:
+            answered, _, _ = select.select([line], [], [], 30)
+            address = line.readline().decode().strip() if answered else ""
+        if not address:
+            raise SystemExit(f"demo: {program} does not start:\n{log.read_text(errors='replace')[-2000:]}")
+        note(f"{program:17} pid {process.pid:<7} {address}")
+        return address
+
+    def stop(self) -> None:
+        for process in reversed(self.running):
+            process.terminate()
+        for process in reversed(self.running):
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+        self.running.clear()
+
+
+def photos_of(root: pathlib.Path) -> list[pathlib.Path]:
+    return sorted(p for p in root.rglob("*") if p.suffix.lower() in PHOTO and p.is_file())
+
+
+def classes_of(root: pathlib.Path, photos: list[pathlib.Path]) -> dict[str, list[pathlib.Path]] | None:
+    """The photos by class, or None if there are no classes that could be learned."""
+    folders: dict[str, list[pathlib.Path]] = {}
+    for photo in photos:
+        parts = photo.relative_to(root).parts
+        folders.setdefault(parts[0] if len(parts) > 1 else "", []).append(photo)
+    if all(name[:1] == "n" and name[1:].isdigit() and len(name) == 9 for name in folders):
+        grouped: dict[str, list[pathlib.Path]] = {}
+        for name, found in folders.items():
+            grouped.setdefault("thing" if name >= FIRST_THING else "animal", []).extend(found)
+        folders = grouped
+    enough = len(folders) > 1 and len(photos) >= 8 * len(folders)
+    return folders if enough else None
+
+
+def split(classes: dict[str, list[pathlib.Path]], folder: pathlib.Path) -> tuple[pathlib.Path, pathlib.Path]:
+    """Two image folders of links: four photos of five to learn from, the fifth to be tested with."""
+    for name, photos in classes.items():
+        for number, photo in enumerate(photos):
+            target = folder / ("heldout" if number % 5 == 4 else "train") / (name or "photos")
+            target.mkdir(parents=True, exist_ok=True)
+            (target / f"{number:06}{photo.suffix}").symlink_to(photo.resolve())
+    return folder / "train", folder / "heldout"
+
+
+def pipelines(train: pathlib.Path, heldout: pathlib.Path, upside_down: bool):
+    """The graphs. Without classes the question is whether a photo was turned upside down: the coin is the label."""
+    import leat
+    from leat import fn
+
+    @leat.pipeline
+    def learn():
+        encoded, label = fn.readers.image_folder(str(train))
+        image = fn.random_resized_crop(fn.decode(encoded), size=(SIDE, SIDE), area=(0.35, 1.0))
+        image = fn.flip(image, horizontal=fn.coin_flip(0.5))
+        if upside_down:
+            label = fn.coin_flip(0.5)
+            image = fn.flip(image, horizontal=False, vertical=label)
+        return {"image": image, "label": label}
+
+    @leat.pipeline
+    def test():
+        encoded, label = fn.readers.image_folder(str(heldout))
+        image = fn.resize(fn.decode(encoded), size=(SIDE + 8,), mode="not_smaller")
+        image = fn.crop(image, size=(SIDE, SIDE))
+        if upside_down:
+            label = fn.coin_flip(0.5)
+            image = fn.flip(image, horizontal=False, vertical=label)
+        return {"image": image, "label": label}
+
+    return learn(), test()
+
+
+def network(num_classes: int):
+    """A convolutional network and Adam, in plain JAX: parameters, train step, count of right answers."""
+    import jax
+    import jax.numpy as jnp
+
+    widths = (3, 32, 64, 96, 128)
+    keys = iter(jax.random.split(jax.random.PRNGKey(SEED), 8))
+    params = [{"w": jax.random.normal(next(keys), (3, 3, a, b)) * (2 / (9 * a)) ** 0.5, "b": jnp.zeros(b)}
+              for a, b in zip(widths, widths[1:])]
+    params.append({"w": jnp.zeros((widths[-1], num_classes)), "b": jnp.zeros(num_classes)})
+
+    def logits(params, image):
+        x = image.astype(jnp.float32) / 127.5 - 1
+        for layer in params[:-1]:
+            x = jax.lax.conv_general_dilated(x, layer["w"], (2, 2), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+            x = jax.nn.relu(x + layer["b"])
+        return x.mean((1, 2)) @ params[-1]["w"] + params[-1]["b"]
+
+    def loss(params, image, label):
+        scores = logits(params, image)
+        label = label.astype(jnp.int32)
+        right = (scores.argmax(-1) == label).sum()
+        return -(jax.nn.log_softmax(scores) * jax.nn.one_hot(label, num_classes)).sum(-1).mean(), right
+
+    @jax.jit
+    def step(state, image, label):
+        params, mean, square, count = state
+        (value, right), grads = jax.value_and_grad(loss, has_aux=True)(params, image, label)
+        count += 1
+        mean = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, mean, grads)
+        square = jax.tree.map(lambda s, g: 0.99 * s + 0.01 * g * g, square, grads)
+        rate = 2e-3 * (1 - 0.99**count) ** 0.5 / (1 - 0.9**count)
+        params = jax.tree.map(lambda p, m, s: p - rate * m / (s**0.5 + 1e-8), params, mean, square)
+        return (params, mean, square, count), value, right
+
+    @jax.jit
+    def count_right(params, image, label):
+        return loss(params, image, label)[1]
+
+    zeros = jax.tree.map(jnp.zeros_like, params)
+    return (params, zeros, zeros, jnp.zeros(())), step, count_right
+
+
+def train(job, test_job, epochs: int, classes: list[str]) -> None:
+    import jax
+    import leat.jax
+    import numpy as np
+    from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+    mesh = Mesh(np.array(jax.devices()), ("data",))
+    sharding = NamedSharding(mesh, PartitionSpec("data"))
+    state, step, count_right = network(len(classes))
+    state = jax.device_put(state, NamedSharding(mesh, PartitionSpec()))
+    test = list(test_job.batches(epochs=1))
+    tested = sum(len(batch["label"]) for batch in test)
+    biggest = max(sum(int((b["label"] == c).sum()) for b in test) for c in range(len(classes))) / tested
+    note(f"{jax.device_count()} emulated devices, {len(job)} steps of {job.batch} photos an epoch; always saying the "
+         f"commonest class would be right on {biggest:.0%} of the {tested} held-out photos")
+    print(style(f"    {'epoch':>5} {'loss':>8} {'train acc':>10} {'held-out acc':>13} {'img/s':>8} {'stall':>7}", "1"))
+
+    with leat.jax.batches(job, sharding=sharding, epochs=epochs) as batches:
+        for epoch in range(epochs):
+            begin, waited, losses, right = time.perf_counter(), 0.0, [], []
+            for _ in range(len(job)):
+                asked = time.perf_counter()
+                batch = next(batches)
+                waited += time.perf_counter() - asked
+                state, value, correct = step(state, batch["image"], batch["label"])
+                losses.append(value)
+                right.append(correct)
+            rows = len(job) * job.batch
+            loss, accuracy = float(sum(losses)) / len(job), int(sum(right)) / rows  # waits for the devices
+            elapsed = time.perf_counter() - begin
+            params = jax.device_put(state[0], jax.devices()[0])
+            held_out = sum(int(count_right(params, b["image"], b["label"])) for b in test) / tested
+            line = (f"    {epoch + 1:>5} {loss:>8.3f} {accuracy:>10.1%} {held_out:>13.1%} {rows / elapsed:>8.0f} "
+                    f"{waited / elapsed:>7.1%}")
+            last = epoch + 1 == epochs
+            if FANCY:
+                print(f"\r\033[K{line}", end="\n" if last or epoch % 5 == 4 else "", flush=True)
+            elif last or epoch % 5 == 4:
+                print(line, flush=True)
+        token = batches.token()
+    note(f"a token of {len(token)} bytes in the checkpoint would resume at exactly this batch, on any number of hosts")
+
+
+def command(*words: str, address: str) -> None:
+    print(style(f"    $ leat {' '.join(words)}", "1"), flush=True)
+    done = subprocess.run([str(NATIVE / "leat"), *words], env={**os.environ, "LEAT_COORDINATOR": address},
+                          capture_output=True, text=True, timeout=60)
+    for line in (done.stdout + done.stderr).splitlines():
+        print(f"    {line}")
+    # 6: the service is up and has a finding, which it has just said.
+    if done.returncode not in (0, 6):
+        raise SystemExit(f"demo: leat {words[0]} failed with exit code {done.returncode}")
+
+
+def run(args: argparse.Namespace, folder: pathlib.Path, daemons: Daemons) -> None:
+    photos = photos_of(args.path)
+    if len(photos) < 2 * BATCH:
+        raise SystemExit(f"demo: {len(photos)} JPEG photos in {args.path}: want at least {2 * BATCH}")
+    classes = classes_of(args.path, photos)
+    train_folder, heldout = split(classes or {"": photos}, folder / "photos")
+    names = sorted(classes) if classes else ["upright", "upside down"]
+    say(f"{len(photos)} photos from {args.path}")
+    note(f"question: {' or '.join(names) if len(names) < 6 else f'which of {len(names)} classes'}? Learned from four "
+         "photos of five, tested on the fifth")
+
+    say("a coordinator and two workers")
+    threads = str(max(1, (os.cpu_count() or 2) // 2))
+    address = daemons.start("leat-coordinator", "--listen", "127.0.0.1:0", "--state", str(folder / "state"))
+    for name in ("mill-1", "mill-2"):
+        daemons.start("leat-worker", "--coordinator", address, "--name", name, "--threads", threads)
+
+    say("training, through leat.jax")
+    import leat
+    with leat.connect(address) as service:
+        learn, test = pipelines(train_folder, heldout, upside_down=classes is None)
+        job = service.job("demo", learn, batch=BATCH, seed=SEED, shuffle="global", last_batch="fill")
+        test_job = service.job("demo-heldout", test, batch=BATCH, seed=SEED, shuffle=False, last_batch="partial")
+        train(job, test_job, args.epochs, names)
+        note("so few photos teach little; what is shown is that they arrive, in order, while the workers decode")
+        say("what the operator sees")
+        command("status", address=address)
+        args.out.mkdir(parents=True, exist_ok=True)
+        say("a contact sheet of the first batch")
+        command("sheet", "demo", "-o", str(args.out / "sheet.png"), address=address)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="deploy/demo")
+    parser.add_argument("path", type=pathlib.Path)
+    parser.add_argument("--epochs", type=int, default=40)
+    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("build/demo"))
+    args = parser.parse_args()
+    if args.epochs < 1:
+        parser.error(f"--epochs {args.epochs}: want 1 or more")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    begin = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="leat-demo-") as folder:
+        daemons = Daemons(pathlib.Path(folder))
+        try:
+            run(args, pathlib.Path(folder), daemons)
+        except KeyboardInterrupt:
+            print()
+            sys.exit("demo: interrupted")
+        finally:
+            daemons.stop()
+            say("everything is stopped")
+    note(f"{time.perf_counter() - begin:.0f} s; the contact sheet is {args.out / 'sheet.png'}")
+
+
+if __name__ == "__main__":
+    main()
