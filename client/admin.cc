@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/admin.h"
+
+#include "client/json.h"
+
+namespace leat::client {
+
+template <class Request, class Response>
+absl::StatusOr<std::string> ControlAdmin::Get(
+    Control::AdminMethod<Request, Response> method, const Request& request) {
+  Response response;
+  absl::Status status = control_.Call(method, request, &response);
+  if (!status.ok()) return status;
+  return ToJson(response);
+}
+
+template <class Request, class Response>
+absl::Status ControlAdmin::Do(Control::AdminMethod<Request, Response> method,
+                              std::string_view name) {
+  Request request;
+  request.set_name(std::string(name));
+  Response response;
+  return control_.Call(method, request, &response);
+}
+
+using Stub = v1::AdminService::Stub;
+
+absl::StatusOr<std::string> ControlAdmin::GetStatus() {
+  return Get(&Stub::GetStatus, v1::GetStatusRequest());
+}
+absl::StatusOr<std::string> ControlAdmin::ListWorkers() {
+  return Get(&Stub::ListWorkers, v1::ListWorkersRequest());
+}
+absl::StatusOr<std::string> ControlAdmin::ListJobs() {
+  return Get(&Stub::ListJobs, v1::ListJobsRequest());
+}
+absl::StatusOr<std::string> ControlAdmin::ListDatasets() {
+  return Get(&Stub::ListDatasets, v1::ListDatasetsRequest());
+}
+absl::StatusOr<std::string> ControlAdmin::ListShards(std::string_view dataset) {
+  v1::ListShardsRequest request;
+  request.set_dataset(std::string(dataset));
+  return Get(&Stub::ListShards, request);
+}
+absl::StatusOr<std::string> ControlAdmin::ListConsumers() {
+  return Get(&Stub::ListConsumers, v1::ListConsumersRequest());
+}
+absl::Status ControlAdmin::DeleteJob(std::string_view name) {
+  return Do<v1::DeleteJobRequest>(&Stub::DeleteJob, name);
+}
+absl::Status ControlAdmin::DeleteDataset(std::string_view name) {
+  return Do<v1::DeleteDatasetRequest>(&Stub::DeleteDataset, name);
+}
+absl::Status ControlAdmin::DrainWorker(std::string_view name) {
+  return Do<v1::DrainWorkerRequest>(&Stub::DrainWorker, name);
+}
+absl::Status ControlAdmin::UndrainWorker(std::string_view name) {
+  return Do<v1::UndrainWorkerRequest>(&Stub::UndrainWorker, name);
+}
+absl::Status ControlAdmin::SetLogLevel(std::string_view level,
+                                       std::string_view worker) {
+  v1::SetLogLevelRequest request;
+  request.set_level(std::string(level));
+  request.set_worker(std::string(worker));
+  v1::SetLogLevelResponse response;
+  return control_.Call(&Stub::SetLogLevel, request, &response);
+}
+
+}  // namespace leat::client

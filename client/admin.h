@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ControlAdmin: leat/admin.h over AdminService. Thread-safe.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "client/control.h"
+#include "client/leat/admin.h"
+
+namespace leat::client {
+
+class ControlAdmin : public Admin {
+ public:
+  // `control` outlives it.
+  explicit ControlAdmin(Control& control) : control_(control) {}
+
+  absl::StatusOr<std::string> GetStatus() override;
+  absl::StatusOr<std::string> ListWorkers() override;
+  absl::StatusOr<std::string> ListJobs() override;
+  absl::StatusOr<std::string> ListDatasets() override;
+  absl::StatusOr<std::string> ListShards(std::string_view dataset) override;
+  absl::StatusOr<std::string> ListConsumers() override;
+  absl::Status DeleteJob(std::string_view name) override;
+  absl::Status DeleteDataset(std::string_view name) override;
+  absl::Status DrainWorker(std::string_view name) override;
+  absl::Status UndrainWorker(std::string_view name) override;
+  absl::Status SetLogLevel(std::string_view level,
+                           std::string_view worker) override;
+
+ private:
+  template <class Request, class Response>
+  absl::StatusOr<std::string> Get(
+      Control::AdminMethod<Request, Response> method, const Request& request);
+  template <class Request, class Response>
+  absl::Status Do(Control::AdminMethod<Request, Response> method,
+                  std::string_view name);
+
+  Control& control_;
+};
+
+}  // namespace leat::client

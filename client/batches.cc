@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Batch and Batches: the public faces of Step and Engine.
+#include <utility>
+
+#include "client/batches_state.h"
+#include "client/time.h"
+#include "client/token.h"
+#include "core/status.h"
+
+namespace leat {
+
+Batch::State::State(std::shared_ptr<const client::JobData> job_data,
+                    std::shared_ptr<client::Step> from)
+    : job(std::move(job_data)),
+      buffer(std::move(from->buffer)),
+      epoch(from->epoch),
+      step(from->step),
+      rows(static_cast<uint32_t>(from->rows.size())) {
+  const std::vector<Field>& fields = job->info().schema.fields;
+  shapes.reserve(fields.size());
+  for (size_t i = 0; i < fields.size(); ++i) {
+    std::vector<int64_t> shape = {rows};
+    shape.insert(shape.end(), fields[i].shape.begin(), fields[i].shape.end());
+    shapes.push_back(std::move(shape));
+    tensors.push_back({.name = fields[i].name,
+                       .dtype = Name(fields[i].dtype),
+                       .shape = shapes.back(),
+                       .data = buffer.data() + from->layout->parts[i].offset,
+                       .bytes = fields[i].row_bytes * rows});
+  }
+}
+
+Batch::Batch(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Batch::Batch(Batch&&) noexcept = default;
+Batch& Batch::operator=(Batch&&) noexcept = default;
+Batch::~Batch() = default;
+
+uint64_t Batch::epoch() const { return state_->epoch; }
+uint64_t Batch::step() const { return state_->step; }
+uint32_t Batch::rows() const { return state_->rows; }
+std::span<const Tensor> Batch::tensors() const { return state_->tensors; }
+
+Batches::Batches(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Batches::~Batches() = default;
+
+absl::StatusOr<std::optional<Batch>> Batches::Next(absl::Time deadline) {
+  ASSIGN_OR_RETURN(std::shared_ptr<client::Step> step,
+                   state_->engine->Next(client::ToDeadline(deadline)));
+  if (!step) return std::nullopt;
+  return Batch(std::make_unique<Batch::State>(state_->job, std::move(step)));
+}
+
+void Batches::Cancel() { state_->engine->Cancel(); }
+
+std::string Batches::token() const {
+  const JobInfo& info = state_->job->info();
+  return client::EncodeToken(info.spec.name, info.plan_hash,
+                             state_->engine->position());
+}
+
+absl::StatusOr<std::vector<uint64_t>> Batches::Samples(uint64_t epoch,
+                                                       uint64_t step) const {
+  const Plan& plan = state_->job->plan();
+  if (step >= plan.steps_per_epoch())
+    return OutOfRange("step {}: job \"{}\" has {} steps an epoch", step,
+                      state_->job->info().spec.name, plan.steps_per_epoch());
+  std::vector<uint64_t> samples(state_->map->rows().size());
+  plan.Samples(epoch, step, state_->map->rows(), samples);
+  return samples;
+}
+
+BatchesStats Batches::stats() const {
+  const client::EngineStats engine = state_->engine->stats();
+  const double seconds = std::chrono::duration<double>(engine.elapsed).count();
+  const auto rate = [seconds](uint64_t rows) {
+    return seconds > 0 ? static_cast<double>(rows) / seconds : 0.0;
+  };
+  BatchesStats stats;
+  stats.steps = engine.steps;
+  stats.rows = engine.counters.rows;
+  stats.bytes = engine.counters.bytes;
+  stats.rows_per_s = rate(engine.counters.rows);
+  stats.stall_fraction =
+      seconds > 0
+          ? std::chrono::duration<double>(engine.waited).count() / seconds
+          : 0.0;
+  stats.wait = {.count = engine.wait.count(),
+                .mean_ms = client::Milliseconds(engine.wait.mean()),
+                .p50_ms = client::Milliseconds(engine.wait.Quantile(0.5)),
+                .p95_ms = client::Milliseconds(engine.wait.Quantile(0.95)),
+                .max_ms = client::Milliseconds(engine.wait.max())};
+  stats.hedged_rows = engine.counters.hedged_rows;
+  stats.failed_over_rows = engine.counters.failed_over_rows;
+  stats.duplicate_rows = engine.counters.duplicate_rows;
+  stats.payload_copies = engine.counters.payload_copies;
+  for (const client::EngineStats::Worker& worker : engine.workers)
+    stats.workers.push_back({.worker = worker.name,
+                             .address = worker.address,
+                             .rows = worker.rows,
+                             .bytes = worker.bytes,
+                             .rows_per_s = rate(worker.rows),
+                             .failures = worker.failures});
+  return stats;
+}
+
+}  // namespace leat

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Makers of the public objects, and what they hold. Internal.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "client/engine.h"
+#include "client/job_data.h"
+#include "client/leat/client.h"
+
+namespace leat {
+
+struct Batch::State {
+  // Takes the buffer of a complete step.
+  State(std::shared_ptr<const client::JobData> job_data,
+        std::shared_ptr<client::Step> step);
+
+  const std::shared_ptr<const client::JobData> job;  // names
+  client::BatchPool::Buffer buffer;
+  const uint64_t epoch, step;
+  const uint32_t rows;
+  std::vector<std::vector<int64_t>> shapes;
+  std::vector<Tensor> tensors;
+};
+
+struct Batches::State {
+  State(std::shared_ptr<client::JobData> job_data,
+        std::shared_ptr<const client::RowMap> row_map)
+      : job(std::move(job_data)), map(std::move(row_map)) {}
+  ~State() {
+    if (engine) engine->Stop();
+  }
+  const std::shared_ptr<client::JobData> job;
+  const std::shared_ptr<const client::RowMap> map;
+  std::shared_ptr<client::Engine> engine;
+};
+
+struct Job::State {
+  std::shared_ptr<client::JobData> data;
+};
+
+namespace client {
+
+absl::StatusOr<std::unique_ptr<Job>> MakeJob(
+    std::shared_ptr<Connection> connection, const v1::Job& job);
+
+// How `job` is fetched; the caller adds what of it.
+EngineOptions EngineOptionsFor(const std::shared_ptr<JobData>& job);
+
+}  // namespace client
+}  // namespace leat

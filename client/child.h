@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Child: one daemon that this process started: its pid, the pipe of its
+// standard error, and the last bytes that came through it.
+//
+// Thread-compatible; Embedded's thread is the reader.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace leat::client {
+
+// Owns a descriptor.
+class Fd {
+ public:
+  Fd() = default;
+  explicit Fd(int fd) : fd_(fd) {}
+  Fd(Fd&& other) noexcept : fd_(other.Release()) {}
+  Fd& operator=(Fd&& other) noexcept;
+  ~Fd() { Close(); }
+  int get() const { return fd_; }
+  bool open() const { return fd_ >= 0; }
+  void Close();
+  int Release();
+
+ private:
+  int fd_ = -1;
+};
+
+struct Pipe {
+  Fd read, write;
+  // Both ends close on exec and are above the standard three.
+  static absl::StatusOr<Pipe> Create();
+};
+
+struct ChildSpec {
+  std::string program;  // path
+  std::vector<std::string> args;
+  std::vector<std::string> environment;  // whole
+  // Kept open in the child under the same numbers.
+  std::vector<int> inherited;
+};
+
+class Child {
+ public:
+  // Starts the program: standard input is /dev/null, output and error go to
+  // the pipe, signals are as after login, nothing but `inherited` is open.
+  // kNotFound, kInternal: names the program and the reason.
+  static absl::StatusOr<Child> Start(const ChildSpec& spec);
+
+  pid_t pid() const { return pid_; }
+  int stderr_fd() const { return stderr_.get(); }
+  bool ended() const { return !stderr_.open(); }
+  // Reads what there is; closes at the end of the stream.
+  void ReadStderr();
+  const std::string& tail() const { return tail_; }
+  void Signal(int signal) const;
+  // Waits for its end (it has ended, or was killed): "exit code 2", "signal 9".
+  std::string Reap();
+
+ private:
+  pid_t pid_ = -1;
+  Fd stderr_;
+  std::string tail_;
+};
+
+}  // namespace leat::client

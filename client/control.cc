@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/control.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "core/status.h"
+#include "rpc/channel.h"
+#include "rpc/client_stream.h"
+#include "rpc/status.h"
+
+namespace leat::client {
+namespace {
+
+constexpr absl::Duration kFirstRetry = absl::Milliseconds(20);
+constexpr absl::Duration kMaxRetry = absl::Milliseconds(500);
+constexpr size_t kMaxQueuedReports = 16;
+
+// gRPC's reason without its preamble: "... last error: UNKNOWN: ipv4:...:
+// Failed to connect to remote host: Connection refused".
+std::string Reason(std::string_view message) {
+  for (const std::string_view mark :
+       {"Failed to connect to remote host: ", "last error: "}) {
+    const size_t at = message.rfind(mark);
+    if (at != std::string_view::npos)
+      return std::string(message.substr(at + mark.size()));
+  }
+  return std::string(message);
+}
+
+class SessionStream : public Session::Stream {
+ public:
+  explicit SessionStream(
+      std::shared_ptr<rpc::Stream<v1::ConsumerSessionRequest>> stream)
+      : stream_(std::move(stream)) {}
+  bool Send(const v1::ConsumerSessionRequest& request) override {
+    return stream_->Send(request).ok();
+  }
+  void Cancel() override { stream_->Cancel(); }
+
+ private:
+  const std::shared_ptr<rpc::Stream<v1::ConsumerSessionRequest>> stream_;
+};
+
+class SessionReceiver : public rpc::StreamHandler<v1::ConsumerSessionResponse> {
+ public:
+  SessionReceiver(
+      std::function<void(const v1::ConsumerSessionResponse&)> on_message,
+      std::function<void(const absl::Status&)> on_closed)
+      : on_message_(std::move(on_message)), on_closed_(std::move(on_closed)) {}
+  void OnMessage(v1::ConsumerSessionResponse message) override {
+    on_message_(message);
+  }
+  void OnClosed(const absl::Status& status) override { on_closed_(status); }
+
+ private:
+  const std::function<void(const v1::ConsumerSessionResponse&)> on_message_;
+  const std::function<void(const absl::Status&)> on_closed_;
+};
+
+// Index and job messages can be larger than gRPC's default of 4 MiB.
+constexpr int kMaxReceiveBytes = 256 << 20;
+
+}  // namespace
+
+Control::Control(std::string address, rpc::Security security,
+                 absl::Duration timeout)
+    : address_(std::move(address)),
+      security_(std::move(security)),
+      timeout_(timeout),
+      channel_(rpc::MakeChannel(address_, security_, kMaxReceiveBytes)),
+      admin_(v1::AdminService::NewStub(channel_)),
+      coordinator_(v1::CoordinatorService::NewStub(channel_)) {}
+
+void Control::Prepare(grpc::ClientContext* context,
+                      absl::Duration timeout) const {
+  rpc::AddMetadata(security_, context);
+  const absl::Duration bounded = std::min(timeout, absl::Hours(24 * 365));
+  context->set_deadline(std::chrono::system_clock::now() +
+                        absl::ToChronoMicroseconds(bounded));
+}
+
+absl::Status Control::Map(const grpc::Status& status) const {
+  if (status.ok()) return absl::OkStatus();
+  const absl::Status mapped = rpc::FromGrpc(status);
+  const std::string_view message = Message(mapped);
+  if (absl::IsUnavailable(mapped) &&
+      message.find("failed to connect") != std::string_view::npos)
+    return Unavailable("no coordinator at {}: {}", address_, Reason(message));
+  if (absl::IsUnimplemented(mapped))
+    return FailedPrecondition(
+        "{} answers, but is not a Leat coordinator (or is of an older version)",
+        address_);
+  if (absl::IsDeadlineExceeded(mapped) && message == "Deadline Exceeded")
+    return DeadlineExceeded("the coordinator at {} did not answer in time",
+                            address_);
+  return mapped;
+}
+
+absl::Status Control::Connect(absl::Time deadline) {
+  absl::Duration pause = kFirstRetry;
+  absl::Status last = Unavailable("no coordinator at {}: not tried", address_);
+  while (true) {
+    const absl::Duration left = deadline - absl::Now();
+    if (left <= absl::ZeroDuration()) break;
+    grpc::ClientContext context;
+    Prepare(&context, left);
+    v1::GetStatusResponse response;
+    const absl::Status status =
+        Map(admin_->GetStatus(&context, v1::GetStatusRequest(), &response));
+    if (status.ok()) return status;
+    if (absl::IsUnauthenticated(status) || absl::IsPermissionDenied(status) ||
+        absl::IsFailedPrecondition(status))
+      return Annotate(status, fmt::format("coordinator at {}", address_));
+    if (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status))
+      return Annotate(status, fmt::format("coordinator at {}", address_));
+    // The deadline's own error says less than the one before it.
+    if (absl::IsUnavailable(status) ||
+        Message(last).find("not tried") != std::string_view::npos)
+      last = status;
+    // Returns early when the connection's state changes.
+    channel_->WaitForStateChange(
+        channel_->GetState(true),
+        std::chrono::system_clock::now() + absl::ToChronoMicroseconds(std::min(
+                                               pause, deadline - absl::Now())));
+    pause = std::min(kMaxRetry, pause * 2);
+  }
+  std::string text(Message(last));
+  if (text.find(address_) == std::string::npos)
+    text = fmt::format("no coordinator at {}: {}", address_, Reason(text));
+  return Unavailable(
+      "{} (tried for {}); start one with: leat-coordinator "
+      "--listen {}",
+      text, absl::FormatDuration(timeout_), address_);
+}
+
+Session::Opener Control::Sessions() const {
+  return [stub = coordinator_, channel = channel_, security = security_](
+             std::function<void(const v1::ConsumerSessionResponse&)> on_message,
+             std::function<void(const absl::Status&)> on_closed)
+             -> std::shared_ptr<Session::Stream> {
+    using Request = v1::ConsumerSessionRequest;
+    using Response = v1::ConsumerSessionResponse;
+    auto stream = rpc::ClientStream<Response, Request>::Start(
+        security, kMaxQueuedReports,
+        [&](grpc::ClientContext* context,
+            grpc::ClientBidiReactor<Request, Response>* reactor) {
+          stub->async()->ConsumerSession(context, reactor);
+        },
+        [&](std::shared_ptr<rpc::Stream<Request>>) {
+          return std::make_shared<SessionReceiver>(std::move(on_message),
+                                                   std::move(on_closed));
+        },
+        std::make_shared<
+            std::pair<std::shared_ptr<grpc::Channel>, std::shared_ptr<void>>>(
+            channel, stub));
+    return std::make_shared<SessionStream>(std::move(stream));
+  };
+}
+
+}  // namespace leat::client

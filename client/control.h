@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Control: the client's calls to the coordinator. Maps transport errors to
+// sentences that say what to do.
+//
+// Thread-safe.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "client/session.h"
+#include "grpcpp/channel.h"
+#include "leat/v1/admin.grpc.pb.h"
+#include "leat/v1/coordinator.grpc.pb.h"
+#include "rpc/auth.h"
+
+namespace leat::client {
+
+class Control {
+ public:
+  Control(std::string address, rpc::Security security, absl::Duration timeout);
+
+  // Asks for the coordinator's status until it answers or `deadline`.
+  // kUnavailable: nobody there (names address and reason). Other errors: of
+  // another version, token, or not a coordinator; at once.
+  absl::Status Connect(absl::Time deadline);
+
+  template <class Request, class Response>
+  using AdminMethod = grpc::Status (v1::AdminService::Stub::*)(
+      grpc::ClientContext*, const Request&, Response*);
+  template <class Request, class Response>
+  using CoordinatorMethod = grpc::Status (v1::CoordinatorService::Stub::*)(
+      grpc::ClientContext*, const Request&, Response*);
+
+  // One call, with the connection's timeout or `timeout`.
+  template <class Request, class Response>
+  absl::Status Call(AdminMethod<Request, Response> method,
+                    const Request& request, Response* response) {
+    grpc::ClientContext context;
+    Prepare(&context, timeout_);
+    return Map(((*admin_).*method)(&context, request, response));
+  }
+  template <class Request, class Response>
+  absl::Status Call(CoordinatorMethod<Request, Response> method,
+                    const Request& request, Response* response,
+                    absl::Duration timeout) {
+    grpc::ClientContext context;
+    Prepare(&context, timeout);
+    return Map(((*coordinator_).*method)(&context, request, response));
+  }
+
+  // ConsumerSession streams.
+  Session::Opener Sessions() const;
+
+  const std::string& address() const { return address_; }
+  const rpc::Security& security() const { return security_; }
+  absl::Duration timeout() const { return timeout_; }
+
+ private:
+  void Prepare(grpc::ClientContext* context, absl::Duration timeout) const;
+  absl::Status Map(const grpc::Status& status) const;
+
+  const std::string address_;
+  const rpc::Security security_;
+  const absl::Duration timeout_;
+  const std::shared_ptr<grpc::Channel> channel_;
+  const std::unique_ptr<v1::AdminService::Stub> admin_;
+  const std::shared_ptr<v1::CoordinatorService::Stub> coordinator_;
+};
+
+}  // namespace leat::client

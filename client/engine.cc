@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/engine.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/log.h"
+#include "core/status.h"
+
+namespace leat::client {
+namespace {
+
+// Streams end within microseconds of Cancel; this only bounds a broken one.
+constexpr Duration kStopTimeout = std::chrono::seconds(5);
+
+MonotonicTime Now() { return Clock::Real().Now(); }
+
+}  // namespace
+
+// One lane's link: copies what comes into the steps' buffers.
+class Engine::Handler : public LinkHandler {
+ public:
+  Handler(std::shared_ptr<Engine> engine, std::shared_ptr<Lane> lane)
+      : engine_(std::move(engine)), lane_(std::move(lane)) {}
+
+  absl::Status OnRows(const rpc::RowsFrame& frame) override {
+    std::optional<Fetcher::Piece> piece;
+    {
+      MutexLock lock(&engine_->mu_);
+      if (engine_->cancelled_) return Cancelled("the iterator has ended");
+      absl::StatusOr<std::optional<Fetcher::Piece>> begun =
+          engine_->fetcher_.Begin(*lane_, frame.header, frame.data_bytes,
+                                  Now());
+      engine_->Settle();
+      if (!begun.ok())
+        return Annotate(begun.status(), "the worker broke the protocol");
+      piece = *std::move(begun);
+    }
+    if (!piece) return absl::OkStatus();
+    const Group& group = *piece->group;
+    frame.ForEach([&](size_t offset, std::span<const std::byte> bytes) {
+      group.step->Scatter(group.indices, group.mine, piece->offset + offset,
+                          bytes);
+    });
+    MutexLock lock(&engine_->mu_);
+    engine_->fetcher_.End(*lane_, *piece, Now());
+    engine_->Settle();
+    return absl::OkStatus();
+  }
+
+  void OnClosed(const absl::Status& status) override {
+    const std::shared_ptr<Engine> engine = std::move(engine_);
+    std::shared_ptr<Link> link;  // dropped outside the lock
+    MutexLock lock(&engine->mu_);
+    if (!engine->cancelled_)
+      LOG_DEBUG("link.closed worker={} reason=\"{}\"",
+                engine->fetcher_.peers()[lane_->worker].ref.name,
+                Message(status));
+    engine->fetcher_.Closed(*lane_, status, Now());
+    link = std::move(lane_->link);
+    --engine->open_links_;
+    engine->closed_.NotifyAll();
+    engine->Settle();
+  }
+
+ private:
+  std::shared_ptr<Engine> engine_;
+  const std::shared_ptr<Lane> lane_;
+};
+
+std::shared_ptr<Engine> Engine::Start(EngineOptions options) {
+  std::shared_ptr<Engine> engine(new Engine(std::move(options)));
+  engine->StartSession();
+  engine->thread_ = std::thread([engine = engine.get()] { engine->Run(); });
+  return engine;
+}
+
+Engine::Engine(EngineOptions options)
+    : options_(std::move(options)),
+      fetcher_(options_.fetch, options_.shards),
+      delivered_(options_.start),
+      planned_(options_.start) {
+  if (options_.table) fetcher_.SetTable(options_.table);
+}
+
+Engine::~Engine() = default;
+
+void Engine::StartSession() {
+  if (!options_.sessions) return;
+  // The session is stopped before the engine goes: `this` is safe.
+  session_ = std::make_unique<Session>(
+      options_.session, options_.open,
+      Session::Callbacks{.on_assignment =
+                             [this](const v1::Assignment& assignment) {
+                               OnAssignment(assignment);
+                             },
+                         .on_lost =
+                             [this](const absl::Status& status) {
+                               MutexLock lock(&mu_);
+                               coordinator_error_ =
+                                   std::string(Message(status));
+                               Wake();
+                             },
+                         .stats = [this] { return Report(); }},
+      options_.sessions);
+}
+
+void Engine::OnAssignment(const v1::Assignment& assignment) {
+  absl::StatusOr<std::shared_ptr<const AssignmentTable>> table =
+      AssignmentTable::FromProto(assignment, options_.dataset_id,
+                                 options_.shards.num_shards());
+  if (!table.ok()) {
+    LOG_WARN("assignment.refused job={} reason=\"{}\"", options_.job,
+             Message(table.status()));
+    return;
+  }
+  if (options_.on_table) options_.on_table(*table);
+  MutexLock lock(&mu_);
+  coordinator_error_.clear();
+  if (!(*table)->Replaces(fetcher_.table())) return;
+  fetcher_.SetTable(*std::move(table));
+  Settle();
+}
+
+void Engine::Wake() {
+  wake_ = true;
+  wanted_.NotifyOne();
+}
+
+// After the Fetcher was told something: wakes who has to act.
+void Engine::Settle() {
+  if (fetcher_.TakeDirty()) Wake();
+  if (fetcher_.num_steps() > 0 &&
+      (fetcher_.head().complete() || !fetcher_.head().error.ok()))
+    ready_.NotifyAll();
+}
+
+bool Engine::AtEnd(const Position& position) const {
+  return options_.epochs != 0 && position.epoch >= options_.epochs;
+}
+
+Position Engine::After(Position position) const {
+  if (++position.step < options_.steps_per_epoch) return position;
+  return {position.epoch + 1, 0};
+}
+
+void Engine::Run() {
+  while (true) {
+    const bool planned = PlanOne();
+    std::vector<Fetcher::Action> actions;
+    MonotonicTime due;
+    {
+      MutexLock lock(&mu_);
+      if (cancelled_) break;
+      wake_ = false;
+      actions = fetcher_.Decide(Now());
+      due = fetcher_.due();
+      if (fetcher_.num_steps() > 0 && !fetcher_.head().error.ok())
+        ready_.NotifyAll();
+    }
+    Perform(std::move(actions));
+    if (session_) due = std::min(due, session_->Tick(Now()));
+    if (planned) continue;
+    MutexLock lock(&mu_);
+    if (!wake_ && !cancelled_) wanted_.WaitUntil(&mu_, due);
+  }
+  if (session_) session_->Stop();
+  std::vector<std::shared_ptr<Link>> links;
+  {
+    MutexLock lock(&mu_);
+    for (const Peer& peer : fetcher_.peers())
+      if (peer.lane && peer.lane->link) links.push_back(peer.lane->link);
+  }
+  for (const std::shared_ptr<Link>& link : links) link->Cancel();
+}
+
+// Adds one step to the window, if there is room. The first batches' memory is
+// fresh and slow: the step before is asked for already.
+bool Engine::PlanOne() {
+  Position position;
+  {
+    MutexLock lock(&mu_);
+    if (cancelled_ || !error_.ok() || AtEnd(planned_) ||
+        fetcher_.num_steps() >= options_.window)
+      return false;
+    position = planned_;
+  }
+  std::vector<uint64_t> samples(options_.map->rows().size());
+  options_.plan(position.epoch, position.step, samples);
+  absl::StatusOr<BatchPool::Buffer> buffer = options_.pool->Take();
+  MutexLock lock(&mu_);
+  if (!buffer.ok()) {
+    error_ = buffer.status();
+    ready_.NotifyAll();
+    return false;
+  }
+  fetcher_.AddStep(
+      std::make_shared<Step>(position.epoch, position.step, options_.map,
+                             samples, options_.layout, *std::move(buffer)),
+      Now());
+  planned_ = After(position);
+  Settle();  // a step may have no rows here
+  return true;
+}
+
+void Engine::Perform(std::vector<Fetcher::Action> actions) {
+  for (Fetcher::Action& action : actions) {
+    const std::shared_ptr<Link> link = LinkOf(action.lane);
+    if (!link) continue;  // ended: its rows are pending again
+    v1::RowsRequest request;
+    if (action.rows.empty()) {
+      request.mutable_cancel()->set_ask_id(action.ask_id);
+    } else {
+      v1::AskRows* ask = request.mutable_ask();
+      ask->set_ask_id(action.ask_id);
+      ask->set_epoch(action.epoch);
+      ask->set_step(action.step);
+      ask->mutable_rows()->Add(action.rows.begin(), action.rows.end());
+      ask->mutable_samples()->Add(action.samples.begin(), action.samples.end());
+    }
+    if (link->Send(request).ok()) continue;
+    {
+      MutexLock lock(&mu_);
+      fetcher_.Break(*action.lane);
+    }
+    link->Cancel();
+  }
+}
+
+// The lane's link, opened if it has none. nullptr: the lane has ended.
+std::shared_ptr<Link> Engine::LinkOf(const std::shared_ptr<Lane>& lane) {
+  std::string address;
+  {
+    MutexLock lock(&mu_);
+    if (cancelled_ || lane->closed || lane->broken) return nullptr;
+    if (lane->link) return lane->link;
+    address = fetcher_.peers()[lane->worker].ref.address;
+    ++open_links_;
+  }
+  std::shared_ptr<Link> link = options_.links(
+      address, std::make_shared<Handler>(shared_from_this(), lane));
+  v1::RowsRequest request;
+  request.mutable_open()->set_plan_hash(options_.open.plan_hash());
+  request.mutable_open()->set_consumer(options_.open.consumer());
+  const bool sent = link->Send(request).ok();
+  {
+    MutexLock lock(&mu_);
+    if (lane->closed) return nullptr;
+    lane->link = link;
+    if (!sent) fetcher_.Break(*lane);
+  }
+  if (sent) return link;
+  link->Cancel();
+  return nullptr;
+}
+
+absl::StatusOr<std::shared_ptr<Step>> Engine::Next(MonotonicTime deadline) {
+  MutexLock lock(&mu_);
+  const MonotonicTime begin = Now();
+  if (first_next_ == MonotonicTime{}) first_next_ = begin;
+  waiting_since_ = begin;
+  bool told = false;
+  while (true) {
+    if (cancelled_) {
+      CountWait(begin, false);
+      return Cancelled("the iterator was cancelled");
+    }
+    if (fetcher_.num_steps() > 0 && fetcher_.head().complete()) {
+      std::shared_ptr<Step> step = fetcher_.PopHead(Now());
+      delivered_ = After(delivered_);
+      ++steps_;
+      CountWait(begin, true);
+      Wake();
+      return step;
+    }
+    if (error_.ok() && fetcher_.num_steps() > 0) {
+      error_ = fetcher_.head().error;
+      if (absl::IsDeadlineExceeded(error_)) {
+        if (!coordinator_error_.empty())
+          error_ = Unavailable("{}; coordinator: {}", Message(error_),
+                               coordinator_error_);
+        else
+          error_ = Unavailable("{}", Message(error_));
+      }
+    }
+    if (!error_.ok() || AtEnd(delivered_)) {
+      CountWait(begin, false);
+      if (!error_.ok()) return error_;
+      return nullptr;
+    }
+    fetcher_.set_waiting(true);
+    if (!std::exchange(told, true)) Wake();
+    if (Now() >= deadline) {
+      fetcher_.set_waiting(false);
+      CountWait(begin, false);
+      return DeadlineExceeded("epoch {} step {}: not complete yet",
+                              delivered_.epoch, delivered_.step);
+    }
+    ready_.WaitUntil(&mu_, deadline);
+  }
+}
+
+void Engine::CountWait(MonotonicTime begin, bool delivered) {
+  const Duration wait = Now() - begin;
+  waiting_since_ = {};
+  waited_ += wait;
+  step_wait_ += wait;
+  if (delivered) wait_.Add(std::exchange(step_wait_, Duration(0)));
+}
+
+void Engine::Cancel() {
+  MutexLock lock(&mu_);
+  cancelled_ = true;
+  wanted_.NotifyAll();
+  ready_.NotifyAll();
+}
+
+void Engine::Stop() {
+  Cancel();
+  if (thread_.joinable()) thread_.join();
+  const MonotonicTime deadline = Now() + kStopTimeout;
+  MutexLock lock(&mu_);
+  while (open_links_ > 0 && closed_.WaitUntil(&mu_, deadline)) {
+  }
+}
+
+}  // namespace leat::client

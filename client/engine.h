@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Engine: what moves behind one Batches: a Fetcher under a lock, one thread
+// that plans steps and sends what the Fetcher decides, the links to workers
+// whose threads copy rows into place, and the session with the coordinator.
+//
+// One mutex; nothing is sent, copied, planned or allocated while it is held.
+// Next from one thread at a time; everything else from any. Stop before the
+// last reference is dropped.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/batch_pool.h"
+#include "client/fetcher.h"
+#include "client/latency.h"
+#include "client/link.h"
+#include "client/session.h"
+#include "client/step.h"
+#include "client/token.h"
+#include "core/mutex.h"
+#include "core/shard_table.h"
+
+namespace leat::client {
+
+struct EngineOptions {
+  // The job. `plan` is pure: samples[i] = the sample of map->rows()[i].
+  std::string job;
+  std::string dataset_id;
+  ShardTable shards;
+  uint64_t steps_per_epoch = 0;
+  std::function<void(uint64_t epoch, uint64_t step, std::span<uint64_t>)> plan;
+
+  // What of it.
+  Position start;
+  uint64_t epochs = 1;  // 0: without end
+  std::shared_ptr<const RowMap> map;
+  std::shared_ptr<const BatchLayout> layout;
+  std::shared_ptr<BatchPool> pool;
+  uint32_t window = 4;  // steps
+
+  // How.
+  FetcherConfig fetch;
+  Session::Config session;
+  LinkFactory links;
+  Session::Opener sessions;  // null: no coordinator, only `table`
+  v1::OpenConsumer open;
+  std::shared_ptr<const AssignmentTable> table;  // known already; may be null
+  // Told each new table; may be null.
+  std::function<void(std::shared_ptr<const AssignmentTable>)> on_table;
+};
+
+struct EngineStats {
+  FetchCounters counters;
+  uint64_t steps = 0;
+  Duration elapsed{0};  // since the first Next
+  Duration waited{0};   // of it, in Next
+  LatencyHistogram wait;
+  struct Worker {
+    std::string name, address;
+    uint64_t rows, bytes, failures;
+  };
+  std::vector<Worker> workers;
+};
+
+class Engine : public std::enable_shared_from_this<Engine> {
+ public:
+  static std::shared_ptr<Engine> Start(EngineOptions options);
+  ~Engine();
+
+  // The next step in order, complete; nullptr: the end. kDeadlineExceeded with
+  // the step unharmed; kCancelled; any other error is final.
+  absl::StatusOr<std::shared_ptr<Step>> Next(MonotonicTime deadline);
+  void Cancel();
+  // Cancels, joins the thread, waits until the links are gone. Not from a
+  // link's callback. Idempotent.
+  void Stop();
+
+  // After the last step that Next returned.
+  Position position() const;
+  EngineStats stats() const;
+
+ private:
+  class Handler;
+
+  explicit Engine(EngineOptions options);
+  void Run();
+  bool PlanOne();
+  void Perform(std::vector<Fetcher::Action> actions);
+  std::shared_ptr<Link> LinkOf(const std::shared_ptr<Lane>& lane);
+  void StartSession();
+  void OnAssignment(const v1::Assignment& assignment);
+  v1::ConsumerStats Report();
+  Position After(Position position) const;
+  bool AtEnd(const Position& position) const;
+  void Wake() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Settle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void CountWait(MonotonicTime begin, bool delivered)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const EngineOptions options_;
+  std::unique_ptr<Session> session_;  // of the thread
+  std::thread thread_;
+
+  mutable Mutex mu_;
+  CondVar ready_;   // for Next
+  CondVar wanted_;  // for the thread
+  CondVar closed_;  // for Stop
+  Fetcher fetcher_ ABSL_GUARDED_BY(mu_);
+  Position delivered_ ABSL_GUARDED_BY(mu_);  // the next to be handed out
+  Position planned_ ABSL_GUARDED_BY(mu_);    // the next to be planned
+  absl::Status error_ ABSL_GUARDED_BY(mu_);  // final
+  std::string coordinator_error_ ABSL_GUARDED_BY(mu_);
+  bool wake_ ABSL_GUARDED_BY(mu_) = false;
+  bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
+  size_t open_links_ ABSL_GUARDED_BY(mu_) = 0;
+
+  // Statistics.
+  MonotonicTime first_next_ ABSL_GUARDED_BY(mu_){};
+  MonotonicTime waiting_since_ ABSL_GUARDED_BY(mu_){};  // zero: not waiting
+  Duration waited_ ABSL_GUARDED_BY(mu_){0};
+  Duration step_wait_ ABSL_GUARDED_BY(mu_){0};
+  uint64_t steps_ ABSL_GUARDED_BY(mu_) = 0;
+  LatencyHistogram wait_ ABSL_GUARDED_BY(mu_);
+  struct Snapshot {
+    MonotonicTime at{};
+    uint64_t rows = 0;
+    Duration waited{0};
+  } last_report_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace leat::client

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What an Engine tells about itself.
+#include <algorithm>
+
+#include "client/engine.h"
+
+namespace leat::client {
+namespace {
+
+double Seconds(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+}  // namespace
+
+Position Engine::position() const {
+  MutexLock lock(&mu_);
+  return delivered_;
+}
+
+EngineStats Engine::stats() const {
+  const MonotonicTime now = Clock::Real().Now();
+  MutexLock lock(&mu_);
+  EngineStats stats{.counters = fetcher_.counters(),
+                    .steps = steps_,
+                    .waited = waited_,
+                    .wait = wait_};
+  if (first_next_ != MonotonicTime{}) stats.elapsed = now - first_next_;
+  if (waiting_since_ != MonotonicTime{}) stats.waited += now - waiting_since_;
+  for (const Peer& peer : fetcher_.peers())
+    stats.workers.push_back({peer.ref.name, peer.ref.address, peer.rows,
+                             peer.bytes, peer.failures});
+  return stats;
+}
+
+v1::ConsumerStats Engine::Report() {
+  const EngineStats stats = this->stats();
+  const MonotonicTime now = Clock::Real().Now();
+  v1::ConsumerStats report;
+  report.set_job(options_.job);
+  report.set_host(options_.open.host());
+  report.set_pid(options_.open.pid());
+  report.set_steps_per_epoch(options_.steps_per_epoch);
+  report.set_rows_total(stats.counters.rows);
+  report.set_plane("grpc");
+  report.set_hedged_rows_total(stats.counters.hedged_rows);
+  report.set_failed_over_rows_total(stats.counters.failed_over_rows);
+  report.set_bytes_received_total(stats.counters.bytes);
+  report.set_payload_copies_total(stats.counters.payload_copies);
+  v1::LatencySummary* wait = report.mutable_wait();
+  wait->set_count(stats.wait.count());
+  wait->set_mean_ms(Milliseconds(stats.wait.mean()));
+  wait->set_p50_ms(Milliseconds(stats.wait.Quantile(0.5)));
+  wait->set_p95_ms(Milliseconds(stats.wait.Quantile(0.95)));
+  wait->set_max_ms(Milliseconds(stats.wait.max()));
+  MutexLock lock(&mu_);
+  report.set_epoch(delivered_.epoch);
+  report.set_step(delivered_.step);
+  if (last_report_.at != MonotonicTime{} && now > last_report_.at) {
+    const double interval = Seconds(now - last_report_.at);
+    report.set_rows_per_s(
+        static_cast<double>(stats.counters.rows - last_report_.rows) /
+        interval);
+    report.set_stall_fraction(std::clamp(
+        Seconds(stats.waited - last_report_.waited) / interval, 0.0, 1.0));
+  }
+  last_report_ = {now, stats.counters.rows, stats.waited};
+  return report;
+}
+
+}  // namespace leat::client

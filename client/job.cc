@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <utility>
+
+#include "client/batches_state.h"
+#include "client/json.h"
+#include "client/machine.h"
+#include "client/time.h"
+#include "client/token.h"
+#include "core/status.h"
+#include "rpc/convert.h"
+
+namespace leat {
+namespace client {
+
+absl::StatusOr<std::shared_ptr<JobData>> JobData::Create(
+    std::shared_ptr<Connection> connection, const v1::Job& job) {
+  absl::StatusOr<JobInfo> info = rpc::FromProto(job);
+  absl::Status status = info.status();
+  if (status.ok()) status = CheckSpec(info->spec).status();
+  if (status.ok()) status = CheckAgainst(info->spec, info->dataset);
+  if (!status.ok())
+    return Annotate(
+        status, fmt::format("job \"{}\" of the coordinator at {}",
+                            job.spec().name(), connection->control.address()));
+  return std::shared_ptr<JobData>(
+      new JobData(std::move(connection), *std::move(info), job));
+}
+
+std::shared_ptr<const AssignmentTable> JobData::table() const {
+  MutexLock lock(&mu_);
+  return table_;
+}
+
+void JobData::OfferTable(std::shared_ptr<const AssignmentTable> table) {
+  MutexLock lock(&mu_);
+  if (table->Replaces(table_.get())) table_ = std::move(table);
+}
+
+absl::StatusOr<std::unique_ptr<Job>> MakeJob(
+    std::shared_ptr<Connection> connection, const v1::Job& job) {
+  auto state = std::make_unique<Job::State>();
+  ASSIGN_OR_RETURN(state->data, JobData::Create(std::move(connection), job));
+  return std::make_unique<Job>(std::move(state));
+}
+
+EngineOptions EngineOptionsFor(const std::shared_ptr<JobData>& job) {
+  static std::atomic<uint64_t> iterators{0};
+  const JobInfo& info = job->info();
+  EngineOptions options;
+  options.job = info.spec.name;
+  options.dataset_id = info.dataset.id;
+  options.shards = info.dataset.shards;
+  options.links = GrpcLinks(job->connection()->control.security());
+  options.sessions = job->connection()->control.Sessions();
+  options.open.set_plan_hash(info.plan_hash.data(), info.plan_hash.size());
+  options.open.set_host(HostName());
+  options.open.set_pid(static_cast<uint64_t>(getpid()));
+  options.open.set_consumer(fmt::format("{}/{}/{}", options.open.host(),
+                                        options.open.pid(), ++iterators));
+  options.table = job->table();
+  options.on_table = [job](std::shared_ptr<const AssignmentTable> table) {
+    job->OfferTable(std::move(table));
+  };
+  return options;
+}
+
+namespace {
+
+absl::Status CheckOptions(const BatchesOptions& options) {
+  if (options.window < 1 || options.window > 64)
+    return InvalidArgument("window {}: want 1 to 64 steps", options.window);
+  if (options.row_timeout <= absl::ZeroDuration())
+    return InvalidArgument("row_timeout {}: want more than 0",
+                           absl::FormatDuration(options.row_timeout));
+  return absl::OkStatus();
+}
+
+// Steps in flight that stay under the limit, with two handed out.
+uint32_t BoundedWindow(const BatchesOptions& options, size_t batch_bytes) {
+  const uint64_t fit =
+      options.max_window_bytes / std::max<size_t>(1, batch_bytes);
+  return static_cast<uint32_t>(
+      std::clamp<uint64_t>(fit < 2 ? 0 : fit - 2, 1, options.window));
+}
+
+}  // namespace
+}  // namespace client
+
+Job::Job(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Job::~Job() = default;
+
+const std::string& Job::name() const { return state_->data->info().spec.name; }
+uint64_t Job::steps_per_epoch() const {
+  return state_->data->plan().steps_per_epoch();
+}
+uint64_t Job::num_samples() const {
+  return state_->data->info().dataset.shards.num_samples();
+}
+uint32_t Job::batch() const { return state_->data->info().spec.batch; }
+std::string Job::plan_hash() const {
+  return ToHex(state_->data->info().plan_hash);
+}
+std::string Job::ToJson() const {
+  return client::ToJsonNumbers(state_->data->proto()).dump();
+}
+
+std::vector<Tensor> Job::row_schema() const {
+  std::vector<Tensor> tensors;
+  for (const Field& field : state_->data->info().schema.fields)
+    tensors.push_back({.name = field.name,
+                       .dtype = Name(field.dtype),
+                       .shape = field.shape,
+                       .bytes = field.row_bytes});
+  return tensors;
+}
+
+absl::StatusOr<std::unique_ptr<Batches>> Job::Open(
+    const BatchesOptions& options) const {
+  const std::shared_ptr<client::JobData>& job = state_->data;
+  const JobInfo& info = job->info();
+  RETURN_IF_ERROR(client::CheckOptions(options));
+  client::EngineOptions engine = client::EngineOptionsFor(job);
+  if (!options.token.empty()) {
+    ASSIGN_OR_RETURN(engine.start,
+                     client::DecodeToken(options.token, info.spec.name,
+                                         info.plan_hash, steps_per_epoch()));
+  }
+  ASSIGN_OR_RETURN(engine.map,
+                   client::RowMap::Create(options.rows, info.spec.batch));
+  engine.epochs = options.epochs;
+  engine.steps_per_epoch = steps_per_epoch();
+  engine.layout = std::make_shared<client::BatchLayout>(
+      info.schema, static_cast<uint32_t>(engine.map->rows().size()));
+  engine.window = client::BoundedWindow(options, engine.layout->bytes);
+  engine.pool =
+      client::BatchPool::Create(engine.layout->bytes, engine.window + 2);
+  engine.fetch.row_timeout = client::ToDuration(options.row_timeout);
+  engine.plan = [job, map = engine.map](uint64_t epoch, uint64_t step,
+                                        std::span<uint64_t> samples) {
+    job->plan().Samples(epoch, step, map->rows(), samples);
+  };
+  auto state = std::make_unique<Batches::State>(job, engine.map);
+  state->engine = client::Engine::Start(std::move(engine));
+  return std::make_unique<Batches>(std::move(state));
+}
+
+absl::StatusOr<Batch> Job::Sample(uint64_t index,
+                                  absl::Duration timeout) const {
+  const std::shared_ptr<client::JobData>& job = state_->data;
+  if (index >= num_samples())
+    return OutOfRange("sample {}: the dataset has {} samples", index,
+                      num_samples());
+  client::EngineOptions options = client::EngineOptionsFor(job);
+  ASSIGN_OR_RETURN(options.map, client::RowMap::Create({0}, 1));
+  options.steps_per_epoch = 1;
+  options.window = 1;
+  options.layout = std::make_shared<client::BatchLayout>(job->info().schema, 1);
+  options.pool = client::BatchPool::Create(options.layout->bytes, 0);
+  options.fetch.row_timeout = client::ToDuration(timeout);
+  options.plan = [index](uint64_t, uint64_t, std::span<uint64_t> samples) {
+    samples[0] = index;
+  };
+  const std::shared_ptr<client::Engine> engine =
+      client::Engine::Start(std::move(options));
+  absl::StatusOr<std::shared_ptr<client::Step>> step =
+      engine->Next(client::ToDeadline(absl::Now() + timeout));
+  engine->Stop();
+  if (!step.ok())
+    return Annotate(step.status(), fmt::format("sample {}", index));
+  return Batch(std::make_unique<Batch::State>(job, *std::move(step)));
+}
+
+}  // namespace leat

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the public classes share: the connection, and a job as the coordinator
+// told it. Both live as long as anything that needs them.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "client/admin.h"
+#include "client/assignment_table.h"
+#include "client/control.h"
+#include "client/embedded.h"
+#include "client/leat/client.h"
+#include "core/job.h"
+#include "core/mutex.h"
+#include "core/plan.h"
+
+namespace leat::client {
+
+// Thread-safe.
+struct Connection {
+  Connection(std::unique_ptr<Embedded> its_embedded, std::string address,
+             rpc::Security security, absl::Duration timeout)
+      : embedded(std::move(its_embedded)),
+        control(std::move(address), std::move(security), timeout),
+        admin(control) {}
+  const std::unique_ptr<Embedded> embedded;  // null: a service elsewhere
+  Control control;
+  ControlAdmin admin;
+};
+
+// Immutable but for the newest table. Thread-safe.
+class JobData {
+ public:
+  // kInvalidArgument: the coordinator's reply does not check.
+  static absl::StatusOr<std::shared_ptr<JobData>> Create(
+      std::shared_ptr<Connection> connection, const v1::Job& job);
+
+  const std::shared_ptr<Connection>& connection() const { return connection_; }
+  const JobInfo& info() const { return info_; }
+  const v1::Job& proto() const { return proto_; }
+  const Plan& plan() const { return plan_; }
+
+  // The newest assignment that any iterator has met; nullptr: none.
+  std::shared_ptr<const AssignmentTable> table() const;
+  void OfferTable(std::shared_ptr<const AssignmentTable> table);
+
+ private:
+  JobData(std::shared_ptr<Connection> connection, JobInfo info, v1::Job proto)
+      : connection_(std::move(connection)),
+        info_(std::move(info)),
+        proto_(std::move(proto)),
+        plan_(info_.spec, info_.dataset.shards) {}
+
+  const std::shared_ptr<Connection> connection_;
+  const JobInfo info_;
+  const v1::Job proto_;
+  const Plan plan_;
+  mutable Mutex mu_;
+  std::shared_ptr<const AssignmentTable> table_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace leat::client

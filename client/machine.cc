@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/machine.h"
+
+#include <dlfcn.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+#include "absl/status/statusor.h"
+#include "client/embedded.h"
+#include "core/status.h"
+
+namespace leat::client {
+namespace {
+
+// Cores of the cgroup's quota; 0: none set.
+double Quota() {
+  double quota = 0, period = 0;
+  if (std::ifstream v2("/sys/fs/cgroup/cpu.max"); v2 >> quota >> period)
+    return period > 0 ? quota / period : 0;
+  std::ifstream q("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
+  std::ifstream p("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
+  if (q >> quota && p >> period && quota > 0 && period > 0)
+    return quota / period;
+  return 0;
+}
+
+}  // namespace
+
+uint32_t UsableCores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  uint32_t cores = 1;
+  if (sched_getaffinity(0, sizeof set, &set) == 0)
+    cores = static_cast<uint32_t>(std::max(1, CPU_COUNT(&set)));
+  if (const double quota = Quota(); quota > 0)
+    cores = std::min(cores, static_cast<uint32_t>(std::ceil(quota)));
+  return std::max(1u, cores);
+}
+
+std::string HostName() {
+  char name[HOST_NAME_MAX + 1] = {};
+  return gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
+}
+
+std::string LibraryFolder() {
+  Dl_info info;
+  if (dladdr(reinterpret_cast<const void*>(&LibraryFolder), &info) == 0 ||
+      info.dli_fname == nullptr)
+    return "";
+  std::error_code error;
+  std::filesystem::path path =
+      std::filesystem::canonical(info.dli_fname, error);
+  // A program started by its bare name.
+  if (error) path = std::filesystem::canonical("/proc/self/exe", error);
+  return error ? "" : path.parent_path().string();
+}
+
+absl::StatusOr<std::string> FindDaemon(const std::string& program,
+                                       const std::string& daemon_dir) {
+  std::vector<std::string> folders;
+  if (!daemon_dir.empty()) {
+    folders = {daemon_dir};
+  } else {
+    if (const std::string own = LibraryFolder(); !own.empty())
+      folders = {own, own + "/../bin", own + "/bin"};
+    const char* path = std::getenv("PATH");
+    std::string_view rest(path == nullptr ? "" : path);
+    while (!rest.empty()) {
+      const size_t colon = std::min(rest.find(':'), rest.size());
+      if (colon > 0) folders.emplace_back(rest.substr(0, colon));
+      rest.remove_prefix(std::min(colon + 1, rest.size()));
+    }
+  }
+  std::string looked;
+  for (const std::string& folder : folders) {
+    const std::string path = folder + "/" + program;
+    if (access(path.c_str(), X_OK) == 0) return path;
+    looked += (looked.empty() ? "" : ", ") + folder;
+  }
+  return NotFound(
+      "the private service needs {}, which is not in {}; install it, say where "
+      "(daemon_dir), or give the address of a running coordinator",
+      program, looked);
+}
+
+}  // namespace leat::client

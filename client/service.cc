@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Service: connects, and hands out jobs.
+#include <utility>
+
+#include "client/batches_state.h"
+#include "client/job_data.h"
+#include "client/leat/client.h"
+#include "core/status.h"
+#include "rpc/convert.h"
+
+namespace leat {
+
+struct Service::State {
+  std::shared_ptr<client::Connection> connection;
+};
+
+Service::Service(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Service::~Service() = default;
+
+absl::StatusOr<std::unique_ptr<Service>> Service::Connect(
+    const ConnectOptions& options) {
+  if (options.timeout <= absl::ZeroDuration())
+    return InvalidArgument("timeout {}: want more than 0",
+                           absl::FormatDuration(options.timeout));
+  const absl::Time deadline = absl::Now() + options.timeout;
+  rpc::Security security{.token = options.token,
+                         .ca_pem = options.ca_pem,
+                         .cert_pem = options.cert_pem,
+                         .key_pem = options.key_pem};
+  RETURN_IF_ERROR(security.Validate());
+  std::unique_ptr<client::Embedded> embedded;
+  std::string address = options.address;
+  if (address.empty()) {
+    if (options.embedded_workers < 1 || options.embedded_workers > 64)
+      return InvalidArgument("embedded_workers {}: want 1 to 64",
+                             options.embedded_workers);
+    if (options.embedded_threads > 1024)
+      return InvalidArgument("embedded_threads {}: want 0 to 1024",
+                             options.embedded_threads);
+    ASSIGN_OR_RETURN(
+        embedded, client::Embedded::Start({.daemon_dir = options.daemon_dir,
+                                           .workers = options.embedded_workers,
+                                           .threads = options.embedded_threads,
+                                           .timeout = options.timeout}));
+    address = embedded->address();
+    security = {.token = embedded->token()};
+  }
+  auto connection = std::make_shared<client::Connection>(
+      std::move(embedded), std::move(address), std::move(security),
+      options.timeout);
+  RETURN_IF_ERROR(connection->control.Connect(deadline));
+  auto state = std::make_unique<State>();
+  state->connection = std::move(connection);
+  return std::make_unique<Service>(std::move(state));
+}
+
+absl::StatusOr<std::unique_ptr<Job>> Service::CreateJob(
+    std::string_view spec_json, absl::Duration timeout) {
+  ASSIGN_OR_RETURN(const JobSpec spec, rpc::JobSpecFromJson(spec_json));
+  RETURN_IF_ERROR(CheckSpec(spec).status());
+  v1::CreateJobRequest request;
+  *request.mutable_spec() = rpc::ToProto(spec);
+  v1::CreateJobResponse response;
+  client::Control& control = state_->connection->control;
+  RETURN_IF_ERROR(control.Call(&v1::CoordinatorService::Stub::CreateJob,
+                               request, &response, timeout));
+  return client::MakeJob(state_->connection, response.job());
+}
+
+absl::StatusOr<std::unique_ptr<Job>> Service::GetJob(std::string_view name) {
+  v1::GetJobRequest request;
+  request.set_name(std::string(name));
+  v1::GetJobResponse response;
+  client::Control& control = state_->connection->control;
+  RETURN_IF_ERROR(control.Call(&v1::CoordinatorService::Stub::GetJob, request,
+                               &response, control.timeout()));
+  return client::MakeJob(state_->connection, response.job());
+}
+
+Admin& Service::admin() { return state_->connection->admin; }
+
+const std::string& Service::address() const {
+  return state_->connection->control.address();
+}
+
+std::string_view Version() { return rpc::kLeatVersion; }
+
+}  // namespace leat

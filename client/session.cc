@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/mutex.h"
+#include "core/status.h"
+
+namespace leat::client {
+
+// What a stream's callbacks touch. They run under the lock so that none runs
+// after Stop; they take the engine's lock inside it, never the other way round.
+struct Session::Shared {
+  Mutex mu;
+  bool stopped ABSL_GUARDED_BY(mu) = false;
+  bool open ABSL_GUARDED_BY(mu) = false;   // a stream is up or coming up
+  bool heard ABSL_GUARDED_BY(mu) = false;  // it has delivered
+};
+
+Session::Session(const Config& config, v1::OpenConsumer open,
+                 Callbacks callbacks, Opener opener)
+    : config_(config),
+      open_(std::move(open)),
+      callbacks_(std::move(callbacks)),
+      opener_(std::move(opener)),
+      shared_(std::make_shared<Shared>()),
+      backoff_(config.backoff_min) {}
+
+Session::~Session() { Stop(); }
+
+MonotonicTime Session::Tick(MonotonicTime now) {
+  bool open = false;
+  {
+    MutexLock lock(&shared_->mu);
+    if (shared_->stopped) return MonotonicTime::max();
+    open = shared_->open;
+    if (std::exchange(shared_->heard, false)) backoff_ = config_.backoff_min;
+  }
+  if (open) {
+    if (now < next_report_) return next_report_;
+    next_report_ = now + config_.report_interval;
+    v1::ConsumerSessionRequest request;
+    *request.mutable_stats() = callbacks_.stats();
+    stream_->Send(request);  // one report more or less does not matter
+    return next_report_;
+  }
+  if (stream_) {  // it has ended
+    stream_.reset();
+    next_attempt_ = now + backoff_;
+    backoff_ = std::min(config_.backoff_max, backoff_ * 2);
+  }
+  if (now < next_attempt_) return next_attempt_;
+  {
+    MutexLock lock(&shared_->mu);
+    shared_->open = true;
+  }
+  stream_ = opener_(
+      [shared = shared_, on_assignment = callbacks_.on_assignment](
+          const v1::ConsumerSessionResponse& response) {
+        MutexLock lock(&shared->mu);
+        if (shared->stopped) return;
+        shared->heard = true;
+        if (response.has_assignment()) on_assignment(response.assignment());
+      },
+      [shared = shared_,
+       on_lost = callbacks_.on_lost](const absl::Status& status) {
+        MutexLock lock(&shared->mu);
+        shared->open = false;
+        if (shared->stopped) return;
+        on_lost(status.ok() ? Unavailable("the coordinator ended the session")
+                            : status);
+      });
+  v1::ConsumerSessionRequest request;
+  *request.mutable_open() = open_;
+  stream_->Send(request);
+  next_report_ = now + config_.report_interval;
+  return next_report_;
+}
+
+void Session::Stop() {
+  {
+    MutexLock lock(&shared_->mu);
+    shared_->stopped = true;
+  }
+  if (stream_) stream_->Cancel();
+  stream_.reset();
+}
+
+}  // namespace leat::client

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Session: a consumer's view of the coordinator: assignments come, reports go.
+// Soft: it reconnects for ever, with backoff, and its absence stops nothing.
+//
+// Tick and Stop from one thread; the callbacks come on gRPC's threads.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "core/clock.h"
+#include "leat/v1/coordinator.pb.h"
+
+namespace leat::client {
+
+class Session {
+ public:
+  struct Config {
+    Duration report_interval = std::chrono::seconds(1);
+    Duration backoff_min = std::chrono::milliseconds(100);
+    Duration backoff_max = std::chrono::seconds(5);
+  };
+  struct Callbacks {
+    std::function<void(const v1::Assignment&)> on_assignment;
+    // Called before the next attempt; OK is never passed.
+    std::function<void(const absl::Status&)> on_lost;
+    std::function<v1::ConsumerStats()> stats;  // on the thread of Tick
+  };
+  // One stream. Send false: it is full or has ended.
+  class Stream {
+   public:
+    virtual ~Stream() = default;
+    virtual bool Send(const v1::ConsumerSessionRequest& request) = 0;
+    virtual void Cancel() = 0;
+  };
+  // `on_closed` exactly once, and nothing after it.
+  using Opener = std::function<std::shared_ptr<Stream>(
+      std::function<void(const v1::ConsumerSessionResponse&)> on_message,
+      std::function<void(const absl::Status&)> on_closed)>;
+
+  Session(const Config& config, v1::OpenConsumer open, Callbacks callbacks,
+          Opener opener);
+  ~Session();  // stops
+
+  // Connects and reports as due; returns when to call again.
+  MonotonicTime Tick(MonotonicTime now);
+  // Ends the stream; no callback after it has returned. Idempotent.
+  void Stop();
+
+ private:
+  struct Shared;
+  const Config config_;
+  const v1::OpenConsumer open_;
+  const Callbacks callbacks_;
+  const Opener opener_;
+  const std::shared_ptr<Shared> shared_;  // also the open stream's
+  std::shared_ptr<Stream> stream_;
+  MonotonicTime next_report_{};
+  MonotonicTime next_attempt_{};
+  Duration backoff_;
+};
+
+}  // namespace leat::client

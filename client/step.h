@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Step: one global batch under way, or this consumer's rows of it: the buffer,
+// and of each row where it is asked and whether it has come.
+//
+// A row is written by one group of a worker's answer at a time. The group
+// claims its rows at its first piece; another group may take over a claim
+// (the first one's worker may have stopped in the middle), but not while a
+// piece is being copied. So a row that is done, and with it a delivered buffer,
+// is never written again.
+//
+// Thread-compatible: the Fetcher's owner locks; only Scatter runs without the
+// lock, on rows in state kCopying.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "client/batch_pool.h"
+#include "core/clock.h"
+
+namespace leat::client {
+
+// The rows of the global batch that one consumer wants, and their positions.
+class RowMap {
+ public:
+  static constexpr uint32_t kAbsent = ~uint32_t{0};
+  // `rows`: in the order wanted, each < batch, no duplicates; empty: all.
+  // kNotFound: beyond the batch. kInvalidArgument: a duplicate.
+  static absl::StatusOr<std::shared_ptr<const RowMap>> Create(
+      std::vector<uint32_t> rows, uint32_t batch);
+
+  std::span<const uint32_t> rows() const { return rows_; }
+  // kAbsent: not wanted, or not a row.
+  uint32_t PositionOf(uint32_t row) const {
+    return row < positions_.size() ? positions_[row] : kAbsent;
+  }
+
+ private:
+  std::vector<uint32_t> rows_;
+  std::vector<uint32_t> positions_;  // by row
+};
+
+enum class RowState : uint8_t {
+  kWanted,   // nobody has begun to deliver it
+  kClaimed,  // a group has: between two pieces
+  kCopying,  // a piece is being copied
+  kDone,
+};
+
+// One row of a step.
+struct Row {
+  static constexpr int kMaxAsks = 3;  // workers asked at once
+  static constexpr uint16_t kNobody = 0xffff;
+
+  uint64_t group = 0;        // whose claim; 0: nobody's
+  MonotonicTime asked_at{};  // the last time
+  uint16_t asked[kMaxAsks] = {kNobody, kNobody, kNobody};   // not answered yet
+  uint16_t failed[kMaxAsks] = {kNobody, kNobody, kNobody};  // in this round
+  uint16_t errors = 0;  // answers of "not me" by workers
+  RowState state = RowState::kWanted;
+  bool pending = true;  // in the list of rows to be asked
+
+  bool AskedOf(uint16_t worker) const;
+  bool FailedAt(uint16_t worker) const;
+  int num_asked() const;
+  // False: kMaxAsks are out already.
+  bool AddAsked(uint16_t worker);
+  void RemoveAsked(uint16_t worker);
+  void AddFailed(uint16_t worker);
+  void ForgetFailed();
+};
+
+struct Step {
+  // `samples` are parallel to map->rows(); those of kNoSample are left out and
+  // the others close up.
+  Step(uint64_t epoch, uint64_t step, std::shared_ptr<const RowMap> map,
+       std::span<const uint64_t> samples,
+       std::shared_ptr<const BatchLayout> layout, BatchPool::Buffer buffer);
+
+  // Index into `rows` of a row of the global batch; RowMap::kAbsent.
+  uint32_t IndexOf(uint32_t global_row) const;
+  bool complete() const { return done == rows.size(); }
+
+  // Copies a run of a group's payload into place: `indices` are the group's
+  // rows in order, `mine[i]` whether indices[i] is to be written. Returns the
+  // bytes written.
+  size_t Scatter(std::span<const uint32_t> indices,
+                 std::span<const uint8_t> mine, uint64_t offset,
+                 std::span<const std::byte> bytes) const;
+
+  const uint64_t epoch;
+  const uint64_t step;
+  const std::shared_ptr<const RowMap> map;
+  const std::shared_ptr<const BatchLayout> layout;
+  std::vector<uint32_t> compact;  // position -> index; empty: the same
+  std::vector<uint32_t> globals;  // index -> row of the global batch
+  std::vector<uint64_t> samples;  // by index
+  std::vector<Row> rows;          // by index
+  std::vector<uint32_t> pending;  // indices to be asked
+  size_t done = 0;
+  absl::Status error;  // final; OK: none
+  BatchPool::Buffer buffer;
+};
+
+}  // namespace leat::client

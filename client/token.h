@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Token: where a consumer is, as the bytes that a trainer keeps in its
+// checkpoint: a magic, a checksum, and a serialised leat.stored.v1.Token.
+//
+// Pure functions; thread-safe. Old tokens stay readable for ever.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "core/hash.h"
+
+namespace leat::client {
+
+struct Position {
+  uint64_t epoch = 0;
+  uint64_t step = 0;  // the next to be handed out; < steps an epoch
+  friend bool operator==(const Position&, const Position&) = default;
+};
+
+// Under 1,024 bytes.
+std::string EncodeToken(std::string_view job, const Digest& plan_hash,
+                        const Position& position);
+
+// kInvalidArgument: not a token, damaged, of a later format, of another job or
+// of another plan of the same job (names both), or a step that the job does not
+// have.
+absl::StatusOr<Position> DecodeToken(std::string_view token,
+                                     std::string_view job,
+                                     const Digest& plan_hash,
+                                     uint64_t steps_per_epoch);
+
+}  // namespace leat::client

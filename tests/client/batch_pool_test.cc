@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/batch_pool.h"
+
+#include <cstdint>
+#include <vector>
+
+#include "client/latency.h"
+#include "gtest/gtest.h"
+
+namespace leat::client {
+namespace {
+
+Field MakeField(std::string name, size_t row_bytes) {
+  return {std::move(name),
+          DType::kUint8,
+          {static_cast<int64_t>(row_bytes)},
+          row_bytes};
+}
+
+TEST(BatchLayout, EachFieldIsAlignedAndNoneOverlap) {
+  BatchSchema schema;
+  schema.fields = {MakeField("a", 1), MakeField("b", 63),
+                   MakeField("c", 150528)};
+  const BatchLayout layout(schema, 7);
+  ASSERT_EQ(layout.parts.size(), 3u);
+  size_t end = 0;
+  for (const BatchLayout::Part& part : layout.parts) {
+    EXPECT_EQ(part.offset % kFieldAlignment, 0u);
+    EXPECT_GE(part.offset, end);
+    end = part.offset + part.row_bytes * 7;
+  }
+  EXPECT_GE(layout.bytes, end);
+  EXPECT_EQ(layout.row_bytes, 1u + 63 + 150528);
+}
+
+TEST(BatchPool, BuffersAreAlignedWritableAndReused) {
+  for (const size_t bytes : {size_t{1}, size_t{5000}, size_t{9} << 20}) {
+    const auto pool = BatchPool::Create(bytes, 2);
+    std::byte* first = nullptr;
+    {
+      auto buffer = pool->Take();
+      ASSERT_TRUE(buffer.ok());
+      first = buffer->data();
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(first) % kFieldAlignment, 0u);
+      first[0] = std::byte{1};
+      first[bytes - 1] = std::byte{2};
+      EXPECT_EQ(pool->in_use(), 1u);
+    }
+    EXPECT_EQ(pool->in_use(), 0u);
+    EXPECT_EQ(pool->free(), 1u);
+    EXPECT_EQ(pool->Take()->data(), first);
+  }
+}
+
+TEST(BatchPool, KeepsNoMoreFreeBuffersThanItMay) {
+  const auto pool = BatchPool::Create(4096, 3);
+  std::vector<BatchPool::Buffer> buffers;
+  for (int i = 0; i < 10; ++i) buffers.push_back(*pool->Take());
+  EXPECT_EQ(pool->in_use(), 10u);
+  buffers.clear();
+  EXPECT_EQ(pool->in_use(), 0u);
+  EXPECT_EQ(pool->free(), 3u);
+}
+
+TEST(BatchPool, BufferOutlivesThePoolsOwner) {
+  BatchPool::Buffer buffer;
+  {
+    auto pool = BatchPool::Create(4096, 1);
+    buffer = *pool->Take();
+  }
+  buffer.data()[4095] = std::byte{7};
+  EXPECT_EQ(buffer.bytes(), 4096u);
+}
+
+TEST(BatchPool, MoreThanTheMachineHasIsAnError) {
+  const auto pool = BatchPool::Create(size_t{1} << 60, 1);
+  EXPECT_TRUE(absl::IsResourceExhausted(pool->Take().status()));
+  EXPECT_EQ(pool->in_use(), 0u);
+}
+
+TEST(LatencyHistogram, QuantilesAreWithinABucket) {
+  LatencyHistogram histogram;
+  for (int i = 1; i <= 1000; ++i) histogram.Add(std::chrono::milliseconds(i));
+  EXPECT_NEAR(Milliseconds(histogram.Quantile(0.5)), 500, 50);
+  EXPECT_NEAR(Milliseconds(histogram.Quantile(0.95)), 950, 95);
+  EXPECT_EQ(histogram.Quantile(1.0), std::chrono::milliseconds(1000));
+  EXPECT_NEAR(Milliseconds(histogram.mean()), 500.5, 0.01);
+  histogram.Fade();
+  EXPECT_NEAR(static_cast<double>(histogram.count()), 500, 300);
+  EXPECT_NEAR(Milliseconds(histogram.mean()), 500.5, 0.01);
+}
+
+TEST(LatencyHistogram, EmptyAndExtremeValuesAreFine) {
+  LatencyHistogram histogram;
+  EXPECT_EQ(histogram.Quantile(0.95), Duration(0));
+  histogram.Add(Duration(-5));
+  histogram.Add(Duration(0));
+  histogram.Add(std::chrono::hours(1000));
+  EXPECT_EQ(histogram.count(), 3u);
+  EXPECT_EQ(histogram.max(), std::chrono::hours(1000));
+}
+
+}  // namespace
+}  // namespace leat::client

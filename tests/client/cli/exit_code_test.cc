@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every command's exit codes, as scripts rely on them.
+#include "client/cli/exit_code.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/client/cli/fake.h"
+
+namespace leat::cli {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr char kError[] =
+    R"([{"code": "NO_WORKERS", "severity": "error", "summary": "none",
+         "remedy": "start one"}])";
+
+TEST(ExitCodes, EveryCommandSucceedsWithZeroAndQuietStderr) {
+  const std::vector<std::vector<std::string>> commands = {
+      {"status"},
+      {"get", "workers"},
+      {"get", "worker", "node1"},
+      {"get", "w"},
+      {"get", "jobs"},
+      {"get", "j", "resn"},
+      {"get", "job", "status"},  // a job that is called like a command
+      {"get", "datasets"},
+      {"get", "ds", "abcd"},
+      {"get", "shards", "train"},
+      {"get", "sh", "tr"},
+      {"get", "consumers"},
+      {"get", "c"},
+      {"describe", "worker", "node1"},
+      {"describe", "job", "resnet50"},
+      {"describe", "dataset", "train"},
+      {"version"},
+      {"--version"},
+      {"--help"},
+      {"get", "--help"},
+      {"completion", "bash"},
+      {"completion", "zsh"},
+      {"completion", "fish"},
+  };
+  for (const std::vector<std::string>& command : commands) {
+    Shell shell;
+    EXPECT_EQ(shell.Run(command), kGood) << shell.err;
+    EXPECT_THAT(shell.out, ::testing::Not(IsEmpty())) << command[0];
+    EXPECT_THAT(shell.err, IsEmpty());
+  }
+}
+
+TEST(ExitCodes, WrongUseIsTwoAndSaysWhatWasMeant) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> table = {
+      {{}, "Examples"},
+      {{"stauts"}, "did you mean status"},
+      {{"get"}, "KIND is required"},
+      {{"get", "wrokers"}, "did you mean workers"},
+      {{"get", "workers", "--ouput", "json"}, "did you mean --output"},
+      {{"get", "workers", "-o", "xml"}, "xml"},
+      {{"get", "workers", "a", "b"}, "unexpected \"b\""},
+      {{"get", "workers", "node"}, "node1, node2"},
+      {{"get", "shards"}, "there are: train"},
+      {{"describe", "consumer", "x"}, "worker, a job or a dataset"},
+      {{"delete", "worker", "x", "--yes"}, "job or a dataset"},
+      {{"delete", "job", "resnet50"}, "--yes"},
+      {{"log-level", "loud"}, "loud"},
+      {{"status", "--timeout", "soon"}, "--timeout \"soon\""},
+      {{"status", "--timeout", "0"}, "--timeout \"0\""},
+      {{"status", "--watch", "--interval", "-1s"}, "--interval \"-1s\""},
+      {{"status", "--color", "pink"}, "pink"},
+      {{"sheet", "resnet50", "--rows", "0"}, "0"},
+      {{"sheet", "resnet50", "--step", "-1"}, "-1"},
+      {{"completion", "tcsh"}, "tcsh"},
+  };
+  for (const auto& [command, message] : table) {
+    Shell shell;
+    EXPECT_EQ(shell.Run(command), kWrongUse) << message;
+    EXPECT_THAT(shell.err, HasSubstr(message));
+    EXPECT_THAT(shell.out, IsEmpty());
+  }
+}
+
+TEST(ExitCodes, WhatIsNotThereIsThreeWithNearNames) {
+  Shell shell;
+  EXPECT_EQ(shell.Run({"get", "jobs", "resnet5O"}), kNotFound);
+  EXPECT_THAT(shell.err, HasSubstr("did you mean resnet50"));
+  EXPECT_EQ(shell.Run({"describe", "worker", "ndoe1"}), kNotFound);
+  EXPECT_THAT(shell.err, HasSubstr("node1"));
+  EXPECT_EQ(shell.Run({"get", "shards", "nothing"}), kNotFound);
+  shell.service.failing = {NotFound("no such worker")};
+  EXPECT_EQ(shell.Run({"drain", "node3"}), kNotFound);
+  EXPECT_THAT(shell.err, HasSubstr("did you mean node1, node2"));
+  EXPECT_EQ(shell.Run({"sheet", "resnet51"}), kNotFound);
+  EXPECT_EQ(shell.Run({"inspect", "/no/such/file"}), kNotFound);
+}
+
+TEST(ExitCodes, ErrorsOfTheServiceKeepTheirKind) {
+  const std::vector<std::pair<absl::Status, int>> table = {
+      {Unavailable("connection refused"), kCannotConnect},
+      {DeadlineExceeded("10s"), kCannotConnect},
+      {Unauthenticated("no token"), kNotAllowed},
+      {PermissionDenied("admins only"), kNotAllowed},
+      {InvalidArgument("level"), kWrongUse},
+      {Internal("oops"), kFailed},
+      {FailedPrecondition("jobs use it"), kFailed},
+      {ResourceExhausted("full"), kFailed},
+      {Unimplemented("later"), kFailed},
+      {Cancelled("stopped"), kFailed},
+  };
+  for (const auto& [status, exit_code] : table) {
+    for (const std::vector<std::string>& command :
+         std::vector<std::vector<std::string>>{
+             {"status"},
+             {"get", "jobs"},
+             {"describe", "job", "resnet50"},
+             {"delete", "dataset", "train", "--yes"},
+             {"drain", "node1"},
+             {"undrain", "node1"},
+             {"log-level", "debug"}}) {
+      Shell calls;
+      calls.service.failing = {status};
+      EXPECT_EQ(calls.Run(command), exit_code) << command[0];
+      EXPECT_THAT(calls.err, HasSubstr(std::string(Message(status))));
+      Shell connects;
+      connects.service.connect = status;
+      EXPECT_EQ(connects.Run(command), exit_code) << command[0];
+    }
+  }
+}
+
+TEST(ExitCodes, AnErrorFindingIsSixAndAWarningIsNot) {
+  Shell shell;
+  shell.service.findings = kError;
+  EXPECT_EQ(shell.Run({"status"}), kUnhealthy);
+  EXPECT_THAT(shell.out, HasSubstr("ERROR NO_WORKERS: none"));
+  EXPECT_THAT(shell.out, HasSubstr("what to do: start one"));
+  EXPECT_EQ(shell.Run({"status", "-o", "json"}), kUnhealthy);
+  shell.service.findings =
+      R"([{"code": "WORKER_LOST", "severity": "warn"}])";
+  EXPECT_EQ(shell.Run({"status", "-o", "name"}), kGood);
+  EXPECT_EQ(shell.out, "WORKER_LOST\n");
+}
+
+TEST(ExitCodes, AnAnswerThatIsNoJsonIsAFailure) {
+  Shell shell;
+  shell.service.answers["jobs"] = "<html>";
+  EXPECT_EQ(shell.Run({"get", "jobs"}), kFailed);
+  shell.service.answers["jobs"] = R"({"jobs": [7, null, {"job": []}]})";
+  EXPECT_EQ(shell.Run({"get", "jobs"}), kGood);
+}
+
+TEST(Actions, DoWhatTheySayAndLeaveStdoutEmpty) {
+  Shell shell;
+  EXPECT_EQ(shell.Run({"drain", "node1"}), kGood);
+  EXPECT_EQ(shell.Run({"undrain", "node1"}), kGood);
+  EXPECT_EQ(shell.Run({"log-level", "debug", "--worker", "node1"}), kGood);
+  EXPECT_EQ(shell.Run({"delete", "job", "resnet50", "--yes"}), kGood);
+  EXPECT_THAT(shell.service.calls,
+              ElementsAre("drain node1", "undrain node1",
+                          "log-level debug node1", "delete-job resnet50"));
+  EXPECT_THAT(shell.out, IsEmpty());
+  EXPECT_THAT(shell.err, HasSubstr("deleted"));
+}
+
+TEST(Actions, DeletingAsksOnATerminal) {
+  Shell shell;
+  shell.terminal = true;
+  shell.typed = "no\n";
+  EXPECT_EQ(shell.Run({"delete", "job", "resnet50"}), kFailed);
+  EXPECT_THAT(shell.service.calls, IsEmpty());
+  shell.typed = "Yes\n";
+  EXPECT_EQ(shell.Run({"delete", "job", "resnet50"}), kGood);
+  EXPECT_THAT(shell.service.calls, ElementsAre("delete-job resnet50"));
+}
+
+TEST(Connecting, FlagsWinOverTheEnvironmentAndItOverTheDefault) {
+  Shell shell;
+  shell.Run({"status"});
+  EXPECT_EQ(shell.connected.address, "127.0.0.1:7411");
+  shell.variables = {{"LEAT_COORDINATOR", "a:1"}, {"LEAT_TOKEN", "secret"}};
+  shell.Run({"status"});
+  EXPECT_EQ(shell.connected.address, "a:1");
+  EXPECT_EQ(shell.connected.token, "secret");
+  shell.Run({"status", "--coordinator", "b:2", "--timeout", "500ms"});
+  EXPECT_EQ(shell.connected.address, "b:2");
+  EXPECT_EQ(shell.connected.timeout, absl::Milliseconds(500));
+  shell.Run({"--coordinator", "c:3", "get", "jobs"});
+  EXPECT_EQ(shell.connected.address, "c:3");
+}
+
+TEST(Connecting, ATokenFileThatCannotBeReadIsAnErrorNeverAFallback) {
+  Shell shell;
+  shell.variables = {{"LEAT_TOKEN", "secret"}};
+  EXPECT_EQ(shell.Run({"status", "--token-file", "/no/such"}), kFailed);
+  EXPECT_THAT(shell.err, HasSubstr("/no/such"));
+  EXPECT_THAT(shell.err, ::testing::Not(HasSubstr("secret")));
+}
+
+TEST(Watch, PrintsAgainAndSurvivesARestartOfTheCoordinator) {
+  Shell shell;
+  shell.service.failing = {absl::OkStatus(), Unavailable("restarting"),
+                           absl::OkStatus()};
+  EXPECT_EQ(shell.Run({"get", "jobs", "--watch", "--count", "3"}), kGood);
+  EXPECT_EQ(shell.pauses, 2);
+  EXPECT_THAT(shell.err, HasSubstr("restarting"));
+  EXPECT_NE(shell.out.find("resnet50"), shell.out.rfind("resnet50"));
+  EXPECT_EQ(shell.out.find('\x1b'), std::string::npos);
+  shell.service.failing = {Unavailable("never up")};
+  EXPECT_EQ(shell.Run({"get", "jobs", "--watch"}), kCannotConnect);
+}
+
+}  // namespace
+}  // namespace leat::cli

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A service that answers from text, and a terminal that is a string.
+#pragma once
+
+#include <cstring>
+#include <map>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "client/cli/environment.h"
+#include "client/cli/run.h"
+#include "core/status.h"
+
+namespace leat::cli {
+
+inline constexpr char kWorkers[] = R"({"workers": [
+ {"name": "node1", "address": "10.0.0.1:7000", "state": "WORKER_STATE_READY",
+  "version": "0.1.0", "threads": 8,
+  "decoder_classes": ["DECODER_CLASS_EXACT"], "weight": 1.0,
+  "shards_owned": "12", "host": "node1", "pid": "4711",
+  "stats": {"rows_per_s": 1652.4, "capacity_rows_per_s": 2100.0,
+   "rows_total": "900000", "bytes_sent_total": "1073741824",
+   "payload_copies_total": "0", "busy_fraction": 0.93,
+   "cache_bytes": "1048576", "cache_limit_bytes": "1073741824",
+   "cache_hits_total": "3", "cache_misses_total": "1",
+   "row_latency": {"p95_ms": 12.5}, "rss_bytes": "104857600"},
+  "joined_at": "2026-11-21T01:00:00Z",
+  "last_heartbeat_at": "2026-11-21T01:59:59.500Z"},
+ {"name": "node2", "address": "10.0.0.2:7000", "state": "WORKER_STATE_LOST",
+  "version": "0.1.0", "threads": 8, "shards_owned": "0", "host": "node2",
+  "joined_at": "2026-11-20T01:00:00Z"}]})";
+
+inline constexpr char kJobJson[] = R"({"spec": {"name": "resnet50",
+   "pipeline": {"nodes": [
+     {"op": "readers.image_folder", "inputs": [],
+      "args": {"path": {"string_value": "/data/train"},
+               "repeat": {"int_value": "1"}}},
+     {"op": "decode", "inputs": [{"node": 0, "output": 0}], "args": {}},
+     {"op": "coin_flip", "inputs": [],
+      "args": {"probability": {"float_value": 0.5}}},
+     {"op": "flip", "inputs": [{"node": 1, "output": 0}],
+      "args": {"horizontal": {"ref": {"node": 2, "output": 0}},
+               "size": {"ints_value": {"values": ["224", "224"]}}}}],
+    "outputs": [{"name": "image", "ref": {"node": 3, "output": 0}},
+                {"name": "label", "ref": {"node": 0, "output": 1}}]},
+   "seed": "7", "batch": 1024, "order": "ORDER_GLOBAL_SHUFFLE",
+   "last_batch": "LAST_BATCH_DROP", "num_parts": 0,
+   "decoder_class": "DECODER_CLASS_EXACT",
+   "on_bad_sample": "BAD_SAMPLE_POLICY_REPLACE"},
+  "dataset": {"id": "abcdef0123456789", "name": "train",
+   "shards": {"num_samples": "1281167", "shard_size": "1024", "sizes": []},
+   "classes": ["tench", "goldfish", "great_white_shark"]},
+  "schema": [{"name": "image", "dtype": "D_TYPE_UINT8",
+              "shape": ["224", "224", "3"]},
+             {"name": "label", "dtype": "D_TYPE_INT32", "shape": []}],
+  "plan_hash": "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="})";
+
+inline std::string JobsJson() {
+  return std::string(R"({"jobs": [{"job": )") + kJobJson +
+         R"(, "created_at": "2026-11-21T01:30:00Z", "consumers": "2",
+   "epoch": "3", "step": "120", "steps_per_epoch": "1251",
+   "rows_per_s": 1650.0, "stall_fraction": 0.12, "bad_samples_total": "4",
+   "bad_samples": [{"sample": "17", "record": "n01/a\u001b[31m.jpg",
+     "reason": "Premature end of JPEG file", "count": "4"}]},
+  {"job": {"spec": {"name": "status", "batch": 8},
+           "dataset": {"name": "train"}}, "consumers": "0"}]})";
+}
+
+inline constexpr char kDatasets[] = R"({"datasets": [
+ {"dataset": {"id": "abcdef0123456789", "name": "train",
+   "reader": "readers.image_folder(path=\"/data/train\")",
+   "fingerprint": "AAEC", "bytes": "148000000000",
+   "shards": {"num_samples": "1281167", "shard_size": "1024", "sizes": []},
+   "classes": ["tench", "goldfish"]},
+  "indexed_at": "2026-11-21T01:00:00Z", "state": "ready",
+  "jobs": ["resnet50"], "index_bytes": "40000000"}]})";
+inline constexpr char kShards[] = R"({"shards": [
+ {"shard": 0, "first_sample": "0", "num_samples": "1024",
+  "owners": ["node1"]},
+ {"shard": 1, "first_sample": "1024", "num_samples": "1024", "owners": []}]})";
+inline constexpr char kConsumers[] = R"({"consumers": [
+ {"consumer": "trainer0-77", "stats": {"job": "resnet50", "host": "trainer0",
+  "pid": "77", "epoch": "3", "step": "120", "steps_per_epoch": "1251",
+  "rows_per_s": 825.0, "stall_fraction": 0.12, "wait": {"p95_ms": 80.5},
+  "plane": "grpc"}, "opened_at": "2026-11-21T01:31:00Z",
+  "last_report_at": "2026-11-21T01:59:58Z"}]})";
+
+struct FakeService {
+  std::map<std::string, std::string> answers = {
+      {"workers", kWorkers},
+      {"jobs", JobsJson()},
+      {"datasets", kDatasets},
+      {"shards", kShards},
+      {"consumers", kConsumers},
+  };
+  std::string findings = "[]";
+  absl::Status connect;               // of connecting
+  std::vector<absl::Status> failing;  // of the next calls, first to last
+  std::vector<std::string> calls;
+  Rows rows;
+};
+
+class FakeAdmin : public Admin {
+ public:
+  explicit FakeAdmin(FakeService* service) : service_(service) {}
+  absl::StatusOr<std::string> GetStatus() override {
+    RETURN_IF_ERROR(Call("status"));
+    std::string workers = service_->answers["workers"];
+    std::string jobs = service_->answers["jobs"];
+    workers.back() = jobs.front() = ',';
+    return workers + jobs.substr(1, jobs.size() - 2) +
+           R"(, "version": "0.1.0", "address": "127.0.0.1:7411",
+              "state_store": "memory", "started_at": "2026-11-20T23:00:00Z",
+              "datasets": "1", "findings": )" +
+           service_->findings + "}";
+  }
+  absl::StatusOr<std::string> ListWorkers() override { return List("workers"); }
+  absl::StatusOr<std::string> ListJobs() override { return List("jobs"); }
+  absl::StatusOr<std::string> ListDatasets() override {
+    return List("datasets");
+  }
+  absl::StatusOr<std::string> ListShards(std::string_view id) override {
+    service_->calls.push_back("dataset " + std::string(id));
+    return List("shards");
+  }
+  absl::StatusOr<std::string> ListConsumers() override {
+    return List("consumers");
+  }
+  absl::Status DeleteJob(std::string_view name) override {
+    return Call("delete-job " + std::string(name));
+  }
+  absl::Status DeleteDataset(std::string_view name) override {
+    return Call("delete-dataset " + std::string(name));
+  }
+  absl::Status DrainWorker(std::string_view name) override {
+    return Call("drain " + std::string(name));
+  }
+  absl::Status UndrainWorker(std::string_view name) override {
+    return Call("undrain " + std::string(name));
+  }
+  absl::Status SetLogLevel(std::string_view level,
+                           std::string_view worker) override {
+    return Call(fmt::format("log-level {} {}", level, worker));
+  }
+
+ private:
+  absl::Status Call(std::string what) {
+    service_->calls.push_back(std::move(what));
+    if (service_->failing.empty()) return absl::OkStatus();
+    absl::Status status = service_->failing.front();
+    service_->failing.erase(service_->failing.begin());
+    return status;
+  }
+  absl::StatusOr<std::string> List(std::string what) {
+    RETURN_IF_ERROR(Call(what));
+    return service_->answers[what];
+  }
+  FakeService* service_;
+};
+
+class FakeConnection : public Connection {
+ public:
+  explicit FakeConnection(FakeService* service)
+      : service_(service), admin_(service) {}
+  Admin& admin() override { return admin_; }
+  absl::StatusOr<Rows> ReadRows(std::string_view job, uint64_t epoch,
+                                uint64_t step, uint32_t count) override {
+    service_->calls.push_back(
+        fmt::format("rows {} {} {} {}", job, epoch, step, count));
+    if (job != "resnet50") return NotFound("no such job");
+    return service_->rows;
+  }
+
+ private:
+  FakeService* service_;
+  FakeAdmin admin_;
+};
+
+// Runs `leat` and keeps what it said.
+struct Shell {
+  FakeService service;
+  std::map<std::string, std::string> variables;
+  ConnectOptions connected;
+  std::string typed;
+  bool terminal = false;
+  size_t width = 0;
+  int pauses = 0;
+  std::string out, err;
+
+  int Run(std::vector<std::string> args) {
+    std::istringstream in(typed);
+    std::ostringstream out_stream, err_stream;
+    Environment environment;
+    environment.version = "0.1.0";
+    environment.in = &in;
+    environment.out = &out_stream;
+    environment.err = &err_stream;
+    environment.in_is_terminal = terminal;
+    environment.out_is_terminal = terminal;
+    environment.width = [this] { return width; };
+    environment.variable =
+        [this](const char* name) -> std::optional<std::string> {
+      const auto found = variables.find(name);
+      if (found == variables.end()) return std::nullopt;
+      return found->second;
+    };
+    environment.connect = [this](const ConnectOptions& options)
+        -> absl::StatusOr<std::unique_ptr<Connection>> {
+      connected = options;
+      RETURN_IF_ERROR(service.connect);
+      return std::make_unique<FakeConnection>(&service);
+    };
+    environment.now = [] {
+      return absl::FromCivil(absl::CivilSecond(2026, 11, 21, 2, 0, 0),
+                             absl::UTCTimeZone());
+    };
+    environment.pause = [this](absl::Duration) { ++pauses; };
+    const int exit_code = RunCli(std::move(args), environment);
+    out = out_stream.str();
+    err = err_stream.str();
+    return exit_code;
+  }
+};
+
+}  // namespace leat::cli
