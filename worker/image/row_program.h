@@ -52,8 +52,10 @@ class Scratch {
 class RowProgram {
  public:
   // kUnimplemented: an operator without a CPU kernel. `seed` is the job's.
+  // `fuse` false: every operator by itself, whole images decoded; slow, with
+  // the same bytes (for tests).
   static absl::StatusOr<std::unique_ptr<RowProgram>> Compile(
-      const CheckedGraph& graph, uint64_t seed);
+      const CheckedGraph& graph, uint64_t seed, bool fuse = true);
   ~RowProgram();
 
   // Computes a row: outputs[f] receives field f of the schema, exactly
@@ -64,8 +66,9 @@ class RowProgram {
   absl::Status Run(const RowInput& input, Scratch& scratch,
                    std::span<const std::span<std::byte>> outputs) const;
 
- private:
   struct State;
+
+ private:
   explicit RowProgram(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// exp, log and sin(πx) of +, -, ×, / alone: the C library's differ in the last
+// bit between versions and between processors, ours never do. Errors are a few
+// units in the last place, which matters to nobody.
+#pragma once
+
+namespace leat::worker {
+
+// REQUIRES: |x| ≤ 30.
+double ExactExp(double x);
+// REQUIRES: 1e-9 ≤ x ≤ 1e9.
+double ExactLog(double x);
+// sin(πx). REQUIRES: |x| ≤ 1e6.
+double ExactSinPi(double x);
+
+}  // namespace leat::worker

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/image/geometry.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/status.h"
+#include "worker/image/exact_math.h"
+
+namespace leat::worker {
+
+ImageSize View::size() const {
+  const Rect& window = resampled_ ? after_ : before_;
+  return {window.height, window.width};
+}
+
+void View::Crop(Rect window) {
+  const ImageSize now = size();
+  if (mirror_x_) window.x = now.width - window.x - window.width;
+  if (mirror_y_) window.y = now.height - window.y - window.height;
+  Rect& current = resampled_ ? after_ : before_;
+  current = {current.x + window.x, current.y + window.y, window.width,
+             window.height};
+}
+
+void View::Resize(ImageSize to, Filter filter, bool antialias) {
+  resampled_ = true;
+  to_ = to;
+  after_ = {0, 0, to.width, to.height};
+  filter_ = filter;
+  antialias_ = antialias;
+}
+
+void View::Flip(bool horizontal, bool vertical) {
+  mirror_x_ ^= horizontal;
+  mirror_y_ ^= vertical;
+}
+
+namespace {
+
+// √ is exact by IEEE 754; floor is exact.
+int64_t Rounded(double x) { return static_cast<int64_t>(std::floor(x + 0.5)); }
+
+int64_t Position(double u, int64_t room) {
+  return std::min(room,
+                  static_cast<int64_t>(u * static_cast<double>(room + 1)));
+}
+
+}  // namespace
+
+Rect RandomWindow::Draw(ImageSize image, SampleRng* rng) const {
+  const double u_y = rng->NextDouble();
+  const double u_x = rng->NextDouble();
+  const auto height = static_cast<double>(image.height);
+  const auto width = static_cast<double>(image.width);
+  for (int i = 0; i < attempts; ++i) {
+    const double u_area = rng->NextDouble();
+    const double u_aspect = rng->NextDouble();
+    const double area =
+        height * width * (least_area + u_area * (greatest_area - least_area));
+    const double aspect = ExactExp(
+        log_least_aspect + u_aspect * (log_greatest_aspect - log_least_aspect));
+    const int64_t w = Rounded(std::sqrt(area * aspect));
+    const int64_t h = Rounded(std::sqrt(area / aspect));
+    if (w < 1 || h < 1 || w > image.width || h > image.height) continue;
+    return {Position(u_x, image.width - w), Position(u_y, image.height - h), w,
+            h};
+  }
+  ImageSize size = image;
+  if (width / height < least_aspect)
+    size.height =
+        std::clamp<int64_t>(Rounded(width / least_aspect), 1, image.height);
+  else if (width / height > greatest_aspect)
+    size.width =
+        std::clamp<int64_t>(Rounded(height * greatest_aspect), 1, image.width);
+  return {(image.width - size.width) / 2, (image.height - size.height) / 2,
+          size.width, size.height};
+}
+
+absl::Status CropWindow(ImageSize image, ImageSize size, double pos_y,
+                        double pos_x, Rect* window) {
+  if (image.height < size.height || image.width < size.width)
+    return InvalidArgument(
+        "image of {} × {} (width × height) is smaller than the crop of {} × {}",
+        image.width, image.height, size.width, size.height);
+  // Written so that a NaN is refused.
+  if (!(pos_y >= 0 && pos_y <= 1 && pos_x >= 0 && pos_x <= 1))
+    return InvalidArgument("crop position ({}, {}) is outside 0 to 1", pos_y,
+                           pos_x);
+  const auto at = [](double pos, int64_t room) {
+    return Rounded(pos * static_cast<double>(room));
+  };
+  *window = {at(pos_x, image.width - size.width),
+             at(pos_y, image.height - size.height), size.width, size.height};
+  return absl::OkStatus();
+}
+
+Orientation Orientation::Of(int exif) {
+  switch (exif) {
+    case 2:
+      return {false, true, false};
+    case 3:
+      return {false, true, true};
+    case 4:
+      return {false, false, true};
+    case 5:
+      return {true, false, false};
+    case 6:
+      return {true, false, true};
+    case 7:
+      return {true, true, true};
+    case 8:
+      return {true, true, false};
+    default:
+      return {};
+  }
+}
+
+ImageSize Orientation::Turned(ImageSize stored) const {
+  if (transposed) std::swap(stored.width, stored.height);
+  return stored;
+}
+
+Rect Orientation::Stored(const Rect& window, ImageSize stored) const {
+  Rect rect = window;
+  if (transposed) {
+    std::swap(rect.x, rect.y);
+    std::swap(rect.width, rect.height);
+  }
+  if (mirror_x) rect.x = stored.width - rect.x - rect.width;
+  if (mirror_y) rect.y = stored.height - rect.y - rect.height;
+  return rect;
+}
+
+}  // namespace leat::worker

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// View: what a chain of geometric operators does to an image, put together
+// before a pixel is touched: crop, resize, crop, mirror, in this order.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "core/image_size.h"
+#include "core/philox.h"
+#include "worker/image/jpeg_decoder.h"
+#include "worker/image/resample_table.h"
+
+namespace leat::worker {
+
+class View {
+ public:
+  explicit View(ImageSize source)
+      : before_{0, 0, source.width, source.height} {}
+
+  // Size of what was put together so far.
+  ImageSize size() const;
+  bool resampled() const { return resampled_; }
+  bool mirrored() const { return mirror_x_ || mirror_y_; }
+
+  // REQUIRES: the window lies inside size().
+  void Crop(Rect window);
+  // REQUIRES: !resampled(), !mirrored().
+  void Resize(ImageSize to, Filter filter, bool antialias);
+  void Flip(bool horizontal, bool vertical);
+
+  // The window of the source; the size that it is resized to (if resampled());
+  // the window of that; whether this is mirrored at last.
+  const Rect& before() const { return before_; }
+  ImageSize to() const { return to_; }
+  const Rect& after() const { return after_; }
+  Filter filter() const { return filter_; }
+  bool antialias() const { return antialias_; }
+  bool mirror_x() const { return mirror_x_; }
+  bool mirror_y() const { return mirror_y_; }
+
+ private:
+  Rect before_;
+  bool resampled_ = false;
+  ImageSize to_;
+  Rect after_;
+  Filter filter_ = Filter::kLinear;
+  bool antialias_ = true;
+  bool mirror_x_ = false, mirror_y_ = false;
+};
+
+// A random window of an image.
+//
+// Draws: one block (two doubles) for the position, then one a attempt: area ~
+// U(area), aspect ~ exp(U(ln aspect)); width = √(area × aspect), height =
+// √(area / aspect), halves up; taken if both are in [1, side]. After `attempts`
+// refusals the central window of the nearest allowed aspect. The position is
+// uniform over the integers that fit.
+struct RandomWindow {
+  double least_area = 0.08, greatest_area = 1;
+  double least_aspect = 0.75, greatest_aspect = 4.0 / 3;
+  double log_least_aspect = 0, log_greatest_aspect = 0;
+  int attempts = 10;
+
+  Rect Draw(ImageSize image, SampleRng* rng) const;
+};
+
+// The window of `size` at (pos_y, pos_x) of `image`: round(pos × room), halves
+// up. kInvalidArgument: the image is smaller (names both).
+absl::Status CropWindow(ImageSize image, ImageSize size, double pos_y,
+                        double pos_x, Rect* window);
+
+// EXIF orientation: pixel (x, y) of the turned image is pixel (u, v) = (x, y),
+// or (y, x) if `transposed`, of the stored one, counted from the other side
+// where mirrored.
+struct Orientation {
+  bool transposed = false;
+  bool mirror_x = false, mirror_y = false;  // of the stored image
+
+  static Orientation Of(int exif);
+  bool identity() const { return !transposed && !mirror_x && !mirror_y; }
+  ImageSize Turned(ImageSize stored) const;
+  // The stored window that becomes `window` of the turned image.
+  Rect Stored(const Rect& window, ImageSize stored) const;
+};
+
+}  // namespace leat::worker

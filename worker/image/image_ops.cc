@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/image/image_ops.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/status.h"
+
+namespace leat::worker {
+namespace {
+
+double ValueOf(const PerSampleArg<double>& arg,
+               const std::vector<Tensor>& values) {
+  if (!arg.node) return arg.constant;
+  float value;
+  memcpy(&value, values[arg.node->node].data, sizeof value);
+  return value;
+}
+
+bool ValueOf(const PerSampleArg<bool>& arg, const std::vector<Tensor>& values) {
+  if (!arg.node) return arg.constant;
+  return values[arg.node->node].data[0] != std::byte{0};
+}
+
+uint8_t* AsBytes(std::byte* p) { return reinterpret_cast<uint8_t*>(p); }
+
+// Builds both tables and returns the part of the source that they read.
+Rect BuildTables(const View& view, Resampler& resampler) {
+  const Rect& from = view.before();
+  const Rect& after = view.after();
+  ResampleTable& h = resampler.horizontal();
+  ResampleTable& v = resampler.vertical();
+  h.Build(static_cast<int>(from.width), static_cast<int>(view.to().width),
+          view.filter(), view.antialias(), static_cast<int>(after.x),
+          static_cast<int>(after.width), view.mirror_x());
+  v.Build(static_cast<int>(from.height), static_cast<int>(view.to().height),
+          view.filter(), view.antialias(), static_cast<int>(after.y),
+          static_cast<int>(after.height), false);
+  return {from.x + h.first_input(), from.y + v.first_input(),
+          h.end_input() - h.first_input(), v.end_input() - v.first_input()};
+}
+
+// Where rows of pixels go: through the resampler, or straight into place.
+class RowSink {
+ public:
+  // `channels`: of the result; rows arrive with 1 or 4 bytes a pixel.
+  RowSink(const View& view, int channels, Scratch::State& scratch,
+          std::byte* out)
+      : view_(view),
+        channels_(channels),
+        scratch_(scratch),
+        row_bytes_(static_cast<size_t>(view.size().width) * channels),
+        out_(out) {}
+
+  // The part of the source that must be fed.
+  absl::StatusOr<Rect> Start() {
+    const int64_t height = view_.size().height;
+    std::byte* const last = out_ + (height - 1) * row_bytes_;
+    next_ = view_.mirror_y() ? last : out_;
+    step_ = static_cast<ptrdiff_t>(row_bytes_) * (view_.mirror_y() ? -1 : 1);
+    if (!view_.resampled()) return view_.before();
+    const Rect part = BuildTables(view_, scratch_.resampler);
+    RETURN_IF_ERROR(scratch_.resampler.Start(
+        channels_, AsBytes(next_), step_, scratch_.limits.max_scratch_bytes));
+    return part;
+  }
+
+  void Feed(const PixelRows& rows) {
+    if (view_.resampled()) return scratch_.resampler.Feed(rows);
+    const auto width = static_cast<size_t>(view_.size().width);
+    for (int i = 0; i < rows.count; ++i, next_ += step_) {
+      const uint8_t* row = rows.first + i * rows.stride;
+      if (channels_ == 1)
+        memcpy(next_, row, width);
+      else
+        BestKernels().compact(row, width, AsBytes(next_));
+      if (view_.mirror_x()) MirrorRow(next_, width, channels_);
+    }
+  }
+
+ private:
+  const View& view_;
+  const int channels_;
+  Scratch::State& scratch_;
+  const size_t row_bytes_;
+  std::byte* const out_;
+  std::byte* next_ = nullptr;
+  ptrdiff_t step_ = 0;
+};
+
+template <class Pixel>
+void Turn(const Pixel* stored, ImageSize size, size_t stored_pitch,
+          Orientation o, Pixel* turned, size_t turned_pitch) {
+  const ImageSize out = o.Turned(size);
+  for (int64_t y = 0; y < out.height; ++y)
+    for (int64_t x = 0; x < out.width; ++x) {
+      const int64_t u = o.transposed ? y : x;
+      const int64_t v = o.transposed ? x : y;
+      turned[y * turned_pitch + x] =
+          stored[(o.mirror_y ? size.height - 1 - v : v) * stored_pitch +
+                 (o.mirror_x ? size.width - 1 - u : u)];
+    }
+}
+
+// Decodes `window` of the turned image whole, turns it, and feeds its rows.
+absl::Status FeedTurned(const Rect& window, Orientation orientation, bool gray,
+                        bool partial, Scratch::State& scratch, RowSink& sink) {
+  const size_t pixel = gray ? 1 : 4;
+  const Rect rect = orientation.Stored(window, scratch.decoder.header().size);
+  const auto pitch = static_cast<size_t>(rect.width);
+  const size_t out_pitch =
+      static_cast<size_t>(window.width) + kRowPadding / pixel;
+  RETURN_IF_ERROR(
+      scratch.Reserve(pitch * rect.height * pixel, &scratch.stored));
+  RETURN_IF_ERROR(
+      scratch.Reserve(out_pitch * window.height * pixel, &scratch.turned));
+  RETURN_IF_ERROR(scratch.decoder.Start(rect, gray, partial));
+  PixelRows rows;
+  for (int64_t y = 0; y < rect.height; y += rows.count) {
+    RETURN_IF_ERROR(scratch.decoder.ReadRows(&rows));
+    for (int i = 0; i < rows.count; ++i)
+      memcpy(scratch.stored.data() + (y + i) * pitch * pixel,
+             rows.first + i * rows.stride, pitch * pixel);
+  }
+  const ImageSize size{rect.height, rect.width};
+  if (gray)
+    Turn(AsBytes(scratch.stored.data()), size, pitch, orientation,
+         AsBytes(scratch.turned.data()), out_pitch);
+  else
+    Turn(reinterpret_cast<const uint32_t*>(scratch.stored.data()), size, pitch,
+         orientation, reinterpret_cast<uint32_t*>(scratch.turned.data()),
+         out_pitch);
+  sink.Feed({AsBytes(scratch.turned.data()), out_pitch * pixel,
+             static_cast<int>(window.height)});
+  return absl::OkStatus();
+}
+
+// Feeds rows of RGB by way of 4-byte pixels, two at a time; of gray as they
+// are; of other numbers of channels one channel at a time.
+absl::Status FeedTensor(const Rect& window, const Tensor& image, int channel,
+                        Scratch::State& scratch, RowSink& sink) {
+  const auto channels = static_cast<size_t>(image.dims[2]);
+  const size_t in_pitch = static_cast<size_t>(image.dims[1]) * channels;
+  const auto width = static_cast<size_t>(window.width);
+  const size_t pitch = width * 4 + kRowPadding;
+  RETURN_IF_ERROR(scratch.Reserve(2 * pitch, &scratch.rows));
+  uint8_t* const rows = AsBytes(scratch.rows.data());
+  for (int64_t y = 0; y < window.height; y += 2) {
+    const int count = static_cast<int>(std::min<int64_t>(2, window.height - y));
+    for (int i = 0; i < count; ++i) {
+      const uint8_t* from = AsBytes(image.data) +
+                            (window.y + y + i) * in_pitch + window.x * channels;
+      uint8_t* to = rows + i * pitch;
+      if (channel < 0)
+        BestKernels().expand(from, width, to);
+      else
+        for (size_t x = 0; x < width; ++x) to[x] = from[x * channels + channel];
+    }
+    sink.Feed({rows, pitch, count});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ResampleChannelwise(const View& view, const Tensor& image,
+                                 Scratch::State& scratch, std::byte* out) {
+  const auto channels = static_cast<size_t>(image.dims[2]);
+  const size_t pixels =
+      static_cast<size_t>(view.size().height) * view.size().width;
+  RETURN_IF_ERROR(scratch.Reserve(pixels, &scratch.plane));
+  for (size_t c = 0; c < channels; ++c) {
+    RowSink sink(view, 1, scratch, scratch.plane.data());
+    ASSIGN_OR_RETURN(const Rect part, sink.Start());
+    RETURN_IF_ERROR(
+        FeedTensor(part, image, static_cast<int>(c), scratch, sink));
+    for (size_t i = 0; i < pixels; ++i)
+      out[i * channels + c] = scratch.plane[i];
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Apply(const ImageOp& op, SampleRng rng,
+                   const std::vector<Tensor>& values, View* view) {
+  const ImageSize size = view->size();
+  switch (op.kind) {
+    case ImageOp::Kind::kRandomResizedCrop:
+      view->Crop(op.window.Draw(size, &rng));
+      view->Resize(op.size, op.filter, op.antialias);
+      break;
+    case ImageOp::Kind::kResize:
+      view->Resize(ResizedSize(size, op.size, op.mode), op.filter,
+                   op.antialias);
+      break;
+    case ImageOp::Kind::kCrop: {
+      Rect window;
+      RETURN_IF_ERROR(CropWindow(size, op.size, ValueOf(op.pos_y, values),
+                                 ValueOf(op.pos_x, values), &window));
+      view->Crop(window);
+      break;
+    }
+    case ImageOp::Kind::kFlip:
+      view->Flip(ValueOf(op.horizontal, values), ValueOf(op.vertical, values));
+      break;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ComposeView(const std::vector<ImageOp>& ops, uint64_t seed,
+                         const RowInput& input,
+                         const std::vector<Tensor>& values, View* view) {
+  for (const ImageOp& op : ops)
+    RETURN_IF_ERROR(Apply(
+        op, SampleRng(seed, input.epoch, input.sample, op.node), values, view));
+  return absl::OkStatus();
+}
+
+absl::Status RunOnJpeg(const View& view, Orientation orientation, bool gray,
+                       bool partial, Scratch::State& scratch, std::byte* out) {
+  RowSink sink(view, gray ? 1 : 3, scratch, out);
+  ASSIGN_OR_RETURN(const Rect part, sink.Start());
+  if (!orientation.identity())
+    return FeedTurned(part, orientation, gray, partial, scratch, sink);
+  RETURN_IF_ERROR(scratch.decoder.Start(part, gray, partial));
+  PixelRows rows;
+  for (int64_t y = 0; y < part.height; y += rows.count) {
+    RETURN_IF_ERROR(scratch.decoder.ReadRows(&rows));
+    sink.Feed(rows);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunOnTensor(const View& view, const Tensor& image,
+                         Scratch::State& scratch, std::byte* out) {
+  if (!view.resampled()) {
+    CopyWindow(image, view.before(), view.mirror_x(), view.mirror_y(), out);
+    return absl::OkStatus();
+  }
+  const auto channels = static_cast<int>(image.dims[2]);
+  if (channels != 1 && channels != 3)
+    return ResampleChannelwise(view, image, scratch, out);
+  RowSink sink(view, channels, scratch, out);
+  ASSIGN_OR_RETURN(const Rect part, sink.Start());
+  return FeedTensor(part, image, channels == 1 ? 0 : -1, scratch, sink);
+}
+
+}  // namespace leat::worker

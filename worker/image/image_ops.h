@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A chain of geometric operators on one image, from its file or from a tensor,
+// in one pass.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "core/graph.h"
+#include "worker/image/geometry.h"
+#include "worker/image/row_program.h"
+#include "worker/image/scratch.h"
+
+namespace leat::worker {
+
+// A constant, or the value of another node.
+template <class T>
+struct PerSampleArg {
+  T constant{};
+  std::optional<NodeRef> node;
+};
+
+struct ImageOp {
+  enum class Kind : uint8_t { kRandomResizedCrop, kResize, kCrop, kFlip };
+  Kind kind;
+  uint32_t node = 0;  // whose draws a random one takes
+  ImageSize size;
+  ResizeMode mode = ResizeMode::kStretch;
+  Filter filter = Filter::kLinear;
+  bool antialias = true;
+  RandomWindow window;
+  PerSampleArg<double> pos_y, pos_x;
+  PerSampleArg<bool> horizontal, vertical;
+
+  // It can be put behind a chain without changing a bit: a chain resamples
+  // once, and before it mirrors.
+  bool Extends(bool resampled, bool mirrored) const {
+    return Resamples() ? !resampled && !mirrored : true;
+  }
+  bool Resamples() const {
+    return kind == Kind::kRandomResizedCrop || kind == Kind::kResize;
+  }
+};
+
+// What the operators do to an image of `source`, with this row's draws and the
+// values computed so far.
+absl::Status ComposeView(const std::vector<ImageOp>& ops, uint64_t seed,
+                         const RowInput& input,
+                         const std::vector<Tensor>& values, View* view);
+
+// Both write view.size() pixels to `out`, dense.
+// The image that scratch.decoder has opened. `partial` as JpegDecoder::Start.
+absl::Status RunOnJpeg(const View& view, Orientation orientation, bool gray,
+                       bool partial, Scratch::State& scratch, std::byte* out);
+absl::Status RunOnTensor(const View& view, const Tensor& image,
+                         Scratch::State& scratch, std::byte* out);
+
+}  // namespace leat::worker

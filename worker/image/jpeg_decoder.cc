@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// libjpeg reports errors by a function that must not return; ours jumps back
+// into one of the three functions below that call setjmp (ReadHeader, Begin,
+// ReadStrip). These and what they call have no object with a destructor, so
+// that nothing is skipped by the jump.
+#include "worker/image/jpeg_decoder.h"
+
+#include <csetjmp>
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+extern "C" {
+#include <jerror.h>
+#include <jpeglib.h>
+}
+
+#include "core/status.h"
+#include "worker/image/jpeg_header.h"
+#include "worker/image/kernels.h"
+#include "worker/image/pixel.h"
+
+namespace leat::worker {
+namespace {
+
+constexpr int kStripRows = 16;
+
+struct ErrorState {
+  jpeg_error_mgr manager;  // first: libjpeg hands out a pointer to it
+  jmp_buf jump;
+  int code = 0;
+  bool too_many_scans = false;
+  char text[JMSG_LENGTH_MAX] = {};
+};
+
+ErrorState* ErrorOf(j_common_ptr cinfo) {
+  return reinterpret_cast<ErrorState*>(cinfo->err);
+}
+
+[[noreturn]] void OnError(j_common_ptr cinfo) {
+  ErrorState* error = ErrorOf(cinfo);
+  error->code = cinfo->err->msg_code;
+  cinfo->err->format_message(cinfo, error->text);
+  std::longjmp(error->jump, 1);
+}
+
+// Warnings that pixels survive: oddities between segments, unknown flags.
+bool IsHarmless(int code) {
+  return code == JWRN_EXTRANEOUS_DATA || code == JWRN_ADOBE_XFORM ||
+         code == JWRN_JFIF_MAJOR || code == JWRN_TOO_MUCH_DATA ||
+         code == JWRN_BOGUS_ICC;
+}
+
+void OnMessage(j_common_ptr cinfo, int level) {
+  if (level < 0 && !IsHarmless(cinfo->err->msg_code)) OnError(cinfo);
+}
+
+struct Progress {
+  jpeg_progress_mgr manager;  // first
+  int max_scans = 0;
+};
+
+void OnProgress(j_common_ptr cinfo) {
+  const auto* progress = reinterpret_cast<Progress*>(cinfo->progress);
+  const auto* decompress = reinterpret_cast<j_decompress_ptr>(cinfo);
+  if (decompress->input_scan_number <= progress->max_scans) return;
+  ErrorOf(cinfo)->too_many_scans = true;
+  std::longjmp(ErrorOf(cinfo)->jump, 1);
+}
+
+absl::Status ToStatus(const ErrorState& error) {
+  switch (error.code) {
+    case JERR_OUT_OF_MEMORY:
+    case JERR_NO_BACKING_STORE:
+    case JERR_IMAGE_TOO_BIG:
+    case JERR_WIDTH_OVERFLOW:
+      return ResourceExhausted("JPEG needs too much memory: {}", error.text);
+    case JERR_BAD_PRECISION:
+    case JERR_CCIR601_NOTIMPL:
+    case JERR_CONVERSION_NOTIMPL:
+    case JERR_FRACT_SAMPLE_NOTIMPL:
+    case JERR_ARITH_NOTIMPL:
+    case JERR_NOT_COMPILED:
+    case JERR_SOF_UNSUPPORTED:
+    case JERR_COMPONENT_COUNT:
+      return InvalidArgument("JPEG of a kind that is not supported: {}",
+                             error.text);
+    default:
+      return DataLoss("damaged JPEG: {}", error.text);
+  }
+}
+
+}  // namespace
+
+struct JpegDecoder::State {
+  jpeg_decompress_struct cinfo = {};
+  ErrorState error;
+  Progress progress = {};
+  ImageLimits limits;
+  Header header;
+  // Of the decoding in progress.
+  Rect window;
+  bool gray = false;
+  bool cmyk = false;        // decoded as CMYK
+  int left = 0;             // columns decoded before the window's first
+  int rows_left = 0;        // of the window
+  int rows_to_discard = 0;  // above the window
+  size_t pixel_bytes = 4;
+  size_t stride = 0;
+  std::vector<uint8_t> strip;
+  JSAMPROW row_pointers[kStripRows] = {};
+
+  bool ReadHeader(const unsigned char* bytes, unsigned long size);
+  bool Begin(bool partial);
+  int ReadStrip(int rows);  // 0: an error
+  absl::Status Check() const;
+  void Convert(int rows);
+};
+
+namespace {
+
+// Samples are stored for all of the image before the first row comes out.
+bool StoresCoefficients(jpeg_decompress_struct* cinfo) {
+  return cinfo->progressive_mode || jpeg_has_multiple_scans(cinfo);
+}
+
+uint64_t CoefficientBytes(const jpeg_decompress_struct& cinfo) {
+  uint64_t bytes = 0;
+  int max_h = 1, max_v = 1;
+  for (int i = 0; i < cinfo.num_components; ++i) {
+    max_h = std::max(max_h, cinfo.comp_info[i].h_samp_factor);
+    max_v = std::max(max_v, cinfo.comp_info[i].v_samp_factor);
+  }
+  const auto mcus_wide = (cinfo.image_width + 8u * max_h - 1) / (8u * max_h);
+  const auto mcus_high = (cinfo.image_height + 8u * max_v - 1) / (8u * max_v);
+  for (int i = 0; i < cinfo.num_components; ++i)
+    bytes += uint64_t{mcus_wide} * mcus_high * 64 * sizeof(JCOEF) *
+             cinfo.comp_info[i].h_samp_factor *
+             cinfo.comp_info[i].v_samp_factor;
+  return bytes;
+}
+
+// libjpeg's cropping is exact, given a margin of one iMCU, where its
+// upsampling looks at no more than the neighbouring sample: everywhere but in
+// kinds that hardly exist, which are not worth the doubt.
+bool PartialIsExact(const jpeg_decompress_struct& cinfo) {
+  const int components = cinfo.num_components;
+  if (components == 1) return true;
+  const jpeg_component_info* info = cinfo.comp_info;
+  const int h = info[0].h_samp_factor, v = info[0].v_samp_factor;
+  if (h > 4 || v > 4 || h * v > 4 || h == 3 || v == 3) return false;
+  for (int i = 1; i < 3; ++i)
+    if (info[i].h_samp_factor != 1 || info[i].v_samp_factor != 1) return false;
+  return components == 3 ||
+         (info[3].h_samp_factor == h && info[3].v_samp_factor == v);
+}
+
+}  // namespace
+
+JpegDecoder::JpegDecoder(const ImageLimits& limits)
+    : state_(std::make_unique<State>()) {
+  state_->limits = limits;
+  state_->cinfo.err = jpeg_std_error(&state_->error.manager);
+  state_->error.manager.error_exit = OnError;
+  state_->error.manager.emit_message = OnMessage;
+  // Only fails when memory runs out or the library is another version.
+  if (setjmp(state_->error.jump) != 0) std::abort();
+  jpeg_create_decompress(&state_->cinfo);
+  state_->progress.manager.progress_monitor = OnProgress;
+  state_->progress.max_scans = limits.max_scans;
+  state_->cinfo.progress = &state_->progress.manager;
+  state_->cinfo.mem->max_memory_to_use = static_cast<long>(
+      std::min<uint64_t>(limits.max_scratch_bytes, 1ull << 40));
+}
+
+JpegDecoder::~JpegDecoder() { jpeg_destroy_decompress(&state_->cinfo); }
+
+const JpegDecoder::Header& JpegDecoder::header() const {
+  return state_->header;
+}
+
+size_t JpegDecoder::scratch_bytes() const { return state_->strip.capacity(); }
+
+bool JpegDecoder::State::ReadHeader(const unsigned char* bytes,
+                                    unsigned long size) {
+  if (setjmp(error.jump) != 0) {
+    jpeg_abort_decompress(&cinfo);
+    return false;
+  }
+  jpeg_abort_decompress(&cinfo);
+  jpeg_mem_src(&cinfo, bytes, size);
+  jpeg_read_header(&cinfo, TRUE);
+  return true;
+}
+
+bool JpegDecoder::State::Begin(bool partial) {
+  if (setjmp(error.jump) != 0) {
+    jpeg_abort_decompress(&cinfo);
+    return false;
+  }
+  cinfo.dct_method = JDCT_ISLOW;
+  cinfo.do_fancy_upsampling = TRUE;
+  cinfo.do_block_smoothing = FALSE;
+  cinfo.out_color_space = cmyk ? JCS_CMYK : gray ? JCS_GRAYSCALE : JCS_EXT_RGBX;
+  jpeg_start_decompress(&cinfo);
+  left = static_cast<int>(window.x);
+  rows_to_discard = static_cast<int>(window.y);
+  if (!partial) return true;
+  const int unit = cinfo.max_h_samp_factor * DCTSIZE;
+  const int width = static_cast<int>(cinfo.output_width);
+  const int first = std::max(0, (left / unit - 1) * unit);
+  const int end = std::min(
+      width,
+      ((left + static_cast<int>(window.width) + unit - 1) / unit + 1) * unit);
+  JDIMENSION offset = first, cropped = end - first;
+  if (end - first < width) {
+    jpeg_crop_scanline(&cinfo, &offset, &cropped);
+    left -= static_cast<int>(offset);
+  }
+  if (rows_to_discard > 0) {
+    jpeg_skip_scanlines(&cinfo, rows_to_discard);
+    rows_to_discard = 0;
+  }
+  return true;
+}
+
+int JpegDecoder::State::ReadStrip(int rows) {
+  if (setjmp(error.jump) != 0) {
+    jpeg_abort_decompress(&cinfo);
+    return 0;
+  }
+  for (; rows_to_discard > 0; --rows_to_discard)
+    jpeg_read_scanlines(&cinfo, row_pointers, 1);
+  int done = 0;
+  while (done < rows)
+    done += static_cast<int>(
+        jpeg_read_scanlines(&cinfo, row_pointers + done, rows - done));
+  rows_left -= done;
+  if (rows_left == 0) jpeg_abort_decompress(&cinfo);
+  return done;
+}
+
+absl::Status JpegDecoder::State::Check() const {
+  const uint64_t width = cinfo.image_width, height = cinfo.image_height;
+  if (width > limits.max_side || height > limits.max_side)
+    return ResourceExhausted("JPEG is {} × {}: a side over the limit of {}",
+                             width, height, limits.max_side);
+  if (width * height > limits.max_pixels)
+    return ResourceExhausted("JPEG is {} × {}: over the limit of {} pixels",
+                             width, height, limits.max_pixels);
+  switch (cinfo.jpeg_color_space) {
+    case JCS_GRAYSCALE:
+    case JCS_RGB:
+    case JCS_YCbCr:
+    case JCS_CMYK:
+    case JCS_YCCK:
+      return absl::OkStatus();
+    default:
+      return InvalidArgument(
+          "JPEG has {} components of unknown colours, want 1, 3 or 4",
+          cinfo.num_components);
+  }
+}
+
+absl::Status JpegDecoder::Open(std::span<const std::byte> bytes) {
+  State& s = *state_;
+  const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
+  if (bytes.size() < 3 || data[0] != 0xff || data[1] != 0xd8 || data[2] != 0xff)
+    return InvalidArgument("not a JPEG image: looks like {}", LooksLike(bytes));
+  s.error.code = 0;
+  s.error.too_many_scans = false;
+  if (!s.ReadHeader(data, bytes.size())) return ToStatus(s.error);
+  if (absl::Status status = s.Check(); !status.ok()) return status;
+  if (!HasEnd(bytes))
+    return DataLoss(
+        "truncated JPEG: premature end of the file ({} bytes) without an end "
+        "of image",
+        bytes.size());
+  const bool stored = StoresCoefficients(&s.cinfo);
+  if (stored && CoefficientBytes(s.cinfo) > s.limits.max_scratch_bytes)
+    return ResourceExhausted(
+        "JPEG of several scans needs {} bytes, over the limit of {}",
+        CoefficientBytes(s.cinfo), s.limits.max_scratch_bytes);
+  s.header = {.size = {s.cinfo.image_height, s.cinfo.image_width},
+              .orientation = ExifOrientation(bytes),
+              .components = s.cinfo.num_components,
+              .progressive = s.cinfo.progressive_mode != 0};
+  return absl::OkStatus();
+}
+
+absl::Status JpegDecoder::Start(const Rect& window, bool gray, bool partial) {
+  State& s = *state_;
+  s.window = window;
+  s.gray = gray;
+  s.cmyk = s.cinfo.jpeg_color_space == JCS_CMYK ||
+           s.cinfo.jpeg_color_space == JCS_YCCK;
+  s.pixel_bytes = gray && !s.cmyk ? 1 : 4;
+  s.rows_left = static_cast<int>(window.height);
+  if (!s.Begin(partial && PartialIsExact(s.cinfo))) {
+    if (s.error.too_many_scans)
+      return ResourceExhausted("JPEG has more scans than the limit of {}",
+                               s.limits.max_scans);
+    return ToStatus(s.error);
+  }
+  const size_t row_bytes = s.cinfo.output_width * s.pixel_bytes;
+  s.stride = (row_bytes + kRowPadding + 63) / 64 * 64;
+  if (s.strip.size() < s.stride * kStripRows)
+    s.strip.resize(s.stride * kStripRows);
+  for (int i = 0; i < kStripRows; ++i)
+    s.row_pointers[i] = s.strip.data() + s.stride * i;
+  return absl::OkStatus();
+}
+
+// CMYK rows to RGBX or gray, in place.
+void JpegDecoder::State::Convert(int rows) {
+  const size_t first = static_cast<size_t>(left);
+  for (int r = 0; r < rows; ++r) {
+    uint8_t* row = row_pointers[r];
+    for (size_t x = first; x < first + static_cast<size_t>(window.width); ++x) {
+      uint8_t rgb[3];
+      CmykToRgb(row + 4 * x, rgb);
+      if (gray)
+        row[x] = Luma(rgb);
+      else
+        memcpy(row + 4 * x, rgb, 3);
+    }
+  }
+}
+
+absl::Status JpegDecoder::ReadRows(PixelRows* rows) {
+  State& s = *state_;
+  const int count = s.ReadStrip(std::min(kStripRows, s.rows_left));
+  if (count == 0) {
+    if (s.error.too_many_scans)
+      return ResourceExhausted("JPEG has more scans than the limit of {}",
+                               s.limits.max_scans);
+    return ToStatus(s.error);
+  }
+  if (s.cmyk) s.Convert(count);
+  const size_t step = s.gray ? 1 : 4;
+  *rows = {s.row_pointers[0] + s.left * step, s.stride, count};
+  return absl::OkStatus();
+}
+
+}  // namespace leat::worker

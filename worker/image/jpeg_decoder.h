@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// JpegDecoder: libjpeg-turbo, whole or a window, row by row, the same bytes
+// either way.
+//
+// The accurate integer DCT and fancy upsampling. A window is decoded one iMCU
+// wider on each side, since fancy upsampling looks at neighbours; rows above it
+// are skipped (entropy decoding only) and nothing after its last row is looked
+// at. Kinds of JPEG for which libjpeg's partial decoding is not exact are
+// decoded in full width and height. Damage is an error, never a guess:
+// libjpeg's warnings about lost data end the decoding. Damage below the window
+// is not seen, but for a missing end of image, which is looked for in Open.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "absl/status/status.h"
+#include "core/image_size.h"
+#include "worker/image/row_program.h"
+
+namespace leat::worker {
+
+struct Rect {
+  int64_t x = 0;
+  int64_t y = 0;
+  int64_t width = 0;
+  int64_t height = 0;
+  friend bool operator==(const Rect&, const Rect&) = default;
+};
+
+// A run of decoded rows. Pixels are 1 byte (gray) or 4 (R, G, B, anything);
+// kRowPadding bytes after each row may be read.
+struct PixelRows {
+  const uint8_t* first = nullptr;  // the window's first pixel
+  size_t stride = 0;
+  int count = 0;
+};
+
+// Thread-compatible. One for each thread, reused for image after image.
+class JpegDecoder {
+ public:
+  explicit JpegDecoder(const ImageLimits& limits);
+  ~JpegDecoder();
+
+  struct Header {
+    ImageSize size;       // as stored, before any orientation
+    int orientation = 1;  // EXIF's, 1 … 8
+    int components = 0;
+    bool progressive = false;
+  };
+
+  // Reads the header; `bytes` must live until the last ReadRows. Nothing that
+  // depends on the image's size is allocated. kInvalidArgument: not a JPEG, or
+  // of a kind that is not supported. kDataLoss: damaged or cut off.
+  // kResourceExhausted: over a limit.
+  absl::Status Open(std::span<const std::byte> bytes);
+  const Header& header() const;
+
+  // Begins to decode `window`. `partial` false: as if libjpeg could decode
+  // whole images only (for tests). REQUIRES: Open succeeded; the window is not
+  // empty and lies inside the image.
+  absl::Status Start(const Rect& window, bool gray, bool partial = true);
+  // The window's next rows: 1 … 16 of them. Valid until the next call.
+  // REQUIRES: fewer than window.height rows were read since Start.
+  absl::Status ReadRows(PixelRows* rows);
+
+  // Bytes of buffers held.
+  size_t scratch_bytes() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace leat::worker

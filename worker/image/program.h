@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a RowProgram holds: a list of steps, each of which computes the value of
+// one node.
+//
+// A node that is an output is computed straight into its place, others into the
+// scratch. A decode and the geometric operators behind it that nobody else
+// looks at are one step.
+#pragma once
+
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include "worker/image/image_ops.h"
+#include "worker/image/row_program.h"
+#include "worker/image/tensor_ops.h"
+
+namespace leat::worker {
+
+struct DecodeStep {
+  bool gray = false;
+  bool orient = true;
+  bool partial = true;
+  std::vector<ImageOp> ops;
+};
+struct ImageStep {
+  uint32_t input = 0;
+  std::vector<ImageOp> ops;
+};
+struct NormalizeStep {
+  uint32_t input = 0;
+  Normalizer normalizer;
+};
+struct CastStep {
+  uint32_t input = 0;
+};
+struct TransposeStep {
+  uint32_t input = 0;
+  std::vector<int64_t> perm;
+};
+struct CoinFlipStep {
+  double probability = 0.5;
+};
+struct UniformStep {
+  double low = 0, high = 1;
+};
+
+struct Step {
+  uint32_t node = 0;  // whose value it computes
+  DType dtype = DType::kUint8;
+  std::variant<DecodeStep, ImageStep, NormalizeStep, CastStep, TransposeStep,
+               CoinFlipStep, UniformStep>
+      what;
+};
+
+struct RowProgram::State {
+  uint64_t seed = 0;
+  uint32_t reader = 0;
+  std::vector<Step> steps;
+  std::vector<Field> fields;
+  std::vector<uint32_t> field_nodes;  // field -> node
+  std::vector<int> places;            // node -> first field, or -1
+};
+
+}  // namespace leat::worker

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From a checked graph to a list of steps. Chains are found by walking from a
+// decode, or from a geometric operator, to the only user of its value, as long
+// as the chain can take it.
+#include <map>
+#include <utility>
+
+#include "core/status.h"
+#include "worker/image/exact_math.h"
+#include "worker/image/program.h"
+
+namespace leat::worker {
+namespace {
+
+class Compiler {
+ public:
+  Compiler(const CheckedGraph& checked, bool fuse)
+      : graph_(checked.graph),
+        types_(checked.types),
+        fuse_(fuse),
+        uses_(graph_.nodes.size()),
+        user_(graph_.nodes.size()),
+        absorbed_(graph_.nodes.size()) {
+    for (uint32_t i = 0; i < graph_.nodes.size(); ++i) {
+      for (const NodeRef& ref : graph_.nodes[i].inputs) Use(ref, i);
+      for (const auto& [name, value] : graph_.nodes[i].args)
+        if (const auto* ref = std::get_if<NodeRef>(&value)) Use(*ref, i);
+    }
+    for (const auto& [name, ref] : graph_.outputs) Use(ref, 0);
+  }
+
+  absl::StatusOr<std::vector<Step>> Run(uint32_t reader) {
+    // A fused step runs when its last operator would.
+    std::map<uint32_t, Step> steps;
+    for (uint32_t i = 0; i < graph_.nodes.size(); ++i) {
+      if (i == reader || absorbed_[i]) continue;
+      ASSIGN_OR_RETURN(Step step, Compile(i));
+      step.dtype = types_[step.node][0].dtype;
+      steps.emplace(step.node, std::move(step));
+    }
+    std::vector<Step> list;
+    for (auto& [node, step] : steps) list.push_back(std::move(step));
+    return list;
+  }
+
+ private:
+  template <class T>
+  const T& Get(uint32_t node, const char* name) const {
+    return std::get<T>(graph_.nodes[node].args.at(name));
+  }
+  template <class T>
+  PerSampleArg<T> GetPerSample(uint32_t node, const char* name) const {
+    const Value& value = graph_.nodes[node].args.at(name);
+    if (const auto* ref = std::get_if<NodeRef>(&value)) return {T{}, *ref};
+    return {std::get<T>(value), std::nullopt};
+  }
+
+  void Use(const NodeRef& ref, uint32_t by) {
+    ++uses_[ref.node];
+    user_[ref.node] = by;
+  }
+
+  static bool IsImageOp(const std::string& op) {
+    return op == "random_resized_crop" || op == "resize" || op == "crop" ||
+           op == "flip";
+  }
+
+  absl::StatusOr<Step> Compile(uint32_t i) {
+    const Node& node = graph_.nodes[i];
+    Step step;
+    step.node = i;
+    const uint32_t input = node.inputs.empty() ? 0 : node.inputs[0].node;
+    if (node.op == "decode") {
+      DecodeStep decode{Get<std::string>(i, "output") == "gray",
+                        Get<bool>(i, "orient"),
+                        fuse_,
+                        {}};
+      step.node = Chain(i, &decode.ops);
+      step.what = std::move(decode);
+    } else if (IsImageOp(node.op)) {
+      ImageStep image{input, {MakeImageOp(i)}};
+      step.node = Chain(i, &image.ops);
+      step.what = std::move(image);
+    } else if (node.op == "normalize") {
+      step.what = NormalizeStep{
+          input, Normalizer(Get<std::vector<double>>(i, "mean"),
+                            Get<std::vector<double>>(i, "std"),
+                            Get<double>(i, "scale"), Get<double>(i, "shift"),
+                            static_cast<int>(types_[input][0].shape[2]),
+                            types_[i][0].dtype)};
+    } else if (node.op == "cast") {
+      step.what = CastStep{input};
+    } else if (node.op == "transpose") {
+      step.what = TransposeStep{input, Get<std::vector<int64_t>>(i, "perm")};
+    } else if (node.op == "coin_flip") {
+      step.what = CoinFlipStep{Get<double>(i, "probability")};
+    } else if (node.op == "uniform") {
+      step.what = UniformStep{Get<double>(i, "low"), Get<double>(i, "high")};
+    } else {
+      return Unimplemented("operator {} has no kernel on the CPU", node.op);
+    }
+    return step;
+  }
+
+  ImageOp MakeImageOp(uint32_t i) const {
+    const Node& node = graph_.nodes[i];
+    ImageOp op;
+    op.node = i;
+    if (node.op == "flip") {
+      op.kind = ImageOp::Kind::kFlip;
+      op.horizontal = GetPerSample<bool>(i, "horizontal");
+      op.vertical = GetPerSample<bool>(i, "vertical");
+      return op;
+    }
+    const auto& size = Get<std::vector<int64_t>>(i, "size");
+    op.size = {size[0], size[1]};
+    if (node.op == "crop") {
+      op.kind = ImageOp::Kind::kCrop;
+      op.pos_y = GetPerSample<double>(i, "pos_y");
+      op.pos_x = GetPerSample<double>(i, "pos_x");
+      return op;
+    }
+    op.filter = *ParseFilter(Get<std::string>(i, "interpolation"));
+    op.antialias = Get<bool>(i, "antialias");
+    if (node.op == "resize") {
+      op.kind = ImageOp::Kind::kResize;
+      op.mode = *ParseResizeMode(Get<std::string>(i, "mode"));
+      return op;
+    }
+    op.kind = ImageOp::Kind::kRandomResizedCrop;
+    const auto& area = Get<std::vector<double>>(i, "area");
+    const auto& aspect = Get<std::vector<double>>(i, "aspect");
+    op.window = {.least_area = area[0],
+                 .greatest_area = area[1],
+                 .least_aspect = aspect[0],
+                 .greatest_aspect = aspect[1],
+                 .log_least_aspect = ExactLog(aspect[0]),
+                 .log_greatest_aspect = ExactLog(aspect[1]),
+                 .attempts = static_cast<int>(Get<int64_t>(i, "attempts"))};
+    return op;
+  }
+
+  // Absorbs the operators behind `first` that only look at its value. Returns
+  // the last one.
+  uint32_t Chain(uint32_t first, std::vector<ImageOp>* ops) {
+    bool resampled = false, mirrored = false;
+    const auto note = [&](const ImageOp& op) {
+      resampled |= op.Resamples();
+      mirrored |= op.kind == ImageOp::Kind::kFlip;
+    };
+    for (const ImageOp& op : *ops) note(op);
+    uint32_t last = first;
+    while (fuse_ && uses_[last] == 1) {
+      const uint32_t next = user_[last];
+      if (next <= last || !IsImageOp(graph_.nodes[next].op)) break;
+      const ImageOp op = MakeImageOp(next);
+      if (!op.Extends(resampled, mirrored)) break;
+      note(op);
+      ops->push_back(op);
+      absorbed_[next] = true;
+      last = next;
+    }
+    return last;
+  }
+
+  const Graph& graph_;
+  const std::vector<std::vector<ValueType>>& types_;
+  const bool fuse_;
+  std::vector<uint32_t> uses_, user_;
+  std::vector<bool> absorbed_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RowProgram>> RowProgram::Compile(
+    const CheckedGraph& graph, uint64_t seed, bool fuse) {
+  auto state = std::make_unique<State>();
+  state->seed = seed;
+  state->reader = graph.reader;
+  state->fields = graph.schema.fields;
+  state->places.assign(graph.graph.nodes.size(), -1);
+  for (size_t f = 0; f < graph.graph.outputs.size(); ++f) {
+    const uint32_t node = graph.graph.outputs[f].second.node;
+    state->field_nodes.push_back(node);
+    if (state->places[node] < 0) state->places[node] = static_cast<int>(f);
+  }
+  ASSIGN_OR_RETURN(state->steps, Compiler(graph, fuse).Run(graph.reader));
+  return std::unique_ptr<RowProgram>(new RowProgram(std::move(state)));
+}
+
+}  // namespace leat::worker

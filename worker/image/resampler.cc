@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/image/resampler.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/status.h"
+
+namespace leat::worker {
+
+absl::Status Resampler::Start(int channels, uint8_t* out, ptrdiff_t stride,
+                              uint64_t max_bytes) {
+  channels_ = channels;
+  out_ = out;
+  out_stride_ = stride;
+  next_in_ = vertical_.first_input();
+  next_out_ = 0;
+  // A row stays until no output needs it; two arrive at a time.
+  int end = 0, span = 1;
+  for (int i = 0; i < vertical_.size(); ++i) {
+    const ResampleTable::Entry& entry = vertical_.entry(i);
+    end = std::max(end, entry.start + entry.taps);
+    span = std::max(span, end - entry.start);
+  }
+  ring_rows_ = span + 2;
+  const auto width = static_cast<size_t>(horizontal_.size());
+  pitch_ = (width * channels_ + kRowPadding + 63) / 64 * 64;
+  const size_t bytes = pitch_ * static_cast<size_t>(ring_rows_);
+  if (bytes > max_bytes)
+    return ResourceExhausted(
+        "resampling needs {} rows of {} bytes, over the limit of {} bytes",
+        ring_rows_, pitch_, max_bytes);
+  if (ring_.size() < bytes) ring_.resize(bytes);
+  taps_.resize(static_cast<size_t>(vertical_.max_taps()) + 1);
+  return absl::OkStatus();
+}
+
+void Resampler::Horizontal(const uint8_t* first, const uint8_t* second) {
+  uint8_t* const out[2] = {RingRow(next_in_), RingRow(next_in_ + 1)};
+  const uint8_t* const in[2] = {first, second};
+  const int base = horizontal_.first_input();
+  if (channels_ == 1) {
+    for (int i = 0; i < 2; ++i)
+      kernels_.horizontal_gray(horizontal_, base, in[i], out[i]);
+  } else if (horizontal_.copies_a_run()) {
+    for (int i = 0; i < 2; ++i)
+      kernels_.compact(in[i], horizontal_.size(), out[i]);
+  } else {
+    kernels_.horizontal_rgbx(horizontal_, base, in, out);
+  }
+}
+
+void Resampler::EmitReady() {
+  const size_t bytes = static_cast<size_t>(horizontal_.size()) * channels_;
+  for (; next_out_ < vertical_.size(); ++next_out_) {
+    const ResampleTable::Entry& entry = vertical_.entry(next_out_);
+    if (entry.start + entry.taps > next_in_) return;
+    uint8_t* out = out_ + next_out_ * out_stride_;
+    if (entry.taps == 1) {
+      memcpy(out, RingRow(entry.start), bytes);
+      continue;
+    }
+    for (int t = 0; t < entry.taps; ++t) taps_[t] = RingRow(entry.start + t);
+    taps_[entry.taps] = taps_[0];
+    kernels_.vertical(taps_.data(), vertical_.weights(next_out_), entry.taps,
+                      vertical_.bits(), bytes, out);
+  }
+}
+
+void Resampler::Feed(const PixelRows& rows) {
+  for (int i = 0; i < rows.count; i += 2) {
+    const uint8_t* first = rows.first + i * rows.stride;
+    const bool pair = i + 1 < rows.count;
+    // A last odd row is computed twice; the copy is overwritten later.
+    Horizontal(first, pair ? first + rows.stride : first);
+    next_in_ += pair ? 2 : 1;
+    EmitReady();
+  }
+}
+
+size_t Resampler::scratch_bytes() const {
+  return ring_.capacity() + horizontal_.scratch_bytes() +
+         vertical_.scratch_bytes();
+}
+
+}  // namespace leat::worker

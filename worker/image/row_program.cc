@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/image/row_program.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "core/status.h"
+#include "worker/image/program.h"
+#include "worker/image/scratch.h"
+
+namespace leat::worker {
+namespace {
+
+class Execution {
+ public:
+  Execution(const RowProgram::State& program, const RowInput& input,
+            Scratch::State& scratch,
+            std::span<const std::span<std::byte>> outputs)
+      : program_(program),
+        input_(input),
+        scratch_(scratch),
+        outputs_(outputs) {}
+
+  absl::Status Run() {
+    if (outputs_.size() != program_.fields.size())
+      return Internal("{} outputs for {} fields", outputs_.size(),
+                      program_.fields.size());
+    for (size_t f = 0; f < outputs_.size(); ++f)
+      if (outputs_[f].size() != program_.fields[f].row_bytes)
+        return Internal("output \"{}\" has {} bytes, want {}",
+                        program_.fields[f].name, outputs_[f].size(),
+                        program_.fields[f].row_bytes);
+    const size_t nodes = program_.places.size();
+    scratch_.values.resize(nodes);
+    if (scratch_.buffers.size() < nodes) scratch_.buffers.resize(nodes);
+    scratch_.label = input_.label;
+    Tensor& label = scratch_.values[program_.reader];
+    label = {
+        DType::kInt32, 0, {}, reinterpret_cast<std::byte*>(&scratch_.label)};
+    for (const Step& step : program_.steps)
+      RETURN_IF_ERROR(std::visit(
+          [&](const auto& what) { return RunStep(step, what); }, step.what));
+    for (size_t f = 0; f < outputs_.size(); ++f) {
+      const Tensor& value = scratch_.values[program_.field_nodes[f]];
+      if (value.data != outputs_[f].data())
+        memcpy(outputs_[f].data(), value.data, outputs_[f].size());
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  const Tensor& Value(uint32_t node) const { return scratch_.values[node]; }
+
+  // Memory for the step's value: its place among the outputs, or scratch.
+  absl::StatusOr<std::byte*> Place(const Step& step,
+                                   std::initializer_list<int64_t> dims) {
+    Tensor tensor{step.dtype, static_cast<int>(dims.size()), {}, nullptr};
+    std::copy(dims.begin(), dims.end(), tensor.dims.begin());
+    return Place(step, tensor);
+  }
+  absl::StatusOr<std::byte*> Place(const Step& step, Tensor tensor) {
+    tensor.dtype = step.dtype;
+    const int field = program_.places[step.node];
+    if (field >= 0) {
+      if (tensor.bytes() != outputs_[field].size())
+        return Internal("node {} gave {} bytes, want {}", step.node,
+                        tensor.bytes(), outputs_[field].size());
+      tensor.data = outputs_[field].data();
+    } else {
+      auto& buffer = scratch_.buffers[step.node];
+      RETURN_IF_ERROR(scratch_.Reserve(tensor.bytes(), &buffer));
+      tensor.data = buffer.data();
+    }
+    scratch_.values[step.node] = tensor;
+    return tensor.data;
+  }
+
+  absl::Status RunStep(const Step& step, const DecodeStep& decode) {
+    RETURN_IF_ERROR(scratch_.decoder.Open(input_.encoded));
+    const JpegDecoder::Header& header = scratch_.decoder.header();
+    const auto orientation =
+        Orientation::Of(decode.orient ? header.orientation : 1);
+    View view(orientation.Turned(header.size));
+    RETURN_IF_ERROR(
+        ComposeView(decode.ops, program_.seed, input_, scratch_.values, &view));
+    ASSIGN_OR_RETURN(std::byte* const out,
+                     Place(step, {view.size().height, view.size().width,
+                                  decode.gray ? 1 : 3}));
+    return RunOnJpeg(view, orientation, decode.gray, decode.partial, scratch_,
+                     out);
+  }
+
+  absl::Status RunStep(const Step& step, const ImageStep& image) {
+    const Tensor& in = Value(image.input);
+    View view(ImageSize{in.dims[0], in.dims[1]});
+    RETURN_IF_ERROR(
+        ComposeView(image.ops, program_.seed, input_, scratch_.values, &view));
+    ASSIGN_OR_RETURN(
+        std::byte* const out,
+        Place(step, {view.size().height, view.size().width, in.dims[2]}));
+    return RunOnTensor(view, in, scratch_, out);
+  }
+
+  absl::Status RunStep(const Step& step, const NormalizeStep& normalize) {
+    const Tensor& in = Value(normalize.input);
+    ASSIGN_OR_RETURN(std::byte* const out, Place(step, in));
+    normalize.normalizer.Run(in, out);
+    return absl::OkStatus();
+  }
+
+  absl::Status RunStep(const Step& step, const CastStep& cast) {
+    const Tensor& in = Value(cast.input);
+    ASSIGN_OR_RETURN(std::byte* const out, Place(step, in));
+    Cast(in, step.dtype, out);
+    return absl::OkStatus();
+  }
+
+  absl::Status RunStep(const Step& step, const TransposeStep& transpose) {
+    const Tensor& in = Value(transpose.input);
+    Tensor turned = in;
+    for (int i = 0; i < in.rank; ++i)
+      turned.dims[i] = in.dims[transpose.perm[i]];
+    ASSIGN_OR_RETURN(std::byte* const out, Place(step, turned));
+    Transpose(in, transpose.perm, out);
+    return absl::OkStatus();
+  }
+
+  SampleRng Rng(const Step& step) const {
+    return SampleRng(program_.seed, input_.epoch, input_.sample, step.node);
+  }
+
+  absl::Status RunStep(const Step& step, const CoinFlipStep& coin) {
+    ASSIGN_OR_RETURN(std::byte* const out, Place(step, Tensor{}));
+    *out = std::byte{Rng(step).NextDouble() < coin.probability};
+    return absl::OkStatus();
+  }
+
+  absl::Status RunStep(const Step& step, const UniformStep& uniform) {
+    ASSIGN_OR_RETURN(std::byte* const out, Place(step, Tensor{}));
+    const float low = static_cast<float>(uniform.low);
+    const float high = static_cast<float>(uniform.high);
+    const double u = Rng(step).NextDouble();
+    const double exact = low + u * (static_cast<double>(high) - low);
+    float value = static_cast<float>(exact);
+    // Rounding may reach the bound, which is excluded.
+    if (value >= high) value = std::nextafter(high, low);
+    memcpy(out, &value, sizeof value);
+    return absl::OkStatus();
+  }
+
+  const RowProgram::State& program_;
+  const RowInput& input_;
+  Scratch::State& scratch_;
+  const std::span<const std::span<std::byte>> outputs_;
+};
+
+}  // namespace
+
+RowProgram::RowProgram(std::unique_ptr<State> state)
+    : state_(std::move(state)) {}
+RowProgram::~RowProgram() = default;
+
+absl::Status RowProgram::Run(
+    const RowInput& input, Scratch& scratch,
+    std::span<const std::span<std::byte>> outputs) const {
+  return Execution(*state_, input, *scratch.state(), outputs).Run();
+}
+
+}  // namespace leat::worker

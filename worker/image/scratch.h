@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a Scratch holds.
+#pragma once
+
+#include <vector>
+
+#include "absl/status/status.h"
+#include "worker/image/jpeg_decoder.h"
+#include "worker/image/resampler.h"
+#include "worker/image/row_program.h"
+#include "worker/image/tensor_ops.h"
+
+namespace leat::worker {
+
+struct Scratch::State {
+  explicit State(const ImageLimits& image_limits)
+      : limits(image_limits), decoder(image_limits), resampler(BestKernels()) {}
+
+  // Makes `buffer` hold at least `bytes` and kRowPadding more. Contents are
+  // lost. kResourceExhausted: over max_scratch_bytes with all that is held.
+  absl::Status Reserve(size_t bytes, std::vector<std::byte>* buffer);
+  size_t held() const;
+
+  const ImageLimits limits;
+  JpegDecoder decoder;
+  Resampler resampler;
+  // Of an image whose orientation must be changed: as stored, as turned.
+  std::vector<std::byte> stored, turned;
+  // Rows on their way into the resampler, and one channel of a result.
+  std::vector<std::byte> rows, plane;
+  // Values of the row in progress, by node, and the memory of those that are
+  // not outputs.
+  std::vector<Tensor> values;
+  std::vector<std::vector<std::byte>> buffers;
+  int32_t label = 0;
+  size_t buffer_bytes = 0;  // of all vectors above
+};
+
+}  // namespace leat::worker

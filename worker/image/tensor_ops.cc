@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/image/tensor_ops.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "worker/image/pixel.h"
+
+namespace leat::worker {
+
+size_t Tensor::elements() const {
+  size_t count = 1;
+  for (int i = 0; i < rank; ++i) count *= static_cast<size_t>(dims[i]);
+  return count;
+}
+
+void MirrorRow(std::byte* row, size_t pixels, size_t pixel_bytes) {
+  if (pixels == 0) return;
+  std::byte* left = row;
+  std::byte* right = row + (pixels - 1) * pixel_bytes;
+  for (; left < right; left += pixel_bytes, right -= pixel_bytes)
+    std::swap_ranges(left, left + pixel_bytes, right);
+}
+
+void CopyWindow(const Tensor& image, const Rect& window, bool mirror_x,
+                bool mirror_y, std::byte* out) {
+  const size_t pixel = static_cast<size_t>(image.dims[2]) * SizeOf(image.dtype);
+  const size_t in_row = static_cast<size_t>(image.dims[1]) * pixel;
+  const size_t out_row = static_cast<size_t>(window.width) * pixel;
+  for (int64_t y = 0; y < window.height; ++y) {
+    const int64_t from = window.y + (mirror_y ? window.height - 1 - y : y);
+    std::byte* to = out + y * out_row;
+    memcpy(to, image.data + from * in_row + window.x * pixel, out_row);
+    if (mirror_x) MirrorRow(to, static_cast<size_t>(window.width), pixel);
+  }
+}
+
+namespace {
+
+// Calls `use` with a value of dtype's storage type; float16 is passed as Half.
+struct Half {
+  uint16_t bits;
+};
+
+template <class Use>
+void WithType(DType dtype, Use use) {
+  switch (dtype) {
+    case DType::kBool:
+      return use(bool{});
+    case DType::kUint8:
+      return use(uint8_t{});
+    case DType::kInt32:
+      return use(int32_t{});
+    case DType::kInt64:
+      return use(int64_t{});
+    case DType::kFloat16:
+      return use(Half{});
+    case DType::kFloat32:
+      return use(float{});
+  }
+}
+
+template <class T>
+float ToFloat(T value) {
+  if constexpr (std::is_same_v<T, Half>)
+    return FloatOfHalf(value.bits);
+  else
+    return static_cast<float>(value);
+}
+
+template <class Out, class In>
+Out Converted(In value) {
+  if constexpr (std::is_same_v<Out, Half>) {
+    return Half{HalfOf(ToFloat(value))};
+  } else if constexpr (std::is_same_v<Out, float>) {
+    return ToFloat(value);
+  } else if constexpr (std::is_same_v<Out, bool>) {
+    if constexpr (std::is_integral_v<In>)
+      return value != 0;
+    else
+      return ToFloat(value) != 0;
+  } else {
+    constexpr int64_t kLeast = std::numeric_limits<Out>::min();
+    constexpr int64_t kGreatest = std::numeric_limits<Out>::max();
+    if constexpr (std::is_integral_v<In>)
+      return static_cast<Out>(
+          std::clamp(static_cast<int64_t>(value), kLeast, kGreatest));
+    else
+      return static_cast<Out>(SaturatedInt(ToFloat(value), kLeast, kGreatest));
+  }
+}
+
+}  // namespace
+
+void Cast(const Tensor& in, DType dtype, std::byte* out) {
+  const size_t count = in.elements();
+  if (in.dtype == dtype) {
+    memcpy(out, in.data, count * SizeOf(dtype));
+    return;
+  }
+  WithType(in.dtype, [&]<class In>(In) {
+    WithType(dtype, [&]<class Out>(Out) {
+      for (size_t i = 0; i < count; ++i) {
+        In value;
+        memcpy(&value, in.data + i * sizeof(In), sizeof value);
+        const Out converted = Converted<Out>(value);
+        memcpy(out + i * sizeof(Out), &converted, sizeof converted);
+      }
+    });
+  });
+}
+
+Normalizer::Normalizer(std::span<const double> mean,
+                       std::span<const double> std, double scale, double shift,
+                       int channels, DType out)
+    : channels_(channels), out_(out), shift_(static_cast<float>(shift)) {
+  for (int c = 0; c < channels; ++c) {
+    mean_.push_back(static_cast<float>(mean[mean.size() == 1 ? 0 : c]));
+    factor_.push_back(static_cast<float>(scale / std[std.size() == 1 ? 0 : c]));
+  }
+  for (int x = 0; x < 256; ++x)
+    for (int c = 0; c < channels; ++c) {
+      floats_.push_back(At(static_cast<float>(x), c));
+      halves_.push_back(HalfOf(floats_.back()));
+    }
+}
+
+float Normalizer::At(float x, int channel) const {
+  return Normalized(x, mean_[channel], factor_[channel], shift_);
+}
+
+void Normalizer::Run(const Tensor& in, std::byte* out) const {
+  const size_t count = in.elements();
+  const auto channels = static_cast<size_t>(channels_);
+  const auto run = [&]<class Out>(const std::vector<Out>& of_byte) {
+    if (in.dtype == DType::kUint8) {
+      for (size_t i = 0; i < count; i += channels)
+        for (size_t c = 0; c < channels; ++c) {
+          const auto byte = static_cast<size_t>(in.data[i + c]);
+          memcpy(out + (i + c) * sizeof(Out), &of_byte[byte * channels + c],
+                 sizeof(Out));
+        }
+      return;
+    }
+    WithType(in.dtype, [&]<class In>(In) {
+      for (size_t i = 0; i < count; ++i) {
+        In value;
+        memcpy(&value, in.data + i * sizeof(In), sizeof value);
+        const float result = At(ToFloat(value), static_cast<int>(i % channels));
+        Out stored;
+        if constexpr (std::is_same_v<Out, float>)
+          stored = result;
+        else
+          stored = HalfOf(result);
+        memcpy(out + i * sizeof(Out), &stored, sizeof stored);
+      }
+    });
+  };
+  if (out_ == DType::kFloat16)
+    run(halves_);
+  else
+    run(floats_);
+}
+
+namespace {
+
+template <class T>
+void TransposeAs(const Tensor& in, std::span<const int64_t> perm,
+                 std::byte* out) {
+  std::array<int64_t, kMaxAxes> in_strides{}, strides{}, dims{}, index{};
+  int64_t stride = 1;
+  for (int i = in.rank - 1; i >= 0; --i) {
+    in_strides[i] = stride;
+    stride *= in.dims[i];
+  }
+  for (int i = 0; i < in.rank; ++i) {
+    dims[i] = in.dims[perm[i]];
+    strides[i] = in_strides[perm[i]];
+  }
+  const int last = in.rank - 1;
+  std::byte* const end = out + in.bytes();
+  int64_t offset = 0;
+  while (out < end) {
+    for (int64_t i = 0; i < dims[last]; ++i, out += sizeof(T)) {
+      T value;  // neither side need be aligned
+      memcpy(&value, in.data + (offset + i * strides[last]) * sizeof(T),
+             sizeof value);
+      memcpy(out, &value, sizeof value);
+    }
+    // The next run: like an odometer.
+    for (int axis = last - 1; axis >= 0; --axis) {
+      offset += strides[axis];
+      if (++index[axis] < dims[axis]) break;
+      offset -= strides[axis] * dims[axis];
+      index[axis] = 0;
+    }
+  }
+}
+
+}  // namespace
+
+void Transpose(const Tensor& in, std::span<const int64_t> perm,
+               std::byte* out) {
+  if (in.rank == 0) {
+    memcpy(out, in.data, SizeOf(in.dtype));
+    return;
+  }
+  switch (SizeOf(in.dtype)) {
+    case 1:
+      return TransposeAs<uint8_t>(in, perm, out);
+    case 2:
+      return TransposeAs<uint16_t>(in, perm, out);
+    case 4:
+      return TransposeAs<uint32_t>(in, perm, out);
+    default:
+      return TransposeAs<uint64_t>(in, perm, out);
+  }
+}
+
+}  // namespace leat::worker
