@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Coordinator: all decisions. Who is a member, who owns what, who lists which
+// dataset, which job exists.
+//
+// Sans-I/O but for the Store: it reads no clock (every decision takes `now`),
+// starts no thread and knows no network. What should happen outside is either
+// pulled by a session (NextForWorker, NextForConsumer, after its `wake` was
+// called) or done by the owner's loops: RunWrite when `wake` of the constructor
+// asks for it, Tick at NextDeadline.
+//
+// Durable changes are made one after the other by RunWrite: decide on the state
+// as it is, append to the store, apply, and only then answer. A refused or
+// failed write changes nothing.
+//
+// Thread safety: thread-safe. Callbacks (`done`, `wake`) run outside the lock,
+// on the thread whose call caused them; they must not block, and may call the
+// coordinator.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/mutex.h"
+#include "server/assignments.h"
+#include "server/indexing.h"
+#include "server/job_check.h"
+#include "server/membership.h"
+#include "server/state.h"
+#include "server/store.h"
+#include "server/types.h"
+
+namespace leat::server {
+
+struct CoordinatorConfig {
+  MembershipConfig membership;
+  IndexingConfig indexing;
+  Duration heartbeat_interval = std::chrono::seconds(1);
+  // Changes of members within this time make one new assignment.
+  Duration assignment_delay = std::chrono::milliseconds(50);
+  // The share of its time that a consumer may wait for batches, and for how
+  // long, before it is reported as stalled.
+  double stall_fraction = 0.25;
+  Duration stall_after = std::chrono::seconds(10);
+  size_t max_consumers = 20'000;
+  size_t max_waiting_jobs = 4096;
+  size_t max_writes = 4096;
+  size_t max_jobs = 10'000;
+  size_t max_bad_samples = 100;  // listed per job; all are counted
+  uint64_t max_index_bytes = 512ull << 20;
+  // Not empty: the address that anybody on the network can use unencrypted.
+  std::string insecure_listener;
+
+  // kInvalidArgument names the field, the value and what was expected.
+  absl::Status Validate() const;
+};
+
+struct CreatedJob {
+  std::shared_ptr<const JobInfo> info;
+  bool attached = false;
+};
+
+class Coordinator {
+ public:
+  using Done = std::function<void(absl::Status)>;
+  using JobDone = std::function<void(absl::StatusOr<CreatedJob>)>;
+  using Wake = std::function<void()>;
+
+  // `store` outlives it. `instance`: random, new at each start. `wake`: there
+  // is a write to run or an earlier deadline.
+  Coordinator(const CoordinatorConfig& config, Store* store, uint64_t instance,
+              Wake wake);
+  ~Coordinator();
+
+  // Loads the store. First call.
+  absl::Status Recover();
+
+  // --- Jobs and datasets
+
+  // Returns a number for CancelWait; `done` runs exactly once, at the latest at
+  // `deadline`, unless the wait is cancelled. Errors: see CreateJob in
+  // coordinator.proto.
+  uint64_t CreateJob(const JobSpec& spec, MonotonicTime deadline, Now now,
+                     JobDone done);
+  void CancelWait(uint64_t wait);
+  absl::StatusOr<std::shared_ptr<const JobInfo>> GetJob(
+      std::string_view name) const;
+  absl::StatusOr<std::shared_ptr<const JobInfo>> GetJob(
+      const Digest& plan_hash) const;
+  void DeleteJob(const std::string& name, Done done);
+  // By id, prefix or name. Also forgets a failed listing.
+  void DeleteDataset(const std::string& key, Done done);
+
+  // --- Indexes
+
+  absl::StatusOr<std::string> ReadIndex(std::string_view dataset_id,
+                                        uint64_t chunk);
+  // Whether an upload with this header would be taken. kNotFound,
+  // kResourceExhausted, kInvalidArgument.
+  absl::Status CheckUpload(const IndexHeader& header);
+  void FinishUpload(const IndexHeader& header, std::string index, Done done);
+  absl::Status FailIndex(const std::string& dataset_id, uint64_t request_id,
+                         const absl::Status& why, Now now);
+
+  // --- Workers
+
+  // kInvalidArgument: a name or address that will not do. kResourceExhausted.
+  absl::StatusOr<SessionId> RegisterWorker(
+      const WorkerRegistration& registration, Now now, Wake wake);
+  // kAborted: the session was replaced. kNotFound: unknown.
+  absl::Status Heartbeat(SessionId session, const WorkerStats& stats,
+                         const std::vector<JobBadSamples>& bad_samples,
+                         Now now);
+  // The next message for it; nullopt: none now. kAborted: replaced.
+  absl::StatusOr<std::optional<WorkerMessage>> NextForWorker(SessionId session);
+  // `left`: the worker ended its session in good order.
+  void CloseWorker(SessionId session, bool left, Now now);
+  void DrainWorker(const std::string& name, bool drain, Now now, Done done);
+  absl::Status SetWorkerLogLevel(std::string_view name, std::string_view level);
+
+  // --- Consumers
+
+  absl::StatusOr<SessionId> OpenConsumer(const ConsumerOpening& opening,
+                                         Now now, Wake wake);
+  absl::Status ReportConsumer(SessionId session, const ConsumerStats& stats,
+                              Now now);
+  // The newest assignment, if it was not taken yet; nullptr: none.
+  std::shared_ptr<const Assignment> NextForConsumer(SessionId session);
+  void CloseConsumer(SessionId session);
+
+  // --- Time and writes
+
+  // Does what is due: lost workers, late waits, new assignments.
+  void Tick(Now now);
+  // When Tick has something to do, at the earliest; max(): never.
+  MonotonicTime NextDeadline() const;
+  // Makes one durable change. False: none waits, or another thread is at it.
+  bool RunWrite(Now now);
+  // Fails all waits with kUnavailable; later ones at once.
+  void Shutdown();
+
+  // --- Views; sorted by name
+
+  std::vector<WorkerView> Workers() const;
+  std::vector<JobView> Jobs() const;
+  std::vector<DatasetView> Datasets() const;
+  std::vector<ConsumerView> Consumers() const;
+  absl::StatusOr<std::vector<ShardView>> Shards(std::string_view dataset) const;
+  std::vector<Finding> Findings(Now now) const;
+  const Store& store() const { return *store_; }
+  // For tests: the published table of a dataset; nullptr: none.
+  std::shared_ptr<const Assignment> AssignmentOf(
+      const std::string& dataset_id, DecoderClass decoder_class) const;
+
+ private:
+  class Effects;  // callbacks to run when the lock is gone
+  struct WorkerSession;
+  struct Consumer;
+  struct Wait;
+  struct Write;
+  struct BadSamples {
+    uint64_t total = 0;
+    std::map<uint64_t, BadSample> first;
+  };
+
+  void Enqueue(Write write, Effects* effects)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void StartCreate(uint64_t wait, Effects* effects)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::StatusOr<std::optional<Event>> DecideCreate(const PreparedJob& job,
+                                                    uint64_t wait,
+                                                    Effects* effects)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::StatusOr<CreatedJob> Attach(const JobRecord& existing,
+                                    const PreparedJob& job) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void FinishWait(uint64_t wait, absl::StatusOr<CreatedJob> result,
+                  Effects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void FinishIndexing(const std::string& dataset_id, const absl::Status& status,
+                      Effects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void GiveUp(const std::vector<Indexing::GivenUp>& given_up, Now now,
+              Effects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void AssignListings(Now now, Effects* effects)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status LateWait(const Wait& wait, Now now) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void ExpireWaits(Now now, Effects* effects)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  void MembersChanged(Now now, Effects* effects)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void AddTable(const JobInfo& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void RemoveUnusedTables() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void UpdateAssignments(Effects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Announce(const TableKey& key, Effects* effects)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void NoteBadSamples(const std::vector<JobBadSamples>& bad_samples)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  MonotonicTime DeadlineLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  JobView ViewOf(const JobRecord& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void WorkerFindings(std::vector<Finding>* findings) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void JobFindings(Now now, std::vector<Finding>* findings) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void StoreFindings(std::vector<Finding>* findings) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // Constant after construction.
+  const CoordinatorConfig config_;
+  Store* const store_;  // synchronises itself
+  const Wake wake_;
+
+  mutable Mutex mu_;
+  State state_ ABSL_GUARDED_BY(mu_);
+  Membership membership_ ABSL_GUARDED_BY(mu_);
+  Indexing indexing_ ABSL_GUARDED_BY(mu_);
+  Assignments assignments_ ABSL_GUARDED_BY(mu_);
+  uint64_t next_id_ ABSL_GUARDED_BY(mu_) = 1;  // sessions and waits
+  std::map<SessionId, WorkerSession> worker_sessions_ ABSL_GUARDED_BY(mu_);
+  std::map<SessionId, Consumer> consumers_ ABSL_GUARDED_BY(mu_);
+  std::map<uint64_t, Wait> waits_ ABSL_GUARDED_BY(mu_);
+  std::deque<Write> writes_ ABSL_GUARDED_BY(mu_);
+  bool writing_ ABSL_GUARDED_BY(mu_) = false;
+  bool shut_down_ ABSL_GUARDED_BY(mu_) = false;
+  absl::Status last_write_ ABSL_GUARDED_BY(mu_);  // of the store
+  std::optional<MonotonicTime> update_at_ ABSL_GUARDED_BY(mu_);
+  std::map<std::string, BadSamples, std::less<>> bad_samples_
+      ABSL_GUARDED_BY(mu_);  // by job
+};
+
+}  // namespace leat::server

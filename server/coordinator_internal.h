@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The parts of a Coordinator that its sources share. Not for others.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/coordinator.h"
+
+namespace leat::server {
+
+// Declared before the lock is taken: runs what was added after it is released.
+class Coordinator::Effects {
+ public:
+  Effects() = default;
+  Effects(const Effects&) = delete;
+  Effects& operator=(const Effects&) = delete;
+  ~Effects() {
+    for (std::function<void()>& call : calls_) call();
+  }
+  void Add(std::function<void()> call) {
+    if (call) calls_.push_back(std::move(call));
+  }
+
+ private:
+  std::vector<std::function<void()>> calls_;
+};
+
+struct Coordinator::WorkerSession {
+  std::string name;
+  Wake wake;
+  bool replaced = false;
+  bool welcomed = false;
+  std::string log_level;                  // to be sent; empty: none
+  std::deque<IndexDirective> directives;  // at most Indexing's requests
+  std::set<std::string> datasets;         // whose assignment is to be sent
+};
+
+struct Coordinator::Consumer {
+  ConsumerOpening opening;
+  std::string job;
+  TableKey key;
+  Wake wake;
+  ConsumerStats stats;
+  bool pending = true;  // an assignment is to be sent
+  WallTime opened_at, last_report_at;
+  std::optional<MonotonicTime> stalled_since;
+};
+
+// Somebody who waits for CreateJob.
+struct Coordinator::Wait {
+  std::shared_ptr<const PreparedJob> job;
+  MonotonicTime deadline, started;
+  JobDone done;
+  bool writing = false;  // its dataset is there; the job is being made
+};
+
+// A durable change. Both functions are called with the lock held.
+struct Coordinator::Write {
+  // What to append; nullopt: nothing, which is fine.
+  std::function<absl::StatusOr<std::optional<Event>>(Effects*)> decide;
+  std::string index;  // goes with the event
+  std::function<void(const absl::Status&, Effects*)> finish;
+};
+
+}  // namespace leat::server

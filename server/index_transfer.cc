@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/index_transfer.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "core/status.h"
+#include "rpc/status.h"
+#include "server/convert.h"
+
+namespace leat::server {
+namespace {
+
+class GetIndexCall : public grpc::ServerWriteReactor<v1::GetIndexResponse> {
+ public:
+  GetIndexCall(Coordinator* coordinator, std::string dataset_id)
+      : coordinator_(coordinator), dataset_id_(std::move(dataset_id)) {
+    Next();
+  }
+
+ private:
+  void OnWriteDone(bool ok) override {
+    if (!ok)
+      Finish(grpc::Status(grpc::StatusCode::CANCELLED, "the peer has gone"));
+    else
+      Next();
+  }
+  void OnDone() override { delete this; }
+
+  void Next() {
+    absl::StatusOr<std::string> chunk =
+        coordinator_->ReadIndex(dataset_id_, next_);
+    if (next_ > 0 && absl::IsOutOfRange(chunk.status())) {
+      Finish(grpc::Status::OK);
+    } else if (!chunk.ok()) {
+      Finish(rpc::ToGrpc(chunk.status()));
+    } else {
+      ++next_;
+      *response_.mutable_chunk() = *std::move(chunk);
+      StartWrite(&response_);
+    }
+  }
+
+  Coordinator* const coordinator_;
+  const std::string dataset_id_;
+  uint64_t next_ = 0;
+  v1::GetIndexResponse response_;
+};
+
+class UploadIndexCall : public grpc::ServerReadReactor<v1::UploadIndexRequest> {
+ public:
+  UploadIndexCall(Coordinator* coordinator, const Clock* clock)
+      : coordinator_(coordinator), clock_(clock) {
+    StartRead(&request_);
+  }
+
+ private:
+  void OnReadDone(bool ok) override {
+    if (finished_) return;
+    if (!ok) return End();
+    if (absl::Status status = Take(); !status.ok()) return Answer(status);
+    if (!finished_) StartRead(&request_);
+  }
+  void OnDone() override { delete this; }
+
+  absl::Status Take() {
+    switch (request_.kind_case()) {
+      case v1::UploadIndexRequest::kHeader: {
+        if (header_) return InvalidArgument("an index with two headers");
+        ASSIGN_OR_RETURN(header_, FromProto(request_.header()));
+        RETURN_IF_ERROR(coordinator_->CheckUpload(*header_));
+        return absl::OkStatus();
+      }
+      case v1::UploadIndexRequest::kChunk:
+        if (!header_) return InvalidArgument("an index without a header");
+        if (request_.chunk().size() > header_->index_bytes - index_.size())
+          return DataLoss("an index longer than the {} bytes of its header",
+                          header_->index_bytes);
+        index_ += request_.chunk();
+        return absl::OkStatus();
+      case v1::UploadIndexRequest::kFailure: {
+        const v1::IndexFailure& failure = request_.failure();
+        const bool known = failure.code() > 0 && failure.code() <= 16;
+        const absl::Status why(
+            known ? static_cast<absl::StatusCode>(failure.code())
+                  : absl::StatusCode::kUnknown,
+            failure.message());
+        RETURN_IF_ERROR(coordinator_->FailIndex(
+            failure.dataset_id(), failure.request_id(), why, Now::Of(*clock_)));
+        Answer(absl::OkStatus());
+        return absl::OkStatus();
+      }
+      case v1::UploadIndexRequest::KIND_NOT_SET:
+        break;
+    }
+    return InvalidArgument("an UploadIndex message of an unknown kind");
+  }
+
+  // The peer has sent everything, or has gone: the hash tells.
+  void End() {
+    if (!header_) return Answer(InvalidArgument("an index without a header"));
+    finished_ = true;
+    coordinator_->FinishUpload(
+        *header_, std::move(index_),
+        [this](const absl::Status& status) { Finish(rpc::ToGrpc(status)); });
+  }
+
+  void Answer(const absl::Status& status) {
+    finished_ = true;
+    Finish(rpc::ToGrpc(status));
+  }
+
+  Coordinator* const coordinator_;
+  const Clock* const clock_;
+  v1::UploadIndexRequest request_;
+  std::optional<IndexHeader> header_;
+  std::string index_;
+  bool finished_ = false;
+};
+
+}  // namespace
+
+grpc::ServerWriteReactor<v1::GetIndexResponse>* StartGetIndex(
+    Coordinator* coordinator, std::string dataset_id) {
+  return new GetIndexCall(coordinator, std::move(dataset_id));
+}
+
+grpc::ServerReadReactor<v1::UploadIndexRequest>* StartUploadIndex(
+    Coordinator* coordinator, const Clock* clock) {
+  return new UploadIndexCall(coordinator, clock);
+}
+
+}  // namespace leat::server

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/indexing.h"
+
+#include <algorithm>
+
+#include "core/status.h"
+
+namespace leat::server {
+
+absl::Status Indexing::Ask(const std::string& dataset_id, const Node& reader,
+                           const std::string& reader_text, Now now) {
+  if (requests_.contains(dataset_id)) return absl::OkStatus();
+  if (requests_.size() >= config_.max_requests)
+    return ResourceExhausted(
+        "{} datasets are being listed, the limit: try again later",
+        requests_.size());
+  Request& request = requests_[dataset_id];
+  request.reader = reader;
+  request.reader_text = reader_text;
+  request.started = now.mono;
+  request.deadline = MonotonicTime::max();
+  std::erase_if(failures_, [&](const Failure& failure) {
+    return failure.dataset_id == dataset_id;
+  });
+  return absl::OkStatus();
+}
+
+std::vector<Indexing::Directive> Indexing::Assign(const Membership& membership,
+                                                  Now now) {
+  std::vector<Directive> directives;
+  std::map<std::string, int> busy;
+  for (const auto& [id, request] : requests_) ++busy[request.worker];
+  for (auto& [id, request] : requests_) {
+    if (!request.worker.empty()) continue;
+    // One that was not tried, then the least busy, then by name.
+    const std::string* best = nullptr;
+    std::pair<bool, int> best_rank;
+    for (const auto& [name, worker] : membership.workers()) {
+      if (worker.state() != WorkerState::kReady || worker.session == 0)
+        continue;
+      const std::pair<bool, int> rank(request.tried.contains(name), busy[name]);
+      if (best != nullptr && !(rank < best_rank)) continue;
+      best = &name;
+      best_rank = rank;
+    }
+    if (best == nullptr) break;
+    request.worker = *best;
+    request.tried.insert(*best);
+    ++request.attempts;
+    request.request_id = next_request_id_++;
+    request.deadline = now.mono + config_.attempt_timeout;
+    ++busy[*best];
+    directives.push_back({*best, {id, request.request_id, request.reader}});
+  }
+  return directives;
+}
+
+// False: given up.
+bool Indexing::Retry(const std::string& dataset_id, Request* request,
+                     std::string_view reason, std::vector<GivenUp>* given_up) {
+  if (request->attempts >= config_.max_attempts) {
+    given_up->push_back(
+        {dataset_id, Unavailable("listing {} was tried {} times; the last "
+                                 "worker, {}, {}",
+                                 request->reader_text, request->attempts,
+                                 request->worker, reason)});
+    return false;
+  }
+  request->worker.clear();
+  request->request_id = 0;
+  request->deadline = MonotonicTime::max();
+  return true;
+}
+
+std::vector<Indexing::GivenUp> Indexing::LoseWorker(std::string_view worker) {
+  std::vector<GivenUp> given_up;
+  for (auto& [id, request] : requests_)
+    if (request.worker == worker && !request.uploaded)
+      Retry(id, &request, "was lost", &given_up);
+  return given_up;
+}
+
+std::vector<Indexing::GivenUp> Indexing::Expire(Now now) {
+  std::vector<GivenUp> given_up;
+  for (auto& [id, request] : requests_)
+    if (!request.worker.empty() && !request.uploaded &&
+        now.mono >= request.deadline)
+      Retry(id, &request, "took too long", &given_up);
+  return given_up;
+}
+
+MonotonicTime Indexing::NextDeadline() const {
+  MonotonicTime next = MonotonicTime::max();
+  for (const auto& [id, request] : requests_)
+    if (!request.uploaded) next = std::min(next, request.deadline);
+  return next;
+}
+
+absl::StatusOr<Indexing::Request*> Indexing::Current(
+    const std::string& dataset_id, uint64_t request_id) {
+  Request* request = Find(dataset_id);
+  if (request == nullptr || request->worker.empty() ||
+      request->request_id != request_id)
+    return NotFound("nobody asked for index {} of dataset {}", request_id,
+                    dataset_id);
+  return request;
+}
+
+Indexing::Request* Indexing::Find(const std::string& dataset_id) {
+  const auto it = requests_.find(dataset_id);
+  return it == requests_.end() ? nullptr : &it->second;
+}
+
+void Indexing::Fail(const std::string& dataset_id, std::string_view message,
+                    Now now) {
+  const auto it = requests_.find(dataset_id);
+  if (it == requests_.end()) return;
+  failures_.push_back(
+      {dataset_id, it->second.reader_text, std::string(message), now.wall});
+  while (failures_.size() > config_.max_failures) failures_.pop_front();
+  requests_.erase(it);
+}
+
+}  // namespace leat::server

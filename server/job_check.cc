@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/job_check.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/status.h"
+
+namespace leat::server {
+
+absl::StatusOr<PreparedJob> Prepare(const JobSpec& spec) {
+  ASSIGN_OR_RETURN(CheckedGraph checked, CheckSpec(spec));
+  PreparedJob job;
+  job.spec = spec;
+  job.spec.pipeline = std::move(checked.graph);
+  job.schema = std::move(checked.schema);
+  const bool has_valid =
+      std::any_of(job.schema.fields.begin(), job.schema.fields.end(),
+                  [](const Field& field) { return field.name == kValidField; });
+  if (spec.on_bad_sample == BadSamplePolicy::kZero && !has_valid)
+    job.schema.fields.push_back(
+        {std::string(kValidField), DType::kBool, {}, SizeOf(DType::kBool)});
+  job.reader = job.spec.pipeline.nodes[checked.reader];
+  job.reader_text = CanonicalText(job.reader);
+  job.dataset_id = ToHex(HashOf(job.reader_text));
+  return job;
+}
+
+}  // namespace leat::server

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/records.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/status.h"
+#include "leat/stored/v1/records.pb.h"
+#include "leat/v1/types.pb.h"
+#include "rpc/convert.h"
+#include "server/job_check.h"
+
+namespace leat::server {
+namespace {
+
+std::string Bytes(const Digest& digest) {
+  return {digest.begin(), digest.end()};
+}
+
+absl::StatusOr<Digest> ToDigest(std::string_view what, const std::string& raw) {
+  Digest digest;
+  if (raw.size() != digest.size())
+    return DataLoss("{} has {} bytes, not {}", what, raw.size(), digest.size());
+  std::copy(raw.begin(), raw.end(), digest.begin());
+  return digest;
+}
+
+struct Encoder {
+  stored::v1::Event* out;
+
+  void operator()(const DatasetIndexed& indexed) const {
+    stored::v1::DatasetIndexed* to = out->mutable_dataset_indexed();
+    const DatasetInfo& info = indexed.dataset;
+    to->set_id(info.id);
+    to->set_name(info.name);
+    to->set_reader(info.reader);
+    to->set_fingerprint(Bytes(info.fingerprint));
+    stored::v1::StoredShards* shards = to->mutable_shards();
+    shards->set_num_samples(info.shards.num_samples());
+    if (info.shards.uniform()) {
+      shards->set_shard_size(info.shards.shard_size());
+    } else {
+      for (uint32_t i = 0; i < info.shards.num_shards(); ++i)
+        shards->add_sizes(info.shards.range(i).size());
+    }
+    to->set_bytes(info.bytes);
+    to->mutable_classes()->Assign(info.classes.begin(), info.classes.end());
+    to->set_index_bytes(indexed.index_bytes);
+    to->set_index_sha256(Bytes(indexed.index_sha256));
+  }
+  void operator()(const DatasetDeleted& deleted) const {
+    out->mutable_dataset_deleted()->set_id(deleted.id);
+  }
+  void operator()(const JobCreated& created) const {
+    stored::v1::JobCreated* to = out->mutable_job_created();
+    to->set_name(created.spec.name);
+    to->set_dataset_id(created.dataset_id);
+    to->set_spec(rpc::ToProto(created.spec).SerializeAsString());
+    to->set_plan_hash(Bytes(created.plan_hash));
+  }
+  void operator()(const JobDeleted& deleted) const {
+    out->mutable_job_deleted()->set_name(deleted.name);
+  }
+  void operator()(const WorkerDrained& drained) const {
+    out->mutable_worker_drained()->set_name(drained.name);
+  }
+  void operator()(const WorkerUndrained& undrained) const {
+    out->mutable_worker_undrained()->set_name(undrained.name);
+  }
+};
+
+absl::StatusOr<DatasetIndexed> Decode(const stored::v1::DatasetIndexed& from) {
+  DatasetIndexed indexed;
+  DatasetInfo& info = indexed.dataset;
+  info.id = from.id();
+  info.name = from.name();
+  info.reader = from.reader();
+  ASSIGN_OR_RETURN(info.fingerprint,
+                   ToDigest("a fingerprint", from.fingerprint()));
+  const stored::v1::StoredShards& shards = from.shards();
+  if (shards.sizes().empty()) {
+    ASSIGN_OR_RETURN(info.shards, ShardTable::Uniform(shards.num_samples(),
+                                                      shards.shard_size()));
+  } else {
+    const std::vector<uint64_t> sizes(shards.sizes().begin(),
+                                      shards.sizes().end());
+    ASSIGN_OR_RETURN(info.shards, ShardTable::FromSizes(sizes));
+  }
+  info.bytes = from.bytes();
+  info.classes.assign(from.classes().begin(), from.classes().end());
+  indexed.index_bytes = from.index_bytes();
+  ASSIGN_OR_RETURN(indexed.index_sha256,
+                   ToDigest("an index's hash", from.index_sha256()));
+  return indexed;
+}
+
+absl::StatusOr<JobCreated> Decode(const stored::v1::JobCreated& from) {
+  leat::v1::JobSpec proto;
+  if (!proto.ParseFromString(from.spec()))
+    return DataLoss("job {}: its spec is not a leat.v1.JobSpec", from.name());
+  ASSIGN_OR_RETURN(JobSpec spec, rpc::FromProto(proto));
+  ASSIGN_OR_RETURN(PreparedJob job, Prepare(spec));
+  JobCreated created;
+  // As it was stored: a later version may normalise in another way, and the
+  // plan hash is of the stored form.
+  created.spec = std::move(spec);
+  created.dataset_id = from.dataset_id();
+  created.schema = std::move(job.schema);
+  ASSIGN_OR_RETURN(created.plan_hash,
+                   ToDigest("a plan hash", from.plan_hash()));
+  return created;
+}
+
+}  // namespace
+
+std::string EncodeEvent(const Event& event) {
+  stored::v1::Event proto;
+  proto.set_at_unix_ns(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                           event.at.time_since_epoch())
+                           .count());
+  std::visit(Encoder{&proto}, event.kind);
+  return proto.SerializeAsString();
+}
+
+absl::StatusOr<Event> DecodeEvent(std::string_view bytes) {
+  stored::v1::Event proto;
+  if (!proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
+    return DataLoss("{} bytes are not a leat.stored.v1.Event", bytes.size());
+  Event event;
+  event.at = WallTime(std::chrono::duration_cast<WallTime::duration>(
+      std::chrono::nanoseconds(proto.at_unix_ns())));
+  switch (proto.kind_case()) {
+    case stored::v1::Event::kDatasetIndexed: {
+      ASSIGN_OR_RETURN(event.kind, Decode(proto.dataset_indexed()));
+      return event;
+    }
+    case stored::v1::Event::kDatasetDeleted:
+      event.kind = DatasetDeleted{proto.dataset_deleted().id()};
+      return event;
+    case stored::v1::Event::kJobCreated: {
+      ASSIGN_OR_RETURN(event.kind, Decode(proto.job_created()));
+      return event;
+    }
+    case stored::v1::Event::kJobDeleted:
+      event.kind = JobDeleted{proto.job_deleted().name()};
+      return event;
+    case stored::v1::Event::kWorkerDrained:
+      event.kind = WorkerDrained{proto.worker_drained().name()};
+      return event;
+    case stored::v1::Event::kWorkerUndrained:
+      event.kind = WorkerUndrained{proto.worker_undrained().name()};
+      return event;
+    case stored::v1::Event::KIND_NOT_SET:
+      break;
+  }
+  return DataLoss("an event of an unknown kind: a newer version wrote it");
+}
+
+}  // namespace leat::server

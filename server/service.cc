@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/service.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <utility>
+
+#include "core/status.h"
+#include "rpc/convert.h"
+#include "rpc/server_stream.h"
+#include "rpc/status.h"
+#include "server/convert.h"
+#include "server/index_transfer.h"
+#include "server/sessions.h"
+
+namespace leat::server {
+namespace {
+
+// A call without a deadline waits no longer than this.
+constexpr Duration kMaxWait = std::chrono::minutes(30);
+// The answer leaves this much before the caller gives up, so that it gets ours.
+constexpr Duration kMargin = std::chrono::milliseconds(100);
+
+MonotonicTime WaitUntil(const grpc::CallbackServerContext& context, Now now) {
+  const auto left = std::clamp<std::chrono::system_clock::duration>(
+      context.deadline() - std::chrono::system_clock::now(),
+      std::chrono::seconds(0), kMaxWait);
+  return now.mono + left - std::min<Duration>(kMargin, left / 4);
+}
+
+class CreateJobCall : public grpc::ServerUnaryReactor {
+ public:
+  CreateJobCall(Coordinator* coordinator, v1::CreateJobResponse* response)
+      : coordinator_(coordinator),
+        response_(response),
+        open_(std::make_shared<Open>()) {
+    MutexLock lock(&open_->mu);
+    open_->call = this;
+  }
+
+  void Start(const JobSpec& spec, MonotonicTime deadline, Now now) {
+    wait_ = coordinator_->CreateJob(
+        spec, deadline, now,
+        [open = open_](absl::StatusOr<CreatedJob> created) {
+          MutexLock lock(&open->mu);
+          if (open->call != nullptr)
+            std::exchange(open->call, nullptr)->Answer(std::move(created));
+        });
+  }
+
+ private:
+  // Who answers first, the coordinator or the caller's cancellation, clears
+  // `call`; the other one then finds nobody.
+  struct Open {
+    Mutex mu;
+    CreateJobCall* call ABSL_GUARDED_BY(mu) = nullptr;
+  };
+
+  void Answer(absl::StatusOr<CreatedJob> created) {
+    if (created.ok()) {
+      *response_->mutable_job() = rpc::ToProto(*created->info);
+      response_->set_attached(created->attached);
+    }
+    Finish(rpc::ToGrpc(created.status()));
+  }
+  void OnCancel() override {
+    coordinator_->CancelWait(wait_);
+    const std::shared_ptr<Open> open = open_;
+    MutexLock lock(&open->mu);
+    if (open->call != nullptr)
+      std::exchange(open->call, nullptr)
+          ->Finish(
+              grpc::Status(grpc::StatusCode::CANCELLED, "the caller has gone"));
+  }
+  void OnDone() override { delete this; }
+
+  Coordinator* const coordinator_;
+  v1::CreateJobResponse* const response_;
+  const std::shared_ptr<Open> open_;
+  std::atomic<uint64_t> wait_ = 0;
+};
+
+grpc::ServerUnaryReactor* Reply(grpc::CallbackServerContext* context,
+                                const absl::Status& status) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(rpc::ToGrpc(status));
+  return reactor;
+}
+
+template <class Response>
+class RejectedWrite : public grpc::ServerWriteReactor<Response> {
+ public:
+  explicit RejectedWrite(const absl::Status& status) {
+    this->Finish(rpc::ToGrpc(status));
+  }
+  void OnDone() override { delete this; }
+};
+
+template <class Request>
+class RejectedRead : public grpc::ServerReadReactor<Request> {
+ public:
+  explicit RejectedRead(const absl::Status& status) {
+    this->Finish(rpc::ToGrpc(status));
+  }
+  void OnDone() override { delete this; }
+};
+
+}  // namespace
+
+grpc::ServerUnaryReactor* CoordinatorService::CreateJob(
+    grpc::CallbackServerContext* context, const v1::CreateJobRequest* request,
+    v1::CreateJobResponse* response) {
+  if (absl::Status allowed = rpc::CheckMetadata(*security_, *context);
+      !allowed.ok())
+    return Reply(context, allowed);
+  absl::StatusOr<JobSpec> spec = rpc::FromProto(request->spec());
+  if (!spec.ok()) return Reply(context, spec.status());
+  const Now now = Now::Of(*clock_);
+  auto* call = new CreateJobCall(coordinator_, response);
+  call->Start(*spec, WaitUntil(*context, now), now);
+  return call;
+}
+
+grpc::ServerUnaryReactor* CoordinatorService::GetJob(
+    grpc::CallbackServerContext* context, const v1::GetJobRequest* request,
+    v1::GetJobResponse* response) {
+  if (absl::Status allowed = rpc::CheckMetadata(*security_, *context);
+      !allowed.ok())
+    return Reply(context, allowed);
+  absl::StatusOr<std::shared_ptr<const JobInfo>> job =
+      InvalidArgument("GetJob: want a name or a plan hash");
+  if (request->has_name()) {
+    job = coordinator_->GetJob(request->name());
+  } else if (request->has_plan_hash()) {
+    const absl::StatusOr<Digest> hash =
+        DigestOf("plan_hash", request->plan_hash());
+    if (!hash.ok()) return Reply(context, hash.status());
+    job = coordinator_->GetJob(*hash);
+  }
+  if (job.ok()) *response->mutable_job() = rpc::ToProto(**job);
+  return Reply(context, job.status());
+}
+
+grpc::ServerWriteReactor<v1::GetIndexResponse>* CoordinatorService::GetIndex(
+    grpc::CallbackServerContext* context, const v1::GetIndexRequest* request) {
+  if (absl::Status allowed = rpc::CheckMetadata(*security_, *context);
+      !allowed.ok())
+    return new RejectedWrite<v1::GetIndexResponse>(allowed);
+  return StartGetIndex(coordinator_, request->dataset_id());
+}
+
+grpc::ServerReadReactor<v1::UploadIndexRequest>*
+CoordinatorService::UploadIndex(grpc::CallbackServerContext* context,
+                                v1::UploadIndexResponse*) {
+  if (absl::Status allowed = rpc::CheckMetadata(*security_, *context);
+      !allowed.ok())
+    return new RejectedRead<v1::UploadIndexRequest>(allowed);
+  return StartUploadIndex(coordinator_, clock_);
+}
+
+grpc::ServerBidiReactor<v1::WorkerSessionRequest, v1::WorkerSessionResponse>*
+CoordinatorService::WorkerSession(grpc::CallbackServerContext* context) {
+  using In = v1::WorkerSessionRequest;
+  using Out = v1::WorkerSessionResponse;
+  if (absl::Status allowed = rpc::CheckMetadata(*security_, *context);
+      !allowed.ok())
+    return new rpc::RejectedStream<In, Out>(allowed);
+  return rpc::ServerStream<In, Out>::Start(
+      context, kSessionQueue,
+      [this, context](std::shared_ptr<rpc::Stream<Out>> stream) {
+        return MakeWorkerSession(
+            coordinator_, clock_, [context] { return context->IsCancelled(); },
+            std::move(stream));
+      });
+}
+
+grpc::ServerBidiReactor<v1::ConsumerSessionRequest,
+                        v1::ConsumerSessionResponse>*
+CoordinatorService::ConsumerSession(grpc::CallbackServerContext* context) {
+  using In = v1::ConsumerSessionRequest;
+  using Out = v1::ConsumerSessionResponse;
+  if (absl::Status allowed = rpc::CheckMetadata(*security_, *context);
+      !allowed.ok())
+    return new rpc::RejectedStream<In, Out>(allowed);
+  return rpc::ServerStream<In, Out>::Start(
+      context, kSessionQueue, [this](std::shared_ptr<rpc::Stream<Out>> stream) {
+        return MakeConsumerSession(coordinator_, clock_, std::move(stream));
+      });
+}
+
+}  // namespace leat::server

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CoordinatorService: leat.v1.CoordinatorService over gRPC. Translates and
+// forwards; decides nothing.
+//
+// WorkerSession, step by step: register -> Coordinator::RegisterWorker; welcome
+// and whatever waits are sent; each heartbeat -> Coordinator::Heartbeat; after
+// each `wake` or written message the next messages are pulled, a few at a time,
+// so that a slow worker gets the newest assignment and not a queue of old ones.
+// ConsumerSession is the same with assignments only.
+#pragma once
+
+#include "core/clock.h"
+#include "leat/v1/coordinator.grpc.pb.h"
+#include "rpc/auth.h"
+#include "server/coordinator.h"
+
+namespace leat::server {
+
+class CoordinatorService final
+    : public v1::CoordinatorService::CallbackService {
+ public:
+  // All outlive it.
+  CoordinatorService(Coordinator* coordinator, const rpc::Security* security,
+                     const Clock* clock)
+      : coordinator_(coordinator), security_(security), clock_(clock) {}
+
+  grpc::ServerUnaryReactor* CreateJob(grpc::CallbackServerContext* context,
+                                      const v1::CreateJobRequest* request,
+                                      v1::CreateJobResponse* response) override;
+  grpc::ServerUnaryReactor* GetJob(grpc::CallbackServerContext* context,
+                                   const v1::GetJobRequest* request,
+                                   v1::GetJobResponse* response) override;
+  grpc::ServerWriteReactor<v1::GetIndexResponse>* GetIndex(
+      grpc::CallbackServerContext* context,
+      const v1::GetIndexRequest* request) override;
+  grpc::ServerReadReactor<v1::UploadIndexRequest>* UploadIndex(
+      grpc::CallbackServerContext* context,
+      v1::UploadIndexResponse* response) override;
+  grpc::ServerBidiReactor<v1::WorkerSessionRequest, v1::WorkerSessionResponse>*
+  WorkerSession(grpc::CallbackServerContext* context) override;
+  grpc::ServerBidiReactor<v1::ConsumerSessionRequest,
+                          v1::ConsumerSessionResponse>*
+  ConsumerSession(grpc::CallbackServerContext* context) override;
+
+ private:
+  Coordinator* const coordinator_;
+  const rpc::Security* const security_;
+  const Clock* const clock_;
+};
+
+}  // namespace leat::server

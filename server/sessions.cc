@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/sessions.h"
+
+#include <utility>
+
+#include "core/mutex.h"
+#include "core/status.h"
+#include "server/convert.h"
+
+namespace leat::server {
+namespace {
+
+// Messages handed to the stream ahead of time. Few, so that what waits longer
+// is still the newest when it goes out.
+constexpr size_t kAhead = 2;
+
+class WorkerHandler : public rpc::StreamHandler<v1::WorkerSessionRequest>,
+                      public std::enable_shared_from_this<WorkerHandler> {
+ public:
+  WorkerHandler(Coordinator* coordinator, const Clock* clock,
+                std::function<bool()> peer_gone,
+                std::shared_ptr<rpc::Stream<v1::WorkerSessionResponse>> stream)
+      : coordinator_(coordinator),
+        clock_(clock),
+        peer_gone_(std::move(peer_gone)),
+        stream_(std::move(stream)) {}
+
+  void OnMessage(v1::WorkerSessionRequest message) override {
+    if (absl::Status status = Handle(message); !status.ok())
+      stream_->Close(std::move(status));
+  }
+  void OnWritten(size_t) override { Pump(); }
+  void OnClosed(const absl::Status& status) override {
+    if (const SessionId session = this->session(); session != 0)
+      coordinator_->CloseWorker(session, status.ok() && !peer_gone_(),
+                                Now::Of(*clock_));
+  }
+
+ private:
+  SessionId session() {
+    MutexLock lock(&mu_);
+    return session_;
+  }
+
+  absl::Status Handle(const v1::WorkerSessionRequest& message) {
+    const SessionId session = this->session();
+    const Now now = Now::Of(*clock_);
+    if (message.has_register_() && session == 0) {
+      ASSIGN_OR_RETURN(const WorkerRegistration registration,
+                       FromProto(message.register_()));
+      ASSIGN_OR_RETURN(const SessionId registered,
+                       coordinator_->RegisterWorker(
+                           registration, now, [weak = weak_from_this()] {
+                             if (auto self = weak.lock()) self->Pump();
+                           }));
+      {
+        MutexLock lock(&mu_);
+        session_ = registered;
+      }
+      Pump();  // it was woken before the session was known
+      return absl::OkStatus();
+    }
+    if (message.has_heartbeat() && session != 0)
+      return coordinator_->Heartbeat(session,
+                                     FromProto(message.heartbeat().stats()),
+                                     BadSamplesOf(message.heartbeat()), now);
+    return InvalidArgument(
+        "a worker's session: want one register message, then heartbeats");
+  }
+
+  // The lock keeps the order of messages when two threads pump.
+  void Pump() {
+    MutexLock lock(&mu_);
+    while (session_ != 0 && stream_->queued() < kAhead) {
+      absl::StatusOr<std::optional<WorkerMessage>> next =
+          coordinator_->NextForWorker(session_);
+      if (!next.ok()) return stream_->Close(next.status());
+      if (!next->has_value()) return;
+      if (!stream_->Send(ToProto(**next)).ok()) return;
+    }
+  }
+
+  Coordinator* const coordinator_;
+  const Clock* const clock_;
+  const std::function<bool()> peer_gone_;
+  const std::shared_ptr<rpc::Stream<v1::WorkerSessionResponse>> stream_;
+  Mutex mu_;
+  SessionId session_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+class ConsumerHandler : public rpc::StreamHandler<v1::ConsumerSessionRequest>,
+                        public std::enable_shared_from_this<ConsumerHandler> {
+ public:
+  ConsumerHandler(
+      Coordinator* coordinator, const Clock* clock,
+      std::shared_ptr<rpc::Stream<v1::ConsumerSessionResponse>> stream)
+      : coordinator_(coordinator), clock_(clock), stream_(std::move(stream)) {}
+
+  void OnMessage(v1::ConsumerSessionRequest message) override {
+    if (absl::Status status = Handle(message); !status.ok())
+      stream_->Close(std::move(status));
+  }
+  void OnWritten(size_t) override { Pump(); }
+  void OnClosed(const absl::Status&) override {
+    if (const SessionId session = this->session(); session != 0)
+      coordinator_->CloseConsumer(session);
+  }
+
+ private:
+  SessionId session() {
+    MutexLock lock(&mu_);
+    return session_;
+  }
+
+  absl::Status Handle(const v1::ConsumerSessionRequest& message) {
+    const SessionId session = this->session();
+    const Now now = Now::Of(*clock_);
+    if (message.has_open() && session == 0) {
+      ASSIGN_OR_RETURN(const ConsumerOpening opening,
+                       FromProto(message.open()));
+      ASSIGN_OR_RETURN(
+          const SessionId opened,
+          coordinator_->OpenConsumer(opening, now, [weak = weak_from_this()] {
+            if (auto self = weak.lock()) self->Pump();
+          }));
+      {
+        MutexLock lock(&mu_);
+        session_ = opened;
+      }
+      Pump();
+      return absl::OkStatus();
+    }
+    if (message.has_stats() && session != 0)
+      return coordinator_->ReportConsumer(session, FromProto(message.stats()),
+                                          now);
+    return InvalidArgument(
+        "a consumer's session: want one open message, then stats");
+  }
+
+  void Pump() {
+    MutexLock lock(&mu_);
+    if (session_ == 0 || stream_->queued() >= kAhead) return;
+    const std::shared_ptr<const Assignment> next =
+        coordinator_->NextForConsumer(session_);
+    if (next == nullptr) return;
+    v1::ConsumerSessionResponse response;
+    *response.mutable_assignment() = ToProto(*next);
+    stream_->Send(std::move(response)).IgnoreError();  // ended: nobody cares
+  }
+
+  Coordinator* const coordinator_;
+  const Clock* const clock_;
+  const std::shared_ptr<rpc::Stream<v1::ConsumerSessionResponse>> stream_;
+  Mutex mu_;
+  SessionId session_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+}  // namespace
+
+std::shared_ptr<rpc::StreamHandler<v1::WorkerSessionRequest>> MakeWorkerSession(
+    Coordinator* coordinator, const Clock* clock,
+    std::function<bool()> peer_gone,
+    std::shared_ptr<rpc::Stream<v1::WorkerSessionResponse>> stream) {
+  return std::make_shared<WorkerHandler>(
+      coordinator, clock, std::move(peer_gone), std::move(stream));
+}
+
+std::shared_ptr<rpc::StreamHandler<v1::ConsumerSessionRequest>>
+MakeConsumerSession(
+    Coordinator* coordinator, const Clock* clock,
+    std::shared_ptr<rpc::Stream<v1::ConsumerSessionResponse>> stream) {
+  return std::make_shared<ConsumerHandler>(coordinator, clock,
+                                           std::move(stream));
+}
+
+}  // namespace leat::server

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The handlers of WorkerSession and ConsumerSession streams.
+//
+// `peer_gone` says, once the stream has ended, whether the peer vanished
+// instead of closing it.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "core/clock.h"
+#include "leat/v1/coordinator.pb.h"
+#include "rpc/stream.h"
+#include "server/coordinator.h"
+
+namespace leat::server {
+
+std::shared_ptr<rpc::StreamHandler<v1::WorkerSessionRequest>> MakeWorkerSession(
+    Coordinator* coordinator, const Clock* clock,
+    std::function<bool()> peer_gone,
+    std::shared_ptr<rpc::Stream<v1::WorkerSessionResponse>> stream);
+
+std::shared_ptr<rpc::StreamHandler<v1::ConsumerSessionRequest>>
+MakeConsumerSession(
+    Coordinator* coordinator, const Clock* clock,
+    std::shared_ptr<rpc::Stream<v1::ConsumerSessionResponse>> stream);
+
+// Messages that may wait on one session's stream.
+inline constexpr size_t kSessionQueue = 16;
+
+}  // namespace leat::server

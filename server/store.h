@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Store: where the coordinator's events and the datasets' indexes are kept.
+//
+// Events are numbered 1, 2, 3 … for the life of the store; the numbers never go
+// back, so that whoever remembers a larger one than the store has knows that it
+// lost something. What a call returned OK for survives a crash. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/mutex.h"
+#include "server/state.h"
+
+namespace leat::server {
+
+// An index is kept, and sent, in pieces of this size; the last may be shorter.
+inline constexpr size_t kIndexChunkBytes = 1 << 20;
+
+class Store {
+ public:
+  virtual ~Store() = default;
+
+  // "sqlite DIR", "memory".
+  virtual std::string description() const = 0;
+  // False: what it holds ends with the process.
+  virtual bool durable() const = 0;
+  // Of the last event; 0: none yet.
+  virtual uint64_t sequence() const = 0;
+
+  // Calls `apply` for each event, oldest first. kDataLoss: damaged. Errors of
+  // `apply` end it.
+  virtual absl::Status Replay(
+      const std::function<absl::Status(const Event&)>& apply) = 0;
+
+  // Appends an event; blocks until it is durable. `index` is kept with a
+  // DatasetIndexed event; a DatasetDeleted event drops it. kResourceExhausted:
+  // no room (nothing was changed; may be tried again). kInternal: the store has
+  // failed for good.
+  virtual absl::Status Append(const Event& event, std::string_view index) = 0;
+
+  // Forgets the past: `live` (State::Events) takes the place of all events, if
+  // that makes the log much shorter.
+  virtual absl::Status Compact(std::span<const Event> live) = 0;
+
+  // Piece `chunk` of an index. kNotFound: no such index. kOutOfRange: beyond
+  // its end. kDataLoss: damaged.
+  virtual absl::StatusOr<std::string> ReadIndex(std::string_view dataset_id,
+                                                uint64_t chunk) = 0;
+};
+
+// Keeps everything in memory: for tests, and for services that live as long as
+// one script.
+class MemoryStore : public Store {
+ public:
+  std::string description() const override { return "memory"; }
+  bool durable() const override { return false; }
+  uint64_t sequence() const override;
+  absl::Status Replay(
+      const std::function<absl::Status(const Event&)>& apply) override;
+  absl::Status Append(const Event& event, std::string_view index) override;
+  absl::Status Compact(std::span<const Event> live) override;
+  absl::StatusOr<std::string> ReadIndex(std::string_view dataset_id,
+                                        uint64_t chunk) override;
+
+ private:
+  mutable Mutex mu_;
+  std::vector<Event> events_ ABSL_GUARDED_BY(mu_);
+  uint64_t sequence_ ABSL_GUARDED_BY(mu_) = 0;
+  std::map<std::string, std::string, std::less<>> indexes_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace leat::server
