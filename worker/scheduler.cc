@@ -117,6 +117,8 @@ struct Scheduler::State {
   // True: the group is complete and wanted.
   bool End(const Task& task, const absl::Status& status, Duration spent)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // Hands a complete group to its sink.
+  void Deliver(Task task) const;
   void DropOpen(StreamState& stream, const Position& position)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   static absl::Status Compute(const Task& task, ThreadState* state);
@@ -130,6 +132,7 @@ struct Scheduler::State {
   std::atomic<bool> stopping{false};
 
   mutable Mutex mu;
+  CondVar progress;  // a row has ended
   std::map<std::string, Job> jobs ABSL_GUARDED_BY(mu);
   absl::flat_hash_map<uint64_t, std::unique_ptr<StreamState>> streams
       ABSL_GUARDED_BY(mu);
@@ -288,7 +291,6 @@ bool Scheduler::State::Begin(Task* task) {
 bool Scheduler::State::End(const Task& task, const absl::Status& status,
                            Duration spent) {
   Group& group = *task.group;
-  --rows_in_work;
   ++group.done;
   if (!status.ok() && (group.status.ok() || task.index < group.failed_at)) {
     group.status = status;
@@ -330,6 +332,24 @@ absl::Status Scheduler::State::Compute(const Task& task, ThreadState* state) {
   }
   return task.work->Compute(task.group->epoch, task.group->samples[task.index],
                             state, outputs);
+}
+
+void Scheduler::State::Deliver(Task task) const {
+  const Group& group = *task.group;
+  FinishedGroup result{.ask_id = group.ask_id,
+                       .group_id = group.group_id,
+                       .rows = group.rows,
+                       .status = group.status,
+                       .payload = {},
+                       .owner = nullptr};
+  if (group.status.ok()) {
+    counters->rows_total += group.rows.size();
+    result.payload = group.buffer.bytes();
+    result.owner = std::move(task.group);
+  } else {
+    counters->row_errors_total += group.rows.size();
+  }
+  task.sink->OnGroup(std::move(result));
 }
 
 Scheduler::Scheduler(SchedulerOptions options, BufferPool* pool,
@@ -425,6 +445,7 @@ void Scheduler::Cancel(StreamId id, uint64_t ask_id) {
   const auto found = stream.positions.find(ask_id);
   if (found == stream.positions.end()) return;
   const Position position = found->second;
+  state_->progress.NotifyAll();
   stream.positions.erase(found);
   state_->DropOpen(stream, position);
   if (const auto ask = stream.asks.find(position); ask != stream.asks.end()) {
@@ -438,6 +459,7 @@ void Scheduler::Cancel(StreamId id, uint64_t ask_id) {
 void Scheduler::CloseStream(StreamId id) {
   std::unique_ptr<StreamState> stream;  // destroyed without the lock
   MutexLock lock(&state_->mu);
+  state_->progress.NotifyAll();
   const auto it = state_->streams.find(id);
   if (it == state_->streams.end()) return;
   stream = std::move(it->second);
@@ -467,20 +489,10 @@ bool Scheduler::RunOne(ThreadState* state) {
     MutexLock lock(&state_->mu);
     finished = state_->End(task, status, spent);
   }
-  if (!finished) return true;
-  Group& group = *task.group;
-  FinishedGroup result{.ask_id = group.ask_id,
-                       .group_id = group.group_id,
-                       .rows = group.rows,
-                       .status = group.status};
-  if (group.status.ok()) {
-    state_->counters->rows_total += group.rows.size();
-    result.payload = group.buffer.bytes();
-    result.owner = std::move(task.group);
-  } else {
-    state_->counters->row_errors_total += group.rows.size();
-  }
-  task.sink->OnGroup(std::move(result));
+  if (finished) state_->Deliver(std::move(task));
+  MutexLock lock(&state_->mu);
+  --state_->rows_in_work;
+  state_->progress.NotifyAll();
   return true;
 }
 
@@ -500,10 +512,11 @@ Scheduler::Stats Scheduler::stats() const {
 
 int Scheduler::threads() const { return state_->options.threads; }
 
-bool Scheduler::idle() const {
+bool Scheduler::WaitIdle(MonotonicTime deadline) {
   MutexLock lock(&state_->mu);
-  return state_->rows_queued == 0 && state_->rows_in_work == 0 &&
-         state_->pool->buffers_in_use() == 0;
+  while (state_->rows_queued > 0 || state_->rows_in_work > 0)
+    if (!state_->progress.WaitUntil(&state_->mu, deadline)) return false;
+  return true;
 }
 
 }  // namespace leat::worker

@@ -85,8 +85,8 @@ class Scheduler {
   };
   Stats stats() const;
   int threads() const;
-  // True if no row waits or is in work and no buffer is lent.
-  bool idle() const;
+  // Waits until no row waits or is in work. False: not by `deadline`.
+  bool WaitIdle(MonotonicTime deadline);
 
  private:
   struct State;

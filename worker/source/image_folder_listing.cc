@@ -56,7 +56,8 @@ int64_t ModifiedNs(const struct stat& info) {
 // One directory's images (names prefixed by `prefix`) and sub-directories.
 class Lister {
  public:
-  explicit Lister(const SourceLimits& limits) : limits_(limits) {}
+  Lister(const SourceLimits& limits, FileId root)
+      : limits_(limits), root_(root) {}
 
   absl::StatusOr<Found> List(const std::string& path,
                              const std::string& prefix) {
@@ -81,7 +82,7 @@ class Lister {
   // All images below `path`, names relative to it, in byte order.
   absl::StatusOr<std::vector<ImageFile>> Walk(const std::string& path) {
     std::vector<ImageFile> files;
-    std::vector<FileId> ancestors;
+    std::vector<FileId> ancestors = {root_};
     RETURN_IF_ERROR(WalkInto(path, "", ancestors, files));
     std::sort(files.begin(), files.end(),
               [](const ImageFile& a, const ImageFile& b) {
@@ -93,6 +94,8 @@ class Lister {
  private:
   absl::Status Take(int directory, const dirent& entry, const std::string& path,
                     const std::string& prefix, Found& found) {
+    if (limits_.cancelled != nullptr && *limits_.cancelled)
+      return Cancelled("{}: the listing was cancelled", path);
     const std::string_view name = entry.d_name;
     if (name.starts_with('.')) return absl::OkStatus();
     const bool image = IsImageName(name);
@@ -134,7 +137,7 @@ class Lister {
       LOG_WARN("source.loop path={} skipped=\"it is its own ancestor\"", path);
       return absl::OkStatus();
     }
-    if (ancestors.size() >= kMaxDepth)
+    if (ancestors.size() > kMaxDepth)
       return FailedPrecondition("{}: more than {} directories deep", path,
                                 kMaxDepth);
     ancestors.push_back(id);
@@ -149,6 +152,7 @@ class Lister {
   }
 
   const SourceLimits& limits_;
+  const FileId root_;
   std::atomic<uint64_t> files_{0};
 };
 
@@ -242,7 +246,7 @@ absl::StatusOr<BuiltIndex> BuildImageFolderIndex(
   if (!S_ISDIR(info.st_mode))
     return FailedPrecondition("{} is a file: want a directory of images", root);
 
-  Lister lister(limits);
+  Lister lister(limits, {info.st_dev, info.st_ino});
   ASSIGN_OR_RETURN(Found top, lister.List(root, ""));
   std::vector<Class> classes;
   for (std::string& name : top.directories)

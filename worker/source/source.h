@@ -3,6 +3,7 @@
 // Source: a dataset's records, by index. One implementation a format.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -30,6 +31,8 @@ struct SourceLimits {
   uint64_t max_files = 100'000'000;
   uint64_t max_index_bytes = (2ull << 30) - 1;
   int listing_threads = 8;
+  // Set to true, it ends a listing by kCancelled. nullptr: nothing does.
+  const std::atomic<bool>* cancelled = nullptr;
 };
 
 class Source {

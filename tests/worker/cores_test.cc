@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/cores.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include "gtest/gtest.h"
+#include "tests/worker/temp_dir.h"
+
+namespace leat::worker {
+namespace {
+
+class CoresTest : public testing::Test {
+ protected:
+  MachinePaths paths() const {
+    return {.cgroup_root = dir_.path() + "/cg",
+            .self_cgroup = dir_.path() + "/self",
+            .meminfo = dir_.path() + "/meminfo"};
+  }
+  void Write(const std::string& name, const std::string& text) {
+    dir_.Write(name, text);
+  }
+  TempDir dir_;
+};
+
+TEST_F(CoresTest, WithoutControlGroupsTheAffinityMaskDecides) {
+  EXPECT_EQ(UsableCores(paths(), 6), 6);
+  EXPECT_EQ(UsableCores(paths(), 0), 1);
+}
+
+TEST_F(CoresTest, AQuotaOfVersion2IsRoundedUp) {
+  Write("self", "0::/a/b\n");
+  Write("cg/a/b/cpu.max", "150000 100000\n");
+  EXPECT_EQ(UsableCores(paths(), 8), 2);
+}
+
+TEST_F(CoresTest, TheTightestGroupAboveCounts) {
+  Write("self", "0::/a/b\n");
+  Write("cg/a/b/cpu.max", "max 100000\n");
+  Write("cg/a/cpu.max", "300000 100000\n");
+  EXPECT_EQ(UsableCores(paths(), 8), 3);
+}
+
+TEST_F(CoresTest, InAContainerTheRootOfTheMountIsRead) {
+  Write("self", "0::/not/visible/here\n");
+  Write("cg/cpu.max", "400000 100000\n");
+  EXPECT_EQ(UsableCores(paths(), 8), 4);
+}
+
+TEST_F(CoresTest, AQuotaOfVersion1IsRead) {
+  Write("self", "5:cpuset:/\n4:cpu,cpuacct:/docker/1\n");
+  Write("cg/cpu,cpuacct/docker/1/cpu.cfs_quota_us", "250000\n");
+  Write("cg/cpu,cpuacct/docker/1/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(UsableCores(paths(), 8), 3);
+}
+
+TEST_F(CoresTest, NoQuotaAndGarbageLimitNothing) {
+  Write("self", "0::/a\nrubbish\n:\n");
+  Write("cg/cpu/cpu.cfs_quota_us", "-1\n");
+  Write("cg/cpu/cpu.cfs_period_us", "100000\n");
+  Write("cg/a/cpu.max", "lots of it\n");
+  EXPECT_EQ(UsableCores(paths(), 8), 8);
+}
+
+TEST_F(CoresTest, AQuotaNeverExceedsTheMask) {
+  Write("cg/cpu.max", "6400000 100000\n");
+  EXPECT_EQ(UsableCores(paths(), 4), 4);
+}
+
+TEST_F(CoresTest, MemoryIsTheSmallestLimit) {
+  Write("meminfo", "MemTotal:  1024 kB\nMemFree: 1 kB\n");
+  EXPECT_EQ(UsableMemory(paths()), 1u << 20);
+  Write("self", "0::/a\n");
+  Write("cg/a/memory.max", "max\n");
+  EXPECT_EQ(UsableMemory(paths()), 1u << 20);
+  Write("cg/memory.max", "65536\n");
+  EXPECT_EQ(UsableMemory(paths()), 65536u);
+}
+
+TEST_F(CoresTest, ThisProcessIsResident) { EXPECT_GT(ResidentBytes(), 0u); }
+
+}  // namespace
+}  // namespace leat::worker

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/config.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <utility>
+
+#include "CLI/CLI.hpp"
+#include "core/status.h"
+#include "worker/cores.h"
+
+namespace leat::worker {
+namespace {
+
+constexpr uint64_t kMaxSecretBytes = 1 << 20;
+
+absl::StatusOr<std::string> ReadSmallFile(std::string_view flag,
+                                          const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return NotFound("{} {}: cannot be read", flag, path);
+  std::string text((std::istreambuf_iterator<char>(file)),
+                   std::istreambuf_iterator<char>());
+  if (text.empty() || text.size() > kMaxSecretBytes)
+    return InvalidArgument("{} {}: {} bytes: want 1 to {}", flag, path,
+                           text.size(), kMaxSecretBytes);
+  return text;
+}
+
+struct Files {
+  std::string token, cert, key, ca;
+};
+
+absl::Status ReadFiles(const Files& files, rpc::Security& security) {
+  const auto read = [](std::string_view flag, const std::string& path,
+                       std::string& into) -> absl::Status {
+    if (path.empty()) return absl::OkStatus();
+    ASSIGN_OR_RETURN(into, ReadSmallFile(flag, path));
+    return absl::OkStatus();
+  };
+  RETURN_IF_ERROR(read("--token-file", files.token, security.token));
+  RETURN_IF_ERROR(read("--tls-cert", files.cert, security.cert_pem));
+  RETURN_IF_ERROR(read("--tls-key", files.key, security.key_pem));
+  RETURN_IF_ERROR(read("--tls-ca", files.ca, security.ca_pem));
+  std::string& token = security.token;
+  while (!token.empty() && (token.back() == '\n' || token.back() == '\r'))
+    token.pop_back();
+  return absl::OkStatus();
+}
+
+absl::Status CheckDevices(const std::string& devices) {
+  if (devices == "all" || devices == "none") return absl::OkStatus();
+  return InvalidArgument(
+      "--devices {}: this version uses no GPU: want all or none", devices);
+}
+
+int Fail(const absl::Status& status) {
+  fmt::print(stderr, "leat-worker: {}\n", Message(status));
+  return 2;
+}
+
+// Sizes are text until parsed.
+struct SizeFlag {
+  const char* flag;
+  uint64_t* bytes;
+  std::string text;
+};
+
+}  // namespace
+
+absl::StatusOr<uint64_t> ParseSize(std::string_view text) {
+  double value = 0;
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string_view unit =
+      text.substr(static_cast<size_t>(end - text.data()));
+  static constexpr std::pair<std::string_view, double> kUnits[] = {
+      {"", 1},         {"B", 1},        {"KiB", 1u << 10}, {"MiB", 1u << 20},
+      {"K", 1u << 10}, {"M", 1u << 20}, {"G", 1u << 30},   {"GiB", 1u << 30},
+      {"T", 0x1p40},   {"TiB", 0x1p40}, {"KB", 1e3},       {"MB", 1e6},
+      {"GB", 1e9},     {"TB", 1e12}};
+  for (const auto& [name, factor] : kUnits)
+    if (error == std::errc() && unit == name && value >= 0 &&
+        value * factor < 0x1p60)
+      return static_cast<uint64_t>(value * factor);
+  return InvalidArgument("\"{}\" is not a size: want 512MiB, 8GiB or the like",
+                         text);
+}
+
+void Config::SetDefaults() {
+  if (threads == 0) threads = UsableCores();
+  const uint64_t memory = UsableMemory();
+  if (!has_cache_bytes) cache_bytes = memory / 8;
+  has_cache_bytes = true;
+  if (buffer_bytes == 0)
+    buffer_bytes = std::clamp<uint64_t>(memory / 16, 160ull << 20, 1ull << 30);
+}
+
+absl::Status Config::Validate() const {
+  if (coordinator.empty())
+    return InvalidArgument(
+        "--coordinator: want HOST:PORT (or LEAT_COORDINATOR in the "
+        "environment)");
+  if (listen.empty()) return InvalidArgument("--listen: want HOST:PORT");
+  if (threads < 1 || threads > 1024)
+    return InvalidArgument("--threads {}: want 1 to 1024", threads);
+  if (buffer_bytes < 1 << 20)
+    return InvalidArgument("--buffers {}: want at least 1MiB", buffer_bytes);
+  if (group_bytes < 1 << 10 || group_bytes > 64 << 20)
+    return InvalidArgument("--group-bytes {}: want 1KiB to 64MiB", group_bytes);
+  if (max_unsent_groups_per_stream < 1)
+    return InvalidArgument("--max-unsent-groups: want at least 1");
+  if (drain_timeout_ms < 0)
+    return InvalidArgument("--drain-timeout-ms {}: want 0 or more",
+                           drain_timeout_ms);
+  if (name.size() > 128)
+    return InvalidArgument("--name of {} bytes: want up to 128", name.size());
+  return security.Validate();
+}
+
+std::string Config::ToString() const {
+  return fmt::format(
+      "listen={} coordinator={} threads={} cache_bytes={} buffer_bytes={} "
+      "group_bytes={} max_unsent_groups_per_stream={} max_rows_per_stream={} "
+      "max_rows_total={} max_streams={} max_file_bytes={} max_pixels={} "
+      "drain_timeout_ms={} tls={} token={}",
+      listen, coordinator, threads, cache_bytes, buffer_bytes, group_bytes,
+      max_unsent_groups_per_stream, max_rows_per_stream, max_rows_total,
+      max_streams, source.max_file_bytes, image.max_pixels, drain_timeout_ms,
+      !security.cert_pem.empty(), !security.token.empty());
+}
+
+std::variant<Config, int> ParseFlags(int argc, char** argv,
+                                     const Environment& environment) {
+  Config config;
+  config.coordinator = environment.coordinator;
+  config.security.token = environment.token;
+  Files files;
+  std::string devices = "all", log_format = "text";
+  SizeFlag sizes[] = {
+      {"--cache", &config.cache_bytes, ""},
+      {"--buffers", &config.buffer_bytes, ""},
+      {"--group-bytes", &config.group_bytes, ""},
+      {"--max-file-bytes", &config.source.max_file_bytes, ""},
+      {"--max-scratch-bytes", &config.image.max_scratch_bytes, ""}};
+
+  CLI::App app("leat-worker: reads, decodes and augments, and serves the rows.",
+               "leat-worker");
+  app.set_version_flag("--version", std::string(rpc::kLeatVersion));
+  app.add_option("--listen", config.listen,
+                 "HOST:PORT, or unix-abstract:NAME; port 0: any");
+  app.add_option("--coordinator", config.coordinator,
+                 "the coordinator's HOST:PORT (or LEAT_COORDINATOR)");
+  app.add_option("--name", config.name, "unique; the default is host and port");
+  app.add_option("--advertise", config.advertise,
+                 "the address that consumers use, if not the listener's");
+  app.add_option("--threads", config.threads,
+                 "decode threads; the default is the control group's cores")
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--devices", devices, "all, none, or GPUs 0,1,...");
+  app.add_option(sizes[0].flag, sizes[0].text,
+                 "memory for encoded samples; the default is 1/8 of it");
+  app.add_option(sizes[1].flag, sizes[1].text,
+                 "memory for batches being computed and sent");
+  app.add_option(sizes[2].flag, sizes[2].text, "bytes of rows sent together");
+  app.add_option(sizes[3].flag, sizes[3].text, "a larger file is a bad sample");
+  app.add_option(sizes[4].flag, sizes[4].text,
+                 "of one thread; an image that needs more is a bad sample");
+  app.add_option("--max-pixels", config.image.max_pixels,
+                 "a larger image is a bad sample");
+  app.add_option("--max-unsent-groups", config.max_unsent_groups_per_stream,
+                 "groups that a consumer may leave unread");
+  app.add_option("--max-rows-per-stream", config.max_rows_per_stream,
+                 "rows that one consumer may have waiting");
+  app.add_option("--max-rows", config.max_rows_total,
+                 "rows that all consumers may have waiting");
+  app.add_option("--max-streams", config.max_streams, "consumers at a time");
+  app.add_option("--drain-timeout-ms", config.drain_timeout_ms,
+                 "to finish what was asked, after SIGTERM");
+  app.add_option("--token-file", files.token,
+                 "file with the service's token (or LEAT_TOKEN)");
+  app.add_option("--tls-cert", files.cert, "PEM file: turns TLS on");
+  app.add_option("--tls-key", files.key, "PEM file");
+  app.add_option("--tls-ca", files.ca, "PEM file of the roots to trust");
+  app.add_flag("--insecure", config.security.insecure,
+               "plaintext beyond loopback is meant");
+  app.add_option("--log-format", log_format, "text or json")
+      ->check(CLI::IsMember({"text", "json"}));
+  app.add_option("--log-level", config.log_level, "")
+      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error"}));
+  app.add_option("--ready-fd", config.ready_fd,
+                 "inherited descriptor: gets the address once ready");
+  app.add_option("--lifeline-fd", config.lifeline_fd,
+                 "inherited pipe: exits when its other end closes");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);
+    return Fail(InvalidArgument("{}", error.what()));
+  }
+  for (const SizeFlag& size : sizes) {
+    if (size.text.empty()) continue;
+    const absl::StatusOr<uint64_t> bytes = ParseSize(size.text);
+    if (!bytes.ok()) return Fail(Annotate(bytes.status(), size.flag));
+    *size.bytes = *bytes;
+  }
+  config.has_cache_bytes = !sizes[0].text.empty();
+  if (log_format == "json") config.log_format = LogFormat::kJson;
+  absl::Status status = CheckDevices(devices);
+  if (status.ok()) status = ReadFiles(files, config.security);
+  config.SetDefaults();
+  if (status.ok()) status = config.Validate();
+  if (!status.ok()) return Fail(status);
+  return config;
+}
+
+}  // namespace leat::worker

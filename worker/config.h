@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Config: everything that a worker can be told, by flags of the same names.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/log.h"
+#include "rpc/auth.h"
+#include "worker/image/row_program.h"
+#include "worker/source/source.h"
+
+namespace leat::worker {
+
+struct Config {
+  // Behaviour.
+  std::string listen = "127.0.0.1:0";
+  std::string coordinator;  // required
+  std::string name;         // empty: host and port, or host and process
+  std::string advertise;    // empty: what it listens on
+  rpc::Security security;
+  LogFormat log_format = LogFormat::kText;
+  std::string log_level = "info";
+  int ready_fd = -1;
+  int lifeline_fd = -1;
+  int64_t drain_timeout_ms = 20'000;
+  int64_t job_timeout_ms = 30'000;  // to fetch a job while out of reach
+
+  // Performance. 0: from the machine, by SetDefaults.
+  int threads = 0;
+  uint64_t cache_bytes = 0;  // of encoded samples
+  bool has_cache_bytes = false;
+  uint64_t buffer_bytes = 0;  // of batches being computed and sent
+  uint64_t group_bytes = 1 << 20;
+  uint32_t max_unsent_groups_per_stream = 8;
+
+  // Limits.
+  uint64_t max_rows_per_stream = 2 << 20;
+  uint64_t max_rows_total = 8 << 20;
+  uint64_t max_streams = 4096;
+  uint64_t max_jobs = 64;
+  SourceLimits source;
+  ImageLimits image;
+
+  // Fills in what the machine decides: threads, cache, buffers.
+  void SetDefaults();
+  // kInvalidArgument: names the flag, its value and what was expected.
+  absl::Status Validate() const;
+  // One line of key=value, without secrets.
+  std::string ToString() const;
+};
+
+// What main read of the environment.
+struct Environment {
+  std::string token;        // LEAT_TOKEN
+  std::string coordinator;  // LEAT_COORDINATOR
+};
+
+// A configuration, or the exit code of flags that end the program (--help, or a
+// wrong flag: said on stderr).
+std::variant<Config, int> ParseFlags(int argc, char** argv,
+                                     const Environment& environment);
+
+// "8GiB", "512MiB", "64KiB", "1000": bytes. kInvalidArgument: other text.
+absl::StatusOr<uint64_t> ParseSize(std::string_view text);
+
+}  // namespace leat::worker

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CoordinatorClient: the worker's unary and upload calls to the coordinator.
+// Blocking, each within `call_timeout` (an upload: `upload_timeout`).
+// Thread-safe.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "absl/status/status.h"
+#include "core/mutex.h"
+#include "leat/v1/coordinator.grpc.pb.h"
+#include "rpc/auth.h"
+#include "worker/job_table.h"
+#include "worker/source/source.h"
+
+namespace leat::worker {
+
+struct CoordinatorClientOptions {
+  std::string address;
+  Duration call_timeout = std::chrono::seconds(10);
+  Duration index_timeout = std::chrono::seconds(120);
+  uint64_t max_index_bytes = SourceLimits{}.max_index_bytes;
+};
+
+class CoordinatorClient final : public JobFetcher {
+ public:
+  CoordinatorClient(CoordinatorClientOptions options, rpc::Security security);
+  ~CoordinatorClient() override;
+
+  absl::StatusOr<JobInfo> FetchJob(const std::string& plan_hash) override;
+  absl::StatusOr<std::string> FetchIndex(const DatasetInfo& dataset) override;
+  // The answer to a directive: the index, or why there is none.
+  absl::Status UploadIndex(const v1::IndexDataset& directive,
+                           const absl::StatusOr<BuiltIndex>& index);
+
+  // Calls in progress, and all later ones, end by kCancelled.
+  void Shutdown();
+
+  v1::CoordinatorService::Stub& stub() { return *stub_; }
+  const rpc::Security& security() const { return security_; }
+  const std::string& address() const { return options_.address; }
+
+ private:
+  class Call;
+
+  const CoordinatorClientOptions options_;
+  const rpc::Security security_;
+  const std::unique_ptr<v1::CoordinatorService::Stub> stub_;
+  Mutex mu_;
+  bool shut_down_ ABSL_GUARDED_BY(mu_) = false;
+  std::set<Call*> calls_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace leat::worker

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// leat-worker. Exit codes: 0 after a drain, 1 failed, 2 wrong flags.
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <variant>
+
+#include "core/log.h"
+#include "core/status.h"
+#include "rpc/server.h"
+#include "worker/config.h"
+#include "worker/worker.h"
+
+namespace {
+
+std::string FromEnvironment(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// Tells the one who started us, once.
+void SayReady(int fd, const std::string& address) {
+  if (fd < 0) return;
+  const std::string line = address + "\n";
+  if (write(fd, line.data(), line.size()) != static_cast<ssize_t>(line.size()))
+    LOG_WARN("worker.ready_fd fd={} error=\"cannot be written\"", fd);
+  close(fd);
+}
+
+int Run(const leat::worker::Config& config) {
+  std::atomic<bool> refused{false};
+  // The address is known once Start has returned; readiness may come before.
+  std::atomic<int> steps{0};
+  std::string address;
+  const auto ready_step = [&] {
+    if (++steps == 2) SayReady(config.ready_fd, address);
+  };
+  auto worker = leat::worker::Worker::Start(
+      config,
+      {.on_ready = ready_step, .on_refused = [&](const absl::Status& status) {
+         fmt::print(stderr, "leat-worker: coordinator {}: {}\n",
+                    config.coordinator, leat::Message(status));
+         refused = true;
+         kill(getpid(), SIGTERM);
+       }});
+  if (!worker.ok()) {
+    fmt::print(stderr, "leat-worker: {}\n", leat::Message(worker.status()));
+    return 1;
+  }
+  address = (*worker)->address();
+  ready_step();
+  const int signal = leat::rpc::WaitForStop(config.lifeline_fd);
+  // Nobody is left to serve, and nothing here is worth a clean end.
+  if (signal == 0) std::_Exit(0);
+  if (refused) return 1;
+  LOG_INFO("worker.stopping signal={}", signal);
+  (*worker)->Drain();
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  leat::rpc::BlockStopSignals();
+  auto flags = leat::worker::ParseFlags(
+      argc, argv,
+      {.token = FromEnvironment("LEAT_TOKEN"),
+       .coordinator = FromEnvironment("LEAT_COORDINATOR")});
+  if (const int* code = std::get_if<int>(&flags)) return *code;
+  const auto& config = std::get<leat::worker::Config>(flags);
+  leat::InitLog("leat-worker", config.log_format,
+                spdlog::level::from_str(config.log_level));
+  if (!FromEnvironment("GRPC_EXPERIMENTS").empty())
+    LOG_WARN("worker.environment GRPC_EXPERIMENTS=\"{}\" note=\"untested\"",
+             FromEnvironment("GRPC_EXPERIMENTS"));
+  return Run(config);
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RowsService: leat.v1.WorkerService. Turns a stream's messages into the
+// scheduler's asks and finished groups into messages that borrow the groups'
+// buffers.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "core/clock.h"
+#include "rpc/auth.h"
+
+namespace grpc {
+class Service;
+}
+
+namespace leat::worker {
+
+class JobTable;
+class Scheduler;
+
+struct RowsServiceOptions {
+  size_t max_rows_per_stream = 2 << 20;  // also while the job is being fetched
+  size_t max_queued_messages = 4096;     // of one stream, to be sent
+};
+
+struct RowsCounters {
+  std::atomic<uint64_t> bytes_sent{0};
+  // Counted where a message's payload is found not to be the group's buffer.
+  std::atomic<uint64_t> payload_copies{0};
+};
+
+class RowsService {
+ public:
+  // `jobs` and `scheduler` outlive the service and its streams.
+  RowsService(RowsServiceOptions options, rpc::Security security,
+              JobTable* jobs, Scheduler* scheduler);
+  ~RowsService();
+
+  grpc::Service* service();
+  const RowsCounters& counters() const;
+
+  // From now on streams are refused, and asks answered by kUnavailable; what
+  // was asked before is finished.
+  void StartDraining();
+  // Ends every stream by kUnavailable, once what is queued on it has gone out.
+  void CloseStreams();
+  // Waits until no stream is open. False: not by `deadline`.
+  bool WaitNoStreams(MonotonicTime deadline);
+
+ private:
+  class Grpc;
+  std::unique_ptr<Grpc> grpc_;
+};
+
+}  // namespace leat::worker

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/session.h"
+
+#include <algorithm>
+#include <atomic>
+#include <deque>
+#include <optional>
+#include <random>
+#include <thread>
+#include <utility>
+
+#include "core/bounded_queue.h"
+#include "core/log.h"
+#include "core/mutex.h"
+#include "core/status.h"
+#include "rpc/client_stream.h"
+#include "rpc/convert.h"
+#include "worker/coordinator_client.h"
+
+namespace leat::worker {
+namespace {
+
+using Request = v1::WorkerSessionRequest;
+using Response = v1::WorkerSessionResponse;
+
+constexpr size_t kMaxInbox = 10'000;  // messages not yet looked at
+constexpr size_t kMaxOutbox = 16;
+
+// One connection's messages, from gRPC's threads to the session's.
+class Inbox final : public rpc::StreamHandler<Response> {
+ public:
+  void OnMessage(Response message) override {
+    MutexLock lock(&mu_);
+    if (messages_.size() >= kMaxInbox) messages_.pop_front();
+    messages_.push_back(std::move(message));
+    changed_.NotifyAll();
+  }
+  void OnClosed(const absl::Status& status) override {
+    MutexLock lock(&mu_);
+    closed_ =
+        status.ok() ? Unavailable("the coordinator ended the session") : status;
+    changed_.NotifyAll();
+  }
+  void Interrupt() {
+    MutexLock lock(&mu_);
+    interrupted_ = true;
+    changed_.NotifyAll();
+  }
+
+  // The next message; nullopt: none by `deadline`, or interrupted; an error:
+  // the stream has ended.
+  absl::StatusOr<std::optional<Response>> Next(MonotonicTime deadline) {
+    MutexLock lock(&mu_);
+    while (messages_.empty() && !closed_ && !interrupted_)
+      if (!changed_.WaitUntil(&mu_, deadline)) break;
+    if (!messages_.empty()) {
+      std::optional<Response> message(std::move(messages_.front()));
+      messages_.pop_front();
+      return message;
+    }
+    if (closed_) return *closed_;
+    return std::nullopt;
+  }
+  // False: not by `deadline`.
+  bool WaitClosed(MonotonicTime deadline) {
+    MutexLock lock(&mu_);
+    while (!closed_)
+      if (!changed_.WaitUntil(&mu_, deadline) && !closed_) return false;
+    return true;
+  }
+
+ private:
+  Mutex mu_;
+  CondVar changed_;
+  std::deque<Response> messages_ ABSL_GUARDED_BY(mu_);
+  std::optional<absl::Status> closed_ ABSL_GUARDED_BY(mu_);
+  bool interrupted_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+bool IsRefusal(const absl::Status& status, bool registered) {
+  if (absl::IsAborted(status)) return true;
+  return !registered &&
+         (absl::IsUnauthenticated(status) ||
+          absl::IsFailedPrecondition(status) ||
+          absl::IsInvalidArgument(status) || absl::IsPermissionDenied(status));
+}
+
+}  // namespace
+
+struct Session::State {
+  State(SessionOptions o, SessionEvents e, CoordinatorClient* c)
+      : options(std::move(o)),
+        events(std::move(e)),
+        client(c),
+        directives(options.max_directives) {
+    options.source_limits.cancelled = &cancelled;
+  }
+
+  void Run();
+  absl::Status RunStream();
+  absl::Status Serve(rpc::Stream<Request>& stream, Inbox& inbox);
+  void Handle(const Response& message);
+  void RunDirectives();
+  bool Stopping() {
+    MutexLock lock(&mu);
+    return stopping;
+  }
+  // False: stopping.
+  bool Pause(Duration duration);
+  Duration Jittered(Duration duration) {
+    return std::chrono::duration_cast<Duration>(
+        duration * std::uniform_real_distribution<>(0.5, 1.0)(random));
+  }
+
+  SessionOptions options;  // registration: the session thread's
+  const SessionEvents events;
+  CoordinatorClient* const client;
+  BoundedQueue<v1::IndexDataset> directives;
+
+  std::atomic<bool> cancelled{false};
+  Mutex mu;
+  CondVar stop_changed;
+  bool stopping ABSL_GUARDED_BY(mu) = false;
+  std::shared_ptr<Inbox> inbox ABSL_GUARDED_BY(mu);  // of the stream now
+
+  // The session thread's.
+  bool registered = false;
+  bool welcomed = false;  // on this stream
+  Duration heartbeat_interval = std::chrono::seconds(1);
+  std::minstd_rand random{std::random_device{}()};
+
+  std::thread session_thread, index_thread;
+};
+
+bool Session::State::Pause(Duration duration) {
+  const MonotonicTime until = Clock::Real().Now() + duration;
+  MutexLock lock(&mu);
+  while (!stopping && stop_changed.WaitUntil(&mu, until)) {
+  }
+  return !stopping;
+}
+
+void Session::State::Run() {
+  Duration backoff = options.first_backoff;
+  while (!Stopping()) {
+    welcomed = false;
+    const absl::Status status = RunStream();
+    if (Stopping()) return;
+    if (IsRefusal(status, registered)) {
+      LOG_ERROR("session.refused coordinator={} error=\"{}\"",
+                client->address(), Message(status));
+      if (events.on_refused) events.on_refused(status);
+      return;
+    }
+    if (welcomed) backoff = options.first_backoff;
+    LOG_WARN("session.lost coordinator={} error=\"{}\" retry_ms={}",
+             client->address(), Message(status), backoff.count() / 1'000'000);
+    if (!Pause(Jittered(backoff))) return;
+    backoff = std::min(backoff * 2, options.max_backoff);
+  }
+}
+
+absl::Status Session::State::RunStream() {
+  const auto box = std::make_shared<Inbox>();
+  {
+    MutexLock lock(&mu);
+    if (stopping) return Cancelled("stopping");
+    inbox = box;
+  }
+  const std::shared_ptr<rpc::Stream<Request>> stream =
+      rpc::ClientStream<Response, Request>::Start(
+          client->security(), kMaxOutbox,
+          [this](grpc::ClientContext* context, auto* reactor) {
+            client->stub().async()->WorkerSession(context, reactor);
+          },
+          [&](std::shared_ptr<rpc::Stream<Request>>) { return box; });
+  const absl::Status status = Serve(*stream, *box);
+  stream->Close(absl::OkStatus());
+  const auto wait = [&](Duration duration) {
+    return box->WaitClosed(Clock::Real().Now() + duration);
+  };
+  if (!wait(status.ok() ? Duration(std::chrono::seconds(1)) : Duration(0))) {
+    stream->Cancel();
+    box->WaitClosed(MonotonicTime::max());
+  }
+  return status;
+}
+
+// OK: stopping.
+absl::Status Session::State::Serve(rpc::Stream<Request>& stream, Inbox& inbox) {
+  Request request;
+  *request.mutable_register_() = options.registration;
+  RETURN_IF_ERROR(stream.Send(request));
+  MonotonicTime next = Clock::Real().Now() + options.welcome_timeout;
+  while (!Stopping()) {
+    ASSIGN_OR_RETURN(const std::optional<Response> message, inbox.Next(next));
+    if (message) {
+      const bool first = !welcomed;
+      Handle(*message);
+      if (first && welcomed) next = Clock::Real().Now();
+    }
+    if (Stopping()) break;
+    if (Clock::Real().Now() < next) continue;
+    if (!welcomed)
+      return DeadlineExceeded("the coordinator did not answer in {} ms",
+                              options.welcome_timeout.count() / 1'000'000);
+    request.Clear();
+    *request.mutable_heartbeat() = events.make_heartbeat();
+    if (absl::Status sent = stream.Send(request); !sent.ok()) {
+      events.heartbeat_lost(request.heartbeat());
+      return sent;
+    }
+    next = Clock::Real().Now() + heartbeat_interval;
+  }
+  return absl::OkStatus();
+}
+
+void Session::State::Handle(const Response& message) {
+  switch (message.kind_case()) {
+    case Response::kWelcome: {
+      const auto& interval = message.welcome().heartbeat_interval();
+      heartbeat_interval =
+          std::clamp<Duration>(std::chrono::seconds(std::clamp<int64_t>(
+                                   interval.seconds(), 0, 3600)) +
+                                   std::chrono::nanoseconds(interval.nanos()),
+                               options.min_heartbeat, options.max_heartbeat);
+      options.registration.set_highest_sequence_seen(
+          std::max<uint64_t>(options.registration.highest_sequence_seen(),
+                             message.welcome().sequence()));
+      welcomed = true;
+      LOG_INFO("session.registered coordinator={} version={} heartbeat_ms={}",
+               client->address(), message.welcome().coordinator_version(),
+               heartbeat_interval.count() / 1'000'000);
+      if (!std::exchange(registered, true) && events.on_registered)
+        events.on_registered();
+      break;
+    }
+    case Response::kIndexDataset:
+      if (!directives.TryPush(v1::IndexDataset(message.index_dataset())))
+        LOG_WARN("session.directive_dropped dataset={}",
+                 message.index_dataset().dataset_id());
+      break;
+    case Response::kAssignment:
+      events.on_assignment(message.assignment());
+      break;
+    case Response::kLogLevel:
+      if (const absl::Status set = SetLogLevel(message.log_level()); !set.ok())
+        LOG_WARN("session.log_level error=\"{}\"", Message(set));
+      break;
+    case Response::KIND_NOT_SET:
+      break;
+  }
+}
+
+void Session::State::RunDirectives() {
+  while (true) {
+    const std::optional<v1::IndexDataset> directive =
+        directives.Pop(MonotonicTime::max());
+    if (!directive || Stopping()) return;
+    absl::StatusOr<BuiltIndex> index =
+        InvalidArgument("the reader is malformed");
+    const MonotonicTime start = Clock::Real().Now();
+    if (const absl::StatusOr<Node> reader = rpc::FromProto(directive->reader());
+        reader.ok())
+      index = BuildIndex(*reader, options.source_limits);
+    else
+      index = reader.status();
+    LOG_INFO("index.built dataset={} samples={} ms={} error=\"{}\"",
+             directive->dataset_id(),
+             index.ok() ? index->shards.num_samples() : 0,
+             (Clock::Real().Now() - start).count() / 1'000'000,
+             Message(index.status()));
+    Duration backoff = options.first_backoff;
+    for (int attempt = 1;; ++attempt) {
+      const absl::Status status = client->UploadIndex(*directive, index);
+      if (status.ok()) break;
+      LOG_WARN("index.not_uploaded dataset={} attempt={} error=\"{}\"",
+               directive->dataset_id(), attempt, Message(status));
+      if (!absl::IsUnavailable(status) || attempt >= options.upload_attempts)
+        break;
+      if (!Pause(backoff)) return;
+      backoff = std::min(backoff * 2, options.max_backoff);
+    }
+  }
+}
+
+Session::Session(SessionOptions options, SessionEvents events,
+                 CoordinatorClient* client)
+    : state_(std::make_unique<State>(std::move(options), std::move(events),
+                                     client)) {
+  state_->session_thread =
+      std::thread([state = state_.get()] { state->Run(); });
+  state_->index_thread =
+      std::thread([state = state_.get()] { state->RunDirectives(); });
+}
+
+Session::~Session() { Leave(); }
+
+void Session::Leave() {
+  state_->cancelled = true;
+  {
+    MutexLock lock(&state_->mu);
+    state_->stopping = true;
+    state_->stop_changed.NotifyAll();
+    if (state_->inbox) state_->inbox->Interrupt();
+  }
+  state_->directives.Close();
+  if (state_->session_thread.joinable()) state_->session_thread.join();
+  if (state_->index_thread.joinable()) state_->index_thread.join();
+}
+
+}  // namespace leat::worker

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Session: this worker's membership at the coordinator.
+//
+// One thread keeps a WorkerSession stream: registers, sends heartbeats, and
+// connects again for ever, with backoff, when the stream is lost. Serving never
+// depends on it. A second thread lists datasets when told to, and uploads what
+// it found.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "core/clock.h"
+#include "leat/v1/coordinator.pb.h"
+#include "worker/source/source.h"
+
+namespace leat::worker {
+
+class CoordinatorClient;
+
+struct SessionOptions {
+  v1::RegisterWorker registration;
+  Duration welcome_timeout = std::chrono::seconds(5);
+  Duration first_backoff = std::chrono::milliseconds(100);
+  Duration max_backoff = std::chrono::seconds(2);
+  Duration min_heartbeat = std::chrono::milliseconds(10);
+  Duration max_heartbeat = std::chrono::seconds(60);
+  size_t max_directives = 64;  // waiting
+  int upload_attempts = 5;
+  SourceLimits source_limits;
+};
+
+// Called on the session's thread.
+struct SessionEvents {
+  std::function<v1::Heartbeat()> make_heartbeat;
+  // A heartbeat that was made and could not be sent.
+  std::function<void(const v1::Heartbeat&)> heartbeat_lost;
+  std::function<void(const v1::Assignment&)> on_assignment;
+  // The first registration succeeded.
+  std::function<void()> on_registered;
+  // The coordinator refuses this worker for good: wrong token or version before
+  // the first registration, or another worker took its name.
+  std::function<void(const absl::Status&)> on_refused;
+};
+
+class Session {
+ public:
+  // `client` outlives the session. Starts its threads.
+  Session(SessionOptions options, SessionEvents events,
+          CoordinatorClient* client);
+  // As Leave.
+  ~Session();
+
+  // Ends the membership: the coordinator forgets this worker. Waits for the
+  // stream to end; a listing in progress is cancelled. Idempotent.
+  void Leave();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace leat::worker

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/worker.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "core/log.h"
+#include "core/mutex.h"
+#include "core/status.h"
+#include "rpc/server.h"
+#include "worker/coordinator_client.h"
+#include "worker/cores.h"
+#include "worker/job_table.h"
+#include "worker/rows_service.h"
+#include "worker/scheduler.h"
+#include "worker/session.h"
+
+namespace leat::worker {
+namespace {
+
+constexpr uint32_t kMaxOwners = 4;  // of a shard, as the protocol says
+
+std::string HostName() {
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) return "worker";
+  return name.data();
+}
+
+// Unique on a host, and the same after a restart where the port is fixed.
+std::string DefaultName(const std::string& listen) {
+  const size_t colon = listen.rfind(':');
+  const std::string last =
+      colon == std::string::npos ? "" : listen.substr(colon + 1);
+  if (last.empty() || last == "0")
+    return fmt::format("{}-{}", HostName(), getpid());
+  return fmt::format("{}-{}", HostName(), last);
+}
+
+// A listener on every interface is reached by the host's name.
+std::string Reachable(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  const std::string host = address.substr(0, colon);
+  if (host != "0.0.0.0" && host != "[::]") return address;
+  return HostName() + address.substr(colon);
+}
+
+// The shards that `name` owns first. Nothing where the message is malformed.
+std::vector<bool> OwnedBy(const v1::Assignment& assignment,
+                          const std::string& name) {
+  const size_t owners = assignment.owners_per_shard();
+  const std::string& bytes = assignment.owners();
+  if (owners == 0 || owners > kMaxOwners || bytes.size() % (2 * owners) != 0 ||
+      bytes.size() / (2 * owners) > kMaxShards)
+    return {};
+  std::vector<bool> owned(bytes.size() / (2 * owners));
+  const auto byte = [&](size_t at) { return static_cast<uint8_t>(bytes[at]); };
+  for (size_t shard = 0; shard < owned.size(); ++shard) {
+    const size_t at = shard * owners * 2;
+    const int index = byte(at) | byte(at + 1) << 8;
+    owned[shard] = index < assignment.workers_size() &&
+                   assignment.workers(index).name() == name;
+  }
+  return owned;
+}
+
+}  // namespace
+
+struct Worker::State {
+  State(Config c, WorkerEvents e)
+      : config(std::move(c)),
+        events(std::move(e)),
+        cache(config.cache_bytes),
+        context{.kernels = ImageKernels(config.image),
+                .cache = &cache,
+                .bad_samples = &bad_samples,
+                .ownership = &ownership},
+        wake(std::make_shared<WakeSignal>()),
+        pool(config.buffer_bytes, wake),
+        scheduler(SchedulerConfig(), &pool, wake, Clock::Real()),
+        client({.address = config.coordinator}, config.security),
+        jobs(TableConfig(), &client, &context),
+        rows({.max_rows_per_stream = config.max_rows_per_stream},
+             config.security, &jobs, &scheduler) {}
+  ~State() {
+    client.Shutdown();  // nobody waits for calls that nobody needs
+    session.reset();
+    server.reset();
+  }
+
+  SchedulerOptions SchedulerConfig() const {
+    return {.threads = config.threads,
+            .group_bytes = config.group_bytes,
+            .max_unsent_groups_per_stream = config.max_unsent_groups_per_stream,
+            .max_rows_per_stream = config.max_rows_per_stream,
+            .max_rows_total = config.max_rows_total,
+            .max_streams = config.max_streams,
+            .make_thread_state = context.kernels.make_thread_state};
+  }
+  JobTableOptions TableConfig() const {
+    JobTableOptions options;
+    options.max_jobs = config.max_jobs;
+    options.load_timeout = std::chrono::milliseconds(config.job_timeout_ms);
+    options.source_limits = config.source;
+    return options;
+  }
+  void StartSession();
+  v1::WorkerStats CollectStats();
+  v1::Heartbeat MakeHeartbeat();
+  void HeartbeatLost(const v1::Heartbeat& heartbeat);
+
+  const Config config;
+  const WorkerEvents events;
+  std::string name, address;
+  Ownership ownership;
+  BadSamples bad_samples;
+  SampleCache cache;
+  const RuntimeContext context;
+  const std::shared_ptr<WakeSignal> wake;
+  BufferPool pool;
+  Scheduler scheduler;
+  CoordinatorClient client;
+  JobTable jobs;
+  RowsService rows;
+  std::unique_ptr<rpc::Server> server;
+  std::unique_ptr<Session> session;
+
+  Mutex mu;
+  MonotonicTime last_at ABSL_GUARDED_BY(mu) = Clock::Real().Now();
+  Scheduler::Stats last ABSL_GUARDED_BY(mu);
+  double capacity ABSL_GUARDED_BY(mu) = 0;
+};
+
+v1::WorkerStats Worker::State::CollectStats() {
+  const Scheduler::Stats now = scheduler.stats();
+  const SampleCache::Stats cached = cache.stats();
+  v1::WorkerStats stats;
+  MutexLock lock(&mu);
+  const MonotonicTime at = Clock::Real().Now();
+  const double seconds =
+      std::max(1e-6, std::chrono::duration<double>(at - last_at).count());
+  const auto rows_done = static_cast<double>(now.rows_total - last.rows_total);
+  const double busy =
+      static_cast<double>(now.busy_ns_total - last.busy_ns_total) / 1e9;
+  if (rows_done > 0 && busy > 0) {
+    const double measured = config.threads * rows_done / busy;
+    capacity = capacity == 0 ? measured : capacity + (measured - capacity) / 4;
+  }
+  stats.set_rows_per_s(rows_done / seconds);
+  stats.set_capacity_rows_per_s(capacity);
+  stats.set_rows_total(now.rows_total);
+  stats.set_bytes_sent_total(rows.counters().bytes_sent);
+  stats.set_payload_copies_total(rows.counters().payload_copies);
+  stats.set_rows_queued(now.rows_queued);
+  stats.set_streams(now.streams);
+  stats.set_cache_bytes(cached.bytes);
+  stats.set_cache_limit_bytes(cache.limit_bytes());
+  stats.set_cache_hits_total(cached.hits);
+  stats.set_cache_misses_total(cached.misses);
+  stats.set_buffers_in_use(pool.buffers_in_use());
+  stats.set_buffers_total(pool.buffers_total());
+  stats.set_busy_fraction(
+      std::clamp(busy / seconds / config.threads, 0.0, 1.0));
+  stats.set_bad_samples_total(bad_samples.total());
+  const Histogram::Summary latency =
+      Histogram::Summarize(last.latency, now.latency);
+  v1::LatencySummary& summary = *stats.mutable_row_latency();
+  summary.set_count(latency.count);
+  summary.set_mean_ms(latency.mean_ms);
+  summary.set_p50_ms(latency.p50_ms);
+  summary.set_p95_ms(latency.p95_ms);
+  summary.set_max_ms(latency.max_ms);
+  stats.set_rss_bytes(ResidentBytes());
+  last = now;
+  last_at = at;
+  return stats;
+}
+
+v1::Heartbeat Worker::State::MakeHeartbeat() {
+  v1::Heartbeat heartbeat;
+  *heartbeat.mutable_stats() = CollectStats();
+  for (const auto& [job, samples] : bad_samples.Take()) {
+    v1::JobBadSamples& bad = *heartbeat.add_bad_samples();
+    bad.set_job(job);
+    for (const auto& [sample, entry] : samples) {
+      v1::BadSample& proto = *bad.add_samples();
+      proto.set_sample(sample);
+      proto.set_record(entry.record);
+      proto.set_reason(entry.reason);
+      proto.set_count(entry.count);
+    }
+  }
+  return heartbeat;
+}
+
+void Worker::State::HeartbeatLost(const v1::Heartbeat& heartbeat) {
+  BadSamples::Report report;
+  for (const v1::JobBadSamples& bad : heartbeat.bad_samples())
+    for (const v1::BadSample& sample : bad.samples())
+      report[bad.job()][sample.sample()] = {.record = sample.record(),
+                                            .reason = sample.reason(),
+                                            .count = sample.count()};
+  bad_samples.Return(report);
+}
+
+void Worker::State::StartSession() {
+  SessionOptions options;
+  options.source_limits = config.source;
+  v1::RegisterWorker& registration = options.registration;
+  registration.set_name(name);
+  registration.set_address(address);
+  registration.set_version(std::string(rpc::kLeatVersion));
+  registration.set_threads(static_cast<uint32_t>(config.threads));
+  registration.add_decoder_classes(v1::DECODER_CLASS_EXACT);
+  registration.set_host(HostName());
+  registration.set_pid(static_cast<uint64_t>(getpid()));
+  session = std::make_unique<Session>(
+      std::move(options),
+      SessionEvents{
+          .make_heartbeat = [this] { return MakeHeartbeat(); },
+          .heartbeat_lost =
+              [this](const v1::Heartbeat& beat) { HeartbeatLost(beat); },
+          .on_assignment =
+              [this](const v1::Assignment& assignment) {
+                ownership.Set(assignment.dataset_id(),
+                              OwnedBy(assignment, name));
+              },
+          .on_registered = events.on_ready,
+          .on_refused = events.on_refused},
+      &client);
+}
+
+Worker::Worker(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Worker::~Worker() = default;
+
+absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(Config config,
+                                                      WorkerEvents events) {
+  auto state = std::make_unique<State>(std::move(config), std::move(events));
+  const Config& c = state->config;
+  ASSIGN_OR_RETURN(
+      state->server,
+      rpc::Server::Start({.address = c.listen, .max_receive_bytes = 4 << 20},
+                         c.security, {state->rows.service()}));
+  state->address =
+      c.advertise.empty() ? Reachable(state->server->address()) : c.advertise;
+  state->name = c.name.empty() ? DefaultName(c.listen) : c.name;
+  LOG_INFO("worker.serving name={} address={} {}", state->name, state->address,
+           c.ToString());
+  state->StartSession();
+  return std::unique_ptr<Worker>(new Worker(std::move(state)));
+}
+
+const std::string& Worker::address() const { return state_->address; }
+const std::string& Worker::name() const { return state_->name; }
+
+void Worker::Drain() {
+  const MonotonicTime deadline =
+      Clock::Real().Now() +
+      std::chrono::milliseconds(state_->config.drain_timeout_ms);
+  LOG_INFO("worker.draining timeout_ms={}", state_->config.drain_timeout_ms);
+  state_->session->Leave();
+  state_->rows.StartDraining();
+  const bool computed = state_->scheduler.WaitIdle(deadline);
+  state_->rows.CloseStreams();
+  const bool sent = state_->rows.WaitNoStreams(deadline);
+  LOG_INFO("worker.drained complete={}", computed && sent);
+}
+
+v1::WorkerStats Worker::CollectStats() { return state_->CollectStats(); }
+
+}  // namespace leat::worker

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Worker: a worker's parts put together, and their order of birth and death.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/clock.h"
+#include "leat/v1/types.pb.h"
+#include "worker/config.h"
+
+namespace leat::worker {
+
+struct WorkerEvents {
+  // Registered for the first time, and serving.
+  std::function<void()> on_ready;
+  // The coordinator refuses this worker for good.
+  std::function<void(const absl::Status&)> on_refused;
+};
+
+class Worker {
+ public:
+  // `config` has been validated. Returns once it listens. Errors: as
+  // rpc::Server::Start.
+  static absl::StatusOr<std::unique_ptr<Worker>> Start(Config config,
+                                                       WorkerEvents events);
+  // Hard stop.
+  ~Worker();
+
+  // The address that consumers use.
+  const std::string& address() const;
+  const std::string& name() const;
+  // Leaves the coordinator, finishes what was asked, at most until
+  // Config.drain_timeout_ms, and ends the streams.
+  void Drain();
+  // Since the last call, where the message says "interval".
+  v1::WorkerStats CollectStats();
+
+ private:
+  struct State;
+  explicit Worker(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace leat::worker
