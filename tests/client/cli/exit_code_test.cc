@@ -138,8 +138,7 @@ TEST(ExitCodes, AnErrorFindingIsSixAndAWarningIsNot) {
   EXPECT_THAT(shell.out, HasSubstr("ERROR NO_WORKERS: none"));
   EXPECT_THAT(shell.out, HasSubstr("what to do: start one"));
   EXPECT_EQ(shell.Run({"status", "-o", "json"}), kUnhealthy);
-  shell.service.findings =
-      R"([{"code": "WORKER_LOST", "severity": "warn"}])";
+  shell.service.findings = R"([{"code": "WORKER_LOST", "severity": "warn"}])";
   EXPECT_EQ(shell.Run({"status", "-o", "name"}), kGood);
   EXPECT_EQ(shell.out, "WORKER_LOST\n");
 }

@@ -69,14 +69,14 @@ inline std::string JobsJson() {
            "dataset": {"name": "train"}}, "consumers": "0"}]})";
 }
 
-inline constexpr char kDatasets[] = R"({"datasets": [
+inline constexpr char kDatasets[] = R"json({"datasets": [
  {"dataset": {"id": "abcdef0123456789", "name": "train",
    "reader": "readers.image_folder(path=\"/data/train\")",
    "fingerprint": "AAEC", "bytes": "148000000000",
    "shards": {"num_samples": "1281167", "shard_size": "1024", "sizes": []},
    "classes": ["tench", "goldfish"]},
   "indexed_at": "2026-11-21T01:00:00Z", "state": "ready",
-  "jobs": ["resnet50"], "index_bytes": "40000000"}]})";
+  "jobs": ["resnet50"], "index_bytes": "40000000"}]})json";
 inline constexpr char kShards[] = R"({"shards": [
  {"shard": 0, "first_sample": "0", "num_samples": "1024",
   "owners": ["node1"]},
@@ -90,11 +90,8 @@ inline constexpr char kConsumers[] = R"({"consumers": [
 
 struct FakeService {
   std::map<std::string, std::string> answers = {
-      {"workers", kWorkers},
-      {"jobs", JobsJson()},
-      {"datasets", kDatasets},
-      {"shards", kShards},
-      {"consumers", kConsumers},
+      {"workers", kWorkers}, {"jobs", JobsJson()},      {"datasets", kDatasets},
+      {"shards", kShards},   {"consumers", kConsumers},
   };
   std::string findings = "[]";
   absl::Status connect;               // of connecting
@@ -109,8 +106,8 @@ class FakeAdmin : public Admin {
   absl::StatusOr<std::string> GetStatus() override {
     RETURN_IF_ERROR(Call("status"));
     std::string workers = service_->answers["workers"];
-    std::string jobs = service_->answers["jobs"];
-    workers.back() = jobs.front() = ',';
+    const std::string jobs = service_->answers["jobs"];
+    workers.back() = ',';
     return workers + jobs.substr(1, jobs.size() - 2) +
            R"(, "version": "0.1.0", "address": "127.0.0.1:7411",
               "state_store": "memory", "started_at": "2026-11-20T23:00:00Z",

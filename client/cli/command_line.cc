@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/cli/command_line.h"
+
+#include <algorithm>
+
+#include "CLI/CLI.hpp"
+#include "client/cli/near.h"
+#include "client/cli/printer.h"
+#include "core/status.h"
+
+namespace leat::cli {
+namespace {
+
+constexpr std::string_view kAddressHelp =
+    "coordinator's address, HOST:PORT (LEAT_COORDINATOR; 127.0.0.1:7411)";
+
+// Puts the examples between the description and the usage.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  explicit HelpFormatter(const std::map<const CLI::App*, std::string>* examples)
+      : examples_(examples) {
+    column_width(28);
+  }
+  std::string make_description(const CLI::App* app) const override {
+    const auto found = examples_->find(app);
+    std::string text = app->get_description() + "\n";
+    if (found != examples_->end()) text += "\nExamples:\n" + found->second;
+    return text + "\n";
+  }
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    std::string usage = CLI::Formatter::make_usage(app, std::move(name));
+    usage.erase(0, usage.find_first_not_of('\n'));
+    return usage;
+  }
+
+ private:
+  const std::map<const CLI::App*, std::string>* examples_;  // not owned
+};
+
+Values Words(std::vector<std::string> words) {
+  return {Values::Of::kWords, std::move(words), ""};
+}
+Values Files() { return {Values::Of::kFiles, {}, ""}; }
+Values Names(std::string kind) {
+  return {Values::Of::kNames, {}, std::move(kind)};
+}
+Values NamesOfKind() { return {Values::Of::kNamesOfKind, {}, ""}; }
+
+}  // namespace
+
+struct CommandLine::State {
+  CLI::App app{"Looks at a Leat service and runs it.", "leat"};
+  Options options;
+  std::map<const CLI::App*, std::string> examples;
+  std::map<const CLI::Option*, Values> values;
+
+  CLI::App* Command(const std::string& name, const std::string& text,
+                    const std::string& example) {
+    CLI::App* command = app.add_subcommand(name, text);
+    examples[command] = example;
+    return command;
+  }
+  CLI::Option* Choice(CLI::Option* option, std::vector<std::string> words) {
+    option->check(CLI::IsMember(words).description(""));
+    values[option] = Words(std::move(words));
+    return option;
+  }
+  void AddOutput(CLI::App* command, bool watch) {
+    Choice(command->add_option("-o,--output", options.output,
+                               "table, wide, json, yaml or name"),
+           FormatNames())
+        ->type_name("FORMAT");
+    if (!watch) return;
+    command->add_flag("-w,--watch", options.watch, "print again and again");
+    command
+        ->add_option("--interval", options.interval,
+                     "time between two prints, as 2s or 500ms")
+        ->type_name("TIME");
+    command->add_option("--count", options.count, "stop after so many prints")
+        ->type_name("N");
+  }
+  void AddGlobal();
+  void AddViews();
+  void AddActions();
+  void AddLocal();
+  CommandNode Node(const CLI::App* command) const;
+};
+
+void CommandLine::State::AddGlobal() {
+  app.add_option("--coordinator", options.coordinator,
+                 std::string(kAddressHelp))
+      ->type_name("ADDR");
+  const auto file = [&](const char* flag, std::string& value,
+                        const char* text) {
+    CLI::Option* option = app.add_option(flag, value, text)->type_name("FILE");
+    values[option] = Files();
+  };
+  file("--token-file", options.token_file,
+       "file with the service's token (LEAT_TOKEN is the token itself)");
+  file("--tls-ca", options.tls_ca, "roots to trust (LEAT_TLS_CA): use TLS");
+  file("--tls-cert", options.tls_cert, "own certificate (LEAT_TLS_CERT)");
+  file("--tls-key", options.tls_key, "its key (LEAT_TLS_KEY)");
+  app.add_option("--timeout", options.timeout,
+                 "of connecting and of every call, as 10s or 500ms")
+      ->type_name("TIME");
+  Choice(app.add_option("--color", options.color,
+                        "auto (NO_COLOR is obeyed), always or never"),
+         {"auto", "always", "never"})
+      ->type_name("WHEN");
+}
+
+void CommandLine::State::AddViews() {
+  CLI::App* status = Command("status", "Health, workers and jobs on one screen",
+                             "  leat status\n  leat status --watch\n"
+                             "  leat status -o json | jq '.findings[].code'\n");
+  AddOutput(status, true);
+
+  CLI::App* get =
+      Command("get",
+              "List workers, jobs, datasets, shards or "
+              "consumers",
+              "  leat get workers -o wide\n  leat get jobs --watch\n"
+              "  leat get shards my-dataset\n"
+              "  leat get jobs resnet50 -o yaml\n");
+  values[get->add_option("KIND", options.kind,
+                         "workers, jobs, datasets, shards or consumers (or w, "
+                         "j, ds, sh, c)")
+             ->required()] =
+      Words({"workers", "jobs", "datasets", "shards", "consumers"});
+  values[get->add_option("NAME", options.name,
+                         "one of them, by name or unique beginning; for "
+                         "shards the dataset")] = NamesOfKind();
+  AddOutput(get, true);
+
+  CLI::App* describe =
+      Command("describe", "Everything about one worker, job or dataset",
+              "  leat describe job resnet50\n  leat describe worker node7\n");
+  values[describe->add_option("KIND", options.kind, "worker, job or dataset")
+             ->required()] = Words({"worker", "job", "dataset"});
+  values[describe->add_option("NAME", options.name, "name or unique beginning")
+             ->required()] = NamesOfKind();
+  AddOutput(describe, true);
+}
+
+void CommandLine::State::AddActions() {
+  CLI::App* remove = Command("delete", "Forget a job or a dataset",
+                             "  leat delete job resnet50\n"
+                             "  leat delete dataset train --yes\n");
+  values[remove->add_option("KIND", options.kind, "job or dataset")
+             ->required()] = Words({"job", "dataset"});
+  values[remove->add_option("NAME", options.name, "its whole name")
+             ->required()] = NamesOfKind();
+  remove->add_flag("-y,--yes", options.yes, "do not ask");
+
+  CLI::App* drain =
+      Command("drain", "Take a worker's shards away; it finishes what it has",
+              "  leat drain node7 && leat get workers node7 --watch\n");
+  values[drain->add_option("WORKER", options.name, "its whole name")
+             ->required()] = Names("workers");
+  CLI::App* undrain = Command("undrain", "Give a drained worker shards again",
+                              "  leat undrain node7\n");
+  values[undrain->add_option("WORKER", options.name, "its whole name")
+             ->required()] = Names("workers");
+
+  CLI::App* level = Command("log-level", "Change how much a daemon logs",
+                            "  leat log-level debug\n"
+                            "  leat log-level debug --worker node7\n");
+  Choice(level
+             ->add_option("LEVEL", options.level,
+                          "trace, debug, info, warn or error")
+             ->required(),
+         {"trace", "debug", "info", "warn", "error"});
+  CLI::Option* worker = level->add_option(
+      "--worker", options.worker, "of this worker; default: the coordinator");
+  worker->type_name("NAME");
+  values[worker] = Names("workers");
+}
+
+void CommandLine::State::AddLocal() {
+  CLI::App* sheet =
+      Command("sheet", "Contact sheet (PNG) of what the trainer sees at a step",
+              "  leat sheet resnet50 -o sheet.png\n"
+              "  leat sheet resnet50 --step 120 --rows 64\n");
+  values[sheet->add_option("JOB", options.name, "the job")->required()] =
+      Names("jobs");
+  sheet->add_option("--step", options.step, "step, from 0")
+      ->check(CLI::Validator(CLI::NonNegativeNumber).description(""))
+      ->type_name("S");
+  sheet->add_option("--epoch", options.epoch, "epoch, from 0")
+      ->check(CLI::Validator(CLI::NonNegativeNumber).description(""))
+      ->type_name("E");
+  sheet->add_option("--rows", options.rows, "rows drawn, 1 to 256")
+      ->check(CLI::Range(1, 256).description(""))
+      ->type_name("N");
+  sheet->add_option("--columns", options.columns, "tiles a line, 1 to 64")
+      ->check(CLI::Range(1, 64).description(""))
+      ->type_name("N");
+  sheet
+      ->add_option("--field", options.field,
+                   "field that is drawn; default: the first image")
+      ->type_name("NAME");
+  CLI::Option* picture = sheet->add_option("-o,--output", options.picture,
+                                           "file; - is stdout (sheet.png)");
+  picture->type_name("FILE");
+  values[picture] = Files();
+
+  CLI::App* inspect =
+      Command("inspect", "What a JPEG, a token or a folder of images holds",
+              "  leat inspect photo.jpg\n  leat inspect /data/train -o json\n");
+  values[inspect->add_option("PATH", options.path, "file or folder")
+             ->required()] = Files();
+  AddOutput(inspect, false);
+
+  CLI::App* completion =
+      Command("completion", "Script that completes leat's words in a shell",
+              "  source <(leat completion bash)\n"
+              "  leat completion zsh > ~/.zfunc/_leat\n"
+              "  leat completion fish | source\n");
+  Choice(completion->add_option("SHELL", options.shell, "bash, zsh or fish")
+             ->required(),
+         {"bash", "zsh", "fish"});
+  Command("version", "The version of this program", "  leat version\n");
+}
+
+CommandNode CommandLine::State::Node(const CLI::App* command) const {
+  CommandNode node;
+  node.name = command->get_name();
+  node.text = command->get_description();
+  for (const CLI::Option* option : command->get_options()) {
+    const auto found = values.find(option);
+    const Values known = found == values.end() ? Values{} : found->second;
+    if (option->get_positional()) {
+      node.positionals.push_back(known);
+      continue;
+    }
+    OptionNode item{{},
+                    option->get_description(),
+                    option->get_items_expected_max() > 0,
+                    known};
+    for (const std::string& name : option->get_snames()) {
+      item.flags.push_back("-" + name);
+    }
+    for (const std::string& name : option->get_lnames()) {
+      item.flags.push_back("--" + name);
+    }
+    node.options.push_back(std::move(item));
+  }
+  for (const CLI::App* sub :
+       command->get_subcommands([](const CLI::App*) { return true; })) {
+    node.commands.push_back(Node(sub));
+  }
+  return node;
+}
+
+CommandLine::CommandLine() : state_(std::make_unique<State>()) {
+  CLI::App& app = state_->app;
+  app.formatter(std::make_shared<HelpFormatter>(&state_->examples));
+  app.set_help_flag("-h,--help", "this help");
+  app.set_version_flag("--version", "leat");
+  app.require_subcommand(0, 1);
+  app.fallthrough();
+  state_->examples[&app] =
+      "  leat status\n  leat get jobs --watch\n"
+      "  leat sheet resnet50 --step 10 -o sheet.png\n";
+  app.footer(
+      "Exit codes: 0 good, 1 failed, 2 wrong use, 3 not found, 4 cannot "
+      "connect or out of time,\n5 not allowed, 6 unhealthy. \"leat COMMAND "
+      "--help\" says more about a command.");
+  state_->AddGlobal();
+  state_->AddViews();
+  state_->AddActions();
+  state_->AddLocal();
+  for (CLI::App* sub : app.get_subcommands([](CLI::App*) { return true; })) {
+    sub->fallthrough();
+  }
+}
+
+CommandLine::~CommandLine() = default;
+
+namespace {
+
+// What was not understood, in our words.
+absl::Status Unexpected(const CLI::App& app, const CLI::ParseError& error) {
+  const std::vector<std::string> rest = app.remaining(true);
+  const auto chosen = app.get_subcommands();
+  const CLI::App* at = chosen.empty() ? &app : chosen.front();
+  const std::string where =
+      chosen.empty() ? "" : fmt::format("{}: ", at->get_name());
+  if (error.get_exit_code() != static_cast<int>(CLI::ExitCodes::ExtrasError) ||
+      rest.empty()) {
+    return InvalidArgument("{}{}", where, error.what());
+  }
+  const std::string& word = rest.front();
+  std::vector<std::string> names;
+  if (word.starts_with("-")) {
+    for (const CLI::App* each : {at, &app}) {
+      for (const CLI::Option* option : each->get_options()) {
+        for (const std::string& name : option->get_lnames()) {
+          names.push_back("--" + name);
+        }
+      }
+    }
+    return InvalidArgument("{}unknown option {}{}", where, word,
+                           DidYouMean(word, names));
+  }
+  if (chosen.empty()) {
+    for (const CLI::App* sub :
+         app.get_subcommands([](const CLI::App*) { return true; })) {
+      names.push_back(sub->get_name());
+    }
+    return InvalidArgument("unknown command \"{}\"{}", word,
+                           DidYouMean(word, names));
+  }
+  return InvalidArgument("{}unexpected \"{}\"", where, word);
+}
+
+}  // namespace
+
+absl::StatusOr<CommandLine::Parsed> CommandLine::Parse(
+    std::vector<std::string> args) {
+  CLI::App& app = state_->app;
+  std::reverse(args.begin(), args.end());  // as CLI11 wants it
+  try {
+    app.parse(args);
+  } catch (const CLI::CallForHelp&) {
+    return Parsed{"", app.help()};
+  } catch (const CLI::CallForVersion&) {
+    return Parsed{"version", ""};
+  } catch (const CLI::ParseError& error) {
+    return Unexpected(app, error);
+  }
+  const auto chosen = app.get_subcommands();
+  if (chosen.empty()) return InvalidArgument("a command is wanted");
+  return Parsed{chosen.front()->get_name(), ""};
+}
+
+const Options& CommandLine::options() const { return state_->options; }
+
+bool CommandLine::Given(std::string_view flag) const {
+  return state_->app.count(std::string(flag)) > 0;
+}
+
+std::string CommandLine::Help() const { return state_->app.help(); }
+
+CommandNode CommandLine::Tree() const { return state_->Node(&state_->app); }
+
+}  // namespace leat::cli

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CommandLine: the program's commands and options, as a CLI11 tree; what was
+// parsed; and the same tree as plain data for the shells' completion.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace leat::cli {
+
+struct Options {
+  // Of every command.
+  std::string coordinator, token_file, tls_ca, tls_cert, tls_key;
+  std::string timeout = "10s";
+  std::string color = "auto";
+  // Of commands that print a View.
+  std::string output = "table";
+  bool watch = false;
+  std::string interval = "2s";
+  uint32_t count = 0;  // redraws; 0: without end
+  // Of single commands.
+  std::string kind, name, worker, level, shell, path;
+  bool yes = false;
+  uint64_t epoch = 0, step = 0;
+  uint32_t rows = 32;
+  int columns = 0;
+  std::string field;
+  std::string picture = "sheet.png";
+};
+
+// What a shell offers for a value.
+struct Values {
+  enum class Of { kNothing, kWords, kFiles, kNames, kNamesOfKind };
+  Of of = Of::kNothing;
+  std::vector<std::string> words;  // kWords
+  std::string kind;  // kNames: "workers"; kNamesOfKind: of the value before
+};
+
+struct OptionNode {
+  std::vector<std::string> flags;  // "-o", "--output"
+  std::string text;
+  bool takes_value = false;
+  Values values;
+};
+
+struct CommandNode {
+  std::string name;
+  std::string text;
+  std::vector<OptionNode> options;
+  std::vector<Values> positionals;
+  std::vector<CommandNode> commands;
+};
+
+class CommandLine {
+ public:
+  CommandLine();
+  ~CommandLine();
+
+  struct Parsed {
+    std::string command;  // "" after `help` was printed
+    std::string help;     // to print instead, exit code 0
+  };
+  // `args` without the program's name. kInvalidArgument: says what was
+  // expected, and near words.
+  absl::StatusOr<Parsed> Parse(std::vector<std::string> args);
+
+  const Options& options() const;
+  // The value of an option of every command: given, else the environment's
+  // (`value` of its variable), else the default. For use after Parse.
+  bool Given(std::string_view flag) const;
+  std::string Help() const;
+  CommandNode Tree() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace leat::cli

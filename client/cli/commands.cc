@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/cli/commands.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "client/cli/describe.h"
+#include "client/cli/exit_code.h"
+#include "client/cli/listing.h"
+#include "client/cli/near.h"
+#include "client/cli/text.h"
+#include "core/status.h"
+
+namespace leat::cli {
+namespace {
+
+absl::StatusOr<Json> Parsed(absl::StatusOr<std::string> answer,
+                            std::string_view what) {
+  RETURN_IF_ERROR(answer.status());
+  return ParseObject(*answer, what);
+}
+
+absl::StatusOr<const Kind*> KindOf(std::string_view word) {
+  const Kind* kind = FindKind(word);
+  if (kind != nullptr) return kind;
+  std::vector<std::string> words;
+  for (const char* each :
+       {"workers", "jobs", "datasets", "shards", "consumers"}) {
+    words.push_back(each);
+  }
+  return InvalidArgument("no kind \"{}\"{}; want one of {}", word,
+                         DidYouMean(word, words), KindList());
+}
+
+absl::StatusOr<Json> List(Admin& admin, const Kind& kind) {
+  if (kind.plural == "workers") return Parsed(admin.ListWorkers(), "workers");
+  if (kind.plural == "jobs") return Parsed(admin.ListJobs(), "jobs");
+  if (kind.plural == "datasets") {
+    return Parsed(admin.ListDatasets(), "datasets");
+  }
+  return Parsed(admin.ListConsumers(), "consumers");
+}
+
+std::vector<std::string> NamesIn(const Kind& kind, const Json& answer) {
+  std::vector<std::string> names;
+  for (const Json& item : Items(answer, kind.plural)) {
+    names.push_back(Text(item, kind.name));
+  }
+  return names;
+}
+
+// The shards of the dataset that `name` finds; shards need one.
+absl::StatusOr<Json> ListShardsOf(Admin& admin, std::string name) {
+  const Kind& datasets = *FindKind("datasets");
+  ASSIGN_OR_RETURN(Json answer, List(admin, datasets));
+  if (name.empty()) {
+    std::string list;
+    for (const std::string& each : NamesIn(datasets, answer)) {
+      list += (list.empty() ? "" : ", ") + each;
+    }
+    return InvalidArgument(
+        "shards of which dataset? leat get shards DATASET (there are: {})",
+        list.empty() ? "none" : list);
+  }
+  RETURN_IF_ERROR(KeepNamed(datasets, name, answer));
+  name = Text(Items(answer, "datasets")[0], "dataset.id");
+  return Parsed(admin.ListShards(name), "shards");
+}
+
+// `status` of a call about `name`; if there is no such thing, with near names.
+absl::Status WithNearNames(absl::Status status, Admin& admin, const Kind& kind,
+                           std::string_view name) {
+  if (status.code() != absl::StatusCode::kNotFound) return status;
+  const absl::StatusOr<Json> answer = List(admin, kind);
+  if (!answer.ok()) return status;
+  return NotFound("no {} \"{}\"{}", kind.singular, name,
+                  DidYouMean(name, NamesIn(kind, *answer)));
+}
+
+absl::StatusOr<bool> Confirmed(Session& session, std::string_view question) {
+  const Environment& environment = session.environment();
+  if (session.options().yes) return true;
+  if (!environment.in_is_terminal) {
+    return InvalidArgument(
+        "not asked, since the input is no terminal: say --yes");
+  }
+  *environment.err << Printable(question) << " [y/N] " << std::flush;
+  std::string answer;
+  std::getline(*environment.in, answer);
+  std::transform(answer.begin(), answer.end(), answer.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
+  return answer == "y" || answer == "yes";
+}
+
+}  // namespace
+
+absl::StatusOr<int> RunStatus(Session& session) {
+  return session.Show([&]() -> absl::StatusOr<Session::Result> {
+    ASSIGN_OR_RETURN(Connection * connection, session.Connect());
+    ASSIGN_OR_RETURN(Json status,
+                     Parsed(connection->admin().GetStatus(), "status"));
+    const int exit_code = Unhealthy(status) ? kUnhealthy : kGood;
+    return Session::Result{
+        StatusView(std::move(status), session.environment().now()), exit_code};
+  });
+}
+
+absl::StatusOr<int> RunGet(Session& session) {
+  const Options& options = session.options();
+  ASSIGN_OR_RETURN(const Kind* kind, KindOf(options.kind));
+  return session.Show([&]() -> absl::StatusOr<Session::Result> {
+    ASSIGN_OR_RETURN(Connection * connection, session.Connect());
+    const bool shards = kind->plural == "shards";
+    ASSIGN_OR_RETURN(Json answer,
+                     shards ? ListShardsOf(connection->admin(), options.name)
+                            : List(connection->admin(), *kind));
+    if (!shards && !options.name.empty()) {
+      RETURN_IF_ERROR(KeepNamed(*kind, options.name, answer));
+    }
+    return Session::Result{
+        ListingView(*kind, std::move(answer), session.environment().now()),
+        kGood};
+  });
+}
+
+absl::StatusOr<int> RunDescribe(Session& session) {
+  const Options& options = session.options();
+  ASSIGN_OR_RETURN(const Kind* kind, KindOf(options.kind));
+  if (kind->plural == "shards" || kind->plural == "consumers") {
+    return InvalidArgument(
+        "describe shows a worker, a job or a dataset; "
+        "leat get {} lists {}",
+        kind->plural, kind->plural);
+  }
+  return session.Show([&]() -> absl::StatusOr<Session::Result> {
+    ASSIGN_OR_RETURN(Connection * connection, session.Connect());
+    Admin& admin = connection->admin();
+    ASSIGN_OR_RETURN(Json answer, List(admin, *kind));
+    RETURN_IF_ERROR(KeepNamed(*kind, options.name, answer));
+    const Json& item = Items(answer, kind->plural)[0];
+    const absl::Time now = session.environment().now();
+    if (kind->plural == "workers") {
+      return Session::Result{DescribeWorker(item, now), kGood};
+    }
+    if (kind->plural == "datasets") {
+      return Session::Result{DescribeDataset(item, now), kGood};
+    }
+    ASSIGN_OR_RETURN(const Json workers, List(admin, *FindKind("workers")));
+    ASSIGN_OR_RETURN(const Json consumers, List(admin, *FindKind("consumers")));
+    return Session::Result{DescribeJob(item, Items(workers, "workers"),
+                                       Items(consumers, "consumers"), now),
+                           kGood};
+  });
+}
+
+absl::StatusOr<int> RunDelete(Session& session) {
+  const Options& options = session.options();
+  ASSIGN_OR_RETURN(const Kind* kind, KindOf(options.kind));
+  const bool job = kind->plural == "jobs";
+  if (!job && kind->plural != "datasets") {
+    return InvalidArgument("delete takes a job or a dataset, not a {}",
+                           kind->singular);
+  }
+  const std::string question =
+      job ? fmt::format(
+                "Delete job \"{}\"? Scripts that run go on; none can "
+                "attach to it any more.",
+                options.name)
+          : fmt::format(
+                "Delete dataset \"{}\"? The next job lists its files "
+                "anew.",
+                options.name);
+  ASSIGN_OR_RETURN(const bool confirmed, Confirmed(session, question));
+  if (!confirmed) {
+    session.Say("nothing deleted");
+    return kFailed;
+  }
+  ASSIGN_OR_RETURN(Connection * connection, session.Connect());
+  Admin& admin = connection->admin();
+  RETURN_IF_ERROR(WithNearNames(
+      job ? admin.DeleteJob(options.name) : admin.DeleteDataset(options.name),
+      admin, *kind, options.name));
+  session.Say(fmt::format("{} \"{}\" deleted", kind->singular, options.name));
+  return kGood;
+}
+
+namespace {
+
+absl::StatusOr<int> SetDrained(Session& session, bool drained) {
+  const std::string& name = session.options().name;
+  ASSIGN_OR_RETURN(Connection * connection, session.Connect());
+  Admin& admin = connection->admin();
+  RETURN_IF_ERROR(WithNearNames(
+      drained ? admin.DrainWorker(name) : admin.UndrainWorker(name), admin,
+      *FindKind("workers"), name));
+  session.Say(drained ? fmt::format("worker \"{}\" drains: it owns no shard "
+                                    "any more and finishes what it was asked",
+                                    name)
+                      : fmt::format("worker \"{}\" gets shards again", name));
+  return kGood;
+}
+
+}  // namespace
+
+absl::StatusOr<int> RunDrain(Session& session) {
+  return SetDrained(session, true);
+}
+
+absl::StatusOr<int> RunUndrain(Session& session) {
+  return SetDrained(session, false);
+}
+
+absl::StatusOr<int> RunLogLevel(Session& session) {
+  const Options& options = session.options();
+  ASSIGN_OR_RETURN(Connection * connection, session.Connect());
+  Admin& admin = connection->admin();
+  absl::Status status = admin.SetLogLevel(options.level, options.worker);
+  if (!options.worker.empty()) {
+    status = WithNearNames(status, admin, *FindKind("workers"), options.worker);
+  }
+  RETURN_IF_ERROR(status);
+  session.Say(fmt::format("{} logs at level {}",
+                          options.worker.empty()
+                              ? "the coordinator"
+                              : "worker \"" + options.worker + "\"",
+                          options.level));
+  return kGood;
+}
+
+}  // namespace leat::cli

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The commands. Each returns its exit code, or the error that decides it.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "client/cli/session.h"
+
+namespace leat::cli {
+
+absl::StatusOr<int> RunStatus(Session& session);
+absl::StatusOr<int> RunGet(Session& session);
+absl::StatusOr<int> RunDescribe(Session& session);
+absl::StatusOr<int> RunDelete(Session& session);
+absl::StatusOr<int> RunDrain(Session& session);
+absl::StatusOr<int> RunUndrain(Session& session);
+absl::StatusOr<int> RunLogLevel(Session& session);
+absl::StatusOr<int> RunSheet(Session& session);
+absl::StatusOr<int> RunInspect(Session& session);
+absl::StatusOr<int> RunCompletion(Session& session);
+absl::StatusOr<int> RunVersion(Session& session);
+
+}  // namespace leat::cli

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/cli/describe.h"
+
+#include <algorithm>
+
+#include "client/cli/listing.h"
+#include "client/cli/text.h"
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+
+namespace leat::cli {
+namespace {
+
+constexpr size_t kMaxClasses = 20;
+constexpr size_t kMaxBadSamples = 100;
+
+// "2026-11-21T02:00:00Z (12m ago)".
+std::string When(const Json& json, std::string_view path, absl::Time now) {
+  const std::string time = Text(json, path);
+  if (time.empty()) return "";
+  return fmt::format("{} ({} ago)", time, AgeSince(time, now));
+}
+
+std::string Reference(const Json& ref) {
+  const uint64_t output = Whole(ref, "output");
+  return output == 0 ? fmt::format("%{}", Whole(ref, "node"))
+                     : fmt::format("%{}.{}", Whole(ref, "node"), output);
+}
+
+std::string List(const Json& items) {
+  std::string out;
+  for (const Json& item : items) {
+    out += out.empty() ? "" : ", ";
+    out += item.is_string() ? item.get<std::string>() : item.dump();
+  }
+  return "[" + out + "]";
+}
+
+// A leat.v1.Value.
+std::string Argument(const Json& value) {
+  if (!value.is_object() || value.empty()) return "?";
+  const std::string kind = value.begin().key();
+  if (kind == "ref") return Reference(value["ref"]);
+  if (kind == "ints_value") return List(Items(value, "ints_value.values"));
+  if (kind == "floats_value") return List(Items(value, "floats_value.values"));
+  if (kind == "string_value") return '"' + Text(value, kind) + '"';
+  return Text(value, kind);
+}
+
+std::vector<Line> PipelineLines(const Json& graph) {
+  std::vector<Line> lines;
+  for (std::string& line : PipelineListing(graph)) {
+    lines.push_back({std::move(line), Tone::kPlain, 2});
+  }
+  return lines;
+}
+
+// "image uint8 (224, 224, 3); label int32 ()".
+std::string SchemaText(const Json& schema) {
+  std::string out;
+  for (const Json& field : schema) {
+    std::string shape = List(Items(field, "shape"));
+    shape.front() = '(';
+    shape.back() = ')';
+    out +=
+        fmt::format("{}{} {} {}", out.empty() ? "" : "; ", Text(field, "name"),
+                    EnumWord(Text(field, "dtype"), "D_TYPE_"), shape);
+  }
+  return out;
+}
+
+Section BadSamples(const Json& job) {
+  Section section;
+  const Json& bad = Items(job, "bad_samples");
+  section.title = fmt::format("Bad samples (met {} times, {} listed)",
+                              Whole(job, "bad_samples_total"), bad.size());
+  section.table.columns = {{"SAMPLE", 0, false, true},
+                           {"TIMES", 0, false, true},
+                           {"RECORD"},
+                           {"REASON"}};
+  for (const Json& sample : bad) {
+    if (section.table.rows.size() == kMaxBadSamples) break;
+    section.table.rows.push_back({Text(sample, "sample"),
+                                  Text(sample, "count"),
+                                  Text(sample, "record"),
+                                  {Text(sample, "reason"), Tone::kWarn}});
+  }
+  return section;
+}
+
+std::string Latency(const Json& latency) {
+  return fmt::format("mean {:.1f}  p50 {:.1f}  p95 {:.1f}  max {:.1f}",
+                     Number(latency, "mean_ms"), Number(latency, "p50_ms"),
+                     Number(latency, "p95_ms"), Number(latency, "max_ms"));
+}
+
+}  // namespace
+
+std::vector<std::string> PipelineListing(const Json& graph) {
+  std::vector<std::string> lines;
+  for (const Json& node : Items(graph, "nodes")) {
+    std::vector<std::string> args;
+    for (const Json& input : Items(node, "inputs")) {
+      args.push_back(Reference(input));
+    }
+    for (const auto& [name, value] : At(node, "args").items()) {
+      args.push_back(fmt::format("{}={}", name, Argument(value)));
+    }
+    lines.push_back(fmt::format("%{} = {}({})", lines.size(), Text(node, "op"),
+                                fmt::join(args, ", ")));
+  }
+  for (const Json& output : Items(graph, "outputs")) {
+    lines.push_back(fmt::format("{} -> \"{}\"", Reference(At(output, "ref")),
+                                Text(output, "name")));
+  }
+  return lines;
+}
+
+View DescribeJob(const Json& job, const Json& workers, const Json& consumers,
+                 absl::Time now) {
+  View view;
+  view.data = job;
+  view.names = {Text(job, "job.spec.name")};
+  const Json& spec = At(job, "job.spec");
+  const std::string policy =
+      EnumWord(Text(spec, "on_bad_sample"), "BAD_SAMPLE_POLICY_");
+  Section facts;
+  facts.facts = {
+      {"Job", {Text(spec, "name"), Tone::kBold}},
+      {"Created", When(job, "created_at", now)},
+      {"Dataset", fmt::format("{} ({} samples)", Text(job, "job.dataset.name"),
+                              Whole(job, "job.dataset.shards.num_samples"))},
+      {"Batch (rows)", Text(spec, "batch")},
+      {"Seed", Text(spec, "seed")},
+      {"Order", EnumWord(Text(spec, "order"), "ORDER_")},
+      {"Last batch", EnumWord(Text(spec, "last_batch"), "LAST_BATCH_")},
+      {"Row layout", Whole(spec, "num_parts") == 0
+                         ? "global"
+                         : fmt::format("{} parts", Whole(spec, "num_parts"))},
+      {"Decoder class",
+       EnumWord(Text(spec, "decoder_class"), "DECODER_CLASS_")},
+      {"On bad sample", policy},
+      {"Plan hash", HexOfBase64(Text(job, "job.plan_hash"))},
+      {"Fields", SchemaText(Items(job, "job.schema"))},
+      {"Position",
+       fmt::format("epoch {}, step {} of {}", Whole(job, "epoch"),
+                   Whole(job, "step"), Whole(job, "steps_per_epoch"))},
+      {"Rate (rows/s)", Rate(Number(job, "rows_per_s"))},
+      {"Stall (%)", Percent(Number(job, "stall_fraction"))},
+      {"Limited by", LimitedBy(job, workers)}};
+  Section pipeline;
+  pipeline.title = "Pipeline";
+  pipeline.lines = PipelineLines(At(spec, "pipeline"));
+  Json own = Json::array();
+  for (const Json& consumer : consumers) {
+    if (Text(consumer, "stats.job") == view.names[0]) own.push_back(consumer);
+  }
+  Section pulls;
+  pulls.title = fmt::format("Consumers ({})", own.size());
+  pulls.table = ConsumersTable(own, now);
+  view.sections = {std::move(facts), std::move(pipeline), std::move(pulls),
+                   BadSamples(job)};
+  return view;
+}
+
+View DescribeWorker(const Json& worker, absl::Time now) {
+  View view;
+  view.data = worker;
+  view.names = {Text(worker, "name")};
+  const Json& stats = At(worker, "stats");
+  std::vector<std::string> decoders;
+  for (const std::string& name : Strings(worker, "decoder_classes")) {
+    decoders.push_back(EnumWord(name, "DECODER_CLASS_"));
+  }
+  const std::string state = EnumWord(Text(worker, "state"), "WORKER_STATE_");
+  const uint64_t hits = Whole(stats, "cache_hits_total");
+  const uint64_t reads = hits + Whole(stats, "cache_misses_total");
+  const double hit_fraction =
+      reads == 0 ? 0 : static_cast<double>(hits) / static_cast<double>(reads);
+  Section who;
+  who.facts = {
+      {"Worker", {Text(worker, "name"), Tone::kBold}},
+      {"State",
+       {state, state == "ready"  ? Tone::kGood
+               : state == "lost" ? Tone::kBad
+                                 : Tone::kWarn}},
+      {"Address", Text(worker, "address")},
+      {"Host",
+       fmt::format("{} (pid {})", Text(worker, "host"), Whole(worker, "pid"))},
+      {"Version", Text(worker, "version")},
+      {"Joined", When(worker, "joined_at", now)},
+      {"Last heartbeat", When(worker, "last_heartbeat_at", now)},
+      {"Threads", Text(worker, "threads")},
+      {"Decoder classes", fmt::format("{}", fmt::join(decoders, ", "))},
+      {"Shards owned", Text(worker, "shards_owned")},
+      {"Weight", fmt::format("{:.2f}", Number(worker, "weight"))}};
+  Section load;
+  load.title = "Load";
+  load.facts = {
+      {"Rate (rows/s)", Rate(Number(stats, "rows_per_s"))},
+      {"Capacity (rows/s)", Rate(Number(stats, "capacity_rows_per_s"))},
+      {"Busy (%)", Percent(Number(stats, "busy_fraction"))},
+      {"Rows served", Text(stats, "rows_total")},
+      {"Rows queued", Text(stats, "rows_queued")},
+      {"Row latency (ms)", Latency(At(stats, "row_latency"))},
+      {"Streams", Text(stats, "streams")},
+      {"Sent", Size(Whole(stats, "bytes_sent_total"))},
+      {"Payload copies", Text(stats, "payload_copies_total")},
+      {"Cache",
+       fmt::format("{} of {}, {} % hits", Size(Whole(stats, "cache_bytes")),
+                   Size(Whole(stats, "cache_limit_bytes")),
+                   Percent(hit_fraction))},
+      {"Buffers in use", fmt::format("{} of {}", Whole(stats, "buffers_in_use"),
+                                     Whole(stats, "buffers_total"))},
+      {"Memory", Size(Whole(stats, "rss_bytes"))},
+      {"Bad samples", Text(stats, "bad_samples_total")}};
+  view.sections = {std::move(who), std::move(load)};
+  return view;
+}
+
+View DescribeDataset(const Json& dataset, absl::Time now) {
+  View view;
+  view.data = dataset;
+  view.names = {Text(dataset, "dataset.name")};
+  const std::string state = Text(dataset, "state");
+  const std::vector<std::string> classes = Strings(dataset, "dataset.classes");
+  Section facts;
+  facts.facts = {
+      {"Dataset", {Text(dataset, "dataset.name"), Tone::kBold}},
+      {"Id", Text(dataset, "dataset.id")},
+      {"State",
+       {state, state == "ready"    ? Tone::kGood
+               : state == "failed" ? Tone::kBad
+                                   : Tone::kWarn}},
+      {"Reader", Text(dataset, "dataset.reader")},
+      {"Samples", Text(dataset, "dataset.shards.num_samples")},
+      {"Shards", std::to_string(NumShards(At(dataset, "dataset")))},
+      {"Size", Size(Whole(dataset, "dataset.bytes"))},
+      {"Index", Size(Whole(dataset, "index_bytes"))},
+      {"Indexed", When(dataset, "indexed_at", now)},
+      {"Fingerprint", HexOfBase64(Text(dataset, "dataset.fingerprint"))},
+      {"Jobs", fmt::format("{}", fmt::join(Strings(dataset, "jobs"), ", "))}};
+  if (!Text(dataset, "failure").empty()) {
+    facts.facts.emplace_back("Failure",
+                             Cell(Text(dataset, "failure"), Tone::kBad));
+  }
+  Section names;
+  names.title = fmt::format("Classes ({})", classes.size());
+  std::string line;
+  for (size_t i = 0; i < std::min(classes.size(), kMaxClasses); ++i) {
+    line += fmt::format("{}{} {}", i == 0 ? "" : ", ", i, classes[i]);
+  }
+  if (classes.size() > kMaxClasses) line += ", ... (-o json shows all)";
+  if (!line.empty()) names.lines.push_back({line, Tone::kPlain, 2});
+  view.sections = {std::move(facts), std::move(names)};
+  return view;
+}
+
+bool Unhealthy(const Json& status) {
+  const Json& findings = Items(status, "findings");
+  return std::any_of(findings.begin(), findings.end(), [](const Json& finding) {
+    return Text(finding, "severity") == "error";
+  });
+}
+
+View StatusView(Json status, absl::Time now) {
+  View view;
+  const Json& findings = Items(status, "findings");
+  const Json& workers = Items(status, "workers");
+  const Json& jobs = Items(status, "jobs");
+  Section head;
+  const auto errors = std::count_if(
+      findings.begin(), findings.end(),
+      [](const Json& f) { return Text(f, "severity") == "error"; });
+  const auto warnings = static_cast<std::ptrdiff_t>(findings.size()) - errors;
+  Cell health("healthy", Tone::kGood);
+  if (warnings > 0) {
+    health = {fmt::format("{} warning{}", warnings, warnings == 1 ? "" : "s"),
+              Tone::kWarn};
+  }
+  if (errors > 0) {
+    health = {fmt::format("{} error{}", errors, errors == 1 ? "" : "s") +
+                  (warnings > 0 ? ", " + health.text : ""),
+              Tone::kBad};
+  }
+  head.facts = {{"Coordinator",
+                 fmt::format("{}, leat {}, up {}, state {}",
+                             Text(status, "address"), Text(status, "version"),
+                             AgeSince(Text(status, "started_at"), now),
+                             Text(status, "state_store"))},
+                {"Health", health}};
+  for (const Json& finding : findings) {
+    const bool error = Text(finding, "severity") == "error";
+    view.names.push_back(Text(finding, "code"));
+    head.lines.push_back(
+        {fmt::format("{} {}: {}", error ? "ERROR" : "WARN",
+                     Text(finding, "code"), Text(finding, "summary")),
+         error ? Tone::kBad : Tone::kWarn, 2});
+    if (!Text(finding, "remedy").empty()) {
+      head.lines.push_back(
+          {"what to do: " + Text(finding, "remedy"), Tone::kPlain, 4});
+    }
+  }
+  Section work;
+  work.title = fmt::format("Workers ({})", workers.size());
+  work.table = WorkersTable(workers, now);
+  if (workers.empty()) work.lines.push_back({"none", Tone::kDim, 2});
+  Section run;
+  run.title = fmt::format("Jobs ({}) on {} dataset{}", jobs.size(),
+                          Whole(status, "datasets"),
+                          Whole(status, "datasets") == 1 ? "" : "s");
+  run.table = JobsTable(jobs, &workers, now);
+  if (jobs.empty()) run.lines.push_back({"none", Tone::kDim, 2});
+  view.sections = {std::move(head), std::move(work), std::move(run)};
+  view.data = std::move(status);
+  return view;
+}
+
+}  // namespace leat::cli

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One thing in full, and the service on one screen. Pure functions of the
+// coordinator's answers.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "client/cli/view.h"
+
+namespace leat::cli {
+
+// `job`: a JobSummary; `workers`, `consumers`: the lists' items, all jobs'.
+View DescribeJob(const Json& job, const Json& workers, const Json& consumers,
+                 absl::Time now);
+View DescribeWorker(const Json& worker, absl::Time now);
+// `dataset`: a DatasetSummary.
+View DescribeDataset(const Json& dataset, absl::Time now);
+
+// `status`: GetStatusResponse.
+View StatusView(Json status, absl::Time now);
+// True if a finding is an error.
+bool Unhealthy(const Json& status);
+
+// One line a node: "%2 = flip(%1, horizontal=%3)", then the outputs.
+std::vector<std::string> PipelineListing(const Json& graph);
+
+}  // namespace leat::cli

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A folder is read as readers.image_folder reads it: its sub-directories in
+// byte order are the classes, with the images anywhere below; without
+// sub-directories that hold images it is one class "".
+#include "client/cli/inspect.h"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "client/cli/jpeg.h"
+#include "client/cli/text.h"
+#include "core/hash.h"
+#include "core/status.h"
+#include "leat/stored/v1/records.pb.h"
+
+namespace leat::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint64_t kMaxFileBytes = 256ull << 20;
+constexpr std::string_view kTokenMagic = "LEATTOK1";
+constexpr size_t kTokenChecksumBytes = 8;
+
+absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  std::error_code error;
+  const uint64_t size = fs::file_size(path, error);
+  if (error) return FailedPrecondition("{}: {}", path, error.message());
+  if (size > kMaxFileBytes) {
+    return InvalidArgument("{}: {} bytes; want at most {}", path, size,
+                           kMaxFileBytes);
+  }
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream bytes;
+  bytes << in.rdbuf();
+  if (!in) return FailedPrecondition("{}: cannot be read", path);
+  return std::move(bytes).str();
+}
+
+Inspection InspectImage(const std::string& path, std::string_view file) {
+  const JpegReport report = InspectJpeg(file);
+  Inspection out;
+  out.healthy = report.problems.empty();
+  out.view.names = {path};
+  out.view.data = Json{{"kind", "jpeg"},
+                       {"path", path},
+                       {"bytes", file.size()},
+                       {"width", report.width},
+                       {"height", report.height},
+                       {"components", report.components},
+                       {"precision_bits", report.precision},
+                       {"process", report.process},
+                       {"arithmetic", report.arithmetic},
+                       {"colors", report.colors},
+                       {"subsampling", report.subsampling},
+                       {"scans", report.scans},
+                       {"restart_interval", report.restart_interval},
+                       {"exif_orientation", report.orientation},
+                       {"icc_profile", report.icc_profile},
+                       {"metadata_bytes", report.metadata_bytes},
+                       {"decodes", report.decodes},
+                       {"problems", report.problems}};
+  Section facts;
+  facts.facts = {
+      {"File", {path, Tone::kBold}},
+      {"Kind", "JPEG"},
+      {"Bytes", std::to_string(file.size())},
+      {"Size (pixels)", fmt::format("{} x {}", report.width, report.height)},
+      {"Components", fmt::format("{} ({})", report.components, report.colors)},
+      {"Precision (bits)", std::to_string(report.precision)},
+      {"Process", report.process + (report.arithmetic ? ", arithmetic" : "")},
+      {"Subsampling", report.subsampling},
+      {"Scans", std::to_string(report.scans)},
+      {"Restart interval (MCUs)", std::to_string(report.restart_interval)},
+      {"EXIF orientation",
+       report.orientation == 0 ? "" : std::to_string(report.orientation)},
+      {"ICC profile", report.icc_profile ? "yes" : "no"},
+      {"Metadata", Size(report.metadata_bytes)},
+      {"Decodes",
+       report.decodes ? Cell("yes", Tone::kGood) : Cell("no", Tone::kBad)}};
+  Section problems;
+  problems.title = "Problems";
+  for (const std::string& problem : report.problems) {
+    problems.lines.push_back({problem, Tone::kBad, 2});
+  }
+  out.view.sections = {std::move(facts)};
+  if (!out.healthy) out.view.sections.push_back(std::move(problems));
+  return out;
+}
+
+absl::StatusOr<Inspection> InspectToken(const std::string& path,
+                                        std::string_view file) {
+  file.remove_prefix(kTokenMagic.size());
+  stored::v1::Token token;
+  bool sound = file.size() >= kTokenChecksumBytes;
+  if (sound) {
+    const std::string_view payload = file.substr(kTokenChecksumBytes);
+    const Digest digest = HashOf(payload);
+    sound =
+        file.starts_with(
+            std::string_view(reinterpret_cast<const char*>(digest.data()),
+                             kTokenChecksumBytes)) &&
+        token.ParseFromArray(payload.data(), static_cast<int>(payload.size()));
+  }
+  if (!sound) {
+    return DataLoss("{}: a damaged token: the checksum does not match", path);
+  }
+  const std::string hash =
+      ToHex({reinterpret_cast<const uint8_t*>(token.plan_hash().data()),
+             token.plan_hash().size()});
+  Inspection out;
+  out.view.names = {token.job()};
+  out.view.data = Json{{"kind", "token"},          {"path", path},
+                       {"format", token.format()}, {"job", token.job()},
+                       {"plan_hash", hash},        {"epoch", token.epoch()},
+                       {"step", token.step()}};
+  Section facts;
+  facts.facts = {{"File", {path, Tone::kBold}},
+                 {"Kind", fmt::format("token, format {}", token.format())},
+                 {"Job", token.job()},
+                 {"Plan hash", hash},
+                 {"Next batch", fmt::format("epoch {}, step {}", token.epoch(),
+                                            token.step())}};
+  out.view.sections = {std::move(facts)};
+  return out;
+}
+
+bool IsImageName(const fs::path& path) {
+  std::string extension = path.extension().string();
+  std::transform(extension.begin(), extension.end(), extension.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
+  return extension == ".jpg" || extension == ".jpeg" || extension == ".jpe";
+}
+
+struct Count {
+  uint64_t images = 0;
+  uint64_t bytes = 0;
+  uint64_t other = 0;  // files that are no images by name
+};
+
+void CountFile(const fs::directory_entry& entry, Count& count) {
+  std::error_code error;
+  if (!entry.is_regular_file(error)) return;
+  if (!IsImageName(entry.path())) {
+    ++count.other;
+    return;
+  }
+  const uint64_t bytes = entry.file_size(error);
+  ++count.images;
+  count.bytes += error ? 0 : bytes;
+}
+
+absl::Status CountBelow(const fs::path& folder, Count& count) {
+  std::error_code error;
+  fs::recursive_directory_iterator walk(folder, error);
+  for (; !error && walk != fs::recursive_directory_iterator();
+       walk.increment(error)) {
+    CountFile(*walk, count);
+  }
+  if (error) {
+    return FailedPrecondition("{}: {}", folder.string(), error.message());
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::map<std::string, Count>> CountClasses(
+    const std::string& path, Count& direct) {
+  std::map<std::string, Count> classes;
+  std::error_code error;
+  fs::directory_iterator walk(path, error);
+  for (; !error && walk != fs::directory_iterator(); walk.increment(error)) {
+    std::error_code kind;
+    if (walk->is_directory(kind)) {
+      Count count;
+      RETURN_IF_ERROR(CountBelow(walk->path(), count));
+      classes[walk->path().filename().string()] = count;
+    } else {
+      CountFile(*walk, direct);
+    }
+  }
+  if (error) return FailedPrecondition("{}: {}", path, error.message());
+  std::erase_if(classes, [](const auto& c) { return c.second.images == 0; });
+  return classes;
+}
+
+absl::StatusOr<Inspection> InspectFolder(const std::string& path) {
+  Count direct, total;
+  ASSIGN_OR_RETURN(auto classes, CountClasses(path, direct));
+  const uint64_t outside = classes.empty() ? 0 : direct.images;
+  if (classes.empty() && direct.images > 0) classes[""] = direct;
+  Inspection out;
+  Section list;
+  list.table.columns = {{"LABEL", 0, false, true},
+                        {"CLASS"},
+                        {"IMAGES", 0, false, true},
+                        {"SIZE(MiB)", 0, false, true}};
+  Json items = Json::array();
+  for (const auto& [name, count] : classes) {
+    total.images += count.images;
+    total.bytes += count.bytes;
+    total.other += count.other;
+    out.view.names.push_back(name);
+    list.table.rows.push_back({std::to_string(list.table.rows.size()), name,
+                               std::to_string(count.images),
+                               Mebibytes(count.bytes)});
+    items.push_back(Json{{"label", items.size()},
+                         {"class", name},
+                         {"images", count.images},
+                         {"bytes", count.bytes}});
+  }
+  Section facts;
+  facts.facts = {{"Folder", {path, Tone::kBold}},
+                 {"Classes", std::to_string(classes.size())},
+                 {"Images", std::to_string(total.images)},
+                 {"Size", Size(total.bytes)},
+                 {"Other files", std::to_string(total.other)}};
+  std::vector<std::string> problems;
+  if (total.images == 0) {
+    problems.push_back(
+        "no images: want *.jpg, *.jpeg or *.jpe here or in "
+        "sub-directories, one a class");
+  }
+  if (outside > 0) {
+    problems.push_back(fmt::format(
+        "{} images beside the class directories belong to no class", outside));
+  }
+  for (const std::string& problem : problems) {
+    facts.lines.push_back({problem, Tone::kBad, 0});
+  }
+  out.healthy = problems.empty();
+  out.view.data = Json{{"kind", "image_folder"}, {"path", path},
+                       {"images", total.images}, {"bytes", total.bytes},
+                       {"classes", items},       {"problems", problems}};
+  out.view.sections = {std::move(facts), std::move(list)};
+  return out;
+}
+
+}  // namespace
+
+absl::StatusOr<Inspection> Inspect(const std::string& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (!fs::exists(status)) return NotFound("{}: no such file or folder", path);
+  if (fs::is_directory(status)) return InspectFolder(path);
+  if (!fs::is_regular_file(status)) {
+    return InvalidArgument("{}: neither a file nor a folder", path);
+  }
+  ASSIGN_OR_RETURN(const std::string file, ReadFile(path));
+  if (file.starts_with(kTokenMagic)) return InspectToken(path, file);
+  if (file.starts_with("\xFF\xD8") || IsImageName(path)) {
+    return InspectImage(path, file);
+  }
+  return InvalidArgument(
+      "{}: neither a JPEG, nor a token, nor a folder of images", path);
+}
+
+}  // namespace leat::cli

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/cli/listing.h"
+
+#include <algorithm>
+#include <array>
+
+#include "client/cli/near.h"
+#include "client/cli/text.h"
+#include "core/status.h"
+
+namespace leat::cli {
+namespace {
+
+constexpr std::array<Kind, 5> kKinds = {{
+    {"workers", "worker", "w", "name"},
+    {"jobs", "job", "j", "job.spec.name"},
+    {"datasets", "dataset", "ds", "dataset.name"},
+    {"shards", "shard", "sh", "shard"},
+    {"consumers", "consumer", "c", "consumer"},
+}};
+
+// A trainer that waits less than this is the one that limits.
+constexpr double kStalled = 0.05;
+constexpr double kBusy = 0.85;
+// Owners shown of one shard are few (≤ 4); jobs of a dataset may be many.
+constexpr size_t kMaxJoined = 4;
+
+std::string Join(const std::vector<std::string>& names, size_t most) {
+  std::string out;
+  for (size_t i = 0; i < std::min(names.size(), most); ++i) {
+    out += (i == 0 ? "" : ",") + names[i];
+  }
+  if (names.size() > most) out += fmt::format(",+{}", names.size() - most);
+  return out;
+}
+
+std::string Count(const Json& item, std::string_view path) {
+  return std::to_string(Whole(item, path));
+}
+
+// A count that is bad unless 0.
+Cell Bad(const Json& item, std::string_view path) {
+  const uint64_t count = Whole(item, path);
+  return {std::to_string(count), count > 0 ? Tone::kWarn : Tone::kPlain};
+}
+
+Cell Stall(double fraction) {
+  return {Percent(fraction), fraction >= 0.5        ? Tone::kBad
+                             : fraction >= kStalled ? Tone::kWarn
+                                                    : Tone::kPlain};
+}
+
+Cell State(const std::string& word) {
+  Tone tone = Tone::kPlain;
+  if (word == "ready") tone = Tone::kGood;
+  if (word == "draining" || word == "indexing") tone = Tone::kWarn;
+  if (word == "lost" || word == "failed") tone = Tone::kBad;
+  return {word, tone};
+}
+
+std::string Progress(const Json& item, std::string_view prefix) {
+  return fmt::format("{}/{}", Whole(item, fmt::format("{}step", prefix)),
+                     Whole(item, fmt::format("{}steps_per_epoch", prefix)));
+}
+
+Table DatasetsTable(const Json& datasets, absl::Time now) {
+  Table table;
+  table.columns = {{"NAME"},
+                   {"ID", 4},
+                   {"STATE"},
+                   {"SAMPLES", 0, false, true},
+                   {"CLASSES", 6, false, true},
+                   {"SHARDS", 5, false, true},
+                   {"SIZE(MiB)", 3, false, true},
+                   {"JOBS", 2},
+                   {"AGE", 1, false, true},
+                   {"INDEX(MiB)", 0, true, true},
+                   {"FINGERPRINT", 0, true},
+                   {"READER", 0, true},
+                   {"FAILURE", 0, true}};
+  for (const Json& item : datasets) {
+    table.rows.push_back(
+        {{Text(item, "dataset.name"), Tone::kBold},
+         Text(item, "dataset.id").substr(0, 12),
+         State(Text(item, "state")),
+         Count(item, "dataset.shards.num_samples"),
+         std::to_string(Items(item, "dataset.classes").size()),
+         std::to_string(NumShards(At(item, "dataset"))),
+         Mebibytes(Whole(item, "dataset.bytes")),
+         Join(Strings(item, "jobs"), kMaxJoined),
+         AgeSince(Text(item, "indexed_at"), now),
+         Mebibytes(Whole(item, "index_bytes")),
+         HexOfBase64(Text(item, "dataset.fingerprint")).substr(0, 12),
+         Text(item, "dataset.reader"),
+         Text(item, "failure")});
+  }
+  return table;
+}
+
+Table ShardsTable(const Json& shards) {
+  Table table;
+  table.columns = {{"SHARD", 0, false, true},
+                   {"FIRST SAMPLE", 0, false, true},
+                   {"SAMPLES", 0, false, true},
+                   {"OWNERS"}};
+  for (const Json& item : shards) {
+    const std::vector<std::string> owners = Strings(item, "owners");
+    table.rows.push_back({Count(item, "shard"), Count(item, "first_sample"),
+                          Count(item, "num_samples"),
+                          owners.empty() ? Cell("none", Tone::kBad)
+                                         : Cell(Join(owners, kMaxJoined))});
+  }
+  return table;
+}
+
+std::string_view EmptyHint(std::string_view plural) {
+  if (plural == "workers") {
+    return "; start one: leat-worker --coordinator HOST:PORT";
+  }
+  if (plural == "consumers") return "; no training script pulls batches now";
+  if (plural == "shards") return "";
+  return "; a training script creates them: service.job(...)";
+}
+
+}  // namespace
+
+const Kind* FindKind(std::string_view word) {
+  for (const Kind& kind : kKinds) {
+    if (word == kind.plural || word == kind.singular || word == kind.shorter) {
+      return &kind;
+    }
+  }
+  return nullptr;
+}
+
+std::string_view KindList() {
+  return "workers, jobs, datasets, shards, consumers";
+}
+
+uint64_t NumShards(const Json& dataset) {
+  const uint64_t sizes = Items(dataset, "shards.sizes").size();
+  const uint64_t size = Whole(dataset, "shards.shard_size");
+  const uint64_t samples = Whole(dataset, "shards.num_samples");
+  if (sizes > 0 || size == 0) return sizes;
+  return samples / size + (samples % size > 0 ? 1 : 0);
+}
+
+std::string LimitedBy(const Json& job, const Json& workers) {
+  if (Whole(job, "consumers") == 0) return "-";
+  uint64_t threads = 0;
+  double busy = 0;
+  for (const Json& worker : workers) {
+    if (Text(worker, "state") != "WORKER_STATE_READY") continue;
+    const uint64_t n = std::max<uint64_t>(1, Whole(worker, "threads"));
+    threads += n;
+    busy += static_cast<double>(n) * Number(worker, "stats.busy_fraction");
+  }
+  if (threads == 0) return "no workers";
+  if (Number(job, "stall_fraction") < kStalled) return "trainer";
+  return busy / static_cast<double>(threads) >= kBusy ? "workers"
+                                                      : "storage or network";
+}
+
+Table WorkersTable(const Json& workers, absl::Time now) {
+  Table table;
+  table.columns = {{"NAME"},
+                   {"STATE"},
+                   {"SHARDS", 2, false, true},
+                   {"RATE(rows/s)", 0, false, true},
+                   {"BUSY(%)", 1, false, true},
+                   {"THREADS", 4, false, true},
+                   {"CACHE(MiB)", 5, false, true},
+                   {"BAD", 3, false, true},
+                   {"AGE", 6, false, true},
+                   {"BEAT", 7, false, true},
+                   {"CAPACITY(rows/s)", 0, true, true},
+                   {"QUEUED(rows)", 0, true, true},
+                   {"STREAMS", 0, true, true},
+                   {"SENT(MiB)", 0, true, true},
+                   {"RSS(MiB)", 0, true, true},
+                   {"DECODERS", 0, true},
+                   {"VERSION", 0, true},
+                   {"HOST", 0, true},
+                   {"PID", 0, true, true},
+                   {"ADDRESS", 8}};
+  for (const Json& item : workers) {
+    std::vector<std::string> decoders = Strings(item, "decoder_classes");
+    for (std::string& name : decoders) name = EnumWord(name, "DECODER_CLASS_");
+    table.rows.push_back({{Text(item, "name"), Tone::kBold},
+                          State(EnumWord(Text(item, "state"), "WORKER_STATE_")),
+                          Count(item, "shards_owned"),
+                          Rate(Number(item, "stats.rows_per_s")),
+                          Percent(Number(item, "stats.busy_fraction")),
+                          Count(item, "threads"),
+                          Mebibytes(Whole(item, "stats.cache_bytes")),
+                          Bad(item, "stats.bad_samples_total"),
+                          AgeSince(Text(item, "joined_at"), now),
+                          AgeSince(Text(item, "last_heartbeat_at"), now),
+                          Rate(Number(item, "stats.capacity_rows_per_s")),
+                          Count(item, "stats.rows_queued"),
+                          Count(item, "stats.streams"),
+                          Mebibytes(Whole(item, "stats.bytes_sent_total")),
+                          Mebibytes(Whole(item, "stats.rss_bytes")),
+                          Join(decoders, kMaxJoined),
+                          Text(item, "version"),
+                          Text(item, "host"),
+                          Count(item, "pid"),
+                          Text(item, "address")});
+  }
+  return table;
+}
+
+Table JobsTable(const Json& jobs, const Json* workers, absl::Time now) {
+  Table table;
+  table.columns = {{"NAME"},
+                   {"EPOCH", 0, false, true},
+                   {"STEP", 0, false, true},
+                   {"RATE(rows/s)", 0, false, true},
+                   {"STALL(%)", 1, false, true}};
+  if (workers != nullptr) table.columns.push_back({"LIMITED BY", 2});
+  for (const Column& column : std::vector<Column>{{"CONSUMERS", 4, false, true},
+                                                  {"BAD", 3, false, true},
+                                                  {"AGE", 5, false, true},
+                                                  {"DATASET", 6},
+                                                  {"BATCH", 7, false, true},
+                                                  {"ORDER", 0, true},
+                                                  {"LAST BATCH", 0, true},
+                                                  {"DECODER", 0, true},
+                                                  {"PLAN", 0, true}}) {
+    table.columns.push_back(column);
+  }
+  for (const Json& item : jobs) {
+    std::vector<Cell> row = {{Text(item, "job.spec.name"), Tone::kBold},
+                             Count(item, "epoch"),
+                             Progress(item, ""),
+                             Rate(Number(item, "rows_per_s")),
+                             Stall(Number(item, "stall_fraction"))};
+    if (workers != nullptr) row.push_back(LimitedBy(item, *workers));
+    for (Cell& cell : std::vector<Cell>{
+             Count(item, "consumers"), Bad(item, "bad_samples_total"),
+             AgeSince(Text(item, "created_at"), now),
+             Text(item, "job.dataset.name"), Count(item, "job.spec.batch"),
+             EnumWord(Text(item, "job.spec.order"), "ORDER_"),
+             EnumWord(Text(item, "job.spec.last_batch"), "LAST_BATCH_"),
+             EnumWord(Text(item, "job.spec.decoder_class"), "DECODER_CLASS_"),
+             HexOfBase64(Text(item, "job.plan_hash")).substr(0, 12)}) {
+      row.push_back(std::move(cell));
+    }
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+Table ConsumersTable(const Json& consumers, absl::Time now) {
+  Table table;
+  table.columns = {{"NAME"},
+                   {"JOB"},
+                   {"HOST", 4},
+                   {"PID", 5, false, true},
+                   {"EPOCH", 0, false, true},
+                   {"STEP", 0, false, true},
+                   {"RATE(rows/s)", 0, false, true},
+                   {"STALL(%)", 1, false, true},
+                   {"WAIT P95(ms)", 2, false, true},
+                   {"AGE", 6, false, true},
+                   {"REPORT", 3, false, true},
+                   {"PLANE", 0, true},
+                   {"ROWS", 0, true, true},
+                   {"RECEIVED(MiB)", 0, true, true},
+                   {"HEDGED(rows)", 0, true, true},
+                   {"FAILED OVER(rows)", 0, true, true}};
+  for (const Json& item : consumers) {
+    table.rows.push_back({{Text(item, "consumer"), Tone::kBold},
+                          Text(item, "stats.job"),
+                          Text(item, "stats.host"),
+                          Count(item, "stats.pid"),
+                          Count(item, "stats.epoch"),
+                          Progress(item, "stats."),
+                          Rate(Number(item, "stats.rows_per_s")),
+                          Stall(Number(item, "stats.stall_fraction")),
+                          Rate(Number(item, "stats.wait.p95_ms")),
+                          AgeSince(Text(item, "opened_at"), now),
+                          AgeSince(Text(item, "last_report_at"), now),
+                          Text(item, "stats.plane"),
+                          Count(item, "stats.rows_total"),
+                          Mebibytes(Whole(item, "stats.bytes_received_total")),
+                          Count(item, "stats.hedged_rows_total"),
+                          Count(item, "stats.failed_over_rows_total")});
+  }
+  return table;
+}
+
+absl::Status KeepNamed(const Kind& kind, std::string_view name, Json& answer) {
+  const Json& items = Items(answer, kind.plural);
+  std::vector<std::string> names, ids;
+  for (const Json& item : items) {
+    names.push_back(Text(item, kind.name));
+    ids.push_back(Text(item, "dataset.id"));
+  }
+  absl::StatusOr<size_t> found = FindName(kind.singular, name, names);
+  if (!found.ok() && kind.plural == "datasets") {
+    const absl::StatusOr<size_t> by_id = FindName(kind.singular, name, ids);
+    if (by_id.ok()) found = by_id;
+  }
+  RETURN_IF_ERROR(found.status());
+  answer[std::string(kind.plural)] = Json::array({Json(items[*found])});
+  return absl::OkStatus();
+}
+
+View ListingView(const Kind& kind, Json answer, absl::Time now) {
+  const Json& items = Items(answer, kind.plural);
+  View view;
+  for (const Json& item : items) view.names.push_back(Text(item, kind.name));
+  Section section;
+  if (kind.plural == "workers") section.table = WorkersTable(items, now);
+  if (kind.plural == "jobs") section.table = JobsTable(items, nullptr, now);
+  if (kind.plural == "datasets") section.table = DatasetsTable(items, now);
+  if (kind.plural == "shards") section.table = ShardsTable(items);
+  if (kind.plural == "consumers") section.table = ConsumersTable(items, now);
+  if (items.empty()) {
+    view.note = fmt::format("no {}{}", kind.plural, EmptyHint(kind.plural));
+  }
+  view.sections.push_back(std::move(section));
+  view.data = std::move(answer);
+  return view;
+}
+
+}  // namespace leat::cli

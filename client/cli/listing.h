@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The coordinator's lists as Views. Pure functions of its answers.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "client/cli/view.h"
+
+namespace leat::cli {
+
+// One kind of thing that `get` lists.
+struct Kind {
+  std::string_view plural;    // "workers": also the field of the answer
+  std::string_view singular;  // "worker"
+  std::string_view shorter;   // "w"
+  std::string_view name;      // where an item has its name: "job.spec.name"
+};
+
+// nullptr: no such kind. Plural, singular and short forms are known.
+const Kind* FindKind(std::string_view word);
+// All of them, in the order of the help.
+std::string_view KindList();
+
+// Keeps the one item of `answer` that `name` finds: by name or unique
+// beginning, a dataset also by id. Errors: as FindName.
+absl::Status KeepNamed(const Kind& kind, std::string_view name, Json& answer);
+
+// `answer`: of the List call of that kind.
+View ListingView(const Kind& kind, Json answer, absl::Time now);
+
+// Parts that other views share.
+Table WorkersTable(const Json& workers, absl::Time now);
+// `workers` null: no LIMITED BY column.
+Table JobsTable(const Json& jobs, const Json* workers, absl::Time now);
+Table ConsumersTable(const Json& consumers, absl::Time now);
+// Who limits a job, from its stall and the workers' load: "trainer",
+// "workers" (their cores are busy), "storage or network" (cores idle, trainer
+// waiting), "no workers", or "-" without consumers.
+std::string LimitedBy(const Json& job, const Json& workers);
+uint64_t NumShards(const Json& dataset);
+
+}  // namespace leat::cli

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Commands that write something of their own rather than the coordinator's
+// answer.
+#include <fstream>
+
+#include "client/cli/commands.h"
+#include "client/cli/completion.h"
+#include "client/cli/exit_code.h"
+#include "client/cli/inspect.h"
+#include "client/cli/sheet.h"
+#include "core/status.h"
+
+namespace leat::cli {
+namespace {
+
+absl::Status WriteFile(const std::string& path, std::string_view bytes) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  file.close();
+  if (!file) return FailedPrecondition("{}: cannot be written", path);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<int> RunSheet(Session& session) {
+  const Options& options = session.options();
+  const Environment& environment = session.environment();
+  if (options.picture == "-" && environment.out_is_terminal) {
+    return InvalidArgument(
+        "-o -: a picture is not for a terminal; say -o "
+        "sheet.png, or redirect");
+  }
+  ASSIGN_OR_RETURN(Connection * connection, session.Connect());
+  absl::StatusOr<Rows> rows = connection->ReadRows(options.name, options.epoch,
+                                                   options.step, options.rows);
+  if (rows.status().code() == absl::StatusCode::kNotFound) {
+    const absl::StatusOr<std::string> jobs = connection->admin().ListJobs();
+    if (jobs.ok())
+      return NotFound("no job \"{}\"; leat get jobs lists them", options.name);
+  }
+  RETURN_IF_ERROR(rows.status());
+  SheetLayout layout;
+  layout.columns = options.columns;
+  ASSIGN_OR_RETURN(const Sheet sheet, MakeSheet(*rows, options.field, layout));
+  ASSIGN_OR_RETURN(const std::string png, EncodePng(sheet.picture));
+  if (options.picture == "-") {
+    environment.out->write(png.data(),
+                           static_cast<std::streamsize>(png.size()));
+    environment.out->flush();
+    return kGood;
+  }
+  RETURN_IF_ERROR(WriteFile(options.picture, png));
+  session.Say(fmt::format(
+      "{}: {} of {} rows of job {}, epoch {}, step {} ({} x {} pixels)",
+      options.picture, sheet.tiles, rows->batch, options.name, rows->epoch,
+      rows->step, sheet.picture.width, sheet.picture.height));
+  return kGood;
+}
+
+absl::StatusOr<int> RunInspect(Session& session) {
+  return session.Show([&]() -> absl::StatusOr<Session::Result> {
+    ASSIGN_OR_RETURN(Inspection inspection, Inspect(session.options().path));
+    return Session::Result{std::move(inspection.view),
+                           inspection.healthy ? kGood : kUnhealthy};
+  });
+}
+
+absl::StatusOr<int> RunCompletion(Session& session) {
+  const CommandNode root = session.line().Tree();
+  const std::string& shell = session.options().shell;
+  *session.environment().out << (shell == "bash"  ? BashCompletion(root)
+                                 : shell == "zsh" ? ZshCompletion(root)
+                                                  : FishCompletion(root))
+                             << std::flush;
+  return kGood;
+}
+
+absl::StatusOr<int> RunVersion(Session& session) {
+  *session.environment().out << "leat " << session.environment().version
+                             << std::endl;
+  return kGood;
+}
+
+}  // namespace leat::cli

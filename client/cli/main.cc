@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <iostream>
+
+#include "client/cli/environment.h"
+#include "client/cli/run.h"
+
+namespace {
+
+std::optional<std::string> Variable(const char* name) {
+  const char* value = std::getenv(name);
+  if (value == nullptr) return std::nullopt;
+  return value;
+}
+
+// COLUMNS decides, also for a pipe; else the terminal.
+size_t Width() {
+  const std::string columns = Variable("COLUMNS").value_or("");
+  const long asked = std::strtol(columns.c_str(), nullptr, 10);
+  if (asked > 0 && asked < 100'000) return static_cast<size_t>(asked);
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
+  return size.ws_col;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  leat::cli::Environment environment;
+  environment.version = leat::Version();
+  environment.in = &std::cin;
+  environment.out = &std::cout;
+  environment.err = &std::cerr;
+  environment.in_is_terminal = isatty(STDIN_FILENO) != 0;
+  environment.out_is_terminal = isatty(STDOUT_FILENO) != 0;
+  environment.width = Width;
+  environment.variable = Variable;
+  environment.connect = leat::cli::ConnectService;
+  environment.now = absl::Now;
+  environment.pause = absl::SleepFor;
+  return leat::cli::RunCli(std::vector<std::string>(argv + 1, argv + argc),
+                           environment);
+}

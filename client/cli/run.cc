@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/cli/run.h"
+
+#include <map>
+
+#include "client/cli/command_line.h"
+#include "client/cli/commands.h"
+#include "client/cli/exit_code.h"
+#include "client/cli/text.h"
+#include "core/status.h"
+
+namespace leat::cli {
+namespace {
+
+using Command = absl::StatusOr<int> (*)(Session&);
+
+const std::map<std::string_view, Command>& Commands() {
+  static const auto& commands = *new std::map<std::string_view, Command>{
+      {"status", RunStatus},      {"get", RunGet},
+      {"describe", RunDescribe},  {"delete", RunDelete},
+      {"drain", RunDrain},        {"undrain", RunUndrain},
+      {"log-level", RunLogLevel}, {"sheet", RunSheet},
+      {"inspect", RunInspect},    {"completion", RunCompletion},
+      {"version", RunVersion},
+  };
+  return commands;
+}
+
+// What to do about an error, if that is always the same.
+std::string_view Remedy(int exit_code) {
+  switch (exit_code) {
+    case kCannotConnect:
+      return "is the coordinator running, and is this its address? "
+             "--coordinator HOST:PORT or LEAT_COORDINATOR says which";
+    case kNotAllowed:
+      return "--token-file FILE or LEAT_TOKEN gives the service's token";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+int RunCli(std::vector<std::string> args, const Environment& environment) {
+  CommandLine line;
+  Session session(line, environment);
+  if (args.empty()) {
+    *environment.err << line.Help() << std::flush;
+    return kWrongUse;
+  }
+  const absl::StatusOr<CommandLine::Parsed> parsed =
+      line.Parse(std::move(args));
+  if (!parsed.ok()) {
+    session.Say(Message(parsed.status()));
+    *environment.err << "leat: \"leat --help\" lists the commands" << std::endl;
+    return kWrongUse;
+  }
+  if (!parsed->help.empty()) {
+    *environment.out << parsed->help << std::flush;
+    return kGood;
+  }
+  const absl::StatusOr<int> exit_code = Commands().at(parsed->command)(session);
+  if (exit_code.ok()) return *exit_code;
+  const int code = ExitCodeOf(exit_code.status().code());
+  session.Say(
+      fmt::format("{}: {}", parsed->command, Message(exit_code.status())));
+  if (!Remedy(code).empty()) session.Say(Remedy(code));
+  return code;
+}
+
+}  // namespace leat::cli

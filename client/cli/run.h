@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The program `leat`, apart from the process: arguments in, exit code out.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "client/cli/environment.h"
+
+namespace leat::cli {
+
+// `args` without the program's name. Returns an ExitCode.
+int RunCli(std::vector<std::string> args, const Environment& environment);
+
+}  // namespace leat::cli

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/cli/session.h"
+
+#include <cctype>
+#include <fstream>
+#include <sstream>
+
+#include "client/cli/exit_code.h"
+#include "client/cli/printer.h"
+#include "client/cli/text.h"
+#include "core/status.h"
+
+namespace leat::cli {
+namespace {
+
+constexpr char kDefaultAddress[] = "127.0.0.1:7411";
+constexpr size_t kMaxSecretBytes = 1 << 20;
+constexpr absl::Duration kMaxTime = absl::Hours(24);
+
+absl::StatusOr<std::string> ReadSmallFile(std::string_view flag,
+                                          const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream bytes;
+  if (in) bytes << in.rdbuf();
+  if (!in) {
+    return FailedPrecondition("{} {}: cannot be read", flag, path);
+  }
+  std::string text = std::move(bytes).str();
+  if (text.empty() || text.size() > kMaxSecretBytes) {
+    return FailedPrecondition("{} {}: {} bytes; want 1 to {}", flag, path,
+                              text.size(), kMaxSecretBytes);
+  }
+  return text;
+}
+
+}  // namespace
+
+absl::StatusOr<absl::Duration> ParseTimeFlag(std::string_view flag,
+                                             std::string_view text) {
+  std::string with_unit(text);
+  if (!text.empty() && std::isdigit(static_cast<uint8_t>(text.back()))) {
+    with_unit += "s";
+  }
+  absl::Duration duration;
+  if (!absl::ParseDuration(with_unit, &duration) ||
+      duration <= absl::ZeroDuration() || duration > kMaxTime) {
+    return InvalidArgument("{} \"{}\": want a time as 10s, 500ms or 2m", flag,
+                           text);
+  }
+  return duration;
+}
+
+absl::StatusOr<ConnectOptions> Session::MakeOptions() const {
+  const Options& options = line_.options();
+  const auto value_of = [&](std::string_view flag, const std::string& given,
+                            const char* variable) {
+    if (line_.Given(flag)) return given;
+    return environment_.variable(variable).value_or("");
+  };
+  ConnectOptions connect;
+  connect.address =
+      value_of("--coordinator", options.coordinator, "LEAT_COORDINATOR");
+  if (connect.address.empty()) connect.address = kDefaultAddress;
+  if (line_.Given("--token-file")) {
+    ASSIGN_OR_RETURN(connect.token,
+                     ReadSmallFile("--token-file", options.token_file));
+    while (!connect.token.empty() &&
+           std::isspace(static_cast<uint8_t>(connect.token.back()))) {
+      connect.token.pop_back();
+    }
+  } else {
+    connect.token = environment_.variable("LEAT_TOKEN").value_or("");
+  }
+  const auto read = [&](std::string_view flag, const std::string& given,
+                        const char* variable,
+                        std::string& pem) -> absl::Status {
+    const std::string path = value_of(flag, given, variable);
+    if (path.empty()) return absl::OkStatus();
+    ASSIGN_OR_RETURN(pem, ReadSmallFile(flag, path));
+    return absl::OkStatus();
+  };
+  RETURN_IF_ERROR(
+      read("--tls-ca", options.tls_ca, "LEAT_TLS_CA", connect.ca_pem));
+  RETURN_IF_ERROR(
+      read("--tls-cert", options.tls_cert, "LEAT_TLS_CERT", connect.cert_pem));
+  RETURN_IF_ERROR(
+      read("--tls-key", options.tls_key, "LEAT_TLS_KEY", connect.key_pem));
+  if (connect.cert_pem.empty() != connect.key_pem.empty()) {
+    return InvalidArgument("--tls-cert and --tls-key go together");
+  }
+  ASSIGN_OR_RETURN(connect.timeout,
+                   ParseTimeFlag("--timeout", options.timeout));
+  return connect;
+}
+
+absl::StatusOr<Connection*> Session::Connect() {
+  if (connection_ == nullptr) {
+    ASSIGN_OR_RETURN(const ConnectOptions connect, MakeOptions());
+    ASSIGN_OR_RETURN(connection_, environment_.connect(connect));
+  }
+  return connection_.get();
+}
+
+void Session::Say(std::string_view message) const {
+  *environment_.out << std::flush;
+  *environment_.err << "leat: " << Printable(message) << std::endl;
+}
+
+void Session::Put(const View& view, bool redraw) const {
+  const Options& options = line_.options();
+  PrintStyle style;
+  style.format = FormatOf(options.output);
+  style.width = environment_.width();
+  const auto variable = [&](const char* name) {
+    return environment_.variable(name).value_or("");
+  };
+  style.color = options.color == "always" ||
+                (options.color == "auto" && environment_.out_is_terminal &&
+                 variable("NO_COLOR").empty() && variable("TERM") != "dumb");
+  const Printed printed = Print(view, style);
+  std::ostream& out = *environment_.out;
+  if (redraw) {
+    // Each line is written over the old one and cleared to its end, then what
+    // is left below: no flicker.
+    std::string text = "\x1b[H";
+    for (const char c : printed.text) {
+      if (c == '\n') text += "\x1b[K";
+      text += c;
+    }
+    out << text << "\x1b[J";
+  } else {
+    out << printed.text;
+  }
+  out << std::flush;
+  if (!view.note.empty()) Say(view.note);
+  if (!printed.dropped.empty() && environment_.out_is_terminal && !redraw) {
+    std::string list;
+    for (const std::string& title : printed.dropped) {
+      list += (list.empty() ? "" : ", ") + title;
+    }
+    Say(fmt::format("left out for want of width: {} (-o wide shows all)",
+                    list));
+  }
+}
+
+absl::StatusOr<int> Session::Show(
+    const std::function<absl::StatusOr<Result>()>& make) const {
+  const Options& options = line_.options();
+  ASSIGN_OR_RETURN(const absl::Duration interval,
+                   ParseTimeFlag("--interval", options.interval));
+  const Format format = FormatOf(options.output);
+  const bool redraw = options.watch && environment_.out_is_terminal &&
+                      (format == Format::kTable || format == Format::kWide);
+  int exit_code = kGood;
+  for (uint32_t n = 0;; ++n) {
+    absl::StatusOr<Result> result = make();
+    if (result.ok()) {
+      if (n == 0 && redraw) *environment_.out << "\x1b[2J";
+      const bool text = format == Format::kTable || format == Format::kWide;
+      if (n > 0 && !redraw && text) *environment_.out << '\n';
+      if (n > 0 && format == Format::kYaml) *environment_.out << "---\n";
+      Put(result->view, redraw);
+      exit_code = result->exit_code;
+    } else if (n == 0) {
+      return result.status();
+    } else {
+      // A coordinator that restarts is watched through.
+      exit_code = ExitCodeOf(result.status().code());
+      Say(Message(result.status()));
+    }
+    if (!environment_.out->good()) return exit_code;  // nobody reads any more
+    const uint32_t prints = options.watch ? options.count : 1;
+    if (prints > 0 && n + 1 >= prints) return exit_code;
+    environment_.pause(interval);
+  }
+}
+
+}  // namespace leat::cli

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Session: one run of the CLI: its options, its environment, and the connection
+// that it opens when a command first needs one.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "client/cli/command_line.h"
+#include "client/cli/environment.h"
+#include "client/cli/view.h"
+
+namespace leat::cli {
+
+class Session {
+ public:
+  // Both outlive the session.
+  Session(const CommandLine& line, const Environment& environment)
+      : line_(line), environment_(environment) {}
+
+  const Options& options() const { return line_.options(); }
+  const CommandLine& line() const { return line_; }
+  const Environment& environment() const { return environment_; }
+
+  // Connected once; a failure is not remembered.
+  absl::StatusOr<Connection*> Connect();
+  // A message for people, on stderr; escaped.
+  void Say(std::string_view message) const;
+
+  // What a command shows, and the exit code that goes with it.
+  struct Result {
+    View view;
+    int exit_code = 0;
+  };
+  // Prints what `make` makes, again and again with --watch; returns the exit
+  // code of the last.
+  absl::StatusOr<int> Show(
+      const std::function<absl::StatusOr<Result>()>& make) const;
+
+ private:
+  absl::StatusOr<ConnectOptions> MakeOptions() const;
+  // Prints one view; `redraw`: over the last one.
+  void Put(const View& view, bool redraw) const;
+
+  const CommandLine& line_;
+  const Environment& environment_;
+  std::unique_ptr<Connection> connection_;
+};
+
+// "10s", "500ms", "10" (seconds). kInvalidArgument: anything else, or nothing
+// above zero; names `flag`.
+absl::StatusOr<absl::Duration> ParseTimeFlag(std::string_view flag,
+                                             std::string_view text);
+
+}  // namespace leat::cli

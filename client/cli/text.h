@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Text for terminals: what a service sends is escaped before it is shown, and
+// numbers, sizes and ages read as people expect.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/time/time.h"
+
+namespace leat::cli {
+
+// `text` with everything that could steer a terminal made visible: control
+// characters (C0, DEL, C1), bidirectional overrides and bytes that are not
+// UTF-8 become \n, \t, \xNN or \uNNNN. Other text is untouched.
+std::string Printable(std::string_view text);
+
+// Columns that printable UTF-8 takes on a terminal: East Asian wide characters
+// two, combining ones none.
+size_t DisplayWidth(std::string_view text);
+// The longest beginning of `text` that fits into `width` columns, with "…" if
+// something was cut.
+std::string Clip(std::string_view text, size_t width);
+// `text` broken at spaces into lines of at most `width` columns; 0: no limit.
+std::vector<std::string> Wrap(std::string_view text, size_t width);
+
+// One decimal below 100, none above: "7.2", "1650".
+std::string Rate(double value);
+// A fraction as per cent: "4.5".
+std::string Percent(double fraction);
+std::string Mebibytes(uint64_t bytes);
+// "812 B", "3.4 KiB", "1.2 GiB": where the unit cannot be in a header.
+std::string Size(uint64_t bytes);
+// "45s", "12m", "3h12m", "5d4h"; negative durations are "0s".
+std::string Age(absl::Duration age);
+// Of an RFC 3339 time; "-" if it is none.
+std::string AgeSince(std::string_view rfc3339, absl::Time now);
+// "WORKER_STATE_READY" with prefix "WORKER_STATE_": "ready".
+std::string EnumWord(std::string_view value, std::string_view prefix);
+// Bytes in protobuf's JSON form (base64) as hexadecimal; other text unchanged.
+std::string HexOfBase64(std::string_view base64);
+
+}  // namespace leat::cli

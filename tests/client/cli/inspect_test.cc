@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/cli/inspect.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "client/cli/exit_code.h"
+#include "client/cli/jpeg.h"
+#include "core/hash.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "leat/stored/v1/records.pb.h"
+#include "tests/client/cli/fake.h"
+
+namespace leat::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+fs::path Data() {
+  const char* data = std::getenv("LEAT_TEST_DATA");
+  if (data != nullptr) return data;
+  return fs::path(__FILE__).parent_path() / "../../../../shared/data";
+}
+
+std::string Read(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream bytes;
+  bytes << in.rdbuf();
+  return bytes.str();
+}
+
+class Inspecting : public ::testing::Test {
+ protected:
+  Inspecting() {
+    folder_ =
+        fs::temp_directory_path() / fmt::format("leat-inspect-{}", getpid());
+    fs::create_directories(folder_);
+  }
+  ~Inspecting() override { fs::remove_all(folder_); }
+  std::string Write(const std::string& name, std::string_view bytes) {
+    fs::create_directories((folder_ / name).parent_path());
+    std::ofstream(folder_ / name, std::ios::binary) << bytes;
+    return folder_ / name;
+  }
+  Shell shell_;
+  fs::path folder_;
+};
+
+TEST_F(Inspecting, VariantsOfJpegAreNamed) {
+  const fs::path folder = Data() / "image-variants";
+  if (!fs::exists(folder)) GTEST_SKIP() << folder << " is absent";
+  const auto report = [&](const char* name) {
+    return InspectJpeg(Read(folder / name));
+  };
+  EXPECT_EQ(report("444.jpg").subsampling, "4:4:4");
+  EXPECT_EQ(report("422.jpg").subsampling, "4:2:2");
+  EXPECT_EQ(report("440.jpg").subsampling, "4:4:0");
+  EXPECT_EQ(report("411.jpg").subsampling, "4:1:1");
+  EXPECT_EQ(report("420-odd-both.jpg").subsampling, "4:2:0");
+  EXPECT_EQ(report("420-odd-both.jpg").width % 2, 1u);
+  EXPECT_EQ(report("padlock-406986_640_mirror_horizontal.jpg").orientation, 2u);
+  EXPECT_EQ(report("padlock-406986_640_no_exif.jpg").orientation, 0u);
+  EXPECT_GT(report("padlock-406986_640_rotate_90.jpg").orientation, 4u);
+  for (const char* name : {"444.jpg", "422.jpg", "440.jpg", "411.jpg"}) {
+    EXPECT_TRUE(report(name).decodes) << name;
+    EXPECT_THAT(report(name).problems, ::testing::IsEmpty()) << name;
+  }
+  const JpegReport png = report("png.jpeg");
+  EXPECT_FALSE(png.decodes);
+  ASSERT_EQ(png.problems.size(), 1u);
+  EXPECT_THAT(png.problems[0], HasSubstr("not a JPEG"));
+}
+
+TEST_F(Inspecting, AFileCutAnywhereIsUnhealthyNotACrash) {
+  const fs::path path = Data() / "image-variants/420-odd-both.jpg";
+  if (!fs::exists(path)) GTEST_SKIP() << path << " is absent";
+  const std::string file = Read(path);
+  const size_t step = std::max<size_t>(1, file.size() / 30);
+  for (size_t size = 0; size + 2 < file.size(); size += step) {
+    EXPECT_FALSE(InspectJpeg(file.substr(0, size)).problems.empty()) << size;
+  }
+  // Bytes turned over: whatever comes out, it comes out.
+  for (size_t at = 0; at < std::min<size_t>(file.size(), 700); at += 7) {
+    std::string broken = file;
+    broken[at] = static_cast<char>(~broken[at]);
+    InspectJpeg(broken);
+  }
+}
+
+TEST_F(Inspecting, BombsAreReportedNotDecoded) {
+  using namespace std::string_literals;
+  const std::string frame =
+      "\xFF\xD8\xFF\xC0\x00\x0B\x08\xFF\xFF\xFF\xFF\x01\x01\x11\x00"s;
+  const JpegReport pixels = InspectJpeg(frame);
+  EXPECT_EQ(pixels.width, 65535u);
+  EXPECT_FALSE(pixels.decodes);
+  EXPECT_THAT(pixels.problems.back(), HasSubstr("pixels"));
+  std::string scans =
+      "\xFF\xD8\xFF\xC2\x00\x0B\x08\x00\x10\x00\x10\x01\x01\x11\x00"s;
+  for (int i = 0; i < 1000; ++i) {
+    scans += "\xFF\xDA\x00\x08\x01\x01\x00\x00\x00\x00"s;
+  }
+  EXPECT_EQ(InspectJpeg(scans).scans, 1000u);
+  EXPECT_THAT(InspectJpeg(scans).problems.back(), HasSubstr("1000 scans"));
+}
+
+TEST_F(Inspecting, HostileExifHasNoOrientation) {
+  using namespace std::string_literals;
+  for (const std::string& tiff :
+       {"II*\0\xFF\xFF\xFF\xFF"s, "MM\0*\0\0\0\x08\xFF\xFF"s, "II"s,
+        "II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x09\0\0\0"s}) {
+    const std::string segment = "Exif\0\0"s + tiff;
+    std::string file = "\xFF\xD8\xFF\xE1"s;
+    file += '\0';
+    file += static_cast<char>(segment.size() + 2);
+    EXPECT_EQ(InspectJpeg(file + segment).orientation, 0u);
+  }
+}
+
+TEST_F(Inspecting, ATokenSaysWhereItGoesOn) {
+  stored::v1::Token token;
+  token.set_format(1);
+  token.set_job("resnet50");
+  token.set_plan_hash(std::string(32, '\x0f'));
+  token.set_epoch(3);
+  token.set_step(120);
+  const std::string payload = token.SerializeAsString();
+  const Digest digest = HashOf(payload);
+  const std::string bytes =
+      "LEATTOK1" +
+      std::string(reinterpret_cast<const char*>(digest.data()), 8) + payload;
+  EXPECT_EQ(shell_.Run({"inspect", Write("token", bytes)}), kGood);
+  EXPECT_THAT(shell_.out, HasSubstr("epoch 3, step 120"));
+  EXPECT_THAT(shell_.out, HasSubstr("resnet50"));
+  EXPECT_EQ(shell_.Run({"inspect", Write("token", bytes + "x")}), kFailed);
+  EXPECT_THAT(shell_.err, HasSubstr("checksum"));
+  EXPECT_EQ(shell_.Run({"inspect", Write("token", bytes.substr(0, 10))}),
+            kFailed);
+}
+
+TEST_F(Inspecting, AFolderIsCountedByClass) {
+  Write("b/1.jpg", "x");
+  Write("b/deep/2.JPEG", "xy");
+  Write("a/3.jpe", "x");
+  Write("a/readme.txt", "x");
+  Write("empty/readme.txt", "x");
+  EXPECT_EQ(shell_.Run({"inspect", folder_, "-o", "json"}), kGood);
+  const Json json = Json::parse(shell_.out);
+  EXPECT_EQ(json["images"], 3);
+  ASSERT_EQ(json["classes"].size(), 2u);
+  EXPECT_EQ(json["classes"][0]["class"], "a");
+  EXPECT_EQ(json["classes"][1]["images"], 2);
+  EXPECT_EQ(shell_.Run({"inspect", folder_ / "b/deep"}), kGood);
+  EXPECT_EQ(shell_.Run({"inspect", folder_ / "empty"}), kUnhealthy);
+  EXPECT_THAT(shell_.out, HasSubstr("no images"));
+}
+
+TEST_F(Inspecting, OtherFilesAreSaidToBeNothingKnown) {
+  EXPECT_EQ(shell_.Run({"inspect", Write("notes.txt", "hello")}), kWrongUse);
+  EXPECT_EQ(shell_.Run({"inspect", Write("text.jpg", "hello")}), kUnhealthy);
+  EXPECT_EQ(shell_.Run({"inspect", "/dev/null"}), kWrongUse);
+  EXPECT_EQ(shell_.Run({"inspect", Write("empty.jpg", "")}), kUnhealthy);
+}
+
+}  // namespace
+}  // namespace leat::cli

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/cli/printer.h"
+
+#include "client/cli/near.h"
+#include "client/cli/text.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/client/cli/fake.h"
+#include "yaml-cpp/yaml.h"
+
+namespace leat::cli {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+std::vector<std::string> Lines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+// Every command that prints a View.
+std::vector<std::vector<std::string>> ViewCommands() {
+  return {{"status"},
+          {"get", "workers"},
+          {"get", "jobs"},
+          {"get", "datasets"},
+          {"get", "shards", "train"},
+          {"get", "consumers"},
+          {"describe", "worker", "node1"},
+          {"describe", "job", "resnet50"},
+          {"describe", "dataset", "train"},
+          {"inspect", "."}};
+}
+
+// The same value, whichever format it was read from.
+void ExpectSame(const Json& json, const YAML::Node& yaml) {
+  if (json.is_object()) {
+    ASSERT_TRUE(yaml.IsMap()) << json;
+    EXPECT_EQ(json.size(), yaml.size());
+    for (const auto& [key, value] : json.items()) ExpectSame(value, yaml[key]);
+  } else if (json.is_array()) {
+    ASSERT_TRUE(yaml.IsSequence()) << json;
+    ASSERT_EQ(json.size(), yaml.size());
+    for (size_t i = 0; i < json.size(); ++i) ExpectSame(json[i], yaml[i]);
+  } else if (json.is_string()) {
+    EXPECT_EQ(yaml.as<std::string>(), json.get<std::string>());
+  } else if (json.is_number()) {
+    EXPECT_EQ(yaml.as<double>(), json.get<double>());
+  }
+}
+
+TEST(Printer, EveryCommandPrintsEveryFormat) {
+  for (std::vector<std::string> command : ViewCommands()) {
+    SCOPED_TRACE(command[0] + " " + command.back());
+    Shell shell;
+    std::map<std::string, std::string> printed;
+    for (const std::string& format : FormatNames()) {
+      command.insert(command.end(), {"-o", format});
+      const int exit_code = shell.Run(command);
+      EXPECT_TRUE(exit_code == 0 || command[0] == "inspect") << shell.err;
+      printed[format] = shell.out;
+      command.resize(command.size() - 2);
+    }
+    const Json json = Json::parse(printed["json"], nullptr, false);
+    ASSERT_TRUE(json.is_object());
+    ExpectSame(json, YAML::Load(printed["yaml"]));
+    EXPECT_THAT(printed["table"], Not(IsEmpty()));
+    EXPECT_GE(printed["wide"].size(), printed["table"].size());
+    EXPECT_THAT(printed["name"], Not(HasSubstr(" ")));
+  }
+}
+
+TEST(Printer, JsonKeepsTheServicesNamesAndTimes) {
+  Shell shell;
+  shell.Run({"get", "workers", "node1", "-o", "json"});
+  const Json json = Json::parse(shell.out);
+  ASSERT_EQ(json["workers"].size(), 1u);
+  EXPECT_EQ(json["workers"][0]["joined_at"], "2026-11-21T01:00:00Z");
+  EXPECT_EQ(json["workers"][0]["state"], "WORKER_STATE_READY");
+}
+
+TEST(Printer, NamesAreOneALine) {
+  Shell shell;
+  shell.Run({"get", "jobs", "-o", "name"});
+  EXPECT_EQ(shell.out, "resnet50\nstatus\n");
+  shell.Run({"get", "shards", "train", "-o", "name"});
+  EXPECT_EQ(shell.out, "0\n1\n");
+  EXPECT_EQ(shell.service.calls.back(), "shards");
+}
+
+TEST(Printer, AnEmptyListSaysSoOnStderrOnly) {
+  Shell shell;
+  shell.service.answers["workers"] = R"({"workers": []})";
+  EXPECT_EQ(shell.Run({"get", "workers"}), 0);
+  EXPECT_THAT(shell.out, IsEmpty());
+  EXPECT_THAT(shell.err, HasSubstr("leat-worker --coordinator"));
+  EXPECT_EQ(shell.Run({"get", "workers", "-o", "json"}), 0);
+  EXPECT_EQ(Json::parse(shell.out)["workers"].size(), 0u);
+}
+
+TEST(Printer, NoLineIsWiderThanTheTerminal) {
+  for (const std::vector<std::string>& command : ViewCommands()) {
+    if (command[0] == "describe" || command[0] == "inspect") continue;
+    for (const size_t width : {20, 40, 60, 80, 100, 132, 200}) {
+      Shell shell;
+      shell.service.findings = R"([{"code": "X", "severity": "error",
+        "summary": "a rather long text that needs more than one line of it",
+        "remedy": "do what has to be done, and look again in a minute"}])";
+      shell.width = width;
+      shell.Run(command);
+      for (const std::string& line : Lines(shell.out)) {
+        if (line.starts_with("Coordinator")) continue;
+        EXPECT_LE(DisplayWidth(line), width) << command.back() << "\n" << line;
+      }
+    }
+  }
+}
+
+TEST(Printer, NarrowTablesDropTheLeastImportantColumnsFirst) {
+  Shell shell;
+  shell.terminal = true;
+  shell.width = 80;
+  shell.Run({"get", "workers"});
+  EXPECT_THAT(shell.out, AllOf(HasSubstr("RATE(rows/s)"), HasSubstr("node1"),
+                               Not(HasSubstr("ADDRESS"))));
+  EXPECT_THAT(shell.err, AllOf(HasSubstr("ADDRESS"), HasSubstr("-o wide")));
+  shell.Run({"get", "workers", "-o", "wide"});
+  EXPECT_THAT(shell.out, AllOf(HasSubstr("ADDRESS"), HasSubstr("10.0.0.1")));
+}
+
+TEST(Printer, ColorsAreForTerminalsUnlessToldOtherwise) {
+  Shell shell;
+  shell.Run({"status"});
+  EXPECT_THAT(shell.out, Not(HasSubstr("\x1b")));
+  shell.Run({"status", "--color", "always"});
+  EXPECT_THAT(shell.out, HasSubstr("\x1b[32m"));
+  shell.terminal = true;
+  shell.Run({"status"});
+  EXPECT_THAT(shell.out, HasSubstr("\x1b[32m"));
+  shell.Run({"status", "--color=never"});
+  EXPECT_THAT(shell.out, Not(HasSubstr("\x1b")));
+  shell.variables = {{"NO_COLOR", "1"}};
+  shell.Run({"status"});
+  EXPECT_THAT(shell.out, Not(HasSubstr("\x1b")));
+  shell.variables = {{"TERM", "dumb"}};
+  shell.Run({"status"});
+  EXPECT_THAT(shell.out, Not(HasSubstr("\x1b")));
+}
+
+TEST(Printer, NothingFromTheServiceReachesTheTerminalAsControl) {
+  const std::string evil = R"(\u001b]0;x\u0007\u009b31m\u007f\r\n\u202e)";
+  for (const std::string& format : FormatNames()) {
+    Shell shell;
+    shell.service.answers["workers"] = R"({"workers": [{"name": ")" + evil +
+                                       R"(", "host": ")" + evil + R"("}]})";
+    shell.Run({"get", "workers", "-o", format});
+    for (size_t i = 0; i < shell.out.size(); ++i) {
+      const auto byte = static_cast<uint8_t>(shell.out[i]);
+      EXPECT_TRUE(byte == '\n' || (byte >= 0x20 && byte != 0x7F)) << format;
+      if (byte == 0xC2) {
+        EXPECT_GE(static_cast<uint8_t>(shell.out[i + 1]), 0xA0) << format;
+      }
+    }
+    EXPECT_LE(Lines(shell.out).size(), 100u);
+  }
+  Shell shell;
+  shell.service.failing = {Internal("bad \x1b[2J text\n")};
+  shell.Run({"get", "workers"});
+  EXPECT_THAT(shell.err, Not(HasSubstr("\x1b")));
+}
+
+TEST(Describe, AJobShowsItsPipelinePlanAndBadSamples) {
+  Shell shell;
+  ASSERT_EQ(shell.Run({"describe", "job", "resnet50"}), 0);
+  EXPECT_THAT(shell.out, HasSubstr("Decoder class  exact"));
+  EXPECT_THAT(shell.out, HasSubstr("000102030405060708090a0b0c0d0e0f1011121314"
+                                   "15161718191a1b1c1d1e1f"));
+  EXPECT_THAT(shell.out, HasSubstr("%3 = flip(%1, horizontal=%2, "
+                                   "size=[224, 224])"));
+  EXPECT_THAT(shell.out, HasSubstr("%0.1 -> \"label\""));
+  EXPECT_THAT(shell.out, HasSubstr("image uint8 (224, 224, 3); label int32 "
+                                   "()"));
+  EXPECT_THAT(shell.out, HasSubstr("trainer0-77"));
+  EXPECT_THAT(shell.out, HasSubstr("n01/a\\x1b[31m.jpg"));
+  EXPECT_THAT(shell.out, HasSubstr("Limited by     workers"));
+}
+
+TEST(Near, FindsMisspeltNamesAndUniqueBeginnings) {
+  const std::vector<std::string> names = {"resnet50", "resnet101", "vit"};
+  EXPECT_THAT(Near("resnet5", names), ElementsAre("resnet50"));
+  EXPECT_THAT(Near("restne50", names), ElementsAre("resnet50"));
+  EXPECT_THAT(Near("zzzzzz", names), IsEmpty());
+  EXPECT_THAT(Near("", names), IsEmpty());
+  EXPECT_EQ(*FindName("job", "v", names), 2u);
+  EXPECT_EQ(FindName("job", "res", names).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(FindName("job", "x", {}).status().code(),
+            absl::StatusCode::kNotFound);
+}
+
+TEST(Text, EscapesMeasuresAndCuts) {
+  EXPECT_EQ(Printable("a\tb\x01\x7f"), "a\\tb\\x01\\x7f");
+  EXPECT_EQ(Printable("\xff\xc3(\xed\xa0\x80"), "\\xff\\xc3(\\xed\\xa0\\x80");
+  EXPECT_EQ(Printable("Zürich 東京 🙂"), "Zürich 東京 🙂");
+  EXPECT_EQ(DisplayWidth("Zürich"), 6u);
+  EXPECT_EQ(DisplayWidth("東京"), 4u);
+  EXPECT_EQ(Clip("Zürich", 4), "Zür…");
+  EXPECT_EQ(Clip("東京都", 4), "東…");
+  EXPECT_THAT(Wrap("one two three", 7), ElementsAre("one two", "three"));
+}
+
+TEST(Text, NumbersHaveSensibleUnits) {
+  EXPECT_EQ(Age(absl::Seconds(-3)), "0s");
+  EXPECT_EQ(Age(absl::Seconds(119)), "119s");
+  EXPECT_EQ(Age(absl::Minutes(75)), "75m");
+  EXPECT_EQ(Age(absl::Hours(5) + absl::Minutes(7)), "5h7m");
+  EXPECT_EQ(Age(absl::Hours(100)), "4d4h");
+  EXPECT_EQ(AgeSince("yesterday", absl::Now()), "-");
+  EXPECT_EQ(Size(1023), "1023 B");
+  EXPECT_EQ(Size((1 << 20) - 1), "1.0 MiB");
+  EXPECT_EQ(Size(~uint64_t{0}), "16.0 EiB");
+  EXPECT_EQ(Percent(0.0449), "4.5");
+  EXPECT_EQ(Percent(7), "100.0");
+}
+
+}  // namespace
+}  // namespace leat::cli
