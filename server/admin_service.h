@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// AdminService: leat.v1.AdminService over gRPC. Translates and forwards.
+#pragma once
+
+#include <string>
+
+#include "core/clock.h"
+#include "leat/v1/admin.grpc.pb.h"
+#include "rpc/auth.h"
+#include "server/coordinator.h"
+
+namespace leat::server {
+
+class AdminService final : public v1::AdminService::CallbackService {
+ public:
+  // All outlive it.
+  AdminService(Coordinator* coordinator, const rpc::Security* security,
+               const Clock* clock)
+      : coordinator_(coordinator),
+        security_(security),
+        clock_(clock),
+        started_at_(clock->WallNow()) {}
+
+  // What GetStatus reports as the address. REQUIRES: called before the server
+  // is known to anybody.
+  void set_address(std::string address) { address_ = std::move(address); }
+
+  grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
+                                      const v1::GetStatusRequest* request,
+                                      v1::GetStatusResponse* response) override;
+  grpc::ServerUnaryReactor* ListWorkers(
+      grpc::CallbackServerContext* context,
+      const v1::ListWorkersRequest* request,
+      v1::ListWorkersResponse* response) override;
+  grpc::ServerUnaryReactor* ListJobs(grpc::CallbackServerContext* context,
+                                     const v1::ListJobsRequest* request,
+                                     v1::ListJobsResponse* response) override;
+  grpc::ServerUnaryReactor* ListDatasets(
+      grpc::CallbackServerContext* context,
+      const v1::ListDatasetsRequest* request,
+      v1::ListDatasetsResponse* response) override;
+  grpc::ServerUnaryReactor* ListShards(
+      grpc::CallbackServerContext* context,
+      const v1::ListShardsRequest* request,
+      v1::ListShardsResponse* response) override;
+  grpc::ServerUnaryReactor* ListConsumers(
+      grpc::CallbackServerContext* context,
+      const v1::ListConsumersRequest* request,
+      v1::ListConsumersResponse* response) override;
+  grpc::ServerUnaryReactor* DeleteJob(grpc::CallbackServerContext* context,
+                                      const v1::DeleteJobRequest* request,
+                                      v1::DeleteJobResponse* response) override;
+  grpc::ServerUnaryReactor* DeleteDataset(
+      grpc::CallbackServerContext* context,
+      const v1::DeleteDatasetRequest* request,
+      v1::DeleteDatasetResponse* response) override;
+  grpc::ServerUnaryReactor* DrainWorker(
+      grpc::CallbackServerContext* context,
+      const v1::DrainWorkerRequest* request,
+      v1::DrainWorkerResponse* response) override;
+  grpc::ServerUnaryReactor* UndrainWorker(
+      grpc::CallbackServerContext* context,
+      const v1::UndrainWorkerRequest* request,
+      v1::UndrainWorkerResponse* response) override;
+  grpc::ServerUnaryReactor* SetLogLevel(
+      grpc::CallbackServerContext* context,
+      const v1::SetLogLevelRequest* request,
+      v1::SetLogLevelResponse* response) override;
+
+ private:
+  Coordinator* const coordinator_;
+  const rpc::Security* const security_;
+  const Clock* const clock_;
+  const WallTime started_at_;
+  std::string address_;
+};
+
+}  // namespace leat::server

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/daemon.h"
+
+#include <random>
+#include <utility>
+
+#include "core/status.h"
+#include "rpc/server.h"
+#include "server/admin_service.h"
+#include "server/driver.h"
+#include "server/service.h"
+#include "server/sqlite_store.h"
+
+namespace leat::server {
+namespace {
+
+// Never 0, and different at each start.
+uint64_t RandomInstance() {
+  std::random_device random;
+  const uint64_t high = random();
+  return (high << 32 | random()) | 1;
+}
+
+absl::StatusOr<std::unique_ptr<Store>> OpenStore(const Config& config) {
+  if (config.state_dir.empty())
+    return std::unique_ptr<Store>(std::make_unique<MemoryStore>());
+  SqliteOptions options;
+  options.accept_data_loss = config.accept_data_loss;
+  ASSIGN_OR_RETURN(std::unique_ptr<SqliteStore> store,
+                   SqliteStore::Open(config.state_dir, options));
+  return std::unique_ptr<Store>(std::move(store));
+}
+
+}  // namespace
+
+// In the order of construction; destroyed the other way round, so that nothing
+// calls what is gone.
+struct Daemon::Parts {
+  Parts(const Config& from, const Clock* clock, std::unique_ptr<Store> opened)
+      : config(from),
+        store(std::move(opened)),
+        driver(clock),
+        coordinator(config.coordinator, store.get(), RandomInstance(),
+                    [this] { driver.Wake(); }),
+        service(&coordinator, &config.security, clock),
+        admin(&coordinator, &config.security, clock) {}
+
+  Config config;
+  std::unique_ptr<Store> store;
+  Driver driver;
+  Coordinator coordinator;
+  CoordinatorService service;
+  AdminService admin;
+  std::unique_ptr<rpc::Server> server;
+};
+
+Daemon::Daemon(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+
+Daemon::~Daemon() {
+  parts_->coordinator.Shutdown();
+  parts_->server.reset();
+  parts_->driver.Stop();
+}
+
+absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const Config& config,
+                                                      const Clock* clock) {
+  RETURN_IF_ERROR(config.Validate());
+  Config adjusted = config;
+  if (!rpc::IsLocal(config.listen) && config.security.cert_pem.empty() &&
+      config.security.insecure)
+    adjusted.coordinator.insecure_listener = config.listen;
+  ASSIGN_OR_RETURN(std::unique_ptr<Store> store, OpenStore(config));
+  std::unique_ptr<Daemon> daemon(
+      new Daemon(std::make_unique<Parts>(adjusted, clock, std::move(store))));
+  Parts& parts = *daemon->parts_;
+  RETURN_IF_ERROR(parts.coordinator.Recover());
+  parts.driver.Start(&parts.coordinator);
+  rpc::ServerOptions options;
+  options.address = config.listen;
+  options.max_receive_bytes = config.max_receive_bytes;
+  parts.admin.set_address(config.listen);
+  ASSIGN_OR_RETURN(parts.server,
+                   rpc::Server::Start(options, parts.config.security,
+                                      {&parts.service, &parts.admin}));
+  return daemon;
+}
+
+const std::string& Daemon::address() const { return parts_->server->address(); }
+
+Coordinator& Daemon::coordinator() { return parts_->coordinator; }
+
+void Daemon::Drain() {
+  parts_->coordinator.Shutdown();
+  parts_->server->Drain(parts_->config.drain_timeout);
+}
+
+}  // namespace leat::server
