@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "client/batches_state.h"
-#include "client/time.h"
+#include "client/deadline.h"
 #include "client/token.h"
 #include "core/status.h"
 

@@ -9,7 +9,7 @@
 #include "client/batches_state.h"
 #include "client/json.h"
 #include "client/machine.h"
-#include "client/time.h"
+#include "client/deadline.h"
 #include "client/token.h"
 #include "core/status.h"
 #include "rpc/convert.h"

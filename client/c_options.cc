@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/c_options.h"
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "core/status.h"
+#include "nlohmann/json.hpp"
+
+namespace leat::client {
+namespace {
+
+using nlohmann::json;
+using Setter = std::function<absl::Status(const json&)>;
+using Setters = std::map<std::string, Setter>;
+
+Setter Text(std::string* value) {
+  return [value](const json& given) -> absl::Status {
+    if (!given.is_string()) return InvalidArgument("want a string");
+    *value = given.get<std::string>();
+    return absl::OkStatus();
+  };
+}
+
+template <class T>
+Setter Count(T* value) {
+  return [value](const json& given) -> absl::Status {
+    if (!given.is_number_integer() ||
+        (!given.is_number_unsigned() && given.get<int64_t>() < 0) ||
+        given.get<uint64_t>() > std::numeric_limits<T>::max())
+      return InvalidArgument("want a whole number from 0 to {}",
+                             std::numeric_limits<T>::max());
+    *value = given.get<T>();
+    return absl::OkStatus();
+  };
+}
+
+Setter Seconds(absl::Duration* value) {
+  return [value](const json& given) -> absl::Status {
+    if (!given.is_number() || !(given.get<double>() > 0))
+      return InvalidArgument("want a number of seconds above 0");
+    *value = absl::Seconds(given.get<double>());
+    return absl::OkStatus();
+  };
+}
+
+absl::Status Parse(std::string_view text, const Setters& setters) {
+  if (text.empty()) return absl::OkStatus();
+  const json options = json::parse(text, nullptr, false);
+  if (!options.is_object())
+    return InvalidArgument(
+        "options: {}; want a JSON object",
+        options.is_discarded() ? "not JSON" : options.type_name());
+  for (const auto& [key, value] : options.items()) {
+    const auto setter = setters.find(key);
+    if (setter == setters.end()) {
+      std::string known;
+      for (const auto& [name, unused] : setters)
+        known += (known.empty() ? "" : ", ") + name;
+      return InvalidArgument("options: unknown key \"{}\"; known: {}", key,
+                             known);
+    }
+    if (value.is_null()) continue;
+    if (absl::Status status = setter->second(value); !status.ok())
+      return InvalidArgument("options: {} is {}; {}", key, value.dump(),
+                             Message(status));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<ConnectOptions> ConnectOptionsFromJson(std::string_view text) {
+  ConnectOptions options;
+  RETURN_IF_ERROR(
+      Parse(text, {{"address", Text(&options.address)},
+                   {"token", Text(&options.token)},
+                   {"ca_pem", Text(&options.ca_pem)},
+                   {"cert_pem", Text(&options.cert_pem)},
+                   {"key_pem", Text(&options.key_pem)},
+                   {"timeout_s", Seconds(&options.timeout)},
+                   {"daemon_dir", Text(&options.daemon_dir)},
+                   {"embedded_workers", Count(&options.embedded_workers)},
+                   {"embedded_threads", Count(&options.embedded_threads)}}));
+  return options;
+}
+
+absl::StatusOr<BatchesOptions> BatchesOptionsFromJson(std::string_view text) {
+  BatchesOptions options;
+  RETURN_IF_ERROR(
+      Parse(text, {{"epochs", Count(&options.epochs)},
+                   {"window", Count(&options.window)},
+                   {"max_window_bytes", Count(&options.max_window_bytes)},
+                   {"row_timeout_s", Seconds(&options.row_timeout)}}));
+  return options;
+}
+
+}  // namespace leat::client

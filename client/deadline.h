@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// abseil's times as core's, without overflow.
+#pragma once
+
+#include <algorithm>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "core/clock.h"
+
+namespace leat::client {
+
+// Within ten years.
+inline Duration ToDuration(absl::Duration duration) {
+  return absl::ToChronoNanoseconds(
+      std::clamp(duration, absl::ZeroDuration(), absl::Hours(24 * 365 * 10)));
+}
+
+inline MonotonicTime ToDeadline(absl::Time deadline) {
+  return Clock::Real().Now() + ToDuration(deadline - absl::Now());
+}
+
+}  // namespace leat::client

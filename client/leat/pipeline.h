@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Pipelines and job specs in C++, without writing JSON.
+//
+//   leat::PipelineBuilder p;
+//   auto [encoded, label] = p.ImageFolder("/data/train");
+//   auto image = p.Op("decode", {encoded});
+//   image = p.Op("random_resized_crop", {image}, {{"size",
+//   std::vector<int64_t>{224, 224}}}); image = p.Op("flip", {image},
+//   {{"horizontal", p.Op("coin_flip", {})}}); p.Output("image",
+//   image).Output("label", label); std::string spec = p.SpecJson({.name =
+//   "train", .batch = 256, .seed = 7});
+//
+// A value is a handle into its builder. Nothing is checked here: the
+// coordinator, and Service::CreateJob before it, refuse a wrong pipeline and
+// say what is wrong. Thread-compatible.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace leat {
+
+// An output of a node.
+struct PipelineValue {
+  uint32_t node = 0;
+  uint32_t output = 0;
+};
+
+using PipelineArg =
+    std::variant<bool, int64_t, double, std::string, std::vector<int64_t>,
+                 std::vector<double>, PipelineValue>;
+
+struct JobOptions {
+  std::string name;
+  uint32_t batch = 0;  // rows of the global batch
+  uint64_t seed = 0;
+  std::string order = "global";         // "sequential", "global", "shard"
+  std::string last_batch = "drop";      // "drop", "fill", "pad", "partial"
+  uint32_t num_parts = 0;               // 0: global row layout
+  uint32_t shuffle_window = 0;          // shards; 0: the service's default
+  std::string decoder_class = "exact";  // "exact", "nvjpeg"
+  std::string on_bad_sample = "fail";   // "fail", "replace", "zero"
+};
+
+class PipelineBuilder {
+ public:
+  PipelineBuilder();
+  ~PipelineBuilder();
+  PipelineBuilder(PipelineBuilder&&) noexcept;
+  PipelineBuilder& operator=(PipelineBuilder&&) noexcept;
+
+  // One operator; its first output (others: the same node, output 1, ...).
+  PipelineValue Op(std::string name, std::vector<PipelineValue> inputs,
+                   std::map<std::string, PipelineArg> args = {});
+  // readers.image_folder: the encoded image and its label.
+  std::pair<PipelineValue, PipelineValue> ImageFolder(std::string path,
+                                                      int64_t repeat = 1);
+  // A field of the batch; in this order.
+  PipelineBuilder& Output(std::string name, PipelineValue value);
+
+  // The JSON forms of leat.v1.Graph and leat.v1.JobSpec. A word that JobOptions
+  // does not list becomes an error of CreateJob.
+  std::string GraphJson() const;
+  std::string SpecJson(const JobOptions& options) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace leat
