@@ -3,10 +3,10 @@
 // Permutation: a keyed bijection of [0, n) in O(1) memory.
 //
 // A generalised Feistel network over bit_width(n-1) bits with cycle walking
-// (Black and Rogaway, "Ciphers with arbitrary finite domains", 2002); 12
-// rounds, 24 for up to 65,536 indices, because 4 are measurably not random for
-// millions of indices, nor 16 for seven. Immutable; thread-safe. Golden:
-// tests/golden/permutation.txt.
+// (Black and Rogaway, "Ciphers with arbitrary finite domains", 2002). 12
+// rounds, 24 for up to 65,536 indices: 2 are measurably not random for millions
+// of indices, nor are 16 for seven; the rest is margin. Immutable; thread-safe.
+// Golden: tests/golden/permutation.txt.
 #pragma once
 
 #include <cstdint>

@@ -174,7 +174,8 @@ TEST_P(Statistics, EpochsAgreeInAboutOnePlace) {
 }
 
 // Records sorted by class, as image folders are: a batch must hold as many
-// classes as one that was drawn at random. Four rounds fail this (217 of 226).
+// classes as one that was drawn at random. Networks of too few or too weak
+// rounds give too few (217 of 226, of 10 million records).
 TEST(ClassSortedRecords, GiveBatchesOfAsManyClassesAsRandomOnes) {
   constexpr uint64_t kClasses = 1000, kBatch = 256, kBatches = 3900;
   const double expected =
