@@ -84,7 +84,7 @@ def row_numbers(rows: Any, batch: int) -> np.ndarray | None:
         )
     outside = numbers[(numbers < 0) | (numbers >= batch)]
     if outside.size:
-        raise InvalidArgument(f"rows has {outside[0]}; expected numbers from 0 to {batch - 1} (a batch has {batch} rows)")
+        raise InvalidArgument(f"rows has {outside[0]}; expected 0 … {batch - 1}: a batch has {batch} rows")
     if np.unique(numbers).size != numbers.size:
         raise InvalidArgument(f"rows = {rows!r:.120} has a row twice; expected each at most once")
     return np.ascontiguousarray(numbers, dtype=np.uint32)

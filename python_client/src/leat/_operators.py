@@ -143,12 +143,12 @@ def _bool(where: str, value: Any) -> bool:
 
 def _int(where: str, value: Any) -> int:
     if not isinstance(value, bool):
-        if isinstance(value, numbers.Real) and float(value).is_integer():
-            return int(value)
         try:
             return operator.index(value)
         except TypeError:
             pass
+        if isinstance(value, numbers.Real) and float(value).is_integer():
+            return int(float(value))
     raise _wrong(where, value, "a whole number")
 
 

@@ -126,4 +126,6 @@ def place(
     rows = rows_needed(maps.values(), batch)
     if rows.size == 0:
         raise InvalidArgument(f"sharding {sharding!r} has no device of this process; expected at least one")
-    return rows, {name: Placement(full[name], shardings[name], _pieces(maps[name], full[name], rows)) for name in shapes}
+    return rows, {
+        name: Placement(full[name], shardings[name], _pieces(maps[name], full[name], rows)) for name in shapes
+    }

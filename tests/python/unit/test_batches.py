@@ -40,7 +40,16 @@ def test_wrong_rows_are_refused(job, rows):
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"epochs": -1}, {"epochs": 1.5}, {"window": 0}, {"window": 65}, {"token": "text"}, {"token": b""}, {"token": b"x"}],
+    [
+        {"epochs": -1},
+        {"epochs": 1.5},
+        {"window": 0},
+        {"window": 65},
+        {"row_timeout": 0},
+        {"token": "text"},
+        {"token": b""},
+        {"token": b"x"},
+    ],
 )
 def test_wrong_options_are_refused(job, wrong):
     with pytest.raises(leat.InvalidArgument):

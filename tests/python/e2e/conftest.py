@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The package over the real library and daemons, in the embedded mode; LEAT_NATIVE_DIR is their folder."""
+
+import base64
+import hashlib
+import os
+import pathlib
+
+import pytest
+
+import leat
+from leat import fn
+
+# 32 × 24 pixels.
+TINY_JPEG = base64.b64decode(
+    "/9j/4AAQSkZJRgABAQAAAQABAAD/2wBDABQODxIPDRQSEBIXFRQYHjIhHhwcHj0sLiQySUBMS0dARkVQWnNiUFVtVkVGZIhlbXd7gYKBTmCNl4x9"
+    "lnN+gXz/2wBDARUXFx4aHjshITt8U0ZTfHx8fHx8fHx8fHx8fHx8fHx8fHx8fHx8fHx8fHx8fHx8fHx8fHx8fHx8fHx8fHx8fHz/wAARCAAYACAD"
+    "ASIAAhEBAxEB/8QAFwABAQEBAAAAAAAAAAAAAAAABAADBv/EABcQAAMBAAAAAAAAAAAAAAAAAAADBGH/xAAYAQADAQEAAAAAAAAAAAAAAAACAwUE"
+    "Bv/EABcRAAMBAAAAAAAAAAAAAAAAAAABAwL/2gAMAwEAAhEDEQA/AOZXPglc+C1z4JXPgK0DG4Rc+CVz4LXPglc+DForRuYLnwSufCIyJnIx2xK5"
+    "8ErnwiGJleO2f//Z"
+)
+
+
+def pytest_collection_modifyitems(items):
+    if leat.__version__.endswith("-fake"):
+        raise pytest.UsageError("these tests need LEAT_NATIVE_DIR to be the folder of the real libleat.so and daemons")
+
+
+def make_folder(root, files, classes=4):
+    """`files` pictures in `classes` sub-folders; sample i has label i * classes // files."""
+    for i in range(files):
+        folder = root / f"class{i * classes // files}"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{i:04}.jpg").write_bytes(TINY_JPEG)
+    return root
+
+
+@leat.pipeline
+def train(path, size=16):
+    encoded, label = fn.readers.image_folder(path)
+    image = fn.random_resized_crop(fn.decode(encoded), size=size)
+    image = fn.flip(image, horizontal=fn.coin_flip(0.5))
+    return {"image": image, "label": label}
+
+
+def digest(batch):
+    """The oracle hash of a batch: each field's name, a zero byte and its bytes."""
+    sha = hashlib.sha256()
+    for name, array in batch.items():
+        sha.update(name.encode() + b"\0" + array.tobytes())
+    return sha.hexdigest()
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    return make_folder(tmp_path_factory.mktemp("pictures"), 100)
+
+
+@pytest.fixture(scope="session")
+def photos():
+    data = os.environ.get("LEAT_TEST_DATA", pathlib.Path(__file__).parents[3].parent / "shared" / "data")
+    path = pathlib.Path(data) / "imagenet-sample"
+    if not path.is_dir():
+        pytest.skip(f"no photos at {path}; set LEAT_TEST_DATA")
+    return path
+
+
+@pytest.fixture(scope="session")
+def service():
+    with leat.connect() as service:
+        yield service
+
+
+@pytest.fixture(scope="session")
+def job(service, folder):
+    return service.job("tiny", train(folder), batch=16, seed=7)

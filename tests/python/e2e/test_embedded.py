@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+import gc
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from conftest import digest, make_folder, train
+
+import leat
+from leat import fn
+
+
+def daemons():
+    """Process numbers of the daemons of our native folder."""
+    found = set()
+    for entry in pathlib.Path("/proc").iterdir():
+        try:
+            program = os.readlink(entry / "exe") if entry.name.isdigit() else ""
+        except OSError:
+            continue
+        if pathlib.Path(program).name in ("leat-coordinator", "leat-worker"):
+            found.add(int(entry.name))
+    return found
+
+
+def wait_until_gone(pids, seconds=10):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if not pids & daemons():
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def test_an_epoch_has_every_batch_once(job):
+    labels = []
+    for batch in job.batches():
+        assert batch["image"].shape == (16, 16, 16, 3) and batch["image"].dtype == np.uint8
+        assert batch["image"].ctypes.data % 64 == 0 and batch["label"].ctypes.data % 64 == 0
+        labels += batch["label"].tolist()
+    assert len(labels) == len(job) * 16 == 96
+    assert set(labels) <= {0, 1, 2, 3}
+
+
+def test_epochs_and_seeds_differ_and_repeat(service, job, folder):
+    first = [digest(batch) for batch in job.batches(epochs=2)]
+    assert [digest(batch) for batch in job.batches(epochs=2)] == first
+    assert len(set(first)) == len(first)
+    other = service.job("seed8", train(folder), batch=16, seed=8)
+    assert digest(next(other.batches())) != first[0]
+
+
+def test_photos_are_the_same_bytes_for_any_workers_threads_and_hosts(photos):
+    def hashes(rows=None, **options):
+        with leat.connect(**options) as service:
+            job = service.job("photos", train(photos, size=64), batch=64, seed=3)
+            assert job.num_samples == 500 and len(job.classes) > 100
+            return job.plan_hash, [batch["image"].copy() for batch in job.batches(rows=rows)]
+
+    plan, one = hashes()
+    same_plan, two = hashes(workers=2, threads=1)
+    assert plan == same_plan and len(one) == 7
+    for a, b in zip(one, two):
+        np.testing.assert_array_equal(a, b)
+    _, part = hashes(rows=[40, 3])
+    for a, b in zip(one, part):
+        np.testing.assert_array_equal(a[[40, 3]], b)
+
+
+def test_a_token_goes_on_in_a_new_service(job, folder):
+    it = job.batches(epochs=2)
+    expected = [digest(batch) for batch in job.batches(epochs=2)]
+    for _ in range(8):
+        next(it)
+    token = it.token()
+    assert 0 < len(token) < 1024
+    with leat.connect(workers=2) as other:
+        again = other.job("tiny", train(folder), batch=16, seed=7)
+        assert [digest(batch) for batch in again.batches(epochs=2, token=token)] == expected[8:]
+        assert [digest(batch) for batch in again.batches(token=token)] == expected[8:]
+
+
+def test_a_token_of_another_job_is_refused(service, job, folder):
+    other = service.job("other", train(folder), batch=8)
+    with pytest.raises(leat.InvalidArgument, match="token"):
+        job.batches(token=other.batches().token())
+    with pytest.raises(leat.InvalidArgument, match="token"):
+        job.batches(token=b"garbage")
+
+
+def test_one_sample_is_the_row_of_epoch_0(job):
+    it = job.batches()
+    samples = it.samples(0, 0)
+    batch = next(it)
+    one = job.sample(int(samples[5]))
+    np.testing.assert_array_equal(one["image"], batch["image"][5])
+    assert one["label"] == batch["label"][5]
+
+
+def test_the_same_spec_attaches_and_another_is_told_what_differs(service, job, folder):
+    assert service.job("tiny", train(folder), batch=16, seed=7).plan_hash == job.plan_hash
+    assert service.job("tiny").plan_hash == job.plan_hash
+    with pytest.raises(leat.AlreadyExists, match="seed"):
+        service.job("tiny", train(folder), batch=16, seed=8)
+    with pytest.raises(leat.NotFound, match="nobody"):
+        service.job("nobody")
+
+
+@pytest.mark.parametrize(("last_batch", "steps", "rows"), [("drop", 6, 16), ("fill", 7, 16), ("pad", 7, 16), ("partial", 7, 4)])
+def test_last_batches(service, folder, last_batch, steps, rows):
+    job = service.job(f"last-{last_batch}", train(folder), batch=16, shuffle=False, last_batch=last_batch)
+    batches = list(job.batches())
+    assert len(job) == len(batches) == steps
+    assert len(batches[-1]["label"]) == rows
+
+
+def test_bad_paths_and_pipelines_are_told_at_the_caller(service, tmp_path):
+    with pytest.raises(leat.Error, match="absent"):
+        service.job("absent", train(tmp_path / "absent"), batch=1)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(leat.Error, match="empty"):
+        service.job("empty", train(tmp_path / "empty"), batch=1)
+    with pytest.raises(leat.InvalidArgument, match="(?s)image.*" + __file__):
+        leat.pipeline(lambda: fn.decode(fn.readers.image_folder(tmp_path)[0]))
+
+
+def test_a_batch_larger_than_the_dataset_is_refused(service, folder):
+    with pytest.raises(leat.InvalidArgument, match="101"):
+        service.job("large", train(folder), batch=101)
+
+
+@pytest.mark.parametrize("policy", ["fail", "replace", "zero"])
+def test_a_damaged_file_follows_the_policy(service, tmp_path, policy):
+    make_folder(tmp_path / policy, 20)
+    (tmp_path / policy / "class1" / "0007.jpg").write_text("no picture")
+    job = service.job(f"bad-{policy}", train(tmp_path / policy), batch=20, shuffle=False, on_bad_sample=policy)
+    if policy == "fail":
+        with pytest.raises(leat.Error, match="0007.jpg"):
+            next(job.batches())
+        return
+    batch = next(job.batches())
+    if policy == "zero":
+        assert batch["valid"].tolist() == [i != 7 for i in range(20)]
+        assert not batch["image"][7].any()
+    assert batch["image"][6].any()
+
+
+def test_arrays_kept_alive_do_not_change(job):
+    it = job.batches(epochs=40)
+    kept = [next(it) for _ in range(30)]
+    hashes = [digest(batch) for batch in kept]
+    for _ in it:
+        pass
+    assert [digest(batch) for batch in kept] == hashes
+
+
+def test_memory_is_used_again(job):
+    it = job.batches(epochs=60)
+    for _ in range(40):
+        next(it)
+    addresses = {next(it)["image"].ctypes.data for _ in range(300)}
+    assert len(addresses) <= 16
+
+
+def test_close_ends_a_private_service(folder):
+    before = daemons()
+    service = leat.connect()
+    started = daemons() - before
+    assert len(started) == 2
+    it = service.job("a", train(folder), batch=10).batches()
+    batch = next(it)
+    hashed = digest(batch)
+    service.close()
+    it.close()
+    del it, service
+    gc.collect()
+    assert wait_until_gone(started)
+    assert digest(batch) == hashed
+
+
+SCRIPT = """
+import sys, time, leat
+start = time.monotonic()
+service = leat.connect(workers=2)
+print(time.monotonic() - start, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("kill", [True, False])
+def test_daemons_die_with_the_script(kill):
+    before = daemons()
+    script = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert float(script.stdout.readline()) < 10
+    started = daemons() - before
+    assert len(started) == 3
+    script.send_signal(signal.SIGKILL) if kill else script.stdin.close()
+    script.wait(10)
+    assert wait_until_gone(started)
+
+
+def test_the_private_service_starts_within_a_second():
+    def seconds():
+        start = time.monotonic()
+        leat.connect().close()
+        return time.monotonic() - start
+
+    assert min(seconds() for _ in range(5)) < 1
+
+
+def test_no_coordinator_at_the_address():
+    with pytest.raises(ConnectionError, match="127.0.0.1:1"):
+        leat.connect("127.0.0.1:1", timeout=1)
+
+
+def test_operators_view(service, job):
+    next(job.batches())
+    assert "tiny" in str(service.get("jobs"))
+    assert "embedded-0" in str(service.get("workers"))
+    service.job("short-lived", train(job.to_dict()["spec"]["pipeline"]["nodes"][0]["args"]["path"]["string_value"]), batch=2)
+    service.delete_job("short-lived")
+    with pytest.raises(leat.NotFound):
+        service.delete_job("short-lived")

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from conftest import digest
+
+jax = pytest.importorskip("jax")
+
+from jax.sharding import Mesh, NamedSharding  # noqa: E402
+from jax.sharding import PartitionSpec as P  # noqa: E402
+
+import leat.jax  # noqa: E402
+
+
+@pytest.fixture(params=["1-d", "2-d, reversed"])
+def sharding(request):
+    devices = np.array(jax.devices())
+    assert devices.size == 8
+    if request.param == "1-d":
+        return NamedSharding(Mesh(devices, ("data",)), P("data"))
+    return NamedSharding(Mesh(devices[::-1].reshape(4, 2), ("data", "model")), P("data"))
+
+
+def test_global_arrays_are_the_batches(job, sharding):
+    expected = [digest(batch) for batch in job.batches(epochs=2)]
+    got = [
+        digest({name: np.asarray(array) for name, array in batch.items()})
+        for batch in leat.jax.batches(job, sharding=sharding, epochs=2)
+    ]
+    assert got == expected
+
+
+def test_arrays_kept_alive_do_not_change(job, sharding):
+    kept = [next(it) for it in [leat.jax.batches(job, sharding=sharding, epochs=0)] for _ in range(30)]
+    it = leat.jax.batches(job, sharding=sharding, epochs=0)
+    for _ in range(100):
+        next(it)
+    it.close()
+    for batch, expected in zip(kept, job.batches(epochs=10)):
+        np.testing.assert_array_equal(np.asarray(batch["image"]), expected["image"])
+
+
+def test_two_halves_make_the_whole(job):
+    """Two processes, as far as the service sees: each with its own rows."""
+    halves = [job.batches(rows=range(0, 8)), job.batches(rows=range(8, 16))]
+    for whole in job.batches():
+        parts = [next(half) for half in halves]
+        np.testing.assert_array_equal(np.concatenate([part["image"] for part in parts]), whole["image"])
+
+
+@pytest.mark.parametrize("first", ["import jax; jax.devices(); import leat", "import leat; import jax; jax.devices()"])
+def test_either_may_be_imported_first(folder, first):
+    code = f"""
+{first}
+from leat import fn
+service = leat.connect()
+pipeline = leat.pipeline(lambda: fn.readers.image_folder({str(folder)!r})[1])
+print(sum(len(batch["output"]) for batch in service.job("a", pipeline, batch=10).batches()))
+assert float(jax.jit(lambda x: x * 2)(21.0)) == 42
+"""
+    out = subprocess.run([sys.executable, "-c", code], check=True, timeout=120, capture_output=True, text=True)
+    assert out.stdout.strip() == "100"
