@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// leat_oracle SPEC.json EPOCHS [--samples]: what every batch of a job must be.
+//
+// Lists the dataset, walks the plan and computes every row, one after the
+// other, on one thread: no coordinator, no worker, no scheduler, no cache, no
+// wire. Prints a line a batch: "epoch step sha256" (the hash of every field's
+// name, a zero byte, and its rows); with --samples the samples of the rows
+// follow. Exit codes: 0; 1 failed; 2 wrong use.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/hash.h"
+#include "core/job.h"
+#include "core/plan.h"
+#include "core/status.h"
+#include "rpc/convert.h"
+#include "worker/image/row_program.h"
+#include "worker/source/source.h"
+
+namespace leat::worker {
+namespace {
+
+struct Oracle {
+  JobSpec spec;
+  BatchSchema schema;  // of the pipeline: without the field of valid rows
+  std::unique_ptr<Source> source;
+  std::unique_ptr<Plan> plan;
+  std::unique_ptr<RowProgram> program;
+  Scratch scratch{ImageLimits{}};
+};
+
+absl::StatusOr<std::unique_ptr<Oracle>> Make(const std::string& json) {
+  auto oracle = std::make_unique<Oracle>();
+  ASSIGN_OR_RETURN(oracle->spec, rpc::JobSpecFromJson(json));
+  ASSIGN_OR_RETURN(const CheckedGraph graph, CheckSpec(oracle->spec));
+  oracle->spec.pipeline = graph.graph;
+  oracle->schema = graph.schema;
+  const Node& reader = graph.graph.nodes[graph.reader];
+  ASSIGN_OR_RETURN(const BuiltIndex index, BuildIndex(reader, SourceLimits{}));
+  DatasetInfo dataset;
+  dataset.reader = CanonicalText(reader);
+  dataset.fingerprint = index.fingerprint;
+  dataset.shards = index.shards;
+  RETURN_IF_ERROR(CheckAgainst(oracle->spec, dataset));
+  ASSIGN_OR_RETURN(oracle->source,
+                   OpenSource(reader, index.blob, SourceLimits{}));
+  oracle->plan = std::make_unique<Plan>(oracle->spec, dataset.shards);
+  ASSIGN_OR_RETURN(oracle->program,
+                   RowProgram::Compile(graph, oracle->spec.seed));
+  return oracle;
+}
+
+using Outputs = std::vector<std::span<std::byte>>;
+
+absl::Status Compute(Oracle& oracle, uint64_t epoch, uint64_t sample,
+                     const Outputs& outputs) {
+  ASSIGN_OR_RETURN(const StoredSample stored, oracle.source->Read(sample));
+  return Annotate(oracle.program->Run({.epoch = epoch,
+                                       .sample = sample,
+                                       .encoded = stored.encoded,
+                                       .label = stored.label},
+                                      oracle.scratch, outputs),
+                  oracle.source->Describe(sample));
+}
+
+// Applies the policy. False: a bad sample, as zeros.
+absl::StatusOr<bool> ComputeRow(Oracle& oracle, uint64_t epoch, uint64_t sample,
+                                const Outputs& outputs) {
+  absl::Status status = Compute(oracle, epoch, sample, outputs);
+  if (status.ok()) return true;
+  if (oracle.spec.on_bad_sample == BadSamplePolicy::kZero) {
+    for (const std::span<std::byte> output : outputs)
+      std::memset(output.data(), 0, output.size());
+    return false;
+  }
+  if (oracle.spec.on_bad_sample == BadSamplePolicy::kReplace)
+    for (uint32_t i = 0; i < kMaxSubstitutes; ++i)
+      if (Compute(oracle, epoch, oracle.plan->Substitute(epoch, sample, i),
+                  outputs)
+              .ok())
+        return true;
+  return status;
+}
+
+// Computes the batch and prints its line.
+absl::Status PrintStep(Oracle& oracle, uint64_t epoch, uint64_t step,
+                       bool print_samples) {
+  std::vector<uint32_t> rows(oracle.plan->batch());
+  std::iota(rows.begin(), rows.end(), 0);
+  std::vector<uint64_t> samples(rows.size());
+  oracle.plan->Samples(epoch, step, rows, samples);
+  std::erase(samples, kNoSample);
+
+  std::vector<std::vector<std::byte>> fields;
+  for (const Field& field : oracle.schema.fields)
+    fields.emplace_back(field.row_bytes * samples.size());
+  std::vector<std::byte> valid(samples.size());
+  for (size_t i = 0; i < samples.size(); ++i) {
+    Outputs outputs;
+    for (size_t f = 0; f < fields.size(); ++f) {
+      const size_t bytes = oracle.schema.fields[f].row_bytes;
+      outputs.push_back(std::span(fields[f]).subspan(i * bytes, bytes));
+    }
+    ASSIGN_OR_RETURN(const bool good,
+                     ComputeRow(oracle, epoch, samples[i], outputs));
+    valid[i] = std::byte{good};
+  }
+
+  Sha256 hash;
+  const auto add = [&](std::string_view name, std::span<const std::byte> data) {
+    hash.Update(name).Update(std::string_view("\0", 1)).Update(data);
+  };
+  for (size_t f = 0; f < fields.size(); ++f)
+    add(oracle.schema.fields[f].name, fields[f]);
+  if (oracle.spec.on_bad_sample == BadSamplePolicy::kZero)
+    add(kValidField, valid);
+  std::string line = fmt::format("{} {} {}", epoch, step, ToHex(hash.Finish()));
+  if (print_samples)
+    for (const uint64_t sample : samples) line += fmt::format(" {}", sample);
+  fmt::print("{}\n", line);
+  return absl::OkStatus();
+}
+
+absl::Status Run(const std::string& path, uint64_t epochs, bool print_samples) {
+  std::ifstream file(path);
+  if (!file) return NotFound("{}: cannot be read", path);
+  ASSIGN_OR_RETURN(const std::unique_ptr<Oracle> oracle,
+                   Make({std::istreambuf_iterator<char>(file),
+                         std::istreambuf_iterator<char>()}));
+  for (uint64_t epoch = 0; epoch < epochs; ++epoch)
+    for (uint64_t step = 0; step < oracle->plan->steps_per_epoch(); ++step)
+      RETURN_IF_ERROR(Annotate(PrintStep(*oracle, epoch, step, print_samples),
+                               fmt::format("epoch {} step {}", epoch, step)));
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace leat::worker
+
+int main(int argc, char** argv) {
+  const bool samples = argc == 4 && std::string_view(argv[3]) == "--samples";
+  if (argc < 3 || argc > 4 || (argc == 4 && !samples)) {
+    fmt::print(stderr, "usage: leat_oracle SPEC.json EPOCHS [--samples]\n");
+    return 2;
+  }
+  const absl::Status status =
+      leat::worker::Run(argv[1], std::strtoull(argv[2], nullptr, 10), samples);
+  if (status.ok()) return 0;
+  fmt::print(stderr, "leat_oracle: {}\n", leat::Message(status));
+  return 1;
+}

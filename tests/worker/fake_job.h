@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A small job over text files named .jpg, and a kernel that reads them: a row's
+// image is filled with the file's first byte; "bad" files fail.
+#pragma once
+
+#include <cstring>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "core/job.h"
+#include "core/status.h"
+#include "tests/worker/temp_dir.h"
+#include "worker/job_runtime.h"
+#include "worker/job_table.h"
+
+namespace leat::worker {
+
+inline constexpr size_t kFakeImageBytes = 4 * 4 * 3;
+
+class FakeKernel : public RowKernel {
+ public:
+  absl::Status Run(
+      const RowInput& input, ThreadState*,
+      std::span<const std::span<std::byte>> outputs) const override {
+    if (input.encoded.empty() || input.encoded[0] == std::byte{'!'})
+      return DataLoss("it is bad");
+    std::memset(outputs[0].data(), static_cast<int>(input.encoded[0]),
+                outputs[0].size());
+    std::memcpy(outputs[1].data(), &input.label, sizeof input.label);
+    return absl::OkStatus();
+  }
+};
+
+inline RowKernelFactory FakeKernels() {
+  return {
+      .compile = [](const CheckedGraph&,
+                    uint64_t) -> absl::StatusOr<std::unique_ptr<RowKernel>> {
+        return std::make_unique<FakeKernel>();
+      },
+      .make_thread_state = nullptr};
+}
+
+struct FakeJob {
+  JobInfo info;
+  std::string blob;
+  std::string key() const {
+    return {info.plan_hash.begin(), info.plan_hash.end()};
+  }
+};
+
+// 4 × 4 images and labels of the files in `directory`, in order.
+inline absl::StatusOr<FakeJob> MakeFakeJob(
+    const std::string& directory, uint32_t batch,
+    BadSamplePolicy policy = BadSamplePolicy::kFail,
+    const std::string& name = "job") {
+  FakeJob job;
+  JobSpec& spec = job.info.spec;
+  spec.name = name;
+  spec.batch = batch;
+  spec.order = Order::kSequential;
+  spec.on_bad_sample = policy;
+  spec.pipeline.nodes = {
+      {.op = "readers.image_folder", .args = {{"path", directory}}},
+      {.op = "decode", .inputs = {{0, 0}}},
+      {.op = "resize",
+       .inputs = {{1, 0}},
+       .args = {{"size", std::vector<int64_t>{4}}}}};
+  spec.pipeline.outputs = {{"image", {2, 0}}, {"label", {0, 1}}};
+  ASSIGN_OR_RETURN(const CheckedGraph graph, CheckSpec(spec));
+  spec.pipeline = graph.graph;
+  const Node& reader = graph.graph.nodes[graph.reader];
+  ASSIGN_OR_RETURN(BuiltIndex index, BuildIndex(reader, {}));
+  job.blob = index.blob;
+  job.info.schema = graph.schema;
+  if (policy == BadSamplePolicy::kZero)
+    job.info.schema.fields.push_back({.name = std::string(kValidField),
+                                      .dtype = DType::kBool,
+                                      .shape = {},
+                                      .row_bytes = 1});
+  job.info.dataset = {.id = "dataset",
+                      .name = index.name,
+                      .reader = CanonicalText(reader),
+                      .fingerprint = index.fingerprint,
+                      .shards = index.shards,
+                      .bytes = index.bytes,
+                      .classes = index.classes};
+  job.info.plan_hash = PlanHash(spec, job.info.dataset);
+  return job;
+}
+
+// A coordinator's memory.
+class FakeFetcher : public JobFetcher {
+ public:
+  void Add(const FakeJob& job) {
+    MutexLock lock(&mu_);
+    jobs_[job.key()] = job;
+  }
+  // The next `failures` calls fail by `status`.
+  void Fail(int failures, absl::Status status) {
+    MutexLock lock(&mu_);
+    failures_ = failures;
+    failure_ = std::move(status);
+  }
+  int fetches() {
+    MutexLock lock(&mu_);
+    return fetches_;
+  }
+  absl::StatusOr<JobInfo> FetchJob(const std::string& plan_hash) override {
+    MutexLock lock(&mu_);
+    ++fetches_;
+    if (failures_ > 0) {
+      --failures_;
+      return failure_;
+    }
+    const auto it = jobs_.find(plan_hash);
+    if (it == jobs_.end()) return NotFound("no such job");
+    return it->second.info;
+  }
+  absl::StatusOr<std::string> FetchIndex(const DatasetInfo& dataset) override {
+    MutexLock lock(&mu_);
+    for (const auto& [key, job] : jobs_)
+      if (job.info.dataset.fingerprint == dataset.fingerprint) return job.blob;
+    return NotFound("no such index");
+  }
+
+ private:
+  Mutex mu_;
+  std::map<std::string, FakeJob> jobs_ ABSL_GUARDED_BY(mu_);
+  int failures_ ABSL_GUARDED_BY(mu_) = 0;
+  absl::Status failure_ ABSL_GUARDED_BY(mu_);
+  int fetches_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+}  // namespace leat::worker

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <atomic>
+#include <filesystem>
+#include <latch>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/worker/fake_job.h"
+#include "worker/job_runtime.h"
+#include "worker/job_table.h"
+
+namespace leat::worker {
+namespace {
+
+using testing::HasSubstr;
+using testing::SizeIs;
+
+class JobTest : public testing::Test {
+ protected:
+  JobTest() {
+    for (const char c : std::string("abcdef"))
+      dir_.Write(std::string("k/") + c + ".jpg", std::string(1, c));
+    context_ = {.kernels = FakeKernels(),
+                .cache = &cache_,
+                .bad_samples = &bad_,
+                .ownership = &ownership_};
+  }
+  FakeJob Job(BadSamplePolicy policy = BadSamplePolicy::kFail,
+              const std::string& name = "job") {
+    auto job = MakeFakeJob(dir_.path(), 2, policy, name);
+    EXPECT_TRUE(job.ok()) << job.status();
+    return *std::move(job);
+  }
+  absl::StatusOr<JobTable::Runtime> Create(const FakeJob& job) {
+    auto source =
+        OpenSource(job.info.spec.pipeline.nodes[0], job.blob, SourceLimits{});
+    EXPECT_TRUE(source.ok()) << source.status();
+    return JobRuntime::Create(job.info, *std::move(source), 1, &context_);
+  }
+  // The first byte of the row's image; `valid` by the field, if there is one.
+  absl::StatusOr<char> Row(const JobRuntime& job, uint64_t sample,
+                           bool* valid = nullptr) {
+    std::vector<std::vector<std::byte>> fields;
+    for (const size_t bytes : job.field_bytes())
+      fields.emplace_back(bytes, std::byte{77});
+    const std::vector<std::span<std::byte>> outputs(fields.begin(),
+                                                    fields.end());
+    RETURN_IF_ERROR(job.Compute(0, sample, nullptr, outputs));
+    if (valid != nullptr) *valid = fields.back()[0] == std::byte{1};
+    return static_cast<char>(fields[0][0]);
+  }
+
+  TempDir dir_;
+  SampleCache cache_{1 << 20};
+  BadSamples bad_;
+  Ownership ownership_;
+  RuntimeContext context_;
+  FakeFetcher fetcher_;
+};
+
+TEST_F(JobTest, ComputesRows) {
+  const auto job = Create(Job());
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(*Row(**job, 2), 'c');
+  EXPECT_EQ(*Row(**job, 5), 'f');
+}
+
+TEST_F(JobTest, FailNamesTheSampleAndItsFile) {
+  dir_.Write("k/c.jpg", "!");
+  const auto job = Create(Job());
+  const absl::Status status = Row(**job, 2).status();
+  EXPECT_TRUE(absl::IsDataLoss(status));
+  EXPECT_EQ(Message(status),
+            fmt::format("sample 2: {}/k/c.jpg: it is bad", dir_.path()));
+  const auto report = bad_.Take();
+  ASSERT_THAT(report, SizeIs(1));
+  EXPECT_THAT(report.at("job").at(2).record, HasSubstr("c.jpg"));
+}
+
+TEST_F(JobTest, ReplaceTakesThePlansSubstitute) {
+  dir_.Write("k/c.jpg", "!");
+  const auto job = Create(Job(BadSamplePolicy::kReplace));
+  uint32_t attempt = 0;
+  while ((*job)->plan().Substitute(0, 2, attempt) == 2) ++attempt;
+  const uint64_t other = (*job)->plan().Substitute(0, 2, attempt);
+  EXPECT_EQ(*Row(**job, 2), "abcdef"[other]);
+  EXPECT_EQ(bad_.total(), 1u + attempt);
+}
+
+TEST_F(JobTest, ReplaceEndsWhereEverySampleIsBad) {
+  for (const char c : std::string("abcdef"))
+    dir_.Write(std::string("k/") + c + ".jpg", "!");
+  const auto job = Create(Job(BadSamplePolicy::kReplace));
+  const absl::Status status = Row(**job, 2).status();
+  EXPECT_TRUE(absl::IsDataLoss(status));
+  EXPECT_THAT(Message(status), HasSubstr("16 substitutes"));
+}
+
+TEST_F(JobTest, ZeroMarksTheRow) {
+  dir_.Write("k/c.jpg", "!");
+  const auto job = Create(Job(BadSamplePolicy::kZero));
+  ASSERT_TRUE(job.ok()) << job.status();
+  bool valid = true;
+  EXPECT_EQ(*Row(**job, 2, &valid), 0);
+  EXPECT_FALSE(valid);
+  EXPECT_EQ(*Row(**job, 3, &valid), 'd');
+  EXPECT_TRUE(valid);
+}
+
+TEST_F(JobTest, ARemovedFileFollowsThePolicy) {
+  const FakeJob failing = Job(), zeroing = Job(BadSamplePolicy::kZero);
+  const auto fail = Create(failing);
+  const auto zero = Create(zeroing);
+  std::filesystem::remove(dir_.path() + "/k/c.jpg");
+  EXPECT_TRUE(absl::IsNotFound(Row(**fail, 2).status()));
+  EXPECT_EQ(*Row(**zero, 2), 0);
+}
+
+TEST_F(JobTest, OnlyOwnedShardsAreCached) {
+  const FakeJob job = Job();
+  std::vector<bool> owned(job.info.dataset.shards.num_shards(), false);
+  ownership_.Set("dataset", owned);
+  const auto runtime = Create(job);
+  EXPECT_TRUE(Row(**runtime, 0).ok());
+  EXPECT_EQ(cache_.stats().records, 0u);
+  owned.assign(owned.size(), true);
+  ownership_.Set("dataset", owned);
+  EXPECT_TRUE(Row(**runtime, 0).ok());
+  EXPECT_EQ(cache_.stats().records, 1u);
+}
+
+TEST_F(JobTest, AJobThatDoesNotFitIsRefused) {
+  FakeJob job = Job();
+  job.info.plan_hash[0] ^= 1;
+  EXPECT_TRUE(absl::IsFailedPrecondition(Create(job).status()));
+  job = Job();
+  job.info.schema.fields.pop_back();
+  EXPECT_TRUE(absl::IsFailedPrecondition(Create(job).status()));
+  job = Job();
+  job.info.spec.batch = 0;
+  EXPECT_TRUE(absl::IsInvalidArgument(Create(job).status()));
+}
+
+TEST_F(JobTest, AsksMustAgreeWithThePlan) {
+  const auto runtime = Create(Job());
+  const JobRuntime& job = **runtime;
+  EXPECT_TRUE(
+      job.CheckAsk({.step = 1, .rows = {0, 1}, .samples = {2, 3}}).ok());
+  EXPECT_TRUE(job.CheckAsk({.rows = {0}, .samples = {5}}).ok());
+  const std::vector<RowAsk> wrong = {
+      {.step = 1, .rows = {0, 1}, .samples = {2, 4}},
+      {.step = 3, .rows = {0, 1}, .samples = {2, 3}},
+      {.step = 1, .rows = {0, 2}, .samples = {2, 3}},
+      {.rows = {0}, .samples = {6}},
+      {.rows = {2}, .samples = {0}},
+      {.rows = {0, 1}, .samples = {0}}};
+  for (const RowAsk& ask : wrong)
+    EXPECT_TRUE(absl::IsInvalidArgument(job.CheckAsk(ask)));
+}
+
+TEST_F(JobTest, BadSamplesAreBoundedAndNotLost) {
+  BadSamples bad(2, 1);
+  for (uint64_t i = 0; i < 10; ++i) bad.Add("a", i % 5, "file", "why");
+  bad.Add("b", 1, "file", "why");
+  EXPECT_EQ(bad.total(), 11u);
+  BadSamples::Report report = bad.Take();
+  ASSERT_THAT(report, SizeIs(1));
+  EXPECT_THAT(report.at("a"), SizeIs(2));
+  EXPECT_EQ(report.at("a").at(0).count, 2u);
+  bad.Add("a", 0, "file", "why");
+  bad.Return(report);
+  EXPECT_EQ(bad.Take().at("a").at(0).count, 3u);
+  EXPECT_TRUE(bad.Take().empty());
+}
+
+class TableTest : public JobTest {
+ protected:
+  absl::StatusOr<JobTable::Runtime> Get(JobTable& table,
+                                        const std::string& key) {
+    absl::StatusOr<JobTable::Runtime> result = absl::UnknownError("");
+    std::latch done(1);
+    table.Get(key, [&](absl::StatusOr<JobTable::Runtime> runtime) {
+      result = std::move(runtime);
+      done.count_down();
+    });
+    done.wait();
+    return result;
+  }
+  JobTableOptions Fast() {
+    return {.max_jobs = 2,
+            .max_waiting = 100,
+            .threads = 2,
+            .load_timeout = std::chrono::milliseconds(200),
+            .first_backoff = std::chrono::milliseconds(1),
+            .max_backoff = std::chrono::milliseconds(4)};
+  }
+};
+
+TEST_F(TableTest, FetchesOnceHoweverManyAsk) {
+  const FakeJob job = Job();
+  fetcher_.Add(job);
+  JobTable table(Fast(), &fetcher_, &context_);
+  std::latch done(50);
+  for (int i = 0; i < 50; ++i)
+    table.Get(job.key(), [&](absl::StatusOr<JobTable::Runtime> runtime) {
+      EXPECT_TRUE(runtime.ok()) << runtime.status();
+      done.count_down();
+    });
+  done.wait();
+  EXPECT_EQ(fetcher_.fetches(), 1);
+}
+
+TEST_F(TableTest, WaitsForACoordinatorThatIsAway) {
+  const FakeJob job = Job();
+  fetcher_.Add(job);
+  fetcher_.Fail(3, Unavailable("away"));
+  JobTable table(Fast(), &fetcher_, &context_);
+  EXPECT_TRUE(Get(table, job.key()).ok());
+  EXPECT_EQ(fetcher_.fetches(), 4);
+}
+
+TEST_F(TableTest, GivesUpInTime) {
+  fetcher_.Fail(1'000'000, Unavailable("away"));
+  JobTable table(Fast(), &fetcher_, &context_);
+  EXPECT_TRUE(absl::IsUnavailable(Get(table, Job().key()).status()));
+}
+
+TEST_F(TableTest, AnUnknownJobIsNotFoundAndNotRemembered) {
+  const FakeJob job = Job();
+  JobTable table(Fast(), &fetcher_, &context_);
+  EXPECT_TRUE(absl::IsNotFound(Get(table, job.key()).status()));
+  fetcher_.Add(job);
+  EXPECT_TRUE(Get(table, job.key()).ok());
+}
+
+TEST_F(TableTest, TheLeastUsedJobIsForgotten) {
+  const FakeJob a = Job(BadSamplePolicy::kFail, "a"),
+                b = Job(BadSamplePolicy::kZero, "b"),
+                c = Job(BadSamplePolicy::kReplace, "c");
+  for (const FakeJob* job : {&a, &b, &c}) fetcher_.Add(*job);
+  JobTable table(Fast(), &fetcher_, &context_);
+  for (const FakeJob* job : {&a, &b, &a, &c, &a})
+    EXPECT_TRUE(Get(table, job->key()).ok());
+  EXPECT_EQ(fetcher_.fetches(), 3);
+  EXPECT_TRUE(Get(table, b.key()).ok());
+  EXPECT_EQ(fetcher_.fetches(), 4);
+}
+
+TEST_F(TableTest, AnIndexOfAnotherDatasetIsRefused) {
+  FakeJob job = Job();
+  stored::v1::ImageFolderIndex index;
+  ASSERT_TRUE(index.ParseFromString(job.blob));
+  index.mutable_classes(0)->mutable_files(0)->set_bytes(99);
+  job.blob = index.SerializeAsString();
+  fetcher_.Add(job);
+  JobTable table(Fast(), &fetcher_, &context_);
+  EXPECT_TRUE(absl::IsDataLoss(Get(table, job.key()).status()));
+}
+
+TEST_F(TableTest, EndsWhileAFetchIsRetried) {
+  fetcher_.Fail(1'000'000, Unavailable("away"));
+  JobTableOptions options = Fast();
+  options.load_timeout = std::chrono::hours(1);
+  options.first_backoff = std::chrono::hours(1);
+  std::atomic<int> answers{0};
+  {
+    JobTable table(options, &fetcher_, &context_);
+    for (int i = 0; i < 3; ++i)
+      table.Get(std::string(32, static_cast<char>(i)),
+                [&](absl::StatusOr<JobTable::Runtime> runtime) {
+                  EXPECT_FALSE(runtime.ok());
+                  ++answers;
+                });
+  }
+  EXPECT_EQ(answers, 3);
+}
+
+}  // namespace
+}  // namespace leat::worker

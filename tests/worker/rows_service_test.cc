@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The rows service behind a real server on a Unix socket, with a fake kernel.
+#include "worker/rows_service.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <latch>
+#include <map>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "gtest/gtest.h"
+#include "leat/v1/worker.grpc.pb.h"
+#include "rpc/auth.h"
+#include "rpc/channel.h"
+#include "rpc/server.h"
+#include "tests/worker/fake_job.h"
+#include "worker/scheduler.h"
+
+namespace leat::worker {
+namespace {
+
+using testing::HasSubstr;
+using Call = grpc::ClientReaderWriter<v1::RowsRequest, v1::RowsResponse>;
+
+constexpr uint32_t kBatch = 64;
+constexpr size_t kFiles = 512;
+constexpr size_t kRowBytes = kFakeImageBytes + 4;
+
+// Delays every row until told: to have work in progress.
+class Gate {
+ public:
+  void Close() {
+    MutexLock lock(&mu_);
+    open_ = false;
+  }
+  void Open() {
+    MutexLock lock(&mu_);
+    open_ = true;
+    changed_.NotifyAll();
+  }
+  void Pass() {
+    MutexLock lock(&mu_);
+    ++arrived_;
+    changed_.NotifyAll();
+    while (!open_) changed_.Wait(&mu_);
+  }
+  void WaitArrived() {
+    MutexLock lock(&mu_);
+    while (arrived_ == 0) changed_.Wait(&mu_);
+  }
+
+ private:
+  Mutex mu_;
+  CondVar changed_;
+  bool open_ ABSL_GUARDED_BY(mu_) = true;
+  int arrived_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+class GatedKernel final : public FakeKernel {
+ public:
+  explicit GatedKernel(Gate* gate) : gate_(gate) {}
+  absl::Status Run(
+      const RowInput& input, ThreadState* state,
+      std::span<const std::span<std::byte>> outputs) const override {
+    gate_->Pass();
+    return FakeKernel::Run(input, state, outputs);
+  }
+
+ private:
+  Gate* const gate_;
+};
+
+class RowsServiceTest : public testing::Test {
+ protected:
+  RowsServiceTest() {
+    for (size_t i = 0; i < kFiles; ++i)
+      dir_.Write(fmt::format("k/{:05}.jpg", i), fmt::format("{}", i % 10));
+  }
+  ~RowsServiceTest() override {
+    gate_.Open();
+    server_.reset();
+    if (pool_ == nullptr) return;
+    EXPECT_TRUE(scheduler_->WaitIdle(MonotonicTime::max()));
+    scheduler_->Stop();
+    // Streams have ended: every buffer is back, whatever happened to them.
+    EXPECT_EQ(pool_->buffers_in_use(), 0u);
+    EXPECT_EQ(rows_->counters().payload_copies, 0u);
+  }
+
+  void Start() {
+    auto job = MakeFakeJob(dir_.path(), kBatch);
+    ASSERT_TRUE(job.ok()) << job.status();
+    job_ = *std::move(job);
+    fetcher_.Add(job_);
+    context_ = {.kernels = {.compile = [this](const CheckedGraph&, uint64_t)
+                                -> absl::StatusOr<std::unique_ptr<RowKernel>> {
+                  return std::make_unique<GatedKernel>(&gate_);
+                }},
+                .cache = &cache_,
+                .bad_samples = &bad_,
+                .ownership = &ownership_};
+    pool_ = std::make_unique<BufferPool>(16 << 20, wake_);
+    scheduler_ = std::make_unique<Scheduler>(options_, pool_.get(), wake_,
+                                             Clock::Real());
+    jobs_ = std::make_unique<JobTable>(
+        JobTableOptions{.load_timeout = std::chrono::milliseconds(100)},
+        &fetcher_, &context_);
+    rows_ = std::make_unique<RowsService>(service_options_, security_,
+                                          jobs_.get(), scheduler_.get());
+    static std::atomic<int> number{0};
+    const std::string address =
+        fmt::format("unix-abstract:leat-test-{}-{}", getpid(), ++number);
+    auto server =
+        rpc::Server::Start({.address = address}, security_, {rows_->service()});
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+    channel_ = rpc::MakeChannel(address, security_);
+    stub_ = v1::WorkerService::NewStub(channel_);
+  }
+  struct Client {
+    grpc::ClientContext context;
+    std::unique_ptr<Call> call;
+  };
+  std::unique_ptr<Client> Connect() {
+    auto client = std::make_unique<Client>();
+    rpc::AddMetadata(security_, &client->context);
+    client->context.set_deadline(std::chrono::system_clock::now() +
+                                 std::chrono::seconds(20));
+    client->call = stub_->Rows(&client->context);
+    return client;
+  }
+  std::unique_ptr<Client> Open() {
+    auto client = Connect();
+    v1::RowsRequest request;
+    request.mutable_open()->set_plan_hash(job_.key());
+    request.mutable_open()->set_consumer("test");
+    EXPECT_TRUE(client->call->Write(request));
+    return client;
+  }
+  static v1::RowsRequest MakeAsk(uint64_t id, uint64_t step,
+                                 uint32_t rows = kBatch) {
+    v1::RowsRequest request;
+    v1::AskRows& ask = *request.mutable_ask();
+    ask.set_ask_id(id);
+    ask.set_step(step);
+    for (uint32_t row = 0; row < rows; ++row) {
+      ask.add_rows(row);
+      ask.add_samples(step * kBatch + row);
+    }
+    return request;
+  }
+  // Ends the stream; what the server says.
+  static grpc::Status Finish(Client& client) {
+    v1::RowsResponse response;
+    while (client.call->Read(&response)) {
+    }
+    return client.call->Finish();
+  }
+
+  TempDir dir_;
+  Gate gate_;
+  SampleCache cache_{1 << 20};
+  BadSamples bad_;
+  Ownership ownership_;
+  RuntimeContext context_;
+  FakeFetcher fetcher_;
+  FakeJob job_;
+  rpc::Security security_{.token = "secret"};
+  SchedulerOptions options_{.threads = 2,
+                            .group_bytes = 8 * kRowBytes,
+                            .max_unsent_groups_per_stream = 4};
+  RowsServiceOptions service_options_;
+  std::shared_ptr<WakeSignal> wake_ = std::make_shared<WakeSignal>();
+  std::unique_ptr<BufferPool> pool_;
+  std::unique_ptr<Scheduler> scheduler_;
+  std::unique_ptr<JobTable> jobs_;
+  std::unique_ptr<RowsService> rows_;
+  std::unique_ptr<rpc::Server> server_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<v1::WorkerService::Stub> stub_;
+};
+
+TEST_F(RowsServiceTest, AGeneratedClientGetsEveryRowOnce) {
+  Start();
+  auto client = Open();
+  for (uint64_t step = 0; step < kFiles / kBatch; ++step)
+    ASSERT_TRUE(client->call->Write(MakeAsk(step, step)));
+  std::map<std::pair<uint64_t, uint32_t>, int> seen;
+  size_t rows = 0;
+  v1::RowsResponse response;
+  while (rows < kFiles && client->call->Read(&response)) {
+    ASSERT_FALSE(response.has_error()) << response.error().message();
+    const auto n = static_cast<size_t>(response.rows_size());
+    ASSERT_EQ(response.payload_bytes(), n * kRowBytes);
+    ASSERT_EQ(response.data().size(), n * kRowBytes);
+    for (size_t i = 0; i < n; ++i) {
+      const uint32_t row = response.rows(static_cast<int>(i));
+      ++seen[{response.ask_id(), row}];
+      const char expected =
+          "0123456789"[(response.ask_id() * kBatch + row) % 10];
+      EXPECT_EQ(response.data()[i * kFakeImageBytes], expected);
+    }
+    rows += n;
+  }
+  EXPECT_EQ(seen.size(), kFiles);
+  client->call->WritesDone();
+  EXPECT_TRUE(Finish(*client).ok());
+  EXPECT_EQ(rows_->counters().bytes_sent, kFiles * kRowBytes);
+}
+
+TEST_F(RowsServiceTest, AFailedRowIsAnErrorThatNamesTheFile) {
+  dir_.Write("k/00003.jpg", "!");
+  Start();
+  auto client = Open();
+  ASSERT_TRUE(client->call->Write(MakeAsk(1, 0, 8)));
+  v1::RowsResponse response;
+  ASSERT_TRUE(client->call->Read(&response));
+  EXPECT_EQ(response.error().code(),
+            static_cast<int>(absl::StatusCode::kDataLoss));
+  EXPECT_THAT(response.error().message(), HasSubstr("00003.jpg"));
+  EXPECT_EQ(response.rows_size(), 8);
+  client->context.TryCancel();
+  Finish(*client);
+}
+
+TEST_F(RowsServiceTest, AnUnknownJobEndsTheStream) {
+  Start();
+  auto client = Connect();
+  v1::RowsRequest request;
+  request.mutable_open()->set_plan_hash(std::string(32, 'x'));
+  client->call->Write(request);
+  client->call->Write(MakeAsk(1, 0));
+  EXPECT_EQ(Finish(*client).error_code(), grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(RowsServiceTest, ACoordinatorThatIsAwayMakesItUnavailable) {
+  Start();
+  fetcher_.Fail(1'000'000, Unavailable("no coordinator"));
+  auto client = Open();
+  EXPECT_EQ(Finish(*client).error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(RowsServiceTest, AWrongTokenIsRefused) {
+  Start();
+  grpc::ClientContext context;
+  rpc::AddMetadata({.token = "wrong"}, &context);
+  auto call = stub_->Rows(&context);
+  v1::RowsResponse response;
+  EXPECT_FALSE(call->Read(&response));
+  EXPECT_EQ(call->Finish().error_code(), grpc::StatusCode::UNAUTHENTICATED);
+}
+
+TEST_F(RowsServiceTest, MalformedRequestsEndTheirStreamOnly) {
+  Start();
+  auto good = Open();
+  std::vector<std::vector<v1::RowsRequest>> bad(9);
+  v1::RowsRequest open;
+  open.mutable_open()->set_plan_hash(job_.key());
+  bad[0] = {v1::RowsRequest()};
+  bad[1] = {MakeAsk(1, 0)};  // before open
+  bad[2] = {open, open};
+  bad[3] = {open, MakeAsk(1, kFiles)};  // no such step
+  bad[4] = {open, MakeAsk(1, 0)};
+  bad[4][1].mutable_ask()->set_rows(3, kBatch);
+  bad[5] = {open, MakeAsk(1, 0)};
+  bad[5][1].mutable_ask()->set_samples(3, 77);  // not the plan's
+  bad[6] = {open, MakeAsk(1, 0)};
+  bad[6][1].mutable_ask()->add_samples(1);
+  bad[7] = {open, MakeAsk(1, 0, 0)};
+  bad[8] = {open};
+  bad[8][0].mutable_open()->set_plan_hash("short");
+  for (size_t i = 0; i < bad.size(); ++i) {
+    auto client = Connect();
+    for (const v1::RowsRequest& request : bad[i]) client->call->Write(request);
+    EXPECT_EQ(Finish(*client).error_code(), grpc::StatusCode::INVALID_ARGUMENT)
+        << "case " << i;
+  }
+  ASSERT_TRUE(good->call->Write(MakeAsk(1, 0, 8)));
+  v1::RowsResponse response;
+  EXPECT_TRUE(good->call->Read(&response));
+  good->call->WritesDone();
+  EXPECT_TRUE(Finish(*good).ok());
+}
+
+TEST_F(RowsServiceTest, TooManyRowsAreResourceExhausted) {
+  options_.max_rows_per_stream = 100;
+  gate_.Close();
+  Start();
+  auto client = Open();
+  client->call->Write(MakeAsk(1, 0));
+  client->call->Write(MakeAsk(2, 1));
+  gate_.WaitArrived();
+  client->call->Write(MakeAsk(3, 2));
+  gate_.Open();
+  EXPECT_EQ(Finish(*client).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+}
+
+TEST_F(RowsServiceTest, TooManyRowsBeforeTheJobIsThereToo) {
+  service_options_.max_rows_per_stream = 100;
+  Start();
+  fetcher_.Fail(1'000'000, Unavailable("no coordinator"));
+  auto client = Open();
+  client->call->Write(MakeAsk(1, 0));
+  client->call->Write(MakeAsk(2, 1));
+  EXPECT_EQ(Finish(*client).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+}
+
+// Writes raw bytes as one message of the method; the status that ends the call.
+grpc::Status SendRaw(const std::shared_ptr<grpc::Channel>& channel,
+                     const rpc::Security& security, const std::string& bytes) {
+  grpc::GenericStub stub(channel);
+  grpc::ClientContext context;
+  rpc::AddMetadata(security, &context);
+  context.set_deadline(std::chrono::system_clock::now() +
+                       std::chrono::seconds(20));
+  grpc::CompletionQueue queue;
+  auto call = stub.PrepareCall(&context, "/leat.v1.WorkerService/Rows", &queue);
+  const auto next = [&] {
+    void* tag = nullptr;
+    bool ok = false;
+    return queue.Next(&tag, &ok) && ok;
+  };
+  call->StartCall(nullptr);
+  next();
+  grpc::Slice slice(bytes);
+  call->Write(grpc::ByteBuffer(&slice, 1), nullptr);
+  next();
+  grpc::Status status;
+  call->Finish(&status, nullptr);
+  next();
+  return status;
+}
+
+TEST_F(RowsServiceTest, RandomBytesAreRefused) {
+  Start();
+  std::minstd_rand random(1);
+  for (int i = 0; i < 100; ++i) {
+    std::string bytes(1 + random() % 300, '\0');
+    for (char& c : bytes) c = static_cast<char>(random());
+    EXPECT_EQ(SendRaw(channel_, security_, bytes).error_code(),
+              grpc::StatusCode::INVALID_ARGUMENT);
+  }
+}
+
+TEST_F(RowsServiceTest, ACancelledClientsBuffersComeBack) {
+  Start();
+  for (int round = 0; round < 20; ++round) {
+    auto client = Open();
+    for (uint64_t step = 0; step < 8; ++step)
+      client->call->Write(MakeAsk(step, step));
+    v1::RowsResponse response;
+    for (int i = 0; i < round; ++i) client->call->Read(&response);
+    client->context.TryCancel();
+    Finish(*client);
+  }
+  EXPECT_TRUE(
+      rows_->WaitNoStreams(Clock::Real().Now() + std::chrono::seconds(10)));
+}
+
+TEST_F(RowsServiceTest, ACancelledAskIsForgotten) {
+  gate_.Close();
+  Start();
+  auto client = Open();
+  client->call->Write(MakeAsk(1, 0));
+  gate_.WaitArrived();
+  v1::RowsRequest cancel;
+  cancel.mutable_cancel()->set_ask_id(1);
+  client->call->Write(cancel);
+  client->call->Write(MakeAsk(2, 1, 1));
+  while (scheduler_->stats().rows_queued != 1) std::this_thread::yield();
+  gate_.Open();
+  v1::RowsResponse response;
+  ASSERT_TRUE(client->call->Read(&response));
+  EXPECT_EQ(response.ask_id(), 2u);
+  client->call->WritesDone();
+  EXPECT_TRUE(Finish(*client).ok());
+}
+
+TEST_F(RowsServiceTest, DrainingFinishesWhatWasAsked) {
+  gate_.Close();
+  Start();
+  auto client = Open();
+  client->call->Write(MakeAsk(1, 0));
+  gate_.WaitArrived();
+  rows_->StartDraining();
+  client->call->Write(MakeAsk(2, 1, 5));
+  auto late = Connect();
+  EXPECT_EQ(Finish(*late).error_code(), grpc::StatusCode::UNAVAILABLE);
+  v1::RowsResponse response;
+  ASSERT_TRUE(client->call->Read(&response));  // of the refused ask
+  EXPECT_EQ(response.ask_id(), 2u);
+  EXPECT_EQ(response.rows_size(), 5);
+  EXPECT_EQ(response.error().code(),
+            static_cast<int>(absl::StatusCode::kUnavailable));
+  gate_.Open();
+  EXPECT_TRUE(scheduler_->WaitIdle(MonotonicTime::max()));
+  rows_->CloseStreams();
+  size_t rows = 0;
+  while (client->call->Read(&response))
+    rows += static_cast<size_t>(response.rows_size());
+  EXPECT_EQ(rows, kBatch);
+  EXPECT_EQ(client->call->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_TRUE(rows_->WaitNoStreams(MonotonicTime::max()));
+}
+
+}  // namespace
+}  // namespace leat::worker
