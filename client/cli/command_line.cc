@@ -256,7 +256,7 @@ CommandLine::CommandLine() : state_(std::make_unique<State>()) {
   CLI::App& app = state_->app;
   app.formatter(std::make_shared<HelpFormatter>(&state_->examples));
   app.set_help_flag("-h,--help", "this help");
-  app.set_version_flag("--version", "leat");
+  app.set_version_flag("--version", "leat", "the version");
   app.require_subcommand(0, 1);
   app.fallthrough();
   state_->examples[&app] =
@@ -272,6 +272,7 @@ CommandLine::CommandLine() : state_(std::make_unique<State>()) {
   state_->AddLocal();
   for (CLI::App* sub : app.get_subcommands([](CLI::App*) { return true; })) {
     sub->fallthrough();
+    sub->footer("Options of every command, and exit codes: leat --help");
   }
 }
 

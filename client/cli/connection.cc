@@ -3,9 +3,11 @@
 // The real service, through the public client and nothing else.
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "client/cli/environment.h"
+#include "client/cli/token_file.h"
 #include "core/status.h"
 
 namespace leat::cli {
@@ -13,26 +15,6 @@ namespace {
 
 // The sample of a row that has none (Batches::Samples).
 constexpr uint64_t kNoSample = ~uint64_t{0};
-
-// Adds the one row of `batch` to `rows`.
-void Append(const Batch& batch, Rows& rows) {
-  const std::span<const Tensor> tensors = batch.tensors();
-  if (rows.fields.empty()) {
-    for (const Tensor& tensor : tensors) {
-      rows.fields.push_back({std::string(tensor.name),
-                             std::string(tensor.dtype),
-                             {tensor.shape.begin(), tensor.shape.end()},
-                             {}});
-      rows.fields.back().shape[0] = 0;
-    }
-  }
-  for (size_t i = 0; i < tensors.size() && i < rows.fields.size(); ++i) {
-    Field& field = rows.fields[i];
-    field.shape[0] += batch.rows();
-    field.data.insert(field.data.end(), tensors[i].data,
-                      tensors[i].data + tensors[i].bytes);
-  }
-}
 
 class ServiceConnection : public Connection {
  public:
@@ -53,19 +35,29 @@ class ServiceConnection : public Connection {
               .step = step,
               .steps_per_epoch = job->steps_per_epoch(),
               .batch = job->batch()};
+    // A token for that place: any step at once, as a trainer would get it.
     BatchesOptions options;
+    options.token = MakeToken({.job = job->name(),
+                               .plan_hash = job->plan_hash(),
+                               .epoch = epoch,
+                               .step = step});
     options.epochs = epoch + 1;
     options.rows.resize(std::min(count, job->batch()));
     std::iota(options.rows.begin(), options.rows.end(), 0);
     options.window = 1;
+    options.row_timeout = timeout_;
     ASSIGN_OR_RETURN(const std::unique_ptr<Batches> batches,
                      job->Open(options));
     ASSIGN_OR_RETURN(rows.samples, batches->Samples(epoch, step));
     std::erase(rows.samples, kNoSample);
-    batches->Cancel();
-    for (const uint64_t sample : rows.samples) {
-      ASSIGN_OR_RETURN(const Batch batch, job->Sample(sample, timeout_));
-      Append(batch, rows);
+    ASSIGN_OR_RETURN(const std::optional<Batch> batch,
+                     batches->Next(absl::Now() + timeout_));
+    if (!batch) return Internal("epoch {}, step {}: no batch", epoch, step);
+    for (const Tensor& tensor : batch->tensors()) {
+      rows.fields.push_back({std::string(tensor.name),
+                             std::string(tensor.dtype),
+                             {tensor.shape.begin(), tensor.shape.end()},
+                             {tensor.data, tensor.data + tensor.bytes}});
     }
     return rows;
   }

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A folder is read as readers.image_folder reads it: its sub-directories in
-// byte order are the classes, with the images anywhere below; without
-// sub-directories that hold images it is one class "".
+// byte order are the classes (also those without an image), with the images
+// anywhere below; if none holds an image it is one class "".
 #include "client/cli/inspect.h"
+
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -14,9 +18,8 @@
 
 #include "client/cli/jpeg.h"
 #include "client/cli/text.h"
-#include "core/hash.h"
+#include "client/cli/token_file.h"
 #include "core/status.h"
-#include "leat/stored/v1/records.pb.h"
 
 namespace leat::cli {
 namespace {
@@ -24,8 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uint64_t kMaxFileBytes = 256ull << 20;
-constexpr std::string_view kTokenMagic = "LEATTOK1";
-constexpr size_t kTokenChecksumBytes = 8;
+constexpr size_t kMaxDepth = 64;  // of directories below a class
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
   std::error_code error;
@@ -95,37 +97,24 @@ Inspection InspectImage(const std::string& path, std::string_view file) {
 
 absl::StatusOr<Inspection> InspectToken(const std::string& path,
                                         std::string_view file) {
-  file.remove_prefix(kTokenMagic.size());
-  stored::v1::Token token;
-  bool sound = file.size() >= kTokenChecksumBytes;
-  if (sound) {
-    const std::string_view payload = file.substr(kTokenChecksumBytes);
-    const Digest digest = HashOf(payload);
-    sound =
-        file.starts_with(
-            std::string_view(reinterpret_cast<const char*>(digest.data()),
-                             kTokenChecksumBytes)) &&
-        token.ParseFromArray(payload.data(), static_cast<int>(payload.size()));
-  }
-  if (!sound) {
-    return DataLoss("{}: a damaged token: the checksum does not match", path);
-  }
-  const std::string hash =
-      ToHex({reinterpret_cast<const uint8_t*>(token.plan_hash().data()),
-             token.plan_hash().size()});
+  const absl::StatusOr<TokenInfo> token = ParseToken(file);
+  if (!token.ok()) return DataLoss("{}: {}", path, Message(token.status()));
   Inspection out;
-  out.view.names = {token.job()};
-  out.view.data = Json{{"kind", "token"},          {"path", path},
-                       {"format", token.format()}, {"job", token.job()},
-                       {"plan_hash", hash},        {"epoch", token.epoch()},
-                       {"step", token.step()}};
+  out.view.names = {token->job};
+  out.view.data = Json{{"kind", "token"},
+                       {"path", path},
+                       {"format", token->format},
+                       {"job", token->job},
+                       {"plan_hash", token->plan_hash},
+                       {"epoch", token->epoch},
+                       {"step", token->step}};
   Section facts;
   facts.facts = {{"File", {path, Tone::kBold}},
-                 {"Kind", fmt::format("token, format {}", token.format())},
-                 {"Job", token.job()},
-                 {"Plan hash", hash},
-                 {"Next batch", fmt::format("epoch {}, step {}", token.epoch(),
-                                            token.step())}};
+                 {"Kind", fmt::format("token, format {}", token->format)},
+                 {"Job", token->job},
+                 {"Plan hash", token->plan_hash},
+                 {"Next batch",
+                  fmt::format("epoch {}, step {}", token->epoch, token->step)}};
   out.view.sections = {std::move(facts)};
   return out;
 }
@@ -155,36 +144,66 @@ void CountFile(const fs::directory_entry& entry, Count& count) {
   count.bytes += error ? 0 : bytes;
 }
 
-absl::Status CountBelow(const fs::path& folder, Count& count) {
+using FileId = std::pair<dev_t, ino_t>;
+
+// Everything below `folder`. Links are followed, but not into an ancestor;
+// names that begin with a dot are passed over.
+absl::Status CountBelow(const fs::path& folder, std::vector<FileId>& ancestors,
+                        Count& count) {
+  struct stat info;
+  if (stat(folder.c_str(), &info) != 0) {
+    return FailedPrecondition("{}: {}", folder.string(), std::strerror(errno));
+  }
+  const FileId id(info.st_dev, info.st_ino);
+  if (std::find(ancestors.begin(), ancestors.end(), id) != ancestors.end()) {
+    return absl::OkStatus();
+  }
+  if (ancestors.size() > kMaxDepth) {
+    return FailedPrecondition("{}: more than {} directories deep",
+                              folder.string(), kMaxDepth);
+  }
+  ancestors.push_back(id);
   std::error_code error;
-  fs::recursive_directory_iterator walk(folder, error);
-  for (; !error && walk != fs::recursive_directory_iterator();
-       walk.increment(error)) {
-    CountFile(*walk, count);
+  fs::directory_iterator walk(folder, error);
+  for (; !error && walk != fs::directory_iterator(); walk.increment(error)) {
+    std::error_code kind;
+    if (walk->path().filename().string().starts_with('.')) continue;
+    if (walk->is_directory(kind)) {
+      RETURN_IF_ERROR(CountBelow(walk->path(), ancestors, count));
+    } else {
+      CountFile(*walk, count);
+    }
   }
-  if (error) {
-    return FailedPrecondition("{}: {}", folder.string(), error.message());
-  }
-  return absl::OkStatus();
+  ancestors.pop_back();
+  if (!error) return absl::OkStatus();
+  return FailedPrecondition("{}: {}", folder.string(), error.message());
 }
 
 absl::StatusOr<std::map<std::string, Count>> CountClasses(
     const std::string& path, Count& direct) {
   std::map<std::string, Count> classes;
+  struct stat root;
+  if (stat(path.c_str(), &root) != 0) {
+    return FailedPrecondition("{}: {}", path, std::strerror(errno));
+  }
   std::error_code error;
   fs::directory_iterator walk(path, error);
   for (; !error && walk != fs::directory_iterator(); walk.increment(error)) {
     std::error_code kind;
+    const std::string name = walk->path().filename().string();
+    if (name.starts_with('.')) continue;
     if (walk->is_directory(kind)) {
-      Count count;
-      RETURN_IF_ERROR(CountBelow(walk->path(), count));
-      classes[walk->path().filename().string()] = count;
+      std::vector<FileId> ancestors = {{root.st_dev, root.st_ino}};
+      RETURN_IF_ERROR(CountBelow(walk->path(), ancestors, classes[name]));
     } else {
       CountFile(*walk, direct);
     }
   }
   if (error) return FailedPrecondition("{}: {}", path, error.message());
-  std::erase_if(classes, [](const auto& c) { return c.second.images == 0; });
+  const bool any =
+      std::any_of(classes.begin(), classes.end(),
+                  [](const auto& each) { return each.second.images > 0; });
+  if (!any) classes.clear();
   return classes;
 }
 
@@ -251,7 +270,7 @@ absl::StatusOr<Inspection> Inspect(const std::string& path) {
     return InvalidArgument("{}: neither a file nor a folder", path);
   }
   ASSIGN_OR_RETURN(const std::string file, ReadFile(path));
-  if (file.starts_with(kTokenMagic)) return InspectToken(path, file);
+  if (LooksLikeToken(file)) return InspectToken(path, file);
   if (file.starts_with("\xFF\xD8") || IsImageName(path)) {
     return InspectImage(path, file);
   }

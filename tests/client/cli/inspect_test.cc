@@ -10,10 +10,9 @@
 
 #include "client/cli/exit_code.h"
 #include "client/cli/jpeg.h"
-#include "core/hash.h"
+#include "client/cli/token_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "leat/stored/v1/records.pb.h"
 #include "tests/client/cli/fake.h"
 
 namespace leat::cli {
@@ -124,17 +123,10 @@ TEST_F(Inspecting, HostileExifHasNoOrientation) {
 }
 
 TEST_F(Inspecting, ATokenSaysWhereItGoesOn) {
-  stored::v1::Token token;
-  token.set_format(1);
-  token.set_job("resnet50");
-  token.set_plan_hash(std::string(32, '\x0f'));
-  token.set_epoch(3);
-  token.set_step(120);
-  const std::string payload = token.SerializeAsString();
-  const Digest digest = HashOf(payload);
-  const std::string bytes =
-      "LEATTOK1" +
-      std::string(reinterpret_cast<const char*>(digest.data()), 8) + payload;
+  const std::string bytes = MakeToken({.job = "resnet50",
+                                       .plan_hash = std::string(64, 'f'),
+                                       .epoch = 3,
+                                       .step = 120});
   EXPECT_EQ(shell_.Run({"inspect", Write("token", bytes)}), kGood);
   EXPECT_THAT(shell_.out, HasSubstr("epoch 3, step 120"));
   EXPECT_THAT(shell_.out, HasSubstr("resnet50"));
@@ -150,10 +142,12 @@ TEST_F(Inspecting, AFolderIsCountedByClass) {
   Write("a/3.jpe", "x");
   Write("a/readme.txt", "x");
   Write("empty/readme.txt", "x");
+  Write(".hidden/4.jpg", "x");
+  fs::create_directory_symlink(folder_, folder_ / "b/loop");
   EXPECT_EQ(shell_.Run({"inspect", folder_, "-o", "json"}), kGood);
   const Json json = Json::parse(shell_.out);
   EXPECT_EQ(json["images"], 3);
-  ASSERT_EQ(json["classes"].size(), 2u);
+  ASSERT_EQ(json["classes"].size(), 3u);  // an empty class has a label too
   EXPECT_EQ(json["classes"][0]["class"], "a");
   EXPECT_EQ(json["classes"][1]["images"], 2);
   EXPECT_EQ(shell_.Run({"inspect", folder_ / "b/deep"}), kGood);

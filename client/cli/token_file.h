@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The bytes that Batches::token() returns and BatchesOptions::token takes, as
+// docs/PROTOCOL.md has them: "LEATTOK1", eight bytes of the payload's SHA-256,
+// then a serialised leat.stored.v1.Token.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+
+namespace leat::cli {
+
+struct TokenInfo {
+  uint32_t format = 1;
+  std::string job;
+  std::string plan_hash;  // hexadecimal
+  uint64_t epoch = 0;
+  uint64_t step = 0;  // the next to be handed out
+};
+
+bool LooksLikeToken(std::string_view bytes);
+// kDataLoss: not a token, or damaged.
+absl::StatusOr<TokenInfo> ParseToken(std::string_view bytes);
+// `info.format` must be 1.
+std::string MakeToken(const TokenInfo& info);
+
+}  // namespace leat::cli
