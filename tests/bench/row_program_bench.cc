@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// row_program_bench [SECONDS] FOLDER: images a second of one thread, from
+// memory, measured in turns: bare libjpeg-turbo full decode (the yardstick) and
+// row programs. Prints medians of the rounds and ratios to the yardstick.
+#include <turbojpeg.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/operators.h"
+#include "core/status.h"
+#include "worker/image/row_program.h"
+
+namespace leat::worker {
+namespace {
+
+using Ints = std::vector<int64_t>;
+using Clock = std::chrono::steady_clock;
+
+constexpr int kRounds = 9;
+
+std::vector<std::string> ReadFolder(const char* folder) {
+  std::vector<std::string> files;
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(folder)) {
+    if (!entry.is_regular_file()) continue;
+    std::ifstream file(entry.path(), std::ios::binary);
+    files.emplace_back(std::istreambuf_iterator<char>(file),
+                       std::istreambuf_iterator<char>());
+  }
+  return files;
+}
+
+Graph Pipeline(std::vector<Node> operators, NodeRef output) {
+  Graph graph;
+  graph.nodes = {
+      {"readers.image_folder", {}, {{"path", Value(std::string("/"))}}},
+      {"decode", {{0, 0}}, {}}};
+  for (Node& node : operators) graph.nodes.push_back(std::move(node));
+  graph.outputs = {{"image", output}};
+  return graph;
+}
+
+struct Case {
+  const char* name;
+  std::function<void(const std::string& file, uint64_t sample)> run;
+  std::vector<double> rates;
+};
+
+std::function<void(const std::string&, uint64_t)> ProgramCase(
+    const Graph& graph) {
+  auto checked = Check(graph);
+  auto program = RowProgram::Compile(checked.value(), 1);
+  auto row = std::make_shared<std::vector<std::byte>>(
+      checked->schema.fields[0].row_bytes);
+  auto scratch = std::make_shared<Scratch>(ImageLimits{});
+  std::shared_ptr<RowProgram> shared = *std::move(program);
+  return [=](const std::string& file, uint64_t sample) {
+    const std::span<std::byte> output(*row);
+    const absl::Status status = shared->Run(
+        {0, sample, std::as_bytes(std::span(file)), 0}, *scratch, {&output, 1});
+    if (!status.ok()) {
+      std::fprintf(stderr, "%s\n", std::string(Message(status)).c_str());
+      std::exit(1);
+    }
+  };
+}
+
+std::function<void(const std::string&, uint64_t)> BareDecode() {
+  std::shared_ptr<void> handle(tjInitDecompress(), tjDestroy);
+  auto pixels = std::make_shared<std::vector<unsigned char>>();
+  return [=](const std::string& file, uint64_t) {
+    int width = 0, height = 0, sampling = 0, colours = 0;
+    const auto* data = reinterpret_cast<const unsigned char*>(file.data());
+    if (tjDecompressHeader3(handle.get(), data, file.size(), &width, &height,
+                            &sampling, &colours) != 0)
+      return;
+    const size_t size =
+        size_t{3} * static_cast<size_t>(width) * static_cast<size_t>(height);
+    if (pixels->size() < size) pixels->resize(size);
+    tjDecompress2(handle.get(), data, file.size(), pixels->data(), width, 0,
+                  height, TJPF_RGB, 0);
+  };
+}
+
+std::vector<Case> Cases() {
+  const Node random_crop{
+      "random_resized_crop", {{1, 0}}, {{"size", Ints{224}}}};
+  const Node resize{"resize", {{1, 0}}, {{"size", Ints{224}}}};
+  const Node coin{"coin_flip", {}, {}};
+  const Node flip{"flip", {{2, 0}}, {{"horizontal", NodeRef{3, 0}}}};
+  return {
+      {"bare libjpeg-turbo, whole image", BareDecode(), {}},
+      {"random_resized_crop 224 + flip",
+       ProgramCase(Pipeline({random_crop, coin, flip}, {4, 0})),
+       {}},
+      {"resize 224 of the whole image",
+       ProgramCase(Pipeline({resize}, {2, 0})),
+       {}},
+  };
+}
+
+}  // namespace
+}  // namespace leat::worker
+
+int main(int argc, char** argv) {
+  using namespace leat::worker;  // a program of one file
+  if (argc < 2 || argc > 3) {
+    std::fprintf(stderr, "usage: row_program_bench [SECONDS] FOLDER\n");
+    return 2;
+  }
+  const double seconds = argc == 3 ? std::atof(argv[1]) : 10;
+  const std::vector<std::string> files = ReadFolder(argv[argc - 1]);
+  if (files.empty()) {
+    std::fprintf(stderr, "no files under %s\n", argv[argc - 1]);
+    return 1;
+  }
+  std::vector<Case> cases = Cases();
+  const double slice = seconds / (kRounds * static_cast<double>(cases.size()));
+  uint64_t sample = 0;
+  // The same files for every case, in slices that take turns.
+  for (int round = 0; round < kRounds; ++round)
+    for (Case& c : cases) {
+      const auto begin = Clock::now();
+      double elapsed = 0;
+      size_t done = 0;
+      for (; elapsed < slice || done % files.size() != 0; ++done) {
+        c.run(files[done % files.size()], sample++);
+        elapsed = std::chrono::duration<double>(Clock::now() - begin).count();
+        if (elapsed >= slice && done >= files.size()) break;
+      }
+      c.rates.push_back(static_cast<double>(done) / elapsed);
+    }
+  double yardstick = 0;
+  for (Case& c : cases) {
+    std::sort(c.rates.begin(), c.rates.end());
+    const double rate = c.rates[c.rates.size() / 2];
+    if (yardstick == 0) yardstick = rate;
+    std::printf("%-34s %8.1f img/s   %.3f\n", c.name, rate, rate / yardstick);
+  }
+  return 0;
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// JPEG files for tests, made by libjpeg: every sampling, colour space and
+// coding that readers may meet, and some that they must refuse.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace leat::testing {
+
+enum class JpegColor { kGray, kYcc, kRgb, kCmyk, kYcck };
+
+struct JpegSpec {
+  int width = 64;
+  int height = 48;
+  JpegColor color = JpegColor::kYcc;
+  // Sampling factors of the first component; the others have 1 × 1 (the fourth
+  // has the first's). 1, 1 is 4:4:4; 2, 1 is 4:2:2; 1, 2 is 4:4:0; 2, 2 is
+  // 4:2:0; 4, 1 is 4:1:1; 4, 2 is 4:1:0.
+  int h = 2;
+  int v = 2;
+  int quality = 90;
+  bool progressive = false;
+  bool arithmetic = false;
+  int restart_interval = 0;  // MCUs; 0: none
+  int orientation = 0;       // EXIF's, 1 … 8; 0: no EXIF segment
+  bool exif_big_endian = false;
+  int scans = 0;  // > 0: progressive, with about as many scans (at most 250)
+  uint32_t seed = 1;  // of the picture: gradients, edges and noise
+};
+
+// The file's bytes. REQUIRES: libjpeg can do it.
+std::string MakeJpeg(const JpegSpec& spec);
+
+// A small valid file whose header claims another size.
+std::string MakeJpegClaiming(int width, int height);
+
+// libjpeg's plain decoding of the whole image, as stored, with the accurate
+// DCT and fancy upsampling: 3 bytes a pixel, or 1 if `gray`. Must not be CMYK.
+// Empty: it did not succeed without a warning.
+struct DecodedImage {
+  int width = 0;
+  int height = 0;
+  std::vector<uint8_t> pixels;
+};
+DecodedImage PlainDecode(const std::string& jpeg, bool gray = false);
+
+}  // namespace leat::testing

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the tests of worker/image share.
+#pragma once
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/operators.h"
+#include "core/status.h"
+#include "gtest/gtest.h"
+#include "worker/image/row_program.h"
+
+namespace leat::worker {
+
+inline std::span<const std::byte> AsSpan(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
+
+// The folder of real data; empty if it is not there.
+inline std::filesystem::path TestData() {
+  const char* given = std::getenv("LEAT_TEST_DATA");
+  const std::filesystem::path path = given != nullptr
+                                         ? std::filesystem::path(given)
+                                         : std::filesystem::path(__FILE__)
+                                                   .parent_path()
+                                                   .parent_path()
+                                                   .parent_path() /
+                                               "../shared/data";
+  std::error_code error;
+  return std::filesystem::is_directory(path, error) ? path
+                                                    : std::filesystem::path();
+}
+
+// Every file under `folder` of the test data, sorted; at most `most`, spread
+// over all.
+inline std::vector<std::string> RealFiles(const char* folder, size_t most) {
+  std::vector<std::string> names, contents;
+  const std::filesystem::path root = TestData() / folder;
+  std::error_code error;
+  if (!std::filesystem::is_directory(root, error)) return contents;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(root))
+    if (entry.is_regular_file()) names.push_back(entry.path());
+  std::sort(names.begin(), names.end());
+  const size_t step = std::max<size_t>(1, names.size() / most);
+  for (size_t i = 0; i < names.size(); i += step) {
+    std::ifstream file(names[i], std::ios::binary);
+    contents.emplace_back(std::istreambuf_iterator<char>(file),
+                          std::istreambuf_iterator<char>());
+  }
+  return contents;
+}
+
+// A program, memory for its outputs, and a way to run it.
+class Runner {
+ public:
+  Runner(const Graph& graph, uint64_t seed, bool fuse = true) {
+    auto checked = Check(graph);
+    if (!checked.ok()) ADD_FAILURE() << Message(checked.status());
+    schema = checked->schema;
+    auto compiled = RowProgram::Compile(*checked, seed, fuse);
+    if (!compiled.ok()) ADD_FAILURE() << Message(compiled.status());
+    program = *std::move(compiled);
+    for (const Field& field : schema.fields)
+      outputs.emplace_back(field.row_bytes);
+    for (auto& output : outputs) spans.emplace_back(output);
+  }
+
+  absl::Status Run(const std::string& jpeg, Scratch& scratch,
+                   uint64_t sample = 0, uint64_t epoch = 0) {
+    return program->Run({epoch, sample, AsSpan(jpeg), 7}, scratch, spans);
+  }
+
+  BatchSchema schema;
+  std::unique_ptr<RowProgram> program;
+  std::vector<std::vector<std::byte>> outputs;
+  std::vector<std::span<std::byte>> spans;
+};
+
+// readers.image_folder, decode, and `last` operators one behind the other; the
+// output is "image".
+inline Graph ChainOf(std::vector<Node> last, bool gray = false) {
+  Graph graph;
+  graph.nodes = {
+      {"readers.image_folder", {}, {{"path", Value(std::string("/data"))}}},
+      {"decode",
+       {{0, 0}},
+       {{"output", Value(std::string(gray ? "gray" : "rgb"))}}}};
+  for (Node& node : last) {
+    node.inputs = {{static_cast<uint32_t>(graph.nodes.size()) - 1, 0}};
+    graph.nodes.push_back(std::move(node));
+  }
+  graph.outputs = {
+      {"image", {static_cast<uint32_t>(graph.nodes.size()) - 1, 0}}};
+  return graph;
+}
+
+}  // namespace leat::worker
