@@ -62,6 +62,7 @@ struct Assigner::Change {
   std::vector<uint16_t> joiners;     // new, or of another weight
   std::vector<bool> reweighted;      // by new index
   bool members_changed = false;
+  bool weights_changed = false;
 };
 
 Assigner::Assigner(std::string_view dataset, uint32_t num_shards)
@@ -212,6 +213,7 @@ Assigner::Change Assigner::Replace(std::vector<AssignedWorker> next) {
     if (!known || change.reweighted[i])
       change.joiners.push_back(static_cast<uint16_t>(i));
     change.members_changed = change.members_changed || !known;
+    change.weights_changed = change.weights_changed || change.reweighted[i];
   }
   change.members_changed =
       change.members_changed || workers_.size() != next.size();
@@ -252,7 +254,7 @@ bool Assigner::SetWorkers(std::span<const AssignedWorker> workers) {
       now[i] = change.renumbered[before[size_t{shard} * stride + i]];
       if (now[i] == kNobody)
         gap = true;
-      else
+      else if (change.weights_changed)
         stale = stale || change.reweighted[now[i]];
     }
     if (now[0] == kNobody) {

@@ -55,7 +55,10 @@ grpc::ServerUnaryReactor* AdminService::GetStatus(
     v1::GetStatusResponse* response) {
   return Handle(context, *security_, [&] {
     response->set_version(std::string(rpc::kLeatVersion));
-    response->set_address(address_);
+    {
+      MutexLock lock(&mu_);
+      response->set_address(address_);
+    }
     response->set_state_store(coordinator_->store().description());
     *response->mutable_started_at() = ToProto(started_at_);
     response->set_sequence(coordinator_->store().sequence());

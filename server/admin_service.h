@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/clock.h"
+#include "core/mutex.h"
 #include "leat/v1/admin.grpc.pb.h"
 #include "rpc/auth.h"
 #include "server/coordinator.h"
@@ -22,9 +23,11 @@ class AdminService final : public v1::AdminService::CallbackService {
         clock_(clock),
         started_at_(clock->WallNow()) {}
 
-  // What GetStatus reports as the address. REQUIRES: called before the server
-  // is known to anybody.
-  void set_address(std::string address) { address_ = std::move(address); }
+  // What GetStatus reports as the address, known once the server has started.
+  void set_address(const std::string& address) {
+    MutexLock lock(&mu_);
+    address_ = address;
+  }
 
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
                                       const v1::GetStatusRequest* request,
@@ -73,7 +76,8 @@ class AdminService final : public v1::AdminService::CallbackService {
   const rpc::Security* const security_;
   const Clock* const clock_;
   const WallTime started_at_;
-  std::string address_;
+  Mutex mu_;
+  std::string address_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace leat::server

@@ -144,6 +144,8 @@ void Coordinator::Shutdown() {
                Unavailable("the coordinator is stopping"), &effects);
   for (Write& write : std::exchange(writes_, {}))
     write.finish(Unavailable("the coordinator is stopping"), &effects);
+  for (const auto& [id, session] : worker_sessions_) effects.Add(session.wake);
+  for (const auto& [id, consumer] : consumers_) effects.Add(consumer.wake);
 }
 
 void Coordinator::MembersChanged(Now now, Effects* effects) {

@@ -135,7 +135,8 @@ class Coordinator {
   absl::Status ReportConsumer(SessionId session, const ConsumerStats& stats,
                               Now now);
   // The newest assignment, if it was not taken yet; nullptr: none.
-  std::shared_ptr<const Assignment> NextForConsumer(SessionId session);
+  absl::StatusOr<std::shared_ptr<const Assignment>> NextForConsumer(
+      SessionId session);
   void CloseConsumer(SessionId session);
 
   // --- Time and writes
@@ -146,7 +147,8 @@ class Coordinator {
   MonotonicTime NextDeadline() const;
   // Makes one durable change. False: none waits, or another thread is at it.
   bool RunWrite(Now now);
-  // Fails all waits with kUnavailable; later ones at once.
+  // Fails all waits and ends all sessions with kUnavailable; later ones at
+  // once.
   void Shutdown();
 
   // --- Views; sorted by name

@@ -28,6 +28,8 @@ absl::Status CheckText(std::string_view what, std::string_view text) {
   return absl::OkStatus();
 }
 
+absl::Status Stopping() { return Unavailable("the coordinator is stopping"); }
+
 }  // namespace
 
 absl::StatusOr<SessionId> Coordinator::RegisterWorker(
@@ -39,6 +41,7 @@ absl::StatusOr<SessionId> Coordinator::RegisterWorker(
                            registration.name);
   Effects effects;
   MutexLock lock(&mu_);
+  if (shut_down_) return Stopping();
   if (membership_.Find(registration.name) == nullptr && membership_.full())
     return ResourceExhausted("too many workers: {}",
                              membership_.workers().size());
@@ -121,6 +124,7 @@ absl::StatusOr<std::optional<WorkerMessage>> Coordinator::NextForWorker(
   const auto it = worker_sessions_.find(id);
   if (it == worker_sessions_.end()) return NotFound("no session {}", id);
   WorkerSession& session = it->second;
+  if (shut_down_) return Stopping();
   if (session.replaced)
     return Aborted("worker {} was registered again by another process",
                    session.name);
@@ -215,6 +219,7 @@ absl::StatusOr<SessionId> Coordinator::OpenConsumer(
   RETURN_IF_ERROR(CheckText("a consumer's name", opening.consumer));
   Effects effects;
   MutexLock lock(&mu_);
+  if (shut_down_) return Stopping();
   const JobRecord* job = state_.FindJob(opening.plan_hash);
   if (job == nullptr)
     return NotFound("no job with plan hash {}", ShortHex(opening.plan_hash));
@@ -256,11 +261,13 @@ absl::Status Coordinator::ReportConsumer(SessionId session,
   return absl::OkStatus();
 }
 
-std::shared_ptr<const Assignment> Coordinator::NextForConsumer(
+absl::StatusOr<std::shared_ptr<const Assignment>> Coordinator::NextForConsumer(
     SessionId session) {
   MutexLock lock(&mu_);
+  if (shut_down_) return Stopping();
   const auto it = consumers_.find(session);
-  if (it == consumers_.end() || !it->second.pending) return nullptr;
+  if (it == consumers_.end()) return NotFound("no session {}", session);
+  if (!it->second.pending) return nullptr;
   it->second.pending = false;
   return assignments_.Get(it->second.key);
 }

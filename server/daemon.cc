@@ -78,10 +78,10 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const Config& config,
   rpc::ServerOptions options;
   options.address = config.listen;
   options.max_receive_bytes = config.max_receive_bytes;
-  parts.admin.set_address(config.listen);
   ASSIGN_OR_RETURN(parts.server,
                    rpc::Server::Start(options, parts.config.security,
                                       {&parts.service, &parts.admin}));
+  parts.admin.set_address(parts.server->address());
   return daemon;
 }
 

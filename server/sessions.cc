@@ -140,11 +140,12 @@ class ConsumerHandler : public rpc::StreamHandler<v1::ConsumerSessionRequest>,
   void Pump() {
     MutexLock lock(&mu_);
     if (session_ == 0 || stream_->queued() >= kAhead) return;
-    const std::shared_ptr<const Assignment> next =
+    const absl::StatusOr<std::shared_ptr<const Assignment>> next =
         coordinator_->NextForConsumer(session_);
-    if (next == nullptr) return;
+    if (!next.ok()) return stream_->Close(next.status());
+    if (*next == nullptr) return;
     v1::ConsumerSessionResponse response;
-    *response.mutable_assignment() = ToProto(*next);
+    *response.mutable_assignment() = ToProto(**next);
     stream_->Send(std::move(response)).IgnoreError();  // ended: nobody cares
   }
 

@@ -1,0 +1,555 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/coordinator.h"
+
+#include <set>
+#include <thread>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/server/world.h"
+
+namespace leat::server {
+namespace {
+
+using absl::StatusCode;
+
+std::string Text(const World::Box& box) {
+  return box->has_value() ? (*box)->status().ToString() : "no answer";
+}
+StatusCode Code(const World::Box& box) {
+  return box->has_value() ? (*box)->status().code() : StatusCode::kUnknown;
+}
+
+TEST(Coordinator, AJobIsCreatedOnceItsDatasetIsListed) {
+  World world;
+  const SessionId worker = world.Join("a");
+  World::Box box = world.Create(SpecOf("j", "/d"));
+  EXPECT_FALSE(box->has_value());
+  std::optional<IndexDirective> asked = world.Asked(worker);
+  ASSERT_TRUE(asked.has_value());
+  EXPECT_EQ(asked->reader.op, "readers.image_folder");
+  ASSERT_TRUE(world.Upload(HeaderFor(*asked, "index"), "index").ok());
+  ASSERT_EQ(Code(box), StatusCode::kOk) << Text(box);
+  EXPECT_FALSE((*box)->value().attached);
+  EXPECT_EQ((*box)->value().info->dataset.shards.num_shards(), 100u);
+  EXPECT_EQ(*world->ReadIndex(asked->dataset_id, 0), "index");
+}
+
+TEST(Coordinator, TheSameSpecAttachesAndAnotherIsRefusedNamingTheDifference) {
+  World world;
+  const SessionId worker = world.Join("a");
+  const auto job = world.MakeJob(SpecOf("j", "/d"), worker);
+  World::Box same = world.Create(SpecOf("j", "/d"));
+  ASSERT_EQ(Code(same), StatusCode::kOk);
+  EXPECT_TRUE((*same)->value().attached);
+  EXPECT_EQ((*same)->value().info->plan_hash, job->plan_hash);
+  World::Box other = world.Create(SpecOf("j", "/d", 32));
+  EXPECT_EQ(Code(other), StatusCode::kAlreadyExists);
+  EXPECT_THAT(Text(other), testing::HasSubstr("32"));
+}
+
+TEST(Coordinator, AWrongSpecIsRefusedAtOnce) {
+  World world;
+  EXPECT_EQ(Code(world.Create(SpecOf("j", "/d", 0))),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(Code(world.Create(SpecOf("no spaces", "/d"))),
+            StatusCode::kInvalidArgument);
+}
+
+TEST(Coordinator, ABatchLargerThanTheDatasetIsRefusedWhenItIsKnown) {
+  World world;
+  const SessionId worker = world.Join("a");
+  World::Box box = world.Create(SpecOf("j", "/d", 2000));
+  ASSERT_TRUE(world.Upload(HeaderFor(*world.Asked(worker), "x"), "x").ok());
+  EXPECT_EQ(Code(box), StatusCode::kInvalidArgument) << Text(box);
+}
+
+TEST(Coordinator, JobsOfOneDatasetShareOneListing) {
+  World world;
+  const SessionId a = world.Join("a"), b = world.Join("b");
+  World::Box one = world.Create(SpecOf("one", "/d"));
+  World::Box two = world.Create(SpecOf("two", "/d"));
+  World::Box again = world.Create(SpecOf("two", "/d"));
+  std::optional<IndexDirective> asked = world.Asked(a);
+  EXPECT_FALSE(world.Asked(b).has_value());
+  ASSERT_TRUE(world.Upload(HeaderFor(*asked, "x"), "x").ok());
+  EXPECT_EQ(Code(one), StatusCode::kOk) << Text(one);
+  EXPECT_EQ(Code(two), StatusCode::kOk) << Text(two);
+  EXPECT_EQ(Code(again), StatusCode::kOk) << Text(again);
+  EXPECT_TRUE((*again)->value().attached);
+}
+
+TEST(Coordinator, AListingIsTriedElsewhereWhenItsWorkerIsLost) {
+  World world;
+  const SessionId a = world.Join("a"), b = world.Join("b");
+  World::Box box = world.Create(SpecOf("j", "/d"));
+  const std::optional<IndexDirective> first = world.Asked(a);
+  ASSERT_TRUE(first.has_value());
+  world.Advance(seconds(2));
+  ASSERT_TRUE(world.Beat(b).ok());
+  world.Advance(seconds(2));
+  const std::optional<IndexDirective> second = world.Asked(b);
+  ASSERT_TRUE(second.has_value());
+  EXPECT_EQ(world.Upload(HeaderFor(*first, "x"), "x").code(),
+            StatusCode::kNotFound);
+  EXPECT_TRUE(world.Upload(HeaderFor(*second, "x"), "x").ok());
+  EXPECT_EQ(Code(box), StatusCode::kOk) << Text(box);
+}
+
+TEST(Coordinator, AListingThatEveryWorkerDiesOfIsGivenUp) {
+  World world;
+  World::Box box = world.Create(SpecOf("j", "/d"), std::chrono::hours(1));
+  for (int i = 0; i < 3; ++i) {
+    const SessionId worker = world.Join("a");
+    ASSERT_TRUE(world.Asked(worker).has_value());
+    world->CloseWorker(worker, false, world.now());
+    world.Advance(seconds(4));
+  }
+  EXPECT_EQ(Code(box), StatusCode::kUnavailable) << Text(box);
+  EXPECT_TRUE(world.Found("INDEX_FAILED"));
+}
+
+TEST(Coordinator, AListingThatFailsAnswersAllWhoWait) {
+  World world;
+  const SessionId a = world.Join("a");
+  World::Box one = world.Create(SpecOf("one", "/d"));
+  World::Box two = world.Create(SpecOf("two", "/d"));
+  const IndexDirective asked = *world.Asked(a);
+  ASSERT_TRUE(world
+                  ->FailIndex(asked.dataset_id, asked.request_id,
+                              NotFound("/d: no such directory"), world.now())
+                  .ok());
+  EXPECT_EQ(Code(one), StatusCode::kNotFound);
+  EXPECT_THAT(Text(two), testing::HasSubstr("/d: no such directory"));
+  ASSERT_EQ(world->Datasets().size(), 1u);
+  EXPECT_EQ(world->Datasets()[0].state, "failed");
+  // And can be tried again.
+  World::Box again = world.Create(SpecOf("one", "/d"));
+  EXPECT_TRUE(world.Asked(a).has_value());
+  EXPECT_EQ(world->Datasets()[0].state, "indexing");
+}
+
+TEST(Coordinator, WithoutWorkersACallerIsToldSoAtItsDeadline) {
+  World world;
+  World::Box box = world.Create(SpecOf("j", "/d"), seconds(5));
+  world.Advance(seconds(4));
+  EXPECT_FALSE(box->has_value());
+  world.Advance(seconds(1));
+  EXPECT_EQ(Code(box), StatusCode::kUnavailable);
+  EXPECT_THAT(Text(box), testing::HasSubstr("leat-worker"));
+  EXPECT_TRUE(world->Datasets().empty());
+}
+
+TEST(Coordinator, AListingGoesOnAfterItsCallersDeadline) {
+  World world;
+  const SessionId a = world.Join("a");
+  World::Box late = world.Create(SpecOf("j", "/d"), seconds(2));
+  const IndexDirective asked = *world.Asked(a);
+  world.Advance(seconds(2));
+  EXPECT_EQ(Code(late), StatusCode::kDeadlineExceeded);
+  World::Box again = world.Create(SpecOf("j", "/d"));
+  EXPECT_TRUE(world.Upload(HeaderFor(asked, "x"), "x").ok());
+  EXPECT_EQ(Code(again), StatusCode::kOk) << Text(again);
+}
+
+TEST(Coordinator, ACancelledWaitIsNotAnswered) {
+  World world;
+  const SessionId a = world.Join("a");
+  World::Box box = world.Create(SpecOf("j", "/d"));
+  world->CancelWait(world.last_wait());
+  EXPECT_TRUE(world.Upload(HeaderFor(*world.Asked(a), "x"), "x").ok());
+  EXPECT_FALSE(box->has_value());
+  EXPECT_TRUE(world->Jobs().empty());
+}
+
+TEST(Coordinator, ADamagedOrOversizedUploadIsRefused) {
+  CoordinatorConfig config;
+  config.max_index_bytes = 10;
+  World world(config);
+  const SessionId a = world.Join("a");
+  world.Create(SpecOf("j", "/d"));
+  const IndexDirective asked = *world.Asked(a);
+  EXPECT_EQ(world.Upload(HeaderFor(asked, "right"), "wrong").code(),
+            StatusCode::kDataLoss);
+  EXPECT_EQ(world.Upload(HeaderFor(asked, "right"), "righ").code(),
+            StatusCode::kDataLoss);
+  EXPECT_EQ(
+      world.Upload(HeaderFor(asked, "far too long"), "far too long").code(),
+      StatusCode::kResourceExhausted);
+  EXPECT_TRUE(world.Upload(HeaderFor(asked, "right"), "right").ok());
+}
+
+TEST(Coordinator, JobsAndDrainsSurviveARestart) {
+  World world;
+  const SessionId a = world.Join("a");
+  const auto job = world.MakeJob(SpecOf("j", "/d"), a);
+  ASSERT_TRUE(world.Drain("a").ok());
+  world.Restart();
+  EXPECT_EQ((*world->GetJob("j"))->plan_hash, job->plan_hash);
+  EXPECT_EQ((*world->GetJob(job->plan_hash))->schema, job->schema);
+  world.Join("a");
+  EXPECT_EQ(world->Workers()[0].state, WorkerState::kDraining);
+  ASSERT_TRUE(world.Drain("a", false).ok());
+  EXPECT_EQ(world->Workers()[0].state, WorkerState::kReady);
+}
+
+TEST(Coordinator, AConsumerGetsItsAssignmentAndThenOnlyChanges) {
+  World world;
+  const SessionId a = world.Join("a");
+  const auto job = world.MakeJob(SpecOf("j", "/d"), a);
+  const SessionId consumer = world.Open(*job, "c");
+  const auto first = *world->NextForConsumer(consumer);
+  ASSERT_NE(first, nullptr);
+  EXPECT_EQ(first->workers.size(), 1u);
+  EXPECT_EQ(first->owners.size(), 200u);
+  EXPECT_EQ(*world->NextForConsumer(consumer), nullptr);
+  ASSERT_TRUE(world.Beat(a).ok());
+  world.Advance(seconds(1));
+  EXPECT_EQ(*world->NextForConsumer(consumer), nullptr) << "nothing changed";
+  const SessionId b = world.Join("b");
+  world.Advance(milliseconds(60));
+  const auto second = *world->NextForConsumer(consumer);
+  ASSERT_NE(second, nullptr);
+  EXPECT_EQ(second->instance, first->instance);
+  EXPECT_GT(second->version, first->version);
+  EXPECT_EQ(second->workers.size(), 2u);
+  bool told = false;
+  for (const WorkerMessage& message : world.Take(b))
+    told |= std::holds_alternative<std::shared_ptr<const Assignment>>(message);
+  EXPECT_TRUE(told) << "workers are told, too";
+}
+
+TEST(Coordinator, ManyJoiningWorkersMakeOneAssignment) {
+  World world;
+  const SessionId first = world.Join("first");
+  const auto job = world.MakeJob(SpecOf("j", "/d"), first);
+  const SessionId consumer = world.Open(*job, "c");
+  const auto before = *world->NextForConsumer(consumer);
+  for (int i = 0; i < 20; ++i) world.Join(fmt::format("w{}", i));
+  world.Advance(milliseconds(60));
+  const auto after = *world->NextForConsumer(consumer);
+  EXPECT_EQ(after->version, before->version + 1);
+  EXPECT_EQ(after->workers.size(), 21u);
+}
+
+TEST(Coordinator, ANewInstanceIsTakenAfterARestart) {
+  World world;
+  const auto job = world.MakeJob(SpecOf("j", "/d"), world.Join("a"));
+  const auto before = *world->NextForConsumer(world.Open(*job, "c"));
+  world.Restart();
+  world.Join("a");
+  const auto after = *world->NextForConsumer(world.Open(*job, "c"));
+  EXPECT_NE(before->instance, after->instance);
+  EXPECT_EQ(before->owners, after->owners);
+}
+
+TEST(Coordinator, ASilentWorkerIsLostAndComesBackWithAHeartbeat) {
+  World world;
+  const SessionId a = world.Join("a"), b = world.Join("b");
+  const auto job = world.MakeJob(SpecOf("j", "/d"), a);
+  for (int i = 0; i < 4; ++i) {
+    world.Advance(seconds(1));
+    ASSERT_TRUE(world.Beat(a).ok());
+  }
+  world.Advance(milliseconds(60));
+  EXPECT_EQ(world->Workers()[1].state, WorkerState::kLost);
+  EXPECT_TRUE(world.Found("WORKER_LOST"));
+  EXPECT_EQ(world->AssignmentOf(job->dataset.id, DecoderClass::kExact)
+                ->workers.size(),
+            1u);
+  ASSERT_TRUE(world.Beat(b).ok());
+  world.Advance(milliseconds(60));
+  EXPECT_EQ(world->Workers()[1].state, WorkerState::kReady);
+  EXPECT_FALSE(world.Found("WORKER_LOST"));
+  EXPECT_EQ(world->AssignmentOf(job->dataset.id, DecoderClass::kExact)
+                ->workers.size(),
+            2u);
+}
+
+TEST(Coordinator, ABrokenStreamIsForgivenForAMomentOnly) {
+  World world;
+  const SessionId a = world.Join("a");
+  world->CloseWorker(a, /*left=*/false, world.now());
+  world.Advance(milliseconds(300));
+  EXPECT_EQ(world->Workers()[0].state, WorkerState::kReady);
+  world.Advance(milliseconds(300));
+  EXPECT_EQ(world->Workers()[0].state, WorkerState::kLost);
+  world.Join("a");
+  EXPECT_EQ(world->Workers()[0].state, WorkerState::kReady);
+}
+
+TEST(Coordinator, AWorkerThatLeavesIsForgotten) {
+  World world;
+  const SessionId a = world.Join("a");
+  world->CloseWorker(a, /*left=*/true, world.now());
+  EXPECT_TRUE(world->Workers().empty());
+  EXPECT_TRUE(world.Found("NO_WORKERS"));
+}
+
+TEST(Coordinator, ALostWorkerIsForgottenAfterAWhile) {
+  World world;
+  world->CloseWorker(world.Join("a"), false, world.now());
+  world.Advance(seconds(5));
+  EXPECT_EQ(world->Workers().size(), 1u);
+  world.Advance(std::chrono::minutes(11));
+  EXPECT_TRUE(world->Workers().empty());
+}
+
+TEST(Coordinator, RegisteringAgainEndsTheOlderSession) {
+  World world;
+  const SessionId old = world.Join("a");
+  world.Take(old);
+  const SessionId young = world.Join("a");
+  EXPECT_EQ(world->NextForWorker(old).status().code(), StatusCode::kAborted);
+  EXPECT_EQ(world.Beat(old).code(), StatusCode::kAborted);
+  world->CloseWorker(old, false, world.now());
+  world.Advance(seconds(1));
+  EXPECT_TRUE(world.Beat(young).ok());
+  EXPECT_EQ(world->Workers()[0].state, WorkerState::kReady);
+}
+
+TEST(Coordinator, AWorkerWithoutAJobsClassOwnsNoneOfItsShards) {
+  World world;
+  world.Join(WorkerOf("cpu"));
+  const SessionId gpu = world.Join(
+      WorkerOf("gpu", 2, {DecoderClass::kExact, DecoderClass::kNvjpeg}));
+  JobSpec spec = SpecOf("j", "/d");
+  const auto exact = world.MakeJob(spec, 1);
+  spec.name = "k";
+  spec.decoder_class = DecoderClass::kNvjpeg;
+  const auto nvjpeg = world.MakeJob(spec, gpu);
+  const auto both =
+      world->AssignmentOf(exact->dataset.id, DecoderClass::kExact);
+  const auto one =
+      world->AssignmentOf(nvjpeg->dataset.id, DecoderClass::kNvjpeg);
+  EXPECT_EQ(both->workers.size(), 2u);
+  ASSERT_EQ(one->workers.size(), 1u);
+  EXPECT_EQ(one->workers[0].name, "gpu");
+  world->CloseWorker(gpu, true, world.now());
+  EXPECT_TRUE(world.Found("NO_DECODER"));
+}
+
+TEST(Coordinator, DrainedWorkersOwnNothingAndStayMembers) {
+  World world;
+  const SessionId a = world.Join("a");
+  world.Join("b");
+  const auto job = world.MakeJob(SpecOf("j", "/d"), a);
+  ASSERT_TRUE(world.Drain("a").ok());
+  ASSERT_TRUE(world.Drain("a").ok()) << "idempotent";
+  world.Advance(milliseconds(60));
+  const auto now = world->AssignmentOf(job->dataset.id, DecoderClass::kExact);
+  ASSERT_EQ(now->workers.size(), 1u);
+  EXPECT_EQ(now->workers[0].name, "b");
+  EXPECT_EQ(world.Drain("nobody").code(), StatusCode::kNotFound);
+  EXPECT_EQ(world.Drain("nobody", false).code(), StatusCode::kNotFound);
+}
+
+TEST(Coordinator, NoiseInCapacityMovesNothingAndATrueChangeDoes) {
+  World world;
+  const SessionId a = world.Join("a"), b = world.Join("b"), c = world.Join("c");
+  const auto job = world.MakeJob(SpecOf("j", "/d"), a);
+  const SessionId consumer = world.Open(*job, "c");
+  world->NextForConsumer(consumer).IgnoreError();
+  world.Advance(milliseconds(60));
+  world->NextForConsumer(consumer).IgnoreError();
+  const auto beat = [&](double of_c) {
+    world.Advance(seconds(1));
+    ASSERT_TRUE(world.Beat(a, 800).ok());
+    ASSERT_TRUE(world.Beat(b, 900).ok());
+    ASSERT_TRUE(world.Beat(c, of_c).ok());
+  };
+  for (int i = 0; i < 20; ++i) beat(800 + 120 * (i % 2));
+  beat(3000);  // one report alone
+  for (int i = 0; i < 5; ++i) beat(850);
+  EXPECT_EQ(*world->NextForConsumer(consumer), nullptr);
+  for (int i = 0; i < 5; ++i) beat(3400);
+  world.Advance(milliseconds(60));
+  EXPECT_NE(*world->NextForConsumer(consumer), nullptr);
+  EXPECT_GT(world->Workers()[2].weight, 3 * world->Workers()[0].weight);
+  EXPECT_GT(world->Workers()[2].shards_owned, 50u);
+}
+
+TEST(Coordinator, DatasetsOfJobsCannotBeDeleted) {
+  World world;
+  const SessionId a = world.Join("a");
+  const auto job = world.MakeJob(SpecOf("j", "/d"), a);
+  const absl::Status used = world.DeleteDataset("photos");
+  EXPECT_EQ(used.code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(Message(used)), testing::HasSubstr("j"));
+  EXPECT_EQ(world.DeleteJob("k").code(), StatusCode::kNotFound);
+  EXPECT_TRUE(world.DeleteJob("j").ok());
+  EXPECT_TRUE(world.DeleteDataset(job->dataset.id.substr(0, 8)).ok());
+  EXPECT_EQ(world->ReadIndex(job->dataset.id, 0).status().code(),
+            StatusCode::kNotFound);
+  world.MakeJob(SpecOf("j", "/d"), a);  // listed anew
+}
+
+TEST(Coordinator, ARunningConsumerKeepsItsViewWhenItsJobIsDeleted) {
+  World world;
+  const auto job = world.MakeJob(SpecOf("j", "/d"), world.Join("a"));
+  const SessionId consumer = world.Open(*job, "c");
+  world->NextForConsumer(consumer).IgnoreError();
+  ASSERT_TRUE(world.DeleteJob("j").ok());
+  world.Join("b");
+  world.Advance(milliseconds(60));
+  ASSERT_NE(*world->NextForConsumer(consumer), nullptr);
+  EXPECT_EQ(
+      world->OpenConsumer({job->plan_hash, "h", 1, "d"}, world.now(), [] {})
+          .status()
+          .code(),
+      StatusCode::kNotFound);
+  world->CloseConsumer(consumer);
+  EXPECT_EQ(world->AssignmentOf(job->dataset.id, DecoderClass::kExact),
+            nullptr);
+}
+
+TEST(Coordinator, StallsAndBadSamplesBecomeFindings) {
+  World world;
+  const SessionId a = world.Join("a");
+  const auto job = world.MakeJob(SpecOf("j", "/d"), a);
+  EXPECT_TRUE(world->Findings(world.now()).empty());
+  const SessionId consumer = world.Open(*job, "c");
+  ConsumerStats stats;
+  stats.epoch = 1;
+  stats.step = 5;
+  stats.stall_fraction = 0.9;
+  ASSERT_TRUE(world->ReportConsumer(consumer, stats, world.now()).ok());
+  EXPECT_FALSE(world.Found("CONSUMER_STALLED")) << "not after one report";
+  for (int i = 0; i < 11; ++i) {
+    world.Advance(seconds(1));
+    ASSERT_TRUE(world.Beat(a).ok());
+    ASSERT_TRUE(world->ReportConsumer(consumer, stats, world.now()).ok());
+  }
+  EXPECT_TRUE(world.Found("CONSUMER_STALLED"));
+  ASSERT_TRUE(world
+                  ->Heartbeat(a, {},
+                              {{"j", {{5, "cat/5.jpg", "truncated", 2}}}},
+                              world.now())
+                  .ok());
+  ASSERT_TRUE(world
+                  ->Heartbeat(a, {},
+                              {{"j", {{5, "cat/5.jpg", "truncated", 1}}}},
+                              world.now())
+                  .ok());
+  EXPECT_TRUE(world.Found("BAD_SAMPLES"));
+  const JobView view = world->Jobs()[0];
+  EXPECT_EQ(view.bad_samples_total, 3u);
+  EXPECT_EQ(view.bad_samples.size(), 1u);
+  EXPECT_EQ(view.epoch, 1u);
+  EXPECT_EQ(view.step, 5u);
+  EXPECT_EQ(view.consumers, 1u);
+}
+
+TEST(Coordinator, BadRegistrationsAreRefused) {
+  World world;
+  for (const char* name : {"", "two words", "\x01", "\xff"})
+    EXPECT_EQ(world->RegisterWorker(WorkerOf(name), world.now(), [] {})
+                  .status()
+                  .code(),
+              StatusCode::kInvalidArgument);
+  EXPECT_EQ(world->RegisterWorker(WorkerOf("a", 0), world.now(), [] {})
+                .status()
+                .code(),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(world.Beat(12345).code(), StatusCode::kNotFound);
+}
+
+TEST(Coordinator, ShutdownAnswersEverybody) {
+  World world;
+  const SessionId a = world.Join("a");
+  World::Box box = world.Create(SpecOf("j", "/d"));
+  world->Shutdown();
+  EXPECT_EQ(Code(box), StatusCode::kUnavailable);
+  EXPECT_EQ(world->NextForWorker(a).status().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(Code(world.Create(SpecOf("k", "/d"))), StatusCode::kUnavailable);
+  EXPECT_EQ(world.DeleteJob("j").code(), StatusCode::kUnavailable);
+}
+
+// A store whose disk is full for a while.
+class FullStore : public MemoryStore {
+ public:
+  bool full = false;
+  absl::Status Append(const Event& event, std::string_view index) override {
+    if (full) return ResourceExhausted("no room");
+    return MemoryStore::Append(event, index);
+  }
+};
+
+TEST(Coordinator, AFullDiskRefusesChangesAndTheServiceGoesOn) {
+  auto store = std::make_shared<FullStore>();
+  World world({}, store);
+  const SessionId a = world.Join("a");
+  const auto job = world.MakeJob(SpecOf("j", "/d"), a);
+  store->full = true;
+  World::Box refused = world.Create(SpecOf("k", "/d"));
+  EXPECT_EQ(Code(refused), StatusCode::kResourceExhausted);
+  EXPECT_EQ(world.Drain("a").code(), StatusCode::kResourceExhausted);
+  EXPECT_TRUE(world.Found("STATE_FULL"));
+  EXPECT_NE(*world->NextForConsumer(world.Open(*job, "c")), nullptr);
+  store->full = false;
+  EXPECT_EQ(Code(world.Create(SpecOf("k", "/d"))), StatusCode::kOk);
+  EXPECT_FALSE(world.Found("STATE_FULL"));
+}
+
+// Durable, but only said to be.
+class OldStore : public MemoryStore {
+ public:
+  bool durable() const override { return true; }
+};
+
+TEST(Coordinator, AStateOlderThanWhatAWorkerSawIsReported) {
+  World world({}, std::make_shared<OldStore>());
+  WorkerRegistration worker = WorkerOf("a");
+  worker.highest_sequence_seen = 9;
+  world.Join(worker);
+  EXPECT_TRUE(world.Found("STATE_REGRESSED"));
+}
+
+TEST(Coordinator, IsThreadSafe) {
+  MemoryStore store;
+  CoordinatorConfig config;
+  Coordinator coordinator(config, &store, 7, [] {});
+  ASSERT_TRUE(coordinator.Recover().ok());
+  const Clock& clock = Clock::Real();
+  std::atomic<bool> stop = false;
+  std::thread driver([&] {
+    while (!stop) {
+      coordinator.Tick(Now::Of(clock));
+      coordinator.RunWrite(Now::Of(clock));
+    }
+  });
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 30; ++i) {
+        const Now now = Now::Of(clock);
+        const SessionId session = *coordinator.RegisterWorker(
+            WorkerOf(fmt::format("w{}", t)), now, [] {});
+        std::atomic<bool> answered = false;
+        coordinator.CreateJob(
+            SpecOf(fmt::format("job{}", t), fmt::format("/d{}", i % 3)),
+            now.mono + seconds(1), now,
+            [&](const absl::StatusOr<CreatedJob>&) { answered = true; });
+        while (!answered) {
+          auto next = coordinator.NextForWorker(session);
+          if (next.ok() && next->has_value()) {
+            if (const auto* asked = std::get_if<IndexDirective>(&**next))
+              coordinator.FinishUpload(HeaderFor(*asked, "x"), "x",
+                                       [](const absl::Status&) {});
+          }
+          coordinator.Heartbeat(session, {}, {}, Now::Of(clock)).IgnoreError();
+          std::this_thread::yield();
+        }
+        coordinator.Workers();
+        coordinator.Findings(now);
+        coordinator.CloseWorker(session, i % 2 == 0, now);
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  stop = true;
+  driver.join();
+  coordinator.Shutdown();
+}
+
+}  // namespace
+}  // namespace leat::server
