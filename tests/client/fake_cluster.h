@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Fakes for client tests: a coordinator and workers of real gRPC on abstract
+// Unix sockets, in this process, that misbehave on request.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/job.h"
+#include "core/mutex.h"
+#include "leat/v1/types.pb.h"
+#include "rpc/auth.h"
+#include "rpc/server.h"
+
+namespace leat::client {
+
+// Some address that nobody else has.
+std::string UniqueAddress();
+
+struct FakeJobOptions {
+  std::string name = "train";
+  uint64_t samples = 1000;
+  uint32_t batch = 16;
+  LastBatch last_batch = LastBatch::kDrop;
+};
+// A job of "image" uint8 (6, 5, 3) and "label" int32.
+JobInfo MakeFakeJob(const FakeJobOptions& options);
+
+// What a worker sends for a sample, and what a batch must hold.
+std::byte ImageByte(uint64_t sample, size_t i);
+int32_t Label(uint64_t sample);
+
+// What a FakeWorker does with asks from now on.
+enum class Behaviour {
+  kServe,
+  kSilent,    // keeps asks; Release() answers them
+  kTwice,     // answers each ask twice
+  kHalf,      // sends half of each answer
+  kGarbage,   // answers random bytes
+  kMisfit,    // answers rows that were not asked for
+  kDraining,  // answers each ask by UNAVAILABLE
+  kUnknown,   // ends each stream by NOT_FOUND
+};
+
+class FakeWorker {
+ public:
+  explicit FakeWorker(std::string name);
+  ~FakeWorker();
+
+  const std::string& name() const { return name_; }
+  const std::string& address() const { return address_; }
+  void Behave(Behaviour behaviour);
+  // The sample fails by DATA_LOSS with this text.
+  void SpoilSample(uint64_t sample, std::string text);
+  // Bytes of payload in one message.
+  void set_chunk_bytes(size_t bytes) { chunk_bytes_ = bytes; }
+  // Answers what kSilent kept, and serves from now on.
+  void Release();
+  // As by kill -9: streams break. Start brings it back at the same address.
+  void Kill();
+  void Start();
+  // Blocks until so many rows have been asked for in all.
+  void AwaitAsked(uint64_t rows);
+  uint64_t asked() const { return asked_; }
+
+ private:
+  class Service;
+  class Handler;
+  const std::string name_, address_;
+  std::atomic<size_t> chunk_bytes_{1 << 20};
+  std::atomic<uint64_t> asked_{0};
+  Mutex mu_;
+  CondVar asked_more_;
+  Behaviour behaviour_ ABSL_GUARDED_BY(mu_) = Behaviour::kServe;
+  std::vector<std::function<void()>> kept_ ABSL_GUARDED_BY(mu_);
+  uint64_t spoiled_ ABSL_GUARDED_BY(mu_) = ~uint64_t{0};
+  std::string spoiled_text_ ABSL_GUARDED_BY(mu_);
+  std::unique_ptr<Service> service_;
+  std::unique_ptr<rpc::Server> server_;
+};
+
+class FakeCoordinator {
+ public:
+  explicit FakeCoordinator(JobInfo job, std::string token = "");
+  ~FakeCoordinator();
+
+  const std::string& address() const { return address_; }
+  // Pushes an assignment: shard s is owned by worker s mod n, then the next.
+  void SetWorkers(const std::vector<const FakeWorker*>& workers);
+  void Kill();
+  void Start();
+  // Blocks until a consumer has reported its statistics so many times.
+  void AwaitReports(int reports);
+  v1::ConsumerStats last_report();
+
+ private:
+  class Service;
+  class AdminService;
+  class Handler;
+  const JobInfo job_;
+  const rpc::Security security_;
+  const std::string address_;
+  Mutex mu_;
+  CondVar reported_;
+  v1::Assignment assignment_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::weak_ptr<Handler>> sessions_ ABSL_GUARDED_BY(mu_);
+  v1::ConsumerStats report_ ABSL_GUARDED_BY(mu_);
+  int reports_ ABSL_GUARDED_BY(mu_) = 0;
+  std::unique_ptr<Service> service_;
+  std::unique_ptr<AdminService> admin_;
+  std::unique_ptr<rpc::Server> server_;
+};
+
+}  // namespace leat::client
