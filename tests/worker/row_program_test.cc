@@ -1,30 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/image/row_program.h"
 
-#include <atomic>
 #include <cmath>
 #include <cstring>
-#include <new>
 #include <random>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/allocation_counter.h"
 #include "tests/support/jpeg_maker.h"
 #include "tests/worker/image_support.h"
 #include "worker/image/pixel.h"
-
-namespace {
-// Counts the allocations of this program.
-std::atomic<uint64_t> allocations{0};
-}  // namespace
-
-void* operator new(size_t size) {
-  ++allocations;
-  if (void* p = std::malloc(size)) return p;
-  throw std::bad_alloc();
-}
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete(void* p, size_t) noexcept { std::free(p); }
 
 namespace leat::worker {
 namespace {
@@ -286,9 +272,9 @@ TEST(RowProgram, SteadyStateAllocatesNothing) {
         ASSERT_TRUE(runner.Run(images[i], scratch, sample).ok());
   };
   pass();
-  const uint64_t before = allocations.load();
+  const uint64_t before = testing::AllocationsSoFar();
   pass();
-  EXPECT_EQ(allocations.load(), before);
+  EXPECT_EQ(testing::AllocationsSoFar(), before);
 }
 
 TEST(RowProgram, ErrorsNameTheThingAndLeaveTheScratchUsable) {

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/allocation_counter.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+namespace {
+std::atomic<uint64_t> allocations{0};
+}  // namespace
+
+void* operator new(size_t size) {
+  ++allocations;
+  if (void* p = std::malloc(size)) return p;
+  throw std::bad_alloc();
+}
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete(void* p, size_t) noexcept { std::free(p); }
+
+namespace leat::testing {
+
+uint64_t AllocationsSoFar() { return allocations.load(); }
+
+}  // namespace leat::testing

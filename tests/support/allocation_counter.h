@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Counts the calls of operator new of the program that links this.
+#pragma once
+
+#include <cstdint>
+
+namespace leat::testing {
+
+uint64_t AllocationsSoFar();
+
+}  // namespace leat::testing
