@@ -172,6 +172,7 @@ absl::Status ImageFolderSource::Load(const ImageFolderOptions& options,
   if (repeat_ == 0 || files_.size() > (uint64_t{1} << 48) / repeat_)
     return DataLoss("the index has repeat {} for {} files", repeat_,
                     files_.size());
+  fingerprint_ = hash.Finish();
   names_.shrink_to_fit();
   files_.shrink_to_fit();
   return absl::OkStatus();
