@@ -67,16 +67,6 @@ absl::StatusOr<Json> ListShardsOf(Admin& admin, std::string name) {
   return Parsed(admin.ListShards(name), "shards");
 }
 
-// `status` of a call about `name`; if there is no such thing, with near names.
-absl::Status WithNearNames(absl::Status status, Admin& admin, const Kind& kind,
-                           std::string_view name) {
-  if (status.code() != absl::StatusCode::kNotFound) return status;
-  const absl::StatusOr<Json> answer = List(admin, kind);
-  if (!answer.ok()) return status;
-  return NotFound("no {} \"{}\"{}", kind.singular, name,
-                  DidYouMean(name, NamesIn(kind, *answer)));
-}
-
 absl::StatusOr<bool> Confirmed(Session& session, std::string_view question) {
   const Environment& environment = session.environment();
   if (session.options().yes) return true;
@@ -93,6 +83,15 @@ absl::StatusOr<bool> Confirmed(Session& session, std::string_view question) {
 }
 
 }  // namespace
+
+absl::Status WithNearNames(absl::Status status, Admin& admin, const Kind& kind,
+                           std::string_view name) {
+  if (status.code() != absl::StatusCode::kNotFound) return status;
+  const absl::StatusOr<Json> answer = List(admin, kind);
+  if (!answer.ok()) return status;
+  return NotFound("no {} \"{}\"{}", kind.singular, name,
+                  DidYouMean(name, NamesIn(kind, *answer)));
+}
 
 absl::StatusOr<int> RunStatus(Session& session) {
   return session.Show([&]() -> absl::StatusOr<Session::Result> {

@@ -3,10 +3,18 @@
 // The commands. Each returns its exit code, or the error that decides it.
 #pragma once
 
+#include <string_view>
+
 #include "absl/status/statusor.h"
+#include "client/cli/listing.h"
 #include "client/cli/session.h"
 
 namespace leat::cli {
+
+// `status` of a call about the thing called `name`; if there is none, with the
+// names that are near.
+absl::Status WithNearNames(absl::Status status, Admin& admin, const Kind& kind,
+                           std::string_view name);
 
 absl::StatusOr<int> RunStatus(Session& session);
 absl::StatusOr<int> RunGet(Session& session);

@@ -8,6 +8,7 @@
 #include "client/cli/completion.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/inspect.h"
+#include "client/cli/listing.h"
 #include "client/cli/sheet.h"
 #include "core/status.h"
 
@@ -35,12 +36,8 @@ absl::StatusOr<int> RunSheet(Session& session) {
   ASSIGN_OR_RETURN(Connection * connection, session.Connect());
   absl::StatusOr<Rows> rows = connection->ReadRows(options.name, options.epoch,
                                                    options.step, options.rows);
-  if (rows.status().code() == absl::StatusCode::kNotFound) {
-    const absl::StatusOr<std::string> jobs = connection->admin().ListJobs();
-    if (jobs.ok())
-      return NotFound("no job \"{}\"; leat get jobs lists them", options.name);
-  }
-  RETURN_IF_ERROR(rows.status());
+  RETURN_IF_ERROR(WithNearNames(rows.status(), connection->admin(),
+                                *FindKind("jobs"), options.name));
   SheetLayout layout;
   layout.columns = options.columns;
   ASSIGN_OR_RETURN(const Sheet sheet, MakeSheet(*rows, options.field, layout));

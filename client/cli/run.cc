@@ -27,12 +27,16 @@ const std::map<std::string_view, Command>& Commands() {
 }
 
 // What to do about an error, if that is always the same.
-std::string_view Remedy(int exit_code) {
-  switch (exit_code) {
-    case kCannotConnect:
-      return "is the coordinator running, and is this its address? "
-             "--coordinator HOST:PORT or LEAT_COORDINATOR says which";
-    case kNotAllowed:
+std::string_view Remedy(absl::StatusCode code) {
+  switch (code) {
+    case absl::StatusCode::kUnavailable:
+      return "--coordinator HOST:PORT or LEAT_COORDINATOR says where the "
+             "coordinator is";
+    case absl::StatusCode::kDeadlineExceeded:
+      return "\"leat status\" says what is wrong; --timeout TIME gives it "
+             "longer";
+    case absl::StatusCode::kUnauthenticated:
+    case absl::StatusCode::kPermissionDenied:
       return "--token-file FILE or LEAT_TOKEN gives the service's token";
     default:
       return "";
@@ -61,11 +65,11 @@ int RunCli(std::vector<std::string> args, const Environment& environment) {
   }
   const absl::StatusOr<int> exit_code = Commands().at(parsed->command)(session);
   if (exit_code.ok()) return *exit_code;
-  const int code = ExitCodeOf(exit_code.status().code());
+  const absl::StatusCode code = exit_code.status().code();
   session.Say(
       fmt::format("{}: {}", parsed->command, Message(exit_code.status())));
   if (!Remedy(code).empty()) session.Say(Remedy(code));
-  return code;
+  return ExitCodeOf(code);
 }
 
 }  // namespace leat::cli

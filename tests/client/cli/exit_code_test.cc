@@ -94,6 +94,7 @@ TEST(ExitCodes, WhatIsNotThereIsThreeWithNearNames) {
   EXPECT_EQ(shell.Run({"drain", "node3"}), kNotFound);
   EXPECT_THAT(shell.err, HasSubstr("did you mean node1, node2"));
   EXPECT_EQ(shell.Run({"sheet", "resnet51"}), kNotFound);
+  EXPECT_THAT(shell.err, HasSubstr("did you mean resnet50"));
   EXPECT_EQ(shell.Run({"inspect", "/no/such/file"}), kNotFound);
 }
 
