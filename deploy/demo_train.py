@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 
 SIDE, BATCH, SEED = 64, 64, 7
 PHOTO = {".jpg", ".jpeg", ".jpe"}
@@ -171,7 +172,7 @@ def network(num_classes: int):
     return (params, zeros, zeros, jnp.zeros(())), step, count_right
 
 
-def train(job, test_job, epochs: int, classes: list[str]) -> None:
+def train(job, test_job, epochs: int, classes: list[str], while_training: Callable[[], None]) -> None:
     import jax
     import leat.jax
     import numpy as np
@@ -210,8 +211,11 @@ def train(job, test_job, epochs: int, classes: list[str]) -> None:
                 print(f"\r\033[K{line}", end="\n" if last or epoch % 5 == 4 else "", flush=True)
             elif last or epoch % 5 == 4:
                 print(line, flush=True)
-        token = batches.token()
-    note(f"a token of {len(token)} bytes in the checkpoint would resume at exactly this batch, on any number of hosts")
+        note(f"{held_out:.0%} of the held-out photos are right. So few photos teach little; what is shown is that they "
+             "arrive, in order, while the workers decode")
+        note(f"a token of {len(batches.token())} bytes in the checkpoint would resume at exactly this batch, on any "
+             "number of hosts")
+        while_training()
 
 
 def command(*words: str, address: str) -> None:
@@ -223,6 +227,11 @@ def command(*words: str, address: str) -> None:
     # 6: the service is up and has a finding, which it has just said.
     if done.returncode not in (0, 6):
         raise SystemExit(f"demo: leat {words[0]} failed with exit code {done.returncode}")
+
+
+def operator(address: str) -> None:
+    say("what the operator sees meanwhile")
+    command("status", address=address)
 
 
 def run(args: argparse.Namespace, folder: pathlib.Path, daemons: Daemons) -> None:
@@ -248,10 +257,7 @@ def run(args: argparse.Namespace, folder: pathlib.Path, daemons: Daemons) -> Non
         learn, test = pipelines(train_folder, heldout, upside_down=classes is None)
         job = service.job("demo", learn, batch=BATCH, seed=SEED, shuffle="global", last_batch="fill")
         test_job = service.job("demo-heldout", test, batch=BATCH, seed=SEED, shuffle=False, last_batch="partial")
-        train(job, test_job, args.epochs, names)
-        note("so few photos teach little; what is shown is that they arrive, in order, while the workers decode")
-        say("what the operator sees")
-        command("status", address=address)
+        train(job, test_job, args.epochs, names, lambda: operator(address))
         args.out.mkdir(parents=True, exist_ok=True)
         say("a contact sheet of the first batch")
         command("sheet", "demo", "-o", str(args.out / "sheet.png"), address=address)
