@@ -61,6 +61,12 @@ class Inbox final : public rpc::StreamHandler<Response> {
     if (closed_) return *closed_;
     return std::nullopt;
   }
+  // Why the stream has ended, which it has or is about to.
+  absl::Status WhyClosed() {
+    MutexLock lock(&mu_);
+    while (!closed_ && !interrupted_) changed_.Wait(&mu_);
+    return closed_.value_or(Cancelled("stopping"));
+  }
   // False: not by `deadline`.
   bool WaitClosed(MonotonicTime deadline) {
     MutexLock lock(&mu_);
@@ -190,7 +196,7 @@ absl::Status Session::State::RunStream() {
 absl::Status Session::State::Serve(rpc::Stream<Request>& stream, Inbox& inbox) {
   Request request;
   *request.mutable_register_() = options.registration;
-  RETURN_IF_ERROR(stream.Send(request));
+  if (!stream.Send(request).ok()) return inbox.WhyClosed();
   MonotonicTime next = Clock::Real().Now() + options.welcome_timeout;
   while (!Stopping()) {
     ASSIGN_OR_RETURN(const std::optional<Response> message, inbox.Next(next));
@@ -206,9 +212,9 @@ absl::Status Session::State::Serve(rpc::Stream<Request>& stream, Inbox& inbox) {
                               options.welcome_timeout.count() / 1'000'000);
     request.Clear();
     *request.mutable_heartbeat() = events.make_heartbeat();
-    if (absl::Status sent = stream.Send(request); !sent.ok()) {
+    if (const absl::Status sent = stream.Send(request); !sent.ok()) {
       events.heartbeat_lost(request.heartbeat());
-      return sent;
+      return absl::IsCancelled(sent) ? inbox.WhyClosed() : sent;
     }
     next = Clock::Real().Now() + heartbeat_interval;
   }

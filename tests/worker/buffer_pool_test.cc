@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/buffer_pool.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <thread>
@@ -20,8 +21,8 @@ TEST(BufferPool, ClassesHoldWhatTheyMustAndWasteAtMostAQuarter) {
     for (const size_t near : {bytes - 1, bytes, bytes + 1}) {
       if (near == 0) continue;
       EXPECT_GE(BufferPool::ClassBytes(near), near);
-      if (near > 64 * kKiB)
-        EXPECT_LE(BufferPool::ClassBytes(near), near + near / 4 + 1) << near;
+      const size_t waste = std::max(64 * kKiB, near + near / 4 + 1);
+      EXPECT_LE(BufferPool::ClassBytes(near), waste) << near;
     }
   }
 }
@@ -34,8 +35,8 @@ TEST(BufferPool, BuffersAreAlignedAndUsedAgain) {
     ASSERT_TRUE(buffer);
     EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer->bytes().data()) % 64, 0u);
     EXPECT_EQ(buffer->bytes().size(), 100 * kKiB);
-    if (address != nullptr) EXPECT_EQ(buffer->bytes().data(), address);
-    address = buffer->bytes().data();
+    if (address == nullptr) address = buffer->bytes().data();
+    EXPECT_EQ(buffer->bytes().data(), address);
     EXPECT_EQ(pool.buffers_in_use(), 1u);
   }
   EXPECT_EQ(pool.allocations_total(), 1u);

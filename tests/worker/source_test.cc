@@ -11,6 +11,7 @@
 
 #include "core/status.h"
 #include "gmock/gmock.h"
+#include "google/protobuf/stubs/logging.h"
 #include "gtest/gtest.h"
 #include "leat/stored/v1/records.pb.h"
 #include "tests/worker/temp_dir.h"
@@ -185,6 +186,18 @@ TEST_F(SourceTest, AnUnreadableDirectoryIsNamed) {
   EXPECT_THAT(Message(status), HasSubstr(At("a")));
 }
 
+TEST_F(SourceTest, ANameThatIsNotUtf8IsAnErrorThatShowsIt) {
+  dir_.Write("a/caf\xe9.jpg", "x");
+  const absl::Status status = IndexError();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(Message(status), HasSubstr("caf\\xe9.jpg"));
+}
+
+TEST_F(SourceTest, NamesInUtf8AreKept) {
+  dir_.Write("caf\xc3\xa9/\xe5\xb1\xb1.jpg", "x");
+  EXPECT_EQ(Text(*Open(Index())->Read(0)), "x");
+}
+
 TEST_F(SourceTest, TooManyFilesIsAnError) {
   for (int i = 0; i < 4; ++i)
     dir_.Write("a/" + std::to_string(i) + ".jpg", "x");
@@ -252,6 +265,7 @@ TEST_F(SourceTest, AnEmptyFileIsReadAsSuch) {
 TEST_F(SourceTest, RandomBytesAreNotAnIndex) {
   dir_.Write("a/1.jpg", "x");
   const std::string good = Index().blob;
+  const google::protobuf::LogSilencer silent;  // of text that is not UTF-8
   std::minstd_rand random(1);
   for (int i = 0; i < 2000; ++i) {
     std::string blob = good;

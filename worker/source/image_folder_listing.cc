@@ -21,6 +21,7 @@
 #include "core/log.h"
 #include "core/mutex.h"
 #include "core/status.h"
+#include "google/protobuf/stubs/common.h"
 #include "leat/stored/v1/records.pb.h"
 #include "worker/source/file_error.h"
 #include "worker/source/image_folder.h"
@@ -41,6 +42,20 @@ bool IsImageName(std::string_view name) {
   for (char& c : extension)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   return extension == "jpg" || extension == "jpeg" || extension == "jpe";
+}
+
+// Names travel as text. FailedPrecondition: `name` is not UTF-8; shows it.
+absl::Status CheckName(const std::string& path, std::string_view name) {
+  if (google::protobuf::internal::IsStructurallyValidUTF8(
+          name.data(), static_cast<int>(name.size())))
+    return absl::OkStatus();
+  std::string shown;
+  for (const char c : name)
+    shown += c >= ' ' && c < 127
+                 ? std::string(1, c)
+                 : fmt::format("\\x{:02x}", static_cast<uint8_t>(c));
+  return FailedPrecondition("{}: the name \"{}\" is not UTF-8: rename it", path,
+                            shown);
 }
 
 struct Found {
@@ -99,6 +114,7 @@ class Lister {
     const std::string_view name = entry.d_name;
     if (name.starts_with('.')) return absl::OkStatus();
     const bool image = IsImageName(name);
+    if (image || entry.d_type == DT_DIR) RETURN_IF_ERROR(CheckName(path, name));
     if (entry.d_type == DT_DIR) {
       found.directories.emplace_back(name);
       return absl::OkStatus();
@@ -113,6 +129,7 @@ class Lister {
       return FileError(errno, "read", fmt::format("{}/{}", path, name));
     }
     if (S_ISDIR(info.st_mode)) {
+      RETURN_IF_ERROR(CheckName(path, name));
       found.directories.emplace_back(name);
       return absl::OkStatus();
     }
