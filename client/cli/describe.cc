@@ -143,8 +143,10 @@ View DescribeJob(const Json& job, const Json& workers, const Json& consumers,
       {"Plan hash", HexOfBase64(Text(job, "job.plan_hash"))},
       {"Fields", SchemaText(Items(job, "job.schema"))},
       {"Position",
-       fmt::format("epoch {}, step {} of {}", Whole(job, "epoch"),
-                   Whole(job, "step"), Whole(job, "steps_per_epoch"))},
+       Whole(job, "steps_per_epoch") == 0
+           ? ""
+           : fmt::format("epoch {}, step {} of {}", Whole(job, "epoch"),
+                         Whole(job, "step"), Whole(job, "steps_per_epoch"))},
       {"Rate (rows/s)", Rate(Number(job, "rows_per_s"))},
       {"Stall (%)", Percent(Number(job, "stall_fraction"))},
       {"Limited by", LimitedBy(job, workers)}};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A 5 × 7 dot-matrix font of ASCII, for the captions of contact sheets.
+// A dot-matrix font (5 × 7 and what hangs below the line) of ASCII, for the
+// captions of contact sheets.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +9,10 @@
 namespace leat::cli {
 
 inline constexpr int kGlyphWidth = 5;
-inline constexpr int kGlyphHeight = 7;
+inline constexpr int kGlyphHeight = 9;
 
-// Seven rows from the top, bit 4 the leftmost dot; the question mark for
-// anything that is not printable ASCII.
+// Nine rows from the top, the last two below the line, bit 4 the leftmost dot;
+// the question mark for anything that is not printable ASCII.
 const uint8_t* Glyph(char c);
 
 }  // namespace leat::cli

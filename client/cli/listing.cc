@@ -58,9 +58,12 @@ Cell State(const std::string& word) {
   return {word, tone};
 }
 
+// "120/1251"; "-" before anybody has pulled a batch.
 std::string Progress(const Json& item, std::string_view prefix) {
+  const uint64_t steps = Whole(item, fmt::format("{}steps_per_epoch", prefix));
+  if (steps == 0) return "-";
   return fmt::format("{}/{}", Whole(item, fmt::format("{}step", prefix)),
-                     Whole(item, fmt::format("{}steps_per_epoch", prefix)));
+                     steps);
 }
 
 Table DatasetsTable(const Json& datasets, absl::Time now) {

@@ -53,6 +53,7 @@ absl::StatusOr<int> RunSheet(Session& session) {
       "{}: {} of {} rows of job {}, epoch {}, step {} ({} x {} pixels)",
       options.picture, sheet.tiles, rows->batch, options.name, rows->epoch,
       rows->step, sheet.picture.width, sheet.picture.height));
+  if (!sheet.note.empty()) session.Say(sheet.note);
   return kGood;
 }
 

@@ -24,9 +24,9 @@ constexpr Color kRed = {190, 30, 30};
 
 constexpr int kMargin = 20;
 constexpr int kGap = 12;
-constexpr int kLineGap = 5;
+constexpr int kLineGap = 4;
 
-int LineHeight(int scale) { return kGlyphHeight * scale + kLineGap; }
+int LineHeight(int scale) { return (kGlyphHeight - 1) * scale + kLineGap; }
 int TextWidth(size_t characters, int scale) {
   return static_cast<int>(characters) * (kGlyphWidth + 1) * scale;
 }
