@@ -27,12 +27,17 @@ _SIGNAL_SLICE_S = 0.25
 
 
 class _Buffer:
-    """One batch of the library; freed once, with the last array that looks into it."""
+    """One batch of the library; freed once, with the last array that looks into it.
 
-    __slots__ = ("_free", "_getpid", "_pid", "_pointer")
+    It holds the job, so that the job outlives the batch in the library too: ending a connection takes time, and
+    must not happen in leat_batch_free, which keeps the GIL.
+    """
 
-    def __init__(self, pointer: int) -> None:
+    __slots__ = ("_free", "_getpid", "_job", "_pid", "_pointer")
+
+    def __init__(self, pointer: int, job: Any) -> None:
         self._pointer = pointer
+        self._job = job
         self._free = _native.quick.leat_batch_free
         self._getpid = os.getpid  # kept here: modules are gone when the interpreter ends
         self._pid = os.getpid()
@@ -57,9 +62,9 @@ class _Memory:
         }
 
 
-def arrays(pointer: int) -> dict[str, np.ndarray]:
-    """The arrays of a batch, by name; they own it from here on."""
-    buffer = _Buffer(pointer)
+def arrays(pointer: int, job: Any) -> dict[str, np.ndarray]:
+    """The arrays of a batch of `job`, by name; they own it from here on."""
+    buffer = _Buffer(pointer, job)
     result = {}
     for i in range(_native.quick.leat_batch_num_tensors(pointer)):
         tensor = _native.quick.leat_batch_tensor(pointer, i)
@@ -164,7 +169,7 @@ class Batches(Iterator[dict[str, np.ndarray]]):
                 return None
             quick = _native.quick
             self.epoch, self.step = quick.leat_batch_epoch(pointer), quick.leat_batch_step(pointer)
-            batch = arrays(pointer)
+            batch = arrays(pointer, self.job)
             if self._rest_of_epoch and self.step == len(self.job) - 1:
                 self._ended = True
         if self._bar:

@@ -391,4 +391,4 @@ class Job:
         timeout_s = _seconds("timeout", timeout)
         _native.check(_native.lib.leat_job_sample(self._handle.get(), number, timeout_s, ctypes.byref(out)))
         assert out.value is not None
-        return stack_one(arrays(out.value))
+        return stack_one(arrays(out.value, self))

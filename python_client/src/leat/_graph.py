@@ -200,13 +200,13 @@ class Pipeline:
         return json.loads(json.dumps(self._graph))
 
     def explain(self, error: Error) -> Error:
-        """The same error, with the lines of the nodes that its text names."""
+        """The same error, with the lines of the nodes and outputs that its text names."""
         message = str(error)
-        lines = [
-            f"  node {i} is {self._lines[i]}"
-            for i in sorted({int(number) for number in re.findall(r"\bnode (\d+)", message)})
-            if i < len(self._lines)
-        ]
+        named = {f"node {number}": int(number) for number in re.findall(r"\bnode (\d+)", message)}
+        for output in self._graph["outputs"]:
+            if f'output "{output["name"]}"' in message:
+                named[f"output {output['name']!r}"] = output["ref"]["node"]
+        lines = [f"  {name} is {self._lines[i]}" for name, i in sorted(named.items()) if i < len(self._lines)]
         return type(error)("\n".join([message, *lines])) if lines else error
 
     def _check(self) -> Any:
