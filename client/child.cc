@@ -27,11 +27,12 @@ std::vector<char*> Pointers(const std::vector<std::string>& strings) {
   return pointers;
 }
 
-// Above the standard three, so that the child's can be replaced.
-Fd AboveStandard(int fd) {
-  if (fd < 0 || fd > STDERR_FILENO) return Fd(fd);
-  Fd low(fd);
-  return Fd(fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+// Above the numbers that mean something in the child.
+Fd AboveInherited(int fd) {
+  constexpr int kFirst = kFirstInherited + kMaxInherited;
+  if (fd < 0 || fd >= kFirst) return Fd(fd);
+  const Fd low(fd);
+  return Fd(fcntl(fd, F_DUPFD_CLOEXEC, kFirst));
 }
 
 // posix_spawn's two records, freed together.
@@ -68,7 +69,7 @@ int Fd::Release() { return std::exchange(fd_, -1); }
 absl::StatusOr<Pipe> Pipe::Create() {
   int fds[2] = {-1, -1};
   if (pipe2(fds, O_CLOEXEC) != 0) return Internal("pipe: {}", strerror(errno));
-  Pipe pipe{AboveStandard(fds[0]), AboveStandard(fds[1])};
+  Pipe pipe{AboveInherited(fds[0]), AboveInherited(fds[1])};
   if (!pipe.read.open() || !pipe.write.open())
     return Internal("pipe: {}", strerror(errno));
   return pipe;
@@ -83,9 +84,11 @@ absl::StatusOr<Child> Child::Start(const ChildSpec& spec) {
                                    STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&setup.actions, output.write.get(),
                                    STDERR_FILENO);
-  // Onto itself: the child's copy no longer closes on exec.
+  int next = kFirstInherited;
   for (const int fd : spec.inherited)
-    posix_spawn_file_actions_adddup2(&setup.actions, fd, fd);
+    posix_spawn_file_actions_adddup2(&setup.actions, fd, next++);
+  // Nor what others in this process have left open on exec.
+  posix_spawn_file_actions_addclosefrom_np(&setup.actions, next);
 
   // Not the terminal's process group: Ctrl-C is the script's to handle, and its
   // end ends the daemons.

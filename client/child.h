@@ -32,9 +32,12 @@ class Fd {
   int fd_ = -1;
 };
 
+inline constexpr int kFirstInherited = 3;
+inline constexpr int kMaxInherited = 4;
+
 struct Pipe {
   Fd read, write;
-  // Both ends close on exec and are above the standard three.
+  // Both ends close on exec and are above what a child inherits.
   static absl::StatusOr<Pipe> Create();
 };
 
@@ -42,7 +45,7 @@ struct ChildSpec {
   std::string program;  // path
   std::vector<std::string> args;
   std::vector<std::string> environment;  // whole
-  // Kept open in the child under the same numbers.
+  // Open in the child as 3, 4, ...; at most kMaxInherited.
   std::vector<int> inherited;
 };
 

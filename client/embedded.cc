@@ -122,8 +122,8 @@ absl::Status Embedded::SpawnOne(const std::string& program,
                                 std::vector<std::string> args) {
   ASSIGN_OR_RETURN(Pipe ready, Pipe::Create());
   args.insert(args.end(),
-              {"--ready-fd", std::to_string(ready.write.get()), "--lifeline-fd",
-               std::to_string(lifeline_.read.get()), "--log-level", "warn"});
+              {"--ready-fd", std::to_string(kFirstInherited), "--lifeline-fd",
+               std::to_string(kFirstInherited + 1), "--log-level", "warn"});
   auto daemon = std::make_unique<Daemon>();
   daemon->name = program;
   ASSIGN_OR_RETURN(
@@ -244,7 +244,10 @@ Embedded::~Embedded() {
   if (watcher_.joinable() && !AwaitEnd(deadline))
     LOG_WARN("embedded.killed reason=\"did not end within {}\"",
              absl::FormatDuration(stop_timeout_));
-  stop_.write.Close();
+  // A byte, not the pipe's end: a forked child may hold its writing end too.
+  while (stop_.write.open() && write(stop_.write.get(), "", 1) < 0 &&
+         errno == EINTR) {
+  }
   if (watcher_.joinable()) watcher_.join();
   MutexLock lock(&mu_);
   for (const auto& daemon : daemons_) {

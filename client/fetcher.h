@@ -48,6 +48,9 @@ struct FetcherConfig {
   Duration backoff_max = std::chrono::seconds(5);
   Duration row_timeout = std::chrono::minutes(2);
   uint32_t max_row_errors = 6;  // of workers, not of the sample; then final
+  // When every worker has ended this many streams in a row for a reason that
+  // time does not mend (no such job, wrong token, ...), that is final too.
+  uint32_t max_refusals = 4;
   // Bounds.
   uint32_t max_ask_rows = 8192;     // of one message
   uint32_t max_lane_rows = 65536;   // outstanding on one stream
@@ -95,6 +98,7 @@ struct Peer {
   uint64_t rows = 0;
   uint64_t bytes = 0;
   std::string last_error;
+  absl::StatusCode last_code = absl::StatusCode::kOk;  // of a stream's end
 };
 
 struct FetchCounters {
@@ -172,6 +176,7 @@ class Fetcher {
   void HedgeHead(MonotonicTime now);
   void AskElsewhere(Lane& lane);
   void CheckTimeout(MonotonicTime now);
+  void CheckRefusals();
   absl::Status TimeoutError() const;
   Duration HedgeDelay() const;
 

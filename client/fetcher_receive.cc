@@ -287,8 +287,26 @@ void Fetcher::Closed(Lane& lane, const absl::Status& status,
         status.ok() ? std::string_view("the worker ended the stream")
                     : Message(status),
         now);
+  peer.last_code = status.code();
   peer.lane.reset();
   dirty_ = true;
+  CheckRefusals();
+}
+
+void Fetcher::CheckRefusals() {
+  if (steps_.empty() || peer_of_.empty()) return;
+  for (const uint16_t worker : peer_of_) {
+    const Peer& peer = peers_[worker];
+    if (peer.failures_in_row < config_.max_refusals ||
+        peer.last_code == absl::StatusCode::kOk || OfWorker(peer.last_code))
+      return;
+  }
+  Step& head = *steps_.front();
+  const Peer& peer = peers_[peer_of_.front()];
+  if (head.error.ok() && !head.complete())
+    head.error = MakeStatus(
+        peer.last_code, "epoch {} step {}: every worker refuses; {}: {}",
+        head.epoch, head.step, peer.ref.name, peer.last_error);
 }
 
 }  // namespace leat::client

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "client/batches_state.h"
+#include "client/deadline.h"
 #include "client/json.h"
 #include "client/machine.h"
-#include "client/deadline.h"
 #include "client/token.h"
 #include "core/status.h"
 #include "rpc/convert.h"

@@ -247,6 +247,23 @@ TEST_F(FetcherTest, BackoffDoublesToItsLimitAndEndsWithADelivery) {
   EXPECT_EQ(fetcher_->peers()[0].failures_in_row, 0u);
 }
 
+TEST_F(FetcherTest, RefusalByEveryWorkerIsFinalSoon) {
+  Begin(2);
+  AddStep({0});
+  int refusals = 0;
+  while (fetcher_->head().error.ok() && refusals < 100) {
+    for (const Action& action : Decide()) {
+      ++refusals;
+      Close(action, NotFound("no such job"));
+    }
+    clock_.Advance(config_.backoff_max);
+  }
+  EXPECT_LE(refusals, 9);
+  EXPECT_TRUE(absl::IsNotFound(fetcher_->head().error));
+  EXPECT_THAT(std::string(Message(fetcher_->head().error)),
+              HasSubstr("every worker refuses; w0: no such job"));
+}
+
 TEST_F(FetcherTest, TimeoutNamesWorkersAndTheirErrors) {
   Begin(2);
   AddStep({0});

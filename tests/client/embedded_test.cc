@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The private service: starting, stopping, dying with its process. Fake daemons
+// are shell scripts; the real ones are used where they are built.
+#include "client/embedded.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "client/leat/admin.h"
+#include "client/leat/client.h"
+#include "client/machine.h"
+#include "core/status.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace leat::client {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A folder of daemons that are scripts.
+class EmbeddedTest : public ::testing::Test {
+ protected:
+  EmbeddedTest() {
+    char path[] = "/tmp/leat-embedded-XXXXXX";
+    folder_ = mkdtemp(path);
+  }
+  ~EmbeddedTest() override { std::filesystem::remove_all(folder_); }
+  void Write(const std::string& name, const std::string& script) {
+    const std::string path = folder_ + "/" + name;
+    std::ofstream(path) << "#!/bin/bash\n" << script << "\n";
+    chmod(path.c_str(), 0755);
+  }
+  // Says ready, then lives as long as its lifeline.
+  void WriteGood(const std::string& name) {
+    Write(name, "echo up >&3; exec 3>&-; read -u 4; exit 0");
+  }
+  absl::StatusOr<std::unique_ptr<Embedded>> Start(
+      absl::Duration timeout = absl::Seconds(10)) {
+    return Embedded::Start({.daemon_dir = folder_,
+                            .timeout = timeout,
+                            .stop_timeout = absl::Milliseconds(500)});
+  }
+  std::string folder_;
+};
+
+bool Alive(pid_t pid) { return kill(pid, 0) == 0; }
+
+TEST_F(EmbeddedTest, StartsAndStopsBoth) {
+  WriteGood("leat-coordinator");
+  WriteGood("leat-worker");
+  auto embedded = Start();
+  ASSERT_TRUE(embedded.ok()) << embedded.status();
+  EXPECT_THAT((*embedded)->address(), HasSubstr("unix-abstract:leat-"));
+  EXPECT_EQ((*embedded)->token().size(), 64u);
+  const auto pids = (*embedded)->pids();
+  ASSERT_EQ(pids.size(), 2u);
+  for (const pid_t pid : pids) EXPECT_TRUE(Alive(pid));
+  embedded->reset();
+  for (const pid_t pid : pids) EXPECT_FALSE(Alive(pid));
+}
+
+TEST_F(EmbeddedTest, DaemonThatIsStubbornIsKilled) {
+  WriteGood("leat-coordinator");
+  Write("leat-worker", "echo up >&3; exec 3>&-; trap '' TERM; sleep 1000");
+  auto embedded = Start();
+  ASSERT_TRUE(embedded.ok()) << embedded.status();
+  const auto pids = (*embedded)->pids();
+  embedded->reset();
+  for (const pid_t pid : pids) EXPECT_FALSE(Alive(pid));
+}
+
+TEST_F(EmbeddedTest, DaemonThatDiesAtStartIsQuoted) {
+  WriteGood("leat-coordinator");
+  Write("leat-worker", "echo 'no such flag: --frob' >&2; exit 2");
+  const auto embedded = Start();
+  EXPECT_TRUE(absl::IsUnavailable(embedded.status()));
+  const std::string text(Message(embedded.status()));
+  EXPECT_THAT(text, HasSubstr("leat-worker ended at start with exit code 2: "
+                              "no such flag: --frob"));
+}
+
+TEST_F(EmbeddedTest, DaemonThatIsNeverReadyIsGivenUp) {
+  WriteGood("leat-coordinator");
+  Write("leat-worker", "echo thinking >&2; read -u 4");
+  const auto embedded = Start(absl::Milliseconds(300));
+  EXPECT_TRUE(absl::IsUnavailable(embedded.status()));
+  EXPECT_THAT(std::string(Message(embedded.status())),
+              HasSubstr("leat-worker is not ready in time: thinking"));
+}
+
+TEST_F(EmbeddedTest, MissingDaemonsAreNamedWithThePlaces) {
+  WriteGood("leat-coordinator");
+  const auto embedded = Start();
+  EXPECT_TRUE(absl::IsNotFound(embedded.status()));
+  EXPECT_THAT(std::string(Message(embedded.status())),
+              HasSubstr("leat-worker, which is not in " + folder_));
+}
+
+TEST_F(EmbeddedTest, ChildrenInheritNothingButTheirPipes) {
+  // An open descriptor, a blocked and an ignored signal, as a host may have.
+  const int open_fd = open("/etc/passwd", O_RDONLY);
+  const int leaked = dup2(open_fd, 100);
+  sigset_t blocked, old;
+  sigemptyset(&blocked);
+  sigaddset(&blocked, SIGUSR1);
+  pthread_sigmask(SIG_BLOCK, &blocked, &old);
+  setenv("LEAT_COORDINATOR", "elsewhere:1", 1);
+  WriteGood("leat-coordinator");
+  Write("leat-worker",
+        "ls /proc/$$/fd > " + folder_ + "/fds; grep SigBlk /proc/self/status > " +
+            folder_ + "/signals; env > " + folder_ +
+            "/env; readlink "
+            "/proc/$$/fd/0 > " +
+            folder_ + "/stdin; echo up >&3; exec 3>&-; read -u 4");
+  const auto embedded = Start();
+  pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  unsetenv("LEAT_COORDINATOR");
+  close(open_fd);
+  close(leaked);
+  ASSERT_TRUE(embedded.ok()) << embedded.status();
+  const auto read = [this](const std::string& name) {
+    std::ifstream file(folder_ + "/" + name);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  EXPECT_THAT(read("fds"), ::testing::Not(HasSubstr("100\n")));
+  EXPECT_THAT(read("signals"), HasSubstr("0000000000000000"));
+  EXPECT_EQ(read("stdin"), "/dev/null\n");
+  EXPECT_THAT(read("env"), HasSubstr("LEAT_TOKEN=" + (*embedded)->token()));
+  EXPECT_THAT(read("env"), ::testing::Not(HasSubstr("LEAT_COORDINATOR")));
+}
+
+// Runs `host` in a process that is then killed with -9, and waits until the
+// daemons it started are gone. They are no children of ours: their end shows by
+// the pipe that they inherit as standard error of nothing else.
+TEST_F(EmbeddedTest, DaemonsDieWithAKilledHost) {
+  WriteGood("leat-coordinator");
+  WriteGood("leat-worker");
+  int alive[2], said[2];
+  ASSERT_EQ(pipe(alive), 0);
+  ASSERT_EQ(pipe2(said, O_CLOEXEC), 0);
+  const pid_t host = fork();
+  if (host == 0) {
+    auto embedded = Start();
+    pid_t pids[2] = {0, 0};
+    if (embedded.ok()) {
+      const auto started = (*embedded)->pids();
+      std::copy(started.begin(), started.end(), pids);
+    }
+    (void)!write(said[1], pids, sizeof pids);
+    pause();
+    _exit(0);
+  }
+  close(alive[0]);
+  close(alive[1]);
+  close(said[1]);
+  pid_t pids[2] = {0, 0};
+  ASSERT_EQ(read(said[0], pids, sizeof pids),
+            static_cast<ssize_t>(sizeof pids));
+  close(said[0]);
+  ASSERT_GT(pids[0], 0);
+  EXPECT_TRUE(Alive(pids[0]));
+  kill(host, SIGKILL);
+  waitpid(host, nullptr, 0);
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  const auto running = [](pid_t pid) {
+    std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+    std::string id, name, state;
+    return (stat >> id >> name >> state) && state != "Z";
+  };
+  while ((running(pids[0]) || running(pids[1])) &&
+         std::chrono::steady_clock::now() < deadline)
+    std::this_thread::yield();
+  EXPECT_FALSE(running(pids[0]));
+  EXPECT_FALSE(running(pids[1]));
+}
+
+TEST_F(EmbeddedTest, ForkedChildKeepsNothingAlive) {
+  WriteGood("leat-coordinator");
+  WriteGood("leat-worker");
+  auto embedded = Start();
+  ASSERT_TRUE(embedded.ok()) << embedded.status();
+  const auto pids = (*embedded)->pids();
+  const pid_t forked = fork();
+  if (forked == 0) {
+    pause();
+    _exit(0);
+  }
+  embedded->reset();
+  for (const pid_t pid : pids) EXPECT_FALSE(Alive(pid));
+  kill(forked, SIGKILL);
+  waitpid(forked, nullptr, 0);
+}
+
+TEST(Embedded, RealDaemonsServeWithinASecond) {
+  const char* folder = std::getenv("LEAT_TEST_DAEMONS");
+  if (folder == nullptr ||
+      access((std::string(folder) + "/leat-worker").c_str(), X_OK) != 0)
+    GTEST_SKIP() << "LEAT_TEST_DAEMONS names no folder with the daemons";
+  const auto begin = std::chrono::steady_clock::now();
+  auto service = Service::Connect({.daemon_dir = folder});
+  ASSERT_TRUE(service.ok()) << service.status();
+  RecordProperty("start_ms",
+                 static_cast<int>((std::chrono::steady_clock::now() - begin) /
+                                  std::chrono::milliseconds(1)));
+  const auto workers = (*service)->admin().ListWorkers();
+  ASSERT_TRUE(workers.ok()) << workers.status();
+  EXPECT_THAT(*workers, HasSubstr("embedded-0"));
+}
+
+TEST(Machine, HasACoreAndAName) {
+  EXPECT_GE(UsableCores(), 1u);
+  EXPECT_FALSE(HostName().empty());
+  EXPECT_FALSE(LibraryFolder().empty());
+}
+
+}  // namespace
+}  // namespace leat::client
