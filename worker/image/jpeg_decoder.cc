@@ -208,11 +208,16 @@ bool JpegDecoder::State::Begin(bool partial) {
   rows_to_discard = static_cast<int>(window.y);
   if (!partial) return true;
   const int unit = cinfo.max_h_samp_factor * DCTSIZE;
+  // Where no colour is upsampled sideways, no pixel looks at its neighbours.
+  const bool alone =
+      cinfo.max_h_samp_factor == 1 || cinfo.out_color_space == JCS_GRAYSCALE;
+  const int margin = alone ? 0 : 1;
   const int width = static_cast<int>(cinfo.output_width);
-  const int first = std::max(0, (left / unit - 1) * unit);
+  const int first = std::max(0, (left / unit - margin) * unit);
   const int end = std::min(
       width,
-      ((left + static_cast<int>(window.width) + unit - 1) / unit + 1) * unit);
+      ((left + static_cast<int>(window.width) + unit - 1) / unit + margin) *
+          unit);
   JDIMENSION offset = first, cropped = end - first;
   if (end - first < width) {
     jpeg_crop_scanline(&cinfo, &offset, &cropped);
@@ -305,10 +310,13 @@ absl::Status JpegDecoder::Start(const Rect& window, bool gray, bool partial) {
   }
   const size_t row_bytes = s.cinfo.output_width * s.pixel_bytes;
   s.stride = (row_bytes + kRowPadding + 63) / 64 * 64;
-  if (s.strip.size() < s.stride * kStripRows)
-    s.strip.resize(s.stride * kStripRows);
-  for (int i = 0; i < kStripRows; ++i)
-    s.row_pointers[i] = s.strip.data() + s.stride * i;
+  const size_t bytes = s.stride * kStripRows + 128;
+  if (s.strip.size() < bytes) s.strip.resize(bytes);
+  // To aligned rows libjpeg's SIMD writes past the cache, and the resampler
+  // would have to fetch them from memory: 4 bytes off keeps them near.
+  const size_t misaligned = reinterpret_cast<uintptr_t>(s.strip.data()) % 64;
+  uint8_t* const base = s.strip.data() + (64 - misaligned) + 4;
+  for (int i = 0; i < kStripRows; ++i) s.row_pointers[i] = base + s.stride * i;
   return absl::OkStatus();
 }
 

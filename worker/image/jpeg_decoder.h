@@ -4,7 +4,7 @@
 // either way.
 //
 // The accurate integer DCT and fancy upsampling. A window is decoded one iMCU
-// wider on each side, since fancy upsampling looks at neighbours; rows above it
+// wider on each side where fancy upsampling looks at neighbours; rows above it
 // are skipped (entropy decoding only) and nothing after its last row is looked
 // at. Kinds of JPEG for which libjpeg's partial decoding is not exact are
 // decoded in full width and height. Damage is an error, never a guess:

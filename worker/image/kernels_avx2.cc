@@ -10,6 +10,7 @@
 #include "worker/image/pixel.h"
 
 #define LEAT_AVX2 __attribute__((target("avx2")))
+#define LEAT_AVX2_LAMBDA __attribute__((target("avx2"), always_inline))
 #define LEAT_AVX2_INLINE __attribute__((target("avx2"), always_inline)) inline
 
 namespace leat::worker {
@@ -81,20 +82,27 @@ LEAT_AVX2_INLINE void HorizontalLoop(const ResampleTable& table, int base,
       0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1,  //
       0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1);
   const int16_t* weights = table.weights(0);
-  for (int x = 0; x < table.size(); x += 4) {
-    __m256i sums[4];
-    for (int i = 0; i < 4; ++i, weights += stride) {
-      const size_t at = size_t{4} * (table.entry(x + i).start - base);
-      sums[i] = _mm256_sra_epi32(
-          OnePixel<kTaps>(in[0] + at, in[1] + at, weights, taps, rounding),
-          shift);
-    }
+  const ResampleTable::Entry* entry = &table.entry(0);
+  const ResampleTable::Entry* const end = entry + table.size();
+  uint8_t* out0 = out[0];
+  uint8_t* out1 = out[1];
+  const auto next = [&]() LEAT_AVX2_LAMBDA {
+    const size_t at = size_t{4} * (entry->start - base);
+    const __m256i sum =
+        OnePixel<kTaps>(in[0] + at, in[1] + at, weights, taps, rounding);
+    ++entry;
+    weights += stride;
+    return _mm256_sra_epi32(sum, shift);
+  };
+  while (entry < end) {
+    const __m256i a = next(), b = next(), c = next(), d = next();
     const __m256i bytes =
-        _mm256_packus_epi16(_mm256_packs_epi32(sums[0], sums[1]),
-                            _mm256_packs_epi32(sums[2], sums[3]));
+        _mm256_packus_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
     const __m256i rgb = _mm256_shuffle_epi8(bytes, drop_fourth);
-    Store16(out[0] + 3 * x, _mm256_castsi256_si128(rgb));
-    Store16(out[1] + 3 * x, _mm256_extracti128_si256(rgb, 1));
+    Store16(out0, _mm256_castsi256_si128(rgb));
+    Store16(out1, _mm256_extracti128_si256(rgb, 1));
+    out0 += 12;
+    out1 += 12;
   }
 }
 

@@ -71,16 +71,18 @@ void ResampleTable::Weigh(double centre, double scale, int in, Filter filter,
     return;
   }
   const double support = Support(filter) * scale;
+  const double shrink = 1 / scale;
   const int begin = std::max(0, static_cast<int>(centre - support + 0.5));
   const int end = std::min(in, static_cast<int>(centre + support + 0.5));
   double sum = 0;
   for (int i = begin; i < end; ++i) {
-    weights[i - begin] = Evaluate(filter, (i - centre + 0.5) * (1 / scale));
+    weights[i - begin] = Evaluate(filter, (i - centre + 0.5) * shrink);
     sum += weights[i - begin];
   }
+  const double normal = 1 / sum;
   *entry = {begin, end - begin};
   for (int i = 0; i < entry->taps; ++i) {
-    weights[i] /= sum;
+    weights[i] *= normal;
     largest_ = std::max(largest_, std::fabs(weights[i]));
   }
 }
