@@ -100,8 +100,8 @@ class RowsHandler final : public rpc::StreamHandler<Buffer>,
       header.set_offset(at);
       Buffer message = rpc::EncodeRows(header, data, group.owner);
       if (!Borrows(message, data)) ++shared_->counters.payload_copies;
-      if (!Send(std::move(message))) return;
       shared_->counters.bytes_sent += data.size();
+      if (!Send(std::move(message))) return;
     }
   }
 

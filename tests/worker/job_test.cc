@@ -8,6 +8,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "leat/stored/v1/records.pb.h"
 #include "tests/worker/fake_job.h"
 #include "worker/job_runtime.h"
 #include "worker/job_table.h"
