@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The scheduler's inside: asks, groups, streams, jobs. Used by scheduler*.cc
+// only.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "core/mutex.h"
+#include "worker/scheduler.h"
+
+namespace leat::worker {
+
+// Counters that outlive streams and scheduler: the last touch of a buffer may
+// be gRPC's.
+struct SharedCounters {
+  std::atomic<uint64_t> rows_total{0}, row_errors_total{0}, busy_ns{0};
+  Histogram latency;
+};
+
+// A group being computed, then lent. Dropping it gives its buffer back.
+struct Group {
+  Group(const Clock& c, std::shared_ptr<SharedCounters> s,
+        std::shared_ptr<std::atomic<uint32_t>> h)
+      : clock(c), counters(std::move(s)), held(std::move(h)) {}
+  ~Group() {
+    if (sent) counters->latency.Add(clock.Now() - asked_at, rows.size());
+    held->fetch_sub(1);  // before the buffer's release, which wakes a thread
+  }
+
+  // Constant once opened.
+  const Clock& clock;
+  const std::shared_ptr<SharedCounters> counters;
+  const std::shared_ptr<std::atomic<uint32_t>> held;  // the stream's groups
+  uint64_t stream = 0, ask_id = 0, group_id = 0, epoch = 0, step = 0;
+  MonotonicTime asked_at;
+  std::vector<uint32_t> rows;
+  std::vector<uint64_t> samples;
+  PooledBuffer buffer;
+  // Guarded by the scheduler's lock until complete.
+  size_t begun = 0;
+  size_t done = 0;
+  bool dropped = false;
+  bool sent = false;  // handed to its sink
+  size_t failed_at = 0;
+  absl::Status status;
+};
+
+// Where an ask stands in its job: epoch, then step, then arrival.
+using Position = std::tuple<uint64_t, uint64_t, uint64_t>;
+
+struct PendingAsk {
+  RowAsk ask;
+  MonotonicTime asked_at;
+  size_t next = 0;  // rows before it are in groups
+};
+
+struct Job;
+
+struct StreamState {
+  uint64_t id = 0;
+  Job* job = nullptr;
+  std::shared_ptr<const RowWork> work;
+  std::shared_ptr<GroupSink> sink;
+  size_t row_bytes = 0;
+  size_t rows_per_group = 1;
+  std::map<Position, PendingAsk> asks;                // with rows to group
+  std::map<Position, std::shared_ptr<Group>> open;    // with rows to begin
+  absl::flat_hash_map<uint64_t, Position> positions;  // by ask_id
+  std::shared_ptr<std::atomic<uint32_t>> held =
+      std::make_shared<std::atomic<uint32_t>>(0);
+  uint64_t next_group_id = 1;
+  size_t rows_queued = 0;
+  double vtime = 0;
+  bool eligible = false;  // when last looked at
+};
+
+struct Job {
+  double vtime = 0;
+  double floor = 0;        // virtual time of the last stream chosen
+  double mean_ns = 500e3;  // a row, moving average
+  bool eligible = false;
+  std::map<uint64_t, StreamState*> streams;
+};
+
+struct Scheduler::State {
+  State(SchedulerOptions o, BufferPool* p, std::shared_ptr<WakeSignal> w,
+        const Clock& c)
+      : options(std::move(o)), pool(p), wake(std::move(w)), clock(c) {}
+
+  struct Task {
+    std::shared_ptr<Group> group;
+    std::shared_ptr<const RowWork> work;
+    std::shared_ptr<GroupSink> sink;
+    size_t index = 0;
+    double charged_ns = 0;
+  };
+
+  // What may be begun of a stream now.
+  enum class Ready { kNothing, kOpenGroup, kNewGroup };
+  Ready Look(const StreamState& stream) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  static std::pair<uint64_t, uint64_t> StepOf(const StreamState& stream,
+                                              Ready ready);
+  StreamState* Choose(Ready* ready) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  StreamState* ChooseIn(Job& job, Ready* ready)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  bool MayYieldTo(const StreamState& stream, Ready stream_ready,
+                  const StreamState& other, Ready other_ready) const;
+  bool OpenGroup(StreamState& stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  bool Begin(Task* task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // True: the group is complete and wanted.
+  bool End(const Task& task, const absl::Status& status, Duration spent)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // Hands a complete group to its sink.
+  void Deliver(Task task) const;
+  void DropOpen(StreamState& stream, const Position& position)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  static absl::Status Compute(const Task& task, ThreadState* state);
+
+  const SchedulerOptions options;
+  BufferPool* const pool;
+  const std::shared_ptr<WakeSignal> wake;
+  const Clock& clock;
+  const std::shared_ptr<SharedCounters> counters =
+      std::make_shared<SharedCounters>();
+  std::atomic<bool> stopping{false};
+
+  mutable Mutex mu;
+  CondVar progress;  // a row has ended
+  std::map<std::string, Job> jobs ABSL_GUARDED_BY(mu);
+  absl::flat_hash_map<uint64_t, std::unique_ptr<StreamState>> streams
+      ABSL_GUARDED_BY(mu);
+  double floor ABSL_GUARDED_BY(mu) = 0;
+  uint64_t next_stream ABSL_GUARDED_BY(mu) = 1;
+  uint64_t next_arrival ABSL_GUARDED_BY(mu) = 1;
+  size_t rows_queued ABSL_GUARDED_BY(mu) = 0;
+  size_t rows_in_work ABSL_GUARDED_BY(mu) = 0;
+};
+
+}  // namespace leat::worker
