@@ -189,33 +189,47 @@ Duration Fetcher::HedgeDelay() const {
 void Fetcher::HedgeHead(MonotonicTime now) {
   Step& step = *steps_.front();
   const Duration delay = HedgeDelay();
-  size_t usable = 0;
-  for (const uint16_t worker : peer_of_)
-    usable += peers_[worker].avoid_until <= now ? 1 : 0;
   for (uint32_t index = 0; index < step.rows.size(); ++index) {
     Row& row = step.rows[index];
     if (row.state == RowState::kDone || row.pending || row.num_asked() == 0)
       continue;
+    for (const uint16_t worker : row.asked)
+      if (worker != Row::kNobody) SuspectIfSilent(worker, row, now);
+    if (row.pending) continue;
     if (row.asked_at + delay > now) {
       due_ = std::min(due_, row.asked_at + delay);
       continue;
     }
-    for (const uint16_t worker : row.asked) {
-      if (worker == Row::kNobody || usable < 2) continue;
-      Peer& peer = peers_[worker];
-      if (peer.suspect || !peer.lane || peer.lane->last_delivery + delay > now)
-        continue;
-      peer.suspect = true;
-      peer.avoid_until = now + std::max(config_.backoff_max, delay);
-      peer.last_error = "silent";
-      --usable;
-      AskElsewhere(*peer.lane);
-    }
-    if (row.pending) continue;
     row.asked_at = now;
     due_ = std::min(due_, now + delay);
     if (row.num_asked() < Row::kMaxAsks) MakePending(step, index);
   }
+}
+
+// A worker that owes the head's row and has delivered nothing at all meanwhile
+// is taken to have stopped, if there is another one.
+void Fetcher::SuspectIfSilent(uint16_t worker, const Row& row,
+                              MonotonicTime now) {
+  Peer& peer = peers_[worker];
+  if (peer.suspect || !peer.lane) return;
+  const Duration silence =
+      latency_.count() < kColdRows
+          ? config_.hedge_cold
+          : std::max(config_.silence_min, latency_.Quantile(0.95));
+  const MonotonicTime at =
+      std::max(row.asked_at, peer.lane->last_delivery) + silence;
+  if (at > now) {
+    due_ = std::min(due_, at);
+    return;
+  }
+  const auto other = [&](uint16_t i) {
+    return i != worker && peers_[i].avoid_until <= now;
+  };
+  if (std::none_of(peer_of_.begin(), peer_of_.end(), other)) return;
+  peer.suspect = true;
+  peer.avoid_until = now + std::max(config_.backoff_max, silence);
+  peer.last_error = "silent";
+  AskElsewhere(*peer.lane);
 }
 
 void Fetcher::AskElsewhere(Lane& lane) {

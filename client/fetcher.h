@@ -44,6 +44,8 @@ struct FetcherConfig {
   Duration hedge_min = std::chrono::milliseconds(100);
   double hedge_p95_factor = 3;  // a row is late after this × p95 of all rows
   Duration hedge_cold = std::chrono::seconds(1);  // while p95 is not known
+  // A worker that owes rows is silent after this, or after p95 if longer.
+  Duration silence_min = std::chrono::milliseconds(300);
   Duration backoff_min = std::chrono::milliseconds(100);
   Duration backoff_max = std::chrono::seconds(5);
   Duration row_timeout = std::chrono::minutes(2);
@@ -174,6 +176,7 @@ class Fetcher {
                 uint16_t worker, MonotonicTime now, size_t first_action,
                 std::vector<Action>* actions);
   void HedgeHead(MonotonicTime now);
+  void SuspectIfSilent(uint16_t worker, const Row& row, MonotonicTime now);
   void AskElsewhere(Lane& lane);
   void CheckTimeout(MonotonicTime now);
   void CheckRefusals();
