@@ -15,26 +15,27 @@ import leat
 from leat import fn
 
 
-def daemons():
-    """Process numbers of the daemons of our native folder."""
+def daemons_of(parent):
+    """Process numbers of the daemons that a process has started."""
     found = set()
     for entry in pathlib.Path("/proc").iterdir():
         try:
             program = os.readlink(entry / "exe") if entry.name.isdigit() else ""
+            status = (entry / "status").read_text() if "leat-" in program else ""
         except OSError:
             continue
-        if pathlib.Path(program).name in ("leat-coordinator", "leat-worker"):
+        if f"\nPPid:\t{parent}\n" in status:
             found.add(int(entry.name))
     return found
 
 
 def wait_until_gone(pids, seconds=10):
     deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if not pids & daemons():
-            return True
+    while any(pathlib.Path(f"/proc/{pid}/exe").exists() for pid in pids):
+        if time.monotonic() > deadline:
+            return False
         time.sleep(0.02)
-    return False
+    return True
 
 
 def test_an_epoch_has_every_batch_once(job):
@@ -170,9 +171,9 @@ def test_memory_is_used_again(job):
 
 
 def test_a_private_service_ends_with_the_last_that_uses_it(folder):
-    before = daemons()
+    before = daemons_of(os.getpid())
     service = leat.connect()
-    started = daemons() - before
+    started = daemons_of(os.getpid()) - before
     assert len(started) == 2
     it = service.job("a", train(folder), batch=10).batches()
     batch = next(it)
@@ -197,10 +198,9 @@ sys.stdin.read()
 
 @pytest.mark.parametrize("kill", [True, False])
 def test_daemons_die_with_the_script(kill):
-    before = daemons()
     script = subprocess.Popen([sys.executable, "-c", SCRIPT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert float(script.stdout.readline()) < 10
-    started = daemons() - before
+    started = daemons_of(script.pid)
     assert len(started) == 3
     script.send_signal(signal.SIGKILL) if kill else script.stdin.close()
     script.wait(10)
