@@ -135,7 +135,7 @@ absl::Status FeedTurned(const Rect& window, Orientation orientation, bool gray,
   return absl::OkStatus();
 }
 
-// Feeds rows of RGB by way of 4-byte pixels, two at a time; of gray as they
+// Feeds rows of RGB by way of 4-byte pixels, some at a time; of gray as they
 // are; of other numbers of channels one channel at a time.
 absl::Status FeedTensor(const Rect& window, const Tensor& image, int channel,
                         Scratch::State& scratch, RowSink& sink) {
@@ -143,10 +143,11 @@ absl::Status FeedTensor(const Rect& window, const Tensor& image, int channel,
   const size_t in_pitch = static_cast<size_t>(image.dims[1]) * channels;
   const auto width = static_cast<size_t>(window.width);
   const size_t pitch = width * 4 + kRowPadding;
-  RETURN_IF_ERROR(scratch.Reserve(2 * pitch, &scratch.rows));
+  RETURN_IF_ERROR(scratch.Reserve(kRowsAtOnce * pitch, &scratch.rows));
   uint8_t* const rows = AsBytes(scratch.rows.data());
-  for (int64_t y = 0; y < window.height; y += 2) {
-    const int count = static_cast<int>(std::min<int64_t>(2, window.height - y));
+  for (int64_t y = 0; y < window.height; y += kRowsAtOnce) {
+    const int count =
+        static_cast<int>(std::min<int64_t>(kRowsAtOnce, window.height - y));
     for (int i = 0; i < count; ++i) {
       const uint8_t* from = AsBytes(image.data) +
                             (window.y + y + i) * in_pitch + window.x * channels;

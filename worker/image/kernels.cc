@@ -17,8 +17,9 @@ uint8_t Weighted(const uint8_t* first, size_t step, const int16_t* weights,
 }
 
 void HorizontalRgbx(const ResampleTable& table, int base,
-                    const uint8_t* const in[2], uint8_t* const out[2]) {
-  for (int row = 0; row < 2; ++row)
+                    const uint8_t* const in[kRowsAtOnce],
+                    uint8_t* const out[kRowsAtOnce]) {
+  for (int row = 0; row < kRowsAtOnce; ++row)
     for (int x = 0; x < table.size(); ++x) {
       const ResampleTable::Entry& entry = table.entry(x);
       const uint8_t* first = in[row] + size_t{4} * (entry.start - base);

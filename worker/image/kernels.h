@@ -18,12 +18,16 @@ namespace leat::worker {
 // output row of Horizontal and Expand.
 inline constexpr size_t kRowPadding = 64;
 
+// Rows that the horizontal pass takes at once: they share loads of weights.
+inline constexpr int kRowsAtOnce = 4;
+
 struct Kernels {
   const char* name;
-  // Horizontal pass of two rows of 4-byte pixels into 3-byte ones: out[i][x] =
+  // Horizontal pass of rows of 4-byte pixels into 3-byte ones: out[i][x] =
   // entry x of the table on in[i], whose first pixel is input `base`.
   void (*horizontal_rgbx)(const ResampleTable& table, int base,
-                          const uint8_t* const in[2], uint8_t* const out[2]);
+                          const uint8_t* const in[kRowsAtOnce],
+                          uint8_t* const out[kRowsAtOnce]);
   // The same of one row of gray pixels.
   void (*horizontal_gray)(const ResampleTable& table, int base,
                           const uint8_t* in, uint8_t* out);

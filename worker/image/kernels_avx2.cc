@@ -10,7 +10,6 @@
 #include "worker/image/pixel.h"
 
 #define LEAT_AVX2 __attribute__((target("avx2")))
-#define LEAT_AVX2_LAMBDA __attribute__((target("avx2"), always_inline))
 #define LEAT_AVX2_INLINE __attribute__((target("avx2"), always_inline)) inline
 
 namespace leat::worker {
@@ -32,12 +31,33 @@ LEAT_AVX2_INLINE __m256i WeightPair(const int16_t* weights) {
   return _mm256_set1_epi32(pair);
 }
 
-// Four channels (32 bits each) of one output pixel of two rows: row 0 in the
-// low half, row 1 in the high half. kTaps 0: `taps`, any even number.
+// Four channels (32 bits each) of one output pixel of four rows: rows 0 and 1
+// in the low and high half of `first`, rows 2 and 3 in those of `second`.
+struct FourRows {
+  __m256i first, second;
+};
+
+LEAT_AVX2_INLINE __m256i LoadTwo16(const uint8_t* low, const uint8_t* high) {
+  return _mm256_inserti128_si256(_mm256_castsi128_si256(Load16(low)),
+                                 Load16(high), 1);
+}
+LEAT_AVX2_INLINE __m256i LoadTwo8(const uint8_t* low, const uint8_t* high) {
+  return _mm256_inserti128_si256(
+      _mm256_castsi128_si256(
+          _mm_loadl_epi64(reinterpret_cast<const __m128i*>(low))),
+      _mm_loadl_epi64(reinterpret_cast<const __m128i*>(high)), 1);
+}
+LEAT_AVX2_INLINE __m256i AddTaps(__m256i sum, __m256i pixels, __m256i pick,
+                                 __m256i weights) {
+  return _mm256_add_epi32(
+      sum, _mm256_madd_epi16(_mm256_shuffle_epi8(pixels, pick), weights));
+}
+
+// `at`: bytes before the first tap's pixel. kTaps 0: `taps`, any even number.
 template <int kTaps>
-LEAT_AVX2_INLINE __m256i OnePixel(const uint8_t* row0, const uint8_t* row1,
-                                  const int16_t* weights, int taps,
-                                  __m256i rounding) {
+LEAT_AVX2_INLINE FourRows OnePixel(const uint8_t* const in[kRowsAtOnce],
+                                   size_t at, const int16_t* weights, int taps,
+                                   __m256i rounding) {
   // Pixels 0 and 1, and 2 and 3, of each half as interleaved 16-bit channels.
   const __m256i pick01 = _mm256_setr_epi8(
       0, -1, 4, -1, 1, -1, 5, -1, 2, -1, 6, -1, 3, -1, 7, -1,  //
@@ -46,69 +66,75 @@ LEAT_AVX2_INLINE __m256i OnePixel(const uint8_t* row0, const uint8_t* row1,
       8, -1, 12, -1, 9, -1, 13, -1, 10, -1, 14, -1, 11, -1, 15, -1,  //
       8, -1, 12, -1, 9, -1, 13, -1, 10, -1, 14, -1, 11, -1, 15, -1);
   const int count = kTaps != 0 ? kTaps : taps;
-  __m256i sum = rounding;
+  __m256i first = rounding, second = rounding;
   int t = 0;
-  for (; t + 4 <= count; t += 4) {
-    const __m256i pixels = _mm256_inserti128_si256(
-        _mm256_castsi128_si256(Load16(row0 + 4 * t)), Load16(row1 + 4 * t), 1);
-    sum = _mm256_add_epi32(
-        sum, _mm256_madd_epi16(_mm256_shuffle_epi8(pixels, pick01),
-                               WeightPair(weights + t)));
-    sum = _mm256_add_epi32(
-        sum, _mm256_madd_epi16(_mm256_shuffle_epi8(pixels, pick23),
-                               WeightPair(weights + t + 2)));
+  for (; t + 4 <= count; t += 4, at += 16) {
+    const __m256i a = LoadTwo16(in[0] + at, in[1] + at);
+    const __m256i b = LoadTwo16(in[2] + at, in[3] + at);
+    const __m256i w01 = WeightPair(weights + t);
+    const __m256i w23 = WeightPair(weights + t + 2);
+    first = AddTaps(AddTaps(first, a, pick01, w01), a, pick23, w23);
+    second = AddTaps(AddTaps(second, b, pick01, w01), b, pick23, w23);
   }
   if (t < count) {
-    const __m256i pixels = _mm256_inserti128_si256(
-        _mm256_castsi128_si256(
-            _mm_loadl_epi64(reinterpret_cast<const __m128i*>(row0 + 4 * t))),
-        _mm_loadl_epi64(reinterpret_cast<const __m128i*>(row1 + 4 * t)), 1);
-    sum = _mm256_add_epi32(
-        sum, _mm256_madd_epi16(_mm256_shuffle_epi8(pixels, pick01),
-                               WeightPair(weights + t)));
+    const __m256i w01 = WeightPair(weights + t);
+    first = AddTaps(first, LoadTwo8(in[0] + at, in[1] + at), pick01, w01);
+    second = AddTaps(second, LoadTwo8(in[2] + at, in[3] + at), pick01, w01);
   }
-  return sum;
+  return {first, second};
+}
+
+// Four pixels of two rows: 12 bytes for each, stored as 16.
+LEAT_AVX2_INLINE void StoreRgb(__m256i a, __m256i b, __m256i c, __m256i d,
+                               __m128i shift, uint8_t* low, uint8_t* high) {
+  const __m256i drop_fourth = _mm256_setr_epi8(
+      0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1,  //
+      0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1);
+  const __m256i ab = _mm256_packs_epi32(_mm256_sra_epi32(a, shift),
+                                        _mm256_sra_epi32(b, shift));
+  const __m256i cd = _mm256_packs_epi32(_mm256_sra_epi32(c, shift),
+                                        _mm256_sra_epi32(d, shift));
+  const __m256i rgb =
+      _mm256_shuffle_epi8(_mm256_packus_epi16(ab, cd), drop_fourth);
+  Store16(low, _mm256_castsi256_si128(rgb));
+  Store16(high, _mm256_extracti128_si256(rgb, 1));
 }
 
 template <int kTaps>
 LEAT_AVX2_INLINE void HorizontalLoop(const ResampleTable& table, int base,
-                                     const uint8_t* const in[2],
-                                     uint8_t* const out[2]) {
+                                     const uint8_t* const in[kRowsAtOnce],
+                                     uint8_t* const out[kRowsAtOnce]) {
+  const uint8_t* const rows[kRowsAtOnce] = {in[0], in[1], in[2], in[3]};
   const int taps = table.padded_taps();
   const size_t stride = table.stride();
   const __m128i shift = _mm_cvtsi32_si128(table.bits());
   const __m256i rounding = _mm256_set1_epi32(RoundingTerm(table.bits()));
-  const __m256i drop_fourth = _mm256_setr_epi8(
-      0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1,  //
-      0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1);
   const int16_t* weights = table.weights(0);
   const ResampleTable::Entry* entry = &table.entry(0);
   const ResampleTable::Entry* const end = entry + table.size();
   uint8_t* out0 = out[0];
   uint8_t* out1 = out[1];
-  const auto next = [&]() LEAT_AVX2_LAMBDA {
-    const size_t at = size_t{4} * (entry->start - base);
-    const __m256i sum =
-        OnePixel<kTaps>(in[0] + at, in[1] + at, weights, taps, rounding);
-    ++entry;
-    weights += stride;
-    return _mm256_sra_epi32(sum, shift);
-  };
-  while (entry < end) {
-    const __m256i a = next(), b = next(), c = next(), d = next();
-    const __m256i bytes =
-        _mm256_packus_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
-    const __m256i rgb = _mm256_shuffle_epi8(bytes, drop_fourth);
-    Store16(out0, _mm256_castsi256_si128(rgb));
-    Store16(out1, _mm256_extracti128_si256(rgb, 1));
+  uint8_t* out2 = out[2];
+  uint8_t* out3 = out[3];
+  for (; entry < end; entry += 4, weights += 4 * stride) {
+    FourRows p[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i)
+      p[i] = OnePixel<kTaps>(rows, size_t{4} * (entry[i].start - base),
+                             weights + i * stride, taps, rounding);
+    StoreRgb(p[0].first, p[1].first, p[2].first, p[3].first, shift, out0, out1);
+    StoreRgb(p[0].second, p[1].second, p[2].second, p[3].second, shift, out2,
+             out3);
     out0 += 12;
     out1 += 12;
+    out2 += 12;
+    out3 += 12;
   }
 }
 
 LEAT_AVX2 void HorizontalRgbx(const ResampleTable& table, int base,
-                              const uint8_t* const in[2],
-                              uint8_t* const out[2]) {
+                              const uint8_t* const in[kRowsAtOnce],
+                              uint8_t* const out[kRowsAtOnce]) {
   switch (table.padded_taps()) {
     case 2:
       return HorizontalLoop<2>(table, base, in, out);

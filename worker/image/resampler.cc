@@ -15,14 +15,14 @@ absl::Status Resampler::Start(int channels, uint8_t* out, ptrdiff_t stride,
   out_stride_ = stride;
   next_in_ = vertical_.first_input();
   next_out_ = 0;
-  // A row stays until no output needs it; two arrive at a time.
+  // A row stays until no output needs it; some arrive at a time.
   int end = 0, span = 1;
   for (int i = 0; i < vertical_.size(); ++i) {
     const ResampleTable::Entry& entry = vertical_.entry(i);
     end = std::max(end, entry.start + entry.taps);
     span = std::max(span, end - entry.start);
   }
-  ring_rows_ = span + 2;
+  ring_rows_ = span + kRowsAtOnce;
   const auto width = static_cast<size_t>(horizontal_.size());
   pitch_ = (width * channels_ + kRowPadding + 63) / 64 * 64;
   const size_t bytes = pitch_ * static_cast<size_t>(ring_rows_);
@@ -35,15 +35,22 @@ absl::Status Resampler::Start(int channels, uint8_t* out, ptrdiff_t stride,
   return absl::OkStatus();
 }
 
-void Resampler::Horizontal(const uint8_t* first, const uint8_t* second) {
-  uint8_t* const out[2] = {RingRow(next_in_), RingRow(next_in_ + 1)};
-  const uint8_t* const in[2] = {first, second};
+// rows.count ≤ kRowsAtOnce.
+void Resampler::Horizontal(const PixelRows& rows) {
+  const uint8_t* in[kRowsAtOnce];
+  uint8_t* out[kRowsAtOnce];
+  for (int i = 0; i < kRowsAtOnce; ++i) {
+    // Rows that are missing at the end are copies of the last one, whose
+    // results nobody reads.
+    in[i] = rows.first + std::min(i, rows.count - 1) * rows.stride;
+    out[i] = RingRow(next_in_ + i);
+  }
   const int base = horizontal_.first_input();
   if (channels_ == 1) {
-    for (int i = 0; i < 2; ++i)
+    for (int i = 0; i < rows.count; ++i)
       kernels_.horizontal_gray(horizontal_, base, in[i], out[i]);
   } else if (horizontal_.copies_a_run()) {
-    for (int i = 0; i < 2; ++i)
+    for (int i = 0; i < rows.count; ++i)
       kernels_.compact(in[i], horizontal_.size(), out[i]);
   } else {
     kernels_.horizontal_rgbx(horizontal_, base, in, out);
@@ -68,12 +75,10 @@ void Resampler::EmitReady() {
 }
 
 void Resampler::Feed(const PixelRows& rows) {
-  for (int i = 0; i < rows.count; i += 2) {
-    const uint8_t* first = rows.first + i * rows.stride;
-    const bool pair = i + 1 < rows.count;
-    // A last odd row is computed twice; the copy is overwritten later.
-    Horizontal(first, pair ? first + rows.stride : first);
-    next_in_ += pair ? 2 : 1;
+  for (int i = 0; i < rows.count; i += kRowsAtOnce) {
+    const int count = std::min(kRowsAtOnce, rows.count - i);
+    Horizontal({rows.first + i * rows.stride, rows.stride, count});
+    next_in_ += count;
     EmitReady();
   }
 }

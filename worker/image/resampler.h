@@ -42,7 +42,7 @@ class Resampler {
   uint8_t* RingRow(int row) {
     return ring_.data() + static_cast<size_t>(row % ring_rows_) * pitch_;
   }
-  void Horizontal(const uint8_t* first, const uint8_t* second);
+  void Horizontal(const PixelRows& rows);
   void EmitReady();
 
   const Kernels& kernels_;
