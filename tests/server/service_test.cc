@@ -182,7 +182,8 @@ class ServiceTest : public testing::Test {
     std::vector<v1::WorkerState> states;
     for (int i = 0; i < 500; ++i) {
       states.clear();
-      for (const v1::WorkerInfo& worker : client_->Status().workers())
+      const v1::GetStatusResponse status = client_->Status();
+      for (const v1::WorkerInfo& worker : status.workers())
         states.push_back(worker.state());
       if (states == wanted) return;
       std::this_thread::sleep_for(milliseconds(10));
