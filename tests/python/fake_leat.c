@@ -179,6 +179,10 @@ leat_status* leat_job_create(leat_service* service, const char* spec_json,
   job.batch = (uint32_t)Number(spec_json, "batch", 1);
   if (strncmp(job.name, "error-", 6) == 0)
     return Error(atoi(job.name + 6), "node 0: the text of the service");
+  if (strcmp(job.name, "slow") == 0) {
+    const struct timespec delay = {.tv_sec = (time_t)delay_s};
+    nanosleep(&delay, NULL);
+  }
   *out = malloc(sizeof job);
   **out = job;
   return NULL;

@@ -134,9 +134,9 @@ class Service:
     """
 
     def __init__(self, options: dict[str, Any]) -> None:
-        out = ctypes.c_void_p()
-        _native.check(_native.lib.leat_connect(_native.text(json.dumps(options)), ctypes.byref(out)))
-        self._handle = _native.Handle(out.value, "leat_service_free", "service")
+        text = _native.text(json.dumps(options))
+        pointer = _native.make("leat_service_free", _native.lib.leat_connect, text)
+        self._handle = _native.Handle(pointer, "leat_service_free", "service")
         self._embedded = "address" not in options
 
     def __enter__(self) -> Service:
@@ -229,13 +229,13 @@ class Service:
         return self._create(pipeline, spec, _seconds("timeout", timeout))
 
     def _create(self, pipeline: Pipeline, spec: dict[str, Any], timeout_s: float) -> Job:
-        out = ctypes.c_void_p()
         text = _native.text(json.dumps(spec))
+        create = _native.lib.leat_job_create
         try:
-            _native.check(_native.lib.leat_job_create(self._handle.get(), text, timeout_s, ctypes.byref(out)))
+            pointer = _native.make("leat_job_free", create, self._handle.get(), text, timeout_s)
         except Error as error:
             raise pipeline.explain(error) from None
-        return Job(self, out.value)
+        return Job(self, pointer)
 
     def _existing(self, name: str) -> Job:
         out = ctypes.c_void_p()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import os
 import pathlib
+import threading
 from ctypes import POINTER, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 from typing import Any
 
@@ -135,6 +136,40 @@ def text(value: str | os.PathLike[str] | None) -> bytes | None:
     if b"\0" in encoded:
         raise errors.InvalidArgument(f"text with a zero byte: {value!r}")
     return encoded
+
+
+def make(free: str, function: Any, *args: Any) -> int:
+    """Calls `function(*args, &out)` and returns the new pointer; Ctrl-C ends the wait in the main thread.
+
+    There, the call runs in a thread of its own: if its result comes after an
+    interrupt, `free` gets it.
+    """
+    out = c_void_p()
+    if threading.current_thread() is not threading.main_thread():
+        check(function(*args, ctypes.byref(out)))
+        return out.value or 0
+    finished, deserted, statuses = threading.Event(), threading.Lock(), []
+
+    def call() -> None:
+        status = function(*args, ctypes.byref(out))
+        if deserted.acquire(blocking=False):  # somebody waits
+            statuses.append(status)
+            finished.set()
+        elif status:
+            lib.leat_status_free(status)
+        else:
+            getattr(lib, free)(out)
+
+    threading.Thread(target=call, name=f"leat {free}", daemon=True).start()
+    try:
+        finished.wait()
+    except BaseException:
+        if not deserted.acquire(blocking=False):  # it has come all the same
+            finished.wait()
+            lib.leat_status_free(statuses[0]) if statuses[0] else getattr(lib, free)(out)
+        raise
+    check(statuses[0])
+    return out.value or 0
 
 
 class Handle:

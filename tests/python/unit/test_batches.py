@@ -279,6 +279,25 @@ def test_control_c_works_while_waiting():
     assert time.monotonic() - start < 5
 
 
+def test_control_c_works_while_a_job_is_made():
+    head, _, _ = INTERRUPTED.partition("job = ")
+    code = head + """
+service = leat.connect()
+library.fake_set_delay(600)
+pipeline = leat.pipeline(lambda: fn.readers.image_folder("/x")[1])
+try:
+    print("waiting", flush=True)
+    service.job("slow", pipeline, batch=10)
+except KeyboardInterrupt:
+    service.job("quick", pipeline, batch=10)
+    sys.exit(42)
+"""
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert child.stdout.readline() == "waiting\n"
+    child.send_signal(signal.SIGINT)
+    assert child.wait(timeout=30) == 42
+
+
 def test_the_interpreter_may_end_with_batches_alive():
     code = INTERRUPTED.partition("library.fake_set_delay(600)")[0] + "keep = next(it); import sys; sys.keep = keep, it"
     subprocess.run([sys.executable, "-X", "dev", "-W", "error", "-c", code], check=True, timeout=60)
