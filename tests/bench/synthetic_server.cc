@@ -16,6 +16,7 @@
 
 #include "core/job.h"
 #include "core/status.h"
+#include "leat/v1/admin.grpc.pb.h"
 #include "leat/v1/coordinator.grpc.pb.h"
 #include "leat/v1/worker.grpc.pb.h"
 #include "rpc/convert.h"
@@ -174,12 +175,25 @@ class CoordinatorService : public v1::CoordinatorService::CallbackService {
   std::string address_;
 };
 
+// What connecting asks.
+class AdminService : public v1::AdminService::CallbackService {
+ public:
+  grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
+                                      const v1::GetStatusRequest*,
+                                      v1::GetStatusResponse*) override {
+    auto* reactor = context->DefaultReactor();
+    reactor->Finish(grpc::Status::OK);
+    return reactor;
+  }
+};
+
 int Main() {
   rpc::BlockStopSignals();
   WorkerService worker;
   CoordinatorService coordinator;
+  AdminService admin;
   absl::StatusOr<std::unique_ptr<rpc::Server>> server =
-      rpc::Server::Start({}, {}, {&worker, &coordinator});
+      rpc::Server::Start({}, {}, {&worker, &coordinator, &admin});
   if (!server.ok()) {
     std::cerr << Message(server.status()) << "\n";
     return 1;
