@@ -116,12 +116,13 @@ TEST_F(EmbeddedTest, ChildrenInheritNothingButTheirPipes) {
   pthread_sigmask(SIG_BLOCK, &blocked, &old);
   setenv("LEAT_COORDINATOR", "elsewhere:1", 1);
   WriteGood("leat-coordinator");
-  Write("leat-worker",
-        "ls /proc/$$/fd > " + folder_ + "/fds; grep SigBlk /proc/self/status > " +
-            folder_ + "/signals; env > " + folder_ +
-            "/env; readlink "
-            "/proc/$$/fd/0 > " +
-            folder_ + "/stdin; echo up >&3; exec 3>&-; read -u 4");
+  Write("leat-worker", "ls /proc/$$/fd > " + folder_ +
+                           "/fds; grep SigBlk /proc/self/status > " + folder_ +
+                           "/signals; env > " + folder_ +
+                           "/env; readlink "
+                           "/proc/$$/fd/0 > " +
+                           folder_ +
+                           "/stdin; echo up >&3; exec 3>&-; read -u 4");
   const auto embedded = Start();
   pthread_sigmask(SIG_SETMASK, &old, nullptr);
   unsetenv("LEAT_COORDINATOR");

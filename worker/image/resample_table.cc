@@ -72,8 +72,10 @@ void ResampleTable::Weigh(double centre, double scale, int in, Filter filter,
   }
   const double support = Support(filter) * scale;
   const double shrink = 1 / scale;
-  const int begin = std::max(0, static_cast<int>(centre - support + 0.5));
-  const int end = std::min(in, static_cast<int>(centre + support + 0.5));
+  const int begin =
+      std::max(0, static_cast<int>(std::floor(centre - support + 0.5)));
+  const int end =
+      std::min(in, static_cast<int>(std::floor(centre + support + 0.5)));
   double sum = 0;
   for (int i = begin; i < end; ++i) {
     weights[i - begin] = Evaluate(filter, (i - centre + 0.5) * shrink);

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <set>
+#include <thread>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/coordinator.h"
+#include "tests/server/world.h"
+
+namespace leat::server {
+namespace {
+
+using absl::StatusCode;
+
+StatusCode Code(const World::Box& box) {
+  return box->has_value() ? (*box)->status().code() : StatusCode::kUnknown;
+}
+
+TEST(Coordinator, StallsAndBadSamplesBecomeFindings) {
+  World world;
+  const SessionId a = world.Join("a");
+  const auto job = world.MakeJob(SpecOf("j", "/d"), a);
+  EXPECT_TRUE(world->Findings(world.now()).empty());
+  const SessionId consumer = world.Open(*job, "c");
+  ConsumerStats stats;
+  stats.epoch = 1;
+  stats.step = 5;
+  stats.stall_fraction = 0.9;
+  ASSERT_TRUE(world->ReportConsumer(consumer, stats, world.now()).ok());
+  EXPECT_FALSE(world.Found("CONSUMER_STALLED")) << "not after one report";
+  for (int i = 0; i < 11; ++i) {
+    world.Advance(seconds(1));
+    ASSERT_TRUE(world.Beat(a).ok());
+    ASSERT_TRUE(world->ReportConsumer(consumer, stats, world.now()).ok());
+  }
+  EXPECT_TRUE(world.Found("CONSUMER_STALLED"));
+  ASSERT_TRUE(world
+                  ->Heartbeat(a, {},
+                              {{"j", {{5, "cat/5.jpg", "truncated", 2}}}},
+                              world.now())
+                  .ok());
+  ASSERT_TRUE(world
+                  ->Heartbeat(a, {},
+                              {{"j", {{5, "cat/5.jpg", "truncated", 1}}}},
+                              world.now())
+                  .ok());
+  EXPECT_TRUE(world.Found("BAD_SAMPLES"));
+  const JobView view = world->Jobs()[0];
+  EXPECT_EQ(view.bad_samples_total, 3u);
+  EXPECT_EQ(view.bad_samples.size(), 1u);
+  EXPECT_EQ(view.epoch, 1u);
+  EXPECT_EQ(view.step, 5u);
+  EXPECT_EQ(view.consumers, 1u);
+}
+
+TEST(Coordinator, BadRegistrationsAreRefused) {
+  World world;
+  for (const char* name : {"", "two words", "\x01", "\xff"})
+    EXPECT_EQ(world->RegisterWorker(WorkerOf(name), world.now(), [] {})
+                  .status()
+                  .code(),
+              StatusCode::kInvalidArgument);
+  EXPECT_EQ(world->RegisterWorker(WorkerOf("a", 0), world.now(), [] {})
+                .status()
+                .code(),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(world.Beat(12345).code(), StatusCode::kNotFound);
+}
+
+TEST(Coordinator, ShutdownAnswersEverybody) {
+  World world;
+  const SessionId a = world.Join("a");
+  World::Box box = world.Create(SpecOf("j", "/d"));
+  world->Shutdown();
+  EXPECT_EQ(Code(box), StatusCode::kUnavailable);
+  EXPECT_EQ(world->NextForWorker(a).status().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(Code(world.Create(SpecOf("k", "/d"))), StatusCode::kUnavailable);
+  EXPECT_EQ(world.DeleteJob("j").code(), StatusCode::kUnavailable);
+}
+
+// A store whose disk is full for a while.
+class FullStore : public MemoryStore {
+ public:
+  bool full = false;
+  absl::Status Append(const Event& event, std::string_view index) override {
+    if (full) return ResourceExhausted("no room");
+    return MemoryStore::Append(event, index);
+  }
+};
+
+TEST(Coordinator, AFullDiskRefusesChangesAndTheServiceGoesOn) {
+  auto store = std::make_shared<FullStore>();
+  World world({}, store);
+  const SessionId a = world.Join("a");
+  const auto job = world.MakeJob(SpecOf("j", "/d"), a);
+  store->full = true;
+  World::Box refused = world.Create(SpecOf("k", "/d"));
+  EXPECT_EQ(Code(refused), StatusCode::kResourceExhausted);
+  EXPECT_EQ(world.Drain("a").code(), StatusCode::kResourceExhausted);
+  EXPECT_TRUE(world.Found("STATE_FULL"));
+  EXPECT_NE(*world->NextForConsumer(world.Open(*job, "c")), nullptr);
+  store->full = false;
+  EXPECT_EQ(Code(world.Create(SpecOf("k", "/d"))), StatusCode::kOk);
+  EXPECT_FALSE(world.Found("STATE_FULL"));
+}
+
+// Durable, but only said to be.
+class OldStore : public MemoryStore {
+ public:
+  bool durable() const override { return true; }
+};
+
+TEST(Coordinator, AStateOlderThanWhatAWorkerSawIsReported) {
+  World world({}, std::make_shared<OldStore>());
+  WorkerRegistration worker = WorkerOf("a");
+  worker.highest_sequence_seen = 9;
+  world.Join(worker);
+  EXPECT_TRUE(world.Found("STATE_REGRESSED"));
+}
+
+TEST(Coordinator, IsThreadSafe) {
+  MemoryStore store;
+  CoordinatorConfig config;
+  Coordinator coordinator(config, &store, 7, [] {});
+  ASSERT_TRUE(coordinator.Recover().ok());
+  const Clock& clock = Clock::Real();
+  std::atomic<bool> stop = false;
+  std::thread driver([&] {
+    while (!stop) {
+      coordinator.Tick(Now::Of(clock));
+      coordinator.RunWrite(Now::Of(clock));
+    }
+  });
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 30; ++i) {
+        const Now now = Now::Of(clock);
+        const SessionId session = *coordinator.RegisterWorker(
+            WorkerOf(fmt::format("w{}", t)), now, [] {});
+        std::atomic<bool> answered = false;
+        coordinator.CreateJob(
+            SpecOf(fmt::format("job{}", t), fmt::format("/d{}", i % 3)),
+            now.mono + seconds(1), now,
+            [&](const absl::StatusOr<CreatedJob>&) { answered = true; });
+        while (!answered) {
+          auto next = coordinator.NextForWorker(session);
+          if (next.ok() && next->has_value()) {
+            if (const auto* asked = std::get_if<IndexDirective>(&**next))
+              coordinator.FinishUpload(HeaderFor(*asked, "x"), "x",
+                                       [](const absl::Status&) {});
+          }
+          coordinator.Heartbeat(session, {}, {}, Now::Of(clock)).IgnoreError();
+          std::this_thread::yield();
+        }
+        coordinator.Workers();
+        coordinator.Findings(now);
+        coordinator.CloseWorker(session, i % 2 == 0, now);
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  stop = true;
+  driver.join();
+  coordinator.Shutdown();
+}
+
+}  // namespace
+}  // namespace leat::server
