@@ -2,6 +2,7 @@
 #include "client/machine.h"
 
 #include <dlfcn.h>
+#include <malloc.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <system_error>
 
 #include "absl/status/statusor.h"
@@ -32,7 +34,24 @@ double Quota() {
   return 0;
 }
 
+// Free memory at an arena's top that is kept, and the size from which an
+// allocation gets pages of its own: the most that glibc's own adaptation
+// reaches, which setting the former would otherwise freeze at 128 KiB.
+constexpr int kTrimBytes = 256 << 20;
+constexpr int kMapBytes = 32 << 20;
+
 }  // namespace
+
+void KeepReceiveMemory() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    for (const char* name : {"MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_",
+                             "MALLOC_TOP_PAD_", "GLIBC_TUNABLES"})
+      if (std::getenv(name) != nullptr) return;
+    mallopt(M_TRIM_THRESHOLD, kTrimBytes);
+    mallopt(M_MMAP_THRESHOLD, kMapBytes);
+  });
+}
 
 uint32_t UsableCores() {
   cpu_set_t set;

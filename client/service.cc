@@ -6,6 +6,7 @@
 #include "client/batches_state.h"
 #include "client/job_data.h"
 #include "client/leat/client.h"
+#include "client/machine.h"
 #include "core/status.h"
 #include "rpc/convert.h"
 
@@ -46,6 +47,7 @@ absl::StatusOr<std::unique_ptr<Service>> Service::Connect(
     address = embedded->address();
     security = {.token = embedded->token()};
   }
+  client::KeepReceiveMemory();
   auto connection = std::make_shared<client::Connection>(
       std::move(embedded), std::move(address), std::move(security),
       options.timeout);

@@ -125,12 +125,11 @@ std::string Config::ToString() const {
   return fmt::format(
       "listen={} coordinator={} threads={} cache_bytes={} buffer_bytes={} "
       "group_bytes={} max_unsent_groups_per_stream={} max_rows_per_stream={} "
-      "max_rows_total={} max_streams={} max_file_bytes={} max_pixels={} "
-      "drain_timeout_ms={} tls={} token={}",
+      "max_rows_total={} max_streams={} drain_timeout_ms={} tls={} token={}",
       listen, coordinator, threads, cache_bytes, buffer_bytes, group_bytes,
       max_unsent_groups_per_stream, max_rows_per_stream, max_rows_total,
-      max_streams, source.max_file_bytes, image.max_pixels, drain_timeout_ms,
-      !security.cert_pem.empty(), !security.token.empty());
+      max_streams, drain_timeout_ms, !security.cert_pem.empty(),
+      !security.token.empty());
 }
 
 std::variant<Config, int> ParseFlags(int argc, char** argv,
@@ -140,12 +139,9 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
   config.security.token = environment.token;
   Files files;
   std::string devices = "all", log_format = "text";
-  SizeFlag sizes[] = {
-      {"--cache", &config.cache_bytes, ""},
-      {"--buffers", &config.buffer_bytes, ""},
-      {"--group-bytes", &config.group_bytes, ""},
-      {"--max-file-bytes", &config.source.max_file_bytes, ""},
-      {"--max-scratch-bytes", &config.image.max_scratch_bytes, ""}};
+  SizeFlag sizes[] = {{"--cache", &config.cache_bytes, ""},
+                      {"--buffers", &config.buffer_bytes, ""},
+                      {"--group-bytes", &config.group_bytes, ""}};
 
   CLI::App app("leat-worker: reads, decodes and augments, and serves the rows.",
                "leat-worker");
@@ -166,11 +162,6 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
   app.add_option(sizes[1].flag, sizes[1].text,
                  "memory for batches being computed and sent");
   app.add_option(sizes[2].flag, sizes[2].text, "bytes of rows sent together");
-  app.add_option(sizes[3].flag, sizes[3].text, "a larger file is a bad sample");
-  app.add_option(sizes[4].flag, sizes[4].text,
-                 "of one thread; an image that needs more is a bad sample");
-  app.add_option("--max-pixels", config.image.max_pixels,
-                 "a larger image is a bad sample");
   app.add_option("--max-unsent-groups", config.max_unsent_groups_per_stream,
                  "groups that a consumer may leave unread");
   app.add_option("--max-rows-per-stream", config.max_rows_per_stream,

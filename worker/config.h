@@ -44,6 +44,8 @@ struct Config {
   uint64_t max_rows_total = 8 << 20;
   uint64_t max_streams = 4096;
   uint64_t max_jobs = 64;
+  // The release's, without flags: under `replace` and `zero` they decide a
+  // row's bytes, so they are the same on every worker.
   SourceLimits source;
   ImageLimits image;
 
