@@ -98,7 +98,8 @@ std::optional<uint16_t> Fetcher::Choose(const Row& row, uint64_t sample,
   const uint32_t shard = shards_.ShardOf(sample);
   for (const bool again : {false, true}) {
     for (const uint16_t owner : table_->owners(shard))
-      if (Usable(peer_of_[owner], row, again, now)) return peer_of_[owner];
+      if (Usable(peer_of_[owner], row, again, now))
+        return Spill(peer_of_[owner], shard, row, now);
     const size_t n = peer_of_.size();
     for (size_t i = 0; i < n; ++i) {
       const uint16_t worker = peer_of_[(shard + i) % n];
@@ -106,6 +107,36 @@ std::optional<uint16_t> Fetcher::Choose(const Row& row, uint64_t sample,
     }
   }
   return std::nullopt;
+}
+
+// How long the worker will be at what it owes and `more_rows`, in nanoseconds.
+double Fetcher::Backlog(uint16_t worker, uint32_t more_rows) const {
+  const Peer& peer = peers_[worker];
+  const size_t open = peer.lane ? peer.lane->open_rows : 0;
+  return static_cast<double>(open + more_rows) * peer.row_ns;
+}
+
+// `first`, or the owner that will be done much sooner. Any owner gives the same
+// bytes: where a row is asked decides only who is busy, and which cache is
+// used.
+uint16_t Fetcher::Spill(uint16_t first, uint32_t shard, const Row& row,
+                        MonotonicTime now) const {
+  const double backlog = Backlog(first, 0);
+  uint16_t best = first;
+  double least = backlog;
+  for (const uint16_t owner : table_->owners(shard)) {
+    const uint16_t worker = peer_of_[owner];
+    if (worker == first || peers_[worker].row_ns <= 0 ||
+        !Usable(worker, row, false, now))
+      continue;
+    const double other =
+        config_.spill_factor * Backlog(worker, config_.spill_rows);
+    if (other < least) {
+      least = other;
+      best = worker;
+    }
+  }
+  return best;
 }
 
 void Fetcher::RouteStep(const std::shared_ptr<Step>& step, MonotonicTime now,
@@ -153,6 +184,7 @@ void Fetcher::AddToAsk(const std::shared_ptr<Step>& step, uint32_t index,
   }
   Row& row = step->rows[index];
   if (!row.AddAsked(worker)) return;
+  if (peer.lane->open_rows == 0) peer.lane->busy_since = now;
   if (row.FailedAt(worker)) row.ForgetFailed();
   row.asked_at = now;
   size_t i = first_action;

@@ -4,13 +4,14 @@
 // window of steps, the workers as this consumer met them, what is asked of
 // whom, fail-over, hedging and time limits. No I/O, no clock, no lock.
 //
-// A row goes to its shard's first owner. If that worker's stream ends, or it
-// answers an error that is not the sample's, the row goes to the next owner at
-// once, then to any worker; a worker that failed is left alone for a time that
-// doubles. Rows of the step that the consumer waits for, and that are late, are
-// asked of a second worker too (hedging); a worker that owes such rows and has
-// been silent all that time is suspect: all it owes is asked elsewhere, until
-// it delivers again. The first answer wins (client/step.h).
+// A row goes to its shard's first owner, or to another owner while the first
+// one's backlog would take much longer (spilling). If that worker's stream
+// ends, or it answers an error that is not the sample's, the row goes to the
+// next owner at once, then to any worker; a worker that failed is left alone
+// for a time that doubles. Rows of the step that the consumer waits for, and
+// that are late, are asked of a second worker too (hedging); a worker that owes
+// such rows and has been silent all that time is suspect: all it owes is asked
+// elsewhere, until it delivers again. The first answer wins (client/step.h).
 //
 // A Lane is one stream to a worker, from the first ask to its end. Thread-
 // compatible; the owner locks. Time: callers pass `now`.
@@ -50,6 +51,10 @@ struct FetcherConfig {
   Duration backoff_max = std::chrono::seconds(5);
   Duration row_timeout = std::chrono::minutes(2);
   uint32_t max_row_errors = 6;  // of workers, not of the sample; then final
+  // A row spills from the first owner when its backlog lasts `spill_factor`
+  // times as long as another owner's with `spill_rows` rows more.
+  double spill_factor = 1.5;
+  uint32_t spill_rows = 8;
   // When every worker has ended this many streams in a row for a reason that
   // time does not mend (no such job, wrong token, ...), that is final too.
   uint32_t max_refusals = 4;
@@ -83,6 +88,8 @@ struct Lane {
   bool closed = false;  // it has been told
   size_t open_rows = 0;
   MonotonicTime last_delivery{};
+  MonotonicTime
+      busy_since{};  // its last group came, or its first row was asked
   std::unordered_map<uint64_t, OpenAsk> asks;                   // by id
   std::unordered_map<uint64_t, std::shared_ptr<Group>> groups;  // peer's id
   std::shared_ptr<Link> link;  // the owner's; not used here
@@ -99,6 +106,7 @@ struct Peer {
   uint64_t failures = 0;
   uint64_t rows = 0;
   uint64_t bytes = 0;
+  double row_ns = 0;  // that a row takes it, moving average; 0: not known
   std::string last_error;
   absl::StatusCode last_code = absl::StatusCode::kOk;  // of a stream's end
 };
@@ -167,6 +175,9 @@ class Fetcher {
  private:
   std::optional<uint16_t> Choose(const Row& row, uint64_t sample,
                                  MonotonicTime now) const;
+  uint16_t Spill(uint16_t first, uint32_t shard, const Row& row,
+                 MonotonicTime now) const;
+  double Backlog(uint16_t worker, uint32_t more_rows) const;
   bool Usable(uint16_t worker, const Row& row, bool again,
               MonotonicTime now) const;
   uint16_t PeerFor(const AssignmentTable::Worker& ref);
@@ -187,6 +198,7 @@ class Fetcher {
                                                const v1::RowsResponse& header);
   absl::Status RowError(Lane& lane, const v1::RowsResponse& header,
                         MonotonicTime now);
+  void MeasureRow(Lane& lane, Peer& peer, size_t rows, MonotonicTime now) const;
   void Answered(Lane& lane, uint64_t ask_id, std::span<const uint32_t> indices);
   void Abandon(Group& group);
   void MakePending(Step& step, uint32_t index);

@@ -10,6 +10,7 @@
 namespace leat::client {
 namespace {
 
+constexpr double kRowTimeGain = 0.2;
 constexpr uint64_t kFadeRows = 8192;  // then older latencies count half
 
 // Whether an error speaks of the worker, not of the sample.
@@ -149,6 +150,7 @@ void Fetcher::End(Lane& lane, const Piece& piece, MonotonicTime now) {
   counters_.rows += rows;
   counters_.bytes += rows * step.layout->row_bytes;
   counters_.payload_copies += rows;
+  MeasureRow(lane, peer, group.indices.size(), now);
   if (const auto ask = lane.asks.find(group.ask_id); ask != lane.asks.end()) {
     latency_.Add(now - ask->second.asked_at);
     if (latency_.count() >= kFadeRows) latency_.Fade();
@@ -158,6 +160,19 @@ void Fetcher::End(Lane& lane, const Piece& piece, MonotonicTime now) {
   lane.groups.erase(piece.peer_group);
   if (starved_) dirty_ = true;
   if (step.complete() && rows > 0) Completed(&step);
+}
+
+// A group of `rows` has come after the time that the worker spent on it: since
+// the group before, or since it had something to do.
+void Fetcher::MeasureRow(Lane& lane, Peer& peer, size_t rows,
+                         MonotonicTime now) const {
+  const Duration spent = now - std::exchange(lane.busy_since, now);
+  const double row_ns =
+      static_cast<double>(spent.count()) / static_cast<double>(rows);
+  if (peer.row_ns <= 0)
+    peer.row_ns = row_ns;
+  else
+    peer.row_ns += (row_ns - peer.row_ns) * kRowTimeGain;
 }
 
 // The lane owes these rows no longer.

@@ -28,7 +28,7 @@
 namespace leat {
 
 inline constexpr double kLoadBound =
-    1.15;  // load over fair share, at most (plus one shard)
+    1.05;  // load over fair share, at most (plus one shard)
 inline constexpr uint32_t kOwnersPerShard =
     3;  // fewer if there are fewer workers
 

@@ -25,6 +25,48 @@ TEST_F(FetcherTest, RowsGoToTheirShardsFirstOwnersInOneMessageEach) {
   EXPECT_TRUE(Decide().empty());
 }
 
+TEST_F(FetcherTest, RowsSpillToAnotherOwnerThatIsDoneMuchSooner) {
+  Begin(2);
+  // Both are measured: 1 ms a row.
+  AddStep({0, 10});
+  auto asked = Decide();
+  clock_.Advance(milliseconds(1));
+  for (const Action& action : asked) EXPECT_TRUE(Answer(action).ok());
+  ExpectHeadIsRight();
+  // 60 rows of which the first worker owns all: it gets no more than 1.5 times
+  // what the other one has, and 8 rows for the change of place.
+  std::vector<uint64_t> samples;
+  for (uint64_t i = 0; i < 60; ++i) samples.push_back(20 * (i % 40) + i / 40);
+  AddStep(samples);
+  asked = Decide();
+  ASSERT_EQ(asked.size(), 2u);
+  std::map<std::string, size_t> rows;
+  for (const Action& action : asked)
+    rows[WorkerOf(action)] = action.rows.size();
+  EXPECT_GT(rows["w1"], 10u);
+  EXPECT_GT(rows["w0"], rows["w1"]);
+  EXPECT_EQ(rows["w0"] + rows["w1"], 60u);
+  for (const Action& action : asked) EXPECT_TRUE(Answer(action).ok());
+  ExpectHeadIsRight();
+}
+
+TEST_F(FetcherTest, RowsDoNotSpillToAWorkerThatIsAsBusyOrSlow) {
+  Begin(2);
+  AddStep({0, 10});
+  auto asked = Decide();
+  clock_.Advance(milliseconds(1));
+  EXPECT_TRUE(Answer(asked[0]).ok());
+  clock_.Advance(milliseconds(49));
+  EXPECT_TRUE(Answer(asked[1]).ok());  // 50 times slower
+  ExpectHeadIsRight();
+  std::vector<uint64_t> samples;
+  for (uint64_t i = 0; i < 40; ++i) samples.push_back(20 * i);
+  AddStep(samples);
+  asked = Decide();
+  ASSERT_EQ(asked.size(), 1u);
+  EXPECT_EQ(WorkerOf(asked[0]), "w0");
+}
+
 TEST_F(FetcherTest, LargeAsksAreCut) {
   config_.max_ask_rows = 4;
   Begin(1);
