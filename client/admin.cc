@@ -11,7 +11,7 @@ absl::StatusOr<std::string> ControlAdmin::Get(
   Response response;
   absl::Status status = control_.Call(method, request, &response);
   if (!status.ok()) return status;
-  return ToJson(response);
+  return ToJsonNumbers(response).dump();
 }
 
 template <class Request, class Response>

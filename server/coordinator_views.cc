@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/plan.h"
 #include "core/status.h"
 #include "server/coordinator.h"
 #include "server/coordinator_internal.h"
@@ -53,6 +54,9 @@ JobView Coordinator::ViewOf(const JobRecord& job) const {
     view.rows_per_s += stats.rows_per_s;
     view.stall_fraction = std::max(view.stall_fraction, stats.stall_fraction);
   }
+  if (view.steps_per_epoch == 0)
+    view.steps_per_epoch =
+        Plan(job.info->spec, job.info->dataset.shards).steps_per_epoch();
   if (const auto bad = bad_samples_.find(name); bad != bad_samples_.end()) {
     view.bad_samples_total = bad->second.total;
     for (const auto& [index, sample] : bad->second.first)
@@ -198,17 +202,16 @@ void Coordinator::JobFindings(Now now, std::vector<Finding>* findings) const {
                      "batches",
                      consumer.opening.consumer, consumer.job,
                      100 * consumer.stats.stall_fraction),
-         fmt::format("leat bottleneck {} says who limits; more workers help if "
-                     "they are busy",
-                     consumer.job)});
+         "see leat status: if its job is limited by decode, add workers or "
+         "threads; if the workers are idle, storage or the network limits"});
   }
   for (const auto& [name, bad] : bad_samples_) {
     if (bad.first.empty()) continue;
     const BadSample& first = bad.first.begin()->second;
     findings->push_back(
         {"BAD_SAMPLES", "warn",
-         fmt::format("job {} met bad samples {} times; the first: {}: {}", name,
-                     bad.total, first.record, first.reason),
+         fmt::format("job {} met bad samples {} times; the first: {}", name,
+                     bad.total, first.reason),
          fmt::format("list them: leat describe job {}; mend or remove the "
                      "files, or set on_bad_sample",
                      name)});

@@ -101,12 +101,13 @@ absl::Status JobRuntime::Try(
     uint64_t epoch, uint64_t sample, ThreadState* state,
     std::span<const std::span<std::byte>> outputs) const {
   ASSIGN_OR_RETURN(const StoredSample stored, Read(sample));
-  return Annotate(kernel_->Run({.epoch = epoch,
-                                .sample = sample,
-                                .encoded = stored.encoded,
-                                .label = stored.label},
-                               state, outputs),
-                  source_->Describe(sample));
+  absl::Status status = kernel_->Run({.epoch = epoch,
+                                      .sample = sample,
+                                      .encoded = stored.encoded,
+                                      .label = stored.label},
+                                     state, outputs);
+  if (status.ok()) return status;
+  return Annotate(status, source_->Describe(sample));
 }
 
 void JobRuntime::Report(uint64_t sample, const absl::Status& reason) const {

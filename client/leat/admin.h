@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Admin: what operators see and do. Replies are the JSON form (proto field
-// names, snake_case, unset fields printed) of the responses in
-// proto/leat/v1/admin.proto, so that every tool prints the same names.
+// names, snake_case, unset fields printed, 64-bit numbers as numbers) of the
+// responses in proto/leat/v1/admin.proto, so that every tool prints the same
+// names.
 //
 // Thread-safe. Every call has the connection's timeout.
 #pragma once
