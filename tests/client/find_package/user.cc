@@ -9,8 +9,10 @@ int main() {
   leat::PipelineBuilder p;
   const auto [encoded, label] = p.ImageFolder("/data");
   p.Output("label", label);
-  const auto service = leat::Service::Connect(
-      {.address = "127.0.0.1:1", .timeout = absl::Milliseconds(50)});
+  leat::ConnectOptions options;
+  options.address = "127.0.0.1:1";
+  options.timeout = absl::Milliseconds(50);
+  const auto service = leat::Service::Connect(options);
   std::cout << leat::Version() << " " << p.SpecJson({.name = "x", .batch = 1})
             << " " << service.status() << "\n";
   return absl::IsUnavailable(service.status()) ? 0 : 1;
