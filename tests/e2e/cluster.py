@@ -209,7 +209,8 @@ class ClusterTest(unittest.TestCase):
         spec = {"name": "job", "pipeline": graph or train_graph(PHOTOS), "seed": 7, "batch": 64,
                 "last_batch": "LAST_BATCH_FILL", **changes}
         path = self.folder / f"spec-{hashlib.sha256(json.dumps(spec).encode()).hexdigest()[:12]}.json"
-        path.write_text(json.dumps(spec))
+        if not path.exists():  # a consumer may be reading it
+            path.write_text(json.dumps(spec))
         return path
 
     def consumer(self, spec, *flags, embedded=False, epochs=2):
