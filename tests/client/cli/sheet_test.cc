@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <span>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -23,8 +24,8 @@ template <class T>
 Field MakeField(std::string name, std::string dtype, std::vector<int64_t> shape,
                 const std::vector<T>& values) {
   Field field{std::move(name), std::move(dtype), std::move(shape), {}};
-  field.data.resize(values.size() * sizeof(T));
-  std::memcpy(field.data.data(), values.data(), field.data.size());
+  const auto bytes = std::as_bytes(std::span<const T>(values));
+  field.data.assign(bytes.begin(), bytes.end());
   return field;
 }
 
