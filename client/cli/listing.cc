@@ -21,7 +21,7 @@ constexpr std::array<Kind, 5> kKinds = {{
 
 // A trainer that waits less than this is the one that limits.
 constexpr double kStalled = 0.05;
-constexpr double kBusy = 0.85;
+constexpr double kBusy = 0.7;
 // Owners shown of one shard are few (≤ 4); jobs of a dataset may be many.
 constexpr size_t kMaxJoined = 4;
 
