@@ -251,10 +251,11 @@ absl::Status Fetcher::RowError(Lane& lane, const v1::RowsResponse& header,
       avoid = true;
       ++counters_.failed_over_rows;
     } else if (step->error.ok()) {
-      step->error = MakeStatus(
-          code, "epoch {} step {} row {} (sample {}): {} (worker {})",
-          step->epoch, step->step, step->globals[index], step->samples[index],
-          header.error().message(), peer.ref.name);
+      // The worker's text names the sample: which of the group's rows it is,
+      // only the worker knows.
+      step->error =
+          MakeStatus(code, "epoch {} step {}: {} (worker {})", step->epoch,
+                     step->step, header.error().message(), peer.ref.name);
       dirty_ = true;
     }
   }

@@ -187,7 +187,7 @@ TEST_F(FetcherTest, BadSampleIsFinalWithTheWorkersText) {
   Fail(Decide()[0], absl::StatusCode::kDataLoss, "a/b.jpg: truncated");
   EXPECT_TRUE(absl::IsDataLoss(fetcher_->head().error));
   EXPECT_THAT(std::string(Message(fetcher_->head().error)),
-              HasSubstr("row 0 (sample 0): a/b.jpg: truncated (worker w0)"));
+              HasSubstr("step 0: a/b.jpg: truncated (worker w0)"));
 }
 
 TEST_F(FetcherTest, ErrorOfTheWorkerGoesToAnother) {
