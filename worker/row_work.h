@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -20,6 +21,49 @@ class ThreadState {
   virtual ~ThreadState() = default;
 };
 
+// Memory of a consumer on this host that rows are written straight into. Lives
+// as long as anything refers to it.
+class LentMemory {
+ public:
+  virtual ~LentMemory() = default;
+  // Where the first place is: an address of this process, or of the device.
+  virtual std::byte* base() const = 0;
+  // Index of the GPU (as in --devices) whose memory it is; -1: the host's.
+  virtual int device() const = 0;
+  virtual uint32_t rows() const = 0;  // places
+  // Of place 0, by field.
+  virtual std::span<const uint64_t> field_offsets() const = 0;
+};
+
+// Where the rows of a group go. Borrows.
+struct GroupOutputs {
+  size_t rows = 0;
+  std::byte* base = nullptr;
+  int device = -1;                      // whose memory `base` is; -1: host
+  std::span<const uint64_t> offsets;    // of the first place, by field
+  std::span<const size_t> field_bytes;  // of a row
+  std::span<const uint32_t> places;     // by row; empty: 0, 1, 2 …
+
+  std::byte* At(size_t field, size_t row) const {
+    const size_t place = places.empty() ? row : places[row];
+    return base + offsets[field] + place * field_bytes[field];
+  }
+};
+
+// A group on its way through a device: its rows are prepared on the decode
+// threads, then finished together.
+class GroupStage {
+ public:
+  virtual ~GroupStage() = default;
+  // What a decode thread does for row `row` of the group. Every row once, in
+  // any order, of several threads at the same time.
+  virtual absl::Status Prepare(size_t row, uint64_t epoch, uint64_t sample,
+                               ThreadState* state) = 0;
+  // After every row has been prepared without an error. Must not block; calls
+  // `done` once, on any thread, also from within.
+  virtual void Finish(std::function<void(absl::Status)> done) = 0;
+};
+
 // A job's rows: a pure function of (epoch, sample). Thread-safe.
 class RowWork {
  public:
@@ -33,6 +77,18 @@ class RowWork {
   virtual absl::Status Compute(
       uint64_t epoch, uint64_t sample, ThreadState* state,
       std::span<const std::span<std::byte>> outputs) const = 0;
+
+  // Whether rows are computed in stages. False: by Compute, one by one.
+  virtual bool staged() const { return false; }
+  // Of staged work: whether BeginGroup would find room now. The scheduler's
+  // WakeSignal is notified when that may have changed. Cheap.
+  virtual bool CanBegin() const { return true; }
+  // Of staged work: a stage for a group. `outputs` stay valid until the stage
+  // is destroyed. nullptr: no room after all.
+  virtual std::unique_ptr<GroupStage> BeginGroup(
+      const GroupOutputs& outputs) const {
+    return nullptr;
+  }
 };
 
 // Rows of one step, asked for together. `rows` and `samples` are parallel.
@@ -42,6 +98,11 @@ struct RowAsk {
   uint64_t step = 0;
   std::vector<uint32_t> rows;
   std::vector<uint64_t> samples;
+  // Where the rows are to be written; null: into a buffer of the worker's.
+  std::shared_ptr<const LentMemory> memory;
+  std::vector<uint32_t> places;  // parallel to rows, if there is memory
+  // Dropped when nothing of the ask can be written any more.
+  std::shared_ptr<const void> lease;
 };
 
 // Rows that were computed together. Payload: field after field, each
@@ -52,6 +113,7 @@ struct FinishedGroup {
   std::vector<uint32_t> rows;
   // Not OK: the group failed (by the failed row that comes first); no payload.
   absl::Status status;
+  bool placed = false;  // in the lent memory; no payload
   std::span<const std::byte> payload;
   // Holds the payload; the buffer goes back to its pool when dropped. Dropping
   // takes no lock: fit for gRPC's release hooks.
