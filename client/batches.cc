@@ -27,7 +27,8 @@ Batch::State::State(std::shared_ptr<const client::JobData> job_data,
                        .dtype = Name(fields[i].dtype),
                        .shape = shapes.back(),
                        .data = buffer.data() + from->layout->parts[i].offset,
-                       .bytes = fields[i].row_bytes * rows});
+                       .bytes = fields[i].row_bytes * rows,
+                       .device = device});
   }
 }
 
@@ -40,6 +41,13 @@ uint64_t Batch::epoch() const { return state_->epoch; }
 uint64_t Batch::step() const { return state_->step; }
 uint32_t Batch::rows() const { return state_->rows; }
 std::span<const Tensor> Batch::tensors() const { return state_->tensors; }
+int Batch::device() const { return state_->device; }
+
+absl::Status Batch::ReleaseOnStream(void* stream) {
+  const std::unique_ptr<State> state = std::move(state_);
+  if (!state) return FailedPrecondition("the batch is empty");
+  return FailedPrecondition("the batch is in host memory");
+}
 
 Batches::Batches(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Batches::~Batches() = default;

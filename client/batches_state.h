@@ -22,6 +22,7 @@ struct Batch::State {
   client::BatchPool::Buffer buffer;
   const uint64_t epoch, step;
   const uint32_t rows;
+  const int device = -1;
   std::vector<std::vector<int64_t>> shapes;
   std::vector<Tensor> tensors;
 };

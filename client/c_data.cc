@@ -159,7 +159,14 @@ leat_tensor leat_batch_tensor(const leat_batch* batch, size_t index) {
           .shape = tensor.shape.data(),
           .rank = tensor.shape.size(),
           .data = tensor.data,
-          .bytes = tensor.bytes};
+          .bytes = tensor.bytes,
+          .device = tensor.device};
 }
 
 void leat_batch_free(leat_batch* batch) { delete batch; }
+
+leat_status* leat_batch_release_on_stream(leat_batch* batch, void* stream) {
+  if (batch == nullptr) return NullArgument(__func__, "batch");
+  const std::unique_ptr<leat_batch> owned(batch);
+  return ToC(owned->batch.ReleaseOnStream(stream));
+}

@@ -39,6 +39,19 @@ Setter Count(T* value) {
   };
 }
 
+// A CUDA device, or -1 for the host.
+Setter Device(int* value) {
+  return [value](const json& given) -> absl::Status {
+    constexpr int64_t kMax = 1023;
+    if (!given.is_number_integer() ||
+        (given.is_number_unsigned() && given.get<uint64_t>() > kMax) ||
+        given.get<int64_t>() < -1)
+      return InvalidArgument("want -1 (host memory) or a device's number");
+    *value = given.get<int>();
+    return absl::OkStatus();
+  };
+}
+
 Setter Seconds(absl::Duration* value) {
   return [value](const json& given) -> absl::Status {
     if (!given.is_number() || !(given.get<double>() > 0))
@@ -95,7 +108,8 @@ absl::StatusOr<BatchesOptions> BatchesOptionsFromJson(std::string_view text) {
       Parse(text, {{"epochs", Count(&options.epochs)},
                    {"window", Count(&options.window)},
                    {"max_window_bytes", Count(&options.max_window_bytes)},
-                   {"row_timeout_s", Seconds(&options.row_timeout)}}));
+                   {"row_timeout_s", Seconds(&options.row_timeout)},
+                   {"device", Device(&options.device)}}));
   return options;
 }
 

@@ -77,6 +77,12 @@ absl::Status CheckOptions(const BatchesOptions& options) {
   if (options.row_timeout <= absl::ZeroDuration())
     return InvalidArgument("row_timeout {}: want more than 0",
                            absl::FormatDuration(options.row_timeout));
+  if (options.device < -1)
+    return InvalidArgument("device {}: want -1 (host memory) or a CUDA device",
+                           options.device);
+  if (options.device >= 0)
+    return FailedPrecondition("device {}: batches are in host memory only",
+                              options.device);
   return absl::OkStatus();
 }
 

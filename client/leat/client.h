@@ -59,10 +59,16 @@ struct Tensor {
   std::byte* data = nullptr;  // 64-byte aligned, dense, row-major; the holder
                               // of the batch may write
   size_t bytes = 0;
+  int device = -1;  // whose memory it is: -1: the host's; N: CUDA device N's,
+                    // an address of its primary context
 };
 
 // A batch, or this host's rows of it. Owns a pooled buffer, which returns to
 // the pool when the Batch dies. Move-only.
+//
+// A batch in device memory is complete when Next returns it: any stream of the
+// device's primary context may use it without waiting. Before it dies, all work
+// that uses it must have finished, or else it is given back by ReleaseOnStream.
 class Batch {
  public:
   Batch(Batch&&) noexcept;
@@ -74,6 +80,15 @@ class Batch {
   // Rows in each tensor: those asked for, fewer in a last partial batch.
   uint32_t rows() const;
   std::span<const Tensor> tensors() const;
+  // As BatchesOptions::device.
+  int device() const;
+  // Of a batch in device memory: ends it now, before the work that uses it has
+  // finished. `stream`: a CUstream (cudaStream_t) of the device's primary
+  // context, nullptr: its default stream; the buffer is written again only
+  // after all work that is queued there at the time of the call. The batch is
+  // empty afterwards, also on error; then the buffer is not used again.
+  // kFailedPrecondition: host memory. kInternal: CUDA's error, named.
+  absl::Status ReleaseOnStream(void* stream);
 
   struct State;
   explicit Batch(std::unique_ptr<State> state);
@@ -97,6 +112,11 @@ struct BatchesOptions {
   // A row that no worker has delivered for this long after its step became the
   // next one fails the iterator.
   absl::Duration row_timeout = absl::Minutes(2);
+  // Where batches are: -1: host memory; N ≥ 0: memory of CUDA device N, as the
+  // driver numbers them under CUDA_VISIBLE_DEVICES. A worker of the same GPU
+  // writes its rows there itself; rows of others come through pinned host
+  // memory. Needs the NVIDIA driver.
+  int device = -1;
 };
 
 struct LatencyStats {

@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-#define LEAT_ABI_VERSION 1
+#define LEAT_ABI_VERSION 2
 #define LEAT_EXPORT __attribute__((visibility("default")))
 
 typedef struct leat_status leat_status;
@@ -78,9 +78,11 @@ LEAT_EXPORT leat_status* leat_job_sample(const leat_job* job, uint64_t index,
                                          double timeout_s, leat_batch** out);
 LEAT_EXPORT void leat_job_free(leat_job* job);
 
-/* `options_json`: {"epochs", "window", "max_window_bytes", "row_timeout_s"},
- * all optional; an unknown key is an error. `token` may be NULL with
- * token_bytes 0. `rows` may be NULL with num_rows 0: all rows. */
+/* `options_json`: {"epochs", "window", "max_window_bytes", "row_timeout_s",
+ * "device"}, all optional; an unknown key is an error. `token` may be NULL with
+ * token_bytes 0. `rows` may be NULL with num_rows 0: all rows. "device": -1 for
+ * host memory, or the number of a CUDA device: code 9 (FAILED_PRECONDITION)
+ * without a driver or the device. */
 LEAT_EXPORT leat_status* leat_batches_open(const leat_job* job,
                                            const char* options_json,
                                            const void* token,
@@ -111,6 +113,7 @@ typedef struct leat_tensor {
   size_t rank;
   void* data; /* 64-byte aligned, dense, row-major */
   size_t bytes;
+  int32_t device; /* -1: host memory; N: memory of CUDA device N */
 } leat_tensor;
 
 LEAT_EXPORT uint64_t leat_batch_epoch(const leat_batch* batch);
@@ -120,8 +123,14 @@ LEAT_EXPORT size_t leat_batch_num_tensors(const leat_batch* batch);
 /* `index` < leat_batch_num_tensors. */
 LEAT_EXPORT leat_tensor leat_batch_tensor(const leat_batch* batch,
                                           size_t index);
-/* Returns the buffer to the pool: no pointer into it may be used afterwards. */
+/* Returns the buffer to the pool: no pointer into it may be used afterwards,
+ * and work of a device that uses it must have finished. */
 LEAT_EXPORT void leat_batch_free(leat_batch* batch);
+/* Of a batch in device memory: frees `batch` now, and returns the buffer after
+ * the work that is queued on `stream` (CUstream or cudaStream_t; NULL: the
+ * default stream). The batch is freed also when an error is returned. */
+LEAT_EXPORT leat_status* leat_batch_release_on_stream(leat_batch* batch,
+                                                      void* stream);
 
 #ifdef __cplusplus
 }

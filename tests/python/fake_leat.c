@@ -352,14 +352,20 @@ size_t leat_batch_num_tensors(const leat_batch* batch) { return 2; }
 leat_tensor leat_batch_tensor(const leat_batch* batch, size_t index) {
   const size_t image_bytes = (size_t)batch->rows * kImageBytes;
   if (index == 0)
-    return (leat_tensor){"image", "uint8",     batch->image_shape,
-                         4,       batch->data, image_bytes};
-  return (leat_tensor){"label",
-                       "int32",
-                       batch->label_shape,
-                       1,
-                       batch->data + image_bytes,
-                       batch->rows * sizeof(int32_t)};
+    return (leat_tensor){.name = "image",
+                         .dtype = "uint8",
+                         .shape = batch->image_shape,
+                         .rank = 4,
+                         .data = batch->data,
+                         .bytes = image_bytes,
+                         .device = -1};
+  return (leat_tensor){.name = "label",
+                       .dtype = "int32",
+                       .shape = batch->label_shape,
+                       .rank = 1,
+                       .data = batch->data + image_bytes,
+                       .bytes = batch->rows * sizeof(int32_t),
+                       .device = -1};
 }
 void leat_batch_free(leat_batch* batch) {
   if (batch == NULL) return;
@@ -372,4 +378,8 @@ void leat_batch_free(leat_batch* batch) {
   }
   pthread_mutex_unlock(&pool_mutex);
   free(batch);
+}
+leat_status* leat_batch_release_on_stream(leat_batch* batch, void* stream) {
+  leat_batch_free(batch);
+  return Error(9, "the batch is in host memory");
 }

@@ -12,12 +12,12 @@ import ctypes
 import os
 import pathlib
 import threading
-from ctypes import POINTER, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
+from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 from typing import Any
 
 from leat import errors
 
-ABI_VERSION = 1
+ABI_VERSION = 2
 
 
 class Tensor(ctypes.Structure):
@@ -30,6 +30,7 @@ class Tensor(ctypes.Structure):
         ("rank", c_size_t),
         ("data", c_void_p),
         ("bytes", c_size_t),
+        ("device", c_int32),
     ]
 
 
@@ -61,6 +62,7 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "leat_batches_samples": (_STATUS, [c_void_p, c_uint64, c_uint64, POINTER(c_uint64)]),
     "leat_batches_stats_json": (_OWNED_TEXT, [c_void_p]),
     "leat_batches_free": (None, [c_void_p]),
+    "leat_batch_release_on_stream": (_STATUS, [c_void_p, c_void_p]),
 }
 _QUICK_FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "leat_abi_version": (c_int, []),
