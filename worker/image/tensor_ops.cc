@@ -3,10 +3,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <type_traits>
 
-#include "worker/image/pixel.h"
+#include "core/pointwise.h"
 
 namespace leat::worker {
 
@@ -37,71 +36,14 @@ void CopyWindow(const Tensor& image, const Rect& window, bool mirror_x,
   }
 }
 
-namespace {
-
-// Calls `use` with a value of dtype's storage type; float16 is passed as Half.
-struct Half {
-  uint16_t bits;
-};
-
-template <class Use>
-void WithType(DType dtype, Use use) {
-  switch (dtype) {
-    case DType::kBool:
-      return use(bool{});
-    case DType::kUint8:
-      return use(uint8_t{});
-    case DType::kInt32:
-      return use(int32_t{});
-    case DType::kInt64:
-      return use(int64_t{});
-    case DType::kFloat16:
-      return use(Half{});
-    case DType::kFloat32:
-      return use(float{});
-  }
-}
-
-template <class T>
-float ToFloat(T value) {
-  if constexpr (std::is_same_v<T, Half>)
-    return FloatOfHalf(value.bits);
-  else
-    return static_cast<float>(value);
-}
-
-template <class Out, class In>
-Out Converted(In value) {
-  if constexpr (std::is_same_v<Out, Half>) {
-    return Half{HalfOf(ToFloat(value))};
-  } else if constexpr (std::is_same_v<Out, float>) {
-    return ToFloat(value);
-  } else if constexpr (std::is_same_v<Out, bool>) {
-    if constexpr (std::is_integral_v<In>)
-      return value != 0;
-    else
-      return ToFloat(value) != 0;
-  } else {
-    constexpr int64_t kLeast = std::numeric_limits<Out>::min();
-    constexpr int64_t kGreatest = std::numeric_limits<Out>::max();
-    if constexpr (std::is_integral_v<In>)
-      return static_cast<Out>(
-          std::clamp(static_cast<int64_t>(value), kLeast, kGreatest));
-    else
-      return static_cast<Out>(SaturatedInt(ToFloat(value), kLeast, kGreatest));
-  }
-}
-
-}  // namespace
-
 void Cast(const Tensor& in, DType dtype, std::byte* out) {
   const size_t count = in.elements();
   if (in.dtype == dtype) {
     memcpy(out, in.data, count * SizeOf(dtype));
     return;
   }
-  WithType(in.dtype, [&]<class In>(In) {
-    WithType(dtype, [&]<class Out>(Out) {
+  WithStorage(in.dtype, [&]<class In>(In) {
+    WithStorage(dtype, [&]<class Out>(Out) {
       for (size_t i = 0; i < count; ++i) {
         In value;
         memcpy(&value, in.data + i * sizeof(In), sizeof value);
@@ -144,7 +86,7 @@ void Normalizer::Run(const Tensor& in, std::byte* out) const {
         }
       return;
     }
-    WithType(in.dtype, [&]<class In>(In) {
+    WithStorage(in.dtype, [&]<class In>(In) {
       for (size_t i = 0; i < count; ++i) {
         In value;
         memcpy(&value, in.data + i * sizeof(In), sizeof value);

@@ -33,7 +33,7 @@ void CopyWindow(const Tensor& image, const Rect& window, bool mirror_x,
 // Reverses the order of `pixels` pixels in place.
 void MirrorRow(std::byte* row, size_t pixels, size_t pixel_bytes);
 
-// (x - mean) × (scale / std) + shift, per channel, as pixel.h says.
+// (x - mean) × (scale / std) + shift, per channel, as core/pointwise.h says.
 class Normalizer {
  public:
   // `mean`, `std`: one number or `channels`.
