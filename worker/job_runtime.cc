@@ -45,8 +45,8 @@ bool IsSamplesFault(const absl::Status& status) {
 
 absl::StatusOr<std::shared_ptr<const JobRuntime>> JobRuntime::Create(
     JobInfo job, std::shared_ptr<const Source> source, uint64_t cache_key,
-    const RuntimeContext* context) {
-  ASSIGN_OR_RETURN(const CheckedGraph graph, CheckSpec(job.spec));
+    const RuntimeContext* context, Finish finish) {
+  ASSIGN_OR_RETURN(CheckedGraph graph, CheckSpec(job.spec));
   RETURN_IF_ERROR(CheckAgainst(job.spec, job.dataset));
   RETURN_IF_ERROR(CheckSchema(job, graph));
   if (PlanHash(job.spec, job.dataset) != job.plan_hash)
@@ -59,15 +59,17 @@ absl::StatusOr<std::shared_ptr<const JobRuntime>> JobRuntime::Create(
   if (job.spec.decoder_class != DecoderClass::kExact)
     return Unimplemented("job {}: decoder class {}: this worker has exact",
                          job.spec.name, Name(job.spec.decoder_class));
+  if (finish == Finish::kDevice) graph = SplitFinish(graph).head;
   ASSIGN_OR_RETURN(std::unique_ptr<RowKernel> kernel,
                    context->kernels.compile(graph, job.spec.seed));
   return std::shared_ptr<const JobRuntime>(
       new JobRuntime(std::move(job), std::move(source), cache_key, context,
-                     std::move(kernel)));
+                     graph.schema, std::move(kernel)));
 }
 
 JobRuntime::JobRuntime(JobInfo job, std::shared_ptr<const Source> source,
                        uint64_t cache_key, const RuntimeContext* context,
+                       const BatchSchema& rows,
                        std::unique_ptr<RowKernel> kernel)
     : job_(std::move(job)),
       source_(std::move(source)),
@@ -76,8 +78,9 @@ JobRuntime::JobRuntime(JobInfo job, std::shared_ptr<const Source> source,
       kernel_(std::move(kernel)),
       plan_(job_.spec, job_.dataset.shards),
       has_valid_field_(job_.spec.on_bad_sample == BadSamplePolicy::kZero) {
-  for (const Field& field : job_.schema.fields)
+  for (const Field& field : rows.fields)
     field_bytes_.push_back(field.row_bytes);
+  if (has_valid_field_) field_bytes_.push_back(1);
 }
 
 absl::StatusOr<StoredSample> JobRuntime::Read(uint64_t sample) const {

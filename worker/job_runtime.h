@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "core/finish.h"
 #include "core/job.h"
 #include "core/plan.h"
 #include "worker/bad_samples.h"
@@ -42,10 +43,11 @@ bool IsSamplesFault(const absl::Status& status);
 class JobRuntime final : public RowWork {
  public:
   // Checks the job again, as if nobody had. `cache_key`: the dataset's number
-  // in the cache. kFailedPrecondition: the job does not fit the source.
+  // in the cache. `finish`: what the rows are: the fields, or their heads.
+  // kFailedPrecondition: the job does not fit the source.
   static absl::StatusOr<std::shared_ptr<const JobRuntime>> Create(
       JobInfo job, std::shared_ptr<const Source> source, uint64_t cache_key,
-      const RuntimeContext* context);
+      const RuntimeContext* context, Finish finish = Finish::kWorker);
 
   const JobInfo& job() const { return job_; }
   const Plan& plan() const { return plan_; }
@@ -65,7 +67,7 @@ class JobRuntime final : public RowWork {
  private:
   JobRuntime(JobInfo job, std::shared_ptr<const Source> source,
              uint64_t cache_key, const RuntimeContext* context,
-             std::unique_ptr<RowKernel> kernel);
+             const BatchSchema& rows, std::unique_ptr<RowKernel> kernel);
   absl::StatusOr<StoredSample> Read(uint64_t sample) const;
   absl::Status Try(uint64_t epoch, uint64_t sample, ThreadState* state,
                    std::span<const std::span<std::byte>> outputs) const;

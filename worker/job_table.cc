@@ -36,14 +36,15 @@ JobTable::~JobTable() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void JobTable::Get(const std::string& plan_hash, Callback done) {
+void JobTable::Get(const std::string& plan_hash, Finish finish, Callback done) {
+  const Key key(plan_hash, finish);
   Runtime known;
   absl::Status refused;
   {
     MutexLock lock(&mu_);
     const auto it =
         std::find_if(jobs_.begin(), jobs_.end(),
-                     [&](const auto& job) { return job.first == plan_hash; });
+                     [&](const auto& job) { return job.first == key; });
     if (it != jobs_.end()) {
       jobs_.splice(jobs_.begin(), jobs_, it);
       known = it->second;
@@ -53,11 +54,11 @@ void JobTable::Get(const std::string& plan_hash, Callback done) {
       refused = ResourceExhausted("{} consumers wait for their jobs: the limit",
                                   num_waiting_);
     } else {
-      std::vector<Callback>& waiting = waiting_[plan_hash];
+      std::vector<Callback>& waiting = waiting_[key];
       waiting.push_back(std::move(done));
       ++num_waiting_;
-      // The queue has room for as many hashes as callbacks may wait.
-      if (waiting.size() == 1) queue_.TryPush(std::string(plan_hash));
+      // The queue has room for as many keys as callbacks may wait.
+      if (waiting.size() == 1) queue_.TryPush(Key(key));
       return;
     }
   }
@@ -67,17 +68,17 @@ void JobTable::Get(const std::string& plan_hash, Callback done) {
 
 void JobTable::Work() {
   while (true) {
-    std::optional<std::string> plan_hash = queue_.Pop(MonotonicTime::max());
-    if (!plan_hash) return;
-    const absl::StatusOr<Runtime> runtime = Load(*plan_hash);
+    std::optional<Key> key = queue_.Pop(MonotonicTime::max());
+    if (!key) return;
+    const absl::StatusOr<Runtime> runtime = Load(*key);
     std::vector<Callback> waiting;
     {
       MutexLock lock(&mu_);
-      waiting = std::move(waiting_[*plan_hash]);
-      waiting_.erase(*plan_hash);
+      waiting = std::move(waiting_[*key]);
+      waiting_.erase(*key);
       num_waiting_ -= waiting.size();
       if (runtime.ok()) {
-        jobs_.emplace_front(*plan_hash, *runtime);
+        jobs_.emplace_front(*key, *runtime);
         if (jobs_.size() > options_.max_jobs) jobs_.pop_back();
       }
     }
@@ -93,14 +94,15 @@ bool JobTable::Pause(Duration duration) {
   return !stopping_;
 }
 
-absl::StatusOr<JobTable::Runtime> JobTable::Load(const std::string& plan_hash) {
+absl::StatusOr<JobTable::Runtime> JobTable::Load(const Key& key) {
   const MonotonicTime deadline = Clock::Real().Now() + options_.load_timeout;
   Duration backoff = options_.first_backoff;
   while (true) {
-    absl::StatusOr<Runtime> runtime = LoadOnce(plan_hash);
+    absl::StatusOr<Runtime> runtime = LoadOnce(key);
     if (runtime.ok()) {
-      LOG_INFO("job.loaded job={} samples={}", (*runtime)->job().spec.name,
-               (*runtime)->plan().num_samples());
+      LOG_INFO("job.loaded job={} samples={} finish={}",
+               (*runtime)->job().spec.name, (*runtime)->plan().num_samples(),
+               Name(key.second));
       return runtime;
     }
     if (!IsWorthAnotherTry(runtime.status()) ||
@@ -113,8 +115,8 @@ absl::StatusOr<JobTable::Runtime> JobTable::Load(const std::string& plan_hash) {
   }
 }
 
-absl::StatusOr<JobTable::Runtime> JobTable::LoadOnce(
-    const std::string& plan_hash) {
+absl::StatusOr<JobTable::Runtime> JobTable::LoadOnce(const Key& key) {
+  const auto& [plan_hash, finish] = key;
   ASSIGN_OR_RETURN(JobInfo job, fetcher_->FetchJob(plan_hash));
   if (!std::equal(job.plan_hash.begin(), job.plan_hash.end(), plan_hash.begin(),
                   plan_hash.end(), [](uint8_t a, char b) {
@@ -126,7 +128,7 @@ absl::StatusOr<JobTable::Runtime> JobTable::LoadOnce(
   ASSIGN_OR_RETURN(std::shared_ptr<const Source> source,
                    OpenIndex(job, &cache_key));
   return JobRuntime::Create(std::move(job), std::move(source), cache_key,
-                            context_);
+                            context_, finish);
 }
 
 absl::StatusOr<std::shared_ptr<const Source>> JobTable::OpenIndex(

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JobTable: plan hash -> runtime. Fetched on first use, once however many ask,
-// and the last `max_jobs` used are kept; their datasets' indexes are shared.
+// JobTable: (plan hash, finish) -> runtime. Fetched on first use, once however
+// many ask, and the last `max_jobs` used are kept; their datasets' indexes are
+// shared.
 //
 // Fetching runs on threads of the table's own. While the coordinator cannot be
 // reached it is tried again, with backoff, until `load_timeout`.
@@ -16,6 +17,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -60,17 +62,18 @@ class JobTable {
   // Calls `done` once: before this returns if the job is known, else on a
   // thread of the table. kNotFound: the coordinator does not know it.
   // kResourceExhausted: too many wait.
-  void Get(const std::string& plan_hash, Callback done);
+  void Get(const std::string& plan_hash, Finish finish, Callback done);
 
  private:
+  using Key = std::pair<std::string, Finish>;
   struct SharedIndex {
     std::weak_ptr<const Source> source;
     uint64_t cache_key = 0;
   };
 
   void Work();
-  absl::StatusOr<Runtime> Load(const std::string& plan_hash);
-  absl::StatusOr<Runtime> LoadOnce(const std::string& plan_hash);
+  absl::StatusOr<Runtime> Load(const Key& key);
+  absl::StatusOr<Runtime> LoadOnce(const Key& key);
   absl::StatusOr<std::shared_ptr<const Source>> OpenIndex(const JobInfo& job,
                                                           uint64_t* cache_key);
   // False: the table is being destroyed.
@@ -79,14 +82,14 @@ class JobTable {
   const JobTableOptions options_;
   JobFetcher* const fetcher_;
   const RuntimeContext* const context_;
-  BoundedQueue<std::string> queue_;
+  BoundedQueue<Key> queue_;
 
   Mutex mu_;
   CondVar stopping_changed_;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
-  std::list<std::pair<std::string, Runtime>> jobs_
+  std::list<std::pair<Key, Runtime>> jobs_
       ABSL_GUARDED_BY(mu_);  // last used first
-  std::map<std::string, std::vector<Callback>> waiting_ ABSL_GUARDED_BY(mu_);
+  std::map<Key, std::vector<Callback>> waiting_ ABSL_GUARDED_BY(mu_);
   size_t num_waiting_ ABSL_GUARDED_BY(mu_) = 0;
   std::map<Digest, SharedIndex> indexes_ ABSL_GUARDED_BY(mu_);
   uint64_t next_cache_key_ ABSL_GUARDED_BY(mu_) = 1;

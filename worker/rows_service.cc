@@ -138,6 +138,7 @@ class RowsHandler final : public rpc::StreamHandler<Buffer>,
 
   absl::Status Open(const v1::OpenRows& open) {
     RETURN_IF_ERROR(CheckOpen(open));
+    ASSIGN_OR_RETURN(const Finish finish, FinishFromWire(open.finish()));
     {
       MutexLock lock(&mu_);
       if (std::exchange(opened_, true))
@@ -145,7 +146,7 @@ class RowsHandler final : public rpc::StreamHandler<Buffer>,
     }
     consumer_ = open.consumer();
     shared_->jobs->Get(
-        open.plan_hash(),
+        open.plan_hash(), finish,
         [weak = weak_from_this()](absl::StatusOr<JobTable::Runtime> runtime) {
           if (const auto handler = weak.lock())
             handler->OnRuntime(std::move(runtime));

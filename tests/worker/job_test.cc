@@ -179,11 +179,11 @@ TEST_F(JobTest, BadSamplesAreBoundedAndNotLost) {
 
 class TableTest : public JobTest {
  protected:
-  absl::StatusOr<JobTable::Runtime> Get(JobTable& table,
-                                        const std::string& key) {
+  absl::StatusOr<JobTable::Runtime> Get(JobTable& table, const std::string& key,
+                                        Finish finish = Finish::kWorker) {
     absl::StatusOr<JobTable::Runtime> result = absl::UnknownError("");
     std::latch done(1);
-    table.Get(key, [&](absl::StatusOr<JobTable::Runtime> runtime) {
+    table.Get(key, finish, [&](absl::StatusOr<JobTable::Runtime> runtime) {
       result = std::move(runtime);
       done.count_down();
     });
@@ -206,10 +206,11 @@ TEST_F(TableTest, FetchesOnceHoweverManyAsk) {
   JobTable table(Fast(), &fetcher_, &context_);
   std::latch done(50);
   for (int i = 0; i < 50; ++i)
-    table.Get(job.key(), [&](absl::StatusOr<JobTable::Runtime> runtime) {
-      EXPECT_TRUE(runtime.ok()) << runtime.status();
-      done.count_down();
-    });
+    table.Get(job.key(), Finish::kWorker,
+              [&](absl::StatusOr<JobTable::Runtime> runtime) {
+                EXPECT_TRUE(runtime.ok()) << runtime.status();
+                done.count_down();
+              });
   done.wait();
   EXPECT_EQ(fetcher_.fetches(), 1);
 }
@@ -270,7 +271,7 @@ TEST_F(TableTest, EndsWhileAFetchIsRetried) {
   {
     JobTable table(options, &fetcher_, &context_);
     for (int i = 0; i < 3; ++i)
-      table.Get(std::string(32, static_cast<char>(i)),
+      table.Get(std::string(32, static_cast<char>(i)), Finish::kWorker,
                 [&](absl::StatusOr<JobTable::Runtime> runtime) {
                   EXPECT_FALSE(runtime.ok());
                   ++answers;
