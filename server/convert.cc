@@ -45,6 +45,36 @@ v1::LatencySummary ToProto(const LatencySummary& summary) {
   return proto;
 }
 
+v1::DeviceStats ToProto(const DeviceStats& stats) {
+  v1::DeviceStats proto;
+  proto.set_index(stats.index);
+  proto.set_slots(stats.slots);
+  proto.set_slots_in_use(stats.slots_in_use);
+  proto.set_memory_bytes(stats.memory_bytes);
+  proto.set_busy_fraction(stats.busy_fraction);
+  proto.set_groups_total(stats.groups_total);
+  proto.set_groups_failed_total(stats.groups_failed_total);
+  proto.set_rows_exact_total(stats.rows_exact_total);
+  proto.set_rows_hardware_total(stats.rows_hardware_total);
+  proto.set_rows_cuda_total(stats.rows_cuda_total);
+  proto.set_rows_host_total(stats.rows_host_total);
+  proto.set_splits_total(stats.splits_total);
+  return proto;
+}
+
+v1::Device ToProto(const Device& device) {
+  v1::Device proto;
+  proto.set_index(device.index);
+  proto.set_uuid(device.uuid);
+  proto.set_name(device.name);
+  proto.set_memory_bytes(device.memory_bytes);
+  proto.set_compute(device.compute);
+  proto.set_jpeg_engines(device.jpeg_engines);
+  proto.set_jpeg_cores(device.jpeg_cores);
+  proto.set_nvjpeg_version(device.nvjpeg_version);
+  return proto;
+}
+
 v1::WorkerStats ToProto(const WorkerStats& stats) {
   v1::WorkerStats proto;
   proto.set_rows_per_s(stats.rows_per_s);
@@ -64,6 +94,8 @@ v1::WorkerStats ToProto(const WorkerStats& stats) {
   proto.set_bad_samples_total(stats.bad_samples_total);
   *proto.mutable_row_latency() = ToProto(stats.row_latency);
   proto.set_rss_bytes(stats.rss_bytes);
+  for (const DeviceStats& device : stats.devices)
+    *proto.add_devices() = ToProto(device);
   return proto;
 }
 
@@ -132,6 +164,36 @@ absl::StatusOr<Digest> DigestOf(std::string_view what, const std::string& raw) {
   return digest;
 }
 
+DeviceStats FromProto(const v1::DeviceStats& proto) {
+  DeviceStats stats;
+  stats.index = proto.index();
+  stats.slots = proto.slots();
+  stats.slots_in_use = proto.slots_in_use();
+  stats.memory_bytes = proto.memory_bytes();
+  stats.busy_fraction = Finite(proto.busy_fraction());
+  stats.groups_total = proto.groups_total();
+  stats.groups_failed_total = proto.groups_failed_total();
+  stats.rows_exact_total = proto.rows_exact_total();
+  stats.rows_hardware_total = proto.rows_hardware_total();
+  stats.rows_cuda_total = proto.rows_cuda_total();
+  stats.rows_host_total = proto.rows_host_total();
+  stats.splits_total = proto.splits_total();
+  return stats;
+}
+
+Device FromProto(const v1::Device& proto) {
+  Device device;
+  device.index = proto.index();
+  device.uuid = Cut(proto.uuid());
+  device.name = Cut(proto.name());
+  device.memory_bytes = proto.memory_bytes();
+  device.compute = Cut(proto.compute());
+  device.jpeg_engines = proto.jpeg_engines();
+  device.jpeg_cores = proto.jpeg_cores();
+  device.nvjpeg_version = Cut(proto.nvjpeg_version());
+  return device;
+}
+
 absl::StatusOr<WorkerRegistration> FromProto(const v1::RegisterWorker& proto) {
   WorkerRegistration registration;
   registration.name = proto.name();
@@ -150,6 +212,8 @@ absl::StatusOr<WorkerRegistration> FromProto(const v1::RegisterWorker& proto) {
   registration.host = Cut(proto.host());
   registration.pid = proto.pid();
   registration.highest_sequence_seen = proto.highest_sequence_seen();
+  for (int i = 0; i < std::min(proto.devices_size(), kMaxDevices); ++i)
+    registration.devices.push_back(FromProto(proto.devices(i)));
   return registration;
 }
 
@@ -172,6 +236,8 @@ WorkerStats FromProto(const v1::WorkerStats& proto) {
   stats.bad_samples_total = proto.bad_samples_total();
   stats.row_latency = FromProto(proto.row_latency());
   stats.rss_bytes = proto.rss_bytes();
+  for (int i = 0; i < std::min(proto.devices_size(), kMaxDevices); ++i)
+    stats.devices.push_back(FromProto(proto.devices(i)));
   return stats;
 }
 
@@ -287,6 +353,8 @@ v1::WorkerInfo ToProto(const WorkerView& view) {
   *proto.mutable_last_heartbeat_at() = ToProto(view.last_heartbeat_at);
   proto.set_host(from.host);
   proto.set_pid(from.pid);
+  for (const Device& device : from.devices)
+    *proto.add_devices() = ToProto(device);
   return proto;
 }
 

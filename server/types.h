@@ -33,6 +33,36 @@ struct LatencySummary {
   double mean_ms = 0, p50_ms = 0, p95_ms = 0, max_ms = 0;
 };
 
+// A GPU of a worker.
+struct Device {
+  uint32_t index = 0;
+  std::string uuid;
+  std::string name;
+  uint64_t memory_bytes = 0;
+  std::string compute;
+  uint32_t jpeg_engines = 0;
+  uint32_t jpeg_cores = 0;
+  std::string nvjpeg_version;
+};
+
+struct DeviceStats {
+  uint32_t index = 0;
+  uint32_t slots = 0;
+  uint32_t slots_in_use = 0;
+  uint64_t memory_bytes = 0;
+  double busy_fraction = 0;
+  uint64_t groups_total = 0;
+  uint64_t groups_failed_total = 0;
+  uint64_t rows_exact_total = 0;
+  uint64_t rows_hardware_total = 0;
+  uint64_t rows_cuda_total = 0;
+  uint64_t rows_host_total = 0;
+  uint64_t splits_total = 0;
+};
+
+// Of one worker that are remembered.
+inline constexpr int kMaxDevices = 64;
+
 struct WorkerStats {
   double rows_per_s = 0;
   double capacity_rows_per_s = 0;  // 0: not yet measured
@@ -51,6 +81,7 @@ struct WorkerStats {
   uint64_t bad_samples_total = 0;
   LatencySummary row_latency;
   uint64_t rss_bytes = 0;
+  std::vector<DeviceStats> devices;
 };
 
 struct ConsumerStats {
@@ -92,6 +123,7 @@ struct WorkerRegistration {
   std::string host;
   uint64_t pid = 0;
   uint64_t highest_sequence_seen = 0;
+  std::vector<Device> devices;
 };
 
 // The values are the wire's.
