@@ -24,22 +24,6 @@ bool ValueOf(const PerSampleArg<bool>& arg, const std::vector<Tensor>& values) {
 
 uint8_t* AsBytes(std::byte* p) { return reinterpret_cast<uint8_t*>(p); }
 
-// Builds both tables and returns the part of the source that they read.
-Rect BuildTables(const View& view, Resampler& resampler) {
-  const Rect& from = view.before();
-  const Rect& after = view.after();
-  ResampleTable& h = resampler.horizontal();
-  ResampleTable& v = resampler.vertical();
-  h.Build(static_cast<int>(from.width), static_cast<int>(view.to().width),
-          view.filter(), view.antialias(), static_cast<int>(after.x),
-          static_cast<int>(after.width), view.mirror_x());
-  v.Build(static_cast<int>(from.height), static_cast<int>(view.to().height),
-          view.filter(), view.antialias(), static_cast<int>(after.y),
-          static_cast<int>(after.height), false);
-  return {from.x + h.first_input(), from.y + v.first_input(),
-          h.end_input() - h.first_input(), v.end_input() - v.first_input()};
-}
-
 // Where rows of pixels go: through the resampler, or straight into place.
 class RowSink {
  public:
@@ -59,7 +43,8 @@ class RowSink {
     next_ = view_.mirror_y() ? last : out_;
     step_ = static_cast<ptrdiff_t>(row_bytes_) * (view_.mirror_y() ? -1 : 1);
     if (!view_.resampled()) return view_.before();
-    const Rect part = BuildTables(view_, scratch_.resampler);
+    const Rect part = BuildTables(view_, &scratch_.resampler.horizontal(),
+                                  &scratch_.resampler.vertical());
     RETURN_IF_ERROR(scratch_.resampler.Start(
         channels_, AsBytes(next_), step_, scratch_.limits.max_scratch_bytes));
     return part;
@@ -214,6 +199,23 @@ absl::Status ComposeView(const std::vector<ImageOp>& ops, uint64_t seed,
     RETURN_IF_ERROR(Apply(
         op, SampleRng(seed, input.epoch, input.sample, op.node), values, view));
   return absl::OkStatus();
+}
+
+Rect BuildTables(const View& view, ResampleTable* horizontal,
+                 ResampleTable* vertical) {
+  const Rect& from = view.before();
+  const Rect& after = view.after();
+  horizontal->Build(static_cast<int>(from.width),
+                    static_cast<int>(view.to().width), view.filter(),
+                    view.antialias(), static_cast<int>(after.x),
+                    static_cast<int>(after.width), view.mirror_x());
+  vertical->Build(static_cast<int>(from.height),
+                  static_cast<int>(view.to().height), view.filter(),
+                  view.antialias(), static_cast<int>(after.y),
+                  static_cast<int>(after.height), false);
+  return {from.x + horizontal->first_input(), from.y + vertical->first_input(),
+          horizontal->end_input() - horizontal->first_input(),
+          vertical->end_input() - vertical->first_input()};
 }
 
 absl::Status RunOnJpeg(const View& view, Orientation orientation, bool gray,

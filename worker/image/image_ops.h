@@ -50,6 +50,11 @@ absl::Status ComposeView(const std::vector<ImageOp>& ops, uint64_t seed,
                          const RowInput& input,
                          const std::vector<Tensor>& values, View* view);
 
+// The tables of a view that resamples, with the horizontal mirror in its table
+// and the vertical one not; returns the part of the source that they read.
+Rect BuildTables(const View& view, ResampleTable* horizontal,
+                 ResampleTable* vertical);
+
 // Both write view.size() pixels to `out`, dense.
 // The image that scratch.decoder has opened. `partial` as JpegDecoder::Start.
 absl::Status RunOnJpeg(const View& view, Orientation orientation, bool gray,

@@ -12,6 +12,9 @@
 #include <variant>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "core/operators.h"
+#include "core/philox.h"
 #include "worker/image/image_ops.h"
 #include "worker/image/row_program.h"
 #include "worker/image/tensor_ops.h"
@@ -53,6 +56,16 @@ struct Step {
                CoinFlipStep, UniformStep>
       what;
 };
+
+// The steps of a graph, in the order in which they run; every node but the
+// reader is in exactly one. `fuse` as RowProgram::Compile. kUnimplemented: an
+// operator without a kernel.
+absl::StatusOr<std::vector<Step>> CompileSteps(const CheckedGraph& graph,
+                                               bool fuse);
+
+// A sample's draw.
+bool Draw(const CoinFlipStep& coin, SampleRng rng);
+float Draw(const UniformStep& uniform, SampleRng rng);
 
 struct RowProgram::State {
   uint64_t seed = 0;

@@ -173,6 +173,11 @@ class Compiler {
 
 }  // namespace
 
+absl::StatusOr<std::vector<Step>> CompileSteps(const CheckedGraph& graph,
+                                               bool fuse) {
+  return Compiler(graph, fuse).Run(graph.reader);
+}
+
 absl::StatusOr<std::unique_ptr<RowProgram>> RowProgram::Compile(
     const CheckedGraph& graph, uint64_t seed, bool fuse) {
   auto state = std::make_unique<State>();
@@ -185,7 +190,7 @@ absl::StatusOr<std::unique_ptr<RowProgram>> RowProgram::Compile(
     state->field_nodes.push_back(node);
     if (state->places[node] < 0) state->places[node] = static_cast<int>(f);
   }
-  ASSIGN_OR_RETURN(state->steps, Compiler(graph, fuse).Run(graph.reader));
+  ASSIGN_OR_RETURN(state->steps, CompileSteps(graph, fuse));
   return std::unique_ptr<RowProgram>(new RowProgram(std::move(state)));
 }
 

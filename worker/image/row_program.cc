@@ -133,19 +133,13 @@ class Execution {
 
   absl::Status RunStep(const Step& step, const CoinFlipStep& coin) {
     ASSIGN_OR_RETURN(std::byte* const out, Place(step, Tensor{}));
-    *out = std::byte{Rng(step).NextDouble() < coin.probability};
+    *out = std::byte{Draw(coin, Rng(step))};
     return absl::OkStatus();
   }
 
   absl::Status RunStep(const Step& step, const UniformStep& uniform) {
     ASSIGN_OR_RETURN(std::byte* const out, Place(step, Tensor{}));
-    const float low = static_cast<float>(uniform.low);
-    const float high = static_cast<float>(uniform.high);
-    const double u = Rng(step).NextDouble();
-    const double exact = low + u * (static_cast<double>(high) - low);
-    float value = static_cast<float>(exact);
-    // Rounding may reach the bound, which is excluded.
-    if (value >= high) value = std::nextafter(high, low);
+    const float value = Draw(uniform, Rng(step));
     memcpy(out, &value, sizeof value);
     return absl::OkStatus();
   }
@@ -157,6 +151,20 @@ class Execution {
 };
 
 }  // namespace
+
+bool Draw(const CoinFlipStep& coin, SampleRng rng) {
+  return rng.NextDouble() < coin.probability;
+}
+
+float Draw(const UniformStep& uniform, SampleRng rng) {
+  const float low = static_cast<float>(uniform.low);
+  const float high = static_cast<float>(uniform.high);
+  const double u = rng.NextDouble();
+  const double exact = low + u * (static_cast<double>(high) - low);
+  const float value = static_cast<float>(exact);
+  // Rounding may reach the bound, which is excluded.
+  return value >= high ? std::nextafter(high, low) : value;
+}
 
 RowProgram::RowProgram(std::unique_ptr<State> state)
     : state_(std::move(state)) {}
