@@ -23,8 +23,7 @@ class ImageKernel final : public RowKernel {
   absl::Status Run(
       const RowInput& input, ThreadState* state,
       std::span<const std::span<std::byte>> outputs) const override {
-    return program_->Run(input, static_cast<ImageThread*>(state)->scratch(),
-                         outputs);
+    return program_->Run(input, ScratchOf(state), outputs);
   }
 
  private:
@@ -33,9 +32,17 @@ class ImageKernel final : public RowKernel {
 
 }  // namespace
 
+Scratch& ScratchOf(ThreadState* state) {
+  return static_cast<ImageThread*>(state)->scratch();
+}
+
 RowKernelFactory ImageKernels(const ImageLimits& limits) {
-  return {.compile = [](const CheckedGraph& graph, uint64_t seed)
+  return {.compile = [](const CheckedGraph& graph, uint64_t seed,
+                        DecoderClass decoder_class)
               -> absl::StatusOr<std::unique_ptr<RowKernel>> {
+            if (decoder_class != DecoderClass::kExact)
+              return Unimplemented("decoder class {}: this worker has exact",
+                                   Name(decoder_class));
             ASSIGN_OR_RETURN(std::unique_ptr<RowProgram> program,
                              RowProgram::Compile(graph, seed));
             return std::make_unique<ImageKernel>(std::move(program));

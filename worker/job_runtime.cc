@@ -56,15 +56,14 @@ absl::StatusOr<std::shared_ptr<const JobRuntime>> JobRuntime::Create(
     return FailedPrecondition(
         "job {}: its index has {} samples, its dataset {}", job.spec.name,
         source->num_samples(), job.dataset.shards.num_samples());
-  if (job.spec.decoder_class != DecoderClass::kExact)
-    return Unimplemented("job {}: decoder class {}: this worker has exact",
-                         job.spec.name, Name(job.spec.decoder_class));
   if (finish == Finish::kDevice) graph = SplitFinish(graph).head;
-  ASSIGN_OR_RETURN(std::unique_ptr<RowKernel> kernel,
-                   context->kernels.compile(graph, job.spec.seed));
+  absl::StatusOr<std::unique_ptr<RowKernel>> kernel =
+      context->kernels.compile(graph, job.spec.seed, job.spec.decoder_class);
+  if (!kernel.ok())
+    return Annotate(kernel.status(), fmt::format("job {}", job.spec.name));
   return std::shared_ptr<const JobRuntime>(
       new JobRuntime(std::move(job), std::move(source), cache_key, context,
-                     graph.schema, std::move(kernel)));
+                     graph.schema, *std::move(kernel)));
 }
 
 JobRuntime::JobRuntime(JobInfo job, std::shared_ptr<const Source> source,
@@ -100,6 +99,18 @@ absl::StatusOr<StoredSample> JobRuntime::Read(uint64_t sample) const {
       });
 }
 
+absl::Status JobRuntime::OfRecord(uint64_t sample,
+                                  const absl::Status& status) const {
+  if (status.ok()) return status;
+  return Annotate(status, source_->Describe(sample));
+}
+
+absl::Status JobRuntime::Exhausted(uint64_t sample,
+                                   const absl::Status& reason) {
+  return Annotate(reason, fmt::format("sample {}, and its {} substitutes too",
+                                      sample, kMaxSubstitutes));
+}
+
 absl::Status JobRuntime::Try(
     uint64_t epoch, uint64_t sample, ThreadState* state,
     std::span<const std::span<std::byte>> outputs) const {
@@ -109,8 +120,7 @@ absl::Status JobRuntime::Try(
                                       .encoded = stored.encoded,
                                       .label = stored.label},
                                      state, outputs);
-  if (status.ok()) return status;
-  return Annotate(status, source_->Describe(sample));
+  return OfRecord(sample, status);
 }
 
 void JobRuntime::Report(uint64_t sample, const absl::Status& reason) const {
@@ -127,8 +137,7 @@ absl::Status JobRuntime::Replace(
     if (status.ok() || !IsSamplesFault(status)) return status;
     Report(other, status);
   }
-  return Annotate(reason, fmt::format("sample {}, and its {} substitutes too",
-                                      sample, kMaxSubstitutes));
+  return Exhausted(sample, reason);
 }
 
 absl::Status JobRuntime::Compute(

@@ -40,11 +40,13 @@ struct RuntimeContext {
 // True: the error says something about the sample, not about this worker.
 bool IsSamplesFault(const absl::Status& status);
 
-class JobRuntime final : public RowWork {
+class JobRuntime final : public RowWork,
+                         public std::enable_shared_from_this<JobRuntime> {
  public:
   // Checks the job again, as if nobody had. `cache_key`: the dataset's number
   // in the cache. `finish`: what the rows are: the fields, or their heads.
-  // kFailedPrecondition: the job does not fit the source.
+  // kFailedPrecondition: the job does not fit the source. kUnimplemented: not
+  // with this worker's hardware.
   static absl::StatusOr<std::shared_ptr<const JobRuntime>> Create(
       JobInfo job, std::shared_ptr<const Source> source, uint64_t cache_key,
       const RuntimeContext* context, Finish finish = Finish::kWorker);
@@ -58,6 +60,10 @@ class JobRuntime final : public RowWork {
   absl::Status Compute(
       uint64_t epoch, uint64_t sample, ThreadState* state,
       std::span<const std::span<std::byte>> outputs) const override;
+  bool staged() const override { return kernel_->staged(); }
+  bool CanBegin() const override { return kernel_->CanBegin(); }
+  std::unique_ptr<GroupStage> BeginGroup(
+      const GroupOutputs& outputs) const override;
 
   // That each row of a step holds the sample that the plan puts there. A lone
   // row may hold any sample: it is how single samples are looked at.
@@ -65,15 +71,19 @@ class JobRuntime final : public RowWork {
   absl::Status CheckAsk(const RowAsk& ask) const;
 
  private:
+  friend class StagedRows;
   JobRuntime(JobInfo job, std::shared_ptr<const Source> source,
              uint64_t cache_key, const RuntimeContext* context,
              const BatchSchema& rows, std::unique_ptr<RowKernel> kernel);
   absl::StatusOr<StoredSample> Read(uint64_t sample) const;
+  // As the kernel's error, with the record's name.
+  absl::Status OfRecord(uint64_t sample, const absl::Status& status) const;
   absl::Status Try(uint64_t epoch, uint64_t sample, ThreadState* state,
                    std::span<const std::span<std::byte>> outputs) const;
   absl::Status Replace(uint64_t epoch, uint64_t sample,
                        const absl::Status& reason, ThreadState* state,
                        std::span<const std::span<std::byte>> outputs) const;
+  static absl::Status Exhausted(uint64_t sample, const absl::Status& reason);
   void Report(uint64_t sample, const absl::Status& reason) const;
 
   const JobInfo job_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RowKernel: what a worker's hardware makes of a pipeline. One implementation
-// runs worker/image's RowProgram.
+// RowKernel: what a worker's hardware makes of a pipeline. The CPU's runs
+// worker/image's RowProgram, row by row; a GPU's takes rows in groups.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,39 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/job.h"
 #include "core/operators.h"
 #include "worker/image/row_program.h"
 #include "worker/row_work.h"
 
 namespace leat::worker {
+
+// Rows on their way through a device together.
+//
+// Each row is prepared, of several threads at the same time; then Run. Rows
+// that failed in it may be prepared again, from other samples, and Run again.
+// May be dropped at any time but during Run, also from within `done`; nothing
+// of it is written any more after that.
+class KernelGroup {
+ public:
+  // One status a row of the group: OK, the sample's fault (as RowProgram::Run
+  // says it), or the device's: kUnavailable, of all rows. On a thread of the
+  // device's; if a row has failed by its sample, on one that may read and
+  // decode, with a `state` for Prepare, which is null otherwise.
+  using Done = std::function<void(std::span<const absl::Status> rows,
+                                  ThreadState* state)>;
+
+  virtual ~KernelGroup() = default;
+  // `owner` keeps input.encoded. Errors: as RowProgram::Run, and kUnavailable.
+  virtual absl::Status Prepare(size_t row, const RowInput& input,
+                               std::shared_ptr<const void> owner,
+                               ThreadState* state) = 0;
+  // Computes the rows that were prepared since the last Run. Of the others,
+  // those that have no value yet become zeros. If the outputs have a field
+  // after the pipeline's last (kValidField), it says which ones were computed.
+  // Must not block; `done` once, also from within.
+  virtual void Run(Done done) = 0;
+};
 
 // Thread-safe; each thread brings a state that the factory made.
 class RowKernel {
@@ -25,16 +53,29 @@ class RowKernel {
   virtual absl::Status Run(
       const RowInput& input, ThreadState* state,
       std::span<const std::span<std::byte>> outputs) const = 0;
+
+  // Whether rows go in groups. False: by Run, one by one. Constant.
+  virtual bool staged() const { return false; }
+  // As RowWork's.
+  virtual bool CanBegin() const { return true; }
+  virtual std::unique_ptr<KernelGroup> BeginGroup(
+      const GroupOutputs& outputs) const {
+    return nullptr;
+  }
 };
 
 struct RowKernelFactory {
+  // kUnimplemented: this hardware has no such decoder class, or cannot run an
+  // operator in it (names it).
   std::function<absl::StatusOr<std::unique_ptr<RowKernel>>(
-      const CheckedGraph& graph, uint64_t seed)>
+      const CheckedGraph& graph, uint64_t seed, DecoderClass decoder_class)>
       compile;
   std::function<std::unique_ptr<ThreadState>()> make_thread_state;
 };
 
-// The CPU's.
+// The CPU's: class exact.
 RowKernelFactory ImageKernels(const ImageLimits& limits);
+// The scratch of a thread state that a factory of this header's made.
+Scratch& ScratchOf(ThreadState* state);
 
 }  // namespace leat::worker

@@ -34,12 +34,11 @@ class FakeKernel : public RowKernel {
 };
 
 inline RowKernelFactory FakeKernels() {
-  return {
-      .compile = [](const CheckedGraph&,
-                    uint64_t) -> absl::StatusOr<std::unique_ptr<RowKernel>> {
-        return std::make_unique<FakeKernel>();
-      },
-      .make_thread_state = nullptr};
+  return {.compile = [](const CheckedGraph&, uint64_t, DecoderClass)
+              -> absl::StatusOr<std::unique_ptr<RowKernel>> {
+            return std::make_unique<FakeKernel>();
+          },
+          .make_thread_state = nullptr};
 }
 
 struct FakeJob {

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What happens to bad samples where rows go through a device in groups: the
+// same as JobRuntime::Compute's, row by row, only that a sample may turn out
+// bad after the group has run. Such rows take their next substitute, or become
+// zeros, in another run of the group.
+#include <utility>
+#include <vector>
+
+#include "core/status.h"
+#include "worker/job_runtime.h"
+
+namespace leat::worker {
+
+class StagedRows final : public GroupStage {
+ public:
+  StagedRows(std::shared_ptr<const JobRuntime> job, size_t rows,
+             std::unique_ptr<KernelGroup> group)
+      : job_(std::move(job)), rows_(rows), group_(std::move(group)) {}
+
+  absl::Status Prepare(size_t row, uint64_t epoch, uint64_t sample,
+                       ThreadState* state) override {
+    rows_[row] = {.epoch = epoch, .sample = sample, .candidate = sample};
+    absl::Status status = Try(row, state);
+    if (status.ok() || !IsSamplesFault(status)) return status;
+    return AfterBadSample(row, status, state);
+  }
+
+  void Finish(std::function<void(absl::Status)> done) override {
+    done_ = std::move(done);
+    Run();
+  }
+
+ private:
+  // A row and the sample that it is made of at present.
+  struct Row {
+    uint64_t epoch = 0;
+    uint64_t sample = 0;
+    uint64_t candidate = 0;
+    uint32_t attempt = 0;  // the next substitute
+    absl::Status reason;   // what was wrong with `sample`
+  };
+
+  BadSamplePolicy policy() const { return job_->job().spec.on_bad_sample; }
+
+  absl::Status Try(size_t row, ThreadState* state) {
+    const Row& r = rows_[row];
+    ASSIGN_OR_RETURN(StoredSample stored, job_->Read(r.candidate));
+    return job_->OfRecord(r.candidate,
+                          group_->Prepare(row,
+                                          {.epoch = r.epoch,
+                                           .sample = r.candidate,
+                                           .encoded = stored.encoded,
+                                           .label = stored.label},
+                                          std::move(stored.owner), state));
+  }
+
+  // The row's candidate is bad. OK: it is prepared from another one, or left to
+  // become zeros.
+  absl::Status AfterBadSample(size_t row, absl::Status status,
+                              ThreadState* state) {
+    Row& r = rows_[row];
+    if (r.reason.ok()) r.reason = status;
+    job_->Report(r.candidate, status);
+    if (policy() == BadSamplePolicy::kZero) return absl::OkStatus();
+    if (policy() == BadSamplePolicy::kFail)
+      return Annotate(status, fmt::format("sample {}", r.sample));
+    while (r.attempt < kMaxSubstitutes) {
+      r.candidate = job_->plan().Substitute(r.epoch, r.sample, r.attempt++);
+      status = Try(row, state);
+      if (status.ok() || !IsSamplesFault(status)) return status;
+      job_->Report(r.candidate, status);
+    }
+    return JobRuntime::Exhausted(r.sample, r.reason);
+  }
+
+  void Run() {
+    group_->Run([this](std::span<const absl::Status> rows, ThreadState* state) {
+      OnRun(rows, state);
+    });
+  }
+
+  void OnRun(std::span<const absl::Status> rows, ThreadState* state) {
+    bool again = false;
+    absl::Status first;  // the error of the first row
+    for (const absl::Status& status : rows)
+      if (!status.ok() && !IsSamplesFault(status)) return Answer(status);
+    for (size_t row = 0; row < rows.size(); ++row) {
+      if (rows[row].ok()) continue;
+      again = true;
+      absl::Status status = AfterBadSample(
+          row, job_->OfRecord(rows_[row].candidate, rows[row]), state);
+      if (first.ok()) first = std::move(status);
+    }
+    if (again && first.ok()) return Run();
+    Answer(std::move(first));
+  }
+
+  // Nothing of this object is touched after it: `done_` may drop it.
+  void Answer(absl::Status status) {
+    const std::function<void(absl::Status)> done = std::move(done_);
+    done(std::move(status));
+  }
+
+  const std::shared_ptr<const JobRuntime> job_;
+  std::vector<Row> rows_;
+  std::function<void(absl::Status)> done_;
+  const std::unique_ptr<KernelGroup> group_;
+};
+
+std::unique_ptr<GroupStage> JobRuntime::BeginGroup(
+    const GroupOutputs& outputs) const {
+  std::unique_ptr<KernelGroup> group = kernel_->BeginGroup(outputs);
+  if (group == nullptr) return nullptr;
+  return std::make_unique<StagedRows>(shared_from_this(), outputs.rows,
+                                      std::move(group));
+}
+
+}  // namespace leat::worker
