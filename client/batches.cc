@@ -11,13 +11,15 @@
 namespace leat {
 
 Batch::State::State(std::shared_ptr<const client::JobData> job_data,
+                    std::shared_ptr<const client::RowFormat> row_format,
                     std::shared_ptr<client::Step> from)
     : job(std::move(job_data)),
+      format(std::move(row_format)),
       buffer(std::move(from->buffer)),
       epoch(from->epoch),
       step(from->step),
       rows(static_cast<uint32_t>(from->rows.size())) {
-  const std::vector<Field>& fields = job->info().schema.fields;
+  const std::vector<Field>& fields = format->schema.fields;
   shapes.reserve(fields.size());
   for (size_t i = 0; i < fields.size(); ++i) {
     std::vector<int64_t> shape = {rows};
@@ -56,10 +58,15 @@ absl::StatusOr<std::optional<Batch>> Batches::Next(absl::Time deadline) {
   ASSIGN_OR_RETURN(std::shared_ptr<client::Step> step,
                    state_->engine->Next(client::ToDeadline(deadline)));
   if (!step) return std::nullopt;
-  return Batch(std::make_unique<Batch::State>(state_->job, std::move(step)));
+  return Batch(std::make_unique<Batch::State>(state_->job, state_->format,
+                                              std::move(step)));
 }
 
 void Batches::Cancel() { state_->engine->Cancel(); }
+
+std::span<const TensorFinish> Batches::finish() const {
+  return state_->format->shown;
+}
 
 std::string Batches::token() const {
   const JobInfo& info = state_->job->info();

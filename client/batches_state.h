@@ -10,15 +10,18 @@
 #include "client/engine.h"
 #include "client/job_data.h"
 #include "client/leat/client.h"
+#include "client/row_format.h"
 
 namespace leat {
 
 struct Batch::State {
   // Takes the buffer of a complete step.
   State(std::shared_ptr<const client::JobData> job_data,
+        std::shared_ptr<const client::RowFormat> row_format,
         std::shared_ptr<client::Step> step);
 
-  const std::shared_ptr<const client::JobData> job;  // names
+  const std::shared_ptr<const client::JobData> job;
+  const std::shared_ptr<const client::RowFormat> format;  // names
   client::BatchPool::Buffer buffer;
   const uint64_t epoch, step;
   const uint32_t rows;
@@ -29,12 +32,16 @@ struct Batch::State {
 
 struct Batches::State {
   State(std::shared_ptr<client::JobData> job_data,
+        std::shared_ptr<const client::RowFormat> row_format,
         std::shared_ptr<const client::RowMap> row_map)
-      : job(std::move(job_data)), map(std::move(row_map)) {}
+      : job(std::move(job_data)),
+        format(std::move(row_format)),
+        map(std::move(row_map)) {}
   ~State() {
     if (engine) engine->Stop();
   }
   const std::shared_ptr<client::JobData> job;
+  const std::shared_ptr<const client::RowFormat> format;
   const std::shared_ptr<const client::RowMap> map;
   std::shared_ptr<client::Engine> engine;
 };

@@ -138,6 +138,18 @@ char* leat_batches_stats_json(const leat_batches* batches) {
   return ToC(leat::client::StatsJson(batches->batches->stats()).dump());
 }
 
+leat_finish leat_batches_finish(const leat_batches* batches, size_t index) {
+  if (batches == nullptr || index >= batches->batches->finish().size())
+    return leat_finish{.channels = 1};
+  const leat::TensorFinish& finish = batches->batches->finish()[index];
+  return {.dtype = finish.dtype.empty() ? nullptr : finish.dtype.data(),
+          .channels = finish.channels,
+          .table = finish.table.empty() ? nullptr : finish.table.data(),
+          .table_bytes = finish.table.size(),
+          .perm = finish.perm.empty() ? nullptr : finish.perm.data(),
+          .rank = finish.perm.size()};
+}
+
 uint64_t leat_batch_epoch(const leat_batch* batch) {
   return batch == nullptr ? 0 : batch->batch.epoch();
 }

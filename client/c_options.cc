@@ -52,6 +52,15 @@ Setter Device(int* value) {
   };
 }
 
+Setter FinishWord(FinishAt* value) {
+  return [value](const json& given) -> absl::Status {
+    if (given != "worker" && given != "device")
+      return InvalidArgument("want \"worker\" or \"device\"");
+    *value = given == "device" ? FinishAt::kDevice : FinishAt::kWorker;
+    return absl::OkStatus();
+  };
+}
+
 Setter Seconds(absl::Duration* value) {
   return [value](const json& given) -> absl::Status {
     if (!given.is_number() || !(given.get<double>() > 0))
@@ -109,7 +118,8 @@ absl::StatusOr<BatchesOptions> BatchesOptionsFromJson(std::string_view text) {
                    {"window", Count(&options.window)},
                    {"max_window_bytes", Count(&options.max_window_bytes)},
                    {"row_timeout_s", Seconds(&options.row_timeout)},
-                   {"device", Device(&options.device)}}));
+                   {"device", Device(&options.device)},
+                   {"finish", FinishWord(&options.finish)}}));
   return options;
 }
 

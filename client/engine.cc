@@ -242,6 +242,7 @@ std::shared_ptr<Link> Engine::LinkOf(const std::shared_ptr<Lane>& lane) {
   v1::RowsRequest request;
   request.mutable_open()->set_plan_hash(options_.open.plan_hash());
   request.mutable_open()->set_consumer(options_.open.consumer());
+  request.mutable_open()->set_finish(static_cast<v1::Finish>(options_.finish));
   const bool sent = link->Send(request).ok();
   {
     MutexLock lock(&mu_);

@@ -25,6 +25,7 @@
 #include "client/session.h"
 #include "client/step.h"
 #include "client/token.h"
+#include "core/finish.h"
 #include "core/mutex.h"
 #include "core/shard_table.h"
 
@@ -45,6 +46,7 @@ struct EngineOptions {
   std::shared_ptr<const BatchLayout> layout;
   std::shared_ptr<BatchPool> pool;
   uint32_t window = 4;  // steps
+  Finish finish = Finish::kWorker;
 
   // How.
   FetcherConfig fetch;

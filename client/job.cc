@@ -138,10 +138,13 @@ absl::StatusOr<std::unique_ptr<Batches>> Job::Open(
   }
   ASSIGN_OR_RETURN(engine.map,
                    client::RowMap::Create(options.rows, info.spec.batch));
+  if (options.finish == FinishAt::kDevice) engine.finish = Finish::kDevice;
+  ASSIGN_OR_RETURN(const auto format,
+                   client::RowFormat::Create(info, engine.finish));
   engine.epochs = options.epochs;
   engine.steps_per_epoch = steps_per_epoch();
   engine.layout = std::make_shared<client::BatchLayout>(
-      info.schema, static_cast<uint32_t>(engine.map->rows().size()));
+      format->schema, static_cast<uint32_t>(engine.map->rows().size()));
   engine.window = client::BoundedWindow(options, engine.layout->bytes);
   engine.pool =
       client::BatchPool::Create(engine.layout->bytes, engine.window + 2);
@@ -150,7 +153,7 @@ absl::StatusOr<std::unique_ptr<Batches>> Job::Open(
                                         std::span<uint64_t> samples) {
     job->plan().Samples(epoch, step, map->rows(), samples);
   };
-  auto state = std::make_unique<Batches::State>(job, engine.map);
+  auto state = std::make_unique<Batches::State>(job, format, engine.map);
   state->engine = client::Engine::Start(std::move(engine));
   return std::make_unique<Batches>(std::move(state));
 }
@@ -162,10 +165,12 @@ absl::StatusOr<Batch> Job::Sample(uint64_t index,
     return OutOfRange("sample {}: the dataset has {} samples", index,
                       num_samples());
   client::EngineOptions options = client::EngineOptionsFor(job);
+  ASSIGN_OR_RETURN(const auto format,
+                   client::RowFormat::Create(job->info(), Finish::kWorker));
   ASSIGN_OR_RETURN(options.map, client::RowMap::Create({0}, 1));
   options.steps_per_epoch = 1;
   options.window = 1;
-  options.layout = std::make_shared<client::BatchLayout>(job->info().schema, 1);
+  options.layout = std::make_shared<client::BatchLayout>(format->schema, 1);
   options.pool = client::BatchPool::Create(options.layout->bytes, 0);
   options.fetch.row_timeout = client::ToDuration(timeout);
   options.plan = [index](uint64_t, uint64_t, std::span<uint64_t> samples) {
@@ -178,7 +183,7 @@ absl::StatusOr<Batch> Job::Sample(uint64_t index,
   engine->Stop();
   if (!step.ok())
     return Annotate(step.status(), fmt::format("sample {}", index));
-  return Batch(std::make_unique<Batch::State>(job, *std::move(step)));
+  return Batch(std::make_unique<Batch::State>(job, format, *std::move(step)));
 }
 
 }  // namespace leat

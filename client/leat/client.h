@@ -97,6 +97,16 @@ class Batch {
   std::unique_ptr<State> state_;
 };
 
+// Where the end of a pipeline runs.
+enum class FinishAt : uint8_t {
+  kWorker,
+  // Trailing normalize, cast and transpose are left to the consumer's device:
+  // tensors are what these operators start from, which is bytes, and
+  // Batches::finish says what is to be done to them. A quarter of the traffic
+  // for a float32 image. Fields that have no such end are as ever.
+  kDevice,
+};
+
 struct BatchesOptions {
   std::string token;  // from Batches::token(): go on there. Empty: from (epoch
                       // 0, step 0)
@@ -117,6 +127,19 @@ struct BatchesOptions {
   // writes its rows there itself; rows of others come through pinned host
   // memory. Needs the NVIDIA driver.
   int device = -1;
+  FinishAt finish = FinishAt::kWorker;  // tokens do not depend on it
+};
+
+// What is left to do to a tensor of bytes. For each row: every element x, whose
+// place on the last axis is c, becomes table[x × channels + c] (c = 0 if
+// channels is 1); then axis i of the result is axis perm[i]. The same bits as
+// of FinishAt::kWorker.
+struct TensorFinish {
+  std::string_view dtype;  // of the finished tensor; empty: nothing is left
+  uint32_t channels = 1;
+  // 256 × channels values of `dtype`; empty: the bytes stay.
+  std::span<const std::byte> table;
+  std::span<const int64_t> perm;  // of a row's axes; empty: they stay
 };
 
 struct LatencyStats {
@@ -165,6 +188,8 @@ class Batches {
   absl::StatusOr<std::vector<uint64_t>> Samples(uint64_t epoch,
                                                 uint64_t step) const;
   BatchesStats stats() const;
+  // By tensor. Lives as long as the iterator.
+  std::span<const TensorFinish> finish() const;
 
   struct State;
   explicit Batches(std::unique_ptr<State> state);

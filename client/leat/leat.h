@@ -79,10 +79,12 @@ LEAT_EXPORT leat_status* leat_job_sample(const leat_job* job, uint64_t index,
 LEAT_EXPORT void leat_job_free(leat_job* job);
 
 /* `options_json`: {"epochs", "window", "max_window_bytes", "row_timeout_s",
- * "device"}, all optional; an unknown key is an error. `token` may be NULL with
- * token_bytes 0. `rows` may be NULL with num_rows 0: all rows. "device": -1 for
- * host memory, or the number of a CUDA device: code 9 (FAILED_PRECONDITION)
- * without a driver or the device. */
+ * "device", "finish"}, all optional; an unknown key is an error. `token` may be
+ * NULL with token_bytes 0. `rows` may be NULL with num_rows 0: all rows.
+ * "device": -1 for host memory, or the number of a CUDA device: code 9
+ * (FAILED_PRECONDITION) without a driver or the device. "finish": "worker", or
+ * "device": tensors are bytes where leat_batches_finish says what is left to do
+ * to them. */
 LEAT_EXPORT leat_status* leat_batches_open(const leat_job* job,
                                            const char* options_json,
                                            const void* token,
@@ -103,6 +105,22 @@ LEAT_EXPORT size_t leat_batches_token(const leat_batches* batches, void* token,
 LEAT_EXPORT leat_status* leat_batches_samples(const leat_batches* batches,
                                               uint64_t epoch, uint64_t step,
                                               uint64_t* samples);
+/* What is left to do to a tensor of bytes. For each row: every element x, whose
+ * place on the last axis is c, becomes table[x * channels + c] (c = 0 if
+ * channels is 1); then axis i of the result is axis perm[i]. The bits are those
+ * of "finish": "worker". */
+typedef struct leat_finish {
+  const char* dtype; /* of the finished tensor; NULL: nothing is left */
+  uint32_t channels; /* of the table */
+  const void* table; /* 256 * channels values of `dtype`; NULL: bytes stay */
+  size_t table_bytes;
+  const int64_t* perm; /* of a row's axes; NULL: they stay */
+  size_t rank;         /* of `perm` */
+} leat_finish;
+/* Of the tensor of this index in every batch. Pointers live as long as the
+ * iterator. */
+LEAT_EXPORT leat_finish leat_batches_finish(const leat_batches* batches,
+                                            size_t index);
 LEAT_EXPORT char* leat_batches_stats_json(const leat_batches* batches);
 LEAT_EXPORT void leat_batches_free(leat_batches* batches);
 

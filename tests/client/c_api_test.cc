@@ -71,6 +71,14 @@ TEST(CApi, OperatorsAreListedWithTheirArguments) {
   EXPECT_TRUE(found);
 }
 
+TEST(CApi, NothingIsLeftToDoWithoutAnIterator) {
+  const leat_finish finish = leat_batches_finish(nullptr, 0);
+  EXPECT_EQ(finish.dtype, nullptr);
+  EXPECT_EQ(finish.table, nullptr);
+  EXPECT_EQ(finish.perm, nullptr);
+  EXPECT_EQ(finish.channels, 1u);
+}
+
 TEST(CApi, PipelinesAreCheckedWithoutAService) {
   char* schema = nullptr;
   const std::string graph = SmallPipeline().GraphJson();
