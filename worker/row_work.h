@@ -51,7 +51,8 @@ struct GroupOutputs {
 };
 
 // A group on its way through a device: its rows are prepared on the decode
-// threads, then finished together.
+// threads, then finished together. A group that nobody wants any more is
+// destroyed before Finish; none is destroyed between Finish and `done`.
 class GroupStage {
  public:
   virtual ~GroupStage() = default;
@@ -59,8 +60,11 @@ class GroupStage {
   // any order, of several threads at the same time.
   virtual absl::Status Prepare(size_t row, uint64_t epoch, uint64_t sample,
                                ThreadState* state) = 0;
-  // After every row has been prepared without an error. Must not block; calls
-  // `done` once, on any thread, also from within.
+  // After every row has been prepared without an error, on a decode thread.
+  // Must not block; calls `done` once, on any thread, also from within, when
+  // nothing of the group can be written any more. `done` delivers the group
+  // and, once Finish has returned, destroys the stage and whatever function it
+  // kept: move `done` out of the stage, call it last and without locks.
   virtual void Finish(std::function<void(absl::Status)> done) = 0;
 };
 
@@ -81,10 +85,12 @@ class RowWork {
   // Whether rows are computed in stages. False: by Compute, one by one.
   virtual bool staged() const { return false; }
   // Of staged work: whether BeginGroup would find room now. The scheduler's
-  // WakeSignal is notified when that may have changed. Cheap.
+  // WakeSignal is notified when that may have changed. Cheap; called with the
+  // scheduler's lock held, as BeginGroup is.
   virtual bool CanBegin() const { return true; }
   // Of staged work: a stage for a group. `outputs` stay valid until the stage
-  // is destroyed. nullptr: no room after all.
+  // is destroyed, and so does this work. nullptr: no room after
+  // all; CanBegin is false then, until the signal.
   virtual std::unique_ptr<GroupStage> BeginGroup(
       const GroupOutputs& outputs) const {
     return nullptr;
@@ -113,10 +119,12 @@ struct FinishedGroup {
   std::vector<uint32_t> rows;
   // Not OK: the group failed (by the failed row that comes first); no payload.
   absl::Status status;
-  bool placed = false;  // in the lent memory; no payload
+  bool placed = false;           // asked with memory: no payload
+  std::vector<uint32_t> places;  // of a placed group: parallel to rows
   std::span<const std::byte> payload;
-  // Holds the payload; the buffer goes back to its pool when dropped. Dropping
-  // takes no lock: fit for gRPC's release hooks.
+  // Holds the payload, and counts as one of the stream's unsent groups; the
+  // buffer goes back to its pool when dropped. Dropping takes no lock: fit for
+  // gRPC's release hooks.
   std::shared_ptr<const void> owner;
 };
 
@@ -124,8 +132,8 @@ struct FinishedGroup {
 class GroupSink {
  public:
   virtual ~GroupSink() = default;
-  // On a decode thread, without locks; of several groups at once. Must not
-  // block.
+  // On a decode thread or one that calls a stage's `done`, without locks; of
+  // several groups at once. Must not block. The ask's lease is dropped later.
   virtual void OnGroup(FinishedGroup group) = 0;
 };
 

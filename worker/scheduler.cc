@@ -11,44 +11,27 @@
 
 namespace leat::worker {
 
-// Takes the next rows of the stream's first ask into a new group.
-bool Scheduler::State::OpenGroup(StreamState& stream) {
-  const auto it = stream.asks.begin();
-  PendingAsk& ask = it->second;
-  const size_t rows =
-      std::min(stream.rows_per_group, ask.ask.rows.size() - ask.next);
-  // Look has checked the reserve.
-  std::optional<PooledBuffer> buffer = pool->Acquire(rows * stream.row_bytes);
-  if (!buffer) return false;
-  stream.held->fetch_add(1);
-  auto group = std::make_shared<Group>(clock, counters, stream.held);
-  group->stream = stream.id;
-  group->ask_id = ask.ask.ask_id;
-  group->group_id = stream.next_group_id++;
-  group->epoch = ask.ask.epoch;
-  group->step = ask.ask.step;
-  group->asked_at = ask.asked_at;
-  const auto first = static_cast<ptrdiff_t>(ask.next);
-  const auto last = first + static_cast<ptrdiff_t>(rows);
-  group->rows.assign(ask.ask.rows.begin() + first, ask.ask.rows.begin() + last);
-  group->samples.assign(ask.ask.samples.begin() + first,
-                        ask.ask.samples.begin() + last);
-  group->buffer = *std::move(buffer);
-  stream.open.emplace(it->first, std::move(group));
-  ask.next += rows;
-  if (ask.next == ask.ask.rows.size()) stream.asks.erase(it);
-  return true;
+// Opens a group if the next row wants one. A stream that turns out to have no
+// room is passed over.
+StreamState* Scheduler::State::ChooseAndOpen() {
+  std::vector<StreamState*> refused;
+  Ready ready = Ready::kNothing;
+  StreamState* stream = nullptr;
+  while ((stream = Choose(&ready)) != nullptr && ready == Ready::kNewGroup &&
+         !OpenGroup(*stream)) {
+    stream->refused = true;
+    refused.push_back(stream);
+  }
+  for (StreamState* const other : refused) other->refused = false;
+  return stream;
 }
 
 bool Scheduler::State::Begin(Task* task) {
-  Ready ready = Ready::kNothing;
-  StreamState* const stream = Choose(&ready);
+  StreamState* const stream = ChooseAndOpen();
   if (stream == nullptr) return false;
-  if (ready == Ready::kNewGroup && !OpenGroup(*stream)) return false;
   const auto it = stream->open.begin();
   const std::shared_ptr<Group> group = it->second;
   task->group = group;
-  task->work = stream->work;
   task->sink = stream->sink;
   task->index = group->begun++;
   task->charged_ns = stream->job->mean_ns;
@@ -81,57 +64,27 @@ bool Scheduler::State::End(const Task& task, const absl::Status& status,
     job.mean_ns += (ns - job.mean_ns) / 32;
   }
   if (group.dropped || group.done < group.rows.size()) return false;
-  group.sent = true;
+  if (group.stage != nullptr && group.status.ok()) ++stages_in_work;
   return true;
 }
 
 // Forgets an open group's rows that have not begun.
-void Scheduler::State::DropOpen(StreamState& stream, const Position& position) {
+std::shared_ptr<Group> Scheduler::State::DropOpen(StreamState& stream,
+                                                  const Position& position) {
   const auto it = stream.open.find(position);
-  if (it == stream.open.end()) return;
-  const size_t left = it->second->rows.size() - it->second->begun;
+  if (it == stream.open.end()) return nullptr;
+  std::shared_ptr<Group> group = std::move(it->second);
+  const size_t left = group->rows.size() - group->begun;
   stream.rows_queued -= left;
   rows_queued -= left;
-  it->second->dropped = true;
+  group->dropped = true;
   stream.open.erase(it);
-}
-
-absl::Status Scheduler::State::Compute(const Task& task, ThreadState* state) {
-  const std::span<const size_t> field_bytes = task.work->field_bytes();
-  const size_t rows = task.group->rows.size();
-  std::vector<std::span<std::byte>> outputs;
-  outputs.reserve(field_bytes.size());
-  size_t offset = 0;
-  for (const size_t bytes : field_bytes) {
-    outputs.push_back(
-        task.group->buffer.bytes().subspan(offset + task.index * bytes, bytes));
-    offset += rows * bytes;
-  }
-  return task.work->Compute(task.group->epoch, task.group->samples[task.index],
-                            state, outputs);
-}
-
-void Scheduler::State::Deliver(Task task) const {
-  const Group& group = *task.group;
-  FinishedGroup result{.ask_id = group.ask_id,
-                       .group_id = group.group_id,
-                       .rows = group.rows,
-                       .status = group.status,
-                       .payload = {},
-                       .owner = nullptr};
-  if (group.status.ok()) {
-    counters->rows_total += group.rows.size();
-    result.payload = group.buffer.bytes();
-    result.owner = std::move(task.group);
-  } else {
-    counters->row_errors_total += group.rows.size();
-  }
-  task.sink->OnGroup(std::move(result));
+  return group;
 }
 
 Scheduler::Scheduler(SchedulerOptions options, BufferPool* pool,
                      std::shared_ptr<WakeSignal> wake, const Clock& clock)
-    : state_(std::make_unique<State>(std::move(options), pool, std::move(wake),
+    : state_(std::make_shared<State>(std::move(options), pool, std::move(wake),
                                      clock)) {
   for (int i = 0; i < state_->options.threads; ++i)
     threads_.emplace_back([this, i] {
@@ -147,13 +100,22 @@ Scheduler::Scheduler(SchedulerOptions options, BufferPool* pool,
     });
 }
 
-Scheduler::~Scheduler() { Stop(); }
+Scheduler::~Scheduler() {
+  Stop();
+  // Here, not wherever the last stage's end lets go of the state.
+  absl::flat_hash_map<uint64_t, std::unique_ptr<StreamState>> streams;
+  MutexLock lock(&state_->mu);
+  streams.swap(state_->streams);
+  state_->jobs.clear();
+}
 
 void Scheduler::Stop() {
   state_->stopping = true;
   state_->wake->NotifyAll();
   for (std::thread& thread : threads_)
     if (thread.joinable()) thread.join();
+  MutexLock lock(&state_->mu);
+  while (state_->stages_in_work > 0) state_->progress.Wait(&state_->mu);
 }
 
 absl::StatusOr<Scheduler::StreamId> Scheduler::OpenStream(
@@ -182,6 +144,29 @@ absl::StatusOr<Scheduler::StreamId> Scheduler::OpenStream(
   return id;
 }
 
+namespace {
+
+absl::Status CheckMemory(const RowAsk& ask, const RowWork& work) {
+  const LentMemory& memory = *ask.memory;
+  if (ask.places.size() != ask.rows.size())
+    return InvalidArgument("ask {}: {} rows and {} places", ask.ask_id,
+                           ask.rows.size(), ask.places.size());
+  for (const uint32_t place : ask.places)
+    if (place >= memory.rows())
+      return InvalidArgument("ask {}: place {}: want less than {}", ask.ask_id,
+                             place, memory.rows());
+  if (memory.field_offsets().size() != work.field_bytes().size())
+    return InvalidArgument("ask {}: memory of {} fields: want {}", ask.ask_id,
+                           memory.field_offsets().size(),
+                           work.field_bytes().size());
+  if (memory.device() >= 0 && !work.staged())
+    return InvalidArgument("ask {}: this job's rows go to the host's memory",
+                           ask.ask_id);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::Status Scheduler::Ask(StreamId id, RowAsk ask) {
   const size_t rows = ask.rows.size();
   if (rows == 0 || rows != ask.samples.size())
@@ -192,6 +177,7 @@ absl::Status Scheduler::Ask(StreamId id, RowAsk ask) {
     const auto it = state_->streams.find(id);
     if (it == state_->streams.end()) return NotFound("the stream is closed");
     StreamState& stream = *it->second;
+    if (ask.memory != nullptr) RETURN_IF_ERROR(CheckMemory(ask, *stream.work));
     if (stream.rows_queued + rows > state_->options.max_rows_per_stream)
       return ResourceExhausted(
           "ask {} of {} rows: {} rows wait already, the limit is {} a stream",
@@ -215,6 +201,9 @@ absl::Status Scheduler::Ask(StreamId id, RowAsk ask) {
 }
 
 void Scheduler::Cancel(StreamId id, uint64_t ask_id) {
+  // Destroyed without the lock: they may hold a lease or a stage.
+  std::shared_ptr<Group> group;
+  PendingAsk pending;
   MutexLock lock(&state_->mu);
   const auto it = state_->streams.find(id);
   if (it == state_->streams.end()) return;
@@ -224,11 +213,12 @@ void Scheduler::Cancel(StreamId id, uint64_t ask_id) {
   const Position position = found->second;
   state_->progress.NotifyAll();
   stream.positions.erase(found);
-  state_->DropOpen(stream, position);
+  group = state_->DropOpen(stream, position);
   if (const auto ask = stream.asks.find(position); ask != stream.asks.end()) {
     const size_t left = ask->second.ask.rows.size() - ask->second.next;
     stream.rows_queued -= left;
     state_->rows_queued -= left;
+    pending = std::move(ask->second);
     stream.asks.erase(ask);
   }
 }
@@ -261,12 +251,16 @@ bool Scheduler::RunOne(ThreadState* state) {
   const absl::Status status = State::Compute(task, state);
   const Duration spent = state_->clock.Now() - start;
   state_->counters->busy_ns += static_cast<uint64_t>(spent.count());
-  bool finished = false;
+  bool complete = false;
   {
     MutexLock lock(&state_->mu);
-    finished = state_->End(task, status, spent);
+    complete = state_->End(task, status, spent);
   }
-  if (finished) state_->Deliver(std::move(task));
+  if (complete && task.group->stage != nullptr && task.group->status.ok())
+    State::Finish(state_, std::move(task));
+  else if (complete)
+    State::Deliver(std::move(task.group), *task.sink);
+  task = {};
   MutexLock lock(&state_->mu);
   --state_->rows_in_work;
   state_->progress.NotifyAll();
@@ -281,6 +275,7 @@ Scheduler::Stats Scheduler::stats() const {
     stats.streams = state_->streams.size();
   }
   stats.rows_total = state_->counters->rows_total;
+  stats.rows_placed_total = state_->counters->rows_placed_total;
   stats.row_errors_total = state_->counters->row_errors_total;
   stats.busy_ns_total = state_->counters->busy_ns;
   stats.latency = state_->counters->latency.snapshot();
@@ -291,7 +286,8 @@ int Scheduler::threads() const { return state_->options.threads; }
 
 bool Scheduler::WaitIdle(MonotonicTime deadline) {
   MutexLock lock(&state_->mu);
-  while (state_->rows_queued > 0 || state_->rows_in_work > 0)
+  while (state_->rows_queued > 0 || state_->rows_in_work > 0 ||
+         state_->stages_in_work > 0)
     if (!state_->progress.WaitUntil(&state_->mu, deadline)) return false;
   return true;
 }

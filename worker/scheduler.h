@@ -9,13 +9,20 @@
 // of the earliest step. Time is start-time fair queueing's virtual time: who
 // was idle gets no credit for it.
 //
-// Rows are computed in groups, straight into a buffer of the pool. A stream
-// holds at most `max_unsent_groups_per_stream` buffers, from the first row to
-// the last byte sent; at that limit it gets no new group until its peer has
-// read one, and nobody else waits: a quarter of the pool is kept for streams
-// that hold none.
+// Rows are computed in groups, straight into a buffer of the pool, or into the
+// memory that their ask names. A stream has at most
+// `max_unsent_groups_per_stream` groups, from the first row to the last byte
+// sent; at that limit it gets no new group until its peer has read one, and
+// nobody else waits: a quarter of the pool is kept for streams that hold none.
 //
-// Thread safety: all methods from any thread, but none from GroupSink::OnGroup.
+// Rows of staged work are prepared by the decode threads; the group is then
+// finished by its stage, which takes no thread and is charged to nobody.
+//
+// The lease of an ask is dropped, without locks, when the last of its groups
+// has been delivered or forgotten, and after its stage has been destroyed.
+//
+// Thread safety: all methods from any thread, but none from GroupSink::OnGroup
+// and from a lease's destructor.
 // A choice costs time linear in the number of streams with rows waiting.
 #pragma once
 
@@ -61,7 +68,8 @@ class Scheduler {
   absl::StatusOr<StreamId> OpenStream(std::shared_ptr<const RowWork> work,
                                       std::shared_ptr<GroupSink> sink);
   // kResourceExhausted: too many rows wait. kInvalidArgument: no rows, sizes
-  // differ, an ask_id that is in use. kNotFound: the stream is closed.
+  // differ, an ask_id that is in use, places that the memory does not have, a
+  // device's memory for work without stages. kNotFound: the stream is closed.
   absl::Status Ask(StreamId stream, RowAsk ask);
   // Withdraws an ask: rows not begun are forgotten, and so are groups that are
   // not complete. An unknown ask is ignored.
@@ -70,13 +78,16 @@ class Scheduler {
   // this returns, not for groups that begin later. Unknown streams are ignored.
   void CloseStream(StreamId stream);
 
-  // Computes one row on the calling thread. False: nothing to do now.
+  // Computes or prepares one row on the calling thread. False: nothing to do
+  // now.
   bool RunOne(ThreadState* state);
-  // Stops and joins the threads after the rows in work. Idempotent.
+  // Stops and joins the threads after the rows in work, and waits for the
+  // stages that are being finished. Idempotent.
   void Stop();
 
   struct Stats {
     uint64_t rows_total = 0;
+    uint64_t rows_placed_total = 0;  // of rows_total: into lent memory
     uint64_t row_errors_total = 0;
     uint64_t rows_queued = 0;  // asked, not begun
     uint64_t streams = 0;
@@ -85,12 +96,13 @@ class Scheduler {
   };
   Stats stats() const;
   int threads() const;
-  // Waits until no row waits or is in work. False: not by `deadline`.
+  // Waits until no row waits or is in work, and no stage is being finished.
+  // False: not by `deadline`.
   bool WaitIdle(MonotonicTime deadline);
 
  private:
   struct State;
-  std::unique_ptr<State> state_;
+  std::shared_ptr<State> state_;  // shared with stages being finished
   std::vector<std::thread> threads_;
 };
 

@@ -18,15 +18,23 @@ Scheduler::State::Ready Scheduler::State::Look(
   // A group in work that is needed no later goes before a new one.
   if (open && stream.open.begin()->first <= stream.asks.begin()->first)
     return Ready::kOpenGroup;
+  if (MayOpen(stream)) return Ready::kNewGroup;
+  return open ? Ready::kOpenGroup : Ready::kNothing;
+}
+
+// Whether there is room for a group of the stream's first ask.
+bool Scheduler::State::MayOpen(const StreamState& stream) const {
   const uint32_t held = stream.held->load();
+  if (stream.refused || held >= options.max_unsent_groups_per_stream)
+    return false;
   const PendingAsk& ask = stream.asks.begin()->second;
   const size_t rows =
       std::min(stream.rows_per_group, ask.ask.rows.size() - ask.next);
   const size_t reserve = held == 0 ? 0 : pool->limit_bytes() / 4;
-  if (held < options.max_unsent_groups_per_stream &&
-      pool->CanAcquire(rows * stream.row_bytes, reserve))
-    return Ready::kNewGroup;
-  return open ? Ready::kOpenGroup : Ready::kNothing;
+  if (ask.ask.memory == nullptr &&
+      !pool->CanAcquire(rows * stream.row_bytes, reserve))
+    return false;
+  return !stream.work->staged() || stream.work->CanBegin();
 }
 
 std::pair<uint64_t, uint64_t> Scheduler::State::StepOf(

@@ -22,29 +22,44 @@ namespace leat::worker {
 // Counters that outlive streams and scheduler: the last touch of a buffer may
 // be gRPC's.
 struct SharedCounters {
-  std::atomic<uint64_t> rows_total{0}, row_errors_total{0}, busy_ns{0};
+  std::atomic<uint64_t> rows_total{0}, rows_placed_total{0};
+  std::atomic<uint64_t> row_errors_total{0}, busy_ns{0};
   Histogram latency;
 };
 
 // A group being computed, then lent. Dropping it gives its buffer back.
 struct Group {
   Group(const Clock& c, std::shared_ptr<SharedCounters> s,
-        std::shared_ptr<std::atomic<uint32_t>> h)
-      : clock(c), counters(std::move(s)), held(std::move(h)) {}
+        std::shared_ptr<WakeSignal> w, std::shared_ptr<std::atomic<uint32_t>> h)
+      : clock(c),
+        counters(std::move(s)),
+        wake(std::move(w)),
+        held(std::move(h)) {}
   ~Group() {
     if (sent) counters->latency.Add(clock.Now() - asked_at, rows.size());
     held->fetch_sub(1);  // before the buffer's release, which wakes a thread
+    if (placed) wake->Notify();
   }
 
   // Constant once opened.
   const Clock& clock;
   const std::shared_ptr<SharedCounters> counters;
+  const std::shared_ptr<WakeSignal> wake;
   const std::shared_ptr<std::atomic<uint32_t>> held;  // the stream's groups
   uint64_t stream = 0, ask_id = 0, group_id = 0, epoch = 0, step = 0;
   MonotonicTime asked_at;
   std::vector<uint32_t> rows;
   std::vector<uint64_t> samples;
-  PooledBuffer buffer;
+  std::vector<uint32_t> places;
+  bool placed = false;
+  PooledBuffer buffer;  // of a group that is not placed
+  std::vector<uint64_t> offsets;
+  GroupOutputs outputs;
+  // Until it is delivered or forgotten; destroyed in the reverse order.
+  std::shared_ptr<const void> lease;
+  std::shared_ptr<const LentMemory> memory;
+  std::shared_ptr<const RowWork> work;
+  std::unique_ptr<GroupStage> stage;
   // Guarded by the scheduler's lock until complete.
   size_t begun = 0;
   size_t done = 0;
@@ -81,6 +96,7 @@ struct StreamState {
   size_t rows_queued = 0;
   double vtime = 0;
   bool eligible = false;  // when last looked at
+  bool refused = false;   // a new group, during one choice
 };
 
 struct Job {
@@ -98,7 +114,6 @@ struct Scheduler::State {
 
   struct Task {
     std::shared_ptr<Group> group;
-    std::shared_ptr<const RowWork> work;
     std::shared_ptr<GroupSink> sink;
     size_t index = 0;
     double charged_ns = 0;
@@ -107,6 +122,8 @@ struct Scheduler::State {
   // What may be begun of a stream now.
   enum class Ready { kNothing, kOpenGroup, kNewGroup };
   Ready Look(const StreamState& stream) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  bool MayOpen(const StreamState& stream) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   static std::pair<uint64_t, uint64_t> StepOf(const StreamState& stream,
                                               Ready ready);
   StreamState* Choose(Ready* ready) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
@@ -115,15 +132,20 @@ struct Scheduler::State {
   bool MayYieldTo(const StreamState& stream, Ready stream_ready,
                   const StreamState& other, Ready other_ready) const;
   bool OpenGroup(StreamState& stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  StreamState* ChooseAndOpen() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   bool Begin(Task* task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // True: the group is complete and wanted.
+  // True: the group has all its rows and is wanted. If it is to be finished by
+  // its stage, that counts as in work from now on.
   bool End(const Task& task, const absl::Status& status, Duration spent)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // Hands a complete group to its sink.
-  void Deliver(Task task) const;
-  void DropOpen(StreamState& stream, const Position& position)
+  // The group, to be dropped without the lock; nullptr: none is open there.
+  std::shared_ptr<Group> DropOpen(StreamState& stream, const Position& position)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   static absl::Status Compute(const Task& task, ThreadState* state);
+  // Hands a group that nobody writes to any more to its sink.
+  static void Deliver(std::shared_ptr<Group> group, GroupSink& sink);
+  // Has the stage finish a group; delivers it then.
+  static void Finish(std::shared_ptr<State> state, Task task);
 
   const SchedulerOptions options;
   BufferPool* const pool;
@@ -134,7 +156,7 @@ struct Scheduler::State {
   std::atomic<bool> stopping{false};
 
   mutable Mutex mu;
-  CondVar progress;  // a row has ended
+  CondVar progress;  // a row, an ask or a stage has ended
   std::map<std::string, Job> jobs ABSL_GUARDED_BY(mu);
   absl::flat_hash_map<uint64_t, std::unique_ptr<StreamState>> streams
       ABSL_GUARDED_BY(mu);
@@ -143,6 +165,7 @@ struct Scheduler::State {
   uint64_t next_arrival ABSL_GUARDED_BY(mu) = 1;
   size_t rows_queued ABSL_GUARDED_BY(mu) = 0;
   size_t rows_in_work ABSL_GUARDED_BY(mu) = 0;
+  size_t stages_in_work ABSL_GUARDED_BY(mu) = 0;  // being finished
 };
 
 }  // namespace leat::worker

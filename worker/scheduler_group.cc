@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A group's life: opened in a buffer or in lent memory, computed, finished by
+// its stage if it has one, delivered.
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "core/status.h"
+#include "worker/scheduler_state.h"
+
+namespace leat::worker {
+namespace {
+
+// Where a stage that finishes a group, and the call that made it do so, meet:
+// the group is delivered by whichever of them ends last, so that a stage is
+// never destroyed within its own Finish.
+class StageEnd {
+ public:
+  explicit StageEnd(std::function<void(absl::Status)> last)
+      : last_(std::move(last)) {}
+  void OnDone(absl::Status status) {
+    status_ = std::move(status);
+    Leave();
+  }
+  void Leave() {
+    if (left_.fetch_sub(1) == 1) std::exchange(last_, {})(std::move(status_));
+  }
+
+ private:
+  std::function<void(absl::Status)> last_;
+  absl::Status status_;
+  std::atomic<int> left_{2};
+};
+
+// The rows of a group in a buffer of their own: field after field.
+void UseBuffer(Group& group, PooledBuffer buffer) {
+  uint64_t offset = 0;
+  for (const size_t bytes : group.work->field_bytes()) {
+    group.offsets.push_back(offset);
+    offset += group.rows.size() * bytes;
+  }
+  group.buffer = std::move(buffer);
+  group.outputs.base = group.buffer.bytes().data();
+  group.outputs.offsets = group.offsets;
+}
+
+void UseMemory(Group& group, const PendingAsk& ask) {
+  group.placed = true;
+  group.memory = ask.ask.memory;
+  const auto first = ask.ask.places.begin() + static_cast<ptrdiff_t>(ask.next);
+  group.places.assign(first, first + static_cast<ptrdiff_t>(group.rows.size()));
+  group.outputs.base = group.memory->base();
+  group.outputs.device = group.memory->device();
+  group.outputs.offsets = group.memory->field_offsets();
+  group.outputs.places = group.places;
+}
+
+}  // namespace
+
+// Takes the next rows of the stream's first ask into a new group.
+bool Scheduler::State::OpenGroup(StreamState& stream) {
+  const auto it = stream.asks.begin();
+  PendingAsk& ask = it->second;
+  const size_t rows =
+      std::min(stream.rows_per_group, ask.ask.rows.size() - ask.next);
+  std::optional<PooledBuffer> buffer;
+  if (ask.ask.memory == nullptr) {
+    // MayOpen has checked the reserve.
+    buffer = pool->Acquire(rows * stream.row_bytes);
+    if (!buffer) return false;
+  }
+  stream.held->fetch_add(1);
+  auto group = std::make_shared<Group>(clock, counters, wake, stream.held);
+  group->stream = stream.id;
+  group->ask_id = ask.ask.ask_id;
+  group->group_id = stream.next_group_id++;
+  group->epoch = ask.ask.epoch;
+  group->step = ask.ask.step;
+  group->asked_at = ask.asked_at;
+  group->lease = ask.ask.lease;
+  group->work = stream.work;
+  const auto first = static_cast<ptrdiff_t>(ask.next);
+  const auto last = first + static_cast<ptrdiff_t>(rows);
+  group->rows.assign(ask.ask.rows.begin() + first, ask.ask.rows.begin() + last);
+  group->samples.assign(ask.ask.samples.begin() + first,
+                        ask.ask.samples.begin() + last);
+  group->outputs.rows = rows;
+  group->outputs.field_bytes = stream.work->field_bytes();
+  if (buffer)
+    UseBuffer(*group, *std::move(buffer));
+  else
+    UseMemory(*group, ask);
+  if (stream.work->staged()) {
+    group->stage = stream.work->BeginGroup(group->outputs);
+    if (group->stage == nullptr) return false;
+  }
+  stream.open.emplace(it->first, std::move(group));
+  ask.next += rows;
+  if (ask.next == ask.ask.rows.size()) stream.asks.erase(it);
+  return true;
+}
+
+absl::Status Scheduler::State::Compute(const Task& task, ThreadState* state) {
+  const Group& group = *task.group;
+  const uint64_t sample = group.samples[task.index];
+  if (group.stage != nullptr)
+    return group.stage->Prepare(task.index, group.epoch, sample, state);
+  std::vector<std::span<std::byte>> outputs;
+  outputs.reserve(group.outputs.field_bytes.size());
+  for (size_t field = 0; field < group.outputs.field_bytes.size(); ++field)
+    outputs.emplace_back(group.outputs.At(field, task.index),
+                         group.outputs.field_bytes[field]);
+  return group.work->Compute(group.epoch, sample, state, outputs);
+}
+
+void Scheduler::State::Deliver(std::shared_ptr<Group> group, GroupSink& sink) {
+  // What is written to, and by whom, ends here: stage, memory, lease. The last
+  // goes after the answer, so that the answer is the first to say so.
+  const std::shared_ptr<const void> lease = std::move(group->lease);
+  const std::shared_ptr<const RowWork> work = std::move(group->work);
+  group->stage.reset();
+  group->memory.reset();
+  group->outputs = {};
+  group->sent = true;
+  FinishedGroup result{.ask_id = group->ask_id,
+                       .group_id = group->group_id,
+                       .rows = group->rows,
+                       .status = group->status,
+                       .placed = group->placed,
+                       .places = std::move(group->places),
+                       .payload = {},
+                       .owner = nullptr};
+  SharedCounters& counters = *group->counters;
+  if (group->status.ok()) {
+    counters.rows_total += group->rows.size();
+    if (group->placed) counters.rows_placed_total += group->rows.size();
+    if (!group->placed) result.payload = group->buffer.bytes();
+    result.owner = std::move(group);
+  } else {
+    counters.row_errors_total += group->rows.size();
+  }
+  sink.OnGroup(std::move(result));
+}
+
+void Scheduler::State::Finish(std::shared_ptr<State> state, Task task) {
+  GroupStage* const stage = task.group->stage.get();
+  const auto end = std::make_shared<StageEnd>(
+      [state = std::move(state), group = std::move(task.group),
+       sink = std::move(task.sink)](absl::Status status) mutable {
+        group->status = std::move(status);
+        Deliver(std::move(group), *sink);
+        MutexLock lock(&state->mu);
+        --state->stages_in_work;
+        state->progress.NotifyAll();
+      });
+  stage->Finish([end](absl::Status status) { end->OnDone(std::move(status)); });
+  end->Leave();
+}
+
+}  // namespace leat::worker
