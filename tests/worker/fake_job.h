@@ -49,11 +49,12 @@ struct FakeJob {
   }
 };
 
-// 4 × 4 images and labels of the files in `directory`, in order.
+// 4 × 4 images and labels of the files in `directory`, in order; float32 if
+// `normalized`.
 inline absl::StatusOr<FakeJob> MakeFakeJob(
     const std::string& directory, uint32_t batch,
     BadSamplePolicy policy = BadSamplePolicy::kFail,
-    const std::string& name = "job") {
+    const std::string& name = "job", bool normalized = false) {
   FakeJob job;
   JobSpec& spec = job.info.spec;
   spec.name = name;
@@ -67,6 +68,13 @@ inline absl::StatusOr<FakeJob> MakeFakeJob(
        .inputs = {{1, 0}},
        .args = {{"size", std::vector<int64_t>{4}}}}};
   spec.pipeline.outputs = {{"image", {2, 0}}, {"label", {0, 1}}};
+  if (normalized) {
+    spec.pipeline.nodes.push_back({.op = "normalize",
+                                   .inputs = {{2, 0}},
+                                   .args = {{"mean", std::vector<double>{1}},
+                                            {"std", std::vector<double>{2}}}});
+    spec.pipeline.outputs[0].second = {3, 0};
+  }
   ASSIGN_OR_RETURN(const CheckedGraph graph, CheckSpec(spec));
   spec.pipeline = graph.graph;
   const Node& reader = graph.graph.nodes[graph.reader];

@@ -251,6 +251,30 @@ TEST_F(TableTest, TheLeastUsedJobIsForgotten) {
   EXPECT_EQ(fetcher_.fetches(), 4);
 }
 
+TEST_F(TableTest, AJobHasARuntimeForEachFinish) {
+  dir_.Write("k/c.jpg", "!");
+  const auto job = MakeFakeJob(dir_.path(), 2, BadSamplePolicy::kZero, "job",
+                               /*normalized=*/true);
+  ASSERT_TRUE(job.ok()) << job.status();
+  fetcher_.Add(*job);
+  JobTable table(Fast(), &fetcher_, &context_);
+  const auto fields = Get(table, job->key(), Finish::kWorker);
+  const auto heads = Get(table, job->key(), Finish::kDevice);
+  ASSERT_TRUE(fields.ok() && heads.ok()) << heads.status();
+  EXPECT_THAT((*fields)->field_bytes(),
+              testing::ElementsAre(4 * kFakeImageBytes, 4, 1));
+  EXPECT_THAT((*heads)->field_bytes(),
+              testing::ElementsAre(kFakeImageBytes, 4, 1));
+  // A bad sample is treated as ever.
+  bool valid = true;
+  EXPECT_EQ(*Row(**heads, 2, &valid), 0);
+  EXPECT_FALSE(valid);
+  EXPECT_EQ(*Row(**heads, 3, &valid), 'd');
+  EXPECT_TRUE(valid);
+  EXPECT_EQ(*Get(table, job->key(), Finish::kDevice), *heads);
+  EXPECT_EQ(fetcher_.fetches(), 2);
+}
+
 TEST_F(TableTest, AnIndexOfAnotherDatasetIsRefused) {
   FakeJob job = Job();
   stored::v1::ImageFolderIndex index;
