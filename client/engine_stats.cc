@@ -44,6 +44,7 @@ v1::ConsumerStats Engine::Report() {
   report.set_steps_per_epoch(options_.steps_per_epoch);
   report.set_rows_total(stats.counters.rows);
   report.set_plane("grpc");
+  report.set_memory("host");
   report.set_hedged_rows_total(stats.counters.hedged_rows);
   report.set_failed_over_rows_total(stats.counters.failed_over_rows);
   report.set_bytes_received_total(stats.counters.bytes);

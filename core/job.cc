@@ -28,9 +28,10 @@ constexpr std::array<Names<LastBatch>, 4> kLastBatches = {{
     {LastBatch::kPad, "pad"},
     {LastBatch::kPartial, "partial"},
 }};
-constexpr std::array<Names<DecoderClass>, 2> kDecoderClasses = {{
+constexpr std::array<Names<DecoderClass>, 3> kDecoderClasses = {{
     {DecoderClass::kExact, "exact"},
     {DecoderClass::kNvjpeg, "nvjpeg"},
+    {DecoderClass::kAuto, "auto"},
 }};
 constexpr std::array<Names<BadSamplePolicy>, 3> kPolicies = {{
     {BadSamplePolicy::kFail, "fail"},
@@ -204,7 +205,9 @@ std::string Difference(const JobSpec& existing, const JobSpec& wanted) {
   if (existing.order == Order::kShardShuffle &&
       wanted.order == Order::kShardShuffle)
     compare("shuffle_window", existing.shuffle_window, wanted.shuffle_window);
-  compare_names("decoder_class", existing.decoder_class, wanted.decoder_class);
+  if (wanted.decoder_class != DecoderClass::kAuto)
+    compare_names("decoder_class", existing.decoder_class,
+                  wanted.decoder_class);
   compare_names("on_bad_sample", existing.on_bad_sample, wanted.on_bad_sample);
   // By text, as the plan hash sees it (-0.0 is another number than 0.0).
   const std::string existing_text = CanonicalText(existing.pipeline);

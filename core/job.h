@@ -26,13 +26,15 @@ enum class Order : uint8_t {
   kShardShuffle = 3
 };
 enum class LastBatch : uint8_t { kDrop = 1, kFill = 2, kPad = 3, kPartial = 4 };
-enum class DecoderClass : uint8_t { kExact = 1, kNvjpeg = 2 };
+// kAuto: of the other two the one that fits when the job is created; a job that
+// exists has one of them.
+enum class DecoderClass : uint8_t { kExact = 1, kNvjpeg = 2, kAuto = 3 };
 enum class BadSamplePolicy : uint8_t { kFail = 1, kReplace = 2, kZero = 3 };
 
 std::string_view Name(Order order);  // "sequential", "global", "shard"
 std::string_view Name(
     LastBatch last_batch);  // "drop", "fill", "pad", "partial"
-std::string_view Name(DecoderClass decoder_class);  // "exact", "nvjpeg"
+std::string_view Name(DecoderClass decoder_class);  // "exact", "nvjpeg", "auto"
 std::string_view Name(BadSamplePolicy policy);      // "fail", "replace", "zero"
 
 struct JobSpec {
@@ -81,10 +83,11 @@ absl::StatusOr<CheckedGraph> CheckSpec(const JobSpec& spec);
 // What needs the dataset: batch ≤ num_samples (or a part's samples) under
 // kDrop; num_samples > 0.
 absl::Status CheckAgainst(const JobSpec& spec, const DatasetInfo& dataset);
-// REQUIRES: spec.pipeline is normalised. Golden: changing it orphans every
-// token.
+// REQUIRES: spec.pipeline is normalised, the class is not kAuto. Golden:
+// changing it orphans every token.
 Digest PlanHash(const JobSpec& spec, const DatasetInfo& dataset);
-// "batch 64 != 128; seed 1 != 2": what differs, for people; empty if nothing.
+// "batch 64 != 128; seed 1 != 2": what differs, for people; empty if nothing. A
+// wanted kAuto is satisfied by any class.
 std::string Difference(const JobSpec& existing, const JobSpec& wanted);
 
 }  // namespace leat

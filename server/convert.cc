@@ -112,6 +112,7 @@ v1::ConsumerStats ToProto(const ConsumerStats& stats) {
   proto.set_stall_fraction(stats.stall_fraction);
   *proto.mutable_wait() = ToProto(stats.wait);
   proto.set_plane(stats.plane);
+  proto.set_memory(stats.memory);
   proto.set_hedged_rows_total(stats.hedged_rows_total);
   proto.set_failed_over_rows_total(stats.failed_over_rows_total);
   proto.set_bytes_received_total(stats.bytes_received_total);
@@ -254,6 +255,7 @@ ConsumerStats FromProto(const v1::ConsumerStats& proto) {
   stats.stall_fraction = Finite(proto.stall_fraction());
   stats.wait = FromProto(proto.wait());
   stats.plane = Cut(proto.plane());
+  stats.memory = Cut(proto.memory());
   stats.hedged_rows_total = proto.hedged_rows_total();
   stats.failed_over_rows_total = proto.failed_over_rows_total();
   stats.bytes_received_total = proto.bytes_received_total();

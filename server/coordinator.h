@@ -183,6 +183,8 @@ class Coordinator {
                                                     uint64_t wait,
                                                     Effects* effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::StatusOr<DecoderClass> SettleClass(const JobSpec& spec) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<CreatedJob> Attach(const JobRecord& existing,
                                     const PreparedJob& job) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -211,6 +213,8 @@ class Coordinator {
   MonotonicTime DeadlineLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   JobView ViewOf(const JobRecord& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void WorkerFindings(std::vector<Finding>* findings) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void DecoderFindings(std::vector<Finding>* findings) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void JobFindings(Now now, std::vector<Finding>* findings) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -38,6 +38,10 @@ uint64_t Coordinator::CreateJob(const JobSpec& spec, MonotonicTime deadline,
     FinishWait(id, Attach(*existing, job), &effects);
     return id;
   }
+  if (absl::Status status = SettleClass(job.spec).status(); !status.ok()) {
+    FinishWait(id, status, &effects);
+    return id;
+  }
   if (state_.FindDataset(job.dataset_id) != nullptr) {
     StartCreate(id, &effects);
     return id;
@@ -78,6 +82,25 @@ absl::StatusOr<CreatedJob> Coordinator::Attach(const JobRecord& existing,
   return CreatedJob{existing.info, /*attached=*/true};
 }
 
+// The class that a new job of this spec has. Without any worker nobody knows
+// what will come: what was asked for is believed.
+absl::StatusOr<DecoderClass> Coordinator::SettleClass(
+    const JobSpec& spec) const {
+  const size_t ready = membership_.num_ready();
+  const size_t gpus = membership_.num_ready(DecoderClass::kNvjpeg);
+  if (spec.decoder_class == DecoderClass::kAuto)
+    return ready > 0 && gpus == ready ? DecoderClass::kNvjpeg
+                                      : DecoderClass::kExact;
+  if (ready > 0 && membership_.num_ready(spec.decoder_class) == 0)
+    return FailedPrecondition(
+        "job {} wants decoder class {}, which none of {} ready worker{} has: "
+        "start a leat-worker on a machine with {}, or ask for class auto",
+        spec.name, Name(spec.decoder_class), ready, ready == 1 ? "" : "s",
+        spec.decoder_class == DecoderClass::kNvjpeg ? "an NVIDIA GPU and nvJPEG"
+                                                    : "it");
+  return spec.decoder_class;
+}
+
 // The dataset is there: make the job durable.
 void Coordinator::StartCreate(uint64_t wait_id, Effects* effects) {
   const auto it = waits_.find(wait_id);
@@ -100,8 +123,9 @@ void Coordinator::StartCreate(uint64_t wait_id, Effects* effects) {
                        created->info->spec.decoder_class};
     if (assignments_.Update(key, membership_)) Announce(key, inner);
     if (waits_.contains(wait_id))
-      LOG_INFO("job.created job={} plan={} samples={}", job->spec.name,
-               ShortHex(created->info->plan_hash),
+      LOG_INFO("job.created job={} plan={} decoder={} samples={}",
+               job->spec.name, ShortHex(created->info->plan_hash),
+               Name(created->info->spec.decoder_class),
                created->info->dataset.shards.num_samples());
     FinishWait(wait_id, CreatedJob{created->info, /*attached=*/false}, inner);
   };
@@ -122,10 +146,12 @@ absl::StatusOr<std::optional<Event>> Coordinator::DecideCreate(
   if (dataset == nullptr)
     return Aborted("the dataset of job {} was deleted meanwhile; try again",
                    job.spec.name);
-  RETURN_IF_ERROR(CheckAgainst(job.spec, dataset->info));
-  return Event{{},
-               JobCreated{job.spec, job.dataset_id, job.schema,
-                          PlanHash(job.spec, dataset->info)}};
+  JobSpec spec = job.spec;
+  ASSIGN_OR_RETURN(spec.decoder_class, SettleClass(spec));
+  RETURN_IF_ERROR(CheckAgainst(spec, dataset->info));
+  const Digest plan_hash = PlanHash(spec, dataset->info);
+  return Event{
+      {}, JobCreated{std::move(spec), job.dataset_id, job.schema, plan_hash}};
 }
 
 absl::StatusOr<std::shared_ptr<const JobInfo>> Coordinator::GetJob(

@@ -173,20 +173,31 @@ void Coordinator::WorkerFindings(std::vector<Finding>* findings) const {
         {"WORKER_LOST", "warn",
          fmt::format("{} more workers are lost", lost.size() - kMaxAlike),
          "list them: leat get workers"});
-  std::set<DecoderClass> missing;
+  if (membership_.num_ready() > 0) DecoderFindings(findings);
+}
+
+void Coordinator::DecoderFindings(std::vector<Finding>* findings) const {
+  std::map<DecoderClass, std::vector<std::string>> jobs;
   for (const auto& [name, job] : state_.jobs())
-    missing.insert(job.info->spec.decoder_class);
-  for (const auto& [name, worker] : workers)
-    if (worker.state() == WorkerState::kReady)
-      for (DecoderClass has : worker.registration.decoder_classes)
-        missing.erase(has);
-  if (membership_.num_ready() > 0)
-    for (DecoderClass decoder_class : missing)
-      findings->push_back(
-          {"NO_DECODER", "error",
-           fmt::format("jobs want decoder class {}, which no ready worker has",
-                       Name(decoder_class)),
-           "start a worker that has it, or create the jobs with class exact"});
+    if (membership_.num_ready(job.info->spec.decoder_class) == 0)
+      jobs[job.info->spec.decoder_class].push_back(name);
+  for (const auto& [decoder_class, names] : jobs)
+    findings->push_back(
+        {"NO_DECODER", "error",
+         fmt::format(
+             "job{} {}{} want{} decoder class {}, which none of {} "
+             "ready worker{} has",
+             names.size() == 1 ? "" : "s",
+             fmt::join(names.begin(),
+                       names.begin() + std::min(names.size(), kMaxAlike), ", "),
+             names.size() > kMaxAlike ? " and others" : "",
+             names.size() == 1 ? "s" : "", Name(decoder_class),
+             membership_.num_ready(), membership_.num_ready() == 1 ? "" : "s"),
+         decoder_class == DecoderClass::kNvjpeg
+             ? "start a leat-worker on a machine with an NVIDIA GPU and nvJPEG "
+               "(leat describe worker NAME says what one has), or create the "
+               "job anew with class exact"
+             : "start a worker that has it"});
 }
 
 void Coordinator::JobFindings(Now now, std::vector<Finding>* findings) const {

@@ -27,16 +27,17 @@ SessionId Membership::Register(const WorkerRegistration& registration,
   Worker& worker = workers_[registration.name];
   const SessionId replaced = worker.session;
   if (replaced != 0) sessions_.erase(replaced);
-  const bool same_process = worker.registration.pid == registration.pid &&
-                            worker.registration.host == registration.host &&
-                            worker.registration.threads == registration.threads;
-  const double weight = worker.weight;
+  const bool weighed =
+      worker.weighed && worker.registration.host == registration.host &&
+      worker.registration.threads == registration.threads &&
+      worker.registration.decoder_classes == registration.decoder_classes;
+  const double weight = weighed ? worker.weight : FirstWeight(registration);
   worker = Worker();
   worker.registration = registration;
   worker.session = session;
   worker.drained = drained;
-  // A worker that only lost its stream keeps its measured weight.
-  worker.weight = same_process ? weight : std::max(1u, registration.threads);
+  worker.weight = weight;
+  worker.weighed = weighed;
   worker.joined_at = worker.last_heartbeat_at = now.wall;
   worker.last_heartbeat = now.mono;
   sessions_[session] = registration.name;
@@ -51,6 +52,20 @@ bool Membership::Heartbeat(Worker* worker, const WorkerStats& stats, Now now) {
   worker->last_heartbeat_at = now.wall;
   MeasureThread(now);
   return Reweigh(worker) || was_lost;
+}
+
+double Membership::FirstWeight(const WorkerRegistration& registration) const {
+  std::vector<double> alike;  // what a thread counts
+  for (const auto& [name, worker] : workers_)
+    if (worker.weighed &&
+        worker.registration.decoder_classes == registration.decoder_classes)
+      alike.push_back(worker.weight /
+                      std::max(1u, worker.registration.threads));
+  const double threads = std::max(1u, registration.threads);
+  if (alike.empty()) return threads;
+  const auto middle = alike.begin() + alike.size() / 2;
+  std::nth_element(alike.begin(), middle, alike.end());
+  return std::clamp(Quantised(threads * *middle), kMinWeight, kMaxWeight);
 }
 
 // The median needs all workers: at most once a second, not at each heartbeat.
@@ -79,11 +94,13 @@ bool Membership::Reweigh(Worker* worker) {
   if (ratio < config_.weight_tolerance &&
       1 / ratio < config_.weight_tolerance) {
     worker->deviations = 0;
+    worker->weighed = true;
     return false;
   }
   if (++worker->deviations < config_.weight_reports) return false;
   worker->deviations = 0;
   worker->weight = Quantised(wanted);
+  worker->weighed = true;
   return true;
 }
 
@@ -157,6 +174,14 @@ size_t Membership::num_ready() const {
   return std::count_if(workers_.begin(), workers_.end(), [](const auto& entry) {
     return entry.second.state() == WorkerState::kReady;
   });
+}
+
+size_t Membership::num_ready(DecoderClass decoder_class) const {
+  return std::count_if(workers_.begin(), workers_.end(),
+                       [&](const auto& entry) {
+                         return entry.second.state() == WorkerState::kReady &&
+                                entry.second.Has(decoder_class);
+                       });
 }
 
 }  // namespace leat::server

@@ -9,10 +9,12 @@
 // is remembered for `forget_after`, so that people can see it.
 //
 // Weights: one worker's share of the shards, relative. It starts as the number
-// of threads, and follows the measured capacity once there is one, in units of
-// the typical capacity of a thread (the median over workers), so that a cluster
-// of equal machines keeps its weights whatever the work costs. Steps of 2^(1/4)
-// with hysteresis, and only after several reports agree: noise moves no shard.
+// of threads, times what a thread counts of workers alike (of the same decoder
+// classes: a GPU's counts more), and follows the measured capacity once there
+// is one, in units of the typical capacity of a thread (the median over
+// workers), so that a cluster of equal machines keeps its weights whatever the
+// work costs. Steps of 2^(1/4) with hysteresis, and only after several reports
+// agree: noise moves no shard. A machine that comes back keeps its weight.
 //
 // Thread-compatible; the owner locks. Reads no clock.
 #pragma once
@@ -47,6 +49,7 @@ class Membership {
     bool drained = false;
     bool lost = false;
     double weight = 1;
+    bool weighed = false;  // by its capacity
     WorkerStats stats;
     WallTime joined_at, last_heartbeat_at;
     MonotonicTime last_heartbeat, lost_at;
@@ -85,12 +88,14 @@ class Membership {
     return workers_;
   }
   size_t num_ready() const;
+  size_t num_ready(DecoderClass decoder_class) const;
   bool full() const { return workers_.size() >= config_.max_workers; }
 
  private:
   MonotonicTime LostAt(const Worker& worker) const;
   void MeasureThread(Now now);
   bool Reweigh(Worker* worker);
+  double FirstWeight(const WorkerRegistration& registration) const;
 
   const MembershipConfig config_;
   std::map<std::string, Worker, std::less<>> workers_;  // by name

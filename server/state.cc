@@ -46,6 +46,9 @@ absl::Status State::On(const Event& event, const JobCreated& created) {
                     created.spec.name, created.dataset_id);
   if (jobs_.contains(created.spec.name))
     return AlreadyExists("job {} exists", created.spec.name);
+  if (created.spec.decoder_class == DecoderClass::kAuto)
+    return DataLoss("job {}: its decoder class is not settled",
+                    created.spec.name);
   if (PlanHash(created.spec, dataset->info) != created.plan_hash)
     return DataLoss(
         "job {}: its plan hash is {}, but its spec and dataset give {}",

@@ -96,6 +96,7 @@ struct ConsumerStats {
   double stall_fraction = 0;
   LatencySummary wait;
   std::string plane;
+  std::string memory;
   uint64_t hedged_rows_total = 0;
   uint64_t failed_over_rows_total = 0;
   uint64_t bytes_received_total = 0;

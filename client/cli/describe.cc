@@ -88,6 +88,23 @@ Section BadSamples(const Json& job) {
   return section;
 }
 
+// The class, and who serves it: class exact is everybody's.
+Cell DecoderClass(const Json& spec, const Json& workers) {
+  const std::string value = Text(spec, "decoder_class");
+  const std::string word = EnumWord(value, "DECODER_CLASS_");
+  if (word.empty() || word == "exact") return word;
+  uint64_t ready = 0, able = 0;
+  for (const Json& worker : workers) {
+    if (Text(worker, "state") != "WORKER_STATE_READY") continue;
+    ++ready;
+    const std::vector<std::string> has = Strings(worker, "decoder_classes");
+    able += std::count(has.begin(), has.end(), value) > 0 ? 1 : 0;
+  }
+  return {fmt::format("{} ({} of {} ready workers ha{} it)", word, able, ready,
+                      able == 1 ? "s" : "ve"),
+          able == 0 ? Tone::kBad : Tone::kPlain};
+}
+
 std::string Latency(const Json& latency) {
   return fmt::format("mean {:.1f}  p50 {:.1f}  p95 {:.1f}  max {:.1f}",
                      Number(latency, "mean_ms"), Number(latency, "p50_ms"),
@@ -137,8 +154,7 @@ View DescribeJob(const Json& job, const Json& workers, const Json& consumers,
       {"Row layout", Whole(spec, "num_parts") == 0
                          ? "global"
                          : fmt::format("{} parts", Whole(spec, "num_parts"))},
-      {"Decoder class",
-       EnumWord(Text(spec, "decoder_class"), "DECODER_CLASS_")},
+      {"Decoder class", DecoderClass(spec, workers)},
       {"On bad sample", policy},
       {"Plan hash", HexOfBase64(Text(job, "job.plan_hash"))},
       {"Fields", SchemaText(Items(job, "job.schema"))},

@@ -31,6 +31,7 @@ struct leat_job {
   uint32_t batch;
   uint64_t samples;
   char last_batch[64];
+  char decoder[64];
 };
 struct leat_batches {
   pthread_mutex_t mutex;
@@ -176,6 +177,9 @@ leat_status* leat_job_create(leat_service* service, const char* spec_json,
   leat_job job = {.samples = num_samples};
   Text(spec_json, "name", job.name, sizeof job.name);
   Text(spec_json, "last_batch", job.last_batch, sizeof job.last_batch);
+  Text(spec_json, "decoder_class", job.decoder, sizeof job.decoder);
+  if (strcmp(job.decoder, "DECODER_CLASS_AUTO") == 0)
+    strcpy(job.decoder, "DECODER_CLASS_NVJPEG");
   job.batch = (uint32_t)Number(spec_json, "batch", 1);
   if (strncmp(job.name, "error-", 6) == 0)
     return Error(atoi(job.name + 6), "node 0: the text of the service");
@@ -195,12 +199,12 @@ char* leat_job_json(const leat_job* job) {
   char text[1024];
   snprintf(text, sizeof text,
            "{\"job\": {\"spec\": {\"name\": \"%s\", \"batch\": %u, "
-           "\"lastBatch\": \"%s\"}, \"dataset\": {\"shards\": {\"numSamples\": "
-           "%llu}}, \"schema\": [{\"name\": \"image\", \"dtype\": "
+           "\"lastBatch\": \"%s\", \"decoderClass\": \"%s\"}, \"dataset\": "
+           "{\"shards\": {\"numSamples\": %llu}}, \"schema\": [{\"name\": \"image\", \"dtype\": "
            "\"D_TYPE_UINT8\", \"shape\": [%d, %d, 3]}, {\"name\": \"label\", "
            "\"dtype\": \"D_TYPE_INT32\"}]}, \"steps_per_epoch\": %llu, "
            "\"plan_hash\": \"0123456789abcdef\"}",
-           job->name, job->batch, job->last_batch,
+           job->name, job->batch, job->last_batch, job->decoder,
            (unsigned long long)job->samples, kSide, kSide,
            (unsigned long long)(job->samples / job->batch));
   return strdup(text);

@@ -19,7 +19,7 @@ from leat.errors import Error, InvalidArgument, OutOfRange
 
 _ORDERS = {"global": "ORDER_GLOBAL_SHUFFLE", "shard": "ORDER_SHARD_SHUFFLE", "sequential": "ORDER_SEQUENTIAL"}
 _LAST_BATCHES = {name: f"LAST_BATCH_{name.upper()}" for name in ("drop", "fill", "pad", "partial")}
-_DECODERS = {name: f"DECODER_CLASS_{name.upper()}" for name in ("exact", "nvjpeg")}
+_DECODERS = {name: f"DECODER_CLASS_{name.upper()}" for name in ("exact", "nvjpeg", "auto")}
 _POLICIES = {name: f"BAD_SAMPLE_POLICY_{name.upper()}" for name in ("fail", "replace", "zero")}
 _MAX_SEED = 2**64 - 1
 
@@ -170,7 +170,7 @@ class Service:
         num_parts: int | None = None,
         shuffle_window: int | None = None,
         on_bad_sample: Literal["fail", "replace", "zero"] = "fail",
-        decoder: Literal["exact", "nvjpeg"] = "exact",
+        decoder: Literal["exact", "nvjpeg", "auto"] = "exact",
         timeout: float = 300.0,
     ) -> Job:
         """Makes a job, or attaches to the one of this name and the same spec.
@@ -189,7 +189,9 @@ class Service:
             shuffle_window: shards in the window of "shard" (default 16).
             on_bad_sample: "fail" the iterator, "replace" by another sample, or "zero" the row and clear its entry of
                 the array "valid".
-            decoder: "exact" gives the same bytes on every machine; "nvjpeg" decodes on GPU workers.
+            decoder: "exact" gives the same bytes on every machine; "nvjpeg" decodes on GPUs, and needs workers that
+                have one; "auto" is settled when the job is made: "nvjpeg" if every ready worker has it, otherwise
+                "exact" (`Job.decoder` says which). "auto" attaches to a job of either.
             timeout: seconds, of which indexing a new dataset takes most.
 
         Returns:
@@ -199,6 +201,7 @@ class Service:
             leat.AlreadyExists: another spec has this name; the text says what differs.
             leat.NotFound: no such path; or no such job, when attaching.
             leat.InvalidArgument: a value is wrong; the text names it and what was expected.
+            leat.FailedPrecondition: workers are ready, but none has the decoder.
             leat.DeadlineExceeded: not ready within the time-out.
         """
         if not isinstance(name, str):
@@ -284,6 +287,7 @@ class Job:
         self.name: str = spec["name"]
         self.batch = int(spec["batch"])
         self.seed = int(_get(spec, "seed", 0))
+        self.decoder: str = _get(spec, "decoder_class", "DECODER_CLASS_EXACT").rpartition("_")[2].lower()
         self.last_batch: str = _get(spec, "last_batch", "LAST_BATCH_DROP").rpartition("_")[2].lower()
         dataset = job.get("dataset", {})
         self.num_samples = int(_get(dataset.get("shards", {}), "num_samples", 0))

@@ -192,6 +192,20 @@ TEST(Describe, AJobShowsItsPipelinePlanAndBadSamples) {
   EXPECT_THAT(shell.out, HasSubstr("Limited by     workers"));
 }
 
+TEST(Describe, AJobOfAClassThatNotEverybodyHasTellsWhoHasIt) {
+  Shell shell;
+  std::string& jobs = shell.service.answers["jobs"];
+  const std::string exact = "DECODER_CLASS_EXACT";
+  jobs.replace(jobs.find(exact), exact.size(), "DECODER_CLASS_NVJPEG");
+  ASSERT_EQ(shell.Run({"describe", "job", "resnet50"}), 0);
+  EXPECT_THAT(shell.out, HasSubstr("Decoder class  nvjpeg (0 of 1 ready "
+                                   "workers have it)"));
+  std::string& workers = shell.service.answers["workers"];
+  workers.replace(workers.find(exact), exact.size(), "DECODER_CLASS_NVJPEG");
+  ASSERT_EQ(shell.Run({"describe", "job", "resnet50"}), 0);
+  EXPECT_THAT(shell.out, HasSubstr("nvjpeg (1 of 1 ready workers has it)"));
+}
+
 TEST(Near, FindsMisspeltNamesAndUniqueBeginnings) {
   const std::vector<std::string> names = {"resnet50", "resnet101", "vit"};
   EXPECT_THAT(Near("resnet5", names), ElementsAre("resnet50"));

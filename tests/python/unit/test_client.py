@@ -16,6 +16,14 @@ def test_a_job_tells_what_it_is(job):
     assert job.to_dict()["spec"]["name"] == "images"
 
 
+@pytest.mark.parametrize(
+    ("asked", "settled"), [("exact", "exact"), ("nvjpeg", "nvjpeg"), ("auto", "nvjpeg"), (None, "exact")]
+)
+def test_a_job_tells_which_decoder_it_has(service, graph, asked, settled):
+    options = {} if asked is None else {"decoder": asked}
+    assert service.job("a", graph.images, batch=10, **options).decoder == settled
+
+
 def test_one_sample(job):
     assert job.sample(42)["label"] == 42
     assert job.sample(-1)["label"] == 99
