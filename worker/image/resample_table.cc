@@ -89,12 +89,27 @@ void ResampleTable::Weigh(double centre, double scale, int in, Filter filter,
   }
 }
 
+namespace {
+
+// How much wider than the filter itself its support is.
+double Widening(double step, bool antialias) {
+  return antialias && step > 1 ? step : 1;
+}
+
+}  // namespace
+
+int ResampleTable::MostTaps(int in, int out, Filter filter, bool antialias) {
+  if (filter == Filter::kNearest) return 1;
+  const double scale = Widening(static_cast<double>(in) / out, antialias);
+  return std::min(in,
+                  2 * static_cast<int>(std::ceil(Support(filter) * scale)) + 1);
+}
+
 void ResampleTable::Build(int in, int out, Filter filter, bool antialias,
                           int first, int count, bool reversed) {
   const double step = static_cast<double>(in) / out;
-  const double scale = antialias && step > 1 ? step : 1;
-  exact_stride_ = std::min(
-      in, 2 * static_cast<int>(std::ceil(Support(filter) * scale)) + 1);
+  const double scale = Widening(step, antialias);
+  exact_stride_ = MostTaps(in, out, filter, antialias);
   entries_.resize(count);
   exact_.resize(static_cast<size_t>(count + 1) * exact_stride_);
   largest_ = 0;

@@ -32,6 +32,9 @@ class ResampleTable {
     int32_t taps = 0;   // > 0
   };
 
+  // A bound on the taps of any entry of an axis of `in` made `out`.
+  static int MostTaps(int in, int out, Filter filter, bool antialias);
+
   // The table for outputs [first, first + count) of `out`, in reverse order if
   // `reversed`, of an axis of `in`.
   // REQUIRES: in, out in [1, 2^20]; first + count ≤ out; count > 0.

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the fused kernel reads: one block of memory, written on the host (by
+// FusedGroup), copied to the device at once, and full of offsets from its own
+// beginning, so that it may lie anywhere that is aligned to kFusedAlignment.
+//
+//   FusedHeader | FusedField[fields] | pixel tables | FusedRow[rows] |
+//   outputs[rows][fields] | host values[rows] | resampling tables of rows
+//
+// Everything that an operator does to a row is a number here: orientation,
+// mirrors and the pixels' layout are the source's steps; resampling is two
+// tables; what follows it (normalize, cast) depends on nothing but the byte and
+// at most its channel, so that it is a table as well, made by the CPU's
+// operators; transpose is the output's steps.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace leat::worker {
+
+inline constexpr size_t kFusedAlignment = 64;
+
+struct FusedHeader {
+  uint32_t rows = 0;
+  uint32_t width = 0, height = 0;  // of the view: what all fields are made of
+  uint32_t fields = 0;
+  uint32_t fields_at = 0;       // FusedField[fields]
+  uint32_t rows_at = 0;         // FusedRow[rows]
+  uint32_t outputs_at = 0;      // uint64_t[rows][fields]: addresses; 0: none
+  uint32_t host_values_at = 0;  // [rows][host_stride]
+  uint32_t host_stride = 0;
+};
+
+enum class FusedKind : uint32_t {
+  kBytes,  // the view's bytes
+  kTable,  // table[channel and place][byte]
+  kHost,   // a value that the host computed
+};
+
+// Of all rows.
+struct FusedField {
+  FusedKind kind = FusedKind::kBytes;
+  uint32_t element_bytes = 1;  // 1, 2, 4, 8; of kHost: of the value
+  // kTable: element table_y × y + table_x × x + table_c × channel + byte.
+  // kHost: where the value is in a row's host values.
+  uint32_t at = 0;
+  uint32_t table_y = 0, table_x = 0, table_c = 0;
+  uint32_t out_y = 0, out_x = 0, out_c = 0;  // steps in the output, in bytes
+};
+
+// A position along one axis: `taps` inputs from `start` on.
+struct FusedEntry {
+  int32_t start = 0;
+  int32_t taps = 0;  // > 0
+};
+
+// Resampling along one axis.
+struct FusedAxis {
+  uint32_t entries_at = 0;  // FusedEntry[positions]
+  // int16_t. Horizontal: [tap][position], so that neighbours read neighbours;
+  // vertical: [position][tap].
+  uint32_t weights_at = 0;
+  int32_t stride = 0;  // of the vertical weights
+  int32_t bits = 0;
+};
+
+struct FusedRow {
+  // Address of the pixel from which both tables count, or of the view's first
+  // one; 0: the row is computed elsewhere, nothing is written.
+  uint64_t source = 0;
+  // Steps to the next pixel, row and channel, in bytes. Every address that is
+  // read lies within 2^31 of `source`.
+  int32_t step_x = 0, step_y = 0, step_c = 0;
+  int32_t resampled = 0;
+  FusedAxis horizontal, vertical;  // if resampled
+};
+
+}  // namespace leat::worker

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/gpu/fused_group.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <variant>
+
+#include "core/status.h"
+#include "worker/gpu/fused_kernel.h"
+#include "worker/gpu/fused_layout.h"
+#include "worker/gpu/fused_tail.h"
+
+namespace leat::worker {
+namespace {
+
+constexpr size_t kMaxRows = 65'535;  // blocks along the grid's second axis
+constexpr int64_t kMaxSpan = std::numeric_limits<int32_t>::max();
+
+// The entries and weights of a table, from input `first_input` on.
+FusedAxis CopyTable(const ResampleTable& table, bool transposed, bool reversed,
+                    FusedEntry* entries, int16_t* weights) {
+  const int count = table.size(), taps = table.max_taps();
+  for (int i = 0; i < count; ++i) {
+    const int from = reversed ? count - 1 - i : i;
+    const ResampleTable::Entry& entry = table.entry(from);
+    entries[i] = {entry.start - table.first_input(), entry.taps};
+    const int16_t* of = table.weights(from);
+    for (int t = 0; t < taps; ++t)
+      weights[transposed ? t * count + i : i * taps + t] = of[t];
+  }
+  return {.stride = taps, .bits = table.bits()};
+}
+
+}  // namespace
+
+absl::Status FusedGroup::Begin(const FusedProgram& program, size_t rows,
+                               std::span<std::byte> memory) {
+  const uint64_t bytes = program.BlockBytes(rows);
+  if (rows == 0 || rows > kMaxRows)
+    return InvalidArgument("group of {} rows, want 1 to {}", rows, kMaxRows);
+  if (bytes > std::numeric_limits<uint32_t>::max())
+    return InvalidArgument(
+        "group of {} rows needs a block of {} bytes, over "
+        "what 32 bits can address",
+        rows, bytes);
+  if (memory.size() < bytes ||
+      reinterpret_cast<uintptr_t>(memory.data()) % kFusedAlignment != 0)
+    return InvalidArgument(
+        "block of {} bytes at {}, want {} bytes aligned to {}", memory.size(),
+        static_cast<const void*>(memory.data()), bytes, kFusedAlignment);
+  program_ = &program;
+  memory_ = memory;
+  rows_.assign(rows, Row{});
+  header_ = program.header_;
+  header_.rows = static_cast<uint32_t>(rows);
+  const uint64_t tables_at = program.TablesAt(&header_);
+  std::copy(program.prefix_.begin(), program.prefix_.end(), memory.begin());
+  memcpy(memory.data(), &header_, sizeof header_);
+  std::fill(memory.begin() + header_.rows_at,
+            memory.begin() + static_cast<ptrdiff_t>(tables_at), std::byte{0});
+  used_.store(tables_at, std::memory_order_relaxed);
+  return absl::OkStatus();
+}
+
+FusedRow& FusedGroup::RowAt(size_t row) const {
+  return At<FusedRow>(header_.rows_at)[row];
+}
+
+void FusedGroup::ComputeHostValues(size_t row, const RowInput& input,
+                                   FusedScratch* scratch) {
+  const FusedProgram& program = *program_;
+  scratch->values.resize(program.nodes_);
+  scratch->scalars.resize(program.nodes_);
+  const auto place = [&](uint32_t node, DType dtype) {
+    std::byte* const data = scratch->scalars[node].data();
+    scratch->values[node] = {dtype, 0, {}, data};
+    return data;
+  };
+  memcpy(place(program.reader_, DType::kInt32), &input.label,
+         sizeof input.label);
+  for (const Step& step : program.host_steps_) {
+    std::byte* const out = place(step.node, step.dtype);
+    const SampleRng rng(program.seed_, input.epoch, input.sample, step.node);
+    if (const auto* coin = std::get_if<CoinFlipStep>(&step.what)) {
+      *out = std::byte{Draw(*coin, rng)};
+    } else if (const auto* uniform = std::get_if<UniformStep>(&step.what)) {
+      const float value = Draw(*uniform, rng);
+      memcpy(out, &value, sizeof value);
+    } else {  // of a scalar, transpose and a cast to its type are copies
+      Cast(scratch->values[InputOf(step)], step.dtype, out);
+    }
+  }
+  for (size_t f = 0; f < program.fields_.size(); ++f) {
+    const FusedField& field = program.fields_[f];
+    if (field.kind == FusedKind::kHost)
+      memcpy(At<std::byte>(header_.host_values_at) + row * header_.host_stride +
+                 field.at,
+             scratch->values[program.field_nodes_[f]].data,
+             field.element_bytes);
+  }
+}
+
+absl::StatusOr<Rect> FusedGroup::PrepareTables(const View& view,
+                                               FusedScratch* scratch,
+                                               FusedRow* row) {
+  const FusedLimits& limits = program_->limits_;
+  const Rect& from = view.before();
+  const auto most_taps = [&](int64_t in, int64_t out) {
+    return ResampleTable::MostTaps(static_cast<int>(in), static_cast<int>(out),
+                                   view.filter(), view.antialias());
+  };
+  const int across = most_taps(from.width, view.to().width);
+  const int down = most_taps(from.height, view.to().height);
+  const ImageSize size = view.size();
+  const uint64_t bytes = TableBytes(size.width, across, size.height, down);
+  if (bytes > limits.max_table_bytes)
+    return ResourceExhausted(
+        "resampling {} × {} to {} × {} needs tables of {} bytes, over the "
+        "limit of {}",
+        from.width, from.height, view.to().width, view.to().height, bytes,
+        limits.max_table_bytes);
+  const uint64_t taps = static_cast<uint64_t>(across) *
+                        static_cast<uint64_t>(std::min<int64_t>(
+                            from.height, int64_t{kStripRows} * down));
+  if (taps > limits.max_taps)
+    return ResourceExhausted(
+        "resampling {} × {} to {} × {} adds up {} pixels in one thread, over "
+        "the limit of {}",
+        from.width, from.height, view.to().width, view.to().height, taps,
+        limits.max_taps);
+
+  ResampleTable& h = scratch->horizontal;
+  ResampleTable& v = scratch->vertical;
+  const Rect part = BuildTables(view, &h, &v);
+  const uint64_t used =
+      TableBytes(size.width, h.max_taps(), size.height, v.max_taps());
+  uint64_t at = used_.fetch_add(used, std::memory_order_relaxed);
+  if (at + used > memory_.size())
+    return Internal("no room for the tables of a row: prepared twice?");
+  const auto write = [&](const ResampleTable& table, bool transposed,
+                         bool reversed) {
+    const uint64_t weights_at = at + EntryBytes(table.size());
+    FusedAxis axis = CopyTable(table, transposed, reversed, At<FusedEntry>(at),
+                               At<int16_t>(weights_at));
+    axis.entries_at = static_cast<uint32_t>(at);
+    axis.weights_at = static_cast<uint32_t>(weights_at);
+    at = weights_at + WeightBytes(table.size(), table.max_taps());
+    return axis;
+  };
+  row->resampled = 1;
+  row->horizontal = write(h, true, false);  // mirrored by BuildTables
+  row->vertical = write(v, false, view.mirror_y());
+  return part;
+}
+
+absl::StatusOr<Rect> FusedGroup::PrepareRow(size_t row, const RowInput& input,
+                                            ImageSize stored, int exif,
+                                            FusedScratch* scratch) {
+  const FusedProgram& program = *program_;
+  ComputeHostValues(row, input, scratch);
+  Row& state = rows_[row];
+  state.orientation = Orientation::Of(program.orient() ? exif : 1);
+  state.stored = stored;
+  View view(state.orientation.Turned(stored));
+  RETURN_IF_ERROR(ComposeView(program.decode_.ops, program.seed_, input,
+                              scratch->values, &view));
+  if (view.size().width != program.size_.width ||
+      view.size().height != program.size_.height)
+    return Internal("view of {} × {}, want {} × {}", view.size().width,
+                    view.size().height, program.size_.width,
+                    program.size_.height);
+  const Rect& before = view.before();
+  if (before.width * before.height > kMaxSpan / 4)
+    return ResourceExhausted("window of {} × {} spans 2 GiB or more",
+                             before.width, before.height);
+  FusedRow& descriptor = RowAt(row);
+  descriptor = {};
+  state.back_x = state.back_y = false;
+  if (view.resampled()) {
+    ASSIGN_OR_RETURN(state.part, PrepareTables(view, scratch, &descriptor));
+  } else {
+    state.part = before;
+    state.back_x = view.mirror_x();
+    state.back_y = view.mirror_y();
+  }
+  return state.orientation.Stored(state.part, stored);
+}
+
+absl::Status FusedGroup::BindSource(size_t row, const FusedSource& source) {
+  const Row& state = rows_[row];
+  const Orientation& o = state.orientation;
+  const Rect need = o.Stored(state.part, state.stored);
+  const Rect& held = source.held;
+  if (need.x < held.x || need.y < held.y ||
+      need.x + need.width > held.x + held.width ||
+      need.y + need.height > held.y + held.height)
+    return InvalidArgument(
+        "pixels held are {} × {} at ({}, {}), want {} × {} at ({}, {})",
+        held.width, held.height, held.x, held.y, need.width, need.height,
+        need.x, need.y);
+  const int64_t span = source.pitch * need.height +
+                       source.pixel_bytes * need.width +
+                       source.channel_bytes * 2;
+  if (span > kMaxSpan)
+    return ResourceExhausted(
+        "window of {} × {} with rows of {} bytes spans "
+        "2 GiB or more",
+        need.width, need.height, source.pitch);
+  // Steps of the stored image, then of the turned one, then of the view.
+  const int64_t u = o.mirror_x ? -source.pixel_bytes : source.pixel_bytes;
+  const int64_t v = o.mirror_y ? -source.pitch : source.pitch;
+  int64_t step_x = o.transposed ? v : u;
+  int64_t step_y = o.transposed ? u : v;
+  const int64_t first_u = o.mirror_x ? need.x + need.width - 1 : need.x;
+  const int64_t first_v = o.mirror_y ? need.y + need.height - 1 : need.y;
+  int64_t offset = (first_v - held.y) * source.pitch +
+                   (first_u - held.x) * source.pixel_bytes;
+  if (state.back_x) {
+    offset += (state.part.width - 1) * step_x;
+    step_x = -step_x;
+  }
+  if (state.back_y) {
+    offset += (state.part.height - 1) * step_y;
+    step_y = -step_y;
+  }
+  FusedRow& descriptor = RowAt(row);
+  descriptor.step_x = static_cast<int32_t>(step_x);
+  descriptor.step_y = static_cast<int32_t>(step_y);
+  descriptor.step_c = static_cast<int32_t>(source.channel_bytes);
+  descriptor.source = source.address + static_cast<uint64_t>(offset);
+  return absl::OkStatus();
+}
+
+void FusedGroup::BindOutput(size_t row, size_t field, uint64_t address) {
+  At<uint64_t>(header_.outputs_at)[row * header_.fields + field] = address;
+}
+
+void FusedGroup::SkipRow(size_t row) { RowAt(row).source = 0; }
+
+std::span<const std::byte> FusedGroup::HostValue(size_t row,
+                                                 size_t field) const {
+  const FusedField& description = program_->fields_[field];
+  return {At<std::byte>(header_.host_values_at) + row * header_.host_stride +
+              description.at,
+          description.element_bytes};
+}
+
+}  // namespace leat::worker

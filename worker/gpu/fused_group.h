@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FusedGroup: the block (fused_descriptor.h) of a group of rows, while it is
+// filled in.
+//
+//   group.Begin(program, rows, memory);
+//   for each row, on any thread:
+//     part = group.PrepareRow(row, …)    what of the stored image is needed
+//     group.BindSource(row, …)           where its pixels will be
+//     group.BindOutput(row, field, …)    where its fields go
+//   copy group.used_bytes() of `memory` to the device, launch
+//   program.kernel() with program.launch(rows) and the copy's address.
+//
+// Different rows may be filled in by different threads at the same time; Begin
+// and used_bytes need all to themselves. Reused: no allocation once it has
+// seen as many rows.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "worker/gpu/fused_descriptor.h"
+#include "worker/gpu/fused_program.h"
+#include "worker/image/geometry.h"
+#include "worker/image/row_program.h"
+
+namespace leat::worker {
+
+// Decoded pixels of a stored image, as they will lie in the device's memory.
+struct FusedSource {
+  uint64_t address = 0;  // of the first pixel held
+  Rect held;             // of the stored image
+  int64_t pitch = 0;     // bytes from row to row
+  int32_t pixel_bytes = 3;
+  // Bytes from channel to channel: 1, or a plane's size if they are planar.
+  int64_t channel_bytes = 1;
+};
+
+class FusedGroup {
+ public:
+  // `memory`: program.BlockBytes(rows) bytes at least, aligned to
+  // kFusedAlignment. Both are borrowed until the next Begin. Every row begins
+  // as skipped, without outputs.
+  // kInvalidArgument: no rows, memory too small or not aligned.
+  absl::Status Begin(const FusedProgram& program, size_t rows,
+                     std::span<std::byte> memory);
+  size_t rows() const { return rows_.size(); }
+
+  // Draws row `row`'s parameters, computes its host values and writes its
+  // tables. `stored`, `exif`: of the image's header. Returns the part of the
+  // stored image whose pixels are read: all that must be decoded.
+  // Once a row. kResourceExhausted: over the program's limits, or too large for
+  // 32-bit steps; the row is for the CPU. This depends on the image and the
+  // row's draws alone. Other errors are RowProgram::Run's for the same row.
+  absl::StatusOr<Rect> PrepareRow(size_t row, const RowInput& input,
+                                  ImageSize stored, int exif,
+                                  FusedScratch* scratch);
+
+  // kInvalidArgument: `held` lacks some of what PrepareRow returned.
+  // kResourceExhausted: spans 2 GiB or more. REQUIRES: PrepareRow succeeded.
+  absl::Status BindSource(size_t row, const FusedSource& source);
+
+  // Address of the row's field in memory that the kernel can write; 0: it does
+  // not write this field (a host value that the caller stores itself).
+  void BindOutput(size_t row, size_t field, uint64_t address);
+
+  // The kernel writes nothing of the row, not even host values.
+  void SkipRow(size_t row);
+
+  // The bytes of a host value. REQUIRES: !program.from_pixels(field);
+  // PrepareRow succeeded.
+  std::span<const std::byte> HostValue(size_t row, size_t field) const;
+
+  // Bytes of the memory that must be copied.
+  size_t used_bytes() const { return used_.load(std::memory_order_relaxed); }
+
+ private:
+  struct Row {
+    Orientation orientation;
+    ImageSize stored;
+    Rect part;            // of the turned image
+    bool back_x = false;  // a copy that is mirrored by its steps
+    bool back_y = false;
+  };
+
+  template <class T>
+  T* At(uint64_t offset) const {
+    return reinterpret_cast<T*>(memory_.data() + offset);
+  }
+  FusedRow& RowAt(size_t row) const;
+  void ComputeHostValues(size_t row, const RowInput& input,
+                         FusedScratch* scratch);
+  absl::StatusOr<Rect> PrepareTables(const View& view, FusedScratch* scratch,
+                                     FusedRow* row);
+
+  const FusedProgram* program_ = nullptr;
+  std::span<std::byte> memory_;
+  FusedHeader header_;
+  std::vector<Row> rows_;
+  std::atomic<size_t> used_ = 0;
+};
+
+}  // namespace leat::worker

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The fused kernel: from decoded pixels to every field of a batch, one launch
+// for all rows.
+//
+// A thread computes a strip of kStripRows pixels, one above the other: each
+// input row's horizontal sum is computed once, rounded to a byte, and added to
+// those of the strip's pixels that it is a tap of. These are the CPU
+// operators' two passes, with their arithmetic (worker/image/pixel.h), so the
+// bytes are theirs. Neighbouring threads have neighbouring columns.
+//
+// C++ and CUDA compile this file. Blocks come from FusedGroup and are trusted.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "worker/gpu/fused_descriptor.h"
+#include "worker/gpu/launch_config.h"
+#include "worker/image/pixel.h"
+
+namespace leat::worker {
+
+inline constexpr uint32_t kStripRows = 4;
+inline constexpr uint32_t kFusedBlock = 128;  // threads
+
+// Names in the kernel image, by the view's channels.
+inline constexpr char kFusedKernel1[] = "leat_fused_1";
+inline constexpr char kFusedKernel3[] = "leat_fused_3";
+
+// The launch for `rows` views; the kernel's only parameter is the block's
+// address, a uint64_t.
+inline LaunchConfig FusedLaunch(uint32_t width, uint32_t height,
+                                uint32_t rows) {
+  const uint32_t strips = width * ((height + kStripRows - 1) / kStripRows);
+  LaunchConfig config;
+  config.grid_x = (strips + kFusedBlock - 1) / kFusedBlock;
+  config.grid_y = rows;
+  config.block_x = kFusedBlock;
+  return config;
+}
+
+template <class T>
+LEAT_PIXEL const T* InBlock(const uint8_t* block, uint32_t offset) {
+  return reinterpret_cast<const T*>(block + offset);
+}
+
+// The weighted sum of a row of pixels from `first` on.
+template <int kChannels>
+LEAT_PIXEL void HorizontalSum(const FusedRow& row, const uint8_t* first,
+                              const int16_t* weights, uint32_t positions,
+                              int taps, uint8_t pixel[kChannels]) {
+  int32_t sums[kChannels];
+  for (int c = 0; c < kChannels; ++c)
+    sums[c] = RoundingTerm(row.horizontal.bits);
+  for (int t = 0; t < taps; ++t) {
+    const int16_t weight = *weights;
+    for (int c = 0; c < kChannels; ++c)
+      sums[c] = AddTap(sums[c], first[c * row.step_c], weight);
+    first += row.step_x;
+    weights += positions;
+  }
+  for (int c = 0; c < kChannels; ++c)
+    pixel[c] = FinishTaps(sums[c], row.horizontal.bits);
+}
+
+// Pixels (x, y) … (x, y + count - 1) of a view that resamples.
+template <int kChannels>
+LEAT_PIXEL void ResampleStrip(const uint8_t* block, const FusedHeader& header,
+                              const FusedRow& row, uint32_t x, uint32_t y,
+                              uint32_t count,
+                              uint8_t strip[kStripRows][kChannels]) {
+  const FusedEntry across =
+      InBlock<FusedEntry>(block, row.horizontal.entries_at)[x];
+  const int16_t* across_weights =
+      InBlock<int16_t>(block, row.horizontal.weights_at) + x;
+  const FusedEntry* down =
+      InBlock<FusedEntry>(block, row.vertical.entries_at) + y;
+  const int16_t* down_weights =
+      InBlock<int16_t>(block, row.vertical.weights_at) +
+      y * static_cast<uint32_t>(row.vertical.stride);
+  const uint8_t* const source =
+      reinterpret_cast<const uint8_t*>(row.source) + across.start * row.step_x;
+
+  int32_t start[kStripRows], end[kStripRows];
+  int32_t sums[kStripRows][kChannels];
+  int32_t first = down[0].start, last = down[0].start;
+  for (uint32_t k = 0; k < kStripRows; ++k) {
+    start[k] = end[k] = 0;  // beyond the view: no input is its tap
+    if (k < count) {
+      start[k] = down[k].start;
+      end[k] = start[k] + down[k].taps;
+    }
+    if (k < count && start[k] < first) first = start[k];
+    if (k < count && end[k] > last) last = end[k];
+    for (int c = 0; c < kChannels; ++c)
+      sums[k][c] = RoundingTerm(row.vertical.bits);
+  }
+  for (int32_t r = first; r < last; ++r) {
+    bool needed = false;
+    for (uint32_t k = 0; k < kStripRows; ++k)
+      needed = needed || (r >= start[k] && r < end[k]);
+    if (!needed) continue;
+    uint8_t pixel[kChannels];
+    HorizontalSum<kChannels>(row, source + r * row.step_y, across_weights,
+                             header.width, across.taps, pixel);
+    for (uint32_t k = 0; k < kStripRows; ++k) {
+      if (r < start[k] || r >= end[k]) continue;
+      const int16_t weight =
+          down_weights[k * row.vertical.stride + r - start[k]];
+      for (int c = 0; c < kChannels; ++c)
+        sums[k][c] = AddTap(sums[k][c], pixel[c], weight);
+    }
+  }
+  for (uint32_t k = 0; k < kStripRows; ++k)
+    for (int c = 0; c < kChannels; ++c)
+      strip[k][c] = FinishTaps(sums[k][c], row.vertical.bits);
+}
+
+template <int kChannels>
+LEAT_PIXEL void CopyStrip(const FusedRow& row, uint32_t x, uint32_t y,
+                          uint32_t count,
+                          uint8_t strip[kStripRows][kChannels]) {
+  const uint8_t* const source = reinterpret_cast<const uint8_t*>(row.source) +
+                                static_cast<int32_t>(x) * row.step_x;
+  for (uint32_t k = 0; k < kStripRows; ++k) {
+    if (k >= count) break;
+    const uint8_t* from = source + static_cast<int32_t>(y + k) * row.step_y;
+    for (int c = 0; c < kChannels; ++c) strip[k][c] = from[c * row.step_c];
+  }
+}
+
+// `from` is aligned; `to` need not be.
+template <class T>
+LEAT_PIXEL void StoreElement(const uint8_t* from, uint8_t* to) {
+  const T value = *reinterpret_cast<const T*>(from);
+  if (reinterpret_cast<uintptr_t>(to) % sizeof(T) == 0)
+    *reinterpret_cast<T*>(to) = value;
+  else
+    memcpy(to, &value, sizeof value);
+}
+
+LEAT_PIXEL void StoreTabled(const uint8_t* table, uint32_t element,
+                            uint32_t bytes, uint8_t* to) {
+  const uint8_t* const from = table + element * bytes;
+  if (bytes == 4)
+    StoreElement<uint32_t>(from, to);
+  else if (bytes == 2)
+    StoreElement<uint16_t>(from, to);
+  else if (bytes == 1)
+    *to = *from;
+  else
+    StoreElement<uint64_t>(from, to);
+}
+
+template <int kChannels>
+LEAT_PIXEL void StoreStrip(const uint8_t* block, const FusedField& field,
+                           uint32_t x, uint32_t y, uint32_t count,
+                           const uint8_t strip[kStripRows][kChannels],
+                           uint8_t* output) {
+  uint8_t* to = output + y * field.out_y + x * field.out_x;
+  uint32_t element = y * field.table_y + x * field.table_x;
+  for (uint32_t k = 0; k < kStripRows; ++k) {
+    if (k >= count) break;
+    for (int c = 0; c < kChannels; ++c) {
+      if (field.kind == FusedKind::kBytes)
+        to[c * field.out_c] = strip[k][c];
+      else
+        StoreTabled(block + field.at, element + c * field.table_c + strip[k][c],
+                    field.element_bytes, to + c * field.out_c);
+    }
+    to += field.out_y;
+    element += field.table_y;
+  }
+}
+
+// What thread `thread` of row `row_index` does: a strip of every field.
+template <int kChannels>
+LEAT_PIXEL void FusedThread(const uint8_t* block, uint32_t thread,
+                            uint32_t row_index) {
+  const FusedHeader& header = *InBlock<FusedHeader>(block, 0);
+  const uint32_t x = thread % header.width;
+  const uint32_t y = thread / header.width * kStripRows;
+  if (y >= header.height) return;
+  const FusedRow& row = InBlock<FusedRow>(block, header.rows_at)[row_index];
+  if (row.source == 0) return;
+  const uint32_t left = header.height - y;
+  const uint32_t count = left < kStripRows ? left : kStripRows;
+  uint8_t strip[kStripRows][kChannels];
+  if (row.resampled != 0)
+    ResampleStrip<kChannels>(block, header, row, x, y, count, strip);
+  else
+    CopyStrip<kChannels>(row, x, y, count, strip);
+  const uint64_t* const outputs =
+      InBlock<uint64_t>(block, header.outputs_at) + row_index * header.fields;
+  for (uint32_t f = 0; f < header.fields; ++f) {
+    const FusedField& field = InBlock<FusedField>(block, header.fields_at)[f];
+    uint8_t* const output = reinterpret_cast<uint8_t*>(outputs[f]);
+    if (output == nullptr) continue;
+    if (field.kind != FusedKind::kHost) {
+      StoreStrip<kChannels>(block, field, x, y, count, strip, output);
+    } else if (thread == 0) {
+      const uint8_t* value = block + header.host_values_at +
+                             row_index * header.host_stride + field.at;
+      for (uint32_t i = 0; i < field.element_bytes; ++i) output[i] = value[i];
+    }
+  }
+}
+
+}  // namespace leat::worker

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FusedProgram: a checked pipeline compiled for the fused kernel.
+//
+// It can be fused if there is one decode, whose value goes through a chain of
+// geometric operators (as RowProgram fuses them) and from there through any
+// tree of normalize, cast and transpose into the fields; all other fields are
+// scalars, which the host computes. Immutable; thread-safe.
+//
+// A group of rows is computed through a FusedGroup (fused_group.h).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/operators.h"
+#include "worker/gpu/fused_descriptor.h"
+#include "worker/gpu/launch_config.h"
+#include "worker/image/program.h"
+#include "worker/image/resample_table.h"
+
+namespace leat::worker {
+
+// A thread's working memory for FusedGroup::PrepareRow. Reused.
+struct FusedScratch {
+  ResampleTable horizontal, vertical;
+  std::vector<Tensor> values;                     // by node
+  std::vector<std::array<std::byte, 8>> scalars;  // what they borrow
+};
+
+// What the kernel is asked to do at most; beyond, a row is for the CPU.
+struct FusedLimits {
+  // Resampling tables of a row. 224 × 224 of a photo of 12 megapixels: 90 KiB
+  // with lanczos3, 30 KiB with linear.
+  size_t max_table_bytes = size_t{256} << 10;
+  // Pixels that one thread adds up one after the other: tens of milliseconds.
+  uint64_t max_taps = uint64_t{1} << 21;
+};
+
+class FusedProgram {
+ public:
+  // kUnimplemented: cannot be fused (names the node and its operator): the CPU
+  // computes such a job's rows.
+  static absl::StatusOr<std::unique_ptr<FusedProgram>> Compile(
+      const CheckedGraph& graph, uint64_t seed, const FusedLimits& limits = {});
+
+  // How the image must be decoded: gray or RGB; whether EXIF turns it (already
+  // taken care of by PrepareRow).
+  bool gray() const { return decode_.gray; }
+  bool orient() const { return decode_.orient; }
+  int channels() const { return decode_.gray ? 1 : 3; }
+  // The view's, from which every field is made.
+  ImageSize size() const { return size_; }
+
+  size_t fields() const { return fields_.size(); }
+  // Whether the kernel computes the field from pixels; otherwise it is a value
+  // of the host's.
+  bool from_pixels(size_t field) const {
+    return fields_[field].kind != FusedKind::kHost;
+  }
+
+  // Bytes of the block of `rows` rows, each with the most tables that the
+  // limits allow. Under 4 GiB for any group that makes sense; larger ones are
+  // refused by FusedGroup::Begin.
+  uint64_t BlockBytes(size_t rows) const;
+  // A bound on the tables of any row of stored images with sides up to
+  // `max_side`, rounded up for the limits: to choose max_table_bytes by.
+  uint64_t TableBytesBound(int64_t max_side) const;
+
+  // The kernel and the launch for a group of `rows`.
+  const char* kernel() const;
+  LaunchConfig launch(size_t rows) const;
+
+ private:
+  friend class FusedGroup;
+  friend class FusedCompiler;
+
+  FusedProgram() = default;
+  // Offset of the first row's tables; those of a group's rows follow.
+  uint64_t TablesAt(FusedHeader* header) const;
+
+  uint64_t seed_ = 0;
+  FusedLimits limits_;
+  uint32_t reader_ = 0;
+  size_t nodes_ = 0;
+  DecodeStep decode_;
+  ImageSize size_;
+  std::vector<Step> host_steps_;  // of scalars
+  std::vector<FusedField> fields_;
+  std::vector<uint32_t> field_nodes_;
+  uint32_t host_stride_ = 0;
+  // How every block begins: the header of no rows, fields, pixel tables.
+  FusedHeader header_;
+  std::vector<std::byte> prefix_;
+};
+
+}  // namespace leat::worker

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The operators behind the view, as one field of the fused kernel.
+//
+// normalize and cast make an element of one byte, and normalize of the position
+// along its last axis, which has at most four places: so all of them together
+// are a table, which is filled in by running the CPU's operators on every byte.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "core/image_size.h"
+#include "worker/gpu/fused_descriptor.h"
+#include "worker/image/program.h"
+
+namespace leat::worker {
+
+struct FusedTail {
+  FusedField field;              // `at` is the table's place: still 0
+  std::vector<std::byte> table;  // empty unless kTable
+};
+
+// `path`: normalize, cast and transpose steps, from the view on, in order.
+FusedTail CompileTail(std::span<const Step* const> path, ImageSize size,
+                      int channels);
+
+// The node whose value a normalize, cast or transpose step takes.
+uint32_t InputOf(const Step& step);
+
+}  // namespace leat::worker

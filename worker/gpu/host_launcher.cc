@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/gpu/host_launcher.h"
+
+#include <cstring>
+#include <string_view>
+
+#include "worker/gpu/fused_kernel.h"
+
+namespace leat::worker {
+namespace {
+
+template <int kChannels>
+void RunFused(const LaunchConfig& config, void** params) {
+  uint64_t address;
+  memcpy(&address, params[0], sizeof address);
+  const auto* block = reinterpret_cast<const uint8_t*>(address);
+  for (uint32_t row = 0; row < config.grid_y; ++row)
+    for (uint32_t thread = 0; thread < config.grid_x * config.block_x; ++thread)
+      FusedThread<kChannels>(block, thread, row);
+}
+
+struct HostKernel {
+  std::string_view name;
+  void (*run)(const LaunchConfig& config, void** params);
+};
+
+constexpr HostKernel kKernels[] = {{kFusedKernel1, RunFused<1>},
+                                   {kFusedKernel3, RunFused<3>}};
+
+const HostKernel* Find(std::string_view name) {
+  for (const HostKernel& kernel : kKernels)
+    if (kernel.name == name) return &kernel;
+  return nullptr;
+}
+
+}  // namespace
+
+bool IsHostKernel(const char* kernel) { return Find(kernel) != nullptr; }
+
+bool LaunchOnHost(const char* kernel, const LaunchConfig& config,
+                  void** params) {
+  const HostKernel* found = Find(kernel);
+  if (found == nullptr) return false;
+  found->run(config, params);
+  return true;
+}
+
+}  // namespace leat::worker

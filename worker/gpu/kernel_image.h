@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Our kernels as machine code, for cuModuleLoadData. Their names are in
+// fused_kernel.h.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace leat::worker {
+
+// A compressed fat binary: code for compute capability 7.5 to 12.0, and PTX for
+// whatever else there is. Constant.
+std::span<const std::byte> KernelImage();
+
+}  // namespace leat::worker
