@@ -30,6 +30,14 @@ size_t BytesOf(size_t size_class) {
   return (4 + size_class % 4) * (kSmallestClass / 4) << (size_class / 4);
 }
 
+class OrdinaryMemory final : public BufferMemory {
+ public:
+  std::byte* Allocate(size_t bytes) override {
+    return static_cast<std::byte*>(std::aligned_alloc(kAlignment, bytes));
+  }
+  void Free(std::byte* memory, size_t) override { std::free(memory); }
+};
+
 }  // namespace
 
 struct PooledBuffer::Slot {
@@ -39,8 +47,11 @@ struct PooledBuffer::Slot {
 };
 
 struct PooledBuffer::PoolState {
-  PoolState(size_t limit, std::shared_ptr<WakeSignal> signal)
-      : limit_bytes(limit), wake(std::move(signal)) {}
+  PoolState(size_t limit, std::shared_ptr<WakeSignal> signal,
+            std::shared_ptr<BufferMemory> source)
+      : limit_bytes(limit),
+        wake(std::move(signal)),
+        memory(std::move(source)) {}
   ~PoolState() {
     MutexLock lock(&mu);
     CollectReturned();
@@ -66,13 +77,14 @@ struct PooledBuffer::PoolState {
         total.fetch_sub(1, std::memory_order_relaxed);
       }
   }
-  static void Destroy(Slot* slot) {
-    std::free(slot->memory);
+  void Destroy(Slot* slot) const {
+    memory->Free(slot->memory, BytesOf(slot->size_class));
     delete slot;
   }
 
   const size_t limit_bytes;
   const std::shared_ptr<WakeSignal> wake;
+  const std::shared_ptr<BufferMemory> memory;
   std::atomic<Slot*> returned{nullptr};
   std::atomic<size_t> in_use_bytes{0};
   std::atomic<uint64_t> in_use{0}, total{0}, allocations{0};
@@ -112,9 +124,12 @@ void PooledBuffer::Release() {
   pool_.reset();
 }
 
-BufferPool::BufferPool(size_t limit_bytes, std::shared_ptr<WakeSignal> wake)
-    : state_(std::make_shared<PooledBuffer::PoolState>(limit_bytes,
-                                                       std::move(wake))) {}
+BufferPool::BufferPool(size_t limit_bytes, std::shared_ptr<WakeSignal> wake,
+                       std::shared_ptr<BufferMemory> memory)
+    : state_(std::make_shared<PooledBuffer::PoolState>(
+          limit_bytes, std::move(wake),
+          memory != nullptr ? std::move(memory)
+                            : std::make_shared<OrdinaryMemory>())) {}
 BufferPool::~BufferPool() = default;
 
 std::optional<PooledBuffer> BufferPool::Acquire(size_t bytes, size_t reserve) {
@@ -132,10 +147,9 @@ std::optional<PooledBuffer> BufferPool::Acquire(size_t bytes, size_t reserve) {
     list.pop_back();
   } else {
     pool.MakeRoom(class_bytes);
-    void* memory = std::aligned_alloc(kAlignment, class_bytes);
+    std::byte* const memory = pool.memory->Allocate(class_bytes);
     if (memory == nullptr) return std::nullopt;
-    slot = new Slot{.memory = static_cast<std::byte*>(memory),
-                    .size_class = size_class};
+    slot = new Slot{.memory = memory, .size_class = size_class};
     pool.total_bytes += class_bytes;
     pool.total.fetch_add(1, std::memory_order_relaxed);
     pool.allocations.fetch_add(1, std::memory_order_relaxed);

@@ -25,6 +25,15 @@
 
 namespace leat::worker {
 
+// Where buffers come from; ordinary memory, or pinned. Thread-safe.
+class BufferMemory {
+ public:
+  virtual ~BufferMemory() = default;
+  // Aligned to 64 bytes. nullptr: there is none left.
+  virtual std::byte* Allocate(size_t bytes) = 0;
+  virtual void Free(std::byte* memory, size_t bytes) = 0;
+};
+
 class BufferPool;
 
 // A lent buffer, 64-byte aligned. Goes back to its pool when dropped.
@@ -51,8 +60,10 @@ class PooledBuffer {
 
 class BufferPool {
  public:
-  // `wake` is notified whenever a buffer comes back.
-  BufferPool(size_t limit_bytes, std::shared_ptr<WakeSignal> wake);
+  // `wake` is notified whenever a buffer comes back. `memory` null: ordinary;
+  // else it lives as long as a buffer does.
+  BufferPool(size_t limit_bytes, std::shared_ptr<WakeSignal> wake,
+             std::shared_ptr<BufferMemory> memory = nullptr);
   ~BufferPool();
 
   // nullopt: more than `limit - reserve` bytes would be lent.

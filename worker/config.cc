@@ -51,12 +51,6 @@ absl::Status ReadFiles(const Files& files, rpc::Security& security) {
   return absl::OkStatus();
 }
 
-absl::Status CheckDevices(const std::string& devices) {
-  if (devices == "all" || devices == "none") return absl::OkStatus();
-  return InvalidArgument(
-      "--devices {}: this version uses no GPU: want all or none", devices);
-}
-
 int Fail(const absl::Status& status) {
   fmt::print(stderr, "leat-worker: {}\n", Message(status));
   return 2;
@@ -118,6 +112,7 @@ absl::Status Config::Validate() const {
                            drain_timeout_ms);
   if (name.size() > 128)
     return InvalidArgument("--name of {} bytes: want up to 128", name.size());
+  RETURN_IF_ERROR(gpu.Validate());
   return security.Validate();
 }
 
@@ -125,11 +120,13 @@ std::string Config::ToString() const {
   return fmt::format(
       "listen={} coordinator={} threads={} cache_bytes={} buffer_bytes={} "
       "group_bytes={} max_unsent_groups_per_stream={} max_rows_per_stream={} "
-      "max_rows_total={} max_streams={} drain_timeout_ms={} tls={} token={}",
+      "max_rows_total={} max_streams={} gpu_slots={} gpu_slot_bytes={} "
+      "gpu_group_bytes={} gpu_decode_bytes={} drain_timeout_ms={} tls={} "
+      "token={}",
       listen, coordinator, threads, cache_bytes, buffer_bytes, group_bytes,
       max_unsent_groups_per_stream, max_rows_per_stream, max_rows_total,
-      max_streams, drain_timeout_ms, !security.cert_pem.empty(),
-      !security.token.empty());
+      max_streams, gpu.slots, gpu.slot_bytes, gpu.group_bytes, gpu.decode_bytes,
+      drain_timeout_ms, !security.cert_pem.empty(), !security.token.empty());
 }
 
 std::variant<Config, int> ParseFlags(int argc, char** argv,
@@ -141,7 +138,10 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
   std::string devices = "all", log_format = "text";
   SizeFlag sizes[] = {{"--cache", &config.cache_bytes, ""},
                       {"--buffers", &config.buffer_bytes, ""},
-                      {"--group-bytes", &config.group_bytes, ""}};
+                      {"--group-bytes", &config.group_bytes, ""},
+                      {"--gpu-slot-bytes", &config.gpu.slot_bytes, ""},
+                      {"--gpu-group-bytes", &config.gpu.group_bytes, ""},
+                      {"--gpu-decode-bytes", &config.gpu.decode_bytes, ""}};
 
   CLI::App app("leat-worker: reads, decodes and augments, and serves the rows.",
                "leat-worker");
@@ -157,6 +157,14 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
                  "decode threads; the default is the control group's cores")
       ->check(CLI::Range(1, 1024));
   app.add_option("--devices", devices, "all, none, or GPUs 0,1,...");
+  app.add_option("--gpu-slots", config.gpu.slots,
+                 "groups of rows on a GPU at the same time");
+  app.add_option(sizes[3].flag, sizes[3].text,
+                 "a group's decoded pixels on their way to the GPU");
+  app.add_option(sizes[4].flag, sizes[4].text,
+                 "bytes of rows that a GPU computes together");
+  app.add_option(sizes[5].flag, sizes[5].text,
+                 "a group's images that nvJPEG decodes");
   app.add_option(sizes[0].flag, sizes[0].text,
                  "memory for encoded samples; the default is 1/8 of it");
   app.add_option(sizes[1].flag, sizes[1].text,
@@ -200,8 +208,11 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
   }
   config.has_cache_bytes = !sizes[0].text.empty();
   if (log_format == "json") config.log_format = LogFormat::kJson;
-  absl::Status status = CheckDevices(devices);
-  if (status.ok()) status = ReadFiles(files, config.security);
+  absl::Status status = ReadFiles(files, config.security);
+  if (const auto selection = ParseDevices(devices); !selection.ok())
+    status.Update(selection.status());
+  else
+    config.gpu.devices = *selection;
   config.SetDefaults();
   if (status.ok()) status = config.Validate();
   if (!status.ok()) return Fail(status);

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "core/log.h"
 #include "rpc/auth.h"
+#include "worker/gpu_worker.h"
 #include "worker/image/row_program.h"
 #include "worker/source/source.h"
 
@@ -38,6 +39,7 @@ struct Config {
   uint64_t buffer_bytes = 0;  // of batches being computed and sent
   uint64_t group_bytes = 1 << 20;
   uint32_t max_unsent_groups_per_stream = 8;
+  GpuConfig gpu;
 
   // Limits.
   uint64_t max_rows_per_stream = 2 << 20;

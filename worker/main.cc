@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 #include <variant>
 
 #include "core/log.h"
@@ -33,7 +34,13 @@ void SayReady(int fd, const std::string& address) {
 }
 
 int Run(const leat::worker::Config& config) {
-  std::atomic<bool> refused{false};
+  std::atomic<bool> refused{false}, broken{false};
+  const auto fail = [](std::string_view what, const absl::Status& status,
+                       std::atomic<bool>* why) {
+    fmt::print(stderr, "leat-worker: {}{}\n", what, leat::Message(status));
+    *why = true;
+    kill(getpid(), SIGTERM);
+  };
   // The address is known once Start has returned; readiness may come before.
   std::atomic<int> steps{0};
   std::string address;
@@ -42,12 +49,14 @@ int Run(const leat::worker::Config& config) {
   };
   auto worker = leat::worker::Worker::Start(
       config,
-      {.on_ready = ready_step, .on_refused = [&](const absl::Status& status) {
-         fmt::print(stderr, "leat-worker: coordinator {}: {}\n",
-                    config.coordinator, leat::Message(status));
-         refused = true;
-         kill(getpid(), SIGTERM);
-       }});
+      {.on_ready = ready_step,
+       .on_refused =
+           [&](const absl::Status& status) {
+             fail(fmt::format("coordinator {}: ", config.coordinator), status,
+                  &refused);
+           },
+       .on_fatal =
+           [&](const absl::Status& status) { fail("", status, &broken); }});
   if (!worker.ok()) {
     fmt::print(stderr, "leat-worker: {}\n", leat::Message(worker.status()));
     return 1;
@@ -58,6 +67,9 @@ int Run(const leat::worker::Config& config) {
   // Nobody is left to serve, and nothing here is worth a clean end.
   if (signal == 0) std::_Exit(0);
   if (refused) return 1;
+  // With a GPU that is out of order even an orderly end may hang; others take
+  // over when the connections break.
+  if (broken) std::_Exit(1);
   LOG_INFO("worker.stopping signal={}", signal);
   (*worker)->Drain();
   return 0;

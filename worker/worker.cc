@@ -12,8 +12,10 @@
 #include "core/mutex.h"
 #include "core/status.h"
 #include "rpc/server.h"
+#include "worker/capacity.h"
 #include "worker/coordinator_client.h"
 #include "worker/cores.h"
+#include "worker/gpu_worker.h"
 #include "worker/job_table.h"
 #include "worker/rows_service.h"
 #include "worker/scheduler.h"
@@ -70,16 +72,18 @@ std::vector<bool> OwnedBy(const v1::Assignment& assignment,
 }  // namespace
 
 struct Worker::State {
-  State(Config c, WorkerEvents e)
+  State(Config c, WorkerEvents e, std::shared_ptr<WakeSignal> w,
+        std::unique_ptr<GpuWorker> g)
       : config(std::move(c)),
         events(std::move(e)),
+        wake(std::move(w)),
+        gpus(std::move(g)),
         cache(config.cache_bytes),
-        context{.kernels = ImageKernels(config.image),
+        context{.kernels = gpus->kernels(),
                 .cache = &cache,
                 .bad_samples = &bad_samples,
                 .ownership = &ownership},
-        wake(std::make_shared<WakeSignal>()),
-        pool(config.buffer_bytes, wake),
+        pool(config.buffer_bytes, wake, gpus->buffer_memory()),
         scheduler(SchedulerConfig(), &pool, wake, Clock::Real()),
         client({.address = config.coordinator}, config.security),
         jobs(TableConfig(), &client, &context),
@@ -92,13 +96,16 @@ struct Worker::State {
   }
 
   SchedulerOptions SchedulerConfig() const {
-    return {.threads = config.threads,
-            .group_bytes = config.group_bytes,
-            .max_unsent_groups_per_stream = config.max_unsent_groups_per_stream,
-            .max_rows_per_stream = config.max_rows_per_stream,
-            .max_rows_total = config.max_rows_total,
-            .max_streams = config.max_streams,
-            .make_thread_state = context.kernels.make_thread_state};
+    const bool has_gpu = !gpus->devices().empty();
+    return {
+        .threads = config.threads,
+        .group_bytes = has_gpu ? config.gpu.group_bytes : config.group_bytes,
+        .max_rows_per_group = has_gpu ? kMaxGpuGroupRows : 1024,
+        .max_unsent_groups_per_stream = config.max_unsent_groups_per_stream,
+        .max_rows_per_stream = config.max_rows_per_stream,
+        .max_rows_total = config.max_rows_total,
+        .max_streams = config.max_streams,
+        .make_thread_state = context.kernels.make_thread_state};
   }
   JobTableOptions TableConfig() const {
     JobTableOptions options;
@@ -108,18 +115,23 @@ struct Worker::State {
     return options;
   }
   void StartSession();
+  // What the GPUs did since last_gpus, also into `stats`.
+  Capacity::Devices AddDeviceStats(const std::vector<GpuStats>& now,
+                                   double seconds, v1::WorkerStats* stats) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   v1::WorkerStats CollectStats();
   v1::Heartbeat MakeHeartbeat();
   void HeartbeatLost(const v1::Heartbeat& heartbeat);
 
   const Config config;
   const WorkerEvents events;
+  const std::shared_ptr<WakeSignal> wake;
+  const std::unique_ptr<GpuWorker> gpus;  // outlives kernels and groups
   std::string name, address;
   Ownership ownership;
   BadSamples bad_samples;
   SampleCache cache;
   const RuntimeContext context;
-  const std::shared_ptr<WakeSignal> wake;
   BufferPool pool;
   Scheduler scheduler;
   CoordinatorClient client;
@@ -131,8 +143,40 @@ struct Worker::State {
   Mutex mu;
   MonotonicTime last_at ABSL_GUARDED_BY(mu) = Clock::Real().Now();
   Scheduler::Stats last ABSL_GUARDED_BY(mu);
-  double capacity ABSL_GUARDED_BY(mu) = 0;
+  std::vector<GpuStats> last_gpus ABSL_GUARDED_BY(mu);
+  Capacity capacity ABSL_GUARDED_BY(mu);
 };
+
+Capacity::Devices Worker::State::AddDeviceStats(
+    const std::vector<GpuStats>& now, double seconds,
+    v1::WorkerStats* stats) const {
+  Capacity::Devices devices;
+  for (size_t i = 0; i < now.size(); ++i) {
+    const GpuStats& gpu = now[i];
+    const GpuStats before = i < last_gpus.size() ? last_gpus[i] : GpuStats();
+    const double busy =
+        static_cast<double>(gpu.busy_ns_total - before.busy_ns_total) / 1e9;
+    devices.rows += static_cast<double>(gpu.rows_total() - before.rows_total());
+    devices.busy_seconds += busy;
+    devices.group_seconds +=
+        static_cast<double>(gpu.group_ns_total - before.group_ns_total) / 1e9;
+    ++devices.devices;
+    v1::DeviceStats& proto = *stats->add_devices();
+    proto.set_index(static_cast<uint32_t>(gpu.index));
+    proto.set_slots(static_cast<uint32_t>(gpu.slots));
+    proto.set_slots_in_use(static_cast<uint32_t>(gpu.slots_in_use));
+    proto.set_memory_bytes(gpu.memory_bytes);
+    proto.set_busy_fraction(std::clamp(busy / seconds, 0.0, 1.0));
+    proto.set_groups_total(gpu.groups_total);
+    proto.set_groups_failed_total(gpu.groups_failed_total);
+    proto.set_rows_exact_total(gpu.rows_exact_total);
+    proto.set_rows_hardware_total(gpu.rows_hardware_total);
+    proto.set_rows_cuda_total(gpu.rows_cuda_total);
+    proto.set_rows_host_total(gpu.rows_host_total);
+    proto.set_splits_total(gpu.splits_total);
+  }
+  return devices;
+}
 
 v1::WorkerStats Worker::State::CollectStats() {
   const Scheduler::Stats now = scheduler.stats();
@@ -145,12 +189,14 @@ v1::WorkerStats Worker::State::CollectStats() {
   const auto rows_done = static_cast<double>(now.rows_total - last.rows_total);
   const double busy =
       static_cast<double>(now.busy_ns_total - last.busy_ns_total) / 1e9;
-  if (rows_done > 0 && busy > 0) {
-    const double measured = config.threads * rows_done / busy;
-    capacity = capacity == 0 ? measured : capacity + (measured - capacity) / 4;
-  }
+  const std::vector<GpuStats> gpus_now = gpus->stats();
+  capacity.Update({.rows = rows_done,
+                   .threads = static_cast<double>(config.threads),
+                   .thread_seconds = busy},
+                  AddDeviceStats(gpus_now, seconds, &stats));
+  last_gpus = gpus_now;
   stats.set_rows_per_s(rows_done / seconds);
-  stats.set_capacity_rows_per_s(capacity);
+  stats.set_capacity_rows_per_s(capacity.rows_per_s());
   stats.set_rows_total(now.rows_total);
   stats.set_bytes_sent_total(rows.counters().bytes_sent);
   stats.set_payload_copies_total(rows.counters().payload_copies);
@@ -214,7 +260,19 @@ void Worker::State::StartSession() {
   registration.set_address(address);
   registration.set_version(std::string(rpc::kLeatVersion));
   registration.set_threads(static_cast<uint32_t>(config.threads));
-  registration.add_decoder_classes(v1::DECODER_CLASS_EXACT);
+  for (const DecoderClass each : gpus->decoder_classes())
+    registration.add_decoder_classes(static_cast<v1::DecoderClass>(each));
+  for (const GpuInfo& gpu : gpus->devices()) {
+    v1::Device& device = *registration.add_devices();
+    device.set_index(static_cast<uint32_t>(gpu.index));
+    device.set_uuid(gpu.uuid);
+    device.set_name(gpu.name);
+    device.set_memory_bytes(gpu.memory_bytes);
+    device.set_compute(gpu.compute);
+    device.set_jpeg_engines(static_cast<uint32_t>(gpu.jpeg_engines));
+    device.set_jpeg_cores(static_cast<uint32_t>(gpu.jpeg_cores));
+    device.set_nvjpeg_version(gpu.nvjpeg_version);
+  }
   registration.set_host(HostName());
   registration.set_pid(static_cast<uint64_t>(getpid()));
   session = std::make_unique<Session>(
@@ -238,7 +296,12 @@ Worker::~Worker() = default;
 
 absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(Config config,
                                                       WorkerEvents events) {
-  auto state = std::make_unique<State>(std::move(config), std::move(events));
+  const auto wake = std::make_shared<WakeSignal>();
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<GpuWorker> gpus,
+      GpuWorker::Open(config.gpu, config.image, wake, events.on_fatal));
+  auto state = std::make_unique<State>(std::move(config), std::move(events),
+                                       wake, std::move(gpus));
   const Config& c = state->config;
   ASSIGN_OR_RETURN(
       state->server,

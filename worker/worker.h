@@ -20,12 +20,14 @@ struct WorkerEvents {
   std::function<void()> on_ready;
   // The coordinator refuses this worker for good.
   std::function<void(const absl::Status&)> on_refused;
+  // A GPU has failed so that this process can do no more (GpuWorker::Open).
+  std::function<void(const absl::Status&)> on_fatal;
 };
 
 class Worker {
  public:
   // `config` has been validated. Returns once it listens. Errors: as
-  // rpc::Server::Start.
+  // rpc::Server::Start and GpuWorker::Open.
   static absl::StatusOr<std::unique_ptr<Worker>> Start(Config config,
                                                        WorkerEvents events);
   // Hard stop.
