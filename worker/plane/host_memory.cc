@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/plane/host_memory.h"
+
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "core/status.h"
+#include "rpc/lending.h"
+
+namespace leat::worker {
+namespace {
+
+class HostMemory final : public LentMemory {
+ public:
+  HostMemory(std::byte* base, const v1::LendMemory& lend)
+      : base_(base),
+        mapped_bytes_(lend.mapped_bytes()),
+        rows_(lend.rows()),
+        offsets_(lend.field_offsets().begin(), lend.field_offsets().end()) {}
+  ~HostMemory() override { munmap(base_, mapped_bytes_); }
+
+  std::byte* base() const override { return base_; }
+  int device() const override { return -1; }
+  uint32_t rows() const override { return rows_; }
+  std::span<const uint64_t> field_offsets() const override { return offsets_; }
+
+ private:
+  std::byte* const base_;
+  const size_t mapped_bytes_;
+  const uint32_t rows_;
+  const std::vector<uint64_t> offsets_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const LentMemory>> MapHostMemory(
+    int fd, const v1::LendMemory& lend) {
+  RETURN_IF_ERROR(rpc::CheckHostMemory(fd, lend.mapped_bytes()));
+  void* const base = mmap(nullptr, lend.mapped_bytes(), PROT_READ | PROT_WRITE,
+                          MAP_SHARED, fd, 0);
+  if (base == MAP_FAILED)
+    return ResourceExhausted("mapping {} bytes: {}", lend.mapped_bytes(),
+                             std::strerror(errno));
+  // Fewer faults where the system gives huge pages for it; else it is refused.
+  madvise(base, lend.mapped_bytes(), MADV_HUGEPAGE);
+  return std::make_shared<HostMemory>(static_cast<std::byte*>(base), lend);
+}
+
+}  // namespace leat::worker

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Host memory that a consumer lends.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "leat/v1/plane.pb.h"
+#include "worker/row_work.h"
+
+namespace leat::worker {
+
+// Maps the memfd `fd`, which stays the caller's, until the memory is dropped.
+// Its pages are the consumer's; none is touched here. kInvalidArgument: not a
+// memfd that is sealed against shrinking and growing, or of another size.
+// kResourceExhausted: no room for the mapping.
+absl::StatusOr<std::shared_ptr<const LentMemory>> MapHostMemory(
+    int fd, const v1::LendMemory& lend);
+
+}  // namespace leat::worker

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/plane/stream_lending.h"
+
+#include <utility>
+
+#include "core/log.h"
+#include "core/status.h"
+#include "worker/plane/host_memory.h"
+
+namespace leat::worker {
+namespace {
+
+constexpr int kMaxFields = 1024;
+
+// Whether `rows` rows of `row_bytes` at `offset` are within `bytes`.
+bool Fits(uint64_t offset, uint64_t rows, uint64_t row_bytes, uint64_t bytes) {
+  return offset <= bytes &&
+         (row_bytes == 0 || rows <= (bytes - offset) / row_bytes);
+}
+
+}  // namespace
+
+// While one lives, something of the stream may be written.
+class StreamLending::Hold {
+ public:
+  explicit Hold(std::shared_ptr<const rpc::UniqueFd> socket)
+      : socket_(std::move(socket)) {}
+  ~Hold() { rpc::ShutDown(*socket_); }
+
+ private:
+  const std::shared_ptr<const rpc::UniqueFd> socket_;
+};
+
+// Memory that is counted, and keeps the connection open.
+class StreamLending::HeldMemory final : public LentMemory {
+ public:
+  // REQUIRES: `bytes` have been counted already.
+  HeldMemory(std::shared_ptr<const LentMemory> memory, uint64_t bytes,
+             std::shared_ptr<Hold> hold,
+             std::shared_ptr<LendingCounters> counters)
+      : hold_(std::move(hold)),
+        counters_(std::move(counters)),
+        bytes_(bytes),
+        memory_(std::move(memory)) {}
+  ~HeldMemory() override {
+    memory_.reset();
+    counters_->bytes -= bytes_;
+    --counters_->memories;
+    LOG_DEBUG("lending.unmapped bytes={}", bytes_);
+  }
+
+  std::byte* base() const override { return memory_->base(); }
+  int device() const override { return memory_->device(); }
+  uint32_t rows() const override { return memory_->rows(); }
+  std::span<const uint64_t> field_offsets() const override {
+    return memory_->field_offsets();
+  }
+
+ private:
+  const std::shared_ptr<Hold> hold_;
+  const std::shared_ptr<LendingCounters> counters_;
+  const uint64_t bytes_;
+  std::shared_ptr<const LentMemory> memory_;
+};
+
+StreamLending::StreamLending(LendingLimits limits, DeviceImporter* importer,
+                             std::shared_ptr<LendingCounters> counters)
+    : limits_(limits),
+      importer_(importer),
+      counters_(std::move(counters)),
+      secret_(rpc::RandomBytes(rpc::kLendingSecretBytes)) {}
+
+StreamLending::~StreamLending() { Close(); }
+
+absl::StatusOr<StreamLending::Loan> StreamLending::Borrow(
+    uint64_t memory_id, std::span<const uint32_t> places,
+    std::span<const size_t> field_bytes) {
+  MutexLock lock(&mu_);
+  if (closed_) return Unavailable("the lending connection has ended");
+  const auto it = memories_.find(memory_id);
+  if (it == memories_.end())
+    return InvalidArgument("memory {} is not lent", memory_id);
+  Entry& entry = it->second;
+  const std::span<const uint64_t> offsets = entry.memory->field_offsets();
+  const uint32_t rows = entry.memory->rows();
+  if (!entry.fits) {
+    if (offsets.size() != field_bytes.size())
+      return InvalidArgument("memory {}: {} field offsets: want {}", memory_id,
+                             offsets.size(), field_bytes.size());
+    for (size_t field = 0; field < offsets.size(); ++field)
+      if (!Fits(offsets[field], rows, field_bytes[field], entry.bytes))
+        return InvalidArgument(
+            "memory {} of {} bytes: field {}: {} rows of {} bytes at {} are "
+            "not within",
+            memory_id, entry.bytes, field, rows, field_bytes[field],
+            offsets[field]);
+    entry.fits = true;
+  }
+  const uint64_t number = next_loan_++;
+  for (size_t i = 0; i < places.size(); ++i) {
+    if (places[i] < rows && entry.loans.emplace(places[i], number).second)
+      continue;
+    for (const uint32_t place : places.first(i)) entry.loans.erase(place);
+    return InvalidArgument(
+        "memory {}: place {}: {}", memory_id, places[i],
+        places[i] < rows ? "an open ask uses it" : "there is no such place");
+  }
+  return Loan{.memory = entry.memory, .number = number};
+}
+
+void StreamLending::GiveBack(uint64_t memory_id, uint64_t loan,
+                             std::span<const uint32_t> places) {
+  MutexLock lock(&mu_);
+  const auto it = memories_.find(memory_id);
+  if (it == memories_.end()) return;
+  auto& loans = it->second.loans;
+  for (const uint32_t place : places)
+    if (const auto found = loans.find(place);
+        found != loans.end() && found->second == loan)
+      loans.erase(found);
+}
+
+void StreamLending::Close() {
+  // Dropped without the lock.
+  std::map<uint64_t, Entry> memories;
+  std::shared_ptr<Hold> hold;
+  MutexLock lock(&mu_);
+  closed_ = true;
+  memories.swap(memories_);
+  hold.swap(hold_);
+}
+
+absl::Status StreamLending::Attach(
+    std::shared_ptr<const rpc::UniqueFd> socket) {
+  MutexLock lock(&mu_);
+  if (closed_) return Unavailable("the stream has ended");
+  if (std::exchange(attached_, true))
+    return FailedPrecondition("the stream has a lending connection already");
+  hold_ = std::make_shared<Hold>(std::move(socket));
+  return absl::OkStatus();
+}
+
+absl::Status StreamLending::Check(const v1::LendMemory& lend) const {
+  if (lend.memory_id() == 0 || memories_.contains(lend.memory_id()))
+    return InvalidArgument("memory {}: want a new number, not 0",
+                           lend.memory_id());
+  if (lend.bytes() == 0 || lend.bytes() > lend.mapped_bytes())
+    return InvalidArgument("memory {}: {} of {} bytes: want 1 to all",
+                           lend.memory_id(), lend.bytes(), lend.mapped_bytes());
+  if (lend.rows() == 0 || lend.rows() > lend.bytes())
+    return InvalidArgument("memory {} of {} bytes: {} rows", lend.memory_id(),
+                           lend.bytes(), lend.rows());
+  if (lend.field_offsets().empty() || lend.field_offsets_size() > kMaxFields)
+    return InvalidArgument("memory {}: {} field offsets: want 1 to {}",
+                           lend.memory_id(), lend.field_offsets_size(),
+                           kMaxFields);
+  for (const uint64_t offset : lend.field_offsets())
+    if (offset > lend.bytes())
+      return InvalidArgument("memory {} of {} bytes: a field at {}",
+                             lend.memory_id(), lend.bytes(), offset);
+  if (memories_.size() >= limits_.max_memories_per_stream)
+    return ResourceExhausted("memory {}: {} are lent: the limit of a stream",
+                             lend.memory_id(), memories_.size());
+  return absl::OkStatus();
+}
+
+absl::Status StreamLending::Lend(int fd, const v1::LendMemory& lend) {
+  std::shared_ptr<Hold> hold;
+  {
+    MutexLock lock(&mu_);
+    if (hold_ == nullptr) return Unavailable("the stream has ended");
+    RETURN_IF_ERROR(Check(lend));
+    hold = hold_;
+  }
+  // Counted before it is mapped, so that lenders at the same time keep to it.
+  const uint64_t bytes = lend.mapped_bytes();
+  const auto uncount = [&] {
+    counters_->bytes -= bytes;
+    --counters_->memories;
+  };
+  if (bytes > limits_.max_lent_bytes)
+    return ResourceExhausted("memory {} of {} bytes: the limit is {}",
+                             lend.memory_id(), bytes, limits_.max_lent_bytes);
+  const uint64_t before = counters_->bytes.fetch_add(bytes);
+  if (++counters_->memories > limits_.max_memories ||
+      before > limits_.max_lent_bytes - bytes) {
+    uncount();
+    return ResourceExhausted(
+        "memory {} of {} bytes: {} are lent: the limits are {} and {} memories",
+        lend.memory_id(), bytes, before, limits_.max_lent_bytes,
+        limits_.max_memories);
+  }
+  absl::StatusOr<std::shared_ptr<const LentMemory>> mapped =
+      InvalidArgument("memory {}: of no known kind", lend.memory_id());
+  if (lend.kind() == v1::LendMemory::KIND_HOST)
+    mapped = MapHostMemory(fd, lend);
+  else if (lend.kind() == v1::LendMemory::KIND_DEVICE)
+    mapped = importer_ != nullptr
+                 ? importer_->Import(fd, lend)
+                 : Unimplemented("memory {}: no GPU of this worker takes it",
+                                 lend.memory_id());
+  if (!mapped.ok()) {
+    uncount();
+    return mapped.status();
+  }
+  const auto memory = std::make_shared<HeldMemory>(*std::move(mapped), bytes,
+                                                   std::move(hold), counters_);
+  LOG_DEBUG("lending.mapped memory={} bytes={} rows={} device={}",
+            lend.memory_id(), bytes, lend.rows(), memory->device());
+  MutexLock lock(&mu_);
+  if (closed_) return Unavailable("the stream has ended");
+  memories_[lend.memory_id()] = {.memory = memory, .bytes = lend.bytes()};
+  return absl::OkStatus();
+}
+
+absl::Status StreamLending::Return(uint64_t memory_id) {
+  Entry entry;  // dropped without the lock
+  MutexLock lock(&mu_);
+  const auto it = memories_.find(memory_id);
+  if (it == memories_.end())
+    return NotFound("memory {} is not lent", memory_id);
+  if (!it->second.loans.empty())
+    return FailedPrecondition("memory {}: {} of its places are asked for",
+                              memory_id, it->second.loans.size());
+  entry = std::move(it->second);
+  memories_.erase(it);
+  return absl::OkStatus();
+}
+
+}  // namespace leat::worker

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// StreamLending: the memory that one Rows stream's consumer has lent, and which
+// of its places are being written.
+//
+// The consumer attaches its lending connection by the stream's secret, once.
+// The connection is shut down, which tells the consumer that nothing is
+// written any more, when the stream has been closed, or the consumer has closed
+// its end, and all memories are dropped that asks and groups still hold.
+//
+// Thread-safe. No method calls out with a lock held; memory is unmapped where
+// its last holder drops it.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/mutex.h"
+#include "rpc/lending.h"
+#include "worker/plane/device_importer.h"
+#include "worker/row_work.h"
+
+namespace leat::worker {
+
+struct LendingLimits {
+  size_t max_memories_per_stream = 64;
+  size_t max_memories = 8192;  // of all streams
+  uint64_t max_lent_bytes = 64ull << 30;
+};
+
+struct LendingCounters {
+  std::atomic<uint64_t> memories{0}, bytes{0};  // mapped now
+  std::atomic<uint64_t> connections{0};         // open now
+  std::atomic<uint64_t> refused_total{0};       // connections and memories
+};
+
+class StreamLending {
+ public:
+  // `importer`, which may be null, outlives the memories.
+  StreamLending(LendingLimits limits, DeviceImporter* importer,
+                std::shared_ptr<LendingCounters> counters);
+  ~StreamLending();
+
+  const std::string& secret() const { return secret_; }
+
+  // For the asks.
+
+  struct Loan {
+    std::shared_ptr<const LentMemory> memory;
+    uint64_t number = 0;  // of this loan
+  };
+  // The places of a memory, for one ask, for rows of `field_bytes` (the same
+  // for all asks of a stream). kInvalidArgument: no such memory, it is too
+  // small for its rows, a place that is not in it or that an open ask uses.
+  // kUnavailable: the consumer has taken everything back.
+  absl::StatusOr<Loan> Borrow(uint64_t memory_id,
+                              std::span<const uint32_t> places,
+                              std::span<const size_t> field_bytes);
+  // Those of the places that the loan still has are free again.
+  void GiveBack(uint64_t memory_id, uint64_t loan,
+                std::span<const uint32_t> places);
+  // The stream has ended: nothing is borrowed any more. Idempotent.
+  void Close();
+
+  // For the lending connection.
+
+  // kUnavailable: the stream has ended. kFailedPrecondition: it has, or has
+  // had, a connection.
+  absl::Status Attach(std::shared_ptr<const rpc::UniqueFd> socket);
+  // Takes memory; `fd` stays the caller's. kInvalidArgument,
+  // kResourceExhausted, kUnimplemented: why not.
+  absl::Status Lend(int fd, const v1::LendMemory& lend);
+  // kNotFound: no such memory. kFailedPrecondition: an open ask uses it.
+  absl::Status Return(uint64_t memory_id);
+
+ private:
+  class Hold;
+  class HeldMemory;
+  struct Entry {
+    std::shared_ptr<const LentMemory> memory;
+    uint64_t bytes = 0;
+    bool fits = false;  // its rows have been seen to
+    absl::flat_hash_map<uint32_t, uint64_t> loans;  // by place
+  };
+
+  absl::Status Check(const v1::LendMemory& lend) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const LendingLimits limits_;
+  DeviceImporter* const importer_;
+  const std::shared_ptr<LendingCounters> counters_;
+  const std::string secret_;
+
+  Mutex mu_;
+  bool attached_ ABSL_GUARDED_BY(mu_) = false;
+  bool closed_ ABSL_GUARDED_BY(mu_) = false;
+  std::shared_ptr<Hold> hold_ ABSL_GUARDED_BY(mu_);
+  std::map<uint64_t, Entry> memories_ ABSL_GUARDED_BY(mu_);  // by memory_id
+  uint64_t next_loan_ ABSL_GUARDED_BY(mu_) = 1;
+};
+
+}  // namespace leat::worker
