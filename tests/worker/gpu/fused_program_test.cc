@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/gpu/fused_program.h"
+
+#include <thread>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/allocation_counter.h"
+#include "tests/support/jpeg_maker.h"
+#include "tests/worker/gpu/fused_support.h"
+
+namespace leat::worker {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::MakeJpeg;
+using Ints = std::vector<int64_t>;
+
+Value Text(const char* text) { return Value(std::string(text)); }
+
+// image, flipped by a coin; its float16 in another layout; label; the coin.
+Graph Train(int64_t size) {
+  Graph graph = ChainOf({{"coin_flip", {}, {}}});
+  graph.nodes[2].inputs.clear();
+  graph.nodes.push_back(
+      {"random_resized_crop", {{1, 0}}, {{"size", Ints{size}}}});
+  graph.nodes.push_back({"flip", {{3, 0}}, {{"horizontal", NodeRef{2, 0}}}});
+  graph.nodes.push_back({"normalize",
+                         {{4, 0}},
+                         {{"mean", std::vector<double>{120, 110, 100}},
+                          {"std", std::vector<double>{58}},
+                          {"dtype", Text("float16")}}});
+  graph.nodes.push_back({"transpose", {{5, 0}}, {{"perm", Ints{2, 0, 1}}}});
+  graph.outputs = {{"image", {4, 0}},
+                   {"label", {0, 1}},
+                   {"input", {6, 0}},
+                   {"coin", {2, 0}}};
+  return graph;
+}
+
+absl::Status CompileError(const Graph& graph) {
+  const auto checked = Check(graph);
+  EXPECT_TRUE(checked.ok()) << Message(checked.status());
+  return FusedProgram::Compile(*checked, 1).status();
+}
+
+TEST(FusedProgram, NamesTheNodeThatCannotBeFused) {
+  const auto expect = [](const Graph& graph, const char* text) {
+    const absl::Status status = CompileError(graph);
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+    EXPECT_THAT(std::string(Message(status)), HasSubstr(text));
+  };
+  const Node resize{"resize", {}, {{"size", Ints{8}}}};
+  const Node flip{"flip", {}, {}};
+  expect(ChainOf({flip, resize}), "node 3 (resize)");
+  expect(ChainOf({resize, resize}), "node 3 (resize)");
+  expect(ChainOf({resize, {"cast", {}, {{"dtype", Text("float32")}}}, flip}),
+         "node 4 (flip)");
+  Graph two = ChainOf({resize});
+  two.nodes.push_back({"resize", {{1, 0}}, {{"size", Ints{9}}}});
+  two.outputs.push_back({"other", {3, 0}});
+  expect(two, "node 2 (resize)");
+  two.nodes.push_back({"decode", {{0, 0}}, {}});
+  two.nodes[3].inputs = {{4, 0}};
+  std::swap(two.nodes[3], two.nodes[4]);
+  two.nodes[4].inputs = {{3, 0}};
+  two.outputs[1].second = {4, 0};
+  expect(two, "second decode");
+  Graph none = ChainOf({});
+  none.outputs = {{"label", {0, 1}}};
+  expect(none, "no decode");
+}
+
+TEST(FusedProgram, SaysWhichFieldsComeFromPixels) {
+  const auto program = Fuse(Train(32), 1);
+  ASSERT_EQ(program->fields(), 4u);
+  EXPECT_TRUE(program->from_pixels(0));
+  EXPECT_FALSE(program->from_pixels(1));
+  EXPECT_TRUE(program->from_pixels(2));
+  EXPECT_FALSE(program->from_pixels(3));
+  EXPECT_EQ(program->channels(), 3);
+  EXPECT_EQ(program->size().width, 32);
+  EXPECT_TRUE(program->orient());
+}
+
+// A group of rows with places of their own in one batch, prepared by several
+// threads; some rows are computed elsewhere.
+TEST(FusedGroup, WritesTheRowsThatAreBoundAndNoOthers) {
+  constexpr size_t kRows = 23;
+  const Graph graph = Train(20);
+  const auto program = Fuse(graph, 3);
+  Runner cpu(graph, 3);
+  std::vector<std::string> jpegs;
+  std::vector<std::vector<uint8_t>> pixels(kRows);
+  for (size_t r = 0; r < kRows; ++r)
+    jpegs.push_back(MakeJpeg({.width = 50 + static_cast<int>(r) * 9,
+                              .height = 90,
+                              .orientation = static_cast<int>(r % 9),
+                              .seed = static_cast<uint32_t>(r + 1)}));
+  std::vector<std::vector<std::byte>> batch;
+  for (const Field& field : cpu.schema.fields)
+    batch.emplace_back(field.row_bytes * kRows, std::byte{0x77});
+  const auto place = [](size_t row) { return (row * 7 + 3) % kRows; };
+  const auto skipped = [](size_t row) { return row % 5 == 4; };
+
+  Block block(program->BlockBytes(kRows));
+  FusedGroup group;
+  ASSERT_TRUE(group.Begin(*program, kRows, block.span()).ok());
+  const auto prepare = [&](size_t first) {
+    FusedScratch scratch;
+    JpegDecoder decoder({});
+    for (size_t r = first; r < kRows; r += 3) {
+      ASSERT_TRUE(decoder.Open(AsSpan(jpegs[r])).ok());
+      const auto part =
+          group.PrepareRow(r, {2, r, {}, 7}, decoder.header().size,
+                           decoder.header().orientation, &scratch);
+      ASSERT_TRUE(part.ok()) << Message(part.status());
+      FusedSource source;
+      pixels[r] = Decoded(jpegs[r], *part, false, {}, &source);
+      ASSERT_TRUE(group.BindSource(r, source).ok());
+      for (size_t f = 0; f < 4; ++f)  // labels are stored by the caller
+        group.BindOutput(r, f,
+                         f == 1
+                             ? 0
+                             : reinterpret_cast<uint64_t>(batch[f].data()) +
+                                   place(r) * cpu.schema.fields[f].row_bytes);
+      if (skipped(r)) group.SkipRow(r);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (size_t first = 0; first < 3; ++first)
+    threads.emplace_back(prepare, first);
+  for (std::thread& thread : threads) thread.join();
+  ASSERT_LE(group.used_bytes(), block.span().size());
+  ASSERT_TRUE(Launch(*program, kRows, block.span().data()));
+
+  Scratch scratch({});
+  for (size_t r = 0; r < kRows; ++r) {
+    ASSERT_TRUE(cpu.Run(jpegs[r], scratch, r, 2).ok());
+    for (size_t f = 0; f < 4; ++f) {
+      const size_t bytes = cpu.schema.fields[f].row_bytes;
+      const std::byte* got = batch[f].data() + place(r) * bytes;
+      std::vector<std::byte> want = cpu.outputs[f];
+      if (f == 1) {
+        const auto value = group.HostValue(r, f);
+        EXPECT_TRUE(
+            std::equal(value.begin(), value.end(), want.begin(), want.end()));
+      }
+      if (f == 1 || skipped(r)) want.assign(bytes, std::byte{0x77});
+      ASSERT_EQ(memcmp(got, want.data(), bytes), 0) << r << " " << f;
+    }
+  }
+}
+
+TEST(FusedGroup, ReturnsOnlyThePartThatIsRead) {
+  const Graph graph = ChainOf({{"crop",
+                                {},
+                                {{"size", Ints{10, 20}},
+                                 {"pos_y", Value(1.0)},
+                                 {"pos_x", Value(0.0)}}}});
+  const auto program = Fuse(graph, 1);
+  Block block(program->BlockBytes(1));
+  FusedGroup group;
+  FusedScratch scratch;
+  ASSERT_TRUE(group.Begin(*program, 1, block.span()).ok());
+  EXPECT_EQ(*group.PrepareRow(0, {}, {100, 300}, 1, &scratch),
+            (Rect{0, 90, 20, 10}));
+  EXPECT_EQ(*group.PrepareRow(0, {}, {100, 300}, 6, &scratch),
+            (Rect{290, 80, 10, 20}));
+  FusedSource source{.held = {290, 80, 10, 19}, .pitch = 30};
+  EXPECT_EQ(group.BindSource(0, source).code(),
+            absl::StatusCode::kInvalidArgument);
+  source.held.height = 20;
+  EXPECT_TRUE(group.BindSource(0, source).ok());
+  source.pitch = 1 << 28;
+  EXPECT_EQ(group.BindSource(0, source).code(),
+            absl::StatusCode::kResourceExhausted);
+  const auto small = group.PrepareRow(0, {}, {9, 300}, 1, &scratch);
+  EXPECT_THAT(std::string(Message(small.status())),
+              HasSubstr("smaller than the crop"));
+}
+
+TEST(FusedGroup, RefusesWhatIsTooMuchForAThread) {
+  Graph graph =
+      ChainOf({{"resize",
+                {},
+                {{"size", Ints{2, 2}}, {"interpolation", Text("lanczos3")}}}});
+  const auto program = Fuse(graph, 1, {.max_table_bytes = size_t{4} << 20});
+  Block block(program->BlockBytes(1));
+  FusedGroup group;
+  FusedScratch scratch;
+  ASSERT_TRUE(group.Begin(*program, 1, block.span()).ok());
+  const size_t before = group.used_bytes();
+  const auto huge = group.PrepareRow(0, {}, {9000, 9000}, 1, &scratch);
+  EXPECT_EQ(huge.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(Message(huge.status())), HasSubstr("one thread"));
+  EXPECT_EQ(group.used_bytes(), before);
+  EXPECT_TRUE(group.PrepareRow(0, {}, {900, 900}, 1, &scratch).ok());
+}
+
+TEST(FusedGroup, TablesStayWithinTheirBound) {
+  for (const char* filter : {"nearest", "linear", "lanczos3"})
+    for (const int64_t side : {40, 1000, 5000}) {
+      const Graph graph = ChainOf({{"random_resized_crop",
+                                    {},
+                                    {{"size", Ints{64, 33}},
+                                     {"area", std::vector<double>{0.9, 1}},
+                                     {"interpolation", Text(filter)}}}});
+      const auto probe = Fuse(graph, 1);
+      const uint64_t bound = probe->TableBytesBound(side);
+      const auto program = Fuse(graph, 1, {.max_table_bytes = bound});
+      const auto tight = Fuse(graph, 1, {.max_table_bytes = 64});
+      Block block(program->BlockBytes(2));
+      FusedGroup group;
+      FusedScratch scratch;
+      ASSERT_TRUE(group.Begin(*program, 2, block.span()).ok());
+      for (size_t row = 0; row < 2; ++row) {
+        const auto part =
+            group.PrepareRow(row, {0, row, {}, 0}, {side, side}, 1, &scratch);
+        ASSERT_TRUE(part.ok()) << Message(part.status());
+      }
+      EXPECT_LE(group.used_bytes(), program->BlockBytes(2));
+      ASSERT_TRUE(group.Begin(*tight, 1, block.span()).ok());
+      const auto refused =
+          group.PrepareRow(0, {}, {side, side}, 1, &scratch).status();
+      EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+      EXPECT_THAT(std::string(Message(refused)), HasSubstr("limit of 64"));
+    }
+}
+
+TEST(FusedGroup, RefusesMemoryThatDoesNotFit) {
+  const auto program = Fuse(Train(8), 1);
+  Block block(program->BlockBytes(4));
+  FusedGroup group;
+  EXPECT_TRUE(group.Begin(*program, 4, block.span()).ok());
+  const auto refused = [&](size_t rows, std::span<std::byte> memory) {
+    return group.Begin(*program, rows, memory).code() ==
+           absl::StatusCode::kInvalidArgument;
+  };
+  EXPECT_TRUE(refused(0, block.span()));
+  EXPECT_TRUE(refused(5, block.span()));
+  EXPECT_TRUE(refused(1, block.span().subspan(8)));
+  EXPECT_TRUE(refused(70'000, block.span()));
+  EXPECT_TRUE(refused(65'000, block.span()));  // over 4 GiB
+}
+
+TEST(FusedGroup, AllocatesNothingInSteadyState) {
+  const auto program = Fuse(Train(48), 1);
+  Block block(program->BlockBytes(8));
+  FusedGroup group;
+  FusedScratch scratch;
+  uint64_t before = 0;
+  for (int round = 0; round < 6; ++round) {
+    if (round == 3) before = testing::AllocationsSoFar();
+    ASSERT_TRUE(group.Begin(*program, 8, block.span()).ok());
+    for (size_t row = 0; row < 8; ++row)
+      ASSERT_TRUE(
+          group.PrepareRow(row, {0, row, {}, 0}, {300, 400}, 6, &scratch).ok());
+  }
+  EXPECT_EQ(testing::AllocationsSoFar(), before);
+}
+
+}  // namespace
+}  // namespace leat::worker
