@@ -4,9 +4,11 @@
  * the Python package's own duties: lifetimes, threads, signals, conversions.
  *
  * Row r of step s of epoch e is sample s * batch + r; its label is the sample,
- * its image's byte i is (7 * sample + i + e) mod 256. A freed buffer is filled
- * with 0xEE and is the first to be used again, so an array that outlives its
- * buffer is seen at once. The fake_ functions let tests look and steer. */
+ * its image's byte i is (7 * sample + i + e) mod 256. In a job whose name
+ * begins with "floats" the image is float32, channels first: byte x of channel
+ * c becomes (x - 10 c) / 4. A freed buffer is filled with 0xEE and is the first
+ * to be used again, so an array that outlives its buffer is seen at once. The
+ * fake_ functions let tests look and steer. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -41,12 +43,15 @@ struct leat_batches {
   uint64_t epochs, epoch, step;
   uint32_t* rows;
   size_t num_rows;
+  bool heads; /* bytes where the job has floats */
 };
 struct leat_batch {
   uint64_t epoch, step;
   uint32_t rows;
   char* data;
   size_t bytes;
+  size_t image_bytes;
+  bool floats;
   int64_t image_shape[4];
   int64_t label_shape[1];
 };
@@ -195,17 +200,25 @@ leat_status* leat_job_get(leat_service* service, const char* name,
                           leat_job** out) {
   return Error(5, "no job of this name");
 }
+static bool IsFloats(const leat_job* job) {
+  return strncmp(job->name, "floats", 6) == 0;
+}
 char* leat_job_json(const leat_job* job) {
-  char text[1024];
+  char text[1024], image[64];
+  snprintf(image, sizeof image,
+           IsFloats(job) ? "\"D_TYPE_FLOAT32\", \"shape\": [3, %d, %d]"
+                         : "\"D_TYPE_UINT8\", \"shape\": [%d, %d, 3]",
+           kSide, kSide);
   snprintf(text, sizeof text,
            "{\"job\": {\"spec\": {\"name\": \"%s\", \"batch\": %u, "
            "\"lastBatch\": \"%s\", \"decoderClass\": \"%s\"}, \"dataset\": "
-           "{\"shards\": {\"numSamples\": %llu}}, \"schema\": [{\"name\": \"image\", \"dtype\": "
-           "\"D_TYPE_UINT8\", \"shape\": [%d, %d, 3]}, {\"name\": \"label\", "
+           "{\"shards\": {\"numSamples\": %llu}}, \"schema\": [{\"name\": "
+           "\"image\", \"dtype\": "
+           "%s}, {\"name\": \"label\", "
            "\"dtype\": \"D_TYPE_INT32\"}]}, \"steps_per_epoch\": %llu, "
            "\"plan_hash\": \"0123456789abcdef\"}",
            job->name, job->batch, job->last_batch, job->decoder,
-           (unsigned long long)job->samples, kSide, kSide,
+           (unsigned long long)job->samples, image,
            (unsigned long long)(job->samples / job->batch));
   return strdup(text);
 }
@@ -222,31 +235,47 @@ static char* TakeBuffer(size_t bytes) {
   return data != NULL ? data : aligned_alloc(64, (bytes + 63) / 64 * 64);
 }
 
+static float Finished(int byte, int channel) {
+  return (float)(byte - 10 * channel) / 4;
+}
+
 static leat_batch* MakeBatch(uint64_t epoch, uint64_t step, uint64_t first,
-                             const uint32_t* rows, uint32_t num_rows) {
+                             const uint32_t* rows, uint32_t num_rows,
+                             bool floats) {
   leat_batch* batch = calloc(1, sizeof *batch);
-  const size_t image_bytes = (size_t)num_rows * kImageBytes;
+  const size_t image_bytes =
+      (size_t)num_rows * kImageBytes * (floats ? sizeof(float) : 1);
   *batch = (leat_batch){.epoch = epoch,
                         .step = step,
                         .rows = num_rows,
                         .bytes = image_bytes + num_rows * sizeof(int32_t),
+                        .image_bytes = image_bytes,
+                        .floats = floats,
                         .image_shape = {num_rows, kSide, kSide, 3},
                         .label_shape = {num_rows}};
+  if (floats) batch->image_shape[1] = 3, batch->image_shape[3] = kSide;
   batch->data = TakeBuffer(batch->bytes);
   int32_t* labels = (int32_t*)(batch->data + image_bytes);
   for (uint32_t i = 0; i < num_rows; ++i) {
     const uint64_t sample = first + (rows != NULL ? rows[i] : i);
     labels[i] = (int32_t)sample;
-    for (int byte = 0; byte < kImageBytes; ++byte)
-      batch->data[(size_t)i * kImageBytes + byte] =
-          (char)(7 * sample + byte + epoch);
+    for (int byte = 0; byte < kImageBytes; ++byte) {
+      const unsigned char value = (unsigned char)(7 * sample + byte + epoch);
+      const int channel = byte % 3, pixel = byte / 3;
+      if (floats)
+        ((float*)batch->data)[(size_t)i * kImageBytes +
+                              channel * kSide * kSide + pixel] =
+            Finished(value, channel);
+      else
+        batch->data[(size_t)i * kImageBytes + byte] = (char)value;
+    }
   }
   return batch;
 }
 
 leat_status* leat_job_sample(const leat_job* job, uint64_t index,
                              double timeout_s, leat_batch** out) {
-  *out = MakeBatch(0, 0, index, NULL, 1);
+  *out = MakeBatch(0, 0, index, NULL, 1, IsFloats(job));
   return NULL;
 }
 
@@ -268,6 +297,9 @@ leat_status* leat_batches_open(const leat_job* job, const char* options_json,
   batches->epoch = epoch;
   batches->step = step;
   batches->num_rows = num_rows;
+  char finish[16];
+  Text(options_json, "finish", finish, sizeof finish);
+  batches->heads = IsFloats(job) && strcmp(finish, "device") == 0;
   if (num_rows != 0) {
     batches->rows = malloc(num_rows * sizeof *rows);
     memcpy(batches->rows, rows, num_rows * sizeof *rows);
@@ -313,7 +345,8 @@ leat_status* leat_batches_next(leat_batches* batches, double timeout_s,
     return Error(15, "cats/1.jpg: not a JPEG file");
   *out = MakeBatch(
       batches->epoch, batches->step, batches->step * job->batch, batches->rows,
-      batches->rows == NULL ? job->batch : (uint32_t)batches->num_rows);
+      batches->rows == NULL ? job->batch : (uint32_t)batches->num_rows,
+      IsFloats(job) && !batches->heads);
   if (++batches->step == job->samples / job->batch)
     batches->step = 0, ++batches->epoch;
   return NULL;
@@ -338,6 +371,14 @@ leat_status* leat_batches_samples(const leat_batches* batches, uint64_t epoch,
     samples[i] = step * batch + (batches->rows == NULL ? i : batches->rows[i]);
   return NULL;
 }
+leat_finish leat_batches_finish(const leat_batches* batches, size_t index) {
+  static float table[256 * 3];
+  static const int64_t perm[] = {2, 0, 1};
+  if (!batches->heads || index != 0) return (leat_finish){.channels = 1};
+  for (int byte = 0; byte < 256; ++byte)
+    for (int c = 0; c < 3; ++c) table[3 * byte + c] = Finished(byte, c);
+  return (leat_finish){"float32", 3, table, sizeof table, perm, 3};
+}
 char* leat_batches_stats_json(const leat_batches* batches) {
   return strdup("{\"rows_per_s\": 1234.5, \"stall_fraction\": 0.25}");
 }
@@ -354,20 +395,19 @@ uint64_t leat_batch_step(const leat_batch* batch) { return batch->step; }
 uint32_t leat_batch_rows(const leat_batch* batch) { return batch->rows; }
 size_t leat_batch_num_tensors(const leat_batch* batch) { return 2; }
 leat_tensor leat_batch_tensor(const leat_batch* batch, size_t index) {
-  const size_t image_bytes = (size_t)batch->rows * kImageBytes;
   if (index == 0)
     return (leat_tensor){.name = "image",
-                         .dtype = "uint8",
+                         .dtype = batch->floats ? "float32" : "uint8",
                          .shape = batch->image_shape,
                          .rank = 4,
                          .data = batch->data,
-                         .bytes = image_bytes,
+                         .bytes = batch->image_bytes,
                          .device = -1};
   return (leat_tensor){.name = "label",
                        .dtype = "int32",
                        .shape = batch->label_shape,
                        .rank = 1,
-                       .data = batch->data + image_bytes,
+                       .data = batch->data + batch->image_bytes,
                        .bytes = batch->rows * sizeof(int32_t),
                        .device = -1};
 }

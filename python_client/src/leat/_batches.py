@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from leat import _native, _progress
+from leat import _finish, _native, _progress
 from leat.errors import Cancelled, DeadlineExceeded, InvalidArgument
 
 _TOKEN_CAPACITY = 1024
@@ -112,6 +112,8 @@ class Batches(Iterator[dict[str, np.ndarray]]):
         self.step: int | None = None
         self._rows = rows
         self._handle = _native.Handle(pointer, "leat_batches_free", "batches iterator")
+        # What is left to do to arrays that are bytes, by name.
+        self._finish = _finish.of_batches(pointer, job.schema)
         # Held during a call into the library; re-entrant, since a signal handler may close while we wait.
         self._in_use = threading.RLock()
         self._closing = threading.Lock()

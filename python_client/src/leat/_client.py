@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from leat import _native
+from leat import _finish, _native
 from leat._batches import Batches, arrays, row_numbers, row_pointer, stack_one
 from leat._graph import Pipeline
 from leat._operators import nearest
@@ -324,6 +324,7 @@ class Job:
         max_window_bytes: int | None = None,
         row_timeout: float | None = None,
         progress: bool = False,
+        finish: Literal["worker"] = "worker",
     ) -> Batches:
         """Opens an iterator over the batches, in order.
 
@@ -336,6 +337,7 @@ class Job:
             max_window_bytes: the window shrinks to stay below (default 4 GiB).
             row_timeout: seconds that a due row may stay away before the iterator fails (default 120).
             progress: shows a tqdm bar with img/s and the part of the time spent waiting.
+            finish: where the pipeline's end runs; "device" is for `leat.jax.batches` and `leat.torch.batches`.
 
         Returns:
             An iterator of dicts of NumPy arrays.
@@ -343,6 +345,35 @@ class Job:
         Raises:
             leat.InvalidArgument: an option is wrong, or the token is of another job.
         """
+        if _finish.chosen(finish) != "worker":
+            raise InvalidArgument(
+                "finish = 'device', but NumPy has no device to finish on; expected 'worker', or use "
+                "leat.jax.batches or leat.torch.batches"
+            )
+        return self._open(
+            epochs,
+            rows=rows,
+            token=token,
+            window=window,
+            max_window_bytes=max_window_bytes,
+            row_timeout=row_timeout,
+            progress=progress,
+        )
+
+    def _open(
+        self,
+        epochs: int | None = None,
+        *,
+        rows: range | slice | np.ndarray | list[int] | None = None,
+        token: bytes | None = None,
+        window: int | None = None,
+        max_window_bytes: int | None = None,
+        row_timeout: float | None = None,
+        progress: bool = False,
+        finish: str = "worker",
+        device: int = -1,
+    ) -> Batches:
+        """`batches`, for the frameworks: also arrays of bytes (see _finish), also in a GPU's memory."""
         chosen = row_numbers(rows, self.batch)
         rest_of_epoch = epochs is None and token is not None
         if epochs is None:
@@ -354,6 +385,10 @@ class Job:
             options["max_window_bytes"] = _whole("max_window_bytes", max_window_bytes, 1, 2**53)
         if row_timeout is not None:
             options["row_timeout_s"] = _seconds("row_timeout", row_timeout)
+        if _finish.chosen(finish) != "worker":
+            options["finish"] = finish
+        if device >= 0:
+            options["device"] = device
         if token is not None and not isinstance(token, (bytes, bytearray, memoryview)):
             raise InvalidArgument(f"token is {type(token).__name__}; expected the bytes that token() returned")
         token_bytes = None if token is None else bytes(token)

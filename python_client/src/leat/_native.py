@@ -34,6 +34,19 @@ class Tensor(ctypes.Structure):
     ]
 
 
+class Finish(ctypes.Structure):
+    """leat_finish."""
+
+    _fields_ = [
+        ("dtype", c_char_p),
+        ("channels", c_uint32),
+        ("table", c_void_p),
+        ("table_bytes", c_size_t),
+        ("perm", POINTER(c_int64)),
+        ("rank", c_size_t),
+    ]
+
+
 _STATUS = c_void_p
 _OWNED_TEXT = c_void_p  # char* that leat_string_free frees; c_char_p would lose the pointer
 
@@ -70,6 +83,7 @@ _QUICK_FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "leat_status_code": (c_int, [_STATUS]),
     "leat_status_message": (c_char_p, [_STATUS]),
     "leat_batches_token": (c_size_t, [c_void_p, c_void_p, c_size_t]),
+    "leat_batches_finish": (Finish, [c_void_p, c_size_t]),
     "leat_batch_epoch": (c_uint64, [c_void_p]),
     "leat_batch_step": (c_uint64, [c_void_p]),
     "leat_batch_rows": (c_uint32, [c_void_p]),

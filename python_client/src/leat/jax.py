@@ -13,12 +13,12 @@ bytes reach the model on any number of hosts.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import jax
 import numpy as np
 
-from leat import _placement
+from leat import _finish, _jax_finish, _placement
 from leat.errors import Aborted, DeadlineExceeded, InvalidArgument
 
 if TYPE_CHECKING:
@@ -56,7 +56,9 @@ class GlobalBatches(Iterator[dict[str, jax.Array]]):
 
     def __init__(self, host: Batches, rows: np.ndarray, placements: dict[str, _placement.Placement]) -> None:
         self._host = host
-        self._placements = placements
+        self._finishing = _jax_finish.plan(placements, host._finish)
+        self._placements = {name: place for name, place in placements.items() if name not in host._finish}
+        self._names = list(placements)
         self._token = host.token()
         self._ahead: tuple[dict[str, jax.Array], bytes, int, int] | None = None
         self._failure: Exception | None = None
@@ -100,6 +102,9 @@ class GlobalBatches(Iterator[dict[str, jax.Array]]):
             return None
         try:
             placed = {name: _assemble(batch[name], placement) for name, placement in self._placements.items()}
+            for finishing in self._finishing:
+                placed.update(finishing(batch))
+            placed = {name: placed[name] for name in self._names}
         except BaseException:
             self._failure = _interrupted()
             raise
@@ -139,6 +144,7 @@ def batches(
     window: int | None = None,
     progress: bool = False,
     fields: Sequence[str] | None = None,
+    finish: Literal["worker", "device"] = "worker",
     **options: Any,
 ) -> GlobalBatches:
     """Opens an iterator over global batches.
@@ -153,6 +159,8 @@ def batches(
         window: steps in flight, 1 … 64 (default 4).
         progress: shows a tqdm bar with img/s and the part of the time spent waiting.
         fields: which arrays to place; None: all.
+        finish: where normalize, cast and transpose at the pipeline's end run. "device": on these devices, in one
+            compiled function; workers send uint8, a quarter of float32. The same bits, and the same tokens.
         **options: as for `Job.batches`.
 
     Returns:
@@ -171,9 +179,20 @@ def batches(
             f"job {job.name!r} has last_batch='partial' and {job.num_samples} samples, no multiple of its batch of "
             f"{job.batch}; a global array has the same rows at every step: expected 'drop', 'fill' or 'pad'"
         )
+    _finish.chosen(finish)
     rows, placements = _placement.place({name: job.schema[name].shape for name in names}, sharding, job.batch)
     whole = rows.size == job.batch
-    host = job.batches(
-        epochs, rows=None if whole else rows, token=token, window=window, progress=progress, **options
+    host = job._open(
+        epochs,
+        rows=None if whole else rows,
+        token=token,
+        window=window,
+        progress=progress,
+        finish=finish,
+        **options,
     )
-    return GlobalBatches(host, rows, placements)
+    try:
+        return GlobalBatches(host, rows, placements)
+    except BaseException:
+        host.close()
+        raise

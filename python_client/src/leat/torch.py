@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
+
+from leat import _finish
 
 if TYPE_CHECKING:
     from leat._batches import Batches
@@ -15,12 +17,40 @@ if TYPE_CHECKING:
 __all__ = ["TensorBatches", "batches"]
 
 
+class _Finisher:
+    """What is left to do to one array, with torch's operators on `device`."""
+
+    def __init__(self, finish: _finish.Finish, device: torch.device) -> None:
+        self._columns = 1
+        self._table: torch.Tensor | None = None
+        self._offsets: torch.Tensor | None = None
+        if finish.table is not None:
+            self._columns = finish.table.shape[1]
+            self._table = torch.from_numpy(finish.table.reshape(-1).copy()).to(device)
+            if self._columns > 1:
+                self._offsets = torch.arange(self._columns, dtype=torch.int32, device=device)
+        self._perm = None if finish.perm is None else (0, *(1 + axis for axis in finish.perm))
+
+    def __call__(self, tensor: torch.Tensor) -> torch.Tensor:
+        if self._table is not None:
+            entry = tensor.to(torch.int32)
+            if self._offsets is not None:
+                entry = entry * self._columns + self._offsets
+            tensor = self._table.index_select(0, entry.reshape(-1)).reshape(tensor.shape)
+        if self._perm is not None:
+            tensor = tensor.permute(self._perm).contiguous()
+        return tensor
+
+
 class TensorBatches(Iterator[dict[str, torch.Tensor]]):
     """Batches in order, each a dict of tensors; made by `leat.torch.batches`."""
 
-    def __init__(self, host: Batches, pin_memory: bool) -> None:
+    def __init__(self, host: Batches, pin_memory: bool, device: torch.device | None) -> None:
         self._host = host
         self._pin_memory = pin_memory
+        self._device = device
+        target = torch.device("cpu") if device is None else device
+        self._finishers = {name: _Finisher(finish, target) for name, finish in host._finish.items()}
 
     def __iter__(self) -> TensorBatches:
         return self
@@ -32,10 +62,20 @@ class TensorBatches(Iterator[dict[str, torch.Tensor]]):
         self.close()
 
     def __next__(self) -> dict[str, torch.Tensor]:
-        tensors = {name: torch.from_numpy(array) for name, array in next(self._host).items()}
+        return {name: self._placed(name, torch.from_numpy(array)) for name, array in next(self._host).items()}
+
+    def _placed(self, name: str, tensor: torch.Tensor) -> torch.Tensor:
+        on_cpu = self._device is None or self._device.type == "cpu"
+        finisher = self._finishers.get(name)
+        if on_cpu and finisher:
+            tensor = finisher(tensor)
         if self._pin_memory:
-            tensors = {name: tensor.pin_memory() for name, tensor in tensors.items()}
-        return tensors
+            tensor = tensor.pin_memory()
+        if not on_cpu:
+            tensor = tensor.to(self._device, non_blocking=self._pin_memory)
+            if finisher:
+                tensor = finisher(tensor)
+        return tensor
 
     def token(self) -> bytes:
         """As `leat.Batches.token`."""
@@ -50,16 +90,32 @@ class TensorBatches(Iterator[dict[str, torch.Tensor]]):
         self._host.close()
 
 
-def batches(job: Job, *, pin_memory: bool | None = None, **options: Any) -> TensorBatches:
+def batches(
+    job: Job,
+    *,
+    pin_memory: bool | None = None,
+    device: torch.device | str | None = None,
+    finish: Literal["worker", "device"] = "worker",
+    **options: Any,
+) -> TensorBatches:
     """Opens an iterator over batches of torch tensors.
 
     Args:
         job: of `Service.job`.
         pin_memory: copy into page-locked memory, for asynchronous transfers; None: if CUDA is there.
+        device: where the tensors go, such as "cuda:0"; None: they stay in host memory.
+        finish: where normalize, cast and transpose at the pipeline's end run. "device": on `device`, by torch;
+            workers send uint8, a quarter of float32. The same bits, and the same tokens.
         **options: as for `Job.batches`: epochs, rows, token, window, progress, …
 
     Returns:
         An iterator of dicts of tensors.
     """
+    target = None if device is None else torch.device(device)
     pin = torch.cuda.is_available() if pin_memory is None else pin_memory
-    return TensorBatches(job.batches(**options), pin)
+    host = job._open(finish=_finish.chosen(finish), **options)
+    try:
+        return TensorBatches(host, pin, target)
+    except BaseException:
+        host.close()
+        raise

@@ -72,5 +72,11 @@ def job(service):
 
 
 @pytest.fixture
+def floats(service):
+    """A job whose image is float32, channels first, and which may be finished on a device."""
+    return service.job("floats", images, batch=16, seed=7)
+
+
+@pytest.fixture
 def graph():
     return types.SimpleNamespace(images=images)

@@ -329,3 +329,11 @@ def test_stats_and_collection(job):
     del it
     gc.collect()
     assert alive() is None
+
+
+def test_numpy_has_no_device_to_finish_on(job):
+    with pytest.raises(leat.InvalidArgument, match="use leat.jax.batches or leat.torch.batches"):
+        job.batches(finish="device")
+    with pytest.raises(leat.InvalidArgument, match="finish = 'gpu'; expected 'worker' or 'device'"):
+        job.batches(finish="gpu")
+    assert next(job.batches(finish="worker"))["image"].shape == (10, 8, 8, 3)

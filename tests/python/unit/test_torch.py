@@ -4,6 +4,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+import leat  # noqa: E402
 import leat.torch  # noqa: E402
 
 
@@ -26,3 +27,18 @@ def test_a_tensor_keeps_its_buffer(fake, job):
     token = it.token()
     assert int(next(leat.torch.batches(job, token=token))["label"][0]) == 10
     it.close()
+
+
+@pytest.mark.parametrize("pin_memory", [None, False])
+@pytest.mark.parametrize("device", [None, "cpu"])
+def test_finishing_in_torch_gives_the_workers_bits(floats, device, pin_memory):
+    it = leat.torch.batches(floats, epochs=2, finish="device", device=device, pin_memory=pin_memory)
+    for got, expected in zip(it, floats.batches(epochs=2), strict=True):
+        assert got["image"].dtype == torch.float32 and got["image"].is_contiguous()
+        assert got["image"].numpy().tobytes() == expected["image"].tobytes()
+        np.testing.assert_array_equal(got["label"].numpy(), expected["label"])
+
+
+def test_finish_is_one_of_two_words(floats):
+    with pytest.raises(leat.InvalidArgument, match="finish = 'gpu'; expected 'worker' or 'device'"):
+        leat.torch.batches(floats, finish="gpu")

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is left to do to arrays of bytes with finish="device": a table, and an order of the axes."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from leat import _native
+from leat._placement import Piece
+from leat.errors import InvalidArgument
+
+CHOICES = ("worker", "device")
+
+
+def chosen(finish: Any) -> str:
+    """`finish` if it is one of the two words; else raises."""
+    if finish in CHOICES:
+        return finish
+    raise InvalidArgument(f"finish = {finish!r}; expected 'worker' or 'device'")
+
+
+@dataclasses.dataclass(frozen=True)
+class Finish:
+    """For one array: each byte x at place c of the last axis becomes table[x, c], then the axes are turned.
+
+    Attributes:
+        dtype: of the finished array.
+        table: (256, 1) if all places have the same column, else (256, size of the last axis); None: the bytes stay.
+        perm: axis i of a finished row is axis perm[i] of the row of bytes; None: the axes stay.
+    """
+
+    dtype: np.dtype
+    table: np.ndarray | None
+    perm: tuple[int, ...] | None
+
+    def row_of(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """The shape of a row of bytes, given the finished one."""
+        return self._turned_back(tuple(shape))
+
+    def piece_of(self, piece: Piece) -> Piece:
+        """The part of the bytes that a part of the finished array comes from."""
+        return dataclasses.replace(piece, rest=self._turned_back(piece.rest) if piece.rest else ())
+
+    def table_of(self, piece: Piece) -> np.ndarray | None:
+        """The columns of the table for a part of the bytes."""
+        if self.table is None or self.table.shape[1] == 1 or not piece.rest:
+            return self.table
+        return self.table[:, piece.rest[-1]]
+
+    def _turned_back(self, axes: tuple[Any, ...]) -> tuple[Any, ...]:
+        if self.perm is None:
+            return axes
+        return tuple(axes[self.perm.index(i)] for i in range(len(axes)))
+
+
+def of_batches(pointer: int, names: Iterable[str]) -> dict[str, Finish]:
+    """What is left to do to the arrays of an iterator, by name; those that come finished are left out."""
+    result = {}
+    for i, name in enumerate(names):
+        left = _native.quick.leat_batches_finish(pointer, i)
+        if left.dtype is None:
+            continue
+        dtype = np.dtype(left.dtype.decode())
+        table = None
+        if left.table:
+            data = ctypes.string_at(left.table, left.table_bytes)
+            table = np.frombuffer(data, dtype).reshape(256, left.channels)
+        perm = tuple(left.perm[: left.rank]) if left.perm else None
+        result[name] = Finish(dtype, table, perm)
+    return result

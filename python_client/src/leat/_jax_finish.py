@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""finish="device" for `leat.jax`: one compiled function for all local devices of a set of fields.
+
+Each device looks its own rows' bytes up in its own table and turns the axes:
+nothing goes from device to device, so it needs no other process to run the
+same thing at the same time, and works for every sharding.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from leat._finish import Finish
+from leat._placement import Placement
+
+try:
+    _shard_map = jax.shard_map
+except AttributeError:  # before 0.6.1
+    from jax.experimental.shard_map import shard_map as _shard_map
+
+_AXIS = "leat"
+
+
+def _apart(function: Any) -> Any:
+    """Calls `function` in a thread of its own: there, no mesh is set that tracing would want to use."""
+    results: list[Any] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(function())
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run, name="leat compile")
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+    return results[0]
+
+
+def finished(array: jax.Array, finish: Finish, table: jax.Array | None) -> jax.Array:
+    """What `finish` makes of rows of bytes; traceable."""
+    if table is not None:
+        columns = table.shape[1]
+        entry = array.astype(np.int32)
+        if columns > 1:
+            entry = entry * columns + jnp.arange(columns, dtype=np.int32)
+        array = table.reshape(-1).at[entry].get(mode="promise_in_bounds")
+    if finish.perm is not None:
+        array = jnp.transpose(array, (0, *(1 + axis for axis in finish.perm)))
+    return array
+
+
+class DeviceFinish:
+    """Places the bytes of some fields, all on the same devices, and finishes them there.
+
+    Compiled once, when it is made.
+    """
+
+    def __init__(self, placements: Mapping[str, Placement], finishes: Mapping[str, Finish]) -> None:
+        self._placements = dict(placements)
+        self._finishes = {name: finishes[name] for name in placements}
+        self._pieces = {
+            name: [finishes[name].piece_of(piece) for piece in placement.pieces]
+            for name, placement in placements.items()
+        }
+        self._devices = [piece.device for piece in next(iter(placements.values())).pieces]
+        # Of these devices, whatever the mesh of the fields' shardings is: each has a block of the first axis.
+        self._sharding = NamedSharding(Mesh(np.array(self._devices), (_AXIS,)), PartitionSpec(_AXIS))
+        tables = {
+            name: [finish.table_of(piece) for piece in self._pieces[name]]
+            for name, finish in self._finishes.items()
+            if finish.table is not None
+        }
+        self._tables = {name: self._stacked(parts) for name, parts in tables.items()}
+        self._compiled = _apart(self._compile)
+
+    def _stacked(self, parts: list[np.ndarray]) -> jax.Array:
+        shape = (sum(part.shape[0] for part in parts), *parts[0].shape[1:])
+        arrays = jax.device_put(parts, self._devices)
+        return jax.make_array_from_single_device_arrays(shape, self._sharding, arrays)
+
+    def _compile(self) -> Any:
+        def finish_all(heads: dict[str, jax.Array], tables: dict[str, jax.Array]) -> dict[str, jax.Array]:
+            return {
+                name: finished(head, self._finishes[name], tables.get(name)) for name, head in heads.items()
+            }
+
+        specs = PartitionSpec(_AXIS)
+        function = jax.jit(
+            _shard_map(finish_all, mesh=self._sharding.mesh, in_specs=(specs, specs), out_specs=specs)
+        )
+        heads = {}
+        for name, placement in self._placements.items():
+            pieces = self._pieces[name]
+            row = self._finishes[name].row_of(placement.shape[1:])
+            cut = [len(range(*part.indices(size))) for part, size in zip(pieces[0].rest or (), row)] or row
+            rows = sum(piece.rows.stop - piece.rows.start for piece in pieces)
+            heads[name] = jax.ShapeDtypeStruct((rows, *cut), np.uint8, sharding=self._sharding)
+        return function.lower(heads, self._tables).compile()
+
+    def __call__(self, batch: Mapping[str, np.ndarray]) -> dict[str, jax.Array]:
+        """The finished global arrays of a batch."""
+        heads = {
+            name: self._stacked([piece.cut(batch[name]) for piece in pieces]) for name, pieces in self._pieces.items()
+        }
+        result = {}
+        for name, array in self._compiled(heads, self._tables).items():
+            placement = self._placements[name]
+            on = {shard.device: shard.data for shard in array.addressable_shards}
+            result[name] = jax.make_array_from_single_device_arrays(
+                placement.shape, placement.sharding, [on[device] for device in self._devices]
+            )
+        return result
+
+
+def plan(placements: Mapping[str, Placement], finishes: Mapping[str, Finish]) -> list[DeviceFinish]:
+    """One function for each set of devices that fields with a finish are on."""
+    groups: dict[tuple[Any, ...], dict[str, Placement]] = {}
+    for name, placement in placements.items():
+        if name in finishes:
+            groups.setdefault(tuple(piece.device for piece in placement.pieces), {})[name] = placement
+    return [DeviceFinish(fields, finishes) for fields in groups.values()]
