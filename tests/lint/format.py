@@ -13,7 +13,7 @@ _LINE = re.compile(r"^(.*?):(\d+):\d+: (?:error|warning): ", re.M)
 
 def check(root):
     findings = []
-    sources = [str(p) for p in common.files(root, *common.CPP)]
+    sources = [str(p) for p in common.files(root, *common.CPP, ".cu")]
     if sources:
         style = pathlib.Path(__file__).resolve().parents[2] / ".clang-format"
         run = subprocess.run(["clang-format-14", "--dry-run", "-Werror", f"--style=file:{style}", *sources],

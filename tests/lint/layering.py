@@ -8,16 +8,19 @@ import common
 # The longest prefix of a path decides. `own`: prefixes of our own headers. `grpc`, `proto`: what else it may see.
 RULES = {
     "core/": {"own": ("core/",), "grpc": False, "proto": ()},
+    "cuda/": {"own": ("core/", "cuda/"), "grpc": False, "proto": ()},
     "rpc/": {"own": ("core/", "rpc/"), "grpc": True, "proto": ("leat/v1/", "leat/stored/")},
     "rpc/convert": {"own": ("core/", "rpc/convert"), "grpc": False, "proto": ("leat/v1/",)},
     "rpc/lending": {"own": ("core/", "rpc/lending"), "grpc": False, "proto": ("leat/v1/",)},
     "server/": {"own": ("core/", "rpc/", "server/"), "grpc": True, "proto": ("leat/v1/", "leat/stored/")},
-    "worker/": {"own": ("core/", "rpc/", "worker/"), "grpc": True, "proto": ("leat/v1/", "leat/stored/")},
+    "worker/": {"own": ("core/", "cuda/", "rpc/", "worker/"), "grpc": True, "proto": ("leat/v1/", "leat/stored/")},
+    "worker/gpu/": {"own": ("core/", "cuda/", "worker/"), "grpc": False, "proto": ()},
     "worker/image/": {"own": ("core/", "worker/image/"), "grpc": False, "proto": ()},
     "worker/plane/": {"own": ("core/", "rpc/lending", "worker/plane/", "worker/row_work.h"), "grpc": False,
                       "proto": ("leat/v1/",)},
     "worker/source/": {"own": ("core/", "worker/source/"), "grpc": False, "proto": ("leat/stored/",)},
-    "client/": {"own": ("core/", "rpc/", "client/", "leat/"), "grpc": True, "proto": ("leat/v1/", "leat/stored/")},
+    "client/": {"own": ("core/", "cuda/", "rpc/", "client/", "leat/"), "grpc": True,
+                "proto": ("leat/v1/", "leat/stored/")},
     "client/leat/": {"own": ("leat/",), "grpc": False, "proto": ()},
     "client/cli/": {"own": ("core/", "leat/", "client/leat/", "client/cli/"), "grpc": False,
                     "proto": ("leat/stored/",)},
@@ -38,19 +41,19 @@ def check_include(path, rule, name):
         if name.startswith("leat/"):
             allowed = any(name.startswith(p) for p in rule["proto"])
         return None if allowed or rule["proto"] and name.startswith("google/") else "may not see these messages"
-    if re.match(r"^(core|rpc|server|worker|client|leat|tests|proto)/", name):
+    if re.match(r"^(core|cuda|rpc|server|worker|client|leat|tests|proto)/", name):
         # The public client's headers are leat/*.h, written from anywhere as users write them.
         return None if name.startswith(rule["own"]) else f"may include only {', '.join(rule['own'])}"
     if path.startswith("core/") and name in _FILES:
         return "is maths: no files, no sockets"
-    if name.startswith("cuda"):
-        return "CUDA lives in worker/gpu/ only"
+    if re.match(r"cuda|nvjpeg|device_launch", name) and not path.endswith(".cu"):
+        return "needs no CUDA toolkit: cuda/driver.h and cuda/nvjpeg.h declare what we use"
     return None
 
 
 def check(root):
     findings = []
-    for path in common.files(root, *common.CPP):
+    for path in common.files(root, *common.CPP, ".cu"):
         prefix = max((p for p in RULES if str(path).startswith(p)), key=len, default=None)
         if prefix is None:
             continue

@@ -94,6 +94,14 @@ class Layering(Tree):
     def test_public_headers_show_nothing_private(self):
         self.assert_one(self.found("client/leat/client.h", '#include "core/job.h"'), "client/leat/client.h:2")
 
+    def test_only_kernels_need_the_cuda_toolkit(self):
+        self.assertEqual(self.found("worker/gpu/a.cc", '#include "cuda/driver.h"'), [])
+        self.assertEqual(self.found("worker/gpu/a.cu", "#include <cuda_fp16.h>"), [])
+        self.assert_one(self.found("worker/gpu/a.cc", "#include <cuda.h>"), "worker/gpu/a.cc:2", "no CUDA toolkit")
+
+    def test_the_coordinator_knows_no_gpu(self):
+        self.assert_one(self.found("server/a.cc", '#include "cuda/driver.h"'), "server/a.cc:2", "may include only")
+
     def test_products_never_include_tests(self):
         self.assert_one(self.found("server/a.cc", '#include "tests/support/fake.h"'), "tests/support")
 
