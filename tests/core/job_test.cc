@@ -294,6 +294,16 @@ TEST(Difference, ShowsBothValues) {
   EXPECT_EQ(Difference(shard, other), "shuffle_window 16 != 2");
 }
 
+TEST(Difference, AWantedAutoIsSatisfiedByAnyClass) {
+  JobSpec other = Spec();
+  other.decoder_class = DecoderClass::kAuto;
+  EXPECT_EQ(Difference(Spec(), other), "");
+  JobSpec existing = Spec();
+  existing.decoder_class = DecoderClass::kNvjpeg;
+  EXPECT_EQ(Difference(existing, other), "");
+  EXPECT_EQ(Difference(existing, Spec()), "decoder_class nvjpeg != exact");
+}
+
 TEST(Difference, ShowsTheFirstLineOfThePipelineThatDiffers) {
   JobSpec other = Spec();
   other.pipeline.nodes[2].args["size"] = std::vector<int64_t>{8, 9};
