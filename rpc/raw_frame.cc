@@ -87,11 +87,30 @@ void ReleaseOwner(void* owner) {
   delete static_cast<std::shared_ptr<const void>*>(owner);
 }
 
+// A message without data, and what goes with it.
+struct OwnedHeader {
+  std::string bytes;
+  std::shared_ptr<const void> owner;
+};
+
+void ReleaseHeader(void* header) { delete static_cast<OwnedHeader*>(header); }
+
+grpc::ByteBuffer EncodeHeader(const v1::RowsResponse& header,
+                              std::shared_ptr<const void> owner) {
+  auto* const owned =
+      new OwnedHeader{header.SerializeAsString(), std::move(owner)};
+  const grpc::Slice slice(owned->bytes.data(), owned->bytes.size(),
+                          &ReleaseHeader, owned);
+  return grpc::ByteBuffer(&slice, 1);
+}
+
 }  // namespace
 
 grpc::ByteBuffer EncodeRows(const v1::RowsResponse& header,
                             std::span<const std::byte> data,
                             std::shared_ptr<const void> owner) {
+  if (data.empty() && owner != nullptr)
+    return EncodeHeader(header, std::move(owner));
   const size_t header_bytes = header.ByteSizeLong();
   uint8_t tail[10];
   uint8_t* end = tail;

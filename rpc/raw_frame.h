@@ -28,7 +28,8 @@ namespace leat::rpc {
 inline constexpr size_t kMaxChunkBytes = 2 << 20;
 
 // `header.data` must be empty. `owner` is released when gRPC no longer needs
-// `data`, on any thread: its destructor must neither block nor call gRPC.
+// `data`, or, if that is empty, has sent the message, on any thread: its
+// destructor must neither block nor call gRPC.
 grpc::ByteBuffer EncodeRows(const v1::RowsResponse& header,
                             std::span<const std::byte> data,
                             std::shared_ptr<const void> owner);

@@ -107,6 +107,9 @@ absl::Status Config::Validate() const {
     return InvalidArgument("--group-bytes {}: want 1KiB to 64MiB", group_bytes);
   if (max_unsent_groups_per_stream < 1)
     return InvalidArgument("--max-unsent-groups: want at least 1");
+  if (plane != "auto" && plane != "grpc" && plane != "shm" && plane != "cuda")
+    return InvalidArgument("LEAT_PLANE \"{}\": want auto, grpc, shm or cuda",
+                           plane);
   if (drain_timeout_ms < 0)
     return InvalidArgument("--drain-timeout-ms {}: want 0 or more",
                            drain_timeout_ms);
@@ -134,11 +137,13 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
   Config config;
   config.coordinator = environment.coordinator;
   config.security.token = environment.token;
+  if (!environment.plane.empty()) config.plane = environment.plane;
   Files files;
   std::string devices = "all", log_format = "text";
   SizeFlag sizes[] = {{"--cache", &config.cache_bytes, ""},
                       {"--buffers", &config.buffer_bytes, ""},
                       {"--group-bytes", &config.group_bytes, ""},
+                      {"--max-lent", &config.lending.limits.max_lent_bytes, ""},
                       {"--gpu-slot-bytes", &config.gpu.slot_bytes, ""},
                       {"--gpu-group-bytes", &config.gpu.group_bytes, ""},
                       {"--gpu-decode-bytes", &config.gpu.decode_bytes, ""}};
@@ -170,6 +175,8 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
   app.add_option(sizes[1].flag, sizes[1].text,
                  "memory for batches being computed and sent");
   app.add_option(sizes[2].flag, sizes[2].text, "bytes of rows sent together");
+  app.add_option(sizes[3].flag, sizes[3].text,
+                 "memory that consumers on this host may lend");
   app.add_option("--max-unsent-groups", config.max_unsent_groups_per_stream,
                  "groups that a consumer may leave unread");
   app.add_option("--max-rows-per-stream", config.max_rows_per_stream,

@@ -14,6 +14,7 @@
 #include "rpc/auth.h"
 #include "worker/gpu_worker.h"
 #include "worker/image/row_program.h"
+#include "worker/plane/lending_server.h"
 #include "worker/source/source.h"
 
 namespace leat::worker {
@@ -31,6 +32,9 @@ struct Config {
   int lifeline_fd = -1;
   int64_t drain_timeout_ms = 20'000;
   int64_t job_timeout_ms = 30'000;  // to fetch a job while out of reach
+  // How rows reach consumers on this host: "auto"; "grpc": their memory is not
+  // taken; "shm", "cuda": it is an error if it cannot be.
+  std::string plane = "auto";
 
   // Performance. 0: from the machine, by SetDefaults.
   int threads = 0;
@@ -46,6 +50,7 @@ struct Config {
   uint64_t max_rows_total = 8 << 20;
   uint64_t max_streams = 4096;
   uint64_t max_jobs = 64;
+  LendingOptions lending;
   // The release's, without flags: under `replace` and `zero` they decide a
   // row's bytes, so they are the same on every worker.
   SourceLimits source;
@@ -63,6 +68,7 @@ struct Config {
 struct Environment {
   std::string token;        // LEAT_TOKEN
   std::string coordinator;  // LEAT_COORDINATOR
+  std::string plane;        // LEAT_PLANE
 };
 
 // A configuration, or the exit code of flags that end the program (--help, or a

@@ -82,7 +82,8 @@ int main(int argc, char** argv) {
   auto flags = leat::worker::ParseFlags(
       argc, argv,
       {.token = FromEnvironment("LEAT_TOKEN"),
-       .coordinator = FromEnvironment("LEAT_COORDINATOR")});
+       .coordinator = FromEnvironment("LEAT_COORDINATOR"),
+       .plane = FromEnvironment("LEAT_PLANE")});
   if (const int* code = std::get_if<int>(&flags)) return *code;
   const auto& config = std::get<leat::worker::Config>(flags);
   leat::InitLog("leat-worker", config.log_format,

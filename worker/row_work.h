@@ -121,6 +121,7 @@ struct FinishedGroup {
   absl::Status status;
   bool placed = false;           // asked with memory: no payload
   std::vector<uint32_t> places;  // of a placed group: parallel to rows
+  const void* lease = nullptr;   // the ask's; during OnGroup
   std::span<const std::byte> payload;
   // Holds the payload, and counts as one of the stream's unsent groups; the
   // buffer goes back to its pool when dropped. Dropping takes no lock: fit for
@@ -133,7 +134,7 @@ class GroupSink {
  public:
   virtual ~GroupSink() = default;
   // On a decode thread or one that calls a stage's `done`, without locks; of
-  // several groups at once. Must not block. The ask's lease is dropped later.
+  // several groups at once. Must not block.
   virtual void OnGroup(FinishedGroup group) = 0;
 };
 

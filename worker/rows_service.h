@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RowsService: leat.v1.WorkerService. Turns a stream's messages into the
-// scheduler's asks and finished groups into messages that borrow the groups'
-// buffers.
+// RowsService: leat.v1.WorkerService. Its streams' handlers (rows_handler.h)
+// turn messages into the scheduler's asks and finished groups into messages
+// that borrow the groups' buffers.
 #pragma once
 
 #include <atomic>
@@ -21,6 +21,7 @@ class Service;
 namespace leat::worker {
 
 class JobTable;
+class LendingServer;
 class Scheduler;
 
 struct RowsServiceOptions {
@@ -36,9 +37,11 @@ struct RowsCounters {
 
 class RowsService {
  public:
-  // `jobs` and `scheduler` outlive the service and its streams.
+  // All outlive the service and its streams. `lending` null: consumers' memory
+  // is not taken.
   RowsService(RowsServiceOptions options, rpc::Security security,
-              JobTable* jobs, Scheduler* scheduler);
+              JobTable* jobs, Scheduler* scheduler,
+              LendingServer* lending = nullptr);
   ~RowsService();
 
   grpc::Service* service();

@@ -129,6 +129,7 @@ void Scheduler::State::Deliver(std::shared_ptr<Group> group, GroupSink& sink) {
                        .status = group->status,
                        .placed = group->placed,
                        .places = std::move(group->places),
+                       .lease = lease.get(),
                        .payload = {},
                        .owner = nullptr};
   SharedCounters& counters = *group->counters;

@@ -17,6 +17,8 @@
 #include "worker/cores.h"
 #include "worker/gpu_worker.h"
 #include "worker/job_table.h"
+#include "worker/plane/device_importer.h"
+#include "worker/plane/lending_server.h"
 #include "worker/rows_service.h"
 #include "worker/scheduler.h"
 #include "worker/session.h"
@@ -69,11 +71,27 @@ std::vector<bool> OwnedBy(const v1::Assignment& assignment,
   return owned;
 }
 
+// Null: consumers' memory is not taken.
+absl::StatusOr<std::unique_ptr<LendingServer>> StartLending(
+    const Config& config, DeviceImporter* importer) {
+  if (config.plane == "grpc") return nullptr;
+  if (config.plane == "cuda" && importer == nullptr)
+    return FailedPrecondition(
+        "LEAT_PLANE cuda: this worker has no GPU whose memory it can be lent");
+  absl::StatusOr<std::unique_ptr<LendingServer>> server =
+      LendingServer::Start(config.lending, importer);
+  if (server.ok()) return server;
+  if (config.plane != "auto")
+    return Annotate(server.status(), "LEAT_PLANE " + config.plane);
+  LOG_WARN("worker.lending error=\"{}\"", Message(server.status()));
+  return nullptr;
+}
+
 }  // namespace
 
 struct Worker::State {
   State(Config c, WorkerEvents e, std::shared_ptr<WakeSignal> w,
-        std::unique_ptr<GpuWorker> g)
+        std::unique_ptr<GpuWorker> g, std::unique_ptr<LendingServer> l)
       : config(std::move(c)),
         events(std::move(e)),
         wake(std::move(w)),
@@ -84,11 +102,12 @@ struct Worker::State {
                 .bad_samples = &bad_samples,
                 .ownership = &ownership},
         pool(config.buffer_bytes, wake, gpus->buffer_memory()),
+        lending(std::move(l)),
         scheduler(SchedulerConfig(), &pool, wake, Clock::Real()),
         client({.address = config.coordinator}, config.security),
         jobs(TableConfig(), &client, &context),
         rows({.max_rows_per_stream = config.max_rows_per_stream},
-             config.security, &jobs, &scheduler) {}
+             config.security, &jobs, &scheduler, lending.get()) {}
   ~State() {
     client.Shutdown();  // nobody waits for calls that nobody needs
     session.reset();
@@ -133,6 +152,7 @@ struct Worker::State {
   SampleCache cache;
   const RuntimeContext context;
   BufferPool pool;
+  const std::unique_ptr<LendingServer> lending;  // null: memory is not taken
   Scheduler scheduler;
   CoordinatorClient client;
   JobTable jobs;
@@ -201,6 +221,8 @@ v1::WorkerStats Worker::State::CollectStats() {
   stats.set_bytes_sent_total(rows.counters().bytes_sent);
   stats.set_payload_copies_total(rows.counters().payload_copies);
   stats.set_rows_queued(now.rows_queued);
+  stats.set_rows_placed_total(now.rows_placed_total);
+  if (lending != nullptr) stats.set_lent_bytes(lending->counters().bytes);
   stats.set_streams(now.streams);
   stats.set_cache_bytes(cached.bytes);
   stats.set_cache_limit_bytes(cache.limit_bytes());
@@ -300,8 +322,11 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(Config config,
   ASSIGN_OR_RETURN(
       std::unique_ptr<GpuWorker> gpus,
       GpuWorker::Open(config.gpu, config.image, wake, events.on_fatal));
-  auto state = std::make_unique<State>(std::move(config), std::move(events),
-                                       wake, std::move(gpus));
+  ASSIGN_OR_RETURN(std::unique_ptr<LendingServer> lending,
+                   StartLending(config, gpus->importer()));
+  auto state =
+      std::make_unique<State>(std::move(config), std::move(events), wake,
+                              std::move(gpus), std::move(lending));
   const Config& c = state->config;
   ASSIGN_OR_RETURN(
       state->server,
