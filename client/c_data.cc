@@ -175,7 +175,24 @@ leat_tensor leat_batch_tensor(const leat_batch* batch, size_t index) {
           .device = tensor.device};
 }
 
-void leat_batch_free(leat_batch* batch) { delete batch; }
+void leat_batch_free(leat_batch* batch) {
+  if (batch == nullptr || batch->owners.fetch_sub(1) != 1) return;
+  const std::unique_ptr<leat_batch> owned(batch);
+  void* const stream = batch->stream;
+  // An error costs the buffer, which is not used again.
+  if (stream != nullptr) owned->batch.ReleaseOnStream(stream).IgnoreError();
+}
+
+void leat_batch_retain(leat_batch* batch) {
+  if (batch != nullptr) ++batch->owners;
+}
+
+int leat_batch_use_on_stream(leat_batch* batch, void* stream) {
+  if (batch == nullptr) return 0;
+  void* before = nullptr;
+  return batch->stream.compare_exchange_strong(before, stream) ||
+         before == stream;
+}
 
 leat_status* leat_batch_release_on_stream(leat_batch* batch, void* stream) {
   if (batch == nullptr) return NullArgument(__func__, "batch");

@@ -3,6 +3,7 @@
 // The C interface's handles, and status to C. Internal.
 #pragma once
 
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -42,6 +43,8 @@ struct leat_batch {
   }
   leat::Batch batch;
   std::vector<std::string> names;  // of tensor i: name at 2 i, dtype after it
+  std::atomic<int> owners{1};
+  std::atomic<void*> stream{nullptr};  // whose work uses it; null: none's
 };
 
 namespace leat::client {

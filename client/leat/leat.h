@@ -142,11 +142,31 @@ LEAT_EXPORT size_t leat_batch_num_tensors(const leat_batch* batch);
 LEAT_EXPORT leat_tensor leat_batch_tensor(const leat_batch* batch,
                                           size_t index);
 /* Returns the buffer to the pool: no pointer into it may be used afterwards,
- * and work of a device that uses it must have finished. */
+ * and work of a device that uses it must have finished. With several owners,
+ * the last one's call does so. */
 LEAT_EXPORT void leat_batch_free(leat_batch* batch);
+/* One more owner: one more leat_batch_free. */
+LEAT_EXPORT void leat_batch_retain(leat_batch* batch);
+/* Of a batch in device memory: work on `stream` (CUstream or cudaStream_t) will
+ * use it; the last leat_batch_free returns the buffer after what is queued
+ * there by then. 0: nothing was done, since it was another stream before. */
+LEAT_EXPORT int leat_batch_use_on_stream(leat_batch* batch, void* stream);
+
+/* A tensor as a DLManagedTensor*, or if `versioned` a DLManagedTensorVersioned*
+ * (1.0). It is an owner of the batch until its deleter is called, once, by any
+ * thread. `stream`: where the consumer uses device memory, as for
+ * leat_batch_use_on_stream; NULL: it waits for its work by itself. Returns NULL
+ * if there is no such tensor, or it was another stream before. */
+LEAT_EXPORT void* leat_batch_dlpack(leat_batch* batch, size_t index,
+                                    int versioned, void* stream);
+/* A PyCapsule_Destructor for what leat_batch_dlpack returns, in a capsule of
+ * the name "dltensor" or "dltensor_versioned": calls the deleter, unless a
+ * consumer has renamed the capsule. Needs a Python interpreter. */
+LEAT_EXPORT void leat_dlpack_capsule_free(void* capsule);
 /* Of a batch in device memory: frees `batch` now, and returns the buffer after
  * the work that is queued on `stream` (CUstream or cudaStream_t; NULL: the
- * default stream). The batch is freed also when an error is returned. */
+ * default stream). The batch is freed also when an error is returned. The
+ * caller has to be its only owner. */
 LEAT_EXPORT leat_status* leat_batch_release_on_stream(leat_batch* batch,
                                                       void* stream);
 

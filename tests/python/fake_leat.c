@@ -44,6 +44,7 @@ struct leat_batches {
   uint32_t* rows;
   size_t num_rows;
   bool heads; /* bytes where the job has floats */
+  int device;
 };
 struct leat_batch {
   uint64_t epoch, step;
@@ -52,6 +53,8 @@ struct leat_batch {
   size_t bytes;
   size_t image_bytes;
   bool floats;
+  int device, owners;
+  void* stream;
   int64_t image_shape[4];
   int64_t label_shape[1];
 };
@@ -65,6 +68,8 @@ static int num_free, num_live, num_made;
 static double delay_s;
 static uint64_t num_samples = 100;
 static int fail_at_step = -1;
+static int num_devices; /* whose memory is the host's, really */
+static void* last_stream;
 
 LEAT_EXPORT int fake_live(void) {
   pthread_mutex_lock(&pool_mutex);
@@ -75,6 +80,9 @@ LEAT_EXPORT int fake_live(void) {
 LEAT_EXPORT int fake_made(void) { return num_made; }
 LEAT_EXPORT void fake_set_delay(double seconds) { delay_s = seconds; }
 LEAT_EXPORT void fake_set_samples(uint64_t samples) { num_samples = samples; }
+LEAT_EXPORT void fake_set_devices(int devices) { num_devices = devices; }
+/* The one that the last batch to be freed was used on. */
+LEAT_EXPORT void* fake_last_stream(void) { return last_stream; }
 LEAT_EXPORT void fake_fail_at_step(int step) { fail_at_step = step; }
 
 static leat_status* Error(int code, const char* message) {
@@ -241,7 +249,7 @@ static float Finished(int byte, int channel) {
 
 static leat_batch* MakeBatch(uint64_t epoch, uint64_t step, uint64_t first,
                              const uint32_t* rows, uint32_t num_rows,
-                             bool floats) {
+                             bool floats, int device) {
   leat_batch* batch = calloc(1, sizeof *batch);
   const size_t image_bytes =
       (size_t)num_rows * kImageBytes * (floats ? sizeof(float) : 1);
@@ -251,6 +259,8 @@ static leat_batch* MakeBatch(uint64_t epoch, uint64_t step, uint64_t first,
                         .bytes = image_bytes + num_rows * sizeof(int32_t),
                         .image_bytes = image_bytes,
                         .floats = floats,
+                        .device = device,
+                        .owners = 1,
                         .image_shape = {num_rows, kSide, kSide, 3},
                         .label_shape = {num_rows}};
   if (floats) batch->image_shape[1] = 3, batch->image_shape[3] = kSide;
@@ -275,7 +285,7 @@ static leat_batch* MakeBatch(uint64_t epoch, uint64_t step, uint64_t first,
 
 leat_status* leat_job_sample(const leat_job* job, uint64_t index,
                              double timeout_s, leat_batch** out) {
-  *out = MakeBatch(0, 0, index, NULL, 1, IsFloats(job));
+  *out = MakeBatch(0, 0, index, NULL, 1, IsFloats(job), -1);
   return NULL;
 }
 
@@ -286,6 +296,8 @@ leat_status* leat_batches_open(const leat_job* job, const char* options_json,
   unsigned long long epoch = 0, step = 0;
   if (token_bytes != 0 && sscanf(token, "fake %llu %llu", &epoch, &step) != 2)
     return Error(3, "token of another job");
+  const int device = (int)Number(options_json, "device", (uint64_t)-1);
+  if (device >= num_devices) return Error(9, "no such CUDA device");
   leat_batches* batches = calloc(1, sizeof *batches);
   pthread_mutex_init(&batches->mutex, NULL);
   pthread_condattr_t monotonic;
@@ -299,6 +311,7 @@ leat_status* leat_batches_open(const leat_job* job, const char* options_json,
   batches->num_rows = num_rows;
   char finish[16];
   Text(options_json, "finish", finish, sizeof finish);
+  batches->device = device;
   batches->heads = IsFloats(job) && strcmp(finish, "device") == 0;
   if (num_rows != 0) {
     batches->rows = malloc(num_rows * sizeof *rows);
@@ -346,7 +359,7 @@ leat_status* leat_batches_next(leat_batches* batches, double timeout_s,
   *out = MakeBatch(
       batches->epoch, batches->step, batches->step * job->batch, batches->rows,
       batches->rows == NULL ? job->batch : (uint32_t)batches->num_rows,
-      IsFloats(job) && !batches->heads);
+      IsFloats(job) && !batches->heads, batches->device);
   if (++batches->step == job->samples / job->batch)
     batches->step = 0, ++batches->epoch;
   return NULL;
@@ -402,17 +415,27 @@ leat_tensor leat_batch_tensor(const leat_batch* batch, size_t index) {
                          .rank = 4,
                          .data = batch->data,
                          .bytes = batch->image_bytes,
-                         .device = -1};
+                         .device = batch->device};
   return (leat_tensor){.name = "label",
                        .dtype = "int32",
                        .shape = batch->label_shape,
                        .rank = 1,
                        .data = batch->data + batch->image_bytes,
                        .bytes = batch->rows * sizeof(int32_t),
-                       .device = -1};
+                       .device = batch->device};
+}
+void leat_batch_retain(leat_batch* batch) {
+  __atomic_add_fetch(&batch->owners, 1, __ATOMIC_SEQ_CST);
+}
+int leat_batch_use_on_stream(leat_batch* batch, void* stream) {
+  if (batch->stream != NULL && batch->stream != stream) return 0;
+  batch->stream = stream;
+  return 1;
 }
 void leat_batch_free(leat_batch* batch) {
   if (batch == NULL) return;
+  if (__atomic_sub_fetch(&batch->owners, 1, __ATOMIC_SEQ_CST) != 0) return;
+  last_stream = batch->stream;
   memset(batch->data, 0xEE, batch->bytes);
   pthread_mutex_lock(&pool_mutex);
   --num_live;

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from leat import _finish, _native, _progress
+from leat import _dlpack, _finish, _native, _progress
 from leat.errors import Cancelled, DeadlineExceeded, InvalidArgument
 
 _TOKEN_CAPACITY = 1024
@@ -45,6 +45,10 @@ class _Buffer:
     def __del__(self) -> None:
         if self._pid == self._getpid():
             self._free(self._pointer)
+
+    def dlpack(self, index: int, versioned: bool, stream: int) -> Any:
+        """A capsule of tensor `index`, which owns a share of the batch."""
+        return _dlpack.capsule(self._pointer, index, versioned, stream)
 
 
 class _Memory:
@@ -74,6 +78,14 @@ def arrays(pointer: int, job: Any) -> dict[str, np.ndarray]:
         else:
             result[name] = np.asarray(_Memory(buffer, tensor))
     return result
+
+
+def tensors(pointer: int, job: Any) -> dict[str, _dlpack.Tensor]:
+    """The tensors of a batch of `job`, wherever its memory is; they own it from here on."""
+    buffer = _Buffer(pointer, job)
+    count = _native.quick.leat_batch_num_tensors(pointer)
+    views = [_native.quick.leat_batch_tensor(pointer, i) for i in range(count)]
+    return {view.name.decode(): _dlpack.Tensor(buffer, i, view) for i, view in enumerate(views)}
 
 
 def row_numbers(rows: Any, batch: int) -> np.ndarray | None:
@@ -106,11 +118,13 @@ class Batches(Iterator[dict[str, np.ndarray]]):
         epoch, step: of the last batch handed out; None before the first.
     """
 
-    def __init__(self, job: Any, pointer: int, rows: int, *, rest_of_epoch: bool) -> None:
+    def __init__(self, job: Any, pointer: int, rows: int, *, rest_of_epoch: bool, device: int = -1) -> None:
         self.job = job
         self.epoch: int | None = None
         self.step: int | None = None
         self._rows = rows
+        # Batches in a GPU's memory, for the frameworks, are dicts of _dlpack.Tensor.
+        self._of_pointer: Any = arrays if device < 0 else tensors
         self._handle = _native.Handle(pointer, "leat_batches_free", "batches iterator")
         # What is left to do to arrays that are bytes, by name.
         self._finish = _finish.of_batches(pointer, job.schema)
@@ -171,7 +185,7 @@ class Batches(Iterator[dict[str, np.ndarray]]):
                 return None
             quick = _native.quick
             self.epoch, self.step = quick.leat_batch_epoch(pointer), quick.leat_batch_step(pointer)
-            batch = arrays(pointer, self.job)
+            batch = self._of_pointer(pointer, self.job)
             if self._rest_of_epoch and self.step == len(self.job) - 1:
                 self._ended = True
         if self._bar:

@@ -406,7 +406,7 @@ class Job:
         _native.check(status)
         assert out.value is not None
         count = self.batch if chosen is None else chosen.size
-        batches = Batches(self, out.value, count, rest_of_epoch=rest_of_epoch)
+        batches = Batches(self, out.value, count, rest_of_epoch=rest_of_epoch, device=device)
         if progress:
             batches.show_progress(None if rest_of_epoch else epochs)
         return batches

@@ -90,6 +90,8 @@ _QUICK_FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "leat_batch_num_tensors": (c_size_t, [c_void_p]),
     "leat_batch_tensor": (Tensor, [c_void_p, c_size_t]),
     "leat_batch_free": (None, [c_void_p]),
+    "leat_dlpack_capsule_free": (None, [c_void_p]),
+    "leat_batch_dlpack": (c_void_p, [c_void_p, c_size_t, c_int, c_void_p]),
 }
 
 

@@ -31,6 +31,7 @@ class Fake:
         self._library = ctypes.CDLL(os.path.join(os.environ["LEAT_NATIVE_DIR"], "libleat.so"))
         self._library.fake_set_delay.argtypes = [ctypes.c_double]
         self._library.fake_set_samples.argtypes = [ctypes.c_uint64]
+        self._library.fake_last_stream.restype = ctypes.c_void_p
 
     def live(self):
         """Buffers that nobody has given back."""
@@ -47,6 +48,14 @@ class Fake:
     def set_samples(self, samples):
         self._library.fake_set_samples(samples)
 
+    def set_devices(self, devices):
+        """How many CUDA devices there are; their memory is the host's, really."""
+        self._library.fake_set_devices(devices)
+
+    def last_stream(self):
+        """On which the last batch that was freed was used; None: on none."""
+        return self._library.fake_last_stream()
+
     def fail_at_step(self, step):
         self._library.fake_fail_at_step(step)
 
@@ -58,6 +67,7 @@ def fake():
     fake.set_delay(0)
     fake.set_samples(100)
     fake.fail_at_step(-1)
+    fake.set_devices(0)
 
 
 @pytest.fixture

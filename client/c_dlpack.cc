@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The C interface: tensors as DLPack. Over leat.h alone. The structures are
+// DLPack's (dmlc/dlpack, versions 0.x and 1.0), whose layout is fixed.
+#include <dlfcn.h>
+
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "client/leat/leat.h"
+
+namespace {
+
+struct DLDevice {
+  int32_t device_type;
+  int32_t device_id;
+};
+constexpr int32_t kDLCPU = 1, kDLCUDA = 2;
+
+struct DLDataType {
+  uint8_t code;
+  uint8_t bits;
+  uint16_t lanes;
+};
+enum : uint8_t { kDLInt = 0, kDLUInt = 1, kDLFloat = 2, kDLBool = 6 };
+
+struct DLTensor {
+  void* data;
+  DLDevice device;
+  int32_t ndim;
+  DLDataType dtype;
+  int64_t* shape;
+  int64_t* strides;
+  uint64_t byte_offset;
+};
+
+struct DLManagedTensor {
+  DLTensor dl_tensor;
+  void* manager_ctx;
+  void (*deleter)(DLManagedTensor* self);
+};
+
+struct DLManagedTensorVersioned {
+  uint32_t major, minor;
+  void* manager_ctx;
+  void (*deleter)(DLManagedTensorVersioned* self);
+  uint64_t flags;
+  DLTensor dl_tensor;
+};
+
+// A managed tensor and what it points to.
+template <class Managed>
+struct Export {
+  Managed managed{};
+  leat_batch* batch = nullptr;
+  std::vector<int64_t> shape, strides;
+
+  static void Delete(Managed* managed) {
+    const std::unique_ptr<Export> self(
+        static_cast<Export*>(managed->manager_ctx));
+    leat_batch_free(self->batch);
+  }
+};
+
+DLDataType TypeOf(const char* name) {
+  constexpr struct {
+    const char* name;
+    DLDataType type;
+  } kTypes[] = {
+      {"bool", {kDLBool, 8, 1}},      {"uint8", {kDLUInt, 8, 1}},
+      {"int32", {kDLInt, 32, 1}},     {"int64", {kDLInt, 64, 1}},
+      {"float16", {kDLFloat, 16, 1}}, {"float32", {kDLFloat, 32, 1}},
+  };
+  for (const auto& known : kTypes)
+    if (std::strcmp(known.name, name) == 0) return known.type;
+  return {};
+}
+
+// Takes over the caller's share of the batch.
+template <class Managed>
+Managed* Make(leat_batch* batch, const leat_tensor& tensor) {
+  auto made = std::make_unique<Export<Managed>>();
+  made->batch = batch;
+  made->shape.assign(tensor.shape, tensor.shape + tensor.rank);
+  made->strides.assign(tensor.rank, 1);
+  for (size_t i = tensor.rank; i-- > 1;)
+    made->strides[i - 1] = made->strides[i] * made->shape[i];
+  made->managed.dl_tensor = {.data = tensor.data,
+                             .device = tensor.device < 0
+                                           ? DLDevice{kDLCPU, 0}
+                                           : DLDevice{kDLCUDA, tensor.device},
+                             .ndim = static_cast<int32_t>(tensor.rank),
+                             .dtype = TypeOf(tensor.dtype),
+                             .shape = made->shape.data(),
+                             .strides = made->strides.data(),
+                             .byte_offset = 0};
+  made->managed.manager_ctx = made.get();
+  made->managed.deleter = Export<Managed>::Delete;
+  return &made.release()->managed;
+}
+
+template <class Managed>
+void Delete(void* managed) {
+  auto* tensor = static_cast<Managed*>(managed);
+  tensor->deleter(tensor);
+}
+
+}  // namespace
+
+void* leat_batch_dlpack(leat_batch* batch, size_t index, int versioned,
+                        void* stream) {
+  if (batch == nullptr || index >= leat_batch_num_tensors(batch))
+    return nullptr;
+  if (stream != nullptr && !leat_batch_use_on_stream(batch, stream))
+    return nullptr;
+  leat_batch_retain(batch);
+  const leat_tensor tensor = leat_batch_tensor(batch, index);
+  if (versioned == 0) return Make<DLManagedTensor>(batch, tensor);
+  auto* const managed = Make<DLManagedTensorVersioned>(batch, tensor);
+  managed->major = 1;
+  return managed;
+}
+
+void leat_dlpack_capsule_free(void* capsule) {
+  // An error may be set in the interpreter, which these two leave alone.
+  const auto name_of = reinterpret_cast<const char* (*)(void*)>(
+      dlsym(RTLD_DEFAULT, "PyCapsule_GetName"));
+  const auto pointer_of = reinterpret_cast<void* (*)(void*, const char*)>(
+      dlsym(RTLD_DEFAULT, "PyCapsule_GetPointer"));
+  if (name_of == nullptr || pointer_of == nullptr) return;
+  const char* const name = name_of(capsule);
+  if (name == nullptr) return;
+  if (std::strcmp(name, "dltensor") == 0)
+    Delete<DLManagedTensor>(pointer_of(capsule, name));
+  else if (std::strcmp(name, "dltensor_versioned") == 0)
+    Delete<DLManagedTensorVersioned>(pointer_of(capsule, name));
+}

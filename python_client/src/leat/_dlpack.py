@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors of a batch as DLPack producers, also those in a GPU's memory, which NumPy cannot hold.
+
+Whoever imports one owns a share of the batch: its memory is used again when
+the last importer's deleter, which is the library's own and needs neither the
+GIL nor an interpreter, and the last array and `Tensor` are gone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from leat import _native
+
+if TYPE_CHECKING:
+    from leat._batches import _Buffer
+
+_CPU, _CUDA = 1, 2  # DLPack's device types
+# The names live as long as the capsules, which keep the pointers.
+_NAME, _VERSIONED = b"dltensor", b"dltensor_versioned"
+
+_new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
+    ("PyCapsule_New", ctypes.pythonapi)
+)
+_destructor = ctypes.cast(_native.quick.leat_dlpack_capsule_free, ctypes.c_void_p)
+
+
+class Tensor:
+    """One tensor of a batch: for `from_dlpack` of JAX, torch, CuPy and NumPy (in host memory).
+
+    Attributes:
+        name, dtype, shape: of the array.
+        device: -1 in host memory, else the CUDA device's number.
+    """
+
+    __slots__ = ("_buffer", "_index", "device", "dtype", "name", "shape")
+
+    def __init__(self, buffer: _Buffer, index: int, tensor: _native.Tensor) -> None:
+        self._buffer = buffer
+        self._index = index
+        self.name: str = tensor.name.decode()
+        self.dtype = np.dtype(tensor.dtype.decode())
+        self.shape = tuple(tensor.shape[: tensor.rank])
+        self.device: int = tensor.device
+
+    def __repr__(self) -> str:
+        place = "host memory" if self.device < 0 else f"CUDA device {self.device}"
+        return f"<leat tensor {self.name!r}: {self.dtype} {self.shape} in {place}>"
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (_CPU, 0) if self.device < 0 else (_CUDA, self.device)
+
+    def __dlpack__(
+        self,
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """A new capsule, as the array API standard says.
+
+        Args:
+            stream: of device memory: where the consumer uses it; 1 or None: CUDA's legacy default stream, 2: the
+                thread's, -1: the consumer has waited for its work before it drops the tensor.
+            max_version: the consumer's; from (1, 0) on it gets a versioned capsule.
+            dl_device: has to be where the tensor is.
+            copy: True is refused.
+
+        Raises:
+            BufferError: it cannot be given like that.
+        """
+        if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
+            raise BufferError(f"{self!r} is on device {self.__dlpack_device__()}, not {tuple(dl_device)}")
+        if copy:
+            raise BufferError(f"{self!r} is given without a copy only")
+        return self._buffer.dlpack(self._index, self._version(max_version), self._stream(stream))
+
+    @staticmethod
+    def _version(max_version: tuple[int, int] | None) -> bool:
+        return max_version is not None and tuple(max_version) >= (1, 0)
+
+    def _stream(self, stream: int | None) -> int:
+        if self.device < 0:
+            if stream is not None and stream != -1:
+                raise BufferError(f"{self!r} has no stream; expected None, got {stream!r}")
+            return 0
+        if stream is None:
+            return 1
+        if isinstance(stream, bool) or not isinstance(stream, int) or stream < -1 or stream == 0:
+            raise BufferError(f"stream = {stream!r}; expected None, -1, 1, 2 or a CUDA stream's address")
+        return max(stream, 0)
+
+
+def capsule(batch: int, index: int, versioned: bool, stream: int) -> Any:
+    """The capsule of a tensor of the batch at this address. `stream`: 0: none."""
+    managed = _native.quick.leat_batch_dlpack(batch, index, versioned, stream)
+    if not managed:
+        raise BufferError(f"the tensors of a batch have to be used on one CUDA stream, not also on {stream:#x}")
+    return _new_capsule(managed, _VERSIONED if versioned else _NAME, _destructor)
