@@ -14,6 +14,7 @@ __device__ void Run(uint64_t block) {
 
 }  // namespace
 
+// At most 72 registers, so that seven blocks fit a multiprocessor.
 extern "C" {
 
 __global__ void __launch_bounds__(leat::worker::kFusedBlock)
@@ -21,7 +22,7 @@ __global__ void __launch_bounds__(leat::worker::kFusedBlock)
   Run<1>(block);
 }
 
-__global__ void __launch_bounds__(leat::worker::kFusedBlock)
+__global__ void __launch_bounds__(leat::worker::kFusedBlock, 7)
     leat_fused_3(uint64_t block) {
   Run<3>(block);
 }

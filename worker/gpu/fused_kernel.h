@@ -178,11 +178,13 @@ LEAT_PIXEL void StoreStrip(const uint8_t* block, const FusedField& field,
 template <int kChannels>
 LEAT_PIXEL void FusedThread(const uint8_t* block, uint32_t thread,
                             uint32_t row_index) {
-  const FusedHeader& header = *InBlock<FusedHeader>(block, 0);
+  // Copies: what is stored below could change the block, for all the compiler
+  // knows.
+  const FusedHeader header = *InBlock<FusedHeader>(block, 0);
   const uint32_t x = thread % header.width;
   const uint32_t y = thread / header.width * kStripRows;
   if (y >= header.height) return;
-  const FusedRow& row = InBlock<FusedRow>(block, header.rows_at)[row_index];
+  const FusedRow row = InBlock<FusedRow>(block, header.rows_at)[row_index];
   if (row.source == 0) return;
   const uint32_t left = header.height - y;
   const uint32_t count = left < kStripRows ? left : kStripRows;
@@ -194,7 +196,7 @@ LEAT_PIXEL void FusedThread(const uint8_t* block, uint32_t thread,
   const uint64_t* const outputs =
       InBlock<uint64_t>(block, header.outputs_at) + row_index * header.fields;
   for (uint32_t f = 0; f < header.fields; ++f) {
-    const FusedField& field = InBlock<FusedField>(block, header.fields_at)[f];
+    const FusedField field = InBlock<FusedField>(block, header.fields_at)[f];
     uint8_t* const output = reinterpret_cast<uint8_t*>(outputs[f]);
     if (output == nullptr) continue;
     if (field.kind != FusedKind::kHost) {
