@@ -7,15 +7,6 @@
 namespace leat::worker {
 namespace {
 
-class ImageThread final : public ThreadState {
- public:
-  explicit ImageThread(const ImageLimits& limits) : scratch_(limits) {}
-  Scratch& scratch() { return scratch_; }
-
- private:
-  Scratch scratch_;
-};
-
 class ImageKernel final : public RowKernel {
  public:
   explicit ImageKernel(std::unique_ptr<RowProgram> program)
@@ -23,7 +14,8 @@ class ImageKernel final : public RowKernel {
   absl::Status Run(
       const RowInput& input, ThreadState* state,
       std::span<const std::span<std::byte>> outputs) const override {
-    return program_->Run(input, ScratchOf(state), outputs);
+    return program_->Run(input, static_cast<ImageThread*>(state)->scratch(),
+                         outputs);
   }
 
  private:
@@ -31,10 +23,6 @@ class ImageKernel final : public RowKernel {
 };
 
 }  // namespace
-
-Scratch& ScratchOf(ThreadState* state) {
-  return static_cast<ImageThread*>(state)->scratch();
-}
 
 RowKernelFactory ImageKernels(const ImageLimits& limits) {
   return {.compile = [](const CheckedGraph& graph, uint64_t seed,

@@ -73,9 +73,17 @@ struct RowKernelFactory {
   std::function<std::unique_ptr<ThreadState>()> make_thread_state;
 };
 
-// The CPU's: class exact.
+// What the CPU's kernel needs of a thread.
+class ImageThread : public ThreadState {
+ public:
+  explicit ImageThread(const ImageLimits& limits) : scratch_(limits) {}
+  Scratch& scratch() { return scratch_; }
+
+ private:
+  Scratch scratch_;
+};
+
+// The CPU's: class exact; states are ImageThreads.
 RowKernelFactory ImageKernels(const ImageLimits& limits);
-// The scratch of a thread state that a factory of this header's made.
-Scratch& ScratchOf(ThreadState* state);
 
 }  // namespace leat::worker

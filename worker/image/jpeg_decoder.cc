@@ -290,7 +290,16 @@ absl::Status JpegDecoder::Open(std::span<const std::byte> bytes) {
   s.header = {.size = {s.cinfo.image_height, s.cinfo.image_width},
               .orientation = ExifOrientation(bytes),
               .components = s.cinfo.num_components,
-              .progressive = s.cinfo.progressive_mode != 0};
+              .progressive = s.cinfo.progressive_mode != 0,
+              .ycc = s.cinfo.jpeg_color_space == JCS_YCbCr,
+              .huffman = s.cinfo.arith_code == 0,
+              .one_scan = s.cinfo.comps_in_scan == s.cinfo.num_components};
+  for (int i = 0; i < std::min(s.cinfo.num_components, 4); ++i) {
+    s.header.h_samp[i] =
+        static_cast<uint8_t>(s.cinfo.comp_info[i].h_samp_factor);
+    s.header.v_samp[i] =
+        static_cast<uint8_t>(s.cinfo.comp_info[i].v_samp_factor);
+  }
   return absl::OkStatus();
 }
 

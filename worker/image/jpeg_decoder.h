@@ -12,6 +12,7 @@
 // is not seen, but for a missing end of image, which is looked for in Open.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -50,6 +51,11 @@ class JpegDecoder {
     int orientation = 1;  // EXIF's, 1 … 8
     int components = 0;
     bool progressive = false;
+    // Three components are Y, Cb, Cr; Huffman coded; one scan has them all.
+    bool ycc = false;
+    bool huffman = true;
+    bool one_scan = true;
+    std::array<uint8_t, 4> h_samp{}, v_samp{};  // by component
   };
 
   // Reads the header; `bytes` must live until the last ReadRows. Nothing that

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Memory of our GPUs that consumers lend: an allocation of CUDA's virtual
+// memory management, passed as a file descriptor and mapped into our context.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "worker/gpu/gpu.h"
+#include "worker/plane/device_importer.h"
+
+namespace leat::worker {
+
+// nullptr: the driver is too old for that.
+std::unique_ptr<DeviceImporter> ImportDeviceMemory(
+    std::vector<std::shared_ptr<const Gpu>> gpus);
+
+}  // namespace leat::worker

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/gpu/gpu.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <fstream>
+#include <utility>
+
+#include "core/status.h"
+#include "worker/gpu/fused_kernel.h"
+#include "worker/gpu/kernel_image.h"
+
+namespace leat::worker {
+namespace {
+
+constexpr char kPoisonedPayload[] = "leat.gpu.poisoned";
+
+// "0-3,8" as a set; empty where it is malformed.
+cpu_set_t CoresOf(std::string_view list) {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  const char* at = list.data();
+  const char* const end = at + list.size();
+  while (at < end) {
+    int first = 0, last = 0;
+    auto parsed = std::from_chars(at, end, first);
+    last = first;
+    if (parsed.ptr < end && *parsed.ptr == '-')
+      parsed = std::from_chars(parsed.ptr + 1, end, last);
+    if (parsed.ec != std::errc()) break;
+    for (int core = first; core <= std::min(last, CPU_SETSIZE - 1); ++core)
+      CPU_SET(core, &cores);
+    at = parsed.ptr + 1;
+  }
+  return cores;
+}
+
+// The cores of the GPU's NUMA node, as Linux lists them.
+std::string CoresNear(std::string pci_bus_id) {
+  for (char& c : pci_bus_id)
+    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  std::ifstream file("/sys/bus/pci/devices/" + pci_bus_id + "/local_cpulist");
+  std::string list;
+  std::getline(file, list);
+  return list;
+}
+
+}  // namespace
+
+Gpu::Gpu(std::shared_ptr<const cuda::Driver> driver, int index)
+    : driver_(std::move(driver)) {
+  info_.index = index;
+}
+
+absl::StatusOr<std::unique_ptr<Gpu>> Gpu::Open(
+    std::shared_ptr<const cuda::Driver> driver, int index) {
+  std::unique_ptr<Gpu> gpu(new Gpu(std::move(driver), index));
+  RETURN_IF_ERROR(gpu->Describe());
+  const cuda::Driver& d = *gpu->driver_;
+  RETURN_IF_ERROR(
+      gpu->Check(d.DevicePrimaryCtxRetain(&gpu->context_, gpu->device_),
+                 "cuDevicePrimaryCtxRetain"));
+  RETURN_IF_ERROR(gpu->MakeCurrent());
+  RETURN_IF_ERROR(gpu->LoadKernels());
+  return gpu;
+}
+
+Gpu::~Gpu() {
+  if (context_ == nullptr) return;
+  // What fails here fails because the GPU is lost, and nothing can be done.
+  if (module_ != nullptr && MakeCurrent().ok()) driver_->ModuleUnload(module_);
+  driver_->DevicePrimaryCtxRelease(device_);
+}
+
+absl::Status Gpu::Describe() {
+  const cuda::Driver& d = *driver_;
+  RETURN_IF_ERROR(Check(d.DeviceGet(&device_, info_.index), "cuDeviceGet"));
+  std::array<char, 256> name{};
+  RETURN_IF_ERROR(Check(
+      d.DeviceGetName(name.data(), static_cast<int>(name.size()) - 1, device_),
+      "cuDeviceGetName"));
+  info_.name = name.data();
+  cuda::Uuid uuid;
+  RETURN_IF_ERROR(Check(d.DeviceGetUuid(&uuid, device_), "cuDeviceGetUuid"));
+  for (const unsigned char byte : uuid.bytes)
+    info_.uuid += fmt::format("{:02x}", byte);
+  size_t bytes = 0;
+  RETURN_IF_ERROR(Check(d.DeviceTotalMem(&bytes, device_), "cuDeviceTotalMem"));
+  info_.memory_bytes = bytes;
+  int major = 0, minor = 0;
+  RETURN_IF_ERROR(Check(
+      d.DeviceGetAttribute(
+          &major, cuda::DeviceAttribute::kComputeCapabilityMajor, device_),
+      "cuDeviceGetAttribute"));
+  RETURN_IF_ERROR(Check(
+      d.DeviceGetAttribute(
+          &minor, cuda::DeviceAttribute::kComputeCapabilityMinor, device_),
+      "cuDeviceGetAttribute"));
+  info_.compute = fmt::format("{}.{}", major, minor);
+  std::array<char, 32> bus{};
+  if (d.DeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()) - 1,
+                          device_) == cuda::Result::kSuccess)
+    cores_ = CoresNear(bus.data());
+  return absl::OkStatus();
+}
+
+absl::Status Gpu::LoadKernels() {
+  const cuda::Driver& d = *driver_;
+  RETURN_IF_ERROR(
+      Check(d.ModuleLoadData(&module_, KernelImage().data()),
+            "cuModuleLoadData of Leat's kernels (compute capability 7.5 or "
+            "later, and a driver for CUDA 12 or later)"));
+  RETURN_IF_ERROR(Check(d.ModuleGetFunction(&fused_1_, module_, kFusedKernel1),
+                        "cuModuleGetFunction"));
+  return Check(d.ModuleGetFunction(&fused_3_, module_, kFusedKernel3),
+               "cuModuleGetFunction");
+}
+
+absl::Status Gpu::MakeCurrent() const {
+  return Check(driver_->CtxSetCurrent(context_), "cuCtxSetCurrent");
+}
+
+void Gpu::NearThread() const {
+  cpu_set_t near = CoresOf(cores_), allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+  CPU_AND(&near, &near, &allowed);
+  if (CPU_COUNT(&near) > 0)
+    pthread_setaffinity_np(pthread_self(), sizeof near, &near);
+}
+
+absl::Status Gpu::ToDevice(uint64_t to, const void* from, size_t bytes,
+                           cuda::Stream stream) const {
+  return Check(driver_->MemcpyHtoDAsync(to, from, bytes, stream),
+               "cuMemcpyHtoDAsync");
+}
+
+absl::Status Gpu::ToHost(void* to, uint64_t from, size_t bytes,
+                         cuda::Stream stream) const {
+  return Check(driver_->MemcpyDtoHAsync(to, from, bytes, stream),
+               "cuMemcpyDtoHAsync");
+}
+
+absl::Status Gpu::Fill(uint64_t to, uint8_t value, size_t bytes,
+                       cuda::Stream stream) const {
+  return Check(driver_->MemsetD8Async(to, value, bytes, stream),
+               "cuMemsetD8Async");
+}
+
+absl::Status Gpu::Launch(const FusedProgram& program, size_t rows,
+                         uint64_t block, cuda::Stream stream) const {
+  const LaunchConfig config = program.launch(rows);
+  void* parameters[] = {&block};
+  return Check(
+      driver_->LaunchKernel(program.channels() == 1 ? fused_1_ : fused_3_,
+                            config.grid_x, config.grid_y, config.grid_z,
+                            config.block_x, config.block_y, config.block_z,
+                            config.shared_bytes, stream, parameters, nullptr),
+      "cuLaunchKernel");
+}
+
+absl::Status Gpu::Record(const Slot& slot) const {
+  return Check(driver_->EventRecord(slot.done, slot.stream), "cuEventRecord");
+}
+
+absl::Status Gpu::WaitEvent(const Slot& slot) const {
+  return Check(driver_->EventSynchronize(slot.done), "cuEventSynchronize");
+}
+
+absl::Status Gpu::WaitStream(cuda::Stream stream) const {
+  return Check(driver_->StreamSynchronize(stream), "cuStreamSynchronize");
+}
+
+absl::Status Gpu::Check(cuda::Result result, const char* call) const {
+  return cuda::Check(*driver_, result, call);
+}
+
+bool Gpu::IsPoisoned(const absl::Status& status) {
+  return cuda::PoisonsContext(status) ||
+         status.GetPayload(kPoisonedPayload).has_value();
+}
+
+absl::Status Gpu::Poisoned(absl::Status status) {
+  status.SetPayload(kPoisonedPayload, absl::Cord("1"));
+  return status;
+}
+
+}  // namespace leat::worker

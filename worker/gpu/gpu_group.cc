@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/gpu/gpu_group.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "core/status.h"
+#include "worker/gpu/gpu_queue.h"
+#include "worker/gpu/jpeg_kind.h"
+#include "worker/image/scratch.h"
+
+namespace leat::worker {
+namespace {
+
+constexpr size_t kAlignment = 256;
+
+size_t Aligned(size_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+}  // namespace
+
+GpuGroup::GpuGroup(const GpuProgram& program, const GroupOutputs& outputs,
+                   GpuQueue* queue, Slot* slot)
+    : program_(program),
+      outputs_(outputs),
+      queue_(queue),
+      slot_(slot),
+      rows_(outputs.rows) {
+  size_t at = 0;
+  for (size_t f = 0; f < fields(); ++f) {
+    field_at_.push_back(at);
+    at += Aligned(outputs_.rows * outputs_.field_bytes[f]);
+  }
+  if (begun_ = Begin(); absl::IsInvalidArgument(begun_))
+    begun_ = Internal("{}", Message(begun_));
+}
+
+GpuGroup::~GpuGroup() { queue_->Release(slot_); }
+
+absl::Status GpuGroup::Begin() {
+  if (queue_->lost()) return queue_->WhyLost();
+  RETURN_IF_ERROR(fused_.Begin(*program_.fused, outputs_.rows, slot_->block));
+  for (size_t row = 0; row < outputs_.rows; ++row)
+    for (size_t f = 0; f < fields(); ++f)
+      if (on_device() || program_.fused->from_pixels(f))
+        fused_.BindOutput(row, f, DeviceAddress(row, f));
+  return absl::OkStatus();
+}
+
+uint64_t GpuGroup::DeviceAddress(size_t row, size_t field) const {
+  if (on_device()) return reinterpret_cast<uint64_t>(outputs_.At(field, row));
+  return slot_->device_outputs + field_at_[field] +
+         row * outputs_.field_bytes[field];
+}
+
+absl::Status GpuGroup::Prepare(size_t row, const RowInput& input,
+                               std::shared_ptr<const void> owner,
+                               ThreadState* state) {
+  RETURN_IF_ERROR(begun_);
+  if (queue_->lost()) return queue_->WhyLost();
+  GroupRow& r = rows_[row];
+  r = {.input = input, .owner = std::move(owner)};
+  absl::Status status = PrepareRow(row, static_cast<GpuThread*>(state));
+  if (!status.ok()) r = {};
+  return status;
+}
+
+absl::Status GpuGroup::PrepareRow(size_t row, GpuThread* thread) {
+  GroupRow& r = rows_[row];
+  JpegDecoder& decoder = thread->scratch().state()->decoder;
+  RETURN_IF_ERROR(decoder.Open(r.input.encoded));
+  const JpegDecoder::Header& header = decoder.header();
+  r.stored = header.size;
+  const absl::StatusOr<Rect> window = fused_.PrepareRow(
+      row, r.input, header.size, header.orientation, &thread->fused());
+  if (!window.ok()) {
+    // Of the row itself, and the CPU would say the same; or more than the
+    // kernel is given.
+    if (!absl::IsResourceExhausted(window.status()) &&
+        !absl::IsInternal(window.status()))
+      return window.status();
+    return ComputeOnCpu(row, thread);
+  }
+  if (program_.decoder_class == DecoderClass::kNvjpeg && IsForNvjpeg(header)) {
+    r.luma = program_.fused->gray() || header.components == 1;
+    r.stage = RowStage::kEncoded;
+  } else {
+    ASSIGN_OR_RETURN(const bool fits, DecodeWindow(r, *window, thread));
+    if (!fits) return ComputeOnCpu(row, thread);
+    r.stage = RowStage::kPixels;
+  }
+  StoreHostValues(row);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> GpuGroup::DecodeWindow(GroupRow& row, const Rect& window,
+                                            GpuThread* thread) {
+  const bool gray = program_.fused->gray();
+  const size_t pixel = gray ? 1 : 4;
+  const size_t pitch = static_cast<size_t>(window.width) * pixel;
+  const size_t bytes = pitch * static_cast<size_t>(window.height);
+  size_t at = pixels_used_.load();
+  do {
+    if (bytes > slot_->pixels.size() - at) return false;
+  } while (!pixels_used_.compare_exchange_weak(
+      at, std::min(at + Aligned(bytes), slot_->pixels.size())));
+  JpegDecoder& decoder = thread->scratch().state()->decoder;
+  RETURN_IF_ERROR(decoder.Start(window, gray));
+  std::byte* to = slot_->pixels.data() + at;
+  PixelRows rows;
+  for (int64_t y = 0; y < window.height; y += rows.count) {
+    RETURN_IF_ERROR(decoder.ReadRows(&rows));
+    for (int i = 0; i < rows.count; ++i, to += pitch)
+      memcpy(to, rows.first + i * rows.stride, pitch);
+  }
+  row.pixels_at = at;
+  row.pixels_bytes = bytes;
+  row.source = {.address = slot_->device_pixels + at,
+                .held = window,
+                .pitch = static_cast<int64_t>(pitch),
+                .pixel_bytes = static_cast<int32_t>(pixel)};
+  return true;
+}
+
+// Those of a host's outputs; a device's are written by the kernel.
+void GpuGroup::StoreHostValues(size_t row) {
+  if (on_device()) return;
+  for (size_t f = 0; f < fields(); ++f) {
+    if (program_.fused->from_pixels(f)) continue;
+    const std::span<const std::byte> value = fused_.HostValue(row, f);
+    memcpy(outputs_.At(f, row), value.data(), value.size());
+  }
+}
+
+absl::Status GpuGroup::ComputeOnCpu(size_t row, GpuThread* thread) {
+  GroupRow& r = rows_[row];
+  std::vector<std::span<std::byte>> fields_of_row;
+  const std::span<const size_t> bytes = outputs_.field_bytes;
+  if (on_device()) {
+    size_t total = 0;
+    for (size_t f = 0; f < fields(); ++f) total += bytes[f];
+    r.values.resize(total);
+    size_t at = 0;
+    for (size_t f = 0; f < fields(); at += bytes[f++])
+      fields_of_row.emplace_back(r.values.data() + at, bytes[f]);
+  } else {
+    for (size_t f = 0; f < fields(); ++f)
+      fields_of_row.emplace_back(outputs_.At(f, row), bytes[f]);
+  }
+  RETURN_IF_ERROR(program_.cpu->Run(r.input, thread->scratch(), fields_of_row));
+  r.stage = RowStage::kStored;
+  return absl::OkStatus();
+}
+
+void GpuGroup::Run(Done done) {
+  done_ = std::move(done);
+  queue_->Submit(this);
+}
+
+void GpuGroup::Answer(const absl::Status& lost, ThreadState* state) {
+  std::vector<absl::Status> statuses(rows_.size(), lost);
+  if (lost.ok())
+    for (size_t i = 0; i < rows_.size(); ++i) {
+      statuses[i] = std::exchange(rows_[i].status, absl::OkStatus());
+      if (!statuses[i].ok()) rows_[i] = {};
+    }
+  const Done done = std::move(done_);
+  done(statuses, state);
+}
+
+}  // namespace leat::worker

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// GpuGroup: a group of rows in a slot of a GPU.
+//
+// Decode threads prepare rows: in class exact they decode the window that a row
+// needs into the slot's pinned memory; in class nvjpeg they look at the image
+// and leave it to nvJPEG, or, where it is of a kind for the host, do as in
+// exact. A row that does not fit the slot, or is too much for the kernel, is
+// computed by the CPU at once: the bytes are the same.
+//
+// Threads: Prepare of several rows at once; between Run and `done` the group
+// belongs to its GpuQueue.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "core/job.h"
+#include "worker/gpu/fused_group.h"
+#include "worker/gpu/fused_program.h"
+#include "worker/gpu/slot.h"
+#include "worker/image/row_program.h"
+#include "worker/row_kernel.h"
+
+namespace leat::worker {
+
+class GpuQueue;
+
+// A thread that decodes for GPUs.
+class GpuThread final : public ImageThread {
+ public:
+  using ImageThread::ImageThread;
+  FusedScratch& fused() { return fused_; }
+
+ private:
+  FusedScratch fused_;
+};
+
+// A pipeline, ready for GPUs and for the CPU. Immutable.
+struct GpuProgram {
+  DecoderClass decoder_class = DecoderClass::kExact;
+  std::unique_ptr<FusedProgram> fused;
+  std::unique_ptr<RowProgram> cpu;
+};
+
+// Where a row stands.
+enum class RowStage : uint8_t {
+  kEmpty,    // becomes zeros
+  kPixels,   // its pixels are in the slot
+  kEncoded,  // nvJPEG is to decode it
+  kStored,   // the CPU has computed it: in place, or into `values`
+  kFailed,   // nvJPEG refused it: for libjpeg-turbo
+  kDone,     // the outputs have it
+};
+
+// For the counters.
+enum class DecodedBy : uint8_t { kHost, kHardware, kCuda };
+
+struct GroupRow {
+  RowStage stage = RowStage::kEmpty;
+  DecodedBy by = DecodedBy::kHost;
+  absl::Status status;
+  RowInput input;
+  std::shared_ptr<const void> owner;  // of input.encoded
+  ImageSize stored;
+  bool luma = false;   // of kEncoded: only its first component is wanted
+  FusedSource source;  // on the device
+  size_t pixels_at = 0, pixels_bytes = 0;  // in the slot
+  std::vector<std::byte> values;  // field after field, for a device's outputs
+};
+
+class GpuGroup final : public KernelGroup {
+ public:
+  // `program`, `queue` and what `outputs` borrows outlive the group, which
+  // takes the slot. Where the GPU is lost, Prepare says so.
+  GpuGroup(const GpuProgram& program, const GroupOutputs& outputs,
+           GpuQueue* queue, Slot* slot);
+  ~GpuGroup() override;  // the slot is free
+
+  absl::Status Prepare(size_t row, const RowInput& input,
+                       std::shared_ptr<const void> owner,
+                       ThreadState* state) override;
+  void Run(Done done) override;
+
+  // --- For GpuQueue, between Run and `done` ---------------------------------
+
+  const GpuProgram& program() const { return program_; }
+  const GroupOutputs& outputs() const { return outputs_; }
+  Slot& slot() const { return *slot_; }
+  std::vector<GroupRow>& rows() { return rows_; }
+  const std::vector<GroupRow>& rows() const { return rows_; }
+  FusedGroup& fused() { return fused_; }
+  // Fields of the pipeline; one more if there is a kValidField.
+  size_t fields() const { return program_.fused->fields(); }
+  bool has_valid_field() const {
+    return outputs_.field_bytes.size() > fields();
+  }
+  bool on_device() const { return outputs_.device >= 0; }
+  // Where the kernel writes.
+  uint64_t DeviceAddress(size_t row, size_t field) const;
+  // By libjpeg-turbo and the CPU's operators.
+  absl::Status ComputeOnCpu(size_t row, GpuThread* thread);
+  // The statuses of rows, or `lost` for all. Nothing of the group is touched
+  // after it.
+  void Answer(const absl::Status& lost, ThreadState* state);
+
+ private:
+  absl::Status Begin();
+  absl::Status PrepareRow(size_t row, GpuThread* thread);
+  // False: the slot has no room.
+  absl::StatusOr<bool> DecodeWindow(GroupRow& row, const Rect& window,
+                                    GpuThread* thread);
+  void StoreHostValues(size_t row);
+
+  const GpuProgram& program_;
+  const GroupOutputs outputs_;
+  GpuQueue* const queue_;
+  Slot* const slot_;
+  FusedGroup fused_;
+  absl::Status begun_;
+  std::vector<GroupRow> rows_;
+  std::vector<size_t> field_at_;  // of the fields in the slot's outputs
+  std::atomic<size_t> pixels_used_{0};
+  Done done_;
+};
+
+}  // namespace leat::worker

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/gpu/gpu_kernel.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/status.h"
+
+namespace leat::worker {
+namespace {
+
+// Tables of a row; with more, libjpeg-turbo and the CPU compute it. Part of
+// what decides bytes in class nvjpeg, therefore the release's.
+constexpr FusedLimits kLimits{.max_table_bytes = size_t{128} << 10};
+
+// Between the fields of a group's results.
+constexpr size_t kFieldPadding = 256;
+
+}  // namespace
+
+absl::StatusOr<GpuProgram> CompileForGpu(const CheckedGraph& graph,
+                                         uint64_t seed,
+                                         DecoderClass decoder_class,
+                                         uint64_t group_bytes) {
+  GpuProgram program{.decoder_class = decoder_class};
+  ASSIGN_OR_RETURN(program.fused, FusedProgram::Compile(graph, seed, kLimits));
+  ASSIGN_OR_RETURN(program.cpu, RowProgram::Compile(graph, seed));
+  const size_t row_bytes = graph.schema.row_bytes();
+  const size_t padding = graph.schema.fields.size() * kFieldPadding;
+  if (row_bytes + padding > group_bytes)
+    return Unimplemented(
+        "a row of {} bytes does not fit a GPU's groups of {} bytes "
+        "(--gpu-group-bytes)",
+        row_bytes, group_bytes);
+  if (program.fused->BlockBytes(kMaxGpuGroupRows) > kSlotBlockBytes)
+    return Unimplemented(
+        "{} rows need {} bytes of descriptors, more than a GPU's slot has: {}",
+        kMaxGpuGroupRows, program.fused->BlockBytes(kMaxGpuGroupRows),
+        kSlotBlockBytes);
+  return program;
+}
+
+absl::Status GpuKernel::Run(
+    const RowInput& input, ThreadState* state,
+    std::span<const std::span<std::byte>> outputs) const {
+  if (program_.decoder_class != DecoderClass::kExact)
+    return Internal("rows of class {} go in groups",
+                    Name(program_.decoder_class));
+  return program_.cpu->Run(input, static_cast<ImageThread*>(state)->scratch(),
+                           outputs);
+}
+
+// A lost GPU has slots too: for groups that are told so.
+bool GpuKernel::CanBegin() const {
+  bool working = false, lost = false;
+  for (const GpuQueue* queue : queues_) {
+    if (queue->lost())
+      lost = true;
+    else if (queue->free_slots() > 0)
+      return true;
+    else
+      working = true;
+  }
+  return lost && !working;
+}
+
+GpuQueue* GpuKernel::Choose(int device) const {
+  GpuQueue* chosen = nullptr;
+  for (GpuQueue* queue : queues_) {
+    if (device >= 0 && queue->gpu().info().index != device) continue;
+    const auto rank = [](const GpuQueue* q) {
+      return std::pair(!q->lost(), q->free_slots());
+    };
+    if (chosen == nullptr || rank(queue) > rank(chosen)) chosen = queue;
+  }
+  return chosen;
+}
+
+std::unique_ptr<KernelGroup> GpuKernel::BeginGroup(
+    const GroupOutputs& outputs) const {
+  GpuQueue* const queue = Choose(outputs.device);
+  if (queue == nullptr) return nullptr;
+  Slot* const slot = queue->TakeSlot();
+  if (slot == nullptr) return nullptr;
+  return std::make_unique<GpuGroup>(program_, outputs, queue, slot);
+}
+
+}  // namespace leat::worker

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// GpuKernel: a pipeline on the GPUs of a worker.
+//
+// A group goes to the GPU with the most free slots, or to the one whose memory
+// its consumer lent. Thread-safe.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "worker/gpu/gpu_queue.h"
+#include "worker/row_kernel.h"
+
+namespace leat::worker {
+
+class GpuKernel final : public RowKernel {
+ public:
+  // `queues`: those that can run the program, at least one; they outlive the
+  // kernel.
+  GpuKernel(GpuProgram program, std::vector<GpuQueue*> queues)
+      : program_(std::move(program)), queues_(std::move(queues)) {}
+
+  // Of class exact only.
+  absl::Status Run(
+      const RowInput& input, ThreadState* state,
+      std::span<const std::span<std::byte>> outputs) const override;
+  bool staged() const override { return true; }
+  bool CanBegin() const override;
+  std::unique_ptr<KernelGroup> BeginGroup(
+      const GroupOutputs& outputs) const override;
+
+ private:
+  GpuQueue* Choose(int device) const;
+
+  const GpuProgram program_;
+  const std::vector<GpuQueue*> queues_;
+};
+
+// kUnimplemented: the pipeline cannot run on these GPUs in this class (says
+// why). `group_bytes`: of a slot's results.
+absl::StatusOr<GpuProgram> CompileForGpu(const CheckedGraph& graph,
+                                         uint64_t seed,
+                                         DecoderClass decoder_class,
+                                         uint64_t group_bytes);
+
+}  // namespace leat::worker

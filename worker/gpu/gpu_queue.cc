@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/gpu/gpu_queue.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/log.h"
+#include "core/status.h"
+#include "worker/gpu/group_run.h"
+
+namespace leat::worker {
+namespace {
+
+uint64_t Nanoseconds(Duration duration) {
+  return static_cast<uint64_t>(duration.count());
+}
+
+}  // namespace
+
+GpuQueue::GpuQueue(const Gpu* gpu, std::vector<Slot*> slots,
+                   GpuQueueOptions options, std::shared_ptr<WakeSignal> wake,
+                   std::function<void(const absl::Status&, bool)> on_lost)
+    : gpu_(gpu),
+      options_(std::move(options)),
+      wake_(std::move(wake)),
+      on_lost_(std::move(on_lost)),
+      num_slots_(slots.size()),
+      free_slots_(static_cast<int>(slots.size())),
+      free_(std::move(slots)),
+      changed_at_(Clock::Real().Now()),
+      submitted_(num_slots_),
+      repairs_(num_slots_),
+      running_groups_(num_slots_) {
+  const auto start = [this](const char* name, void (GpuQueue::*loop)()) {
+    threads_.emplace_back([this, name, loop] {
+      pthread_setname_np(
+          pthread_self(),
+          fmt::format("gpu-{}-{}", gpu_->info().index, name).c_str());
+      gpu_->NearThread();
+      (this->*loop)();
+    });
+  };
+  start("submit", &GpuQueue::SubmitLoop);
+  start("done", &GpuQueue::CompleteLoop);
+  start("repair", &GpuQueue::RepairLoop);
+}
+
+GpuQueue::~GpuQueue() {
+  submitted_.Close();
+  running_groups_.Close();
+  repairs_.Close();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+absl::Status GpuQueue::WhyLost() const {
+  MutexLock lock(&mu_);
+  return why_lost_;
+}
+
+Slot* GpuQueue::TakeSlot() {
+  MutexLock lock(&mu_);
+  if (free_.empty()) return nullptr;
+  Slot* const slot = free_.back();
+  free_.pop_back();
+  --free_slots_;
+  return slot;
+}
+
+void GpuQueue::Release(Slot* slot) {
+  {
+    MutexLock lock(&mu_);
+    free_.push_back(slot);
+    ++free_slots_;
+  }
+  wake_->Notify();
+}
+
+// There is room for a group a slot; after Close nobody waits for the group.
+void GpuQueue::Submit(GpuGroup* group) {
+  Begin();
+  submitted_.TryPush(std::move(group));
+}
+
+void GpuQueue::SubmitLoop() {
+  while (std::optional<GpuGroup*> group =
+             submitted_.Pop(MonotonicTime::max())) {
+    absl::Status status = lost() ? WhyLost() : Enqueue(*group);
+    running_groups_.TryPush({*group, std::move(status)});
+  }
+}
+
+absl::Status GpuQueue::Enqueue(GpuGroup* group) {
+  RETURN_IF_ERROR(gpu_->MakeCurrent());
+  GroupRun run(*gpu_, options_.decode_bytes, group);
+  absl::Status status = run.Enqueue();
+  // Nothing may be written after the answer.
+  if (!status.ok() && !Gpu::IsPoisoned(status))
+    if (absl::Status end = gpu_->Wait(group->slot()); !end.ok())
+      status = Gpu::Poisoned(end);
+  MutexLock lock(&mu_);
+  stats_.splits_total += run.splits();
+  return status;
+}
+
+void GpuQueue::CompleteLoop() {
+  while (std::optional<Running> running =
+             running_groups_.Pop(MonotonicTime::max())) {
+    if (running->status.ok()) {
+      running->status = gpu_->MakeCurrent();
+      if (running->status.ok())
+        running->status = gpu_->WaitEvent(running->group->slot());
+      // What an event says is of the whole context.
+      if (!running->status.ok())
+        running->status = Gpu::Poisoned(running->status);
+    }
+    Complete(running->group, std::move(running->status));
+  }
+}
+
+void GpuQueue::Complete(GpuGroup* group, absl::Status status) {
+  if (!status.ok()) status = Failed(status);
+  const auto& rows = group->rows();
+  const bool repair =
+      status.ok() && std::any_of(rows.begin(), rows.end(), [](const auto& row) {
+        return row.stage == RowStage::kFailed;
+      });
+  if (repair) {
+    repairs_.TryPush(std::move(group));
+    return;
+  }
+  if (status.ok()) Count(*group);
+  End();
+  group->Answer(status, nullptr);
+}
+
+void GpuQueue::RepairLoop() {
+  GpuThread thread(options_.image);
+  while (std::optional<GpuGroup*> group = repairs_.Pop(MonotonicTime::max())) {
+    absl::Status status = lost() ? WhyLost() : Repair(*group, &thread);
+    if (!status.ok())
+      status = Failed(status);
+    else
+      Count(**group);
+    End();
+    (*group)->Answer(status, &thread);
+  }
+}
+
+absl::Status GpuQueue::Repair(GpuGroup* group, GpuThread* thread) {
+  for (size_t row = 0; row < group->rows().size(); ++row)
+    if (group->rows()[row].stage == RowStage::kFailed)
+      group->rows()[row].status = group->ComputeOnCpu(row, thread);
+  RETURN_IF_ERROR(gpu_->MakeCurrent());
+  absl::Status status =
+      GroupRun(*gpu_, options_.decode_bytes, group).EnqueueStores();
+  if (absl::Status end = gpu_->Wait(group->slot()); !end.ok())
+    status = Gpu::Poisoned(end);
+  return status;
+}
+
+absl::Status GpuQueue::Failed(const absl::Status& status) {
+  const int index = gpu_->info().index;
+  bool give_up = false;
+  {
+    MutexLock lock(&mu_);
+    ++stats_.groups_failed_total;
+    give_up = ++failures_ >= options_.max_failures;
+  }
+  LOG_WARN("gpu.group_failed gpu={} error=\"{}\"", index, Message(status));
+  if (Gpu::IsPoisoned(status)) {
+    Lose(Unavailable("GPU {} cannot be used any more: {}", index,
+                     Message(status)),
+         true);
+  } else if (give_up) {
+    Lose(Unavailable("GPU {} is given up after {} failures: {}", index,
+                     options_.max_failures, Message(status)),
+         false);
+  }
+  return Unavailable("GPU {}: {}", index, Message(status));
+}
+
+void GpuQueue::Lose(const absl::Status& why, bool poisoned) {
+  {
+    MutexLock lock(&mu_);
+    if (!why_lost_.ok()) return;
+    why_lost_ = why;
+  }
+  lost_ = true;
+  LOG_ERROR("gpu.lost gpu={} error=\"{}\"", gpu_->info().index, Message(why));
+  on_lost_(why, poisoned);
+  wake_->NotifyAll();
+}
+
+void GpuQueue::Begin() {
+  const MonotonicTime now = Clock::Real().Now();
+  MutexLock lock(&mu_);
+  const uint64_t ns = Nanoseconds(now - changed_at_);
+  if (running_ > 0) stats_.busy_ns_total += ns;
+  stats_.group_ns_total += static_cast<uint64_t>(running_) * ns;
+  changed_at_ = now;
+  ++running_;
+}
+
+void GpuQueue::End() {
+  const MonotonicTime now = Clock::Real().Now();
+  MutexLock lock(&mu_);
+  const uint64_t ns = Nanoseconds(now - changed_at_);
+  stats_.busy_ns_total += ns;
+  stats_.group_ns_total += static_cast<uint64_t>(running_) * ns;
+  changed_at_ = now;
+  --running_;
+}
+
+void GpuQueue::Count(const GpuGroup& group) {
+  const bool exact = group.program().decoder_class == DecoderClass::kExact;
+  const auto& rows = group.rows();
+  // One with bad samples will run again.
+  const bool last =
+      std::all_of(rows.begin(), rows.end(),
+                  [](const GroupRow& row) { return row.status.ok(); });
+  MutexLock lock(&mu_);
+  failures_ = 0;
+  if (!last) return;
+  ++stats_.groups_total;
+  for (const GroupRow& row : rows) {
+    if (row.by == DecodedBy::kHardware)
+      ++stats_.rows_hardware_total;
+    else if (row.by == DecodedBy::kCuda)
+      ++stats_.rows_cuda_total;
+    else
+      ++(exact ? stats_.rows_exact_total : stats_.rows_host_total);
+  }
+}
+
+GpuStats GpuQueue::stats() const {
+  MutexLock lock(&mu_);
+  GpuStats stats = stats_;
+  stats.index = gpu_->info().index;
+  stats.memory_bytes = options_.device_bytes;
+  stats.slots = static_cast<int>(num_slots_);
+  stats.slots_in_use = static_cast<int>(num_slots_ - free_.size());
+  if (running_ > 0) {
+    const uint64_t ns = Nanoseconds(Clock::Real().Now() - changed_at_);
+    stats.busy_ns_total += ns;
+    stats.group_ns_total += static_cast<uint64_t>(running_) * ns;
+  }
+  return stats;
+}
+
+}  // namespace leat::worker

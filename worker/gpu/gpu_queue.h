@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// GpuQueue: one GPU, its slots, and the groups on their way through it.
+//
+// Three threads, on cores near the GPU: `submit` puts groups on their slots'
+// streams one after the other, while the GPU works on earlier ones; `complete`
+// waits for them in the same order, asleep, and answers; `repair` decodes what
+// nvJPEG refused and prepares substitutes of bad samples, which takes a host's
+// time.
+//
+// A group that fails is answered by kUnavailable, for another worker. A GPU is
+// lost when its context is poisoned, or after `max_failures` failed groups with
+// none in between that succeeded: all groups are refused from then on.
+// Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/bounded_queue.h"
+#include "core/mutex.h"
+#include "worker/gpu/gpu.h"
+#include "worker/gpu/gpu_group.h"
+#include "worker/gpu_worker.h"
+#include "worker/wake_signal.h"
+
+namespace leat::worker {
+
+struct GpuQueueOptions {
+  uint64_t device_bytes = 0;  // held for the slots
+  uint64_t decode_bytes = 0;
+  int max_failures = 8;
+  ImageLimits image;
+};
+
+class GpuQueue {
+ public:
+  // `slots` are of the GPU. `wake`: notified when a slot becomes free.
+  // `on_lost`: once, on a thread of the queue's; `poisoned`: nothing of CUDA
+  // works any more in this process.
+  GpuQueue(const Gpu* gpu, std::vector<Slot*> slots, GpuQueueOptions options,
+           std::shared_ptr<WakeSignal> wake,
+           std::function<void(const absl::Status&, bool poisoned)> on_lost);
+  // Groups are gone before.
+  ~GpuQueue();
+
+  const Gpu& gpu() const { return *gpu_; }
+  bool lost() const { return lost_.load(); }
+  absl::Status WhyLost() const;
+
+  int free_slots() const { return free_slots_.load(); }
+  // nullptr: none is free.
+  Slot* TakeSlot();
+  void Release(Slot* slot);
+  // Computes and answers the group.
+  void Submit(GpuGroup* group);
+
+  // Of the slots and groups.
+  GpuStats stats() const;
+
+ private:
+  struct Running {
+    GpuGroup* group = nullptr;
+    absl::Status status;
+  };
+
+  void SubmitLoop();
+  void CompleteLoop();
+  void RepairLoop();
+  absl::Status Enqueue(GpuGroup* group);
+  void Complete(GpuGroup* group, absl::Status status);
+  absl::Status Repair(GpuGroup* group, GpuThread* thread);
+  // What consumers are told; counts it, and may lose the GPU.
+  absl::Status Failed(const absl::Status& status);
+  void Lose(const absl::Status& why, bool poisoned);
+  void Begin();
+  void End();
+  void Count(const GpuGroup& group);
+
+  const Gpu* const gpu_;
+  const GpuQueueOptions options_;
+  const std::shared_ptr<WakeSignal> wake_;
+  const std::function<void(const absl::Status&, bool)> on_lost_;
+  const size_t num_slots_;
+  std::atomic<int> free_slots_;
+  std::atomic<bool> lost_{false};
+
+  mutable Mutex mu_;
+  std::vector<Slot*> free_ ABSL_GUARDED_BY(mu_);
+  absl::Status why_lost_ ABSL_GUARDED_BY(mu_);
+  int failures_ ABSL_GUARDED_BY(mu_) = 0;  // since the last success
+  int running_ ABSL_GUARDED_BY(mu_) = 0;
+  MonotonicTime changed_at_ ABSL_GUARDED_BY(mu_);
+  GpuStats stats_ ABSL_GUARDED_BY(mu_);
+
+  // Of at most a group a slot.
+  BoundedQueue<GpuGroup*> submitted_, repairs_;
+  BoundedQueue<Running> running_groups_;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace leat::worker

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/gpu/group_run.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "core/status.h"
+#include "worker/gpu/gpu.h"
+
+namespace leat::worker {
+namespace {
+
+// Of decoded images, for the kernel and for nvJPEG.
+constexpr uint64_t kAlignment = 512;
+
+uint64_t Aligned(uint64_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+}  // namespace
+
+uint64_t GroupRun::DecodedBytes(const GroupRow& row) const {
+  if (row.stage != RowStage::kEncoded) return 0;
+  const auto pixels = static_cast<uint64_t>(row.stored.width) *
+                      static_cast<uint64_t>(row.stored.height);
+  return Aligned(pixels * (row.luma ? 1 : 3));
+}
+
+size_t GroupRun::PassEnd(size_t begin) const {
+  uint64_t bytes = 0;
+  size_t end = begin;
+  for (; end < todo_.size() && end - begin < most_rows_; ++end) {
+    bytes += DecodedBytes(group_.rows()[todo_[end]]);
+    if (end > begin && bytes > image_bytes_) break;
+  }
+  return end;
+}
+
+absl::Status GroupRun::Enqueue() {
+  std::vector<GroupRow>& rows = group_.rows();
+  computed_.assign(rows.size(), false);
+  for (size_t row = 0; row < rows.size(); ++row)
+    if (rows[row].stage == RowStage::kPixels ||
+        rows[row].stage == RowStage::kEncoded)
+      todo_.push_back(row);
+  for (size_t begin = 0; begin < todo_.size();) {
+    const size_t end = PassEnd(begin);
+    absl::Status status =
+        EnqueuePass(std::span(todo_).subspan(begin, end - begin));
+    // The descriptors are written again for the next pass.
+    if (status.ok() && end < todo_.size()) status = gpu_.Wait(group_.slot());
+    if (absl::IsResourceExhausted(status) && end - begin > 1) {
+      RETURN_IF_ERROR(gpu_.Wait(group_.slot()));
+      most_rows_ = (end - begin) / 2;
+      ++splits_;
+      continue;
+    }
+    RETURN_IF_ERROR(status);
+    begin = end;
+  }
+  RETURN_IF_ERROR(group_.on_device() ? StoreToDevice() : FetchResults());
+  for (const size_t row : todo_)
+    if (computed_[row]) rows[row].stage = RowStage::kDone;
+  return gpu_.Record(group_.slot());
+}
+
+absl::Status GroupRun::EnqueueStores() {
+  computed_.assign(group_.rows().size(), false);
+  RETURN_IF_ERROR(group_.on_device() ? StoreToDevice() : StoreToHost());
+  return gpu_.Record(group_.slot());
+}
+
+absl::Status GroupRun::EnqueuePass(std::span<const size_t> rows) {
+  for (size_t row = 0; row < group_.rows().size(); ++row)
+    group_.fused().SkipRow(row);
+  RETURN_IF_ERROR(SendPixels(rows));
+  RETURN_IF_ERROR(Decode(rows));
+  return Launch(rows);
+}
+
+// From the first to the last of the pass's pixels: between them lie pixels of
+// the same group.
+absl::Status GroupRun::SendPixels(std::span<const size_t> rows) {
+  size_t begin = SIZE_MAX, end = 0;
+  for (const size_t row : rows) {
+    const GroupRow& r = group_.rows()[row];
+    if (r.stage != RowStage::kPixels) continue;
+    begin = std::min(begin, r.pixels_at);
+    end = std::max(end, r.pixels_at + r.pixels_bytes);
+  }
+  if (begin >= end) return absl::OkStatus();
+  const Slot& slot = group_.slot();
+  return gpu_.ToDevice(slot.device_pixels + begin, slot.pixels.data() + begin,
+                       end - begin, slot.stream);
+}
+
+absl::Status GroupRun::Decode(std::span<const size_t> rows) {
+  Slot& slot = group_.slot();
+  std::vector<EncodedImage> images;
+  std::vector<size_t> row_of;
+  uint64_t at = slot.device_images;
+  for (const size_t row : rows) {
+    GroupRow& r = group_.rows()[row];
+    if (r.stage != RowStage::kEncoded) continue;
+    const int64_t pixel = r.luma ? 1 : 3;
+    const int64_t pitch = r.stored.width * pixel;
+    r.source = {.address = at,
+                .held = {0, 0, r.stored.width, r.stored.height},
+                .pitch = pitch,
+                .pixel_bytes = static_cast<int32_t>(pixel),
+                // One component is all of them.
+                .channel_bytes = r.luma ? 0 : 1};
+    images.push_back({.encoded = r.input.encoded,
+                      .luma = r.luma,
+                      .address = at,
+                      .pitch = static_cast<size_t>(pitch)});
+    row_of.push_back(row);
+    at += DecodedBytes(r);
+  }
+  if (images.empty()) return absl::OkStatus();
+  RETURN_IF_ERROR(slot.nvjpeg->Decode(images, slot.stream));
+  for (size_t i = 0; i < images.size(); ++i) {
+    GroupRow& r = group_.rows()[row_of[i]];
+    if (images[i].backend == EncodedImage::Backend::kNone)
+      r.stage = RowStage::kFailed;
+    else
+      r.by = images[i].backend == EncodedImage::Backend::kHardware
+                 ? DecodedBy::kHardware
+                 : DecodedBy::kCuda;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GroupRun::Launch(std::span<const size_t> rows) {
+  const Slot& slot = group_.slot();
+  FusedGroup& fused = group_.fused();
+  bool any = false;
+  for (const size_t row : rows) {
+    const GroupRow& r = group_.rows()[row];
+    if (r.stage == RowStage::kFailed) continue;
+    // Both were checked when the row was prepared.
+    if (const absl::Status bound = fused.BindSource(row, r.source); !bound.ok())
+      return Unavailable("row {}: {}", row, Message(bound));
+    computed_[row] = any = true;
+  }
+  if (!any) return absl::OkStatus();
+  RETURN_IF_ERROR(gpu_.ToDevice(slot.device_block, slot.block.data(),
+                                fused.used_bytes(), slot.stream));
+  return gpu_.Launch(*group_.program().fused, group_.rows().size(),
+                     slot.device_block, slot.stream);
+}
+
+absl::Status GroupRun::FetchResults() {
+  for (size_t field = 0; field < group_.fields(); ++field)
+    if (group_.program().fused->from_pixels(field))
+      RETURN_IF_ERROR(FetchField(field));
+  return StoreToHost();
+}
+
+// A copy for each run of rows that lie one after the other on both sides.
+absl::Status GroupRun::FetchField(size_t field) {
+  const GroupOutputs& outputs = group_.outputs();
+  const size_t bytes = outputs.field_bytes[field];
+  for (size_t row = 0; row < outputs.rows;) {
+    size_t end = row;
+    while (end < outputs.rows && computed_[end] &&
+           outputs.At(field, end) ==
+               outputs.At(field, row) + (end - row) * bytes)
+      ++end;
+    if (end > row)
+      RETURN_IF_ERROR(gpu_.ToHost(outputs.At(field, row),
+                                  group_.DeviceAddress(row, field),
+                                  (end - row) * bytes, group_.slot().stream));
+    row = std::max(end, row + 1);
+  }
+  return absl::OkStatus();
+}
+
+// What no kernel writes.
+absl::Status GroupRun::StoreToHost() {
+  const GroupOutputs& outputs = group_.outputs();
+  for (size_t row = 0; row < outputs.rows; ++row) {
+    GroupRow& r = group_.rows()[row];
+    if (r.stage == RowStage::kDone || r.stage == RowStage::kFailed) continue;
+    const bool valid = r.stage != RowStage::kEmpty;
+    for (size_t f = 0; f < group_.fields() && !valid; ++f)
+      memset(outputs.At(f, row), 0, outputs.field_bytes[f]);
+    if (group_.has_valid_field())
+      *outputs.At(group_.fields(), row) = std::byte{valid};
+    r.stage = computed_[row] ? r.stage : RowStage::kDone;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GroupRun::StoreToDevice() {
+  const GroupOutputs& outputs = group_.outputs();
+  const cuda::Stream stream = group_.slot().stream;
+  for (size_t row = 0; row < outputs.rows; ++row) {
+    GroupRow& r = group_.rows()[row];
+    if (r.stage == RowStage::kDone || r.stage == RowStage::kFailed) continue;
+    size_t at = 0;
+    for (size_t f = 0; f < group_.fields() && !computed_[row]; ++f) {
+      const size_t bytes = outputs.field_bytes[f];
+      const uint64_t to = group_.DeviceAddress(row, f);
+      if (r.stage == RowStage::kEmpty)
+        RETURN_IF_ERROR(gpu_.Fill(to, 0, bytes, stream));
+      else
+        RETURN_IF_ERROR(gpu_.ToDevice(to, r.values.data() + at, bytes, stream));
+      at += bytes;
+    }
+    if (group_.has_valid_field())
+      RETURN_IF_ERROR(gpu_.Fill(group_.DeviceAddress(row, group_.fields()),
+                                r.stage != RowStage::kEmpty, 1, stream));
+    r.stage = computed_[row] ? r.stage : RowStage::kDone;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace leat::worker

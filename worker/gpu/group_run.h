@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// GroupRun: puts one Run of a group on its slot's stream.
+//
+//   for each pass:  pixels and descriptors to the GPU, nvJPEG, the fused kernel
+//   then:           results to the host, what has no pixels, the event
+//
+// Usually one pass. More where the images that nvJPEG decodes exceed the slot's
+// memory, and where the GPU had no memory for a pass: then half of its rows.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "worker/gpu/gpu_group.h"
+#include "worker/gpu_worker.h"
+
+namespace leat::worker {
+
+class Gpu;
+
+class GroupRun {
+ public:
+  // `image_bytes`: of slot.device_images. All outlive the run.
+  GroupRun(const Gpu& gpu, uint64_t image_bytes, GpuGroup* group)
+      : gpu_(gpu), image_bytes_(image_bytes), group_(*group) {}
+
+  // Returns when all is on the stream and slot.done will mark its end. Rows are
+  // kDone then, or kFailed. Errors: Gpu's; what is on the stream may still run.
+  // REQUIRES: the GPU's context is current.
+  absl::Status Enqueue();
+  // The same where no row needs the kernel.
+  absl::Status EnqueueStores();
+
+  uint64_t splits() const { return splits_; }
+
+ private:
+  // The end of the pass that begins with todo_[begin].
+  size_t PassEnd(size_t begin) const;
+  absl::Status EnqueuePass(std::span<const size_t> rows);
+  absl::Status SendPixels(std::span<const size_t> rows);
+  absl::Status Decode(std::span<const size_t> rows);
+  absl::Status Launch(std::span<const size_t> rows);
+  absl::Status FetchResults();
+  absl::Status FetchField(size_t field);
+  absl::Status StoreToDevice();
+  absl::Status StoreToHost();
+  uint64_t DecodedBytes(const GroupRow& row) const;
+
+  const Gpu& gpu_;
+  const uint64_t image_bytes_;
+  GpuGroup& group_;
+  std::vector<size_t> todo_;    // rows with pixels to come
+  std::vector<bool> computed_;  // by row: the kernel does it in this run
+  size_t most_rows_ = kMaxGpuGroupRows;  // of a pass
+  uint64_t splits_ = 0;
+};
+
+}  // namespace leat::worker

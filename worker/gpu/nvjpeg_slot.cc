@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/gpu/nvjpeg_slot.h"
+
+#include <utility>
+
+#include "core/log.h"
+#include "core/status.h"
+#include "worker/gpu/gpu.h"
+#include "worker/gpu_worker.h"
+
+namespace leat::worker {
+namespace {
+
+using cuda::NvjpegFormat;
+using cuda::NvjpegResult;
+
+// What a photo is like: the engines' memory is made for it ahead.
+constexpr int kUsualWidth = 1280, kUsualHeight = 1024;
+
+// As libjpeg-turbo's fancy upsampling; nvJPEG has it from 12.1.
+cuda::Flags FlagsOf(const cuda::Nvjpeg& nvjpeg) {
+  const bool has =
+      nvjpeg.major > 12 || (nvjpeg.major == 12 && nvjpeg.minor > 0);
+  return has ? cuda::kNvjpegInterpolatedUpsampling : cuda::kNvjpegFlagsDefault;
+}
+
+const unsigned char* DataOf(const EncodedImage& image) {
+  return reinterpret_cast<const unsigned char*>(image.encoded.data());
+}
+
+cuda::NvjpegImage OutputOf(const EncodedImage& image) {
+  cuda::NvjpegImage output;
+  output.channel[0] = reinterpret_cast<unsigned char*>(image.address);
+  output.pitch[0] = image.pitch;
+  return output;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<NvjpegDevice>> NvjpegDevice::Open(
+    const cuda::Nvjpeg* nvjpeg, Gpu* gpu) {
+  std::unique_ptr<NvjpegDevice> device(new NvjpegDevice(nvjpeg, gpu));
+  RETURN_IF_ERROR(
+      cuda::Check(nvjpeg->CreateExV2(cuda::NvjpegBackend::kGpuHybrid, nullptr,
+                                     nullptr, FlagsOf(*nvjpeg), &device->cuda_),
+                  "nvjpegCreateExV2"));
+  device->OpenHardware(gpu);
+  gpu->info().nvjpeg_version =
+      fmt::format("{}.{}.{}", nvjpeg->major, nvjpeg->minor, nvjpeg->patch);
+  return device;
+}
+
+void NvjpegDevice::OpenHardware(Gpu* gpu) {
+  unsigned engines = 0, cores = 0;
+  if (nvjpeg_.GetHardwareDecoderInfo == nullptr ||
+      nvjpeg_.CreateExV2(cuda::NvjpegBackend::kHardware, nullptr, nullptr,
+                         FlagsOf(nvjpeg_),
+                         &hardware_) != NvjpegResult::kSuccess) {
+    hardware_ = nullptr;
+    return;
+  }
+  if (nvjpeg_.GetHardwareDecoderInfo(hardware_, &engines, &cores) !=
+          NvjpegResult::kSuccess ||
+      engines == 0) {
+    nvjpeg_.Destroy(std::exchange(hardware_, nullptr));
+    return;
+  }
+  gpu->info().jpeg_engines = static_cast<int>(engines);
+  gpu->info().jpeg_cores = static_cast<int>(cores);
+}
+
+NvjpegDevice::~NvjpegDevice() {
+  if (!gpu_.MakeCurrent().ok()) return;
+  if (hardware_ != nullptr) nvjpeg_.Destroy(hardware_);
+  if (cuda_ != nullptr) nvjpeg_.Destroy(cuda_);
+}
+
+NvjpegSlot::NvjpegSlot(const NvjpegDevice* device)
+    : nvjpeg_(device->nvjpeg_),
+      gpu_(device->gpu_),
+      hardware_(device->hardware_),
+      cuda_(device->cuda_) {}
+
+absl::StatusOr<std::unique_ptr<NvjpegSlot>> NvjpegSlot::Create(
+    const NvjpegDevice* device) {
+  std::unique_ptr<NvjpegSlot> slot(new NvjpegSlot(device));
+  if (slot->hardware_ != nullptr) RETURN_IF_ERROR(slot->CreateHardware());
+  RETURN_IF_ERROR(slot->CreateCuda());
+  return slot;
+}
+
+absl::Status NvjpegSlot::CreateHardware() {
+  const cuda::Nvjpeg& n = nvjpeg_;
+  RETURN_IF_ERROR(cuda::Check(n.JpegStreamCreate(hardware_, &parsed_),
+                              "nvjpegJpegStreamCreate"));
+  for (cuda::NvjpegState* state : {&rgb_, &luma_})
+    RETURN_IF_ERROR(cuda::Check(n.JpegStateCreate(hardware_, state),
+                                "nvjpegJpegStateCreate"));
+  // Only for speed.
+  n.DecodeBatchedInitialize(hardware_, rgb_, kMaxGpuGroupRows, 1,
+                            NvjpegFormat::kRgbi);
+  n.DecodeBatchedPreAllocate(hardware_, rgb_, kMaxGpuGroupRows, kUsualWidth,
+                             kUsualHeight, cuda::NvjpegSubsampling::k444,
+                             NvjpegFormat::kRgbi);
+  return absl::OkStatus();
+}
+
+absl::Status NvjpegSlot::CreateCuda() {
+  const cuda::Nvjpeg& n = nvjpeg_;
+  RETURN_IF_ERROR(cuda::Check(n.JpegStreamCreate(cuda_, &stream_),
+                              "nvjpegJpegStreamCreate"));
+  RETURN_IF_ERROR(cuda::Check(
+      n.DecoderCreate(cuda_, cuda::NvjpegBackend::kGpuHybrid, &decoder_),
+      "nvjpegDecoderCreate"));
+  RETURN_IF_ERROR(cuda::Check(n.DecoderStateCreate(cuda_, decoder_, &state_),
+                              "nvjpegDecoderStateCreate"));
+  for (cuda::NvjpegPinnedBuffer& buffer : pinned_)
+    RETURN_IF_ERROR(cuda::Check(n.BufferPinnedCreateV2(cuda_, nullptr, &buffer),
+                                "nvjpegBufferPinnedCreateV2"));
+  RETURN_IF_ERROR(cuda::Check(n.BufferDeviceCreateV2(cuda_, nullptr, &device_),
+                              "nvjpegBufferDeviceCreateV2"));
+  RETURN_IF_ERROR(cuda::Check(n.StateAttachDeviceBuffer(state_, device_),
+                              "nvjpegStateAttachDeviceBuffer"));
+  for (auto [params, format] : {std::pair(&as_rgb_, NvjpegFormat::kRgbi),
+                                std::pair(&as_luma_, NvjpegFormat::kY)}) {
+    RETURN_IF_ERROR(cuda::Check(n.DecodeParamsCreate(cuda_, params),
+                                "nvjpegDecodeParamsCreate"));
+    RETURN_IF_ERROR(cuda::Check(n.DecodeParamsSetOutputFormat(*params, format),
+                                "nvjpegDecodeParamsSetOutputFormat"));
+  }
+  return absl::OkStatus();
+}
+
+NvjpegSlot::~NvjpegSlot() {
+  const cuda::Nvjpeg& n = nvjpeg_;
+  for (const cuda::NvjpegParams params : {as_rgb_, as_luma_})
+    if (params != nullptr) n.DecodeParamsDestroy(params);
+  for (const cuda::NvjpegState state : {rgb_, luma_, state_})
+    if (state != nullptr) n.JpegStateDestroy(state);
+  for (const cuda::NvjpegPinnedBuffer buffer : pinned_)
+    if (buffer != nullptr) n.BufferPinnedDestroy(buffer);
+  if (device_ != nullptr) n.BufferDeviceDestroy(device_);
+  if (decoder_ != nullptr) n.DecoderDestroy(decoder_);
+  for (const cuda::NvjpegStream stream : {parsed_, stream_})
+    if (stream != nullptr) n.JpegStreamDestroy(stream);
+}
+
+absl::Status NvjpegSlot::Decode(std::span<EncodedImage> images,
+                                cuda::Stream stream) {
+  std::vector<EncodedImage*> rgb, luma;
+  for (EncodedImage& image : images) {
+    image.backend = EncodedImage::Backend::kNone;
+    if (hardware_ != nullptr && EnginesTake(image))
+      (image.luma ? luma : rgb).push_back(&image);
+    else
+      RETURN_IF_ERROR(DecodeOne(image, stream));
+  }
+  RETURN_IF_ERROR(DecodeBatch(rgb, rgb_, stream));
+  return DecodeBatch(luma, luma_, stream);
+}
+
+bool NvjpegSlot::EnginesTake(const EncodedImage& image) {
+  if (nvjpeg_.JpegStreamParseHeader(hardware_, DataOf(image),
+                                    image.encoded.size(),
+                                    parsed_) != NvjpegResult::kSuccess)
+    return false;
+  int refused = 1;
+  const NvjpegResult asked =
+      nvjpeg_.DecodeBatchedSupported(hardware_, parsed_, &refused);
+  return asked == NvjpegResult::kSuccess && refused == 0;
+}
+
+absl::Status NvjpegSlot::DecodeBatch(std::span<EncodedImage*> images,
+                                     cuda::NvjpegState state,
+                                     cuda::Stream stream) {
+  if (images.empty()) return absl::OkStatus();
+  const NvjpegResult result = CallBatched(images, state, stream);
+  if (result == NvjpegResult::kSuccess) {
+    for (EncodedImage* image : images)
+      image->backend = EncodedImage::Backend::kHardware;
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(WhoseFault(result, "nvjpegDecodeBatched", stream));
+  if (images.size() == 1) return absl::OkStatus();
+  for (size_t i = 0; i < images.size(); ++i) {
+    RETURN_IF_ERROR(DecodeBatch(images.subspan(i, 1), state, stream));
+    // Before the state is made ready for the next.
+    RETURN_IF_ERROR(gpu_.WaitStream(stream));
+  }
+  return absl::OkStatus();
+}
+
+NvjpegResult NvjpegSlot::CallBatched(std::span<EncodedImage*> images,
+                                     cuda::NvjpegState state,
+                                     cuda::Stream stream) {
+  data_.clear();
+  sizes_.clear();
+  outputs_.clear();
+  for (const EncodedImage* image : images) {
+    data_.push_back(DataOf(*image));
+    sizes_.push_back(image->encoded.size());
+    outputs_.push_back(OutputOf(*image));
+  }
+  const NvjpegResult ready = nvjpeg_.DecodeBatchedInitialize(
+      hardware_, state, static_cast<int>(images.size()), 1,
+      images[0]->luma ? NvjpegFormat::kY : NvjpegFormat::kRgbi);
+  if (ready != NvjpegResult::kSuccess) return ready;
+  return nvjpeg_.DecodeBatched(hardware_, state, data_.data(), sizes_.data(),
+                               outputs_.data(), stream);
+}
+
+absl::Status NvjpegSlot::DecodeOne(EncodedImage& image, cuda::Stream stream) {
+  absl::Status waited;
+  const NvjpegResult result = CallPhases(image, stream, &waited);
+  RETURN_IF_ERROR(waited);
+  if (result == NvjpegResult::kSuccess) {
+    image.backend = EncodedImage::Backend::kCuda;
+    return absl::OkStatus();
+  }
+  return WhoseFault(result, "nvjpegDecodeJpeg", stream);
+}
+
+NvjpegResult NvjpegSlot::CallPhases(EncodedImage& image, cuda::Stream stream,
+                                    absl::Status* waited) {
+  const cuda::Nvjpeg& n = nvjpeg_;
+  const cuda::NvjpegParams params = image.luma ? as_luma_ : as_rgb_;
+  NvjpegResult result = n.JpegStreamParse(cuda_, DataOf(image),
+                                          image.encoded.size(), 0, 0, stream_);
+  int refused = 1;
+  if (result == NvjpegResult::kSuccess)
+    result = n.DecoderJpegSupported(decoder_, stream_, params, &refused);
+  if (result == NvjpegResult::kSuccess && refused != 0)
+    return NvjpegResult::kJpegNotSupported;
+  if (result == NvjpegResult::kSuccess)
+    result = n.StateAttachPinnedBuffer(state_, pinned_[next_pinned_ ^= 1]);
+  if (result == NvjpegResult::kSuccess)
+    result = n.DecodeJpegHost(cuda_, decoder_, state_, params, stream_);
+  if (result != NvjpegResult::kSuccess) return result;
+  // The device's part of the image before has ended: its buffer is used again.
+  *waited = gpu_.WaitStream(stream);
+  if (!waited->ok()) return result;
+  result =
+      n.DecodeJpegTransferToDevice(cuda_, decoder_, state_, stream_, stream);
+  if (result != NvjpegResult::kSuccess) return result;
+  cuda::NvjpegImage output = OutputOf(image);
+  return n.DecodeJpegDevice(cuda_, decoder_, state_, &output, stream);
+}
+
+absl::Status NvjpegSlot::WhoseFault(NvjpegResult result, const char* call,
+                                    cuda::Stream stream) const {
+  switch (result) {
+    case NvjpegResult::kAllocatorFailure:
+      return cuda::Check(result, call);
+    case NvjpegResult::kBadJpeg:
+    case NvjpegResult::kJpegNotSupported:
+    case NvjpegResult::kImplementationNotSupported:
+    case NvjpegResult::kIncompleteBitstream:
+      break;
+    default:
+      LOG_WARN("gpu.nvjpeg gpu={} error=\"{}\"", gpu_.info().index,
+               Message(cuda::Check(result, call)));
+  }
+  // Whether the context has survived, and nothing is left on the stream.
+  return gpu_.WaitStream(stream);
+}
+
+}  // namespace leat::worker
