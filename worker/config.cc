@@ -59,6 +59,7 @@ int Fail(const absl::Status& status) {
 // Sizes are text until parsed.
 struct SizeFlag {
   const char* flag;
+  const char* help;
   uint64_t* bytes;
   std::string text;
 };
@@ -140,13 +141,20 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
   if (!environment.plane.empty()) config.plane = environment.plane;
   Files files;
   std::string devices = "all", log_format = "text";
-  SizeFlag sizes[] = {{"--cache", &config.cache_bytes, ""},
-                      {"--buffers", &config.buffer_bytes, ""},
-                      {"--group-bytes", &config.group_bytes, ""},
-                      {"--max-lent", &config.lending.limits.max_lent_bytes, ""},
-                      {"--gpu-slot-bytes", &config.gpu.slot_bytes, ""},
-                      {"--gpu-group-bytes", &config.gpu.group_bytes, ""},
-                      {"--gpu-decode-bytes", &config.gpu.decode_bytes, ""}};
+  SizeFlag sizes[] = {
+      {"--cache", "memory for encoded samples; the default is 1/8 of it",
+       &config.cache_bytes, ""},
+      {"--buffers", "memory for batches being computed and sent",
+       &config.buffer_bytes, ""},
+      {"--group-bytes", "bytes of rows sent together", &config.group_bytes, ""},
+      {"--max-lent", "memory that consumers on this host may lend",
+       &config.lending.limits.max_lent_bytes, ""},
+      {"--gpu-slot-bytes", "a group's decoded pixels on their way to the GPU",
+       &config.gpu.slot_bytes, ""},
+      {"--gpu-group-bytes", "bytes of rows that a GPU computes together",
+       &config.gpu.group_bytes, ""},
+      {"--gpu-decode-bytes", "a group's images that nvJPEG decodes",
+       &config.gpu.decode_bytes, ""}};
 
   CLI::App app("leat-worker: reads, decodes and augments, and serves the rows.",
                "leat-worker");
@@ -164,19 +172,7 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
   app.add_option("--devices", devices, "all, none, or GPUs 0,1,...");
   app.add_option("--gpu-slots", config.gpu.slots,
                  "groups of rows on a GPU at the same time");
-  app.add_option(sizes[3].flag, sizes[3].text,
-                 "a group's decoded pixels on their way to the GPU");
-  app.add_option(sizes[4].flag, sizes[4].text,
-                 "bytes of rows that a GPU computes together");
-  app.add_option(sizes[5].flag, sizes[5].text,
-                 "a group's images that nvJPEG decodes");
-  app.add_option(sizes[0].flag, sizes[0].text,
-                 "memory for encoded samples; the default is 1/8 of it");
-  app.add_option(sizes[1].flag, sizes[1].text,
-                 "memory for batches being computed and sent");
-  app.add_option(sizes[2].flag, sizes[2].text, "bytes of rows sent together");
-  app.add_option(sizes[3].flag, sizes[3].text,
-                 "memory that consumers on this host may lend");
+  for (SizeFlag& size : sizes) app.add_option(size.flag, size.text, size.help);
   app.add_option("--max-unsent-groups", config.max_unsent_groups_per_stream,
                  "groups that a consumer may leave unread");
   app.add_option("--max-rows-per-stream", config.max_rows_per_stream,
