@@ -28,7 +28,7 @@ except AttributeError:  # before 0.6.1
 _AXIS = "leat"
 
 
-def _apart(function: Any) -> Any:
+def apart(function: Any) -> Any:
     """Calls `function` in a thread of its own: there, no mesh is set that tracing would want to use."""
     results: list[Any] = []
     errors: list[BaseException] = []
@@ -82,7 +82,7 @@ class DeviceFinish:
             if finish.table is not None
         }
         self._tables = {name: self._stacked(parts) for name, parts in tables.items()}
-        self._compiled = _apart(self._compile)
+        self._compiled = apart(self._compile)
 
     def _stacked(self, parts: list[np.ndarray]) -> jax.Array:
         shape = (sum(part.shape[0] for part in parts), *parts[0].shape[1:])

@@ -12,13 +12,13 @@ bytes reach the model on any number of hosts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import jax
 import numpy as np
 
-from leat import _finish, _jax_finish, _placement
+from leat import _finish, _jax_device, _jax_finish, _placement, _plane
 from leat.errors import Aborted, DeadlineExceeded, InvalidArgument
 
 if TYPE_CHECKING:
@@ -38,6 +38,23 @@ def _assemble(array: np.ndarray, placement: _placement.Placement) -> jax.Array:
     )
 
 
+class _HostPlacing:
+    """Makes global arrays of batches in host memory."""
+
+    def __init__(
+        self, placements: Mapping[str, _placement.Placement], finishes: Mapping[str, _finish.Finish]
+    ) -> None:
+        self._finishing = _jax_finish.plan(placements, finishes)
+        self._placements = {name: place for name, place in placements.items() if name not in finishes}
+        self._names = list(placements)
+
+    def __call__(self, batch: Mapping[str, np.ndarray]) -> dict[str, jax.Array]:
+        placed = {name: _assemble(batch[name], placement) for name, placement in self._placements.items()}
+        for finishing in self._finishing:
+            placed.update(finishing(batch))
+        return {name: placed[name] for name in self._names}
+
+
 def _interrupted() -> Aborted:
     """For whoever goes on after Ctrl-C or a failed transfer: a batch was taken that was never handed out."""
     return Aborted("a batch was lost on its way to the devices; open another iterator with token=it.token()")
@@ -54,11 +71,9 @@ class GlobalBatches(Iterator[dict[str, jax.Array]]):
         rows: of the global batch that this process pulls.
     """
 
-    def __init__(self, host: Batches, rows: np.ndarray, placements: dict[str, _placement.Placement]) -> None:
+    def __init__(self, host: Batches, rows: np.ndarray, place: Callable[[Any], dict[str, jax.Array]]) -> None:
         self._host = host
-        self._finishing = _jax_finish.plan(placements, host._finish)
-        self._placements = {name: place for name, place in placements.items() if name not in host._finish}
-        self._names = list(placements)
+        self._place = place
         self._token = host.token()
         self._ahead: tuple[dict[str, jax.Array], bytes, int, int] | None = None
         self._failure: Exception | None = None
@@ -101,10 +116,7 @@ class GlobalBatches(Iterator[dict[str, jax.Array]]):
             self._ended = True
             return None
         try:
-            placed = {name: _assemble(batch[name], placement) for name, placement in self._placements.items()}
-            for finishing in self._finishing:
-                placed.update(finishing(batch))
-            placed = {name: placed[name] for name in self._names}
+            placed = self._place(batch)
         except BaseException:
             self._failure = _interrupted()
             raise
@@ -182,17 +194,28 @@ def batches(
     _finish.chosen(finish)
     rows, placements = _placement.place({name: job.schema[name].shape for name in names}, sharding, job.batch)
     whole = rows.size == job.batch
-    host = job._open(
-        epochs,
-        rows=None if whole else rows,
-        token=token,
-        window=window,
-        progress=progress,
-        finish=finish,
-        **options,
-    )
+
+    def open_on(device: int) -> Batches:
+        return job._open(
+            epochs,
+            rows=None if whole else rows,
+            token=token,
+            window=window,
+            progress=progress,
+            finish=finish,
+            device=device,
+            **options,
+        )
+
+    host, on_device = _plane.open_on(_jax_device.cuda_device(placements), open_on)
     try:
-        return GlobalBatches(host, rows, placements)
+        place: Callable[[Any], dict[str, jax.Array]]
+        if on_device:
+            dtypes = {name: job.schema[name].dtype for name in names}
+            place = _jax_device.DevicePlacing(placements, host._finish, dtypes)
+        else:
+            place = _HostPlacing(placements, host._finish)
+        return GlobalBatches(host, rows, place)
     except BaseException:
         host.close()
         raise

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches as torch tensors: pinned copies where CUDA is there, else tensors that borrow the buffer as NumPy's do."""
+"""Batches as torch tensors.
+
+In a GPU's memory with `device="cuda:0"`; else pinned copies where CUDA is
+there, or tensors that borrow the buffer as NumPy's do.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
-from leat import _finish
+from leat import _finish, _plane
 
 if TYPE_CHECKING:
     from leat._batches import Batches
@@ -45,8 +49,9 @@ class _Finisher:
 class TensorBatches(Iterator[dict[str, torch.Tensor]]):
     """Batches in order, each a dict of tensors; made by `leat.torch.batches`."""
 
-    def __init__(self, host: Batches, pin_memory: bool, device: torch.device | None) -> None:
+    def __init__(self, host: Batches, pin_memory: bool, device: torch.device | None, in_place: bool = False) -> None:
         self._host = host
+        self._in_place = in_place  # batches are on the device already
         self._pin_memory = pin_memory
         self._device = device
         target = torch.device("cpu") if device is None else device
@@ -62,7 +67,11 @@ class TensorBatches(Iterator[dict[str, torch.Tensor]]):
         self.close()
 
     def __next__(self) -> dict[str, torch.Tensor]:
-        return {name: self._placed(name, torch.from_numpy(array)) for name, array in next(self._host).items()}
+        batch = next(self._host)
+        if not self._in_place:
+            return {name: self._placed(name, torch.from_numpy(array)) for name, array in batch.items()}
+        tensors = {name: torch.from_dlpack(array) for name, array in batch.items()}
+        return {name: self._finishers[name](each) if name in self._finishers else each for name, each in tensors.items()}
 
     def _placed(self, name: str, tensor: torch.Tensor) -> torch.Tensor:
         on_cpu = self._device is None or self._device.type == "cpu"
@@ -103,7 +112,9 @@ def batches(
     Args:
         job: of `Service.job`.
         pin_memory: copy into page-locked memory, for asynchronous transfers; None: if CUDA is there.
-        device: where the tensors go, such as "cuda:0"; None: they stay in host memory.
+        device: where the tensors go, such as "cuda:0"; None: they stay in host memory. A worker of the same GPU writes
+            into that memory itself. It is used again after the work that is queued, when a tensor dies, on the stream
+            that was current when it was handed out: as torch's own memory, so mind other streams.
         finish: where normalize, cast and transpose at the pipeline's end run. "device": on `device`, by torch;
             workers send uint8, a quarter of float32. The same bits, and the same tokens.
         **options: as for `Job.batches`: epochs, rows, token, window, progress, …
@@ -113,9 +124,14 @@ def batches(
     """
     target = None if device is None else torch.device(device)
     pin = torch.cuda.is_available() if pin_memory is None else pin_memory
-    host = job._open(finish=_finish.chosen(finish), **options)
+    number = None
+    if target is not None and target.type == "cuda" and torch.version.cuda is not None:
+        number = torch.cuda.current_device() if target.index is None else target.index
+    host, in_place = _plane.open_on(
+        number, lambda device: job._open(finish=_finish.chosen(finish), device=device, **options)
+    )
     try:
-        return TensorBatches(host, pin, target)
+        return TensorBatches(host, pin, target, in_place)
     except BaseException:
         host.close()
         raise

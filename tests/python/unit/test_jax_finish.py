@@ -77,7 +77,7 @@ def test_it_is_compiled_once(floats, monkeypatch):
 
 def test_nothing_goes_from_device_to_device(floats):
     it = leat.jax.batches(floats, sharding=SHARDINGS[4](), finish="device")
-    text = it._finishing[0]._compiled.as_text()
+    text = it._place._finishing[0]._compiled.as_text()
     for collective in ("all-gather", "all-reduce", "all-to-all", "collective-permute"):
         assert collective not in text
 

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches that are in a GPU's memory already, for `leat.jax`: no host copy.
+
+An imported buffer is read by one computation of ours, which finishes the
+bytes or copies them within the GPU's memory, and is given back when that has
+been done. So no array that a trainer holds keeps a buffer of the window, and
+none is used again while XLA may still read it.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import SingleDeviceSharding
+
+from leat import _jax_finish
+from leat._dlpack import Tensor
+from leat._finish import Finish
+from leat._placement import Placement
+
+# Batches whose computation may be under way at the same time; each keeps a buffer of the window.
+_MAX_PENDING = 2
+
+
+class _Waited:
+    """A tensor for a consumer that drops it when its work is done, on whichever stream."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self._tensor = tensor
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._tensor.__dlpack_device__()
+
+    def __dlpack__(self, *, stream: Any = None, **wishes: Any) -> Any:
+        return self._tensor.__dlpack__(stream=-1, **wishes)
+
+
+def _imported(tensor: Tensor) -> jax.Array:
+    return jax.dlpack.from_dlpack(_Waited(tensor))
+
+
+def cuda_device(placements: Mapping[str, Placement]) -> int | None:
+    """The number of the CUDA device that holds all pieces of these fields, in this process; None: there is no such."""
+    devices = {piece.device for placement in placements.values() for piece in placement.pieces}
+    if len(devices) != 1:
+        return None
+    (device,) = devices
+    version = str(getattr(device.client, "platform_version", "")).lower()
+    if device.platform not in ("gpu", "cuda") or "cuda" not in version:
+        return None
+    number = device.local_hardware_id
+    return device.id if number is None else number
+
+
+class DevicePlacing:
+    """Makes global arrays of batches on the one device. Compiled once, when it is made."""
+
+    def __init__(
+        self, placements: Mapping[str, Placement], finishes: Mapping[str, Finish], dtypes: Mapping[str, np.dtype]
+    ) -> None:
+        self._placements = dict(placements)
+        self._finishes = {name: finishes[name] for name in placements if name in finishes}
+        self._pieces = {
+            name: self._finishes[name].piece_of(placement.pieces[0])
+            if name in self._finishes
+            else placement.pieces[0]
+            for name, placement in placements.items()
+        }
+        device = next(iter(placements.values())).pieces[0].device
+        self._tables = {
+            name: jax.device_put(finish.table_of(self._pieces[name]), device)
+            for name, finish in self._finishes.items()
+            if finish.table is not None
+        }
+        self._compiled = _jax_finish.apart(lambda: self._compile(dtypes, device))
+        # (imported, computed), oldest first.
+        self._pending: collections.deque[tuple[Any, dict[str, jax.Array]]] = collections.deque()
+
+    def _compile(self, dtypes: Mapping[str, np.dtype], device: jax.Device) -> Any:
+        def place_all(heads: dict[str, jax.Array], tables: dict[str, jax.Array]) -> dict[str, jax.Array]:
+            placed = {}
+            for name, head in heads.items():
+                part = self._pieces[name].cut(head)
+                finish = self._finishes.get(name)
+                placed[name] = (
+                    jnp.copy(part) if finish is None else _jax_finish.finished(part, finish, tables.get(name))
+                )
+            return placed
+
+        heads = {}
+        for name, placement in self._placements.items():
+            finish = self._finishes.get(name)
+            row = placement.shape[1:] if finish is None else finish.row_of(placement.shape[1:])
+            rows = self._pieces[name].rows
+            heads[name] = jax.ShapeDtypeStruct(
+                (rows.stop - rows.start, *row),
+                dtypes[name] if finish is None else np.uint8,
+                sharding=SingleDeviceSharding(device),
+            )
+        return jax.jit(place_all).lower(heads, self._tables).compile()
+
+    def __call__(self, batch: Mapping[str, Tensor]) -> dict[str, jax.Array]:
+        """The global arrays of a batch."""
+        while self._pending and all(array.is_ready() for array in self._pending[0][1].values()):
+            self._pending.popleft()
+        while len(self._pending) >= _MAX_PENDING:
+            jax.block_until_ready(self._pending.popleft()[1])
+        heads = {name: _imported(batch[name]) for name in self._placements}
+        computed = self._compiled(heads, self._tables)
+        self._pending.append((heads, computed))
+        return {
+            name: jax.make_array_from_single_device_arrays(placement.shape, placement.sharding, [computed[name]])
+            for name, placement in self._placements.items()
+        }
