@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/allocation_counter.h"
 #include "tests/support/jpeg_maker.h"
-#include "tests/worker/gpu/fused_support.h"
+#include "tests/worker/gpu/fused_compare.h"
 
 namespace leat::worker {
 namespace {
@@ -17,26 +17,6 @@ using testing::MakeJpeg;
 using Ints = std::vector<int64_t>;
 
 Value Text(const char* text) { return Value(std::string(text)); }
-
-// image, flipped by a coin; its float16 in another layout; label; the coin.
-Graph Train(int64_t size) {
-  Graph graph = ChainOf({{"coin_flip", {}, {}}});
-  graph.nodes[2].inputs.clear();
-  graph.nodes.push_back(
-      {"random_resized_crop", {{1, 0}}, {{"size", Ints{size}}}});
-  graph.nodes.push_back({"flip", {{3, 0}}, {{"horizontal", NodeRef{2, 0}}}});
-  graph.nodes.push_back({"normalize",
-                         {{4, 0}},
-                         {{"mean", std::vector<double>{120, 110, 100}},
-                          {"std", std::vector<double>{58}},
-                          {"dtype", Text("float16")}}});
-  graph.nodes.push_back({"transpose", {{5, 0}}, {{"perm", Ints{2, 0, 1}}}});
-  graph.outputs = {{"image", {4, 0}},
-                   {"label", {0, 1}},
-                   {"input", {6, 0}},
-                   {"coin", {2, 0}}};
-  return graph;
-}
 
 absl::Status CompileError(const Graph& graph) {
   const auto checked = Check(graph);
@@ -72,7 +52,7 @@ TEST(FusedProgram, NamesTheNodeThatCannotBeFused) {
 }
 
 TEST(FusedProgram, SaysWhichFieldsComeFromPixels) {
-  const auto program = Fuse(Train(32), 1);
+  const auto program = Fuse(TrainingGraph(32), 1);
   ASSERT_EQ(program->fields(), 4u);
   EXPECT_TRUE(program->from_pixels(0));
   EXPECT_FALSE(program->from_pixels(1));
@@ -87,7 +67,7 @@ TEST(FusedProgram, SaysWhichFieldsComeFromPixels) {
 // threads; some rows are computed elsewhere.
 TEST(FusedGroup, WritesTheRowsThatAreBoundAndNoOthers) {
   constexpr size_t kRows = 23;
-  const Graph graph = Train(20);
+  const Graph graph = TrainingGraph(20);
   const auto program = Fuse(graph, 3);
   Runner cpu(graph, 3);
   std::vector<std::string> jpegs;
@@ -117,6 +97,7 @@ TEST(FusedGroup, WritesTheRowsThatAreBoundAndNoOthers) {
       ASSERT_TRUE(part.ok()) << Message(part.status());
       FusedSource source;
       pixels[r] = Decoded(jpegs[r], *part, false, {}, &source);
+      source.address = reinterpret_cast<uint64_t>(pixels[r].data());
       ASSERT_TRUE(group.BindSource(r, source).ok());
       for (size_t f = 0; f < 4; ++f)  // labels are stored by the caller
         group.BindOutput(r, f,
@@ -132,7 +113,10 @@ TEST(FusedGroup, WritesTheRowsThatAreBoundAndNoOthers) {
     threads.emplace_back(prepare, first);
   for (std::thread& thread : threads) thread.join();
   ASSERT_LE(group.used_bytes(), block.span().size());
-  ASSERT_TRUE(Launch(*program, kRows, block.span().data()));
+  HostRunner host;
+  ASSERT_TRUE(host.Launch(program->kernel(), program->launch(kRows),
+                          reinterpret_cast<uint64_t>(block.span().data()))
+                  .ok());
 
   Scratch scratch({});
   for (size_t r = 0; r < kRows; ++r) {
@@ -229,7 +213,7 @@ TEST(FusedGroup, TablesStayWithinTheirBound) {
 }
 
 TEST(FusedGroup, RefusesMemoryThatDoesNotFit) {
-  const auto program = Fuse(Train(8), 1);
+  const auto program = Fuse(TrainingGraph(8), 1);
   Block block(program->BlockBytes(4));
   FusedGroup group;
   EXPECT_TRUE(group.Begin(*program, 4, block.span()).ok());
@@ -245,7 +229,7 @@ TEST(FusedGroup, RefusesMemoryThatDoesNotFit) {
 }
 
 TEST(FusedGroup, AllocatesNothingInSteadyState) {
-  const auto program = Fuse(Train(48), 1);
+  const auto program = Fuse(TrainingGraph(48), 1);
   Block block(program->BlockBytes(8));
   FusedGroup group;
   FusedScratch scratch;

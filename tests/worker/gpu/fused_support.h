@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs the fused kernel on the host, as a GPU worker runs it on the device.
+// Runs the fused kernel as a GPU worker does, on the host or on a device.
 #pragma once
 
+#include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,7 +29,8 @@ struct SourceLayout {
   int64_t pad = 0;     // bytes after each row
 };
 
-// Pixels of `held`, in memory that ends where they end.
+// Pixels of `held`, in memory that ends where they end; describes them but for
+// their address.
 inline std::vector<uint8_t> Decoded(const std::string& jpeg, const Rect& held,
                                     bool gray, const SourceLayout& layout,
                                     FusedSource* source) {
@@ -55,7 +58,6 @@ inline std::vector<uint8_t> Decoded(const std::string& jpeg, const Rect& held,
               rows.first[i * rows.stride +
                          static_cast<size_t>(x * from_bytes + c)];
   }
-  source->address = reinterpret_cast<uint64_t>(pixels.data());
   return pixels;
 }
 
@@ -66,12 +68,11 @@ struct AlignedFree {
 // A block as a slot's pinned memory would be.
 class Block {
  public:
-  explicit Block(uint64_t bytes)
-      : bytes_(static_cast<size_t>(bytes + kFusedAlignment - 1) /
-               kFusedAlignment * kFusedAlignment),
-        memory_(static_cast<std::byte*>(
-            std::aligned_alloc(kFusedAlignment, bytes_))) {
-    memset(memory_.get(), 0xa5, bytes_);
+  explicit Block(uint64_t bytes) : bytes_(static_cast<size_t>(bytes)) {
+    void* memory = nullptr;
+    if (posix_memalign(&memory, kFusedAlignment, bytes_) != 0) std::abort();
+    memory_.reset(static_cast<std::byte*>(memory));
+    memset(memory, 0xa5, bytes_);
   }
   std::span<std::byte> span() { return {memory_.get(), bytes_}; }
 
@@ -80,12 +81,40 @@ class Block {
   std::unique_ptr<std::byte, AlignedFree> memory_;
 };
 
-inline bool Launch(const FusedProgram& program, size_t rows,
-                   const std::byte* block) {
-  auto address = reinterpret_cast<uint64_t>(block);
-  void* params[] = {&address};
-  return LaunchOnHost(program.kernel(), program.launch(rows), params);
-}
+// Where kernels run, and its memory. Addresses are its own.
+class KernelRunner {
+ public:
+  virtual ~KernelRunner() = default;
+  // A copy of `bytes`, aligned to kFusedAlignment, until Reset.
+  virtual uint64_t Upload(std::span<const std::byte> bytes) = 0;
+  virtual void Download(uint64_t address, std::span<std::byte> to) = 0;
+  virtual void Reset() = 0;
+  // Runs a kernel to its end.
+  virtual absl::Status Launch(const char* kernel, const LaunchConfig& config,
+                              uint64_t block) = 0;
+};
+
+class HostRunner : public KernelRunner {
+ public:
+  uint64_t Upload(std::span<const std::byte> bytes) override {
+    blocks_.emplace_back(bytes.size());
+    std::copy(bytes.begin(), bytes.end(), blocks_.back().span().begin());
+    return reinterpret_cast<uint64_t>(blocks_.back().span().data());
+  }
+  void Download(uint64_t address, std::span<std::byte> to) override {
+    memcpy(to.data(), reinterpret_cast<const void*>(address), to.size());
+  }
+  void Reset() override { blocks_.clear(); }
+  absl::Status Launch(const char* kernel, const LaunchConfig& config,
+                      uint64_t block) override {
+    void* params[] = {&block};
+    if (LaunchOnHost(kernel, config, params)) return absl::OkStatus();
+    return Internal("no kernel {}", kernel);
+  }
+
+ private:
+  std::vector<Block> blocks_;
+};
 
 inline std::unique_ptr<FusedProgram> Fuse(const Graph& graph, uint64_t seed,
                                           const FusedLimits& limits = {}) {
@@ -99,10 +128,11 @@ inline std::unique_ptr<FusedProgram> Fuse(const Graph& graph, uint64_t seed,
 // One row at a time, with guards around its outputs.
 class FusedRunner {
  public:
-  FusedRunner(const Graph& graph, uint64_t seed)
-      : program(Fuse(graph, seed)), block_(program->BlockBytes(1)) {
-    const auto checked = Check(graph);
-    schema = checked->schema;
+  FusedRunner(const Graph& graph, uint64_t seed, KernelRunner& runner)
+      : program(Fuse(graph, seed)),
+        runner_(runner),
+        block_(program->BlockBytes(1)) {
+    schema = Check(graph)->schema;
     outputs.resize(schema.fields.size());
   }
 
@@ -123,23 +153,22 @@ class FusedRunner {
     const std::vector<uint8_t> pixels =
         Decoded(jpeg, layout.whole ? Rect{0, 0, size.width, size.height} : part,
                 program->gray(), layout, &source);
+    source.address = runner_.Upload(std::as_bytes(std::span(pixels)));
     RETURN_IF_ERROR(group_.BindSource(0, source));
-    std::vector<std::vector<std::byte>> guarded;
+    std::vector<uint64_t> guarded;
     for (size_t f = 0; f < outputs.size(); ++f) {
-      guarded.emplace_back(schema.fields[f].row_bytes + 2 * kGuard,
-                           std::byte{0x5c});
-      group_.BindOutput(0, f,
-                        reinterpret_cast<uint64_t>(guarded[f].data()) + kGuard -
-                            8 + misalign);
+      guarded.push_back(runner_.Upload(std::vector<std::byte>(
+          schema.fields[f].row_bytes + 2 * kGuard, kGuardByte)));
+      group_.BindOutput(0, f, guarded[f] + kGuard - 8 + misalign);
     }
-    // As the copy to the device does.
-    Block device(group_.used_bytes());
-    memcpy(device.span().data(), block_.span().data(), group_.used_bytes());
-    if (!Launch(*program, 1, device.span().data()))
-      return Internal("no kernel {}", program->kernel());
+    const uint64_t block =
+        runner_.Upload(block_.span().first(group_.used_bytes()));
+    RETURN_IF_ERROR(
+        runner_.Launch(program->kernel(), program->launch(1), block));
     for (size_t f = 0; f < outputs.size(); ++f)
       outputs[f] = Unguarded(guarded[f], kGuard - 8 + misalign,
                              schema.fields[f].row_bytes);
+    runner_.Reset();
     return absl::OkStatus();
   }
 
@@ -149,17 +178,20 @@ class FusedRunner {
 
  private:
   static constexpr size_t kGuard = 32;
+  static constexpr std::byte kGuardByte{0x5c};
 
-  static std::vector<std::byte> Unguarded(const std::vector<std::byte>& memory,
-                                          size_t at, size_t bytes) {
+  std::vector<std::byte> Unguarded(uint64_t address, size_t at, size_t bytes) {
+    std::vector<std::byte> memory(bytes + 2 * kGuard);
+    runner_.Download(address, memory);
     for (size_t i = 0; i < memory.size(); ++i)
       if (i < at || i >= at + bytes) {
-        EXPECT_EQ(memory[i], std::byte{0x5c}) << "written at " << i;
+        EXPECT_EQ(memory[i], kGuardByte) << "written at " << i;
       }
     return {memory.begin() + static_cast<ptrdiff_t>(at),
             memory.begin() + static_cast<ptrdiff_t>(at + bytes)};
   }
 
+  KernelRunner& runner_;
   Block block_;
   FusedGroup group_;
   FusedScratch scratch_;
