@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/batch_pool.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstdint>
-#include <cstring>
+#include <algorithm>
 #include <utility>
 
 #include "core/status.h"
@@ -14,21 +9,7 @@
 namespace leat::client {
 namespace {
 
-constexpr size_t kHugePage = size_t{2} << 20;
-constexpr size_t kPage = 4096;
-
-size_t RoundUp(size_t value, size_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
-
-void FaultIn(std::byte* data, size_t bytes) {
-#ifdef MADV_POPULATE_WRITE
-  if (madvise(data, RoundUp(bytes, kPage), MADV_POPULATE_WRITE) == 0) return;
-#endif
-  // Kernels before 5.14.
-  for (size_t i = 0; i < bytes; i += kPage)
-    *const_cast<volatile std::byte*>(data + i) = std::byte{0};
-}
+constexpr Duration kLookAgain = std::chrono::milliseconds(1);
 
 }  // namespace
 
@@ -36,69 +17,76 @@ BatchLayout::BatchLayout(const BatchSchema& schema, uint32_t num_rows)
     : rows(num_rows), row_bytes(schema.row_bytes()) {
   for (const Field& field : schema.fields) {
     parts.push_back({bytes, field.row_bytes});
-    bytes += RoundUp(field.row_bytes * rows, kFieldAlignment);
+    bytes += (field.row_bytes * rows + kFieldAlignment - 1) / kFieldAlignment *
+             kFieldAlignment;
   }
 }
 
-BatchPool::Buffer::Buffer(Buffer&& other) noexcept
-    : pool_(std::move(other.pool_)),
-      mapping_(std::exchange(other.mapping_, nullptr)),
-      data_(std::exchange(other.data_, nullptr)) {}
-
 BatchPool::Buffer& BatchPool::Buffer::operator=(Buffer&& other) noexcept {
   std::swap(pool_, other.pool_);
-  std::swap(mapping_, other.mapping_);
-  std::swap(data_, other.data_);
+  std::swap(memory_, other.memory_);
   return *this;
 }
 
 BatchPool::Buffer::~Buffer() {
-  if (data_ != nullptr) pool_->Return(mapping_, data_);
+  if (memory_) pool_->Return(std::move(memory_));
 }
 
-size_t BatchPool::Buffer::bytes() const {
-  return data_ == nullptr ? 0 : pool_->bytes();
+std::shared_ptr<BatchPool> BatchPool::Create(size_t bytes, size_t max_free,
+                                             MemoryMaker maker) {
+  return std::shared_ptr<BatchPool>(
+      new BatchPool(bytes, max_free, std::move(maker)));
 }
 
-std::shared_ptr<BatchPool> BatchPool::Create(size_t bytes, size_t max_free) {
-  return std::shared_ptr<BatchPool>(new BatchPool(bytes, max_free));
-}
+BatchPool::BatchPool(size_t bytes, size_t max_free, MemoryMaker maker)
+    : bytes_(bytes), max_free_(max_free), maker_(std::move(maker)) {}
 
-BatchPool::BatchPool(size_t bytes, size_t max_free)
-    : bytes_(bytes),
-      alignment_(bytes >= 2 * kHugePage ? kHugePage : kPage),
-      mapped_bytes_(RoundUp(bytes, alignment_) +
-                    (alignment_ > kPage ? alignment_ : 0)),
-      max_free_(max_free) {}
-
-BatchPool::~BatchPool() {
-  for (const Mapping& mapping : free_) munmap(mapping.mapping, mapped_bytes_);
+// An unused buffer, the newest that can be taken; none of them can: null.
+// Those that never can come into `spoilt`.
+absl::Status BatchPool::TakeFree(
+    std::shared_ptr<BatchMemory>* memory,
+    std::vector<std::shared_ptr<BatchMemory>>* spoilt) {
+  const MonotonicTime deadline = Clock::Real().Now() + kMaxReuseWait;
+  MutexLock lock(&mu_);
+  while (true) {
+    for (size_t i = free_.size(); i-- > 0;) {
+      const BatchMemory::Reuse reuse = free_[i]->reuse();
+      if (reuse == BatchMemory::Reuse::kLater) continue;
+      std::shared_ptr<BatchMemory> found = std::move(free_[i]);
+      free_.erase(free_.begin() + static_cast<std::ptrdiff_t>(i));
+      if (reuse == BatchMemory::Reuse::kNever) {
+        spoilt->push_back(std::move(found));
+        continue;
+      }
+      *memory = std::move(found);
+      ++in_use_;
+      return absl::OkStatus();
+    }
+    if (free_.size() <= max_free_) return absl::OkStatus();
+    const MonotonicTime now = Clock::Real().Now();
+    if (now >= deadline)
+      return ResourceExhausted(
+          "memory for a batch: {} batches were given back on streams that have "
+          "not finished with any of them within {:g} s",
+          free_.size(), std::chrono::duration<double>(kMaxReuseWait).count());
+    // A device does not say when it has finished.
+    returned_.WaitUntil(&mu_, std::min(deadline, now + kLookAgain));
+  }
 }
 
 absl::StatusOr<BatchPool::Buffer> BatchPool::Take() {
   Buffer buffer;
-  {
-    MutexLock lock(&mu_);
-    if (!free_.empty()) {
-      buffer.mapping_ = free_.back().mapping;
-      buffer.data_ = free_.back().data;
-      free_.pop_back();
-      ++in_use_;
-    }
+  std::vector<std::shared_ptr<BatchMemory>> spoilt;
+  const absl::Status status = TakeFree(&buffer.memory_, &spoilt);
+  if (!spoilt.empty()) {
+    spoilt.clear();
+    TellDropped();
   }
-  if (buffer.data_ == nullptr) {
-    void* mapping = mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (mapping == MAP_FAILED)
-      return ResourceExhausted("memory for a batch: {} bytes: {}",
-                               mapped_bytes_, strerror(errno));
-    const auto address = reinterpret_cast<uintptr_t>(mapping);
-    auto* data = reinterpret_cast<std::byte*>(RoundUp(address, alignment_));
-    if (alignment_ > kPage)
-      madvise(data, RoundUp(bytes_, alignment_), MADV_HUGEPAGE);
-    FaultIn(data, bytes_);
-    buffer.mapping_ = mapping;
-    buffer.data_ = data;
+  RETURN_IF_ERROR(status);
+  if (!buffer.memory_) {
+    absl::StatusOr<std::shared_ptr<BatchMemory>> memory = maker_(bytes_);
+    if (!memory.ok()) return memory.status();
+    buffer.memory_ = *std::move(memory);
     MutexLock lock(&mu_);
     ++in_use_;
   }
@@ -106,16 +94,31 @@ absl::StatusOr<BatchPool::Buffer> BatchPool::Take() {
   return buffer;
 }
 
-void BatchPool::Return(void* mapping, std::byte* data) {
+void BatchPool::Return(std::shared_ptr<BatchMemory> memory) {
   {
     MutexLock lock(&mu_);
     --in_use_;
-    if (free_.size() < max_free_) {
-      free_.push_back({mapping, data});
+    const BatchMemory::Reuse reuse = memory->reuse();
+    // What a device works on is not dropped here: that would wait for it.
+    if (reuse == BatchMemory::Reuse::kLater ||
+        (reuse == BatchMemory::Reuse::kNow && free_.size() < max_free_)) {
+      free_.push_back(std::move(memory));
+      returned_.NotifyOne();
       return;
     }
   }
-  munmap(mapping, mapped_bytes_);
+  memory.reset();
+  TellDropped();
+}
+
+void BatchPool::TellDropped() {
+  MutexLock lock(&dropped_mu_);
+  if (dropped_) dropped_();
+}
+
+void BatchPool::SetOnDropped(std::function<void()> dropped) {
+  MutexLock lock(&dropped_mu_);
+  dropped_ = std::move(dropped);
 }
 
 size_t BatchPool::in_use() const {

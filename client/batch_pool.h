@@ -3,17 +3,20 @@
 // BatchPool: reused memory for batches. First touch of fresh memory is ten
 // times slower than a copy, so buffers are faulted in once and kept.
 //
-// A buffer is one mapping; BatchLayout places the fields in it, each at a
+// A buffer is one BatchMemory; BatchLayout places the fields in it, each at a
 // multiple of 64 bytes. A Buffer returns to its pool when it dies, and keeps
 // the pool alive until then. BatchPool is thread-safe.
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "client/batch_memory.h"
+#include "core/clock.h"
 #include "core/mutex.h"
 #include "core/tensor.h"
 
@@ -40,42 +43,52 @@ class BatchPool : public std::enable_shared_from_this<BatchPool> {
   class Buffer {
    public:
     Buffer() = default;
-    Buffer(Buffer&& other) noexcept;
+    Buffer(Buffer&& other) noexcept = default;
     Buffer& operator=(Buffer&& other) noexcept;
     ~Buffer();
-    std::byte* data() const { return data_; }  // nullptr: none
-    size_t bytes() const;
+    // nullptr: none.
+    const std::shared_ptr<BatchMemory>& memory() const { return memory_; }
+    std::byte* data() const { return memory_ ? memory_->data() : nullptr; }
+    size_t bytes() const { return memory_ ? pool_->bytes() : 0; }
 
    private:
     friend class BatchPool;
     std::shared_ptr<BatchPool> pool_;
-    void* mapping_ = nullptr;
-    std::byte* data_ = nullptr;
+    std::shared_ptr<BatchMemory> memory_;
   };
 
   // Buffers of `bytes` > 0; at most `max_free` unused ones are kept.
-  static std::shared_ptr<BatchPool> Create(size_t bytes, size_t max_free);
-  ~BatchPool();
+  static std::shared_ptr<BatchPool> Create(size_t bytes, size_t max_free,
+                                           MemoryMaker maker = MakeHostMemory);
 
-  // kResourceExhausted: the machine has no such memory (names the size).
+  // kResourceExhausted: the machine has no such memory (names the size). While
+  // devices work on more than max_free unused buffers it waits for one of them,
+  // for at most kMaxReuseWait; then kResourceExhausted too.
+  static constexpr Duration kMaxReuseWait = std::chrono::seconds(30);
   absl::StatusOr<Buffer> Take();
+  // Told, on any thread, each time that memory has not been kept. May be null;
+  // once this has returned, the one before is not running.
+  void SetOnDropped(std::function<void()> dropped);
 
   size_t bytes() const { return bytes_; }
   size_t in_use() const;
   size_t free() const;
 
  private:
-  BatchPool(size_t bytes, size_t max_free);
-  void Return(void* mapping, std::byte* data);
+  BatchPool(size_t bytes, size_t max_free, MemoryMaker maker);
+  void Return(std::shared_ptr<BatchMemory> memory);
+  absl::Status TakeFree(std::shared_ptr<BatchMemory>* memory,
+                        std::vector<std::shared_ptr<BatchMemory>>* spoilt);
+  void TellDropped();
 
-  struct Mapping {
-    void* mapping;
-    std::byte* data;
-  };
-  const size_t bytes_, alignment_, mapped_bytes_, max_free_;
+  const size_t bytes_, max_free_;
+  const MemoryMaker maker_;
   mutable Mutex mu_;
-  std::vector<Mapping> free_ ABSL_GUARDED_BY(mu_);
+  CondVar returned_;
+  std::vector<std::shared_ptr<BatchMemory>> free_ ABSL_GUARDED_BY(mu_);
   size_t in_use_ ABSL_GUARDED_BY(mu_) = 0;
+  Mutex dropped_mu_;  // held while it runs
+  std::function<void()> dropped_ ABSL_GUARDED_BY(dropped_mu_);
 };
 
 }  // namespace leat::client

@@ -15,7 +15,7 @@ Batch::State::State(std::shared_ptr<const client::JobData> job_data,
                     std::shared_ptr<client::Step> from)
     : job(std::move(job_data)),
       format(std::move(row_format)),
-      buffer(std::move(from->buffer)),
+      buffer(std::move(from->memory->buffer)),
       epoch(from->epoch),
       step(from->step),
       rows(static_cast<uint32_t>(from->rows.size())) {
@@ -93,6 +93,7 @@ BatchesStats Batches::stats() const {
   };
   BatchesStats stats;
   stats.steps = engine.steps;
+  stats.plane = engine.plane;
   stats.rows = engine.counters.rows;
   stats.bytes = engine.counters.bytes;
   stats.rows_per_s = rate(engine.counters.rows);

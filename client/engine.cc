@@ -24,6 +24,7 @@ class Engine::Handler : public LinkHandler {
       : engine_(std::move(engine)), lane_(std::move(lane)) {}
 
   absl::Status OnRows(const rpc::RowsFrame& frame) override {
+    if (frame.header.has_opened()) return OnOpened(frame.header.opened());
     std::optional<Fetcher::Piece> piece;
     {
       MutexLock lock(&engine_->mu_);
@@ -36,37 +37,68 @@ class Engine::Handler : public LinkHandler {
         return Annotate(begun.status(), "the worker broke the protocol");
       piece = *std::move(begun);
     }
-    if (!piece) return absl::OkStatus();
-    const Group& group = *piece->group;
-    frame.ForEach([&](size_t offset, std::span<const std::byte> bytes) {
-      group.step->Scatter(group.indices, group.mine, piece->offset + offset,
-                          bytes);
-    });
-    MutexLock lock(&engine_->mu_);
-    engine_->fetcher_.End(*lane_, *piece, Now());
-    engine_->Settle();
+    while (piece) {
+      const Group& group = *piece->group;
+      if (group.source)
+        group.step->CopyRows(*group.source, *group.memory, group.indices,
+                             group.mine);
+      else
+        frame.ForEach([&](size_t offset, std::span<const std::byte> bytes) {
+          group.step->Scatter(*group.memory, group.indices, group.mine,
+                              piece->offset + offset, bytes);
+        });
+      const std::shared_ptr<Group> keep = piece->group;  // not under the lock
+      MutexLock lock(&engine_->mu_);
+      piece = engine_->fetcher_.End(*lane_, *piece, Now());
+      engine_->Settle();
+    }
     return absl::OkStatus();
   }
 
   void OnClosed(const absl::Status& status) override {
     const std::shared_ptr<Engine> engine = std::move(engine_);
-    std::shared_ptr<Link> link;  // dropped outside the lock
-    MutexLock lock(&engine->mu_);
-    if (!engine->cancelled_)
-      LOG_DEBUG("link.closed worker={} reason=\"{}\"",
-                engine->fetcher_.peers()[lane_->worker].ref.name,
-                Message(status));
-    engine->fetcher_.Closed(*lane_, status, Now());
-    link = std::move(lane_->link);
-    --engine->open_links_;
-    engine->closed_.NotifyAll();
-    engine->Settle();
+    std::shared_ptr<Link> link;
+    bool leased = false;
+    engine->EndLane(*lane_, status, &link, &leased);
+    // Memory that the worker may still write to comes back with the socket's
+    // end.
+    if (!leased) engine->lender_->Close(lane_);
   }
 
  private:
+  absl::Status OnOpened(const v1::Opened& opened) {
+    absl::StatusOr<bool> lend = false;
+    {
+      MutexLock lock(&engine_->mu_);
+      if (engine_->cancelled_) return Cancelled("the iterator has ended");
+      lend = engine_->fetcher_.Opened(*lane_, opened);
+      engine_->Settle();
+    }
+    if (!lend.ok())
+      return Annotate(lend.status(), "the worker broke the protocol");
+    if (*lend)
+      engine_->lender_->Open(lane_, opened.lending_address(),
+                             opened.lending_secret());
+    return absl::OkStatus();
+  }
+
   std::shared_ptr<Engine> engine_;
   const std::shared_ptr<Lane> lane_;
 };
+
+void Engine::EndLane(Lane& lane, const absl::Status& status,
+                     std::shared_ptr<Link>* link, bool* leased) {
+  MutexLock lock(&mu_);
+  if (!cancelled_)
+    LOG_DEBUG("link.closed worker={} reason=\"{}\"",
+              fetcher_.peers()[lane.worker].ref.name, Message(status));
+  fetcher_.Closed(lane, status, Now());
+  *leased = Fetcher::HasLeases(lane);
+  *link = std::move(lane.link);
+  --open_links_;
+  closed_.NotifyAll();
+  Settle();
+}
 
 std::shared_ptr<Engine> Engine::Start(EngineOptions options) {
   std::shared_ptr<Engine> engine(new Engine(std::move(options)));
@@ -77,10 +109,13 @@ std::shared_ptr<Engine> Engine::Start(EngineOptions options) {
 
 Engine::Engine(EngineOptions options)
     : options_(std::move(options)),
+      lender_(std::make_unique<Lender>(options_.lend, options_.layout,
+                                       LenderEvents())),
       fetcher_(options_.fetch, options_.shards),
       delivered_(options_.start),
       planned_(options_.start) {
   if (options_.table) fetcher_.SetTable(options_.table);
+  options_.pool->SetOnDropped([lender = lender_.get()] { lender->Sweep(); });
 }
 
 Engine::~Engine() = default;
@@ -130,8 +165,9 @@ void Engine::Wake() {
 // After the Fetcher was told something: wakes who has to act.
 void Engine::Settle() {
   if (fetcher_.TakeDirty()) Wake();
-  if (fetcher_.num_steps() > 0 &&
-      (fetcher_.head().complete() || !fetcher_.head().error.ok()))
+  if (!fetcher_.plane_error().ok() ||
+      (fetcher_.num_steps() > 0 &&
+       (fetcher_.head().complete() || !fetcher_.head().error.ok())))
     ready_.NotifyAll();
 }
 
@@ -148,17 +184,24 @@ void Engine::Run() {
   while (true) {
     const bool planned = PlanOne();
     std::vector<Fetcher::Action> actions;
+    std::vector<Fetcher::Loan> loans;
+    std::vector<std::shared_ptr<Step>> homeless;
     MonotonicTime due;
     {
       MutexLock lock(&mu_);
       if (cancelled_) break;
       wake_ = false;
       actions = fetcher_.Decide(Now());
+      loans = fetcher_.TakeLoans();
+      homeless = fetcher_.TakeHomeless();
       due = fetcher_.due();
       if (fetcher_.num_steps() > 0 && !fetcher_.head().error.ok())
         ready_.NotifyAll();
     }
     Perform(std::move(actions));
+    for (Fetcher::Loan& loan : loans)
+      lender_->Lend(std::move(loan.lane), std::move(loan.memory));
+    for (const std::shared_ptr<Step>& step : homeless) MoveHome(step);
     if (session_) due = std::min(due, session_->Tick(Now()));
     if (planned) continue;
     MutexLock lock(&mu_);
@@ -188,9 +231,15 @@ bool Engine::PlanOne() {
   std::vector<uint64_t> samples(options_.map->rows().size());
   options_.plan(position.epoch, position.step, samples);
   absl::StatusOr<BatchPool::Buffer> buffer = options_.pool->Take();
+  absl::Status status = buffer.status();
+  if (status.ok() && options_.fetch.plane == Plane::kShared &&
+      buffer->memory()->fd() < 0)
+    status = FailedPrecondition(
+        "LEAT_PLANE=shm: this system gives no memory that can be shared "
+        "(memfd_create with sealing)");
   MutexLock lock(&mu_);
-  if (!buffer.ok()) {
-    error_ = buffer.status();
+  if (!status.ok()) {
+    error_ = status;
     ready_.NotifyAll();
     return false;
   }
@@ -206,7 +255,8 @@ bool Engine::PlanOne() {
 void Engine::Perform(std::vector<Fetcher::Action> actions) {
   for (Fetcher::Action& action : actions) {
     const std::shared_ptr<Link> link = LinkOf(action.lane);
-    if (!link) continue;  // ended: its rows are pending again
+    // None: it has ended, its rows are pending again. Or it was to be opened.
+    if (!link || action.ask_id == 0) continue;
     v1::RowsRequest request;
     if (action.rows.empty()) {
       request.mutable_cancel()->set_ask_id(action.ask_id);
@@ -217,6 +267,8 @@ void Engine::Perform(std::vector<Fetcher::Action> actions) {
       ask->set_step(action.step);
       ask->mutable_rows()->Add(action.rows.begin(), action.rows.end());
       ask->mutable_samples()->Add(action.samples.begin(), action.samples.end());
+      ask->set_memory_id(action.memory_id);
+      ask->mutable_places()->Add(action.places.begin(), action.places.end());
     }
     if (link->Send(request).ok()) continue;
     {
@@ -274,6 +326,7 @@ absl::StatusOr<std::shared_ptr<Step>> Engine::Next(MonotonicTime deadline) {
       Wake();
       return step;
     }
+    if (error_.ok()) error_ = fetcher_.plane_error();
     if (error_.ok() && fetcher_.num_steps() > 0) {
       error_ = fetcher_.head().error;
       if (absl::IsDeadlineExceeded(error_)) {
@@ -320,9 +373,14 @@ void Engine::Stop() {
   Cancel();
   if (thread_.joinable()) thread_.join();
   const MonotonicTime deadline = Now() + kStopTimeout;
-  MutexLock lock(&mu_);
-  while (open_links_ > 0 && closed_.WaitUntil(&mu_, deadline)) {
+  {
+    MutexLock lock(&mu_);
+    while (open_links_ > 0 && closed_.WaitUntil(&mu_, deadline)) {
+    }
   }
+  // What is leased still is never used again: it goes with the engine.
+  options_.pool->SetOnDropped(nullptr);
+  lender_->Stop();
 }
 
 }  // namespace leat::client

@@ -2,7 +2,8 @@
 //
 // Engine: what moves behind one Batches: a Fetcher under a lock, one thread
 // that plans steps and sends what the Fetcher decides, the links to workers
-// whose threads copy rows into place, and the session with the coordinator.
+// whose threads copy rows into place, the lending sockets, and the session with
+// the coordinator.
 //
 // One mutex; nothing is sent, copied, planned or allocated while it is held.
 // Next from one thread at a time; everything else from any. Stop before the
@@ -21,6 +22,7 @@
 #include "client/batch_pool.h"
 #include "client/fetcher.h"
 #include "client/latency.h"
+#include "client/lender.h"
 #include "client/link.h"
 #include "client/session.h"
 #include "client/step.h"
@@ -50,6 +52,7 @@ struct EngineOptions {
 
   // How.
   FetcherConfig fetch;
+  Lender::Config lend;
   Session::Config session;
   LinkFactory links;
   Session::Opener sessions;  // null: no coordinator, only `table`
@@ -61,6 +64,7 @@ struct EngineOptions {
 
 struct EngineStats {
   FetchCounters counters;
+  std::string plane;
   uint64_t steps = 0;
   Duration elapsed{0};  // since the first Next
   Duration waited{0};   // of it, in Next
@@ -96,6 +100,12 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void Run();
   bool PlanOne();
   void Perform(std::vector<Fetcher::Action> actions);
+  void EndLane(Lane& lane, const absl::Status& status,
+               std::shared_ptr<Link>* link, bool* leased);
+  void MoveHome(const std::shared_ptr<Step>& step);
+  Lender::Events LenderEvents();
+  void OnLendingFailed(Lane& lane, const absl::Status& status);
+  void OnLendingClosed(Lane& lane);
   std::shared_ptr<Link> LinkOf(const std::shared_ptr<Lane>& lane);
   void StartSession();
   void OnAssignment(const v1::Assignment& assignment);
@@ -108,6 +118,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const EngineOptions options_;
+  const std::unique_ptr<Lender> lender_;
   std::unique_ptr<Session> session_;  // of the thread
   std::thread thread_;
 

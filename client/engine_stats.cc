@@ -23,6 +23,7 @@ EngineStats Engine::stats() const {
   const MonotonicTime now = Clock::Real().Now();
   MutexLock lock(&mu_);
   EngineStats stats{.counters = fetcher_.counters(),
+                    .plane = fetcher_.plane(),
                     .steps = steps_,
                     .waited = waited_,
                     .wait = wait_};
@@ -43,7 +44,7 @@ v1::ConsumerStats Engine::Report() {
   report.set_pid(options_.open.pid());
   report.set_steps_per_epoch(options_.steps_per_epoch);
   report.set_rows_total(stats.counters.rows);
-  report.set_plane("grpc");
+  report.set_plane(stats.plane);
   report.set_memory("host");
   report.set_hedged_rows_total(stats.counters.hedged_rows);
   report.set_failed_over_rows_total(stats.counters.failed_over_rows);

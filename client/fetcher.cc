@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Decisions: routing, hedging, time limits. What comes back is in
-// client/fetcher_receive.cc.
+// client/fetcher_receive.cc, delivery in place in client/fetcher_lend.cc.
 #include "client/fetcher.h"
 
 #include <algorithm>
@@ -57,6 +57,8 @@ void Fetcher::SetTable(std::shared_ptr<const AssignmentTable> table) {
 
 void Fetcher::AddStep(std::shared_ptr<Step> step, MonotonicTime now) {
   if (steps_.empty()) head_since_ = now;
+  for (const Peer& peer : peers_)
+    if (peer.lane) OfferLoan(peer.lane, *step);
   steps_.push_back(std::move(step));
   dirty_ = true;
 }
@@ -146,16 +148,27 @@ void Fetcher::RouteStep(const std::shared_ptr<Step>& step, MonotonicTime now,
   bool waits = false;
   for (const uint32_t index : pending) {
     Row& row = step->rows[index];
-    if (row.state == RowState::kDone) {
+    if (row.settled()) {
       row.pending = false;
       continue;
     }
     const std::optional<uint16_t> worker =
         table_ ? Choose(row, step->samples[index], now) : std::nullopt;
-    if (worker) {
+    if (worker && row.leased) {
+      WantMemory(step);
+      step->pending.push_back(index);
+      continue;
+    }
+    const Placement placement =
+        worker ? PlacementOf(*step, row, *worker) : Placement::kBytes;
+    if (placement == Placement::kWait) {
+      OpenLane(*worker, actions);
+      step->pending.push_back(index);
+    } else if (worker) {
       row.pending = false;
       if (row.num_asked() > 0) ++counters_.hedged_rows;
-      AddToAsk(step, index, *worker, now, first_action, actions);
+      AddToAsk(step, index, *worker, placement == Placement::kInPlace, now,
+               first_action, actions);
     } else if (row.num_asked() > 0) {
       row.pending = false;  // nobody else: the one that was asked must do
       row.asked_at = now;
@@ -175,37 +188,49 @@ void Fetcher::RouteStep(const std::shared_ptr<Step>& step, MonotonicTime now,
 }
 
 void Fetcher::AddToAsk(const std::shared_ptr<Step>& step, uint32_t index,
-                       uint16_t worker, MonotonicTime now, size_t first_action,
-                       std::vector<Action>* actions) {
-  Peer& peer = peers_[worker];
-  if (!peer.lane) {
-    peer.lane = std::make_shared<Lane>();
-    peer.lane->worker = worker;
-  }
+                       uint16_t worker, bool in_place, MonotonicTime now,
+                       size_t first_action, std::vector<Action>* actions) {
+  OpenLane(worker, nullptr);
+  const std::shared_ptr<Lane>& lane = peers_[worker].lane;
   Row& row = step->rows[index];
   if (!row.AddAsked(worker)) return;
-  if (peer.lane->open_rows == 0) peer.lane->busy_since = now;
+  if (lane->open_rows == 0) lane->busy_since = now;
   if (row.FailedAt(worker)) row.ForgetFailed();
   row.asked_at = now;
+  const uint64_t memory_id = in_place ? step->memory->id() : 0;
   size_t i = first_action;
   while (i < actions->size() &&
-         ((*actions)[i].lane != peer.lane ||
+         ((*actions)[i].lane != lane || (*actions)[i].rows.empty() ||
+          (*actions)[i].memory_id != memory_id ||
           (*actions)[i].rows.size() >= config_.max_ask_rows))
     ++i;
   if (i == actions->size()) {
     const uint64_t id = next_ask_++;
-    actions->push_back({peer.lane, id, step->epoch, step->step, {}, {}});
-    OpenAsk& ask = peer.lane->asks[id];
+    actions->push_back({.lane = lane,
+                        .ask_id = id,
+                        .epoch = step->epoch,
+                        .step = step->step,
+                        .memory_id = memory_id});
+    OpenAsk& ask = lane->asks[id];
     ask.step = step;
     ask.asked_at = now;
+    if (in_place) {
+      ask.memory = step->memory;
+      ask.leased = true;
+      ++step->memory->leases;
+    }
   }
   Action& action = (*actions)[i];
   action.rows.push_back(step->globals[index]);
   action.samples.push_back(step->samples[index]);
-  OpenAsk& ask = peer.lane->asks[action.ask_id];
+  if (in_place) {
+    action.places.push_back(index);
+    row.leased = true;
+  }
+  OpenAsk& ask = lane->asks[action.ask_id];
   ask.indices.push_back(index);
   ++ask.open;
-  ++peer.lane->open_rows;
+  ++lane->open_rows;
 }
 
 Duration Fetcher::HedgeDelay() const {
@@ -223,8 +248,7 @@ void Fetcher::HedgeHead(MonotonicTime now) {
   const Duration delay = HedgeDelay();
   for (uint32_t index = 0; index < step.rows.size(); ++index) {
     Row& row = step.rows[index];
-    if (row.state == RowState::kDone || row.pending || row.num_asked() == 0)
-      continue;
+    if (row.settled() || row.pending || row.num_asked() == 0) continue;
     for (const uint16_t worker : row.asked)
       if (worker != Row::kNobody) SuspectIfSilent(worker, row, now);
     if (row.pending) continue;
@@ -275,7 +299,7 @@ void Fetcher::AskElsewhere(Lane& lane) {
 
 void Fetcher::MakePending(Step& step, uint32_t index) {
   Row& row = step.rows[index];
-  if (row.pending || row.state == RowState::kDone) return;
+  if (row.pending || row.settled()) return;
   row.pending = true;
   step.pending.push_back(index);
   dirty_ = true;
@@ -293,7 +317,7 @@ void Fetcher::CheckTimeout(MonotonicTime now) {
 absl::Status Fetcher::TimeoutError() const {
   const Step& step = *steps_.front();
   size_t index = 0;
-  while (step.rows[index].state == RowState::kDone) ++index;
+  while (index + 1 < step.rows.size() && step.rows[index].settled()) ++index;
   const double seconds =
       std::chrono::duration<double>(config_.row_timeout).count();
   std::string workers;

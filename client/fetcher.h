@@ -15,6 +15,14 @@
 //
 // A Lane is one stream to a worker, from the first ask to its end. Thread-
 // compatible; the owner locks. Time: callers pass `now`.
+//
+// Delivery in place (client/fetcher_lend.cc). To a worker on this host the
+// owner lends the memory of steps; a row that nobody else is asked for is then
+// asked with its place there, and leased (client/step.h) until every row of its
+// ask has been answered, the worker has said that the ask has ended, or the
+// lending socket has reached its end, which may be long after the stream's.
+// Rows that are asked a second time come by bytes. Before a leased row is asked
+// elsewhere its step gets other memory; a late answer is copied from the old.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +33,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -39,6 +48,17 @@
 namespace leat::client {
 
 class Link;
+
+// How rows may come (LEAT_PLANE).
+enum class Plane : uint8_t {
+  kAuto,    // in place where that can be had
+  kGrpc,    // by bytes only
+  kShared,  // in place, in shared memory, or not at all
+  kDevice,  // in place, in a GPU's memory, or not at all
+};
+std::string_view Name(Plane plane);
+// kInvalidArgument: not a plane.
+absl::StatusOr<Plane> PlaneOf(std::string_view name);
 
 struct FetcherConfig {
   // Behaviour.
@@ -58,13 +78,18 @@ struct FetcherConfig {
   // When every worker has ended this many streams in a row for a reason that
   // time does not mend (no such job, wrong token, ...), that is final too.
   uint32_t max_refusals = 4;
+  Plane plane = Plane::kAuto;
   // Bounds.
   uint32_t max_ask_rows = 8192;     // of one message
   uint32_t max_lane_rows = 65536;   // outstanding on one stream
   uint32_t max_lane_groups = 4096;  // answers begun on one stream
+  // Rows come by bytes while so many buffers wait for their leases' ends; as
+  // many steps as the window has may add one each.
+  uint32_t max_quarantined = 8;
 };
 
-// Part of an answer, being received.
+// Part of an answer, being received; or rows on their way from memory to
+// memory.
 struct Group {
   uint64_t id = 0;  // unique in the Fetcher
   uint64_t ask_id = 0;
@@ -73,6 +98,8 @@ struct Group {
   std::vector<uint8_t> mine;      // which this piece may write
   uint64_t payload_bytes = 0;
   uint64_t received = 0;
+  std::shared_ptr<StepMemory> memory;  // where it is written
+  std::shared_ptr<StepMemory> source;  // where it is copied from; null: a frame
 };
 
 struct OpenAsk {
@@ -80,6 +107,25 @@ struct OpenAsk {
   std::vector<uint32_t> indices;
   size_t open = 0;  // rows not answered
   MonotonicTime asked_at{};
+  std::shared_ptr<StepMemory> memory;  // where they are written; null: by bytes
+  bool leased = false;                 // the worker may still write there
+  std::vector<uint32_t> unanswered;    // of an ask in Lane::ending
+};
+
+// What a worker takes of this consumer's memory.
+struct Lending {
+  enum class State : uint8_t {
+    kUnknown,  // the worker has not said
+    kOpening,
+    kReady,
+    kNone,  // it takes none, or no longer
+  };
+  State state = State::kUnknown;
+  std::vector<std::string> device_uuids;  // GPUs whose memory it takes
+  std::unordered_set<uint64_t> lent;      // ids of memory
+  std::unordered_set<uint64_t> asked;     // not answered yet
+  std::unordered_set<uint64_t> refused;
+  size_t stale = 0;  // its leases on quarantined memory
 };
 
 struct Lane {
@@ -92,6 +138,9 @@ struct Lane {
       busy_since{};  // its last group came, or its first row was asked
   std::unordered_map<uint64_t, OpenAsk> asks;                   // by id
   std::unordered_map<uint64_t, std::shared_ptr<Group>> groups;  // peer's id
+  Lending lending;
+  // Withdrawn, or of a closed lane, with leases that live.
+  std::unordered_map<uint64_t, OpenAsk> ending;
   std::shared_ptr<Link> link;  // the owner's; not used here
 };
 
@@ -107,6 +156,7 @@ struct Peer {
   uint64_t rows = 0;
   uint64_t bytes = 0;
   double row_ns = 0;  // that a row takes it, moving average; 0: not known
+  Plane plane = Plane::kAuto;  // of its newest rows; kAuto: none
   std::string last_error;
   absl::StatusCode last_code = absl::StatusCode::kOk;  // of a stream's end
 };
@@ -115,11 +165,14 @@ struct FetchCounters {
   uint64_t rows = 0, bytes = 0;
   uint64_t hedged_rows = 0, failed_over_rows = 0, duplicate_rows = 0;
   uint64_t payload_copies = 0;
+  uint64_t placed_rows = 0;      // written in place by their worker
+  uint64_t evacuated_steps = 0;  // moved to other memory
 };
 
 class Fetcher {
  public:
-  // A message to a lane: ask for rows, or (rows empty) withdraw `ask_id`.
+  // A message to a lane: ask for rows, or (rows empty) withdraw `ask_id`, or
+  // (0) open it only.
   struct Action {
     std::shared_ptr<Lane> lane;
     uint64_t ask_id = 0;
@@ -127,8 +180,17 @@ class Fetcher {
     uint64_t step = 0;
     std::vector<uint32_t> rows;
     std::vector<uint64_t> samples;
+    uint64_t memory_id = 0;        // 0: by bytes
+    std::vector<uint32_t> places;  // in that memory, parallel to rows
   };
-  // A piece that is to be copied now: group->step->Scatter(indices, mine, ...).
+  // Memory that is to be lent to a lane's worker.
+  struct Loan {
+    std::shared_ptr<Lane> lane;
+    std::shared_ptr<BatchMemory> memory;
+  };
+  // A piece that is to be copied now. From the group's source if it has one:
+  // step->CopyRows(*source, *memory, indices, mine); else from the frame:
+  // step->Scatter(*memory, indices, mine, offset, ...).
   struct Piece {
     std::shared_ptr<Group> group;
     uint64_t peer_group = 0;
@@ -163,11 +225,44 @@ class Fetcher {
                                              const v1::RowsResponse& header,
                                              size_t data_bytes,
                                              MonotonicTime now);
-  void End(Lane& lane, const Piece& piece, MonotonicTime now);
+  // The piece has been copied. Returns what is to be copied next, for which the
+  // same holds: rows whose step has got other memory meanwhile.
+  std::optional<Piece> End(Lane& lane, const Piece& piece, MonotonicTime now);
   // A message could not be sent: nothing more is asked until Closed.
   void Break(Lane& lane);
   // The stream's end; last call for the lane.
   void Closed(Lane& lane, const absl::Status& status, MonotonicTime now);
+
+  // Delivery in place. Memory to be lent, and steps to be given other memory,
+  // as decided since the last call.
+  std::vector<Loan> TakeLoans() { return std::exchange(loans_, {}); }
+  std::vector<std::shared_ptr<Step>> TakeHomeless() {
+    return std::exchange(homeless_, {});
+  }
+  // The worker's first message; whether its lending socket is to be opened. If
+  // so, LendingReady or LendingFailed follow, then LendingClosed; of them only
+  // LendingClosed may come after Closed, and must.
+  absl::StatusOr<bool> Opened(Lane& lane, const v1::Opened& opened);
+  void LendingReady(Lane& lane);
+  // Nothing more is lent here; leases stay.
+  void LendingFailed(Lane& lane, const absl::Status& status);
+  void Lent(Lane& lane, uint64_t memory_id, const absl::Status& status);
+  void Returned(Lane& lane, uint64_t memory_id);
+  // The lending socket's end: nothing is written any more.
+  void LendingClosed(Lane& lane);
+  // Whether the worker may still write for this consumer.
+  static bool HasLeases(const Lane& lane);
+  // Gives a step other memory. What is to be copied now, as of Begin; then
+  // Moved instead of End.
+  // Leaves `buffer` alone if the step no longer needs it.
+  std::optional<Piece> Evacuate(const std::shared_ptr<Step>& step,
+                                BatchPool::Buffer* buffer);
+  std::optional<Piece> Moved(const Piece& piece);
+  size_t quarantined() const { return quarantined_; }
+  // Final: what LEAT_PLANE asks for cannot be had.
+  const absl::Status& plane_error() const { return plane_error_; }
+  // Of the newest rows: "grpc", "shm", "cuda", or several joined by "+".
+  std::string plane() const;
 
   const std::deque<Peer>& peers() const { return peers_; }
   const FetchCounters& counters() const { return counters_; }
@@ -184,11 +279,20 @@ class Fetcher {
   void RouteStep(const std::shared_ptr<Step>& step, MonotonicTime now,
                  std::vector<Action>* actions);
   void AddToAsk(const std::shared_ptr<Step>& step, uint32_t index,
-                uint16_t worker, MonotonicTime now, size_t first_action,
-                std::vector<Action>* actions);
+                uint16_t worker, bool in_place, MonotonicTime now,
+                size_t first_action, std::vector<Action>* actions);
   void HedgeHead(MonotonicTime now);
   void SuspectIfSilent(uint16_t worker, const Row& row, MonotonicTime now);
   void AskElsewhere(Lane& lane);
+  enum class Placement : uint8_t { kBytes, kInPlace, kWait };
+  Placement PlacementOf(const Step& step, const Row& row, uint16_t worker);
+  bool Forced() const {
+    return config_.plane == Plane::kShared || config_.plane == Plane::kDevice;
+  }
+  void WantMemory(const std::shared_ptr<Step>& step);
+  void OfferLoan(const std::shared_ptr<Lane>& lane, const Step& step);
+  void OpenLane(uint16_t worker, std::vector<Action>* actions);
+  std::vector<Lane*> LanesWithAsks();
   void CheckTimeout(MonotonicTime now);
   void CheckRefusals();
   absl::Status TimeoutError() const;
@@ -198,6 +302,17 @@ class Fetcher {
                                                const v1::RowsResponse& header);
   absl::Status RowError(Lane& lane, const v1::RowsResponse& header,
                         MonotonicTime now);
+  absl::StatusOr<std::optional<Piece>> Placed(Lane& lane,
+                                              const v1::RowsResponse& header,
+                                              size_t data_bytes,
+                                              MonotonicTime now);
+  absl::Status AskEnded(Lane& lane, uint64_t ask_id);
+  void AnsweredEnding(Lane& lane, const v1::RowsResponse& header);
+  void EndLease(Lane& lane, OpenAsk& ask);
+  void KeepLease(Lane& lane, uint64_t ask_id, OpenAsk ask);
+  void HeardFrom(Lane& lane, MonotonicTime now);
+  void CountRows(Lane& lane, const Group& group, uint64_t rows,
+                 MonotonicTime now);
   void MeasureRow(Lane& lane, Peer& peer, size_t rows, MonotonicTime now) const;
   void Answered(Lane& lane, uint64_t ask_id, std::span<const uint32_t> indices);
   void Abandon(Group& group);
@@ -212,6 +327,11 @@ class Fetcher {
   std::deque<Peer> peers_;
   std::deque<std::shared_ptr<Step>> steps_;
   std::vector<Action> withdrawals_;
+  std::vector<Loan> loans_;
+  std::vector<std::shared_ptr<Step>> homeless_;
+  std::vector<std::shared_ptr<Lane>> closed_lanes_;  // with leases that live
+  size_t quarantined_ = 0;  // buffers, with leases that live
+  absl::Status plane_error_;
   uint64_t next_ask_ = 1;
   uint64_t next_group_ = 1;
   bool waiting_ = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What comes back from workers: rows, errors, the end of a stream.
+// What comes back from workers: rows by bytes, errors, the end of a stream.
 #include <algorithm>
 #include <utility>
 
@@ -38,12 +38,20 @@ absl::StatusOr<std::optional<Fetcher::Piece>> Fetcher::Begin(
     RETURN_IF_ERROR(RowError(lane, header, now));
     return std::nullopt;
   }
+  if (header.ask_ended()) {
+    RETURN_IF_ERROR(AskEnded(lane, header.ask_id()));
+    return std::nullopt;
+  }
+  if (header.placed()) return Placed(lane, header, data_bytes, now);
   auto found = lane.groups.find(header.group_id());
   if (found == lane.groups.end()) {
     const auto ask = lane.asks.find(header.ask_id());
     if (ask == lane.asks.end()) {
       if (header.ask_id() >= next_ask_)
         return InvalidArgument("rows of ask {}, which was never made",
+                               header.ask_id());
+      if (lane.ending.contains(header.ask_id()))
+        return InvalidArgument("data of ask {}, whose rows have places",
                                header.ask_id());
       // Of an ask that was withdrawn: its rows came from elsewhere.
       if (header.offset() == 0)
@@ -78,6 +86,9 @@ absl::StatusOr<std::optional<Fetcher::Piece>> Fetcher::Begin(
 absl::StatusOr<std::shared_ptr<Group>> Fetcher::Claim(
     Lane& lane, OpenAsk& ask, const v1::RowsResponse& header) {
   Step& step = *ask.step;
+  if (ask.memory)
+    return InvalidArgument("data of ask {}, whose rows have places",
+                           header.ask_id());
   const auto num_rows = static_cast<size_t>(header.rows_size());
   if (num_rows == 0 || num_rows > ask.indices.size() ||
       header.payload_bytes() != num_rows * step.layout->row_bytes)
@@ -93,6 +104,7 @@ absl::StatusOr<std::shared_ptr<Group>> Fetcher::Claim(
   group->ask_id = header.ask_id();
   group->step = ask.step;
   group->payload_bytes = header.payload_bytes();
+  group->memory = step.memory;
   group->mine.resize(num_rows);
   for (const uint32_t global : header.rows()) {
     const uint32_t index = step.IndexOf(global);
@@ -108,8 +120,8 @@ absl::StatusOr<std::shared_ptr<Group>> Fetcher::Claim(
                              global);
     }
     group->indices.push_back(index);
-    if (!row.AskedOf(lane.worker) || row.state == RowState::kCopying ||
-        row.state == RowState::kDone) {
+    if (!row.AskedOf(lane.worker) || row.leased || row.settled() ||
+        row.state == RowState::kCopying) {
       ++counters_.duplicate_rows;
       continue;
     }
@@ -123,43 +135,66 @@ absl::StatusOr<std::shared_ptr<Group>> Fetcher::Claim(
   return group;
 }
 
-void Fetcher::End(Lane& lane, const Piece& piece, MonotonicTime now) {
+std::optional<Fetcher::Piece> Fetcher::End(Lane& lane, const Piece& piece,
+                                           MonotonicTime now) {
   Group& group = *piece.group;
+  if (group.source) return Moved(piece);
   Step& step = *group.step;
-  Peer& peer = peers_[lane.worker];
+  // The step may have got other memory since the group began.
+  const bool home = group.memory == step.memory;
+  const RowState arrived = home ? RowState::kDone : RowState::kMoving;
   uint64_t rows = 0;
   for (size_t i = 0; i < group.indices.size(); ++i) {
     if (group.mine[i] == 0) continue;
     Row& row = step.rows[group.indices[i]];
-    row.state = piece.last ? RowState::kDone : RowState::kClaimed;
-    if (piece.last) row.group = 0;
+    row.state = piece.last ? arrived : RowState::kClaimed;
+    if (piece.last && home) row.group = 0;
     ++rows;
   }
-  lane.last_delivery = now;
-  if (peer.suspect) {
-    peer.suspect = false;
-    peer.avoid_until = now;
-    peer.last_error.clear();
-    dirty_ = true;
+  HeardFrom(lane, now);
+  if (!piece.last) return std::nullopt;
+  counters_.payload_copies += rows;
+  peers_[lane.worker].plane = Plane::kGrpc;
+  CountRows(lane, group, rows, now);
+  Answered(lane, group.ask_id, group.indices);
+  const std::shared_ptr<Group> keep = piece.group;
+  lane.groups.erase(piece.peer_group);
+  if (!home && rows > 0) {
+    group.source = std::exchange(group.memory, step.memory);
+    return Piece{keep, 0, 0, true};
   }
-  if (!piece.last) return;
   step.done += rows;
+  if (step.all_done() && rows > 0) Completed(&step);
+  return std::nullopt;
+}
+
+// The worker lives.
+void Fetcher::HeardFrom(Lane& lane, MonotonicTime now) {
+  Peer& peer = peers_[lane.worker];
+  lane.last_delivery = now;
+  if (!peer.suspect) return;
+  peer.suspect = false;
+  peer.avoid_until = now;
+  peer.last_error.clear();
+  dirty_ = true;
+}
+
+// `rows` of the group, which has come, were new.
+void Fetcher::CountRows(Lane& lane, const Group& group, uint64_t rows,
+                        MonotonicTime now) {
+  Peer& peer = peers_[lane.worker];
+  const uint64_t bytes = rows * group.step->layout->row_bytes;
   peer.rows += rows;
-  peer.bytes += rows * step.layout->row_bytes;
+  peer.bytes += bytes;
   peer.failures_in_row = 0;
   counters_.rows += rows;
-  counters_.bytes += rows * step.layout->row_bytes;
-  counters_.payload_copies += rows;
+  counters_.bytes += bytes;
   MeasureRow(lane, peer, group.indices.size(), now);
   if (const auto ask = lane.asks.find(group.ask_id); ask != lane.asks.end()) {
     latency_.Add(now - ask->second.asked_at);
     if (latency_.count() >= kFadeRows) latency_.Fade();
   }
-  Answered(lane, group.ask_id, group.indices);
-  const std::shared_ptr<Group> keep = piece.group;
-  lane.groups.erase(piece.peer_group);
   if (starved_) dirty_ = true;
-  if (step.complete() && rows > 0) Completed(&step);
 }
 
 // A group of `rows` has come after the time that the worker spent on it: since
@@ -189,7 +224,9 @@ void Fetcher::Answered(Lane& lane, uint64_t ask_id,
     --lane.open_rows;
     if (row.num_asked() == 0) MakePending(*ask.step, index);
   }
-  if (ask.open == 0) lane.asks.erase(found);
+  if (ask.open > 0) return;
+  EndLease(lane, ask);
+  lane.asks.erase(found);
 }
 
 // Withdraws what is still asked of a step that has all its rows.
@@ -202,7 +239,8 @@ void Fetcher::Completed(const Step* step) {
         continue;
       }
       peer.lane->open_rows -= it->second.open;
-      withdrawals_.push_back({peer.lane, it->first, 0, 0, {}, {}});
+      withdrawals_.push_back({.lane = peer.lane, .ask_id = it->first});
+      KeepLease(*peer.lane, it->first, it->second);
       it = peer.lane->asks.erase(it);
       dirty_ = true;
     }
@@ -223,7 +261,10 @@ void Fetcher::Abandon(Group& group) {
 absl::Status Fetcher::RowError(Lane& lane, const v1::RowsResponse& header,
                                MonotonicTime now) {
   const auto found = lane.asks.find(header.ask_id());
-  if (found == lane.asks.end()) return absl::OkStatus();  // withdrawn
+  if (found == lane.asks.end()) {  // withdrawn
+    AnsweredEnding(lane, header);
+    return absl::OkStatus();
+  }
   if (const auto group = lane.groups.find(header.group_id());
       group != lane.groups.end() && group->second->ask_id == header.ask_id()) {
     Abandon(*group->second);
@@ -245,8 +286,12 @@ absl::Status Fetcher::RowError(Lane& lane, const v1::RowsResponse& header,
   bool avoid = false;
   for (const uint32_t index : failed) {
     Row& row = step->rows[index];
-    if (!row.AskedOf(lane.worker) || row.state == RowState::kDone) continue;
-    if (OfWorker(code) && ++row.errors < config_.max_row_errors) {
+    if (!row.AskedOf(lane.worker) || row.settled()) continue;
+    // A worker that has taken its end of the lending socket back knows the
+    // memory no longer.
+    const bool taken_back = found->second.memory && !found->second.leased;
+    if ((OfWorker(code) || taken_back) &&
+        ++row.errors < config_.max_row_errors) {
       row.AddFailed(lane.worker);
       avoid = true;
       ++counters_.failed_over_rows;
@@ -286,13 +331,15 @@ void Fetcher::Closed(Lane& lane, const absl::Status& status,
   lane.closed = true;
   for (auto& [id, group] : lane.groups) Abandon(*group);
   lane.groups.clear();
+  for (auto& [id, ask] : lane.asks) KeepLease(lane, id, ask);
+  if (HasLeases(lane)) closed_lanes_.push_back(peer.lane);
   for (auto& [id, ask] : lane.asks)
     for (const uint32_t index : ask.indices) {
       Row& row = ask.step->rows[index];
       if (!row.AskedOf(lane.worker)) continue;
       row.RemoveAsked(lane.worker);
       row.AddFailed(lane.worker);
-      if (row.state == RowState::kDone) continue;
+      if (row.settled()) continue;
       ++counters_.failed_over_rows;
       if (row.num_asked() == 0) MakePending(*ask.step, index);
     }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstdlib>
 #include <utility>
 
 #include "client/batches_state.h"
@@ -86,6 +87,19 @@ absl::Status CheckOptions(const BatchesOptions& options) {
   return absl::OkStatus();
 }
 
+// How rows may come, by the environment.
+absl::StatusOr<Plane> PlaneFromEnvironment(const BatchesOptions& options) {
+  const char* const name = std::getenv("LEAT_PLANE");
+  if (name == nullptr || *name == '\0') return Plane::kAuto;
+  absl::StatusOr<Plane> plane = PlaneOf(name);
+  if (!plane.ok()) return Annotate(plane.status(), "LEAT_PLANE");
+  if (*plane == Plane::kDevice && options.device < 0)
+    return FailedPrecondition(
+        "LEAT_PLANE=cuda: these batches are in host memory (device={})",
+        options.device);
+  return plane;
+}
+
 // Steps in flight that stay under the limit, with two handed out.
 uint32_t BoundedWindow(const BatchesOptions& options, size_t batch_bytes) {
   const uint64_t fit =
@@ -149,6 +163,8 @@ absl::StatusOr<std::unique_ptr<Batches>> Job::Open(
   engine.pool =
       client::BatchPool::Create(engine.layout->bytes, engine.window + 2);
   engine.fetch.row_timeout = client::ToDuration(options.row_timeout);
+  ASSIGN_OR_RETURN(engine.fetch.plane, client::PlaneFromEnvironment(options));
+  engine.fetch.max_quarantined = std::max(2u, 2 * engine.window);
   engine.plan = [job, map = engine.map](uint64_t epoch, uint64_t step,
                                         std::span<uint64_t> samples) {
     job->plan().Samples(epoch, step, map->rows(), samples);
@@ -171,7 +187,9 @@ absl::StatusOr<Batch> Job::Sample(uint64_t index,
   options.steps_per_epoch = 1;
   options.window = 1;
   options.layout = std::make_shared<client::BatchLayout>(format->schema, 1);
-  options.pool = client::BatchPool::Create(options.layout->bytes, 0);
+  options.pool = client::BatchPool::Create(options.layout->bytes, 0,
+                                           client::MakePrivateMemory);
+  options.fetch.plane = client::Plane::kGrpc;  // for one row
   options.fetch.row_timeout = client::ToDuration(timeout);
   options.plan = [index](uint64_t, uint64_t, std::span<uint64_t> samples) {
     samples[0] = index;

@@ -2,7 +2,6 @@
 #include "client/step.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 #include <utility>
 
@@ -79,7 +78,7 @@ Step::Step(uint64_t epoch_number, uint64_t step_number,
       step(step_number),
       map(std::move(row_map)),
       layout(std::move(batch_layout)),
-      buffer(std::move(batch_buffer)) {
+      memory(std::make_shared<StepMemory>(std::move(batch_buffer))) {
   const std::span<const uint32_t> wanted = map->rows();
   const bool whole = std::find(plan_samples.begin(), plan_samples.end(),
                                kNoSample) == plan_samples.end();
@@ -101,7 +100,7 @@ uint32_t Step::IndexOf(uint32_t global_row) const {
   return compact[position];
 }
 
-size_t Step::Scatter(std::span<const uint32_t> indices,
+size_t Step::Scatter(const StepMemory& to, std::span<const uint32_t> indices,
                      std::span<const uint8_t> mine, uint64_t offset,
                      std::span<const std::byte> bytes) const {
   size_t written = 0;
@@ -122,9 +121,9 @@ size_t Step::Scatter(std::span<const uint32_t> indices,
       const size_t length = std::min<size_t>(
           bytes.size(), (last - row + 1) * part.row_bytes - in_row);
       if (mine[row] != 0) {
-        std::memcpy(buffer.data() + part.offset +
-                        size_t{indices[row]} * part.row_bytes + in_row,
-                    bytes.data(), length);
+        to.buffer.memory()->Write(
+            part.offset + size_t{indices[row]} * part.row_bytes + in_row,
+            bytes.first(length));
         written += length;
       }
       offset += length;
@@ -133,6 +132,24 @@ size_t Step::Scatter(std::span<const uint32_t> indices,
     field_begin = field_end;
   }
   return written;
+}
+
+void Step::CopyRows(const StepMemory& from, const StepMemory& to,
+                    std::span<const uint32_t> indices,
+                    std::span<const uint8_t> mine) const {
+  for (size_t i = 0; i < indices.size(); ++i) {
+    if (mine[i] == 0) continue;
+    size_t last = i;
+    while (last + 1 < indices.size() && mine[last + 1] != 0 &&
+           indices[last + 1] == indices[last] + 1)
+      ++last;
+    for (const BatchLayout::Part& part : layout->parts)
+      to.buffer.memory()->CopyFrom(
+          *from.buffer.memory(),
+          part.offset + size_t{indices[i]} * part.row_bytes,
+          (last - i + 1) * part.row_bytes);
+    i = last;
+  }
 }
 
 }  // namespace leat::client

@@ -9,14 +9,21 @@
 // piece is being copied. So a row that is done, and with it a delivered buffer,
 // is never written again.
 //
-// Thread-compatible: the Fetcher's owner locks; only Scatter runs without the
-// lock, on rows in state kCopying.
+// A worker on this host may be asked to write rows into the step's memory by
+// itself: such a row is leased, and nobody else writes it there. If it is
+// wanted from somebody else nevertheless, the step moves to other memory, and
+// its old memory is quarantined: never handed out, nor used again, before its
+// leases have ended.
+//
+// Thread-compatible: the Fetcher's owner locks; only Scatter and CopyRows run
+// without the lock, on rows in state kCopying or kMoving.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -49,7 +56,19 @@ enum class RowState : uint8_t {
   kWanted,   // nobody has begun to deliver it
   kClaimed,  // a group has: between two pieces
   kCopying,  // a piece is being copied
+  kMoving,   // it has come, and is being copied from memory of before
   kDone,
+};
+
+// A buffer of a step, and what workers may still write to it.
+struct StepMemory {
+  explicit StepMemory(BatchPool::Buffer its_buffer)
+      : buffer(std::move(its_buffer)) {}
+  uint64_t id() const { return buffer.memory()->id(); }
+
+  BatchPool::Buffer buffer;
+  uint32_t leases = 0;       // asks whose rows may still be written here
+  bool quarantined = false;  // no longer the step's
 };
 
 // One row of a step.
@@ -64,6 +83,12 @@ struct Row {
   uint16_t errors = 0;  // answers of "not me" by workers
   RowState state = RowState::kWanted;
   bool pending = true;  // in the list of rows to be asked
+  bool leased = false;  // a worker may write it, in the step's memory
+
+  // It has come.
+  bool settled() const {
+    return state == RowState::kDone || state == RowState::kMoving;
+  }
 
   bool AskedOf(uint16_t worker) const;
   bool FailedAt(uint16_t worker) const;
@@ -84,14 +109,20 @@ struct Step {
 
   // Index into `rows` of a row of the global batch; RowMap::kAbsent.
   uint32_t IndexOf(uint32_t global_row) const;
-  bool complete() const { return done == rows.size(); }
+  bool all_done() const { return done == rows.size(); }
+  // Every row is there, and nobody can write to it any more.
+  bool complete() const { return all_done() && memory->leases == 0; }
 
   // Copies a run of a group's payload into place: `indices` are the group's
   // rows in order, `mine[i]` whether indices[i] is to be written. Returns the
   // bytes written.
-  size_t Scatter(std::span<const uint32_t> indices,
+  size_t Scatter(const StepMemory& to, std::span<const uint32_t> indices,
                  std::span<const uint8_t> mine, uint64_t offset,
                  std::span<const std::byte> bytes) const;
+  // Copies those of the rows that are `mine`.
+  void CopyRows(const StepMemory& from, const StepMemory& to,
+                std::span<const uint32_t> indices,
+                std::span<const uint8_t> mine) const;
 
   const uint64_t epoch;
   const uint64_t step;
@@ -103,8 +134,9 @@ struct Step {
   std::vector<Row> rows;          // by index
   std::vector<uint32_t> pending;  // indices to be asked
   size_t done = 0;
-  absl::Status error;  // final; OK: none
-  BatchPool::Buffer buffer;
+  absl::Status error;                  // final; OK: none
+  bool wants_memory = false;           // other memory has been asked for
+  std::shared_ptr<StepMemory> memory;  // not null; also its writers'
 };
 
 }  // namespace leat::client

@@ -97,10 +97,16 @@ class FetcherTest : public ::testing::Test {
     const auto bytes = std::as_bytes(samples);
     auto piece = fetcher_->Begin(lane, header, bytes.size(), clock_.Now());
     if (!piece.ok()) return piece.status();
-    if (!piece->has_value()) return absl::OkStatus();
-    Group& group = *(*piece)->group;
-    group.step->Scatter(group.indices, group.mine, (*piece)->offset, bytes);
-    fetcher_->End(lane, **piece, clock_.Now());
+    while (piece->has_value()) {
+      Group& group = *(*piece)->group;
+      if (group.source)
+        group.step->CopyRows(*group.source, *group.memory, group.indices,
+                             group.mine);
+      else
+        group.step->Scatter(*group.memory, group.indices, group.mine,
+                            (*piece)->offset, bytes);
+      *piece = fetcher_->End(lane, **piece, clock_.Now());
+    }
     return absl::OkStatus();
   }
   absl::Status Answer(const Action& action, const std::vector<uint32_t>& rows) {
@@ -129,7 +135,8 @@ class FetcherTest : public ::testing::Test {
     const auto step = fetcher_->PopHead(clock_.Now());
     for (size_t i = 0; i < step->samples.size(); ++i) {
       uint64_t sample = 0;
-      std::memcpy(&sample, step->buffer.data() + i * kRowBytes, kRowBytes);
+      std::memcpy(&sample, step->memory->buffer.data() + i * kRowBytes,
+                  kRowBytes);
       EXPECT_EQ(sample, step->samples[i]) << "row " << i;
     }
   }

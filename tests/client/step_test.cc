@@ -47,7 +47,7 @@ struct TestStep {
   }
   void ExpectRow(uint32_t index) const {
     const uint32_t row = step->globals[index];
-    const std::byte* data = step->buffer.data();
+    const std::byte* data = step->memory->buffer.data();
     for (size_t i = 0; i < 5; ++i)
       EXPECT_EQ(data[step->layout->parts[0].offset + index * 5 + i],
                 Cell(row, i));
@@ -82,23 +82,27 @@ TEST(Step, PayloadLandsInPlaceWhereverItIsCut) {
     size_t written = 0;
     for (size_t at = 0; at < payload.size(); at += cut)
       written += test.step->Scatter(
-          indices, mine, at,
+          *test.step->memory, indices, mine, at,
           std::span(payload).subspan(at, std::min(cut, payload.size() - at)));
     EXPECT_EQ(written, payload.size());
     for (const uint32_t index : indices) test.ExpectRow(index);
-    EXPECT_EQ(test.step->buffer.data()[5], std::byte{0});  // row 7 untouched
+    EXPECT_EQ(test.step->memory->buffer.data()[5],
+              std::byte{0});  // row 7 untouched
   }
 }
 
 TEST(Step, RowsThatAreNotMineAreSkipped) {
   TestStep test({}, 3, {1, 2, 3});
-  std::memset(test.step->buffer.data(), 0xee, test.step->buffer.bytes());
+  std::memset(test.step->memory->buffer.data(), 0xee,
+              test.step->memory->buffer.bytes());
   const std::vector<uint32_t> rows = {0, 1, 2};
   const std::vector<uint8_t> mine = {1, 0, 1};
-  EXPECT_EQ(test.step->Scatter(rows, mine, 0, Payload(rows)), 18u);
+  EXPECT_EQ(
+      test.step->Scatter(*test.step->memory, rows, mine, 0, Payload(rows)),
+      18u);
   test.ExpectRow(0);
   test.ExpectRow(2);
-  EXPECT_EQ(test.step->buffer.data()[5], std::byte{0xee});
+  EXPECT_EQ(test.step->memory->buffer.data()[5], std::byte{0xee});
 }
 
 TEST(Step, RowsWithoutASampleCloseUp) {
