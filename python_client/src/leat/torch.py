@@ -70,21 +70,19 @@ class TensorBatches(Iterator[dict[str, torch.Tensor]]):
         batch = next(self._host)
         if not self._in_place:
             return {name: self._placed(name, torch.from_numpy(array)) for name, array in batch.items()}
-        tensors = {name: torch.from_dlpack(array) for name, array in batch.items()}
-        return {name: self._finishers[name](each) if name in self._finishers else each for name, each in tensors.items()}
+        return {name: self._finished(name, torch.from_dlpack(tensor)) for name, tensor in batch.items()}
+
+    def _finished(self, name: str, tensor: torch.Tensor) -> torch.Tensor:
+        finisher = self._finishers.get(name)
+        return finisher(tensor) if finisher else tensor
 
     def _placed(self, name: str, tensor: torch.Tensor) -> torch.Tensor:
-        on_cpu = self._device is None or self._device.type == "cpu"
-        finisher = self._finishers.get(name)
-        if on_cpu and finisher:
-            tensor = finisher(tensor)
+        if self._device is None or self._device.type == "cpu":
+            tensor = self._finished(name, tensor)
+            return tensor.pin_memory() if self._pin_memory else tensor
         if self._pin_memory:
             tensor = tensor.pin_memory()
-        if not on_cpu:
-            tensor = tensor.to(self._device, non_blocking=self._pin_memory)
-            if finisher:
-                tensor = finisher(tensor)
-        return tensor
+        return self._finished(name, tensor.to(self._device, non_blocking=self._pin_memory))
 
     def token(self) -> bytes:
         """As `leat.Batches.token`."""
