@@ -103,7 +103,7 @@ void FusedGroup::ComputeHostValues(size_t row, const RowInput& input,
 
 absl::StatusOr<Rect> FusedGroup::PrepareTables(const View& view,
                                                FusedScratch* scratch,
-                                               FusedRow* row) {
+                                               Row* state, FusedRow* row) {
   const FusedLimits& limits = program_->limits_;
   const Rect& from = view.before();
   const auto most_taps = [&](int64_t in, int64_t out) {
@@ -135,9 +135,18 @@ absl::StatusOr<Rect> FusedGroup::PrepareTables(const View& view,
   const Rect part = BuildTables(view, &h, &v);
   const uint64_t used =
       TableBytes(size.width, h.max_taps(), size.height, v.max_taps());
-  uint64_t at = used_.fetch_add(used, std::memory_order_relaxed);
-  if (at + used > memory_.size())
-    return Internal("no room for the tables of a row: prepared twice?");
+  if (used > state->table_bytes) {  // or where its last sample's were
+    size_t at = used_.load(std::memory_order_relaxed);
+    do {
+      if (at + used > memory_.size())
+        return Internal("no room for {} bytes of tables of a row's next sample",
+                        used);
+    } while (
+        !used_.compare_exchange_weak(at, at + used, std::memory_order_relaxed));
+    state->tables_at = at;
+    state->table_bytes = used;
+  }
+  uint64_t at = state->tables_at;
   const auto write = [&](const ResampleTable& table, bool transposed,
                          bool reversed) {
     const uint64_t weights_at = at + EntryBytes(table.size());
@@ -178,7 +187,8 @@ absl::StatusOr<Rect> FusedGroup::PrepareRow(size_t row, const RowInput& input,
   descriptor = {};
   state.back_x = state.back_y = false;
   if (view.resampled()) {
-    ASSIGN_OR_RETURN(state.part, PrepareTables(view, scratch, &descriptor));
+    ASSIGN_OR_RETURN(state.part,
+                     PrepareTables(view, scratch, &state, &descriptor));
   } else {
     state.part = before;
     state.back_x = view.mirror_x();

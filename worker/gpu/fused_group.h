@@ -54,9 +54,12 @@ class FusedGroup {
   // Draws row `row`'s parameters, computes its host values and writes its
   // tables. `stored`, `exif`: of the image's header. Returns the part of the
   // stored image whose pixels are read: all that must be decoded.
-  // Once a row. kResourceExhausted: over the program's limits, or too large for
-  // 32-bit steps; the row is for the CPU. This depends on the image and the
-  // row's draws alone. Other errors are RowProgram::Run's for the same row.
+  // Again for another sample of the row, once the last copy of the memory was
+  // made: kInternal if its tables find no room, which takes a group whose
+  // every row is near the limit. kResourceExhausted: over the program's limits,
+  // or too large for 32-bit steps; the row is for the CPU. This depends on the
+  // image and the row's draws alone. Other errors are RowProgram::Run's for the
+  // same row.
   absl::StatusOr<Rect> PrepareRow(size_t row, const RowInput& input,
                                   ImageSize stored, int exif,
                                   FusedScratch* scratch);
@@ -86,6 +89,7 @@ class FusedGroup {
     Rect part;            // of the turned image
     bool back_x = false;  // a copy that is mirrored by its steps
     bool back_y = false;
+    uint64_t tables_at = 0, table_bytes = 0;  // room for the row's tables
   };
 
   template <class T>
@@ -96,7 +100,7 @@ class FusedGroup {
   void ComputeHostValues(size_t row, const RowInput& input,
                          FusedScratch* scratch);
   absl::StatusOr<Rect> PrepareTables(const View& view, FusedScratch* scratch,
-                                     FusedRow* row);
+                                     Row* state, FusedRow* row);
 
   const FusedProgram* program_ = nullptr;
   std::span<std::byte> memory_;

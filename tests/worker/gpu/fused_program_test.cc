@@ -228,6 +228,30 @@ TEST(FusedGroup, RefusesMemoryThatDoesNotFit) {
   EXPECT_TRUE(refused(65'000, block.span()));  // over 4 GiB
 }
 
+TEST(FusedGroup, PreparesARowAgainForAnotherSample) {
+  const auto program =
+      Fuse(TrainingGraph(48), 1, {.max_table_bytes = size_t{16} << 10});
+  Block block(program->BlockBytes(2));
+  FusedGroup group;
+  FusedScratch scratch;
+  ASSERT_TRUE(group.Begin(*program, 2, block.span()).ok());
+  size_t most = 0;
+  for (uint64_t sample = 0; sample < 200; ++sample) {
+    const ImageSize size{300 + static_cast<int64_t>(sample) % 7 * 100, 400};
+    const auto part =
+        group.PrepareRow(sample % 2, {0, sample, {}, 0}, size, 1, &scratch);
+    if (!part.ok()) {
+      EXPECT_EQ(part.status().code(), absl::StatusCode::kInternal);
+    }
+    EXPECT_LE(group.used_bytes(), block.span().size());
+    EXPECT_GE(group.used_bytes(), most);
+    most = group.used_bytes();
+  }
+  // What fits where the row's tables were needs no more room.
+  ASSERT_TRUE(group.PrepareRow(0, {0, 1, {}, 0}, {50, 50}, 1, &scratch).ok());
+  EXPECT_EQ(group.used_bytes(), most);
+}
+
 TEST(FusedGroup, AllocatesNothingInSteadyState) {
   const auto program = Fuse(TrainingGraph(48), 1);
   Block block(program->BlockBytes(8));
