@@ -181,6 +181,50 @@ View DescribeJob(const Json& job, const Json& workers, const Json& consumers,
   return view;
 }
 
+namespace {
+
+// A section a GPU: what it is, and what it does.
+void AddDevices(const Json& worker, View* view) {
+  for (const Json& device : Items(worker, "devices")) {
+    Section section;
+    section.title = fmt::format("GPU {}", Whole(device, "index"));
+    const uint64_t engines = Whole(device, "jpeg_engines");
+    const std::string nvjpeg = Text(device, "nvjpeg_version");
+    section.facts = {{"Name", Text(device, "name")},
+                     {"UUID", Text(device, "uuid")},
+                     {"Compute capability", Text(device, "compute")},
+                     {"nvJPEG", nvjpeg.empty() ? "none" : nvjpeg},
+                     {"JPEG engines",
+                      engines == 0 ? "none"
+                                   : fmt::format("{} × {} cores", engines,
+                                                 Whole(device, "jpeg_cores"))}};
+    for (const Json& stats : Items(At(worker, "stats"), "devices")) {
+      if (Whole(stats, "index") != Whole(device, "index")) continue;
+      const std::vector<std::pair<std::string, Cell>> does = {
+          {"Memory held",
+           fmt::format("{} of {}", Size(Whole(stats, "memory_bytes")),
+                       Size(Whole(device, "memory_bytes")))},
+          {"Busy (%)", Percent(Number(stats, "busy_fraction"))},
+          {"Slots in use", fmt::format("{} of {}", Whole(stats, "slots_in_use"),
+                                       Whole(stats, "slots"))},
+          {"Groups",
+           fmt::format("{}, {} failed, {} halved", Whole(stats, "groups_total"),
+                       Whole(stats, "groups_failed_total"),
+                       Whole(stats, "splits_total"))},
+          {"Rows, exact", fmt::format("{}", Whole(stats, "rows_exact_total"))},
+          {"Rows, nvjpeg",
+           fmt::format("{} by engines, {} by CUDA, {} by the host",
+                       Whole(stats, "rows_hardware_total"),
+                       Whole(stats, "rows_cuda_total"),
+                       Whole(stats, "rows_host_total"))}};
+      section.facts.insert(section.facts.end(), does.begin(), does.end());
+    }
+    view->sections.push_back(std::move(section));
+  }
+}
+
+}  // namespace
+
 View DescribeWorker(const Json& worker, absl::Time now) {
   View view;
   view.data = worker;
@@ -233,6 +277,7 @@ View DescribeWorker(const Json& worker, absl::Time now) {
       {"Memory", Size(Whole(stats, "rss_bytes"))},
       {"Bad samples", Text(stats, "bad_samples_total")}};
   view.sections = {std::move(who), std::move(load)};
+  AddDevices(worker, &view);
   return view;
 }
 

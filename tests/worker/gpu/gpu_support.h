@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Groups of rows through a GPU worker's kernels, next to what the CPU makes of
+// the same rows.
+#pragma once
+
+#include <algorithm>
+#include <latch>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/status.h"
+#include "gtest/gtest.h"
+#include "tests/worker/image_support.h"
+#include "worker/gpu_worker.h"
+#include "worker/image/row_program.h"
+
+namespace leat::worker {
+
+inline constexpr uint64_t kGpuTestSeed = 7;
+
+// A row as both compute it: field after field.
+using RowBytes = std::vector<std::byte>;
+
+struct GroupResult {
+  std::vector<absl::Status> prepared, computed;  // by row
+  std::vector<RowBytes> rows;
+  bool ok() const {
+    const auto good = [](const absl::Status& s) { return s.ok(); };
+    return std::all_of(prepared.begin(), prepared.end(), good) &&
+           std::all_of(computed.begin(), computed.end(), good);
+  }
+};
+
+// Memory for a group's rows; places are given as a consumer would.
+class GroupMemory {
+ public:
+  GroupMemory(const BatchSchema& schema, size_t places) {
+    size_t at = 0;
+    for (const Field& field : schema.fields) {
+      offsets_.push_back(at);
+      bytes_.push_back(field.row_bytes);
+      at += places * field.row_bytes;
+    }
+    memory_.assign(at, std::byte{0x77});
+  }
+  GroupOutputs Outputs(size_t rows, std::span<const uint32_t> places = {}) {
+    return {.rows = rows,
+            .base = memory_.data(),
+            .offsets = offsets_,
+            .field_bytes = bytes_,
+            .places = places};
+  }
+  RowBytes Row(const GroupOutputs& outputs, size_t row) const {
+    RowBytes bytes;
+    for (size_t f = 0; f < bytes_.size(); ++f) {
+      const std::byte* from = outputs.At(f, row);
+      bytes.insert(bytes.end(), from, from + bytes_[f]);
+    }
+    return bytes;
+  }
+
+ private:
+  std::vector<uint64_t> offsets_;
+  std::vector<size_t> bytes_;
+  std::vector<std::byte> memory_;
+};
+
+// One pipeline on a GPU worker.
+class GpuPipeline {
+ public:
+  GpuPipeline(const Graph& graph, GpuWorker& gpus,
+              DecoderClass decoder_class = DecoderClass::kExact)
+      : checked_(*Check(graph)),
+        factory_(gpus.kernels()),
+        state_(factory_.make_thread_state()) {
+    auto kernel = factory_.compile(checked_, kGpuTestSeed, decoder_class);
+    EXPECT_TRUE(kernel.ok()) << kernel.status();
+    if (kernel.ok()) kernel_ = *std::move(kernel);
+    cpu_ = *RowProgram::Compile(checked_, kGpuTestSeed);
+  }
+
+  const BatchSchema& schema() const { return checked_.schema; }
+  const RowKernel& kernel() const { return *kernel_; }
+  ThreadState* state() { return state_.get(); }
+
+  // The rows of samples 0, 1, 2 … of these files.
+  GroupResult Run(const std::vector<std::string>& files) {
+    GroupMemory memory(schema(), files.size());
+    const GroupOutputs outputs = memory.Outputs(files.size());
+    GroupResult result;
+    const auto group = kernel_->BeginGroup(outputs);
+    if (group == nullptr) {
+      ADD_FAILURE() << "no slot";
+      return result;
+    }
+    for (size_t row = 0; row < files.size(); ++row)
+      result.prepared.push_back(
+          group->Prepare(row, Input(files[row], row), nullptr, state()));
+    if (std::all_of(result.prepared.begin(), result.prepared.end(),
+                    [](const absl::Status& s) { return s.ok(); }))
+      result.computed = RunGroup(*group);
+    for (size_t row = 0; row < files.size(); ++row)
+      result.rows.push_back(memory.Row(outputs, row));
+    return result;
+  }
+
+  static std::vector<absl::Status> RunGroup(KernelGroup& group) {
+    std::vector<absl::Status> statuses;
+    std::latch done(1);
+    group.Run([&](std::span<const absl::Status> rows, ThreadState*) {
+      statuses.assign(rows.begin(), rows.end());
+      done.count_down();
+    });
+    done.wait();
+    return statuses;
+  }
+
+  static RowInput Input(const std::string& file, uint64_t sample) {
+    return {.epoch = 1,
+            .sample = sample,
+            .encoded = AsSpan(file),
+            .label = static_cast<int32_t>(sample)};
+  }
+
+  absl::StatusOr<RowBytes> OnCpu(const std::string& file, uint64_t sample) {
+    GroupMemory memory(schema(), 1);
+    const GroupOutputs outputs = memory.Outputs(1);
+    std::vector<std::span<std::byte>> fields;
+    for (size_t f = 0; f < schema().fields.size(); ++f)
+      fields.emplace_back(outputs.At(f, 0), outputs.field_bytes[f]);
+    RETURN_IF_ERROR(cpu_->Run(Input(file, sample), scratch_, fields));
+    return memory.Row(outputs, 0);
+  }
+
+ private:
+  const CheckedGraph checked_;
+  const RowKernelFactory factory_;
+  const std::unique_ptr<ThreadState> state_;
+  std::unique_ptr<RowKernel> kernel_;
+  std::unique_ptr<RowProgram> cpu_;
+  Scratch scratch_{ImageLimits{}};
+};
+
+}  // namespace leat::worker

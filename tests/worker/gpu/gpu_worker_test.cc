@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A GPU worker's kernels, through the fake driver: the same bytes as the CPU's.
+#include <random>
+
+#include "gmock/gmock.h"
+#include "tests/worker/gpu/fused_graphs.h"
+#include "tests/worker/gpu/gpu_test.h"
+
+namespace leat::worker {
+namespace {
+
+using testing::MakeJpeg;
+
+TEST_F(GpuTest, ExactRowsOfRandomPipelinesAreTheCpus) {
+  Open();
+  std::mt19937 random(20'260'101);
+  const std::vector<std::string> files = OddImages();
+  int computed = 0;
+  for (int i = 0; i < 60; ++i) {
+    GpuPipeline pipeline(RandomGraph(random).Make(), *gpus_);
+    ASSERT_TRUE(pipeline.kernel().staged());
+    std::vector<std::string> group;
+    std::vector<RowBytes> expected;
+    for (const std::string& file : files) {
+      const auto row = pipeline.OnCpu(file, group.size());
+      if (!row.ok()) continue;  // smaller than the crop
+      group.push_back(file);
+      expected.push_back(*row);
+    }
+    if (group.empty()) continue;
+    const GroupResult result = pipeline.Run(group);
+    ASSERT_TRUE(result.ok());
+    for (size_t row = 0; row < group.size(); ++row, ++computed)
+      ASSERT_EQ(result.rows[row], expected[row])
+          << "graph " << i << " row " << row;
+  }
+  EXPECT_GT(computed, 300);
+}
+
+TEST_F(GpuTest, AFaultySampleFailsAsOnTheCpu) {
+  Open();
+  GpuPipeline pipeline(CropGraph(224), *gpus_);
+  const std::string good = MakeJpeg({.width = 300, .height = 200});
+  std::vector<std::string> bad = {
+      "not a JPEG", good.substr(0, good.size() / 2),
+      testing::MakeJpegClaiming(65'500, 65'500),
+      MakeJpeg({.width = 300, .height = 200, .scans = 200})};
+  std::string broken = good;
+  for (size_t i = broken.size() / 2; i < broken.size() / 2 + 40; ++i)
+    broken[i] = '\xff';
+  bad.push_back(broken);
+  for (const std::string& file : bad) {
+    const GroupResult result = pipeline.Run({good, file});
+    ASSERT_EQ(result.prepared.size(), 2u);
+    EXPECT_TRUE(result.prepared[0].ok());
+    EXPECT_EQ(result.prepared[1], pipeline.OnCpu(file, 1).status());
+    EXPECT_FALSE(result.prepared[1].ok());
+  }
+  EXPECT_EQ(SlotsInUse(), 0);
+}
+
+TEST_F(GpuTest, RowsThatDoNotFitTheSlotAreComputedByTheCpu) {
+  config_.slot_bytes = 1 << 20;
+  Open();
+  GpuPipeline pipeline(CropGraph(64), *gpus_);
+  std::vector<std::string> files;
+  for (uint32_t i = 0; i < 12; ++i)
+    files.push_back(MakeJpeg({.width = 600, .height = 400, .seed = i}));
+  ExpectExact(pipeline, files);
+}
+
+TEST_F(GpuTest, PlacesMayBeAnywhere) {
+  Open();
+  GpuPipeline pipeline(CropGraph(32), *gpus_);
+  const std::vector<uint32_t> places = {9, 3, 4, 5, 0, 11};
+  const std::string file = MakeJpeg({.width = 90, .height = 80});
+  GroupMemory memory(pipeline.schema(), 12);
+  const GroupOutputs outputs = memory.Outputs(places.size(), places);
+  const auto group = pipeline.kernel().BeginGroup(outputs);
+  for (size_t row = 0; row < places.size(); ++row)
+    ASSERT_TRUE(
+        group
+            ->Prepare(row, pipeline.Input(file, row), nullptr, pipeline.state())
+            .ok());
+  for (const absl::Status& status : GpuPipeline::RunGroup(*group))
+    EXPECT_TRUE(status.ok());
+  for (size_t row = 0; row < places.size(); ++row)
+    EXPECT_EQ(memory.Row(outputs, row), *pipeline.OnCpu(file, row)) << row;
+  const GroupOutputs all = memory.Outputs(12);
+  for (const size_t untouched : {1, 2, 6, 7, 8, 10})
+    EXPECT_THAT(memory.Row(all, untouched), ::testing::Each(std::byte{0x77}));
+}
+
+TEST_F(GpuTest, RowsThatWereNotPreparedBecomeZerosAndThenWhatReplacesThem) {
+  Open();
+  GpuPipeline pipeline(CropGraph(32), *gpus_);
+  const std::string file = MakeJpeg({.width = 90, .height = 80});
+  GroupMemory memory(pipeline.schema(), 2);
+  const GroupOutputs outputs = memory.Outputs(2);
+  const auto group = pipeline.kernel().BeginGroup(outputs);
+  ASSERT_TRUE(
+      group->Prepare(1, pipeline.Input(file, 1), nullptr, pipeline.state())
+          .ok());
+  GpuPipeline::RunGroup(*group);
+  EXPECT_THAT(memory.Row(outputs, 0), ::testing::Each(std::byte{0}));
+  EXPECT_EQ(memory.Row(outputs, 1), *pipeline.OnCpu(file, 1));
+}
+
+TEST_F(GpuTest, NvjpegRowsAreThoseOfItsPixels) {
+  Open();
+  // The fake decodes as libjpeg does.
+  GpuPipeline pipeline(CropGraph(96), *gpus_, DecoderClass::kNvjpeg);
+  ExpectExact(pipeline, OddImages());
+  const GpuStats stats = gpus_->stats()[0];
+  EXPECT_GT(stats.rows_hardware_total, 0u);
+  EXPECT_GT(stats.rows_host_total, 0u);  // progressive, YCCK
+}
+
+TEST_F(GpuTest, WithoutEnginesCudaDecodes) {
+  WithoutEngines();
+  Open();
+  GpuPipeline pipeline(CropGraph(96), *gpus_, DecoderClass::kNvjpeg);
+  ExpectExact(pipeline, OddImages());
+  EXPECT_GT(gpus_->stats()[0].rows_cuda_total, 0u);
+  EXPECT_EQ(gpus_->stats()[0].rows_hardware_total, 0u);
+}
+
+TEST_F(GpuTest, ImagesBeyondTheDecodersMemoryTakeSeveralPasses) {
+  config_.decode_bytes = kMaxNvjpegImageBytes;
+  Open();
+  GpuPipeline pipeline(CropGraph(16), *gpus_, DecoderClass::kNvjpeg);
+  const std::vector<std::string> files(
+      8, MakeJpeg({.width = 4000, .height = 3000, .quality = 30}));
+  ExpectExact(pipeline, files);
+}
+
+TEST_F(GpuTest, APipelineThatCannotBeFusedGoesToTheCpuOrIsRefused) {
+  Open();
+  Graph graph = CropGraph(32);
+  graph.nodes.push_back({"decode", {{0, 0}}, {}});
+  graph.nodes.push_back(
+      {"resize", {{3, 0}}, {{"size", std::vector<int64_t>{8, 8}}}});
+  graph.outputs.push_back({"other", {4, 0}});
+  const CheckedGraph checked = *Check(graph);
+  const auto cpu = gpus_->kernels().compile(checked, 1, DecoderClass::kExact);
+  ASSERT_TRUE(cpu.ok()) << cpu.status();
+  EXPECT_FALSE((*cpu)->staged());
+  const auto refused =
+      gpus_->kernels().compile(checked, 1, DecoderClass::kNvjpeg).status();
+  EXPECT_TRUE(absl::IsUnimplemented(refused)) << refused;
+  EXPECT_THAT(std::string(Message(refused)), ::testing::HasSubstr("decode"));
+}
+
+TEST_F(GpuTest, SlotsAreBoundedAndComeBack) {
+  config_.slots = 2;
+  Open();
+  GpuPipeline pipeline(CropGraph(32), *gpus_);
+  GroupMemory memory(pipeline.schema(), 1);
+  const GroupOutputs outputs = memory.Outputs(1);
+  auto one = pipeline.kernel().BeginGroup(outputs);
+  EXPECT_TRUE(pipeline.kernel().CanBegin());
+  const auto two = pipeline.kernel().BeginGroup(outputs);
+  EXPECT_FALSE(pipeline.kernel().CanBegin());
+  EXPECT_EQ(pipeline.kernel().BeginGroup(outputs), nullptr);
+  const uint32_t seen = wake_->Prepare();
+  one.reset();
+  EXPECT_NE(wake_->Prepare(), seen);
+  EXPECT_TRUE(pipeline.kernel().CanBegin());
+  EXPECT_EQ(SlotsInUse(), 1);
+}
+
+TEST_F(GpuTest, AGroupGoesToTheGpuWithTheMostRoom) {
+  WithGpus(2);
+  Open();
+  ASSERT_EQ(gpus_->devices().size(), 2u);
+  GpuPipeline pipeline(CropGraph(32), *gpus_);
+  GroupMemory memory(pipeline.schema(), 1);
+  const GroupOutputs outputs = memory.Outputs(1);
+  const auto one = pipeline.kernel().BeginGroup(outputs);
+  const auto two = pipeline.kernel().BeginGroup(outputs);
+  for (const GpuStats& stats : gpus_->stats()) EXPECT_EQ(stats.slots_in_use, 1);
+}
+
+TEST_F(GpuTest, RealPhotosAreTheCpus) {
+  const std::vector<std::string> files = RealFiles("imagenet-sample", 48);
+  if (files.empty()) GTEST_SKIP() << "no imagenet-sample in the test data";
+  Open();
+  GpuPipeline exact(CropGraph(224), *gpus_);
+  ExpectExact(exact, files);
+  GpuPipeline nvjpeg(CropGraph(224), *gpus_, DecoderClass::kNvjpeg);
+  ExpectExact(nvjpeg, files);
+}
+
+}  // namespace
+}  // namespace leat::worker
