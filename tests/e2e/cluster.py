@@ -99,10 +99,10 @@ class DaemonFailed(Exception):
 class Consumer:
     """An e2e_consumer. `steps` collects (epoch, step, sha256) of what it printed."""
 
-    def __init__(self, argv, log, env=None):
-        self.steps, self.waits_ms, self.end, self.error = [], [], None, None
+    def __init__(self, argv, log, env=None, before=()):
+        self.steps, self.waits_ms, self.end, self.error, self.plane = [], [], None, None, None
         self._log = open(log, "ab")
-        self.process = subprocess.Popen([program("CONSUMER"), *argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        self.process = subprocess.Popen([*before, program("CONSUMER"), *argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=self._log, bufsize=0, env={**os.environ, **(env or {})})
 
     def next(self):
@@ -114,7 +114,8 @@ class Consumer:
             return True
         if words[0] == "end":
             self.end = dict(zip(("steps", "rows", "copies", "hedged", "failed_over", "duplicates"),
-                                map(int, words[1:])))
+                                map(int, words[1:7])))
+            self.plane = words[7]
         elif words[0] == "error":
             self.error = (int(words[1]), " ".join(words[2:]))
         return False
@@ -192,10 +193,10 @@ class ClusterTest(unittest.TestCase):
     def restart_coordinator(self):
         return self.start_coordinator(listen=self.coordinator.address)
 
-    def start_worker(self, *flags, threads=1, name=None):
+    def start_worker(self, *flags, threads=1, name=None, env=None):
         name = name or f"w{len(self.workers)}"
         argv = [program("WORKER"), "--coordinator", self.coordinator.address, "--name", name, "--threads", str(threads)]
-        worker = self._keep(Daemon(name, [*argv, *flags], self._log(name)))
+        worker = self._keep(Daemon(name, [*argv, *flags], self._log(name), env))
         self.workers.append(worker)
         return worker
 
@@ -213,13 +214,13 @@ class ClusterTest(unittest.TestCase):
             path.write_text(json.dumps(spec))
         return path
 
-    def consumer(self, spec, *flags, embedded=False, epochs=2):
+    def consumer(self, spec, *flags, embedded=False, epochs=2, env=None):
         argv = ["--spec", str(spec), "--epochs", str(epochs), *map(str, flags)]
         if embedded:
             argv += ["--daemon-dir", str(self.daemon_dir())]
         else:
             argv += ["--address", self.coordinator.address]
-        return self._keep(Consumer(argv, self._log("consumer")))
+        return self._keep(Consumer(argv, self._log("consumer"), env))
 
     def daemon_dir(self):
         """A folder with both daemons, as the wheel has one."""
