@@ -36,7 +36,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 PROGRAMS = ("leat", "leat-coordinator", "leat-worker")
 # Programs for tests/gpu/run, and whether a tree may lack them: the GPU's exists where nvcc does.
 CHECKS = {"e2e_consumer": False, "leat_oracle": False, "leat_make_photos": False, "leat_example_batches": False,
-          "leat_gpu_check": True}
+          "leat_gpu_check": True, "gpu_fused_device_test": True}
 SCRIPTS = ("tests/gpu/run", "tests/gpu/*.py", "tests/e2e/cluster.py")
 # A process has one glibc, and it is the machine's.
 GLIBC = re.compile(r"^(ld-linux.*|linux-vdso|lib(c|m|dl|rt|pthread|resolv|util))\.so")
