@@ -32,6 +32,9 @@ class BatchMemory {
   virtual int fd() const { return -1; }
   virtual size_t mapped_bytes() const = 0;
   virtual std::string device_uuid() const { return {}; }  // of kDevice
+  // Of kDevice: memory of this host beside it, where rows that do not come from
+  // that device are put first.
+  virtual std::shared_ptr<BatchMemory> host_part() const { return nullptr; }
 
   // Writes `bytes` at `offset`. On any thread; of disjoint places at once.
   virtual void Write(size_t offset, std::span<const std::byte> bytes);

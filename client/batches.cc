@@ -5,6 +5,7 @@
 
 #include "client/batches_state.h"
 #include "client/deadline.h"
+#include "client/device/device_memory.h"
 #include "client/token.h"
 #include "core/status.h"
 
@@ -18,7 +19,8 @@ Batch::State::State(std::shared_ptr<const client::JobData> job_data,
       buffer(std::move(from->memory->buffer)),
       epoch(from->epoch),
       step(from->step),
-      rows(static_cast<uint32_t>(from->rows.size())) {
+      rows(static_cast<uint32_t>(from->rows.size())),
+      device(client::DeviceMemory::OrdinalOf(*buffer.memory())) {
   const std::vector<Field>& fields = format->schema.fields;
   shapes.reserve(fields.size());
   for (size_t i = 0; i < fields.size(); ++i) {
@@ -48,7 +50,10 @@ int Batch::device() const { return state_->device; }
 absl::Status Batch::ReleaseOnStream(void* stream) {
   const std::unique_ptr<State> state = std::move(state_);
   if (!state) return FailedPrecondition("the batch is empty");
-  return FailedPrecondition("the batch is in host memory");
+  if (state->device < 0)
+    return FailedPrecondition("the batch is in host memory");
+  return static_cast<client::DeviceMemory&>(*state->buffer.memory())
+      .ReleaseAfter(static_cast<cuda::Stream>(stream));
 }
 
 Batches::Batches(std::unique_ptr<State> state) : state_(std::move(state)) {}

@@ -25,7 +25,7 @@ struct Batch::State {
   client::BatchPool::Buffer buffer;
   const uint64_t epoch, step;
   const uint32_t rows;
-  const int device = -1;
+  const int device;  // -1: host memory
   std::vector<std::vector<int64_t>> shapes;
   std::vector<Tensor> tensors;
 };

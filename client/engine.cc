@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "client/device/device_batches.h"
 #include "core/log.h"
 #include "core/status.h"
 
@@ -164,10 +165,11 @@ void Engine::Wake() {
 
 // After the Fetcher was told something: wakes who has to act.
 void Engine::Settle() {
-  if (fetcher_.TakeDirty()) Wake();
+  if (fetcher_.TakeDirty() || (options_.device && fetcher_.HasUploads()))
+    Wake();
   if (!fetcher_.plane_error().ok() ||
       (fetcher_.num_steps() > 0 &&
-       (fetcher_.head().complete() || !fetcher_.head().error.ok())))
+       (fetcher_.head().ready() || !fetcher_.head().error.ok())))
     ready_.NotifyAll();
 }
 
@@ -185,7 +187,7 @@ void Engine::Run() {
     const bool planned = PlanOne();
     std::vector<Fetcher::Action> actions;
     std::vector<Fetcher::Loan> loans;
-    std::vector<std::shared_ptr<Step>> homeless;
+    std::vector<std::shared_ptr<Step>> homeless, uploads;
     MonotonicTime due;
     {
       MutexLock lock(&mu_);
@@ -194,6 +196,7 @@ void Engine::Run() {
       actions = fetcher_.Decide(Now());
       loans = fetcher_.TakeLoans();
       homeless = fetcher_.TakeHomeless();
+      uploads = fetcher_.TakeUploads();
       due = fetcher_.due();
       if (fetcher_.num_steps() > 0 && !fetcher_.head().error.ok())
         ready_.NotifyAll();
@@ -202,6 +205,7 @@ void Engine::Run() {
     for (Fetcher::Loan& loan : loans)
       lender_->Lend(std::move(loan.lane), std::move(loan.memory));
     for (const std::shared_ptr<Step>& step : homeless) MoveHome(step);
+    for (const std::shared_ptr<Step>& step : uploads) Upload(step);
     if (session_) due = std::min(due, session_->Tick(Now()));
     if (planned) continue;
     MutexLock lock(&mu_);
@@ -215,6 +219,16 @@ void Engine::Run() {
       if (peer.lane && peer.lane->link) links.push_back(peer.lane->link);
   }
   for (const std::shared_ptr<Link>& link : links) link->Cancel();
+}
+
+// Has what is not on the device yet copied there.
+void Engine::Upload(const std::shared_ptr<Step>& step) {
+  // The device's thread is stopped before the engine goes: `this` is safe.
+  options_.device->Upload(*step, [this, step](const absl::Status& status) {
+    MutexLock lock(&mu_);
+    fetcher_.Uploaded(*step, status);
+    Settle();
+  });
 }
 
 // Adds one step to the window, if there is room. The first batches' memory is
@@ -318,7 +332,7 @@ absl::StatusOr<std::shared_ptr<Step>> Engine::Next(MonotonicTime deadline) {
       CountWait(begin, false);
       return Cancelled("the iterator was cancelled");
     }
-    if (fetcher_.num_steps() > 0 && fetcher_.head().complete()) {
+    if (fetcher_.num_steps() > 0 && fetcher_.head().ready()) {
       std::shared_ptr<Step> step = fetcher_.PopHead(Now());
       delivered_ = After(delivered_);
       ++steps_;
@@ -379,6 +393,7 @@ void Engine::Stop() {
     }
   }
   // What is leased still is never used again: it goes with the engine.
+  if (options_.device) options_.device->Stop();
   options_.pool->SetOnDropped(nullptr);
   lender_->Stop();
 }

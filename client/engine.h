@@ -33,6 +33,8 @@
 
 namespace leat::client {
 
+class DeviceBatches;
+
 struct EngineOptions {
   // The job. `plan` is pure: samples[i] = the sample of map->rows()[i].
   std::string job;
@@ -47,6 +49,8 @@ struct EngineOptions {
   std::shared_ptr<const RowMap> map;
   std::shared_ptr<const BatchLayout> layout;
   std::shared_ptr<BatchPool> pool;
+  std::shared_ptr<DeviceBatches>
+      device;           // whose memory it is; null: the host's
   uint32_t window = 4;  // steps
   Finish finish = Finish::kWorker;
 
@@ -103,6 +107,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void EndLane(Lane& lane, const absl::Status& status,
                std::shared_ptr<Link>* link, bool* leased);
   void MoveHome(const std::shared_ptr<Step>& step);
+  void Upload(const std::shared_ptr<Step>& step);
   Lender::Events LenderEvents();
   void OnLendingFailed(Lane& lane, const absl::Status& status);
   void OnLendingClosed(Lane& lane);

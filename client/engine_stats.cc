@@ -3,7 +3,9 @@
 // What an Engine tells about itself.
 #include <algorithm>
 
+#include "client/device/device_batches.h"
 #include "client/engine.h"
+#include "fmt/format.h"
 
 namespace leat::client {
 namespace {
@@ -45,7 +47,9 @@ v1::ConsumerStats Engine::Report() {
   report.set_steps_per_epoch(options_.steps_per_epoch);
   report.set_rows_total(stats.counters.rows);
   report.set_plane(stats.plane);
-  report.set_memory("host");
+  report.set_memory(
+      options_.device ? fmt::format("cuda:{}", options_.device->gpu().ordinal())
+                      : "host");
   report.set_hedged_rows_total(stats.counters.hedged_rows);
   report.set_failed_over_rows_total(stats.counters.failed_over_rows);
   report.set_bytes_received_total(stats.counters.bytes);

@@ -197,7 +197,9 @@ void Fetcher::AddToAsk(const std::shared_ptr<Step>& step, uint32_t index,
   if (lane->open_rows == 0) lane->busy_since = now;
   if (row.FailedAt(worker)) row.ForgetFailed();
   row.asked_at = now;
-  const uint64_t memory_id = in_place ? step->memory->id() : 0;
+  const std::shared_ptr<BatchMemory> part =
+      in_place ? PartFor(*lane, *step->memory) : nullptr;
+  const uint64_t memory_id = part ? part->id() : 0;
   size_t i = first_action;
   while (i < actions->size() &&
          ((*actions)[i].lane != lane || (*actions)[i].rows.empty() ||
@@ -216,6 +218,7 @@ void Fetcher::AddToAsk(const std::shared_ptr<Step>& step, uint32_t index,
     ask.asked_at = now;
     if (in_place) {
       ask.memory = step->memory;
+      ask.on_device = part->kind() == BatchMemory::Kind::kDevice;
       ask.leased = true;
       ++step->memory->leases;
     }
@@ -307,7 +310,7 @@ void Fetcher::MakePending(Step& step, uint32_t index) {
 
 void Fetcher::CheckTimeout(MonotonicTime now) {
   Step& step = *steps_.front();
-  if (step.complete() || !step.error.ok()) return;
+  if (step.ready() || !step.error.ok()) return;
   if (head_since_ + config_.row_timeout <= now)
     step.error = TimeoutError();
   else
@@ -316,6 +319,10 @@ void Fetcher::CheckTimeout(MonotonicTime now) {
 
 absl::Status Fetcher::TimeoutError() const {
   const Step& step = *steps_.front();
+  if (step.complete())
+    return DeadlineExceeded(
+        "epoch {} step {}: not copied to its device in time", step.epoch,
+        step.step);
   size_t index = 0;
   while (index + 1 < step.rows.size() && step.rows[index].settled()) ++index;
   const double seconds =

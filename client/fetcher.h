@@ -108,6 +108,7 @@ struct OpenAsk {
   size_t open = 0;  // rows not answered
   MonotonicTime asked_at{};
   std::shared_ptr<StepMemory> memory;  // where they are written; null: by bytes
+  bool on_device = false;              // in the device's part of it
   bool leased = false;                 // the worker may still write there
   std::vector<uint32_t> unanswered;    // of an ask in Lane::ending
 };
@@ -240,8 +241,8 @@ class Fetcher {
     return std::exchange(homeless_, {});
   }
   // The worker's first message; whether its lending socket is to be opened. If
-  // so, LendingReady or LendingFailed follow, then LendingClosed; of them only
-  // LendingClosed may come after Closed, and must.
+  // so, LendingReady or LendingFailed may follow, then LendingClosed; of a lane
+  // that was closed with leases LendingClosed must.
   absl::StatusOr<bool> Opened(Lane& lane, const v1::Opened& opened);
   void LendingReady(Lane& lane);
   // Nothing more is lent here; leases stay.
@@ -263,6 +264,12 @@ class Fetcher {
   const absl::Status& plane_error() const { return plane_error_; }
   // Of the newest rows: "grpc", "shm", "cuda", or several joined by "+".
   std::string plane() const;
+
+  // Steps in device memory that have become complete; each once, Uploaded
+  // follows.
+  std::vector<std::shared_ptr<Step>> TakeUploads();
+  bool HasUploads() const;
+  void Uploaded(Step& step, const absl::Status& status);
 
   const std::deque<Peer>& peers() const { return peers_; }
   const FetchCounters& counters() const { return counters_; }
@@ -291,6 +298,8 @@ class Fetcher {
   }
   void WantMemory(const std::shared_ptr<Step>& step);
   void OfferLoan(const std::shared_ptr<Lane>& lane, const Step& step);
+  std::shared_ptr<BatchMemory> PartFor(const Lane& lane,
+                                       const StepMemory& memory) const;
   void OpenLane(uint16_t worker, std::vector<Action>* actions);
   std::vector<Lane*> LanesWithAsks();
   void CheckTimeout(MonotonicTime now);

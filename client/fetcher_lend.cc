@@ -80,31 +80,47 @@ void Fetcher::LendingReady(Lane& lane) {
 }
 
 void Fetcher::LendingFailed(Lane& lane, const absl::Status& status) {
-  lane.lending.state = Lending::State::kNone;
+  const Lending::State before =
+      std::exchange(lane.lending.state, Lending::State::kNone);
   dirty_ = true;
   if (!Forced() || lane.closed || !plane_error_.ok()) return;
+  // A worker that goes ends its streams too, which is no reason to give up.
+  if (before == Lending::State::kReady && absl::IsUnavailable(status)) return;
   const Peer& peer = peers_[lane.worker];
   plane_error_ = FailedPrecondition("LEAT_PLANE={}: worker {} at {}: {}",
                                     Name(config_.plane), peer.ref.name,
                                     peer.ref.address, Message(status));
 }
 
+// What of a step's memory the worker is to write to: a GPU's if it has that
+// GPU, else this host's. nullptr: nothing.
+std::shared_ptr<BatchMemory> Fetcher::PartFor(const Lane& lane,
+                                              const StepMemory& memory) const {
+  const std::shared_ptr<BatchMemory>& whole = memory.buffer.memory();
+  if (whole->kind() != BatchMemory::Kind::kDevice) return whole;
+  const std::vector<std::string>& uuids = lane.lending.device_uuids;
+  const bool takes_device =
+      whole->fd() >= 0 && !lane.lending.refused.contains(whole->id()) &&
+      std::find(uuids.begin(), uuids.end(), whole->device_uuid()) !=
+          uuids.end();
+  if (takes_device && config_.plane != Plane::kShared) return whole;
+  return config_.plane == Plane::kDevice ? nullptr : whole->host_part();
+}
+
 void Fetcher::OfferLoan(const std::shared_ptr<Lane>& lane, const Step& step) {
   Lending& lending = lane->lending;
-  const std::shared_ptr<BatchMemory>& memory = step.memory->buffer.memory();
-  if (lending.state != Lending::State::kReady || lane->closed ||
-      memory->fd() < 0 || lending.lent.contains(memory->id()) ||
+  if (lending.state != Lending::State::kReady || lane->closed) return;
+  const std::shared_ptr<BatchMemory> memory = PartFor(*lane, *step.memory);
+  if (!memory) {  // only if forced
+    LendingFailed(*lane,
+                  Unavailable("it has no GPU {} for its rows",
+                              step.memory->buffer.memory()->device_uuid()));
+    return;
+  }
+  if (memory->fd() < 0 || lending.lent.contains(memory->id()) ||
       lending.asked.contains(memory->id()) ||
       lending.refused.contains(memory->id()))
     return;
-  if (memory->kind() == BatchMemory::Kind::kDevice &&
-      std::find(lending.device_uuids.begin(), lending.device_uuids.end(),
-                memory->device_uuid()) == lending.device_uuids.end()) {
-    if (Forced())
-      LendingFailed(*lane, Unavailable("it has no GPU {} for its rows",
-                                       memory->device_uuid()));
-    return;
-  }
   lending.asked.insert(memory->id());
   loans_.push_back({lane, memory});
 }
@@ -117,7 +133,9 @@ void Fetcher::Lent(Lane& lane, uint64_t memory_id, const absl::Status& status) {
     return;
   }
   lane.lending.refused.insert(memory_id);
-  if (Forced()) LendingFailed(lane, status);
+  // One that has stopped gives no reply: its rows are asked elsewhere in time.
+  if (Forced() && !absl::IsDeadlineExceeded(status))
+    LendingFailed(lane, status);
 }
 
 void Fetcher::Returned(Lane& lane, uint64_t memory_id) {
@@ -137,9 +155,11 @@ Fetcher::Placement Fetcher::PlacementOf(const Step& step, const Row& row,
     return closed->worker == worker;
   };
   if (quarantined_ >= config_.max_quarantined || lane->lending.stale > 0 ||
+      lane->lending.refused.contains(step.memory->id()) ||
       std::any_of(closed_lanes_.begin(), closed_lanes_.end(), same))
     return Placement::kBytes;
-  if (lane->lending.lent.contains(step.memory->id()))
+  const std::shared_ptr<BatchMemory> part = PartFor(*lane, *step.memory);
+  if (part && lane->lending.lent.contains(part->id()))
     return Placement::kInPlace;
   OfferLoan(lane, step);
   return other;
@@ -219,6 +239,30 @@ std::optional<Fetcher::Piece> Fetcher::Moved(const Piece& piece) {
   return std::nullopt;
 }
 
+bool Fetcher::HasUploads() const {
+  return std::any_of(steps_.begin(), steps_.end(), [](const auto& step) {
+    return step->upload == Step::Upload::kDue && step->complete();
+  });
+}
+
+std::vector<std::shared_ptr<Step>> Fetcher::TakeUploads() {
+  std::vector<std::shared_ptr<Step>> uploads;
+  for (const std::shared_ptr<Step>& step : steps_) {
+    if (step->upload != Step::Upload::kDue || !step->complete()) continue;
+    step->upload = Step::Upload::kUnderWay;
+    uploads.push_back(step);
+  }
+  return uploads;
+}
+
+void Fetcher::Uploaded(Step& step, const absl::Status& status) {
+  if (status.ok())
+    step.upload = Step::Upload::kDone;
+  else if (step.error.ok())
+    step.error = Annotate(
+        status, fmt::format("epoch {} step {}", step.epoch, step.step));
+}
+
 // `rows` have been written where their ask said.
 absl::StatusOr<std::optional<Fetcher::Piece>> Fetcher::Placed(
     Lane& lane, const v1::RowsResponse& header, size_t data_bytes,
@@ -269,12 +313,10 @@ absl::StatusOr<std::optional<Fetcher::Piece>> Fetcher::Placed(
     ++rows;
     row.state = home ? RowState::kDone : RowState::kMoving;
     row.group = home ? 0 : group->id;
+    row.on_device = ask.on_device;
   }
   counters_.placed_rows += rows;
-  peers_[lane.worker].plane =
-      ask.memory->buffer.memory()->kind() == BatchMemory::Kind::kDevice
-          ? Plane::kDevice
-          : Plane::kShared;
+  peers_[lane.worker].plane = ask.on_device ? Plane::kDevice : Plane::kShared;
   group->source = ask.memory;
   group->memory = step->memory;
   HeardFrom(lane, now);

@@ -149,6 +149,7 @@ std::optional<Fetcher::Piece> Fetcher::End(Lane& lane, const Piece& piece,
     Row& row = step.rows[group.indices[i]];
     row.state = piece.last ? arrived : RowState::kClaimed;
     if (piece.last && home) row.group = 0;
+    row.on_device = false;
     ++rows;
   }
   HeardFrom(lane, now);

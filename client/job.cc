@@ -9,6 +9,7 @@
 
 #include "client/batches_state.h"
 #include "client/deadline.h"
+#include "client/device/device_batches.h"
 #include "client/json.h"
 #include "client/machine.h"
 #include "client/token.h"
@@ -81,9 +82,6 @@ absl::Status CheckOptions(const BatchesOptions& options) {
   if (options.device < -1)
     return InvalidArgument("device {}: want -1 (host memory) or a CUDA device",
                            options.device);
-  if (options.device >= 0)
-    return FailedPrecondition("device {}: batches are in host memory only",
-                              options.device);
   return absl::OkStatus();
 }
 
@@ -98,6 +96,33 @@ absl::StatusOr<Plane> PlaneFromEnvironment(const BatchesOptions& options) {
         "LEAT_PLANE=cuda: these batches are in host memory (device={})",
         options.device);
   return plane;
+}
+
+// The pool; on a device the whole window at once, so that a lack of memory
+// shows here.
+absl::Status MakePool(const BatchesOptions& options, EngineOptions* engine) {
+  const uint32_t kept = engine->window + 2;
+  const size_t bytes = engine->layout->bytes;
+  if (options.device < 0) {
+    engine->pool = BatchPool::Create(bytes, kept);
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(engine->device, DeviceBatches::Open(options.device));
+  const Gpu& gpu = engine->device->gpu();
+  if (engine->fetch.plane == Plane::kDevice && !gpu.not_lendable().empty())
+    return FailedPrecondition("LEAT_PLANE=cuda: device {}: {}", options.device,
+                              gpu.not_lendable());
+  engine->pool = BatchPool::Create(bytes, kept, engine->device->maker());
+  std::vector<BatchPool::Buffer> buffers;
+  while (buffers.size() < kept) {
+    absl::StatusOr<BatchPool::Buffer> buffer = engine->pool->Take();
+    if (!buffer.ok())
+      return Annotate(buffer.status(),
+                      fmt::format("batch {} of {} that a window of {} takes",
+                                  buffers.size() + 1, kept, engine->window));
+    buffers.push_back(*std::move(buffer));
+  }
+  return absl::OkStatus();
 }
 
 // Steps in flight that stay under the limit, with two handed out.
@@ -160,10 +185,9 @@ absl::StatusOr<std::unique_ptr<Batches>> Job::Open(
   engine.layout = std::make_shared<client::BatchLayout>(
       format->schema, static_cast<uint32_t>(engine.map->rows().size()));
   engine.window = client::BoundedWindow(options, engine.layout->bytes);
-  engine.pool =
-      client::BatchPool::Create(engine.layout->bytes, engine.window + 2);
   engine.fetch.row_timeout = client::ToDuration(options.row_timeout);
   ASSIGN_OR_RETURN(engine.fetch.plane, client::PlaneFromEnvironment(options));
+  RETURN_IF_ERROR(client::MakePool(options, &engine));
   engine.fetch.max_quarantined = std::max(2u, 2 * engine.window);
   engine.plan = [job, map = engine.map](uint64_t epoch, uint64_t step,
                                         std::span<uint64_t> samples) {

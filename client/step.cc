@@ -79,6 +79,8 @@ Step::Step(uint64_t epoch_number, uint64_t step_number,
       map(std::move(row_map)),
       layout(std::move(batch_layout)),
       memory(std::make_shared<StepMemory>(std::move(batch_buffer))) {
+  if (memory->buffer.memory()->kind() == BatchMemory::Kind::kDevice)
+    upload = Upload::kDue;
   const std::span<const uint32_t> wanted = map->rows();
   const bool whole = std::find(plan_samples.begin(), plan_samples.end(),
                                kNoSample) == plan_samples.end();

@@ -82,8 +82,9 @@ struct Row {
   uint16_t failed[kMaxAsks] = {kNobody, kNobody, kNobody};  // in this round
   uint16_t errors = 0;  // answers of "not me" by workers
   RowState state = RowState::kWanted;
-  bool pending = true;  // in the list of rows to be asked
-  bool leased = false;  // a worker may write it, in the step's memory
+  bool pending = true;     // in the list of rows to be asked
+  bool leased = false;     // a worker may write it, in the step's memory
+  bool on_device = false;  // it came into the device's part of the memory
 
   // It has come.
   bool settled() const {
@@ -112,6 +113,8 @@ struct Step {
   bool all_done() const { return done == rows.size(); }
   // Every row is there, and nobody can write to it any more.
   bool complete() const { return all_done() && memory->leases == 0; }
+  // It can be handed out.
+  bool ready() const { return complete() && upload == Upload::kDone; }
 
   // Copies a run of a group's payload into place: `indices` are the group's
   // rows in order, `mine[i]` whether indices[i] is to be written. Returns the
@@ -134,8 +137,12 @@ struct Step {
   std::vector<Row> rows;          // by index
   std::vector<uint32_t> pending;  // indices to be asked
   size_t done = 0;
-  absl::Status error;                  // final; OK: none
-  bool wants_memory = false;           // other memory has been asked for
+  absl::Status error;         // final; OK: none
+  bool wants_memory = false;  // other memory has been asked for
+  // Of device memory: what came into the host's part is copied to the device's
+  // when the step is complete. Of host memory: done.
+  enum class Upload : uint8_t { kDue, kUnderWay, kDone };
+  Upload upload = Upload::kDone;
   std::shared_ptr<StepMemory> memory;  // not null; also its writers'
 };
 

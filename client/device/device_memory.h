@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// DeviceMemory: memory of a GPU for a batch, and as much pinned host memory
+// beside it.
+//
+// The device's part is an allocation of CUDA's virtual memory management,
+// mapped in the primary context, with a file descriptor by which a worker can
+// map it too; where the device cannot do that it is an ordinary allocation
+// without a descriptor, which is not lent. What is written here (Write) goes to
+// the host's part first: the owner has an Uploader copy the rows that came that
+// way once the batch is complete.
+//
+// A batch can be given back while work that uses it is queued on a stream
+// (ReleaseAfter): the memory is busy until an event, recorded there at that
+// moment, is complete. Thread-compatible, but for Write and CopyFrom.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/batch_memory.h"
+#include "client/device/gpu.h"
+#include "core/mutex.h"
+
+namespace leat::client {
+
+class DeviceMemory : public BatchMemory {
+ public:
+  // kResourceExhausted: the device, or the host, has no such memory (names the
+  // size and what is free).
+  static absl::StatusOr<std::shared_ptr<BatchMemory>> Make(
+      std::shared_ptr<const Gpu> gpu, size_t bytes);
+  // -1: it is the host's.
+  static int OrdinalOf(const BatchMemory& memory);
+  // Waits for the streams that still use it.
+  ~DeviceMemory() override;
+
+  Kind kind() const override { return Kind::kDevice; }
+  std::byte* data() const override;
+  int fd() const override { return fd_; }
+  size_t mapped_bytes() const override { return mapped_bytes_; }
+  std::string device_uuid() const override { return gpu_->uuid(); }
+  std::shared_ptr<BatchMemory> host_part() const override { return staging_; }
+  // Into the host's part.
+  void Write(size_t offset, std::span<const std::byte> bytes) override;
+  // Both parts; it is there when this returns, or status() is not OK.
+  void CopyFrom(const BatchMemory& from, size_t offset, size_t bytes) override;
+
+  const Gpu& gpu() const { return *gpu_; }
+  // Of all CopyFrom so far.
+  absl::Status status() const;
+
+  Reuse reuse() override;
+  // The work that is on `stream` now still uses it. kInternal, kUnavailable:
+  // CUDA's error; it is never used again.
+  absl::Status ReleaseAfter(cuda::Stream stream);
+
+ private:
+  DeviceMemory(std::shared_ptr<const Gpu> gpu, size_t bytes)
+      : gpu_(std::move(gpu)), bytes_(bytes) {}
+  absl::Status Init();
+  absl::Status Map();
+  void Unmap();
+  void Pin();
+  void Expect(cuda::Result result) const;
+
+  const std::shared_ptr<const Gpu> gpu_;
+  const size_t bytes_;
+  std::shared_ptr<BatchMemory> staging_;
+  mutable Mutex mu_;
+  absl::Status status_ ABSL_GUARDED_BY(mu_);
+  bool spoilt_ = false;
+  // What the destructor takes apart.
+  bool pinned_ = false;     // staging_
+  bool allocated_ = false;  // by cuMemAlloc: no handle, no mapping
+  bool created_ = false, reserved_ = false, mapped_ = false;
+  size_t mapped_bytes_ = 0;
+  cuda::AllocationHandle handle_ = 0;
+  cuda::DevicePtr address_ = 0;
+  int fd_ = -1;
+  cuda::Event event_ = nullptr;  // made when it is needed first
+  bool pending_ = false;         // until `event_` is complete
+};
+
+}  // namespace leat::client

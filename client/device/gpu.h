@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Gpu: a CUDA device of this machine, as the client uses it: its primary
+// context, which the trainer's framework uses too, so that what is allocated
+// here can be read there.
+//
+// Gpu is thread-safe and lives as long as anything that was made with it. Calls
+// of the driver need the context to be current on the thread: Gpu::Scope. The
+// driver is loaded at run time; without one, Open says so.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cuda/driver.h"
+
+namespace leat::client {
+
+class Gpu {
+ public:
+  // kFailedPrecondition: no driver, no such device, or one that fails (names
+  // the reason).
+  static absl::StatusOr<std::shared_ptr<const Gpu>> Open(int ordinal);
+  static absl::StatusOr<std::shared_ptr<const Gpu>> Open(
+      int ordinal, std::shared_ptr<const cuda::Driver> driver);
+  ~Gpu();
+  Gpu(const Gpu&) = delete;
+  Gpu& operator=(const Gpu&) = delete;
+
+  int ordinal() const { return ordinal_; }
+  // 32 hexadecimal digits.
+  const std::string& uuid() const { return uuid_; }
+  const std::string& name() const { return name_; }
+  // Why its memory cannot be lent to another process; empty: it can be.
+  const std::string& not_lendable() const { return not_lendable_; }
+  const cuda::Driver& driver() const { return *driver_; }
+  // For copies that the caller waits for.
+  cuda::Stream stream() const { return stream_; }
+
+  absl::Status Check(cuda::Result result, std::string_view call) const {
+    return cuda::Check(*driver_, result, call);
+  }
+  // "1234 of 5678 bytes are free"; REQUIRES: the context is current.
+  std::string FreeMemory() const;
+
+  // Makes the context current on this thread.
+  class Scope {
+   public:
+    explicit Scope(const Gpu& gpu);
+    ~Scope();
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+    const absl::Status& status() const { return status_; }
+
+   private:
+    const Gpu& gpu_;
+    absl::Status status_;
+  };
+
+ private:
+  Gpu(std::shared_ptr<const cuda::Driver> driver, int ordinal)
+      : driver_(std::move(driver)), ordinal_(ordinal) {}
+  absl::Status Init();
+  std::string NotLendable() const;
+
+  const std::shared_ptr<const cuda::Driver> driver_;
+  const int ordinal_;
+  cuda::Device device_ = 0;
+  cuda::Context context_ = nullptr;  // retained
+  cuda::Stream stream_ = nullptr;
+  std::string uuid_, name_, not_lendable_;
+};
+
+}  // namespace leat::client
