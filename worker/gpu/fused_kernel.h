@@ -45,6 +45,14 @@ LEAT_PIXEL const T* InBlock(const uint8_t* block, uint32_t offset) {
   return reinterpret_cast<const T*>(block + offset);
 }
 
+// Memory that the block has the address of.
+LEAT_PIXEL uint8_t* AtAddress(uint64_t address) {
+  uint8_t* pointer;
+  static_assert(sizeof pointer == sizeof address);
+  memcpy(&pointer, &address, sizeof pointer);
+  return pointer;
+}
+
 // The weighted sum of a row of pixels from `first` on.
 template <int kChannels>
 LEAT_PIXEL void HorizontalSum(const FusedRow& row, const uint8_t* first,
@@ -80,7 +88,7 @@ LEAT_PIXEL void ResampleStrip(const uint8_t* block, const FusedHeader& header,
       InBlock<int16_t>(block, row.vertical.weights_at) +
       y * static_cast<uint32_t>(row.vertical.stride);
   const uint8_t* const source =
-      reinterpret_cast<const uint8_t*>(row.source) + across.start * row.step_x;
+      AtAddress(row.source) + across.start * row.step_x;
 
   int32_t start[kStripRows], end[kStripRows];
   int32_t sums[kStripRows][kChannels];
@@ -121,8 +129,8 @@ template <int kChannels>
 LEAT_PIXEL void CopyStrip(const FusedRow& row, uint32_t x, uint32_t y,
                           uint32_t count,
                           uint8_t strip[kStripRows][kChannels]) {
-  const uint8_t* const source = reinterpret_cast<const uint8_t*>(row.source) +
-                                static_cast<int32_t>(x) * row.step_x;
+  const uint8_t* const source =
+      AtAddress(row.source) + static_cast<int32_t>(x) * row.step_x;
   for (uint32_t k = 0; k < kStripRows; ++k) {
     if (k >= count) break;
     const uint8_t* from = source + static_cast<int32_t>(y + k) * row.step_y;
@@ -197,7 +205,7 @@ LEAT_PIXEL void FusedThread(const uint8_t* block, uint32_t thread,
       InBlock<uint64_t>(block, header.outputs_at) + row_index * header.fields;
   for (uint32_t f = 0; f < header.fields; ++f) {
     const FusedField field = InBlock<FusedField>(block, header.fields_at)[f];
-    uint8_t* const output = reinterpret_cast<uint8_t*>(outputs[f]);
+    uint8_t* const output = AtAddress(outputs[f]);
     if (output == nullptr) continue;
     if (field.kind != FusedKind::kHost) {
       StoreStrip<kChannels>(block, field, x, y, count, strip, output);

@@ -13,7 +13,7 @@ template <int kChannels>
 void RunFused(const LaunchConfig& config, void** params) {
   uint64_t address;
   memcpy(&address, params[0], sizeof address);
-  const auto* block = reinterpret_cast<const uint8_t*>(address);
+  const auto* block = AtAddress(address);
   for (uint32_t row = 0; row < config.grid_y; ++row)
     for (uint32_t thread = 0; thread < config.grid_x * config.block_x; ++thread)
       FusedThread<kChannels>(block, thread, row);

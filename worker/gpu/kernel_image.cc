@@ -14,17 +14,13 @@ asm(".section .rodata\n"
     ".byte 0\n"
     ".previous\n");
 
-extern "C" {
-extern const std::byte leat_kernel_image[]
-    __attribute__((visibility("hidden")));
-extern const std::byte leat_kernel_image_end[]
-    __attribute__((visibility("hidden")));
-}
+#define LEAT_IN_IMAGE(symbol) asm(symbol) __attribute__((visibility("hidden")))
 
 namespace leat::worker {
 
-std::span<const std::byte> KernelImage() {
-  return {leat_kernel_image, leat_kernel_image_end};
-}
+extern const std::byte kImage[] LEAT_IN_IMAGE("leat_kernel_image");
+extern const std::byte kImageEnd[] LEAT_IN_IMAGE("leat_kernel_image_end");
+
+std::span<const std::byte> KernelImage() { return {kImage, kImageEnd}; }
 
 }  // namespace leat::worker
