@@ -58,6 +58,9 @@ void Engine::OnLendingClosed(Lane& lane) {
   std::shared_ptr<Link> link;
   {
     MutexLock lock(&mu_);
+    if (!lane.closed && !cancelled_)
+      LOG_DEBUG("lending.closed worker={}",
+                fetcher_.peers()[lane.worker].ref.name);
     fetcher_.LendingClosed(lane);
     Settle();
     if (lane.broken) link = lane.link;

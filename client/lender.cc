@@ -228,8 +228,12 @@ void Lender::Flush(Socket& socket) {
       return;
     }
     if (!status.ok()) {
-      // Its end, or a descriptor that does not pass: nothing more is lent.
-      Fail(socket, status);
+      // A worker that has gone, or a descriptor that does not pass: nothing
+      // more is lent.
+      if (absl::IsUnavailable(status) && !socket.ready)
+        End(socket);
+      else
+        Fail(socket, status);
       return;
     }
     request.memory.reset();
@@ -249,7 +253,6 @@ void Lender::Receive(Socket& socket) {
     if (absl::IsInvalidArgument(status)) {
       Fail(socket, status);
     } else if (!status.ok()) {
-      if (!socket.ready) Fail(socket, status);
       End(socket);
     } else if (socket.awaiting.empty()) {
       Fail(socket, InvalidArgument("a reply to nothing"));

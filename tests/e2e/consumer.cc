@@ -5,14 +5,17 @@
 // Pulls batches and prints one line each, flushed:
 //
 //   step EPOCH STEP WAIT_MS SHA256    the oracle's hash of the batch's tensors
-//   end STEPS ROWS COPIES HEDGED FAILED_OVER DUPLICATES
+//   end STEPS ROWS COPIES HEDGED FAILED_OVER DUPLICATES PLANE
 //   error CODE MESSAGE                and exits with 1
 //
 // --paced: each step waits for a line on stdin, so that a test decides where in
-// an epoch things happen. --get prints one of the service's views instead.
+// an epoch things happen. --hold N: the newest N batches are kept, and hashed
+// again when they are given back. --get prints one of the service's views
+// instead.
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <deque>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -39,6 +42,7 @@ struct Flags {
   uint64_t epochs = 1;
   uint64_t stop_after = 0;  // 0: at the end
   uint32_t window = 4;
+  uint32_t hold = 0;
   uint32_t embedded_workers = 1, embedded_threads = 0;
   double timeout_s = 60, row_timeout_s = 120;
   bool paced = false;
@@ -75,8 +79,32 @@ void Dump(const Batch& batch, const std::string& folder) {
               {reinterpret_cast<const char*>(tensor.data), tensor.bytes});
 }
 
+// Batches that a trainer still uses: nobody may write to them.
+class Held {
+ public:
+  explicit Held(size_t limit) : limit_(limit) {}
+  absl::Status Add(Batch batch, std::string hash) {
+    batches_.push_back({std::move(batch), std::move(hash)});
+    return Trim(limit_);
+  }
+  absl::Status Trim(size_t limit) {
+    for (; batches_.size() > limit; batches_.pop_front()) {
+      const auto& [batch, hash] = batches_.front();
+      if (HashOfBatch(batch) != hash)
+        return DataLoss("epoch {} step {}: the batch was written to",
+                        batch.epoch(), batch.step());
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  const size_t limit_;
+  std::deque<std::pair<Batch, std::string>> batches_;
+};
+
 // Pulls until the end, or --stop-after.
 absl::Status Pull(const Flags& flags, Batches& batches) {
+  Held held(flags.hold);
   for (uint64_t pulled = 0; flags.stop_after == 0 || pulled < flags.stop_after;
        ++pulled) {
     std::string line;
@@ -90,10 +118,12 @@ absl::Status Pull(const Flags& flags, Batches& batches) {
                                .count();
     if (!batch.has_value()) break;
     if (!flags.dump.empty()) Dump(*batch, flags.dump);
+    std::string hash = HashOfBatch(*batch);
     Print(fmt::format("step {} {} {:.3f} {}", batch->epoch(), batch->step(),
-                      wait_ms, HashOfBatch(*batch)));
+                      wait_ms, hash));
+    RETURN_IF_ERROR(held.Add(*std::move(batch), std::move(hash)));
   }
-  return absl::OkStatus();
+  return held.Trim(0);
 }
 
 absl::Status Get(const Flags& flags, Admin& admin) {
@@ -132,9 +162,9 @@ absl::Status Run(const Flags& flags) {
   RETURN_IF_ERROR(Pull(flags, *batches));
   if (!flags.token_out.empty()) WriteFile(flags.token_out, batches->token());
   const BatchesStats stats = batches->stats();
-  Print(fmt::format("end {} {} {} {} {} {}", stats.steps, stats.rows,
+  Print(fmt::format("end {} {} {} {} {} {} {}", stats.steps, stats.rows,
                     stats.payload_copies, stats.hedged_rows,
-                    stats.failed_over_rows, stats.duplicate_rows));
+                    stats.failed_over_rows, stats.duplicate_rows, stats.plane));
   return absl::OkStatus();
 }
 
@@ -153,6 +183,7 @@ int Main(int argc, char** argv) {
   app.add_option("--epochs", flags.epochs);
   app.add_option("--stop-after", flags.stop_after, "steps");
   app.add_option("--window", flags.window);
+  app.add_option("--hold", flags.hold, "batches");
   app.add_option("--embedded-workers", flags.embedded_workers);
   app.add_option("--embedded-threads", flags.embedded_threads);
   app.add_option("--timeout-s", flags.timeout_s);

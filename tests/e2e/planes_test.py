@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Planes: rows by bytes or written into the consumer's memory are the same bytes, and nobody writes where he may not.
+
+Consumers hold on to batches and hash them again (--hold), so a late write into a batch that was handed out fails a test.
+"""
+
+import os
+import pathlib
+import random
+import shutil
+import subprocess
+import unittest
+
+import cluster
+from cluster import signal
+
+EPOCHS, BATCH, STEPS = 2, 64, 8  # 500 / 64, the last batch filled
+PRECONDITION, INVALID = 9, 3
+SHM, GRPC = {"LEAT_PLANE": "shm"}, {"LEAT_PLANE": "grpc"}
+
+
+def lent_memories(process):
+    """Mappings of consumers' memory in a process."""
+    maps = pathlib.Path(f"/proc/{process.pid}/maps").read_text()
+    return sum("memfd:leat-batch" in line for line in maps.splitlines())
+
+
+class PlanesTest(cluster.ClusterTest):
+    expected = None
+
+    def setUp(self):
+        super().setUp()
+        if not cluster.PHOTOS.is_dir():
+            self.skipTest(f"no photos at {cluster.PHOTOS} (LEAT_TEST_DATA)")
+        if PlanesTest.expected is None:
+            out = subprocess.run([cluster.program("ORACLE"), str(self.spec()), str(EPOCHS)], check=True,
+                                 capture_output=True, text=True).stdout
+            PlanesTest.expected = [(int(e), int(s), sha) for e, s, sha in (line.split() for line in out.splitlines())]
+
+    def assert_oracle(self, consumer, epochs=EPOCHS):
+        self.assertIsNone(consumer.error)
+        # Later epochs are not the oracle's, but their batches were held.
+        self.assertEqual(consumer.steps[:EPOCHS * STEPS], self.expected)
+        self.assertEqual(len(consumer.steps), epochs * STEPS)
+
+    def copied(self):
+        return sum(int(worker["stats"].get("payload_copies_total", 0)) for worker in self.get("workers")["workers"])
+
+    # The same bytes.
+
+    def test_every_plane_has_the_oracles_bytes(self):
+        self.start_cluster(workers=2)
+        for plane in ("grpc", "shm", "auto"):
+            with self.subTest(plane=plane):
+                consumer = self.consumer(self.spec(), "--hold", 5, env={"LEAT_PLANE": plane}).finish()
+                self.assert_oracle(consumer)
+                self.assertIn(consumer.plane, {"auto": ("shm", "shm+grpc")}.get(plane, (plane,)))
+
+    def test_nothing_is_copied_in_shared_memory(self):
+        self.start_cluster(workers=2)
+        consumer = self.consumer(self.spec(), env=SHM).finish()
+        self.assert_oracle(consumer)
+        if consumer.end["hedged"] == 0:  # a second answer comes by bytes
+            self.assertEqual(consumer.end["copies"], 0)
+        self.assertEqual(self.copied(), 0)
+
+    def test_rows_of_parts_of_the_batch(self):
+        self.start_cluster(workers=1)
+        consumer = self.consumer(self.spec(), "--rows", 7, 30, env=SHM).finish()
+        again = self.consumer(self.spec(), "--rows", 7, 30, env=GRPC).finish()
+        self.assertIsNone(consumer.error)
+        self.assertEqual(consumer.steps, again.steps)
+
+    def test_the_plane_is_shown(self):
+        self.start_cluster(workers=1)
+        consumer = self.consumer(self.spec(), "--paced", env=SHM)
+        consumer.pull(3)
+        self.until("the consumer reports its plane",
+                   lambda: [c for c in self.get("consumers")["consumers"] if c["stats"].get("plane") == "shm"])
+        consumer.finish()
+
+    # Who dies or stops.
+
+    def test_a_worker_is_killed_while_it_writes(self):
+        self.start_cluster(workers=2)
+        for kill in range(3):
+            consumer = self.consumer(self.spec(), "--paced", "--window", 4, "--hold", 3, env=SHM)
+            consumer.pull(random.randrange(1, 6))
+            self.workers[kill].kill9()
+            self.start_worker()
+            consumer.finish()
+            with self.subTest(kill=kill):
+                self.assert_oracle(consumer)
+
+    def test_a_stopped_worker_holds_up_nobody_and_writes_to_no_batch_later(self):
+        for plane in ("auto", "shm"):
+            self.workers.clear()
+            self.start_cluster(workers=2)
+            consumer = self.consumer(self.spec(), "--paced", "--window", 4, "--hold", 6, epochs=4,
+                                     env={"LEAT_PLANE": plane})
+            consumer.pull(5)
+            self.workers[0].signal(signal.SIGSTOP)
+            consumer.pull(EPOCHS * STEPS - 5)  # the trainer goes on
+            self.workers[0].signal(signal.SIGCONT)
+            consumer.finish()
+            with self.subTest(plane=plane):
+                self.assert_oracle(consumer, 4)
+            self.coordinator.close()
+            shutil.rmtree(self.folder / "state")
+
+    def test_the_only_worker_stops_and_goes_on(self):
+        self.start_cluster(workers=1)
+        consumer = self.consumer(self.spec(), "--paced", "--window", 4, "--hold", 3, env=SHM)
+        consumer.pull(2)
+        self.workers[0].signal(signal.SIGSTOP)
+        consumer.process.stdin.write(b"\n" * 4)
+        for _ in range(2):  # what had been done already may come; the rest cannot
+            self.get("status")
+        self.workers[0].signal(signal.SIGCONT)
+        for _ in range(4):
+            consumer.next()
+        consumer.finish()
+        self.assert_oracle(consumer)
+
+    def test_a_consumer_is_killed_while_the_worker_writes(self):
+        self.start_cluster(workers=1)
+        worker = self.workers[0].process
+        descriptors = len(os.listdir(f"/proc/{worker.pid}/fd"))
+        for _ in range(3):
+            consumer = self.consumer(self.spec(), "--paced", "--window", 8, epochs=100, env=SHM)
+            consumer.pull(3)
+            self.assertGreater(lent_memories(worker), 0)
+            consumer.process.kill()
+            consumer.process.wait()
+            self.until("the worker unmaps the dead consumer's memory", lambda: lent_memories(worker) == 0)
+        self.until("the worker's descriptors are closed",
+                   lambda: len(os.listdir(f"/proc/{worker.pid}/fd")) <= descriptors + 4)
+        self.assert_oracle(self.consumer(self.spec(), env=SHM).finish())
+
+    # Where it cannot be had.
+
+    def test_a_wrong_plane_is_refused_by_name(self):
+        self.start_cluster(workers=1)
+        for plane, code, words in (("tcp", INVALID, ("LEAT_PLANE", '"tcp"', "auto, grpc, shm or cuda")),
+                                   ("cuda", PRECONDITION, ("LEAT_PLANE=cuda", "host memory"))):
+            consumer = self.consumer(self.spec(), env={"LEAT_PLANE": plane}).finish()
+            self.assertEqual(consumer.error[0], code)
+            for word in words:
+                self.assertIn(word, consumer.error[1])
+
+    def test_a_consumer_in_another_network_namespace_gets_bytes(self):
+        """As from another host: the worker's lending socket is not there. The data socket is a path, which is."""
+        if subprocess.run(["unshare", "-n", "true"], capture_output=True).returncode != 0:
+            self.skipTest("unshare -n is not allowed")
+        self.start_coordinator(listen=f"unix:{self.folder}/coordinator.sock")
+        self.start_worker("--listen", f"unix:{self.folder}/worker.sock")
+        alone = lambda plane: self._keep(cluster.Consumer(
+            ["--spec", str(self.spec()), "--epochs", str(EPOCHS), "--address", self.coordinator.address],
+            self._log("consumer"), {"LEAT_PLANE": plane}, before=["unshare", "-n"])).finish()
+        consumer = alone("auto")
+        self.assert_oracle(consumer)
+        self.assertEqual(consumer.plane, "grpc")
+        refused = alone("shm")
+        self.assertIsNotNone(refused.error)
+        self.assertEqual(refused.error[0], PRECONDITION)
+        for word in ("LEAT_PLANE=shm", "w0", "lending socket"):
+            self.assertIn(word, refused.error[1])
+
+
+if __name__ == "__main__":
+    unittest.main()
