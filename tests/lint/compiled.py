@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a clang tool over the domain code (core, server and worker sources that do not reach gRPC), in parallel.
+"""Runs a clang tool over the domain code (core, cuda, server and worker, but what reaches gRPC), in parallel.
 
 A file that passed is not looked at again until it, a header of ours that it includes, its command or the tool's
 settings change: the hash of all that is kept in the build folder.
@@ -15,7 +15,7 @@ import subprocess
 
 import common
 
-FOLDERS = ("core", "server", "worker")
+FOLDERS = ("core", "cuda", "server", "worker")
 
 
 def domain_sources(root, build):
