@@ -47,9 +47,9 @@ class Gate {
     changed_.NotifyAll();
     while (!open_) changed_.Wait(&mu_);
   }
-  void WaitArrived() {
+  void WaitArrived(int rows = 1) {
     MutexLock lock(&mu_);
-    while (arrived_ == 0) changed_.Wait(&mu_);
+    while (arrived_ < rows) changed_.Wait(&mu_);
   }
 
  private:

@@ -208,7 +208,7 @@ TEST_F(RowsServiceTest, ACancelledAskIsForgotten) {
   Start();
   auto client = Open();
   client->call->Write(MakeAsk(1, 0));
-  gate_.WaitArrived();
+  gate_.WaitArrived(2);  // both threads
   v1::RowsRequest cancel;
   cancel.mutable_cancel()->set_ask_id(1);
   client->call->Write(cancel);

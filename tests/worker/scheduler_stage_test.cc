@@ -625,6 +625,7 @@ TEST(StageThreads, StopWaitsForTheDevice) {
   BufferPool pool(4 << 20, wake);
   FakeDevice device(wake, 2);
   const auto sink = std::make_shared<FakeSink>();
+  std::atomic<bool> stopped{false};
   std::thread finisher;
   {
     Scheduler scheduler({.threads = 2, .group_bytes = 400}, &pool, wake,
@@ -636,11 +637,11 @@ TEST(StageThreads, StopWaitsForTheDevice) {
     ASSERT_TRUE(scheduler.Ask(*id, MakeAsk(1, 0, 0, 0, 100)).ok());
     device.WaitOne();
     finisher = std::thread([&] {
-      while (sink->size() == 0) device.FinishOne();
-      while (device.stages > 0)
+      while (!stopped)
         if (!device.FinishOne()) std::this_thread::yield();
     });
   }
+  stopped = true;
   finisher.join();
   EXPECT_GE(sink->size(), 1u);
   EXPECT_EQ(device.stages, 0);
