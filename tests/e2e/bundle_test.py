@@ -211,7 +211,8 @@ class ContentsTest(BundleTest):
         checked = run("sha256sum", "--quiet", "-c", "MANIFEST", cwd=top)
         self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
         licences = {p.name for p in (top / "share/licenses").iterdir()}
-        self.assertLessEqual({"leat", "libgrpc29", "libprotobuf32", "libssl3", "libjpeg62-turbo", "libstdc++6"}, licences)
+        self.assertLessEqual({"leat", "libgrpc29", "libprotobuf32", "libssl3", "libjpeg62-turbo", "libstdc++6"},
+                             licences)
         self.assertIn("Apache-2.0", os.listdir(top / "share/licenses/common-licenses"))
 
     def test_packing_again_gives_the_same_bytes(self):

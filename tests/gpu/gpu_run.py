@@ -36,6 +36,8 @@ class Run:
         self.env = {name: value for name, value in os.environ.items() if name not in ("LEAT_COORDINATOR", "LEAT_PLANE")}
         self.batch = 16 if args.quick else 128
         self.rate_s = 1.0 if args.quick else 10.0
+        self.jobs = []  # that the service has, and whose rates are worth a figure
+        self._frameworks, self._site = {}, None
 
     def left(self, at_most):
         """Seconds that a step may take."""
@@ -98,9 +100,9 @@ class Run:
             self.report.missing("leat_gpu_check", "not in this bundle: it was built without nvcc")
             return
         answer = self.folder / "gpu_check.json"
-        done = subprocess.run([program, "--data", self.photos, "--json", answer,
-                               *(["--quick"] if self.args.quick else [])], env=self.env, capture_output=True, text=True,
-                              timeout=self.left(240))
+        quick = ["--quick"] if self.args.quick else []
+        done = subprocess.run([program, "--data", self.photos, "--json", answer, *quick], env=self.env,
+                              capture_output=True, text=True, timeout=self.left(240))
         print(done.stdout, end="")
         if answer.exists():
             self.report.machine["leat_gpu_check"] = json.loads(answer.read_text())
@@ -118,13 +120,14 @@ class Run:
         for program in found:
             done = subprocess.run([program], env={**self.env, "LEAT_TEST_DATA": str(data)}, capture_output=True,
                                   text=True, timeout=self.left(180))
-            for line in done.stdout.splitlines():
-                if not line.startswith("["):
-                    print(line)
             skipped = set(re.findall(r"^\[  SKIPPED \] (\w+\.\w+) \(", done.stdout, re.M))
             ran = set(re.findall(r"^\[       OK \] (\w+\.\w+)", done.stdout, re.M))
-            for test in sorted(skipped):
-                self.report.missing(test, "skipped by itself")
+            reasons = re.findall(r": Skipped\n(.*)", done.stdout)
+            if skipped:
+                self.report.missing(f"{program.name}: {len(skipped)} tests", f"they skipped: {' '.join(reasons[:1])}")
+            for line in done.stdout.splitlines():  # figures that they print
+                if " us" in line or "GB/s" in line:
+                    print(line)
             failed = re.findall(r"^\[  FAILED  \] (\w+\.\w+) \(", done.stdout, re.M)
             note = f"{len(ran)} tests" if not failed else ", ".join(failed)
             if ran or done.returncode != 0:
@@ -151,7 +154,8 @@ class Run:
                     self.report.missing(f"compute-sanitizer: {what}", _last(done.stdout + done.stderr))
                     continue
                 summary = re.findall(r"=+ (ERROR SUMMARY.*|LEAK SUMMARY.*)", done.stdout)
-                self.report.check(f"compute-sanitizer: {what} ({program.name})", done.returncode == 0, "; ".join(summary))
+                self.report.check(f"compute-sanitizer: {what} ({program.name})", done.returncode == 0,
+                                  "; ".join(summary))
 
     def planes(self):
         """One coordinator and one GPU worker: the same bytes however they travel."""
@@ -166,17 +170,32 @@ class Run:
             wanted = service.oracle(self.top, exact, epochs, self.env, self.left(180))
             self.report.figure("batches the oracle computed on the CPU", len(wanted), "")
             self.compare(running, "exact", exact, epochs, wanted, "the oracle's")
+            self.jobs.append("exact")
             self.nvjpeg(running, epochs)
             self.frameworks(running, "exact", epochs, wanted)
+            self.gpu_rows(running)
             self.memory_and_rates(running)
             codes = running.stop()
             self.report.check("the daemons drain and exit with 0", codes == [0, 0], str(codes))
         finally:
             running.close()
 
+    def gpu_rows(self, running):
+        """The bytes above are the GPU's work only if it did some. The counts come with the next heartbeat."""
+        wanted = {"exact"} | ({"hardware", "cuda"} if "nvjpeg" in self.jobs else set())
+        end, counts = time.monotonic() + 15, {}
+        while time.monotonic() < end and not (counts.get("exact") and (len(wanted) == 1 or counts["hardware"] +
+                                                                       counts["cuda"])):
+            counts = running.gpu_rows()
+        by = ", ".join(f"{name} {count}" for name, count in counts.items())
+        self.report.check("class exact: rows went through the GPU", counts.get("exact", 0) > 0, by)
+        if "nvjpeg" in self.jobs:
+            self.report.check("class nvjpeg: rows were decoded by the GPU", counts.get("hardware", 0) +
+                              counts.get("cuda", 0) > 0, by)
+
     def nvjpeg(self, running, epochs):
         if running.said("gpu.no_nvjpeg"):
-            self.report.missing("class nvjpeg", "no libnvjpeg found: deploy/bundle --with-nvjpeg, or LEAT_NVJPEG_LIBRARY")
+            self.report.missing("class nvjpeg", "no libnvjpeg: deploy/bundle --with-nvjpeg, or LEAT_NVJPEG_LIBRARY")
             return
         job = service.spec(self.folder, "nvjpeg", self.photos, self.batch, "NVJPEG")
         try:
@@ -185,6 +204,7 @@ class Run:
             self.report.check("class nvjpeg over plane grpc", False, str(error))
             return
         self.report.check("class nvjpeg over plane grpc", True, f"{len(wanted)} batches")
+        self.jobs.append("nvjpeg")
         self.compare(running, "nvjpeg", job, epochs, wanted, "those of the first pass", planes=("grpc", "shm"))
 
     def compare(self, running, name, job, epochs, wanted, whose, planes=("grpc", "shm")):
@@ -204,21 +224,34 @@ class Run:
         """Packages, and the environment with the bundle's; None without NumPy."""
         if not self.report.machine["packages"]["numpy"]:
             return None
-        if not hasattr(self, "_site"):
+        if self._site is None:
             self._site = service.site(self.top, self.folder)
         path = os.pathsep.join(p for p in (str(self._site), os.environ.get("PYTHONPATH", "")) if p)
         return {**self.env, "PYTHONPATH": path}
 
+    def without_gpu(self, framework):
+        """Why this Python's `framework` has no GPU; empty: it has one. Asked once."""
+        if framework not in self._frameworks:
+            test = {"torch": "import torch; assert torch.cuda.is_available(), 'torch sees no CUDA device'",
+                    "jax": "import jax; jax.devices('gpu')"}[framework]
+            if not self.report.machine["packages"][framework]:
+                why = f"no {framework} in {sys.executable}"
+            elif self.args.fake:
+                why = "the driver is a fake"
+            else:
+                done = subprocess.run([sys.executable, "-c", test], capture_output=True, text=True,
+                                      timeout=self.left(120))
+                why = "" if done.returncode == 0 else _last(done.stderr)
+            self._frameworks[framework] = why
+        return self._frameworks[framework]
+
     def frameworks(self, running, job, epochs, wanted):
         env = self.python()
-        have = self.report.machine["packages"]
         for name in ("torch", "jax"):
             what = f"plane cuda, {name}: hashes are the oracle's"
-            if env is None or not have[name]:
-                self.report.missing(what, f"no {name} in {sys.executable}")
-                continue
-            if self.args.fake:
-                self.report.missing(what, "the driver is a fake")
+            why = f"no numpy in {sys.executable}" if env is None else self.without_gpu(name)
+            if why:
+                self.report.missing(what, why)
                 continue
             try:
                 answer = service.pull(running, job, name, "cuda", env, self.left(180), "--epochs", epochs)
@@ -235,12 +268,11 @@ class Run:
         if env is None:
             self.report.missing("rates through the service", f"no numpy in {sys.executable}")
             return
-        names = ["exact"] + ([] if running.said("gpu.no_nvjpeg") else ["nvjpeg"])
         first = None
-        for job in names:
+        for job in self.jobs:
             for plane, framework in (("grpc", "numpy"), ("shm", "numpy"), ("cuda", "torch"), ("cuda", "jax")):
                 what = f"class {job}, plane {plane}, {framework}"
-                if framework != "numpy" and (self.args.fake or not self.report.machine["packages"][framework]):
+                if framework != "numpy" and self.without_gpu(framework):
                     continue  # said above
                 try:
                     answer = service.pull(running, job, framework, plane, env, self.left(60 + self.rate_s), "--rate-s",
@@ -254,7 +286,7 @@ class Run:
             gpus, _ = machine.probed()
             if gpus and first is None:
                 first = gpus[0]["free_bytes"]
-        if first is not None and len(names) > 1 and gpus:
+        if first is not None and len(self.jobs) > 1 and gpus:
             grown = first - gpus[0]["free_bytes"]
             self.report.figure("device memory taken by the later jobs", grown / 2**20, "MiB", "leat_gpu_check checks")
 
@@ -274,7 +306,8 @@ class Run:
         for plane, framework in (("shm", "numpy"), ("cuda", "torch")):
             ours = self.report.value(f"class nvjpeg, plane {plane}, {framework}")
             if ours:
-                self.report.figure(f"Leat (nvjpeg, {plane}) over torchvision", ours / answer["rate"], "times", "goal: 2")
+                self.report.figure(f"Leat (nvjpeg, {plane}) over torchvision", ours / answer["rate"], "times",
+                                   "goal: 2")
 
     def all(self):
         self.step("machine", self.describe)
@@ -327,7 +360,7 @@ def parse():
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--limit-s", type=float, default=540)
     parser.add_argument("--fake", type=lambda text: pathlib.Path(text).resolve(),
-                        help="tests of this script: a folder with a libcuda.so.1 and a libnvjpeg.so.13 that compute on the CPU")
+                        help="for tests of this script: a folder with libraries that compute on the CPU")
     args = parser.parse_args()
     if args.data and not args.data.is_dir():
         parser.error(f"--data {args.data}: no such folder")
@@ -366,7 +399,7 @@ def main():
             for log in folder.glob("*.log"):
                 shutil.copy(log, logs)
             print(f"\nlogs of the daemons: {logs}")
-    print(f"\n==== {', '.join(gpu['name'] for gpu in gpus)}\n{report.table()}")
+    print(f"\n==== {', '.join(gpu['name'] for gpu in gpus)}\n{report.summary()}")
     if args.json:
         report.write_json(args.json)
     sys.exit(0 if report.passed else 1)

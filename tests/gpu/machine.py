@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a machine has: its GPUs as the driver tells them, and NVIDIA's tools. `machine.py --probe` prints the GPUs as JSON."""
+"""What a machine has: its GPUs, as the driver tells them, and NVIDIA's tools. `machine.py --probe` prints JSON."""
 
 import ctypes
 import json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was found: checks that passed or failed, figures, and what this machine does not have. A table, and JSON."""
+"""What was found: checks, figures, and what this machine does not have. A table as it grows, and JSON."""
 
 import json
 
@@ -46,16 +46,12 @@ class Report:
     def passed(self):
         return self.count(FAILED) == 0 and self.count(PASSED) > 0
 
-    def table(self):
-        rows, section = [], None
-        for line in self.lines:
-            if line["section"] != section:
-                section = line["section"]
-                rows.append(f"-- {section}")
-            rows.append(_shown(line))
+    def summary(self):
+        """The failed checks once more, and how many of each there were."""
+        failed = [_shown(line) for line in self.lines if line["status"] == FAILED]
         total = (f"{self.count(PASSED)} checks passed, {self.count(FAILED)} failed, "
                  f"{self.count(MISSING)} could not be made here")
-        return "\n".join([*rows, "", total])
+        return "\n".join([*failed, total])
 
     def write_json(self, path):
         with open(path, "w") as file:

@@ -18,8 +18,8 @@ class Service:
         try:
             self.coordinator = self._start("coordinator", "leat-coordinator", "--listen", "127.0.0.1:0")
             flags = [] if threads is None else ["--threads", str(threads)]
-            self.worker = self._start("worker", "leat-worker", "--coordinator", self.coordinator.address, "--name", "gpu",
-                                      "--devices", "0", *flags)
+            self.worker = self._start("worker", "leat-worker", "--coordinator", self.coordinator.address, "--name",
+                                      "gpu", "--devices", "0", *flags)
         except BaseException:
             self.close()
             raise
@@ -33,6 +33,17 @@ class Service:
         """Lines of the worker's log with `word` in them."""
         text = pathlib.Path(self.worker.log).read_text(errors="replace")
         return [line for line in text.splitlines() if word in line]
+
+    def gpu_rows(self):
+        """How many rows went through the GPU, by decoder, as the coordinator knows."""
+        done = subprocess.run([str(self.top / "checks/e2e_consumer"), "--address", self.coordinator.address, "--get",
+                               "workers"], capture_output=True, text=True, env=self.env, timeout=60)
+        counts = {}
+        for worker in json.loads(done.stdout).get("workers", []):
+            for device in worker.get("stats", {}).get("devices", []):
+                for name in ("exact", "hardware", "cuda", "host"):
+                    counts[name] = counts.get(name, 0) + int(device.get(f"rows_{name}_total", 0))
+        return counts
 
     def stop(self):
         """Exit codes of all, in the order in which they were stopped."""
@@ -54,8 +65,8 @@ def spec(folder, name, photos, batch, decoder="EXACT"):
 
 def oracle(top, spec_path, epochs, env, timeout_s):
     """The hashes that every batch of a job of class exact must have, computed by the CPU alone."""
-    done = subprocess.run([str(top / "checks/leat_oracle"), str(spec_path), str(epochs)], capture_output=True, text=True,
-                          env=env, timeout=timeout_s)
+    done = subprocess.run([str(top / "checks/leat_oracle"), str(spec_path), str(epochs)], capture_output=True,
+                          text=True, env=env, timeout=timeout_s)
     if done.returncode != 0:
         raise RuntimeError(f"leat_oracle: {done.stderr.strip()}")
     return [line.split()[2] for line in done.stdout.splitlines()]
