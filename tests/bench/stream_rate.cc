@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // bench_stream_rate leat|floor ADDRESS SECONDS: how fast tensors reach the
-// client's buffer. Prints "GB_PER_S CLIENT_CPU_S_PER_GB".
+// client's buffer. Prints "GB_PER_S CLIENT_CPU_S_PER_GB", and for the library
+// the rows that it copied.
 //
-//   leat   the client library pulls batches of 64 rows of 224 × 224 × 3 bytes
+//   leat   the client library pulls batches of 64 rows of 224 × 224 × 3 bytes;
+//          LEAT_PLANE says how they come
 //   floor  a bare loop reads messages of the same size, and copies each one's
 //          slices into a ring of the size of the library's window
 #include <sys/resource.h>
@@ -47,14 +49,15 @@ double CpuSeconds() {
 }
 
 // Calls pull() -> bytes for a while, after a warm-up; prints the rates.
-template <class Pull>
-absl::Status Measure(double seconds, const Pull& pull) {
+template <class Pull, class Copies>
+absl::Status Measure(double seconds, const Pull& pull, const Copies& copies) {
   for (size_t bytes = 0; bytes < kWarmUpBatches * kBatchBytes;) {
     ASSIGN_OR_RETURN(const size_t pulled, pull());
     bytes += pulled;
   }
   const auto start = std::chrono::steady_clock::now();
   const double cpu_start = CpuSeconds();
+  const uint64_t copies_start = copies();
   double elapsed = 0, gigabytes = 0;
   while (elapsed < seconds) {
     ASSIGN_OR_RETURN(const size_t pulled, pull());
@@ -63,8 +66,9 @@ absl::Status Measure(double seconds, const Pull& pull) {
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
             .count();
   }
-  std::printf("%.4f %.4f\n", gigabytes / elapsed,
-              (CpuSeconds() - cpu_start) / gigabytes);
+  std::printf("%.4f %.4f %llu\n", gigabytes / elapsed,
+              (CpuSeconds() - cpu_start) / gigabytes,
+              static_cast<unsigned long long>(copies() - copies_start));
   return absl::OkStatus();
 }
 
@@ -77,11 +81,14 @@ absl::Status Leat(const std::string& address, double seconds) {
   BatchesOptions options;
   options.epochs = 0;
   ASSIGN_OR_RETURN(std::unique_ptr<Batches> batches, job->Open(options));
-  return Measure(seconds, [&]() -> absl::StatusOr<size_t> {
-    ASSIGN_OR_RETURN(std::optional<Batch> batch,
-                     batches->Next(absl::Now() + absl::Seconds(10)));
-    return batch->tensors()[0].bytes;
-  });
+  return Measure(
+      seconds,
+      [&]() -> absl::StatusOr<size_t> {
+        ASSIGN_OR_RETURN(std::optional<Batch> batch,
+                         batches->Next(absl::Now() + absl::Seconds(10)));
+        return batch->tensors()[0].bytes;
+      },
+      [&] { return batches->stats().payload_copies; });
 }
 
 absl::Status Floor(const std::string& address, double seconds) {
@@ -106,8 +113,9 @@ absl::Status Floor(const std::string& address, double seconds) {
 
   std::vector<std::byte> ring(kRingBytes);
   size_t at = 0;
-  const absl::Status measured =
-      Measure(seconds, [&]() -> absl::StatusOr<size_t> {
+  const absl::Status measured = Measure(
+      seconds,
+      [&]() -> absl::StatusOr<size_t> {
         grpc::ByteBuffer message;
         stream->Read(&message, nullptr);
         RETURN_IF_ERROR(wait());
@@ -119,7 +127,8 @@ absl::Status Floor(const std::string& address, double seconds) {
           at += slice.size();
         }
         return message.Length();
-      });
+      },
+      [] { return uint64_t{0}; });
   context.TryCancel();
   grpc::Status status;
   stream->Finish(&status, nullptr);

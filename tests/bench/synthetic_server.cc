@@ -7,8 +7,12 @@
 // The stream of a consumer called "floor" is the bare loop to compare with: one
 // reactor that writes a borrowed slice whenever gRPC has taken the one before,
 // and answers nothing. Both send the same number of payload bytes a message.
+//
+// Rows with places are written there, from a row that is hot in the cache, as a
+// decoder's last stage would.
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -24,6 +28,7 @@
 #include "rpc/server.h"
 #include "rpc/server_stream.h"
 #include "rpc/status.h"
+#include "worker/plane/lending_server.h"
 
 namespace leat {
 namespace {
@@ -37,21 +42,56 @@ using Buffer = std::vector<std::byte>;
 class Handler : public rpc::StreamHandler<grpc::ByteBuffer> {
  public:
   Handler(std::shared_ptr<rpc::Stream<grpc::ByteBuffer>> stream,
-          std::shared_ptr<const Buffer> pool)
-      : stream_(std::move(stream)), pool_(std::move(pool)) {}
+          std::shared_ptr<const Buffer> pool,
+          std::shared_ptr<worker::StreamLending> lending,
+          const std::string& lending_address)
+      : stream_(std::move(stream)),
+        pool_(std::move(pool)),
+        lending_(std::move(lending)) {
+    v1::RowsResponse first;
+    first.mutable_opened()->set_lending_address(lending_address);
+    first.mutable_opened()->set_lending_secret(lending_->secret());
+    opened_ = rpc::EncodeMessage(first);
+  }
 
   void OnMessage(grpc::ByteBuffer message) override {
     v1::RowsRequest request;
     if (!rpc::DecodeMessage(message, &request).ok()) return stream_->Cancel();
     if (request.open().consumer() == "floor") return Flood();
-    if (request.has_ask()) Answer(request.ask());
+    if (request.has_open()) (void)stream_->Send(std::move(opened_));
+    if (!request.has_ask()) return;
+    if (request.ask().memory_id() != 0)
+      Place(request.ask());
+    else
+      Answer(request.ask());
   }
   void OnWritten(size_t) override {
     if (flood_) Flood();
   }
-  void OnClosed(const absl::Status&) override {}
+  void OnClosed(const absl::Status&) override { lending_->Close(); }
 
  private:
+  void Place(const v1::AskRows& ask) {
+    constexpr size_t kFieldBytes[] = {kRowBytes};
+    auto loan = lending_->Borrow(
+        ask.memory_id(),
+        std::span(ask.places().data(), static_cast<size_t>(ask.places_size())),
+        kFieldBytes);
+    if (!loan.ok()) return stream_->Close(loan.status());
+    std::byte* const first =
+        loan->memory->base() + loan->memory->field_offsets()[0];
+    for (const uint32_t place : ask.places())
+      std::memcpy(first + place * kRowBytes, pool_->data(), kRowBytes);
+    lending_->GiveBack(
+        ask.memory_id(), loan->number,
+        std::span(ask.places().data(), static_cast<size_t>(ask.places_size())));
+    v1::RowsResponse header;
+    header.set_ask_id(ask.ask_id());
+    header.set_group_id(++group_);
+    *header.mutable_rows() = ask.rows();
+    header.set_placed(true);
+    (void)stream_->Send(rpc::EncodeMessage(header));
+  }
   void Flood() {
     flood_ = true;
     // Fails when the stream has ended: then nobody wants more.
@@ -79,6 +119,8 @@ class Handler : public rpc::StreamHandler<grpc::ByteBuffer> {
 
   const std::shared_ptr<rpc::Stream<grpc::ByteBuffer>> stream_;
   const std::shared_ptr<const Buffer> pool_;
+  const std::shared_ptr<worker::StreamLending> lending_;
+  grpc::ByteBuffer opened_;
   uint64_t group_ = 0;
   bool flood_ = false;
 };
@@ -86,16 +128,20 @@ class Handler : public rpc::StreamHandler<grpc::ByteBuffer> {
 class WorkerService : public v1::WorkerService::WithRawCallbackMethod_Rows<
                           v1::WorkerService::Service> {
  public:
+  explicit WorkerService(worker::LendingServer* lending) : lending_(lending) {}
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Rows(
       grpc::CallbackServerContext* context) override {
     return rpc::ServerStream<grpc::ByteBuffer, grpc::ByteBuffer>::Start(
         context, kMaxQueued,
         [this](std::shared_ptr<rpc::Stream<grpc::ByteBuffer>> stream) {
-          return std::make_shared<Handler>(std::move(stream), pool_);
+          return std::make_shared<Handler>(std::move(stream), pool_,
+                                           lending_->OpenStream(),
+                                           lending_->address());
         });
   }
 
  private:
+  worker::LendingServer* const lending_;
   const std::shared_ptr<const Buffer> pool_ =
       std::make_shared<Buffer>(rpc::kMaxChunkBytes, std::byte{7});
 };
@@ -189,7 +235,13 @@ class AdminService : public v1::AdminService::CallbackService {
 
 int Main() {
   rpc::BlockStopSignals();
-  WorkerService worker;
+  absl::StatusOr<std::unique_ptr<worker::LendingServer>> lending =
+      worker::LendingServer::Start({}, nullptr);
+  if (!lending.ok()) {
+    std::cerr << Message(lending.status()) << "\n";
+    return 1;
+  }
+  WorkerService worker(lending->get());
   CoordinatorService coordinator;
   AdminService admin;
   absl::StatusOr<std::unique_ptr<rpc::Server>> server =

@@ -137,8 +137,12 @@ def measure_rates(args, out):
               + ", ".join(f"{k} {v:.0f}" for k, v in one.items() if isinstance(v, float)), flush=True)
 
 
+# Rows of the table: who pulls, and by which plane.
+STREAMS = {"floor": ("floor", "grpc"), "leat": ("leat", "grpc"), "leat, shared memory": ("leat", "shm")}
+
+
 def measure_stream(args, out):
-    """Tensors from memory to memory: the library against a bare loop of the same message size."""
+    """Tensors from memory to memory: the library, by each plane, against a bare loop of the same message size."""
     out["stream"] = []
     server = subprocess.Popen([args.bench_bin / "bench_server"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                               text=True)
@@ -146,14 +150,14 @@ def measure_stream(args, out):
         address = server.stdout.readline().strip()
         for _ in range(args.rounds):
             one = {}
-            for name in ("floor", "leat"):
-                done = subprocess.run([args.bench_bin / "bench_stream_rate", name, address, str(args.seconds)],
-                                      capture_output=True, text=True)
+            for name, (mode, plane) in STREAMS.items():
+                done = subprocess.run([args.bench_bin / "bench_stream_rate", mode, address, str(args.seconds)],
+                                      capture_output=True, text=True, env={**os.environ, "LEAT_PLANE": plane})
                 if done.returncode:
                     one[name] = done.stderr.strip()
                     continue
-                gigabytes, cpu = map(float, done.stdout.split())
-                one[name], one[name + " cpu_s_per_gb"] = gigabytes, cpu
+                gigabytes, cpu, copies = map(float, done.stdout.split())
+                one[name], one[name + " cpu_s_per_gb"], one[name + " copied_rows"] = gigabytes, cpu, int(copies)
             out["stream"].append(one)
     finally:
         server.stdin.close()
@@ -205,15 +209,17 @@ def show(out):
     for name in out.get("peak_mib", [{}])[0]:
         print(f"peak memory, {name:17} {max(r.get(name, 0) for r in out['peak_mib']):6.0f} MiB")
     if out.get("stream"):
-        print("\nRaw tensors into the client's buffer, 2 MiB messages, loopback")
-        for name in ("floor", "leat"):
+        print("\nRaw stream: tensors into the client's buffer, on one host (by bytes: loopback, 2 MiB messages)")
+        for name in STREAMS:
             values = [r[name] for r in out["stream"]]
             if median(values) is None:
                 print(f"{name:24}  failed: {values[0]}")
                 continue
             ratio = median([r[name] / r["floor"] for r in out["stream"] if isinstance(r[name], float)])
             cpu = median([r.get(name + " cpu_s_per_gb") for r in out["stream"]])
+            copied = median([r.get(name + " copied_rows") for r in out["stream"]])
             print(f"{name:24}{median(values):6.2f} GB/s{ratio:8.2f}   client CPU {cpu:.2f} s/GB   "
+                  f"rows copied {copied:6.0f}   "
                   + ", ".join(f"{v:.2f}" for v in values if isinstance(v, float)))
     for name in out.get("start_ms", [{}])[0]:
         values = [r[name] for r in out["start_ms"]]
