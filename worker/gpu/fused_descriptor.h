@@ -4,8 +4,9 @@
 // FusedGroup), copied to the device at once, and full of offsets from its own
 // beginning, so that it may lie anywhere that is aligned to kFusedAlignment.
 //
-//   FusedHeader | FusedField[fields] | pixel tables | FusedRow[rows] |
-//   outputs[rows][fields] | host values[rows] | resampling tables of rows
+//   FusedHeader | FusedView[views] | FusedField[fields] | pixel tables |
+//   FusedRow[rows][views] | outputs[rows][fields] | host values[rows] |
+//   resampling tables of rows
 //
 // Everything that an operator does to a row is a number here: orientation,
 // mirrors and the pixels' layout are the source's steps; resampling is two
@@ -23,13 +24,21 @@ inline constexpr size_t kFusedAlignment = 64;
 
 struct FusedHeader {
   uint32_t rows = 0;
-  uint32_t width = 0, height = 0;  // of the view: what all fields are made of
+  uint32_t views = 0;
   uint32_t fields = 0;
-  uint32_t fields_at = 0;       // FusedField[fields]
-  uint32_t rows_at = 0;         // FusedRow[rows]
+  uint32_t views_at = 0;        // FusedView[views]
+  uint32_t fields_at = 0;       // FusedField[fields], view after view
+  uint32_t rows_at = 0;         // FusedRow[rows][views]
   uint32_t outputs_at = 0;      // uint64_t[rows][fields]: addresses; 0: none
   uint32_t host_values_at = 0;  // [rows][host_stride]
   uint32_t host_stride = 0;
+};
+
+// A view of the decoded image, and the fields that are made of it. Values of
+// the host are fields of the first one.
+struct FusedView {
+  uint32_t width = 0, height = 0;
+  uint32_t first_field = 0, end_field = 0;
 };
 
 enum class FusedKind : uint32_t {
@@ -41,6 +50,7 @@ enum class FusedKind : uint32_t {
 // Of all rows.
 struct FusedField {
   FusedKind kind = FusedKind::kBytes;
+  uint32_t output = 0;         // its place in the schema and in the outputs
   uint32_t element_bytes = 1;  // 1, 2, 4, 8; of kHost: of the value
   // kTable: element table_y × y + table_x × x + table_c × channel + byte.
   // kHost: where the value is in a row's host values.
@@ -65,6 +75,7 @@ struct FusedAxis {
   int32_t bits = 0;
 };
 
+// A view of a row.
 struct FusedRow {
   // Address of the pixel from which both tables count, or of the view's first
   // one; 0: the row is computed elsewhere, nothing is written.

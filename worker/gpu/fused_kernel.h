@@ -28,14 +28,15 @@ inline constexpr uint32_t kFusedBlock = 128;  // threads
 inline constexpr char kFusedKernel1[] = "leat_fused_1";
 inline constexpr char kFusedKernel3[] = "leat_fused_3";
 
-// The launch for `rows` views; the kernel's only parameter is the block's
-// address, a uint64_t.
-inline LaunchConfig FusedLaunch(uint32_t width, uint32_t height,
-                                uint32_t rows) {
-  const uint32_t strips = width * ((height + kStripRows - 1) / kStripRows);
+inline uint32_t FusedStrips(uint32_t width, uint32_t height) {
+  return width * ((height + kStripRows - 1) / kStripRows);
+}
+// The launch for all views of all rows, each of at most `strips`; the kernel's
+// only parameter is the block's address, a uint64_t.
+inline LaunchConfig FusedLaunch(uint32_t strips, uint32_t slices) {
   LaunchConfig config;
   config.grid_x = (strips + kFusedBlock - 1) / kFusedBlock;
-  config.grid_y = rows;
+  config.grid_y = slices;
   config.block_x = kFusedBlock;
   return config;
 }
@@ -74,7 +75,7 @@ LEAT_PIXEL void HorizontalSum(const FusedRow& row, const uint8_t* first,
 
 // Pixels (x, y) … (x, y + count - 1) of a view that resamples.
 template <int kChannels>
-LEAT_PIXEL void ResampleStrip(const uint8_t* block, const FusedHeader& header,
+LEAT_PIXEL void ResampleStrip(const uint8_t* block, const FusedView& view,
                               const FusedRow& row, uint32_t x, uint32_t y,
                               uint32_t count,
                               uint8_t strip[kStripRows][kChannels]) {
@@ -111,7 +112,7 @@ LEAT_PIXEL void ResampleStrip(const uint8_t* block, const FusedHeader& header,
     if (!needed) continue;
     uint8_t pixel[kChannels];
     HorizontalSum<kChannels>(row, source + r * row.step_y, across_weights,
-                             header.width, across.taps, pixel);
+                             view.width, across.taps, pixel);
     for (uint32_t k = 0; k < kStripRows; ++k) {
       if (r < start[k] || r >= end[k]) continue;
       const int16_t weight =
@@ -182,30 +183,34 @@ LEAT_PIXEL void StoreStrip(const uint8_t* block, const FusedField& field,
   }
 }
 
-// What thread `thread` of row `row_index` does: a strip of every field.
+// What thread `thread` of slice `slice` (row × views + view) does: a strip of
+// every field of the view.
 template <int kChannels>
 LEAT_PIXEL void FusedThread(const uint8_t* block, uint32_t thread,
-                            uint32_t row_index) {
+                            uint32_t slice) {
   // Copies: what is stored below could change the block, for all the compiler
   // knows.
   const FusedHeader header = *InBlock<FusedHeader>(block, 0);
-  const uint32_t x = thread % header.width;
-  const uint32_t y = thread / header.width * kStripRows;
-  if (y >= header.height) return;
-  const FusedRow row = InBlock<FusedRow>(block, header.rows_at)[row_index];
+  const uint32_t row_index = slice / header.views;
+  const FusedView view =
+      InBlock<FusedView>(block, header.views_at)[slice % header.views];
+  const uint32_t x = thread % view.width;
+  const uint32_t y = thread / view.width * kStripRows;
+  if (y >= view.height) return;
+  const FusedRow row = InBlock<FusedRow>(block, header.rows_at)[slice];
   if (row.source == 0) return;
-  const uint32_t left = header.height - y;
+  const uint32_t left = view.height - y;
   const uint32_t count = left < kStripRows ? left : kStripRows;
   uint8_t strip[kStripRows][kChannels];
   if (row.resampled != 0)
-    ResampleStrip<kChannels>(block, header, row, x, y, count, strip);
+    ResampleStrip<kChannels>(block, view, row, x, y, count, strip);
   else
     CopyStrip<kChannels>(row, x, y, count, strip);
   const uint64_t* const outputs =
       InBlock<uint64_t>(block, header.outputs_at) + row_index * header.fields;
-  for (uint32_t f = 0; f < header.fields; ++f) {
+  for (uint32_t f = view.first_field; f < view.end_field; ++f) {
     const FusedField field = InBlock<FusedField>(block, header.fields_at)[f];
-    uint8_t* const output = AtAddress(outputs[f]);
+    uint8_t* const output = AtAddress(outputs[field.output]);
     if (output == nullptr) continue;
     if (field.kind != FusedKind::kHost) {
       StoreStrip<kChannels>(block, field, x, y, count, strip, output);

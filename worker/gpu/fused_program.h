@@ -2,10 +2,10 @@
 //
 // FusedProgram: a checked pipeline compiled for the fused kernel.
 //
-// It can be fused if there is one decode, whose value goes through a chain of
-// geometric operators (as RowProgram fuses them) and from there through any
-// tree of normalize, cast and transpose into the fields; all other fields are
-// scalars, which the host computes. Immutable; thread-safe.
+// It can be fused if there is one decode, of whose value there are views: what
+// chains of geometric operators make of it (as RowProgram fuses them); and from
+// there any tree of normalize, cast and transpose leads to the fields. All
+// other fields are scalars, which the host computes. Immutable; thread-safe.
 //
 // A group of rows is computed through a FusedGroup (fused_group.h).
 #pragma once
@@ -20,6 +20,7 @@
 #include "core/operators.h"
 #include "worker/gpu/fused_descriptor.h"
 #include "worker/gpu/launch_config.h"
+#include "worker/image/geometry.h"
 #include "worker/image/program.h"
 #include "worker/image/resample_table.h"
 
@@ -28,13 +29,14 @@ namespace leat::worker {
 // A thread's working memory for FusedGroup::PrepareRow. Reused.
 struct FusedScratch {
   ResampleTable horizontal, vertical;
+  std::vector<View> views;
   std::vector<Tensor> values;                     // by node
   std::vector<std::array<std::byte, 8>> scalars;  // what they borrow
 };
 
 // What the kernel is asked to do at most; beyond, a row is for the CPU.
 struct FusedLimits {
-  // Resampling tables of a row. 224 × 224 of a photo of 12 megapixels: 90 KiB
+  // Resampling tables of a row, of all views. 224 × 224 of a photo of 12 megapixels: 90 KiB
   // with lanczos3, 30 KiB with linear.
   size_t max_table_bytes = size_t{256} << 10;
   // Pixels that one thread adds up one after the other: tens of milliseconds.
@@ -50,17 +52,17 @@ class FusedProgram {
 
   // How the image must be decoded: gray or RGB; whether EXIF turns it (already
   // taken care of by PrepareRow).
-  bool gray() const { return decode_.gray; }
-  bool orient() const { return decode_.orient; }
-  int channels() const { return decode_.gray ? 1 : 3; }
-  // The view's, from which every field is made.
-  ImageSize size() const { return size_; }
+  bool gray() const { return gray_; }
+  bool orient() const { return orient_; }
+  int channels() const { return gray_ ? 1 : 3; }
+  // Views of the image: 1 unless it is looked at in several ways.
+  size_t views() const { return views_.size(); }
 
   size_t fields() const { return fields_.size(); }
   // Whether the kernel computes the field from pixels; otherwise it is a value
   // of the host's.
   bool from_pixels(size_t field) const {
-    return fields_[field].kind != FusedKind::kHost;
+    return field_of_output_[field]->kind != FusedKind::kHost;
   }
 
   // Bytes of the block of `rows` rows, each with the most tables that the
@@ -87,14 +89,20 @@ class FusedProgram {
   FusedLimits limits_;
   uint32_t reader_ = 0;
   size_t nodes_ = 0;
-  DecodeStep decode_;
-  ImageSize size_;
+  struct Chain {
+    std::vector<ImageOp> ops;
+    ImageSize size;
+  };
+  bool gray_ = false, orient_ = true;
+  std::vector<Chain> views_;
   std::vector<Step> host_steps_;  // of scalars
-  std::vector<FusedField> fields_;
-  std::vector<uint32_t> field_nodes_;
+  std::vector<FusedField> fields_;  // as in the block
+  std::vector<const FusedField*> field_of_output_;
+  std::vector<uint32_t> output_nodes_;
   uint32_t host_stride_ = 0;
-  // How every block begins: the header of no rows, fields, pixel tables.
+  // How every block begins: the header of no rows, views, fields, tables.
   FusedHeader header_;
+  uint32_t strips_ = 0;  // of the largest view
   std::vector<std::byte> prefix_;
 };
 

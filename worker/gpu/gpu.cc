@@ -73,7 +73,8 @@ absl::StatusOr<std::unique_ptr<Gpu>> Gpu::Open(
 Gpu::~Gpu() {
   if (context_ == nullptr) return;
   // What fails here fails because the GPU is lost, and nothing can be done.
-  if (module_ != nullptr && MakeCurrent().ok()) driver_->ModuleUnload(module_);
+  (void)MakeCurrent();
+  if (module_ != nullptr) driver_->ModuleUnload(module_);
   driver_->DevicePrimaryCtxRelease(device_);
 }
 

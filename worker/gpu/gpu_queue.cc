@@ -39,6 +39,10 @@ GpuQueue::GpuQueue(const Gpu* gpu, std::vector<Slot*> slots,
           pthread_self(),
           fmt::format("gpu-{}-{}", gpu_->info().index, name).c_str());
       gpu_->NearThread();
+      if (absl::Status status = gpu_->MakeCurrent(); !status.ok())
+        Lose(Unavailable("GPU {} cannot be used: {}", gpu_->info().index,
+                         Message(status)),
+             Gpu::IsPoisoned(status));
       (this->*loop)();
     });
   };
@@ -92,7 +96,6 @@ void GpuQueue::SubmitLoop() {
 }
 
 absl::Status GpuQueue::Enqueue(GpuGroup* group) {
-  RETURN_IF_ERROR(gpu_->MakeCurrent());
   GroupRun run(*gpu_, options_.decode_bytes, group);
   absl::Status status = run.Enqueue();
   // Nothing may be written after the answer.
@@ -108,9 +111,7 @@ void GpuQueue::CompleteLoop() {
   while (std::optional<Running> running =
              running_groups_.Pop(MonotonicTime::max())) {
     if (running->status.ok()) {
-      running->status = gpu_->MakeCurrent();
-      if (running->status.ok())
-        running->status = gpu_->WaitEvent(running->group->slot());
+      running->status = gpu_->WaitEvent(running->group->slot());
       // What an event says is of the whole context.
       if (!running->status.ok())
         running->status = Gpu::Poisoned(running->status);
@@ -152,7 +153,6 @@ absl::Status GpuQueue::Repair(GpuGroup* group, GpuThread* thread) {
   for (size_t row = 0; row < group->rows().size(); ++row)
     if (group->rows()[row].stage == RowStage::kFailed)
       group->rows()[row].status = group->ComputeOnCpu(row, thread);
-  RETURN_IF_ERROR(gpu_->MakeCurrent());
   absl::Status status =
       GroupRun(*gpu_, options_.decode_bytes, group).EnqueueStores();
   if (absl::Status end = gpu_->Wait(group->slot()); !end.ok())

@@ -14,9 +14,9 @@ void RunFused(const LaunchConfig& config, void** params) {
   uint64_t address;
   memcpy(&address, params[0], sizeof address);
   const auto* block = AtAddress(address);
-  for (uint32_t row = 0; row < config.grid_y; ++row)
+  for (uint32_t slice = 0; slice < config.grid_y; ++slice)
     for (uint32_t thread = 0; thread < config.grid_x * config.block_x; ++thread)
-      FusedThread<kChannels>(block, thread, row);
+      FusedThread<kChannels>(block, thread, slice);
 }
 
 struct HostKernel {

@@ -70,7 +70,7 @@ void NvjpegDevice::OpenHardware(Gpu* gpu) {
 }
 
 NvjpegDevice::~NvjpegDevice() {
-  if (!gpu_.MakeCurrent().ok()) return;
+  (void)gpu_.MakeCurrent();
   if (hardware_ != nullptr) nvjpeg_.Destroy(hardware_);
   if (cuda_ != nullptr) nvjpeg_.Destroy(cuda_);
 }
@@ -112,15 +112,23 @@ absl::Status NvjpegSlot::CreateCuda() {
   RETURN_IF_ERROR(cuda::Check(
       n.DecoderCreate(cuda_, cuda::NvjpegBackend::kGpuHybrid, &decoder_),
       "nvjpegDecoderCreate"));
-  RETURN_IF_ERROR(cuda::Check(n.DecoderStateCreate(cuda_, decoder_, &state_),
-                              "nvjpegDecoderStateCreate"));
-  for (cuda::NvjpegPinnedBuffer& buffer : pinned_)
-    RETURN_IF_ERROR(cuda::Check(n.BufferPinnedCreateV2(cuda_, nullptr, &buffer),
-                                "nvjpegBufferPinnedCreateV2"));
-  RETURN_IF_ERROR(cuda::Check(n.BufferDeviceCreateV2(cuda_, nullptr, &device_),
-                              "nvjpegBufferDeviceCreateV2"));
-  RETURN_IF_ERROR(cuda::Check(n.StateAttachDeviceBuffer(state_, device_),
-                              "nvjpegStateAttachDeviceBuffer"));
+  for (Phases& phases : phases_) {
+    RETURN_IF_ERROR(
+        cuda::Check(n.DecoderStateCreate(cuda_, decoder_, &phases.state),
+                    "nvjpegDecoderStateCreate"));
+    RETURN_IF_ERROR(
+        cuda::Check(n.BufferPinnedCreateV2(cuda_, nullptr, &phases.pinned),
+                    "nvjpegBufferPinnedCreateV2"));
+    RETURN_IF_ERROR(
+        cuda::Check(n.BufferDeviceCreateV2(cuda_, nullptr, &phases.device),
+                    "nvjpegBufferDeviceCreateV2"));
+    RETURN_IF_ERROR(
+        cuda::Check(n.StateAttachPinnedBuffer(phases.state, phases.pinned),
+                    "nvjpegStateAttachPinnedBuffer"));
+    RETURN_IF_ERROR(
+        cuda::Check(n.StateAttachDeviceBuffer(phases.state, phases.device),
+                    "nvjpegStateAttachDeviceBuffer"));
+  }
   for (auto [params, format] : {std::pair(&as_rgb_, NvjpegFormat::kRgbi),
                                 std::pair(&as_luma_, NvjpegFormat::kY)}) {
     RETURN_IF_ERROR(cuda::Check(n.DecodeParamsCreate(cuda_, params),
@@ -135,11 +143,13 @@ NvjpegSlot::~NvjpegSlot() {
   const cuda::Nvjpeg& n = nvjpeg_;
   for (const cuda::NvjpegParams params : {as_rgb_, as_luma_})
     if (params != nullptr) n.DecodeParamsDestroy(params);
-  for (const cuda::NvjpegState state : {rgb_, luma_, state_})
+  for (const cuda::NvjpegState state : {rgb_, luma_})
     if (state != nullptr) n.JpegStateDestroy(state);
-  for (const cuda::NvjpegPinnedBuffer buffer : pinned_)
-    if (buffer != nullptr) n.BufferPinnedDestroy(buffer);
-  if (device_ != nullptr) n.BufferDeviceDestroy(device_);
+  for (const Phases& phases : phases_) {
+    if (phases.state != nullptr) n.JpegStateDestroy(phases.state);
+    if (phases.pinned != nullptr) n.BufferPinnedDestroy(phases.pinned);
+    if (phases.device != nullptr) n.BufferDeviceDestroy(phases.device);
+  }
   if (decoder_ != nullptr) n.DecoderDestroy(decoder_);
   for (const cuda::NvjpegStream stream : {parsed_, stream_})
     if (stream != nullptr) n.JpegStreamDestroy(stream);
@@ -231,19 +241,18 @@ NvjpegResult NvjpegSlot::CallPhases(EncodedImage& image, cuda::Stream stream,
     result = n.DecoderJpegSupported(decoder_, stream_, params, &refused);
   if (result == NvjpegResult::kSuccess && refused != 0)
     return NvjpegResult::kJpegNotSupported;
+  const cuda::NvjpegState state = phases_[next_ ^= 1].state;
   if (result == NvjpegResult::kSuccess)
-    result = n.StateAttachPinnedBuffer(state_, pinned_[next_pinned_ ^= 1]);
-  if (result == NvjpegResult::kSuccess)
-    result = n.DecodeJpegHost(cuda_, decoder_, state_, params, stream_);
+    result = n.DecodeJpegHost(cuda_, decoder_, state, params, stream_);
   if (result != NvjpegResult::kSuccess) return result;
-  // The device's part of the image before has ended: its buffer is used again.
+  // The image before has ended: its state is the next one's.
   *waited = gpu_.WaitStream(stream);
   if (!waited->ok()) return result;
   result =
-      n.DecodeJpegTransferToDevice(cuda_, decoder_, state_, stream_, stream);
+      n.DecodeJpegTransferToDevice(cuda_, decoder_, state, stream_, stream);
   if (result != NvjpegResult::kSuccess) return result;
   cuda::NvjpegImage output = OutputOf(image);
-  return n.DecodeJpegDevice(cuda_, decoder_, state_, &output, stream);
+  return n.DecodeJpegDevice(cuda_, decoder_, state, &output, stream);
 }
 
 absl::Status NvjpegSlot::WhoseFault(NvjpegResult result, const char* call,

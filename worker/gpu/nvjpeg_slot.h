@@ -93,12 +93,14 @@ class NvjpegSlot {
   cuda::NvjpegState rgb_ = nullptr, luma_ = nullptr;  // of the engines
   cuda::NvjpegStream stream_ = nullptr;               // the rest for CUDA
   cuda::NvjpegDecoder decoder_ = nullptr;
-  cuda::NvjpegState state_ = nullptr;
   cuda::NvjpegParams as_rgb_ = nullptr, as_luma_ = nullptr;
-  // Two, so that one is filled while the other is copied.
-  cuda::NvjpegPinnedBuffer pinned_[2] = {};
-  cuda::NvjpegDeviceBuffer device_ = nullptr;
-  size_t next_pinned_ = 0;
+  // Two, so that the host works on an image while the GPU does on another.
+  struct Phases {
+    cuda::NvjpegState state = nullptr;
+    cuda::NvjpegPinnedBuffer pinned = nullptr;
+    cuda::NvjpegDeviceBuffer device = nullptr;
+  } phases_[2];
+  size_t next_ = 0;
   std::vector<const unsigned char*> data_;
   std::vector<size_t> sizes_;
   std::vector<cuda::NvjpegImage> outputs_;

@@ -20,7 +20,8 @@ std::byte* PinnedMemory::Allocate(size_t bytes) {
 }
 
 void PinnedMemory::Free(std::byte* memory, size_t) {
-  if (gpu_->MakeCurrent().ok()) gpu_->driver().MemFreeHost(memory);
+  (void)gpu_->MakeCurrent();
+  gpu_->driver().MemFreeHost(memory);
 }
 
 }  // namespace leat::worker

@@ -77,7 +77,7 @@ absl::Status Slots::Equip(Slot* slot, const NvjpegDevice* nvjpeg) {
 // What fails here fails because the GPU is lost, and nothing can be done.
 Slots::~Slots() {
   const cuda::Driver& d = gpu_.driver();
-  if (!gpu_.MakeCurrent().ok()) return;
+  (void)gpu_.MakeCurrent();
   for (const std::unique_ptr<Slot>& slot : slots_) {
     if (slot->stream != nullptr) d.StreamSynchronize(slot->stream);
     slot->nvjpeg.reset();

@@ -3,48 +3,77 @@
 // GpuTest: a GPU worker on the fake driver.
 #pragma once
 
+#include <dlfcn.h>
+
 #include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "tests/worker/gpu/gpu_graphs.h"
 #include "tests/worker/gpu/gpu_support.h"
 
 namespace leat::worker {
 
-// decode, random_resized_crop to size × size, flip; image and label.
-inline Graph CropGraph(int64_t size) {
-  Graph graph;
-  graph.nodes = {{"readers.image_folder", {}, {{"path", std::string("/data")}}},
-                 {"decode", {{0, 0}}, {}},
-                 {"random_resized_crop",
-                  {{1, 0}},
-                  {{"size", std::vector<int64_t>{size, size}}}}};
-  graph.outputs = {{"image", {2, 0}}, {"label", {0, 1}}};
-  return graph;
-}
+// The fake driver, as tests steer it (tests/support/fake_cuda/fake_cuda.h).
+class FakeCuda {
+  template <class Signature, class... Args>
+  auto Call(const char* name, Args... args) {
+    auto* const function = reinterpret_cast<Signature*>(dlsym(library_, name));
+    if (function == nullptr) std::abort();
+    return function(args...);
+  }
+
+ public:
+  explicit FakeCuda(void* library) : library_(library) {}
+
+  // Back to the environment's settings.
+  void Reset() { Call<void()>("fake_cuda_reset"); }
+  void Fail(const char* symbol, uint64_t nth, bool onwards, int code) {
+    Call<void(const char*, uint64_t, int, int)>("fake_cuda_fail", symbol, nth,
+                                                int{onwards}, code);
+  }
+  void Set(const char* setting, uint64_t value) {
+    Call<int(const char*, uint64_t)>("fake_cuda_set", setting, value);
+  }
+  uint64_t Calls(const char* symbol) {
+    return Call<uint64_t(const char*)>("fake_cuda_calls", symbol);
+  }
+  // Allocations, streams, states … that were not given back.
+  int64_t Live() { return Call<int64_t(const char*)>("fake_cuda_count", "*"); }
+  // What the driver was asked that it must not be asked.
+  std::vector<std::string> Violations() {
+    std::vector<std::string> texts;
+    const uint64_t count = Call<uint64_t()>("fake_cuda_violations");
+    for (uint64_t i = 0; i < count; ++i) {
+      const char* text = Call<const char*(uint64_t)>("fake_cuda_violation", i);
+      if (text != nullptr) texts.emplace_back(text);
+    }
+    return texts;
+  }
+
+ private:
+  void* const library_;
+};
 
 class GpuTest : public ::testing::Test {
  protected:
   GpuTest() {
     config_.slot_bytes = 16 << 20;
     config_.group_bytes = 8 << 20;
+    if (const char* path = std::getenv("LEAT_CUDA_LIBRARY"))
+      if (void* library = dlopen(path, RTLD_NOW))
+        fake_ = std::make_unique<FakeCuda>(library);
   }
-  ~GpuTest() override {
-    gpus_.reset();
-    for (const char* name : set_) unsetenv(name);
-  }
-  void Set(const char* name, const std::string& value) {
-    setenv(name, value.c_str(), 1);
-    set_.push_back(name);
-  }
-  void WithoutEngines() { Set("TF_NOHW", "1"); }
-  void WithGpus(int count) { Set("TF_COUNT", std::to_string(count)); }
+  ~GpuTest() override { Close(); }
   void SetUp() override {
-    if (std::getenv("LEAT_CUDA_LIBRARY") == nullptr)
+    if (fake_ == nullptr)
       GTEST_SKIP() << "LEAT_CUDA_LIBRARY does not name the fake driver";
+    fake_->Reset();
   }
+  void WithoutEngines() { fake_->Set("engines", 0); }
+  void WithGpus(uint64_t count) { fake_->Set("devices", count); }
   void Open() {
     auto gpus = GpuWorker::Open(
         config_, {}, wake_,
@@ -52,6 +81,17 @@ class GpuTest : public ::testing::Test {
     ASSERT_TRUE(gpus.ok()) << gpus.status();
     gpus_ = *std::move(gpus);
     ASSERT_FALSE(gpus_->devices().empty());
+  }
+  // Nothing is left of it, and it asked for nothing forbidden.
+  void Close() {
+    if (fake_ == nullptr) return;
+    gpus_.reset();
+    if (fatal_.ok()) {
+      EXPECT_EQ(fake_->Live(), 0);
+    }
+    for (const std::string& violation : fake_->Violations())
+      ADD_FAILURE() << violation;
+    fake_->Reset();
   }
   int SlotsInUse() const {
     int used = 0;
@@ -75,9 +115,9 @@ class GpuTest : public ::testing::Test {
 
   GpuConfig config_;
   const std::shared_ptr<WakeSignal> wake_ = std::make_shared<WakeSignal>();
-  absl::Status fatal_;
+  absl::Status fatal_;  // what on_fatal was told
+  std::unique_ptr<FakeCuda> fake_;
   std::unique_ptr<GpuWorker> gpus_;
-  std::vector<const char*> set_;
 };
 
 }  // namespace leat::worker
