@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How tests steer the fake CUDA driver (libcuda.so.1) and the fake nvJPEG
+// (libnvjpeg.so.13): C functions beside those of the real libraries, found with
+// dlsym, and environment variables, for programs that tests start.
+//
+// The fakes really compute, on the host: device memory is host memory, each
+// stream is a thread, a kernel is its body run as loops, JPEGs are decoded by
+// libjpeg-turbo. What a driver need not notice is refused and recorded as a
+// violation: unknown and destroyed handles, copies beyond an allocation, a
+// context that is not current, bytes that change while they are decoded.
+//
+//   LEAT_FAKE_CUDA_FAIL     "SYMBOL:NTH:CODE;..." as fake_cuda_fail. NTH "3":
+//                           the third call; "3+": it and all that follow.
+//                           SYMBOL "*": calls of any symbol, counted together
+//   LEAT_FAKE_CUDA_MEMORY   bytes of each device (16 GiB)
+//   LEAT_FAKE_CUDA_DEVICES  devices (1)
+//   LEAT_FAKE_CUDA_NAME     their name ("Fake GPU")
+//   LEAT_FAKE_CUDA_COMPUTE  compute capability × 10 (90)
+//   LEAT_FAKE_CUDA_VERSION  of the driver (13000)
+//   LEAT_FAKE_CUDA_REPORT   a file to which a line is appended at exit: what
+//                           is live, and the violations
+//   LEAT_FAKE_NVJPEG_ENGINES, LEAT_FAKE_NVJPEG_CORES   (7, 1); 0: none
+//   LEAT_FAKE_NVJPEG_ROI    0: the engine cannot decode regions (1)
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+extern "C" {
+
+// Back to the environment's settings, no faults, no counts. Nothing may be in
+// flight; what is live is forgotten.
+void fake_cuda_reset(void);
+// The nth call from now on of `symbol` returns `code`, `onwards`: and all that
+// follow. Codes that poison a real context poison this one: all later calls
+// return them.
+void fake_cuda_fail(const char* symbol, uint64_t nth, int onwards, int code);
+// "memory", "devices", "compute", "version", "engines", "cores", "roi".
+// 0: there is no such setting.
+int fake_cuda_set(const char* setting, uint64_t value);
+uint64_t fake_cuda_get(const char* setting);
+
+// Calls of a symbol; "*": of all.
+uint64_t fake_cuda_calls(const char* symbol);
+// What is live: "allocations", "host_allocations", "registrations", "streams",
+// "events", "modules", "contexts", "handles", "reservations", "mappings",
+// "nvjpeg_handles", "nvjpeg_states", ...; "*": all together. And totals:
+// "pageable_copies", "launches", "hardware_images".
+int64_t fake_cuda_count(const char* what);
+uint64_t fake_cuda_violations(void);
+// The text of the first violations; null beyond.
+const char* fake_cuda_violation(uint64_t index);
+
+// While held, streams begin nothing new.
+void fake_cuda_hold(void);
+void fake_cuda_release(void);
+
+// A kernel that modules shall have besides Leat's: `params` 8-byte parameters.
+void fake_cuda_kernel(const char* name, int params,
+                      void (*run)(const uint64_t* params, unsigned threads));
+
+// For the fake nvJPEG.
+int fake_cuda_enter(const char* symbol, int* code);  // 0: returns *code
+void fake_cuda_add(const char* what, int64_t delta);
+void fake_cuda_violate(const char* text);
+int fake_cuda_has_context(void);  // of this thread
+int fake_cuda_is_device(const void* memory, size_t bytes);
+// 0: no such stream, or not of the current context.
+int fake_cuda_enqueue(void* stream, void (*run)(void*), void* argument);
+
+}  // extern "C"

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Memory and copies of the fake driver. Device memory is ordinary memory, so
+// that address checkers see what lies beyond it.
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "fmt/format.h"
+#include "tests/support/fake_cuda/state.h"
+
+using leat::MutexLock;
+using leat::cuda::DevicePtr;
+using leat::cuda::Flags;
+using leat::cuda::Result;
+using leat::cuda::Stream;
+using leat::fake_cuda::Enqueue;
+using leat::fake_cuda::GetState;
+using leat::fake_cuda::Ranges;
+using leat::fake_cuda::State;
+using leat::fake_cuda::StreamThread;
+
+namespace leat::fake_cuda {
+namespace {
+
+constexpr size_t kDeviceAlignment = 512;
+constexpr size_t kPage = 4096;
+
+void* Aligned(size_t alignment, size_t bytes) {
+  return std::aligned_alloc(alignment,
+                            (bytes + alignment - 1) / alignment * alignment);
+}
+
+// Waits until the device's streams are empty, as freeing does.
+void DrainDevice(int device) {
+  State& state = GetState();
+  std::vector<std::shared_ptr<StreamThread>> threads;
+  {
+    MutexLock lock(&state.mu);
+    threads = state.Threads(device);
+  }
+  for (const auto& thread : threads) thread->Drain();
+}
+
+uintptr_t AddressOf(const void* memory) {
+  return reinterpret_cast<uintptr_t>(memory);
+}
+
+// Takes a range out. 0 bytes: there is no such range.
+Range TakeOut(Ranges* ranges, uintptr_t at) {
+  const auto found = ranges->find(at);
+  if (found == ranges->end()) return {};
+  const Range range = found->second;
+  ranges->erase(found);
+  return range;
+}
+
+// Copies on the stream; device ranges are checked first. Pageable host memory:
+// done on return, as the driver stages it.
+Result Copy(const char* symbol, uintptr_t to, bool to_device, uintptr_t from,
+            bool from_device, size_t bytes, Stream stream) {
+  State& state = GetState();
+  bool pageable = false;
+  {
+    MutexLock lock(&state.mu);
+    if (to_device && !state.IsDeviceMemory(to, bytes))
+      return state.Violate(symbol,
+                           fmt::format("{} bytes beyond device memory", bytes));
+    if (from_device && !state.IsDeviceMemory(from, bytes))
+      return state.Violate(symbol,
+                           fmt::format("{} bytes beyond device memory", bytes));
+    if (!to_device) pageable = !state.IsPinned(to, bytes);
+    if (!from_device) pageable = !state.IsPinned(from, bytes);
+    if (pageable) ++state.counts["pageable_copies"];
+  }
+  return Enqueue(
+      symbol, stream,
+      [=] {
+        std::memcpy(reinterpret_cast<void*>(to),
+                    reinterpret_cast<const void*>(from), bytes);
+      },
+      pageable);
+}
+
+}  // namespace
+}  // namespace leat::fake_cuda
+
+using namespace leat::fake_cuda;  // NOLINT: what the C functions stand on
+
+extern "C" {
+
+Result cuMemAlloc_v2(DevicePtr* pointer, size_t bytes) {
+  FAKE_ENTER_CONTEXT(device);
+  if (bytes == 0) return Result::kInvalidValue;
+  State& state = GetState();
+  MutexLock lock(&state.mu);
+  if (!state.Take(device, bytes)) return Result::kOutOfMemory;
+  void* const memory = Aligned(kDeviceAlignment, bytes);
+  if (memory == nullptr) {
+    state.used_bytes[device] -= bytes;
+    return Result::kOutOfMemory;
+  }
+  state.allocations[AddressOf(memory)] = {.bytes = bytes, .device = device};
+  ++state.counts["allocations"];
+  *pointer = AddressOf(memory);
+  return Result::kSuccess;
+}
+
+Result cuMemFree_v2(DevicePtr pointer) {
+  FAKE_ENTER_CONTEXT(device);
+  if (pointer == 0) return Result::kSuccess;
+  DrainDevice(device);
+  State& state = GetState();
+  MutexLock lock(&state.mu);
+  const Range range = TakeOut(&state.allocations, pointer);
+  if (range.bytes == 0)
+    return state.Violate(__func__, "memory that was not allocated");
+  state.used_bytes[range.device] -= range.bytes;
+  --state.counts["allocations"];
+  std::free(reinterpret_cast<void*>(pointer));
+  return Result::kSuccess;
+}
+
+Result cuMemHostAlloc(void** memory, size_t bytes, Flags flags) {
+  FAKE_ENTER_CONTEXT(device);
+  if (bytes == 0 || flags > 7) return Result::kInvalidValue;
+  void* const made = Aligned(kPage, bytes);
+  if (made == nullptr) return Result::kOutOfMemory;
+  State& state = GetState();
+  MutexLock lock(&state.mu);
+  state.pinned[AddressOf(made)] = {.bytes = bytes, .device = device};
+  ++state.counts["host_allocations"];
+  *memory = made;
+  return Result::kSuccess;
+}
+
+Result cuMemFreeHost(void* memory) {
+  FAKE_ENTER_CONTEXT(device);
+  DrainDevice(device);
+  State& state = GetState();
+  MutexLock lock(&state.mu);
+  if (TakeOut(&state.pinned, AddressOf(memory)).bytes == 0)
+    return state.Violate(__func__, "memory that was not allocated");
+  --state.counts["host_allocations"];
+  std::free(memory);
+  return Result::kSuccess;
+}
+
+Result cuMemHostRegister_v2(void* memory, size_t bytes, Flags flags) {
+  FAKE_ENTER_CONTEXT(device);
+  if (memory == nullptr || bytes == 0 || flags > 15)
+    return Result::kInvalidValue;
+  State& state = GetState();
+  MutexLock lock(&state.mu);
+  const uintptr_t at = AddressOf(memory);
+  for (const auto& [start, range] : state.registered)
+    if (at < start + range.bytes && start < at + bytes)
+      return Result::kHostMemoryAlreadyRegistered;
+  state.registered[at] = {.bytes = bytes, .device = device};
+  ++state.counts["registrations"];
+  return Result::kSuccess;
+}
+
+Result cuMemHostUnregister(void* memory) {
+  FAKE_ENTER_CONTEXT(device);
+  DrainDevice(device);
+  State& state = GetState();
+  MutexLock lock(&state.mu);
+  if (TakeOut(&state.registered, AddressOf(memory)).bytes == 0)
+    return state.Violate(__func__, "memory that was not registered",
+                         Result::kHostMemoryNotRegistered);
+  --state.counts["registrations"];
+  return Result::kSuccess;
+}
+
+Result cuMemGetInfo_v2(size_t* free_bytes, size_t* total) {
+  FAKE_ENTER_CONTEXT(device);
+  State& state = GetState();
+  MutexLock lock(&state.mu);
+  *total = state.settings["memory"];
+  *free_bytes = *total - std::min<size_t>(*total, state.used_bytes[device]);
+  return Result::kSuccess;
+}
+
+Result cuMemcpyHtoDAsync_v2(DevicePtr to, const void* from, size_t bytes,
+                            Stream stream) {
+  FAKE_ENTER_CONTEXT(device);
+  return Copy(__func__, to, true, AddressOf(from), false, bytes, stream);
+}
+
+Result cuMemcpyDtoHAsync_v2(void* to, DevicePtr from, size_t bytes,
+                            Stream stream) {
+  FAKE_ENTER_CONTEXT(device);
+  return Copy(__func__, AddressOf(to), false, from, true, bytes, stream);
+}
+
+Result cuMemcpyDtoDAsync_v2(DevicePtr to, DevicePtr from, size_t bytes,
+                            Stream stream) {
+  FAKE_ENTER_CONTEXT(device);
+  return Copy(__func__, to, true, from, true, bytes, stream);
+}
+
+Result cuMemsetD8Async(DevicePtr to, unsigned char value, size_t bytes,
+                       Stream stream) {
+  FAKE_ENTER_CONTEXT(device);
+  State& state = GetState();
+  {
+    MutexLock lock(&state.mu);
+    if (!state.IsDeviceMemory(to, bytes))
+      return state.Violate(__func__,
+                           fmt::format("{} bytes beyond device memory", bytes));
+  }
+  return Enqueue(__func__, stream, [=] {
+    std::memset(reinterpret_cast<void*>(to), value, bytes);
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the fake nvJPEG knows of an image: its headers, and its pixels by
+// libjpeg-turbo (accurate DCT, as the engine; chroma replicated unless asked to
+// be interpolated).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "cuda/nvjpeg.h"
+
+namespace leat::fake_cuda {
+
+struct JpegInfo {
+  int width = 0, height = 0, components = 0;
+  bool baseline = false;     // sequential, 8 bits, Huffman
+  bool single_scan = false;  // the first scan has all components
+  bool cmyk = false;
+  cuda::NvjpegSubsampling subsampling = cuda::NvjpegSubsampling::kUnknown;
+};
+
+struct DecodeOptions {
+  cuda::NvjpegFormat format = cuda::NvjpegFormat::kRgbi;
+  cuda::NvjpegScale scale = cuda::NvjpegScale::kNone;
+  int x = 0, y = 0, width = 0, height = 0;  // width 0: all
+  bool interpolate = false;
+};
+
+struct Pixels {
+  int width = 0, height = 0, channels = 0;
+  std::vector<uint8_t> bytes;  // interleaved
+};
+
+cuda::NvjpegResult ReadInfo(std::span<const uint8_t> jpeg, JpegInfo* info);
+// What NVIDIA documents of the engine.
+bool EngineDecodes(const JpegInfo& info);
+// Truncated and corrupt data are errors.
+cuda::NvjpegResult DecodePixels(std::span<const uint8_t> jpeg,
+                                const DecodeOptions& options, Pixels* pixels);
+// Whether the destination is device memory of the right size.
+bool HasRoom(const cuda::NvjpegImage& image, const Pixels& pixels,
+             cuda::NvjpegFormat format);
+void Store(const cuda::NvjpegImage& image, const Pixels& pixels,
+           cuda::NvjpegFormat format);
+
+}  // namespace leat::fake_cuda

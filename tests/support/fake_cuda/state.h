@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// State: what the fake driver knows; one a process, never destroyed.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/mutex.h"
+#include "cuda/types.h"
+#include "tests/support/fake_cuda/stream.h"
+
+namespace leat::fake_cuda {
+
+using cuda::Result;
+
+struct Fault {
+  std::string symbol;  // "*": any
+  uint64_t at = 0;     // counted from 1
+  bool onwards = false;
+  Result code = Result::kUnknown;
+};
+
+// A range of memory and whose it is.
+struct Range {
+  size_t bytes = 0;
+  int device = 0;
+  bool accessible = true;
+};
+using Ranges = std::map<uintptr_t, Range>;
+// Whether [at, at + bytes) lies in one range.
+bool Holds(const Ranges& ranges, uintptr_t at, size_t bytes);
+
+struct Kernel {
+  std::string name;
+  int params = 1;
+  // Null: one of Leat's.
+  void (*run)(const uint64_t* params, unsigned threads) = nullptr;
+};
+
+struct ModuleObject {
+  int device = 0;
+  std::vector<uint64_t> functions;
+};
+struct FunctionObject {
+  int device = 0;
+  Kernel kernel;
+};
+struct EventObject {
+  int device = 0;
+  bool timing = true;
+  std::shared_ptr<Marker> marker;  // of the last record
+};
+struct StreamEntry {
+  int device = 0;
+  std::shared_ptr<StreamThread> thread;
+};
+// Memory of cuMemCreate.
+struct Allocation {
+  int fd = -1;
+  size_t bytes = 0;
+  int device = 0;
+  bool imported = false;
+  int users = 1;  // the handle and mappings
+};
+struct Mapping {
+  size_t bytes = 0;
+  uint64_t allocation = 0;
+};
+
+struct State {
+  Mutex mu;
+  std::map<std::string, uint64_t> settings ABSL_GUARDED_BY(mu);
+  std::string name ABSL_GUARDED_BY(mu);
+  std::vector<Fault> faults ABSL_GUARDED_BY(mu);
+  std::map<std::string, uint64_t> calls ABSL_GUARDED_BY(mu);
+  std::map<std::string, int64_t> counts ABSL_GUARDED_BY(mu);
+  std::vector<std::string> violations ABSL_GUARDED_BY(mu);
+  uint64_t violation_count ABSL_GUARDED_BY(mu) = 0;
+  Result poison ABSL_GUARDED_BY(mu) = Result::kSuccess;
+  bool initialised ABSL_GUARDED_BY(mu) = false;
+  uint64_t next_handle ABSL_GUARDED_BY(mu) = 0x1000;
+
+  std::map<int, int> contexts ABSL_GUARDED_BY(mu);  // retains of a device
+  std::map<int, uint64_t> used_bytes ABSL_GUARDED_BY(mu);  // of a device
+  Ranges allocations ABSL_GUARDED_BY(mu);                  // of cuMemAlloc
+  Ranges mapped ABSL_GUARDED_BY(mu);  // virtual memory in use
+  Ranges pinned ABSL_GUARDED_BY(mu);  // of cuMemHostAlloc
+  Ranges registered ABSL_GUARDED_BY(mu);
+  Ranges reserved ABSL_GUARDED_BY(mu);
+  std::map<uint64_t, Allocation> handles ABSL_GUARDED_BY(mu);
+  std::map<uintptr_t, Mapping> mappings ABSL_GUARDED_BY(mu);
+  std::map<uint64_t, StreamEntry> streams ABSL_GUARDED_BY(mu);
+  std::map<uint64_t, EventObject> events ABSL_GUARDED_BY(mu);
+  std::map<uint64_t, ModuleObject> modules ABSL_GUARDED_BY(mu);
+  std::map<uint64_t, FunctionObject> functions ABSL_GUARDED_BY(mu);
+  std::vector<Kernel> kernels ABSL_GUARDED_BY(mu);
+
+  // Counts the call. What it must return, or kSuccess: go on.
+  Result Enter(const char* symbol, bool needs_init = true);
+  Result Violate(const char* symbol, const std::string& what,
+                 Result code = Result::kInvalidValue)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  uint64_t NewHandle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
+    return next_handle += 16;
+  }
+  bool IsDeviceMemory(uintptr_t at, size_t bytes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  bool IsPinned(uintptr_t at, size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // Takes `bytes` of a device's memory. False: there is not as much.
+  bool Take(int device, size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // All streams' threads, to wait for without the lock.
+  std::vector<std::shared_ptr<StreamThread>> Threads(int device)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  void ReadEnvironment() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+};
+
+State& GetState();
+
+// The device of the calling thread's current context; -1: none.
+int CurrentDevice();
+
+// Appends a task to the stream; kInvalidHandle: unknown, or of another context.
+// `wait`: returns when it has run. Records violations.
+Result Enqueue(const char* symbol, cuda::Stream stream,
+               std::function<void()> task, bool wait = false);
+// The same, of a handle that need not be of the current context.
+Result Find(const char* symbol, cuda::Stream stream,
+            std::shared_ptr<StreamThread>* thread, bool own_context = false);
+
+template <class T>
+uint64_t HandleOf(T handle) {
+  return reinterpret_cast<uintptr_t>(handle);
+}
+template <class T>
+T AsHandle(uint64_t handle) {
+  return reinterpret_cast<T>(static_cast<uintptr_t>(handle));
+}
+
+}  // namespace leat::fake_cuda
+
+// Counts the call of the function that it stands in; returns what was ordered.
+#define FAKE_ENTER()                                                 \
+  do {                                                               \
+    const ::leat::cuda::Result entered_ =                            \
+        ::leat::fake_cuda::GetState().Enter(__func__);               \
+    if (entered_ != ::leat::cuda::Result::kSuccess) return entered_; \
+  } while (false)
+// The same, and the thread must have a current context, whose device is `name`.
+#define FAKE_ENTER_CONTEXT(name)                                        \
+  FAKE_ENTER();                                                         \
+  [[maybe_unused]] const int name = ::leat::fake_cuda::CurrentDevice(); \
+  if (name < 0) return ::leat::cuda::Result::kInvalidContext

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A fake stream: a thread that runs tasks in order; and an event's mark in it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <thread>
+
+#include "core/mutex.h"
+
+namespace leat::fake_cuda {
+
+// One cuEventRecord.
+class Marker {
+ public:
+  void Set();
+  bool IsSet();
+  void Wait();
+  std::chrono::steady_clock::time_point time();
+
+ private:
+  Mutex mu_;
+  CondVar changed_;
+  bool set_ ABSL_GUARDED_BY(mu_) = false;
+  std::chrono::steady_clock::time_point time_ ABSL_GUARDED_BY(mu_);
+};
+
+// Streams begin nothing while the gate is shut.
+class Gate {
+ public:
+  void Shut();
+  void Open();
+  void Pass();
+
+ private:
+  Mutex mu_;
+  CondVar changed_;
+  bool shut_ ABSL_GUARDED_BY(mu_) = false;
+};
+Gate& StreamGate();
+
+// Destruction runs what was appended and joins. Not on its own thread.
+class StreamThread {
+ public:
+  StreamThread();
+  ~StreamThread();
+  void Append(std::function<void()> task);
+  void Drain();
+  bool IsIdle();
+
+ private:
+  void Run();
+
+  Mutex mu_;
+  CondVar changed_;
+  std::deque<std::function<void()>> tasks_ ABSL_GUARDED_BY(mu_);
+  uint64_t appended_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t done_ ABSL_GUARDED_BY(mu_) = 0;
+  bool stop_ ABSL_GUARDED_BY(mu_) = false;
+  std::thread thread_;
+};
+
+}  // namespace leat::fake_cuda
