@@ -135,6 +135,7 @@ class Batches(Iterator[dict[str, np.ndarray]]):
         # Ends after the last step of the epoch that a token lies in, which only the library can read.
         self._rest_of_epoch = rest_of_epoch
         self._ended = False
+        self._last_stats = ""
 
     def show_progress(self, epochs: int | None) -> None:
         """Shows a tqdm bar. `epochs`: 0 if there is no end, None if it is that of the token's epoch."""
@@ -224,8 +225,14 @@ class Batches(Iterator[dict[str, np.ndarray]]):
         return result
 
     def stats(self) -> dict[str, Any]:
-        """Rates, waits and traffic so far: steps, rows, bytes, rows_per_s, stall_fraction, wait, workers, …"""
+        """Rates, waits and traffic so far, or until it was closed.
+
+        steps, rows, bytes (received), rows_per_s, stall_fraction, wait, plane ("grpc", "shm" or "cuda": how rows come),
+        payload_copies, workers, …
+        """
         with self._in_use:
+            if self._handle.closed and self._last_stats:
+                return json.loads(self._last_stats)
             return json.loads(_native.take_text(_native.lib.leat_batches_stats_json(self._handle.get())) or "{}")
 
     def close(self) -> None:
@@ -241,6 +248,7 @@ class Batches(Iterator[dict[str, np.ndarray]]):
             with self._in_use:
                 if self._bar:
                     self._bar.close()
+                self._last_stats = _native.take_text(_native.lib.leat_batches_stats_json(self._handle.get()))
                 self._handle.close()
         finally:
             self._closing.release()

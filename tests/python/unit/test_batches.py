@@ -337,3 +337,10 @@ def test_numpy_has_no_device_to_finish_on(job):
     with pytest.raises(leat.InvalidArgument, match="finish = 'gpu'; expected 'worker' or 'device'"):
         job.batches(finish="gpu")
     assert next(job.batches(finish="worker"))["image"].shape == (10, 8, 8, 3)
+
+
+def test_statistics_outlive_the_iterator(job):
+    it = job.batches()
+    before = it.stats()
+    it.close()
+    assert it.stats() == before

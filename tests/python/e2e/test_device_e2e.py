@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches in a GPU's memory over the real library and workers; the driver is the tests' own."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+
+def run(folder, **environment):
+    pytest.importorskip("jax")
+    fakes = pathlib.Path(os.environ["LEAT_NATIVE_DIR"]).parent / "fake_cuda"
+    driver, nvjpeg = fakes / "libcuda.so.1", fakes / "libnvjpeg.so.13"
+    if not (driver.exists() and nvjpeg.exists()):
+        pytest.skip(f"no fake driver in {fakes}: it is built with the GPU worker's tests")
+    script = pathlib.Path(__file__).parent / "device_batches.py"
+    return subprocess.run(
+        [sys.executable, str(script), str(folder)],
+        env={
+            **os.environ,
+            "LEAT_CUDA_LIBRARY": str(driver),
+            "LEAT_NVJPEG_LIBRARY": str(nvjpeg),
+            **environment,
+        },
+        timeout=120,
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_batches_are_in_the_devices_memory(folder):
+    out = run(folder)
+    assert out.returncode == 0, out.stderr
+    plane, received, steps = out.stdout.split()
+    assert plane in ("cuda", "shm", "grpc")
+    # finish="device": a byte an element, and the labels.
+    assert int(received) >= int(steps) * 16 * (3 * 16 * 20 + 4)
+    assert int(received) < int(steps) * 16 * 2 * 3 * 16 * 20
