@@ -103,9 +103,14 @@ class Run:
         quick = ["--quick"] if self.args.quick else []
         done = subprocess.run([program, "--data", self.photos, "--json", answer, *quick], env=self.env,
                               capture_output=True, text=True, timeout=self.left(240))
-        print(done.stdout, end="")
-        if answer.exists():
-            self.report.machine["leat_gpu_check"] = json.loads(answer.read_text())
+        found = json.loads(answer.read_text()) if answer.exists() else {"results": []}
+        for line in found["results"]:
+            if "check" in line:
+                self.report.check(line["check"], line["ok"], line["note"])
+            elif "figure" in line:
+                self.report.figure(line["figure"], line["value"], line["unit"], line["note"])
+            else:
+                self.report.missing(line["missing"], line["why"])
         note = "" if done.returncode == 0 else f"exit code {done.returncode}: {_last(done.stderr or done.stdout)}"
         self.report.check("leat_gpu_check: the GPU's rows against the CPU's", done.returncode == 0, note)
 
