@@ -343,8 +343,10 @@ absl::Status Fetcher::TimeoutError() const {
   if (named > kMaxNamedWorkers)
     workers += fmt::format("; and {} more", named - kMaxNamedWorkers);
   if (workers.empty())
-    workers = table_ ? "the coordinator knows no ready worker"
-                     : "no assignment has come from the coordinator";
+    workers =
+        table_ ? "the coordinator knows no ready worker" +
+                     (config_.needed.empty() ? "" : " with " + config_.needed)
+               : "no assignment has come from the coordinator";
   return DeadlineExceeded(
       "epoch {} step {}: row {} (sample {}) not delivered within {:g} s, nor "
       "{} others of {}; workers: {}",

@@ -79,6 +79,7 @@ struct FetcherConfig {
   // time does not mend (no such job, wrong token, ...), that is final too.
   uint32_t max_refusals = 4;
   Plane plane = Plane::kAuto;
+  std::string needed;  // what not every worker has, for people; may be empty
   // Bounds.
   uint32_t max_ask_rows = 8192;     // of one message
   uint32_t max_lane_rows = 65536;   // outstanding on one stream

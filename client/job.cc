@@ -64,6 +64,9 @@ EngineOptions EngineOptionsFor(const std::shared_ptr<JobData>& job) {
   options.open.set_pid(static_cast<uint64_t>(getpid()));
   options.open.set_consumer(fmt::format("{}/{}/{}", options.open.host(),
                                         options.open.pid(), ++iterators));
+  if (info.spec.decoder_class != DecoderClass::kExact)
+    options.fetch.needed =
+        fmt::format("decoder class {}", Name(info.spec.decoder_class));
   options.table = job->table();
   options.on_table = [job](std::shared_ptr<const AssignmentTable> table) {
     job->OfferTable(std::move(table));

@@ -89,32 +89,35 @@ void DeviceMemory::Pin() {
               Message(gpu_->Check(result, "cuMemHostRegister")));
 }
 
-// Of what Map has done, the last first.
+// Of what Map has done, the last first. What a failure leaves is lost.
 void DeviceMemory::Unmap() {
   const cuda::Driver& cuda = gpu_->driver();
   if (fd_ >= 0) close(std::exchange(fd_, -1));
-  if (std::exchange(mapped_, false))
-    Expect(cuda.MemUnmap(address_, mapped_bytes_));
+  if (std::exchange(mapped_, false) &&
+      !Freed(cuda.MemUnmap(address_, mapped_bytes_)))
+    return;
   if (std::exchange(reserved_, false))
-    Expect(cuda.MemAddressFree(address_, mapped_bytes_));
-  if (std::exchange(created_, false)) Expect(cuda.MemRelease(handle_));
+    Freed(cuda.MemAddressFree(address_, mapped_bytes_));
+  if (std::exchange(created_, false)) Freed(cuda.MemRelease(handle_));
 }
 
 // At the end of the process the driver may have gone first.
-void DeviceMemory::Expect(Result result) const {
-  if (result != Result::kSuccess)
-    LOG_DEBUG("device.not_freed device={} {}", gpu_->ordinal(),
-              Message(gpu_->Check(result, "freeing a batch")));
+bool DeviceMemory::Freed(Result result) const {
+  if (result == Result::kSuccess) return true;
+  LOG_DEBUG("device.not_freed device={} {}", gpu_->ordinal(),
+            Message(gpu_->Check(result, "freeing a batch")));
+  return false;
 }
 
 DeviceMemory::~DeviceMemory() {
   const Gpu::Scope scope(*gpu_);
   const cuda::Driver& cuda = gpu_->driver();
-  if (pending_) Expect(cuda.EventSynchronize(event_));
-  if (event_ != nullptr) Expect(cuda.EventDestroy(event_));
-  if (allocated_) Expect(cuda.MemFree(address_));
+  if (!scope.status().ok()) return;
+  if (pending_) Freed(cuda.EventSynchronize(event_));
+  if (event_ != nullptr) Freed(cuda.EventDestroy(event_));
+  if (allocated_) Freed(cuda.MemFree(address_));
   Unmap();
-  if (pinned_) Expect(cuda.MemHostUnregister(staging_->data()));
+  if (pinned_) Freed(cuda.MemHostUnregister(staging_->data()));
 }
 
 std::byte* DeviceMemory::data() const {

@@ -67,7 +67,7 @@ class DeviceMemory : public BatchMemory {
   absl::Status Map();
   void Unmap();
   void Pin();
-  void Expect(cuda::Result result) const;
+  bool Freed(cuda::Result result) const;
 
   const std::shared_ptr<const Gpu> gpu_;
   const size_t bytes_;

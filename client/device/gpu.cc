@@ -84,7 +84,7 @@ Gpu::~Gpu() {
   // The driver may be gone already when the process ends.
   if (stream_ != nullptr) {
     const Scope scope(*this);
-    driver_->StreamDestroy(stream_);
+    if (scope.status().ok()) driver_->StreamDestroy(stream_);
   }
   if (context_ != nullptr) driver_->DevicePrimaryCtxRelease(device_);
 }

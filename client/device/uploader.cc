@@ -45,6 +45,7 @@ void Uploader::Stop() {
 Uploader::~Uploader() {
   Stop();
   const Gpu::Scope scope(*gpu_);
+  if (!scope.status().ok()) return;
   if (event_ != nullptr) gpu_->driver().EventDestroy(event_);
   if (stream_ != nullptr) gpu_->driver().StreamDestroy(stream_);
 }

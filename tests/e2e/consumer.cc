@@ -10,7 +10,8 @@
 //
 // --paced: each step waits for a line on stdin, so that a test decides where in
 // an epoch things happen. --hold N: the newest N batches are kept, and hashed
-// again when they are given back. --get prints one of the service's views
+// again when they are given back. --device N: batches are in device memory, and
+// are copied to the host to be hashed. --get prints one of the service's views
 // instead.
 #include <chrono>
 #include <cstdint>
@@ -32,6 +33,7 @@
 #include "fmt/format.h"
 #include "leat/admin.h"
 #include "leat/client.h"
+#include "tests/e2e/host_copy.h"
 
 namespace leat {
 namespace {
@@ -45,7 +47,8 @@ struct Flags {
   uint32_t hold = 0;
   uint32_t embedded_workers = 1, embedded_threads = 0;
   double timeout_s = 60, row_timeout_s = 120;
-  bool paced = false;
+  int device = -1;
+  bool paced = false, release_on_stream = false;
 };
 
 std::string ReadFile(const std::string& path) {
@@ -64,47 +67,53 @@ void Print(const std::string& line) {
 
 std::string HashOfBatch(const Batch& batch) {
   Sha256 hash;
+  std::vector<std::byte> buffer;
   for (const Tensor& tensor : batch.tensors()) {
     hash.Update(tensor.name).Update(std::string_view("\0", 1));
-    hash.Update(std::span<const std::byte>(tensor.data, tensor.bytes));
+    hash.Update(HostCopy::Of(tensor, &buffer));
   }
   return ToHex(hash.Finish());
 }
 
 // One file a tensor, for tests that put the parts of several hosts together.
 void Dump(const Batch& batch, const std::string& folder) {
-  for (const Tensor& tensor : batch.tensors())
+  std::vector<std::byte> buffer;
+  for (const Tensor& tensor : batch.tensors()) {
+    const std::span<const std::byte> bytes = HostCopy::Of(tensor, &buffer);
     WriteFile(fmt::format("{}/{}-{}-{}", folder, batch.epoch(), batch.step(),
                           tensor.name),
-              {reinterpret_cast<const char*>(tensor.data), tensor.bytes});
+              {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  }
 }
 
 // Batches that a trainer still uses: nobody may write to them.
 class Held {
  public:
-  explicit Held(size_t limit) : limit_(limit) {}
+  Held(size_t limit, bool on_stream) : limit_(limit), on_stream_(on_stream) {}
   absl::Status Add(Batch batch, std::string hash) {
     batches_.push_back({std::move(batch), std::move(hash)});
     return Trim(limit_);
   }
   absl::Status Trim(size_t limit) {
     for (; batches_.size() > limit; batches_.pop_front()) {
-      const auto& [batch, hash] = batches_.front();
+      auto& [batch, hash] = batches_.front();
       if (HashOfBatch(batch) != hash)
         return DataLoss("epoch {} step {}: the batch was written to",
                         batch.epoch(), batch.step());
+      if (on_stream_) RETURN_IF_ERROR(batch.ReleaseOnStream(nullptr));
     }
     return absl::OkStatus();
   }
 
  private:
   const size_t limit_;
+  const bool on_stream_;
   std::deque<std::pair<Batch, std::string>> batches_;
 };
 
 // Pulls until the end, or --stop-after.
 absl::Status Pull(const Flags& flags, Batches& batches) {
-  Held held(flags.hold);
+  Held held(flags.hold, flags.release_on_stream);
   for (uint64_t pulled = 0; flags.stop_after == 0 || pulled < flags.stop_after;
        ++pulled) {
     std::string line;
@@ -153,6 +162,7 @@ absl::Status Run(const Flags& flags) {
   BatchesOptions options;
   options.epochs = flags.epochs;
   options.window = flags.window;
+  options.device = flags.device;
   options.row_timeout = absl::Seconds(flags.row_timeout_s);
   if (!flags.resume.empty()) options.token = ReadFile(flags.resume);
   if (flags.rows.size() == 2)
@@ -188,7 +198,9 @@ int Main(int argc, char** argv) {
   app.add_option("--embedded-threads", flags.embedded_threads);
   app.add_option("--timeout-s", flags.timeout_s);
   app.add_option("--row-timeout-s", flags.row_timeout_s);
+  app.add_option("--device", flags.device, "a CUDA device; -1: host memory");
   app.add_flag("--paced", flags.paced);
+  app.add_flag("--release-on-stream", flags.release_on_stream);
   CLI11_PARSE(app, argc, argv);
   const absl::Status status = Run(flags);
   if (status.ok()) return 0;
