@@ -14,7 +14,7 @@
 namespace leat::worker {
 namespace {
 
-constexpr size_t kMaxRows = 65'535;  // blocks along the grid's second axis
+constexpr size_t kMaxSlices = 65'535;  // blocks along the grid's second axis
 constexpr int64_t kMaxSpan = std::numeric_limits<int32_t>::max();
 
 // The entries and weights of a table, from input `first_input` on.
@@ -32,13 +32,21 @@ FusedAxis CopyTable(const ResampleTable& table, bool transposed, bool reversed,
   return {.stride = taps, .bits = table.bits()};
 }
 
+// The smallest rectangle around both.
+Rect Union(const Rect& a, const Rect& b) {
+  const int64_t x = std::min(a.x, b.x), y = std::min(a.y, b.y);
+  return {x, y, std::max(a.x + a.width, b.x + b.width) - x,
+          std::max(a.y + a.height, b.y + b.height) - y};
+}
+
 }  // namespace
 
 absl::Status FusedGroup::Begin(const FusedProgram& program, size_t rows,
                                std::span<std::byte> memory) {
   const uint64_t bytes = program.BlockBytes(rows);
-  if (rows == 0 || rows > kMaxRows)
-    return InvalidArgument("group of {} rows, want 1 to {}", rows, kMaxRows);
+  if (rows == 0 || rows * program.views() > kMaxSlices)
+    return InvalidArgument("group of {} rows of {} views, want 1 to {} in all",
+                           rows, program.views(), kMaxSlices);
   if (bytes > std::numeric_limits<uint32_t>::max())
     return InvalidArgument(
         "group of {} rows needs a block of {} bytes, over "
@@ -52,6 +60,7 @@ absl::Status FusedGroup::Begin(const FusedProgram& program, size_t rows,
   program_ = &program;
   memory_ = memory;
   rows_.assign(rows, Row{});
+  slices_.assign(rows * program.views(), Slice{});
   header_ = program.header_;
   header_.rows = static_cast<uint32_t>(rows);
   const uint64_t tables_at = program.TablesAt(&header_);
@@ -63,8 +72,8 @@ absl::Status FusedGroup::Begin(const FusedProgram& program, size_t rows,
   return absl::OkStatus();
 }
 
-FusedRow& FusedGroup::RowAt(size_t row) const {
-  return At<FusedRow>(header_.rows_at)[row];
+FusedRow& FusedGroup::Descriptor(size_t row, size_t view) const {
+  return At<FusedRow>(header_.rows_at)[row * header_.views + view];
 }
 
 void FusedGroup::ComputeHostValues(size_t row, const RowInput& input,
@@ -91,51 +100,58 @@ void FusedGroup::ComputeHostValues(size_t row, const RowInput& input,
       Cast(scratch->values[InputOf(step)], step.dtype, out);
     }
   }
-  for (size_t f = 0; f < program.fields_.size(); ++f) {
-    const FusedField& field = program.fields_[f];
+  for (const FusedField& field : program.fields_) {
     if (field.kind == FusedKind::kHost)
       memcpy(At<std::byte>(header_.host_values_at) + row * header_.host_stride +
                  field.at,
-             scratch->values[program.field_nodes_[f]].data,
+             scratch->values[program.output_nodes_[field.output]].data,
              field.element_bytes);
   }
 }
 
+absl::Status FusedGroup::CheckLimits(const std::vector<View>& views) const {
+  const FusedLimits& limits = program_->limits_;
+  uint64_t bytes = 0;
+  for (const View& view : views) {
+    if (!view.resampled()) continue;
+    const Rect& from = view.before();
+    const auto most_taps = [&](int64_t in, int64_t out) {
+      return ResampleTable::MostTaps(static_cast<int>(in),
+                                     static_cast<int>(out), view.filter(),
+                                     view.antialias());
+    };
+    const int across = most_taps(from.width, view.to().width);
+    const int down = most_taps(from.height, view.to().height);
+    const ImageSize size = view.size();
+    bytes += TableBytes(size.width, across, size.height, down);
+    if (bytes > limits.max_table_bytes)
+      return ResourceExhausted(
+          "resampling {} × {} to {} × {} needs tables of {} bytes, over the "
+          "limit of {}",
+          from.width, from.height, view.to().width, view.to().height, bytes,
+          limits.max_table_bytes);
+    const uint64_t taps = static_cast<uint64_t>(across) *
+                          static_cast<uint64_t>(std::min<int64_t>(
+                              from.height, int64_t{kStripRows} * down));
+    if (taps > limits.max_taps)
+      return ResourceExhausted(
+          "resampling {} × {} to {} × {} adds up {} pixels in one thread, over "
+          "the limit of {}",
+          from.width, from.height, view.to().width, view.to().height, taps,
+          limits.max_taps);
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Rect> FusedGroup::PrepareTables(const View& view,
                                                FusedScratch* scratch,
-                                               Row* state, FusedRow* row) {
-  const FusedLimits& limits = program_->limits_;
-  const Rect& from = view.before();
-  const auto most_taps = [&](int64_t in, int64_t out) {
-    return ResampleTable::MostTaps(static_cast<int>(in), static_cast<int>(out),
-                                   view.filter(), view.antialias());
-  };
-  const int across = most_taps(from.width, view.to().width);
-  const int down = most_taps(from.height, view.to().height);
-  const ImageSize size = view.size();
-  const uint64_t bytes = TableBytes(size.width, across, size.height, down);
-  if (bytes > limits.max_table_bytes)
-    return ResourceExhausted(
-        "resampling {} × {} to {} × {} needs tables of {} bytes, over the "
-        "limit of {}",
-        from.width, from.height, view.to().width, view.to().height, bytes,
-        limits.max_table_bytes);
-  const uint64_t taps = static_cast<uint64_t>(across) *
-                        static_cast<uint64_t>(std::min<int64_t>(
-                            from.height, int64_t{kStripRows} * down));
-  if (taps > limits.max_taps)
-    return ResourceExhausted(
-        "resampling {} × {} to {} × {} adds up {} pixels in one thread, over "
-        "the limit of {}",
-        from.width, from.height, view.to().width, view.to().height, taps,
-        limits.max_taps);
-
+                                               Slice* slice, FusedRow* row) {
   ResampleTable& h = scratch->horizontal;
   ResampleTable& v = scratch->vertical;
   const Rect part = BuildTables(view, &h, &v);
   const uint64_t used =
-      TableBytes(size.width, h.max_taps(), size.height, v.max_taps());
-  if (used > state->table_bytes) {  // or where its last sample's were
+      TableBytes(h.size(), h.max_taps(), v.size(), v.max_taps());
+  if (used > slice->table_bytes) {  // or where its last sample's were
     size_t at = used_.load(std::memory_order_relaxed);
     do {
       if (at + used > memory_.size())
@@ -143,10 +159,10 @@ absl::StatusOr<Rect> FusedGroup::PrepareTables(const View& view,
                         used);
     } while (
         !used_.compare_exchange_weak(at, at + used, std::memory_order_relaxed));
-    state->tables_at = at;
-    state->table_bytes = used;
+    slice->tables_at = at;
+    slice->table_bytes = used;
   }
-  uint64_t at = state->tables_at;
+  uint64_t at = slice->tables_at;
   const auto write = [&](const ResampleTable& table, bool transposed,
                          bool reversed) {
     const uint64_t weights_at = at + EntryBytes(table.size());
@@ -171,36 +187,43 @@ absl::StatusOr<Rect> FusedGroup::PrepareRow(size_t row, const RowInput& input,
   Row& state = rows_[row];
   state.orientation = Orientation::Of(program.orient() ? exif : 1);
   state.stored = stored;
-  View view(state.orientation.Turned(stored));
-  RETURN_IF_ERROR(ComposeView(program.decode_.ops, program.seed_, input,
-                              scratch->values, &view));
-  if (view.size().width != program.size_.width ||
-      view.size().height != program.size_.height)
-    return Internal("view of {} × {}, want {} × {}", view.size().width,
-                    view.size().height, program.size_.width,
-                    program.size_.height);
-  const Rect& before = view.before();
-  if (before.width * before.height > kMaxSpan / 4)
-    return ResourceExhausted("window of {} × {} spans 2 GiB or more",
-                             before.width, before.height);
-  FusedRow& descriptor = RowAt(row);
-  descriptor = {};
-  state.back_x = state.back_y = false;
-  if (view.resampled()) {
-    ASSIGN_OR_RETURN(state.part,
-                     PrepareTables(view, scratch, &state, &descriptor));
-  } else {
-    state.part = before;
-    state.back_x = view.mirror_x();
-    state.back_y = view.mirror_y();
+  std::vector<View>& views = scratch->views;
+  views.clear();
+  for (const FusedProgram::Chain& chain : program.views_) {
+    View& view = views.emplace_back(state.orientation.Turned(stored));
+    RETURN_IF_ERROR(
+        ComposeView(chain.ops, program.seed_, input, scratch->values, &view));
+    if (view.size().width != chain.size.width ||
+        view.size().height != chain.size.height)
+      return Internal("view of {} × {}, want {} × {}", view.size().width,
+                      view.size().height, chain.size.width, chain.size.height);
   }
+  RETURN_IF_ERROR(CheckLimits(views));
+  for (size_t v = 0; v < views.size(); ++v) {
+    const View& view = views[v];
+    Slice& slice = slices_[row * views.size() + v];
+    FusedRow& descriptor = Descriptor(row, v);
+    descriptor = {};
+    slice.back_x = slice.back_y = false;
+    if (view.resampled()) {
+      ASSIGN_OR_RETURN(slice.part,
+                       PrepareTables(view, scratch, &slice, &descriptor));
+    } else {
+      slice.part = view.before();
+      slice.back_x = view.mirror_x();
+      slice.back_y = view.mirror_y();
+    }
+    state.part = v == 0 ? slice.part : Union(state.part, slice.part);
+  }
+  if (state.part.width * state.part.height > kMaxSpan / 4)
+    return ResourceExhausted("window of {} × {} spans 2 GiB or more",
+                             state.part.width, state.part.height);
   return state.orientation.Stored(state.part, stored);
 }
 
 absl::Status FusedGroup::BindSource(size_t row, const FusedSource& source) {
   const Row& state = rows_[row];
-  const Orientation& o = state.orientation;
-  const Rect need = o.Stored(state.part, state.stored);
+  const Rect need = state.orientation.Stored(state.part, state.stored);
   const Rect& held = source.held;
   if (need.x < held.x || need.y < held.y ||
       need.x + need.width > held.x + held.width ||
@@ -214,9 +237,18 @@ absl::Status FusedGroup::BindSource(size_t row, const FusedSource& source) {
                        source.channel_bytes * 2;
   if (span > kMaxSpan)
     return ResourceExhausted(
-        "window of {} × {} with rows of {} bytes spans "
-        "2 GiB or more",
+        "window of {} × {} with rows of {} bytes spans 2 GiB or more",
         need.width, need.height, source.pitch);
+  for (size_t v = 0; v < header_.views; ++v)
+    BindView(state.orientation, state.stored, source,
+             slices_[row * header_.views + v], &Descriptor(row, v));
+  return absl::OkStatus();
+}
+
+void FusedGroup::BindView(const Orientation& o, ImageSize stored,
+                          const FusedSource& source, const Slice& slice,
+                          FusedRow* row) {
+  const Rect need = o.Stored(slice.part, stored);
   // Steps of the stored image, then of the turned one, then of the view.
   const int64_t u = o.mirror_x ? -source.pixel_bytes : source.pixel_bytes;
   const int64_t v = o.mirror_y ? -source.pitch : source.pitch;
@@ -224,33 +256,33 @@ absl::Status FusedGroup::BindSource(size_t row, const FusedSource& source) {
   int64_t step_y = o.transposed ? u : v;
   const int64_t first_u = o.mirror_x ? need.x + need.width - 1 : need.x;
   const int64_t first_v = o.mirror_y ? need.y + need.height - 1 : need.y;
-  int64_t offset = (first_v - held.y) * source.pitch +
-                   (first_u - held.x) * source.pixel_bytes;
-  if (state.back_x) {
-    offset += (state.part.width - 1) * step_x;
+  int64_t offset = (first_v - source.held.y) * source.pitch +
+                   (first_u - source.held.x) * source.pixel_bytes;
+  if (slice.back_x) {
+    offset += (slice.part.width - 1) * step_x;
     step_x = -step_x;
   }
-  if (state.back_y) {
-    offset += (state.part.height - 1) * step_y;
+  if (slice.back_y) {
+    offset += (slice.part.height - 1) * step_y;
     step_y = -step_y;
   }
-  FusedRow& descriptor = RowAt(row);
-  descriptor.step_x = static_cast<int32_t>(step_x);
-  descriptor.step_y = static_cast<int32_t>(step_y);
-  descriptor.step_c = static_cast<int32_t>(source.channel_bytes);
-  descriptor.source = source.address + static_cast<uint64_t>(offset);
-  return absl::OkStatus();
+  row->step_x = static_cast<int32_t>(step_x);
+  row->step_y = static_cast<int32_t>(step_y);
+  row->step_c = static_cast<int32_t>(source.channel_bytes);
+  row->source = source.address + static_cast<uint64_t>(offset);
 }
 
 void FusedGroup::BindOutput(size_t row, size_t field, uint64_t address) {
   At<uint64_t>(header_.outputs_at)[row * header_.fields + field] = address;
 }
 
-void FusedGroup::SkipRow(size_t row) { RowAt(row).source = 0; }
+void FusedGroup::SkipRow(size_t row) {
+  for (size_t v = 0; v < header_.views; ++v) Descriptor(row, v).source = 0;
+}
 
 std::span<const std::byte> FusedGroup::HostValue(size_t row,
                                                  size_t field) const {
-  const FusedField& description = program_->fields_[field];
+  const FusedField& description = program_->OfOutput(field);
   return {At<std::byte>(header_.host_values_at) + row * header_.host_stride +
               description.at,
           description.element_bytes};

@@ -86,26 +86,35 @@ class FusedGroup {
   struct Row {
     Orientation orientation;
     ImageSize stored;
+    Rect part;  // of the turned image: what all views need
+  };
+  // A view of a row.
+  struct Slice {
     Rect part;            // of the turned image
     bool back_x = false;  // a copy that is mirrored by its steps
     bool back_y = false;
-    uint64_t tables_at = 0, table_bytes = 0;  // room for the row's tables
+    uint64_t tables_at = 0, table_bytes = 0;  // room for its tables
   };
 
   template <class T>
   T* At(uint64_t offset) const {
     return reinterpret_cast<T*>(memory_.data() + offset);
   }
-  FusedRow& RowAt(size_t row) const;
+  FusedRow& Descriptor(size_t row, size_t view) const;
   void ComputeHostValues(size_t row, const RowInput& input,
                          FusedScratch* scratch);
+  absl::Status CheckLimits(const std::vector<View>& views) const;
   absl::StatusOr<Rect> PrepareTables(const View& view, FusedScratch* scratch,
-                                     Row* state, FusedRow* row);
+                                     Slice* slice, FusedRow* row);
+  // `part` of the turned image in `source`, as steps.
+  void BindView(const Orientation& orientation, ImageSize stored,
+                const FusedSource& source, const Slice& slice, FusedRow* row);
 
   const FusedProgram* program_ = nullptr;
   std::span<std::byte> memory_;
   FusedHeader header_;
   std::vector<Row> rows_;
+  std::vector<Slice> slices_;  // [row][view]
   std::atomic<size_t> used_ = 0;
 };
 

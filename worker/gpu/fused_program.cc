@@ -16,13 +16,14 @@ namespace leat::worker {
 namespace {
 
 constexpr size_t kMaxPixelTables = size_t{1} << 20;
+constexpr uint32_t kMaxViews = 64;
 
 }  // namespace
 
 class FusedCompiler {
  public:
   explicit FusedCompiler(const CheckedGraph& graph)
-      : graph_(graph), behind_(graph.graph.nodes.size(), kHost) {}
+      : graph_(graph), places_(graph.graph.nodes.size()) {}
 
   absl::StatusOr<std::unique_ptr<FusedProgram>> Run(uint64_t seed,
                                                     const FusedLimits& limits) {
@@ -33,116 +34,179 @@ class FusedCompiler {
     program_->nodes_ = graph_.graph.nodes.size();
     ASSIGN_OR_RETURN(std::vector<Step> steps, CompileSteps(graph_, true));
     for (Step& step : steps) RETURN_IF_ERROR(Sort(std::move(step)));
-    if (!image_node_)
-      return Unimplemented("cannot be fused: there is no decode operator");
-    const Shape& shape = graph_.types[*image_node_][0].shape;
-    if (shape[0] <= 0 || shape[1] <= 0)
-      return Unimplemented("node {} ({}) cannot be fused: its size differs",
-                           *image_node_, Op(*image_node_));
-    program_->size_ = {shape[0], shape[1]};
-    for (size_t f = 0; f < graph_.graph.outputs.size(); ++f)
-      RETURN_IF_ERROR(AddField(f));
+    for (size_t output = 0; output < graph_.graph.outputs.size(); ++output)
+      RETURN_IF_ERROR(AddField(output));
+    if (program_->views_.empty())
+      return Unimplemented("cannot be fused: no field is made of an image");
     Finish();
     return std::move(program_);
   }
 
  private:
-  // Where a node's value is: with the host, the view, or step i of the tail.
-  static constexpr int kHost = -2, kView = -1;
+  // Where a node's value is: with the host, a chain's end, a step of a tail.
+  struct Place {
+    enum Kind : uint8_t { kHost, kChain, kTail } kind = kHost;
+    size_t index = 0;
+  };
+  struct Chain {
+    std::vector<ImageOp> ops;
+    uint32_t node = 0;
+    std::optional<uint32_t> view;  // some field is made of it
+  };
+  struct ViewField {
+    uint32_t view;
+    FusedField field;
+  };
 
-  const std::string& Op(uint32_t node) const {
-    return graph_.graph.nodes[node].op;
+  absl::Status CannotFuse(uint32_t node, const char* why) const {
+    return Unimplemented("node {} ({}) cannot be fused: {}", node,
+                         graph_.graph.nodes[node].op, why);
   }
 
   absl::Status Sort(Step step) {
+    Place& place = places_[step.node];
     if (auto* decode = std::get_if<DecodeStep>(&step.what)) {
-      if (image_node_)
-        return Unimplemented(
-            "node {} ({}) cannot be fused: it ends a second decode chain",
-            step.node, Op(step.node));
-      image_node_ = step.node;
-      behind_[step.node] = kView;
-      program_->decode_ = std::move(*decode);
+      if (!chains_.empty()) return CannotFuse(step.node, "a second decode");
+      program_->gray_ = decode->gray;
+      program_->orient_ = decode->orient;
+      place = {Place::kChain, 0};
+      chains_.push_back({std::move(decode->ops), step.node, {}});
       return absl::OkStatus();
     }
-    if (const auto* image = std::get_if<ImageStep>(&step.what)) {
-      const uint32_t node = image->ops[0].node;
-      return Unimplemented(
-          "node {} ({}) cannot be fused: its input is used elsewhere too, or "
-          "no view of the decoded image",
-          node, Op(node));
-    }
+    if (const auto* image = std::get_if<ImageStep>(&step.what))
+      return Extend(step.node, *image);
     if (std::holds_alternative<CoinFlipStep>(step.what) ||
         std::holds_alternative<UniformStep>(step.what) ||
-        behind_[InputOf(step)] == kHost) {
+        places_[InputOf(step)].kind == Place::kHost) {
       if (!graph_.types[step.node][0].shape.empty())
-        return Unimplemented("node {} ({}) cannot be fused: no scalar",
-                             step.node, Op(step.node));
+        return CannotFuse(step.node, "no scalar");
       program_->host_steps_.push_back(std::move(step));
       return absl::OkStatus();
     }
-    behind_[step.node] = static_cast<int>(tail_.size());
+    place = {Place::kTail, tail_.size()};
     tail_.push_back(std::move(step));
     return absl::OkStatus();
   }
 
-  absl::Status AddField(size_t f) {
-    const uint32_t node = graph_.graph.outputs[f].second.node;
-    program_->field_nodes_.push_back(node);
-    if (behind_[node] == kHost) {
-      const Field& schema = graph_.schema.fields[f];
-      if (schema.row_bytes > sizeof(uint64_t))
-        return Unimplemented("field \"{}\" cannot be fused: {} bytes of host",
-                             schema.name, schema.row_bytes);
-      program_->fields_.push_back(
-          {.kind = FusedKind::kHost,
-           .element_bytes = static_cast<uint32_t>(schema.row_bytes),
-           .at = program_->host_stride_});
-      program_->host_stride_ += sizeof(uint64_t);
-      return absl::OkStatus();
+  // A chain that goes on where another one ends, if all can be one.
+  absl::Status Extend(uint32_t node, const ImageStep& image) {
+    const Place from = places_[image.input];
+    if (from.kind != Place::kChain)
+      return CannotFuse(image.ops[0].node, "its input is no view of the image");
+    Chain chain{chains_[from.index].ops, node, {}};
+    bool resampled = false, mirrored = false;
+    const auto note = [&](const ImageOp& op) {
+      resampled |= op.Resamples();
+      mirrored |= op.kind == ImageOp::Kind::kFlip;
+    };
+    for (const ImageOp& op : chain.ops) note(op);
+    for (const ImageOp& op : image.ops) {
+      if (!op.Extends(resampled, mirrored))
+        return CannotFuse(op.node, "its input was resampled or mirrored");
+      note(op);
+      chain.ops.push_back(op);
     }
+    places_[node] = {Place::kChain, chains_.size()};
+    chains_.push_back(std::move(chain));
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<uint32_t> ViewOf(Chain& chain) {
+    if (chain.view) return *chain.view;
+    const Shape& shape = graph_.types[chain.node][0].shape;
+    if (shape[0] <= 0 || shape[1] <= 0)
+      return CannotFuse(chain.node, "its size differs from sample to sample");
+    chain.view = static_cast<uint32_t>(program_->views_.size());
+    if (*chain.view == kMaxViews) return CannotFuse(chain.node, "too many");
+    program_->views_.push_back({chain.ops, {shape[0], shape[1]}});
+    return *chain.view;
+  }
+
+  absl::Status AddField(size_t output) {
+    const uint32_t node = graph_.graph.outputs[output].second.node;
+    program_->output_nodes_.push_back(node);
+    if (places_[node].kind == Place::kHost) return AddHostField(output);
     std::vector<const Step*> path;
-    for (int i = behind_[node]; i != kView; i = behind_[InputOf(tail_[i])])
-      path.push_back(&tail_[i]);
+    Place place = places_[node];
+    for (; place.kind == Place::kTail; place = places_[InputOf(*path.back())])
+      path.push_back(&tail_[place.index]);
     std::reverse(path.begin(), path.end());
-    FusedTail tail = CompileTail(path, program_->size_, program_->channels());
+    ASSIGN_OR_RETURN(const uint32_t view, ViewOf(chains_[place.index]));
+    FusedTail tail =
+        CompileTail(path, program_->views_[view].size, program_->channels());
+    tail.field.output = static_cast<uint32_t>(output);
     tail.field.at = static_cast<uint32_t>(tables_.size());
     tables_.insert(tables_.end(), tail.table.begin(), tail.table.end());
     tables_.resize(Aligned(tables_.size()));
     if (tables_.size() > kMaxPixelTables)
-      return Unimplemented(
-          "node {} ({}) cannot be fused: tables over the limit of {} bytes",
-          node, Op(node), kMaxPixelTables);
-    program_->fields_.push_back(tail.field);
+      return CannotFuse(node, "tables of normalize and cast are too large");
+    fields_.push_back({view, tail.field});
+    return absl::OkStatus();
+  }
+
+  absl::Status AddHostField(size_t output) {
+    const Field& schema = graph_.schema.fields[output];
+    if (schema.row_bytes > sizeof(uint64_t))
+      return Unimplemented("field \"{}\" cannot be fused: {} bytes of host",
+                           schema.name, schema.row_bytes);
+    fields_.push_back(
+        {0,
+         {.kind = FusedKind::kHost,
+          .output = static_cast<uint32_t>(output),
+          .element_bytes = static_cast<uint32_t>(schema.row_bytes),
+          .at = program_->host_stride_}});
+    program_->host_stride_ += sizeof(uint64_t);
     return absl::OkStatus();
   }
 
   // Lays out what every block begins with.
   void Finish() {
+    std::stable_sort(
+        fields_.begin(), fields_.end(),
+        [](const ViewField& a, const ViewField& b) { return a.view < b.view; });
+    std::vector<FusedView> views;
+    for (const FusedProgram::Chain& chain : program_->views_) {
+      views.push_back({.width = static_cast<uint32_t>(chain.size.width),
+                       .height = static_cast<uint32_t>(chain.size.height)});
+      program_->strips_ =
+          std::max(program_->strips_,
+                   FusedStrips(views.back().width, views.back().height));
+    }
     FusedHeader& header = program_->header_;
-    header.width = static_cast<uint32_t>(program_->size_.width);
-    header.height = static_cast<uint32_t>(program_->size_.height);
-    header.fields = static_cast<uint32_t>(program_->fields_.size());
+    header.views = static_cast<uint32_t>(views.size());
+    header.fields = static_cast<uint32_t>(fields_.size());
     header.host_stride = program_->host_stride_;
-    header.fields_at = static_cast<uint32_t>(Aligned(sizeof(FusedHeader)));
-    const size_t field_bytes = program_->fields_.size() * sizeof(FusedField);
-    const size_t tables_at = Aligned(header.fields_at + field_bytes);
-    for (FusedField& field : program_->fields_)
+    const size_t view_bytes = views.size() * sizeof(FusedView);
+    const size_t field_bytes = fields_.size() * sizeof(FusedField);
+    const size_t views_at = Aligned(sizeof(FusedHeader));
+    const size_t fields_at = Aligned(views_at + view_bytes);
+    const size_t tables_at = Aligned(fields_at + field_bytes);
+    header.views_at = static_cast<uint32_t>(views_at);
+    header.fields_at = static_cast<uint32_t>(fields_at);
+    program_->field_of_output_.resize(fields_.size());
+    for (uint32_t f = 0; f < fields_.size(); ++f) {
+      auto& [view, field] = fields_[f];
+      if (views[view].end_field == 0) views[view].first_field = f;
+      views[view].end_field = f + 1;
       if (field.kind == FusedKind::kTable)
         field.at += static_cast<uint32_t>(tables_at);
+      program_->field_of_output_[field.output] = f;
+      program_->fields_.push_back(field);
+    }
     std::vector<std::byte>& prefix = program_->prefix_;
     prefix.resize(tables_at + tables_.size());
-    memcpy(prefix.data() + header.fields_at, program_->fields_.data(),
-           field_bytes);
+    memcpy(prefix.data() + views_at, views.data(), view_bytes);
+    memcpy(prefix.data() + fields_at, program_->fields_.data(), field_bytes);
     std::copy(tables_.begin(), tables_.end(),
               prefix.begin() + static_cast<ptrdiff_t>(tables_at));
   }
 
   const CheckedGraph& graph_;
   std::unique_ptr<FusedProgram> program_;
-  std::optional<uint32_t> image_node_;  // the view
-  std::vector<int> behind_;             // by node
+  std::vector<Place> places_;  // by node
+  std::vector<Chain> chains_;
   std::vector<Step> tail_;
+  std::vector<ViewField> fields_;
   std::vector<std::byte> tables_;
 };
 
@@ -154,7 +218,8 @@ absl::StatusOr<std::unique_ptr<FusedProgram>> FusedProgram::Compile(
 uint64_t FusedProgram::TablesAt(FusedHeader* header) const {
   const uint64_t rows = header->rows;
   const uint64_t rows_at = prefix_.size();
-  const uint64_t outputs_at = Aligned(rows_at + rows * sizeof(FusedRow));
+  const uint64_t outputs_at =
+      Aligned(rows_at + rows * views_.size() * sizeof(FusedRow));
   const uint64_t host_values_at =
       Aligned(outputs_at + rows * fields_.size() * sizeof(uint64_t));
   header->rows_at = static_cast<uint32_t>(rows_at);
@@ -170,20 +235,25 @@ uint64_t FusedProgram::BlockBytes(size_t rows) const {
 }
 
 uint64_t FusedProgram::TableBytesBound(int64_t max_side) const {
-  uint64_t most = 0;
-  for (const ImageOp& op : decode_.ops) {
-    if (!op.Resamples()) continue;
-    // What is kept of the resized image is no larger than it: no view shrinks
-    // by more than from the largest side to its own.
-    const auto taps = [&](int64_t size) {
-      return ResampleTable::MostTaps(static_cast<int>(max_side),
-                                     static_cast<int>(size), op.filter,
-                                     op.antialias);
-    };
-    most = std::max(most, TableBytes(size_.width, taps(size_.width),
-                                     size_.height, taps(size_.height)));
+  uint64_t sum = 0;
+  for (const Chain& view : views_) {
+    uint64_t most = 0;
+    for (const ImageOp& op : view.ops) {
+      if (!op.Resamples()) continue;
+      // What is kept of the resized image is no larger than it: no view
+      // shrinks by more than from the largest side to its own.
+      const auto taps = [&](int64_t size) {
+        return ResampleTable::MostTaps(static_cast<int>(max_side),
+                                       static_cast<int>(size), op.filter,
+                                       op.antialias);
+      };
+      most =
+          std::max(most, TableBytes(view.size.width, taps(view.size.width),
+                                    view.size.height, taps(view.size.height)));
+    }
+    sum += most;
   }
-  return most;
+  return sum;
 }
 
 const char* FusedProgram::kernel() const {
@@ -191,8 +261,7 @@ const char* FusedProgram::kernel() const {
 }
 
 LaunchConfig FusedProgram::launch(size_t rows) const {
-  return FusedLaunch(header_.width, header_.height,
-                     static_cast<uint32_t>(rows));
+  return FusedLaunch(strips_, static_cast<uint32_t>(rows * views_.size()));
 }
 
 }  // namespace leat::worker

@@ -36,8 +36,8 @@ struct FusedScratch {
 
 // What the kernel is asked to do at most; beyond, a row is for the CPU.
 struct FusedLimits {
-  // Resampling tables of a row, of all views. 224 × 224 of a photo of 12 megapixels: 90 KiB
-  // with lanczos3, 30 KiB with linear.
+  // Resampling tables of a row, of all views. 224 × 224 of a photo of 12
+  // megapixels: 90 KiB with lanczos3, 30 KiB with linear.
   size_t max_table_bytes = size_t{256} << 10;
   // Pixels that one thread adds up one after the other: tens of milliseconds.
   uint64_t max_taps = uint64_t{1} << 21;
@@ -62,7 +62,7 @@ class FusedProgram {
   // Whether the kernel computes the field from pixels; otherwise it is a value
   // of the host's.
   bool from_pixels(size_t field) const {
-    return field_of_output_[field]->kind != FusedKind::kHost;
+    return OfOutput(field).kind != FusedKind::kHost;
   }
 
   // Bytes of the block of `rows` rows, each with the most tables that the
@@ -81,7 +81,15 @@ class FusedProgram {
   friend class FusedGroup;
   friend class FusedCompiler;
 
+  struct Chain {
+    std::vector<ImageOp> ops;
+    ImageSize size;
+  };
+
   FusedProgram() = default;
+  const FusedField& OfOutput(size_t output) const {
+    return fields_[field_of_output_[output]];
+  }
   // Offset of the first row's tables; those of a group's rows follow.
   uint64_t TablesAt(FusedHeader* header) const;
 
@@ -89,15 +97,11 @@ class FusedProgram {
   FusedLimits limits_;
   uint32_t reader_ = 0;
   size_t nodes_ = 0;
-  struct Chain {
-    std::vector<ImageOp> ops;
-    ImageSize size;
-  };
   bool gray_ = false, orient_ = true;
   std::vector<Chain> views_;
-  std::vector<Step> host_steps_;  // of scalars
+  std::vector<Step> host_steps_;    // of scalars
   std::vector<FusedField> fields_;  // as in the block
-  std::vector<const FusedField*> field_of_output_;
+  std::vector<uint32_t> field_of_output_;
   std::vector<uint32_t> output_nodes_;
   uint32_t host_stride_ = 0;
   // How every block begins: the header of no rows, views, fields, tables.
