@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches that are in a GPU's memory already, for `leat.jax`: no host copy.
+"""Batches that are in GPUs' memory already, for `leat.jax`: no host copy.
 
+Each GPU of the process has an iterator of its own, with the rows that it holds.
 An imported buffer is read by one computation of ours, which finishes the
 bytes or copies them within the GPU's memory, and is given back when that has
 been done. So no array that a trainer holds keeps a buffer of the window, and
@@ -10,7 +11,8 @@ none is used again while XLA may still read it.
 from __future__ import annotations
 
 import collections
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -21,7 +23,7 @@ from jax.sharding import SingleDeviceSharding
 from leat import _jax_finish
 from leat._dlpack import Tensor
 from leat._finish import Finish
-from leat._placement import Placement
+from leat._placement import Piece, Placement
 
 # Batches whose computation may be under way at the same time; each keeps a buffer of the window.
 _MAX_PENDING = 2
@@ -44,12 +46,8 @@ def _imported(tensor: Tensor) -> jax.Array:
     return jax.dlpack.from_dlpack(_Waited(tensor))
 
 
-def cuda_device(placements: Mapping[str, Placement]) -> int | None:
-    """The number of the CUDA device that holds all pieces of these fields, in this process; None: there is no such."""
-    devices = {piece.device for placement in placements.values() for piece in placement.pieces}
-    if len(devices) != 1:
-        return None
-    (device,) = devices
+def cuda_number(device: Any) -> int | None:
+    """A CUDA device's number in this process; None: it is no such device."""
     version = str(getattr(device.client, "platform_version", "")).lower()
     if device.platform not in ("gpu", "cuda") or "cuda" not in version:
         return None
@@ -57,8 +55,74 @@ def cuda_device(placements: Mapping[str, Placement]) -> int | None:
     return device.id if number is None else number
 
 
+@dataclasses.dataclass(frozen=True)
+class Share:
+    """What one device holds.
+
+    Attributes:
+        number: of the CUDA device.
+        rows: of the global batch.
+        placements: of the fields, with this device's piece alone, among these rows.
+    """
+
+    number: int
+    rows: np.ndarray
+    placements: dict[str, Placement]
+
+
+def shares(placements: Mapping[str, Placement], rows: np.ndarray) -> list[Share]:
+    """Of every device of this process; none, if one is no CUDA device or two hold the same rows.
+
+    A row that several hold is computed once and copied from host memory.
+
+    Args:
+        placements: of the fields.
+        rows: that this process needs, ascending.
+    """
+    pieces: dict[Any, dict[str, Piece]] = {}
+    for name, placement in placements.items():
+        for piece in placement.pieces:
+            pieces.setdefault(piece.device, {})[name] = piece
+    result, total = [], 0
+    for device, of_fields in pieces.items():
+        number = cuda_number(device)
+        if number is None or len(of_fields) != len(placements):
+            return []
+        wanted = np.zeros(rows.size, bool)
+        for piece in of_fields.values():
+            wanted[piece.rows] = True
+        places = np.cumsum(wanted) - 1  # among this device's rows
+        total += int(wanted.sum())
+        own = {}
+        for name, piece in of_fields.items():
+            first = int(places[piece.rows.start])
+            moved = dataclasses.replace(piece, rows=slice(first, first + piece.rows.stop - piece.rows.start))
+            own[name] = dataclasses.replace(placements[name], pieces=(moved,))
+        result.append(Share(number, rows[wanted], own))
+    return result if total == rows.size else []
+
+
+class DevicesPlacing:
+    """Makes global arrays of lists of batches, one for each share."""
+
+    def __init__(
+        self, shares_: Sequence[Share], finishes: Mapping[str, Finish], dtypes: Mapping[str, np.dtype]
+    ) -> None:
+        self._placements = shares_[0].placements
+        self._placing = [DevicePlacing(share.placements, finishes, dtypes) for share in shares_]
+
+    def __call__(self, batches: Sequence[Mapping[str, Tensor]]) -> dict[str, jax.Array]:
+        parts = [placing(batch) for placing, batch in zip(self._placing, batches)]
+        return {
+            name: jax.make_array_from_single_device_arrays(
+                placement.shape, placement.sharding, [part[name] for part in parts]
+            )
+            for name, placement in self._placements.items()
+        }
+
+
 class DevicePlacing:
-    """Makes global arrays of batches on the one device. Compiled once, when it is made."""
+    """Makes a device's part of global arrays. Compiled once, when it is made."""
 
     def __init__(
         self, placements: Mapping[str, Placement], finishes: Mapping[str, Finish], dtypes: Mapping[str, np.dtype]
@@ -105,7 +169,7 @@ class DevicePlacing:
         return jax.jit(place_all).lower(heads, self._tables).compile()
 
     def __call__(self, batch: Mapping[str, Tensor]) -> dict[str, jax.Array]:
-        """The global arrays of a batch."""
+        """The device's part of each array of a batch."""
         while self._pending and all(array.is_ready() for array in self._pending[0][1].values()):
             self._pending.popleft()
         while len(self._pending) >= _MAX_PENDING:
@@ -113,7 +177,4 @@ class DevicePlacing:
         heads = {name: _imported(batch[name]) for name in self._placements}
         computed = self._compiled(heads, self._tables)
         self._pending.append((heads, computed))
-        return {
-            name: jax.make_array_from_single_device_arrays(placement.shape, placement.sharding, [computed[name]])
-            for name, placement in self._placements.items()
-        }
+        return computed

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from leat.errors import FailedPrecondition
@@ -23,22 +23,27 @@ def allows_device() -> bool:
     return os.environ.get("LEAT_PLANE", "auto") in ("", "auto", "cuda")
 
 
-def open_on(device: int | None, opener: Callable[[int], Batches]) -> tuple[Batches, bool]:
-    """An iterator of batches in the memory of CUDA device `device`, or else in host memory; and whether it is the first.
+def open_on(devices: Sequence[int], opener: Callable[[int, int], Batches]) -> list[Batches] | None:
+    """An iterator of batches in the memory of each of these CUDA devices; None: use host memory.
 
     Args:
-        device: None: host memory.
-        opener: opens one for a device's number, or -1.
+        devices: their numbers.
+        opener: opens one, given its place in `devices` and its number.
 
     Raises:
         leat.FailedPrecondition: LEAT_PLANE=cuda, and it cannot be had.
     """
-    if device is None or not allows_device():
-        return opener(-1), False
+    if not devices or not allows_device():
+        return None
+    opened: list[Batches] = []
     try:
-        return opener(device), True
-    except FailedPrecondition:
+        for i, device in enumerate(devices):
+            opened.append(opener(i, device))
+    except BaseException as error:
+        for each in opened:
+            each.close()
         # No driver, or no such device in this process: the framework copies from host memory.
-        if forced():
-            raise
-        return opener(-1), False
+        if isinstance(error, FailedPrecondition) and not forced():
+            return None
+        raise
+    return opened

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import jax
 import numpy as np
 
-from leat import _finish, _jax_device, _jax_finish, _placement, _plane
+from leat import _finish, _jax_device, _jax_finish, _placement, _plane, _together
 from leat.errors import Aborted, DeadlineExceeded, InvalidArgument
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class GlobalBatches(Iterator[dict[str, jax.Array]]):
         rows: of the global batch that this process pulls.
     """
 
-    def __init__(self, host: Batches, rows: np.ndarray, place: Callable[[Any], dict[str, jax.Array]]) -> None:
+    def __init__(self, host: Batches | _together.Together, rows: np.ndarray, place: Callable[[Any], dict[str, jax.Array]]) -> None:
         self._host = host
         self._place = place
         self._token = host.token()
@@ -193,28 +193,28 @@ def batches(
         )
     _finish.chosen(finish)
     rows, placements = _placement.place({name: job.schema[name].shape for name in names}, sharding, job.batch)
-    whole = rows.size == job.batch
 
-    def open_on(device: int) -> Batches:
+    def opened(rows: np.ndarray, **also: Any) -> Batches:
+        whole = rows.size == job.batch
         return job._open(
-            epochs,
-            rows=None if whole else rows,
-            token=token,
-            window=window,
-            progress=progress,
-            finish=finish,
-            device=device,
-            **options,
+            epochs, rows=None if whole else rows, token=token, window=window, finish=finish, **also, **options
         )
 
-    host, on_device = _plane.open_on(_jax_device.cuda_device(placements), open_on)
+    shares = _jax_device.shares(placements, rows)
+    parts = _plane.open_on(
+        [share.number for share in shares], lambda i, number: opened(shares[i].rows, device=number)
+    )
+    host: Batches | _together.Together
+    host = opened(rows, progress=progress) if parts is None else _together.Together(parts)
     try:
         place: Callable[[Any], dict[str, jax.Array]]
-        if on_device:
-            dtypes = {name: job.schema[name].dtype for name in names}
-            place = _jax_device.DevicePlacing(placements, host._finish, dtypes)
-        else:
+        if parts is None:
             place = _HostPlacing(placements, host._finish)
+        else:
+            dtypes = {name: job.schema[name].dtype for name in names}
+            place = _jax_device.DevicesPlacing(shares, host._finish, dtypes)
+            if progress:
+                host.show_progress(epochs if epochs is not None else None if token else 1)
         return GlobalBatches(host, rows, place)
     except BaseException:
         host.close()

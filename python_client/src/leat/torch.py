@@ -122,14 +122,14 @@ def batches(
     """
     target = None if device is None else torch.device(device)
     pin = torch.cuda.is_available() if pin_memory is None else pin_memory
-    number = None
+    _finish.chosen(finish)
+    numbers = []
     if target is not None and target.type == "cuda" and torch.version.cuda is not None:
-        number = torch.cuda.current_device() if target.index is None else target.index
-    host, in_place = _plane.open_on(
-        number, lambda device: job._open(finish=_finish.chosen(finish), device=device, **options)
-    )
+        numbers = [torch.cuda.current_device() if target.index is None else target.index]
+    opened = _plane.open_on(numbers, lambda _, number: job._open(finish=finish, device=number, **options))
+    host = opened[0] if opened else job._open(finish=finish, **options)
     try:
-        return TensorBatches(host, pin, target, in_place)
+        return TensorBatches(host, pin, target, in_place=opened is not None)
     except BaseException:
         host.close()
         raise

@@ -60,7 +60,7 @@ def tensors_borrow_the_devices_memory(job, expected):
 
 def jax_makes_the_jobs_batches(job, expected, finish):
     it = leat.jax.batches(job, sharding=SingleDeviceSharding(jax.devices()[0]), epochs=2, finish=finish)
-    assert isinstance(it._place, _jax_device.DevicePlacing)
+    assert isinstance(it._place, _jax_device.DevicesPlacing)
     kept = [batch for batch, _ in zip(it, expected)]
     for batch, host in zip(kept, expected):
         for name, array in host.items():
@@ -72,7 +72,7 @@ def jax_makes_the_jobs_batches(job, expected, finish):
 
 def main(folder):
     _jax_device._imported = lambda tensor: jax.dlpack.from_dlpack(OnCpu(tensor))
-    _jax_device.cuda_device = lambda placements: 0
+    _jax_device.cuda_number = lambda device: 0
     with leat.connect() as service:
         job = service.job("device", train(folder), batch=16, seed=3)
         expected = [{name: array.copy() for name, array in batch.items()} for batch in job.batches(epochs=2)]

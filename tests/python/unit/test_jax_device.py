@@ -35,26 +35,45 @@ class OnCpu:
         return self._capsule
 
 
+def imported(tensor):
+    """JAX takes what is on the host for the first CPU device's."""
+    return jax.device_put(jax.dlpack.from_dlpack(OnCpu(tensor)), jax.devices()[tensor.device])
+
+
 @pytest.fixture
 def gpu(fake, monkeypatch):
-    """Makes the first CPU device look like CUDA device 1."""
-    fake.set_devices(2)
+    """Makes the CPU devices look like CUDA devices; a sharding of the second one."""
+    fake.set_devices(8)
     monkeypatch.delenv("LEAT_PLANE", raising=False)
-    monkeypatch.setattr(_jax_device, "_imported", lambda tensor: jax.dlpack.from_dlpack(OnCpu(tensor)))
-    monkeypatch.setattr(_jax_device, "cuda_device", lambda placements: 1)
-    return SingleDeviceSharding(jax.devices()[0])
+    monkeypatch.setattr(_jax_device, "_imported", imported)
+    monkeypatch.setattr(_jax_device, "cuda_number", lambda device: device.id)
+    return SingleDeviceSharding(jax.devices()[1])
 
 
+def devices(*order):
+    return np.array(jax.devices())[list(order) or slice(None)]
+
+
+SHARDINGS = [
+    lambda: SingleDeviceSharding(jax.devices()[1]),
+    lambda: NamedSharding(Mesh(devices(), ("data",)), P("data")),
+    lambda: NamedSharding(Mesh(devices(5, 2, 7, 0, 1, 6, 3, 4), ("data",)), P("data")),
+    lambda: NamedSharding(Mesh(devices(6, 1), ("data",)), P("data")),
+]
+
+
+@pytest.mark.parametrize("sharding_of", SHARDINGS)
 @pytest.mark.parametrize("finish", ["worker", "device"])
 @pytest.mark.parametrize("job_name", ["images", "floats"])
-def test_batches_are_the_jobs_batches(service, graph, gpu, job_name, finish):
+def test_batches_are_the_jobs_batches(service, graph, gpu, job_name, finish, sharding_of):
     job = service.job(job_name, graph.images, batch=16)
-    it = leat.jax.batches(job, sharding=gpu, epochs=2, finish=finish)
-    assert isinstance(it._place, _jax_device.DevicePlacing)
+    sharding = sharding_of()
+    it = leat.jax.batches(job, sharding=sharding, epochs=2, finish=finish)
+    assert isinstance(it._place, _jax_device.DevicesPlacing)
     steps = 0
     for got, expected in zip(it, job.batches(epochs=2)):
         for name, array in expected.items():
-            assert got[name].shape == array.shape and got[name].sharding == gpu
+            assert got[name].shape == array.shape and got[name].sharding == sharding
             assert np.asarray(got[name]).tobytes() == array.tobytes()
         steps += 1
     assert steps == 2 * len(job)
@@ -80,14 +99,14 @@ def test_another_plane_is_not_the_devices(floats, gpu, monkeypatch):
     for plane in "grpc", "shm":
         monkeypatch.setenv("LEAT_PLANE", plane)
         it = leat.jax.batches(floats, sharding=gpu)
-        assert not isinstance(it._place, _jax_device.DevicePlacing)
+        assert not isinstance(it._place, _jax_device.DevicesPlacing)
         assert np.asarray(next(it)["image"]).tobytes() == next(floats.batches())["image"].tobytes()
 
 
 def test_without_such_a_device_batches_come_through_host_memory(fake, floats, gpu, monkeypatch):
-    fake.set_devices(1)
+    fake.set_devices(1)  # and it wants the second
     it = leat.jax.batches(floats, sharding=gpu)
-    assert not isinstance(it._place, _jax_device.DevicePlacing)
+    assert not isinstance(it._place, _jax_device.DevicesPlacing)
     next(it)
     monkeypatch.setenv("LEAT_PLANE", "cuda")
     with pytest.raises(leat.FailedPrecondition, match="no such CUDA device"):
@@ -98,11 +117,6 @@ class Device:
     def __init__(self, platform, version, number=3):
         self.platform, self.local_hardware_id, self.id = platform, number, 7
         self.client = type("Client", (), {"platform_version": version})
-
-
-def placed_on(*devices):
-    pieces = tuple(_placement.Piece(device, slice(0, 4), ()) for device in devices)
-    return {"x": _placement.Placement((4,), None, pieces)}
 
 
 @pytest.mark.parametrize(
@@ -116,14 +130,58 @@ def placed_on(*devices):
     ],
 )
 def test_only_cuda_devices_count(device, number):
-    assert _jax_device.cuda_device(placed_on(device)) == number
+    assert _jax_device.cuda_number(device) == number
 
 
-def test_several_devices_of_a_process_share_host_memory():
-    assert _jax_device.cuda_device(placed_on(Device("cuda", "cuda 1"), Device("cuda", "cuda 1"))) is None
+def test_rows_on_several_devices_are_computed_once(floats, gpu):
+    replicated = NamedSharding(Mesh(devices().reshape(4, 2), ("data", "model")), P("data"))
+    it = leat.jax.batches(floats, sharding=replicated)
+    assert not isinstance(it._place, _jax_device.DevicesPlacing)
+
+
+def test_each_device_pulls_its_own_rows(floats, gpu):
+    image, label = SHARDINGS[2](), NamedSharding(Mesh(devices(5, 2, 7, 0, 1, 6, 3, 4), ("data",)), P("data"))
+    rows, placements = _placement.place(
+        {"image": (3, 8, 8), "label": ()}, {"image": image, "label": label}, floats.batch
+    )
+    shares = _jax_device.shares(placements, rows)
+    assert [share.number for share in shares] == [5, 2, 7, 0, 1, 6, 3, 4]
+    assert [share.rows.tolist() for share in shares] == [[2 * i, 2 * i + 1] for i in range(8)]
+    assert all(share.placements["image"].pieces[0].rows == slice(0, 2) for share in shares)
+
+
+def test_devices_go_in_step(fake, floats, gpu):
+    """Also where one has its batch and another has not yet."""
+    it = leat.jax.batches(floats, sharding=SHARDINGS[1](), epochs=2, finish="device")
+    first = it.token()
+    next(it)
+    fake.set_delay(0.01)
+    for step in range(1, 5):
+        got = next(it)
+        assert (it.epoch, it.step) == (0, step)
+        np.testing.assert_array_equal(np.asarray(got["label"]), np.arange(16 * step, 16 * step + 16))
+    fake.set_delay(0)
+    rest = leat.jax.batches(floats, sharding=SHARDINGS[0](), epochs=2, token=it.token())
+    assert [int(batch["label"][0]) for batch in rest] == [int(batch["label"][0]) for batch in it]
+    again = leat.jax.batches(floats, sharding=SHARDINGS[1](), token=first)
+    assert int(next(again)["label"][0]) == 0
+    assert again.stats()["rows_per_s"] == 8 * 1234.5
+
+
+def test_one_device_that_is_not_there_closes_the_others(fake, floats, gpu):
+    fake.set_devices(7)
+    it = leat.jax.batches(floats, sharding=SHARDINGS[1]())
+    assert not isinstance(it._place, _jax_device.DevicesPlacing)
+    assert int(next(it)["label"][3]) == 3
+
+
+def test_progress_is_shown_once(floats, gpu, capsys):
+    pytest.importorskip("tqdm")
+    assert len([*leat.jax.batches(floats, sharding=SHARDINGS[1](), progress=True)]) == 6
+    assert "6/6" in capsys.readouterr().err
 
 
 def test_here_there_is_no_gpu(floats):
     sharding = NamedSharding(Mesh(np.array(jax.devices()[:1]), ("data",)), P("data"))
     it = leat.jax.batches(floats, sharding=sharding, finish="device")
-    assert not isinstance(it._place, _jax_device.DevicePlacing)
+    assert not isinstance(it._place, _jax_device.DevicesPlacing)

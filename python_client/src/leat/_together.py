@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several iterators of one job that go in step: one for each GPU of a process, with that GPU's rows."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from leat import _progress
+
+if TYPE_CHECKING:
+    from leat._batches import Batches
+
+# Statistics of the parts that are added up; of the others, those of the part that waits longest are shown.
+_SUMS = ("rows", "bytes", "rows_per_s", "hedged_rows", "failed_over_rows", "duplicate_rows", "payload_copies")
+
+
+class Together:
+    """As one iterator whose batches are lists, one entry a part. Use from one thread at a time; `close` from any."""
+
+    def __init__(self, parts: list[Batches]) -> None:
+        self._parts = parts
+        self._got: list[Any] = []  # of the next step, of the first parts
+        self._token = parts[0].token()
+        self._bar: _progress.Bar | None = None
+        self.job = parts[0].job
+        self.epoch: int | None = None
+        self.step: int | None = None
+
+    @property
+    def _finish(self) -> Any:
+        return self._parts[0]._finish
+
+    def show_progress(self, epochs: int | None) -> None:
+        """As `Batches.show_progress`."""
+        self._bar = _progress.Bar(self, epochs)
+
+    def next(self, timeout: float | None = None) -> list[Any] | None:
+        """As `Batches.next`: None at the end; after a DeadlineExceeded nothing is lost."""
+        until = None if timeout is None else time.monotonic() + timeout
+        while len(self._got) < len(self._parts):
+            left = None if until is None else max(until - time.monotonic(), 0.0)
+            batch = self._parts[len(self._got)].next(left)
+            if batch is None:  # of all parts, since they have the same steps
+                return None
+            self._got.append(batch)
+        batches, self._got = self._got, []
+        last = self._parts[-1]
+        self._token, self.epoch, self.step = last.token(), last.epoch, last.step
+        if self._bar:
+            self._bar.update()
+        return batches
+
+    def token(self) -> bytes:
+        """After the last step that `next` returned."""
+        return self._token
+
+    def stats(self) -> dict[str, Any]:
+        """As `Batches.stats`, of all parts."""
+        stats = [part.stats() for part in self._parts]
+        result = dict(max(stats, key=lambda each: each.get("stall_fraction", 0.0)))
+        for name in _SUMS:
+            if name in result:
+                result[name] = sum(each[name] for each in stats)
+        if "workers" in result:
+            result["workers"] = [worker for each in stats for worker in each["workers"]]
+        return result
+
+    def close(self) -> None:
+        """Ends all parts. Idempotent."""
+        for part in self._parts:
+            part.close()
+        self._got = []
+        if self._bar:
+            self._bar.close()
