@@ -2,7 +2,7 @@
 #include "worker/gpu_worker.h"
 
 #include <algorithm>
-#include <atomic>
+#include <cstdint>
 #include <utility>
 
 #include "core/log.h"
@@ -74,7 +74,10 @@ class Gpus final : public GpuWorker {
   const ImageLimits limits_;
   const std::shared_ptr<WakeSignal> wake_;
   const std::function<void(const absl::Status&)> on_fatal_;
-  std::atomic<bool> fatal_{false};
+  Mutex mu_;
+  size_t lost_ ABSL_GUARDED_BY(mu_) = 0;
+  size_t working_ ABSL_GUARDED_BY(mu_) = SIZE_MAX;  // once all are open
+  bool fatal_ ABSL_GUARDED_BY(mu_) = false;
   std::shared_ptr<const cuda::Nvjpeg> nvjpeg_;  // null: not there
   std::vector<Member> members_;
   std::vector<GpuInfo> infos_;
@@ -112,6 +115,11 @@ absl::Status Gpus::OpenAll() {
     if (!selection.all)
       return Annotate(status, fmt::format("--devices {}", index));
     LOG_WARN("gpu.unusable gpu={} error=\"{}\"", index, Message(status));
+  }
+  {
+    MutexLock lock(&mu_);
+    working_ = members_.size();
+    if (lost_ > 0) return Unavailable("a GPU was lost while it was opened");
   }
   if (!members_.empty()) {
     std::vector<std::shared_ptr<const Gpu>> gpus;
@@ -164,10 +172,13 @@ absl::Status Gpus::OpenOne(const std::shared_ptr<const cuda::Driver>& driver,
 
 // A lost GPU is the end if its context is poisoned, or it was the last one.
 void Gpus::OnLost(const absl::Status& why, bool poisoned) {
-  const bool all =
-      std::all_of(members_.begin(), members_.end(),
-                  [](const Member& member) { return member.queue->lost(); });
-  if ((poisoned || all) && !fatal_.exchange(true) && on_fatal_) on_fatal_(why);
+  {
+    MutexLock lock(&mu_);
+    ++lost_;
+    if (fatal_ || (!poisoned && lost_ < working_)) return;
+    fatal_ = true;
+  }
+  if (on_fatal_) on_fatal_(why);
 }
 
 std::vector<DecoderClass> Gpus::decoder_classes() const {

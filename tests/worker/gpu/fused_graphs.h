@@ -55,7 +55,14 @@ class RandomGraph {
     outputs_ = 0;
     Add({"readers.image_folder", {}, {{"path", Value(std::string("/data"))}}});
     AddHostValues();
-    AddView();
+    gray_ = Below(4) == 0;
+    decoded_ = Add({"decode",
+                    {{0, 0}},
+                    {{"output", Value(std::string(gray_ ? "gray" : "rgb"))},
+                     {"orient", Value(Below(5) != 0)}}});
+    made_.clear();
+    for (int views = Below(3) == 0 ? 2 + Below(3) : 1; views > 0; --views)
+      AddView();
     AddTail();
     AddOutputs();
     return graph_;
@@ -122,11 +129,7 @@ class RandomGraph {
   int64_t Side() { return Below(5) == 0 ? 1 + Below(4) : 1 + Below(40); }
 
   void AddView() {
-    gray_ = Below(4) == 0;
-    last_ = Add({"decode",
-                 {{0, 0}},
-                 {{"output", Value(std::string(gray_ ? "gray" : "rgb"))},
-                  {"orient", Value(Below(5) != 0)}}});
+    last_ = decoded_;
     size_ = {Side(), Side()};
     const int kind = Below(5);
     if (kind < 4 && Below(4) == 0)
@@ -161,7 +164,13 @@ class RandomGraph {
                1 + Below(static_cast<int>(size_[1]))};
       Crop(size_);
     }
+    // The view before the last operators may be seen, too.
+    if (Below(4) == 0) AddMade();
     if (Below(3) == 0) Flip();
+    AddMade();
+  }
+  void AddMade() {
+    made_.push_back({last_, {size_[0], size_[1], gray_ ? 1 : 3}});
   }
 
   Floats Numbers(int64_t channels, double least, double most) {
@@ -203,7 +212,6 @@ class RandomGraph {
   }
 
   void AddTail() {
-    made_ = {{last_, {size_[0], size_[1], gray_ ? 1 : 3}}};
     for (int count = Below(7); count > 0; --count)
       made_.push_back(Behind(made_[Below(static_cast<int>(made_.size()))]));
   }
@@ -221,7 +229,7 @@ class RandomGraph {
 
   std::mt19937& random_;
   Graph graph_;
-  uint32_t last_ = 0, coin_ = 0, uniform_ = 0;
+  uint32_t decoded_ = 0, last_ = 0, coin_ = 0, uniform_ = 0;
   std::vector<NodeRef> host_;
   std::vector<Made> made_;
   Ints size_;

@@ -37,9 +37,10 @@ TEST(FusedKernel, CastsToEveryTypeAtAnyAddress) {
 TEST(FusedKernel, IsLaunchedWithAThreadForEveryStrip) {
   for (uint32_t width : {1u, 5u, 127u, 128u, 129u, 5000u})
     for (uint32_t height : {1u, 3u, 4u, 5u, 224u}) {
-      const LaunchConfig config = FusedLaunch(width, height, 9);
+      const uint64_t strips = FusedStrips(width, height);
+      EXPECT_EQ(strips, uint64_t{width} * ((height + 3) / 4));
+      const LaunchConfig config = FusedLaunch(static_cast<uint32_t>(strips), 9);
       const uint64_t threads = uint64_t{config.grid_x} * config.block_x;
-      const uint64_t strips = uint64_t{width} * ((height + 3) / 4);
       EXPECT_GE(threads, strips);
       EXPECT_LT(threads, strips + config.block_x);
       EXPECT_EQ(config.grid_y, 9u);

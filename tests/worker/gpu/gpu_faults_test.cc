@@ -103,10 +103,12 @@ TEST_F(GpuFaultsTest, AFailureAtTheStartIsAnErrorAndLeaksNothing) {
       auto gpus = GpuWorker::Open(config_, {}, wake_, nullptr);
       const bool nvjpeg = std::string(call).starts_with("nvjpeg");
       if (gpus.ok()) {
-        // It was not called as often, or it is not needed for class exact.
+        // It was not called as often, or it is not needed for class exact, or
+        // by a thread that begins later.
         const bool met = fake_->Calls(call) >= nth;
-        EXPECT_TRUE(!met || nvjpeg) << call << " " << nth;
-      } else {
+        const bool later = nth > 2 && std::string(call) == "cuCtxSetCurrent";
+        EXPECT_TRUE(!met || nvjpeg || later) << call << " " << nth;
+      } else if (nth <= 2) {
         EXPECT_THAT(std::string(Message(gpus.status())),
                     HasSubstr("--devices 0: "))
             << call;
