@@ -109,10 +109,11 @@ void FusedGroup::ComputeHostValues(size_t row, const RowInput& input,
   }
 }
 
-absl::Status FusedGroup::CheckLimits(const std::vector<View>& views) const {
+absl::Status FusedGroup::CheckLimits(const std::vector<View>& chains) const {
   const FusedLimits& limits = program_->limits_;
   uint64_t bytes = 0;
-  for (const View& view : views) {
+  for (const FusedProgram::FusedImage& image : program_->views_) {
+    const View& view = chains[image.chain];
     if (!view.resampled()) continue;
     const Rect& from = view.before();
     const auto most_taps = [&](int64_t in, int64_t out) {
@@ -187,21 +188,24 @@ absl::StatusOr<Rect> FusedGroup::PrepareRow(size_t row, const RowInput& input,
   Row& state = rows_[row];
   state.orientation = Orientation::Of(program.orient() ? exif : 1);
   state.stored = stored;
-  std::vector<View>& views = scratch->views;
-  views.clear();
-  for (const FusedProgram::Chain& chain : program.views_) {
-    View& view = views.emplace_back(state.orientation.Turned(stored));
+  std::vector<View>& chains = scratch->chains;
+  chains.clear();
+  for (const FusedProgram::Chain& chain : program.chains_) {
+    View view = chains.empty() ? View(state.orientation.Turned(stored))
+                               : chains[chain.parent];
     RETURN_IF_ERROR(
         ComposeView(chain.ops, program.seed_, input, scratch->values, &view));
-    if (view.size().width != chain.size.width ||
-        view.size().height != chain.size.height)
-      return Internal("view of {} × {}, want {} × {}", view.size().width,
-                      view.size().height, chain.size.width, chain.size.height);
+    chains.push_back(view);
   }
-  RETURN_IF_ERROR(CheckLimits(views));
-  for (size_t v = 0; v < views.size(); ++v) {
-    const View& view = views[v];
-    Slice& slice = slices_[row * views.size() + v];
+  RETURN_IF_ERROR(CheckLimits(chains));
+  for (size_t v = 0; v < program.views_.size(); ++v) {
+    const FusedProgram::FusedImage& image = program.views_[v];
+    const View& view = chains[image.chain];
+    if (view.size().width != image.size.width ||
+        view.size().height != image.size.height)
+      return Internal("view of {} × {}, want {} × {}", view.size().width,
+                      view.size().height, image.size.width, image.size.height);
+    Slice& slice = slices_[row * header_.views + v];
     FusedRow& descriptor = Descriptor(row, v);
     descriptor = {};
     slice.back_x = slice.back_y = false;

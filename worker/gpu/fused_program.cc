@@ -48,9 +48,10 @@ class FusedCompiler {
     enum Kind : uint8_t { kHost, kChain, kTail } kind = kHost;
     size_t index = 0;
   };
-  struct Chain {
-    std::vector<ImageOp> ops;
+  // Of one of the program's chains.
+  struct ChainEnd {
     uint32_t node = 0;
+    bool resampled = false, mirrored = false;
     std::optional<uint32_t> view;  // some field is made of it
   };
   struct ViewField {
@@ -64,14 +65,11 @@ class FusedCompiler {
   }
 
   absl::Status Sort(Step step) {
-    Place& place = places_[step.node];
     if (auto* decode = std::get_if<DecodeStep>(&step.what)) {
       if (!chains_.empty()) return CannotFuse(step.node, "a second decode");
       program_->gray_ = decode->gray;
       program_->orient_ = decode->orient;
-      place = {Place::kChain, 0};
-      chains_.push_back({std::move(decode->ops), step.node, {}});
-      return absl::OkStatus();
+      return AddChain(0, {.node = step.node}, std::move(decode->ops));
     }
     if (const auto* image = std::get_if<ImageStep>(&step.what))
       return Extend(step.node, *image);
@@ -83,7 +81,7 @@ class FusedCompiler {
       program_->host_steps_.push_back(std::move(step));
       return absl::OkStatus();
     }
-    place = {Place::kTail, tail_.size()};
+    places_[step.node] = {Place::kTail, tail_.size()};
     tail_.push_back(std::move(step));
     return absl::OkStatus();
   }
@@ -93,33 +91,34 @@ class FusedCompiler {
     const Place from = places_[image.input];
     if (from.kind != Place::kChain)
       return CannotFuse(image.ops[0].node, "its input is no view of the image");
-    Chain chain{chains_[from.index].ops, node, {}};
-    bool resampled = false, mirrored = false;
-    const auto note = [&](const ImageOp& op) {
-      resampled |= op.Resamples();
-      mirrored |= op.kind == ImageOp::Kind::kFlip;
-    };
-    for (const ImageOp& op : chain.ops) note(op);
-    for (const ImageOp& op : image.ops) {
-      if (!op.Extends(resampled, mirrored))
+    ChainEnd end = chains_[from.index];
+    end.node = node;
+    end.view.reset();
+    return AddChain(from.index, end, image.ops);
+  }
+  absl::Status AddChain(size_t parent, ChainEnd end, std::vector<ImageOp> ops) {
+    for (const ImageOp& op : ops) {
+      if (!op.Extends(end.resampled, end.mirrored))
         return CannotFuse(op.node, "its input was resampled or mirrored");
-      note(op);
-      chain.ops.push_back(op);
+      end.resampled |= op.Resamples();
+      end.mirrored |= op.kind == ImageOp::Kind::kFlip;
     }
-    places_[node] = {Place::kChain, chains_.size()};
-    chains_.push_back(std::move(chain));
+    places_[end.node] = {Place::kChain, chains_.size()};
+    chains_.push_back(end);
+    program_->chains_.push_back({parent, std::move(ops)});
     return absl::OkStatus();
   }
 
-  absl::StatusOr<uint32_t> ViewOf(Chain& chain) {
-    if (chain.view) return *chain.view;
-    const Shape& shape = graph_.types[chain.node][0].shape;
+  absl::StatusOr<uint32_t> ViewOf(size_t chain) {
+    ChainEnd& end = chains_[chain];
+    if (end.view) return *end.view;
+    const Shape& shape = graph_.types[end.node][0].shape;
     if (shape[0] <= 0 || shape[1] <= 0)
-      return CannotFuse(chain.node, "its size differs from sample to sample");
-    chain.view = static_cast<uint32_t>(program_->views_.size());
-    if (*chain.view == kMaxViews) return CannotFuse(chain.node, "too many");
-    program_->views_.push_back({chain.ops, {shape[0], shape[1]}});
-    return *chain.view;
+      return CannotFuse(end.node, "its size differs from sample to sample");
+    end.view = static_cast<uint32_t>(program_->views_.size());
+    if (*end.view == kMaxViews) return CannotFuse(end.node, "too many views");
+    program_->views_.push_back({chain, {shape[0], shape[1]}});
+    return *end.view;
   }
 
   absl::Status AddField(size_t output) {
@@ -131,7 +130,7 @@ class FusedCompiler {
     for (; place.kind == Place::kTail; place = places_[InputOf(*path.back())])
       path.push_back(&tail_[place.index]);
     std::reverse(path.begin(), path.end());
-    ASSIGN_OR_RETURN(const uint32_t view, ViewOf(chains_[place.index]));
+    ASSIGN_OR_RETURN(const uint32_t view, ViewOf(place.index));
     FusedTail tail =
         CompileTail(path, program_->views_[view].size, program_->channels());
     tail.field.output = static_cast<uint32_t>(output);
@@ -165,9 +164,9 @@ class FusedCompiler {
         fields_.begin(), fields_.end(),
         [](const ViewField& a, const ViewField& b) { return a.view < b.view; });
     std::vector<FusedView> views;
-    for (const FusedProgram::Chain& chain : program_->views_) {
-      views.push_back({.width = static_cast<uint32_t>(chain.size.width),
-                       .height = static_cast<uint32_t>(chain.size.height)});
+    for (const FusedProgram::FusedImage& image : program_->views_) {
+      views.push_back({.width = static_cast<uint32_t>(image.size.width),
+                       .height = static_cast<uint32_t>(image.size.height)});
       program_->strips_ =
           std::max(program_->strips_,
                    FusedStrips(views.back().width, views.back().height));
@@ -204,7 +203,7 @@ class FusedCompiler {
   const CheckedGraph& graph_;
   std::unique_ptr<FusedProgram> program_;
   std::vector<Place> places_;  // by node
-  std::vector<Chain> chains_;
+  std::vector<ChainEnd> chains_;
   std::vector<Step> tail_;
   std::vector<ViewField> fields_;
   std::vector<std::byte> tables_;
@@ -236,20 +235,22 @@ uint64_t FusedProgram::BlockBytes(size_t rows) const {
 
 uint64_t FusedProgram::TableBytesBound(int64_t max_side) const {
   uint64_t sum = 0;
-  for (const Chain& view : views_) {
+  for (const FusedImage& view : views_) {
+    // What is kept of the resized image is no larger than it: no view shrinks
+    // by more than from the largest side to its own.
+    const auto taps = [&](const ImageOp& op, int64_t size) {
+      return ResampleTable::MostTaps(static_cast<int>(max_side),
+                                     static_cast<int>(size), op.filter,
+                                     op.antialias);
+    };
     uint64_t most = 0;
-    for (const ImageOp& op : view.ops) {
-      if (!op.Resamples()) continue;
-      // What is kept of the resized image is no larger than it: no view
-      // shrinks by more than from the largest side to its own.
-      const auto taps = [&](int64_t size) {
-        return ResampleTable::MostTaps(static_cast<int>(max_side),
-                                       static_cast<int>(size), op.filter,
-                                       op.antialias);
-      };
-      most =
-          std::max(most, TableBytes(view.size.width, taps(view.size.width),
-                                    view.size.height, taps(view.size.height)));
+    for (size_t chain = view.chain;; chain = chains_[chain].parent) {
+      for (const ImageOp& op : chains_[chain].ops)
+        if (op.Resamples())
+          most = std::max(
+              most, TableBytes(view.size.width, taps(op, view.size.width),
+                               view.size.height, taps(op, view.size.height)));
+      if (chain == 0) break;
     }
     sum += most;
   }

@@ -29,7 +29,7 @@ namespace leat::worker {
 // A thread's working memory for FusedGroup::PrepareRow. Reused.
 struct FusedScratch {
   ResampleTable horizontal, vertical;
-  std::vector<View> views;
+  std::vector<View> chains;
   std::vector<Tensor> values;                     // by node
   std::vector<std::array<std::byte, 8>> scalars;  // what they borrow
 };
@@ -81,8 +81,15 @@ class FusedProgram {
   friend class FusedGroup;
   friend class FusedCompiler;
 
+  // Geometric operators on what another chain gives; the first one's input is
+  // the decoded image.
   struct Chain {
+    size_t parent = 0;  // an earlier one; of the first: itself
     std::vector<ImageOp> ops;
+  };
+  // What a chain gives, if fields are made of it.
+  struct FusedImage {
+    size_t chain = 0;
     ImageSize size;
   };
 
@@ -98,7 +105,8 @@ class FusedProgram {
   uint32_t reader_ = 0;
   size_t nodes_ = 0;
   bool gray_ = false, orient_ = true;
-  std::vector<Chain> views_;
+  std::vector<Chain> chains_;  // in the order in which the CPU runs them
+  std::vector<FusedImage> views_;
   std::vector<Step> host_steps_;    // of scalars
   std::vector<FusedField> fields_;  // as in the block
   std::vector<uint32_t> field_of_output_;
