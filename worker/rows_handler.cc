@@ -293,6 +293,7 @@ absl::Status RowsHandler::Cancel(uint64_t ask_id) {
   {
     MutexLock lock(&mu_);
     std::erase_if(pending_, [&](const WiredAsk& wired) {
+      mu_.AssertHeld();
       if (wired.ask.ask_id != ask_id) return false;
       pending_rows_ -= wired.ask.rows.size() + 1;
       ended = ended || wired.memory_id != 0;
