@@ -143,13 +143,13 @@ class DevicePlacing:
         }
         self._compiled = _jax_finish.apart(lambda: self._compile(dtypes, device))
         # (imported, computed), oldest first.
-        self._pending: collections.deque[tuple[Any, dict[str, jax.Array]]] = collections.deque()
+        self._pending: collections.deque[tuple[Any, dict[str, Any]]] = collections.deque()
 
     def _compile(self, dtypes: Mapping[str, np.dtype], device: jax.Device) -> Any:
-        def place_all(heads: dict[str, jax.Array], tables: dict[str, jax.Array]) -> dict[str, jax.Array]:
+        def place_all(heads: dict[str, Any], tables: dict[str, jax.Array]) -> dict[str, jax.Array]:
             placed = {}
             for name, head in heads.items():
-                part = self._pieces[name].cut(head)
+                part: Any = self._pieces[name].cut(head)
                 finish = self._finishes.get(name)
                 placed[name] = (
                     jnp.copy(part) if finish is None else _jax_finish.finished(part, finish, tables.get(name))

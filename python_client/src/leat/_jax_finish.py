@@ -20,9 +20,10 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from leat._finish import Finish
 from leat._placement import Placement
 
-try:
+_shard_map: Any
+if hasattr(jax, "shard_map"):
     _shard_map = jax.shard_map
-except AttributeError:  # before 0.6.1
+else:  # before 0.6.1
     from jax.experimental.shard_map import shard_map as _shard_map
 
 _AXIS = "leat"
@@ -76,15 +77,14 @@ class DeviceFinish:
         self._devices = [piece.device for piece in next(iter(placements.values())).pieces]
         # Of these devices, whatever the mesh of the fields' shardings is: each has a block of the first axis.
         self._sharding = NamedSharding(Mesh(np.array(self._devices), (_AXIS,)), PartitionSpec(_AXIS))
-        tables = {
-            name: [finish.table_of(piece) for piece in self._pieces[name]]
+        self._tables = {
+            name: self._stacked([finish.table_of(piece) for piece in self._pieces[name]])
             for name, finish in self._finishes.items()
             if finish.table is not None
         }
-        self._tables = {name: self._stacked(parts) for name, parts in tables.items()}
         self._compiled = apart(self._compile)
 
-    def _stacked(self, parts: list[np.ndarray]) -> jax.Array:
+    def _stacked(self, parts: list[Any]) -> jax.Array:
         shape = (sum(part.shape[0] for part in parts), *parts[0].shape[1:])
         arrays = jax.device_put(parts, self._devices)
         return jax.make_array_from_single_device_arrays(shape, self._sharding, arrays)
@@ -113,7 +113,7 @@ class DeviceFinish:
         heads = {
             name: self._stacked([piece.cut(batch[name]) for piece in pieces]) for name, pieces in self._pieces.items()
         }
-        result = {}
+        result: dict[str, jax.Array] = {}
         for name, array in self._compiled(heads, self._tables).items():
             placement = self._placements[name]
             on = {shard.device: shard.data for shard in array.addressable_shards}

@@ -57,8 +57,9 @@ class Together:
 
     def stats(self) -> dict[str, Any]:
         """As `Batches.stats`, of all parts."""
-        stats = [part.stats() for part in self._parts]
-        result = dict(max(stats, key=lambda each: each.get("stall_fraction", 0.0)))
+        stats: list[dict[str, Any]] = [part.stats() for part in self._parts]
+        stalls = [each.get("stall_fraction", 0.0) for each in stats]
+        result = dict(stats[stalls.index(max(stalls))])
         for name in _SUMS:
             if name in result:
                 result[name] = sum(each[name] for each in stats)

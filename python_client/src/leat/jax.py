@@ -71,7 +71,9 @@ class GlobalBatches(Iterator[dict[str, jax.Array]]):
         rows: of the global batch that this process pulls.
     """
 
-    def __init__(self, host: Batches | _together.Together, rows: np.ndarray, place: Callable[[Any], dict[str, jax.Array]]) -> None:
+    def __init__(
+        self, host: Batches | _together.Together, rows: np.ndarray, place: Callable[[Any], dict[str, jax.Array]]
+    ) -> None:
         self._host = host
         self._place = place
         self._token = host.token()
