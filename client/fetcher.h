@@ -248,6 +248,7 @@ class Fetcher {
   void LendingReady(Lane& lane);
   // Nothing more is lent here; leases stay.
   void LendingFailed(Lane& lane, const absl::Status& status);
+  // OK may follow another status, if the reply was only late.
   void Lent(Lane& lane, uint64_t memory_id, const absl::Status& status);
   void Returned(Lane& lane, uint64_t memory_id);
   // The lending socket's end: nothing is written any more.

@@ -99,12 +99,14 @@ std::shared_ptr<BatchMemory> Fetcher::PartFor(const Lane& lane,
   const std::shared_ptr<BatchMemory>& whole = memory.buffer.memory();
   if (whole->kind() != BatchMemory::Kind::kDevice) return whole;
   const std::vector<std::string>& uuids = lane.lending.device_uuids;
-  const bool takes_device =
-      whole->fd() >= 0 && !lane.lending.refused.contains(whole->id()) &&
-      std::find(uuids.begin(), uuids.end(), whole->device_uuid()) !=
-          uuids.end();
-  if (takes_device && config_.plane != Plane::kShared) return whole;
-  return config_.plane == Plane::kDevice ? nullptr : whole->host_part();
+  const bool same_gpu =
+      whole->fd() >= 0 && std::find(uuids.begin(), uuids.end(),
+                                    whole->device_uuid()) != uuids.end();
+  if (config_.plane == Plane::kDevice) return same_gpu ? whole : nullptr;
+  if (!same_gpu || config_.plane == Plane::kShared ||
+      lane.lending.refused.contains(whole->id()))
+    return whole->host_part();
+  return whole;
 }
 
 void Fetcher::OfferLoan(const std::shared_ptr<Lane>& lane, const Step& step) {
@@ -112,9 +114,9 @@ void Fetcher::OfferLoan(const std::shared_ptr<Lane>& lane, const Step& step) {
   if (lending.state != Lending::State::kReady || lane->closed) return;
   const std::shared_ptr<BatchMemory> memory = PartFor(*lane, *step.memory);
   if (!memory) {  // only if forced
-    LendingFailed(*lane,
-                  Unavailable("it has no GPU {} for its rows",
-                              step.memory->buffer.memory()->device_uuid()));
+    LendingFailed(
+        *lane, FailedPrecondition("it has no GPU {} for its rows",
+                                  step.memory->buffer.memory()->device_uuid()));
     return;
   }
   if (memory->fd() < 0 || lending.lent.contains(memory->id()) ||
@@ -130,17 +132,19 @@ void Fetcher::Lent(Lane& lane, uint64_t memory_id, const absl::Status& status) {
   dirty_ = true;
   if (status.ok()) {
     lane.lending.lent.insert(memory_id);
+    lane.lending.refused.erase(memory_id);
     return;
   }
   lane.lending.refused.insert(memory_id);
-  // One that has stopped gives no reply: its rows are asked elsewhere in time.
-  if (Forced() && !absl::IsDeadlineExceeded(status))
+  // One that has stopped, or has enough: its rows come by bytes.
+  if (Forced() && !absl::IsDeadlineExceeded(status) &&
+      !absl::IsResourceExhausted(status))
     LendingFailed(lane, status);
 }
 
 void Fetcher::Returned(Lane& lane, uint64_t memory_id) {
   lane.lending.lent.erase(memory_id);
-  lane.lending.refused.erase(memory_id);
+  lane.lending.refused.clear();  // there is room again
 }
 
 Fetcher::Placement Fetcher::PlacementOf(const Step& step, const Row& row,

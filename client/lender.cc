@@ -281,7 +281,8 @@ void Lender::Answer(Socket& socket, const absl::Status& status) {
       break;
     case v1::LendRequest::kLend:
       if (!status.ok()) socket.lent.erase(request.memory_id);
-      if (!request.late) events_.lent(socket.key, request.memory_id, status);
+      if (!request.late || status.ok())
+        events_.lent(socket.key, request.memory_id, status);
       break;
     default:
       events_.returned(socket.key, request.memory_id);

@@ -40,6 +40,7 @@ class Lender {
     std::function<void(const Key&)> ready;
     // Nothing more can be lent; leases live on.
     std::function<void(const Key&, const absl::Status&)> failed;
+    // kDeadlineExceeded: no reply yet; OK may follow.
     std::function<void(const Key&, uint64_t memory_id, const absl::Status&)>
         lent;
     std::function<void(const Key&, uint64_t memory_id)> returned;

@@ -15,6 +15,7 @@
 #include "leat/v1/types.pb.h"
 #include "rpc/auth.h"
 #include "rpc/server.h"
+#include "worker/plane/lending_server.h"
 
 namespace leat::client {
 
@@ -44,12 +45,26 @@ enum class Behaviour {
   kMisfit,    // answers rows that were not asked for
   kDraining,  // answers each ask by UNAVAILABLE
   kUnknown,   // ends each stream by NOT_FOUND
+  kBytes,     // answers rows with places by data
+};
+
+// Whether a FakeWorker writes into consumers' memory.
+enum class Taking {
+  kNone,
+  kTaken,   // with places, rows are written there
+  kNobody,  // names a lending socket that does not exist
 };
 
 class FakeWorker {
  public:
   explicit FakeWorker(std::string name);
   ~FakeWorker();
+  // Of streams from now on. At most `memories` pieces of memory a stream.
+  void TakeMemory(Taking taking, size_t memories = 64);
+  // Pieces of memory that consumers have lent and not taken back.
+  uint64_t lent() const;
+  // Closes the lending sockets, while the streams go on.
+  void CloseLending();
 
   const std::string& name() const { return name_; }
   const std::string& address() const { return address_; }
@@ -73,12 +88,14 @@ class FakeWorker {
   const std::string name_, address_;
   std::atomic<size_t> chunk_bytes_{1 << 20};
   std::atomic<uint64_t> asked_{0};
-  Mutex mu_;
+  mutable Mutex mu_;
   CondVar asked_more_;
   Behaviour behaviour_ ABSL_GUARDED_BY(mu_) = Behaviour::kServe;
   std::vector<std::function<void()>> kept_ ABSL_GUARDED_BY(mu_);
   uint64_t spoiled_ ABSL_GUARDED_BY(mu_) = ~uint64_t{0};
   std::string spoiled_text_ ABSL_GUARDED_BY(mu_);
+  Taking taking_ ABSL_GUARDED_BY(mu_) = Taking::kNone;
+  std::shared_ptr<worker::LendingServer> lending_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<Service> service_;
   std::unique_ptr<rpc::Server> server_;
 };

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <map>
 
 #include "core/status.h"
 #include "gtest/gtest.h"
@@ -14,6 +15,7 @@ namespace leat::client {
 namespace {
 
 constexpr size_t kImageBytes = 6 * 5 * 3;
+constexpr size_t kFieldBytes[] = {kImageBytes, sizeof(int32_t)};
 using Buffer = grpc::ByteBuffer;
 
 std::shared_ptr<std::vector<std::byte>> Payload(const v1::AskRows& ask) {
@@ -47,13 +49,19 @@ class FakeWorker::Handler : public rpc::StreamHandler<Buffer>,
                             public std::enable_shared_from_this<Handler> {
  public:
   Handler(FakeWorker* worker, std::shared_ptr<rpc::Stream<Buffer>> stream)
-      : worker_(worker), stream_(std::move(stream)) {}
+      : worker_(worker), stream_(std::move(stream)) {
+    MutexLock lock(&worker_->mu_);
+    if (worker_->lending_) lending_ = worker_->lending_->OpenStream();
+  }
 
   void OnMessage(Buffer message) override {
     v1::RowsRequest request;
     if (!rpc::DecodeMessage(message, &request).ok()) return;
+    if (request.has_open()) Open();
+    if (request.has_cancel()) Cancel(request.cancel().ask_id());
     if (!request.has_ask()) return;
     const v1::AskRows ask = request.ask();
+    if (ask.memory_id() != 0 && !Borrow(ask)) return;
     Behaviour behaviour;
     {
       MutexLock lock(&worker_->mu_);
@@ -62,18 +70,100 @@ class FakeWorker::Handler : public rpc::StreamHandler<Buffer>,
       worker_->asked_more_.NotifyAll();
       if (behaviour == Behaviour::kSilent) {
         worker_->kept_.push_back(
-            [self = shared_from_this(), ask] { self->Answer(ask, 1.0); });
+            [self = shared_from_this(), ask] { self->Serve(ask); });
         return;
       }
     }
     Act(behaviour, ask);
   }
   void OnClosed(const absl::Status&) override {
+    if (lending_) lending_->Close();
     MutexLock lock(&mu_);
     stream_.reset();
   }
 
  private:
+  void Open() {
+    v1::RowsResponse first;
+    v1::Opened* opened = first.mutable_opened();
+    {
+      MutexLock lock(&worker_->mu_);
+      if (worker_->taking_ == Taking::kTaken && worker_->lending_) {
+        opened->set_lending_address(worker_->lending_->address());
+        opened->set_lending_secret(lending_->secret());
+      } else if (worker_->taking_ == Taking::kNobody) {
+        opened->set_lending_address("leat-test-nobody");
+        opened->set_lending_secret(std::string(16, 'x'));
+      }
+    }
+    Send(rpc::EncodeMessage(first));
+  }
+  bool Borrow(const v1::AskRows& ask) {
+    auto loan = lending_->Borrow(
+        ask.memory_id(),
+        std::span(ask.places().data(), static_cast<size_t>(ask.places_size())),
+        kFieldBytes);
+    MutexLock lock(&mu_);
+    if (loan.ok())
+      loans_[ask.ask_id()] = *std::move(loan);
+    else if (stream_)
+      stream_->Close(loan.status());
+    return loans_.contains(ask.ask_id());
+  }
+  // Nothing of the ask is written any more.
+  void GiveBack(const v1::AskRows& ask) {
+    worker::StreamLending::Loan loan;
+    {
+      MutexLock lock(&mu_);
+      loan = std::exchange(loans_[ask.ask_id()], {});
+      loans_.erase(ask.ask_id());
+    }
+    lending_->GiveBack(
+        ask.memory_id(), loan.number,
+        std::span(ask.places().data(), static_cast<size_t>(ask.places_size())));
+  }
+  // One that is kept ends when it is answered.
+  void Cancel(uint64_t ask_id) {
+    {
+      MutexLock lock(&mu_);
+      if (loans_.contains(ask_id)) return;
+    }
+    v1::RowsResponse response;
+    response.set_ask_id(ask_id);
+    response.set_ask_ended(true);
+    Send(rpc::EncodeMessage(response));
+  }
+  void Place(const v1::AskRows& ask) {
+    std::shared_ptr<const worker::LentMemory> memory;
+    {
+      MutexLock lock(&mu_);
+      memory = loans_[ask.ask_id()].memory;
+    }
+    for (int i = 0; i < ask.rows_size(); ++i) {
+      std::byte* const image = memory->base() + memory->field_offsets()[0] +
+                               ask.places(i) * kImageBytes;
+      for (size_t k = 0; k < kImageBytes; ++k)
+        image[k] = ImageByte(ask.samples(i), k);
+      const int32_t label = Label(ask.samples(i));
+      std::memcpy(memory->base() + memory->field_offsets()[1] +
+                      ask.places(i) * sizeof label,
+                  &label, sizeof label);
+    }
+    memory.reset();
+    GiveBack(ask);
+    v1::RowsResponse header;
+    header.set_ask_id(ask.ask_id());
+    header.set_group_id(++groups_);
+    *header.mutable_rows() = ask.rows();
+    header.set_placed(true);
+    Send(rpc::EncodeMessage(header));
+  }
+  void Serve(const v1::AskRows& ask) {
+    if (ask.memory_id() != 0)
+      Place(ask);
+    else
+      Answer(ask, 1.0);
+  }
   void Send(Buffer message) {
     MutexLock lock(&mu_);
     if (stream_) (void)stream_->Send(std::move(message));
@@ -110,8 +200,11 @@ class FakeWorker::Handler : public rpc::StreamHandler<Buffer>,
         if (stream_) stream_->Close(NotFound("no such job here"));
         break;
       }
-      default:
+      case Behaviour::kBytes:
         Answer(ask, 1.0);
+        break;
+      default:
+        Serve(ask);
     }
   }
 
@@ -163,8 +256,11 @@ class FakeWorker::Handler : public rpc::StreamHandler<Buffer>,
   }
 
   FakeWorker* const worker_;
+  std::shared_ptr<worker::StreamLending> lending_;  // may be null
   std::atomic<uint64_t> groups_{0};
   Mutex mu_;
+  std::map<uint64_t, worker::StreamLending::Loan> loans_
+      ABSL_GUARDED_BY(mu_);  // by ask
   std::shared_ptr<rpc::Stream<Buffer>> stream_ ABSL_GUARDED_BY(mu_);
 };
 
@@ -206,6 +302,27 @@ void FakeWorker::Kill() {
   }
   server_.reset();
   service_.reset();
+}
+
+void FakeWorker::TakeMemory(Taking taking, size_t memories) {
+  worker::LendingOptions options;
+  options.limits.max_memories_per_stream = memories;
+  auto lending = worker::LendingServer::Start(options, nullptr);
+  ASSERT_TRUE(lending.ok()) << lending.status();
+  MutexLock lock(&mu_);
+  taking_ = taking;
+  lending_ = *std::move(lending);
+}
+
+uint64_t FakeWorker::lent() const {
+  MutexLock lock(&mu_);
+  return lending_->counters().memories;
+}
+
+void FakeWorker::CloseLending() {
+  std::shared_ptr<worker::LendingServer> lending;  // goes outside the lock
+  MutexLock lock(&mu_);
+  lending = std::exchange(lending_, nullptr);
 }
 
 void FakeWorker::Behave(Behaviour behaviour) {
