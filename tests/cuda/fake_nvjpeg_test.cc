@@ -148,15 +148,16 @@ TEST_F(FakeNvjpeg, OneBadImageFailsItsBatch) {
             NvjpegResult::kBadJpeg);
   EXPECT_EQ(Batch({MakeJpeg({.progressive = true})}, 64, 64 * 48 * 3),
             NvjpegResult::kJpegNotSupported);
-  EXPECT_EQ(Batch({MakeJpeg({})}, 64, 64 * 48 * 3), NvjpegResult::kSuccess);
+  const std::vector<std::string> good = {MakeJpeg({})};
+  EXPECT_EQ(Batch(good, 64, 64 * 48 * 3), NvjpegResult::kSuccess);
   EXPECT_EQ(driver_->StreamSynchronize(stream_), Result::kSuccess);
   Close();
 }
 
 TEST_F(FakeNvjpeg, TheCudaBackendTakesProgressiveImages) {
   Open(NvjpegBackend::kGpuHybrid);
-  EXPECT_EQ(Batch({MakeJpeg({.progressive = true})}, 64, 64 * 48 * 3),
-            NvjpegResult::kSuccess);
+  const std::vector<std::string> jpegs = {MakeJpeg({.progressive = true})};
+  EXPECT_EQ(Batch(jpegs, 64, 64 * 48 * 3), NvjpegResult::kSuccess);
   EXPECT_EQ(driver_->StreamSynchronize(stream_), Result::kSuccess);
   EXPECT_EQ(fake_.count("hardware_images"), 0);
   Close();
@@ -177,10 +178,10 @@ TEST_F(FakeNvjpeg, AGpuWithoutEnginesHasNoHardwareDecoder) {
 
 TEST_F(FakeNvjpeg, AStateThatStillDecodesIsNotUsedAgain) {
   Open(NvjpegBackend::kHardware);
-  const std::string jpeg = MakeJpeg({});
+  const std::vector<std::string> jpegs = {MakeJpeg({})};
   fake_.hold();
-  EXPECT_EQ(Batch({jpeg}, 64, 64 * 48 * 3), NvjpegResult::kSuccess);
-  EXPECT_EQ(Batch({jpeg}, 64, 64 * 48 * 3), NvjpegResult::kInvalidParameter);
+  EXPECT_EQ(Batch(jpegs, 64, 64 * 48 * 3), NvjpegResult::kSuccess);
+  EXPECT_EQ(Batch(jpegs, 64, 64 * 48 * 3), NvjpegResult::kInvalidParameter);
   EXPECT_THAT(fake_.FirstViolation(), HasSubstr("while it decodes"));
   fake_.release();
   EXPECT_EQ(driver_->StreamSynchronize(stream_), Result::kSuccess);
