@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches in device memory, on the fake CUDA driver: the oracle's bytes from every mix of workers, and whatever breaks.
+
+LEAT_FAKE_CUDA_LIB, LEAT_FAKE_NVJPEG_LIB: the fakes, set by CMake.
+"""
+
+import os
+import re
+import subprocess
+import unittest
+
+import cluster
+from cluster import signal
+
+EPOCHS, BATCH, STEPS = 2, 64, 8  # 500 / 64, the last batch filled
+ROW_BYTES = 224 * 224 * 3 + 4
+EXHAUSTED, PRECONDITION = 8, 9
+CUDA, SHM, GRPC = ({"LEAT_PLANE": plane} for plane in ("cuda", "shm", "grpc"))
+
+
+class DeviceTest(cluster.ClusterTest):
+    expected = None
+
+    def setUp(self):
+        super().setUp()
+        self.fakes = {"LEAT_CUDA_LIBRARY": os.environ.get("LEAT_FAKE_CUDA_LIB", ""),
+                      "LEAT_NVJPEG_LIBRARY": os.environ.get("LEAT_FAKE_NVJPEG_LIB", "")}
+        if not all(os.path.exists(path) for path in self.fakes.values()):
+            self.skipTest("no fake CUDA driver: this build has no GPU support")
+        if not cluster.PHOTOS.is_dir():
+            self.skipTest(f"no photos at {cluster.PHOTOS} (LEAT_TEST_DATA)")
+        if DeviceTest.expected is None:
+            out = subprocess.run([cluster.program("ORACLE"), str(self.spec()), str(EPOCHS)], check=True,
+                                 capture_output=True, text=True).stdout
+            DeviceTest.expected = [(int(e), int(s), sha) for e, s, sha in (line.split() for line in out.splitlines())]
+
+    def start_gpu_worker(self, **options):
+        return self.start_worker("--devices", "0", env=self.fakes, **options)
+
+    def start_cpu_worker(self, **options):
+        return self.start_worker("--devices", "none", **options)
+
+    def device_consumer(self, *flags, env=None, **options):
+        """A consumer of the fake GPU's memory; what it leaves there is in `report`."""
+        self.report = self.folder / f"report-{self._started}"
+        env = {**self.fakes, "LEAT_FAKE_CUDA_REPORT": str(self.report), **(env or {})}
+        return self.consumer(self.spec(), "--device", 0, *flags, env=env, **options)
+
+    def assert_oracle(self, consumer):
+        self.assertIsNone(consumer.error)
+        self.assertEqual(consumer.steps, self.expected)
+        self.assert_clean()
+
+    def assert_clean(self):
+        """The consumer gave the device everything back, but for what its copies to the host took."""
+        report = self.report.read_text()
+        live = dict(re.findall(r"(\w+)=(\d+)", report))
+        self.assertEqual(live["violations"], "0", report)
+        for what in ("handles", "reservations", "mappings", "registrations", "events"):
+            self.assertEqual(live.get(what, "0"), "0", report)
+
+    def seen(self):
+        return [(c["stats"].get("plane"), c["stats"].get("memory")) for c in self.get("consumers")["consumers"]]
+
+    # The same bytes from every mix of workers.
+
+    def test_a_gpu_worker_writes_rows_into_the_consumers_device_memory(self):
+        self.start_coordinator()
+        self.start_gpu_worker()
+        consumer = self.device_consumer("--hold", 5, env=CUDA).finish()
+        self.assert_oracle(consumer)
+        self.assertEqual(consumer.plane, "cuda")
+        if consumer.end["hedged"] == 0:
+            self.assertEqual(consumer.end["copies"], 0)
+
+    def test_rows_of_cpu_workers_are_copied_to_the_device(self):
+        self.start_coordinator()
+        self.start_cpu_worker()
+        for plane in (SHM, GRPC, {}):
+            with self.subTest(plane=plane):
+                consumer = self.device_consumer("--hold", 5, env=plane).finish()
+                self.assert_oracle(consumer)
+                self.assertNotIn("cuda", consumer.plane)
+
+    def test_cpu_and_gpu_workers_fill_one_batch(self):
+        self.start_coordinator()
+        self.start_gpu_worker()
+        self.start_cpu_worker()
+        consumer = self.device_consumer("--hold", 5).finish()
+        self.assert_oracle(consumer)
+        self.assertIn("cuda", consumer.plane)
+
+    def test_a_part_of_the_rows(self):
+        self.start_coordinator()
+        self.start_gpu_worker()
+        self.start_cpu_worker()
+        device = self.device_consumer("--rows", 7, 30).finish()
+        host = self.consumer(self.spec(), "--rows", 7, 30).finish()
+        self.assertIsNone(device.error)
+        self.assertEqual(device.steps, host.steps)
+
+    def test_batches_are_given_back_on_a_stream(self):
+        self.start_coordinator()
+        self.start_gpu_worker()
+        self.assert_oracle(self.device_consumer("--hold", 3, "--release-on-stream").finish())
+
+    def test_plane_and_memory_are_shown(self):
+        self.start_coordinator()
+        self.start_gpu_worker()
+        consumer = self.device_consumer("--paced", env=CUDA)
+        consumer.pull(3)
+        self.until("the consumer tells", lambda: ("cuda", "cuda:0") in self.seen())
+        consumer.finish()
+        self.assert_oracle(consumer)
+
+    # What cannot be had.
+
+    def test_a_forced_plane_that_a_worker_has_not_is_an_error(self):
+        self.start_coordinator()
+        worker = self.start_cpu_worker()
+        consumer = self.device_consumer(env=CUDA).finish()
+        self.assertEqual(consumer.error[0], PRECONDITION)
+        self.assertRegex(consumer.error[1], f"LEAT_PLANE=cuda: worker {worker.name} at .*no GPU [0-9a-f]{{32}}")
+
+    def test_without_a_driver(self):
+        self.start_coordinator()
+        self.start_cpu_worker()
+        consumer = self.device_consumer(env={"LEAT_CUDA_LIBRARY": "/nonexistent/libcuda.so.1"}).finish()
+        self.assertEqual(consumer.error[0], PRECONDITION)
+        self.assertRegex(consumer.error[1], "device 0: .*/nonexistent/libcuda.so.1")
+
+    def test_a_device_that_is_not_there(self):
+        self.start_coordinator()
+        self.start_cpu_worker()
+        consumer = self.consumer(self.spec(), "--device", 3, env=self.fakes).finish()
+        self.assertEqual(consumer.error, (PRECONDITION, "device 3: this process sees 1 CUDA device"))
+
+    def test_a_device_without_room_names_the_bytes(self):
+        self.start_coordinator()
+        self.start_cpu_worker()
+        consumer = self.device_consumer(env={"LEAT_FAKE_CUDA_MEMORY": str(3 * BATCH * ROW_BYTES)}).finish()
+        self.assertEqual(consumer.error[0], EXHAUSTED)
+        self.assertRegex(consumer.error[1], r"batch \d of 6 that a window of 4 takes: device 0 \(.*\): memory for a "
+                                            rf"batch: \d+ bytes: .*of {3 * BATCH * ROW_BYTES} bytes are free")
+        self.assert_clean()
+
+    # What breaks.
+
+    def test_a_worker_is_killed_with_places_in_its_hands(self):
+        self.start_coordinator()
+        worker = self.start_gpu_worker()
+        self.start_cpu_worker()
+        consumer = self.device_consumer("--paced", "--window", 3, "--hold", 3)
+        consumer.pull(3)
+        worker.kill9()
+        consumer.finish()
+        self.assert_oracle(consumer)
+
+    def test_a_worker_that_stops_neither_blocks_nor_scribbles(self):
+        self.start_coordinator()
+        worker = self.start_gpu_worker()
+        self.start_cpu_worker()
+        consumer = self.device_consumer("--paced", "--window", 3, "--hold", 5)
+        consumer.pull(2)
+        worker.signal(signal.SIGSTOP)
+        consumer.pull(6)
+        worker.signal(signal.SIGCONT)
+        consumer.finish()
+        self.assert_oracle(consumer)
+
+    def test_calls_that_fail_are_errors_or_mended(self):
+        self.start_coordinator()
+        self.start_gpu_worker()
+        self.start_cpu_worker()
+        for symbol, mended in (("cuMemCreate", True), ("cuMemMap", True), ("cuMemExportToShareableHandle", True),
+                               ("cuMemHostRegister_v2", True), ("cuStreamCreate", False), ("cuEventCreate", False),
+                               ("cuMemcpyHtoDAsync_v2", False), ("cuEventSynchronize", False)):
+            with self.subTest(symbol=symbol):
+                consumer = self.device_consumer(env={"LEAT_FAKE_CUDA_FAIL": f"{symbol}:1:801"}).finish()
+                if mended:
+                    self.assert_oracle(consumer)
+                elif consumer.error is None:  # no row needed it
+                    self.assertEqual(consumer.steps, self.expected)
+                else:
+                    self.assertRegex(consumer.error[1], "device 0.*801")
+                    self.assertEqual(consumer.steps, self.expected[:len(consumer.steps)])
+                    self.assertEqual(consumer.process.returncode, 1)
+                    self.assert_clean()
+
+
+if __name__ == "__main__":
+    unittest.main()
