@@ -11,9 +11,10 @@
 //
 // Rows are computed in groups, straight into a buffer of the pool, or into the
 // memory that their ask names. A stream has at most
-// `max_unsent_groups_per_stream` groups, from the first row to the last byte
-// sent; at that limit it gets no new group until its peer has read one, and
-// nobody else waits: a quarter of the pool is kept for streams that hold none.
+// `max_unsent_groups_per_stream` groups, or as many as keep all threads busy
+// and one more, from the first row to the last byte sent; at that limit it gets
+// no new group until its peer has read one, and nobody else waits: a quarter of
+// the pool is kept for streams that hold none.
 //
 // Rows of staged work are prepared by the decode threads; the group is then
 // finished by its stage, which takes no thread and is charged to nobody.

@@ -25,8 +25,7 @@ Scheduler::State::Ready Scheduler::State::Look(
 // Whether there is room for a group of the stream's first ask.
 bool Scheduler::State::MayOpen(const StreamState& stream) const {
   const uint32_t held = stream.held->load();
-  if (stream.refused || held >= options.max_unsent_groups_per_stream)
-    return false;
+  if (stream.refused || held >= stream.max_groups) return false;
   const PendingAsk& ask = stream.asks.begin()->second;
   const size_t rows =
       std::min(stream.rows_per_group, ask.ask.rows.size() - ask.next);

@@ -87,6 +87,7 @@ struct StreamState {
   std::shared_ptr<GroupSink> sink;
   size_t row_bytes = 0;
   size_t rows_per_group = 1;
+  size_t max_groups = 1;                              // in work or not sent
   std::map<Position, PendingAsk> asks;                // with rows to group
   std::map<Position, std::shared_ptr<Group>> open;    // with rows to begin
   absl::flat_hash_map<uint64_t, Position> positions;  // by ask_id

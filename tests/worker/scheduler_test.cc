@@ -2,6 +2,7 @@
 #include "worker/scheduler.h"
 
 #include <atomic>
+#include <barrier>
 #include <cstring>
 #include <map>
 #include <random>
@@ -370,6 +371,25 @@ TEST(SchedulerThreads, SurviveStorms) {
   EXPECT_EQ(pool.buffers_in_use(), 0u);
   EXPECT_EQ(scheduler.stats().rows_queued, 0u);
   EXPECT_EQ(scheduler.stats().streams, 0u);
+}
+
+TEST(SchedulerThreads, OneStreamKeepsThemAllBusy) {
+  constexpr int kThreads = 16;
+  const auto wake = std::make_shared<WakeSignal>();
+  BufferPool pool(16 << 20, wake);
+  Scheduler scheduler({.threads = kThreads,
+                       .max_rows_per_group = 3,
+                       .max_unsent_groups_per_stream = 2},
+                      &pool, wake, Clock::Real());
+  const auto sink = std::make_shared<FakeSink>();
+  sink->KeepNothing();
+  const auto work = std::make_shared<FakeWork>("a");
+  std::barrier everybody(kThreads);
+  work->on_compute = [&](uint64_t, uint64_t) { everybody.arrive_and_wait(); };
+  const auto id = scheduler.OpenStream(work, sink);
+  ASSERT_TRUE(id.ok());
+  ASSERT_TRUE(scheduler.Ask(*id, MakeAsk(1, 0, 0, 0, kThreads)).ok());
+  sink->WaitRows(kThreads);  // none would come if one thread had none to do
 }
 
 }  // namespace
