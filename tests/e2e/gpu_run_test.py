@@ -59,6 +59,7 @@ class GpuRunTest(unittest.TestCase):
         self.assertEqual(code, 0, said)
         for what in ("the worker took GPU 0", "class exact, plane grpc: hashes are the oracle's",
                      "class exact, plane shm: hashes are the oracle's", "class exact: the plane was shm",
+                     "class exact, plane cuda: hashes are the oracle's", "class exact: the plane was cuda",
                      "class nvjpeg, plane shm: hashes are those of the first pass",
                      "class exact: rows went through the GPU", "class nvjpeg: rows were decoded by the GPU",
                      "the daemons drain and exit with 0"):

@@ -167,8 +167,6 @@ class Run:
         epochs = 1 if self.args.quick else 2
         running = service.Service(self.top, self.folder, self.env)
         try:
-            for line in running.said("gpu."):
-                print(f"worker: {line}")
             self.report.check("the worker took GPU 0", any("gpu.ready" in line or "gpu.open" in line
                                                            for line in running.said("gpu.")), _about(running))
             exact = service.spec(self.folder, "exact", self.photos, self.batch)
@@ -210,10 +208,10 @@ class Run:
             return
         self.report.check("class nvjpeg over plane grpc", True, f"{len(wanted)} batches")
         self.jobs.append("nvjpeg")
-        self.compare(running, "nvjpeg", job, epochs, wanted, "those of the first pass", planes=("grpc", "shm"))
+        self.compare(running, "nvjpeg", job, epochs, wanted, "those of the first pass")
 
-    def compare(self, running, name, job, epochs, wanted, whose, planes=("grpc", "shm")):
-        for plane in planes:
+    def compare(self, running, name, job, epochs, wanted, whose):
+        for plane in ("grpc", "shm", "cuda"):
             what = f"class {name}, plane {plane}: hashes are {whose}"
             try:
                 hashes, end = service.consume(self.top, running, job, epochs, plane, self.env, self.left(120))

@@ -74,8 +74,9 @@ def oracle(top, spec_path, epochs, env, timeout_s):
 
 def consume(top, service, spec_path, epochs, plane, env, timeout_s):
     """(hashes, words of the last line) of a consumer in C++ over a forced plane. RuntimeError: its message."""
+    device = ["--device", "0"] if plane == "cuda" else []
     done = subprocess.run([str(top / "checks/e2e_consumer"), "--address", service.coordinator.address, "--spec",
-                           str(spec_path), "--epochs", str(epochs)], capture_output=True, text=True,
+                           str(spec_path), "--epochs", str(epochs), *device], capture_output=True, text=True,
                           env={**env, "LEAT_PLANE": plane}, timeout=timeout_s)
     lines = [line.split() for line in done.stdout.splitlines()]
     if done.returncode != 0 or not lines or lines[-1][0] != "end":
