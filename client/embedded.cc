@@ -60,7 +60,11 @@ std::vector<std::string> Environment(const std::string& token) {
   std::vector<std::string> variables = {"LEAT_TOKEN=" + token};
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const std::string_view text(*variable);
-    if (text.starts_with("LEAT_") || text.starts_with("GRPC_EXPERIMENTS="))
+    // Where NVIDIA's libraries are is the machine's matter, not the service's.
+    const bool library = text.starts_with("LEAT_CUDA_LIBRARY=") ||
+                         text.starts_with("LEAT_NVJPEG_LIBRARY=");
+    if ((text.starts_with("LEAT_") && !library) ||
+        text.starts_with("GRPC_EXPERIMENTS="))
       continue;
     variables.emplace_back(text);
   }
