@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/status.h"
+#include "worker/gpu/pinned_memory.h"
 
 namespace leat::worker {
 namespace {
@@ -91,6 +92,11 @@ class Importer final : public DeviceImporter {
       return memory;
     }
     return NotFound("no GPU {} here", lend.device_uuid());
+  }
+  std::shared_ptr<const LentMemory> Pin(
+      std::shared_ptr<const LentMemory> memory,
+      uint64_t mapped_bytes) override {
+    return PinLent(gpus_.front(), std::move(memory), mapped_bytes);
   }
 
  private:

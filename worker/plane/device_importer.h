@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DeviceImporter: maps GPU memory that a consumer lends, for those who have
-// GPUs.
+// DeviceImporter: memory that a consumer lends, for those who have GPUs: maps
+// a GPU's, and makes the host's fast for GPUs to write.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,6 +28,12 @@ class DeviceImporter {
   // allocation.
   virtual absl::StatusOr<std::shared_ptr<const LentMemory>> Import(
       int fd, const v1::LendMemory& lend) = 0;
+  // The host's memory `memory` of `mapped_bytes`, page-locked until it is
+  // dropped; or as it is where that cannot be had, which is only slower.
+  virtual std::shared_ptr<const LentMemory> Pin(
+      std::shared_ptr<const LentMemory> memory, uint64_t mapped_bytes) {
+    return memory;
+  }
 };
 
 }  // namespace leat::worker

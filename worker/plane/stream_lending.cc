@@ -203,6 +203,8 @@ absl::Status StreamLending::Lend(int fd, const v1::LendMemory& lend) {
     uncount();
     return mapped.status();
   }
+  if (importer_ != nullptr && (*mapped)->device() < 0)
+    mapped = importer_->Pin(*std::move(mapped), lend.mapped_bytes());
   const auto memory = std::make_shared<HeldMemory>(*std::move(mapped), bytes,
                                                    std::move(hold), counters_);
   LOG_DEBUG("lending.mapped memory={} bytes={} rows={} device={}",
