@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Batches in the memory of CUDA device 0, which a fake driver makes of the host's: run by test_device_e2e.py.
 
-Arguments: a folder of pictures. Prints what the last iterator's plane was.
+Arguments: a folder of pictures. Prints how many GPUs the worker has, the last iterator's plane, the bytes that it
+received, and its steps.
 """
 
 import ctypes
@@ -86,7 +87,8 @@ def main(folder):
             assert "99" in str(error)
         else:
             raise AssertionError("there is no device 99")
-        print(stats["plane"], stats["bytes"], len(expected))
+        (worker,) = service.get("workers")["workers"]
+        print(len(worker["devices"]), stats["plane"], stats["bytes"], len(expected))
 
 
 main(sys.argv[1])
