@@ -263,14 +263,15 @@ void MeasureRates(const Setup& setup, Report* report) {
     return rate.ok() ? *rate : 0;
   };
   double bare = 0;
-  auto bench = OpenBench(setup);
-  if (!bench.ok())
-    return report->Check("rates", false, Message(bench.status()));
-  if (setup.nvjpeg())
-    bare = say("nvJPEG alone, full images", BareNvjpeg(setup, *bench));
-  if (absl::Status status = MeasureKernel(setup, *bench, report); !status.ok())
-    report->Check("fused kernel", false, Message(status));
-  *bench = {};
+  {
+    auto bench = OpenBench(setup);
+    if (!bench.ok())
+      return report->Check("rates", false, Message(bench.status()));
+    if (setup.nvjpeg())
+      bare = say("nvJPEG alone, full images", BareNvjpeg(setup, *bench));
+    const absl::Status kernel = MeasureKernel(setup, *bench, report);
+    if (!kernel.ok()) report->Check("fused kernel", false, Message(kernel));
+  }
   say(fmt::format("pipeline, class exact, {} threads", setup.threads),
       Pipeline(setup, DecoderClass::kExact));
   if (!setup.nvjpeg()) return;
