@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <tuple>
 #include <utility>
 #include <variant>
 
@@ -160,9 +161,11 @@ class FusedCompiler {
 
   // Lays out what every block begins with.
   void Finish() {
-    std::stable_sort(
-        fields_.begin(), fields_.end(),
-        [](const ViewField& a, const ViewField& b) { return a.view < b.view; });
+    std::sort(fields_.begin(), fields_.end(),
+              [](const ViewField& a, const ViewField& b) {
+                return std::tie(a.view, a.field.output) <
+                       std::tie(b.view, b.field.output);
+              });
     std::vector<FusedView> views;
     for (const FusedProgram::FusedImage& image : program_->views_) {
       views.push_back({.width = static_cast<uint32_t>(image.size.width),
