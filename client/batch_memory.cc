@@ -37,21 +37,30 @@ void FaultIn(std::byte* data, size_t bytes) {
     *const_cast<volatile std::byte*>(data + i) = std::byte{0};
 }
 
+std::atomic<int> lendable{0};  // HostMemory with a descriptor
+
 // A mapping of whole pages at an address that huge pages could have.
 class HostMemory : public BatchMemory {
  public:
   HostMemory(void* range, size_t range_bytes, std::byte* data, size_t bytes,
-             rpc::UniqueFd fd)
+             rpc::UniqueFd fd, bool keep)
       : range_(range),
         range_bytes_(range_bytes),
         data_(data),
         bytes_(bytes),
-        fd_(std::move(fd)) {}
-  ~HostMemory() override { munmap(range_, range_bytes_); }
+        fd_(std::move(fd)),
+        keep_(keep) {
+    if (fd_.valid()) ++lendable;
+  }
+  ~HostMemory() override {
+    if (fd_.valid()) --lendable;
+    munmap(range_, range_bytes_);
+  }
 
   std::byte* data() const override { return data_; }
   int fd() const override { return fd_.get(); }
   size_t mapped_bytes() const override { return bytes_; }
+  Reuse reuse() override { return keep_ ? Reuse::kNow : Reuse::kNever; }
 
  private:
   void* const range_;
@@ -59,11 +68,12 @@ class HostMemory : public BatchMemory {
   std::byte* const data_;
   const size_t bytes_;
   const rpc::UniqueFd fd_;
+  const bool keep_;
 };
 
 // `fd` none: private memory.
-absl::StatusOr<std::shared_ptr<BatchMemory>> Map(size_t bytes,
-                                                 rpc::UniqueFd fd) {
+absl::StatusOr<std::shared_ptr<BatchMemory>> Map(size_t bytes, rpc::UniqueFd fd,
+                                                 bool keep) {
   const size_t alignment = bytes >= 2 * kHugePage ? kHugePage : kPage;
   const size_t range_bytes = bytes + (alignment > kPage ? alignment : 0);
   void* const range = mmap(nullptr, range_bytes, PROT_READ | PROT_WRITE,
@@ -82,7 +92,7 @@ absl::StatusOr<std::shared_ptr<BatchMemory>> Map(size_t bytes,
                              strerror(error));
   }
   auto memory = std::make_shared<HostMemory>(range, range_bytes, data, bytes,
-                                             std::move(fd));
+                                             std::move(fd), keep);
   if (alignment > kPage) madvise(data, bytes, MADV_HUGEPAGE);
   FaultIn(data, bytes);
   return memory;
@@ -109,11 +119,12 @@ void BatchMemory::CopyFrom(const BatchMemory& from, size_t offset,
 absl::StatusOr<std::shared_ptr<BatchMemory>> MakeHostMemory(size_t bytes) {
   if (bytes > kMaxBytes) return TooLarge(bytes);
   const size_t mapped = RoundUp(bytes, kPage);
+  if (lendable >= kMaxLendable) return Map(mapped, rpc::UniqueFd(), false);
   absl::StatusOr<rpc::UniqueFd> fd =
       rpc::CreateHostMemory("leat-batch", mapped);
   if (fd.ok()) {
     absl::StatusOr<std::shared_ptr<BatchMemory>> memory =
-        Map(mapped, *std::move(fd));
+        Map(mapped, *std::move(fd), true);
     if (memory.ok()) return memory;
   }
   return MakePrivateMemory(bytes);
@@ -121,7 +132,7 @@ absl::StatusOr<std::shared_ptr<BatchMemory>> MakeHostMemory(size_t bytes) {
 
 absl::StatusOr<std::shared_ptr<BatchMemory>> MakePrivateMemory(size_t bytes) {
   if (bytes > kMaxBytes) return TooLarge(bytes);
-  return Map(RoundUp(bytes, kPage), rpc::UniqueFd());
+  return Map(RoundUp(bytes, kPage), rpc::UniqueFd(), true);
 }
 
 }  // namespace leat::client

@@ -41,7 +41,8 @@ class BatchMemory {
   // Copies what `from`, of the same kind, has at the same place.
   virtual void CopyFrom(const BatchMemory& from, size_t offset, size_t bytes);
   // Whether memory that was given back can be another batch's: not while a
-  // stream of the device works on it, never after an error.
+  // stream of the device works on it, never after an error, nor where better
+  // memory can be had by then.
   enum class Reuse { kNow, kLater, kNever };
   virtual Reuse reuse() { return Reuse::kNow; }
 
@@ -56,8 +57,12 @@ class BatchMemory {
 using MemoryMaker =
     std::function<absl::StatusOr<std::shared_ptr<BatchMemory>>(size_t bytes)>;
 
-// Memory of this host, faulted in: a sealed memfd, or where the system gives
-// none private memory, which cannot be lent.
+// Pieces of memory with a descriptor that a process has at most: a trainer may
+// hold more batches than the process may have descriptors.
+inline constexpr int kMaxLendable = 256;
+
+// Memory of this host, faulted in: a sealed memfd; beyond kMaxLendable, and
+// where the system gives none, private memory, which cannot be lent.
 absl::StatusOr<std::shared_ptr<BatchMemory>> MakeHostMemory(size_t bytes);
 // The latter, whatever the system gives.
 absl::StatusOr<std::shared_ptr<BatchMemory>> MakePrivateMemory(size_t bytes);

@@ -247,7 +247,8 @@ bool Engine::PlanOne() {
   absl::StatusOr<BatchPool::Buffer> buffer = options_.pool->Take();
   absl::Status status = buffer.status();
   if (status.ok() && options_.fetch.plane == Plane::kShared &&
-      buffer->memory()->fd() < 0)
+      buffer->memory()->fd() < 0 &&
+      buffer->memory()->reuse() != BatchMemory::Reuse::kNever)
     status = FailedPrecondition(
         "LEAT_PLANE=shm: this system gives no memory that can be shared "
         "(memfd_create with sealing)");

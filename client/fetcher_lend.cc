@@ -159,10 +159,11 @@ Fetcher::Placement Fetcher::PlacementOf(const Step& step, const Row& row,
     return closed->worker == worker;
   };
   if (quarantined_ >= config_.max_quarantined || lane->lending.stale > 0 ||
-      lane->lending.refused.contains(step.memory->id()) ||
       std::any_of(closed_lanes_.begin(), closed_lanes_.end(), same))
     return Placement::kBytes;
   const std::shared_ptr<BatchMemory> part = PartFor(*lane, *step.memory);
+  if (part && (part->fd() < 0 || lane->lending.refused.contains(part->id())))
+    return Placement::kBytes;
   if (part && lane->lending.lent.contains(part->id()))
     return Placement::kInPlace;
   OfferLoan(lane, step);

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/batch_pool.h"
 
+#include <unistd.h>
+
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "client/latency.h"
 #include "gtest/gtest.h"
+#include "rpc/lending.h"
 
 namespace leat::client {
 namespace {
@@ -70,6 +74,50 @@ TEST(BatchPool, BufferOutlivesThePoolsOwner) {
   }
   buffer.data()[4095] = std::byte{7};
   EXPECT_EQ(buffer.bytes(), 4096u);
+}
+
+TEST(BatchPool, BuffersAreSealedMemoryThatCanBeLent) {
+  const auto pool = BatchPool::Create(5000, 2);
+  const auto buffer = *pool->Take();
+  const BatchMemory& memory = *buffer.memory();
+  EXPECT_TRUE(rpc::CheckHostMemory(memory.fd(), memory.mapped_bytes()).ok());
+  EXPECT_EQ(memory.mapped_bytes(), 8192u);
+  EXPECT_NE(ftruncate(memory.fd(), 0), 0);
+  EXPECT_NE(memory.id(), (*pool->Take()).memory()->id());
+  // What a worker writes is what the trainer reads.
+  const std::byte value{42};
+  EXPECT_EQ(pwrite(memory.fd(), &value, 1, 4999), 1);
+  EXPECT_EQ(buffer.data()[4999], value);
+}
+
+TEST(BatchPool, DescriptorsAreBoundedHoweverManyBatchesAreHeld) {
+  const auto pool = BatchPool::Create(4096, 2 * kMaxLendable);
+  std::vector<BatchPool::Buffer> buffers;
+  size_t lendable = 0;
+  for (int i = 0; i < 2 * kMaxLendable; ++i) {
+    buffers.push_back(*pool->Take());
+    lendable += buffers.back().memory()->fd() >= 0;
+  }
+  EXPECT_EQ(lendable, static_cast<size_t>(kMaxLendable));
+  buffers.clear();
+  // The others are not kept, so that the next batches can be lent again.
+  EXPECT_EQ(pool->free(), static_cast<size_t>(kMaxLendable));
+  EXPECT_GE((*pool->Take()).memory()->fd(), 0);
+}
+
+TEST(BatchPool, TellsWhenMemoryIsDroppedAfterItHasGone) {
+  const auto pool = BatchPool::Create(4096, 0);
+  std::weak_ptr<BatchMemory> memory;
+  int told = 0;
+  pool->SetOnDropped([&] {
+    ++told;
+    EXPECT_TRUE(memory.expired());
+  });
+  memory = (*pool->Take()).memory();
+  EXPECT_EQ(told, 1);
+  pool->SetOnDropped(nullptr);
+  memory = (*pool->Take()).memory();
+  EXPECT_EQ(told, 1);
 }
 
 TEST(BatchPool, MoreThanTheMachineHasIsAnError) {
