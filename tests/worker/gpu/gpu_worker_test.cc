@@ -3,6 +3,7 @@
 // A GPU worker's kernels, through the fake driver: the same bytes as the CPU's.
 #include <random>
 
+#include "cuda/driver.h"
 #include "gmock/gmock.h"
 #include "tests/worker/gpu/fused_graphs.h"
 #include "tests/worker/gpu/gpu_test.h"
@@ -105,6 +106,65 @@ TEST_F(GpuTest, RowsThatWereNotPreparedBecomeZerosAndThenWhatReplacesThem) {
   GpuPipeline::RunGroup(*group);
   EXPECT_THAT(memory.Row(outputs, 0), ::testing::Each(std::byte{0}));
   EXPECT_EQ(memory.Row(outputs, 1), *pipeline.OnCpu(file, 1));
+}
+
+// Memory of the device, which the fake has in the host's.
+class DeviceBytes {
+ public:
+  explicit DeviceBytes(size_t bytes)
+      : driver_(*cuda::LoadDriver(cuda::LibrarySearch::FromEnvironment())) {
+    driver_->DevicePrimaryCtxRetain(&context_, 0);
+    driver_->CtxSetCurrent(context_);
+    driver_->MemAlloc(&address_, bytes);
+  }
+  ~DeviceBytes() {
+    driver_->CtxSetCurrent(context_);
+    driver_->MemFree(address_);
+    driver_->DevicePrimaryCtxRelease(0);
+  }
+  std::byte* data() const { return reinterpret_cast<std::byte*>(address_); }
+
+ private:
+  const std::shared_ptr<const cuda::Driver> driver_;
+  cuda::Context context_ = nullptr;
+  cuda::DevicePtr address_ = 0;
+};
+
+TEST_F(GpuTest, RowsAreWrittenStraightIntoLentDeviceMemory) {
+  config_.slot_bytes = 1 << 20;
+  Open();
+  const std::vector<std::string> files(7,
+                                       MakeJpeg({.width = 600, .height = 400}));
+  for (const DecoderClass decoder_class :
+       {DecoderClass::kExact, DecoderClass::kNvjpeg}) {
+    GpuPipeline pipeline(CropGraph(32), *gpus_, decoder_class);
+    const std::vector<size_t> bytes = {32 * 32 * 3, 4, 1};
+    const std::vector<uint64_t> offsets = {0, 40'000, 60'000};
+    const std::vector<uint32_t> places = {6, 0, 3, 1, 2, 5, 7};
+    const DeviceBytes memory(100'000);
+    const GroupOutputs outputs{.rows = 7,
+                               .base = memory.data(),
+                               .device = 0,
+                               .offsets = offsets,
+                               .field_bytes = bytes,
+                               .places = places};
+    const auto group = pipeline.kernel().BeginGroup(outputs);
+    for (size_t row = 0; row < 6; ++row)
+      ASSERT_TRUE(group
+                      ->Prepare(row, pipeline.Input(files[row], row), nullptr,
+                                pipeline.state())
+                      .ok());
+    for (const absl::Status& status : GpuPipeline::RunGroup(*group))
+      EXPECT_TRUE(status.ok()) << status;
+    for (size_t row = 0; row < 7; ++row) {
+      RowBytes got(outputs.At(0, row), outputs.At(0, row) + bytes[0]);
+      got.insert(got.end(), outputs.At(1, row), outputs.At(1, row) + 4);
+      EXPECT_EQ(*outputs.At(2, row), std::byte{row < 6}) << row;
+      EXPECT_EQ(got, row < 6 ? *pipeline.OnCpu(files[row], row)
+                             : RowBytes(got.size(), std::byte{0}))
+          << row;
+    }
+  }
 }
 
 TEST_F(GpuTest, NvjpegRowsAreThoseOfItsPixels) {
