@@ -102,8 +102,9 @@ class Consumer:
     def __init__(self, argv, log, env=None, before=()):
         self.steps, self.waits_ms, self.end, self.error, self.plane = [], [], None, None, None
         self._log = open(log, "ab")
-        self.process = subprocess.Popen([*before, program("CONSUMER"), *argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=self._log, bufsize=0, env={**os.environ, **(env or {})})
+        self.process = subprocess.Popen([*before, program("CONSUMER"), *argv], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=self._log, bufsize=0,
+                                        env={**os.environ, **(env or {})})
 
     def next(self):
         """Reads one line; False at the end."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Planes: rows by bytes or written into the consumer's memory are the same bytes, and nobody writes where he may not.
 
-Consumers hold on to batches and hash them again (--hold), so a late write into a batch that was handed out fails a test.
+Consumers hold on to batches and hash them again (--hold): a late write into a batch that was handed out fails a test.
 """
 
 import os
