@@ -190,6 +190,24 @@ TEST_F(FetcherLendTest, HedgedStepMovesAndTheStoppedWorkerWritesElsewhere) {
   EXPECT_EQ(pool_->in_use(), in_use - 1);
 }
 
+TEST_F(FetcherLendTest, SecondAskIsByBytesAlsoWhereMemoryIsLent) {
+  BeginLocal(2);
+  for (int i = 0; i < 4; ++i) AddStep({0, 10, 1, 11});
+  for (const Action& action : Decide())
+    EXPECT_TRUE((action.memory_id ? Place(action) : Answer(action)).ok());
+  for (int i = 0; i < 4; ++i) ExpectHeadIsRight();
+  AddStep({0, 10, 1, 11});  // of the pool's four, which both have now
+  const auto first = Decide();
+  EXPECT_TRUE(Place(first[1]).ok());
+  fetcher_->set_waiting(true);
+  clock_.Advance(config_.hedge_cold * 2);
+  const auto hedge = Decide();
+  ASSERT_EQ(hedge.size(), 1u);
+  EXPECT_EQ(hedge[0].memory_id, 0u);
+  EXPECT_TRUE(Place(first[0]).ok());
+  ExpectHeadIsRight();
+}
+
 TEST_F(FetcherLendTest, LateAnswerIsCopiedFromTheOldMemory) {
   BeginLocal(2);
   AddStep({0, 10, 1, 11});
