@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GPU workers as processes, on the fake CUDA driver: the oracle's bytes in class exact, alone or beside CPU workers, over
-every plane, and whatever breaks meanwhile.
+"""GPU workers as processes, on the fake CUDA driver: the oracle's bytes in class exact, alone or beside CPU workers,
+over every host plane, and whatever breaks meanwhile.
 
 LEAT_FAKE_CUDA_LIB, LEAT_FAKE_NVJPEG_LIB: the fakes, set by CMake.
 """
