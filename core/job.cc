@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/fusion.h"
 #include "core/status.h"
 
 namespace leat {
@@ -137,6 +138,12 @@ absl::StatusOr<CheckedGraph> CheckSpec(const JobSpec& spec) {
             "a "
             "field of this name",
             field.name);
+  if (spec.decoder_class == DecoderClass::kNvjpeg)
+    if (const absl::Status fusable = CheckFusable(checked); !fusable.ok())
+      return InvalidArgument(
+          "decoder_class nvjpeg: no GPU can compute this pipeline: {}; want "
+          "exact",
+          Message(fusable));
   return checked;
 }
 

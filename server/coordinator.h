@@ -183,7 +183,7 @@ class Coordinator {
                                                     uint64_t wait,
                                                     Effects* effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::StatusOr<DecoderClass> SettleClass(const JobSpec& spec) const
+  absl::StatusOr<DecoderClass> SettleClass(const PreparedJob& job) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<CreatedJob> Attach(const JobRecord& existing,
                                     const PreparedJob& job) const

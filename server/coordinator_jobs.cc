@@ -38,7 +38,7 @@ uint64_t Coordinator::CreateJob(const JobSpec& spec, MonotonicTime deadline,
     FinishWait(id, Attach(*existing, job), &effects);
     return id;
   }
-  if (absl::Status status = SettleClass(job.spec).status(); !status.ok()) {
+  if (absl::Status status = SettleClass(job).status(); !status.ok()) {
     FinishWait(id, status, &effects);
     return id;
   }
@@ -85,12 +85,13 @@ absl::StatusOr<CreatedJob> Coordinator::Attach(const JobRecord& existing,
 // The class that a new job of this spec has. Without any worker nobody knows
 // what will come: what was asked for is believed.
 absl::StatusOr<DecoderClass> Coordinator::SettleClass(
-    const JobSpec& spec) const {
+    const PreparedJob& job) const {
+  const JobSpec& spec = job.spec;
   const size_t ready = membership_.num_ready();
   const size_t gpus = membership_.num_ready(DecoderClass::kNvjpeg);
   if (spec.decoder_class == DecoderClass::kAuto)
-    return ready > 0 && gpus == ready ? DecoderClass::kNvjpeg
-                                      : DecoderClass::kExact;
+    return job.fusable && ready > 0 && gpus == ready ? DecoderClass::kNvjpeg
+                                                     : DecoderClass::kExact;
   if (ready > 0 && membership_.num_ready(spec.decoder_class) == 0)
     return FailedPrecondition(
         "job {} wants decoder class {}, which none of {} ready worker{} has: "
@@ -147,7 +148,7 @@ absl::StatusOr<std::optional<Event>> Coordinator::DecideCreate(
     return Aborted("the dataset of job {} was deleted meanwhile; try again",
                    job.spec.name);
   JobSpec spec = job.spec;
-  ASSIGN_OR_RETURN(spec.decoder_class, SettleClass(spec));
+  ASSIGN_OR_RETURN(spec.decoder_class, SettleClass(job));
   RETURN_IF_ERROR(CheckAgainst(spec, dataset->info));
   const Digest plan_hash = PlanHash(spec, dataset->info);
   return Event{

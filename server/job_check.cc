@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/fusion.h"
 #include "core/status.h"
 
 namespace leat::server {
@@ -11,6 +12,7 @@ namespace leat::server {
 absl::StatusOr<PreparedJob> Prepare(const JobSpec& spec) {
   ASSIGN_OR_RETURN(CheckedGraph checked, CheckSpec(spec));
   PreparedJob job;
+  job.fusable = CheckFusable(checked).ok();
   job.spec = spec;
   job.spec.pipeline = std::move(checked.graph);
   job.schema = std::move(checked.schema);

@@ -16,6 +16,7 @@ struct PreparedJob {
   Node reader;
   std::string reader_text;  // canonical
   std::string dataset_id;   // what the reader reads
+  bool fusable = false;     // fit for class nvjpeg
 };
 
 // kInvalidArgument: see CheckSpec.

@@ -60,7 +60,9 @@ class JobRuntime final : public RowWork,
   absl::Status Compute(
       uint64_t epoch, uint64_t sample, ThreadState* state,
       std::span<const std::span<std::byte>> outputs) const override;
-  bool staged() const override { return kernel_->staged(); }
+  bool staged(bool on_device) const override {
+    return kernel_->staged(on_device);
+  }
   bool CanBegin() const override { return kernel_->CanBegin(); }
   std::unique_ptr<GroupStage> BeginGroup(
       const GroupOutputs& outputs) const override;

@@ -54,8 +54,8 @@ class RowKernel {
       const RowInput& input, ThreadState* state,
       std::span<const std::span<std::byte>> outputs) const = 0;
 
-  // Whether rows go in groups. False: by Run, one by one. Constant.
-  virtual bool staged() const { return false; }
+  // As RowWork's: in groups, or by Run.
+  virtual bool staged(bool on_device) const { return false; }
   // As RowWork's.
   virtual bool CanBegin() const { return true; }
   virtual std::unique_ptr<KernelGroup> BeginGroup(

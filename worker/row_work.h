@@ -82,8 +82,10 @@ class RowWork {
       uint64_t epoch, uint64_t sample, ThreadState* state,
       std::span<const std::span<std::byte>> outputs) const = 0;
 
-  // Whether rows are computed in stages. False: by Compute, one by one.
-  virtual bool staged() const { return false; }
+  // Whether rows are computed in stages, where they go to a GPU's memory
+  // (`on_device`) or the host's. False: by Compute, one by one; which cannot
+  // write a GPU's memory. Constant.
+  virtual bool staged(bool on_device) const { return false; }
   // Of staged work: whether BeginGroup would find room now. The scheduler's
   // WakeSignal is notified when that may have changed. Cheap; called with the
   // scheduler's lock held, as BeginGroup is.

@@ -163,7 +163,7 @@ absl::Status CheckMemory(const RowAsk& ask, const RowWork& work) {
     return InvalidArgument("ask {}: memory of {} fields: want {}", ask.ask_id,
                            memory.field_offsets().size(),
                            work.field_bytes().size());
-  if (memory.device() >= 0 && !work.staged())
+  if (memory.device() >= 0 && !work.staged(true))
     return InvalidArgument("ask {}: this job's rows go to the host's memory",
                            ask.ask_id);
   return absl::OkStatus();

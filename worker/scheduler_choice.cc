@@ -33,7 +33,9 @@ bool Scheduler::State::MayOpen(const StreamState& stream) const {
   if (ask.ask.memory == nullptr &&
       !pool->CanAcquire(rows * stream.row_bytes, reserve))
     return false;
-  return !stream.work->staged() || stream.work->CanBegin();
+  const bool on_device =
+      ask.ask.memory != nullptr && ask.ask.memory->device() >= 0;
+  return !stream.work->staged(on_device) || stream.work->CanBegin();
 }
 
 std::pair<uint64_t, uint64_t> Scheduler::State::StepOf(

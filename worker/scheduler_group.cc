@@ -91,7 +91,7 @@ bool Scheduler::State::OpenGroup(StreamState& stream) {
     UseBuffer(*group, *std::move(buffer));
   else
     UseMemory(*group, ask);
-  if (stream.work->staged()) {
+  if (stream.work->staged(group->outputs.device >= 0)) {
     group->stage = stream.work->BeginGroup(group->outputs);
     if (group->stage == nullptr) return false;
   }

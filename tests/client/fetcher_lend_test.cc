@@ -395,7 +395,6 @@ struct Writer {
   Action action;
   bool withdrawn = false, closed = false, answered = false;
 };
-
 TEST_F(FetcherLendTest, RandomFaultsNeverLetAWorkerWriteIntoADeliveredBatch) {
   config_.max_row_errors = 60000;
   config_.row_timeout = std::chrono::hours(1000);

@@ -110,8 +110,8 @@ TEST(CheckSpec, ErrorsNameTheFieldTheValueAndWhatIsWanted) {
             "order 0: want one of sequential, global, shard");
   EXPECT_EQ(SpecError([](JobSpec* s) { s->last_batch = LastBatch{5}; }),
             "last_batch 5: want one of drop, fill, pad, partial");
-  EXPECT_EQ(SpecError([](JobSpec* s) { s->decoder_class = DecoderClass{3}; }),
-            "decoder_class 3: want one of exact, nvjpeg");
+  EXPECT_EQ(SpecError([](JobSpec* s) { s->decoder_class = DecoderClass{4}; }),
+            "decoder_class 4: want one of exact, nvjpeg, auto");
   EXPECT_EQ(
       SpecError([](JobSpec* s) { s->on_bad_sample = BadSamplePolicy{0}; }),
       "on_bad_sample 0: want one of fail, replace, zero");

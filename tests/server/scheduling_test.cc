@@ -204,6 +204,23 @@ TEST(Scheduling, AutoIsSettledOnceWhenTheJobIsMade) {
       << ErrorOf(box);
 }
 
+TEST(Scheduling, AutoIsExactForAPipelineThatNoGpuComputes) {
+  World world;
+  const SessionId gpu = world.Join(WorkerOf("gpu", 2, kBoth));
+  JobSpec spec = SpecWith("twice", DecoderClass::kAuto);
+  spec.pipeline.nodes.push_back(
+      {"resize", {{2, 0}}, {{"size", std::vector<int64_t>{9, 9}}}});
+  spec.pipeline.outputs[0].second.node = 3;
+  EXPECT_EQ(world.MakeJob(spec, gpu)->spec.decoder_class, DecoderClass::kExact);
+  spec.name = "other";
+  spec.decoder_class = DecoderClass::kNvjpeg;
+  World::Box box = world.Create(spec);
+  ASSERT_TRUE(box->has_value());
+  EXPECT_EQ(ErrorOf(box),
+            "decoder_class nvjpeg: no GPU can compute this pipeline: node 3 "
+            "(resize): its input was resampled or mirrored; want exact");
+}
+
 TEST(Scheduling, AutoLooksAtReadyWorkersOnly) {
   World world;
   const SessionId gpu = world.Join(WorkerOf("gpu", 2, kBoth));

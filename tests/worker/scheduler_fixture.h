@@ -137,7 +137,7 @@ class StagedWork : public FakeWork {
  public:
   StagedWork(std::string key, FakeDevice* device)
       : FakeWork(std::move(key), kBig), device_(device) {}
-  bool staged() const override { return true; }
+  bool staged(bool) const override { return true; }
   bool CanBegin() const override { return device_->CanBegin(); }
   std::unique_ptr<GroupStage> BeginGroup(
       const GroupOutputs& outputs) const override {

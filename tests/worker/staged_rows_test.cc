@@ -69,7 +69,7 @@ class StagedKernel final : public RowKernel {
                    std::span<const std::span<std::byte>>) const override {
     return Internal("not one by one");
   }
-  bool staged() const override { return true; }
+  bool staged(bool) const override { return true; }
   std::unique_ptr<KernelGroup> BeginGroup(
       const GroupOutputs& outputs) const override {
     return std::make_unique<FakeGroup>(outputs, runs_);

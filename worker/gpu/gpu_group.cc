@@ -41,6 +41,7 @@ GpuGroup::~GpuGroup() { queue_->Release(slot_); }
 
 absl::Status GpuGroup::Begin() {
   if (queue_->lost()) return queue_->WhyLost();
+  if (program_.fused == nullptr) return absl::OkStatus();
   RETURN_IF_ERROR(fused_.Begin(*program_.fused, outputs_.rows, slot_->block));
   for (size_t row = 0; row < outputs_.rows; ++row)
     for (size_t f = 0; f < fields(); ++f)
@@ -68,6 +69,7 @@ absl::Status GpuGroup::Prepare(size_t row, const RowInput& input,
 }
 
 absl::Status GpuGroup::PrepareRow(size_t row, GpuThread* thread) {
+  if (program_.fused == nullptr) return ComputeOnCpu(row, thread);
   GroupRow& r = rows_[row];
   JpegDecoder& decoder = thread->scratch().state()->decoder;
   RETURN_IF_ERROR(decoder.Open(r.input.encoded));

@@ -44,6 +44,9 @@ class GpuThread final : public ImageThread {
 // A pipeline, ready for GPUs and for the CPU. Immutable.
 struct GpuProgram {
   DecoderClass decoder_class = DecoderClass::kExact;
+  size_t fields = 0;
+  // Null, in class exact: the CPU computes all rows, and the GPU takes them
+  // where they belong in its memory.
   std::unique_ptr<FusedProgram> fused;
   std::unique_ptr<RowProgram> cpu;
 };
@@ -96,7 +99,7 @@ class GpuGroup final : public KernelGroup {
   const std::vector<GroupRow>& rows() const { return rows_; }
   FusedGroup& fused() { return fused_; }
   // Fields of the pipeline; one more if there is a kValidField.
-  size_t fields() const { return program_.fused->fields(); }
+  size_t fields() const { return program_.fields; }
   bool has_valid_field() const {
     return outputs_.field_bytes.size() > fields();
   }

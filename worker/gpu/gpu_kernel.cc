@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/log.h"
 #include "core/status.h"
 
 namespace leat::worker {
@@ -16,15 +17,12 @@ constexpr FusedLimits kLimits{.max_table_bytes = size_t{128} << 10};
 // Between the fields of a group's results.
 constexpr size_t kFieldPadding = 256;
 
-}  // namespace
-
-absl::StatusOr<GpuProgram> CompileForGpu(const CheckedGraph& graph,
-                                         uint64_t seed,
-                                         DecoderClass decoder_class,
-                                         uint64_t group_bytes) {
-  GpuProgram program{.decoder_class = decoder_class};
-  ASSIGN_OR_RETURN(program.fused, FusedProgram::Compile(graph, seed, kLimits));
-  ASSIGN_OR_RETURN(program.cpu, RowProgram::Compile(graph, seed));
+// kUnimplemented: why the kernel cannot.
+absl::StatusOr<std::unique_ptr<FusedProgram>> Fuse(const CheckedGraph& graph,
+                                                   uint64_t seed,
+                                                   uint64_t group_bytes) {
+  ASSIGN_OR_RETURN(std::unique_ptr<FusedProgram> fused,
+                   FusedProgram::Compile(graph, seed, kLimits));
   const size_t row_bytes = graph.schema.row_bytes();
   const size_t padding = graph.schema.fields.size() * kFieldPadding;
   if (row_bytes + padding > group_bytes)
@@ -32,11 +30,32 @@ absl::StatusOr<GpuProgram> CompileForGpu(const CheckedGraph& graph,
         "a row of {} bytes does not fit a GPU's groups of {} bytes "
         "(--gpu-group-bytes)",
         row_bytes, group_bytes);
-  if (program.fused->BlockBytes(kMaxGpuGroupRows) > kSlotBlockBytes)
+  if (fused->BlockBytes(kMaxGpuGroupRows) > kSlotBlockBytes)
     return Unimplemented(
         "{} rows need {} bytes of descriptors, more than a GPU's slot has: {}",
-        kMaxGpuGroupRows, program.fused->BlockBytes(kMaxGpuGroupRows),
-        kSlotBlockBytes);
+        kMaxGpuGroupRows, fused->BlockBytes(kMaxGpuGroupRows), kSlotBlockBytes);
+  return fused;
+}
+
+}  // namespace
+
+absl::StatusOr<GpuProgram> CompileForGpu(const CheckedGraph& graph,
+                                         uint64_t seed,
+                                         DecoderClass decoder_class,
+                                         uint64_t group_bytes) {
+  GpuProgram program{.decoder_class = decoder_class,
+                     .fields = graph.schema.fields.size()};
+  ASSIGN_OR_RETURN(program.cpu, RowProgram::Compile(graph, seed));
+  absl::StatusOr<std::unique_ptr<FusedProgram>> fused =
+      Fuse(graph, seed, group_bytes);
+  if (fused.ok()) {
+    program.fused = *std::move(fused);
+  } else if (decoder_class == DecoderClass::kExact &&
+             absl::IsUnimplemented(fused.status())) {
+    LOG_INFO("gpu.rows_by_cpu reason=\"{}\"", Message(fused.status()));
+  } else {
+    return fused.status();
+  }
   return program;
 }
 

@@ -25,7 +25,9 @@ class GpuKernel final : public RowKernel {
   absl::Status Run(
       const RowInput& input, ThreadState* state,
       std::span<const std::span<std::byte>> outputs) const override;
-  bool staged() const override { return true; }
+  bool staged(bool on_device) const override {
+    return on_device || program_.fused != nullptr;
+  }
   bool CanBegin() const override;
   std::unique_ptr<KernelGroup> BeginGroup(
       const GroupOutputs& outputs) const override;

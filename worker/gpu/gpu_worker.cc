@@ -199,16 +199,9 @@ absl::StatusOr<std::unique_ptr<RowKernel>> Gpus::Compile(
   if (queues.empty())
     return Unimplemented("decoder class {}: no GPU here has nvJPEG",
                          Name(decoder_class));
-  absl::StatusOr<GpuProgram> program =
-      CompileForGpu(graph, seed, decoder_class, config_.group_bytes);
-  if (program.ok())
-    return std::make_unique<GpuKernel>(*std::move(program), std::move(queues));
-  if (decoder_class == DecoderClass::kExact &&
-      absl::IsUnimplemented(program.status())) {
-    LOG_INFO("gpu.cpu_kernel reason=\"{}\"", Message(program.status()));
-    return ImageKernels(limits_).compile(graph, seed, decoder_class);
-  }
-  return program.status();
+  ASSIGN_OR_RETURN(GpuProgram program, CompileForGpu(graph, seed, decoder_class,
+                                                     config_.group_bytes));
+  return std::make_unique<GpuKernel>(std::move(program), std::move(queues));
 }
 
 RowKernelFactory Gpus::kernels() {

@@ -3,6 +3,7 @@
 
 #include <thread>
 
+#include "core/fusion.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/allocation_counter.h"
@@ -21,6 +22,7 @@ Value Text(const char* text) { return Value(std::string(text)); }
 absl::Status CompileError(const Graph& graph) {
   const auto checked = Check(graph);
   EXPECT_TRUE(checked.ok()) << Message(checked.status());
+  EXPECT_TRUE(absl::IsUnimplemented(CheckFusable(*checked)));
   return FusedProgram::Compile(*checked, 1).status();
 }
 
@@ -45,6 +47,36 @@ TEST(FusedProgram, NamesTheNodeThatCannotBeFused) {
   Graph none = ChainOf({});
   none.outputs = {{"label", {0, 1}}};
   expect(none, "no field is made of an image");
+}
+
+// What job creation says of a pipeline is what the compiler will say.
+TEST(FusedProgram, CompilesWhatIsFusable) {
+  std::mt19937 random(7);
+  int fused = 0;
+  for (int round = 0; round < 400; ++round) {
+    const auto checked = Check(RandomGraph(random).Make());
+    ASSERT_TRUE(checked.ok());
+    EXPECT_EQ(CheckFusable(*checked).ok(),
+              FusedProgram::Compile(*checked, 1).ok())
+        << CanonicalText(checked->graph);
+    // One more operator, which may be one too many.
+    Graph more = checked->graph;
+    const char* const ops[] = {"resize", "flip", "cast"};
+    Node node{ops[random() % 3], {more.outputs[0].second}, {}};
+    if (node.op == "resize") node.args["size"] = Ints{9, 9};
+    if (node.op == "cast") node.args["dtype"] = std::string("float32");
+    more.nodes.push_back(node);
+    more.outputs[0].second = {static_cast<uint32_t>(more.nodes.size() - 1), 0};
+    const auto longer = Check(more);
+    if (!longer.ok()) continue;
+    const absl::Status fusable = CheckFusable(*longer);
+    EXPECT_EQ(fusable.ok(), FusedProgram::Compile(*longer, 1).ok())
+        << fusable << "\n"
+        << CanonicalText(longer->graph);
+    fused += fusable.ok() ? 1 : 0;
+  }
+  EXPECT_GT(fused, 20);
+  EXPECT_LT(fused, 380);
 }
 
 TEST(FusedProgram, SaysWhichFieldsComeFromPixels) {

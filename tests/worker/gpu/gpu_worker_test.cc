@@ -20,7 +20,7 @@ TEST_F(GpuTest, ExactRowsOfRandomPipelinesAreTheCpus) {
   int computed = 0;
   for (int i = 0; i < 60; ++i) {
     GpuPipeline pipeline(RandomGraph(random).Make(), *gpus_);
-    ASSERT_TRUE(pipeline.kernel().staged());
+    ASSERT_TRUE(pipeline.kernel().staged(false));
     std::vector<std::string> group;
     std::vector<RowBytes> expected;
     for (const std::string& file : files) {
@@ -130,14 +130,27 @@ class DeviceBytes {
   cuda::DevicePtr address_ = 0;
 };
 
+// Resized twice: no kernel for it.
+Graph UnfusedGraph() {
+  Graph graph = CropGraph(48);
+  const uint32_t image = graph.outputs[0].second.node;
+  graph.nodes.push_back(
+      {"resize", {{image, 0}}, {{"size", std::vector<int64_t>{32, 32}}}});
+  graph.outputs[0].second.node = static_cast<uint32_t>(graph.nodes.size() - 1);
+  return graph;
+}
+
 TEST_F(GpuTest, RowsAreWrittenStraightIntoLentDeviceMemory) {
   config_.slot_bytes = 1 << 20;
   Open();
   const std::vector<std::string> files(7,
                                        MakeJpeg({.width = 600, .height = 400}));
-  for (const DecoderClass decoder_class :
-       {DecoderClass::kExact, DecoderClass::kNvjpeg}) {
-    GpuPipeline pipeline(CropGraph(32), *gpus_, decoder_class);
+  const std::pair<Graph, DecoderClass> cases[] = {
+      {CropGraph(32), DecoderClass::kExact},
+      {CropGraph(32), DecoderClass::kNvjpeg},
+      {UnfusedGraph(), DecoderClass::kExact}};
+  for (const auto& [graph, decoder_class] : cases) {
+    GpuPipeline pipeline(graph, *gpus_, decoder_class);
     const std::vector<size_t> bytes = {32 * 32 * 3, 4, 1};
     const std::vector<uint64_t> offsets = {0, 40'000, 60'000};
     const std::vector<uint32_t> places = {6, 0, 3, 1, 2, 5, 7};
@@ -205,7 +218,7 @@ TEST_F(GpuTest, APipelineThatCannotBeFusedGoesToTheCpuOrIsRefused) {
   const CheckedGraph checked = *Check(graph);
   const auto cpu = gpus_->kernels().compile(checked, 1, DecoderClass::kExact);
   ASSERT_TRUE(cpu.ok()) << cpu.status();
-  EXPECT_FALSE((*cpu)->staged());
+  EXPECT_FALSE((*cpu)->staged(false));
   const auto refused =
       gpus_->kernels().compile(checked, 1, DecoderClass::kNvjpeg).status();
   EXPECT_TRUE(absl::IsUnimplemented(refused)) << refused;
