@@ -395,6 +395,7 @@ struct Writer {
   Action action;
   bool withdrawn = false, closed = false, answered = false;
 };
+
 TEST_F(FetcherLendTest, RandomFaultsNeverLetAWorkerWriteIntoADeliveredBatch) {
   config_.max_row_errors = 60000;
   config_.row_timeout = std::chrono::hours(1000);
@@ -495,6 +496,5 @@ TEST_F(FetcherLendTest, RandomFaultsNeverLetAWorkerWriteIntoADeliveredBatch) {
   EXPECT_GT(fetcher_->counters().placed_rows, 100u);
   EXPECT_GT(fetcher_->counters().evacuated_steps, 10u);
 }
-
 }  // namespace
 }  // namespace leat::client
