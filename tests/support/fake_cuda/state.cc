@@ -110,13 +110,27 @@ void State::ReadEnvironment() {
 }
 
 Result State::Enter(const char* symbol, bool needs_init) {
+  std::vector<std::shared_ptr<StreamThread>> spoilt;
+  const Result result = Count(symbol, needs_init, &spoilt);
+  // A spoilt context works no more: what is freed now is not touched later.
+  for (const auto& thread : spoilt) thread->Drain();
+  return result;
+}
+
+Result State::Count(const char* symbol, bool needs_init,
+                    std::vector<std::shared_ptr<StreamThread>>* spoilt) {
   MutexLock lock(&mu);
   const uint64_t call = ++calls[symbol], any = ++calls["*"];
   for (const Fault& fault : faults) {
     if (fault.symbol != "*" && fault.symbol != symbol) continue;
     const uint64_t count = fault.symbol == "*" ? any : call;
     if (count != fault.at && !(fault.onwards && count > fault.at)) continue;
-    if (IsSticky(fault.code) && initialised) poison = fault.code;
+    if (IsSticky(fault.code) && initialised) {
+      if (poison == Result::kSuccess)
+        for (const auto& [handle, stream] : streams)
+          spoilt->push_back(stream.thread);
+      poison = fault.code;
+    }
     return fault.code;
   }
   if (IsHarmless(symbol)) return Result::kSuccess;

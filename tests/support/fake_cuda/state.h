@@ -103,6 +103,9 @@ struct State {
 
   // Counts the call. What it must return, or kSuccess: go on.
   Result Enter(const char* symbol, bool needs_init = true);
+  // `spoilt`: streams whose context this call spoils.
+  Result Count(const char* symbol, bool needs_init,
+               std::vector<std::shared_ptr<StreamThread>>* spoilt);
   Result Violate(const char* symbol, const std::string& what,
                  Result code = Result::kInvalidValue)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
