@@ -130,4 +130,10 @@ struct AccessDescription {
   Access flags = Access::kReadWrite;
 };
 
+// A DevicePtr as a pointer, which the host must not follow.
+inline void* AsPointer(uint64_t address) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): CUDA's addresses are numbers.
+  return reinterpret_cast<void*>(address);
+}
+
 }  // namespace leat::cuda

@@ -121,8 +121,7 @@ DeviceMemory::~DeviceMemory() {
 }
 
 std::byte* DeviceMemory::data() const {
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): CUDA's addresses are numbers.
-  return reinterpret_cast<std::byte*>(address_);
+  return static_cast<std::byte*>(cuda::AsPointer(address_));
 }
 
 int DeviceMemory::OrdinalOf(const BatchMemory& memory) {

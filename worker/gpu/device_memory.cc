@@ -31,7 +31,7 @@ class DeviceMemory final : public LentMemory {
   absl::Status Map(int fd) {
     const cuda::Driver& d = gpu_->driver();
     RETURN_IF_ERROR(gpu_->MakeCurrent());
-    void* const as_handle = reinterpret_cast<void*>(static_cast<intptr_t>(fd));
+    void* const as_handle = cuda::AsPointer(static_cast<uint64_t>(fd));
     absl::Status status = gpu_->Check(
         d.MemImportFromShareableHandle(&handle_, as_handle,
                                        cuda::HandleType::kPosixFileDescriptor),
@@ -55,7 +55,7 @@ class DeviceMemory final : public LentMemory {
   }
 
   std::byte* base() const override {
-    return reinterpret_cast<std::byte*>(address_);
+    return static_cast<std::byte*>(cuda::AsPointer(address_));
   }
   int device() const override { return gpu_->info().index; }
   uint32_t rows() const override { return rows_; }

@@ -30,7 +30,8 @@ const unsigned char* DataOf(const EncodedImage& image) {
 
 cuda::NvjpegImage OutputOf(const EncodedImage& image) {
   cuda::NvjpegImage output;
-  output.channel[0] = reinterpret_cast<unsigned char*>(image.address);
+  output.channel[0] =
+      static_cast<unsigned char*>(cuda::AsPointer(image.address));
   output.pitch[0] = image.pitch;
   return output;
 }

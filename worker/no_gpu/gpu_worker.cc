@@ -31,7 +31,8 @@ class NoGpu final : public GpuWorker {
 
 absl::StatusOr<std::unique_ptr<GpuWorker>> GpuWorker::Open(
     const GpuConfig& config, const ImageLimits& limits,
-    std::shared_ptr<WakeSignal>, std::function<void(const absl::Status&)>) {
+    std::shared_ptr<WakeSignal> /*wake*/,  // NOLINT: the interface's
+    std::function<void(const absl::Status&)> /*on_fatal*/) {  // NOLINT
   if (!config.devices.all && !config.devices.indices.empty())
     return FailedPrecondition(
         "--devices {}: this build has no GPU support (it was made without "
