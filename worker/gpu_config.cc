@@ -52,4 +52,12 @@ absl::Status GpuConfig::Validate() const {
   return absl::OkStatus();
 }
 
+size_t JpegsAtOnce(const std::vector<GpuInfo>& devices) {
+  size_t most = 1;
+  for (const GpuInfo& device : devices)
+    most = std::max(most, static_cast<size_t>(device.jpeg_engines) *
+                              static_cast<size_t>(device.jpeg_cores));
+  return most;
+}
+
 }  // namespace leat::worker

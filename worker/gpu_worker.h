@@ -67,6 +67,10 @@ struct GpuInfo {
   std::string nvjpeg_version;  // empty: no nvJPEG
 };
 
+// Images that the engines of a GPU decode at the same time: engines × cores, of
+// the GPU that has the most; 1: none has engines.
+size_t JpegsAtOnce(const std::vector<GpuInfo>& devices);
+
 struct GpuStats {
   int index = 0;
   int slots = 0;

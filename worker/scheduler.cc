@@ -130,6 +130,9 @@ absl::StatusOr<Scheduler::StreamId> Scheduler::OpenStream(
   stream->rows_per_group = std::clamp<size_t>(
       std::min(state_->options.group_bytes, limit / 4) / stream->row_bytes, 1,
       state_->options.max_rows_per_group);
+  if (stream->rows_per_group > state_->options.rows_at_once)
+    stream->rows_per_group -=
+        stream->rows_per_group % state_->options.rows_at_once;
   const size_t threads = static_cast<size_t>(state_->options.threads);
   stream->max_groups = std::max<size_t>(
       state_->options.max_unsent_groups_per_stream,

@@ -48,6 +48,9 @@ struct SchedulerOptions {
   int threads = 1;               // 0: the owner calls RunOne (tests)
   size_t group_bytes = 1 << 20;  // a group's payload; one row if that is larger
   size_t max_rows_per_group = 1024;
+  // Groups are a multiple of it where they can hold that many: what a device
+  // computes at the same time.
+  size_t rows_at_once = 1;
   uint32_t max_unsent_groups_per_stream = 8;
   size_t max_rows_per_stream = 2 << 20;  // waiting
   size_t max_rows_total = 8 << 20;

@@ -120,6 +120,7 @@ struct Worker::State {
         .threads = config.threads,
         .group_bytes = has_gpu ? config.gpu.group_bytes : config.group_bytes,
         .max_rows_per_group = has_gpu ? kMaxGpuGroupRows : 1024,
+        .rows_at_once = JpegsAtOnce(gpus->devices()),
         .max_unsent_groups_per_stream = config.max_unsent_groups_per_stream,
         .max_rows_per_stream = config.max_rows_per_stream,
         .max_rows_total = config.max_rows_total,

@@ -215,6 +215,7 @@ absl::StatusOr<double> Pipeline(const Setup& setup,
       {.threads = setup.threads,
        .group_bytes = setup.config.group_bytes,
        .max_rows_per_group = worker::kMaxGpuGroupRows,
+       .rows_at_once = worker::JpegsAtOnce(setup.gpus->devices()),
        .make_thread_state = context.kernels.make_thread_state},
       &pool, setup.wake, Clock::Real());
   const auto sink = std::make_shared<CountingSink>();

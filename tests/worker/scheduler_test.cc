@@ -373,6 +373,26 @@ TEST(SchedulerThreads, SurviveStorms) {
   EXPECT_EQ(scheduler.stats().streams, 0u);
 }
 
+TEST(SchedulerGroups, AreAMultipleOfWhatADeviceTakesAtOnce) {
+  const auto wake = std::make_shared<WakeSignal>();
+  BufferPool pool(16 << 20, wake);
+  for (const auto& [at_once, group] :
+       {std::pair<size_t, size_t>{7, 21}, {25, 25}, {40, 26}}) {
+    Scheduler scheduler(
+        {.threads = 0, .max_rows_per_group = 26, .rows_at_once = at_once},
+        &pool, wake, Clock::Real());
+    const auto sink = std::make_shared<FakeSink>();
+    const auto id = scheduler.OpenStream(std::make_shared<FakeWork>("a"), sink);
+    ASSERT_TRUE(id.ok());
+    ASSERT_TRUE(scheduler.Ask(*id, MakeAsk(1, 0, 0, 0, 30)).ok());
+    while (scheduler.RunOne(nullptr)) {
+    }
+    const std::vector<FinishedGroup> groups = sink->Take();
+    ASSERT_EQ(groups.size(), 2u);
+    EXPECT_EQ(groups[0].rows.size(), group) << at_once;
+  }
+}
+
 TEST(SchedulerThreads, OneStreamKeepsThemAllBusy) {
   constexpr int kThreads = 16;
   const auto wake = std::make_shared<WakeSignal>();
