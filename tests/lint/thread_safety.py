@@ -13,10 +13,11 @@ def check(root, build):
 
     findings = compiled.run(root, build, "thread_safety", sources, command)
 
-    # A header is compiled as a source of its own folder would be.
+    # A header is compiled as a source of its own folder would be: the one that sees the most.
     arguments = {}
     for path, args in sources.items():
-        arguments.setdefault(path.parts[:-1], args)
+        folder = path.parts[:-1]
+        arguments[folder] = max(arguments.get(folder, []), args, key=len)
     headers = {path: arguments[path.parts[:-1]] for path in common.files(root, ".h")
                if path.parts[:-1] in arguments and not common.reaches_grpc(root, path)}
     return findings + compiled.run(root, build, "headers", headers,
