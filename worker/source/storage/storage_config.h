@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// StorageConfig: every bound of storage, in one place.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace leat::worker {
+
+using StorageMs = std::chrono::milliseconds;
+
+struct StorageConfig {
+  // What is asked at one time.
+  int connections = 64;                    // of the process; more requests wait
+  int parallel_ranges = 8;                 // of one ReadAt or ReadRanges
+  uint64_t range_bytes = 8 << 20;          // larger reads are split
+  uint64_t coalesce_gap_bytes = 64 << 10;  // ReadRanges reads over such gaps
+
+  // How long.
+  StorageMs connect_timeout{3'000};
+  StorageMs request_timeout{60'000};  // of one try
+  StorageMs stall_timeout{10'000};    // of a try that receives nothing
+  StorageMs deadline{180'000};        // of a call with all its tries
+
+  // Tries of one request; each wait is random in [0, step], steps double.
+  int max_tries = 8;
+  StorageMs first_backoff{50};
+  StorageMs max_backoff{5'000};
+  StorageMs max_retry_after{30'000};  // what a server may ask us to wait
+
+  // A range that is late is asked for a second time: later than hedge_factor
+  // times the 95th percentile of recent ranges, and than hedge_after. At most
+  // max_hedges at a time and one for hedge_every requests; 0: never.
+  StorageMs hedge_after{500};
+  double hedge_factor = 2;
+  int max_hedges = 4;
+  int hedge_every = 10;
+
+  // Listings.
+  uint64_t max_list_entries = 10'000'000;
+  int max_list_depth = 64;  // directories inside directories
+  uint64_t max_page_bytes = 16 << 20;
+
+  // Where; empty: from the environment (AWS_ENDPOINT_URL_S3, AWS_REGION, ...),
+  // then the profile, then Amazon's.
+  std::string s3_endpoint;
+  std::string s3_region;
+  std::string gs_endpoint = "https://storage.googleapis.com";
+  std::string ca_bundle;   // a file; empty: AWS_CA_BUNDLE, then the system's
+  bool anonymous = false;  // s3 and gs without signatures
+};
+
+}  // namespace leat::worker
