@@ -26,7 +26,7 @@ struct StorageConfig {
   StorageMs deadline{180'000};        // of a call with all its tries
 
   // Tries of one request; each wait is random in [0, step], steps double.
-  int max_tries = 8;
+  int max_tries = 20;
   StorageMs first_backoff{50};
   StorageMs max_backoff{5'000};
   StorageMs max_retry_after{30'000};  // what a server may ask us to wait

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Local files for Storage: pread on an open descriptor.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "worker/source/storage/identity.h"
+#include "worker/source/storage/storage.h"
+
+namespace leat::worker {
+
+// kFailedPrecondition: neither a file nor a link to one. Others as FileError.
+absl::StatusOr<std::shared_ptr<const StoredFile>> OpenLocal(
+    const std::string& path, const std::string& name);
+absl::StatusOr<StoredObject> StatLocal(const std::string& path,
+                                       const std::string& name);
+// As Storage::List.
+absl::StatusOr<std::vector<StoredObject>> ListLocal(
+    const std::string& path, const StorageConfig& config,
+    const std::atomic<bool>* cancelled);
+
+}  // namespace leat::worker

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/source/storage/storage.h"
+
+#include "core/status.h"
+#include "worker/source/storage/local.h"
+#include "worker/source/storage/storage_backend.h"
+#include "worker/source/storage/uri.h"
+
+namespace leat::worker {
+namespace {
+
+absl::Status CheckConfig(const StorageConfig& config) {
+  const auto check = [](std::string_view name, double value, double low,
+                        double high) {
+    if (value >= low && value <= high) return absl::OkStatus();
+    return InvalidArgument("storage: {} is {}, want {} to {}", name, value, low,
+                           high);
+  };
+  constexpr double kDayMs = 24 * 3600 * 1000;
+  RETURN_IF_ERROR(check("connections", config.connections, 1, 10'000));
+  RETURN_IF_ERROR(check("parallel_ranges", config.parallel_ranges, 1, 1000));
+  RETURN_IF_ERROR(check("range_bytes", config.range_bytes, 1, 1ull << 32));
+  RETURN_IF_ERROR(
+      check("coalesce_gap_bytes", config.coalesce_gap_bytes, 0, 1ull << 32));
+  RETURN_IF_ERROR(
+      check("connect_timeout", config.connect_timeout.count(), 1, kDayMs));
+  RETURN_IF_ERROR(
+      check("request_timeout", config.request_timeout.count(), 1, kDayMs));
+  RETURN_IF_ERROR(
+      check("stall_timeout", config.stall_timeout.count(), 1, kDayMs));
+  RETURN_IF_ERROR(check("deadline", config.deadline.count(), 1, kDayMs));
+  RETURN_IF_ERROR(check("max_tries", config.max_tries, 1, 1000));
+  RETURN_IF_ERROR(
+      check("first_backoff", config.first_backoff.count(), 1, kDayMs));
+  RETURN_IF_ERROR(check("max_backoff", config.max_backoff.count(), 1, kDayMs));
+  RETURN_IF_ERROR(
+      check("max_retry_after", config.max_retry_after.count(), 0, kDayMs));
+  RETURN_IF_ERROR(check("hedge_after", config.hedge_after.count(), 1, kDayMs));
+  RETURN_IF_ERROR(check("hedge_factor", config.hedge_factor, 1, 1000));
+  RETURN_IF_ERROR(check("max_hedges", config.max_hedges, 0, 1000));
+  RETURN_IF_ERROR(check("hedge_every", config.hedge_every, 1, 1e6));
+  RETURN_IF_ERROR(check("max_list_entries", config.max_list_entries, 1, 1e10));
+  RETURN_IF_ERROR(check("max_list_depth", config.max_list_depth, 1, 1000));
+  return check("max_page_bytes", config.max_page_bytes, 1024, 1ull << 32);
+}
+
+}  // namespace
+
+Storage::Storage(std::unique_ptr<StorageBackend> backend)
+    : backend_(std::move(backend)) {}
+Storage::~Storage() = default;
+
+absl::StatusOr<std::unique_ptr<Storage>> Storage::Create(
+    const StorageConfig& config, StorageHooks hooks) {
+  RETURN_IF_ERROR(CheckConfig(config));
+  return std::unique_ptr<Storage>(
+      new Storage(std::make_unique<StorageBackend>(config, std::move(hooks))));
+}
+
+absl::StatusOr<std::shared_ptr<const StoredFile>> Storage::Open(
+    std::string_view uri, std::string_view expected) const {
+  ASSIGN_OR_RETURN(const StorageUri parsed, ParseUri(uri));
+  if (parsed.scheme != UriScheme::kLocal) {
+    return backend_->OpenRemote(parsed, expected);
+  }
+  ASSIGN_OR_RETURN(auto file, OpenLocal(parsed.path, parsed.name));
+  if (!expected.empty() && file->identity() != expected) {
+    RETURN_IF_ERROR(ParseIdentity(expected, parsed.name).status());
+    return FailedPrecondition("{}: changed: was {}, is {}", parsed.name,
+                              expected, file->identity());
+  }
+  return file;
+}
+
+absl::StatusOr<StoredObject> Storage::Stat(std::string_view uri) const {
+  ASSIGN_OR_RETURN(const StorageUri parsed, ParseUri(uri));
+  if (parsed.scheme == UriScheme::kLocal) {
+    return StatLocal(parsed.path, parsed.name);
+  }
+  return backend_->StatRemote(parsed);
+}
+
+absl::StatusOr<std::vector<StoredObject>> Storage::List(
+    std::string_view uri, const std::atomic<bool>* cancelled) const {
+  ASSIGN_OR_RETURN(const StorageUri parsed, ParseUri(uri));
+  if (parsed.scheme == UriScheme::kLocal) {
+    return ListLocal(parsed.path, backend_->config(), cancelled);
+  }
+  return backend_->ListRemote(parsed, cancelled);
+}
+
+absl::StatusOr<std::string> ReadWhole(const StoredFile& file,
+                                      uint64_t max_bytes) {
+  if (file.size() > max_bytes) {
+    return ResourceExhausted("{}: {} bytes, want at most {}", file.name(),
+                             file.size(), max_bytes);
+  }
+  std::string out(file.size(), '\0');
+  RETURN_IF_ERROR(file.ReadAt(
+      0, std::as_writable_bytes(std::span(out.data(), out.size()))));
+  return out;
+}
+
+}  // namespace leat::worker
