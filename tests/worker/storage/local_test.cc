@@ -151,7 +151,9 @@ TEST_F(LocalStorage, AListingIsDeepAndInByteOrder) {
               ElementsAre(".hidden", "a/1/deep", "b.txt", "b/z"));
   EXPECT_THAT(Names(dir_.path() + "/"),
               ElementsAre(".hidden", "a/1/deep", "b.txt", "b/z"));
-  for (const StoredObject& each : *storage_->List(dir_.path())) {
+  const auto list = storage_->List(dir_.path());
+  ASSERT_TRUE(list.ok()) << list.status();
+  for (const StoredObject& each : *list) {
     const auto file =
         storage_->Open(JoinUri(dir_.path(), each.name), each.identity);
     ASSERT_TRUE(file.ok()) << file.status();
