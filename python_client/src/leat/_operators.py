@@ -36,10 +36,17 @@ class Arg:
     @property
     def annotation(self) -> str:
         """The type for signatures and stubs."""
-        numbers_of = {"ints": "int | Sequence[int]", "floats": "float | Sequence[float]", "string": "str"}
-        kind = numbers_of.get(self.type, self.type)
+        words = {
+            "ints": "int | Sequence[int]",
+            "floats": "float | Sequence[float]",
+            "string": "str",
+            "strings": "str | Sequence[str]",
+        }
+        kind = words.get(self.type, self.type)
         if self.choices:
             kind = f"Literal[{', '.join(map(repr, self.choices))}]"
+            if self.type == "strings":
+                kind = f"{kind} | Sequence[{kind}]"
         return f"{kind} | Node" if self.per_sample else kind
 
     def describe(self) -> str:
@@ -55,7 +62,11 @@ class Arg:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class OperatorInfo:
-    """One operator; `inputs` and `outputs` are counts."""
+    """One operator; `inputs` and `outputs` are counts.
+
+    If `outputs_of` is not empty, it names a list argument: there are as many
+    outputs as that has values, and a call returns a tuple of them.
+    """
 
     name: str
     doc: str
@@ -63,6 +74,7 @@ class OperatorInfo:
     outputs: int
     random: bool
     args: tuple[Arg, ...]
+    outputs_of: str = ""
 
     @property
     def input_names(self) -> tuple[str, ...]:
@@ -75,7 +87,10 @@ class OperatorInfo:
         entries += [arg.describe() for arg in self.args]
         if entries:
             lines += ["Args:", *("    " + entry for entry in entries), ""]
-        returns = "A node." if self.outputs == 1 else f"A tuple of {self.outputs} nodes."
+        if self.outputs_of:
+            returns = f"A tuple of nodes: one for each of {self.outputs_of}."
+        else:
+            returns = "A node." if self.outputs == 1 else f"A tuple of {self.outputs} nodes."
         lines += ["Returns:", "    " + returns, ""]
         lines += ["Raises:", "    leat.InvalidArgument: an unknown argument, or a value of the wrong type or range."]
         return "\n".join(lines)
@@ -120,6 +135,7 @@ def table() -> tuple[OperatorInfo, ...]:
             outputs=int(entry["outputs"]),
             random=bool(entry.get("random")),
             args=tuple(_arg(arg) for arg in entry["args"]),
+            outputs_of=entry.get("outputs_of", ""),
         )
         for entry in entries
     )
@@ -161,7 +177,8 @@ def _float(where: str, value: Any) -> float:
 
 
 def _list(where: str, value: Any, one: Callable[[str, Any], Any]) -> list[Any]:
-    if isinstance(value, (str, bytes, dict)) or not hasattr(value, "__iter__") or getattr(value, "ndim", 1) == 0:
+    single = isinstance(value, (str, bytes, dict)) or hasattr(value, "__fspath__")
+    if single or not hasattr(value, "__iter__") or getattr(value, "ndim", 1) == 0:
         return [one(where, value)]
     return [one(f"{where}[{i}]", item) for i, item in enumerate(value)]
 
@@ -187,6 +204,8 @@ def coerce(operator_name: str, arg: Arg, value: Any) -> Any:
         raise _wrong(where, value, f"a constant {arg.type}: this argument is the same for every sample")
     if arg.type == "string":
         return _string(where, value, arg.choices)
+    if arg.type == "strings":
+        return _list(where, value, functools.partial(_string, choices=arg.choices))
     if arg.type == "bool":
         return _bool(where, value)
     one = _int if arg.type in ("int", "ints") else _float
@@ -235,8 +254,19 @@ def _signature(info: OperatorInfo) -> inspect.Signature:
         by_name = optional_seen and any(a.default is _REQUIRED for a in info.args[info.args.index(arg) :])
         kind = inspect.Parameter.KEYWORD_ONLY if by_name else inspect.Parameter.POSITIONAL_OR_KEYWORD
         parameters.append(inspect.Parameter(arg.name, kind, default=arg.default, annotation=arg.annotation))
-    result = "Node" if info.outputs == 1 else f"tuple[{', '.join(['Node'] * info.outputs)}]"
+    if info.outputs_of:
+        result = "tuple[Node, ...]"
+    else:
+        result = "Node" if info.outputs == 1 else f"tuple[{', '.join(['Node'] * info.outputs)}]"
     return inspect.Signature(parameters, return_annotation=result)
+
+
+def _outputs(info: OperatorInfo, args: dict[str, Arg], values: dict[str, Any]) -> int:
+    """How many outputs a call with these arguments has."""
+    if not info.outputs_of:
+        return info.outputs
+    values_of = values.get(info.outputs_of, args[info.outputs_of].default)
+    return len(values_of)
 
 
 def make_function(info: OperatorInfo) -> Callable[..., Any]:
@@ -247,8 +277,8 @@ def make_function(info: OperatorInfo) -> Callable[..., Any]:
         inputs, given = _bind(info, args, kwargs)
         values = {name: coerce(info.name, args_by_name[name], value) for name, value in given.items()}
         operation = Operation(info.name, tuple(inputs), values)
-        outputs = tuple(Node(operation, i) for i in range(info.outputs))
-        return outputs if info.outputs != 1 else outputs[0]
+        outputs = tuple(Node(operation, i) for i in range(_outputs(info, args_by_name, values)))
+        return outputs[0] if info.outputs == 1 and not info.outputs_of else outputs
 
     call.__name__ = info.name.rpartition(".")[2]
     call.__qualname__ = info.name

@@ -176,3 +176,34 @@ def test_operators_have_signatures_and_documentation():
 def test_a_path_that_is_no_text_is_refused(path):
     with pytest.raises(leat.InvalidArgument, match="path.*expected a text"):
         fn.readers.image_folder(path)
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [("a", ["a"]), (["a", "b"], ["a", "b"]), (("a",), ["a"]), (pathlib.Path("a/b"), ["a/b"])],
+)
+def test_a_list_of_texts_is_taken_in_any_form_and_counts_the_outputs(fields, expected):
+    outputs = fn.readers.fields(fields)
+    assert isinstance(outputs, tuple) and len(outputs) == len(expected)
+    pipeline = leat.pipeline(lambda: fn.readers.fields(fields, kinds=["text"] * len(expected))[-1])
+    assert args_of(pipeline, "readers.fields")["fields"] == {"strings_value": {"values": expected}}
+    assert pipeline.to_dict()["outputs"][0]["ref"]["output"] == len(expected) - 1
+
+
+@pytest.mark.parametrize("fields", [3, [3], ["a", None], b"a", ["a\0b"], [["a"]], {"a": 1}, None])
+def test_a_wrong_list_of_texts_is_refused(fields):
+    with pytest.raises(leat.InvalidArgument, match=r"fn\.readers\.fields: fields.*expected a text"):
+        fn.readers.fields(fields)
+
+
+def test_the_texts_of_a_list_are_among_the_choices():
+    with pytest.raises(leat.InvalidArgument, match=r"kinds\[1\] = 'imag'.*did you mean 'image'"):
+        fn.readers.fields(["a", "b"], kinds=["text", "imag"])
+
+
+def test_an_operator_with_as_many_outputs_as_values_says_so():
+    assert str(inspect.signature(fn.readers.fields)) == (
+        "(fields: 'str | Sequence[str]', "
+        "kinds: \"Literal['image', 'text'] | Sequence[Literal['image', 'text']]\" = ()) -> 'tuple[Node, ...]'"
+    )
+    assert "A tuple of nodes: one for each of fields." in fn.readers.fields.__doc__
