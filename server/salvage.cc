@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
+#include "core/crc32c.h"
 #include "core/log.h"
 #include "core/status.h"
-#include "server/crc32c.h"
 #include "server/records.h"
 #include "server/store.h"
 

@@ -7,9 +7,9 @@
 #include <random>
 #include <utility>
 
+#include "core/crc32c.h"
 #include "core/log.h"
 #include "core/status.h"
-#include "server/crc32c.h"
 #include "server/records.h"
 #include "server/salvage.h"
 

@@ -10,8 +10,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "core/crc32c.h"
 #include "core/status.h"
-#include "server/crc32c.h"
 
 namespace leat::server {
 namespace {

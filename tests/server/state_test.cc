@@ -3,7 +3,6 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/crc32c.h"
 #include "server/job_check.h"
 #include "tests/server/world.h"
 
@@ -110,11 +109,6 @@ TEST(Prepare, TheDatasetIsItsReader) {
   EXPECT_EQ(one.dataset_id, two.dataset_id);
   EXPECT_NE(one.dataset_id, other.dataset_id);
   EXPECT_EQ(one.dataset_id.size(), 64u);
-}
-
-TEST(Crc32c, MatchesRfc3720) {
-  EXPECT_EQ(Crc32c("123456789"), 0xe3069283u);
-  EXPECT_EQ(Crc32c(std::string(32, '\0')), 0x8a9136aau);
 }
 
 }  // namespace

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CRC-32C (Castagnoli, as in RFC 3720), for records in files. By the
+// processor's instruction where it has one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace leat {
+
+uint32_t Crc32c(std::span<const std::byte> bytes);
+uint32_t Crc32c(std::string_view bytes);
+// The same by a table, a byte at a time: what the fast one is tested against.
+uint32_t Crc32cByTable(std::span<const std::byte> bytes);
+
+}  // namespace leat

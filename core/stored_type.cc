@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/stored_type.h"
+
+#include <charconv>
+#include <optional>
+
+#include "core/status.h"
+#include "core/tensor.h"
+
+namespace leat {
+namespace {
+
+constexpr size_t kMaxAxes = 8;
+
+absl::Status Malformed(std::string_view text) {
+  return InvalidArgument(
+      "\"{}\" is no type: want \"encoded\", \"bytes\", or an element type and "
+      "maybe sizes, as \"int64\", \"float32[4]\", \"int64[?]\"",
+      text.substr(0, 60));
+}
+
+// -1 for "?".
+std::optional<int64_t> SizeFrom(std::string_view text, bool first) {
+  if (first && text == "?") return -1;
+  int64_t size = 0;
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), size);
+  if (error != std::errc() || end != text.data() + text.size() || size < 1)
+    return std::nullopt;
+  return size;
+}
+
+}  // namespace
+
+absl::StatusOr<ValueType> ParseStoredType(std::string_view text) {
+  ValueType type;
+  if (text == "encoded") {
+    type.kind = ValueType::Kind::kEncoded;
+    return type;
+  }
+  if (text == "bytes") {
+    type.shape = {-1};
+    return type;
+  }
+  const size_t bracket = text.find('[');
+  const auto dtype = ParseDType(text.substr(0, bracket));
+  if (!dtype) return Malformed(text);
+  type.dtype = *dtype;
+  if (bracket == std::string_view::npos) return type;
+  if (!text.ends_with(']')) return Malformed(text);
+  std::string_view sizes = text.substr(bracket + 1);
+  sizes.remove_suffix(1);
+  uint64_t bytes = SizeOf(*dtype);
+  while (true) {
+    const size_t comma = sizes.find(',');
+    const auto size = SizeFrom(sizes.substr(0, comma), type.shape.empty());
+    if (!size || type.shape.size() == kMaxAxes) return Malformed(text);
+    type.shape.push_back(*size);
+    const uint64_t factor = *size < 0 ? 1 : static_cast<uint64_t>(*size);
+    if (factor > kMaxRowBytes / bytes)
+      return InvalidArgument("\"{}\" has more than {} bytes: the limit", text,
+                             kMaxRowBytes);
+    bytes *= factor;
+    if (comma == std::string_view::npos) break;
+    sizes.remove_prefix(comma + 1);
+  }
+  return type;
+}
+
+bool IsOpen(const ValueType& type) {
+  return type.kind == ValueType::Kind::kTensor && !type.shape.empty() &&
+         type.shape.front() < 0;
+}
+
+uint64_t StoredElements(const ValueType& type) {
+  uint64_t elements = 1;
+  for (const int64_t size : type.shape)
+    if (size > 0) elements *= static_cast<uint64_t>(size);
+  return elements;
+}
+
+}  // namespace leat

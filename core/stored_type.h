@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How readers of records are told what a stored field is.
+//
+//   "encoded"           the bytes of an image
+//   "int64"             one number
+//   "float32[4]"        a vector; "uint8[28,28]": a matrix, row by row
+//   "int64[?]"          as many as there are; "float32[?,3]": rows of three
+//   "bytes"             short for "uint8[?]"
+//
+// The element types are NumPy's names (core/tensor.h). Only the first size may
+// be open.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "core/operators.h"
+
+namespace leat {
+
+// kInvalidArgument: says what was expected; also over 8 axes, or more than
+// kMaxRowBytes (of one row, where the first size is open).
+absl::StatusOr<ValueType> ParseStoredType(std::string_view text);
+
+// Whether a sample may have any number of rows of `type`.
+bool IsOpen(const ValueType& type);
+// Elements of a tensor; of one row if it is open. 1 for a scalar.
+uint64_t StoredElements(const ValueType& type);
+
+}  // namespace leat

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/stored_type.h"
+
+#include <string>
+
+#include "core/status.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace leat {
+namespace {
+
+using testing::HasSubstr;
+
+ValueType Type(std::string_view text) {
+  const auto type = ParseStoredType(text);
+  EXPECT_TRUE(type.ok()) << type.status();
+  return type.value_or(ValueType{});
+}
+
+TEST(StoredType, IsAnImageANumberAVectorOrOpen) {
+  EXPECT_EQ(Type("encoded").kind, ValueType::Kind::kEncoded);
+  EXPECT_EQ(Type("bytes"), Type("uint8[?]"));
+  const ValueType number = Type("int64");
+  EXPECT_EQ(number.dtype, DType::kInt64);
+  EXPECT_TRUE(number.shape.empty());
+  EXPECT_EQ(Type("float32[4]").shape, Shape({4}));
+  EXPECT_EQ(Type("uint8[28,28]").shape, Shape({28, 28}));
+  EXPECT_EQ(Type("int32[?,3]").shape, Shape({-1, 3}));
+}
+
+TEST(StoredType, CountsTheElementsOfOneRow) {
+  EXPECT_EQ(StoredElements(Type("int64")), 1u);
+  EXPECT_EQ(StoredElements(Type("int64[2,3]")), 6u);
+  EXPECT_EQ(StoredElements(Type("int64[?,3]")), 3u);
+  EXPECT_TRUE(IsOpen(Type("int64[?]")));
+  EXPECT_FALSE(IsOpen(Type("int64[2]")));
+  EXPECT_FALSE(IsOpen(Type("int64")));
+  EXPECT_FALSE(IsOpen(Type("encoded")));
+}
+
+TEST(StoredType, RefusesWhatIsNone) {
+  for (const char* text : {"",
+                           "int",
+                           "int64[",
+                           "int64[]",
+                           "int64[0]",
+                           "int64[-1]",
+                           "int64[3,?]",
+                           "int64[3",
+                           "int64]",
+                           "int64[3]x",
+                           "int64[3,]",
+                           "int64[,3]",
+                           "int64[ 3]",
+                           "int64[3.0]",
+                           "encoded[3]",
+                           "bytes[3]",
+                           "int64[?,?]",
+                           "int64[99999999999999999999]",
+                           "uint8[1,1,1,1,1,1,1,1,1]",
+                           "[3]"})
+    EXPECT_FALSE(ParseStoredType(text).ok()) << text;
+  EXPECT_THAT(Message(ParseStoredType("int64[8388609]").status()),
+              HasSubstr("more than 67108864 bytes"));
+  EXPECT_TRUE(ParseStoredType("int64[8388608]").ok());
+}
+
+}  // namespace
+}  // namespace leat
