@@ -29,6 +29,8 @@ std::string_view Name(ArgType type) {
       return "ints";
     case ArgType::kFloats:
       return "floats";
+    case ArgType::kStrings:
+      return "strings";
   }
   return "";
 }
@@ -61,9 +63,13 @@ json OperatorJson(const OperatorInfo& info) {
     }
     args.push_back(std::move(item));
   }
-  return {{"name", info.name},     {"doc", info.doc},
-          {"inputs", info.inputs}, {"outputs", info.outputs},
-          {"random", info.random}, {"args", std::move(args)}};
+  return {{"name", info.name},
+          {"doc", info.doc},
+          {"inputs", info.inputs},
+          {"outputs", info.outputs},
+          {"outputs_of", info.outputs_of},
+          {"random", info.random},
+          {"args", std::move(args)}};
 }
 
 json SchemaJson(const BatchSchema& schema) {

@@ -23,7 +23,7 @@ absl::StatusOr<std::shared_ptr<JobData>> JobData::Create(
     std::shared_ptr<Connection> connection, const v1::Job& job) {
   absl::StatusOr<JobInfo> info = rpc::FromProto(job);
   absl::Status status = info.status();
-  if (status.ok()) status = CheckSpec(info->spec).status();
+  if (status.ok()) status = CheckSpec(info->spec, info->dataset.types).status();
   if (status.ok()) status = CheckAgainst(info->spec, info->dataset);
   if (!status.ok())
     return Annotate(

@@ -27,6 +27,9 @@ struct ArgToJson {
   json operator()(const std::vector<double>& values) const {
     return {{"floats_value", {{"values", values}}}};
   }
+  json operator()(const std::vector<std::string>& values) const {
+    return {{"strings_value", {{"values", values}}}};
+  }
   json operator()(const PipelineValue& value) const {
     return {{"ref", Ref(value)}};
   }

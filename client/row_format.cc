@@ -12,7 +12,8 @@ absl::StatusOr<std::shared_ptr<const RowFormat>> RowFormat::Create(
   auto format = std::make_shared<RowFormat>();
   format->schema = job.schema;
   if (finish == Finish::kDevice) {
-    ASSIGN_OR_RETURN(const CheckedGraph graph, CheckSpec(job.spec));
+    ASSIGN_OR_RETURN(const CheckedGraph graph,
+                     CheckSpec(job.spec, job.dataset.types));
     SplitGraph split = SplitFinish(graph);
     // What the schema has beyond the pipeline's outputs (kValidField) stays.
     for (size_t i = 0; i < split.head.schema.fields.size(); ++i)

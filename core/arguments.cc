@@ -11,7 +11,8 @@ namespace leat {
 namespace {
 
 constexpr size_t kMaxTextLength = 4096;  // of a string argument
-constexpr size_t kMaxListLength = 64;    // of a list argument
+constexpr size_t kMaxListLength = 64;    // of a list of numbers
+constexpr size_t kMaxTexts = 65'536;     // of a list of strings
 
 // Insertions, deletions and substitutions from `a` to `b`.
 size_t EditDistance(std::string_view a, std::string_view b) {
@@ -42,6 +43,8 @@ std::string_view TypeName(ArgType type) {
       return "integers";
     case ArgType::kFloats:
       return "numbers";
+    case ArgType::kStrings:
+      return "texts";
   }
   return "?";
 }
@@ -119,6 +122,11 @@ std::optional<Value> Convert(ArgType type, const Value& value) {
       return AsList<int64_t>(value, AsInt);
     case ArgType::kFloats:
       return AsList<double>(value, AsFloat);
+    case ArgType::kStrings:
+      if (std::holds_alternative<std::vector<std::string>>(value)) return value;
+      if (const auto* text = std::get_if<std::string>(&value))
+        return Value(std::vector<std::string>{*text});
+      return std::nullopt;
   }
   return std::nullopt;
 }
@@ -143,25 +151,38 @@ bool InRange(const ArgInfo& arg, const Value& value) {
   return true;
 }
 
-absl::Status CheckLength(const ArgInfo& arg, const Value& value) {
-  size_t length = 1;
-  if (const auto* ints = std::get_if<std::vector<int64_t>>(&value))
-    length = ints->size();
-  if (const auto* floats = std::get_if<std::vector<double>>(&value))
-    length = floats->size();
-  if (length < 1 || length > kMaxListLength)
-    return InvalidArgument("{} values, want 1 to {}", length, kMaxListLength);
-  const auto* text = std::get_if<std::string>(&value);
-  if (text == nullptr) return absl::OkStatus();
-  if (text->size() > kMaxTextLength || text->find('\0') != text->npos)
+absl::Status CheckText(const ArgInfo& arg, const std::string& text) {
+  if (text.size() > kMaxTextLength || text.find('\0') != text.npos)
     return InvalidArgument("{} bytes, want at most {} and none of them 0",
-                           text->size(), kMaxTextLength);
+                           text.size(), kMaxTextLength);
   const auto& choices = arg.choices;
   if (choices.empty() ||
-      std::find(choices.begin(), choices.end(), *text) != choices.end())
+      std::find(choices.begin(), choices.end(), text) != choices.end())
     return absl::OkStatus();
-  return InvalidArgument("\"{}\" is not a choice{}", Shown(*text),
-                         Suggestion(*text, {choices.begin(), choices.end()}));
+  return InvalidArgument("\"{}\" is not a choice{}", Shown(text),
+                         Suggestion(text, {choices.begin(), choices.end()}));
+}
+
+absl::Status CheckCount(size_t count, size_t least, size_t most) {
+  if (count >= least && count <= most) return absl::OkStatus();
+  return InvalidArgument("{} values, want {} to {}", count, least, most);
+}
+
+// A list of texts may be empty, if that is its default.
+absl::Status CheckLength(const ArgInfo& arg, const Value& value) {
+  if (const auto* ints = std::get_if<std::vector<int64_t>>(&value))
+    return CheckCount(ints->size(), 1, kMaxListLength);
+  if (const auto* floats = std::get_if<std::vector<double>>(&value))
+    return CheckCount(floats->size(), 1, kMaxListLength);
+  if (const auto* text = std::get_if<std::string>(&value))
+    return CheckText(arg, *text);
+  if (const auto* texts = std::get_if<std::vector<std::string>>(&value)) {
+    RETURN_IF_ERROR(
+        CheckCount(texts->size(), arg.default_value ? 0 : 1, kMaxTexts));
+    for (const std::string& text : *texts)
+      RETURN_IF_ERROR(CheckText(arg, text));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace

@@ -20,7 +20,8 @@ constexpr size_t kMaxNameLength = 128;
 
 class Checker {
  public:
-  explicit Checker(const Graph& graph) : graph_(graph) {}
+  Checker(const Graph& graph, std::span<const ValueType> stored)
+      : graph_(graph), stored_(stored) {}
 
   absl::StatusOr<CheckedGraph> Run() {
     RETURN_IF_ERROR(CheckCounts());
@@ -31,6 +32,10 @@ class Checker {
                         fmt::format("node {} ({})", i, Shown(Op(i).op)));
     }
     RETURN_IF_ERROR(CheckOneReader());
+    if (!result_.typed) {
+      result_.graph = std::move(graph_);
+      return std::move(result_);
+    }
     RETURN_IF_ERROR(CheckOutputs());
     DropUnused();
     return std::move(result_);
@@ -76,11 +81,18 @@ class Checker {
                              info->inputs);
     std::vector<ValueType> inputs;
     for (const NodeRef& ref : node.inputs) {
+      if (!result_.typed) break;
       auto type = TypeOf(ref, index);
       if (!type.ok()) return Annotate(type.status(), "input");
       inputs.push_back(*std::move(type));
     }
     RETURN_IF_ERROR(CheckArgs(*info, index));
+    if (info->stored_types && stored_.empty()) result_.typed = false;
+    if (!result_.typed) return absl::OkStatus();
+    if (info->stored_types) {
+      types_[index].assign(stored_.begin(), stored_.end());
+      return absl::OkStatus();
+    }
     ASSIGN_OR_RETURN(types_[index], InferTypes(&node, inputs));
     return absl::OkStatus();
   }
@@ -124,6 +136,7 @@ class Checker {
       return InvalidArgument(
           "is another operator's output, want a constant: {}",
           ExpectedText(arg));
+    if (!result_.typed) return absl::OkStatus();
     ASSIGN_OR_RETURN(const ValueType type, TypeOf(ref, index));
     const DType want =
         arg.type == ArgType::kBool ? DType::kBool : DType::kFloat32;
@@ -225,14 +238,16 @@ class Checker {
   }
 
   Graph graph_;
+  const std::span<const ValueType> stored_;
   std::vector<std::vector<ValueType>> types_;
   CheckedGraph result_;
 };
 
 }  // namespace
 
-absl::StatusOr<CheckedGraph> Check(const Graph& graph) {
-  return Checker(graph).Run();
+absl::StatusOr<CheckedGraph> Check(const Graph& graph,
+                                   std::span<const ValueType> stored) {
+  return Checker(graph, stored).Run();
 }
 
 }  // namespace leat

@@ -75,6 +75,14 @@ struct ValueWriter {
     }
     out->push_back(']');
   }
+  void operator()(const std::vector<std::string>& values) const {
+    *out += "texts[";
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (i) out->push_back(',');
+      AppendQuoted(values[i], out);
+    }
+    out->push_back(']');
+  }
   void operator()(const NodeRef& ref) const {
     *out += fmt::format("({}:{})", ref.node, ref.output);
   }

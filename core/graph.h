@@ -25,8 +25,9 @@ struct NodeRef {
   friend auto operator<=>(const NodeRef&, const NodeRef&) = default;
 };
 
-using Value = std::variant<bool, int64_t, double, std::string,
-                           std::vector<int64_t>, std::vector<double>, NodeRef>;
+using Value =
+    std::variant<bool, int64_t, double, std::string, std::vector<int64_t>,
+                 std::vector<double>, NodeRef, std::vector<std::string>>;
 
 struct Node {
   std::string op;               // as in fn.*: "decode", "random_resized_crop",

@@ -112,7 +112,8 @@ std::string_view Name(BadSamplePolicy policy) {
   return NameIn(kPolicies, policy);
 }
 
-absl::StatusOr<CheckedGraph> CheckSpec(const JobSpec& spec) {
+absl::StatusOr<CheckedGraph> CheckSpec(const JobSpec& spec,
+                                       std::span<const ValueType> stored) {
   RETURN_IF_ERROR(CheckName(spec.name));
   if (spec.batch == 0 || spec.batch > kMaxBatch)
     return InvalidArgument("batch {}: want 1 to {}", spec.batch, kMaxBatch);
@@ -129,7 +130,8 @@ absl::StatusOr<CheckedGraph> CheckSpec(const JobSpec& spec) {
       (spec.shuffle_window == 0 || spec.shuffle_window > kMaxShards))
     return InvalidArgument("shuffle_window {}: want 1 to {} shards",
                            spec.shuffle_window, kMaxShards);
-  ASSIGN_OR_RETURN(CheckedGraph checked, Check(spec.pipeline));
+  ASSIGN_OR_RETURN(CheckedGraph checked, Check(spec.pipeline, stored));
+  if (!checked.typed) return checked;
   if (spec.on_bad_sample == BadSamplePolicy::kZero)
     for (const Field& field : checked.schema.fields)
       if (field.name == kValidField)

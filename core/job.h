@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -67,6 +68,8 @@ struct DatasetInfo {
   uint64_t bytes = 0;  // stored, all records
   std::vector<std::string>
       classes;  // label -> name; empty if the source has none
+  // What the reader gives, where its arguments do not say it; else empty.
+  std::vector<ValueType> types;
 };
 
 struct JobInfo {
@@ -78,8 +81,10 @@ struct JobInfo {
 
 // Everything about `spec` that can be checked without the dataset: name, batch,
 // parts, pipeline. Returns the checked pipeline. kInvalidArgument names the
-// field, the value and what was expected.
-absl::StatusOr<CheckedGraph> CheckSpec(const JobSpec& spec);
+// field, the value and what was expected. `stored`: the dataset's types;
+// without them a pipeline that needs them is not checked to its end (`typed`).
+absl::StatusOr<CheckedGraph> CheckSpec(const JobSpec& spec,
+                                       std::span<const ValueType> stored = {});
 // What needs the dataset: batch ≤ num_samples (or a part's samples) under
 // kDrop; num_samples > 0.
 absl::Status CheckAgainst(const JobSpec& spec, const DatasetInfo& dataset);

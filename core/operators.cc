@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// The table of operators. Their shapes are in core/shape_inference.cc.
 #include "core/operators.h"
 
 #include <utility>
 
-namespace leat {
-namespace {
+#include "core/operator_table.h"
+#include "core/shape_inference.h"
+#include "core/status.h"
+#include "fmt/ranges.h"
 
-constexpr double kMaxSide = 65'500;  // as JPEG's
+namespace leat {
+
+constexpr int64_t kMaxChannels = 4;
 
 ArgInfo Arg(std::string name, ArgType type, std::optional<Value> default_value,
             std::string doc) {
@@ -67,8 +69,13 @@ std::vector<ArgInfo> Join(std::vector<ArgInfo> first,
 
 OperatorInfo Operator(std::string name, int inputs, int outputs,
                       std::vector<ArgInfo> args, std::string doc) {
-  return {std::move(name), std::move(doc), inputs,
-          outputs,         false,          std::move(args)};
+  OperatorInfo info;
+  info.name = std::move(name);
+  info.doc = std::move(doc);
+  info.inputs = inputs;
+  info.outputs = outputs;
+  info.args = std::move(args);
+  return info;
 }
 
 OperatorInfo Random(OperatorInfo info) {
@@ -76,120 +83,63 @@ OperatorInfo Random(OperatorInfo info) {
   return info;
 }
 
-void AddReaders(std::vector<OperatorInfo>* table) {
-  table->push_back(Operator(
-      "readers.image_folder", 0, 2,
-      {Arg("path", ArgType::kString, std::nullopt,
-           "the folder; its sub-folders in byte order are the classes 0, 1, …"),
-       Ranged(Arg("repeat", ArgType::kInt, Value(int64_t{1}),
-                  "how often an epoch passes over the files"),
-              1, 1e9)},
-      "JPEG files of a folder of classes -> encoded image, label (int32)"));
+std::vector<ValueType> OneTensor(DType dtype, Shape shape) {
+  return {{ValueType::Kind::kTensor, dtype, std::move(shape)}};
 }
 
-void AddImageOperators(std::vector<OperatorInfo>* table) {
-  table->push_back(Operator(
-      "decode", 1, 1,
-      {Choice("output", Text("rgb"), {"rgb", "gray"}, "colours of the result"),
-       Arg("orient", ArgType::kBool, Value(true),
-           "turn the image as its EXIF orientation says")},
-      "encoded image -> uint8 (height, width, 3 or 1)"));
-  table->push_back(Random(Operator(
-      "random_resized_crop", 1, 1,
-      Join({SizeArg("height and width of the result, or one number for both"),
-            Ranged(Arg("area", ArgType::kFloats,
-                       Value(std::vector<double>{0.08, 1.0}),
-                       "least and largest part of the image's area"),
-                   1e-6, 1),
-            Ranged(Arg("aspect", ArgType::kFloats,
-                       Value(std::vector<double>{3.0 / 4.0, 4.0 / 3.0}),
-                       "least and largest width / height; drawn log-uniformly"),
-                   1e-3, 1e3),
-            Ranged(Arg("attempts", ArgType::kInt, Value(int64_t{10}),
-                       "windows drawn before the central one is taken"),
-                   1, 100)},
-           ResamplingArgs()),
-      "a random window, resized")));
-  table->push_back(Operator(
-      "resize", 1, 1,
-      Join({SizeArg("height and width, or one number for both"),
-            Choice("mode", Text("stretch"),
-                   {"stretch", "not_smaller", "not_larger"},
-                   "stretch: exactly size; otherwise the aspect is kept and "
-                   "size is the least, or the largest")},
-           ResamplingArgs()),
-      "the whole image, resized"));
-  const auto position = [](std::string name, std::string doc) {
-    return PerSample(Ranged(
-        Arg(std::move(name), ArgType::kFloat, Value(0.5), std::move(doc)), 0,
-        1));
-  };
-  table->push_back(Operator(
-      "crop", 1, 1,
-      {SizeArg("height and width, or one number for both"),
-       position("pos_y", "0: at the top, 1: at the bottom"),
-       position("pos_x", "0: at the left, 1: at the right")},
-      "a window of the image; an image smaller than it is a bad sample"));
-  table->push_back(
-      Operator("flip", 1, 1,
-               {PerSample(Arg("horizontal", ArgType::kBool, Value(true),
-                              "mirror left and right")),
-                PerSample(Arg("vertical", ArgType::kBool, Value(false),
-                              "mirror top and bottom"))},
-               "the image mirrored"));
+absl::Status WantImage(const ValueType& type) {
+  if (type.kind == ValueType::Kind::kTensor && type.shape.size() == 3 &&
+      type.shape[2] >= 1 && type.shape[2] <= kMaxChannels)
+    return absl::OkStatus();
+  return InvalidArgument(
+      "input is {}, want an image: (height, width, 1 to {} channels){}",
+      TypeText(type), kMaxChannels,
+      type.kind == ValueType::Kind::kEncoded ? "; put a decode before it" : "");
 }
 
-void AddTensorOperators(std::vector<OperatorInfo>* table) {
-  table->push_back(Random(Operator(
-      "coin_flip", 0, 1,
-      {Ranged(Arg("probability", ArgType::kFloat, Value(0.5), "of true"), 0,
-              1)},
-      "a random bool a sample")));
-  table->push_back(Random(Operator(
-      "uniform", 0, 1,
-      {Arg("low", ArgType::kFloat, Value(0.0), "least value"),
-       Arg("high", ArgType::kFloat, Value(1.0), "upper bound, excluded")},
-      "a random float32 a sample")));
-  table->push_back(Operator(
-      "normalize", 1, 1,
-      {Arg("mean", ArgType::kFloats, std::nullopt,
-           "one number, or one a channel"),
-       Ranged(Arg("std", ArgType::kFloats, std::nullopt,
-                  "one number, or one a channel"),
-              1e-30, 1e30),
-       Arg("scale", ArgType::kFloat, Value(1.0), "factor of the result"),
-       Arg("shift", ArgType::kFloat, Value(0.0), "added to the result"),
-       Choice("dtype", Text("float32"), {"float32", "float16"},
-              "type of the result")},
-      "(x - mean) * (scale / std) + shift"));
-  table->push_back(Operator(
-      "cast", 1, 1,
-      {Choice("dtype", std::nullopt,
-              {"bool", "uint8", "int32", "int64", "float16", "float32"},
-              "type of the result; to integers: halves to even, saturated")},
-      "the same values in another type"));
-  table->push_back(
-      Operator("transpose", 1, 1,
-               {Ranged(Arg("perm", ArgType::kInts, std::nullopt,
-                           "axis i of the result is axis perm[i] of the input"),
-                       0, 7)},
-               "the axes in another order"));
+absl::Status WantUint8Image(const ValueType& type) {
+  RETURN_IF_ERROR(WantImage(type));
+  if (type.dtype == DType::kUint8) return absl::OkStatus();
+  return InvalidArgument("input is {}, want uint8: resample before casting",
+                         TypeText(type));
 }
 
-std::vector<OperatorInfo> MakeTable() {
-  std::vector<OperatorInfo> table;
-  AddReaders(&table);
-  AddImageOperators(&table);
-  AddTensorOperators(&table);
+absl::Status WantTensor(const ValueType& type) {
+  if (type.kind == ValueType::Kind::kTensor) return absl::OkStatus();
+  return InvalidArgument("input is {}, want a tensor; put a decode before it",
+                         TypeText(type));
+}
+
+absl::Status WantInterval(const Node& node, const char* name) {
+  const auto& values = ArgOf<std::vector<double>>(node, name);
+  if (values.size() == 2 && values[0] <= values[1]) return absl::OkStatus();
+  return InvalidArgument(
+      "argument \"{}\" is [{}], want two numbers: least, largest", name,
+      fmt::join(values, ", "));
+}
+
+std::span<const OperatorEntry> OperatorTable() {
+  static const OperatorList& table = *new OperatorList([] {
+    OperatorList list;
+    AddReaders(&list);
+    AddRecordReaders(&list);
+    AddArrayReaders(&list);
+    AddImageOperators(&list);
+    AddTensorOperators(&list);
+    return list;
+  }());
   return table;
 }
-
-}  // namespace
 
 std::span<const OperatorInfo> AllOperators() {
-  static const std::vector<OperatorInfo>& table =
-      *new std::vector<OperatorInfo>(MakeTable());
-  return table;
+  static const std::vector<OperatorInfo>& infos =
+      *new std::vector<OperatorInfo>([] {
+        std::vector<OperatorInfo> list;
+        for (const OperatorEntry& entry : OperatorTable())
+          list.push_back(entry.info);
+        return list;
+      }());
+  return infos;
 }
 
 const OperatorInfo* FindOperator(std::string_view name) {

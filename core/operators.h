@@ -33,7 +33,15 @@ struct ValueType {
   friend bool operator==(const ValueType&, const ValueType&) = default;
 };
 
-enum class ArgType : uint8_t { kBool, kInt, kFloat, kString, kInts, kFloats };
+enum class ArgType : uint8_t {
+  kBool,
+  kInt,
+  kFloat,
+  kString,
+  kInts,
+  kFloats,
+  kStrings
+};
 
 struct ArgInfo {
   std::string name;
@@ -44,7 +52,7 @@ struct ArgInfo {
   double
       min = 0,
       max = 0;  // inclusive range of every number; min > max: any finite number
-  std::vector<std::string> choices;  // of a string; empty: any
+  std::vector<std::string> choices;  // of a string, or of each; empty: any
   std::string doc;                   // unit, meaning, default's reason
 };
 
@@ -53,7 +61,10 @@ struct OperatorInfo {
   std::string doc;
   int inputs = 0;
   int outputs = 1;
-  bool random = false;  // draws from the sample's generator
+  std::string
+      outputs_of;  // not empty: as many as this list argument has values
+  bool stored_types = false;  // a reader whose types are known by its index
+  bool random = false;        // draws from the sample's generator
   std::vector<ArgInfo> args;
 };
 
@@ -68,11 +79,16 @@ struct CheckedGraph {
   std::vector<std::vector<ValueType>> types;  // [node][output]
   uint32_t reader = 0;                        // the reader's node
   BatchSchema schema;  // of the outputs; all shapes static
+  // False: what is stored decides, and was not given. Arguments are complete,
+  // `types` and `schema` are empty.
+  bool typed = true;
 };
 
 // kInvalidArgument: says which node and argument, its value, what was expected,
 // and for an unknown name the nearest known one. Bounds: 1,000 nodes, 100
-// outputs, 64 MiB a row.
-absl::StatusOr<CheckedGraph> Check(const Graph& graph);
+// outputs, 64 MiB a row. `stored`: what the reader gives, where its arguments
+// do not say it (stored_types): from the dataset's index.
+absl::StatusOr<CheckedGraph> Check(const Graph& graph,
+                                   std::span<const ValueType> stored = {});
 
 }  // namespace leat

@@ -13,6 +13,9 @@ namespace {
 
 constexpr int kMaxNodes = 1000;
 constexpr int kMaxValues = 4096;  // of one list argument
+constexpr int kMaxTexts = 65'536;
+constexpr int kMaxTypes = 100;  // outputs of a reader
+constexpr int kMaxAxes = 8;
 constexpr int kMaxClasses = 1'000'000;
 constexpr uint32_t kDefaultShuffleWindow = 16;
 
@@ -40,6 +43,10 @@ struct ValueToProto {
   void operator()(const std::vector<double>& values) const {
     out->mutable_floats_value()->mutable_values()->Add(values.begin(),
                                                        values.end());
+  }
+  void operator()(const std::vector<std::string>& values) const {
+    out->mutable_strings_value()->mutable_values()->Assign(values.begin(),
+                                                           values.end());
   }
   void operator()(const NodeRef& ref) const {
     *out->mutable_ref() = ToProto(ref);
@@ -69,6 +76,13 @@ absl::StatusOr<Value> FromProto(const v1::Value& value) {
         return InvalidArgument("{} numbers: at most {}", values.size(),
                                kMaxValues);
       return Value(std::vector<double>(values.begin(), values.end()));
+    }
+    case v1::Value::kStringsValue: {
+      const auto& values = value.strings_value().values();
+      if (values.size() > kMaxTexts)
+        return InvalidArgument("{} texts: at most {}", values.size(),
+                               kMaxTexts);
+      return Value(std::vector<std::string>(values.begin(), values.end()));
     }
     case v1::Value::kRef:
       return Value(FromProto(value.ref()));
@@ -152,6 +166,14 @@ v1::ShardTable ToProto(const ShardTable& shards) {
   return proto;
 }
 
+v1::ValueType ToProto(const ValueType& type) {
+  v1::ValueType proto;
+  proto.set_encoded(type.kind == ValueType::Kind::kEncoded);
+  proto.set_dtype(static_cast<v1::DType>(type.dtype));
+  proto.mutable_shape()->Add(type.shape.begin(), type.shape.end());
+  return proto;
+}
+
 v1::Dataset ToProto(const DatasetInfo& dataset) {
   v1::Dataset proto;
   proto.set_id(dataset.id);
@@ -161,6 +183,8 @@ v1::Dataset ToProto(const DatasetInfo& dataset) {
   *proto.mutable_shards() = ToProto(dataset.shards);
   proto.set_bytes(dataset.bytes);
   for (const std::string& name : dataset.classes) proto.add_classes(name);
+  for (const ValueType& type : dataset.types)
+    *proto.add_types() = ToProto(type);
   return proto;
 }
 
@@ -243,6 +267,29 @@ absl::StatusOr<ShardTable> FromProto(const v1::ShardTable& proto) {
   return shards;
 }
 
+absl::StatusOr<std::vector<ValueType>> FromProto(
+    const google::protobuf::RepeatedPtrField<v1::ValueType>& protos) {
+  if (protos.size() > kMaxTypes)
+    return InvalidArgument("a reader of {} outputs, at most {}", protos.size(),
+                           kMaxTypes);
+  std::vector<ValueType> types;
+  for (const v1::ValueType& proto : protos) {
+    ValueType type;
+    if (proto.encoded()) type.kind = ValueType::Kind::kEncoded;
+    ASSIGN_OR_RETURN(type.dtype, EnumFrom("dtype", proto.dtype(), DType::kUint8,
+                                          DType::kFloat32));
+    if (proto.shape_size() > kMaxAxes)
+      return InvalidArgument("a reader's output of {} axes, at most {}",
+                             proto.shape_size(), kMaxAxes);
+    type.shape.assign(proto.shape().begin(), proto.shape().end());
+    for (const int64_t size : type.shape)
+      if (size < -1 || size == 0)
+        return InvalidArgument("a reader's output of size {}", size);
+    types.push_back(std::move(type));
+  }
+  return types;
+}
+
 absl::StatusOr<DatasetInfo> FromProto(const v1::Dataset& proto) {
   if (proto.classes_size() > kMaxClasses)
     return InvalidArgument("dataset {}: {} classes, at most {}", proto.name(),
@@ -256,6 +303,7 @@ absl::StatusOr<DatasetInfo> FromProto(const v1::Dataset& proto) {
   ASSIGN_OR_RETURN(dataset.shards, FromProto(proto.shards()));
   dataset.bytes = proto.bytes();
   dataset.classes.assign(proto.classes().begin(), proto.classes().end());
+  ASSIGN_OR_RETURN(dataset.types, FromProto(proto.types()));
   return dataset;
 }
 

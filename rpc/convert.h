@@ -19,6 +19,7 @@ v1::Node ToProto(const Node& node);
 v1::Graph ToProto(const Graph& graph);
 v1::JobSpec ToProto(const JobSpec& spec);
 v1::ShardTable ToProto(const ShardTable& shards);
+v1::ValueType ToProto(const ValueType& type);
 v1::Dataset ToProto(const DatasetInfo& dataset);
 v1::Job ToProto(const JobInfo& job);
 
@@ -27,6 +28,8 @@ absl::StatusOr<Node> FromProto(const v1::Node& node);
 absl::StatusOr<Graph> FromProto(const v1::Graph& graph);
 absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& spec);
 absl::StatusOr<ShardTable> FromProto(const v1::ShardTable& shards);
+absl::StatusOr<std::vector<ValueType>> FromProto(
+    const google::protobuf::RepeatedPtrField<v1::ValueType>& types);
 absl::StatusOr<DatasetInfo> FromProto(const v1::Dataset& dataset);
 // Checks also that the plan hash is the spec's.
 absl::StatusOr<JobInfo> FromProto(const v1::Job& job);

@@ -300,6 +300,7 @@ absl::StatusOr<IndexHeader> FromProto(const v1::IndexHeader& proto) {
     return InvalidArgument("{} classes: want at most {}", proto.classes_size(),
                            kMaxClasses);
   header.classes.assign(proto.classes().begin(), proto.classes().end());
+  ASSIGN_OR_RETURN(header.types, rpc::FromProto(proto.types()));
   header.index_bytes = proto.index_bytes();
   ASSIGN_OR_RETURN(header.index_sha256,
                    DigestOf("index_sha256", proto.index_sha256()));

@@ -72,8 +72,10 @@ void Coordinator::FinishWait(uint64_t wait, absl::StatusOr<CreatedJob> result,
   waits_.erase(it);
 }
 
-absl::StatusOr<CreatedJob> Coordinator::Attach(const JobRecord& existing,
-                                               const PreparedJob& job) const {
+absl::StatusOr<CreatedJob> Coordinator::Attach(
+    const JobRecord& existing, const PreparedJob& wanted) const {
+  ASSIGN_OR_RETURN(const PreparedJob job,
+                   Complete(wanted, existing.info->dataset));
   const std::string difference = Difference(existing.info->spec, job.spec);
   if (!difference.empty())
     return AlreadyExists(
@@ -134,19 +136,20 @@ void Coordinator::StartCreate(uint64_t wait_id, Effects* effects) {
 }
 
 absl::StatusOr<std::optional<Event>> Coordinator::DecideCreate(
-    const PreparedJob& job, uint64_t wait, Effects* effects) {
+    const PreparedJob& wanted, uint64_t wait, Effects* effects) {
   if (!waits_.contains(wait)) return std::nullopt;  // nobody wants it any more
-  if (const JobRecord* existing = state_.FindJob(job.spec.name)) {
-    FinishWait(wait, Attach(*existing, job), effects);
+  if (const JobRecord* existing = state_.FindJob(wanted.spec.name)) {
+    FinishWait(wait, Attach(*existing, wanted), effects);
     return std::nullopt;
   }
   if (state_.jobs().size() >= config_.max_jobs)
     return ResourceExhausted("{} jobs exist, the limit: delete some",
                              state_.jobs().size());
-  const DatasetRecord* dataset = state_.FindDataset(job.dataset_id);
+  const DatasetRecord* dataset = state_.FindDataset(wanted.dataset_id);
   if (dataset == nullptr)
     return Aborted("the dataset of job {} was deleted meanwhile; try again",
-                   job.spec.name);
+                   wanted.spec.name);
+  ASSIGN_OR_RETURN(const PreparedJob job, Complete(wanted, dataset->info));
   JobSpec spec = job.spec;
   ASSIGN_OR_RETURN(spec.decoder_class, SettleClass(job));
   RETURN_IF_ERROR(CheckAgainst(spec, dataset->info));
@@ -260,7 +263,7 @@ void Coordinator::FinishUpload(const IndexHeader& header, std::string index,
     DatasetIndexed indexed;
     indexed.dataset = {header.dataset_id,  header.name,   request->reader_text,
                        header.fingerprint, header.shards, header.bytes,
-                       header.classes};
+                       header.classes,     header.types};
     indexed.index_bytes = header.index_bytes;
     indexed.index_sha256 = header.index_sha256;
     return Event{{}, std::move(indexed)};

@@ -9,23 +9,34 @@
 
 namespace leat::server {
 
-absl::StatusOr<PreparedJob> Prepare(const JobSpec& spec) {
-  ASSIGN_OR_RETURN(CheckedGraph checked, CheckSpec(spec));
+absl::StatusOr<PreparedJob> Prepare(const JobSpec& spec,
+                                    std::span<const ValueType> stored) {
+  ASSIGN_OR_RETURN(CheckedGraph checked, CheckSpec(spec, stored));
   PreparedJob job;
-  job.fusable = CheckFusable(checked).ok();
+  job.typed = checked.typed;
+  job.fusable = checked.typed && CheckFusable(checked).ok();
   job.spec = spec;
   job.spec.pipeline = std::move(checked.graph);
   job.schema = std::move(checked.schema);
   const bool has_valid =
       std::any_of(job.schema.fields.begin(), job.schema.fields.end(),
                   [](const Field& field) { return field.name == kValidField; });
-  if (spec.on_bad_sample == BadSamplePolicy::kZero && !has_valid)
+  if (spec.on_bad_sample == BadSamplePolicy::kZero && job.typed && !has_valid)
     job.schema.fields.push_back(
         {std::string(kValidField), DType::kBool, {}, SizeOf(DType::kBool)});
   job.reader = job.spec.pipeline.nodes[checked.reader];
   job.reader_text = CanonicalText(job.reader);
   job.dataset_id = ToHex(HashOf(job.reader_text));
   return job;
+}
+
+absl::StatusOr<PreparedJob> Complete(const PreparedJob& job,
+                                     const DatasetInfo& dataset) {
+  if (job.typed) return job;
+  if (dataset.types.empty())
+    return Internal("dataset {}: its index does not say what {} gives",
+                    dataset.name, job.reader.op);
+  return Prepare(job.spec, dataset.types);
 }
 
 }  // namespace leat::server

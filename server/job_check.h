@@ -3,6 +3,7 @@
 // A job's spec, checked as far as it can be without its dataset.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -17,9 +18,17 @@ struct PreparedJob {
   std::string reader_text;  // canonical
   std::string dataset_id;   // what the reader reads
   bool fusable = false;     // fit for class nvjpeg
+  // False: only the dataset's types will tell; the pipeline is not normalised,
+  // `schema` is empty.
+  bool typed = false;
 };
 
-// kInvalidArgument: see CheckSpec.
-absl::StatusOr<PreparedJob> Prepare(const JobSpec& spec);
+// `stored`: the dataset's types, if they are known. kInvalidArgument: see
+// CheckSpec.
+absl::StatusOr<PreparedJob> Prepare(const JobSpec& spec,
+                                    std::span<const ValueType> stored = {});
+// `job` again, with the types of its dataset.
+absl::StatusOr<PreparedJob> Complete(const PreparedJob& job,
+                                     const DatasetInfo& dataset);
 
 }  // namespace leat::server

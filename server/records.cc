@@ -45,6 +45,12 @@ struct Encoder {
     }
     to->set_bytes(info.bytes);
     to->mutable_classes()->Assign(info.classes.begin(), info.classes.end());
+    for (const ValueType& type : info.types) {
+      stored::v1::StoredType* stored = to->add_types();
+      stored->set_encoded(type.kind == ValueType::Kind::kEncoded);
+      stored->set_dtype(static_cast<uint32_t>(type.dtype));
+      stored->mutable_shape()->Add(type.shape.begin(), type.shape.end());
+    }
     to->set_index_bytes(indexed.index_bytes);
     to->set_index_sha256(Bytes(indexed.index_sha256));
   }
@@ -88,6 +94,11 @@ absl::StatusOr<DatasetIndexed> Decode(const stored::v1::DatasetIndexed& from) {
   }
   info.bytes = from.bytes();
   info.classes.assign(from.classes().begin(), from.classes().end());
+  for (const stored::v1::StoredType& type : from.types())
+    info.types.push_back(
+        {type.encoded() ? ValueType::Kind::kEncoded : ValueType::Kind::kTensor,
+         static_cast<DType>(type.dtype()),
+         {type.shape().begin(), type.shape().end()}});
   indexed.index_bytes = from.index_bytes();
   ASSIGN_OR_RETURN(indexed.index_sha256,
                    ToDigest("an index's hash", from.index_sha256()));

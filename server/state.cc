@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/status.h"
+#include "server/job_check.h"
 
 namespace leat::server {
 namespace {
@@ -58,6 +59,11 @@ absl::Status State::On(const Event& event, const JobCreated& created) {
   info->spec = created.spec;
   info->dataset = dataset->info;
   info->schema = created.schema;
+  if (info->schema.fields.empty()) {  // as read from disk: the dataset tells
+    ASSIGN_OR_RETURN(PreparedJob job,
+                     Prepare(created.spec, dataset->info.types));
+    info->schema = std::move(job.schema);
+  }
   info->plan_hash = created.plan_hash;
   jobs_[created.spec.name] = {std::move(info), event.at};
   return absl::OkStatus();

@@ -175,6 +175,7 @@ struct IndexHeader {
   ShardTable shards;
   uint64_t bytes = 0;
   std::vector<std::string> classes;
+  std::vector<ValueType> types;
   uint64_t index_bytes = 0;
   Digest index_sha256{};
   std::string name;

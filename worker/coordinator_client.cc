@@ -112,6 +112,8 @@ absl::Status CoordinatorClient::UploadIndex(
     *header.mutable_shards() = rpc::ToProto(index->shards);
     header.set_bytes(index->bytes);
     for (const std::string& name : index->classes) header.add_classes(name);
+    for (const ValueType& type : index->types)
+      *header.add_types() = rpc::ToProto(type);
     header.set_index_bytes(index->blob.size());
     header.set_index_sha256(BytesOf(HashOf(index->blob)));
     header.set_name(index->name);

@@ -46,7 +46,7 @@ bool IsSamplesFault(const absl::Status& status) {
 absl::StatusOr<std::shared_ptr<const JobRuntime>> JobRuntime::Create(
     JobInfo job, std::shared_ptr<const Source> source, uint64_t cache_key,
     const RuntimeContext* context, Finish finish) {
-  ASSIGN_OR_RETURN(CheckedGraph graph, CheckSpec(job.spec));
+  ASSIGN_OR_RETURN(CheckedGraph graph, CheckSpec(job.spec, job.dataset.types));
   RETURN_IF_ERROR(CheckAgainst(job.spec, job.dataset));
   RETURN_IF_ERROR(CheckSchema(job, graph));
   if (PlanHash(job.spec, job.dataset) != job.plan_hash)
@@ -115,11 +115,9 @@ absl::Status JobRuntime::Try(
     uint64_t epoch, uint64_t sample, ThreadState* state,
     std::span<const std::span<std::byte>> outputs) const {
   ASSIGN_OR_RETURN(const StoredSample stored, Read(sample));
-  absl::Status status = kernel_->Run({.epoch = epoch,
-                                      .sample = sample,
-                                      .encoded = stored.encoded,
-                                      .label = stored.label},
-                                     state, outputs);
+  absl::Status status =
+      kernel_->Run({.epoch = epoch, .sample = sample, .fields = stored.fields},
+                   state, outputs);
   return OfRecord(sample, status);
 }
 

@@ -142,7 +142,8 @@ absl::StatusOr<std::shared_ptr<const Source>> JobTable::OpenIndex(
         return source;
     }
   }
-  ASSIGN_OR_RETURN(const CheckedGraph graph, CheckSpec(job.spec));
+  ASSIGN_OR_RETURN(const CheckedGraph graph,
+                   CheckSpec(job.spec, job.dataset.types));
   ASSIGN_OR_RETURN(const std::string blob, fetcher_->FetchIndex(job.dataset));
   ASSIGN_OR_RETURN(std::shared_ptr<const Source> source,
                    OpenSource(graph.graph.nodes[graph.reader], blob,

@@ -34,10 +34,9 @@ class KernelGroup {
                                   ThreadState* state)>;
 
   virtual ~KernelGroup() = default;
-  // `owner` keeps input.encoded. Errors: as RowProgram::Run, and kUnavailable.
-  virtual absl::Status Prepare(size_t row, const RowInput& input,
-                               std::shared_ptr<const void> owner,
-                               ThreadState* state) = 0;
+  // Errors: as RowProgram::Run, and kUnavailable.
+  virtual absl::Status Prepare(size_t row, uint64_t epoch, uint64_t sample,
+                               StoredSample stored, ThreadState* state) = 0;
   // Computes the rows that were prepared since the last Run. Of the others,
   // those that have no value yet become zeros. If the outputs have a field
   // after the pipeline's last (kValidField), it says which ones were computed.

@@ -77,7 +77,7 @@ class SampleCache::Slice {
 
   void Insert(const CacheKey& key, const StoredSample& sample)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    const uint64_t bytes = sample.encoded.size() + kEntryOverhead;
+    const uint64_t bytes = sample.bytes() + kEntryOverhead;
     if (bytes > limit_ / 2) return;
     while (bytes_ + bytes > limit_) EvictOne();
     const bool main = ghosts_.contains(key);

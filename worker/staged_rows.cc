@@ -46,13 +46,9 @@ class StagedRows final : public GroupStage {
   absl::Status Try(size_t row, ThreadState* state) {
     const Row& r = rows_[row];
     ASSIGN_OR_RETURN(StoredSample stored, job_->Read(r.candidate));
-    return job_->OfRecord(r.candidate,
-                          group_->Prepare(row,
-                                          {.epoch = r.epoch,
-                                           .sample = r.candidate,
-                                           .encoded = stored.encoded,
-                                           .label = stored.label},
-                                          std::move(stored.owner), state));
+    return job_->OfRecord(
+        r.candidate,
+        group_->Prepare(row, r.epoch, r.candidate, std::move(stored), state));
   }
 
   // The row's candidate is bad. OK: it is prepared from another one, or left to

@@ -43,6 +43,8 @@ std::string Argument(const Json& value) {
   if (kind == "ref") return Reference(value["ref"]);
   if (kind == "ints_value") return List(Items(value, "ints_value.values"));
   if (kind == "floats_value") return List(Items(value, "floats_value.values"));
+  if (kind == "strings_value")
+    return List(Items(value, "strings_value.values"));
   if (kind == "string_value") return '"' + Text(value, kind) + '"';
   return Text(value, kind);
 }

@@ -41,11 +41,12 @@ struct Oracle {
 absl::StatusOr<std::unique_ptr<Oracle>> Make(const std::string& json) {
   auto oracle = std::make_unique<Oracle>();
   ASSIGN_OR_RETURN(oracle->spec, rpc::JobSpecFromJson(json));
-  ASSIGN_OR_RETURN(const CheckedGraph graph, CheckSpec(oracle->spec));
+  ASSIGN_OR_RETURN(CheckedGraph graph, CheckSpec(oracle->spec));
+  const Node reader = graph.graph.nodes[graph.reader];
+  ASSIGN_OR_RETURN(const BuiltIndex index, BuildIndex(reader, SourceLimits{}));
+  ASSIGN_OR_RETURN(graph, CheckSpec(oracle->spec, index.types));
   oracle->spec.pipeline = graph.graph;
   oracle->schema = graph.schema;
-  const Node& reader = graph.graph.nodes[graph.reader];
-  ASSIGN_OR_RETURN(const BuiltIndex index, BuildIndex(reader, SourceLimits{}));
   DatasetInfo dataset;
   dataset.reader = CanonicalText(reader);
   dataset.fingerprint = index.fingerprint;
@@ -66,8 +67,7 @@ absl::Status Compute(Oracle& oracle, uint64_t epoch, uint64_t sample,
   ASSIGN_OR_RETURN(const StoredSample stored, oracle.source->Read(sample));
   return Annotate(oracle.program->Run({.epoch = epoch,
                                        .sample = sample,
-                                       .encoded = stored.encoded,
-                                       .label = stored.label},
+                                       .fields = stored.fields},
                                       oracle.scratch, outputs),
                   oracle.source->Describe(sample));
 }

@@ -4,6 +4,7 @@
 // image is filled with the file's first byte; "bad" files fail.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <string>
@@ -24,11 +25,12 @@ class FakeKernel : public RowKernel {
   absl::Status Run(
       const RowInput& input, ThreadState*,
       std::span<const std::span<std::byte>> outputs) const override {
-    if (input.encoded.empty() || input.encoded[0] == std::byte{'!'})
+    const std::span<const std::byte> encoded = input.fields[0].bytes;
+    if (encoded.empty() || encoded[0] == std::byte{'!'})
       return DataLoss("it is bad");
-    std::memset(outputs[0].data(), static_cast<int>(input.encoded[0]),
+    std::memset(outputs[0].data(), static_cast<int>(encoded[0]),
                 outputs[0].size());
-    std::memcpy(outputs[1].data(), &input.label, sizeof input.label);
+    std::ranges::copy(input.fields[1].bytes, outputs[1].begin());
     return absl::OkStatus();
   }
 };

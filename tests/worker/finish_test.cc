@@ -138,7 +138,8 @@ TEST(Finish, HeadAndTableMakeTheWholePipelinesBytes) {
     Runner whole(graph, 5);
     for (size_t sample = 0; sample < images.size(); ++sample) {
       ASSERT_TRUE(whole.Run(images[sample], scratch, sample).ok());
-      const RowInput input{0, sample, AsSpan(images[sample]), 7};
+      const StoredSample stored = StoredImage(AsSpan(images[sample]), 7);
+      const RowInput input{0, sample, stored.fields};
       ASSERT_TRUE((*program)->Run(input, scratch, spans).ok());
       for (size_t f = 0; f < heads.size(); ++f) {
         const Field& head = split.head.schema.fields[f];

@@ -15,6 +15,7 @@
 #include "core/operators.h"
 #include "core/status.h"
 #include "gtest/gtest.h"
+#include "tests/worker/stored_image.h"
 #include "worker/image/row_program.h"
 
 namespace leat::worker {
@@ -74,13 +75,17 @@ class Runner {
 
   absl::Status Run(const std::string& jpeg, Scratch& scratch,
                    uint64_t sample = 0, uint64_t epoch = 0) {
-    return program->Run({epoch, sample, AsSpan(jpeg), 7}, scratch, spans);
+    stored_.fields[0].bytes = AsSpan(jpeg);
+    return program->Run({epoch, sample, stored_.fields}, scratch, spans);
   }
 
   BatchSchema schema;
   std::unique_ptr<RowProgram> program;
   std::vector<std::vector<std::byte>> outputs;
   std::vector<std::span<std::byte>> spans;
+
+ private:
+  StoredSample stored_ = StoredImage({}, 7);
 };
 
 // readers.image_folder, decode, and `last` operators one behind the other; the

@@ -11,13 +11,19 @@
 
 #include "core/status.h"
 #include "gtest/gtest.h"
+#include "tests/worker/stored_image.h"
 
 namespace leat::worker {
 namespace {
 
+using Owner = std::shared_ptr<const void>;
+
 StoredSample Make(size_t bytes, int32_t label = 0) {
   auto owner = std::make_shared<std::vector<std::byte>>(bytes);
-  return {.encoded = *owner, .owner = owner, .label = label};
+  StoredSample stored = StoredImage(*owner, label);
+  stored.owner =
+      std::make_shared<const std::pair<Owner, Owner>>(stored.owner, owner);
+  return stored;
 }
 
 absl::StatusOr<StoredSample> Get(SampleCache& cache, uint64_t record,
@@ -28,8 +34,8 @@ absl::StatusOr<StoredSample> Get(SampleCache& cache, uint64_t record,
 
 TEST(SampleCache, KeepsWhatWasRead) {
   SampleCache cache(1 << 20);
-  EXPECT_EQ(Get(cache, 7)->label, 7);
-  EXPECT_EQ(Get(cache, 7)->label, 7);
+  EXPECT_EQ(LabelOf(Get(cache, 7)->fields), 7);
+  EXPECT_EQ(LabelOf(Get(cache, 7)->fields), 7);
   EXPECT_EQ(cache.stats().hits, 1u);
   EXPECT_EQ(cache.stats().misses, 1u);
   EXPECT_EQ(cache.stats().records, 1u);
@@ -37,7 +43,7 @@ TEST(SampleCache, KeepsWhatWasRead) {
 
 TEST(SampleCache, WhatIsNotOwnedIsServedButNotKept) {
   SampleCache cache(1 << 20);
-  EXPECT_EQ(Get(cache, 7, 1000, false)->label, 7);
+  EXPECT_EQ(LabelOf(Get(cache, 7, 1000, false)->fields), 7);
   EXPECT_EQ(cache.stats().records, 0u);
 }
 
@@ -46,7 +52,7 @@ TEST(SampleCache, DatasetsDoNotMix) {
   Get(cache, 7).IgnoreError();
   const auto other =
       cache.Get({.dataset = 2, .record = 7}, true, [] { return Make(1, 99); });
-  EXPECT_EQ(other->label, 99);
+  EXPECT_EQ(LabelOf(other->fields), 99);
 }
 
 TEST(SampleCache, ErrorsAreNotKept) {
@@ -69,10 +75,10 @@ TEST(SampleCache, StaysWithinItsLimit) {
 
 TEST(SampleCache, ARecordLargerThanTheCacheIsServed) {
   SampleCache cache(1000);
-  EXPECT_EQ(Get(cache, 1, 5000)->encoded.size(), 5000u);
+  EXPECT_EQ(Get(cache, 1, 5000)->fields[0].bytes.size(), 5000u);
   EXPECT_EQ(cache.stats().bytes, 0u);
   SampleCache none(0);
-  EXPECT_EQ(Get(none, 1, 5)->encoded.size(), 5u);
+  EXPECT_EQ(Get(none, 1, 5)->fields[0].bytes.size(), 5u);
 }
 
 // An LRU of half the dataset hits one time in eight when every epoch visits
@@ -106,7 +112,7 @@ TEST(SampleCache, ThreadsThatMissTheSameRecordReadItOnce) {
         ++reads;
         return Make(10, 5);
       });
-      EXPECT_EQ(sample->label, 5);
+      EXPECT_EQ(LabelOf(sample->fields), 5);
     });
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(reads, 1);
@@ -121,8 +127,8 @@ TEST(SampleCache, ManyThreadsAgree) {
       for (int i = 0; i < 5000; ++i) {
         const uint64_t record = random() % 300;
         const auto sample = Get(cache, record, 1000 + record);
-        ASSERT_EQ(sample->label, static_cast<int32_t>(record));
-        ASSERT_EQ(sample->encoded.size(), 1000 + record);
+        ASSERT_EQ(LabelOf(sample->fields), static_cast<int32_t>(record));
+        ASSERT_EQ(sample->fields[0].bytes.size(), 1000 + record);
       }
     });
   for (std::thread& thread : threads) thread.join();

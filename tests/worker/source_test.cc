@@ -14,6 +14,7 @@
 #include "google/protobuf/stubs/logging.h"
 #include "gtest/gtest.h"
 #include "leat/stored/v1/records.pb.h"
+#include "tests/worker/stored_image.h"
 #include "tests/worker/temp_dir.h"
 
 namespace leat::worker {
@@ -58,8 +59,8 @@ class SourceTest : public testing::Test {
 };
 
 std::string Text(const StoredSample& sample) {
-  return {reinterpret_cast<const char*>(sample.encoded.data()),
-          sample.encoded.size()};
+  const std::span<const std::byte> bytes = sample.fields[0].bytes;
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 TEST_F(SourceTest, ClassesAndFilesAreInByteOrder) {
@@ -77,7 +78,7 @@ TEST_F(SourceTest, ClassesAndFilesAreInByteOrder) {
   const auto sample = source->Read(4);
   ASSERT_TRUE(sample.ok()) << sample.status();
   EXPECT_EQ(Text(*sample), "b/10.JPG");
-  EXPECT_EQ(sample->label, 2);
+  EXPECT_EQ(LabelOf(sample->fields), 2);
 }
 
 TEST_F(SourceTest, ImagesDirectlyInTheRootAreOneClass) {
@@ -91,7 +92,7 @@ TEST_F(SourceTest, ImagesDirectlyInTheRootAreOneClass) {
 TEST_F(SourceTest, AClassWithoutImagesKeepsItsNumber) {
   dir_.Write("a/readme", "");
   dir_.Write("b/1.jpg", "x");
-  EXPECT_EQ(Open(Index())->Read(0)->label, 1);
+  EXPECT_EQ(LabelOf(Open(Index())->Read(0)->fields), 1);
 }
 
 TEST_F(SourceTest, HiddenNamesArePassedOver) {
@@ -259,7 +260,7 @@ TEST_F(SourceTest, AFileOverTheLimitIsRefused) {
 
 TEST_F(SourceTest, AnEmptyFileIsReadAsSuch) {
   dir_.Write("a/1.jpg", "");
-  EXPECT_EQ(Open(Index())->Read(0)->encoded.size(), 0u);
+  EXPECT_EQ(Open(Index())->Read(0)->fields[0].bytes.size(), 0u);
 }
 
 TEST_F(SourceTest, RandomBytesAreNotAnIndex) {

@@ -23,11 +23,10 @@ class FakeGroup final : public KernelGroup {
  public:
   FakeGroup(const GroupOutputs& outputs, int* runs)
       : outputs_(outputs), rows_(outputs.rows), runs_(runs) {}
-  absl::Status Prepare(size_t row, const RowInput& input,
-                       std::shared_ptr<const void> owner,
+  absl::Status Prepare(size_t row, uint64_t, uint64_t, StoredSample stored,
                        ThreadState*) override {
     rows_[row].reset();
-    const char first = static_cast<char>(input.encoded[0]);
+    const char first = static_cast<char>(stored.fields[0].bytes[0]);
     if (first == '!') return DataLoss("it is bad");
     rows_[row] = first;
     return absl::OkStatus();

@@ -79,15 +79,16 @@ FusedRow& FusedGroup::Descriptor(size_t row, size_t view) const {
 void FusedGroup::ComputeHostValues(size_t row, const RowInput& input,
                                    FusedScratch* scratch) {
   const FusedProgram& program = *program_;
-  scratch->values.resize(program.nodes_);
-  scratch->scalars.resize(program.nodes_);
+  scratch->values.resize(program.values_);
+  scratch->scalars.resize(program.values_);
   const auto place = [&](uint32_t node, DType dtype) {
     std::byte* const data = scratch->scalars[node].data();
     scratch->values[node] = {dtype, 0, {}, data};
     return data;
   };
-  memcpy(place(program.reader_, DType::kInt32), &input.label,
-         sizeof input.label);
+  for (const FusedProgram::StoredScalar& stored : program.stored_)
+    memcpy(place(stored.value, stored.dtype),
+           input.fields[stored.output].bytes.data(), SizeOf(stored.dtype));
   for (const Step& step : program.host_steps_) {
     std::byte* const out = place(step.node, step.dtype);
     const SampleRng rng(program.seed_, input.epoch, input.sample, step.node);
@@ -104,7 +105,7 @@ void FusedGroup::ComputeHostValues(size_t row, const RowInput& input,
     if (field.kind == FusedKind::kHost)
       memcpy(At<std::byte>(header_.host_values_at) + row * header_.host_stride +
                  field.at,
-             scratch->values[program.output_nodes_[field.output]].data,
+             scratch->values[program.output_values_[field.output]].data,
              field.element_bytes);
   }
 }

@@ -24,15 +24,15 @@ constexpr uint32_t kMaxViews = 64;
 class FusedCompiler {
  public:
   explicit FusedCompiler(const CheckedGraph& graph)
-      : graph_(graph), places_(graph.graph.nodes.size()) {}
+      : graph_(graph), places_(NumValues(graph)) {}
 
   absl::StatusOr<std::unique_ptr<FusedProgram>> Run(uint64_t seed,
                                                     const FusedLimits& limits) {
     program_.reset(new FusedProgram);
     program_->seed_ = seed;
     program_->limits_ = limits;
-    program_->reader_ = graph_.reader;
-    program_->nodes_ = graph_.graph.nodes.size();
+    program_->values_ = NumValues(graph_);
+    AddStoredScalars();
     ASSIGN_OR_RETURN(std::vector<Step> steps, CompileSteps(graph_, true));
     for (Step& step : steps) RETURN_IF_ERROR(Sort(std::move(step)));
     for (size_t output = 0; output < graph_.graph.outputs.size(); ++output)
@@ -65,15 +65,27 @@ class FusedCompiler {
                          graph_.graph.nodes[node].op, why);
   }
 
+  void AddStoredScalars() {
+    const std::vector<ValueType>& types = graph_.types[graph_.reader];
+    for (uint32_t i = 0; i < types.size(); ++i)
+      if (types[i].kind == ValueType::Kind::kTensor && types[i].shape.empty())
+        program_->stored_.push_back(
+            {i, ValueIndex(graph_, {graph_.reader, i}), types[i].dtype});
+  }
+
   absl::Status Sort(Step step) {
     if (auto* decode = std::get_if<DecodeStep>(&step.what)) {
       if (!chains_.empty()) return CannotFuse(step.node, "a second decode");
+      program_->encoded_ =
+          decode->input - static_cast<uint32_t>(graph_.graph.nodes.size());
       program_->gray_ = decode->gray;
       program_->orient_ = decode->orient;
       return AddChain(0, {.node = step.node}, std::move(decode->ops));
     }
     if (const auto* image = std::get_if<ImageStep>(&step.what))
       return Extend(step.node, *image);
+    if (std::holds_alternative<KernelStep>(step.what))
+      return CannotFuse(step.node, "has no place in a GPU's launch");
     if (std::holds_alternative<CoinFlipStep>(step.what) ||
         std::holds_alternative<UniformStep>(step.what) ||
         places_[InputOf(step)].kind == Place::kHost) {
@@ -123,8 +135,9 @@ class FusedCompiler {
   }
 
   absl::Status AddField(size_t output) {
-    const uint32_t node = graph_.graph.outputs[output].second.node;
-    program_->output_nodes_.push_back(node);
+    const uint32_t node =
+        ValueIndex(graph_, graph_.graph.outputs[output].second);
+    program_->output_values_.push_back(node);
     if (places_[node].kind == Place::kHost) return AddHostField(output);
     std::vector<const Step*> path;
     Place place = places_[node];
@@ -146,9 +159,9 @@ class FusedCompiler {
 
   absl::Status AddHostField(size_t output) {
     const Field& schema = graph_.schema.fields[output];
-    if (schema.row_bytes > sizeof(uint64_t))
-      return Unimplemented("field \"{}\" cannot be fused: {} bytes of host",
-                           schema.name, schema.row_bytes);
+    if (!schema.shape.empty())
+      return Unimplemented(
+          "field \"{}\" cannot be fused: no scalar, nor an image", schema.name);
     fields_.push_back(
         {0,
          {.kind = FusedKind::kHost,
@@ -205,7 +218,7 @@ class FusedCompiler {
 
   const CheckedGraph& graph_;
   std::unique_ptr<FusedProgram> program_;
-  std::vector<Place> places_;  // by node
+  std::vector<Place> places_;  // by value
   std::vector<ChainEnd> chains_;
   std::vector<Step> tail_;
   std::vector<ViewField> fields_;

@@ -65,6 +65,11 @@ class FusedProgram {
     return OfOutput(field).kind != FusedKind::kHost;
   }
 
+  // What is to be decoded of a row.
+  std::span<const std::byte> EncodedOf(const RowInput& input) const {
+    return input.fields[encoded_].bytes;
+  }
+
   // Bytes of the block of `rows` rows, each with the most tables that the
   // limits allow. Under 4 GiB for any group that makes sense; larger ones are
   // refused by FusedGroup::Begin.
@@ -93,6 +98,13 @@ class FusedProgram {
     ImageSize size;
   };
 
+  // An output of the reader that is a scalar.
+  struct StoredScalar {
+    uint32_t output;
+    uint32_t value;  // its index among the row's values
+    DType dtype;
+  };
+
   FusedProgram() = default;
   const FusedField& OfOutput(size_t output) const {
     return fields_[field_of_output_[output]];
@@ -102,15 +114,16 @@ class FusedProgram {
 
   uint64_t seed_ = 0;
   FusedLimits limits_;
-  uint32_t reader_ = 0;
-  size_t nodes_ = 0;
+  size_t values_ = 0;     // of a row
+  uint32_t encoded_ = 0;  // the reader's output that is decoded
+  std::vector<StoredScalar> stored_;
   bool gray_ = false, orient_ = true;
   std::vector<Chain> chains_;  // in the order in which the CPU runs them
   std::vector<FusedImage> views_;
   std::vector<Step> host_steps_;    // of scalars
   std::vector<FusedField> fields_;  // as in the block
   std::vector<uint32_t> field_of_output_;
-  std::vector<uint32_t> output_nodes_;
+  std::vector<uint32_t> output_values_;
   uint32_t host_stride_ = 0;
   // How every block begins: the header of no rows, views, fields, tables.
   FusedHeader header_;

@@ -56,13 +56,14 @@ uint64_t GpuGroup::DeviceAddress(size_t row, size_t field) const {
          row * outputs_.field_bytes[field];
 }
 
-absl::Status GpuGroup::Prepare(size_t row, const RowInput& input,
-                               std::shared_ptr<const void> owner,
-                               ThreadState* state) {
+absl::Status GpuGroup::Prepare(size_t row, uint64_t epoch, uint64_t sample,
+                               StoredSample stored, ThreadState* state) {
   RETURN_IF_ERROR(begun_);
   if (queue_->lost()) return queue_->WhyLost();
   GroupRow& r = rows_[row];
-  r = {.input = input, .owner = std::move(owner)};
+  r = {};
+  r.record = std::move(stored);
+  r.input = {epoch, sample, r.record.fields};
   absl::Status status = PrepareRow(row, static_cast<GpuThread*>(state));
   if (!status.ok()) r = {};
   return status;
@@ -72,7 +73,7 @@ absl::Status GpuGroup::PrepareRow(size_t row, GpuThread* thread) {
   if (program_.fused == nullptr) return ComputeOnCpu(row, thread);
   GroupRow& r = rows_[row];
   JpegDecoder& decoder = thread->scratch().state()->decoder;
-  RETURN_IF_ERROR(decoder.Open(r.input.encoded));
+  RETURN_IF_ERROR(decoder.Open(program_.fused->EncodedOf(r.input)));
   const JpegDecoder::Header& header = decoder.header();
   r.stored = header.size;
   const absl::StatusOr<Rect> window = fused_.PrepareRow(

@@ -68,8 +68,8 @@ struct GroupRow {
   RowStage stage = RowStage::kEmpty;
   DecodedBy by = DecodedBy::kHost;
   absl::Status status;
-  RowInput input;
-  std::shared_ptr<const void> owner;  // of input.encoded
+  StoredSample record;
+  RowInput input;  // of it
   ImageSize stored;
   bool luma = false;   // of kEncoded: only its first component is wanted
   FusedSource source;  // on the device
@@ -85,9 +85,8 @@ class GpuGroup final : public KernelGroup {
            GpuQueue* queue, Slot* slot);
   ~GpuGroup() override;  // the slot is free
 
-  absl::Status Prepare(size_t row, const RowInput& input,
-                       std::shared_ptr<const void> owner,
-                       ThreadState* state) override;
+  absl::Status Prepare(size_t row, uint64_t epoch, uint64_t sample,
+                       StoredSample stored, ThreadState* state) override;
   void Run(Done done) override;
 
   // --- For GpuQueue, between Run and `done` ---------------------------------

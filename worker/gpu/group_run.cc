@@ -111,7 +111,7 @@ absl::Status GroupRun::Decode(std::span<const size_t> rows) {
                 .pixel_bytes = static_cast<int32_t>(pixel),
                 // One component is all of them.
                 .channel_bytes = r.luma ? 0 : 1};
-    images.push_back({.encoded = r.input.encoded,
+    images.push_back({.encoded = group_.program().fused->EncodedOf(r.input),
                       .luma = r.luma,
                       .address = at,
                       .pitch = static_cast<size_t>(pitch)});

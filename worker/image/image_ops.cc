@@ -11,15 +11,15 @@ namespace {
 
 double ValueOf(const PerSampleArg<double>& arg,
                const std::vector<Tensor>& values) {
-  if (!arg.node) return arg.constant;
+  if (!arg.value) return arg.constant;
   float value;
-  memcpy(&value, values[arg.node->node].data, sizeof value);
+  memcpy(&value, values[*arg.value].data, sizeof value);
   return value;
 }
 
 bool ValueOf(const PerSampleArg<bool>& arg, const std::vector<Tensor>& values) {
-  if (!arg.node) return arg.constant;
-  return values[arg.node->node].data[0] != std::byte{0};
+  if (!arg.value) return arg.constant;
+  return values[*arg.value].data[0] != std::byte{0};
 }
 
 uint8_t* AsBytes(std::byte* p) { return reinterpret_cast<uint8_t*>(p); }

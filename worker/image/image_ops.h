@@ -19,7 +19,7 @@ namespace leat::worker {
 template <class T>
 struct PerSampleArg {
   T constant{};
-  std::optional<NodeRef> node;
+  std::optional<uint32_t> value;  // its index among the row's values
 };
 
 struct ImageOp {

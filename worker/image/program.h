@@ -9,6 +9,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <variant>
 #include <vector>
 
@@ -16,12 +18,14 @@
 #include "core/operators.h"
 #include "core/philox.h"
 #include "worker/image/image_ops.h"
+#include "worker/image/operator_kernel.h"
 #include "worker/image/row_program.h"
 #include "worker/image/tensor_ops.h"
 
 namespace leat::worker {
 
 struct DecodeStep {
+  uint32_t input = 0;
   bool gray = false;
   bool orient = true;
   bool partial = true;
@@ -49,13 +53,32 @@ struct UniformStep {
   double low = 0, high = 1;
 };
 
+// An operator that is none of those above.
+inline constexpr uint32_t kNoValue = ~uint32_t{0};
+struct KernelStep {
+  std::vector<uint32_t> inputs;
+  std::vector<uint32_t> args;  // per sample; kNoValue: a constant
+  std::shared_ptr<const OperatorKernel> kernel;
+};
+
 struct Step {
   uint32_t node = 0;  // whose value it computes
   DType dtype = DType::kUint8;
   std::variant<DecodeStep, ImageStep, NormalizeStep, CastStep, TransposeStep,
-               CoinFlipStep, UniformStep>
+               CoinFlipStep, UniformStep, KernelStep>
       what;
 };
+
+// A row's values: those of the nodes, and after them the reader's outputs.
+// Inputs of steps count so.
+uint32_t ValueIndex(const CheckedGraph& graph, const NodeRef& ref);
+size_t NumValues(const CheckedGraph& graph);
+// The reader's outputs of `input` as values, at values[nodes]. `copies` holds
+// what is not aligned. kDataLoss: a field that is not of its type.
+absl::Status SetStoredValues(const RowInput& input,
+                             std::span<const ValueType> types, size_t nodes,
+                             std::vector<Tensor>* values,
+                             std::vector<std::vector<std::byte>>* copies);
 
 // The steps of a graph, in the order in which they run; every node but the
 // reader is in exactly one. `fuse` as RowProgram::Compile. kUnimplemented: an
@@ -69,11 +92,11 @@ float Draw(const UniformStep& uniform, SampleRng rng);
 
 struct RowProgram::State {
   uint64_t seed = 0;
-  uint32_t reader = 0;
+  std::vector<ValueType> stored;  // the reader's
   std::vector<Step> steps;
   std::vector<Field> fields;
-  std::vector<uint32_t> field_nodes;  // field -> node
-  std::vector<int> places;            // node -> first field, or -1
+  std::vector<uint32_t> field_values;  // field -> value
+  std::vector<int> places;             // node -> first field, or -1
 };
 
 }  // namespace leat::worker

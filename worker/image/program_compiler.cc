@@ -16,7 +16,8 @@ namespace {
 class Compiler {
  public:
   Compiler(const CheckedGraph& checked, bool fuse)
-      : graph_(checked.graph),
+      : checked_(checked),
+        graph_(checked.graph),
         types_(checked.types),
         fuse_(fuse),
         uses_(graph_.nodes.size()),
@@ -52,8 +53,13 @@ class Compiler {
   template <class T>
   PerSampleArg<T> GetPerSample(uint32_t node, const char* name) const {
     const Value& value = graph_.nodes[node].args.at(name);
-    if (const auto* ref = std::get_if<NodeRef>(&value)) return {T{}, *ref};
+    if (const auto* ref = std::get_if<NodeRef>(&value))
+      return {T{}, ValueIndex(checked_, *ref)};
     return {std::get<T>(value), std::nullopt};
+  }
+
+  const ValueType& TypeOf(const NodeRef& ref) const {
+    return types_[ref.node][ref.output];
   }
 
   void Use(const NodeRef& ref, uint32_t by) {
@@ -70,9 +76,11 @@ class Compiler {
     const Node& node = graph_.nodes[i];
     Step step;
     step.node = i;
-    const uint32_t input = node.inputs.empty() ? 0 : node.inputs[0].node;
+    const uint32_t input =
+        node.inputs.empty() ? 0 : ValueIndex(checked_, node.inputs[0]);
     if (node.op == "decode") {
-      DecodeStep decode{Get<std::string>(i, "output") == "gray",
+      DecodeStep decode{input,
+                        Get<std::string>(i, "output") == "gray",
                         Get<bool>(i, "orient"),
                         fuse_,
                         {}};
@@ -87,7 +95,7 @@ class Compiler {
           input, Normalizer(Get<std::vector<double>>(i, "mean"),
                             Get<std::vector<double>>(i, "std"),
                             Get<double>(i, "scale"), Get<double>(i, "shift"),
-                            static_cast<int>(types_[input][0].shape[2]),
+                            static_cast<int>(TypeOf(node.inputs[0]).shape[2]),
                             types_[i][0].dtype)};
     } else if (node.op == "cast") {
       step.what = CastStep{input};
@@ -98,7 +106,18 @@ class Compiler {
     } else if (node.op == "uniform") {
       step.what = UniformStep{Get<double>(i, "low"), Get<double>(i, "high")};
     } else {
-      return Unimplemented("operator {} has no kernel on the CPU", node.op);
+      KernelStep kernel;
+      for (const NodeRef& ref : node.inputs)
+        kernel.inputs.push_back(ValueIndex(checked_, ref));
+      for (const ArgInfo& arg : FindOperator(node.op)->args) {
+        if (!arg.per_sample) continue;
+        const auto* ref = std::get_if<NodeRef>(&node.args.at(arg.name));
+        kernel.args.push_back(ref ? ValueIndex(checked_, *ref) : kNoValue);
+      }
+      ASSIGN_OR_RETURN(kernel.kernel, MakeOperatorKernel(checked_, i));
+      if (kernel.kernel == nullptr)
+        return Unimplemented("operator {} has no kernel on the CPU", node.op);
+      step.what = std::move(kernel);
     }
     return step;
   }
@@ -164,6 +183,7 @@ class Compiler {
     return last;
   }
 
+  const CheckedGraph& checked_;
   const Graph& graph_;
   const std::vector<std::vector<ValueType>>& types_;
   const bool fuse_;
@@ -172,6 +192,15 @@ class Compiler {
 };
 
 }  // namespace
+
+uint32_t ValueIndex(const CheckedGraph& graph, const NodeRef& ref) {
+  if (ref.node != graph.reader) return ref.node;
+  return static_cast<uint32_t>(graph.graph.nodes.size()) + ref.output;
+}
+
+size_t NumValues(const CheckedGraph& graph) {
+  return graph.graph.nodes.size() + graph.types[graph.reader].size();
+}
 
 absl::StatusOr<std::vector<Step>> CompileSteps(const CheckedGraph& graph,
                                                bool fuse) {
@@ -182,13 +211,14 @@ absl::StatusOr<std::unique_ptr<RowProgram>> RowProgram::Compile(
     const CheckedGraph& graph, uint64_t seed, bool fuse) {
   auto state = std::make_unique<State>();
   state->seed = seed;
-  state->reader = graph.reader;
+  state->stored = graph.types[graph.reader];
   state->fields = graph.schema.fields;
   state->places.assign(graph.graph.nodes.size(), -1);
   for (size_t f = 0; f < graph.graph.outputs.size(); ++f) {
-    const uint32_t node = graph.graph.outputs[f].second.node;
-    state->field_nodes.push_back(node);
-    if (state->places[node] < 0) state->places[node] = static_cast<int>(f);
+    const NodeRef& ref = graph.graph.outputs[f].second;
+    state->field_values.push_back(ValueIndex(graph, ref));
+    if (ref.node != graph.reader && state->places[ref.node] < 0)
+      state->places[ref.node] = static_cast<int>(f);
   }
   ASSIGN_OR_RETURN(state->steps, CompileSteps(graph, fuse));
   return std::unique_ptr<RowProgram>(new RowProgram(std::move(state)));

@@ -33,17 +33,15 @@ class Execution {
                         program_.fields[f].name, outputs_[f].size(),
                         program_.fields[f].row_bytes);
     const size_t nodes = program_.places.size();
-    scratch_.values.resize(nodes);
+    scratch_.values.resize(nodes + program_.stored.size());
     if (scratch_.buffers.size() < nodes) scratch_.buffers.resize(nodes);
-    scratch_.label = input_.label;
-    Tensor& label = scratch_.values[program_.reader];
-    label = {
-        DType::kInt32, 0, {}, reinterpret_cast<std::byte*>(&scratch_.label)};
+    RETURN_IF_ERROR(SetStoredValues(input_, program_.stored, nodes,
+                                    &scratch_.values, &scratch_.copies));
     for (const Step& step : program_.steps)
       RETURN_IF_ERROR(std::visit(
           [&](const auto& what) { return RunStep(step, what); }, step.what));
     for (size_t f = 0; f < outputs_.size(); ++f) {
-      const Tensor& value = scratch_.values[program_.field_nodes[f]];
+      const Tensor& value = scratch_.values[program_.field_values[f]];
       if (value.data != outputs_[f].data())
         memcpy(outputs_[f].data(), value.data, outputs_[f].size());
     }
@@ -51,7 +49,7 @@ class Execution {
   }
 
  private:
-  const Tensor& Value(uint32_t node) const { return scratch_.values[node]; }
+  const Tensor& Value(uint32_t index) const { return scratch_.values[index]; }
 
   // Memory for the step's value: its place among the outputs, or scratch.
   absl::StatusOr<std::byte*> Place(const Step& step,
@@ -78,7 +76,8 @@ class Execution {
   }
 
   absl::Status RunStep(const Step& step, const DecodeStep& decode) {
-    RETURN_IF_ERROR(scratch_.decoder.Open(input_.encoded));
+    const Tensor& encoded = Value(decode.input);
+    RETURN_IF_ERROR(scratch_.decoder.Open({encoded.data, encoded.bytes()}));
     const JpegDecoder::Header& header = scratch_.decoder.header();
     const auto orientation =
         Orientation::Of(decode.orient ? header.orientation : 1);
@@ -144,6 +143,19 @@ class Execution {
     return absl::OkStatus();
   }
 
+  absl::Status RunStep(const Step& step, const KernelStep& operation) {
+    absl::InlinedVector<const Tensor*, 4> inputs, args;
+    for (const uint32_t input : operation.inputs)
+      inputs.push_back(&Value(input));
+    for (const uint32_t arg : operation.args)
+      args.push_back(arg == kNoValue ? nullptr : &Value(arg));
+    const OperatorCall call{inputs, args, Rng(step)};
+    Tensor result{step.dtype, 0, {}, nullptr};
+    RETURN_IF_ERROR(operation.kernel->Shape(call, &result));
+    ASSIGN_OR_RETURN(result.data, Place(step, result));
+    return operation.kernel->Run(call, result);
+  }
+
   const RowProgram::State& program_;
   const RowInput& input_;
   Scratch::State& scratch_;
@@ -151,6 +163,43 @@ class Execution {
 };
 
 }  // namespace
+
+absl::Status SetStoredValues(const RowInput& input,
+                             std::span<const ValueType> types, size_t nodes,
+                             std::vector<Tensor>* values,
+                             std::vector<std::vector<std::byte>>* copies) {
+  if (input.fields.size() != types.size())
+    return Internal("a stored sample of {} fields, want {}",
+                    input.fields.size(), types.size());
+  copies->resize(types.size());
+  for (size_t i = 0; i < types.size(); ++i) {
+    const StoredField& field = input.fields[i];
+    const ValueType& type = types[i];
+    const Shape& shape = field.shape.empty() ? type.shape : field.shape;
+    const bool encoded = type.kind == ValueType::Kind::kEncoded;
+    Tensor& value = (*values)[nodes + i];
+    value = {type.dtype,
+             encoded ? 1 : static_cast<int>(shape.size()),
+             {},
+             const_cast<std::byte*>(field.bytes.data())};
+    if (encoded)
+      value.dims[0] = static_cast<int64_t>(field.bytes.size());
+    else
+      std::copy(shape.begin(), shape.end(), value.dims.begin());
+    if (shape.size() != type.shape.size() ||
+        value.bytes() != field.bytes.size())
+      return DataLoss(
+          "output {} of the reader has {} bytes and {} axes, want "
+          "{} bytes and {} axes",
+          i, field.bytes.size(), shape.size(), value.bytes(),
+          type.shape.size());
+    if (reinterpret_cast<uintptr_t>(value.data) % SizeOf(type.dtype) != 0) {
+      (*copies)[i].assign(field.bytes.begin(), field.bytes.end());
+      value.data = (*copies)[i].data();
+    }
+  }
+  return absl::OkStatus();
+}
 
 bool Draw(const CoinFlipStep& coin, SampleRng rng) {
   return rng.NextDouble() < coin.probability;

@@ -18,6 +18,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/operators.h"
+#include "worker/stored_sample.h"
 
 namespace leat::worker {
 
@@ -28,12 +29,12 @@ struct ImageLimits {
   uint64_t max_scratch_bytes = 2ull << 30;  // of one thread
 };
 
-// The reader's outputs for one sample. Spans are read only during Run.
+// One sample as stored: a field for each of the reader's outputs. Read only
+// during Run.
 struct RowInput {
   uint64_t epoch = 0;
   uint64_t sample = 0;
-  std::span<const std::byte> encoded;
-  int32_t label = 0;
+  std::span<const StoredField> fields;
 };
 
 // A thread's working memory: decoder, rows, coefficients. Grows to what the

@@ -33,7 +33,7 @@ struct Scratch::State {
   // not outputs.
   std::vector<Tensor> values;
   std::vector<std::vector<std::byte>> buffers;
-  int32_t label = 0;
+  std::vector<std::vector<std::byte>> copies;  // of stored values
   size_t buffer_bytes = 0;  // of all vectors above
 };
 

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <string>
@@ -19,6 +20,7 @@
 #include "google/protobuf/wire_format_lite.h"
 #include "leat/stored/v1/records.pb.h"
 #include "worker/source/file_error.h"
+#include "worker/source/formats.h"
 #include "worker/source/image_folder.h"
 
 namespace leat::worker {
@@ -228,7 +230,7 @@ absl::StatusOr<StoredSample> ImageFolderSource::Read(uint64_t sample) const {
         path, modified_ns, file.modified_ns);
 
   std::shared_ptr<std::byte[]> bytes =
-      std::make_shared_for_overwrite<std::byte[]>(file.bytes);
+      std::make_shared_for_overwrite<std::byte[]>(file.bytes + sizeof(int32_t));
   for (uint64_t at = 0; at < file.bytes;) {
     const ssize_t got = pread(fd.get(), bytes.get() + at, file.bytes - at,
                               static_cast<off_t>(at));
@@ -240,9 +242,14 @@ absl::StatusOr<StoredSample> ImageFolderSource::Read(uint64_t sample) const {
           file.bytes);
     at += static_cast<uint64_t>(got);
   }
-  return StoredSample{.encoded = std::span(bytes.get(), file.bytes),
-                      .owner = std::move(bytes),
-                      .label = ClassOf(index).label};
+  const int32_t label = ClassOf(index).label;
+  std::memcpy(bytes.get() + file.bytes, &label, sizeof label);
+  StoredSample stored;
+  stored.fields.resize(2);
+  stored.fields[0].bytes = std::span(bytes.get(), file.bytes);
+  stored.fields[1].bytes = std::span(bytes.get() + file.bytes, sizeof label);
+  stored.owner = std::move(bytes);
+  return stored;
 }
 
 }  // namespace
@@ -284,6 +291,27 @@ std::string WithoutTrailingSlashes(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   return path;
 }
+
+namespace {
+
+absl::StatusOr<BuiltIndex> Build(const Node& reader,
+                                 const SourceLimits& limits) {
+  ASSIGN_OR_RETURN(const ImageFolderOptions options,
+                   ImageFolderOptionsOf(reader));
+  return BuildImageFolderIndex(options, limits);
+}
+
+absl::StatusOr<std::unique_ptr<Source>> Open(const Node& reader,
+                                             std::string_view blob,
+                                             const SourceLimits& limits) {
+  ASSIGN_OR_RETURN(const ImageFolderOptions options,
+                   ImageFolderOptionsOf(reader));
+  return OpenImageFolder(options, blob, limits);
+}
+
+}  // namespace
+
+const SourceFormat kImageFolderFormat = {"readers.image_folder", Build, Open};
 
 absl::StatusOr<std::unique_ptr<Source>> OpenImageFolder(
     const ImageFolderOptions& options, std::string_view blob,

@@ -2,34 +2,40 @@
 #include "worker/source/source.h"
 
 #include "core/status.h"
-#include "worker/source/image_folder.h"
+#include "fmt/ranges.h"
+#include "worker/source/formats.h"
 
 namespace leat::worker {
 namespace {
 
-absl::Status Unknown(const Node& reader) {
+const SourceFormat* const kFormats[] = {
+    &kImageFolderFormat,
+};
+
+absl::StatusOr<const SourceFormat*> FormatOf(const Node& reader) {
+  std::vector<std::string_view> known;
+  for (const SourceFormat* format : kFormats) {
+    if (format->op == reader.op) return format;
+    known.push_back(format->op);
+  }
   return InvalidArgument(
-      "reader \"{}\" is not known to this worker: want readers.image_folder",
-      reader.op);
+      "reader \"{}\" is not known to this worker: want one of {}", reader.op,
+      fmt::join(known, ", "));
 }
 
 }  // namespace
 
 absl::StatusOr<BuiltIndex> BuildIndex(const Node& reader,
                                       const SourceLimits& limits) {
-  if (reader.op != "readers.image_folder") return Unknown(reader);
-  ASSIGN_OR_RETURN(const ImageFolderOptions options,
-                   ImageFolderOptionsOf(reader));
-  return BuildImageFolderIndex(options, limits);
+  ASSIGN_OR_RETURN(const SourceFormat* const format, FormatOf(reader));
+  return format->build(reader, limits);
 }
 
 absl::StatusOr<std::unique_ptr<Source>> OpenSource(const Node& reader,
                                                    std::string_view index_blob,
                                                    const SourceLimits& limits) {
-  if (reader.op != "readers.image_folder") return Unknown(reader);
-  ASSIGN_OR_RETURN(const ImageFolderOptions options,
-                   ImageFolderOptionsOf(reader));
-  return OpenImageFolder(options, index_blob, limits);
+  ASSIGN_OR_RETURN(const SourceFormat* const format, FormatOf(reader));
+  return format->open(reader, index_blob, limits);
 }
 
 }  // namespace leat::worker

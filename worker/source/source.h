@@ -15,16 +15,13 @@
 #include "absl/status/statusor.h"
 #include "core/graph.h"
 #include "core/hash.h"
+#include "core/operators.h"
 #include "core/shard_table.h"
+#include "worker/stored_sample.h"
 
 namespace leat::worker {
 
-// One stored record as the reader node's outputs need it.
-struct StoredSample {
-  std::span<const std::byte> encoded;  // valid while `owner` lives
-  std::shared_ptr<const void> owner;
-  int32_t label = 0;
-};
+class Storage;
 
 struct SourceLimits {
   uint64_t max_file_bytes = 256ull << 20;
@@ -33,6 +30,11 @@ struct SourceLimits {
   int listing_threads = 8;
   // Set to true, it ends a listing by kCancelled. nullptr: nothing does.
   const std::atomic<bool>* cancelled = nullptr;
+  // What the bytes are read by; must outlive the sources. nullptr: the
+  // process's own (StorageOf).
+  const Storage* storage = nullptr;
+  // What one source keeps of shards that it had to decompress whole.
+  uint64_t max_unpacked_bytes = 1ull << 30;
 };
 
 class Source {
@@ -61,6 +63,20 @@ struct BuiltIndex {
   uint64_t bytes = 0;
   std::vector<std::string> classes;
   std::string name;  // proposed, for people
+  // What the reader gives; only of readers with OperatorInfo::stored_types.
+  std::vector<ValueType> types;
+};
+
+// A format that can be read: one a reader node, each with a folder's file of
+// its own that defines it.
+struct SourceFormat {
+  std::string_view op;  // "readers.image_folder"
+  // As BuildIndex and OpenSource below.
+  absl::StatusOr<BuiltIndex> (*build)(const Node& reader,
+                                      const SourceLimits& limits);
+  absl::StatusOr<std::unique_ptr<Source>> (*open)(const Node& reader,
+                                                  std::string_view index_blob,
+                                                  const SourceLimits& limits);
 };
 
 // Lists what `reader` names. kNotFound: no such path, or no images in it (says

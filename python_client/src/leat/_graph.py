@@ -147,6 +147,8 @@ class _JsonWriter:
             return {"float_value": value}
         if isinstance(value, str):
             return {"string_value": value}
+        if any(isinstance(item, str) for item in value):
+            return {"strings_value": {"values": list(value)}}
         if all(isinstance(item, int) for item in value):
             return {"ints_value": {"values": [str(item) for item in value]}}
         return {"floats_value": {"values": list(value)}}

@@ -163,6 +163,7 @@ class FusedRate : public FusedDevice {
     Block block(program->BlockBytes(kRows));
     FusedGroup group;
     FusedScratch scratch;
+    const StoredSample stored = StoredImage({}, 7);
     ASSERT_TRUE(group.Begin(*program, kRows, block.span()).ok());
     const BatchSchema schema = Check(graph)->schema;
     const uint64_t out = gpu_.memory() + (size_t{192} << 20);
@@ -170,7 +171,7 @@ class FusedRate : public FusedDevice {
     for (size_t row = 0; row < kRows; ++row) {
       const ImageSize size{375, 500};
       const auto part =
-          group.PrepareRow(row, {0, row, {}, 0}, size, 1, &scratch);
+          group.PrepareRow(row, {0, row, stored.fields}, size, 1, &scratch);
       ASSERT_TRUE(part.ok());
       FusedSource source{.held = {0, 0, 500, 375}, .pitch = 1500};
       source.address = gpu_.memory() + (size_t{64} << 20) + row * 1500 * 375;

@@ -13,6 +13,12 @@
 namespace leat::worker {
 namespace {
 
+// A row whose image the test decodes by itself.
+RowInput RowOf(uint64_t epoch, uint64_t sample) {
+  static const StoredSample stored = StoredImage({}, 7);
+  return {epoch, sample, stored.fields};
+}
+
 using ::testing::HasSubstr;
 using testing::MakeJpeg;
 using Ints = std::vector<int64_t>;
@@ -120,7 +126,7 @@ TEST(FusedGroup, WritesTheRowsThatAreBoundAndNoOthers) {
     for (size_t r = first; r < kRows; r += 3) {
       ASSERT_TRUE(decoder.Open(AsSpan(jpegs[r])).ok());
       const auto part =
-          group.PrepareRow(r, {2, r, {}, 7}, decoder.header().size,
+          group.PrepareRow(r, RowOf(2, r), decoder.header().size,
                            decoder.header().orientation, &scratch);
       ASSERT_TRUE(part.ok()) << Message(part.status());
       FusedSource source;
@@ -250,7 +256,7 @@ TEST(FusedGroup, TablesStayWithinTheirBound) {
       ASSERT_TRUE(group.Begin(*program, 2, block.span()).ok());
       for (size_t row = 0; row < 2; ++row) {
         const auto part =
-            group.PrepareRow(row, {0, row, {}, 0}, {side, side}, 1, &scratch);
+            group.PrepareRow(row, RowOf(0, row), {side, side}, 1, &scratch);
         ASSERT_TRUE(part.ok()) << Message(part.status());
       }
       EXPECT_LE(group.used_bytes(), program->BlockBytes(2));
@@ -289,7 +295,7 @@ TEST(FusedGroup, PreparesARowAgainForAnotherSample) {
   for (uint64_t sample = 0; sample < 200; ++sample) {
     const ImageSize size{300 + static_cast<int64_t>(sample) % 7 * 100, 400};
     const auto part =
-        group.PrepareRow(sample % 2, {0, sample, {}, 0}, size, 1, &scratch);
+        group.PrepareRow(sample % 2, RowOf(0, sample), size, 1, &scratch);
     if (!part.ok()) {
       EXPECT_EQ(part.status().code(), absl::StatusCode::kInternal);
     }
@@ -298,7 +304,7 @@ TEST(FusedGroup, PreparesARowAgainForAnotherSample) {
     most = group.used_bytes();
   }
   // What fits where the row's tables were needs no more room.
-  ASSERT_TRUE(group.PrepareRow(0, {0, 1, {}, 0}, {50, 50}, 1, &scratch).ok());
+  ASSERT_TRUE(group.PrepareRow(0, RowOf(0, 1), {50, 50}, 1, &scratch).ok());
   EXPECT_EQ(group.used_bytes(), most);
 }
 
@@ -313,7 +319,7 @@ TEST(FusedGroup, AllocatesNothingInSteadyState) {
     ASSERT_TRUE(group.Begin(*program, 8, block.span()).ok());
     for (size_t row = 0; row < 8; ++row)
       ASSERT_TRUE(
-          group.PrepareRow(row, {0, row, {}, 0}, {300, 400}, 6, &scratch).ok());
+          group.PrepareRow(row, RowOf(0, row), {300, 400}, 6, &scratch).ok());
   }
   EXPECT_EQ(testing::AllocationsSoFar(), before);
 }

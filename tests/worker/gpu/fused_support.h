@@ -143,7 +143,8 @@ class FusedRunner {
     JpegDecoder decoder({});
     RETURN_IF_ERROR(decoder.Open(AsSpan(jpeg)));
     RETURN_IF_ERROR(group_.Begin(*program, 1, block_.span()));
-    const RowInput input{epoch, sample, {}, 7};
+    const StoredSample stored = StoredImage({}, 7);
+    const RowInput input{epoch, sample, stored.fields};
     ASSIGN_OR_RETURN(
         const Rect part,
         group_.PrepareRow(0, input, decoder.header().size,

@@ -98,8 +98,7 @@ class GpuPipeline {
       return result;
     }
     for (size_t row = 0; row < files.size(); ++row)
-      result.prepared.push_back(
-          group->Prepare(row, Input(files[row], row), nullptr, state()));
+      result.prepared.push_back(Prepare(*group, row, files[row]));
     if (std::all_of(result.prepared.begin(), result.prepared.end(),
                     [](const absl::Status& s) { return s.ok(); }))
       result.computed = RunGroup(*group);
@@ -119,11 +118,12 @@ class GpuPipeline {
     return statuses;
   }
 
-  static RowInput Input(const std::string& file, uint64_t sample) {
-    return {.epoch = 1,
-            .sample = sample,
-            .encoded = AsSpan(file),
-            .label = static_cast<int32_t>(sample)};
+  // The file as sample number `row` of epoch 1.
+  absl::Status Prepare(KernelGroup& group, size_t row,
+                       const std::string& file) {
+    return group.Prepare(row, 1, row,
+                         StoredImage(AsSpan(file), static_cast<int32_t>(row)),
+                         state());
   }
 
   absl::StatusOr<RowBytes> OnCpu(const std::string& file, uint64_t sample) {
@@ -132,7 +132,9 @@ class GpuPipeline {
     std::vector<std::span<std::byte>> fields;
     for (size_t f = 0; f < schema().fields.size(); ++f)
       fields.emplace_back(outputs.At(f, 0), outputs.field_bytes[f]);
-    RETURN_IF_ERROR(cpu_->Run(Input(file, sample), scratch_, fields));
+    const StoredSample stored =
+        StoredImage(AsSpan(file), static_cast<int32_t>(sample));
+    RETURN_IF_ERROR(cpu_->Run({1, sample, stored.fields}, scratch_, fields));
     return memory.Row(outputs, 0);
   }
 

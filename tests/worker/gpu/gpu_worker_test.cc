@@ -80,10 +80,7 @@ TEST_F(GpuTest, PlacesMayBeAnywhere) {
   const GroupOutputs outputs = memory.Outputs(places.size(), places);
   const auto group = pipeline.kernel().BeginGroup(outputs);
   for (size_t row = 0; row < places.size(); ++row)
-    ASSERT_TRUE(
-        group
-            ->Prepare(row, pipeline.Input(file, row), nullptr, pipeline.state())
-            .ok());
+    ASSERT_TRUE(pipeline.Prepare(*group, row, file).ok());
   for (const absl::Status& status : GpuPipeline::RunGroup(*group))
     EXPECT_TRUE(status.ok());
   for (size_t row = 0; row < places.size(); ++row)
@@ -100,9 +97,7 @@ TEST_F(GpuTest, RowsThatWereNotPreparedBecomeZerosAndThenWhatReplacesThem) {
   GroupMemory memory(pipeline.schema(), 2);
   const GroupOutputs outputs = memory.Outputs(2);
   const auto group = pipeline.kernel().BeginGroup(outputs);
-  ASSERT_TRUE(
-      group->Prepare(1, pipeline.Input(file, 1), nullptr, pipeline.state())
-          .ok());
+  ASSERT_TRUE(pipeline.Prepare(*group, 1, file).ok());
   GpuPipeline::RunGroup(*group);
   EXPECT_THAT(memory.Row(outputs, 0), ::testing::Each(std::byte{0}));
   EXPECT_EQ(memory.Row(outputs, 1), *pipeline.OnCpu(file, 1));
@@ -163,10 +158,7 @@ TEST_F(GpuTest, RowsAreWrittenStraightIntoLentDeviceMemory) {
                                .places = places};
     const auto group = pipeline.kernel().BeginGroup(outputs);
     for (size_t row = 0; row < 6; ++row)
-      ASSERT_TRUE(group
-                      ->Prepare(row, pipeline.Input(files[row], row), nullptr,
-                                pipeline.state())
-                      .ok());
+      ASSERT_TRUE(pipeline.Prepare(*group, row, files[row]).ok());
     for (const absl::Status& status : GpuPipeline::RunGroup(*group))
       EXPECT_TRUE(status.ok()) << status;
     for (size_t row = 0; row < 7; ++row) {

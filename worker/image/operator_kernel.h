@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// OperatorKernel: an operator of a pipeline on the CPU, one sample at a time.
+//
+// One class an operator; the table of all is in operator_kernels.cc. Operators
+// that are fused with a decode (crop, resize, ...) are not among them.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/operators.h"
+#include "core/philox.h"
+#include "worker/image/tensor_ops.h"
+
+namespace leat::worker {
+
+// What an operator computes from. Borrowed during the call.
+struct OperatorCall {
+  std::span<const Tensor* const> inputs;  // dense; an encoded image: uint8 (n,)
+  // Values of the arguments that are per sample and given by a node, in the
+  // order of OperatorInfo::args; null: it is a constant of the kernel.
+  std::span<const Tensor* const> args;
+  SampleRng rng;  // the same in Shape and Run
+};
+
+// Immutable; thread-safe.
+class OperatorKernel {
+ public:
+  virtual ~OperatorKernel() = default;
+  // Sets rank and dims of the result; its dtype is set. An error is the
+  // sample's (kDataLoss, kInvalidArgument), without the operator's name.
+  virtual absl::Status Shape(const OperatorCall& call,
+                             Tensor* result) const = 0;
+  // Writes the result's elements to result.data, dense.
+  virtual absl::Status Run(const OperatorCall& call,
+                           const Tensor& result) const = 0;
+};
+
+// The kernel of a node; null: it has none here. Arguments are constants of the
+// node or, per sample, values of the call.
+absl::StatusOr<std::shared_ptr<const OperatorKernel>> MakeOperatorKernel(
+    const CheckedGraph& graph, uint32_t node);
+
+}  // namespace leat::worker

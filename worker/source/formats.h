@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The formats, each defined in the file of its name.
+#pragma once
+
+#include "worker/source/source.h"
+
+namespace leat::worker {
+
+extern const SourceFormat kImageFolderFormat;
+
+}  // namespace leat::worker

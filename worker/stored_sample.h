@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// StoredSample: one stored record as the reader node's outputs.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "core/tensor.h"
+
+namespace leat::worker {
+
+// One output. An encoded image's bytes; or a tensor's elements, row-major,
+// little-endian.
+struct StoredField {
+  std::span<const std::byte> bytes;
+  // Sizes of the tensor's axes, where the reader's type leaves some open (-1);
+  // else empty: the type says them.
+  Shape shape;
+};
+
+struct StoredSample {
+  // As many as the reader has outputs. Valid while `owner` lives.
+  absl::InlinedVector<StoredField, 2> fields;
+  std::shared_ptr<const void> owner;
+
+  size_t bytes() const {
+    size_t sum = 0;
+    for (const StoredField& field : fields) sum += field.bytes.size();
+    return sum;
+  }
+};
+
+}  // namespace leat::worker
