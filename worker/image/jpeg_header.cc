@@ -94,7 +94,9 @@ class Tiff {
 constexpr uint32_t kOrientationTag = 0x112;
 constexpr uint32_t kShortType = 3;
 
-int OrientationIn(Bytes exif) {
+}  // namespace
+
+int TiffOrientation(Bytes exif) {
   Tiff tiff(exif);
   if (!tiff.ReadByteOrder()) return 1;
   const uint32_t directory = tiff.Get(4, 4).value_or(0);
@@ -111,6 +113,8 @@ int OrientationIn(Bytes exif) {
   }
   return 1;
 }
+
+namespace {
 
 bool Begins(std::string_view text, std::string_view with, size_t at = 0) {
   return text.size() >= at + with.size() &&
@@ -178,7 +182,7 @@ int ExifOrientation(std::span<const std::byte> jpeg) {
     const Bytes content = segment->content;
     if (segment->marker == 0xe1 && content.size() >= kExif.size() &&
         memcmp(content.data(), kExif.data(), kExif.size()) == 0)
-      return OrientationIn(content.subspan(kExif.size()));
+      return TiffOrientation(content.subspan(kExif.size()));
   }
   return 1;
 }

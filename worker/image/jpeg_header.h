@@ -16,6 +16,9 @@ std::string LooksLike(std::span<const std::byte> bytes);
 // makes no sense.
 int ExifOrientation(std::span<const std::byte> jpeg);
 
+// The same of an EXIF block, which is a small TIFF file.
+int TiffOrientation(std::span<const std::byte> exif);
+
 // There is an end-of-image marker after the first scan's header: the file was
 // not cut off.
 bool HasEnd(std::span<const std::byte> jpeg);

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A JP2 file is a row of boxes (length, type, content), one of which, jp2c, is
+// the codestream. That is a main header of marker segments; tile-parts, each
+// with a header (SOT … SOD) and data, whose length SOT has; an end marker.
+#include "worker/image/codecs/jpeg2000_structure.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "core/status.h"
+#include "worker/image/codecs/codec.h"
+
+namespace leat::worker {
+namespace {
+
+using Bytes = std::span<const std::byte>;
+
+constexpr int kMaxComponents = 16;
+constexpr uint64_t kMaxTiles = 65535;
+// Sizes of OpenJPEG's structures, rounded up.
+constexpr uint64_t kTileBytes = 6'000;
+constexpr uint64_t kTileComponentBytes = 1'200;
+constexpr uint64_t kPrecinctBytes = 400;
+constexpr uint64_t kCodeBlockBytes = 600;
+// A sample as decoded, and in its tile.
+constexpr uint64_t kSampleBytes = 12;
+
+enum Marker : uint32_t {
+  kStartOfStream = 0xff4f,
+  kSizes = 0xff51,
+  kCoding = 0xff52,
+  kComponentCoding = 0xff53,
+  kStartOfTile = 0xff90,
+  kStartOfData = 0xff93,
+  kEndOfStream = 0xffd9,
+};
+
+uint64_t CeilDiv(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
+
+class StreamWalker {
+ public:
+  StreamWalker(Bytes stream, Jpeg2000Structure* structure)
+      : stream_(stream), structure_(structure) {}
+
+  absl::Status Run() {
+    at_ = 2;  // after the start
+    RETURN_IF_ERROR(WalkHeader(kStartOfTile));
+    if (tiles_ == 0) return DataLoss("damaged JPEG 2000: no image size");
+    while (true) {
+      if (at_ + 2 > stream_.size()) return Truncated();
+      const uint32_t marker = BigEndian(stream_, at_, 2);
+      if (marker == kEndOfStream) break;
+      if (marker != kStartOfTile)
+        return DataLoss("damaged JPEG 2000: marker {:04x} between tiles",
+                        marker);
+      RETURN_IF_ERROR(WalkTilePart());
+    }
+    const uint64_t samples = structure_->max_width * structure_->max_height *
+                             static_cast<uint64_t>(structure_->components);
+    structure_->memory_bytes =
+        samples * kSampleBytes +
+        tiles_ * (kTileBytes + kTileComponentBytes * structure_->components) +
+        coding_bytes_ * structure_->components + packet_bytes_;
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status Truncated() const {
+    return DataLoss(
+        "truncated JPEG 2000: premature end of the codestream ({} bytes)",
+        stream_.size());
+  }
+
+  // Marker segments until `last`, at which it stops.
+  absl::Status WalkHeader(uint32_t last) {
+    while (at_ + 4 <= stream_.size()) {
+      const uint32_t marker = BigEndian(stream_, at_, 2);
+      if (marker == last) return absl::OkStatus();
+      const size_t length = BigEndian(stream_, at_ + 2, 2);
+      if (marker < 0xff00 || length < 2)
+        return DataLoss("damaged JPEG 2000: marker {:04x} of {} bytes", marker,
+                        length);
+      if (at_ + 2 + length > stream_.size()) break;
+      const Bytes content = stream_.subspan(at_ + 4, length - 2);
+      if (marker == kSizes) RETURN_IF_ERROR(ReadSizes(content));
+      if (marker == kCoding && content.size() >= 5) {
+        layers_ = std::max<uint64_t>(layers_, BigEndian(content, 2, 2));
+        ReadCoding(content.subspan(5), BigEndian(content, 0, 1) & 1);
+      }
+      if (marker == kComponentCoding && content.size() >= 2)
+        ReadCoding(content.subspan(2), BigEndian(content, 1, 1) & 1);
+      at_ += 2 + length;
+    }
+    return Truncated();
+  }
+
+  absl::Status WalkTilePart() {
+    if (stream_.size() - at_ < 12) return Truncated();
+    const size_t begin = at_;
+    const uint64_t length = BigEndian(stream_, at_ + 6, 4);
+    RETURN_IF_ERROR(WalkHeader(kStartOfData));
+    if (length == 0) {  // the last one: up to the end of the stream
+      at_ = stream_.size() - 2;
+    } else {
+      if (length < at_ + 2 - begin)
+        return DataLoss("damaged JPEG 2000: a tile-part of {} bytes", length);
+      if (length > stream_.size() - begin) return Truncated();
+      at_ = begin + length;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadSizes(Bytes content) {
+    constexpr size_t kFixed = 36;
+    if (tiles_ != 0)
+      return DataLoss("damaged JPEG 2000: two segments of sizes");
+    if (content.size() < kFixed + 3) return Truncated();
+    uint64_t right[2], left[2], tile[2], tile_left[2];
+    for (size_t i = 0; i < 2; ++i) {
+      right[i] = BigEndian(content, 2 + 4 * i, 4);
+      left[i] = BigEndian(content, 10 + 4 * i, 4);
+      tile[i] = BigEndian(content, 18 + 4 * i, 4);
+      tile_left[i] = BigEndian(content, 26 + 4 * i, 4);
+      if (left[i] >= right[i] || tile[i] == 0 || tile_left[i] > left[i] ||
+          tile_left[i] + tile[i] <= left[i])
+        return DataLoss("damaged JPEG 2000: an image of {} to {}, tiles of {}",
+                        left[i], right[i], tile[i]);
+    }
+    const uint32_t components = BigEndian(content, 34, 2);
+    if (components < 1 || components > kMaxComponents)
+      return InvalidArgument("JPEG 2000 of {} components, want 1 to {}",
+                             components, kMaxComponents);
+    if (content.size() < kFixed + 3 * components) return Truncated();
+    for (size_t c = 0; c < components; ++c) {
+      const uint64_t dx = BigEndian(content, kFixed + 3 * c + 1, 1);
+      const uint64_t dy = BigEndian(content, kFixed + 3 * c + 2, 1);
+      if (dx == 0 || dy == 0)
+        return DataLoss("damaged JPEG 2000: a subsampling of 0");
+      const uint64_t width = CeilDiv(right[0], dx) - CeilDiv(left[0], dx);
+      const uint64_t height = CeilDiv(right[1], dy) - CeilDiv(left[1], dy);
+      if (c == 0) {
+        structure_->width = width;
+        structure_->height = height;
+      }
+      structure_->max_width = std::max(structure_->max_width, width);
+      structure_->max_height = std::max(structure_->max_height, height);
+    }
+    structure_->components = static_cast<int>(components);
+    tiles_ = 1;
+    for (size_t i = 0; i < 2; ++i) {
+      tiles_ *= CeilDiv(right[i] - tile_left[i], tile[i]);
+      // Of one component; subsampled ones are smaller.
+      tile_side_[i] = std::min(tile[i], right[i] - left[i]);
+    }
+    if (tiles_ > kMaxTiles)
+      return InvalidArgument("JPEG 2000 of {} tiles, want at most {}", tiles_,
+                             kMaxTiles);
+    return absl::OkStatus();
+  }
+
+  // Adds up what one tile of one component takes in this coding.
+  void ReadCoding(Bytes content, bool has_precincts) {
+    if (content.size() < 5) return;
+    const uint32_t levels = BigEndian(content, 0, 1);
+    const uint32_t block_x = (BigEndian(content, 1, 1) & 15) + 2;
+    const uint32_t block_y = (BigEndian(content, 2, 1) & 15) + 2;
+    if (levels > 32) return;  // OpenJPEG refuses it
+    uint64_t bytes = 0, most_precincts = 0;
+    for (uint32_t r = 0; r <= levels; ++r) {
+      uint32_t log_x = 15, log_y = 15;
+      if (has_precincts && 5 + r < content.size()) {
+        const uint32_t precinct = BigEndian(content, 5 + r, 1);
+        log_x = precinct & 15;
+        log_y = precinct >> 4;
+      }
+      const uint32_t shift = levels - r;
+      const uint64_t width = (tile_side_[0] >> shift) + 1;
+      const uint64_t height = (tile_side_[1] >> shift) + 1;
+      const uint64_t precincts =
+          ((width >> log_x) + 2) * ((height >> log_y) + 2);
+      const uint64_t blocks =
+          ((width >> std::min(block_x, log_x > 0 ? log_x - 1 : 0)) + 2) *
+          ((height >> std::min(block_y, log_y > 0 ? log_y - 1 : 0)) + 2);
+      bytes += precincts * kPrecinctBytes + blocks * kCodeBlockBytes;
+      most_precincts = std::max(most_precincts, precincts);
+    }
+    coding_bytes_ = std::max(coding_bytes_, bytes);
+    // A flag of 16 bits for each packet.
+    packet_bytes_ =
+        std::max(packet_bytes_, 2 * (layers_ + 1) * (levels + 1) *
+                                    most_precincts * structure_->components);
+  }
+
+  const Bytes stream_;
+  Jpeg2000Structure* const structure_;
+  size_t at_ = 0;
+  uint64_t tiles_ = 0, layers_ = 1;
+  uint64_t tile_side_[2] = {};
+  uint64_t coding_bytes_ = 0, packet_bytes_ = 0;
+};
+
+struct Box {
+  Bytes type, content;
+};
+
+// The box at `*at`, which moves behind it; false: it leads out of the bytes.
+bool NextBox(Bytes bytes, size_t* at, Box* box) {
+  const size_t rest = bytes.size() - *at;
+  if (rest < 8) return false;
+  uint64_t length = BigEndian(bytes, *at, 4);
+  size_t header = 8;
+  if (length == 1 && rest >= 16) {
+    header = 16;
+    length = uint64_t{BigEndian(bytes, *at + 8, 4)} << 32 |
+             BigEndian(bytes, *at + 12, 4);
+  } else if (length == 0) {
+    length = rest;
+  }
+  if (length < header || length > rest) return false;
+  *box = {bytes.subspan(*at + 4, 4),
+          bytes.subspan(*at + header, length - header)};
+  *at += length;
+  return true;
+}
+
+bool HasPalette(Bytes header) {
+  Box box;
+  for (size_t at = 0; at < header.size() && NextBox(header, &at, &box);)
+    if (BytesAre(box.type, 0, "pclr")) return true;
+  return false;
+}
+
+}  // namespace
+
+absl::StatusOr<Jpeg2000Structure> ReadJpeg2000Structure(Bytes file) {
+  Jpeg2000Structure structure;
+  Bytes stream = file;
+  structure.boxed = BigEndian(file, 0, 2) != kStartOfStream;
+  if (structure.boxed) {
+    stream = {};
+    Box box;
+    for (size_t at = 0; stream.empty();) {
+      if (!NextBox(file, &at, &box))
+        return DataLoss(
+            "truncated JPEG 2000: {} bytes, and a box at {} leads beyond",
+            file.size(), at);
+      if (BytesAre(box.type, 0, "jp2h"))
+        structure.palette = HasPalette(box.content);
+      if (BytesAre(box.type, 0, "jp2c")) stream = box.content;
+    }
+  }
+  if (stream.size() < 4 || BigEndian(stream, 0, 2) != kStartOfStream)
+    return DataLoss("damaged JPEG 2000: no codestream");
+  RETURN_IF_ERROR(StreamWalker(stream, &structure).Run());
+  return structure;
+}
+
+}  // namespace leat::worker
