@@ -168,12 +168,23 @@ absl::Status CheckCount(size_t count, size_t least, size_t most) {
   return InvalidArgument("{} values, want {} to {}", count, least, most);
 }
 
-// A list of texts may be empty, if that is its default.
+// The least length of a list: 0, if that is its default.
+template <class List>
+size_t LeastLength(const ArgInfo& arg) {
+  if (!arg.default_value) return 1;
+  const auto* list = std::get_if<List>(&*arg.default_value);
+  return list != nullptr && list->empty() ? 0 : 1;
+}
+
+// A list of texts may be empty, if it has a default; one of numbers, if that is
+// its default.
 absl::Status CheckLength(const ArgInfo& arg, const Value& value) {
   if (const auto* ints = std::get_if<std::vector<int64_t>>(&value))
-    return CheckCount(ints->size(), 1, kMaxListLength);
+    return CheckCount(ints->size(), LeastLength<std::vector<int64_t>>(arg),
+                      kMaxListLength);
   if (const auto* floats = std::get_if<std::vector<double>>(&value))
-    return CheckCount(floats->size(), 1, kMaxListLength);
+    return CheckCount(floats->size(), LeastLength<std::vector<double>>(arg),
+                      kMaxListLength);
   if (const auto* text = std::get_if<std::string>(&value))
     return CheckText(arg, *text);
   if (const auto* texts = std::get_if<std::vector<std::string>>(&value)) {
