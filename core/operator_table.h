@@ -33,10 +33,12 @@ std::span<const OperatorEntry> OperatorTable();
 
 using OperatorList = std::vector<OperatorEntry>;
 void AddReaders(OperatorList* list);
+void AddLoaderReaders(OperatorList* list);
 void AddRecordReaders(OperatorList* list);
 void AddArrayReaders(OperatorList* list);
 void AddImageOperators(OperatorList* list);
 void AddTensorOperators(OperatorList* list);
+void AddColorOperators(OperatorList* list);
 
 // --- Signatures -------------------------------------------------------------
 

@@ -122,10 +122,12 @@ std::span<const OperatorEntry> OperatorTable() {
   static const OperatorList& table = *new OperatorList([] {
     OperatorList list;
     AddReaders(&list);
+    AddLoaderReaders(&list);
     AddRecordReaders(&list);
     AddArrayReaders(&list);
     AddImageOperators(&list);
     AddTensorOperators(&list);
+    AddColorOperators(&list);
     return list;
   }());
   return table;

@@ -2,6 +2,7 @@
 #include <map>
 
 #include "worker/image/operator_kernel.h"
+#include "worker/image/value_kernels.h"
 
 namespace leat::worker {
 namespace {
@@ -15,7 +16,16 @@ struct Entry {
 };
 
 // By the operator's name.
-constexpr std::span<const Entry> kKernels = {};
+constexpr Entry kKernels[] = {
+    {"brightness", MakeBrightnessContrast},
+    {"brightness_contrast", MakeBrightnessContrast},
+    {"color_space_conversion", MakeColorSpaceConversion},
+    {"color_twist", MakeColorTwist},
+    {"contrast", MakeBrightnessContrast},
+    {"hsv", MakeColorTwist},
+    {"hue", MakeColorTwist},
+    {"saturation", MakeColorTwist},
+};
 
 }  // namespace
 
