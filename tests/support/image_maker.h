@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Image files of formats other than JPEG, made by the formats' own libraries
+// (BMP by hand), for tests.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace leat::testing {
+
+struct Picture {
+  int width = 0, height = 0;
+  int channels = 3;  // 1 gray, 2 with alpha, 3 RGB, 4 with alpha
+  int bits = 8;      // of a sample
+  std::vector<uint16_t> samples;
+
+  uint16_t At(int x, int y, int c) const {
+    return samples[static_cast<size_t>((y * width + x) * channels + c)];
+  }
+};
+
+// Slopes, edges and noise, with every value of few bits.
+Picture MakePicture(int width, int height, int channels, int bits = 8,
+                    uint32_t seed = 1);
+// Colour i of every palette, R first.
+uint8_t PaletteColour(int i, int channel);
+// As a decoder should give it: 8 bits, alpha dropped, 1 channel or 3; of a
+// picture of one channel, `palette`: its colours.
+std::vector<uint8_t> Expected(const Picture& picture, bool palette = false);
+
+struct PngSpec {
+  bool palette = false, interlaced = false, transparent = false;
+  int orientation = 0;  // 0: no eXIf chunk
+};
+std::string MakePng(const Picture& picture, const PngSpec& spec = {});
+
+struct BmpSpec {
+  int bits = 24;  // up to 8: the picture's channel is an index
+  bool top_down = false, os2 = false, run_length = false;
+  uint32_t masks[3] = {};  // not 0: bit fields
+};
+std::string MakeBmp(const Picture& picture, const BmpSpec& spec = {});
+
+struct TiffSpec {
+  int photometric = -1;  // by the channels
+  int compression = 1;   // none
+  int tile = 0;          // its side; 0: strips
+  int rows = 7;          // of a strip
+  bool planar = false, big_endian = false, big = false;
+  int orientation = 0;  // 0: no tag
+};
+std::string MakeTiff(const Picture& picture, const TiffSpec& spec = {});
+
+struct WebpSpec {
+  bool lossless = true;
+  int orientation = 0;  // 0: no EXIF chunk
+};
+std::string MakeWebp(const Picture& picture, const WebpSpec& spec = {});
+
+struct Jpeg2000Spec {
+  bool boxed = true, is_signed = false, sycc = false;
+  int subsampling = 1;  // of channels 1 and 2
+  int tile = 0;
+  int resolutions = 3;
+};
+std::string MakeJpeg2000(const Picture& picture, const Jpeg2000Spec& spec = {});
+
+// One small file of each kind, by name: for fuzzing.
+std::vector<std::pair<std::string, std::string>> SmallImageFiles();
+
+}  // namespace leat::testing
