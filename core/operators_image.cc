@@ -76,12 +76,14 @@ TypesOr InferFlip(Node*, Inputs inputs) {
 
 void AddImageOperators(OperatorList* list) {
   list->push_back(
-      {Operator("decode", 1, 1,
-                {Choice("output", Text("rgb"), {"rgb", "gray"},
-                        "colours of the result"),
-                 Arg("orient", ArgType::kBool, Value(true),
-                     "turn the image as its EXIF orientation says")},
-                "encoded image -> uint8 (height, width, 3 or 1)"),
+      {Operator(
+           "decode", 1, 1,
+           {Choice("output", Text("rgb"), {"rgb", "gray", "bgr", "ycbcr"},
+                   "colours of the result; ycbcr: BT.601, Y in 16 to 235"),
+            Arg("orient", ArgType::kBool, Value(true),
+                "turn the image as its EXIF orientation says")},
+           "encoded image -> uint8 (height, width, 3 or 1); JPEG, PNG, WebP, "
+           "BMP, TIFF, JPEG 2000; 16 bits are scaled to 8, alpha is dropped"),
        InferDecode});
   list->push_back(
       {Random(Operator(

@@ -186,6 +186,8 @@ absl::Status Apply(const ImageOp& op, SampleRng rng,
     case ImageOp::Kind::kFlip:
       view->Flip(ValueOf(op.horizontal, values), ValueOf(op.vertical, values));
       break;
+    case ImageOp::Kind::kColours:  // moves nothing
+      break;
   }
   return absl::OkStatus();
 }

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "core/graph.h"
+#include "worker/image/colours.h"
 #include "worker/image/geometry.h"
 #include "worker/image/row_program.h"
 #include "worker/image/scratch.h"
@@ -23,7 +24,13 @@ struct PerSampleArg {
 };
 
 struct ImageOp {
-  enum class Kind : uint8_t { kRandomResizedCrop, kResize, kCrop, kFlip };
+  enum class Kind : uint8_t {
+    kRandomResizedCrop,
+    kResize,
+    kCrop,
+    kFlip,
+    kColours
+  };
   Kind kind;
   uint32_t node = 0;  // whose draws a random one takes
   ImageSize size;
@@ -33,10 +40,12 @@ struct ImageOp {
   RandomWindow window;
   PerSampleArg<double> pos_y, pos_x;
   PerSampleArg<bool> horizontal, vertical;
+  Colours colours = Colours::kRgb;
 
   // It can be put behind a chain without changing a bit: a chain resamples
   // once, and before it mirrors.
   bool Extends(bool resampled, bool mirrored) const {
+    if (kind == Kind::kColours) return false;
     return Resamples() ? !resampled && !mirrored : true;
   }
   bool Resamples() const {

@@ -40,5 +40,20 @@ LEAT_PIXEL uint8_t Luma(const uint8_t rgb[3]) {
   return static_cast<uint8_t>(
       (19595u * rgb[0] + 38470u * rgb[1] + 7471u * rgb[2] + 32768u) >> 16);
 }
+// BT.601 in the studio's range: Y in 16 … 235, Cb and Cr in 16 … 240; 20-bit
+// fixed point, to the nearest:
+// Y  = 16 + ( 65.481 R + 128.553 G +  24.966 B) / 255
+// Cb = 128 + (-37.797 R -  74.203 G + 112     B) / 255
+// Cr = 128 + (112     R -  93.786 G -  18.214 B) / 255
+LEAT_PIXEL void RgbToYcbcr(const uint8_t rgb[3], uint8_t ycbcr[3]) {
+  const int32_t r = rgb[0], g = rgb[1], b = rgb[2];
+  constexpr int32_t kHalf = 1 << 19;
+  ycbcr[0] = static_cast<uint8_t>(
+      (269262 * r + 528618 * g + 102662 * b + (16 << 20) + kHalf) >> 20);
+  ycbcr[1] = static_cast<uint8_t>(
+      (-155424 * r - 305127 * g + 460551 * b + (128 << 20) + kHalf) >> 20);
+  ycbcr[2] = static_cast<uint8_t>(
+      (460551 * r - 385654 * g - 74897 * b + (128 << 20) + kHalf) >> 20);
+}
 
 }  // namespace leat::worker

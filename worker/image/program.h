@@ -29,7 +29,14 @@ struct DecodeStep {
   bool gray = false;
   bool orient = true;
   bool partial = true;
+  // Colours that are neither RGB nor gray are the first of them.
   std::vector<ImageOp> ops;
+
+  Colours colours() const {
+    if (!ops.empty() && ops[0].kind == ImageOp::Kind::kColours)
+      return ops[0].colours;
+    return gray ? Colours::kGray : Colours::kRgb;
+  }
 };
 struct ImageStep {
   uint32_t input = 0;

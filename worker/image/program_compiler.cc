@@ -79,11 +79,12 @@ class Compiler {
     const uint32_t input =
         node.inputs.empty() ? 0 : ValueIndex(checked_, node.inputs[0]);
     if (node.op == "decode") {
-      DecodeStep decode{input,
-                        Get<std::string>(i, "output") == "gray",
-                        Get<bool>(i, "orient"),
-                        fuse_,
-                        {}};
+      const Colours colours = *ParseColours(Get<std::string>(i, "output"));
+      DecodeStep decode{
+          input, colours == Colours::kGray, Get<bool>(i, "orient"), fuse_, {}};
+      if (decode.colours() != colours)
+        decode.ops.push_back(
+            {.kind = ImageOp::Kind::kColours, .node = i, .colours = colours});
       step.node = Chain(i, &decode.ops);
       step.what = std::move(decode);
     } else if (IsImageOp(node.op)) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/status.h"
+#include "worker/image/encoded_image.h"
 #include "worker/image/program.h"
 #include "worker/image/scratch.h"
 
@@ -77,18 +78,17 @@ class Execution {
 
   absl::Status RunStep(const Step& step, const DecodeStep& decode) {
     const Tensor& encoded = Value(decode.input);
-    RETURN_IF_ERROR(scratch_.decoder.Open({encoded.data, encoded.bytes()}));
-    const JpegDecoder::Header& header = scratch_.decoder.header();
-    const auto orientation =
-        Orientation::Of(decode.orient ? header.orientation : 1);
-    View view(orientation.Turned(header.size));
+    ASSIGN_OR_RETURN(const EncodedImage image,
+                     EncodedImage::Open({encoded.data, encoded.bytes()},
+                                        decode.orient, scratch_));
+    View view(image.size());
     RETURN_IF_ERROR(
         ComposeView(decode.ops, program_.seed, input_, scratch_.values, &view));
+    const Colours colours = decode.colours();
     ASSIGN_OR_RETURN(std::byte* const out,
                      Place(step, {view.size().height, view.size().width,
-                                  decode.gray ? 1 : 3}));
-    return RunOnJpeg(view, orientation, decode.gray, decode.partial, scratch_,
-                     out);
+                                  ChannelsOf(colours)}));
+    return image.Run(view, colours, decode.partial, scratch_, out);
   }
 
   absl::Status RunStep(const Step& step, const ImageStep& image) {

@@ -27,6 +27,8 @@ struct Scratch::State {
   Resampler resampler;
   // Of an image whose orientation must be changed: as stored, as turned.
   std::vector<std::byte> stored, turned;
+  // An image that is decoded whole.
+  std::vector<std::byte> whole;
   // Rows on their way into the resampler, and one channel of a result.
   std::vector<std::byte> rows, plane;
   // Values of the row in progress, by node, and the memory of those that are
@@ -34,7 +36,7 @@ struct Scratch::State {
   std::vector<Tensor> values;
   std::vector<std::vector<std::byte>> buffers;
   std::vector<std::vector<std::byte>> copies;  // of stored values
-  size_t buffer_bytes = 0;  // of all vectors above
+  size_t buffer_bytes = 0;                     // of all vectors above
 };
 
 }  // namespace leat::worker

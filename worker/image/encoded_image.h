@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// EncodedImage: an image file of any format that is decoded, and a chain of
+// geometric operators on it.
+//
+// Of a JPEG no more is decoded than the chain needs, but for YCbCr; other
+// formats are decoded whole. The bytes are those of decoding everything first.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "worker/image/codecs/codec.h"
+#include "worker/image/colours.h"
+#include "worker/image/geometry.h"
+#include "worker/image/scratch.h"
+
+namespace leat::worker {
+
+// Borrows the file's bytes and, for a JPEG, scratch.decoder: run it before
+// another image is opened with the same scratch.
+class EncodedImage {
+ public:
+  // Reads the header; no orientation if not `orient`. Errors as
+  // RowProgram::Run's.
+  static absl::StatusOr<EncodedImage> Open(std::span<const std::byte> file,
+                                           bool orient,
+                                           Scratch::State& scratch);
+
+  // Turned.
+  ImageSize size() const { return orientation_.Turned(stored_.size); }
+
+  // Writes view.size() pixels of `colours` to `out`, dense. `partial` as
+  // JpegDecoder::Start.
+  absl::Status Run(const View& view, Colours colours, bool partial,
+                   Scratch::State& scratch, std::byte* out) const;
+
+ private:
+  // All of it, turned and in `colours`, into scratch.whole.
+  absl::Status DecodeWhole(Colours colours, bool partial,
+                           Scratch::State& scratch) const;
+
+  std::span<const std::byte> file_;
+  const Codec* codec_ = nullptr;  // null: a JPEG
+  ImageHeader stored_;
+  Orientation orientation_;
+};
+
+}  // namespace leat::worker
