@@ -8,5 +8,9 @@
 namespace leat::worker {
 
 extern const SourceFormat kImageFolderFormat;
+extern const SourceFormat kCifar10Format;
+extern const SourceFormat kCifar100Format;
+extern const SourceFormat kIdxFormat;
+extern const SourceFormat kNumpyFormat;
 
 }  // namespace leat::worker

@@ -10,6 +10,10 @@ namespace {
 
 const SourceFormat* const kFormats[] = {
     &kImageFolderFormat,
+    &kCifar10Format,
+    &kCifar100Format,
+    &kIdxFormat,
+    &kNumpyFormat,
 };
 
 absl::StatusOr<const SourceFormat*> FormatOf(const Node& reader) {
