@@ -37,8 +37,11 @@ void AddLoaderReaders(OperatorList* list);
 void AddRecordReaders(OperatorList* list);
 void AddArrayReaders(OperatorList* list);
 void AddImageOperators(OperatorList* list);
+void AddGeometryOperators(OperatorList* list);
+void AddWarpOperators(OperatorList* list);  // by the one above
 void AddTensorOperators(OperatorList* list);
 void AddColorOperators(OperatorList* list);
+void AddArithmeticOperators(OperatorList* list);
 
 // --- Signatures -------------------------------------------------------------
 

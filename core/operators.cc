@@ -126,8 +126,10 @@ std::span<const OperatorEntry> OperatorTable() {
     AddRecordReaders(&list);
     AddArrayReaders(&list);
     AddImageOperators(&list);
+    AddGeometryOperators(&list);
     AddTensorOperators(&list);
     AddColorOperators(&list);
+    AddArithmeticOperators(&list);
     return list;
   }());
   return table;

@@ -12,5 +12,6 @@ extern const SourceFormat kCifar10Format;
 extern const SourceFormat kCifar100Format;
 extern const SourceFormat kIdxFormat;
 extern const SourceFormat kNumpyFormat;
+extern const SourceFormat kTfrecordFormat;
 
 }  // namespace leat::worker

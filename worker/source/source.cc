@@ -14,6 +14,7 @@ const SourceFormat* const kFormats[] = {
     &kCifar100Format,
     &kIdxFormat,
     &kNumpyFormat,
+    &kTfrecordFormat,
 };
 
 absl::StatusOr<const SourceFormat*> FormatOf(const Node& reader) {

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/source/record_paths.h"
+
+#include <fnmatch.h>
+
+#include <optional>
+#include <utility>
+
+#include "core/status.h"
+#include "worker/source/source_storage.h"
+
+namespace leat::worker {
+namespace {
+
+constexpr std::string_view kWild = "*?[";
+
+bool IsHttp(std::string_view path) {
+  return path.starts_with("http://") || path.starts_with("https://");
+}
+
+bool HasHiddenPart(std::string_view name) {
+  return name.starts_with('.') || name.find("/.") != std::string_view::npos;
+}
+
+class Lister {
+ public:
+  Lister(bool (*is_own)(std::string_view), const SourceLimits& limits)
+      : is_own_(is_own), limits_(limits), storage_(StorageOf(limits)) {}
+
+  absl::Status Add(const std::string& path) {
+    if (limits_.cancelled != nullptr && *limits_.cancelled)
+      return Cancelled("{}: the listing was cancelled", RedactedUri(path));
+    if (IsHttp(path)) return AddFile(path);
+    if (path.ends_with('/')) return AddDirectory(path);
+    const bool wild = path.find_first_of(kWild) != std::string::npos;
+    if (wild && !IsLocalUri(path)) return AddPattern(path);
+    const absl::Status status = AddFile(path);
+    if (wild && status.code() == absl::StatusCode::kNotFound)
+      return AddPattern(path);
+    if (status.code() == absl::StatusCode::kFailedPrecondition &&
+        IsLocalUri(path))
+      return AddDirectory(path);
+    return status;
+  }
+  std::vector<ListedFile> Take() { return std::move(files_); }
+
+ private:
+  absl::Status AddFile(const std::string& path) {
+    ASSIGN_OR_RETURN(StoredObject object, storage_.Stat(path));
+    return Keep(path, std::move(object));
+  }
+
+  absl::Status AddDirectory(const std::string& path) {
+    ASSIGN_OR_RETURN(std::vector<StoredObject> objects,
+                     storage_.List(path, limits_.cancelled));
+    const size_t before = files_.size();
+    for (StoredObject& object : objects) {
+      if (HasHiddenPart(object.name) || !is_own_(object.name)) continue;
+      const std::string uri = JoinUri(path, object.name);
+      RETURN_IF_ERROR(Keep(uri, std::move(object)));
+    }
+    if (files_.size() > before) return absl::OkStatus();
+    return NotFound(
+        "{}: none of the {} files in this directory is named as this format's "
+        "are: give a pattern",
+        RedactedUri(path), objects.size());
+  }
+
+  absl::Status AddPattern(const std::string& path) {
+    const size_t slash = path.rfind('/', path.find_first_of(kWild));
+    const std::string root = slash == std::string::npos ? std::string(".")
+                             : slash == 0               ? std::string("/")
+                                                        : path.substr(0, slash);
+    const std::string pattern =
+        slash == std::string::npos ? path : path.substr(slash + 1);
+    ASSIGN_OR_RETURN(std::vector<StoredObject> objects,
+                     storage_.List(root, limits_.cancelled));
+    const size_t before = files_.size();
+    for (StoredObject& object : objects) {
+      if (fnmatch(pattern.c_str(), object.name.c_str(),
+                  FNM_PATHNAME | FNM_PERIOD) != 0)
+        continue;
+      const std::string uri =
+          slash == std::string::npos ? object.name : JoinUri(root, object.name);
+      RETURN_IF_ERROR(Keep(uri, std::move(object)));
+    }
+    if (files_.size() > before) return absl::OkStatus();
+    return NotFound("{}: no file is named so ({} looked at)", RedactedUri(path),
+                    objects.size());
+  }
+
+  absl::Status Keep(std::string uri, StoredObject object) {
+    if (files_.size() >= limits_.max_files)
+      return ResourceExhausted("{}: more than {} files: the limit",
+                               RedactedUri(uri), limits_.max_files);
+    files_.push_back({.uri = std::move(uri),
+                      .size = object.size,
+                      .identity = std::move(object.identity)});
+    return absl::OkStatus();
+  }
+
+  bool (*const is_own_)(std::string_view);
+  const SourceLimits& limits_;
+  const Storage& storage_;
+  std::vector<ListedFile> files_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<ListedFile>> ListPaths(
+    const std::vector<std::string>& paths, bool (*is_own)(std::string_view),
+    const SourceLimits& limits) {
+  Lister lister(is_own, limits);
+  for (const std::string& path : paths) RETURN_IF_ERROR(lister.Add(path));
+  return lister.Take();
+}
+
+std::string NameOfPath(std::string_view path) {
+  std::string shown = RedactedUri(path);
+  while (shown.size() > 1 && shown.ends_with('/')) shown.pop_back();
+  const size_t slash = shown.rfind('/');
+  std::string name =
+      slash == std::string::npos ? shown : shown.substr(slash + 1);
+  return name.empty() ? "root" : name;
+}
+
+}  // namespace leat::worker

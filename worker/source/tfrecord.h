@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// readers.tfrecord: tf.Example records, an output for each wanted feature.
+//
+// Samples are in the order of the files (record_paths.h) and of the records in
+// them; one file is one shard, files without records are none. A directory's
+// files are those with ".tfrecord" in their names, but for ".idx" and ".index".
+//
+// The index has the sizes of all records: 4.5 bytes a record in memory. It is
+// made by walking the headers (the checksum of each length is looked at), or
+// taken from DALI's index files, of which some entries are compared with the
+// files; every read checks length and both checksums. What DALI does not check,
+// and reads as it is, is an error here.
+//
+// A feature's type and what it wants of a record (DALI: FixedLenFeature,
+// VarLenFeature):
+//   encoded             a bytes feature of one value, given as it is
+//   bytes, uint8[...]   the same; as many bytes as the type has elements
+//   int64, float32      a feature of one number
+//   int64[4]            as many numbers as the type has elements
+//   int64[?,2]          a multiple of the elements of a row; may be none
+// A record without the feature, with another kind of values, or another number
+// of them, is a bad sample. There are no defaults for missing features: a
+// sample made of them would look like a good one.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/hash.h"
+#include "core/operators.h"
+#include "worker/source/source.h"
+
+namespace leat::worker {
+
+struct TfrecordOptions {
+  std::vector<std::string> paths;
+  std::vector<std::string> features;
+  std::vector<ValueType> types;  // one for each feature
+  std::vector<std::string> index;
+};
+
+// The reader node's arguments. kInvalidArgument: names the argument.
+absl::StatusOr<TfrecordOptions> TfrecordOptionsOf(const Node& reader);
+
+// The identity of a listing, begun: then name, size, identity and number of
+// records of each file that has records.
+void BeginTfrecordHash(Sha256* hash);
+
+// kNotFound: no such files, or no records in them. kDataLoss: a file that is
+// none, or was cut off; names file, record and offset. kFailedPrecondition,
+// kInvalidArgument: an index file that is not of its data file, or malformed.
+// kResourceExhausted: over max_files records, or max_index_bytes. kCancelled.
+absl::StatusOr<BuiltIndex> BuildTfrecordIndex(const TfrecordOptions& options,
+                                              const SourceLimits& limits);
+
+// kDataLoss: a malformed index, or of another reader. Reads give kDataLoss
+// where a checksum is wrong or the Example malformed, kInvalidArgument where a
+// feature is missing or not as wanted: all name file, record and offset.
+absl::StatusOr<std::unique_ptr<Source>> OpenTfrecord(
+    const TfrecordOptions& options, std::string_view blob,
+    const SourceLimits& limits);
+
+}  // namespace leat::worker

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Indexing: threads take files one by one and walk each; then the files are put
+// together in order.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/status.h"
+#include "core/stored_type.h"
+#include "leat/stored/v1/records.pb.h"
+#include "worker/source/each_file.h"
+#include "worker/source/file_set.h"
+#include "worker/source/index_blob.h"
+#include "worker/source/loader_args.h"
+#include "worker/source/record_paths.h"
+#include "worker/source/source_storage.h"
+#include "worker/source/tfrecord.h"
+#include "worker/source/tfrecord_framing.h"
+
+namespace leat::worker {
+namespace {
+
+bool IsIndexName(std::string_view name) {
+  return name.ends_with(".idx") || name.ends_with(".index");
+}
+
+bool IsTfrecordName(std::string_view name) {
+  return name.find(".tfrecord") != std::string_view::npos && !IsIndexName(name);
+}
+
+struct Listing {
+  std::vector<ListedFile> files;
+  std::vector<ListedFile> index;  // of each file, or empty
+  std::vector<std::vector<uint32_t>> sizes;
+};
+
+absl::Status ReadSizes(const SourceLimits& limits, Listing* listing, size_t i) {
+  const Storage& storage = StorageOf(limits);
+  const ListedFile& file = listing->files[i];
+  ASSIGN_OR_RETURN(const std::shared_ptr<const StoredFile> stored,
+                   storage.Open(file.uri, file.identity));
+  if (listing->index.empty()) {
+    ASSIGN_OR_RETURN(listing->sizes[i],
+                     WalkTfrecord(*stored, limits.max_files, limits.cancelled));
+    return absl::OkStatus();
+  }
+  const ListedFile& index = listing->index[i];
+  ASSIGN_OR_RETURN(const std::shared_ptr<const StoredFile> stored_index,
+                   storage.Open(index.uri, index.identity));
+  ASSIGN_OR_RETURN(const std::string text,
+                   ReadWhole(*stored_index, limits.max_index_bytes));
+  absl::StatusOr<std::vector<uint32_t>> sizes =
+      SizesFromDaliIndex(text, *stored, limits.max_files);
+  if (!sizes.ok())
+    return Annotate(sizes.status(),
+                    fmt::format("the index {} of {}", stored_index->name(),
+                                stored->name()));
+  listing->sizes[i] = *std::move(sizes);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<BuiltIndex> Assemble(const TfrecordOptions& options,
+                                    Listing listing,
+                                    const SourceLimits& limits) {
+  BlobWriter blob(limits);
+  stored::v1::TfrecordHead head;
+  for (const std::string& path : options.paths) head.add_paths(path);
+  RETURN_IF_ERROR(blob.Add(head));
+  BuiltIndex built;
+  FileSet files;
+  Sha256 hash;
+  BeginTfrecordHash(&hash);
+  std::vector<uint64_t> records;
+  uint64_t sum = 0;
+  for (size_t i = 0; i < listing.files.size(); ++i) {
+    const std::vector<uint32_t> sizes = std::move(listing.sizes[i]);
+    if (sizes.empty()) continue;
+    const ListedFile& file = listing.files[i];
+    sum += sizes.size();
+    if (sum > limits.max_files)
+      return ResourceExhausted("{}: more than {} records: the limit",
+                               RedactedUri(file.uri), limits.max_files);
+    RETURN_IF_ERROR(files.Add(file.uri, file.size, file.identity));
+    files.UpdateHash(&hash, files.count() - 1);
+    hash.UpdateU64(sizes.size());
+    stored::v1::TfrecordFile part;
+    part.mutable_file()->set_name(file.uri);
+    part.mutable_file()->set_bytes(file.size);
+    part.mutable_file()->set_identity(file.identity);
+    part.mutable_sizes()->Add(sizes.begin(), sizes.end());
+    RETURN_IF_ERROR(blob.Add(part));
+    records.push_back(sizes.size());
+  }
+  if (records.empty())
+    return NotFound("{}: no records in {} files",
+                    RedactedUri(options.paths.front()), listing.files.size());
+  absl::StatusOr<ShardTable> shards = ShardTable::FromSizes(records);
+  if (!shards.ok())
+    return Annotate(shards.status(), "a TFRecord file is a shard");
+  built.shards = *std::move(shards);
+  built.blob = blob.Take();
+  built.fingerprint = hash.Finish();
+  built.bytes = files.total_bytes();
+  built.name = NameOfPath(options.paths.front());
+  return built;
+}
+
+}  // namespace
+
+absl::StatusOr<TfrecordOptions> TfrecordOptionsOf(const Node& reader) {
+  TfrecordOptions options;
+  ASSIGN_OR_RETURN(options.paths, TextsArg(reader, "paths"));
+  ASSIGN_OR_RETURN(options.features, TextsArg(reader, "features"));
+  ASSIGN_OR_RETURN(options.index, TextsArg(reader, "index"));
+  ASSIGN_OR_RETURN(const std::vector<std::string> types,
+                   TextsArg(reader, "types"));
+  if (options.paths.empty())
+    return InvalidArgument("{}: paths: want at least one", reader.op);
+  if (options.features.empty() || types.size() != options.features.size())
+    return InvalidArgument(
+        "{}: {} features and {} types: want as many, and at "
+        "least one",
+        reader.op, options.features.size(), types.size());
+  for (const std::string& text : types) {
+    absl::StatusOr<ValueType> type = ParseStoredType(text);
+    if (!type.ok())
+      return Annotate(type.status(), fmt::format("{}: types", reader.op));
+    const bool fits = type->kind == ValueType::Kind::kEncoded ||
+                      type->dtype == DType::kInt64 ||
+                      type->dtype == DType::kFloat32 ||
+                      (type->dtype == DType::kUint8 && !type->shape.empty());
+    if (!fits)
+      return InvalidArgument("{}: types: no feature is \"{}\"", reader.op,
+                             text);
+    options.types.push_back(*std::move(type));
+  }
+  return options;
+}
+
+void BeginTfrecordHash(Sha256* hash) { hash->UpdateField("leat.tfrecord.1"); }
+
+absl::StatusOr<BuiltIndex> BuildTfrecordIndex(const TfrecordOptions& options,
+                                              const SourceLimits& limits) {
+  Listing listing;
+  ASSIGN_OR_RETURN(listing.files,
+                   ListPaths(options.paths, IsTfrecordName, limits));
+  ASSIGN_OR_RETURN(listing.index,
+                   ListPaths(options.index, IsIndexName, limits));
+  if (!listing.index.empty() && listing.index.size() != listing.files.size())
+    return InvalidArgument("{} index files for {} files: want one for each",
+                           listing.index.size(), listing.files.size());
+  listing.sizes.resize(listing.files.size());
+  RETURN_IF_ERROR(ForEachIndex(
+      listing.files.size(), limits.listing_threads, limits.cancelled,
+      [&](size_t i) { return ReadSizes(limits, &listing, i); }));
+  return Assemble(options, std::move(listing), limits);
+}
+
+}  // namespace leat::worker

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A record is read whole into memory of its own, with room for a few numbers
+// behind it. Bytes and packed floats are given as they lie there; int64 values
+// are varints and are written out behind the record, or, where they are many,
+// to memory of their own.
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "core/shape_inference.h"
+#include "core/status.h"
+#include "core/stored_type.h"
+#include "leat/stored/v1/records.pb.h"
+#include "worker/source/file_set.h"
+#include "worker/source/index_blob.h"
+#include "worker/source/packed_reader.h"
+#include "worker/source/source_storage.h"
+#include "worker/source/tf_example.h"
+#include "worker/source/tfrecord.h"
+#include "worker/source/tfrecord_framing.h"
+
+namespace leat::worker {
+namespace {
+
+using Kind = FeatureValues::Kind;
+using Memory = std::shared_ptr<std::byte[]>;
+
+constexpr uint64_t kRoom = 64;  // behind a record, for numbers
+
+// The sizes of all records, one file after the other.
+class RecordTable {
+ public:
+  void Add(uint32_t size) {
+    if (sizes_.size() % kStride == 0) bases_.push_back(end_);
+    sizes_.push_back(size);
+    end_ += size;
+  }
+  uint64_t count() const { return sizes_.size(); }
+  uint32_t size(uint64_t i) const { return sizes_[i]; }
+  // Where record `i` would be if all files were one.
+  uint64_t Begin(uint64_t i) const {
+    uint64_t begin = bases_[i / kStride];
+    for (uint64_t j = i / kStride * kStride; j < i; ++j) begin += sizes_[j];
+    return begin;
+  }
+  void ShrinkToFit() {
+    bases_.shrink_to_fit();
+    sizes_.shrink_to_fit();
+  }
+
+ private:
+  static constexpr uint64_t kStride = 16;
+  std::vector<uint64_t> bases_;  // of every kStride-th
+  std::vector<uint32_t> sizes_;
+  uint64_t end_ = 0;
+};
+
+struct Place {
+  size_t file = 0;
+  uint64_t record = 0;  // of the file
+  uint64_t offset = 0;
+  uint32_t size = 0;
+};
+
+// What a sample's fields refer to beside the record.
+struct Numbers {
+  Memory record;
+  std::unique_ptr<std::byte[]> numbers;
+};
+
+class TfrecordSource : public Source {
+ public:
+  TfrecordSource(TfrecordOptions options, const SourceLimits& limits)
+      : options_(std::move(options)),
+        max_bytes_(limits.max_file_bytes),
+        reader_(&files_, &StorageOf(limits)) {}
+
+  absl::Status Load(std::string_view blob, const SourceLimits& limits);
+  uint64_t num_samples() const override { return records_.count(); }
+  uint64_t RecordOf(uint64_t sample) const override { return sample; }
+  absl::StatusOr<StoredSample> Read(uint64_t sample) const override;
+  const Digest& fingerprint() const override { return fingerprint_; }
+  std::string Describe(uint64_t sample) const override {
+    return Shown(PlaceOf(sample));
+  }
+
+ private:
+  absl::Status AddFile(const stored::v1::TfrecordFile& part,
+                       uint64_t max_records);
+  Place PlaceOf(uint64_t sample) const;
+  std::string Shown(const Place& place) const {
+    return fmt::format("{}: record {} at {}", files_.Shown(place.file),
+                       place.record, place.offset);
+  }
+  absl::Status Check(size_t feature, const FeatureValues& values) const;
+  absl::StatusOr<StoredSample> Parse(Memory record, uint32_t size) const;
+
+  const TfrecordOptions options_;
+  const uint64_t max_bytes_;
+  FileSet files_;
+  std::vector<uint64_t> first_;  // record of each file
+  RecordTable records_;
+  Digest fingerprint_{};
+  PackedReader reader_;
+};
+
+absl::Status TfrecordSource::AddFile(const stored::v1::TfrecordFile& part,
+                                     uint64_t max_records) {
+  uint64_t sum = 0;
+  for (const uint32_t size : part.sizes()) {
+    if (size < kTfrecordFraming)
+      return DataLoss("the index has a record of {} bytes", size);
+    sum += size;
+    records_.Add(size);
+  }
+  if (part.sizes().empty() || sum != part.file().bytes())
+    return DataLoss("the index has {} bytes in {} records of a file of {}", sum,
+                    part.sizes_size(), part.file().bytes());
+  if (records_.count() > max_records)
+    return ResourceExhausted("more than {} records: the limit", max_records);
+  first_.push_back(records_.count() - static_cast<uint64_t>(part.sizes_size()));
+  return files_.Add(part.file().name(), part.file().bytes(),
+                    part.file().identity());
+}
+
+absl::Status TfrecordSource::Load(std::string_view blob,
+                                  const SourceLimits& limits) {
+  if (blob.size() > limits.max_index_bytes)
+    return ResourceExhausted("an index of {} bytes: the limit is {}",
+                             blob.size(), limits.max_index_bytes);
+  BlobReader reader(blob);
+  stored::v1::TfrecordHead head;
+  RETURN_IF_ERROR(reader.Next(&head));
+  if (!std::equal(head.paths().begin(), head.paths().end(),
+                  options_.paths.begin(), options_.paths.end()))
+    return DataLoss("it is of another reader");
+  Sha256 hash;
+  BeginTfrecordHash(&hash);
+  while (!reader.done()) {
+    stored::v1::TfrecordFile part;
+    RETURN_IF_ERROR(reader.Next(&part));
+    RETURN_IF_ERROR(AddFile(part, limits.max_files));
+    files_.UpdateHash(&hash, files_.count() - 1);
+    hash.UpdateU64(static_cast<uint64_t>(part.sizes_size()));
+  }
+  if (records_.count() == 0) return DataLoss("it lists no records");
+  fingerprint_ = hash.Finish();
+  files_.ShrinkToFit();
+  records_.ShrinkToFit();
+  return absl::OkStatus();
+}
+
+Place TfrecordSource::PlaceOf(uint64_t sample) const {
+  const auto after = std::upper_bound(first_.begin(), first_.end(), sample);
+  const auto file = static_cast<size_t>(after - first_.begin() - 1);
+  return {.file = file,
+          .record = sample - first_[file],
+          .offset = records_.Begin(sample) - records_.Begin(first_[file]),
+          .size = records_.size(sample)};
+}
+
+absl::Status TfrecordSource::Check(size_t feature,
+                                   const FeatureValues& values) const {
+  const ValueType& type = options_.types[feature];
+  const Kind wanted =
+      type.kind == ValueType::Kind::kEncoded || type.dtype == DType::kUint8
+          ? Kind::kBytes
+      : type.dtype == DType::kInt64 ? Kind::kInts
+                                    : Kind::kFloats;
+  const auto bad = [&](std::string_view what) {
+    return InvalidArgument("feature \"{}\" {}, want {}",
+                           options_.features[feature], what, TypeText(type));
+  };
+  if (values.kind != wanted)
+    return bad(fmt::format("holds {}", NameOf(values.kind)));
+  uint64_t elements = values.count;
+  if (wanted == Kind::kBytes) {
+    if (values.count != 1) return bad(fmt::format("has {} values", elements));
+    if (type.kind == ValueType::Kind::kEncoded) return absl::OkStatus();
+    elements = values.bytes.size();
+  }
+  if (elements > max_bytes_ / SizeOf(type.dtype))
+    return ResourceExhausted(
+        "feature \"{}\" has {} elements: the limit is {} "
+        "bytes",
+        options_.features[feature], elements, max_bytes_);
+  const uint64_t per_row = StoredElements(type);
+  if (IsOpen(type) ? elements % per_row == 0 : elements == per_row)
+    return absl::OkStatus();
+  return bad(fmt::format("has {} elements", elements));
+}
+
+absl::StatusOr<StoredSample> TfrecordSource::Parse(Memory record,
+                                                   uint32_t size) const {
+  ASSIGN_OR_RETURN(const std::span<const std::byte> data,
+                   TfrecordData(std::span(record.get(), size)));
+  const size_t count = options_.features.size();
+  absl::InlinedVector<FeatureBytes, 8> features(count);
+  RETURN_IF_ERROR(FindFeatures(data, options_.features,
+                               {features.data(), features.size()}));
+  StoredSample sample;
+  sample.fields.resize(count);
+  absl::InlinedVector<FeatureValues, 8> values(count);
+  uint64_t numbers = 0;  // bytes that are written out
+  for (size_t i = 0; i < count; ++i) {
+    if (features[i].data() == nullptr)
+      return InvalidArgument("it has no feature \"{}\"", options_.features[i]);
+    auto parsed = ParseFeature(features[i]);
+    if (!parsed.ok())
+      return Annotate(parsed.status(),
+                      fmt::format("feature \"{}\"", options_.features[i]));
+    values[i] = *parsed;
+    RETURN_IF_ERROR(Check(i, values[i]));
+    const ValueType& type = options_.types[i];
+    StoredField& field = sample.fields[i];
+    field.bytes = values[i].bytes;
+    const bool is_bytes = values[i].kind == Kind::kBytes;
+    if (!is_bytes && field.bytes.data() == nullptr)
+      numbers += values[i].count * SizeOf(type.dtype);
+    if (!IsOpen(type)) continue;
+    field.shape = type.shape;
+    field.shape[0] =
+        static_cast<int64_t>((is_bytes ? field.bytes.size() : values[i].count) /
+                             StoredElements(type));
+  }
+
+  std::byte* into = record.get() + size;
+  sample.owner = record;
+  if (numbers > kRoom) {
+    auto owner = std::make_shared<Numbers>();
+    owner->record = std::move(record);
+    owner->numbers = std::make_unique_for_overwrite<std::byte[]>(numbers);
+    into = owner->numbers.get();
+    sample.owner = std::move(owner);
+  }
+  for (size_t i = 0; i < count; ++i) {
+    const bool ints = values[i].kind == Kind::kInts;
+    if (values[i].kind == Kind::kBytes || values[i].bytes.data() != nullptr)
+      continue;
+    const std::span<std::byte> to(into, values[i].count * (ints ? 8 : 4));
+    if (ints) {
+      CopyInts(values[i], to);
+    } else {
+      CopyFloats(values[i], to);
+    }
+    sample.fields[i].bytes = to;
+    into += to.size();
+  }
+  return sample;
+}
+
+// A sample whose record is more than twice its bytes gets memory of its own, so
+// that caches, which count those bytes, hold about that many.
+StoredSample Compact(StoredSample sample) {
+  const size_t bytes = sample.bytes();
+  auto own = std::make_shared_for_overwrite<std::byte[]>(bytes);
+  std::byte* at = own.get();
+  for (StoredField& field : sample.fields) {
+    if (field.bytes.empty()) continue;
+    std::memcpy(at, field.bytes.data(), field.bytes.size());
+    field.bytes = std::span<const std::byte>(at, field.bytes.size());
+    at += field.bytes.size();
+  }
+  sample.owner = std::move(own);
+  return sample;
+}
+
+absl::StatusOr<StoredSample> TfrecordSource::Read(uint64_t sample) const {
+  const Place place = PlaceOf(sample);
+  if (place.size > max_bytes_)
+    return ResourceExhausted("{} has {} bytes: the limit is {}", Shown(place),
+                             place.size, max_bytes_);
+  Memory record =
+      std::make_shared_for_overwrite<std::byte[]>(place.size + kRoom);
+  RETURN_IF_ERROR(reader_.Read(place.file, place.offset,
+                               std::span(record.get(), place.size)));
+  absl::StatusOr<StoredSample> stored = Parse(std::move(record), place.size);
+  if (!stored.ok()) return Annotate(stored.status(), Shown(place));
+  if (stored->bytes() < place.size / 2) return Compact(*std::move(stored));
+  return stored;
+}
+
+absl::StatusOr<BuiltIndex> Build(const Node& reader,
+                                 const SourceLimits& limits) {
+  ASSIGN_OR_RETURN(const TfrecordOptions options, TfrecordOptionsOf(reader));
+  return BuildTfrecordIndex(options, limits);
+}
+
+absl::StatusOr<std::unique_ptr<Source>> Open(const Node& reader,
+                                             std::string_view blob,
+                                             const SourceLimits& limits) {
+  ASSIGN_OR_RETURN(const TfrecordOptions options, TfrecordOptionsOf(reader));
+  return OpenTfrecord(options, blob, limits);
+}
+
+}  // namespace
+
+const SourceFormat kTfrecordFormat = {"readers.tfrecord", Build, Open};
+
+absl::StatusOr<std::unique_ptr<Source>> OpenTfrecord(
+    const TfrecordOptions& options, std::string_view blob,
+    const SourceLimits& limits) {
+  auto source = std::make_unique<TfrecordSource>(options, limits);
+  RETURN_IF_ERROR(Annotate(
+      source->Load(blob, limits),
+      fmt::format("the index of {}", RedactedUri(options.paths.front()))));
+  return source;
+}
+
+}  // namespace leat::worker
