@@ -89,6 +89,8 @@ absl::StatusOr<std::vector<StoredObject>> Storage::List(
   return backend_->ListRemote(parsed, cancelled);
 }
 
+StorageCounters Storage::counters() const { return backend_->counters(); }
+
 absl::StatusOr<std::string> ReadWhole(const StoredFile& file,
                                       uint64_t max_bytes) {
   if (file.size() > max_bytes) {

@@ -70,7 +70,7 @@ class StoredFile {
   virtual absl::Status ReadAt(uint64_t offset,
                               std::span<std::byte> into) const = 0;
   // Fills all ranges (any order, may overlap); neighbours come in one request
-  // where storage is remote. The first error in that order, as ReadAt.
+  // where storage is remote. Errors as ReadAt, the first that is met.
   virtual absl::Status ReadRanges(std::span<const ReadRange> ranges) const = 0;
 };
 
@@ -80,6 +80,13 @@ struct StorageHooks {
   StorageClock* clock = nullptr;     // must outlive all files
   std::function<uint64_t()> random;  // 64 uniform bits; thread-safe
   std::function<const char*(const char*)> getenv;
+};
+
+// For metrics: what was asked of remote storage since the start.
+struct StorageCounters {
+  uint64_t requests = 0;  // all of them
+  uint64_t retries = 0;   // of those, after a failure
+  uint64_t hedges = 0;    // of those, second ones for late ranges
 };
 
 class StorageBackend;
@@ -109,6 +116,8 @@ class Storage {
   // kUnimplemented: http has no listing. kCancelled: `*cancelled` became true.
   absl::StatusOr<std::vector<StoredObject>> List(
       std::string_view uri, const std::atomic<bool>* cancelled = nullptr) const;
+
+  StorageCounters counters() const;
 
  private:
   explicit Storage(std::unique_ptr<StorageBackend> backend);

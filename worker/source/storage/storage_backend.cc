@@ -1,29 +1,100 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/source/storage/storage_backend.h"
 
+#include <cstdlib>
+#include <random>
+
 #include "core/status.h"
+#include "worker/source/storage/curl_transport.h"
 
 namespace leat::worker {
 namespace {
 
-absl::Status NotYet(const StorageUri& uri) {
-  return Unimplemented("{}: want a path or a file URI", uri.name);
+// Spreads retries; decides nothing else.
+uint64_t RealRandom() {
+  thread_local std::mt19937_64 generator{std::random_device{}()};
+  return generator();
 }
 
 }  // namespace
 
+StorageBackend::StorageBackend(const StorageConfig& config, StorageHooks hooks)
+    : config_(config), hooks_(std::move(hooks)) {
+  if (hooks_.clock == nullptr) hooks_.clock = &StorageClock::Real();
+  if (!hooks_.random) hooks_.random = &RealRandom;
+  if (!hooks_.getenv) {
+    hooks_.getenv = [](const char* name) { return std::getenv(name); };
+  }
+  const char* const bundle = hooks_.getenv("AWS_CA_BUNDLE");
+  if (config_.ca_bundle.empty() && bundle != nullptr) {
+    config_.ca_bundle = bundle;
+  }
+}
+
+StorageCounters StorageBackend::counters() const {
+  const MutexLock lock(&mu_);
+  return remote_ == nullptr ? StorageCounters{} : remote_->counters();
+}
+
+absl::StatusOr<std::shared_ptr<Remote>> StorageBackend::GetRemote() {
+  const MutexLock lock(&mu_);
+  if (remote_ != nullptr) return remote_;
+  ASSIGN_OR_RETURN(auto transport, CurlTransport::Create(config_));
+  remote_ = std::make_shared<Remote>(config_, std::move(transport),
+                                     hooks_.clock, hooks_.random);
+  return remote_;
+}
+
+absl::StatusOr<std::shared_ptr<S3Account>> StorageBackend::AccountOf(
+    UriScheme scheme) {
+  if (scheme == UriScheme::kHttp) return nullptr;
+  {
+    const MutexLock lock(&mu_);
+    const auto found = accounts_.find(scheme);
+    if (found != accounts_.end()) return found->second;
+  }
+  ASSIGN_OR_RETURN(auto account,
+                   S3Account::Create(scheme, config_, hooks_.getenv));
+  const MutexLock lock(&mu_);
+  return accounts_.emplace(scheme, std::move(account)).first->second;
+}
+
 absl::StatusOr<std::shared_ptr<const StoredFile>> StorageBackend::OpenRemote(
     const StorageUri& uri, std::string_view expected) {
-  return NotYet(uri);
+  ASSIGN_OR_RETURN(auto remote, GetRemote());
+  ASSIGN_OR_RETURN(auto account, AccountOf(uri.scheme));
+  if (uri.scheme != UriScheme::kHttp && uri.path.empty()) {
+    return InvalidArgument("{}: no key after the bucket", uri.name);
+  }
+  Target target = ObjectTarget(uri, std::move(account));
+  Identity identity;
+  if (expected.empty()) {
+    ASSIGN_OR_RETURN(identity, ProbeObject(*remote, target));
+  } else {
+    ASSIGN_OR_RETURN(identity, ParseIdentity(expected, uri.name));
+    if (identity.kind == Identity::Kind::kMtimeNs) {
+      return InvalidArgument("{}: '{}' is the identity of a local file",
+                             uri.name, expected);
+    }
+  }
+  return OpenRemoteFile(std::move(remote), std::move(target),
+                        std::move(identity));
 }
 
 absl::StatusOr<StoredObject> StorageBackend::StatRemote(const StorageUri& uri) {
-  return NotYet(uri);
+  ASSIGN_OR_RETURN(const auto file, OpenRemote(uri, ""));
+  return StoredObject{uri.name, file->size(), file->identity()};
 }
 
 absl::StatusOr<std::vector<StoredObject>> StorageBackend::ListRemote(
     const StorageUri& uri, const std::atomic<bool>* cancelled) {
-  return NotYet(uri);
+  if (uri.scheme == UriScheme::kHttp) {
+    return Unimplemented("{}: http has no listing; name the files, or use s3",
+                         uri.name);
+  }
+  ASSIGN_OR_RETURN(auto remote, GetRemote());
+  ASSIGN_OR_RETURN(const auto account, AccountOf(uri.scheme));
+  return ListBucket(*remote, uri, account, cancelled);
 }
 
 }  // namespace leat::worker

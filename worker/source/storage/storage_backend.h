@@ -5,22 +5,25 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <string_view>
 #include <vector>
 
 #include "core/mutex.h"
+#include "worker/source/storage/remote.h"
 #include "worker/source/storage/storage.h"
 #include "worker/source/storage/uri.h"
 
 namespace leat::worker {
 
+// Thread-safe.
 class StorageBackend {
  public:
-  StorageBackend(const StorageConfig& config, StorageHooks hooks)
-      : config_(config), hooks_(std::move(hooks)) {}
+  StorageBackend(const StorageConfig& config, StorageHooks hooks);
 
   const StorageConfig& config() const { return config_; }
+  StorageCounters counters() const;
 
   absl::StatusOr<std::shared_ptr<const StoredFile>> OpenRemote(
       const StorageUri& uri, std::string_view expected);
@@ -29,8 +32,17 @@ class StorageBackend {
       const StorageUri& uri, const std::atomic<bool>* cancelled);
 
  private:
-  const StorageConfig config_;
-  const StorageHooks hooks_;
+  absl::StatusOr<std::shared_ptr<Remote>> GetRemote();
+  // nullptr for http. A failure is not kept: the next call tries again.
+  absl::StatusOr<std::shared_ptr<S3Account>> AccountOf(UriScheme scheme);
+
+  // Constant after construction.
+  StorageConfig config_;
+  StorageHooks hooks_;
+  mutable Mutex mu_;
+  std::shared_ptr<Remote> remote_ ABSL_GUARDED_BY(mu_);
+  std::map<UriScheme, std::shared_ptr<S3Account>> accounts_
+      ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace leat::worker

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CurlTransfer: one try as a libcurl easy handle.
+#pragma once
+
+#include <curl/curl.h>
+
+#include <array>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "worker/source/storage/http.h"
+#include "worker/source/storage/storage_config.h"
+
+namespace leat::worker {
+
+struct CurlFreeEasy {
+  void operator()(CURL* easy) const { curl_easy_cleanup(easy); }
+};
+struct CurlFreeList {
+  void operator()(curl_slist* list) const { curl_slist_free_all(list); }
+};
+
+// Thread-compatible. Does not move: libcurl holds its address.
+class CurlTransfer {
+ public:
+  CurlTransfer(HttpTransport::Id id, HttpRequest request,
+               HttpTransport::Done done);
+  CurlTransfer(const CurlTransfer&) = delete;
+  CurlTransfer& operator=(const CurlTransfer&) = delete;
+
+  HttpTransport::Id id() const { return id_; }
+  // Makes the handle ready. nullptr: out of memory.
+  CURL* Prepare(const StorageConfig& config);
+  CURL* easy() const { return easy_.get(); }
+  // The response, now that libcurl is done with the handle.
+  HttpResponse Finish(CURLcode code);
+  const HttpTransport::Done& done() const { return done_; }
+
+ private:
+  static size_t OnHeader(char* data, size_t size, size_t count, void* self);
+  static size_t OnBody(char* data, size_t size, size_t count, void* self);
+  void TakeHeader(std::string_view line);
+  // False ends the transfer.
+  bool TakeBody(std::string_view bytes);
+  void SetOptions(const StorageConfig& config);
+
+  const HttpTransport::Id id_;
+  const HttpRequest request_;
+  const HttpTransport::Done done_;
+  std::unique_ptr<curl_slist, CurlFreeList> headers_;
+  std::array<char, CURL_ERROR_SIZE> error_ = {};
+  HttpResponse response_;
+  std::unique_ptr<CURL, CurlFreeEasy> easy_;  // last: cleaned up first
+};
+
+}  // namespace leat::worker

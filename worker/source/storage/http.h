@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// HttpTransport: single HTTP tries, many at a time. Knows nothing of retries,
+// signatures or objects.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace leat::worker {
+
+struct HttpRequest {
+  bool head = false;
+  std::string url;
+  std::vector<std::string> headers;  // "Name: value"; may hold secrets
+  bool follow_redirects = false;     // at most 5; never from https to http
+  // A range: `into.size()` bytes from `first` on. Bodies of 206, and of 200 if
+  // `first` is 0, go to `into`; others to HttpResponse::body.
+  std::optional<uint64_t> first;
+  std::span<std::byte> into;
+  uint64_t max_body = 64 << 10;
+};
+
+struct HttpResponse {
+  enum class Failure {
+    kNone,        // a whole response came, whatever its status
+    kConnection,  // nobody there, or the connection broke: another try helps
+    kTimeout,     // too slow: the same
+    kTooLarge,    // more bytes than were asked for
+    kFinal,       // no try can help: a bad certificate, a malformed URL
+  };
+
+  Failure failure = Failure::kNone;
+  std::string failure_text;
+  int status = 0;         // 0: no status line came
+  uint64_t received = 0;  // bytes at the begin of `into`
+  std::string body;       // the first max_body bytes; larger bodies of 200 are
+                          // kTooLarge
+  // Of the last response, after redirects; empty: not there.
+  std::string etag;
+  std::string last_modified;
+  std::string content_range;
+  std::string retry_after;
+  std::string bucket_region;
+  std::string date;
+  std::optional<uint64_t> content_length;
+};
+
+class HttpTransport {
+ public:
+  using Id = uint64_t;
+  using Done = std::function<void(HttpResponse)>;
+
+  virtual ~HttpTransport() = default;
+  // Starts one try; `done` is called once, on another thread or inside a later
+  // call, unless Cancel came before. What `into` points to must live until
+  // then. `done` must not call the transport.
+  virtual Id Begin(HttpRequest request, Done done) = 0;
+  // When it returns, `done` of `id` has returned or never will be called, and
+  // `into` is written no more. The caller holds no lock that `done` takes.
+  virtual void Cancel(Id id) = 0;
+  // Whether requests wait for a connection: no time to ask twice.
+  virtual bool Saturated() const = 0;
+};
+
+}  // namespace leat::worker

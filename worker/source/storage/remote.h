@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Remote: objects of http, s3 and gs.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "worker/source/storage/calls.h"
+#include "worker/source/storage/identity.h"
+#include "worker/source/storage/storage.h"
+#include "worker/source/storage/target.h"
+
+namespace leat::worker {
+
+// What all remote files of a process share; they keep it alive. Thread-safe.
+class Remote {
+ public:
+  // `clock` must outlive it; `random` and the rest are complete.
+  Remote(const StorageConfig& config, std::unique_ptr<HttpTransport> transport,
+         StorageClock* clock, std::function<uint64_t()> random);
+
+  const StorageConfig& config() const { return config_; }
+  WallTime WallNow() const { return clock_->WallNow(); }
+  StorageCounters counters() const;
+  Verdict Run(std::span<const std::unique_ptr<HttpTask>> tasks);
+  Verdict Run(std::unique_ptr<HttpTask> task);
+
+ private:
+  const StorageConfig config_;
+  const std::unique_ptr<HttpTransport> transport_;
+  StorageClock* const clock_;
+  const std::function<uint64_t()> random_;
+  LateRanges late_;
+  std::atomic<uint64_t> requests_ = 0;
+  std::atomic<uint64_t> retries_ = 0;
+  std::atomic<uint64_t> hedges_ = 0;
+  const CallContext context_;
+};
+
+// What the object is now.
+absl::StatusOr<Identity> ProbeObject(Remote& remote, const Target& target);
+// The object as it was when it had `identity`; asks nothing.
+std::shared_ptr<const StoredFile> OpenRemoteFile(std::shared_ptr<Remote> remote,
+                                                 Target target,
+                                                 Identity identity);
+// Everything below the key prefix of `uri`, as Storage::List.
+absl::StatusOr<std::vector<StoredObject>> ListBucket(
+    Remote& remote, const StorageUri& uri,
+    const std::shared_ptr<S3Account>& account,
+    const std::atomic<bool>* cancelled);
+
+}  // namespace leat::worker
