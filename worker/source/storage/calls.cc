@@ -84,9 +84,11 @@ class Run {
         if (verdict.kind == Kind::kFailed) return verdict;
       }
       if (done_ < tasks_.size() && context_.clock.Now() >= deadline_) {
-        return GiveUp(last_trouble_.ok() ? DeadlineExceeded("no answer came")
-                                         : last_trouble_,
-                      "the deadline");
+        return GiveUp(
+            last_trouble_.ok()
+                ? DeadlineExceeded("{}: no answer came", tasks_[0]->Describe())
+                : last_trouble_,
+            "the deadline");
       }
     }
     return {};
@@ -141,7 +143,8 @@ class Run {
   // Asks a second time for what is late.
   void HedgeSome(MonotonicTime* wake) {
     const std::optional<Duration> late = context_.late.LateAfter();
-    if (!late.has_value() || context_.transport.Saturated()) return;
+    if (!late.has_value()) return;
+    const bool saturated = context_.transport.Saturated();
     const MonotonicTime now = context_.clock.Now();
     std::vector<size_t> hedged;
     for (const auto& [number, flight] : flights_) {
@@ -151,8 +154,10 @@ class Run {
       }
       if (flight.began + *late > now) {
         *wake = std::min(*wake, flight.began + *late);
-      } else if (context_.late.BeginHedge()) {
+      } else if (!saturated && context_.late.BeginHedge()) {
         hedged.push_back(flight.task);
+      } else {
+        *wake = std::min(*wake, now + *late);  // there may be room then
       }
     }
     for (const size_t task : hedged) {

@@ -28,14 +28,17 @@ std::string_view Trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
 }
 
-HttpResponse::Failure FailureOf(CURLcode code) {
+HttpResponse::Failure FailureOf(CURLcode code, int status) {
   switch (code) {
     case CURLE_OK:
       return HttpResponse::Failure::kNone;
     case CURLE_OPERATION_TIMEDOUT:
       return HttpResponse::Failure::kTimeout;
-    case CURLE_URL_MALFORMAT:
     case CURLE_UNSUPPORTED_PROTOCOL:
+      // Without a status what came was no HTTP; with one, a redirect elsewhere.
+      return status == 0 ? HttpResponse::Failure::kConnection
+                         : HttpResponse::Failure::kFinal;
+    case CURLE_URL_MALFORMAT:
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CACERT_BADFILE:
     case CURLE_TOO_MANY_REDIRECTS:
@@ -109,7 +112,7 @@ void CurlTransfer::SetOptions(const StorageConfig& config) {
 
 HttpResponse CurlTransfer::Finish(CURLcode code) {
   if (response_.failure == HttpResponse::Failure::kNone) {
-    response_.failure = FailureOf(code);
+    response_.failure = FailureOf(code, response_.status);
     if (code != CURLE_OK) {
       response_.failure_text =
           error_[0] != '\0' ? error_.data() : curl_easy_strerror(code);

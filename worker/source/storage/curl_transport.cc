@@ -84,7 +84,7 @@ class CurlTransport::Loop {
 
   bool Saturated() const {
     const MutexLock lock(&mu_);
-    return !queued_.empty();
+    return live_.size() > static_cast<size_t>(config_.connections);
   }
 
  private:
