@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/source/file_set.h"
+
+#include "core/status.h"
+#include "google/protobuf/stubs/common.h"
+
+namespace leat::worker {
+namespace {
+
+std::string Printable(std::string_view name) {
+  std::string shown;
+  for (const char c : name)
+    shown += c >= ' ' && c < 127
+                 ? std::string(1, c)
+                 : fmt::format("\\x{:02x}", static_cast<uint8_t>(c));
+  return shown;
+}
+
+}  // namespace
+
+absl::Status FileSet::Add(std::string_view name, uint64_t size,
+                          std::string_view identity) {
+  if (!google::protobuf::internal::IsStructurallyValidUTF8(
+          name.data(), static_cast<int>(name.size())))
+    return FailedPrecondition("the name \"{}\" is not UTF-8: rename it",
+                              Printable(name));
+  if (size > UINT64_MAX - total_bytes_)
+    return DataLoss("{}: a size of {} bytes", Printable(name), size);
+  File file;
+  text_ += name;
+  file.name_end = text_.size();
+  text_ += identity;
+  file.end = text_.size();
+  file.size = size;
+  files_.push_back(file);
+  total_bytes_ += size;
+  return absl::OkStatus();
+}
+
+std::string_view FileSet::name(size_t i) const {
+  return std::string_view(text_).substr(Begin(i),
+                                        files_[i].name_end - Begin(i));
+}
+
+std::string_view FileSet::identity(size_t i) const {
+  return std::string_view(text_).substr(files_[i].name_end,
+                                        files_[i].end - files_[i].name_end);
+}
+
+std::string FileSet::Uri(size_t i) const {
+  return root_.empty() ? std::string(name(i)) : JoinUri(root_, name(i));
+}
+
+absl::StatusOr<std::shared_ptr<const StoredFile>> FileSet::Open(
+    const Storage& storage, size_t i) const {
+  return storage.Open(Uri(i), identity(i));
+}
+
+void FileSet::UpdateHash(Sha256* hash, size_t begin) const {
+  for (size_t i = begin; i < count(); ++i)
+    hash->UpdateField(name(i)).UpdateU64(size(i)).UpdateField(identity(i));
+}
+
+void FileSet::ShrinkToFit() {
+  text_.shrink_to_fit();
+  files_.shrink_to_fit();
+}
+
+bool StaysBelow(std::string_view name) {
+  if (name.empty() || name.starts_with('/') ||
+      name.find('\0') != std::string_view::npos)
+    return false;
+  while (!name.empty()) {
+    const size_t slash = name.find('/');
+    if (name.substr(0, slash) == "..") return false;
+    name.remove_prefix(slash == std::string_view::npos ? name.size()
+                                                       : slash + 1);
+  }
+  return true;
+}
+
+}  // namespace leat::worker

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FileSet: URIs, sizes and identities of many stored files, compactly (24 bytes
+// and their texts a file). Immutable once filled; then thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/hash.h"
+#include "worker/source/storage/storage.h"
+
+namespace leat::worker {
+
+class FileSet {
+ public:
+  // Names are whole URIs where `root` is empty, else paths below it.
+  explicit FileSet(std::string root = {}) : root_(std::move(root)) {}
+
+  // kFailedPrecondition: a name that is not UTF-8, and so could not travel.
+  absl::Status Add(std::string_view name, uint64_t size,
+                   std::string_view identity);
+  size_t count() const { return files_.size(); }
+  std::string_view name(size_t i) const;
+  std::string_view identity(size_t i) const;
+  uint64_t size(size_t i) const { return files_[i].size; }
+  uint64_t total_bytes() const { return total_bytes_; }
+  std::string Uri(size_t i) const;
+  // For messages.
+  std::string Shown(size_t i) const { return RedactedUri(Uri(i)); }
+  // The file as it was when its identity was taken, if it is that still.
+  absl::StatusOr<std::shared_ptr<const StoredFile>> Open(const Storage& storage,
+                                                         size_t i) const;
+  // Names, sizes and identities from `begin`, in order.
+  void UpdateHash(Sha256* hash, size_t begin = 0) const;
+  void ShrinkToFit();
+
+ private:
+  struct File {
+    uint64_t name_end = 0;  // in text_; begins where the one before it ends
+    uint64_t end = 0;       // of the identity, which follows the name
+    uint64_t size = 0;
+  };
+  uint64_t Begin(size_t i) const { return i == 0 ? 0 : files_[i - 1].end; }
+
+  std::string root_;
+  std::string text_;
+  std::vector<File> files_;
+  uint64_t total_bytes_ = 0;
+};
+
+// A relative path that stays below where it begins: not empty, no "..", not
+// absolute, no byte 0.
+bool StaysBelow(std::string_view name);
+
+}  // namespace leat::worker

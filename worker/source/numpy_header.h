@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The header of a .npy file (numpy.lib.format): magic, version 1 to 3, the
+// length, and a Python dictionary as text,
+//   {'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), }
+// Parsed as what it may be, not as Python: the three keys once each, in any
+// order.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "core/tensor.h"
+
+namespace leat::worker {
+
+inline constexpr size_t kNumpyPrefixBytes = 12;
+inline constexpr size_t kMaxNumpyHeaderBytes = 64 << 10;
+
+struct NumpyHeader {
+  DType dtype = DType::kUint8;
+  bool fortran_order = false;
+  Shape shape;
+  uint64_t data_offset = 0;
+  uint64_t data_bytes = 0;  // that the shape claims
+  friend bool operator==(const NumpyHeader&, const NumpyHeader&) = default;
+};
+
+// Bytes of prefix and dictionary, from the file's first kNumpyPrefixBytes (or
+// all it has). kDataLoss: no .npy file, or over kMaxNumpyHeaderBytes.
+// kUnimplemented: another version.
+absl::StatusOr<size_t> NumpyHeaderBytes(std::span<const std::byte> begin);
+
+// `header`: NumpyHeaderBytes() many. kDataLoss: malformed. kUnimplemented: a
+// type of elements that no tensor has, or big-endian; names it.
+absl::StatusOr<NumpyHeader> ParseNumpyHeader(std::span<const std::byte> header);
+
+}  // namespace leat::worker
