@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <map>
 
+#include "worker/image/geometry_kernels.h"
 #include "worker/image/operator_kernel.h"
 #include "worker/image/value_kernels.h"
 
@@ -17,14 +18,44 @@ struct Entry {
 
 // By the operator's name.
 constexpr Entry kKernels[] = {
+    {"abs", MakeUnary},
+    {"add", MakeBinary},
+    {"bitwise_and", MakeBinary},
+    {"bitwise_or", MakeBinary},
+    {"bitwise_xor", MakeBinary},
     {"brightness", MakeBrightnessContrast},
     {"brightness_contrast", MakeBrightnessContrast},
     {"color_space_conversion", MakeColorSpaceConversion},
     {"color_twist", MakeColorTwist},
+    {"constant", MakeConstant},
     {"contrast", MakeBrightnessContrast},
+    {"crop_mirror_normalize", MakeCropMirrorNormalize},
+    {"div", MakeBinary},
+    {"eq", MakeBinary},
+    {"erase", MakeErase},
+    {"floordiv", MakeBinary},
+    {"gaussian_blur", MakeGaussianBlur},
+    {"ge", MakeBinary},
+    {"gt", MakeBinary},
     {"hsv", MakeColorTwist},
     {"hue", MakeColorTwist},
+    {"invert", MakeUnary},
+    {"jpeg_compression_distortion", MakeJpegDistortion},
+    {"le", MakeBinary},
+    {"lt", MakeBinary},
+    {"max", MakeBinary},
+    {"min", MakeBinary},
+    {"mul", MakeBinary},
+    {"ne", MakeBinary},
+    {"neg", MakeUnary},
+    {"pad", MakePad},
+    {"reshape", MakeReshape},
+    {"rotate", MakeRotate},
     {"saturation", MakeColorTwist},
+    {"slice", MakeSlice},
+    {"sub", MakeBinary},
+    {"warp_affine", MakeWarpAffine},
+    {"where", MakeWhere},
 };
 
 }  // namespace

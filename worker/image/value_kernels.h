@@ -19,4 +19,10 @@ KernelOr MakeBrightnessContrast(const CheckedGraph& graph, uint32_t node);
 KernelOr MakeColorTwist(const CheckedGraph& graph, uint32_t node);
 KernelOr MakeColorSpaceConversion(const CheckedGraph& graph, uint32_t node);
 
+// arithmetic_kernels.cc
+KernelOr MakeBinary(const CheckedGraph& graph, uint32_t node);
+KernelOr MakeUnary(const CheckedGraph& graph, uint32_t node);
+KernelOr MakeWhere(const CheckedGraph& graph, uint32_t node);
+KernelOr MakeConstant(const CheckedGraph& graph, uint32_t node);
+
 }  // namespace leat::worker

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The arithmetic of two values of one type: the same bits of every compiler and
+// device. Integers wrap around, as two's complement does; any NaN that is
+// computed is 0x7fc00000. Types: uint8_t (also bool), int32_t, int64_t, float.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "core/pointwise.h"
+
+namespace leat::worker {
+
+template <class T>
+struct WrapOf {
+  using Type = std::make_unsigned_t<T>;
+};
+template <>
+struct WrapOf<float> {
+  using Type = float;
+};
+
+LEAT_PIXEL float OneNan(float x) { return x == x ? x : FloatOf(0x7fc00000u); }
+template <class T>
+LEAT_PIXEL T OneNan(T x) {
+  return x;
+}
+
+struct Sum {
+  template <class T>
+  static LEAT_PIXEL T Of(T a, T b) {
+    using Wrap = typename WrapOf<T>::Type;
+    return OneNan(static_cast<T>(static_cast<Wrap>(a) + static_cast<Wrap>(b)));
+  }
+};
+struct Difference {
+  template <class T>
+  static LEAT_PIXEL T Of(T a, T b) {
+    using Wrap = typename WrapOf<T>::Type;
+    return OneNan(static_cast<T>(static_cast<Wrap>(a) - static_cast<Wrap>(b)));
+  }
+};
+struct Product {
+  template <class T>
+  static LEAT_PIXEL T Of(T a, T b) {
+    using Wrap = typename WrapOf<T>::Type;
+    return OneNan(static_cast<T>(static_cast<Wrap>(a) * static_cast<Wrap>(b)));
+  }
+};
+struct Quotient {
+  static LEAT_PIXEL float Of(float a, float b) { return OneNan(a / b); }
+};
+// Rounded down. REQUIRES: b != 0.
+struct WholeQuotient {
+  template <class T>
+  static LEAT_PIXEL T Of(T a, T b) {
+    if constexpr (std::is_signed_v<T>)
+      if (b == -1) return Difference::Of(T{0}, a);  // the least value wraps
+    const T towards_zero = static_cast<T>(a / b);
+    const bool inexact = static_cast<T>(towards_zero * b) != a;
+    return static_cast<T>(towards_zero - (inexact && (a < 0) != (b < 0)));
+  }
+};
+struct Least {
+  template <class T>
+  static LEAT_PIXEL T Of(T a, T b) {
+    return b < a ? b : a;
+  }
+};
+struct Greatest {
+  template <class T>
+  static LEAT_PIXEL T Of(T a, T b) {
+    return a < b ? b : a;
+  }
+};
+
+// Of one value; the second is not looked at.
+struct Negative {
+  template <class T>
+  static LEAT_PIXEL T Of(T a, T) {
+    if constexpr (std::is_floating_point_v<T>)
+      return -a;
+    else
+      return Difference::Of(T{0}, a);
+  }
+};
+struct Magnitude {
+  template <class T>
+  static LEAT_PIXEL T Of(T a, T) {
+    if constexpr (std::is_floating_point_v<T>)
+      return FloatOf(BitsOf(a) & 0x7fffffffu);
+    else
+      return a < 0 ? Difference::Of(T{0}, a) : a;
+  }
+};
+
+// Comparisons give 1 or 0.
+struct IsLess {
+  template <class T>
+  static LEAT_PIXEL uint8_t Of(T a, T b) {
+    return a < b;
+  }
+};
+struct IsLessOrEqual {
+  template <class T>
+  static LEAT_PIXEL uint8_t Of(T a, T b) {
+    return a <= b;
+  }
+};
+struct IsEqual {
+  template <class T>
+  static LEAT_PIXEL uint8_t Of(T a, T b) {
+    return a == b;
+  }
+};
+struct IsNotEqual {
+  template <class T>
+  static LEAT_PIXEL uint8_t Of(T a, T b) {
+    return a != b;
+  }
+};
+
+struct BitsAnd {
+  template <class T>
+  static LEAT_PIXEL T Of(T a, T b) {
+    return a & b;
+  }
+};
+struct BitsOr {
+  template <class T>
+  static LEAT_PIXEL T Of(T a, T b) {
+    return a | b;
+  }
+};
+struct BitsXor {
+  template <class T>
+  static LEAT_PIXEL T Of(T a, T b) {
+    return a ^ b;
+  }
+};
+
+}  // namespace leat::worker
