@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Affine: a map of the plane, in double; and how large a turned image is.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "core/image_size.h"
+#include "worker/image/warp.h"
+
+namespace leat::worker {
+
+// (x, y) -> (a x + b y + c, d x + e y + f).
+struct Affine {
+  double a = 1, b = 0, c = 0;
+  double d = 0, e = 1, f = 0;
+
+  static Affine Move(double x, double y) { return {1, 0, x, 0, 1, y}; }
+  static Affine Scale(double s) { return {s, 0, 0, 0, s, 0}; }
+  static Affine Shear(double x, double y) { return {1, x, 0, y, 1, 0}; }
+  // By `degrees`, counter-clockwise where y points down. Exact for multiples of
+  // 90; the same bits on every machine.
+  static Affine Turn(double degrees);
+
+  // This map after `first`.
+  Affine After(const Affine& first) const;
+  // kInvalidArgument: it has none.
+  absl::StatusOr<Affine> Inverse() const;
+  // In fixed point. kInvalidArgument: a factor beyond 4096, or a place beyond
+  // 1e9, which fixed point does not hold.
+  absl::StatusOr<WarpMap> Fixed() const;
+};
+
+// DALI's rule: what holds the image turned by `degrees`, of its parity (of its
+// other side's, if that is nearer), since halves of pixels would blur it.
+ImageSize TurnedSize(ImageSize image, double degrees);
+
+}  // namespace leat::worker

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Loops over the pixels of rotate, warp_affine and gaussian_blur.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "worker/image/tensor_ops.h"
+#include "worker/image/warp.h"
+
+namespace leat::worker {
+
+enum class WarpFilter : uint8_t { kLinear, kNearest };
+
+// `fill` unset: the nearest pixel of the image's edge. Images (height, width,
+// channels) of uint8 or float32, the same in both. REQUIRES: sides of at most
+// 65,500.
+void Warp(const Tensor& in, const WarpMap& map, WarpFilter filter,
+          std::optional<float> fill, const Tensor& out);
+
+// Both axes by the same weights: of the pixel itself, of its neighbours at the
+// distance 1, 2, … The image goes on as its reflection, without its edge twice.
+void Blur(const Tensor& in, std::span<const float> weights, const Tensor& out);
+
+}  // namespace leat::worker
