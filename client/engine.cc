@@ -57,13 +57,12 @@ class Engine::Handler : public LinkHandler {
   }
 
   void OnClosed(const absl::Status& status) override {
-    const std::shared_ptr<Engine> engine = std::move(engine_);
-    std::shared_ptr<Link> link;
-    bool leased = false;
-    engine->EndLane(*lane_, status, &link, &leased);
+    Engine& engine = *engine_;
     // Memory that the worker may still write to comes back with the socket's
     // end.
-    if (!leased) engine->lender_->Close(lane_);
+    if (!engine.EndLane(*lane_, status)) engine.lender_->Close(lane_);
+    lane_.reset();
+    engine.Detach(std::move(engine_));
   }
 
  private:
@@ -84,21 +83,26 @@ class Engine::Handler : public LinkHandler {
   }
 
   std::shared_ptr<Engine> engine_;
-  const std::shared_ptr<Lane> lane_;
+  std::shared_ptr<Lane> lane_;
 };
 
-void Engine::EndLane(Lane& lane, const absl::Status& status,
-                     std::shared_ptr<Link>* link, bool* leased) {
+bool Engine::EndLane(Lane& lane, const absl::Status& status) {
+  std::shared_ptr<Link> link;  // dropped without the lock
   MutexLock lock(&mu_);
   if (!cancelled_)
     LOG_DEBUG("link.closed worker={} reason=\"{}\"",
               fetcher_.peers()[lane.worker].ref.name, Message(status));
   fetcher_.Closed(lane, status, Now());
-  *leased = Fetcher::HasLeases(lane);
-  *link = std::move(lane.link);
+  link = std::move(lane.link);
+  Settle();
+  return Fetcher::HasLeases(lane);
+}
+
+void Engine::Detach(std::shared_ptr<Engine> self) {
+  MutexLock lock(&mu_);
+  if (!stopped_) self_ = std::move(self);
   --open_links_;
   closed_.NotifyAll();
-  Settle();
 }
 
 std::shared_ptr<Engine> Engine::Start(EngineOptions options) {
@@ -388,10 +392,13 @@ void Engine::Stop() {
   Cancel();
   if (thread_.joinable()) thread_.join();
   const MonotonicTime deadline = Now() + kStopTimeout;
+  std::shared_ptr<Engine> self;  // the caller has another
   {
     MutexLock lock(&mu_);
     while (open_links_ > 0 && closed_.WaitUntil(&mu_, deadline)) {
     }
+    stopped_ = true;
+    self = std::move(self_);
   }
   // What is leased still is never used again: it goes with the engine.
   if (options_.device) options_.device->Stop();

@@ -104,8 +104,11 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void Run();
   bool PlanOne();
   void Perform(std::vector<Fetcher::Action> actions);
-  void EndLane(Lane& lane, const absl::Status& status,
-               std::shared_ptr<Link>* link, bool* leased);
+  // Whether the worker may still write to what it was lent.
+  bool EndLane(Lane& lane, const absl::Status& status);
+  // The last that a link's handler does: it gives its reference back, so that
+  // who stops the engine is the one that drops it, and all its memory.
+  void Detach(std::shared_ptr<Engine> self);
   void MoveHome(const std::shared_ptr<Step>& step);
   void Upload(const std::shared_ptr<Step>& step);
   Lender::Events LenderEvents();
@@ -139,6 +142,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   bool wake_ ABSL_GUARDED_BY(mu_) = false;
   bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
   size_t open_links_ ABSL_GUARDED_BY(mu_) = 0;
+  bool stopped_ ABSL_GUARDED_BY(mu_) = false;
+  std::shared_ptr<Engine> self_ ABSL_GUARDED_BY(mu_);  // until it is stopped
 
   // Statistics.
   MonotonicTime first_next_ ABSL_GUARDED_BY(mu_){};

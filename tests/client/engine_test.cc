@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/engine.h"
+
+#include <algorithm>
+#include <atomic>
+#include <latch>
+#include <memory>
+#include <thread>
+
+#include "core/status.h"
+#include "tests/client/fetcher_fixture.h"
+
+namespace leat::client {
+namespace {
+
+// A worker that takes asks and never answers. Its stream ends on a thread of
+// its own, which has not let go of the handler before `release` says so.
+class SilentLink final : public Link {
+ public:
+  struct Latches {
+    std::latch asked{1}, release{1};
+  };
+  SilentLink(std::shared_ptr<LinkHandler> handler,
+             std::shared_ptr<Latches> latches)
+      : handler_(std::move(handler)), latches_(std::move(latches)) {}
+  ~SilentLink() override { Cancel(); }
+
+  absl::Status Send(const v1::RowsRequest& request) override {
+    if (request.has_ask() && !told_.exchange(true))
+      latches_->asked.count_down();
+    return absl::OkStatus();
+  }
+  void Cancel() override {
+    if (cancelled_.exchange(true)) return;
+    std::thread([handler = std::move(handler_), latches = latches_] {
+      handler->OnClosed(Cancelled("the stream was cancelled"));
+      latches->release.wait();
+    }).detach();
+  }
+
+ private:
+  std::shared_ptr<LinkHandler> handler_;
+  const std::shared_ptr<Latches> latches_;
+  std::atomic<bool> told_ = false, cancelled_ = false;
+};
+
+EngineOptions OptionsFor(std::shared_ptr<SilentLink::Latches> latches) {
+  constexpr uint32_t kRows = 8;
+  const BatchSchema schema{{{"x", DType::kInt64, {}, kRowBytes}}};
+  EngineOptions options;
+  options.job = "train";
+  options.dataset_id = "d";
+  options.shards = *ShardTable::Uniform(kSamples, kShardSize);
+  options.steps_per_epoch = 10;
+  options.plan = [](uint64_t, uint64_t, std::span<uint64_t> samples) {
+    std::fill(samples.begin(), samples.end(), 3);
+  };
+  options.map = *RowMap::Create({}, kRows);
+  options.layout = std::make_shared<BatchLayout>(schema, kRows);
+  options.pool = BatchPool::Create(options.layout->bytes, 4);
+  options.table = *AssignmentTable::FromProto(MakeAssignment(2), "d",
+                                              options.shards.num_shards());
+  options.links = [latches](const std::string&,
+                            std::shared_ptr<LinkHandler> handler) {
+    return std::make_shared<SilentLink>(std::move(handler), latches);
+  };
+  return options;
+}
+
+TEST(Engine, ThatIsStoppedHoldsNoMemoryThroughALinkThatStillEnds) {
+  for (int i = 0; i < 200; ++i) {
+    const auto latches = std::make_shared<SilentLink::Latches>();
+    EngineOptions options = OptionsFor(latches);
+    const std::weak_ptr<BatchPool> pool = options.pool;
+    std::shared_ptr<Engine> engine = Engine::Start(std::move(options));
+    latches->asked.wait();
+    engine->Stop();
+    engine.reset();
+    EXPECT_TRUE(pool.expired()) << i;
+    latches->release.count_down();
+  }
+}
+
+}  // namespace
+}  // namespace leat::client
