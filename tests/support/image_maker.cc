@@ -94,7 +94,7 @@ std::string MakePng(const Picture& picture, const PngSpec& spec) {
   }
   if (spec.transparent) {
     uint8_t alpha[2] = {0, 100};
-    png_color_16 colour = {1, 2, 3, 4, 5};
+    png_color_16 colour = {0, 1, 1, 1, 1};
     png_set_tRNS(png, info, alpha, spec.palette ? 2 : 0,
                  spec.palette ? nullptr : &colour);
   }

@@ -290,14 +290,14 @@ TEST(Codecs, SurvivesEveryFlippedByteInSilence) {
   ::testing::internal::CaptureStdout();
   for (const auto& [name, file] : SmallImageFiles()) {
     int bad = 0;
-    for (size_t i = 0; i < file.size(); ++i)
-      for (const int flip : {0xff, 1 << i % 8}) {
-        std::string damaged = file;
-        damaged[i] = static_cast<char>(damaged[i] ^ flip);
-        const auto image = Decode(
-            damaged, {.max_pixels = 100'000, .max_scratch_bytes = 20'000'000});
-        if (!image.ok()) ++bad;
-      }
+    for (size_t i = 0; i < file.size(); ++i) {
+      std::string damaged = file;
+      damaged[i] =
+          static_cast<char>(damaged[i] ^ (i % 3 == 0 ? 0xff : 1 << i % 8));
+      const auto image = Decode(
+          damaged, {.max_pixels = 100'000, .max_scratch_bytes = 20'000'000});
+      if (!image.ok()) ++bad;
+    }
     EXPECT_GT(bad, 5) << name;
   }
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");

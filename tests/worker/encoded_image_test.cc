@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/image/encoded_image.h"
+
+#include <cmath>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/image_maker.h"
+#include "tests/support/jpeg_maker.h"
+#include "tests/worker/image_support.h"
+#include "worker/image/pixel.h"
+
+namespace leat::worker {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::MakeBmp;
+using testing::MakeJpeg;
+using testing::MakeJpeg2000;
+using testing::MakePicture;
+using testing::MakePng;
+using testing::MakeTiff;
+using testing::MakeWebp;
+using testing::Picture;
+
+constexpr const char* kColours[] = {"rgb", "gray", "bgr", "ycbcr"};
+
+std::vector<std::string> Images() {
+  const Picture rgb = MakePicture(61, 45, 3), gray = MakePicture(61, 45, 1);
+  return {MakePng(rgb),
+          MakePng(rgb, {.orientation = 6}),
+          MakePng(gray, {.orientation = 3}),
+          MakePng(MakePicture(61, 45, 4, 16)),
+          MakeBmp(rgb),
+          MakeWebp(rgb, {.lossless = false, .orientation = 5}),
+          MakeTiff(gray, {.orientation = 8}),
+          MakeTiff(rgb, {.compression = 5, .tile = 16}),
+          MakeJpeg2000(gray),
+          MakeJpeg2000(rgb),
+          MakeJpeg({.width = 61, .height = 45}),
+          MakeJpeg({.width = 61, .height = 45, .orientation = 7})};
+}
+
+Graph Decode(const char* colours, std::vector<Node> last) {
+  Graph graph = ChainOf(std::move(last));
+  graph.nodes[1].args["output"] = Value(std::string(colours));
+  return graph;
+}
+
+Node Op(const char* op, std::vector<int64_t> size) {
+  return {op, {}, {{"size", std::move(size)}}};
+}
+
+TEST(EncodedImage, FusionIsInvisibleForEveryFormatAndColour) {
+  const std::vector<std::vector<Node>> chains = {
+      {Op("random_resized_crop", {24}), {"flip", {}, {}}},
+      {Op("resize", {30, 40}), Op("crop", {20, 20})},
+      {Op("crop", {30, 33}), {"flip", {}, {{"vertical", Value(true)}}}},
+      {{"flip", {}, {}}, Op("crop", {45, 45}), Op("resize", {16})}};
+  const std::vector<std::string> images = Images();
+  Scratch scratch({}), other({});
+  for (const char* colours : kColours)
+    for (const auto& chain : chains) {
+      const Graph graph = Decode(colours, chain);
+      Runner fused(graph, 3), plain(graph, 3, false);
+      for (size_t i = 0; i < images.size(); ++i) {
+        const auto status = fused.Run(images[i], scratch, i);
+        ASSERT_TRUE(status.ok()) << Message(status);
+        ASSERT_TRUE(plain.Run(images[i], other, i).ok());
+        ASSERT_EQ(fused.outputs, plain.outputs)
+            << CanonicalText(graph) << " image " << i;
+      }
+    }
+}
+
+// A whole image of 61 × 45 by way of a program.
+std::vector<uint8_t> Whole(const std::string& file, const char* colours) {
+  Runner runner(Decode(colours, {Op("crop", {45, 61})}), 1);
+  Scratch scratch({});
+  const auto status = runner.Run(file, scratch);
+  EXPECT_TRUE(status.ok()) << Message(status);
+  const auto* bytes =
+      reinterpret_cast<const uint8_t*>(runner.outputs[0].data());
+  return {bytes, bytes + runner.outputs[0].size()};
+}
+
+TEST(EncodedImage, ColoursAreMadeOfRgb) {
+  const Picture rgb = MakePicture(61, 45, 3), gray = MakePicture(61, 45, 1);
+  for (const std::string& file : {MakePng(rgb), MakePng(gray), MakeWebp(rgb),
+                                  MakeJpeg({.width = 61, .height = 45})}) {
+    const auto pixels = Whole(file, "rgb");
+    const auto bgr = Whole(file, "bgr"), ycbcr = Whole(file, "ycbcr");
+    for (size_t i = 0; i < pixels.size(); i += 3) {
+      const double r = pixels[i], g = pixels[i + 1], b = pixels[i + 2];
+      ASSERT_EQ(bgr[i], b);
+      ASSERT_EQ(bgr[i + 1], g);
+      ASSERT_EQ(bgr[i + 2], r);
+      // Within what rounding the other way gives where it is a tie.
+      ASSERT_NEAR(ycbcr[i], 16 + (65.481 * r + 128.553 * g + 24.966 * b) / 255,
+                  0.501);
+      ASSERT_NEAR(ycbcr[i + 1],
+                  128 + (-37.797 * r - 74.203 * g + 112 * b) / 255, 0.501);
+      ASSERT_NEAR(ycbcr[i + 2], 128 + (112 * r - 93.786 * g - 18.214 * b) / 255,
+                  0.501);
+    }
+  }
+  const auto pixels = Whole(MakePng(rgb), "rgb");
+  const auto luma = Whole(MakePng(rgb), "gray");
+  for (size_t i = 0; i < luma.size(); ++i)
+    ASSERT_EQ(luma[i], Luma(&pixels[3 * i]));
+  EXPECT_EQ(Whole(MakePng(gray), "gray"), Expected(gray));
+}
+
+TEST(EncodedImage, YcbcrStaysInTheStudiosRange) {
+  for (int i = 0; i < 8; ++i) {
+    const uint8_t rgb[3] = {static_cast<uint8_t>(i & 1 ? 255 : 0),
+                            static_cast<uint8_t>(i & 2 ? 255 : 0),
+                            static_cast<uint8_t>(i & 4 ? 255 : 0)};
+    uint8_t ycbcr[3];
+    RgbToYcbcr(rgb, ycbcr);
+    EXPECT_GE(ycbcr[0], 16);
+    EXPECT_LE(ycbcr[0], 235);
+    for (int c = 1; c < 3; ++c) {
+      EXPECT_GE(ycbcr[c], 16);
+      EXPECT_LE(ycbcr[c], 240);
+    }
+  }
+}
+
+TEST(EncodedImage, IsTurnedAsItsOrientationSays) {
+  const Picture picture = MakePicture(61, 45, 3);
+  Scratch scratch({});
+  for (int orientation = 1; orientation <= 8; ++orientation)
+    for (const std::string& file :
+         {MakePng(picture, {.orientation = orientation}),
+          MakeTiff(picture, {.orientation = orientation}),
+          MakeWebp(picture, {.orientation = orientation})}) {
+      const int64_t width = orientation >= 5 ? 45 : 61;
+      Runner runner(Decode("rgb", {Op("crop", {106 - width, width})}), 1);
+      ASSERT_TRUE(runner.Run(file, scratch).ok());
+      for (int64_t y = 0; y < 106 - width; ++y)
+        for (int64_t x = 0; x < width; ++x) {
+          const auto o = Orientation::Of(orientation);
+          int64_t u = o.transposed ? y : x, v = o.transposed ? x : y;
+          if (o.mirror_x) u = 60 - u;
+          if (o.mirror_y) v = 44 - v;
+          ASSERT_EQ(static_cast<int>(runner.outputs[0][(y * width + x) * 3]),
+                    picture.At(static_cast<int>(u), static_cast<int>(v), 0));
+        }
+    }
+}
+
+TEST(EncodedImage, ErrorsNameTheFormat) {
+  Runner runner(Decode("rgb", {Op("crop", {4})}), 1);
+  Scratch scratch({});
+  const auto error = [&](const std::string& file) {
+    return std::string(Message(runner.Run(file, scratch)));
+  };
+  const std::string png = MakePng(MakePicture(61, 45, 3));
+  EXPECT_THAT(error(png.substr(0, 500)), HasSubstr("truncated PNG"));
+  EXPECT_THAT(error("no image at all"), HasSubstr("looks like text; want"));
+  EXPECT_EQ(runner.Run("GIF89a", scratch).code(),
+            absl::StatusCode::kInvalidArgument);
+  // Nothing of it stays.
+  EXPECT_TRUE(runner.Run(png, scratch).ok());
+}
+
+TEST(EncodedImage, WorkingMemoryIsLimited) {
+  Runner runner(Decode("rgb", {Op("crop", {4})}), 1);
+  Scratch scratch({.max_scratch_bytes = 5'000});
+  const auto status = runner.Run(MakePng(MakePicture(61, 45, 3)), scratch);
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+}
+
+}  // namespace
+}  // namespace leat::worker
