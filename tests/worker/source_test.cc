@@ -63,6 +63,18 @@ std::string Text(const StoredSample& sample) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+TEST_F(SourceTest, ImagesOfEveryFormatAreListedByTheirEndings) {
+  const std::vector<std::string> images = {"a.JP2",  "b.TIF", "c.bmp",  "d.j2k",
+                                           "e.jpe",  "f.Png", "g.tiff", "h.jpg",
+                                           "i.jpeg", "j.WEBP"};
+  for (const std::string& name : images) dir_.Write("k/" + name, name);
+  for (const char* other : {"k/a.gif", "k/b.txt", "k/png", "k/c.png.txt"})
+    dir_.Write(other, "x");
+  std::vector<std::string> want;
+  for (const std::string& name : images) want.push_back(At("k/" + name));
+  EXPECT_EQ(Paths(*Open(Index())), want);
+}
+
 TEST_F(SourceTest, ClassesAndFilesAreInByteOrder) {
   for (const char* name : {"b/2.jpg", "b/10.JPG", "a/z.jpeg", "B/q.Jpe",
                            "a/deep/er/x.jpg", "a/deep.jpg", "a/note.txt"})

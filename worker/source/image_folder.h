@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Image folders: one class a sub-directory, recursive below it; *.jpg, *.jpeg,
-// *.jpe in any case.
+// *.jpe, *.png, *.webp, *.bmp, *.tif, *.tiff, *.jp2, *.j2k in any case. What is
+// in a file its bytes say, not its name.
 //
 // Sub-directories of the root in byte order are the classes 0 …, also those
 // without images. A root that has images and no images below sub-directories

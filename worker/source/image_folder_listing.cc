@@ -30,7 +30,10 @@ namespace leat::worker {
 namespace {
 
 constexpr int kMaxDepth = 64;  // of directories below a class
-constexpr std::string_view kWanted = "*.jpg, *.jpeg, *.jpe";
+constexpr std::string_view kExtensions[] = {
+    "jpg", "jpeg", "jpe", "png", "webp", "bmp", "tif", "tiff", "jp2", "j2k"};
+constexpr std::string_view kWanted =
+    "*.jpg, *.jpeg, *.jpe, *.png, *.webp, *.bmp, *.tif, *.tiff, *.jp2, *.j2k";
 
 using stored::v1::ImageFile;
 using FileId = std::pair<dev_t, ino_t>;
@@ -41,7 +44,8 @@ bool IsImageName(std::string_view name) {
   std::string extension(name.substr(dot + 1));
   for (char& c : extension)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return extension == "jpg" || extension == "jpeg" || extension == "jpe";
+  return std::find(std::begin(kExtensions), std::end(kExtensions), extension) !=
+         std::end(kExtensions);
 }
 
 // Names travel as text. FailedPrecondition: `name` is not UTF-8; shows it.
