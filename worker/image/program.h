@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -63,6 +64,7 @@ struct UniformStep {
 // An operator that is none of those above.
 inline constexpr uint32_t kNoValue = ~uint32_t{0};
 struct KernelStep {
+  std::string op;  // for messages
   std::vector<uint32_t> inputs;
   std::vector<uint32_t> args;  // per sample; kNoValue: a constant
   std::shared_ptr<const OperatorKernel> kernel;

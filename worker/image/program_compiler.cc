@@ -108,6 +108,7 @@ class Compiler {
       step.what = UniformStep{Get<double>(i, "low"), Get<double>(i, "high")};
     } else {
       KernelStep kernel;
+      kernel.op = node.op;
       for (const NodeRef& ref : node.inputs)
         kernel.inputs.push_back(ValueIndex(checked_, ref));
       for (const ArgInfo& arg : FindOperator(node.op)->args) {

@@ -151,9 +151,11 @@ class Execution {
       args.push_back(arg == kNoValue ? nullptr : &Value(arg));
     const OperatorCall call{inputs, args, Rng(step)};
     Tensor result{step.dtype, 0, {}, nullptr};
-    RETURN_IF_ERROR(operation.kernel->Shape(call, &result));
+    if (absl::Status status = operation.kernel->Shape(call, &result);
+        !status.ok())
+      return Annotate(status, operation.op);
     ASSIGN_OR_RETURN(result.data, Place(step, result));
-    return operation.kernel->Run(call, result);
+    return Annotate(operation.kernel->Run(call, result), operation.op);
   }
 
   const RowProgram::State& program_;
