@@ -154,6 +154,8 @@ static const char kOperators[] =
     "{\"name\":\"coin_flip\",\"doc\":\"a bool\",\"inputs\":0,\"outputs\":1,"
     "\"random\":true,\"args\":[{\"name\":\"probability\",\"type\":\"float\","
     "\"default\":0.5,\"min\":0,\"max\":1,\"doc\":\"of true\"}]},"
+    "{\"name\":\"add\",\"doc\":\"a + b\",\"inputs\":2,\"outputs\":1,"
+    "\"random\":false,\"args\":[]},"
     "{\"name\":\"cast\",\"doc\":\"refused by the fake's check\",\"inputs\":1,"
     "\"outputs\":1,\"random\":false,\"args\":[{\"name\":\"dtype\",\"type\":"
     "\"string\",\"doc\":\"type\"}]}]";

@@ -8,6 +8,8 @@ import functools
 import inspect
 import itertools
 import json
+import math
+import numbers
 import os
 import re
 import sys
@@ -34,7 +36,8 @@ def _forbidden(what: str) -> Callable[..., NoReturn]:
         raise PipelineError(
             f"{what} on the output of fn.{self.op} ({self.where}): a pipeline is traced once, before there is "
             "any data, and its graph holds operators only. Use what is in leat.fn (an argument that varies from "
-            "sample to sample takes a node: fn.flip(image, horizontal=fn.coin_flip(0.5))), or do it to the batches"
+            "sample to sample takes a node: fn.flip(image, horizontal=fn.coin_flip(0.5)); fn.where(node > 0, a, b) "
+            "chooses), or do it to the batches"
         )
 
     return method
@@ -54,7 +57,12 @@ class Operation:
 
 
 class Node:
-    """One output of an operator, while a pipeline is traced. It has no value: only operators take it."""
+    """One output of an operator, while a pipeline is traced.
+
+    It has no value: operators take it, and + - * / // & | ^ ~ abs() and
+    comparisons, with numbers, lists of numbers or other nodes, make operators
+    of it. All of them work value by value, with NumPy's broadcasting.
+    """
 
     __slots__ = ("_operation", "_output")
 
@@ -84,10 +92,130 @@ class Node:
     __int__ = __index__ = _forbidden("int()")
     __float__ = _forbidden("float()")
     __array__ = _forbidden("NumPy's array()")
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _forbidden("a comparison")  # type: ignore[assignment]
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _forbidden("arithmetic")
-    __truediv__ = __rtruediv__ = __floordiv__ = __mod__ = __pow__ = _forbidden("arithmetic")
-    __neg__ = __abs__ = __invert__ = __and__ = __or__ = __xor__ = __matmul__ = _forbidden("arithmetic")
+    __pow__ = __mod__ = __matmul__ = __lshift__ = __rshift__ = _forbidden("this arithmetic")
+    __array_ufunc__ = None  # NumPy leaves `array * node` to the node
+
+    def __add__(self, other: Any) -> Node:
+        return _binary("add", self, other)
+
+    def __radd__(self, other: Any) -> Node:
+        return _binary("add", other, self)
+
+    def __sub__(self, other: Any) -> Node:
+        return _binary("sub", self, other)
+
+    def __rsub__(self, other: Any) -> Node:
+        return _binary("sub", other, self)
+
+    def __mul__(self, other: Any) -> Node:
+        return _binary("mul", self, other)
+
+    def __rmul__(self, other: Any) -> Node:
+        return _binary("mul", other, self)
+
+    def __truediv__(self, other: Any) -> Node:
+        return _binary("div", self, other)
+
+    def __rtruediv__(self, other: Any) -> Node:
+        return _binary("div", other, self)
+
+    def __floordiv__(self, other: Any) -> Node:
+        return _binary("floordiv", self, other)
+
+    def __rfloordiv__(self, other: Any) -> Node:
+        return _binary("floordiv", other, self)
+
+    def __and__(self, other: Any) -> Node:
+        return _binary("bitwise_and", self, other)
+
+    def __or__(self, other: Any) -> Node:
+        return _binary("bitwise_or", self, other)
+
+    def __xor__(self, other: Any) -> Node:
+        return _binary("bitwise_xor", self, other)
+
+    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
+
+    def __lt__(self, other: Any) -> Node:
+        return _binary("lt", self, other)
+
+    def __le__(self, other: Any) -> Node:
+        return _binary("le", self, other)
+
+    def __gt__(self, other: Any) -> Node:
+        return _binary("gt", self, other)
+
+    def __ge__(self, other: Any) -> Node:
+        return _binary("ge", self, other)
+
+    def __eq__(self, other: Any) -> Node:  # type: ignore[override]
+        return _binary("eq", self, other)
+
+    def __ne__(self, other: Any) -> Node:  # type: ignore[override]
+        return _binary("ne", self, other)
+
+    def __neg__(self) -> Node:
+        return Node(Operation("neg", (self,), {}), 0)
+
+    def __pos__(self) -> Node:
+        return self
+
+    def __abs__(self) -> Node:
+        return Node(Operation("abs", (self,), {}), 0)
+
+    def __invert__(self) -> Node:
+        return Node(Operation("invert", (self,), {}), 0)
+
+
+_INT32 = range(-(2**31), 2**31)
+_CONSTANT_TYPES = ("bool", "uint8", "int32", "int64", "float16", "float32")
+
+
+def _flat(value: Any) -> tuple[list[Any], list[int]]:
+    """The numbers of nested lists or of an array, row by row, and their shape."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if not isinstance(value, (list, tuple)):
+        return [value], []
+    if not value:
+        raise InvalidArgument("an empty list in arithmetic on a node; expected numbers")
+    parts = [_flat(item) for item in value]
+    if any(shape != parts[0][1] for _, shape in parts):
+        raise InvalidArgument(f"{value!r:.80} in arithmetic on a node; expected rows of one length")
+    return [number for numbers_of, _ in parts for number in numbers_of], [len(parts), *parts[0][1]]
+
+
+def constant(value: Any) -> Node:
+    """A node of a number, or of numbers in lists or an array.
+
+    Whole numbers become int32 (int64 if they do not fit), others float32, True
+    and False bool; an array of one of the types of a batch keeps its type.
+    """
+    if isinstance(value, Node):
+        return value
+    given = str(getattr(value, "dtype", ""))
+    values, shape = _flat(value)
+    for number in values:
+        if not isinstance(number, numbers.Real) or not math.isfinite(number):
+            raise InvalidArgument(
+                f"{value!r:.80} ({type(value).__name__}) in arithmetic on a node; expected a node or finite numbers"
+            )
+    if given in _CONSTANT_TYPES:
+        dtype = given
+    elif all(isinstance(number, bool) for number in values):
+        dtype = "bool"
+    elif all(isinstance(number, numbers.Integral) for number in values):
+        dtype = "int32" if all(number in _INT32 for number in values) else "int64"
+    else:
+        dtype = "float32"
+    args: dict[str, Any] = {"values": [float(number) for number in values], "dtype": dtype}
+    if shape:
+        args["shape"] = shape
+    return Node(Operation("constant", (), args), 0)
+
+
+def _binary(op: str, a: Any, b: Any) -> Node:
+    return Node(Operation(op, (constant(a), constant(b)), {}), 0)
 
 
 def _named_outputs(result: Any, function: str) -> dict[str, Node]:

@@ -15,10 +15,15 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from leat import _native
-from leat._graph import Node, Operation
+from leat._graph import Node, Operation, constant
 from leat.errors import InvalidArgument
 
 _REQUIRED = inspect.Parameter.empty
+
+# Operators of which every input may be a number, or numbers: a constant.
+_TAKE_NUMBERS = frozenset(
+    "add sub mul div floordiv min max lt le gt ge eq ne bitwise_and bitwise_or bitwise_xor where".split()
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -219,6 +224,8 @@ def coerce(operator_name: str, arg: Arg, value: Any) -> Any:
 def _bind(info: OperatorInfo, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
     """Splits a call into inputs and given arguments by name."""
     inputs = list(args[: info.inputs])
+    if info.name in _TAKE_NUMBERS:
+        inputs = [constant(value) for value in inputs]
     for i, value in enumerate(inputs):
         if not isinstance(value, Node):
             hint = " (a reader returns a tuple: encoded, label = fn.readers...)" if isinstance(value, tuple) else ""

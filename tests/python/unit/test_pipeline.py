@@ -63,11 +63,10 @@ def test_a_function_with_parameters_is_traced_when_called():
     [
         lambda node: 1 if node else 2,
         lambda node: list(node),
-        lambda node: node == 1,
-        lambda node: node < 1,
-        lambda node: node + 1,
-        lambda node: 1 - node,
-        lambda node: -node,
+        lambda node: 1 if node == 1 else 2,
+        lambda node: node % 2,
+        lambda node: node**2,
+        lambda node: node @ node,
         lambda node: node[0],
         lambda node: len(node),
         lambda node: int(node),
@@ -77,10 +76,10 @@ def test_a_function_with_parameters_is_traced_when_called():
         lambda node: [1, 2][node],
     ],
 )
-def test_control_flow_and_arithmetic_on_a_node_are_refused_with_its_line(use):
+def test_control_flow_on_a_node_is_refused_with_its_line(use):
     node = fn.coin_flip()
     line = inspect.currentframe().f_lineno - 1
-    with pytest.raises(leat.PipelineError, match=rf"fn\.coin_flip \({__file__}:{line}\).*traced once"):
+    with pytest.raises(leat.PipelineError, match=rf"fn\.(coin_flip \({__file__}:{line}\)|eq \().*traced once"):
         use(node)
 
 
