@@ -42,6 +42,8 @@ void AddWarpOperators(OperatorList* list);  // by the one above
 void AddTensorOperators(OperatorList* list);
 void AddColorOperators(OperatorList* list);
 void AddArithmeticOperators(OperatorList* list);
+void AddValueOperators(OperatorList* list);
+void AddRandomOperators(OperatorList* list);
 
 // --- Signatures -------------------------------------------------------------
 

@@ -130,6 +130,8 @@ std::span<const OperatorEntry> OperatorTable() {
     AddTensorOperators(&list);
     AddColorOperators(&list);
     AddArithmeticOperators(&list);
+    AddValueOperators(&list);
+    AddRandomOperators(&list);
     return list;
   }());
   return table;

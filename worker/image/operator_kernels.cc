@@ -18,6 +18,14 @@ struct Entry {
 
 // By the operator's name.
 constexpr Entry kKernels[] = {
+    {"choice", MakeChoice},
+    {"lookup_table", MakeLookup},
+    {"noise_gaussian", MakeGaussianNoise},
+    {"noise_salt_and_pepper", MakeSaltAndPepper},
+    {"noise_shot", MakeShotNoise},
+    {"normal", MakeNormal},
+    {"one_hot", MakeOneHot},
+    {"standardize", MakeStandardize},
     {"abs", MakeUnary},
     {"add", MakeBinary},
     {"bitwise_and", MakeBinary},

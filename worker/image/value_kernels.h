@@ -25,4 +25,16 @@ KernelOr MakeUnary(const CheckedGraph& graph, uint32_t node);
 KernelOr MakeWhere(const CheckedGraph& graph, uint32_t node);
 KernelOr MakeConstant(const CheckedGraph& graph, uint32_t node);
 
+// table_kernels.cc
+KernelOr MakeLookup(const CheckedGraph& graph, uint32_t node);
+KernelOr MakeOneHot(const CheckedGraph& graph, uint32_t node);
+KernelOr MakeStandardize(const CheckedGraph& graph, uint32_t node);
+
+// random_kernels.cc
+KernelOr MakeNormal(const CheckedGraph& graph, uint32_t node);
+KernelOr MakeChoice(const CheckedGraph& graph, uint32_t node);
+KernelOr MakeGaussianNoise(const CheckedGraph& graph, uint32_t node);
+KernelOr MakeShotNoise(const CheckedGraph& graph, uint32_t node);
+KernelOr MakeSaltAndPepper(const CheckedGraph& graph, uint32_t node);
+
 }  // namespace leat::worker
