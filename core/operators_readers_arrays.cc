@@ -75,9 +75,30 @@ void AddIdx(OperatorList* list) {
        nullptr});
 }
 
+void AddLmdb(OperatorList* list) {
+  const auto path = [] {
+    return Arg("path", ArgType::kStrings, std::nullopt,
+               "LMDB folders (with data.mdb) or files, one after the other; "
+               "samples are in the order of their keys");
+  };
+  list->push_back(
+      {StoredTypes(Operator(
+           "readers.caffe", 0, 2, {path()},
+           "LMDB of Caffe's Datum -> encoded image or uint8 (h, w, c), label "
+           "(int32)")),
+       nullptr});
+  list->push_back(
+      {StoredTypes(Operator(
+           "readers.caffe2", 0, 2, {path()},
+           "LMDB of Caffe2's TensorProtos -> encoded image or uint8 (h, w, "
+           "c), label (int32 or float32)")),
+       nullptr});
+}
+
 }  // namespace
 
 void AddArrayReaders(OperatorList* list) {
+  AddLmdb(list);
   AddIdx(list);
   AddCifar(list);
 }

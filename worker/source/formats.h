@@ -10,8 +10,11 @@ namespace leat::worker {
 extern const SourceFormat kImageFolderFormat;
 extern const SourceFormat kCifar10Format;
 extern const SourceFormat kCifar100Format;
+extern const SourceFormat kCaffeFormat;
+extern const SourceFormat kCaffe2Format;
 extern const SourceFormat kIdxFormat;
 extern const SourceFormat kNumpyFormat;
 extern const SourceFormat kTfrecordFormat;
+extern const SourceFormat kWebdatasetFormat;
 
 }  // namespace leat::worker

@@ -12,9 +12,12 @@ const SourceFormat* const kFormats[] = {
     &kImageFolderFormat,
     &kCifar10Format,
     &kCifar100Format,
+    &kCaffeFormat,
+    &kCaffe2Format,
     &kIdxFormat,
     &kNumpyFormat,
     &kTfrecordFormat,
+    &kWebdatasetFormat,
 };
 
 absl::StatusOr<const SourceFormat*> FormatOf(const Node& reader) {
