@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 #include <utility>
 
 #include "core/operator_table.h"
@@ -110,12 +111,15 @@ absl::StatusOr<std::vector<SliceRule>> SliceRules(const Node& node, int rank) {
   RETURN_IF_ERROR(
       Each<Floats>(node, "rel_start", count, [&](size_t i, double v) {
         rules[i].relative = true;
-        rules[i].start = v;
+        rules[i].start = static_cast<float>(v);
       }));
   const auto length = [&](Length kind) {
     return [&rules, kind](size_t i, auto v) {
       rules[i].length = kind;
-      rules[i].extent = static_cast<double>(v);
+      // Shares are floats, as DALI's.
+      rules[i].extent = std::is_same_v<decltype(v), double>
+                            ? static_cast<float>(v)
+                            : static_cast<double>(v);
     };
   };
   RETURN_IF_ERROR(Each<Ints>(node, "shape", count, length(Length::kShape)));

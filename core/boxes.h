@@ -23,8 +23,8 @@ struct Interval {
 // --- slice ------------------------------------------------------------------
 
 // DALI's rule for an axis of n elements: begin and end are numbers of elements,
-// or shares of n; `end` may be given by the length. Both are rounded to the
-// nearest, halves away from zero.
+// or shares (floats) of n; `end` may be given by the length. Both are rounded
+// to the nearest, halves away from zero.
 //   begin = round(start + offset), or round((rel_start + offset) × n)
 //   end   = round(the same without rounding + shape)  [or rel_shape × n,
 //           or end, or rel_end × n; none given: n]

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the operators on place and shape refuse.
+#include <cmath>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/worker/kernel_support.h"
+
+namespace leat::worker {
+namespace {
+
+using testing::Apply;
+using testing::Args;
+using testing::Array;
+using testing::Floats;
+using ::testing::HasSubstr;
+using testing::Ints;
+using testing::Text;
+
+TEST(GeometryOperators, WrongArgumentsAreRefusedWhenAJobIsCreated) {
+  const Array image =
+      Array::Of<uint8_t>({8, 9, 3}, std::vector<uint8_t>(8 * 9 * 3));
+  const struct {
+    const char* op;
+    Args args;
+    const char* message;
+  } kWrong[] = {
+      {"pad", {{"fill_value", Value(NAN)}}, "fill_value"},
+      {"pad", {{"axes", Ints{3}}}, "want distinct axes of 3"},
+      {"pad", {{"axes", Ints{1, 1}}}, "want distinct axes of 3"},
+      {"pad", {{"shape", Ints{1, 2}}}, "want 3, one for each"},
+      {"pad", {{"align", Ints{0}}}, "align"},
+      {"reshape", {{"shape", Ints{-1, -1}}}, "do not fill"},
+      {"reshape", {{"shape", Ints{5, -1}}}, "do not fill"},
+      {"reshape", {{"shape", Ints{0, -1}}}, "do not fill"},
+      {"reshape", {{"shape", Ints(9, 1)}}, "want at most 8"},
+      {"slice",
+       {{"start", Ints{0, 0, 0}}, {"rel_start", Floats{0, 0, 0}}},
+       "want one of them"},
+      {"slice",
+       {{"end", Ints{1, 1, 1}}, {"shape", Ints{1, 1, 1}}},
+       "want one of them"},
+      {"slice", {{"rel_start", Floats{INFINITY}}}, "rel_start"},
+      {"slice",
+       {{"start", Ints{9}}, {"axes", Ints{0}}},
+       "elements 9 to 8 of axis 0"},
+      {"slice", {{"fill_values", Floats{1, 2}}}, "fill_values"},
+      {"slice", {{"axes", Ints{0}}, {"offset_1", Value(1.0)}}, "offset_1"},
+      {"erase", {{"shape", Floats{1, 2, 3}}}, "a multiple of the 2 axes"},
+      {"erase", {{"shape", Floats{-1, 2}}}, "shape"},
+      {"erase", {{"fill_value", Floats{1, NAN, 2}}}, "fill_value"},
+      {"crop_mirror_normalize",
+       {{"crop", Ints{9, 9}}},
+       "larger than the image"},
+      {"crop_mirror_normalize", {{"crop", Ints{1, 2, 3}}}, "crop"},
+      {"crop_mirror_normalize", {{"mean", Floats{1, 2}}}, "mean"},
+      {"crop_mirror_normalize", {{"std", Floats{0}}}, "std"},
+      {"crop_mirror_normalize", {{"pos_x", Value(1.01)}}, "pos_x"},
+      {"crop_mirror_normalize",
+       {{"output_layout", Text("WHC")}},
+       "output_layout"},
+      {"rotate", {}, "angle"},
+      {"rotate", {{"angle", Value(NAN)}, {"keep_size", Value(true)}}, "angle"},
+      {"rotate",
+       {{"angle", Value(1.)}, {"keep_size", Value(true)}, {"size", Ints{3}}},
+       "both given"},
+      {"rotate",
+       {{"angle", Value(1.)}, {"fill_value", Floats{3, 4}}},
+       "fill_value"},
+      {"rotate",
+       {{"angle", Value(1.)}, {"interpolation", Text("cubic")}},
+       "interpolation"},
+      {"warp_affine", {{"matrix", Floats{1, 2, 3}}}, "want 6"},
+      {"warp_affine", {{"matrix", Floats{1, 0, INFINITY, 0, 1, 0}}}, "matrix"},
+      {"warp_affine",
+       {{"matrix", Floats{1, 2, 0, 2, 4, 0}}, {"inverse_map", Value(false)}},
+       "determinant 0"},
+      {"gaussian_blur", {}, "both 0"},
+      {"gaussian_blur", {{"window_size", Value(int64_t{4})}}, "odd"},
+      {"gaussian_blur", {{"sigma", Value(-1.0)}}, "sigma"},
+      {"jpeg_compression_distortion", {{"quality", Value(0.0)}}, "quality"},
+  };
+  for (const auto& [op, args, message] : kWrong) {
+    const auto result = Apply(op, args, {image});
+    ASSERT_FALSE(result.ok()) << op << " " << message;
+    EXPECT_EQ(result.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(Message(result.status())), HasSubstr(message))
+        << op;
+    EXPECT_THAT(std::string(Message(result.status())), HasSubstr(op));
+  }
+}
+
+}  // namespace
+}  // namespace leat::worker
