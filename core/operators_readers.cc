@@ -34,7 +34,8 @@ void AddReaders(OperatorList* list) {
             Ranged(Arg("repeat", ArgType::kInt, Value(int64_t{1}),
                        "how often an epoch passes over the files"),
                    1, 1e9)},
-           "image files of a folder of classes -> encoded image, label (int32)"),
+           "image files of a folder of classes -> encoded image, label "
+           "(int32)"),
        InferImageFolder});
 }
 

@@ -34,8 +34,7 @@ struct PipelineValue {
 
 using PipelineArg =
     std::variant<bool, int64_t, double, std::string, std::vector<int64_t>,
-                 std::vector<double>, PipelineValue,
-                 std::vector<std::string>>;
+                 std::vector<double>, PipelineValue, std::vector<std::string>>;
 
 struct JobOptions {
   std::string name;

@@ -65,11 +65,11 @@ using Outputs = std::vector<std::span<std::byte>>;
 absl::Status Compute(Oracle& oracle, uint64_t epoch, uint64_t sample,
                      const Outputs& outputs) {
   ASSIGN_OR_RETURN(const StoredSample stored, oracle.source->Read(sample));
-  return Annotate(oracle.program->Run({.epoch = epoch,
-                                       .sample = sample,
-                                       .fields = stored.fields},
-                                      oracle.scratch, outputs),
-                  oracle.source->Describe(sample));
+  return Annotate(
+      oracle.program->Run(
+          {.epoch = epoch, .sample = sample, .fields = stored.fields},
+          oracle.scratch, outputs),
+      oracle.source->Describe(sample));
 }
 
 // Applies the policy. False: a bad sample, as zeros.
