@@ -58,8 +58,8 @@ class ProbeTask : public HttpTask {
 
 // Whether HEAD is not answered as GET would be, or without the reason that
 // GET's body has.
-bool IsMuteStatus(int status) {
-  return status == 301 || status == 307 || status == 400 || status == 403 ||
+bool IsMuteStatus(int status, bool s3) {
+  return (s3 && status == 404) || status == 301 || status == 307 || status == 400 || status == 403 ||
          status == 405 || status == 501;
 }
 
@@ -94,7 +94,8 @@ absl::StatusOr<Identity> ProbeObject(Remote& remote, const Target& target) {
       remote.Run(std::make_unique<ProbeTask>(remote, target, true, &response));
   const bool sized = response.content_length.has_value();
   if ((verdict.kind == Kind::kDone && !sized) ||
-      (verdict.kind == Kind::kFailed && IsMuteStatus(response.status))) {
+      (verdict.kind == Kind::kFailed &&
+       IsMuteStatus(response.status, target.account != nullptr))) {
     verdict = remote.Run(
         std::make_unique<ProbeTask>(remote, target, false, &response));
   }

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OpenStack Swift with its S3 API (Debian's packages), in one folder, without root's services."""
+
+import datetime
+import hashlib
+import hmac
+import http.client
+import pathlib
+import shutil
+import socket
+import subprocess
+import time
+import urllib.parse
+
+KEY_ID, SECRET, REGION = "test:tester", "testing", "eu-test-1"
+PROGRAMS = ("swift-proxy-server", "swift-account-server", "swift-container-server", "swift-object-server",
+            "swift-ring-builder", "memcached")
+START_S = 120
+_STORE = """[DEFAULT]
+bind_ip = 127.0.0.1
+bind_port = {port}
+workers = 0
+user = {user}
+swift_dir = {etc}
+devices = {devices}
+mount_check = false
+[pipeline:main]
+pipeline = {name}-server
+[app:{name}-server]
+use = egg:swift#{name}
+"""
+_PROXY = """[DEFAULT]
+bind_ip = 127.0.0.1
+bind_port = {port}
+workers = 0
+user = {user}
+swift_dir = {etc}
+[pipeline:main]
+pipeline = catch_errors gatekeeper healthcheck cache s3api tempauth proxy-server
+[app:proxy-server]
+use = egg:swift#proxy
+account_autocreate = true
+[filter:catch_errors]
+use = egg:swift#catch_errors
+[filter:gatekeeper]
+use = egg:swift#gatekeeper
+[filter:healthcheck]
+use = egg:swift#healthcheck
+[filter:cache]
+use = egg:swift#memcache
+memcache_servers = 127.0.0.1:{memcached}
+[filter:s3api]
+use = egg:swift#s3api
+location = {region}
+[filter:tempauth]
+use = egg:swift#tempauth
+user_test_tester = {secret} .admin
+"""
+
+
+def missing():
+    """What keeps Swift from running here, or None."""
+    absent = [name for name in PROGRAMS if shutil.which(name) is None]
+    if absent:
+        return f"not installed: {', '.join(absent)} (Debian: swift-proxy swift-account swift-container swift-object memcached)"
+    return None if pathlib.Path("/etc/swift/swift.conf").exists() else "no /etc/swift/swift.conf"
+
+
+def free_port():
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return sock.getsockname()[1]
+
+
+class Swift:
+    """Four servers and memcached below `folder`; `close` ends them."""
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        self.etc = self.folder / "etc"
+        self.etc.mkdir()
+        (self.folder / "srv" / "d1").mkdir(parents=True)
+        self.user = subprocess.run(["id", "-un"], capture_output=True, text=True, check=True).stdout.strip()
+        self.port, memcached = free_port(), free_port()
+        self.processes = {}
+        self._start("memcached", ["memcached", "-l", "127.0.0.1", "-p", str(memcached), "-m", "16", "-u", self.user])
+        for name in ("account", "container", "object"):
+            self._store(name)
+        (self.etc / "proxy.conf").write_text(_PROXY.format(
+            port=self.port, user=self.user, etc=self.etc, memcached=memcached, region=REGION, secret=SECRET))
+        self.start_proxy()
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.port}"
+
+    def _start(self, name, command):
+        with open(self.folder / f"{name}.log", "ab") as log:
+            self.processes[name] = subprocess.Popen(command, stdout=log, stderr=log)
+
+    def _store(self, name):
+        port = free_port()
+        builder = str(self.etc / f"{name}.builder")
+        for step in (["create", "4", "1", "1"],
+                     ["add", "--region", "1", "--zone", "1", "--ip", "127.0.0.1", "--port", str(port), "--device", "d1",
+                      "--weight", "1"], ["rebalance"]):
+            subprocess.run(["swift-ring-builder", builder, *step], capture_output=True, check=step[0] != "rebalance")
+        conf = self.etc / f"{name}.conf"
+        conf.write_text(_STORE.format(name=name, port=port, user=self.user, etc=self.etc, devices=self.folder / "srv"))
+        self._start(name, [f"swift-{name}-server", str(conf)])
+
+    def start_proxy(self):
+        self._start("proxy", ["swift-proxy-server", str(self.etc / "proxy.conf")])
+        deadline = time.monotonic() + START_S
+        while True:
+            try:
+                connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+                connection.request("GET", "/healthcheck")
+                healthy = connection.getresponse().status == 200
+                connection.close()
+                if healthy:
+                    return
+            except OSError:
+                if time.monotonic() > deadline or self.processes["proxy"].poll() is not None:
+                    raise RuntimeError((self.folder / "proxy.log").read_text()[-2000:]) from None
+            time.sleep(0.1)
+
+    def kill_proxy(self):
+        process = self.processes.pop("proxy")
+        process.kill()
+        process.wait()
+
+    def close(self):
+        for process in self.processes.values():
+            process.kill()
+        for process in self.processes.values():
+            process.wait()
+
+    def put(self, path, body=b""):
+        """PUT, signed by this second implementation of signature version 4."""
+        date = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%dT%H%M%SZ")
+        host, scope = f"127.0.0.1:{self.port}", f"{date[:8]}/{REGION}/s3/aws4_request"
+        escaped = urllib.parse.quote(path, safe="/-_.~")
+        digest = hashlib.sha256(body).hexdigest()
+        names = "host;x-amz-content-sha256;x-amz-date"
+        canonical = (f"PUT\n{escaped}\n\nhost:{host}\nx-amz-content-sha256:{digest}\nx-amz-date:{date}\n\n{names}\n"
+                     f"{digest}")
+        text = f"AWS4-HMAC-SHA256\n{date}\n{scope}\n{hashlib.sha256(canonical.encode()).hexdigest()}"
+        key = f"AWS4{SECRET}".encode()
+        for part in (*scope.split("/"), text):
+            key = hmac.new(key, part.encode(), hashlib.sha256).digest()
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection.request("PUT", escaped, body, {
+            "x-amz-date": date, "x-amz-content-sha256": digest,
+            "Authorization": f"AWS4-HMAC-SHA256 Credential={KEY_ID}/{scope}, SignedHeaders={names}, Signature={key.hex()}"})
+        response = connection.getresponse()
+        said = response.read()
+        connection.close()
+        if response.status != 200:
+            raise RuntimeError(f"PUT {path}: {response.status} {said[:500]}")
