@@ -18,18 +18,30 @@ constexpr size_t kMaxSlices = 65'535;  // blocks along the grid's second axis
 constexpr int64_t kMaxSpan = std::numeric_limits<int32_t>::max();
 
 // The entries and weights of a table, from input `first_input` on.
-FusedAxis CopyTable(const ResampleTable& table, bool transposed, bool reversed,
+template <class Table>
+FusedAxis CopyTable(const Table& table, bool transposed, bool reversed,
                     FusedEntry* entries, int16_t* weights) {
   const int count = table.size(), taps = table.max_taps();
   for (int i = 0; i < count; ++i) {
     const int from = reversed ? count - 1 - i : i;
-    const ResampleTable::Entry& entry = table.entry(from);
+    const auto& entry = table.entry(from);
     entries[i] = {entry.start - table.first_input(), entry.taps};
     const int16_t* of = table.weights(from);
     for (int t = 0; t < taps; ++t)
-      weights[transposed ? t * count + i : i * taps + t] = of[t];
+      weights[transposed ? t * count + i : i * taps + t] =
+          t < entry.taps ? of[t] : int16_t{0};
   }
   return {.stride = taps, .bits = table.bits()};
+}
+
+// The turned image's axes, and whether each runs against the stored image's.
+ScaledAxis AxisAcross(const Orientation& o, ImageSize stored, int halvings) {
+  if (o.transposed) return {stored.height, o.mirror_y, halvings};
+  return {stored.width, o.mirror_x, halvings};
+}
+ScaledAxis AxisDown(const Orientation& o, ImageSize stored, int halvings) {
+  if (o.transposed) return {stored.width, o.mirror_x, halvings};
+  return {stored.height, o.mirror_y, halvings};
 }
 
 // The smallest rectangle around both.
@@ -164,9 +176,15 @@ absl::StatusOr<Rect> FusedGroup::PrepareTables(const View& view,
     slice->tables_at = at;
     slice->table_bytes = used;
   }
-  uint64_t at = slice->tables_at;
-  const auto write = [&](const ResampleTable& table, bool transposed,
-                         bool reversed) {
+  WriteTables(h, v, view.mirror_y(), *slice, row);
+  return part;
+}
+
+template <class Table>
+void FusedGroup::WriteTables(const Table& horizontal, const Table& vertical,
+                             bool mirror_y, const Slice& slice, FusedRow* row) {
+  uint64_t at = slice.tables_at;
+  const auto write = [&](const Table& table, bool transposed, bool reversed) {
     const uint64_t weights_at = at + EntryBytes(table.size());
     FusedAxis axis = CopyTable(table, transposed, reversed, At<FusedEntry>(at),
                                At<int16_t>(weights_at));
@@ -176,9 +194,8 @@ absl::StatusOr<Rect> FusedGroup::PrepareTables(const View& view,
     return axis;
   };
   row->resampled = 1;
-  row->horizontal = write(h, true, false);  // mirrored by BuildTables
-  row->vertical = write(v, false, view.mirror_y());
-  return part;
+  row->horizontal = write(horizontal, true, false);  // mirrored by BuildTables
+  row->vertical = write(vertical, false, mirror_y);
 }
 
 absl::StatusOr<Rect> FusedGroup::PrepareRow(size_t row, const RowInput& input,
@@ -189,6 +206,7 @@ absl::StatusOr<Rect> FusedGroup::PrepareRow(size_t row, const RowInput& input,
   Row& state = rows_[row];
   state.orientation = Orientation::Of(program.orient() ? exif : 1);
   state.stored = stored;
+  state.most_halvings = kMostHalvings;
   std::vector<View>& chains = scratch->chains;
   chains.clear();
   for (const FusedProgram::Chain& chain : program.chains_) {
@@ -219,11 +237,36 @@ absl::StatusOr<Rect> FusedGroup::PrepareRow(size_t row, const RowInput& input,
       slice.back_y = view.mirror_y();
     }
     state.part = v == 0 ? slice.part : Union(state.part, slice.part);
+    state.most_halvings = std::min(state.most_halvings, MostHalvings(view));
   }
   if (state.part.width * state.part.height > kMaxSpan / 4)
     return ResourceExhausted("window of {} × {} spans 2 GiB or more",
                              state.part.width, state.part.height);
   return state.orientation.Stored(state.part, stored);
+}
+
+Rect FusedGroup::HalveRow(size_t row, int halvings, FusedScratch* scratch) {
+  Row& state = rows_[row];
+  const ScaledAxis across =
+      AxisAcross(state.orientation, state.stored, halvings);
+  const ScaledAxis down = AxisDown(state.orientation, state.stored, halvings);
+  ScaledTable& h = scratch->scaled_horizontal;
+  ScaledTable& v = scratch->scaled_vertical;
+  for (size_t i = 0; i < program_->views_.size(); ++i) {
+    const View& view = scratch->chains[program_->views_[i].chain];
+    BuildTables(view, &scratch->horizontal, &scratch->vertical);
+    h.Build(scratch->horizontal, view.before().x, across);
+    v.Build(scratch->vertical, view.before().y, down);
+    Slice& slice = slices_[row * header_.views + i];
+    // No larger than the tables for the whole image.
+    WriteTables(h, v, view.mirror_y(), slice, &Descriptor(row, i));
+    slice.part = {h.first_input(), v.first_input(),
+                  h.end_input() - h.first_input(),
+                  v.end_input() - v.first_input()};
+    state.part = i == 0 ? slice.part : Union(state.part, slice.part);
+  }
+  state.stored = Halved(state.stored, halvings);
+  return state.orientation.Stored(state.part, state.stored);
 }
 
 absl::Status FusedGroup::BindSource(size_t row, const FusedSource& source) {

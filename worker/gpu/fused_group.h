@@ -6,6 +6,7 @@
 //   group.Begin(program, rows, memory);
 //   for each row, on any thread:
 //     part = group.PrepareRow(row, …)    what of the stored image is needed
+//     group.HalveRow(row, …)             if it will be decoded smaller
 //     group.BindSource(row, …)           where its pixels will be
 //     group.BindOutput(row, field, …)    where its fields go
 //   copy group.used_bytes() of `memory` to the device, launch
@@ -24,6 +25,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "worker/gpu/decode_shape.h"
 #include "worker/gpu/fused_descriptor.h"
 #include "worker/gpu/fused_program.h"
 #include "worker/image/geometry.h"
@@ -34,7 +36,7 @@ namespace leat::worker {
 // Decoded pixels of a stored image, as they will lie in the device's memory.
 struct FusedSource {
   uint64_t address = 0;  // of the first pixel held
-  Rect held;             // of the stored image
+  Rect held;             // of the stored image, as large as it was decoded
   int64_t pitch = 0;     // bytes from row to row
   int32_t pixel_bytes = 3;
   // Bytes from channel to channel: 1, or a plane's size if they are planar.
@@ -64,7 +66,18 @@ class FusedGroup {
                                   ImageSize stored, int exif,
                                   FusedScratch* scratch);
 
-  // kInvalidArgument: `held` lacks some of what PrepareRow returned.
+  // The most halvings that all views of the row bear (decode_shape.h).
+  // REQUIRES: PrepareRow succeeded.
+  int most_halvings(size_t row) const { return rows_[row].most_halvings; }
+
+  // The row's image will be decoded at 1 / 2^halvings, all of it, ½ rounded up:
+  // makes its tables anew, and returns the part of the smaller image whose
+  // pixels are read.
+  // REQUIRES: PrepareRow of this row succeeded with this scratch, which was not
+  // used since; halvings in [1, most_halvings(row)].
+  Rect HalveRow(size_t row, int halvings, FusedScratch* scratch);
+
+  // kInvalidArgument: `held` lacks some of what the last of both returned.
   // kResourceExhausted: spans 2 GiB or more. REQUIRES: PrepareRow succeeded.
   absl::Status BindSource(size_t row, const FusedSource& source);
 
@@ -85,8 +98,9 @@ class FusedGroup {
  private:
   struct Row {
     Orientation orientation;
-    ImageSize stored;
-    Rect part;  // of the turned image: what all views need
+    ImageSize stored;  // as large as it is decoded
+    Rect part;         // of the turned image: what all views need
+    int most_halvings = 0;
   };
   // A view of a row.
   struct Slice {
@@ -106,6 +120,10 @@ class FusedGroup {
   absl::Status CheckLimits(const std::vector<View>& chains) const;
   absl::StatusOr<Rect> PrepareTables(const View& view, FusedScratch* scratch,
                                      Slice* slice, FusedRow* row);
+  // Writes both tables where the slice has room.
+  template <class Table>
+  void WriteTables(const Table& horizontal, const Table& vertical,
+                   bool mirror_y, const Slice& slice, FusedRow* row);
   // `part` of the turned image in `source`, as steps.
   void BindView(const Orientation& orientation, ImageSize stored,
                 const FusedSource& source, const Slice& slice, FusedRow* row);

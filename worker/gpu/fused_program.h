@@ -20,6 +20,7 @@
 #include "core/operators.h"
 #include "worker/gpu/fused_descriptor.h"
 #include "worker/gpu/launch_config.h"
+#include "worker/gpu/scaled_table.h"
 #include "worker/image/geometry.h"
 #include "worker/image/program.h"
 #include "worker/image/resample_table.h"
@@ -29,6 +30,7 @@ namespace leat::worker {
 // A thread's working memory for FusedGroup::PrepareRow. Reused.
 struct FusedScratch {
   ResampleTable horizontal, vertical;
+  ScaledTable scaled_horizontal, scaled_vertical;
   std::vector<View> chains;
   std::vector<Tensor> values;                     // by node
   std::vector<std::array<std::byte, 8>> scalars;  // what they borrow

@@ -50,6 +50,9 @@ TEST(FusedProgram, NamesTheNodeThatCannotBeFused) {
   two.nodes.push_back({"resize", {{3, 0}}, {{"size", Ints{9}}}});
   two.outputs.push_back({"other", {4, 0}});
   expect(two, "second decode");
+  Graph bgr = ChainOf({resize});
+  bgr.nodes[1].args["output"] = Text("bgr");
+  expect(bgr, "node 1 (decode)");
   Graph none = ChainOf({});
   none.outputs = {{"label", {0, 1}}};
   expect(none, "no field is made of an image");
@@ -181,9 +184,9 @@ TEST(FusedGroup, ReturnsOnlyThePartThatIsRead) {
   FusedGroup group;
   FusedScratch scratch;
   ASSERT_TRUE(group.Begin(*program, 1, block.span()).ok());
-  EXPECT_EQ(*group.PrepareRow(0, {}, {100, 300}, 1, &scratch),
+  EXPECT_EQ(*group.PrepareRow(0, RowOf(0, 0), {100, 300}, 1, &scratch),
             (Rect{0, 90, 20, 10}));
-  EXPECT_EQ(*group.PrepareRow(0, {}, {100, 300}, 6, &scratch),
+  EXPECT_EQ(*group.PrepareRow(0, RowOf(0, 0), {100, 300}, 6, &scratch),
             (Rect{290, 80, 10, 20}));
   FusedSource source{.held = {290, 80, 10, 19}, .pitch = 30};
   EXPECT_EQ(group.BindSource(0, source).code(),
@@ -193,7 +196,7 @@ TEST(FusedGroup, ReturnsOnlyThePartThatIsRead) {
   source.pitch = 1 << 28;
   EXPECT_EQ(group.BindSource(0, source).code(),
             absl::StatusCode::kResourceExhausted);
-  const auto small = group.PrepareRow(0, {}, {9, 300}, 1, &scratch);
+  const auto small = group.PrepareRow(0, RowOf(0, 0), {9, 300}, 1, &scratch);
   EXPECT_THAT(std::string(Message(small.status())),
               HasSubstr("smaller than the crop"));
 }
@@ -216,7 +219,7 @@ TEST(FusedGroup, ReturnsThePartThatAllViewsReadTogether) {
   FusedGroup group;
   FusedScratch scratch;
   ASSERT_TRUE(group.Begin(*program, 1, block.span()).ok());
-  EXPECT_EQ(*group.PrepareRow(0, {}, {100, 300}, 1, &scratch),
+  EXPECT_EQ(*group.PrepareRow(0, RowOf(0, 0), {100, 300}, 1, &scratch),
             (Rect{0, 0, 160, 60}));
 }
 
@@ -231,11 +234,11 @@ TEST(FusedGroup, RefusesWhatIsTooMuchForAThread) {
   FusedScratch scratch;
   ASSERT_TRUE(group.Begin(*program, 1, block.span()).ok());
   const size_t before = group.used_bytes();
-  const auto huge = group.PrepareRow(0, {}, {9000, 9000}, 1, &scratch);
+  const auto huge = group.PrepareRow(0, RowOf(0, 0), {9000, 9000}, 1, &scratch);
   EXPECT_EQ(huge.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(Message(huge.status())), HasSubstr("one thread"));
   EXPECT_EQ(group.used_bytes(), before);
-  EXPECT_TRUE(group.PrepareRow(0, {}, {900, 900}, 1, &scratch).ok());
+  EXPECT_TRUE(group.PrepareRow(0, RowOf(0, 0), {900, 900}, 1, &scratch).ok());
 }
 
 TEST(FusedGroup, TablesStayWithinTheirBound) {
@@ -262,7 +265,7 @@ TEST(FusedGroup, TablesStayWithinTheirBound) {
       EXPECT_LE(group.used_bytes(), program->BlockBytes(2));
       ASSERT_TRUE(group.Begin(*tight, 1, block.span()).ok());
       const auto refused =
-          group.PrepareRow(0, {}, {side, side}, 1, &scratch).status();
+          group.PrepareRow(0, RowOf(0, 0), {side, side}, 1, &scratch).status();
       EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
       EXPECT_THAT(std::string(Message(refused)), HasSubstr("limit of 64"));
     }

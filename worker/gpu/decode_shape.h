@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// DecodeShape: which part of an image nvJPEG's JPEG engines are asked for, and
+// how large.
+//
+// Shapes are functions of the image's header and the row's views: never of
+// load, of memory or of the other rows of a group. Reasons and sources:
+// docs/decisions/0015-nvjpeg-regions-and-scales.md.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "core/image_size.h"
+#include "worker/image/geometry.h"
+#include "worker/image/jpeg_decoder.h"
+
+namespace leat::worker {
+
+inline constexpr int kMostHalvings = 3;  // ⅛
+
+struct DecodeShape {
+  Rect region;       // of the stored image
+  bool cut = false;  // it is not all of the image
+  // The image is decoded at 1 / 2^halvings; if that is not 1, all of it: what
+  // nvJPEG makes of a region and a scale together is documented nowhere.
+  int halvings = 0;
+  friend bool operator==(const DecodeShape&, const DecodeShape&) = default;
+};
+
+// The whole image, at full size.
+DecodeShape WholeImage(ImageSize stored);
+// Of `stored` when decoded at 1 / 2^halvings: halves up.
+ImageSize Halved(ImageSize stored, int halvings);
+// Of the pixels that the shape has.
+ImageSize DecodedSize(const DecodeShape& shape);
+
+// Shapes in order: the first one that the engines take is decoded.
+struct DecodeShapes {
+  std::array<DecodeShape, 3> shapes;
+  size_t count = 0;
+  std::span<const DecodeShape> span() const {
+    return std::span(shapes).first(count);
+  }
+};
+
+// Of an image whose `window` is looked at, and which may be halved up to
+// `most_halvings` times: the region or the reduced image, whichever has fewer
+// pixels (the region, if it is a draw), then the other, then the whole.
+//
+// The region is the window, widened to whole iMCUs and by one more on each
+// side, as far as there are any: upsampled chroma depends on its neighbours,
+// and nvJPEG before 13.2 gets it wrong along a region's edge.
+// REQUIRES: the window lies inside the image, and is not empty.
+DecodeShapes ShapesOf(const JpegDecoder::Header& header, const Rect& window,
+                      int most_halvings);
+
+// The most halvings that the view bears: it must be resampled with
+// antialiasing, not to the nearest pixel, and what is left to shrink must be at
+// least 1 along both axes.
+int MostHalvings(const View& view);
+
+}  // namespace leat::worker

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ScaledTable: a resampling table for an image that was decoded at ½, ¼ or ⅛.
+//
+// A pixel of the smaller image stands for 2, 4 or 8 pixels a side of the whole
+// one: it gets the sum of their weights. So there is no second geometry: crops
+// that begin within a pixel, the filter's support and its precision are those
+// of the table for the whole image. Example, ½, an entry of four pixels from
+// position 1 on: weights 1 3 3 1 become 1 6 1.
+//
+// Sums may exceed 16 bits; then all lose as many fraction bits as it takes, by
+// rounding running sums, so that they sum to exactly 1 << bits() again.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "worker/image/resample_table.h"
+
+namespace leat::worker {
+
+// An axis of the turned image that has become shorter. Pixels are grouped from
+// the stored image's first on, which is the last one where the axis is
+// mirrored. Of the last group the image may have a part only: its pixel mixes
+// in what an encoder put beyond the image, and is not looked at; the one next
+// to it stands in.
+struct ScaledAxis {
+  int64_t length = 0;     // of the whole image
+  bool mirrored = false;  // against the stored image
+  int halvings = 0;
+
+  // The position that stands for a position of the whole image.
+  // REQUIRES: length ≥ 1 << halvings.
+  int64_t At(int64_t position) const;
+};
+
+// Thread-compatible. Reused; its memory grows and stays.
+class ScaledTable {
+ public:
+  using Entry = ResampleTable::Entry;
+
+  // `table` counts its inputs from `origin` of the axis on.
+  void Build(const ResampleTable& table, int64_t origin,
+             const ScaledAxis& axis);
+
+  int size() const { return static_cast<int>(entries_.size()); }
+  // Inputs are counted from the shorter axis' first on.
+  const Entry& entry(int i) const { return entries_[i]; }
+  const int16_t* weights(int i) const {
+    return weights_.data() + static_cast<size_t>(i) * stride_;
+  }
+  int bits() const { return bits_; }
+  // At most the table's.
+  int max_taps() const { return max_taps_; }
+  int first_input() const { return first_input_; }
+  int end_input() const { return end_input_; }
+
+ private:
+  void Quantise(int i, int lost_bits);
+
+  std::vector<Entry> entries_;
+  std::vector<int32_t> sums_;  // stride_ an entry
+  std::vector<int16_t> weights_;
+  int stride_ = 0;
+  int bits_ = 0;
+  int max_taps_ = 0;
+  int first_input_ = 0;
+  int end_input_ = 0;
+};
+
+}  // namespace leat::worker
