@@ -22,6 +22,13 @@
 //                           is live, and the violations
 //   LEAT_FAKE_NVJPEG_ENGINES, LEAT_FAKE_NVJPEG_CORES   (7, 1); 0: none
 //   LEAT_FAKE_NVJPEG_ROI    0: the engine cannot decode regions (1)
+//   LEAT_FAKE_NVJPEG_SCALE  0: the engine cannot decode at 1/2, 1/4, 1/8 (1)
+//   LEAT_FAKE_NVJPEG_DAMAGED  what damaged images are answered by (3: BAD_JPEG)
+//   LEAT_FAKE_NVJPEG_EDGES  1: pixels on which nobody may rely are spoilt:
+//   those
+//                           at a region's edge inside an image whose chroma is
+//                           interpolated, and of a smaller image the last ones
+//                           if the image has only a part of them (0)
 #pragma once
 
 #include <stddef.h>
@@ -36,7 +43,8 @@ void fake_cuda_reset(void);
 // follow. Codes that poison a real context poison this one: all later calls
 // return them.
 void fake_cuda_fail(const char* symbol, uint64_t nth, int onwards, int code);
-// "memory", "devices", "compute", "version", "engines", "cores", "roi".
+// "memory", "devices", "compute", "version", "engines", "cores", "roi",
+// "scale", "edges", "damaged".
 // 0: there is no such setting.
 int fake_cuda_set(const char* setting, uint64_t value);
 uint64_t fake_cuda_get(const char* setting);
@@ -46,7 +54,8 @@ uint64_t fake_cuda_calls(const char* symbol);
 // What is live: "allocations", "host_allocations", "registrations", "streams",
 // "events", "modules", "contexts", "handles", "reservations", "mappings",
 // "nvjpeg_handles", "nvjpeg_states", ...; "*": all together. And totals:
-// "pageable_copies", "launches", "hardware_images".
+// "pageable_copies", "launches", "hardware_images", of these "region_images",
+// "scaled_images".
 int64_t fake_cuda_count(const char* what);
 uint64_t fake_cuda_violations(void);
 // The text of the first violations; null beyond.

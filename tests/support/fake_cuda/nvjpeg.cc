@@ -101,12 +101,8 @@ NvjpegResult nvjpegDecodeBatchedSupportedEx(NvjpegHandle handle,
   FAKE_NVJPEG_ENTER();
   if (!IsLive(handle) || !IsLive(jpeg) || !IsLive(params))
     return NvjpegResult::kInvalidParameter;
-  const bool region = params->options.width != 0;
-  const bool scaled = params->options.scale != NvjpegScale::kNone;
-  const bool engine = IsHardware(handle->backend);
-  *supported = (!engine || EngineDecodes(jpeg->info)) &&
-                       (!region || (engine && fake_cuda_get("roi") != 0)) &&
-                       (!scaled || engine)
+  *supported = IsHardware(handle->backend) && EngineDecodes(jpeg->info) &&
+                       EngineShapes(params->options)
                    ? 0
                    : 4;
   return NvjpegResult::kSuccess;

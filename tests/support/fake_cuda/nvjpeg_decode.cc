@@ -65,6 +65,7 @@ DecodeOptions OptionsOf(NvjpegHandle handle, const NvjpegStateTag* state,
   if (params != nullptr) options = params->options;
   options.format = state->format;
   options.interpolate = (handle->flags & kNvjpegInterpolatedUpsampling) != 0;
+  options.spoil_edges = options.interpolate && fake_cuda_get("edges") != 0;
   return options;
 }
 
@@ -81,6 +82,7 @@ NvjpegResult DecodeBatch(NvjpegHandle handle, NvjpegState state,
     return NvjpegResult::kInvalidParameter;
   }
   std::vector<std::unique_ptr<Delivery>> deliveries;
+  int regions = 0, scaled = 0;
   for (int i = 0; i < state->images; ++i) {
     auto delivery = std::make_unique<Delivery>();
     delivery->jpeg = {data[i], sizes[i]};
@@ -89,10 +91,15 @@ NvjpegResult DecodeBatch(NvjpegHandle handle, NvjpegState state,
     if (result != NvjpegResult::kSuccess) return result;
     if (IsHardware(handle->backend) && !EngineDecodes(info))
       return NvjpegResult::kJpegNotSupported;
-    result = DecodePixels(
-        delivery->jpeg,
-        OptionsOf(handle, state, params == nullptr ? nullptr : params[i]),
-        &delivery->pixels);
+    const DecodeOptions options =
+        OptionsOf(handle, state, params == nullptr ? nullptr : params[i]);
+    if (!EngineShapes(options)) {
+      fake_cuda_violate("a region or a scale that the engine does not do");
+      return NvjpegResult::kInvalidParameter;
+    }
+    regions += options.width != 0;
+    scaled += options.scale != NvjpegScale::kNone;
+    result = DecodePixels(delivery->jpeg, options, &delivery->pixels);
     if (result != NvjpegResult::kSuccess) return result;
     delivery->sum = Sum(delivery->jpeg);
     delivery->image = images[i];
@@ -102,6 +109,8 @@ NvjpegResult DecodeBatch(NvjpegHandle handle, NvjpegState state,
   }
   if (IsHardware(handle->backend))
     fake_cuda_add("hardware_images", state->images);
+  fake_cuda_add("region_images", regions);
+  fake_cuda_add("scaled_images", scaled);
   for (auto& delivery : deliveries)
     if (const NvjpegResult result = Deliver(std::move(delivery), stream);
         result != NvjpegResult::kSuccess)

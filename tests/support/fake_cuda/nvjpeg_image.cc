@@ -12,6 +12,7 @@ namespace leat::fake_cuda {
 
 using cuda::NvjpegFormat;
 using cuda::NvjpegResult;
+using cuda::NvjpegScale;
 using cuda::NvjpegSubsampling;
 
 namespace {
@@ -85,6 +86,32 @@ bool IsReversed(NvjpegFormat format) {
   return format == NvjpegFormat::kBgr || format == NvjpegFormat::kBgri;
 }
 
+void Spoil(int x, int y, int width, int height, Pixels* pixels) {
+  const auto channels = static_cast<size_t>(pixels->channels);
+  for (int row = y; row < y + height; ++row)
+    for (int column = x; column < x + width; ++column) {
+      uint8_t* const pixel =
+          pixels->bytes.data() +
+          (static_cast<size_t>(row) * static_cast<size_t>(pixels->width) +
+           static_cast<size_t>(column)) *
+              channels;
+      for (size_t c = 0; c < channels; ++c) pixel[c] = c == 1 ? 0xff : 0;
+    }
+}
+
+// `width`, `height`: of the stored image.
+void SpoilEdges(const DecodeOptions& options, int width, int height,
+                Pixels* pixels) {
+  const int side = 1 << static_cast<int>(options.scale);
+  const bool cut = options.width != 0;
+  if (cut && options.x > 0) Spoil(0, 0, 1, pixels->height, pixels);
+  if (cut && options.y > 0) Spoil(0, 0, pixels->width, 1, pixels);
+  if (width % side != 0 || (cut && options.x + options.width < width))
+    Spoil(pixels->width - 1, 0, 1, pixels->height, pixels);
+  if (height % side != 0 || (cut && options.y + options.height < height))
+    Spoil(0, pixels->height - 1, pixels->width, 1, pixels);
+}
+
 void Crop(const DecodeOptions& options, Pixels* pixels) {
   if (options.width == 0) return;
   Pixels part{.width = options.width,
@@ -136,6 +163,13 @@ bool EngineDecodes(const JpegInfo& info) {
          info.subsampling != NvjpegSubsampling::k410V;
 }
 
+bool EngineShapes(const DecodeOptions& options) {
+  const bool region = options.width != 0;
+  const bool scaled = options.scale != NvjpegScale::kNone;
+  return (!region || fake_cuda_get("roi") != 0) &&
+         (!scaled || fake_cuda_get("scale") != 0) && !(region && scaled);
+}
+
 NvjpegResult DecodePixels(std::span<const uint8_t> jpeg,
                           const DecodeOptions& options, Pixels* pixels) {
   jpeg_decompress_struct d{};
@@ -169,16 +203,19 @@ NvjpegResult DecodePixels(std::span<const uint8_t> jpeg,
     JSAMPROW row = pixels->bytes.data() + d.output_scanline * row_bytes;
     jpeg_read_scanlines(&d, &row, 1);
   }
+  const int width = static_cast<int>(d.image_width);
+  const int height = static_cast<int>(d.image_height);
   jpeg_finish_decompress(&d);
   const bool corrupt = errors.manager.num_warnings > 0;
   jpeg_destroy_decompress(&d);
-  if (corrupt) return NvjpegResult::kBadJpeg;
+  if (corrupt) return static_cast<NvjpegResult>(fake_cuda_get("damaged"));
   if (options.width != 0 &&
       (options.x < 0 || options.y < 0 || options.height <= 0 ||
        options.x + options.width > pixels->width ||
        options.y + options.height > pixels->height))
     return NvjpegResult::kInvalidParameter;
   Crop(options, pixels);
+  if (options.spoil_edges) SpoilEdges(options, width, height, pixels);
   return NvjpegResult::kSuccess;
 }
 

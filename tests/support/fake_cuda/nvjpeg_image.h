@@ -27,6 +27,7 @@ struct DecodeOptions {
   cuda::NvjpegScale scale = cuda::NvjpegScale::kNone;
   int x = 0, y = 0, width = 0, height = 0;  // width 0: all
   bool interpolate = false;
+  bool spoil_edges = false;
 };
 
 struct Pixels {
@@ -37,7 +38,9 @@ struct Pixels {
 cuda::NvjpegResult ReadInfo(std::span<const uint8_t> jpeg, JpegInfo* info);
 // What NVIDIA documents of the engine.
 bool EngineDecodes(const JpegInfo& info);
-// Truncated and corrupt data are errors.
+// Whether it is set up for regions and scales; it never does both at once.
+bool EngineShapes(const DecodeOptions& options);
+// A region is one of the whole image. Truncated and corrupt data are errors.
 cuda::NvjpegResult DecodePixels(std::span<const uint8_t> jpeg,
                                 const DecodeOptions& options, Pixels* pixels);
 // Whether the destination is device memory of the right size.

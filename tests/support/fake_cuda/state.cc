@@ -104,6 +104,9 @@ void State::ReadEnvironment() {
   settings["engines"] = Number("LEAT_FAKE_NVJPEG_ENGINES", 7);
   settings["cores"] = Number("LEAT_FAKE_NVJPEG_CORES", 1);
   settings["roi"] = Number("LEAT_FAKE_NVJPEG_ROI", 1);
+  settings["scale"] = Number("LEAT_FAKE_NVJPEG_SCALE", 1);
+  settings["damaged"] = Number("LEAT_FAKE_NVJPEG_DAMAGED", 3);
+  settings["edges"] = Number("LEAT_FAKE_NVJPEG_EDGES", 0);
   const char* const given = std::getenv("LEAT_FAKE_CUDA_NAME");
   name = given == nullptr ? "Fake GPU" : given;
   faults = ParseFaults(std::getenv("LEAT_FAKE_CUDA_FAIL"));
