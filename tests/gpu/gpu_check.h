@@ -44,6 +44,8 @@ struct Setup {
 void CheckExact(const Setup& setup, Report* report);
 // Class nvjpeg: how far from libjpeg-turbo, by the chroma's sampling.
 void CheckNvjpeg(const Setup& setup, Report* report);
+// Regions and scales of nvJPEG's engines: what Leat relies on.
+void CheckShapes(const Setup& setup, Report* report);
 // Device memory over many groups.
 void CheckMemory(const Setup& setup, Report* report);
 // A bare nvJPEG loop, the fused kernel alone, the pipeline in both classes.

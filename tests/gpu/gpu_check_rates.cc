@@ -9,9 +9,11 @@
 
 #include "core/clock.h"
 #include "core/status.h"
+#include "tests/gpu/gpu_bench.h"
 #include "tests/gpu/gpu_check.h"
 #include "tests/worker/gpu/gpu_graphs.h"
 #include "tests/worker/image_support.h"
+#include "worker/gpu/decode_shape.h"
 #include "worker/gpu/fused_group.h"
 #include "worker/gpu/fused_kernel.h"
 #include "worker/gpu/jpeg_kind.h"
@@ -22,19 +24,14 @@
 namespace leat::gpu_check {
 namespace {
 
+using worker::DecodeShape;
 using worker::Slot;
 
 double SecondsSince(MonotonicTime start) {
   return std::chrono::duration<double>(Clock::Real().Now() - start).count();
 }
 
-// A GPU of the measurement's own, without the worker's threads.
-struct Bench {
-  std::unique_ptr<worker::Gpu> gpu;
-  std::shared_ptr<const cuda::Nvjpeg> library;
-  std::unique_ptr<worker::NvjpegDevice> nvjpeg;
-  std::unique_ptr<worker::Slots> slots;
-};
+}  // namespace
 
 absl::StatusOr<Bench> OpenBench(const Setup& setup) {
   Bench bench;
@@ -54,44 +51,73 @@ absl::StatusOr<Bench> OpenBench(const Setup& setup) {
   return bench;
 }
 
+namespace {
+
+// How much of the images is decoded: the whole, the middle (half as wide and as
+// high), or all of them at half their size.
+enum class Part { kWhole, kMiddle, kHalf };
+
+DecodeShape ShapeOf(const worker::JpegDecoder::Header& header, Part part) {
+  const auto [height, width] = header.size;
+  if (part == Part::kMiddle)
+    return worker::ShapesOf(
+               header,
+               {width / 4, height / 4, (width + 1) / 2, (height + 1) / 2}, 0)
+        .shapes[0];
+  DecodeShape shape = worker::WholeImage(header.size);
+  shape.halvings = part == Part::kHalf ? 1 : 0;
+  return shape;
+}
+
 // The files that nvJPEG is given, as many as a slot's memory holds at a time.
-std::vector<std::vector<worker::EncodedImage>> Batches(const Setup& setup,
-                                                       uint64_t bytes) {
-  std::vector<std::vector<worker::EncodedImage>> batches(1);
+absl::StatusOr<std::vector<std::vector<worker::JpegToDecode>>> Batches(
+    const Setup& setup, const Bench& bench, Part part) {
+  const uint64_t bytes = setup.config.decode_bytes;
+  std::vector<std::vector<worker::JpegToDecode>> batches(1);
   uint64_t used = 0;
   for (const std::string& file : setup.files) {
     worker::JpegDecoder decoder({});
     if (!decoder.Open(worker::AsSpan(file)).ok() ||
         !worker::IsForNvjpeg(decoder.header()))
       continue;
-    const auto width = static_cast<uint64_t>(decoder.header().size.width);
-    const auto height = static_cast<uint64_t>(decoder.header().size.height);
+    const bool luma = decoder.header().components == 1;
+    const DecodeShape shapes[] = {ShapeOf(decoder.header(), part),
+                                  worker::WholeImage(decoder.header().size)};
+    ASSIGN_OR_RETURN(const worker::NvjpegChoice choice,
+                     bench.slots->all()[0]->nvjpeg->Choose(worker::AsSpan(file),
+                                                           luma, shapes));
+    if (part != Part::kWhole && !(choice.shape == shapes[0])) continue;
+    const ImageSize size = worker::DecodedSize(choice.shape);
+    const auto width = static_cast<uint64_t>(size.width);
+    const auto height = static_cast<uint64_t>(size.height);
     const uint64_t need = (width * height * 3 + 511) / 512 * 512;
     if (used + need > bytes ||
         batches.back().size() == worker::kMaxGpuGroupRows) {
       batches.emplace_back();
       used = 0;
     }
-    batches.back().push_back({.encoded = worker::AsSpan(file),
-                              .luma = decoder.header().components == 1,
-                              .address = used,
-                              .pitch = static_cast<size_t>(width * 3)});
-    if (batches.back().back().luma) batches.back().back().pitch = width;
+    batches.back().push_back(
+        {.encoded = worker::AsSpan(file),
+         .luma = luma,
+         .choice = choice,
+         .address = used,
+         .pitch = static_cast<size_t>(luma ? width : width * 3)});
     used += need;
   }
   return batches;
 }
 
 // nvJPEG alone, two batches in flight: the limit of class nvjpeg.
-absl::StatusOr<double> BareNvjpeg(const Setup& setup, Bench& bench) {
-  auto batches = Batches(setup, setup.config.decode_bytes);
+absl::StatusOr<double> BareNvjpeg(const Setup& setup, Bench& bench, Part part) {
+  ASSIGN_OR_RETURN(const auto batches, Batches(setup, bench, part));
+  if (batches[0].empty()) return Unimplemented("the engines refuse it");
   const std::vector<Slot*> slots = bench.slots->all();
   const auto pass = [&]() -> absl::StatusOr<size_t> {
     size_t images = 0, next = 0;
     for (auto batch : batches) {
       Slot& slot = *slots[next++ % slots.size()];
       RETURN_IF_ERROR(bench.gpu->Wait(slot));
-      for (worker::EncodedImage& image : batch)
+      for (worker::JpegToDecode& image : batch)
         image.address += slot.device_images;
       RETURN_IF_ERROR(slot.nvjpeg->Decode(batch, slot.stream));
       images += batch.size();
@@ -269,7 +295,19 @@ void MeasureRates(const Setup& setup, Report* report) {
     if (!bench.ok())
       return report->Check("rates", false, Message(bench.status()));
     if (setup.nvjpeg())
-      bare = say("nvJPEG alone, full images", BareNvjpeg(setup, *bench));
+      bare = say("nvJPEG alone, full images",
+                 BareNvjpeg(setup, *bench, Part::kWhole));
+    for (const auto& [name, part] :
+         {std::pair("nvJPEG alone, a quarter of each image", Part::kMiddle),
+          std::pair("nvJPEG alone, images at 1/2", Part::kHalf)}) {
+      if (!setup.nvjpeg()) continue;
+      const auto rate = BareNvjpeg(setup, *bench, part);
+      if (absl::IsUnimplemented(rate.status()))
+        report->Missing(name, Message(rate.status()));
+      else if (const double ours = say(name, rate); bare > 0)
+        report->Figure(std::string(name) + ", to full images", ours / bare,
+                       "times");
+    }
     const absl::Status kernel = MeasureKernel(setup, *bench, report);
     if (!kernel.ok()) report->Check("fused kernel", false, Message(kernel));
   }

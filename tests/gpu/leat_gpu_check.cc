@@ -77,6 +77,7 @@ int Run(Setup setup, const std::string& json) {
   Report report;
   CheckExact(setup, &report);
   CheckNvjpeg(setup, &report);
+  CheckShapes(setup, &report);
   MeasureRates(setup, &report);
   CheckMemory(setup, &report);
   const auto stats = setup.gpus->stats()[0];

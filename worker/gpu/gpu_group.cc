@@ -8,6 +8,7 @@
 #include "core/status.h"
 #include "worker/gpu/gpu_queue.h"
 #include "worker/gpu/jpeg_kind.h"
+#include "worker/image/codecs/codec.h"
 #include "worker/image/scratch.h"
 
 namespace leat::worker {
@@ -72,10 +73,12 @@ absl::Status GpuGroup::Prepare(size_t row, uint64_t epoch, uint64_t sample,
 absl::Status GpuGroup::PrepareRow(size_t row, GpuThread* thread) {
   if (program_.fused == nullptr) return ComputeOnCpu(row, thread);
   GroupRow& r = rows_[row];
+  const std::span<const std::byte> encoded = program_.fused->EncodedOf(r.input);
+  // Other formats are the CPU's in every class.
+  if (!IsJpeg(encoded)) return ComputeOnCpu(row, thread);
   JpegDecoder& decoder = thread->scratch().state()->decoder;
-  RETURN_IF_ERROR(decoder.Open(program_.fused->EncodedOf(r.input)));
+  RETURN_IF_ERROR(decoder.Open(encoded));
   const JpegDecoder::Header& header = decoder.header();
-  r.stored = header.size;
   const absl::StatusOr<Rect> window = fused_.PrepareRow(
       row, r.input, header.size, header.orientation, &thread->fused());
   if (!window.ok()) {
@@ -87,14 +90,29 @@ absl::Status GpuGroup::PrepareRow(size_t row, GpuThread* thread) {
     return ComputeOnCpu(row, thread);
   }
   if (program_.decoder_class == DecoderClass::kNvjpeg && IsForNvjpeg(header)) {
-    r.luma = program_.fused->gray() || header.components == 1;
-    r.stage = RowStage::kEncoded;
+    RETURN_IF_ERROR(ChooseDecoding(row, header, *window, thread));
   } else {
     ASSIGN_OR_RETURN(const bool fits, DecodeWindow(r, *window, thread));
     if (!fits) return ComputeOnCpu(row, thread);
     r.stage = RowStage::kPixels;
   }
   StoreHostValues(row);
+  return absl::OkStatus();
+}
+
+absl::Status GpuGroup::ChooseDecoding(size_t row,
+                                      const JpegDecoder::Header& header,
+                                      const Rect& window, GpuThread* thread) {
+  GroupRow& r = rows_[row];
+  r.luma = program_.fused->gray() || header.components == 1;
+  const DecodeShapes shapes =
+      ShapesOf(header, window, fused_.most_halvings(row));
+  ASSIGN_OR_RETURN(r.choice,
+                   slot_->nvjpeg->Choose(program_.fused->EncodedOf(r.input),
+                                         r.luma, shapes.span()));
+  if (r.choice.shape.halvings > 0)
+    fused_.HalveRow(row, r.choice.shape.halvings, &thread->fused());
+  r.stage = RowStage::kEncoded;
   return absl::OkStatus();
 }
 
@@ -155,6 +173,18 @@ absl::Status GpuGroup::ComputeOnCpu(size_t row, GpuThread* thread) {
   RETURN_IF_ERROR(program_.cpu->Run(r.input, thread->scratch(), fields_of_row));
   r.stage = RowStage::kStored;
   return absl::OkStatus();
+}
+
+bool GpuGroup::IsSound(size_t row, GpuThread* thread) const {
+  JpegDecoder& decoder = thread->scratch().state()->decoder;
+  if (!decoder.Open(program_.fused->EncodedOf(rows_[row].input)).ok())
+    return false;
+  const ImageSize size = decoder.header().size;
+  if (!decoder.Start({0, 0, size.width, size.height}, false).ok()) return false;
+  PixelRows rows;
+  for (int64_t y = 0; y < size.height; y += rows.count)
+    if (!decoder.ReadRows(&rows).ok()) return false;
+  return true;
 }
 
 void GpuGroup::Run(Done done) {

@@ -57,7 +57,8 @@ enum class RowStage : uint8_t {
   kPixels,   // its pixels are in the slot
   kEncoded,  // nvJPEG is to decode it
   kStored,   // the CPU has computed it: in place, or into `values`
-  kFailed,   // nvJPEG refused it: for libjpeg-turbo
+  kRefused,  // nvJPEG refused it: for libjpeg-turbo
+  kFailed,   // nvJPEG failed on it: libjpeg-turbo says if it is damaged
   kDone,     // the outputs have it
 };
 
@@ -70,9 +71,10 @@ struct GroupRow {
   absl::Status status;
   StoredSample record;
   RowInput input;  // of it
-  ImageSize stored;
-  bool luma = false;   // of kEncoded: only its first component is wanted
-  FusedSource source;  // on the device
+  // Of kEncoded: only its first component is wanted; how nvJPEG decodes it.
+  bool luma = false;
+  NvjpegChoice choice;
+  FusedSource source;                      // on the device
   size_t pixels_at = 0, pixels_bytes = 0;  // in the slot
   std::vector<std::byte> values;  // field after field, for a device's outputs
 };
@@ -107,6 +109,8 @@ class GpuGroup final : public KernelGroup {
   uint64_t DeviceAddress(size_t row, size_t field) const;
   // By libjpeg-turbo and the CPU's operators.
   absl::Status ComputeOnCpu(size_t row, GpuThread* thread);
+  // Whether libjpeg-turbo decodes all of the row's image without complaint.
+  bool IsSound(size_t row, GpuThread* thread) const;
   // The statuses of rows, or `lost` for all. Nothing of the group is touched
   // after it.
   void Answer(const absl::Status& lost, ThreadState* state);
@@ -114,6 +118,9 @@ class GpuGroup final : public KernelGroup {
  private:
   absl::Status Begin();
   absl::Status PrepareRow(size_t row, GpuThread* thread);
+  // Of an image for nvJPEG, of which `window` is read.
+  absl::Status ChooseDecoding(size_t row, const JpegDecoder::Header& header,
+                              const Rect& window, GpuThread* thread);
   // False: the slot has no room.
   absl::StatusOr<bool> DecodeWindow(GroupRow& row, const Rect& window,
                                     GpuThread* thread);

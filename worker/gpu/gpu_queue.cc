@@ -125,7 +125,8 @@ void GpuQueue::Complete(GpuGroup* group, absl::Status status) {
   const auto& rows = group->rows();
   const bool repair =
       status.ok() && std::any_of(rows.begin(), rows.end(), [](const auto& row) {
-        return row.stage == RowStage::kFailed;
+        return row.stage == RowStage::kRefused ||
+               row.stage == RowStage::kFailed;
       });
   if (repair) {
     repairs_.TryPush(std::move(group));
@@ -150,9 +151,15 @@ void GpuQueue::RepairLoop() {
 }
 
 absl::Status GpuQueue::Repair(GpuGroup* group, GpuThread* thread) {
-  for (size_t row = 0; row < group->rows().size(); ++row)
-    if (group->rows()[row].stage == RowStage::kFailed)
-      group->rows()[row].status = group->ComputeOnCpu(row, thread);
+  for (size_t row = 0; row < group->rows().size(); ++row) {
+    GroupRow& r = group->rows()[row];
+    if (r.stage == RowStage::kFailed && group->IsSound(row, thread))
+      return Unavailable(
+          "nvJPEG fails on sample {}, an image that is not damaged",
+          r.input.sample);
+    if (r.stage == RowStage::kRefused || r.stage == RowStage::kFailed)
+      r.status = group->ComputeOnCpu(row, thread);
+  }
   absl::Status status =
       GroupRun(*gpu_, options_.decode_bytes, group).EnqueueStores();
   if (absl::Status end = gpu_->Wait(group->slot()); !end.ok())

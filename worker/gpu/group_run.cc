@@ -11,6 +11,11 @@
 namespace leat::worker {
 namespace {
 
+// Computed later, if at all.
+bool IsForRepair(const GroupRow& row) {
+  return row.stage == RowStage::kRefused || row.stage == RowStage::kFailed;
+}
+
 // Of decoded images, for the kernel and for nvJPEG.
 constexpr uint64_t kAlignment = 512;
 
@@ -22,8 +27,9 @@ uint64_t Aligned(uint64_t bytes) {
 
 uint64_t GroupRun::DecodedBytes(const GroupRow& row) const {
   if (row.stage != RowStage::kEncoded) return 0;
-  const auto pixels = static_cast<uint64_t>(row.stored.width) *
-                      static_cast<uint64_t>(row.stored.height);
+  const ImageSize size = DecodedSize(row.choice.shape);
+  const auto pixels =
+      static_cast<uint64_t>(size.width) * static_cast<uint64_t>(size.height);
   return Aligned(pixels * (row.luma ? 1 : 3));
 }
 
@@ -97,22 +103,26 @@ absl::Status GroupRun::SendPixels(std::span<const size_t> rows) {
 
 absl::Status GroupRun::Decode(std::span<const size_t> rows) {
   Slot& slot = group_.slot();
-  std::vector<EncodedImage> images;
+  std::vector<JpegToDecode> images;
   std::vector<size_t> row_of;
   uint64_t at = slot.device_images;
   for (const size_t row : rows) {
     GroupRow& r = group_.rows()[row];
     if (r.stage != RowStage::kEncoded) continue;
     const int64_t pixel = r.luma ? 1 : 3;
-    const int64_t pitch = r.stored.width * pixel;
-    r.source = {.address = at,
-                .held = {0, 0, r.stored.width, r.stored.height},
-                .pitch = pitch,
-                .pixel_bytes = static_cast<int32_t>(pixel),
-                // One component is all of them.
-                .channel_bytes = r.luma ? 0 : 1};
+    const DecodeShape& shape = r.choice.shape;
+    const ImageSize size = DecodedSize(shape);
+    const int64_t pitch = size.width * pixel;
+    r.source = {
+        .address = at,
+        .held = {shape.region.x, shape.region.y, size.width, size.height},
+        .pitch = pitch,
+        .pixel_bytes = static_cast<int32_t>(pixel),
+        // One component is all of them.
+        .channel_bytes = r.luma ? 0 : 1};
     images.push_back({.encoded = group_.program().fused->EncodedOf(r.input),
                       .luma = r.luma,
+                      .choice = r.choice,
                       .address = at,
                       .pitch = static_cast<size_t>(pitch)});
     row_of.push_back(row);
@@ -122,12 +132,12 @@ absl::Status GroupRun::Decode(std::span<const size_t> rows) {
   RETURN_IF_ERROR(slot.nvjpeg->Decode(images, slot.stream));
   for (size_t i = 0; i < images.size(); ++i) {
     GroupRow& r = group_.rows()[row_of[i]];
-    if (images[i].backend == EncodedImage::Backend::kNone)
+    if (images[i].outcome == JpegToDecode::Outcome::kRefused)
+      r.stage = RowStage::kRefused;
+    else if (images[i].outcome == JpegToDecode::Outcome::kFailed)
       r.stage = RowStage::kFailed;
     else
-      r.by = images[i].backend == EncodedImage::Backend::kHardware
-                 ? DecodedBy::kHardware
-                 : DecodedBy::kCuda;
+      r.by = r.choice.engines ? DecodedBy::kHardware : DecodedBy::kCuda;
   }
   return absl::OkStatus();
 }
@@ -138,7 +148,7 @@ absl::Status GroupRun::Launch(std::span<const size_t> rows) {
   bool any = false;
   for (const size_t row : rows) {
     const GroupRow& r = group_.rows()[row];
-    if (r.stage == RowStage::kFailed) continue;
+    if (IsForRepair(r)) continue;
     // Both were checked when the row was prepared.
     if (const absl::Status bound = fused.BindSource(row, r.source); !bound.ok())
       return Unavailable("row {}: {}", row, Message(bound));
@@ -182,7 +192,7 @@ absl::Status GroupRun::StoreToHost() {
   const GroupOutputs& outputs = group_.outputs();
   for (size_t row = 0; row < outputs.rows; ++row) {
     GroupRow& r = group_.rows()[row];
-    if (r.stage == RowStage::kDone || r.stage == RowStage::kFailed) continue;
+    if (r.stage == RowStage::kDone || IsForRepair(r)) continue;
     const bool valid = r.stage != RowStage::kEmpty;
     for (size_t f = 0; f < group_.fields() && !valid; ++f)
       memset(outputs.At(f, row), 0, outputs.field_bytes[f]);
@@ -198,7 +208,7 @@ absl::Status GroupRun::StoreToDevice() {
   const cuda::Stream stream = group_.slot().stream;
   for (size_t row = 0; row < outputs.rows; ++row) {
     GroupRow& r = group_.rows()[row];
-    if (r.stage == RowStage::kDone || r.stage == RowStage::kFailed) continue;
+    if (r.stage == RowStage::kDone || IsForRepair(r)) continue;
     size_t at = 0;
     for (size_t f = 0; f < group_.fields() && !computed_[row]; ++f) {
       const size_t bytes = outputs.field_bytes[f];

@@ -29,8 +29,8 @@ class GroupRun {
       : gpu_(gpu), image_bytes_(image_bytes), group_(*group) {}
 
   // Returns when all is on the stream and slot.done will mark its end. Rows are
-  // kDone then, or kFailed. Errors: Gpu's; what is on the stream may still run.
-  // REQUIRES: the GPU's context is current.
+  // kDone then, or for repair. Errors: Gpu's; what is on the stream may still
+  // run. REQUIRES: the GPU's context is current.
   absl::Status Enqueue();
   // The same where no row needs the kernel.
   absl::Status EnqueueStores();

@@ -2,15 +2,13 @@
 //
 // nvJPEG on a GPU, and a slot's part of it.
 //
-// Images that the JPEG engines take go to them in one batch a colour format;
-// the others, one by one, to nvJPEG's CUDA backend. Which, is asked of nvJPEG
-// by each image's header, so that an image is decoded the same way wherever and
-// whenever, on one kind of GPU. An image that nvJPEG refuses is the caller's;
-// it never fails others: a batch that fails is decoded image by image.
-//
-// Whole images, at full size: decoding a region, or at ½ to ⅛, would save
-// memory traffic, of which there is plenty, and no engine time; and some
-// releases of nvJPEG interpolate colours wrongly at a region's border.
+// Images that the JPEG engines take go to them in one batch a colour format,
+// each as a region, reduced, or whole (decode_shape.h); the others, one by one
+// and whole, to nvJPEG's CUDA backend. Which, is asked of nvJPEG by each
+// image's header while rows are prepared, so that an image is decoded the
+// same way wherever and whenever, on one kind of GPU. An image that nvJPEG
+// refuses, or fails on, is the caller's (nvjpeg_fault.h); it never fails
+// others: a batch that fails is decoded image by image.
 #pragma once
 
 #include <cstddef>
@@ -21,20 +19,31 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/mutex.h"
 #include "cuda/driver.h"
 #include "cuda/nvjpeg.h"
+#include "worker/gpu/decode_shape.h"
+#include "worker/gpu/nvjpeg_fault.h"
 
 namespace leat::worker {
 
 class Gpu;
 
-struct EncodedImage {
+// Who decodes an image, and what of it.
+struct NvjpegChoice {
+  bool engines = false;  // else CUDA, the whole
+  DecodeShape shape;
+};
+
+struct JpegToDecode {
   std::span<const std::byte> encoded;
-  bool luma = false;     // one byte a pixel, else R, G, B
-  uint64_t address = 0;  // where the pixels go, on the device
+  bool luma = false;  // one byte a pixel, else R, G, B
+  NvjpegChoice choice;
+  uint64_t address = 0;  // where the shape's pixels go, on the device
   size_t pitch = 0;
-  enum class Backend : uint8_t { kNone, kHardware, kCuda };
-  Backend backend = Backend::kNone;  // who took it
+  // kRefused: for libjpeg-turbo; kFailed: if that finds it damaged.
+  enum class Outcome : uint8_t { kDecoded, kRefused, kFailed };
+  Outcome outcome = Outcome::kDecoded;
 };
 
 // The handles of one GPU. Immutable after Open.
@@ -58,39 +67,57 @@ class NvjpegDevice {
   cuda::NvjpegHandle cuda_ = nullptr;
 };
 
-// Thread-compatible; the GPU's context is current.
+// Thread-compatible but for Choose; the GPU's context is current.
 class NvjpegSlot {
  public:
   static absl::StatusOr<std::unique_ptr<NvjpegSlot>> Create(
       const NvjpegDevice* device);
   ~NvjpegSlot();
 
+  // The first shape that the engines take, or CUDA. `shapes` end with the whole
+  // image. Thread-safe; makes the context current. kUnavailable: nvJPEG fails.
+  absl::StatusOr<NvjpegChoice> Choose(std::span<const std::byte> encoded,
+                                      bool luma,
+                                      std::span<const DecodeShape> shapes);
+
   // Puts the decoding on the stream, on which nothing of an earlier call is
-  // left. images[i].backend says who took it. kResourceExhausted: no memory for
-  // these images. Others: as Gpu's.
-  absl::Status Decode(std::span<EncodedImage> images, cuda::Stream stream);
+  // left. images[i].outcome says what came of it. kResourceExhausted: no memory
+  // for these images. Others: as Gpu's.
+  absl::Status Decode(std::span<JpegToDecode> images, cuda::Stream stream);
 
  private:
   explicit NvjpegSlot(const NvjpegDevice* device);
   absl::Status CreateHardware();
   absl::Status CreateCuda();
-  bool EnginesTake(const EncodedImage& image);
-  absl::Status DecodeBatch(std::span<EncodedImage*> images,
+  cuda::NvjpegResult Ask(std::span<const std::byte> encoded, bool luma,
+                         std::span<const DecodeShape> shapes,
+                         NvjpegChoice* choice)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(asking_);
+  cuda::NvjpegResult Set(cuda::NvjpegParams params, bool luma,
+                         const DecodeShape& shape) const;
+  absl::Status DecodeBatch(std::span<JpegToDecode*> images,
                            cuda::NvjpegState state, cuda::Stream stream);
-  cuda::NvjpegResult CallBatched(std::span<EncodedImage*> images,
+  absl::Status DecodeAlone(JpegToDecode* image, cuda::NvjpegState state,
+                           cuda::Stream stream);
+  cuda::NvjpegResult CallBatched(std::span<JpegToDecode*> images,
                                  cuda::NvjpegState state, cuda::Stream stream);
-  absl::Status DecodeOne(EncodedImage& image, cuda::Stream stream);
-  cuda::NvjpegResult CallPhases(EncodedImage& image, cuda::Stream stream,
+  absl::Status DecodeByCuda(JpegToDecode& image, cuda::Stream stream);
+  cuda::NvjpegResult CallPhases(JpegToDecode& image, cuda::Stream stream,
                                 absl::Status* waited);
-  // OK: the image, or the batch, is at fault.
-  absl::Status WhoseFault(cuda::NvjpegResult result, const char* call,
-                          cuda::Stream stream) const;
+  // OK: the context has survived, and nothing is left on the stream.
+  absl::Status AfterFailure(cuda::NvjpegResult result, const char* call,
+                            cuda::Stream stream) const;
 
   const cuda::Nvjpeg& nvjpeg_;
   const Gpu& gpu_;
   const cuda::NvjpegHandle hardware_, cuda_;
-  cuda::NvjpegStream parsed_ = nullptr;               // for the engines
+  // Held while the library looks at a header, which is microseconds of a host's
+  // time.
+  Mutex asking_;
+  cuda::NvjpegStream asked_ ABSL_GUARDED_BY(asking_) = nullptr;
+  cuda::NvjpegParams asked_for_ ABSL_GUARDED_BY(asking_) = nullptr;
   cuda::NvjpegState rgb_ = nullptr, luma_ = nullptr;  // of the engines
+  std::vector<cuda::NvjpegParams> shapes_;            // of a batch's images
   cuda::NvjpegStream stream_ = nullptr;               // the rest for CUDA
   cuda::NvjpegDecoder decoder_ = nullptr;
   cuda::NvjpegParams as_rgb_ = nullptr, as_luma_ = nullptr;

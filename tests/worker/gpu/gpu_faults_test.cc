@@ -51,9 +51,13 @@ const char* const kStartCalls[] = {"cuInit",
 const char* const kCudaCalls[] = {
     "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuLaunchKernel",
     "cuEventRecord",        "cuEventSynchronize",   "cuStreamSynchronize"};
-const char* const kEngineCalls[] = {
-    "nvjpegJpegStreamParseHeader", "nvjpegDecodeBatchedSupported",
-    "nvjpegDecodeBatchedInitialize", "nvjpegDecodeBatched"};
+const char* const kEngineCalls[] = {"nvjpegJpegStreamParseHeader",
+                                    "nvjpegDecodeBatchedSupportedEx",
+                                    "nvjpegDecodeParamsSetOutputFormat",
+                                    "nvjpegDecodeParamsSetROI",
+                                    "nvjpegDecodeParamsSetScaleFactor",
+                                    "nvjpegDecodeBatchedInitialize",
+                                    "nvjpegDecodeBatchedEx"};
 const char* const kPhaseCalls[] = {"nvjpegJpegStreamParse",
                                    "nvjpegDecoderJpegSupported",
                                    "nvjpegStateAttachPinnedBuffer",

@@ -37,6 +37,9 @@ class FakeCuda {
   void Set(const char* setting, uint64_t value) {
     Call<int(const char*, uint64_t)>("fake_cuda_set", setting, value);
   }
+  int64_t Count(const char* what) {
+    return Call<int64_t(const char*)>("fake_cuda_count", what);
+  }
   uint64_t Calls(const char* symbol) {
     return Call<uint64_t(const char*)>("fake_cuda_calls", symbol);
   }
@@ -75,6 +78,9 @@ class GpuTest : public ::testing::Test {
   void WithoutEngines() { fake_->Set("engines", 0); }
   void WithGpus(uint64_t count) { fake_->Set("devices", count); }
   void Open() {
+    fake_->Set("roi", regions_);
+    fake_->Set("scale", scales_);
+    fake_->Set("edges", 1);
     auto gpus = GpuWorker::Open(
         config_, {}, wake_,
         [this](const absl::Status& status) { fatal_ = status; });
@@ -113,6 +119,8 @@ class GpuTest : public ::testing::Test {
     EXPECT_EQ(SlotsInUse(), 0);
   }
 
+  // What the engines can do. Scales make other bytes than the CPU's.
+  bool regions_ = true, scales_ = false;
   GpuConfig config_;
   const std::shared_ptr<WakeSignal> wake_ = std::make_shared<WakeSignal>();
   absl::Status fatal_;  // what on_fatal was told

@@ -5,6 +5,7 @@
 
 #include "cuda/driver.h"
 #include "gmock/gmock.h"
+#include "tests/support/image_maker.h"
 #include "tests/worker/gpu/fused_graphs.h"
 #include "tests/worker/gpu/gpu_test.h"
 
@@ -182,6 +183,17 @@ TEST_F(GpuTest, NvjpegRowsAreThoseOfItsPixels) {
   EXPECT_GT(stats.rows_host_total, 0u);  // progressive, YCCK
 }
 
+TEST_F(GpuTest, FormatsOtherThanJpegAreTheCpus) {
+  Open();
+  const testing::Picture picture = testing::MakePicture(90, 80, 3);
+  for (const DecoderClass decoder_class :
+       {DecoderClass::kExact, DecoderClass::kNvjpeg}) {
+    GpuPipeline pipeline(CropGraph(32), *gpus_, decoder_class);
+    ExpectExact(pipeline, {testing::MakePng(picture), MakeJpeg({}),
+                           testing::MakeBmp(picture)});
+  }
+}
+
 TEST_F(GpuTest, WithoutEnginesCudaDecodes) {
   WithoutEngines();
   Open();
@@ -193,6 +205,7 @@ TEST_F(GpuTest, WithoutEnginesCudaDecodes) {
 
 TEST_F(GpuTest, ImagesBeyondTheDecodersMemoryTakeSeveralPasses) {
   config_.decode_bytes = kMaxNvjpegImageBytes;
+  regions_ = false;
   Open();
   GpuPipeline pipeline(CropGraph(16), *gpus_, DecoderClass::kNvjpeg);
   const std::vector<std::string> files(

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What of nvJPEG's regions and scales is documented nowhere, or wrongly, and
+// what Leat relies on.
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "core/status.h"
+#include "tests/gpu/gpu_bench.h"
+#include "tests/gpu/gpu_check.h"
+#include "tests/worker/image_support.h"
+#include "worker/gpu/decode_shape.h"
+#include "worker/gpu/jpeg_kind.h"
+
+namespace leat::gpu_check {
+namespace {
+
+using worker::DecodeShape;
+using worker::Rect;
+using worker::Slot;
+
+// Decoded pixels on the host; three bytes each.
+struct Pixels {
+  ImageSize size;
+  std::vector<uint8_t> bytes;
+  const uint8_t* At(int64_t x, int64_t y) const {
+    return bytes.data() + (y * size.width + x) * 3;
+  }
+};
+
+// A shape of a photo, over memory that is full of `fill`. kUnimplemented: not
+// by the engines.
+absl::StatusOr<Pixels> Decode(const Bench& bench, const std::string& file,
+                              const DecodeShape& shape, uint8_t fill) {
+  Slot& slot = *bench.slots->all()[0];
+  const DecodeShape shapes[] = {shape};
+  ASSIGN_OR_RETURN(const worker::NvjpegChoice choice,
+                   slot.nvjpeg->Choose(worker::AsSpan(file), false, shapes));
+  if (!choice.engines) return Unimplemented("refused");
+  Pixels pixels{worker::DecodedSize(shape), {}};
+  pixels.bytes.resize(
+      static_cast<size_t>(pixels.size.width * pixels.size.height * 3));
+  RETURN_IF_ERROR(bench.gpu->Fill(slot.device_images, fill, pixels.bytes.size(),
+                                  slot.stream));
+  worker::JpegToDecode image{
+      .encoded = worker::AsSpan(file),
+      .choice = choice,
+      .address = slot.device_images,
+      .pitch = static_cast<size_t>(pixels.size.width * 3)};
+  RETURN_IF_ERROR(slot.nvjpeg->Decode({&image, 1}, slot.stream));
+  if (image.outcome != worker::JpegToDecode::Outcome::kDecoded)
+    return Internal("nvJPEG said that it would decode it, and did not");
+  RETURN_IF_ERROR(bench.gpu->ToHost(pixels.bytes.data(), slot.device_images,
+                                    pixels.bytes.size(), slot.stream));
+  RETURN_IF_ERROR(bench.gpu->Wait(slot));
+  return pixels;
+}
+
+struct Findings {
+  size_t images = 0, refused = 0, failed = 0;
+  size_t differ = 0;       // regions, inside the window
+  size_t edge_differ = 0;  // regions, outside of it
+  size_t unwritten = 0;    // reduced: pixels that should have been written
+  double sum = 0, pixels = 0;
+};
+
+// The middle of the image, and what is asked for so that it comes right.
+void CompareRegion(const Bench& bench, const std::string& file,
+                   const worker::JpegDecoder::Header& header,
+                   const Pixels& whole, Findings* found) {
+  const Rect window{header.size.width / 3, header.size.height / 3,
+                    header.size.width / 3, header.size.height / 3};
+  if (window.width == 0 || window.height == 0) return;
+  const DecodeShape shape = worker::ShapesOf(header, window, 0).shapes[0];
+  if (!shape.cut) return;
+  ++found->images;
+  const auto part = Decode(bench, file, shape, 0);
+  if (!part.ok()) {
+    ++(absl::IsUnimplemented(part.status()) ? found->refused : found->failed);
+    return;
+  }
+  bool inside = false, outside = false;
+  for (int64_t y = 0; y < part->size.height; ++y)
+    for (int64_t x = 0; x < part->size.width; ++x) {
+      const int64_t u = x + shape.region.x, v = y + shape.region.y;
+      if (std::equal(part->At(x, y), part->At(x, y) + 3, whole.At(u, v)))
+        continue;
+      const bool read = u >= window.x && u < window.x + window.width &&
+                        v >= window.y && v < window.y + window.height;
+      (read ? inside : outside) = true;
+    }
+  found->differ += inside;
+  found->edge_differ += outside;
+}
+
+// Against the mean of the pixels that a smaller image's pixel stands for.
+void CompareReduced(const Bench& bench, const std::string& file, int halvings,
+                    const Pixels& whole, Findings* found) {
+  const DecodeShape shape{.region = {0, 0, whole.size.width, whole.size.height},
+                          .halvings = halvings};
+  ++found->images;
+  const auto small = Decode(bench, file, shape, 0x00);
+  if (!small.ok()) {
+    ++(absl::IsUnimplemented(small.status()) ? found->refused : found->failed);
+    return;
+  }
+  // What keeps whatever was there was not written.
+  const auto again = Decode(bench, file, shape, 0xff);
+  if (!again.ok()) {
+    ++found->failed;
+    return;
+  }
+  found->unwritten += small->bytes != again->bytes;
+  const int64_t side = int64_t{1} << halvings;
+  for (int64_t y = 0; y < whole.size.height / side; ++y)
+    for (int64_t x = 0; x < whole.size.width / side; ++x)
+      for (int c = 0; c < 3; ++c) {
+        int64_t sum = side * side / 2;
+        for (int64_t v = 0; v < side; ++v)
+          for (int64_t u = 0; u < side; ++u)
+            sum += whole.At(x * side + u, y * side + v)[c];
+        found->sum += std::abs(static_cast<double>(sum / (side * side)) -
+                               small->At(x, y)[c]);
+        ++found->pixels;
+      }
+}
+
+void Say(const std::array<Findings, worker::kMostHalvings + 1>& found,
+         Report* report) {
+  const Findings& regions = found[0];
+  const std::string_view name = "nvJPEG's engines, regions";
+  if (regions.images == regions.refused) {
+    report->Missing(name, "the engines refuse them");
+  } else {
+    report->Check(std::string(name) + " have the whole image's bytes",
+                  regions.differ + regions.failed == 0,
+                  fmt::format("of {} images {} differ, {} were refused, {} "
+                              "failed",
+                              regions.images, regions.differ, regions.refused,
+                              regions.failed));
+    report->Figure(std::string(name) + " that differ where nobody looks",
+                   static_cast<double>(regions.edge_differ), "images");
+  }
+  for (int halvings = 1; halvings <= worker::kMostHalvings; ++halvings) {
+    const Findings& scale = found[halvings];
+    const std::string at = fmt::format("nvJPEG's engines, 1/{}", 1 << halvings);
+    if (scale.images == scale.refused) {
+      report->Missing(at, "the engines refuse it");
+      continue;
+    }
+    const double mean = scale.pixels > 0 ? scale.sum / scale.pixels : 0;
+    report->Check(at + " is near the mean of the pixels",
+                  mean <= 3 && scale.failed == 0,
+                  fmt::format("{:.3g} of 255; {} were refused, {} failed", mean,
+                              scale.refused, scale.failed));
+    report->Figure(at + ", last pixels not written",
+                   static_cast<double>(scale.unwritten), "images");
+  }
+}
+
+}  // namespace
+
+void CheckShapes(const Setup& setup, Report* report) {
+  if (!setup.nvjpeg() || setup.gpus->devices()[0].jpeg_engines == 0)
+    return report->Missing("regions and scales", "there are no JPEG engines");
+  auto bench = OpenBench(setup);
+  if (!bench.ok())
+    return report->Check("regions and scales", false, Message(bench.status()));
+  std::array<Findings, worker::kMostHalvings + 1> found;
+  worker::JpegDecoder decoder({});
+  for (const std::string& file : setup.files) {
+    if (!decoder.Open(worker::AsSpan(file)).ok() ||
+        !worker::IsForNvjpeg(decoder.header()))
+      continue;
+    const auto whole =
+        Decode(*bench, file, worker::WholeImage(decoder.header().size), 0);
+    if (!whole.ok()) continue;  // of another backend, or bad: seen elsewhere
+    CompareRegion(*bench, file, decoder.header(), *whole, &found[0]);
+    for (int halvings = 1; halvings <= worker::kMostHalvings; ++halvings)
+      CompareReduced(*bench, file, halvings, *whole, &found[halvings]);
+  }
+  Say(found, report);
+}
+
+}  // namespace leat::gpu_check
