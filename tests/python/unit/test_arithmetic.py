@@ -66,7 +66,9 @@ def test_operators_of_python_become_operators_of_the_graph(use, expected):
     assert traced(use(label())) == expected
 
 
-@pytest.mark.parametrize("value", ["1", None, float("nan"), float("inf"), [], [[1, 2], [3]], {"a": 1}, 1j, np.array("x")])
+@pytest.mark.parametrize(
+    "value", ["1", None, float("nan"), float("inf"), [], [[1, 2], [3]], {"a": 1}, 1j, np.array("x")]
+)
 def test_what_is_no_number_is_refused(value):
     with pytest.raises(leat.InvalidArgument, match="in arithmetic on a node"):
         label() + value
