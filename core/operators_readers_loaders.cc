@@ -33,10 +33,31 @@ OperatorInfo Numpy() {
       "float32; exactly one of files, path and array"));
 }
 
+OperatorInfo Mds() {
+  OperatorInfo info = StoredTypes(Operator(
+      "readers.mds", 0, 0,
+      {Arg("path", ArgType::kString, std::nullopt,
+           "the folder or URI that has index.json"),
+       Arg("columns", ArgType::kStrings, std::nullopt,
+           "the columns that are read, each an output"),
+       Arg("images", ArgType::kStrings, Value(std::vector<std::string>()),
+           "those of them stored as bytes that are encoded images"),
+       Arg("verify", ArgType::kBool, Value(false),
+           "read every shard when listing and check its hash in index.json; "
+           "compressed shards are checked when they are unpacked anyway")},
+      "MosaicML Streaming's MDS shards, raw or compressed by zstd, gz or br -> "
+      "an output a column: jpeg and png encoded images; bytes and str uint8; "
+      "int8, int16, uint16 as int32, uint32 as int64, float64 as float32, "
+      "other numbers and arrays of declared shape as they are"));
+  info.outputs_of = "columns";
+  return info;
+}
+
 }  // namespace
 
 void AddLoaderReaders(OperatorList* list) {
   list->push_back({Numpy(), nullptr});
+  list->push_back({Mds(), nullptr});
 }
 
 }  // namespace leat
