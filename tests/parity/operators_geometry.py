@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators on place and shape, and resampling, beside DALI's on the CPU: the same parameters, the same photos.
+
+    LEAT_NATIVE_DIR=build/dev/native PYTHONPATH=python_client/src build/peers-venv/bin/python \
+        tests/parity/operators_geometry.py [--data ../shared/data/imagenet-sample] [--only rotate]
+
+Prints a table: for each case the worst difference, and the share of the elements that differ (integers at all, floats
+by more than 1e-5 of the greatest magnitude). Exit status 1: a case is beyond its tolerance. Decoding is compared on
+the files themselves, everything else on their decoded middles, so that no case inherits another's difference.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import pathlib
+import sys
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+import leat
+import numpy as np
+from leat import fn as ours
+from nvidia.dali import fn as dali
+from nvidia.dali import pipeline_def, types
+from PIL import Image
+
+HEIGHT, WIDTH = 200, 260  # of the middles
+MATRIX = [0.9, 0.2, -3.5, -0.15, 1.1, 8.25]
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    operator: str
+    what: str
+    ours: Callable[[Any], Any]
+    dali: Callable[[Any], Any]
+    worst: float = 1  # tolerated: of integers absolute, of floats relative to the greatest magnitude
+    share: float = 1  # tolerated, of elements that differ by more than `worst`
+    floats: bool = False  # the input is cast to float32
+
+
+def case(operator: str, what: str, mine: dict[str, Any], theirs: dict[str, Any], **more: Any) -> Case:
+    """One operator of the same name in both."""
+    return Case(
+        operator,
+        what,
+        lambda x: getattr(ours, operator)(x, **mine),
+        lambda x: getattr(dali, operator)(x, **theirs),
+        **more,
+    )
+
+
+def resampling() -> list[Case]:
+    cases = []
+    filters = {
+        "linear": types.INTERP_LINEAR,
+        "cubic": types.INTERP_CUBIC,
+        "lanczos3": types.INTERP_LANCZOS3,
+        "nearest": types.INTERP_NN,
+    }
+    for name, dalis in filters.items():
+        for size in ((90, 117), (300, 333)):
+            for antialias in (True, False) if size[0] < HEIGHT and name != "nearest" else (True,):
+                what = f"{name}, {'smaller' if size[0] < HEIGHT else 'larger'}{'' if antialias else ', no antialias'}"
+                mine = {"size": size, "interpolation": name, "antialias": antialias}
+                theirs = {"size": size, "interp_type": dalis, "antialias": antialias}
+                cases.append(case("resize", what, mine, theirs, share=0.05))
+    return cases
+
+
+def warps() -> list[Case]:
+    cases = []
+    for name, dalis in (("linear", types.INTERP_LINEAR), ("nearest", types.INTERP_NN)):
+        share = 0 if name == "linear" else 1e-3
+        for floats in (False, True):
+            more = {"floats": floats, "worst": 1e-4 if floats else 1, "share": share}
+            for angle in (12.5, 90, -133):
+                mine = {"angle": angle, "interpolation": name, "keep_size": True}
+                theirs = {"angle": angle, "interp_type": dalis, "keep_size": True}
+                what = f"{angle}°, {name}{', float32' if floats else ''}"
+                cases.append(case("rotate", what, mine, theirs, **more))
+                mine, theirs = mine | {"fill_value": 77}, theirs | {"fill_value": 77}
+                cases.append(case("rotate", what + ", filled", mine, theirs, **more))
+            for inverse in (True, False):
+                mine = {"matrix": MATRIX, "inverse_map": inverse, "size": (180, 240), "interpolation": name}
+                theirs = {"matrix": MATRIX, "inverse_map": inverse, "size": (180, 240), "interp_type": dalis}
+                what = f"{'inverse' if inverse else 'forward'}, {name}{', float32' if floats else ''}"
+                cases.append(case("warp_affine", what, mine, theirs, **more))
+                mine, theirs = mine | {"fill_value": 42}, theirs | {"fill_value": 42}
+                cases.append(case("warp_affine", what + ", filled", mine, theirs, **more))
+    cases.append(
+        Case(
+            "rotate",
+            "30°, canvas",
+            lambda x: ours.pad(ours.rotate(x, angle=30), axes=(0, 1), shape=(310, 330)),
+            lambda x: dali.pad(dali.rotate(x, angle=30), axes=(0, 1), shape=(310, 330)),
+            share=0,
+        )
+    )
+    return cases
+
+
+def crops() -> list[Case]:
+    crop = {"crop": (128, 100)}
+    norm = {"mean": [123.7, 116.3, 103.5], "std": [58.4, 57.1, 57.4]}
+    cases = []
+    for what, mine, theirs in (
+        ("CHW", {}, {"output_layout": "CHW"}),
+        ("HWC, mirrored", {"output_layout": "HWC", "mirror": True}, {"output_layout": "HWC", "mirror": 1}),
+        (
+            "a corner, scale, shift",
+            {"pos_x": 0.9, "pos_y": 0.13, "scale": 2.0, "shift": 0.5},
+            {"crop_pos_x": 0.9, "crop_pos_y": 0.13, "scale": 2.0, "shift": 0.5, "output_layout": "CHW"},
+        ),
+        ("4 channels", {"pad_output": True}, {"pad_output": True, "output_layout": "CHW"}),
+        ("float16", {"dtype": "float16"}, {"dtype": types.FLOAT16, "output_layout": "CHW"}),
+    ):
+        tolerance = 1e-3 if what == "float16" else 1e-5
+        cases.append(
+            case("crop_mirror_normalize", what, crop | norm | mine, crop | norm | theirs, worst=tolerance, share=0)
+        )
+    larger = {"crop": (230, 270), "out_of_bounds_policy": "pad", "fill_values": [1.0, 2.0, 3.0]}
+    cases.append(
+        case(
+            "crop_mirror_normalize",
+            "larger than the image",
+            larger,
+            larger | {"output_layout": "CHW"},
+            worst=0,
+            share=0,
+        )
+    )
+    bytes_of = {"crop": (128, 100), "scale": 0.77, "output_layout": "HWC"}
+    cases.append(
+        case(
+            "crop_mirror_normalize",
+            "uint8",
+            bytes_of | {"dtype": "uint8"},
+            bytes_of | {"dtype": types.UINT8},
+            share=0,
+        )
+    )
+    for y, x in ((0.5, 0.5), (0.0, 1.0), (0.37, 0.81)):
+        cases.append(
+            case(
+                "crop",
+                f"at ({y}, {x})",
+                {"size": (101, 97), "pos_y": y, "pos_x": x},
+                {"crop": (101, 97), "crop_pos_y": y, "crop_pos_x": x},
+                worst=0,
+                share=0,
+            )
+        )
+    cases.append(case("flip", "horizontal", {}, {}, worst=0, share=0))
+    both = {"horizontal": True, "vertical": True}
+    cases.append(case("flip", "both", both, {"horizontal": 1, "vertical": 1}, worst=0, share=0))
+    cases.append(
+        Case(
+            "normalize",
+            "by channel",
+            lambda x: ours.normalize(x, **norm),
+            lambda x: dali.normalize(
+                x,
+                mean=np.array(norm["mean"], np.float32).reshape(1, 1, 3),
+                stddev=np.array(norm["std"], np.float32).reshape(1, 1, 3),
+            ),
+            worst=1e-5,
+            share=0,
+        )
+    )
+    return cases
+
+
+def places() -> list[Case]:
+    exact = {"worst": 0, "share": 0}
+    cases = [
+        case("pad", "align", *[{"axes": (0, 1), "align": (64, 64), "fill_value": 9}] * 2, **exact),
+        case("pad", "shape", *[{"axes": (0, 1), "shape": (211, 300)}] * 2, **exact),
+        case("reshape", "-1", *[{"shape": (-1, 13)}] * 2, **exact),
+        case("slice", "start, shape", *[{"start": (3, 5), "shape": (20, 30), "axes": (0, 1)}] * 2, **exact),
+        case("slice", "start, end", *[{"start": (3, 5), "end": (20, 30), "axes": (1, 0)}] * 2, **exact),
+        case(
+            "slice",
+            "outside, filled",
+            {"start": (-5, 200), "shape": (90, 90), "axes": (0, 1), "out_of_bounds_policy": "pad", "fill_values": 7},
+            {"start": (-5, 200), "shape": (90, 90), "axes": (0, 1), "out_of_bounds_policy": "pad", "fill_values": [7]},
+            **exact,
+        ),
+    ]
+    for start, shape in (((0.15, 0.05), (0.35, 0.9)), ((0.333, 0.125), (0.4567, 0.77)), ((0.0025, 0.0), (0.5, 1.0))):
+        both = {"rel_start": start, "rel_shape": shape, "axes": (0, 1)}
+        cases.append(case("slice", f"shares {start} {shape}", both, both, **exact))
+    for what, both in (
+        ("one region", {"anchor": (10, 20), "shape": (50, 60.7)}),
+        ("two, colour", {"anchor": (10, 20, 90.5, 99.9), "shape": (50, 60, 30.5, 80), "fill_value": (1, 2, 3)}),
+        ("normalized", {"anchor": (0.29, 0.1), "shape": (0.29, 0.7), "normalized": True}),
+        (
+            "normalized, centred",
+            {"anchor": (0.3, 0.7), "shape": (0.41, 0.7), "normalized": True, "centered_anchor": True},
+        ),
+    ):
+        cases.append(case("erase", what, both, both, **exact))
+    for what, both in (
+        ("sigma 1.7", {"sigma": 1.7}),
+        ("window 7", {"window_size": 7}),
+        ("sigma 0.5, window 9", {"sigma": 0.5, "window_size": 9}),
+        ("sigma 12", {"sigma": 12.0}),
+    ):
+        cases.append(case("gaussian_blur", what, both, both, share=0))
+        cases.append(case("gaussian_blur", what + ", float32", both, both, share=0, worst=1e-5, floats=True))
+    for quality in (1, 10, 50, 95, 100):
+        both = {"quality": quality}
+        cases.append(case("jpeg_compression_distortion", f"quality {quality}", both, both, share=0))
+    return cases
+
+
+def run_ours(service: leat.Service, name: str, folder: pathlib.Path, count: int, make: Callable[[Any], Any]) -> Any:
+    @leat.pipeline
+    def pipe() -> dict[str, Any]:
+        encoded, _ = ours.readers.image_folder(str(folder))
+        return {"x": make(encoded)}
+
+    job = service.job(name, pipe, batch=count, shuffle=False)
+    with job.batches(epochs=1) as batches:
+        return np.array(next(iter(batches))["x"])
+
+
+def run_dali(arrays: list[np.ndarray], layout: str, make: Callable[[Any], Any]) -> list[np.ndarray]:
+    class Samples:
+        def __call__(self) -> list[np.ndarray]:
+            return arrays
+
+    @pipeline_def(batch_size=len(arrays), num_threads=1, device_id=None, prefetch_queue_depth=1)
+    def pipe() -> Any:
+        return make(dali.external_source(source=Samples(), layout=layout or None))
+
+    made = pipe()
+    made.build()
+    (result,) = made.run()
+    return [np.array(result.at(i)) for i in range(len(arrays))]
+
+
+def compare(case: Case, mine: list[np.ndarray], theirs: list[np.ndarray]) -> tuple[str, bool]:
+    """A line of the table, and whether it is within its tolerance."""
+    for a, b in zip(mine, theirs, strict=True):
+        if a.shape != b.shape or a.dtype != b.dtype:
+            return f"| {case.operator} | {case.what} | {a.dtype} {a.shape}, DALI {b.dtype} {b.shape} | | no |", False
+    a, b = (np.concatenate([x.ravel() for x in side]).astype(np.float64) for side in (mine, theirs))
+    difference = np.abs(a - b)
+    integers = mine[0].dtype.kind in "iu"
+    if not integers:
+        difference /= np.abs(b).max()
+    worst = difference.max()
+    differing = (difference > (0 if integers else 1e-5)).mean()
+    beyond = (difference > case.worst).mean()
+    good = bool(beyond <= case.share)
+    shown = f"{worst:.0f}" if integers else f"{worst:.1e}"
+    tail = "yes" if good and beyond == 0 else f"{beyond:.4%} beyond {case.worst:g}" + ("" if good else ": NO")
+    return f"| {case.operator} | {case.what} | {shown} | {differing:.4%} | {tail} |", good
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=pathlib.Path, default=pathlib.Path("../shared/data/imagenet-sample"))
+    parser.add_argument("--photos", type=int, default=8)
+    parser.add_argument("--only", default="", help="cases whose operator contains this")
+    options = parser.parse_args()
+    files = sorted(options.data.rglob("*.JPEG"))
+    files = [f for f in files if Image.open(f).mode == "RGB" and min(Image.open(f).size) >= 270]
+    files = files[:: max(1, len(files) // options.photos)][: options.photos]
+    count = len(files)
+    print(f"{count} photos of {options.data}\n")
+    print("| operator | case | worst difference | elements that differ | within tolerance |\n|---|---|---|---|---|")
+    good = True
+    with tempfile.TemporaryDirectory() as temp, leat.connect() as service:
+        photos, middles = pathlib.Path(temp, "photos"), pathlib.Path(temp, "middles")
+        photos.mkdir()
+        middles.mkdir()
+        pixels = []
+        for i, file in enumerate(files):
+            (photos / f"{i}.jpg").write_bytes(file.read_bytes())
+            image = Image.open(file)
+            left, top = (image.width - WIDTH) // 2, (image.height - HEIGHT) // 2
+            middle = image.crop((left, top, left + WIDTH, top + HEIGHT))
+            with open(middles / f"{i}.jpg", "wb") as out:
+                middle.save(out, "PNG")
+            pixels.append(np.asarray(middle))
+        if options.only in "decode":
+            sides = [Image.open(f).size for f in files]
+            canvas = (max(h for _, h in sides), max(w for w, _ in sides))
+            decode = Case("decode", "JPEG", None, lambda x: dali.decoders.image(x), share=0)  # type: ignore[arg-type]
+            mine = run_ours(
+                service, "decode", photos, count, lambda e: ours.pad(ours.decode(e), axes=(0, 1), shape=canvas)
+            )
+            theirs = run_dali([np.frombuffer(f.read_bytes(), np.uint8) for f in files], "", decode.dali)
+            line, within = compare(decode, [m[: t.shape[0], : t.shape[1]] for m, t in zip(mine, theirs)], theirs)
+            print(line, flush=True)
+            good &= within
+        cases = [c for c in places() + crops() + warps() + resampling() if options.only in c.operator]
+        for number, each in enumerate(cases):
+
+            def mine_of(encoded: Any, each: Case = each) -> Any:
+                image = ours.decode(encoded)
+                return each.ours(ours.cast(image, dtype="float32") if each.floats else image)
+
+            mine = run_ours(service, f"case-{number}", middles, count, mine_of)
+            arrays = [p.astype(np.float32) if each.floats else p for p in pixels]
+            line, within = compare(each, list(mine), run_dali(arrays, "HWC", each.dali))
+            print(line, flush=True)
+            good &= within
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
