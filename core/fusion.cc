@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "core/status.h"
@@ -63,6 +64,9 @@ class Checker {
     Place& place = places_[node];
     if (n.op == "decode") {
       if (decoded_) return CannotFuse(node, "a second decode");
+      const auto& colours = std::get<std::string>(n.args.at("output"));
+      if (colours != "rgb" && colours != "gray")
+        return CannotFuse(node, "colours that are neither RGB nor gray");
       decoded_ = true;
       place.kind = Place::kView;
       return absl::OkStatus();
