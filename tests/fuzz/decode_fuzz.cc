@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Any bytes as an image file: every codec and the JPEG decoder, under small
-// limits. Seeds: leat_fuzz_seeds DIRECTORY.
+// limits. Seeds: leat_fuzz_seeds DIRECTORY. The checksums of a PNG are put
+// right after every change, or all would end there.
+#include <zlib.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -35,8 +38,30 @@ void DecodeOne(std::span<const std::byte> file) {
                    out.data());
 }
 
+void RepairPng(uint8_t* data, size_t size) {
+  const std::span<const std::byte> file = std::as_bytes(std::span(data, size));
+  if (!BytesAre(file, 1, "PNG")) return;
+  for (size_t at = 8; at + 12 <= size;) {
+    const size_t length = BigEndian(file, at, 4);
+    if (length > size - at - 12) return;
+    const auto sum = static_cast<uint32_t>(
+        crc32(0, data + at + 4, static_cast<uInt>(length + 4)));
+    for (size_t i = 0; i < 4; ++i)
+      data[at + 8 + length + i] = static_cast<uint8_t>(sum >> (24 - 8 * i));
+    at += 12 + length;
+  }
+}
+
 }  // namespace
 }  // namespace leat::worker
+
+extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size,
+                                          size_t max_size, unsigned int seed) {
+  const size_t mutated = LLVMFuzzerMutate(data, size, max_size);
+  if (seed % 16 != 0) leat::worker::RepairPng(data, mutated);
+  return mutated;
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   leat::worker::DecodeOne(std::as_bytes(std::span(data, size)));
