@@ -88,4 +88,19 @@ absl::Status PackedReader::Read(size_t file, uint64_t offset,
   return stored->ReadAt(offset, into);
 }
 
+StoredSample Trimmed(StoredSample sample, uint64_t held) {
+  const size_t bytes = sample.bytes();
+  if (bytes >= held / 2) return sample;
+  auto own = std::make_shared_for_overwrite<std::byte[]>(bytes);
+  std::byte* at = own.get();
+  for (StoredField& field : sample.fields) {
+    if (field.bytes.empty()) continue;
+    std::memcpy(at, field.bytes.data(), field.bytes.size());
+    field.bytes = std::span<const std::byte>(at, field.bytes.size());
+    at += field.bytes.size();
+  }
+  sample.owner = std::move(own);
+  return sample;
+}
+
 }  // namespace leat::worker

@@ -24,6 +24,7 @@
 #include "core/mutex.h"
 #include "worker/source/file_set.h"
 #include "worker/source/storage/storage.h"
+#include "worker/stored_sample.h"
 
 namespace leat::worker {
 
@@ -76,5 +77,10 @@ class PackedReader {
   mutable std::array<Slot, kBlocks> slots_;
   mutable std::array<Opened, kOpenFiles> opened_;
 };
+
+// A sample that was read with `held` bytes in all, of which it uses less than
+// half, moved to memory of its own: so caches, which count the fields' bytes,
+// hold about that many.
+StoredSample Trimmed(StoredSample sample, uint64_t held);
 
 }  // namespace leat::worker

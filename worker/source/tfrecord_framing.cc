@@ -6,21 +6,16 @@
 #include <charconv>
 #include <cstring>
 #include <limits>
-#include <memory>
 #include <optional>
 
 #include "core/crc32c.h"
 #include "core/status.h"
+#include "worker/source/header_window.h"
 
 namespace leat::worker {
 namespace {
 
 constexpr uint32_t kMaskDelta = 0xa282ead8;
-// Of a walk: read at once where records are small, where they are not, and
-// where each request costs a round trip.
-constexpr uint64_t kWindow = 64 << 10;
-constexpr uint64_t kSparseWindow = 4 << 10;
-constexpr uint64_t kRemoteWindow = 8 << 20;
 constexpr uint64_t kSpotChecks = 64;  // of headers against an index
 
 template <class T>
@@ -29,39 +24,6 @@ T LittleEndianAt(const std::byte* bytes) {
   std::memcpy(&value, bytes, sizeof value);
   return value;
 }
-
-// Passes over a file, reading windows ahead.
-class Window {
- public:
-  Window(const StoredFile& file, bool local)
-      : file_(file),
-        local_(local),
-        capacity_(local ? kWindow : kRemoteWindow),
-        bytes_(std::make_unique_for_overwrite<std::byte[]>(capacity_)) {}
-
-  // REQUIRES: the file has them. Valid until the next call.
-  absl::StatusOr<std::span<const std::byte, kTfrecordHeader>> HeaderAt(
-      uint64_t offset) {
-    if (offset < begin_ || offset + kTfrecordHeader > begin_ + size_) {
-      const bool sparse = local_ && offset - last_ > kWindow / 4;
-      begin_ = offset;
-      size_ =
-          std::min(sparse ? kSparseWindow : capacity_, file_.size() - offset);
-      RETURN_IF_ERROR(file_.ReadAt(offset, std::span(bytes_.get(), size_)));
-    }
-    last_ = offset;
-    return std::span<const std::byte, kTfrecordHeader>(
-        bytes_.get() + (offset - begin_), kTfrecordHeader);
-  }
-
- private:
-  const StoredFile& file_;
-  const bool local_;
-  const uint64_t capacity_;
-  const std::unique_ptr<std::byte[]> bytes_;
-  uint64_t begin_ = 0, size_ = 0;
-  uint64_t last_ = 0;  // what was asked for before
-};
 
 absl::Status AtRecord(const absl::Status& status, const StoredFile& file,
                       uint64_t record, uint64_t offset) {
@@ -158,7 +120,7 @@ absl::StatusOr<std::span<const std::byte>> TfrecordData(
 absl::StatusOr<std::vector<uint32_t>> WalkTfrecord(
     const StoredFile& file, uint64_t max_records,
     const std::atomic<bool>* cancelled) {
-  Window window(file, IsLocalUri(file.name()));
+  HeaderWindow window(file);
   std::vector<uint32_t> sizes;
   for (uint64_t offset = 0; offset < file.size();) {
     if (cancelled != nullptr && *cancelled)
@@ -173,8 +135,9 @@ absl::StatusOr<std::vector<uint32_t>> WalkTfrecord(
     if (sizes.size() >= max_records)
       return ResourceExhausted("{}: more than {} records: the limit",
                                file.name(), max_records);
-    ASSIGN_OR_RETURN(const auto header, window.HeaderAt(offset));
-    const absl::StatusOr<uint32_t> size = TfrecordSize(header, left);
+    ASSIGN_OR_RETURN(const auto header, window.At(offset, kTfrecordHeader));
+    const absl::StatusOr<uint32_t> size =
+        TfrecordSize(header.first<kTfrecordHeader>(), left);
     if (!size.ok()) return AtRecord(size.status(), file, sizes.size(), offset);
     sizes.push_back(*size);
     offset += *size;

@@ -17,6 +17,7 @@
 #include "core/stored_type.h"
 #include "leat/stored/v1/records.pb.h"
 #include "worker/source/file_set.h"
+#include "worker/source/formats.h"
 #include "worker/source/index_blob.h"
 #include "worker/source/packed_reader.h"
 #include "worker/source/source_storage.h"
@@ -254,22 +255,6 @@ absl::StatusOr<StoredSample> TfrecordSource::Parse(Memory record,
   return sample;
 }
 
-// A sample whose record is more than twice its bytes gets memory of its own, so
-// that caches, which count those bytes, hold about that many.
-StoredSample Compact(StoredSample sample) {
-  const size_t bytes = sample.bytes();
-  auto own = std::make_shared_for_overwrite<std::byte[]>(bytes);
-  std::byte* at = own.get();
-  for (StoredField& field : sample.fields) {
-    if (field.bytes.empty()) continue;
-    std::memcpy(at, field.bytes.data(), field.bytes.size());
-    field.bytes = std::span<const std::byte>(at, field.bytes.size());
-    at += field.bytes.size();
-  }
-  sample.owner = std::move(own);
-  return sample;
-}
-
 absl::StatusOr<StoredSample> TfrecordSource::Read(uint64_t sample) const {
   const Place place = PlaceOf(sample);
   if (place.size > max_bytes_)
@@ -281,8 +266,7 @@ absl::StatusOr<StoredSample> TfrecordSource::Read(uint64_t sample) const {
                                std::span(record.get(), place.size)));
   absl::StatusOr<StoredSample> stored = Parse(std::move(record), place.size);
   if (!stored.ok()) return Annotate(stored.status(), Shown(place));
-  if (stored->bytes() < place.size / 2) return Compact(*std::move(stored));
-  return stored;
+  return Trimmed(*std::move(stored), place.size);
 }
 
 absl::StatusOr<BuiltIndex> Build(const Node& reader,

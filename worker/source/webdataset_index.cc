@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Indexing: threads take archives one by one and walk each; then the archives
+// are put together in order.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/status.h"
+#include "core/stored_type.h"
+#include "leat/stored/v1/records.pb.h"
+#include "worker/source/each_file.h"
+#include "worker/source/file_set.h"
+#include "worker/source/index_blob.h"
+#include "worker/source/loader_args.h"
+#include "worker/source/record_paths.h"
+#include "worker/source/source_storage.h"
+#include "worker/source/webdataset.h"
+
+namespace leat::worker {
+namespace {
+
+bool IsTarName(std::string_view name) { return name.ends_with(".tar"); }
+bool IsIndexName(std::string_view name) {
+  return name.ends_with(".idx") || name.ends_with(".index");
+}
+
+struct Listing {
+  std::vector<ListedFile> files;
+  std::vector<ListedFile> index;  // of each file, or empty
+  std::vector<ComponentPlaces> places;
+};
+
+absl::Status ReadPlaces(const WebdatasetOptions& options,
+                        const SourceLimits& limits, Listing* listing,
+                        size_t i) {
+  const Storage& storage = StorageOf(limits);
+  const ListedFile& file = listing->files[i];
+  ASSIGN_OR_RETURN(const std::shared_ptr<const StoredFile> stored,
+                   storage.Open(file.uri, file.identity));
+  if (listing->index.empty()) {
+    ASSIGN_OR_RETURN(listing->places[i],
+                     SamplesOfTar(*stored, options.ext, options.missing,
+                                  limits.max_files, limits.cancelled));
+    return absl::OkStatus();
+  }
+  const ListedFile& index = listing->index[i];
+  ASSIGN_OR_RETURN(const std::shared_ptr<const StoredFile> stored_index,
+                   storage.Open(index.uri, index.identity));
+  ASSIGN_OR_RETURN(const std::string text,
+                   ReadWhole(*stored_index, limits.max_index_bytes));
+  absl::StatusOr<ComponentPlaces> places = SamplesOfDaliIndex(
+      text, *stored, options.ext, options.missing, limits.max_files);
+  if (!places.ok())
+    return Annotate(places.status(),
+                    fmt::format("the index {} of {}", stored_index->name(),
+                                stored->name()));
+  listing->places[i] = *std::move(places);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<BuiltIndex> Assemble(const WebdatasetOptions& options,
+                                    Listing listing,
+                                    const SourceLimits& limits) {
+  BlobWriter blob(limits);
+  stored::v1::WebdatasetHead head;
+  for (const std::string& path : options.paths) head.add_paths(path);
+  for (const std::string& ext : options.ext) head.add_ext(ext);
+  head.set_missing(std::string(NameOf(options.missing)));
+  RETURN_IF_ERROR(blob.Add(head));
+  BuiltIndex built;
+  FileSet files;
+  Sha256 hash;
+  BeginWebdatasetHash(options, &hash);
+  std::vector<uint64_t> samples;
+  uint64_t sum = 0;
+  for (size_t i = 0; i < listing.files.size(); ++i) {
+    const ComponentPlaces places = std::move(listing.places[i]);
+    const uint64_t count = places.blocks.size() / options.ext.size();
+    if (count == 0) continue;
+    const ListedFile& file = listing.files[i];
+    sum += count;
+    if (sum > limits.max_files)
+      return ResourceExhausted("{}: more than {} samples: the limit",
+                               RedactedUri(file.uri), limits.max_files);
+    RETURN_IF_ERROR(files.Add(file.uri, file.size, file.identity));
+    files.UpdateHash(&hash, files.count() - 1);
+    hash.UpdateU64(count);
+    stored::v1::WebdatasetFile part;
+    part.mutable_file()->set_name(file.uri);
+    part.mutable_file()->set_bytes(file.size);
+    part.mutable_file()->set_identity(file.identity);
+    part.mutable_blocks()->Add(places.blocks.begin(), places.blocks.end());
+    part.mutable_sizes()->Add(places.sizes.begin(), places.sizes.end());
+    RETURN_IF_ERROR(blob.Add(part));
+    samples.push_back(count);
+  }
+  if (samples.empty())
+    return NotFound("{}: no samples with these components in {} archives",
+                    RedactedUri(options.paths.front()), listing.files.size());
+  absl::StatusOr<ShardTable> shards = ShardTable::FromSizes(samples);
+  if (!shards.ok()) return Annotate(shards.status(), "an archive is a shard");
+  built.shards = *std::move(shards);
+  built.blob = blob.Take();
+  built.fingerprint = hash.Finish();
+  built.bytes = files.total_bytes();
+  built.name = NameOfPath(options.paths.front());
+  return built;
+}
+
+}  // namespace
+
+std::string_view NameOf(MissingComponent missing) {
+  switch (missing) {
+    case MissingComponent::kSkip:
+      return "skip";
+    case MissingComponent::kEmpty:
+      return "empty";
+    case MissingComponent::kError:
+      return "error";
+  }
+  return "error";
+}
+
+absl::StatusOr<WebdatasetOptions> WebdatasetOptionsOf(const Node& reader) {
+  WebdatasetOptions options;
+  ASSIGN_OR_RETURN(options.paths, TextsArg(reader, "paths"));
+  ASSIGN_OR_RETURN(options.ext, TextsArg(reader, "ext"));
+  ASSIGN_OR_RETURN(options.index, TextsArg(reader, "index"));
+  ASSIGN_OR_RETURN(const std::string missing,
+                   TextArg(reader, "missing", "error"));
+  ASSIGN_OR_RETURN(const std::vector<std::string> types,
+                   TextsArg(reader, "types"));
+  if (options.paths.empty())
+    return InvalidArgument("{}: paths: want at least one", reader.op);
+  if (options.ext.empty() || types.size() != options.ext.size())
+    return InvalidArgument(
+        "{}: {} extensions and {} types: want as many, and "
+        "at least one",
+        reader.op, options.ext.size(), types.size());
+  if (missing == "skip") {
+    options.missing = MissingComponent::kSkip;
+  } else if (missing == "empty") {
+    options.missing = MissingComponent::kEmpty;
+  } else if (missing != "error") {
+    return InvalidArgument("{}: missing is \"{}\", want error, skip or empty",
+                           reader.op, missing);
+  }
+  for (const std::string& text : types) {
+    absl::StatusOr<ValueType> type = ParseStoredType(text);
+    if (!type.ok())
+      return Annotate(type.status(), fmt::format("{}: types", reader.op));
+    if (type->kind == ValueType::Kind::kTensor && type->shape.empty() &&
+        type->dtype != DType::kInt32 && type->dtype != DType::kInt64)
+      return InvalidArgument("{}: types: no component is \"{}\"", reader.op,
+                             text);
+    options.types.push_back(*std::move(type));
+  }
+  return options;
+}
+
+void BeginWebdatasetHash(const WebdatasetOptions& options, Sha256* hash) {
+  hash->UpdateField("leat.webdataset.1");
+  hash->UpdateU64(options.ext.size());
+  for (const std::string& ext : options.ext) hash->UpdateField(ext);
+  hash->UpdateField(NameOf(options.missing));
+}
+
+absl::StatusOr<BuiltIndex> BuildWebdatasetIndex(
+    const WebdatasetOptions& options, const SourceLimits& limits) {
+  Listing listing;
+  ASSIGN_OR_RETURN(listing.files, ListPaths(options.paths, IsTarName, limits));
+  ASSIGN_OR_RETURN(listing.index,
+                   ListPaths(options.index, IsIndexName, limits));
+  if (!listing.index.empty() && listing.index.size() != listing.files.size())
+    return InvalidArgument("{} index files for {} archives: want one for each",
+                           listing.index.size(), listing.files.size());
+  listing.places.resize(listing.files.size());
+  RETURN_IF_ERROR(ForEachIndex(
+      listing.files.size(), limits.listing_threads, limits.cancelled,
+      [&](size_t i) { return ReadPlaces(options, limits, &listing, i); }));
+  return Assemble(options, std::move(listing), limits);
+}
+
+}  // namespace leat::worker
