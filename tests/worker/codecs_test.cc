@@ -346,6 +346,12 @@ TEST(Codecs, Jpeg2000OfManyTinyPartsIsOverTheLimit) {
   // Code-blocks of 4 × 4.
   bomb = Patched(usual, cod + 10, std::string("\0\0", 2));
   EXPECT_THAT(ErrorOf(bomb), HasSubstr("JPEG 2000 needs about"));
+  // The same where only every 255th sample is there.
+  const std::string far("\0\x26\xe8\xf0", 4);
+  std::string sparse = bomb;
+  for (const size_t at : {8u, 12u, 24u, 28u}) sparse = Patched(sparse, at, far);
+  sparse = Patched(sparse, 43, "\xff\xff");
+  EXPECT_THAT(ErrorOf(sparse), HasSubstr("JPEG 2000 needs about"));
   // Tiles of 50 × 50.
   const std::string small("\0\0\0\x32", 4);
   bomb = Patched(Patched(usual, 24, small), 28, small);

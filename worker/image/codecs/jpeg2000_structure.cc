@@ -21,7 +21,7 @@ using Bytes = std::span<const std::byte>;
 constexpr int kMaxComponents = 16;
 constexpr uint64_t kMaxTiles = 65535;
 // Sizes of OpenJPEG's structures, rounded up.
-constexpr uint64_t kTileBytes = 6'000;
+constexpr uint64_t kTileBytes = 10'000;
 constexpr uint64_t kTileComponentBytes = 1'200;
 constexpr uint64_t kPrecinctBytes = 400;
 constexpr uint64_t kCodeBlockBytes = 600;
@@ -134,11 +134,14 @@ class StreamWalker {
       return InvalidArgument("JPEG 2000 of {} components, want 1 to {}",
                              components, kMaxComponents);
     if (content.size() < kFixed + 3 * components) return Truncated();
+    uint64_t least_dx = 255, least_dy = 255;
     for (size_t c = 0; c < components; ++c) {
       const uint64_t dx = BigEndian(content, kFixed + 3 * c + 1, 1);
       const uint64_t dy = BigEndian(content, kFixed + 3 * c + 2, 1);
       if (dx == 0 || dy == 0)
         return DataLoss("damaged JPEG 2000: a subsampling of 0");
+      least_dx = std::min(least_dx, dx);
+      least_dy = std::min(least_dy, dy);
       const uint64_t width = CeilDiv(right[0], dx) - CeilDiv(left[0], dx);
       const uint64_t height = CeilDiv(right[1], dy) - CeilDiv(left[1], dy);
       if (c == 0) {
@@ -152,8 +155,9 @@ class StreamWalker {
     tiles_ = 1;
     for (size_t i = 0; i < 2; ++i) {
       tiles_ *= CeilDiv(right[i] - tile_left[i], tile[i]);
-      // Of one component; subsampled ones are smaller.
-      tile_side_[i] = std::min(tile[i], right[i] - left[i]);
+      // Of the largest component.
+      tile_side_[i] = CeilDiv(std::min(tile[i], right[i] - left[i]),
+                              i == 0 ? least_dx : least_dy);
     }
     if (tiles_ > kMaxTiles)
       return InvalidArgument("JPEG 2000 of {} tiles, want at most {}", tiles_,
