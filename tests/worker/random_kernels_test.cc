@@ -179,6 +179,29 @@ TEST(ShotNoise, IsPoissonDistributed) {
   }
 }
 
+TEST(ShotNoise, OfBytesIsThatOfTheirFloats) {
+  std::vector<uint8_t> bytes;
+  std::vector<float> floats;
+  for (int i = 0; i < 25'600; ++i) {
+    bytes.push_back(static_cast<uint8_t>(i));
+    floats.push_back(static_cast<float>(i % 256));
+  }
+  const int64_t count = 25'600;
+  for (const double factor : {2.0, 20.0, 300.0}) {
+    const auto of = [&](const Array& in, Value value) {
+      return Computed("noise_shot", {{"factor", std::move(value)}},
+                      {in, Array::Scalar(static_cast<float>(factor))});
+    };
+    const Array in = Array::Of<uint8_t>({count}, bytes);
+    const auto got = of(in, Value(factor)).Values<uint8_t>();
+    EXPECT_EQ(of(in, FieldOf(1)).Values<uint8_t>(), got);
+    const auto want =
+        of(Array::Of<float>({count}, floats), Value(factor)).Values<float>();
+    for (int i = 0; i < count; ++i)
+      ASSERT_EQ(got[i], Converted<uint8_t>(want[i]));
+  }
+}
+
 TEST(ShotNoise, KeepsZerosAndTheImageAtFactorZero) {
   const Array image = Array::Of<uint8_t>({4}, {0, 0, 9, 255});
   const auto noisy = Computed("noise_shot", {}, {image}).Values<uint8_t>();

@@ -53,7 +53,9 @@ class FloatArg {
     return arg;
   }
 
-  bool is_constant() const { return !place_; }
+  std::optional<double> constant() const {
+    return place_ ? std::nullopt : std::optional(constant_);
+  }
 
   // kInvalidArgument: a sample's value that is out of the argument's range.
   absl::StatusOr<double> In(const OperatorCall& call) const {

@@ -3,8 +3,10 @@
 // Random numbers, and noise: words of the sample's generator in order, as many
 // as the tensor's elements ask for, whatever comes out.
 #include <algorithm>
+#include <array>
 #include <cstring>
-#include <limits>
+#include <optional>
+#include <vector>
 
 #include "core/value_types.h"
 #include "worker/image/draws.h"
@@ -149,45 +151,87 @@ class GaussianNoise : public Noise {
   FloatArg mean_, deviation_;
 };
 
+double NoEvents(float mean) {
+  if (!(mean < kManyEvents)) return 0;
+  const double root = ExactExp(-static_cast<double>(mean) / 4);
+  return root * root * root * root;
+}
+
+// FewEvents for every byte: the sums that it would compute.
+class EventsOfBytes {
+ public:
+  // factor 0 has none.
+  explicit EventsOfBytes(float factor) {
+    for (int x = 0; x < 256 && factor > 0; ++x) {
+      first_[x] = sums_.size();
+      const float mean = static_cast<float>(x) / factor;
+      if (!(mean < kManyEvents)) continue;
+      double chance = NoEvents(mean), sum = chance;
+      sums_.push_back(sum);
+      for (int k = 1; k < 4 * kManyEvents && sum < kLargest; ++k) {
+        chance = chance * static_cast<double>(mean) / k;
+        sums_.push_back(sum += chance);
+      }
+      sums_.back() = 2;  // ends every search
+    }
+  }
+
+  float Of(uint8_t x, uint32_t word) const {
+    const double u = (static_cast<double>(word) + 0.5) * 0x1.0p-32;
+    const double* sum = &sums_[first_[x]];
+    int events = 0;
+    while (u >= sum[events]) ++events;
+    return static_cast<float>(events);
+  }
+
+ private:
+  static constexpr double kLargest = 1 - 0x1.0p-33;  // of u
+
+  std::vector<double> sums_;
+  std::array<size_t, 256> first_{};
+};
+
 class ShotNoise : public Noise {
  public:
   ShotNoise(const CheckedGraph& graph, uint32_t node)
-      : factor_(FloatArg::Of(graph, node, "factor")) {}
+      : factor_(FloatArg::Of(graph, node, "factor")),
+        bytes_(graph.types[node][0].dtype == DType::kUint8) {
+    if (const auto factor = factor_.constant(); factor && bytes_)
+      events_.emplace(static_cast<float>(*factor));
+  }
 
   absl::Status Run(const OperatorCall& call,
                    const Tensor& result) const override {
     ASSIGN_OR_RETURN(const double given, factor_.In(call));
     const auto factor = static_cast<float>(given);
-    const bool bytes = call.inputs[0]->dtype == DType::kUint8;
-    double none[256] = {};  // exp(-mean), by byte
-    for (int x = 0; factor > 0 && bytes && x < 256; ++x)
-      none[x] = NoEvents(static_cast<float>(x) / factor);
+    std::optional<EventsOfBytes> own;
+    if (bytes_ && !events_) own.emplace(factor);
+    const EventsOfBytes* const events = !bytes_   ? nullptr
+                                        : events_ ? &*events_
+                                                  : &*own;
     InBlocks(call, result, 2,
              [&](float* values, size_t count, const uint32_t* words) {
-               for (size_t i = 0; factor > 0 && i < count; ++i) {
-                 const float x = values[i] > 0 ? values[i] : 0;
-                 const float mean = x / factor;
+               for (size_t i = 0; factor > 0 && i < count; ++i)
                  values[i] =
-                     factor *
-                     (mean < kManyEvents
-                          ? FewEvents(mean,
-                                      bytes ? none[static_cast<int>(x)]
-                                            : NoEvents(mean),
-                                      words[2 * i])
-                          : ManyEvents(mean, words[2 * i], words[2 * i + 1]));
-               }
+                     factor * Events(events, values[i], factor, &words[2 * i]);
              });
     return absl::OkStatus();
   }
 
  private:
-  static double NoEvents(float mean) {
-    if (!(mean < kManyEvents)) return 0;
-    const double root = ExactExp(-static_cast<double>(mean) / 4);
-    return root * root * root * root;
+  // `bytes`: not null if the values are bytes.
+  static float Events(const EventsOfBytes* bytes, float value, float factor,
+                      const uint32_t* words) {
+    const float x = value > 0 ? value : 0;
+    const float mean = x / factor;
+    if (!(mean < kManyEvents)) return ManyEvents(mean, words[0], words[1]);
+    if (bytes != nullptr) return bytes->Of(static_cast<uint8_t>(x), words[0]);
+    return FewEvents(mean, NoEvents(mean), words[0]);
   }
 
   FloatArg factor_;
+  bool bytes_;
+  std::optional<EventsOfBytes> events_;  // of a constant factor
 };
 
 class SaltAndPepper : public OperatorKernel {
