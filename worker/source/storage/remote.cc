@@ -59,8 +59,8 @@ class ProbeTask : public HttpTask {
 // Whether HEAD is not answered as GET would be, or without the reason that
 // GET's body has.
 bool IsMuteStatus(int status, bool s3) {
-  return (s3 && status == 404) || status == 301 || status == 307 || status == 400 || status == 403 ||
-         status == 405 || status == 501;
+  return (s3 && status == 404) || status == 301 || status == 307 ||
+         status == 400 || status == 403 || status == 405 || status == 501;
 }
 
 }  // namespace
