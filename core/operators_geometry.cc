@@ -183,9 +183,9 @@ ArgInfo PolicyArg() {
                 "out");
 }
 ArgInfo FillArg(std::string name, Floats value, std::string doc) {
-  return Ranged(
-      Arg(std::move(name), ArgType::kFloats, Value(std::move(value)), doc),
-      -kMostValue, kMostValue);
+  return Ranged(Arg(std::move(name), ArgType::kFloats, Value(std::move(value)),
+                    std::move(doc)),
+                -kMostValue, kMostValue);
 }
 ArgInfo Scalar(std::string name, double value, double least, double most,
                std::string doc) {
