@@ -85,10 +85,16 @@ class OperatorInfo:
     def input_names(self) -> tuple[str, ...]:
         return ("input",) if self.inputs == 1 else tuple(f"input{i}" for i in range(self.inputs))
 
+    @property
+    def input_annotation(self) -> str:
+        """The type of an input for signatures and stubs."""
+        return "Node | float | Sequence[float]" if self.name in _TAKE_NUMBERS else "Node"
+
     def docstring(self) -> str:
         """As help() shows it and the stubs carry it."""
         lines = [self.doc + (". Draws anew for each sample and epoch." if self.random else "."), ""]
-        entries = [f"{name}: a node (positional)" for name in self.input_names]
+        kind = "a node, or numbers" if self.name in _TAKE_NUMBERS else "a node"
+        entries = [f"{name}: {kind} (positional)" for name in self.input_names]
         entries += [arg.describe() for arg in self.args]
         if entries:
             lines += ["Args:", *("    " + entry for entry in entries), ""]

@@ -27,7 +27,7 @@ def _parameter(info: _operators.OperatorInfo) -> str:
         if parameter.kind is parameter.KEYWORD_ONLY and not keyword_only:
             keyword_only = True
             parts.append("*")
-        annotation = "Node" if i < positional else parameter.annotation
+        annotation = info.input_annotation if i < positional else parameter.annotation
         default = "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
         parts.append(f"{parameter.name}: {annotation}{default}")
         if i == positional - 1:

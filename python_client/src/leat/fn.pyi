@@ -5,12 +5,12 @@ from typing import Literal
 
 from leat._graph import Node as Node
 
-def decode(input: Node, /, output: Literal['rgb', 'gray'] = 'rgb', orient: bool = True) -> Node:
-    """encoded image -> uint8 (height, width, 3 or 1).
+def decode(input: Node, /, output: Literal['rgb', 'gray', 'bgr', 'ycbcr'] = 'rgb', orient: bool = True) -> Node:
+    """encoded image -> uint8 (height, width, 3 or 1); JPEG, PNG, WebP, BMP, TIFF, JPEG 2000; 16 bits are scaled to 8, alpha is dropped.
 
     Args:
         input: a node (positional)
-        output: colours of the result (string; one of 'rgb', 'gray'; default 'rgb')
+        output: colours of the result; ycbcr: BT.601, Y in 16 to 235 (string; one of 'rgb', 'gray', 'bgr', 'ycbcr'; default 'rgb')
         orient: turn the image as its EXIF orientation says (bool; default True)
 
     Returns:
@@ -79,6 +79,183 @@ def flip(input: Node, /, horizontal: bool | Node = True, vertical: bool | Node =
         input: a node (positional)
         horizontal: mirror left and right (bool, or a node: one value a sample; default True)
         vertical: mirror top and bottom (bool, or a node: one value a sample; default False)
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def pad(input: Node, /, fill_value: float = 0.0, axes: int | Sequence[int] = (), align: int | Sequence[int] = (), shape: int | Sequence[int] = ()) -> Node:
+    """the value, extended at the ends of its axes.
+
+    Args:
+        input: a node (positional)
+        fill_value: of what is added; rounded and saturated (float; -1e+30 … 1e+30; default 0.0)
+        axes: which are extended; none: all (ints; 0 … 7; default ())
+        align: sizes are rounded up to a multiple: one number, or one an axis (ints; 1 … 1e+09; default ())
+        shape: least sizes of the axes, 0: as it is. An axis whose size differs from sample to sample gets this size; a larger sample is a bad one (ints; 0 … 1e+09; default ())
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def reshape(input: Node, /, shape: int | Sequence[int] = ()) -> Node:
+    """the same elements in other axes.
+
+    Args:
+        input: a node (positional)
+        shape: sizes; one may be -1: what the others leave; none: a scalar (ints; -1 … 1e+09; default ())
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def slice(input: Node, /, axes: int | Sequence[int] = (), start: int | Sequence[int] = (), rel_start: float | Sequence[float] = (), shape: int | Sequence[int] = (), rel_shape: float | Sequence[float] = (), end: int | Sequence[int] = (), rel_end: float | Sequence[float] = (), offset_0: float | Node = 0.0, offset_1: float | Node = 0.0, out_of_bounds_policy: Literal['error', 'pad', 'trim'] = 'error', fill_values: float | Sequence[float] = (0.0,)) -> Node:
+    """a part of the value.
+
+    Args:
+        input: a node (positional)
+        axes: which are sliced; none: all, in their order (ints; 0 … 7; default ())
+        start: first elements; none: 0 (ints; -1e+09 … 1e+09; default ())
+        rel_start: the same as a share of the size (floats; -1000 … 1000; default ())
+        shape: numbers of elements (ints; 1 … 1e+09; default ())
+        rel_shape: the same as a share of the size (floats; 0 … 1000; default ())
+        end: behind the last elements; none: all of the axis (ints; -1e+09 … 1e+09; default ())
+        rel_end: the same as a share of the size (floats; -1000 … 1000; default ())
+        offset_0: added to the start in the first axis (float, or a node: one value a sample; -1e+09 … 1e+09; default 0.0)
+        offset_1: added to the start in the second axis (float, or a node: one value a sample; -1e+09 … 1e+09; default 0.0)
+        out_of_bounds_policy: what lies outside the input: a bad sample, filled, or left out (string; one of 'error', 'pad', 'trim'; default 'error')
+        fill_values: of what lies outside; one number, or one for each of the last axis (floats; -1e+30 … 1e+30; default (0.0,))
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def erase(input: Node, /, axes: int | Sequence[int] = (), anchor: float | Sequence[float] = (), shape: float | Sequence[float] = (), normalized: bool = False, centered_anchor: bool = False, y: float | Node = 0.0, x: float | Node = 0.0, height: float | Node = 0.0, width: float | Node = 0.0, enable: bool | Node = True, fill_value: float | Sequence[float] = (0.0,)) -> Node:
+    """the value with regions filled.
+
+    Args:
+        input: a node (positional)
+        axes: of the regions; none: all but the last (ints; 0 … 7; default ())
+        anchor: least corners of the regions, one behind the other; none: 0 (floats; -1e+09 … 1e+09; default ())
+        shape: sizes of the regions, one behind the other (floats; 0 … 1e+09; default ())
+        normalized: anchor, shape, y, x, height, width are shares of the size (bool; default False)
+        centered_anchor: anchor, y, x are centres (bool; default False)
+        y: one more region: its place in the first axis (float, or a node: one value a sample; -1e+09 … 1e+09; default 0.0)
+        x: the same in the second (float, or a node: one value a sample; -1e+09 … 1e+09; default 0.0)
+        height: its size in the first axis; 0: there is none (float, or a node: one value a sample; 0 … 1e+09; default 0.0)
+        width: the same in the second (float, or a node: one value a sample; 0 … 1e+09; default 0.0)
+        enable: false: nothing is erased (bool, or a node: one value a sample; default True)
+        fill_value: one number, or one for each of the last axis (floats; -1e+30 … 1e+30; default (0.0,))
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def crop_mirror_normalize(input: Node, /, crop: int | Sequence[int] = (), pos_y: float | Node = 0.5, pos_x: float | Node = 0.5, mirror: bool | Node = False, mean: float | Sequence[float] = (0.0,), std: float | Sequence[float] = (1.0,), scale: float = 1.0, shift: float = 0.0, dtype: Literal['float32', 'float16', 'uint8'] = 'float32', output_layout: Literal['CHW', 'HWC'] = 'CHW', pad_output: bool = False, rounding: Literal['round', 'truncate'] = 'round', out_of_bounds_policy: Literal['error', 'pad', 'trim'] = 'error', fill_values: float | Sequence[float] = (0.0,)) -> Node:
+    """a window, mirrored, (x - mean) * (scale / std) + shift.
+
+    Args:
+        input: a node (positional)
+        crop: height and width, or one number for both; none: the whole image (ints; 1 … 65500; default ())
+        pos_y: 0: at the top, 1: at the bottom (float, or a node: one value a sample; 0 … 1; default 0.5)
+        pos_x: 0: at the left, 1: at the right (float, or a node: one value a sample; 0 … 1; default 0.5)
+        mirror: mirror left and right (bool, or a node: one value a sample; default False)
+        mean: one number, or one a channel (floats; -1e+30 … 1e+30; default (0.0,))
+        std: one number, or one a channel (floats; 1e-30 … 1e+30; default (1.0,))
+        scale: factor of the result (float; default 1.0)
+        shift: added to the result (float; default 0.0)
+        dtype: type of the result; to uint8: rounded, saturated (string; one of 'float32', 'float16', 'uint8'; default 'float32')
+        output_layout: order of the axes (string; one of 'CHW', 'HWC'; default 'CHW')
+        pad_output: a fourth channel of zeros behind three (bool; default False)
+        rounding: of the window's place (string; one of 'round', 'truncate'; default 'round')
+        out_of_bounds_policy: what lies outside the input: a bad sample, filled, or left out (string; one of 'error', 'pad', 'trim'; default 'error')
+        fill_values: of the result outside the image; one number, or one a channel (floats; -1e+30 … 1e+30; default (0.0,))
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def rotate(input: Node, /, angle: float | Node, keep_size: bool = False, size: int | Sequence[int] = (), fill_value: float | Sequence[float] = (), interpolation: Literal['linear', 'nearest'] = 'linear') -> Node:
+    """the image turned about its centre.
+
+    Args:
+        input: a node (positional)
+        angle: degrees, counter-clockwise as one sees it (float, or a node: one value a sample; -1e+06 … 1e+06; required)
+        keep_size: the result has the image's size (bool; default False)
+        size: height and width of the result, or one number for both; none: what holds the whole of it (ints; 1 … 65500; default ())
+        fill_value: outside the image; none: the nearest pixel of its edge (floats; -1e+30 … 1e+30; default ())
+        interpolation: between pixels (string; one of 'linear', 'nearest'; default 'linear')
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def warp_affine(input: Node, /, matrix: float | Sequence[float] = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0), inverse_map: bool = True, angle: float | Node = 0.0, scale: float | Node = 1.0, shear_x: float | Node = 0.0, shear_y: float | Node = 0.0, translate_x: float | Node = 0.0, translate_y: float | Node = 0.0, size: int | Sequence[int] = (), fill_value: float | Sequence[float] = (), interpolation: Literal['linear', 'nearest'] = 'linear') -> Node:
+    """the image under an affine map.
+
+    Args:
+        input: a node (positional)
+        matrix: (x, y) -> (m0 x + m1 y + m2, m3 x + m4 y + m5); the centre of the first pixel is (0.5, 0.5) (floats; -1e+06 … 1e+06; default (1.0, 0.0, 0.0, 0.0, 1.0, 0.0))
+        inverse_map: the matrix leads from the result to the image (bool; default True)
+        angle: moreover, the result is turned about its centre: degrees, counter-clockwise (float, or a node: one value a sample; -1e+06 … 1e+06; default 0.0)
+        scale: and enlarged before that (float, or a node: one value a sample; 0.001 … 1000; default 1.0)
+        shear_x: and before that sheared: x + shear_x * y (float, or a node: one value a sample; -1000 … 1000; default 0.0)
+        shear_y: and before that sheared: y + shear_y * x (float, or a node: one value a sample; -1000 … 1000; default 0.0)
+        translate_x: and at last moved to the right, in pixels (float, or a node: one value a sample; -1e+06 … 1e+06; default 0.0)
+        translate_y: and moved down, in pixels (float, or a node: one value a sample; -1e+06 … 1e+06; default 0.0)
+        size: height and width of the result, or one number for both; none: the image's (ints; 1 … 65500; default ())
+        fill_value: outside the image; none: the nearest pixel of its edge (floats; -1e+30 … 1e+30; default ())
+        interpolation: between pixels (string; one of 'linear', 'nearest'; default 'linear')
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def gaussian_blur(input: Node, /, sigma: float | Node = 0.0, window_size: int = 0) -> Node:
+    """blurred; the border mirrors the image, its edge not repeated.
+
+    Args:
+        input: a node (positional)
+        sigma: in pixels; 0: ((window_size - 1) / 2 - 1) * 0.3 + 0.8 (float, or a node: one value a sample; 0 … 1000; default 0.0)
+        window_size: diameter of the kernel, odd; 0: 2 * ceil(3 * sigma) + 1 (int; 0 … 8191; default 0)
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def jpeg_compression_distortion(input: Node, /, quality: float | Node = 50.0) -> Node:
+    """what JPEG of that quality, with halved colours, leaves.
+
+    Args:
+        input: a node (positional)
+        quality: of libjpeg's scale; rounded to an integer (float, or a node: one value a sample; 1 … 100; default 50.0)
 
     Returns:
         A node.
@@ -160,10 +337,564 @@ def transpose(input: Node, /, perm: int | Sequence[int]) -> Node:
         leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
     """
 
+def brightness(input: Node, /, brightness: float | Node = 1.0, brightness_shift: float | Node = 0.0, dtype: Literal['input', 'uint8', 'int32', 'int64', 'float16', 'float32'] = 'input') -> Node:
+    """x * brightness + brightness_shift * range.
+
+    Args:
+        input: a node (positional)
+        brightness: factor; 1 keeps the image (float, or a node: one value a sample; -1e+06 … 1e+06; default 1.0)
+        brightness_shift: added; 1 is the largest value of the result's type, 1 for floats (float, or a node: one value a sample; -1e+06 … 1e+06; default 0.0)
+        dtype: type of the result: the input's, or another; to integers: halves to even, saturated (string; one of 'input', 'uint8', 'int32', 'int64', 'float16', 'float32'; default 'input')
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def contrast(input: Node, /, contrast: float | Node = 1.0, contrast_center: float | Sequence[float] = (), dtype: Literal['input', 'uint8', 'int32', 'int64', 'float16', 'float32'] = 'input') -> Node:
+    """contrast_center + contrast * (x - contrast_center).
+
+    Args:
+        input: a node (positional)
+        contrast: factor of the distance from the centre; 0 gives one gray (float, or a node: one value a sample; -1e+06 … 1e+06; default 1.0)
+        contrast_center: the value that contrast keeps; none: the middle of the input's type, 128 for uint8, 0.5 for floats (floats; default ())
+        dtype: type of the result: the input's, or another; to integers: halves to even, saturated (string; one of 'input', 'uint8', 'int32', 'int64', 'float16', 'float32'; default 'input')
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def brightness_contrast(input: Node, /, brightness: float | Node = 1.0, brightness_shift: float | Node = 0.0, contrast: float | Node = 1.0, contrast_center: float | Sequence[float] = (), dtype: Literal['input', 'uint8', 'int32', 'int64', 'float16', 'float32'] = 'input') -> Node:
+    """brightness_shift * range + brightness * (contrast_center + contrast * (x - contrast_center)).
+
+    Args:
+        input: a node (positional)
+        brightness: factor; 1 keeps the image (float, or a node: one value a sample; -1e+06 … 1e+06; default 1.0)
+        brightness_shift: added; 1 is the largest value of the result's type, 1 for floats (float, or a node: one value a sample; -1e+06 … 1e+06; default 0.0)
+        contrast: factor of the distance from the centre; 0 gives one gray (float, or a node: one value a sample; -1e+06 … 1e+06; default 1.0)
+        contrast_center: the value that contrast keeps; none: the middle of the input's type, 128 for uint8, 0.5 for floats (floats; default ())
+        dtype: type of the result: the input's, or another; to integers: halves to even, saturated (string; one of 'input', 'uint8', 'int32', 'int64', 'float16', 'float32'; default 'input')
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def hue(input: Node, /, hue: float | Node = 0.0, dtype: Literal['input', 'uint8', 'int32', 'int64', 'float16', 'float32'] = 'input') -> Node:
+    """colours turned around the gray axis of YIQ; RGB images.
+
+    Args:
+        input: a node (positional)
+        hue: angle by which colours are turned, in degrees (float, or a node: one value a sample; -1e+06 … 1e+06; default 0.0)
+        dtype: type of the result: the input's, or another; to integers: halves to even, saturated (string; one of 'input', 'uint8', 'int32', 'int64', 'float16', 'float32'; default 'input')
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def saturation(input: Node, /, saturation: float | Node = 1.0, dtype: Literal['input', 'uint8', 'int32', 'int64', 'float16', 'float32'] = 'input') -> Node:
+    """distances from gray, in YIQ, times a factor; RGB images.
+
+    Args:
+        input: a node (positional)
+        saturation: factor of the colours; 0 gives grays (float, or a node: one value a sample; -1e+06 … 1e+06; default 1.0)
+        dtype: type of the result: the input's, or another; to integers: halves to even, saturated (string; one of 'input', 'uint8', 'int32', 'int64', 'float16', 'float32'; default 'input')
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def hsv(input: Node, /, hue: float | Node = 0.0, saturation: float | Node = 1.0, value: float | Node = 1.0, dtype: Literal['input', 'uint8', 'int32', 'int64', 'float16', 'float32'] = 'input') -> Node:
+    """hue, saturation and value, as one linear map in YIQ; RGB images.
+
+    Args:
+        input: a node (positional)
+        hue: angle by which colours are turned, in degrees (float, or a node: one value a sample; -1e+06 … 1e+06; default 0.0)
+        saturation: factor of the colours; 0 gives grays (float, or a node: one value a sample; -1e+06 … 1e+06; default 1.0)
+        value: factor of it all (float, or a node: one value a sample; -1e+06 … 1e+06; default 1.0)
+        dtype: type of the result: the input's, or another; to integers: halves to even, saturated (string; one of 'input', 'uint8', 'int32', 'int64', 'float16', 'float32'; default 'input')
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def color_twist(input: Node, /, brightness: float | Node = 1.0, contrast: float | Node = 1.0, hue: float | Node = 0.0, saturation: float | Node = 1.0, dtype: Literal['input', 'uint8', 'int32', 'int64', 'float16', 'float32'] = 'input') -> Node:
+    """hue and saturation in YIQ, then contrast around the middle, then brightness: one linear map; RGB images.
+
+    Args:
+        input: a node (positional)
+        brightness: factor; 1 keeps the image (float, or a node: one value a sample; -1e+06 … 1e+06; default 1.0)
+        contrast: factor of the distance from the centre; 0 gives one gray (float, or a node: one value a sample; -1e+06 … 1e+06; default 1.0)
+        hue: angle by which colours are turned, in degrees (float, or a node: one value a sample; -1e+06 … 1e+06; default 0.0)
+        saturation: factor of the colours; 0 gives grays (float, or a node: one value a sample; -1e+06 … 1e+06; default 1.0)
+        dtype: type of the result: the input's, or another; to integers: halves to even, saturated (string; one of 'input', 'uint8', 'int32', 'int64', 'float16', 'float32'; default 'input')
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def color_space_conversion(input: Node, /, image_type: Literal['rgb', 'bgr', 'gray', 'ycbcr'], output_type: Literal['rgb', 'bgr', 'gray', 'ycbcr']) -> Node:
+    """the same colours in another space.
+
+    Args:
+        input: a node (positional)
+        image_type: colours of the input (string; one of 'rgb', 'bgr', 'gray', 'ycbcr'; required)
+        output_type: colours of the result; ycbcr is that of ITU-R BT.601, 16 to 235 and 16 to 240 (string; one of 'rgb', 'bgr', 'gray', 'ycbcr'; required)
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def constant(values: float | Sequence[float], dtype: Literal['bool', 'uint8', 'int32', 'int64', 'float16', 'float32'] = 'float32', shape: int | Sequence[int] = ()) -> Node:
+    """the same value for every sample.
+
+    Args:
+        values: one number, or those of a row-major tensor (floats; required)
+        dtype: type of the result; to integers: halves to even, saturated (string; one of 'bool', 'uint8', 'int32', 'int64', 'float16', 'float32'; default 'float32')
+        shape: sizes of the axes; none: a scalar if there is one value, otherwise one axis (ints; 1 … 65500; default ())
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def add(input0: Node | float | Sequence[float], input1: Node | float | Sequence[float], /) -> Node:
+    """a + b; integers wrap around.
+
+    Args:
+        input0: a node, or numbers (positional)
+        input1: a node, or numbers (positional)
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def sub(input0: Node | float | Sequence[float], input1: Node | float | Sequence[float], /) -> Node:
+    """a - b; integers wrap around.
+
+    Args:
+        input0: a node, or numbers (positional)
+        input1: a node, or numbers (positional)
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def mul(input0: Node | float | Sequence[float], input1: Node | float | Sequence[float], /) -> Node:
+    """a * b; integers wrap around.
+
+    Args:
+        input0: a node, or numbers (positional)
+        input1: a node, or numbers (positional)
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def div(input0: Node | float | Sequence[float], input1: Node | float | Sequence[float], /) -> Node:
+    """a / b; of integers as float32.
+
+    Args:
+        input0: a node, or numbers (positional)
+        input1: a node, or numbers (positional)
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def floordiv(input0: Node | float | Sequence[float], input1: Node | float | Sequence[float], /) -> Node:
+    """a / b of integers, rounded down; a divisor of 0 is a bad sample.
+
+    Args:
+        input0: a node, or numbers (positional)
+        input1: a node, or numbers (positional)
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def min(input0: Node | float | Sequence[float], input1: Node | float | Sequence[float], /) -> Node:
+    """the lesser of a and b.
+
+    Args:
+        input0: a node, or numbers (positional)
+        input1: a node, or numbers (positional)
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def max(input0: Node | float | Sequence[float], input1: Node | float | Sequence[float], /) -> Node:
+    """the greater of a and b.
+
+    Args:
+        input0: a node, or numbers (positional)
+        input1: a node, or numbers (positional)
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def lt(input0: Node | float | Sequence[float], input1: Node | float | Sequence[float], /) -> Node:
+    """a < b, as bool.
+
+    Args:
+        input0: a node, or numbers (positional)
+        input1: a node, or numbers (positional)
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def le(input0: Node | float | Sequence[float], input1: Node | float | Sequence[float], /) -> Node:
+    """a <= b, as bool.
+
+    Args:
+        input0: a node, or numbers (positional)
+        input1: a node, or numbers (positional)
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def gt(input0: Node | float | Sequence[float], input1: Node | float | Sequence[float], /) -> Node:
+    """a > b, as bool.
+
+    Args:
+        input0: a node, or numbers (positional)
+        input1: a node, or numbers (positional)
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def ge(input0: Node | float | Sequence[float], input1: Node | float | Sequence[float], /) -> Node:
+    """a >= b, as bool.
+
+    Args:
+        input0: a node, or numbers (positional)
+        input1: a node, or numbers (positional)
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def eq(input0: Node | float | Sequence[float], input1: Node | float | Sequence[float], /) -> Node:
+    """a == b, as bool.
+
+    Args:
+        input0: a node, or numbers (positional)
+        input1: a node, or numbers (positional)
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def ne(input0: Node | float | Sequence[float], input1: Node | float | Sequence[float], /) -> Node:
+    """a != b, as bool.
+
+    Args:
+        input0: a node, or numbers (positional)
+        input1: a node, or numbers (positional)
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def bitwise_and(input0: Node | float | Sequence[float], input1: Node | float | Sequence[float], /) -> Node:
+    """a & b of integers, or of bools.
+
+    Args:
+        input0: a node, or numbers (positional)
+        input1: a node, or numbers (positional)
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def bitwise_or(input0: Node | float | Sequence[float], input1: Node | float | Sequence[float], /) -> Node:
+    """a | b of integers, or of bools.
+
+    Args:
+        input0: a node, or numbers (positional)
+        input1: a node, or numbers (positional)
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def bitwise_xor(input0: Node | float | Sequence[float], input1: Node | float | Sequence[float], /) -> Node:
+    """a ^ b of integers, or of bools.
+
+    Args:
+        input0: a node, or numbers (positional)
+        input1: a node, or numbers (positional)
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def neg(input: Node, /) -> Node:
+    """-a; integers wrap around.
+
+    Args:
+        input: a node (positional)
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def abs(input: Node, /) -> Node:
+    """a without its sign.
+
+    Args:
+        input: a node (positional)
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def invert(input: Node, /) -> Node:
+    """not a, of bools; every bit of integers.
+
+    Args:
+        input: a node (positional)
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def where(input0: Node | float | Sequence[float], input1: Node | float | Sequence[float], input2: Node | float | Sequence[float], /) -> Node:
+    """where the first is true a, elsewhere b.
+
+    Args:
+        input0: a node, or numbers (positional)
+        input1: a node, or numbers (positional)
+        input2: a node, or numbers (positional)
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def lookup_table(input: Node, /, keys: int | Sequence[int], values: float | Sequence[float], default_value: float = 0.0, dtype: Literal['bool', 'uint8', 'int32', 'int64', 'float16', 'float32'] = 'float32') -> Node:
+    """values[i] where x is keys[i].
+
+    Args:
+        input: a node (positional)
+        keys: values of the input; of equal ones the last counts (ints; 0 … 65535; required)
+        values: what they become (floats; required)
+        default_value: of what is not among the keys (float; default 0.0)
+        dtype: type of the result; to integers: halves to even, saturated (string; one of 'bool', 'uint8', 'int32', 'int64', 'float16', 'float32'; default 'float32')
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def one_hot(input: Node, /, num_classes: int, on_value: float = 1.0, off_value: float = 0.0, dtype: Literal['bool', 'uint8', 'int32', 'int64', 'float16', 'float32'] = 'float32') -> Node:
+    """classes as vectors; a sample of one element is a scalar.
+
+    Args:
+        input: a node (positional)
+        num_classes: size of the result's last axis; a class that is not below it is a bad sample (int; 1 … 1e+07; required)
+        on_value: at the class's place (float; default 1.0)
+        off_value: elsewhere (float; default 0.0)
+        dtype: type of the result (string; one of 'bool', 'uint8', 'int32', 'int64', 'float16', 'float32'; default 'float32')
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def standardize(input: Node, /, axes: int | Sequence[int] = (), mean: float | Sequence[float] = (), stddev: float | Sequence[float] = (), ddof: int = 0, epsilon: float = 0.0, scale: float = 1.0, shift: float = 0.0, dtype: Literal['uint8', 'int32', 'int64', 'float16', 'float32'] = 'float32') -> Node:
+    """scale * (x - mean) / stddev + shift, with the sample's own statistics; a deviation of 0 gives shift.
+
+    Args:
+        input: a node (positional)
+        axes: over which statistics are computed; none: over all (ints; 0 … 7; default ())
+        mean: none: computed; otherwise one number, or one for each place of the axes that are kept (floats; default ())
+        stddev: as mean (floats; 1e-30 … 1e+30; default ())
+        ddof: the variance is the sum of squares / (n - ddof) (int; 0 … 1e+09; default 0)
+        epsilon: added to the variance, given or computed (float; 0 … 1e+30; default 0.0)
+        scale: factor of the result (float; default 1.0)
+        shift: added to the result (float; default 0.0)
+        dtype: type of the result (string; one of 'uint8', 'int32', 'int64', 'float16', 'float32'; default 'float32')
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def normal(mean: float | Node = 0.0, stddev: float | Node = 1.0) -> Node:
+    """a random float32 a sample, normally distributed. Draws anew for each sample and epoch.
+
+    Args:
+        mean: of the distribution (float, or a node: one value a sample; -1e+30 … 1e+30; default 0.0)
+        stddev: of the distribution (float, or a node: one value a sample; 0 … 1e+30; default 1.0)
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def choice(values: float | Sequence[float], probabilities: float | Sequence[float] = (), dtype: Literal['bool', 'uint8', 'int32', 'int64', 'float16', 'float32'] = 'float32') -> Node:
+    """one of the values a sample, at random. Draws anew for each sample and epoch.
+
+    Args:
+        values: of which one is taken (floats; required)
+        probabilities: one a value; none: all alike (floats; 0 … 1; default ())
+        dtype: type of the result (string; one of 'bool', 'uint8', 'int32', 'int64', 'float16', 'float32'; default 'float32')
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def noise_gaussian(input: Node, /, mean: float | Node = 0.0, stddev: float | Node = 1.0) -> Node:
+    """normally distributed noise added to every value. Draws anew for each sample and epoch.
+
+    Args:
+        input: a node (positional)
+        mean: of the distribution (float, or a node: one value a sample; -1e+30 … 1e+30; default 0.0)
+        stddev: of the distribution (float, or a node: one value a sample; 0 … 1e+30; default 1.0)
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def noise_salt_and_pepper(input: Node, /, prob: float | Node = 0.05, salt_vs_pepper: float | Node = 0.5, salt_val: float | Sequence[float] = (), pepper_val: float | Sequence[float] = (), per_channel: bool = False) -> Node:
+    """values replaced by the largest or the least, at random. Draws anew for each sample and epoch.
+
+    Args:
+        input: a node (positional)
+        prob: that a value is replaced (float, or a node: one value a sample; 0 … 1; default 0.05)
+        salt_vs_pepper: that it is replaced by salt rather than pepper (float, or a node: one value a sample; 0 … 1; default 0.5)
+        salt_val: none: the type's largest value, 1 for floats (floats; default ())
+        pepper_val: none: the type's least value, -1 for floats (floats; default ())
+        per_channel: draw for each value rather than for each pixel (all values of the last axis) (bool; default False)
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def noise_shot(input: Node, /, factor: float | Node = 20.0) -> Node:
+    """Poisson(max(0, x) / factor) * factor. Draws anew for each sample and epoch.
+
+    Args:
+        input: a node (positional)
+        factor: by which one event raises a value; 0: no noise (float, or a node: one value a sample; 0 … 1e+30; default 20.0)
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
 class readers:
     @staticmethod
     def image_folder(path: str, repeat: int = 1) -> tuple[Node, Node]:
-        """JPEG files of a folder of classes -> encoded image, label (int32).
+        """image files of a folder of classes -> encoded image, label (int32).
 
         Args:
             path: the folder; its sub-folders in byte order are the classes 0, 1, … (string; required)
@@ -171,6 +902,148 @@ class readers:
 
         Returns:
             A tuple of 2 nodes.
+
+        Raises:
+            leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+        """
+
+    @staticmethod
+    def numpy(files: str | Sequence[str] = (), path: str = '', pattern: str = '*.npy', array: str = '') -> Node:
+        """NumPy's .npy files -> an array of bool, uint8, int32, int64, float16 or float32; exactly one of files, path and array.
+
+        Args:
+            files: .npy files, one a sample, in this order (strings; default ())
+            path: a folder; the files below it, in byte order, are the samples (string; default '')
+            pattern: which files below path: of the path below it; * also matches / (string; default '*.npy')
+            array: one .npy file whose first axis is the samples; only rows that are wanted are read (string; default '')
+
+        Returns:
+            A node.
+
+        Raises:
+            leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+        """
+
+    @staticmethod
+    def mds(path: str, columns: str | Sequence[str], images: str | Sequence[str] = (), verify: bool = False) -> tuple[Node, ...]:
+        """MosaicML Streaming's MDS shards, raw or compressed by zstd, gz or br -> an output a column: jpeg and png encoded images; bytes and str uint8; int8, int16, uint16 as int32, uint32 as int64, float64 as float32, other numbers and arrays of declared shape as they are.
+
+        Args:
+            path: the folder or URI that has index.json (string; required)
+            columns: the columns that are read, each an output (strings; required)
+            images: those of them stored as bytes that are encoded images (strings; default ())
+            verify: read every shard when listing and check its hash in index.json; compressed shards are checked when they are unpacked anyway (bool; default False)
+
+        Returns:
+            A tuple of nodes: one for each of columns.
+
+        Raises:
+            leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+        """
+
+    @staticmethod
+    def tfrecord(paths: str | Sequence[str], features: str | Sequence[str], types: str | Sequence[str], index: str | Sequence[str] = ()) -> tuple[Node, ...]:
+        """tf.Example records -> an output for each feature; checksums are checked; a record without the feature is a bad sample (there are no defaults).
+
+        Args:
+            paths: TFRecord files, uncompressed: paths or URIs of files; of directories (with a slash at the end), or patterns with * ? [] in the last parts, which stand for the files in the byte order of their names (strings; required)
+            features: names in each tf.Example, one for each output (strings; required)
+            types: of each feature: "encoded" (an image file), "bytes" or "uint8[28,28]" of a bytes feature; "int64", "float32" (one number), "float32[4]" (that many), "int64[?]" (any number) (strings; required)
+            index: index files of DALI's, one for each file (lines of offset and size, as tfrecord2idx writes them); without them the files are walked once when the dataset is indexed (strings; default ())
+
+        Returns:
+            A tuple of nodes: one for each of features.
+
+        Raises:
+            leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+        """
+
+    @staticmethod
+    def webdataset(paths: str | Sequence[str], ext: str | Sequence[str], types: str | Sequence[str], index: str | Sequence[str] = (), missing: Literal['error', 'skip', 'empty'] = 'error') -> tuple[Node, ...]:
+        """samples of tar archives: neighbouring files that have the same path up to the first dot of the name -> an output for each extension.
+
+        Args:
+            paths: tar archives, uncompressed: paths or URIs of files; of directories (with a slash at the end), or patterns with * ? [] in the last parts, which stand for the files in the byte order of their names (strings; required)
+            ext: the extension of each output's component, what follows the first dot of the file's name; alternatives are separated by semicolons ("jpg;jpeg;png"): the first in the archive counts (strings; required)
+            types: of each output: "encoded" (an image file), "bytes", "float32[?]", "uint8[28,28]" (the component's bytes as elements, little-endian); "int32", "int64" (one number, written in decimal digits) (strings; required)
+            index: index files of DALI's, one for each file (v1.1 or v1.2, as wds2idx writes them); without them the files are walked once when the dataset is indexed (strings; default ())
+            missing: what a sample without one of the components is: an error of the whole dataset, passed over, or without elements in that output (string; one of 'error', 'skip', 'empty'; default 'error')
+
+        Returns:
+            A tuple of nodes: one for each of ext.
+
+        Raises:
+            leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+        """
+
+    @staticmethod
+    def caffe(path: str | Sequence[str]) -> tuple[Node, Node]:
+        """LMDB of Caffe's Datum -> encoded image or uint8 (h, w, c), label (int32).
+
+        Args:
+            path: LMDB folders (with data.mdb) or files, one after the other; samples are in the order of their keys (strings; required)
+
+        Returns:
+            A tuple of 2 nodes.
+
+        Raises:
+            leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+        """
+
+    @staticmethod
+    def caffe2(path: str | Sequence[str]) -> tuple[Node, Node]:
+        """LMDB of Caffe2's TensorProtos -> encoded image or uint8 (h, w, c), label (int32 or float32).
+
+        Args:
+            path: LMDB folders (with data.mdb) or files, one after the other; samples are in the order of their keys (strings; required)
+
+        Returns:
+            A tuple of 2 nodes.
+
+        Raises:
+            leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+        """
+
+    @staticmethod
+    def idx(images: str, labels: str = '') -> tuple[Node, Node]:
+        """idx files (MNIST) -> record (height and width become (h, w, 1)), label (int32).
+
+        Args:
+            images: an idx file of uint8, int32 or float32, as it is or gzipped; its first axis counts the records (string; required)
+            labels: an idx file of as many uint8 or int32; empty: the labels are -1 (string; default '')
+
+        Returns:
+            A tuple of 2 nodes.
+
+        Raises:
+            leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+        """
+
+    @staticmethod
+    def cifar10(paths: str | Sequence[str], prefix: str = 'data_batch_') -> tuple[Node, Node]:
+        """CIFAR-10 in binary -> image uint8 (32, 32, 3), label (int32).
+
+        Args:
+            paths: files, or folders: of a folder the files whose names begin with "prefix" and end with ".bin", in byte order (strings; required)
+            prefix: of files in folders; "test_batch" is the test set (string; default 'data_batch_')
+
+        Returns:
+            A tuple of 2 nodes.
+
+        Raises:
+            leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+        """
+
+    @staticmethod
+    def cifar100(paths: str | Sequence[str], prefix: str = 'train') -> tuple[Node, Node, Node]:
+        """CIFAR-100 in binary -> image uint8 (32, 32, 3), fine label (int32), coarse label (int32).
+
+        Args:
+            paths: files, or folders: of a folder the files whose names begin with "prefix" and end with ".bin", in byte order (strings; required)
+            prefix: of files in folders; "test" is the test set (string; default 'train')
+
+        Returns:
+            A tuple of 3 nodes.
 
         Raises:
             leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
