@@ -146,7 +146,9 @@ absl::Status SetImage(const Tensor& tensor, CaffeRecord* record) {
   record->height = tensor.dims[0];
   record->width = tensor.dims[1];
   record->channels = tensor.dims.size() == 3 ? tensor.dims[2] : 1;
-  if (PixelBytes(*record) == record->image.size()) return absl::OkStatus();
+  if (const uint64_t bytes = PixelBytes(*record);
+      bytes > 0 && bytes == record->image.size())
+    return absl::OkStatus();
   return DataLoss("{} bytes of pixels for {} x {} x {}", record->image.size(),
                   record->height, record->width, record->channels);
 }
