@@ -53,11 +53,31 @@ OperatorInfo Mds() {
   return info;
 }
 
+OperatorInfo ArrayRecord() {
+  return Operator(
+      "readers.array_record", 0, 1,
+      {Arg("paths", ArgType::kStrings, std::nullopt,
+           "ArrayRecord files, in this order"),
+       Choice("type", Text("encoded"), {"encoded", "bytes"},
+              "what a record is: an encoded image, or bytes (uint8)")},
+      "ArrayRecord files, chunks uncompressed or compressed by zstd or brotli "
+      "-> the record; chunks' hashes are checked; read groups (group_size over "
+      "1) in the order of shards, since a record is read with its group");
+}
+
+TypesOr InferArrayRecord(Node* node, std::span<const ValueType>) {
+  if (ArgOf<std::string>(*node, "type") == "encoded")
+    return std::vector<ValueType>{
+        {ValueType::Kind::kEncoded, DType::kUint8, {}}};
+  return OneTensor(DType::kUint8, {-1});
+}
+
 }  // namespace
 
 void AddLoaderReaders(OperatorList* list) {
   list->push_back({Numpy(), nullptr});
   list->push_back({Mds(), nullptr});
+  list->push_back({ArrayRecord(), InferArrayRecord});
 }
 
 }  // namespace leat

@@ -15,6 +15,7 @@ extern const SourceFormat kCaffe2Format;
 extern const SourceFormat kIdxFormat;
 extern const SourceFormat kNumpyFormat;
 extern const SourceFormat kMdsFormat;
+extern const SourceFormat kArrayRecordFormat;
 extern const SourceFormat kTfrecordFormat;
 extern const SourceFormat kWebdatasetFormat;
 

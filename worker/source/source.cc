@@ -11,6 +11,7 @@ namespace {
 const SourceFormat* const kFormats[] = {
     &kImageFolderFormat, &kCifar10Format,    &kCifar100Format, &kCaffeFormat,
     &kCaffe2Format,      &kIdxFormat,        &kNumpyFormat,    &kMdsFormat,
+    &kArrayRecordFormat,
     &kTfrecordFormat,    &kWebdatasetFormat,
 };
 
