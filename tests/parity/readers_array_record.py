@@ -39,7 +39,7 @@ def main():
                 write(path, options, rng)
                 reader = ArrayRecordReader(path)
                 wanted += [hashlib.sha256(reader.read([i])[0]).hexdigest() for i in range(reader.num_records())]
-            done = subprocess.run([sys.argv[1], "readers.array_record", "paths:=" + ",".join(paths)],
+            done = subprocess.run([sys.argv[1], "readers.array_record", "paths:=" + "|".join(paths)],
                                   capture_output=True, text=True)
             if done.returncode != 0:
                 sys.exit(f"\"{options}\": {done.stderr}")

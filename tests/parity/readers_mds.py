@@ -93,7 +93,7 @@ def check(program, compression, hashes):
                 writer.write(sample(rng, i))
         wanted = [f"{i}" + "".join(field(name, one[name]) for name in READ)
                   for i, one in enumerate(by_streaming(directory, compression))]
-        done = subprocess.run([program, "readers.mds", f"path={directory}", "columns:=" + ",".join(READ)],
+        done = subprocess.run([program, "readers.mds", f"path={directory}", "columns:=" + "|".join(READ)],
                               capture_output=True, text=True)
         if done.returncode != 0:
             sys.exit(f"{compression}: {done.stderr}")

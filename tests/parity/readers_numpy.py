@@ -51,7 +51,7 @@ def check(program, directory, rng, dtype):
             order = np.asfortranarray(array) if i % 3 == 0 else array
             np.lib.format.write_array(out, order, version=[(1, 0), (2, 0), (3, 0)][i % 3])
     arrays = [np.load(path) for path in paths]
-    same(f"{dtype} files", program, ["files:=" + ",".join(paths)],
+    same(f"{dtype} files", program, ["files:=" + "|".join(paths)],
          [f"{i}" + field(a, True) for i, a in enumerate(arrays)])
     same(f"{dtype} folder", program, [f"path={directory}", f"pattern={dtype}-*.npy"],
          [f"{i}" + field(a, True) for i, a in enumerate(arrays)])
