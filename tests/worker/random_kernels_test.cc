@@ -202,6 +202,17 @@ TEST(ShotNoise, OfBytesIsThatOfTheirFloats) {
   }
 }
 
+TEST(ShotNoise, OfWhatIsNotFiniteIsSomething) {
+  const Array odd = Array::Of<float>({4}, {INFINITY, -INFINITY, NAN, 3e38f});
+  for (const double factor : {1e-30, 1.0, 1e30}) {
+    const auto noisy =
+        Computed("noise_shot", {{"factor", Value(factor)}}, {odd})
+            .Values<float>();
+    EXPECT_EQ(noisy[1], 0);
+    EXPECT_EQ(noisy[2], 0);
+  }
+}
+
 TEST(ShotNoise, KeepsZerosAndTheImageAtFactorZero) {
   const Array image = Array::Of<uint8_t>({4}, {0, 0, 9, 255});
   const auto noisy = Computed("noise_shot", {}, {image}).Values<uint8_t>();

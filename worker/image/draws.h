@@ -72,7 +72,7 @@ LEAT_PIXEL float ManyEvents(float mean, uint32_t a, uint32_t b) {
   NormalPair(a, b, &z, &unused);
   const float events = mean + sqrtf(mean) * z + (z * z - 1) / 6;
   // Whole, if that makes a difference in float.
-  if (events >= 0x1p22f) return events;
+  if (!(events < 0x1p22f)) return events;
   return events <= 0 ? 0
                      : static_cast<float>(static_cast<int32_t>(events + 0.5f));
 }
