@@ -53,7 +53,11 @@ absl::Status AtMostOne(const Node& node,
 
 Interval SliceRule::Of(int64_t n, double offset) const {
   const auto size = static_cast<double>(n);
-  const double begin = (start + offset) * (relative ? size : 1);
+  const auto share = [&](double of) {
+    return static_cast<double>(static_cast<float>(of) * static_cast<float>(n));
+  };
+  const double from = start + offset;
+  const double begin = relative ? share(from) : from;
   double end = size;
   switch (length) {
     case Length::kRest:
@@ -64,13 +68,14 @@ Interval SliceRule::Of(int64_t n, double offset) const {
       return {first, first + static_cast<int64_t>(extent)};
     }
     case Length::kRelShape:
-      end = begin + extent * size;
+      // DALI's products are floats, but for this one.
+      end = relative ? (from + extent) * size : begin + share(extent);
       break;
     case Length::kEnd:
       end = extent;
       break;
     case Length::kRelEnd:
-      end = extent * size;
+      end = share(extent);
       break;
   }
   return {Nearest(begin), Nearest(end)};

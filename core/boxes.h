@@ -26,8 +26,9 @@ struct Interval {
 // or shares (floats) of n; `end` may be given by the length. Both are rounded
 // to the nearest, halves away from zero.
 //   begin = round(start + offset), or round((rel_start + offset) × n)
-//   end   = round(the same without rounding + shape)  [or rel_shape × n,
+//   end   = round(the same without rounding + shape)  [or + rel_shape × n,
 //           or end, or rel_end × n; none given: n]
+// Products are float, but for (rel_start + offset + rel_shape) × n.
 struct SliceRule {
   enum class Length : uint8_t { kRest, kShape, kRelShape, kEnd, kRelEnd };
   int axis = 0;

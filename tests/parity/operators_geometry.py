@@ -66,16 +66,20 @@ def resampling() -> list[Case]:
                 what = f"{name}, {'smaller' if size[0] < HEIGHT else 'larger'}{'' if antialias else ', no antialias'}"
                 mine = {"size": size, "interpolation": name, "antialias": antialias}
                 theirs = {"size": size, "interp_type": dalis, "antialias": antialias}
-                cases.append(case("resize", what, mine, theirs, share=0.05))
+                # The border: Pillow leaves out what lies outside the image, DALI repeats the edge. Nearest: a place
+                # midway between two pixels belongs to the second one, in DALI's floats to either.
+                cases.append(case("resize", what, mine, theirs, share=0.2 if name == "nearest" else 0.05))
     return cases
 
 
 def warps() -> list[Case]:
     cases = []
     for name, dalis in (("linear", types.INTERP_LINEAR), ("nearest", types.INTERP_NN)):
+        # DALI adds up places as floats along a row: of two pixels it may take the other one, and its weights are
+        # off by thousandths.
         share = 0 if name == "linear" else 1e-3
         for floats in (False, True):
-            more = {"floats": floats, "worst": 1e-4 if floats else 1, "share": share}
+            more = {"floats": floats, "worst": 2e-3 if floats else 1, "share": share}
             for angle in (12.5, 90, -133):
                 mine = {"angle": angle, "interpolation": name, "keep_size": True}
                 theirs = {"angle": angle, "interp_type": dalis, "keep_size": True}
@@ -302,7 +306,7 @@ def main() -> int:
         for number, each in enumerate(cases):
 
             def mine_of(encoded: Any, each: Case = each) -> Any:
-                image = ours.decode(encoded)
+                image = ours.crop(ours.decode(encoded), size=(HEIGHT, WIDTH))  # all of it: a size for the graph
                 return each.ours(ours.cast(image, dtype="float32") if each.floats else image)
 
             mine = run_ours(service, f"case-{number}", middles, count, mine_of)

@@ -223,6 +223,12 @@ TEST(Slice, RoundsSharesAsDali) {
   EXPECT_EQ(slice(.15, .35), (Bytes{2, 3, 4}));
   EXPECT_EQ(slice(.05, .9), (Bytes{1, 2, 3, 4, 5, 6, 7, 8}));
   EXPECT_EQ(slice(.25, .3), (Bytes{3, 4, 5}));
+  // 0.0025 of 200: as a float 0.5, as a double less.
+  EXPECT_EQ(
+      Apply("slice", {{"rel_start", Floats{.0025}}, {"rel_shape", Floats{.5}}},
+            {RandomArray<uint8_t>({200})})
+          ->shape,
+      Shape{99});
 }
 
 TEST(Slice, StartsWhereTheSampleSays) {
