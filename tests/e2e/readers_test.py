@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Readers of arrays through coordinator and two workers: every batch has the oracle's bytes, and nothing is decoded."""
+
+import gzip
+import hashlib
+import os
+import struct
+import subprocess
+import unittest
+
+import cluster
+from cluster import node
+
+MNIST = cluster.DATA / "mnist"
+CIFAR = cluster.DATA / "cifar10-bin"
+EPOCHS, BATCH = 2, 500
+
+
+def image_and_label(reader):
+    """A pipeline that is its reader."""
+    return {"nodes": [reader],
+            "outputs": [{"name": "image", "ref": {"node": 0}}, {"name": "label", "ref": {"node": 0, "output": 1}}]}
+
+
+def text(value):
+    return {"string_value": str(value)}
+
+
+def texts(*values):
+    return {"strings_value": {"values": [str(value) for value in values]}}
+
+
+class ReadersTest(cluster.ClusterTest):
+
+    def batches(self, graph, **changes):
+        """Pulls the epochs from the cluster, compares them with the oracle, and returns the consumer."""
+        spec = self.spec(graph, batch=BATCH, **changes)
+        done = subprocess.run([cluster.program("ORACLE"), str(spec), str(EPOCHS)], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        expected = [(int(e), int(s), sha) for e, s, sha in (line.split() for line in done.stdout.splitlines())]
+        self.start_cluster(workers=2)
+        consumer = self.consumer(spec, "--dump", self.folder, epochs=EPOCHS).finish()
+        self.assertIsNone(consumer.error)
+        self.assertEqual(consumer.steps, expected)
+        return consumer
+
+    def shapes(self):
+        """Of the job's fields, as the service says them."""
+        fields = self.get("jobs")["jobs"][0]["job"]["schema"]
+        return [(f["name"], f["dtype"], [int(size) for size in f.get("shape", [])]) for f in fields]
+
+    def test_mnist(self):
+        if not MNIST.is_dir():
+            self.skipTest(f"no MNIST at {MNIST} (LEAT_TEST_DATA)")
+        images, labels = (MNIST / f"t10k-{name}-ubyte.gz" for name in ("images-idx3", "labels-idx1"))
+        self.batches(image_and_label(node("readers.idx", images=text(images), labels=text(labels))))
+        self.assertEqual(self.shapes(), [("image", "D_TYPE_UINT8", [28, 28, 1]), ("label", "D_TYPE_INT32", [])])
+        # Each image with its label, once an epoch.
+        payload, classes = gzip.open(images).read()[16:], gzip.open(labels).read()[8:]
+        stored = sorted(hashlib.sha256(payload[i * 784:(i + 1) * 784] + classes[i:i + 1]).digest()
+                        for i in range(len(classes)))
+        self.assertEqual(self.rows(0, 784), stored)
+        self.assertEqual(self.rows(1, 784), stored)
+
+    def test_plain_idx(self):
+        file = self.folder / "images"
+        file.write_bytes(struct.pack(">BBBBII", 0, 0, 12, 2, 1000, 3) + struct.pack(">3000i", *range(3000)))
+        self.batches(image_and_label(node("readers.idx", images=text(file))))
+        self.assertEqual(self.shapes()[0], ("image", "D_TYPE_INT32", [3]))
+
+    def test_cifar(self):
+        if not CIFAR.is_dir():
+            self.skipTest(f"no CIFAR-10 at {CIFAR} (LEAT_TEST_DATA)")
+        file = CIFAR / "test_batch.bin"
+        self.batches(image_and_label(node("readers.cifar10", paths=texts(file))))
+        self.assertEqual(self.shapes(), [("image", "D_TYPE_UINT8", [32, 32, 3]), ("label", "D_TYPE_INT32", [])])
+        records = [file.read_bytes()[i:i + 3073] for i in range(0, file.stat().st_size, 3073)]
+        stored = sorted(
+            hashlib.sha256(bytes(b for pixel in zip(r[1:1025], r[1025:2049], r[2049:]) for b in pixel) + r[:1]).digest()
+            for r in records)
+        self.assertEqual(self.rows(0, 3072), stored)
+
+    def rows(self, epoch, image_bytes):
+        """Hashes of an epoch's images with their labels, sorted."""
+        hashes = []
+        for image in sorted(self.folder.glob(f"{epoch}-*-image")):
+            pixels = image.read_bytes()
+            labels = image.with_name(image.name.replace("-image", "-label")).read_bytes()
+            for i, (label,) in enumerate(struct.iter_unpack("<i", labels)):
+                hashes.append(hashlib.sha256(pixels[i * image_bytes:(i + 1) * image_bytes] + bytes([label])).digest())
+        return sorted(hashes)
+
+    def test_a_file_that_is_none_is_an_error_that_names_it(self):
+        file = self.folder / "noise"
+        file.write_bytes(b"\x89PNG\r\n\x1a\n")
+        self.start_cluster(workers=1)
+        consumer = self.consumer(self.spec(image_and_label(node("readers.idx", images=text(file))))).finish()
+        self.assertIsNotNone(consumer.error)
+        self.assertIn(str(file), consumer.error[1])
+
+
+if __name__ == "__main__":
+    os.chdir(cluster.tempfile.gettempdir())
+    unittest.main()
