@@ -16,8 +16,8 @@ import tempfile
 
 from array_record.python.array_record_module import ArrayRecordReader, ArrayRecordWriter
 
-OPTIONS = ["", "uncompressed", "zstd:9", "brotli:3", "group_size:7,uncompressed", "group_size:1000", "group_size:64,brotli:6",
-           "group_size:10,zstd:3,pad_to_block_boundary:true"]
+OPTIONS = ["", "uncompressed", "zstd:9", "brotli:3", "group_size:7,uncompressed", "group_size:1000",
+           "group_size:64,brotli:6", "group_size:10,zstd:3,pad_to_block_boundary:true"]
 SIZES = [0, 1, 100, 5000, 65_536, 200_000]
 
 

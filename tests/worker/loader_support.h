@@ -4,8 +4,10 @@
 // bytes.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <random>
 #include <string>
 #include <string_view>

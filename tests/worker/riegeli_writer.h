@@ -3,6 +3,8 @@
 // RiegeliWriter: ArrayRecord files, as their own writer lays them out.
 #pragma once
 
+#include <algorithm>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -5,9 +5,11 @@
 // reading holds the whole listing as messages.
 #pragma once
 
+#include <algorithm>
 #include <limits>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "core/status.h"
