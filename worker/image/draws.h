@@ -71,10 +71,9 @@ LEAT_PIXEL float ManyEvents(float mean, uint32_t a, uint32_t b) {
   float z, unused;
   NormalPair(a, b, &z, &unused);
   const float events = mean + sqrtf(mean) * z + (z * z - 1) / 6;
-  // Whole, if that makes a difference in float.
+  // Whole, if that makes a difference: 2^23 leaves no room for a fraction.
   if (!(events < 0x1p22f)) return events;
-  return events <= 0 ? 0
-                     : static_cast<float>(static_cast<int32_t>(events + 0.5f));
+  return events <= 0 ? 0 : (events + 0x1p23f) - 0x1p23f;
 }
 
 }  // namespace leat::worker
