@@ -3,8 +3,8 @@
 
 By hand: build/peers-venv/bin/python tests/parity/readers_lmdb.py BUILD/tests/parity/dump_source
 
-The files are written by mdb_load (Debian's lmdb-utils), as DALI's MNIST is: gray JPEGs in TensorProtos; and as raw pixels
-and as Datum.
+The files are written by mdb_load (Debian's lmdb-utils), as DALI's MNIST is: gray JPEGs in TensorProtos; and as raw
+pixels, and as Datum.
 """
 
 import gzip

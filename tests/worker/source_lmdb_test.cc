@@ -170,7 +170,8 @@ TEST_F(LmdbTest, AnEmptiedDatabaseHasNoValues) {
   database.Write({{"a", "1"}});
   database.Write({}, {"a"});
   EXPECT_TRUE(Found(DataFile()).empty());
-  const Node reader = {.op = "readers.caffe", .args = {{"path", std::vector<std::string>{Folder()}}}};
+  const Node reader = {.op = "readers.caffe",
+                       .args = {{"path", std::vector<std::string>{Folder()}}}};
   EXPECT_TRUE(absl::IsNotFound(ErrorOf(reader)));
 }
 
