@@ -142,6 +142,8 @@ absl::StatusOr<BuiltIndex> BuildArrayRecordIndex(const Node& reader,
   if (paths.empty())
     return InvalidArgument("{}: paths: want at least one", reader.op);
   const Storage& storage = StorageOf(limits);
+  const uint64_t max_bytes =
+      std::min(limits.max_index_bytes, limits.max_file_bytes);
   std::vector<Listed> files(paths.size());
   RETURN_IF_ERROR(ForEachIndex(
       paths.size(), limits.listing_threads, limits.cancelled, [&](size_t i) {
@@ -149,7 +151,7 @@ absl::StatusOr<BuiltIndex> BuildArrayRecordIndex(const Node& reader,
         files[i].size = file->size();
         files[i].identity = file->identity();
         ASSIGN_OR_RETURN(files[i].footer,
-                         ReadArrayRecordFooter(*file, limits.max_index_bytes));
+                         ReadArrayRecordFooter(*file, max_bytes));
         return absl::OkStatus();
       }));
   BuiltIndex index;
