@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sys/stat.h>
-
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "core/status.h"
 #include "gmock/gmock.h"
-#include "google/protobuf/stubs/logging.h"
 #include "gtest/gtest.h"
-#include "tests/worker/temp_dir.h"
-#include "tests/worker/tfrecord_maker.h"
+#include "tests/worker/tfrecord_fixture.h"
 #include "worker/source/tfrecord.h"
 
 namespace leat::worker {
@@ -20,66 +15,6 @@ namespace {
 
 using testing::HasSubstr;
 namespace fs = std::filesystem;
-using Texts = std::vector<std::string>;
-using Code = absl::StatusCode;
-
-std::string Text(const StoredField& field) {
-  return {reinterpret_cast<const char*>(field.bytes.data()),
-          field.bytes.size()};
-}
-
-template <class T>
-std::vector<T> Numbers(const StoredField& field) {
-  std::vector<T> numbers(field.bytes.size() / sizeof(T));
-  if (!numbers.empty())
-    std::memcpy(numbers.data(), field.bytes.data(), field.bytes.size());
-  return numbers;
-}
-
-std::string Labelled(const std::string& image, int64_t label) {
-  return TfrecordOf(ExampleOf(
-      {{"image", BytesFeature({image})}, {"label", IntFeature({label})}}));
-}
-
-class TfrecordTest : public testing::Test {
- protected:
-  Node Reader(Texts paths, Texts index = {}) const {
-    return {.op = "readers.tfrecord",
-            .inputs = {},
-            .args = {{"paths", std::move(paths)},
-                     {"features", features_},
-                     {"types", types_},
-                     {"index", std::move(index)}}};
-  }
-  absl::StatusOr<BuiltIndex> Index(const Node& reader) const {
-    return BuildIndex(reader, limits_);
-  }
-  absl::Status IndexError(const Node& reader) const {
-    return Index(reader).status();
-  }
-  std::unique_ptr<Source> Open(const Node& reader) const {
-    const auto index = Index(reader);
-    EXPECT_TRUE(index.ok()) << index.status();
-    if (!index.ok()) return nullptr;
-    auto source = OpenSource(reader, index->blob, limits_);
-    EXPECT_TRUE(source.ok()) << source.status();
-    if (!source.ok()) return nullptr;
-    EXPECT_EQ((*source)->fingerprint(), index->fingerprint);
-    EXPECT_EQ((*source)->num_samples(), index->shards.num_samples());
-    return *std::move(source);
-  }
-  // The error of reading the only record of a file of `bytes`.
-  absl::Status ReadError(const std::string& bytes) {
-    const auto source = Open(Reader({dir_.Write("one.tfrecord", bytes)}));
-    return source == nullptr ? absl::OkStatus() : source->Read(0).status();
-  }
-  std::string At(const std::string& name) { return dir_.path() + "/" + name; }
-
-  TempDir dir_;
-  SourceLimits limits_;
-  Texts features_ = {"image", "label"};
-  Texts types_ = {"encoded", "int64"};
-};
 
 TEST_F(TfrecordTest, SamplesAreFileByFileAndRecordByRecord) {
   dir_.Write("b.tfrecord", Labelled("b0", 10) + Labelled("b1", 11));
@@ -179,17 +114,6 @@ TEST_F(TfrecordTest, EmptyFilesAreNoShards) {
   const absl::Status none = IndexError(Reader({At("0.tfrecord")}));
   EXPECT_EQ(none.code(), Code::kNotFound);
   EXPECT_THAT(std::string(Message(none)), HasSubstr("no records in 1 files"));
-}
-
-TEST_F(TfrecordTest, TheIndexIsTheSameWhateverTheThreads) {
-  for (int i = 0; i < 20; ++i)
-    dir_.Write(fmt::format("{}.tfrecord", i), Labelled("x", i));
-  const auto one = Index(Reader({dir_.path()}));
-  limits_.listing_threads = 1;
-  const auto other = Index(Reader({dir_.path()}));
-  ASSERT_TRUE(one.ok() && other.ok());
-  EXPECT_EQ(one->blob, other->blob);
-  EXPECT_EQ(one->fingerprint, other->fingerprint);
 }
 
 TEST_F(TfrecordTest, AFileCutOffAnywhereIsAnError) {
@@ -302,78 +226,6 @@ TEST_F(TfrecordTest, AFileThatChangedAfterIndexingIsAnError) {
   EXPECT_THAT(std::string(Message(status)), HasSubstr(path + ": changed"));
   fs::remove(path);
   EXPECT_EQ(source->Read(1).status().code(), Code::kNotFound);
-}
-
-TEST_F(TfrecordTest, DalisIndexGivesTheSameAsWalking) {
-  Texts records;
-  std::string bytes;
-  for (int i = 0; i < 300; ++i) {
-    records.push_back(Labelled(std::string(static_cast<size_t>(i), 'x'), i));
-    bytes += records.back();
-  }
-  const std::string path = dir_.Write("x.tfrecord", bytes);
-  const std::string index = dir_.Write("x.idx", DaliIndexOf(records));
-  const auto ours = Index(Reader({path}));
-  const auto dalis = Index(Reader({path}, {index}));
-  ASSERT_TRUE(ours.ok() && dalis.ok()) << dalis.status();
-  EXPECT_EQ(ours->blob, dalis->blob);
-  EXPECT_EQ(ours->fingerprint, dalis->fingerprint);
-  EXPECT_TRUE(Index(Reader({dir_.path()}, {dir_.path() + "/"})).ok());
-}
-
-TEST_F(TfrecordTest, AnIndexThatIsNotOfItsFileIsAnError) {
-  const Texts records = {Labelled("aa", 1), Labelled("b", 2),
-                         Labelled("cc", 3)};
-  const std::string path =
-      dir_.Write("x.tfrecord", records[0] + records[1] + records[2]);
-  const auto error = [&](const std::string& text) {
-    const absl::Status status =
-        IndexError(Reader({path}, {dir_.Write("i", text)}));
-    EXPECT_FALSE(status.ok()) << text;
-    EXPECT_THAT(std::string(Message(status)),
-                HasSubstr(fmt::format("the index {} of {}", At("i"), path)));
-    return status;
-  };
-  const std::string good = DaliIndexOf(records);
-  for (size_t size = 0; size + 1 < good.size(); ++size)
-    EXPECT_FALSE(error(good.substr(0, size)).ok());
-  for (const char* text :
-       {"hello", "0", "0 20 30\n", "0  20\n", "-1 20\n", "0 -20\n", " 0 20\n",
-        "0 99999999999999999999\n", "0x0 20\n", "\n", "0 20\n\n"})
-    EXPECT_TRUE(error(text).code() == Code::kInvalidArgument ||
-                error(text).code() == Code::kFailedPrecondition);
-  EXPECT_EQ(error("0 18446744073709551615\n").code(),
-            Code::kFailedPrecondition);
-  EXPECT_EQ(error(good + "0 20\n").code(), Code::kFailedPrecondition);
-  // Of another file of the same size.
-  const absl::Status other =
-      error(DaliIndexOf({records[1], records[0], records[2]}));
-  EXPECT_EQ(other.code(), Code::kFailedPrecondition);
-  EXPECT_THAT(std::string(Message(other)), HasSubstr("line 1 says"));
-  EXPECT_EQ(IndexError(Reader({path}, {path, path})).code(),
-            Code::kInvalidArgument);
-  EXPECT_EQ(IndexError(Reader({path}, {At("none")})).code(), Code::kNotFound);
-}
-
-TEST_F(TfrecordTest, AMalformedIndexBlobIsRefused) {
-  const google::protobuf::LogSilencer silence;
-  const Node reader = Reader({dir_.Write("x", Labelled("a", 1))});
-  const std::string blob = Index(reader)->blob;
-  for (size_t size = 0; size < blob.size(); ++size)
-    EXPECT_EQ(OpenSource(reader, blob.substr(0, size), limits_).status().code(),
-              Code::kDataLoss)
-        << size;
-  EXPECT_EQ(OpenSource(Reader({"/other"}), blob, limits_).status().code(),
-            Code::kDataLoss);
-  // Whatever else is in it: refused, or reads are.
-  for (size_t bit = 0; bit < blob.size() * 8; ++bit) {
-    std::string bytes = blob;
-    bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ (1 << bit % 8));
-    const auto source = OpenSource(reader, bytes, limits_);
-    if (!source.ok()) continue;
-    for (uint64_t i = 0; i < (*source)->num_samples(); ++i)
-      (void)(*source)->Read(i);
-  }
 }
 
 TEST_F(TfrecordTest, LimitsAreKept) {
