@@ -20,6 +20,7 @@
 #include "client/cli/text.h"
 #include "client/cli/token_file.h"
 #include "core/status.h"
+#include "fmt/ranges.h"
 
 namespace leat::cli {
 namespace {
@@ -27,6 +28,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uint64_t kMaxFileBytes = 256ull << 20;
+constexpr std::string_view kImageNames[] = {".jpg",  ".jpeg", ".jpe", ".png",
+                                            ".webp", ".bmp",  ".tif", ".tiff",
+                                            ".jp2",  ".j2k"};
 constexpr size_t kMaxDepth = 64;  // of directories below a class
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
@@ -123,7 +127,7 @@ bool IsImageName(const fs::path& path) {
   std::string extension = path.extension().string();
   std::transform(extension.begin(), extension.end(), extension.begin(),
                  [](unsigned char c) { return std::tolower(c); });
-  return extension == ".jpg" || extension == ".jpeg" || extension == ".jpe";
+  return std::ranges::find(kImageNames, extension) != std::end(kImageNames);
 }
 
 struct Count {
@@ -241,8 +245,9 @@ absl::StatusOr<Inspection> InspectFolder(const std::string& path) {
   std::vector<std::string> problems;
   if (total.images == 0) {
     problems.push_back(
-        "no images: want *.jpg, *.jpeg or *.jpe here or in "
-        "sub-directories, one a class");
+        fmt::format("no images: want files that end in {} here or in "
+                    "sub-directories, one a class",
+                    fmt::join(kImageNames, ", ")));
   }
   if (outside > 0) {
     problems.push_back(fmt::format(
