@@ -20,6 +20,7 @@
 
 #include "core/operators.h"
 #include "core/status.h"
+#include "tests/worker/stored_image.h"
 #include "worker/image/row_program.h"
 
 namespace leat::worker {
@@ -75,8 +76,9 @@ std::function<void(const std::string&, uint64_t)> ProgramCase(
   std::shared_ptr<RowProgram> shared = *std::move(program);
   return [=](const std::string& file, uint64_t sample) {
     const std::span<std::byte> output(*row);
-    const absl::Status status = shared->Run(
-        {0, sample, std::as_bytes(std::span(file)), 0}, *scratch, {&output, 1});
+    const StoredSample stored = StoredImage(std::as_bytes(std::span(file)), 0);
+    const absl::Status status =
+        shared->Run({0, sample, stored.fields}, *scratch, {&output, 1});
     if (!status.ok()) {
       std::fprintf(stderr, "%s\n", std::string(Message(status)).c_str());
       std::exit(1);
