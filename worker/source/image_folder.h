@@ -28,14 +28,15 @@ struct ImageFolderOptions {
   uint64_t repeat = 1;
 };
 
-// The reader node's arguments. kInvalidArgument: names the argument.
+// The reader node's arguments; a file:// URI as its path. kInvalidArgument:
+// names the argument, or the URI.
 absl::StatusOr<ImageFolderOptions> ImageFolderOptionsOf(const Node& reader);
 
 // As indexes name their root.
 std::string WithoutTrailingSlashes(std::string path);
 
 // The identity of a listing: root, repeat, then class by class its directory
-// and its files' names, sizes and times.
+// and its files' names, sizes and times (not local: identities).
 class ListingHash {
  public:
   ListingHash(std::string_view root, uint64_t repeat);
@@ -43,10 +44,11 @@ class ListingHash {
   Digest Finish() { return hash_.Finish(); }
 
  private:
+  const bool remote_;
   Sha256 hash_;
 };
 
-// Lists the folder. Several threads read directories; the result does not
+// Lists the local folder. Several threads read directories; the result does not
 // depend on that. kNotFound: no such directory, or no images. kPermissionDenied
 // and others: as the file system says; each names the path.
 // kResourceExhausted: over max_files or max_index_bytes.

@@ -12,7 +12,6 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -21,46 +20,17 @@
 #include "core/log.h"
 #include "core/mutex.h"
 #include "core/status.h"
-#include "google/protobuf/stubs/common.h"
 #include "leat/stored/v1/records.pb.h"
 #include "worker/source/file_error.h"
 #include "worker/source/image_folder.h"
+#include "worker/source/image_folder_index.h"
 
 namespace leat::worker {
 namespace {
 
 constexpr int kMaxDepth = 64;  // of directories below a class
-constexpr std::string_view kExtensions[] = {
-    "jpg", "jpeg", "jpe", "png", "webp", "bmp", "tif", "tiff", "jp2", "j2k"};
-constexpr std::string_view kWanted =
-    "*.jpg, *.jpeg, *.jpe, *.png, *.webp, *.bmp, *.tif, *.tiff, *.jp2, *.j2k";
-
 using stored::v1::ImageFile;
 using FileId = std::pair<dev_t, ino_t>;
-
-bool IsImageName(std::string_view name) {
-  const size_t dot = name.rfind('.');
-  if (dot == std::string_view::npos) return false;
-  std::string extension(name.substr(dot + 1));
-  for (char& c : extension)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return std::find(std::begin(kExtensions), std::end(kExtensions), extension) !=
-         std::end(kExtensions);
-}
-
-// Names travel as text. FailedPrecondition: `name` is not UTF-8; shows it.
-absl::Status CheckName(const std::string& path, std::string_view name) {
-  if (google::protobuf::internal::IsStructurallyValidUTF8(
-          name.data(), static_cast<int>(name.size())))
-    return absl::OkStatus();
-  std::string shown;
-  for (const char c : name)
-    shown += c >= ' ' && c < 127
-                 ? std::string(1, c)
-                 : fmt::format("\\x{:02x}", static_cast<uint8_t>(c));
-  return FailedPrecondition("{}: the name \"{}\" is not UTF-8: rename it", path,
-                            shown);
-}
 
 struct Found {
   std::vector<ImageFile> files;
@@ -118,7 +88,8 @@ class Lister {
     const std::string_view name = entry.d_name;
     if (name.starts_with('.')) return absl::OkStatus();
     const bool image = IsImageName(name);
-    if (image || entry.d_type == DT_DIR) RETURN_IF_ERROR(CheckName(path, name));
+    if (image || entry.d_type == DT_DIR)
+      RETURN_IF_ERROR(CheckImageName(path, name));
     if (entry.d_type == DT_DIR) {
       found.directories.emplace_back(name);
       return absl::OkStatus();
@@ -133,7 +104,7 @@ class Lister {
       return FileError(errno, "read", fmt::format("{}/{}", path, name));
     }
     if (S_ISDIR(info.st_mode)) {
-      RETURN_IF_ERROR(CheckName(path, name));
+      RETURN_IF_ERROR(CheckImageName(path, name));
       found.directories.emplace_back(name);
       return absl::OkStatus();
     }
@@ -177,13 +148,8 @@ class Lister {
   std::atomic<uint64_t> files_{0};
 };
 
-struct Class {
-  std::string directory;
-  std::vector<ImageFile> files;
-};
-
 absl::Status WalkClasses(Lister& lister, const std::string& root, int threads,
-                         std::vector<Class>& classes) {
+                         std::vector<ListedClass>& classes) {
   std::atomic<size_t> next{0};
   Mutex mu;
   size_t failed = classes.size();  // the first in order
@@ -211,51 +177,7 @@ absl::Status WalkClasses(Lister& lister, const std::string& root, int threads,
   return status;
 }
 
-absl::StatusOr<BuiltIndex> Assemble(const ImageFolderOptions& options,
-                                    const std::string& root,
-                                    std::vector<Class> classes,
-                                    const SourceLimits& limits) {
-  BuiltIndex index;
-  uint64_t files = 0;
-  stored::v1::ImageFolderIndex head;
-  head.set_root(root);
-  head.set_repeat(options.repeat);
-  index.blob = head.SerializeAsString();
-  ListingHash hash(root, options.repeat);
-  for (Class& each : classes) {
-    for (const ImageFile& file : each.files) index.bytes += file.bytes();
-    files += each.files.size();
-    // Messages concatenated are messages merged: one class after the other.
-    stored::v1::ImageFolderIndex part;
-    stored::v1::ImageFolderClass& proto = *part.add_classes();
-    proto.set_directory(each.directory);
-    proto.set_label(static_cast<int32_t>(index.classes.size()));
-    proto.mutable_files()->Reserve(static_cast<int>(each.files.size()));
-    for (ImageFile& file : each.files) proto.add_files()->Swap(&file);
-    std::vector<ImageFile>().swap(each.files);
-    hash.AddClass(proto);
-    if (!part.AppendToString(&index.blob) ||
-        index.blob.size() > limits.max_index_bytes)
-      return ResourceExhausted("{}: the index of {} images is over {} bytes",
-                               root, files, limits.max_index_bytes);
-    index.classes.push_back(each.directory);
-  }
-  if (files > (uint64_t{1} << 48) / options.repeat)
-    return InvalidArgument("repeat {} of {} images: want at most 2^48 samples",
-                           options.repeat, files);
-  const uint64_t samples = files * options.repeat;
-  ASSIGN_OR_RETURN(
-      index.shards,
-      ShardTable::Uniform(samples, ShardTable::DefaultShardSize(samples)));
-  index.fingerprint = hash.Finish();
-  std::error_code ignored;
-  index.name =
-      std::filesystem::weakly_canonical(root, ignored).filename().string();
-  if (index.name.empty()) index.name = "root";
-  return index;
-}
-
-bool HasFiles(const Class& each) { return !each.files.empty(); }
+bool HasFiles(const ListedClass& each) { return !each.files.empty(); }
 
 }  // namespace
 
@@ -269,15 +191,12 @@ absl::StatusOr<BuiltIndex> BuildImageFolderIndex(
 
   Lister lister(limits, {info.st_dev, info.st_ino});
   ASSIGN_OR_RETURN(Found top, lister.List(root, ""));
-  std::vector<Class> classes;
+  std::vector<ListedClass> classes;
   for (std::string& name : top.directories)
     classes.push_back({.directory = std::move(name)});
   RETURN_IF_ERROR(WalkClasses(lister, root, limits.listing_threads, classes));
   if (std::none_of(classes.begin(), classes.end(), HasFiles)) {
-    if (top.files.empty())
-      return NotFound(
-          "{}: no images in it or in its sub-directories (looked for {})", root,
-          kWanted);
+    if (top.files.empty()) return NoImages(root);
     std::sort(top.files.begin(), top.files.end(),
               [](const ImageFile& a, const ImageFile& b) {
                 return a.name() < b.name();
@@ -288,7 +207,14 @@ absl::StatusOr<BuiltIndex> BuildImageFolderIndex(
     LOG_WARN("source.unclassified path={} images={} skipped=\"beside classes\"",
              root, top.files.size());
   }
-  return Assemble(options, root, std::move(classes), limits);
+  ASSIGN_OR_RETURN(
+      BuiltIndex index,
+      AssembleImageFolder(options, root, std::move(classes), limits));
+  std::error_code ignored;
+  index.name =
+      std::filesystem::weakly_canonical(root, ignored).filename().string();
+  if (index.name.empty()) index.name = "root";
+  return index;
 }
 
 }  // namespace leat::worker

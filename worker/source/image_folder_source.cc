@@ -9,26 +9,21 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "core/status.h"
-#include "google/protobuf/io/coded_stream.h"
-#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
-#include "google/protobuf/wire_format_lite.h"
 #include "leat/stored/v1/records.pb.h"
 #include "worker/source/file_error.h"
 #include "worker/source/formats.h"
 #include "worker/source/image_folder.h"
+#include "worker/source/image_folder_index.h"
+#include "worker/source/image_folder_remote.h"
+#include "worker/source/storage/storage.h"
 
 namespace leat::worker {
 namespace {
-
-using google::protobuf::internal::WireFormatLite;
-using google::protobuf::io::ArrayInputStream;
-using google::protobuf::io::CodedInputStream;
 
 struct File {
   uint64_t name_end = 0;  // in names; begins where the one before it ends
@@ -87,22 +82,9 @@ class ImageFolderSource final : public Source {
   std::vector<Class> classes_;  // ascending first_file; none is empty
 };
 
-// A name that stays below its directory.
-bool IsSafe(std::string_view name) {
-  if (name.starts_with('/') || name.find('\0') != std::string_view::npos)
-    return false;
-  while (!name.empty()) {
-    const size_t slash = name.find('/');
-    if (name.substr(0, slash) == "..") return false;
-    name.remove_prefix(slash == std::string_view::npos ? name.size()
-                                                       : slash + 1);
-  }
-  return true;
-}
-
 absl::Status ImageFolderSource::AddClass(
     const stored::v1::ImageFolderClass& proto) {
-  if (!IsSafe(proto.directory()))
+  if (!IsSafeName(proto.directory()))
     return DataLoss("the index names a directory outside its root");
   if (proto.files().empty()) return absl::OkStatus();
   if (files_.size() + static_cast<uint64_t>(proto.files_size()) > max_files_)
@@ -112,7 +94,7 @@ absl::Status ImageFolderSource::AddClass(
                       .label = proto.label(),
                       .first_file = files_.size()});
   for (const stored::v1::ImageFile& file : proto.files()) {
-    if (file.name().empty() || !IsSafe(file.name()))
+    if (file.name().empty() || !IsSafeName(file.name()))
       return DataLoss("the index names a file outside its root");
     names_ += file.name();
     files_.push_back({.name_end = names_.size(),
@@ -122,59 +104,19 @@ absl::Status ImageFolderSource::AddClass(
   return absl::OkStatus();
 }
 
-// Reads one class at a time, so that the whole listing never exists as
-// messages.
 absl::Status ImageFolderSource::Load(const ImageFolderOptions& options,
                                      std::string_view blob,
                                      const SourceLimits& limits) {
-  ListingHash hash(WithoutTrailingSlashes(options.path), options.repeat);
   max_file_bytes_ = limits.max_file_bytes;
   max_files_ = limits.max_files;
-  if (blob.size() > limits.max_index_bytes ||
-      blob.size() > std::numeric_limits<int>::max())
-    return ResourceExhausted("an index of {} bytes: the limit is {}",
-                             blob.size(), limits.max_index_bytes);
-  const absl::Status malformed = DataLoss("the index is malformed");
-  ArrayInputStream array(blob.data(), static_cast<int>(blob.size()));
-  CodedInputStream input(&array);
-  input.SetTotalBytesLimit(std::numeric_limits<int>::max());
-  while (const uint32_t tag = input.ReadTag()) {
-    uint32_t length = 0;
-    switch (WireFormatLite::GetTagFieldNumber(tag)) {
-      case stored::v1::ImageFolderIndex::kRootFieldNumber:
-        if (!input.ReadVarint32(&length) ||
-            !input.ReadString(&root_, static_cast<int>(length)))
-          return malformed;
-        break;
-      case stored::v1::ImageFolderIndex::kClassesFieldNumber: {
-        if (!input.ReadVarint32(&length)) return malformed;
-        const auto limit = input.PushLimit(static_cast<int>(length));
-        stored::v1::ImageFolderClass proto;
-        if (!proto.MergeFromCodedStream(&input) ||
-            !input.ConsumedEntireMessage())
-          return malformed;
-        input.PopLimit(limit);
-        hash.AddClass(proto);
-        RETURN_IF_ERROR(AddClass(proto));
-        break;
-      }
-      case stored::v1::ImageFolderIndex::kRepeatFieldNumber:
-        if (!input.ReadVarint64(&repeat_)) return malformed;
-        break;
-      default:
-        if (!WireFormatLite::SkipField(&input, tag)) return malformed;
-    }
-  }
-  if (!input.ConsumedEntireMessage()) return malformed;
-  if (root_ != WithoutTrailingSlashes(options.path) ||
-      repeat_ != options.repeat)
-    return DataLoss("it is of another reader: {} repeated {} times", root_,
-                    repeat_);
-  if (files_.empty()) return DataLoss("it lists no files");
-  if (repeat_ == 0 || files_.size() > (uint64_t{1} << 48) / repeat_)
-    return DataLoss("the index has repeat {} for {} files", repeat_,
-                    files_.size());
-  fingerprint_ = hash.Finish();
+  root_ = WithoutTrailingSlashes(options.path);
+  repeat_ = options.repeat;
+  ASSIGN_OR_RETURN(
+      fingerprint_,
+      ReadImageFolderIndex(options, blob, limits,
+                           [this](const stored::v1::ImageFolderClass& proto) {
+                             return AddClass(proto);
+                           }));
   names_.shrink_to_fit();
   files_.shrink_to_fit();
   return absl::OkStatus();
@@ -254,51 +196,14 @@ absl::StatusOr<StoredSample> ImageFolderSource::Read(uint64_t sample) const {
 
 }  // namespace
 
-absl::StatusOr<ImageFolderOptions> ImageFolderOptionsOf(const Node& reader) {
-  ImageFolderOptions options;
-  const auto path = reader.args.find("path");
-  const std::string* const text = path == reader.args.end()
-                                      ? nullptr
-                                      : std::get_if<std::string>(&path->second);
-  if (text == nullptr || text->empty() || text->find('\0') != std::string::npos)
-    return InvalidArgument("readers.image_folder: path: want a directory");
-  options.path = *text;
-  if (const auto repeat = reader.args.find("repeat");
-      repeat != reader.args.end()) {
-    const int64_t* const value = std::get_if<int64_t>(&repeat->second);
-    if (value == nullptr || *value < 1)
-      return InvalidArgument(
-          "readers.image_folder: repeat: want a whole number of at least 1");
-    options.repeat = static_cast<uint64_t>(*value);
-  }
-  return options;
-}
-
-ListingHash::ListingHash(std::string_view root, uint64_t repeat) {
-  hash_.UpdateField("leat.image_folder.1").UpdateField(root).UpdateU64(repeat);
-}
-
-void ListingHash::AddClass(const stored::v1::ImageFolderClass& each) {
-  hash_.UpdateField(each.directory());
-  hash_.UpdateU64(static_cast<uint64_t>(each.files_size()));
-  for (const stored::v1::ImageFile& file : each.files()) {
-    hash_.UpdateField(file.name()).UpdateU64(file.bytes());
-    hash_.UpdateU64(static_cast<uint64_t>(file.modified_ns()));
-  }
-}
-
-std::string WithoutTrailingSlashes(std::string path) {
-  while (path.size() > 1 && path.back() == '/') path.pop_back();
-  return path;
-}
-
 namespace {
 
 absl::StatusOr<BuiltIndex> Build(const Node& reader,
                                  const SourceLimits& limits) {
   ASSIGN_OR_RETURN(const ImageFolderOptions options,
                    ImageFolderOptionsOf(reader));
-  return BuildImageFolderIndex(options, limits);
+  return IsLocalUri(options.path) ? BuildImageFolderIndex(options, limits)
+                                  : BuildRemoteImageFolder(options, limits);
 }
 
 absl::StatusOr<std::unique_ptr<Source>> Open(const Node& reader,
@@ -306,7 +211,9 @@ absl::StatusOr<std::unique_ptr<Source>> Open(const Node& reader,
                                              const SourceLimits& limits) {
   ASSIGN_OR_RETURN(const ImageFolderOptions options,
                    ImageFolderOptionsOf(reader));
-  return OpenImageFolder(options, blob, limits);
+  return IsLocalUri(options.path)
+             ? OpenImageFolder(options, blob, limits)
+             : OpenRemoteImageFolder(options, blob, limits);
 }
 
 }  // namespace

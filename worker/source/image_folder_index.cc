@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/source/image_folder_index.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "core/status.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "google/protobuf/stubs/common.h"
+#include "google/protobuf/wire_format_lite.h"
+#include "worker/source/storage/storage.h"
+#include "worker/source/storage/uri.h"
+
+namespace leat::worker {
+namespace {
+
+using google::protobuf::internal::WireFormatLite;
+using google::protobuf::io::ArrayInputStream;
+using google::protobuf::io::CodedInputStream;
+using stored::v1::ImageFile;
+using stored::v1::ImageFolderClass;
+
+constexpr std::string_view kExtensions[] = {
+    "jpg", "jpeg", "jpe", "png", "webp", "bmp", "tif", "tiff", "jp2", "j2k"};
+constexpr std::string_view kWanted =
+    "*.jpg, *.jpeg, *.jpe, *.png, *.webp, *.bmp, *.tif, *.tiff, *.jp2, *.j2k";
+
+}  // namespace
+
+absl::StatusOr<ImageFolderOptions> ImageFolderOptionsOf(const Node& reader) {
+  ImageFolderOptions options;
+  const auto path = reader.args.find("path");
+  const std::string* const text = path == reader.args.end()
+                                      ? nullptr
+                                      : std::get_if<std::string>(&path->second);
+  if (text == nullptr || text->empty() || text->find('\0') != std::string::npos)
+    return InvalidArgument("readers.image_folder: path: want a directory");
+  options.path = *text;
+  if (text->find("://") != std::string::npos) {
+    ASSIGN_OR_RETURN(StorageUri uri, ParseUri(*text));
+    if (uri.scheme == UriScheme::kLocal) options.path = std::move(uri.path);
+  }
+  if (const auto repeat = reader.args.find("repeat");
+      repeat != reader.args.end()) {
+    const int64_t* const value = std::get_if<int64_t>(&repeat->second);
+    if (value == nullptr || *value < 1)
+      return InvalidArgument(
+          "readers.image_folder: repeat: want a whole number of at least 1");
+    options.repeat = static_cast<uint64_t>(*value);
+  }
+  return options;
+}
+
+ListingHash::ListingHash(std::string_view root, uint64_t repeat)
+    : remote_(!IsLocalUri(root)) {
+  hash_.UpdateField(remote_ ? "leat.image_folder.remote.1"
+                            : "leat.image_folder.1");
+  hash_.UpdateField(root).UpdateU64(repeat);
+}
+
+void ListingHash::AddClass(const stored::v1::ImageFolderClass& each) {
+  hash_.UpdateField(each.directory());
+  hash_.UpdateU64(static_cast<uint64_t>(each.files_size()));
+  for (const stored::v1::ImageFile& file : each.files()) {
+    hash_.UpdateField(file.name()).UpdateU64(file.bytes());
+    if (remote_)
+      hash_.UpdateField(file.identity());
+    else
+      hash_.UpdateU64(static_cast<uint64_t>(file.modified_ns()));
+  }
+}
+
+std::string WithoutTrailingSlashes(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
+bool IsImageName(std::string_view name) {
+  const size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos) return false;
+  std::string extension(name.substr(dot + 1));
+  for (char& c : extension)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return std::find(std::begin(kExtensions), std::end(kExtensions), extension) !=
+         std::end(kExtensions);
+}
+
+absl::Status CheckImageName(const std::string& path, std::string_view name) {
+  if (google::protobuf::internal::IsStructurallyValidUTF8(
+          name.data(), static_cast<int>(name.size())))
+    return absl::OkStatus();
+  std::string shown;
+  for (const char c : name)
+    shown += c >= ' ' && c < 127
+                 ? std::string(1, c)
+                 : fmt::format("\\x{:02x}", static_cast<uint8_t>(c));
+  return FailedPrecondition("{}: the name \"{}\" is not UTF-8: rename it", path,
+                            shown);
+}
+
+bool IsSafeName(std::string_view name) {
+  if (name.starts_with('/') || name.find('\0') != std::string_view::npos)
+    return false;
+  while (!name.empty()) {
+    const size_t slash = name.find('/');
+    if (name.substr(0, slash) == "..") return false;
+    name.remove_prefix(slash == std::string_view::npos ? name.size()
+                                                       : slash + 1);
+  }
+  return true;
+}
+
+absl::Status NoImages(std::string_view root) {
+  return NotFound(
+      "{}: no images in it or in its sub-directories (looked for {})", root,
+      kWanted);
+}
+
+absl::StatusOr<BuiltIndex> AssembleImageFolder(
+    const ImageFolderOptions& options, const std::string& root,
+    std::vector<ListedClass> classes, const SourceLimits& limits) {
+  BuiltIndex index;
+  uint64_t files = 0;
+  stored::v1::ImageFolderIndex head;
+  head.set_root(root);
+  head.set_repeat(options.repeat);
+  index.blob = head.SerializeAsString();
+  ListingHash hash(root, options.repeat);
+  for (ListedClass& each : classes) {
+    for (const ImageFile& file : each.files) index.bytes += file.bytes();
+    files += each.files.size();
+    // Messages concatenated are messages merged: one class after the other.
+    stored::v1::ImageFolderIndex part;
+    stored::v1::ImageFolderClass& proto = *part.add_classes();
+    proto.set_directory(each.directory);
+    proto.set_label(static_cast<int32_t>(index.classes.size()));
+    proto.mutable_files()->Reserve(static_cast<int>(each.files.size()));
+    for (ImageFile& file : each.files) proto.add_files()->Swap(&file);
+    std::vector<ImageFile>().swap(each.files);
+    hash.AddClass(proto);
+    if (!part.AppendToString(&index.blob) ||
+        index.blob.size() > limits.max_index_bytes)
+      return ResourceExhausted("{}: the index of {} images is over {} bytes",
+                               root, files, limits.max_index_bytes);
+    index.classes.push_back(each.directory);
+  }
+  if (files > (uint64_t{1} << 48) / options.repeat)
+    return InvalidArgument("repeat {} of {} images: want at most 2^48 samples",
+                           options.repeat, files);
+  const uint64_t samples = files * options.repeat;
+  ASSIGN_OR_RETURN(
+      index.shards,
+      ShardTable::Uniform(samples, ShardTable::DefaultShardSize(samples)));
+  index.fingerprint = hash.Finish();
+  return index;
+}
+
+// Reads one class at a time, so that the whole listing never exists as
+// messages.
+absl::StatusOr<Digest> ReadImageFolderIndex(
+    const ImageFolderOptions& options, std::string_view blob,
+    const SourceLimits& limits,
+    const std::function<absl::Status(const ImageFolderClass&)>& add) {
+  const std::string wanted_root = WithoutTrailingSlashes(options.path);
+  ListingHash hash(wanted_root, options.repeat);
+  std::string root;
+  uint64_t repeat = 1;
+  uint64_t files = 0;
+  if (blob.size() > limits.max_index_bytes ||
+      blob.size() > std::numeric_limits<int>::max())
+    return ResourceExhausted("an index of {} bytes: the limit is {}",
+                             blob.size(), limits.max_index_bytes);
+  const absl::Status malformed = DataLoss("the index is malformed");
+  ArrayInputStream array(blob.data(), static_cast<int>(blob.size()));
+  CodedInputStream input(&array);
+  input.SetTotalBytesLimit(std::numeric_limits<int>::max());
+  while (const uint32_t tag = input.ReadTag()) {
+    uint32_t length = 0;
+    switch (WireFormatLite::GetTagFieldNumber(tag)) {
+      case stored::v1::ImageFolderIndex::kRootFieldNumber:
+        if (!input.ReadVarint32(&length) ||
+            !input.ReadString(&root, static_cast<int>(length)))
+          return malformed;
+        break;
+      case stored::v1::ImageFolderIndex::kClassesFieldNumber: {
+        if (!input.ReadVarint32(&length)) return malformed;
+        const auto limit = input.PushLimit(static_cast<int>(length));
+        ImageFolderClass proto;
+        if (!proto.MergeFromCodedStream(&input) ||
+            !input.ConsumedEntireMessage())
+          return malformed;
+        input.PopLimit(limit);
+        hash.AddClass(proto);
+        files += static_cast<uint64_t>(proto.files_size());
+        RETURN_IF_ERROR(add(proto));
+        break;
+      }
+      case stored::v1::ImageFolderIndex::kRepeatFieldNumber:
+        if (!input.ReadVarint64(&repeat)) return malformed;
+        break;
+      default:
+        if (!WireFormatLite::SkipField(&input, tag)) return malformed;
+    }
+  }
+  if (!input.ConsumedEntireMessage()) return malformed;
+  if (root != wanted_root || repeat != options.repeat)
+    return DataLoss("it is of another reader: {} repeated {} times", root,
+                    repeat);
+  if (files == 0) return DataLoss("it lists no files");
+  if (repeat == 0 || files > (uint64_t{1} << 48) / repeat)
+    return DataLoss("the index has repeat {} for {} files", repeat, files);
+  return hash.Finish();
+}
+
+}  // namespace leat::worker

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What image folders have in common wherever they lie: which names count, and
+// the index of what was listed.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/hash.h"
+#include "leat/stored/v1/records.pb.h"
+#include "worker/source/image_folder.h"
+#include "worker/source/source.h"
+
+namespace leat::worker {
+
+// One class: its files in the order of samples.
+struct ListedClass {
+  std::string directory;  // below the root; "": the root itself
+  std::vector<stored::v1::ImageFile> files;
+};
+
+bool IsImageName(std::string_view name);
+// A name that stays below its directory.
+bool IsSafeName(std::string_view name);
+// Names travel as text. FailedPrecondition: `name` is not UTF-8; shows it and
+// `path`, where it lies.
+absl::Status CheckImageName(const std::string& path, std::string_view name);
+// kNotFound; says what was looked for.
+absl::Status NoImages(std::string_view root);
+
+// The index of `classes`, in their order; all but BuiltIndex::name.
+// kResourceExhausted: over max_index_bytes. kInvalidArgument: too many samples.
+absl::StatusOr<BuiltIndex> AssembleImageFolder(
+    const ImageFolderOptions& options, const std::string& root,
+    std::vector<ListedClass> classes, const SourceLimits& limits);
+
+// Reads an index class by class, so that the whole listing never exists as
+// messages, and gives its fingerprint. kDataLoss: malformed, without files, or
+// of another reader than `options`. Errors of `add` end it.
+absl::StatusOr<Digest> ReadImageFolderIndex(
+    const ImageFolderOptions& options, std::string_view blob,
+    const SourceLimits& limits,
+    const std::function<absl::Status(const stored::v1::ImageFolderClass&)>&
+        add);
+
+}  // namespace leat::worker
