@@ -29,8 +29,9 @@ void AddReaders(OperatorList* list) {
       {Operator(
            "readers.image_folder", 0, 2,
            {Arg("path", ArgType::kString, std::nullopt,
-                "the folder; its sub-folders in byte order are the classes 0, "
-                "1, …"),
+                "the folder, a path or URI (file://, s3://bucket/prefix, "
+                "gs://bucket/prefix); its sub-folders in byte order are the "
+                "classes 0, 1, …"),
             Ranged(Arg("repeat", ArgType::kInt, Value(int64_t{1}),
                        "how often an epoch passes over the files"),
                    1, 1e9)},
