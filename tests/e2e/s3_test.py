@@ -5,11 +5,13 @@ import hashlib
 import os
 import pathlib
 import random
+import shutil
 import signal
 import subprocess
 import tempfile
 import unittest
 
+import cluster
 import swift
 
 TOOL = os.environ.get("LEAT_STORAGE_TOOL", "storage_tool")
@@ -131,6 +133,75 @@ class S3Test(unittest.TestCase):
     def wanted(self, prefix):
         return {key[len(prefix):]: hashlib.sha256(body).hexdigest()
                 for key, body in self.objects.items() if key.startswith(prefix)}
+
+
+class S3JobTest(cluster.ClusterTest):
+    """A job whose photos lie in a bucket has the batches of the same job over the same photos on disk."""
+
+    PHOTOS, BATCH, EPOCHS = 100, 20, 2
+
+    def setUp(self):
+        super().setUp()
+        if swift.missing():
+            self.skipTest(swift.missing())
+        if not cluster.PHOTOS.is_dir():
+            self.skipTest(f"no photos at {cluster.PHOTOS} (LEAT_TEST_DATA)")
+        self.swift = swift.Swift(self.folder / "swift")
+        self.addCleanup(self.swift.close)
+
+    def put_photos(self):
+        """Some photos of many classes: on disk, and in the bucket. Returns the folder."""
+        self.swift.put("/bucket")
+        everything = sorted(path for path in cluster.PHOTOS.rglob("*") if path.suffix.lower() in (".jpg", ".jpeg"))
+        photos = everything[::max(1, len(everything) // self.PHOTOS)][:self.PHOTOS]
+        for i, photo in enumerate(photos):
+            name = f"class {i % 7}/{i:03}.jpg"
+            (self.folder / "photos" / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(photo, self.folder / "photos" / name)
+            self.swift.put(f"/bucket/photos/{name}", photo.read_bytes())
+        return self.folder / "photos"
+
+    def job(self, path):
+        return self.spec(cluster.train_graph(path, side=64), batch=self.BATCH)
+
+    def oracle(self, path):
+        lines = subprocess.run([cluster.program("ORACLE"), str(self.job(path)), str(self.EPOCHS)], check=True,
+                               capture_output=True, text=True).stdout.splitlines()
+        return [(int(epoch), int(step), sha) for epoch, step, sha in (line.split() for line in lines)]
+
+    def start(self):
+        self.start_coordinator()
+        env = {"AWS_ENDPOINT_URL": self.swift.url, "AWS_ACCESS_KEY_ID": swift.KEY_ID,
+               "AWS_SECRET_ACCESS_KEY": swift.SECRET, "AWS_REGION": swift.REGION, "HOME": str(self.folder),
+               "no_proxy": "127.0.0.1"}
+        for _ in range(2):
+            self.start_worker("--cache", "0", threads=4, env=env)
+
+    def test_batches_are_those_of_the_disk_though_the_server_is_killed(self):
+        wanted = self.oracle(self.put_photos())
+        self.assertEqual(len(wanted), self.EPOCHS * self.PHOTOS // self.BATCH)
+        self.start()
+        consumer = self.consumer(self.job("s3://bucket/photos"), "--paced", "--window", 1, epochs=self.EPOCHS)
+        consumer.pull(3)
+        self.swift.kill_proxy()
+        self.swift.start_proxy()
+        consumer.pull(2)
+        self.swift.kill_proxy()
+        self.swift.start_proxy()
+        consumer.finish()
+        self.assertIsNone(consumer.error)
+        self.assertEqual(consumer.steps, wanted)
+
+    def test_a_photo_that_changed_is_an_error_that_names_both(self):
+        self.put_photos()
+        self.start()
+        consumer = self.consumer(self.job("s3://bucket/photos"), "--paced", "--window", 1, epochs=self.EPOCHS)
+        consumer.pull(1)
+        for i in range(self.PHOTOS):
+            self.swift.put(f"/bucket/photos/class {i % 7}/{i:03}.jpg", b"no photo any more")
+        consumer.finish()
+        self.assertIsNotNone(consumer.error)
+        self.assertRegex(consumer.error[1], r"s3://bucket/photos/class .*was size=.*is size=17 etag=")
 
 
 if __name__ == "__main__":

@@ -78,7 +78,7 @@ class Swift:
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
         self.etc = self.folder / "etc"
-        self.etc.mkdir()
+        self.etc.mkdir(parents=True)
         (self.folder / "srv" / "d1").mkdir(parents=True)
         self.user = subprocess.run(["id", "-un"], capture_output=True, text=True, check=True).stdout.strip()
         self.port, memcached = free_port(), free_port()
