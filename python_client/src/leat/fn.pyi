@@ -897,7 +897,7 @@ class readers:
         """image files of a folder of classes -> encoded image, label (int32).
 
         Args:
-            path: the folder; its sub-folders in byte order are the classes 0, 1, … (string; required)
+            path: the folder, a path or URI (file://, s3://bucket/prefix, gs://bucket/prefix); its sub-folders in byte order are the classes 0, 1, … (string; required)
             repeat: how often an epoch passes over the files (int; 1 … 1e+09; default 1)
 
         Returns:
@@ -936,6 +936,21 @@ class readers:
 
         Returns:
             A tuple of nodes: one for each of columns.
+
+        Raises:
+            leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+        """
+
+    @staticmethod
+    def array_record(paths: str | Sequence[str], type: Literal['encoded', 'bytes'] = 'encoded') -> Node:
+        """ArrayRecord files, chunks uncompressed or compressed by zstd or brotli -> the record; chunks' hashes are checked; read groups (group_size over 1) in the order of shards, since a record is read with its group.
+
+        Args:
+            paths: ArrayRecord files, in this order (strings; required)
+            type: what a record is: an encoded image, or bytes (uint8) (string; one of 'encoded', 'bytes'; default 'encoded')
+
+        Returns:
+            A node.
 
         Raises:
             leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
