@@ -113,7 +113,7 @@ void Widen(std::span<const std::byte> from, std::byte* to) {
   for (size_t at = 0; at < from.size(); at += sizeof(From), to += sizeof(To)) {
     From value;
     std::memcpy(&value, from.data() + at, sizeof value);
-    const To wide = static_cast<To>(value);
+    const To wide = To{0} + value;
     std::memcpy(to, &wide, sizeof wide);
   }
 }

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the page of all operators from the library's table: `python -m leat._reference > docs/OPERATORS.md`."""
+
+from __future__ import annotations
+
+import inspect
+
+from leat import _operators
+
+_HEAD = """\
+# Operators
+
+Written by `python -m leat._reference` from the library's table; a test compares the two. `fn.NAME(inputs, arguments)`
+builds a node of a pipeline; arguments marked *per sample* also take a node that gives a value for each sample. Types
+and shapes are checked when a job is created; where only the stored data knows them, when it has been indexed.
+"""
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def _default(arg: _operators.Arg) -> str:
+    return "required" if arg.default is inspect.Parameter.empty else f"`{arg.default!r}`"
+
+
+def _range(arg: _operators.Arg) -> str:
+    if arg.choices:
+        return ", ".join(f"`{choice}`" for choice in arg.choices)
+    return f"{arg.range[0]:g} … {arg.range[1]:g}" if arg.range else ""
+
+
+def _entry(info: _operators.OperatorInfo) -> str:
+    inputs = ", ".join(info.input_names)
+    lines = [f"### fn.{info.name}({inputs})", "", _cell(info.doc) + "."]
+    if info.random:
+        lines[-1] += " Draws anew for each sample and epoch."
+    if info.args:
+        lines += ["", "| argument | type | default | range | meaning |", "|---|---|---|---|---|"]
+    for arg in info.args:
+        kind = arg.type + (", per sample" if arg.per_sample else "")
+        lines.append(f"| `{arg.name}` | {kind} | {_cell(_default(arg))} | {_cell(_range(arg))} | {_cell(arg.doc)} |")
+    return "\n".join(lines) + "\n"
+
+
+def text() -> str:
+    """The whole page."""
+    readers = [info for info in _operators.table() if info.name.startswith("readers.")]
+    others = [info for info in _operators.table() if not info.name.startswith("readers.")]
+    parts = [_HEAD, "## Readers\n", *map(_entry, readers), "## Operators on samples\n", *map(_entry, others)]
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    print(text(), end="")
