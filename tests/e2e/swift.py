@@ -62,7 +62,8 @@ def missing():
     """What keeps Swift from running here, or None."""
     absent = [name for name in PROGRAMS if shutil.which(name) is None]
     if absent:
-        return f"not installed: {', '.join(absent)} (Debian: swift-proxy swift-account swift-container swift-object memcached)"
+        return (f"not installed: {', '.join(absent)} "
+                "(Debian: swift-proxy swift-account swift-container swift-object memcached)")
     return None if pathlib.Path("/etc/swift/swift.conf").exists() else "no /etc/swift/swift.conf"
 
 
@@ -152,7 +153,8 @@ class Swift:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         connection.request("PUT", escaped, body, {
             "x-amz-date": date, "x-amz-content-sha256": digest,
-            "Authorization": f"AWS4-HMAC-SHA256 Credential={KEY_ID}/{scope}, SignedHeaders={names}, Signature={key.hex()}"})
+            "Authorization": f"AWS4-HMAC-SHA256 Credential={KEY_ID}/{scope}, SignedHeaders={names}, "
+                             f"Signature={key.hex()}"})
         response = connection.getresponse()
         said = response.read()
         connection.close()
