@@ -37,9 +37,7 @@ def clang_arguments(command):
     """The include paths, definitions and language of a gcc command: what clang needs to read the file."""
     kept, words = [], iter(shlex.split(command))
     for word in words:
-        if word == "-include":  # headers that gcc has precompiled
-            next(words)
-        elif word in ("-isystem", "-I", "-D"):
+        if word in ("-isystem", "-I", "-D", "-include"):
             kept += [word, next(words)]
         elif word.startswith(("-I", "-D", "-std=", "-isystem", "-m")) and word not in ("-MD", "-MMD"):
             kept.append(word)
