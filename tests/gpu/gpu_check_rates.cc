@@ -149,14 +149,15 @@ absl::Status MeasureKernel(const Setup& setup, Bench& bench, Report* report) {
   RETURN_IF_ERROR(
       group.Begin(*program, rows, {aligned, program->BlockBytes(rows)}));
   worker::FusedScratch scratch;
+  const worker::StoredSample stored = worker::StoredImage({}, 7);
   double bytes = 0;
   uint64_t at = 0;
   for (size_t row = 0; row < rows; ++row) {
     worker::JpegDecoder decoder({});
     if (!decoder.Open(worker::AsSpan(setup.files[row])).ok()) continue;
-    const auto part = group.PrepareRow(row, {.epoch = 1, .sample = row},
-                                       decoder.header().size,
-                                       decoder.header().orientation, &scratch);
+    const auto part =
+        group.PrepareRow(row, {1, row, stored.fields}, decoder.header().size,
+                         decoder.header().orientation, &scratch);
     if (!part.ok()) continue;
     const uint64_t need = static_cast<uint64_t>(part->width * part->height * 3);
     if (at + need > setup.config.decode_bytes) break;

@@ -202,6 +202,11 @@ absl::StatusOr<Rect> FusedGroup::PrepareRow(size_t row, const RowInput& input,
                                             ImageSize stored, int exif,
                                             FusedScratch* scratch) {
   const FusedProgram& program = *program_;
+  for (const FusedProgram::StoredScalar& scalar : program.stored_)
+    if (scalar.output >= input.fields.size() ||
+        input.fields[scalar.output].bytes.size() != SizeOf(scalar.dtype))
+      return DataLoss("output {} of the reader is no {} scalar", scalar.output,
+                      Name(scalar.dtype));
   ComputeHostValues(row, input, scratch);
   Row& state = rows_[row];
   state.orientation = Orientation::Of(program.orient() ? exif : 1);
