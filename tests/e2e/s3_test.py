@@ -17,6 +17,7 @@ import swift
 TOOL = os.environ.get("LEAT_STORAGE_TOOL", "storage_tool")
 DATA = pathlib.Path(os.environ.get("LEAT_TEST_DATA", pathlib.Path(__file__).resolve().parents[3] / "shared/data"))
 PATIENCE_S = 120
+PIPE_BYTES = 4096  # a tool that says a line for each object waits for its reader well before the hundredth
 
 
 class S3Test(unittest.TestCase):
@@ -97,7 +98,7 @@ class S3Test(unittest.TestCase):
         for i in range(100):
             self.swift.put(f"/bucket/change/{i:03}", b"before")
         with subprocess.Popen([TOOL, "hash", "s3://bucket/change"], env=self.environment(), stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE) as process:
+                              stderr=subprocess.PIPE, bufsize=0, pipesize=PIPE_BYTES) as process:
             process.stdout.readline()
             # What comes later is opened by what the listing said.
             process.send_signal(signal.SIGSTOP)
@@ -119,7 +120,7 @@ class S3Test(unittest.TestCase):
             self.swift.put(f"/bucket/photos/{i:04}.jpg", body)
             wanted[f"{i:04}.jpg"] = hashlib.sha256(body).hexdigest()
         with subprocess.Popen([TOOL, "hash", "s3://bucket/photos"], env=self.environment(), stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE) as process:
+                              stderr=subprocess.PIPE, bufsize=0, pipesize=PIPE_BYTES) as process:
             said = [process.stdout.readline() for _ in range(50)]
             self.swift.kill_proxy()
             self.swift.start_proxy()

@@ -16,6 +16,9 @@ KEY_ID, SECRET, REGION = "test:tester", "testing", "eu-test-1"
 PROGRAMS = ("swift-proxy-server", "swift-account-server", "swift-container-server", "swift-object-server",
             "swift-ring-builder", "memcached")
 START_S = 120
+# A proxy on a busy machine must neither give up on its one store nor keep away from it, as it would in half a second
+# and after ten errors.
+_PATIENCE = "conn_timeout = 30\nnode_timeout = 60\nerror_suppression_limit = 1000000"
 _STORE = """[DEFAULT]
 bind_ip = 127.0.0.1
 bind_port = {port}
@@ -40,6 +43,7 @@ pipeline = catch_errors gatekeeper healthcheck cache s3api tempauth proxy-server
 [app:proxy-server]
 use = egg:swift#proxy
 account_autocreate = true
+{patience}
 [filter:catch_errors]
 use = egg:swift#catch_errors
 [filter:gatekeeper]
@@ -83,12 +87,15 @@ class Swift:
         (self.folder / "srv" / "d1").mkdir(parents=True)
         self.user = subprocess.run(["id", "-un"], capture_output=True, text=True, check=True).stdout.strip()
         self.port, memcached = free_port(), free_port()
-        self.processes = {}
+        self.processes, self.ports = {}, {"memcached": memcached}
         self._start("memcached", ["memcached", "-l", "127.0.0.1", "-p", str(memcached), "-m", "16", "-u", self.user])
         for name in ("account", "container", "object"):
             self._store(name)
         (self.etc / "proxy.conf").write_text(_PROXY.format(
-            port=self.port, user=self.user, etc=self.etc, memcached=memcached, region=REGION, secret=SECRET))
+            port=self.port, user=self.user, etc=self.etc, memcached=memcached, region=REGION, secret=SECRET,
+            patience=_PATIENCE))
+        for name, port in self.ports.items():
+            self._await(name, lambda port=port: socket.create_connection(("127.0.0.1", port), timeout=5).close())
         self.start_proxy()
 
     @property
@@ -100,7 +107,7 @@ class Swift:
             self.processes[name] = subprocess.Popen(command, stdout=log, stderr=log)
 
     def _store(self, name):
-        port = free_port()
+        port = self.ports[name] = free_port()
         builder = str(self.etc / f"{name}.builder")
         for step in (["create", "4", "1", "1"],
                      ["add", "--region", "1", "--zone", "1", "--ip", "127.0.0.1", "--port", str(port), "--device", "d1",
@@ -110,21 +117,33 @@ class Swift:
         conf.write_text(_STORE.format(name=name, port=port, user=self.user, etc=self.etc, devices=self.folder / "srv"))
         self._start(name, [f"swift-{name}-server", str(conf)])
 
-    def start_proxy(self):
-        self._start("proxy", ["swift-proxy-server", str(self.etc / "proxy.conf")])
+    def _await(self, name, reach):
+        """Returns once `reach` raises no OSError."""
         deadline = time.monotonic() + START_S
         while True:
             try:
-                connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
-                connection.request("GET", "/healthcheck")
-                healthy = connection.getresponse().status == 200
-                connection.close()
-                if healthy:
-                    return
-            except OSError:
-                if time.monotonic() > deadline or self.processes["proxy"].poll() is not None:
-                    raise RuntimeError((self.folder / "proxy.log").read_text()[-2000:]) from None
+                return reach()
+            except OSError as error:
+                if time.monotonic() > deadline or self.processes[name].poll() is not None:
+                    said = (self.folder / f"{name}.log").read_text()[-2000:]
+                    raise RuntimeError(f"{name} does not serve: {error}; its log ends: {said}") from None
             time.sleep(0.1)
+
+    def start_proxy(self):
+        self._start("proxy", ["swift-proxy-server", str(self.etc / "proxy.conf")])
+        self._await("proxy", self._healthy)
+
+    def _healthy(self):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+        try:
+            connection.request("GET", "/healthcheck")
+            status = connection.getresponse().status
+        except http.client.HTTPException as error:
+            raise ConnectionError(f"/healthcheck: {error!r}") from None
+        finally:
+            connection.close()
+        if status != 200:
+            raise ConnectionError(f"/healthcheck: {status}")
 
     def kill_proxy(self):
         process = self.processes.pop("proxy")
