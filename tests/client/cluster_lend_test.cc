@@ -20,8 +20,19 @@ class ClusterLendTest : public ClusterTest {
     Start(workers);
     for (const auto& worker : workers_) worker->TakeMemory(Taking::kTaken);
   }
+  void ExpectSteps(uint64_t epoch, uint64_t begin, uint64_t end) {
+    for (uint64_t step = begin; step < end; ++step) ExpectNext(epoch, step);
+  }
   void ExpectEpoch(uint64_t epoch, uint64_t steps = 62) {
-    for (uint64_t step = 0; step < steps; ++step) ExpectNext(epoch, step);
+    ExpectSteps(epoch, 0, steps);
+  }
+  // The worker falls silent, and holds rows that it is asked for while these
+  // steps are taken: more of them than the client asks for ahead.
+  void ExpectSilence(FakeWorker& worker, uint64_t epoch, uint64_t begin,
+                     uint64_t end) {
+    worker.Behave(Behaviour::kSilent);
+    ExpectSteps(epoch, begin, end);
+    worker.AwaitKept();
   }
 };
 
@@ -123,10 +134,9 @@ TEST_F(ClusterLendTest, KilledWorkerIsReplaced) {
   StartLocal(2);
   Open({.epochs = 2});
   ExpectEpoch(0);
-  workers_[1]->Behave(Behaviour::kSilent);
-  workers_[1]->AwaitAsked(workers_[1]->asked() + 1);
+  ExpectSilence(*workers_[1], 1, 0, 20);
   workers_[1]->Kill();
-  ExpectEpoch(1);
+  ExpectSteps(1, 20, 62);
   ExpectEnd();
 }
 
@@ -141,7 +151,7 @@ TEST_F(ClusterLendTest, LendingSocketsEndIsNotTheStreams) {
     workers_[0]->CloseLending();
     ExpectEpoch(1, 20);
     workers_[0]->TakeMemory(Taking::kTaken);  // of new streams
-    for (uint64_t step = 20; step < 62; ++step) ExpectNext(1, step);
+    ExpectSteps(1, 20, 62);
     ExpectEpoch(2);
     batches_.reset();
   }
@@ -190,8 +200,7 @@ TEST_F(ClusterLendTest, IteratorMayEndWhileAWorkerHoldsItsMemory) {
   StartLocal(2);
   Open({.epochs = 2});
   ExpectEpoch(0, 10);
-  workers_[0]->Behave(Behaviour::kSilent);
-  workers_[0]->AwaitAsked(workers_[0]->asked() + 1);
+  ExpectSilence(*workers_[0], 0, 10, 30);
   batches_.reset();
   workers_[0]->Release();  // writes to memory that only it has mapped still
   Open({});

@@ -80,6 +80,8 @@ class FakeWorker {
   void Start();
   // Blocks until so many rows have been asked for in all.
   void AwaitAsked(uint64_t rows);
+  // Blocks until it keeps an answer back, as kSilent does.
+  void AwaitKept();
   uint64_t asked() const { return asked_; }
 
  private:

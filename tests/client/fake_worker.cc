@@ -67,12 +67,11 @@ class FakeWorker::Handler : public rpc::StreamHandler<Buffer>,
       MutexLock lock(&worker_->mu_);
       behaviour = worker_->behaviour_;
       worker_->asked_ += static_cast<uint64_t>(ask.rows_size());
-      worker_->asked_more_.NotifyAll();
-      if (behaviour == Behaviour::kSilent) {
+      if (behaviour == Behaviour::kSilent)
         worker_->kept_.push_back(
             [self = shared_from_this(), ask] { self->Serve(ask); });
-        return;
-      }
+      worker_->asked_more_.NotifyAll();
+      if (behaviour == Behaviour::kSilent) return;
     }
     Act(behaviour, ask);
   }
@@ -349,6 +348,11 @@ void FakeWorker::Release() {
 void FakeWorker::AwaitAsked(uint64_t rows) {
   MutexLock lock(&mu_);
   while (asked_ < rows) asked_more_.Wait(&mu_);
+}
+
+void FakeWorker::AwaitKept() {
+  MutexLock lock(&mu_);
+  while (kept_.empty()) asked_more_.Wait(&mu_);
 }
 
 }  // namespace leat::client
