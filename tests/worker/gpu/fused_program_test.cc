@@ -241,6 +241,28 @@ TEST(FusedGroup, RefusesWhatIsTooMuchForAThread) {
   EXPECT_TRUE(group.PrepareRow(0, RowOf(0, 0), {900, 900}, 1, &scratch).ok());
 }
 
+TEST(FusedGroup, RefusesAReadersScalarOfAnotherSize) {
+  const auto program = Fuse(TrainingGraph(8), 1);
+  Block block(program->BlockBytes(1));
+  FusedGroup group;
+  FusedScratch scratch;
+  ASSERT_TRUE(group.Begin(*program, 1, block.span()).ok());
+  const std::vector<std::byte> label(5);
+  for (const size_t bytes : {0, 3, 5}) {
+    const std::vector<StoredField> fields = {{},
+                                             {.bytes = {label.data(), bytes}}};
+    const auto part =
+        group.PrepareRow(0, {.fields = fields}, {100, 100}, 1, &scratch);
+    EXPECT_TRUE(absl::IsDataLoss(part.status())) << part.status();
+    EXPECT_THAT(std::string(Message(part.status())),
+                HasSubstr("output 1 of the reader is no int32 scalar"));
+  }
+  const std::vector<StoredField> image(1);
+  EXPECT_TRUE(absl::IsDataLoss(
+      group.PrepareRow(0, {.fields = image}, {100, 100}, 1, &scratch)
+          .status()));
+}
+
 TEST(FusedGroup, TablesStayWithinTheirBound) {
   for (const char* filter : {"nearest", "linear", "lanczos3"})
     for (const int64_t side : {40, 1000, 5000}) {
