@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Readers of arrays through coordinator and two workers: every batch has the oracle's bytes, and nothing is decoded."""
+"""Readers of arrays and lists through coordinator and two workers: every batch has the oracle's bytes."""
 
 import gzip
 import hashlib
@@ -79,6 +79,19 @@ class ReadersTest(cluster.ClusterTest):
             hashlib.sha256(bytes(b for pixel in zip(r[1:1025], r[1025:2049], r[2049:]) for b in pixel) + r[:1]).digest()
             for r in records)
         self.assertEqual(self.rows(0, 3072), stored)
+
+    def test_a_list_of_photos(self):
+        if not cluster.PHOTOS.is_dir():
+            self.skipTest(f"no photos at {cluster.PHOTOS} (LEAT_TEST_DATA)")
+        names = sorted(str(path.relative_to(cluster.PHOTOS)) for path in cluster.PHOTOS.rglob("*")
+                       if path.suffix.lower() in (".jpg", ".jpeg"))[:50]
+        lines = [f"{name} {i % 1000}" for i, name in enumerate(names * (2 * BATCH // len(names)))]
+        (self.folder / "list").write_text("\n".join(lines))
+        graph = cluster.train_graph(cluster.PHOTOS, side=32)
+        graph["nodes"][0] = node("readers.file_list", path=text(self.folder / "list"), root=text(cluster.PHOTOS))
+        self.batches(graph)
+        labels = b"".join(path.read_bytes() for path in self.folder.glob("1-*-label"))
+        self.assertEqual(sorted(label for label, in struct.iter_unpack("<i", labels)), list(range(len(lines))))
 
     def rows(self, epoch, image_bytes):
         """Hashes of an epoch's images with their labels, sorted."""

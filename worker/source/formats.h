@@ -8,6 +8,8 @@
 namespace leat::worker {
 
 extern const SourceFormat kImageFolderFormat;
+extern const SourceFormat kFileListFormat;
+extern const SourceFormat kFilesFormat;
 extern const SourceFormat kCifar10Format;
 extern const SourceFormat kCifar100Format;
 extern const SourceFormat kCaffeFormat;

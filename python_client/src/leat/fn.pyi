@@ -908,6 +908,37 @@ class readers:
         """
 
     @staticmethod
+    def file_list(path: str, root: str = '') -> tuple[Node, Node]:
+        """files that a list names, in its order -> encoded image, label (int32).
+
+        Args:
+            path: a text file, by path or URI; a line is a file's name, blanks and its label, a whole number; names may have blanks in them (string; required)
+            root: the folder or URI that relative names are below; empty: the list's own folder (string; default '')
+
+        Returns:
+            A tuple of 2 nodes.
+
+        Raises:
+            leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+        """
+
+    @staticmethod
+    def files(files: str | Sequence[str], labels: int | Sequence[int] = (), root: str = '') -> tuple[Node, Node]:
+        """files -> encoded image, label (int32).
+
+        Args:
+            files: paths or URIs, in this order (strings; required)
+            labels: as many labels; none: each file's position (ints; 0 … 2.14748e+09; default ())
+            root: the folder or URI that relative names are below; empty: the process's working folder (string; default '')
+
+        Returns:
+            A tuple of 2 nodes.
+
+        Raises:
+            leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+        """
+
+    @staticmethod
     def numpy(files: str | Sequence[str] = (), path: str = '', pattern: str = '*.npy', array: str = '') -> Node:
         """NumPy's .npy files -> an array of bool, uint8, int32, int64, float16 or float32; exactly one of files, path and array.
 
