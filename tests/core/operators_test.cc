@@ -132,6 +132,28 @@ TEST(Check, NamesTheNearestOperatorAndArgument) {
   EXPECT_THAT(ErrorOf(graph), HasSubstr("known are readers.image_folder"));
 }
 
+TEST(Check, ReadersOfFilesRefuseWhatNamesNoFiles) {
+  using Texts = std::vector<std::string>;
+  const auto graph = [](Node reader) {
+    Graph graph;
+    graph.nodes = {std::move(reader)};
+    graph.outputs = {{"label", {0, 1}}};
+    return graph;
+  };
+  const auto files = [&](Texts names, Ints labels) {
+    return graph({"readers.files", {}, {{"files", names}, {"labels", labels}}});
+  };
+  EXPECT_TRUE(Check(files({"a", "b"}, {})).ok());
+  EXPECT_TRUE(Check(files({"a", "b"}, {2147483647, 0})).ok());
+  EXPECT_THAT(ErrorOf(files({"a", "b"}, {1})),
+              HasSubstr("\"labels\": 1 labels for 2 files"));
+  EXPECT_THAT(ErrorOf(files({"a"}, {-1})), HasSubstr("labels"));
+  EXPECT_THAT(ErrorOf(files({}, {})), HasSubstr("files"));
+  EXPECT_THAT(ErrorOf(graph(
+                  {"readers.file_list", {}, {{"path", Value(std::string())}}})),
+              HasSubstr("path"));
+}
+
 TEST(Check, SaysWhatIsWrongWithAnArgument) {
   const auto error = [](const char* op, const char* name, Value value) {
     Node node{op, {}, {{name, std::move(value)}}};

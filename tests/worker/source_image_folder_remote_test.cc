@@ -98,6 +98,23 @@ TEST_F(RemoteImageFolder, HasTheSamplesOfTheSameFolderOnDisk) {
             All(*Opened(local, folder.path()), folder.path().size()));
 }
 
+TEST_F(RemoteImageFolder, AListInABucketNamesItsNeighboursAndOtherUris) {
+  server_.Put("/bucket/d/list.txt", "a b.jpg 7\ns3://bucket/other/c.jpg 1\n");
+  server_.Put("/bucket/d/a b.jpg", "first");
+  server_.Put("/bucket/other/c.jpg", "second");
+  Node reader{.op = "readers.file_list"};
+  reader.args["path"] = std::string("s3://bucket/d/list.txt");
+  const auto index = BuildIndex(reader, Limits());
+  ASSERT_TRUE(index.ok()) << index.status();
+  const auto source = OpenSource(reader, index->blob, Limits());
+  ASSERT_TRUE(source.ok()) << source.status();
+  EXPECT_THAT(All(**source, strlen("s3://bucket")),
+              ElementsAre("d/a b.jpg first 7", "other/c.jpg second 1"));
+  server_.Put("/bucket/d/a b.jpg", "another");
+  const auto changed = OpenSource(reader, index->blob, Limits());
+  EXPECT_THAT((*changed)->Read(0).status().code(), Code::kFailedPrecondition);
+}
+
 TEST_F(RemoteImageFolder, ImagesOfTheRootAloneAreOneClass) {
   server_.Put("/bucket/b.jpg", "B");
   server_.Put("/bucket/a.png", "A");
