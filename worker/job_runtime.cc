@@ -112,13 +112,13 @@ absl::Status JobRuntime::Exhausted(uint64_t sample,
 }
 
 absl::Status JobRuntime::Try(
-    uint64_t epoch, uint64_t sample, ThreadState* state,
+    const RowOf& row, ThreadState* state,
     std::span<const std::span<std::byte>> outputs) const {
-  ASSIGN_OR_RETURN(const StoredSample stored, Read(sample));
-  absl::Status status =
-      kernel_->Run({.epoch = epoch, .sample = sample, .fields = stored.fields},
-                   state, outputs);
-  return OfRecord(sample, status);
+  ASSIGN_OR_RETURN(const StoredSample stored, Read(row.sample));
+  absl::Status status = kernel_->Run(
+      {.epoch = row.epoch, .sample = row.sample, .fields = stored.fields},
+      state, outputs);
+  return OfRecord(row.sample, status);
 }
 
 void JobRuntime::Report(uint64_t sample, const absl::Status& reason) const {
@@ -127,31 +127,32 @@ void JobRuntime::Report(uint64_t sample, const absl::Status& reason) const {
 }
 
 absl::Status JobRuntime::Replace(
-    uint64_t epoch, uint64_t sample, const absl::Status& reason,
-    ThreadState* state, std::span<const std::span<std::byte>> outputs) const {
+    RowOf row, const absl::Status& reason, ThreadState* state,
+    std::span<const std::span<std::byte>> outputs) const {
+  const uint64_t sample = row.sample;
   for (uint32_t attempt = 0; attempt < kMaxSubstitutes; ++attempt) {
-    const uint64_t other = plan_.Substitute(epoch, sample, attempt);
-    absl::Status status = Try(epoch, other, state, outputs);
+    row.sample = plan_.Substitute(row.epoch, sample, attempt);
+    absl::Status status = Try(row, state, outputs);
     if (status.ok() || !IsSamplesFault(status)) return status;
-    Report(other, status);
+    Report(row.sample, status);
   }
   return Exhausted(sample, reason);
 }
 
 absl::Status JobRuntime::Compute(
-    uint64_t epoch, uint64_t sample, ThreadState* state,
+    const RowOf& row, ThreadState* state,
     std::span<const std::span<std::byte>> outputs) const {
   const auto images = outputs.first(outputs.size() - has_valid_field_);
-  absl::Status status = Try(epoch, sample, state, images);
+  absl::Status status = Try(row, state, images);
   const bool valid = status.ok();
   if (!valid && !IsSamplesFault(status)) return status;
   if (!valid) {
-    Report(sample, status);
+    Report(row.sample, status);
     switch (job_.spec.on_bad_sample) {
       case BadSamplePolicy::kFail:
-        return Annotate(status, fmt::format("sample {}", sample));
+        return Annotate(status, fmt::format("sample {}", row.sample));
       case BadSamplePolicy::kReplace:
-        return Replace(epoch, sample, status, state, images);
+        return Replace(row, status, state, images);
       case BadSamplePolicy::kZero:
         for (const std::span<std::byte> output : images)
           std::memset(output.data(), 0, output.size());

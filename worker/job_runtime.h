@@ -58,7 +58,7 @@ class JobRuntime final : public RowWork,
   std::span<const size_t> field_bytes() const override { return field_bytes_; }
   uint64_t steps_per_epoch() const override { return plan_.steps_per_epoch(); }
   absl::Status Compute(
-      uint64_t epoch, uint64_t sample, ThreadState* state,
+      const RowOf& row, ThreadState* state,
       std::span<const std::span<std::byte>> outputs) const override;
   bool staged(bool on_device) const override {
     return kernel_->staged(on_device);
@@ -80,10 +80,10 @@ class JobRuntime final : public RowWork,
   absl::StatusOr<StoredSample> Read(uint64_t sample) const;
   // As the kernel's error, with the record's name.
   absl::Status OfRecord(uint64_t sample, const absl::Status& status) const;
-  absl::Status Try(uint64_t epoch, uint64_t sample, ThreadState* state,
+  absl::Status Try(const RowOf& row, ThreadState* state,
                    std::span<const std::span<std::byte>> outputs) const;
-  absl::Status Replace(uint64_t epoch, uint64_t sample,
-                       const absl::Status& reason, ThreadState* state,
+  absl::Status Replace(RowOf row, const absl::Status& reason,
+                       ThreadState* state,
                        std::span<const std::span<std::byte>> outputs) const;
   static absl::Status Exhausted(uint64_t sample, const absl::Status& reason);
   void Report(uint64_t sample, const absl::Status& reason) const;

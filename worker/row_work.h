@@ -21,6 +21,14 @@ class ThreadState {
   virtual ~ThreadState() = default;
 };
 
+// A row of a step, and the sample it is made of.
+struct RowOf {
+  uint64_t epoch = 0;
+  uint64_t step = 0;
+  uint32_t row = 0;
+  uint64_t sample = 0;
+};
+
 // Memory of a consumer on this host that rows are written straight into. Lives
 // as long as anything refers to it.
 class LentMemory {
@@ -56,9 +64,9 @@ struct GroupOutputs {
 class GroupStage {
  public:
   virtual ~GroupStage() = default;
-  // What a decode thread does for row `row` of the group. Every row once, in
-  // any order, of several threads at the same time.
-  virtual absl::Status Prepare(size_t row, uint64_t epoch, uint64_t sample,
+  // What a decode thread does for the row at `index` in the group. Every row
+  // once, in any order, of several threads at the same time.
+  virtual absl::Status Prepare(size_t index, const RowOf& row,
                                ThreadState* state) = 0;
   // After every row has been prepared without an error, on a decode thread.
   // Must not block; calls `done` once, on any thread, also from within, when
@@ -68,7 +76,7 @@ class GroupStage {
   virtual void Finish(std::function<void(absl::Status)> done) = 0;
 };
 
-// A job's rows: a pure function of (epoch, sample). Thread-safe.
+// A job's rows: a pure function of RowOf. Thread-safe.
 class RowWork {
  public:
   virtual ~RowWork() = default;
@@ -79,7 +87,7 @@ class RowWork {
   virtual uint64_t steps_per_epoch() const = 0;
   // Computes one row into outputs[field]. Outputs are aligned to nothing.
   virtual absl::Status Compute(
-      uint64_t epoch, uint64_t sample, ThreadState* state,
+      const RowOf& row, ThreadState* state,
       std::span<const std::span<std::byte>> outputs) const = 0;
 
   // Whether rows are computed in stages, where they go to a GPU's memory

@@ -103,15 +103,18 @@ bool Scheduler::State::OpenGroup(StreamState& stream) {
 
 absl::Status Scheduler::State::Compute(const Task& task, ThreadState* state) {
   const Group& group = *task.group;
-  const uint64_t sample = group.samples[task.index];
+  const RowOf row{.epoch = group.epoch,
+                  .step = group.step,
+                  .row = group.rows[task.index],
+                  .sample = group.samples[task.index]};
   if (group.stage != nullptr)
-    return group.stage->Prepare(task.index, group.epoch, sample, state);
+    return group.stage->Prepare(task.index, row, state);
   std::vector<std::span<std::byte>> outputs;
   outputs.reserve(group.outputs.field_bytes.size());
   for (size_t field = 0; field < group.outputs.field_bytes.size(); ++field)
     outputs.emplace_back(group.outputs.At(field, task.index),
                          group.outputs.field_bytes[field]);
-  return group.work->Compute(group.epoch, sample, state, outputs);
+  return group.work->Compute(row, state, outputs);
 }
 
 void Scheduler::State::Deliver(std::shared_ptr<Group> group, GroupSink& sink) {

@@ -18,12 +18,12 @@ class StagedRows final : public GroupStage {
              std::unique_ptr<KernelGroup> group)
       : job_(std::move(job)), rows_(rows), group_(std::move(group)) {}
 
-  absl::Status Prepare(size_t row, uint64_t epoch, uint64_t sample,
+  absl::Status Prepare(size_t index, const RowOf& row,
                        ThreadState* state) override {
-    rows_[row] = {.epoch = epoch, .sample = sample, .candidate = sample};
-    absl::Status status = Try(row, state);
+    rows_[index] = {.of = row, .candidate = row.sample};
+    absl::Status status = Try(index, state);
     if (status.ok() || !IsSamplesFault(status)) return status;
-    return AfterBadSample(row, status, state);
+    return AfterBadSample(index, status, state);
   }
 
   void Finish(std::function<void(absl::Status)> done) override {
@@ -34,11 +34,10 @@ class StagedRows final : public GroupStage {
  private:
   // A row and the sample that it is made of at present.
   struct Row {
-    uint64_t epoch = 0;
-    uint64_t sample = 0;
+    RowOf of;
     uint64_t candidate = 0;
     uint32_t attempt = 0;  // the next substitute
-    absl::Status reason;   // what was wrong with `sample`
+    absl::Status reason;   // what was wrong with of.sample
   };
 
   BadSamplePolicy policy() const { return job_->job().spec.on_bad_sample; }
@@ -46,9 +45,9 @@ class StagedRows final : public GroupStage {
   absl::Status Try(size_t row, ThreadState* state) {
     const Row& r = rows_[row];
     ASSIGN_OR_RETURN(StoredSample stored, job_->Read(r.candidate));
-    return job_->OfRecord(
-        r.candidate,
-        group_->Prepare(row, r.epoch, r.candidate, std::move(stored), state));
+    return job_->OfRecord(r.candidate,
+                          group_->Prepare(row, r.of.epoch, r.candidate,
+                                          std::move(stored), state));
   }
 
   // The row's candidate is bad. OK: it is prepared from another one, or left to
@@ -60,14 +59,15 @@ class StagedRows final : public GroupStage {
     job_->Report(r.candidate, status);
     if (policy() == BadSamplePolicy::kZero) return absl::OkStatus();
     if (policy() == BadSamplePolicy::kFail)
-      return Annotate(status, fmt::format("sample {}", r.sample));
+      return Annotate(status, fmt::format("sample {}", r.of.sample));
     while (r.attempt < kMaxSubstitutes) {
-      r.candidate = job_->plan().Substitute(r.epoch, r.sample, r.attempt++);
+      r.candidate =
+          job_->plan().Substitute(r.of.epoch, r.of.sample, r.attempt++);
       status = Try(row, state);
       if (status.ok() || !IsSamplesFault(status)) return status;
       job_->Report(r.candidate, status);
     }
-    return JobRuntime::Exhausted(r.sample, r.reason);
+    return JobRuntime::Exhausted(r.of.sample, r.reason);
   }
 
   void Run() {

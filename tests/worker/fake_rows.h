@@ -24,9 +24,10 @@ class FakeWork : public RowWork {
   std::span<const size_t> field_bytes() const override { return bytes_; }
   uint64_t steps_per_epoch() const override { return 1000; }
   absl::Status Compute(
-      uint64_t epoch, uint64_t sample, ThreadState*,
+      const RowOf& row, ThreadState*,
       std::span<const std::span<std::byte>> outputs) const override {
-    if (on_compute) on_compute(epoch, sample);
+    const uint64_t sample = row.sample;
+    if (on_compute) on_compute(row.epoch, sample);
     if (sample == bad_sample) return DataLoss("sample {} is bad", sample);
     std::memset(outputs[0].data(), static_cast<int>(sample & 255),
                 outputs[0].size());

@@ -49,7 +49,7 @@ class JobTest : public testing::Test {
       fields.emplace_back(bytes, std::byte{77});
     const std::vector<std::span<std::byte>> outputs(fields.begin(),
                                                     fields.end());
-    RETURN_IF_ERROR(job.Compute(0, sample, nullptr, outputs));
+    RETURN_IF_ERROR(job.Compute({.sample = sample}, nullptr, outputs));
     if (valid != nullptr) *valid = fields.back()[0] == std::byte{1};
     return static_cast<char>(fields[0][0]);
   }

@@ -155,12 +155,12 @@ class StagedWork : public FakeWork {
           device_(device),
           samples_(outputs.rows) {}
     ~Stage() override { device_->Return(); }
-    absl::Status Prepare(size_t row, uint64_t epoch, uint64_t sample,
+    absl::Status Prepare(size_t index, const RowOf& row,
                          ThreadState*) override {
-      if (work_->on_compute) work_->on_compute(epoch, sample);
-      samples_[row] = sample;
-      if (sample == work_->bad_sample)
-        return DataLoss("sample {} is bad", sample);
+      if (work_->on_compute) work_->on_compute(row.epoch, row.sample);
+      samples_[index] = row.sample;
+      if (row.sample == work_->bad_sample)
+        return DataLoss("sample {} is bad", row.sample);
       return absl::OkStatus();
     }
     void Finish(std::function<void(absl::Status)> done) override {

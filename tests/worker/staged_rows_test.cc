@@ -115,8 +115,9 @@ class StagedRowsTest : public testing::Test {
                                          .base = memory.data(),
                                          .offsets = offsets,
                                          .field_bytes = job_->field_bytes()});
-    for (size_t row = 0; row < 6; ++row)
-      RETURN_IF_ERROR(stage->Prepare(row, 0, row, nullptr));
+    for (uint32_t row = 0; row < 6; ++row)
+      RETURN_IF_ERROR(
+          stage->Prepare(row, {.row = row, .sample = row}, nullptr));
     std::optional<absl::Status> status;
     stage->Finish([&](absl::Status s) { status = std::move(s); });
     if (!status) return Internal("not done");
