@@ -18,24 +18,29 @@ from typing import TYPE_CHECKING, Any, Literal
 import jax
 import numpy as np
 
-from leat import _finish, _jax_device, _jax_finish, _placement, _plane, _together
+from leat import _finish, _global_arrays, _jax_device, _jax_finish, _placement, _plane, _together
+from leat._global_arrays import (
+    DataPartitionType,
+    data_partition_type_to_spec,
+    global_to_host_array,
+    host_to_global_device_array,
+    with_sharding_constraint,
+)
 from leat.errors import Aborted, DeadlineExceeded, InvalidArgument
 
 if TYPE_CHECKING:
     from leat._batches import Batches
     from leat._client import Job
 
-__all__ = ["GlobalBatches", "batches"]
-
-
-def _assemble(array: np.ndarray, placement: _placement.Placement) -> jax.Array:
-    # On CPU a jax.Array may alias aligned NumPy memory. JAX then holds the NumPy array until the last
-    # jax.Array on it is gone, and that array holds the batch's buffer (see _batches): no reuse too early.
-    parts = [piece.cut(array) for piece in placement.pieces]
-    devices = [piece.device for piece in placement.pieces]
-    return jax.make_array_from_single_device_arrays(
-        placement.shape, placement.sharding, jax.device_put(parts, devices)
-    )
+__all__ = [
+    "DataPartitionType",
+    "GlobalBatches",
+    "batches",
+    "data_partition_type_to_spec",
+    "global_to_host_array",
+    "host_to_global_device_array",
+    "with_sharding_constraint",
+]
 
 
 class _HostPlacing:
@@ -49,7 +54,7 @@ class _HostPlacing:
         self._names = list(placements)
 
     def __call__(self, batch: Mapping[str, np.ndarray]) -> dict[str, jax.Array]:
-        placed = {name: _assemble(batch[name], placement) for name, placement in self._placements.items()}
+        placed = {name: _global_arrays.assemble(batch[name], placement) for name, placement in self._placements.items()}
         for finishing in self._finishing:
             placed.update(finishing(batch))
         return {name: placed[name] for name in self._names}

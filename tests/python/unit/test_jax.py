@@ -170,7 +170,7 @@ def test_an_interrupted_transfer_is_no_silent_gap(job, sharding, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr("leat.jax._assemble", interrupt)
+        patch.setattr("leat._global_arrays.assemble", interrupt)
         next(it)
     with pytest.raises(leat.Aborted, match="lost on its way"):
         next(it)

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Between arrays of this process and global `jax.Array`s: the functions of Loadax's placement page, for any mesh.
+
+Row r of a process's array is the r-th, in ascending order, of the rows of the
+global array that the process's devices hold. With `DataPartitionType.FULL` that
+is Loadax's order: the k-th chunk is on the k-th of the mesh's local devices.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Sequence
+from typing import Any, Union
+
+import jax
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from leat import _placement
+from leat.errors import InvalidArgument
+
+
+class DataPartitionType(enum.Enum):
+    """How a batch lies over the devices of a mesh.
+
+    FULL: its rows are divided among all devices.
+    REPLICATED: every device holds all of it.
+    """
+
+    FULL = "full"
+    REPLICATED = "replicated"
+
+
+Partition = Union[DataPartitionType, PartitionSpec]
+
+
+def data_partition_type_to_spec(partition: Partition, *, mesh: Mesh | None = None) -> PartitionSpec:
+    """The spec of a partition on a mesh; a spec stays what it is.
+
+    Args:
+        partition: what to express.
+        mesh: of the array; None: the mesh of the context (`jax.set_mesh`, `with mesh:`).
+
+    Raises:
+        NotImplementedError: another kind of partition.
+        leat.InvalidArgument: no mesh.
+    """
+    if partition is DataPartitionType.FULL:
+        return PartitionSpec(tuple(_mesh(mesh).axis_names))
+    if partition is DataPartitionType.REPLICATED:
+        return PartitionSpec()
+    if isinstance(partition, PartitionSpec):
+        return partition
+    raise NotImplementedError(
+        f"partition {partition!r}: expected DataPartitionType.FULL, DataPartitionType.REPLICATED or a PartitionSpec"
+    )
+
+
+def _of_set_mesh() -> Any:
+    """The mesh of `jax.set_mesh`, or None; inside jit, where devices are not known, an abstract one."""
+    sources: list[Callable[[], Any] | None] = [
+        getattr(jax.sharding, "get_mesh", None),  # from JAX 0.8.1, outside jit only
+        getattr(jax.sharding, "get_abstract_mesh", None),
+    ]
+    for source in sources:
+        if source is None:
+            continue
+        try:
+            mesh = source()
+        except ValueError:
+            continue
+        if mesh is not None and not mesh.empty:
+            return mesh
+    return None
+
+
+def _of_with_mesh() -> Any:
+    """The mesh of `with mesh:`, which JAX shows nowhere in public, or None."""
+    try:
+        from jax._src.mesh import thread_resources
+    except ImportError:
+        return None
+    mesh = thread_resources.env.physical_mesh
+    return None if mesh.empty else mesh
+
+
+def _of_concrete_mesh() -> Any:
+    """The mesh of `jax.sharding.use_mesh` and `set_mesh` of JAX 0.5 to 0.8.0, or None."""
+    try:
+        from jax._src.mesh import get_concrete_mesh
+    except ImportError:
+        return None
+    return get_concrete_mesh()
+
+
+def _mesh(mesh: Mesh | None) -> Mesh:
+    for candidate in (lambda: mesh, _of_set_mesh, _of_with_mesh, _of_concrete_mesh):
+        found = candidate()
+        if isinstance(found, Mesh) and not found.empty:
+            return found
+    raise InvalidArgument("no mesh: expected mesh=, or a call within jax.set_mesh(mesh) or `with mesh:`")
+
+
+def _rows_of(sharding: NamedSharding) -> tuple[int, int]:
+    """Into how many parts rows are cut, and how many of them this process holds."""
+    entry = sharding.spec[0] if len(sharding.spec) else None
+    names = () if entry is None else entry if isinstance(entry, tuple) else (entry,)
+    parts = int(np.prod([sharding.mesh.shape[name] for name in names], dtype=np.int64))
+    indices = NamedSharding(sharding.mesh, PartitionSpec(entry)).addressable_devices_indices_map((parts,))
+    return parts, _placement.rows_needed([indices], parts).size
+
+
+def assemble(array: np.ndarray, placement: _placement.Placement) -> jax.Array:
+    """The global array of which `array` has the rows of this process's devices."""
+    # On CPU a jax.Array may alias aligned NumPy memory. JAX then holds the NumPy array until the last
+    # jax.Array on it is gone, and that array holds the batch's buffer (see _batches): no reuse too early.
+    parts = [piece.cut(array) for piece in placement.pieces]
+    devices = [piece.device for piece in placement.pieces]
+    return jax.make_array_from_single_device_arrays(
+        placement.shape, placement.sharding, jax.device_put(parts, devices)
+    )
+
+
+def _to_global(name: str, leaf: Any, sharding: NamedSharding) -> jax.Array:
+    array = np.asarray(leaf)
+    if array.ndim == 0:
+        raise InvalidArgument(f"host_arrays{name} is a scalar; expected an array whose first axis is the batch")
+    parts, held = _rows_of(sharding)
+    if held == 0:
+        raise InvalidArgument(f"host_arrays{name}: mesh {sharding.mesh} has no device of this process")
+    if array.shape[0] % held:
+        raise InvalidArgument(
+            f"host_arrays{name} has {array.shape[0]} rows, which cannot be cut into the {held} parts that the devices "
+            f"of this process hold ({sharding.spec} on mesh {dict(sharding.mesh.shape)})"
+        )
+    batch = array.shape[0] // held * parts
+    _, placements = _placement.place({f"host_arrays{name}": array.shape[1:]}, sharding, batch)
+    return assemble(array, placements[f"host_arrays{name}"])
+
+
+def host_to_global_device_array(
+    host_arrays: Any, *, partition: Any = DataPartitionType.FULL, mesh: Mesh | None = None
+) -> Any:
+    """Makes global arrays of what each process has of them. Nothing is sent between processes.
+
+    Args:
+        host_arrays: a pytree of arrays; of each leaf the first axis holds the rows of this process's devices, the
+            other axes are whole. Processes whose devices hold the same rows must bring the same values; all bring as
+            many rows for each part that they hold. NumPy memory may be aliased on CPU devices: do not write to it.
+        partition: DataPartitionType, or a PartitionSpec for other layouts (its first entry is the batch axis'); or a
+            pytree of these, a prefix of `host_arrays`.
+        mesh: where to; None: the mesh of the context (`jax.set_mesh`, `with mesh:`).
+
+    Returns:
+        A pytree of `jax.Array` of the same structure and dtypes.
+
+    Raises:
+        NotImplementedError: another kind of partition.
+        leat.InvalidArgument: no mesh; or rows that do not divide, a scalar (names the leaf).
+    """
+    mesh = _mesh(mesh)
+
+    def place(partition: Any, tree: Any, above: str) -> Any:
+        sharding = NamedSharding(mesh, data_partition_type_to_spec(partition, mesh=mesh))
+        return jax.tree_util.tree_map_with_path(
+            lambda path, leaf: _to_global(above + jax.tree_util.keystr(path), leaf, sharding), tree
+        )
+
+    return jax.tree_util.tree_map_with_path(
+        lambda path, part, tree: place(part, tree, jax.tree_util.keystr(path)),
+        partition,
+        host_arrays,
+        is_leaf=lambda node: isinstance(node, (DataPartitionType, PartitionSpec)),
+    )
+
+
+def _ranges(index: Sequence[slice], shape: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    return tuple(part.indices(size)[:2] for part, size in zip(index, shape))
+
+
+def _to_host(name: str, array: Any) -> np.ndarray:
+    if not isinstance(array, jax.Array) or array.ndim == 0:
+        raise InvalidArgument(f"global_arrays{name}: expected a jax.Array whose first axis is the batch")
+    shards = {_ranges(shard.index, array.shape): shard.data for shard in array.addressable_shards}
+    if not shards:
+        raise InvalidArgument(f"global_arrays{name} has no shard on a device of this process")
+    if len(shards) == 1:
+        return np.asarray(next(iter(shards.values())))
+    axes = [sorted({ranges[axis] for ranges in shards}) for axis in range(array.ndim)]
+    if np.prod([len(axis) for axis in axes]) != len(shards):
+        raise InvalidArgument(
+            f"global_arrays{name}: what this process holds of sharding {array.sharding} is no block of the array"
+        )
+    starts = [dict(zip(axis, np.cumsum([0, *(b - a for a, b in axis)]).tolist())) for axis in axes]
+    whole = np.empty([sum(b - a for a, b in axis) for axis in axes], array.dtype)
+    for ranges, data in shards.items():
+        where = tuple(slice(start[r], start[r] + r[1] - r[0]) for start, r in zip(starts, ranges))
+        whole[where] = data
+    return whole
+
+
+def global_to_host_array(global_arrays: Any, *, partition: DataPartitionType = DataPartitionType.FULL) -> Any:
+    """The inverse of `host_to_global_device_array`: what this process holds, each row once.
+
+    Args:
+        global_arrays: a pytree of `jax.Array`, all with the same number of rows, on any sharding of which this process
+            holds a block: of axes other than the first too. Replicas are taken once.
+        partition: REPLICATED demands that every device holds everything.
+
+    Returns:
+        A pytree of NumPy arrays, in the global order. Those that one device holds are views of it on CPU: read only.
+
+    Raises:
+        leat.InvalidArgument: leaves of different batch sizes, or that are no `jax.Array` (names the leaf).
+    """
+    leaves = jax.tree_util.tree_leaves_with_path(global_arrays)
+    first: tuple[str, int] | None = None
+    for path, leaf in leaves:
+        name = jax.tree_util.keystr(path)
+        if not isinstance(leaf, jax.Array) or leaf.ndim == 0:
+            raise InvalidArgument(f"global_arrays{name}: expected a jax.Array whose first axis is the batch")
+        if partition is DataPartitionType.REPLICATED and not leaf.sharding.is_fully_replicated:
+            raise InvalidArgument(f"global_arrays{name} is not replicated: its sharding is {leaf.sharding}")
+        first = first or (name, leaf.shape[0])
+        if leaf.shape[0] != first[1]:
+            raise InvalidArgument(
+                f"global_arrays{name} has {leaf.shape[0]} rows and global_arrays{first[0]} has {first[1]}; "
+                "expected the same batch size"
+            )
+    return jax.tree_util.tree_map_with_path(
+        lambda path, leaf: _to_host(jax.tree_util.keystr(path), leaf), global_arrays
+    )
+
+
+def with_sharding_constraint(x: Any, shardings: Any) -> Any:
+    """`jax.lax.with_sharding_constraint` within the context of a mesh of several devices; otherwise `x` as it is."""
+    mesh = _of_set_mesh() or _of_with_mesh()
+    if mesh is None or mesh.empty or mesh.size == 1:
+        return x
+    return jax.lax.with_sharding_constraint(x, shardings)
