@@ -114,7 +114,7 @@ def assemble(array: np.ndarray, placement: _placement.Placement) -> jax.Array:
     """The global array of which `array` has the rows of this process's devices."""
     # On CPU a jax.Array may alias aligned NumPy memory. JAX then holds the NumPy array until the last
     # jax.Array on it is gone, and that array holds the batch's buffer (see _batches): no reuse too early.
-    parts = [piece.cut(array) for piece in placement.pieces]
+    parts = [placement.shaped(piece.cut(array)) for piece in placement.pieces]
     devices = [piece.device for piece in placement.pieces]
     return jax.make_array_from_single_device_arrays(
         placement.shape, placement.sharding, jax.device_put(parts, devices)

@@ -151,7 +151,7 @@ class DevicePlacing:
             for name, head in heads.items():
                 part: Any = self._pieces[name].cut(head)
                 finish = self._finishes.get(name)
-                placed[name] = (
+                placed[name] = self._placements[name].shaped(
                     jnp.copy(part) if finish is None else _jax_finish.finished(part, finish, tables.get(name))
                 )
             return placed
@@ -159,7 +159,7 @@ class DevicePlacing:
         heads = {}
         for name, placement in self._placements.items():
             finish = self._finishes.get(name)
-            row = placement.shape[1:] if finish is None else finish.row_of(placement.shape[1:])
+            row = placement.row_shape if finish is None else finish.row_of(placement.row_shape)
             rows = self._pieces[name].rows
             heads[name] = jax.ShapeDtypeStruct(
                 (rows.stop - rows.start, *row),

@@ -92,7 +92,8 @@ class DeviceFinish:
     def _compile(self) -> Any:
         def finish_all(heads: dict[str, jax.Array], tables: dict[str, jax.Array]) -> dict[str, jax.Array]:
             return {
-                name: finished(head, self._finishes[name], tables.get(name)) for name, head in heads.items()
+                name: self._placements[name].shaped(finished(head, self._finishes[name], tables.get(name)))
+                for name, head in heads.items()
             }
 
         specs = PartitionSpec(_AXIS)
@@ -102,7 +103,7 @@ class DeviceFinish:
         heads = {}
         for name, placement in self._placements.items():
             pieces = self._pieces[name]
-            row = self._finishes[name].row_of(placement.shape[1:])
+            row = self._finishes[name].row_of(placement.row_shape)
             cut = [len(range(*part.indices(size))) for part, size in zip(pieces[0].rest or (), row)] or row
             rows = sum(piece.rows.stop - piece.rows.start for piece in pieces)
             heads[name] = jax.ShapeDtypeStruct((rows, *cut), np.uint8, sharding=self._sharding)

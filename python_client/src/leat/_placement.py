@@ -40,11 +40,30 @@ class Piece:
 
 @dataclasses.dataclass(frozen=True)
 class Placement:
-    """A field's global shape and sharding, and the pieces of this process's devices."""
+    """A field's global shape and sharding, and the pieces of this process's devices.
+
+    Attributes:
+        by_device: the arrays have one more axis in front of a piece's, along which the devices are, as pmap takes them.
+    """
 
     shape: tuple[int, ...]
     sharding: Any
     pieces: tuple[Piece, ...]
+    by_device: bool = False
+
+    def shaped(self, part: Any) -> Any:
+        """A device's part as its shard of the global array."""
+        return part[None] if self.by_device else part
+
+    @property
+    def row_shape(self) -> tuple[int, ...]:
+        """Of one row."""
+        return self.shape[2:] if self.by_device else self.shape[1:]
+
+    def stacked(self, devices: int) -> Placement:
+        """The same pieces, for global arrays with an axis of `devices` in front."""
+        rows, *rest = self.shape
+        return dataclasses.replace(self, shape=(devices, rows // devices, *rest), by_device=True)
 
 
 def _fit(sharding: Any, rank: int) -> Any:

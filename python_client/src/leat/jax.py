@@ -154,10 +154,26 @@ class GlobalBatches(Iterator[dict[str, jax.Array]]):
         self._host.close()
 
 
+def _over(devices: Sequence[jax.Device], batch: int) -> jax.sharding.Sharding:
+    """The sharding of pmap's layout."""
+    devices = list(devices)
+    if jax.process_count() > 1:
+        raise InvalidArgument(
+            f"devices is for one process, and there are {jax.process_count()}; expected sharding=, with jit or shard_map"
+        )
+    if not devices or len(set(devices)) != len(devices) or batch % len(devices):
+        raise InvalidArgument(
+            f"devices = {devices}: expected different devices whose number divides the {batch} rows of a batch"
+        )
+    mesh = jax.sharding.Mesh(np.array(devices), ("device",))
+    return jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("device"))
+
+
 def batches(
     job: Job,
     *,
-    sharding: jax.sharding.Sharding | Mapping[str, jax.sharding.Sharding],
+    sharding: jax.sharding.Sharding | Mapping[str, jax.sharding.Sharding] | None = None,
+    devices: Sequence[jax.Device] | None = None,
     epochs: int | None = None,
     token: bytes | None = None,
     window: int | None = None,
@@ -172,6 +188,8 @@ def batches(
         job: of `Service.job`.
         sharding: of the batch axis, for every field (a NamedSharding's entries beyond a field's axes are not used for
             it), or a dict of one for each field. Replicated axes, any order of devices and several processes work.
+        devices: instead of `sharding`, for functions of `jax.pmap` over these devices of the only process: arrays have
+            the shape (devices, batch / devices, …).
         epochs: how many to deliver, counted from the job's first also after a token; 0: without end. None: one, or
             after a token the rest of the token's epoch.
         token: of `token()`, here or in `leat.Batches`, on any number of processes: go on there.
@@ -199,7 +217,13 @@ def batches(
             f"{job.batch}; a global array has the same rows at every step: expected 'drop', 'fill' or 'pad'"
         )
     _finish.chosen(finish)
+    if (sharding is None) == (devices is None):
+        raise InvalidArgument("expected one of sharding and devices")
+    if devices is not None:
+        sharding = _over(devices, job.batch)
     rows, placements = _placement.place({name: job.schema[name].shape for name in names}, sharding, job.batch)
+    if devices is not None:
+        placements = {name: placement.stacked(len(devices)) for name, placement in placements.items()}
 
     def opened(rows: np.ndarray, **also: Any) -> Batches:
         whole = rows.size == job.batch

@@ -175,3 +175,26 @@ def test_an_interrupted_transfer_is_no_silent_gap(job, sharding, monkeypatch):
     with pytest.raises(leat.Aborted, match="lost on its way"):
         next(it)
     assert int(next(leat.jax.batches(job, sharding=sharding, token=token))["label"][0]) == 16
+
+
+@pytest.mark.parametrize("order", [[*range(8)], [3, 1], [6]])
+def test_devices_give_the_layout_of_pmap(job, order):
+    chosen = [jax.devices()[i] for i in order]
+    each = job.batch // len(chosen)
+    step = jax.pmap(lambda image, label: image.astype(jnp.int32).sum() + label.sum(), devices=chosen)
+    for got, expected in zip(leat.jax.batches(job, devices=chosen), job.batches()):
+        assert got["image"].shape == (len(chosen), each, 8, 8, 3) and got["label"].shape == (len(chosen), each)
+        for i, device in enumerate(chosen):
+            (shard,) = [shard for shard in got["image"].addressable_shards if shard.device == device]
+            np.testing.assert_array_equal(np.asarray(shard.data)[0], expected["image"][each * i : each * (i + 1)])
+        sums = expected["image"].astype(np.int64).sum((1, 2, 3)) + expected["label"]
+        assert step(got["image"], got["label"]).tolist() == sums.reshape(len(chosen), each).sum(1).tolist()
+
+
+def test_devices_that_cannot_be_are_refused(job, sharding):
+    for arguments in ({}, {"sharding": sharding, "devices": jax.devices()}):
+        with pytest.raises(leat.InvalidArgument, match="one of sharding and devices"):
+            leat.jax.batches(job, **arguments)
+    for devices in (jax.devices()[:3], [], [jax.devices()[0]] * 2):
+        with pytest.raises(leat.InvalidArgument, match="number divides the 16 rows"):
+            leat.jax.batches(job, devices=devices)

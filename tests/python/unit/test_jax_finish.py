@@ -141,3 +141,14 @@ def test_buffers_come_back(fake, floats):
     del got, expected, kept
     jax.numpy.zeros(1).block_until_ready()  # JAX drops its references to NumPy arrays at its next call
     assert fake.live() - before <= 1
+
+
+def test_devices_give_the_layout_of_pmap(floats):
+    chosen = [jax.devices()[i] for i in (6, 1, 3, 0)]
+    for got, expected in zip(leat.jax.batches(floats, devices=chosen, finish="device"), floats.batches()):
+        assert got["image"].shape == (4, 4, 3, 8, 8) and got["label"].shape == (4, 4)
+        assert np.asarray(got["image"]).tobytes() == expected["image"].tobytes()
+        assert np.asarray(got["label"]).tobytes() == expected["label"].tobytes()
+        on = {shard.device: np.asarray(shard.data)[0] for shard in got["image"].addressable_shards}
+        for i, device in enumerate(chosen):
+            np.testing.assert_array_equal(on[device], expected["image"][4 * i : 4 * (i + 1)])
