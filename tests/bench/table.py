@@ -13,12 +13,14 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
 import cluster  # noqa: E402  (real daemons, started as the tests start them)
+import one_core  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 PEER_PACKAGES = ("tensorflow-cpu", "grain", "nvidia-dali-cuda130", "torch", "torchvision", "pillow-simd", "ray[data]")
 PEERS = ("tfdata", "tfdata_service", "torch_pil", "torch_v2", "grain_pil", "dali_cpu_fused", "dali_cpu", "ray_data")
-SECTIONS = ("rates", "stream", "start", "faults")
+ONE_CORE_PEERS = tuple(dict.fromkeys(one_core.OPERATOR_PEERS + one_core.READER_PEERS))
+SECTIONS = ("rates", "stream", "start", "faults", "operators", "readers")
 
 
 class Service:
@@ -93,7 +95,7 @@ def peer(args, name):
 def install_peers(args):
     """Makes the peers' environment, once; a package that cannot be had leaves its peer absent."""
     args.peers_python = ROOT / "build/peers-venv/bin/python"
-    if not args.peers:
+    if not args.peers and not args.one_core_peers:
         return
     if not args.peers_python.exists():
         subprocess.run(["/usr/bin/python3", "-m", "venv", ROOT / "build/peers-venv"], check=True)
@@ -227,6 +229,7 @@ def show(out):
     for one in out.get("kill_worker", []):
         print(f"kill -9 of one of two workers: longest wait of a step {one['longest_ms']:.0f} ms, usually "
               f"{one['median_ms']:.0f} ms ({one['steps']} steps)")
+    one_core.show(out)
 
 
 def parse():
@@ -250,10 +253,11 @@ def parse():
     args.bench = bench if bench.is_file() and args.peers != "none" else None
     if args.bench is None and args.peers != "none":
         print(f"no {bench}: no yardstick and no peers in this run")
-    wanted = args.peers.split(",")
-    if not args.bench or wanted in (["none"], ["limit"]):
-        wanted = []
-    args.peers = list(PEERS) if wanted == ["all"] else wanted
+    wanted = {"none": [], "limit": [], "all": [*PEERS, *ONE_CORE_PEERS]}.get(args.peers, args.peers.split(","))
+    for name in set(wanted) - {*PEERS, *ONE_CORE_PEERS}:
+        parser.error(f"--peers {name}: want limit, all, none, or some of {', '.join((*PEERS, *ONE_CORE_PEERS))}")
+    args.peers = [p for p in wanted if p in PEERS] if args.bench else []
+    args.one_core_peers = [p for p in wanted if p in ONE_CORE_PEERS]
     return args
 
 
@@ -262,7 +266,8 @@ def main():
     install_peers(args)
     out = {"machine": {"cores": args.threads, "processor": platform.processor() or platform.machine(),
                        "system": platform.platform()}, "rounds": args.rounds, "seconds": args.seconds}
-    sections = {"rates": measure_rates, "stream": measure_stream, "start": measure_start, "faults": measure_faults}
+    sections = {"rates": measure_rates, "stream": measure_stream, "start": measure_start, "faults": measure_faults,
+                "operators": one_core.measure_operators, "readers": one_core.measure_readers}
     with cluster.tempfile.TemporaryDirectory(prefix="leat-bench-") as folder:
         args.folder = pathlib.Path(folder)
         for name in args.only.split(","):
