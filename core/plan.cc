@@ -19,6 +19,7 @@ namespace {
 // Salts of MixKey. A part's is kOrderSalt + part, part < 2^32.
 constexpr uint64_t kOrderSalt = 0x6F72646572'000000;       // "order"
 constexpr uint64_t kSubstituteSalt = 0x73756273'00000000;  // "subs"
+constexpr uint64_t kPartnerSalt = 0x70617274'00000000;     // "part"
 
 // The shard orders that were used last. A plan is asked about one epoch, and
 // near its end about two; a host's rows lie in few parts. Thread-safe.
@@ -167,6 +168,26 @@ void Plan::Samples(uint64_t epoch, uint64_t step,
       if (s.Position(step, rows[i], range.size()) == range.size())
         samples[i] = kNoSample;
   }
+}
+
+uint32_t Plan::PartnerOf(uint64_t epoch, uint64_t step, uint32_t row) const {
+  const State& s = *state_;
+  const uint64_t rows = rows_in(step);
+  if (rows < 2) return row;
+  const uint64_t key = MixKey(MixKey(s.seed, epoch, kPartnerSalt), step, 0);
+  const auto shift = static_cast<uint64_t>(
+      (static_cast<unsigned __int128>(key) * (rows - 1) >> 64) + 1);
+  if (rows == s.batch) return static_cast<uint32_t>((row + shift) % rows);
+  // Some parts have rows without a sample, at their ends.
+  const auto held = [&](uint32_t part) {
+    return s.SamplesIn(step, s.PartRange(part).size());
+  };
+  uint64_t place = row % s.part_rows + shift;  // among those that hold some
+  for (uint32_t part = 0; part < row / s.part_rows; ++part) place += held(part);
+  place %= rows;
+  uint32_t part = 0;
+  for (; place >= held(part); ++part) place -= held(part);
+  return static_cast<uint32_t>(part * uint64_t{s.part_rows} + place);
 }
 
 uint64_t Plan::Substitute(uint64_t epoch, uint64_t sample,

@@ -43,6 +43,12 @@ class Plan {
   // steps_per_epoch(), every row < batch(), sizes equal.
   void Samples(uint64_t epoch, uint64_t step, std::span<const uint32_t> rows,
                std::span<uint64_t> samples) const;
+  // The row of the same step that is the partner of `row`: the k-th after it,
+  // cyclically, among those that hold samples; k ≥ 1 is drawn for each step, so
+  // that every row is the partner of exactly one. A row alone is its own.
+  // REQUIRES: step < steps_per_epoch(), `row` holds a sample. O(1); O(parts) in
+  // a last step under kPartial.
+  uint32_t PartnerOf(uint64_t epoch, uint64_t step, uint32_t row) const;
   // Under BadSamplePolicy::kReplace: the `attempt`-th (from 0) substitute for a
   // bad sample; never the sample itself if N > 1.
   uint64_t Substitute(uint64_t epoch, uint64_t sample, uint32_t attempt) const;
