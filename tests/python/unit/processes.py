@@ -54,9 +54,9 @@ def check_placement(mesh, partition):
     for got, expected in zip(placed["x"].addressable_shards, want.addressable_shards):
         assert got.device == expected.device and got.index == expected.index
         np.testing.assert_array_equal(np.asarray(got.data), np.asarray(expected.data))
-    back = leat.jax.global_to_host_array(jax.jit(lambda tree: {"x": 2 * tree["x"]})(placed))
+    back = leat.jax.global_to_host_array(placed)
     if len(sharding.spec) < 2:  # otherwise other processes may hold the rest of the second axis
-        np.testing.assert_array_equal(back["x"], 2 * mine["x"])
+        np.testing.assert_array_equal(back["x"], mine["x"])
 
 
 def check_placements(devices):
