@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Storage against a server that we did not write: OpenStack Swift's S3 API, which checks signatures."""
 
+import concurrent.futures
+import functools
 import hashlib
 import os
 import pathlib
@@ -15,32 +17,66 @@ import cluster
 import swift
 
 TOOL = os.environ.get("LEAT_STORAGE_TOOL", "storage_tool")
-DATA = pathlib.Path(os.environ.get("LEAT_TEST_DATA", pathlib.Path(__file__).resolve().parents[3] / "shared/data"))
 PATIENCE_S = 120
 PIPE_BYTES = 4096  # a tool that says a line for each object waits for its reader well before the hundredth
+PHOTOS = 500
+PUTS_AT_A_TIME = 4
+
+
+class World:
+    """One Swift for all tests; its proxy may be killed and started again."""
+
+    folder, swift = None, None
+
+
+def setUpModule():
+    if swift.missing():
+        raise unittest.SkipTest(swift.missing())
+    folder = tempfile.TemporaryDirectory(prefix="leat-swift-")
+    unittest.addModuleCleanup(folder.cleanup)
+    World.folder = pathlib.Path(folder.name)
+    World.swift = swift.Swift(World.folder / "swift")
+    unittest.addModuleCleanup(World.swift.close)
+
+
+def put_all(bucket, objects):
+    """Several at a time."""
+    with concurrent.futures.ThreadPoolExecutor(PUTS_AT_A_TIME) as pool:
+        list(pool.map(lambda item: World.swift.put(f"/{bucket}/{item[0]}", item[1]), objects.items()))
+
+
+@functools.cache
+def photos():
+    """A folder of photos in classes; the bucket "photos" has the same."""
+    folder = World.folder / "photos"
+    subprocess.run([cluster.program("MAKE_PHOTOS"), str(World.folder / "made"), str(PHOTOS), "240"], check=True,
+                   stdout=subprocess.DEVNULL)
+    objects = {}
+    for i, photo in enumerate(sorted((World.folder / "made").rglob("*.jpg"))):
+        name = f"class {i % 7}/{i:03}.jpg"
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(photo, folder / name)
+        objects[name] = (folder / name).read_bytes()
+    World.swift.put("/photos")
+    put_all("photos", objects)
+    return folder
 
 
 class S3Test(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        if swift.missing():
-            raise unittest.SkipTest(swift.missing())
-        cls.folder = tempfile.TemporaryDirectory(prefix="leat-swift-")
-        cls.addClassCleanup(cls.folder.cleanup)
-        cls.swift = swift.Swift(cls.folder.name)
-        cls.addClassCleanup(cls.swift.close)
-        cls.swift.put("/bucket")
+        cls.swift = World.swift
         rng = random.Random(5)
         cls.objects = {f"d/{i:04}": rng.randbytes(rng.randrange(1, 300_000)) for i in range(30)}
         cls.objects["d/a b/ü+&<%25>~.jpg"] = b"odd"
         cls.objects["d/empty"] = b""
         cls.objects["other"] = b"elsewhere"
-        for key, body in cls.objects.items():
-            cls.swift.put(f"/bucket/{key}", body)
+        cls.swift.put("/bucket")
+        put_all("bucket", cls.objects)
 
     def environment(self, **changes):
         out = {key: value for key, value in os.environ.items() if not key.startswith("AWS_")}
-        out.update(HOME=self.folder.name, no_proxy="127.0.0.1", AWS_ENDPOINT_URL=self.swift.url,
+        out.update(HOME=str(World.folder), no_proxy="127.0.0.1", AWS_ENDPOINT_URL=self.swift.url,
                    AWS_ACCESS_KEY_ID=swift.KEY_ID, AWS_SECRET_ACCESS_KEY=swift.SECRET, AWS_REGION=swift.REGION)
         out.update(changes)
         return out
@@ -95,8 +131,7 @@ class S3Test(unittest.TestCase):
                     self.assertNotIn(secret, said)
 
     def test_an_object_that_changes_is_an_error_that_names_it(self):
-        for i in range(100):
-            self.swift.put(f"/bucket/change/{i:03}", b"before")
+        put_all("bucket", {f"change/{i:03}": b"before" for i in range(100)})
         with subprocess.Popen([TOOL, "hash", "s3://bucket/change"], env=self.environment(), stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, bufsize=0, pipesize=PIPE_BYTES) as process:
             process.stdout.readline()
@@ -111,15 +146,11 @@ class S3Test(unittest.TestCase):
         self.assertRegex(said, r"s3://bucket/change/090.*was size=6 etag=.*is size=7 etag=")
 
     def test_a_server_that_is_killed_and_started_again_costs_no_byte(self):
-        photos = sorted(DATA.rglob("*.jpg"))[:500]
-        if not photos:
-            self.skipTest(f"no photos below {DATA} (LEAT_TEST_DATA)")
-        wanted = {}
-        for i, photo in enumerate(photos):
-            body = photo.read_bytes()
-            self.swift.put(f"/bucket/photos/{i:04}.jpg", body)
-            wanted[f"{i:04}.jpg"] = hashlib.sha256(body).hexdigest()
-        with subprocess.Popen([TOOL, "hash", "s3://bucket/photos"], env=self.environment(), stdout=subprocess.PIPE,
+        folder = photos()
+        wanted = {str(photo.relative_to(folder)): hashlib.sha256(photo.read_bytes()).hexdigest()
+                  for photo in folder.rglob("*.jpg")}
+        self.assertEqual(len(wanted), PHOTOS)
+        with subprocess.Popen([TOOL, "hash", "s3://photos"], env=self.environment(), stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, bufsize=0, pipesize=PIPE_BYTES) as process:
             said = [process.stdout.readline() for _ in range(50)]
             self.swift.kill_proxy()
@@ -139,70 +170,49 @@ class S3Test(unittest.TestCase):
 class S3JobTest(cluster.ClusterTest):
     """A job whose photos lie in a bucket has the batches of the same job over the same photos on disk."""
 
-    PHOTOS, BATCH, EPOCHS = 100, 20, 2
+    BATCH = 50
 
-    def setUp(self):
-        super().setUp()
-        if swift.missing():
-            self.skipTest(swift.missing())
-        if not cluster.PHOTOS.is_dir():
-            self.skipTest(f"no photos at {cluster.PHOTOS} (LEAT_TEST_DATA)")
-        self.swift = swift.Swift(self.folder / "swift")
-        self.addCleanup(self.swift.close)
+    def job(self, path, **changes):
+        return self.spec(cluster.train_graph(path, side=64), **{"batch": self.BATCH, **changes})
 
-    def put_photos(self):
-        """Some photos of many classes: on disk, and in the bucket. Returns the folder."""
-        self.swift.put("/bucket")
-        everything = sorted(path for path in cluster.PHOTOS.rglob("*") if path.suffix.lower() in (".jpg", ".jpeg"))
-        photos = everything[::max(1, len(everything) // self.PHOTOS)][:self.PHOTOS]
-        for i, photo in enumerate(photos):
-            name = f"class {i % 7}/{i:03}.jpg"
-            (self.folder / "photos" / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(photo, self.folder / "photos" / name)
-            self.swift.put(f"/bucket/photos/{name}", photo.read_bytes())
-        return self.folder / "photos"
-
-    def job(self, path):
-        return self.spec(cluster.train_graph(path, side=64), batch=self.BATCH)
-
-    def oracle(self, path):
-        lines = subprocess.run([cluster.program("ORACLE"), str(self.job(path)), str(self.EPOCHS)], check=True,
-                               capture_output=True, text=True).stdout.splitlines()
+    def oracle(self, spec):
+        lines = subprocess.run([cluster.program("ORACLE"), str(spec), "1"], check=True, capture_output=True,
+                               text=True).stdout.splitlines()
         return [(int(epoch), int(step), sha) for epoch, step, sha in (line.split() for line in lines)]
 
     def start(self):
         self.start_coordinator()
-        env = {"AWS_ENDPOINT_URL": self.swift.url, "AWS_ACCESS_KEY_ID": swift.KEY_ID,
+        env = {"AWS_ENDPOINT_URL": World.swift.url, "AWS_ACCESS_KEY_ID": swift.KEY_ID,
                "AWS_SECRET_ACCESS_KEY": swift.SECRET, "AWS_REGION": swift.REGION, "HOME": str(self.folder),
                "no_proxy": "127.0.0.1"}
         for _ in range(2):
             self.start_worker("--cache", "0", threads=4, env=env)
 
     def test_batches_are_those_of_the_disk_though_the_server_is_killed(self):
-        wanted = self.oracle(self.put_photos())
-        self.assertEqual(len(wanted), self.EPOCHS * self.PHOTOS // self.BATCH)
+        wanted = self.oracle(self.job(photos()))
+        self.assertEqual(len(wanted), PHOTOS // self.BATCH)
         self.start()
-        consumer = self.consumer(self.job("s3://bucket/photos"), "--paced", "--window", 1, epochs=self.EPOCHS)
-        consumer.pull(3)
-        self.swift.kill_proxy()
-        self.swift.start_proxy()
-        consumer.pull(2)
-        self.swift.kill_proxy()
-        self.swift.start_proxy()
+        # The steps behind the one that is taken are being read when the server dies.
+        consumer = self.consumer(self.job("s3://photos"), "--paced", "--window", 3, "--timeout-s", PATIENCE_S, epochs=1)
+        for _ in range(2):
+            consumer.pull(3)
+            World.swift.kill_proxy()
+            World.swift.start_proxy()
         consumer.finish()
         self.assertIsNone(consumer.error)
         self.assertEqual(consumer.steps, wanted)
 
     def test_a_photo_that_changed_is_an_error_that_names_both(self):
-        self.put_photos()
+        names = [f"class {i % 7}/{i:03}.jpg" for i in range(60)]
+        World.swift.put("/changing")
+        put_all("changing", {name: (photos() / name).read_bytes() for name in names})
         self.start()
-        consumer = self.consumer(self.job("s3://bucket/photos"), "--paced", "--window", 1, epochs=self.EPOCHS)
+        consumer = self.consumer(self.job("s3://changing", batch=20), "--paced", "--window", 1, epochs=2)
         consumer.pull(1)
-        for i in range(self.PHOTOS):
-            self.swift.put(f"/bucket/photos/class {i % 7}/{i:03}.jpg", b"no photo any more")
+        put_all("changing", {name: b"no photo any more" for name in names})
         consumer.finish()
         self.assertIsNotNone(consumer.error)
-        self.assertRegex(consumer.error[1], r"s3://bucket/photos/class .*was size=.*is size=17 etag=")
+        self.assertRegex(consumer.error[1], r"s3://changing/class .*was size=.*is size=17 etag=")
 
 
 if __name__ == "__main__":
