@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from leat._batches import Batches
     from leat._client import Job
 
+    _Place = Callable[[Any], dict[str, jax.Array]]
+    _Opened = tuple[Batches | _together.Together, _Place]
+
 __all__ = [
     "DataPartitionType",
     "GlobalBatches",
@@ -76,12 +79,10 @@ class GlobalBatches(Iterator[dict[str, jax.Array]]):
         rows: of the global batch that this process pulls.
     """
 
-    def __init__(
-        self, host: Batches | _together.Together, rows: np.ndarray, place: Callable[[Any], dict[str, jax.Array]]
-    ) -> None:
-        self._host = host
-        self._place = place
-        self._token = host.token()
+    def __init__(self, rows: np.ndarray, open_at: Callable[[bytes | None], _Opened], token: bytes | None) -> None:
+        self._open_at = open_at
+        self._host, self._place = open_at(token)
+        self._token = self._host.token()
         self._ahead: tuple[dict[str, jax.Array], bytes, int, int] | None = None
         self._failure: Exception | None = None
         self._ended = False
@@ -142,6 +143,23 @@ class GlobalBatches(Iterator[dict[str, jax.Array]]):
     def token(self) -> bytes:
         """Where the trainer is: after the last batch handed out. The same on every process that is at the same step."""
         return self._token
+
+    def get_state(self) -> bytes:
+        """As `token`; the name that Grain and checkpoint handlers know."""
+        return self._token
+
+    def set_state(self, state: bytes) -> None:
+        """Goes on after the batch at which `get_state` or `token` gave `state`, here or in another process.
+
+        Raises:
+            leat.InvalidArgument: it is of another job. The iterator stays where it was.
+        """
+        host, place = self._open_at(state)
+        self._host.close()
+        self._host, self._place = host, place
+        self._token = host.token()
+        self._ahead = self._failure = self.epoch = self.step = None
+        self._ended = False
 
     def stats(self) -> dict[str, Any]:
         """As `leat.Batches.stats`."""
@@ -225,28 +243,33 @@ def batches(
     if devices is not None:
         placements = {name: placement.stacked(len(devices)) for name, placement in placements.items()}
 
-    def opened(rows: np.ndarray, **also: Any) -> Batches:
-        whole = rows.size == job.batch
-        return job._open(
-            epochs, rows=None if whole else rows, token=token, window=window, finish=finish, **also, **options
-        )
-
     shares = _jax_device.shares(placements, rows)
-    parts = _plane.open_on(
-        [share.number for share in shares], lambda i, number: opened(shares[i].rows, device=number)
-    )
-    host: Batches | _together.Together
-    host = opened(rows, progress=progress) if parts is None else _together.Together(parts)
-    try:
-        place: Callable[[Any], dict[str, jax.Array]]
+
+    def open_at(token: bytes | None) -> _Opened:
+        def opened(rows: np.ndarray, **also: Any) -> Batches:
+            whole = rows.size == job.batch
+            return job._open(
+                epochs, rows=None if whole else rows, token=token, window=window, finish=finish, **also, **options
+            )
+
+        parts = _plane.open_on(
+            [share.number for share in shares], lambda i, number: opened(shares[i].rows, device=number)
+        )
         if parts is None:
-            place = _HostPlacing(placements, host._finish)
-        else:
-            dtypes = {name: job.schema[name].dtype for name in names}
-            place = _jax_device.DevicesPlacing(shares, host._finish, dtypes)
-            if progress:
-                host.show_progress(epochs if epochs is not None else None if token else 1)
-        return GlobalBatches(host, rows, place)
+            host = opened(rows, progress=progress)
+            return _closed_if_failed(host, lambda: _HostPlacing(placements, host._finish))
+        together = _together.Together(parts)
+        if progress:
+            together.show_progress(epochs if epochs is not None else None if token else 1)
+        dtypes = {name: job.schema[name].dtype for name in names}
+        return _closed_if_failed(together, lambda: _jax_device.DevicesPlacing(shares, together._finish, dtypes))
+
+    return GlobalBatches(rows, open_at, token)
+
+
+def _closed_if_failed(host: Batches | _together.Together, make_place: Callable[[], _Place]) -> _Opened:
+    try:
+        return host, make_place()
     except BaseException:
         host.close()
         raise

@@ -198,3 +198,30 @@ def test_devices_that_cannot_be_are_refused(job, sharding):
     for devices in (jax.devices()[:3], [], [jax.devices()[0]] * 2):
         with pytest.raises(leat.InvalidArgument, match="number divides the 16 rows"):
             leat.jax.batches(job, devices=devices)
+
+
+@pytest.mark.parametrize("epochs", [None, 2])
+def test_a_state_is_gone_back_to(job, sharding, epochs):
+    it = leat.jax.batches(job, sharding=sharding, epochs=epochs)
+    labels = lambda: [int(batch["label"][0]) for batch in it]  # noqa: E731
+    next(it)
+    state = it.get_state()
+    rest = labels()
+    for _ in range(2):
+        it.set_state(state)
+        assert it.get_state() == state and it.epoch is None
+        assert labels() == rest
+    it.set_state(state)
+    next(it)
+    with pytest.raises(leat.InvalidArgument, match="another job"):
+        it.set_state(b"nonsense")
+    assert labels() == rest[1:]  # where it was
+
+
+def test_a_failed_iterator_goes_on_from_its_state(job, sharding, fake):
+    it = leat.jax.batches(job, sharding=sharding)
+    first = int(next(it)["label"][0])
+    state = it.get_state()
+    it.close()
+    it.set_state(state)
+    assert int(next(it)["label"][0]) == first + 16

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An iterator's place in Orbax checkpoints, beside the model.
+
+    manager.save(step, args=ocp.args.Composite(
+        model=ocp.args.StandardSave(state), data=leat.orbax.CheckpointSave(batches)))
+    manager.restore(step, args=ocp.args.Composite(
+        model=ocp.args.StandardRestore(state), data=leat.orbax.CheckpointRestore(batches)))
+
+The place is the same on every process at the same step, so one file is written
+whatever their number, and it may be restored on another number of processes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import orbax.checkpoint as ocp
+
+from leat.errors import NotFound
+
+__all__ = ["CheckpointHandler", "CheckpointRestore", "CheckpointSave"]
+
+_FILE = "leat_token"
+
+
+class CheckpointHandler(ocp.CheckpointHandler):
+    """Saves and restores what has `get_state` and `set_state`, as `leat.jax.GlobalBatches`."""
+
+    def save(self, directory: Any, item: Any = None, args: Any = None) -> None:
+        """Writes the iterator's place, on the first process."""
+        iterator = item if args is None else args.item
+        if jax.process_index() == 0:
+            (directory / _FILE).write_bytes(iterator.get_state())
+
+    def restore(self, directory: Any, item: Any = None, args: Any = None) -> Any:
+        """Moves the iterator to the place that was saved, and returns it.
+
+        Raises:
+            leat.NotFound: none was saved there.
+            leat.InvalidArgument: it is of another job.
+        """
+        iterator = item if args is None else args.item
+        path = directory / _FILE
+        if not path.exists():
+            raise NotFound(f"{path}: no such file; expected a checkpoint that leat.orbax.CheckpointSave was part of")
+        iterator.set_state(path.read_bytes())
+        return iterator
+
+
+@ocp.args.register_with_handler(CheckpointHandler, for_save=True)
+@dataclasses.dataclass
+class CheckpointSave(ocp.args.CheckpointArgs):
+    """Saves `item`'s place."""
+
+    item: Any
+
+
+@ocp.args.register_with_handler(CheckpointHandler, for_restore=True)
+@dataclasses.dataclass
+class CheckpointRestore(ocp.args.CheckpointArgs):
+    """Moves `item` to the place that was saved."""
+
+    item: Any
