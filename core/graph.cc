@@ -7,6 +7,8 @@
 //   2 normalize (1:0) mean=floats[0x1.fp+6] …
 //   output "image" 2:0
 //
+// An argument that is younger than its operator is not printed at its default.
+//
 // Every type of value has a form of its own, and text is quoted and escaped,
 // so that two different graphs never share a text.
 #include "core/graph.h"
@@ -15,6 +17,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "core/operators.h"
 #include "fmt/format.h"
 
 namespace leat {
@@ -100,14 +103,24 @@ void AppendName(std::string_view name, std::string* out) {
     AppendQuoted(name, out);
 }
 
+bool IsLaterDefault(const OperatorInfo* info, std::string_view name,
+                    const Value& value) {
+  if (info == nullptr) return false;
+  for (const ArgInfo& arg : info->args)
+    if (arg.added_later && arg.name == name) return arg.default_value == value;
+  return false;
+}
+
 }  // namespace
 
 std::string CanonicalText(const Node& node) {
+  const OperatorInfo* info = FindOperator(node.op);
   std::string text;
   AppendName(node.op, &text);
   for (const NodeRef& input : node.inputs)
     text += fmt::format(" ({}:{})", input.node, input.output);
   for (const auto& [name, value] : node.args) {
+    if (IsLaterDefault(info, name, value)) continue;
     text.push_back(' ');
     AppendName(name, &text);
     text.push_back('=');

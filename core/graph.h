@@ -45,7 +45,8 @@ struct Graph {
 };
 
 // One line a node; equal text means equal graphs. Doubles are printed exactly
-// (hexadecimal). Part of hashes: golden.
+// (hexadecimal). Part of hashes: golden, so that arguments that were added to
+// an operator later (ArgInfo::added_later) are left out at their defaults.
 std::string CanonicalText(const Graph& graph);
 // The same for one node alone (the reader: what a dataset is keyed by).
 std::string CanonicalText(const Node& node);

@@ -53,6 +53,8 @@ ArgInfo Arg(std::string name, ArgType type, std::optional<Value> default_value,
             std::string doc);
 ArgInfo Ranged(ArgInfo arg, double min, double max);
 ArgInfo PerSample(ArgInfo arg);
+// For an argument that an operator gets after pipelines have been made with it.
+ArgInfo AddedLater(ArgInfo arg);
 ArgInfo Choice(std::string name, std::optional<Value> default_value,
                std::vector<std::string> choices, std::string doc);
 Value Text(const char* text);

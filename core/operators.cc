@@ -35,6 +35,11 @@ ArgInfo PerSample(ArgInfo arg) {
   return arg;
 }
 
+ArgInfo AddedLater(ArgInfo arg) {
+  arg.added_later = true;
+  return arg;
+}
+
 ArgInfo Choice(std::string name, std::optional<Value> default_value,
                std::vector<std::string> choices, std::string doc) {
   ArgInfo arg = Arg(std::move(name), ArgType::kString, std::move(default_value),
@@ -53,8 +58,9 @@ ArgInfo SizeArg(std::string doc) {
 std::vector<ArgInfo> ResamplingArgs() {
   return {
       Choice("interpolation", Text("linear"),
-             {"linear", "nearest", "cubic", "lanczos3"},
-             "the filter; cubic has a = -0.5"),
+             {"linear", "nearest", "cubic", "lanczos3", "gaussian"},
+             "the filter; cubic has a = -0.5, gaussian is exp(-4 x²) cut off "
+             "at 1"),
       Arg("antialias", ArgType::kBool, Value(true),
           "widen the filter by the scale when shrinking, as Pillow does; "
           "nearest never is"),

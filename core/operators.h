@@ -54,6 +54,9 @@ struct ArgInfo {
       max = 0;  // inclusive range of every number; min > max: any finite number
   std::vector<std::string> choices;  // of a string, or of each; empty: any
   std::string doc;                   // unit, meaning, default's reason
+  // Younger than pipelines that exist: at its default it is not part of the
+  // canonical text, so that their hashes stay.
+  bool added_later = false;
 };
 
 struct OperatorInfo {

@@ -6,6 +6,7 @@
 
 #include "core/image_size.h"
 #include "core/operator_table.h"
+#include "core/resize_rule.h"
 #include "core/shape_inference.h"
 #include "core/status.h"
 #include "fmt/ranges.h"
@@ -45,15 +46,19 @@ TypesOr InferRandomResizedCrop(Node* node, Inputs inputs) {
 
 TypesOr InferResize(Node* node, Inputs inputs) {
   RETURN_IF_ERROR(WantUint8Image(inputs[0]));
-  ASSIGN_OR_RETURN(const ImageSize want, CompleteSize(node));
+  for (const char* name : {"size", "max_size"}) {
+    auto& sides = std::get<std::vector<int64_t>>(node->args.at(name));
+    if (sides.size() == 1) sides.push_back(sides[0]);
+  }
+  ASSIGN_OR_RETURN(const ResizeRule rule, ResizeRuleOf(*node));
   const Shape& in = inputs[0].shape;
-  const auto mode = *ParseResizeMode(ArgOf<std::string>(*node, "mode"));
-  const bool known = in[0] > 0 && in[1] > 0;
-  if (mode != ResizeMode::kStretch && !known)
-    return OneTensor(DType::kUint8, {-1, -1, in[2]});
-  const ImageSize size =
-      ResizedSize(known ? ImageSize{in[0], in[1]} : want, want, mode);
-  return OneTensor(DType::kUint8, {size.height, size.width, in[2]});
+  if (in[0] <= 0 || in[1] <= 0 || ResizeSideArg(*node) != nullptr) {
+    const auto sides = rule.OfAny();
+    return OneTensor(DType::kUint8, {sides[0], sides[1], in[2]});
+  }
+  ASSIGN_OR_RETURN(const Resizing resizing, rule.Of({in[0], in[1]}));
+  return OneTensor(DType::kUint8,
+                   {resizing.size.height, resizing.size.width, in[2]});
 }
 
 TypesOr InferCrop(Node* node, Inputs inputs) {
@@ -70,6 +75,69 @@ TypesOr InferCrop(Node* node, Inputs inputs) {
 TypesOr InferFlip(Node*, Inputs inputs) {
   RETURN_IF_ERROR(WantImage(inputs[0]));
   return std::vector<ValueType>{inputs[0]};
+}
+
+ArgInfo SidesArg(std::string name, double least, std::string doc) {
+  return Ranged(Arg(std::move(name), ArgType::kInts,
+                    Value(std::vector<int64_t>{}), std::move(doc)),
+                least, kMaxSide);
+}
+
+std::vector<ArgInfo> ResizeArgs() {
+  const auto side = [](std::string name, std::string doc) {
+    return AddedLater(PerSample(Ranged(
+        Arg(std::move(name), ArgType::kFloat, Value(0.0), std::move(doc)), 0,
+        kMaxSide)));
+  };
+  const auto corner = [](std::string name, std::string doc) {
+    return AddedLater(Ranged(Arg(std::move(name), ArgType::kFloats,
+                                 Value(std::vector<double>{}), std::move(doc)),
+                             0, kMaxSide));
+  };
+  const auto filter = [](std::string name, std::string doc) {
+    return AddedLater(
+        Choice(std::move(name), Text("same"),
+               {"same", "linear", "nearest", "cubic", "lanczos3", "gaussian"},
+               std::move(doc)));
+  };
+  return Join(
+      Join({SidesArg("size", 0,
+                     "height and width, or one number for both; 0: that side "
+                     "follows by the mode"),
+            Choice("mode", Text("stretch"),
+                   {"stretch", "not_smaller", "not_larger", "default"},
+                   "stretch: exactly size, and a side of 0 stays as it is; "
+                   "default: exactly size, and a side of 0 keeps the aspect; "
+                   "otherwise the aspect is kept and size is the least, or "
+                   "the largest")},
+           ResamplingArgs()),
+      {side("shorter",
+            "length of the shorter side, the aspect is kept; 0: not given"),
+       side("longer",
+            "length of the longer side, the aspect is kept; 0: not given"),
+       AddedLater(SidesArg(
+           "max_size", 1,
+           "greatest height and width, or one number for both; the aspect is "
+           "kept where the mode, shorter or longer keeps it; none: no limit")),
+       corner("roi_start",
+              "upper left corner of the region that is resized: y and x, or "
+              "one number for both; none: all of the image. Pixels around the "
+              "region count where the filter reaches them"),
+       corner("roi_end",
+              "its lower right corner; a region beyond the image is a bad "
+              "sample"),
+       AddedLater(
+           Arg("roi_relative", ArgType::kBool, Value(false),
+               "roi_start and roi_end are shares of the height and width")),
+       AddedLater(Arg("subpixel_scale", ArgType::kBool, Value(false),
+                      "where a side is rounded, the region is widened or "
+                      "narrowed, so that both sides keep one scale, as DALI "
+                      "does")),
+       filter("min_filter",
+              "the filter along a side that becomes smaller; same: "
+              "interpolation"),
+       filter("mag_filter",
+              "the filter along a side that does not; same: interpolation")});
 }
 
 }  // namespace
@@ -105,18 +173,10 @@ void AddImageOperators(OperatorList* list) {
                 ResamplingArgs()),
            "a random window, resized")),
        InferRandomResizedCrop});
-  list->push_back(
-      {Operator(
-           "resize", 1, 1,
-           Join({SizeArg("height and width, or one number for both"),
-                 Choice(
-                     "mode", Text("stretch"),
-                     {"stretch", "not_smaller", "not_larger"},
-                     "stretch: exactly size; otherwise the aspect is kept and "
-                     "size is the least, or the largest")},
-                ResamplingArgs()),
-           "the whole image, resized"),
-       InferResize});
+  list->push_back({Operator("resize", 1, 1, ResizeArgs(),
+                            "the image, or a region of it, resized; exactly "
+                            "one of size, shorter and longer"),
+                   InferResize});
   const auto position = [](std::string name, std::string doc) {
     return PerSample(Ranged(
         Arg(std::move(name), ArgType::kFloat, Value(0.5), std::move(doc)), 0,

@@ -3,7 +3,6 @@
 
 #include <limits>
 
-#include "core/image_size.h"
 #include "core/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -162,11 +161,15 @@ TEST(Check, SaysWhatIsWrongWithAnArgument) {
   };
   EXPECT_THAT(error("resize", "size", Ints{-5, 3}),
               AllOf(HasSubstr("\"size\""), HasSubstr("-5"),
-                    HasSubstr("want integers 1 to 65500")));
-  EXPECT_THAT(error("resize", "size", Ints{}), HasSubstr("0 values"));
-  EXPECT_THAT(error("resize", "size", Ints{1, 2, 3}), HasSubstr("3 numbers"));
-  EXPECT_THAT(error("resize", "size", Floats{1.5}), HasSubstr("1.5"));
-  EXPECT_THAT(error("resize", "size", std::string("big")), HasSubstr("big"));
+                    HasSubstr("want integers 0 to 65500")));
+  EXPECT_THAT(error("random_resized_crop", "size", Ints{}),
+              HasSubstr("0 values"));
+  EXPECT_THAT(error("random_resized_crop", "size", Ints{1, 2, 3}),
+              HasSubstr("3 numbers"));
+  EXPECT_THAT(error("random_resized_crop", "size", Floats{1.5}),
+              HasSubstr("1.5"));
+  EXPECT_THAT(error("random_resized_crop", "size", std::string("big")),
+              HasSubstr("big"));
   EXPECT_THAT(error("flip", "horizontal", Value(int64_t{2})),
               HasSubstr("want true or false"));
   EXPECT_THAT(error("crop", "pos_x", Value(1.5)), HasSubstr("0 to 1"));
@@ -175,7 +178,7 @@ TEST(Check, SaysWhatIsWrongWithAnArgument) {
       HasSubstr("nan"));
   EXPECT_THAT(error("cast", "dtype", std::string("float3")),
               HasSubstr("did you mean \"float32\"?"));
-  EXPECT_THAT(ErrorOf(Ending({"resize", {}, {}})), HasSubstr("missing"));
+  EXPECT_THAT(ErrorOf(Ending({"crop", {}, {}})), HasSubstr("missing"));
 }
 
 TEST(Check, ChecksRelationsBetweenNumbers) {
@@ -290,31 +293,6 @@ TEST(Check, RefusesOperatorsOnTheWrongThing) {
   graph.nodes[6] = {
       "normalize", {{4, 0}}, {{"mean", Floats{1, 2}}, {"std", Floats{1}}}};
   EXPECT_THAT(ErrorOf(graph), HasSubstr("want 1 or 3"));
-}
-
-TEST(ResizedSize, KeepsTheAspectInItsModes) {
-  using enum ResizeMode;
-  EXPECT_EQ(ResizedSize({480, 640}, {224, 224}, kStretch),
-            (ImageSize{224, 224}));
-  EXPECT_EQ(ResizedSize({480, 640}, {224, 224}, kNotSmaller),
-            (ImageSize{224, 299}));
-  EXPECT_EQ(ResizedSize({480, 640}, {224, 224}, kNotLarger),
-            (ImageSize{168, 224}));
-  EXPECT_EQ(ResizedSize({1, 60000}, {224, 224}, kNotLarger),
-            (ImageSize{1, 224}));
-}
-
-TEST(ResizedSize, NeverBreaksItsPromise) {
-  for (int64_t h = 1; h < 40; ++h)
-    for (int64_t w = 1; w < 40; ++w)
-      for (int64_t want_h = 1; want_h < 12; ++want_h)
-        for (int64_t want_w = 1; want_w < 12; ++want_w) {
-          const ImageSize want{want_h, want_w};
-          const auto small = ResizedSize({h, w}, want, ResizeMode::kNotSmaller);
-          ASSERT_TRUE(small.height >= want_h && small.width >= want_w);
-          const auto large = ResizedSize({h, w}, want, ResizeMode::kNotLarger);
-          ASSERT_TRUE(large.height <= want_h && large.width <= want_w);
-        }
 }
 
 }  // namespace

@@ -59,6 +59,7 @@ def resampling() -> list[Case]:
         "cubic": types.INTERP_CUBIC,
         "lanczos3": types.INTERP_LANCZOS3,
         "nearest": types.INTERP_NN,
+        "gaussian": types.INTERP_GAUSSIAN,
     }
     for name, dalis in filters.items():
         for size in ((90, 117), (300, 333)):
@@ -69,6 +70,61 @@ def resampling() -> list[Case]:
                 # The border: Pillow leaves out what lies outside the image, DALI repeats the edge. Nearest: a place
                 # midway between two pixels belongs to the second one, in DALI's floats to either.
                 cases.append(case("resize", what, mine, theirs, share=0.2 if name == "nearest" else 0.05))
+    # Sizes: without an antialiasing filter there is no border to differ.
+    for what, mine, theirs in (
+        ("one side", {"size": (0, 117), "mode": "default"}, {"size": (0, 117)}),
+        ("one side, stretched", {"size": (90, 0)}, {"size": (90, 0), "mode": "stretch"}),
+        ("not_smaller, one side", *[{"size": (111, 0), "mode": "not_smaller"}] * 2),
+        ("not_smaller", *[{"size": (100, 100), "mode": "not_smaller"}] * 2),
+        ("not_larger", *[{"size": (100, 100), "mode": "not_larger"}] * 2),
+        ("not_smaller, max_size", *[{"size": (100, 100), "mode": "not_smaller", "max_size": 120}] * 2),
+        ("max_size", {"size": (100, 300), "max_size": (90, 280)}, {"size": (100, 300), "max_size": (90, 280)}),
+        ("shorter", {"shorter": 77}, {"resize_shorter": 77}),
+        ("shorter, a fraction", {"shorter": 77.4}, {"resize_shorter": 77.4}),
+        ("shorter, max_size", {"shorter": 150, "max_size": 190}, {"resize_shorter": 150, "max_size": 190}),
+        ("longer", {"longer": 333}, {"resize_longer": 333}),
+    ):
+        for subpixel in (True, False):
+            more = {"subpixel_scale": subpixel, "antialias": False}
+            cases.append(case("resize", what + (", subpixel" if subpixel else ""), mine | more, theirs | more, share=0))
+    region = {"roi_start": (21.5, 30), "roi_end": (150.25, 222)}
+    shares = {"roi_start": (0.1, 0.2), "roi_end": (0.85, 0.75), "roi_relative": True}
+    for name, dalis in filters.items():
+        mine = {"size": (80, 101), "interpolation": name}
+        theirs = {"size": (80, 101), "interp_type": dalis}
+        # Cubic and lanczos3 overshoot, which Pillow cuts off between its passes, and DALI does not. DALI looks its
+        # Gaussian up in 65 points.
+        share = {"cubic": 0.01, "lanczos3": 0.01, "gaussian": 1e-3}.get(name, 0)
+        cases.append(case("resize", f"a region, {name}", mine | region, theirs | region, share=share))
+    both = {"size": (280, 351), "antialias": False} | shares
+    cases.append(case("resize", "a region by shares, larger", both, both, share=0))
+    cases.append(
+        case(
+            "resize",
+            "a region, shorter, subpixel",
+            {"shorter": 63, "subpixel_scale": True} | region,
+            {"resize_shorter": 63} | region,
+            share=0,
+        )
+    )
+    cases.append(
+        case(
+            "resize",
+            "smaller by cubic, larger by linear",
+            {"size": (90, 300), "min_filter": "cubic", "antialias": False},
+            {"size": (90, 300), "min_filter": types.INTERP_CUBIC, "antialias": False},
+            share=0.01,
+        )
+    )
+    cases.append(
+        case(
+            "resize",
+            "smaller by linear, larger by cubic",
+            {"size": (90, 300), "mag_filter": "cubic", "antialias": False},
+            {"size": (90, 300), "mag_filter": types.INTERP_CUBIC, "antialias": False},
+            share=0.01,
+        )
+    )
     return cases
 
 

@@ -10,6 +10,7 @@
 #include "tests/support/allocation_counter.h"
 #include "tests/support/jpeg_maker.h"
 #include "tests/worker/image_support.h"
+#include "tests/worker/random_resize.h"
 #include "worker/image/pixel.h"
 
 namespace leat::worker {
@@ -53,11 +54,12 @@ std::vector<std::string> Images() {
 // A random chain of operators whose end has a fixed size.
 std::vector<Node> RandomChain(std::mt19937& random) {
   const auto below = [&](int n) { return static_cast<int>(random() % n); };
-  const char* const filters[] = {"linear", "nearest", "cubic", "lanczos3"};
+  const char* const filters[] = {"linear", "nearest", "cubic", "lanczos3",
+                                 "gaussian"};
   const auto size = [&] { return Ints{5 + below(60), 5 + below(60)}; };
   std::vector<Node> chain;
   const auto resampling = [&](Node node) {
-    node.args["interpolation"] = Text(filters[below(4)]);
+    node.args["interpolation"] = Text(filters[below(5)]);
     node.args["antialias"] = Value(below(4) != 0);
     return node;
   };
@@ -76,7 +78,16 @@ std::vector<Node> RandomChain(std::mt19937& random) {
   };
   if (below(5) == 0) add_flip();
   if (below(3) == 0) add_crop(20 + below(11), 20 + below(11));
-  switch (below(4)) {
+  switch (below(6)) {
+    case 3:
+      chain.push_back(resampling(
+          {"resize", {}, RandomResizing(20, 5 + below(60), true, random)}));
+      break;
+    case 4:
+      chain.push_back(
+          resampling({"resize", {}, RandomResizing(30, 40, false, random)}));
+      add_crop(20, 20 + below(20));
+      break;
     case 0:
       chain.push_back(
           resampling({"random_resized_crop", {}, {{"size", size()}}}));
@@ -153,6 +164,46 @@ TEST(RowProgram, FusionIsInvisibleOnRealPhotos) {
     ASSERT_TRUE(plain.Run(photo, scratch, sample).ok());
     ASSERT_EQ(fused.outputs, plain.outputs);
   }
+}
+
+// What resize says of a sample, and that its size may be the sample's.
+TEST(RowProgram, ResizesToALengthOfEachSample) {
+  Graph graph = ChainOf({{"uniform", {}, {}}});
+  graph.nodes[2].inputs.clear();
+  graph.nodes[2].args = {{"low", Value(20.0)}, {"high", Value(60.0)}};
+  graph.nodes.push_back({"resize", {{1, 0}}, {{"shorter", NodeRef{2, 0}}}});
+  graph.nodes.push_back({"reshape", {{3, 0}}, {{"shape", Ints{-1}}}});
+  graph.nodes.push_back({"slice", {{4, 0}}, {{"shape", Ints{1200}}}});
+  graph.outputs = {{"x", {5, 0}}, {"side", {2, 0}}};
+  Runner fused(graph, 4), plain(graph, 4, false);
+  Scratch scratch({});
+  const std::string jpeg = MakeJpeg({.width = 100, .height = 80});
+  for (uint64_t sample = 0; sample < 20; ++sample) {
+    ASSERT_TRUE(fused.Run(jpeg, scratch, sample).ok());
+    ASSERT_TRUE(plain.Run(jpeg, scratch, sample).ok());
+    ASSERT_EQ(fused.outputs, plain.outputs);
+  }
+  graph.nodes[2].args = {{"low", Value(-5.0)}, {"high", Value(-4.0)}};
+  const auto status = Runner(graph, 4).Run(jpeg, scratch);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(Message(status)),
+              HasSubstr("argument \"shorter\" is -4."));
+}
+
+TEST(RowProgram, ARegionBeyondASampleIsABadSample) {
+  const Graph graph = ChainOf({{"resize",
+                                {},
+                                {{"size", Ints{8}},
+                                 {"roi_start", Floats{10, 20}},
+                                 {"roi_end", Floats{90, 90}}}}});
+  Runner runner(graph, 1);
+  Scratch scratch({});
+  EXPECT_TRUE(runner.Run(MakeJpeg({.width = 100, .height = 90}), scratch).ok());
+  const auto status =
+      runner.Run(MakeJpeg({.width = 100, .height = 80}), scratch);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(Message(status)),
+              HasSubstr("not inside the image of 80 × 100"));
 }
 
 TEST(RowProgram, DependsOnSeedEpochAndSampleOnly) {

@@ -63,13 +63,14 @@ DecodeShapes ShapesOf(const JpegDecoder::Header& header, const Rect& window,
 }
 
 int MostHalvings(const View& view) {
-  if (!view.resampled() || !view.antialias() ||
-      view.filter() == Filter::kNearest)
-    return 0;
+  if (!view.resampled()) return 0;
+  const auto shrinks = [](const ResampleAxis& axis, int h) {
+    return axis.antialias && axis.filter != Filter::kNearest &&
+           axis.step() >= 1 << h;
+  };
   int halvings = 0;
-  const auto bears = [&view](int h) {
-    return view.before().width >= view.to().width << h &&
-           view.before().height >= view.to().height << h;
+  const auto bears = [&](int h) {
+    return shrinks(view.across(), h) && shrinks(view.down(), h);
   };
   while (halvings < kMostHalvings && bears(halvings + 1)) ++halvings;
   return halvings;

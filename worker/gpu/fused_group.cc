@@ -129,13 +129,8 @@ absl::Status FusedGroup::CheckLimits(const std::vector<View>& chains) const {
     const View& view = chains[image.chain];
     if (!view.resampled()) continue;
     const Rect& from = view.before();
-    const auto most_taps = [&](int64_t in, int64_t out) {
-      return ResampleTable::MostTaps(static_cast<int>(in),
-                                     static_cast<int>(out), view.filter(),
-                                     view.antialias());
-    };
-    const int across = most_taps(from.width, view.to().width);
-    const int down = most_taps(from.height, view.to().height);
+    const int across = ResampleTable::MostTaps(view.across());
+    const int down = ResampleTable::MostTaps(view.down());
     const ImageSize size = view.size();
     bytes += TableBytes(size.width, across, size.height, down);
     if (bytes > limits.max_table_bytes)

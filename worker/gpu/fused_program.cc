@@ -253,11 +253,17 @@ uint64_t FusedProgram::TableBytesBound(int64_t max_side) const {
   uint64_t sum = 0;
   for (const FusedImage& view : views_) {
     // What is kept of the resized image is no larger than it: no view shrinks
-    // by more than from the largest side to its own.
+    // by more than from the largest side to its own; twice that, if its region
+    // is stretched for a side that is rounded up from a half.
     const auto taps = [&](const ImageOp& op, int64_t size) {
-      return ResampleTable::MostTaps(static_cast<int>(max_side),
-                                     static_cast<int>(size), op.filter,
-                                     op.antialias);
+      ResampleAxis axis = ResampleAxis::Whole(
+          static_cast<int>(max_side), static_cast<int>(size), op.filters.shrink,
+          op.filters.antialias);
+      if (op.resize.subpixel_scale) axis.end *= 2;
+      const int shrunk = ResampleTable::MostTaps(axis);
+      axis.filter = op.filters.other;
+      axis.end = axis.out;
+      return std::max(shrunk, ResampleTable::MostTaps(axis));
     };
     uint64_t most = 0;
     for (size_t chain = view.chain;; chain = chains_[chain].parent) {

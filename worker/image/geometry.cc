@@ -24,12 +24,28 @@ void View::Crop(Rect window) {
              window.height};
 }
 
-void View::Resize(ImageSize to, Filter filter, bool antialias) {
+void View::Resize(ImageSize to, const Filters& filters) {
+  Resize({to,
+          {0, static_cast<double>(before_.height)},
+          {0, static_cast<double>(before_.width)}},
+         filters);
+}
+
+void View::Resize(const Resizing& resizing, const Filters& filters) {
+  const auto axis = [&](int64_t in, int64_t out, const Resizing::Part& part) {
+    const bool shrinks = part.end - part.begin > static_cast<double>(out);
+    return ResampleAxis{static_cast<int>(in),
+                        static_cast<int>(out),
+                        part.begin,
+                        part.end,
+                        shrinks ? filters.shrink : filters.other,
+                        filters.antialias};
+  };
   resampled_ = true;
-  to_ = to;
-  after_ = {0, 0, to.width, to.height};
-  filter_ = filter;
-  antialias_ = antialias;
+  to_ = resizing.size;
+  after_ = {0, 0, to_.width, to_.height};
+  across_ = axis(before_.width, to_.width, resizing.columns);
+  down_ = axis(before_.height, to_.height, resizing.rows);
 }
 
 void View::Flip(bool horizontal, bool vertical) {

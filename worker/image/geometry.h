@@ -9,10 +9,18 @@
 #include "absl/status/status.h"
 #include "core/image_size.h"
 #include "core/philox.h"
+#include "core/resize_rule.h"
 #include "worker/image/jpeg_decoder.h"
 #include "worker/image/resample_table.h"
 
 namespace leat::worker {
+
+// Which filter a side is resampled with that becomes smaller, and which one if
+// it does not.
+struct Filters {
+  Filter shrink = Filter::kLinear, other = Filter::kLinear;
+  bool antialias = true;
+};
 
 class View {
  public:
@@ -26,8 +34,10 @@ class View {
 
   // REQUIRES: the window lies inside size().
   void Crop(Rect window);
+  // All of it, or a part (in pixels of size()), resized.
   // REQUIRES: !resampled(), !mirrored().
-  void Resize(ImageSize to, Filter filter, bool antialias);
+  void Resize(ImageSize to, const Filters& filters);
+  void Resize(const Resizing& resizing, const Filters& filters);
   void Flip(bool horizontal, bool vertical);
 
   // The window of the source; the size that it is resized to (if resampled());
@@ -35,8 +45,9 @@ class View {
   const Rect& before() const { return before_; }
   ImageSize to() const { return to_; }
   const Rect& after() const { return after_; }
-  Filter filter() const { return filter_; }
-  bool antialias() const { return antialias_; }
+  // How before() becomes to(). REQUIRES: resampled().
+  const ResampleAxis& across() const { return across_; }
+  const ResampleAxis& down() const { return down_; }
   bool mirror_x() const { return mirror_x_; }
   bool mirror_y() const { return mirror_y_; }
 
@@ -45,8 +56,7 @@ class View {
   bool resampled_ = false;
   ImageSize to_;
   Rect after_;
-  Filter filter_ = Filter::kLinear;
-  bool antialias_ = true;
+  ResampleAxis across_, down_;
   bool mirror_x_ = false, mirror_y_ = false;
 };
 

@@ -164,18 +164,27 @@ absl::Status ResampleChannelwise(const View& view, const Tensor& image,
   return absl::OkStatus();
 }
 
+absl::StatusOr<Resizing> ResizingOf(const ImageOp& op, ImageSize size,
+                                    const std::vector<Tensor>& values) {
+  if (!op.side) return op.resize.Of(size);
+  ASSIGN_OR_RETURN(const ResizeRule rule,
+                   WithSide(op.resize, ValueOf(*op.side, values)));
+  return rule.Of(size);
+}
+
 absl::Status Apply(const ImageOp& op, SampleRng rng,
                    const std::vector<Tensor>& values, View* view) {
   const ImageSize size = view->size();
   switch (op.kind) {
     case ImageOp::Kind::kRandomResizedCrop:
       view->Crop(op.window.Draw(size, &rng));
-      view->Resize(op.size, op.filter, op.antialias);
+      view->Resize(op.size, op.filters);
       break;
-    case ImageOp::Kind::kResize:
-      view->Resize(ResizedSize(size, op.size, op.mode), op.filter,
-                   op.antialias);
+    case ImageOp::Kind::kResize: {
+      ASSIGN_OR_RETURN(const Resizing resizing, ResizingOf(op, size, values));
+      view->Resize(resizing, op.filters);
       break;
+    }
     case ImageOp::Kind::kCrop: {
       Rect window;
       RETURN_IF_ERROR(CropWindow(size, op.size, ValueOf(op.pos_y, values),
@@ -207,13 +216,9 @@ Rect BuildTables(const View& view, ResampleTable* horizontal,
                  ResampleTable* vertical) {
   const Rect& from = view.before();
   const Rect& after = view.after();
-  horizontal->Build(static_cast<int>(from.width),
-                    static_cast<int>(view.to().width), view.filter(),
-                    view.antialias(), static_cast<int>(after.x),
+  horizontal->Build(view.across(), static_cast<int>(after.x),
                     static_cast<int>(after.width), view.mirror_x());
-  vertical->Build(static_cast<int>(from.height),
-                  static_cast<int>(view.to().height), view.filter(),
-                  view.antialias(), static_cast<int>(after.y),
+  vertical->Build(view.down(), static_cast<int>(after.y),
                   static_cast<int>(after.height), false);
   return {from.x + horizontal->first_input(), from.y + vertical->first_input(),
           horizontal->end_input() - horizontal->first_input(),

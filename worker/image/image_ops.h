@@ -34,9 +34,9 @@ struct ImageOp {
   Kind kind;
   uint32_t node = 0;  // whose draws a random one takes
   ImageSize size;
-  ResizeMode mode = ResizeMode::kStretch;
-  Filter filter = Filter::kLinear;
-  bool antialias = true;
+  ResizeRule resize;
+  std::optional<PerSampleArg<double>> side;  // of `resize`, by WithSide
+  Filters filters;
   RandomWindow window;
   PerSampleArg<double> pos_y, pos_x;
   PerSampleArg<bool> horizontal, vertical;

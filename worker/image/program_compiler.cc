@@ -124,6 +124,18 @@ class Compiler {
     return step;
   }
 
+  Filters FiltersOf(uint32_t i) const {
+    const auto& both = Get<std::string>(i, "interpolation");
+    const auto& args = graph_.nodes[i].args;
+    const auto filter = [&](const char* name) {
+      const bool own =
+          args.contains(name) && Get<std::string>(i, name) != "same";
+      return *ParseFilter(own ? Get<std::string>(i, name) : both);
+    };
+    return {filter("min_filter"), filter("mag_filter"),
+            Get<bool>(i, "antialias")};
+  }
+
   ImageOp MakeImageOp(uint32_t i) const {
     const Node& node = graph_.nodes[i];
     ImageOp op;
@@ -134,6 +146,14 @@ class Compiler {
       op.vertical = GetPerSample<bool>(i, "vertical");
       return op;
     }
+    if (node.op == "resize") {
+      op.kind = ImageOp::Kind::kResize;
+      op.resize = *ResizeRuleOf(node);  // which Check() has made before
+      if (const char* side = ResizeSideArg(node))
+        op.side = GetPerSample<double>(i, side);
+      op.filters = FiltersOf(i);
+      return op;
+    }
     const auto& size = Get<std::vector<int64_t>>(i, "size");
     op.size = {size[0], size[1]};
     if (node.op == "crop") {
@@ -142,13 +162,7 @@ class Compiler {
       op.pos_x = GetPerSample<double>(i, "pos_x");
       return op;
     }
-    op.filter = *ParseFilter(Get<std::string>(i, "interpolation"));
-    op.antialias = Get<bool>(i, "antialias");
-    if (node.op == "resize") {
-      op.kind = ImageOp::Kind::kResize;
-      op.mode = *ParseResizeMode(Get<std::string>(i, "mode"));
-      return op;
-    }
+    op.filters = FiltersOf(i);
     op.kind = ImageOp::Kind::kRandomResizedCrop;
     const auto& area = Get<std::vector<double>>(i, "area");
     const auto& aspect = Get<std::vector<double>>(i, "aspect");

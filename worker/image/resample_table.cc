@@ -33,6 +33,8 @@ double Evaluate(Filter filter, double x) {
     }
     case Filter::kLanczos3:
       return x < 3 ? Sinc(x) * Sinc(x / 3) : 0;
+    case Filter::kGaussian:
+      return x < 1 ? ExactExp(-4 * x * x) : 0;
   }
   return 0;
 }
@@ -42,6 +44,7 @@ double Support(Filter filter) {
     case Filter::kNearest:
       return 0.5;
     case Filter::kLinear:
+    case Filter::kGaussian:
       return 1;
     case Filter::kCubic:
       return 2;
@@ -58,6 +61,7 @@ std::optional<Filter> ParseFilter(std::string_view name) {
   if (name == "linear") return Filter::kLinear;
   if (name == "cubic") return Filter::kCubic;
   if (name == "lanczos3") return Filter::kLanczos3;
+  if (name == "gaussian") return Filter::kGaussian;
   return std::nullopt;
 }
 
@@ -98,25 +102,27 @@ double Widening(double step, bool antialias) {
 
 }  // namespace
 
-int ResampleTable::MostTaps(int in, int out, Filter filter, bool antialias) {
-  if (filter == Filter::kNearest) return 1;
-  const double scale = Widening(static_cast<double>(in) / out, antialias);
-  return std::min(in,
-                  2 * static_cast<int>(std::ceil(Support(filter) * scale)) + 1);
+int ResampleTable::MostTaps(const ResampleAxis& axis) {
+  if (axis.filter == Filter::kNearest) return 1;
+  const double scale = Widening(axis.step(), axis.antialias);
+  return std::min(
+      axis.in,
+      2 * static_cast<int>(std::ceil(Support(axis.filter) * scale)) + 1);
 }
 
-void ResampleTable::Build(int in, int out, Filter filter, bool antialias,
-                          int first, int count, bool reversed) {
-  const double step = static_cast<double>(in) / out;
-  const double scale = Widening(step, antialias);
-  exact_stride_ = MostTaps(in, out, filter, antialias);
+void ResampleTable::Build(const ResampleAxis& axis, int first, int count,
+                          bool reversed) {
+  const int in = axis.in;
+  const double step = axis.step();
+  const double scale = Widening(step, axis.antialias);
+  exact_stride_ = MostTaps(axis);
   entries_.resize(count);
   exact_.resize(static_cast<size_t>(count + 1) * exact_stride_);
   largest_ = 0;
   max_taps_ = 0;
   // All outputs are weighed, since the precision must not depend on which of
   // them are wanted.
-  for (int position = 0; position < out; ++position) {
+  for (int position = 0; position < axis.out; ++position) {
     const int from_first = position - first;
     const bool wanted = from_first >= 0 && from_first < count;
     const int i = !wanted    ? count
@@ -124,7 +130,7 @@ void ResampleTable::Build(int in, int out, Filter filter, bool antialias,
                              : from_first;
     Entry other;
     Entry& entry = wanted ? entries_[i] : other;
-    Weigh((position + 0.5) * step, scale, in, filter, &entry,
+    Weigh(axis.begin + (position + 0.5) * step, scale, in, axis.filter, &entry,
           exact_.data() + static_cast<size_t>(i) * exact_stride_);
     max_taps_ = std::max(max_taps_, entry.taps);
   }

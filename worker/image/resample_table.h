@@ -19,9 +19,25 @@
 
 namespace leat::worker {
 
-enum class Filter : uint8_t { kNearest, kLinear, kCubic, kLanczos3 };
-// "nearest", "linear", "cubic", "lanczos3".
+enum class Filter : uint8_t { kNearest, kLinear, kCubic, kLanczos3, kGaussian };
+// "nearest", "linear", "cubic", "lanczos3", "gaussian".
 std::optional<Filter> ParseFilter(std::string_view name);
+
+// `out` positions spread over [begin, end) of an axis of `in`: places between
+// pixels' edges, so that all of it is [0, in). Taps beyond [begin, end) count,
+// those beyond the axis do not exist.
+struct ResampleAxis {
+  int in = 1, out = 1;
+  double begin = 0, end = 1;
+  Filter filter = Filter::kLinear;
+  bool antialias = true;
+
+  static ResampleAxis Whole(int in, int out, Filter filter, bool antialias) {
+    return {in, out, 0, static_cast<double>(in), filter, antialias};
+  }
+  // Input positions an output position.
+  double step() const { return (end - begin) / out; }
+};
 
 // Thread-compatible. Reused for image after image; its memory grows and stays.
 class ResampleTable {
@@ -32,14 +48,14 @@ class ResampleTable {
     int32_t taps = 0;   // > 0
   };
 
-  // A bound on the taps of any entry of an axis of `in` made `out`.
-  static int MostTaps(int in, int out, Filter filter, bool antialias);
+  // A bound on the taps of any entry.
+  static int MostTaps(const ResampleAxis& axis);
 
-  // The table for outputs [first, first + count) of `out`, in reverse order if
-  // `reversed`, of an axis of `in`.
-  // REQUIRES: in, out in [1, 2^20]; first + count ≤ out; count > 0.
-  void Build(int in, int out, Filter filter, bool antialias, int first,
-             int count, bool reversed);
+  // The table for outputs [first, first + count) of the axis, in reverse order
+  // if `reversed`.
+  // REQUIRES: in, out in [1, 2^20]; first + count ≤ out; count > 0; the middle
+  // of every output lies in [0, in].
+  void Build(const ResampleAxis& axis, int first, int count, bool reversed);
 
   int size() const { return size_; }
   // The last entry is repeated up to a multiple of 4, for SIMD.

@@ -20,7 +20,7 @@ def decode(input: Node, /, output: Literal['rgb', 'gray', 'bgr', 'ycbcr'] = 'rgb
         leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
     """
 
-def random_resized_crop(input: Node, /, size: int | Sequence[int], area: float | Sequence[float] = (0.08, 1.0), aspect: float | Sequence[float] = (0.75, 1.3333333333333333), attempts: int = 10, interpolation: Literal['linear', 'nearest', 'cubic', 'lanczos3'] = 'linear', antialias: bool = True) -> Node:
+def random_resized_crop(input: Node, /, size: int | Sequence[int], area: float | Sequence[float] = (0.08, 1.0), aspect: float | Sequence[float] = (0.75, 1.3333333333333333), attempts: int = 10, interpolation: Literal['linear', 'nearest', 'cubic', 'lanczos3', 'gaussian'] = 'linear', antialias: bool = True) -> Node:
     """a random window, resized. Draws anew for each sample and epoch.
 
     Args:
@@ -29,7 +29,7 @@ def random_resized_crop(input: Node, /, size: int | Sequence[int], area: float |
         area: least and largest part of the image's area (floats; 1e-06 … 1; default (0.08, 1.0))
         aspect: least and largest width / height; drawn log-uniformly (floats; 0.001 … 1000; default (0.75, 1.3333333333333333))
         attempts: windows drawn before the central one is taken (int; 1 … 100; default 10)
-        interpolation: the filter; cubic has a = -0.5 (string; one of 'linear', 'nearest', 'cubic', 'lanczos3'; default 'linear')
+        interpolation: the filter; cubic has a = -0.5, gaussian is exp(-4 x²) cut off at 1 (string; one of 'linear', 'nearest', 'cubic', 'lanczos3', 'gaussian'; default 'linear')
         antialias: widen the filter by the scale when shrinking, as Pillow does; nearest never is (bool; default True)
 
     Returns:
@@ -39,15 +39,24 @@ def random_resized_crop(input: Node, /, size: int | Sequence[int], area: float |
         leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
     """
 
-def resize(input: Node, /, size: int | Sequence[int], mode: Literal['stretch', 'not_smaller', 'not_larger'] = 'stretch', interpolation: Literal['linear', 'nearest', 'cubic', 'lanczos3'] = 'linear', antialias: bool = True) -> Node:
-    """the whole image, resized.
+def resize(input: Node, /, size: int | Sequence[int] = (), mode: Literal['stretch', 'not_smaller', 'not_larger', 'default'] = 'stretch', interpolation: Literal['linear', 'nearest', 'cubic', 'lanczos3', 'gaussian'] = 'linear', antialias: bool = True, shorter: float | Node = 0.0, longer: float | Node = 0.0, max_size: int | Sequence[int] = (), roi_start: float | Sequence[float] = (), roi_end: float | Sequence[float] = (), roi_relative: bool = False, subpixel_scale: bool = False, min_filter: Literal['same', 'linear', 'nearest', 'cubic', 'lanczos3', 'gaussian'] = 'same', mag_filter: Literal['same', 'linear', 'nearest', 'cubic', 'lanczos3', 'gaussian'] = 'same') -> Node:
+    """the image, or a region of it, resized; exactly one of size, shorter and longer.
 
     Args:
         input: a node (positional)
-        size: height and width, or one number for both (ints; 1 … 65500; required)
-        mode: stretch: exactly size; otherwise the aspect is kept and size is the least, or the largest (string; one of 'stretch', 'not_smaller', 'not_larger'; default 'stretch')
-        interpolation: the filter; cubic has a = -0.5 (string; one of 'linear', 'nearest', 'cubic', 'lanczos3'; default 'linear')
+        size: height and width, or one number for both; 0: that side follows by the mode (ints; 0 … 65500; default ())
+        mode: stretch: exactly size, and a side of 0 stays as it is; default: exactly size, and a side of 0 keeps the aspect; otherwise the aspect is kept and size is the least, or the largest (string; one of 'stretch', 'not_smaller', 'not_larger', 'default'; default 'stretch')
+        interpolation: the filter; cubic has a = -0.5, gaussian is exp(-4 x²) cut off at 1 (string; one of 'linear', 'nearest', 'cubic', 'lanczos3', 'gaussian'; default 'linear')
         antialias: widen the filter by the scale when shrinking, as Pillow does; nearest never is (bool; default True)
+        shorter: length of the shorter side, the aspect is kept; 0: not given (float, or a node: one value a sample; 0 … 65500; default 0.0)
+        longer: length of the longer side, the aspect is kept; 0: not given (float, or a node: one value a sample; 0 … 65500; default 0.0)
+        max_size: greatest height and width, or one number for both; the aspect is kept where the mode, shorter or longer keeps it; none: no limit (ints; 1 … 65500; default ())
+        roi_start: upper left corner of the region that is resized: y and x, or one number for both; none: all of the image. Pixels around the region count where the filter reaches them (floats; 0 … 65500; default ())
+        roi_end: its lower right corner; a region beyond the image is a bad sample (floats; 0 … 65500; default ())
+        roi_relative: roi_start and roi_end are shares of the height and width (bool; default False)
+        subpixel_scale: where a side is rounded, the region is widened or narrowed, so that both sides keep one scale, as DALI does (bool; default False)
+        min_filter: the filter along a side that becomes smaller; same: interpolation (string; one of 'same', 'linear', 'nearest', 'cubic', 'lanczos3', 'gaussian'; default 'same')
+        mag_filter: the filter along a side that does not; same: interpolation (string; one of 'same', 'linear', 'nearest', 'cubic', 'lanczos3', 'gaussian'; default 'same')
 
     Returns:
         A node.

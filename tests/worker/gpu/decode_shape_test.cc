@@ -23,7 +23,7 @@ View Resized(Rect from, ImageSize to, Filter filter = Filter::kLinear,
              bool antialias = true) {
   View view({.height = from.y + from.height, .width = from.x + from.width});
   view.Crop(from);
-  view.Resize(to, filter, antialias);
+  view.Resize(to, Filters{filter, filter, antialias});
   return view;
 }
 

@@ -11,6 +11,7 @@
 #include "core/operators.h"
 #include "tests/support/jpeg_maker.h"
 #include "tests/worker/image_support.h"
+#include "tests/worker/random_resize.h"
 
 namespace leat::worker {
 
@@ -121,7 +122,7 @@ class RandomGraph {
   }
   void Resample(Node node) {
     node.args["interpolation"] =
-        Word({"linear", "nearest", "cubic", "lanczos3"});
+        Word({"linear", "nearest", "cubic", "lanczos3", "gaussian"});
     node.args["antialias"] = Value(Below(4) != 0);
     Chain(std::move(node));
   }
@@ -131,8 +132,8 @@ class RandomGraph {
   void AddView() {
     last_ = decoded_;
     size_ = {Side(), Side()};
-    const int kind = Below(5);
-    if (kind < 4 && Below(4) == 0)
+    const int kind = Below(8);
+    if (kind < 7 && Below(4) == 0)
       Crop({1 + Below(Pick({3, 30})), 1 + Below(3)});
     switch (kind) {
       case 0:
@@ -154,6 +155,25 @@ class RandomGraph {
         Resample({"resize", {}, {{"size", Ints{size_[0] + Below(90), 77}}}});
         Crop(size_);
         break;
+      case 4:
+        Resample(
+            {"resize", {}, RandomResizing(size_[0], size_[1], true, random_)});
+        break;
+      case 5:
+        Resample(
+            {"resize", {}, RandomResizing(size_[0], size_[1], false, random_)});
+        Crop(size_);
+        break;
+      case 6: {  // another size for each sample
+        const auto least = static_cast<double>(std::max(size_[0], size_[1]));
+        const uint32_t side =
+            Add({"uniform",
+                 {},
+                 {{"low", Value(least)}, {"high", Value(least + 9)}}});
+        Resample({"resize", {}, {{"shorter", NodeRef{side, 0}}}});
+        Crop(size_);
+        break;
+      }
       default:
         if (Below(3) == 0) Flip();
         Crop(size_);

@@ -51,7 +51,8 @@ TEST(ScaledTable, AddsUpTheWeightsOfThePixelsThatBecameOne) {
             const int length = in + origin + 3;
             const ScaledAxis axis{length, mirrored, halvings};
             const int first = out / 3, count = out - first;
-            table.Build(in, out, filter, true, first, count, mirrored);
+            table.Build(ResampleAxis::Whole(in, out, filter, true), first,
+                        count, mirrored);
             scaled.Build(table, origin, axis);
             ASSERT_EQ(scaled.size(), count);
             EXPECT_LE(scaled.max_taps(), table.max_taps());
@@ -82,7 +83,7 @@ TEST(ScaledTable, AddsUpTheWeightsOfThePixelsThatBecameOne) {
 TEST(ScaledTable, KeepsAllBitsWhereSumsAreSmall) {
   ResampleTable table;
   ScaledTable scaled;
-  table.Build(64, 32, Filter::kLinear, true, 0, 32, false);
+  table.Build(ResampleAxis::Whole(64, 32, Filter::kLinear, true), 0, 32, false);
   scaled.Build(table, 0, {.length = 64, .halvings = 1});
   // 1 3 3 1 becomes 1 6 1.
   const auto& entry = scaled.entry(7);
