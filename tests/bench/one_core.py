@@ -92,7 +92,8 @@ def _show(results, title, unit):
 
 def show(out):
     if "operators" in out:
-        _show(out["operators"], "Operators on one core, processor time; ratios of Leat's rate to the others'", "images/s")
+        _show(out["operators"], "Operators on one core, processor time; ratios of Leat's rate to the others'",
+              "images/s")
     if "readers" in out:
         _show(out["readers"], "100,000 records of about 1 KiB on one core, processor time; ratios of Leat's rate to: "
               "read() or pread() of each record,\nread() of whole files in blocks, other readers "

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Other libraries' operators on what operator_bench left in FOLDER, one thread; measured_cases.h says how it is asked.
+"""Other libraries' operators on what operator_bench left in FOLDER, one thread.
 
     operator_peers.py pillow|dali|torchvision FOLDER
 
-Results stay in the library's own memory: nobody pays for a conversion.
+How it is asked: measured_cases.h. Results stay in the library's own memory: nobody pays for a conversion.
 """
 
 import io

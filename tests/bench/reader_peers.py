@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Other libraries' readers of the files that reader_bench left in FOLDER, one thread; measured_cases.h says how it is asked.
+"""Other libraries' readers of the files that reader_bench left in FOLDER, one thread.
 
     reader_peers.py dali|tfdata FOLDER
 
-Shuffled: among 1,024 records that wait, which is what they have; Leat reads in an order of all records.
+How it is asked: measured_cases.h. Shuffled: among 1,024 records that wait, which is what they have; Leat reads in an
+order of all records.
 """
 
 import pathlib
