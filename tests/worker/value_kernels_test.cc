@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <random>
 
 #include "gmock/gmock.h"
@@ -53,6 +54,9 @@ TEST(ValueLoops, AreTheSameWithAndWithoutVectors) {
     plain.matrix_bytes(matrix, in.data(), count, a.data());
     best.matrix_bytes(matrix, in.data(), count, b.data());
     EXPECT_EQ(a, b);
+    plain.gray_bytes(matrix, in.data(), count, a.data());
+    best.gray_bytes(matrix, in.data(), count, b.data());
+    EXPECT_EQ(a, b);
     Singles f(3 * 1024), g(3 * 1024), h(3 * 1024), i(3 * 1024);
     plain.bytes_to_floats(in.data(), 3 * count, f.data());
     best.bytes_to_floats(in.data(), 3 * count, g.data());
@@ -61,6 +65,28 @@ TEST(ValueLoops, AreTheSameWithAndWithoutVectors) {
     best.matrix_floats(matrix, f.data(), count, i.data());
     EXPECT_EQ(h, i);
   }
+}
+
+TEST(ValueLoops, OfBytesRoundAndSaturateAsByteOfDoes) {
+  Bytes in(256), out(256);
+  std::iota(in.begin(), in.end(), uint8_t{0});
+  for (const float factor :
+       {0.0f, -0.0f, 0.5f, 1.0f, 1.7f, -0.4f, 1e-30f, 1e12f, -1e12f})
+    for (const float constant :
+         {0.0f, -0.0f, 0.5f, -0.25f, 255.5f, -1e9f, 8388608.0f, -8388608.0f,
+          3e38f, -3e38f, INFINITY, -INFINITY, NAN, -NAN}) {
+      BestValueLoops().linear_bytes(in.data(), in.size(), factor, constant,
+                                    out.data());
+      for (size_t i = 0; i < in.size(); ++i)
+        ASSERT_EQ(out[i], ByteOf(Linear(in[i], factor, constant)))
+            << +in[i] << " * " << factor << " + " << constant;
+      const ColorMatrix matrix = {{{factor, 0.3f, -0.2f}}, {constant}};
+      if (std::isnan(constant)) continue;
+      BestValueLoops().gray_bytes(matrix, in.data(), in.size() / 3, out.data());
+      for (size_t i = 0; i < in.size() / 3; ++i)
+        ASSERT_EQ(out[i], ByteOf(MatrixRow(matrix, 0, in[3 * i], in[3 * i + 1],
+                                           in[3 * i + 2])));
+    }
 }
 
 TEST(ArithmeticLoops, AreTheSameWithAndWithoutVectors) {

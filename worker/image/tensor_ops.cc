@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "core/pointwise.h"
+#include "worker/image/value_loops.h"
 
 namespace leat::worker {
 
@@ -42,6 +43,16 @@ void Cast(const Tensor& in, DType dtype, std::byte* out) {
     memcpy(out, in.data, count * SizeOf(dtype));
     return;
   }
+  if (in.dtype == DType::kUint8 && dtype == DType::kFloat32 &&
+      reinterpret_cast<uintptr_t>(out) % alignof(float) == 0)
+    return BestValueLoops().bytes_to_floats(
+        reinterpret_cast<const uint8_t*>(in.data), count,
+        reinterpret_cast<float*>(out));
+  if (in.dtype == DType::kFloat32 && dtype == DType::kUint8 &&
+      reinterpret_cast<uintptr_t>(in.data) % alignof(float) == 0)
+    return BestValueLoops().floats_to_bytes(
+        reinterpret_cast<const float*>(in.data), count,
+        reinterpret_cast<uint8_t*>(out));
   WithStorage(in.dtype, [&]<class In>(In) {
     WithStorage(dtype, [&]<class Out>(Out) {
       for (size_t i = 0; i < count; ++i) {

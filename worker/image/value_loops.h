@@ -25,6 +25,7 @@ void ConvertValues(const std::byte* in, DType from, size_t count, DType to,
 struct ValueLoops {
   void (*bytes_to_floats)(const uint8_t* in, size_t count, float* out);
   void (*floats_to_bytes)(const float* in, size_t count, uint8_t* out);
+  // Of bytes: factors and matrices are numbers, not infinite.
   void (*linear_bytes)(const uint8_t* in, size_t count, float factor,
                        float constant, uint8_t* out);
   void (*linear_floats)(const float* in, size_t count, float factor,
@@ -34,6 +35,9 @@ struct ValueLoops {
                        size_t pixels, uint8_t* out);
   void (*matrix_floats)(const ColorMatrix& matrix, const float* in,
                         size_t pixels, float* out);
+  // Pixels of 3 channels to bytes, by the first row.
+  void (*gray_bytes)(const ColorMatrix& matrix, const uint8_t* in,
+                     size_t pixels, uint8_t* out);
 };
 
 const ValueLoops& PlainValueLoops();
