@@ -31,6 +31,12 @@ struct LmdbBytes {
   std::byte* label() const { return memory.get() + LabelPlace(bytes.size()); }
 };
 
+LmdbBytes NewLmdbBytes(const LmdbValue& where);
+
+absl::Status LmdbValueTooLarge(std::string_view file, const LmdbValue& where,
+                               const SourceLimits& limits);
+
+// kResourceExhausted: over max_file_bytes.
 absl::StatusOr<LmdbBytes> ReadLmdbValue(const StoredFile& file,
                                         const LmdbValue& where,
                                         const SourceLimits& limits);

@@ -124,16 +124,26 @@ absl::Status AddFile(const std::string& path, const SourceLimits& limits,
 
 }  // namespace
 
-absl::StatusOr<LmdbBytes> ReadLmdbValue(const StoredFile& file,
-                                        const LmdbValue& where,
-                                        const SourceLimits& limits) {
-  if (where.bytes > limits.max_file_bytes)
-    return ResourceExhausted("{}: a value of {} bytes, the limit is {}",
-                             file.name(), where.bytes, limits.max_file_bytes);
+LmdbBytes NewLmdbBytes(const LmdbValue& where) {
   LmdbBytes value{
       .memory = NewSampleBytes(LabelPlace(where.bytes) + sizeof(int32_t)),
       .bytes = {}};
   value.bytes = {value.memory.get(), where.bytes};
+  return value;
+}
+
+absl::Status LmdbValueTooLarge(std::string_view file, const LmdbValue& where,
+                               const SourceLimits& limits) {
+  return ResourceExhausted("{}: a value of {} bytes, the limit is {}", file,
+                           where.bytes, limits.max_file_bytes);
+}
+
+absl::StatusOr<LmdbBytes> ReadLmdbValue(const StoredFile& file,
+                                        const LmdbValue& where,
+                                        const SourceLimits& limits) {
+  if (where.bytes > limits.max_file_bytes)
+    return LmdbValueTooLarge(file.name(), where, limits);
+  LmdbBytes value = NewLmdbBytes(where);
   RETURN_IF_ERROR(file.ReadAt(where.offset, {value.memory.get(), where.bytes}));
   return value;
 }

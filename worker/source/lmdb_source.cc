@@ -10,8 +10,11 @@
 #include <vector>
 
 #include "core/status.h"
+#include "worker/source/file_set.h"
 #include "worker/source/formats.h"
 #include "worker/source/lmdb.h"
+#include "worker/source/packed_reader.h"
+#include "worker/source/source_storage.h"
 
 namespace leat::worker {
 namespace {
@@ -32,7 +35,7 @@ bool Fits(const ValueType& value, const ValueType& type) {
 class LmdbSource final : public Source {
  public:
   LmdbSource(const LmdbKind& kind, const SourceLimits& limits)
-      : kind_(kind), limits_(limits) {
+      : kind_(kind), limits_(limits), reader_(&files_, &StorageOf(limits)) {
     limits_.cancelled = nullptr;
   }
 
@@ -43,6 +46,7 @@ class LmdbSource final : public Source {
                       kMaxLmdbFiles);
     for (const LmdbFile& file : index.files()) RETURN_IF_ERROR(LoadFile(file));
     if (offsets_.empty()) return DataLoss("it has no values");
+    files_.ShrinkToFit();
     fingerprint_ = LmdbFingerprint(kind_, index);
     return absl::OkStatus();
   }
@@ -51,16 +55,19 @@ class LmdbSource final : public Source {
   uint64_t RecordOf(uint64_t sample) const override { return sample; }
   const Digest& fingerprint() const override { return fingerprint_; }
   std::string Describe(uint64_t sample) const override {
-    const File& file = FileOf(sample);
-    return fmt::format("{}: value {}, {} bytes at {}", file.opened->name(),
-                       sample - file.first, sizes_[sample], offsets_[sample]);
+    const size_t file = FileOf(sample);
+    return fmt::format("{}: value {}, {} bytes at {}", files_.Shown(file),
+                       sample - first_[file], sizes_[sample], offsets_[sample]);
   }
 
   absl::StatusOr<StoredSample> Read(uint64_t sample) const override {
-    ASSIGN_OR_RETURN(
-        LmdbBytes value,
-        ReadLmdbValue(*FileOf(sample).opened,
-                      {offsets_[sample], sizes_[sample]}, limits_));
+    const size_t file = FileOf(sample);
+    const LmdbValue where{offsets_[sample], sizes_[sample]};
+    if (where.bytes > limits_.max_file_bytes)
+      return LmdbValueTooLarge(files_.Shown(file), where, limits_);
+    LmdbBytes value = NewLmdbBytes(where);
+    RETURN_IF_ERROR(
+        reader_.Read(file, where.offset, {value.memory.get(), where.bytes}));
     ASSIGN_OR_RETURN(const CaffeRecord record, kind_.parse(value.bytes));
     const ValueType type = CaffeImageType(record);
     if (!Fits(type, image_type_) || record.label_type != label_type_)
@@ -83,11 +90,6 @@ class LmdbSource final : public Source {
   }
 
  private:
-  struct File {
-    OpenedFile opened;
-    uint64_t first = 0;  // sample
-  };
-
   static std::string Shown(const ValueType& type) {
     return type.kind == ValueType::Kind::kEncoded
                ? "an encoded image"
@@ -126,7 +128,8 @@ class LmdbSource final : public Source {
   }
 
   absl::Status LoadFile(const LmdbFile& file) {
-    ASSIGN_OR_RETURN(OpenedFile opened, OpenRecordFile(file.file(), limits_));
+    ASSIGN_OR_RETURN(const OpenedFile opened,
+                     OpenRecordFile(file.file(), limits_));
     ASSIGN_OR_RETURN(const uint64_t transaction, LmdbTransaction(*opened));
     if (transaction != file.transaction())
       return FailedPrecondition(
@@ -148,15 +151,14 @@ class LmdbSource final : public Source {
       sizes_.push_back(file.sizes(i));
       end = at + file.sizes(i);
     }
-    files_.push_back({std::move(opened), first});
-    return absl::OkStatus();
+    first_.push_back(first);
+    return files_.Add(file.file().uri(), file.file().bytes(),
+                      file.file().identity());
   }
 
-  const File& FileOf(uint64_t sample) const {
-    const auto after =
-        std::upper_bound(files_.begin(), files_.end(), sample,
-                         [](uint64_t a, const File& b) { return a < b.first; });
-    return *(after - 1);
+  size_t FileOf(uint64_t sample) const {
+    const auto after = std::upper_bound(first_.begin(), first_.end(), sample);
+    return static_cast<size_t>(after - first_.begin() - 1);
   }
 
   // Constant after Load.
@@ -164,10 +166,12 @@ class LmdbSource final : public Source {
   SourceLimits limits_;
   ValueType image_type_;
   DType label_type_ = DType::kInt32;
-  std::vector<File> files_;        // ascending first
+  FileSet files_;
+  std::vector<uint64_t> first_;    // sample of each file
   std::vector<uint64_t> offsets_;  // by sample
   std::vector<uint32_t> sizes_;
   Digest fingerprint_{};
+  PackedReader reader_;
 };
 
 absl::StatusOr<std::unique_ptr<Source>> Open(const LmdbKind& kind,

@@ -104,7 +104,8 @@ class TfrecordSource : public Source {
   const TfrecordOptions options_;
   const uint64_t max_bytes_;
   FileSet files_;
-  std::vector<uint64_t> first_;  // record of each file
+  std::vector<uint64_t> first_;   // record of each file
+  std::vector<uint64_t> begins_;  // of these, if all files were one
   RecordTable records_;
   Digest fingerprint_{};
   PackedReader reader_;
@@ -125,6 +126,7 @@ absl::Status TfrecordSource::AddFile(const stored::v1::TfrecordFile& part,
   if (records_.count() > max_records)
     return ResourceExhausted("more than {} records: the limit", max_records);
   first_.push_back(records_.count() - static_cast<uint64_t>(part.sizes_size()));
+  begins_.push_back(records_.Begin(first_.back()));
   return files_.Add(part.file().name(), part.file().bytes(),
                     part.file().identity());
 }
@@ -161,7 +163,7 @@ Place TfrecordSource::PlaceOf(uint64_t sample) const {
   const auto file = static_cast<size_t>(after - first_.begin() - 1);
   return {.file = file,
           .record = sample - first_[file],
-          .offset = records_.Begin(sample) - records_.Begin(first_[file]),
+          .offset = records_.Begin(sample) - begins_[file],
           .size = records_.size(sample)};
 }
 
