@@ -208,14 +208,14 @@ class ColorSpaceConversion : public OperatorKernel {
     }
     const auto* from = reinterpret_cast<const uint8_t*>(in.data);
     auto* to = reinterpret_cast<uint8_t*>(result.data);
-    const int channels = gray_input_ ? 1 : 3, results = gray_result_ ? 1 : 3;
-    const size_t pixels = in.elements() / channels;
-    for (size_t i = 0; i < pixels; ++i, from += channels, to += results) {
-      const float x1 = gray_input_ ? 0 : from[1],
-                  x2 = gray_input_ ? 0 : from[2];
-      for (int c = 0; c < results; ++c)
-        to[c] = ByteOf(MatrixRow(matrix_, c, from[0], x1, x2));
+    if (!gray_input_) {
+      BestValueLoops().gray_bytes(matrix_, from, in.elements() / 3, to);
+      return absl::OkStatus();
     }
+    const int results = gray_result_ ? 1 : 3;
+    for (size_t i = 0; i < in.elements(); ++i, to += results)
+      for (int c = 0; c < results; ++c)
+        to[c] = ByteOf(MatrixRow(matrix_, c, from[i], 0, 0));
     return absl::OkStatus();
   }
 
