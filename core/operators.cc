@@ -138,6 +138,7 @@ std::span<const OperatorEntry> OperatorTable() {
     AddArithmeticOperators(&list);
     AddValueOperators(&list);
     AddRandomOperators(&list);
+    AddAugmentOperators(&list);
     return list;
   }());
   return table;

@@ -39,10 +39,12 @@ struct Array {
 
   template <class T>
   static Array Of(Shape shape, const std::vector<T>& values) {
-    Array array{DTypeOf<T>(), std::move(shape), {}};
+    Array array{DTypeOf<T>(), std::move(shape),
+                std::vector<std::byte>(values.size() * sizeof(T))};
+    std::byte* to = array.bytes.data();
     for (const T value : values) {
-      const auto* from = reinterpret_cast<const std::byte*>(&value);
-      array.bytes.insert(array.bytes.end(), from, from + sizeof value);
+      memcpy(to, &value, sizeof value);
+      to += sizeof value;
     }
     return array;
   }

@@ -7,33 +7,13 @@
 #include <cstring>
 
 #include "core/value_types.h"
-#include "worker/image/color.h"
-#include "worker/image/exact_math.h"
+#include "worker/image/color_matrix.h"
 #include "worker/image/kernel_args.h"
 #include "worker/image/value_kernels.h"
 #include "worker/image/value_loops.h"
 
 namespace leat::worker {
 namespace {
-
-using Matrix3 = std::array<std::array<double, 3>, 3>;
-
-constexpr Matrix3 kIdentity = {{{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}};
-constexpr Matrix3 kRgbToYiq = {
-    {{.299, .587, .114}, {.596, -.274, -.321}, {.211, -.523, .311}}};
-// Its inverse.
-constexpr Matrix3 kYiqToRgb = {
-    {{0.9996643205124055, 0.9565411896520853, 0.6208617020575727},
-     {0.9996248232318958, -0.27227450319254143, -0.6474512712965979},
-     {1.0028122537690158, -1.1068480906311549, 1.705405678384988}}};
-
-Matrix3 Times(const Matrix3& a, const Matrix3& b) {
-  Matrix3 product{};
-  for (int i = 0; i < 3; ++i)
-    for (int j = 0; j < 3; ++j)
-      for (int k = 0; k < 3; ++k) product[i][j] += a[i][k] * b[k][j];
-  return product;
-}
 
 // Calls use(in, count, out) for blocks of at most kBlock floats, a whole number
 // of groups of `group`, with conversions around it.
@@ -110,16 +90,6 @@ void RunMatrix(const ColorMatrix& matrix, const Tensor& in,
   });
 }
 
-ColorMatrix InFloats(const Matrix3& matrix, double constant) {
-  ColorMatrix result;
-  for (int i = 0; i < 3; ++i) {
-    for (int j = 0; j < 3; ++j)
-      result.m[i][j] = static_cast<float>(matrix[i][j]);
-    result.constant[i] = static_cast<float>(constant);
-  }
-  return result;
-}
-
 // hue, saturation, hsv and color_twist; an argument that the operator does not
 // have changes nothing.
 class ColorTwist : public OperatorKernel {
@@ -143,27 +113,14 @@ class ColorTwist : public OperatorKernel {
     ASSIGN_OR_RETURN(const double brightness, brightness_.In(call));
     ASSIGN_OR_RETURN(const double contrast, contrast_.In(call));
     const Tensor& in = *call.inputs[0];
-    Matrix3 matrix = kIdentity;
-    if (hue != 0 || saturation != 1)
-      matrix = Times(kYiqToRgb, Times(Turned(hue, saturation), kRgbToYiq));
-    for (auto& row : matrix)
-      for (double& number : row) number *= brightness * contrast * value;
     const double middle = MiddleOf(in.dtype);
-    RunMatrix(InFloats(matrix, (middle - middle * contrast) * brightness), in,
-              result);
+    RunMatrix(TwistMatrix(hue, saturation, brightness * contrast * value,
+                          (middle - middle * contrast) * brightness),
+              in, result);
     return absl::OkStatus();
   }
 
  private:
-  // R(hue) · diag(1, saturation, saturation).
-  static Matrix3 Turned(double hue, double saturation) {
-    const double sine = ExactSinPi(hue / 180);
-    const double cosine = ExactSinPi(hue / 180 + 0.5);
-    return {{{1, 0, 0},
-             {0, cosine * saturation, sine * saturation},
-             {0, -sine * saturation, cosine * saturation}}};
-  }
-
   FloatArg hue_, saturation_, value_, brightness_, contrast_;
 };
 

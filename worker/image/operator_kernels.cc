@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <map>
 
+#include "worker/image/augment_kernels.h"
 #include "worker/image/geometry_kernels.h"
 #include "worker/image/operator_kernel.h"
 #include "worker/image/value_kernels.h"
@@ -18,6 +19,11 @@ struct Entry {
 
 // By the operator's name.
 constexpr Entry kKernels[] = {
+    {"augment", MakeAugment},
+    {"auto_augment", MakeAutoAugment},
+    {"equalize", MakeEqualize},
+    {"rand_augment", MakeRandAugment},
+    {"trivial_augment_wide", MakeTrivialAugment},
     {"choice", MakeChoice},
     {"lookup_table", MakeLookup},
     {"noise_gaussian", MakeGaussianNoise},

@@ -900,6 +900,99 @@ def noise_shot(input: Node, /, factor: float | Node = 20.0) -> Node:
         leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
     """
 
+def augment(input: Node, /, operation: Literal['auto_contrast', 'brightness', 'color', 'contrast', 'equalize', 'identity', 'invert', 'posterize', 'rotate', 'sharpness', 'shear_x', 'shear_y', 'solarize', 'solarize_add', 'translate_x', 'translate_y'], magnitude: float | Node = 0.0, fill_value: float = 128.0, border: Literal['fill', 'edge'] = 'fill', interpolation: Literal['linear', 'nearest'] = 'linear') -> Node:
+    """one operation of the policies of automatic augmentation; images of 3 channels (RGB) or 1.
+
+    Args:
+        input: a node (positional)
+        operation: what is done (string; one of 'auto_contrast', 'brightness', 'color', 'contrast', 'equalize', 'identity', 'invert', 'posterize', 'rotate', 'sharpness', 'shear_x', 'shear_y', 'solarize', 'solarize_add', 'translate_x', 'translate_y'; required)
+        magnitude: rotate: degrees, counter-clockwise; shear_x, shear_y: x + magnitude * y, y + magnitude * x; translate_x, translate_y: pixels to the right, down; brightness, color, contrast, sharpness: a factor, 1 keeps the image; posterize: the bits kept, 0 as 1; solarize: the least value inverted; solarize_add: what is added below 128; the others have none (float, or a node: one value a sample; -1e+06 … 1e+06; default 0.0)
+        fill_value: outside the image, where it is moved, turned or sheared; rounded (float; 0 … 255; default 128.0)
+        border: outside the image: fill_value, or the nearest pixel of its edge (string; one of 'fill', 'edge'; default 'fill')
+        interpolation: between pixels, where the image is moved, turned or sheared (string; one of 'linear', 'nearest'; default 'linear')
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def auto_augment(input: Node, /, policy: Literal['image_net', 'reduced_cifar10', 'reduced_image_net', 'svhn'] = 'image_net', max_translate_abs: float | Sequence[float] = (), max_translate_rel: float | Sequence[float] = (), fill_value: float = 128.0, border: Literal['fill', 'edge'] = 'fill', interpolation: Literal['linear', 'nearest'] = 'linear') -> Node:
+    """AutoAugment: one of the policy's 25 sequences of at most two operations, each done with a probability of its own; images of 3 channels (RGB) or 1. Draws anew for each sample and epoch.
+
+    Args:
+        input: a node (positional)
+        policy: the dataset that the policy was found for (string; one of 'image_net', 'reduced_cifar10', 'reduced_image_net', 'svhn'; default 'image_net')
+        max_translate_abs: the greatest translation in pixels; one number, or height and width; neither this nor max_translate_rel: 250 pixels (floats; 0 … 65500; default ())
+        max_translate_rel: the same in parts of the image's sides (floats; 0 … 16; default ())
+        fill_value: outside the image, where it is moved, turned or sheared; rounded (float; 0 … 255; default 128.0)
+        border: outside the image: fill_value, or the nearest pixel of its edge (string; one of 'fill', 'edge'; default 'fill')
+        interpolation: between pixels, where the image is moved, turned or sheared (string; one of 'linear', 'nearest'; default 'linear')
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def rand_augment(input: Node, /, n: int, m: int, num_magnitude_bins: int = 31, monotonic_mag: bool = True, excluded: Literal['translate_x', 'translate_y', 'shear_x', 'shear_y', 'rotate', 'brightness', 'contrast', 'color', 'sharpness', 'posterize', 'solarize', 'equalize', 'auto_contrast', 'identity'] | Sequence[Literal['translate_x', 'translate_y', 'shear_x', 'shear_y', 'rotate', 'brightness', 'contrast', 'color', 'sharpness', 'posterize', 'solarize', 'equalize', 'auto_contrast', 'identity']] = (), max_translate_abs: float | Sequence[float] = (), max_translate_rel: float | Sequence[float] = (), fill_value: float = 128.0, border: Literal['fill', 'edge'] = 'fill', interpolation: Literal['linear', 'nearest'] = 'linear') -> Node:
+    """RandAugment: n operations drawn of 14, with replacement; images of 3 channels (RGB) or 1. Draws anew for each sample and epoch.
+
+    Args:
+        input: a node (positional)
+        n: how many operations, one after the other (int; 1 … 64; required)
+        m: the bin of all their magnitudes (int; 0 … 100000; required)
+        num_magnitude_bins: how many magnitudes an operation has, at equal distances (int; 1 … 100000; default 31)
+        monotonic_mag: a greater bin is a stronger operation; otherwise posterize, solarize and the factors have AutoAugment's ranges (bool; default True)
+        excluded: operations that are never drawn (strings; one of 'translate_x', 'translate_y', 'shear_x', 'shear_y', 'rotate', 'brightness', 'contrast', 'color', 'sharpness', 'posterize', 'solarize', 'equalize', 'auto_contrast', 'identity'; default ())
+        max_translate_abs: the greatest translation in pixels; one number, or height and width; neither this nor max_translate_rel: 100 pixels (floats; 0 … 65500; default ())
+        max_translate_rel: the same in parts of the image's sides (floats; 0 … 16; default ())
+        fill_value: outside the image, where it is moved, turned or sheared; rounded (float; 0 … 255; default 128.0)
+        border: outside the image: fill_value, or the nearest pixel of its edge (string; one of 'fill', 'edge'; default 'fill')
+        interpolation: between pixels, where the image is moved, turned or sheared (string; one of 'linear', 'nearest'; default 'linear')
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def trivial_augment_wide(input: Node, /, num_magnitude_bins: int = 31, excluded: Literal['translate_x', 'translate_y', 'shear_x', 'shear_y', 'rotate', 'brightness', 'contrast', 'color', 'sharpness', 'posterize', 'solarize', 'equalize', 'auto_contrast', 'identity'] | Sequence[Literal['translate_x', 'translate_y', 'shear_x', 'shear_y', 'rotate', 'brightness', 'contrast', 'color', 'sharpness', 'posterize', 'solarize', 'equalize', 'auto_contrast', 'identity']] = (), max_translate_abs: float | Sequence[float] = (), max_translate_rel: float | Sequence[float] = (), fill_value: float = 128.0, border: Literal['fill', 'edge'] = 'fill', interpolation: Literal['linear', 'nearest'] = 'linear') -> Node:
+    """TrivialAugment (wide): one operation drawn of 14, at a magnitude drawn; images of 3 channels (RGB) or 1. Draws anew for each sample and epoch.
+
+    Args:
+        input: a node (positional)
+        num_magnitude_bins: how many magnitudes an operation has, at equal distances (int; 1 … 100000; default 31)
+        excluded: operations that are never drawn (strings; one of 'translate_x', 'translate_y', 'shear_x', 'shear_y', 'rotate', 'brightness', 'contrast', 'color', 'sharpness', 'posterize', 'solarize', 'equalize', 'auto_contrast', 'identity'; default ())
+        max_translate_abs: the greatest translation in pixels; one number, or height and width; neither this nor max_translate_rel: 32 pixels (floats; 0 … 65500; default ())
+        max_translate_rel: the same in parts of the image's sides (floats; 0 … 16; default ())
+        fill_value: outside the image, where it is moved, turned or sheared; rounded (float; 0 … 255; default 128.0)
+        border: outside the image: fill_value, or the nearest pixel of its edge (string; one of 'fill', 'edge'; default 'fill')
+        interpolation: between pixels, where the image is moved, turned or sheared (string; one of 'linear', 'nearest'; default 'linear')
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def equalize(input: Node, /) -> Node:
+    """each channel's values spread over the whole range by their distribution, as OpenCV does it.
+
+    Args:
+        input: a node (positional)
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
 class readers:
     @staticmethod
     def image_folder(path: str, repeat: int = 1) -> tuple[Node, Node]:
