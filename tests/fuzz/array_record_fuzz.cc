@@ -2,40 +2,67 @@
 //
 // ArrayRecord. The first byte says what the rest is: a chunk's data, whose
 // hashes are then right, or records of a footer.
-#include "tests/fuzz/one_file.h"
+#include <algorithm>
+
+#include "tests/fuzz/memory_file.h"
+#include "tests/fuzz/target.h"
+#include "tests/worker/packing.h"
 #include "tests/worker/riegeli_writer.h"
 #include "worker/source/array_record.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace leat::worker;
-  if (size < 3) return 0;
-  const std::string rest(reinterpret_cast<const char*>(data) + 3, size - 3);
+namespace leat::worker {
+namespace {
+
+std::string FileWith(std::string_view bytes) {
+  const std::string rest(bytes.substr(3));
+  const auto first = static_cast<uint8_t>(bytes[1]);
+  const auto second = static_cast<uint8_t>(bytes[2]);
   RiegeliWriter writer;
-  const uint64_t at = writer.Chunk(rest, data[1], data[2]);
-  std::string bytes = writer.Finish({at}, {1});
-  if (data[0] % 2 == 1) {
-    RiegeliWriter other;
-    std::vector<std::string> footer;
-    for (size_t i = 0; i < rest.size();) {
-      const size_t length = std::min<size_t>(data[1] % 16 + 1, rest.size() - i);
-      footer.push_back(rest.substr(i, i == 0 ? data[2] : length));
-      i += footer.back().size() + (footer.back().empty() ? 1 : 0);
-    }
-    bytes = other.FinishWith(other.Chunk(footer));
+  if (bytes[0] % 2 == 0) {
+    const uint64_t at = writer.Chunk(rest, first, second);
+    return writer.Finish({at}, {1});
   }
-  const OneFile file(reinterpret_cast<const uint8_t*>(bytes.data()),
-                     bytes.size());
-  const leat::Node reader{
-      .op = "readers.array_record",
-      .inputs = {},
-      .args = {{"paths", std::vector<std::string>{file.path()}}}};
-  SourceLimits limits;
-  limits.listing_threads = 1;
+  std::vector<std::string> footer;
+  for (size_t i = 0; i < rest.size();) {
+    const size_t length = std::min<size_t>(first % 16 + 1, rest.size() - i);
+    footer.push_back(rest.substr(i, i == 0 ? second : length));
+    i += footer.back().size() + (footer.back().empty() ? 1 : 0);
+  }
+  return writer.FinishWith(writer.Chunk(footer));
+}
+
+void Run(std::string_view bytes) {
+  if (bytes.size() < 3) return;
+  const NamedFile file(FileWith(bytes));
+  const Node reader{.op = "readers.array_record",
+                    .inputs = {},
+                    .args = {{"paths", std::vector<std::string>{file.path()}}}};
+  const SourceLimits limits = {.listing_threads = 1};
   const auto index = BuildArrayRecordIndex(reader, limits);
-  if (!index.ok()) return 0;
+  if (!index.ok()) return;
   const auto source = OpenArrayRecord(reader, index->blob, limits);
-  if (!source.ok()) abort();
+  fuzz::Require(source.ok());
   for (uint64_t i = 0; i < 4 && i < (*source)->num_samples(); ++i)
     (void)(*source)->Read(i);
-  return 0;
 }
+
+std::vector<std::string> Seeds() {
+  const std::string simple = RiegeliWriter::Simple({"a", "", "bcd"});
+  const std::string sizes = "\x01\x03", values = "abcd";
+  const std::string packed_sizes = VarintOf(sizes.size()) + Zstd(sizes);
+  const std::string packed = "z" + VarintOf(packed_sizes.size()) +
+                             packed_sizes + VarintOf(values.size()) +
+                             Zstd(values);
+  // In groups of one; about the file, then about a chunk of one record.
+  const std::string footer =
+      "\x0a\x06\x08\x01\x10\x01\x18\x01" + std::string("\x08\x00\x18\x01", 4);
+  return {std::string("\0\x03\x04", 3) + simple,
+          std::string("\0\x01\x04", 3) + RiegeliWriter::Simple({"abcd"}),
+          std::string("\0\x02\x04", 3) + packed, "\x01\x03\x08" + footer};
+}
+
+const fuzz::Target kTarget(
+    {.name = "array_record", .run = Run, .seeds = Seeds, .runs = 300});
+
+}  // namespace
+}  // namespace leat::worker

@@ -1,19 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as an LMDB data file: its values lie within it.
-#include <cstdint>
-#include <cstdlib>
+// An LMDB data file: its values lie within it.
 #include <string>
 
+#include "tests/fuzz/lmdb_maker.h"
 #include "tests/fuzz/memory_file.h"
+#include "tests/fuzz/target.h"
 #include "worker/source/lmdb_walker.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const leat::worker::MemoryFile file(
-      std::string(reinterpret_cast<const char*>(data), size));
-  const auto listing = leat::worker::ListLmdb(file, {});
-  if (!listing.ok()) return 0;
-  for (const leat::worker::LmdbValue& value : listing->values)
-    if (value.offset > size || value.bytes > size - value.offset) abort();
-  return 0;
+namespace leat::worker {
+namespace {
+
+void Run(std::string_view bytes) {
+  const MemoryFile file(bytes);
+  const auto listing = ListLmdb(file, {});
+  if (!listing.ok()) return;
+  for (const LmdbValue& value : listing->values)
+    fuzz::Require(value.offset <= bytes.size() &&
+                  value.bytes <= bytes.size() - value.offset);
 }
+
+std::vector<std::string> Seeds() {
+  // One leaf; a value on pages of its own; a branch above several leaves.
+  return {LmdbOf({"a", "", "bcd"}), LmdbOf({std::string(5000, 'x'), "y"}),
+          LmdbOf(std::vector<std::string>(12, std::string(700, 'z')))};
+}
+
+const fuzz::Target kTarget(
+    {.name = "lmdb", .run = Run, .seeds = Seeds, .runs = 1000});
+
+}  // namespace
+}  // namespace leat::worker

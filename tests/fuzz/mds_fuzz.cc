@@ -2,57 +2,87 @@
 //
 // MDS. The first byte says what the rest is: an index.json, or a shard of one
 // or two samples, as it is or compressed.
-#include <fstream>
+#include <string>
+#include <vector>
 
 #include "core/graph.h"
 #include "fmt/format.h"
+#include "tests/fuzz/target.h"
+#include "tests/worker/loader_support.h"
+#include "tests/worker/packing.h"
 #include "tests/worker/temp_dir.h"
 #include "worker/source/mds.h"
 
+namespace leat::worker {
 namespace {
 
-using namespace leat::worker;
+constexpr std::string_view kColumns =
+    R"("column_encodings":["jpeg","int","ndarray:int16:2,3","str"],)"
+    R"("column_names":["a","b","c","d"],"column_sizes":[null,8,12,null],)";
 
-void ReadShard(const std::string& shard, int samples, int compression) {
+std::string IndexOf(std::string_view compression, const std::string& raw,
+                    const std::string& packed, int samples) {
+  return fmt::format(
+      R"({{"version":2,"shards":[{{{}"compression":"{}","format":"mds",)"
+      R"("raw_data":{},"zip_data":{},"samples":{},"version":2}}]}})",
+      kColumns, compression, raw, packed, samples);
+}
+
+std::string FileOf(const char* name, size_t bytes) {
+  return fmt::format(R"({{"basename":"{}","bytes":{},"hashes":{{}}}})", name,
+                     bytes);
+}
+
+void ReadShard(std::string_view shard, int samples, int compression) {
   static const TempDir& dir = *new TempDir;
   constexpr const char* kNames[] = {"", "zstd", "gz", "br"};
-  const std::string columns =
-      R"("column_encodings":["jpeg","int","ndarray:int16:2,3","str"],)"
-      R"("column_names":["a","b","c","d"],"column_sizes":[null,8,12,null],)";
-  const std::string file = fmt::format(
-      R"({{"basename":"x","bytes":{},"hashes":{{}}}})", shard.size());
-  const std::string raw =
-      compression == 0 ? file : R"({"basename":"y","bytes":100,"hashes":{}})";
-  const std::string packed = compression == 0 ? "null" : file;
+  const std::string file = FileOf("x", shard.size());
   dir.Write("x", shard);
-  dir.Write("index.json",
-            fmt::format(R"({{"version":2,"shards":[{{{}"compression":"{}",)"
-                        R"("format":"mds","raw_data":{},"zip_data":{},)"
-                        R"("samples":{},"version":2}}]}})",
-                        columns, kNames[compression], raw, packed, samples));
-  const leat::Node reader{
+  dir.Write("index.json", IndexOf(kNames[compression],
+                                  compression == 0 ? file : FileOf("y", 100),
+                                  compression == 0 ? "null" : file, samples));
+  const Node reader{
       .op = "readers.mds",
       .inputs = {},
       .args = {{"path", dir.path()},
                {"columns", std::vector<std::string>{"d", "c", "a"}}}};
-  SourceLimits limits;
-  limits.listing_threads = 1;
+  const SourceLimits limits = {.listing_threads = 1};
   const auto index = BuildMdsIndex(reader, limits);
-  if (!index.ok()) abort();  // of these bytes, the listing reads none
+  fuzz::Require(index.ok());  // of these bytes, the listing reads none
   const auto source = OpenMds(reader, index->blob, limits);
-  if (!source.ok()) abort();
+  fuzz::Require(source.ok());
   for (uint64_t i = 0; i < (*source)->num_samples(); ++i)
     (void)(*source)->Read(i);
 }
 
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  if (size == 0) return 0;
-  const std::string rest(reinterpret_cast<const char*>(data) + 1, size - 1);
-  if (data[0] % 2 == 0)
-    (void)ParseMdsIndex(rest);
+void Run(std::string_view bytes) {
+  if (bytes.empty()) return;
+  const auto kind = static_cast<uint8_t>(bytes[0]);
+  if (kind % 2 == 0)
+    (void)ParseMdsIndex(bytes.substr(1));
   else
-    ReadShard(rest, 1 + (data[0] >> 1) % 2, (data[0] >> 2) % 4);
-  return 0;
+    ReadShard(bytes.substr(1), 1 + (kind >> 1) % 2, (kind >> 2) % 4);
 }
+
+// One sample, so that unpacked it has 100 bytes.
+std::string ShardOf() {
+  const std::string sample = Little(uint32_t{38}) + Little(uint32_t{18}) +
+                             std::string(38, 'j') + Little(int64_t{7}) +
+                             std::string(12, 'n') + std::string(18, 's');
+  return Little(uint32_t{1}) + Little(uint32_t{16}) + Little(uint32_t{100}) +
+         "conf" + sample;
+}
+
+std::vector<std::string> Seeds() {
+  const std::string index =
+      IndexOf("gz", FileOf("y", 100), FileOf("d/x", 60), 3);
+  return {std::string(1, '\0') + index, "\x01" + ShardOf(),
+          "\x05" + Zstd(ShardOf()), "\x09" + Gzip(ShardOf()),
+          "\x0d" + std::string("\x0f\x02\x80", 3) + ShardOf() + "\x03"};
+}
+
+const fuzz::Target kTarget(
+    {.name = "mds", .run = Run, .seeds = Seeds, .runs = 300});
+
+}  // namespace
+}  // namespace leat::worker

@@ -1,34 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bytes as a tar archive (also with the sums of its blocks put right, or none
-// but the first headers would be reached), and as DALI's index of an archive.
+// A tar archive; also with the sums of its blocks put right, or none but the
+// first headers would be reached.
 #include <algorithm>
 #include <string>
 #include <vector>
 
 #include "tests/fuzz/memory_file.h"
+#include "tests/fuzz/tar_places.h"
+#include "tests/fuzz/target.h"
 #include "tests/worker/tar_maker.h"
-#include "worker/source/webdataset_samples.h"
 
 namespace leat::worker {
 namespace {
 
 constexpr uint64_t kMaxSamples = 10'000;
-const std::vector<std::string> kExt = {"jpg;png", "cls", "a.b"};
 
-void CheckPlaces(const ComponentPlaces& places, uint64_t bytes) {
-  if (places.blocks.size() != places.sizes.size() ||
-      places.blocks.size() % kExt.size() != 0)
-    abort();
-  for (size_t i = 0; i < places.blocks.size(); ++i)
-    if (places.blocks[i] * kTarBlock + places.sizes[i] > bytes) abort();
-}
-
-void AsArchive(std::string bytes) {
-  const MemoryFile file(std::move(bytes));
+void AsArchive(std::string_view bytes) {
+  const MemoryFile file(bytes);
   for (const auto missing : {MissingComponent::kError, MissingComponent::kSkip,
                              MissingComponent::kEmpty}) {
-    const auto places = SamplesOfTar(file, kExt, missing, kMaxSamples, nullptr);
+    const auto places =
+        SamplesOfTar(file, TarExtensions(), missing, kMaxSamples, nullptr);
     if (places.ok()) CheckPlaces(*places, file.size());
   }
 }
@@ -43,21 +36,30 @@ std::string WithGoodSums(std::string bytes) {
   return bytes;
 }
 
-void AsIndex(std::string_view text) {
-  static const MemoryFile& file = *new MemoryFile(
-      TarMemberOf("0.jpg", "abc") + TarMemberOf("0.cls", "1") + TarEnd());
-  const auto places = SamplesOfDaliIndex(text, file, kExt,
-                                         MissingComponent::kEmpty, kMaxSamples);
-  if (places.ok()) CheckPlaces(*places, file.size());
+void Run(std::string_view bytes) {
+  AsArchive(bytes);
+  AsArchive(WithGoodSums(std::string(bytes)));
 }
+
+std::vector<std::string> Seeds() {
+  const std::string long_name(150, 'n');
+  return {
+      TarMemberOf("0.jpg", "abc") + TarMemberOf("0.cls", "1") +
+          TarMemberOf("0.a.b", "") + TarEnd(),
+      TarMemberOf("d/0.png", "abc", {.prefix = "p"}) +
+          TarMemberOf("d/0.cls", "1") + TarMemberOf("link", "", {.type = '2'}),
+      LongName(long_name + ".jpg") + TarMemberOf("short", "abc") + TarEnd(),
+      Pax(PaxRecord("path", long_name + ".jpg") + PaxRecord("size", "3") +
+          PaxRecord("mtime", "1.5")) +
+          TarMemberOf("x", "abc") + Pax(PaxRecord("comment", "c"), 'g') +
+          TarMemberOf("1.cls", "5"),
+      TarMemberOf("0.jpg", "abc",
+                  {.magic = std::string(8, '\0'),
+                   .size = std::string("\x80\0\0\0\0\0\0\0\0\0\0\x03", 12)})};
+}
+
+const fuzz::Target kTarget(
+    {.name = "webdataset", .run = Run, .seeds = Seeds, .runs = 500});
 
 }  // namespace
 }  // namespace leat::worker
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const std::string bytes(reinterpret_cast<const char*>(data), size);
-  leat::worker::AsArchive(bytes);
-  leat::worker::AsArchive(leat::worker::WithGoodSums(bytes));
-  leat::worker::AsIndex(bytes);
-  return 0;
-}

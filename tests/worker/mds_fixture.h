@@ -4,8 +4,6 @@
 #pragma once
 
 #include <openssl/evp.h>
-#include <zlib.h>
-#include <zstd.h>
 
 #include <memory>
 #include <string>
@@ -14,6 +12,7 @@
 #include "core/status.h"
 #include "gtest/gtest.h"
 #include "tests/worker/loader_support.h"
+#include "tests/worker/packing.h"
 #include "tests/worker/temp_dir.h"
 #include "worker/source/mds.h"
 
@@ -78,27 +77,6 @@ inline std::string Sha1(const std::string& bytes) {
   EVP_Digest(bytes.data(), bytes.size(), digest, &size, EVP_sha1(), nullptr);
   return fmt::format(R"({{"sha1":"{}","xxh64":"unknown"}})",
                      ToHex({digest, size}));
-}
-
-inline std::string Zstd(const std::string& bytes) {
-  std::string packed(ZSTD_compressBound(bytes.size()), '\0');
-  packed.resize(ZSTD_compress(packed.data(), packed.size(), bytes.data(),
-                              bytes.size(), 3));
-  return packed;
-}
-
-inline std::string Gzip(const std::string& bytes) {
-  z_stream stream = {};
-  deflateInit2(&stream, 9, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
-  std::string packed(deflateBound(&stream, bytes.size()) + 64, '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
-  stream.avail_in = static_cast<uInt>(bytes.size());
-  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
-  stream.avail_out = static_cast<uInt>(packed.size());
-  deflate(&stream, Z_FINISH);
-  packed.resize(stream.total_out);
-  deflateEnd(&stream);
-  return packed;
 }
 
 class MdsTest : public testing::Test {

@@ -10,16 +10,10 @@
 #include <vector>
 
 #include "tests/worker/loader_support.h"
+#include "tests/worker/varint.h"
 #include "worker/source/highway_hash.h"
 
 namespace leat::worker {
-
-inline std::string VarintOf(uint64_t value) {
-  std::string text;
-  for (; value >= 0x80; value >>= 7)
-    text += static_cast<char>(0x80 | (value & 0x7f));
-  return text + static_cast<char>(value);
-}
 
 class RiegeliWriter {
  public:

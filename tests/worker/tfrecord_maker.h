@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/worker/varint.h"
 #include "worker/source/tfrecord_framing.h"
 
 namespace leat::worker {
@@ -26,13 +27,6 @@ inline std::string MaskedSumOf(std::string_view bytes) {
 inline std::string TfrecordOf(std::string_view data) {
   const std::string length = LittleEndian(uint64_t{data.size()});
   return length + MaskedSumOf(length) + std::string(data) + MaskedSumOf(data);
-}
-
-inline std::string VarintOf(uint64_t value) {
-  std::string bytes;
-  for (; value >= 0x80; value >>= 7)
-    bytes += static_cast<char>(0x80 | (value & 0x7f));
-  return bytes + static_cast<char>(value);
 }
 
 // A field of a length.

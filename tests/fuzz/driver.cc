@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// All targets, without libFuzzer: for tests/run.
+//
+//   leat_fuzz CORPUS               every file of CORPUS/TARGET, then TARGET's
+//                                  number of runs on changed ones
+//   leat_fuzz --replay TARGET FILE...
+//   leat_fuzz --seeds DIRECTORY    writes what to begin with, a folder a target
+//
+// The same files give the same runs, on every machine. An input that kills the
+// process, or takes over 30 s of it, is written to crash-TARGET in the working
+// folder. Exits 1 if a target has no files.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+
+#include "tests/fuzz/mutate.h"
+#include "tests/fuzz/target.h"
+
+extern "C" __attribute__((weak)) void __sanitizer_set_death_callback(
+    void (*callback)());
+
+namespace leat::fuzz {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kMaxSeconds = 30;  // of the processor, for one input
+
+// What runs now, for who finds the process dying.
+std::string crash_file;
+std::string_view current;
+
+void Save() {
+  const int fd = open(crash_file.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+  if (fd < 0) return;
+  for (size_t at = 0; at < current.size();) {
+    const ssize_t wrote = write(fd, current.data() + at, current.size() - at);
+    if (wrote <= 0) break;
+    at += static_cast<size_t>(wrote);
+  }
+  close(fd);
+  for (const std::string_view part :
+       {std::string_view("leat_fuzz: the input is in "),
+        std::string_view(crash_file), std::string_view("\n")})
+    (void)!write(STDERR_FILENO, part.data(), part.size());
+}
+
+void OnSignal(int signal) {
+  Save();
+  ::signal(signal, SIG_DFL);
+  raise(signal);
+}
+
+void WatchForDeath() {
+  const bool sanitizer = &__sanitizer_set_death_callback != nullptr;
+  if (sanitizer) __sanitizer_set_death_callback(&Save);
+  signal(SIGABRT, &OnSignal);
+  signal(SIGVTALRM, &OnSignal);
+  if (sanitizer) return;  // reports the others itself
+  for (const int each : {SIGSEGV, SIGBUS, SIGFPE, SIGILL})
+    signal(each, &OnSignal);
+}
+
+std::string ReadFile(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void RunOn(const TargetInfo& target, const std::string& input) {
+  // Exactly as large as it is: what reads beyond is found.
+  const auto bytes = std::make_unique<char[]>(input.size());
+  std::memcpy(bytes.get(), input.data(), input.size());
+  current = {bytes.get(), input.size()};
+  const itimerval limit = {.it_interval = {}, .it_value = {kMaxSeconds, 0}};
+  setitimer(ITIMER_VIRTUAL, &limit, nullptr);
+  target.run(current);
+  current = {};
+}
+
+void Begin(const TargetInfo& target) {
+  crash_file = "crash-" + std::string(target.name);
+}
+
+bool RunTarget(const TargetInfo& target, const fs::path& folder) {
+  std::vector<fs::path> paths;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored))
+    paths.push_back(entry.path());
+  std::sort(paths.begin(), paths.end());
+  if (paths.empty()) {
+    fprintf(stderr, "leat_fuzz: no files in %s\n", folder.c_str());
+    return false;
+  }
+  Begin(target);
+  std::vector<std::string> corpus;
+  for (const fs::path& path : paths) {
+    corpus.push_back(ReadFile(path));
+    RunOn(target, corpus.back());
+  }
+  Random random(1);
+  for (int i = 0; i < target.runs; ++i) {
+    std::string input = Mutated(corpus, &random);
+    if (target.repair != nullptr && random() % 16 != 0) target.repair(input);
+    RunOn(target, input);
+  }
+  printf("%.*s: %zu files, %d changed\n", static_cast<int>(target.name.size()),
+         target.name.data(), corpus.size(), target.runs);
+  return true;
+}
+
+bool WriteSeeds(const TargetInfo& target, const fs::path& folder) {
+  fs::create_directories(folder);
+  const std::vector<std::string> seeds = target.seeds();
+  for (size_t i = 0; i < seeds.size(); ++i) {
+    const fs::path path = folder / ("seed-" + std::to_string(i));
+    std::ofstream file(path, std::ios::binary);
+    if (!(file << seeds[i]).flush()) {
+      fprintf(stderr, "leat_fuzz: %s: not written\n", path.c_str());
+      return false;
+    }
+  }
+  return true;
+}
+
+int Main(const std::vector<std::string>& arguments) {
+  std::vector<TargetInfo> targets = Target::All();
+  std::sort(targets.begin(), targets.end(),
+            [](const auto& a, const auto& b) { return a.name < b.name; });
+  WatchForDeath();
+  bool good = true;
+  if (arguments.size() == 1 && !arguments[0].starts_with("--")) {
+    for (const TargetInfo& target : targets)
+      good = RunTarget(target, fs::path(arguments[0]) / target.name) && good;
+    return good ? 0 : 1;
+  }
+  if (arguments.size() == 2 && arguments[0] == "--seeds") {
+    for (const TargetInfo& target : targets)
+      good = WriteSeeds(target, fs::path(arguments[1]) / target.name) && good;
+    return good ? 0 : 1;
+  }
+  if (arguments.size() >= 3 && arguments[0] == "--replay") {
+    for (const TargetInfo& target : targets) {
+      if (target.name != arguments[1]) continue;
+      Begin(target);
+      for (size_t i = 2; i < arguments.size(); ++i)
+        RunOn(target, ReadFile(arguments[i]));
+      return 0;
+    }
+  }
+  fprintf(stderr,
+          "usage: leat_fuzz CORPUS | --replay TARGET FILE... | --seeds "
+          "DIRECTORY\ntargets:");
+  for (const TargetInfo& target : targets)
+    fprintf(stderr, " %.*s", static_cast<int>(target.name.size()),
+            target.name.data());
+  fprintf(stderr, "\n");
+  return 2;
+}
+
+}  // namespace
+}  // namespace leat::fuzz
+
+int main(int argc, char** argv) {
+  return leat::fuzz::Main({argv + 1, argv + argc});
+}

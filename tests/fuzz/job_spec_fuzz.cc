@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a client sends to create a job. The first byte says what the rest is:
+// leat.v1.JobSpec, its JSON, leat.v1.Job, leat.v1.Dataset. A pipeline that
+// passes Check is compiled, and is the same one when it is checked again.
+#include "core/operators.h"
+#include "core/status.h"
+#include "google/protobuf/stubs/logging.h"
+#include "rpc/convert.h"
+#include "tests/fuzz/pipelines.h"
+#include "tests/fuzz/target.h"
+#include "worker/image/row_program.h"
+
+namespace leat::rpc {
+namespace {
+
+using fuzz::Begun;
+using fuzz::OfStoredTypes;
+using fuzz::Stored;
+using fuzz::WithAllOperators;
+using fuzz::WithDraws;
+
+void CheckOne(const JobSpec& spec) {
+  (void)CheckSpec(spec);
+  const auto checked = CheckSpec(spec, Stored());
+  if (!checked.ok()) return fuzz::Require(!Message(checked.status()).empty());
+  const std::string text = CanonicalText(checked->graph);
+  const auto again = Check(checked->graph, Stored());
+  fuzz::Require(again.ok() && CanonicalText(again->graph) == text);
+  if (checked->typed) (void)worker::RowProgram::Compile(*checked, spec.seed);
+}
+
+void Travel(const JobSpec& spec) {
+  const auto wire = FromProto(ToProto(spec));
+  fuzz::Require(wire.ok() &&
+                CanonicalText(wire->pipeline) == CanonicalText(spec.pipeline));
+  const auto json = JobSpecFromJson(ToJson(spec));
+  fuzz::Require(json.ok() &&
+                CanonicalText(json->pipeline) == CanonicalText(spec.pipeline));
+}
+
+template <class Message>
+auto Parsed(std::string_view bytes) {
+  Message message;
+  if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
+    message.Clear();
+  return FromProto(message);
+}
+
+void Run(std::string_view bytes) {
+  const google::protobuf::LogSilencer silent;  // of text that is not UTF-8
+  if (bytes.empty()) return;
+  const char kind = bytes[0];
+  bytes.remove_prefix(1);
+  if (kind == 2) return (void)Parsed<v1::Job>(bytes);
+  if (kind == 3) return (void)Parsed<v1::Dataset>(bytes);
+  const auto spec =
+      kind == 1 ? JobSpecFromJson(bytes) : Parsed<v1::JobSpec>(bytes);
+  if (!spec.ok()) return;
+  CheckOne(*spec);
+  Travel(*spec);
+}
+
+std::vector<std::string> Seeds() {
+  std::vector<std::string> seeds;
+  for (const JobSpec& spec : {WithAllOperators(), WithDraws(), OfStoredTypes()})
+    seeds.push_back(std::string(1, '\0') + ToProto(spec).SerializeAsString());
+  seeds.push_back("\x01" + ToJson(WithDraws()));
+  seeds.push_back("\x01" + ToJson(OfStoredTypes()));
+  JobInfo job{.spec = CheckSpec(WithDraws()).ok() ? WithDraws() : Begun()};
+  job.dataset = {.id = "d", .name = "n", .reader = "r"};
+  job.dataset.shards = ShardTable::Uniform(100, 7).value();
+  job.dataset.classes = {"a", "b"};
+  job.dataset.types.assign(Stored().begin(), Stored().end());
+  job.plan_hash = PlanHash(job.spec, job.dataset);
+  seeds.push_back("\x02" + ToProto(job).SerializeAsString());
+  seeds.push_back("\x03" + ToProto(job.dataset).SerializeAsString());
+  return seeds;
+}
+
+const fuzz::Target kTarget(
+    {.name = "job_spec", .run = Run, .seeds = Seeds, .runs = 500});
+
+}  // namespace
+}  // namespace leat::rpc

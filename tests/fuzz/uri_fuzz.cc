@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Texts that jobs and indexes name files by: URIs, and identities, which are
+// as they were when written out again.
+#include "core/stored_type.h"
+#include "tests/fuzz/target.h"
+#include "worker/source/storage/identity.h"
+#include "worker/source/storage/storage.h"
+#include "worker/source/storage/uri.h"
+
+namespace leat::worker {
+namespace {
+
+void Run(std::string_view bytes) {
+  const std::string text(bytes);
+  const auto uri = ParseUri(text);
+  if (uri.ok()) {
+    (void)IsLocalUri(text);
+    (void)ParseUri(JoinUri(text, "a b/c"));
+    const size_t user = uri->name.find("//");
+    if (uri->scheme == UriScheme::kHttp && user != std::string::npos)
+      fuzz::Require(uri->name.find('?') == std::string::npos);
+  }
+  (void)RedactedUri(text);
+  (void)PercentDecode(text, true);
+  fuzz::Require(PercentDecode(PercentEncode(text)) == text);
+  const auto identity = ParseIdentity(text, "u");
+  if (identity.ok()) {
+    const auto again = ParseIdentity(identity->Text(), "u");
+    fuzz::Require(again.ok() && *again == *identity);
+  }
+  (void)HttpIdentity(text.size(), text, text);
+  (void)ParseStoredType(text);
+}
+
+std::vector<std::string> Seeds() {
+  return {"s3://bucket/a b?c%20",
+          "gs://b/k/",
+          "https://user:word@host:8443/a%20b?sign=ature#x",
+          "http://[::1]:80/x",
+          "file:///a%2Fb",
+          "/a/b",
+          "size=10 mtime_ns=1700000000123456789",
+          "size=10 etag=\"d41d8\"",
+          "size=10 modified=\"Tue, 15 Nov 1994 08:12:31 GMT\"",
+          "W/\"weak\"",
+          "int64[?,2]",
+          "encoded"};
+}
+
+const fuzz::Target kTarget(
+    {.name = "uri", .run = Run, .seeds = Seeds, .runs = 5000});
+
+}  // namespace
+}  // namespace leat::worker
