@@ -5,7 +5,9 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/stubs/logging.h"
 #include "gtest/gtest.h"
+#include "leat/stored/v1/records.pb.h"
 #include "tests/worker/mds_fixture.h"
+#include "worker/source/index_blob.h"
 
 namespace leat::worker {
 namespace {
@@ -145,6 +147,26 @@ TEST_F(MdsTest, DamagedIndexFilesNeverCrash) {
                 1, {}, "\"gz\"");
   Damage(IndexJson({good}), 1000,
          [&](const std::string& bytes) { (void)ParseMdsIndex(bytes); });
+}
+
+TEST_F(MdsTest, AnIndexThatLiesAboutAPackedShardAsksForNoMemory) {
+  WritePacked(Zstd(Shard({Sample("a", 1, "one"), Sample("bb", 2, "")})),
+              "zstd");
+  const std::string blob = Index(Reader()).blob;
+  BlobReader in(blob);
+  stored::v1::MdsHead head;
+  stored::v1::MdsShards shards;
+  ASSERT_TRUE(in.Next(&head).ok());
+  ASSERT_TRUE(in.Next(&shards).ok());
+  shards.mutable_shards(0)->mutable_file()->set_bytes(UINT32_MAX);
+  BlobWriter lie(limits_);
+  ASSERT_TRUE(lie.Add(head).ok());
+  ASSERT_TRUE(lie.Add(shards).ok());
+  const auto source = OpenSource(Reader(), lie.Take(), limits_);
+  ASSERT_TRUE(source.ok()) << source.status();
+  const absl::Status status = (*source)->Read(0).status();
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_THAT(Message(status), HasSubstr("the index says 4294967295"));
 }
 
 TEST_F(MdsTest, DamagedIndexesNeverCrash) {

@@ -189,7 +189,14 @@ absl::Status MdsSource::UnpackShard(size_t shard, OpenShard* to) const {
     return ResourceExhausted("{} has {} bytes unpacked: the limit is {}",
                              files_.Shown(shard), info.raw_bytes,
                              max_file_bytes_);
-  std::vector<std::byte> packed(files_.size(shard));
+  const uint64_t stored = to->file->size();
+  if (stored != files_.size(shard))
+    return DataLoss("{} has {} bytes, the index says {}", files_.Shown(shard),
+                    stored, files_.size(shard));
+  if (stored > max_file_bytes_)
+    return ResourceExhausted("{} has {} bytes: the limit is {}",
+                             files_.Shown(shard), stored, max_file_bytes_);
+  std::vector<std::byte> packed(stored);
   RETURN_IF_ERROR(to->file->ReadAt(0, packed));
   to->file = nullptr;
   const auto unpack = [&]() -> absl::Status {
