@@ -25,7 +25,7 @@ struct Place {
 
 bool IsGeometric(std::string_view op) {
   return op == "random_resized_crop" || op == "resize" || op == "crop" ||
-         op == "flip";
+         op == "random_crop" || op == "window" || op == "flip";
 }
 bool Resamples(std::string_view op) {
   return op == "random_resized_crop" || op == "resize";

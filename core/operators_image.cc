@@ -9,6 +9,7 @@
 #include "core/resize_rule.h"
 #include "core/shape_inference.h"
 #include "core/status.h"
+#include "core/window_rule.h"
 #include "fmt/ranges.h"
 
 namespace leat {
@@ -72,9 +73,62 @@ TypesOr InferCrop(Node* node, Inputs inputs) {
   return OneTensor(inputs[0].dtype, {size.height, size.width, in[2]});
 }
 
+TypesOr InferRandomCrop(Node* node, Inputs inputs) {
+  RETURN_IF_ERROR(WantImage(inputs[0]));
+  RETURN_IF_ERROR(WantInterval(*node, "area"));
+  RETURN_IF_ERROR(WantInterval(*node, "aspect"));
+  return OneTensor(inputs[0].dtype, {-1, -1, inputs[0].shape[2]});
+}
+
+TypesOr InferWindow(Node* node, Inputs inputs) {
+  RETURN_IF_ERROR(WantImage(inputs[0]));
+  const WindowRule rule = WindowRule::Of(*node);
+  const auto constant = [&](const char* name) {
+    const auto* value = std::get_if<double>(&node->args.at(name));
+    return value == nullptr ? std::nullopt : std::optional(*value);
+  };
+  const auto y = constant("y"), x = constant("x");
+  const auto height = constant("height"), width = constant("width");
+  for (const auto& [name, extent] :
+       {std::pair{"height", height}, std::pair{"width", width}})
+    if (extent && rule.Fixed(*extent) == 0)
+      return InvalidArgument("argument \"{}\" is {}, want at least a pixel",
+                             name, *extent);
+  const Shape& in = inputs[0].shape;
+  if (y && x && height && width && in[0] > 0 && in[1] > 0) {
+    ASSIGN_OR_RETURN(const WindowParts parts,
+                     rule.At({in[0], in[1]}, *y, *x, *height, *width));
+    return OneTensor(inputs[0].dtype,
+                     {parts[0].size(), parts[1].size(), in[2]});
+  }
+  return OneTensor(inputs[0].dtype, {height ? rule.Fixed(*height) : -1,
+                                     width ? rule.Fixed(*width) : -1, in[2]});
+}
+
+TypesOr InferPeekShape(Node*, Inputs inputs) {
+  if (inputs[0].kind != ValueType::Kind::kEncoded)
+    return InvalidArgument("input is {}, want an encoded image",
+                           TypeText(inputs[0]));
+  return OneTensor(DType::kInt64, {3});
+}
+
 TypesOr InferFlip(Node*, Inputs inputs) {
   RETURN_IF_ERROR(WantImage(inputs[0]));
   return std::vector<ValueType>{inputs[0]};
+}
+
+std::vector<ArgInfo> RandomWindowArgs() {
+  return {Ranged(Arg("area", ArgType::kFloats,
+                     Value(std::vector<double>{0.08, 1.0}),
+                     "least and largest part of the image's area"),
+                 1e-6, 1),
+          Ranged(Arg("aspect", ArgType::kFloats,
+                     Value(std::vector<double>{3.0 / 4.0, 4.0 / 3.0}),
+                     "least and largest width / height; drawn log-uniformly"),
+                 1e-3, 1e3),
+          Ranged(Arg("attempts", ArgType::kInt, Value(int64_t{10}),
+                     "windows drawn before the central one is taken"),
+                 1, 100)};
 }
 
 ArgInfo SidesArg(std::string name, double least, std::string doc) {
@@ -140,6 +194,43 @@ std::vector<ArgInfo> ResizeArgs() {
               "the filter along a side that does not; same: interpolation")});
 }
 
+void AddWindows(OperatorList* list) {
+  list->push_back({Random(Operator("random_crop", 1, 1, RandomWindowArgs(),
+                                   "a random window; its size differs from "
+                                   "sample to sample. Behind a decode, no more "
+                                   "than it is decoded")),
+                   InferRandomCrop});
+  const auto number = [](std::string name, std::optional<Value> value,
+                         std::string doc) {
+    return PerSample(Ranged(
+        Arg(std::move(name), ArgType::kFloat, std::move(value), std::move(doc)),
+        0, kMaxSide));
+  };
+  list->push_back(
+      {Operator(
+           "window", 1, 1,
+           {number("height", std::nullopt, "its height in pixels, rounded"),
+            number("width", std::nullopt, "its width"),
+            number("y", Value(0.0), "its first row, rounded"),
+            number("x", Value(0.0), "its first column"),
+            Arg("normalized_anchor", ArgType::kBool, Value(false),
+                "y and x are shares of the image's height and width"),
+            Arg("normalized_shape", ArgType::kBool, Value(false),
+                "height and width are shares of the image's")},
+           "the window of the image at a place, of a size; one that is not "
+           "inside the image is a bad sample. Behind a decode, no more than it "
+           "is decoded"),
+       InferWindow});
+  list->push_back(
+      {Operator("peek_shape", 1, 1,
+                {Arg("orient", ArgType::kBool, Value(true),
+                     "of the image as its EXIF orientation turns it")},
+                "encoded image -> its height, width and channels (int64), "
+                "without decoding it; channels are 1 of a gray image, else 3: "
+                "alpha is not counted"),
+       InferPeekShape});
+}
+
 }  // namespace
 
 void AddImageOperators(OperatorList* list) {
@@ -154,24 +245,14 @@ void AddImageOperators(OperatorList* list) {
            "BMP, TIFF, JPEG 2000; 16 bits are scaled to 8, alpha is dropped"),
        InferDecode});
   list->push_back(
-      {Random(Operator(
-           "random_resized_crop", 1, 1,
-           Join({SizeArg(
-                     "height and width of the result, or one number for both"),
-                 Ranged(Arg("area", ArgType::kFloats,
-                            Value(std::vector<double>{0.08, 1.0}),
-                            "least and largest part of the image's area"),
-                        1e-6, 1),
-                 Ranged(Arg("aspect", ArgType::kFloats,
-                            Value(std::vector<double>{3.0 / 4.0, 4.0 / 3.0}),
-                            "least and largest width / height; drawn "
-                            "log-uniformly"),
-                        1e-3, 1e3),
-                 Ranged(Arg("attempts", ArgType::kInt, Value(int64_t{10}),
-                            "windows drawn before the central one is taken"),
-                        1, 100)},
-                ResamplingArgs()),
-           "a random window, resized")),
+      {Random(Operator("random_resized_crop", 1, 1,
+                       Join(
+                           {
+                               SizeArg("height and width of the result, or one "
+                                       "number for both"),
+                           },
+                           Join(RandomWindowArgs(), ResamplingArgs())),
+                       "a random window, resized")),
        InferRandomResizedCrop});
   list->push_back({Operator("resize", 1, 1, ResizeArgs(),
                             "the image, or a region of it, resized; exactly "
@@ -198,6 +279,7 @@ void AddImageOperators(OperatorList* list) {
                                "mirror top and bottom"))},
                 "the image mirrored"),
        InferFlip});
+  AddWindows(list);
 }
 
 }  // namespace leat

@@ -233,6 +233,61 @@ def crops() -> list[Case]:
     return cases
 
 
+def decoding() -> list[Case]:
+    """Operators on files."""
+    exact = {"worst": 0, "share": 0}
+    place = {"y": 17, "x": 101, "height": 133, "width": 97}
+    shares = {"y": 0.13, "x": 0.25, "height": 0.6, "width": 0.3333}
+    normalized = {"normalized_anchor": True, "normalized_shape": True}
+    return [
+        Case("decode", "JPEG", ours.decode, dali.decoders.image, share=0),
+        Case("peek_shape", "JPEG", ours.peek_shape, dali.peek_image_shape, **exact),
+        Case(
+            "window",
+            "slice of a decode",
+            lambda e: ours.window(ours.decode(e), **place),
+            lambda e: dali.decoders.image_slice(e, start=(17, 101), shape=(133, 97), axes=(0, 1)),
+            **exact,
+        ),
+        Case(
+            "window",
+            "slice of a decode, by shares",
+            lambda e: ours.window(ours.decode(e), **shares, **normalized),
+            lambda e: dali.decoders.image_slice(e, rel_start=(0.13, 0.25), rel_shape=(0.6, 0.3333), axes=(0, 1)),
+            **exact,
+        ),
+        Case(
+            "crop",
+            "of a decode",
+            lambda e: ours.crop(ours.decode(e), size=(224, 200), pos_y=0.3, pos_x=0.8),
+            lambda e: dali.decoders.image_crop(e, crop=(224, 200), crop_pos_y=0.3, crop_pos_x=0.8),
+            **exact,
+        ),
+    ]
+
+
+def resize_crop_mirror() -> list[Case]:
+    cases = []
+    for what, mine, theirs in (
+        ("shorter", {"shorter": 150}, {"resize_shorter": 150}),
+        ("one side", {"size": (0, 300), "mode": "default"}, {"resize_x": 300}),
+        ("stretched", {"size": (160, 170)}, {"size": (160, 170)}),
+    ):
+        for mirror in (False, True):
+
+            def composed(x: Any, mine: dict[str, Any] = mine, mirror: bool = mirror) -> Any:
+                resized = ours.resize(x, subpixel_scale=True, antialias=False, **mine)
+                return ours.flip(ours.crop(resized, size=(128, 140), pos_y=0.2, pos_x=0.6), horizontal=mirror)
+
+            def fused(x: Any, theirs: dict[str, Any] = theirs, mirror: bool = mirror) -> Any:
+                crop = {"crop": (128, 140), "crop_pos_y": 0.2, "crop_pos_x": 0.6}
+                return dali.resize_crop_mirror(x, antialias=False, mirror=int(mirror), **crop, **theirs)
+
+            what_now = f"resize ({what}), crop{', flip' if mirror else ''}"
+            cases.append(Case("resize_crop_mirror", what_now, composed, fused, share=0))
+    return cases
+
+
 def places() -> list[Case]:
     exact = {"worst": 0, "share": 0}
     cases = [
@@ -347,18 +402,23 @@ def main() -> int:
             with open(middles / f"{i}.jpg", "wb") as out:
                 middle.save(out, "PNG")
             pixels.append(np.asarray(middle))
-        if options.only in "decode":
-            sides = [Image.open(f).size for f in files]
-            canvas = (max(h for _, h in sides), max(w for w, _ in sides))
-            decode = Case("decode", "JPEG", None, lambda x: dali.decoders.image(x), share=0)  # type: ignore[arg-type]
-            mine = run_ours(
-                service, "decode", photos, count, lambda e: ours.pad(ours.decode(e), axes=(0, 1), shape=canvas)
-            )
-            theirs = run_dali([np.frombuffer(f.read_bytes(), np.uint8) for f in files], "", decode.dali)
-            line, within = compare(decode, [m[: t.shape[0], : t.shape[1]] for m, t in zip(mine, theirs)], theirs)
+        sides = [Image.open(f).size for f in files]
+        canvas = (max(h for _, h in sides), max(w for w, _ in sides))
+        for number, each in enumerate(c for c in decoding() if options.only in c.operator):
+
+            def padded(encoded: Any, each: Case = each) -> Any:
+                value = each.ours(encoded)
+                return value if each.operator == "peek_shape" else ours.pad(value, axes=(0, 1), shape=canvas)
+
+            mine = list(run_ours(service, f"file-{number}", photos, count, padded))
+            theirs = run_dali([np.frombuffer(f.read_bytes(), np.uint8) for f in files], "", each.dali)
+            if each.operator != "peek_shape":
+                theirs = [np.pad(t, [(0, c - n) for c, n in zip((*canvas, 3), t.shape)]) for t in theirs]
+            line, within = compare(each, mine, theirs)
             print(line, flush=True)
             good &= within
-        cases = [c for c in places() + crops() + warps() + resampling() if options.only in c.operator]
+        cases = places() + crops() + warps() + resampling() + resize_crop_mirror()
+        cases = [c for c in cases if options.only in c.operator]
         for number, each in enumerate(cases):
 
             def mine_of(encoded: Any, each: Case = each) -> Any:

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/image/encoded_image.h"
 
+#include <array>
 #include <cmath>
+#include <cstring>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -45,6 +47,52 @@ Graph Decode(const char* colours, std::vector<Node> last) {
   Graph graph = ChainOf(std::move(last));
   graph.nodes[1].args["output"] = Value(std::string(colours));
   return graph;
+}
+
+Graph Peek(bool orient) {
+  Graph graph = ChainOf({});
+  graph.nodes[1] = {"peek_shape", {{0, 0}}, {{"orient", Value(orient)}}};
+  return graph;
+}
+
+TEST(PeekShape, IsThatOfWhatIsDecoded) {
+  constexpr int64_t kChannels[] = {3, 3, 1, 3, 3, 3, 1, 3, 1, 3, 3, 3};
+  const std::vector<std::string> images = Images();
+  Runner turned(Peek(true), 1), stored(Peek(false), 1);
+  Scratch scratch({.max_pixels = 1});  // what decoding would need
+  for (size_t i = 0; i < images.size(); ++i) {
+    const auto shape = [&](Runner& runner) {
+      const absl::Status status = runner.Run(images[i], scratch);
+      EXPECT_TRUE(status.ok()) << Message(status);
+      std::array<int64_t, 3> shape;
+      memcpy(shape.data(), runner.outputs[0].data(), sizeof shape);
+      return shape;
+    };
+    const bool transposed = i == 1 || i == 5 || i == 6 || i == 11;
+    EXPECT_EQ(shape(stored), (std::array<int64_t, 3>{45, 61, kChannels[i]}));
+    EXPECT_EQ(shape(turned),
+              (std::array<int64_t, 3>{transposed ? 61 : 45,
+                                      transposed ? 45 : 61, kChannels[i]}))
+        << i;
+  }
+}
+
+TEST(PeekShape, RefusesWhatIsNoImageAndTakesTheLargest) {
+  Runner runner(Peek(true), 1);
+  Scratch scratch({});
+  const auto status = runner.Run("a text", scratch);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(Message(status)), HasSubstr("peek_shape"));
+  EXPECT_FALSE(runner.Run("", scratch).ok());
+  EXPECT_FALSE(
+      runner.Run(MakePng(MakePicture(9, 9, 3)).substr(0, 25), scratch).ok());
+  EXPECT_TRUE(
+      runner.Run(testing::MakeJpegClaiming(60'000, 60'000), scratch).ok());
+  Graph graph = Peek(true);
+  graph.nodes.push_back({"peek_shape", {{1, 0}}, {}});
+  graph.outputs[0].second.node = 2;
+  EXPECT_THAT(std::string(Message(Check(graph).status())),
+              HasSubstr("want an encoded image"));
 }
 
 Node Op(const char* op, std::vector<int64_t> size) {

@@ -76,6 +76,38 @@ TEST(GeometryOperators, WrongArgumentsAreRefusedWhenAJobIsCreated) {
       {"warp_affine",
        {{"matrix", Floats{1, 2, 0, 2, 4, 0}}, {"inverse_map", Value(false)}},
        "determinant 0"},
+      {"window", {}, "height"},
+      {"window", {{"height", Value(3.)}}, "\"width\" is missing"},
+      {"window",
+       {{"height", Value(0.4)}, {"width", Value(3.)}},
+       "\"height\" is 0.4, want at least a pixel"},
+      {"window", {{"height", Value(3.)}, {"width", Value(NAN)}}, "width"},
+      {"window", {{"height", Value(-3.)}, {"width", Value(3.)}}, "height"},
+      {"window", {{"height", Value(1e9)}, {"width", Value(3.)}}, "height"},
+      {"window",
+       {{"height", Value(9.)}, {"width", Value(9.)}},
+       "rows 0 to 9 and the columns 0 to 9, want at least a pixel, inside the "
+       "image of 8 × 9"},
+      {"window",
+       {{"height", Value(5.)}, {"width", Value(5.)}, {"x", Value(4.5)}},
+       "columns 5 to 10"},
+      {"window",
+       {{"height", Value(1.01)},
+        {"width", Value(1.)},
+        {"normalized_shape", Value(true)}},
+       "\"height\" is 1.01, want a number 0 to 1"},
+      {"window",
+       {{"height", Value(3.)},
+        {"width", Value(1.)},
+        {"y", Value(2.)},
+        {"normalized_anchor", Value(true)}},
+       "\"y\" is 2, want a number 0 to 1"},
+      {"random_crop", {{"area", Floats{0.5}}}, "area"},
+      {"random_crop", {{"area", Floats{0.5, 0.4}}}, "area"},
+      {"random_crop", {{"area", Floats{0, 0.4}}}, "area"},
+      {"random_crop", {{"aspect", Floats{1, NAN}}}, "aspect"},
+      {"random_crop", {{"attempts", Value(int64_t{0})}}, "attempts"},
+      {"peek_shape", {}, "want an encoded image"},
       {"gaussian_blur", {}, "both 0"},
       {"gaussian_blur", {{"window_size", Value(int64_t{4})}}, "odd"},
       {"gaussian_blur", {{"sigma", Value(-1.0)}}, "sigma"},
@@ -89,6 +121,41 @@ TEST(GeometryOperators, WrongArgumentsAreRefusedWhenAJobIsCreated) {
         << op;
     EXPECT_THAT(std::string(Message(result.status())), HasSubstr(op));
   }
+}
+
+// As DALI's slice: products are floats, both ends are rounded.
+TEST(Window, LiesWhereItIsSaid) {
+  std::vector<uint8_t> pixels(8 * 9);
+  for (size_t i = 0; i < pixels.size(); ++i)
+    pixels[i] = static_cast<uint8_t>(i);
+  const Array image = Array::Of<uint8_t>({8, 9, 1}, pixels);
+  const auto window = [&](Args args) {
+    const auto result = Apply("window", std::move(args), {image});
+    EXPECT_TRUE(result.ok()) << Message(result.status());
+    return result.ok() ? *result : Array{};
+  };
+  EXPECT_EQ(window({{"y", Value(1.4)},
+                    {"x", Value(6.5)},
+                    {"height", Value(2.)},
+                    {"width", Value(1.6)}}),
+            Array::Of<uint8_t>({2, 2, 1}, {16, 17, 25, 26}));
+  EXPECT_EQ(window({{"y", Value(0.5)},
+                    {"x", Value(0.9)},
+                    {"height", Value(0.25)},
+                    {"width", Value(0.1)},
+                    {"normalized_anchor", Value(true)},
+                    {"normalized_shape", Value(true)}}),
+            Array::Of<uint8_t>({2, 1, 1}, {44, 53}));
+  EXPECT_EQ(window({{"y", Value(0.5)},
+                    {"height", Value(1.)},
+                    {"width", Value(3.)},
+                    {"normalized_anchor", Value(true)}}),
+            Array::Of<uint8_t>({1, 3, 1}, {36, 37, 38}));
+  EXPECT_EQ(window({{"y", Value(7.)},
+                    {"height", Value(0.125)},
+                    {"width", Value(0.2)},
+                    {"normalized_shape", Value(true)}}),
+            Array::Of<uint8_t>({1, 2, 1}, {63, 64}));
 }
 
 }  // namespace

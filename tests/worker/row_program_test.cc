@@ -77,6 +77,17 @@ std::vector<Node> RandomChain(std::mt19937& random) {
                       {"pos_x", Value(below(101) / 100.0)}}});
   };
   if (below(5) == 0) add_flip();
+  if (below(4) == 0)
+    chain.push_back({"random_crop", {}, {{"area", Floats{0.4, 1}}}});
+  if (below(4) == 0)
+    chain.push_back({"window",
+                     {},
+                     {{"y", Value(below(25) / 100.0)},
+                      {"x", Value(below(25) / 100.0)},
+                      {"height", Value(0.6 + below(16) / 100.0)},
+                      {"width", Value(0.75)},
+                      {"normalized_anchor", Value(true)},
+                      {"normalized_shape", Value(true)}}});
   if (below(3) == 0) add_crop(20 + below(11), 20 + below(11));
   switch (below(6)) {
     case 3:
@@ -188,6 +199,39 @@ TEST(RowProgram, ResizesToALengthOfEachSample) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(Message(status)),
               HasSubstr("argument \"shorter\" is -4."));
+}
+
+// A place and a size of each sample.
+TEST(RowProgram, CutsAWindowOfEachSample) {
+  Graph graph = ChainOf({{"uniform", {}, {}}});
+  graph.nodes[2].inputs.clear();
+  graph.nodes[2].args = {{"low", Value(0.0)}, {"high", Value(0.5)}};
+  graph.nodes.push_back({"window",
+                         {{1, 0}},
+                         {{"y", NodeRef{2, 0}},
+                          {"x", Value(30.0)},
+                          {"height", Value(20.0)},
+                          {"width", Value(31.0)}}});
+  graph.outputs = {{"image", {3, 0}}};
+  const std::string jpeg = MakeJpeg({.width = 100, .height = 80});
+  Scratch scratch({});
+  {
+    Runner fused(graph, 4), plain(graph, 4, false);
+    ASSERT_TRUE(fused.Run(jpeg, scratch).ok());
+    ASSERT_TRUE(plain.Run(jpeg, scratch).ok());
+    EXPECT_EQ(fused.outputs, plain.outputs);
+    EXPECT_EQ(fused.schema.fields[0].shape, (Shape{20, 31, 3}));
+  }
+  const auto refusal = [&](double low, double high) {
+    graph.nodes[2].args = {{"low", Value(low)}, {"high", Value(high)}};
+    const auto status = Runner(graph, 4).Run(jpeg, scratch);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    return std::string(Message(status));
+  };
+  EXPECT_THAT(refusal(-9, -8), HasSubstr("argument \"y\" is -8."));
+  EXPECT_THAT(refusal(64.6, 64.9),
+              HasSubstr("rows 65 to 85 and the columns 30 to 61, want at least "
+                        "a pixel, inside the image of 80 × 100"));
 }
 
 TEST(RowProgram, ARegionBeyondASampleIsABadSample) {

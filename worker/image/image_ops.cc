@@ -185,6 +185,19 @@ absl::Status Apply(const ImageOp& op, SampleRng rng,
       view->Resize(resizing, op.filters);
       break;
     }
+    case ImageOp::Kind::kRandomCrop:
+      view->Crop(op.window.Draw(size, &rng));
+      break;
+    case ImageOp::Kind::kWindow: {
+      ASSIGN_OR_RETURN(
+          const WindowParts parts,
+          op.place.At(size, ValueOf(op.pos_y, values),
+                      ValueOf(op.pos_x, values), ValueOf(op.height, values),
+                      ValueOf(op.width, values)));
+      const auto& [rows, columns] = parts;
+      view->Crop({columns.begin, rows.begin, columns.size(), rows.size()});
+      break;
+    }
     case ImageOp::Kind::kCrop: {
       Rect window;
       RETURN_IF_ERROR(CropWindow(size, op.size, ValueOf(op.pos_y, values),

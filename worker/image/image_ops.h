@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "core/graph.h"
+#include "core/window_rule.h"
 #include "worker/image/colours.h"
 #include "worker/image/geometry.h"
 #include "worker/image/row_program.h"
@@ -26,7 +27,9 @@ struct PerSampleArg {
 struct ImageOp {
   enum class Kind : uint8_t {
     kRandomResizedCrop,
+    kRandomCrop,
     kResize,
+    kWindow,
     kCrop,
     kFlip,
     kColours
@@ -38,7 +41,9 @@ struct ImageOp {
   std::optional<PerSampleArg<double>> side;  // of `resize`, by WithSide
   Filters filters;
   RandomWindow window;
-  PerSampleArg<double> pos_y, pos_x;
+  PerSampleArg<double> pos_y, pos_x;  // of a window: y, x
+  WindowRule place;
+  PerSampleArg<double> height, width;
   PerSampleArg<bool> horizontal, vertical;
   Colours colours = Colours::kRgb;
 

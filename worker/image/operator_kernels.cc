@@ -63,6 +63,7 @@ constexpr Entry kKernels[] = {
     {"ne", MakeBinary},
     {"neg", MakeUnary},
     {"pad", MakePad},
+    {"peek_shape", MakePeekShape},
     {"reshape", MakeReshape},
     {"rotate", MakeRotate},
     {"saturation", MakeColorTwist},

@@ -69,7 +69,7 @@ class Compiler {
 
   static bool IsImageOp(const std::string& op) {
     return op == "random_resized_crop" || op == "resize" || op == "crop" ||
-           op == "flip";
+           op == "random_crop" || op == "window" || op == "flip";
   }
 
   absl::StatusOr<Step> Compile(uint32_t i) {
@@ -136,6 +136,18 @@ class Compiler {
             Get<bool>(i, "antialias")};
   }
 
+  RandomWindow RandomWindowOf(uint32_t i) const {
+    const auto& area = Get<std::vector<double>>(i, "area");
+    const auto& aspect = Get<std::vector<double>>(i, "aspect");
+    return {.least_area = area[0],
+            .greatest_area = area[1],
+            .least_aspect = aspect[0],
+            .greatest_aspect = aspect[1],
+            .log_least_aspect = ExactLog(aspect[0]),
+            .log_greatest_aspect = ExactLog(aspect[1]),
+            .attempts = static_cast<int>(Get<int64_t>(i, "attempts"))};
+  }
+
   ImageOp MakeImageOp(uint32_t i) const {
     const Node& node = graph_.nodes[i];
     ImageOp op;
@@ -154,6 +166,20 @@ class Compiler {
       op.filters = FiltersOf(i);
       return op;
     }
+    if (node.op == "window") {
+      op.kind = ImageOp::Kind::kWindow;
+      op.place = WindowRule::Of(node);
+      op.pos_y = GetPerSample<double>(i, "y");
+      op.pos_x = GetPerSample<double>(i, "x");
+      op.height = GetPerSample<double>(i, "height");
+      op.width = GetPerSample<double>(i, "width");
+      return op;
+    }
+    if (node.op == "random_crop") {
+      op.kind = ImageOp::Kind::kRandomCrop;
+      op.window = RandomWindowOf(i);
+      return op;
+    }
     const auto& size = Get<std::vector<int64_t>>(i, "size");
     op.size = {size[0], size[1]};
     if (node.op == "crop") {
@@ -164,15 +190,7 @@ class Compiler {
     }
     op.filters = FiltersOf(i);
     op.kind = ImageOp::Kind::kRandomResizedCrop;
-    const auto& area = Get<std::vector<double>>(i, "area");
-    const auto& aspect = Get<std::vector<double>>(i, "aspect");
-    op.window = {.least_area = area[0],
-                 .greatest_area = area[1],
-                 .least_aspect = aspect[0],
-                 .greatest_aspect = aspect[1],
-                 .log_least_aspect = ExactLog(aspect[0]),
-                 .log_greatest_aspect = ExactLog(aspect[1]),
-                 .attempts = static_cast<int>(Get<int64_t>(i, "attempts"))};
+    op.window = RandomWindowOf(i);
     return op;
   }
 

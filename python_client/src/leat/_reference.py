@@ -15,6 +15,27 @@ builds a node of a pipeline; arguments marked *per sample* also take a node that
 and shapes are checked when a job is created; where only the stored data knows them, when it has been indexed.
 """
 
+# What has another name, or is several of ours, which a worker computes in one pass.
+_COMPOSED = """\
+## Operators of DALI's that are several of these
+
+A worker computes a chain of a decode, `random_crop`, `window`, `crop`, `resize` or `random_resized_crop`, and `flip` in
+one pass: of a JPEG it decodes no more than the chain looks at, and the bytes are those of one operator after the other.
+
+| DALI | here |
+|---|---|
+| `decoders.image_crop` | `crop(decode(x), size=…, pos_y=…, pos_x=…)` |
+| `decoders.image_random_crop` | `random_crop(decode(x), area=…, aspect=…, attempts=…)` |
+| `decoders.image_slice` | `window(decode(x), y=…, x=…, height=…, width=…, normalized_anchor=…, normalized_shape=…)` |
+| `peek_image_shape` | `peek_shape(x)` |
+| `resize(resize_x=…)` | `resize(x, size=(0, …), mode="default")` |
+| `resize(resize_shorter=…)`, `resize(resize_longer=…)` | `resize(x, shorter=…)`, `resize(x, longer=…)` |
+| `resize_crop_mirror` | `flip(crop(resize(x, …), size=…, pos_y=…, pos_x=…), horizontal=…)` |
+
+DALI's `subpixel_scale` is on by default, ours off. A negative size, and a region whose end is before its start, mirror
+in DALI: here `flip` does.
+"""
+
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
@@ -47,7 +68,7 @@ def text() -> str:
     """The whole page."""
     readers = [info for info in _operators.table() if info.name.startswith("readers.")]
     others = [info for info in _operators.table() if not info.name.startswith("readers.")]
-    parts = [_HEAD, "## Readers\n", *map(_entry, readers), "## Operators on samples\n", *map(_entry, others)]
+    parts = [_HEAD, "## Readers\n", *map(_entry, readers), "## Operators on samples\n", *map(_entry, others), _COMPOSED]
     return "\n".join(parts)
 
 

@@ -96,6 +96,55 @@ def flip(input: Node, /, horizontal: bool | Node = True, vertical: bool | Node =
         leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
     """
 
+def random_crop(input: Node, /, area: float | Sequence[float] = (0.08, 1.0), aspect: float | Sequence[float] = (0.75, 1.3333333333333333), attempts: int = 10) -> Node:
+    """a random window; its size differs from sample to sample. Behind a decode, no more than it is decoded. Draws anew for each sample and epoch.
+
+    Args:
+        input: a node (positional)
+        area: least and largest part of the image's area (floats; 1e-06 … 1; default (0.08, 1.0))
+        aspect: least and largest width / height; drawn log-uniformly (floats; 0.001 … 1000; default (0.75, 1.3333333333333333))
+        attempts: windows drawn before the central one is taken (int; 1 … 100; default 10)
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def window(input: Node, /, height: float | Node, width: float | Node, y: float | Node = 0.0, x: float | Node = 0.0, normalized_anchor: bool = False, normalized_shape: bool = False) -> Node:
+    """the window of the image at a place, of a size; one that is not inside the image is a bad sample. Behind a decode, no more than it is decoded.
+
+    Args:
+        input: a node (positional)
+        height: its height in pixels, rounded (float, or a node: one value a sample; 0 … 65500; required)
+        width: its width (float, or a node: one value a sample; 0 … 65500; required)
+        y: its first row, rounded (float, or a node: one value a sample; 0 … 65500; default 0.0)
+        x: its first column (float, or a node: one value a sample; 0 … 65500; default 0.0)
+        normalized_anchor: y and x are shares of the image's height and width (bool; default False)
+        normalized_shape: height and width are shares of the image's (bool; default False)
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def peek_shape(input: Node, /, orient: bool = True) -> Node:
+    """encoded image -> its height, width and channels (int64), without decoding it; channels are 1 of a gray image, else 3: alpha is not counted.
+
+    Args:
+        input: a node (positional)
+        orient: of the image as its EXIF orientation turns it (bool; default True)
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
 def pad(input: Node, /, fill_value: float = 0.0, axes: int | Sequence[int] = (), align: int | Sequence[int] = (), shape: int | Sequence[int] = ()) -> Node:
     """the value, extended at the ends of its axes.
 

@@ -132,6 +132,16 @@ class RandomGraph {
   void AddView() {
     last_ = decoded_;
     size_ = {Side(), Side()};
+    if (Below(4) == 0) Chain({"random_crop", {}, {{"area", Floats{0.3, 1}}}});
+    if (Below(4) == 0)
+      Chain({"window",
+             {},
+             {{"y", Position()},
+              {"x", Value(0.125)},
+              {"height", Value(Below(4) == 0 ? 0.875 : 0.1)},
+              {"width", Value(0.875)},
+              {"normalized_anchor", Value(true)},
+              {"normalized_shape", Value(true)}}});
     const int kind = Below(8);
     if (kind < 7 && Below(4) == 0)
       Crop({1 + Below(Pick({3, 30})), 1 + Below(3)});

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// peek_shape: what a file's header says.
+#include <limits>
+#include <utility>
+
+#include "worker/image/codecs/codec.h"
+#include "worker/image/geometry.h"
+#include "worker/image/geometry_kernels.h"
+#include "worker/image/jpeg_decoder.h"
+#include "worker/image/kernel_args.h"
+
+namespace leat::worker {
+namespace {
+
+// Nothing is decoded, so no size is too large.
+constexpr ImageLimits kNoLimits = {
+    .max_pixels = std::numeric_limits<uint64_t>::max(),
+    .max_side = std::numeric_limits<uint32_t>::max(),
+    .max_scans = std::numeric_limits<int>::max(),
+    .max_scratch_bytes = std::numeric_limits<uint64_t>::max()};
+
+absl::StatusOr<ImageHeader> HeaderOf(std::span<const std::byte> file) {
+  if (IsJpeg(file)) {
+    JpegDecoder decoder(kNoLimits);
+    RETURN_IF_ERROR(decoder.Open(file));
+    const JpegDecoder::Header& header = decoder.header();
+    return ImageHeader{.size = header.size,
+                       .orientation = header.orientation,
+                       .channels = header.components == 1 ? 1 : 3};
+  }
+  const Codec* const codec = FindCodec(file);
+  if (codec == nullptr) return UnknownImage(file);
+  return codec->read_header(file, kNoLimits);
+}
+
+class PeekShape final : public OperatorKernel {
+ public:
+  explicit PeekShape(bool orient) : orient_(orient) {}
+
+  absl::Status Shape(const OperatorCall&, Tensor* result) const override {
+    result->rank = 1;
+    result->dims[0] = 3;
+    return absl::OkStatus();
+  }
+
+  absl::Status Run(const OperatorCall& call,
+                   const Tensor& result) const override {
+    const Tensor& file = *call.inputs[0];
+    ASSIGN_OR_RETURN(const ImageHeader header,
+                     HeaderOf({file.data, file.bytes()}));
+    const ImageSize size =
+        Orientation::Of(orient_ ? header.orientation : 1).Turned(header.size);
+    const int64_t shape[] = {size.height, size.width, header.channels};
+    memcpy(result.data, shape, sizeof shape);
+    return absl::OkStatus();
+  }
+
+ private:
+  const bool orient_;
+};
+
+}  // namespace
+
+KernelOr MakePeekShape(const CheckedGraph& graph, uint32_t node) {
+  return std::make_shared<PeekShape>(ConstantArg<bool>(graph, node, "orient"));
+}
+
+}  // namespace leat::worker
