@@ -92,6 +92,9 @@ void Config::SetDefaults() {
   has_cache_bytes = true;
   if (buffer_bytes == 0)
     buffer_bytes = std::clamp<uint64_t>(memory / 16, 160ull << 20, 1ull << 30);
+  if (read_ahead_bytes == 0)
+    read_ahead_bytes =
+        std::clamp<uint64_t>(memory / 32, 64ull << 20, 1ull << 30);
 }
 
 absl::Status Config::Validate() const {
@@ -104,6 +107,11 @@ absl::Status Config::Validate() const {
     return InvalidArgument("--threads {}: want 1 to 1024", threads);
   if (buffer_bytes < 1 << 20)
     return InvalidArgument("--buffers {}: want at least 1MiB", buffer_bytes);
+  if (read_threads < 0 || read_threads > 1024)
+    return InvalidArgument("--read-threads {}: want 0 to 1024", read_threads);
+  if (read_ahead_bytes < 1 << 20)
+    return InvalidArgument("--read-ahead {}: want at least 1MiB",
+                           read_ahead_bytes);
   if (group_bytes < 1 << 10 || group_bytes > 64 << 20)
     return InvalidArgument("--group-bytes {}: want 1KiB to 64MiB", group_bytes);
   if (max_unsent_groups_per_stream < 1)
@@ -123,14 +131,16 @@ absl::Status Config::Validate() const {
 std::string Config::ToString() const {
   return fmt::format(
       "listen={} coordinator={} threads={} cache_bytes={} buffer_bytes={} "
+      "read_threads={} read_ahead_bytes={} "
       "group_bytes={} max_unsent_groups_per_stream={} max_rows_per_stream={} "
       "max_rows_total={} max_streams={} gpu_slots={} gpu_slot_bytes={} "
       "gpu_group_bytes={} gpu_decode_bytes={} drain_timeout_ms={} tls={} "
       "token={}",
-      listen, coordinator, threads, cache_bytes, buffer_bytes, group_bytes,
-      max_unsent_groups_per_stream, max_rows_per_stream, max_rows_total,
-      max_streams, gpu.slots, gpu.slot_bytes, gpu.group_bytes, gpu.decode_bytes,
-      drain_timeout_ms, !security.cert_pem.empty(), !security.token.empty());
+      listen, coordinator, threads, cache_bytes, buffer_bytes, read_threads,
+      read_ahead_bytes, group_bytes, max_unsent_groups_per_stream,
+      max_rows_per_stream, max_rows_total, max_streams, gpu.slots,
+      gpu.slot_bytes, gpu.group_bytes, gpu.decode_bytes, drain_timeout_ms,
+      !security.cert_pem.empty(), !security.token.empty());
 }
 
 std::variant<Config, int> ParseFlags(int argc, char** argv,
@@ -140,12 +150,14 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
   config.security.token = environment.token;
   if (!environment.plane.empty()) config.plane = environment.plane;
   Files files;
-  std::string devices = "all", log_format = "text";
+  std::string devices = "all", log_format = "text", read_ahead_of = "remote";
   SizeFlag sizes[] = {
       {"--cache", "memory for encoded samples; the default is 1/8 of it",
        &config.cache_bytes, ""},
       {"--buffers", "memory for batches being computed and sent",
        &config.buffer_bytes, ""},
+      {"--read-ahead", "memory for records read ahead of the decode threads",
+       &config.read_ahead_bytes, ""},
       {"--group-bytes", "bytes of rows sent together", &config.group_bytes, ""},
       {"--max-lent", "memory that consumers on this host may lend",
        &config.lending.limits.max_lent_bytes, ""},
@@ -169,6 +181,12 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
   app.add_option("--threads", config.threads,
                  "decode threads; the default is the control group's cores")
       ->check(CLI::Range(1, 1024));
+  app.add_option("--read-threads", config.read_threads,
+                 "threads that wait for remote storage; 0: decode threads do")
+      ->check(CLI::Range(0, 1024));
+  app.add_option("--read-ahead-of", read_ahead_of,
+                 "remote: datasets on the network; all: on local disks too")
+      ->check(CLI::IsMember({"remote", "all"}));
   app.add_option("--devices", devices, "all, none, or GPUs 0,1,...");
   app.add_option("--gpu-slots", config.gpu.slots,
                  "groups of rows on a GPU at the same time");
@@ -210,6 +228,7 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
     *size.bytes = *bytes;
   }
   config.has_cache_bytes = !sizes[0].text.empty();
+  if (read_ahead_of == "all") config.read_ahead_of = ReadAheadOf::kAll;
   if (log_format == "json") config.log_format = LogFormat::kJson;
   absl::Status status = ReadFiles(files, config.security);
   if (const auto selection = ParseDevices(devices); !selection.ok())

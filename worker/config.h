@@ -14,6 +14,7 @@
 #include "rpc/auth.h"
 #include "worker/gpu_worker.h"
 #include "worker/image/row_program.h"
+#include "worker/job_runtime.h"
 #include "worker/plane/lending_server.h"
 #include "worker/source/source.h"
 
@@ -41,6 +42,11 @@ struct Config {
   uint64_t cache_bytes = 0;  // of encoded samples
   bool has_cache_bytes = false;
   uint64_t buffer_bytes = 0;  // of batches being computed and sent
+  // Reading ahead of the decode threads: threads (0: none, the decode threads
+  // wait for storage), bytes, and of which datasets.
+  int read_threads = 64;
+  uint64_t read_ahead_bytes = 0;
+  ReadAheadOf read_ahead_of = ReadAheadOf::kRemote;
   uint64_t group_bytes = 1 << 20;
   uint32_t max_unsent_groups_per_stream = 8;
   GpuConfig gpu;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <thread>
 #include <utility>
 
 #include "core/status.h"
@@ -56,6 +55,8 @@ absl::StatusOr<std::shared_ptr<const JobRuntime>> JobRuntime::Create(
     return FailedPrecondition(
         "job {}: its index has {} samples, its dataset {}", job.spec.name,
         source->num_samples(), job.dataset.shards.num_samples());
+  const bool reads_ahead = context->read_ahead_of == ReadAheadOf::kAll ||
+                           ReadsWait(graph.graph.nodes[graph.reader], *source);
   if (finish == Finish::kDevice) graph = SplitFinish(graph).head;
   absl::StatusOr<std::unique_ptr<RowKernel>> kernel =
       context->kernels.compile(graph, job.spec.seed, job.spec.decoder_class);
@@ -63,26 +64,35 @@ absl::StatusOr<std::shared_ptr<const JobRuntime>> JobRuntime::Create(
     return Annotate(kernel.status(), fmt::format("job {}", job.spec.name));
   return std::shared_ptr<const JobRuntime>(
       new JobRuntime(std::move(job), std::move(source), cache_key, context,
-                     graph.schema, *std::move(kernel)));
+                     graph.schema, *std::move(kernel), reads_ahead));
 }
 
 JobRuntime::JobRuntime(JobInfo job, std::shared_ptr<const Source> source,
                        uint64_t cache_key, const RuntimeContext* context,
                        const BatchSchema& rows,
-                       std::unique_ptr<RowKernel> kernel)
+                       std::unique_ptr<RowKernel> kernel, bool reads_ahead)
     : job_(std::move(job)),
       source_(std::move(source)),
       cache_key_(cache_key),
       context_(context),
       kernel_(std::move(kernel)),
       plan_(job_.spec, job_.dataset.shards),
-      has_valid_field_(job_.spec.on_bad_sample == BadSamplePolicy::kZero) {
+      has_valid_field_(job_.spec.on_bad_sample == BadSamplePolicy::kZero),
+      reads_ahead_(reads_ahead) {
   for (const Field& field : rows.fields)
     field_bytes_.push_back(field.row_bytes);
   if (has_valid_field_) field_bytes_.push_back(1);
 }
 
-absl::StatusOr<StoredSample> JobRuntime::Read(uint64_t sample) const {
+RowRecords JobRuntime::ReadAhead(const RowOf& row) const {
+  return {{.sample = row.sample, .stored = Read(row.sample, nullptr)}};
+}
+
+absl::StatusOr<StoredSample> JobRuntime::Read(uint64_t sample,
+                                              const RowRecords* records) const {
+  if (records != nullptr)
+    for (const ReadRecord& record : *records)
+      if (record.sample == sample) return record.stored;
   const bool keep = context_->ownership->Owns(
       job_.dataset.id, job_.dataset.shards.ShardOf(sample));
   return context_->cache->Get(
@@ -94,9 +104,16 @@ absl::StatusOr<StoredSample> JobRuntime::Read(uint64_t sample) const {
           if (attempt >= context_->read_attempts)
             return Unavailable("{} (tried {} times)", Message(read.status()),
                                attempt);
-          std::this_thread::sleep_for(kReadBackoff * attempt);
+          if (!Pause(kReadBackoff * attempt))
+            return Cancelled("{} (the worker stops)", Message(read.status()));
         }
       });
+}
+
+// Before another try. False: the worker stops.
+bool JobRuntime::Pause(Duration duration) const {
+  StopSignal never;
+  return (context_->stop == nullptr ? &never : context_->stop)->Pause(duration);
 }
 
 absl::Status JobRuntime::OfRecord(uint64_t sample,
@@ -114,7 +131,7 @@ absl::Status JobRuntime::Exhausted(uint64_t sample,
 absl::Status JobRuntime::Try(
     const RowOf& row, ThreadState* state,
     std::span<const std::span<std::byte>> outputs) const {
-  ASSIGN_OR_RETURN(const StoredSample stored, Read(row.sample));
+  ASSIGN_OR_RETURN(const StoredSample stored, Read(row.sample, row.records));
   absl::Status status = kernel_->Run(
       {.epoch = row.epoch, .sample = row.sample, .fields = stored.fields},
       state, outputs);

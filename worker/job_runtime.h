@@ -25,8 +25,15 @@
 #include "worker/row_work.h"
 #include "worker/sample_cache.h"
 #include "worker/source/source.h"
+#include "worker/stop_signal.h"
 
 namespace leat::worker {
+
+// Which datasets are read ahead of the decode threads.
+enum class ReadAheadOf {
+  kRemote,  // those whose reads may wait for a network
+  kAll,
+};
 
 // What all jobs of a worker share. Outlives the runtimes.
 struct RuntimeContext {
@@ -35,6 +42,8 @@ struct RuntimeContext {
   BadSamples* bad_samples = nullptr;
   const Ownership* ownership = nullptr;
   int read_attempts = 3;
+  StopSignal* stop = nullptr;  // ends the pauses between them; null: nothing
+  ReadAheadOf read_ahead_of = ReadAheadOf::kRemote;
 };
 
 // True: the error says something about the sample, not about this worker.
@@ -60,6 +69,8 @@ class JobRuntime final : public RowWork,
   absl::Status Compute(
       const RowOf& row, ThreadState* state,
       std::span<const std::span<std::byte>> outputs) const override;
+  bool reads_ahead() const override { return reads_ahead_; }
+  RowRecords ReadAhead(const RowOf& row) const override;
   bool staged(bool on_device) const override {
     return kernel_->staged(on_device);
   }
@@ -76,8 +87,13 @@ class JobRuntime final : public RowWork,
   friend class StagedRows;
   JobRuntime(JobInfo job, std::shared_ptr<const Source> source,
              uint64_t cache_key, const RuntimeContext* context,
-             const BatchSchema& rows, std::unique_ptr<RowKernel> kernel);
-  absl::StatusOr<StoredSample> Read(uint64_t sample) const;
+             const BatchSchema& rows, std::unique_ptr<RowKernel> kernel,
+             bool reads_ahead);
+  // From `records` if it is there, which may be null; else from cache or
+  // storage.
+  absl::StatusOr<StoredSample> Read(uint64_t sample,
+                                    const RowRecords* records) const;
+  bool Pause(Duration duration) const;
   // As the kernel's error, with the record's name.
   absl::Status OfRecord(uint64_t sample, const absl::Status& status) const;
   absl::Status Try(const RowOf& row, ThreadState* state,
@@ -95,6 +111,7 @@ class JobRuntime final : public RowWork,
   const std::unique_ptr<RowKernel> kernel_;
   const Plan plan_;
   const bool has_valid_field_;
+  const bool reads_ahead_;
   std::vector<size_t> field_bytes_;
 };
 

@@ -11,7 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "worker/stored_sample.h"
 
 namespace leat::worker {
 
@@ -21,12 +24,22 @@ class ThreadState {
   virtual ~ThreadState() = default;
 };
 
+// A sample's record, or why it could not be read.
+struct ReadRecord {
+  uint64_t sample = 0;
+  absl::StatusOr<StoredSample> stored;
+};
+// What a row is made of.
+using RowRecords = absl::InlinedVector<ReadRecord, 1>;
+
 // A row of a step, and the sample it is made of.
 struct RowOf {
   uint64_t epoch = 0;
   uint64_t step = 0;
   uint32_t row = 0;
   uint64_t sample = 0;
+  // What RowWork::ReadAhead gave; null: nothing was read ahead.
+  const RowRecords* records = nullptr;
 };
 
 // Memory of a consumer on this host that rows are written straight into. Lives
@@ -89,6 +102,13 @@ class RowWork {
   virtual absl::Status Compute(
       const RowOf& row, ThreadState* state,
       std::span<const std::span<std::byte>> outputs) const = 0;
+
+  // Whether what rows are made of is read by ReadAhead before they are computed
+  // or prepared: where reads may wait for a network. Constant.
+  virtual bool reads_ahead() const { return false; }
+  // Reads what a row is made of, on a thread that may wait for storage. What is
+  // missing from its answer is read when the row is computed.
+  virtual RowRecords ReadAhead(const RowOf& row) const { return {}; }
 
   // Whether rows are computed in stages, where they go to a GPU's memory
   // (`on_device`) or the host's. False: by Compute, one by one; which cannot

@@ -13,12 +13,13 @@ namespace leat::worker {
 
 // Opens a group if the next row wants one. A stream that turns out to have no
 // room is passed over.
-StreamState* Scheduler::State::ChooseAndOpen() {
+StreamState* Scheduler::State::ChooseAndOpen(bool to_read) {
   std::vector<StreamState*> refused;
   Ready ready = Ready::kNothing;
   StreamState* stream = nullptr;
-  while ((stream = Choose(&ready)) != nullptr && ready == Ready::kNewGroup &&
-         !OpenGroup(*stream)) {
+  while ((stream = to_read ? ChooseToRead(&ready) : Choose(&ready)) !=
+             nullptr &&
+         ready == Ready::kNewGroup && !OpenGroup(*stream)) {
     stream->refused = true;
     refused.push_back(stream);
   }
@@ -27,13 +28,15 @@ StreamState* Scheduler::State::ChooseAndOpen() {
 }
 
 bool Scheduler::State::Begin(Task* task) {
-  StreamState* const stream = ChooseAndOpen();
+  StreamState* const stream = ChooseAndOpen(/*to_read=*/false);
   if (stream == nullptr) return false;
-  const auto it = stream->open.begin();
+  const auto it = NextToBegin(*stream);
   const std::shared_ptr<Group> group = it->second;
   task->group = group;
   task->sink = stream->sink;
-  task->index = group->begun++;
+  task->index = group->begun;
+  if (group->reads != nullptr) TakeReady(*stream, task);
+  ++group->begun;
   task->charged_ns = stream->job->mean_ns;
   stream->vtime += task->charged_ns;
   stream->job->vtime += task->charged_ns;
@@ -41,9 +44,13 @@ bool Scheduler::State::Begin(Task* task) {
   --rows_queued;
   ++rows_in_work;
   if (group->begun == group->rows.size()) {
-    if (stream->asks.find(it->first) == stream->asks.end())
+    const Position position = it->first.first;
+    const auto next = stream->open.erase(it);
+    const auto first = stream->open.lower_bound({position, 0});
+    if (first == next &&
+        (next == stream->open.end() || next->first.first != position) &&
+        stream->asks.find(position) == stream->asks.end())
       stream->positions.erase(group->ask_id);
-    stream->open.erase(it);
   }
   return true;
 }
@@ -68,18 +75,21 @@ bool Scheduler::State::End(const Task& task, const absl::Status& status,
   return true;
 }
 
-// Forgets an open group's rows that have not begun.
-std::shared_ptr<Group> Scheduler::State::DropOpen(StreamState& stream,
-                                                  const Position& position) {
-  const auto it = stream.open.find(position);
-  if (it == stream.open.end()) return nullptr;
-  std::shared_ptr<Group> group = std::move(it->second);
-  const size_t left = group->rows.size() - group->begun;
-  stream.rows_queued -= left;
-  rows_queued -= left;
-  group->dropped = true;
-  stream.open.erase(it);
-  return group;
+// Forgets the rows of an ask's open groups that have not begun.
+std::vector<std::shared_ptr<Group>> Scheduler::State::DropOpen(
+    StreamState& stream, const Position& position) {
+  std::vector<std::shared_ptr<Group>> groups;
+  for (auto it = stream.open.lower_bound({position, 0});
+       it != stream.open.end() && it->first.first == position;
+       it = stream.open.erase(it)) {
+    Group& group = *groups.emplace_back(std::move(it->second));
+    const size_t left = group.rows.size() - group.begun;
+    stream.rows_queued -= left;
+    rows_queued -= left;
+    group.dropped = true;
+    ForgetReads(stream, group);
+  }
+  return groups;
 }
 
 Scheduler::Scheduler(SchedulerOptions options, BufferPool* pool,
@@ -112,8 +122,15 @@ Scheduler::~Scheduler() {
 void Scheduler::Stop() {
   state_->stopping = true;
   state_->wake->NotifyAll();
+  state_->reading.NotifyAll();
   for (std::thread& thread : threads_)
     if (thread.joinable()) thread.join();
+  std::vector<std::thread> readers;
+  {
+    MutexLock lock(&readers_mu_);
+    readers.swap(readers_);
+  }
+  for (std::thread& thread : readers) thread.join();
   MutexLock lock(&state_->mu);
   while (state_->stages_in_work > 0) state_->progress.Wait(&state_->mu);
 }
@@ -137,6 +154,14 @@ absl::StatusOr<Scheduler::StreamId> Scheduler::OpenStream(
   stream->max_groups = std::max<size_t>(
       state_->options.max_unsent_groups_per_stream,
       (threads + stream->rows_per_group - 1) / stream->rows_per_group + 1);
+  stream->ahead = work->reads_ahead() && state_->options.read_threads > 0;
+  if (stream->ahead) {
+    StartReading();
+    const auto readers = static_cast<size_t>(state_->options.read_threads);
+    stream->max_groups = std::max(
+        stream->max_groups,
+        (readers + stream->rows_per_group - 1) / stream->rows_per_group + 1);
+  }
   stream->work = std::move(work);
   stream->sink = std::move(sink);
   MutexLock lock(&state_->mu);
@@ -147,6 +172,7 @@ absl::StatusOr<Scheduler::StreamId> Scheduler::OpenStream(
   Job& job = state_->jobs[stream->work->job_key()];
   stream->job = &job;
   job.streams.emplace(id, stream.get());
+  if (stream->ahead) ++state_->streams_ahead;
   state_->streams.emplace(id, std::move(stream));
   return id;
 }
@@ -179,11 +205,13 @@ absl::Status Scheduler::Ask(StreamId id, RowAsk ask) {
   if (rows == 0 || rows != ask.samples.size())
     return InvalidArgument("ask {}: {} rows and {} samples", ask.ask_id, rows,
                            ask.samples.size());
+  bool ahead = false;
   {
     MutexLock lock(&state_->mu);
     const auto it = state_->streams.find(id);
     if (it == state_->streams.end()) return NotFound("the stream is closed");
     StreamState& stream = *it->second;
+    ahead = stream.ahead;
     if (ask.memory != nullptr) RETURN_IF_ERROR(CheckMemory(ask, *stream.work));
     if (stream.rows_queued + rows > state_->options.max_rows_per_stream)
       return ResourceExhausted(
@@ -203,13 +231,16 @@ absl::Status Scheduler::Ask(StreamId id, RowAsk ask) {
     stream.rows_queued += rows;
     state_->rows_queued += rows;
   }
-  state_->wake->Notify();
+  if (ahead)
+    state_->reading.Notify();
+  else
+    state_->wake->Notify();
   return absl::OkStatus();
 }
 
 void Scheduler::Cancel(StreamId id, uint64_t ask_id) {
   // Destroyed without the lock: they may hold a lease or a stage.
-  std::shared_ptr<Group> group;
+  std::vector<std::shared_ptr<Group>> groups;
   PendingAsk pending;
   MutexLock lock(&state_->mu);
   const auto it = state_->streams.find(id);
@@ -220,7 +251,8 @@ void Scheduler::Cancel(StreamId id, uint64_t ask_id) {
   const Position position = found->second;
   state_->progress.NotifyAll();
   stream.positions.erase(found);
-  group = state_->DropOpen(stream, position);
+  groups = state_->DropOpen(stream, position);
+  if (stream.ahead) state_->reading.Notify();
   if (const auto ask = stream.asks.find(position); ask != stream.asks.end()) {
     const size_t left = ask->second.ask.rows.size() - ask->second.next;
     stream.rows_queued -= left;
@@ -239,7 +271,14 @@ void Scheduler::CloseStream(StreamId id) {
   stream = std::move(it->second);
   state_->streams.erase(it);
   state_->rows_queued -= stream->rows_queued;
-  for (auto& [position, group] : stream->open) group->dropped = true;
+  for (auto& [place, group] : stream->open) {
+    group->dropped = true;
+    state_->ForgetReads(*stream, *group);
+  }
+  if (stream->ahead) {
+    --state_->streams_ahead;
+    state_->reading.Notify();
+  }
   Job& job = *stream->job;
   job.streams.erase(id);
   if (job.streams.empty()) state_->jobs.erase(stream->work->job_key());
@@ -247,12 +286,15 @@ void Scheduler::CloseStream(StreamId id) {
 
 bool Scheduler::RunOne(ThreadState* state) {
   State::Task task;
-  bool more = false;
+  bool begun = false, more = false, wake_reader = false;
   {
     MutexLock lock(&state_->mu);
-    if (!state_->Begin(&task)) return false;
-    more = state_->rows_queued > 0;
+    begun = state_->Begin(&task);
+    more = begun && state_->rows_queued > 0;
+    wake_reader = state_->ReaderWanted();
   }
+  if (wake_reader) state_->reading.Notify();
+  if (!begun) return false;
   if (more) state_->wake->Notify();
   const MonotonicTime start = state_->clock.Now();
   const absl::Status status = State::Compute(task, state);
@@ -280,6 +322,9 @@ Scheduler::Stats Scheduler::stats() const {
     MutexLock lock(&state_->mu);
     stats.rows_queued = state_->rows_queued;
     stats.streams = state_->streams.size();
+    stats.bytes_ahead = state_->bytes_ahead;
+    for (const auto& [id, stream] : state_->streams)
+      stats.rows_ahead += stream->rows_ahead;
   }
   stats.rows_total = state_->counters->rows_total;
   stats.rows_placed_total = state_->counters->rows_placed_total;

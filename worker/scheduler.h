@@ -16,6 +16,14 @@
 // no new group until its peer has read one, and nobody else waits: a quarter of
 // the pool is kept for streams that hold none.
 //
+// Rows of work that reads ahead wait for storage on threads of their own. These
+// begin the groups, in the same order, and read the rows of groups that have
+// begun; a row is computed when it has been read, and any row of a group may be
+// the first. Between jobs, the one with the fewest threads is served first, and
+// none has more threads, or more bytes that were read and not yet taken, than
+// are left to the others. What was read waits for a decode thread and for
+// nothing else, so the bytes come back whatever consumers do.
+//
 // Rows of staged work are prepared by the decode threads; the group is then
 // finished by its stage, which takes no thread and is charged to nobody.
 //
@@ -38,6 +46,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/clock.h"
+#include "core/mutex.h"
 #include "worker/buffer_pool.h"
 #include "worker/histogram.h"
 #include "worker/row_work.h"
@@ -56,6 +65,13 @@ struct SchedulerOptions {
   size_t max_rows_total = 8 << 20;
   size_t max_streams = 4096;
   uint64_t cohort_steps = 64;
+  // Threads that read ahead, begun with the first stream that wants them; 0:
+  // the decode threads read.
+  int read_threads = 0;
+  // What they may have read that is not taken yet, or are reading (by the mean
+  // of the job's records). A job that has nothing may read one more record, or
+  // a few small ones.
+  uint64_t read_ahead_bytes = 256 << 20;
   std::function<std::unique_ptr<ThreadState>()> make_thread_state;
 };
 
@@ -85,7 +101,8 @@ class Scheduler {
   // Computes or prepares one row on the calling thread. False: nothing to do
   // now.
   bool RunOne(ThreadState* state);
-  // Stops and joins the threads after the rows in work, and waits for the
+  // Stops and joins the threads after the rows in work and the records that are
+  // being read, and waits for the
   // stages that are being finished. Idempotent.
   void Stop();
 
@@ -95,6 +112,8 @@ class Scheduler {
     uint64_t row_errors_total = 0;
     uint64_t rows_queued = 0;  // asked, not begun
     uint64_t streams = 0;
+    uint64_t rows_ahead = 0;   // being read, or read and not begun
+    uint64_t bytes_ahead = 0;  // of these
     uint64_t busy_ns_total = 0;
     Histogram::Snapshot latency;  // from asked to sent, by row
   };
@@ -106,8 +125,15 @@ class Scheduler {
 
  private:
   struct State;
+  // Reads rows on the calling thread. False: nothing to do now; the thread
+  // counts as idle then, until it comes again with `was_idle`.
+  bool ReadSome(bool was_idle);
+  void StartReading();
+
   std::shared_ptr<State> state_;  // shared with stages being finished
   std::vector<std::thread> threads_;
+  Mutex readers_mu_;
+  std::vector<std::thread> readers_ ABSL_GUARDED_BY(readers_mu_);
 };
 
 }  // namespace leat::worker

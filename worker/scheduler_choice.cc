@@ -13,10 +13,18 @@ namespace leat::worker {
 
 Scheduler::State::Ready Scheduler::State::Look(
     const StreamState& stream) const {
-  const bool open = !stream.open.empty();
+  // The threads that read open the groups.
+  if (stream.ahead)
+    return stream.rows_ready > 0 ? Ready::kOpenGroup : Ready::kNothing;
+  return LookAt(stream, stream.open.begin());
+}
+
+Scheduler::State::Ready Scheduler::State::LookAt(
+    const StreamState& stream, GroupMap::const_iterator next) const {
+  const bool open = next != stream.open.end();
   if (stream.asks.empty()) return open ? Ready::kOpenGroup : Ready::kNothing;
   // A group in work that is needed no later goes before a new one.
-  if (open && stream.open.begin()->first <= stream.asks.begin()->first)
+  if (open && next->first.first <= stream.asks.begin()->first)
     return Ready::kOpenGroup;
   if (MayOpen(stream)) return Ready::kNewGroup;
   return open ? Ready::kOpenGroup : Ready::kNothing;
@@ -41,7 +49,7 @@ bool Scheduler::State::MayOpen(const StreamState& stream) const {
 std::pair<uint64_t, uint64_t> Scheduler::State::StepOf(
     const StreamState& stream, Ready ready) {
   const Position& position = ready == Ready::kOpenGroup
-                                 ? stream.open.begin()->first
+                                 ? NextToBegin(stream)->first.first
                                  : stream.asks.begin()->first;
   return {std::get<0>(position), std::get<1>(position)};
 }

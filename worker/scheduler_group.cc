@@ -91,11 +91,17 @@ bool Scheduler::State::OpenGroup(StreamState& stream) {
     UseBuffer(*group, *std::move(buffer));
   else
     UseMemory(*group, ask);
+  if (stream.ahead) {
+    group->reads = std::make_shared<GroupReads>();
+    group->reads->account = stream.job->reads;
+    group->reads->records.resize(rows);
+  }
   if (stream.work->staged(group->outputs.device >= 0)) {
     group->stage = stream.work->BeginGroup(group->outputs);
     if (group->stage == nullptr) return false;
   }
-  stream.open.emplace(it->first, std::move(group));
+  const GroupPlace place(it->first, group->group_id);
+  stream.open.emplace(place, std::move(group));
   ask.next += rows;
   if (ask.next == ask.ask.rows.size()) stream.asks.erase(it);
   return true;
@@ -106,7 +112,8 @@ absl::Status Scheduler::State::Compute(const Task& task, ThreadState* state) {
   const RowOf row{.epoch = group.epoch,
                   .step = group.step,
                   .row = group.rows[task.index],
-                  .sample = group.samples[task.index]};
+                  .sample = group.samples[task.index],
+                  .records = group.reads == nullptr ? nullptr : &task.records};
   if (group.stage != nullptr)
     return group.stage->Prepare(task.index, row, state);
   std::vector<std::span<std::byte>> outputs;

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -25,6 +26,27 @@ struct SharedCounters {
   std::atomic<uint64_t> rows_total{0}, rows_placed_total{0};
   std::atomic<uint64_t> row_errors_total{0}, busy_ns{0};
   Histogram latency;
+};
+
+// What a job has under way from storage. Guarded by the scheduler's lock; it
+// outlives the job while records are being read.
+struct ReadAccount {
+  int threads = 0;
+  uint64_t bytes = 0;  // read and not taken; being read, by the mean
+  // Of a row, moving averages.
+  double mean_bytes = 128 << 10;
+  double mean_ns = 1e6;
+};
+
+// The records of a group's rows. Shared with the threads that read them, so
+// that a group that is dropped waits for none of them. Guarded by the
+// scheduler's lock.
+struct GroupReads {
+  std::shared_ptr<ReadAccount> account;
+  std::vector<RowRecords> records;  // by row; of those that are ready
+  std::set<size_t> ready;           // rows that were read and not begun
+  size_t asked = 0;                 // rows before it were given to a thread
+  bool dropped = false;
 };
 
 // A group being computed, then lent. Dropping it gives its buffer back.
@@ -60,8 +82,9 @@ struct Group {
   std::shared_ptr<const LentMemory> memory;
   std::shared_ptr<const RowWork> work;
   std::unique_ptr<GroupStage> stage;
+  std::shared_ptr<GroupReads> reads;  // null: not read ahead
   // Guarded by the scheduler's lock until complete.
-  size_t begun = 0;
+  size_t begun = 0;  // as many; the first ones, where nothing is read ahead
   size_t done = 0;
   bool dropped = false;
   bool sent = false;  // handed to its sink
@@ -71,6 +94,10 @@ struct Group {
 
 // Where an ask stands in its job: epoch, then step, then arrival.
 using Position = std::tuple<uint64_t, uint64_t, uint64_t>;
+
+// A group of an ask, in the order of their beginning.
+using GroupPlace = std::pair<Position, uint64_t>;
+using GroupMap = std::map<GroupPlace, std::shared_ptr<Group>>;
 
 struct PendingAsk {
   RowAsk ask;
@@ -89,12 +116,15 @@ struct StreamState {
   size_t rows_per_group = 1;
   size_t max_groups = 1;                              // in work or not sent
   std::map<Position, PendingAsk> asks;                // with rows to group
-  std::map<Position, std::shared_ptr<Group>> open;    // with rows to begin
+  GroupMap open;                                      // with rows to begin
   absl::flat_hash_map<uint64_t, Position> positions;  // by ask_id
   std::shared_ptr<std::atomic<uint32_t>> held =
       std::make_shared<std::atomic<uint32_t>>(0);
   uint64_t next_group_id = 1;
   size_t rows_queued = 0;
+  bool ahead = false;     // its rows are read ahead
+  size_t rows_ready = 0;  // read and not begun
+  size_t rows_ahead = 0;  // these, and those being read
   double vtime = 0;
   bool eligible = false;  // when last looked at
   bool refused = false;   // a new group, during one choice
@@ -105,6 +135,7 @@ struct Job {
   double floor = 0;        // virtual time of the last stream chosen
   double mean_ns = 500e3;  // a row, moving average
   bool eligible = false;
+  std::shared_ptr<ReadAccount> reads = std::make_shared<ReadAccount>();
   std::map<uint64_t, StreamState*> streams;
 };
 
@@ -118,11 +149,28 @@ struct Scheduler::State {
     std::shared_ptr<GroupSink> sink;
     size_t index = 0;
     double charged_ns = 0;
+    RowRecords records;  // of a row that was read ahead
+  };
+
+  // Rows of a group that one thread reads, one after the other.
+  struct ReadTask {
+    uint64_t stream = 0;
+    std::shared_ptr<const RowWork> work;
+    std::shared_ptr<GroupReads> reads;
+    size_t first = 0;
+    std::vector<RowOf> rows;
+    uint64_t reserved = 0;  // bytes, by the mean
   };
 
   // What may be begun of a stream now.
   enum class Ready { kNothing, kOpenGroup, kNewGroup };
   Ready Look(const StreamState& stream) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // As Look, for the threads that read.
+  Ready LookToRead(const StreamState& stream) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // `open`: the group that is next, or the end.
+  Ready LookAt(const StreamState& stream, GroupMap::const_iterator open) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   bool MayOpen(const StreamState& stream) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   static std::pair<uint64_t, uint64_t> StepOf(const StreamState& stream,
@@ -132,16 +180,35 @@ struct Scheduler::State {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   bool MayYieldTo(const StreamState& stream, Ready stream_ready,
                   const StreamState& other, Ready other_ready) const;
+  double BytesLeft() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  bool MayRead(const Job& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  StreamState* ChooseToRead(Ready* ready) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   bool OpenGroup(StreamState& stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  StreamState* ChooseAndOpen() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  StreamState* ChooseAndOpen(bool to_read) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   bool Begin(Task* task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // True: the group has all its rows and is wanted. If it is to be finished by
   // its stage, that counts as in work from now on.
   bool End(const Task& task, const absl::Status& status, Duration spent)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // The group, to be dropped without the lock; nullptr: none is open there.
-  std::shared_ptr<Group> DropOpen(StreamState& stream, const Position& position)
+  // The groups of an ask, to be dropped without the lock.
+  std::vector<std::shared_ptr<Group>> DropOpen(StreamState& stream,
+                                               const Position& position)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // The first group that has a row to begin, or that no thread reads yet; else
+  // the end.
+  static GroupMap::const_iterator NextToBegin(const StreamState& stream);
+  static GroupMap::const_iterator NextToRead(const StreamState& stream);
+  // Nobody wants the group's records any more.
+  void ForgetReads(StreamState& stream, Group& group)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // Takes the first row that is ready.
+  void TakeReady(StreamState& stream, Task* task)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  bool BeginRead(ReadTask* task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  void EndRead(const ReadTask& task, std::vector<RowRecords> records,
+               Duration spent) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // Whether a thread sleeps that would find something to read.
+  bool ReaderWanted() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   static absl::Status Compute(const Task& task, ThreadState* state);
   // Hands a group that nobody writes to any more to its sink.
   static void Deliver(std::shared_ptr<Group> group, GroupSink& sink);
@@ -155,6 +222,7 @@ struct Scheduler::State {
   const std::shared_ptr<SharedCounters> counters =
       std::make_shared<SharedCounters>();
   std::atomic<bool> stopping{false};
+  WakeSignal reading;  // of the threads that read
 
   mutable Mutex mu;
   CondVar progress;  // a row, an ask or a stage has ended
@@ -167,6 +235,10 @@ struct Scheduler::State {
   size_t rows_queued ABSL_GUARDED_BY(mu) = 0;
   size_t rows_in_work ABSL_GUARDED_BY(mu) = 0;
   size_t stages_in_work ABSL_GUARDED_BY(mu) = 0;  // being finished
+  size_t streams_ahead ABSL_GUARDED_BY(mu) = 0;   // that read ahead
+  int readers_running ABSL_GUARDED_BY(mu) = 0;
+  int readers_idle ABSL_GUARDED_BY(mu) = 0;
+  uint64_t bytes_ahead ABSL_GUARDED_BY(mu) = 0;
 };
 
 }  // namespace leat::worker

@@ -21,7 +21,8 @@ class StagedRows final : public GroupStage {
   absl::Status Prepare(size_t index, const RowOf& row,
                        ThreadState* state) override {
     rows_[index] = {.of = row, .candidate = row.sample};
-    absl::Status status = Try(index, state);
+    rows_[index].of.records = nullptr;  // not kept
+    absl::Status status = Try(index, row.records, state);
     if (status.ok() || !IsSamplesFault(status)) return status;
     return AfterBadSample(index, status, state);
   }
@@ -42,9 +43,9 @@ class StagedRows final : public GroupStage {
 
   BadSamplePolicy policy() const { return job_->job().spec.on_bad_sample; }
 
-  absl::Status Try(size_t row, ThreadState* state) {
+  absl::Status Try(size_t row, const RowRecords* records, ThreadState* state) {
     const Row& r = rows_[row];
-    ASSIGN_OR_RETURN(StoredSample stored, job_->Read(r.candidate));
+    ASSIGN_OR_RETURN(StoredSample stored, job_->Read(r.candidate, records));
     return job_->OfRecord(r.candidate,
                           group_->Prepare(row, r.of.epoch, r.candidate,
                                           std::move(stored), state));
@@ -63,7 +64,7 @@ class StagedRows final : public GroupStage {
     while (r.attempt < kMaxSubstitutes) {
       r.candidate =
           job_->plan().Substitute(r.of.epoch, r.of.sample, r.attempt++);
-      status = Try(row, state);
+      status = Try(row, nullptr, state);
       if (status.ok() || !IsSamplesFault(status)) return status;
       job_->Report(r.candidate, status);
     }

@@ -100,7 +100,9 @@ struct Worker::State {
         context{.kernels = gpus->kernels(),
                 .cache = &cache,
                 .bad_samples = &bad_samples,
-                .ownership = &ownership},
+                .ownership = &ownership,
+                .stop = &stop,
+                .read_ahead_of = config.read_ahead_of},
         pool(config.buffer_bytes, wake, gpus->buffer_memory()),
         lending(std::move(l)),
         scheduler(SchedulerConfig(), &pool, wake, Clock::Real()),
@@ -109,6 +111,7 @@ struct Worker::State {
         rows({.max_rows_per_stream = config.max_rows_per_stream},
              config.security, &jobs, &scheduler, lending.get()) {}
   ~State() {
+    stop.Stop();
     client.Shutdown();  // nobody waits for calls that nobody needs
     session.reset();
     server.reset();
@@ -125,6 +128,8 @@ struct Worker::State {
         .max_rows_per_stream = config.max_rows_per_stream,
         .max_rows_total = config.max_rows_total,
         .max_streams = config.max_streams,
+        .read_threads = config.read_threads,
+        .read_ahead_bytes = config.read_ahead_bytes,
         .make_thread_state = context.kernels.make_thread_state};
   }
   JobTableOptions TableConfig() const {
@@ -151,6 +156,7 @@ struct Worker::State {
   Ownership ownership;
   BadSamples bad_samples;
   SampleCache cache;
+  StopSignal stop;
   const RuntimeContext context;
   BufferPool pool;
   const std::unique_ptr<LendingServer> lending;  // null: memory is not taken

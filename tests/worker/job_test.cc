@@ -43,13 +43,15 @@ class JobTest : public testing::Test {
   }
   // The first byte of the row's image; `valid` by the field, if there is one.
   absl::StatusOr<char> Row(const JobRuntime& job, uint64_t sample,
-                           bool* valid = nullptr) {
+                           bool* valid = nullptr,
+                           const RowRecords* records = nullptr) {
     std::vector<std::vector<std::byte>> fields;
     for (const size_t bytes : job.field_bytes())
       fields.emplace_back(bytes, std::byte{77});
     const std::vector<std::span<std::byte>> outputs(fields.begin(),
                                                     fields.end());
-    RETURN_IF_ERROR(job.Compute({.sample = sample}, nullptr, outputs));
+    RETURN_IF_ERROR(
+        job.Compute({.sample = sample, .records = records}, nullptr, outputs));
     if (valid != nullptr) *valid = fields.back()[0] == std::byte{1};
     return static_cast<char>(fields[0][0]);
   }
@@ -131,6 +133,76 @@ TEST_F(JobTest, OnlyOwnedShardsAreCached) {
   ownership_.Set("dataset", owned);
   EXPECT_TRUE(Row(**runtime, 0).ok());
   EXPECT_EQ(cache_.stats().records, 1u);
+}
+
+// Another source, but for what it is asked to do.
+class ChangedSource : public Source {
+ public:
+  ChangedSource(std::shared_ptr<const Source> source, std::string place)
+      : source_(std::move(source)), place_(std::move(place)) {}
+  uint64_t num_samples() const override { return source_->num_samples(); }
+  uint64_t RecordOf(uint64_t sample) const override { return sample; }
+  absl::StatusOr<StoredSample> Read(uint64_t sample) const override {
+    ++reads;
+    return Unavailable("{}: cut off", Describe(sample));
+  }
+  const Digest& fingerprint() const override { return source_->fingerprint(); }
+  std::string Describe(uint64_t sample) const override {
+    return place_.empty() ? source_->Describe(sample) : place_;
+  }
+  mutable std::atomic<int> reads{0};
+
+ private:
+  const std::shared_ptr<const Source> source_;
+  const std::string place_;
+};
+
+TEST_F(JobTest, WhatWasReadAheadIsWhatARowIsMadeOf) {
+  context_.read_ahead_of = ReadAheadOf::kAll;
+  const auto job = Create(Job());
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_TRUE((*job)->reads_ahead());
+  const RowRecords records = (*job)->ReadAhead({.sample = 2});
+  std::filesystem::remove(dir_.path() + "/k/c.jpg");
+  EXPECT_EQ(*Row(**job, 2, nullptr, &records), 'c');
+  // The same error by either way.
+  std::filesystem::remove(dir_.path() + "/k/e.jpg");
+  const RowRecords gone = (*job)->ReadAhead({.sample = 4});
+  const auto ahead = Row(**job, 4, nullptr, &gone);
+  const auto here = Row(**job, 4);
+  EXPECT_TRUE(absl::IsNotFound(here.status())) << here.status();
+  EXPECT_EQ(ahead.status(), here.status());
+  // Records of other samples are no use.
+  EXPECT_EQ(*Row(**job, 3, nullptr, &records), 'd');
+}
+
+TEST_F(JobTest, OnlyDatasetsOnTheNetworkAreReadAhead) {
+  const FakeJob job = Job();
+  EXPECT_FALSE((*Create(job))->reads_ahead());
+  std::shared_ptr<const Source> source =
+      *OpenSource(job.info.spec.pipeline.nodes[0], job.blob, SourceLimits{});
+  const auto remote = JobRuntime::Create(
+      job.info, std::make_shared<ChangedSource>(source, "s3://b/k"), 1,
+      &context_);
+  ASSERT_TRUE(remote.ok()) << remote.status();
+  EXPECT_TRUE((*remote)->reads_ahead());
+}
+
+TEST_F(JobTest, ReadsAreTriedAgainUntilTheWorkerStops) {
+  StopSignal stop;
+  context_.stop = &stop;
+  const FakeJob job = Job();
+  std::shared_ptr<const Source> source =
+      *OpenSource(job.info.spec.pipeline.nodes[0], job.blob, SourceLimits{});
+  const auto failing = std::make_shared<ChangedSource>(source, "");
+  const auto runtime = JobRuntime::Create(job.info, failing, 1, &context_);
+  ASSERT_TRUE(runtime.ok()) << runtime.status();
+  EXPECT_THAT(Row(**runtime, 0).status().message(),
+              HasSubstr("cut off (tried 3 times)"));
+  EXPECT_EQ(failing->reads, 3);
+  stop.Stop();
+  EXPECT_TRUE(absl::IsCancelled(Row(**runtime, 0).status()));
+  EXPECT_EQ(failing->reads, 4);
 }
 
 TEST_F(JobTest, AJobThatDoesNotFitIsRefused) {

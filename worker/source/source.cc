@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/source/source.h"
 
+#include <algorithm>
+#include <string>
+#include <variant>
+#include <vector>
+
 #include "core/status.h"
 #include "fmt/ranges.h"
 #include "worker/source/formats.h"
+#include "worker/source/storage/storage.h"
 
 namespace leat::worker {
 namespace {
@@ -40,6 +46,18 @@ absl::StatusOr<std::unique_ptr<Source>> OpenSource(const Node& reader,
                                                    const SourceLimits& limits) {
   ASSIGN_OR_RETURN(const SourceFormat* const format, FormatOf(reader));
   return format->open(reader, index_blob, limits);
+}
+
+bool ReadsWait(const Node& reader, const Source& source) {
+  for (const auto& [name, value] : reader.args) {
+    if (const auto* path = std::get_if<std::string>(&value)) {
+      if (IsNetworkUri(*path)) return true;
+    } else if (const auto* paths =
+                   std::get_if<std::vector<std::string>>(&value)) {
+      if (std::any_of(paths->begin(), paths->end(), IsNetworkUri)) return true;
+    }
+  }
+  return source.num_samples() > 0 && !IsLocalUri(source.Describe(0));
 }
 
 }  // namespace leat::worker

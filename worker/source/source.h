@@ -88,4 +88,9 @@ absl::StatusOr<std::unique_ptr<Source>> OpenSource(const Node& reader,
                                                    std::string_view index_blob,
                                                    const SourceLimits& limits);
 
+// Whether reads of a dataset may wait for a network: a path among its reader's
+// arguments, or where its first record is, is remote, or on a file system of
+// the network.
+bool ReadsWait(const Node& reader, const Source& source);
+
 }  // namespace leat::worker

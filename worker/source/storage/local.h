@@ -19,6 +19,9 @@ absl::StatusOr<std::shared_ptr<const StoredFile>> OpenLocal(
     const std::string& path, const std::string& name);
 absl::StatusOr<StoredObject> StatLocal(const std::string& path,
                                        const std::string& name);
+// Whether the path is on a file system of the network; false where nothing is
+// there.
+bool IsOnNetwork(const std::string& path);
 // As Storage::List.
 absl::StatusOr<std::vector<StoredObject>> ListLocal(
     const std::string& path, const StorageConfig& config,

@@ -5,9 +5,12 @@
 // or time, which every read looks at after its bytes.
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <iterator>
 
 #include "core/status.h"
 #include "worker/source/file_error.h"
@@ -130,6 +133,19 @@ absl::StatusOr<StoredObject> StatLocal(const std::string& path,
   if (!S_ISREG(stat.st_mode)) return NotAFile(stat, name);
   const Identity identity = IdentityOf(stat);
   return StoredObject{name, identity.size, identity.Text()};
+}
+
+bool IsOnNetwork(const std::string& path) {
+  // statfs(2): NFS, SMB1, CIFS, SMB2, FUSE, Ceph, AFS, 9P, Lustre, GPFS, Coda,
+  // NCP, OCFS2.
+  static constexpr uint32_t kNetwork[] = {
+      0x6969,     0x517B,     0xFF534D42, 0xFE534D42, 0x65735546,
+      0x00C36400, 0x5346414F, 0x01021997, 0x0BD00BD0, 0x47504653,
+      0x73757245, 0x564C,     0x7461636F};
+  struct statfs about;
+  if (statfs(path.c_str(), &about) != 0) return false;
+  return std::find(std::begin(kNetwork), std::end(kNetwork),
+                   static_cast<uint32_t>(about.f_type)) != std::end(kNetwork);
 }
 
 }  // namespace leat::worker

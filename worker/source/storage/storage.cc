@@ -91,6 +91,12 @@ absl::StatusOr<std::vector<StoredObject>> Storage::List(
 
 StorageCounters Storage::counters() const { return backend_->counters(); }
 
+bool IsNetworkUri(std::string_view uri) {
+  if (!IsLocalUri(uri)) return true;
+  const auto parsed = ParseUri(uri);
+  return parsed.ok() && IsOnNetwork(parsed->path);
+}
+
 absl::StatusOr<std::string> ReadWhole(const StoredFile& file,
                                       uint64_t max_bytes) {
   if (file.size() > max_bytes) {

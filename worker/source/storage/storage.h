@@ -132,6 +132,10 @@ std::string RedactedUri(std::string_view uri);
 // Whether it is a path or file:// URI.
 bool IsLocalUri(std::string_view uri);
 
+// Whether reads of it may wait for a network: a remote URI, or a path on a file
+// system of the network (NFS, SMB, Ceph, Lustre, FUSE and the like).
+bool IsNetworkUri(std::string_view uri);
+
 // Reads the object whole. kResourceExhausted: larger than `max_bytes`.
 absl::StatusOr<std::string> ReadWhole(const StoredFile& file,
                                       uint64_t max_bytes);

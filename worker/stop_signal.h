@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// StopSignal: pauses between tries, which end when the process does.
+// Thread-safe.
+#pragma once
+
+#include "core/clock.h"
+#include "core/mutex.h"
+
+namespace leat::worker {
+
+class StopSignal {
+ public:
+  // Ends all pauses, and those to come at once.
+  void Stop() {
+    MutexLock lock(&mu_);
+    stopped_ = true;
+    changed_.NotifyAll();
+  }
+  // False: stopped before the time was over.
+  bool Pause(Duration duration) {
+    const MonotonicTime until = Clock::Real().Now() + duration;
+    MutexLock lock(&mu_);
+    while (!stopped_ && changed_.WaitUntil(&mu_, until)) {
+    }
+    return !stopped_;
+  }
+
+ private:
+  Mutex mu_;
+  CondVar changed_;
+  bool stopped_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+}  // namespace leat::worker
