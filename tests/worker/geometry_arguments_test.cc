@@ -123,6 +123,50 @@ TEST(GeometryOperators, WrongArgumentsAreRefusedWhenAJobIsCreated) {
   }
 }
 
+// The arguments without a default, as something that fits.
+Args Required(const OperatorInfo& info) {
+  Args args;
+  for (const ArgInfo& arg : info.args) {
+    if (arg.default_value) continue;
+    const double number = arg.min <= arg.max ? (arg.min + arg.max) / 2 : 1;
+    if (arg.type == ArgType::kInts) args[arg.name] = Ints{4, 3};
+    if (arg.type == ArgType::kFloats) args[arg.name] = Floats{number};
+    if (arg.type == ArgType::kFloat) args[arg.name] = number;
+    if (arg.type == ArgType::kInt) args[arg.name] = static_cast<int64_t>(4);
+    if (arg.type == ArgType::kString && !arg.choices.empty())
+      args[arg.name] = arg.choices[0];
+  }
+  return args;
+}
+
+TEST(AllOperators, ASamplesNumberThatIsNoneIsRefusedOrHarmless) {
+  const Array image =
+      Array::Of<uint8_t>({8, 9, 3}, std::vector<uint8_t>(8 * 9 * 3, 100));
+  int tried = 0;
+  for (const OperatorInfo& info : AllOperators()) {
+    for (const ArgInfo& arg : info.args) {
+      if (!arg.per_sample || arg.type != ArgType::kFloat || info.inputs != 1)
+        continue;
+      Args args = Required(info);
+      args[arg.name] = testing::FieldOf(1);
+      const auto apply = [&](float value) {
+        return Apply(info.name.c_str(), args, {image, Array::Scalar(value)})
+            .status();
+      };
+      if (!apply(0.5f).ok()) continue;
+      ++tried;
+      for (const float value : {NAN, INFINITY, -INFINITY, 3e38f, -3e38f}) {
+        const absl::Status status = apply(value);
+        if (status.ok()) continue;
+        EXPECT_THAT(Message(status),
+                    ::testing::AnyOf(HasSubstr(arg.name), HasSubstr(info.name)))
+            << value;
+      }
+    }
+  }
+  EXPECT_GE(tried, 15);
+}
+
 // As DALI's slice: products are floats, both ends are rounded.
 TEST(Window, LiesWhereItIsSaid) {
   std::vector<uint8_t> pixels(8 * 9);
