@@ -323,5 +323,22 @@ TEST_F(Calls, WhatIsLateIsLearnedFirst) {
   EXPECT_EQ(late_.LateAfter(), milliseconds(50));
 }
 
+TEST(RetryAfter, IsSecondsOrADateOfAnyYear) {
+  const WallTime now(std::chrono::seconds(1'000'000'000));
+  EXPECT_EQ(ParseRetryAfter("7", now), std::chrono::seconds(7));
+  EXPECT_EQ(ParseRetryAfter("-7", now), std::nullopt);
+  EXPECT_EQ(ParseRetryAfter("soon", now), std::nullopt);
+  EXPECT_EQ(ParseRetryAfter("Sun, 09 Sep 2001 01:46:42 GMT", now),
+            std::chrono::seconds(2));
+  EXPECT_EQ(ParseRetryAfter("Sun, 09 Sep 2001 01:46:38 GMT", now),
+            std::chrono::seconds(0));
+  for (const char* date :
+       {"Sat, 01 Jan 4768 00:00:00 GMT", "Fri, 31 Dec 9999 23:59:59 GMT"})
+    EXPECT_GT(*ParseRetryAfter(date, now), std::chrono::hours(1'000'000))
+        << date;
+  EXPECT_EQ(ParseRetryAfter("Fri, 01 Jan 0001 00:00:00 GMT", now),
+            std::chrono::seconds(0));
+}
+
 }  // namespace
 }  // namespace leat::worker

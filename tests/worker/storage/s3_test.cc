@@ -140,6 +140,30 @@ TEST_F(S3Storage, AnEndlessListingEnds) {
   EXPECT_EQ(Listed().code(), Code::kDataLoss);
 }
 
+TEST_F(S3Storage, ABucketOfAMillionKeysIsListedPageByPage) {
+  constexpr int kPages = 1000, kPageKeys = 1000;
+  std::string keys;  // the same in every page
+  for (int i = 0; i < kPageKeys; ++i)
+    keys +=
+        fmt::format("<Contents><Key>d/{:03}</Key><Size>1</Size></Contents>", i);
+  int pages = 0;
+  server_.Always([&](const Request& request, Reply* reply) {
+    EXPECT_EQ(request.Query("max-keys"), "1000");
+    ++pages;
+    *reply = {
+        .body = fmt::format("<ListBucketResult>{}<IsTruncated>{}</IsTruncated>"
+                            "<NextContinuationToken>{}</NextContinuationToken>"
+                            "</ListBucketResult>",
+                            keys, pages < kPages, pages)};
+  });
+  const auto listed = storage_->List("s3://bucket/d");
+  ASSERT_TRUE(listed.ok()) << listed.status();
+  EXPECT_EQ(pages, kPages);
+  ASSERT_EQ(listed->size(), kPages * kPageKeys);
+  EXPECT_EQ(listed->front().name, "000");
+  EXPECT_EQ(listed->back().name, "999");
+}
+
 TEST_F(S3Storage, AMalformedListingIsRefused) {
   for (const char* body :
        {"", "garbage", "<html><body>Sign in</body></html>",

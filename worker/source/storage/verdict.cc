@@ -113,8 +113,10 @@ std::optional<StorageMs> ParseRetryAfter(std::string_view text, WallTime now) {
       nullptr) {
     return std::nullopt;
   }
-  const auto wait = WallTime(std::chrono::seconds(timegm(&utc))) - now;
-  return std::max(StorageMs(0), std::chrono::duration_cast<StorageMs>(wait));
+  // In milliseconds: a year that a server writes may be beyond the clock's own.
+  const StorageMs at = std::chrono::seconds(timegm(&utc));
+  return std::max(StorageMs(0), at - std::chrono::duration_cast<StorageMs>(
+                                         now.time_since_epoch()));
 }
 
 Verdict Explain(const HttpResponse& response, const Asked& asked,
