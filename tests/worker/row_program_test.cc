@@ -234,6 +234,35 @@ TEST(RowProgram, CutsAWindowOfEachSample) {
                         "a pixel, inside the image of 80 × 100"));
 }
 
+// The whole image would need more memory than there is.
+TEST(RowProgram, WindowsAndRegionsAreDecodedPartially) {
+  const std::string jpeg = MakeJpeg({.width = 600, .height = 600});
+  Scratch small({.max_scratch_bytes = 300'000});
+  const Node resize{"resize", {}, {{"size", Ints{8}}}};
+  Node region = resize;
+  region.args["roi_start"] = Floats{500};
+  region.args["roi_end"] = Floats{560};
+  const std::vector<std::vector<Node>> chains = {
+      {{"window",
+        {},
+        {{"y", Value(550.0)},
+         {"x", Value(20.0)},
+         {"height", Value(30.0)},
+         {"width", Value(40.0)}}}},
+      {{"random_crop", {}, {{"area", Floats{0.001, 0.01}}}}, resize},
+      {region}};
+  for (const auto& chain : chains) {
+    Runner fused(ChainOf(chain), 1), plain(ChainOf(chain), 1, false);
+    const absl::Status status = fused.Run(jpeg, small);
+    EXPECT_TRUE(status.ok()) << Message(status);
+    EXPECT_EQ(plain.Run(jpeg, small).code(),
+              absl::StatusCode::kResourceExhausted);
+    Scratch large({});
+    ASSERT_TRUE(plain.Run(jpeg, large).ok());
+    EXPECT_EQ(fused.outputs, plain.outputs);
+  }
+}
+
 TEST(RowProgram, ARegionBeyondASampleIsABadSample) {
   const Graph graph = ChainOf({{"resize",
                                 {},
