@@ -94,6 +94,14 @@ v1::WorkerStats ToProto(const WorkerStats& stats) {
   proto.set_bad_samples_total(stats.bad_samples_total);
   *proto.mutable_row_latency() = ToProto(stats.row_latency);
   proto.set_rss_bytes(stats.rss_bytes);
+  proto.set_storage_requests_total(stats.storage_requests_total);
+  proto.set_storage_retries_total(stats.storage_retries_total);
+  proto.set_storage_hedges_total(stats.storage_hedges_total);
+  proto.set_disk_cache_hits_total(stats.disk_cache_hits_total);
+  proto.set_disk_cache_misses_total(stats.disk_cache_misses_total);
+  proto.set_disk_cache_bytes(stats.disk_cache_bytes);
+  proto.set_rows_ahead(stats.rows_ahead);
+  proto.set_bytes_ahead(stats.bytes_ahead);
   for (const DeviceStats& device : stats.devices)
     *proto.add_devices() = ToProto(device);
   return proto;
@@ -237,6 +245,14 @@ WorkerStats FromProto(const v1::WorkerStats& proto) {
   stats.bad_samples_total = proto.bad_samples_total();
   stats.row_latency = FromProto(proto.row_latency());
   stats.rss_bytes = proto.rss_bytes();
+  stats.storage_requests_total = proto.storage_requests_total();
+  stats.storage_retries_total = proto.storage_retries_total();
+  stats.storage_hedges_total = proto.storage_hedges_total();
+  stats.disk_cache_hits_total = proto.disk_cache_hits_total();
+  stats.disk_cache_misses_total = proto.disk_cache_misses_total();
+  stats.disk_cache_bytes = proto.disk_cache_bytes();
+  stats.rows_ahead = proto.rows_ahead();
+  stats.bytes_ahead = proto.bytes_ahead();
   for (int i = 0; i < std::min(proto.devices_size(), kMaxDevices); ++i)
     stats.devices.push_back(FromProto(proto.devices(i)));
   return stats;

@@ -82,6 +82,14 @@ struct WorkerStats {
   LatencySummary row_latency;
   uint64_t rss_bytes = 0;
   std::vector<DeviceStats> devices;
+  uint64_t storage_requests_total = 0;
+  uint64_t storage_retries_total = 0;
+  uint64_t storage_hedges_total = 0;
+  uint64_t disk_cache_hits_total = 0;
+  uint64_t disk_cache_misses_total = 0;
+  uint64_t disk_cache_bytes = 0;
+  uint64_t rows_ahead = 0;
+  uint64_t bytes_ahead = 0;
 };
 
 struct ConsumerStats {

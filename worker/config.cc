@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "CLI/CLI.hpp"
@@ -54,6 +55,38 @@ absl::Status ReadFiles(const Files& files, rpc::Security& security) {
 int Fail(const absl::Status& status) {
   fmt::print(stderr, "leat-worker: {}\n", Message(status));
   return 2;
+}
+
+// How records are read, and what is kept of them.
+void AddStorageFlags(CLI::App& app, Config& config) {
+  static const std::map<std::string, ReadAheadOf> kDatasets = {
+      {"remote", ReadAheadOf::kRemote}, {"all", ReadAheadOf::kAll}};
+  StorageConfig& storage = config.storage;
+  app.add_option("--read-threads", config.read_threads,
+                 "threads that wait for remote storage; 0: decode threads do")
+      ->check(CLI::Range(0, 1024));
+  app.add_option("--read-ahead-of", config.read_ahead_of,
+                 "remote: datasets on the network; all: on local disks too")
+      ->transform(CLI::CheckedTransformer(kDatasets));
+  app.add_option("--storage-connections", storage.connections,
+                 "requests to remote storage at a time")
+      ->check(CLI::Range(1, 10'000));
+  app.add_option("--storage-tries", storage.max_tries,
+                 "of one request to remote storage")
+      ->check(CLI::Range(1, 1000));
+  const auto milliseconds = [&](const char* flag, StorageMs* into,
+                                const char* help) {
+    app.add_option_function<int64_t>(
+           flag, [into](int64_t value) { *into = StorageMs(value); }, help)
+        ->check(CLI::Range(1, 86'400'000));
+  };
+  milliseconds("--storage-timeout-ms", &storage.request_timeout,
+               "of one try of a request to remote storage");
+  milliseconds("--storage-deadline-ms", &storage.deadline,
+               "of a read from remote storage with all its tries");
+  app.add_option("--disk-cache", storage.disk_cache,
+                 "directory, of this worker alone, for what s3, gs and http "
+                 "gave");
 }
 
 // Sizes are text until parsed.
@@ -112,6 +145,12 @@ absl::Status Config::Validate() const {
   if (read_ahead_bytes < 1 << 20)
     return InvalidArgument("--read-ahead {}: want at least 1MiB",
                            read_ahead_bytes);
+  if (storage.disk_cache.empty() != (storage.disk_cache_bytes == 0))
+    return InvalidArgument(
+        "--disk-cache and --disk-cache-bytes: want both or none");
+  if (!storage.disk_cache.empty() && storage.disk_cache_bytes < 64 << 20)
+    return InvalidArgument("--disk-cache-bytes {}: want at least 64MiB",
+                           storage.disk_cache_bytes);
   if (group_bytes < 1 << 10 || group_bytes > 64 << 20)
     return InvalidArgument("--group-bytes {}: want 1KiB to 64MiB", group_bytes);
   if (max_unsent_groups_per_stream < 1)
@@ -131,16 +170,16 @@ absl::Status Config::Validate() const {
 std::string Config::ToString() const {
   return fmt::format(
       "listen={} coordinator={} threads={} cache_bytes={} buffer_bytes={} "
-      "read_threads={} read_ahead_bytes={} "
+      "read_threads={} read_ahead_bytes={} disk_cache_bytes={} "
       "group_bytes={} max_unsent_groups_per_stream={} max_rows_per_stream={} "
       "max_rows_total={} max_streams={} gpu_slots={} gpu_slot_bytes={} "
       "gpu_group_bytes={} gpu_decode_bytes={} drain_timeout_ms={} tls={} "
       "token={}",
       listen, coordinator, threads, cache_bytes, buffer_bytes, read_threads,
-      read_ahead_bytes, group_bytes, max_unsent_groups_per_stream,
-      max_rows_per_stream, max_rows_total, max_streams, gpu.slots,
-      gpu.slot_bytes, gpu.group_bytes, gpu.decode_bytes, drain_timeout_ms,
-      !security.cert_pem.empty(), !security.token.empty());
+      read_ahead_bytes, storage.disk_cache_bytes, group_bytes,
+      max_unsent_groups_per_stream, max_rows_per_stream, max_rows_total,
+      max_streams, gpu.slots, gpu.slot_bytes, gpu.group_bytes, gpu.decode_bytes,
+      drain_timeout_ms, !security.cert_pem.empty(), !security.token.empty());
 }
 
 std::variant<Config, int> ParseFlags(int argc, char** argv,
@@ -150,7 +189,7 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
   config.security.token = environment.token;
   if (!environment.plane.empty()) config.plane = environment.plane;
   Files files;
-  std::string devices = "all", log_format = "text", read_ahead_of = "remote";
+  std::string devices = "all", log_format = "text";
   SizeFlag sizes[] = {
       {"--cache", "memory for encoded samples; the default is 1/8 of it",
        &config.cache_bytes, ""},
@@ -158,6 +197,8 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
        &config.buffer_bytes, ""},
       {"--read-ahead", "memory for records read ahead of the decode threads",
        &config.read_ahead_bytes, ""},
+      {"--disk-cache-bytes", "bound of --disk-cache",
+       &config.storage.disk_cache_bytes, ""},
       {"--group-bytes", "bytes of rows sent together", &config.group_bytes, ""},
       {"--max-lent", "memory that consumers on this host may lend",
        &config.lending.limits.max_lent_bytes, ""},
@@ -181,12 +222,7 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
   app.add_option("--threads", config.threads,
                  "decode threads; the default is the control group's cores")
       ->check(CLI::Range(1, 1024));
-  app.add_option("--read-threads", config.read_threads,
-                 "threads that wait for remote storage; 0: decode threads do")
-      ->check(CLI::Range(0, 1024));
-  app.add_option("--read-ahead-of", read_ahead_of,
-                 "remote: datasets on the network; all: on local disks too")
-      ->check(CLI::IsMember({"remote", "all"}));
+  AddStorageFlags(app, config);
   app.add_option("--devices", devices, "all, none, or GPUs 0,1,...");
   app.add_option("--gpu-slots", config.gpu.slots,
                  "groups of rows on a GPU at the same time");
@@ -228,7 +264,6 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
     *size.bytes = *bytes;
   }
   config.has_cache_bytes = !sizes[0].text.empty();
-  if (read_ahead_of == "all") config.read_ahead_of = ReadAheadOf::kAll;
   if (log_format == "json") config.log_format = LogFormat::kJson;
   absl::Status status = ReadFiles(files, config.security);
   if (const auto selection = ParseDevices(devices); !selection.ok())

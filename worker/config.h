@@ -17,6 +17,7 @@
 #include "worker/job_runtime.h"
 #include "worker/plane/lending_server.h"
 #include "worker/source/source.h"
+#include "worker/source/storage/storage_config.h"
 
 namespace leat::worker {
 
@@ -46,6 +47,7 @@ struct Config {
   // wait for storage), bytes, and of which datasets.
   int read_threads = 64;
   uint64_t read_ahead_bytes = 0;
+  StorageConfig storage;
   ReadAheadOf read_ahead_of = ReadAheadOf::kRemote;
   uint64_t group_bytes = 1 << 20;
   uint32_t max_unsent_groups_per_stream = 8;

@@ -22,6 +22,7 @@
 #include "worker/rows_service.h"
 #include "worker/scheduler.h"
 #include "worker/session.h"
+#include "worker/source/storage/storage.h"
 
 namespace leat::worker {
 namespace {
@@ -91,8 +92,10 @@ absl::StatusOr<std::unique_ptr<LendingServer>> StartLending(
 
 struct Worker::State {
   State(Config c, WorkerEvents e, std::shared_ptr<WakeSignal> w,
-        std::unique_ptr<GpuWorker> g, std::unique_ptr<LendingServer> l)
-      : config(std::move(c)),
+        std::unique_ptr<GpuWorker> g, std::unique_ptr<LendingServer> l,
+        std::unique_ptr<Storage> s)
+      : storage(std::move(s)),
+        config(WithStorage(std::move(c), storage.get())),
         events(std::move(e)),
         wake(std::move(w)),
         gpus(std::move(g)),
@@ -117,6 +120,10 @@ struct Worker::State {
     server.reset();
   }
 
+  static Config WithStorage(Config config, const Storage* storage) {
+    config.source.storage = storage;
+    return config;
+  }
   SchedulerOptions SchedulerConfig() const {
     const bool has_gpu = !gpus->devices().empty();
     return {
@@ -148,6 +155,7 @@ struct Worker::State {
   v1::Heartbeat MakeHeartbeat();
   void HeartbeatLost(const v1::Heartbeat& heartbeat);
 
+  const std::unique_ptr<Storage> storage;  // outlives the sources
   const Config config;
   const WorkerEvents events;
   const std::shared_ptr<WakeSignal> wake;
@@ -235,6 +243,15 @@ v1::WorkerStats Worker::State::CollectStats() {
   stats.set_cache_limit_bytes(cache.limit_bytes());
   stats.set_cache_hits_total(cached.hits);
   stats.set_cache_misses_total(cached.misses);
+  const StorageCounters stored = storage->counters();
+  stats.set_storage_requests_total(stored.requests);
+  stats.set_storage_retries_total(stored.retries);
+  stats.set_storage_hedges_total(stored.hedges);
+  stats.set_disk_cache_hits_total(stored.disk_hits);
+  stats.set_disk_cache_misses_total(stored.disk_misses);
+  stats.set_disk_cache_bytes(stored.disk_bytes);
+  stats.set_rows_ahead(now.rows_ahead);
+  stats.set_bytes_ahead(now.bytes_ahead);
   stats.set_buffers_in_use(pool.buffers_in_use());
   stats.set_buffers_total(pool.buffers_total());
   stats.set_busy_fraction(
@@ -331,9 +348,11 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(Config config,
       GpuWorker::Open(config.gpu, config.image, wake, events.on_fatal));
   ASSIGN_OR_RETURN(std::unique_ptr<LendingServer> lending,
                    StartLending(config, gpus->importer()));
-  auto state =
-      std::make_unique<State>(std::move(config), std::move(events), wake,
-                              std::move(gpus), std::move(lending));
+  ASSIGN_OR_RETURN(std::unique_ptr<Storage> storage,
+                   Storage::Create(config.storage));
+  auto state = std::make_unique<State>(std::move(config), std::move(events),
+                                       wake, std::move(gpus),
+                                       std::move(lending), std::move(storage));
   const Config& c = state->config;
   ASSIGN_OR_RETURN(
       state->server,

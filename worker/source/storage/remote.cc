@@ -67,17 +67,25 @@ bool IsMuteStatus(int status, bool s3) {
 
 Remote::Remote(const StorageConfig& config,
                std::unique_ptr<HttpTransport> transport, StorageClock* clock,
-               std::function<uint64_t()> random)
+               std::function<uint64_t()> random,
+               std::shared_ptr<DiskCache> disk)
     : config_(config),
       transport_(std::move(transport)),
       clock_(clock),
       random_(std::move(random)),
+      disk_(std::move(disk)),
       late_(config_),
       context_{config_, *transport_, *clock_,  random_,
                late_,   requests_,   retries_, hedges_} {}
 
 StorageCounters Remote::counters() const {
-  return {requests_, retries_, hedges_};
+  const DiskCacheStats kept = disk_ ? disk_->stats() : DiskCacheStats{};
+  return {.requests = requests_,
+          .retries = retries_,
+          .hedges = hedges_,
+          .disk_hits = kept.hits,
+          .disk_misses = kept.misses,
+          .disk_bytes = kept.bytes};
 }
 
 Verdict Remote::Run(std::span<const std::unique_ptr<HttpTask>> tasks) {

@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "worker/source/storage/calls.h"
+#include "worker/source/storage/disk_cache.h"
 #include "worker/source/storage/identity.h"
 #include "worker/source/storage/storage.h"
 #include "worker/source/storage/target.h"
@@ -22,9 +23,11 @@ class Remote {
  public:
   // `clock` must outlive it; `random` and the rest are complete.
   Remote(const StorageConfig& config, std::unique_ptr<HttpTransport> transport,
-         StorageClock* clock, std::function<uint64_t()> random);
+         StorageClock* clock, std::function<uint64_t()> random,
+         std::shared_ptr<DiskCache> disk = nullptr);
 
   const StorageConfig& config() const { return config_; }
+  DiskCache* disk() const { return disk_.get(); }  // may be null
   WallTime WallNow() const { return clock_->WallNow(); }
   StorageCounters counters() const;
   Verdict Run(std::span<const std::unique_ptr<HttpTask>> tasks);
@@ -35,6 +38,7 @@ class Remote {
   const std::unique_ptr<HttpTransport> transport_;
   StorageClock* const clock_;
   const std::function<uint64_t()> random_;
+  const std::shared_ptr<DiskCache> disk_;  // files outlive their Storage
   LateRanges late_;
   std::atomic<uint64_t> requests_ = 0;
   std::atomic<uint64_t> retries_ = 0;

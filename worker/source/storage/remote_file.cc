@@ -2,7 +2,8 @@
 //
 // Ranges are put in order and grouped: neighbours with small gaps are one
 // request, whose bytes are then dealt out; large ones are parts that come in
-// parallel, in place.
+// parallel, in place. Before that, what the disk cache has is taken from it; it
+// is offered what came. It is not asked about objects without a version.
 #include <algorithm>
 
 #include "core/status.h"
@@ -18,7 +19,10 @@ class RemoteFile : public StoredFile {
       : remote_(std::move(remote)),
         target_(std::move(target)),
         identity_(std::move(identity)),
-        identity_text_(identity_.Text()) {}
+        identity_text_(identity_.Text()),
+        disk_(HasVersion(identity_) ? remote_->disk() : nullptr),
+        disk_name_(disk_ == nullptr ? "" : target_.url + ' ' + identity_text_) {
+  }
 
   const std::string& name() const override { return target_.name; }
   uint64_t size() const override { return identity_.size; }
@@ -43,16 +47,47 @@ class RemoteFile : public StoredFile {
                      [](const ReadRange& a, const ReadRange& b) {
                        return a.offset < b.offset;
                      });
+    if (disk_ != nullptr) TakeKept(&sorted);
     std::vector<std::unique_ptr<HttpTask>> tasks;
     for (size_t begin = 0; begin < sorted.size();) {
       begin = AddGroup(sorted, begin, &tasks);
     }
     const Verdict verdict = remote_->Run(tasks);
     if (verdict.changed) return Changed(verdict.status);
+    if (disk_ != nullptr && verdict.kind == Verdict::Kind::kDone) Keep(sorted);
     return verdict.status;
   }
 
  private:
+  static bool HasVersion(const Identity& identity) {
+    return identity.kind == Identity::Kind::kEtag ||
+           identity.kind == Identity::Kind::kModified;
+  }
+  RangeKey KeyOf(const ReadRange& range) const {
+    return RangeKey::Of(disk_name_, range.offset, range.into.size());
+  }
+
+  // Fills the ranges that the disk cache has, and leaves the others; large ones
+  // in the parts that they are kept in.
+  void TakeKept(std::vector<ReadRange>* ranges) const {
+    const uint64_t part_bytes =
+        std::min(remote_->config().range_bytes, disk_->max_range_bytes());
+    std::vector<ReadRange> left;
+    for (const ReadRange& range : *ranges) {
+      for (uint64_t at = 0; at < range.into.size(); at += part_bytes) {
+        const uint64_t size = std::min(part_bytes, range.into.size() - at);
+        const ReadRange part = {range.offset + at,
+                                range.into.subspan(at, size)};
+        if (!disk_->Get(KeyOf(part), part.into)) left.push_back(part);
+      }
+    }
+    *ranges = std::move(left);
+  }
+
+  void Keep(const std::vector<ReadRange>& ranges) const {
+    for (const ReadRange& range : ranges) disk_->Put(KeyOf(range), range.into);
+  }
+
   // Adds the tasks of the group that begins with range `begin`; returns where
   // the next one begins.
   size_t AddGroup(const std::vector<ReadRange>& sorted, size_t begin,
@@ -100,6 +135,8 @@ class RemoteFile : public StoredFile {
   const Target target_;
   const Identity identity_;
   const std::string identity_text_;
+  DiskCache* const disk_;  // null: nothing of this object is kept
+  const std::string disk_name_;
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "worker/source/storage/storage.h"
 
 #include "core/status.h"
+#include "worker/source/storage/disk_cache.h"
 #include "worker/source/storage/local.h"
 #include "worker/source/storage/storage_backend.h"
 #include "worker/source/storage/uri.h"
@@ -53,8 +54,15 @@ Storage::~Storage() = default;
 absl::StatusOr<std::unique_ptr<Storage>> Storage::Create(
     const StorageConfig& config, StorageHooks hooks) {
   RETURN_IF_ERROR(CheckConfig(config));
-  return std::unique_ptr<Storage>(
-      new Storage(std::make_unique<StorageBackend>(config, std::move(hooks))));
+  std::shared_ptr<DiskCache> disk;
+  if (!config.disk_cache.empty()) {
+    ASSIGN_OR_RETURN(disk,
+                     DiskCache::Open({.directory = config.disk_cache,
+                                      .max_bytes = config.disk_cache_bytes,
+                                      .write = nullptr}));
+  }
+  return std::unique_ptr<Storage>(new Storage(std::make_unique<StorageBackend>(
+      config, std::move(hooks), std::move(disk))));
 }
 
 absl::StatusOr<std::shared_ptr<const StoredFile>> Storage::Open(

@@ -87,6 +87,10 @@ struct StorageCounters {
   uint64_t requests = 0;  // all of them
   uint64_t retries = 0;   // of those, after a failure
   uint64_t hedges = 0;    // of those, second ones for late ranges
+  // Ranges that were looked for in the disk cache, and the bytes of its files.
+  uint64_t disk_hits = 0;
+  uint64_t disk_misses = 0;
+  uint64_t disk_bytes = 0;
 };
 
 class StorageBackend;
@@ -95,6 +99,7 @@ class StorageBackend;
 class Storage {
  public:
   // kInvalidArgument: a bound of `config` that is not in its range (names it).
+  // Others: as DiskCache::Open.
   static absl::StatusOr<std::unique_ptr<Storage>> Create(
       const StorageConfig& config, StorageHooks hooks = {});
   ~Storage();

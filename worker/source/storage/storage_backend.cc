@@ -18,8 +18,9 @@ uint64_t RealRandom() {
 
 }  // namespace
 
-StorageBackend::StorageBackend(const StorageConfig& config, StorageHooks hooks)
-    : config_(config), hooks_(std::move(hooks)) {
+StorageBackend::StorageBackend(const StorageConfig& config, StorageHooks hooks,
+                               std::shared_ptr<DiskCache> disk)
+    : config_(config), hooks_(std::move(hooks)), disk_(std::move(disk)) {
   if (hooks_.clock == nullptr) hooks_.clock = &StorageClock::Real();
   if (!hooks_.random) hooks_.random = &RealRandom;
   if (!hooks_.getenv) {
@@ -41,7 +42,7 @@ absl::StatusOr<std::shared_ptr<Remote>> StorageBackend::GetRemote() {
   if (remote_ != nullptr) return remote_;
   ASSIGN_OR_RETURN(auto transport, CurlTransport::Create(config_));
   remote_ = std::make_shared<Remote>(config_, std::move(transport),
-                                     hooks_.clock, hooks_.random);
+                                     hooks_.clock, hooks_.random, disk_);
   return remote_;
 }
 

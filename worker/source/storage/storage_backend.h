@@ -20,7 +20,9 @@ namespace leat::worker {
 // Thread-safe.
 class StorageBackend {
  public:
-  StorageBackend(const StorageConfig& config, StorageHooks hooks);
+  // `disk`: may be null.
+  StorageBackend(const StorageConfig& config, StorageHooks hooks,
+                 std::shared_ptr<DiskCache> disk);
 
   const StorageConfig& config() const { return config_; }
   StorageCounters counters() const;
@@ -39,6 +41,7 @@ class StorageBackend {
   // Constant after construction.
   StorageConfig config_;
   StorageHooks hooks_;
+  const std::shared_ptr<DiskCache> disk_;
   mutable Mutex mu_;
   std::shared_ptr<Remote> remote_ ABSL_GUARDED_BY(mu_);
   std::map<UriScheme, std::shared_ptr<S3Account>> accounts_

@@ -39,6 +39,10 @@ struct StorageConfig {
   int max_hedges = 4;
   int hedge_every = 10;
 
+  // Ranges of objects that are kept on a disk (disk_cache.h); empty: none are.
+  std::string disk_cache;
+  uint64_t disk_cache_bytes = 0;
+
   // Listings.
   uint64_t max_list_entries = 10'000'000;
   int max_list_depth = 64;  // directories inside directories
