@@ -7,6 +7,7 @@
 #include "gmock/gmock.h"
 #include "tests/worker/value_support.h"
 #include "worker/image/arithmetic_loops.h"
+#include "worker/image/tensor_ops.h"
 #include "worker/image/value_loops.h"
 
 namespace leat::worker::testing {
@@ -86,6 +87,20 @@ TEST(ValueLoops, OfBytesRoundAndSaturateAsByteOfDoes) {
       for (size_t i = 0; i < in.size() / 3; ++i)
         ASSERT_EQ(out[i], ByteOf(MatrixRow(matrix, 0, in[3 * i], in[3 * i + 1],
                                            in[3 * i + 2])));
+    }
+}
+
+TEST(MirrorRow, TurnsPixelsOfAnySizeAndNumberAndNothingElse) {
+  for (const size_t size : {1, 3, 4, 6, 12})
+    for (size_t pixels = 0; pixels < 100; ++pixels) {
+      std::vector<std::byte> row(pixels * size + 2), wanted;
+      for (size_t i = 0; i < row.size(); ++i) row[i] = std::byte(i * 37 + 1);
+      wanted = row;
+      for (size_t p = 0; p < pixels; ++p)
+        for (size_t i = 0; i < size; ++i)
+          wanted[1 + p * size + i] = row[1 + (pixels - 1 - p) * size + i];
+      MirrorRow(row.data() + 1, pixels, size);
+      ASSERT_EQ(row, wanted) << pixels << " pixels of " << size;
     }
 }
 
