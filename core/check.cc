@@ -192,7 +192,7 @@ class Checker {
       if (side < 1)
         return InvalidArgument(
             "output \"{}\" is {}, whose size differs from sample to sample; "
-            "want one size: resize or crop it",
+            "want one size: resize, crop or pad it",
             name, TypeText(type));
       const auto size = static_cast<size_t>(side);
       if (size > kMaxRowBytes / field.row_bytes)

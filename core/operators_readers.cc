@@ -2,6 +2,7 @@
 //
 // Readers: what each gives of a stored sample.
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "core/image_size.h"
@@ -76,6 +77,72 @@ OperatorEntry Files() {
           InferFiles};
 }
 
+TypesOr InferCoco(Node* node, Inputs) {
+  using Kind = ValueType::Kind;
+  static const std::map<std::string_view, ValueType>& types =
+      *new std::map<std::string_view, ValueType>{
+          {"image", {Kind::kEncoded, DType::kUint8, {}}},
+          {"boxes", {Kind::kTensor, DType::kFloat32, {-1, 4}}},
+          {"labels", {Kind::kTensor, DType::kInt32, {-1}}},
+          {"image_id", {Kind::kTensor, DType::kInt64, {}}},
+          {"polygons", {Kind::kTensor, DType::kInt32, {-1, 3}}},
+          {"vertices", {Kind::kTensor, DType::kFloat32, {-1, 2}}},
+          {"mask", {Kind::kTensor, DType::kInt32, {-1, -1, 1}}}};
+  if (ArgOf<std::string>(*node, "annotations").empty())
+    return InvalidArgument("argument \"annotations\" is empty, want a file");
+  const auto& outputs = ArgOf<std::vector<std::string>>(*node, "outputs");
+  if (outputs.empty())
+    return InvalidArgument("argument \"outputs\" is empty, want some");
+  std::vector<ValueType> result;
+  for (const std::string& output : outputs) {
+    if (std::count(outputs.begin(), outputs.end(), output) > 1)
+      return InvalidArgument("argument \"outputs\" has \"{}\" twice", output);
+    result.push_back(types.at(output));
+  }
+  return result;
+}
+
+OperatorEntry Coco() {
+  using Texts = std::vector<std::string>;
+  ArgInfo outputs = Arg(
+      "outputs", ArgType::kStrings, Value(Texts{"image", "boxes", "labels"}),
+      "what is read, in this order: boxes float32 (n, 4), x, y, width, "
+      "height; labels int32 (n,); image_id int64; polygons int32 (p, 3), "
+      "each its object's place among the boxes, its first vertex, and the "
+      "one behind its last; vertices float32 (v, 2); mask int32 (height, "
+      "width, 1), the label of each pixel, 0: none; where objects overlap, "
+      "the greatest");
+  outputs.choices = {"image",    "boxes",    "labels", "image_id",
+                     "polygons", "vertices", "mask"};
+  const auto flag = [](const char* name, bool otherwise, const char* doc) {
+    return Arg(name, ArgType::kBool, Value(otherwise), doc);
+  };
+  OperatorInfo info = Operator(
+      "readers.coco", 0, 0,
+      {Arg("annotations", ArgType::kString, std::nullopt,
+           "the JSON file of instances, by path or URI"),
+       RootArg("the annotations' own folder"), std::move(outputs),
+       Arg("images", ArgType::kStrings, Value(Texts{}),
+           "file names, as the annotations have them: these images in this "
+           "order; none: all, in the order of their ids"),
+       flag("ltrb", false, "boxes are left, top, right, bottom"),
+       flag("ratio", false,
+            "boxes and vertices are shares of the image's size"),
+       flag("skip_empty", false, "pass over images without objects"),
+       Ranged(Arg("size_threshold", ArgType::kFloat, Value(0.1),
+                  "objects of less width or height are passed over"),
+              0, 1e6),
+       flag("include_iscrowd", true, "also objects that are crowds"),
+       flag("avoid_class_remapping", false,
+            "labels are the ids of the categories; otherwise 1, 2, … in the "
+            "order of the file")},
+      "COCO's instance annotations and their images -> an output for each of "
+      "outputs; coordinates are of the image as it is stored: decode with "
+      "orient=False");
+  info.outputs_of = "outputs";
+  return {std::move(info), InferCoco};
+}
+
 }  // namespace
 
 void AddReaders(OperatorList* list) {
@@ -94,6 +161,7 @@ void AddReaders(OperatorList* list) {
        InferImageFolder});
   list->push_back(FileList());
   list->push_back(Files());
+  list->push_back(Coco());
 }
 
 }  // namespace leat

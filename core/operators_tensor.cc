@@ -67,6 +67,17 @@ TypesOr InferTranspose(Node* node, Inputs inputs) {
   return OneTensor(inputs[0].dtype, std::move(shape));
 }
 
+TypesOr InferLength(Node* node, Inputs inputs) {
+  RETURN_IF_ERROR(WantTensor(inputs[0]));
+  const auto rank = static_cast<int64_t>(inputs[0].shape.size());
+  const int64_t axis = ArgOf<int64_t>(*node, "axis");
+  if (axis >= rank)
+    return InvalidArgument(
+        "argument \"axis\" is {}, want one of the {} axes of {}", axis, rank,
+        TypeText(inputs[0]));
+  return OneTensor(DType::kInt32, {});
+}
+
 }  // namespace
 
 void AddTensorOperators(OperatorList* list) {
@@ -114,6 +125,15 @@ void AddTensorOperators(OperatorList* list) {
                    0, 7)},
            "the axes in another order"),
        InferTranspose});
+  list->push_back(
+      {Operator("length", 1, 1,
+                {Ranged(Arg("axis", ArgType::kInt, Value(int64_t{0}),
+                            "which is measured"),
+                        0, 7)},
+                "the number of elements along an axis (int32): what a value "
+                "whose size differs from sample to sample had before it was "
+                "padded"),
+       InferLength});
 }
 
 }  // namespace leat

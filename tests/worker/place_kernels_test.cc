@@ -388,5 +388,59 @@ TEST(CropMirrorNormalize, GivesEveryTypeOfEveryType) {
   }
 }
 
+// Boxes of a sample, of which another may have any number.
+Array Boxes(int64_t count) {
+  std::vector<float> values;
+  for (int64_t i = 0; i < count * 4; ++i)
+    values.push_back(static_cast<float>(i + 1));
+  return Array::Of<float>({count, 4}, values).Open();
+}
+
+TEST(Length, CountsTheElementsAlongAnAxis) {
+  for (const int64_t count : {0, 1, 7}) {
+    const auto boxes = Apply("length", {}, {Boxes(count)});
+    ASSERT_TRUE(boxes.ok()) << Message(boxes.status());
+    EXPECT_EQ(*boxes, Array::Of<int32_t>({}, {static_cast<int32_t>(count)}));
+    EXPECT_EQ(*Apply("length", {{"axis", Value(int64_t{1})}}, {Boxes(count)}),
+              Array::Of<int32_t>({}, {4}));
+  }
+  EXPECT_THAT(
+      std::string(Message(
+          Apply("length", {{"axis", Value(int64_t{2})}}, {Boxes(1)}).status())),
+      HasSubstr("\"axis\" is 2, want one of the 2 axes of float32 "
+                "(?, 4)"));
+  EXPECT_FALSE(Apply("length", {}, {Array::Scalar(1)}).ok());
+}
+
+TEST(Pad, GivesASampleOfAnyLengthOneSize) {
+  const Args args = {
+      {"axes", Ints{0}}, {"shape", Ints{3}}, {"fill_value", Value(-1.0)}};
+  for (const int64_t count : {0, 2, 3}) {
+    const auto padded = Apply("pad", args, {Boxes(count)});
+    ASSERT_TRUE(padded.ok()) << Message(padded.status());
+    std::vector<float> want = Boxes(count).Values<float>();
+    want.resize(12, -1);
+    EXPECT_EQ(*padded, Array::Of<float>({3, 4}, want));
+  }
+  EXPECT_THAT(std::string(Message(Apply("pad", args, {Boxes(4)}).status())),
+              HasSubstr("axis 0 has 4 elements, more than \"shape\" gives it: "
+                        "3"));
+}
+
+TEST(Slice, CutsAndPadsASampleOfAnyLengthToOneSize) {
+  for (const int64_t count : {0, 2, 3, 5}) {
+    const auto first = Apply("slice",
+                             {{"axes", Ints{0}},
+                              {"shape", Ints{3}},
+                              {"out_of_bounds_policy", Text("pad")},
+                              {"fill_values", Floats{-1}}},
+                             {Boxes(count)});
+    ASSERT_TRUE(first.ok()) << Message(first.status());
+    std::vector<float> want = Boxes(count).Values<float>();
+    want.resize(12, -1);
+    EXPECT_EQ(*first, Array::Of<float>({3, 4}, want));
+  }
+}
+
 }  // namespace
 }  // namespace leat::worker

@@ -17,6 +17,7 @@ KernelOr MakeCropMirrorNormalize(const CheckedGraph& graph, uint32_t node);
 KernelOr MakeErase(const CheckedGraph& graph, uint32_t node);
 KernelOr MakeGaussianBlur(const CheckedGraph& graph, uint32_t node);
 KernelOr MakeJpegDistortion(const CheckedGraph& graph, uint32_t node);
+KernelOr MakeLength(const CheckedGraph& graph, uint32_t node);
 KernelOr MakePeekShape(const CheckedGraph& graph, uint32_t node);
 KernelOr MakePad(const CheckedGraph& graph, uint32_t node);
 KernelOr MakeReshape(const CheckedGraph& graph, uint32_t node);

@@ -56,6 +56,7 @@ constexpr Entry kKernels[] = {
     {"invert", MakeUnary},
     {"jpeg_compression_distortion", MakeJpegDistortion},
     {"le", MakeBinary},
+    {"length", MakeLength},
     {"lt", MakeBinary},
     {"max", MakeBinary},
     {"min", MakeBinary},

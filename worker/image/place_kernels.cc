@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// pad, reshape, slice, erase: copies of boxes, by the rules of core/boxes.h.
+// pad, reshape, slice, erase, length: copies of boxes, by the rules of
+// core/boxes.h.
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "core/boxes.h"
 #include "core/status.h"
@@ -82,6 +84,29 @@ class Reshape final : public OperatorKernel {
 
  private:
   const Ints shape_;
+};
+
+class Length final : public OperatorKernel {
+ public:
+  explicit Length(int64_t axis) : axis_(static_cast<size_t>(axis)) {}
+
+  absl::Status Shape(const OperatorCall& call, Tensor* result) const override {
+    result->rank = 0;
+    const int64_t length = call.inputs[0]->dims[axis_];
+    if (length <= std::numeric_limits<int32_t>::max()) return absl::OkStatus();
+    return InvalidArgument("axis {} has {} elements, more than an int32 holds",
+                           axis_, length);
+  }
+
+  absl::Status Run(const OperatorCall& call,
+                   const Tensor& result) const override {
+    const auto length = static_cast<int32_t>(call.inputs[0]->dims[axis_]);
+    memcpy(result.data, &length, sizeof length);
+    return absl::OkStatus();
+  }
+
+ private:
+  const size_t axis_;
 };
 
 class Slice final : public OperatorKernel {
@@ -231,6 +256,10 @@ KernelOr MakePad(const CheckedGraph& graph, uint32_t node) {
   ASSIGN_OR_RETURN(auto rules,
                    PadRules(graph.graph.nodes[node], RankOfInput(graph, node)));
   return std::make_shared<Pad>(graph, node, std::move(rules));
+}
+
+KernelOr MakeLength(const CheckedGraph& graph, uint32_t node) {
+  return std::make_shared<Length>(ConstantArg<int64_t>(graph, node, "axis"));
 }
 
 KernelOr MakeReshape(const CheckedGraph& graph, uint32_t node) {

@@ -14,6 +14,7 @@ extern const SourceFormat kCifar10Format;
 extern const SourceFormat kCifar100Format;
 extern const SourceFormat kCaffeFormat;
 extern const SourceFormat kCaffe2Format;
+extern const SourceFormat kCocoFormat;
 extern const SourceFormat kIdxFormat;
 extern const SourceFormat kNumpyFormat;
 extern const SourceFormat kMdsFormat;

@@ -15,11 +15,11 @@ namespace leat::worker {
 namespace {
 
 const SourceFormat* const kFormats[] = {
-    &kImageFolderFormat, &kFileListFormat,    &kFilesFormat,
-    &kCifar10Format,     &kCifar100Format,    &kCaffeFormat,
-    &kCaffe2Format,      &kIdxFormat,         &kNumpyFormat,
-    &kMdsFormat,         &kArrayRecordFormat, &kTfrecordFormat,
-    &kWebdatasetFormat,
+    &kImageFolderFormat, &kFileListFormat,   &kFilesFormat,
+    &kCifar10Format,     &kCifar100Format,   &kCaffeFormat,
+    &kCaffe2Format,      &kCocoFormat,       &kIdxFormat,
+    &kNumpyFormat,       &kMdsFormat,        &kArrayRecordFormat,
+    &kTfrecordFormat,    &kWebdatasetFormat,
 };
 
 absl::StatusOr<const SourceFormat*> FormatOf(const Node& reader) {

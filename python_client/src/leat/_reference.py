@@ -13,6 +13,19 @@ _HEAD = """\
 Written by `python -m leat._reference` from the library's table; a test compares the two. `fn.NAME(inputs, arguments)`
 builds a node of a pipeline; arguments marked *per sample* also take a node that gives a value for each sample. Types
 and shapes are checked when a job is created; where only the stored data knows them, when it has been indexed.
+
+A value whose size differs from sample to sample (a `?` in messages: boxes of `readers.coco`, `int64[?]` of records) is
+an output when `pad` has given it one size; `length` says how much of it is the sample's own:
+
+```python
+encoded, boxes, labels = fn.readers.coco("instances_train2017.json", "train2017")
+image = fn.resize(fn.decode(encoded, orient=False), size=640)
+return {"image": image, "count": fn.length(boxes), "boxes": fn.pad(boxes, axes=0, shape=100),
+        "labels": fn.pad(labels, shape=100, fill_value=-1)}
+```
+
+A sample of more than 100 is a bad one, whose error says so. To have the first 100 instead, pad by
+`fn.slice(boxes, axes=0, shape=100, out_of_bounds_policy="pad")` and count by `fn.min(fn.length(boxes), 100)`.
 """
 
 # What has another name, or is several of ours, which a worker computes in one pass.

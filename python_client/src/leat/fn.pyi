@@ -395,6 +395,20 @@ def transpose(input: Node, /, perm: int | Sequence[int]) -> Node:
         leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
     """
 
+def length(input: Node, /, axis: int = 0) -> Node:
+    """the number of elements along an axis (int32): what a value whose size differs from sample to sample had before it was padded.
+
+    Args:
+        input: a node (positional)
+        axis: which is measured (int; 0 … 7; default 0)
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
 def brightness(input: Node, /, brightness: float | Node = 1.0, brightness_shift: float | Node = 0.0, dtype: Literal['input', 'uint8', 'int32', 'int64', 'float16', 'float32'] = 'input') -> Node:
     """x * brightness + brightness_shift * range.
 
@@ -1084,6 +1098,29 @@ class readers:
 
         Returns:
             A tuple of 2 nodes.
+
+        Raises:
+            leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+        """
+
+    @staticmethod
+    def coco(annotations: str, root: str = '', outputs: Literal['image', 'boxes', 'labels', 'image_id', 'polygons', 'vertices', 'mask'] | Sequence[Literal['image', 'boxes', 'labels', 'image_id', 'polygons', 'vertices', 'mask']] = ('image', 'boxes', 'labels'), images: str | Sequence[str] = (), ltrb: bool = False, ratio: bool = False, skip_empty: bool = False, size_threshold: float = 0.1, include_iscrowd: bool = True, avoid_class_remapping: bool = False) -> tuple[Node, ...]:
+        """COCO's instance annotations and their images -> an output for each of outputs; coordinates are of the image as it is stored: decode with orient=False.
+
+        Args:
+            annotations: the JSON file of instances, by path or URI (string; required)
+            root: the folder or URI that relative names are below; empty: the annotations' own folder (string; default '')
+            outputs: what is read, in this order: boxes float32 (n, 4), x, y, width, height; labels int32 (n,); image_id int64; polygons int32 (p, 3), each its object's place among the boxes, its first vertex, and the one behind its last; vertices float32 (v, 2); mask int32 (height, width, 1), the label of each pixel, 0: none; where objects overlap, the greatest (strings; one of 'image', 'boxes', 'labels', 'image_id', 'polygons', 'vertices', 'mask'; default ('image', 'boxes', 'labels'))
+            images: file names, as the annotations have them: these images in this order; none: all, in the order of their ids (strings; default ())
+            ltrb: boxes are left, top, right, bottom (bool; default False)
+            ratio: boxes and vertices are shares of the image's size (bool; default False)
+            skip_empty: pass over images without objects (bool; default False)
+            size_threshold: objects of less width or height are passed over (float; 0 … 1e+06; default 0.1)
+            include_iscrowd: also objects that are crowds (bool; default True)
+            avoid_class_remapping: labels are the ids of the categories; otherwise 1, 2, … in the order of the file (bool; default False)
+
+        Returns:
+            A tuple of nodes: one for each of outputs.
 
         Raises:
             leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
