@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// dump_source READER NAME=TEXT... NAME:=TEXT|TEXT...: indexes a dataset and
-// prints, for each sample, a line of its fields: the shape's sizes where the
-// type leaves them open, and the SHA-256 of the bytes. For comparisons with
-// other readers of the same files; errors of samples are lines "error ...".
+// dump_source READER NAME=TEXT... NAME:=TEXT|TEXT... NAME?=true|false...:
+// indexes a dataset and prints, for each sample, a line of its fields: the
+// shape's sizes where the type leaves them open, and the SHA-256 of the bytes.
+// For comparisons with other readers of the same files; errors of samples are
+// lines "error ...".
 #include <cstdio>
 #include <string>
 
@@ -19,6 +20,10 @@ bool AddArgument(std::string_view text, Node* reader) {
   const size_t equals = text.find('=');
   if (equals == std::string_view::npos || equals == 0) return false;
   std::string_view value = text.substr(equals + 1);
+  if (text[equals - 1] == '?') {
+    reader->args[std::string(text.substr(0, equals - 1))] = value == "true";
+    return value == "true" || value == "false";
+  }
   if (text[equals - 1] != ':') {
     reader->args[std::string(text.substr(0, equals))] = std::string(value);
     return true;
@@ -62,14 +67,16 @@ absl::Status Dump(const Node& reader) {
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    fprintf(stderr, "usage: %s READER NAME=TEXT NAME:=TEXT|TEXT ...\n",
+    fprintf(stderr,
+            "usage: %s READER NAME=TEXT NAME:=TEXT|TEXT NAME?=true ...\n",
             argv[0]);
     return 2;
   }
   leat::Node reader{.op = argv[1], .inputs = {}, .args = {}};
   for (int i = 2; i < argc; ++i) {
     if (leat::worker::AddArgument(argv[i], &reader)) continue;
-    fprintf(stderr, "%s: want NAME=TEXT or NAME:=TEXT|TEXT\n", argv[i]);
+    fprintf(stderr, "%s: want NAME=TEXT, NAME:=TEXT|TEXT, NAME?=true\n",
+            argv[i]);
     return 2;
   }
   const absl::Status status = leat::worker::Dump(reader);
