@@ -55,6 +55,15 @@ namespace client {
 absl::StatusOr<std::unique_ptr<Job>> MakeJob(
     std::shared_ptr<Connection> connection, const v1::Job& job);
 
+// What the C interface does beyond the public one.
+struct JobAccess {
+  // As Job::Open, of a job with an external reader; the caller serves the
+  // iterator's feed.
+  static absl::StatusOr<std::unique_ptr<Batches>> OpenFed(
+      const Job& job, const BatchesOptions& options,
+      std::shared_ptr<Feed>* feed);
+};
+
 // How `job` is fetched; the caller adds what of it.
 EngineOptions EngineOptionsFor(const std::shared_ptr<JobData>& job);
 

@@ -34,6 +34,11 @@ char* ToC(std::string_view string) {
   return copy;
 }
 
+absl::Duration Timeout(double seconds) {
+  if (!(seconds >= 0) || seconds > 1e9) return absl::InfiniteDuration();
+  return absl::Seconds(seconds);
+}
+
 namespace {
 
 std::string_view OrEmpty(const char* string) {
@@ -64,12 +69,6 @@ absl::Status Do(Admin& admin, std::string_view verb, std::string_view name) {
   if (verb == "undrain") return admin.UndrainWorker(name);
   return InvalidArgument(
       "\"{}\": want delete-job, delete-dataset, drain or undrain", verb);
-}
-
-// < 0 or too large for a clock: without limit.
-absl::Duration Timeout(double seconds) {
-  if (!(seconds >= 0) || seconds > 1e9) return absl::InfiniteDuration();
-  return absl::Seconds(seconds);
 }
 
 }  // namespace
@@ -176,15 +175,9 @@ leat_status* leat_batches_open(const leat_job* job, const char* options_json,
                                leat_batches** out) {
   if (job == nullptr) return NullArgument(__func__, "job");
   if (out == nullptr) return NullArgument(__func__, "out");
-  if (token == nullptr && token_bytes > 0)
-    return NullArgument(__func__, "token");
-  if (rows == nullptr && num_rows > 0) return NullArgument(__func__, "rows");
-  auto options =
-      leat::client::BatchesOptionsFromJson(leat::client::OrEmpty(options_json));
+  const auto options = leat::client::BatchesOptionsFromC(
+      options_json, token, token_bytes, rows, num_rows);
   if (!options.ok()) return ToC(options.status());
-  if (token_bytes > 0)
-    options->token.assign(static_cast<const char*>(token), token_bytes);
-  if (num_rows > 0) options->rows.assign(rows, rows + num_rows);
   auto batches = job->job->Open(*options);
   if (!batches.ok()) return ToC(batches.status());
   *out = new leat_batches{*std::move(batches)};

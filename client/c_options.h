@@ -15,4 +15,11 @@ namespace leat::client {
 absl::StatusOr<ConnectOptions> ConnectOptionsFromJson(std::string_view json);
 absl::StatusOr<BatchesOptions> BatchesOptionsFromJson(std::string_view json);
 
+// The same, and what C gives beside it.
+absl::StatusOr<BatchesOptions> BatchesOptionsFromC(const char* options_json,
+                                                   const void* token,
+                                                   size_t token_bytes,
+                                                   const uint32_t* rows,
+                                                   size_t num_rows);
+
 }  // namespace leat::client

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "client/feed.h"
 #include "client/leat/client.h"
 #include "client/leat/leat.h"
 
@@ -30,6 +31,12 @@ struct leat_job {
 
 struct leat_batches {
   std::unique_ptr<leat::Batches> batches;
+};
+
+struct leat_feed {
+  ~leat_feed() { feed->Abandon(); }
+  std::shared_ptr<leat::client::Feed> feed;
+  std::vector<uint64_t> samples;  // wanted last
 };
 
 struct leat_batch {
@@ -52,6 +59,8 @@ namespace leat::client {
 // nullptr for OK.
 leat_status* ToC(const absl::Status& status);
 leat_status* NullArgument(std::string_view function, std::string_view argument);
+// < 0 or too large for a clock: without limit.
+absl::Duration Timeout(double seconds);
 // By malloc, for leat_string_free. nullptr: no memory.
 char* ToC(std::string_view string);
 

@@ -6,6 +6,7 @@
 
 #include "client/device/device_batches.h"
 #include "core/log.h"
+#include "core/plan.h"
 #include "core/status.h"
 
 namespace leat::client {
@@ -15,6 +16,35 @@ namespace {
 constexpr Duration kStopTimeout = std::chrono::seconds(5);
 
 MonotonicTime Now() { return Clock::Real().Now(); }
+
+void AddTo(v1::AskRows* ask, const Brought::Fields& fields) {
+  v1::BroughtSample* sample = ask->add_brought();
+  for (const SampleField& field : fields) {
+    v1::BroughtField* to = sample->add_fields();
+    to->set_data(field.bytes);
+    to->mutable_shape()->Add(field.shape.begin(), field.shape.end());
+  }
+}
+
+v1::RowsRequest RequestFor(const Fetcher::Action& action) {
+  v1::RowsRequest request;
+  if (action.rows.empty()) {
+    request.mutable_cancel()->set_ask_id(action.ask_id);
+    return request;
+  }
+  v1::AskRows* ask = request.mutable_ask();
+  ask->set_ask_id(action.ask_id);
+  ask->set_epoch(action.epoch);
+  ask->set_step(action.step);
+  ask->mutable_rows()->Add(action.rows.begin(), action.rows.end());
+  ask->mutable_samples()->Add(action.samples.begin(), action.samples.end());
+  ask->set_memory_id(action.memory_id);
+  ask->mutable_places()->Add(action.places.begin(), action.places.end());
+  if (action.brought)
+    for (const uint64_t sample : action.samples)
+      AddTo(ask, action.brought->Of(sample));
+  return request;
+}
 
 }  // namespace
 
@@ -108,6 +138,7 @@ void Engine::Detach(std::shared_ptr<Engine> self) {
 std::shared_ptr<Engine> Engine::Start(EngineOptions options) {
   std::shared_ptr<Engine> engine(new Engine(std::move(options)));
   engine->StartSession();
+  engine->StartFeed();
   engine->thread_ = std::thread([engine = engine.get()] { engine->Run(); });
   return engine;
 }
@@ -143,6 +174,19 @@ void Engine::StartSession() {
                              },
                          .stats = [this] { return Report(); }},
       options_.sessions);
+}
+
+void Engine::StartFeed() {
+  if (!options_.feed) return;
+  // Taken back before the engine goes: `this` is safe.
+  options_.feed->SetOnReady([this] {
+    MutexLock lock(&mu_);
+    Wake();
+  });
+  if (options_.source)
+    feeder_ = std::thread([feed = options_.feed, source = options_.source] {
+      feed->Serve(*source);
+    });
 }
 
 void Engine::OnAssignment(const v1::Assignment& assignment) {
@@ -196,7 +240,6 @@ void Engine::Run() {
     {
       MutexLock lock(&mu_);
       if (cancelled_) break;
-      wake_ = false;
       actions = fetcher_.Decide(Now());
       loans = fetcher_.TakeLoans();
       homeless = fetcher_.TakeHomeless();
@@ -235,19 +278,32 @@ void Engine::Upload(const std::shared_ptr<Step>& step) {
   });
 }
 
+std::optional<Feed::Result> Engine::BroughtFor(
+    const Position& position, std::span<const uint64_t> samples) {
+  if (!options_.feed) return Feed::Result(nullptr);
+  std::vector<uint64_t> wanted(samples.begin(), samples.end());
+  std::erase(wanted, kNoSample);
+  return options_.feed->Take(position.epoch, wanted);
+}
+
 // Adds one step to the window, if there is room. The first batches' memory is
 // fresh and slow: the step before is asked for already.
 bool Engine::PlanOne() {
   Position position;
   {
     MutexLock lock(&mu_);
+    wake_ = false;  // what happens from here on is looked at in another round
     if (cancelled_ || !error_.ok() || AtEnd(planned_) ||
-        fetcher_.num_steps() >= options_.window)
+        fetcher_.num_steps() >= options_.window ||
+        fetcher_.brought_bytes() > options_.max_brought_bytes)
       return false;
     position = planned_;
   }
+  if (options_.feed && (options_.feed->waiting() || feed_failed_)) return false;
   std::vector<uint64_t> samples(options_.map->rows().size());
   options_.plan(position.epoch, position.step, samples);
+  std::optional<Feed::Result> brought = BroughtFor(position, samples);
+  if (!brought) return false;
   absl::StatusOr<BatchPool::Buffer> buffer = options_.pool->Take();
   absl::Status status = buffer.status();
   if (status.ok() && options_.fetch.plane == Plane::kShared &&
@@ -262,10 +318,16 @@ bool Engine::PlanOne() {
     ready_.NotifyAll();
     return false;
   }
-  fetcher_.AddStep(
+  auto step =
       std::make_shared<Step>(position.epoch, position.step, options_.map,
-                             samples, options_.layout, *std::move(buffer)),
-      Now());
+                             samples, options_.layout, *std::move(buffer));
+  if (brought->ok()) {
+    step->brought = **std::move(brought);
+  } else {
+    feed_failed_ = true;
+    step->Fail(brought->status());
+  }
+  fetcher_.AddStep(std::move(step), Now());
   planned_ = After(position);
   Settle();  // a step may have no rows here
   return true;
@@ -276,19 +338,7 @@ void Engine::Perform(std::vector<Fetcher::Action> actions) {
     const std::shared_ptr<Link> link = LinkOf(action.lane);
     // None: it has ended, its rows are pending again. Or it was to be opened.
     if (!link || action.ask_id == 0) continue;
-    v1::RowsRequest request;
-    if (action.rows.empty()) {
-      request.mutable_cancel()->set_ask_id(action.ask_id);
-    } else {
-      v1::AskRows* ask = request.mutable_ask();
-      ask->set_ask_id(action.ask_id);
-      ask->set_epoch(action.epoch);
-      ask->set_step(action.step);
-      ask->mutable_rows()->Add(action.rows.begin(), action.rows.end());
-      ask->mutable_samples()->Add(action.samples.begin(), action.samples.end());
-      ask->set_memory_id(action.memory_id);
-      ask->mutable_places()->Add(action.places.begin(), action.places.end());
-    }
+    const v1::RowsRequest request = RequestFor(action);
     if (link->Send(request).ok()) continue;
     {
       MutexLock lock(&mu_);
@@ -382,6 +432,8 @@ void Engine::CountWait(MonotonicTime begin, bool delivered) {
 }
 
 void Engine::Cancel() {
+  // Not with the lock: who feeds may be about to wake the thread.
+  if (options_.feed) options_.feed->Close();
   MutexLock lock(&mu_);
   cancelled_ = true;
   wanted_.NotifyAll();
@@ -390,6 +442,8 @@ void Engine::Cancel() {
 
 void Engine::Stop() {
   Cancel();
+  if (options_.feed) options_.feed->SetOnReady(nullptr);
+  if (feeder_.joinable()) feeder_.join();
   if (thread_.joinable()) thread_.join();
   const MonotonicTime deadline = Now() + kStopTimeout;
   std::shared_ptr<Engine> self;  // the caller has another

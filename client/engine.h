@@ -5,6 +5,9 @@
 // whose threads copy rows into place, the lending sockets, and the session with
 // the coordinator.
 //
+// Where samples are not stored but brought, a step is asked for when its feed
+// has them; so only the first steps wait for who brings them.
+//
 // One mutex; nothing is sent, copied, planned or allocated while it is held.
 // Next from one thread at a time; everything else from any. Stop before the
 // last reference is dropped.
@@ -20,6 +23,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/batch_pool.h"
+#include "client/feed.h"
 #include "client/fetcher.h"
 #include "client/latency.h"
 #include "client/lender.h"
@@ -52,6 +56,12 @@ struct EngineOptions {
   std::shared_ptr<DeviceBatches>
       device;           // whose memory it is; null: the host's
   uint32_t window = 4;  // steps
+  // Of samples that are brought; null: workers read them. Steps are not begun
+  // while those under way have brought more than `max_brought_bytes`.
+  std::shared_ptr<Feed> feed;
+  std::shared_ptr<SampleSource>
+      source;  // serves the feed; null: the owner does
+  uint64_t max_brought_bytes = 4ull << 30;
   Finish finish = Finish::kWorker;
 
   // How.
@@ -103,6 +113,9 @@ class Engine : public std::enable_shared_from_this<Engine> {
   explicit Engine(EngineOptions options);
   void Run();
   bool PlanOne();
+  // The samples of a step: null where workers read them; nullopt: not yet.
+  std::optional<Feed::Result> BroughtFor(const Position& position,
+                                         std::span<const uint64_t> samples);
   void Perform(std::vector<Fetcher::Action> actions);
   // Whether the worker may still write to what it was lent.
   bool EndLane(Lane& lane, const absl::Status& status);
@@ -116,6 +129,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void OnLendingClosed(Lane& lane);
   std::shared_ptr<Link> LinkOf(const std::shared_ptr<Lane>& lane);
   void StartSession();
+  void StartFeed();
   void OnAssignment(const v1::Assignment& assignment);
   v1::ConsumerStats Report();
   Position After(Position position) const;
@@ -129,6 +143,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   const std::unique_ptr<Lender> lender_;
   std::unique_ptr<Session> session_;  // of the thread
   std::thread thread_;
+  std::thread feeder_;
+  bool feed_failed_ = false;  // the thread's: no step follows
 
   mutable Mutex mu_;
   CondVar ready_;   // for Next

@@ -63,6 +63,13 @@ void Fetcher::AddStep(std::shared_ptr<Step> step, MonotonicTime now) {
   dirty_ = true;
 }
 
+uint64_t Fetcher::brought_bytes() const {
+  uint64_t bytes = 0;
+  for (const std::shared_ptr<Step>& step : steps_)
+    if (step->brought) bytes += step->brought->bytes();
+  return bytes;
+}
+
 std::shared_ptr<Step> Fetcher::PopHead(MonotonicTime now) {
   std::shared_ptr<Step> step = std::move(steps_.front());
   steps_.pop_front();
@@ -92,7 +99,8 @@ bool Fetcher::Usable(uint16_t worker, const Row& row, bool again,
   return peer.present && peer.avoid_until <= now && !row.AskedOf(worker) &&
          (again || !row.FailedAt(worker)) &&
          (!peer.lane ||
-          (!peer.lane->broken && peer.lane->open_rows < config_.max_lane_rows));
+          (!peer.lane->broken && peer.lane->open_rows < config_.max_lane_rows &&
+           peer.lane->open_bytes < config_.max_lane_bytes));
 }
 
 std::optional<uint16_t> Fetcher::Choose(const Row& row, uint64_t sample,
@@ -200,19 +208,23 @@ void Fetcher::AddToAsk(const std::shared_ptr<Step>& step, uint32_t index,
   const std::shared_ptr<BatchMemory> part =
       in_place ? PartFor(*lane, *step->memory) : nullptr;
   const uint64_t memory_id = part ? part->id() : 0;
+  const uint64_t bytes = step->BroughtBytes(index);
+  const auto takes = [&](const Action& action) {
+    return action.lane == lane && !action.rows.empty() &&
+           action.memory_id == memory_id &&
+           action.rows.size() < config_.max_ask_rows &&
+           action.brought_bytes + bytes <= config_.max_ask_bytes;
+  };
   size_t i = first_action;
-  while (i < actions->size() &&
-         ((*actions)[i].lane != lane || (*actions)[i].rows.empty() ||
-          (*actions)[i].memory_id != memory_id ||
-          (*actions)[i].rows.size() >= config_.max_ask_rows))
-    ++i;
+  while (i < actions->size() && !takes((*actions)[i])) ++i;
   if (i == actions->size()) {
     const uint64_t id = next_ask_++;
     actions->push_back({.lane = lane,
                         .ask_id = id,
                         .epoch = step->epoch,
                         .step = step->step,
-                        .memory_id = memory_id});
+                        .memory_id = memory_id,
+                        .brought = step->brought});
     OpenAsk& ask = lane->asks[id];
     ask.step = step;
     ask.asked_at = now;
@@ -226,6 +238,7 @@ void Fetcher::AddToAsk(const std::shared_ptr<Step>& step, uint32_t index,
   Action& action = (*actions)[i];
   action.rows.push_back(step->globals[index]);
   action.samples.push_back(step->samples[index]);
+  action.brought_bytes += bytes;
   if (in_place) {
     action.places.push_back(index);
     row.leased = true;
@@ -233,7 +246,9 @@ void Fetcher::AddToAsk(const std::shared_ptr<Step>& step, uint32_t index,
   OpenAsk& ask = lane->asks[action.ask_id];
   ask.indices.push_back(index);
   ++ask.open;
+  ask.open_bytes += bytes;
   ++lane->open_rows;
+  lane->open_bytes += bytes;
 }
 
 Duration Fetcher::HedgeDelay() const {

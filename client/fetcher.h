@@ -81,7 +81,11 @@ struct FetcherConfig {
   Plane plane = Plane::kAuto;
   std::string needed;  // what not every worker has, for people; may be empty
   // Bounds.
-  uint32_t max_ask_rows = 8192;     // of one message
+  uint32_t max_ask_rows = 8192;  // of one message
+  // Of samples that are brought: in one message, if it has more than one, and
+  // outstanding on one stream, where the last ask may go beyond.
+  uint64_t max_ask_bytes = 1 << 20;
+  uint64_t max_lane_bytes = 32 << 20;
   uint32_t max_lane_rows = 65536;   // outstanding on one stream
   uint32_t max_lane_groups = 4096;  // answers begun on one stream
   // Rows come by bytes while so many buffers wait for their leases' ends; as
@@ -106,7 +110,8 @@ struct Group {
 struct OpenAsk {
   std::shared_ptr<Step> step;
   std::vector<uint32_t> indices;
-  size_t open = 0;  // rows not answered
+  size_t open = 0;          // rows not answered
+  uint64_t open_bytes = 0;  // of their samples, if they are brought
   MonotonicTime asked_at{};
   std::shared_ptr<StepMemory> memory;  // where they are written; null: by bytes
   bool on_device = false;              // in the device's part of it
@@ -135,6 +140,7 @@ struct Lane {
   bool broken = false;  // nothing more is asked here; its end will be told
   bool closed = false;  // it has been told
   size_t open_rows = 0;
+  uint64_t open_bytes = 0;  // of their samples, if they are brought
   MonotonicTime last_delivery{};
   MonotonicTime
       busy_since{};  // its last group came, or its first row was asked
@@ -182,8 +188,10 @@ class Fetcher {
     uint64_t step = 0;
     std::vector<uint32_t> rows;
     std::vector<uint64_t> samples;
-    uint64_t memory_id = 0;        // 0: by bytes
-    std::vector<uint32_t> places;  // in that memory, parallel to rows
+    uint64_t memory_id = 0;                  // 0: by bytes
+    std::vector<uint32_t> places;            // in that memory, parallel to rows
+    std::shared_ptr<const Brought> brought;  // the samples; null: stored ones
+    uint64_t brought_bytes = 0;
   };
   // Memory that is to be lent to a lane's worker.
   struct Loan {
@@ -208,6 +216,8 @@ class Fetcher {
   // The window: steps in order; the head is the next to be handed out.
   void AddStep(std::shared_ptr<Step> step, MonotonicTime now);
   size_t num_steps() const { return steps_.size(); }
+  // Of the samples that have been brought for them.
+  uint64_t brought_bytes() const;
   const Step& head() const { return *steps_.front(); }
   // REQUIRES: head().complete().
   std::shared_ptr<Step> PopHead(MonotonicTime now);

@@ -223,6 +223,9 @@ void Fetcher::Answered(Lane& lane, uint64_t ask_id,
     row.RemoveAsked(lane.worker);
     --ask.open;
     --lane.open_rows;
+    const uint64_t bytes = ask.step->BroughtBytes(index);
+    ask.open_bytes -= bytes;
+    lane.open_bytes -= bytes;
     if (row.num_asked() == 0) MakePending(*ask.step, index);
   }
   if (ask.open > 0) return;
@@ -240,6 +243,7 @@ void Fetcher::Completed(const Step* step) {
         continue;
       }
       peer.lane->open_rows -= it->second.open;
+      peer.lane->open_bytes -= it->second.open_bytes;
       withdrawals_.push_back({.lane = peer.lane, .ask_id = it->first});
       KeepLease(*peer.lane, it->first, it->second);
       it = peer.lane->asks.erase(it);
@@ -346,6 +350,7 @@ void Fetcher::Closed(Lane& lane, const absl::Status& status,
     }
   lane.asks.clear();
   lane.open_rows = 0;
+  lane.open_bytes = 0;
   ++peer.failures;
   Avoid(peer,
         status.ok() ? std::string_view("the worker ended the stream")

@@ -128,12 +128,67 @@ absl::Status MakePool(const BatchesOptions& options, EngineOptions* engine) {
   return absl::OkStatus();
 }
 
+// The feed of a job whose samples are brought; null: workers read them.
+absl::StatusOr<std::shared_ptr<Feed>> MakeFeed(const JobInfo& info,
+                                               bool given) {
+  if (!IsExternal(info.spec)) {
+    if (!given) return nullptr;
+    return InvalidArgument(
+        "source: job \"{}\" reads {}; want a source for {} only",
+        info.spec.name, info.dataset.reader, kExternalReader);
+  }
+  ASSIGN_OR_RETURN(const CheckedGraph graph, CheckSpec(info.spec));
+  const Node& reader = graph.graph.nodes[graph.reader];
+  const auto& name = std::get<std::string>(reader.args.at("name"));
+  if (!given)
+    return FailedPrecondition(
+        "job \"{}\": its {} samples \"{}\" are in no storage, each consumer "
+        "brings those of its rows: want a source for them",
+        info.spec.name, info.dataset.shards.num_samples(), name);
+  return std::make_shared<Feed>(graph.types[graph.reader], name);
+}
+
 // Steps in flight that stay under the limit, with two handed out.
 uint32_t BoundedWindow(const BatchesOptions& options, size_t batch_bytes) {
   const uint64_t fit =
       options.max_window_bytes / std::max<size_t>(1, batch_bytes);
   return static_cast<uint32_t>(
       std::clamp<uint64_t>(fit < 2 ? 0 : fit - 2, 1, options.window));
+}
+
+absl::StatusOr<std::unique_ptr<Batches>> OpenBatches(
+    const std::shared_ptr<JobData>& job, const BatchesOptions& options,
+    std::shared_ptr<Feed> feed) {
+  const JobInfo& info = job->info();
+  RETURN_IF_ERROR(CheckOptions(options));
+  EngineOptions engine = EngineOptionsFor(job);
+  if (!options.token.empty()) {
+    ASSIGN_OR_RETURN(engine.start,
+                     DecodeToken(options.token, info.spec.name, info.plan_hash,
+                                 job->plan().steps_per_epoch()));
+  }
+  ASSIGN_OR_RETURN(engine.map, RowMap::Create(options.rows, info.spec.batch));
+  if (options.finish == FinishAt::kDevice) engine.finish = Finish::kDevice;
+  ASSIGN_OR_RETURN(const auto format, RowFormat::Create(info, engine.finish));
+  engine.epochs = options.epochs;
+  engine.steps_per_epoch = job->plan().steps_per_epoch();
+  engine.layout = std::make_shared<BatchLayout>(
+      format->schema, static_cast<uint32_t>(engine.map->rows().size()));
+  engine.window = BoundedWindow(options, engine.layout->bytes);
+  engine.fetch.row_timeout = ToDuration(options.row_timeout);
+  ASSIGN_OR_RETURN(engine.fetch.plane, PlaneFromEnvironment(options));
+  RETURN_IF_ERROR(MakePool(options, &engine));
+  engine.fetch.max_quarantined = std::max(2u, 2 * engine.window);
+  engine.feed = std::move(feed);
+  engine.source = options.source;
+  engine.max_brought_bytes = options.max_window_bytes;
+  engine.plan = [job, map = engine.map](uint64_t epoch, uint64_t step,
+                                        std::span<uint64_t> samples) {
+    job->plan().Samples(epoch, step, map->rows(), samples);
+  };
+  auto state = std::make_unique<Batches::State>(job, format, engine.map);
+  state->engine = Engine::Start(std::move(engine));
+  return std::make_unique<Batches>(std::move(state));
 }
 
 }  // namespace
@@ -169,45 +224,29 @@ std::vector<Tensor> Job::row_schema() const {
 
 absl::StatusOr<std::unique_ptr<Batches>> Job::Open(
     const BatchesOptions& options) const {
-  const std::shared_ptr<client::JobData>& job = state_->data;
-  const JobInfo& info = job->info();
-  RETURN_IF_ERROR(client::CheckOptions(options));
-  client::EngineOptions engine = client::EngineOptionsFor(job);
-  if (!options.token.empty()) {
-    ASSIGN_OR_RETURN(engine.start,
-                     client::DecodeToken(options.token, info.spec.name,
-                                         info.plan_hash, steps_per_epoch()));
-  }
-  ASSIGN_OR_RETURN(engine.map,
-                   client::RowMap::Create(options.rows, info.spec.batch));
-  if (options.finish == FinishAt::kDevice) engine.finish = Finish::kDevice;
-  ASSIGN_OR_RETURN(const auto format,
-                   client::RowFormat::Create(info, engine.finish));
-  engine.epochs = options.epochs;
-  engine.steps_per_epoch = steps_per_epoch();
-  engine.layout = std::make_shared<client::BatchLayout>(
-      format->schema, static_cast<uint32_t>(engine.map->rows().size()));
-  engine.window = client::BoundedWindow(options, engine.layout->bytes);
-  engine.fetch.row_timeout = client::ToDuration(options.row_timeout);
-  ASSIGN_OR_RETURN(engine.fetch.plane, client::PlaneFromEnvironment(options));
-  RETURN_IF_ERROR(client::MakePool(options, &engine));
-  engine.fetch.max_quarantined = std::max(2u, 2 * engine.window);
-  engine.plan = [job, map = engine.map](uint64_t epoch, uint64_t step,
-                                        std::span<uint64_t> samples) {
-    job->plan().Samples(epoch, step, map->rows(), samples);
-  };
-  auto state = std::make_unique<Batches::State>(job, format, engine.map);
-  state->engine = client::Engine::Start(std::move(engine));
-  return std::make_unique<Batches>(std::move(state));
+  std::shared_ptr<client::Feed> feed;
+  ASSIGN_OR_RETURN(
+      feed, client::MakeFeed(state_->data->info(), options.source != nullptr));
+  return client::OpenBatches(state_->data, options, std::move(feed));
 }
 
-absl::StatusOr<Batch> Job::Sample(uint64_t index,
-                                  absl::Duration timeout) const {
+absl::StatusOr<std::unique_ptr<Batches>> client::JobAccess::OpenFed(
+    const Job& job, const BatchesOptions& options,
+    std::shared_ptr<Feed>* feed) {
+  ASSIGN_OR_RETURN(*feed, MakeFeed(job.state_->data->info(), true));
+  return OpenBatches(job.state_->data, options, *feed);
+}
+
+absl::StatusOr<Batch> Job::Sample(uint64_t index, absl::Duration timeout,
+                                  std::shared_ptr<SampleSource> source) const {
   const std::shared_ptr<client::JobData>& job = state_->data;
   if (index >= num_samples())
     return OutOfRange("sample {}: the dataset has {} samples", index,
                       num_samples());
   client::EngineOptions options = client::EngineOptionsFor(job);
+  ASSIGN_OR_RETURN(options.feed,
+                   client::MakeFeed(job->info(), source != nullptr));
+  options.source = std::move(source);
   ASSIGN_OR_RETURN(const auto format,
                    client::RowFormat::Create(job->info(), Finish::kWorker));
   ASSIGN_OR_RETURN(options.map, client::RowMap::Create({0}, 1));

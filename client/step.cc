@@ -96,6 +96,11 @@ Step::Step(uint64_t epoch_number, uint64_t step_number,
   std::iota(pending.begin(), pending.end(), 0u);
 }
 
+void Step::Fail(const absl::Status& status) {
+  error = Annotate(status, fmt::format("epoch {} step {}", epoch, step));
+  pending.clear();
+}
+
 uint32_t Step::IndexOf(uint32_t global_row) const {
   const uint32_t position = map->PositionOf(global_row);
   if (position == RowMap::kAbsent || compact.empty()) return position;

@@ -28,6 +28,7 @@
 
 #include "absl/status/status.h"
 #include "client/batch_pool.h"
+#include "client/feed.h"
 #include "core/clock.h"
 
 namespace leat::client {
@@ -111,10 +112,17 @@ struct Step {
   // Index into `rows` of a row of the global batch; RowMap::kAbsent.
   uint32_t IndexOf(uint32_t global_row) const;
   bool all_done() const { return done == rows.size(); }
+  // Bytes that the row's sample brings along to a worker.
+  uint64_t BroughtBytes(uint32_t index) const {
+    return brought ? Brought::BytesOf(brought->Of(samples[index])) : 0;
+  }
   // Every row is there, and nobody can write to it any more.
   bool complete() const { return all_done() && memory->leases == 0; }
   // It can be handed out.
   bool ready() const { return complete() && upload == Upload::kDone; }
+
+  // Nothing of it is asked for: this is what the consumer gets instead.
+  void Fail(const absl::Status& status);
 
   // Copies a run of a group's payload into place: `indices` are the group's
   // rows in order, `mine[i]` whether indices[i] is to be written. Returns the
@@ -131,11 +139,12 @@ struct Step {
   const uint64_t step;
   const std::shared_ptr<const RowMap> map;
   const std::shared_ptr<const BatchLayout> layout;
-  std::vector<uint32_t> compact;  // position -> index; empty: the same
-  std::vector<uint32_t> globals;  // index -> row of the global batch
-  std::vector<uint64_t> samples;  // by index
-  std::vector<Row> rows;          // by index
-  std::vector<uint32_t> pending;  // indices to be asked
+  std::vector<uint32_t> compact;           // position -> index; empty: the same
+  std::vector<uint32_t> globals;           // index -> row of the global batch
+  std::vector<uint64_t> samples;           // by index
+  std::shared_ptr<const Brought> brought;  // null: workers read them
+  std::vector<Row> rows;                   // by index
+  std::vector<uint32_t> pending;           // indices to be asked
   size_t done = 0;
   absl::Status error;         // final; OK: none
   bool wants_memory = false;  // other memory has been asked for

@@ -112,6 +112,12 @@ std::string_view Name(BadSamplePolicy policy) {
   return NameIn(kPolicies, policy);
 }
 
+bool IsExternal(const JobSpec& spec) {
+  return std::any_of(
+      spec.pipeline.nodes.begin(), spec.pipeline.nodes.end(),
+      [](const Node& node) { return node.op == kExternalReader; });
+}
+
 absl::StatusOr<CheckedGraph> CheckSpec(const JobSpec& spec,
                                        std::span<const ValueType> stored) {
   RETURN_IF_ERROR(CheckName(spec.name));
@@ -132,6 +138,11 @@ absl::StatusOr<CheckedGraph> CheckSpec(const JobSpec& spec,
                            spec.shuffle_window, kMaxShards);
   ASSIGN_OR_RETURN(CheckedGraph checked, Check(spec.pipeline, stored));
   if (!checked.typed) return checked;
+  if (spec.on_bad_sample == BadSamplePolicy::kReplace && IsExternal(spec))
+    return InvalidArgument(
+        "on_bad_sample replace: consumers of {} bring the samples of their own "
+        "rows only, no substitutes; want fail or zero",
+        kExternalReader);
   if (spec.on_bad_sample == BadSamplePolicy::kZero)
     for (const Field& field : checked.schema.fields)
       if (field.name == kValidField)

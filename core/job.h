@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -56,6 +57,12 @@ struct JobSpec {
 };
 
 inline constexpr uint32_t kMaxBatch = 1u << 20;
+
+// The reader whose samples are in no storage: consumers bring them.
+inline constexpr std::string_view kExternalReader = "readers.external";
+bool IsExternal(const JobSpec& spec);
+// Bytes of one sample that a consumer brings, at most.
+inline constexpr uint64_t kMaxBroughtBytes = 64u << 20;
 
 struct DatasetInfo {
   std::string id;        // hex of the hash of the reader's canonical text: one

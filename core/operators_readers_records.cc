@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Readers of records in few large files: TFRecord, WebDataset.
+// Readers of records in few large files: TFRecord, WebDataset; and of what
+// consumers bring.
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/job.h"
 #include "core/operator_table.h"
 #include "core/shape_inference.h"
 #include "core/status.h"
@@ -99,6 +101,44 @@ TypesOr InferWebdataset(Node* node, Inputs) {
   return types;
 }
 
+constexpr double kMaxSamples = 0x1p48;  // a shard table's
+
+TypesOr InferExternal(Node* node, Inputs) {
+  if (ArgOf<std::string>(*node, "name").empty())
+    return InvalidArgument("argument \"name\" is empty, want a text");
+  RETURN_IF_ERROR(WantTexts(*node, "types"));
+  const auto& texts = ArgOf<Texts>(*node, "types");
+  if (texts.size() > kMaxFields)
+    return InvalidArgument("argument \"types\" has {} entries, want at most {}",
+                           texts.size(), kMaxFields);
+  std::vector<ValueType> types;
+  for (const std::string& text : texts) {
+    absl::StatusOr<ValueType> type = ParseStoredType(text, OpenSizes::kAny);
+    if (!type.ok()) return Annotate(type.status(), "argument \"types\"");
+    types.push_back(*std::move(type));
+  }
+  return types;
+}
+
+void AddExternal(OperatorList* list) {
+  OperatorInfo external = Operator(
+      std::string(kExternalReader), 0, 0,
+      {Ranged(Arg("num_samples", ArgType::kInt, std::nullopt,
+                  "how many samples the source has"),
+              1, kMaxSamples),
+       Arg("types", ArgType::kStrings, std::nullopt,
+           "of each output: \"encoded\" (an image file), \"bytes\", "
+           "\"int32\" (one number), \"uint8[28,28]\", \"uint8[?,?,3]\" "
+           "(sizes that differ from sample to sample)"),
+       Arg("name", ArgType::kString, Text("external"),
+           "of the data: equal arguments promise equal samples")},
+      "samples that consumers bring as they iterate (leat.external_source, "
+      "leat::SampleSource) -> an output for each of types; on_bad_sample "
+      "\"replace\" is refused");
+  external.outputs_of = "types";
+  list->push_back({std::move(external), InferExternal});
+}
+
 ArgInfo Paths(const char* what) {
   return Arg("paths", ArgType::kStrings, std::nullopt,
              std::string(what) +
@@ -154,6 +194,7 @@ void AddRecordReaders(OperatorList* list) {
       "to the first dot of the name -> an output for each extension");
   webdataset.outputs_of = "ext";
   list->push_back({std::move(webdataset), InferWebdataset});
+  AddExternal(list);
 }
 
 }  // namespace leat

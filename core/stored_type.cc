@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/stored_type.h"
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 
+#include "core/shape_inference.h"
 #include "core/status.h"
 #include "core/tensor.h"
+#include "fmt/ranges.h"
 
 namespace leat {
 namespace {
@@ -20,8 +23,8 @@ absl::Status Malformed(std::string_view text) {
 }
 
 // -1 for "?".
-std::optional<int64_t> SizeFrom(std::string_view text, bool first) {
-  if (first && text == "?") return -1;
+std::optional<int64_t> SizeFrom(std::string_view text, bool may_be_open) {
+  if (may_be_open && text == "?") return -1;
   int64_t size = 0;
   const auto [end, error] =
       std::from_chars(text.data(), text.data() + text.size(), size);
@@ -32,7 +35,8 @@ std::optional<int64_t> SizeFrom(std::string_view text, bool first) {
 
 }  // namespace
 
-absl::StatusOr<ValueType> ParseStoredType(std::string_view text) {
+absl::StatusOr<ValueType> ParseStoredType(std::string_view text,
+                                          OpenSizes open) {
   ValueType type;
   if (text == "encoded") {
     type.kind = ValueType::Kind::kEncoded;
@@ -53,7 +57,8 @@ absl::StatusOr<ValueType> ParseStoredType(std::string_view text) {
   uint64_t bytes = SizeOf(*dtype);
   while (true) {
     const size_t comma = sizes.find(',');
-    const auto size = SizeFrom(sizes.substr(0, comma), type.shape.empty());
+    const auto size = SizeFrom(sizes.substr(0, comma),
+                               type.shape.empty() || open == OpenSizes::kAny);
     if (!size || type.shape.size() == kMaxAxes) return Malformed(text);
     type.shape.push_back(*size);
     const uint64_t factor = *size < 0 ? 1 : static_cast<uint64_t>(*size);
@@ -77,6 +82,32 @@ uint64_t StoredElements(const ValueType& type) {
   for (const int64_t size : type.shape)
     if (size > 0) elements *= static_cast<uint64_t>(size);
   return elements;
+}
+
+absl::Status CheckStored(const ValueType& type, uint64_t bytes,
+                         std::span<const int64_t> shape) {
+  if (type.kind == ValueType::Kind::kEncoded) {
+    if (bytes > 0 && shape.empty()) return absl::OkStatus();
+    return InvalidArgument("{} bytes of {} axes, want an encoded image", bytes,
+                           shape.size());
+  }
+  const std::span<const int64_t> sizes =
+      shape.empty() ? std::span<const int64_t>(type.shape) : shape;
+  // Nothing at all is a value where the number of rows is open, no image.
+  const int64_t least =
+      std::count(type.shape.begin(), type.shape.end(), -1) > 1 ? 1 : 0;
+  bool fits = sizes.size() == type.shape.size();
+  uint64_t want = SizeOf(type.dtype);
+  for (size_t i = 0; fits && i < sizes.size(); ++i)
+    fits =
+        sizes[i] >= least && (type.shape[i] < 0 || type.shape[i] == sizes[i]) &&
+        !__builtin_mul_overflow(want, static_cast<uint64_t>(sizes[i]), &want);
+  if (fits && want == bytes) return absl::OkStatus();
+  return InvalidArgument(
+      "{} bytes{}, want {}", bytes,
+      shape.empty() ? ""
+                    : fmt::format(" of shape ({})", fmt::join(shape, ", ")),
+      TypeText(type));
 }
 
 }  // namespace leat

@@ -9,9 +9,11 @@
 //   "bytes"             short for "uint8[?]"
 //
 // The element types are NumPy's names (core/tensor.h). Only the first size may
-// be open.
+// be open; of what comes with its shape any ("uint8[?,?,3]").
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -20,13 +22,21 @@
 
 namespace leat {
 
+enum class OpenSizes : uint8_t { kFirst, kAny };
+
 // kInvalidArgument: says what was expected; also over 8 axes, or more than
-// kMaxRowBytes (of one row, where the first size is open).
-absl::StatusOr<ValueType> ParseStoredType(std::string_view text);
+// kMaxRowBytes (of the sizes that are not open).
+absl::StatusOr<ValueType> ParseStoredType(std::string_view text,
+                                          OpenSizes open = OpenSizes::kFirst);
 
 // Whether a sample may have any number of rows of `type`.
 bool IsOpen(const ValueType& type);
 // Elements of a tensor; of one row if it is open. 1 for a scalar.
 uint64_t StoredElements(const ValueType& type);
+
+// That `bytes` bytes of this shape are a value of `type`. `shape`: empty where
+// the type says it. kInvalidArgument: "15 bytes, want float32 (4,)".
+absl::Status CheckStored(const ValueType& type, uint64_t bytes,
+                         std::span<const int64_t> shape);
 
 }  // namespace leat

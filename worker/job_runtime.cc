@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/status.h"
+#include "core/stored_type.h"
 
 namespace leat::worker {
 namespace {
@@ -55,21 +56,24 @@ absl::StatusOr<std::shared_ptr<const JobRuntime>> JobRuntime::Create(
     return FailedPrecondition(
         "job {}: its index has {} samples, its dataset {}", job.spec.name,
         source->num_samples(), job.dataset.shards.num_samples());
-  const bool reads_ahead = context->read_ahead_of == ReadAheadOf::kAll ||
-                           ReadsWait(graph.graph.nodes[graph.reader], *source);
+  std::vector<ValueType> brought;
+  if (IsExternal(job.spec)) brought = graph.types[graph.reader];
+  const bool reads_ahead =
+      brought.empty() && (context->read_ahead_of == ReadAheadOf::kAll ||
+                          ReadsWait(graph.graph.nodes[graph.reader], *source));
   if (finish == Finish::kDevice) graph = SplitFinish(graph).head;
   absl::StatusOr<std::unique_ptr<RowKernel>> kernel =
       context->kernels.compile(graph, job.spec.seed, job.spec.decoder_class);
   if (!kernel.ok())
     return Annotate(kernel.status(), fmt::format("job {}", job.spec.name));
-  return std::shared_ptr<const JobRuntime>(
-      new JobRuntime(std::move(job), std::move(source), cache_key, context,
-                     graph.schema, *std::move(kernel), reads_ahead));
+  return std::shared_ptr<const JobRuntime>(new JobRuntime(
+      std::move(job), std::move(source), cache_key, context, graph.schema,
+      std::move(brought), *std::move(kernel), reads_ahead));
 }
 
 JobRuntime::JobRuntime(JobInfo job, std::shared_ptr<const Source> source,
                        uint64_t cache_key, const RuntimeContext* context,
-                       const BatchSchema& rows,
+                       const BatchSchema& rows, std::vector<ValueType> brought,
                        std::unique_ptr<RowKernel> kernel, bool reads_ahead)
     : job_(std::move(job)),
       source_(std::move(source)),
@@ -78,10 +82,29 @@ JobRuntime::JobRuntime(JobInfo job, std::shared_ptr<const Source> source,
       kernel_(std::move(kernel)),
       plan_(job_.spec, job_.dataset.shards),
       has_valid_field_(job_.spec.on_bad_sample == BadSamplePolicy::kZero),
-      reads_ahead_(reads_ahead) {
+      reads_ahead_(reads_ahead),
+      brought_(std::move(brought)) {
   for (const Field& field : rows.fields)
     field_bytes_.push_back(field.row_bytes);
   if (has_valid_field_) field_bytes_.push_back(1);
+}
+
+absl::StatusOr<StoredSample> JobRuntime::Stored(
+    uint64_t sample, const StoredSample* brought,
+    const RowRecords* records) const {
+  if (brought == nullptr) return Read(sample, records);
+  const size_t fields = brought->fields.size();
+  if (fields != brought_.size())
+    return OfRecord(
+        sample, InvalidArgument("{} fields, want {}", fields, brought_.size()));
+  for (size_t i = 0; i < fields; ++i) {
+    const StoredField& field = brought->fields[i];
+    if (const absl::Status status =
+            CheckStored(brought_[i], field.bytes.size(), field.shape);
+        !status.ok())
+      return OfRecord(sample, Annotate(status, fmt::format("field {}", i)));
+  }
+  return *brought;
 }
 
 RowRecords JobRuntime::ReadAhead(const RowOf& row) const {
@@ -131,7 +154,8 @@ absl::Status JobRuntime::Exhausted(uint64_t sample,
 absl::Status JobRuntime::Try(
     const RowOf& row, ThreadState* state,
     std::span<const std::span<std::byte>> outputs) const {
-  ASSIGN_OR_RETURN(const StoredSample stored, Read(row.sample, row.records));
+  ASSIGN_OR_RETURN(const StoredSample stored,
+                   Stored(row.sample, row.brought, row.records));
   absl::Status status = kernel_->Run(
       {.epoch = row.epoch, .sample = row.sample, .fields = stored.fields},
       state, outputs);
@@ -183,6 +207,11 @@ absl::Status JobRuntime::CheckAsk(const RowAsk& ask) const {
   if (ask.rows.size() != ask.samples.size())
     return InvalidArgument("ask {}: {} rows and {} samples", ask.ask_id,
                            ask.rows.size(), ask.samples.size());
+  const size_t brought = brought_.empty() ? 0 : ask.rows.size();
+  if (ask.brought.size() != brought)
+    return InvalidArgument(
+        "ask {}: {} samples brought with it, want {}: the job reads {}",
+        ask.ask_id, ask.brought.size(), brought, job_.dataset.reader);
   for (const uint64_t sample : ask.samples)
     if (sample >= plan_.num_samples())
       return InvalidArgument("ask {}: sample {}: want less than {}", ask.ask_id,

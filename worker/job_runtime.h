@@ -78,7 +78,8 @@ class JobRuntime final : public RowWork,
   std::unique_ptr<GroupStage> BeginGroup(
       const GroupOutputs& outputs) const override;
 
-  // That each row of a step holds the sample that the plan puts there. A lone
+  // That samples are brought if the job's reader wants that, and that each row
+  // of a step holds the sample that the plan puts there. A lone
   // row may hold any sample: it is how single samples are looked at.
   // kInvalidArgument: names the first row that does not.
   absl::Status CheckAsk(const RowAsk& ask) const;
@@ -87,8 +88,12 @@ class JobRuntime final : public RowWork,
   friend class StagedRows;
   JobRuntime(JobInfo job, std::shared_ptr<const Source> source,
              uint64_t cache_key, const RuntimeContext* context,
-             const BatchSchema& rows, std::unique_ptr<RowKernel> kernel,
-             bool reads_ahead);
+             const BatchSchema& rows, std::vector<ValueType> brought,
+             std::unique_ptr<RowKernel> kernel, bool reads_ahead);
+  // As it was brought (null: it was not), or from storage.
+  absl::StatusOr<StoredSample> Stored(uint64_t sample,
+                                      const StoredSample* brought,
+                                      const RowRecords* records) const;
   // From `records` if it is there, which may be null; else from cache or
   // storage.
   absl::StatusOr<StoredSample> Read(uint64_t sample,
@@ -112,6 +117,7 @@ class JobRuntime final : public RowWork,
   const Plan plan_;
   const bool has_valid_field_;
   const bool reads_ahead_;
+  const std::vector<ValueType> brought_;  // types; empty: samples are stored
   std::vector<size_t> field_bytes_;
 };
 

@@ -38,7 +38,11 @@ struct RowOf {
   uint64_t step = 0;
   uint32_t row = 0;
   uint64_t sample = 0;
-  // What RowWork::ReadAhead gave; null: nothing was read ahead.
+  // The sample, if its consumer has brought it; null: it is in storage. Valid
+  // while the row is computed, and as long as its group's stage.
+  const StoredSample* brought = nullptr;
+  // What RowWork::ReadAhead gave, while the row is computed or prepared; null:
+  // nothing was read ahead.
   const RowRecords* records = nullptr;
 };
 
@@ -139,6 +143,8 @@ struct RowAsk {
   std::vector<uint32_t> places;  // parallel to rows, if there is memory
   // Dropped when nothing of the ask can be written any more.
   std::shared_ptr<const void> lease;
+  // The samples, if the consumer brings them: parallel to rows.
+  std::vector<StoredSample> brought;
 };
 
 // Rows that were computed together. Payload: field after field, each

@@ -26,6 +26,44 @@ RowAsk FromProto(const v1::AskRows& proto) {
           .places = {proto.places().begin(), proto.places().end()}};
 }
 
+// A message whose samples are used. Counted while it lives.
+class KeptAsk {
+ public:
+  KeptAsk(v1::AskRows proto, uint64_t bytes,
+          std::shared_ptr<std::atomic<uint64_t>> of_stream,
+          std::shared_ptr<RowsShared> shared)
+      : proto_(std::move(proto)),
+        bytes_(bytes),
+        of_stream_(std::move(of_stream)),
+        shared_(std::move(shared)) {
+    *of_stream_ += bytes_;
+    shared_->brought_bytes += bytes_;
+  }
+  ~KeptAsk() {
+    *of_stream_ -= bytes_;
+    shared_->brought_bytes -= bytes_;
+  }
+  const v1::AskRows& proto() const { return proto_; }
+
+ private:
+  const v1::AskRows proto_;
+  const uint64_t bytes_;
+  const std::shared_ptr<std::atomic<uint64_t>> of_stream_;
+  const std::shared_ptr<RowsShared> shared_;
+};
+
+// Borrows from `owner`'s message.
+StoredSample FromProto(const v1::BroughtSample& proto,
+                       std::shared_ptr<const KeptAsk> owner) {
+  StoredSample sample;
+  for (const v1::BroughtField& field : proto.fields())
+    sample.fields.push_back(
+        {.bytes = std::as_bytes(std::span(field.data())),
+         .shape = Shape(field.shape().begin(), field.shape().end())});
+  sample.owner = std::move(owner);
+  return sample;
+}
+
 absl::Status CheckOpen(const v1::OpenRows& open) {
   if (open.plan_hash().size() != kPlanHashBytes)
     return InvalidArgument("open: a plan hash of {} bytes: want {}",
@@ -91,7 +129,7 @@ RowsHandler::~RowsHandler() = default;
 void RowsHandler::OnMessage(Buffer message) {
   v1::RowsRequest request;
   absl::Status status = rpc::DecodeMessage(message, &request);
-  if (status.ok()) status = Handle(request);
+  if (status.ok()) status = Handle(std::move(request));
   if (!status.ok()) stream_->Close(std::move(status));
 }
 
@@ -140,12 +178,14 @@ void RowsHandler::OnClosed(const absl::Status& status) {
   shared_->changed.NotifyAll();
 }
 
-absl::Status RowsHandler::Handle(const v1::RowsRequest& request) {
+absl::Status RowsHandler::Handle(v1::RowsRequest request) {
   switch (request.kind_case()) {
     case v1::RowsRequest::kOpen:
       return Open(request.open());
-    case v1::RowsRequest::kAsk:
-      return Ask({FromProto(request.ask()), request.ask().memory_id()});
+    case v1::RowsRequest::kAsk: {
+      ASSIGN_OR_RETURN(WiredAsk ask, Keep(std::move(*request.mutable_ask())));
+      return Ask(std::move(ask));
+    }
     case v1::RowsRequest::kCancel:
       return Cancel(request.cancel().ask_id());
     case v1::RowsRequest::KIND_NOT_SET:
@@ -216,10 +256,35 @@ absl::Status RowsHandler::Begin(JobTable::Runtime runtime) {
   return absl::OkStatus();
 }
 
+// The ask, with its message if that has samples.
+absl::StatusOr<RowsHandler::WiredAsk> RowsHandler::Keep(v1::AskRows proto) {
+  WiredAsk wired = {FromProto(proto), proto.memory_id()};
+  if (proto.brought().empty()) return wired;
+  const uint64_t bytes = proto.ByteSizeLong();
+  const auto owner = std::make_shared<const KeptAsk>(std::move(proto), bytes,
+                                                     brought_bytes_, shared_);
+  if (*brought_bytes_ > shared_->options.max_brought_bytes_per_stream)
+    return ResourceExhausted(
+        "samples of {} bytes are brought and wait: the limit is {} a stream",
+        brought_bytes_->load(), shared_->options.max_brought_bytes_per_stream);
+  for (const v1::BroughtSample& sample : owner->proto().brought())
+    wired.ask.brought.push_back(FromProto(sample, owner));
+  return wired;
+}
+
 absl::Status RowsHandler::Ask(WiredAsk wired) {
   const RowAsk& ask = wired.ask;
-  if (shared_->draining) {
-    SendError(ask.ask_id, 0, ask.rows, DrainingStatus());
+  absl::Status refused;
+  if (shared_->draining)
+    refused = DrainingStatus();
+  else if (!ask.brought.empty() &&
+           shared_->brought_bytes > shared_->options.max_brought_bytes_total)
+    refused = ResourceExhausted(
+        "samples of {} bytes wait at this worker: the limit is {}",
+        shared_->brought_bytes.load(),
+        shared_->options.max_brought_bytes_total);
+  if (!refused.ok()) {
+    SendError(ask.ask_id, 0, ask.rows, refused);
     return absl::OkStatus();
   }
   MutexLock asks(&ask_mu_);

@@ -6,6 +6,9 @@
 // Rows of an ask that names lent memory are written there. Their places are
 // free again when the rows have been answered; those of an ask that was
 // withdrawn when its lease ends, which `ask_ended` then tells.
+//
+// Samples that an ask brings stay in its message, which is kept until their
+// rows have been computed or forgotten.
 #pragma once
 
 #include <atomic>
@@ -39,6 +42,7 @@ struct RowsShared {
   Scheduler* scheduler = nullptr;
   LendingServer* lending = nullptr;  // null: no memory is taken
   RowsCounters counters;
+  std::atomic<uint64_t> brought_bytes{0};  // of samples that are kept
   std::atomic<bool> draining{false};
 
   Mutex mu;
@@ -67,11 +71,12 @@ class RowsHandler final : public rpc::StreamHandler<grpc::ByteBuffer>,
     uint64_t memory_id = 0;
   };
 
-  absl::Status Handle(const v1::RowsRequest& request);
+  absl::Status Handle(v1::RowsRequest request);
   absl::Status Open(const v1::OpenRows& open);
   void SendOpened();
   void OnRuntime(absl::StatusOr<JobTable::Runtime> runtime);
   absl::Status Begin(JobTable::Runtime runtime);
+  absl::StatusOr<WiredAsk> Keep(v1::AskRows proto);
   absl::Status Ask(WiredAsk ask);
   absl::Status Submit(Scheduler::StreamId id, WiredAsk ask);
   absl::Status Place(uint64_t memory_id, std::span<const size_t> field_bytes,
@@ -87,6 +92,8 @@ class RowsHandler final : public rpc::StreamHandler<grpc::ByteBuffer>,
   const std::shared_ptr<RowsShared::RowsStream> stream_;
   const std::shared_ptr<StreamLending> lending_;  // null: none
   std::string consumer_;                          // OnMessage's
+  const std::shared_ptr<std::atomic<uint64_t>> brought_bytes_ =
+      std::make_shared<std::atomic<uint64_t>>(0);  // as RowsShared's
 
   Mutex ask_mu_;  // keeps asks in the order in which they came
   Mutex mu_;

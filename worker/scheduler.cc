@@ -202,9 +202,11 @@ absl::Status CheckMemory(const RowAsk& ask, const RowWork& work) {
 
 absl::Status Scheduler::Ask(StreamId id, RowAsk ask) {
   const size_t rows = ask.rows.size();
-  if (rows == 0 || rows != ask.samples.size())
-    return InvalidArgument("ask {}: {} rows and {} samples", ask.ask_id, rows,
-                           ask.samples.size());
+  if (rows == 0 || rows != ask.samples.size() ||
+      (!ask.brought.empty() && rows != ask.brought.size()))
+    return InvalidArgument("ask {}: {} rows and {} samples, {} brought",
+                           ask.ask_id, rows, ask.samples.size(),
+                           ask.brought.size());
   bool ahead = false;
   {
     MutexLock lock(&state_->mu);

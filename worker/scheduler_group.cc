@@ -85,6 +85,8 @@ bool Scheduler::State::OpenGroup(StreamState& stream) {
   group->rows.assign(ask.ask.rows.begin() + first, ask.ask.rows.begin() + last);
   group->samples.assign(ask.ask.samples.begin() + first,
                         ask.ask.samples.begin() + last);
+  if (const auto& brought = ask.ask.brought; !brought.empty())
+    group->brought.assign(brought.begin() + first, brought.begin() + last);
   group->outputs.rows = rows;
   group->outputs.field_bytes = stream.work->field_bytes();
   if (buffer)
@@ -109,11 +111,13 @@ bool Scheduler::State::OpenGroup(StreamState& stream) {
 
 absl::Status Scheduler::State::Compute(const Task& task, ThreadState* state) {
   const Group& group = *task.group;
-  const RowOf row{.epoch = group.epoch,
-                  .step = group.step,
-                  .row = group.rows[task.index],
-                  .sample = group.samples[task.index],
-                  .records = group.reads == nullptr ? nullptr : &task.records};
+  const RowOf row{
+      .epoch = group.epoch,
+      .step = group.step,
+      .row = group.rows[task.index],
+      .sample = group.samples[task.index],
+      .brought = group.brought.empty() ? nullptr : &group.brought[task.index],
+      .records = group.reads == nullptr ? nullptr : &task.records};
   if (group.stage != nullptr)
     return group.stage->Prepare(task.index, row, state);
   std::vector<std::span<std::byte>> outputs;
@@ -125,11 +129,13 @@ absl::Status Scheduler::State::Compute(const Task& task, ThreadState* state) {
 }
 
 void Scheduler::State::Deliver(std::shared_ptr<Group> group, GroupSink& sink) {
-  // What is written to, and by whom, ends here: stage, memory, lease. The last
-  // goes after the answer, so that the answer is the first to say so.
+  // What is written to, of what, and by whom, ends here: stage, samples,
+  // memory, lease. The last goes after the answer, so that the answer is the
+  // first to say so.
   const std::shared_ptr<const void> lease = std::move(group->lease);
   const std::shared_ptr<const RowWork> work = std::move(group->work);
   group->stage.reset();
+  group->brought.clear();
   group->memory.reset();
   group->outputs = {};
   group->sent = true;

@@ -72,6 +72,7 @@ struct Group {
   MonotonicTime asked_at;
   std::vector<uint32_t> rows;
   std::vector<uint64_t> samples;
+  std::vector<StoredSample> brought;  // parallel to samples, or empty
   std::vector<uint32_t> places;
   bool placed = false;
   PooledBuffer buffer;  // of a group that is not placed

@@ -45,7 +45,8 @@ class StagedRows final : public GroupStage {
 
   absl::Status Try(size_t row, const RowRecords* records, ThreadState* state) {
     const Row& r = rows_[row];
-    ASSIGN_OR_RETURN(StoredSample stored, job_->Read(r.candidate, records));
+    ASSIGN_OR_RETURN(StoredSample stored,
+                     job_->Stored(r.candidate, r.of.brought, records));
     return job_->OfRecord(r.candidate,
                           group_->Prepare(row, r.of.epoch, r.candidate,
                                           std::move(stored), state));

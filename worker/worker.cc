@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/job.h"
 #include "core/log.h"
 #include "core/mutex.h"
 #include "core/status.h"
@@ -28,6 +29,8 @@ namespace leat::worker {
 namespace {
 
 constexpr uint32_t kMaxOwners = 4;  // of a shard, as the protocol says
+// Of a message: a sample that its consumer brings, and an ask around it.
+constexpr int kMaxReceiveBytes = kMaxBroughtBytes + (4 << 20);
 
 std::string HostName() {
   std::array<char, 256> name{};
@@ -111,7 +114,10 @@ struct Worker::State {
         scheduler(SchedulerConfig(), &pool, wake, Clock::Real()),
         client({.address = config.coordinator}, config.security),
         jobs(TableConfig(), &client, &context),
-        rows({.max_rows_per_stream = config.max_rows_per_stream},
+        rows({.max_rows_per_stream = config.max_rows_per_stream,
+              .max_brought_bytes_per_stream =
+                  config.max_brought_bytes_per_stream,
+              .max_brought_bytes_total = config.max_brought_bytes_total},
              config.security, &jobs, &scheduler, lending.get()) {}
   ~State() {
     stop.Stop();
@@ -354,10 +360,10 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(Config config,
                                        wake, std::move(gpus),
                                        std::move(lending), std::move(storage));
   const Config& c = state->config;
-  ASSIGN_OR_RETURN(
-      state->server,
-      rpc::Server::Start({.address = c.listen, .max_receive_bytes = 4 << 20},
-                         c.security, {state->rows.service()}));
+  ASSIGN_OR_RETURN(state->server,
+                   rpc::Server::Start({.address = c.listen,
+                                       .max_receive_bytes = kMaxReceiveBytes},
+                                      c.security, {state->rows.service()}));
   state->address =
       c.advertise.empty() ? Reachable(state->server->address()) : c.advertise;
   state->name = c.name.empty() ? DefaultName(c.listen) : c.name;

@@ -97,6 +97,29 @@ class Batch {
   std::unique_ptr<State> state_;
 };
 
+// A field of a sample, for an output of the reader "readers.external".
+struct SampleField {
+  // An encoded image's bytes; or a tensor's elements, row-major, little-endian.
+  std::string bytes;
+  // Sizes of the axes, where the type leaves one open ("uint8[?,?,3]").
+  std::vector<int64_t> shape;
+};
+
+// What a consumer of a job with the reader "readers.external" brings its
+// samples from. Each consumer brings those of its own rows, so each has a
+// source, and all of them have the same data: batches are a function of it, and
+// what is asked again must come again as it was.
+class SampleSource {
+ public:
+  virtual ~SampleSource() = default;
+  // A field for each output of the reader. Called by one thread of the
+  // iterator's, which works ahead by up to the window; it may take its time,
+  // but the iterator's destructor waits for it. An error fails the iterator,
+  // under every bad-sample policy.
+  virtual absl::StatusOr<std::vector<SampleField>> Read(uint64_t epoch,
+                                                        uint64_t sample) = 0;
+};
+
 // Where the end of a pipeline runs.
 enum class FinishAt : uint8_t {
   kWorker,
@@ -128,6 +151,9 @@ struct BatchesOptions {
   // memory. Needs the NVIDIA driver.
   int device = -1;
   FinishAt finish = FinishAt::kWorker;  // tokens do not depend on it
+  // Of a job with the reader "readers.external"; required there. Its samples in
+  // flight take up to max_window_bytes more.
+  std::shared_ptr<SampleSource> source;
 };
 
 // What is left to do to a tensor of bytes. For each row: every element x, whose
@@ -198,6 +224,10 @@ class Batches {
   std::unique_ptr<State> state_;
 };
 
+namespace client {
+struct JobAccess;
+}
+
 class Job {
  public:
   ~Job();
@@ -213,16 +243,21 @@ class Job {
       const;  // data is null; valid while the job lives
 
   // kInvalidArgument: options, or a token of another job (names both).
-  // kNotFound: rows out of range.
+  // kNotFound: rows out of range. kFailedPrecondition: no source, but the job
+  // wants one.
   absl::StatusOr<std::unique_ptr<Batches>> Open(
       const BatchesOptions& options) const;
   // One sample as epoch 0 has it; a batch of one row. kOutOfRange: index.
-  absl::StatusOr<Batch> Sample(uint64_t index, absl::Duration timeout) const;
+  // `source`: as BatchesOptions's.
+  absl::StatusOr<Batch> Sample(
+      uint64_t index, absl::Duration timeout,
+      std::shared_ptr<SampleSource> source = nullptr) const;
 
   struct State;
   explicit Job(std::unique_ptr<State> state);
 
  private:
+  friend struct client::JobAccess;
   std::unique_ptr<State> state_;
 };
 

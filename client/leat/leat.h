@@ -28,6 +28,7 @@ typedef struct leat_service leat_service;
 typedef struct leat_job leat_job;
 typedef struct leat_batches leat_batches;
 typedef struct leat_batch leat_batch;
+typedef struct leat_feed leat_feed;
 
 /* LEAT_ABI_VERSION of the library. */
 LEAT_EXPORT int leat_abi_version(void);
@@ -123,6 +124,52 @@ LEAT_EXPORT leat_finish leat_batches_finish(const leat_batches* batches,
                                             size_t index);
 LEAT_EXPORT char* leat_batches_stats_json(const leat_batches* batches);
 LEAT_EXPORT void leat_batches_free(leat_batches* batches);
+
+/* Of jobs whose reader is "readers.external": their samples are in no storage,
+ * each consumer brings those of its rows. The iterator works ahead by its
+ * window: a thread of the caller's asks leat_feed_next what is wanted, and
+ * answers each sample by leat_feed_bring or leat_feed_fail. Equal samples (of
+ * an epoch) must be equal bytes whenever they are asked for. */
+
+/* A field of a sample, for an output of the reader. */
+typedef struct leat_field {
+  const void*
+      data; /* an encoded image; or elements, row-major, little-endian */
+  size_t bytes;
+  const int64_t* shape; /* NULL where the type leaves no size open */
+  size_t rank;
+} leat_field;
+
+/* As leat_batches_open, of such a job; leat_batches_open of one is code 9
+ * (FAILED_PRECONDITION). *feed is independent of *out: either may be freed
+ * first. */
+LEAT_EXPORT leat_status* leat_batches_open_fed(
+    const leat_job* job, const char* options_json, const void* token,
+    size_t token_bytes, const uint32_t* rows, size_t num_rows,
+    leat_batches** out, leat_feed** feed);
+/* Waits until samples are wanted: *count of *epoch, ascending, each once;
+ * *samples lives until the next call. *count 0: nothing is wanted any more.
+ * timeout_s < 0: wait without limit. Code 4 (DEADLINE_EXCEEDED): call again.
+ * The functions of a feed are called from one thread at a time. */
+LEAT_EXPORT leat_status* leat_feed_next(leat_feed* feed, double timeout_s,
+                                        uint64_t* epoch,
+                                        const uint64_t** samples,
+                                        size_t* count);
+/* Copies. Code 3 (INVALID_ARGUMENT): not of the reader's types, by which the
+ * iterator fails too. Code 1 (CANCELLED): nothing is wanted any more. */
+LEAT_EXPORT leat_status* leat_feed_bring(leat_feed* feed, uint64_t sample,
+                                         const leat_field* fields,
+                                         size_t num_fields);
+/* The sample cannot be had: the iterator fails by this, when it comes to its
+ * step. */
+LEAT_EXPORT void leat_feed_fail(leat_feed* feed, uint64_t sample, int code,
+                                const char* message);
+/* What is still wanted fails. */
+LEAT_EXPORT void leat_feed_free(leat_feed* feed);
+/* As leat_job_sample, of such a job. */
+LEAT_EXPORT leat_status* leat_job_sample_brought(
+    const leat_job* job, uint64_t index, const leat_field* fields,
+    size_t num_fields, double timeout_s, leat_batch** out);
 
 typedef struct leat_tensor {
   const char* name;     /* lives as long as the batch, like all pointers here */

@@ -28,6 +28,15 @@ JobInfo MakeFakeJob(const FakeJobOptions& options) {
   graph.nodes.push_back(
       {"resize", {{1, 0}}, {{"size", std::vector<int64_t>{6, 5}}}});
   graph.outputs = {{"image", {2, 0}}, {"label", {0, 1}}};
+  if (options.external) {
+    graph.nodes = {
+        {"readers.external",
+         {},
+         {{"num_samples", static_cast<int64_t>(options.samples)},
+          {"types", std::vector<std::string>{"uint8[6,5,3]", "int32"}},
+          {"name", std::string("photos")}}}};
+    graph.outputs[0].second = {0, 0};
+  }
   CheckedGraph checked = *CheckSpec(info.spec);
   graph = checked.graph;
   info.schema = checked.schema;

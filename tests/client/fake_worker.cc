@@ -20,6 +20,14 @@ using Buffer = grpc::ByteBuffer;
 
 std::shared_ptr<std::vector<std::byte>> Payload(const v1::AskRows& ask) {
   auto bytes = std::make_shared<std::vector<std::byte>>();
+  if (ask.brought_size() > 0) {
+    for (int field = 0; field < 2; ++field)
+      for (const v1::BroughtSample& sample : ask.brought()) {
+        const auto data = std::as_bytes(std::span(sample.fields(field).data()));
+        bytes->insert(bytes->end(), data.begin(), data.end());
+      }
+    return bytes;
+  }
   for (const uint64_t sample : ask.samples())
     for (size_t i = 0; i < kImageBytes; ++i)
       bytes->push_back(ImageByte(sample, i));

@@ -319,5 +319,24 @@ TEST(Difference, ShowsTheFirstLineOfThePipelineThatDiffers) {
   EXPECT_THAT(Difference(other, Spec()), HasSubstr("\"(end)\" !="));
 }
 
+TEST(CheckSpec, RefusesSubstitutesForSamplesThatConsumersBring) {
+  JobSpec spec = Spec();
+  EXPECT_FALSE(IsExternal(spec));
+  spec.pipeline.nodes[0] = {
+      std::string(kExternalReader),
+      {},
+      {{"num_samples", int64_t{100}},
+       {"types", std::vector<std::string>{"encoded", "int32"}}}};
+  EXPECT_TRUE(IsExternal(spec));
+  for (const BadSamplePolicy policy :
+       {BadSamplePolicy::kFail, BadSamplePolicy::kZero}) {
+    spec.on_bad_sample = policy;
+    EXPECT_TRUE(CheckSpec(spec).ok()) << CheckSpec(spec).status();
+  }
+  spec.on_bad_sample = BadSamplePolicy::kReplace;
+  EXPECT_THAT(ErrorOf(CheckSpec(spec).status()),
+              HasSubstr("readers.external bring the samples of their own"));
+}
+
 }  // namespace
 }  // namespace leat

@@ -79,5 +79,29 @@ TEST(RecordReaders, SayWhatIsWrongWithTheirArguments) {
   EXPECT_THAT(ErrorOf(nothing), HasSubstr("\"paths\""));
 }
 
+TEST(ExternalReader, HasAnOutputForEachTypeAndAName) {
+  Graph graph;
+  graph.nodes = {{"readers.external",
+                  {},
+                  {{"num_samples", int64_t{10}},
+                   {"types", Texts{"encoded", "uint8[?,?,3]", "int32"}}}}};
+  graph.outputs = {{"x", {0, 2}}};
+  const auto checked = Check(graph);
+  ASSERT_TRUE(checked.ok()) << checked.status();
+  ASSERT_EQ(checked->types[0].size(), 3u);
+  EXPECT_EQ(checked->types[0][0].kind, Kind::kEncoded);
+  EXPECT_EQ(checked->types[0][1].shape, Shape({-1, -1, 3}));
+  const auto error = [&](const char* argument, Value value) {
+    Graph other = graph;
+    other.nodes[0].args[argument] = std::move(value);
+    return ErrorOf(other);
+  };
+  EXPECT_THAT(error("types", Texts{}), HasSubstr("0 values, want 1"));
+  EXPECT_THAT(error("types", Texts{"a", "b", "c"}), HasSubstr("\"a\" is no"));
+  EXPECT_THAT(error("types", Texts(101, "int32")), HasSubstr("at most 100"));
+  EXPECT_THAT(error("name", std::string()), HasSubstr("\"name\" is empty"));
+  EXPECT_THAT(error("num_samples", int64_t{0}), HasSubstr("1 to"));
+}
+
 }  // namespace
 }  // namespace leat

@@ -66,5 +66,36 @@ TEST(StoredType, RefusesWhatIsNone) {
   EXPECT_TRUE(ParseStoredType("int64[8388608]").ok());
 }
 
+TEST(StoredType, MayLeaveAnySizeOpenWhereTheShapeComesAlong) {
+  const auto type = ParseStoredType("uint8[?,?,3]", OpenSizes::kAny);
+  ASSERT_TRUE(type.ok()) << type.status();
+  EXPECT_EQ(type->shape, Shape({-1, -1, 3}));
+  EXPECT_EQ(ParseStoredType("int64[3,?]", OpenSizes::kAny)->shape,
+            Shape({3, -1}));
+  EXPECT_FALSE(ParseStoredType("int64[?]x", OpenSizes::kAny).ok());
+}
+
+TEST(StoredType, AValueHasItsSizesAndItsBytes) {
+  using Sizes = std::vector<int64_t>;
+  const ValueType image = *ParseStoredType("uint8[?,?,3]", OpenSizes::kAny);
+  EXPECT_TRUE(CheckStored(image, 12, Sizes{2, 2, 3}).ok());
+  EXPECT_FALSE(CheckStored(image, 0, Sizes{0, 2, 3}).ok());
+  EXPECT_FALSE(CheckStored(image, 12, Sizes{2, 2}).ok());
+  EXPECT_FALSE(CheckStored(image, 12, Sizes{}).ok());
+  EXPECT_FALSE(CheckStored(image, 8, Sizes{2, 2, 2}).ok());
+  EXPECT_FALSE(CheckStored(image, 12, Sizes{-2, -2, 3}).ok());
+  EXPECT_FALSE(CheckStored(image, 0, Sizes{1ll << 62, 1ll << 62, 3}).ok());
+  EXPECT_TRUE(CheckStored(Type("int32[?,2]"), 0, Sizes{0, 2}).ok());
+  EXPECT_TRUE(CheckStored(Type("int32"), 4, Sizes{}).ok());
+  EXPECT_FALSE(CheckStored(Type("int32"), 4, Sizes{1}).ok());
+  EXPECT_TRUE(CheckStored(Type("float32[4]"), 16, Sizes{}).ok());
+  EXPECT_TRUE(CheckStored(Type("float32[4]"), 16, Sizes{4}).ok());
+  EXPECT_THAT(Message(CheckStored(Type("float32[4]"), 15, Sizes{})),
+              HasSubstr("15 bytes, want float32 (4,)"));
+  EXPECT_TRUE(CheckStored(Type("encoded"), 9, Sizes{}).ok());
+  EXPECT_FALSE(CheckStored(Type("encoded"), 0, Sizes{}).ok());
+  EXPECT_FALSE(CheckStored(Type("encoded"), 9, Sizes{9}).ok());
+}
+
 }  // namespace
 }  // namespace leat

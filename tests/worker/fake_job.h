@@ -51,6 +51,31 @@ struct FakeJob {
   }
 };
 
+// Fills in what a coordinator does.
+inline absl::StatusOr<FakeJob> FinishFakeJob(FakeJob job) {
+  JobSpec& spec = job.info.spec;
+  ASSIGN_OR_RETURN(const CheckedGraph graph, CheckSpec(spec));
+  spec.pipeline = graph.graph;
+  const Node& reader = graph.graph.nodes[graph.reader];
+  ASSIGN_OR_RETURN(BuiltIndex index, BuildIndex(reader, {}));
+  job.blob = index.blob;
+  job.info.schema = graph.schema;
+  if (spec.on_bad_sample == BadSamplePolicy::kZero)
+    job.info.schema.fields.push_back({.name = std::string(kValidField),
+                                      .dtype = DType::kBool,
+                                      .shape = {},
+                                      .row_bytes = 1});
+  job.info.dataset = {.id = "dataset",
+                      .name = index.name,
+                      .reader = CanonicalText(reader),
+                      .fingerprint = index.fingerprint,
+                      .shards = index.shards,
+                      .bytes = index.bytes,
+                      .classes = index.classes};
+  job.info.plan_hash = PlanHash(spec, job.info.dataset);
+  return job;
+}
+
 // 4 × 4 images and labels of the files in `directory`, in order; float32 if
 // `normalized`.
 inline absl::StatusOr<FakeJob> MakeFakeJob(
@@ -77,26 +102,30 @@ inline absl::StatusOr<FakeJob> MakeFakeJob(
                                             {"std", std::vector<double>{2}}}});
     spec.pipeline.outputs[0].second = {3, 0};
   }
-  ASSIGN_OR_RETURN(const CheckedGraph graph, CheckSpec(spec));
-  spec.pipeline = graph.graph;
-  const Node& reader = graph.graph.nodes[graph.reader];
-  ASSIGN_OR_RETURN(BuiltIndex index, BuildIndex(reader, {}));
-  job.blob = index.blob;
-  job.info.schema = graph.schema;
-  if (policy == BadSamplePolicy::kZero)
-    job.info.schema.fields.push_back({.name = std::string(kValidField),
-                                      .dtype = DType::kBool,
-                                      .shape = {},
-                                      .row_bytes = 1});
-  job.info.dataset = {.id = "dataset",
-                      .name = index.name,
-                      .reader = CanonicalText(reader),
-                      .fingerprint = index.fingerprint,
-                      .shards = index.shards,
-                      .bytes = index.bytes,
-                      .classes = index.classes};
-  job.info.plan_hash = PlanHash(spec, job.info.dataset);
-  return job;
+  return FinishFakeJob(std::move(job));
+}
+
+// The same of `samples` that consumers bring.
+inline absl::StatusOr<FakeJob> MakeExternalJob(
+    int64_t samples, uint32_t batch,
+    BadSamplePolicy policy = BadSamplePolicy::kFail) {
+  FakeJob job;
+  JobSpec& spec = job.info.spec;
+  spec.name = "job";
+  spec.batch = batch;
+  spec.order = Order::kSequential;
+  spec.on_bad_sample = policy;
+  spec.pipeline.nodes = {
+      {.op = std::string(kExternalReader),
+       .args = {{"num_samples", samples},
+                {"types", std::vector<std::string>{"encoded", "int32"}},
+                {"name", std::string("photos")}}},
+      {.op = "decode", .inputs = {{0, 0}}},
+      {.op = "resize",
+       .inputs = {{1, 0}},
+       .args = {{"size", std::vector<int64_t>{4}}}}};
+  spec.pipeline.outputs = {{"image", {2, 0}}, {"label", {0, 1}}};
+  return FinishFakeJob(std::move(job));
 }
 
 // A coordinator's memory.

@@ -91,7 +91,8 @@ class RowsServiceTest : public testing::Test {
   }
 
   void Start() {
-    auto job = MakeFakeJob(dir_.path(), kBatch);
+    auto job = external_ ? MakeExternalJob(kFiles, kBatch, policy_)
+                         : MakeFakeJob(dir_.path(), kBatch);
     ASSERT_TRUE(job.ok()) << job.status();
     job_ = *std::move(job);
     fetcher_.Add(job_);
@@ -174,6 +175,8 @@ class RowsServiceTest : public testing::Test {
   Ownership ownership_;
   RuntimeContext context_;
   FakeFetcher fetcher_;
+  bool external_ = false;  // the job's samples are brought, if so before Start
+  BadSamplePolicy policy_ = BadSamplePolicy::kFail;  // of an external job
   FakeJob job_;
   rpc::Security security_{.token = "secret"};
   SchedulerOptions options_{.threads = 2,

@@ -21,5 +21,6 @@ extern const SourceFormat kMdsFormat;
 extern const SourceFormat kArrayRecordFormat;
 extern const SourceFormat kTfrecordFormat;
 extern const SourceFormat kWebdatasetFormat;
+extern const SourceFormat kExternalFormat;
 
 }  // namespace leat::worker

@@ -19,7 +19,7 @@ const SourceFormat* const kFormats[] = {
     &kCifar10Format,     &kCifar100Format,   &kCaffeFormat,
     &kCaffe2Format,      &kCocoFormat,       &kIdxFormat,
     &kNumpyFormat,       &kMdsFormat,        &kArrayRecordFormat,
-    &kTfrecordFormat,    &kWebdatasetFormat,
+    &kTfrecordFormat,    &kWebdatasetFormat, &kExternalFormat,
 };
 
 absl::StatusOr<const SourceFormat*> FormatOf(const Node& reader) {

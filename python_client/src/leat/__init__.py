@@ -23,6 +23,7 @@ this module needs NumPy only.
 from leat import _native, errors
 from leat._batches import Batches
 from leat._client import Field, Job, Service, connect
+from leat._external import external_source
 from leat._graph import Node, Pipeline, pipeline
 from leat.errors import *  # noqa: F403
 
@@ -38,6 +39,7 @@ __all__ = [
     "Pipeline",
     "Service",
     "connect",
+    "external_source",
     "fn",
     "pipeline",
     *errors.__all__,

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from leat import _dlpack, _finish, _native, _progress
-from leat.errors import Cancelled, DeadlineExceeded, InvalidArgument
+from leat.errors import Cancelled, DeadlineExceeded, Error, InvalidArgument
 
 _TOKEN_CAPACITY = 1024
 # How long a wait in the main thread may keep Python from running a signal handler (Ctrl-C).
@@ -118,8 +118,11 @@ class Batches(Iterator[dict[str, np.ndarray]]):
         epoch, step: of the last batch handed out; None before the first.
     """
 
-    def __init__(self, job: Any, pointer: int, rows: int, *, rest_of_epoch: bool, device: int = -1) -> None:
+    def __init__(
+        self, job: Any, pointer: int, rows: int, *, rest_of_epoch: bool, device: int = -1, feeder: Any = None
+    ) -> None:
         self.job = job
+        self._feeder = feeder  # of a job whose samples come from here
         self.epoch: int | None = None
         self.step: int | None = None
         self._rows = rows
@@ -181,6 +184,10 @@ class Batches(Iterator[dict[str, np.ndarray]]):
                 if self._ended:
                     return None
                 raise
+            except DeadlineExceeded:
+                raise
+            except Error as error:
+                raise error from (self._feeder.error if self._feeder else None)
             if not pointer:
                 self._ended = True
                 return None

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from leat import _finish, _native
+from leat import _external, _finish, _native
 from leat._batches import Batches, arrays, row_numbers, row_pointer, stack_one
 from leat._graph import Pipeline
 from leat._operators import nearest
@@ -238,7 +238,7 @@ class Service:
             pointer = _native.make("leat_job_free", create, self._handle.get(), text, timeout_s)
         except Error as error:
             raise pipeline.explain(error) from None
-        return Job(self, pointer)
+        return Job(self, pointer, pipeline._source)
 
     def _existing(self, name: str) -> Job:
         out = ctypes.c_void_p()
@@ -275,13 +275,15 @@ _DTYPES = {f"D_TYPE_{name.upper()}": name for name in ("bool", "uint8", "int32",
 class Job:
     """Dataset, pipeline, seed, batch and order under a name: what fixes the bytes of every batch."""
 
-    def __init__(self, service: Service, pointer: int | None) -> None:
+    def __init__(self, service: Service, pointer: int | None, source: _external.Source | None = None) -> None:
         self._service = service
+        self._source = source  # of leat.external_source
         self._handle = _native.Handle(pointer, "leat_job_free", "job")
         facts = json.loads(_native.take_text(_native.lib.leat_job_json(pointer)))
         job = facts["job"]
         spec = job["spec"]
         self._facts = job
+        self._external = _external.Reader.of(spec)  # None: workers read the samples
         self._steps = int(facts["steps_per_epoch"])
         self.plan_hash: str = facts["plan_hash"]
         self.name: str = spec["name"]
@@ -325,6 +327,7 @@ class Job:
         row_timeout: float | None = None,
         progress: bool = False,
         finish: Literal["worker"] = "worker",
+        source: Any = None,
     ) -> Batches:
         """Opens an iterator over the batches, in order.
 
@@ -338,12 +341,14 @@ class Job:
             row_timeout: seconds that a due row may stay away before the iterator fails (default 120).
             progress: shows a tqdm bar with img/s and the part of the time spent waiting.
             finish: where the pipeline's end runs; "device" is for `leat.jax.batches` and `leat.torch.batches`.
+            source: of a job whose samples consumers bring, as `leat.external_source` takes it; None: the pipeline's.
 
         Returns:
             An iterator of dicts of NumPy arrays.
 
         Raises:
             leat.InvalidArgument: an option is wrong, or the token is of another job.
+            leat.FailedPrecondition: the job wants a source, and there is none.
         """
         if _finish.chosen(finish) != "worker":
             raise InvalidArgument(
@@ -358,6 +363,7 @@ class Job:
             max_window_bytes=max_window_bytes,
             row_timeout=row_timeout,
             progress=progress,
+            source=source,
         )
 
     def _open(
@@ -372,6 +378,7 @@ class Job:
         progress: bool = False,
         finish: str = "worker",
         device: int = -1,
+        source: Any = None,
     ) -> Batches:
         """`batches`, for the frameworks: also arrays of bytes (see _finish), also in a GPU's memory."""
         chosen = row_numbers(rows, self.batch)
@@ -394,8 +401,8 @@ class Job:
         token_bytes = None if token is None else bytes(token)
         if token_bytes == b"":
             raise InvalidArgument("token is empty; expected the bytes that token() returned, or None")
-        out = ctypes.c_void_p()
-        status = _native.lib.leat_batches_open(
+        out, feed = ctypes.c_void_p(), ctypes.c_void_p()
+        asked = (
             self._handle.get(),
             _native.text(json.dumps(options)),
             token_bytes,
@@ -403,20 +410,46 @@ class Job:
             *row_pointer(chosen),
             ctypes.byref(out),
         )
-        _native.check(status)
-        assert out.value is not None
         count = self.batch if chosen is None else chosen.size
-        batches = Batches(self, out.value, count, rest_of_epoch=rest_of_epoch, device=device)
+        feeder = None
+        if self._external is None:
+            if source is not None:
+                raise InvalidArgument(f"source is given, but workers read the samples of job {self.name!r} themselves")
+            _native.check(_native.lib.leat_batches_open(*asked))
+        else:
+            source = self._chosen_source(source, count)
+            _native.check(_native.lib.leat_batches_open_fed(*asked, ctypes.byref(feed)))
+            assert feed.value is not None
+            feeder = _external.Feeder(feed.value, self._external, source)
+        assert out.value is not None
+        batches = Batches(self, out.value, count, rest_of_epoch=rest_of_epoch, device=device, feeder=feeder)
         if progress:
             batches.show_progress(None if rest_of_epoch else epochs)
         return batches
 
-    def sample(self, index: int, *, timeout: float = 60.0) -> dict[str, np.ndarray]:
+    def _chosen_source(self, source: Any, rows: int) -> _external.Source:
+        assert self._external is not None
+        spec = self._facts["spec"]
+        order = _get(spec, "order", "")
+        parts = int(_get(spec, "num_parts", 0))
+        return self._external.chosen(
+            self._source if source is None else source,
+            self.name,
+            {
+                "the job shuffles": order != "ORDER_SEQUENTIAL",
+                "its last batch is filled from the beginning": self.last_batch == "fill",
+                f"it has {parts} parts": parts > 1,
+                f"{rows} of {self.batch} rows are wanted": rows != self.batch,
+            },
+        )
+
+    def sample(self, index: int, *, timeout: float = 60.0, source: Any = None) -> dict[str, np.ndarray]:
         """One sample, as epoch 0 has it: the arrays of one row.
 
         Args:
             index: in the dataset's order, 0 … num_samples-1; negative: from the end.
             timeout: seconds.
+            source: as of `batches`.
 
         Raises:
             leat.OutOfRange: no such sample.
@@ -428,6 +461,18 @@ class Job:
             raise OutOfRange(f"sample {index}; job {self.name!r} has {self.num_samples} samples")
         out = ctypes.c_void_p()
         timeout_s = _seconds("timeout", timeout)
-        _native.check(_native.lib.leat_job_sample(self._handle.get(), number, timeout_s, ctypes.byref(out)))
+        if self._external is None:
+            _native.check(_native.lib.leat_job_sample(self._handle.get(), number, timeout_s, ctypes.byref(out)))
+        else:
+            chosen = self._external.chosen(
+                self._source if source is None else source, self.name, {"one sample is wanted": True}
+            )
+            fields = self._external.fields(chosen.read(0, number))
+            pointer = self._external.pointer(fields)
+            _native.check(
+                _native.lib.leat_job_sample_brought(
+                    self._handle.get(), number, pointer, len(fields), timeout_s, ctypes.byref(out)
+                )
+            )
         assert out.value is not None
         return stack_one(arrays(out.value, self))

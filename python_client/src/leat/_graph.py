@@ -46,13 +46,14 @@ def _forbidden(what: str) -> Callable[..., NoReturn]:
 class Operation:
     """One operator of a graph."""
 
-    __slots__ = ("args", "inputs", "number", "op", "where")
+    __slots__ = ("args", "inputs", "number", "op", "source", "where")
 
     def __init__(self, op: str, inputs: tuple[Node, ...], args: dict[str, Any]) -> None:
         self.op = op
         self.inputs = inputs
         self.args = args
         self.where = user_line()
+        self.source: Any = None  # of leat.external_source
         self.number = next(_ORDER_OF_MAKING)
 
 
@@ -309,6 +310,7 @@ class Pipeline:
         name = getattr(function, "__qualname__", repr(function))
         writer = _JsonWriter(_named_outputs(function(*args, **kwargs), name))
         self._name = name
+        self._source = next((each.source for each in writer.operations if each.source is not None), None)
         self._lines = [f"fn.{operation.op} at {operation.where}" for operation in writer.operations]
         self._graph = writer.graph()
         self._schema = self._check()

@@ -47,6 +47,12 @@ class Finish(ctypes.Structure):
     ]
 
 
+class Field(ctypes.Structure):
+    """leat_field."""
+
+    _fields_ = [("data", c_void_p), ("bytes", c_size_t), ("shape", POINTER(c_int64)), ("rank", c_size_t)]
+
+
 _STATUS = c_void_p
 _OWNED_TEXT = c_void_p  # char* that leat_string_free frees; c_char_p would lose the pointer
 
@@ -70,6 +76,21 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
         _STATUS,
         [c_void_p, c_char_p, c_char_p, c_size_t, POINTER(c_uint32), c_size_t, POINTER(c_void_p)],
     ),
+    "leat_batches_open_fed": (
+        _STATUS,
+        [c_void_p, c_char_p, c_char_p, c_size_t, POINTER(c_uint32), c_size_t, POINTER(c_void_p), POINTER(c_void_p)],
+    ),
+    "leat_feed_next": (
+        _STATUS,
+        [c_void_p, c_double, POINTER(c_uint64), POINTER(POINTER(c_uint64)), POINTER(c_size_t)],
+    ),
+    "leat_feed_bring": (_STATUS, [c_void_p, c_uint64, POINTER(Field), c_size_t]),
+    "leat_feed_fail": (None, [c_void_p, c_uint64, c_int, c_char_p]),
+    "leat_feed_free": (None, [c_void_p]),
+    "leat_job_sample_brought": (
+        _STATUS,
+        [c_void_p, c_uint64, POINTER(Field), c_size_t, c_double, POINTER(c_void_p)],
+    ),
     "leat_batches_next": (_STATUS, [c_void_p, c_double, POINTER(c_void_p)]),
     "leat_batches_cancel": (None, [c_void_p]),
     "leat_batches_samples": (_STATUS, [c_void_p, c_uint64, c_uint64, POINTER(c_uint64)]),
@@ -84,6 +105,7 @@ _QUICK_FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "leat_status_message": (c_char_p, [_STATUS]),
     "leat_batches_token": (c_size_t, [c_void_p, c_void_p, c_size_t]),
     "leat_batches_finish": (Finish, [c_void_p, c_size_t]),
+    "leat_feed_bring": (_STATUS, [c_void_p, c_uint64, POINTER(Field), c_size_t]),
     "leat_batch_epoch": (c_uint64, [c_void_p]),
     "leat_batch_step": (c_uint64, [c_void_p]),
     "leat_batch_rows": (c_uint32, [c_void_p]),

@@ -1211,6 +1211,22 @@ class readers:
         """
 
     @staticmethod
+    def external(num_samples: int, types: str | Sequence[str], name: str = 'external') -> tuple[Node, ...]:
+        """samples that consumers bring as they iterate (leat.external_source, leat::SampleSource) -> an output for each of types; on_bad_sample "replace" is refused.
+
+        Args:
+            num_samples: how many samples the source has (int; 1 … 2.81475e+14; required)
+            types: of each output: "encoded" (an image file), "bytes", "int32" (one number), "uint8[28,28]", "uint8[?,?,3]" (sizes that differ from sample to sample) (strings; required)
+            name: of the data: equal arguments promise equal samples (string; default 'external')
+
+        Returns:
+            A tuple of nodes: one for each of types.
+
+        Raises:
+            leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+        """
+
+    @staticmethod
     def caffe(path: str | Sequence[str]) -> tuple[Node, Node]:
         """LMDB of Caffe's Datum -> encoded image or uint8 (h, w, c), label (int32).
 

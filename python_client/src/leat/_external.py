@@ -1,0 +1,369 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Samples that come from this process: `external_source`, and the threads that feed iterators with them."""
+
+from __future__ import annotations
+
+import ctypes
+import inspect
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from leat import _native
+from leat._graph import Node, Operation
+from leat.errors import Error, FailedPrecondition, InvalidArgument, OutOfRange
+
+_OP = "readers.external"
+_DTYPES = ("bool", "uint8", "int32", "int64", "float16", "float32")
+# Copies above it are made without the GIL; below, giving it up costs more.
+_SMALL_BYTES = 64 << 10
+_UNKNOWN = 2  # the code of an exception that is none of ours
+
+# "encoded", "uint8[28,28]", "float32[?,4]"; or a dtype and a shape, in which None is open.
+Type = str | tuple[Any, Sequence[int | None]]
+
+
+class _FieldType(NamedTuple):
+    text: str
+    dtype: np.dtype | None  # None: an encoded image
+    shape: tuple[int | None, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> _FieldType:
+        """REQUIRES: a text that the library has checked."""
+        if text == "encoded":
+            return cls(text, None, ())
+        name, _, sizes = ("uint8[?]" if text == "bytes" else text).rstrip("]").partition("[")
+        shape = tuple(None if size == "?" else int(size) for size in sizes.split(",")) if sizes else ()
+        return cls(text, np.dtype(name), shape)
+
+    @property
+    def is_open(self) -> bool:
+        return None in self.shape
+
+    def array(self, value: Any) -> np.ndarray:
+        """The value as contiguous memory; raises InvalidArgument if it is of another type."""
+        if isinstance(value, (bytes, bytearray, memoryview)) and (self.dtype is None or self.shape == (None,)):
+            value = np.frombuffer(value, np.uint8) if len(value) else np.empty(0, np.uint8)
+        if self.dtype is None:
+            if isinstance(value, np.ndarray) and value.dtype == np.uint8 and value.ndim == 1 and value.size:
+                return np.ascontiguousarray(value)
+            raise InvalidArgument(f"got {_shown(value)}; expected the bytes of an image file")
+        array = np.asarray(value)
+        if not hasattr(value, "dtype") and array.dtype != self.dtype and array.dtype.kind in "biuf":
+            converted = array.astype(self.dtype)  # Python's numbers have no type of their own
+            if array.dtype.kind == "f" and self.dtype.kind == "f" or np.array_equal(converted, array):
+                array = converted
+        fits = len(array.shape) == len(self.shape) and all(
+            want is None or want == size for want, size in zip(self.shape, array.shape)
+        )
+        if array.dtype != self.dtype or not fits:
+            raise InvalidArgument(f"got {_shown(value)}; expected {self.text}")
+        return np.asarray(array, order="C")
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, (np.ndarray, np.generic)):
+        return f"{value.dtype} of shape {value.shape}"
+    return f"{type(value).__name__} {value!r:.60}"
+
+
+def _type_text(given: Any) -> str:
+    if isinstance(given, str):
+        return given
+    try:
+        dtype, shape = given
+        name = np.dtype(dtype).name
+        sizes = ["?" if size is None else str(size.__index__()) for size in shape]
+    except (TypeError, ValueError, AttributeError):
+        raise InvalidArgument(
+            f"types has {given!r:.80}; expected a text such as 'encoded', 'int32', 'uint8[?,?,3]', or (dtype, shape)"
+        ) from None
+    if name not in _DTYPES:
+        raise InvalidArgument(f"types has dtype {name}; expected one of {', '.join(_DTYPES)}")
+    return f"{name}[{','.join(sizes)}]" if sizes else name
+
+
+class Source:
+    """What an external source was given, asked for one sample at a time, from any thread.
+
+    Attributes:
+        in_order: it gives samples one after the other only.
+    """
+
+    def __init__(self, source: Any) -> None:
+        self.given = source
+        self._lock = threading.Lock()
+        self._spent = False
+        self.in_order = False
+        if callable(source):
+            parameters = _positional_parameters(source)
+            if parameters == 0:
+                self.in_order = True
+            elif parameters == 1:
+                self._read: Callable[[int, int], Any] = lambda epoch, sample: source(sample)
+            else:
+                self._read = source
+        elif hasattr(source, "__getitem__"):
+            self._read = lambda epoch, sample: source[sample]
+        elif isinstance(source, Iterable):
+            self.in_order = True
+        else:
+            raise InvalidArgument(
+                f"source is {_shown(source)}; expected a function of a sample's number, a sequence, or an iterable"
+            )
+
+    def check_length(self, num_samples: int) -> None:
+        """A source that knows its length has enough."""
+        length = _length(self.given)
+        if length is not None and length < num_samples:
+            raise InvalidArgument(f"source has {length} samples; expected {num_samples}, as num_samples says")
+
+    def reader(self, num_samples: int) -> Callable[[int, int], Any]:
+        """A function of epoch and sample, for one iterator over batches."""
+        return _InOrder(self, num_samples) if self.in_order else self.read
+
+    def read(self, epoch: int, sample: int) -> Any:
+        """The value of one sample. Not of a source that gives them in order only."""
+        with self._lock:
+            return self._read(epoch, sample)
+
+    def epoch(self) -> Any:
+        """Of a source that gives samples in order: an iterator over one epoch's."""
+        iterable = self.given() if callable(self.given) else self.given
+        iterator = iter(iterable)
+        if iterator is self.given:
+            if self._spent:
+                raise FailedPrecondition(
+                    "the source is an iterator, which gives its samples once; for several epochs or iterators give an "
+                    "iterable that begins anew (a function that returns a generator), or a function of the sample's "
+                    "number"
+                )
+            self._spent = True
+        return iterator
+
+
+class _InOrder:
+    """Samples of a source that gives them one after the other."""
+
+    def __init__(self, source: Source, num_samples: int) -> None:
+        self._source = source
+        self._num_samples = num_samples
+        self._epoch: int | None = None
+        self._iterator: Any = None
+        self._next = 0
+
+    def __call__(self, epoch: int, sample: int) -> Any:
+        if epoch != self._epoch:
+            self._iterator, self._epoch, self._next = self._source.epoch(), epoch, 0
+        while True:
+            try:
+                value = next(self._iterator)
+            except StopIteration:
+                raise OutOfRange(
+                    f"the source ended after {self._next} samples; expected {self._num_samples}, as num_samples says"
+                ) from None
+            self._next += 1
+            if self._next > sample:  # those before it came before a token
+                return value
+
+
+def _positional_parameters(function: Callable[..., Any]) -> int:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # of C: as most are
+        return 1
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    count = sum(each.kind in kinds and each.default is each.empty for each in parameters)
+    if count == 0 and any(each.kind in (*kinds, inspect.Parameter.VAR_POSITIONAL) for each in parameters):
+        count = 1
+    if count > 2:
+        raise InvalidArgument(f"source {function!r:.80} takes {count} arguments; expected (sample) or (epoch, sample)")
+    return count
+
+
+def _length(source: Any) -> int | None:
+    try:
+        return len(source)
+    except TypeError:
+        return None
+
+
+def external_source(
+    source: Any,
+    types: Type | Sequence[Type],
+    *,
+    num_samples: int | None = None,
+    name: str = "external",
+) -> Any:
+    """A reader of samples that this process brings, for use in a `leat.pipeline`.
+
+    Workers decode and augment them as any others; order, sharding, epochs, tokens and fail-over are those of any
+    dataset. A process is asked for the samples of its own rows only, ahead of the batches, by a thread of its own.
+
+        photos = leat.external_source(read_photo, ("encoded", "int32"), num_samples=50_000)
+
+    Every process of a job makes the same pipeline, with a source of the same data. A process that attaches to the job
+    by its name gives `Job.batches(source=...)`.
+
+    Args:
+        source: gives a sample's value, or a tuple of values if there are several types. A function of the sample's
+            number, or of epoch and number; or a sequence (anything with `source[number]`, as a torch Dataset). Both
+            may be asked for any sample, also twice, and must answer the same: batches are then a pure function of the
+            job. Or an iterable, or a function without arguments that returns one for each epoch: it is consumed in
+            order, so the job has to have shuffle=False, last_batch other than "fill" and no num_parts, and the process
+            all rows; going on from a token skips what came before. One call at a time.
+        types: of each value: "encoded" (an image file's bytes), "bytes", "int32" (a number), "float32[4]",
+            "uint8[?,?,3]" (an array whose first sizes differ); or a dtype and a shape: ("uint8", (None, None, 3)).
+            Elements are bool, uint8, int32, int64, float16 or float32.
+        num_samples: None: the source's length.
+        name: of the data, part of the plan hash: equal names, types and numbers promise equal samples.
+
+    Returns:
+        A node; a tuple of nodes if `types` is a list or a tuple of types.
+
+    Raises:
+        leat.InvalidArgument: a type, or a source that is none.
+    """
+    wrapped = Source(source)
+    if num_samples is None:
+        num_samples = _length(source)
+        if num_samples is None:
+            raise InvalidArgument(f"num_samples must be given: the source, {_shown(source)}, has no length")
+    if isinstance(num_samples, bool) or not hasattr(num_samples, "__index__"):
+        raise InvalidArgument(f"num_samples = {num_samples!r:.40}; expected a whole number")
+    if not isinstance(name, str):
+        raise InvalidArgument(f"name = {name!r:.40}; expected a text")
+    wrapped.check_length(num_samples)
+    one = not isinstance(types, (tuple, list)) or _is_pair(types)
+    texts = [_type_text(each) for each in ([types] if one else types)]
+    operation = Operation(_OP, (), {"num_samples": num_samples.__index__(), "types": texts, "name": name})
+    operation.source = wrapped
+    nodes = tuple(Node(operation, i) for i in range(len(texts)))
+    return nodes[0] if one else nodes
+
+
+def _is_pair(types: Any) -> bool:
+    """Whether it is (dtype, shape), not a list of types."""
+    if not isinstance(types, tuple) or len(types) != 2 or not isinstance(types[1], (tuple, list)):
+        return False
+    return not any(isinstance(each, (str, tuple, list)) for each in types[1])
+
+
+class Reader(NamedTuple):
+    """The external reader of a job."""
+
+    name: str
+    num_samples: int
+    types: tuple[_FieldType, ...]
+
+    @classmethod
+    def of(cls, spec: dict[str, Any]) -> Reader | None:
+        """Of a job's spec in JSON form; None: workers read its samples themselves."""
+        for node in spec.get("pipeline", {}).get("nodes", ()):
+            if node.get("op") != _OP:
+                continue
+            args = node["args"]
+            value = {name: next(iter(args[name].values())) for name in ("name", "num_samples", "types")}
+            types = tuple(_FieldType.parse(text) for text in value["types"]["values"])
+            return cls(value["name"], int(value["num_samples"]), types)
+        return None
+
+    def fields(self, value: Any) -> list[np.ndarray]:
+        """A sample's value, as the library takes it."""
+        if len(self.types) == 1 and not (isinstance(value, tuple) and len(value) == 1):
+            value = (value,)
+        if not isinstance(value, (tuple, list)) or len(value) != len(self.types):
+            got = f"{len(value)} values" if isinstance(value, (tuple, list)) else _shown(value)
+            raise InvalidArgument(f"got {got}; expected a tuple of {len(self.types)}")
+        arrays = []
+        for i, (each, type_) in enumerate(zip(value, self.types)):
+            try:
+                arrays.append(type_.array(each))
+            except InvalidArgument as error:
+                raise InvalidArgument(f"value {i}: {error}") from None
+        return arrays
+
+    def pointer(self, arrays: list[np.ndarray]) -> Any:
+        """A leat_field array, which lives as long as `arrays`."""
+        fields = (_native.Field * len(arrays))()
+        for field, array, type_ in zip(fields, arrays, self.types):
+            field.data, field.bytes = array.ctypes.data, array.nbytes
+            if type_.is_open:
+                field.shape = (ctypes.c_int64 * array.ndim)(*array.shape)
+                field.rank = array.ndim
+        return fields
+
+    def chosen(self, source: Any, job: str, options: dict[str, Any]) -> Source:
+        """The source for an iterator of the job, checked against what it is to do.
+
+        Args:
+            source: None, what external_source takes, or a Source.
+            job: its name.
+            options: what a source that gives samples in order cannot have: texts to whether it is so.
+        """
+        if source is None:
+            raise FailedPrecondition(
+                f"job {job!r}: its {self.num_samples} samples {self.name!r} are in no storage, each consumer brings "
+                "those of its rows; expected source=..., or a job made here of a pipeline with leat.external_source"
+            )
+        if not isinstance(source, Source):
+            source = Source(source)
+        source.check_length(self.num_samples)
+        for text, is_so in options.items():
+            if source.in_order and is_so:
+                raise InvalidArgument(
+                    f"job {job!r}: source {source.given!r:.60} gives samples in order only, but {text}; expected "
+                    "shuffle=False, last_batch other than 'fill', no num_parts and all rows, or a source that can be "
+                    "asked for any sample (a function of its number, a sequence)"
+                )
+        return source
+
+
+class Feeder:
+    """Feeds one iterator, by a thread that ends with it.
+
+    The thread knows nothing of the iterator, so that this may be collected; closing it does not wait for the source.
+
+    Attributes:
+        error: what the source raised; None: nothing.
+    """
+
+    def __init__(self, feed: int, reader: Reader, source: Source) -> None:
+        self.error: BaseException | None = None
+        self._feed = feed
+        self._reader = reader
+        self._read = source.reader(reader.num_samples)
+        # Daemonic: a source that never returns must not keep the interpreter from ending.
+        threading.Thread(target=self._run, name="leat feed", daemon=True).start()
+
+    def _run(self) -> None:
+        epoch, samples, count = ctypes.c_uint64(), ctypes.POINTER(ctypes.c_uint64)(), ctypes.c_size_t()
+        wanted = (ctypes.byref(epoch), ctypes.byref(samples), ctypes.byref(count))
+        try:
+            while True:
+                _native.check(_native.lib.leat_feed_next(self._feed, -1.0, *wanted))
+                if count.value == 0:
+                    return
+                if not all(self._bring(epoch.value, sample) for sample in samples[: count.value]):
+                    return
+        finally:
+            _native.lib.leat_feed_free(self._feed)
+
+    def _bring(self, epoch: int, sample: int) -> bool:
+        try:
+            arrays = self._reader.fields(self._read(epoch, sample))
+        except BaseException as error:  # also an exit, which would end this thread only
+            self.error = error
+            code = error.code if isinstance(error, Error) else _UNKNOWN
+            text = str(error) if isinstance(error, Error) else f"{type(error).__name__}: {error}"
+            _native.lib.leat_feed_fail(self._feed, sample, code, text.encode("utf-8", "replace").replace(b"\0", b"?"))
+            return False
+        large = sum(array.nbytes for array in arrays) > _SMALL_BYTES
+        bring = (_native.lib if large else _native.quick).leat_feed_bring
+        status = bring(self._feed, sample, self._reader.pointer(arrays), len(arrays))
+        if status:  # the iterator fails by it too, or has ended
+            _native.lib.leat_status_free(status)
+        return not status
