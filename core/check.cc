@@ -36,6 +36,7 @@ class Checker {
       result_.graph = std::move(graph_);
       return std::move(result_);
     }
+    RETURN_IF_ERROR(CheckPartners());
     RETURN_IF_ERROR(CheckOutputs());
     DropUnused();
     return std::move(result_);
@@ -160,6 +161,29 @@ class Checker {
       return InvalidArgument(
           "pipeline has no reader, want one, such as readers.image_folder");
     result_.reader = *reader;
+    return absl::OkStatus();
+  }
+
+  // A partner of a partner would need a third row, and so on.
+  absl::Status CheckPartners() {
+    std::vector<bool> of_partner(graph_.nodes.size());
+    for (uint32_t i = 0; i < graph_.nodes.size(); ++i) {
+      bool of_other = false;
+      ForEachRef(&Op(i), [&](NodeRef* ref) {
+        of_other = of_other || of_partner[ref->node];
+      });
+      of_partner[i] = of_other || Op(i).op == "partner";
+      if (of_other && Op(i).op == "partner")
+        return InvalidArgument(
+            "node {} (partner): its input is made of another partner, want a "
+            "value that a row has by itself",
+            i);
+      if (Op(i).op == "partner" && Op(result_.reader).op == "readers.external")
+        return InvalidArgument(
+            "node {} (partner): an external source brings each row its own "
+            "sample, want a reader of a dataset",
+            i);
+    }
     return absl::OkStatus();
   }
 

@@ -44,6 +44,7 @@ void AddColorOperators(OperatorList* list);
 void AddArithmeticOperators(OperatorList* list);
 void AddValueOperators(OperatorList* list);
 void AddRandomOperators(OperatorList* list);
+void AddBatchOperators(OperatorList* list);
 void AddAugmentOperators(OperatorList* list);
 
 // --- Signatures -------------------------------------------------------------

@@ -138,6 +138,7 @@ std::span<const OperatorEntry> OperatorTable() {
     AddArithmeticOperators(&list);
     AddValueOperators(&list);
     AddRandomOperators(&list);
+    AddBatchOperators(&list);
     AddAugmentOperators(&list);
     return list;
   }());

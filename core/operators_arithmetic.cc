@@ -142,7 +142,9 @@ constexpr Row kRows[] = {
     {"neg", 1, InferNumbers, "-a; integers wrap around"},
     {"abs", 1, InferNumbers, "a without its sign"},
     {"invert", 1, InferBits, "not a, of bools; every bit of integers"},
-    {"where", 3, InferWhere, "where the first is true a, elsewhere b"},
+    {"where", 3, InferWhere,
+     "where the first is true a, elsewhere b; if it is one flag a sample, "
+     "only the chosen one is computed, and it need not have the other's size"},
 };
 
 }  // namespace

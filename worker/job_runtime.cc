@@ -7,6 +7,7 @@
 
 #include "core/status.h"
 #include "core/stored_type.h"
+#include "worker/row_partner.h"
 
 namespace leat::worker {
 namespace {
@@ -82,6 +83,9 @@ JobRuntime::JobRuntime(JobInfo job, std::shared_ptr<const Source> source,
       kernel_(std::move(kernel)),
       plan_(job_.spec, job_.dataset.shards),
       has_valid_field_(job_.spec.on_bad_sample == BadSamplePolicy::kZero),
+      has_partners_(std::ranges::any_of(
+          job_.spec.pipeline.nodes,
+          [](const Node& node) { return node.op == "partner"; })),
       reads_ahead_(reads_ahead),
       brought_(std::move(brought)) {
   for (const Field& field : rows.fields)
@@ -108,7 +112,22 @@ absl::StatusOr<StoredSample> JobRuntime::Stored(
 }
 
 RowRecords JobRuntime::ReadAhead(const RowOf& row) const {
-  return {{.sample = row.sample, .stored = Read(row.sample, nullptr)}};
+  RowRecords records = {
+      {.sample = row.sample, .stored = Read(row.sample, nullptr)}};
+  if (!has_partners_) return records;
+  const uint64_t partner = PartnerOf(row);
+  if (partner != row.sample)
+    records.push_back({.sample = partner, .stored = Read(partner, nullptr)});
+  return records;
+}
+
+uint64_t JobRuntime::PartnerOf(const RowOf& row) const {
+  if (row.step >= plan_.steps_per_epoch()) return row.sample;
+  const uint32_t rows[] = {row.row,
+                           plan_.PartnerOf(row.epoch, row.step, row.row)};
+  uint64_t samples[2];
+  plan_.Samples(row.epoch, row.step, rows, samples);
+  return samples[0] == row.sample ? samples[1] : row.sample;
 }
 
 absl::StatusOr<StoredSample> JobRuntime::Read(uint64_t sample,
@@ -152,14 +171,17 @@ absl::Status JobRuntime::Exhausted(uint64_t sample,
 }
 
 absl::Status JobRuntime::Try(
-    const RowOf& row, ThreadState* state,
+    const RowOf& row, RowPartner* partner, ThreadState* state,
     std::span<const std::span<std::byte>> outputs) const {
   ASSIGN_OR_RETURN(const StoredSample stored,
                    Stored(row.sample, row.brought, row.records));
-  absl::Status status = kernel_->Run(
-      {.epoch = row.epoch, .sample = row.sample, .fields = stored.fields},
-      state, outputs);
-  return OfRecord(row.sample, status);
+  absl::Status status = kernel_->Run({.epoch = row.epoch,
+                                      .sample = row.sample,
+                                      .fields = stored.fields,
+                                      .step = row.step,
+                                      .partner = partner},
+                                     state, outputs);
+  return partner->failed() ? status : OfRecord(row.sample, status);
 }
 
 void JobRuntime::Report(uint64_t sample, const absl::Status& reason) const {
@@ -168,13 +190,13 @@ void JobRuntime::Report(uint64_t sample, const absl::Status& reason) const {
 }
 
 absl::Status JobRuntime::Replace(
-    RowOf row, const absl::Status& reason, ThreadState* state,
-    std::span<const std::span<std::byte>> outputs) const {
+    RowOf row, const absl::Status& reason, RowPartner* partner,
+    ThreadState* state, std::span<const std::span<std::byte>> outputs) const {
   const uint64_t sample = row.sample;
   for (uint32_t attempt = 0; attempt < kMaxSubstitutes; ++attempt) {
     row.sample = plan_.Substitute(row.epoch, sample, attempt);
-    absl::Status status = Try(row, state, outputs);
-    if (status.ok() || !IsSamplesFault(status)) return status;
+    absl::Status status = Try(row, partner, state, outputs);
+    if (status.ok() || !IsSamplesFault(status) || partner->bad()) return status;
     Report(row.sample, status);
   }
   return Exhausted(sample, reason);
@@ -184,16 +206,18 @@ absl::Status JobRuntime::Compute(
     const RowOf& row, ThreadState* state,
     std::span<const std::span<std::byte>> outputs) const {
   const auto images = outputs.first(outputs.size() - has_valid_field_);
-  absl::Status status = Try(row, state, images);
+  RowPartner partner(*this, row);
+  absl::Status status = Try(row, &partner, state, images);
   const bool valid = status.ok();
   if (!valid && !IsSamplesFault(status)) return status;
   if (!valid) {
-    Report(row.sample, status);
+    if (!partner.bad()) Report(row.sample, status);
     switch (job_.spec.on_bad_sample) {
       case BadSamplePolicy::kFail:
         return Annotate(status, fmt::format("sample {}", row.sample));
       case BadSamplePolicy::kReplace:
-        return Replace(row, status, state, images);
+        if (partner.bad()) return status;
+        return Replace(row, status, &partner, state, images);
       case BadSamplePolicy::kZero:
         for (const std::span<std::byte> output : images)
           std::memset(output.data(), 0, output.size());

@@ -49,6 +49,8 @@ struct RuntimeContext {
 // True: the error says something about the sample, not about this worker.
 bool IsSamplesFault(const absl::Status& status);
 
+class RowPartner;
+
 class JobRuntime final : public RowWork,
                          public std::enable_shared_from_this<JobRuntime> {
  public:
@@ -85,6 +87,7 @@ class JobRuntime final : public RowWork,
   absl::Status CheckAsk(const RowAsk& ask) const;
 
  private:
+  friend class RowPartner;
   friend class StagedRows;
   JobRuntime(JobInfo job, std::shared_ptr<const Source> source,
              uint64_t cache_key, const RuntimeContext* context,
@@ -101,10 +104,12 @@ class JobRuntime final : public RowWork,
   bool Pause(Duration duration) const;
   // As the kernel's error, with the record's name.
   absl::Status OfRecord(uint64_t sample, const absl::Status& status) const;
-  absl::Status Try(const RowOf& row, ThreadState* state,
+  // The sample in the row that is this one's partner.
+  uint64_t PartnerOf(const RowOf& row) const;
+  absl::Status Try(const RowOf& row, RowPartner* partner, ThreadState* state,
                    std::span<const std::span<std::byte>> outputs) const;
   absl::Status Replace(RowOf row, const absl::Status& reason,
-                       ThreadState* state,
+                       RowPartner* partner, ThreadState* state,
                        std::span<const std::span<std::byte>> outputs) const;
   static absl::Status Exhausted(uint64_t sample, const absl::Status& reason);
   void Report(uint64_t sample, const absl::Status& reason) const;
@@ -116,6 +121,7 @@ class JobRuntime final : public RowWork,
   const std::unique_ptr<RowKernel> kernel_;
   const Plan plan_;
   const bool has_valid_field_;
+  const bool has_partners_;
   const bool reads_ahead_;
   const std::vector<ValueType> brought_;  // types; empty: samples are stored
   std::vector<size_t> field_bytes_;

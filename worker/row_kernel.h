@@ -34,8 +34,9 @@ class KernelGroup {
                                   ThreadState* state)>;
 
   virtual ~KernelGroup() = default;
-  // Errors: as RowProgram::Run, and kUnavailable.
-  virtual absl::Status Prepare(size_t row, uint64_t epoch, uint64_t sample,
+  // `input` without its fields, which are those of `stored`; its partner is
+  // looked at during the call. Errors: as RowProgram::Run, and kUnavailable.
+  virtual absl::Status Prepare(size_t row, const RowInput& input,
                                StoredSample stored, ThreadState* state) = 0;
   // Computes the rows that were prepared since the last Run. Of the others,
   // those that have no value yet become zeros. If the outputs have a field

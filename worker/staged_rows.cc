@@ -9,6 +9,7 @@
 
 #include "core/status.h"
 #include "worker/job_runtime.h"
+#include "worker/row_partner.h"
 
 namespace leat::worker {
 
@@ -37,19 +38,28 @@ class StagedRows final : public GroupStage {
   struct Row {
     RowOf of;
     uint64_t candidate = 0;
-    uint32_t attempt = 0;  // the next substitute
-    absl::Status reason;   // what was wrong with of.sample
+    uint32_t attempt = 0;      // the next substitute
+    absl::Status reason;       // what was wrong with of.sample
+    bool partner_bad = false;  // rather than the candidate
   };
 
   BadSamplePolicy policy() const { return job_->job().spec.on_bad_sample; }
 
   absl::Status Try(size_t row, const RowRecords* records, ThreadState* state) {
-    const Row& r = rows_[row];
+    Row& r = rows_[row];
     ASSIGN_OR_RETURN(StoredSample stored,
                      job_->Stored(r.candidate, r.of.brought, records));
-    return job_->OfRecord(r.candidate,
-                          group_->Prepare(row, r.of.epoch, r.candidate,
-                                          std::move(stored), state));
+    RowOf of = r.of;
+    of.records = records;
+    RowPartner partner(*job_, of);
+    absl::Status status = group_->Prepare(row,
+                                          {.epoch = of.epoch,
+                                           .sample = r.candidate,
+                                           .step = of.step,
+                                           .partner = &partner},
+                                          std::move(stored), state);
+    r.partner_bad = partner.bad();
+    return partner.failed() ? status : job_->OfRecord(r.candidate, status);
   }
 
   // The row's candidate is bad. OK: it is prepared from another one, or left to
@@ -58,15 +68,17 @@ class StagedRows final : public GroupStage {
                               ThreadState* state) {
     Row& r = rows_[row];
     if (r.reason.ok()) r.reason = status;
-    job_->Report(r.candidate, status);
+    if (!r.partner_bad) job_->Report(r.candidate, status);
     if (policy() == BadSamplePolicy::kZero) return absl::OkStatus();
     if (policy() == BadSamplePolicy::kFail)
       return Annotate(status, fmt::format("sample {}", r.of.sample));
+    if (r.partner_bad) return status;
     while (r.attempt < kMaxSubstitutes) {
       r.candidate =
           job_->plan().Substitute(r.of.epoch, r.of.sample, r.attempt++);
       status = Try(row, nullptr, state);
-      if (status.ok() || !IsSamplesFault(status)) return status;
+      if (status.ok() || !IsSamplesFault(status) || r.partner_bad)
+        return status;
       job_->Report(r.candidate, status);
     }
     return JobRuntime::Exhausted(r.of.sample, r.reason);

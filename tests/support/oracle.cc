@@ -62,33 +62,63 @@ absl::StatusOr<std::unique_ptr<Oracle>> Make(const std::string& json) {
 
 using Outputs = std::vector<std::span<std::byte>>;
 
-absl::Status Compute(Oracle& oracle, uint64_t epoch, uint64_t sample,
+// A row of a step: which, its sample, and the partner's.
+struct OracleRow {
+  uint64_t epoch = 0, step = 0, sample = 0, partner = 0;
+};
+
+// What a sample, or else the first of its substitutes that can be, is computed
+// to.
+template <class Function>
+absl::Status WithSubstitutes(const Oracle& oracle, const OracleRow& row,
+                             uint64_t sample, Function compute) {
+  absl::Status status = compute(sample);
+  if (oracle.spec.on_bad_sample != BadSamplePolicy::kReplace) return status;
+  for (uint32_t i = 0; i < kMaxSubstitutes && !status.ok(); ++i)
+    status = compute(oracle.plan->Substitute(row.epoch, sample, i));
+  return status;
+}
+
+class OraclePartner final : public PartnerRow {
+ public:
+  OraclePartner(const Oracle& oracle, const OracleRow& row)
+      : oracle_(oracle), row_(row) {}
+  absl::Status With(const Compute& compute) override {
+    return WithSubstitutes(
+        oracle_, row_, row_.partner, [&](uint64_t sample) -> absl::Status {
+          ASSIGN_OR_RETURN(stored_, oracle_.source->Read(sample));
+          return compute(
+              {row_.epoch, sample, stored_.fields, row_.step, nullptr});
+        });
+  }
+
+ private:
+  const Oracle& oracle_;
+  const OracleRow row_;
+  StoredSample stored_;
+};
+
+absl::Status Compute(Oracle& oracle, const OracleRow& row, uint64_t sample,
                      const Outputs& outputs) {
   ASSIGN_OR_RETURN(const StoredSample stored, oracle.source->Read(sample));
-  return Annotate(
-      oracle.program->Run(
-          {.epoch = epoch, .sample = sample, .fields = stored.fields},
-          oracle.scratch, outputs),
-      oracle.source->Describe(sample));
+  OraclePartner partner(oracle, row);
+  return Annotate(oracle.program->Run(
+                      {row.epoch, sample, stored.fields, row.step, &partner},
+                      oracle.scratch, outputs),
+                  oracle.source->Describe(sample));
 }
 
 // Applies the policy. False: a bad sample, as zeros.
-absl::StatusOr<bool> ComputeRow(Oracle& oracle, uint64_t epoch, uint64_t sample,
+absl::StatusOr<bool> ComputeRow(Oracle& oracle, const OracleRow& row,
                                 const Outputs& outputs) {
-  absl::Status status = Compute(oracle, epoch, sample, outputs);
+  const absl::Status status = WithSubstitutes(
+      oracle, row, row.sample,
+      [&](uint64_t sample) { return Compute(oracle, row, sample, outputs); });
   if (status.ok()) return true;
-  if (oracle.spec.on_bad_sample == BadSamplePolicy::kZero) {
-    for (const std::span<std::byte> output : outputs)
-      std::memset(output.data(), 0, output.size());
-    return false;
-  }
-  if (oracle.spec.on_bad_sample == BadSamplePolicy::kReplace)
-    for (uint32_t i = 0; i < kMaxSubstitutes; ++i)
-      if (Compute(oracle, epoch, oracle.plan->Substitute(epoch, sample, i),
-                  outputs)
-              .ok())
-        return true;
-  return status;
+  if (oracle.spec.on_bad_sample != BadSamplePolicy::kZero) return status;
+  for (const std::span<std::byte> output : outputs)
+    std::memset(output.data(), 0, output.size());
+  return false;
 }
 
 // Computes the batch and prints its line.
@@ -98,6 +128,11 @@ absl::Status PrintStep(Oracle& oracle, uint64_t epoch, uint64_t step,
   std::iota(rows.begin(), rows.end(), 0);
   std::vector<uint64_t> samples(rows.size());
   oracle.plan->Samples(epoch, step, rows, samples);
+  std::vector<OracleRow> todo;
+  for (uint32_t row = 0; row < rows.size(); ++row)
+    if (samples[row] != kNoSample)
+      todo.push_back({epoch, step, samples[row],
+                      samples[oracle.plan->PartnerOf(epoch, step, row)]});
   std::erase(samples, kNoSample);
 
   std::vector<std::vector<std::byte>> fields;
@@ -110,8 +145,7 @@ absl::Status PrintStep(Oracle& oracle, uint64_t epoch, uint64_t step,
       const size_t bytes = oracle.schema.fields[f].row_bytes;
       outputs.push_back(std::span(fields[f]).subspan(i * bytes, bytes));
     }
-    ASSIGN_OR_RETURN(const bool good,
-                     ComputeRow(oracle, epoch, samples[i], outputs));
+    ASSIGN_OR_RETURN(const bool good, ComputeRow(oracle, todo[i], outputs));
     valid[i] = std::byte{good};
   }
 

@@ -23,7 +23,7 @@ class FakeGroup final : public KernelGroup {
  public:
   FakeGroup(const GroupOutputs& outputs, int* runs)
       : outputs_(outputs), rows_(outputs.rows), runs_(runs) {}
-  absl::Status Prepare(size_t row, uint64_t, uint64_t, StoredSample stored,
+  absl::Status Prepare(size_t row, const RowInput&, StoredSample stored,
                        ThreadState*) override {
     rows_[row].reset();
     const char first = static_cast<char>(stored.fields[0].bytes[0]);

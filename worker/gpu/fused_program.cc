@@ -84,7 +84,9 @@ class FusedCompiler {
     }
     if (const auto* image = std::get_if<ImageStep>(&step.what))
       return Extend(step.node, *image);
-    if (std::holds_alternative<KernelStep>(step.what))
+    if (std::holds_alternative<KernelStep>(step.what) ||
+        std::holds_alternative<WhereStep>(step.what) ||
+        std::holds_alternative<PartnerStep>(step.what))
       return CannotFuse(step.node, "has no place in a GPU's launch");
     if (std::holds_alternative<CoinFlipStep>(step.what) ||
         std::holds_alternative<UniformStep>(step.what) ||

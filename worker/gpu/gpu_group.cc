@@ -57,15 +57,18 @@ uint64_t GpuGroup::DeviceAddress(size_t row, size_t field) const {
          row * outputs_.field_bytes[field];
 }
 
-absl::Status GpuGroup::Prepare(size_t row, uint64_t epoch, uint64_t sample,
+absl::Status GpuGroup::Prepare(size_t row, const RowInput& input,
                                StoredSample stored, ThreadState* state) {
   RETURN_IF_ERROR(begun_);
   if (queue_->lost()) return queue_->WhyLost();
   GroupRow& r = rows_[row];
   r = {};
   r.record = std::move(stored);
-  r.input = {epoch, sample, r.record.fields};
+  r.input = input;
+  r.input.fields = r.record.fields;
   absl::Status status = PrepareRow(row, static_cast<GpuThread*>(state));
+  // Rows with partners are computed by now: no launch has them.
+  r.input.partner = nullptr;
   if (!status.ok()) r = {};
   return status;
 }

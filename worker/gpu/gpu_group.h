@@ -87,8 +87,8 @@ class GpuGroup final : public KernelGroup {
            GpuQueue* queue, Slot* slot);
   ~GpuGroup() override;  // the slot is free
 
-  absl::Status Prepare(size_t row, uint64_t epoch, uint64_t sample,
-                       StoredSample stored, ThreadState* state) override;
+  absl::Status Prepare(size_t row, const RowInput& input, StoredSample stored,
+                       ThreadState* state) override;
   void Run(Done done) override;
 
   // --- For GpuQueue, between Run and `done` ---------------------------------

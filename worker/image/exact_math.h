@@ -7,9 +7,9 @@
 
 namespace leat::worker {
 
-// REQUIRES: |x| ≤ 30.
+// REQUIRES: |x| ≤ 60.
 double ExactExp(double x);
-// REQUIRES: 1e-9 ≤ x ≤ 1e9.
+// REQUIRES: 1e-18 ≤ x ≤ 1e9.
 double ExactLog(double x);
 // sin(πx). REQUIRES: |x| ≤ 1e6.
 double ExactSinPi(double x);

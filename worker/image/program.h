@@ -3,9 +3,10 @@
 // What a RowProgram holds: a list of steps, each of which computes the value of
 // one node.
 //
-// A node that is an output is computed straight into its place, others into the
-// scratch. A decode and the geometric operators behind it that nobody else
-// looks at are one step.
+// Steps run when an output, or another step, needs their values. A node that is
+// an output is computed straight into its place, others into the scratch. A
+// decode and the geometric operators behind it that nobody else looks at are
+// one step.
 #pragma once
 
 #include <cstdint>
@@ -61,6 +62,17 @@ struct UniformStep {
   double low = 0, high = 1;
 };
 
+// The chosen one of two values, by a sample's flag; the other is not computed.
+struct WhereStep {
+  uint32_t condition = 0, a = 0, b = 0;
+  Shape shape;  // -1: the chosen one's
+  std::shared_ptr<const OperatorKernel> kernel;
+};
+// What another row's value is.
+struct PartnerStep {
+  uint32_t input = 0;
+};
+
 // An operator that is none of those above.
 inline constexpr uint32_t kNoValue = ~uint32_t{0};
 struct KernelStep {
@@ -68,14 +80,18 @@ struct KernelStep {
   std::vector<uint32_t> inputs;
   std::vector<uint32_t> args;  // per sample; kNoValue: a constant
   std::shared_ptr<const OperatorKernel> kernel;
+  bool per_batch = false;  // draws are the step's, not the sample's
 };
 
 struct Step {
   uint32_t node = 0;  // whose value it computes
   DType dtype = DType::kUint8;
   std::variant<DecodeStep, ImageStep, NormalizeStep, CastStep, TransposeStep,
-               CoinFlipStep, UniformStep, KernelStep>
+               CoinFlipStep, UniformStep, WhereStep, PartnerStep, KernelStep>
       what;
+  // Values to be computed before; not those of a WhereStep, which asks for them
+  // itself, nor a PartnerStep's, which are another row's.
+  std::vector<uint32_t> needs;
 };
 
 // A row's values: those of the nodes, and after them the reader's outputs.
@@ -89,7 +105,7 @@ absl::Status SetStoredValues(const RowInput& input,
                              std::vector<Tensor>* values,
                              std::vector<std::vector<std::byte>>* copies);
 
-// The steps of a graph, in the order in which they run; every node but the
+// The steps of a graph, each after those that it needs; every node but the
 // reader is in exactly one. `fuse` as RowProgram::Compile. kUnimplemented: an
 // operator without a kernel.
 absl::StatusOr<std::vector<Step>> CompileSteps(const CheckedGraph& graph,
@@ -106,6 +122,8 @@ struct RowProgram::State {
   std::vector<Field> fields;
   std::vector<uint32_t> field_values;  // field -> value
   std::vector<int> places;             // node -> first field, or -1
+  std::vector<uint32_t> step_of;       // node -> its step, or kNoValue
+  std::vector<uint32_t> partnered;     // values that rows want of partners
 };
 
 }  // namespace leat::worker

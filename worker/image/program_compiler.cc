@@ -23,11 +23,8 @@ class Compiler {
         uses_(graph_.nodes.size()),
         user_(graph_.nodes.size()),
         absorbed_(graph_.nodes.size()) {
-    for (uint32_t i = 0; i < graph_.nodes.size(); ++i) {
-      for (const NodeRef& ref : graph_.nodes[i].inputs) Use(ref, i);
-      for (const auto& [name, value] : graph_.nodes[i].args)
-        if (const auto* ref = std::get_if<NodeRef>(&value)) Use(*ref, i);
-    }
+    for (uint32_t i = 0; i < graph_.nodes.size(); ++i)
+      ForEachRef(i, [&](const NodeRef& ref) { Use(ref, i); });
     for (const auto& [name, ref] : graph_.outputs) Use(ref, 0);
   }
 
@@ -38,6 +35,7 @@ class Compiler {
       if (i == reader || absorbed_[i]) continue;
       ASSIGN_OR_RETURN(Step step, Compile(i));
       step.dtype = types_[step.node][0].dtype;
+      step.needs = NeedsOf(i, step);
       steps.emplace(step.node, std::move(step));
     }
     std::vector<Step> list;
@@ -60,6 +58,66 @@ class Compiler {
 
   const ValueType& TypeOf(const NodeRef& ref) const {
     return types_[ref.node][ref.output];
+  }
+
+  template <class Function>
+  void ForEachRef(uint32_t node, Function function) const {
+    for (const NodeRef& ref : graph_.nodes[node].inputs) function(ref);
+    for (const auto& [name, value] : graph_.nodes[node].args)
+      if (const auto* ref = std::get_if<NodeRef>(&value)) function(*ref);
+  }
+
+  // `first` and those that it absorbed are the step.
+  std::vector<uint32_t> NeedsOf(uint32_t first, const Step& step) const {
+    std::vector<uint32_t> needs;
+    if (std::holds_alternative<WhereStep>(step.what) ||
+        std::holds_alternative<PartnerStep>(step.what))
+      return needs;
+    for (uint32_t node = first, before = kNoValue;; node = user_[node]) {
+      ForEachRef(node, [&](const NodeRef& ref) {
+        if (ref.node != before) needs.push_back(ValueIndex(checked_, ref));
+      });
+      if (node == step.node) return needs;
+      before = node;
+    }
+  }
+
+  // Of a `where`: the choice is the sample's, and the chosen value's own sizes
+  // are those of the result that are not known before.
+  bool ChoosesOne(uint32_t i) const {
+    const Node& node = graph_.nodes[i];
+    if (node.op != "where" || !TypeOf(node.inputs[0]).shape.empty())
+      return false;
+    const Shape& shape = types_[i][0].shape;
+    for (const NodeRef& side : {node.inputs[1], node.inputs[2]}) {
+      const Shape& own = TypeOf(side).shape;
+      for (size_t axis = 0; axis < shape.size(); ++axis) {
+        if (shape[axis] >= 0) continue;
+        const size_t missing = shape.size() - own.size();
+        if (axis < missing || own[axis - missing] >= 0) return false;
+      }
+    }
+    return true;
+  }
+
+  absl::StatusOr<KernelStep> MakeKernel(uint32_t i) const {
+    const Node& node = graph_.nodes[i];
+    KernelStep kernel;
+    kernel.op = node.op;
+    for (const NodeRef& ref : node.inputs)
+      kernel.inputs.push_back(ValueIndex(checked_, ref));
+    for (const ArgInfo& arg : FindOperator(node.op)->args) {
+      if (!arg.per_sample) continue;
+      const auto* ref = std::get_if<NodeRef>(&node.args.at(arg.name));
+      kernel.args.push_back(ref ? ValueIndex(checked_, *ref) : kNoValue);
+    }
+    const auto per = node.args.find("per");
+    kernel.per_batch =
+        per != node.args.end() && std::get<std::string>(per->second) == "batch";
+    ASSIGN_OR_RETURN(kernel.kernel, MakeOperatorKernel(checked_, i));
+    if (kernel.kernel == nullptr)
+      return Unimplemented("operator {} has no kernel on the CPU", node.op);
+    return kernel;
   }
 
   void Use(const NodeRef& ref, uint32_t by) {
@@ -106,20 +164,16 @@ class Compiler {
       step.what = CoinFlipStep{Get<double>(i, "probability")};
     } else if (node.op == "uniform") {
       step.what = UniformStep{Get<double>(i, "low"), Get<double>(i, "high")};
+    } else if (node.op == "partner") {
+      step.what = PartnerStep{input};
     } else {
-      KernelStep kernel;
-      kernel.op = node.op;
-      for (const NodeRef& ref : node.inputs)
-        kernel.inputs.push_back(ValueIndex(checked_, ref));
-      for (const ArgInfo& arg : FindOperator(node.op)->args) {
-        if (!arg.per_sample) continue;
-        const auto* ref = std::get_if<NodeRef>(&node.args.at(arg.name));
-        kernel.args.push_back(ref ? ValueIndex(checked_, *ref) : kNoValue);
-      }
-      ASSIGN_OR_RETURN(kernel.kernel, MakeOperatorKernel(checked_, i));
-      if (kernel.kernel == nullptr)
-        return Unimplemented("operator {} has no kernel on the CPU", node.op);
-      step.what = std::move(kernel);
+      ASSIGN_OR_RETURN(KernelStep kernel, MakeKernel(i));
+      if (ChoosesOne(i))
+        step.what =
+            WhereStep{kernel.inputs[0], kernel.inputs[1], kernel.inputs[2],
+                      types_[i][0].shape, std::move(kernel.kernel)};
+      else
+        step.what = std::move(kernel);
     }
     return step;
   }
@@ -255,6 +309,13 @@ absl::StatusOr<std::unique_ptr<RowProgram>> RowProgram::Compile(
       state->places[ref.node] = static_cast<int>(f);
   }
   ASSIGN_OR_RETURN(state->steps, CompileSteps(graph, fuse));
+  state->step_of.assign(graph.graph.nodes.size(), kNoValue);
+  for (uint32_t i = 0; i < state->steps.size(); ++i) {
+    const Step& step = state->steps[i];
+    state->step_of[step.node] = i;
+    if (const auto* partner = std::get_if<PartnerStep>(&step.what))
+      state->partnered.push_back(partner->input);
+  }
   return std::unique_ptr<RowProgram>(new RowProgram(std::move(state)));
 }
 

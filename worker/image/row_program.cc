@@ -2,10 +2,12 @@
 #include "worker/image/row_program.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <utility>
 
+#include "core/permutation.h"
 #include "core/status.h"
 #include "worker/image/encoded_image.h"
 #include "worker/image/program.h"
@@ -14,14 +16,20 @@
 namespace leat::worker {
 namespace {
 
+// Of MixKey: a seed for the draws of batches, apart from those of samples.
+constexpr uint64_t kBatchSalt = 0x6261746368'000000;  // "batch"
+
+// Of a row, or of what of its partner's it looks at.
 class Execution {
  public:
+  // No `outputs`: every value goes to `row`, which is the scratch's.
   Execution(const RowProgram::State& program, const RowInput& input,
-            Scratch::State& scratch,
-            std::span<const std::span<std::byte>> outputs)
+            Scratch::State& scratch, RowValues& row,
+            std::span<const std::span<std::byte>> outputs = {})
       : program_(program),
         input_(input),
         scratch_(scratch),
+        row_(row),
         outputs_(outputs) {}
 
   absl::Status Run() {
@@ -33,24 +41,43 @@ class Execution {
         return Internal("output \"{}\" has {} bytes, want {}",
                         program_.fields[f].name, outputs_[f].size(),
                         program_.fields[f].row_bytes);
-    const size_t nodes = program_.places.size();
-    scratch_.values.resize(nodes + program_.stored.size());
-    if (scratch_.buffers.size() < nodes) scratch_.buffers.resize(nodes);
-    RETURN_IF_ERROR(SetStoredValues(input_, program_.stored, nodes,
-                                    &scratch_.values, &scratch_.copies));
-    for (const Step& step : program_.steps)
-      RETURN_IF_ERROR(std::visit(
-          [&](const auto& what) { return RunStep(step, what); }, step.what));
+    RETURN_IF_ERROR(Compute(program_.field_values));
     for (size_t f = 0; f < outputs_.size(); ++f) {
-      const Tensor& value = scratch_.values[program_.field_values[f]];
+      const Tensor& value = Value(program_.field_values[f]);
       if (value.data != outputs_[f].data())
         memcpy(outputs_[f].data(), value.data, outputs_[f].size());
     }
     return absl::OkStatus();
   }
 
+  // Values of the row, and what they are made of.
+  absl::Status Compute(std::span<const uint32_t> values) {
+    const size_t nodes = program_.places.size();
+    row_.values.assign(nodes + program_.stored.size(), Tensor{});
+    if (row_.buffers.size() < nodes) row_.buffers.resize(nodes);
+    RETURN_IF_ERROR(SetStoredValues(input_, program_.stored, nodes,
+                                    &row_.values, &row_.copies));
+    return Need(values);
+  }
+
  private:
-  const Tensor& Value(uint32_t index) const { return scratch_.values[index]; }
+  const Tensor& Value(uint32_t index) const { return row_.values[index]; }
+
+  absl::Status Need(std::span<const uint32_t> values) {
+    for (const uint32_t value : values) RETURN_IF_ERROR(Need(value));
+    return absl::OkStatus();
+  }
+
+  // As deep as the graph, whose nodes are bounded.
+  absl::Status Need(uint32_t value) {
+    if (value >= program_.places.size() || Value(value).data != nullptr)
+      return absl::OkStatus();
+    const Step& step = program_.steps[program_.step_of[value]];
+    RETURN_IF_ERROR(Need(step.needs));
+    ++scratch_.steps_run;
+    return std::visit([&](const auto& what) { return RunStep(step, what); },
+                      step.what);
+  }
 
   // Memory for the step's value: its place among the outputs, or scratch.
   absl::StatusOr<std::byte*> Place(const Step& step,
@@ -61,19 +88,30 @@ class Execution {
   }
   absl::StatusOr<std::byte*> Place(const Step& step, Tensor tensor) {
     tensor.dtype = step.dtype;
-    const int field = program_.places[step.node];
+    const int field = outputs_.empty() ? -1 : program_.places[step.node];
     if (field >= 0) {
       if (tensor.bytes() != outputs_[field].size())
         return Internal("node {} gave {} bytes, want {}", step.node,
                         tensor.bytes(), outputs_[field].size());
       tensor.data = outputs_[field].data();
     } else {
-      auto& buffer = scratch_.buffers[step.node];
+      auto& buffer = row_.buffers[step.node];
       RETURN_IF_ERROR(scratch_.Reserve(tensor.bytes(), &buffer));
       tensor.data = buffer.data();
     }
-    scratch_.values[step.node] = tensor;
+    row_.values[step.node] = tensor;
     return tensor.data;
+  }
+
+  // Makes a value that is there, and stays, the step's.
+  absl::Status Take(const Step& step, const Tensor& value) {
+    if (outputs_.empty() || program_.places[step.node] < 0) {
+      row_.values[step.node] = value;
+      return absl::OkStatus();
+    }
+    ASSIGN_OR_RETURN(std::byte* const out, Place(step, value));
+    memcpy(out, value.data, value.bytes());
+    return absl::OkStatus();
   }
 
   absl::Status RunStep(const Step& step, const DecodeStep& decode) {
@@ -83,7 +121,7 @@ class Execution {
                                         decode.orient, scratch_));
     View view(image.size());
     RETURN_IF_ERROR(
-        ComposeView(decode.ops, program_.seed, input_, scratch_.values, &view));
+        ComposeView(decode.ops, program_.seed, input_, row_.values, &view));
     const Colours colours = decode.colours();
     ASSIGN_OR_RETURN(std::byte* const out,
                      Place(step, {view.size().height, view.size().width,
@@ -95,7 +133,7 @@ class Execution {
     const Tensor& in = Value(image.input);
     View view(ImageSize{in.dims[0], in.dims[1]});
     RETURN_IF_ERROR(
-        ComposeView(image.ops, program_.seed, input_, scratch_.values, &view));
+        ComposeView(image.ops, program_.seed, input_, row_.values, &view));
     ASSIGN_OR_RETURN(
         std::byte* const out,
         Place(step, {view.size().height, view.size().width, in.dims[2]}));
@@ -130,6 +168,11 @@ class Execution {
     return SampleRng(program_.seed, input_.epoch, input_.sample, step.node);
   }
 
+  SampleRng RngOfBatch(const Step& step) const {
+    return SampleRng(MixKey(program_.seed, 0, kBatchSalt), input_.epoch,
+                     input_.step, step.node);
+  }
+
   absl::Status RunStep(const Step& step, const CoinFlipStep& coin) {
     ASSIGN_OR_RETURN(std::byte* const out, Place(step, Tensor{}));
     *out = std::byte{Draw(coin, Rng(step))};
@@ -143,13 +186,55 @@ class Execution {
     return absl::OkStatus();
   }
 
+  absl::Status RunStep(const Step& step, const WhereStep& where) {
+    RETURN_IF_ERROR(Need(where.condition));
+    const uint32_t side =
+        Value(where.condition).data[0] != std::byte{0} ? where.a : where.b;
+    RETURN_IF_ERROR(Need(side));
+    const Tensor chosen = Value(side);
+    Tensor result{
+        step.dtype, static_cast<int>(where.shape.size()), {}, nullptr};
+    bool same = chosen.dtype == step.dtype && chosen.rank == result.rank;
+    for (int axis = 0; axis < result.rank; ++axis) {
+      const int own = axis - (result.rank - chosen.rank);
+      const int64_t size = own < 0 ? 1 : chosen.dims[own];
+      result.dims[axis] = where.shape[axis] < 0 ? size : where.shape[axis];
+      if (size != result.dims[axis] && size != 1)
+        return InvalidArgument(
+            "where: the chosen value has the size {} on an "
+            "axis of {}",
+            size, result.dims[axis]);
+      same = same && size == result.dims[axis];
+    }
+    if (same) return Take(step, chosen);
+    const std::array inputs = {&Value(where.condition), &chosen, &chosen};
+    ASSIGN_OR_RETURN(result.data, Place(step, result));
+    return Annotate(where.kernel->Run({inputs, {}, Rng(step)}, result),
+                    "where");
+  }
+
+  absl::Status RunStep(const Step& step, const PartnerStep& partner) {
+    if (!has_partner_) {
+      if (input_.partner == nullptr)
+        return Internal("a row without a partner, which node {} wants",
+                        step.node);
+      RETURN_IF_ERROR(input_.partner->With([&](const RowInput& input) {
+        return Execution(program_, input, scratch_, scratch_.partner)
+            .Compute(program_.partnered);
+      }));
+      has_partner_ = true;
+    }
+    return Take(step, scratch_.partner.values[partner.input]);
+  }
+
   absl::Status RunStep(const Step& step, const KernelStep& operation) {
     absl::InlinedVector<const Tensor*, 4> inputs, args;
     for (const uint32_t input : operation.inputs)
       inputs.push_back(&Value(input));
     for (const uint32_t arg : operation.args)
       args.push_back(arg == kNoValue ? nullptr : &Value(arg));
-    const OperatorCall call{inputs, args, Rng(step)};
+    const OperatorCall call{inputs, args,
+                            operation.per_batch ? RngOfBatch(step) : Rng(step)};
     Tensor result{step.dtype, 0, {}, nullptr};
     if (absl::Status status = operation.kernel->Shape(call, &result);
         !status.ok())
@@ -161,7 +246,9 @@ class Execution {
   const RowProgram::State& program_;
   const RowInput& input_;
   Scratch::State& scratch_;
+  RowValues& row_;
   const std::span<const std::span<std::byte>> outputs_;
+  bool has_partner_ = false;
 };
 
 }  // namespace
@@ -224,7 +311,8 @@ RowProgram::~RowProgram() = default;
 absl::Status RowProgram::Run(
     const RowInput& input, Scratch& scratch,
     std::span<const std::span<std::byte>> outputs) const {
-  return Execution(*state_, input, *scratch.state(), outputs).Run();
+  Scratch::State& state = *scratch.state();
+  return Execution(*state_, input, state, state.row, outputs).Run();
 }
 
 }  // namespace leat::worker

@@ -5,12 +5,16 @@
 //
 // Operators that follow a decode and look at a window of it
 // (random_resized_crop, crop, resize, flip) are fused into one partial decode;
-// the bytes are those of decoding everything first. Immutable after Compile;
-// Run is thread-safe, with a Scratch of its own for each thread.
+// the bytes are those of decoding everything first. Only what the outputs need
+// of a row is computed: where a sample's flag chooses between two values
+// (`where`), the other one is not, nor is anything that only it needs.
+// Immutable after Compile; Run is thread-safe, with a Scratch of its own for
+// each thread.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -29,12 +33,31 @@ struct ImageLimits {
   uint64_t max_scratch_bytes = 2ull << 30;  // of one thread
 };
 
+class PartnerRow;
+
 // One sample as stored: a field for each of the reader's outputs. Read only
 // during Run.
 struct RowInput {
   uint64_t epoch = 0;
   uint64_t sample = 0;
   std::span<const StoredField> fields;
+  uint64_t step = 0;  // what a whole batch shares is drawn by it
+  PartnerRow* partner =
+      nullptr;  // of programs with `partner`; others ignore it
+};
+
+// The row of the same step that `partner` looks at.
+class PartnerRow {
+ public:
+  using Compute = std::function<absl::Status(const RowInput& partner)>;
+
+  virtual ~PartnerRow() = default;
+  // Calls `compute` with the partner's input: of its sample or, where that
+  // turns out to be bad and the job says so, of what takes its place. Returns
+  // what the last call did; what that was given stays valid as long as this.
+  // Called at most once in a Run, and not if no value of the partner's is
+  // needed.
+  virtual absl::Status With(const Compute& compute) = 0;
 };
 
 // A thread's working memory: decoder, rows, coefficients. Grows to what the

@@ -13,6 +13,14 @@
 
 namespace leat::worker {
 
+// Values of a row in progress, by node, and the memory of those that are not
+// outputs.
+struct RowValues {
+  std::vector<Tensor> values;
+  std::vector<std::vector<std::byte>> buffers;
+  std::vector<std::vector<std::byte>> copies;  // of stored values
+};
+
 struct Scratch::State {
   explicit State(const ImageLimits& image_limits)
       : limits(image_limits), decoder(image_limits), resampler(BestKernels()) {}
@@ -31,12 +39,9 @@ struct Scratch::State {
   std::vector<std::byte> whole;
   // Rows on their way into the resampler, and one channel of a result.
   std::vector<std::byte> rows, plane;
-  // Values of the row in progress, by node, and the memory of those that are
-  // not outputs.
-  std::vector<Tensor> values;
-  std::vector<std::vector<std::byte>> buffers;
-  std::vector<std::vector<std::byte>> copies;  // of stored values
-  size_t buffer_bytes = 0;                     // of all vectors above
+  RowValues row, partner;
+  uint64_t steps_run = 0;   // of programs; for tests
+  size_t buffer_bytes = 0;  // of all vectors above
 };
 
 }  // namespace leat::worker

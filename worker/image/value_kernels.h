@@ -30,6 +30,11 @@ KernelOr MakeLookup(const CheckedGraph& graph, uint32_t node);
 KernelOr MakeOneHot(const CheckedGraph& graph, uint32_t node);
 KernelOr MakeStandardize(const CheckedGraph& graph, uint32_t node);
 
+// batch_kernels.cc
+KernelOr MakeBeta(const CheckedGraph& graph, uint32_t node);
+KernelOr MakeCutMix(const CheckedGraph& graph, uint32_t node);
+KernelOr MakeCutMixShare(const CheckedGraph& graph, uint32_t node);
+
 // random_kernels.cc
 KernelOr MakeNormal(const CheckedGraph& graph, uint32_t node);
 KernelOr MakeChoice(const CheckedGraph& graph, uint32_t node);

@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import inspect
+import re
+from collections.abc import Callable
+from typing import Any
 
-from leat import _operators
+from leat import _compositions, _operators
 
 _HEAD = """\
 # Operators
@@ -27,6 +30,7 @@ return {"image": image, "count": fn.length(boxes), "boxes": fn.pad(boxes, axes=0
 A sample of more than 100 is a bad one, whose error says so. To have the first 100 instead, pad by
 `fn.slice(boxes, axes=0, shape=100, out_of_bounds_policy="pad")` and count by `fn.min(fn.length(boxes), 100)`.
 """
+
 
 # What has another name, or is several of ours, which a worker computes in one pass.
 _COMPOSED = """\
@@ -77,11 +81,21 @@ def _entry(info: _operators.OperatorInfo) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _composition(function: Callable[..., Any]) -> str:
+    about, _, rest = inspect.cleandoc(function.__doc__ or "").partition("\n\nArgs:\n")
+    arguments, _, returns = rest.partition("\n\nReturns:\n")
+    bullets = [f"- {line.strip()}" for line in arguments.splitlines()]
+    signature = re.sub(r": '([^']*)'", r": \1", str(inspect.signature(function)).rpartition(" -> ")[0])
+    return "\n".join([f"### fn.{function.__name__}{signature}", "", about, "", *bullets, "", returns.strip()]) + "\n"
+
+
 def text() -> str:
     """The whole page."""
     readers = [info for info in _operators.table() if info.name.startswith("readers.")]
     others = [info for info in _operators.table() if not info.name.startswith("readers.")]
-    parts = [_HEAD, "## Readers\n", *map(_entry, readers), "## Operators on samples\n", *map(_entry, others), _COMPOSED]
+    parts = [_HEAD, "## Readers\n", *map(_entry, readers), "## Operators on samples\n", *map(_entry, others)]
+    parts += ["## Made of several operators\n", *map(_composition, _compositions.ALL)]
+    parts += [_COMPOSED]
     return "\n".join(parts)
 
 

@@ -14,6 +14,8 @@ _HEAD = '''\
 from collections.abc import Sequence
 from typing import Literal
 
+from leat._compositions import cutmix as cutmix
+from leat._compositions import mixup as mixup
 from leat._graph import Node as Node
 '''
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The operators, as functions from nodes to nodes, for use in a `leat.pipeline`.
 
-They are made of the library's own table when this module is imported;
-`help(leat.fn.decode)` shows one, `dir(leat.fn)` lists them.
+They are made of the library's own table when this module is imported, and a few
+(mixup, cutmix) of several operators; `help(leat.fn.decode)` shows one,
+`dir(leat.fn)` lists them.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import types
 from typing import Any, NoReturn
 
-from leat import _operators
+from leat import _compositions, _operators
 from leat._graph import Node
 
 
@@ -33,6 +34,9 @@ def _install() -> list[str]:
         else:
             globals()[name] = function
         names.add(group or name)
+    for composition in _compositions.ALL:
+        globals()[composition.__name__] = composition
+        names.add(composition.__name__)
     return sorted(names)
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Literal
 
+from leat._compositions import cutmix as cutmix
+from leat._compositions import mixup as mixup
 from leat._graph import Node as Node
 
 def decode(input: Node, /, output: Literal['rgb', 'gray', 'bgr', 'ycbcr'] = 'rgb', orient: bool = True) -> Node:
@@ -818,7 +820,7 @@ def invert(input: Node, /) -> Node:
     """
 
 def where(input0: Node | float | Sequence[float], input1: Node | float | Sequence[float], input2: Node | float | Sequence[float], /) -> Node:
-    """where the first is true a, elsewhere b.
+    """where the first is true a, elsewhere b; if it is one flag a sample, only the chosen one is computed, and it need not have the other's size.
 
     Args:
         input0: a node, or numbers (positional)
@@ -955,6 +957,67 @@ def noise_shot(input: Node, /, factor: float | Node = 20.0) -> Node:
     Args:
         input: a node (positional)
         factor: by which one event raises a value; 0: no noise (float, or a node: one value a sample; 0 … 1e+30; default 20.0)
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def partner(input: Node, /) -> Node:
+    """the value that the input has in another row of the same step: that k rows further on, after the last row the first, where k is drawn for each step, so that each row is the partner of one other; all partners in a pipeline are of the same row; a row alone is its own partner.
+
+    Args:
+        input: a node (positional)
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def beta(alpha: float | Node = 1.0, beta: float | Node = 1.0, per: Literal['sample', 'batch'] = 'sample') -> Node:
+    """a random float32 of the beta distribution on [0, 1]; alpha = beta = 1: all numbers alike. Draws anew for each sample and epoch.
+
+    Args:
+        alpha: of the distribution (float, or a node: one value a sample; 0.001 … 1e+06; default 1.0)
+        beta: of the distribution (float, or a node: one value a sample; 0.001 … 1e+06; default 1.0)
+        per: what a number is drawn for; batch: all rows of a step have the same (string; one of 'sample', 'batch'; default 'sample')
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def cutmix_paste(input0: Node, input1: Node, /, lam: float | Node, center_y: float | Node = 0.5, center_x: float | Node = 0.5) -> Node:
+    """the first image with a box of the second, which has the same size, in its place; the box's sides are sqrt(1 - lam) of the image's, as in CutMix and torchvision.
+
+    Args:
+        input0: a node (positional)
+        input1: a node (positional)
+        lam: share of the image that is kept, before the box is cut off at the image's edges (float, or a node: one value a sample; 0 … 1; required)
+        center_y: of the box, as a share of the height (float, or a node: one value a sample; 0 … 1; default 0.5)
+        center_x: of the box, as a share of the width (float, or a node: one value a sample; 0 … 1; default 0.5)
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
+def cutmix_share(input: Node, /, lam: float | Node, center_y: float | Node = 0.5, center_x: float | Node = 0.5) -> Node:
+    """the share of an image that cutmix_paste keeps, given the same arguments: the label's lambda.
+
+    Args:
+        input: a node (positional)
+        lam: share of the image that is kept, before the box is cut off at the image's edges (float, or a node: one value a sample; 0 … 1; required)
+        center_y: of the box, as a share of the height (float, or a node: one value a sample; 0 … 1; default 0.5)
+        center_x: of the box, as a share of the width (float, or a node: one value a sample; 0 … 1; default 0.5)
 
     Returns:
         A node.

@@ -121,7 +121,7 @@ class GpuPipeline {
   // The file as sample number `row` of epoch 1.
   absl::Status Prepare(KernelGroup& group, size_t row,
                        const std::string& file) {
-    return group.Prepare(row, 1, row,
+    return group.Prepare(row, {.epoch = 1, .sample = row},
                          StoredImage(AsSpan(file), static_cast<int32_t>(row)),
                          state());
   }

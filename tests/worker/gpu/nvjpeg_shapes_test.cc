@@ -53,7 +53,7 @@ class NvjpegShapes : public GpuTest {
     const auto group = pipeline.kernel().BeginGroup(outputs);
     for (size_t row = 0; row < samples.size(); ++row)
       EXPECT_TRUE(group
-                      ->Prepare(row, 1, samples[row],
+                      ->Prepare(row, {.epoch = 1, .sample = samples[row]},
                                 StoredImage(AsSpan(photos_[samples[row]]), 0),
                                 pipeline.state())
                       .ok());

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/row_partner.h"
+
+#include "core/status.h"
+
+namespace leat::worker {
+
+absl::Status RowPartner::Try(uint64_t sample, const Compute& compute) {
+  ASSIGN_OR_RETURN(stored_, job_.Read(sample, row_.records));
+  return job_.OfRecord(sample, compute({.epoch = row_.epoch,
+                                        .sample = sample,
+                                        .fields = stored_.fields,
+                                        .step = row_.step}));
+}
+
+absl::Status RowPartner::AsPolicySays(const Compute& compute) {
+  const uint64_t sample = job_.PartnerOf(row_);
+  absl::Status status = Try(sample, compute);
+  if (status.ok() || !IsSamplesFault(status)) return status;
+  const absl::Status reason = status;
+  job_.Report(sample, reason);
+  if (job_.job().spec.on_bad_sample != BadSamplePolicy::kReplace)
+    return Annotate(reason, fmt::format("its partner, sample {}", sample));
+  for (uint32_t attempt = 0; attempt < kMaxSubstitutes; ++attempt) {
+    const uint64_t other = job_.plan().Substitute(row_.epoch, sample, attempt);
+    status = Try(other, compute);
+    if (status.ok() || !IsSamplesFault(status)) return status;
+    job_.Report(other, status);
+  }
+  return Annotate(JobRuntime::Exhausted(sample, reason), "its partner");
+}
+
+absl::Status RowPartner::With(const Compute& compute) {
+  status_ = AsPolicySays(compute);
+  return status_;
+}
+
+}  // namespace leat::worker
