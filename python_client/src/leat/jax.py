@@ -177,7 +177,7 @@ def _over(devices: Sequence[jax.Device], batch: int) -> jax.sharding.Sharding:
     devices = list(devices)
     if jax.process_count() > 1:
         raise InvalidArgument(
-            f"devices is for one process, and there are {jax.process_count()}; expected sharding=, with jit or shard_map"
+            f"devices is for one process, and there are {jax.process_count()}; expected sharding=, for jit or shard_map"
         )
     if not devices or len(set(devices)) != len(devices) or batch % len(devices):
         raise InvalidArgument(
