@@ -3,6 +3,7 @@
 
 import gzip
 import hashlib
+import json
 import os
 import struct
 import subprocess
@@ -92,6 +93,46 @@ class ReadersTest(cluster.ClusterTest):
         self.batches(graph)
         labels = b"".join(path.read_bytes() for path in self.folder.glob("1-*-label"))
         self.assertEqual(sorted(label for label, in struct.iter_unpack("<i", labels)), list(range(len(lines))))
+
+    def test_boxes_of_photos(self):
+        if not cluster.PHOTOS.is_dir():
+            self.skipTest(f"no photos at {cluster.PHOTOS} (LEAT_TEST_DATA)")
+        names = sorted(str(path.relative_to(cluster.PHOTOS)) for path in cluster.PHOTOS.rglob("*")
+                       if path.suffix.lower() in (".jpg", ".jpeg"))[:50]
+        images = [{"id": 1000 - i, "file_name": names[i % len(names)]} for i in range(BATCH)]
+        objects = [{"image_id": 1000 - i, "category_id": 5 + j, "bbox": [i, j, 2.5, 1 + j]}
+                   for i in range(BATCH) for j in range(i % 5)]
+        file = self.folder / "instances.json"
+        file.write_text(json.dumps({"images": images, "annotations": objects,
+                                    "categories": [{"id": 5 + j} for j in range(4)]}))
+
+        def ints(*values):
+            return {"ints_value": {"values": values}}
+
+        graph = {
+            "nodes": [
+                node("readers.coco", annotations=text(file), root=text(cluster.PHOTOS)),
+                node("decode", (0, 0)),
+                node("resize", (1, 0), size=ints(16, 16)),
+                node("pad", (0, 1), axes=ints(0), shape=ints(6)),
+                node("pad", (0, 2), shape=ints(6), fill_value={"float_value": -1}),
+                node("length", (0, 1)),
+            ],
+            "outputs": [{"name": name, "ref": {"node": at}}
+                        for name, at in (("image", 2), ("boxes", 3), ("labels", 4), ("count", 5))]}
+        self.batches(graph)
+        self.assertEqual(self.shapes(), [("image", "D_TYPE_UINT8", [16, 16, 3]), ("boxes", "D_TYPE_FLOAT32", [6, 4]),
+                                         ("labels", "D_TYPE_INT32", [6]), ("count", "D_TYPE_INT32", [])])
+        boxes, labels, counts = (b"".join(path.read_bytes() for path in sorted(self.folder.glob(f"1-*-{name}")))
+                                 for name in ("boxes", "labels", "count"))
+        rows = [(count, struct.unpack_from("<24f", boxes, 96 * i), struct.unpack_from("<6i", labels, 24 * i))
+                for i, (count,) in enumerate(struct.iter_unpack("<i", counts))]
+        wanted = []
+        for i in range(BATCH):
+            count = i % 5
+            mine = [number for j in range(count) for number in (i, j, 2.5, 1 + j)]
+            wanted.append((count, (*mine, *[0] * (24 - len(mine))), (*range(1, count + 1), *[-1] * (6 - count))))
+        self.assertEqual(sorted(rows), sorted(wanted))
 
     def rows(self, epoch, image_bytes):
         """Hashes of an epoch's images with their labels, sorted."""
