@@ -58,6 +58,12 @@ class OracleTest(cluster.ClusterTest):
         self.start_cluster(workers=1, threads=8)
         self.assert_oracle(self.consumer(self.spec()).finish())
 
+    def test_records_that_are_read_ahead(self):
+        self.start_coordinator()
+        for _ in range(2):
+            self.start_worker("--read-ahead-of", "all", "--read-threads", "3", "--read-ahead", "1MiB", threads=2)
+        self.assert_oracle(self.consumer(self.spec()).finish())
+
     # Who asks.
 
     def hosts(self, count, *flags):

@@ -182,11 +182,22 @@ class S3JobTest(cluster.ClusterTest):
 
     def start(self):
         self.start_coordinator()
+        for _ in range(2):
+            self.start_reader()
+
+    def start_reader(self, *flags):
+        """A worker that reads the bucket and keeps nothing in memory."""
         env = {"AWS_ENDPOINT_URL": World.swift.url, "AWS_ACCESS_KEY_ID": swift.KEY_ID,
                "AWS_SECRET_ACCESS_KEY": swift.SECRET, "AWS_REGION": swift.REGION, "HOME": str(self.folder),
                "no_proxy": "127.0.0.1"}
-        for _ in range(2):
-            self.start_worker("--cache", "0", threads=4, env=env)
+        return self.start_worker("--cache", "0", *flags, threads=4, env=env)
+
+    def stats(self, worker):
+        """Of a worker, when the coordinator knows of all its rows."""
+        def seen():
+            stats = [each["stats"] for each in self.get("workers")["workers"] if each["name"] == worker.name]
+            return stats[0] if stats and int(stats[0].get("rows_total", 0)) >= PHOTOS else None
+        return self.until("the worker's figures", seen)
 
     def test_batches_are_those_of_the_disk_though_the_server_is_killed(self):
         wanted = self.oracle(self.job(photos()))
@@ -201,6 +212,20 @@ class S3JobTest(cluster.ClusterTest):
         consumer.finish()
         self.assertIsNone(consumer.error)
         self.assertEqual(consumer.steps, wanted)
+
+    def test_what_a_worker_keeps_on_disk_outlives_it_and_is_not_asked_for_again(self):
+        wanted = self.oracle(self.job(photos()))
+        flags = "--disk-cache", str(self.folder / "kept"), "--disk-cache-bytes", "256MiB"
+        self.start_coordinator()
+        first = self.start_reader(*flags)
+        self.assertEqual(self.consumer(self.job("s3://photos"), epochs=1).finish().steps, wanted)
+        self.assertEqual(int(self.stats(first).get("disk_cache_hits_total", 0)), 0)
+        first.kill9()
+        second = self.start_reader(*flags)
+        self.assertEqual(self.consumer(self.job("s3://photos"), epochs=1).finish().steps, wanted)
+        stats = self.stats(second)
+        self.assertEqual(int(stats["disk_cache_hits_total"]), PHOTOS)
+        self.assertEqual(int(stats.get("disk_cache_misses_total", 0)), 0)
 
     def test_a_photo_that_changed_is_an_error_that_names_both(self):
         names = [f"class {i % 7}/{i:03}.jpg" for i in range(60)]
