@@ -8,10 +8,10 @@ import unittest
 
 import file_length
 import format as format_lint
+import headers
 import hygiene
 import layering
 import proto_style
-import thread_safety
 import tidy
 
 SPDX = "// SPDX-License-Identifier: Apache-2.0\n"
@@ -193,13 +193,13 @@ class Compiled(Tree):
         self.write("build/compile_commands.json", json.dumps([entry]))
 
     def test_thread_safety(self):
-        self.assertEqual(thread_safety.check(self.root, self.root / "build"), [])
+        self.assertEqual(tidy.check(self.root, self.root / "build"), [])
         self.write("core/a.cc", GOOD_MUTEX.replace("    leat::MutexLock lock(&mu_);\n", ""))
-        self.assert_one(thread_safety.check(self.root, self.root / "build"), "core/a.cc", "count_")
+        self.assert_one(tidy.check(self.root, self.root / "build"), "core/a.cc", "count_")
 
     def test_a_header_compiles_alone(self):
         self.write("core/b.h", SPDX + "std::string name();\n")
-        self.assert_one(thread_safety.check(self.root, self.root / "build"), "core/b.h")
+        self.assert_one(headers.check(self.root, self.root / "build"), "core/b.h")
 
     def test_tidy(self):
         self.write("core/a.cc", SPDX + "int Twice(int number) { return 2 * number; }\n")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""clang-tidy 14 with the tree's .clang-tidy over the domain code."""
+"""clang-tidy 14 with the tree's .clang-tidy over the domain code, and in it clang's thread-safety analysis."""
 
 import common
 import compiled
@@ -9,7 +9,8 @@ def check(root, build):
     settings = (root / ".clang-tidy").read_text()
 
     def command(path, arguments):
-        return ["clang-tidy-14", "--quiet", f"--config-file={root / '.clang-tidy'}", str(path), "--", *arguments]
+        return ["clang-tidy-14", "--quiet", f"--config-file={root / '.clang-tidy'}", str(path), "--",
+                "-Wthread-safety", *arguments]
 
     return compiled.run(root, build, "tidy", compiled.domain_sources(root, build), command, settings)
 
