@@ -123,6 +123,7 @@ struct RowProgram::State {
   std::vector<uint32_t> field_values;  // field -> value
   std::vector<int> places;             // node -> first field, or -1
   std::vector<uint32_t> step_of;       // node -> its step, or kNoValue
+  std::vector<uint32_t> always;        // nodes whose steps every row runs
   std::vector<uint32_t> partnered;     // values that rows want of partners
 };
 

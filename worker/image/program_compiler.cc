@@ -3,6 +3,7 @@
 // From a checked graph to a list of steps. Chains are found by walking from a
 // decode, or from a geometric operator, to the only user of its value, as long
 // as the chain can take it.
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -295,6 +296,29 @@ absl::StatusOr<std::vector<Step>> CompileSteps(const CheckedGraph& graph,
   return Compiler(graph, fuse).Run(graph.reader);
 }
 
+namespace {
+
+// The nodes that the outputs need whatever is chosen, in the order of the
+// steps: of several errors of a row the same one is met by every program.
+std::vector<uint32_t> NeededAlways(const RowProgram::State& program) {
+  std::vector<uint32_t> nodes, values = program.field_values;
+  std::vector<bool> met(program.step_of.size());
+  while (!values.empty()) {
+    const uint32_t value = values.back();
+    values.pop_back();
+    if (value >= met.size() || met[value]) continue;
+    met[value] = true;
+    nodes.push_back(value);
+    const Step& step = program.steps[program.step_of[value]];
+    values.insert(values.end(), step.needs.begin(), step.needs.end());
+  }
+  std::ranges::sort(nodes, {},
+                    [&](uint32_t node) { return program.step_of[node]; });
+  return nodes;
+}
+
+}  // namespace
+
 absl::StatusOr<std::unique_ptr<RowProgram>> RowProgram::Compile(
     const CheckedGraph& graph, uint64_t seed, bool fuse) {
   auto state = std::make_unique<State>();
@@ -316,6 +340,7 @@ absl::StatusOr<std::unique_ptr<RowProgram>> RowProgram::Compile(
     if (const auto* partner = std::get_if<PartnerStep>(&step.what))
       state->partnered.push_back(partner->input);
   }
+  state->always = NeededAlways(*state);
   return std::unique_ptr<RowProgram>(new RowProgram(std::move(state)));
 }
 

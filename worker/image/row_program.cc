@@ -41,7 +41,7 @@ class Execution {
         return Internal("output \"{}\" has {} bytes, want {}",
                         program_.fields[f].name, outputs_[f].size(),
                         program_.fields[f].row_bytes);
-    RETURN_IF_ERROR(Compute(program_.field_values));
+    RETURN_IF_ERROR(Compute(program_.always));
     for (size_t f = 0; f < outputs_.size(); ++f) {
       const Tensor& value = Value(program_.field_values[f]);
       if (value.data != outputs_[f].data())
