@@ -21,9 +21,15 @@ struct Point {
   int x = 0, y = 0;  // in steps
 };
 
+// Half a step further, towards zero: what COCO's masks are made by.
+int Rounded(double steps) {
+  const double further = steps + .5;
+  return static_cast<int>(further);
+}
+
 Point At(std::span<const float> vertices, size_t i) {
-  return {static_cast<int>(kSteps * vertices[2 * i] + .5),
-          static_cast<int>(kSteps * vertices[2 * i + 1] + .5)};
+  return {Rounded(kSteps * vertices[2 * i]),
+          Rounded(kSteps * vertices[2 * i + 1])};
 }
 
 // The points from `from` to `to`, both included. Each edge is computed from its
@@ -40,7 +46,7 @@ void Walk(Point from, Point to, Use use) {
   for (int i = 0; i <= length; ++i) {
     const int t = back ? length - i : i;
     const auto across = [&](int begin) {
-      return static_cast<int>(begin + slope * t + .5);
+      return Rounded(begin + slope * t);
     };
     use(along_x ? Point{low.x + t, across(low.y)}
                 : Point{across(low.x), low.y + t});
