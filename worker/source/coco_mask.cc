@@ -45,9 +45,7 @@ void Walk(Point from, Point to, Use use) {
   const double slope = length == 0 ? 0 : static_cast<double>(rise) / length;
   for (int i = 0; i <= length; ++i) {
     const int t = back ? length - i : i;
-    const auto across = [&](int begin) {
-      return Rounded(begin + slope * t);
-    };
+    const auto across = [&](int begin) { return Rounded(begin + slope * t); };
     use(along_x ? Point{low.x + t, across(low.y)}
                 : Point{across(low.x), low.y + t});
   }
