@@ -15,8 +15,7 @@ constexpr int kPhoto = 199;  // a number that no other file gets
 
 void Run(std::string_view bytes) {
   if (bytes.empty()) return;
-  [[maybe_unused]] static const NamedFile& photo =
-      *new NamedFile("photo", kPhoto);
+  static const NamedFile photo("photo", kPhoto);
   const auto options = static_cast<uint8_t>(bytes[0]);
   const NamedFile file(bytes.substr(1));
   std::vector<std::string> outputs = {"image",    "boxes",    "labels",

@@ -36,11 +36,12 @@ namespace fs = std::filesystem;
 
 constexpr int kMaxSeconds = 30;  // of the processor, for one input
 
-// What runs now, for who finds the process dying.
+// What runs now, for who finds the process dying; no data: nothing does.
 std::string crash_file;
 std::string_view current;
 
 void Save() {
+  if (current.data() == nullptr) return;
   const int fd = open(crash_file.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
   if (fd < 0) return;
   for (size_t at = 0; at < current.size();) {

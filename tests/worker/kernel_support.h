@@ -66,7 +66,7 @@ struct Array {
   template <class T>
   std::vector<T> Values() const {
     std::vector<T> values(bytes.size() / sizeof(T));
-    memcpy(values.data(), bytes.data(), bytes.size());
+    if (!values.empty()) memcpy(values.data(), bytes.data(), bytes.size());
     return values;
   }
   ValueType Type() const {
