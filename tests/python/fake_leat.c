@@ -300,7 +300,8 @@ leat_status* leat_batches_open(const leat_job* job, const char* options_json,
                                const void* token, size_t token_bytes,
                                const uint32_t* rows, size_t num_rows,
                                leat_batches** out) {
-  unsigned long long epoch = 0, step = 0;
+  unsigned long long epoch = Number(options_json, "epoch", 0);
+  unsigned long long step = Number(options_json, "step", 0);
   if (token_bytes != 0 && sscanf(token, "fake %llu %llu", &epoch, &step) != 2)
     return Error(3, "token of another job");
   const int device = (int)Number(options_json, "device", (uint64_t)-1);

@@ -13,8 +13,8 @@ import ctypes
 import json
 import os
 import threading
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -107,6 +107,19 @@ def row_numbers(rows: Any, batch: int) -> np.ndarray | None:
     return np.ascontiguousarray(numbers, dtype=np.uint32)
 
 
+class Opened(NamedTuple):
+    """An iterator of the library.
+
+    Attributes:
+        epochs: how many, counted from the job's first; 0: without end; None: the rest of the token's.
+        feeder: of a job whose samples come from here.
+    """
+
+    pointer: int
+    epochs: int | None
+    feeder: Any
+
+
 class Batches(Iterator[dict[str, np.ndarray]]):
     """Batches in order, each a dict of NumPy arrays; made by `Job.batches`.
 
@@ -119,30 +132,35 @@ class Batches(Iterator[dict[str, np.ndarray]]):
     """
 
     def __init__(
-        self, job: Any, pointer: int, rows: int, *, rest_of_epoch: bool, device: int = -1, feeder: Any = None
+        self, job: Any, open_at: Callable[[bytes | None], Opened], token: bytes | None, rows: int, *, device: int = -1
     ) -> None:
         self.job = job
-        self._feeder = feeder  # of a job whose samples come from here
         self.epoch: int | None = None
         self.step: int | None = None
+        self._open_at = open_at
         self._rows = rows
         # Batches in a GPU's memory, for the frameworks, are dicts of _dlpack.Tensor.
         self._of_pointer: Any = arrays if device < 0 else tensors
-        self._handle = _native.Handle(pointer, "leat_batches_free", "batches iterator")
-        # What is left to do to arrays that are bytes, by name.
-        self._finish = _finish.of_batches(pointer, job.schema)
         # Held during a call into the library; re-entrant, since a signal handler may close while we wait.
         self._in_use = threading.RLock()
         self._closing = threading.Lock()
         self._bar: _progress.Bar | None = None
-        # Ends after the last step of the epoch that a token lies in, which only the library can read.
-        self._rest_of_epoch = rest_of_epoch
+        self._shows_progress = False
+        self._begin(open_at(token))
+        # What is left to do to arrays that are bytes, by name.
+        self._finish = _finish.of_batches(self._handle.get(), job.schema)
+
+    def _begin(self, opened: Opened) -> None:
+        self._handle = _native.Handle(opened.pointer, "leat_batches_free", "batches iterator")
+        self._epochs = opened.epochs
+        self._feeder = opened.feeder
         self._ended = False
         self._last_stats = ""
 
-    def show_progress(self, epochs: int | None) -> None:
-        """Shows a tqdm bar. `epochs`: 0 if there is no end, None if it is that of the token's epoch."""
-        self._bar = _progress.Bar(self, epochs)
+    def show_progress(self) -> None:
+        """Shows a tqdm bar."""
+        self._shows_progress = True
+        self._bar = _progress.Bar(self, self._epochs)
 
     def __iter__(self) -> Batches:
         return self
@@ -194,7 +212,8 @@ class Batches(Iterator[dict[str, np.ndarray]]):
             quick = _native.quick
             self.epoch, self.step = quick.leat_batch_epoch(pointer), quick.leat_batch_step(pointer)
             batch = self._of_pointer(pointer, self.job)
-            if self._rest_of_epoch and self.step == len(self.job) - 1:
+            # The library alone can read in which epoch a token lies.
+            if self._epochs is None and self.step == len(self.job) - 1:
                 self._ended = True
         if self._bar:
             self._bar.update()
@@ -222,6 +241,24 @@ class Batches(Iterator[dict[str, np.ndarray]]):
             text = ctypes.create_string_buffer(_TOKEN_CAPACITY)
             size = _native.quick.leat_batches_token(self._handle.get(), text, len(text))
             return text.raw[:size]
+
+    def get_state(self) -> bytes:
+        """As `token`; the name that Grain and checkpoint handlers know."""
+        return self.token()
+
+    def set_state(self, state: bytes) -> None:
+        """Goes on after the batch at which `get_state` or `token` gave `state`, here or in another process.
+
+        Raises:
+            leat.InvalidArgument: it is of another job. The iterator stays where it was.
+        """
+        opened = self._open_at(state)
+        self.close()
+        with self._in_use:
+            self.epoch = self.step = None
+            self._begin(opened)
+            if self._shows_progress:
+                self.show_progress()
 
     def samples(self, epoch: int, step: int) -> np.ndarray:
         """The plan's sample numbers of a step, in the order of the rows; 2**64-1 marks a row without a sample."""

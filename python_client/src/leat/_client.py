@@ -6,19 +6,18 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import pathlib
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from leat import _external, _finish, _native
-from leat._batches import Batches, arrays, row_numbers, row_pointer, stack_one
+from leat._batches import Batches, Opened, arrays, row_numbers, row_pointer, stack_one
 from leat._graph import Pipeline
-from leat._operators import nearest
+from leat._options import chosen, file_text, seconds, whole
 from leat.errors import Error, InvalidArgument, OutOfRange
 
 _ORDERS = {"global": "ORDER_GLOBAL_SHUFFLE", "shard": "ORDER_SHARD_SHUFFLE", "sequential": "ORDER_SEQUENTIAL"}
-_LAST_BATCHES = {name: f"LAST_BATCH_{name.upper()}" for name in ("drop", "fill", "pad", "partial")}
+_LAST_BATCHES = {name: f"LAST_BATCH_{name.upper()}" for name in ("drop", "fill", "pad", "partial", "stream")}
 _DECODERS = {name: f"DECODER_CLASS_{name.upper()}" for name in ("exact", "nvjpeg", "auto")}
 _POLICIES = {name: f"BAD_SAMPLE_POLICY_{name.upper()}" for name in ("fail", "replace", "zero")}
 _MAX_SEED = 2**64 - 1
@@ -29,38 +28,6 @@ class Field(NamedTuple):
 
     dtype: np.dtype
     shape: tuple[int, ...]
-
-
-def _chosen(name: str, value: Any, choices: dict[str, str]) -> str:
-    if isinstance(value, str) and value in choices:
-        return choices[value]
-    hint = nearest(value, choices) if isinstance(value, str) else ""
-    raise InvalidArgument(f"{name} = {value!r}; expected one of {', '.join(map(repr, choices))}{hint}")
-
-
-def _whole(name: str, value: Any, low: int, high: int) -> int:
-    try:
-        number = value.__index__()
-    except (AttributeError, TypeError):
-        number = None
-    if number is None or isinstance(value, bool) or not low <= number <= high:
-        raise InvalidArgument(f"{name} = {value!r}; expected a whole number from {low} to {high}")
-    return number
-
-
-def _seconds(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
-        raise InvalidArgument(f"{name} = {value!r}; expected seconds, more than 0")
-    return min(float(value), 1e9)
-
-
-def _file(what: str, path: str | os.PathLike[str] | None) -> str | None:
-    if path is None:
-        return None
-    try:
-        return pathlib.Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidArgument(f"{what} = {os.fspath(path)!r}: {error}") from None
 
 
 def connect(
@@ -98,21 +65,21 @@ def connect(
         leat.InvalidArgument: an option is wrong.
     """
     address = address or os.environ.get("LEAT_COORDINATOR") or None
-    options: dict[str, Any] = {"timeout_s": _seconds("timeout", timeout)}
+    options: dict[str, Any] = {"timeout_s": seconds("timeout", timeout)}
     if address is None:
         options["daemon_dir"] = str(_native.folder)
         if workers is not None:
-            options["embedded_workers"] = _whole("workers", workers, 1, 1000)
+            options["embedded_workers"] = whole("workers", workers, 1, 1000)
         if threads is not None:
-            options["embedded_threads"] = _whole("threads", threads, 1, 10_000)
+            options["embedded_threads"] = whole("threads", threads, 1, 10_000)
     else:
         if workers is not None or threads is not None:
             raise InvalidArgument(f"workers and threads are of a private service only; address is {address!r}")
         options["address"] = address
         options["token"] = _token(token, token_file)
-        options["ca_pem"] = _file("ca", ca)
-        options["cert_pem"] = _file("cert", cert)
-        options["key_pem"] = _file("key", key)
+        options["ca_pem"] = file_text("ca", ca)
+        options["cert_pem"] = file_text("cert", cert)
+        options["key_pem"] = file_text("key", key)
     return Service({name: value for name, value in options.items() if value is not None})
 
 
@@ -121,7 +88,7 @@ def _token(token: str | None, token_file: str | os.PathLike[str] | None) -> str 
         token = os.environ.get("LEAT_TOKEN")
         token_file = os.environ.get("LEAT_TOKEN_FILE")
     if token is None:
-        text = _file("token_file", token_file)
+        text = file_text("token_file", token_file)
         token = text.strip() if text is not None else None
     return token
 
@@ -166,8 +133,9 @@ class Service:
         batch: int | None = None,
         seed: int = 0,
         shuffle: Literal["global", "shard", "sequential"] | bool = "global",
-        last_batch: Literal["drop", "fill", "pad", "partial"] = "drop",
+        last_batch: Literal["drop", "fill", "pad", "partial", "stream"] = "drop",
         num_parts: int | None = None,
+        rotate_parts: bool = False,
         shuffle_window: int | None = None,
         on_bad_sample: Literal["fail", "replace", "zero"] = "fail",
         decoder: Literal["exact", "nvjpeg", "auto"] = "exact",
@@ -183,9 +151,11 @@ class Service:
             shuffle: "global" (True) permutes all samples, "shard" shards and a window of them, "sequential" (False)
                 keeps the dataset's order.
             last_batch: what becomes of the rest that fills no batch: "drop" it, "fill" up from the beginning, "pad"
-                with the last sample, or hand out a "partial" batch.
+                with the last sample, or hand out a "partial" batch. "stream": there is no last one; passes over the
+                data follow one another, inside a batch too, in one epoch that does not end (`len` is 2**40).
             num_parts: cuts the dataset into this many contiguous parts, each with its own rows of the batch (what
                 DALI means by num_shards); None: rows come from the whole dataset.
+            rotate_parts: in epoch e the rows of part k read part (k + e) % num_parts.
             shuffle_window: shards in the window of "shard" (default 16).
             on_bad_sample: "fail" the iterator, "replace" by another sample, or "zero" the row and clear its entry of
                 the array "valid".
@@ -218,18 +188,20 @@ class Service:
         spec: dict[str, Any] = {
             "name": name,
             "pipeline": pipeline._graph,
-            "seed": str(_whole("seed", seed, 0, _MAX_SEED)),
-            "batch": _whole("batch", batch, 1, 2**20),
-            "order": _chosen("shuffle", shuffle, _ORDERS),
-            "last_batch": _chosen("last_batch", last_batch, _LAST_BATCHES),
-            "decoder_class": _chosen("decoder", decoder, _DECODERS),
-            "on_bad_sample": _chosen("on_bad_sample", on_bad_sample, _POLICIES),
+            "seed": str(whole("seed", seed, 0, _MAX_SEED)),
+            "batch": whole("batch", batch, 1, 2**20),
+            "order": chosen("shuffle", shuffle, _ORDERS),
+            "last_batch": chosen("last_batch", last_batch, _LAST_BATCHES),
+            "decoder_class": chosen("decoder", decoder, _DECODERS),
+            "on_bad_sample": chosen("on_bad_sample", on_bad_sample, _POLICIES),
         }
         if num_parts is not None:
-            spec["num_parts"] = _whole("num_parts", num_parts, 1, 2**20)
+            spec["num_parts"] = whole("num_parts", num_parts, 1, 2**20)
+        if rotate_parts:
+            spec["rotate_parts"] = True
         if shuffle_window is not None:
-            spec["shuffle_window"] = _whole("shuffle_window", shuffle_window, 1, 2**31)
-        return self._create(pipeline, spec, _seconds("timeout", timeout))
+            spec["shuffle_window"] = whole("shuffle_window", shuffle_window, 1, 2**31)
+        return self._create(pipeline, spec, seconds("timeout", timeout))
 
     def _create(self, pipeline: Pipeline, spec: dict[str, Any], timeout_s: float) -> Job:
         text = _native.text(json.dumps(spec))
@@ -267,6 +239,12 @@ def _get(message: dict[str, Any], name: str, default: Any) -> Any:
     """A field of a message in JSON form, which may have either spelling and lacks zeros."""
     head, *rest = name.split("_")
     return message.get(name, message.get(head + "".join(word.capitalize() for word in rest), default))
+
+
+def _epoch_and_step(start: Any) -> tuple[int, int]:
+    if not isinstance(start, tuple) or len(start) != 2:
+        raise InvalidArgument(f"start = {start!r:.40}; expected (epoch, step)")
+    return whole("start[0]", start[0], 0, 2**53), whole("start[1]", start[1], 0, 2**53)
 
 
 _DTYPES = {f"D_TYPE_{name.upper()}": name for name in ("bool", "uint8", "int32", "int64", "float16", "float32")}
@@ -322,6 +300,7 @@ class Job:
         *,
         rows: range | slice | np.ndarray | list[int] | None = None,
         token: bytes | None = None,
+        start: tuple[int, int] | None = None,
         window: int | None = None,
         max_window_bytes: int | None = None,
         row_timeout: float | None = None,
@@ -332,10 +311,11 @@ class Job:
         """Opens an iterator over the batches, in order.
 
         Args:
-            epochs: how many to deliver, counted from the job's first also after a token; 0: without end. None: one,
-                or after a token the rest of the token's epoch.
+            epochs: how many to deliver, counted from the job's first also after a token; 0: without end. None: the one
+                that it begins in, to its end.
             rows: of each global batch, in the order wanted; None: all.
             token: of `Batches.token`: go on there, with these or other rows.
+            start: epoch and step of the first batch, in place of a token; None: (0, 0).
             window: steps in flight beyond the one handed out, 1 … 64 (default 4).
             max_window_bytes: the window shrinks to stay below (default 4 GiB).
             row_timeout: seconds that a due row may stay away before the iterator fails (default 120).
@@ -359,6 +339,7 @@ class Job:
             epochs,
             rows=rows,
             token=token,
+            start=start,
             window=window,
             max_window_bytes=max_window_bytes,
             row_timeout=row_timeout,
@@ -372,6 +353,7 @@ class Job:
         *,
         rows: range | slice | np.ndarray | list[int] | None = None,
         token: bytes | None = None,
+        start: tuple[int, int] | None = None,
         window: int | None = None,
         max_window_bytes: int | None = None,
         row_timeout: float | None = None,
@@ -381,51 +363,75 @@ class Job:
         source: Any = None,
     ) -> Batches:
         """`batches`, for the frameworks: also arrays of bytes (see _finish), also in a GPU's memory."""
-        chosen = row_numbers(rows, self.batch)
-        rest_of_epoch = epochs is None and token is not None
-        if epochs is None:
-            epochs = 0 if rest_of_epoch else 1
-        options: dict[str, Any] = {"epochs": _whole("epochs", epochs, 0, 2**53)}
+        numbers = row_numbers(rows, self.batch)
+        count = self.batch if numbers is None else numbers.size
+        options: dict[str, Any] = {}
+        if epochs is not None:
+            epochs = whole("epochs", epochs, 0, 2**53)
+        first = (0, 0) if start is None else _epoch_and_step(start)
+        if start is not None and token is not None:
+            raise InvalidArgument("expected one of token and start")
         if window is not None:
-            options["window"] = _whole("window", window, 1, 64)
+            options["window"] = whole("window", window, 1, 64)
         if max_window_bytes is not None:
-            options["max_window_bytes"] = _whole("max_window_bytes", max_window_bytes, 1, 2**53)
+            options["max_window_bytes"] = whole("max_window_bytes", max_window_bytes, 1, 2**53)
         if row_timeout is not None:
-            options["row_timeout_s"] = _seconds("row_timeout", row_timeout)
+            options["row_timeout_s"] = seconds("row_timeout", row_timeout)
         if _finish.chosen(finish) != "worker":
             options["finish"] = finish
         if device >= 0:
             options["device"] = device
-        if token is not None and not isinstance(token, (bytes, bytearray, memoryview)):
+        if self._external is not None:
+            source = self._chosen_source(source, count)
+        elif source is not None:
+            raise InvalidArgument(f"source is given, but workers read the samples of job {self.name!r} themselves")
+
+        def open_at(token: bytes | None) -> Opened:
+            return self._opened(token, first, epochs, options, numbers, source)
+
+        batches = Batches(self, open_at, token, count, device=device)
+        if progress:
+            batches.show_progress()
+        return batches
+
+    def _opened(
+        self,
+        token: bytes | None,
+        start: tuple[int, int],
+        epochs: int | None,
+        options: dict[str, Any],
+        rows: np.ndarray | None,
+        source: _external.Source | None,
+    ) -> Opened:
+        """An iterator of the library, at a token's place or at `start`."""
+        if token is None:
+            options = {**options, "epoch": start[0], "step": start[1]}
+            epochs = start[0] + 1 if epochs is None else epochs
+        elif not isinstance(token, (bytes, bytearray, memoryview)):
             raise InvalidArgument(f"token is {type(token).__name__}; expected the bytes that token() returned")
-        token_bytes = None if token is None else bytes(token)
-        if token_bytes == b"":
-            raise InvalidArgument("token is empty; expected the bytes that token() returned, or None")
+        else:
+            token = bytes(token)
+            if not token:
+                raise InvalidArgument("token is empty; expected the bytes that token() returned, or None")
         out, feed = ctypes.c_void_p(), ctypes.c_void_p()
         asked = (
             self._handle.get(),
-            _native.text(json.dumps(options)),
-            token_bytes,
-            len(token_bytes or b""),
-            *row_pointer(chosen),
+            _native.text(json.dumps({**options, "epochs": epochs or 0})),
+            token,
+            len(token or b""),
+            *row_pointer(rows),
             ctypes.byref(out),
         )
-        count = self.batch if chosen is None else chosen.size
         feeder = None
         if self._external is None:
-            if source is not None:
-                raise InvalidArgument(f"source is given, but workers read the samples of job {self.name!r} themselves")
             _native.check(_native.lib.leat_batches_open(*asked))
         else:
-            source = self._chosen_source(source, count)
+            assert source is not None
             _native.check(_native.lib.leat_batches_open_fed(*asked, ctypes.byref(feed)))
             assert feed.value is not None
             feeder = _external.Feeder(feed.value, self._external, source)
         assert out.value is not None
-        batches = Batches(self, out.value, count, rest_of_epoch=rest_of_epoch, device=device, feeder=feeder)
-        if progress:
-            batches.show_progress(None if rest_of_epoch else epochs)
-        return batches
+        return Opened(out.value, epochs, feeder)
 
     def _chosen_source(self, source: Any, rows: int) -> _external.Source:
         assert self._external is not None
@@ -454,13 +460,13 @@ class Job:
         Raises:
             leat.OutOfRange: no such sample.
         """
-        number = _whole("index", index, -(2**63), 2**63 - 1)
+        number = whole("index", index, -(2**63), 2**63 - 1)
         if number < 0:
             number += self.num_samples
         if not 0 <= number < self.num_samples:
             raise OutOfRange(f"sample {index}; job {self.name!r} has {self.num_samples} samples")
         out = ctypes.c_void_p()
-        timeout_s = _seconds("timeout", timeout)
+        timeout_s = seconds("timeout", timeout)
         if self._external is None:
             _native.check(_native.lib.leat_job_sample(self._handle.get(), number, timeout_s, ctypes.byref(out)))
         else:

@@ -32,6 +32,7 @@ class DataPartitionType(enum.Enum):
 
 
 Partition = Union[DataPartitionType, PartitionSpec]
+_Count = Callable[[np.ndarray, Sequence[np.ndarray], Sequence[jax.Array]], None]
 
 
 def data_partition_type_to_spec(partition: Partition, *, mesh: Mesh | None = None) -> PartitionSpec:
@@ -101,6 +102,13 @@ def _mesh(mesh: Mesh | None) -> Mesh:
     raise InvalidArgument("no mesh: expected mesh=, or a call within jax.set_mesh(mesh) or `with mesh:`")
 
 
+def _sharding(mesh: Mesh, spec: PartitionSpec) -> NamedSharding:
+    try:
+        return NamedSharding(mesh, spec)
+    except ValueError as error:
+        raise InvalidArgument(f"partition {spec} does not fit a mesh with axes {dict(mesh.shape)}: {error}") from None
+
+
 def _rows_of(sharding: NamedSharding) -> tuple[int, int]:
     """Into how many parts rows are cut, and how many of them this process holds."""
     entry = sharding.spec[0] if len(sharding.spec) else None
@@ -110,15 +118,21 @@ def _rows_of(sharding: NamedSharding) -> tuple[int, int]:
     return parts, _placement.rows_needed([indices], parts).size
 
 
-def assemble(array: np.ndarray, placement: _placement.Placement) -> jax.Array:
-    """The global array of which `array` has the rows of this process's devices."""
+def assemble(array: np.ndarray, placement: _placement.Placement, count: _Count | None = None) -> jax.Array:
+    """The global array of which `array` has the rows of this process's devices.
+
+    Args:
+        array: with these rows.
+        placement: where they go.
+        count: is told which parts of the array went to the devices, and what they are there.
+    """
     # On CPU a jax.Array may alias aligned NumPy memory. JAX then holds the NumPy array until the last
     # jax.Array on it is gone, and that array holds the batch's buffer (see _batches): no reuse too early.
     parts = [placement.shaped(piece.cut(array)) for piece in placement.pieces]
-    devices = [piece.device for piece in placement.pieces]
-    return jax.make_array_from_single_device_arrays(
-        placement.shape, placement.sharding, jax.device_put(parts, devices)
-    )
+    placed = jax.device_put(parts, [piece.device for piece in placement.pieces])
+    if count:
+        count(array, parts, placed)
+    return jax.make_array_from_single_device_arrays(placement.shape, placement.sharding, placed)
 
 
 def _to_global(name: str, leaf: Any, sharding: NamedSharding) -> jax.Array:
@@ -161,7 +175,7 @@ def host_to_global_device_array(
     mesh = _mesh(mesh)
 
     def place(partition: Any, tree: Any, above: str) -> Any:
-        sharding = NamedSharding(mesh, data_partition_type_to_spec(partition, mesh=mesh))
+        sharding = _sharding(mesh, data_partition_type_to_spec(partition, mesh=mesh))
         return jax.tree_util.tree_map_with_path(
             lambda path, leaf: _to_global(above + jax.tree_util.keystr(path), leaf, sharding), tree
         )

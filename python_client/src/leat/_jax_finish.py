@@ -9,7 +9,7 @@ same thing at the same time, and works for every sharding.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -27,6 +27,7 @@ else:  # before 0.6.1
     from jax.experimental.shard_map import shard_map as _shard_map
 
 _AXIS = "leat"
+_Count = Callable[[str, np.ndarray, Sequence[np.ndarray], Sequence[jax.Array]], None]
 
 
 def apart(function: Any) -> Any:
@@ -67,8 +68,11 @@ class DeviceFinish:
     Compiled once, when it is made.
     """
 
-    def __init__(self, placements: Mapping[str, Placement], finishes: Mapping[str, Finish]) -> None:
+    def __init__(
+        self, placements: Mapping[str, Placement], finishes: Mapping[str, Finish], count: _Count | None = None
+    ) -> None:
         self._placements = dict(placements)
+        self._count = count
         self._finishes = {name: finishes[name] for name in placements}
         self._pieces = {
             name: [finishes[name].piece_of(piece) for piece in placement.pieces]
@@ -85,8 +89,10 @@ class DeviceFinish:
         self._compiled = apart(self._compile)
 
     def _stacked(self, parts: list[Any]) -> jax.Array:
-        shape = (sum(part.shape[0] for part in parts), *parts[0].shape[1:])
-        arrays = jax.device_put(parts, self._devices)
+        return self._joined(jax.device_put(parts, self._devices))
+
+    def _joined(self, arrays: list[jax.Array]) -> jax.Array:
+        shape = (sum(array.shape[0] for array in arrays), *arrays[0].shape[1:])
         return jax.make_array_from_single_device_arrays(shape, self._sharding, arrays)
 
     def _compile(self) -> Any:
@@ -111,9 +117,13 @@ class DeviceFinish:
 
     def __call__(self, batch: Mapping[str, np.ndarray]) -> dict[str, jax.Array]:
         """The finished global arrays of a batch."""
-        heads = {
-            name: self._stacked([piece.cut(batch[name]) for piece in pieces]) for name, pieces in self._pieces.items()
-        }
+        heads = {}
+        for name, pieces in self._pieces.items():
+            parts = [piece.cut(batch[name]) for piece in pieces]
+            arrays = jax.device_put(parts, self._devices)
+            if self._count:
+                self._count(name, batch[name], parts, arrays)
+            heads[name] = self._joined(arrays)
         result: dict[str, jax.Array] = {}
         for name, array in self._compiled(heads, self._tables).items():
             placement = self._placements[name]
@@ -124,10 +134,18 @@ class DeviceFinish:
         return result
 
 
-def plan(placements: Mapping[str, Placement], finishes: Mapping[str, Finish]) -> list[DeviceFinish]:
-    """One function for each set of devices that fields with a finish are on."""
+def plan(
+    placements: Mapping[str, Placement], finishes: Mapping[str, Finish], count: _Count | None = None
+) -> list[DeviceFinish]:
+    """One function for each set of devices that fields with a finish are on.
+
+    Args:
+        placements: of the fields.
+        finishes: of those that have one.
+        count: as `leat._copies.Copies.count`.
+    """
     groups: dict[tuple[Any, ...], dict[str, Placement]] = {}
     for name, placement in placements.items():
         if name in finishes:
             groups.setdefault(tuple(piece.device for piece in placement.pieces), {})[name] = placement
-    return [DeviceFinish(fields, finishes) for fields in groups.values()]
+    return [DeviceFinish(fields, finishes, count) for fields in groups.values()]

@@ -23,6 +23,7 @@ class Together:
         self._got: list[Any] = []  # of the next step, of the first parts
         self._token = parts[0].token()
         self._bar: _progress.Bar | None = None
+        self._shows_progress = False
         self.job = parts[0].job
         self.epoch: int | None = None
         self.step: int | None = None
@@ -31,9 +32,10 @@ class Together:
     def _finish(self) -> Any:
         return self._parts[0]._finish
 
-    def show_progress(self, epochs: int | None) -> None:
+    def show_progress(self) -> None:
         """As `Batches.show_progress`."""
-        self._bar = _progress.Bar(self, epochs)
+        self._shows_progress = True
+        self._bar = _progress.Bar(self, self._parts[0]._epochs)
 
     def next(self, timeout: float | None = None) -> list[Any] | None:
         """As `Batches.next`: None at the end; after a DeadlineExceeded nothing is lost."""
@@ -55,6 +57,16 @@ class Together:
         """After the last step that `next` returned."""
         return self._token
 
+    def set_state(self, state: bytes) -> None:
+        """As `Batches.set_state`: the first part refuses what is of another job, before any has moved."""
+        for part in self._parts:
+            part.set_state(state)
+        self._close_bar()
+        self._got, self._token = [], self._parts[0].token()
+        self.epoch = self.step = None
+        if self._shows_progress:
+            self.show_progress()
+
     def stats(self) -> dict[str, Any]:
         """As `Batches.stats`, of all parts."""
         stats: list[dict[str, Any]] = [part.stats() for part in self._parts]
@@ -72,5 +84,8 @@ class Together:
         for part in self._parts:
             part.close()
         self._got = []
+        self._close_bar()
+
+    def _close_bar(self) -> None:
         if self._bar:
             self._bar.close()

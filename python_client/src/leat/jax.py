@@ -12,13 +12,16 @@ bytes reach the model on any number of hosts.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
+
+from leat import _jax_version  # noqa: F401  # isort: skip (it says what to install)
 
 import jax
 import numpy as np
 
-from leat import _finish, _global_arrays, _jax_device, _jax_finish, _placement, _plane, _together
+from leat import _copies, _finish, _global_arrays, _jax_device, _jax_finish, _placement, _plane, _together
 from leat._global_arrays import (
     DataPartitionType,
     data_partition_type_to_spec,
@@ -33,7 +36,6 @@ if TYPE_CHECKING:
     from leat._client import Job
 
     _Place = Callable[[Any], dict[str, jax.Array]]
-    _Opened = tuple[Batches | _together.Together, _Place]
 
 __all__ = [
     "DataPartitionType",
@@ -52,12 +54,16 @@ class _HostPlacing:
     def __init__(
         self, placements: Mapping[str, _placement.Placement], finishes: Mapping[str, _finish.Finish]
     ) -> None:
-        self._finishing = _jax_finish.plan(placements, finishes)
+        self.copies = _copies.Copies()
+        self._finishing = _jax_finish.plan(placements, finishes, self.copies.count)
         self._placements = {name: place for name, place in placements.items() if name not in finishes}
         self._names = list(placements)
 
     def __call__(self, batch: Mapping[str, np.ndarray]) -> dict[str, jax.Array]:
-        placed = {name: _global_arrays.assemble(batch[name], placement) for name, placement in self._placements.items()}
+        placed = {
+            name: _global_arrays.assemble(batch[name], placement, functools.partial(self.copies.count, name))
+            for name, placement in self._placements.items()
+        }
         for finishing in self._finishing:
             placed.update(finishing(batch))
         return {name: placed[name] for name in self._names}
@@ -79,10 +85,10 @@ class GlobalBatches(Iterator[dict[str, jax.Array]]):
         rows: of the global batch that this process pulls.
     """
 
-    def __init__(self, rows: np.ndarray, open_at: Callable[[bytes | None], _Opened], token: bytes | None) -> None:
-        self._open_at = open_at
-        self._host, self._place = open_at(token)
-        self._token = self._host.token()
+    def __init__(self, rows: np.ndarray, host: Batches | _together.Together, place: _Place) -> None:
+        self._host = host
+        self._place = place
+        self._token = host.token()
         self._ahead: tuple[dict[str, jax.Array], bytes, int, int] | None = None
         self._failure: Exception | None = None
         self._ended = False
@@ -154,16 +160,21 @@ class GlobalBatches(Iterator[dict[str, jax.Array]]):
         Raises:
             leat.InvalidArgument: it is of another job. The iterator stays where it was.
         """
-        host, place = self._open_at(state)
-        self._host.close()
-        self._host, self._place = host, place
-        self._token = host.token()
+        self._host.set_state(state)
+        self._token = self._host.token()
         self._ahead = self._failure = self.epoch = self.step = None
         self._ended = False
 
     def stats(self) -> dict[str, Any]:
-        """As `leat.Batches.stats`."""
-        return self._host.stats()
+        """As `leat.Batches.stats`, and of batches in host memory for CPU devices:
+
+        aliased_bytes, copied_bytes: what the devices read in our buffers; what JAX copied, because it is not aligned.
+        """
+        stats = self._host.stats()
+        if isinstance(self._place, _HostPlacing):
+            copies = self._place.copies
+            stats.update(aliased_bytes=copies.aliased_bytes, copied_bytes=copies.copied_bytes)
+        return stats
 
     def close(self) -> None:
         """Ends the iterator. Idempotent; batches handed out stay valid."""
@@ -185,6 +196,15 @@ def _over(devices: Sequence[jax.Device], batch: int) -> jax.sharding.Sharding:
         )
     mesh = jax.sharding.Mesh(np.array(devices), ("device",))
     return jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("device"))
+
+
+def _checked(sharding: Any) -> Any:
+    for one in sharding.values() if isinstance(sharding, Mapping) else [sharding]:
+        if not isinstance(one, jax.sharding.Sharding):
+            raise InvalidArgument(
+                f"sharding = {one!r:.120}; expected a jax.sharding.Sharding, such as NamedSharding(mesh, P('data'))"
+            )
+    return sharding
 
 
 def batches(
@@ -229,47 +249,38 @@ def batches(
     for name in names:
         if name not in job.schema:
             raise InvalidArgument(f"fields has {name!r}; job {job.name!r} has {', '.join(map(repr, job.schema))}")
-    if job.last_batch == "partial" and len(job) * job.batch != job.num_samples:
-        raise InvalidArgument(
-            f"job {job.name!r} has last_batch='partial' and {job.num_samples} samples, no multiple of its batch of "
-            f"{job.batch}; a global array has the same rows at every step: expected 'drop', 'fill' or 'pad'"
-        )
+    _placement.check_equal_batches(job)
     _finish.chosen(finish)
     if (sharding is None) == (devices is None):
         raise InvalidArgument("expected one of sharding and devices")
-    if devices is not None:
-        sharding = _over(devices, job.batch)
+    sharding = _over(devices, job.batch) if devices is not None else _checked(sharding)
     rows, placements = _placement.place({name: job.schema[name].shape for name in names}, sharding, job.batch)
     if devices is not None:
         placements = {name: placement.stacked(len(devices)) for name, placement in placements.items()}
 
     shares = _jax_device.shares(placements, rows)
 
-    def open_at(token: bytes | None) -> _Opened:
-        def opened(rows: np.ndarray, **also: Any) -> Batches:
-            whole = rows.size == job.batch
-            return job._open(
-                epochs, rows=None if whole else rows, token=token, window=window, finish=finish, **also, **options
-            )
-
-        parts = _plane.open_on(
-            [share.number for share in shares], lambda i, number: opened(shares[i].rows, device=number)
+    def opened(rows: np.ndarray, **also: Any) -> Batches:
+        whole = rows.size == job.batch
+        return job._open(
+            epochs, rows=None if whole else rows, token=token, window=window, finish=finish, **also, **options
         )
-        if parts is None:
-            host = opened(rows, progress=progress)
-            return _closed_if_failed(host, lambda: _HostPlacing(placements, host._finish))
-        together = _together.Together(parts)
-        if progress:
-            together.show_progress(epochs if epochs is not None else None if token else 1)
-        dtypes = {name: job.schema[name].dtype for name in names}
-        return _closed_if_failed(together, lambda: _jax_device.DevicesPlacing(shares, together._finish, dtypes))
 
-    return GlobalBatches(rows, open_at, token)
-
-
-def _closed_if_failed(host: Batches | _together.Together, make_place: Callable[[], _Place]) -> _Opened:
+    host: Batches | _together.Together
+    parts = _plane.open_on(
+        [share.number for share in shares], lambda i, number: opened(shares[i].rows, device=number)
+    )
+    host = opened(rows) if parts is None else _together.Together(parts)
     try:
-        return host, make_place()
+        place: _Place
+        if parts is None:
+            place = _HostPlacing(placements, host._finish)
+        else:
+            dtypes = {name: job.schema[name].dtype for name in names}
+            place = _jax_device.DevicesPlacing(shares, host._finish, dtypes)
+        if progress:
+            host.show_progress()
     except BaseException:
         host.close()
         raise
+    return GlobalBatches(rows, host, place)

@@ -15,8 +15,16 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from leat import _jax_version  # noqa: F401  # isort: skip (it says what to install)
+
 import jax
-import orbax.checkpoint as ocp
+
+try:
+    import orbax.checkpoint as ocp
+except ModuleNotFoundError as error:
+    if not (error.name or "").startswith("orbax"):
+        raise
+    raise ImportError("leat.orbax needs Orbax: pip install 'leat[orbax]'") from error
 
 from leat.errors import NotFound
 
@@ -26,7 +34,7 @@ _FILE = "leat_token"
 
 
 class CheckpointHandler(ocp.CheckpointHandler):
-    """Saves and restores what has `get_state` and `set_state`, as `leat.jax.GlobalBatches`."""
+    """Saves and restores what has `get_state` and `set_state`, as `leat.Batches` and `leat.jax.GlobalBatches`."""
 
     def save(self, directory: Any, item: Any = None, args: Any = None) -> None:
         """Writes the iterator's place, on the first process."""

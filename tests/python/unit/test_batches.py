@@ -49,6 +49,10 @@ def test_wrong_rows_are_refused(job, rows):
         {"token": "text"},
         {"token": b""},
         {"token": b"x"},
+        {"start": 3},
+        {"start": (1, 2, 3)},
+        {"start": (-1, 0)},
+        {"start": (0, 1.5)},
     ],
 )
 def test_wrong_options_are_refused(job, wrong):
@@ -73,6 +77,14 @@ def test_without_epochs_a_token_gives_the_rest_of_its_epoch(job):
     assert len(list(resumed)) == 7
     assert (resumed.epoch, resumed.step) == (1, 9)
     assert len(list(job.batches(token=resumed.token()))) == 10
+
+
+@pytest.mark.parametrize(("epochs", "steps"), [(None, 7), (2, 7), (3, 17)])
+def test_an_iterator_starts_where_it_is_told(job, epochs, steps):
+    it = job.batches(epochs, start=(1, 3))
+    assert int(next(it)["label"][0]) == 30
+    assert (it.epoch, it.step) == (1, 3)
+    assert len(list(it)) == steps - 1
 
 
 def test_samples_names_the_rows(job):
@@ -344,3 +356,43 @@ def test_statistics_outlive_the_iterator(job):
     before = it.stats()
     it.close()
     assert it.stats() == before
+
+
+@pytest.mark.parametrize("epochs", [None, 2])
+def test_a_state_is_gone_back_to(fake, job, epochs):
+    before = fake.live()
+    it = job.batches(epochs, rows=[3, 1])
+    kept = next(it)["label"]
+    state = it.get_state()
+    assert state == it.token()
+    rest = [batch["label"].tolist() for batch in it]
+    for _ in range(2):
+        it.set_state(state)
+        assert it.get_state() == state and it.epoch is None
+        assert [batch["label"].tolist() for batch in it] == rest
+    it.set_state(state)
+    next(it)
+    with pytest.raises(leat.InvalidArgument, match="another job"):
+        it.set_state(b"nonsense")
+    assert [batch["label"].tolist() for batch in it] == rest[1:]  # where it was
+    it.close()
+    it.set_state(state)  # also after the end
+    assert next(it)["label"].tolist() == rest[0] and kept.tolist() == [3, 1]
+    del kept
+    it.close()
+    assert fake.live() == before
+
+
+def test_a_state_goes_back_while_another_thread_waits(fake, job):
+    it = job.batches(epochs=0)
+    next(it)
+    state = it.token()
+    fake.set_delay(60)
+    waiting = threading.Thread(target=it.next)
+    waiting.start()
+    it.set_state(state)  # ends that wait, without a batch; or it has not begun yet
+    it.close()
+    waiting.join()
+    fake.set_delay(0)
+    it.set_state(state)
+    assert next(it)["label"].tolist() == [*range(10, 20)]

@@ -123,6 +123,10 @@ def test_wrong_use_names_the_leaf():
         host_to_global_device_array(np.zeros(8), mesh=mesh, partition="full")
     with pytest.raises(leat.InvalidArgument, match="cannot be cut as sharding"):
         host_to_global_device_array(np.zeros((8, 3)), mesh=mesh, partition=P(None, "data"))
+    with pytest.raises(leat.InvalidArgument, match=r"partition .*'data'.* does not fit a mesh with axes .*'model': 8"):
+        host_to_global_device_array(
+            np.zeros(8), mesh=Mesh(np.array(jax.devices()), ("model",)), partition=P("data")
+        )
     with pytest.raises(leat.InvalidArgument, match=r"global_arrays\[1\] has 16 rows and global_arrays\[0\] has 8"):
         global_to_host_array([host_to_global_device_array(np.zeros(n), mesh=mesh) for n in (8, 16)])
     with pytest.raises(leat.InvalidArgument, match="expected a jax.Array"):

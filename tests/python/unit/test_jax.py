@@ -99,6 +99,39 @@ def test_a_smaller_last_batch_is_refused(service, graph, sharding):
         leat.jax.batches(job, sharding=sharding)
 
 
+def test_statistics_say_what_cpu_devices_copied(job, sharding):
+    """Two rows of each device: its images are aligned for JAX, its labels are not, but for the first device's."""
+    seen = aliased = copied = 0
+    with leat.jax.batches(job, sharding=sharding) as it:
+        for batch in it:
+            seen += 1
+            host = {name: np.asarray(array) for name, array in batch.items()}
+            assert sum(array.nbytes for array in host.values()) == 16 * (8 * 8 * 3 + 4)
+        stats = it.stats()
+    assert stats["rows_per_s"] == 1234.5  # also what leat.Batches says
+    assert stats["aliased_bytes"] + stats["copied_bytes"] == seen * 16 * (8 * 8 * 3 + 4)
+    with leat.jax.batches(job, sharding=sharding) as it:  # against the addresses, batch by batch
+        while (host := it._host.next()) is not None:
+            for name, placement in it._place._placements.items():
+                array = leat._global_arrays.assemble(host[name], placement)
+                for piece, shard in zip(placement.pieces, array.addressable_shards):
+                    assert piece.device == shard.device
+                    part = piece.cut(host[name])
+                    if shard.data.unsafe_buffer_pointer() == part.ctypes.data:
+                        aliased += part.nbytes
+                    else:
+                        copied += part.nbytes
+    assert (stats["aliased_bytes"], stats["copied_bytes"]) == (aliased, copied)
+    assert copied
+
+
+def test_statistics_count_what_is_finished_on_the_devices(floats, sharding):
+    with leat.jax.batches(floats, sharding=sharding, finish="device") as it:
+        steps = sum(1 for _ in it)
+        stats = it.stats()
+    assert stats["aliased_bytes"] + stats["copied_bytes"] == steps * 16 * (8 * 8 * 3 + 4)  # bytes, not floats
+
+
 @pytest.mark.parametrize("single", [False, True])
 def test_arrays_kept_alive_never_change_and_buffers_come_back(fake, job, sharding, single):
     """On CPU JAX may alias our memory; the fake overwrites every buffer that it gets back."""
@@ -198,6 +231,26 @@ def test_devices_that_cannot_be_are_refused(job, sharding):
     for devices in (jax.devices()[:3], [], [jax.devices()[0]] * 2):
         with pytest.raises(leat.InvalidArgument, match="number divides the 16 rows"):
             leat.jax.batches(job, devices=devices)
+
+
+def test_what_is_no_sharding_is_refused(job, sharding):
+    for wrong in (P("data"), sharding.mesh, {"image": sharding, "label": P()}):
+        with pytest.raises(leat.InvalidArgument, match="expected a jax.sharding.Sharding, such as NamedSharding"):
+            leat.jax.batches(job, sharding=wrong)
+    with pytest.raises(leat.InvalidArgument, match=r"one for each of the fields \['image', 'label'\]"):
+        leat.jax.batches(job, sharding={"image": sharding})
+
+
+def test_a_sharding_without_a_device_of_this_process_is_refused(job, sharding, monkeypatch):
+    monkeypatch.setattr(NamedSharding, "addressable_devices_indices_map", lambda self, shape: {})
+    with pytest.raises(leat.InvalidArgument, match="has no device of this process; expected at least one"):
+        leat.jax.batches(job, sharding=sharding)
+
+
+def test_devices_are_for_one_process(job, monkeypatch):
+    monkeypatch.setattr(jax, "process_count", lambda: 2)
+    with pytest.raises(leat.InvalidArgument, match="devices is for one process, and there are 2; expected sharding="):
+        leat.jax.batches(job, devices=jax.devices())
 
 
 @pytest.mark.parametrize("epochs", [None, 2])

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options of calls: each is checked, or an error names it, its value and what was expected."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from typing import Any
+
+from leat._operators import nearest
+from leat.errors import InvalidArgument
+
+
+def chosen(name: str, value: Any, choices: dict[str, str]) -> str:
+    if isinstance(value, str) and value in choices:
+        return choices[value]
+    hint = nearest(value, choices) if isinstance(value, str) else ""
+    raise InvalidArgument(f"{name} = {value!r}; expected one of {', '.join(map(repr, choices))}{hint}")
+
+
+def whole(name: str, value: Any, low: int, high: int) -> int:
+    try:
+        number = value.__index__()
+    except (AttributeError, TypeError):
+        number = None
+    if number is None or isinstance(value, bool) or not low <= number <= high:
+        raise InvalidArgument(f"{name} = {value!r}; expected a whole number from {low} to {high}")
+    return number
+
+
+def seconds(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
+        raise InvalidArgument(f"{name} = {value!r}; expected seconds, more than 0")
+    return min(float(value), 1e9)
+
+
+def file_text(what: str, path: str | os.PathLike[str] | None) -> str | None:
+    if path is None:
+        return None
+    try:
+        return pathlib.Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidArgument(f"{what} = {os.fspath(path)!r}: {error}") from None
