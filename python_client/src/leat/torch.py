@@ -3,22 +3,40 @@
 
 In a GPU's memory with `device="cuda:0"`; else pinned copies where CUDA is
 there, or tensors that borrow the buffer as NumPy's do.
+
+    dataset = leat.torch.IterableDataset(job)            # of a process of DDP: its rows of each batch
+    loader = StatefulDataLoader(dataset, batch_size=None)    # or torch's DataLoader, or the dataset itself
+    for epoch in range(90):
+        for batch in loader: ...
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
-import torch
+try:
+    import torch
+    import torch.utils.data
+except ModuleNotFoundError as error:
+    if error.name != "torch":
+        raise
+    raise ImportError("leat.torch needs PyTorch 1.12 or later: pip install 'leat[torch]'") from error
 
-from leat import _finish, _plane
+from leat import _finish, _placement, _plane
+from leat.errors import FailedPrecondition, InvalidArgument
 
 if TYPE_CHECKING:
     from leat._batches import Batches
     from leat._client import Job
 
-__all__ = ["TensorBatches", "batches"]
+__all__ = ["IterableDataset", "TensorBatches", "batches"]
+
+
+_NO_LOADER_WORKERS = (
+    "Leat's workers read, decode and augment, so that a loader needs none: expected DataLoader(…, num_workers=0)"
+)
 
 
 class _Finisher:
@@ -47,7 +65,11 @@ class _Finisher:
 
 
 class TensorBatches(Iterator[dict[str, torch.Tensor]]):
-    """Batches in order, each a dict of tensors; made by `leat.torch.batches`."""
+    """Batches in order, each a dict of tensors; made by `leat.torch.batches`.
+
+    Attributes:
+        epoch, step: of the last batch handed out; None before the first.
+    """
 
     def __init__(self, host: Batches, pin_memory: bool, device: torch.device | None, in_place: bool = False) -> None:
         self._host = host
@@ -84,9 +106,25 @@ class TensorBatches(Iterator[dict[str, torch.Tensor]]):
             tensor = tensor.pin_memory()
         return self._finished(name, tensor.to(self._device, non_blocking=self._pin_memory))
 
+    @property
+    def epoch(self) -> int | None:
+        return self._host.epoch
+
+    @property
+    def step(self) -> int | None:
+        return self._host.step
+
     def token(self) -> bytes:
         """As `leat.Batches.token`."""
         return self._host.token()
+
+    def get_state(self) -> bytes:
+        """As `leat.Batches.get_state`."""
+        return self._host.get_state()
+
+    def set_state(self, state: bytes) -> None:
+        """As `leat.Batches.set_state`."""
+        self._host.set_state(state)
 
     def stats(self) -> dict[str, Any]:
         """As `leat.Batches.stats`."""
@@ -133,3 +171,148 @@ def batches(
     except BaseException:
         host.close()
         raise
+
+
+class IterableDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
+    """The batches of a job for one process of a training: each pass is an epoch, the next pass is the next epoch.
+
+    Of each batch a process gets its own rows only: of `world_size` blocks that of its rank. All processes have the same
+    number of steps. Hand it to torch's DataLoader or torchdata's StatefulDataLoader with batch_size=None and
+    num_workers=0, or iterate over it: Leat's own workers read ahead, between epochs too. A pass that is broken off
+    is over: the next one is the next epoch, unless a state was loaded.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        *,
+        rank: int | None = None,
+        world_size: int | None = None,
+        pin_memory: bool | None = None,
+        device: torch.device | str | None = None,
+        finish: Literal["worker", "device"] = "worker",
+        **options: Any,
+    ) -> None:
+        """Reads nothing yet.
+
+        Args:
+            job: of `Service.job`.
+            rank: of this process, with world_size; None: those of torch.distributed's process group, or else 0 of 1.
+            world_size: how many processes there are.
+            pin_memory: as of `batches`.
+            device: as of `batches`.
+            finish: as of `batches`.
+            **options: as for `Job.batches`: window, max_window_bytes, row_timeout, source.
+
+        Raises:
+            leat.InvalidArgument: no such rank, a batch that does not divide by world_size, or a job with
+                last_batch="partial" whose last batch is smaller, for several processes.
+        """
+        super().__init__()
+        self.job = job
+        self._given = rank, world_size
+        self._open = functools.partial(
+            batches, job, epochs=0, pin_memory=pin_memory, device=device, finish=finish, **options
+        )
+        self._rows()  # raises what is wrong already
+        self._at = 0, 0  # epoch and step of the next batch
+        self._goes_on = False  # in the pass that self._at lies in
+        self._passes = 0
+        self._stream: TensorBatches | None = None
+        self._stream_at = self._at
+
+    def __len__(self) -> int:
+        """Steps of an epoch."""
+        return len(self.job)
+
+    def __iter__(self) -> Iterator[dict[str, torch.Tensor]]:
+        if torch.utils.data.get_worker_info() is not None:
+            raise FailedPrecondition(_NO_LOADER_WORKERS)
+        # A loader may make an iterator that it does not use: a pass begins with its first batch.
+        return self._pass()
+
+    def __reduce__(self) -> Any:
+        raise TypeError(_NO_LOADER_WORKERS)
+
+    def _pass(self) -> Iterator[dict[str, torch.Tensor]]:
+        self._passes += 1
+        this = self._passes
+        epoch, step = self._at
+        if step and not self._goes_on:
+            epoch, step = epoch + 1, 0
+        self._at, self._goes_on = (epoch, step), False
+        while self._passes == this and self._at[0] == epoch:
+            stream = self._stream_here()
+            try:
+                batch = next(stream)
+            except BaseException:
+                self.close()  # the next pass opens another
+                raise
+            step += 1
+            self._at = self._stream_at = (epoch, step) if step < len(self.job) else (epoch + 1, 0)
+            yield batch
+
+    def _stream_here(self) -> TensorBatches:
+        """An iterator at self._at: the one of the pass before, if that was not broken off."""
+        if self._stream is None or self._stream_at != self._at:
+            self.close()
+            self._stream, self._stream_at = self._open(rows=self._rows(), start=self._at), self._at
+        return self._stream
+
+    def _rows(self) -> range:
+        rank, world_size = self._given
+        group = torch.distributed
+        if rank is None and world_size is None:
+            known = group.is_available() and group.is_initialized()
+            rank, world_size = (group.get_rank(), group.get_world_size()) if known else (0, 1)
+        if rank is None or world_size is None or not 0 <= rank < world_size:
+            raise InvalidArgument(
+                f"rank = {rank!r}, world_size = {world_size!r}; expected both, 0 <= rank < world_size"
+            )
+        if self.job.batch % world_size:
+            raise InvalidArgument(
+                f"job {self.job.name!r} has a batch of {self.job.batch} rows; expected a multiple of the {world_size} "
+                "processes"
+            )
+        if world_size > 1:
+            _placement.check_equal_batches(self.job)
+        rows = self.job.batch // world_size
+        return range(rank * rows, (rank + 1) * rows)
+
+    def set_epoch(self, epoch: int) -> None:
+        """The next pass is this epoch, from its beginning; or goes on in it, if a state was loaded that lies in it."""
+        if isinstance(epoch, bool) or not isinstance(epoch, int) or epoch < 0:
+            raise InvalidArgument(f"epoch = {epoch!r}; expected a whole number, 0 or more")
+        if not (self._goes_on and epoch == self._at[0]):
+            self._at, self._goes_on = (epoch, 0), False
+            self._passes += 1
+
+    def state_dict(self) -> dict[str, Any]:
+        """The place after the last batch handed out; the same on every process that is at the same step."""
+        return {"epoch": self._at[0], "step": self._at[1], "token": self._stream_here().token()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """The next pass goes on at the place of `state_dict`, of any process of any number of them.
+
+        Raises:
+            leat.InvalidArgument: it is of another job, or no such state. The dataset stays where it was.
+        """
+        try:
+            at, token = (state["epoch"], state["step"]), state["token"]
+        except (TypeError, KeyError):
+            raise InvalidArgument(f"state = {state!r:.80}; expected what state_dict() returned") from None
+        stream = self._open(rows=self._rows(), token=token)
+        self.close()
+        self._stream, self._at, self._stream_at = stream, at, at
+        self._goes_on = True
+        self._passes += 1
+
+    def stats(self) -> dict[str, Any]:
+        """As `leat.Batches.stats`, of the iterator under way; empty if there is none."""
+        return self._stream.stats() if self._stream else {}
+
+    def close(self) -> None:
+        """Ends reading ahead. Idempotent; tensors handed out stay valid, and the next pass begins anew."""
+        if self._stream:
+            self._stream.close()
+        self._stream = None

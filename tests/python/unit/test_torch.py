@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+import pickle
+
 import numpy as np
 import pytest
 
@@ -42,3 +44,178 @@ def test_finishing_in_torch_gives_the_workers_bits(floats, device, pin_memory):
 def test_finish_is_one_of_two_words(floats):
     with pytest.raises(leat.InvalidArgument, match="finish = 'gpu'; expected 'worker' or 'device'"):
         leat.torch.batches(floats, finish="gpu")
+
+
+def test_a_state_is_gone_back_to(job):
+    it = leat.torch.batches(job, epochs=2)
+    next(it)
+    state = it.get_state()
+    assert (it.epoch, it.step) == (0, 0) and state == it.token()
+    rest = labels(it)
+    it.set_state(state)
+    assert it.epoch is None and labels(it) == rest
+
+
+def labels(batches):
+    return [int(batch["label"][0]) for batch in batches]
+
+
+def images(job, epoch):
+    return [batch["image"].tobytes() for batch in job.batches(start=(epoch, 0))]
+
+
+def loader(dataset):
+    return torch.utils.data.DataLoader(dataset, batch_size=None)
+
+
+@pytest.mark.parametrize("wrapped", [loader, lambda dataset: dataset])
+def test_each_pass_over_a_dataset_is_the_next_epoch(job, wrapped):
+    dataset = leat.torch.IterableDataset(job)
+    batches = wrapped(dataset)
+    assert len(batches) == len(dataset) == len(job)
+    for epoch in range(3):
+        assert [batch["image"].numpy().tobytes() for batch in batches] == images(job, epoch)
+    dataset.set_epoch(1)
+    assert [batch["image"].numpy().tobytes() for batch in batches] == images(job, 1)
+    dataset.close()
+    assert [batch["image"].numpy().tobytes() for batch in batches] == images(job, 2)
+
+
+def test_an_epoch_that_was_broken_off_is_over(job):
+    dataset = leat.torch.IterableDataset(job)
+    for _ in zip(range(3), dataset):
+        pass
+    iter(dataset)  # not begun: not counted
+    assert [batch["image"].numpy().tobytes() for batch in dataset] == images(job, 1)
+    old, new = iter(dataset), iter(dataset)
+    next(old)
+    next(new)
+    assert list(old) == []  # there is one pass at a time
+    assert len(list(new)) == len(job) - 1
+
+
+@pytest.mark.parametrize("world_size", [1, 2, 5])
+def test_ranks_have_their_own_rows_and_the_same_steps(job, world_size):
+    ranks = [leat.torch.IterableDataset(job, rank=rank, world_size=world_size) for rank in range(world_size)]
+    steps = 0
+    for parts, whole in zip(zip(*ranks), job.batches(), strict=True):
+        assert {len(part["label"]) for part in parts} == {10 // world_size}
+        together = torch.cat([part["image"] for part in parts])
+        np.testing.assert_array_equal(together.numpy(), whole["image"])
+        steps += 1
+    assert steps == len(job)
+
+
+def test_the_rank_is_that_of_the_process_group(job, tmp_path):
+    group = torch.distributed
+    if not group.is_available():
+        pytest.skip("this torch has no torch.distributed")
+    dataset = leat.torch.IterableDataset(job)  # may be made before the group
+    group.init_process_group("gloo", init_method=f"file://{tmp_path}/group", rank=0, world_size=1)
+    try:
+        assert len(next(iter(dataset))["label"]) == 10
+    finally:
+        group.destroy_process_group()
+
+
+def test_a_dataset_goes_on_from_its_state_on_any_number_of_processes(job):
+    dataset = leat.torch.IterableDataset(job)
+    dataset.set_epoch(2)
+    it = iter(dataset)
+    for _ in range(4):
+        next(it)
+    state = dataset.state_dict()
+    assert (state["epoch"], state["step"]) == (2, 4) and isinstance(state["token"], bytes)
+    rest = [batch["image"].numpy() for batch in it]
+    ranks = [leat.torch.IterableDataset(job, rank=rank, world_size=2) for rank in range(2)]
+    for again in ranks:
+        again.load_state_dict(state)
+        again.set_epoch(2)  # as loops do: it stays where it is
+    for parts, expected in zip(zip(*ranks), rest, strict=True):
+        np.testing.assert_array_equal(torch.cat([part["image"] for part in parts]).numpy(), expected)
+    assert [again.state_dict()["epoch"] for again in ranks] == [3, 3]
+    ranks[0].load_state_dict(dataset.state_dict())  # of the end of an epoch
+    assert len(list(ranks[0])) == len(job) and ranks[0].state_dict()["epoch"] == 4
+
+
+def test_a_state_of_another_job_leaves_a_dataset_where_it_was(job):
+    dataset = leat.torch.IterableDataset(job)
+    it = iter(dataset)
+    next(it)
+    state = dataset.state_dict()
+    for wrong in ({**state, "token": b"nonsense"}, {"epoch": 0}, None):
+        with pytest.raises(leat.InvalidArgument):
+            dataset.load_state_dict(wrong)
+    assert dataset.state_dict() == state and len(list(it)) == len(job) - 1
+
+
+def test_a_failure_ends_the_pass_and_the_state_is_before_it(fake, job):
+    dataset = leat.torch.IterableDataset(job)
+    fake.fail_at_step(2)
+    it = iter(dataset)
+    next(it), next(it)
+    with pytest.raises(leat.DataLoss, match="cats/1.jpg"):
+        next(it)
+    state = dataset.state_dict()
+    assert (state["epoch"], state["step"]) == (0, 2)
+    fake.fail_at_step(-1)
+    dataset.load_state_dict(state)
+    assert labels(dataset)[0] == 20
+
+
+def test_a_dataset_keeps_no_buffers_and_can_be_closed(fake, job):
+    before = fake.live()
+    dataset = leat.torch.IterableDataset(job, pin_memory=False)
+    kept = next(iter(dataset))
+    assert dataset.stats()["rows_per_s"] == 1234.5
+    dataset.close()
+    dataset.close()
+    assert dataset.stats() == {} and fake.live() == before + 1
+    del kept
+    assert fake.live() == before
+
+
+def test_what_a_dataset_cannot_be_is_told(service, graph, job):
+    for arguments in ({"rank": 0}, {"world_size": 2}, {"rank": 2, "world_size": 2}, {"rank": -1, "world_size": 1}):
+        with pytest.raises(leat.InvalidArgument, match="expected both, 0 <= rank < world_size"):
+            leat.torch.IterableDataset(job, **arguments)
+    with pytest.raises(leat.InvalidArgument, match="batch of 10 rows; expected a multiple of the 3 processes"):
+        leat.torch.IterableDataset(job, rank=0, world_size=3)
+    partial = service.job("partial", graph.images, batch=16, last_batch="partial")
+    with pytest.raises(leat.InvalidArgument, match="expected 'drop', 'fill' or 'pad'"):
+        leat.torch.IterableDataset(partial, rank=0, world_size=2)
+    for epoch in (-1, 1.5, True):
+        with pytest.raises(leat.InvalidArgument, match="expected a whole number"):
+            leat.torch.IterableDataset(job).set_epoch(epoch)
+
+
+def test_loader_workers_are_refused_by_name(job):
+    dataset = leat.torch.IterableDataset(job)
+    batches = torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=1, multiprocessing_context="fork")
+    with pytest.raises(leat.FailedPrecondition, match="num_workers=0"):
+        next(iter(batches))
+    with pytest.raises(TypeError, match="num_workers=0"):
+        pickle.dumps(dataset)
+
+
+def test_torchdatas_stateful_loader_saves_and_restores_the_place(job):
+    stateful = pytest.importorskip("torchdata.stateful_dataloader")
+
+    def opened():
+        return stateful.StatefulDataLoader(leat.torch.IterableDataset(job), batch_size=None)
+
+    first = opened()
+    assert labels(first) == [10 * step for step in range(10)]
+    for step, _ in enumerate(first):
+        if step == 3:
+            break
+    saved = pickle.dumps(first.state_dict())
+    again = opened()
+    again.load_state_dict(pickle.loads(saved))
+    assert [batch["image"].numpy().tobytes() for batch in again] == images(job, 1)[4:]
+    saved = again.state_dict()  # of the end of an epoch
+    assert [batch["image"].numpy().tobytes() for batch in again] == images(job, 2)
+    last = opened()
+    last.load_state_dict(saved)
+    rest = [batch["image"].numpy().tobytes() for batch in last]
+    assert (rest or [batch["image"].numpy().tobytes() for batch in last]) == images(job, 2)
