@@ -368,7 +368,7 @@ class Job:
         options: dict[str, Any] = {}
         if epochs is not None:
             epochs = whole("epochs", epochs, 0, 2**53)
-        first = (0, 0) if start is None else _epoch_and_step(start)
+        first = None if start is None else _epoch_and_step(start)
         if start is not None and token is not None:
             raise InvalidArgument("expected one of token and start")
         if window is not None:
@@ -397,7 +397,7 @@ class Job:
     def _opened(
         self,
         token: bytes | None,
-        start: tuple[int, int],
+        start: tuple[int, int] | None,
         epochs: int | None,
         options: dict[str, Any],
         rows: np.ndarray | None,
@@ -405,8 +405,10 @@ class Job:
     ) -> Opened:
         """An iterator of the library, at a token's place or at `start`."""
         if token is None:
-            options = {**options, "epoch": start[0], "step": start[1]}
-            epochs = start[0] + 1 if epochs is None else epochs
+            epoch, step = start or (0, 0)
+            if start is not None:
+                options = {**options, "epoch": epoch, "step": step}
+            epochs = epoch + 1 if epochs is None else epochs
         elif not isinstance(token, (bytes, bytearray, memoryview)):
             raise InvalidArgument(f"token is {type(token).__name__}; expected the bytes that token() returned")
         else:

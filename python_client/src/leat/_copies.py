@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import numpy as np
 
+_Pairs = Sequence[tuple[np.ndarray, jax.Array]]
 _ALIGNMENT = 64  # of the library's buffers, and the most that any JAX wants
 
 
@@ -26,12 +27,12 @@ class Copies:
         # By field and alignment: looked at once, for JAX decides by the address, and a batch lies as the one before.
         self._found: dict[tuple[str, int], tuple[int, int]] = {}
 
-    def count(self, name: str, array: np.ndarray, parts: Sequence[np.ndarray], placed: Sequence[jax.Array]) -> None:
-        """A field's array, the parts of it that devices got, and these on the devices."""
+    def count(self, name: str, array: np.ndarray, pairs: Callable[[], _Pairs]) -> None:
+        """A field's array; the parts of it, each with what it is on a device."""
         key = name, _address(array) % _ALIGNMENT
         found = self._found.get(key)
         if found is None:
-            found = self._found[key] = _looked_at(parts, placed)
+            found = self._found[key] = _looked_at(pairs())
         self.aliased_bytes += found[0]
         self.copied_bytes += found[1]
 
@@ -40,9 +41,9 @@ def _address(array: np.ndarray) -> int:
     return array.__array_interface__["data"][0]
 
 
-def _looked_at(parts: Sequence[np.ndarray], placed: Sequence[jax.Array]) -> tuple[int, int]:
+def _looked_at(pairs: _Pairs) -> tuple[int, int]:
     aliased = copied = 0
-    for part, array in zip(parts, placed):
+    for part, array in pairs:
         if _device(array).platform != "cpu":
             continue
         if array.unsafe_buffer_pointer() == _address(part):

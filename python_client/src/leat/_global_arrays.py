@@ -16,7 +16,7 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from leat import _placement
+from leat import _assembling, _placement
 from leat.errors import InvalidArgument
 
 
@@ -32,7 +32,6 @@ class DataPartitionType(enum.Enum):
 
 
 Partition = Union[DataPartitionType, PartitionSpec]
-_Count = Callable[[np.ndarray, Sequence[np.ndarray], Sequence[jax.Array]], None]
 
 
 def data_partition_type_to_spec(partition: Partition, *, mesh: Mesh | None = None) -> PartitionSpec:
@@ -118,23 +117,6 @@ def _rows_of(sharding: NamedSharding) -> tuple[int, int]:
     return parts, _placement.rows_needed([indices], parts).size
 
 
-def assemble(array: np.ndarray, placement: _placement.Placement, count: _Count | None = None) -> jax.Array:
-    """The global array of which `array` has the rows of this process's devices.
-
-    Args:
-        array: with these rows.
-        placement: where they go.
-        count: is told which parts of the array went to the devices, and what they are there.
-    """
-    # On CPU a jax.Array may alias aligned NumPy memory. JAX then holds the NumPy array until the last
-    # jax.Array on it is gone, and that array holds the batch's buffer (see _batches): no reuse too early.
-    parts = [placement.shaped(piece.cut(array)) for piece in placement.pieces]
-    placed = jax.device_put(parts, [piece.device for piece in placement.pieces])
-    if count:
-        count(array, parts, placed)
-    return jax.make_array_from_single_device_arrays(placement.shape, placement.sharding, placed)
-
-
 def _to_global(name: str, leaf: Any, sharding: NamedSharding) -> jax.Array:
     array = np.asarray(leaf)
     if array.ndim == 0:
@@ -149,7 +131,7 @@ def _to_global(name: str, leaf: Any, sharding: NamedSharding) -> jax.Array:
         )
     batch = array.shape[0] // held * parts
     _, placements = _placement.place({f"host_arrays{name}": array.shape[1:]}, sharding, batch)
-    return assemble(array, placements[f"host_arrays{name}"])
+    return _assembling.assemble(array, placements[f"host_arrays{name}"])
 
 
 def host_to_global_device_array(

@@ -8,6 +8,7 @@ same thing at the same time, and works for every sharding.
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -27,7 +28,7 @@ else:  # before 0.6.1
     from jax.experimental.shard_map import shard_map as _shard_map
 
 _AXIS = "leat"
-_Count = Callable[[str, np.ndarray, Sequence[np.ndarray], Sequence[jax.Array]], None]
+_Count = Callable[[str, np.ndarray, Callable[[], Sequence[tuple[np.ndarray, jax.Array]]]], None]
 
 
 def apart(function: Any) -> Any:
@@ -122,7 +123,7 @@ class DeviceFinish:
             parts = [piece.cut(batch[name]) for piece in pieces]
             arrays = jax.device_put(parts, self._devices)
             if self._count:
-                self._count(name, batch[name], parts, arrays)
+                self._count(name, batch[name], functools.partial(list, zip(parts, arrays)))
             heads[name] = self._joined(arrays)
         result: dict[str, jax.Array] = {}
         for name, array in self._compiled(heads, self._tables).items():

@@ -21,7 +21,7 @@ from leat import _jax_version  # noqa: F401  # isort: skip (it says what to inst
 import jax
 import numpy as np
 
-from leat import _copies, _finish, _global_arrays, _jax_device, _jax_finish, _placement, _plane, _together
+from leat import _assembling, _copies, _finish, _jax_device, _jax_finish, _placement, _plane, _together
 from leat._global_arrays import (
     DataPartitionType,
     data_partition_type_to_spec,
@@ -56,14 +56,15 @@ class _HostPlacing:
     ) -> None:
         self.copies = _copies.Copies()
         self._finishing = _jax_finish.plan(placements, finishes, self.copies.count)
-        self._placements = {name: place for name, place in placements.items() if name not in finishes}
+        self._fields = [
+            (name, _assembling.Assembling(placement, functools.partial(self.copies.count, name)))
+            for name, placement in placements.items()
+            if name not in finishes
+        ]
         self._names = list(placements)
 
     def __call__(self, batch: Mapping[str, np.ndarray]) -> dict[str, jax.Array]:
-        placed = {
-            name: _global_arrays.assemble(batch[name], placement, functools.partial(self.copies.count, name))
-            for name, placement in self._placements.items()
-        }
+        placed = {name: assembled(batch[name]) for name, assembled in self._fields}
         for finishing in self._finishing:
             placed.update(finishing(batch))
         return {name: placed[name] for name in self._names}

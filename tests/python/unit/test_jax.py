@@ -112,17 +112,15 @@ def test_statistics_say_what_cpu_devices_copied(job, sharding):
     assert stats["aliased_bytes"] + stats["copied_bytes"] == seen * 16 * (8 * 8 * 3 + 4)
     with leat.jax.batches(job, sharding=sharding) as it:  # against the addresses, batch by batch
         while (host := it._host.next()) is not None:
-            for name, placement in it._place._placements.items():
-                array = leat._global_arrays.assemble(host[name], placement)
-                for piece, shard in zip(placement.pieces, array.addressable_shards):
-                    assert piece.device == shard.device
-                    part = piece.cut(host[name])
+            for name, array in it._place(host).items():
+                for shard in array.addressable_shards:
+                    part = host[name][shard.index]
                     if shard.data.unsafe_buffer_pointer() == part.ctypes.data:
                         aliased += part.nbytes
                     else:
                         copied += part.nbytes
     assert (stats["aliased_bytes"], stats["copied_bytes"]) == (aliased, copied)
-    assert copied
+    assert copied or jax.__version_info__ < (0, 5)  # which aliases more
 
 
 def test_statistics_count_what_is_finished_on_the_devices(floats, sharding):
@@ -203,7 +201,7 @@ def test_an_interrupted_transfer_is_no_silent_gap(job, sharding, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr("leat._global_arrays.assemble", interrupt)
+        patch.setattr("leat._assembling.Assembling.__call__", interrupt)
         next(it)
     with pytest.raises(leat.Aborted, match="lost on its way"):
         next(it)
@@ -278,3 +276,38 @@ def test_a_failed_iterator_goes_on_from_its_state(job, sharding, fake):
     it.close()
     it.set_state(state)
     assert int(next(it)["label"][0]) == first + 16
+
+
+@pytest.mark.parametrize("order", [[*range(8)], [5, 2, 7, 0, 1, 6, 3, 4]])
+def test_jaxs_own_call_is_used_where_it_gives_the_same(job, order, monkeypatch):
+    sharding = NamedSharding(Mesh(devices(*order), ("data",)), P("data"))
+    expected = [batch["image"] for batch in job.batches()]
+    it = leat.jax.batches(job, sharding=sharding)
+    first = next(it)["image"]
+    assembled = dict(it._place._fields)["image"]
+    assert assembled._aval is not None, "this JAX has another call: leat._assembling stays slow"
+    for step, batch in enumerate(it, 1):
+        image = batch["image"]
+        assert (image.aval, image.sharding) == (first.aval, first.sharding)
+        for shard in image.addressable_shards:
+            np.testing.assert_array_equal(np.asarray(shard.data), expected[step][shard.index])
+
+    def refuse(*_):
+        raise TypeError("another signature")
+
+    monkeypatch.setattr("leat._assembling._batched_device_put", refuse)
+    for step, batch in enumerate(leat.jax.batches(job, sharding=sharding)):
+        np.testing.assert_array_equal(np.asarray(batch["image"]), expected[step])
+
+
+def test_whole_numbers_of_64_bits_are_narrowed_as_jax_narrows_them():
+    from leat import _assembling, _placement
+
+    sharding = NamedSharding(Mesh(devices(), ("data",)), P("data"))
+    _, placements = _placement.place({"x": (2,)}, sharding, 16)
+    assembling = _assembling.Assembling(placements["x"])
+    for step in range(3):
+        host = np.arange(32, dtype=np.int64).reshape(16, 2) + step
+        placed = assembling(host)
+        assert placed.dtype == jax.device_put(host).dtype
+        np.testing.assert_array_equal(np.asarray(placed), host)
