@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DALI's Python interface over Leat: in a script, write `leat.dali` for `nvidia.dali`.
+
+    from leat.dali import fn, pipeline_def, types
+
+    @pipeline_def(batch_size=64)
+    def photos():
+        encoded, labels = fn.readers.file(file_root="/photos", random_shuffle=True, name="reader")
+        return fn.random_resized_crop(fn.decoders.image(encoded), size=224), labels
+
+    images, labels = photos().run()
+
+Workers of the service that LEAT_COORDINATOR names, or of a private one, compute the graph. docs/dali.md says what there
+is and how it differs.
+"""
+
+from leat.dali import fn, math, tfrecord, types
+from leat.dali._node import DataNode
+from leat.dali._pipeline import Pipeline, pipeline_def
+from leat.dali._tensors import TensorList
+
+__all__ = ["DataNode", "Pipeline", "TensorList", "fn", "math", "pipeline_def", "tfrecord", "types"]

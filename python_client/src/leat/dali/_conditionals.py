@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`if` on nodes, for enable_conditionals=True.
+
+The function is rewritten so that both branches are traced, and what they assign is chosen for each sample by fn.where:
+
+    if flag:            →   names before, both branches as functions of them, and then each name chosen
+        x = fn.flip(x)
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import textwrap
+from collections.abc import Callable
+from typing import Any
+
+from leat.dali import _node
+from leat.dali._node import DataNode
+from leat.errors import PipelineError
+
+_MISSING = object()
+
+
+def chosen(condition: DataNode, a: Any, b: Any, name: str) -> Any:
+    """`a` where the condition is true, else `b`: of nodes, and of what is made of them."""
+    if a is b:
+        return a
+    if a is _MISSING or b is _MISSING:
+        return _Unset(name)
+    if isinstance(a, (tuple, list)) and isinstance(b, (tuple, list)) and len(a) == len(b):
+        return type(a)(chosen(condition, x, y, name) for x, y in zip(a, b))
+    if isinstance(a, dict) and isinstance(b, dict) and a.keys() == b.keys():
+        return {key: chosen(condition, a[key], b[key], name) for key in a}
+    if not isinstance(a, DataNode) and not isinstance(b, DataNode) and a == b:
+        return a
+    try:
+        first, second = _node.node_of(a), _node.node_of(b)
+    except Exception:
+        raise PipelineError(
+            f"the branches of an `if` on a node give {name} as {a!r:.60} and {b!r:.60}; expected nodes or numbers"
+        ) from None
+    flag = _node.scalar(f"the condition of the `if` that gives {name}", condition, "bool")
+    sizes = None
+    if first.sizes is not None and second.sizes is not None and len(first.sizes) == len(second.sizes):
+        sizes = [x if x == y else None for x, y in zip(first.sizes, second.sizes)]
+    return DataNode(
+        _node.apply("where", flag, first, second),
+        layout=first.layout if first.layout == second.layout else "",
+        sizes=sizes,
+        dtype=first.dtype if first.dtype == second.dtype else None,
+        device=first.device,
+    )
+
+
+class _Unset:
+    """A name that one branch only has assigned."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def _refused(self, *_: Any) -> Any:
+        raise UnboundLocalError(f"{self._name} is assigned in one branch only of an `if` on a node, and used after it")
+
+    __getattr__ = __getitem__ = __call__ = __iter__ = __bool__ = __neg__ = __invert__ = _refused
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refused
+    __lt__ = __le__ = __gt__ = __ge__ = __and__ = __or__ = _refused
+
+
+def run_if(
+    condition: Any, names: tuple[str, ...], before: dict[str, Any], then: Callable[..., Any], other: Callable[..., Any]
+) -> tuple[Any, ...]:
+    """The values of `names` after the `if`."""
+    values = [before.get(name, _MISSING) for name in names]
+    if not isinstance(condition, DataNode):
+        results = (then if condition else other)(*values)
+        return tuple(_Unset(name) if each is _MISSING else each for name, each in zip(names, results))
+    pairs = zip(names, then(*values), other(*values))
+    return tuple(chosen(condition, a, b, name) for name, a, b in pairs)
+
+
+def conjunction(*parts: Callable[[], Any]) -> Any:
+    """`and`: of nodes for each sample."""
+    result: Any = True
+    for part in parts:
+        if not isinstance(result, DataNode) and not result:
+            return result
+        value = part()
+        result = _flag(result) & _flag(value) if isinstance(result, DataNode) else value
+    return result
+
+
+def disjunction(*parts: Callable[[], Any]) -> Any:
+    """`or`: of nodes for each sample."""
+    result: Any = False
+    for part in parts:
+        if not isinstance(result, DataNode) and result:
+            return result
+        value = part()
+        result = _flag(result) | _flag(value) if isinstance(result, DataNode) else value
+    return result
+
+
+def negation(value: Any) -> Any:
+    """`not`: of a node for each sample."""
+    return ~_flag(value) if isinstance(value, DataNode) else not value
+
+
+def selection(condition: Any, a: Callable[[], Any], b: Callable[[], Any]) -> Any:
+    """`a if condition else b`."""
+    if not isinstance(condition, DataNode):
+        return a() if condition else b()
+    return chosen(condition, a(), b(), "the expression")
+
+
+def _flag(value: Any) -> DataNode:
+    node = _node.node_of(value)
+    return DataNode(_node.apply("ne", node, 0), sizes=node.sizes, dtype="bool") if node.dtype != "bool" else node
+
+
+_PREFIX = "_leat_"
+
+
+class _Rewriter(ast.NodeTransformer):
+    """Rewrites the statements of one function; nested functions keep their own."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._inside = False
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:  # noqa: N802
+        if self._inside:
+            return node
+        self._inside = True
+        return self.generic_visit(node)
+
+    def visit_Lambda(self, node: ast.Lambda) -> Any:  # noqa: N802
+        return node
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> Any:  # noqa: N802
+        self.generic_visit(node)
+        function = "conjunction" if isinstance(node.op, ast.And) else "disjunction"
+        return _call(function, [_thunk(each) for each in node.values])
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:  # noqa: N802
+        self.generic_visit(node)
+        return _call("negation", [node.operand]) if isinstance(node.op, ast.Not) else node
+
+    def visit_IfExp(self, node: ast.IfExp) -> Any:  # noqa: N802
+        self.generic_visit(node)
+        return _call("selection", [node.test, _thunk(node.body), _thunk(node.orelse)])
+
+    def visit_If(self, node: ast.If) -> Any:  # noqa: N802
+        self._count += 1
+        number = self._count
+        for each in ast.walk(node):
+            if isinstance(each, (ast.Return, ast.Break, ast.Continue)):
+                return self._left_alone(node)
+        names = sorted({n for statement in [*node.body, *node.orelse] for n in _assigned(statement)})
+        self.generic_visit(node)
+        parts = [
+            _branch(f"{_PREFIX}then_{number}", names, node.body),
+            _branch(f"{_PREFIX}else_{number}", names, node.orelse),
+        ]
+        call = _call(
+            "run_if",
+            [
+                node.test,
+                ast.Tuple([ast.Constant(name) for name in names], ast.Load()),
+                ast.Call(ast.Name("locals", ast.Load()), [], []),
+                ast.Name(parts[0].name, ast.Load()),
+                ast.Name(parts[1].name, ast.Load()),
+            ],
+        )
+        if names:
+            target = ast.Tuple([ast.Name(name, ast.Store()) for name in names], ast.Store())
+            return [*parts, ast.Assign([target], call)]
+        return [*parts, ast.Expr(call)]
+
+    def _left_alone(self, node: ast.If) -> ast.If:
+        """An `if` that leaves the function or a loop: its condition cannot be a node."""
+        return self.generic_visit(node)  # type: ignore[return-value]
+
+
+def _call(function: str, args: list[ast.expr]) -> ast.Call:
+    return ast.Call(ast.Attribute(ast.Name(f"{_PREFIX}conditionals", ast.Load()), function, ast.Load()), args, [])
+
+
+def _thunk(value: ast.expr) -> ast.Lambda:
+    return ast.Lambda(ast.arguments([], [], None, [], [], None, []), value)
+
+
+def _assigned(statement: ast.stmt) -> set[str]:
+    names = set()
+    for each in ast.walk(statement):
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
+            names.add(each.id)
+    return names
+
+
+def _branch(name: str, names: list[str], body: list[ast.stmt]) -> ast.FunctionDef:
+    arguments = ast.arguments([], [ast.arg(each) for each in names], None, [], [], None, [])
+    result = ast.Return(ast.Tuple([ast.Name(each, ast.Load()) for each in names], ast.Load()))
+    return ast.FunctionDef(name, arguments, [*(body or [ast.Pass()]), result], [], None)
+
+
+def converted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, with `if`, `and`, `or` and `not` on nodes made into choices for each sample.
+
+    An `if` that returns, breaks or continues stays as it is: on a node it is an error.
+
+    Raises:
+        leat.PipelineError: its source cannot be had.
+    """
+    try:
+        source = textwrap.dedent(inspect.getsource(function))
+        tree = ast.parse(source)
+    except (OSError, TypeError, SyntaxError):
+        raise PipelineError(
+            f"enable_conditionals=True rewrites the function's source, and that of {function!r:.80} cannot be read; "
+            "expected a function that a file or a notebook's cell defines"
+        ) from None
+    definition = tree.body[0]
+    if not isinstance(definition, ast.FunctionDef):
+        raise PipelineError(f"enable_conditionals=True: {function!r:.80} is no function that `def` defines")
+    definition.decorator_list = []
+    free = function.__code__.co_freevars
+    rewritten = _Rewriter().visit(definition)
+    # A function around it gives it the names that the original takes from the functions around it.
+    outer = ast.FunctionDef(
+        f"{_PREFIX}outer",
+        ast.arguments([], [ast.arg(each) for each in (f"{_PREFIX}conditionals", *free)], None, [], [], None, []),
+        [rewritten, ast.Return(ast.Name(definition.name, ast.Load()))],
+        [],
+        None,
+    )
+    module = ast.fix_missing_locations(ast.Module([outer], []))
+    ast.increment_lineno(module, function.__code__.co_firstlineno - 1)
+    scope: dict[str, Any] = {}
+    exec(compile(module, inspect.getsourcefile(function) or "<pipeline>", "exec"), function.__globals__, scope)
+    cells = [cell.cell_contents for cell in function.__closure__ or ()]
+    import leat.dali._conditionals as here
+
+    result = scope[f"{_PREFIX}outer"](here, *cells)
+    result.__defaults__, result.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
+    return functools.wraps(function)(result)

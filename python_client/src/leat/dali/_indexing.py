@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""node[…] and node.shape(): of constants, by the operators that Leat has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leat.dali import _node, types
+from leat.dali._node import DataNode
+from leat.errors import InvalidArgument
+
+
+def shape_of(x: DataNode, dtype: Any) -> DataNode:
+    """A vector of the sizes of each sample's axes."""
+    if x.encoded:
+        raise InvalidArgument(f"shape() of {x!r}: of image files, fn.peek_image_shape gives it")
+    if x.ndim is None:
+        raise InvalidArgument(f"shape() of {x!r}: its number of axes is not known when the pipeline is defined")
+    name = "int64" if dtype is None else types.name_of("shape: dtype", dtype)
+    rank = x.ndim
+    if x.sizes is not None and None not in x.sizes:
+        return _node.cast(_node.constant(list(x.sizes)), name)
+    total: DataNode | None = None
+    for axis in range(rank):
+        length = DataNode(_node.apply("length", x, axis=axis), sizes=(), dtype="int32")
+        part = length if rank == 1 else length * [int(axis == i) for i in range(rank)]
+        total = part if total is None else total + part
+    assert total is not None
+    result = DataNode(_node.apply("reshape", total, shape=(rank,)), sizes=(rank,), dtype="int32")
+    return _node.cast(result, name)
+
+
+def _expanded(x: DataNode, key: Any) -> list[Any]:
+    """One entry for each axis that is named, without an ellipsis."""
+    parts = list(key) if isinstance(key, tuple) else [key]
+    dots = [i for i, each in enumerate(parts) if each is Ellipsis]
+    if len(dots) > 1:
+        raise IndexError(f"{x!r} is indexed with several '...'; expected one")
+    if dots:
+        if x.ndim is None:
+            raise InvalidArgument(f"{x!r} is indexed with '...', and its number of axes is not known")
+        at = dots[0]
+        parts[at : at + 1] = [slice(None)] * (x.ndim - len(parts) + 1)
+    if x.ndim is not None and len(parts) > x.ndim:
+        raise IndexError(f"{x!r} has {x.ndim} axes and is indexed with {len(parts)}")
+    return parts
+
+
+def _one(x: DataNode, axis: int, part: Any) -> tuple[DataNode, bool]:
+    """The part of an axis; whether the axis is to vanish."""
+    size = x.sizes[axis] if x.sizes is not None else None
+    if isinstance(part, slice):
+        if part.step not in (None, 1):
+            raise InvalidArgument(f"{x!r} is indexed with step {part.step}; expected 1")
+        if part.start is None and part.stop is None:
+            return x, False
+        return _range(x, axis, part, size), False
+    if isinstance(part, DataNode):
+        start = _node.scalar("an index", part, "float")
+        node = _node.apply("slice", x, axes=(axis,), shape=(1,), start=(0,), offset_0=start)
+    elif isinstance(part, bool) or not hasattr(part, "__index__"):
+        raise TypeError(f"{x!r} is indexed with {part!r:.60}; expected whole numbers, slices, '...' or nodes")
+    else:
+        place = part.__index__()
+        if size is not None and not -size <= place < size:
+            raise IndexError(f"index {place} of an axis of {size}")
+        if place < 0 and size is None:
+            node = _node.apply("slice", x, axes=(axis,), rel_start=(1.0,), shape=(1,), offset_0=float(place))
+        else:
+            node = _node.apply("slice", x, axes=(axis,), start=(place % size if size else place,), shape=(1,))
+    sizes = None if x.sizes is None else [1 if i == axis else each for i, each in enumerate(x.sizes)]
+    return DataNode(node, layout=x.layout, sizes=sizes, dtype=x.dtype), True
+
+
+def _range(x: DataNode, axis: int, part: slice, size: int | None) -> DataNode:
+    for bound in (part.start, part.stop):
+        if isinstance(bound, DataNode):
+            raise InvalidArgument(f"{x!r} is indexed with a range of nodes; fn.slice takes them")
+    if size is None and any(bound is not None and bound < 0 for bound in (part.start, part.stop)):
+        raise InvalidArgument(f"{x!r} is indexed from the end, and the size of axis {axis} is not known")
+    low, high, _ = part.indices(size) if size is not None else (part.start or 0, part.stop, 1)
+    args: dict[str, Any] = {"start": (low,)}
+    if high is not None:
+        if high <= low:
+            raise IndexError(f"the range {part.start}:{part.stop} is empty")
+        args["shape"] = (high - low,)
+    node = _node.apply("slice", x, axes=(axis,), **args)
+    length = None if high is None else high - low
+    sizes = None if x.sizes is None else [length if i == axis else each for i, each in enumerate(x.sizes)]
+    return DataNode(node, layout=x.layout, sizes=sizes, dtype=x.dtype)
+
+
+def subscript(x: DataNode, key: Any) -> DataNode:
+    """node[key]."""
+    vanishing = []
+    for axis, part in enumerate(_expanded(x, key)):
+        x, vanishes = _one(x, axis, part)
+        if vanishes:
+            vanishing.append(axis)
+    if not vanishing:
+        return x
+    if x.sizes is None:
+        raise InvalidArgument(
+            f"an index takes an axis of {x!r} away, and its number of axes is not known; use fn.slice"
+        )
+    left = [each for i, each in enumerate(x.sizes) if i not in vanishing]
+    if sum(each is None for each in left) > 1:
+        raise InvalidArgument(
+            f"an index takes an axis of {x!r} away, and the sizes of several others are not known when the pipeline is "
+            "defined; a range ([…, 0:1]) keeps it"
+        )
+    layout = "".join(name for i, name in enumerate(x.layout) if i not in vanishing)
+    node = _node.apply("reshape", x, shape=[-1 if each is None else each for each in left])
+    return DataNode(node, layout=layout, sizes=left, dtype=x.dtype)

@@ -1,0 +1,410 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes of a pipeline as DALI's scripts use them, over the operators of `leat.fn`.
+
+A DataNode knows, beside the node of Leat's graph, what DALI's operators ask of their inputs: the layout, and as far as
+it is known the shape and the type. Operations that run on the consumer are nodes of the same graph; _stages.py cuts it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from leat import _operators
+from leat._graph import Node, Operation
+from leat._graph import constant as _constant
+from leat.dali import _current
+from leat.errors import InvalidArgument, PipelineError
+
+Sizes = tuple[int | None, ...]
+
+
+class DataNode:
+    """One output of an operator, while a pipeline is defined.
+
+    Attributes:
+        node: of Leat's graph.
+        layout: the names of a sample's axes, "HWC"; "" if they have none.
+        sizes: of a sample's axes, None where it is not known; None: not even how many there are.
+        dtype: the name of the elements' type; None: not known.
+        device: "cpu" or "gpu", as the script says; it decides nothing.
+        flag: of an integer that is 0 or 1: the same as bool.
+        encoded: it is an image file.
+    """
+
+    __slots__ = ("device", "dtype", "encoded", "flag", "layout", "node", "sizes")
+
+    def __init__(
+        self,
+        node: Node,
+        *,
+        layout: str | None = "",
+        sizes: Sequence[int | None] | None = None,
+        dtype: str | None = None,
+        device: str = "cpu",
+        flag: Node | None = None,
+        encoded: bool = False,
+    ) -> None:
+        self.node = node
+        self.layout = layout or ""
+        self.sizes: Sizes | None = tuple(sizes) if sizes is not None else None
+        self.dtype = dtype
+        self.device = device
+        self.flag = flag
+        self.encoded = encoded
+
+    @property
+    def ndim(self) -> int | None:
+        """How many axes a sample has; None: not known."""
+        if self.sizes is not None:
+            return len(self.sizes)
+        return len(self.layout) or None
+
+    @property
+    def name(self) -> str:
+        """The operator that made it."""
+        return self.node.op
+
+    def __repr__(self) -> str:
+        return f"DataNode({self.node!r}, layout={self.layout!r})"
+
+    def on(self, device: str) -> DataNode:
+        """The same value, called to be of a device."""
+        return DataNode(
+            self.node,
+            layout=self.layout,
+            sizes=self.sizes,
+            dtype=self.dtype,
+            device=device,
+            flag=self.flag,
+            encoded=self.encoded,
+        )
+
+    def gpu(self) -> DataNode:
+        """The same value: where it is computed, the worker decides."""
+        return self.on("gpu")
+
+    def cpu(self) -> DataNode:
+        """The same value: where it is computed, the worker decides."""
+        return self.on("cpu")
+
+    __hash__ = object.__hash__
+
+    def __bool__(self) -> bool:
+        raise TypeError(
+            f"the truth of {self!r} is asked for (if, while, and, or, not): a pipeline is traced once, before there is "
+            "any data. With enable_conditionals=True `if` chooses for each sample; an argument that varies from sample "
+            "to sample takes the node"
+        )
+
+    def __iter__(self) -> Any:
+        raise TypeError(f"{self!r} cannot be iterated or unpacked: it is one output of an operator")
+
+    def __len__(self) -> int:
+        raise TypeError(f"{self!r} has no length while the pipeline is defined; .shape() gives a node")
+
+    __array_ufunc__ = None  # NumPy leaves `array * node` to the node
+
+    def __add__(self, other: Any) -> DataNode:
+        return binary("add", self, other)
+
+    def __radd__(self, other: Any) -> DataNode:
+        return binary("add", other, self)
+
+    def __sub__(self, other: Any) -> DataNode:
+        return binary("sub", self, other)
+
+    def __rsub__(self, other: Any) -> DataNode:
+        return binary("sub", other, self)
+
+    def __mul__(self, other: Any) -> DataNode:
+        return binary("mul", self, other)
+
+    def __rmul__(self, other: Any) -> DataNode:
+        return binary("mul", other, self)
+
+    def __truediv__(self, other: Any) -> DataNode:
+        return binary("div", self, other)
+
+    def __rtruediv__(self, other: Any) -> DataNode:
+        return binary("div", other, self)
+
+    def __floordiv__(self, other: Any) -> DataNode:
+        return binary("floordiv", self, other)
+
+    def __rfloordiv__(self, other: Any) -> DataNode:
+        return binary("floordiv", other, self)
+
+    def __and__(self, other: Any) -> DataNode:
+        return binary("bitwise_and", self, other)
+
+    def __or__(self, other: Any) -> DataNode:
+        return binary("bitwise_or", self, other)
+
+    def __xor__(self, other: Any) -> DataNode:
+        return binary("bitwise_xor", self, other)
+
+    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
+
+    def __lt__(self, other: Any) -> DataNode:
+        return binary("lt", self, other)
+
+    def __le__(self, other: Any) -> DataNode:
+        return binary("le", self, other)
+
+    def __gt__(self, other: Any) -> DataNode:
+        return binary("gt", self, other)
+
+    def __ge__(self, other: Any) -> DataNode:
+        return binary("ge", self, other)
+
+    def __eq__(self, other: Any) -> DataNode:  # type: ignore[override]
+        return binary("eq", self, other)
+
+    def __ne__(self, other: Any) -> DataNode:  # type: ignore[override]
+        return binary("ne", self, other)
+
+    def __neg__(self) -> DataNode:
+        return self.like("neg")
+
+    def __pos__(self) -> DataNode:
+        return self
+
+    def __abs__(self) -> DataNode:
+        return self.like("abs")
+
+    def __invert__(self) -> DataNode:
+        return self.like("invert")
+
+    def __pow__(self, other: Any) -> DataNode:
+        if not isinstance(other, int) or isinstance(other, bool) or not 1 <= other <= 16:
+            raise InvalidArgument(f"{self!r} ** {other!r:.40}; Leat's workers compute whole powers from 1 to 16")
+        return functools.reduce(lambda a, b: binary("mul", a, b), [self] * other)
+
+    def __rpow__(self, other: Any) -> DataNode:
+        raise InvalidArgument(f"{other!r:.40} ** {self!r}: Leat's workers do not compute it")
+
+    def __mod__(self, other: Any) -> DataNode:
+        return self - binary("floordiv", self, other) * other
+
+    def __getitem__(self, key: Any) -> DataNode:
+        from leat.dali import _indexing
+
+        return _indexing.subscript(self, key)
+
+    def shape(self, *, dtype: Any = None, device: str = "cpu") -> DataNode:
+        """The sizes of each sample's axes, one after the other; int64 unless `dtype` says otherwise."""
+        from leat.dali import _indexing
+
+        return _indexing.shape_of(self, dtype)
+
+    def property(self, key: str, *, device: str = "cpu") -> DataNode:
+        """Refused: workers give no metadata."""
+        raise InvalidArgument(
+            f"property({key!r}) of {self!r}: Leat's workers give no metadata as values; batches.samples() of a "
+            "leat.Job says which samples a step has"
+        )
+
+    def source_info(self, *, device: str = "cpu") -> DataNode:
+        """Refused, as `property`."""
+        return self.property("source_info", device=device)
+
+    def like(self, op: str, **args: Any) -> DataNode:
+        """An operator on it that keeps shape, type and layout."""
+        return DataNode(
+            apply(op, self, **args), layout=self.layout, sizes=self.sizes, dtype=self.dtype, device=self.device
+        )
+
+
+@functools.cache
+def _function(op: str) -> Callable[..., Any]:
+    info = next((info for info in _operators.table() if info.name == op), None)
+    if info is None:
+        raise InvalidArgument(f"this version of the library has no operator {op!r}")
+    return _operators.make_function(info)
+
+
+@functools.cache
+def has_argument(op: str, name: str) -> bool:
+    """Whether the library's operator knows the argument."""
+    return any(arg.name == name for info in _operators.table() if info.name == op for arg in info.args)
+
+
+def apply(op: str, *inputs: Any, **args: Any) -> Any:
+    """An operator of `leat.fn`: DataNodes and numbers in, nodes of Leat's graph out; arguments that are None are left
+    out."""
+    given = {name: value for name, value in args.items() if value is not None}
+    nodes = [each.node if isinstance(each, DataNode) else each for each in inputs]
+    return _function(op)(*nodes, **given)
+
+
+_RANKS = ("bool", "uint8", "int32", "int64", "float16", "float32")
+_COMPARISONS = frozenset("lt le gt ge eq ne".split())
+
+
+def constant(value: Any, *, layout: str | None = "") -> DataNode:
+    """A node of numbers."""
+    node = _constant(value)
+    args = node._operation.args
+    return DataNode(node, layout=layout, sizes=tuple(args.get("shape", ())), dtype=args["dtype"])
+
+
+def node_of(value: Any) -> DataNode:
+    """`value` if it is a node, else the constant."""
+    return value if isinstance(value, DataNode) else constant(value)
+
+
+def _broadcast(a: DataNode, b: DataNode) -> Sizes | None:
+    if a.sizes is None or b.sizes is None:
+        return None
+    longer, shorter = (a.sizes, b.sizes) if len(a.sizes) >= len(b.sizes) else (b.sizes, a.sizes)
+    padded = (1,) * (len(longer) - len(shorter)) + shorter
+    return tuple(y if x == 1 else (x if x is not None else (y if y != 1 else None)) for x, y in zip(longer, padded))
+
+
+def binary(op: str, a: Any, b: Any) -> DataNode:
+    """Arithmetic and comparison, value by value."""
+    a, b = node_of(a), node_of(b)
+    dtype = None
+    if op in _COMPARISONS:
+        dtype = "bool"
+    elif a.dtype and b.dtype:
+        dtype = max(a.dtype, b.dtype, key=_RANKS.index)
+        if op == "div" and not dtype.startswith("float"):
+            dtype = "float32"
+    first = a if len(a.layout) >= len(b.layout) else b
+    device = "gpu" if "gpu" in (a.device, b.device) else "cpu"
+    return DataNode(
+        apply(op, a, b),
+        layout=first.layout,
+        sizes=_broadcast(a, b),
+        dtype=dtype,
+        device=device,
+    )
+
+
+def cast(x: DataNode, dtype: str) -> DataNode:
+    """In another type; itself if it has that."""
+    if x.dtype == dtype:
+        return x
+    return DataNode(apply("cast", x, dtype=dtype), layout=x.layout, sizes=x.sizes, dtype=dtype, device=x.device)
+
+
+def scalar(where: str, value: Any, kind: str) -> Any:
+    """An argument that may vary from sample to sample, as Leat's operators take it.
+
+    Args:
+        where: operator and argument, for messages.
+        value: a number, a list of one, or a node; None stays None.
+        kind: "bool" or "float".
+    """
+    if value is None:
+        return None
+    if isinstance(value, DataNode):
+        if value.ndim and value.sizes is not None and all(size == 1 for size in value.sizes):
+            value = DataNode(apply("reshape", value, shape=()), sizes=(), dtype=value.dtype)
+        elif value.ndim:
+            raise InvalidArgument(f"{where} is a node of {value.ndim} axes; expected one number a sample")
+        if kind == "bool":
+            if value.dtype == "bool":
+                return value.node
+            return value.flag if value.flag is not None else apply("ne", value, 0)
+        return cast(value, "float32").node
+    if isinstance(value, (list, tuple, np.ndarray)) and np.size(value) == 1:
+        value = np.ravel(value)[0]
+    if not isinstance(value, (bool, int, float, np.number, np.bool_)):
+        raise InvalidArgument(f"{where} = {value!r:.80}; expected a number, or a node with one for each sample")
+    return bool(value) if kind == "bool" else float(value)
+
+
+def numbers(where: str, value: Any) -> list[Any]:
+    """A list of constants: of one number, a list, a tuple or an array."""
+    if isinstance(value, DataNode):
+        raise InvalidArgument(f"{where} is a node; Leat's workers take constants there, the same for every sample")
+    if any(isinstance(each, DataNode) for each in value) if isinstance(value, (list, tuple)) else False:
+        raise InvalidArgument(f"{where} has a node in it; Leat's workers take constants there")
+    array = np.asarray(value)
+    if array.dtype.kind not in "biuf":
+        raise InvalidArgument(f"{where} = {value!r:.80}; expected numbers")
+    return array.ravel().tolist()
+
+
+class ReaderOperation(Operation):
+    """A reader, and what its arguments say of shards.
+
+    Attributes:
+        reader: a fn.readers.Reader.
+    """
+
+    def __init__(self, like: Operation, reader: Any) -> None:
+        super().__init__(like.op, like.inputs, like.args)
+        self.reader = reader
+
+
+class ConsumerOperation(Operation):
+    """Something that runs in this process, on whole batches.
+
+    Attributes:
+        call: a function of a list of arrays with batch axis; None: of an external source.
+        source: of an external source: a _sources.BatchSource.
+        outputs: how many values it gives.
+        preserve: it runs even if nothing needs what it gives.
+    """
+
+    def __init__(self, op: str, inputs: Sequence[DataNode], outputs: int) -> None:
+        super().__init__(op, tuple(each.node for each in inputs), {})
+        self.call: Callable[[list[Any]], Sequence[Any]] | None = None
+        self.outputs = outputs
+        self.preserve = False
+
+
+def consumer_call(
+    call: Callable[[list[Any]], Sequence[Any]],
+    inputs: Sequence[DataNode],
+    num_outputs: int,
+    layouts: Sequence[str | None] | str | None = None,
+    preserve: bool = True,
+) -> tuple[DataNode, ...]:
+    """Nodes of what a function of this process makes of whole batches, between what workers compute.
+
+    Args:
+        call: gets a list of arrays with a batch axis, returns as many as `num_outputs`, each with a batch axis.
+        inputs: nodes; each has one shape for all samples.
+        num_outputs: may be 0.
+        layouts: of the outputs' samples; None: those of the inputs in the same places.
+        preserve: it runs even if the pipeline does not need its outputs.
+    """
+    for i, each in enumerate(inputs):
+        if not isinstance(each, DataNode):
+            raise PipelineError(f"input {i} is {type(each).__name__} {each!r:.60}; expected a node of a pipeline")
+    operation = ConsumerOperation("jax_function", inputs, num_outputs)
+    operation.call = call
+    operation.preserve = preserve
+    if preserve:
+        _current.add_sink(operation)
+    if layouts is None:
+        layouts = [inputs[i].layout if i < len(inputs) else "" for i in range(num_outputs)]
+    elif isinstance(layouts, str):
+        layouts = [layouts]
+    device = "gpu" if any(each.device == "gpu" for each in inputs) else "cpu"
+    return tuple(
+        DataNode(Node(operation, i), layout=layouts[i] if i < len(layouts) else "", device=device)
+        for i in range(num_outputs)
+    )
+
+
+def constant_values(where: str, value: DataNode) -> list[Any]:
+    """The numbers of a constant's node; raises InvalidArgument if it varies."""
+    operation = value.node._operation
+    if operation.op != "constant":
+        raise InvalidArgument(f"{where} is {value!r}; Leat's workers take constants there, the same for every sample")
+    return list(operation.args["values"])
+
+
+def element(value: DataNode, i: int) -> DataNode:
+    """One number of a node of several."""
+    part = apply("slice", value, axes=(0,), start=(i,), shape=(1,))
+    return DataNode(apply("reshape", part, shape=()), sizes=(), dtype=value.dtype)

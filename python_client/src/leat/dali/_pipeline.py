@@ -1,0 +1,403 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pipelines, with DALI's constructor and methods, over jobs of Leat."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+import json
+from collections.abc import Callable
+from typing import Any
+
+from leat.dali import _conditionals, _current, _node, _plan, types
+from leat.dali._node import DataNode
+from leat.dali._operator import check_hint, refuse_unknown
+from leat.dali._stages import Runner, Settings
+from leat.dali._tensors import TensorList
+from leat.errors import Error, FailedPrecondition, InvalidArgument, NotFound, PipelineError
+
+_HINTS = (
+    "num_threads exec_pipelined exec_async bytes_per_sample set_affinity max_streams default_cuda_stream_priority "
+    "enable_memory_stats py_num_workers py_start_method py_callback_pickler exec_dynamic experimental_exec_dynamic "
+    "stream_policy concurrency"
+).split()
+
+
+class Pipeline:
+    """A graph of operators, and where in its data it is.
+
+    Build it by calling functions of `fn` in a `with` block and then set_outputs, or by `pipeline_def`. All pipelines of
+    one graph that differ in their shard only share one job of the service.
+    """
+
+    def __init__(
+        self,
+        batch_size: int | None = None,
+        num_threads: int | None = None,
+        device_id: int | None = None,
+        seed: int | None = None,
+        exec_pipelined: bool = True,
+        prefetch_queue_depth: Any = 2,
+        exec_async: bool = True,
+        bytes_per_sample: int = 0,
+        set_affinity: bool = False,
+        max_streams: int | None = None,
+        default_cuda_stream_priority: int | None = None,
+        *,
+        enable_memory_stats: bool = False,
+        enable_checkpointing: bool = False,
+        checkpoint: bytes | None = None,
+        py_num_workers: int = 1,
+        py_start_method: str = "fork",
+        py_callback_pickler: Any = None,
+        output_dtype: Any = None,
+        output_ndim: Any = None,
+        output_layout: Any = None,
+        exec_dynamic: bool | None = None,
+        experimental_exec_dynamic: bool | None = None,
+        stream_policy: Any = None,
+        concurrency: Any = None,
+    ) -> None:
+        given = locals()
+        for name in _HINTS:
+            check_hint("Pipeline", name, given[name])
+        if batch_size is not None and (isinstance(batch_size, bool) or not hasattr(batch_size, "__index__")):
+            raise TypeError(f"Pipeline: batch_size = {batch_size!r:.40}; expected a whole number")
+        self._batch_size = None if batch_size is None or batch_size == -1 else batch_size.__index__()
+        self.num_threads = num_threads
+        self.device_id = None if device_id is None or device_id == -1 else device_id
+        self.seed = None if seed is None or seed < 0 else int(seed)
+        self.prefetch_queue_depth = prefetch_queue_depth
+        self.exec_dynamic = bool(exec_dynamic if exec_dynamic is not None else experimental_exec_dynamic)
+        self.enable_checkpointing = bool(enable_checkpointing)
+        self._checks = {"dtype": output_dtype, "ndim": output_ndim, "layout": output_layout}
+        self._checkpoint = checkpoint
+        self._name = "pipeline"
+        self._outputs: list[DataNode] | None = None
+        self._sinks: list[Any] = []
+        self._operator_seeds: list[int] = []
+        self._plan: _plan.Plan | None = None
+        self._runner: Runner | None = None
+
+    # Defining.
+
+    def __enter__(self) -> Pipeline:
+        _current.stack().append(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _current.stack().pop()
+
+    @staticmethod
+    def current() -> Pipeline | None:
+        """The pipeline whose `with` block this is in."""
+        return _current.pipeline()
+
+    def set_outputs(self, *outputs: Any) -> None:
+        """What a batch consists of; numbers are the same for every sample."""
+        if self._runner is not None:
+            raise FailedPrecondition("set_outputs: the pipeline is built; expected it before build()")
+        flat = [each for part in outputs for each in (part if isinstance(part, (list, tuple)) else [part])]
+        nodes = []
+        for i, each in enumerate(flat):
+            try:
+                nodes.append(_node.node_of(each))
+            except (Error, TypeError):
+                raise PipelineError(
+                    f"{self._name}: output {i} is {type(each).__name__} {each!r:.60}; expected a node, as functions of "
+                    "fn return"
+                ) from None
+        if not nodes:
+            raise PipelineError(f"{self._name}: there are no outputs; expected at least one node")
+        self._outputs = nodes
+
+    # What it is.
+
+    @property
+    def max_batch_size(self) -> int:
+        """Samples in a batch."""
+        if self._batch_size is None:
+            raise InvalidArgument("batch_size must be given: to the pipeline's constructor, or to the function's call")
+        if not 1 <= self._batch_size <= 1 << 20:
+            raise InvalidArgument(f"batch_size = {self._batch_size}; expected 1 … {1 << 20}")
+        return self._batch_size
+
+    @property
+    def batch_size(self) -> int:
+        """Samples in a batch."""
+        return self.max_batch_size
+
+    @property
+    def is_restored_from_checkpoint(self) -> bool:
+        """Whether it was made with a checkpoint."""
+        return self._checkpoint is not None
+
+    @property
+    def num_outputs(self) -> int:
+        """How many outputs it has."""
+        return len(self._outputs or ())
+
+    # Running.
+
+    def build(self) -> None:
+        """Makes the jobs. Idempotent; whatever needs a built pipeline builds it."""
+        if self._runner is not None:
+            return
+        if self._outputs is None:
+            raise PipelineError(
+                f"{self._name}: it has no outputs; expected set_outputs, or a function that returns them"
+            )
+        plan = _plan.make([each.node for each in self._outputs], self._sinks)
+        _plan.settle_types(plan)
+        _require_names(plan)
+        reader = plan.reader.reader if plan.reader is not None else None
+        settings = Settings(
+            rows=self.max_batch_size,
+            shard=reader.shard_id if reader else 0,
+            shards=reader.num_shards if reader else 1,
+            seed=self._job_seed(),
+            name=self._name,
+            ahead=_depth(self.prefetch_queue_depth),
+        )
+        self._check_outputs()
+        first = 0 if self._checkpoint is None else self._restored(reader)
+        runner = Runner(plan, settings, first)
+        if runner.reader is not None and reader is not None:
+            samples = runner.reader.job.num_samples
+            if samples < reader.num_shards:
+                raise InvalidArgument(
+                    f"fn.{reader.op}: The number of input samples: {samples}, needs to be at least equal to the "
+                    f"requested number of shards: {reader.num_shards}."
+                )
+        for source in plan.sources:
+            source.skip(first, settings.rows) if first else None
+        self._plan, self._runner = plan, runner
+
+    def _job_seed(self) -> int:
+        if not self._operator_seeds:
+            return self.seed or 0
+        text = json.dumps([self.seed or 0, self._operator_seeds]).encode()
+        return int.from_bytes(hashlib.sha256(text).digest()[:8], "little")
+
+    def _built(self) -> Runner:
+        self.build()
+        assert self._runner is not None
+        return self._runner
+
+    def _check_outputs(self) -> None:
+        assert self._outputs is not None
+        for what, wanted in self._checks.items():
+            if wanted is None:
+                continue
+            values = list(wanted) if isinstance(wanted, (list, tuple)) else [wanted] * len(self._outputs)
+            if len(values) != len(self._outputs):
+                raise InvalidArgument(
+                    f"{self._name}: output_{what} has {len(values)} entries for {len(self._outputs)} outputs"
+                )
+            self._checks[what] = values
+        for i, (node, layout) in enumerate(zip(self._outputs, self._checks["layout"] or [])):
+            if layout is not None and layout != node.layout:
+                raise InvalidArgument(
+                    f"{self._name}: output {i} has the layout {node.layout!r}; output_layout says {layout!r}"
+                )
+
+    def _next(self) -> list[Any]:
+        """The next batch of every output; StopIteration at the end of an external source."""
+        batches = self._built().next()
+        dtypes, ndims = self._checks["dtype"], self._checks["ndim"]
+        for i, batch in enumerate(batches if dtypes or ndims else ()):
+            first = batch[0]
+            if dtypes and dtypes[i] is not None and types.from_numpy_type(str(first.dtype)) is not dtypes[i]:
+                raise InvalidArgument(f"{self._name}: output {i} is {first.dtype}; expected {dtypes[i]}")
+            if ndims and ndims[i] is not None and len(first.shape) != ndims[i]:
+                raise InvalidArgument(f"{self._name}: output {i} has {len(first.shape)} axes; expected {ndims[i]}")
+        return batches
+
+    def run(self, **inputs: Any) -> tuple[TensorList, ...]:
+        """The next batch of every output. `inputs`: batches for external sources without a source, by name."""
+        for name, data in inputs.items():
+            self.feed_input(name, data)
+        batches = self._next()
+        assert self._outputs is not None
+        return tuple(TensorList(batch, node.layout) for batch, node in zip(batches, self._outputs))
+
+    outputs = share_outputs = run
+
+    def schedule_run(self) -> None:
+        """Nothing: workers are ahead by themselves."""
+        self._built()
+
+    def release_outputs(self) -> None:
+        """Nothing: a batch's memory is used again when nobody holds its arrays."""
+
+    def feed_input(self, data_node: Any, data: Any, layout: Any = None, cuda_stream: Any = None, **_: Any) -> None:
+        """A batch for an external source without a source: by its name, or its node."""
+        self._built()
+        assert self._plan is not None
+        for source in self._plan.sources:
+            operation = data_node.node._operation if isinstance(data_node, DataNode) else None
+            if source.name == data_node or operation is not None and operation.source is source:
+                source.feed(data)
+                return
+        names = ", ".join(repr(each.name) for each in self._plan.sources) or "none"
+        raise NotFound(f"feed_input: no external source {data_node!r:.60}; the pipeline has {names}")
+
+    def reset(self) -> None:
+        """External sources begin again. A reader's stream goes on."""
+        if self._runner is None or self._plan is None or not self._plan.sources:
+            return
+        for source in self._plan.sources:
+            source.begin_again()
+        self._runner.begin_again()
+
+    def close(self) -> None:
+        """Ends the jobs' iterators. Idempotent; batches handed out stay valid."""
+        if self._runner is not None:
+            self._runner.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_runner", None) is not None:
+            self.close()
+
+    # What readers know.
+
+    def reader_meta(self, name: str | None = None) -> dict[str, Any]:
+        """What the reader of this name knows of its data and its shard; without a name: {name: …}."""
+        runner = self._built()
+        assert self._plan is not None
+        metas = {}
+        if self._plan.reader is not None and runner.reader is not None:
+            reader = self._plan.reader.reader
+            samples = runner.reader.job.num_samples
+            shards = reader.num_shards
+            metas[reader.name or f"__{reader.op}"] = {
+                "epoch_size": samples,
+                "epoch_size_padded": -(-samples // shards) * shards,
+                "number_of_shards": shards,
+                "shard_id": reader.shard_id,
+                "pad_last_batch": int(reader.pad_last_batch),
+                "stick_to_shard": int(reader.stick_to_shard or reader.shuffle_after_epoch),
+            }
+        if name is None:
+            return metas
+        if name not in metas:
+            known = ", ".join(map(repr, metas)) or "none"
+            raise NotFound(f"reader_meta: no reader {name!r}; the pipeline has {known}")
+        return metas[name]
+
+    def epoch_size(self, name: str | None = None) -> Any:
+        """Samples in an epoch of the reader, padded to a multiple of the shards; without a name: {name: …}."""
+        if name is not None:
+            return self.reader_meta(name)["epoch_size_padded"]
+        return {key: meta["epoch_size_padded"] for key, meta in self.reader_meta().items()}
+
+    # Checkpoints.
+
+    def _state(self) -> bytes:
+        """Where it is, for Pipeline(checkpoint=…)."""
+        runner = self._built()
+        plan = "" if runner.reader is None else runner.reader.job.plan_hash
+        return json.dumps({"leat.dali": 1, "steps": runner.steps, "plan": plan}).encode()
+
+    def checkpoint(self, filename: str | None = None) -> bytes:
+        """Where it is; also written to `filename`."""
+        if not self.enable_checkpointing:
+            raise FailedPrecondition("checkpoint: expected a pipeline with enable_checkpointing=True")
+        state = self._state()
+        if filename is not None:
+            with open(filename, "wb") as file:
+                file.write(state)
+        return state
+
+    def _restored(self, reader: Any) -> int:
+        """The step that the checkpoint says."""
+        text = self._checkpoint
+        try:
+            state = json.loads(text if isinstance(text, (bytes, str)) else b"")
+            steps = state["steps"]
+            if state["leat.dali"] != 1 or not isinstance(steps, int) or steps < 0:
+                raise ValueError
+        except (ValueError, KeyError, TypeError):
+            raise InvalidArgument("Pipeline: checkpoint is not what a pipeline's checkpoint() returned") from None
+        return steps
+
+
+def _depth(value: Any) -> int:
+    """How far ahead of the training this process computes: the least of DALI's numbers."""
+    numbers = (
+        list(value.values()) if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else [value]
+    )
+    if not numbers or any(isinstance(each, bool) or not isinstance(each, int) or each < 1 for each in numbers):
+        raise TypeError(f"Pipeline: prefetch_queue_depth = {value!r:.60}; expected a whole number, at least 1")
+    return min(64, *numbers) if len(numbers) > 1 else min(64, numbers[0])
+
+
+def _require_names(plan: _plan.Plan) -> None:
+    names = [each.name for each in plan.sources]
+    if plan.reader is not None:
+        names.append(plan.reader.reader.name)
+    for name in names:
+        if name is not None and names.count(name) > 1:
+            raise InvalidArgument(f"two operators have the name {name!r}; expected each at most once")
+
+
+_PIPELINE_ARGUMENTS = [name for name in inspect.signature(Pipeline.__init__).parameters if name != "self"]
+
+
+def pipeline_def(
+    fn: Callable[..., Any] | None = None, *, enable_conditionals: bool = False, **pipeline_kwargs: Any
+) -> Any:
+    """Makes a function that defines a graph into one that returns a pipeline.
+
+    As `@pipeline_def`, `@pipeline_def(batch_size=…)` or `pipeline_def(function)`. Calls take the function's own
+    arguments and, by name, those of Pipeline.
+
+    Args:
+        fn: returns a node, or a tuple of nodes.
+        enable_conditionals: `if` on a node chooses for each sample.
+        pipeline_kwargs: defaults for the arguments of Pipeline.
+    """
+    refuse_unknown("pipeline_def", pipeline_kwargs, _PIPELINE_ARGUMENTS)
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Pipeline]:
+        traced = _conditionals.converted(function) if enable_conditionals else function
+
+        @functools.wraps(function)
+        def create(*args: Any, **kwargs: Any) -> Pipeline:
+            own, others = split_arguments(function, kwargs)
+            pipeline = Pipeline(**{**pipeline_kwargs, **others})
+            define(pipeline, traced, args, own)
+            return pipeline
+
+        create._is_pipeline_def = True  # type: ignore[attr-defined]
+        return create
+
+    return decorate if fn is None else decorate(fn)
+
+
+def split_arguments(
+    function: Callable[..., Any], kwargs: dict[str, Any], *more: str
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Arguments by name of the function itself, and those of Pipeline; TypeError for others.
+
+    Args:
+        more: names that are neither's, allowed among the second.
+    """
+    parameters = inspect.signature(function).parameters.values()
+    takes = {each.name for each in parameters if each.kind in (each.KEYWORD_ONLY, each.POSITIONAL_OR_KEYWORD)}
+    if any(each.kind is each.VAR_KEYWORD for each in parameters):
+        takes |= set(kwargs).difference(_PIPELINE_ARGUMENTS, more)
+    own = {name: value for name, value in kwargs.items() if name in takes}
+    others = {name: value for name, value in kwargs.items() if name not in takes}
+    name = getattr(function, "__name__", repr(function))
+    refuse_unknown(f"{name}()", others, [*sorted(takes), *_PIPELINE_ARGUMENTS, *more])
+    return own, others
+
+
+def define(pipeline: Pipeline, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Calls a function that defines a graph; what it returns are the pipeline's outputs."""
+    pipeline._name = getattr(function, "__qualname__", "pipeline")
+    with pipeline:
+        result = function(*args, **kwargs)
+        pipeline.set_outputs(*(result if isinstance(result, (tuple, list)) else [result]))

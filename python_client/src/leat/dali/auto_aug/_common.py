@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The arguments that the three have in common."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leat.dali import _current, _node, types
+from leat.dali._node import DataNode
+from leat.errors import InvalidArgument
+
+
+def augmented(
+    where: str,
+    op: str,
+    data: DataNode,
+    *,
+    fill_value: Any,
+    interp_type: Any,
+    max_translate_abs: Any,
+    max_translate_rel: Any,
+    seed: Any,
+    **args: Any,
+) -> DataNode:
+    """The operator of `leat.fn` on images."""
+    if not isinstance(data, DataNode):
+        raise InvalidArgument(f"{where}: its input is {type(data).__name__} {data!r:.60}; expected a node")
+    if data.layout not in ("", "HWC") or data.dtype not in (None, "uint8"):
+        raise InvalidArgument(f"{where}: its input is {data!r}; expected uint8 images, HWC")
+    if max_translate_abs is not None and max_translate_rel is not None:
+        raise InvalidArgument(f"{where}: max_translate_abs and max_translate_rel are given; expected one of them")
+    if seed is not None and seed != -1:
+        _current.add_seed(int(seed))
+    for name, value in (("max_translate_abs", max_translate_abs), ("max_translate_rel", max_translate_rel)):
+        if value is not None:
+            args[name] = _node.numbers(f"{where}: {name}", value)
+    if interp_type is not None:
+        args["interpolation"] = types.filter_of(f"{where}: interp_type", interp_type)
+    if fill_value is None:
+        args["border"] = "edge"
+    else:
+        args["fill_value"] = float(_node.numbers(f"{where}: fill_value", fill_value)[0])
+    if _node.has_argument(op, "rule"):
+        args["rule"] = "dali"
+    return data.like(op, **args)

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operators of `nvidia.dali.fn` that Leat has, with DALI's arguments and defaults."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from leat._operators import nearest
+from leat.dali._sources import external_source
+from leat.dali.fn import decoders, noise, random, readers
+from leat.dali.fn.colors import (
+    brightness,
+    brightness_contrast,
+    cast,
+    cast_like,
+    color_space_conversion,
+    color_twist,
+    contrast,
+    copy,
+    equalize,
+    erase,
+    gaussian_blur,
+    hsv,
+    hue,
+    jpeg_compression_distortion,
+    lookup_table,
+    normalize,
+    one_hot,
+    permute_batch,
+    saturation,
+)
+from leat.dali.fn.decoders import peek_image_shape
+from leat.dali.fn.geometry import crop, crop_mirror_normalize, flip, rotate, slice, warp_affine
+from leat.dali.fn.python import python_function
+from leat.dali.fn.resizing import random_resized_crop, resize, resize_crop_mirror
+from leat.dali.fn.shapes import (
+    cat,
+    expand_dims,
+    full,
+    ones,
+    pad,
+    reinterpret,
+    reshape,
+    squeeze,
+    stack,
+    transpose,
+    zeros,
+)
+
+# What DALI has besides.
+_OTHERS = frozenset(
+    "audio_decoder audio_resample batch_permutation bb_flip bbox_paste bbox_rotate box_encoder caffe2_reader "
+    "caffe_reader clahe coco_reader coord_flip coord_transform debayer dl_tensor_python_function dump_image "
+    "element_extract experimental file_reader filter full_like get_property grid_mask image_decoder "
+    "image_decoder_crop image_decoder_random_crop image_decoder_slice io jitter laplacian mel_filter_bank mfcc "
+    "multi_paste mxnet_reader nemo_asr_reader nonsilent_region numba_function ones_like optical_flow paste "
+    "per_frame plugin power_spectrum preemphasis_filter random_bbox_crop random_crop_generator reductions "
+    "roi_random_crop segmentation sequence_reader sequence_rearrange spectrogram sphere subscript tensor_resize "
+    "tfrecord_reader to_decibels torch_python_function transforms video_reader water zeros_like".split()
+)
+
+__all__ = [
+    "brightness",
+    "brightness_contrast",
+    "cast",
+    "cast_like",
+    "cat",
+    "color_space_conversion",
+    "color_twist",
+    "contrast",
+    "copy",
+    "crop",
+    "crop_mirror_normalize",
+    "decoders",
+    "equalize",
+    "erase",
+    "expand_dims",
+    "external_source",
+    "flip",
+    "full",
+    "gaussian_blur",
+    "hsv",
+    "hue",
+    "jpeg_compression_distortion",
+    "lookup_table",
+    "noise",
+    "normalize",
+    "one_hot",
+    "ones",
+    "pad",
+    "peek_image_shape",
+    "permute_batch",
+    "python_function",
+    "random",
+    "random_resized_crop",
+    "readers",
+    "reinterpret",
+    "reshape",
+    "resize",
+    "resize_crop_mirror",
+    "rotate",
+    "saturation",
+    "slice",
+    "squeeze",
+    "stack",
+    "transpose",
+    "warp_affine",
+    "zeros",
+]
+
+
+def __getattr__(name: str) -> NoReturn:
+    if name in _OTHERS:
+        raise AttributeError(f"fn.{name}: DALI has it, Leat has not; docs/dali.md lists what there is")
+    raise AttributeError(f"leat.dali.fn has no operator {name!r}{nearest(name, __all__)}")

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Regions as slice, decoders.image_slice and readers.numpy are told them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from leat.dali import _node
+from leat.dali._node import DataNode
+from leat.errors import InvalidArgument
+
+
+@dataclasses.dataclass
+class Region:
+    """What is kept of some axes; a value is a number, or a node with one for each sample.
+
+    Attributes:
+        start: none: 0.
+        extent: sizes, or what lies behind the last element; none: to the end.
+        is_end: which of the two.
+        rel_start, rel_extent: they are shares of the axis.
+    """
+
+    axes: list[int]
+    start: list[Any]
+    extent: list[Any]
+    is_end: bool
+    rel_start: bool
+    rel_extent: bool
+
+
+def axes_of(where: str, x: DataNode, axes: Any, axis_names: Any) -> list[int]:
+    """The axes: by name where they are named and the layout is known, else by number."""
+    if axis_names and not isinstance(axis_names, DataNode) and x.layout:
+        missing = [name for name in axis_names if name not in x.layout]
+        if missing:
+            raise InvalidArgument(f"{where}: axis_names = {axis_names!r}; the input has the layout {x.layout!r}")
+        return [x.layout.index(name) for name in axis_names]
+    result = [int(each) for each in _node.numbers(f"{where}: axes", () if axes is None else axes)]
+    if any(each < 0 for each in result):
+        if x.ndim is None:
+            raise InvalidArgument(f"{where}: axes = {axes!r} of a value whose number of axes is not known here")
+        result = [each + x.ndim if each < 0 else each for each in result]
+    return result
+
+
+def _values(where: str, value: Any, count: int) -> list[Any]:
+    if isinstance(value, DataNode):
+        if value.node._operation.op == "constant":
+            values = _node.constant_values(where, value)
+        elif value.ndim == 0 or count == 1 and value.ndim is None:
+            values = [value]
+        else:
+            values = [_node.element(value, i) for i in range(count)]
+    elif isinstance(value, (list, tuple)):
+        values = list(value)
+    else:
+        values = np.ravel(value).tolist()
+    if len(values) == 1 and count > 1:
+        values = values * count
+    if len(values) != count:
+        raise InvalidArgument(f"{where} has {len(values)} numbers; expected {count}, one for each axis")
+    return values
+
+
+def _is_whole(value: DataNode) -> bool:
+    return value.dtype is not None and not value.dtype.startswith("float")
+
+
+def slice_arguments(
+    where: str,
+    x: DataNode,
+    anchor: DataNode | None,
+    shape_input: DataNode | None,
+    named: dict[str, Any],
+    normalized_anchor: bool,
+    normalized_shape: bool,
+    axes: Any,
+    axis_names: Any,
+) -> Region:
+    """The region of DALI's positional inputs, or of its named arguments."""
+    given = [name for name, value in named.items() if value is not None]
+    if (anchor is None) != (shape_input is None):
+        raise InvalidArgument(f"{where}: an anchor is given without a shape; expected both inputs or neither")
+    if anchor is not None and given:
+        raise InvalidArgument(f"{where}: the anchor is an input and {given[0]} is given; expected one way of the two")
+    chosen = axes_of(where, x, axes, axis_names)
+    if anchor is not None and shape_input is not None:
+        count = len(chosen)
+        return Region(
+            chosen,
+            _values(f"{where}: the anchor", anchor, count),
+            _values(f"{where}: the shape", shape_input, count),
+            False,
+            bool(normalized_anchor) and not _is_whole(anchor),
+            bool(normalized_shape) and not _is_whole(shape_input),
+        )
+    if not given:
+        raise InvalidArgument(f"{where}: nothing says what is kept; expected start, end, shape or their rel_ forms")
+    return _named(where, chosen, named)
+
+
+def _one_of(where: str, named: dict[str, Any], names: Sequence[str]) -> str | None:
+    found = [name for name in names if named.get(name) is not None]
+    if len(found) > 1:
+        raise InvalidArgument(f"{where}: {' and '.join(found)} are given; expected one of {', '.join(names)}")
+    return found[0] if found else None
+
+
+def _named(where: str, axes: list[int], named: dict[str, Any]) -> Region:
+    start = _one_of(where, named, ("start", "rel_start"))
+    extent = _one_of(where, named, ("shape", "end", "rel_shape", "rel_end"))
+    count = len(axes)
+    return Region(
+        axes,
+        _values(f"{where}: {start}", named[start], count) if start else [],
+        _values(f"{where}: {extent}", named[extent], count) if extent else [],
+        extent in ("end", "rel_end"),
+        start == "rel_start",
+        extent in ("rel_shape", "rel_end"),
+    )
+
+
+def region(where: str, x: DataNode, axes: Any, named: dict[str, Any], policy: str, fill: Sequence[float]) -> DataNode:
+    """The region of named arguments; all axes in their order if none are named."""
+    count = max(len(np.ravel(each)) for each in named.values() if each is not None)
+    chosen = axes_of(where, x, axes, None) if axes else list(range(count))
+    word = {"error": "error", "pad": "pad", "trim_to_shape": "trim"}.get(policy)
+    if word is None:
+        raise InvalidArgument(f'{where}: out_of_bounds_policy = {policy!r}; expected "error", "pad" or "trim_to_shape"')
+    return sliced(where, x, _named(where, chosen, named), word, fill)
+
+
+def sliced(where: str, x: DataNode, part: Region, policy: str, fill: Sequence[float]) -> DataNode:
+    """The part of a value."""
+    sizes = list(x.sizes) if x.sizes is not None else None
+    if sizes is not None:
+        for i, axis in enumerate(part.axes):
+            whole = not part.rel_extent and part.extent and not isinstance(part.extent[i], DataNode)
+            known = whole and not part.is_end and policy != "trim"
+            sizes[axis] = round(part.extent[i]) if known else None
+    if any(isinstance(each, DataNode) for each in [*part.start, *part.extent]):
+        node = _varying(where, x, part, policy, fill)
+    else:
+        node = _constant(x, part, policy, fill)
+    return DataNode(node, layout=x.layout, sizes=sizes, dtype=x.dtype, device=x.device)
+
+
+def _rounded(values: list[Any]) -> list[int]:
+    return [int(np.floor(each + 0.5)) for each in values]
+
+
+def _constant(x: DataNode, part: Region, policy: str, fill: Sequence[float]) -> Any:
+    kind = "end" if part.is_end else "shape"
+    args: dict[str, Any] = {}
+    if part.start:
+        args["rel_start" if part.rel_start else "start"] = part.start if part.rel_start else _rounded(part.start)
+    if part.extent:
+        args[f"rel_{kind}" if part.rel_extent else kind] = part.extent if part.rel_extent else _rounded(part.extent)
+    return _node.apply("slice", x, axes=part.axes, out_of_bounds_policy=policy, fill_values=list(fill), **args)
+
+
+def _varying(where: str, x: DataNode, part: Region, policy: str, fill: Sequence[float]) -> Any:
+    """Of a place or size that varies: a window of an image, or an offset of a part of constant size."""
+    constant_size = part.extent and not part.is_end and not any(isinstance(each, DataNode) for each in part.extent)
+    if constant_size and not part.rel_start and not part.rel_extent and len(part.axes) <= 2:
+        offsets = {f"offset_{i}": _node.scalar(f"{where}: start", each, "float") for i, each in enumerate(part.start)}
+        return _node.apply(
+            "slice",
+            x,
+            axes=part.axes,
+            shape=_rounded(part.extent),
+            out_of_bounds_policy=policy,
+            fill_values=list(fill),
+            **offsets,
+        )
+    if x.layout != "HWC" or not set(part.axes) <= {0, 1} or policy != "error":
+        raise InvalidArgument(
+            f"{where}: a region that varies from sample to sample is of height and width of an HWC image, with "
+            "out_of_bounds_policy 'error'; or its sizes are constant and its start is in elements"
+        )
+    rel = part.rel_start if part.start else part.rel_extent
+    place: dict[int, Any] = dict(zip(part.axes, part.start or [0.0] * len(part.axes)))
+    extent: dict[int, Any] = dict(zip(part.axes, part.extent))
+    if part.is_end or not extent:
+        if rel != part.rel_extent and extent:
+            raise InvalidArgument(f"{where}: start and end are of two kinds; expected both relative, or neither")
+        if not extent and not rel:
+            raise InvalidArgument(f"{where}: an end must be given where the start is in elements")
+        extent = {axis: (extent[axis] if extent else 1.0) - place[axis] for axis in part.axes}
+    rel_extent = rel if part.is_end or not part.extent else part.rel_extent
+    if len(part.axes) < 2:
+        if not (rel and rel_extent):
+            raise InvalidArgument(f"{where}: of one axis only, a region that varies has to be relative")
+        other = 1 - part.axes[0]
+        place[other], extent[other] = 0.0, 1.0
+    as_float = {
+        name: _node.scalar(f"{where}: {name}", each, "float")
+        for name, each in (("y", place[0]), ("x", place[1]), ("height", extent[0]), ("width", extent[1]))
+    }
+    return _node.apply("window", x, normalized_anchor=rel, normalized_shape=rel_extent, **as_float)

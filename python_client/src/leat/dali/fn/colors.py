@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators on colours and values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leat.dali import _node, types
+from leat.dali._node import DataNode
+from leat.dali._operator import operator
+from leat.dali.fn import geometry
+from leat.errors import InvalidArgument, Unimplemented
+
+
+def _colored(op: str, x: DataNode, dtype: Any, varying: dict[str, Any], **args: Any) -> DataNode:
+    where = f"fn.{op}"
+    pixels, turned = geometry.pixels_last(x)
+    scalars = {name: _node.scalar(f"{where}: {name}", value, "float") for name, value in varying.items()}
+    name = None if dtype is None else types.name_of(f"{where}: dtype", dtype)
+    node = _node.apply(op, pixels, dtype=name, **scalars, **args)
+    result = DataNode(node, layout=pixels.layout, sizes=pixels.sizes, dtype=name or pixels.dtype, device=x.device)
+    return geometry.pixels_first(result) if turned else result
+
+
+def _center(where: str, value: Any) -> list[float] | None:
+    return None if value is None else _node.numbers(f"{where}: contrast_center", value)
+
+
+@operator("brightness")
+def brightness(input: DataNode, *, brightness: Any = 1.0, brightness_shift: Any = 0.0, dtype: Any = None) -> DataNode:
+    """x * brightness + brightness_shift * range."""
+    return _colored("brightness", input, dtype, {"brightness": brightness, "brightness_shift": brightness_shift})
+
+
+@operator("contrast")
+def contrast(input: DataNode, *, contrast: Any = 1.0, contrast_center: Any = None, dtype: Any = None) -> DataNode:
+    """contrast_center + contrast * (x - contrast_center)."""
+    center = _center("fn.contrast", contrast_center)
+    return _colored("contrast", input, dtype, {"contrast": contrast}, contrast_center=center)
+
+
+@operator("brightness_contrast")
+def brightness_contrast(
+    input: DataNode,
+    *,
+    brightness: Any = 1.0,
+    brightness_shift: Any = 0.0,
+    contrast: Any = 1.0,
+    contrast_center: Any = None,
+    dtype: Any = None,
+) -> DataNode:
+    """brightness_shift * range + brightness * (contrast_center + contrast * (x - contrast_center))."""
+    varying = {"brightness": brightness, "brightness_shift": brightness_shift, "contrast": contrast}
+    center = _center("fn.brightness_contrast", contrast_center)
+    return _colored("brightness_contrast", input, dtype, varying, contrast_center=center)
+
+
+def _rgb(where: str, image_type: Any) -> None:
+    if image_type is not types.RGB:
+        raise InvalidArgument(f"{where}: image_type = {image_type!r}; expected types.RGB")
+
+
+@operator("hue")
+def hue(input: DataNode, *, dtype: Any = None, hue: Any = 0.0, image_type: Any = types.RGB) -> DataNode:
+    """Colours turned around the gray axis, in degrees."""
+    _rgb("fn.hue", image_type)
+    return _colored("hue", input, dtype, {"hue": hue})
+
+
+@operator("saturation")
+def saturation(input: DataNode, *, dtype: Any = None, image_type: Any = types.RGB, saturation: Any = 1.0) -> DataNode:
+    """Distances from gray times a factor."""
+    _rgb("fn.saturation", image_type)
+    return _colored("saturation", input, dtype, {"saturation": saturation})
+
+
+@operator("hsv")
+def hsv(
+    input: DataNode, *, dtype: Any = types.UINT8, hue: Any = 0.0, saturation: Any = 1.0, value: Any = 1.0
+) -> DataNode:
+    """Hue, saturation and value at once."""
+    return _colored("hsv", input, dtype, {"hue": hue, "saturation": saturation, "value": value})
+
+
+@operator("color_twist")
+def color_twist(
+    input: DataNode,
+    *,
+    brightness: Any = 1.0,
+    contrast: Any = 1.0,
+    dtype: Any = None,
+    hue: Any = 0.0,
+    image_type: Any = types.RGB,
+    saturation: Any = 1.0,
+) -> DataNode:
+    """Hue, saturation, contrast and brightness at once."""
+    _rgb("fn.color_twist", image_type)
+    varying = {"brightness": brightness, "contrast": contrast, "hue": hue, "saturation": saturation}
+    return _colored("color_twist", input, dtype, varying)
+
+
+@operator("color_space_conversion")
+def color_space_conversion(input: DataNode, *, image_type: Any, output_type: Any) -> DataNode:
+    """The same colours in another space."""
+    where = "fn.color_space_conversion"
+    pixels, turned = geometry.pixels_last(input)
+    output = types.colours_of(f"{where}: output_type", output_type)
+    node = _node.apply(
+        "color_space_conversion",
+        pixels,
+        image_type=types.colours_of(f"{where}: image_type", image_type),
+        output_type=output,
+    )
+    height, width = pixels.sizes[:2] if pixels.sizes is not None and len(pixels.sizes) == 3 else (None, None)
+    sizes = (height, width, 1 if output == "gray" else 3)
+    result = DataNode(node, layout="HWC", sizes=sizes, dtype=pixels.dtype)
+    return geometry.pixels_first(result) if turned else result
+
+
+@operator("equalize")
+def equalize(input: DataNode) -> DataNode:
+    """Each channel's values spread over the whole range."""
+    return input.like("equalize")
+
+
+@operator("gaussian_blur")
+def gaussian_blur(input: DataNode, *, dtype: Any = None, sigma: Any = (0.0,), window_size: Any = (0,)) -> DataNode:
+    """The image blurred."""
+    where = "fn.gaussian_blur"
+    window = _node.numbers(f"{where}: window_size", window_size)
+    if len(window) != 1 or not isinstance(sigma, DataNode) and len(_node.numbers(f"{where}: sigma", sigma)) != 1:
+        raise Unimplemented(f"{where}: sigma and window_size of each axis; Leat blurs all axes alike")
+    pixels, turned = geometry.pixels_last(input)
+    result = pixels.like(
+        "gaussian_blur", sigma=_node.scalar(f"{where}: sigma", sigma, "float"), window_size=int(window[0])
+    )
+    return geometry.typed(where, geometry.pixels_first(result) if turned else result, dtype)
+
+
+@operator("jpeg_compression_distortion")
+def jpeg_compression_distortion(input: DataNode, *, quality: Any = 50) -> DataNode:
+    """What JPEG of that quality leaves."""
+    quality = _node.scalar("fn.jpeg_compression_distortion: quality", quality, "float")
+    return input.like("jpeg_compression_distortion", quality=quality)
+
+
+@operator("cast")
+def cast(input: DataNode, *, dtype: Any) -> DataNode:
+    """The same values in another type; to integers rounded and saturated."""
+    return _node.cast(input, types.name_of("fn.cast: dtype", dtype))
+
+
+@operator("cast_like")
+def cast_like(input_0: DataNode, input_1: DataNode) -> DataNode:
+    """The first in the type of the second."""
+    if input_1.dtype is None:
+        raise InvalidArgument(f"fn.cast_like: the type of {input_1!r} is not known when the pipeline is defined")
+    return _node.cast(input_0, input_1.dtype)
+
+
+@operator("copy")
+def copy(input: DataNode) -> DataNode:
+    """The same."""
+    return input
+
+
+@operator("permute_batch")
+def permute_batch(input: DataNode, *, indices: Any) -> DataNode:
+    """Refused: workers do not see the batch."""
+    raise Unimplemented(
+        "fn.permute_batch: rows of a batch come from several workers, none of which sees all; permute the arrays of "
+        "the batch, or mix in a jax_function"
+    )
+
+
+@operator("lookup_table")
+def lookup_table(
+    input: DataNode, *, default_value: float = 0.0, dtype: Any = types.FLOAT, keys: Any = (), values: Any = ()
+) -> DataNode:
+    """values[i] where x is keys[i]."""
+    where = "fn.lookup_table"
+    name = types.name_of(f"{where}: dtype", dtype)
+    names, results = _node.numbers(f"{where}: keys", keys), _node.numbers(f"{where}: values", values)
+    if len(names) != len(results):
+        raise InvalidArgument(f"{where}: {len(names)} keys and {len(results)} values; expected as many")
+    node = _node.apply(
+        "lookup_table", input, keys=names, values=results, default_value=float(default_value), dtype=name
+    )
+    return DataNode(node, layout=input.layout, sizes=input.sizes, dtype=name)
+
+
+@operator("one_hot")
+def one_hot(
+    input: DataNode,
+    *,
+    axis: int = -1,
+    axis_name: str | None = None,
+    dtype: Any = types.FLOAT,
+    num_classes: int = 0,
+    off_value: float = 0.0,
+    on_value: float = 1.0,
+) -> DataNode:
+    """Classes as vectors; a sample of one element is a scalar, unless axis says otherwise."""
+    where = "fn.one_hot"
+    if axis not in (-1, input.ndim):
+        raise Unimplemented(f"{where}: axis = {axis}; Leat puts the classes last")
+    name = types.name_of(f"{where}: dtype", dtype)
+    node = _node.apply(
+        "one_hot", input, num_classes=num_classes, on_value=float(on_value), off_value=float(off_value), dtype=name
+    )
+    one = input.sizes is not None and all(each == 1 for each in input.sizes)
+    if one and axis != -1:
+        from leat.dali.fn import shapes
+
+        vector = DataNode(node, sizes=(num_classes,), dtype=name)
+        return shapes.reshaped(vector, [*(each or 1 for each in input.sizes or ()), num_classes])
+    sizes = (num_classes,) if one else None if input.sizes is None else (*input.sizes, num_classes)
+    return DataNode(node, sizes=sizes, dtype=name, layout=axis_name if one else "")
+
+
+@operator("normalize")
+def normalize(
+    input: DataNode,
+    *,
+    axes: Any = None,
+    axis_names: Any = None,
+    batch: bool = False,
+    ddof: int = 0,
+    dtype: Any = types.FLOAT,
+    epsilon: float = 0.0,
+    mean: Any = None,
+    scale: float = 1.0,
+    shift: float = 0.0,
+    stddev: Any = None,
+) -> DataNode:
+    """scale * (x - mean) / stddev + shift; what is not given is computed of the sample."""
+    where = "fn.normalize"
+    if batch:
+        raise Unimplemented(f"{where}: batch = True; workers do not see the whole batch")
+    name = types.name_of(f"{where}: dtype", dtype)
+    args = {
+        key: None if each is None else _node.numbers(f"{where}: {key}", each)
+        for key, each in (("mean", mean), ("stddev", stddev))
+    }
+    chosen = geometry.axes_of(where, input, axes, axis_names) or None
+    if chosen is None and input.ndim is not None:
+        chosen = _axes_left(where, input.ndim, mean, stddev)
+    node = _node.apply(
+        "standardize",
+        input,
+        axes=chosen,
+        ddof=ddof,
+        epsilon=float(epsilon),
+        scale=float(scale),
+        shift=float(shift),
+        dtype=name,
+        **args,
+    )
+    return DataNode(node, layout=input.layout, sizes=input.sizes, dtype=name)
+
+
+def _axes_left(where: str, rank: int, *given: Any) -> list[int] | None:
+    """Over which axes the given statistics were taken: those where their arrays have size 1."""
+    for each in given:
+        shape = getattr(each, "shape", ())
+        if len(shape) == rank:
+            return [i for i, size in enumerate(shape) if size == 1]
+        if len(shape) > 0 or isinstance(each, (list, tuple)) and len(each) > 1:
+            raise InvalidArgument(f"{where}: statistics of shape {shape} for a value of {rank} axes; give axes")
+    return None
+
+
+@operator("erase")
+def erase(
+    input: DataNode,
+    *,
+    anchor: Any = (),
+    axes: Any = (1, 0),
+    axis_names: Any = "HW",
+    centered_anchor: bool = False,
+    fill_value: Any = (0.0,),
+    normalized: bool = False,
+    normalized_anchor: bool = False,
+    normalized_shape: bool = False,
+    shape: Any = (),
+) -> DataNode:
+    """The value with regions filled."""
+    where = "fn.erase"
+    if not normalized and normalized_anchor != normalized_shape:
+        raise Unimplemented(f"{where}: normalized_anchor and normalized_shape differ; expected both or neither")
+    args = {
+        "axes": geometry.axes_of(where, input, axes, axis_names),
+        "normalized": bool(normalized or normalized_anchor),
+        "centered_anchor": bool(centered_anchor),
+        "fill_value": _node.numbers(f"{where}: fill_value", fill_value),
+    }
+    if not isinstance(anchor, DataNode) and not isinstance(shape, DataNode):
+        corners, extents = _node.numbers(f"{where}: anchor", anchor), _node.numbers(f"{where}: shape", shape)
+        return input.like("erase", anchor=corners or None, shape=extents or None, **args)
+    if len(args["axes"]) != 2:  # type: ignore[arg-type]
+        raise InvalidArgument(f"{where}: a region that varies from sample to sample has two axes")
+    places = []
+    for name, value in (("anchor", anchor), ("shape", shape)):
+        parts = [_node.element(value, i) for i in (0, 1)] if isinstance(value, DataNode) else _node.numbers(name, value)
+        places += [_node.scalar(f"{where}: {name}", each, "float") for each in parts]
+    return input.like("erase", y=places[0], x=places[1], height=places[2], width=places[3], **args)

@@ -1,0 +1,353 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators on place and shape: crops, slices, flips, warps, axes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from leat.dali import _node, types
+from leat.dali._node import DataNode
+from leat.dali._operator import operator
+from leat.dali.fn._regions import axes_of, region, slice_arguments, sliced
+from leat.errors import InvalidArgument, Unimplemented
+
+__all__ = ["axes_of", "region", "slice_arguments", "sliced"]
+
+_POLICIES = {"error": "error", "pad": "pad", "trim_to_shape": "trim"}
+
+
+def policy_of(where: str, policy: Any) -> str:
+    """Our word for what becomes of what lies outside."""
+    if policy not in _POLICIES:
+        raise InvalidArgument(f'{where}: out_of_bounds_policy = {policy!r}; expected "error", "pad" or "trim_to_shape"')
+    return _POLICIES[policy]
+
+
+def given(**args: Any) -> dict[str, Any]:
+    """The arguments that are not None."""
+    return {name: value for name, value in args.items() if value is not None}
+
+
+def pixels_last(x: DataNode) -> tuple[DataNode, bool]:
+    """The image with its channels last; whether they were first."""
+    if x.layout != "CHW":
+        return x, False
+    sizes = None if x.sizes is None else (x.sizes[1], x.sizes[2], x.sizes[0])
+    node = _node.apply("transpose", x, perm=(1, 2, 0))
+    return DataNode(node, layout="HWC", sizes=sizes, dtype=x.dtype, device=x.device), True
+
+
+def pixels_first(x: DataNode) -> DataNode:
+    """The image with its channels first."""
+    sizes = None if x.sizes is None else (x.sizes[2], x.sizes[0], x.sizes[1])
+    return DataNode(
+        _node.apply("transpose", x, perm=(2, 0, 1)), layout="CHW", sizes=sizes, dtype=x.dtype, device=x.device
+    )
+
+
+def image_of(
+    x: DataNode, node: Any, height: int | None = None, width: int | None = None, *, turned: bool, dtype: Any = None
+) -> DataNode:
+    """The result of an operator on an image, turned back if it was turned.
+
+    Args:
+        x: the image with its channels last.
+        node: of the result.
+        height, width: of the result, where they are known.
+        turned: whether the channels were first.
+        dtype: of the result; None: the image's.
+    """
+    channels = x.sizes[2] if x.sizes is not None and len(x.sizes) == 3 else None
+    result = DataNode(node, layout="HWC", sizes=(height, width, channels), dtype=dtype or x.dtype, device=x.device)
+    return pixels_first(result) if turned else result
+
+
+def typed(where: str, x: DataNode, dtype: Any) -> DataNode:
+    """In the type that the argument `dtype` asks for."""
+    return x if dtype is None else _node.cast(x, types.name_of(f"{where}: dtype", dtype))
+
+
+@dataclasses.dataclass
+class Crop:
+    """A window of one size, at a place that may vary.
+
+    Attributes:
+        size: height and width; None: the whole image.
+    """
+
+    size: tuple[int, int] | None
+    y: Any
+    x: Any
+    rounding: str
+
+    @classmethod
+    def of(
+        cls,
+        where: str,
+        crop: Any,
+        crop_h: Any,
+        crop_w: Any,
+        crop_d: Any,
+        pos_y: Any,
+        pos_x: Any,
+        pos_z: Any,
+        rounding: Any,
+    ) -> Crop:
+        """Of DALI's arguments."""
+        if rounding not in ("round", "truncate"):
+            raise InvalidArgument(f'{where}: rounding = {rounding!r}; expected "round" or "truncate"')
+        if isinstance(crop_d, DataNode) or crop_d or isinstance(pos_z, DataNode) or pos_z != 0.5:
+            raise Unimplemented(f"{where}: crop_d and crop_pos_z are of volumes, which Leat has not")
+        for name, value in (("crop_h", crop_h), ("crop_w", crop_w)):
+            if isinstance(value, DataNode):
+                raise InvalidArgument(
+                    f"{where}: {name} is a node; a window that is cropped has one size for all samples"
+                )
+        size = None
+        if crop is not None:
+            numbers = _node.numbers(f"{where}: crop", crop)
+            if crop_h or crop_w:
+                raise InvalidArgument(f"{where}: crop is given, and crop_h or crop_w; expected one of them")
+            if len(numbers) != 2:
+                raise InvalidArgument(f"{where}: crop = {crop!r}; expected height and width")
+            size = (_whole(f"{where}: crop", numbers[0]), _whole(f"{where}: crop", numbers[1]))
+        elif crop_h or crop_w:
+            if not (crop_h and crop_w):
+                raise InvalidArgument(f"{where}: crop_w and crop_h must be provided together")
+            size = (_whole(f"{where}: crop_h", crop_h), _whole(f"{where}: crop_w", crop_w))
+        y, x = (_node.scalar(f"{where}: crop_pos_{axis}", pos, "float") for axis, pos in (("y", pos_y), ("x", pos_x)))
+        return cls(size, y, x, rounding)
+
+    def applied(self, where: str, image: DataNode, policy: str = "error", fill: Sequence[float] = (0.0,)) -> DataNode:
+        """The window of an image."""
+        if self.size is None:
+            raise InvalidArgument(f"{where}: crop, or crop_h and crop_w, must be given")
+        pixels, turned = pixels_last(image)
+        if policy == "error" and self.rounding == "round":
+            node = _node.apply("crop", pixels, size=self.size, pos_y=self.y, pos_x=self.x)
+        elif pixels.dtype in ("uint8", "float16", "float32"):
+            node = _node.apply(
+                "crop_mirror_normalize",
+                pixels,
+                crop=self.size,
+                pos_y=self.y,
+                pos_x=self.x,
+                dtype=pixels.dtype,
+                output_layout="HWC",
+                rounding=self.rounding,
+                out_of_bounds_policy=policy,
+                fill_values=list(fill),
+            )
+        else:
+            raise InvalidArgument(f"{where}: rounding and out_of_bounds_policy are of UINT8, FLOAT16 and FLOAT")
+        size = self.size if policy != "trim" else (None, None)
+        return image_of(pixels, node, *size, turned=turned)
+
+
+def _whole(where: str, value: Any) -> int:
+    number = round(float(value))
+    if number < 1:
+        raise InvalidArgument(f"{where} = {value!r}; expected at least 1")
+    return number
+
+
+@operator("crop")
+def crop(
+    input: DataNode,
+    *,
+    crop: Any = None,
+    crop_d: Any = 0.0,
+    crop_h: Any = 0.0,
+    crop_pos_x: Any = 0.5,
+    crop_pos_y: Any = 0.5,
+    crop_pos_z: Any = 0.5,
+    crop_w: Any = 0.0,
+    dtype: Any = None,
+    fill_values: Any = (0.0,),
+    out_of_bounds_policy: str = "error",
+    rounding: str = "round",
+) -> DataNode:
+    """A window of the image."""
+    where = "fn.crop"
+    window = Crop.of(where, crop, crop_h, crop_w, crop_d, crop_pos_y, crop_pos_x, crop_pos_z, rounding)
+    fill = _node.numbers(f"{where}: fill_values", fill_values)
+    return typed(where, window.applied(where, input, policy_of(where, out_of_bounds_policy), fill), dtype)
+
+
+@operator("slice", optional_inputs=2)
+def slice(
+    data: DataNode,
+    anchor: DataNode | None = None,
+    shape_input: DataNode | None = None,
+    *,
+    axes: Any = (1, 0),
+    axis_names: Any = "WH",
+    dtype: Any = None,
+    end: Any = None,
+    fill_values: Any = (0.0,),
+    normalized_anchor: bool = True,
+    normalized_shape: bool = True,
+    out_of_bounds_policy: str = "error",
+    rel_end: Any = None,
+    rel_shape: Any = None,
+    rel_start: Any = None,
+    shape: Any = None,
+    start: Any = None,
+) -> DataNode:
+    """A part of the value, at a place that may vary from sample to sample."""
+    where = "fn.slice"
+    named = {"start": start, "end": end, "shape": shape}
+    named |= {"rel_start": rel_start, "rel_end": rel_end, "rel_shape": rel_shape}
+    part = slice_arguments(
+        where, data, anchor, shape_input, named, normalized_anchor, normalized_shape, axes, axis_names
+    )
+    policy = policy_of(where, out_of_bounds_policy)
+    return typed(where, sliced(where, data, part, policy, _node.numbers(f"{where}: fill_values", fill_values)), dtype)
+
+
+@operator("crop_mirror_normalize")
+def crop_mirror_normalize(
+    input: DataNode,
+    *,
+    crop: Any = None,
+    crop_d: Any = 0.0,
+    crop_h: Any = 0.0,
+    crop_pos_x: Any = 0.5,
+    crop_pos_y: Any = 0.5,
+    crop_pos_z: Any = 0.5,
+    crop_w: Any = 0.0,
+    dtype: Any = types.FLOAT,
+    fill_values: Any = (0.0,),
+    mean: Any = (0.0,),
+    mirror: Any = 0,
+    out_of_bounds_policy: str = "error",
+    output_layout: Any = "CHW",
+    pad_output: bool = False,
+    rounding: str = "round",
+    scale: float = 1.0,
+    shift: float = 0.0,
+    std: Any = (1.0,),
+) -> DataNode:
+    """A window, mirrored, scale * (x - mean) / std + shift, channels first unless output_layout says otherwise."""
+    where = "fn.crop_mirror_normalize"
+    window = Crop.of(where, crop, crop_h, crop_w, crop_d, crop_pos_y, crop_pos_x, crop_pos_z, rounding)
+    layout = output_layout or input.layout or "HWC"
+    if layout not in ("CHW", "HWC"):
+        raise InvalidArgument(f'{where}: output_layout = {output_layout!r}; expected "CHW", "HWC" or ""')
+    name = types.name_of(f"{where}: dtype", dtype, {"uint8", "float16", "float32"})
+    policy = policy_of(where, out_of_bounds_policy)
+    pixels, _ = pixels_last(input)
+    node = _node.apply(
+        "crop_mirror_normalize",
+        pixels,
+        crop=window.size,
+        pos_y=window.y,
+        pos_x=window.x,
+        mirror=_node.scalar(f"{where}: mirror", mirror, "bool"),
+        mean=_node.numbers(f"{where}: mean", mean),
+        std=_node.numbers(f"{where}: std", std),
+        scale=scale,
+        shift=shift,
+        dtype=name,
+        output_layout=layout,
+        pad_output=bool(pad_output),
+        rounding=rounding,
+        out_of_bounds_policy=policy,
+        fill_values=_node.numbers(f"{where}: fill_values", fill_values),
+    )
+    sizes = pixels.sizes if pixels.sizes is not None and len(pixels.sizes) == 3 else (None, None, None)
+    if window.size is not None and policy != "trim":
+        sizes = (*window.size, sizes[2])
+    channels = 4 if pad_output and sizes[2] == 3 else sizes[2]
+    shape = (channels, sizes[0], sizes[1]) if layout == "CHW" else (sizes[0], sizes[1], channels)
+    return DataNode(node, layout=layout, sizes=shape, dtype=name)
+
+
+@operator("flip")
+def flip(input: DataNode, *, depthwise: Any = 0, horizontal: Any = 1, vertical: Any = 0) -> DataNode:
+    """The image mirrored."""
+    where = "fn.flip"
+    if isinstance(depthwise, DataNode) or depthwise:
+        raise Unimplemented(f"{where}: depthwise is of volumes, which Leat has not")
+    pixels, turned = pixels_last(input)
+    node = _node.apply(
+        "flip",
+        pixels,
+        horizontal=_node.scalar(f"{where}: horizontal", horizontal, "bool"),
+        vertical=_node.scalar(f"{where}: vertical", vertical, "bool"),
+    )
+    height, width = pixels.sizes[:2] if pixels.sizes is not None and len(pixels.sizes) == 3 else (None, None)
+    return image_of(pixels, node, height, width, turned=turned)
+
+
+def rule_of(op: str) -> str | None:
+    """The argument that chooses DALI's arithmetic, where the library has the choice."""
+    return "dali" if _node.has_argument(op, "rule") else None
+
+
+def _warped(where: str, op: str, x: DataNode, size: Any, fill_value: Any, interp_type: Any, **args: Any) -> DataNode:
+    pixels, turned = pixels_last(x)
+    sizes = [round(each) for each in _node.numbers(f"{where}: size", size)]
+    node = _node.apply(
+        op,
+        pixels,
+        size=sizes or None,
+        fill_value=None if fill_value is None else _node.numbers(f"{where}: fill_value", fill_value),
+        interpolation=types.filter_of(f"{where}: interp_type", interp_type),
+        rule=rule_of(op),
+        **args,
+    )
+    same = op == "warp_affine" or args.get("keep_size")
+    known = pixels.sizes is not None and len(pixels.sizes) == 3 and same
+    height, width = sizes if len(sizes) == 2 else (pixels.sizes[:2] if known else (None, None))  # type: ignore[index]
+    return image_of(pixels, node, height, width, turned=turned)
+
+
+@operator("rotate")
+def rotate(
+    input: DataNode,
+    *,
+    angle: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    fill_value: Any = None,
+    interp_type: Any = types.INTERP_LINEAR,
+    keep_size: bool = False,
+    size: Any = (),
+) -> DataNode:
+    """The image turned about its centre."""
+    where = "fn.rotate"
+    if axis is not None:
+        raise Unimplemented(f"{where}: axis is of volumes, which Leat has not")
+    turn = _node.scalar(f"{where}: angle", angle, "float")
+    result = _warped(where, "rotate", input, size, fill_value, interp_type, angle=turn, keep_size=bool(keep_size))
+    return typed(where, result, dtype)
+
+
+@operator("warp_affine", optional_inputs=1)
+def warp_affine(
+    data: DataNode,
+    mtx: DataNode | None = None,
+    *,
+    dtype: Any = None,
+    fill_value: Any = None,
+    interp_type: Any = types.INTERP_LINEAR,
+    inverse_map: bool = True,
+    matrix: Any = (),
+    size: Any = (),
+) -> DataNode:
+    """The image under an affine map."""
+    where = "fn.warp_affine"
+    values = _node.numbers(f"{where}: matrix", matrix)
+    if mtx is not None:
+        if values:
+            raise InvalidArgument(f"{where}: matrix is given twice, as an input and as an argument")
+        values = _node.constant_values(f"{where}: its second input", mtx)
+    if len(values) != 6:
+        raise InvalidArgument(f"{where}: matrix has {len(values)} numbers; expected two rows of three")
+    result = _warped(
+        where, "warp_affine", data, size, fill_value, interp_type, matrix=values, inverse_map=bool(inverse_map)
+    )
+    return typed(where, result, dtype)

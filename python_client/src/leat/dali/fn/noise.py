@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Noise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leat.dali import _node
+from leat.dali._node import DataNode
+from leat.dali._operator import operator
+
+
+@operator("noise.gaussian", random=True)
+def gaussian(input: DataNode, *, mean: Any = 0.0, stddev: Any = 1.0) -> DataNode:
+    """Normally distributed noise added."""
+    where = "fn.noise.gaussian"
+    return input.like(
+        "noise_gaussian",
+        mean=_node.scalar(f"{where}: mean", mean, "float"),
+        stddev=_node.scalar(f"{where}: stddev", stddev, "float"),
+    )
+
+
+@operator("noise.salt_and_pepper", random=True)
+def salt_and_pepper(
+    input: DataNode,
+    *,
+    pepper_val: Any = None,
+    per_channel: bool = False,
+    prob: Any = 0.05,
+    salt_val: Any = None,
+    salt_vs_pepper: Any = 0.5,
+) -> DataNode:
+    """Values replaced by the largest or the least."""
+    where = "fn.noise.salt_and_pepper"
+    return input.like(
+        "noise_salt_and_pepper",
+        prob=_node.scalar(f"{where}: prob", prob, "float"),
+        salt_vs_pepper=_node.scalar(f"{where}: salt_vs_pepper", salt_vs_pepper, "float"),
+        salt_val=None if salt_val is None else _node.numbers(f"{where}: salt_val", salt_val),
+        pepper_val=None if pepper_val is None else _node.numbers(f"{where}: pepper_val", pepper_val),
+        per_channel=bool(per_channel),
+    )
+
+
+@operator("noise.shot", random=True)
+def shot(input: DataNode, *, factor: Any = 20.0) -> DataNode:
+    """Shot noise."""
+    return input.like("noise_shot", factor=_node.scalar("fn.noise.shot: factor", factor, "float"))

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Python on the consumer, sample by sample or batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from leat.dali import _node
+from leat.dali._node import DataNode
+from leat.dali._operator import operator
+from leat.errors import InvalidArgument
+
+
+@operator("python_function")
+def python_function(
+    *input: DataNode,
+    function: Callable[..., Any],
+    batch_processing: bool = False,
+    num_outputs: int = 1,
+    output_layouts: Any = None,
+) -> Any:
+    """What a function of this process makes of each sample, or with batch_processing of lists of them."""
+    where = "fn.python_function"
+
+    def results_of(given: tuple[Any, ...]) -> tuple[Any, ...]:
+        result = function(*given)
+        results = result if isinstance(result, tuple) else () if result is None else (result,)
+        if len(results) != num_outputs:
+            raise InvalidArgument(f"{where}: {function!r:.60} gave {len(results)} values; expected {num_outputs}")
+        return results
+
+    def call(batches: list[Any]) -> list[Any]:
+        arrays = [np.asarray(each) for each in batches]
+        if batch_processing:
+            return [np.stack([np.asarray(each) for each in part]) for part in results_of(tuple(map(list, arrays)))]
+        rows = [results_of(samples) for samples in zip(*arrays)]
+        return [np.stack([np.asarray(row[i]) for row in rows]) for i in range(num_outputs)]
+
+    nodes = _node.consumer_call(call, input, num_outputs, output_layouts, preserve=num_outputs == 0)
+    return nodes[0] if num_outputs == 1 else nodes or None

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random numbers: a pure function of the job's seed, the pass over the data and the sample."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from leat._graph import Node
+from leat.dali import _node, types
+from leat.dali._node import DataNode
+from leat.dali._operator import operator
+from leat.errors import InvalidArgument
+
+_MOST_DRAWN = 64
+_range = range  # hidden below by arguments of DALI's
+
+
+def _shape(where: str, shape: Any, like: DataNode | None) -> tuple[int, ...]:
+    if like is not None:
+        if shape is not None:
+            raise InvalidArgument(f"{where}: shape is given twice, as an input and as an argument")
+        if like.sizes is None or None in like.sizes:
+            raise InvalidArgument(f"{where}: the shape of {like!r} is not known when the pipeline is defined")
+        return like.sizes  # type: ignore[return-value]
+    if shape is None:
+        return ()
+    return tuple(int(each) for each in _node.numbers(f"{where}: shape", shape))
+
+
+def _drawn(where: str, op: str, shape: tuple[int, ...], **args: Any) -> Node:
+    """One number a sample; or several, each drawn by an operator of its own and put in its place."""
+    count = math.prod(shape)
+    if not shape:
+        return _node.apply(op, **args)
+    if not 1 <= count <= _MOST_DRAWN:
+        raise InvalidArgument(
+            f"{where}: shape = {shape} has {count} numbers; Leat draws at most {_MOST_DRAWN} a sample"
+        )
+    total: Node | None = None
+    for i in range(count):
+        value = _node.apply("cast", _node.apply(op, **args), dtype="float32")
+        if count > 1:
+            unit = [1.0 if i == j else 0.0 for j in range(count)]
+            value = _node.apply("mul", value, unit)
+        total = value if total is None else _node.apply("add", total, value)
+    return _node.apply("reshape", total, shape=shape)
+
+
+def _typed(where: str, node: Node, shape: tuple[int, ...], made: str, dtype: Any, default: str) -> DataNode:
+    name = default if dtype is None else types.name_of(f"{where}: dtype", dtype)
+    return _node.cast(DataNode(node, sizes=shape, dtype="float32" if shape else made), name)
+
+
+@operator("random.coin_flip", random=True, optional_inputs=1)
+def coin_flip(
+    shape_like: DataNode | None = None, *, dtype: Any = None, probability: Any = 0.5, shape: Any = None
+) -> DataNode:
+    """1 with the given probability, else 0."""
+    where = "fn.random.coin_flip"
+    sizes = _shape(where, shape, shape_like)
+    if isinstance(probability, DataNode):
+        number = _node.scalar(f"{where}: probability", probability, "float")
+        if sizes:
+            raise InvalidArgument(f"{where}: probability is a node and shape is given; expected one of them")
+        flag = _node.apply("lt", _node.apply("uniform"), number)
+    else:
+        flag = _drawn(where, "coin_flip", sizes, probability=float(probability))
+    result = _typed(where, flag, sizes, "bool", dtype, "int32")
+    if not sizes:
+        result.flag = flag
+    return result
+
+
+@operator("random.uniform", random=True, optional_inputs=1)
+def uniform(
+    shape_like: DataNode | None = None,
+    *,
+    dtype: Any = None,
+    range: Any = (-1.0, 1.0),
+    shape: Any = None,
+    values: Any = None,
+) -> DataNode:
+    """Numbers between two bounds, the upper one excluded, or of a list."""
+    where = "fn.random.uniform"
+    sizes = _shape(where, shape, shape_like)
+    if values is not None:
+        drawn = _drawn(where, "choice", sizes, values=_node.numbers(f"{where}: values", values), dtype="float32")
+        return _typed(where, drawn, sizes, "float32", dtype, "float32")
+    bounds = range
+    if isinstance(bounds, DataNode) or any(isinstance(each, DataNode) for each in bounds):
+        low, high = [_node.element(bounds, i) for i in (0, 1)] if isinstance(bounds, DataNode) else list(bounds)
+        unit = DataNode(_drawn(where, "uniform", sizes), sizes=sizes, dtype="float32")
+        return _typed(where, (low + unit * (high - low)).node, sizes, "float32", dtype, "float32")
+    numbers = [float(each) for each in _node.numbers(f"{where}: range", bounds)]
+    if len(numbers) != 2 or numbers[0] > numbers[1]:
+        raise InvalidArgument(f"{where}: range = {bounds!r}; expected two numbers, the lesser first")
+    drawn = _drawn(where, "uniform", sizes, low=numbers[0], high=numbers[1])
+    return _typed(where, drawn, sizes, "float32", dtype, "float32")
+
+
+@operator("random.normal", random=True, optional_inputs=1)
+def normal(
+    shape_like: DataNode | None = None, *, dtype: Any = None, mean: Any = 0.0, shape: Any = None, stddev: Any = 1.0
+) -> DataNode:
+    """Normally distributed numbers."""
+    where = "fn.random.normal"
+    sizes = _shape(where, shape, shape_like)
+    args = {"mean": mean, "stddev": stddev}
+    scalars = {name: _node.scalar(f"{where}: {name}", value, "float") for name, value in args.items()}
+    return _typed(where, _drawn(where, "normal", sizes, **scalars), sizes, "float32", dtype, "float32")
+
+
+@operator("random.choice", random=True, optional_inputs=1)
+def choice(a: DataNode, shape_like: DataNode | None = None, *, p: Any = None, shape: Any = None) -> DataNode:
+    """One of the given numbers; of a whole number n, one of 0 … n-1."""
+    where = "fn.random.choice"
+    sizes = _shape(where, shape, shape_like)
+    values = _node.constant_values(f"{where}: a", a)
+    if a.sizes == ():
+        values = [float(each) for each in _range(int(values[0]))]
+    elif a.ndim != 1:
+        raise InvalidArgument(f"{where}: a has {a.ndim} axes; Leat chooses among numbers")
+    shares = None if p is None else _node.numbers(f"{where}: p", p)
+    dtype = a.dtype or "float32"
+    drawn = _drawn(where, "choice", sizes, values=values, probabilities=shares, dtype=dtype)
+    return _node.cast(DataNode(drawn, sizes=sizes, dtype="float32" if sizes else dtype), dtype)
+
+
+@operator("random.beta", random=True, optional_inputs=1)
+def beta(
+    shape_like: DataNode | None = None, *, alpha: Any = 1.0, beta: Any = 1.0, dtype: Any = None, shape: Any = None
+) -> DataNode:
+    """Numbers of the beta distribution."""
+    where = "fn.random.beta"
+    sizes = _shape(where, shape, shape_like)
+    args = {
+        name: _node.scalar(f"{where}: {name}", value, "float") for name, value in (("alpha", alpha), ("beta", beta))
+    }
+    return _typed(where, _drawn(where, "beta", sizes, **args), sizes, "float32", dtype, "float32")

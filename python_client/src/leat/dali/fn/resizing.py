@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Resizing: DALI's ways to say a size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leat.dali import _node, types
+from leat.dali._node import DataNode
+from leat.dali._operator import operator
+from leat.dali.fn import geometry
+from leat.errors import InvalidArgument, Unimplemented
+
+_HINTS = "minibatch_size temp_buffer_hint"
+_MODES = ("default", "stretch", "not_larger", "not_smaller")
+
+
+def _extents(where: str, value: Any) -> list[float]:
+    """Height and width; one number is both."""
+    numbers = [float(each) for each in _node.numbers(where, value)]
+    if len(numbers) == 1:
+        numbers *= 2
+    if len(numbers) != 2:
+        raise InvalidArgument(f"{where} = {value!r}; expected height and width")
+    return numbers
+
+
+def _is_given(value: Any) -> bool:
+    return isinstance(value, DataNode) or value is not None and bool(value)
+
+
+def size_arguments(where: str, options: dict[str, Any]) -> tuple[dict[str, Any], tuple[bool, bool]]:
+    """The size in the words of `leat.fn.resize`, and whether the image is mirrored (vertically, horizontally): DALI
+    takes negative sizes for that."""
+    mode = options["mode"]
+    if mode not in _MODES:
+        raise InvalidArgument(f"{where}: mode = {mode!r}; expected one of {', '.join(map(repr, _MODES))}")
+    if _is_given(options["resize_z"]):
+        raise Unimplemented(f"{where}: resize_z is of volumes, which Leat has not")
+    sides = [name for name in ("resize_x", "resize_y") if _is_given(options[name])]
+    methods = [name for name in ("resize_shorter", "resize_longer") if _is_given(options[name])]
+    methods += ["size"] if options["size"] is not None else []
+    methods += [" and ".join(sides)] if sides else []
+    if len(methods) != 1:
+        what = f"{', '.join(methods)} are given" if methods else "no size is given"
+        raise InvalidArgument(
+            f"{where}: {what}; expected exactly one method: size, resize_x and resize_y, resize_shorter, resize_longer"
+        )
+    args: dict[str, Any] = {}
+    if options["max_size"] is not None:
+        args["max_size"] = [round(each) for each in _extents(f"{where}: max_size", options["max_size"])]
+    if methods[0] in ("resize_shorter", "resize_longer"):
+        if mode != "default":
+            raise InvalidArgument(f"{where}: {methods[0]} excludes mode = {mode!r}")
+        key = methods[0].removeprefix("resize_")
+        args[key] = _node.scalar(f"{where}: {methods[0]}", options[methods[0]], "float")
+        return args, (False, False)
+    if methods[0] == "size":
+        height, width = _extents(f"{where}: size", options["size"])
+    else:
+        height, width = (
+            float(_node.numbers(f"{where}: {name}", options[name] or 0.0)[0]) for name in ("resize_y", "resize_x")
+        )
+    if not height and not width:
+        raise InvalidArgument(f"{where}: both sizes are 0; expected at least one")
+    args["mode"] = mode
+    args["size"] = [_side(where, height), _side(where, width)]
+    return args, (height < 0, width < 0)
+
+
+def _side(where: str, value: float) -> int:
+    whole = round(abs(value))
+    if whole != abs(value):
+        raise InvalidArgument(f"{where}: a size of {value:g}; Leat takes whole numbers (resize_shorter takes any)")
+    return whole
+
+
+def filters(where: str, options: dict[str, Any]) -> dict[str, Any]:
+    """The filters in the words of `leat.fn.resize`."""
+    main = options["interp_type"]
+    antialias = bool(options["antialias"])
+    chosen = [main if options[name] is None else options[name] for name in ("min_filter", "mag_filter")]
+    args: dict[str, Any] = {
+        "interpolation": types.filter_of(f"{where}: interp_type", main),
+        "antialias": antialias or types.INTERP_TRIANGULAR in chosen,
+    }
+    for name in ("min_filter", "mag_filter"):
+        if options[name] is not None:
+            args[name] = types.filter_of(f"{where}: {name}", options[name])
+    return args
+
+
+def _region(where: str, options: dict[str, Any]) -> dict[str, Any]:
+    start, end = options["roi_start"], options["roi_end"]
+    if (start is None) != (end is None):
+        raise InvalidArgument(f"{where}: roi_start and roi_end must be provided together")
+    if start is None:
+        return {}
+    low, high = _extents(f"{where}: roi_start", start), _extents(f"{where}: roi_end", end)
+    if any(b <= a for a, b in zip(low, high)):
+        raise InvalidArgument(f"{where}: roi_end = {end!r} is not behind roi_start = {start!r}; flip mirrors")
+    return {"roi_start": low, "roi_end": high, "roi_relative": bool(options["roi_relative"])}
+
+
+def _input(where: str, x: DataNode, dtype: Any) -> DataNode:
+    """The image in the type that it is resized in: its own, or floats."""
+    if dtype is None:
+        return x
+    name = types.name_of(f"{where}: dtype", dtype)
+    if name not in (x.dtype, "float32"):
+        raise InvalidArgument(f"{where}: dtype = {dtype!r}; expected the input's type or FLOAT")
+    return _node.cast(x, name)
+
+
+def resized(where: str, x: DataNode, options: dict[str, Any]) -> tuple[DataNode, bool, tuple[bool, bool]]:
+    """The image with channels last, resized; whether they were first; mirroring that is still to be done."""
+    pixels, turned = geometry.pixels_last(_input(where, x, options["dtype"]))
+    size, mirrored = size_arguments(where, options)
+    node = _node.apply(
+        "resize",
+        pixels,
+        subpixel_scale=bool(options["subpixel_scale"]),
+        rule=geometry.rule_of("resize"),
+        **size,
+        **filters(where, options),
+        **_region(where, options),
+    )
+    height, width = size.get("size", (0, 0))
+    exact = size.get("mode") == "stretch" or height and width and size.get("mode") == "default"
+    known = exact and "max_size" not in size and height and width
+    return (
+        geometry.image_of(pixels, node, *((height, width) if known else (None, None)), turned=False),
+        turned,
+        mirrored,
+    )
+
+
+_SIZE: dict[str, Any] = {
+    "antialias": True,
+    "dtype": None,
+    "interp_type": types.INTERP_LINEAR,
+    "mag_filter": None,
+    "max_size": None,
+    "min_filter": None,
+    "mode": "default",
+    "resize_longer": 0.0,
+    "resize_shorter": 0.0,
+    "resize_x": 0.0,
+    "resize_y": 0.0,
+    "resize_z": 0.0,
+    "roi_end": None,
+    "roi_relative": False,
+    "roi_start": None,
+    "size": None,
+    "subpixel_scale": True,
+}
+
+
+# In the order of Crop.of.
+_WINDOW: dict[str, Any] = {
+    "crop": None,
+    "crop_h": 0.0,
+    "crop_w": 0.0,
+    "crop_d": 0.0,
+    "crop_pos_y": 0.5,
+    "crop_pos_x": 0.5,
+    "crop_pos_z": 0.5,
+    "rounding": "round",
+}
+
+
+@operator("resize", hints=_HINTS, more={**_SIZE, "save_attrs": False})
+def resize(input: DataNode, **options: Any) -> DataNode:
+    """The image, or a region of it, resized."""
+    where = "fn.resize"
+    if options.pop("save_attrs", False):
+        raise Unimplemented(f"{where}: save_attrs is not supported; take input.shape() before")
+    result, turned, (vertical, horizontal) = resized(where, input, {**_SIZE, **options})
+    if vertical or horizontal:
+        result = result.like("flip", horizontal=horizontal, vertical=vertical)
+    return geometry.pixels_first(result) if turned else result
+
+
+@operator(
+    "resize_crop_mirror",
+    hints=_HINTS,
+    more={**_SIZE, **_WINDOW, "mirror": 0},
+)
+def resize_crop_mirror(input: DataNode, **options: Any) -> DataNode:
+    """The image resized, a window of that, mirrored."""
+    where = "fn.resize_crop_mirror"
+    size_and_place = [options.pop(name, default) for name, default in _WINDOW.items()]
+    window = geometry.Crop.of(where, *size_and_place)
+    mirror = _node.scalar(f"{where}: mirror", options.pop("mirror", 0), "bool")
+    result, turned, (vertical, horizontal) = resized(where, input, {**_SIZE, **options})
+    if vertical or horizontal:
+        result = result.like("flip", horizontal=horizontal, vertical=vertical)
+    result = window.applied(where, result).like("flip", horizontal=mirror)
+    return geometry.pixels_first(result) if turned else result
+
+
+@operator("random_resized_crop", hints=_HINTS, random=True)
+def random_resized_crop(
+    input: DataNode,
+    *,
+    size: Any,
+    antialias: bool = True,
+    dtype: Any = None,
+    interp_type: Any = types.INTERP_LINEAR,
+    mag_filter: Any = None,
+    min_filter: Any = None,
+    num_attempts: int = 10,
+    random_area: Any = (0.08, 1.0),
+    random_aspect_ratio: Any = (0.75, 1.333333),
+) -> DataNode:
+    """A random window of the image, resized."""
+    where = "fn.random_resized_crop"
+    if {min_filter, mag_filter} - {None, interp_type}:
+        raise InvalidArgument(f"{where}: min_filter and mag_filter; Leat takes one filter here, interp_type")
+    height, width = (_side(where, each) for each in _extents(f"{where}: size", size))
+    pixels, turned = geometry.pixels_last(_input(where, input, dtype))
+    node = _node.apply(
+        "random_resized_crop",
+        pixels,
+        size=(height, width),
+        area=_node.numbers(f"{where}: random_area", random_area),
+        aspect=_node.numbers(f"{where}: random_aspect_ratio", random_aspect_ratio),
+        attempts=num_attempts,
+        interpolation=types.filter_of(f"{where}: interp_type", interp_type),
+        antialias=bool(antialias),
+        rule=geometry.rule_of("random_resized_crop"),
+    )
+    return geometry.image_of(pixels, node, height, width, turned=turned)

@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators on axes: reshape, transpose, pad, stack, and constants."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from leat.dali import _node, types
+from leat.dali._node import DataNode
+from leat.dali._operator import operator
+from leat.dali.fn.geometry import axes_of
+from leat.errors import InvalidArgument, Unimplemented
+
+
+def _whole_numbers(where: str, value: Any) -> list[int]:
+    numbers = _node.constant_values(where, value) if isinstance(value, DataNode) else _node.numbers(where, value)
+    if any(each != int(each) for each in numbers):
+        raise InvalidArgument(f"{where} = {value!r:.80}; expected whole numbers")
+    return [int(each) for each in numbers]
+
+
+def _source_sizes(where: str, x: DataNode, order: Sequence[int]) -> list[int | None]:
+    if x.sizes is None:
+        raise InvalidArgument(f"{where}: the shape of {x!r} is not known when the pipeline is defined; give shape")
+    return [1 if i < 0 else x.sizes[i] for i in order]
+
+
+def _target(where: str, x: DataNode, shape: Any, rel_shape: Any, src_dims: Any) -> list[int]:
+    if shape is not None and rel_shape is not None:
+        raise InvalidArgument(f"{where}: shape and rel_shape are given; expected one of them")
+    if shape is not None:
+        sizes = _whole_numbers(f"{where}: shape", shape)
+        if src_dims is None:
+            return sizes
+    order = list(range(x.ndim or 0)) if src_dims is None else _whole_numbers(f"{where}: src_dims", src_dims)
+    found = _source_sizes(where, x, order)
+    if shape is not None:
+        return [given if given > 0 else _known(where, size) for given, size in zip(sizes, found)]
+    if rel_shape is None:
+        return _with_one_open(found)
+    factors = _node.numbers(f"{where}: rel_shape", rel_shape)
+    if len(factors) > len(found):
+        raise InvalidArgument(f"{where}: rel_shape has {len(factors)} numbers for {len(found)} axes")
+    return [-1 if each < 0 else round(_known(where, size) * each) for each, size in zip(factors, found)]
+
+
+def _known(where: str, size: int | None) -> int:
+    if size is None:
+        raise InvalidArgument(f"{where}: the size of an axis is not known when the pipeline is defined; give shape")
+    return size
+
+
+def _with_one_open(sizes: Sequence[int | None]) -> list[int]:
+    """Sizes for the library, which works out at most one."""
+    if sum(each is None for each in sizes) > 1:
+        raise InvalidArgument(f"the sizes of several axes, {tuple(sizes)}, are not known when the pipeline is defined")
+    return [-1 if each is None else each for each in sizes]
+
+
+def reshaped(x: DataNode, sizes: Sequence[int], layout: str | None = "") -> DataNode:
+    """The same elements in other axes; one size may be -1."""
+    known: list[int | None] = [None if each < 0 else each for each in sizes]
+    if x.sizes is not None and None not in x.sizes and known.count(None) == 1:
+        rest = math.prod(each for each in known if each is not None)
+        if rest:
+            known[known.index(None)] = math.prod(each for each in x.sizes if each is not None) // rest
+    node = _node.apply("reshape", x, shape=list(sizes))
+    return DataNode(node, layout=layout, sizes=known, dtype=x.dtype, device=x.device)
+
+
+@operator("reshape", optional_inputs=1)
+def reshape(
+    data: DataNode,
+    shape_input: DataNode | None = None,
+    *,
+    layout: str | None = None,
+    rel_shape: Any = None,
+    shape: Any = None,
+    src_dims: Any = None,
+) -> DataNode:
+    """The same elements in other axes."""
+    where = "fn.reshape"
+    if shape_input is not None:
+        if shape is not None:
+            raise InvalidArgument(f"{where}: shape is given twice, as an input and as an argument")
+        shape = shape_input
+    if shape is None and rel_shape is None and src_dims is None:
+        if layout is None:
+            raise InvalidArgument(f"{where}: none of shape, rel_shape, src_dims and layout is given")
+        return DataNode(data.node, layout=layout, sizes=data.sizes, dtype=data.dtype, encoded=data.encoded)
+    return reshaped(data, _target(where, data, shape, rel_shape, src_dims), layout)
+
+
+@operator("reinterpret", optional_inputs=1)
+def reinterpret(
+    data: DataNode,
+    shape_input: DataNode | None = None,
+    *,
+    dtype: Any = None,
+    layout: str | None = None,
+    rel_shape: Any = None,
+    shape: Any = None,
+    src_dims: Any = None,
+) -> DataNode:
+    """As reshape; the type has to stay."""
+    if dtype is not None and types.name_of("fn.reinterpret: dtype", dtype) != data.dtype:
+        raise Unimplemented(f"fn.reinterpret: dtype = {dtype!r}; Leat does not read elements as another type")
+    inputs = [data] if shape_input is None else [data, shape_input]
+    return reshape(*inputs, layout=layout, rel_shape=rel_shape, shape=shape, src_dims=src_dims)
+
+
+@operator("squeeze")
+def squeeze(data: DataNode, *, axes: Any = None, axis_names: Any = None) -> DataNode:
+    """Without the given axes, whose size is 1."""
+    where = "fn.squeeze"
+    chosen = axes_of(where, data, axes, axis_names)
+    sizes = _source_sizes(where, data, range(data.ndim or 0))
+    for axis in chosen:
+        if not 0 <= axis < len(sizes) or sizes[axis] not in (1, None):
+            raise InvalidArgument(f"{where}: axis {axis} of a value of shape {tuple(sizes)}; expected size 1")
+    layout = "".join(name for i, name in enumerate(data.layout) if i not in chosen)
+    return reshaped(data, _with_one_open([each for i, each in enumerate(sizes) if i not in chosen]), layout)
+
+
+@operator("expand_dims")
+def expand_dims(data: DataNode, *, axes: Any, new_axis_names: str = "") -> DataNode:
+    """With axes of size 1 at the given places of the result."""
+    where = "fn.expand_dims"
+    chosen = sorted(_whole_numbers(f"{where}: axes", axes))
+    sizes, names = _source_sizes(where, data, range(data.ndim or 0)), list(data.layout)
+    if new_axis_names and len(new_axis_names) != len(chosen):
+        raise InvalidArgument(f"{where}: new_axis_names = {new_axis_names!r}; expected {len(chosen)} letters")
+    for i, axis in enumerate(chosen):
+        if not 0 <= axis <= len(sizes):
+            raise InvalidArgument(f"{where}: axis {axis} of a result of {len(sizes) + 1} axes")
+        sizes.insert(axis, 1)
+        if new_axis_names:
+            names.insert(axis, new_axis_names[i])
+    layout = "".join(names) if new_axis_names and len(names) == len(sizes) else ""
+    return reshaped(data, _with_one_open(sizes), layout)
+
+
+@operator("transpose")
+def transpose(
+    input: DataNode, *, output_layout: str | None = None, perm: Any = None, transpose_layout: bool = True
+) -> DataNode:
+    """The axes in another order; without one, the reverse."""
+    where = "fn.transpose"
+    if perm is not None:
+        order = _whole_numbers(f"{where}: perm", perm)
+    elif output_layout and input.layout:
+        if sorted(output_layout) != sorted(input.layout):
+            raise InvalidArgument(f"{where}: output_layout = {output_layout!r}; the input has {input.layout!r}")
+        order = [input.layout.index(name) for name in output_layout]
+    elif input.ndim is not None:
+        order = list(reversed(range(input.ndim)))
+    else:
+        raise InvalidArgument(f"{where}: perm must be given, since the number of axes is not known")
+    layout = ""
+    if transpose_layout and len(input.layout) == len(order):
+        layout = "".join(input.layout[i] for i in order)
+    sizes = None if input.sizes is None else [input.sizes[i] for i in order]
+    return DataNode(
+        _node.apply("transpose", input, perm=order), layout=output_layout or layout, sizes=sizes, dtype=input.dtype
+    )
+
+
+@operator("pad")
+def pad(
+    input: DataNode,
+    *,
+    align: Any = None,
+    axes: Any = None,
+    axis_names: Any = None,
+    fill_value: Any = 0.0,
+    shape: Any = None,
+) -> DataNode:
+    """The value, extended at the ends of its axes to at least `shape`, and to a multiple of `align`."""
+    where = "fn.pad"
+    chosen = axes_of(where, input, axes, axis_names)
+    rank = input.ndim
+    touched = chosen or (list(range(rank)) if rank is not None else [])
+    least = [] if shape is None else [max(0, each) for each in _whole_numbers(f"{where}: shape", shape)]
+    multiple = [] if align is None else _whole_numbers(f"{where}: align", align)
+    if len(least) not in (0, len(touched)) and touched:
+        raise InvalidArgument(f"{where}: shape has {len(least)} numbers for {len(touched)} axes")
+    sizes = None if input.sizes is None else list(input.sizes)
+    for i, axis in enumerate(touched):
+        size = sizes[axis] if sizes is not None else None
+        if size is None and not (least and least[i] > 0):
+            raise InvalidArgument(
+                f"{where}: axis {axis} differs from sample to sample, and workers do not see the whole batch; expected "
+                "shape, the size that it gets"
+            )
+        if sizes is not None:
+            whole = max(size or 0, least[i] if least else 0)
+            step = multiple[i % len(multiple)] if multiple else 1
+            sizes[axis] = -(-whole // max(1, step)) * max(1, step)
+    node = _node.apply(
+        "pad",
+        input,
+        fill_value=_node.numbers(f"{where}: fill_value", fill_value)[0],
+        axes=chosen or None,
+        align=multiple or None,
+        shape=least or None,
+    )
+    return DataNode(node, layout=input.layout, sizes=sizes, dtype=input.dtype)
+
+
+def joined(where: str, parts: Sequence[DataNode], axis: int) -> DataNode:
+    """Values of known sizes one behind the other: each is put in its place among zeros, and these are added up."""
+    first = parts[0]
+    for each in parts:
+        if each.sizes is None or first.sizes is None or len(each.sizes) != len(first.sizes) or each.sizes[axis] is None:
+            raise InvalidArgument(f"{where}: the sizes of its inputs have to be known when the pipeline is defined")
+    lengths = [int(each.sizes[axis] or 0) for each in parts]  # type: ignore[index]
+    total, before = sum(lengths), 0
+    result: Any = None
+    for each, length in zip(parts, lengths):
+        part = _node.apply("slice", each, axes=(axis,), start=(-before,), shape=(total,), out_of_bounds_policy="pad")
+        result = part if result is None else _node.apply("add", result, part)
+        before += length
+    assert first.sizes is not None
+    sizes = [total if i == axis else each for i, each in enumerate(first.sizes)]
+    dtypes = {each.dtype for each in parts}
+    return DataNode(result, layout=first.layout, sizes=sizes, dtype=dtypes.pop() if len(dtypes) == 1 else None)
+
+
+@operator("cat")
+def cat(*inputs: DataNode, axis: int = 0, axis_name: str | None = None) -> DataNode:
+    """Values one behind the other along an axis."""
+    place = axes_of("fn.cat", inputs[0], [axis], axis_name)[0]
+    return joined("fn.cat", inputs, place)
+
+
+@operator("stack")
+def stack(*inputs: DataNode, axis: int = 0, axis_name: str | None = None) -> DataNode:
+    """Values of one shape along a new axis."""
+    where = "fn.stack"
+    parts = []
+    for each in inputs:
+        sizes = list(_source_sizes(where, each, range(each.ndim or 0)))
+        place = axis + len(sizes) + 1 if axis < 0 else axis
+        sizes.insert(place, 1)
+        parts.append(reshaped(each, _with_one_open(sizes)))
+    result = joined(where, parts, place)
+    names = inputs[0].layout
+    if axis_name and len(names) == len(result.sizes or ()) - 1:
+        result.layout = names[:place] + axis_name + names[place:]
+    return result
+
+
+def _filled(where: str, value: Any, dtype: Any, shape: Any, layout: str | None) -> DataNode:
+    sizes = () if shape is None else tuple(_whole_numbers(f"{where}: shape", shape))
+    return _node.constant(np.full(sizes, value, dtype), layout=layout)
+
+
+@operator("full")
+def full(fill_value: DataNode, *, layout: str | None = None, shape: Any = None) -> DataNode:
+    """A value in every place of the shape."""
+    where = "fn.full"
+    sizes = () if shape is None else tuple(_whole_numbers(f"{where}: shape", shape))
+    if not sizes:
+        return fill_value
+    zeros = _node.constant(np.zeros(sizes, fill_value.dtype or "float32"))
+    result = _node.binary("add", zeros, fill_value)
+    return DataNode(result.node, layout=layout, sizes=sizes, dtype=result.dtype)
+
+
+@operator("zeros")
+def zeros(*, dtype: Any = types.INT32, layout: str | None = None, shape: Any = None) -> DataNode:
+    """Zeros."""
+    return _filled("fn.zeros", 0, types.name_of("fn.zeros: dtype", dtype), shape, layout)
+
+
+@operator("ones")
+def ones(*, dtype: Any = types.INT32, layout: str | None = None, shape: Any = None) -> DataNode:
+    """Ones."""
+    return _filled("fn.ones", 1, types.name_of("fn.ones: dtype", dtype), shape, layout)

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The words of `nvidia.dali.types`: data types, colours, filters, layouts, and what external sources are told."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from typing import Any
+
+import numpy as np
+
+from leat.errors import InvalidArgument
+
+
+class _Word(enum.Enum):
+    def __int__(self) -> int:
+        return self.value
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}.{self.name}"
+
+    __str__ = __repr__
+
+
+class DALIDataType(_Word):
+    """Types of elements."""
+
+    NO_TYPE = -1
+    UINT8 = 0
+    UINT16 = 1
+    UINT32 = 2
+    UINT64 = 3
+    INT8 = 4
+    INT16 = 5
+    INT32 = 6
+    INT64 = 7
+    FLOAT16 = 8
+    FLOAT = 9
+    FLOAT64 = 10
+    BOOL = 11
+    STRING = 12
+
+
+class DALIImageType(_Word):
+    """Colours of an image."""
+
+    RGB = 0
+    BGR = 1
+    GRAY = 2
+    YCbCr = 3
+    ANY_DATA = 4
+
+
+class DALIInterpType(_Word):
+    """Filters of resampling."""
+
+    INTERP_NN = 0
+    INTERP_LINEAR = 1
+    INTERP_CUBIC = 2
+    INTERP_LANCZOS3 = 3
+    INTERP_TRIANGULAR = 4
+    INTERP_GAUSSIAN = 5
+
+
+UINT8, UINT16, UINT32, UINT64 = DALIDataType.UINT8, DALIDataType.UINT16, DALIDataType.UINT32, DALIDataType.UINT64
+INT8, INT16, INT32, INT64 = DALIDataType.INT8, DALIDataType.INT16, DALIDataType.INT32, DALIDataType.INT64
+FLOAT16, FLOAT, FLOAT64 = DALIDataType.FLOAT16, DALIDataType.FLOAT, DALIDataType.FLOAT64
+BOOL, NO_TYPE, STRING = DALIDataType.BOOL, DALIDataType.NO_TYPE, DALIDataType.STRING
+RGB, BGR, GRAY = DALIImageType.RGB, DALIImageType.BGR, DALIImageType.GRAY
+YCbCr, ANY_DATA = DALIImageType.YCbCr, DALIImageType.ANY_DATA
+INTERP_NN, INTERP_LINEAR, INTERP_CUBIC = (
+    DALIInterpType.INTERP_NN,
+    DALIInterpType.INTERP_LINEAR,
+    DALIInterpType.INTERP_CUBIC,
+)
+INTERP_LANCZOS3, INTERP_TRIANGULAR, INTERP_GAUSSIAN = (
+    DALIInterpType.INTERP_LANCZOS3,
+    DALIInterpType.INTERP_TRIANGULAR,
+    DALIInterpType.INTERP_GAUSSIAN,
+)
+NCHW, NHWC, NFCHW, NFHWC = "CHW", "HWC", "FCHW", "FHWC"
+
+_NUMPY = {
+    UINT8: np.uint8,
+    UINT16: np.uint16,
+    UINT32: np.uint32,
+    UINT64: np.uint64,
+    INT8: np.int8,
+    INT16: np.int16,
+    INT32: np.int32,
+    INT64: np.int64,
+    FLOAT16: np.float16,
+    FLOAT: np.float32,
+    FLOAT64: np.float64,
+    BOOL: np.bool_,
+}
+_OF_NUMPY = {np.dtype(value): key for key, value in _NUMPY.items()}
+# What workers compute with.
+_OURS = {"bool", "uint8", "int32", "int64", "float16", "float32"}
+
+
+def to_numpy_type(dali_type: DALIDataType) -> Any:
+    """NumPy's type."""
+    try:
+        return _NUMPY[dali_type]
+    except KeyError:
+        raise InvalidArgument(f"{dali_type!r} has no type of NumPy's") from None
+
+
+def from_numpy_type(numpy_type: Any) -> DALIDataType:
+    """DALI's word for a type of NumPy's."""
+    try:
+        return _OF_NUMPY[np.dtype(numpy_type)]
+    except (KeyError, TypeError):
+        raise InvalidArgument(f"{numpy_type!r} is no type of DALI's") from None
+
+
+def name_of(where: str, dtype: Any, allowed: set[str] = _OURS) -> str:
+    """The name that Leat's operators have for a type; raises InvalidArgument naming what is possible."""
+    if isinstance(dtype, DALIDataType):
+        name = np.dtype(_NUMPY[dtype]).name if dtype in _NUMPY else str(dtype)
+    else:
+        try:
+            name = np.dtype(dtype).name
+        except TypeError:
+            raise InvalidArgument(f"{where} = {dtype!r:.80}; expected a DALIDataType") from None
+    if name not in allowed:
+        possible = ", ".join(str(from_numpy_type(each)) for each in sorted(allowed))
+        raise InvalidArgument(f"{where} = {dtype!r}; Leat's workers compute {possible}")
+    return name
+
+
+_COLOURS = {RGB: "rgb", BGR: "bgr", GRAY: "gray", YCbCr: "ycbcr"}
+_FILTERS = {
+    INTERP_NN: "nearest",
+    INTERP_LINEAR: "linear",
+    INTERP_TRIANGULAR: "linear",
+    INTERP_CUBIC: "cubic",
+    INTERP_LANCZOS3: "lanczos3",
+    INTERP_GAUSSIAN: "gaussian",
+}
+
+
+def colours_of(where: str, image_type: Any) -> str:
+    """The name that Leat's operators have for colours."""
+    if image_type is ANY_DATA:
+        raise InvalidArgument(f"{where} = ANY_DATA; Leat decodes to RGB, BGR, GRAY or YCbCr: alpha is dropped")
+    if image_type not in _COLOURS:
+        raise InvalidArgument(f"{where} = {image_type!r:.80}; expected types.RGB, BGR, GRAY or YCbCr")
+    return _COLOURS[image_type]
+
+
+def filter_of(where: str, interp_type: Any) -> str:
+    """The name that Leat's operators have for a filter."""
+    if interp_type not in _FILTERS:
+        raise InvalidArgument(f"{where} = {interp_type!r:.80}; expected a DALIInterpType, the same for every sample")
+    return _FILTERS[interp_type]
+
+
+@dataclasses.dataclass
+class SampleInfo:
+    """Which sample an external source is asked for."""
+
+    idx_in_epoch: int
+    idx_in_batch: int
+    iteration: int
+    epoch_idx: int
+
+
+@dataclasses.dataclass
+class BatchInfo:
+    """Which batch an external source is asked for."""
+
+    iteration: int
+    epoch_idx: int
+
+
+class PipelineAPIType(enum.Enum):
+    """How a pipeline is run; Leat has no difference."""
+
+    BASIC = 0
+    ITERATOR = 1
+    SCHEDULED = 2
+
+
+def Constant(  # noqa: N802 (DALI's name)
+    value: Any,
+    dtype: DALIDataType | None = None,
+    shape: Any = None,
+    layout: str | None = None,
+    device: str | None = None,
+) -> Any:
+    """The same value for every sample.
+
+    Args:
+        value: a number, a list of numbers, or an array.
+        dtype: of the elements; None: an array's own (float64 becomes float32), int32, float32 or bool of numbers.
+        shape: of the result; a number fills it, of a list there must be as many.
+        layout: the names of its axes.
+        device: accepted; it has no meaning here.
+
+    Returns:
+        A node.
+    """
+    from leat.dali import _node
+
+    array = np.asarray(value)
+    if dtype is not None:
+        array = array.astype(np.dtype(name_of("Constant: dtype", dtype)))
+    elif array.dtype == np.float64:
+        array = array.astype(np.float32)
+    elif array.dtype == np.int64:
+        array = array.astype(np.int32)
+    if shape is not None:
+        sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+        if array.size != 1 and array.size != int(np.prod(sizes)):
+            raise InvalidArgument(f"Constant: {array.size} values for shape {sizes}")
+        array = np.broadcast_to(array, sizes) if array.size == 1 else array.reshape(sizes)
+    return _node.constant(array, layout=layout)
