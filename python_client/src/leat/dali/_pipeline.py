@@ -161,17 +161,15 @@ class Pipeline:
             ahead=_depth(self.prefetch_queue_depth),
         )
         self._check_outputs()
-        first = 0 if self._checkpoint is None else self._restored(reader)
+        first, of = (0, None) if self._checkpoint is None else self._restored()
         runner = Runner(plan, settings, first)
-        if runner.reader is not None and reader is not None:
-            samples = runner.reader.job.num_samples
-            if samples < reader.num_shards:
-                raise InvalidArgument(
-                    f"fn.{reader.op}: The number of input samples: {samples}, needs to be at least equal to the "
-                    f"requested number of shards: {reader.num_shards}."
-                )
+        if of is not None and of != _plan_hash(runner):
+            raise InvalidArgument(
+                f"{self._name}: the checkpoint is of another pipeline, batch size, seed or data (plan {of[:12]}, not "
+                f"{_plan_hash(runner)[:12]})"
+            )
         for source in plan.sources:
-            source.skip(first, settings.rows) if first else None
+            source.skip(first, settings.rows)
         self._plan, self._runner = plan, runner
 
     def _job_seed(self) -> int:
@@ -297,8 +295,7 @@ class Pipeline:
     def _state(self) -> bytes:
         """Where it is, for Pipeline(checkpoint=…)."""
         runner = self._built()
-        plan = "" if runner.reader is None else runner.reader.job.plan_hash
-        return json.dumps({"leat.dali": 1, "steps": runner.steps, "plan": plan}).encode()
+        return json.dumps({"leat.dali": 1, "steps": runner.steps, "plan": _plan_hash(runner)}).encode()
 
     def checkpoint(self, filename: str | None = None) -> bytes:
         """Where it is; also written to `filename`."""
@@ -310,17 +307,22 @@ class Pipeline:
                 file.write(state)
         return state
 
-    def _restored(self, reader: Any) -> int:
-        """The step that the checkpoint says."""
+    def _restored(self) -> tuple[int, str]:
+        """The step that the checkpoint says, and the plan hash."""
         text = self._checkpoint
         try:
             state = json.loads(text if isinstance(text, (bytes, str)) else b"")
-            steps = state["steps"]
-            if state["leat.dali"] != 1 or not isinstance(steps, int) or steps < 0:
+            steps, plan = state["steps"], state["plan"]
+            if state["leat.dali"] != 1 or not isinstance(steps, int) or steps < 0 or not isinstance(plan, str):
                 raise ValueError
         except (ValueError, KeyError, TypeError):
             raise InvalidArgument("Pipeline: checkpoint is not what a pipeline's checkpoint() returned") from None
-        return steps
+        return steps, plan
+
+
+def _plan_hash(runner: Runner) -> str:
+    """What fixes the bytes of the reader's batches; empty: there is no reader."""
+    return "" if runner.reader is None else runner.reader.job.plan_hash
 
 
 def _depth(value: Any) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import collections
 import hashlib
 import json
+import re
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -57,14 +58,22 @@ class ReaderStage:
         # A permutation of all samples, of which each shard takes its rows, unless shards have to keep theirs.
         whole = reader.across and reader.random_shuffle and not (reader.pad_last_batch or reader.stick_to_shard)
         parts = {} if whole else {"num_parts": settings.shards, "rotate_parts": not reader.stick_to_shard}
-        self.job = _shared.job(
-            stage.pipeline(settings.name),
-            batch=settings.rows * settings.shards,
-            seed=settings.seed,
-            shuffle="global" if reader.random_shuffle else "sequential",
-            last_batch="pad" if reader.pad_last_batch else "stream",
-            **parts,
-        )
+        try:
+            self.job = _shared.job(
+                stage.pipeline(settings.name),
+                batch=settings.rows * settings.shards,
+                seed=settings.seed,
+                shuffle="global" if reader.random_shuffle else "sequential",
+                last_batch="pad" if reader.pad_last_batch else "stream",
+                **parts,
+            )
+        except InvalidArgument as error:
+            few = re.search(r"num_parts \d+: want at most (\d+)", str(error))
+            if few is None:
+                raise
+            raise _too_few(reader, int(few[1])) from None
+        if self.job.num_samples < settings.shards:
+            raise _too_few(reader, self.job.num_samples)
         self._batches: Any = None
 
     def run(self, first: int) -> Iterator[Values]:
@@ -84,6 +93,13 @@ class ReaderStage:
         """Idempotent."""
         if self._batches is not None:
             self._batches.close()
+
+
+def _too_few(reader: Any, samples: int) -> InvalidArgument:
+    return InvalidArgument(
+        f"fn.{reader.op}: The number of input samples: {samples}, needs to be at least equal to the requested number "
+        f"of shards: {reader.num_shards}."
+    )
 
 
 class FedStage:

@@ -102,19 +102,16 @@ def _region(where: str, options: dict[str, Any]) -> dict[str, Any]:
     return {"roi_start": low, "roi_end": high, "roi_relative": bool(options["roi_relative"])}
 
 
-def _input(where: str, x: DataNode, dtype: Any) -> DataNode:
-    """The image in the type that it is resized in: its own, or floats."""
-    if dtype is None:
-        return x
-    name = types.name_of(f"{where}: dtype", dtype)
-    if name not in (x.dtype, "float32"):
-        raise InvalidArgument(f"{where}: dtype = {dtype!r}; expected the input's type or FLOAT")
-    return _node.cast(x, name)
+def _checked(where: str, x: DataNode, dtype: Any) -> DataNode:
+    """The image, if the type asked for is its own."""
+    if dtype is not None and types.name_of(f"{where}: dtype", dtype) != (x.dtype or "uint8"):
+        raise Unimplemented(f"{where}: dtype = {dtype!r}; Leat resizes bytes to bytes: cast the result")
+    return x
 
 
 def resized(where: str, x: DataNode, options: dict[str, Any]) -> tuple[DataNode, bool, tuple[bool, bool]]:
     """The image with channels last, resized; whether they were first; mirroring that is still to be done."""
-    pixels, turned = geometry.pixels_last(_input(where, x, options["dtype"]))
+    pixels, turned = geometry.pixels_last(_checked(where, x, options["dtype"]))
     size, mirrored = size_arguments(where, options)
     node = _node.apply(
         "resize",
@@ -218,7 +215,7 @@ def random_resized_crop(
     if {min_filter, mag_filter} - {None, interp_type}:
         raise InvalidArgument(f"{where}: min_filter and mag_filter; Leat takes one filter here, interp_type")
     height, width = (_side(where, each) for each in _extents(f"{where}: size", size))
-    pixels, turned = geometry.pixels_last(_input(where, input, dtype))
+    pixels, turned = geometry.pixels_last(_checked(where, input, dtype))
     node = _node.apply(
         "random_resized_crop",
         pixels,

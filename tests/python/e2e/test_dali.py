@@ -1,0 +1,371 @@
+# SPDX-License-Identifier: Apache-2.0
+"""leat.dali over a private service: shards, passes and values as DALI has them."""
+
+import numpy as np
+import pytest
+from conftest import TINY_JPEG, make_folder
+
+import leat
+from leat.dali import Pipeline, fn, pipeline_def, types
+from leat.dali._node import consumer_call
+
+
+@pytest.fixture(scope="module")
+def ten(tmp_path_factory):
+    """Ten files of ten classes: the label is the file's number."""
+    return make_folder(tmp_path_factory.mktemp("ten"), 10, classes=10)
+
+
+@pipeline_def(seed=3)
+def labels_of(folder, **reader):
+    return fn.readers.file(file_root=folder, name="reader", **reader)[1]
+
+
+def steps(pipeline, count):
+    return [pipeline._next()[0].ravel().tolist() for _ in range(count)]
+
+
+def test_a_shard_runs_on_into_the_next_and_batches_across_passes(ten):
+    first = labels_of(ten, num_shards=3, shard_id=0, batch_size=4)
+    last = labels_of(ten, num_shards=3, shard_id=2, batch_size=4)
+    # Shards are 0-2, 3-5 and 6-9.
+    assert steps(first, 4) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 0, 1], [2, 3, 4, 5]]
+    assert steps(last, 4) == [[6, 7, 8, 9], [0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 0, 1]]
+    assert first.reader_meta("reader") == {
+        "epoch_size": 10,
+        "epoch_size_padded": 12,
+        "number_of_shards": 3,
+        "shard_id": 0,
+        "pad_last_batch": 0,
+        "stick_to_shard": 0,
+    }
+    assert last.epoch_size("reader") == 12
+    assert last.epoch_size() == {"reader": 12}
+    with pytest.raises(leat.NotFound, match="no reader 'other'; the pipeline has 'reader'"):
+        last.reader_meta("other")
+
+
+def test_a_pipeline_may_stick_to_its_shard(ten):
+    pipeline = labels_of(ten, num_shards=3, shard_id=1, stick_to_shard=True, batch_size=4)
+    assert steps(pipeline, 3) == [[3, 4, 5, 3], [4, 5, 3, 4], [5, 3, 4, 5]]
+
+
+def test_padding_repeats_the_last_sample_until_all_shards_have_given_as_many(ten):
+    pipelines = [labels_of(ten, num_shards=3, shard_id=k, pad_last_batch=True, batch_size=3) for k in range(3)]
+    assert steps(pipelines[0], 3) == [[0, 1, 2], [2, 2, 2], [3, 4, 5]]
+    assert steps(pipelines[2], 3) == [[6, 7, 8], [9, 9, 9], [0, 1, 2]]
+
+
+def test_shuffled_files_are_permuted_before_they_are_cut_into_shards(ten):
+    pipelines = [labels_of(ten, num_shards=2, shard_id=k, random_shuffle=True, batch_size=5) for k in range(2)]
+    passes = [[pipeline._next()[0].ravel().tolist() for pipeline in pipelines] for _ in range(4)]
+    for parts in passes:
+        assert sorted(parts[0] + parts[1]) == list(range(10))
+    assert len({tuple(parts[0] + parts[1]) for parts in passes}) == 4
+    assert any(sorted(parts[0]) != list(range(5)) for parts in passes)
+
+
+def test_fewer_samples_than_shards_is_an_error(ten):
+    with pytest.raises(
+        leat.InvalidArgument, match="The number of input samples: 10, needs to be at least equal to .*11"
+    ):
+        labels_of(ten, num_shards=11, shard_id=3, batch_size=2).build()
+
+
+def test_run_gives_lists_of_tensors(ten):
+    @pipeline_def(batch_size=2)
+    def images():
+        jpegs, labels = fn.readers.file(file_root=ten)
+        return fn.decoders.image(jpegs, output_type=types.GRAY)[:8, :9], fn.cast(labels, dtype=types.FLOAT16)
+
+    image, label = images().run()
+    assert (len(image), image.layout(), image.dtype, image.shape()) == (2, "HWC", types.UINT8, [(8, 9, 1)] * 2)
+    assert image.as_array().shape == image.as_tensor().shape == (2, 8, 9, 1)
+    assert image.is_dense_tensor() and image.as_cpu() is image
+    np.testing.assert_array_equal(image.at(1), image[1])
+    assert (label.dtype, label.as_array().tolist()) == (types.FLOAT16, [[0.0], [1.0]])
+
+
+# 8 pixels in a row, as DALI resizes them.
+@pytest.mark.parametrize(
+    ("width", "antialias", "expected"),
+    [
+        (4, True, [6, 25, 45, 64]),  # 6.25, 25, 45, 63.75
+        (4, False, [5, 25, 45, 65]),
+        (3, True, [10, 35, 60]),  # 9.767, 35, 60.233
+        (12, True, [0, 5, 12, 18, 25, 32, 38, 45, 52, 58, 65, 70]),  # 0, 5, 11.667, 18.333, …
+    ],
+)
+def test_resizing_is_dalis(width, antialias, expected):
+    row = np.arange(0, 80, 10, dtype=np.uint8).reshape(1, 1, 8, 1)
+
+    @pipeline_def(batch_size=1)
+    def resized():
+        return fn.resize(fn.external_source(lambda i: row, layout="HWC"), size=(1, width), antialias=antialias)
+
+    assert resized()._next()[0].ravel().tolist() == expected
+
+
+def test_a_crop_in_the_middle_of_a_half_pixel_is_rounded_away_from_zero():
+    places = np.broadcast_to(np.arange(33, dtype=np.uint8)[None, :, None, None], (1, 33, 33, 1))
+
+    @pipeline_def(batch_size=1)
+    def cropped():
+        x = fn.external_source(lambda i: places, layout="HWC")
+        rounded = fn.crop_mirror_normalize(x, crop=(32, 32))
+        return rounded, fn.crop_mirror_normalize(x, crop=(32, 32), rounding="truncate"), fn.crop(x, crop=(32, 32))
+
+    rounded, truncated, plain = cropped()._next()
+    assert (rounded[0, 0, 0, 0], truncated[0, 0, 0, 0], plain[0, 0, 0, 0]) == (1, 0, 1)
+
+
+def test_one_hot_of_a_label_of_one_element_is_a_vector(ten):
+    @pipeline_def(batch_size=3)
+    def hot():
+        label = fn.readers.file(file_root=ten)[1]
+        return fn.one_hot(label, num_classes=10), fn.one_hot(label, num_classes=10, axis=1, on_value=2.0)
+
+    vector, row = hot()._next()
+    np.testing.assert_array_equal(vector, np.eye(10, dtype=np.float32)[:3])
+    np.testing.assert_array_equal(row, 2 * np.eye(10, dtype=np.float32)[:3, None])
+
+
+def test_stacked_and_joined_values_are_in_their_places():
+    @pipeline_def(batch_size=2)
+    def joined():
+        x = fn.external_source(lambda i: np.float32([[1, 2], [3, 4]]), ndim=1, dtype=types.FLOAT)
+        x = fn.reshape(x, shape=[2])
+        a = x[0]
+        return fn.stack(a, x[1], a * 10), fn.cat(x, x + 4), fn.stack(x, -x, axis=1), x.shape()
+
+    stacked, cat, columns, shape = joined()._next()
+    assert stacked.tolist() == [[1, 2, 10], [3, 4, 30]]
+    assert cat.tolist() == [[1, 2, 5, 6], [3, 4, 7, 8]]
+    assert columns.tolist() == [[[1, -1], [2, -2]], [[3, -3], [4, -4]]]
+    assert shape.tolist() == [[2], [2]]
+
+
+def test_conditions_choose_for_each_sample(ten):
+    @pipeline_def(batch_size=10, enable_conditionals=True, seed=1)
+    def chosen():
+        label = fn.reshape(fn.readers.file(file_root=ten)[1], shape=[])
+        if label > 6 or label == 2:
+            result = label * 100
+        else:
+            result = label
+        return label, result
+
+    label, result = chosen()._next()
+    assert result.tolist() == [x * 100 if x > 6 or x == 2 else x for x in label.tolist()]
+
+
+def test_a_call_between_two_jobs_gets_whole_batches_and_later_jobs_get_what_it_gives(ten):
+    calls = []
+
+    def call(arrays):
+        calls.append([array.shape for array in arrays])
+        return [arrays[0].astype(np.float32) * 2 + arrays[1][..., None, None]]
+
+    @pipeline_def(batch_size=4, seed=5, prefetch_queue_depth=3)
+    def cut(shard_id=0, num_shards=2):
+        jpegs, label = fn.readers.file(file_root=ten, shard_id=shard_id, num_shards=num_shards)
+        image = fn.crop(fn.decoders.image(jpegs), crop=(8, 10))
+        coin = fn.random.coin_flip()
+        (mixed,) = consumer_call(call, [image, label], 1, None, True)
+        return fn.flip(mixed, horizontal=coin), mixed, coin, fn.noise.gaussian(mixed), label, image
+
+    pipeline = cut()
+    noises = []
+    for step in range(6):
+        flipped, mixed, coin, noisy, label, image = pipeline._next()
+        assert label.ravel().tolist() == [(4 * step + i) % 10 for i in range(4)]
+        np.testing.assert_array_equal(mixed, image.astype(np.float32) * 2 + label[:, :, None, None])
+        for i in range(4):
+            np.testing.assert_array_equal(flipped[i], mixed[i, :, ::-1] if coin[i] else mixed[i])
+        noises.append(noisy - mixed)
+    assert calls[0] == [(4, 8, 10, 3), (4, 1)]
+    assert len(calls) == 6 + 2  # two steps are ahead
+    # Another shard, or another step, has other noise.
+    other = cut(shard_id=1)
+    first = other._next()
+    assert not np.allclose(noises[0], first[3] - first[1])
+    assert not np.allclose(noises[0], noises[1])
+    # And the same at the same place, after a restart too.
+    again = cut(checkpoint=None)
+    again._next()
+    state = again._state()
+    resumed = cut(checkpoint=state)
+    for expected, value in zip(again._next(), resumed._next()):
+        np.testing.assert_array_equal(expected, value)
+    assert resumed.is_restored_from_checkpoint and not again.is_restored_from_checkpoint
+
+
+def test_a_checkpoint_that_is_none_is_refused(ten):
+    with pytest.raises(leat.InvalidArgument, match="checkpoint"):
+        labels_of(ten, batch_size=2, checkpoint=b"nonsense").build()
+    other = labels_of(ten, batch_size=3)._state()
+    with pytest.raises(leat.InvalidArgument, match="the checkpoint is of another pipeline, batch size"):
+        labels_of(ten, batch_size=2, checkpoint=other).build()
+
+
+def test_random_numbers_do_not_depend_on_the_batch(ten):
+    @pipeline_def(seed=9)
+    def drawn():
+        return fn.readers.file(file_root=ten)[1], fn.random.uniform(range=(2.0, 3.0)), fn.random.normal(shape=(2,))
+
+    small, large = drawn(batch_size=2), drawn(batch_size=6)
+    parts = [small._next() for _ in range(3)]
+    whole = large._next()
+    for i, expected in enumerate(whole):
+        np.testing.assert_array_equal(np.concatenate([part[i] for part in parts]), expected)
+    assert ((whole[1] >= 2) & (whole[1] < 3)).all() and np.unique(whole[1]).size == 6
+
+
+def test_a_source_is_asked_for_batches_until_it_stops(ten):
+    asked = []
+
+    def batch(info):
+        asked.append((info.iteration, info.epoch_idx))
+        if info.iteration == 3:
+            raise StopIteration
+        return np.full((2, 3), info.iteration, np.int32), [np.uint8([1]), np.uint8([2])]
+
+    @pipeline_def(batch_size=2)
+    def given():
+        a, b = fn.external_source(batch, num_outputs=2, batch_info=True)
+        return a, a + 1, b
+
+    pipeline = given()
+    for epoch in range(2):
+        values = []
+        while True:
+            try:
+                a, b, c = pipeline._next()
+            except StopIteration:
+                break
+            values.append(a[0, 0])
+            np.testing.assert_array_equal(b, a + 1)
+            assert c.tolist() == [[1], [2]]
+        assert values == [0, 1, 2]
+        with pytest.raises(StopIteration):
+            pipeline._next()
+        pipeline.reset()
+    assert asked == [(i, epoch) for epoch in range(2) for i in range(4)]
+
+
+def test_a_source_is_asked_for_samples_of_encoded_images():
+    def sample(info):
+        assert info.idx_in_epoch == info.iteration * 2 + info.idx_in_batch
+        return np.frombuffer(TINY_JPEG, np.uint8), np.int32(info.idx_in_epoch)
+
+    @pipeline_def(batch_size=2)
+    def given():
+        jpegs, number = fn.external_source(sample, num_outputs=2, batch=False)
+        return fn.decoders.image(jpegs)[:4, :4], number
+
+    pipeline = given()
+    for step in range(3):
+        image, number = pipeline._next()
+        assert image.shape == (2, 4, 4, 3)
+        assert number.tolist() == [2 * step, 2 * step + 1]
+
+
+def test_sizes_of_a_source_may_change_between_batches():
+    def batch(i):
+        return [np.full((2 + i, 3, 1), i, np.uint8), np.full((2, 3 + i, 1), i, np.uint8)]
+
+    @pipeline_def(batch_size=2, prefetch_queue_depth=2)
+    def given():
+        return fn.resize(fn.external_source(batch, layout="HWC"), size=(2, 2))
+
+    pipeline = given()
+    for step in range(5):
+        np.testing.assert_array_equal(pipeline._next()[0], np.full((2, 2, 2, 1), step, np.uint8))
+
+
+def test_generators_and_cycles():
+    def generator():
+        for i in range(2):
+            yield np.full((2, 1), i, np.int32)
+
+    def epoch(pipeline, most=5):
+        values = []
+        try:
+            while len(values) < most:
+                values.append(int(pipeline._next()[0][0, 0]))
+        except StopIteration:
+            pipeline.reset()
+        return values
+
+    @pipeline_def(batch_size=2)
+    def given(cycle):
+        return fn.external_source(generator, cycle=cycle)
+
+    once, quiet, again = given(None), given("quiet"), given("raise")
+    assert [epoch(once), epoch(once)] == [[0, 1], []]
+    assert epoch(quiet) == [0, 1, 0, 1, 0]
+    assert [epoch(again), epoch(again)] == [[0, 1], [0, 1]]
+
+
+def test_batches_may_be_fed():
+    @pipeline_def(batch_size=2)
+    def given():
+        x = fn.external_source(name="x")
+        return x, fn.cast(x, dtype=types.FLOAT)
+
+    pipeline = given(prefetch_queue_depth=1)
+    pipeline.feed_input("x", np.int32([[1], [2]]))
+    assert pipeline._next()[1].tolist() == [[1.0], [2.0]]
+    assert pipeline.run(x=np.int32([[3], [4]]))[1].as_array().tolist() == [[3.0], [4.0]]
+    with pytest.raises(leat.FailedPrecondition, match="call feed_input"):
+        pipeline._next()
+    with pytest.raises(leat.NotFound, match="no external source 'y'"):
+        pipeline.feed_input("y", np.int32([[1], [2]]))
+
+
+@pytest.mark.parametrize(
+    ("batch", "words"),
+    [
+        (np.zeros((3, 1), np.uint8), "batch of 3 samples"),
+        (np.zeros((2, 1), np.uint64), "uint64"),
+        ("text", "expected arrays of numbers"),
+    ],
+)
+def test_a_wrong_batch_of_a_source_is_an_error(batch, words):
+    @pipeline_def(batch_size=2)
+    def given():
+        return fn.cast(fn.external_source(lambda: batch), dtype=types.FLOAT)
+
+    with pytest.raises(leat.InvalidArgument, match=words):
+        given()._next()
+
+
+def test_an_exception_in_a_source_or_a_call_is_the_callers():
+    def broken(*_):
+        raise KeyError("mine")
+
+    with Pipeline(batch_size=2) as first:
+        first.set_outputs(fn.external_source(broken))
+    with Pipeline(batch_size=2) as second:
+        (value,) = consumer_call(broken, [fn.random.uniform()], 1, None, True)
+        second.set_outputs(value)
+    for pipeline in (first, second):
+        with pytest.raises(KeyError, match="mine"):
+            pipeline._next()
+
+
+def test_an_output_of_several_shapes_is_an_error_that_names_it(ten):
+    @pipeline_def(batch_size=2)
+    def several():
+        jpegs, label = fn.readers.file(file_root=ten)
+        return label, fn.decoders.image(jpegs)
+
+    with pytest.raises(leat.InvalidArgument, match=r'output "output1".*differs from sample to sample'):
+        several().build()
+
+
+def test_the_types_of_outputs_are_checked(ten):
+    good = labels_of(ten, batch_size=2, output_dtype=types.INT32, output_ndim=1)
+    assert steps(good, 1) == [[0, 1]]
+    with pytest.raises(leat.InvalidArgument, match="output 0 is int32; expected DALIDataType.FLOAT"):
+        labels_of(ten, batch_size=2, output_dtype=types.FLOAT)._next()
