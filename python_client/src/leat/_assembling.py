@@ -9,7 +9,7 @@ there and gives the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import jax
@@ -18,12 +18,11 @@ import numpy as np
 from leat._placement import Placement
 
 try:
-    from jax._src.interpreters.pxla import batched_device_put as _batched_device_put
-except ImportError:
-    _batched_device_put = None
+    from jax._src.interpreters import pxla
 
-# An array of this process, and the parts of it with what they are on the devices, for whoever wants to look.
-Count = Callable[[np.ndarray, Callable[[], Sequence[tuple[np.ndarray, jax.Array]]]], None]
+    _batched_device_put: Any = pxla.xc.batched_device_put
+except (ImportError, AttributeError):
+    _batched_device_put = None
 
 
 def _kind(array: jax.Array) -> tuple[Any, ...]:
@@ -40,38 +39,39 @@ def assemble(array: np.ndarray, placement: Placement) -> jax.Array:
 
 
 class Assembling:
-    """As `assemble`, for the batches of an iterator.
+    """As `assemble`, for a field of an iterator's batches.
 
-    Args:
-        placement: of the field.
-        count: is told of each batch.
+    Attributes:
+        aliased_bytes: of a batch: which CPU devices read in our buffer.
+        copied_bytes: of a batch: which JAX copied for CPU devices.
     """
 
-    def __init__(self, placement: Placement, count: Count | None = None) -> None:
+    def __init__(self, placement: Placement) -> None:
+        self.aliased_bytes = 0
+        self.copied_bytes = 0
         self._placement = placement
         self._pieces = placement.pieces
         self._devices: list[Any] = []
-        self._count = count
         self._aval: Any = None  # of the global array: may be made by JAX's one call
         self._first = True
 
     def __call__(self, array: np.ndarray) -> jax.Array:
         placement = self._placement
-        if self._aval is None:
-            result = assemble(array, placement)
-            if self._first:
-                self._first = False
-                self._try_one_call(array, result)
-        else:
+        if self._aval is not None:
             parts = [placement.shaped(piece.cut(array)) for piece in self._pieces]
-            result = _batched_device_put(self._aval, placement.sharding, parts, self._devices)
-        if self._count:
-            self._count(array, lambda: self._pairs(array, result))
+            return _batched_device_put(self._aval, placement.sharding, parts, self._devices, True)
+        result = assemble(array, placement)
+        if self._first:
+            self._first = False
+            self._look_at(array, result)
+            self._try_one_call(array, result)
         return result
 
-    def _pairs(self, array: np.ndarray, placed: jax.Array) -> list[tuple[np.ndarray, jax.Array]]:
+    def _look_at(self, array: np.ndarray, placed: jax.Array) -> None:
+        """What JAX copies. Once is enough: it decides by the address, and each batch lies as the one before."""
         on = {shard.device: shard.data for shard in placed.addressable_shards}
-        return [(piece.cut(array), on[piece.device]) for piece in self._pieces]
+        pairs = [(piece.cut(array), on[piece.device]) for piece in self._pieces]
+        self.aliased_bytes, self.copied_bytes = aliased_and_copied(pairs)
 
     def _try_one_call(self, array: np.ndarray, expected: jax.Array) -> None:
         if _batched_device_put is None or expected.dtype != array.dtype:  # JAX has narrowed 64 bits
@@ -81,10 +81,23 @@ class Assembling:
         pieces = tuple(on[device] for device in devices)
         parts = [self._placement.shaped(piece.cut(array)) for piece in pieces]
         try:
-            got = _batched_device_put(expected.aval, expected.sharding, parts, devices)
-            same = _kind(got) == _kind(expected)
+            got = _batched_device_put(expected.aval, expected.sharding, parts, devices, True)
             shards = zip(got.addressable_shards, expected.addressable_shards)
-            if same and all((a.device, a.index) == (b.device, b.index) for a, b in shards):
+            if _kind(got) == _kind(expected) and all((a.device, a.index) == (b.device, b.index) for a, b in shards):
                 self._aval, self._pieces, self._devices = expected.aval, pieces, devices
         except Exception:  # another JAX, whose call is another
             return
+
+
+def aliased_and_copied(pairs: Iterable[tuple[np.ndarray, jax.Array]]) -> tuple[int, int]:
+    """Of arrays, and what they are on devices: bytes that CPU devices read where they are, and bytes that JAX copied."""
+    aliased = copied = 0
+    for array, placed in pairs:
+        (device,) = placed.devices()
+        if device.platform != "cpu":
+            continue
+        if placed.unsafe_buffer_pointer() == array.__array_interface__["data"][0]:
+            aliased += array.nbytes
+        else:
+            copied += array.nbytes
+    return aliased, copied

@@ -144,6 +144,7 @@ class Batches(Iterator[dict[str, np.ndarray]]):
         # Held during a call into the library; re-entrant, since a signal handler may close while we wait.
         self._in_use = threading.RLock()
         self._closing = threading.Lock()
+        self._text = ctypes.create_string_buffer(_TOKEN_CAPACITY)
         self._bar: _progress.Bar | None = None
         self._shows_progress = False
         self._begin(open_at(token))
@@ -238,9 +239,8 @@ class Batches(Iterator[dict[str, np.ndarray]]):
     def token(self) -> bytes:
         """Where the consumer is: after the last batch handed out. For the trainer's checkpoint; under 1 KiB."""
         with self._in_use:
-            text = ctypes.create_string_buffer(_TOKEN_CAPACITY)
-            size = _native.quick.leat_batches_token(self._handle.get(), text, len(text))
-            return text.raw[:size]
+            size = _native.quick.leat_batches_token(self._handle.get(), self._text, _TOKEN_CAPACITY)
+            return ctypes.string_at(self._text, size)
 
     def get_state(self) -> bytes:
         """As `token`; the name that Grain and checkpoint handlers know."""

@@ -8,9 +8,8 @@ same thing at the same time, and works for every sharding.
 
 from __future__ import annotations
 
-import functools
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -18,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from leat import _assembling
 from leat._finish import Finish
 from leat._placement import Placement
 
@@ -28,7 +28,6 @@ else:  # before 0.6.1
     from jax.experimental.shard_map import shard_map as _shard_map
 
 _AXIS = "leat"
-_Count = Callable[[str, np.ndarray, Callable[[], Sequence[tuple[np.ndarray, jax.Array]]]], None]
 
 
 def apart(function: Any) -> Any:
@@ -67,13 +66,16 @@ class DeviceFinish:
     """Places the bytes of some fields, all on the same devices, and finishes them there.
 
     Compiled once, when it is made.
+
+    Attributes:
+        aliased_bytes, copied_bytes: as of `_assembling.Assembling`.
     """
 
-    def __init__(
-        self, placements: Mapping[str, Placement], finishes: Mapping[str, Finish], count: _Count | None = None
-    ) -> None:
+    def __init__(self, placements: Mapping[str, Placement], finishes: Mapping[str, Finish]) -> None:
+        self.aliased_bytes = 0
+        self.copied_bytes = 0
+        self._first = True
         self._placements = dict(placements)
-        self._count = count
         self._finishes = {name: finishes[name] for name in placements}
         self._pieces = {
             name: [finishes[name].piece_of(piece) for piece in placement.pieces]
@@ -122,9 +124,12 @@ class DeviceFinish:
         for name, pieces in self._pieces.items():
             parts = [piece.cut(batch[name]) for piece in pieces]
             arrays = jax.device_put(parts, self._devices)
-            if self._count:
-                self._count(name, batch[name], functools.partial(list, zip(parts, arrays)))
+            if self._first:
+                aliased, copied = _assembling.aliased_and_copied(zip(parts, arrays))
+                self.aliased_bytes += aliased
+                self.copied_bytes += copied
             heads[name] = self._joined(arrays)
+        self._first = False
         result: dict[str, jax.Array] = {}
         for name, array in self._compiled(heads, self._tables).items():
             placement = self._placements[name]
@@ -135,18 +140,10 @@ class DeviceFinish:
         return result
 
 
-def plan(
-    placements: Mapping[str, Placement], finishes: Mapping[str, Finish], count: _Count | None = None
-) -> list[DeviceFinish]:
-    """One function for each set of devices that fields with a finish are on.
-
-    Args:
-        placements: of the fields.
-        finishes: of those that have one.
-        count: as `leat._copies.Copies.count`.
-    """
+def plan(placements: Mapping[str, Placement], finishes: Mapping[str, Finish]) -> list[DeviceFinish]:
+    """One function for each set of devices that fields with a finish are on."""
     groups: dict[tuple[Any, ...], dict[str, Placement]] = {}
     for name, placement in placements.items():
         if name in finishes:
             groups.setdefault(tuple(piece.device for piece in placement.pieces), {})[name] = placement
-    return [DeviceFinish(fields, finishes, count) for fields in groups.values()]
+    return [DeviceFinish(fields, finishes) for fields in groups.values()]

@@ -12,7 +12,6 @@ bytes reach the model on any number of hosts.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,7 +20,7 @@ from leat import _jax_version  # noqa: F401  # isort: skip (it says what to inst
 import jax
 import numpy as np
 
-from leat import _assembling, _copies, _finish, _jax_device, _jax_finish, _placement, _plane, _together
+from leat import _assembling, _finish, _jax_device, _jax_finish, _placement, _plane, _together
 from leat._global_arrays import (
     DataPartitionType,
     data_partition_type_to_spec,
@@ -54,20 +53,29 @@ class _HostPlacing:
     def __init__(
         self, placements: Mapping[str, _placement.Placement], finishes: Mapping[str, _finish.Finish]
     ) -> None:
-        self.copies = _copies.Copies()
-        self._finishing = _jax_finish.plan(placements, finishes, self.copies.count)
-        self._fields = [
-            (name, _assembling.Assembling(placement, functools.partial(self.copies.count, name)))
-            for name, placement in placements.items()
-            if name not in finishes
-        ]
+        self._finishing = _jax_finish.plan(placements, finishes)
+        self._fields = {
+            name: _assembling.Assembling(placement) for name, placement in placements.items() if name not in finishes
+        }
         self._names = list(placements)
+        self._batches = 0
 
     def __call__(self, batch: Mapping[str, np.ndarray]) -> dict[str, jax.Array]:
-        placed = {name: assembled(batch[name]) for name, assembled in self._fields}
+        self._batches += 1
+        placed = {name: assembled(batch[name]) for name, assembled in self._fields.items()}
+        if not self._finishing:
+            return placed
         for finishing in self._finishing:
             placed.update(finishing(batch))
         return {name: placed[name] for name in self._names}
+
+    def stats(self) -> dict[str, int]:
+        """What became of all batches on CPU devices."""
+        parts = [*self._fields.values(), *self._finishing]
+        return {
+            "aliased_bytes": self._batches * sum(part.aliased_bytes for part in parts),
+            "copied_bytes": self._batches * sum(part.copied_bytes for part in parts),
+        }
 
 
 def _interrupted() -> Aborted:
@@ -173,8 +181,7 @@ class GlobalBatches(Iterator[dict[str, jax.Array]]):
         """
         stats = self._host.stats()
         if isinstance(self._place, _HostPlacing):
-            copies = self._place.copies
-            stats.update(aliased_bytes=copies.aliased_bytes, copied_bytes=copies.copied_bytes)
+            stats.update(self._place.stats())
         return stats
 
     def close(self) -> None:

@@ -284,7 +284,7 @@ def test_jaxs_own_call_is_used_where_it_gives_the_same(job, order, monkeypatch):
     expected = [batch["image"] for batch in job.batches()]
     it = leat.jax.batches(job, sharding=sharding)
     first = next(it)["image"]
-    assembled = dict(it._place._fields)["image"]
+    assembled = it._place._fields["image"]
     assert assembled._aval is not None, "this JAX has another call: leat._assembling stays slow"
     for step, batch in enumerate(it, 1):
         image = batch["image"]
