@@ -83,6 +83,7 @@ struct CommandLine::State {
   void AddViews();
   void AddActions();
   void AddLocal();
+  void AddConvert();
   CommandNode Node(const CLI::App* command) const;
 };
 
@@ -222,6 +223,49 @@ void CommandLine::State::AddLocal() {
   Command("version", "The version of this program", "  leat version\n");
 }
 
+void CommandLine::State::AddConvert() {
+  CLI::App* convert = Command(
+      "convert",
+      "Write idx files or an image folder as Caffe2's LMDB, TFRecord or "
+      "WebDataset",
+      "  leat convert mnist db/MNIST --to caffe2      # training/, testing/\n"
+      "  leat convert train-images-idx3-ubyte.gz train --to tfrecord\n"
+      "  leat convert photos photos-tar --to webdataset --shard-size 1GiB\n");
+  ConvertOptions& to = options.convert;
+  const auto file = [&](const char* name, std::string& value,
+                        const char* text) {
+    CLI::Option* option = convert->add_option(name, value, text);
+    values[option] = Files();
+    return option;
+  };
+  file("INPUT", to.input,
+       "image folder, idx file of images, or folder with MNIST's idx files")
+      ->required();
+  file("OUTPUT", to.output, "folder to make")->required();
+  Choice(convert->add_option("--to", to.to, "caffe2, tfrecord or webdataset")
+             ->required(),
+         {"caffe2", "tfrecord", "webdataset"})
+      ->type_name("FORM");
+  file("--labels", to.labels, "idx file of the labels, if not found by name")
+      ->type_name("FILE");
+  Choice(convert->add_option("--encoding", to.encoding,
+                             "of idx's images: png (default; loses nothing) or "
+                             "jpeg"),
+         {"png", "jpeg"})
+      ->type_name("KIND");
+  convert->add_option("--quality", to.quality, "of a JPEG, 1 to 100 (95)")
+      ->check(CLI::Range(1, 100).description(""))
+      ->type_name("N");
+  convert
+      ->add_option("--shard-size", to.shard_bytes,
+                   "most bytes of a .tfrecord or .tar file (256MiB)")
+      ->transform(CLI::AsSizeValue(true).description(""))
+      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 50).description(""))
+      ->type_name("SIZE");
+  convert->add_flag("-f,--force", to.force,
+                    "replace an output that leat convert wrote");
+}
+
 CommandNode CommandLine::State::Node(const CLI::App* command) const {
   CommandNode node;
   node.name = command->get_name();
@@ -269,6 +313,7 @@ CommandLine::CommandLine() : state_(std::make_unique<State>()) {
   state_->AddGlobal();
   state_->AddViews();
   state_->AddActions();
+  state_->AddConvert();
   state_->AddLocal();
   for (CLI::App* sub : app.get_subcommands([](CLI::App*) { return true; })) {
     sub->fallthrough();

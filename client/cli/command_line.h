@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "client/cli/convert/convert.h"
 
 namespace leat::cli {
 
@@ -34,6 +35,7 @@ struct Options {
   int columns = 0;
   std::string field;
   std::string picture = "sheet.png";
+  ConvertOptions convert;
 };
 
 // What a shell offers for a value.

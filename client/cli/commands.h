@@ -25,6 +25,7 @@ absl::StatusOr<int> RunUndrain(Session& session);
 absl::StatusOr<int> RunLogLevel(Session& session);
 absl::StatusOr<int> RunSheet(Session& session);
 absl::StatusOr<int> RunInspect(Session& session);
+absl::StatusOr<int> RunConvert(Session& session);
 absl::StatusOr<int> RunCompletion(Session& session);
 absl::StatusOr<int> RunVersion(Session& session);
 

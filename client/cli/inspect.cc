@@ -1,26 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// A folder is read as readers.image_folder reads it: its sub-directories in
-// byte order are the classes (also those without an image), with the images
-// anywhere below; if none holds an image it is one class "".
 #include "client/cli/inspect.h"
 
-#include <sys/stat.h>
-
-#include <algorithm>
-#include <cctype>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <sstream>
 
+#include "client/cli/folder.h"
 #include "client/cli/jpeg.h"
 #include "client/cli/text.h"
 #include "client/cli/token_file.h"
 #include "core/status.h"
-#include "fmt/ranges.h"
 
 namespace leat::cli {
 namespace {
@@ -28,10 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uint64_t kMaxFileBytes = 256ull << 20;
-constexpr std::string_view kImageNames[] = {".jpg",  ".jpeg", ".jpe", ".png",
-                                            ".webp", ".bmp",  ".tif", ".tiff",
-                                            ".jp2",  ".j2k"};
-constexpr size_t kMaxDepth = 64;  // of directories below a class
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
   std::error_code error;
@@ -123,13 +109,6 @@ absl::StatusOr<Inspection> InspectToken(const std::string& path,
   return out;
 }
 
-bool IsImageName(const fs::path& path) {
-  std::string extension = path.extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(),
-                 [](unsigned char c) { return std::tolower(c); });
-  return std::ranges::find(kImageNames, extension) != std::end(kImageNames);
-}
-
 struct Count {
   uint64_t images = 0;
   uint64_t bytes = 0;
@@ -148,65 +127,21 @@ void CountFile(const fs::directory_entry& entry, Count& count) {
   count.bytes += error ? 0 : bytes;
 }
 
-using FileId = std::pair<dev_t, ino_t>;
-
-// Everything below `folder`. Links are followed, but not into an ancestor;
-// names that begin with a dot are passed over.
-absl::Status CountBelow(const fs::path& folder, std::vector<FileId>& ancestors,
-                        Count& count) {
-  struct stat info;
-  if (stat(folder.c_str(), &info) != 0) {
-    return FailedPrecondition("{}: {}", folder.string(), std::strerror(errno));
-  }
-  const FileId id(info.st_dev, info.st_ino);
-  if (std::find(ancestors.begin(), ancestors.end(), id) != ancestors.end()) {
-    return absl::OkStatus();
-  }
-  if (ancestors.size() > kMaxDepth) {
-    return FailedPrecondition("{}: more than {} directories deep",
-                              folder.string(), kMaxDepth);
-  }
-  ancestors.push_back(id);
-  std::error_code error;
-  fs::directory_iterator walk(folder, error);
-  for (; !error && walk != fs::directory_iterator(); walk.increment(error)) {
-    std::error_code kind;
-    if (walk->path().filename().string().starts_with('.')) continue;
-    if (walk->is_directory(kind)) {
-      RETURN_IF_ERROR(CountBelow(walk->path(), ancestors, count));
-    } else {
-      CountFile(*walk, count);
-    }
-  }
-  ancestors.pop_back();
-  if (!error) return absl::OkStatus();
-  return FailedPrecondition("{}: {}", folder.string(), error.message());
-}
-
 absl::StatusOr<std::map<std::string, Count>> CountClasses(
     const std::string& path, Count& direct) {
   std::map<std::string, Count> classes;
-  struct stat root;
-  if (stat(path.c_str(), &root) != 0) {
-    return FailedPrecondition("{}: {}", path, std::strerror(errno));
+  ASSIGN_OR_RETURN(const FolderEntries top, ListFolder(path));
+  for (const fs::directory_entry& file : top.files) CountFile(file, direct);
+  bool any = false;
+  for (const std::string& name : top.directories) {
+    Count& count = classes[name];
+    RETURN_IF_ERROR(
+        WalkClass(path, name, [&](const std::string&, const auto& file) {
+          CountFile(file, count);
+          return absl::OkStatus();
+        }));
+    any |= count.images > 0;
   }
-  std::error_code error;
-  fs::directory_iterator walk(path, error);
-  for (; !error && walk != fs::directory_iterator(); walk.increment(error)) {
-    std::error_code kind;
-    const std::string name = walk->path().filename().string();
-    if (name.starts_with('.')) continue;
-    if (walk->is_directory(kind)) {
-      std::vector<FileId> ancestors = {{root.st_dev, root.st_ino}};
-      RETURN_IF_ERROR(CountBelow(walk->path(), ancestors, classes[name]));
-    } else {
-      CountFile(*walk, direct);
-    }
-  }
-  if (error) return FailedPrecondition("{}: {}", path, error.message());
-  const bool any =
-      std::any_of(classes.begin(), classes.end(),
-                  [](const auto& each) { return each.second.images > 0; });
   if (!any) classes.clear();
   return classes;
 }
@@ -247,7 +182,7 @@ absl::StatusOr<Inspection> InspectFolder(const std::string& path) {
     problems.push_back(
         fmt::format("no images: want files that end in {} here or in "
                     "sub-directories, one a class",
-                    fmt::join(kImageNames, ", ")));
+                    ImageNames()));
   }
   if (outside > 0) {
     problems.push_back(fmt::format(

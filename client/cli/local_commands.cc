@@ -6,10 +6,12 @@
 
 #include "client/cli/commands.h"
 #include "client/cli/completion.h"
+#include "client/cli/convert/convert.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/inspect.h"
 #include "client/cli/listing.h"
 #include "client/cli/sheet.h"
+#include "client/cli/text.h"
 #include "core/status.h"
 
 namespace leat::cli {
@@ -63,6 +65,15 @@ absl::StatusOr<int> RunInspect(Session& session) {
     return Session::Result{std::move(inspection.view),
                            inspection.healthy ? kGood : kUnhealthy};
   });
+}
+
+absl::StatusOr<int> RunConvert(Session& session) {
+  const ConvertOptions& options = session.options().convert;
+  ASSIGN_OR_RETURN(const Converted converted, Convert(options));
+  session.Say(fmt::format("{}: {} records, {} files, {}", options.output,
+                          converted.records, converted.files,
+                          Size(converted.bytes)));
+  return kGood;
 }
 
 absl::StatusOr<int> RunCompletion(Session& session) {

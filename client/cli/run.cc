@@ -21,7 +21,7 @@ const std::map<std::string_view, Command>& Commands() {
       {"drain", RunDrain},        {"undrain", RunUndrain},
       {"log-level", RunLogLevel}, {"sheet", RunSheet},
       {"inspect", RunInspect},    {"completion", RunCompletion},
-      {"version", RunVersion},
+      {"version", RunVersion},    {"convert", RunConvert},
   };
   return commands;
 }

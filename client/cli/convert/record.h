@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What `leat convert` moves: records, from an input to an output, one at a
+// time.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace leat::cli {
+
+struct Record {
+  std::string image;      // the bytes of an image file
+  std::string extension;  // of its kind: "jpg", "png", ...
+  int32_t label = 0;
+  std::string class_name;  // "": its class has none
+  std::string file_name;   // below the input; "": it was no file
+};
+
+class RecordInput {
+ public:
+  virtual ~RecordInput() = default;
+  // The next record in order; false: there are no more. Errors name the file,
+  // and the record where a file has several.
+  virtual absl::StatusOr<bool> Next(Record* record) = 0;
+};
+
+class RecordOutput {
+ public:
+  virtual ~RecordOutput() = default;
+  // Errors name the file.
+  virtual absl::Status Add(const Record& record) = 0;
+  // Everything is on the disk. Nothing is added afterwards.
+  virtual absl::Status Finish() = 0;
+};
+
+}  // namespace leat::cli
