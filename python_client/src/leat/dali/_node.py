@@ -317,7 +317,8 @@ def scalar(where: str, value: Any, kind: str) -> Any:
         value = np.ravel(value)[0]
     if not isinstance(value, (bool, int, float, np.number, np.bool_)):
         raise InvalidArgument(f"{where} = {value!r:.80}; expected a number, or a node with one for each sample")
-    return bool(value) if kind == "bool" else float(value)
+    # DALI's numbers are float32: 0.9 of 275 pixels is less than 247.5.
+    return bool(value) if kind == "bool" else float(np.float32(value))
 
 
 def numbers(where: str, value: Any) -> list[Any]:
