@@ -71,12 +71,29 @@ def check_placements(devices):
     check_placement(Mesh(devices.reshape(4, 2), names[:2]), P("data", "model"))
 
 
+def refused(job, says, **arguments):
+    try:
+        leat.jax.batches(job, **arguments)
+    except leat.InvalidArgument as error:
+        assert says in str(error), error
+    else:
+        raise AssertionError(f"{arguments} were taken")
+
+
+def check_refusals(job, devices):
+    refused(job, f"devices is for one process, and there are {COUNT}", devices=jax.local_devices())
+    others = np.array([device for device in devices if device.process_index != ID])
+    elsewhere = NamedSharding(Mesh(others[: 8 // COUNT], ("data",)), P("data"))
+    refused(job, "has no device of this process; expected at least one", sharding=elsewhere)
+
+
 def main():
     jax.distributed.initialize(f"127.0.0.1:{sys.argv[3]}", num_processes=COUNT, process_id=ID)
     assert len(jax.devices()) == 8 and len(jax.local_devices()) == 8 // COUNT
     job = leat.connect().job("several", photos, batch=16)
     devices = np.array(sorted(jax.devices(), key=lambda device: device.id))
     check_placements(devices)
+    check_refusals(job, devices)
     grid = devices.reshape(COUNT, 8 // COUNT).T
     in_order = NamedSharding(Mesh(devices, ("data",)), P("data"))
     interleaved = NamedSharding(Mesh(grid.reshape(8 // COUNT, COUNT), ("data", "model")), P("data"))
