@@ -24,7 +24,7 @@ import nvidia.dali
 
 BATCH = 8
 STEPS = 2
-# Tolerated: the worst difference of bytes (of floats: in shares of the greatest magnitude), the share beyond half of it.
+# Tolerated: the worst difference (of floats: in parts of the greatest magnitude), or a share of elements beyond it.
 EXACT = (0, 0.0)
 ROUNDED = (1, 0.01)
 FLOATS = (1e-5, 0.0)

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """leat.dali over a private service: shards, passes and values as DALI has them."""
 
+import leat
 import numpy as np
 import pytest
 from conftest import TINY_JPEG, make_folder
-
-import leat
 from leat.dali import Pipeline, fn, pipeline_def, types
 from leat.dali._node import consumer_call
 
@@ -251,6 +250,36 @@ def test_a_source_is_asked_for_batches_until_it_stops(ten):
             pipeline._next()
         pipeline.reset()
     assert asked == [(i, epoch) for epoch in range(2) for i in range(4)]
+
+
+def test_a_source_may_be_beside_a_reader_and_begin_again_at_any_time(ten):
+    def batch(i):
+        if i == 3:
+            raise StopIteration
+        return np.full((2, 1), 100 * i, np.int32)
+
+    @pipeline_def(batch_size=2)
+    def both():
+        label = fn.readers.file(file_root=ten)[1]
+        return label + fn.external_source(batch), label
+
+    def values(pipeline, most):
+        found = []
+        try:
+            while len(found) < most:
+                found.append(pipeline._next()[0].ravel().tolist())
+        except StopIteration:
+            found.append("end")
+        return found
+
+    pipeline = both()
+    assert values(pipeline, 9) == [[0, 1], [102, 103], [204, 205], "end"]
+    assert values(pipeline, 9) == ["end"]
+    pipeline.reset()
+    # What follows is that behind the last batch handed out, though more had been asked for ahead.
+    assert values(pipeline, 1) == [[6, 7]]
+    pipeline.reset()
+    assert values(pipeline, 9) == [[8, 9], [100, 101], [202, 203], "end"]
 
 
 def test_a_source_is_asked_for_samples_of_encoded_images():

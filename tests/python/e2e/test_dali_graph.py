@@ -4,10 +4,9 @@
 import pathlib
 import re
 
+import leat
 import numpy as np
 import pytest
-
-import leat
 from leat.dali import Pipeline, _plan, fn, math, pipeline_def, tfrecord, types
 from leat.dali._node import consumer_call
 from leat.dali._operator import HINTS

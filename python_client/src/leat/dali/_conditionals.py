@@ -13,7 +13,7 @@ import ast
 import functools
 import inspect
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from leat.dali import _node
@@ -199,10 +199,17 @@ def _assigned(statement: ast.stmt) -> set[str]:
     return names
 
 
+def _function(name: str, parameters: Sequence[str], body: list[ast.stmt]) -> ast.FunctionDef:
+    """def name(parameters): body — parsed, so that it has all the fields that this version of Python wants."""
+    definition = ast.parse(f"def {name}({', '.join(parameters)}): pass").body[0]
+    assert isinstance(definition, ast.FunctionDef)
+    definition.body = body
+    return definition
+
+
 def _branch(name: str, names: list[str], body: list[ast.stmt]) -> ast.FunctionDef:
-    arguments = ast.arguments([], [ast.arg(each) for each in names], None, [], [], None, [])
     result = ast.Return(ast.Tuple([ast.Name(each, ast.Load()) for each in names], ast.Load()))
-    return ast.FunctionDef(name, arguments, [*(body or [ast.Pass()]), result], [], None)
+    return _function(name, names, [*body, result])
 
 
 def converted(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -228,13 +235,8 @@ def converted(function: Callable[..., Any]) -> Callable[..., Any]:
     free = function.__code__.co_freevars
     rewritten = _Rewriter().visit(definition)
     # A function around it gives it the names that the original takes from the functions around it.
-    outer = ast.FunctionDef(
-        f"{_PREFIX}outer",
-        ast.arguments([], [ast.arg(each) for each in (f"{_PREFIX}conditionals", *free)], None, [], [], None, []),
-        [rewritten, ast.Return(ast.Name(definition.name, ast.Load()))],
-        [],
-        None,
-    )
+    body = [rewritten, ast.Return(ast.Name(definition.name, ast.Load()))]
+    outer = _function(f"{_PREFIX}outer", [f"{_PREFIX}conditionals", *free], body)
     module = ast.fix_missing_locations(ast.Module([outer], []))
     ast.increment_lineno(module, function.__code__.co_firstlineno - 1)
     scope: dict[str, Any] = {}

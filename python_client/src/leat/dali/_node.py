@@ -14,10 +14,13 @@ from typing import Any
 import numpy as np
 
 from leat import _operators
-from leat._graph import Node, Operation
+from leat._graph import Node
 from leat._graph import constant as _constant
 from leat.dali import _current
+from leat.dali._operations import ConsumerOperation, ReaderOperation
 from leat.errors import InvalidArgument, PipelineError
+
+__all__ = ["ConsumerOperation", "DataNode", "ReaderOperation", "consumer_call"]
 
 Sizes = tuple[int | None, ...]
 
@@ -333,35 +336,6 @@ def numbers(where: str, value: Any) -> list[Any]:
     return array.ravel().tolist()
 
 
-class ReaderOperation(Operation):
-    """A reader, and what its arguments say of shards.
-
-    Attributes:
-        reader: a fn.readers.Reader.
-    """
-
-    def __init__(self, like: Operation, reader: Any) -> None:
-        super().__init__(like.op, like.inputs, like.args)
-        self.reader = reader
-
-
-class ConsumerOperation(Operation):
-    """Something that runs in this process, on whole batches.
-
-    Attributes:
-        call: a function of a list of arrays with batch axis; None: of an external source.
-        source: of an external source: a _sources.BatchSource.
-        outputs: how many values it gives.
-        preserve: it runs even if nothing needs what it gives.
-    """
-
-    def __init__(self, op: str, inputs: Sequence[DataNode], outputs: int) -> None:
-        super().__init__(op, tuple(each.node for each in inputs), {})
-        self.call: Callable[[list[Any]], Sequence[Any]] | None = None
-        self.outputs = outputs
-        self.preserve = False
-
-
 def consumer_call(
     call: Callable[[list[Any]], Sequence[Any]],
     inputs: Sequence[DataNode],
@@ -381,7 +355,7 @@ def consumer_call(
     for i, each in enumerate(inputs):
         if not isinstance(each, DataNode):
             raise PipelineError(f"input {i} is {type(each).__name__} {each!r:.60}; expected a node of a pipeline")
-    operation = ConsumerOperation("jax_function", inputs, num_outputs)
+    operation = ConsumerOperation("jax_function", [each.node for each in inputs], num_outputs)
     operation.call = call
     operation.preserve = preserve
     if preserve:

@@ -3,16 +3,13 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
-import inspect
 import json
-from collections.abc import Callable
 from typing import Any
 
-from leat.dali import _conditionals, _current, _node, _plan, types
+from leat.dali import _current, _node, _plan, types
 from leat.dali._node import DataNode
-from leat.dali._operator import check_hint, refuse_unknown
+from leat.dali._operator import check_hint
 from leat.dali._stages import Runner, Settings
 from leat.dali._tensors import TensorList
 from leat.errors import Error, FailedPrecondition, InvalidArgument, NotFound, PipelineError
@@ -200,9 +197,14 @@ class Pipeline:
                     f"{self._name}: output {i} has the layout {node.layout!r}; output_layout says {layout!r}"
                 )
 
-    def _next(self) -> list[Any]:
-        """The next batch of every output; StopIteration at the end of an external source."""
-        batches = self._built().next()
+    @property
+    def _may_look_ahead(self) -> bool:
+        """Whether `_next` takes a time-out: nothing runs in this process."""
+        return self._built().direct is not None
+
+    def _next(self, timeout: float | None = None) -> list[Any]:
+        """The next batch of every output; StopIteration at the end of an external source. `timeout`: as of Runner."""
+        batches = self._built().next(timeout)
         dtypes, ndims = self._checks["dtype"], self._checks["ndim"]
         for i, batch in enumerate(batches if dtypes or ndims else ()):
             first = batch[0]
@@ -342,64 +344,3 @@ def _require_names(plan: _plan.Plan) -> None:
     for name in names:
         if name is not None and names.count(name) > 1:
             raise InvalidArgument(f"two operators have the name {name!r}; expected each at most once")
-
-
-_PIPELINE_ARGUMENTS = [name for name in inspect.signature(Pipeline.__init__).parameters if name != "self"]
-
-
-def pipeline_def(
-    fn: Callable[..., Any] | None = None, *, enable_conditionals: bool = False, **pipeline_kwargs: Any
-) -> Any:
-    """Makes a function that defines a graph into one that returns a pipeline.
-
-    As `@pipeline_def`, `@pipeline_def(batch_size=…)` or `pipeline_def(function)`. Calls take the function's own
-    arguments and, by name, those of Pipeline.
-
-    Args:
-        fn: returns a node, or a tuple of nodes.
-        enable_conditionals: `if` on a node chooses for each sample.
-        pipeline_kwargs: defaults for the arguments of Pipeline.
-    """
-    refuse_unknown("pipeline_def", pipeline_kwargs, _PIPELINE_ARGUMENTS)
-
-    def decorate(function: Callable[..., Any]) -> Callable[..., Pipeline]:
-        traced = _conditionals.converted(function) if enable_conditionals else function
-
-        @functools.wraps(function)
-        def create(*args: Any, **kwargs: Any) -> Pipeline:
-            own, others = split_arguments(function, kwargs)
-            pipeline = Pipeline(**{**pipeline_kwargs, **others})
-            define(pipeline, traced, args, own)
-            return pipeline
-
-        create._is_pipeline_def = True  # type: ignore[attr-defined]
-        return create
-
-    return decorate if fn is None else decorate(fn)
-
-
-def split_arguments(
-    function: Callable[..., Any], kwargs: dict[str, Any], *more: str
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Arguments by name of the function itself, and those of Pipeline; TypeError for others.
-
-    Args:
-        more: names that are neither's, allowed among the second.
-    """
-    parameters = inspect.signature(function).parameters.values()
-    takes = {each.name for each in parameters if each.kind in (each.KEYWORD_ONLY, each.POSITIONAL_OR_KEYWORD)}
-    if any(each.kind is each.VAR_KEYWORD for each in parameters):
-        takes |= set(kwargs).difference(_PIPELINE_ARGUMENTS, more)
-    own = {name: value for name, value in kwargs.items() if name in takes}
-    others = {name: value for name, value in kwargs.items() if name not in takes}
-    name = getattr(function, "__name__", repr(function))
-    refuse_unknown(f"{name}()", others, [*sorted(takes), *_PIPELINE_ARGUMENTS, *more])
-    return own, others
-
-
-def define(pipeline: Pipeline, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Calls a function that defines a graph; what it returns are the pipeline's outputs."""
-    pipeline._name = getattr(function, "__qualname__", "pipeline")
-    with pipeline:
-        result = function(*args, **kwargs)
-        pipeline.set_outputs(*(result if isinstance(result, (tuple, list)) else [result]))

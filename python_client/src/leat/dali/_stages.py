@@ -76,12 +76,16 @@ class ReaderStage:
             raise _too_few(reader, self.job.num_samples)
         self._batches: Any = None
 
-    def run(self, first: int) -> Iterator[Values]:
-        """Step after step, from `first` on, without end."""
+    def batches(self, first: int) -> Any:
+        """The job's iterator, which begins at step `first` if it does not exist yet."""
         if self._batches is None:
             start = divmod(first, len(self.job))
             self._batches = self.job.batches(epochs=0, rows=self._settings.block, start=start)
-        for batch in self._batches:
+        return self._batches
+
+    def run(self, first: int) -> Iterator[Values]:
+        """Step after step, from `first` on, without end."""
+        for batch in self.batches(first):
             yield {key_of(node): batch[name] for name, node in self._stage.exports.items()}
 
     def rewind(self) -> None:
@@ -252,6 +256,7 @@ class Runner:
     Attributes:
         reader: the reader's job; None: the pipeline has no reader.
         steps: how many were handed out, or skipped before the first.
+        direct: the names of the outputs in the reader's job, if there is no other stage.
     """
 
     def __init__(self, plan: _plan.Plan, settings: Settings, first: int = 0) -> None:
@@ -270,10 +275,27 @@ class Runner:
                 self._fed[stage.time] = FedStage(stage, settings, f"leat.dali {stage.time} {digest.hexdigest()[:16]}")
         self._values: Iterator[Values] | None = None
         self._ended = False
+        self.direct: list[str] | None = None
+        if self.reader is not None and len(plan.stages) == 1:
+            names = {key_of(node): name for name, node in plan.stages[0].exports.items()}  # type: ignore[union-attr]
+            self.direct = [names[key_of(node)] for node in plan.outputs]
 
-    def next(self) -> list[Any]:
+    def next(self, timeout: float | None = None) -> list[Any]:
         """The outputs of the next step; raises StopIteration at the end of an external source, and then until
-        `begin_again`."""
+        `begin_again`.
+
+        Args:
+            timeout: seconds to wait, if the reader's job gives all outputs; None: without limit.
+
+        Raises:
+            leat.DeadlineExceeded: the step was not there in time; nothing is lost.
+        """
+        if self.direct is not None and self.reader is not None:
+            batch = self.reader.batches(self.steps).next(timeout)
+            if batch is None:
+                raise StopIteration
+            self.steps += 1
+            return [batch[name] for name in self.direct]
         if self._ended:
             raise StopIteration
         if self._values is None:
@@ -287,7 +309,8 @@ class Runner:
 
     def begin_again(self) -> None:
         """After the end of a source, or before: the next step is that behind the last one handed out."""
-        if self._values is not None:
+        # At the end of a source all that was fed has been handed out, but the reader is a step further.
+        if self._values is not None and (not self._ended or self.reader is not None):
             if self.reader is not None:
                 self.reader.rewind()
             for stage in self._fed.values():

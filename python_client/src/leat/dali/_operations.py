@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operations of a graph that know more than a worker is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from leat._graph import Node, Operation
+
+
+class ReaderOperation(Operation):
+    """A reader, and what its arguments say of shards.
+
+    Attributes:
+        reader: a fn.readers.Reader.
+    """
+
+    def __init__(self, like: Operation, reader: Any) -> None:
+        super().__init__(like.op, like.inputs, like.args)
+        self.reader = reader
+
+
+class ConsumerOperation(Operation):
+    """Something that runs in this process, on whole batches.
+
+    Attributes:
+        call: a function of a list of arrays with batch axis; None: of an external source.
+        source: of an external source: a _sources.BatchSource.
+        outputs: how many values it gives.
+        preserve: it runs even if nothing needs what it gives.
+    """
+
+    def __init__(self, op: str, inputs: Sequence[Node], outputs: int) -> None:
+        super().__init__(op, tuple(inputs), {})
+        self.call: Callable[[list[Any]], Sequence[Any]] | None = None
+        self.outputs = outputs
+        self.preserve = False
