@@ -28,7 +28,7 @@ except ImportError as error:
     return done.stdout.strip()
 
 
-@pytest.mark.parametrize("module", ["leat.jax", "leat.orbax"])
+@pytest.mark.parametrize("module", ["leat.jax", "leat.orbax", "leat.dali.plugin.jax", "leat.dali.plugin.jax.clu"])
 def test_without_jax_it_is_said_what_to_install(module):
     assert importing(module, ["jax"]) == "ImportError leat.jax needs JAX 0.4.30 or later: pip install 'leat[jax]'"
 
@@ -51,3 +51,8 @@ def test_without_torch_it_is_said_what_to_install():
 
 def test_leat_itself_needs_numpy_only():
     assert importing("leat.fn", ["jax", "jaxlib", "torch", "orbax", "tqdm"]) == ""
+
+
+def test_without_torch_the_dali_plugin_says_what_to_install():
+    said = "leat.dali.plugin.pytorch needs PyTorch: pip install 'leat[torch]'"
+    assert importing("leat.dali.plugin.pytorch", ["torch"]) == f"ImportError {said}"

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which pipeline's rows each device holds, and the global arrays that are made of them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
+
+from leat import _placement
+from leat._assembling import Assembling, assemble
+
+_UNSHARDED_DEVICES = "JAX iterator requires shards to be placed on different devices or all on the same device."
+
+
+def local_device(number: int | None) -> jax.Device:
+    """The device of a pipeline's `device_id`; without one, the CPU.
+
+    Raises:
+        ValueError: this process has no such device.
+    """
+    if number is None or number < 0:
+        return jax.local_devices(backend="cpu")[0]
+    devices = jax.local_devices()
+    if number >= len(devices):
+        raise ValueError(f"device_id = {number}; this process has {len(devices)} devices: {devices}")
+    return devices[number]
+
+
+def local_number(device: jax.Device) -> int | None:
+    """The inverse of `local_device`; None for a CPU beside accelerators."""
+    devices = jax.local_devices()
+    return devices.index(device) if device in devices else None
+
+
+def fitted(sharding: Any, rank: int) -> Any:
+    """The sharding for arrays of `rank` axes: its first ones."""
+    if type(sharding).__name__ != "PositionalSharding":  # JAX has none from 0.7 on
+        return _placement._fit(sharding, rank)
+    while len(sharding.shape) > rank:
+        sharding = sharding.replicate(len(sharding.shape) - 1, keepdims=False)
+    return sharding.reshape(*sharding.shape, *[1] * (rank - len(sharding.shape)))
+
+
+class Parts(NamedTuple):
+    """How a sharding cuts rows.
+
+    Attributes:
+        total: of equal, consecutive parts.
+        held: the part of each device of this process.
+    """
+
+    total: int
+    held: dict[jax.Device, int]
+
+    @property
+    def local(self) -> list[int]:
+        """The parts that this process holds, ascending."""
+        return sorted(set(self.held.values()))
+
+    def first_device(self, part: int) -> jax.Device:
+        """Of those that hold `part`: the first of this process."""
+        order = {device: i for i, device in enumerate(jax.local_devices())}
+        return min((d for d, held in self.held.items() if held == part), key=lambda d: order.get(d, len(order)))
+
+
+def parts_of(sharding: Any) -> Parts:
+    """How `sharding` cuts the rows of a batch.
+
+    Raises:
+        ValueError: it has no device of this process.
+    """
+    size = len(sharding.device_set)
+    rows = fitted(sharding, 1)
+    block = rows.shard_shape((size,))[0]
+    held = {
+        device: index[0].indices(size)[0] // block
+        for device, index in rows.addressable_devices_indices_map((size,)).items()
+    }
+    if not held:
+        raise ValueError(f"sharding {sharding} has no device of this process; expected at least one")
+    return Parts(size // block, held)
+
+
+class _Piece(NamedTuple):
+    """What one device holds: of a pipeline's array, whole or cut. As a leat._placement.Piece of _Shards."""
+
+    device: jax.Device
+    pipeline: int
+    slices: tuple[slice, ...] = ()
+
+    def cut(self, shards: _Shards) -> Any:
+        array = shards.arrays[self.pipeline]
+        return array[self.slices] if self.slices else array
+
+
+class _Shards:
+    """The arrays of all pipelines, for leat._assembling as one."""
+
+    def __init__(self, arrays: Sequence[Any]) -> None:
+        self.arrays = arrays
+        self.dtype = arrays[0].dtype
+
+
+def _same_shape(arrays: Sequence[Any]) -> tuple[int, ...]:
+    shapes = {tuple(array.shape) for array in arrays}
+    if len(shapes) > 1:
+        raise AssertionError(f"Shards shapes have to be the same. Got {[tuple(array.shape) for array in arrays]}.")
+    return shapes.pop()
+
+
+class _Arrays:
+    """Makes arrays of the pipelines', of one output or several; each shape and dtype is planned once."""
+
+    def __init__(self) -> None:
+        self._assembling: dict[tuple[Any, ...], Callable[[Any], jax.Array]] = {}
+
+    def _placed(self, shape: tuple[int, ...]) -> _placement.Placement:
+        """The placement of pipelines' arrays of this shape."""
+        raise NotImplementedError
+
+    def __call__(self, arrays: Sequence[Any]) -> jax.Array:
+        shape = _same_shape(arrays)
+        shards = _Shards(arrays)
+        key = shape, shards.dtype, isinstance(arrays[0], np.ndarray)
+        assembling = self._assembling.get(key)
+        if assembling is None:
+            placement = self._placed(shape)
+            # What a jax_function returned is on a device already.
+            one_call: Any = Assembling(placement) if key[-1] else functools.partial(assemble, placement=placement)
+            assembling = self._assembling[key] = one_call
+        return assembling(shards)
+
+
+def _placement_of(shape: tuple[int, ...], sharding: Any, pieces: Sequence[_Piece], **kwargs: Any) -> Any:
+    return _placement.Placement(shape, sharding, tuple(pieces), **kwargs)  # type: ignore[arg-type]
+
+
+class Single(_Arrays):
+    """One pipeline's arrays, on its device."""
+
+    def __init__(self, device: jax.Device) -> None:
+        super().__init__()
+        self._device = device
+
+    def _placed(self, shape: tuple[int, ...]) -> _placement.Placement:
+        return _placement_of(shape, SingleDeviceSharding(self._device), [_Piece(self._device, 0)])
+
+
+class Global(_Arrays):
+    """Global arrays of a sharding, whose row blocks are the pipelines' rows.
+
+    Args:
+        sharding: any.
+        numbers: `device_id` of each pipeline.
+
+    Raises:
+        ValueError: the pipelines are not one for each part of the rows that this process holds.
+    """
+
+    def __init__(self, sharding: Any, numbers: Sequence[int | None]) -> None:
+        super().__init__()
+        self._sharding = sharding
+        self._parts = parts_of(sharding)
+        local = self._parts.local
+        if len(numbers) != len(local):
+            raise ValueError(
+                f"{len(numbers)} pipelines, but sharding {sharding} cuts rows into {self._parts.total} parts, of which "
+                f"this process holds {len(local)}; expected a pipeline for each"
+            )
+        self._pipeline_of = self._by_device(numbers) or {part: i for i, part in enumerate(local)}
+
+    def _by_device(self, numbers: Sequence[int | None]) -> dict[int, int] | None:
+        """The pipeline of each part, where the pipelines' devices hold all different parts."""
+        devices = jax.local_devices()
+        held = [
+            self._parts.held.get(devices[number]) if number is not None and 0 <= number < len(devices) else None
+            for number in numbers
+        ]
+        found = {part: i for i, part in enumerate(held) if part is not None}
+        return found if len(found) == len(numbers) else None
+
+    def _placed(self, shape: tuple[int, ...]) -> _placement.Placement:
+        rows, *rest = shape
+        whole = (rows * self._parts.total, *rest)
+        sharding = fitted(self._sharding, len(whole))
+        try:
+            sharding.shard_shape(whole)
+            indices = sharding.addressable_devices_indices_map(whole)
+        except (ValueError, IndexError, TypeError) as error:
+            raise ValueError(
+                f"an output of shape {whole} cannot be cut as sharding {self._sharding} says: {error}"
+            ) from None
+        pieces = []
+        for device, index in indices.items():
+            ranges = [part.indices(size)[:2] for part, size in zip(index[1:], rest)]
+            uncut = all(cut == (0, size) for cut, size in zip(ranges, rest))
+            slices = () if uncut else (slice(None), *(slice(*cut) for cut in ranges))
+            pieces.append(_Piece(device, self._pipeline_of[(index[0].start or 0) // rows], slices))
+        return _placement_of(whole, sharding, pieces)
+
+
+class Stacked(_Arrays):
+    """Arrays of several pipelines along a new first axis, each on its pipeline's device: as `jax.pmap` takes them.
+
+    Raises:
+        AssertionError: some, but not all pipelines share a device.
+    """
+
+    def __init__(self, devices: Sequence[jax.Device]) -> None:
+        super().__init__()
+        self._devices = list(devices)
+        self._sharding: Any = None
+        if len(set(devices)) == len(devices):
+            self._sharding = NamedSharding(Mesh(np.array(self._devices), ("device",)), PartitionSpec("device"))
+        elif len(set(devices)) > 1:
+            raise AssertionError(f"{_UNSHARDED_DEVICES} Got {self._devices}.")
+
+    def _placed(self, shape: tuple[int, ...]) -> _placement.Placement:
+        pieces = [_Piece(device, i) for i, device in enumerate(self._devices)]
+        return _placement_of((len(pieces), *shape), self._sharding, pieces, by_device=True)
+
+    def __call__(self, arrays: Sequence[Any]) -> jax.Array:
+        if self._sharding is not None:
+            return super().__call__(arrays)
+        _same_shape(arrays)
+        return jax.numpy.stack([jax.device_put(array, self._devices[0]) for array in arrays])

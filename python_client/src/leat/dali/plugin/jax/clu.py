@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Iterators that can be looked ahead in, as the training loops of Google's CLU and T5X expect them.
+
+Needs nothing of CLU. Where it is installed, element specs are its `ArraySpec`s; otherwise tuples with the same fields.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+from leat.dali.plugin.base_iterator import LastBatchPolicy
+from leat.dali.plugin.jax import _iterator
+from leat.dali.plugin.jax._iterator import DALIGenericIterator
+
+try:
+    from clu.data.dataset_iterator import ArraySpec
+except ImportError:
+    from typing import NamedTuple
+
+    class ArraySpec(NamedTuple):  # type: ignore[no-redef]
+        """Shape and dtype of an array."""
+
+        shape: tuple[int, ...]
+        dtype: Any
+
+
+__all__ = ["ArraySpec", "DALIGenericPeekableIterator", "get_spec_for_array", "peekable_data_iterator"]
+
+
+def get_spec_for_array(jax_array: jax.Array) -> Any:
+    """The `ArraySpec` of an array."""
+    return ArraySpec(shape=jax_array.shape, dtype=jax_array.dtype)
+
+
+class DALIGenericPeekableIterator(DALIGenericIterator):
+    __doc__ = (
+        "Iterates over batches of pipelines, as dicts of `jax.Array` whose shapes and dtypes never change; the next "
+        "one can be seen before it is taken." + _iterator._ITERATOR
+    )
+
+    def __init__(
+        self,
+        pipelines: Any,
+        output_map: list[str],
+        size: int = -1,
+        reader_name: str | None = None,
+        auto_reset: str | bool | None = False,
+        last_batch_padded: bool = False,
+        last_batch_policy: LastBatchPolicy = LastBatchPolicy.FILL,
+        prepare_first_batch: bool = True,
+        sharding: jax.sharding.Sharding | None = None,
+        pmap_compatible: bool | None = None,
+    ) -> None:
+        self._mutex = threading.Lock()
+        self._pool: concurrent.futures.ThreadPoolExecutor | None = None
+        self._peeked: dict[str, jax.Array] | None = None
+        self._element_spec: dict[str, Any] | None = None
+        super().__init__(
+            pipelines,
+            output_map,
+            size,
+            reader_name,
+            auto_reset,
+            last_batch_padded,
+            last_batch_policy,
+            prepare_first_batch,
+            sharding,
+            pmap_compatible,
+        )
+
+    def _checked(self, batch: dict[str, jax.Array]) -> dict[str, jax.Array]:
+        found = {name: get_spec_for_array(array) for name, array in batch.items()}
+        if self._element_spec is None:
+            self._element_spec = found
+        for name, spec in found.items():
+            if spec != self._element_spec[name]:
+                raise ValueError(
+                    "The shape or type of the output changed between iterations. The peekable iterator expects them "
+                    f"to be constant. Expected: {self._element_spec[name]}, got: {spec} for output: {name}"
+                )
+        return batch
+
+    def _next_or_peeked(self) -> dict[str, jax.Array]:
+        batch, self._peeked = self._peeked, None
+        return self._checked(self._produce()) if batch is None else batch
+
+    def __next__(self) -> dict[str, jax.Array]:
+        with self._mutex:
+            return self._next_or_peeked()
+
+    def __iter__(self) -> DALIGenericPeekableIterator:
+        """Begins the next epoch, if the last one has been gone through and no batch of the next was peeked."""
+        return self if self._peeked is not None else super().__iter__()
+
+    def peek(self) -> dict[str, jax.Array]:
+        """The batch that the next `next` will return."""
+        with self._mutex:
+            if self._peeked is None:
+                self._peeked = self._next_or_peeked()
+            return self._peeked
+
+    def peek_async(self) -> concurrent.futures.Future[dict[str, jax.Array]]:
+        """`peek` in another thread.
+
+        Wait for the result before the next `next` or `peek`: otherwise any of the two may come first.
+        """
+        if self._pool is None:
+            self._pool = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="leat-peek")
+        return self._pool.submit(self.peek)
+
+    def checkpoints(self) -> list[str]:
+        """As of `DALIGenericIterator`; RuntimeError while a peeked batch has not been taken."""
+        if self._peeked is not None:
+            raise RuntimeError(
+                "a peeked batch belongs to no checkpoint; expected a call of next() before checkpoints(), for each peek"
+            )
+        return super().checkpoints()
+
+    @property
+    def element_spec(self) -> dict[str, Any]:
+        """The `ArraySpec` of each output, global shapes; peeks, if there was no batch yet."""
+        if self._element_spec is None:
+            self.peek()
+        assert self._element_spec is not None
+        return self._element_spec
+
+    @property
+    def is_nonpadding(self) -> Any:
+        """Of each row of the last batch whether it is a sample of its shard, rather than one that filled it up.
+
+        On the `sharding`, if there is one; otherwise a NumPy array over all pipelines.
+
+        Raises:
+            ValueError: without `reader_name` nobody knows.
+        """
+        if self._reader_name is None:
+            raise ValueError("is_nonpadding is known by readers only; expected an iterator with reader_name")
+        flags = [np.arange(self.batch_size) < rows for rows in self._counting.rows_of_shards()]
+        if self._sharding is None:
+            return np.concatenate(flags)
+        if self._place is None:
+            self._place = self._placing()
+        return self._place(flags)
+
+
+def peekable_data_iterator(
+    pipeline_fn: Callable[..., Any] | None = None,
+    output_map: list[str] = [],  # noqa: B006 (read only)
+    size: int = -1,
+    reader_name: str | None = None,
+    auto_reset: str | bool | None = False,
+    last_batch_padded: bool = False,
+    last_batch_policy: LastBatchPolicy = LastBatchPolicy.FILL,
+    prepare_first_batch: bool = True,
+    sharding: jax.sharding.Sharding | None = None,
+    devices: list[jax.Device] | None = None,
+    pmap_compatible: bool | None = None,
+) -> Any:
+    options = {name: value for name, value in locals().items() if name not in ("pipeline_fn", "devices")}
+    return _iterator.decorate(DALIGenericPeekableIterator, pipeline_fn, options, devices)
+
+
+peekable_data_iterator.__doc__ = (
+    "Turns the function of a pipeline into one that makes a `DALIGenericPeekableIterator`." + _iterator._DECORATOR
+)

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches of pipelines as torch tensors: for each pipeline a dict of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+try:
+    import torch
+except ImportError as error:
+    raise ImportError("leat.dali.plugin.pytorch needs PyTorch: pip install 'leat[torch]'") from error
+
+import numpy as np
+
+from leat.dali.plugin.base_iterator import BaseIterator, LastBatchPolicy
+
+__all__ = ["DALIClassificationIterator", "DALIGenericIterator", "LastBatchPolicy"]
+
+_ARGUMENTS = """
+        size: samples of an epoch, summed over the pipelines, where no reader says it. -1, with one pipeline: the
+            epoch ends when its source does, and neither last_batch_policy nor last_batch_padded has a meaning.
+        reader_name: the reader (its `name` argument) from which the size of an epoch, and whether it pads, are known.
+            Then neither size nor last_batch_padded may be given.
+        auto_reset: False, None or "no": after an epoch's end, `reset()` or `iter()` begins the next one. True or
+            "yes": it has begun when StopIteration is raised.
+        fill_last_batch: deprecated: True for the policy FILL, False for PARTIAL.
+        dynamic_shape: decides nothing.
+        last_batch_padded: whether the reader repeats its last sample in the last batch (True), or goes on with the
+            samples that follow (False).
+        last_batch_policy: FILL, DROP, or PARTIAL: its tensors have fewer rows.
+        prepare_first_batch: whether the first batch is made before the first `next`.
+
+    Raises:
+        AssertionError, ValueError: an argument is wrong, or two exclude each other.
+        RuntimeError: there is no data.
+
+    Of the data set [1, 2, 3, 4, 5, 6, 7] with a batch of 2, the last batch, and the first one of the next epoch:
+
+        PARTIAL, padded       [7]      [1, 2]
+        PARTIAL, not padded   [7]      [2, 3]
+        FILL, padded          [7, 7]   [1, 2]
+        FILL, not padded      [7, 1]   [2, 3]
+        DROP, padded          [5, 6]   [1, 2]
+        DROP, not padded      [5, 6]   [2, 3]
+    """
+
+
+def _device(number: int | None) -> torch.device | None:
+    """Where a pipeline's tensors go; None: they stay in host memory."""
+    if number is None or number < 0 or not torch.cuda.is_available():
+        return None
+    return torch.device("cuda", number)
+
+
+def _tensor(array: Any, device: torch.device | None) -> torch.Tensor:
+    tensor = torch.from_numpy(array) if isinstance(array, np.ndarray) else torch.from_dlpack(array)
+    return tensor if device is None else tensor.to(device, non_blocking=True)
+
+
+class DALIGenericIterator(BaseIterator):
+    __doc__ = (
+        """Iterates over batches of pipelines, as lists with a dict of `torch.Tensor` for each pipeline.
+
+    Tensors in host memory borrow the buffer of the batch; it is used again when none of them is left. Where CUDA is
+    there, they are on the device of the pipeline's `device_id`.
+
+    Args:
+        pipelines: of `leat.dali.Pipeline`: one, or a list of them with the same batch size.
+        output_map: a name for each of the pipelines' outputs, in their order, all different."""
+        + _ARGUMENTS
+    )
+
+    def __init__(
+        self,
+        pipelines: Any,
+        output_map: list[str],
+        size: int = -1,
+        reader_name: str | None = None,
+        auto_reset: str | bool | None = False,
+        fill_last_batch: bool | None = None,
+        dynamic_shape: bool | None = False,
+        last_batch_padded: bool = False,
+        last_batch_policy: LastBatchPolicy = LastBatchPolicy.FILL,
+        prepare_first_batch: bool = True,
+    ) -> None:
+        if len(set(output_map)) != len(output_map):
+            raise AssertionError(f"output_map names should be distinct; got {output_map}")
+        self.output_map = output_map
+        super().__init__(
+            pipelines,
+            size,
+            reader_name,
+            auto_reset,
+            fill_last_batch,
+            last_batch_padded,
+            last_batch_policy,
+            prepare_first_batch,
+        )
+
+    def _convert(self, outputs: list[list[Any]]) -> list[dict[str, torch.Tensor]]:
+        if len(self.output_map) != len(outputs[0]):
+            raise ValueError(f"output_map has the names {self.output_map}, and the pipeline {len(outputs[0])} outputs")
+        devices = [_device(pipe.device_id) for pipe in self._pipes]
+        return [
+            {name: _tensor(array, device) for name, array in zip(self.output_map, arrays)}
+            for arrays, device in zip(outputs, devices)
+        ]
+
+    def _trim(self, batch: list[dict[str, torch.Tensor]], rows: list[int]) -> list[dict[str, torch.Tensor]]:
+        return [{name: tensor[:count] for name, tensor in tensors.items()} for tensors, count in zip(batch, rows)]
+
+
+class DALIClassificationIterator(DALIGenericIterator):
+    __doc__ = (
+        """A `DALIGenericIterator` of pipelines with two outputs, which it calls "data" and "label".
+
+    Args:
+        pipelines: of `leat.dali.Pipeline`: one, or a list of them with the same batch size."""
+        + _ARGUMENTS
+    )
+
+    def __init__(
+        self,
+        pipelines: Any,
+        size: int = -1,
+        reader_name: str | None = None,
+        auto_reset: str | bool | None = False,
+        fill_last_batch: bool | None = None,
+        dynamic_shape: bool | None = False,
+        last_batch_padded: bool = False,
+        last_batch_policy: LastBatchPolicy = LastBatchPolicy.FILL,
+        prepare_first_batch: bool = True,
+    ) -> None:
+        super().__init__(
+            pipelines,
+            ["data", "label"],
+            size,
+            reader_name,
+            auto_reset,
+            fill_last_batch,
+            dynamic_shape,
+            last_batch_padded,
+            last_batch_policy,
+            prepare_first_batch,
+        )
