@@ -227,6 +227,37 @@ void AddDevices(const Json& worker, View* view) {
 
 }  // namespace
 
+namespace {
+
+// "75.0 % hits".
+std::string HitsText(const Json& stats, std::string_view cache) {
+  const auto hits = Number(stats, fmt::format("{}_hits_total", cache));
+  const auto misses = Number(stats, fmt::format("{}_misses_total", cache));
+  return fmt::format("{} % hits",
+                     Percent(hits == 0 ? 0 : hits / (hits + misses)));
+}
+
+// Nothing of a worker that has read local files only.
+void AddStorage(const Json& stats, View* view) {
+  const uint64_t requests = Whole(stats, "storage_requests_total");
+  const uint64_t kept = Whole(stats, "disk_cache_bytes");
+  const uint64_t ahead = Whole(stats, "rows_ahead");
+  if (requests + kept + ahead == 0) return;
+  Section section;
+  section.title = "Storage";
+  section.facts = {
+      {"Requests", std::to_string(requests)},
+      {"Retries", std::to_string(Whole(stats, "storage_retries_total"))},
+      {"Hedges", std::to_string(Whole(stats, "storage_hedges_total"))},
+      {"Disk cache",
+       fmt::format("{}, {}", Size(kept), HitsText(stats, "disk_cache"))},
+      {"Read ahead",
+       fmt::format("{} rows, {}", ahead, Size(Whole(stats, "bytes_ahead")))}};
+  view->sections.push_back(std::move(section));
+}
+
+}  // namespace
+
 View DescribeWorker(const Json& worker, absl::Time now) {
   View view;
   view.data = worker;
@@ -237,10 +268,6 @@ View DescribeWorker(const Json& worker, absl::Time now) {
     decoders.push_back(EnumWord(name, "DECODER_CLASS_"));
   }
   const std::string state = EnumWord(Text(worker, "state"), "WORKER_STATE_");
-  const uint64_t hits = Whole(stats, "cache_hits_total");
-  const uint64_t reads = hits + Whole(stats, "cache_misses_total");
-  const double hit_fraction =
-      reads == 0 ? 0 : static_cast<double>(hits) / static_cast<double>(reads);
   Section who;
   who.facts = {
       {"Worker", {Text(worker, "name"), Tone::kBold}},
@@ -270,15 +297,15 @@ View DescribeWorker(const Json& worker, absl::Time now) {
       {"Streams", Text(stats, "streams")},
       {"Sent", Size(Whole(stats, "bytes_sent_total"))},
       {"Payload copies", Text(stats, "payload_copies_total")},
-      {"Cache",
-       fmt::format("{} of {}, {} % hits", Size(Whole(stats, "cache_bytes")),
-                   Size(Whole(stats, "cache_limit_bytes")),
-                   Percent(hit_fraction))},
+      {"Cache", fmt::format("{} of {}, {}", Size(Whole(stats, "cache_bytes")),
+                            Size(Whole(stats, "cache_limit_bytes")),
+                            HitsText(stats, "cache"))},
       {"Buffers in use", fmt::format("{} of {}", Whole(stats, "buffers_in_use"),
                                      Whole(stats, "buffers_total"))},
       {"Memory", Size(Whole(stats, "rss_bytes"))},
       {"Bad samples", Text(stats, "bad_samples_total")}};
   view.sections = {std::move(who), std::move(load)};
+  AddStorage(stats, &view);
   AddDevices(worker, &view);
   return view;
 }

@@ -206,6 +206,20 @@ TEST(Describe, AJobOfAClassThatNotEverybodyHasTellsWhoHasIt) {
   EXPECT_THAT(shell.out, HasSubstr("nvjpeg (1 of 1 ready workers has it)"));
 }
 
+TEST(Describe, AWorkerShowsWhatItAsksOfStorageIfItDoes) {
+  Shell shell;
+  ASSERT_EQ(shell.Run({"describe", "worker", "node1"}), 0);
+  EXPECT_THAT(shell.out, HasSubstr("1.0 MiB of 1.0 GiB, 75.0 % hits"));
+  EXPECT_THAT(shell.out, HasSubstr("\nStorage\n"));
+  EXPECT_THAT(shell.out, HasSubstr("Requests    5000\n"));
+  EXPECT_THAT(shell.out, HasSubstr("Retries     12\n"));
+  EXPECT_THAT(shell.out, HasSubstr("Hedges      3\n"));
+  EXPECT_THAT(shell.out, HasSubstr("Disk cache  2.0 MiB, 90.0 % hits\n"));
+  EXPECT_THAT(shell.out, HasSubstr("Read ahead  64 rows, 6.2 MiB\n"));
+  ASSERT_EQ(shell.Run({"describe", "worker", "node2"}), 0);
+  EXPECT_THAT(shell.out, Not(HasSubstr("Storage")));
+}
+
 TEST(Near, FindsMisspeltNamesAndUniqueBeginnings) {
   const std::vector<std::string> names = {"resnet50", "resnet101", "vit"};
   EXPECT_THAT(Near("resnet5", names), ElementsAre("resnet50"));
