@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One of several JAX processes with eight devices together: `several_processes.py train|pull ID COUNT PORT ADDRESS DIR`.
+"""One of several JAX processes with eight devices together: several_processes.py train|pull ID COUNT PORT ADDRESS DIR
 
-train: trains on DIR/images and DIR/labels, keeps checkpoints in DIR/run, begins at the last one, and prints a line a step.
+train: trains on DIR/images and DIR/labels, keeps checkpoints in DIR/run, begins at the last one, prints a line a step.
 pull: pulls the rows of its devices from the place in DIR/token to the end of the epoch.
 The lines are JSON; each step's has the checksums of the rows that this process pulled.
 """
@@ -71,8 +71,10 @@ def train(job, sharding):
     import leat.orbax
 
     random = np.random.default_rng(1)
-    params = {name: random.normal(size=shape).astype(np.float32) * 0.1 for name, shape in
-              (("hidden", (64, 32)), ("out", (32, 10)))}
+    params = {
+        name: random.normal(size=shape).astype(np.float32) * 0.1
+        for name, shape in (("hidden", (64, 32)), ("out", (32, 10)))
+    }
     params = leat.jax.host_to_global_device_array(
         params, partition=leat.jax.DataPartitionType.REPLICATED, mesh=sharding.mesh
     )

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The programs of docs/examples run as they stand there, on less data."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+from ports import free_port
+
+EXAMPLES = pathlib.Path(__file__).parents[3] / "docs" / "examples"
+SMALL = ("--epochs", "2", "--size", "32", "--width", "8")
+DATA = pathlib.Path(os.environ.get("LEAT_TEST_DATA", EXAMPLES.parents[2] / "shared" / "data"))
+
+
+def data(name):
+    if not (DATA / name).is_dir():
+        pytest.skip(f"no data at {DATA / name}; set LEAT_TEST_DATA")
+    return str(DATA / name)
+
+
+def started(name, *arguments, **environment):
+    # Its own devices: it sets XLA_FLAGS itself.
+    inherited = {key: value for key, value in os.environ.items() if key != "XLA_FLAGS"}
+    return subprocess.Popen(
+        [sys.executable, str(EXAMPLES / name), *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**inherited, **environment},
+    )
+
+
+def finished(process):
+    out, error = process.communicate(timeout=300)
+    assert process.returncode == 0, error[-4000:]
+    return out
+
+
+def run(*arguments, **environment):
+    return finished(started(*arguments, **environment))
+
+
+def numbers(pattern, text):
+    return [float(found) for found in re.findall(pattern, text)]
+
+
+def test_pmap_keeps_the_parameters_equal_on_eight_devices():
+    pytest.importorskip("jax")
+    out = run("pmap_cnn.py", data("mnist"), "--epochs", "2", "--steps", "12", "--check")
+    assert "8 devices, 234 steps of 256 pictures" in out
+    assert "parameters equal on 8 devices after each of 24 steps" in out
+    losses = numbers(r"loss ([\d.]+)", out)
+    assert losses[1] < losses[0] < 2.4
+    assert numbers(r"accuracy ([\d.]+)", out)[0] > 0.6
+
+
+def test_placement_in_one_process():
+    pytest.importorskip("jax")
+    out = run("placement.py", data("imagenet-sample"))
+    assert out.count("32 rows here, of 32") == 4 and "what went there came back" in out
+
+
+def test_placement_in_two_processes():
+    jax = pytest.importorskip("jax")
+    if jax.__version_info__ < (0, 5):
+        pytest.skip("this JAX's CPU devices compute within one process only")
+    address = f"127.0.0.1:{free_port()}"
+    arguments = ("placement.py", data("imagenet-sample"), "--processes", "2", "--coordinator", address, "--process")
+    processes = [started(*arguments, str(i)) for i in range(2)]
+    for process in processes:
+        out = finished(process)
+        assert out.count("16 rows here, of 32") == 4 and "what went there came back" in out
+
+
+def test_a_resnet_in_flax_learns():
+    pytest.importorskip("flax")
+    pytest.importorskip("optax")
+    two_devices = "--xla_force_host_platform_device_count=2"
+    out = run("resnet_nnx.py", data("imagenet-sample"), *SMALL, XLA_FLAGS=two_devices)
+    assert "500 photos of" in out and "7 steps, 2 devices" in out
+    losses = numbers(r"loss ([\d.]+)", out)
+    assert len(losses) == 2 and losses[1] < losses[0]
+
+
+def test_a_resnet_in_torch_learns_and_goes_on_where_it_was(tmp_path):
+    pytest.importorskip("torch")
+    out = run("resnet_torch.py", data("imagenet-sample"), *SMALL)
+    losses = numbers(r"loss ([\d.]+)", out)
+    assert len(losses) == 2 and losses[1] < losses[0]
+    arguments = ("resnet_torch.py", data("imagenet-sample"), *SMALL, "--checkpoint", str(tmp_path / "run.pt"))
+    killed = started(*arguments, "--save-every", "3")
+    next(line for line in killed.stdout if "saved" in line)
+    killed.kill()
+    killed.communicate()
+    out = run(*arguments)
+    assert "going on in epoch" in out
+    # Weights may differ in the last bit: torch's threads add in any order.
+    assert numbers(r"epoch 2: loss ([\d.]+)", out) == pytest.approx(losses[1:], abs=1e-3)
