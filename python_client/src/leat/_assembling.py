@@ -90,7 +90,7 @@ class Assembling:
 
 
 def aliased_and_copied(pairs: Iterable[tuple[np.ndarray, jax.Array]]) -> tuple[int, int]:
-    """Of arrays, and what they are on devices: bytes that CPU devices read where they are, and bytes that JAX copied."""
+    """Of arrays, each with what it is on a device: bytes that CPU devices read in place, and bytes that JAX copied."""
     aliased = copied = 0
     for array, placed in pairs:
         (device,) = placed.devices()

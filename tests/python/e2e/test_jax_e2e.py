@@ -4,13 +4,14 @@ import sys
 
 import numpy as np
 import pytest
-from conftest import digest
+from conftest import digest, train
 
 jax = pytest.importorskip("jax")
 
 from jax.sharding import Mesh, NamedSharding  # noqa: E402
 from jax.sharding import PartitionSpec as P  # noqa: E402
 
+import leat  # noqa: E402
 import leat.jax  # noqa: E402
 
 
@@ -62,3 +63,29 @@ assert float(jax.jit(lambda x: x * 2)(21.0)) == 42
 """
     out = subprocess.run([sys.executable, "-c", code], check=True, timeout=120, capture_output=True, text=True)
     assert out.stdout.strip() == "100"
+
+
+def test_a_token_of_another_job_pipeline_or_batch_is_refused(service, job, folder):
+    sharding = NamedSharding(Mesh(np.array(jax.devices()), ("data",)), P("data"))
+    it = leat.jax.batches(job, sharding=sharding)
+    next(it)
+    token = it.token()
+    another = service.job("another", train(folder), batch=16, seed=8)
+    with pytest.raises(leat.InvalidArgument, match='token: of job "tiny" .* not of "another"'):
+        leat.jax.batches(another, sharding=sharding, token=token)
+    with leat.connect() as elsewhere:  # where the name is free for other specs
+        for pipeline, batch in ((train(folder, size=8), 16), (train(folder), 8)):
+            changed = elsewhere.job("tiny", pipeline, batch=batch, seed=7)
+            with pytest.raises(
+                leat.InvalidArgument, match='another plan of job "tiny" .* pipeline, seed, batch or order'
+            ):
+                leat.jax.batches(changed, sharding=sharding, token=token)
+            moved = leat.jax.batches(changed, sharding=sharding)
+            with pytest.raises(leat.InvalidArgument, match='another plan of job "tiny"'):
+                moved.set_state(token)
+            assert next(moved)["image"].shape[0] == batch  # where it was
+            elsewhere.delete_job("tiny")
+    with pytest.raises(leat.InvalidArgument, match="damaged"):
+        leat.jax.batches(job, sharding=sharding, token=token[:-1])
+    with pytest.raises(leat.InvalidArgument, match="token is str; expected the bytes"):
+        leat.jax.batches(job, sharding=sharding, token="token")
