@@ -71,6 +71,14 @@ def test_fewer_samples_than_shards_is_an_error(ten):
         labels_of(ten, num_shards=11, shard_id=3, batch_size=2).build()
 
 
+def test_a_pipeline_may_define_its_graph_in_a_method(ten):
+    class Labels(Pipeline):
+        def define_graph(self):
+            return fn.reshape(fn.readers.file(file_root=ten)[1], shape=[])
+
+    assert steps(Labels(batch_size=3), 2) == [[0, 1, 2], [3, 4, 5]]
+
+
 def test_run_gives_lists_of_tensors(ten):
     @pipeline_def(batch_size=2)
     def images():

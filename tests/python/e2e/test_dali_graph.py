@@ -7,7 +7,7 @@ import re
 import leat
 import numpy as np
 import pytest
-from leat.dali import Pipeline, _plan, fn, math, pipeline_def, tfrecord, types
+from leat.dali import Pipeline, _plan, fn, math, newaxis, pipeline_def, tfrecord, types
 from leat.dali._node import consumer_call
 from leat.dali._operator import HINTS
 
@@ -263,7 +263,16 @@ def test_calls_of_the_consumer_cut_the_graph():
     assert "coin_flip" in [each.op for each in first.operations]
     assert [each.op for each in last.operations] == ["flip"]
     assert len(last.imports) == 2
-    assert sorted(first.exports) == ["output1", "output2", "value2"]
+    assert sorted(first.exports) == ["input1_of_flip_2_0", "output1", "output2"]
+
+
+def test_what_goes_to_this_process_has_one_shape():
+    def cut():
+        (result,) = consumer_call(lambda arrays: arrays, [photos()], 1, None, True)
+        return result
+
+    with pytest.raises(leat.InvalidArgument, match=r"(?s)differs from sample to sample.*goes to this process"):
+        nodes_of(cut)
 
 
 def test_a_call_that_has_to_run_is_kept_though_nothing_needs_it():
@@ -285,6 +294,10 @@ def test_indices_and_ranges():
     assert [each["shape"] for each in schema_of(parts)] == [[10, 3], [8, 10], [2, 3, 3], [10], [3], [2]]
     with pytest.raises(IndexError):
         fn.crop(photos(), crop=(8, 10))[8]
+    assert fn.crop(photos(), crop=(8, 10))[0, fn.random.coin_flip()].sizes == (3,)
+    image = fn.crop(photos(), crop=(8, 10))[newaxis("F"), :, 2:, newaxis]
+    assert (image.sizes, image.layout) == ((1, 8, 8, 1, 3), "")
+    assert fn.crop(photos(), crop=(8, 10))[newaxis("F")].layout == "FHWC"
     with pytest.raises(leat.InvalidArgument, match="sizes of several others are not known"):
         photos()[:, :, 0]
 

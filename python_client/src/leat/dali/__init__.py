@@ -16,8 +16,11 @@ is and how it differs.
 
 from leat.dali import fn, math, tfrecord, types
 from leat.dali._definition import pipeline_def
+from leat.dali._indexing import NewAxis
 from leat.dali._node import DataNode
 from leat.dali._pipeline import Pipeline
 from leat.dali._tensors import TensorList
 
-__all__ = ["DataNode", "Pipeline", "TensorList", "fn", "math", "pipeline_def", "tfrecord", "types"]
+newaxis = NewAxis()
+
+__all__ = ["DataNode", "Pipeline", "TensorList", "fn", "math", "newaxis", "pipeline_def", "tfrecord", "types"]

@@ -21,7 +21,7 @@ def pipeline_def(
     """Makes a function that defines a graph into one that returns a pipeline.
 
     As `@pipeline_def`, `@pipeline_def(batch_size=…)` or `pipeline_def(function)`. Calls take the function's own
-    arguments and, by name, those of Pipeline.
+    arguments and, by name, those of Pipeline, and enable_conditionals.
 
     Args:
         fn: returns a node, or a tuple of nodes.
@@ -31,11 +31,14 @@ def pipeline_def(
     refuse_unknown("pipeline_def", pipeline_kwargs, _PIPELINE_ARGUMENTS)
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Pipeline]:
-        traced = _conditionals.converted(function) if enable_conditionals else function
+        converted = functools.cache(lambda: _conditionals.converted(function))
+        if enable_conditionals:
+            converted()  # what is wrong with it is said where it is decorated
 
         @functools.wraps(function)
         def create(*args: Any, **kwargs: Any) -> Pipeline:
-            own, others = split_arguments(function, kwargs)
+            own, others = split_arguments(function, kwargs, "enable_conditionals")
+            traced = converted() if others.pop("enable_conditionals", enable_conditionals) else function
             pipeline = Pipeline(**{**pipeline_kwargs, **others})
             define(pipeline, traced, args, own)
             return pipeline

@@ -90,25 +90,49 @@ def _range(x: DataNode, axis: int, part: slice, size: int | None) -> DataNode:
     return DataNode(node, layout=x.layout, sizes=sizes, dtype=x.dtype)
 
 
+class NewAxis:
+    """`leat.dali.newaxis`: among indices, an axis of size 1; called with a letter, one of that name."""
+
+    def __init__(self, name: str = "") -> None:
+        self.name = name
+
+    def __call__(self, name: str = "") -> NewAxis:
+        return NewAxis(name)
+
+
 def subscript(x: DataNode, key: Any) -> DataNode:
     """node[key]."""
-    vanishing = []
-    for axis, part in enumerate(_expanded(x, key)):
+    given = list(key) if isinstance(key, tuple) else [key]
+    dots = any(each is Ellipsis for each in given)
+    if dots and any(isinstance(each, NewAxis) for each in given):
+        raise InvalidArgument(f"{x!r} is indexed with '...' and newaxis; expected one of them")
+    parts = _expanded(x, tuple(each for each in given if not isinstance(each, NewAxis)))
+    left: list[int | None] = []
+    names: list[str] = []
+    reshaped = len(parts) < sum(each is not Ellipsis for each in given)
+    axis = 0
+    for part in parts if dots else given:
+        if isinstance(part, NewAxis):
+            left.append(1)
+            names.append(part.name)
+            continue
         x, vanishes = _one(x, axis, part)
-        if vanishes:
-            vanishing.append(axis)
-    if not vanishing:
+        if not vanishes:
+            left.append(x.sizes[axis] if x.sizes is not None else None)
+            names.append(x.layout[axis] if axis < len(x.layout) else "")
+        reshaped = reshaped or vanishes
+        axis += 1
+    if not reshaped:
         return x
     if x.sizes is None:
-        raise InvalidArgument(
-            f"an index takes an axis of {x!r} away, and its number of axes is not known; use fn.slice"
-        )
-    left = [each for i, each in enumerate(x.sizes) if i not in vanishing]
+        raise InvalidArgument(f"an index changes the axes of {x!r}, and their number is not known; use fn.slice")
+    left += x.sizes[axis:]
+    names += x.layout[axis:]
     if sum(each is None for each in left) > 1:
         raise InvalidArgument(
-            f"an index takes an axis of {x!r} away, and the sizes of several others are not known when the pipeline is "
-            "defined; a range ([…, 0:1]) keeps it"
+            f"an index changes the axes of {x!r}, and the sizes of several others are not known when the pipeline is "
+            "defined; a range ([:, :, 0:1]) keeps them"
         )
-    layout = "".join(name for i, name in enumerate(x.layout) if i not in vanishing)
+    layout = "".join(names) if all(names) and len(names) == len(left) else ""
     node = _node.apply("reshape", x, shape=[-1 if each is None else each for each in left])
     return DataNode(node, layout=layout, sizes=left, dtype=x.dtype)

@@ -141,6 +141,10 @@ class Pipeline:
         """Makes the jobs. Idempotent; whatever needs a built pipeline builds it."""
         if self._runner is not None:
             return
+        if self._outputs is None and hasattr(self, "define_graph"):
+            with self:
+                result = self.define_graph()
+                self.set_outputs(*(result if isinstance(result, (tuple, list)) else [result]))
         if self._outputs is None:
             raise PipelineError(
                 f"{self._name}: it has no outputs; expected set_outputs, or a function that returns them"

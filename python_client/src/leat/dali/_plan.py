@@ -90,7 +90,19 @@ class WorkerStage:
             return outputs
 
         trace.__qualname__ = trace.__name__ = name
-        return Pipeline(trace, (), {})
+        try:
+            return Pipeline(trace, (), {})
+        except InvalidArgument as error:
+            raise self._explained(error) from None
+
+    def _explained(self, error: InvalidArgument) -> InvalidArgument:
+        """The same error, with what an output of the job's own is for."""
+        lines = [
+            f"  {name!r} goes to this process, which takes whole batches of one shape"
+            for name in self.exports
+            if f'"{name}"' in str(error) and not name.startswith("output")
+        ]
+        return type(error)("\n".join([str(error), *lines]))
 
     def _outputs_of(self, operation: Operation) -> set[int]:
         used = {0}
@@ -208,20 +220,21 @@ def _connect(stages: list[WorkerStage | ConsumerStage], times: dict[int, int], o
     """What crosses the borders."""
     workers = {each.time: each for each in stages if isinstance(each, WorkerStage)}
 
-    def export(node: Node, name: str | None = None) -> None:
+    def export(node: Node, name: str) -> None:
         stage = workers.get(times.get(node._operation.number, 1))
         if stage is None or key_of(node) in {key_of(each) for each in stage.exports.values()}:
             return
-        stage.exports[name or f"value{len(stage.exports)}"] = node
+        stage.exports[name] = node
 
     for i, node in enumerate(outputs):
         export(node, f"output{i}")
     for stage in stages:
-        for operation in stage.operations:
-            for node in needs(operation):
+        for place, operation in enumerate(stage.operations):
+            for i, node in enumerate(needs(operation)):
+                name = f"input{i}_of_{operation.op}_{stage.time}_{place}"
                 crosses = times.get(node._operation.number) not in (None, stage.time)
                 if isinstance(stage, ConsumerStage) or crosses:
-                    export(node)
+                    export(node, name)
                 if isinstance(stage, WorkerStage) and crosses:
                     if key_of(node) not in {key_of(each) for each in stage.imports}:
                         stage.imports.append(node)
