@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CIFAR-10 by a rocAL script: a pipeline a device for training, one for validation.
+
+    python docs/examples/rocal_cifar10.py FOLDER [--epochs 5] [--batch 16] [--steps N]
+
+FOLDER has data_batch_1.bin and so on, and test_batch.bin. --batch counts rows of one device. Without GPUs, two devices
+are emulated; XLA_FLAGS=--xla_force_host_platform_device_count=8 makes it eight.
+"""
+
+import argparse
+import itertools
+import os
+
+os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=2")
+
+import jax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+import numpy as np  # noqa: E402
+from jax.sharding import Mesh, NamedSharding, PartitionSpec  # noqa: E402
+
+import leat.rocal.fn as fn  # noqa: E402
+import leat.rocal.types as types  # noqa: E402
+from leat.rocal.pipeline import Pipeline  # noqa: E402
+from leat.rocal.plugin.jax import ROCALJaxIterator, ROCALPeekableIterator  # noqa: E402
+
+SIZES = (3 * 32 * 32, 512, 256, 10)
+
+
+def cifar10(folder, batch, prefix, device=0, shards=1, **reading):
+    """The pipeline of one device: float images in [-1, 1], channels first."""
+    pipeline = Pipeline(batch_size=batch, num_threads=8, device_id=device, seed=42, rocal_cpu=False)
+    with pipeline:
+        images = fn.readers.cifar10(
+            file_root=folder,
+            filename_prefix=prefix,
+            shard_id=device,
+            num_shards=shards,
+            last_batch_policy=types.LAST_BATCH_DROP,
+            **reading,
+        )
+        images = fn.crop_mirror_normalize(
+            images,
+            crop=(32, 32),
+            mirror=0,
+            mean=[127.5, 127.5, 127.5],
+            std=[127.5, 127.5, 127.5],
+            output_layout=types.NCHW,
+            output_dtype=types.FLOAT,
+        )
+        pipeline.set_outputs(images)
+    return pipeline.build()
+
+
+def parameters(key):
+    keys = jax.random.split(key, len(SIZES) - 1)
+    return [
+        (jax.random.normal(key, (inputs, outputs)) * np.sqrt(2 / inputs).astype(np.float32), jnp.zeros(outputs))
+        for key, inputs, outputs in zip(keys, SIZES, SIZES[1:])
+    ]
+
+
+def logits(params, images):
+    x = images.reshape(len(images), -1)
+    for weights, bias in params[:-1]:
+        x = jax.nn.relu(x @ weights + bias)
+    return x @ params[-1][0] + params[-1][1]
+
+
+def loss_of(params, images, labels):
+    return -(jax.nn.log_softmax(logits(params, images)) * jax.nn.one_hot(labels, 10)).sum(-1).mean()
+
+
+@jax.jit
+def update(params, images, labels):
+    loss, slopes = jax.value_and_grad(loss_of)(params, images, labels)
+    return jax.tree.map(lambda value, slope: value - 0.02 * slope, params, slopes), loss
+
+
+@jax.jit
+def right(params, images, labels):
+    return (logits(params, images).argmax(-1) == labels).sum()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder")
+    parser.add_argument("--epochs", type=int, default=5)
+    parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--steps", type=int, help="of an epoch, at most")
+    args = parser.parse_args()
+
+    count = jax.device_count()
+    sharding = NamedSharding(Mesh(np.array(jax.devices()), ("batch",)), PartitionSpec("batch"))
+    pipelines = [
+        cifar10(args.folder, args.batch, "data_batch_", device=i, shards=count, random_shuffle=True)
+        for i in range(count)
+    ]
+    train = ROCALPeekableIterator(pipelines, sharding)
+    validation = ROCALJaxIterator(cifar10(args.folder, args.batch, "test_batch"))
+    print(f"{count} devices, {len(train)} and {len(validation)} batches of {args.batch} rows a device")
+
+    images, labels = train.peek()  # the first batch, which stays the first
+    print(f"a batch: {images.shape} {images.dtype}, labels {labels.shape} {labels.dtype}")
+    params = jax.device_put(parameters(jax.random.key(0)), NamedSharding(sharding.mesh, PartitionSpec()))
+    for epoch in range(args.epochs):
+        losses = []
+        for images, labels in itertools.islice(train, args.steps):
+            params, loss = update(params, images, labels)
+            losses.append(float(loss))
+        train.reset()  # the next epoch, also from the middle of this one
+        local = jax.device_get(params)  # validation has one device
+        correct = sum(int(right(local, images, labels)) for images, labels in validation)
+        validation.reset()
+        accuracy = correct / (len(validation) * args.batch)
+        print(f"epoch {epoch}: loss {np.mean(losses):.3f}, accuracy {accuracy:.3f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The signatures of rocAL's functions: what is unknown is refused by name, what has no meaning here is accepted."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import numbers
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from leat._operators import nearest
+from leat.errors import InvalidArgument, Unimplemented
+from leat.rocal import types
+from leat.rocal._tensor import Tensor, dtype_of, image_of, layout_of
+
+# By function, the arguments that are accepted without a meaning; docs/rocal.md lists the same.
+HINTS: dict[str, tuple[str, ...]] = {}
+# What rocAL has and Leat has not, by the name that scripts write; docs/rocal.md lists the same.
+REFUSED: set[str] = set()
+
+_KINDS: tuple[tuple[type, type | tuple[type, ...], str], ...] = (
+    (bool, (bool, int), "True or False"),
+    (numbers.Real, numbers.Real, "a number"),
+    (str, str, "a text"),
+    (list, (list, tuple), "a list"),
+)
+
+
+def check_hint(where: str, value: Any, default: Any) -> None:
+    """Raises InvalidArgument if a hint is not of its default's type; a default of None says nothing about it."""
+    for kind, allowed, expected in _KINDS:
+        if isinstance(default, kind):
+            if not isinstance(value, allowed):
+                raise InvalidArgument(f"{where} = {value!r:.60}; expected {expected}")
+            return
+
+
+def refuse_unknown(where: str, given: Mapping[str, Any], known: Any) -> None:
+    """Raises TypeError for the first name that is not known."""
+    for name in given:
+        if name not in known:
+            raise TypeError(f"{where} has no argument {name!r}{nearest(name, known)} (it has {', '.join(known)})")
+
+
+def _public(function: Callable[..., Any], hints: Mapping[str, Any]) -> inspect.Signature:
+    signature = inspect.signature(function)
+    added = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=hints[name]) for name in hints]
+    return signature.replace(parameters=[*signature.parameters.values(), *added])
+
+
+def operator(name: str, **hints: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Makes a function of `leat.rocal.fn` of one that has no hints among its parameters.
+
+    Args:
+        name: as scripts write it behind "fn.".
+        **hints: arguments that are checked for their type and dropped, with their defaults.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        where = f"fn.{name}"
+        signature = _public(function, hints)
+        HINTS[where] = tuple(hints)
+        names = [
+            parameter.name
+            for parameter in signature.parameters.values()
+            if parameter.kind in (parameter.KEYWORD_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+        ]
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            refuse_unknown(where, kwargs, names)
+            for hint, default in hints.items():
+                if hint in kwargs:
+                    check_hint(f"{where}: {hint}", kwargs.pop(hint), default)
+            try:
+                bound = inspect.signature(function).bind(*args, **kwargs)
+            except TypeError as error:
+                raise TypeError(f"{where}: {error}") from None
+            return function(*bound.args, **bound.kwargs)
+
+        call.__signature__ = signature  # type: ignore[attr-defined]
+        call.__name__ = name.rpartition(".")[2]
+        call.__qualname__ = name
+        return call
+
+    return decorate
+
+
+def image_operator(name: str, **hints: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """An operator from an image to an image: with rocAL's output_layout (NHWC) and output_dtype (UINT8)."""
+
+    def decorate(function: Callable[..., Tensor]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def call(
+            image: Any, /, *args: Any, output_layout: Any = types.NHWC, output_dtype: Any = types.UINT8, **kwargs: Any
+        ) -> Tensor:
+            layout = layout_of(f"fn.{name}: output_layout", output_layout)
+            dtype = dtype_of(f"fn.{name}: output_dtype", output_dtype)
+            tensor = function(image_of(f"fn.{name}", image), *args, **kwargs)
+            return Tensor(tensor.node, tensor.dtype, layout).cast(dtype)
+
+        own = inspect.signature(function)
+        call.__signature__ = own.replace(  # type: ignore[attr-defined]
+            parameters=[
+                *own.parameters.values(),
+                *(
+                    p
+                    for p in inspect.signature(call, follow_wrapped=False).parameters.values()
+                    if p.kind is p.KEYWORD_ONLY
+                ),
+            ]
+        )
+        return operator(name, device=None, **hints)(call)
+
+    return decorate
+
+
+def refused(name: str, instead: str = "") -> Callable[..., Any]:
+    """A function of rocAL's that Leat has not: it says so when it is called."""
+    REFUSED.add(f"fn.{name}")
+
+    def call(*_: Any, **__: Any) -> Any:
+        raise Unimplemented(f"fn.{name}: Leat has no such operator{'; ' + instead if instead else ''}")
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = "Not in Leat: raises leat.Unimplemented."
+    return call

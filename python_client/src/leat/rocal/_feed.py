@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pipelines that go in step: each batch of all of them, epoch by epoch.
+
+Pipelines of one job ask for their blocks of its rows with one iterator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from leat.errors import FailedPrecondition, InvalidArgument
+from leat.rocal import types
+
+if TYPE_CHECKING:
+    from leat._batches import Batches
+    from leat.rocal.pipeline import Pipeline
+
+
+class Taken(NamedTuple):
+    """One pipeline's part of a step.
+
+    Attributes:
+        outputs: in the order of set_outputs, rows first.
+        labels: int32, one a row, or (1, rows, classes); None: the reader has none.
+        rows: how many.
+    """
+
+    outputs: list[np.ndarray]
+    labels: np.ndarray | None
+    rows: int
+
+
+class OutputTensor:
+    """An output of the last batch, as rocAL's tensors are asked; valid for any time."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self._array = array
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __array__(self, *args: Any, **kwargs: Any) -> np.ndarray:
+        return np.asarray(self._array, *args, **kwargs)
+
+    def __dlpack__(self, *args: Any, **kwargs: Any) -> Any:
+        # rocAL's takes the device's number.
+        return self._array.__dlpack__(**{name: kwargs[name] for name in kwargs if name == "stream"})
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._array.__dlpack_device__()
+
+    def dimensions(self) -> list[int]:
+        """The sizes of its axes, rows first."""
+        return list(self._array.shape)
+
+    def dtype(self) -> str:
+        """The type's name, as NumPy and torch have it."""
+        return self._array.dtype.name
+
+    def batch_size(self) -> int:
+        """Its rows."""
+        return len(self._array)
+
+    def at(self, index: int) -> np.ndarray:
+        """One row."""
+        return self._array[index]
+
+    def copy_data(self, array: np.ndarray, *_: Any) -> None:
+        """Copies it into a NumPy array of the same shape."""
+        if not isinstance(array, np.ndarray):
+            raise InvalidArgument("copy_data: expected a NumPy array, not an address")
+        np.copyto(array, self._array)
+
+
+class _Group:
+    """The pipelines of one job: blocks of its rows, pulled together."""
+
+    def __init__(self, first: Pipeline) -> None:
+        assert first._job is not None and first._source is not None
+        self.job = first._job
+        self.rows = first._batch_size
+        self.policy = first._source.sharding.policy
+        self.blocks: list[int] = []
+        self._batches: Batches | None = None
+        self._at: tuple[int, int] | None = None  # what the iterator gives next
+
+    def block_of(self, shard_id: int) -> int:
+        """The place of a shard's block among those that are pulled."""
+        if shard_id not in self.blocks:
+            self.blocks.append(shard_id)
+        return self.blocks.index(shard_id)
+
+    def _next(self, epoch: int, step: int) -> dict[str, np.ndarray]:
+        if self._batches is None or self._at != (epoch, step):
+            self.close()
+            ranges = [np.arange(block * self.rows, (block + 1) * self.rows) for block in self.blocks]
+            self._batches = self.job.batches(epochs=0, rows=np.concatenate(ranges), start=(epoch, step))
+        batch = next(self._batches)
+        last = step + 1 == len(self.job)
+        self._at = (epoch + 1, 0) if last else (epoch, step + 1)
+        return batch
+
+    def take(self, epoch: int, step: int) -> list[dict[str, np.ndarray]]:
+        """The step's arrays for each block."""
+        batch = self._next(epoch, step)
+        rows = self._rows_of(len(next(iter(batch.values()))), step)
+        ends = np.cumsum([0, *rows]).tolist()
+        return [{name: array[begin:end] for name, array in batch.items()} for begin, end in zip(ends, ends[1:])]
+
+    def _rows_of(self, got: int, step: int) -> list[int]:
+        """The rows of each block: under LAST_BATCH_PARTIAL the parts' last ones may differ."""
+        if got == self.rows * len(self.blocks):
+            return [self.rows] * len(self.blocks)
+        count = len(self.blocks)
+        if count == 1:
+            return [got]
+        raise FailedPrecondition(
+            f"LAST_BATCH_PARTIAL: step {step} has {got} rows for {count} pipelines; run each pipeline by itself"
+        )
+
+    def close(self) -> None:
+        """Ends the iterator. Idempotent."""
+        if self._batches is not None:
+            self._batches.close()
+        self._batches = self._at = None
+
+
+def _steps(pipeline: Pipeline) -> int:
+    """Batches in an epoch of one pipeline."""
+    assert pipeline._job is not None and pipeline._source is not None
+    sharding, steps = pipeline._source.sharding, len(pipeline._job)
+    size, rows = sharding.shard_size, pipeline._batch_size
+    if size == -1:
+        return steps
+    where = pipeline._source.where
+    shortest = pipeline._job.num_samples // sharding.num_shards
+    if size > shortest:
+        raise InvalidArgument(
+            f"{where}: shard_size = {size}, but a shard of {sharding.num_shards} has {shortest} samples"
+        )
+    if sharding.policy is types.LAST_BATCH_PARTIAL and size % rows:
+        raise InvalidArgument(f"{where}: shard_size = {size} with LAST_BATCH_PARTIAL; expected a multiple of {rows}")
+    return size // rows if sharding.policy is types.LAST_BATCH_DROP else -(-size // rows)
+
+
+class Feed:
+    """The batches of pipelines, in step; from one thread at a time.
+
+    Attributes:
+        pipelines: whose they are.
+        length: steps of an epoch.
+        epoch: the one under way.
+        taken: steps of it that were handed out.
+    """
+
+    def __init__(self, pipelines: Sequence[Pipeline]) -> None:
+        self.pipelines = list(pipelines)
+        self.epoch = 0
+        self.taken = 0
+        self._groups: dict[str, _Group] = {}
+        self._places: list[tuple[str, int]] = []
+        self._last: list[Taken] | None = None
+        lengths = []
+        for pipeline in self.pipelines:
+            pipeline.build()
+            assert pipeline._job is not None and pipeline._source is not None
+            group = self._groups.setdefault(pipeline._job.name, _Group(pipeline))
+            self._places.append((pipeline._job.name, group.block_of(pipeline._source.sharding.shard_id)))
+            lengths.append(_steps(pipeline))
+        self.length = lengths[0]
+        if len(set(lengths)) != 1:
+            raise InvalidArgument(f"the pipelines have {lengths} batches in an epoch; expected as many in each")
+        if self.length == 0:
+            first = self.pipelines[0]
+            raise InvalidArgument(
+                f"{first!r}: an epoch has no batch: its shard has fewer than {first._batch_size} samples and "
+                "LAST_BATCH_DROP drops them"
+            )
+
+    def next(self) -> list[Taken] | None:
+        """Each pipeline's part of the next step; None at the end of the epoch, until `reset`."""
+        if self.taken == self.length:
+            return None
+        pulled = {name: group.take(self.epoch, self.taken) for name, group in self._groups.items()}
+        taken = [_taken(pipeline, pulled[name][block]) for pipeline, (name, block) in zip(self.pipelines, self._places)]
+        self.taken += 1
+        if not any(each.rows for each in taken):  # LAST_BATCH_PARTIAL, and another shard has a batch more
+            return None
+        self._last = taken
+        return taken
+
+    def last(self, pipeline: Pipeline) -> Taken:
+        """What `pipeline` had of the last step. Raises FailedPrecondition before the first."""
+        if self._last is None:
+            raise FailedPrecondition("no batch has been taken yet: run the pipeline first")
+        return self._last[self.pipelines.index(pipeline)]
+
+    def reset(self) -> None:
+        """Begins the next epoch, wherever this one is; before its first batch it stays."""
+        if self.taken:
+            self.epoch += 1
+        self.taken = 0
+
+    def close(self) -> None:
+        """Ends all iterators. Idempotent; what was handed out stays valid."""
+        for group in self._groups.values():
+            group.close()
+
+
+def _taken(pipeline: Pipeline, arrays: dict[str, np.ndarray]) -> Taken:
+    outputs = [arrays[f"output{i}"] for i in range(len(pipeline._outputs))]
+    labels = arrays.get("label")
+    rows = len(outputs[0])
+    if labels is not None:
+        labels = labels.astype(np.int32, copy=False)
+        if pipeline._one_hot_encoding:
+            labels = labels[None]
+    return Taken(outputs, labels, rows)

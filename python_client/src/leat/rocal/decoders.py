@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decoders, as `amd.rocal.fn.decoders` has them. In rocAL it is they that say which part of the data is read."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from leat import fn
+from leat.errors import InvalidArgument, Unimplemented
+from leat.rocal import types
+from leat.rocal._checked import operator, refused
+from leat.rocal._source import Encoded, Sharding
+from leat.rocal._tensor import Tensor, constant_of, pixels
+
+__all__ = ["audio", "image", "image_random_crop", "image_raw", "image_slice"]
+
+_SHARDING = {
+    "shard_id": 0,
+    "num_shards": 1,
+    "random_shuffle": False,
+    "last_batch_policy": types.LAST_BATCH_FILL,
+    "pad_last_batch": True,
+    "stick_to_shard": True,
+    "shard_size": -1,
+}
+# Where the data are: readers have been told, except for COCO's images.
+_SOURCE = {"path": "", "file_root": "", "annotations_file": ""}
+# rocAL's own names of pad_last_batch, of one version or another.
+_PADS = ("pad_last_batch_repeated", "last_batch_padded")
+_HINTS: dict[str, Any] = {
+    "decoder_type": types.DECODER_TJPEG,
+    "decode_size_policy": types.USER_GIVEN_SIZE_ORIG,
+    "max_decoded_width": 1000,
+    "max_decoded_height": 1000,
+    "device": None,
+    "user_feature_key_map": None,
+    "index_path": "",
+}
+_COLORS: dict[types.Color, Any] = {types.RGB: "rgb", types.BGR: "bgr", types.GRAY: "gray", types.RGB_PLANAR: "rgb"}
+
+
+def _decoder(name: str, without: tuple[str, ...] = ()) -> Callable[[Callable[..., Tensor]], Callable[..., Any]]:
+    """Adds the arguments that all decoders have."""
+    where = f"fn.decoders.{name}"
+    shared = {**_SOURCE, **_SHARDING}
+
+    def decorate(function: Callable[..., Tensor]) -> Callable[..., Any]:
+        def call(jpegs: Any, **kwargs: Any) -> Tensor:
+            if not isinstance(jpegs, Encoded):
+                raise InvalidArgument(f"{where}: {jpegs!r:.80}; expected the encoded images of one of fn.readers")
+            own = {key: value for key, value in kwargs.items() if key not in shared and key not in _PADS}
+            color = constant_of(f"{where}: output_type", own.pop("output_type", types.RGB), types.Color)
+            pads = [kwargs[key] for key in ("pad_last_batch", *_PADS) if key in kwargs]
+            sharding = {key: kwargs.get(key, default) for key, default in _SHARDING.items()}
+            sharding["pad_last_batch"] = pads[0] if pads else True
+            known = _known(jpegs.source._arguments)
+            jpegs.source.update(where, **{key: kwargs.get(key, "") for key in known})
+            jpegs.source.shard(where, Sharding.of(where, **sharding))
+            tensor = function(jpegs, color, **own)
+            layout = types.NCHW if color is types.RGB_PLANAR else types.NHWC
+            return Tensor(tensor.node, "uint8", layout)
+
+        parameters = list(inspect.signature(function).parameters.values())
+        added = {"output_type": types.RGB, **shared, **{each: True for each in _PADS}}
+        call.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [
+                parameters[0],
+                *parameters[2:],
+                *(inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=added[key]) for key in added),
+            ]
+        )
+        call.__doc__ = function.__doc__
+        hints = {key: value for key, value in _HINTS.items() if key not in without}
+        return operator(f"decoders.{name}", **hints)(call)
+
+    return decorate
+
+
+def _known(arguments: dict[str, Any]) -> list[str]:
+    """Of _SOURCE what the reader uses: rocAL's decoders are told again, and of COCO's images first."""
+    known = [key for key in _SOURCE if key in arguments]
+    return [*known, "file_root"] if "annotations_file" in known else known
+
+
+def _decoded(jpegs: Encoded, color: types.Color) -> Tensor:
+    # rocAL decodes without a look at EXIF.
+    return Tensor(fn.decode(jpegs.source.encoded(), output=_COLORS[color], orient=False), "uint8")
+
+
+def _window(jpegs: Encoded, color: types.Color, area: Any, aspect: Any, attempts: Any) -> Tensor:
+    window = fn.random_crop(_decoded(jpegs, color).node, area=area, aspect=aspect, attempts=attempts)
+    return Tensor(window, "uint8")
+
+
+@_decoder("image")
+def image(jpegs: Encoded, color: types.Color) -> Tensor:
+    """Decodes images, each in its own size.
+
+    Args:
+        jpegs: encoded images (positional).
+        output_type: types.RGB, BGR, GRAY or RGB_PLANAR.
+        path: where the data are, as the reader was told; likewise file_root and annotations_file. Of COCO's images
+            file_root is the folder.
+        shard_id: the part that is read, of num_shards; the arguments from here on are those of `readers.cifar10`.
+    """
+    return _decoded(jpegs, color)
+
+
+@_decoder("image_random_crop")
+def image_random_crop(
+    jpegs: Encoded,
+    color: types.Color,
+    *,
+    random_area: Any = (0.08, 1.0),
+    random_aspect_ratio: Any = (0.8, 1.25),
+    num_attempts: int = 10,
+) -> Tensor:
+    """Decodes a random window of each image.
+
+    Args:
+        jpegs: encoded images (positional).
+        random_area: least and largest part of the image's area.
+        random_aspect_ratio: least and largest width / height.
+        num_attempts: windows that are drawn before the central one is taken.
+
+    The other arguments are those of `image`.
+    """
+    return _window(jpegs, color, random_area, random_aspect_ratio, num_attempts)
+
+
+@_decoder("image_slice")
+def image_slice(
+    jpegs: Encoded,
+    color: types.Color,
+    *,
+    random_area: Any = (0.08, 1.0),
+    random_aspect_ratio: Any = (0.75, 1.33333),
+    num_attempts: int = 100,
+) -> Tensor:
+    """`image_random_crop` with other defaults."""
+    return _window(jpegs, color, random_area, random_aspect_ratio, num_attempts)
+
+
+@_decoder("image_raw", without=("max_decoded_width", "max_decoded_height"))
+def image_raw(
+    jpegs: Encoded, color: types.Color, *, max_decoded_width: int = 1000, max_decoded_height: int = 1000
+) -> Tensor:
+    """The pixels that a TFRecord file has as they are.
+
+    Args:
+        jpegs: what `readers.tfrecord` gives as "image/encoded" (positional).
+        max_decoded_width: the images' width: all have the same.
+        max_decoded_height: their height.
+
+    The other arguments are those of `image`.
+    """
+    where = "fn.decoders.image_raw"
+    channels = {types.RGB: 3, types.BGR: 3, types.GRAY: 1}.get(color)
+    if channels is None:
+        raise Unimplemented(f"{where}: output_type = types.{color.name}; expected types.RGB, BGR or GRAY")
+    height = pixels(f"{where}: max_decoded_height", max_decoded_height)
+    width = pixels(f"{where}: max_decoded_width", max_decoded_width)
+    return Tensor(fn.reshape(jpegs.source.raw(where), shape=(height, width, channels)), "uint8")
+
+
+audio = refused("decoders.audio")

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Iterators of NumPy arrays, as `amd.rocal.plugin.generic` has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from leat.errors import InvalidArgument, Unimplemented
+from leat.rocal import types
+from leat.rocal._checked import HINTS, check_hint, refuse_unknown
+from leat.rocal._feed import Feed, Taken
+from leat.rocal.pipeline import Pipeline
+
+__all__ = ["ROCALClassificationIterator", "ROCALGenericIterator", "ROCALNumpyIterator"]
+
+_HINTS: dict[str, Any] = {
+    "tensor_layout": types.NCHW,
+    "reverse_channels": False,
+    "multiplier": [1.0, 1.0, 1.0],
+    "offset": [0.0, 0.0, 0.0],
+    "tensor_dtype": types.FLOAT,
+}
+_CLASSIFICATION: dict[str, Any] = {
+    "size": 0,
+    "auto_reset": False,
+    "fill_last_batch": True,
+    "dynamic_shape": False,
+    "last_batch_padded": False,
+}
+HINTS["ROCALGenericIterator"] = tuple(_HINTS)
+HINTS["ROCALClassificationIterator"] = tuple(_CLASSIFICATION)
+
+
+def check_iterator(where: str, given: Mapping[str, Any], hints: Mapping[str, Any]) -> None:
+    """Raises TypeError for an unknown argument, and InvalidArgument for a hint of the wrong type."""
+    refuse_unknown(where, given, (*hints, "display", "device", "device_id"))
+    for name, value in given.items():
+        if name in hints:
+            check_hint(f"{where}: {name}", value, hints[name])
+    if given.get("display"):
+        raise Unimplemented(f"{where}: display; Leat writes no pictures here (`leat sheet` does)")
+
+
+class OneFeed:
+    """An iterator over one pipeline's batches; an epoch ends with StopIteration until `reset`."""
+
+    def __init__(self, pipeline: Any) -> None:
+        if not isinstance(pipeline, Pipeline):
+            raise InvalidArgument(f"pipeline = {pipeline!r:.80}; expected a Pipeline")
+        self.loader = pipeline
+        self.batch_size = pipeline._batch_size
+        self._feed = Feed([pipeline])
+        pipeline._feed = self._feed
+
+    def __iter__(self) -> Any:
+        return self
+
+    def __next__(self) -> Any:
+        taken = self._feed.next()
+        if taken is None:
+            raise StopIteration
+        return self.result(taken[0])
+
+    def next(self) -> Any:
+        """As `next(iterator)`."""
+        return self.__next__()
+
+    def result(self, taken: Taken) -> Any:
+        """What a batch is handed out as."""
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        """Batches of an epoch."""
+        return self._feed.length
+
+    def reset(self) -> None:
+        """Begins the next epoch, wherever this one is; before the first batch of one it stays there."""
+        self._feed.reset()
+
+    def close(self) -> None:
+        """Ends the stream of batches. Idempotent; arrays handed out stay valid."""
+        self._feed.close()
+
+
+class ROCALGenericIterator(OneFeed):
+    """Batches as (list of NumPy arrays, labels); labels are None if the reader has none."""
+
+    def __init__(self, pipeline: Any, **options: Any) -> None:
+        """Builds the pipeline if it is not built. docs/rocal.md says which options have no meaning here."""
+        check_iterator(type(self).__name__, options, {**_HINTS, **_CLASSIFICATION})
+        super().__init__(pipeline)
+
+    def result(self, taken: Taken) -> tuple[list[np.ndarray], np.ndarray | None]:
+        """See the class."""
+        return taken.outputs, taken.labels
+
+
+class ROCALClassificationIterator(ROCALGenericIterator):
+    """The same, for a pipeline with one output."""
+
+
+class ROCALNumpyIterator(OneFeed):
+    """Batches as lists of NumPy arrays, without labels."""
+
+    def __init__(self, pipeline: Any, **options: Any) -> None:
+        """As of `ROCALGenericIterator`."""
+        check_iterator("ROCALNumpyIterator", options, _HINTS)
+        super().__init__(pipeline)
+
+    def result(self, taken: Taken) -> list[np.ndarray]:
+        """See the class."""
+        return taken.outputs

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Iterators of torch tensors, as `amd.rocal.plugin.pytorch` has them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from leat.errors import InvalidArgument
+from leat.rocal._feed import Taken
+from leat.rocal.plugin import generic
+
+__all__ = ["ROCALClassificationIterator", "ROCALGenericIterator"]
+
+
+class ROCALGenericIterator(generic.ROCALGenericIterator):
+    """Batches as (list of tensors, labels): int64 labels, one a row, or int32 (1, rows, classes) if one-hot.
+
+    Tensors stay as they are when the next batch is taken. labels are None if
+    the reader has none.
+    """
+
+    def __init__(self, pipeline: Any, *, device: str = "cpu", device_id: int = 0, **options: Any) -> None:
+        """Builds the pipeline if it is not built.
+
+        Args:
+            pipeline: whose batches they are.
+            device: "cpu", or "gpu" (also "cuda"): tensors are on the GPU of this number.
+            device_id: see device.
+            **options: docs/rocal.md says which have no meaning here.
+        """
+        if device not in ("cpu", "gpu", "cuda"):
+            raise InvalidArgument(f"device = {device!r}; expected 'cpu' or 'gpu'")
+        super().__init__(pipeline, **options)
+        self._device = torch.device("cpu") if device == "cpu" else torch.device("cuda", device_id)
+
+    def __len__(self) -> int:
+        """Samples of an epoch in whole batches: rocAL's iterators for torch count these."""
+        return self._feed.length * self.batch_size
+
+    def result(self, taken: Taken) -> Any:
+        """See the class."""
+        labels = None
+        if taken.labels is not None:
+            labels = self._tensor(taken.labels)
+            if not self.loader._one_hot_encoding:
+                labels = labels.long()
+        return [self._tensor(array) for array in taken.outputs], labels
+
+    def _tensor(self, array: np.ndarray) -> torch.Tensor:
+        return torch.from_numpy(array).to(self._device)
+
+
+class ROCALClassificationIterator(ROCALGenericIterator):
+    """The same, for a pipeline with one output."""

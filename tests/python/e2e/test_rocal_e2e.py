@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: Apache-2.0
+"""leat.rocal over a private service: values, shards and epochs; the CIFAR-10 training of docs/examples."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from conftest import make_folder
+
+import leat
+from leat import _native
+from leat.rocal import fn, types
+from leat.rocal.pipeline import Pipeline
+
+MEAN, STD = [120.0, 110.0, 100.0], [60.0, 50.0, 40.0]
+EXAMPLE = pathlib.Path(__file__).parents[3] / "docs" / "examples" / "rocal_cifar10.py"
+DATA = pathlib.Path(os.environ.get("LEAT_TEST_DATA", EXAMPLE.parents[3] / "shared" / "data"))
+RECORDS = np.random.default_rng(3).integers(0, 256, (2, 50, 3073), np.uint8)
+RECORDS[..., 0] %= 10
+IMAGES, LABELS = RECORDS.reshape(100, 3073)[:, 1:].reshape(100, 3, 32, 32), RECORDS.reshape(100, 3073)[:, 0]
+
+
+@pytest.fixture(scope="module")
+def cifar(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cifar")
+    for i, records in enumerate(RECORDS):
+        (folder / f"data_batch_{i + 1}.bin").write_bytes(records.tobytes())
+    return str(folder)
+
+
+def read(cifar, *steps, batch_size=10, outputs=None, **reading):
+    """A pipeline of CIFAR-10: `steps` are functions from a tensor to a tensor, each an output of its own."""
+    pipeline = Pipeline(batch_size=batch_size)
+    with pipeline:
+        image = fn.readers.cifar10(file_root=cifar, **reading)
+        pipeline.set_outputs(*[step(image) for step in steps or [fn.nop]])
+    return pipeline.build()
+
+
+def arrays(pipeline):
+    return [np.asarray(output) for output in pipeline.run()]
+
+
+def cmn(**arguments):
+    return lambda image: fn.crop_mirror_normalize(image, **arguments)
+
+
+def test_cifar10_is_planar_bytes(cifar):
+    pipeline = read(cifar)
+    (images,) = arrays(pipeline)
+    assert images.dtype == np.uint8
+    np.testing.assert_array_equal(images, IMAGES[:10])
+    assert pipeline.get_image_labels().tolist() == LABELS[:10].tolist()
+
+
+def test_epochs_of_a_shuffled_shard(cifar):
+    """Each is another order of the same samples, and they come in the order of files and records otherwise."""
+    pipeline = read(cifar, shard_id=1, num_shards=3, random_shuffle=True, batch_size=11)
+    expected = sorted(image.tobytes() for image in IMAGES[33:66])
+    orders = []
+    for _ in range(2):
+        images = np.concatenate([arrays(pipeline)[0] for _ in range(3)])
+        orders.append([image.tobytes() for image in images])
+        assert sorted(orders[-1]) == expected
+        assert not pipeline.is_empty()  # the longest shard has 34: its last one comes with ten repetitions
+        pipeline.rocal_reset_loaders()
+    assert orders[0] != orders[1]
+    again = read(cifar, shard_id=1, num_shards=3, random_shuffle=True, batch_size=11)
+    assert arrays(again)[0].tobytes() == b"".join(orders[0][:11])
+    again.rocal_reset_loaders()  # in the middle
+    assert arrays(again)[0].tobytes() == b"".join(orders[1][:11])
+
+
+@pytest.mark.parametrize(
+    "policy, pad, last",
+    [
+        (types.LAST_BATCH_FILL, True, [45, 46, 47, 48, 49, *[49] * 15]),
+        (types.LAST_BATCH_FILL, False, [45, 46, 47, 48, 49, *range(15)]),
+        (types.LAST_BATCH_PARTIAL, True, [45, 46, 47, 48, 49]),
+        (types.LAST_BATCH_DROP, True, None),
+    ],
+)
+def test_the_last_batch(cifar, policy, pad, last):
+    pipeline = read(cifar, num_shards=2, batch_size=20, last_batch_policy=policy, pad_last_batch=pad, shard_id=0)
+    for step in range(2):
+        np.testing.assert_array_equal(arrays(pipeline)[0], IMAGES[20 * step : 20 * step + 20])
+    if last is None:
+        assert pipeline.rocal_run() != types.OK
+        return
+    (images,) = arrays(pipeline)
+    expected = [40, 41, 42, 43, 44, *last]
+    np.testing.assert_array_equal(images, IMAGES[expected[: len(images)]])
+    assert len(images) + pipeline.get_last_batch_padded_size() == 20 and len(images) == min(len(expected), 20)
+
+
+# 33 - 32 = 1: half of it rounds to 0, as in rocAL, and to 1 in DALI.
+@pytest.mark.parametrize("side, first", [(32, 0), (31, 0), (29, 2), (27, 2), (25, 4)])
+def test_a_window_in_the_middle(cifar, side, first):
+    floats, mirrored, half, planar = arrays(
+        read(
+            cifar,
+            cmn(crop=(side, 32), mirror=0, mean=MEAN, std=STD, output_dtype=types.FLOAT),
+            cmn(crop=(32, side), output_layout=types.NCHW),
+            cmn(crop=(side, side), mirror=0, mean=[5], std=[2], output_dtype=types.FLOAT16),
+            lambda image: fn.crop(image, crop=(side, side), output_layout=types.NCHW),
+        )
+    )
+    images = IMAGES[:10].transpose(0, 2, 3, 1).astype(np.float64)
+    window = slice(first, first + side)
+    np.testing.assert_allclose(floats, images[:, window] / STD - np.divide(MEAN, STD), rtol=0, atol=2e-6)
+    np.testing.assert_array_equal(mirrored, IMAGES[:10, :, :, window][..., ::-1])
+    assert half.dtype == np.float16
+    np.testing.assert_allclose(half, images[:, window, window] / 2 - 2.5, rtol=1e-3)
+    np.testing.assert_array_equal(planar, IMAGES[:10, :, window, window])
+
+
+def test_a_window_larger_than_the_image_is_cut_to_it(cifar):
+    cut, mirrored = arrays(read(cifar, cmn(crop=(40, 30), mirror=0), cmn(crop=(30, 40), output_dtype=types.FLOAT)))
+    images = IMAGES[:10].transpose(0, 2, 3, 1)
+    np.testing.assert_array_equal(cut[:, :32], images[:, :, 1:31])
+    assert cut.shape == (10, 40, 30, 3) and not cut[:, 32:].any()
+    np.testing.assert_array_equal(mirrored[:, :, :32], images[:, 1:31, ::-1])
+    assert mirrored.shape == (10, 30, 40, 3) and not mirrored[:, :, 32:].any()
+
+
+def test_windows_of_images_whose_size_is_not_known(tmp_path):
+    """The same windows, worked out for each sample."""
+    make_folder(tmp_path, 20)  # 32 × 24 pixels
+    pipeline = Pipeline(batch_size=5)
+    with pipeline:
+        jpegs, labels = fn.readers.file(file_root=tmp_path)
+        images = fn.decoders.image(jpegs, file_root=str(tmp_path), shard_id=1, num_shards=4)
+        whole = fn.resize(images, resize_width=32, resize_height=24)
+        sizes = [(21, 29), (24, 32), (40, 25), (13, 50)]
+        for_each = [fn.crop_mirror_normalize(images, crop=size, output_layout=types.NCHW) for size in sizes]
+        known = [fn.crop_mirror_normalize(whole, crop=size, output_layout=types.NCHW) for size in sizes]
+        pipeline.set_outputs(*for_each, *known, labels)
+    got = arrays(pipeline)
+    for size, a, b in zip(sizes, got[:4], got[4:8]):
+        assert a.shape == (5, 3, *size)
+        np.testing.assert_array_equal(a, b)
+    assert got[8].tolist() == pipeline.get_image_labels().tolist() == [1] * 5
+
+
+def test_operators(cifar):
+    """One value of each: what they compute is tested where they are."""
+    shift = 10.0
+    outputs = arrays(
+        read(
+            cifar,
+            lambda x: fn.flip(x, horizontal=1, vertical=1, output_layout=types.NCHW),
+            lambda x: fn.brightness(x, brightness=0.5, brightness_shift=shift, output_layout=types.NCHW),
+            lambda x: fn.contrast(x, contrast=2.0, contrast_center=100.0, output_layout=types.NCHW),
+            lambda x: fn.exposure(x, exposure=1.0, output_layout=types.NCHW),
+            lambda x: fn.gamma_correction(x, gamma=2.0, output_layout=types.NCHW),
+            lambda x: fn.blend(x, fn.flip(x, horizontal=1), ratio=0.25, output_layout=types.NCHW),
+            lambda x: fn.resize_crop_mirror(x, resize_width=32, resize_height=32, crop_w=20, crop_h=10, mirror=0),
+            lambda x: fn.warp_affine(x, matrix=[1, 0, 0, 1, 3, 2], output_layout=types.NCHW),
+            lambda x: fn.resize(x, resize_shorter=16, interpolation_type=types.NEAREST_NEIGHBOR_INTERPOLATION),
+            lambda x: fn.color_twist(x, output_dtype=types.FLOAT, output_layout=types.NCHW),
+            lambda x: fn.snp_noise(x, p_noise=1.0, p_salt=1.0, salt_val=1.0),
+        )
+    )
+    image = IMAGES[:10].astype(np.float64)
+
+    def bytes_of(values):
+        return np.clip(np.rint(values), 0, 255)
+
+    expected = [
+        image[:, :, ::-1, ::-1],
+        bytes_of(image * 0.5 + shift),
+        bytes_of((image - 100) * 2 + 100),
+        bytes_of(image * 2),
+        bytes_of(255 * (image / 255) ** 2),
+        bytes_of(image * 0.25 + image[..., ::-1] * 0.75),
+        image.transpose(0, 2, 3, 1)[:, 11:21, 6:26],
+        np.pad(image[:, :, 2:, 3:], ((0, 0), (0, 0), (0, 2), (0, 3))),
+        image.transpose(0, 2, 3, 1)[:, 1::2, 1::2],
+        image,
+        np.full((10, 32, 32, 3), 255.0),
+    ]
+    for i, (got, wanted) in enumerate(zip(outputs, expected)):
+        np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-3, err_msg=f"output {i}")
+    assert outputs[9].dtype == np.float32
+
+
+@pytest.mark.parametrize("decoder", ["image_slice", "image_random_crop"])
+def test_the_jax_sample_of_rocal(tmp_path, decoder):
+    make_folder(tmp_path, 24)
+    pipeline = Pipeline(batch_size=6, seed=5, rocal_cpu=True, tensor_layout=types.NHWC, tensor_dtype=types.FLOAT16)
+    with pipeline:
+        jpegs, labels = fn.readers.file(file_root=str(tmp_path))
+        decode = getattr(fn.decoders, decoder)
+        images = decode(
+            jpegs, output_type=types.RGB, file_root=str(tmp_path), shard_id=0, num_shards=2, random_shuffle=True
+        )
+        images = fn.resize(images, resize_width=20, resize_height=10, output_dtype=types.UINT8)
+        images = fn.rotate(images, angle=fn.uniform(range=[-5.0, 5.0]))
+        images = fn.crop_mirror_normalize(
+            images,
+            output_layout=types.NHWC,
+            output_dtype=types.FLOAT16,
+            crop=(10, 20),
+            mirror=fn.random.coin_flip(probability=0.5),
+            mean=MEAN,
+            std=STD,
+        )
+        fn.one_hot(labels, num_classes=4)
+        pipeline.set_outputs(images)
+    (images,) = arrays(pipeline)
+    assert images.shape == (6, 10, 20, 3) and images.dtype == np.float16
+    labels = pipeline.get_image_labels()
+    assert labels.shape == (1, 6, 4) and labels.dtype == np.int32 and labels.sum() == 6 and not labels[..., 2:].any()
+
+
+def test_images_of_different_sizes_are_no_output(tmp_path):
+    make_folder(tmp_path, 4)
+    pipeline = Pipeline(batch_size=2)
+    with pipeline:
+        jpegs, _ = fn.readers.file(file_root=str(tmp_path))
+        pipeline.set_outputs(fn.decoders.image(jpegs))
+    with pytest.raises(leat.InvalidArgument, match='output "output0"'):
+        pipeline.build()
+
+
+def test_arrays_of_numpy_files(tmp_path):
+    for i in range(5):
+        np.save(tmp_path / f"{i}.npy", np.full((2, 3), i, np.float32))
+    pipeline = Pipeline(batch_size=2)
+    with pipeline:
+        pipeline.set_outputs(fn.readers.numpy(file_root=str(tmp_path), last_batch_policy=types.LAST_BATCH_DROP))
+    assert [arrays(pipeline)[0][:, 0, 0].tolist() for _ in range(2)] == [[0, 1], [2, 3]]
+    with pytest.raises(StopIteration):
+        pipeline.run()
+    with pytest.raises(leat.InvalidArgument, match="gives no labels"):
+        pipeline.get_image_labels()
+
+
+KEYS = {name: name for name in ("image/encoded", "image/class/label", "image/filename")}
+
+
+def tfrecords(path):
+    features = fn.readers.tfrecord(path=path, reader_type=0, user_feature_key_map=KEYS, features=dict.fromkeys(KEYS))
+    return features["image/encoded"]
+
+
+FORMS = {
+    "tfrecord": tfrecords,
+    "caffe2": lambda path: fn.readers.caffe2(path=path)[0],
+    "webdataset": lambda path: fn.readers.webdataset(path=path, ext=[{"jpg", "cls"}]),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_same_photos_in_other_forms(tmp_path, form):
+    make_folder(tmp_path / "photos", 12)
+    command = [str(_native.folder / "leat"), "convert", str(tmp_path / "photos"), str(tmp_path / form), "--to", form]
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    got = []
+    for reader, path in ((lambda path: fn.readers.file(file_root=path)[0], "photos"), (FORMS[form], form)):
+        pipeline = Pipeline(batch_size=6)
+        with pipeline:
+            encoded = reader(str(tmp_path / path))
+            images = fn.decoders.image(encoded, user_feature_key_map=KEYS, shard_id=1, num_shards=2)
+            pipeline.set_outputs(fn.resize(images, resize_width=16, resize_height=16))
+        got.append((arrays(pipeline)[0], pipeline.get_image_labels()))
+    np.testing.assert_array_equal(got[0][0], got[1][0])
+    assert got[0][1].tolist() == got[1][1].tolist() == [2, 2, 2, 3, 3, 3] and got[1][1].dtype == np.int32
+
+
+def test_devices_share_a_job_and_their_rows_are_their_shards(cifar):
+    jax = pytest.importorskip("jax")
+    from leat.rocal.plugin.jax import ROCALJaxIterator
+
+    sharding = jax.sharding.NamedSharding(
+        jax.sharding.Mesh(np.array(jax.devices()), ("batch",)), jax.sharding.PartitionSpec("batch")
+    )
+    reading = {"num_shards": 8, "batch_size": 5, "stick_to_shard": False, "last_batch_policy": types.LAST_BATCH_DROP}
+    pipelines = [read(cifar, shard_id=i, **reading) for i in range(8)]
+    assert len({pipeline._job.name for pipeline in pipelines}) == 1
+    it = ROCALJaxIterator(pipelines, sharding)
+    for epoch in range(3):
+        firsts = [100 * ((k + epoch) % 8) // 8 for k in range(8)]
+        for step in range(1 if epoch == 1 else 2):  # the second is left in its middle
+            images, labels = next(it)
+            rows = [first + 5 * step + i for first in firsts for i in range(5)]
+            np.testing.assert_array_equal(np.asarray(images), IMAGES[rows])
+            assert labels.tolist() == LABELS[rows].tolist()
+        it.reset()
+
+
+@pytest.mark.parametrize("devices", [2, 8])
+def test_the_cifar10_training(devices):
+    pytest.importorskip("jax")
+    if not (DATA / "cifar10-bin").is_dir():
+        pytest.skip(f"no CIFAR-10 at {DATA}; set LEAT_TEST_DATA")
+    environment = {**os.environ, "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}"}
+    command = [
+        sys.executable,
+        str(EXAMPLE),
+        str(DATA / "cifar10-bin"),
+        "--epochs",
+        "2",
+        "--steps",
+        str(64 // devices + 8),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert f"{devices} devices, {10000 // devices // 16} and 125 batches of 16 rows a device" in done.stdout
+    assert f"a batch: ({16 * devices}, 3, 32, 32) float32, labels ({16 * devices},) int32" in done.stdout
+    first, second = (float(found) for found in re.findall(r"accuracy ([\d.]+)", done.stdout))
+    assert 0.15 < first < second
