@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """leat.dali over a private service: shards, passes and values as DALI has them."""
 
+import gc
+import threading
+
 import leat
 import numpy as np
 import pytest
@@ -350,7 +353,7 @@ def test_batches_may_be_fed():
         x = fn.external_source(name="x")
         return x, fn.cast(x, dtype=types.FLOAT)
 
-    pipeline = given(prefetch_queue_depth=1)
+    pipeline = given()
     pipeline.feed_input("x", np.int32([[1], [2]]))
     assert pipeline._next()[1].tolist() == [[1.0], [2.0]]
     assert pipeline.run(x=np.int32([[3], [4]]))[1].as_array().tolist() == [[3.0], [4.0]]
@@ -375,6 +378,23 @@ def test_a_wrong_batch_of_a_source_is_an_error(batch, words):
 
     with pytest.raises(leat.InvalidArgument, match=words):
         given()._next()
+
+
+def test_a_pipeline_that_nobody_holds_leaves_no_threads():
+    before = set(threading.enumerate())
+
+    @pipeline_def(batch_size=2)
+    def given():
+        return fn.cast(fn.external_source(lambda: np.zeros((2, 1), np.uint8)), dtype=types.FLOAT)
+
+    pipeline = given()
+    pipeline._next()
+    threads = [each for each in threading.enumerate() if each.name == "leat feed" and each not in before]
+    assert len(threads) == 1
+    del pipeline
+    gc.collect()
+    threads[0].join(60)
+    assert not threads[0].is_alive()
 
 
 def test_an_exception_in_a_source_or_a_call_is_the_callers():

@@ -10,6 +10,7 @@ import pytest
 from leat.dali import Pipeline, _plan, fn, math, newaxis, pipeline_def, tfrecord, types
 from leat.dali._node import consumer_call
 from leat.dali._operator import HINTS
+from leat.dali.auto_aug import auto_augment, rand_augment, trivial_augment
 
 
 def plan_of(pipeline):
@@ -329,6 +330,19 @@ def test_arithmetic_promotes_as_dali_does():
     ]  # fmt: skip
     with pytest.raises(leat.Unimplemented, match=r"math\.sqrt"):
         math.sqrt(photos())
+
+
+def test_automatic_augmentation_takes_dalis_arguments():
+    image = fn.crop(photos(), crop=(64, 64))
+    args = args_of(lambda: rand_augment.rand_augment(image, n=2, m=17, shape=image.shape(), seed=4), "rand_augment")
+    assert (args["n"], args["m"], args["num_magnitude_bins"], args["fill_value"]) == (2, 17, 31, 128.0)
+    assert args["max_translate_rel"] == [pytest.approx(100 / 224)]
+    args = args_of(lambda: trivial_augment.trivial_augment_wide(image, fill_value=None), "trivial_augment_wide")
+    assert (args["border"], args["max_translate_abs"]) == ("edge", [])
+    args = args_of(lambda: auto_augment.auto_augment(image, "svhn", max_translate_abs=(5, 6)), "auto_augment")
+    assert (args["policy"], args["max_translate_abs"]) == ("svhn", [5.0, 6.0])
+    with pytest.raises(leat.InvalidArgument, match="policy"):
+        auto_augment.auto_augment(image, "mnist")
 
 
 def test_a_feature_is_an_image_file_if_something_decodes_it():

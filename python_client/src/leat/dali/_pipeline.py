@@ -159,7 +159,7 @@ class Pipeline:
             shards=reader.num_shards if reader else 1,
             seed=self._job_seed(),
             name=self._name,
-            ahead=_depth(self.prefetch_queue_depth),
+            ahead=1 if any(each.given is None for each in plan.sources) else _depth(self.prefetch_queue_depth),
         )
         self._check_outputs()
         first, of = (0, None) if self._checkpoint is None else self._restored()
@@ -281,7 +281,10 @@ class Pipeline:
                 "number_of_shards": shards,
                 "shard_id": reader.shard_id,
                 "pad_last_batch": int(reader.pad_last_batch),
-                "stick_to_shard": int(reader.stick_to_shard or reader.shuffle_after_epoch),
+                # Padded shards rotate also then, so that each sees all samples.
+                "stick_to_shard": int(
+                    reader.stick_to_shard or reader.shuffle_after_epoch and not reader.pad_last_batch
+                ),
             }
         if name is None:
             return metas

@@ -40,7 +40,7 @@ def rand_augment(
         m=m,
         num_magnitude_bins=num_magnitude_bins,
         monotonic_mag=monotonic_mag,
-        excluded=list(excluded or ()),
+        excluded=list(excluded) if excluded else None,
         fill_value=fill_value,
         interp_type=interp_type,
         max_translate_abs=max_translate_abs,

@@ -34,7 +34,7 @@ def trivial_augment_wide(
         "trivial_augment_wide",
         data,
         num_magnitude_bins=num_magnitude_bins,
-        excluded=list(excluded or ()),
+        excluded=list(excluded) if excluded else None,
         fill_value=fill_value,
         interp_type=interp_type,
         max_translate_abs=max_translate_abs,
