@@ -114,7 +114,9 @@ absl::StatusOr<ConnectOptions> ConnectOptionsFromJson(std::string_view text) {
 absl::StatusOr<BatchesOptions> BatchesOptionsFromJson(std::string_view text) {
   BatchesOptions options;
   RETURN_IF_ERROR(
-      Parse(text, {{"epochs", Count(&options.epochs)},
+      Parse(text, {{"epoch", Count(&options.epoch)},
+                   {"step", Count(&options.step)},
+                   {"epochs", Count(&options.epochs)},
                    {"window", Count(&options.window)},
                    {"max_window_bytes", Count(&options.max_window_bytes)},
                    {"row_timeout_s", Seconds(&options.row_timeout)},

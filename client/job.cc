@@ -156,17 +156,31 @@ uint32_t BoundedWindow(const BatchesOptions& options, size_t batch_bytes) {
       std::clamp<uint64_t>(fit < 2 ? 0 : fit - 2, 1, options.window));
 }
 
+absl::StatusOr<Position> StartOf(const JobData& job,
+                                 const BatchesOptions& options) {
+  const uint64_t steps = job.plan().steps_per_epoch();
+  if (options.token.empty()) {
+    if (options.step >= steps)
+      return InvalidArgument("step {}: job \"{}\" has {} steps an epoch",
+                             options.step, job.info().spec.name, steps);
+    return Position{options.epoch, options.step};
+  }
+  if (options.epoch != 0 || options.step != 0)
+    return InvalidArgument(
+        "epoch {} and step {} with a token, which says where to begin; want "
+        "one of the two",
+        options.epoch, options.step);
+  return DecodeToken(options.token, job.info().spec.name, job.info().plan_hash,
+                     steps);
+}
+
 absl::StatusOr<std::unique_ptr<Batches>> OpenBatches(
     const std::shared_ptr<JobData>& job, const BatchesOptions& options,
     std::shared_ptr<Feed> feed) {
   const JobInfo& info = job->info();
   RETURN_IF_ERROR(CheckOptions(options));
   EngineOptions engine = EngineOptionsFor(job);
-  if (!options.token.empty()) {
-    ASSIGN_OR_RETURN(engine.start,
-                     DecodeToken(options.token, info.spec.name, info.plan_hash,
-                                 job->plan().steps_per_epoch()));
-  }
+  ASSIGN_OR_RETURN(engine.start, StartOf(*job, options));
   ASSIGN_OR_RETURN(engine.map, RowMap::Create(options.rows, info.spec.batch));
   if (options.finish == FinishAt::kDevice) engine.finish = Finish::kDevice;
   ASSIGN_OR_RETURN(const auto format, RowFormat::Create(info, engine.finish));

@@ -102,6 +102,7 @@ std::string PipelineBuilder::SpecJson(const JobOptions& options) const {
       {"order", OrderName(options.order)},
       {"last_batch", Enum("LAST_BATCH_", options.last_batch)},
       {"num_parts", options.num_parts},
+      {"rotate_parts", options.rotate_parts},
       {"shuffle_window", options.shuffle_window},
       {"decoder_class", Enum("DECODER_CLASS_", options.decoder_class)},
       {"on_bad_sample", Enum("BAD_SAMPLE_POLICY_", options.on_bad_sample)}}

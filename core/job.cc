@@ -23,11 +23,12 @@ constexpr std::array<Names<Order>, 3> kOrders = {{
     {Order::kGlobalShuffle, "global"},
     {Order::kShardShuffle, "shard"},
 }};
-constexpr std::array<Names<LastBatch>, 4> kLastBatches = {{
+constexpr std::array<Names<LastBatch>, 5> kLastBatches = {{
     {LastBatch::kDrop, "drop"},
     {LastBatch::kFill, "fill"},
     {LastBatch::kPad, "pad"},
     {LastBatch::kPartial, "partial"},
+    {LastBatch::kStream, "stream"},
 }};
 constexpr std::array<Names<DecoderClass>, 3> kDecoderClasses = {{
     {DecoderClass::kExact, "exact"},
@@ -132,6 +133,8 @@ absl::StatusOr<CheckedGraph> CheckSpec(const JobSpec& spec,
     return InvalidArgument(
         "num_parts {}: want a divisor of the batch, which is {}",
         spec.num_parts, spec.batch);
+  if (spec.rotate_parts && spec.num_parts == 0)
+    return InvalidArgument("rotate_parts: want num_parts with it");
   if (spec.order == Order::kShardShuffle &&
       (spec.shuffle_window == 0 || spec.shuffle_window > kMaxShards))
     return InvalidArgument("shuffle_window {}: want 1 to {} shards",
@@ -142,6 +145,11 @@ absl::StatusOr<CheckedGraph> CheckSpec(const JobSpec& spec,
     return InvalidArgument(
         "on_bad_sample replace: consumers of {} bring the samples of their own "
         "rows only, no substitutes; want fail or zero",
+        kExternalReader);
+  if (spec.last_batch == LastBatch::kStream && IsExternal(spec))
+    return InvalidArgument(
+        "last_batch stream: consumers of {} bring samples by epochs; want "
+        "drop, fill, pad or partial",
         kExternalReader);
   if (spec.on_bad_sample == BadSamplePolicy::kZero)
     for (const Field& field : checked.schema.fields)
@@ -196,6 +204,8 @@ Digest PlanHash(const JobSpec& spec, const DatasetInfo& dataset) {
   hash.UpdateU64(static_cast<uint64_t>(spec.order));
   hash.UpdateU64(static_cast<uint64_t>(spec.last_batch));
   hash.UpdateU64(spec.num_parts);
+  // Jobs from before there was a choice keep their hashes.
+  if (spec.rotate_parts) hash.UpdateField("rotate_parts");
   hash.UpdateU64(spec.order == Order::kShardShuffle ? spec.shuffle_window : 0);
   hash.UpdateU64(static_cast<uint64_t>(spec.decoder_class));
   hash.UpdateU64(static_cast<uint64_t>(spec.on_bad_sample));
@@ -221,6 +231,7 @@ std::string Difference(const JobSpec& existing, const JobSpec& wanted) {
   compare_names("order", existing.order, wanted.order);
   compare_names("last_batch", existing.last_batch, wanted.last_batch);
   compare("num_parts", existing.num_parts, wanted.num_parts);
+  compare("rotate_parts", existing.rotate_parts, wanted.rotate_parts);
   // Without effect under other orders.
   if (existing.order == Order::kShardShuffle &&
       wanted.order == Order::kShardShuffle)

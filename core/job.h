@@ -27,7 +27,13 @@ enum class Order : uint8_t {
   kGlobalShuffle = 2,
   kShardShuffle = 3
 };
-enum class LastBatch : uint8_t { kDrop = 1, kFill = 2, kPad = 3, kPartial = 4 };
+enum class LastBatch : uint8_t {
+  kDrop = 1,
+  kFill = 2,
+  kPad = 3,
+  kPartial = 4,
+  kStream = 5
+};
 // kAuto: of the other two the one that fits when the job is created; a job that
 // exists has one of them.
 enum class DecoderClass : uint8_t { kExact = 1, kNvjpeg = 2, kAuto = 3 };
@@ -35,7 +41,7 @@ enum class BadSamplePolicy : uint8_t { kFail = 1, kReplace = 2, kZero = 3 };
 
 std::string_view Name(Order order);  // "sequential", "global", "shard"
 std::string_view Name(
-    LastBatch last_batch);  // "drop", "fill", "pad", "partial"
+    LastBatch last_batch);  // "drop", "fill", "pad", "partial", "stream"
 std::string_view Name(DecoderClass decoder_class);  // "exact", "nvjpeg", "auto"
 std::string_view Name(BadSamplePolicy policy);      // "fail", "replace", "zero"
 
@@ -48,6 +54,8 @@ struct JobSpec {
   LastBatch last_batch = LastBatch::kDrop;
   // 0: global row layout. n: per-shard-id layout of n parts; n divides `batch`.
   uint32_t num_parts = 0;
+  // The rows of part k read part (k + epoch) mod n. Needs `num_parts`.
+  bool rotate_parts = false;
   // Shards in the sliding window of Order::kShardShuffle.
   uint32_t shuffle_window = 16;
   DecoderClass decoder_class = DecoderClass::kExact;

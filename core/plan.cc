@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The global layout is that of one part with all rows and all samples. So a row
-// is the `offset`-th of its part's rows, its position in the part's order is
-// step × rows of a part + offset, and the order maps that to a sample.
+// The global layout is that of one part with all rows and all samples. The rows
+// that walk one part at a time are a block. So a row is the `offset`-th of its
+// block's rows, it comes step × rows of a block + offset samples into what the
+// block walks, and the part's order maps that to a sample.
 #include "core/plan.h"
 
 #include <algorithm>
@@ -20,6 +21,8 @@ namespace {
 constexpr uint64_t kOrderSalt = 0x6F72646572'000000;       // "order"
 constexpr uint64_t kSubstituteSalt = 0x73756273'00000000;  // "subs"
 constexpr uint64_t kPartnerSalt = 0x70617274'00000000;     // "part"
+
+using Wide = unsigned __int128;
 
 // The shard orders that were used last. A plan is asked about one epoch, and
 // near its end about two; a host's rows lie in few parts. Thread-safe.
@@ -59,6 +62,14 @@ class ShardOrders {
 }  // namespace
 
 struct Plan::State {
+  // One pass over a part, by the rows of a block.
+  struct Pass {
+    uint64_t number = 0;
+    uint32_t part = 0;
+    ShardTable::Range range;
+    uint64_t begin = 0;  // samples that the block walks before it
+  };
+
   State(const JobSpec& spec, const ShardTable& shards)
       : seed(spec.seed),
         order(spec.order),
@@ -66,40 +77,54 @@ struct Plan::State {
         batch(spec.batch),
         num_samples(shards.num_samples()),
         num_parts(std::max(spec.num_parts, uint32_t{1})),
-        part_rows(batch / num_parts) {
+        rotate(spec.rotate_parts),
+        block_rows(batch / num_parts) {
     if (order == Order::kShardShuffle)
       shard_orders = std::make_unique<ShardOrders>(shards, spec.shuffle_window);
   }
 
   ShardTable::Range PartRange(uint32_t part) const {
     const auto start = [&](uint64_t k) {
-      return static_cast<uint64_t>(static_cast<unsigned __int128>(num_samples) *
-                                   k / num_parts);
+      return static_cast<uint64_t>(Wide{num_samples} * k / num_parts);
     };
     return {start(part), start(part + uint64_t{1})};
   }
   uint64_t StepsPerEpoch() const {
+    if (last_batch == LastBatch::kStream) return kStreamSteps;
     const uint64_t smallest = num_samples / num_parts;
-    if (last_batch == LastBatch::kDrop) return smallest / part_rows;
+    if (last_batch == LastBatch::kDrop) return smallest / block_rows;
     const uint64_t largest = smallest + (num_samples % num_parts != 0);
-    return largest / part_rows + (largest % part_rows != 0);
+    return largest / block_rows + (largest % block_rows != 0);
+  }
+  uint32_t PartOf(uint64_t epoch, uint32_t block) const {
+    return rotate
+               ? static_cast<uint32_t>((block + epoch % num_parts) % num_parts)
+               : block;
   }
   // Samples of a part of `size` samples that are in its rows of `step`, without
   // repetitions.
   uint64_t SamplesIn(uint64_t step, uint64_t size) const {
-    const uint64_t begin = std::min(step * part_rows, size);
-    return std::min<uint64_t>(size - begin, part_rows);
+    const uint64_t begin = std::min(step * block_rows, size);
+    return std::min<uint64_t>(size - begin, block_rows);
   }
-  // Position in the order of a part, which has `size` samples; `size` itself if
-  // the row holds none.
-  uint64_t Position(uint64_t step, uint32_t row, uint64_t size) const {
-    const uint64_t position = step * part_rows + row % part_rows;
-    if (position < size) return position;
+  // Samples that the row's block walks before it.
+  uint64_t WalkedAt(uint64_t step, uint32_t row) const {
+    return step * block_rows + row % block_rows;
+  }
+  Pass PassAt(uint64_t epoch, uint32_t block, uint64_t walked) const {
+    if (last_batch == LastBatch::kStream) return PassInStream(block, walked);
+    const uint32_t part = PartOf(epoch, block);
+    return {.number = epoch, .part = part, .range = PartRange(part)};
+  }
+  Pass PassInStream(uint32_t block, uint64_t walked) const;
+  // Position in the order of a part of `size` samples; `size` itself if there
+  // is no sample.
+  uint64_t PositionIn(uint64_t size, uint64_t walked) const {
+    if (walked < size) return walked;
     if (last_batch == LastBatch::kPartial) return size;
-    return last_batch == LastBatch::kFill ? position % size : size - 1;
+    return last_batch == LastBatch::kFill ? walked % size : size - 1;
   }
-  void MapPart(uint64_t epoch, uint32_t part, ShardTable::Range range,
-               std::span<uint64_t> positions) const;
+  void MapPass(const Pass& pass, std::span<uint64_t> positions) const;
 
   const uint64_t seed;
   const Order order;
@@ -107,22 +132,44 @@ struct Plan::State {
   const uint32_t batch;
   const uint64_t num_samples;
   const uint32_t num_parts;
-  const uint32_t part_rows;  // rows of the batch that a part fills
+  const bool rotate;
+  const uint32_t block_rows;
   std::unique_ptr<ShardOrders> shard_orders;  // under kShardShuffle only
 };
 
-// Positions in the order of a part become samples.
-void Plan::State::MapPart(uint64_t epoch, uint32_t part,
-                          ShardTable::Range range,
+// Parts that rotate are walked as they lie: from the start of the block's own
+// to the end of the dataset, and on from its beginning.
+Plan::State::Pass Plan::State::PassInStream(uint32_t block,
+                                            uint64_t walked) const {
+  const ShardTable::Range own = PartRange(block);
+  if (!rotate) {
+    const uint64_t number = walked / own.size();
+    return {number, block, own, number * own.size()};
+  }
+  const uint64_t at = (own.begin + walked % num_samples) % num_samples;
+  // The last part that begins at or before it: ⌊N·part/n⌋ ≤ at.
+  const auto part = static_cast<uint32_t>(
+      (Wide{at} * num_parts + num_parts - 1) / num_samples);
+  const uint32_t parts_before = (part + num_parts - block) % num_parts;
+  const ShardTable::Range range = PartRange(part);
+  return {.number = walked / num_samples * num_parts + parts_before,
+          .part = part,
+          .range = range,
+          .begin = walked - (at - range.begin)};
+}
+
+// Positions in the order of a pass become samples.
+void Plan::State::MapPass(const Pass& pass,
                           std::span<uint64_t> positions) const {
-  const uint64_t key = MixKey(seed, epoch, kOrderSalt + part);
+  if (pass.range.size() == 0) return;
+  const uint64_t key = MixKey(seed, pass.number, kOrderSalt + pass.part);
   if (order == Order::kShardShuffle) {
-    shard_orders->Get(key, range)->MapInPlace(positions);
+    shard_orders->Get(key, pass.range)->MapInPlace(positions);
     return;
   }
   if (order == Order::kGlobalShuffle)
-    Permutation(range.size(), key).MapInPlace(positions);
-  for (uint64_t& position : positions) position += range.begin;
+    Permutation(pass.range.size(), key).MapInPlace(positions);
+  for (uint64_t& position : positions) position += pass.range.begin;
 }
 
 Plan::Plan(const JobSpec& spec, const ShardTable& shards)
@@ -151,23 +198,34 @@ void Plan::Samples(uint64_t epoch, uint64_t step,
                    std::span<uint64_t> samples) const {
   const State& s = *state_;
   for (size_t begin = 0, end = 0; begin < rows.size(); begin = end) {
-    const uint32_t part = rows[begin] / s.part_rows;
-    const ShardTable::Range range = s.PartRange(part);
+    const uint32_t block = rows[begin] / s.block_rows;
+    const State::Pass pass =
+        s.PassAt(epoch, block, s.WalkedAt(step, rows[begin]));
+    const uint64_t size = pass.range.size();
+    const auto position = [&](uint32_t row) {
+      return s.PositionIn(size, s.WalkedAt(step, row) - pass.begin);
+    };
     bool all_hold_samples = true;
-    for (end = begin; end < rows.size() && rows[end] / s.part_rows == part;
-         ++end) {
-      samples[end] = s.Position(step, rows[end], range.size());
-      if (samples[end] < range.size()) continue;
+    for (end = begin; end < rows.size(); ++end) {
+      if (rows[end] / s.block_rows != block) break;
+      if (s.last_batch == LastBatch::kStream &&
+          s.WalkedAt(step, rows[end]) - pass.begin >= size)
+        break;  // of another pass
+      samples[end] = position(rows[end]);
+      if (samples[end] < size) continue;
       all_hold_samples = false;
       samples[end] = 0;  // maps to anything
     }
-    if (range.size() > 0)
-      s.MapPart(epoch, part, range, samples.subspan(begin, end - begin));
+    s.MapPass(pass, samples.subspan(begin, end - begin));
     if (all_hold_samples) continue;
     for (size_t i = begin; i < end; ++i)
-      if (s.Position(step, rows[i], range.size()) == range.size())
-        samples[i] = kNoSample;
+      if (position(rows[i]) == size) samples[i] = kNoSample;
   }
+}
+
+uint64_t Plan::PassOf(uint64_t epoch, uint64_t step, uint32_t row) const {
+  const State& s = *state_;
+  return s.PassAt(epoch, row / s.block_rows, s.WalkedAt(step, row)).number;
 }
 
 uint32_t Plan::PartnerOf(uint64_t epoch, uint64_t step, uint32_t row) const {
@@ -175,19 +233,19 @@ uint32_t Plan::PartnerOf(uint64_t epoch, uint64_t step, uint32_t row) const {
   const uint64_t rows = rows_in(step);
   if (rows < 2) return row;
   const uint64_t key = MixKey(MixKey(s.seed, epoch, kPartnerSalt), step, 0);
-  const auto shift = static_cast<uint64_t>(
-      (static_cast<unsigned __int128>(key) * (rows - 1) >> 64) + 1);
+  const auto shift = static_cast<uint64_t>((Wide{key} * (rows - 1) >> 64) + 1);
   if (rows == s.batch) return static_cast<uint32_t>((row + shift) % rows);
-  // Some parts have rows without a sample, at their ends.
-  const auto held = [&](uint32_t part) {
-    return s.SamplesIn(step, s.PartRange(part).size());
+  // Some blocks have rows without a sample, at their ends.
+  const auto held = [&](uint32_t block) {
+    return s.SamplesIn(step, s.PartRange(s.PartOf(epoch, block)).size());
   };
-  uint64_t place = row % s.part_rows + shift;  // among those that hold some
-  for (uint32_t part = 0; part < row / s.part_rows; ++part) place += held(part);
+  uint64_t place = row % s.block_rows + shift;  // among those that hold some
+  for (uint32_t block = 0; block < row / s.block_rows; ++block)
+    place += held(block);
   place %= rows;
-  uint32_t part = 0;
-  for (; place >= held(part); ++part) place -= held(part);
-  return static_cast<uint32_t>(part * uint64_t{s.part_rows} + place);
+  uint32_t block = 0;
+  for (; place >= held(block); ++block) place -= held(block);
+  return static_cast<uint32_t>(block * uint64_t{s.block_rows} + place);
 }
 
 uint64_t Plan::Substitute(uint64_t epoch, uint64_t sample,

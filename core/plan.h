@@ -6,10 +6,18 @@
 // permutation (core/permutation.h), or shards permuted and then samples
 // permuted inside a sliding window of shards. Global layout: row r of step s is
 // order[s·G + r]. Part layout (n parts): rows [k·G/n, (k+1)·G/n) belong to part
-// k and walk its samples [⌊N·k/n⌋, ⌊N·(k+1)/n⌋), in an order of the part's own.
-// All parts have the same number of steps: of the smallest part under kDrop, of
-// the largest otherwise. Immutable after construction; thread-safe; O(1) memory
-// but for kShardShuffle, which is O(shards).
+// k and walk its samples [⌊N·k/n⌋, ⌊N·(k+1)/n⌋), in an order of the part's own;
+// if parts rotate, these rows walk part (k + epoch) mod n. All parts have the
+// same number of steps: of the smallest part under kDrop, of the largest
+// otherwise.
+//
+// Under LastBatch::kStream there is one epoch, without an end. Rows k·G/n …
+// walk pass after pass: pass p over part k, or (k + p) mod n, begins where the
+// one before has ended, inside a batch if need be. What elsewhere depends on
+// the epoch depends on the pass.
+//
+// Immutable after construction; thread-safe; O(1) memory but for kShardShuffle,
+// which is O(shards).
 #pragma once
 
 #include <cstdint>
@@ -24,6 +32,9 @@ namespace leat {
 
 // A row that holds no sample: beyond the end under LastBatch::kPartial.
 inline constexpr uint64_t kNoSample = ~uint64_t{0};
+
+// Steps of the only epoch under LastBatch::kStream: more than anybody takes.
+inline constexpr uint64_t kStreamSteps = uint64_t{1} << 40;
 
 class Plan {
  public:
@@ -43,6 +54,9 @@ class Plan {
   // steps_per_epoch(), every row < batch(), sizes equal.
   void Samples(uint64_t epoch, uint64_t step, std::span<const uint32_t> rows,
                std::span<uint64_t> samples) const;
+  // What a row's random draws take for their epoch: `epoch`, or under kStream
+  // its pass over the data.
+  uint64_t PassOf(uint64_t epoch, uint64_t step, uint32_t row) const;
   // The row of the same step that is the partner of `row`: the k-th after it,
   // cyclically, among those that hold samples; k ≥ 1 is drawn for each step, so
   // that every row is the partner of exactly one. A row alone is its own.

@@ -115,19 +115,22 @@ RowRecords JobRuntime::ReadAhead(const RowOf& row) const {
   RowRecords records = {
       {.sample = row.sample, .stored = Read(row.sample, nullptr)}};
   if (!has_partners_) return records;
-  const uint64_t partner = PartnerOf(row);
+  const uint64_t partner = PartnerOf(row).sample;
   if (partner != row.sample)
     records.push_back({.sample = partner, .stored = Read(partner, nullptr)});
   return records;
 }
 
-uint64_t JobRuntime::PartnerOf(const RowOf& row) const {
-  if (row.step >= plan_.steps_per_epoch()) return row.sample;
+RowOf JobRuntime::PartnerOf(RowOf row) const {
+  if (row.step >= plan_.steps_per_epoch()) return row;
   const uint32_t rows[] = {row.row,
                            plan_.PartnerOf(row.epoch, row.step, row.row)};
   uint64_t samples[2];
   plan_.Samples(row.epoch, row.step, rows, samples);
-  return samples[0] == row.sample ? samples[1] : row.sample;
+  if (samples[0] != row.sample) return row;
+  row.row = rows[1];
+  row.sample = samples[1];
+  return row;
 }
 
 absl::StatusOr<StoredSample> JobRuntime::Read(uint64_t sample,
@@ -175,7 +178,7 @@ absl::Status JobRuntime::Try(
     std::span<const std::span<std::byte>> outputs) const {
   ASSIGN_OR_RETURN(const StoredSample stored,
                    Stored(row.sample, row.brought, row.records));
-  absl::Status status = kernel_->Run({.epoch = row.epoch,
+  absl::Status status = kernel_->Run({.epoch = PassOf(row),
                                       .sample = row.sample,
                                       .fields = stored.fields,
                                       .step = row.step,
@@ -194,7 +197,7 @@ absl::Status JobRuntime::Replace(
     ThreadState* state, std::span<const std::span<std::byte>> outputs) const {
   const uint64_t sample = row.sample;
   for (uint32_t attempt = 0; attempt < kMaxSubstitutes; ++attempt) {
-    row.sample = plan_.Substitute(row.epoch, sample, attempt);
+    row.sample = plan_.Substitute(PassOf(row), sample, attempt);
     absl::Status status = Try(row, partner, state, outputs);
     if (status.ok() || !IsSamplesFault(status) || partner->bad()) return status;
     Report(row.sample, status);

@@ -104,8 +104,12 @@ class JobRuntime final : public RowWork,
   bool Pause(Duration duration) const;
   // As the kernel's error, with the record's name.
   absl::Status OfRecord(uint64_t sample, const absl::Status& status) const;
-  // The sample in the row that is this one's partner.
-  uint64_t PartnerOf(const RowOf& row) const;
+  // The row that is this one's partner.
+  RowOf PartnerOf(RowOf row) const;
+  // The epoch of a row's random draws.
+  uint64_t PassOf(const RowOf& row) const {
+    return plan_.PassOf(row.epoch, row.step, row.row);
+  }
   absl::Status Try(const RowOf& row, RowPartner* partner, ThreadState* state,
                    std::span<const std::span<std::byte>> outputs) const;
   absl::Status Replace(RowOf row, const absl::Status& reason,

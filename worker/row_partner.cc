@@ -5,25 +5,27 @@
 
 namespace leat::worker {
 
-absl::Status RowPartner::Try(uint64_t sample, const Compute& compute) {
+absl::Status RowPartner::Try(uint64_t pass, uint64_t sample,
+                             const Compute& compute) {
   ASSIGN_OR_RETURN(stored_, job_.Read(sample, row_.records));
-  return job_.OfRecord(sample, compute({.epoch = row_.epoch,
+  return job_.OfRecord(sample, compute({.epoch = pass,
                                         .sample = sample,
                                         .fields = stored_.fields,
                                         .step = row_.step}));
 }
 
 absl::Status RowPartner::AsPolicySays(const Compute& compute) {
-  const uint64_t sample = job_.PartnerOf(row_);
-  absl::Status status = Try(sample, compute);
+  const RowOf partner = job_.PartnerOf(row_);
+  const uint64_t pass = job_.PassOf(partner), sample = partner.sample;
+  absl::Status status = Try(pass, sample, compute);
   if (status.ok() || !IsSamplesFault(status)) return status;
   const absl::Status reason = status;
   job_.Report(sample, reason);
   if (job_.job().spec.on_bad_sample != BadSamplePolicy::kReplace)
     return Annotate(reason, fmt::format("its partner, sample {}", sample));
   for (uint32_t attempt = 0; attempt < kMaxSubstitutes; ++attempt) {
-    const uint64_t other = job_.plan().Substitute(row_.epoch, sample, attempt);
-    status = Try(other, compute);
+    const uint64_t other = job_.plan().Substitute(pass, sample, attempt);
+    status = Try(pass, other, compute);
     if (status.ok() || !IsSamplesFault(status)) return status;
     job_.Report(other, status);
   }

@@ -28,7 +28,8 @@ class RowPartner final : public PartnerRow {
   bool bad() const { return failed() && IsSamplesFault(status_); }
 
  private:
-  absl::Status Try(uint64_t sample, const Compute& compute);
+  // `pass`: the partner's.
+  absl::Status Try(uint64_t pass, uint64_t sample, const Compute& compute);
   absl::Status AsPolicySays(const Compute& compute);
 
   const JobRuntime& job_;

@@ -53,7 +53,7 @@ class StagedRows final : public GroupStage {
     of.records = records;
     RowPartner partner(*job_, of);
     absl::Status status = group_->Prepare(row,
-                                          {.epoch = of.epoch,
+                                          {.epoch = job_->PassOf(of),
                                            .sample = r.candidate,
                                            .step = of.step,
                                            .partner = &partner},
@@ -75,7 +75,7 @@ class StagedRows final : public GroupStage {
     if (r.partner_bad) return status;
     while (r.attempt < kMaxSubstitutes) {
       r.candidate =
-          job_->plan().Substitute(r.of.epoch, r.of.sample, r.attempt++);
+          job_->plan().Substitute(job_->PassOf(r.of), r.of.sample, r.attempt++);
       status = Try(row, nullptr, state);
       if (status.ok() || !IsSamplesFault(status) || r.partner_bad)
         return status;

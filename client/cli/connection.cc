@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "client/cli/environment.h"
-#include "client/cli/token_file.h"
 #include "core/status.h"
 
 namespace leat::cli {
@@ -35,12 +34,9 @@ class ServiceConnection : public Connection {
               .step = step,
               .steps_per_epoch = job->steps_per_epoch(),
               .batch = job->batch()};
-    // A token for that place: any step at once, as a trainer would get it.
     BatchesOptions options;
-    options.token = MakeToken({.job = job->name(),
-                               .plan_hash = job->plan_hash(),
-                               .epoch = epoch,
-                               .step = step});
+    options.epoch = epoch;
+    options.step = step;
     options.epochs = epoch + 1;
     options.rows.resize(std::min(count, job->batch()));
     std::iota(options.rows.begin(), options.rows.end(), 0);

@@ -153,18 +153,21 @@ View DescribeJob(const Json& job, const Json& workers, const Json& consumers,
       {"Seed", Text(spec, "seed")},
       {"Order", EnumWord(Text(spec, "order"), "ORDER_")},
       {"Last batch", EnumWord(Text(spec, "last_batch"), "LAST_BATCH_")},
-      {"Row layout", Whole(spec, "num_parts") == 0
-                         ? "global"
-                         : fmt::format("{} parts", Whole(spec, "num_parts"))},
+      {"Row layout",
+       Whole(spec, "num_parts") == 0
+           ? "global"
+           : fmt::format(
+                 "{} parts{}", Whole(spec, "num_parts"),
+                 Text(spec, "rotate_parts") == "true" ? ", rotating" : "")},
       {"Decoder class", DecoderClass(spec, workers)},
       {"On bad sample", policy},
       {"Plan hash", HexOfBase64(Text(job, "job.plan_hash"))},
       {"Fields", SchemaText(Items(job, "job.schema"))},
-      {"Position",
-       Whole(job, "steps_per_epoch") == 0
-           ? ""
-           : fmt::format("epoch {}, step {} of {}", Whole(job, "epoch"),
-                         Whole(job, "step"), Whole(job, "steps_per_epoch"))},
+      {"Position", Whole(job, "steps_per_epoch") == 0
+                       ? ""
+                       : fmt::format("epoch {}, step {}", Whole(job, "epoch"),
+                                     OfSteps(Whole(job, "step"), " of ",
+                                             Whole(job, "steps_per_epoch")))},
       {"Rate (rows/s)", Rate(Number(job, "rows_per_s"))},
       {"Stall (%)", Percent(Number(job, "stall_fraction"))},
       {"Limited by", LimitedBy(job, workers)}};

@@ -62,8 +62,7 @@ Cell State(const std::string& word) {
 std::string Progress(const Json& item, std::string_view prefix) {
   const uint64_t steps = Whole(item, fmt::format("{}steps_per_epoch", prefix));
   if (steps == 0) return "-";
-  return fmt::format("{}/{}", Whole(item, fmt::format("{}step", prefix)),
-                     steps);
+  return OfSteps(Whole(item, fmt::format("{}step", prefix)), "/", steps);
 }
 
 Table DatasetsTable(const Json& datasets, absl::Time now) {

@@ -237,8 +237,8 @@ absl::StatusOr<Sheet> MakeSheet(const Rows& rows, std::string_view image_field,
     tiles.push_back(std::move(tile));
   }
   const std::string title =
-      fmt::format("{}  epoch {}  step {} of {}", Text(job, "spec.name"),
-                  rows.epoch, rows.step, rows.steps_per_epoch);
+      fmt::format("{}  epoch {}  step {}", Text(job, "spec.name"), rows.epoch,
+                  OfSteps(rows.step, " of ", rows.steps_per_epoch));
   std::string detail = fmt::format(
       "{} of {} rows, field {} {} {}x{}, dataset {}, plan {}", tiles.size(),
       rows.batch, field->name, field->dtype, tiles[0].picture.width,

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "absl/strings/escaping.h"
+#include "core/plan.h"
 #include "fmt/format.h"
 
 namespace leat::cli {
@@ -136,6 +137,11 @@ std::string Rate(double value) {
 
 std::string Percent(double fraction) {
   return fmt::format("{:.1f}", 100 * std::clamp(fraction, 0.0, 1.0));
+}
+
+std::string OfSteps(uint64_t step, std::string_view separator, uint64_t steps) {
+  return steps == kStreamSteps ? fmt::format("{}", step)
+                               : fmt::format("{}{}{}", step, separator, steps);
 }
 
 std::string Mebibytes(uint64_t bytes) {

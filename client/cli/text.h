@@ -33,6 +33,8 @@ std::string Rate(double value);
 // A fraction as per cent: "4.5".
 std::string Percent(double fraction);
 std::string Mebibytes(uint64_t bytes);
+// "120 of 1251"; "120" in an epoch without an end.
+std::string OfSteps(uint64_t step, std::string_view separator, uint64_t steps);
 // "812 B", "3.4 KiB", "1.2 GiB": where the unit cannot be in a header.
 std::string Size(uint64_t bytes);
 // "45s", "12m", "3h12m", "5d4h"; negative durations are "0s".

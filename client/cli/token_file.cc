@@ -38,15 +38,4 @@ absl::StatusOr<TokenInfo> ParseToken(std::string_view bytes) {
                    token.step()};
 }
 
-std::string MakeToken(const TokenInfo& info) {
-  stored::v1::Token token;
-  token.set_format(info.format);
-  token.set_job(info.job);
-  token.set_plan_hash(absl::HexStringToBytes(info.plan_hash));
-  token.set_epoch(info.epoch);
-  token.set_step(info.step);
-  const std::string payload = token.SerializeAsString();
-  return std::string(kMagic) + Checksum(payload) + payload;
-}
-
 }  // namespace leat::cli

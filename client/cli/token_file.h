@@ -14,7 +14,7 @@
 namespace leat::cli {
 
 struct TokenInfo {
-  uint32_t format = 1;
+  uint32_t format = 0;
   std::string job;
   std::string plan_hash;  // hexadecimal
   uint64_t epoch = 0;
@@ -24,7 +24,5 @@ struct TokenInfo {
 bool LooksLikeToken(std::string_view bytes);
 // kDataLoss: not a token, or damaged.
 absl::StatusOr<TokenInfo> ParseToken(std::string_view bytes);
-// `info.format` must be 1.
-std::string MakeToken(const TokenInfo& info);
 
 }  // namespace leat::cli

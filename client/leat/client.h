@@ -131,8 +131,10 @@ enum class FinishAt : uint8_t {
 };
 
 struct BatchesOptions {
-  std::string token;  // from Batches::token(): go on there. Empty: from (epoch
-                      // 0, step 0)
+  std::string token;  // from Batches::token(): go on there
+  // Without a token: the first step handed out.
+  uint64_t epoch = 0;
+  uint64_t step = 0;
   // Epochs to deliver, counted from epoch 0 also after a token; 0: without end.
   uint64_t epochs = 1;
   // Rows of the global batch wanted, in the order wanted; empty: all. Each <

@@ -41,8 +41,10 @@ struct JobOptions {
   uint32_t batch = 0;  // rows of the global batch
   uint64_t seed = 0;
   std::string order = "global";         // "sequential", "global", "shard"
-  std::string last_batch = "drop";      // "drop", "fill", "pad", "partial"
+  std::string last_batch = "drop";      // "drop", "fill", "pad", "partial",
+                                        // "stream"
   uint32_t num_parts = 0;               // 0: global row layout
+  bool rotate_parts = false;            // by one, each epoch
   uint32_t shuffle_window = 0;          // shards; 0: the service's default
   std::string decoder_class = "exact";  // "exact", "nvjpeg"
   std::string on_bad_sample = "fail";   // "fail", "replace", "zero"

@@ -108,8 +108,10 @@ TEST(CheckSpec, ErrorsNameTheFieldTheValueAndWhatIsWanted) {
             "num_parts 24: want a divisor of the batch, which is 12");
   EXPECT_EQ(SpecError([](JobSpec* s) { s->order = Order{0}; }),
             "order 0: want one of sequential, global, shard");
-  EXPECT_EQ(SpecError([](JobSpec* s) { s->last_batch = LastBatch{5}; }),
-            "last_batch 5: want one of drop, fill, pad, partial");
+  EXPECT_EQ(SpecError([](JobSpec* s) { s->last_batch = LastBatch{6}; }),
+            "last_batch 6: want one of drop, fill, pad, partial, stream");
+  EXPECT_EQ(SpecError([](JobSpec* s) { s->rotate_parts = true; }),
+            "rotate_parts: want num_parts with it");
   EXPECT_EQ(SpecError([](JobSpec* s) { s->decoder_class = DecoderClass{4}; }),
             "decoder_class 4: want one of exact, nvjpeg, auto");
   EXPECT_EQ(
@@ -205,6 +207,10 @@ TEST(PlanHash, SeesEverythingThatChangesBytes) {
     change(&spec);
     EXPECT_TRUE(hashes.insert(PlanHash(spec, Dataset(50))).second) << field;
   }
+  JobSpec rotating = Spec();
+  Changes().at("num_parts")(&rotating);
+  rotating.rotate_parts = true;
+  EXPECT_TRUE(hashes.insert(PlanHash(rotating, Dataset(50))).second);
   DatasetInfo other = Dataset(50);
   other.fingerprint[31] ^= 1;
   EXPECT_TRUE(hashes.insert(PlanHash(Spec(), other)).second);

@@ -178,6 +178,86 @@ TEST(Plan, AgreesWithASlowReferenceForIrregularShards) {
         ExpectAsReference(Spec(12, order, last_batch, parts), *table);
 }
 
+TEST(Plan, RotatingPartsMoveOnByOneEachEpoch) {
+  for (Order order : kOrders)
+    for (LastBatch last_batch : kPolicies) {
+      JobSpec spec = Spec(12, order, last_batch, 3);
+      const Plan fixed(spec, Table(50));
+      spec.rotate_parts = true;
+      const Plan rotating(spec, Table(50));
+      ASSERT_EQ(rotating.steps_per_epoch(), fixed.steps_per_epoch());
+      for (uint64_t epoch : {0, 1, 2, 3, 7})
+        for (uint64_t step = 0; step < fixed.steps_per_epoch(); ++step)
+          for (uint32_t row = 0; row < 12; ++row) {
+            const auto other =
+                static_cast<uint32_t>((row + epoch % 3 * 4) % 12);
+            ASSERT_EQ(SamplesOf(rotating, epoch, step, {row}),
+                      SamplesOf(fixed, epoch, step, {other}));
+            ASSERT_EQ(rotating.PassOf(epoch, step, row), epoch);
+          }
+    }
+}
+
+// What each block walks: pass after pass, from lists.
+void ExpectStream(JobSpec spec, const ShardTable& table, uint64_t passes) {
+  SCOPED_TRACE(fmt::format("N {} batch {} parts {} rotate {} {}",
+                           table.num_samples(), spec.batch, spec.num_parts,
+                           spec.rotate_parts, Name(spec.order)));
+  const uint32_t parts = std::max(spec.num_parts, 1u);
+  const uint32_t block_rows = spec.batch / parts;
+  JobSpec fixed = spec;
+  fixed.rotate_parts = false;
+  std::vector<Samples> walked(parts), passes_of(parts);
+  for (uint64_t pass = 0; pass < passes; ++pass) {
+    const std::vector<Samples> orders = PartOrders(fixed, table, pass);
+    for (uint64_t block = 0; block < parts; ++block) {
+      const Samples& order =
+          orders[spec.rotate_parts ? (block + pass) % parts : block];
+      walked[block].insert(walked[block].end(), order.begin(), order.end());
+      passes_of[block].insert(passes_of[block].end(), order.size(), pass);
+    }
+  }
+  spec.last_batch = LastBatch::kStream;
+  const Plan plan(spec, table);
+  EXPECT_EQ(plan.steps_per_epoch(), kStreamSteps);
+  for (uint64_t step = 0;; ++step) {
+    const Samples all = SamplesOf(plan, 0, step, AllRows(spec.batch));
+    EXPECT_EQ(plan.rows_in(step), spec.batch);
+    for (uint32_t row = 0; row < spec.batch; ++row) {
+      const uint32_t block = row / block_rows;
+      const uint64_t at = step * block_rows + row % block_rows;
+      if (at >= walked[block].size()) return;
+      ASSERT_EQ(all[row], walked[block][at]) << "step " << step;
+      ASSERT_EQ(plan.PassOf(0, step, row), passes_of[block][at]);
+      ASSERT_EQ(SamplesOf(plan, 5, step, {row})[0], all[row]);
+    }
+  }
+}
+
+TEST(Plan, AStreamWalksPassAfterPassWithoutAGap) {
+  for (Order order : kOrders)
+    for (uint64_t samples : {1, 2, 3, 5, 7, 12, 16, 31, 50})
+      for (uint32_t batch : {1, 2, 6, 12})
+        for (uint32_t parts = 0; parts <= batch && parts <= samples; ++parts)
+          if (parts == 0 || batch % parts == 0)
+            for (bool rotate : {false, true}) {
+              JobSpec spec = Spec(batch, order, LastBatch::kStream, parts);
+              spec.rotate_parts = rotate;
+              ExpectStream(spec, Table(samples), 7);
+            }
+}
+
+TEST(Plan, AStreamReachesItsLastStep) {
+  JobSpec spec = Spec(kMaxBatch, Order::kSequential, LastBatch::kStream, 1024);
+  spec.rotate_parts = true;
+  const Plan plan(spec, Table((uint64_t{1} << 40) - 87, 1u << 24));
+  const Samples samples =
+      SamplesOf(plan, 0, kStreamSteps - 1, AllRows(kMaxBatch));
+  for (uint64_t sample : samples) ASSERT_LT(sample, plan.num_samples());
+  for (uint32_t row = 1; row < 1024; ++row)
+    ASSERT_EQ(samples[row], (samples[0] + row) % plan.num_samples());
+}
+
 TEST(Plan, GivesAnyRowsInAnyOrder) {
   std::mt19937 random(3);
   for (Order order : kOrders)

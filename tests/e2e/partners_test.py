@@ -108,6 +108,15 @@ class PartnersTest(cluster.ClusterTest):
                 self.assertIsNone(consumer.error)
                 self.assertEqual(consumer.steps, self.oracle(spec))
 
+    def test_a_stream_of_rotating_parts_draws_anew_in_each_pass(self):
+        spec = self.spec(with_classes(mixup(self.folder)), batch=BATCH, last_batch="LAST_BATCH_STREAM", num_parts=4,
+                         rotate_parts=True, on_bad_sample="BAD_SAMPLE_POLICY_REPLACE")
+        expected = self.oracle(spec)
+        self.start_cluster(workers=2)
+        consumer = self.consumer(spec, "--stop-after", len(expected), epochs=1).finish()
+        self.assertIsNone(consumer.error)
+        self.assertEqual(consumer.steps, expected)
+
 
 if __name__ == "__main__":
     os.chdir(cluster.tempfile.gettempdir())

@@ -62,20 +62,24 @@ absl::StatusOr<std::unique_ptr<Oracle>> Make(const std::string& json) {
 
 using Outputs = std::vector<std::span<std::byte>>;
 
-// A row of a step: which, its sample, and the partner's.
+// A row's sample, and the pass over the data in which it comes.
+struct OracleSample {
+  uint64_t pass = 0, sample = 0;
+};
 struct OracleRow {
-  uint64_t epoch = 0, step = 0, sample = 0, partner = 0;
+  uint64_t step = 0;
+  OracleSample own, partner;
 };
 
 // What a sample, or else the first of its substitutes that can be, is computed
 // to.
 template <class Function>
-absl::Status WithSubstitutes(const Oracle& oracle, const OracleRow& row,
-                             uint64_t sample, Function compute) {
-  absl::Status status = compute(sample);
+absl::Status WithSubstitutes(const Oracle& oracle, const OracleSample& of,
+                             Function compute) {
+  absl::Status status = compute(of.sample);
   if (oracle.spec.on_bad_sample != BadSamplePolicy::kReplace) return status;
   for (uint32_t i = 0; i < kMaxSubstitutes && !status.ok(); ++i)
-    status = compute(oracle.plan->Substitute(row.epoch, sample, i));
+    status = compute(oracle.plan->Substitute(of.pass, of.sample, i));
   return status;
 }
 
@@ -85,10 +89,10 @@ class OraclePartner final : public PartnerRow {
       : oracle_(oracle), row_(row) {}
   absl::Status With(const Compute& compute) override {
     return WithSubstitutes(
-        oracle_, row_, row_.partner, [&](uint64_t sample) -> absl::Status {
+        oracle_, row_.partner, [&](uint64_t sample) -> absl::Status {
           ASSIGN_OR_RETURN(stored_, oracle_.source->Read(sample));
           return compute(
-              {row_.epoch, sample, stored_.fields, row_.step, nullptr});
+              {row_.partner.pass, sample, stored_.fields, row_.step, nullptr});
         });
   }
 
@@ -103,7 +107,7 @@ absl::Status Compute(Oracle& oracle, const OracleRow& row, uint64_t sample,
   ASSIGN_OR_RETURN(const StoredSample stored, oracle.source->Read(sample));
   OraclePartner partner(oracle, row);
   return Annotate(oracle.program->Run(
-                      {row.epoch, sample, stored.fields, row.step, &partner},
+                      {row.own.pass, sample, stored.fields, row.step, &partner},
                       oracle.scratch, outputs),
                   oracle.source->Describe(sample));
 }
@@ -112,7 +116,7 @@ absl::Status Compute(Oracle& oracle, const OracleRow& row, uint64_t sample,
 absl::StatusOr<bool> ComputeRow(Oracle& oracle, const OracleRow& row,
                                 const Outputs& outputs) {
   const absl::Status status = WithSubstitutes(
-      oracle, row, row.sample,
+      oracle, row.own,
       [&](uint64_t sample) { return Compute(oracle, row, sample, outputs); });
   if (status.ok()) return true;
   if (oracle.spec.on_bad_sample != BadSamplePolicy::kZero) return status;
@@ -129,10 +133,13 @@ absl::Status PrintStep(Oracle& oracle, uint64_t epoch, uint64_t step,
   std::vector<uint64_t> samples(rows.size());
   oracle.plan->Samples(epoch, step, rows, samples);
   std::vector<OracleRow> todo;
+  const auto in = [&](uint32_t row) {
+    return OracleSample{oracle.plan->PassOf(epoch, step, row), samples[row]};
+  };
   for (uint32_t row = 0; row < rows.size(); ++row)
     if (samples[row] != kNoSample)
-      todo.push_back({epoch, step, samples[row],
-                      samples[oracle.plan->PartnerOf(epoch, step, row)]});
+      todo.push_back(
+          {step, in(row), in(oracle.plan->PartnerOf(epoch, step, row))});
   std::erase(samples, kNoSample);
 
   std::vector<std::vector<std::byte>> fields;
@@ -164,14 +171,22 @@ absl::Status PrintStep(Oracle& oracle, uint64_t epoch, uint64_t step,
   return absl::OkStatus();
 }
 
+// Of a stream, which has one epoch without an end: as many samples as `epochs`
+// have.
 absl::Status Run(const std::string& path, uint64_t epochs, bool print_samples) {
   std::ifstream file(path);
   if (!file) return NotFound("{}: cannot be read", path);
   ASSIGN_OR_RETURN(const std::unique_ptr<Oracle> oracle,
                    Make({std::istreambuf_iterator<char>(file),
                          std::istreambuf_iterator<char>()}));
+  const Plan& plan = *oracle->plan;
+  uint64_t steps = plan.steps_per_epoch();
+  if (oracle->spec.last_batch == LastBatch::kStream) {
+    steps = epochs * plan.num_samples() / plan.batch() + 1;
+    epochs = 1;
+  }
   for (uint64_t epoch = 0; epoch < epochs; ++epoch)
-    for (uint64_t step = 0; step < oracle->plan->steps_per_epoch(); ++step)
+    for (uint64_t step = 0; step < steps; ++step)
       RETURN_IF_ERROR(Annotate(PrintStep(*oracle, epoch, step, print_samples),
                                fmt::format("epoch {} step {}", epoch, step)));
   return absl::OkStatus();

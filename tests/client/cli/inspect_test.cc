@@ -10,9 +10,10 @@
 
 #include "client/cli/exit_code.h"
 #include "client/cli/jpeg.h"
-#include "client/cli/token_file.h"
+#include "core/hash.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "leat/stored/v1/records.pb.h"
 #include "tests/client/cli/fake.h"
 
 namespace leat::cli {
@@ -123,10 +124,16 @@ TEST_F(Inspecting, HostileExifHasNoOrientation) {
 }
 
 TEST_F(Inspecting, ATokenSaysWhereItGoesOn) {
-  const std::string bytes = MakeToken({.job = "resnet50",
-                                       .plan_hash = std::string(64, 'f'),
-                                       .epoch = 3,
-                                       .step = 120});
+  stored::v1::Token token;
+  token.set_format(1);
+  token.set_job("resnet50");
+  token.set_plan_hash(std::string(32, 'f'));
+  token.set_epoch(3);
+  token.set_step(120);
+  const std::string payload = token.SerializeAsString();
+  const Digest digest = HashOf(payload);
+  const std::string bytes =
+      "LEATTOK1" + std::string(digest.begin(), digest.begin() + 8) + payload;
   EXPECT_EQ(shell_.Run({"inspect", Write("token", bytes)}), kGood);
   EXPECT_THAT(shell_.out, HasSubstr("epoch 3, step 120"));
   EXPECT_THAT(shell_.out, HasSubstr("resnet50"));
