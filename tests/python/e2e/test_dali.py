@@ -210,6 +210,29 @@ def test_a_call_between_two_jobs_gets_whole_batches_and_later_jobs_get_what_it_g
     assert resumed.is_restored_from_checkpoint and not again.is_restored_from_checkpoint
 
 
+def test_a_step_whose_call_failed_is_the_next_one_again(ten):
+    failures = [None, None, RuntimeError("not today"), None]
+
+    def call(arrays):
+        failure = failures.pop(0) if failures else None
+        if failure:
+            raise failure
+        return [arrays[0] * 2]
+
+    @pipeline_def(batch_size=3)
+    def failing():
+        label = fn.readers.file(file_root=ten)[1]
+        (double,) = consumer_call(call, [label], 1, None, True)
+        return label, double + 1
+
+    pipeline = failing(prefetch_queue_depth=1)
+    assert steps(pipeline, 2) == [[0, 1, 2], [3, 4, 5]]
+    with pytest.raises(RuntimeError, match="not today"):
+        pipeline._next()
+    label, odd = pipeline._next()
+    assert (label.ravel().tolist(), odd.ravel().tolist()) == ([6, 7, 8], [13, 15, 17])
+
+
 def test_a_checkpoint_that_is_none_is_refused(ten):
     with pytest.raises(leat.InvalidArgument, match="checkpoint"):
         labels_of(ten, batch_size=2, checkpoint=b"nonsense").build()

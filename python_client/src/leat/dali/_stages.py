@@ -300,7 +300,11 @@ class Runner:
             raise StopIteration
         if self._values is None:
             self._values = self._chain()
-        values = next(self._values, None)
+        try:
+            values = next(self._values, None)
+        except BaseException:  # the chain is over; the step that failed is the next one again
+            self.begin_again()
+            raise
         if values is None:
             self._ended = True
             raise StopIteration
