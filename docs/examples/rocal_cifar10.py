@@ -4,7 +4,8 @@
     python docs/examples/rocal_cifar10.py FOLDER [--epochs 5] [--batch 16] [--steps N]
 
 FOLDER has data_batch_1.bin and so on, and test_batch.bin. --batch counts rows of one device. Without GPUs, two devices
-are emulated; XLA_FLAGS=--xla_force_host_platform_device_count=8 makes it eight.
+are emulated; XLA_FLAGS=--xla_force_host_platform_device_count=8 makes it eight. Several processes: each with
+--processes N, --process 0 … N-1 and --coordinator HOST:PORT, a free port on the first one's host.
 """
 
 import argparse
@@ -26,15 +27,13 @@ from leat.rocal.plugin.jax import ROCALJaxIterator, ROCALPeekableIterator  # noq
 SIZES = (3 * 32 * 32, 512, 256, 10)
 
 
-def cifar10(folder, batch, prefix, device=0, shards=1, **reading):
+def cifar10(folder, batch, prefix, device=0, **reading):
     """The pipeline of one device: float images in [-1, 1], channels first."""
     pipeline = Pipeline(batch_size=batch, num_threads=8, device_id=device, seed=42, rocal_cpu=False)
     with pipeline:
         images = fn.readers.cifar10(
             file_root=folder,
             filename_prefix=prefix,
-            shard_id=device,
-            num_shards=shards,
             last_batch_policy=types.LAST_BATCH_DROP,
             **reading,
         )
@@ -87,13 +86,27 @@ def main():
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--steps", type=int, help="of an epoch, at most")
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--process", type=int, default=0)
+    parser.add_argument("--coordinator")
     args = parser.parse_args()
+    if args.processes > 1:
+        jax.distributed.initialize(args.coordinator, args.processes, args.process)
 
     count = jax.device_count()
     sharding = NamedSharding(Mesh(np.array(jax.devices()), ("batch",)), PartitionSpec("batch"))
+    # A pipeline for each device of this process; the batch of a device is a shard of the data.
     pipelines = [
-        cifar10(args.folder, args.batch, "data_batch_", device=i, shards=count, random_shuffle=True)
-        for i in range(count)
+        cifar10(
+            args.folder,
+            args.batch,
+            "data_batch_",
+            device=i,
+            shard_id=jax.devices().index(device),
+            num_shards=count,
+            random_shuffle=True,
+        )
+        for i, device in enumerate(jax.local_devices())
     ]
     train = ROCALPeekableIterator(pipelines, sharding)
     validation = ROCALJaxIterator(cifar10(args.folder, args.batch, "test_batch"))

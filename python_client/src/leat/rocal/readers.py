@@ -76,10 +76,11 @@ def file(file_root: Any = "", file_filters: Any = None, file_list: Any = "") -> 
     return _reads(Source("fn.readers.file", "labelReader", make, file_root=file_root, file_list=file_list))
 
 
-@operator("readers.cifar10", image_type=types.RGB_PLANAR)
+@operator("readers.cifar10")
 def cifar10(
     file_root: Any = "",
     num_shards: int = 1,
+    image_type: Any = types.RGB_PLANAR,
     filename_prefix: str = "data_batch_",
     random_shuffle: bool = False,
     shard_id: int = 0,
@@ -93,6 +94,7 @@ def cifar10(
     Args:
         file_root: their folder.
         num_shards: into how many parts the samples are cut.
+        image_type: types.RGB_PLANAR.
         filename_prefix: what the names of the files begin with: "test_batch" is the test set.
         random_shuffle: a new order of the part in every epoch.
         shard_id: the part that is read.
@@ -106,6 +108,8 @@ def cifar10(
     """
     where = "fn.readers.cifar10"
     root = _path(f"{where}: file_root", file_root)
+    if constant_of(f"{where}: image_type", image_type, types.Color) is not types.RGB_PLANAR:
+        raise Unimplemented(f"{where}: image_type = {image_type!r}; expected types.RGB_PLANAR")
 
     def make() -> tuple[Node, Node]:
         return fn.readers.cifar10(root, prefix=filename_prefix)
