@@ -16,6 +16,7 @@ class FakeJob:
     """Sample i of epoch e has the image [i, e] and the label i; parts and last batches as the service has them."""
 
     opened = 0
+    interrupt = False  # the next batch is lost to Ctrl-C
 
     def __init__(self, name, samples, outputs, spec):
         self.name, self.num_samples, self.spec, self.outputs = name, samples, spec, outputs
@@ -44,19 +45,23 @@ class FakeJob:
 
 class FakeBatches:
     def __init__(self, job, rows, epoch, step):
-        self.job, self.rows, self.epoch, self.step, self.closed = job, rows, epoch, step, False
+        self.job, self.rows, self.at, self.closed = job, rows, (epoch, step), False
+        self.epoch = self.step = None
 
     def __next__(self):
         assert not self.closed
+        self.epoch, self.step = self.at
         samples = [self.job._sample(self.epoch, self.step, row) for row in self.rows]
         samples = [sample for sample in samples if sample is not None]
         images = np.array([[sample, self.epoch] for sample in samples], np.float32).reshape(-1, 2)
         batch = {name: images for name in self.job.outputs}
         if "label" in batch:
             batch["label"] = np.array(samples, np.int32)
-        self.step += 1
-        if self.step == len(self.job):
-            self.epoch, self.step = self.epoch + 1, 0
+        last = self.step + 1 == len(self.job)
+        self.at = (self.epoch + 1, 0) if last else (self.epoch, self.step + 1)
+        interrupt, FakeJob.interrupt = FakeJob.interrupt, False
+        if interrupt:
+            raise KeyboardInterrupt
         return batch
 
     def close(self):

@@ -58,6 +58,14 @@ class TestJaxIterator:
         assert np.asarray(batch[0])[0].tolist() == [0, 1]
         assert len(samples(it)) == 4
 
+    def test_no_batch_is_lost_to_an_interrupt(self):
+        it = ROCALJaxIterator(make(batch_size=20))
+        next(it)
+        FakeJob.interrupt = True
+        with pytest.raises(KeyboardInterrupt):
+            next(it)
+        assert samples(it) == [list(range(20, 40)), [*range(40, 50), *[49] * 10]] and FakeJob.opened == 2
+
     def test_without_sharding_one_pipeline_gives_arrays_of_its_device(self):
         images, labels = next(ROCALJaxIterator([make(device_id=5)]))
         assert images.devices() == {jax.local_devices()[5]} and labels.devices() == images.devices()

@@ -79,10 +79,9 @@ class _Group:
     """The pipelines of one job: blocks of its rows, pulled together."""
 
     def __init__(self, first: Pipeline) -> None:
-        assert first._job is not None and first._source is not None
+        assert first._job is not None
         self.job = first._job
         self.rows = first._batch_size
-        self.policy = first._source.sharding.policy
         self.blocks: list[int] = []
         self._batches: Batches | None = None
         self._at: tuple[int, int] | None = None  # what the iterator gives next
@@ -99,6 +98,9 @@ class _Group:
             ranges = [np.arange(block * self.rows, (block + 1) * self.rows) for block in self.blocks]
             self._batches = self.job.batches(epochs=0, rows=np.concatenate(ranges), start=(epoch, step))
         batch = next(self._batches)
+        if (self._batches.epoch, self._batches.step) != (epoch, step):  # Ctrl-C has lost the one before
+            self.close()
+            return self._next(epoch, step)
         last = step + 1 == len(self.job)
         self._at = (epoch + 1, 0) if last else (epoch, step + 1)
         return batch
@@ -106,20 +108,10 @@ class _Group:
     def take(self, epoch: int, step: int) -> list[dict[str, np.ndarray]]:
         """The step's arrays for each block."""
         batch = self._next(epoch, step)
-        rows = self._rows_of(len(next(iter(batch.values()))), step)
-        ends = np.cumsum([0, *rows]).tolist()
-        return [{name: array[begin:end] for name, array in batch.items()} for begin, end in zip(ends, ends[1:])]
-
-    def _rows_of(self, got: int, step: int) -> list[int]:
-        """The rows of each block: under LAST_BATCH_PARTIAL the parts' last ones may differ."""
-        if got == self.rows * len(self.blocks):
-            return [self.rows] * len(self.blocks)
-        count = len(self.blocks)
-        if count == 1:
-            return [got]
-        raise FailedPrecondition(
-            f"LAST_BATCH_PARTIAL: step {step} has {got} rows for {count} pipelines; run each pipeline by itself"
-        )
+        if len(self.blocks) == 1:  # the only one may have fewer rows: LAST_BATCH_PARTIAL
+            return [batch]
+        cuts = [slice(i * self.rows, (i + 1) * self.rows) for i in range(len(self.blocks))]
+        return [{name: array[cut] for name, array in batch.items()} for cut in cuts]
 
     def close(self) -> None:
         """Ends the iterator. Idempotent."""
@@ -187,7 +179,7 @@ class Feed:
         pulled = {name: group.take(self.epoch, self.taken) for name, group in self._groups.items()}
         taken = [_taken(pipeline, pulled[name][block]) for pipeline, (name, block) in zip(self.pipelines, self._places)]
         self.taken += 1
-        if not any(each.rows for each in taken):  # LAST_BATCH_PARTIAL, and another shard has a batch more
+        if not any(each.rows for each in taken):  # LAST_BATCH_PARTIAL, and only other shards have this batch
             return None
         self._last = taken
         return taken

@@ -151,9 +151,9 @@ class ROCALJaxIterator:
         else:
             self._place = _OnOne(self.pipelines) if self.num_devices == 1 else _Stacked(self.pipelines)
         self._feed = Feed(self.pipelines)
+        _check_schemas(self.pipelines)
         for pipeline in self.pipelines:
             pipeline._feed = self._feed
-        _check_schemas(self.pipelines)
         self.iterator_length = self._feed.length
 
     def __iter__(self) -> Any:
@@ -292,5 +292,7 @@ class ROCALPeekableIterator(ROCALJaxIterator):
     def close(self) -> None:
         """As of `ROCALJaxIterator`."""
         if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+        super().close()  # wakes a peek that waits
+        if self._pool is not None:
             self._pool.shutdown()
-        super().close()
