@@ -207,15 +207,20 @@ def caffe2(path: Any, bbox: bool = False) -> tuple[Encoded, Label]:
 
 
 @operator(
-    "readers.coco", ltrb=True, ratio=False, avoid_class_remapping=False, aspect_ratio_grouping=False, **_OF_DECODERS
+    "readers.coco",
+    ltrb=True,
+    ratio=False,
+    avoid_class_remapping=False,
+    aspect_ratio_grouping=False,
+    is_foreground=False,
+    value=0,
+    is_threshold=True,
+    **_OF_DECODERS,
 )
 def coco(
     annotations_file: Any = "",
     polygon_masks: bool = False,
     pixelwise_masks: bool = False,
-    is_foreground: bool = False,
-    value: int = 0,
-    is_threshold: bool = True,
     is_box_encoder: bool = False,
     is_box_iou_matcher: bool = False,
 ) -> tuple[Encoded, list[Any], list[Any]]:
