@@ -145,6 +145,9 @@ absl::Status Config::Validate() const {
   if (read_ahead_bytes < 1 << 20)
     return InvalidArgument("--read-ahead {}: want at least 1MiB",
                            read_ahead_bytes);
+  if (nearby.total_bytes > storage.range_bytes)
+    return InvalidArgument("--read-together {}: want at most {}",
+                           nearby.total_bytes, storage.range_bytes);
   if (storage.disk_cache.empty() != (storage.disk_cache_bytes == 0))
     return InvalidArgument(
         "--disk-cache and --disk-cache-bytes: want both or none");
@@ -197,6 +200,10 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
        &config.buffer_bytes, ""},
       {"--read-ahead", "memory for records read ahead of the decode threads",
        &config.read_ahead_bytes, ""},
+      {"--read-together",
+       "records read ahead by one request span at most these bytes; 0: one by "
+       "one",
+       &config.nearby.total_bytes, ""},
       {"--disk-cache-bytes", "bound of --disk-cache",
        &config.storage.disk_cache_bytes, ""},
       {"--group-bytes", "bytes of rows sent together", &config.group_bytes, ""},

@@ -49,6 +49,7 @@ struct Config {
   uint64_t read_ahead_bytes = 0;
   StorageConfig storage;
   ReadAheadOf read_ahead_of = ReadAheadOf::kRemote;
+  NearbyLimits nearby;  // of records that one request brings
   uint64_t group_bytes = 1 << 20;
   uint32_t max_unsent_groups_per_stream = 8;
   GpuConfig gpu;

@@ -121,6 +121,40 @@ RowRecords JobRuntime::ReadAhead(const RowOf& row) const {
   return records;
 }
 
+size_t JobRuntime::CountTogether(std::span<const uint64_t> samples) const {
+  // Partners lie anywhere.
+  return has_partners_ ? 1 : source_->Nearby(samples, context_->nearby);
+}
+
+std::vector<RowRecords> JobRuntime::ReadTogether(
+    std::span<const RowOf> rows) const {
+  std::vector<uint64_t> missing;
+  for (const RowOf& row : rows)
+    if (!context_->cache->Contains(KeyOf(row.sample)))
+      missing.push_back(row.sample);
+  std::vector<absl::StatusOr<StoredSample>> at_hand;
+  if (missing.size() > 1) at_hand = source_->ReadMany(missing);
+  std::vector<RowRecords> records;
+  auto next = at_hand.begin();
+  bool away = false;  // storage does not answer
+  for (const RowOf& row : rows) {
+    const bool mine =
+        next != at_hand.end() &&
+        missing[static_cast<size_t>(next - at_hand.begin())] == row.sample;
+    absl::StatusOr<StoredSample>* const own = mine ? &*next++ : nullptr;
+    // Its neighbour was tried for long already.
+    if (away && own != nullptr && !own->ok()) {
+      records.push_back({{.sample = row.sample, .stored = own->status()}});
+      continue;
+    }
+    records.push_back(
+        {{.sample = row.sample, .stored = Read(row.sample, nullptr, own)}});
+    const absl::Status status = records.back().front().stored.status();
+    away = away || (!status.ok() && !IsSamplesFault(status));
+  }
+  return records;
+}
+
 RowOf JobRuntime::PartnerOf(RowOf row) const {
   if (row.step >= plan_.steps_per_epoch()) return row;
   const uint32_t rows[] = {row.row,
@@ -133,16 +167,17 @@ RowOf JobRuntime::PartnerOf(RowOf row) const {
   return row;
 }
 
-absl::StatusOr<StoredSample> JobRuntime::Read(uint64_t sample,
-                                              const RowRecords* records) const {
+absl::StatusOr<StoredSample> JobRuntime::Read(
+    uint64_t sample, const RowRecords* records,
+    absl::StatusOr<StoredSample>* at_hand) const {
   if (records != nullptr)
     for (const ReadRecord& record : *records)
       if (record.sample == sample) return record.stored;
   const bool keep = context_->ownership->Owns(
       job_.dataset.id, job_.dataset.shards.ShardOf(sample));
   return context_->cache->Get(
-      {.dataset = cache_key_, .record = source_->RecordOf(sample)}, keep,
-      [&]() -> absl::StatusOr<StoredSample> {
+      KeyOf(sample), keep, [&]() -> absl::StatusOr<StoredSample> {
+        if (at_hand != nullptr && at_hand->ok()) return *std::move(*at_hand);
         for (int attempt = 1;; ++attempt) {
           absl::StatusOr<StoredSample> read = source_->Read(sample);
           if (read.ok() || IsSamplesFault(read.status())) return read;

@@ -44,6 +44,7 @@ struct RuntimeContext {
   int read_attempts = 3;
   StopSignal* stop = nullptr;  // ends the pauses between them; null: nothing
   ReadAheadOf read_ahead_of = ReadAheadOf::kRemote;
+  NearbyLimits nearby;  // of records that are read ahead by one request
 };
 
 // True: the error says something about the sample, not about this worker.
@@ -73,6 +74,9 @@ class JobRuntime final : public RowWork,
       std::span<const std::span<std::byte>> outputs) const override;
   bool reads_ahead() const override { return reads_ahead_; }
   RowRecords ReadAhead(const RowOf& row) const override;
+  std::vector<RowRecords> ReadTogether(
+      std::span<const RowOf> rows) const override;
+  size_t CountTogether(std::span<const uint64_t> samples) const override;
   bool staged(bool on_device) const override {
     return kernel_->staged(on_device);
   }
@@ -98,9 +102,13 @@ class JobRuntime final : public RowWork,
                                       const StoredSample* brought,
                                       const RowRecords* records) const;
   // From `records` if it is there, which may be null; else from cache or
-  // storage.
-  absl::StatusOr<StoredSample> Read(uint64_t sample,
-                                    const RowRecords* records) const;
+  // storage. `at_hand`: what storage gave already, taken if it is good.
+  absl::StatusOr<StoredSample> Read(
+      uint64_t sample, const RowRecords* records,
+      absl::StatusOr<StoredSample>* at_hand = nullptr) const;
+  CacheKey KeyOf(uint64_t sample) const {
+    return {.dataset = cache_key_, .record = source_->RecordOf(sample)};
+  }
   bool Pause(Duration duration) const;
   // As the kernel's error, with the record's name.
   absl::Status OfRecord(uint64_t sample, const absl::Status& status) const;

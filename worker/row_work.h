@@ -113,6 +113,18 @@ class RowWork {
   // Reads what a row is made of, on a thread that may wait for storage. What is
   // missing from its answer is read when the row is computed.
   virtual RowRecords ReadAhead(const RowOf& row) const { return {}; }
+  // The same of several rows, those of neighbouring records by one request.
+  virtual std::vector<RowRecords> ReadTogether(
+      std::span<const RowOf> rows) const {
+    std::vector<RowRecords> records;
+    for (const RowOf& row : rows) records.push_back(ReadAhead(row));
+    return records;
+  }
+  // How many of the first of these samples one request brings: 1 and more.
+  // Cheap; called with the scheduler's lock held too.
+  virtual size_t CountTogether(std::span<const uint64_t> samples) const {
+    return 1;
+  }
 
   // Whether rows are computed in stages, where they go to a GPU's memory
   // (`on_device`) or the host's. False: by Compute, one by one; which cannot

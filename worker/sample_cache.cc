@@ -59,6 +59,11 @@ class SampleCache::Slice {
     return sample;
   }
 
+  bool Contains(const CacheKey& key) const {
+    MutexLock lock(&mu_);
+    return entries_.contains(key) || flights_.contains(key);
+  }
+
   void AddTo(Stats& stats) const {
     MutexLock lock(&mu_);
     stats.bytes += bytes_;
@@ -160,6 +165,10 @@ SampleCache::Slice& SampleCache::SliceOf(const CacheKey& key) const {
 absl::StatusOr<StoredSample> SampleCache::Get(const CacheKey& key, bool keep,
                                               ReadFunction read) {
   return SliceOf(key).Get(key, keep, read);
+}
+
+bool SampleCache::Contains(const CacheKey& key) const {
+  return SliceOf(key).Contains(key);
 }
 
 SampleCache::Stats SampleCache::stats() const {

@@ -49,6 +49,10 @@ class SampleCache {
   absl::StatusOr<StoredSample> Get(const CacheKey& key, bool keep,
                                    ReadFunction read);
 
+  // Whether it is kept, or on its way: Get would read nothing. Counts as
+  // nothing.
+  bool Contains(const CacheKey& key) const;
+
   struct Stats {
     uint64_t bytes = 0;
     uint64_t records = 0;

@@ -8,8 +8,9 @@
 // thread and nothing else, and neither full budgets nor consumers that do not
 // read can keep records where they are.
 //
-// Rows are given to threads in the plan's order. They come back in any order:
-// a row that storage holds up keeps its group waiting, not those after it.
+// Rows are given to threads in the plan's order; those whose records one
+// request brings go to one thread. They come back in any order: a row that
+// storage holds up keeps its group waiting, not those after it.
 #include <pthread.h>
 
 #include <algorithm>
@@ -26,7 +27,7 @@ namespace {
 // A thread takes as many rows as it reads in this time: small records that lie
 // in memory already are not worth a change of threads each.
 constexpr double kReadAtOnceNs = 200e3;
-constexpr double kMaxRowsAtOnce = 64;
+constexpr int kMaxRowsAtOnce = 64;
 
 uint64_t BytesOf(const RowRecords& records) {
   uint64_t bytes = 0;
@@ -111,10 +112,13 @@ bool Scheduler::State::BeginRead(ReadTask* task) {
   GroupReads& reads = *group.reads;
   ReadAccount& account = *reads.account;
   const double room = BytesLeft() - static_cast<double>(account.bytes);
+  const auto left = std::span(group.samples).subspan(reads.asked);
+  const auto together = static_cast<double>(stream->work->CountTogether(
+      left.first(std::min(left.size(), size_t{kMaxRowsAtOnce}))));
   const double rows =
-      std::clamp(std::min(kReadAtOnceNs / account.mean_ns,
+      std::clamp(std::min(std::max(kReadAtOnceNs / account.mean_ns, together),
                           room / std::max(account.mean_bytes, 1.0)),
-                 1.0, kMaxRowsAtOnce);
+                 1.0, double{kMaxRowsAtOnce});
   task->stream = stream->id;
   task->work = stream->work;
   task->reads = group.reads;
@@ -217,11 +221,22 @@ bool Scheduler::ReadSome(bool was_idle) {
   std::vector<RowRecords> records;
   records.reserve(task.rows.size());
   const MonotonicTime start = state_->clock.Now();
-  for (const RowOf& row : task.rows) {
-    if (state_->stopping.load())
-      records.push_back({{row.sample, Cancelled("the worker stops")}});
+  std::vector<uint64_t> samples;
+  for (const RowOf& row : task.rows) samples.push_back(row.sample);
+  while (records.size() < samples.size()) {
+    const size_t at = records.size();
+    if (state_->stopping.load()) {
+      records.push_back({{samples[at], Cancelled("the worker stops")}});
+      continue;
+    }
+    const size_t count =
+        task.work->CountTogether(std::span(samples).subspan(at));
+    if (count == 1)
+      records.push_back(task.work->ReadAhead(task.rows[at]));
     else
-      records.push_back(task.work->ReadAhead(row));
+      for (RowRecords& each :
+           task.work->ReadTogether(std::span(task.rows).subspan(at, count)))
+        records.push_back(std::move(each));
   }
   const Duration spent = state_->clock.Now() - start;
   {

@@ -16,6 +16,7 @@
 namespace leat::worker {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
 
@@ -174,6 +175,70 @@ TEST_F(JobTest, WhatWasReadAheadIsWhatARowIsMadeOf) {
   EXPECT_EQ(ahead.status(), here.status());
   // Records of other samples are no use.
   EXPECT_EQ(*Row(**job, 3, nullptr, &records), 'd');
+}
+
+// Its records are neighbours; of those that are read together one fails.
+class NeighbouringSource : public ChangedSource {
+ public:
+  explicit NeighbouringSource(std::shared_ptr<const Source> source)
+      : ChangedSource(source, ""), source_(std::move(source)) {}
+  absl::StatusOr<StoredSample> Read(uint64_t sample) const override {
+    ++reads;
+    if (away) return Unavailable("away");
+    return source_->Read(sample);
+  }
+  std::vector<absl::StatusOr<StoredSample>> ReadMany(
+      std::span<const uint64_t> samples) const override {
+    together.emplace_back(samples.begin(), samples.end());
+    std::vector<absl::StatusOr<StoredSample>> stored;
+    for (const uint64_t sample : samples)
+      stored.push_back(away || sample == 3 ? Unavailable("cut off")
+                                           : source_->Read(sample));
+    return stored;
+  }
+  size_t Nearby(std::span<const uint64_t> samples,
+                const NearbyLimits& limits) const override {
+    return std::min<size_t>(samples.size(), limits.total_bytes);
+  }
+  bool away = false;
+  mutable std::vector<std::vector<uint64_t>> together;
+
+ private:
+  const std::shared_ptr<const Source> source_;
+};
+
+TEST_F(JobTest,
+       NeighboursAreReadTogetherIfTheyAreNotKeptAndAreTriedAgainAlone) {
+  context_.nearby.total_bytes = 4;
+  const FakeJob job = Job();
+  ownership_.Set("dataset",
+                 std::vector<bool>(job.info.dataset.shards.num_shards(), true));
+  const auto source = std::make_shared<NeighbouringSource>(
+      *OpenSource(job.info.spec.pipeline.nodes[0], job.blob, SourceLimits{}));
+  const auto runtime = JobRuntime::Create(job.info, source, 1, &context_);
+  ASSERT_TRUE(runtime.ok()) << runtime.status();
+  const uint64_t samples[] = {0, 1, 2, 3, 4, 5};
+  EXPECT_EQ((*runtime)->CountTogether(samples), 4u);
+  EXPECT_EQ(*Row(**runtime, 1), 'b');  // is kept now
+  source->reads = 0;
+  std::vector<RowOf> rows;
+  for (uint64_t sample = 0; sample < 4; ++sample)
+    rows.push_back({.sample = sample});
+  const std::vector<RowRecords> records = (*runtime)->ReadTogether(rows);
+  EXPECT_THAT(source->together, ElementsAre(ElementsAre(0, 2, 3)));
+  EXPECT_EQ(source->reads, 1);
+  ASSERT_EQ(records.size(), 4u);
+  for (uint64_t sample = 0; sample < 4; ++sample)
+    EXPECT_EQ(*Row(**runtime, sample, nullptr, &records[sample]),
+              static_cast<char>('a' + sample));
+  EXPECT_EQ(source->reads, 1);
+  // Storage that is away is waited for once, not for each of them.
+  source->away = true;
+  source->reads = 0;
+  const RowOf others[] = {{.sample = 4}, {.sample = 5}};
+  for (const RowRecords& each : (*runtime)->ReadTogether(others))
+    EXPECT_TRUE(absl::IsUnavailable(each.front().stored.status()));
+  EXPECT_EQ(source->reads, 3);
 }
 
 TEST_F(JobTest, OnlyDatasetsOnTheNetworkAreReadAhead) {

@@ -19,8 +19,10 @@
 namespace leat::worker {
 namespace {
 
+using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::SizeIs;
 
 constexpr size_t kRecordBytes = 1000;
 
@@ -93,10 +95,28 @@ class ReadingWork : public FakeWork {
     RETURN_IF_ERROR(row.records->front().stored.status());
     return FakeWork::Compute(row, state, outputs);
   }
+  size_t CountTogether(std::span<const uint64_t> samples) const override {
+    return std::min(samples.size(), together);
+  }
+  std::vector<RowRecords> ReadTogether(
+      std::span<const RowOf> rows) const override {
+    {
+      MutexLock lock(&mu_);
+      requests_.push_back(rows.size());
+    }
+    return FakeWork::ReadTogether(rows);
+  }
+  std::vector<size_t> requests() const {
+    MutexLock lock(&mu_);
+    return requests_;
+  }
   std::function<void()> on_read;
+  size_t together = 1;  // constant while rows are asked for
 
  private:
   FakeStorage* const storage_;
+  mutable Mutex mu_;
+  mutable std::vector<size_t> requests_ ABSL_GUARDED_BY(mu_);  // their rows
 };
 
 class StagedReadingWork : public StagedWork {
@@ -191,6 +211,27 @@ TEST_F(ReadAheadTest, RecordsAreReadInThePlansOrder) {
   storage_.ReleaseAll();
   sink_->WaitRows(8);
   EXPECT_THAT(storage_.order(), ElementsAre(1000, 20, 21, 40, 41, 42, 60, 61));
+}
+
+TEST_F(ReadAheadTest, RowsThatOneRequestBringsGoToOneThread) {
+  options_.group_bytes = 10 * (kBig + 8);
+  const auto work = Job("a");
+  work->together = 5;
+  Ask(Open(work, sink_), MakeAsk(1, 0, 0, 0, 40));
+  sink_->WaitRows(40);
+  EXPECT_EQ(RowsOf(sink_->Take()).size(), 40u);
+  EXPECT_THAT(work->requests(), Each(5));
+  EXPECT_THAT(work->requests(), SizeIs(8));
+}
+
+TEST_F(ReadAheadTest, TheBytesBoundWhatOneRequestBrings) {
+  options_.group_bytes = 10 * (kBig + 8);
+  options_.read_ahead_bytes = 1;  // one row at a time
+  const auto work = Job("a");
+  work->together = 5;
+  Ask(Open(work, sink_), MakeAsk(1, 0, 0, 0, 20));
+  sink_->WaitRows(20);
+  EXPECT_EQ(RowsOf(sink_->Take()).size(), 20u);
 }
 
 TEST_F(ReadAheadTest, AJobWhoseStorageHangsLeavesTheOthersThreadsAndBytes) {

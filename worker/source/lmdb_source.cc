@@ -10,11 +10,9 @@
 #include <vector>
 
 #include "core/status.h"
-#include "worker/source/file_set.h"
 #include "worker/source/formats.h"
 #include "worker/source/lmdb.h"
-#include "worker/source/packed_reader.h"
-#include "worker/source/source_storage.h"
+#include "worker/source/packed_source.h"
 
 namespace leat::worker {
 namespace {
@@ -32,10 +30,10 @@ bool Fits(const ValueType& value, const ValueType& type) {
   return value == widened;
 }
 
-class LmdbSource final : public Source {
+class LmdbSource final : public PackedSource {
  public:
   LmdbSource(const LmdbKind& kind, const SourceLimits& limits)
-      : kind_(kind), limits_(limits), reader_(&files_, &StorageOf(limits)) {
+      : PackedSource(limits), kind_(kind), limits_(limits) {
     limits_.cancelled = nullptr;
   }
 
@@ -60,14 +58,27 @@ class LmdbSource final : public Source {
                        sample - first_[file], sizes_[sample], offsets_[sample]);
   }
 
-  absl::StatusOr<StoredSample> Read(uint64_t sample) const override {
+  Extent ExtentOf(uint64_t sample) const override {
+    return {FileOf(sample), offsets_[sample],
+            offsets_[sample] + sizes_[sample]};
+  }
+
+  absl::StatusOr<Pending> Begin(uint64_t sample) const override {
     const size_t file = FileOf(sample);
     const LmdbValue where{offsets_[sample], sizes_[sample]};
     if (where.bytes > limits_.max_file_bytes)
       return LmdbValueTooLarge(files_.Shown(file), where, limits_);
-    LmdbBytes value = NewLmdbBytes(where);
-    RETURN_IF_ERROR(
-        reader_.Read(file, where.offset, {value.memory.get(), where.bytes}));
+    Pending pending{
+        .file = file, .ranges = {}, .memory = NewLmdbBytes(where).memory};
+    pending.ranges.push_back(
+        {where.offset, {pending.memory.get(), where.bytes}});
+    return pending;
+  }
+
+  absl::StatusOr<StoredSample> End(uint64_t sample,
+                                   SampleBytes memory) const override {
+    LmdbBytes value{.memory = std::move(memory), .bytes = {}};
+    value.bytes = {value.memory.get(), sizes_[sample]};
     ASSIGN_OR_RETURN(const CaffeRecord record, kind_.parse(value.bytes));
     const ValueType type = CaffeImageType(record);
     if (!Fits(type, image_type_) || record.label_type != label_type_)
@@ -166,12 +177,10 @@ class LmdbSource final : public Source {
   SourceLimits limits_;
   ValueType image_type_;
   DType label_type_ = DType::kInt32;
-  FileSet files_;
   std::vector<uint64_t> first_;    // sample of each file
   std::vector<uint64_t> offsets_;  // by sample
   std::vector<uint32_t> sizes_;
   Digest fingerprint_{};
-  PackedReader reader_;
 };
 
 absl::StatusOr<std::unique_ptr<Source>> Open(const LmdbKind& kind,

@@ -5,8 +5,9 @@
 // Large records are read by themselves. Small ones are too, as long as they are
 // asked for here and there; where one follows closely upon the last that was
 // asked for in its block, the block is read whole, and those after it are
-// copied out of memory. So a pass in the stored order costs a read a block,
-// and a random one reads nothing that was not asked for.
+// copied out of memory; who wants one of them meanwhile waits for the block. So
+// a pass in the stored order costs a read a block, and a random one reads
+// nothing that was not asked for.
 //
 // Memory: kBlocks blocks at most. Files are kept open, kOpenFiles at most.
 // Thread-safe; nothing is read while a lock is held.
@@ -28,6 +29,13 @@
 
 namespace leat::worker {
 
+// A range of a file, and how it went.
+struct PackedRead {
+  size_t file = 0;
+  ReadRange range;
+  absl::Status status;
+};
+
 class PackedReader {
  public:
   static constexpr uint64_t kSmall = 16 << 10;  // and less: by blocks
@@ -45,6 +53,10 @@ class PackedReader {
   // is given as it was then, even if the file has changed since.
   absl::Status Read(size_t file, uint64_t offset,
                     std::span<std::byte> into) const;
+  // The same of several. Those of one file that follow each other in `reads`
+  // and are not small are asked of storage together; if that is refused, each
+  // by itself, so that what is wrong with one is not the others' error.
+  void ReadMany(std::span<PackedRead> reads) const;
 
  private:
   struct Block {
@@ -56,7 +68,11 @@ class PackedReader {
   // Blocks whose numbers agree in their last digits share one.
   struct Slot {
     Mutex mu;
+    CondVar changed;
     std::shared_ptr<const Block> block ABSL_GUARDED_BY(mu);
+    // The block that a thread reads now; SIZE_MAX: none does.
+    size_t coming_file ABSL_GUARDED_BY(mu) = SIZE_MAX;
+    uint64_t coming_begin ABSL_GUARDED_BY(mu) = 0;
     // Where the last read that the block did not serve ended.
     size_t last_file ABSL_GUARDED_BY(mu) = SIZE_MAX;
     uint64_t last_end ABSL_GUARDED_BY(mu) = 0;
@@ -68,9 +84,13 @@ class PackedReader {
   };
 
   absl::StatusOr<std::shared_ptr<const StoredFile>> Open(size_t file) const;
-  absl::Status ReadBlock(size_t file, uint64_t begin, uint64_t block_bytes,
-                         Slot* slot, uint64_t offset,
-                         std::span<std::byte> into) const;
+  absl::Status CheckBounds(size_t file, uint64_t offset, uint64_t size) const;
+  absl::StatusOr<std::shared_ptr<const Block>> ReadBlock(
+      size_t file, uint64_t begin, uint64_t block_bytes) const;
+  absl::StatusOr<std::shared_ptr<const Block>> BlockOf(size_t file,
+                                                       uint64_t offset,
+                                                       uint64_t size) const;
+  absl::Status ReadAtOnce(std::span<const PackedRead> reads) const;
 
   const FileSet* const files_;
   const Storage* const storage_;

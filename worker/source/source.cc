@@ -35,6 +35,13 @@ absl::StatusOr<const SourceFormat*> FormatOf(const Node& reader) {
 
 }  // namespace
 
+std::vector<absl::StatusOr<StoredSample>> Source::ReadMany(
+    std::span<const uint64_t> samples) const {
+  std::vector<absl::StatusOr<StoredSample>> stored;
+  for (const uint64_t sample : samples) stored.push_back(Read(sample));
+  return stored;
+}
+
 absl::StatusOr<BuiltIndex> BuildIndex(const Node& reader,
                                       const SourceLimits& limits) {
   ASSIGN_OR_RETURN(const SourceFormat* const format, FormatOf(reader));

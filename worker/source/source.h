@@ -37,6 +37,12 @@ struct SourceLimits {
   uint64_t max_unpacked_bytes = 1ull << 30;
 };
 
+// Which records are near enough to come in one request.
+struct NearbyLimits {
+  uint64_t gap_bytes = 64 << 10;   // between two of them
+  uint64_t total_bytes = 2 << 20;  // from the first to the last, gaps and all
+};
+
 class Source {
  public:
   virtual ~Source() = default;
@@ -49,6 +55,16 @@ class Source {
   // after indexing (size or time; names both). kResourceExhausted: over
   // max_file_bytes.
   virtual absl::StatusOr<StoredSample> Read(uint64_t sample) const = 0;
+  // Reads several; each has its own answer, as Read's. Neighbours come in one
+  // request where storage is remote; if that is refused, each by itself.
+  virtual std::vector<absl::StatusOr<StoredSample>> ReadMany(
+      std::span<const uint64_t> samples) const;
+  // How many of the first of these, in the order in which they lie in one file,
+  // ReadMany brings in one request: 1 and more. Cheap; reads nothing.
+  virtual size_t Nearby(std::span<const uint64_t> samples,
+                        const NearbyLimits& limits) const {
+    return 1;
+  }
   // As BuildIndex gave it, computed from what was opened.
   virtual const Digest& fingerprint() const = 0;
   // For messages: the file's path, or file and offset.

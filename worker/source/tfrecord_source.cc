@@ -16,11 +16,9 @@
 #include "core/status.h"
 #include "core/stored_type.h"
 #include "leat/stored/v1/records.pb.h"
-#include "worker/source/file_set.h"
 #include "worker/source/formats.h"
 #include "worker/source/index_blob.h"
-#include "worker/source/packed_reader.h"
-#include "worker/source/source_storage.h"
+#include "worker/source/packed_source.h"
 #include "worker/source/tf_example.h"
 #include "worker/source/tfrecord.h"
 #include "worker/source/tfrecord_framing.h"
@@ -29,7 +27,7 @@ namespace leat::worker {
 namespace {
 
 using Kind = FeatureValues::Kind;
-using Memory = std::shared_ptr<std::byte[]>;
+using Memory = SampleBytes;
 
 constexpr uint64_t kRoom = 64;  // behind a record, for numbers
 
@@ -74,17 +72,16 @@ struct Numbers {
   std::unique_ptr<std::byte[]> numbers;
 };
 
-class TfrecordSource : public Source {
+class TfrecordSource final : public PackedSource {
  public:
   TfrecordSource(TfrecordOptions options, const SourceLimits& limits)
-      : options_(std::move(options)),
-        max_bytes_(limits.max_file_bytes),
-        reader_(&files_, &StorageOf(limits)) {}
+      : PackedSource(limits),
+        options_(std::move(options)),
+        max_bytes_(limits.max_file_bytes) {}
 
   absl::Status Load(std::string_view blob, const SourceLimits& limits);
   uint64_t num_samples() const override { return records_.count(); }
   uint64_t RecordOf(uint64_t sample) const override { return sample; }
-  absl::StatusOr<StoredSample> Read(uint64_t sample) const override;
   const Digest& fingerprint() const override { return fingerprint_; }
   std::string Describe(uint64_t sample) const override {
     return Shown(PlaceOf(sample));
@@ -93,6 +90,13 @@ class TfrecordSource : public Source {
  private:
   absl::Status AddFile(const stored::v1::TfrecordFile& part,
                        uint64_t max_records);
+  Extent ExtentOf(uint64_t sample) const override {
+    const Place place = PlaceOf(sample);
+    return {place.file, place.offset, place.offset + place.size};
+  }
+  absl::StatusOr<Pending> Begin(uint64_t sample) const override;
+  absl::StatusOr<StoredSample> End(uint64_t sample,
+                                   Memory record) const override;
   Place PlaceOf(uint64_t sample) const;
   std::string Shown(const Place& place) const {
     return fmt::format("{}: record {} at {}", files_.Shown(place.file),
@@ -103,12 +107,10 @@ class TfrecordSource : public Source {
 
   const TfrecordOptions options_;
   const uint64_t max_bytes_;
-  FileSet files_;
   std::vector<uint64_t> first_;   // record of each file
   std::vector<uint64_t> begins_;  // of these, if all files were one
   RecordTable records_;
   Digest fingerprint_{};
-  PackedReader reader_;
 };
 
 absl::Status TfrecordSource::AddFile(const stored::v1::TfrecordFile& part,
@@ -257,18 +259,26 @@ absl::StatusOr<StoredSample> TfrecordSource::Parse(Memory record,
   return sample;
 }
 
-absl::StatusOr<StoredSample> TfrecordSource::Read(uint64_t sample) const {
+absl::StatusOr<PackedSource::Pending> TfrecordSource::Begin(
+    uint64_t sample) const {
   const Place place = PlaceOf(sample);
   if (place.size > max_bytes_)
     return ResourceExhausted("{} has {} bytes: the limit is {}", Shown(place),
                              place.size, max_bytes_);
-  Memory record =
-      std::make_shared_for_overwrite<std::byte[]>(place.size + kRoom);
-  RETURN_IF_ERROR(reader_.Read(place.file, place.offset,
-                               std::span(record.get(), place.size)));
-  absl::StatusOr<StoredSample> stored = Parse(std::move(record), place.size);
-  if (!stored.ok()) return Annotate(stored.status(), Shown(place));
-  return Trimmed(*std::move(stored), place.size);
+  Pending pending{.file = place.file,
+                  .ranges = {},
+                  .memory = NewSampleBytes(place.size + kRoom)};
+  pending.ranges.push_back(
+      {place.offset, std::span(pending.memory.get(), place.size)});
+  return pending;
+}
+
+absl::StatusOr<StoredSample> TfrecordSource::End(uint64_t sample,
+                                                 Memory record) const {
+  const uint32_t size = records_.size(sample);
+  absl::StatusOr<StoredSample> stored = Parse(std::move(record), size);
+  if (!stored.ok()) return Annotate(stored.status(), Describe(sample));
+  return Trimmed(*std::move(stored), size);
 }
 
 absl::StatusOr<BuiltIndex> Build(const Node& reader,

@@ -15,11 +15,9 @@
 #include "core/status.h"
 #include "core/stored_type.h"
 #include "leat/stored/v1/records.pb.h"
-#include "worker/source/file_set.h"
 #include "worker/source/formats.h"
 #include "worker/source/index_blob.h"
-#include "worker/source/packed_reader.h"
-#include "worker/source/source_storage.h"
+#include "worker/source/packed_source.h"
 #include "worker/source/webdataset.h"
 
 namespace leat::worker {
@@ -32,18 +30,17 @@ struct Component {
   uint64_t size = 0;
 };
 
-class WebdatasetSource : public Source {
+class WebdatasetSource final : public PackedSource {
  public:
   WebdatasetSource(WebdatasetOptions options, const SourceLimits& limits)
-      : options_(std::move(options)),
+      : PackedSource(limits),
+        options_(std::move(options)),
         outputs_(options_.ext.size()),
-        max_bytes_(limits.max_file_bytes),
-        reader_(&files_, &StorageOf(limits)) {}
+        max_bytes_(limits.max_file_bytes) {}
 
   absl::Status Load(std::string_view blob, const SourceLimits& limits);
   uint64_t num_samples() const override { return places_.size() / outputs_; }
   uint64_t RecordOf(uint64_t sample) const override { return sample; }
-  absl::StatusOr<StoredSample> Read(uint64_t sample) const override;
   const Digest& fingerprint() const override { return fingerprint_; }
   std::string Describe(uint64_t sample) const override;
 
@@ -64,22 +61,35 @@ class WebdatasetSource : public Source {
     const Place& place = places_[sample * outputs_ + output];
     return {place.block * kTarBlock, place.size};
   }
-  // Fills in fields[].bytes of what there is. Gives the memory, which has room
-  // for a number for each output at `*numbers`.
-  absl::StatusOr<std::shared_ptr<std::byte[]>> ReadComponents(
-      uint64_t sample, StoredSample* into, std::byte** numbers,
-      uint64_t* held) const;
+  // How a sample is read: all components at once, into the bytes from the first
+  // to the last, or one behind the other.
+  struct Layout {
+    Extent extent;
+    bool at_once = false;
+    uint64_t sum = 0;   // of the components
+    uint64_t held = 0;  // bytes of memory for them
+    // Where in the memory a component is that comes `behind` so many bytes of
+    // others.
+    uint64_t Of(const Component& component, uint64_t behind) const {
+      return at_once ? component.offset - extent.begin : behind;
+    }
+  };
+  Layout LayoutOf(uint64_t sample) const;
+  Extent ExtentOf(uint64_t sample) const override {
+    return LayoutOf(sample).extent;
+  }
+  absl::StatusOr<Pending> Begin(uint64_t sample) const override;
+  absl::StatusOr<StoredSample> End(uint64_t sample,
+                                   SampleBytes memory) const override;
   // Makes the field out of its component's bytes. `number`: room for one.
   absl::Status Fill(size_t output, std::byte* number, StoredField* field) const;
 
   const WebdatasetOptions options_;
   const size_t outputs_;
   const uint64_t max_bytes_;
-  FileSet files_;
   std::vector<uint64_t> first_;  // sample of each file
   std::vector<Place> places_;    // sample by sample
   Digest fingerprint_{};
-  PackedReader reader_;
 };
 
 absl::Status WebdatasetSource::CheckHead(
@@ -152,10 +162,7 @@ std::string WebdatasetSource::Describe(uint64_t sample) const {
                      first == UINT64_MAX ? "" : fmt::format(" at {}", first));
 }
 
-absl::StatusOr<std::shared_ptr<std::byte[]>> WebdatasetSource::ReadComponents(
-    uint64_t sample, StoredSample* into, std::byte** numbers,
-    uint64_t* held) const {
-  const size_t file = FileOf(sample);
+WebdatasetSource::Layout WebdatasetSource::LayoutOf(uint64_t sample) const {
   uint64_t begin = UINT64_MAX, end = 0, sum = 0;
   for (size_t i = 0; i < outputs_; ++i) {
     const Component component = At(sample, i);
@@ -164,29 +171,40 @@ absl::StatusOr<std::shared_ptr<std::byte[]>> WebdatasetSource::ReadComponents(
     end = std::max(end, component.offset + component.size);
     sum += component.size;
   }
-  if (sum > max_bytes_)
-    return ResourceExhausted("{} bytes: the limit is {}", sum, max_bytes_);
+  if (sum == 0) begin = 0;
   const bool at_once = sum > 0 && end - begin <= sum + kMaxGap;
-  *held = sum == 0 ? 0 : at_once ? end - begin : sum;
-  auto memory = std::make_shared_for_overwrite<std::byte[]>(
-      *held + outputs_ * sizeof(int64_t));
-  *numbers = memory.get() + *held;
-  if (at_once)
-    RETURN_IF_ERROR(
-        reader_.Read(file, begin, std::span(memory.get(), end - begin)));
-  std::byte* at = memory.get();
+  return {.extent = {FileOf(sample), begin, end},
+          .at_once = at_once,
+          .sum = sum,
+          .held = at_once ? end - begin : sum};
+}
+
+absl::StatusOr<PackedSource::Pending> WebdatasetSource::Begin(
+    uint64_t sample) const {
+  const Layout layout = LayoutOf(sample);
+  const Extent& extent = layout.extent;
+  if (layout.sum > max_bytes_)
+    return ResourceExhausted("{}: {} bytes: the limit is {}", Describe(sample),
+                             layout.sum, max_bytes_);
+  // Room for a number for each output.
+  Pending pending{
+      .file = extent.file,
+      .ranges = {},
+      .memory = NewSampleBytes(layout.held + outputs_ * sizeof(int64_t))};
+  std::byte* const memory = pending.memory.get();
+  if (layout.at_once) {
+    pending.ranges.push_back({extent.begin, {memory, layout.held}});
+    return pending;
+  }
+  uint64_t behind = 0;
   for (size_t i = 0; i < outputs_; ++i) {
     const Component component = At(sample, i);
     if (component.size == 0) continue;
-    std::byte* const bytes =
-        at_once ? memory.get() + (component.offset - begin) : at;
-    into->fields[i].bytes = std::span<const std::byte>(bytes, component.size);
-    if (at_once) continue;
-    RETURN_IF_ERROR(
-        reader_.Read(file, component.offset, std::span(bytes, component.size)));
-    at += component.size;
+    pending.ranges.push_back(
+        {component.offset, {memory + behind, component.size}});
+    behind += component.size;
   }
-  return memory;
+  return pending;
 }
 
 absl::Status WebdatasetSource::Fill(size_t output, std::byte* number,
@@ -227,25 +245,25 @@ absl::Status WebdatasetSource::Fill(size_t output, std::byte* number,
   return absl::OkStatus();
 }
 
-absl::StatusOr<StoredSample> WebdatasetSource::Read(uint64_t sample) const {
+absl::StatusOr<StoredSample> WebdatasetSource::End(uint64_t sample,
+                                                   SampleBytes memory) const {
+  const Layout layout = LayoutOf(sample);
   StoredSample stored;
   stored.fields.resize(outputs_);
-  std::byte* numbers = nullptr;
-  uint64_t held = 0;
-  auto memory = ReadComponents(sample, &stored, &numbers, &held);
-  if (!memory.ok()) {
-    // Storage names the file itself.
-    if (memory.status().code() != absl::StatusCode::kResourceExhausted)
-      return memory.status();
-    return Annotate(memory.status(), Describe(sample));
-  }
+  std::byte* const numbers = memory.get() + layout.held;
+  uint64_t behind = 0;
   for (size_t i = 0; i < outputs_; ++i) {
-    const absl::Status status =
-        Fill(i, numbers + i * sizeof(int64_t), &stored.fields[i]);
+    const Component component = At(sample, i);
+    StoredField& field = stored.fields[i];
+    if (component.size != 0)
+      field.bytes = std::span<const std::byte>(
+          memory.get() + layout.Of(component, behind), component.size);
+    behind += component.size;
+    const absl::Status status = Fill(i, numbers + i * sizeof(int64_t), &field);
     if (!status.ok()) return Annotate(status, Describe(sample));
   }
-  stored.owner = *std::move(memory);
-  return Trimmed(std::move(stored), held);
+  stored.owner = std::move(memory);
+  return Trimmed(std::move(stored), layout.held);
 }
 
 absl::StatusOr<BuiltIndex> Build(const Node& reader,
