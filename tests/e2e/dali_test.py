@@ -77,7 +77,8 @@ class DaliTest(unittest.TestCase):
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}"},
+            # NPROC: XLA's threads, more than there are devices that wait for each other in a step.
+            env={**os.environ, "NPROC": "8", "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}"},
         )
         self.addCleanup(self.killed, process)
         return process

@@ -11,8 +11,7 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 
-from leat import _placement
-from leat._assembling import Assembling, assemble
+from leat import _assembling, _placement
 
 _UNSHARDED_DEVICES = "JAX iterator requires shards to be placed on different devices or all on the same device."
 
@@ -87,23 +86,61 @@ def parts_of(sharding: Any) -> Parts:
 
 
 class _Piece(NamedTuple):
-    """What one device holds: of a pipeline's array, whole or cut. As a leat._placement.Piece of _Shards."""
+    """What one device holds: of a pipeline's array, all or the part at `cut`."""
 
     device: jax.Device
     pipeline: int
-    slices: tuple[slice, ...] = ()
+    cut: tuple[slice | None, ...] = ()
 
-    def cut(self, shards: _Shards) -> Any:
-        array = shards.arrays[self.pipeline]
-        return array[self.slices] if self.slices else array
+    def of(self, arrays: Sequence[Any]) -> Any:
+        array = arrays[self.pipeline]
+        return array[self.cut] if self.cut else array
 
 
-class _Shards:
-    """The arrays of all pipelines, for leat._assembling as one."""
+class _Plan:
+    """How arrays of one shape and dtype are placed: the pieces, and the array that they make."""
 
-    def __init__(self, arrays: Sequence[Any]) -> None:
-        self.arrays = arrays
-        self.dtype = arrays[0].dtype
+    def __init__(self, shape: tuple[int, ...], sharding: Any, pieces: Sequence[_Piece]) -> None:
+        self._shape, self._sharding, self._pieces = shape, sharding, list(pieces)
+        self._devices = [piece.device for piece in pieces]
+        self._one_call: Callable[[list[Any]], jax.Array] | None = None
+        self._first = True
+
+    def _by_public_calls(self, parts: list[Any]) -> jax.Array:
+        placed = jax.device_put(parts, self._devices)
+        return jax.make_array_from_single_device_arrays(self._shape, self._sharding, placed)
+
+    def __call__(self, arrays: Sequence[Any]) -> jax.Array:
+        if self._one_call is not None:
+            return self._one_call([piece.of(arrays) for piece in self._pieces])
+        made = self._by_public_calls([piece.of(arrays) for piece in self._pieces])
+        if self._first:
+            self._first = False
+            self._try_one_call(arrays, made)
+        return made
+
+    def _try_one_call(self, arrays: Sequence[Any], expected: jax.Array) -> None:
+        """As leat._assembling: JAX's own call for all devices at once, if it gives the same."""
+        call = _assembling._batched_device_put
+        # What a jax_function returned is on a device already, and 64 bits are narrowed.
+        if call is None or not isinstance(arrays[0], np.ndarray) or expected.dtype != arrays[0].dtype:
+            return
+        on = {piece.device: piece for piece in self._pieces}
+        devices = [shard.device for shard in expected.addressable_shards]  # in JAX's own order
+        pieces = [on[device] for device in devices]
+        one_call = functools.partial(_call, call, expected.aval, expected.sharding, devices)
+        try:
+            got = one_call([piece.of(arrays) for piece in pieces])
+            shards = zip(got.addressable_shards, expected.addressable_shards)
+            same = _assembling._kind(got) == _assembling._kind(expected)
+            if same and all((a.device, a.index) == (b.device, b.index) for a, b in shards):
+                self._pieces, self._one_call = pieces, one_call
+        except Exception:  # another JAX, whose call is another
+            return
+
+
+def _call(call: Any, aval: Any, sharding: Any, devices: list[jax.Device], parts: list[Any]) -> jax.Array:
+    return call(aval, sharding, parts, devices, True)
 
 
 def _same_shape(arrays: Sequence[Any]) -> tuple[int, ...]:
@@ -117,27 +154,18 @@ class _Arrays:
     """Makes arrays of the pipelines', of one output or several; each shape and dtype is planned once."""
 
     def __init__(self) -> None:
-        self._assembling: dict[tuple[Any, ...], Callable[[Any], jax.Array]] = {}
+        self._plans: dict[tuple[Any, ...], _Plan] = {}
 
-    def _placed(self, shape: tuple[int, ...]) -> _placement.Placement:
-        """The placement of pipelines' arrays of this shape."""
+    def _plan(self, shape: tuple[int, ...]) -> _Plan:
+        """For pipelines' arrays of this shape."""
         raise NotImplementedError
 
     def __call__(self, arrays: Sequence[Any]) -> jax.Array:
-        shape = _same_shape(arrays)
-        shards = _Shards(arrays)
-        key = shape, shards.dtype, isinstance(arrays[0], np.ndarray)
-        assembling = self._assembling.get(key)
-        if assembling is None:
-            placement = self._placed(shape)
-            # What a jax_function returned is on a device already.
-            one_call: Any = Assembling(placement) if key[-1] else functools.partial(assemble, placement=placement)
-            assembling = self._assembling[key] = one_call
-        return assembling(shards)
-
-
-def _placement_of(shape: tuple[int, ...], sharding: Any, pieces: Sequence[_Piece], **kwargs: Any) -> Any:
-    return _placement.Placement(shape, sharding, tuple(pieces), **kwargs)  # type: ignore[arg-type]
+        key = _same_shape(arrays), arrays[0].dtype, isinstance(arrays[0], np.ndarray)
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = self._plans[key] = self._plan(key[0])
+        return plan(arrays)
 
 
 class Single(_Arrays):
@@ -147,8 +175,8 @@ class Single(_Arrays):
         super().__init__()
         self._device = device
 
-    def _placed(self, shape: tuple[int, ...]) -> _placement.Placement:
-        return _placement_of(shape, SingleDeviceSharding(self._device), [_Piece(self._device, 0)])
+    def _plan(self, shape: tuple[int, ...]) -> _Plan:
+        return _Plan(shape, SingleDeviceSharding(self._device), [_Piece(self._device, 0)])
 
 
 class Global(_Arrays):
@@ -184,7 +212,7 @@ class Global(_Arrays):
         found = {part: i for i, part in enumerate(held) if part is not None}
         return found if len(found) == len(numbers) else None
 
-    def _placed(self, shape: tuple[int, ...]) -> _placement.Placement:
+    def _plan(self, shape: tuple[int, ...]) -> _Plan:
         rows, *rest = shape
         whole = (rows * self._parts.total, *rest)
         sharding = fitted(self._sharding, len(whole))
@@ -199,9 +227,9 @@ class Global(_Arrays):
         for device, index in indices.items():
             ranges = [part.indices(size)[:2] for part, size in zip(index[1:], rest)]
             uncut = all(cut == (0, size) for cut, size in zip(ranges, rest))
-            slices = () if uncut else (slice(None), *(slice(*cut) for cut in ranges))
-            pieces.append(_Piece(device, self._pipeline_of[(index[0].start or 0) // rows], slices))
-        return _placement_of(whole, sharding, pieces)
+            part = () if uncut else (slice(None), *(slice(*cut) for cut in ranges))
+            pieces.append(_Piece(device, self._pipeline_of[(index[0].start or 0) // rows], part))
+        return _Plan(whole, sharding, pieces)
 
 
 class Stacked(_Arrays):
@@ -220,9 +248,9 @@ class Stacked(_Arrays):
         elif len(set(devices)) > 1:
             raise AssertionError(f"{_UNSHARDED_DEVICES} Got {self._devices}.")
 
-    def _placed(self, shape: tuple[int, ...]) -> _placement.Placement:
-        pieces = [_Piece(device, i) for i, device in enumerate(self._devices)]
-        return _placement_of((len(pieces), *shape), self._sharding, pieces, by_device=True)
+    def _plan(self, shape: tuple[int, ...]) -> _Plan:
+        pieces = [_Piece(device, i, (None,)) for i, device in enumerate(self._devices)]
+        return _Plan((len(pieces), *shape), self._sharding, pieces)
 
     def __call__(self, arrays: Sequence[Any]) -> jax.Array:
         if self._sharding is not None:
