@@ -20,7 +20,7 @@ ROOT = HERE.parents[1]
 PEER_PACKAGES = ("tensorflow-cpu", "grain", "nvidia-dali-cuda130", "torch", "torchvision", "pillow-simd", "ray[data]")
 PEERS = ("tfdata", "tfdata_service", "torch_pil", "torch_v2", "grain_pil", "dali_cpu_fused", "dali_cpu", "ray_data")
 ONE_CORE_PEERS = tuple(dict.fromkeys(one_core.OPERATOR_PEERS + one_core.READER_PEERS))
-SECTIONS = ("rates", "stream", "start", "faults", "operators", "readers")
+SECTIONS = ("rates", "stream", "start", "faults", "overhead", "operators", "readers")
 
 
 class Service:
@@ -176,6 +176,19 @@ def measure_start(args, out):
         out["start_ms"].append(one)
 
 
+def measure_overhead(args, out):
+    """What a step costs the training thread while the data is ready."""
+    environment = {**os.environ, "LEAT_NATIVE_DIR": str(args.native), "PYTHONPATH": str(ROOT / "python_client/src"),
+                   "JAX_PLATFORMS": "cpu"}
+    out["overhead_us"] = []
+    for number in range(args.rounds):
+        with Service(args, args.folder / f"overhead{number}") as service:
+            argv = [sys.executable, str(HERE / "overhead.py"), "--images", str(args.images), "--address",
+                    service.coordinator.address]
+            out["overhead_us"].append(result_of(subprocess.Popen(argv, stdout=subprocess.PIPE, text=True,
+                                                                 env=environment)))
+
+
 def measure_faults(args, out):
     """kill -9 of one of two workers under a trainer that takes batches at half speed."""
     out["kill_worker"] = []
@@ -229,6 +242,13 @@ def show(out):
     for one in out.get("kill_worker", []):
         print(f"kill -9 of one of two workers: longest wait of a step {one['longest_ms']:.0f} ms, usually "
               f"{one['median_ms']:.0f} ms ({one['steps']} steps)")
+    rounds = out.get("overhead_us", [])
+    if rounds:
+        print("\nThe training thread inside a call, data ready, 8 emulated devices, 2 arrays: microseconds")
+    for name in rounds[0] if rounds else []:
+        ratio = median([r[name] / r["make_array_from_single_device_arrays"] for r in rounds])
+        print(f"{name:52}{median([r[name] for r in rounds]):7.1f}{ratio:8.2f}   "
+              + ", ".join(f"{r[name]:.1f}" for r in rounds))
     one_core.show(out)
 
 
@@ -267,13 +287,14 @@ def main():
     out = {"machine": {"cores": args.threads, "processor": platform.processor() or platform.machine(),
                        "system": platform.platform()}, "rounds": args.rounds, "seconds": args.seconds}
     sections = {"rates": measure_rates, "stream": measure_stream, "start": measure_start, "faults": measure_faults,
-                "operators": one_core.measure_operators, "readers": one_core.measure_readers}
+                "overhead": measure_overhead, "operators": one_core.measure_operators,
+                "readers": one_core.measure_readers}
     with cluster.tempfile.TemporaryDirectory(prefix="leat-bench-") as folder:
         args.folder = pathlib.Path(folder)
         for name in args.only.split(","):
             print(f"measuring {name}", flush=True)
             for number in range(args.rounds):
-                for prefix in ("rates", "start", "fault"):
+                for prefix in ("rates", "start", "fault", "overhead"):
                     (args.folder / f"{prefix}{number}").mkdir(exist_ok=True)
             sections[name](args, out)
     show(out)

@@ -52,15 +52,15 @@ class Assembling:
         self._placement = placement
         self._pieces = placement.pieces
         self._devices: list[Any] = []
+        self._indices: list[Any] = []  # of their parts, with the axis that placement.shaped adds
         self._aval: Any = None  # of the global array: may be made by JAX's one call
         self._first = True
 
     def __call__(self, array: np.ndarray) -> jax.Array:
-        placement = self._placement
         if self._aval is not None:
-            parts = [placement.shaped(piece.cut(array)) for piece in self._pieces]
-            return _batched_device_put(self._aval, placement.sharding, parts, self._devices, True)
-        result = assemble(array, placement)
+            parts = [array[index] for index in self._indices]
+            return _batched_device_put(self._aval, self._placement.sharding, parts, self._devices, True)
+        result = assemble(array, self._placement)
         if self._first:
             self._first = False
             self._look_at(array, result)
@@ -78,13 +78,15 @@ class Assembling:
             return
         on = {piece.device: piece for piece in self._pieces}
         devices = [shard.device for shard in expected.addressable_shards]  # in JAX's own order
-        pieces = tuple(on[device] for device in devices)
-        parts = [self._placement.shaped(piece.cut(array)) for piece in pieces]
+        indices = [on[device].index for device in devices]
+        if self._placement.by_device:
+            indices = [(None, *index) for index in indices]
+        parts = [array[index] for index in indices]
         try:
             got = _batched_device_put(expected.aval, expected.sharding, parts, devices, True)
             shards = zip(got.addressable_shards, expected.addressable_shards)
             if _kind(got) == _kind(expected) and all((a.device, a.index) == (b.device, b.index) for a, b in shards):
-                self._aval, self._pieces, self._devices = expected.aval, pieces, devices
+                self._aval, self._indices, self._devices = expected.aval, indices, devices
         except Exception:  # another JAX, whose call is another
             return
 

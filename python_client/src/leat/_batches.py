@@ -10,6 +10,7 @@ arrays all hold the array. The last reference frees the batch, in any thread.
 from __future__ import annotations
 
 import ctypes
+import functools
 import json
 import os
 import threading
@@ -24,6 +25,11 @@ from leat.errors import Cancelled, DeadlineExceeded, Error, InvalidArgument
 _TOKEN_CAPACITY = 1024
 # How long a wait in the main thread may keep Python from running a signal handler (Ctrl-C).
 _SIGNAL_SLICE_S = 0.25
+
+
+@functools.cache
+def _dtype(name: bytes) -> np.dtype:
+    return np.dtype(name.decode())
 
 
 class _Buffer:
@@ -61,7 +67,7 @@ class _Memory:
         self.__array_interface__ = {
             "version": 3,
             "shape": tuple(tensor.shape[: tensor.rank]),
-            "typestr": np.dtype(tensor.dtype.decode()).str,
+            "typestr": _dtype(tensor.dtype).str,
             "data": (tensor.data, False),
         }
 
@@ -74,7 +80,7 @@ def arrays(pointer: int, job: Any) -> dict[str, np.ndarray]:
         tensor = _native.quick.leat_batch_tensor(pointer, i)
         name = tensor.name.decode()
         if tensor.bytes == 0:
-            result[name] = np.empty(tuple(tensor.shape[: tensor.rank]), np.dtype(tensor.dtype.decode()))
+            result[name] = np.empty(tuple(tensor.shape[: tensor.rank]), _dtype(tensor.dtype))
         else:
             result[name] = np.asarray(_Memory(buffer, tensor))
     return result

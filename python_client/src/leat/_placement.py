@@ -32,10 +32,14 @@ class Piece:
     rows: slice
     rest: tuple[slice, ...]
 
+    @property
+    def index(self) -> tuple[slice, ...]:
+        """Of the device's part, in a pulled array."""
+        return (self.rows, *self.rest)
+
     def cut(self, array: np.ndarray) -> np.ndarray:
         """The device's part of a pulled array."""
-        part = array[self.rows]
-        return part[(slice(None), *self.rest)] if self.rest else part
+        return array[self.index]
 
 
 @dataclasses.dataclass(frozen=True)
