@@ -80,6 +80,8 @@ class Checker {
         return CannotFuse(node, "its input is no view of the decoded image");
       place = from;
       if (Resamples(n.op)) {
+        if (std::get<std::string>(n.args.at("rule")) != "pillow")
+          return CannotFuse(node, "rule \"dali\" is computed on the host");
         if (from.resampled || from.mirrored)
           return CannotFuse(node, "its input was resampled or mirrored");
         place.resampled = true;

@@ -60,9 +60,12 @@ ArgInfo AddedLater(ArgInfo arg);
 ArgInfo Choice(std::string name, std::optional<Value> default_value,
                std::vector<std::string> choices, std::string doc);
 Value Text(const char* text);
+// "rule" of operators that move pixels to any place.
+ArgInfo PlacesRuleArg();
 // "size": height and width.
 ArgInfo SizeArg(std::string doc);
 std::vector<ArgInfo> ResamplingArgs();
+ArgInfo ResamplingRuleArg();
 std::vector<ArgInfo> Join(std::vector<ArgInfo> first,
                           std::vector<ArgInfo> second);
 OperatorInfo Operator(std::string name, int inputs, int outputs,

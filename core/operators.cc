@@ -50,6 +50,14 @@ ArgInfo Choice(std::string name, std::optional<Value> default_value,
 
 Value Text(const char* text) { return Value(std::string(text)); }
 
+ArgInfo PlacesRuleArg() {
+  return AddedLater(
+      Choice("rule", Text("fixed"), {"fixed", "dali"},
+             "whose arithmetic. fixed: places in 64-bit fixed point, exact to "
+             "2^-32; fastest. dali: places in float32, each the one before it "
+             "in its row plus a step, but for every 256th"));
+}
+
 ArgInfo SizeArg(std::string doc) {
   return Ranged(Arg("size", ArgType::kInts, std::nullopt, std::move(doc)), 1,
                 kMaxSide);
@@ -65,6 +73,16 @@ std::vector<ArgInfo> ResamplingArgs() {
           "widen the filter by the scale when shrinking, as Pillow does; "
           "nearest never is"),
   };
+}
+
+ArgInfo ResamplingRuleArg() {
+  return AddedLater(Choice(
+      "rule", Text("pillow"), {"pillow", "dali"},
+      "whose arithmetic. pillow: fixed point, bytes between the passes, what "
+      "lies outside the image does not count; fastest, and on GPUs, too. dali: "
+      "float32, the edge goes on outside the image, linear between a filter's "
+      "points, the cheaper pass first; a random window is a region, whose "
+      "surroundings count"));
 }
 
 std::vector<ArgInfo> Join(std::vector<ArgInfo> first,

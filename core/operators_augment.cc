@@ -120,7 +120,8 @@ std::vector<ArgInfo> Outside() {
       Choice("border", Text("fill"), {"fill", "edge"},
              "outside the image: fill_value, or the nearest pixel of its edge"),
       Choice("interpolation", Text("linear"), {"linear", "nearest"},
-             "between pixels, where the image is moved, turned or sheared")};
+             "between pixels, where the image is moved, turned or sheared"),
+      PlacesRuleArg()};
 }
 
 std::vector<ArgInfo> Translations(std::string_view otherwise) {

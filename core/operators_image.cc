@@ -191,7 +191,8 @@ std::vector<ArgInfo> ResizeArgs() {
               "the filter along a side that becomes smaller; same: "
               "interpolation"),
        filter("mag_filter",
-              "the filter along a side that does not; same: interpolation")});
+              "the filter along a side that does not; same: interpolation"),
+       ResamplingRuleArg()});
 }
 
 void AddWindows(OperatorList* list) {
@@ -251,7 +252,8 @@ void AddImageOperators(OperatorList* list) {
                                SizeArg("height and width of the result, or one "
                                        "number for both"),
                            },
-                           Join(RandomWindowArgs(), ResamplingArgs())),
+                           Join(Join(RandomWindowArgs(), ResamplingArgs()),
+                                {ResamplingRuleArg()})),
                        "a random window, resized")),
        InferRandomResizedCrop});
   list->push_back({Operator("resize", 1, 1, ResizeArgs(),

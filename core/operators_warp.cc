@@ -117,7 +117,8 @@ std::vector<ArgInfo> WarpArgs(std::string size_doc) {
                      "outside the image; none: the nearest pixel of its edge"),
                  -1e30, 1e30),
           Choice("interpolation", Text("linear"), {"linear", "nearest"},
-                 "between pixels")};
+                 "between pixels"),
+          PlacesRuleArg()};
 }
 
 ArgInfo AngleArg(std::string name, std::optional<Value> value,

@@ -80,6 +80,39 @@ Pair ExactSize(const ResizeRule& rule, const Pair& present) {
   return size;
 }
 
+// The same in DALI's floats: a scale is a quotient of floats, in the modes that
+// keep the aspect a float, and a limit's a double.
+Pair DaliSize(const ResizeRule& rule, const Pair& present) {
+  const auto as_float = [](double x) { return static_cast<float>(x); };
+  Pair size{}, scale{};
+  for (size_t d = 0; d < 2; ++d) {
+    size[d] = as_float(rule.want[d]);
+    scale[d] = as_float(rule.want[d]) / as_float(present[d]);
+  }
+  if (!KeepsAspect(rule.mode)) {
+    for (size_t d = 0; d < 2; ++d) {
+      if (rule.want[d] == 0)
+        size[d] = rule.mode == ResizeMode::kStretch
+                      ? present[d]
+                      : as_float(present[d] * scale[1 - d]);
+      if (rule.most[d] > 0) size[d] = std::min(size[d], rule.most[d]);
+    }
+    return size;
+  }
+  std::optional<double> ruling;
+  for (size_t d = 0; d < 2; ++d)
+    if (rule.want[d] > 0 && (!ruling || (rule.mode == ResizeMode::kNotSmaller
+                                             ? scale[d] > *ruling
+                                             : scale[d] < *ruling)))
+      ruling = scale[d];
+  for (size_t d = 0; d < 2; ++d)
+    if (rule.most[d] > 0) ruling = std::min(*ruling, rule.most[d] / present[d]);
+  for (size_t d = 0; d < 2; ++d)
+    if (rule.want[d] == 0 || scale[d] != *ruling)
+      size[d] = as_float(present[d] * *ruling);
+  return size;
+}
+
 // Written so that a NaN is refused.
 bool Inside(double begin, double end, double size) {
   return begin >= 0 && begin < end && end <= size;
@@ -146,21 +179,25 @@ std::optional<ResizeMode> ParseResizeMode(std::string_view name) {
 absl::StatusOr<Resizing> ResizeRule::Of(ImageSize image) const {
   const Pair whole{static_cast<double>(image.height),
                    static_cast<double>(image.width)};
+  const auto kept = [&](double x) {
+    return dali ? static_cast<double>(static_cast<float>(x)) : x;
+  };
   Pair from{}, to = whole, present{}, rounded{};
   for (size_t d = 0; d < 2; ++d) {
     if (has_region) {
       const double unit = relative ? whole[d] : 1;
-      from[d] = start[d] * unit;
-      to[d] = end[d] * unit;
+      from[d] = kept(kept(start[d]) * unit);
+      to[d] = kept(kept(end[d]) * unit);
     }
-    present[d] = to[d] - from[d];
+    present[d] = kept(to[d] - from[d]);
   }
   if (!Inside(from[0], to[0], whole[0]) || !Inside(from[1], to[1], whole[1]))
     return InvalidArgument(
         "region from ({}) to ({}) is not inside the image of {} × {} (height × "
         "width)",
         fmt::join(from, ", "), fmt::join(to, ", "), image.height, image.width);
-  const Pair exact = ExactSize(*this, present);
+  const Pair exact =
+      dali ? DaliSize(*this, present) : ExactSize(*this, present);
   for (size_t d = 0; d < 2; ++d) {
     rounded[d] = std::max(1.0, std::floor(exact[d] + 0.5));
     if (!(rounded[d] <= kMostPixels))
@@ -170,9 +207,9 @@ absl::StatusOr<Resizing> ResizeRule::Of(ImageSize image) const {
           exact[0], exact[1], kMostPixels);
     if (!subpixel_scale || rounded[d] == exact[d]) continue;
     const double stretch = std::min(rounded[d] / exact[d], kMostStretch);
-    const double centre = (from[d] + to[d]) / 2;
-    from[d] = centre + (from[d] - centre) * stretch;
-    to[d] = centre + (to[d] - centre) * stretch;
+    const double centre = kept(from[d] + to[d]) / 2;
+    from[d] = kept(centre + (from[d] - centre) * stretch);
+    to[d] = kept(centre + (to[d] - centre) * stretch);
   }
   return Resizing{
       {static_cast<int64_t>(rounded[0]), static_cast<int64_t>(rounded[1])},
@@ -199,6 +236,7 @@ absl::StatusOr<ResizeRule> ResizeRuleOf(const Node& node) {
   ResizeRule rule;
   rule.mode = *ParseResizeMode(ArgOf<std::string>(node, "mode"));
   rule.subpixel_scale = ArgOf<bool>(node, "subpixel_scale");
+  rule.dali = ArgOf<std::string>(node, "rule") == "dali";
   ASSIGN_OR_RETURN(const auto size, PairOf<int64_t>(node, "size"));
   ASSIGN_OR_RETURN(const auto most, PairOf<int64_t>(node, "max_size"));
   const auto shorter = SideOf(node, "shorter"), longer = SideOf(node, "longer");

@@ -48,6 +48,8 @@ struct ResizeRule {
   // A side that is rounded does not change the scale: the region is widened or
   // narrowed about its centre instead.
   bool subpixel_scale = false;
+  // Sizes and regions are computed in DALI's floats, and their order.
+  bool dali = false;
   // The region of the image that is resized; none: all of it.
   bool has_region = false, relative = false;
   std::array<double, 2> start{}, end{};

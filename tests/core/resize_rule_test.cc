@@ -46,6 +46,31 @@ TEST(ResizeRule, CompletesASideThatIsNotGiven) {
   EXPECT_EQ(SizeOf(image, {kNotLarger, {333.5, 333.5}}), (ImageSize{250, 334}));
 }
 
+// As DALI 2.4 gives them: a scale of 31 / 56 is a float, and below that.
+TEST(ResizeRule, ComputesInDalisFloatsIfAsked) {
+  ResizeRule rule{kNotSmaller, {31, 31}};
+  EXPECT_EQ(SizeOf({56, 84}, rule), (ImageSize{31, 47}));
+  rule.dali = true;
+  EXPECT_EQ(SizeOf({56, 84}, rule), (ImageSize{31, 46}));
+  EXPECT_EQ(SizeOf({56, 196}, rule), (ImageSize{31, 108}));
+  EXPECT_EQ(SizeOf({480, 640},
+                   {.mode = kNotLarger, .want = {224, 224}, .dali = true}),
+            (ImageSize{168, 224}));
+  EXPECT_EQ(
+      SizeOf({375, 500}, {.mode = kDefault, .want = {0, 224}, .dali = true}),
+      (ImageSize{168, 224}));
+  EXPECT_EQ(
+      SizeOf(
+          {375, 500},
+          {.mode = kStretch, .want = {0, 224}, .most = {300, 0}, .dali = true}),
+      (ImageSize{300, 224}));
+  EXPECT_EQ(SizeOf({100, 300}, {.mode = kNotSmaller,
+                                .want = {90, 0},
+                                .most = {0, 120},
+                                .dali = true}),
+            (ImageSize{40, 120}));
+}
+
 TEST(ResizeRule, StaysBelowTheLargestSize) {
   const ImageSize image{375, 500};
   EXPECT_EQ(SizeOf(image, {kNotSmaller, {256, 256}, {300, 300}}),

@@ -5,8 +5,10 @@
         tests/parity/operators_geometry.py [--data ../shared/data/imagenet-sample] [--only rotate]
 
 Prints a table: for each case the worst difference, and the share of the elements that differ (integers at all, floats
-by more than 1e-5 of the greatest magnitude). Exit status 1: a case is beyond its tolerance. Decoding is compared on
-the files themselves, everything else on their decoded middles, so that no case inherits another's difference.
+by more than 1e-5 of the greatest magnitude). Operators that have two rules are compared by both: "dali" within 1 for
+integers and 1e-5 for floats everywhere, the default within what its own arithmetic differs by. Exit status 1: a case
+is beyond its tolerance. Decoding is compared on the files themselves, everything else on their decoded middles, so that
+no case inherits another's difference.
 """
 
 from __future__ import annotations
@@ -39,6 +41,7 @@ class Case:
     worst: float = 1  # tolerated: of integers absolute, of floats relative to the greatest magnitude
     share: float = 1  # tolerated, of elements that differ by more than `worst`
     floats: bool = False  # the input is cast to float32
+    rule: str = ""  # of the operators that have one
 
 
 def case(operator: str, what: str, mine: dict[str, Any], theirs: dict[str, Any], **more: Any) -> Case:
@@ -52,8 +55,27 @@ def case(operator: str, what: str, mine: dict[str, Any], theirs: dict[str, Any],
     )
 
 
-def resampling() -> list[Case]:
+def by_dali(cases: list[Case], make: Callable[[], list[Case]]) -> list[Case]:
+    """`cases`, and after each the same by rule "dali", without exceptions."""
+    both = []
+    for one, other in zip(cases, make(), strict=True):
+        both += [one, dataclasses.replace(other, worst=1e-5 if other.floats else 1, share=0)]
+    return both
+
+
+def ruled(
+    rule: str, operator: str, what: str, mine: dict[str, Any], theirs: dict[str, Any], **more: Any
+) -> Case:
+    """One operator of the same name in both, by a rule of ours."""
+    return case(operator, what, mine | {"rule": rule}, theirs, rule=rule, **more)
+
+
+def resampling(rule: str) -> list[Case]:
     cases = []
+
+    def case(operator: str, what: str, mine: dict[str, Any], theirs: dict[str, Any], share: float) -> Case:
+        return ruled(rule, operator, what, mine, theirs, share=share)
+
     filters = {
         "linear": types.INTERP_LINEAR,
         "cubic": types.INTERP_CUBIC,
@@ -128,8 +150,12 @@ def resampling() -> list[Case]:
     return cases
 
 
-def warps() -> list[Case]:
+def warps(rule: str) -> list[Case]:
     cases = []
+
+    def case(operator: str, what: str, mine: dict[str, Any], theirs: dict[str, Any], **more: Any) -> Case:
+        return ruled(rule, operator, what, mine, theirs, **more)
+
     for name, dalis in (("linear", types.INTERP_LINEAR), ("nearest", types.INTERP_NN)):
         # DALI adds up places as floats along a row: of two pixels it may take the other one, and its weights are
         # off by thousandths.
@@ -154,9 +180,10 @@ def warps() -> list[Case]:
         Case(
             "rotate",
             "30°, canvas",
-            lambda x: ours.pad(ours.rotate(x, angle=30), axes=(0, 1), shape=(310, 330)),
+            lambda x: ours.pad(ours.rotate(x, angle=30, rule=rule), axes=(0, 1), shape=(310, 330)),
             lambda x: dali.pad(dali.rotate(x, angle=30), axes=(0, 1), shape=(310, 330)),
             share=0,
+            rule=rule,
         )
     )
     return cases
@@ -213,6 +240,18 @@ def crops() -> list[Case]:
                 share=0,
             )
         )
+    # DALI's positions are floats: 0.7 of the 5 pixels that are left is less than 3.5.
+    y, x = float(np.float32(0.7)), float(np.float32(0.1))
+    cases.append(
+        case(
+            "crop",
+            "at positions as floats",
+            {"size": (195, 255), "pos_y": y, "pos_x": x},
+            {"crop": (195, 255), "crop_pos_y": 0.7, "crop_pos_x": 0.1},
+            worst=0,
+            share=0,
+        )
+    )
     cases.append(case("flip", "horizontal", {}, {}, worst=0, share=0))
     both = {"horizontal": True, "vertical": True}
     cases.append(case("flip", "both", both, {"horizontal": 1, "vertical": 1}, worst=0, share=0))
@@ -266,8 +305,9 @@ def decoding() -> list[Case]:
     ]
 
 
-def resize_crop_mirror() -> list[Case]:
+def resize_crop_mirror(rule: str) -> list[Case]:
     cases = []
+    antialias = rule == "dali"  # Pillow's border differs
     for what, mine, theirs in (
         ("shorter", {"shorter": 150}, {"resize_shorter": 150}),
         ("one side", {"size": (0, 300), "mode": "default"}, {"resize_x": 300}),
@@ -276,15 +316,15 @@ def resize_crop_mirror() -> list[Case]:
         for mirror in (False, True):
 
             def composed(x: Any, mine: dict[str, Any] = mine, mirror: bool = mirror) -> Any:
-                resized = ours.resize(x, subpixel_scale=True, antialias=False, **mine)
+                resized = ours.resize(x, subpixel_scale=True, antialias=antialias, rule=rule, **mine)
                 return ours.flip(ours.crop(resized, size=(128, 140), pos_y=0.2, pos_x=0.6), horizontal=mirror)
 
             def fused(x: Any, theirs: dict[str, Any] = theirs, mirror: bool = mirror) -> Any:
                 crop = {"crop": (128, 140), "crop_pos_y": 0.2, "crop_pos_x": 0.6}
-                return dali.resize_crop_mirror(x, antialias=False, mirror=int(mirror), **crop, **theirs)
+                return dali.resize_crop_mirror(x, antialias=antialias, mirror=int(mirror), **crop, **theirs)
 
             what_now = f"resize ({what}), crop{', flip' if mirror else ''}"
-            cases.append(Case("resize_crop_mirror", what_now, composed, fused, share=0))
+            cases.append(Case("resize_crop_mirror", what_now, composed, fused, share=0, rule=rule))
     return cases
 
 
@@ -361,7 +401,8 @@ def compare(case: Case, mine: list[np.ndarray], theirs: list[np.ndarray]) -> tup
     """A line of the table, and whether it is within its tolerance."""
     for a, b in zip(mine, theirs, strict=True):
         if a.shape != b.shape or a.dtype != b.dtype:
-            return f"| {case.operator} | {case.what} | {a.dtype} {a.shape}, DALI {b.dtype} {b.shape} | | no |", False
+            shapes = f"{a.dtype} {a.shape}, DALI {b.dtype} {b.shape}"
+            return f"| {case.operator} | {case.what} | {case.rule} | {shapes} | | no |", False
     a, b = (np.concatenate([x.ravel() for x in side]).astype(np.float64) for side in (mine, theirs))
     difference = np.abs(a - b)
     integers = mine[0].dtype.kind in "iu"
@@ -373,7 +414,7 @@ def compare(case: Case, mine: list[np.ndarray], theirs: list[np.ndarray]) -> tup
     good = bool(beyond <= case.share)
     shown = f"{worst:.0f}" if integers else f"{worst:.1e}"
     tail = "yes" if good and beyond == 0 else f"{beyond:.4%} beyond {case.worst:g}" + ("" if good else ": NO")
-    return f"| {case.operator} | {case.what} | {shown} | {differing:.4%} | {tail} |", good
+    return f"| {case.operator} | {case.what} | {case.rule} | {shown} | {differing:.4%} | {tail} |", good
 
 
 def main() -> int:
@@ -387,7 +428,7 @@ def main() -> int:
     files = files[:: max(1, len(files) // options.photos)][: options.photos]
     count = len(files)
     print(f"{count} photos of {options.data}\n")
-    print("| operator | case | worst difference | elements that differ | within tolerance |\n|---|---|---|---|---|")
+    print("| operator | case | rule | worst difference | differing | within tolerance |\n|---|---|---|--:|--:|---|")
     good = True
     with tempfile.TemporaryDirectory() as temp, leat.connect() as service:
         photos, middles = pathlib.Path(temp, "photos"), pathlib.Path(temp, "middles")
@@ -417,7 +458,9 @@ def main() -> int:
             line, within = compare(each, mine, theirs)
             print(line, flush=True)
             good &= within
-        cases = places() + crops() + warps() + resampling() + resize_crop_mirror()
+        cases = places() + crops()
+        for make, default in ((warps, "fixed"), (resampling, "pillow"), (resize_crop_mirror, "pillow")):
+            cases += by_dali(make(default), lambda make=make: make("dali"))
         cases = [c for c in cases if options.only in c.operator]
         for number, each in enumerate(cases):
 

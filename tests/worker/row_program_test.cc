@@ -61,6 +61,7 @@ std::vector<Node> RandomChain(std::mt19937& random) {
   const auto resampling = [&](Node node) {
     node.args["interpolation"] = Text(filters[below(5)]);
     node.args["antialias"] = Value(below(4) != 0);
+    node.args["rule"] = Text(below(3) == 0 ? "dali" : "pillow");
     return node;
   };
   const auto add_flip = [&] {

@@ -58,6 +58,12 @@ TEST(ValueLoops, AreTheSameWithAndWithoutVectors) {
     plain.gray_bytes(matrix, in.data(), count, a.data());
     best.gray_bytes(matrix, in.data(), count, b.data());
     EXPECT_EQ(a, b);
+    plain.every_third(in.data() + 2, count, a.data());
+    best.every_third(in.data() + 2, count, b.data());
+    EXPECT_EQ(a, b);
+    if (count > 0) {
+      EXPECT_EQ(b[count - 1], in[3 * count - 1]);
+    }
     Singles f(3 * 1024), g(3 * 1024), h(3 * 1024), i(3 * 1024);
     plain.bytes_to_floats(in.data(), 3 * count, f.data());
     best.bytes_to_floats(in.data(), 3 * count, g.data());

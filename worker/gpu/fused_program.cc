@@ -115,6 +115,8 @@ class FusedCompiler {
     for (const ImageOp& op : ops) {
       if (!op.Extends(end.resampled, end.mirrored))
         return CannotFuse(op.node, "its input was resampled or mirrored");
+      if (op.Resamples() && op.filters.dali)
+        return CannotFuse(op.node, "rule \"dali\" is computed on the host");
       end.resampled |= op.Resamples();
       end.mirrored |= op.kind == ImageOp::Kind::kFlip;
     }

@@ -5,6 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "core/image_size.h"
+#include "worker/image/dali_pixel.h"
 #include "worker/image/warp.h"
 
 namespace leat::worker {
@@ -25,10 +26,21 @@ struct Affine {
   Affine After(const Affine& first) const;
   // kInvalidArgument: it has none.
   absl::StatusOr<Affine> Inverse() const;
+  // The same in the floats and their order that rule "dali" has.
+  absl::StatusOr<Affine> DaliInverse() const;
   // In fixed point. kInvalidArgument: a factor beyond 4096, or a place beyond
   // 1e9, which fixed point does not hold.
   absl::StatusOr<WarpMap> Fixed() const;
+  // In floats, for rule "dali". kInvalidArgument: as above.
+  absl::StatusOr<DaliMap> Floats() const;
+
+ private:
+  absl::Status CheckRange() const;
 };
+
+// From the result to the image that is turned about its centre by `degrees`, in
+// the floats and their order that rule "dali" has. Sides are at most 65,500.
+DaliMap DaliTurn(ImageSize image, ImageSize result, double degrees);
 
 // DALI's rule: what holds the image turned by `degrees`, of its parity (of its
 // other side's, if that is nearer), since halves of pixels would blur it.

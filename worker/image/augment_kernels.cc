@@ -22,6 +22,7 @@ Augmenter::Options OptionsOf(const CheckedGraph& graph, uint32_t node) {
     return ConstantArg<std::string>(graph, node, name) == value;
   };
   if (is("interpolation", "nearest")) options.filter = WarpFilter::kNearest;
+  options.dali = is("rule", "dali");
   if (is("border", "fill"))
     options.fill =
         static_cast<float>(ConstantArg<double>(graph, node, "fill_value"));

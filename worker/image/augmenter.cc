@@ -238,6 +238,13 @@ absl::Status Augmenter::Move(const AugmentationStep& step, const Tensor& in,
   const Affine affine =
       MapOf(step, static_cast<double>(in.dims[0]),
             static_cast<double>(in.dims[1]), options_.relative);
+  if (options_.dali) {
+    const ImageSize size{in.dims[0], in.dims[1]};
+    ASSIGN_OR_RETURN(DaliMap map, affine.Floats());
+    if (step.operation == kRotate) map = DaliTurn(size, size, step.parameter);
+    WarpByDali(in, map, options_.filter, options_.fill, out);
+    return absl::OkStatus();
+  }
   ASSIGN_OR_RETURN(const WarpMap map, affine.Fixed());
   Warp(in, map, options_.filter, options_.fill, out);
   return absl::OkStatus();

@@ -23,6 +23,7 @@ class Augmenter {
     WarpFilter filter = WarpFilter::kLinear;
     std::optional<float> fill = 128;  // unset: the nearest pixel of the edge
     bool relative = false;            // translations are parts of the sides
+    bool dali = false;                // rule "dali"
   };
   explicit Augmenter(const Options& options) : options_(options) {}
 

@@ -42,6 +42,7 @@ void View::Resize(const Resizing& resizing, const Filters& filters) {
                         filters.antialias};
   };
   resampled_ = true;
+  by_dali_ = filters.dali;
   to_ = resizing.size;
   after_ = {0, 0, to_.width, to_.height};
   across_ = axis(before_.width, to_.width, resizing.columns);

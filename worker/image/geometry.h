@@ -20,6 +20,7 @@ namespace leat::worker {
 struct Filters {
   Filter shrink = Filter::kLinear, other = Filter::kLinear;
   bool antialias = true;
+  bool dali = false;  // rule "dali": as DaliResampler computes it
 };
 
 class View {
@@ -30,6 +31,7 @@ class View {
   // Size of what was put together so far.
   ImageSize size() const;
   bool resampled() const { return resampled_; }
+  bool by_dali() const { return by_dali_; }
   bool mirrored() const { return mirror_x_ || mirror_y_; }
 
   // REQUIRES: the window lies inside size().
@@ -53,7 +55,7 @@ class View {
 
  private:
   Rect before_;
-  bool resampled_ = false;
+  bool resampled_ = false, by_dali_ = false;
   ImageSize to_;
   Rect after_;
   ResampleAxis across_, down_;

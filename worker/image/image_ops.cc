@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/status.h"
+#include "worker/image/gather.h"
 
 namespace leat::worker {
 namespace {
@@ -24,7 +25,8 @@ bool ValueOf(const PerSampleArg<bool>& arg, const std::vector<Tensor>& values) {
 
 uint8_t* AsBytes(std::byte* p) { return reinterpret_cast<uint8_t*>(p); }
 
-// Where rows of pixels go: through the resampler, or straight into place.
+// Where rows of pixels go: through the resampler, or straight into place; or,
+// for rule "dali", into memory, until Finish.
 class RowSink {
  public:
   // `channels`: of the result; rows arrive with 1 or 4 bytes a pixel.
@@ -43,6 +45,7 @@ class RowSink {
     next_ = view_.mirror_y() ? last : out_;
     step_ = static_cast<ptrdiff_t>(row_bytes_) * (view_.mirror_y() ? -1 : 1);
     if (!view_.resampled()) return view_.before();
+    if (view_.by_dali()) return StartDali();
     const Rect part = BuildTables(view_, &scratch_.resampler.horizontal(),
                                   &scratch_.resampler.vertical());
     RETURN_IF_ERROR(scratch_.resampler.Start(
@@ -51,6 +54,7 @@ class RowSink {
   }
 
   void Feed(const PixelRows& rows) {
+    if (view_.by_dali()) return Keep(rows);
     if (view_.resampled()) return scratch_.resampler.Feed(rows);
     const auto width = static_cast<size_t>(view_.size().width);
     for (int i = 0; i < rows.count; ++i, next_ += step_) {
@@ -63,7 +67,30 @@ class RowSink {
     }
   }
 
+  // After the last row.
+  absl::Status Finish() {
+    if (!view_.by_dali()) return absl::OkStatus();
+    const uint8_t* const first = AsBytes(scratch_.window.data());
+    return scratch_.dali.Run(
+        {first, kept_pitch_, channels_ == 1 ? size_t{1} : size_t{4}, kept_},
+        static_cast<size_t>(channels_), AsBytes(next_), step_,
+        scratch_.limits.max_scratch_bytes);
+  }
+
  private:
+  absl::StatusOr<Rect> StartDali() {
+    const Rect part = scratch_.dali.Plan(view_);
+    kept_pitch_ = static_cast<size_t>(part.width) * (channels_ == 1 ? 1 : 4);
+    RETURN_IF_ERROR(scratch_.Reserve(
+        kept_pitch_ * static_cast<size_t>(part.height), &scratch_.window));
+    kept_ = AsBytes(scratch_.window.data());
+    return part;
+  }
+  void Keep(const PixelRows& rows) {
+    for (int i = 0; i < rows.count; ++i, kept_ += kept_pitch_)
+      memcpy(kept_, rows.first + i * rows.stride, kept_pitch_);
+  }
+
   const View& view_;
   const int channels_;
   Scratch::State& scratch_;
@@ -71,6 +98,8 @@ class RowSink {
   std::byte* const out_;
   std::byte* next_ = nullptr;
   ptrdiff_t step_ = 0;
+  uint8_t* kept_ = nullptr;  // behind the rows in scratch_.window
+  size_t kept_pitch_ = 0;
 };
 
 template <class Pixel>
@@ -147,6 +176,57 @@ absl::Status FeedTensor(const Rect& window, const Tensor& image, int channel,
   return absl::OkStatus();
 }
 
+// Every pixel is one of the image's.
+void CopyNearest(const View& view, const Tensor& image, Scratch::State& scratch,
+                 std::byte* out) {
+  const ResampleTable& across = scratch.resampler.horizontal();
+  const ResampleTable& down = scratch.resampler.vertical();
+  BuildTables(view, &scratch.resampler.horizontal(),
+              &scratch.resampler.vertical());
+  const auto take = [](const ResampleTable& table, int64_t first, bool turned,
+                       std::vector<int32_t>* taken) {
+    taken->resize(static_cast<size_t>(table.size()));
+    for (int i = 0; i < table.size(); ++i)
+      (*taken)[static_cast<size_t>(turned ? table.size() - 1 - i : i)] =
+          table.entry(i).start + static_cast<int32_t>(first);
+  };
+  take(across, view.before().x, false, &scratch.columns_taken);
+  take(down, view.before().y, view.mirror_y(), &scratch.rows_taken);
+  const auto channels = static_cast<size_t>(image.dims[2]);
+  const size_t pitch = static_cast<size_t>(image.dims[1]) * channels;
+  const uint8_t* const pixels = AsBytes(image.data);
+  Gather({.first = pixels,
+          .pitch = pitch,
+          .step = channels,
+          .end = pixels + static_cast<size_t>(image.dims[0]) * pitch,
+          .channels = channels,
+          .rows = scratch.rows_taken,
+          .columns = scratch.columns_taken},
+         AsBytes(out),
+         static_cast<ptrdiff_t>(scratch.columns_taken.size() * channels),
+         &scratch.offsets_taken);
+}
+
+absl::Status ResampleByDali(const View& view, const Tensor& image,
+                            Scratch::State& scratch, std::byte* out) {
+  const Rect part = scratch.dali.Plan(view);
+  const auto step = static_cast<size_t>(image.dims[2]);
+  const size_t pitch = static_cast<size_t>(image.dims[1]) * step;
+  const uint8_t* const pixels = AsBytes(image.data);
+  const size_t stride = static_cast<size_t>(view.size().width) * step;
+  const size_t rows = static_cast<size_t>(view.size().height);
+  uint8_t* const first =
+      AsBytes(out) + (view.mirror_y() ? (rows - 1) * stride : 0);
+  return scratch.dali.Run(
+      {pixels + static_cast<size_t>(part.y) * pitch +
+           static_cast<size_t>(part.x) * step,
+       pitch, step, pixels + static_cast<size_t>(image.dims[0]) * pitch},
+      step, first,
+      view.mirror_y() ? -static_cast<ptrdiff_t>(stride)
+                      : static_cast<ptrdiff_t>(stride),
+      scratch.limits.max_scratch_bytes);
+}
+
 absl::Status ResampleChannelwise(const View& view, const Tensor& image,
                                  Scratch::State& scratch, std::byte* out) {
   const auto channels = static_cast<size_t>(image.dims[2]);
@@ -172,13 +252,28 @@ absl::StatusOr<Resizing> ResizingOf(const ImageOp& op, ImageSize size,
   return rule.Of(size);
 }
 
+// To rule "dali" the window is a region of the image, whose surroundings count
+// where the filter reaches them.
+void DrawAndResize(const ImageOp& op, const Rect& window, View* view) {
+  if (!op.filters.dali) {
+    view->Crop(window);
+    return view->Resize(op.size, op.filters);
+  }
+  const auto part = [](int64_t begin, int64_t size) {
+    return Resizing::Part{static_cast<double>(begin),
+                          static_cast<double>(begin + size)};
+  };
+  view->Resize(
+      {op.size, part(window.y, window.height), part(window.x, window.width)},
+      op.filters);
+}
+
 absl::Status Apply(const ImageOp& op, SampleRng rng,
                    const std::vector<Tensor>& values, View* view) {
   const ImageSize size = view->size();
   switch (op.kind) {
     case ImageOp::Kind::kRandomResizedCrop:
-      view->Crop(op.window.Draw(size, &rng));
-      view->Resize(op.size, op.filters);
+      DrawAndResize(op, op.window.Draw(size, &rng), view);
       break;
     case ImageOp::Kind::kResize: {
       ASSIGN_OR_RETURN(const Resizing resizing, ResizingOf(op, size, values));
@@ -240,23 +335,41 @@ Rect BuildTables(const View& view, ResampleTable* horizontal,
 
 absl::Status RunOnJpeg(const View& view, Orientation orientation, bool gray,
                        bool partial, Scratch::State& scratch, std::byte* out) {
+  if (!view.resampled() && !view.mirror_x() && orientation.identity() &&
+      scratch.decoder.CanReadInto(view.before())) {
+    const ptrdiff_t row = view.size().width * (gray ? 1 : 3);
+    uint8_t* const top = AsBytes(out);
+    if (!view.mirror_y())
+      return scratch.decoder.ReadInto(view.before(), gray, partial, top, row);
+    return scratch.decoder.ReadInto(view.before(), gray, partial,
+                                    top + (view.size().height - 1) * row, -row);
+  }
   RowSink sink(view, gray ? 1 : 3, scratch, out);
   ASSIGN_OR_RETURN(const Rect part, sink.Start());
-  if (!orientation.identity())
-    return FeedTurned(part, orientation, gray, partial, scratch, sink);
+  if (!orientation.identity()) {
+    RETURN_IF_ERROR(
+        FeedTurned(part, orientation, gray, partial, scratch, sink));
+    return sink.Finish();
+  }
   RETURN_IF_ERROR(scratch.decoder.Start(part, gray, partial));
   PixelRows rows;
   for (int64_t y = 0; y < part.height; y += rows.count) {
     RETURN_IF_ERROR(scratch.decoder.ReadRows(&rows));
     sink.Feed(rows);
   }
-  return absl::OkStatus();
+  return sink.Finish();
 }
 
 absl::Status RunOnTensor(const View& view, const Tensor& image,
                          Scratch::State& scratch, std::byte* out) {
   if (!view.resampled()) {
     CopyWindow(image, view.before(), view.mirror_x(), view.mirror_y(), out);
+    return absl::OkStatus();
+  }
+  if (view.by_dali()) return ResampleByDali(view, image, scratch, out);
+  if (view.across().filter == Filter::kNearest &&
+      view.down().filter == Filter::kNearest) {
+    CopyNearest(view, image, scratch, out);
     return absl::OkStatus();
   }
   const auto channels = static_cast<int>(image.dims[2]);

@@ -64,8 +64,9 @@ absl::Status ComposeView(const std::vector<ImageOp>& ops, uint64_t seed,
                          const RowInput& input,
                          const std::vector<Tensor>& values, View* view);
 
-// The tables of a view that resamples, with the horizontal mirror in its table
-// and the vertical one not; returns the part of the source that they read.
+// The tables of a view that resamples, not by rule "dali", with the horizontal
+// mirror in its table and the vertical one not; returns the part of the source
+// that they read.
 Rect BuildTables(const View& view, ResampleTable* horizontal,
                  ResampleTable* vertical);
 

@@ -103,6 +103,7 @@ struct JpegDecoder::State {
   Rect window;
   bool gray = false;
   bool cmyk = false;        // decoded as CMYK
+  bool dense = false;       // colours take three bytes
   int left = 0;             // columns decoded before the window's first
   int rows_left = 0;        // of the window
   int rows_to_discard = 0;  // above the window
@@ -112,8 +113,11 @@ struct JpegDecoder::State {
   JSAMPROW row_pointers[kStripRows] = {};
 
   bool ReadHeader(const unsigned char* bytes, unsigned long size);
+  absl::Status Prepare(const Rect& of, bool to_gray, bool to_dense,
+                       bool partial);
   bool Begin(bool partial);
   int ReadStrip(int rows);  // 0: an error
+  absl::Status Failed() const;
   absl::Status Check() const;
   void Convert(int rows);
 };
@@ -202,7 +206,10 @@ bool JpegDecoder::State::Begin(bool partial) {
   cinfo.dct_method = JDCT_ISLOW;
   cinfo.do_fancy_upsampling = TRUE;
   cinfo.do_block_smoothing = FALSE;
-  cinfo.out_color_space = cmyk ? JCS_CMYK : gray ? JCS_GRAYSCALE : JCS_EXT_RGBX;
+  cinfo.out_color_space = cmyk    ? JCS_CMYK
+                          : gray  ? JCS_GRAYSCALE
+                          : dense ? JCS_EXT_RGB
+                                  : JCS_EXT_RGBX;
   jpeg_start_decompress(&cinfo);
   left = static_cast<int>(window.x);
   rows_to_discard = static_cast<int>(window.y);
@@ -303,20 +310,37 @@ absl::Status JpegDecoder::Open(std::span<const std::byte> bytes) {
   return absl::OkStatus();
 }
 
+namespace {
+
+bool IsCmyk(const jpeg_decompress_struct& cinfo) {
+  return cinfo.jpeg_color_space == JCS_CMYK ||
+         cinfo.jpeg_color_space == JCS_YCCK;
+}
+
+}  // namespace
+
+absl::Status JpegDecoder::State::Failed() const {
+  if (error.too_many_scans)
+    return ResourceExhausted("JPEG has more scans than the limit of {}",
+                             limits.max_scans);
+  return ToStatus(error);
+}
+
+absl::Status JpegDecoder::State::Prepare(const Rect& of, bool to_gray,
+                                         bool to_dense, bool partial) {
+  window = of;
+  gray = to_gray;
+  dense = to_dense;
+  cmyk = IsCmyk(cinfo);
+  pixel_bytes = gray && !cmyk ? 1 : 4;
+  rows_left = static_cast<int>(window.height);
+  if (Begin(partial && PartialIsExact(cinfo))) return absl::OkStatus();
+  return Failed();
+}
+
 absl::Status JpegDecoder::Start(const Rect& window, bool gray, bool partial) {
   State& s = *state_;
-  s.window = window;
-  s.gray = gray;
-  s.cmyk = s.cinfo.jpeg_color_space == JCS_CMYK ||
-           s.cinfo.jpeg_color_space == JCS_YCCK;
-  s.pixel_bytes = gray && !s.cmyk ? 1 : 4;
-  s.rows_left = static_cast<int>(window.height);
-  if (!s.Begin(partial && PartialIsExact(s.cinfo))) {
-    if (s.error.too_many_scans)
-      return ResourceExhausted("JPEG has more scans than the limit of {}",
-                               s.limits.max_scans);
-    return ToStatus(s.error);
-  }
+  RETURN_IF_ERROR(s.Prepare(window, gray, false, partial));
   const size_t row_bytes = s.cinfo.output_width * s.pixel_bytes;
   s.stride = (row_bytes + kRowPadding + 63) / 64 * 64;
   const size_t bytes = s.stride * kStripRows + 128;
@@ -348,15 +372,28 @@ void JpegDecoder::State::Convert(int rows) {
 absl::Status JpegDecoder::ReadRows(PixelRows* rows) {
   State& s = *state_;
   const int count = s.ReadStrip(std::min(kStripRows, s.rows_left));
-  if (count == 0) {
-    if (s.error.too_many_scans)
-      return ResourceExhausted("JPEG has more scans than the limit of {}",
-                               s.limits.max_scans);
-    return ToStatus(s.error);
-  }
+  if (count == 0) return s.Failed();
   if (s.cmyk) s.Convert(count);
   const size_t step = s.gray ? 1 : 4;
   *rows = {s.row_pointers[0] + s.left * step, s.stride, count};
+  return absl::OkStatus();
+}
+
+bool JpegDecoder::CanReadInto(const Rect& window) const {
+  return !IsCmyk(state_->cinfo) && window.x == 0 &&
+         window.width == state_->header.size.width;
+}
+
+absl::Status JpegDecoder::ReadInto(const Rect& window, bool gray, bool partial,
+                                   uint8_t* out, ptrdiff_t stride) {
+  State& s = *state_;
+  RETURN_IF_ERROR(s.Prepare(window, gray, true, partial));
+  while (s.rows_left > 0) {
+    const int rows = std::min(kStripRows, s.rows_left);
+    // Rows that are discarded take the first one's place.
+    for (int i = 0; i < rows; ++i, out += stride) s.row_pointers[i] = out;
+    if (s.ReadStrip(rows) == 0) return s.Failed();
+  }
   return absl::OkStatus();
 }
 

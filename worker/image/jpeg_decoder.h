@@ -73,6 +73,13 @@ class JpegDecoder {
   // REQUIRES: fewer than window.height rows were read since Start.
   absl::Status ReadRows(PixelRows* rows);
 
+  // Whether ReadInto takes the window: whole rows.
+  bool CanReadInto(const Rect& window) const;
+  // Decodes `window` to rows of RGB or gray pixels, `stride` apart, which may
+  // be negative. Errors and REQUIRES: as Start, and CanReadInto(window).
+  absl::Status ReadInto(const Rect& window, bool gray, bool partial,
+                        uint8_t* out, ptrdiff_t stride);
+
   // Bytes of buffers held.
   size_t scratch_bytes() const;
 

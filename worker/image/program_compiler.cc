@@ -188,7 +188,7 @@ class Compiler {
       return *ParseFilter(own ? Get<std::string>(i, name) : both);
     };
     return {filter("min_filter"), filter("mag_filter"),
-            Get<bool>(i, "antialias")};
+            Get<bool>(i, "antialias"), Get<std::string>(i, "rule") == "dali"};
   }
 
   RandomWindow RandomWindowOf(uint32_t i) const {

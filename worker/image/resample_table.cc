@@ -112,6 +112,9 @@ int ResampleTable::MostTaps(const ResampleAxis& axis) {
 
 void ResampleTable::Build(const ResampleAxis& axis, int first, int count,
                           bool reversed) {
+  const Contents contents{axis, first, count, reversed};
+  if (contents == contents_) return;
+  contents_ = contents;
   const int in = axis.in;
   const double step = axis.step();
   const double scale = Widening(step, axis.antialias);

@@ -37,6 +37,7 @@ struct ResampleAxis {
   }
   // Input positions an output position.
   double step() const { return (end - begin) / out; }
+  friend bool operator==(const ResampleAxis&, const ResampleAxis&) = default;
 };
 
 // Thread-compatible. Reused for image after image; its memory grows and stays.
@@ -52,7 +53,7 @@ class ResampleTable {
   static int MostTaps(const ResampleAxis& axis);
 
   // The table for outputs [first, first + count) of the axis, in reverse order
-  // if `reversed`.
+  // if `reversed`. The one that is there is kept, if it is this one.
   // REQUIRES: in, out in [1, 2^20]; first + count ≤ out; count > 0; the middle
   // of every output lies in [0, in].
   void Build(const ResampleAxis& axis, int first, int count, bool reversed);
@@ -79,12 +80,20 @@ class ResampleTable {
   size_t scratch_bytes() const;
 
  private:
+  struct Contents {
+    ResampleAxis axis;
+    int first = 0, count = 0;
+    bool reversed = false;
+    friend bool operator==(const Contents&, const Contents&) = default;
+  };
+
   void Quantise(int i);
   void KeepInside(int i);
   void PadToFour();
   void Weigh(double centre, double scale, int in, Filter filter, Entry* entry,
              double* weights);
 
+  Contents contents_;  // count 0: none
   std::vector<Entry> entries_;
   std::vector<int16_t> weights_;
   std::vector<double> exact_;  // of each entry and one more, exact_stride_ each

@@ -22,7 +22,8 @@ absl::Status Scratch::State::Reserve(size_t bytes,
 }
 
 size_t Scratch::State::held() const {
-  return buffer_bytes + decoder.scratch_bytes() + resampler.scratch_bytes();
+  return buffer_bytes + decoder.scratch_bytes() + resampler.scratch_bytes() +
+         dali.scratch_bytes();
 }
 
 Scratch::Scratch(const ImageLimits& limits)

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "worker/image/dali_resampler.h"
 #include "worker/image/jpeg_decoder.h"
 #include "worker/image/resampler.h"
 #include "worker/image/row_program.h"
@@ -23,7 +24,10 @@ struct RowValues {
 
 struct Scratch::State {
   explicit State(const ImageLimits& image_limits)
-      : limits(image_limits), decoder(image_limits), resampler(BestKernels()) {}
+      : limits(image_limits),
+        decoder(image_limits),
+        resampler(BestKernels()),
+        dali(BestDaliLoops()) {}
 
   // Makes `buffer` hold at least `bytes` and kRowPadding more. Contents are
   // lost. kResourceExhausted: over max_scratch_bytes with all that is held.
@@ -33,8 +37,14 @@ struct Scratch::State {
   const ImageLimits limits;
   JpegDecoder decoder;
   Resampler resampler;
+  DaliResampler dali;
   // Of an image whose orientation must be changed: as stored, as turned.
   std::vector<std::byte> stored, turned;
+  // The part of an image that `dali` reads.
+  std::vector<std::byte> window;
+  // Of a result whose every pixel is one of the image's: which one.
+  std::vector<int32_t> rows_taken, columns_taken;
+  std::vector<uint32_t> offsets_taken;
   // An image that is decoded whole.
   std::vector<std::byte> whole;
   // Rows on their way into the resampler, and one channel of a result.

@@ -103,8 +103,13 @@ class OneHot : public OperatorKernel {
     const auto value = [&](const char* name) {
       return static_cast<float>(ConstantArg<double>(graph, node, name));
     };
+    std::byte off[8];
     StoreAs(value("on_value"), dtype, on_);
-    StoreAs(value("off_value"), dtype, off_);
+    StoreAs(value("off_value"), dtype, off);
+    const size_t bytes = SizeOf(dtype);
+    all_off_.resize(static_cast<size_t>(classes_) * bytes);
+    for (size_t at = 0; at < all_off_.size(); at += bytes)
+      memcpy(all_off_.data() + at, off, bytes);
   }
 
   absl::Status Shape(const OperatorCall& call, Tensor* result) const override {
@@ -128,8 +133,9 @@ class OneHot : public OperatorKernel {
       if (at < 0 || at >= classes_)
         return InvalidArgument("class {}, want 0 to {} (num_classes is {})", at,
                                classes_ - 1, classes_);
-      for (int64_t c = 0; c < classes_; ++c, out += bytes)
-        memcpy(out, c == at ? on_ : off_, bytes);
+      memcpy(out, all_off_.data(), all_off_.size());
+      memcpy(out + static_cast<size_t>(at) * bytes, on_, bytes);
+      out += all_off_.size();
     }
     return absl::OkStatus();
   }
@@ -137,7 +143,8 @@ class OneHot : public OperatorKernel {
  private:
   int64_t classes_;
   leat::Shape shape_;
-  std::byte on_[8], off_[8];
+  std::byte on_[8];
+  std::vector<std::byte> all_off_;  // of one element
 };
 
 constexpr auto kNothing = [](size_t, size_t) {};

@@ -158,6 +158,7 @@ namespace {
 template <class T>
 void TransposeAs(const Tensor& in, std::span<const int64_t> perm,
                  std::byte* out) {
+  const ValueLoops& loops = BestValueLoops();
   std::array<int64_t, kMaxAxes> in_strides{}, strides{}, dims{}, index{};
   int64_t stride = 1;
   for (int i = in.rank - 1; i >= 0; --i) {
@@ -172,11 +173,18 @@ void TransposeAs(const Tensor& in, std::span<const int64_t> perm,
   std::byte* const end = out + in.bytes();
   int64_t offset = 0;
   while (out < end) {
-    for (int64_t i = 0; i < dims[last]; ++i, out += sizeof(T)) {
-      T value;  // neither side need be aligned
-      memcpy(&value, in.data + (offset + i * strides[last]) * sizeof(T),
-             sizeof value);
-      memcpy(out, &value, sizeof value);
+    if (sizeof(T) == 1 && strides[last] == 3) {  // a plane of RGB
+      loops.every_third(reinterpret_cast<const uint8_t*>(in.data) + offset,
+                        static_cast<size_t>(dims[last]),
+                        reinterpret_cast<uint8_t*>(out));
+      out += dims[last];
+    } else {
+      for (int64_t i = 0; i < dims[last]; ++i, out += sizeof(T)) {
+        T value;  // neither side need be aligned
+        memcpy(&value, in.data + (offset + i * strides[last]) * sizeof(T),
+               sizeof value);
+        memcpy(out, &value, sizeof value);
+      }
     }
     // The next run: like an odometer.
     for (int axis = last - 1; axis >= 0; --axis) {

@@ -38,6 +38,8 @@ struct ValueLoops {
   // Pixels of 3 channels to bytes, by the first row.
   void (*gray_bytes)(const ColorMatrix& matrix, const uint8_t* in,
                      size_t pixels, uint8_t* out);
+  // out[i] = in[3 × i].
+  void (*every_third)(const uint8_t* in, size_t count, uint8_t* out);
 };
 
 const ValueLoops& PlainValueLoops();

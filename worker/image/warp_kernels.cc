@@ -27,7 +27,8 @@ class WarpKernel : public OperatorKernel {
       : filter_(ConstantArg<std::string>(graph, node, "interpolation") ==
                         "nearest"
                     ? WarpFilter::kNearest
-                    : WarpFilter::kLinear) {
+                    : WarpFilter::kLinear),
+        dali_(ConstantArg<std::string>(graph, node, "rule") == "dali") {
     const auto& size = ConstantArg<std::vector<int64_t>>(graph, node, "size");
     if (!size.empty()) size_ = ImageSize{size[0], size[1]};
     const auto& fill = ConstantArg<Floats>(graph, node, "fill_value");
@@ -51,9 +52,14 @@ class WarpKernel : public OperatorKernel {
   absl::Status Run(const OperatorCall& call,
                    const Tensor& result) const override {
     const Tensor& in = *call.inputs[0];
-    ASSIGN_OR_RETURN(const Affine affine,
-                     MapOf(call, {in.dims[0], in.dims[1]},
-                           {result.dims[0], result.dims[1]}));
+    const ImageSize image{in.dims[0], in.dims[1]};
+    const ImageSize size{result.dims[0], result.dims[1]};
+    if (dali_) {
+      ASSIGN_OR_RETURN(const DaliMap map, DaliMapOf(call, image, size));
+      WarpByDali(in, map, filter_, fill_, result);
+      return absl::OkStatus();
+    }
+    ASSIGN_OR_RETURN(const Affine affine, MapOf(call, image, size));
     ASSIGN_OR_RETURN(const WarpMap map, affine.Fixed());
     Warp(in, map, filter_, fill_, result);
     return absl::OkStatus();
@@ -66,6 +72,12 @@ class WarpKernel : public OperatorKernel {
   virtual absl::StatusOr<Affine> MapOf(const OperatorCall& call,
                                        ImageSize image,
                                        ImageSize result) const = 0;
+  virtual absl::StatusOr<DaliMap> DaliMapOf(const OperatorCall& call,
+                                            ImageSize image,
+                                            ImageSize result) const {
+    ASSIGN_OR_RETURN(const Affine affine, MapOf(call, image, result));
+    return affine.Floats();
+  }
   static Affine ToCentre(ImageSize size) {
     return Affine::Move(static_cast<double>(size.width) / 2,
                         static_cast<double>(size.height) / 2);
@@ -77,6 +89,7 @@ class WarpKernel : public OperatorKernel {
 
  private:
   const WarpFilter filter_;
+  const bool dali_;
   std::optional<ImageSize> size_;
   std::optional<float> fill_;
 };
@@ -101,6 +114,11 @@ class Rotate final : public WarpKernel {
     return ToCentre(image)
         .After(Affine::Turn(-angle))
         .After(FromCentre(result));
+  }
+  absl::StatusOr<DaliMap> DaliMapOf(const OperatorCall& call, ImageSize image,
+                                    ImageSize result) const override {
+    ASSIGN_OR_RETURN(const double angle, angle_.In(call));
+    return DaliTurn(image, result, angle);
   }
 
   const FloatArg angle_;
@@ -201,7 +219,8 @@ KernelOr MakeWarpAffine(const CheckedGraph& graph, uint32_t node) {
   const auto& m = ConstantArg<Floats>(graph, node, "matrix");
   Affine matrix{m[0], m[1], m[2], m[3], m[4], m[5]};
   if (!ConstantArg<bool>(graph, node, "inverse_map")) {
-    ASSIGN_OR_RETURN(matrix, matrix.Inverse());
+    const bool dali = ConstantArg<std::string>(graph, node, "rule") == "dali";
+    ASSIGN_OR_RETURN(matrix, dali ? matrix.DaliInverse() : matrix.Inverse());
   }
   return std::make_shared<WarpAffine>(graph, node, matrix);
 }

@@ -102,15 +102,20 @@ Range Inside(int64_t at, int64_t step, int64_t least, int64_t end,
 }
 
 template <class T>
+Source<T> SourceOf(const Tensor& in, std::optional<float> fill) {
+  return {reinterpret_cast<const T*>(in.data),
+          in.dims[0],
+          in.dims[1],
+          static_cast<int>(in.dims[2]),
+          !fill.has_value(),
+          Converted<T>(fill.value_or(0))};
+}
+
+template <class T>
 void WarpAs(const Tensor& in, const WarpMap& map, WarpFilter filter,
             std::optional<float> fill, const Tensor& out) {
   const int channels = static_cast<int>(in.dims[2]);
-  const Source<T> source{reinterpret_cast<const T*>(in.data),
-                         in.dims[0],
-                         in.dims[1],
-                         channels,
-                         !fill.has_value(),
-                         Converted<T>(fill.value_or(0))};
+  const Source<T> source = SourceOf<T>(in, fill);
   const bool linear = filter == WarpFilter::kLinear;
   const auto inner = linear          ? channels == 3   ? InnerLinear<3, T>
                                        : channels == 1 ? InnerLinear<1, T>
@@ -142,6 +147,84 @@ void WarpAs(const Tensor& in, const WarpMap& map, WarpFilter filter,
             end - begin, row + begin * channels);
     edge(std::min(end, width), width);
   }
+}
+
+// --- Rule "dali" ------------------------------------------------------------
+
+uint8_t DaliFinished(uint8_t, float value) { return FinishDaliTaps(value); }
+float DaliFinished(float, float value) {
+  return value == value ? value : FloatOf(0x7fc00000u);
+}
+
+template <class T>
+T DaliBlended(T a, T b, T c, T d, float fx, float fy) {
+  return DaliFinished(
+      T{}, DaliBlend(static_cast<float>(a), static_cast<float>(b),
+                     static_cast<float>(c), static_cast<float>(d), fx, fy));
+}
+
+template <int kChannels, class T>
+void DaliLinear(const Source<T>& in, float sx, float sy, T* out) {
+  const int channels = kChannels ? kChannels : in.channels;
+  sx -= 0.5f;
+  sy -= 0.5f;
+  const int32_t x = DaliFloor(sx), y = DaliFloor(sy);
+  const float fx = sx - static_cast<float>(x), fy = sy - static_cast<float>(y);
+  if (x >= 0 && y >= 0 && x + 1 < in.width && y + 1 < in.height) {
+    const int64_t pitch = in.width * channels;
+    const T* a = in.pixels + y * pitch + x * channels;
+    for (int c = 0; c < channels; ++c)
+      out[c] = DaliBlended(a[c], a[channels + c], a[pitch + c],
+                           a[pitch + channels + c], fx, fy);
+    return;
+  }
+  for (int c = 0; c < channels; ++c)
+    out[c] = DaliBlended(in.At(y, x, c), in.At(y, x + 1, c), in.At(y + 1, x, c),
+                         in.At(y + 1, x + 1, c), fx, fy);
+}
+
+template <int kChannels, class T>
+void DaliNearestPixel(const Source<T>& in, float sx, float sy, T* out) {
+  const int channels = kChannels ? kChannels : in.channels;
+  const int32_t x = DaliFloor(sx), y = DaliFloor(sy);
+  for (int c = 0; c < channels; ++c) out[c] = in.At(y, x, c);
+}
+
+template <int kChannels, class T>
+void DaliRows(const Source<T>& in, const DaliMap& map, WarpFilter filter,
+              const Tensor& out) {
+  const int64_t channels = kChannels ? kChannels : in.channels;
+  T* to = reinterpret_cast<T*>(out.data);
+  const auto width = static_cast<int32_t>(out.dims[1]);
+  for (int32_t y = 0; y < out.dims[0]; ++y) {
+    float run_x = map.FirstX(y), run_y = map.FirstY(y);
+    for (int32_t begin = 0; begin < width; begin += kDaliRun) {
+      const int32_t end = std::min(width, begin + kDaliRun);
+      float sx = run_x, sy = run_y;
+      for (int32_t x = begin; x < end; ++x, to += channels) {
+        if (filter == WarpFilter::kNearest)
+          DaliNearestPixel<kChannels>(in, sx, sy, to);
+        else
+          DaliLinear<kChannels>(in, sx, sy, to);
+        sx += map.xx;
+        sy += map.yx;
+      }
+      run_x += map.RunX();
+      run_y += map.RunY();
+    }
+  }
+}
+
+template <class T>
+void WarpByDaliAs(const Tensor& in, const DaliMap& map, WarpFilter filter,
+                  std::optional<float> fill, const Tensor& out) {
+  const Source<T> source = SourceOf<T>(in, fill);
+  if (source.channels == 3)
+    DaliRows<3>(source, map, filter, out);
+  else if (source.channels == 1)
+    DaliRows<1>(source, map, filter, out);
+  else
+    DaliRows<0>(source, map, filter, out);
 }
 
 // --- Blur -------------------------------------------------------------------
@@ -223,6 +306,14 @@ void Warp(const Tensor& in, const WarpMap& map, WarpFilter filter,
     WarpAs<uint8_t>(in, map, filter, fill, out);
   else
     WarpAs<float>(in, map, filter, fill, out);
+}
+
+void WarpByDali(const Tensor& in, const DaliMap& map, WarpFilter filter,
+                std::optional<float> fill, const Tensor& out) {
+  if (in.dtype == DType::kUint8)
+    WarpByDaliAs<uint8_t>(in, map, filter, fill, out);
+  else
+    WarpByDaliAs<float>(in, map, filter, fill, out);
 }
 
 void Blur(const Tensor& in, std::span<const float> weights, const Tensor& out) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 
+#include "worker/image/dali_pixel.h"
 #include "worker/image/tensor_ops.h"
 #include "worker/image/warp.h"
 
@@ -18,6 +19,10 @@ enum class WarpFilter : uint8_t { kLinear, kNearest };
 // 65,500.
 void Warp(const Tensor& in, const WarpMap& map, WarpFilter filter,
           std::optional<float> fill, const Tensor& out);
+
+// The same by rule "dali". REQUIRES: places of the map below 2^31.
+void WarpByDali(const Tensor& in, const DaliMap& map, WarpFilter filter,
+                std::optional<float> fill, const Tensor& out);
 
 // Both axes by the same weights: of the pixel itself, of its neighbours at the
 // distance 1, 2, … The image goes on as its reflection, without its edge twice.

@@ -22,7 +22,7 @@ def decode(input: Node, /, output: Literal['rgb', 'gray', 'bgr', 'ycbcr'] = 'rgb
         leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
     """
 
-def random_resized_crop(input: Node, /, size: int | Sequence[int], area: float | Sequence[float] = (0.08, 1.0), aspect: float | Sequence[float] = (0.75, 1.3333333333333333), attempts: int = 10, interpolation: Literal['linear', 'nearest', 'cubic', 'lanczos3', 'gaussian'] = 'linear', antialias: bool = True) -> Node:
+def random_resized_crop(input: Node, /, size: int | Sequence[int], area: float | Sequence[float] = (0.08, 1.0), aspect: float | Sequence[float] = (0.75, 1.3333333333333333), attempts: int = 10, interpolation: Literal['linear', 'nearest', 'cubic', 'lanczos3', 'gaussian'] = 'linear', antialias: bool = True, rule: Literal['pillow', 'dali'] = 'pillow') -> Node:
     """a random window, resized. Draws anew for each sample and epoch.
 
     Args:
@@ -33,6 +33,7 @@ def random_resized_crop(input: Node, /, size: int | Sequence[int], area: float |
         attempts: windows drawn before the central one is taken (int; 1 … 100; default 10)
         interpolation: the filter; cubic has a = -0.5, gaussian is exp(-4 x²) cut off at 1 (string; one of 'linear', 'nearest', 'cubic', 'lanczos3', 'gaussian'; default 'linear')
         antialias: widen the filter by the scale when shrinking, as Pillow does; nearest never is (bool; default True)
+        rule: whose arithmetic. pillow: fixed point, bytes between the passes, what lies outside the image does not count; fastest, and on GPUs, too. dali: float32, the edge goes on outside the image, linear between a filter's points, the cheaper pass first; a random window is a region, whose surroundings count (string; one of 'pillow', 'dali'; default 'pillow')
 
     Returns:
         A node.
@@ -41,7 +42,7 @@ def random_resized_crop(input: Node, /, size: int | Sequence[int], area: float |
         leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
     """
 
-def resize(input: Node, /, size: int | Sequence[int] = (), mode: Literal['stretch', 'not_smaller', 'not_larger', 'default'] = 'stretch', interpolation: Literal['linear', 'nearest', 'cubic', 'lanczos3', 'gaussian'] = 'linear', antialias: bool = True, shorter: float | Node = 0.0, longer: float | Node = 0.0, max_size: int | Sequence[int] = (), roi_start: float | Sequence[float] = (), roi_end: float | Sequence[float] = (), roi_relative: bool = False, subpixel_scale: bool = False, min_filter: Literal['same', 'linear', 'nearest', 'cubic', 'lanczos3', 'gaussian'] = 'same', mag_filter: Literal['same', 'linear', 'nearest', 'cubic', 'lanczos3', 'gaussian'] = 'same') -> Node:
+def resize(input: Node, /, size: int | Sequence[int] = (), mode: Literal['stretch', 'not_smaller', 'not_larger', 'default'] = 'stretch', interpolation: Literal['linear', 'nearest', 'cubic', 'lanczos3', 'gaussian'] = 'linear', antialias: bool = True, shorter: float | Node = 0.0, longer: float | Node = 0.0, max_size: int | Sequence[int] = (), roi_start: float | Sequence[float] = (), roi_end: float | Sequence[float] = (), roi_relative: bool = False, subpixel_scale: bool = False, min_filter: Literal['same', 'linear', 'nearest', 'cubic', 'lanczos3', 'gaussian'] = 'same', mag_filter: Literal['same', 'linear', 'nearest', 'cubic', 'lanczos3', 'gaussian'] = 'same', rule: Literal['pillow', 'dali'] = 'pillow') -> Node:
     """the image, or a region of it, resized; exactly one of size, shorter and longer.
 
     Args:
@@ -59,6 +60,7 @@ def resize(input: Node, /, size: int | Sequence[int] = (), mode: Literal['stretc
         subpixel_scale: where a side is rounded, the region is widened or narrowed, so that both sides keep one scale, as DALI does (bool; default False)
         min_filter: the filter along a side that becomes smaller; same: interpolation (string; one of 'same', 'linear', 'nearest', 'cubic', 'lanczos3', 'gaussian'; default 'same')
         mag_filter: the filter along a side that does not; same: interpolation (string; one of 'same', 'linear', 'nearest', 'cubic', 'lanczos3', 'gaussian'; default 'same')
+        rule: whose arithmetic. pillow: fixed point, bytes between the passes, what lies outside the image does not count; fastest, and on GPUs, too. dali: float32, the edge goes on outside the image, linear between a filter's points, the cheaper pass first; a random window is a region, whose surroundings count (string; one of 'pillow', 'dali'; default 'pillow')
 
     Returns:
         A node.
@@ -253,7 +255,7 @@ def crop_mirror_normalize(input: Node, /, crop: int | Sequence[int] = (), pos_y:
         leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
     """
 
-def rotate(input: Node, /, angle: float | Node, keep_size: bool = False, size: int | Sequence[int] = (), fill_value: float | Sequence[float] = (), interpolation: Literal['linear', 'nearest'] = 'linear') -> Node:
+def rotate(input: Node, /, angle: float | Node, keep_size: bool = False, size: int | Sequence[int] = (), fill_value: float | Sequence[float] = (), interpolation: Literal['linear', 'nearest'] = 'linear', rule: Literal['fixed', 'dali'] = 'fixed') -> Node:
     """the image turned about its centre.
 
     Args:
@@ -263,6 +265,7 @@ def rotate(input: Node, /, angle: float | Node, keep_size: bool = False, size: i
         size: height and width of the result, or one number for both; none: what holds the whole of it (ints; 1 … 65500; default ())
         fill_value: outside the image; none: the nearest pixel of its edge (floats; -1e+30 … 1e+30; default ())
         interpolation: between pixels (string; one of 'linear', 'nearest'; default 'linear')
+        rule: whose arithmetic. fixed: places in 64-bit fixed point, exact to 2^-32; fastest. dali: places in float32, each the one before it in its row plus a step, but for every 256th (string; one of 'fixed', 'dali'; default 'fixed')
 
     Returns:
         A node.
@@ -271,7 +274,7 @@ def rotate(input: Node, /, angle: float | Node, keep_size: bool = False, size: i
         leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
     """
 
-def warp_affine(input: Node, /, matrix: float | Sequence[float] = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0), inverse_map: bool = True, angle: float | Node = 0.0, scale: float | Node = 1.0, shear_x: float | Node = 0.0, shear_y: float | Node = 0.0, translate_x: float | Node = 0.0, translate_y: float | Node = 0.0, size: int | Sequence[int] = (), fill_value: float | Sequence[float] = (), interpolation: Literal['linear', 'nearest'] = 'linear') -> Node:
+def warp_affine(input: Node, /, matrix: float | Sequence[float] = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0), inverse_map: bool = True, angle: float | Node = 0.0, scale: float | Node = 1.0, shear_x: float | Node = 0.0, shear_y: float | Node = 0.0, translate_x: float | Node = 0.0, translate_y: float | Node = 0.0, size: int | Sequence[int] = (), fill_value: float | Sequence[float] = (), interpolation: Literal['linear', 'nearest'] = 'linear', rule: Literal['fixed', 'dali'] = 'fixed') -> Node:
     """the image under an affine map.
 
     Args:
@@ -287,6 +290,7 @@ def warp_affine(input: Node, /, matrix: float | Sequence[float] = (1.0, 0.0, 0.0
         size: height and width of the result, or one number for both; none: the image's (ints; 1 … 65500; default ())
         fill_value: outside the image; none: the nearest pixel of its edge (floats; -1e+30 … 1e+30; default ())
         interpolation: between pixels (string; one of 'linear', 'nearest'; default 'linear')
+        rule: whose arithmetic. fixed: places in 64-bit fixed point, exact to 2^-32; fastest. dali: places in float32, each the one before it in its row plus a step, but for every 256th (string; one of 'fixed', 'dali'; default 'fixed')
 
     Returns:
         A node.
@@ -1026,7 +1030,7 @@ def cutmix_share(input: Node, /, lam: float | Node, center_y: float | Node = 0.5
         leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
     """
 
-def augment(input: Node, /, operation: Literal['auto_contrast', 'brightness', 'color', 'contrast', 'equalize', 'identity', 'invert', 'posterize', 'rotate', 'sharpness', 'shear_x', 'shear_y', 'solarize', 'solarize_add', 'translate_x', 'translate_y'], magnitude: float | Node = 0.0, fill_value: float = 128.0, border: Literal['fill', 'edge'] = 'fill', interpolation: Literal['linear', 'nearest'] = 'linear') -> Node:
+def augment(input: Node, /, operation: Literal['auto_contrast', 'brightness', 'color', 'contrast', 'equalize', 'identity', 'invert', 'posterize', 'rotate', 'sharpness', 'shear_x', 'shear_y', 'solarize', 'solarize_add', 'translate_x', 'translate_y'], magnitude: float | Node = 0.0, fill_value: float = 128.0, border: Literal['fill', 'edge'] = 'fill', interpolation: Literal['linear', 'nearest'] = 'linear', rule: Literal['fixed', 'dali'] = 'fixed') -> Node:
     """one operation of the policies of automatic augmentation; images of 3 channels (RGB) or 1.
 
     Args:
@@ -1036,6 +1040,7 @@ def augment(input: Node, /, operation: Literal['auto_contrast', 'brightness', 'c
         fill_value: outside the image, where it is moved, turned or sheared; rounded (float; 0 … 255; default 128.0)
         border: outside the image: fill_value, or the nearest pixel of its edge (string; one of 'fill', 'edge'; default 'fill')
         interpolation: between pixels, where the image is moved, turned or sheared (string; one of 'linear', 'nearest'; default 'linear')
+        rule: whose arithmetic. fixed: places in 64-bit fixed point, exact to 2^-32; fastest. dali: places in float32, each the one before it in its row plus a step, but for every 256th (string; one of 'fixed', 'dali'; default 'fixed')
 
     Returns:
         A node.
@@ -1044,7 +1049,7 @@ def augment(input: Node, /, operation: Literal['auto_contrast', 'brightness', 'c
         leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
     """
 
-def auto_augment(input: Node, /, policy: Literal['image_net', 'reduced_cifar10', 'reduced_image_net', 'svhn'] = 'image_net', max_translate_abs: float | Sequence[float] = (), max_translate_rel: float | Sequence[float] = (), fill_value: float = 128.0, border: Literal['fill', 'edge'] = 'fill', interpolation: Literal['linear', 'nearest'] = 'linear') -> Node:
+def auto_augment(input: Node, /, policy: Literal['image_net', 'reduced_cifar10', 'reduced_image_net', 'svhn'] = 'image_net', max_translate_abs: float | Sequence[float] = (), max_translate_rel: float | Sequence[float] = (), fill_value: float = 128.0, border: Literal['fill', 'edge'] = 'fill', interpolation: Literal['linear', 'nearest'] = 'linear', rule: Literal['fixed', 'dali'] = 'fixed') -> Node:
     """AutoAugment: one of the policy's 25 sequences of at most two operations, each done with a probability of its own; images of 3 channels (RGB) or 1. Draws anew for each sample and epoch.
 
     Args:
@@ -1055,6 +1060,7 @@ def auto_augment(input: Node, /, policy: Literal['image_net', 'reduced_cifar10',
         fill_value: outside the image, where it is moved, turned or sheared; rounded (float; 0 … 255; default 128.0)
         border: outside the image: fill_value, or the nearest pixel of its edge (string; one of 'fill', 'edge'; default 'fill')
         interpolation: between pixels, where the image is moved, turned or sheared (string; one of 'linear', 'nearest'; default 'linear')
+        rule: whose arithmetic. fixed: places in 64-bit fixed point, exact to 2^-32; fastest. dali: places in float32, each the one before it in its row plus a step, but for every 256th (string; one of 'fixed', 'dali'; default 'fixed')
 
     Returns:
         A node.
@@ -1063,7 +1069,7 @@ def auto_augment(input: Node, /, policy: Literal['image_net', 'reduced_cifar10',
         leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
     """
 
-def rand_augment(input: Node, /, n: int, m: int, num_magnitude_bins: int = 31, monotonic_mag: bool = True, excluded: Literal['translate_x', 'translate_y', 'shear_x', 'shear_y', 'rotate', 'brightness', 'contrast', 'color', 'sharpness', 'posterize', 'solarize', 'equalize', 'auto_contrast', 'identity'] | Sequence[Literal['translate_x', 'translate_y', 'shear_x', 'shear_y', 'rotate', 'brightness', 'contrast', 'color', 'sharpness', 'posterize', 'solarize', 'equalize', 'auto_contrast', 'identity']] = (), max_translate_abs: float | Sequence[float] = (), max_translate_rel: float | Sequence[float] = (), fill_value: float = 128.0, border: Literal['fill', 'edge'] = 'fill', interpolation: Literal['linear', 'nearest'] = 'linear') -> Node:
+def rand_augment(input: Node, /, n: int, m: int, num_magnitude_bins: int = 31, monotonic_mag: bool = True, excluded: Literal['translate_x', 'translate_y', 'shear_x', 'shear_y', 'rotate', 'brightness', 'contrast', 'color', 'sharpness', 'posterize', 'solarize', 'equalize', 'auto_contrast', 'identity'] | Sequence[Literal['translate_x', 'translate_y', 'shear_x', 'shear_y', 'rotate', 'brightness', 'contrast', 'color', 'sharpness', 'posterize', 'solarize', 'equalize', 'auto_contrast', 'identity']] = (), max_translate_abs: float | Sequence[float] = (), max_translate_rel: float | Sequence[float] = (), fill_value: float = 128.0, border: Literal['fill', 'edge'] = 'fill', interpolation: Literal['linear', 'nearest'] = 'linear', rule: Literal['fixed', 'dali'] = 'fixed') -> Node:
     """RandAugment: n operations drawn of 14, with replacement; images of 3 channels (RGB) or 1. Draws anew for each sample and epoch.
 
     Args:
@@ -1078,6 +1084,7 @@ def rand_augment(input: Node, /, n: int, m: int, num_magnitude_bins: int = 31, m
         fill_value: outside the image, where it is moved, turned or sheared; rounded (float; 0 … 255; default 128.0)
         border: outside the image: fill_value, or the nearest pixel of its edge (string; one of 'fill', 'edge'; default 'fill')
         interpolation: between pixels, where the image is moved, turned or sheared (string; one of 'linear', 'nearest'; default 'linear')
+        rule: whose arithmetic. fixed: places in 64-bit fixed point, exact to 2^-32; fastest. dali: places in float32, each the one before it in its row plus a step, but for every 256th (string; one of 'fixed', 'dali'; default 'fixed')
 
     Returns:
         A node.
@@ -1086,7 +1093,7 @@ def rand_augment(input: Node, /, n: int, m: int, num_magnitude_bins: int = 31, m
         leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
     """
 
-def trivial_augment_wide(input: Node, /, num_magnitude_bins: int = 31, excluded: Literal['translate_x', 'translate_y', 'shear_x', 'shear_y', 'rotate', 'brightness', 'contrast', 'color', 'sharpness', 'posterize', 'solarize', 'equalize', 'auto_contrast', 'identity'] | Sequence[Literal['translate_x', 'translate_y', 'shear_x', 'shear_y', 'rotate', 'brightness', 'contrast', 'color', 'sharpness', 'posterize', 'solarize', 'equalize', 'auto_contrast', 'identity']] = (), max_translate_abs: float | Sequence[float] = (), max_translate_rel: float | Sequence[float] = (), fill_value: float = 128.0, border: Literal['fill', 'edge'] = 'fill', interpolation: Literal['linear', 'nearest'] = 'linear') -> Node:
+def trivial_augment_wide(input: Node, /, num_magnitude_bins: int = 31, excluded: Literal['translate_x', 'translate_y', 'shear_x', 'shear_y', 'rotate', 'brightness', 'contrast', 'color', 'sharpness', 'posterize', 'solarize', 'equalize', 'auto_contrast', 'identity'] | Sequence[Literal['translate_x', 'translate_y', 'shear_x', 'shear_y', 'rotate', 'brightness', 'contrast', 'color', 'sharpness', 'posterize', 'solarize', 'equalize', 'auto_contrast', 'identity']] = (), max_translate_abs: float | Sequence[float] = (), max_translate_rel: float | Sequence[float] = (), fill_value: float = 128.0, border: Literal['fill', 'edge'] = 'fill', interpolation: Literal['linear', 'nearest'] = 'linear', rule: Literal['fixed', 'dali'] = 'fixed') -> Node:
     """TrivialAugment (wide): one operation drawn of 14, at a magnitude drawn; images of 3 channels (RGB) or 1. Draws anew for each sample and epoch.
 
     Args:
@@ -1098,6 +1105,7 @@ def trivial_augment_wide(input: Node, /, num_magnitude_bins: int = 31, excluded:
         fill_value: outside the image, where it is moved, turned or sheared; rounded (float; 0 … 255; default 128.0)
         border: outside the image: fill_value, or the nearest pixel of its edge (string; one of 'fill', 'edge'; default 'fill')
         interpolation: between pixels, where the image is moved, turned or sheared (string; one of 'linear', 'nearest'; default 'linear')
+        rule: whose arithmetic. fixed: places in 64-bit fixed point, exact to 2^-32; fastest. dali: places in float32, each the one before it in its row plus a step, but for every 256th (string; one of 'fixed', 'dali'; default 'fixed')
 
     Returns:
         A node.
@@ -1268,6 +1276,22 @@ class readers:
 
         Returns:
             A tuple of nodes: one for each of ext.
+
+        Raises:
+            leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+        """
+
+    @staticmethod
+    def parquet(paths: str | Sequence[str], columns: str | Sequence[str], types: str | Sequence[str]) -> tuple[Node, ...]:
+        """Parquet files, every codec and encoding of Arrow -> an output for each column; what is stored narrower may be read wider (int8 as int32), float64 as float32; a null is a bad sample; lists of lists, decimals, dates and times are refused; row groups are read a page at a time, in the order of shards best; needs Arrow's libraries beside the worker.
+
+        Args:
+            paths: Parquet files: paths or URIs of files; of directories (with a slash at the end), or patterns with * ? [] in the last parts, which stand for the files in the byte order of their names (strings; required)
+            columns: those that are read, one for each output: names, of a structure's member with dots ("image.bytes") (strings; required)
+            types: of each column: "encoded" (an image file), "bytes" or "uint8[28,28]" of binary and text columns; "int64", "float32" (one number); "int64[?]", "float32[512]" (a list's numbers) (strings; required)
+
+        Returns:
+            A tuple of nodes: one for each of columns.
 
         Raises:
             leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.

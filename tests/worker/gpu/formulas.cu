@@ -5,6 +5,7 @@
 #include "worker/image/arithmetic.h"
 #include "worker/image/augment.h"
 #include "worker/image/color.h"
+#include "worker/image/dali_pixel.h"
 #include "worker/image/draws.h"
 #include "worker/image/pixel.h"
 #include "worker/image/warp.h"
@@ -93,6 +94,18 @@ __global__ void warps(const formulas::WarpMap* map, int64_t* at, uint8_t* bytes,
   values[0] = formulas::WarpBlend(values[1], values[2], values[3], values[4],
                                   formulas::WarpFraction(at[0]),
                                   formulas::WarpFraction(at[1]));
+}
+
+__global__ void dali(const formulas::DaliMap* map, const float* in, float* out,
+                     int32_t* at, uint8_t* bytes) {
+  out[0] = formulas::DaliFilterAt(in, at[0], in[1]);
+  out[1] = formulas::AddDaliTap(in[2], in[3], in[4]);
+  out[2] = formulas::DaliBlend(in[5], in[6], in[7], in[8], in[9], in[10]);
+  out[3] = map->FirstX(at[1]) + map->RunX();
+  out[4] = map->FirstY(at[1]) + map->RunY();
+  at[2] = formulas::DaliCeil(in[11]);
+  at[3] = formulas::DaliNearest(in[12], at[4]);
+  bytes[0] = formulas::FinishDaliTaps(in[13]);
 }
 
 __global__ void draws(const uint32_t* words, double none, float* out) {

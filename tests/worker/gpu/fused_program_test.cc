@@ -53,6 +53,9 @@ TEST(FusedProgram, NamesTheNodeThatCannotBeFused) {
   Graph bgr = ChainOf({resize});
   bgr.nodes[1].args["output"] = Text("bgr");
   expect(bgr, "node 1 (decode)");
+  Node floats = resize;
+  floats.args["rule"] = Text("dali");
+  expect(ChainOf({floats}), "node 2 (resize)");
   Graph none = ChainOf({});
   none.outputs = {{"label", {0, 1}}};
   expect(none, "no field is made of an image");

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The arithmetic of rule "dali": resampling and warping as DALI's CPU operators
+// compute them, in float32; one tap, one pixel, the same bits of every compiler
+// and device.
+//
+// Resampling: position x of the result lies at begin + (x + 0.5) × step of the
+// axis; a tap beyond the image is its edge pixel again, with its own weight;
+// weights are normalised over all taps. The first pass gives floats, neither
+// rounded nor clamped; the last one is rounded, halves to even, and saturated.
+#pragma once
+
+#include <cstdint>
+
+#include "core/pointwise.h"
+
+namespace leat::worker {
+
+// Rounds down. REQUIRES: |x| < 2^31.
+LEAT_PIXEL int32_t DaliFloor(float x) {
+  const auto down = static_cast<int32_t>(x);
+  return static_cast<float>(down) > x ? down - 1 : down;
+}
+LEAT_PIXEL int32_t DaliCeil(float x) {
+  const auto down = static_cast<int32_t>(x);
+  return static_cast<float>(down) < x ? down + 1 : down;
+}
+
+// A filter that is known at `count` points, between them linear, and 0 beyond.
+LEAT_PIXEL float DaliFilterAt(const float* points, int32_t count, float x) {
+  if (!(x > -1.0f) || x >= static_cast<float>(count)) return 0.0f;
+  const int32_t at = DaliFloor(x);
+  const float rest = x - static_cast<float>(at);
+  const float before = at < 0 ? 0.0f : points[at];
+  const float after = at + 1 >= count ? 0.0f : points[at + 1];
+  const float step = rest * (after - before);
+  return before + step;
+}
+
+LEAT_PIXEL float AddDaliTap(float sum, float value, float weight) {
+  const float product = value * weight;
+  return sum + product;
+}
+// To the nearest, halves to even: so are the low bits of what is added to
+// 1.5 × 2^23 (which no compiler may turn round: REQUIRES no fast math).
+LEAT_PIXEL uint8_t FinishDaliTaps(float sum) {
+  const float least = sum < 0.0f ? 0.0f : sum;
+  const float value = least > 255.0f ? 255.0f : least;
+  return static_cast<uint8_t>(BitsOf(value + 12582912.0f));
+}
+
+// nearest: the pixel of an axis of n that covers `place`.
+LEAT_PIXEL int32_t DaliNearest(float place, int32_t n) {
+  const int32_t at = DaliFloor(place);
+  return at < 0 ? 0 : at >= n ? n - 1 : at;
+}
+
+// Warping: a row is cut into runs of kDaliRun pixels. The place of the row's
+// first pixel is computed; that of a run's first one is that of the run before
+// plus kDaliRun steps; that of any other pixel is the one before plus a step,
+// (xx, yx).
+inline constexpr int32_t kDaliRun = 256;
+struct DaliMap {
+  float xx = 1, xy = 0, x0 = 0;
+  float yx = 0, yy = 1, y0 = 0;
+
+  // Of row y's first pixel.
+  LEAT_PIXEL float FirstX(int32_t y) const { return First(xx, xy, x0, y); }
+  LEAT_PIXEL float FirstY(int32_t y) const { return First(yx, yy, y0, y); }
+  // From run to run.
+  LEAT_PIXEL float RunX() const { return xx * static_cast<float>(kDaliRun); }
+  LEAT_PIXEL float RunY() const { return yx * static_cast<float>(kDaliRun); }
+
+ private:
+  LEAT_PIXEL static float First(float of_x, float of_y, float start,
+                                int32_t y) {
+    const float across = of_x * 0.5f;
+    const float down = of_y * (static_cast<float>(y) + 0.5f);
+    return (start + across) + down;
+  }
+};
+
+// Linear: between four pixels, a and b of the upper row, c and d of the lower
+// one; fx and fy: how far behind the first.
+LEAT_PIXEL float DaliBlend(float a, float b, float c, float d, float fx,
+                           float fy) {
+  const float gx = 1.0f - fx;
+  const float upper = a * gx + b * fx;
+  const float lower = c * gx + d * fx;
+  const float step = (lower - upper) * fy;
+  return upper + step;
+}
+
+}  // namespace leat::worker
