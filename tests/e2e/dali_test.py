@@ -90,6 +90,7 @@ class DaliTest(unittest.TestCase):
     def finished(self, process):
         out, error = process.communicate(timeout=TIMEOUT_S)
         self.assertEqual(process.returncode, 0, error[-4000:])
+        self.assertNotIn("Exception ignored", error, "at the interpreter's end")
         return out
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from typing import Any
 
 from leat.dali import _current, _node, _plan, types
@@ -159,18 +160,23 @@ class Pipeline:
             shards=reader.num_shards if reader else 1,
             seed=self._job_seed(),
             name=self._name,
-            ahead=1 if any(each.given is None for each in plan.sources) else _depth(self.prefetch_queue_depth),
+            ahead=1 if any(each.source.given is None for each in plan.sources) else _depth(self.prefetch_queue_depth),
         )
         self._check_outputs()
-        first, of = (0, None) if self._checkpoint is None else self._restored()
+        first, of, places = (0, None, []) if self._checkpoint is None else self._restored()
+        if places and len(places) != len(plan.sources):
+            raise InvalidArgument(
+                f"{self._name}: the checkpoint is of a pipeline with {len(places)} external sources, not "
+                f"{len(plan.sources)}"
+            )
+        for operation, place in zip(plan.sources, places):
+            operation.source.go_to(place, settings.rows)
         runner = Runner(plan, settings, first)
         if of is not None and of != _plan_hash(runner):
             raise InvalidArgument(
                 f"{self._name}: the checkpoint is of another pipeline, batch size, seed or data (plan {of[:12]}, not "
                 f"{_plan_hash(runner)[:12]})"
             )
-        for source in plan.sources:
-            source.skip(first, settings.rows)
         self._plan, self._runner = plan, runner
 
     def _job_seed(self) -> int:
@@ -239,20 +245,20 @@ class Pipeline:
         """A batch for an external source without a source: by its name, or its node."""
         self._built()
         assert self._plan is not None
-        for source in self._plan.sources:
-            operation = data_node.node._operation if isinstance(data_node, DataNode) else None
-            if source.name == data_node or operation is not None and operation.source is source:
-                source.feed(data)
+        node = data_node.node._operation if isinstance(data_node, DataNode) else None
+        for operation in self._plan.sources:
+            if operation is node or node is None and operation.source.name == data_node:
+                operation.source.feed(data)
                 return
-        names = ", ".join(repr(each.name) for each in self._plan.sources) or "none"
+        names = ", ".join(repr(each.source.name) for each in self._plan.sources) or "none"
         raise NotFound(f"feed_input: no external source {data_node!r:.60}; the pipeline has {names}")
 
     def reset(self) -> None:
         """External sources begin again. A reader's stream goes on."""
         if self._runner is None or self._plan is None or not self._plan.sources:
             return
-        for source in self._plan.sources:
-            source.begin_again()
+        for operation in self._plan.sources:
+            operation.source.begin_again()
         self._runner.begin_again()
 
     def close(self) -> None:
@@ -260,8 +266,9 @@ class Pipeline:
         if self._runner is not None:
             self._runner.close()
 
-    def __del__(self) -> None:
-        if getattr(self, "_runner", None) is not None:
+    def __del__(self, _is_finalizing: Any = sys.is_finalizing) -> None:
+        # When the interpreter ends, modules are gone, and the process frees what the library holds.
+        if getattr(self, "_runner", None) is not None and not _is_finalizing():
             self.close()
 
     # What readers know.
@@ -304,7 +311,8 @@ class Pipeline:
     def _state(self) -> bytes:
         """Where it is, for Pipeline(checkpoint=…)."""
         runner = self._built()
-        return json.dumps({"leat.dali": 1, "steps": runner.steps, "plan": _plan_hash(runner)}).encode()
+        state = {"leat.dali": 1, "steps": runner.steps, "plan": _plan_hash(runner), "sources": runner.places}
+        return json.dumps(state).encode()
 
     def checkpoint(self, filename: str | None = None) -> bytes:
         """Where it is; also written to `filename`."""
@@ -316,17 +324,18 @@ class Pipeline:
                 file.write(state)
         return state
 
-    def _restored(self) -> tuple[int, str]:
-        """The step that the checkpoint says, and the plan hash."""
+    def _restored(self) -> tuple[int, str, list[tuple[int, int]]]:
+        """The step that the checkpoint says, the plan hash, and where external sources are."""
         text = self._checkpoint
         try:
             state = json.loads(text if isinstance(text, (bytes, str)) else b"")
             steps, plan = state["steps"], state["plan"]
+            places = [(int(epoch), int(iteration)) for epoch, iteration in state["sources"]]
             if state["leat.dali"] != 1 or not isinstance(steps, int) or steps < 0 or not isinstance(plan, str):
                 raise ValueError
         except (ValueError, KeyError, TypeError):
             raise InvalidArgument("Pipeline: checkpoint is not what a pipeline's checkpoint() returned") from None
-        return steps, plan
+        return steps, plan, places
 
 
 def _plan_hash(runner: Runner) -> str:
@@ -345,7 +354,7 @@ def _depth(value: Any) -> int:
 
 
 def _require_names(plan: _plan.Plan) -> None:
-    names = [each.name for each in plan.sources]
+    names = [each.source.name for each in plan.sources]
     if plan.reader is not None:
         names.append(plan.reader.reader.name)
     for name in names:
