@@ -104,6 +104,11 @@ def normalized(d: Any, root: str) -> Any:
     )
 
 
+@case(FLOATS)
+def decoded_floats(d: Any, root: str) -> Any:
+    return photos(d, root, dtype=d.types.FLOAT)
+
+
 @case(ROUNDED)
 def warped(d: Any, root: str) -> Any:
     image = photos(d, root)
@@ -169,6 +174,29 @@ def looked_up(d: Any, root: str) -> Any:
         d.math.clamp(label, 1, 2),
         -label,
         abs(label - 3),
+    )
+
+
+@case(EXACT)
+def made(d: Any, root: str) -> Any:
+    x = d.types.Constant(np.arange(6, dtype=np.float32).reshape(1, 2, 3))
+    return (
+        d.fn.zeros(shape=[2, 3]),
+        d.fn.ones(dtype=d.types.FLOAT16, shape=[4]),
+        d.fn.full(7, shape=[2]),
+        d.types.Constant([1, 2, 3]),
+        d.types.Constant(2.5, shape=[2]),
+        d.fn.squeeze(x, axes=[0]),
+        x[0, :, 1:],
+        x[:, -1] * 2,
+        x[:, d.newaxis],
+        d.fn.cat(x, x, axis=-1),
+        d.fn.stack(x, x, axis=1),
+        d.fn.reinterpret(x, shape=[3, 2]),
+        d.fn.cast(x, dtype=d.types.INT64) // 2,
+        d.fn.cast_like(x, d.types.Constant(np.uint8([1]))),
+        d.math.max(x, 2.5),
+        d.fn.normalize(x),
     )
 
 

@@ -210,6 +210,21 @@ def test_a_call_between_two_jobs_gets_whole_batches_and_later_jobs_get_what_it_g
     assert resumed.is_restored_from_checkpoint and not again.is_restored_from_checkpoint
 
 
+def test_python_functions_see_samples_or_batches_as_arrays(ten):
+    @pipeline_def(batch_size=3)
+    def computed():
+        label = fn.readers.file(file_root=ten)[1]
+        double = fn.python_function(label, function=lambda x: x * 2)
+        both = fn.python_function(
+            label, double, function=lambda a, b: (a, [x + 1 for x in b]), num_outputs=2, batch_processing=True
+        )
+        return (fn.cast(double, dtype=types.FLOAT), *fn.cast(list(both), dtype=types.INT64))
+
+    double, same, odd = computed()._next()
+    assert (double.ravel().tolist(), same.ravel().tolist(), odd.ravel().tolist()) == ([0, 2, 4], [0, 1, 2], [1, 3, 5])
+    assert (double.dtype, odd.dtype) == (np.float32, np.int64)
+
+
 def test_a_step_whose_call_failed_is_the_next_one_again(ten):
     failures = [None, None, RuntimeError("not today"), None]
 
@@ -368,6 +383,35 @@ def test_generators_and_cycles():
     assert [epoch(once), epoch(once)] == [[0, 1], []]
     assert epoch(quiet) == [0, 1, 0, 1, 0]
     assert [epoch(again), epoch(again)] == [[0, 1], [0, 1]]
+
+
+def test_a_checkpoint_says_where_sources_are():
+    def batch(info):
+        if info.iteration == 3:
+            raise StopIteration
+        return np.full((2, 1), 10 * info.epoch_idx + info.iteration, np.int32)
+
+    def generator():
+        for i in range(4):
+            yield np.full((2, 1), i, np.int32)
+
+    @pipeline_def(batch_size=2)
+    def given():
+        x = fn.external_source(batch, batch_info=True)
+        return x + 0, fn.external_source(generator, cycle="raise")
+
+    def value(pipeline):
+        return [int(each[0, 0]) for each in pipeline._next()]
+
+    pipeline = given()
+    assert [value(pipeline) for _ in range(3)] == [[0, 0], [1, 1], [2, 2]]
+    with pytest.raises(StopIteration):
+        pipeline._next()
+    pipeline.reset()
+    assert value(pipeline) == [10, 0]
+    resumed = given(checkpoint=pipeline._state())
+    assert resumed._state() == pipeline._state()
+    assert [value(each) for each in (pipeline, resumed)] == [[11, 1], [11, 1]]
 
 
 def test_batches_may_be_fed():

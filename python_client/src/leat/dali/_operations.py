@@ -34,5 +34,6 @@ class ConsumerOperation(Operation):
     def __init__(self, op: str, inputs: Sequence[Node], outputs: int) -> None:
         super().__init__(op, tuple(inputs), {})
         self.call: Callable[[list[Any]], Sequence[Any]] | None = None
+        self.source: Any = None
         self.outputs = outputs
         self.preserve = False

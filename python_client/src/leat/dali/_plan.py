@@ -136,10 +136,10 @@ class Plan:
     reader: ReaderOperation | None
 
     @property
-    def sources(self) -> list[Any]:
+    def sources(self) -> list[ConsumerOperation]:
         """Its external sources."""
         consumers = [each for each in self.stages if isinstance(each, ConsumerStage)]
-        return [each.source for stage in consumers for each in stage.operations if each.source is not None]
+        return [each for stage in consumers for each in stage.operations if each.source is not None]
 
 
 def _reachable(nodes: list[Node], sinks: list[Operation]) -> list[Operation]:

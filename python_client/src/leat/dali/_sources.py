@@ -66,12 +66,18 @@ class BatchSource:
         if self._cycle == "raise":
             self._iterator = None
 
-    def skip(self, batches: int, rows: int) -> None:
-        """Goes to where a checkpoint says; what a source without a number gives is passed over."""
+    @property
+    def place(self) -> tuple[int, int]:
+        """The epoch, and how many batches of it were given."""
+        return self._epoch, self._iteration
+
+    def go_to(self, place: tuple[int, int], rows: int) -> None:
+        """Goes to where a checkpoint says; what a source that is told no number gives before is passed over."""
+        self._epoch, self._iteration = place[0], 0
         if self.given is None or self._parameters:
-            self._iteration = batches
+            self._iteration = place[1]
             return
-        for _ in range(batches):
+        for _ in range(place[1]):
             self.next_batch(rows)
 
     def next_batch(self, rows: int) -> list[Any] | None:

@@ -20,6 +20,7 @@ import numpy as np
 from leat import _shared
 from leat._graph import Node
 from leat.dali import _plan
+from leat.dali._operations import ConsumerOperation
 from leat.dali._plan import ConsumerStage, Key, WorkerStage, key_of
 from leat.errors import Cancelled, InvalidArgument
 
@@ -256,6 +257,7 @@ class Runner:
     Attributes:
         reader: the reader's job; None: the pipeline has no reader.
         steps: how many were handed out, or skipped before the first.
+        places: of the external sources, behind the last step handed out.
         direct: the names of the outputs in the reader's job, if there is no other stage.
     """
 
@@ -275,6 +277,7 @@ class Runner:
                 self._fed[stage.time] = FedStage(stage, settings, f"leat.dali {stage.time} {digest.hexdigest()[:16]}")
         self._values: Iterator[Values] | None = None
         self._ended = False
+        self.places = [each.source.place for each in plan.sources]
         self.direct: list[str] | None = None
         if self.reader is not None and len(plan.stages) == 1:
             names = {key_of(node): name for name, node in plan.stages[0].exports.items()}  # type: ignore[union-attr]
@@ -309,6 +312,7 @@ class Runner:
             self._ended = True
             raise StopIteration
         self.steps += 1
+        self.places = [values[_place_of(each)] for each in self._plan.sources]
         return [values[key_of(node)] for node in self._plan.outputs]
 
     def begin_again(self) -> None:
@@ -320,6 +324,7 @@ class Runner:
             for stage in self._fed.values():
                 stage.rewind()
         self._ended, self._values = False, None
+        self.places = [each.source.place for each in self._plan.sources]
 
     def _chain(self) -> Iterator[Values]:
         values: Iterator[Values] | None = None
@@ -343,6 +348,11 @@ class Runner:
             stage.close()
 
 
+def _place_of(operation: ConsumerOperation) -> Key:
+    """Where a step's values have the place of a source behind the step."""
+    return operation.number, -1
+
+
 def _nothing() -> Iterator[Values]:
     while True:
         yield {}
@@ -356,6 +366,7 @@ def _consumed(stage: ConsumerStage, upstream: Iterator[Values] | None, rows: int
                 results = operation.source.next_batch(rows)
                 if results is None:
                     return
+                values[_place_of(operation)] = operation.source.place
             else:
                 assert operation.call is not None
                 results = operation.call([values[key_of(each)] for each in operation.inputs])

@@ -192,7 +192,7 @@ def _feature_node(node: Node, feature: _tfrecord.Feature) -> DataNode:
     if feature.dtype == _tfrecord.string:
         return _file(node)
     if feature.shape is not None:
-        shape = feature.shape or (1,)
+        shape = feature.shape
         value = node if len(shape) == 1 else _node.apply("reshape", node, shape=shape)
         return DataNode(value, sizes=shape, dtype=feature.dtype)
     if not feature.tail:
