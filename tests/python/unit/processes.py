@@ -87,6 +87,43 @@ def check_refusals(job, devices):
     refused(job, "has no device of this process; expected at least one", sharding=elsewhere)
 
 
+def check_dali(devices):
+    """leat.dali's iterators: a pipeline for each block of rows that is here, whose shard is the block's number."""
+    from dali_fake import FakePipeline
+
+    import leat.dali
+    from leat.dali.plugin.jax import data_iterator
+
+    made = []
+
+    def pipeline_def(function):
+        def make(checkpoint, batch_size, num_threads, device_id, **kwargs):
+            made.append(kwargs["shard_id"])
+            return FakePipeline(64, batch_size, device_id=device_id, **kwargs)
+
+        return make
+
+    leat.dali.pipeline_def = pipeline_def
+    for shape, order, spec in (((8,), range(8), P("data")), ((4, 2), [5, 2, 7, 0, 1, 6, 3, 4], P("data"))):
+        mesh = Mesh(devices[list(order)].reshape(shape), ("data", "model")[: len(shape)])
+        sharding, parts = NamedSharding(mesh, spec), shape[0]
+        held = sharding.addressable_devices_indices_map((parts,)).values()
+        made.clear()
+
+        def function(shard_id, num_shards):
+            raise AssertionError("pipeline_def calls it")
+
+        it = data_iterator(function, output_map=["x"], reader_name="reader", sharding=sharding)(batch_size=16)
+        assert made == sorted({index[0].start or 0 for index in held}), made
+        for step, batch in enumerate(it):
+            first = np.arange(parts)[:, None] * 64 // parts + step * 16 // parts
+            whole = (first + np.arange(16 // parts)).reshape(16, 1)
+            assert batch["x"].shape == whole.shape and batch["x"].sharding == sharding
+            for shard in batch["x"].addressable_shards:
+                np.testing.assert_array_equal(np.asarray(shard.data), whole[shard.index])
+        assert step == 3
+
+
 def main():
     jax.distributed.initialize(f"127.0.0.1:{sys.argv[3]}", num_processes=COUNT, process_id=ID)
     assert len(jax.devices()) == 8 and len(jax.local_devices()) == 8 // COUNT
