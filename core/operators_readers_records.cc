@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Readers of records in few large files: TFRecord, WebDataset; and of what
-// consumers bring.
+// Readers of records in few large files: TFRecord, WebDataset, Parquet; and of
+// what consumers bring.
 #include <set>
 #include <string>
 #include <utility>
@@ -101,6 +101,15 @@ TypesOr InferWebdataset(Node* node, Inputs) {
   return types;
 }
 
+TypesOr InferParquet(Node* node, Inputs) {
+  ASSIGN_OR_RETURN(std::vector<ValueType> types, TypesOf(*node, "columns"));
+  std::set<std::string_view> seen;
+  for (const std::string& column : ArgOf<Texts>(*node, "columns"))
+    if (!seen.insert(column).second)
+      return InvalidArgument("argument \"columns\" has \"{}\" twice", column);
+  return types;
+}
+
 constexpr double kMaxSamples = 0x1p48;  // a shard table's
 
 TypesOr InferExternal(Node* node, Inputs) {
@@ -120,6 +129,35 @@ TypesOr InferExternal(Node* node, Inputs) {
   return types;
 }
 
+ArgInfo Paths(const char* what) {
+  return Arg("paths", ArgType::kStrings, std::nullopt,
+             std::string(what) +
+                 ": paths or URIs of files; of directories (with a slash at "
+                 "the end), or patterns with * ? [] in the last parts, which "
+                 "stand for the files in the byte order of their names");
+}
+
+void AddParquet(OperatorList* list) {
+  OperatorInfo parquet = Operator(
+      "readers.parquet", 0, 0,
+      {Paths("Parquet files"),
+       Arg("columns", ArgType::kStrings, std::nullopt,
+           "those that are read, one for each output: names, of a structure's "
+           "member with dots (\"image.bytes\")"),
+       Arg("types", ArgType::kStrings, std::nullopt,
+           "of each column: \"encoded\" (an image file), \"bytes\" or "
+           "\"uint8[28,28]\" of binary and text columns; \"int64\", "
+           "\"float32\" (one number); \"int64[?]\", \"float32[512]\" (a "
+           "list's numbers)")},
+      "Parquet files, every codec and encoding of Arrow -> an output for each "
+      "column; what is stored narrower may be read wider (int8 as int32), "
+      "float64 as float32; a null is a bad sample; lists of lists, decimals, "
+      "dates and times are refused; row groups are read a page at a time, in "
+      "the order of shards best; needs Arrow's libraries beside the worker");
+  parquet.outputs_of = "columns";
+  list->push_back({std::move(parquet), InferParquet});
+}
+
 void AddExternal(OperatorList* list) {
   OperatorInfo external = Operator(
       std::string(kExternalReader), 0, 0,
@@ -137,14 +175,6 @@ void AddExternal(OperatorList* list) {
       "\"replace\" is refused");
   external.outputs_of = "types";
   list->push_back({std::move(external), InferExternal});
-}
-
-ArgInfo Paths(const char* what) {
-  return Arg("paths", ArgType::kStrings, std::nullopt,
-             std::string(what) +
-                 ": paths or URIs of files; of directories (with a slash at "
-                 "the end), or patterns with * ? [] in the last parts, which "
-                 "stand for the files in the byte order of their names");
 }
 
 ArgInfo Index(const char* what) {
@@ -194,6 +224,7 @@ void AddRecordReaders(OperatorList* list) {
       "to the first dot of the name -> an output for each extension");
   webdataset.outputs_of = "ext";
   list->push_back({std::move(webdataset), InferWebdataset});
+  AddParquet(list);
   AddExternal(list);
 }
 

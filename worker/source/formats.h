@@ -19,6 +19,7 @@ extern const SourceFormat kIdxFormat;
 extern const SourceFormat kNumpyFormat;
 extern const SourceFormat kMdsFormat;
 extern const SourceFormat kArrayRecordFormat;
+extern const SourceFormat kParquetFormat;
 extern const SourceFormat kTfrecordFormat;
 extern const SourceFormat kWebdatasetFormat;
 extern const SourceFormat kExternalFormat;

@@ -15,11 +15,12 @@ namespace leat::worker {
 namespace {
 
 const SourceFormat* const kFormats[] = {
-    &kImageFolderFormat, &kFileListFormat,   &kFilesFormat,
-    &kCifar10Format,     &kCifar100Format,   &kCaffeFormat,
-    &kCaffe2Format,      &kCocoFormat,       &kIdxFormat,
-    &kNumpyFormat,       &kMdsFormat,        &kArrayRecordFormat,
-    &kTfrecordFormat,    &kWebdatasetFormat, &kExternalFormat,
+    &kImageFolderFormat, &kFileListFormat, &kFilesFormat,
+    &kCifar10Format,     &kCifar100Format, &kCaffeFormat,
+    &kCaffe2Format,      &kCocoFormat,     &kIdxFormat,
+    &kNumpyFormat,       &kMdsFormat,      &kArrayRecordFormat,
+    &kParquetFormat,     &kTfrecordFormat, &kWebdatasetFormat,
+    &kExternalFormat,
 };
 
 absl::StatusOr<const SourceFormat*> FormatOf(const Node& reader) {

@@ -35,6 +35,8 @@ struct SourceLimits {
   const Storage* storage = nullptr;
   // What one source keeps of shards that it had to decompress whole.
   uint64_t max_unpacked_bytes = 1ull << 30;
+  // Of one Parquet file; in memory it takes a multiple of that.
+  uint64_t max_footer_bytes = 16 << 20;
 };
 
 // Which records are near enough to come in one request.
