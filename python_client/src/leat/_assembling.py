@@ -78,7 +78,7 @@ class Assembling:
             return
         on = {piece.device: piece for piece in self._pieces}
         devices = [shard.device for shard in expected.addressable_shards]  # in JAX's own order
-        indices = [on[device].index for device in devices]
+        indices: list[Any] = [on[device].index for device in devices]
         if self._placement.by_device:
             indices = [(None, *index) for index in indices]
         parts = [array[index] for index in indices]

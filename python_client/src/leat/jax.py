@@ -71,7 +71,7 @@ class _HostPlacing:
 
     def stats(self) -> dict[str, int]:
         """What became of all batches on CPU devices."""
-        parts = [*self._fields.values(), *self._finishing]
+        parts: list[Any] = [*self._fields.values(), *self._finishing]
         return {
             "aliased_bytes": self._batches * sum(part.aliased_bytes for part in parts),
             "copied_bytes": self._batches * sum(part.copied_bytes for part in parts),

@@ -99,3 +99,15 @@ def test_a_resnet_in_torch_learns_and_goes_on_where_it_was(tmp_path):
     assert "going on in epoch" in out
     # Weights may differ in the last bit: torch's threads add in any order.
     assert numbers(r"epoch 2: loss ([\d.]+)", out) == pytest.approx(losses[1:], abs=1e-3)
+
+
+def test_two_ranks_of_torch_train_together():
+    torch = pytest.importorskip("torch")
+    if not torch.distributed.is_available() or torch.cuda.is_available():
+        pytest.skip("this torch has no torch.distributed, or would take GPUs")
+    group = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    arguments = ("resnet_torch.py", data("imagenet-sample"), *SMALL)
+    ranks = [started(*arguments, RANK=str(rank), OMP_NUM_THREADS="1", **group) for rank in range(2)]
+    first, second = [finished(rank) for rank in ranks]
+    losses = numbers(r"loss ([\d.]+)", first)
+    assert len(losses) == 2 and losses[1] < losses[0] and second == ""
