@@ -31,10 +31,11 @@ using Texts = std::vector<std::string>;
 constexpr int kFirstFile = 200;  // a number that no other file gets
 
 const char* const kReaders[] = {
-    "readers.image_folder", "readers.file_list", "readers.files",
-    "readers.cifar10",      "readers.caffe",     "readers.idx",
-    "readers.numpy",        "readers.mds",       "readers.array_record",
-    "readers.tfrecord",     "readers.webdataset"};
+    "readers.image_folder", "readers.file_list",  "readers.files",
+    "readers.cifar10",      "readers.caffe",      "readers.idx",
+    "readers.numpy",        "readers.mds",        "readers.array_record",
+    "readers.tfrecord",     "readers.webdataset", "readers.coco",
+    "readers.external"};
 
 std::string NumberOf(uint32_t field, uint64_t value) {
   return VarintOf(field << 3) + VarintOf(value);
@@ -62,6 +63,15 @@ std::string BytesFor(std::string_view op) {
     return TfrecordOf(ExampleOf({{"a", IntFeature({5})}}));
   if (op == "readers.webdataset")
     return TarMemberOf("0.jpg", "abc") + TarMemberOf("0.cls", "1") + TarEnd();
+  if (op == "readers.coco")  // of the first file, which is an image
+    return fmt::format(
+        R"({{"images":[{{"id":7,"file_name":"{}","height":9,"width":8}}],)"
+        R"("categories":[{{"id":3,"name":"cat"}}],"annotations":[{{"id":1,)"
+        R"("image_id":7,"category_id":3,"bbox":[1,2,3,4],"iscrowd":0,)"
+        R"("segmentation":[[1,1,5,1,5.5,6]]}},{{"id":2,"image_id":7,)"
+        R"("category_id":3,"bbox":[0,0,8,9],"iscrowd":1,)"
+        R"("segmentation":{{"size":[9,8],"counts":[10,20,42]}}}}]}})",
+        kFirstFile);
   return "image";
 }
 
@@ -79,6 +89,13 @@ Node ReaderOf(std::string_view op, const std::string& path) {
     reader.args["images"] = path;
   else if (op == "readers.numpy")
     reader.args["array"] = path;
+  else if (op == "readers.coco")
+    reader.args = {{"annotations", path},
+                   {"root", NamedFile::kFolder},
+                   {"outputs", Texts{"image", "boxes", "labels", "image_id",
+                                     "polygons", "vertices", "mask"}}};
+  else if (op == "readers.external")
+    reader.args = {{"num_samples", int64_t{5}}, {"name", "fed"}};
   else
     reader.args["paths"] = Texts{path};
   if (op == "readers.mds") reader.args["columns"] = Texts{"x"};
@@ -195,7 +212,10 @@ std::vector<std::string> Seeds() {
       blob = index->blob;
     }
     const auto source = OpenSource(world.readers[i], blob, world.limits);
-    fuzz::Require(source.ok() && (*source)->Read(0).ok());
+    fuzz::Require(source.ok());
+    // What consumers bring is nowhere to be read.
+    fuzz::Require((*source)->Read(0).ok() ==
+                  (world.readers[i].op != "readers.external"));
     seeds.push_back(static_cast<char>(i) + blob);
   }
   return seeds;

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Packets on a lending socket, each with descriptors of some kind: what a
+// worker makes of a consumer's, and a consumer of a worker's. Memory that was
+// taken is written to at its ends.
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <memory>
+#include <vector>
+
+#include "core/log.h"
+#include "core/status.h"
+#include "google/protobuf/stubs/logging.h"
+#include "leat/v1/plane.pb.h"
+#include "rpc/lending.h"
+#include "tests/fuzz/input.h"
+#include "tests/fuzz/target.h"
+#include "worker/plane/stream_lending.h"
+
+namespace leat::worker {
+namespace {
+
+using fuzz::Input;
+using rpc::UniqueFd;
+
+constexpr uint64_t kBytes = 8192;  // of memories that are good
+constexpr int kMaxPackets = 16;
+constexpr MonotonicTime kAtOnce{};
+
+UniqueFd Memory(bool sealed) {
+  if (!sealed) {
+    UniqueFd fd(open("/dev/null", O_RDWR | O_CLOEXEC));
+    fuzz::Require(fd.valid());
+    return fd;
+  }
+  auto memory = rpc::CreateHostMemory("fuzz", kBytes);
+  fuzz::Require(memory.ok());
+  return *std::move(memory);
+}
+
+// `kind`: how many descriptors go with it, and which.
+void SendRaw(int socket, std::string_view packet, int kind) {
+  std::vector<UniqueFd> fds;
+  for (int i = 0; i < kind % 4; ++i) fds.push_back(Memory(kind < 128));
+  alignas(cmsghdr) char control[CMSG_SPACE(3 * sizeof(int))] = {};
+  iovec data{.iov_base = const_cast<char*>(packet.data()),
+             .iov_len = packet.size()};
+  msghdr header{};
+  header.msg_iov = &data;
+  header.msg_iovlen = 1;
+  if (!fds.empty()) {
+    header.msg_control = control;
+    header.msg_controllen = CMSG_SPACE(fds.size() * sizeof(int));
+    cmsghdr* const rights = CMSG_FIRSTHDR(&header);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(fds.size() * sizeof(int));
+    for (size_t i = 0; i < fds.size(); ++i) {
+      const int fd = fds[i].get();
+      std::memcpy(CMSG_DATA(rights) + i * sizeof fd, &fd, sizeof fd);
+    }
+  }
+  (void)sendmsg(socket, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+// Rows of a byte a field, and of 100: they lie within, or are refused.
+void Write(StreamLending& stream, const v1::LendMemory& lend) {
+  const size_t row_bytes = lend.rows() % 2 == 0 ? 100 : 1;
+  const std::vector<size_t> field_bytes(
+      static_cast<size_t>(lend.field_offsets_size()), row_bytes);
+  const uint32_t places[] = {0, lend.rows() - 1};
+  const auto first = std::span(places).first(lend.rows() == 1 ? 1 : 2);
+  const auto loan = stream.Borrow(lend.memory_id(), first, field_bytes);
+  if (!loan.ok()) return;
+  for (const uint64_t offset : loan->memory->field_offsets())
+    for (const uint32_t place : first) {
+      const uint64_t end = offset + (place + uint64_t{1}) * row_bytes;
+      fuzz::Require(end <= lend.bytes() && end <= kBytes);
+      loan->memory->base()[end - 1] = std::byte{1};
+    }
+  fuzz::Require(!stream.Borrow(lend.memory_id(), first, field_bytes).ok());
+  stream.GiveBack(lend.memory_id(), loan->number, first);
+}
+
+void Take(StreamLending& stream, const v1::LendRequest& request,
+          const UniqueFd& fd) {
+  if (request.has_lend() && stream.Lend(fd.get(), request.lend()).ok())
+    Write(stream, request.lend());
+  if (request.has_give_back())
+    (void)stream.Return(request.give_back().memory_id());
+}
+
+void Run(std::string_view bytes) {
+  const google::protobuf::LogSilencer silent;  // of text that is not UTF-8
+  static const bool quiet = SetLogLevel("error").ok();
+  fuzz::Require(quiet);
+  int pair[2];
+  fuzz::Require(socketpair(AF_UNIX,
+                           SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0,
+                           pair) == 0);
+  const UniqueFd consumer(pair[0]);
+  const auto worker = std::make_shared<const UniqueFd>(pair[1]);
+  const auto counters = std::make_shared<LendingCounters>();
+  {
+    StreamLending stream(
+        {.max_memories_per_stream = 4, .max_lent_bytes = 3 * kBytes}, nullptr,
+        counters);
+    fuzz::Require(stream.Attach(worker).ok());
+    Input input(bytes);
+    for (int i = 0; i < kMaxPackets && !input.empty(); ++i) {
+      const int kind = input.Byte();
+      const std::string_view packet = input.Text();
+      v1::LendRequest request;
+      UniqueFd fd;
+      SendRaw(consumer.get(), packet, kind);
+      if (rpc::ReceivePacket(worker->get(), &request, &fd, kAtOnce).ok())
+        Take(stream, request, fd);
+      v1::LendReply reply;
+      SendRaw(worker->get(), packet, kind);
+      (void)rpc::ReceivePacket(consumer.get(), &reply, &fd, kAtOnce);
+    }
+  }
+  fuzz::Require(counters->memories == 0 && counters->bytes == 0);
+}
+
+std::string Packet(int kind, const google::protobuf::MessageLite& message) {
+  return fuzz::PutByte(kind) +
+         fuzz::PutText(rpc::kPacketTag + message.SerializeAsString());
+}
+
+std::vector<std::string> Seeds() {
+  v1::LendRequest hello, lend, back;
+  hello.mutable_hello()->set_version(rpc::kLendingVersion);
+  hello.mutable_hello()->set_secret(std::string(16, 's'));
+  v1::LendMemory& memory = *lend.mutable_lend();
+  memory.set_memory_id(9);
+  memory.set_kind(v1::LendMemory::KIND_HOST);
+  memory.set_bytes(8000);
+  memory.set_mapped_bytes(kBytes);
+  memory.set_rows(40);
+  memory.add_field_offsets(0);
+  memory.add_field_offsets(4000);
+  back.mutable_give_back()->set_memory_id(9);
+  v1::LendReply reply;
+  reply.set_code(3);
+  reply.set_message("no");
+  const std::string good =
+      Packet(0, hello) + Packet(1, lend) + Packet(0, back) + Packet(1, lend);
+  memory.set_rows(3999);
+  memory.set_kind(v1::LendMemory::KIND_DEVICE);
+  memory.set_device_uuid(std::string(16, 'u'));
+  return {good, Packet(129, lend) + Packet(2, lend) + Packet(3, hello),
+          Packet(0, reply) + fuzz::PutByte(1) + fuzz::PutText("")};
+}
+
+const fuzz::Target kTarget(
+    {.name = "lending", .run = Run, .seeds = Seeds, .runs = 1000});
+
+}  // namespace
+}  // namespace leat::worker
