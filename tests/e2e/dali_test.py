@@ -27,10 +27,10 @@ import cluster  # noqa: E402
 LACKS = [name for name in ("numpy", "jax") if importlib.util.find_spec(name) is None]
 if not LACKS:
     import jax
+    import leat
     import numpy as np
     from jax.sharding import Mesh, NamedSharding
     from jax.sharding import PartitionSpec as P
-
     from leat.dali import fn, types
     from leat.dali.plugin.base_iterator import LastBatchPolicy
     from leat.dali.plugin.jax import data_iterator
@@ -194,6 +194,16 @@ class SamplesTest(DaliTest):
         for wrong in ({"batch_size": 4}, {"batch_size": 6, "seed": 4}):
             with self.assertRaisesRegex(Exception, "another"):
                 make(enable_checkpointing=True, checkpoints=checkpoints, **{"seed": 3, **wrong})
+
+    def test_the_rows_of_all_devices_come_by_one_iterator(self):
+        it = self.labels(sharding=batch_axis())(batch_size=4)
+        next(it)
+        stats = it._pulling._batches.stats()
+        self.assertEqual(stats["rows"] % 4, 0)
+        it._pipes[0].run()
+        with self.assertRaisesRegex(leat.FailedPrecondition, "one of them was run by itself"):
+            for _ in range(3):
+                next(it)
 
     def test_unknown_readers_are_told(self):
         with self.assertRaisesRegex(Exception, "nobody"):

@@ -259,10 +259,12 @@ class Runner:
         steps: how many were handed out, or skipped before the first.
         places: of the external sources, behind the last step handed out.
         direct: the names of the outputs in the reader's job, if there is no other stage.
+        block: its rows of the batch of all shards.
     """
 
     def __init__(self, plan: _plan.Plan, settings: Settings, first: int = 0) -> None:
         self._plan, self._settings = plan, settings
+        self.block = settings.block
         self.steps = first
         self.reader: ReaderStage | None = None
         self._fed: dict[int, FedStage] = {}

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from leat.dali.plugin import _checkpoints
+from leat.dali.plugin import _checkpoints, _pulling
 from leat.dali.plugin._counting import Counting, LastBatchPolicy, Reader
 from leat.errors import DeadlineExceeded
 
@@ -96,13 +96,11 @@ class BaseIterator(Iterator[Any]):
         )
         self._ever_consumed = False
         self._first_batch: Any = None
-        # Outputs that are pulled, of those pipelines that had some; a whole batch on its way to the devices, with the
-        # pipelines' states after it; what went wrong on the way.
-        self._pulled: list[Any] = [None] * len(self._pipes)
+        self._pulling = _pulling.of(self._pipes)
+        # A batch on its way to the devices, with the pipelines' states after it; what went wrong on the way.
         self._ahead: tuple[Any, list[bytes]] | None = None
         self._failure: Exception | None = None
         self._states: list[bytes] = []
-        self._looks_ahead = all(getattr(pipe, "_may_look_ahead", False) for pipe in self._pipes)
         self._open_checkpoints()
         if prepare_first_batch:
             self._prepare()
@@ -132,15 +130,6 @@ class BaseIterator(Iterator[Any]):
         else:
             self._ever_consumed = False
 
-    def _outputs(self, timeout: float | None) -> list[list[Any]]:
-        """Of each pipeline; raises DeadlineExceeded, and keeps what it has, if one has none within the timeout."""
-        for i, pipe in enumerate(self._pipes):
-            if self._pulled[i] is None:
-                self._pulled[i] = pipe._next() if timeout is None else pipe._next(timeout)
-        outputs, self._pulled = self._pulled, [None] * len(self._pipes)
-        self._check_rows(outputs)
-        return outputs
-
     def _check_rows(self, outputs: list[list[Any]]) -> None:
         if self._reader_name is None and self._counting.size < 0:
             return
@@ -153,7 +142,8 @@ class BaseIterator(Iterator[Any]):
                 )
 
     def _pull(self, timeout: float | None) -> tuple[Any, list[bytes]]:
-        outputs = self._outputs(timeout)
+        outputs = self._pulling.next(timeout)
+        self._check_rows(outputs)
         states = [pipe._state() for pipe in self._pipes] if self._checkpointing else []
         return self._convert(outputs), states
 
@@ -165,7 +155,7 @@ class BaseIterator(Iterator[Any]):
             raise failure
         if taken is None:
             taken = self._pull(timeout=None)
-        if self._looks_ahead:
+        if self._pulling.looks_ahead:
             try:
                 self._ahead = self._pull(timeout=0)
             except DeadlineExceeded:
