@@ -270,6 +270,9 @@ def test_wrong_arguments_are_told(decorator, monkeypatch):
         made(lambda: {}, last_batch_policy=LastBatchPolicy.PARTIAL)
     with pytest.raises(TypeError, match="does not take shard_id and num_shards"):
         made(lambda: {}, sharding=batch_axis())
+    for devices in ([], jax.devices()[:1] * 2):
+        with pytest.raises(ValueError, match="expected different devices, at least one"):
+            made(devices=devices)
     create = decorator(sharded, output_map=["data"], devices=jax.devices())
     with pytest.raises(RuntimeError, match=r"checkpoints provided \(1\) should match .* to use \(8\)"):
         create(batch_size=8, checkpoints=["x"])

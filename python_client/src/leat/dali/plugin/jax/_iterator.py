@@ -141,6 +141,8 @@ def _shares(sharding: Any, devices: Sequence[jax.Device] | None) -> tuple[int, l
             "Iterator compatible with pmapped JAX functions does not support running in multiprocess mode. Use "
             "`sharding` argument instead."
         )
+    if not devices or len(set(devices)) != len(devices):
+        raise ValueError(f"`devices` = {devices}; expected different devices, at least one")
     return len(devices), [(i, _placing.local_number(device)) for i, device in enumerate(devices)]
 
 

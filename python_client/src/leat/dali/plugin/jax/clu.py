@@ -20,7 +20,7 @@ from leat.dali.plugin.jax._iterator import DALIGenericIterator
 
 try:
     from clu.data.dataset_iterator import ArraySpec
-except ImportError:
+except (ImportError, AttributeError):  # not there, or made for another JAX
     from typing import NamedTuple
 
     class ArraySpec(NamedTuple):  # type: ignore[no-redef]
