@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/graph.h"
 #include "core/log.h"
 #include "core/status.h"
 
@@ -133,21 +134,22 @@ absl::StatusOr<JobTable::Runtime> JobTable::LoadOnce(const Key& key) {
 
 absl::StatusOr<std::shared_ptr<const Source>> JobTable::OpenIndex(
     const JobInfo& job, uint64_t* cache_key) {
+  ASSIGN_OR_RETURN(const CheckedGraph graph,
+                   CheckSpec(job.spec, job.dataset.types));
+  const Node& reader = graph.graph.nodes[graph.reader];
+  SourceKey key(job.dataset.fingerprint, CanonicalText(reader));
   {
     MutexLock lock(&mu_);
-    const auto it = indexes_.find(job.dataset.fingerprint);
+    const auto it = indexes_.find(key);
     if (it != indexes_.end()) {
       *cache_key = it->second.cache_key;
       if (std::shared_ptr<const Source> source = it->second.source.lock())
         return source;
     }
   }
-  ASSIGN_OR_RETURN(const CheckedGraph graph,
-                   CheckSpec(job.spec, job.dataset.types));
   ASSIGN_OR_RETURN(const std::string blob, fetcher_->FetchIndex(job.dataset));
   ASSIGN_OR_RETURN(std::shared_ptr<const Source> source,
-                   OpenSource(graph.graph.nodes[graph.reader], blob,
-                              options_.source_limits));
+                   OpenSource(reader, blob, options_.source_limits));
   if (source->fingerprint() != job.dataset.fingerprint)
     return DataLoss("dataset {}: the index is not that of its fingerprint",
                     job.dataset.name);
@@ -157,8 +159,7 @@ absl::StatusOr<std::shared_ptr<const Source>> JobTable::OpenIndex(
     std::erase_if(indexes_, [](const auto& each) {
       return each.second.source.expired();
     });
-  indexes_[job.dataset.fingerprint] = {.source = source,
-                                       .cache_key = *cache_key};
+  indexes_[std::move(key)] = {.source = source, .cache_key = *cache_key};
   return source;
 }
 

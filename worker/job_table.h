@@ -66,6 +66,9 @@ class JobTable {
 
  private:
   using Key = std::pair<std::string, Finish>;
+  // What fixes a source: the data, and the reader's canonical text, which says
+  // what of a record is read.
+  using SourceKey = std::pair<Digest, std::string>;
   struct SharedIndex {
     std::weak_ptr<const Source> source;
     uint64_t cache_key = 0;
@@ -91,7 +94,7 @@ class JobTable {
       ABSL_GUARDED_BY(mu_);  // last used first
   std::map<Key, std::vector<Callback>> waiting_ ABSL_GUARDED_BY(mu_);
   size_t num_waiting_ ABSL_GUARDED_BY(mu_) = 0;
-  std::map<Digest, SharedIndex> indexes_ ABSL_GUARDED_BY(mu_);
+  std::map<SourceKey, SharedIndex> indexes_ ABSL_GUARDED_BY(mu_);
   uint64_t next_cache_key_ ABSL_GUARDED_BY(mu_) = 1;
   std::vector<std::thread> threads_;
 };

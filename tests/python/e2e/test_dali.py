@@ -2,13 +2,15 @@
 """leat.dali over a private service: shards, passes and values as DALI has them."""
 
 import gc
+import os
+import subprocess
 import threading
 
 import leat
 import numpy as np
 import pytest
 from conftest import TINY_JPEG, make_folder
-from leat.dali import Pipeline, fn, pipeline_def, types
+from leat.dali import Pipeline, fn, pipeline_def, tfrecord, types
 from leat.dali._node import consumer_call
 
 
@@ -80,6 +82,30 @@ def test_a_pipeline_may_define_its_graph_in_a_method(ten):
             return fn.reshape(fn.readers.file(file_root=ten)[1], shape=[])
 
     assert steps(Labels(batch_size=3), 2) == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_pipelines_over_one_file_of_records_have_features_of_their_own(ten, tmp_path):
+    """The worker that has read a record for one of them must not give its fields to another."""
+    records = tmp_path / "records"
+    program = os.path.join(os.environ["LEAT_NATIVE_DIR"], "leat")
+    subprocess.run([program, "convert", ten, records, "--to", "tfrecord"], check=True, capture_output=True)
+    (file,) = records.glob("*.tfrecord")
+    known = {
+        "image/encoded": tfrecord.FixedLenFeature((), tfrecord.string, ""),
+        "image/class/label": tfrecord.FixedLenFeature([], tfrecord.int64, -1),
+    }
+
+    @pipeline_def(batch_size=5)
+    def features(*names):
+        read = fn.readers.tfrecord(path=file, features={name: known[name] for name in names})
+        return tuple(fn.peek_image_shape(read[name]) if "encoded" in name else read[name] for name in names)
+
+    image, label = known
+    pipelines = [features(*names) for names in ((image, label), (label, image), (label,))]
+    for step in range(2):
+        values = {image: [[24, 32, 3]] * 5, label: list(range(5 * step, 5 * step + 5))}
+        for pipeline, names in zip(pipelines, ((image, label), (label, image), (label,))):
+            assert [part.tolist() for part in pipeline._next()] == [values[name] for name in names]
 
 
 def test_run_gives_lists_of_tensors(ten):
