@@ -14,8 +14,9 @@ JobSpec SpecWithEveryKindOfValue() {
                .seed = ~uint64_t{0},
                .batch = 64,
                .order = Order::kShardShuffle};
-  spec.last_batch = LastBatch::kPartial;
+  spec.last_batch = LastBatch::kStream;
   spec.num_parts = 4;
+  spec.rotate_parts = true;
   spec.shuffle_window = 7;
   spec.on_bad_sample = BadSamplePolicy::kZero;
   Node reader{.op = "readers.image_folder",
