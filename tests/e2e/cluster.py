@@ -215,6 +215,12 @@ class ClusterTest(unittest.TestCase):
             path.write_text(json.dumps(spec))
         return path
 
+    def oracle_steps(self, spec, epochs):
+        """(epoch, step, sha256) of every batch, by the oracle."""
+        done = subprocess.run([program("ORACLE"), str(spec), str(epochs)], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return [(int(e), int(s), sha) for e, s, sha in (line.split() for line in done.stdout.splitlines())]
+
     def consumer(self, spec, *flags, embedded=False, epochs=2, env=None):
         argv = ["--spec", str(spec), "--epochs", str(epochs), *map(str, flags)]
         if embedded:
@@ -247,3 +253,36 @@ class ClusterTest(unittest.TestCase):
             if answer:
                 return answer
             self.assertLess(time.monotonic(), end, f"never: {what}")
+
+
+EPOCHS, BATCH, STEPS = 2, 64, 8  # of PhotosTest: 500 / 64, the last batch filled
+
+
+class PhotosTest(ClusterTest):
+    """Tests of self.spec() on the photos; `expected` has the oracle's steps of its epochs."""
+
+    expected = None
+
+    def setUp(self):
+        super().setUp()
+        if not PHOTOS.is_dir():
+            self.skipTest(f"no photos at {PHOTOS} (LEAT_TEST_DATA)")
+        if PhotosTest.expected is None:
+            PhotosTest.expected = self.oracle_steps(self.spec(), EPOCHS)
+            self.assertEqual([step[:2] for step in self.expected],
+                             [(e, s) for e in range(EPOCHS) for s in range(STEPS)])
+
+
+class FakeGpuTest(PhotosTest):
+    """The same on the fake CUDA driver: LEAT_FAKE_CUDA_LIB, LEAT_FAKE_NVJPEG_LIB, set by CMake."""
+
+    def setUp(self):
+        self.fakes = {"LEAT_CUDA_LIBRARY": os.environ.get("LEAT_FAKE_CUDA_LIB", ""),
+                      "LEAT_NVJPEG_LIBRARY": os.environ.get("LEAT_FAKE_NVJPEG_LIB", "")}
+        if not all(os.path.exists(path) for path in self.fakes.values()):
+            self.skipTest("no fake CUDA driver: this build has no GPU support")
+        super().setUp()
+
+    def start_gpu_worker(self, *flags, env=None, **options):
+        """A worker with one fake GPU."""
+        return self.start_worker("--devices", "0", *flags, env={**self.fakes, **(env or {})}, **options)

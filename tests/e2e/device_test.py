@@ -4,38 +4,18 @@
 LEAT_FAKE_CUDA_LIB, LEAT_FAKE_NVJPEG_LIB: the fakes, set by CMake.
 """
 
-import os
 import re
-import subprocess
 import unittest
 
 import cluster
-from cluster import signal
+from cluster import BATCH, signal
 
-EPOCHS, BATCH, STEPS = 2, 64, 8  # 500 / 64, the last batch filled
 ROW_BYTES = 224 * 224 * 3 + 4
 EXHAUSTED, PRECONDITION = 8, 9
 CUDA, SHM, GRPC = ({"LEAT_PLANE": plane} for plane in ("cuda", "shm", "grpc"))
 
 
-class DeviceTest(cluster.ClusterTest):
-    expected = None
-
-    def setUp(self):
-        super().setUp()
-        self.fakes = {"LEAT_CUDA_LIBRARY": os.environ.get("LEAT_FAKE_CUDA_LIB", ""),
-                      "LEAT_NVJPEG_LIBRARY": os.environ.get("LEAT_FAKE_NVJPEG_LIB", "")}
-        if not all(os.path.exists(path) for path in self.fakes.values()):
-            self.skipTest("no fake CUDA driver: this build has no GPU support")
-        if not cluster.PHOTOS.is_dir():
-            self.skipTest(f"no photos at {cluster.PHOTOS} (LEAT_TEST_DATA)")
-        if DeviceTest.expected is None:
-            out = subprocess.run([cluster.program("ORACLE"), str(self.spec()), str(EPOCHS)], check=True,
-                                 capture_output=True, text=True).stdout
-            DeviceTest.expected = [(int(e), int(s), sha) for e, s, sha in (line.split() for line in out.splitlines())]
-
-    def start_gpu_worker(self, **options):
-        return self.start_worker("--devices", "0", env=self.fakes, **options)
+class DeviceTest(cluster.FakeGpuTest):
 
     def start_cpu_worker(self, **options):
         return self.start_worker("--devices", "none", **options)

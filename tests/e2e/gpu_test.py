@@ -5,39 +5,18 @@ over every host plane, and whatever breaks meanwhile.
 LEAT_FAKE_CUDA_LIB, LEAT_FAKE_NVJPEG_LIB: the fakes, set by CMake.
 """
 
-import os
-import subprocess
 import unittest
 
 import cluster
+from cluster import EPOCHS, STEPS
 
-EPOCHS, STEPS = 2, 8  # 500 / 64, the last batch filled
 
-
-class GpuTest(cluster.ClusterTest):
-    expected = None
-
-    def setUp(self):
-        super().setUp()
-        self.fakes = {"LEAT_CUDA_LIBRARY": os.environ.get("LEAT_FAKE_CUDA_LIB", ""),
-                      "LEAT_NVJPEG_LIBRARY": os.environ.get("LEAT_FAKE_NVJPEG_LIB", "")}
-        if not all(os.path.exists(path) for path in self.fakes.values()):
-            self.skipTest("no fake CUDA driver: this build has no GPU support")
-        if not cluster.PHOTOS.is_dir():
-            self.skipTest(f"no photos at {cluster.PHOTOS} (LEAT_TEST_DATA)")
-        if GpuTest.expected is None:
-            out = subprocess.run([cluster.program("ORACLE"), str(self.spec()), str(EPOCHS)], check=True,
-                                 capture_output=True, text=True).stdout
-            GpuTest.expected = [(int(e), int(s), sha) for e, s, sha in (line.split() for line in out.splitlines())]
+class GpuTest(cluster.FakeGpuTest):
 
     def assert_oracle(self, consumer):
         self.assertIsNone(consumer.error)
         self.assertEqual(consumer.steps, self.expected)
         self.assertIsNotNone(consumer.end)
-
-    def start_gpu_worker(self, *flags, env=None, **options):
-        """A worker with one fake GPU."""
-        return self.start_worker("--devices", "0", *flags, env={**self.fakes, **(env or {})}, **options)
 
     def devices(self, worker):
         workers = self.get("workers")["workers"]

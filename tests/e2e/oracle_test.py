@@ -8,27 +8,13 @@ lost, repeated, out of order or of other bytes fails the test.
 import hashlib
 import os
 import random
-import subprocess
 import unittest
 
 import cluster
+from cluster import BATCH, EPOCHS, STEPS
 
-EPOCHS, BATCH, STEPS = 2, 64, 8  # 500 / 64, the last batch filled
 
-
-class OracleTest(cluster.ClusterTest):
-    expected = None
-
-    def setUp(self):
-        super().setUp()
-        if not cluster.PHOTOS.is_dir():
-            self.skipTest(f"no photos at {cluster.PHOTOS} (LEAT_TEST_DATA)")
-        if OracleTest.expected is None:
-            out = subprocess.run([cluster.program("ORACLE"), str(self.spec()), str(EPOCHS)], check=True,
-                                 capture_output=True, text=True).stdout
-            OracleTest.expected = [(int(e), int(s), sha) for e, s, sha in (line.split() for line in out.splitlines())]
-            self.assertEqual([step[:2] for step in OracleTest.expected],
-                             [(e, s) for e in range(EPOCHS) for s in range(STEPS)])
+class OracleTest(cluster.PhotosTest):
 
     def assert_oracle(self, consumer, steps=None):
         self.assertIsNone(consumer.error)

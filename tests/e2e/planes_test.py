@@ -12,9 +12,8 @@ import subprocess
 import unittest
 
 import cluster
-from cluster import signal
+from cluster import EPOCHS, STEPS, signal
 
-EPOCHS, BATCH, STEPS = 2, 64, 8  # 500 / 64, the last batch filled
 PRECONDITION, INVALID = 9, 3
 SHM, GRPC = {"LEAT_PLANE": "shm"}, {"LEAT_PLANE": "grpc"}
 
@@ -25,17 +24,7 @@ def lent_memories(process):
     return sum("memfd:leat-batch" in line for line in maps.splitlines())
 
 
-class PlanesTest(cluster.ClusterTest):
-    expected = None
-
-    def setUp(self):
-        super().setUp()
-        if not cluster.PHOTOS.is_dir():
-            self.skipTest(f"no photos at {cluster.PHOTOS} (LEAT_TEST_DATA)")
-        if PlanesTest.expected is None:
-            out = subprocess.run([cluster.program("ORACLE"), str(self.spec()), str(EPOCHS)], check=True,
-                                 capture_output=True, text=True).stdout
-            PlanesTest.expected = [(int(e), int(s), sha) for e, s, sha in (line.split() for line in out.splitlines())]
+class PlanesTest(cluster.PhotosTest):
 
     def assert_oracle(self, consumer, epochs=EPOCHS):
         self.assertIsNone(consumer.error)

@@ -33,14 +33,12 @@ def texts(*values):
 
 class ReadersTest(cluster.ClusterTest):
 
-    def batches(self, graph, **changes):
+    def batches(self, graph, epochs=EPOCHS, **changes):
         """Pulls the epochs from the cluster, compares them with the oracle, and returns the consumer."""
         spec = self.spec(graph, batch=BATCH, **changes)
-        done = subprocess.run([cluster.program("ORACLE"), str(spec), str(EPOCHS)], capture_output=True, text=True)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        expected = [(int(e), int(s), sha) for e, s, sha in (line.split() for line in done.stdout.splitlines())]
+        expected = self.oracle_steps(spec, epochs)
         self.start_cluster(workers=2)
-        consumer = self.consumer(spec, "--dump", self.folder, epochs=EPOCHS).finish()
+        consumer = self.consumer(spec, "--dump", self.folder, epochs=epochs).finish()
         self.assertIsNone(consumer.error)
         self.assertEqual(consumer.steps, expected)
         return consumer
@@ -57,11 +55,26 @@ class ReadersTest(cluster.ClusterTest):
         self.batches(image_and_label(node("readers.idx", images=text(images), labels=text(labels))))
         self.assertEqual(self.shapes(), [("image", "D_TYPE_UINT8", [28, 28, 1]), ("label", "D_TYPE_INT32", [])])
         # Each image with its label, once an epoch.
-        payload, classes = gzip.open(images).read()[16:], gzip.open(labels).read()[8:]
-        stored = sorted(hashlib.sha256(payload[i * 784:(i + 1) * 784] + classes[i:i + 1]).digest()
-                        for i in range(len(classes)))
-        self.assertEqual(self.rows(0, 784), stored)
-        self.assertEqual(self.rows(1, 784), stored)
+        self.assertEqual(self.rows(0, 784), self.mnist_rows("t10k"))
+        self.assertEqual(self.rows(1, 784), self.mnist_rows("t10k"))
+
+    def mnist_rows(self, part):
+        """Hashes of MNIST's images with their labels, sorted."""
+        payload, classes = (gzip.open(MNIST / f"{part}-{name}-ubyte.gz").read()[head:]
+                            for name, head in (("images-idx3", 16), ("labels-idx1", 8)))
+        return sorted(hashlib.sha256(payload[i * 784:(i + 1) * 784] + classes[i:i + 1]).digest()
+                      for i in range(len(classes)))
+
+    def test_mnist_converted_to_lmdb(self):
+        if not MNIST.is_dir():
+            self.skipTest(f"no MNIST at {MNIST} (LEAT_TEST_DATA)")
+        subprocess.run([cluster.program("CLI"), "convert", MNIST, self.folder / "db", "--to", "caffe2"], check=True)
+        graph = {"nodes": [node("readers.caffe2", path=texts(self.folder / "db/training")),
+                           node("decode", (0, 0), output=text("gray")),
+                           node("crop", (1, 0), size={"ints_value": {"values": [28, 28]}})],
+                 "outputs": [{"name": "image", "ref": {"node": 2}}, {"name": "label", "ref": {"node": 0, "output": 1}}]}
+        self.assertEqual(len(self.batches(graph, epochs=1).steps), 60000 // BATCH)
+        self.assertEqual(self.rows(0, 784), self.mnist_rows("train"))
 
     def test_plain_idx(self):
         file = self.folder / "images"
@@ -143,6 +156,77 @@ class ReadersTest(cluster.ClusterTest):
             for i, (label,) in enumerate(struct.iter_unpack("<i", labels)):
                 hashes.append(hashlib.sha256(pixels[i * image_bytes:(i + 1) * image_bytes] + bytes([label])).digest())
         return sorted(hashes)
+
+    def parquet(self):
+        """pyarrow and its Parquet; skips where either it or what reads Parquet was not there to build with."""
+        if "LEAT_PARQUET_LIBRARY" not in os.environ:
+            self.skipTest("built without Parquet (LEAT_PARQUET)")
+        try:
+            import pyarrow
+            import pyarrow.parquet
+        except ImportError:
+            self.skipTest("no pyarrow here (deploy/python-packages.txt)")
+        return pyarrow, pyarrow.parquet
+
+    def test_parquet(self):
+        pyarrow, parquet = self.parquet()
+        table = pyarrow.table({
+            "id": pyarrow.array(range(2 * BATCH), pyarrow.int64()),
+            "pixels": pyarrow.array([bytes((i + j) % 256 for j in range(12)) for i in range(2 * BATCH)]),
+            "boxes": pyarrow.array([[float(i)] * (i % 4) for i in range(2 * BATCH)], pyarrow.list_(pyarrow.float32()))})
+        codecs = ["none", "snappy", "gzip", "brotli", "lz4", "zstd"]
+        self.assertTrue(all(codec == "none" or pyarrow.Codec.is_available(codec) for codec in codecs))
+        (self.folder / "set").mkdir()
+        part = 2 * BATCH // len(codecs) + 1
+        for i, codec in enumerate(codecs):  # with a dictionary and without, several row groups, both versions of pages
+            parquet.write_table(table.slice(i * part, part), self.folder / f"set/{i}.parquet", compression=codec,
+                                row_group_size=50, use_dictionary=i % 2 == 0, write_page_index=i == 3,
+                                data_page_version="2.0" if i > 2 else "1.0")
+        graph = {
+            "nodes": [node("readers.parquet", paths=texts(f"{self.folder}/set/"),
+                           columns=texts("pixels", "id", "boxes"), types=texts("uint8[2,2,3]", "int64", "float32[?]")),
+                      node("pad", (0, 2), shape={"ints_value": {"values": [3]}}, fill_value={"float_value": -1})],
+            "outputs": [{"name": "pixels", "ref": {"node": 0}}, {"name": "id", "ref": {"node": 0, "output": 1}},
+                        {"name": "boxes", "ref": {"node": 1}}]}
+        self.batches(graph)
+        self.assertEqual(self.shapes(), [("pixels", "D_TYPE_UINT8", [2, 2, 3]), ("id", "D_TYPE_INT64", []),
+                                         ("boxes", "D_TYPE_FLOAT32", [3])])
+        ids, pixels, boxes = (b"".join(path.read_bytes() for path in sorted(self.folder.glob(f"1-*-{name}")))
+                              for name in ("id", "pixels", "boxes"))
+        rows = [(i, pixels[12 * at:12 * at + 12], struct.unpack_from("<3f", boxes, 12 * at))
+                for at, (i,) in enumerate(struct.iter_unpack("<q", ids))]
+        read = parquet.read_table(self.folder / "set", use_threads=False).to_pydict()
+        wanted = [(i, data, (*numbers, *[-1.0] * (3 - len(numbers))))
+                  for i, data, numbers in zip(read["id"], read["pixels"], read["boxes"])]
+        self.assertEqual(sorted(rows), wanted)
+
+    def test_a_parquet_file_that_changes_ends_the_job_with_an_error_that_names_it(self):
+        pyarrow, parquet = self.parquet()
+        file = self.folder / "x.parquet"
+        parquet.write_table(pyarrow.table({"id": pyarrow.array(range(2 * BATCH), pyarrow.int64())}), file)
+        graph = {"nodes": [node("readers.parquet", paths=texts(file), columns=texts("id"), types=texts("int64"))],
+                 "outputs": [{"name": "id", "ref": {"node": 0}}]}
+        spec = self.spec(graph, batch=BATCH)
+        self.start_cluster(workers=1)
+        self.assertIsNone(self.consumer(spec, epochs=1).finish().error)
+        parquet.write_table(pyarrow.table({"id": pyarrow.array(range(2 * BATCH + 1), pyarrow.int64())}), file)
+        self.workers[0].close()
+        self.start_worker()
+        error = self.consumer(spec, epochs=1).finish().error
+        self.assertIsNotNone(error)
+        self.assertIn(str(file), error[1])
+        self.assertIn("changed", error[1])
+
+    def test_a_worker_without_arrow_says_what_is_missing(self):
+        file = self.folder / "x.parquet"
+        file.write_bytes(b"PAR1")
+        graph = {"nodes": [node("readers.parquet", paths=texts(file), columns=texts("id"), types=texts("int64"))],
+                 "outputs": [{"name": "id", "ref": {"node": 0}}]}
+        done = subprocess.run([cluster.program("ORACLE"), self.spec(graph), "1"], capture_output=True, text=True,
+                              env={**os.environ, "LEAT_PARQUET_LIBRARY": "/no/such/library.so"})
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("/no/such/library.so", done.stderr)
+        self.assertIn("pyarrow", done.stderr)
 
     def test_a_file_that_is_none_is_an_error_that_names_it(self):
         file = self.folder / "noise"
