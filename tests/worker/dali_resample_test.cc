@@ -336,7 +336,7 @@ TEST(DaliLoops, AreTheFormulasBitForBit) {
   }
 }
 
-TEST(DaliPixel, RoundsToTheNearestHalvesToEven) {
+TEST(DaliPixel, RoundsToTheNearest) {
   EXPECT_EQ(FinishDaliTaps(-3.0f), 0);
   EXPECT_EQ(FinishDaliTaps(0.5f), 0);
   EXPECT_EQ(FinishDaliTaps(0.50001f), 1);
@@ -344,6 +344,11 @@ TEST(DaliPixel, RoundsToTheNearestHalvesToEven) {
   EXPECT_EQ(FinishDaliTaps(254.5f), 254);
   EXPECT_EQ(FinishDaliTaps(254.51f), 255);
   EXPECT_EQ(FinishDaliTaps(1e9f), 255);
+  EXPECT_EQ(FinishDaliBlend(-3.0f), 0);
+  EXPECT_EQ(FinishDaliBlend(0.5f), 1);
+  EXPECT_EQ(FinishDaliBlend(0.49999997f), 0);
+  EXPECT_EQ(FinishDaliBlend(254.5f), 255);
+  EXPECT_EQ(FinishDaliBlend(1e9f), 255);
   EXPECT_EQ(DaliFloor(-0.25f), -1);
   EXPECT_EQ(DaliFloor(-2.0f), -2);
   EXPECT_EQ(DaliCeil(-0.25f), 0);

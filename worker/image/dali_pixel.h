@@ -91,4 +91,13 @@ LEAT_PIXEL float DaliBlend(float a, float b, float c, float d, float fx,
   return upper + step;
 }
 
+// A byte: to the nearest, halves up.
+LEAT_PIXEL uint8_t FinishDaliBlend(float sum) {
+  const float least = sum < 0.0f ? 0.0f : sum;
+  const float value = least > 255.0f ? 255.0f : least;
+  const auto down = static_cast<int32_t>(value);
+  const bool up = value - static_cast<float>(down) >= 0.5f;
+  return static_cast<uint8_t>(up ? down + 1 : down);
+}
+
 }  // namespace leat::worker

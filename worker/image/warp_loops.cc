@@ -151,7 +151,7 @@ void WarpAs(const Tensor& in, const WarpMap& map, WarpFilter filter,
 
 // --- Rule "dali" ------------------------------------------------------------
 
-uint8_t DaliFinished(uint8_t, float value) { return FinishDaliTaps(value); }
+uint8_t DaliFinished(uint8_t, float value) { return FinishDaliBlend(value); }
 float DaliFinished(float, float value) {
   return value == value ? value : FloatOf(0x7fc00000u);
 }

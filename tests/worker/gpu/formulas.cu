@@ -106,6 +106,7 @@ __global__ void dali(const formulas::DaliMap* map, const float* in, float* out,
   at[2] = formulas::DaliCeil(in[11]);
   at[3] = formulas::DaliNearest(in[12], at[4]);
   bytes[0] = formulas::FinishDaliTaps(in[13]);
+  bytes[1] = formulas::FinishDaliBlend(in[14]);
 }
 
 __global__ void draws(const uint32_t* words, double none, float* out) {
