@@ -9,56 +9,23 @@
 #include "core/status.h"
 #include "core/stored_type.h"
 #include "leat/stored/v1/records.pb.h"
-#include "worker/source/each_file.h"
 #include "worker/source/file_set.h"
 #include "worker/source/index_blob.h"
+#include "worker/source/indexed_files.h"
 #include "worker/source/loader_args.h"
-#include "worker/source/record_paths.h"
-#include "worker/source/source_storage.h"
 #include "worker/source/tfrecord.h"
 #include "worker/source/tfrecord_framing.h"
 
 namespace leat::worker {
 namespace {
 
-bool IsIndexName(std::string_view name) {
-  return name.ends_with(".idx") || name.ends_with(".index");
-}
-
 bool IsTfrecordName(std::string_view name) {
   return name.find(".tfrecord") != std::string_view::npos && !IsIndexName(name);
 }
 
-struct Listing {
-  std::vector<ListedFile> files;
-  std::vector<ListedFile> index;  // of each file, or empty
+struct Listing : IndexedFiles {
   std::vector<std::vector<uint32_t>> sizes;
 };
-
-absl::Status ReadSizes(const SourceLimits& limits, Listing* listing, size_t i) {
-  const Storage& storage = StorageOf(limits);
-  const ListedFile& file = listing->files[i];
-  ASSIGN_OR_RETURN(const std::shared_ptr<const StoredFile> stored,
-                   storage.Open(file.uri, file.identity));
-  if (listing->index.empty()) {
-    ASSIGN_OR_RETURN(listing->sizes[i],
-                     WalkTfrecord(*stored, limits.max_files, limits.cancelled));
-    return absl::OkStatus();
-  }
-  const ListedFile& index = listing->index[i];
-  ASSIGN_OR_RETURN(const std::shared_ptr<const StoredFile> stored_index,
-                   storage.Open(index.uri, index.identity));
-  ASSIGN_OR_RETURN(const std::string text,
-                   ReadWhole(*stored_index, limits.max_index_bytes));
-  absl::StatusOr<std::vector<uint32_t>> sizes =
-      SizesFromDaliIndex(text, *stored, limits.max_files);
-  if (!sizes.ok())
-    return Annotate(sizes.status(),
-                    fmt::format("the index {} of {}", stored_index->name(),
-                                stored->name()));
-  listing->sizes[i] = *std::move(sizes);
-  return absl::OkStatus();
-}
 
 absl::StatusOr<BuiltIndex> Assemble(const TfrecordOptions& options,
                                     Listing listing,
@@ -143,17 +110,23 @@ void BeginTfrecordHash(Sha256* hash) { hash->UpdateField("leat.tfrecord.1"); }
 absl::StatusOr<BuiltIndex> BuildTfrecordIndex(const TfrecordOptions& options,
                                               const SourceLimits& limits) {
   Listing listing;
-  ASSIGN_OR_RETURN(listing.files,
-                   ListPaths(options.paths, IsTfrecordName, limits));
-  ASSIGN_OR_RETURN(listing.index,
-                   ListPaths(options.index, IsIndexName, limits));
-  if (!listing.index.empty() && listing.index.size() != listing.files.size())
-    return InvalidArgument("{} index files for {} files: want one for each",
-                           listing.index.size(), listing.files.size());
+  ASSIGN_OR_RETURN(static_cast<IndexedFiles&>(listing),
+                   ListIndexed(options.paths, options.index, IsTfrecordName,
+                               "files", limits));
   listing.sizes.resize(listing.files.size());
-  RETURN_IF_ERROR(ForEachIndex(
-      listing.files.size(), limits.listing_threads, limits.cancelled,
-      [&](size_t i) { return ReadSizes(limits, &listing, i); }));
+  RETURN_IF_ERROR(ReadIndexed(
+      listing, limits,
+      [&](size_t i, const StoredFile& file) -> absl::Status {
+        ASSIGN_OR_RETURN(listing.sizes[i], WalkTfrecord(file, limits.max_files,
+                                                        limits.cancelled));
+        return absl::OkStatus();
+      },
+      [&](size_t i, std::string_view text,
+          const StoredFile& file) -> absl::Status {
+        ASSIGN_OR_RETURN(listing.sizes[i],
+                         SizesFromDaliIndex(text, file, limits.max_files));
+        return absl::OkStatus();
+      }));
   return Assemble(options, std::move(listing), limits);
 }
 

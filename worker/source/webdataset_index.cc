@@ -9,55 +9,19 @@
 #include "core/status.h"
 #include "core/stored_type.h"
 #include "leat/stored/v1/records.pb.h"
-#include "worker/source/each_file.h"
 #include "worker/source/file_set.h"
 #include "worker/source/index_blob.h"
+#include "worker/source/indexed_files.h"
 #include "worker/source/loader_args.h"
-#include "worker/source/record_paths.h"
-#include "worker/source/source_storage.h"
 #include "worker/source/webdataset.h"
 
 namespace leat::worker {
 namespace {
 
 bool IsTarName(std::string_view name) { return name.ends_with(".tar"); }
-bool IsIndexName(std::string_view name) {
-  return name.ends_with(".idx") || name.ends_with(".index");
-}
-
-struct Listing {
-  std::vector<ListedFile> files;
-  std::vector<ListedFile> index;  // of each file, or empty
+struct Listing : IndexedFiles {
   std::vector<ComponentPlaces> places;
 };
-
-absl::Status ReadPlaces(const WebdatasetOptions& options,
-                        const SourceLimits& limits, Listing* listing,
-                        size_t i) {
-  const Storage& storage = StorageOf(limits);
-  const ListedFile& file = listing->files[i];
-  ASSIGN_OR_RETURN(const std::shared_ptr<const StoredFile> stored,
-                   storage.Open(file.uri, file.identity));
-  if (listing->index.empty()) {
-    ASSIGN_OR_RETURN(listing->places[i],
-                     SamplesOfTar(*stored, options.ext, options.missing,
-                                  limits.max_files, limits.cancelled));
-    return absl::OkStatus();
-  }
-  const ListedFile& index = listing->index[i];
-  ASSIGN_OR_RETURN(const std::shared_ptr<const StoredFile> stored_index,
-                   storage.Open(index.uri, index.identity));
-  ASSIGN_OR_RETURN(const std::string text,
-                   ReadWhole(*stored_index, limits.max_index_bytes));
-  absl::StatusOr<ComponentPlaces> places = SamplesOfDaliIndex(
-      text, *stored, options.ext, options.missing, limits.max_files);
-  if (!places.ok())
-    return Annotate(places.status(),
-                    fmt::format("the index {} of {}", stored_index->name(),
-                                stored->name()));
-  listing->places[i] = *std::move(places);
-  return absl::OkStatus();
-}
 
 absl::StatusOr<BuiltIndex> Assemble(const WebdatasetOptions& options,
                                     Listing listing,
@@ -169,16 +133,25 @@ void BeginWebdatasetHash(const WebdatasetOptions& options, Sha256* hash) {
 absl::StatusOr<BuiltIndex> BuildWebdatasetIndex(
     const WebdatasetOptions& options, const SourceLimits& limits) {
   Listing listing;
-  ASSIGN_OR_RETURN(listing.files, ListPaths(options.paths, IsTarName, limits));
-  ASSIGN_OR_RETURN(listing.index,
-                   ListPaths(options.index, IsIndexName, limits));
-  if (!listing.index.empty() && listing.index.size() != listing.files.size())
-    return InvalidArgument("{} index files for {} archives: want one for each",
-                           listing.index.size(), listing.files.size());
+  ASSIGN_OR_RETURN(
+      static_cast<IndexedFiles&>(listing),
+      ListIndexed(options.paths, options.index, IsTarName, "archives", limits));
   listing.places.resize(listing.files.size());
-  RETURN_IF_ERROR(ForEachIndex(
-      listing.files.size(), limits.listing_threads, limits.cancelled,
-      [&](size_t i) { return ReadPlaces(options, limits, &listing, i); }));
+  RETURN_IF_ERROR(ReadIndexed(
+      listing, limits,
+      [&](size_t i, const StoredFile& file) -> absl::Status {
+        ASSIGN_OR_RETURN(listing.places[i],
+                         SamplesOfTar(file, options.ext, options.missing,
+                                      limits.max_files, limits.cancelled));
+        return absl::OkStatus();
+      },
+      [&](size_t i, std::string_view text,
+          const StoredFile& file) -> absl::Status {
+        ASSIGN_OR_RETURN(listing.places[i],
+                         SamplesOfDaliIndex(text, file, options.ext,
+                                            options.missing, limits.max_files));
+        return absl::OkStatus();
+      }));
   return Assemble(options, std::move(listing), limits);
 }
 

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/source/indexed_files.h"
+
+#include <memory>
+
+#include "core/status.h"
+#include "worker/source/each_file.h"
+#include "worker/source/source_storage.h"
+
+namespace leat::worker {
+
+bool IsIndexName(std::string_view name) {
+  return name.ends_with(".idx") || name.ends_with(".index");
+}
+
+absl::StatusOr<IndexedFiles> ListIndexed(const std::vector<std::string>& paths,
+                                         const std::vector<std::string>& index,
+                                         bool (*is_own)(std::string_view),
+                                         std::string_view what,
+                                         const SourceLimits& limits) {
+  IndexedFiles listing;
+  ASSIGN_OR_RETURN(listing.files, ListPaths(paths, is_own, limits));
+  ASSIGN_OR_RETURN(listing.index, ListPaths(index, IsIndexName, limits));
+  if (listing.index.empty() || listing.index.size() == listing.files.size())
+    return listing;
+  return InvalidArgument("{} index files for {} {}: want one for each",
+                         listing.index.size(), listing.files.size(), what);
+}
+
+absl::Status ReadIndexed(
+    const IndexedFiles& listing, const SourceLimits& limits,
+    const std::function<absl::Status(size_t, const StoredFile&)>& walk,
+    const std::function<absl::Status(size_t, std::string_view,
+                                     const StoredFile&)>& by_index) {
+  const Storage& storage = StorageOf(limits);
+  const auto open = [&](const ListedFile& file) {
+    return storage.Open(file.uri, file.identity);
+  };
+  return ForEachIndex(
+      listing.files.size(), limits.listing_threads, limits.cancelled,
+      [&](size_t i) -> absl::Status {
+        ASSIGN_OR_RETURN(const std::shared_ptr<const StoredFile> file,
+                         open(listing.files[i]));
+        if (listing.index.empty()) return walk(i, *file);
+        ASSIGN_OR_RETURN(const std::shared_ptr<const StoredFile> index,
+                         open(listing.index[i]));
+        ASSIGN_OR_RETURN(const std::string text,
+                         ReadWhole(*index, limits.max_index_bytes));
+        return Annotate(
+            by_index(i, text, *file),
+            fmt::format("the index {} of {}", index->name(), file->name()));
+      });
+}
+
+}  // namespace leat::worker
