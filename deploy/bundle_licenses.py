@@ -29,6 +29,18 @@ def package_of(path: pathlib.Path) -> str:
     raise LicenseError(f"{path}: no Debian package holds it, so its licence is not known")
 
 
+def write_package(package: pathlib.Path, folder: pathlib.Path) -> None:
+    """folder/NAME for a Python package, given by its folder in site-packages: what its wheel says of licences."""
+    found = sorted(file for file in package.parent.glob(f"{package.name}-*.dist-info/**/*")
+                   if file.is_file() and re.search(r"licen[cs]e|notice", str(file.relative_to(package.parent)), re.I))
+    if not found:
+        raise LicenseError(f"{package}: its wheel has no licence")
+    for file in found:
+        target = folder / package.name / file.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, target)
+
+
 def write(root: pathlib.Path, folder: pathlib.Path, libraries: dict[str, pathlib.Path]) -> None:
     """folder/PACKAGE/copyright for every library, and the common licences that they refer to."""
     packages = {package_of(path) for path in libraries.values()}

@@ -37,6 +37,7 @@ PROGRAMS = ("leat", "leat-coordinator", "leat-worker")
 # Programs for tests/gpu/run, and whether a tree may lack them: the GPU's exists where nvcc does.
 CHECKS = {"e2e_consumer": False, "leat_oracle": False, "leat_make_photos": False, "leat_example_batches": False,
           "leat_gpu_check": True, "gpu_fused_device_test": True}
+PARQUET = "libleat_parquet.so"  # a tree may lack it
 SCRIPTS = ("tests/gpu/run", "tests/gpu/*.py", "tests/e2e/cluster.py")
 # A process has one glibc, and it is the machine's.
 GLIBC = re.compile(r"^(ld-linux.*|linux-vdso|lib(c|m|dl|rt|pthread|resolv|util))\.so")
@@ -161,6 +162,22 @@ class Packer:
             shutil.copy(path.resolve(), self.root / "lib" / name)
             patch(self.root / "lib" / name, "$ORIGIN", {})  # libstdc++ needs libgcc_s: the one beside it
 
+    def pack_parquet(self) -> bool:
+        """What reads Parquet, with Arrow's libraries and their licences. Whether the tree has it."""
+        plugin = built(self.build, PARQUET)
+        if plugin is None:
+            return False
+        copy = self.root / "lib" / PARQUET
+        for name, path in {PARQUET: plugin, **closure(plugin)}.items():
+            if name != PARQUET and not re.match(r"lib(arrow|parquet)\.so\.\d+$", name):
+                continue
+            shutil.copy(path.resolve(), self.root / "lib" / name)
+            run("strip", self.root / "lib" / name)
+            if name != PARQUET:
+                bundle_licenses.write_package(path.resolve().parent, self.root / "share/licenses")
+        patch(copy, "$ORIGIN", {})
+        return True
+
     def pack_scripts(self) -> None:
         for pattern in SCRIPTS:
             for file in sorted(ROOT.glob(pattern)):
@@ -249,9 +266,10 @@ def write_tar(root: pathlib.Path, out: pathlib.Path, mtime: int) -> None:
         if packed is not file:
             packed.close()
     size = partial.stat().st_size
-    if size >= MAX_BYTES:
+    if packed is not file and size >= MAX_BYTES:
         partial.unlink()
-        raise BundleError(f"{out}: would be {size:,} bytes: want under {MAX_BYTES:,}; give --data-mib a smaller number")
+        raise BundleError(f"{out}: would be {size:,} bytes: want under {MAX_BYTES:,}; pack a .tar.xz, give "
+                          "a smaller --data-mib, or --without-parquet")
     partial.replace(out)
 
 
@@ -268,7 +286,8 @@ def main() -> None:
     parser.add_argument("--build", type=pathlib.Path)
     parser.add_argument("--out", type=pathlib.Path)
     parser.add_argument("--data", type=pathlib.Path)
-    parser.add_argument("--data-mib", type=int, default=24)
+    parser.add_argument("--data-mib", type=int)
+    parser.add_argument("--without-parquet", action="store_true")
     parser.add_argument("--nvjpeg", type=pathlib.Path)
     args = parser.parse_args()
     if args.list_checks:
@@ -276,6 +295,8 @@ def main() -> None:
         return
     if not re.search(r"\.tar(\.gz|\.xz)?$", args.out.name):
         raise BundleError(f"-o {args.out}: want a name that ends in .tar, .tar.gz or .tar.xz")
+    if args.data_mib is None:
+        args.data_mib = 24 if args.without_parquet else 8
     if args.data_mib < 1:
         raise BundleError(f"--data-mib {args.data_mib}: want 1 or more")
     version = bundle_wheel.version_of(ROOT)
@@ -283,6 +304,8 @@ def main() -> None:
         packer = Packer(args.build.resolve(), pathlib.Path(stage), version)
         packer.pack_programs()
         missing = packer.pack_checks()
+        if not args.without_parquet and not packer.pack_parquet():
+            missing.append(PARQUET)
         packer.pack_runtime()
         packer.pack_scripts()
         packer.pack_wheel()
@@ -296,7 +319,8 @@ def main() -> None:
         args.out.parent.mkdir(parents=True, exist_ok=True)
         write_tar(packer.root, args.out, commit_time())
     for name in missing:
-        print(f"bundle: without {name}: {args.build} has none (is nvcc there?)")
+        want = "pyarrow" if name == PARQUET else "nvcc"
+        print(f"bundle: without {name}: {args.build} has none (is {want} there?)")
     print(f"{args.out}: {args.out.stat().st_size / (1 << 20):.1f} MiB, {packer.top}/")
 
 
