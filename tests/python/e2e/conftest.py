@@ -57,6 +57,12 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def ten(tmp_path_factory):
+    """Ten files of ten classes: the label is the file's number."""
+    return make_folder(tmp_path_factory.mktemp("ten"), 10, classes=10)
+
+
+@pytest.fixture(scope="session")
 def photos():
     data = os.environ.get("LEAT_TEST_DATA", pathlib.Path(__file__).parents[3].parent / "shared" / "data")
     path = pathlib.Path(data) / "imagenet-sample"

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""leat.dali's external sources and calls on this side, over a private service."""
+
+import gc
+import threading
+
+import leat
+import numpy as np
+import pytest
+from conftest import TINY_JPEG
+from leat.dali import Pipeline, fn, pipeline_def, types
+from leat.dali._node import consumer_call
+
+
+def test_a_source_is_asked_for_batches_until_it_stops():
+    asked = []
+
+    def batch(info):
+        asked.append((info.iteration, info.epoch_idx))
+        if info.iteration == 3:
+            raise StopIteration
+        return np.full((2, 3), info.iteration, np.int32), [np.uint8([1]), np.uint8([2])]
+
+    @pipeline_def(batch_size=2)
+    def given():
+        a, b = fn.external_source(batch, num_outputs=2, batch_info=True)
+        return a, a + 1, b
+
+    pipeline = given()
+    for epoch in range(2):
+        values = []
+        while True:
+            try:
+                a, b, c = pipeline._next()
+            except StopIteration:
+                break
+            values.append(a[0, 0])
+            np.testing.assert_array_equal(b, a + 1)
+            assert c.tolist() == [[1], [2]]
+        assert values == [0, 1, 2]
+        with pytest.raises(StopIteration):
+            pipeline._next()
+        pipeline.reset()
+    assert asked == [(i, epoch) for epoch in range(2) for i in range(4)]
+
+
+def test_a_source_may_be_beside_a_reader_and_begin_again_at_any_time(ten):
+    def batch(i):
+        if i == 3:
+            raise StopIteration
+        return np.full((2, 1), 100 * i, np.int32)
+
+    @pipeline_def(batch_size=2)
+    def both():
+        label = fn.readers.file(file_root=ten)[1]
+        return label + fn.external_source(batch), label
+
+    def values(pipeline, most):
+        found = []
+        try:
+            while len(found) < most:
+                found.append(pipeline._next()[0].ravel().tolist())
+        except StopIteration:
+            found.append("end")
+        return found
+
+    pipeline = both()
+    assert values(pipeline, 9) == [[0, 1], [102, 103], [204, 205], "end"]
+    assert values(pipeline, 9) == ["end"]
+    pipeline.reset()
+    # What follows is that behind the last batch handed out, though more had been asked for ahead.
+    assert values(pipeline, 1) == [[6, 7]]
+    pipeline.reset()
+    assert values(pipeline, 9) == [[8, 9], [100, 101], [202, 203], "end"]
+
+
+def test_a_source_is_asked_for_samples_of_encoded_images():
+    def sample(info):
+        assert info.idx_in_epoch == info.iteration * 2 + info.idx_in_batch
+        return np.frombuffer(TINY_JPEG, np.uint8), np.int32(info.idx_in_epoch)
+
+    @pipeline_def(batch_size=2)
+    def given():
+        jpegs, number = fn.external_source(sample, num_outputs=2, batch=False)
+        return fn.decoders.image(jpegs)[:4, :4], number
+
+    pipeline = given()
+    for step in range(3):
+        image, number = pipeline._next()
+        assert image.shape == (2, 4, 4, 3)
+        assert number.tolist() == [2 * step, 2 * step + 1]
+
+
+def test_sizes_of_a_source_may_change_between_batches():
+    def batch(i):
+        return [np.full((2 + i, 3, 1), i, np.uint8), np.full((2, 3 + i, 1), i, np.uint8)]
+
+    @pipeline_def(batch_size=2, prefetch_queue_depth=2)
+    def given():
+        return fn.resize(fn.external_source(batch, layout="HWC"), size=(2, 2))
+
+    pipeline = given()
+    for step in range(5):
+        np.testing.assert_array_equal(pipeline._next()[0], np.full((2, 2, 2, 1), step, np.uint8))
+
+
+def test_generators_and_cycles():
+    def generator():
+        for i in range(2):
+            yield np.full((2, 1), i, np.int32)
+
+    def epoch(pipeline, most=5):
+        values = []
+        try:
+            while len(values) < most:
+                values.append(int(pipeline._next()[0][0, 0]))
+        except StopIteration:
+            pipeline.reset()
+        return values
+
+    @pipeline_def(batch_size=2)
+    def given(cycle):
+        return fn.external_source(generator, cycle=cycle)
+
+    once, quiet, again = given(None), given("quiet"), given("raise")
+    assert [epoch(once), epoch(once)] == [[0, 1], []]
+    assert epoch(quiet) == [0, 1, 0, 1, 0]
+    assert [epoch(again), epoch(again)] == [[0, 1], [0, 1]]
+
+
+def test_a_checkpoint_says_where_sources_are():
+    def batch(info):
+        if info.iteration == 3:
+            raise StopIteration
+        return np.full((2, 1), 10 * info.epoch_idx + info.iteration, np.int32)
+
+    def generator():
+        for i in range(4):
+            yield np.full((2, 1), i, np.int32)
+
+    @pipeline_def(batch_size=2)
+    def given():
+        x = fn.external_source(batch, batch_info=True)
+        return x + 0, fn.external_source(generator, cycle="raise")
+
+    def value(pipeline):
+        return [int(each[0, 0]) for each in pipeline._next()]
+
+    pipeline = given()
+    assert [value(pipeline) for _ in range(3)] == [[0, 0], [1, 1], [2, 2]]
+    with pytest.raises(StopIteration):
+        pipeline._next()
+    pipeline.reset()
+    assert value(pipeline) == [10, 0]
+    resumed = given(checkpoint=pipeline._state())
+    assert resumed._state() == pipeline._state()
+    assert [value(each) for each in (pipeline, resumed)] == [[11, 1], [11, 1]]
+
+
+def test_batches_may_be_fed():
+    @pipeline_def(batch_size=2)
+    def given():
+        x = fn.external_source(name="x")
+        return x, fn.cast(x, dtype=types.FLOAT)
+
+    pipeline = given()
+    pipeline.feed_input("x", np.int32([[1], [2]]))
+    assert pipeline._next()[1].tolist() == [[1.0], [2.0]]
+    assert pipeline.run(x=np.int32([[3], [4]]))[1].as_array().tolist() == [[3.0], [4.0]]
+    with pytest.raises(leat.FailedPrecondition, match="call feed_input"):
+        pipeline._next()
+    with pytest.raises(leat.NotFound, match="no external source 'y'"):
+        pipeline.feed_input("y", np.int32([[1], [2]]))
+
+
+@pytest.mark.parametrize(
+    ("batch", "words"),
+    [
+        (np.zeros((3, 1), np.uint8), "batch of 3 samples"),
+        (np.zeros((2, 1), np.uint64), "uint64"),
+        ("text", "expected arrays of numbers"),
+    ],
+)
+def test_a_wrong_batch_of_a_source_is_an_error(batch, words):
+    @pipeline_def(batch_size=2)
+    def given():
+        return fn.cast(fn.external_source(lambda: batch), dtype=types.FLOAT)
+
+    with pytest.raises(leat.InvalidArgument, match=words):
+        given()._next()
+
+
+def test_a_pipeline_that_nobody_holds_leaves_no_threads():
+    before = set(threading.enumerate())
+
+    @pipeline_def(batch_size=2)
+    def given():
+        return fn.cast(fn.external_source(lambda: np.zeros((2, 1), np.uint8)), dtype=types.FLOAT)
+
+    pipeline = given()
+    pipeline._next()
+    threads = [each for each in threading.enumerate() if each.name == "leat feed" and each not in before]
+    assert len(threads) == 1
+    del pipeline
+    gc.collect()
+    threads[0].join(60)
+    assert not threads[0].is_alive()
+
+
+def test_an_exception_in_a_source_or_a_call_is_the_callers():
+    def broken(*_):
+        raise KeyError("mine")
+
+    with Pipeline(batch_size=2) as first:
+        first.set_outputs(fn.external_source(broken))
+    with Pipeline(batch_size=2) as second:
+        (value,) = consumer_call(broken, [fn.random.uniform()], 1, None, True)
+        second.set_outputs(value)
+    for pipeline in (first, second):
+        with pytest.raises(KeyError, match="mine"):
+            pipeline._next()
