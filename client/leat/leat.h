@@ -79,13 +79,13 @@ LEAT_EXPORT leat_status* leat_job_sample(const leat_job* job, uint64_t index,
                                          double timeout_s, leat_batch** out);
 LEAT_EXPORT void leat_job_free(leat_job* job);
 
-/* `options_json`: {"epoch", "step", "epochs", "window", "max_window_bytes", "row_timeout_s",
- * "device", "finish"}, all optional; an unknown key is an error. `token` may be
- * NULL with token_bytes 0. `rows` may be NULL with num_rows 0: all rows.
- * "device": -1 for host memory, or the number of a CUDA device: code 9
- * (FAILED_PRECONDITION) without a driver or the device. "finish": "worker", or
- * "device": tensors are bytes where leat_batches_finish says what is left to do
- * to them. */
+/* `options_json`: {"epoch", "step", "epochs", "window", "max_window_bytes",
+ * "row_timeout_s", "device", "finish"}, all optional; an unknown key is an
+ * error. `token` may be NULL with token_bytes 0. `rows` may be NULL with
+ * num_rows 0: all rows. "device": -1 for host memory, or the number of a CUDA
+ * device: code 9 (FAILED_PRECONDITION) without a driver or the device.
+ * "finish": "worker", or "device": tensors are bytes where leat_batches_finish
+ * says what is left to do to them. */
 LEAT_EXPORT leat_status* leat_batches_open(const leat_job* job,
                                            const char* options_json,
                                            const void* token,
