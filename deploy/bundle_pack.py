@@ -286,7 +286,7 @@ def main() -> None:
     parser.add_argument("--build", type=pathlib.Path)
     parser.add_argument("--out", type=pathlib.Path)
     parser.add_argument("--data", type=pathlib.Path)
-    parser.add_argument("--data-mib", type=int)
+    parser.add_argument("--data-mib", type=int, default=24)
     parser.add_argument("--without-parquet", action="store_true")
     parser.add_argument("--nvjpeg", type=pathlib.Path)
     args = parser.parse_args()
@@ -295,8 +295,6 @@ def main() -> None:
         return
     if not re.search(r"\.tar(\.gz|\.xz)?$", args.out.name):
         raise BundleError(f"-o {args.out}: want a name that ends in .tar, .tar.gz or .tar.xz")
-    if args.data_mib is None:
-        args.data_mib = 24 if args.without_parquet else 8
     if args.data_mib < 1:
         raise BundleError(f"--data-mib {args.data_mib}: want 1 or more")
     version = bundle_wheel.version_of(ROOT)
