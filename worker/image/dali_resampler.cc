@@ -52,8 +52,8 @@ absl::Status DaliResampler::Run(const Pixels& pixels, size_t channels,
     return absl::OkStatus();
   }
   const auto width = static_cast<size_t>(across_.size());
-  const auto taps =
-      static_cast<size_t>(across_.taps_before() + across_.taps_behind());
+  const auto taps = static_cast<size_t>(across_.taps_before()) +
+                    static_cast<size_t>(across_.taps_behind());
   const size_t padded = (columns_ + taps) * pixels.step + kDaliPadding;
   ring_pitch_ = width * channels + kDaliPadding;
   const size_t ring =
