@@ -443,7 +443,8 @@ TEST_F(LendingServerTest, SurvivesStorms) {
     });
   for (std::thread& thread : threads) thread.join();
   EXPECT_TRUE(Eventually([&] { return server_->counters().connections == 0; }));
-  EXPECT_EQ(server_->counters().memories, 0u);
+  // A connection that ends lets go of its memories after it is counted out.
+  EXPECT_TRUE(Eventually([&] { return server_->counters().memories == 0; }));
 }
 
 }  // namespace
