@@ -199,6 +199,14 @@ void leat_batches_cancel(leat_batches* batches) {
   if (batches != nullptr) batches->batches->Cancel();
 }
 
+void leat_batches_begin_wait(leat_batches* batches) {
+  if (batches != nullptr) batches->batches->BeginWait();
+}
+
+void leat_batches_end_wait(leat_batches* batches) {
+  if (batches != nullptr) batches->batches->EndWait();
+}
+
 size_t leat_batches_token(const leat_batches* batches, void* token,
                           size_t capacity) {
   if (batches == nullptr) return 0;

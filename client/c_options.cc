@@ -52,6 +52,14 @@ Setter Device(int* value) {
   };
 }
 
+Setter Flag(bool* value) {
+  return [value](const json& given) -> absl::Status {
+    if (!given.is_boolean()) return InvalidArgument("want true or false");
+    *value = given.get<bool>();
+    return absl::OkStatus();
+  };
+}
+
 Setter FinishWord(FinishAt* value) {
   return [value](const json& given) -> absl::Status {
     if (given != "worker" && given != "device")
@@ -121,7 +129,8 @@ absl::StatusOr<BatchesOptions> BatchesOptionsFromJson(std::string_view text) {
                    {"max_window_bytes", Count(&options.max_window_bytes)},
                    {"row_timeout_s", Seconds(&options.row_timeout)},
                    {"device", Device(&options.device)},
-                   {"finish", FinishWord(&options.finish)}}));
+                   {"finish", FinishWord(&options.finish)},
+                   {"ahead", Flag(&options.ahead)}}));
   return options;
 }
 

@@ -380,7 +380,7 @@ absl::StatusOr<std::shared_ptr<Step>> Engine::Next(MonotonicTime deadline) {
   MutexLock lock(&mu_);
   const MonotonicTime begin = Now();
   if (first_next_ == MonotonicTime{}) first_next_ = begin;
-  waiting_since_ = begin;
+  if (!options_.ahead) waiting_since_ = begin;
   bool told = false;
   while (true) {
     if (cancelled_) {
@@ -423,7 +423,25 @@ absl::StatusOr<std::shared_ptr<Step>> Engine::Next(MonotonicTime deadline) {
   }
 }
 
+void Engine::BeginWait() {
+  MutexLock lock(&mu_);
+  if (options_.ahead && waiting_since_ == MonotonicTime{})
+    waiting_since_ = Now();
+}
+
+void Engine::EndWait() {
+  MutexLock lock(&mu_);
+  if (!options_.ahead) return;
+  const MonotonicTime now = Now();
+  const Duration wait =
+      waiting_since_ == MonotonicTime{} ? Duration(0) : now - waiting_since_;
+  waiting_since_ = {};
+  waited_ += wait;
+  wait_.Add(wait);
+}
+
 void Engine::CountWait(MonotonicTime begin, bool delivered) {
+  if (options_.ahead) return;
   const Duration wait = Now() - begin;
   waiting_since_ = {};
   waited_ += wait;

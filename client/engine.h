@@ -56,6 +56,8 @@ struct EngineOptions {
   std::shared_ptr<DeviceBatches>
       device;           // whose memory it is; null: the host's
   uint32_t window = 4;  // steps
+  // Who calls Next is not who waits: BeginWait and EndWait are told.
+  bool ahead = false;
   // Of samples that are brought; null: workers read them. Steps are not begun
   // while those under way have brought more than `max_brought_bytes`.
   std::shared_ptr<Feed> feed;
@@ -81,7 +83,7 @@ struct EngineStats {
   std::string plane;
   uint64_t steps = 0;
   Duration elapsed{0};  // since the first Next
-  Duration waited{0};   // of it, in Next
+  Duration waited{0};   // of it, in Next, or as told
   LatencyHistogram wait;
   struct Worker {
     std::string name, address;
@@ -98,6 +100,10 @@ class Engine : public std::enable_shared_from_this<Engine> {
   // The next step in order, complete; nullptr: the end. kDeadlineExceeded with
   // the step unharmed; kCancelled; any other error is final.
   absl::StatusOr<std::shared_ptr<Step>> Next(MonotonicTime deadline);
+  // If `ahead`: a consumer waits; it has its step, for which it has waited
+  // since BeginWait, or not at all.
+  void BeginWait();
+  void EndWait();
   void Cancel();
   // Cancels, joins the thread, waits until the links are gone. Not from a
   // link's callback. Idempotent.

@@ -189,6 +189,7 @@ absl::StatusOr<std::unique_ptr<Batches>> OpenBatches(
   engine.layout = std::make_shared<BatchLayout>(
       format->schema, static_cast<uint32_t>(engine.map->rows().size()));
   engine.window = BoundedWindow(options, engine.layout->bytes);
+  engine.ahead = options.ahead;
   engine.fetch.row_timeout = ToDuration(options.row_timeout);
   ASSIGN_OR_RETURN(engine.fetch.plane, PlaneFromEnvironment(options));
   RETURN_IF_ERROR(MakePool(options, &engine));

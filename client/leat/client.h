@@ -153,6 +153,9 @@ struct BatchesOptions {
   // memory. Needs the NVIDIA driver.
   int device = -1;
   FinishAt finish = FinishAt::kWorker;  // tokens do not depend on it
+  // Next is called by a thread that works ahead of the trainer: what the
+  // trainer waits is told by Batches::BeginWait and EndWait.
+  bool ahead = false;
   // Of a job with the reader "readers.external"; required there. Its samples in
   // flight take up to max_window_bytes more.
   std::shared_ptr<SampleSource> source;
@@ -187,8 +190,8 @@ struct WorkerTraffic {
 struct BatchesStats {
   uint64_t steps = 0, rows = 0, bytes = 0;
   double rows_per_s = 0;      // since the first batch was asked for
-  double stall_fraction = 0;  // of that time, spent waiting in Next
-  LatencyStats wait;          // of Next, per step
+  double stall_fraction = 0;  // of that time, spent waiting
+  LatencyStats wait;          // in Next, or as told, per step
   uint64_t hedged_rows =
       0;  // asked of a second owner because the first was late
   uint64_t failed_over_rows = 0;  // asked again because a worker was lost
@@ -198,8 +201,7 @@ struct BatchesStats {
   std::vector<WorkerTraffic> workers;
 };
 
-// An iterator. Next, token and stats from one thread at a time; Cancel from
-// any.
+// An iterator. Next from one thread at a time; all else from any.
 class Batches {
  public:
   ~Batches();
@@ -210,6 +212,11 @@ class Batches {
   absl::StatusOr<std::optional<Batch>> Next(absl::Time deadline);
   // Wakes Next and ends the iterator. Idempotent.
   void Cancel();
+  // With options.ahead, for each batch that the trainer takes of what Next
+  // returned: EndWait, and before it, if it had to wait, BeginWait. Without:
+  // nothing is done, since Next counts by itself.
+  void BeginWait();
+  void EndWait();
   // Where the consumer is: after the last batch that Next returned.
   std::string token() const;
   // The plan's samples of a step, in the order of options.rows.

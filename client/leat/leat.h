@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-#define LEAT_ABI_VERSION 2
+#define LEAT_ABI_VERSION 3
 #define LEAT_EXPORT __attribute__((visibility("default")))
 
 typedef struct leat_status leat_status;
@@ -80,12 +80,13 @@ LEAT_EXPORT leat_status* leat_job_sample(const leat_job* job, uint64_t index,
 LEAT_EXPORT void leat_job_free(leat_job* job);
 
 /* `options_json`: {"epoch", "step", "epochs", "window", "max_window_bytes",
- * "row_timeout_s", "device", "finish"}, all optional; an unknown key is an
- * error. `token` may be NULL with token_bytes 0. `rows` may be NULL with
+ * "row_timeout_s", "device", "finish", "ahead"}, all optional; an unknown key
+ * is an error. `token` may be NULL with token_bytes 0. `rows` may be NULL with
  * num_rows 0: all rows. "device": -1 for host memory, or the number of a CUDA
  * device: code 9 (FAILED_PRECONDITION) without a driver or the device.
  * "finish": "worker", or "device": tensors are bytes where leat_batches_finish
- * says what is left to do to them. */
+ * says what is left to do to them. "ahead": true: leat_batches_next is called
+ * by a thread that works ahead of the trainer; see leat_batches_begin_wait. */
 LEAT_EXPORT leat_status* leat_batches_open(const leat_job* job,
                                            const char* options_json,
                                            const void* token,
@@ -97,6 +98,11 @@ LEAT_EXPORT leat_status* leat_batches_open(const leat_job* job,
 LEAT_EXPORT leat_status* leat_batches_next(leat_batches* batches,
                                            double timeout_s, leat_batch** out);
 LEAT_EXPORT void leat_batches_cancel(leat_batches* batches);
+/* With "ahead", for each batch that the trainer takes of what
+ * leat_batches_next returned: leat_batches_end_wait, and before it, if it had
+ * to wait, leat_batches_begin_wait. Without: nothing is done. */
+LEAT_EXPORT void leat_batches_begin_wait(leat_batches* batches);
+LEAT_EXPORT void leat_batches_end_wait(leat_batches* batches);
 /* Writes at most `capacity` bytes and returns how many the token has (under
  * 1,024). */
 LEAT_EXPORT size_t leat_batches_token(const leat_batches* batches, void* token,

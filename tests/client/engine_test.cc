@@ -81,5 +81,49 @@ TEST(Engine, ThatIsStoppedHoldsNoMemoryThroughALinkThatStillEnds) {
   }
 }
 
+// Waits until the deadline for a step that never comes.
+void WaitInNext(Engine& engine) {
+  constexpr auto kWait = std::chrono::milliseconds(20);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(
+      engine.Next(Clock::Real().Now() + kWait).status()));
+}
+
+TEST(Engine, CountsWhatNextWaits) {
+  const auto latches = std::make_shared<SilentLink::Latches>();
+  const std::shared_ptr<Engine> engine = Engine::Start(OptionsFor(latches));
+  WaitInNext(*engine);
+  EXPECT_GE(engine->stats().waited, std::chrono::milliseconds(20));
+  engine->BeginWait();
+  engine->EndWait();
+  EXPECT_EQ(engine->stats().wait.count(), 0u) << "no step was handed out";
+  engine->Stop();
+  latches->release.count_down();
+}
+
+TEST(Engine, ThatWorksAheadCountsWhatTheTrainerWaits) {
+  const auto latches = std::make_shared<SilentLink::Latches>();
+  EngineOptions options = OptionsFor(latches);
+  options.ahead = true;
+  const std::shared_ptr<Engine> engine = Engine::Start(std::move(options));
+  WaitInNext(*engine);
+  EXPECT_EQ(engine->stats().waited, Duration(0));
+  engine->EndWait();  // the trainer took a batch that was there
+  EXPECT_EQ(engine->stats().waited, Duration(0));
+  EXPECT_EQ(engine->stats().wait.count(), 1u);
+  engine->BeginWait();
+  WaitInNext(*engine);
+  engine->BeginWait();  // after a signal: the wait goes on
+  EXPECT_GE(engine->stats().waited, std::chrono::milliseconds(20));
+  engine->EndWait();
+  const EngineStats stats = engine->stats();
+  EXPECT_GE(stats.waited, std::chrono::milliseconds(20));
+  EXPECT_GE(stats.wait.max(), std::chrono::milliseconds(20));
+  EXPECT_EQ(stats.wait.count(), 2u);
+  WaitInNext(*engine);
+  EXPECT_EQ(engine->stats().waited, stats.waited);
+  engine->Stop();
+  latches->release.count_down();
+}
+
 }  // namespace
 }  // namespace leat::client

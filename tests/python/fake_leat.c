@@ -43,6 +43,7 @@ struct leat_batches {
   uint64_t epochs, epoch, step;
   uint32_t* rows;
   size_t num_rows;
+  bool ahead;
   bool heads; /* bytes where the job has floats */
   int device;
 };
@@ -68,6 +69,7 @@ static int num_free, num_live, num_made;
 static double delay_s;
 static uint64_t num_samples = 100;
 static int fail_at_step = -1;
+static int waits_begun, waits_ended;
 static int num_devices; /* whose memory is the host's, really */
 static void* last_stream;
 
@@ -83,6 +85,9 @@ LEAT_EXPORT void fake_set_samples(uint64_t samples) { num_samples = samples; }
 LEAT_EXPORT void fake_set_devices(int devices) { num_devices = devices; }
 /* The one that the last batch to be freed was used on. */
 LEAT_EXPORT void* fake_last_stream(void) { return last_stream; }
+/* Of all iterators with "ahead". */
+LEAT_EXPORT int fake_waits_begun(void) { return waits_begun; }
+LEAT_EXPORT int fake_waits_ended(void) { return waits_ended; }
 LEAT_EXPORT void fake_fail_at_step(int step) { fail_at_step = step; }
 
 static leat_status* Error(int code, const char* message) {
@@ -320,6 +325,7 @@ leat_status* leat_batches_open(const leat_job* job, const char* options_json,
   char finish[16];
   Text(options_json, "finish", finish, sizeof finish);
   batches->device = device;
+  batches->ahead = strstr(options_json, "\"ahead\": true") != NULL;
   batches->heads = IsFloats(job) && strcmp(finish, "device") == 0;
   if (num_rows != 0) {
     batches->rows = malloc(num_rows * sizeof *rows);
@@ -377,6 +383,12 @@ void leat_batches_cancel(leat_batches* batches) {
   batches->cancelled = true;
   pthread_cond_broadcast(&batches->changed);
   pthread_mutex_unlock(&batches->mutex);
+}
+void leat_batches_begin_wait(leat_batches* batches) {
+  if (batches->ahead) ++waits_begun;
+}
+void leat_batches_end_wait(leat_batches* batches) {
+  if (batches->ahead) ++waits_ended;
 }
 size_t leat_batches_token(const leat_batches* batches, void* token,
                           size_t capacity) {

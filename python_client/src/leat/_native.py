@@ -17,7 +17,7 @@ from typing import Any
 
 from leat import errors
 
-ABI_VERSION = 2
+ABI_VERSION = 3
 
 
 class Tensor(ctypes.Structure):
@@ -104,6 +104,8 @@ _QUICK_FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "leat_status_code": (c_int, [_STATUS]),
     "leat_status_message": (c_char_p, [_STATUS]),
     "leat_batches_token": (c_size_t, [c_void_p, c_void_p, c_size_t]),
+    "leat_batches_begin_wait": (None, [c_void_p]),
+    "leat_batches_end_wait": (None, [c_void_p]),
     "leat_batches_finish": (Finish, [c_void_p, c_size_t]),
     "leat_feed_bring": (_STATUS, [c_void_p, c_uint64, POINTER(Field), c_size_t]),
     "leat_batch_epoch": (c_uint64, [c_void_p]),

@@ -42,6 +42,10 @@ class Fake:
         """Buffers ever made."""
         return self._library.fake_made()
 
+    def waits(self):
+        """How many waits of trainers were begun and ended, of all iterators that work ahead of them."""
+        return self._library.fake_waits_begun(), self._library.fake_waits_ended()
+
     def set_delay(self, seconds):
         self._library.fake_set_delay(seconds)
 
