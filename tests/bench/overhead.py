@@ -3,9 +3,10 @@
 
 overhead.py --images DIR [--address ADDR] [--rounds N]
 
-Time inside next(), in microseconds: of NumPy batches; of global arrays on eight emulated devices; and what JAX alone
+Time inside next(), in microseconds: of NumPy batches; of global arrays on eight emulated devices, which a thread places
+while the trainer takes a step (it waits for 2 ms) or, without steps, as fast as that thread can; and what JAX alone
 needs to make such arrays of what is on the devices already (jax.make_array_from_single_device_arrays), and to bring it
-there too (jax.device_put). The window fills first, and is emptied in a loop as tight as it goes, in turns.
+there too (jax.device_put). The window fills first and is emptied, in turns.
 """
 
 import argparse
@@ -18,6 +19,7 @@ os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
 
 BATCH, SIDE, WINDOW, TAKEN = 64, 64, 32, 16
 PATIENCE_S = 120
+STEP_S = 0.002
 
 
 def pipeline(images):
@@ -59,6 +61,10 @@ def jax_round(batches, times):
 
     fill(batches)
     for _ in range(TAKEN):
+        timed(lambda: next(batches), times["next() of jax.Arrays, without steps"])
+    fill(batches)
+    for _ in range(TAKEN):
+        time.sleep(STEP_S)
         batch = timed(lambda: next(batches), times["next() of jax.Arrays"])
     parts = {name: [shard.data for shard in array.addressable_shards] for name, array in batch.items()}
     host = {name: [jax.device_get(part) for part in on_devices] for name, on_devices in parts.items()}

@@ -131,7 +131,7 @@ class Batches(Iterator[dict[str, np.ndarray]]):
 
     The arrays may be written to and kept for any time; memory is used again
     when no array, view, memoryview or DLPack capsule of a batch is left. Pickling copies.
-    Iterate from one thread at a time; `close` may be called from any.
+    Iterate from one thread at a time; all else may be called from any.
 
     Attributes:
         epoch, step: of the last batch handed out; None before the first.
@@ -147,8 +147,10 @@ class Batches(Iterator[dict[str, np.ndarray]]):
         self._rows = rows
         # Batches in a GPU's memory, for the frameworks, are dicts of _dlpack.Tensor.
         self._of_pointer: Any = arrays if device < 0 else tensors
-        # Held during a call into the library; re-entrant, since a signal handler may close while we wait.
-        self._in_use = threading.RLock()
+        # Held during calls into the library, to take batches and to ask for anything else, which may be another
+        # thread's; re-entrant, since a signal handler may close while we wait.
+        self._taking = threading.RLock()
+        self._asking = threading.RLock()
         self._closing = threading.Lock()
         self._text = ctypes.create_string_buffer(_TOKEN_CAPACITY)
         self._bar: _progress.Bar | None = None
@@ -200,7 +202,7 @@ class Batches(Iterator[dict[str, np.ndarray]]):
             leat.DeadlineExceeded: none within the timeout; call again, nothing is lost.
             leat.Error: the iterator failed (a bad sample, no worker): final, with the service's text.
         """
-        with self._in_use:
+        with self._taking:
             if self._ended:
                 return None
             try:
@@ -244,7 +246,7 @@ class Batches(Iterator[dict[str, np.ndarray]]):
 
     def token(self) -> bytes:
         """Where the consumer is: after the last batch handed out. For the trainer's checkpoint; under 1 KiB."""
-        with self._in_use:
+        with self._asking:
             size = _native.quick.leat_batches_token(self._handle.get(), self._text, _TOKEN_CAPACITY)
             return ctypes.string_at(self._text, size)
 
@@ -258,19 +260,27 @@ class Batches(Iterator[dict[str, np.ndarray]]):
         Raises:
             leat.InvalidArgument: it is of another job. The iterator stays where it was.
         """
+        self.prepared(state)()
+
+    def prepared(self, state: bytes) -> Callable[[], None]:
+        """Opens at `state`, or raises as `set_state`; what it returns goes on there."""
         opened = self._open_at(state)
-        self.close()
-        with self._in_use:
-            self.epoch = self.step = None
-            self._begin(opened)
-            if self._shows_progress:
-                self.show_progress()
+
+        def go_on() -> None:
+            self.close()
+            with self._taking, self._asking:
+                self.epoch = self.step = None
+                self._begin(opened)
+                if self._shows_progress:
+                    self.show_progress()
+
+        return go_on
 
     def samples(self, epoch: int, step: int) -> np.ndarray:
         """The plan's sample numbers of a step, in the order of the rows; 2**64-1 marks a row without a sample."""
         result = np.empty(self._rows, np.uint64)
         pointer = result.ctypes.data_as(ctypes.POINTER(ctypes.c_uint64))
-        with self._in_use:
+        with self._asking:
             _native.check(_native.lib.leat_batches_samples(self._handle.get(), epoch, step, pointer))
         return result
 
@@ -280,10 +290,22 @@ class Batches(Iterator[dict[str, np.ndarray]]):
         steps, rows, bytes (received), rows_per_s, stall_fraction, wait, plane ("grpc", "shm" or "cuda": how rows come),
         payload_copies, workers, …
         """
-        with self._in_use:
+        with self._asking:
             if self._handle.closed and self._last_stats:
                 return json.loads(self._last_stats)
             return json.loads(_native.take_text(_native.lib.leat_batches_stats_json(self._handle.get())) or "{}")
+
+    def begin_wait(self) -> None:
+        """Opened with ahead=True: the trainer waits from now on."""
+        with self._asking:
+            if not self._handle.closed:
+                _native.quick.leat_batches_begin_wait(self._handle.get())
+
+    def end_wait(self) -> None:
+        """Opened with ahead=True: the trainer has a batch, and waits no longer."""
+        with self._asking:
+            if not self._handle.closed:
+                _native.quick.leat_batches_end_wait(self._handle.get())
 
     def close(self) -> None:
         """Ends the iterator, also while another thread waits in it. Idempotent; batches handed out stay valid."""
@@ -295,7 +317,7 @@ class Batches(Iterator[dict[str, np.ndarray]]):
                 return
             self._ended = True  # before the waiting thread is woken: it is the end, not an error
             _native.lib.leat_batches_cancel(self._handle.get())
-            with self._in_use:
+            with self._taking, self._asking:
                 if self._bar:
                     self._bar.close()
                 self._last_stats = _native.take_text(_native.lib.leat_batches_stats_json(self._handle.get()))

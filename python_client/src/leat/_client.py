@@ -360,9 +360,14 @@ class Job:
         progress: bool = False,
         finish: str = "worker",
         device: int = -1,
+        ahead: bool = False,
         source: Any = None,
     ) -> Batches:
-        """`batches`, for the frameworks: also arrays of bytes (see _finish), also in a GPU's memory."""
+        """`batches`, for the frameworks: also arrays of bytes (see _finish), in a GPU's memory, or taken ahead of need.
+
+        Args:
+            ahead: batches are taken by a thread that is not the trainer's; it calls `begin_wait` and `end_wait`.
+        """
         numbers = row_numbers(rows, self.batch)
         count = self.batch if numbers is None else numbers.size
         options: dict[str, Any] = {}
@@ -381,6 +386,8 @@ class Job:
             options["finish"] = finish
         if device >= 0:
             options["device"] = device
+        if ahead:
+            options["ahead"] = True
         if self._external is not None:
             source = self._chosen_source(source, count)
         elif source is not None:

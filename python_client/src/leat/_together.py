@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from leat import _progress
@@ -57,15 +58,31 @@ class Together:
         """After the last step that `next` returned."""
         return self._token
 
-    def set_state(self, state: bytes) -> None:
-        """As `Batches.set_state`: the first part refuses what is of another job, before any has moved."""
+    def prepared(self, state: bytes) -> Callable[[], None]:
+        """As `Batches.prepared`: the first part refuses what is of another job, before any has moved."""
+        first = self._parts[0].prepared(state)
+
+        def go_on() -> None:
+            first()
+            for part in self._parts[1:]:
+                part.set_state(state)
+            self._close_bar()
+            self._got, self._token = [], self._parts[0].token()
+            self.epoch = self.step = None
+            if self._shows_progress:
+                self.show_progress()
+
+        return go_on
+
+    def begin_wait(self) -> None:
+        """As `Batches.begin_wait`, of all parts."""
         for part in self._parts:
-            part.set_state(state)
-        self._close_bar()
-        self._got, self._token = [], self._parts[0].token()
-        self.epoch = self.step = None
-        if self._shows_progress:
-            self.show_progress()
+            part.begin_wait()
+
+    def end_wait(self) -> None:
+        """As `Batches.end_wait`, of all parts."""
+        for part in self._parts:
+            part.end_wait()
 
     def stats(self) -> dict[str, Any]:
         """As `Batches.stats`, of all parts."""

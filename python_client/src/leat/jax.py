@@ -12,6 +12,7 @@ bytes reach the model on any number of hosts.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,7 +21,7 @@ from leat import _jax_version  # noqa: F401  # isort: skip (it says what to inst
 import jax
 import numpy as np
 
-from leat import _assembling, _finish, _jax_device, _jax_finish, _placement, _plane, _together
+from leat import _ahead, _assembling, _finish, _jax_device, _jax_finish, _placement, _plane, _together
 from leat._global_arrays import (
     DataPartitionType,
     data_partition_type_to_spec,
@@ -28,7 +29,7 @@ from leat._global_arrays import (
     host_to_global_device_array,
     with_sharding_constraint,
 )
-from leat.errors import Aborted, DeadlineExceeded, InvalidArgument
+from leat.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from leat._batches import Batches
@@ -78,16 +79,11 @@ class _HostPlacing:
         }
 
 
-def _interrupted() -> Aborted:
-    """For whoever goes on after Ctrl-C or a failed transfer: a batch was taken that was never handed out."""
-    return Aborted("a batch was lost on its way to the devices; open another iterator with token=it.token()")
-
-
 class GlobalBatches(Iterator[dict[str, jax.Array]]):
     """Global batches in order; made by `leat.jax.batches`.
 
-    While a batch is used, the next one, if it has arrived, is already on its
-    way to the devices. Use from one thread at a time; `close` from any.
+    While a batch is used, the next one is brought to the devices, by a thread
+    that the first `next` starts. Use from one thread at a time; `close` from any.
 
     Attributes:
         epoch, step: of the last batch handed out; None before the first.
@@ -98,9 +94,10 @@ class GlobalBatches(Iterator[dict[str, jax.Array]]):
         self._host = host
         self._place = place
         self._token = host.token()
-        self._ahead: tuple[dict[str, jax.Array], bytes, int, int] | None = None
-        self._failure: Exception | None = None
+        self._ahead: _ahead.Ahead | None = None
+        self._failure: BaseException | None = None
         self._ended = False
+        self._stop: Callable[[], Any] = host.close
         self.rows = rows
         self.epoch: int | None = None
         self.step: int | None = None
@@ -115,45 +112,25 @@ class GlobalBatches(Iterator[dict[str, jax.Array]]):
         self.close()
 
     def __next__(self) -> dict[str, jax.Array]:
-        current, self._ahead = self._ahead, None
-        if current is None:
-            current = self._pull(timeout=None)
-        if current is None:
-            self.close()
-            raise StopIteration
-        try:
-            self._look_ahead()
-        except BaseException:
-            self._failure = _interrupted()
-            raise
-        batch, self._token, self.epoch, self.step = current
-        return batch
-
-    def _pull(self, timeout: float | None) -> tuple[dict[str, jax.Array], bytes, int, int] | None:
         if self._failure is not None:
             raise self._failure
         if self._ended:
-            return None
-        batch = self._host.next(timeout)
-        if batch is None:
-            self._ended = True
-            return None
-        try:
-            placed = self._place(batch)
-        except BaseException:
-            self._failure = _interrupted()
-            raise
-        assert self._host.epoch is not None and self._host.step is not None
-        return placed, self._host.token(), self._host.epoch, self._host.step
+            raise StopIteration
+        taken = (self._ahead or self._start()).take()
+        if isinstance(taken, BaseException):
+            self._failure = taken
+            raise taken
+        if taken is None:
+            self.close()
+            raise StopIteration
+        batch, self._token, self.epoch, self.step = taken
+        return batch
 
-    def _look_ahead(self) -> None:
-        """Starts the next batch's transfer if it is here; a failure waits for its turn."""
-        try:
-            self._ahead = self._pull(timeout=0)
-        except DeadlineExceeded:
-            pass
-        except Exception as error:
-            self._failure = error
+    def _start(self) -> _ahead.Ahead:
+        self._ahead = _ahead.Ahead(self._host, self._place)
+        # Also when this iterator is dropped, or Python ends: before JAX ends.
+        self._stop = weakref.finalize(self, self._ahead.stop)
+        return self._ahead
 
     def token(self) -> bytes:
         """Where the trainer is: after the last batch handed out. The same on every process that is at the same step."""
@@ -169,7 +146,10 @@ class GlobalBatches(Iterator[dict[str, jax.Array]]):
         Raises:
             leat.InvalidArgument: it is of another job. The iterator stays where it was.
         """
-        self._host.set_state(state)
+        go_on = self._host.prepared(state)
+        self._stop()
+        go_on()
+        self._stop = self._host.close
         self._token = self._host.token()
         self._ahead = self._failure = self.epoch = self.step = None
         self._ended = False
@@ -185,10 +165,10 @@ class GlobalBatches(Iterator[dict[str, jax.Array]]):
         return stats
 
     def close(self) -> None:
-        """Ends the iterator. Idempotent; batches handed out stay valid."""
+        """Ends the iterator, also while another thread waits in it. Idempotent; batches handed out stay valid."""
         self._ended = True
+        self._stop()
         self._ahead = None
-        self._host.close()
 
 
 def _over(devices: Sequence[jax.Device], batch: int) -> jax.sharding.Sharding:
@@ -271,7 +251,7 @@ def batches(
     def opened(rows: np.ndarray, **also: Any) -> Batches:
         whole = rows.size == job.batch
         return job._open(
-            epochs, rows=None if whole else rows, token=token, window=window, finish=finish, **also, **options
+            epochs, rows=None if whole else rows, token=token, window=window, finish=finish, ahead=True, **also, **options
         )
 
     host: Batches | _together.Together

@@ -170,16 +170,6 @@ def test_aliasing_does_happen_here_and_holds_the_buffer(fake, service, graph):
     np.testing.assert_array_equal(np.asarray(placed), expected)
 
 
-def test_the_next_batch_is_already_taken_if_it_is_there(fake, job, sharding):
-    it = leat.jax.batches(job, sharding=sharding)
-    next(it)
-    assert it._ahead is not None
-    fake.set_delay(0.05)
-    next(it)
-    assert it._ahead is None  # not yet there: nobody waited for it
-    assert int(next(it)["label"][0]) == 32
-
-
 def test_a_failure_comes_at_its_own_step(fake, job, sharding):
     fake.fail_at_step(2)
     it = leat.jax.batches(job, sharding=sharding)
@@ -190,22 +180,6 @@ def test_a_failure_comes_at_its_own_step(fake, job, sharding):
         with pytest.raises(leat.DataLoss, match="cats/1.jpg"):
             next(it)
     assert it.token() == token
-
-
-def test_an_interrupted_transfer_is_no_silent_gap(job, sharding, monkeypatch):
-    it = leat.jax.batches(job, sharding=sharding)
-    next(it)
-    token = it.token()
-
-    def interrupt(*_):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr("leat._assembling.Assembling.__call__", interrupt)
-        next(it)
-    with pytest.raises(leat.Aborted, match="lost on its way"):
-        next(it)
-    assert int(next(leat.jax.batches(job, sharding=sharding, token=token))["label"][0]) == 16
 
 
 @pytest.mark.parametrize("order", [[*range(8)], [3, 1], [6]])
