@@ -251,7 +251,14 @@ def batches(
     def opened(rows: np.ndarray, **also: Any) -> Batches:
         whole = rows.size == job.batch
         return job._open(
-            epochs, rows=None if whole else rows, token=token, window=window, finish=finish, ahead=True, **also, **options
+            epochs,
+            rows=None if whole else rows,
+            token=token,
+            window=window,
+            finish=finish,
+            ahead=True,
+            **also,
+            **options,
         )
 
     host: Batches | _together.Together

@@ -314,11 +314,16 @@ def test_peek_async_is_the_next_batch():
 
 def test_element_spec_is_of_the_global_arrays():
     it = clu.DALIGenericPeekableIterator(FakePipeline(47, 3), ["data"], reader_name="reader")
-    assert it.element_spec == {"data": clu.ArraySpec((3, 1), np.dtype("int32"))}
+    assert it.element_spec == {"data": clu.ArraySpec(shape=(3, 1), dtype=np.dtype("int32"))}
     assert rows(next(it)["data"]) == [[0], [1], [2]]
     pipelines = [FakePipeline(8, 2, k, 2) for k in range(2)]
     it = clu.DALIGenericPeekableIterator(pipelines, ["data"], reader_name="reader", sharding=batch_axis())
     assert it.element_spec["data"].shape == (4, 1)
+
+
+def test_element_specs_are_clus_where_it_is_installed():
+    theirs = pytest.importorskip("clu.data.dataset_iterator")
+    assert clu.ArraySpec is theirs.ArraySpec
 
 
 def test_shapes_that_change_are_refused():

@@ -26,8 +26,8 @@ except (ImportError, AttributeError):  # not there, or made for another JAX
     class ArraySpec(NamedTuple):  # type: ignore[no-redef]
         """Shape and dtype of an array."""
 
-        shape: tuple[int, ...]
         dtype: Any
+        shape: tuple[int, ...]
 
 
 __all__ = ["ArraySpec", "DALIGenericPeekableIterator", "get_spec_for_array", "peekable_data_iterator"]
