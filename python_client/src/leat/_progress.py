@@ -20,7 +20,8 @@ class Bar:
         except ImportError:
             raise ImportError("progress=True needs tqdm: pip install 'leat[progress]'") from None
         steps = len(batches.job)
-        total = epochs * steps if epochs else None
+        self._ends = batches.job.last_batch != "stream"
+        total = epochs * steps if epochs and self._ends else None
         self._steps_per_epoch = steps
         self._batches = batches
         self._epochs = epochs
@@ -34,7 +35,7 @@ class Bar:
         if not self._started:  # a token may have begun in the middle
             self._started = True
             self._bar.initial = self._bar.n = done - 1
-            if self._epochs is None:
+            if self._epochs is None and self._ends:
                 self._bar.total = (self._batches.epoch + 1) * self._steps_per_epoch
         now = time.monotonic()
         if now - self._refreshed >= _REFRESH_S:

@@ -327,6 +327,15 @@ def test_progress_counts_on_from_a_token(job, capfd):
     assert "15/20" in text and "20/20" in text and "img/s, stall 25%" in text
 
 
+def test_progress_of_a_stream_has_no_end(service, graph, capfd):
+    pytest.importorskip("tqdm")
+    it = service.job("stream", graph.images, batch=10, last_batch="stream").batches(progress=True)
+    next(it), next(it)
+    it.close()
+    text = capfd.readouterr().err
+    assert "2step" in text and "/10" not in text and "/20" not in text
+
+
 def it_token(job, steps):
     it = job.batches(epochs=0)
     for _ in range(steps):
