@@ -69,7 +69,7 @@ absl::StatusOr<std::optional<Batch>> Batches::Next(absl::Time deadline) {
 
 void Batches::Cancel() { state_->engine->Cancel(); }
 void Batches::BeginWait() { state_->engine->BeginWait(); }
-void Batches::EndWait() { state_->engine->EndWait(); }
+void Batches::EndWait(bool delivered) { state_->engine->EndWait(delivered); }
 
 std::span<const TensorFinish> Batches::finish() const {
   return state_->format->shown;

@@ -203,8 +203,8 @@ void leat_batches_begin_wait(leat_batches* batches) {
   if (batches != nullptr) batches->batches->BeginWait();
 }
 
-void leat_batches_end_wait(leat_batches* batches) {
-  if (batches != nullptr) batches->batches->EndWait();
+void leat_batches_end_wait(leat_batches* batches, int delivered) {
+  if (batches != nullptr) batches->batches->EndWait(delivered != 0);
 }
 
 size_t leat_batches_token(const leat_batches* batches, void* token,

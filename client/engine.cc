@@ -425,24 +425,21 @@ absl::StatusOr<std::shared_ptr<Step>> Engine::Next(MonotonicTime deadline) {
 
 void Engine::BeginWait() {
   MutexLock lock(&mu_);
-  if (options_.ahead && waiting_since_ == MonotonicTime{})
-    waiting_since_ = Now();
+  if (options_.ahead) waiting_since_ = Now();
 }
 
-void Engine::EndWait() {
+void Engine::EndWait(bool delivered) {
   MutexLock lock(&mu_);
   if (!options_.ahead) return;
-  const MonotonicTime now = Now();
-  const Duration wait =
-      waiting_since_ == MonotonicTime{} ? Duration(0) : now - waiting_since_;
-  waiting_since_ = {};
-  waited_ += wait;
-  wait_.Add(wait);
+  const bool waited = waiting_since_ != MonotonicTime{};
+  AddWait(waited ? Now() - waiting_since_ : Duration(0), delivered);
 }
 
 void Engine::CountWait(MonotonicTime begin, bool delivered) {
-  if (options_.ahead) return;
-  const Duration wait = Now() - begin;
+  if (!options_.ahead) AddWait(Now() - begin, delivered);
+}
+
+void Engine::AddWait(Duration wait, bool delivered) {
   waiting_since_ = {};
   waited_ += wait;
   step_wait_ += wait;

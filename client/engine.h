@@ -100,10 +100,10 @@ class Engine : public std::enable_shared_from_this<Engine> {
   // The next step in order, complete; nullptr: the end. kDeadlineExceeded with
   // the step unharmed; kCancelled; any other error is final.
   absl::StatusOr<std::shared_ptr<Step>> Next(MonotonicTime deadline);
-  // If `ahead`: a consumer waits; it has its step, for which it has waited
-  // since BeginWait, or not at all.
+  // If `ahead`: the consumer waits; it has waited since BeginWait, or not at
+  // all, and has the step that it wanted, or has not.
   void BeginWait();
-  void EndWait();
+  void EndWait(bool delivered);
   void Cancel();
   // Cancels, joins the thread, waits until the links are gone. Not from a
   // link's callback. Idempotent.
@@ -143,6 +143,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void Wake() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Settle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CountWait(MonotonicTime begin, bool delivered)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void AddWait(Duration wait, bool delivered)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const EngineOptions options_;

@@ -213,10 +213,11 @@ class Batches {
   // Wakes Next and ends the iterator. Idempotent.
   void Cancel();
   // With options.ahead, for each batch that the trainer takes of what Next
-  // returned: EndWait, and before it, if it had to wait, BeginWait. Without:
-  // nothing is done, since Next counts by itself.
+  // returned: EndWait(true), and before it, if it has to wait, BeginWait.
+  // EndWait(false): it gave up. Without: nothing is done, since Next counts by
+  // itself.
   void BeginWait();
-  void EndWait();
+  void EndWait(bool delivered);
   // Where the consumer is: after the last batch that Next returned.
   std::string token() const;
   // The plan's samples of a step, in the order of options.rows.

@@ -99,10 +99,11 @@ LEAT_EXPORT leat_status* leat_batches_next(leat_batches* batches,
                                            double timeout_s, leat_batch** out);
 LEAT_EXPORT void leat_batches_cancel(leat_batches* batches);
 /* With "ahead", for each batch that the trainer takes of what
- * leat_batches_next returned: leat_batches_end_wait, and before it, if it had
- * to wait, leat_batches_begin_wait. Without: nothing is done. */
+ * leat_batches_next returned: leat_batches_end_wait, and before it, if it has
+ * to wait, leat_batches_begin_wait. `delivered` 0: it gave up. Without "ahead":
+ * nothing is done. */
 LEAT_EXPORT void leat_batches_begin_wait(leat_batches* batches);
-LEAT_EXPORT void leat_batches_end_wait(leat_batches* batches);
+LEAT_EXPORT void leat_batches_end_wait(leat_batches* batches, int delivered);
 /* Writes at most `capacity` bytes and returns how many the token has (under
  * 1,024). */
 LEAT_EXPORT size_t leat_batches_token(const leat_batches* batches, void* token,

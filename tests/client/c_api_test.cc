@@ -145,7 +145,7 @@ TEST(CApi, NullHandlesAreHarmlessElsewhere) {
   leat_batch_free(nullptr);
   leat_batches_cancel(nullptr);
   leat_batches_begin_wait(nullptr);
-  leat_batches_end_wait(nullptr);
+  leat_batches_end_wait(nullptr, 1);
   EXPECT_EQ(leat_status_code(nullptr), 0);
   EXPECT_STREQ(leat_status_message(nullptr), "");
   EXPECT_STREQ(leat_service_address(nullptr), "");

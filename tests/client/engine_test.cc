@@ -94,7 +94,7 @@ TEST(Engine, CountsWhatNextWaits) {
   WaitInNext(*engine);
   EXPECT_GE(engine->stats().waited, std::chrono::milliseconds(20));
   engine->BeginWait();
-  engine->EndWait();
+  engine->EndWait(true);
   EXPECT_EQ(engine->stats().wait.count(), 0u) << "no step was handed out";
   engine->Stop();
   latches->release.count_down();
@@ -107,14 +107,16 @@ TEST(Engine, ThatWorksAheadCountsWhatTheTrainerWaits) {
   const std::shared_ptr<Engine> engine = Engine::Start(std::move(options));
   WaitInNext(*engine);
   EXPECT_EQ(engine->stats().waited, Duration(0));
-  engine->EndWait();  // the trainer took a batch that was there
+  engine->EndWait(true);  // the trainer took a batch that was there
   EXPECT_EQ(engine->stats().waited, Duration(0));
   EXPECT_EQ(engine->stats().wait.count(), 1u);
   engine->BeginWait();
   WaitInNext(*engine);
-  engine->BeginWait();  // after a signal: the wait goes on
   EXPECT_GE(engine->stats().waited, std::chrono::milliseconds(20));
-  engine->EndWait();
+  engine->EndWait(false);  // a signal
+  EXPECT_EQ(engine->stats().wait.count(), 1u);
+  engine->BeginWait();
+  engine->EndWait(true);
   const EngineStats stats = engine->stats();
   EXPECT_GE(stats.waited, std::chrono::milliseconds(20));
   EXPECT_GE(stats.wait.max(), std::chrono::milliseconds(20));

@@ -387,8 +387,8 @@ void leat_batches_cancel(leat_batches* batches) {
 void leat_batches_begin_wait(leat_batches* batches) {
   if (batches->ahead) ++waits_begun;
 }
-void leat_batches_end_wait(leat_batches* batches) {
-  if (batches->ahead) ++waits_ended;
+void leat_batches_end_wait(leat_batches* batches, int delivered) {
+  if (batches->ahead && delivered) ++waits_ended;
 }
 size_t leat_batches_token(const leat_batches* batches, void* token,
                           size_t capacity) {

@@ -8,6 +8,7 @@ that its statistics show stalls of the training, and nothing else.
 
 from __future__ import annotations
 
+import atexit
 import queue
 import threading
 from collections.abc import Callable
@@ -59,20 +60,25 @@ class Ahead:
         self._room.put(None)
         self._thread = threading.Thread(target=self._run, name="leat placing", daemon=True)
         self._thread.start()
+        atexit.register(self.stop)  # later than JAX's, so before it: no transfer is under way when JAX ends
 
     def take(self) -> Placed | BaseException | None:
         """The next batch; None: the end. After that and after a failure, nothing follows: do not call again."""
         if self._placed.empty():
             self._host.begin_wait()
-        taken = self._placed.get()
+        taken = None
+        try:
+            taken = self._placed.get()
+        finally:
+            self._host.end_wait(isinstance(taken, Placed))
         if isinstance(taken, Placed):
             self._room.put(None)
-            self._host.end_wait()
         return taken
 
     def stop(self) -> None:
         """Closes the host's iterator and waits for the thread; wakes who is in `take`. Idempotent."""
         self._stopped = True
+        atexit.unregister(self.stop)
         self._host.close()
         self._room.put(None)
         if self._thread is not threading.current_thread():

@@ -301,11 +301,11 @@ class Batches(Iterator[dict[str, np.ndarray]]):
             if not self._handle.closed:
                 _native.quick.leat_batches_begin_wait(self._handle.get())
 
-    def end_wait(self) -> None:
-        """Opened with ahead=True: the trainer has a batch, and waits no longer."""
+    def end_wait(self, delivered: bool) -> None:
+        """Opened with ahead=True: the trainer waits no longer, since it has a batch, or gave up."""
         with self._asking:
             if not self._handle.closed:
-                _native.quick.leat_batches_end_wait(self._handle.get())
+                _native.quick.leat_batches_end_wait(self._handle.get(), delivered)
 
     def close(self) -> None:
         """Ends the iterator, also while another thread waits in it. Idempotent; batches handed out stay valid."""

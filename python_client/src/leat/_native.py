@@ -105,7 +105,7 @@ _QUICK_FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "leat_status_message": (c_char_p, [_STATUS]),
     "leat_batches_token": (c_size_t, [c_void_p, c_void_p, c_size_t]),
     "leat_batches_begin_wait": (None, [c_void_p]),
-    "leat_batches_end_wait": (None, [c_void_p]),
+    "leat_batches_end_wait": (None, [c_void_p, c_int]),
     "leat_batches_finish": (Finish, [c_void_p, c_size_t]),
     "leat_feed_bring": (_STATUS, [c_void_p, c_uint64, POINTER(Field), c_size_t]),
     "leat_batch_epoch": (c_uint64, [c_void_p]),

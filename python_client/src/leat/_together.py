@@ -79,10 +79,10 @@ class Together:
         for part in self._parts:
             part.begin_wait()
 
-    def end_wait(self) -> None:
+    def end_wait(self, delivered: bool) -> None:
         """As `Batches.end_wait`, of all parts."""
         for part in self._parts:
-            part.end_wait()
+            part.end_wait(delivered)
 
     def stats(self) -> dict[str, Any]:
         """As `Batches.stats`, of all parts."""

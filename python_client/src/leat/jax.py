@@ -128,8 +128,7 @@ class GlobalBatches(Iterator[dict[str, jax.Array]]):
 
     def _start(self) -> _ahead.Ahead:
         self._ahead = _ahead.Ahead(self._host, self._place)
-        # Also when this iterator is dropped, or Python ends: before JAX ends.
-        self._stop = weakref.finalize(self, self._ahead.stop)
+        self._stop = weakref.finalize(self, self._ahead.stop)  # also when this iterator is dropped
         return self._ahead
 
     def token(self) -> bytes:

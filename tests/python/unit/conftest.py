@@ -43,7 +43,7 @@ class Fake:
         return self._library.fake_made()
 
     def waits(self):
-        """How many waits of trainers were begun and ended, of all iterators that work ahead of them."""
+        """How many waits of trainers were begun, and ended with a batch, of all iterators that work ahead of them."""
         return self._library.fake_waits_begun(), self._library.fake_waits_ended()
 
     def set_delay(self, seconds):

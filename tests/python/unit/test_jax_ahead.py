@@ -172,7 +172,8 @@ def test_64_bits_are_as_the_trainers_thread_has_them(job, sharding, wide, monkey
 @pytest.mark.parametrize("delay", [0, 1000])
 def test_python_ends_while_batches_are_placed(delay):
     script = f"""
-        import ctypes, os, time
+        import ctypes, os, time, weakref
+        weakref.finalize(os, print, end="")  # so that finalizers run after what JAX does at the end
         os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
         import jax, numpy as np, leat, leat.jax
         from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
