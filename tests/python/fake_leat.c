@@ -247,8 +247,9 @@ void leat_job_free(leat_job* job) { free(job); }
 static char* TakeBuffer(size_t bytes) {
   char* data = NULL;
   pthread_mutex_lock(&pool_mutex);
-  if (num_free > 0 && free_buffers[num_free - 1].bytes >= bytes)
-    data = free_buffers[--num_free].data;
+  while (num_free > 0 && free_buffers[num_free - 1].bytes < bytes)
+    free(free_buffers[--num_free].data);
+  if (num_free > 0) data = free_buffers[--num_free].data;
   ++num_live;
   if (data == NULL) ++num_made;
   pthread_mutex_unlock(&pool_mutex);

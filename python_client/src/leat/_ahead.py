@@ -9,6 +9,7 @@ that its statistics show stalls of the training, and nothing else.
 from __future__ import annotations
 
 import atexit
+import os
 import queue
 import threading
 from collections.abc import Callable
@@ -54,6 +55,7 @@ class Ahead:
         self._place = place
         self._wide = _wide()
         self._stopped = False
+        self._pid = os.getpid()
         # Placed, None at the end, or what went wrong. Queues, because theirs are the cheapest waits that Ctrl-C ends.
         self._placed: queue.SimpleQueue[Placed | BaseException | None] = queue.SimpleQueue()
         self._room: queue.SimpleQueue[None] = queue.SimpleQueue()
@@ -76,7 +78,9 @@ class Ahead:
         return taken
 
     def stop(self) -> None:
-        """Closes the host's iterator and waits for the thread; wakes who is in `take`. Idempotent."""
+        """Closes the host's iterator and waits for the thread; wakes who is in `take`. Idempotent; nothing in a forked child."""
+        if self._pid != os.getpid():
+            return
         self._stopped = True
         atexit.unregister(self.stop)
         self._host.close()

@@ -152,6 +152,26 @@ def test_an_iterator_that_is_dropped_ends_its_thread(fake, job, sharding):
     assert not placing_threads()
 
 
+@pytest.mark.filterwarnings("ignore:.*fork:RuntimeWarning", "ignore:.*fork:DeprecationWarning")
+def test_a_forked_child_is_told_and_leaves_the_parents_iterator_alone(job, sharding):
+    it = leat.jax.batches(job, sharding=sharding)
+    next(it), next(it)
+    for has_next in (False, True):
+        if has_next:
+            wait_for_the_next(it)
+        child = os.fork()
+        if child == 0:
+            try:
+                with pytest.raises(leat.FailedPrecondition, match="was forked: call leat.connect"):
+                    next(it)
+                it.close()
+                os._exit(0)
+            finally:
+                os._exit(1)
+        assert os.waitpid(child, 0)[1] == 0
+        assert int(next(it)["label"][0]) == (48 if has_next else 32)
+
+
 @pytest.mark.parametrize("wide", [False, True])
 def test_64_bits_are_as_the_trainers_thread_has_them(job, sharding, wide, monkeypatch):
     from leat import _assembling
