@@ -78,7 +78,10 @@ class Ahead:
         return taken
 
     def stop(self) -> None:
-        """Closes the host's iterator and waits for the thread; wakes who is in `take`. Idempotent; nothing in a forked child."""
+        """Closes the host's iterator and waits for the thread; wakes who is in `take`. Idempotent.
+
+        A forked child has none of it: there, nothing is done.
+        """
         if self._pid != os.getpid():
             return
         self._stopped = True
