@@ -250,6 +250,30 @@ def test_a_name_that_one_branch_only_assigns_is_unbound_after_it():
         half()
 
 
+def test_a_name_that_a_branch_within_a_branch_assigns_is_unbound_after_both():
+    @pipeline_def(batch_size=4, enable_conditionals=True)
+    def quarter():
+        if fn.random.coin_flip():
+            if fn.random.coin_flip():
+                label = fn.random.uniform()
+        return label + 1
+
+    with pytest.raises(UnboundLocalError, match="label is assigned in one branch only"):
+        quarter()
+
+
+def test_branches_may_give_the_same_array():
+    @pipeline_def(batch_size=4, enable_conditionals=True)
+    def same():
+        if fn.random.coin_flip():
+            mean, name = np.array([1.0, 2.0, 3.0]), "a"
+        else:
+            mean, name = np.array([1.0, 2.0, 3.0]), "a"
+        return fn.random.uniform() + float(mean[2]) + len(name)
+
+    same()
+
+
 def test_calls_of_the_consumer_cut_the_graph():
     def cut():
         image = fn.crop(photos(), crop=(8, 8))

@@ -16,6 +16,8 @@ import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from leat.dali import _node
 from leat.dali._node import DataNode
 from leat.errors import PipelineError
@@ -27,13 +29,13 @@ def chosen(condition: DataNode, a: Any, b: Any, name: str) -> Any:
     """`a` where the condition is true, else `b`: of nodes, and of what is made of them."""
     if a is b:
         return a
-    if a is _MISSING or b is _MISSING:
+    if any(each is _MISSING or isinstance(each, _Unset) for each in (a, b)):
         return _Unset(name)
     if isinstance(a, (tuple, list)) and isinstance(b, (tuple, list)) and len(a) == len(b):
         return type(a)(chosen(condition, x, y, name) for x, y in zip(a, b))
     if isinstance(a, dict) and isinstance(b, dict) and a.keys() == b.keys():
         return {key: chosen(condition, a[key], b[key], name) for key in a}
-    if not isinstance(a, DataNode) and not isinstance(b, DataNode) and a == b:
+    if not isinstance(a, DataNode) and not isinstance(b, DataNode) and np.array_equal(a, b):
         return a
     try:
         first, second = _node.node_of(a), _node.node_of(b)
