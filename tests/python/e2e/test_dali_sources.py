@@ -44,6 +44,28 @@ def test_a_source_is_asked_for_batches_until_it_stops():
     assert asked == [(i, epoch) for epoch in range(2) for i in range(4)]
 
 
+@pytest.mark.parametrize(
+    "given, wanted",
+    [
+        (types.INT8, np.int32),
+        (types.INT16, np.int32),
+        (types.UINT16, np.int32),
+        (types.INT64, np.int64),
+        (types.FLOAT64, np.float32),
+    ],
+)
+def test_arithmetic_on_a_source_of_any_type_of_numbers(given, wanted):
+    batch = np.arange(6).reshape(2, 3).astype(types.to_numpy_type(given))
+
+    @pipeline_def(batch_size=2)
+    def doubled():
+        return fn.external_source(lambda: batch, dtype=given) * 2
+
+    (result,) = doubled()._next()
+    np.testing.assert_array_equal(result, 2 * np.arange(6).reshape(2, 3))
+    assert result.dtype == wanted
+
+
 def test_a_source_may_be_beside_a_reader_and_begin_again_at_any_time(ten):
     def batch(i):
         if i == 3:

@@ -274,7 +274,7 @@ def binary(op: str, a: Any, b: Any) -> DataNode:
     dtype = None
     if op in _COMPARISONS:
         dtype = "bool"
-    elif a.dtype and b.dtype:
+    elif a.dtype in _RANKS and b.dtype in _RANKS:  # of others the service says what is wrong
         dtype = max(a.dtype, b.dtype, key=_RANKS.index)
         if op == "div" and not dtype.startswith("float"):
             dtype = "float32"
