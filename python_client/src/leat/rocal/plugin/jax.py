@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import concurrent.futures
-import dataclasses
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -13,6 +12,7 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from leat._array_spec import ArraySpec, spec_of
 from leat.errors import InvalidArgument
 from leat.rocal import types
 from leat.rocal._feed import Feed, Taken
@@ -204,18 +204,6 @@ def _check_schemas(pipelines: Sequence[Pipeline]) -> None:
             )
 
 
-@dataclasses.dataclass(frozen=True)
-class ArraySpec:
-    """Shape and type of one array of a batch, as CLU's iterators describe them."""
-
-    shape: tuple[int, ...]
-    dtype: Any
-
-
-def _specs(batch: Sequence[jax.Array]) -> list[ArraySpec]:
-    return [ArraySpec(tuple(array.shape), np.dtype(array.dtype)) for array in batch]
-
-
 class ROCALPeekableIterator(ROCALJaxIterator):
     """`ROCALJaxIterator` that shows the next batch without taking it; from any thread.
 
@@ -230,7 +218,7 @@ class ROCALPeekableIterator(ROCALJaxIterator):
         self._pool: concurrent.futures.ThreadPoolExecutor | None = None
         self._asked: list[concurrent.futures.Future[list[jax.Array]]] = []  # peeks that have not been answered
         self._peeked: list[jax.Array] | None = None
-        self._spec: list[ArraySpec] | None = None
+        self._spec: list[Any] | None = None
         self._begun = False
 
     def __iter__(self) -> ROCALPeekableIterator:
@@ -252,7 +240,7 @@ class ROCALPeekableIterator(ROCALJaxIterator):
         return self._peeked
 
     def _checked(self, batch: list[jax.Array]) -> list[jax.Array]:
-        specs = _specs(batch)
+        specs = [spec_of(array) for array in batch]
         self._spec = self._spec or specs
         if specs != self._spec:
             raise ValueError(f"a batch of {specs}, but those before were {self._spec}; expected the same at every step")
@@ -273,8 +261,8 @@ class ROCALPeekableIterator(ROCALJaxIterator):
             return self._asked[-1]
 
     @property
-    def element_spec(self) -> list[ArraySpec]:
-        """Shapes and types of a batch's arrays; peeks, if no batch has been seen."""
+    def element_spec(self) -> list[Any]:
+        """The `ArraySpec` of each of a batch's arrays; peeks, if no batch has been seen."""
         with self._lock:
             if self._spec is None:
                 self._peek()

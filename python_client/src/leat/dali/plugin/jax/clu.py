@@ -14,28 +14,17 @@ from typing import Any
 import jax
 import numpy as np
 
+from leat._array_spec import ArraySpec, spec_of
 from leat.dali.plugin.base_iterator import LastBatchPolicy
 from leat.dali.plugin.jax import _iterator
 from leat.dali.plugin.jax._iterator import DALIGenericIterator
-
-try:
-    from clu.data.dataset_iterator import ArraySpec
-except (ImportError, AttributeError):  # not there, or made for another JAX
-    from typing import NamedTuple
-
-    class ArraySpec(NamedTuple):  # type: ignore[no-redef]
-        """Shape and dtype of an array."""
-
-        dtype: Any
-        shape: tuple[int, ...]
-
 
 __all__ = ["ArraySpec", "DALIGenericPeekableIterator", "get_spec_for_array", "peekable_data_iterator"]
 
 
 def get_spec_for_array(jax_array: jax.Array) -> Any:
     """The `ArraySpec` of an array."""
-    return ArraySpec(shape=jax_array.shape, dtype=jax_array.dtype)
+    return spec_of(jax_array)
 
 
 class DALIGenericPeekableIterator(DALIGenericIterator):
