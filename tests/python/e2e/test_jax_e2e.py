@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -89,3 +90,16 @@ def test_a_token_of_another_job_pipeline_or_batch_is_refused(service, job, folde
         leat.jax.batches(job, sharding=sharding, token=token[:-1])
     with pytest.raises(leat.InvalidArgument, match="token is str; expected the bytes"):
         leat.jax.batches(job, sharding=sharding, token="token")
+
+
+def test_statistics_count_the_trainers_waits_and_not_the_placing_threads(job, sharding):
+    with leat.jax.batches(job, sharding=sharding, epochs=0) as it:
+        for _ in range(12):
+            next(it)
+            while it._ahead._placed.empty():  # a step of the training, as long as a batch takes
+                time.sleep(0.001)
+        stats = it.stats()
+    assert stats["steps"] == 13  # the thread has taken one more
+    assert stats["wait"]["count"] == 12
+    assert stats["wait"]["p50_ms"] < 1 and stats["wait"]["max_ms"] > 0  # the first one was waited for
+    assert 0 < stats["stall_fraction"] < 1

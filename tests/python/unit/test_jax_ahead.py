@@ -46,6 +46,13 @@ def wait_for_the_next(it):
     wait_until(lambda: not it._ahead._placed.empty())
 
 
+def take_the_last_quick_one(fake, it, delay):
+    """All batches behind the one that is returned take `delay` seconds."""
+    wait_for_the_next(it)
+    fake.set_delay(delay)
+    next(it)
+
+
 def placing_threads():
     return [thread for thread in threading.enumerate() if thread.name == "leat placing"]
 
@@ -88,9 +95,7 @@ def test_waits_of_the_trainer_are_told_and_no_others(fake, job, sharding):
 def test_everything_but_next_answers_while_a_batch_is_waited_for(fake, job, sharding):
     it = leat.jax.batches(job, sharding=sharding)
     next(it), next(it)
-    wait_for_the_next(it)
-    fake.set_delay(1000)
-    next(it)
+    take_the_last_quick_one(fake, it, 1000)
     token = it.token()
     assert it.stats()["rows_per_s"] == 1234.5
     with pytest.raises(leat.InvalidArgument, match="another job"):
@@ -99,9 +104,7 @@ def test_everything_but_next_answers_while_a_batch_is_waited_for(fake, job, shar
     fake.set_delay(0)
     it.set_state(token)
     assert int(next(it)["label"][0]) == 48
-    wait_for_the_next(it)
-    fake.set_delay(1000)
-    next(it)
+    take_the_last_quick_one(fake, it, 1000)
     threading.Timer(0.1, it.close).start()
     assert next(it, None) is None  # which the other thread ended
     assert next(it, None) is None
@@ -111,9 +114,7 @@ def test_everything_but_next_answers_while_a_batch_is_waited_for(fake, job, shar
 def test_ctrl_c_loses_no_batch(fake, job, sharding):
     it = leat.jax.batches(job, sharding=sharding)
     next(it)
-    wait_for_the_next(it)
-    fake.set_delay(1.0)
-    next(it)
+    take_the_last_quick_one(fake, it, 1.0)
     threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt):
         next(it), next(it)
@@ -144,9 +145,7 @@ def test_a_transfer_that_fails_is_no_silent_gap(job, sharding, monkeypatch):
 def test_an_iterator_that_is_dropped_ends_its_thread(fake, job, sharding):
     it = leat.jax.batches(job, sharding=sharding)
     next(it)
-    wait_for_the_next(it)
-    fake.set_delay(1000)
-    next(it)
+    take_the_last_quick_one(fake, it, 1000)
     del it
     gc.collect()
     assert not placing_threads()
