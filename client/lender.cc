@@ -20,8 +20,6 @@ namespace {
 // What has come, or can go, now.
 constexpr MonotonicTime kNow{};
 
-MonotonicTime Now() { return Clock::Real().Now(); }
-
 }  // namespace
 
 struct Lender::Socket {
@@ -110,7 +108,7 @@ void Lender::Run() {
     for (const std::function<void()>& command : commands) command();
     commands.clear();  // they hold memory
     if (sweep) SweepNow();
-    const MonotonicTime now = Now();
+    const MonotonicTime now = Clock::Real().Now();
     MonotonicTime due = now + std::chrono::hours(1);
     for (const std::unique_ptr<Socket>& socket : sockets_) {
       if (!socket->ended) Flush(*socket);
@@ -237,7 +235,7 @@ void Lender::Flush(Socket& socket) {
       return;
     }
     request.memory.reset();
-    request.deadline = Now() + config_.reply_timeout;
+    request.deadline = Clock::Real().Now() + config_.reply_timeout;
     socket.awaiting.push_back(std::move(request));
     socket.queue.pop_front();
   }

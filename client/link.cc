@@ -59,8 +59,8 @@ class GrpcLink : public Link {
 };
 
 // What a stream needs for as long as it lives.
-struct Connection {
-  explicit Connection(std::shared_ptr<grpc::Channel> its_channel)
+struct StreamChannel {
+  explicit StreamChannel(std::shared_ptr<grpc::Channel> its_channel)
       : channel(std::move(its_channel)), stub(channel) {}
   const std::shared_ptr<grpc::Channel> channel;
   grpc::GenericStub stub;
@@ -72,7 +72,7 @@ LinkFactory GrpcLinks(const rpc::Security& security) {
   return [security](const std::string& address,
                     std::shared_ptr<LinkHandler> handler) {
     auto connection =
-        std::make_shared<Connection>(rpc::MakeChannel(address, security));
+        std::make_shared<StreamChannel>(rpc::MakeChannel(address, security));
     const auto bind = [&connection](
                           grpc::ClientContext* context,
                           grpc::ClientBidiReactor<Buffer, Buffer>* reactor) {

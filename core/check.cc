@@ -15,7 +15,6 @@ namespace {
 
 constexpr size_t kMaxNodes = 1000;
 constexpr size_t kMaxOutputs = 100;
-constexpr size_t kMaxRowBytes = 64u << 20;
 constexpr size_t kMaxNameLength = 128;
 
 class Checker {

@@ -37,9 +37,9 @@ bool IsDraw(std::string_view op) {
   return op == "coin_flip" || op == "uniform";
 }
 
-class Checker {
+class FusionChecker {
  public:
-  explicit Checker(const CheckedGraph& graph)
+  explicit FusionChecker(const CheckedGraph& graph)
       : graph_(graph), places_(graph.graph.nodes.size()) {}
 
   absl::Status Run() {
@@ -106,7 +106,7 @@ class Checker {
 }  // namespace
 
 absl::Status CheckFusable(const CheckedGraph& graph) {
-  return Checker(graph).Run();
+  return FusionChecker(graph).Run();
 }
 
 }  // namespace leat

@@ -10,7 +10,7 @@
 namespace leat {
 namespace {
 
-constexpr size_t kMaxNameLength = 128;
+constexpr size_t kMaxJobNameLength = 128;
 
 // Named in the hash, so that another layout of the fields is another hash.
 constexpr std::string_view kPlanHashVersion = "leat.plan.v1";
@@ -71,11 +71,11 @@ bool IsNameCharacter(char c) {
 absl::Status CheckName(std::string_view name) {
   if (name.empty())
     return InvalidArgument("job name \"\": want 1 to {} of A-Z a-z 0-9 . _ -",
-                           kMaxNameLength);
-  if (name.size() > kMaxNameLength)
+                           kMaxJobNameLength);
+  if (name.size() > kMaxJobNameLength)
     return InvalidArgument(
         "job name \"{}...\" of {} characters: want at most {}",
-        std::string(name.substr(0, 32)), name.size(), kMaxNameLength);
+        std::string(name.substr(0, 32)), name.size(), kMaxJobNameLength);
   const auto bad = std::find_if_not(name.begin(), name.end(), IsNameCharacter);
   if (bad != name.end())
     return InvalidArgument(

@@ -55,6 +55,9 @@ ArgInfo Arg(std::string name, ArgType type, std::optional<Value> default_value,
             std::string doc);
 ArgInfo Ranged(ArgInfo arg, double min, double max);
 ArgInfo PerSample(ArgInfo arg);
+// A number that may differ from sample to sample.
+ArgInfo Scalar(std::string name, double value, double least, double most,
+               std::string doc);
 // For an argument that an operator gets after pipelines have been made with it.
 ArgInfo AddedLater(ArgInfo arg);
 ArgInfo Choice(std::string name, std::optional<Value> default_value,
@@ -71,6 +74,8 @@ std::vector<ArgInfo> Join(std::vector<ArgInfo> first,
 OperatorInfo Operator(std::string name, int inputs, int outputs,
                       std::vector<ArgInfo> args, std::string doc);
 OperatorInfo Random(OperatorInfo info);
+// Of a reader whose outputs' types only the data knows.
+OperatorInfo StoredTypes(OperatorInfo info);
 
 // --- Types ------------------------------------------------------------------
 

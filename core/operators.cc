@@ -35,6 +35,13 @@ ArgInfo PerSample(ArgInfo arg) {
   return arg;
 }
 
+ArgInfo Scalar(std::string name, double value, double least, double most,
+               std::string doc) {
+  return PerSample(Ranged(
+      Arg(std::move(name), ArgType::kFloat, Value(value), std::move(doc)),
+      least, most));
+}
+
 ArgInfo AddedLater(ArgInfo arg) {
   arg.added_later = true;
   return arg;
@@ -99,6 +106,11 @@ OperatorInfo Operator(std::string name, int inputs, int outputs,
   info.inputs = inputs;
   info.outputs = outputs;
   info.args = std::move(args);
+  return info;
+}
+
+OperatorInfo StoredTypes(OperatorInfo info) {
+  info.stored_types = true;
   return info;
 }
 

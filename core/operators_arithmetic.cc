@@ -17,7 +17,7 @@ namespace {
 
 using Inputs = std::span<const ValueType>;
 
-constexpr size_t kMaxAxes = 8;
+constexpr size_t kMaxConstantAxes = 8;
 
 absl::StatusOr<Shape> JoinedShape(Inputs inputs) {
   Shape shape;
@@ -104,11 +104,11 @@ TypesOr InferConstant(Node* node, Inputs) {
   if (shape.empty() && count > 1) shape = {static_cast<int64_t>(count)};
   double elements = 1;
   for (const int64_t size : shape) elements *= static_cast<double>(size);
-  if (shape.size() > kMaxAxes || static_cast<double>(count) != elements)
+  if (shape.size() > kMaxConstantAxes || static_cast<double>(count) != elements)
     return InvalidArgument(
         "argument \"shape\" is ({}), want at most {} axes with the {} elements "
         "of \"values\"",
-        fmt::join(shape, ", "), kMaxAxes, count);
+        fmt::join(shape, ", "), kMaxConstantAxes, count);
   return OneTensor(*ParseDType(ArgOf<std::string>(*node, "dtype")), shape);
 }
 

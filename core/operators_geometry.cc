@@ -187,12 +187,6 @@ ArgInfo FillArg(std::string name, Floats value, std::string doc) {
                     std::move(doc)),
                 -kMostValue, kMostValue);
 }
-ArgInfo Scalar(std::string name, double value, double least, double most,
-               std::string doc) {
-  return PerSample(Ranged(
-      Arg(std::move(name), ArgType::kFloat, Value(value), std::move(doc)),
-      least, most));
-}
 ArgInfo IntsArg(std::string name, double least, double most, std::string doc) {
   return Ranged(
       Arg(std::move(name), ArgType::kInts, Value(Ints{}), std::move(doc)),

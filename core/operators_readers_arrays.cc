@@ -29,12 +29,7 @@ TypesOr InferCifar100(Node* node, Inputs inputs) {
   return types;
 }
 
-OperatorInfo StoredTypes(OperatorInfo info) {
-  info.stored_types = true;
-  return info;
-}
-
-ArgInfo Paths(const char* doc) {
+ArgInfo PathsArg(const char* doc) {
   return Arg("paths", ArgType::kStrings, std::nullopt, doc);
 }
 
@@ -43,20 +38,21 @@ void AddCifar(OperatorList* list) {
       "files, or folders: of a folder the files whose names begin with "
       "\"prefix\" and end with \".bin\", in byte order";
   list->push_back(
-      {Operator(
-           "readers.cifar10", 0, 2,
-           {Paths(kPaths), Arg("prefix", ArgType::kString, Text("data_batch_"),
-                               "of files in folders; \"test_batch\" is "
-                               "the test set")},
-           "CIFAR-10 in binary -> image uint8 (32, 32, 3), label (int32)"),
+      {Operator("readers.cifar10", 0, 2,
+                {PathsArg(kPaths),
+                 Arg("prefix", ArgType::kString, Text("data_batch_"),
+                     "of files in folders; \"test_batch\" is "
+                     "the test set")},
+                "CIFAR-10 in binary -> image uint8 (32, 32, 3), label (int32)"),
        InferCifar10});
   list->push_back(
-      {Operator("readers.cifar100", 0, 3,
-                {Paths(kPaths), Arg("prefix", ArgType::kString, Text("train"),
-                                    "of files in folders; \"test\" is the "
-                                    "test set")},
-                "CIFAR-100 in binary -> image uint8 (32, 32, 3), fine label "
-                "(int32), coarse label (int32)"),
+      {Operator(
+           "readers.cifar100", 0, 3,
+           {PathsArg(kPaths), Arg("prefix", ArgType::kString, Text("train"),
+                                  "of files in folders; \"test\" is the "
+                                  "test set")},
+           "CIFAR-100 in binary -> image uint8 (32, 32, 3), fine label "
+           "(int32), coarse label (int32)"),
        InferCifar100});
 }
 

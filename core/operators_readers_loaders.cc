@@ -12,11 +12,6 @@
 namespace leat {
 namespace {
 
-OperatorInfo StoredTypes(OperatorInfo info) {
-  info.stored_types = true;
-  return info;
-}
-
 OperatorInfo Numpy() {
   return StoredTypes(Operator(
       "readers.numpy", 0, 1,

@@ -110,8 +110,6 @@ TypesOr InferParquet(Node* node, Inputs) {
   return types;
 }
 
-constexpr double kMaxSamples = 0x1p48;  // a shard table's
-
 TypesOr InferExternal(Node* node, Inputs) {
   if (ArgOf<std::string>(*node, "name").empty())
     return InvalidArgument("argument \"name\" is empty, want a text");
@@ -129,7 +127,7 @@ TypesOr InferExternal(Node* node, Inputs) {
   return types;
 }
 
-ArgInfo Paths(const char* what) {
+ArgInfo FilesArg(const char* what) {
   return Arg("paths", ArgType::kStrings, std::nullopt,
              std::string(what) +
                  ": paths or URIs of files; of directories (with a slash at "
@@ -140,7 +138,7 @@ ArgInfo Paths(const char* what) {
 void AddParquet(OperatorList* list) {
   OperatorInfo parquet = Operator(
       "readers.parquet", 0, 0,
-      {Paths("Parquet files"),
+      {FilesArg("Parquet files"),
        Arg("columns", ArgType::kStrings, std::nullopt,
            "those that are read, one for each output: names, of a structure's "
            "member with dots (\"image.bytes\")"),
@@ -163,7 +161,7 @@ void AddExternal(OperatorList* list) {
       std::string(kExternalReader), 0, 0,
       {Ranged(Arg("num_samples", ArgType::kInt, std::nullopt,
                   "how many samples the source has"),
-              1, kMaxSamples),
+              1, static_cast<double>(kMaxSamples)),
        Arg("types", ArgType::kStrings, std::nullopt,
            "of each output: \"encoded\" (an image file), \"bytes\", "
            "\"int32\" (one number), \"uint8[28,28]\", \"uint8[?,?,3]\" "
@@ -189,7 +187,7 @@ ArgInfo Index(const char* what) {
 void AddRecordReaders(OperatorList* list) {
   OperatorInfo tfrecord = Operator(
       "readers.tfrecord", 0, 0,
-      {Paths("TFRecord files, uncompressed"),
+      {FilesArg("TFRecord files, uncompressed"),
        Arg("features", ArgType::kStrings, std::nullopt,
            "names in each tf.Example, one for each output"),
        Arg("types", ArgType::kStrings, std::nullopt,
@@ -205,7 +203,7 @@ void AddRecordReaders(OperatorList* list) {
 
   OperatorInfo webdataset = Operator(
       "readers.webdataset", 0, 0,
-      {Paths("tar archives, uncompressed"),
+      {FilesArg("tar archives, uncompressed"),
        Arg("ext", ArgType::kStrings, std::nullopt,
            "the extension of each output's component, what follows the first "
            "dot of the file's name; alternatives are separated by semicolons "

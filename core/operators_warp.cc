@@ -100,13 +100,6 @@ TypesOr InferJpegDistortion(Node*, Inputs inputs) {
   return std::vector<ValueType>{inputs[0]};
 }
 
-ArgInfo Scalar(std::string name, double value, double least, double most,
-               std::string doc) {
-  return PerSample(Ranged(
-      Arg(std::move(name), ArgType::kFloat, Value(value), std::move(doc)),
-      least, most));
-}
-
 std::vector<ArgInfo> WarpArgs(std::string size_doc) {
   return {Ranged(Arg("size", ArgType::kInts, Value(Ints{}),
                      "height and width of the result, or one number for both; "

@@ -8,7 +8,6 @@
 namespace leat {
 namespace {
 
-constexpr uint64_t kMaxSamples = uint64_t{1} << 48;
 constexpr uint64_t kUsualShards = 512;
 constexpr uint64_t kLargestUsualShard = 1024;
 

@@ -15,7 +15,8 @@
 
 namespace leat {
 
-inline constexpr uint32_t kMaxShards = 65536;  // of one dataset
+inline constexpr uint32_t kMaxShards = 65536;               // of one dataset
+inline constexpr uint64_t kMaxSamples = uint64_t{1} << 48;  // the same
 
 class ShardTable {
  public:

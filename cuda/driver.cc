@@ -10,11 +10,6 @@ namespace {
 
 constexpr char kPayload[] = "leat.cuda.result";
 
-template <class Pointer>
-void** At(Pointer* member) {
-  return reinterpret_cast<void**>(member);
-}
-
 std::vector<Binding> Bindings(Driver* d) {
   return {
       {"cuInit", At(&d->Init)},

@@ -59,6 +59,12 @@ struct Binding {
   bool required = true;
 };
 
+// The address of a member that is a pointer to a function, as Binding takes it.
+template <class Pointer>
+void** At(Pointer* member) {
+  return reinterpret_cast<void**>(member);
+}
+
 // Sets all pointers, those of absent optional symbols to null.
 // kFailedPrecondition: names the library and the required symbol it lacks.
 absl::Status Bind(const Library& library, const std::vector<Binding>& bindings);

@@ -6,11 +6,6 @@
 namespace leat::cuda {
 namespace {
 
-template <class Pointer>
-void** At(Pointer* member) {
-  return reinterpret_cast<void**>(member);
-}
-
 std::vector<Binding> Bindings(Nvjpeg* n) {
   return {
       {"nvjpegGetProperty", At(&n->GetProperty)},

@@ -30,12 +30,12 @@ double Finite(double value) {
   return std::isfinite(value) && value > 0 ? value : 0;
 }
 
-LatencySummary FromProto(const v1::LatencySummary& proto) {
+LatencySummary LatencyOf(const v1::LatencySummary& proto) {
   return {proto.count(), Finite(proto.mean_ms()), Finite(proto.p50_ms()),
           Finite(proto.p95_ms()), Finite(proto.max_ms())};
 }
 
-v1::LatencySummary ToProto(const LatencySummary& summary) {
+v1::LatencySummary LatencyProto(const LatencySummary& summary) {
   v1::LatencySummary proto;
   proto.set_count(summary.count);
   proto.set_mean_ms(summary.mean_ms);
@@ -92,7 +92,7 @@ v1::WorkerStats ToProto(const WorkerStats& stats) {
   proto.set_buffers_total(stats.buffers_total);
   proto.set_busy_fraction(stats.busy_fraction);
   proto.set_bad_samples_total(stats.bad_samples_total);
-  *proto.mutable_row_latency() = ToProto(stats.row_latency);
+  *proto.mutable_row_latency() = LatencyProto(stats.row_latency);
   proto.set_rss_bytes(stats.rss_bytes);
   proto.set_storage_requests_total(stats.storage_requests_total);
   proto.set_storage_retries_total(stats.storage_retries_total);
@@ -118,7 +118,7 @@ v1::ConsumerStats ToProto(const ConsumerStats& stats) {
   proto.set_rows_total(stats.rows_total);
   proto.set_rows_per_s(stats.rows_per_s);
   proto.set_stall_fraction(stats.stall_fraction);
-  *proto.mutable_wait() = ToProto(stats.wait);
+  *proto.mutable_wait() = LatencyProto(stats.wait);
   proto.set_plane(stats.plane);
   proto.set_memory(stats.memory);
   proto.set_hedged_rows_total(stats.hedged_rows_total);
@@ -243,7 +243,7 @@ WorkerStats FromProto(const v1::WorkerStats& proto) {
   stats.buffers_total = proto.buffers_total();
   stats.busy_fraction = Finite(proto.busy_fraction());
   stats.bad_samples_total = proto.bad_samples_total();
-  stats.row_latency = FromProto(proto.row_latency());
+  stats.row_latency = LatencyOf(proto.row_latency());
   stats.rss_bytes = proto.rss_bytes();
   stats.storage_requests_total = proto.storage_requests_total();
   stats.storage_retries_total = proto.storage_retries_total();
@@ -269,7 +269,7 @@ ConsumerStats FromProto(const v1::ConsumerStats& proto) {
   stats.rows_total = proto.rows_total();
   stats.rows_per_s = Finite(proto.rows_per_s());
   stats.stall_fraction = Finite(proto.stall_fraction());
-  stats.wait = FromProto(proto.wait());
+  stats.wait = LatencyOf(proto.wait());
   stats.plane = Cut(proto.plane());
   stats.memory = Cut(proto.memory());
   stats.hedged_rows_total = proto.hedged_rows_total();

@@ -10,7 +10,7 @@
 #include "tests/worker/riegeli_writer.h"
 #include "worker/source/array_record.h"
 
-namespace leat::worker {
+namespace leat::worker::array_record_fuzz {
 namespace {
 
 std::string FileWith(std::string_view bytes) {
@@ -65,4 +65,4 @@ const fuzz::Target kTarget(
     {.name = "array_record", .run = Run, .seeds = Seeds, .runs = 300});
 
 }  // namespace
-}  // namespace leat::worker
+}  // namespace leat::worker::array_record_fuzz

@@ -9,7 +9,7 @@
 #include "tests/worker/tfrecord_maker.h"
 #include "worker/source/caffe_record.h"
 
-namespace leat::worker {
+namespace leat::worker::caffe_record_fuzz {
 namespace {
 
 void Run(std::string_view text) {
@@ -54,4 +54,4 @@ const fuzz::Target kTarget(
     {.name = "caffe_record", .run = Run, .seeds = Seeds, .runs = 5000});
 
 }  // namespace
-}  // namespace leat::worker
+}  // namespace leat::worker::caffe_record_fuzz

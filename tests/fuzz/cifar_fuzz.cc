@@ -8,7 +8,7 @@
 #include "tests/fuzz/target.h"
 #include "worker/source/formats.h"
 
-namespace leat::worker {
+namespace leat::worker::cifar_fuzz {
 namespace {
 
 void Run(std::string_view bytes) {
@@ -43,4 +43,4 @@ const fuzz::Target kTarget(
     {.name = "cifar", .run = Run, .seeds = Seeds, .runs = 300});
 
 }  // namespace
-}  // namespace leat::worker
+}  // namespace leat::worker::cifar_fuzz

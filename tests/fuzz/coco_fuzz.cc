@@ -8,7 +8,7 @@
 #include "tests/fuzz/target.h"
 #include "worker/source/coco.h"
 
-namespace leat::worker {
+namespace leat::worker::coco_fuzz {
 namespace {
 
 constexpr int kPhoto = 199;  // a number that no other file gets
@@ -60,4 +60,4 @@ const fuzz::Target kTarget(
     {.name = "coco", .run = Run, .seeds = Seeds, .runs = 1000});
 
 }  // namespace
-}  // namespace leat::worker
+}  // namespace leat::worker::coco_fuzz

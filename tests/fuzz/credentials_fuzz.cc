@@ -8,7 +8,7 @@
 #include "tests/fuzz/target.h"
 #include "worker/source/storage/credentials.h"
 
-namespace leat::worker {
+namespace leat::worker::credentials_fuzz {
 namespace {
 
 void Run(std::string_view bytes) {
@@ -38,4 +38,4 @@ const fuzz::Target kTarget(
     {.name = "credentials", .run = Run, .seeds = Seeds, .runs = 2000});
 
 }  // namespace
-}  // namespace leat::worker
+}  // namespace leat::worker::credentials_fuzz

@@ -7,7 +7,7 @@
 #include "tests/worker/tar_maker.h"
 #include "tests/worker/tfrecord_maker.h"
 
-namespace leat::worker {
+namespace leat::worker::dali_index_fuzz {
 namespace {
 
 constexpr uint64_t kMaxRecords = 10'000;
@@ -44,4 +44,4 @@ const fuzz::Target kTarget(
     {.name = "dali_index", .run = Run, .seeds = Seeds, .runs = 3000});
 
 }  // namespace
-}  // namespace leat::worker
+}  // namespace leat::worker::dali_index_fuzz

@@ -15,7 +15,7 @@
 #include "tests/support/jpeg_maker.h"
 #include "worker/image/encoded_image.h"
 
-namespace leat::worker {
+namespace leat::worker::decode_fuzz {
 namespace {
 
 constexpr ImageLimits kLimits = {.max_pixels = 1'000'000,
@@ -70,4 +70,4 @@ const fuzz::Target kTarget({.name = "decode",
                             .repair = RepairPng});
 
 }  // namespace
-}  // namespace leat::worker
+}  // namespace leat::worker::decode_fuzz

@@ -15,7 +15,7 @@
 #include "tests/worker/temp_dir.h"
 #include "worker/source/storage/disk_cache.h"
 
-namespace leat::worker {
+namespace leat::worker::disk_cache_fuzz {
 namespace {
 
 using fuzz::Input;
@@ -126,4 +126,4 @@ const fuzz::Target kTarget({.name = "disk_cache",
                             .repair = Repair});
 
 }  // namespace
-}  // namespace leat::worker
+}  // namespace leat::worker::disk_cache_fuzz

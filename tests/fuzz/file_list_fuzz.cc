@@ -6,7 +6,7 @@
 #include "tests/fuzz/target.h"
 #include "worker/source/file_list.h"
 
-namespace leat::worker {
+namespace leat::worker::file_list_fuzz {
 namespace {
 
 constexpr uint64_t kMaxFiles = 1000;
@@ -36,4 +36,4 @@ const fuzz::Target kTarget(
     {.name = "file_list", .run = Run, .seeds = Seeds, .runs = 5000});
 
 }  // namespace
-}  // namespace leat::worker
+}  // namespace leat::worker::file_list_fuzz

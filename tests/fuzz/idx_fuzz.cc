@@ -8,7 +8,7 @@
 #include "tests/worker/packing.h"
 #include "worker/source/idx_file.h"
 
-namespace leat::worker {
+namespace leat::worker::idx_fuzz {
 namespace {
 
 void Run(std::string_view bytes) {
@@ -34,4 +34,4 @@ const fuzz::Target kTarget(
     {.name = "idx", .run = Run, .seeds = Seeds, .runs = 3000});
 
 }  // namespace
-}  // namespace leat::worker
+}  // namespace leat::worker::idx_fuzz

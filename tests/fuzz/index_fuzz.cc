@@ -23,7 +23,7 @@
 #include "worker/source/index_blob.h"
 #include "worker/source/source.h"
 
-namespace leat::worker {
+namespace leat::worker::index_fuzz {
 namespace {
 
 using Texts = std::vector<std::string>;
@@ -225,4 +225,4 @@ const fuzz::Target kTarget(
     {.name = "index", .run = Run, .seeds = Seeds, .runs = 3000});
 
 }  // namespace
-}  // namespace leat::worker
+}  // namespace leat::worker::index_fuzz

@@ -11,7 +11,7 @@
 #include "tests/fuzz/target.h"
 #include "worker/image/row_program.h"
 
-namespace leat::rpc {
+namespace leat::rpc::job_spec_fuzz {
 namespace {
 
 using fuzz::Begun;
@@ -82,4 +82,4 @@ const fuzz::Target kTarget(
     {.name = "job_spec", .run = Run, .seeds = Seeds, .runs = 500});
 
 }  // namespace
-}  // namespace leat::rpc
+}  // namespace leat::rpc::job_spec_fuzz

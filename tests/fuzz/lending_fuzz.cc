@@ -19,7 +19,7 @@
 #include "tests/fuzz/target.h"
 #include "worker/plane/stream_lending.h"
 
-namespace leat::worker {
+namespace leat::worker::lending_fuzz {
 namespace {
 
 using fuzz::Input;
@@ -159,4 +159,4 @@ const fuzz::Target kTarget(
     {.name = "lending", .run = Run, .seeds = Seeds, .runs = 1000});
 
 }  // namespace
-}  // namespace leat::worker
+}  // namespace leat::worker::lending_fuzz

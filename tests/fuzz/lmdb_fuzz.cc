@@ -8,7 +8,7 @@
 #include "tests/fuzz/target.h"
 #include "worker/source/lmdb_walker.h"
 
-namespace leat::worker {
+namespace leat::worker::lmdb_fuzz {
 namespace {
 
 void Run(std::string_view bytes) {
@@ -30,4 +30,4 @@ const fuzz::Target kTarget(
     {.name = "lmdb", .run = Run, .seeds = Seeds, .runs = 1000});
 
 }  // namespace
-}  // namespace leat::worker
+}  // namespace leat::worker::lmdb_fuzz

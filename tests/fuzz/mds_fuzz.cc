@@ -13,7 +13,7 @@
 #include "tests/worker/temp_dir.h"
 #include "worker/source/mds.h"
 
-namespace leat::worker {
+namespace leat::worker::mds_fuzz {
 namespace {
 
 constexpr std::string_view kColumns =
@@ -85,4 +85,4 @@ const fuzz::Target kTarget(
     {.name = "mds", .run = Run, .seeds = Seeds, .runs = 300});
 
 }  // namespace
-}  // namespace leat::worker
+}  // namespace leat::worker::mds_fuzz

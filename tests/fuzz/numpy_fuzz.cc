@@ -5,7 +5,7 @@
 #include "tests/fuzz/target.h"
 #include "worker/source/numpy.h"
 
-namespace leat::worker {
+namespace leat::worker::numpy_fuzz {
 namespace {
 
 void Run(std::string_view bytes) {
@@ -50,4 +50,4 @@ const fuzz::Target kTarget(
     {.name = "numpy", .run = Run, .seeds = Seeds, .runs = 1000});
 
 }  // namespace
-}  // namespace leat::worker
+}  // namespace leat::worker::numpy_fuzz

@@ -13,7 +13,7 @@
 #include "tests/fuzz/target.h"
 #include "worker/source/parquet.h"
 
-namespace leat::worker {
+namespace leat::worker::parquet_fuzz {
 namespace {
 
 constexpr uint64_t kMaxRows = 8;  // of a unit that are converted
@@ -83,4 +83,4 @@ const fuzz::Target kTarget(
     {.name = "parquet", .run = Run, .seeds = Seeds, .runs = 300});
 
 }  // namespace
-}  // namespace leat::worker
+}  // namespace leat::worker::parquet_fuzz

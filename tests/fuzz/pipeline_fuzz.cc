@@ -12,7 +12,7 @@
 #include "tests/support/jpeg_maker.h"
 #include "worker/image/row_program.h"
 
-namespace leat::worker {
+namespace leat::worker::pipeline_fuzz {
 namespace {
 
 constexpr size_t kMaxRowBytes = 1 << 18;
@@ -103,4 +103,4 @@ const fuzz::Target kTarget(
     {.name = "pipeline", .run = Run, .seeds = Seeds, .runs = 300});
 
 }  // namespace
-}  // namespace leat::worker
+}  // namespace leat::worker::pipeline_fuzz

@@ -9,7 +9,7 @@
 #include "rpc/raw_frame.h"
 #include "tests/fuzz/target.h"
 
-namespace leat::rpc {
+namespace leat::rpc::raw_frame_fuzz {
 namespace {
 
 grpc::ByteBuffer InSlices(std::string_view bytes, size_t length) {
@@ -58,4 +58,4 @@ const fuzz::Target kTarget(
     {.name = "raw_frame", .run = Run, .seeds = Seeds, .runs = 3000});
 
 }  // namespace
-}  // namespace leat::rpc
+}  // namespace leat::rpc::raw_frame_fuzz

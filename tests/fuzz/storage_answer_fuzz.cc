@@ -17,7 +17,7 @@
 #include "worker/source/storage/storage_clock.h"
 #include "worker/source/storage/xml.h"
 
-namespace leat::worker {
+namespace leat::worker::storage_answer_fuzz {
 namespace {
 
 using fuzz::Input;
@@ -241,4 +241,4 @@ const fuzz::Target kTarget(
     {.name = "storage_answer", .run = Run, .seeds = Seeds, .runs = 2000});
 
 }  // namespace
-}  // namespace leat::worker
+}  // namespace leat::worker::storage_answer_fuzz

@@ -8,7 +8,7 @@
 #include "tests/worker/tfrecord_maker.h"
 #include "worker/source/tf_example.h"
 
-namespace leat::worker {
+namespace leat::worker::tf_example_fuzz {
 namespace {
 
 void Run(std::string_view text) {
@@ -47,4 +47,4 @@ const fuzz::Target kTarget(
     {.name = "tf_example", .run = Run, .seeds = Seeds, .runs = 5000});
 
 }  // namespace
-}  // namespace leat::worker
+}  // namespace leat::worker::tf_example_fuzz

@@ -8,7 +8,7 @@
 #include "tests/worker/tfrecord_maker.h"
 #include "worker/source/tfrecord_framing.h"
 
-namespace leat::worker {
+namespace leat::worker::tfrecord_fuzz {
 namespace {
 
 constexpr uint64_t kMaxRecords = 10'000;
@@ -41,4 +41,4 @@ const fuzz::Target kTarget(
     {.name = "tfrecord", .run = Run, .seeds = Seeds, .runs = 3000});
 
 }  // namespace
-}  // namespace leat::worker
+}  // namespace leat::worker::tfrecord_fuzz

@@ -9,7 +9,7 @@
 #include "google/protobuf/stubs/logging.h"
 #include "tests/fuzz/target.h"
 
-namespace leat::client {
+namespace leat::client::token_fuzz {
 namespace {
 
 constexpr std::string_view kJob = "resnet50";
@@ -56,4 +56,4 @@ const fuzz::Target kTarget({.name = "token",
                             .repair = Repair});
 
 }  // namespace
-}  // namespace leat::client
+}  // namespace leat::client::token_fuzz

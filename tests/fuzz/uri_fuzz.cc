@@ -8,7 +8,7 @@
 #include "worker/source/storage/storage.h"
 #include "worker/source/storage/uri.h"
 
-namespace leat::worker {
+namespace leat::worker::uri_fuzz {
 namespace {
 
 void Run(std::string_view bytes) {
@@ -52,4 +52,4 @@ const fuzz::Target kTarget(
     {.name = "uri", .run = Run, .seeds = Seeds, .runs = 5000});
 
 }  // namespace
-}  // namespace leat::worker
+}  // namespace leat::worker::uri_fuzz

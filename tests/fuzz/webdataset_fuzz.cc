@@ -11,7 +11,7 @@
 #include "tests/fuzz/target.h"
 #include "tests/worker/tar_maker.h"
 
-namespace leat::worker {
+namespace leat::worker::webdataset_fuzz {
 namespace {
 
 constexpr uint64_t kMaxSamples = 10'000;
@@ -62,4 +62,4 @@ const fuzz::Target kTarget(
     {.name = "webdataset", .run = Run, .seeds = Seeds, .runs = 500});
 
 }  // namespace
-}  // namespace leat::worker
+}  // namespace leat::worker::webdataset_fuzz

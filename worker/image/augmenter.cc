@@ -25,7 +25,7 @@ namespace {
 
 using enum Augmentation;
 
-constexpr int64_t kMostSide = 65'500;  // Warp's
+constexpr int64_t kMostWarpedSide = 65'500;  // Warp's
 
 bool Moving(Augmentation operation) {
   switch (operation) {
@@ -147,10 +147,10 @@ void Equalize(const Tensor& in, const Tensor& out) {
 }
 
 absl::Status Augmenter::CheckSize(const Tensor& image) {
-  if (image.dims[0] <= kMostSide && image.dims[1] <= kMostSide)
+  if (image.dims[0] <= kMostWarpedSide && image.dims[1] <= kMostWarpedSide)
     return absl::OkStatus();
   return InvalidArgument("image of {} × {} (width × height), want at most {}",
-                         image.dims[1], image.dims[0], kMostSide);
+                         image.dims[1], image.dims[0], kMostWarpedSide);
 }
 
 absl::Status Augmenter::Run(std::span<const AugmentationStep> steps,

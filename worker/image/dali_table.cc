@@ -22,10 +22,6 @@ std::array<float, n> Points(Function function) {
   return points;
 }
 
-double Sinc(double x) {
-  return x == 0 ? 1 : ExactSinPi(x) / (x * 3.14159265358979323846);
-}
-
 // Points of [-1, 1].
 std::span<const float> PointsOf(Filter filter) {
   static const std::array<float, 3> linear = {0, 1, 0};
@@ -37,8 +33,9 @@ std::span<const float> PointsOf(Filter filter) {
     return x > 1 ? ((-0.5 * x + 2.5) * x - 4) * x + 2
                  : (1.5 * x - 2.5) * x * x + 1;
   });
-  static const auto lanczos3 = Points<193>(
-      [](double x) { return std::fabs(x) >= 1 ? 0 : Sinc(3 * x) * Sinc(x); });
+  static const auto lanczos3 = Points<193>([](double x) {
+    return std::fabs(x) >= 1 ? 0 : ExactSinc(3 * x) * ExactSinc(x);
+  });
   switch (filter) {
     case Filter::kNearest:
       return {};

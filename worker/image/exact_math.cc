@@ -48,4 +48,6 @@ double ExactSinPi(double x) {
   return (k & 1 ? -1 : 1) * r * sum;
 }
 
+double ExactSinc(double x) { return x == 0 ? 1 : ExactSinPi(x) / (x * kPi); }
+
 }  // namespace leat::worker

@@ -13,5 +13,7 @@ double ExactExp(double x);
 double ExactLog(double x);
 // sin(πx). REQUIRES: |x| ≤ 1e6.
 double ExactSinPi(double x);
+// sin(πx) / (πx), and 1 at 0. REQUIRES: |x| ≤ 1e6.
+double ExactSinc(double x);
 
 }  // namespace leat::worker

@@ -13,11 +13,6 @@ constexpr int kMinBits = 14;
 constexpr int kMaxBits = 21;  // 255 × 2 × 2^21 is under 2^31
 constexpr double kMaxWeight = 32'767;
 
-double Sinc(double x) {
-  if (x == 0) return 1;
-  return ExactSinPi(x) / (x * 3.14159265358979323846);
-}
-
 double Evaluate(Filter filter, double x) {
   x = x < 0 ? -x : x;
   switch (filter) {
@@ -32,7 +27,7 @@ double Evaluate(Filter filter, double x) {
       return 0;
     }
     case Filter::kLanczos3:
-      return x < 3 ? Sinc(x) * Sinc(x / 3) : 0;
+      return x < 3 ? ExactSinc(x) * ExactSinc(x / 3) : 0;
     case Filter::kGaussian:
       return x < 1 ? ExactExp(-4 * x * x) : 0;
   }

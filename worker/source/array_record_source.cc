@@ -21,7 +21,6 @@
 namespace leat::worker {
 namespace {
 
-constexpr uint64_t kMaxSamples = uint64_t{1} << 48;
 constexpr size_t kOpenFiles = 256;
 constexpr size_t kKeptChunks = 4096;
 

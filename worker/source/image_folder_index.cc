@@ -146,7 +146,7 @@ absl::StatusOr<BuiltIndex> AssembleImageFolder(
                                root, files, limits.max_index_bytes);
     index.classes.push_back(each.directory);
   }
-  if (files > (uint64_t{1} << 48) / options.repeat)
+  if (files > kMaxSamples / options.repeat)
     return InvalidArgument("repeat {} of {} images: want at most 2^48 samples",
                            options.repeat, files);
   const uint64_t samples = files * options.repeat;
@@ -209,7 +209,7 @@ absl::StatusOr<Digest> ReadImageFolderIndex(
     return DataLoss("it is of another reader: {} repeated {} times", root,
                     repeat);
   if (files == 0) return DataLoss("it lists no files");
-  if (repeat == 0 || files > (uint64_t{1} << 48) / repeat)
+  if (repeat == 0 || files > kMaxSamples / repeat)
     return DataLoss("the index has repeat {} for {} files", repeat, files);
   return hash.Finish();
 }

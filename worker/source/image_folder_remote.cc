@@ -112,7 +112,7 @@ class Sorter {
   std::string odd_name_;
 };
 
-struct Class {
+struct RemoteClass {
   int32_t label = 0;
   uint64_t first_file = 0;
 };
@@ -152,9 +152,11 @@ class RemoteImageFolder final : public Source {
   absl::Status AddClass(const ImageFolderClass& proto);
   absl::Status AddFile(const std::string& prefix, const ImageFile& file);
   int32_t LabelOf(uint64_t file) const {
-    const auto after = std::upper_bound(
-        classes_.begin(), classes_.end(), file,
-        [](uint64_t f, const Class& each) { return f < each.first_file; });
+    const auto after =
+        std::upper_bound(classes_.begin(), classes_.end(), file,
+                         [](uint64_t f, const RemoteClass& each) {
+                           return f < each.first_file;
+                         });
     return (after - 1)->label;
   }
 
@@ -164,7 +166,7 @@ class RemoteImageFolder final : public Source {
   const Storage& storage_;
   FileSet files_;
   Digest fingerprint_{};
-  std::vector<Class> classes_;  // ascending first_file; none is empty
+  std::vector<RemoteClass> classes_;  // ascending first_file; none is empty
 };
 
 absl::Status RemoteImageFolder::AddFile(const std::string& prefix,

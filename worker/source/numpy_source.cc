@@ -20,7 +20,7 @@
 namespace leat::worker {
 namespace {
 
-constexpr uint64_t kMaxBytes = uint64_t{1} << 48;
+constexpr uint64_t kMaxArrayBytes = uint64_t{1} << 48;
 
 // Bytes of an array. kDataLoss: sizes that no array has.
 absl::StatusOr<uint64_t> BytesOf(const Shape& shape, DType dtype) {
@@ -28,8 +28,8 @@ absl::StatusOr<uint64_t> BytesOf(const Shape& shape, DType dtype) {
   bool empty = false;
   for (const int64_t side : shape) {
     if (side < 0 ||
-        (side > 0 && bytes > kMaxBytes / static_cast<uint64_t>(side)))
-      return DataLoss("it claims an array of over {} bytes", kMaxBytes);
+        (side > 0 && bytes > kMaxArrayBytes / static_cast<uint64_t>(side)))
+      return DataLoss("it claims an array of over {} bytes", kMaxArrayBytes);
     empty = empty || side == 0;
     if (side > 0) bytes *= static_cast<uint64_t>(side);
   }

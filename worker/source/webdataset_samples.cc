@@ -33,7 +33,7 @@ std::string_view TakeWord(std::string_view* line) {
   return word;
 }
 
-std::optional<uint64_t> NumberOf(std::string_view word) {
+std::optional<uint64_t> IndexNumber(std::string_view word) {
   uint64_t number = 0;
   const char* const end = word.data() + word.size();
   const auto parsed = std::from_chars(word.data(), end, number);
@@ -160,7 +160,7 @@ absl::StatusOr<ComponentPlaces> SamplesOfDaliIndex(
     uint64_t max_samples) {
   std::string_view head = TakeLine(&text);
   const std::string_view version = TakeWord(&head);
-  const auto count = NumberOf(TakeWord(&head));
+  const auto count = IndexNumber(TakeWord(&head));
   const bool named = version == "v1.2";
   if ((!named && version != "v1.1") || !count || !TakeWord(&head).empty())
     return InvalidArgument(
@@ -176,8 +176,8 @@ absl::StatusOr<ComponentPlaces> SamplesOfDaliIndex(
     uint64_t components = 0;
     for (std::string_view extension = TakeWord(&rest); !extension.empty();
          extension = TakeWord(&rest), ++components) {
-      const auto offset = NumberOf(TakeWord(&rest));
-      const auto size = NumberOf(TakeWord(&rest));
+      const auto offset = IndexNumber(TakeWord(&rest));
+      const auto size = IndexNumber(TakeWord(&rest));
       if (!offset || !size || (named && TakeWord(&rest).empty()))
         return InvalidArgument(
             "line {} is not a sequence of extension, offset, size{}", line,

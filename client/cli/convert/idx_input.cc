@@ -19,7 +19,7 @@
 namespace leat::cli {
 namespace {
 
-constexpr uint8_t kUint8 = 8, kInt32 = 12;
+constexpr uint8_t kUint8 = 8, kIdxInt32 = 12;
 constexpr uint64_t kMaxPixels = 100'000'000;  // of an image
 
 class IdxFile {
@@ -110,7 +110,7 @@ class IdxInput : public RecordInput {
     }
     const std::string what = fmt::format("record {}", next_);
     RETURN_IF_ERROR(images_.Read(pixels_.data(), pixels_.size(), what));
-    const size_t label_bytes = labels_.type() == kInt32 ? 4 : 1;
+    const size_t label_bytes = labels_.type() == kIdxInt32 ? 4 : 1;
     uint8_t label[4];
     RETURN_IF_ERROR(labels_.Read(label, label_bytes, what));
     const GrayImage image{.width = images_.sizes()[2],
@@ -154,7 +154,7 @@ absl::StatusOr<std::unique_ptr<RecordInput>> OpenIdx(
         "width, at most {} pixels",
         images_path, fmt::join(size, " x "), images.type(), kMaxPixels);
   }
-  if ((labels.type() != kUint8 && labels.type() != kInt32) ||
+  if ((labels.type() != kUint8 && labels.type() != kIdxInt32) ||
       labels.sizes().size() != 1) {
     return InvalidArgument(
         "{}: {} of type {}; want labels: one axis, type 8 (uint8) or 12 "

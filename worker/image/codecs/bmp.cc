@@ -33,7 +33,7 @@ enum Compression : uint32_t {
   kAlphaBitFields = 6,
 };
 
-struct Layout {
+struct BmpLayout {
   int64_t width = 0, height = 0;
   bool top_down = false;
   uint32_t bits = 0;
@@ -52,7 +52,7 @@ struct Layout {
 
 bool RecognisesBmp(Bytes file) { return BytesAre(file, 0, "BM"); }
 
-absl::Status CheckKind(const Layout& layout) {
+absl::Status CheckKind(const BmpLayout& layout) {
   const uint32_t bits = layout.bits;
   bool good = false;
   switch (layout.compression) {
@@ -80,7 +80,7 @@ absl::Status CheckKind(const Layout& layout) {
 }
 
 // Where colours are, by the header that ends at `end`.
-absl::Status ReadColours(Bytes file, size_t header_bytes, Layout* layout) {
+absl::Status ReadColours(Bytes file, size_t header_bytes, BmpLayout* layout) {
   size_t end = kFileHeader + header_bytes;
   if (layout->bits == 16)
     layout->masks = {0x7c00, 0x03e0, 0x001f};
@@ -114,7 +114,7 @@ absl::Status ReadColours(Bytes file, size_t header_bytes, Layout* layout) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Layout> ReadLayout(Bytes file, const ImageLimits& limits) {
+absl::StatusOr<BmpLayout> ReadLayout(Bytes file, const ImageLimits& limits) {
   if (file.size() < kFileHeader + kOs2Header)
     return DataLoss("truncated BMP: {} bytes", file.size());
   const size_t header_bytes = LittleEndian(file, kFileHeader, 4);
@@ -123,7 +123,7 @@ absl::StatusOr<Layout> ReadLayout(Bytes file, const ImageLimits& limits) {
                            header_bytes);
   if (file.size() < kFileHeader + header_bytes)
     return DataLoss("truncated BMP: {} bytes", file.size());
-  Layout layout;
+  BmpLayout layout;
   layout.pixels_at = LittleEndian(file, 10, 4);
   if (header_bytes == kOs2Header) {
     layout.width = LittleEndian(file, 18, 2);
@@ -154,13 +154,13 @@ absl::StatusOr<Layout> ReadLayout(Bytes file, const ImageLimits& limits) {
 
 absl::StatusOr<ImageHeader> ReadBmpHeader(Bytes file,
                                           const ImageLimits& limits) {
-  ASSIGN_OR_RETURN(const Layout layout, ReadLayout(file, limits));
+  ASSIGN_OR_RETURN(const BmpLayout layout, ReadLayout(file, limits));
   return ImageHeader{.size = {layout.height, layout.width}, .channels = 3};
 }
 
 using Palette = std::array<std::array<uint8_t, 3>, 256>;
 
-Palette ReadPalette(Bytes file, const Layout& layout) {
+Palette ReadPalette(Bytes file, const BmpLayout& layout) {
   Palette palette{};  // what is missing is black
   for (size_t i = 0; i < layout.palette_size; ++i)
     for (size_t c = 0; c < 3; ++c)
@@ -183,7 +183,7 @@ struct BitField {
   }
 };
 
-void DecodeRow(const Layout& layout, const Palette& palette,
+void DecodeRow(const BmpLayout& layout, const Palette& palette,
                const BitField fields[3], const uint8_t* row, uint8_t* out) {
   const uint32_t bits = layout.bits;
   for (int64_t x = 0; x < layout.width; ++x, out += 3) {
@@ -206,7 +206,7 @@ void DecodeRow(const Layout& layout, const Palette& palette,
 // Run-length data, two bytes at a time; places count from the bottom left.
 class RunReader {
  public:
-  RunReader(Bytes data, const Layout& layout, const Palette& palette,
+  RunReader(Bytes data, const BmpLayout& layout, const Palette& palette,
             uint8_t* out)
       : data_(data), layout_(layout), palette_(palette), out_(out) {}
 
@@ -258,7 +258,7 @@ class RunReader {
   }
 
   const Bytes data_;
-  const Layout& layout_;
+  const BmpLayout& layout_;
   const Palette& palette_;
   uint8_t* const out_;
   size_t at_ = 0;
@@ -268,7 +268,7 @@ class RunReader {
 
 absl::Status DecodeBmp(Bytes file, const ImageHeader& header,
                        const ImageLimits& limits, uint8_t* out) {
-  ASSIGN_OR_RETURN(const Layout layout, ReadLayout(file, limits));
+  ASSIGN_OR_RETURN(const BmpLayout layout, ReadLayout(file, limits));
   const Palette palette = ReadPalette(file, layout);
   const Bytes pixels = file.subspan(layout.pixels_at);
   if (layout.run_length()) {

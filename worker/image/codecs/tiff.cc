@@ -89,7 +89,7 @@ int MapMemory(thandle_t handle, void** base, toff_t* size) {
 }
 void UnmapMemory(thandle_t, void*, toff_t) {}
 
-struct Layout {
+struct TiffLayout {
   uint32_t width = 0, height = 0;
   uint16_t bits = 1, samples = 1, photometric = 0, compression = 0;
   uint16_t orientation = 1;
@@ -131,7 +131,7 @@ class TiffFile {
   TiffFile& operator=(const TiffFile&) = delete;
 
   absl::Status Read(const ImageLimits& limits);
-  const Layout& layout() const { return layout_; }
+  const TiffLayout& layout() const { return layout_; }
   // REQUIRES: Read succeeded.
   absl::Status Decode(uint8_t* out);
 
@@ -161,7 +161,7 @@ class TiffFile {
   Memory memory_;
   Messages messages_;
   std::unique_ptr<TIFF, Closer> tiff_;
-  Layout layout_;
+  TiffLayout layout_;
   std::array<uint8_t, 256> to_byte_{};  // a sample of up to 8 bits, scaled
   std::array<std::array<uint8_t, 3>, 256> palette_{};
   std::vector<uint8_t> unit_;
@@ -169,7 +169,7 @@ class TiffFile {
 
 absl::Status TiffFile::Read(const ImageLimits& limits) {
   if (tiff_ == nullptr) return Damaged();
-  Layout& l = layout_;
+  TiffLayout& l = layout_;
   l.width = Get<uint32_t>(TIFFTAG_IMAGEWIDTH, 0);
   l.height = Get<uint32_t>(TIFFTAG_IMAGELENGTH, 0);
   RETURN_IF_ERROR(CheckImageSize("TIFF", l.width, l.height, limits));
@@ -185,7 +185,7 @@ absl::Status TiffFile::Read(const ImageLimits& limits) {
 }
 
 absl::Status TiffFile::CheckKind() {
-  Layout& l = layout_;
+  TiffLayout& l = layout_;
   l.bits = Get<uint16_t>(TIFFTAG_BITSPERSAMPLE, 1);
   l.samples = Get<uint16_t>(TIFFTAG_SAMPLESPERPIXEL, 1);
   l.compression = Get<uint16_t>(TIFFTAG_COMPRESSION, COMPRESSION_NONE);
@@ -236,7 +236,7 @@ absl::Status TiffFile::CheckKind() {
 
 // What is read at once.
 absl::Status TiffFile::ReadUnits(const ImageLimits& limits) {
-  Layout& l = layout_;
+  TiffLayout& l = layout_;
   TIFF* const tiff = tiff_.get();
   l.tiled = TIFFIsTiled(tiff) != 0;
   if (l.tiled) {
@@ -290,7 +290,7 @@ absl::Status TiffFile::ReadPalette() {
 // `pixels` pixels of a strip's or tile's row, into `plane` or all channels.
 void TiffFile::Unpack(const uint8_t* row, uint32_t pixels, int plane,
                       uint8_t* out) const {
-  const Layout& l = layout_;
+  const TiffLayout& l = layout_;
   const size_t step = l.planar ? 1 : l.samples;
   const int count = l.planar ? 1 : l.wanted();
   const auto sample = [&](size_t i) -> uint8_t {
@@ -328,7 +328,7 @@ void TiffFile::Unpack(const uint8_t* row, uint32_t pixels, int plane,
 // The strip or tile whose first pixel is (x, y).
 absl::Status TiffFile::DecodeUnit(uint32_t index, uint32_t x, uint32_t y,
                                   int plane, uint8_t* out) {
-  const Layout& l = layout_;
+  const TiffLayout& l = layout_;
   const uint32_t rows = std::min(l.unit_height, l.height - y);
   const uint32_t columns = std::min(l.unit_width, l.width - x);
   const auto want =
@@ -348,7 +348,7 @@ absl::Status TiffFile::DecodeUnit(uint32_t index, uint32_t x, uint32_t y,
 }
 
 absl::Status TiffFile::Decode(uint8_t* out) {
-  const Layout& l = layout_;
+  const TiffLayout& l = layout_;
   messages_ = {};
   unit_.resize(l.unit_bytes);
   const int planes = l.planar ? l.wanted() : 1;
@@ -372,7 +372,7 @@ absl::StatusOr<ImageHeader> ReadTiffHeader(Bytes file,
                                            const ImageLimits& limits) {
   TiffFile tiff(file);
   RETURN_IF_ERROR(tiff.Read(limits));
-  const Layout& layout = tiff.layout();
+  const TiffLayout& layout = tiff.layout();
   return ImageHeader{.size = {layout.height, layout.width},
                      .orientation = layout.orientation,
                      .channels = layout.channels()};

@@ -21,7 +21,7 @@ bool EqualsIgnoringCase(std::string_view a, std::string_view b) {
          });
 }
 
-std::string_view Trimmed(std::string_view text) {
+std::string_view WithoutSpace(std::string_view text) {
   constexpr std::string_view kSpace = " \t\r\n";
   const size_t begin = text.find_first_not_of(kSpace);
   if (begin == std::string_view::npos) return "";
@@ -146,7 +146,7 @@ void CurlTransfer::TakeHeader(std::string_view line) {
   const size_t colon = line.find(':');
   if (colon == std::string_view::npos) return;
   const std::string_view name = line.substr(0, colon);
-  const std::string_view value = Trimmed(line.substr(colon + 1));
+  const std::string_view value = WithoutSpace(line.substr(colon + 1));
   const auto take = [&](std::string_view wanted, std::string* out) {
     if (EqualsIgnoringCase(name, wanted)) *out = std::string(value);
   };

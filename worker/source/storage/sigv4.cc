@@ -34,7 +34,7 @@ Digest Hmac(const Digest& key, std::string_view text) {
 }
 
 // Without spaces at the ends; runs of spaces inside become one.
-std::string Trimmed(std::string_view value) {
+std::string Collapsed(std::string_view value) {
   std::string out;
   for (const char c : value) {
     if (c != ' ' || (!out.empty() && out.back() != ' ')) out += c;
@@ -80,10 +80,10 @@ std::string Authorization(const SignedRequest& request,
     const auto& [name, value] = headers[i];
     if (i > 0 && headers[i - 1].first == name) {
       lines.pop_back();
-      lines += fmt::format(",{}\n", Trimmed(value));
+      lines += fmt::format(",{}\n", Collapsed(value));
       continue;
     }
-    lines += fmt::format("{}:{}\n", name, Trimmed(value));
+    lines += fmt::format("{}:{}\n", name, Collapsed(value));
     names += fmt::format("{}{}", names.empty() ? "" : ";", name);
   }
   const std::string canonical = fmt::format(
