@@ -104,7 +104,7 @@ class BareDebianTest(BundleTest):
         cls.addClassCleanup(shutil.rmtree, cls.debian / "srv", ignore_errors=True)
         top = cls.unpack(cls.debian / "srv/any folder")
         cls.bundle = pathlib.Path("/", top.relative_to(cls.debian))
-        made = cls.inside("checks/leat_make_photos", "/srv/photos", "48", "160")
+        made = cls.inside("checks/leat_make_photos", "/srv/photos", "48", "--max-side", "160")
         assert made.returncode == 0, made.stderr
 
     @classmethod
@@ -283,7 +283,7 @@ class ContentsTest(BundleTest):
         with zipfile.ZipFile(wheel) as archive:
             self.assertIsNone(archive.testzip())
         photos = self.folder / "photos"
-        self.assertEqual(run(top / "checks/leat_make_photos", photos, 20, 96).returncode, 0)
+        self.assertEqual(run(top / "checks/leat_make_photos", photos, 20, "--max-side", 96).returncode, 0)
         script = ("import leat\nfrom leat import fn\n"
                   "@leat.pipeline\ndef p():\n"
                   f"    e, label = fn.readers.image_folder({str(photos)!r})\n"

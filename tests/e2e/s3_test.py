@@ -49,8 +49,8 @@ def put_all(bucket, objects):
 def photos():
     """A folder of photos in classes; the bucket "photos" has the same."""
     folder = World.folder / "photos"
-    subprocess.run([cluster.program("MAKE_PHOTOS"), str(World.folder / "made"), str(PHOTOS), "240"], check=True,
-                   stdout=subprocess.DEVNULL)
+    subprocess.run([cluster.program("MAKE_PHOTOS"), str(World.folder / "made"), str(PHOTOS), "--max-side", "240"],
+                   check=True, stdout=subprocess.DEVNULL)
     objects = {}
     for i, photo in enumerate(sorted((World.folder / "made").rglob("*.jpg"))):
         name = f"class {i % 7}/{i:03}.jpg"

@@ -84,9 +84,10 @@ class Run:
             self.photos = self.top / "photos"
         else:
             self.photos = self.folder / "photos"
-            subprocess.run([self.top / "checks/leat_make_photos", self.photos, "64" if self.args.quick else "512",
-                            "256" if self.args.quick else "640"], check=True, timeout=self.left(120))
-            self.report.missing("photos of a camera", "none given (--data) or bundled: the files are generated")
+            count, side = ("64", "256") if self.args.quick else ("512", "640")
+            subprocess.run([self.top / "checks/leat_make_photos", self.photos, count, "--max-side", side],
+                           check=True, timeout=self.left(120))
+            self.report.missing("photos of a camera", "none given (--data) or bundled: the files are drawn")
         files = [p for p in self.photos.rglob("*") if p.suffix.lower() in (".jpg", ".jpeg", ".jpe")]
         if not files:
             raise RuntimeError(f"{self.photos} has no JPEG files")

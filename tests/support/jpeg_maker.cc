@@ -4,6 +4,7 @@
 #include <csetjmp>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 
 extern "C" {
 #include <jpeglib.h>
@@ -89,9 +90,10 @@ std::vector<jpeg_scan_info> ManyScans(int components, int count) {
   return scans;
 }
 
-}  // namespace
-
-std::string MakeJpeg(const JpegSpec& spec) {
+// The file of the rows that `row_of` gives in turn; they have the colours of
+// `input`.
+std::string Encode(const JpegSpec& spec, J_COLOR_SPACE input,
+                   const std::function<const uint8_t*(int y)>& row_of) {
   jpeg_compress_struct cinfo = {};
   jpeg_error_mgr error;
   cinfo.err = jpeg_std_error(&error);
@@ -101,7 +103,7 @@ std::string MakeJpeg(const JpegSpec& spec) {
   jpeg_mem_dest(&cinfo, &data, &size);
   cinfo.image_width = spec.width;
   cinfo.image_height = spec.height;
-  cinfo.in_color_space = InputSpace(spec.color);
+  cinfo.in_color_space = input;
   cinfo.input_components = cinfo.in_color_space == JCS_GRAYSCALE ? 1
                            : cinfo.in_color_space == JCS_RGB     ? 3
                                                                  : 4;
@@ -130,19 +132,35 @@ std::string MakeJpeg(const JpegSpec& spec) {
                       reinterpret_cast<const JOCTET*>(exif.data()),
                       static_cast<unsigned>(exif.size()));
   }
-  std::vector<uint8_t> row(static_cast<size_t>(spec.width) *
-                           cinfo.input_components);
   while (cinfo.next_scanline < cinfo.image_height) {
-    DrawRow(spec, static_cast<int>(cinfo.next_scanline), cinfo.input_components,
-            row.data());
-    JSAMPROW pointer = row.data();
-    jpeg_write_scanlines(&cinfo, &pointer, 1);
+    // libjpeg only reads.
+    JSAMPROW row =
+        const_cast<JSAMPROW>(row_of(static_cast<int>(cinfo.next_scanline)));
+    jpeg_write_scanlines(&cinfo, &row, 1);
   }
   jpeg_finish_compress(&cinfo);
   std::string jpeg(reinterpret_cast<char*>(data), size);
   jpeg_destroy_compress(&cinfo);
   std::free(data);
   return jpeg;
+}
+
+}  // namespace
+
+std::string MakeJpeg(const JpegSpec& spec) {
+  const J_COLOR_SPACE input = InputSpace(spec.color);
+  const int channels = input == JCS_GRAYSCALE ? 1 : input == JCS_RGB ? 3 : 4;
+  std::vector<uint8_t> row(static_cast<size_t>(spec.width) * channels);
+  return Encode(spec, input, [&](int y) {
+    DrawRow(spec, y, channels, row.data());
+    return row.data();
+  });
+}
+
+std::string MakeJpeg(const JpegSpec& spec, const std::vector<uint8_t>& rgb) {
+  return Encode(spec, JCS_RGB, [&](int y) {
+    return rgb.data() + static_cast<size_t>(y) * spec.width * 3;
+  });
 }
 
 std::string MakeJpegClaiming(int width, int height) {

@@ -28,11 +28,16 @@ struct JpegSpec {
   int orientation = 0;       // EXIF's, 1 … 8; 0: no EXIF segment
   bool exif_big_endian = false;
   int scans = 0;  // > 0: progressive, with about as many scans (at most 250)
-  uint32_t seed = 1;  // of the picture: gradients, edges and noise
+  uint32_t seed = 1;  // of the picture, where none is given
 };
 
-// The file's bytes. REQUIRES: libjpeg can do it.
+// The file's bytes, of a picture with gradients, edges and noise. REQUIRES:
+// libjpeg can do it.
 std::string MakeJpeg(const JpegSpec& spec);
+
+// The same of a picture that is given, 3 bytes a pixel. REQUIRES: it has the
+// spec's size, and the colour is kGray, kYcc or kRgb.
+std::string MakeJpeg(const JpegSpec& spec, const std::vector<uint8_t>& rgb);
 
 // A small valid file whose header claims another size.
 std::string MakeJpegClaiming(int width, int height);
