@@ -13,11 +13,14 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import time
 
 REQUIREMENTS = pathlib.Path(__file__).resolve().parents[1] / "requirements.txt"
 PYTHON = "/usr/bin/python3"  # Debian's, whose headers python3-dev has
 STAMP = ".leat-peers"
+# What makes the environment ends with this process, and after an hour: no other run meets it at work.
+_KEPT = [sys.executable, pathlib.Path(__file__).with_name("keeper.py"), "3600", "1"]
 _SECTION = re.compile(r"# peers: (.+)")
 _IN_PLACE_OF = {"pillow-simd": "pillow"}  # the same modules: never both
 
@@ -104,7 +107,7 @@ class Environment:
 
     def _pip(self, command, *arguments):
         argv = [self.python, "-m", "pip", command, "-q", "--disable-pip-version-check", *arguments]
-        done = self._run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        done = self._run(_KEPT + argv, stdin=subprocess.DEVNULL, capture_output=True, text=True)
         if done.returncode == 0:
             return None
         if "No space left on device" in done.stderr:
@@ -113,7 +116,7 @@ class Environment:
         return _reason(done.stderr)
 
     def _checked(self, argv):
-        done = self._run(argv, capture_output=True, text=True)
+        done = self._run(_KEPT + argv, capture_output=True, text=True)
         if done.returncode:
             reason = _reason(done.stdout + done.stderr)
             raise OSError(f"{' '.join(map(str, argv))}: {reason} (want Debian's python3-venv)")
@@ -127,4 +130,5 @@ def _reason(output):
     """The line that says most: pip's first error, else its last line."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line for line in lines if re.search(r"\berror:|\bERROR:", line)]
-    return ([*errors, *lines[-1:], "no output"][0])[:200]
+    reason = [*errors, *lines[-1:], "no output"][0][:200]
+    return reason + ("; is there a network?" if "from versions: none" in reason else "")

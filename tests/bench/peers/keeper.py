@@ -6,7 +6,8 @@
 Libraries start servers that outlive them, in sessions of their own. The keeper is the subreaper of what is below it,
 so that a process whose parent ends becomes the keeper's child: none is left when the keeper ends. It asks first
 (SIGTERM), so that shared memory is given back, and kills what is left GRACE seconds later. It ends when its own parent
-does, or on SIGTERM, in the same way. Exit codes: the command's, 124 after SECONDS, 128 + N after signal N.
+does, or on SIGTERM, in the same way. The command's TMPDIR is a folder that goes with it. Exit codes: the command's,
+124 after SECONDS, 128 + N after signal N.
 """
 
 import ctypes
@@ -15,6 +16,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import tempfile
 
 TIMED_OUT = 124
 _REPEAT_S = 0.2
@@ -70,12 +72,15 @@ def main(seconds, grace_s, argv):
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
     try:
-        code = subprocess.Popen(argv, start_new_session=True).wait(seconds)
-        return code if code >= 0 else 128 - code
+        with tempfile.TemporaryDirectory(prefix="leat-kept-", ignore_cleanup_errors=True) as scratch:
+            try:
+                env = {**os.environ, "TMPDIR": scratch, "RAY_TMPDIR": scratch}
+                code = subprocess.Popen(argv, start_new_session=True, env=env).wait(seconds)
+                return code if code >= 0 else 128 - code
+            finally:
+                end_all(grace_s)
     except subprocess.TimeoutExpired:
         return TIMED_OUT
-    finally:
-        end_all(grace_s)
 
 
 if __name__ == "__main__":

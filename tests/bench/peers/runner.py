@@ -20,8 +20,7 @@ _FILES = 20_000  # the most that the yardstick is given; it reads no more than 2
 
 def answer(argv, patience_s, env=None, given=None, grace_s=_GRACE_S):
     """The rate that a program prints ("rate X"), or why there is none. All that it started has ended."""
-    with tempfile.TemporaryDirectory(prefix="leat-peer-") as scratch, tempfile.TemporaryFile("w+") as errors:
-        env = {**(os.environ if env is None else env), "TMPDIR": scratch, "RAY_TMPDIR": scratch}
+    with tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(
             [sys.executable, HERE / "keeper.py", str(patience_s), str(grace_s), *map(str, argv)], env=env, text=True,
             stdin=subprocess.DEVNULL if given is None else given, stdout=subprocess.PIPE, stderr=errors,
