@@ -34,7 +34,7 @@ def cpu_seconds():
 
 
 def rate(batches, seconds):
-    """Images a second and processor seconds a gigabyte, after a few batches; as bench.py measures its peers."""
+    """Images a second and processor seconds a gigabyte, after a few batches; as peers/measured.py does."""
     it = iter(batches)
     for _ in range(WARM_UP):
         next(it)

@@ -14,11 +14,11 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
 import cluster  # noqa: E402  (real daemons, started as the tests start them)
 import one_core  # noqa: E402
+from peers import LIMIT, environment, photos, runner  # noqa: E402
+from peers.runner import median  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-PEER_PACKAGES = ("tensorflow-cpu", "grain", "nvidia-dali-cuda130", "torch", "torchvision", "pillow-simd", "ray[data]")
-PEERS = ("tfdata", "tfdata_service", "torch_pil", "torch_v2", "grain_pil", "dali_cpu_fused", "dali_cpu", "ray_data")
 ONE_CORE_PEERS = tuple(dict.fromkeys(one_core.OPERATOR_PEERS + one_core.READER_PEERS))
 SECTIONS = ("rates", "stream", "start", "faults", "overhead", "operators", "readers")
 
@@ -80,44 +80,24 @@ def result_of(process):
     raise RuntimeError(f"{process.args[2]} gave no result; exit code {process.wait()}")
 
 
-def peer(args, name):
-    """A rate by bench.py, or the reason why there is none."""
-    python = sys.executable if name == "limit" else str(args.peers_python)
-    done = subprocess.run([python, str(args.bench), str(args.images), "--seconds", str(args.seconds), "--threads",
-                           str(args.threads), "--one", name], capture_output=True, text=True,
-                          env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""})
-    for line in done.stdout.splitlines():
-        if line.startswith("RATE"):
-            return float(line.split()[1])
-    return (done.stderr.strip().splitlines() or ["no output"])[-1]
-
-
 def install_peers(args):
-    """Makes the peers' environment, once; a package that cannot be had leaves its peer absent."""
-    args.peers_python = ROOT / "build/peers-venv/bin/python"
-    if not args.peers and not args.one_core_peers:
-        return
-    if not args.peers_python.exists():
-        subprocess.run(["/usr/bin/python3", "-m", "venv", ROOT / "build/peers-venv"], check=True)
-    marker = ROOT / "build/peers-venv/.leat-installed"
-    installed = set(marker.read_text().split()) if marker.exists() else set()
-    for package in PEER_PACKAGES:
-        if package not in installed:
-            print(f"installing {package} for the peers", flush=True)
-            done = subprocess.run([args.peers_python, "-m", "pip", "install", "-q", "--disable-pip-version-check",
-                                   package], capture_output=True, text=True)
-            if done.returncode:
-                print(f"  not to be had: {(done.stderr.strip().splitlines() or ['?'])[-1][:150]}")
-            else:
-                installed.add(package)
-                marker.write_text("\n".join(installed))
+    """Makes the environment of those that are measured."""
+    packages = environment.Environment(ROOT / "build/peers-venv")
+    needed = (args.peers if "rates" in args.only else []) + (
+        args.one_core_peers if {"operators", "readers"} & set(args.only) else [])
+    try:
+        packages.install(needed)
+    except OSError as error:
+        sys.exit(f"tests/bench/run: {error}")
+    args.peers_python = packages.python
+    return runner.Peers(args.images, args.seconds, args.threads, packages.python, ROOT / "build/bench", packages.absent)
 
 
 def measure_rates(args, out):
     """Rounds of: the yardstick, Leat in its forms, the peers."""
     rounds = out["rates"] = []
     for number in range(args.rounds):
-        one = {"limit": peer(args, "limit")} if args.bench else {}
+        one = {LIMIT: args.measured.rate(LIMIT)} if args.yardstick else {}
         with Service(args, args.folder / f"rates{number}") as service:
             address = ("--address", service.coordinator.address)
             for name, flags in (("leat numpy", ("numpy", *address)), ("leat jax", ("jax", *address)),
@@ -133,7 +113,7 @@ def measure_rates(args, out):
             out.setdefault("peak_mib", []).append(service.peak_mib())
         one["leat embedded"] = result_of(puller(args, "numpy"))["img_per_s"]
         for name in args.peers:
-            one[name] = peer(args, name)
+            one[name] = args.measured.rate(name)
         rounds.append(one)
         print(f"  round {number + 1} of {args.rounds}: "
               + ", ".join(f"{k} {v:.0f}" for k, v in one.items() if isinstance(v, float)), flush=True)
@@ -200,25 +180,13 @@ def measure_faults(args, out):
             out["kill_worker"].append(result_of(process))
 
 
-def median(values):
-    numbers = [v for v in values if isinstance(v, (int, float))]
-    return statistics.median(numbers) if numbers else None
-
-
 def show(out):
     rounds = out.get("rates", [])
     if rounds:
         print("\nRandom-resized-crop 224 + flip, JPEG files to uint8 batches of 64, all on the same cores")
+        print(out["images"])
         print(f"{'':24}{'img/s':>8}{'ratio':>8}   rounds")
-        for name in rounds[0]:
-            values = [r[name] for r in rounds]
-            if median(values) is None:
-                print(f"{name:24}  absent: {values[0][:100]}")
-                continue
-            ratios = [r[name] / r["limit"] for r in rounds
-                      if isinstance(r[name], float) and isinstance(r.get("limit"), float)]
-            ratio = f"{median(ratios):8.2f}" if ratios else f"{'':8}"
-            print(f"{name:24}{median(values):8.0f}{ratio}   {', '.join(f'{v:.0f}' for v in values if v == v)}")
+        print("\n".join(runner.line(name, rounds) for name in rounds[0]))
     for name, values in out.get("client_cpu_s_per_gb", {}).items():
         print(f"client CPU, {name:18} {median(values):6.2f} s/GB")
     for name in out.get("peak_mib", [{}])[0]:
@@ -257,41 +225,44 @@ def parse():
     parser.add_argument("--build", type=pathlib.Path, required=True, help=argparse.SUPPRESS)
     parser.add_argument("--json", type=pathlib.Path, help="write all figures to this file")
     parser.add_argument("--quick", action="store_true", help="one short round")
-    parser.add_argument("--peers", default="limit", help="all, limit (the yardstick only), none, or names")
-    parser.add_argument("--images", type=pathlib.Path, default=cluster.PHOTOS)
+    parser.add_argument("--peers", default=LIMIT, help="all, limit (the yardstick only), none, or names")
+    parser.add_argument("--images", type=pathlib.Path,
+                        help="a folder of JPEG files; else LEAT_TEST_DATA's imagenet-sample, else drawn ones")
     parser.add_argument("--only", default=",".join(SECTIONS), help="sections: " + ", ".join(SECTIONS))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=6)
     args = parser.parse_args()
     if args.quick:
         args.rounds, args.seconds = 1, 3
-    if not args.images.is_dir():
-        parser.error(f"--images {args.images}: no such folder; give one with photos")
+    args.only = args.only.split(",")
+    for name in set(args.only) - set(SECTIONS):
+        parser.error(f"--only {name}: want some of {', '.join(SECTIONS)}")
     args.native, args.bench_bin = args.build.resolve() / "native", args.build.resolve() / "tests/bench"
     args.threads = len(os.sched_getaffinity(0))
-    bench = pathlib.Path(os.environ.get("LEAT_PEERS", ROOT.parent / "shared/peers/bench.py"))
-    args.bench = bench if bench.is_file() and args.peers != "none" else None
-    if args.bench is None and args.peers != "none":
-        print(f"no {bench}: no yardstick and no peers in this run")
-    wanted = {"none": [], "limit": [], "all": [*PEERS, *ONE_CORE_PEERS]}.get(args.peers, args.peers.split(","))
-    for name in set(wanted) - {*PEERS, *ONE_CORE_PEERS}:
-        parser.error(f"--peers {name}: want limit, all, none, or some of {', '.join((*PEERS, *ONE_CORE_PEERS))}")
-    args.peers = [p for p in wanted if p in PEERS] if args.bench else []
-    args.one_core_peers = [p for p in wanted if p in ONE_CORE_PEERS]
+    args.yardstick = args.peers != "none"
+    try:
+        wanted = runner.named(args.peers, ONE_CORE_PEERS)
+        maker = args.build.resolve() / "tests/support/leat_make_photos"
+        args.images, args.what = photos.choose(args.images, maker, ROOT / "build/bench")
+    except (OSError, ValueError) as error:
+        parser.error(str(error))
+    args.peers = [name for name in wanted if name in runner.PEERS]
+    args.one_core_peers = [name for name in wanted if name in ONE_CORE_PEERS]
     return args
 
 
 def main():
     args = parse()
-    install_peers(args)
-    out = {"machine": {"cores": args.threads, "processor": platform.processor() or platform.machine(),
-                       "system": platform.platform()}, "rounds": args.rounds, "seconds": args.seconds}
+    args.measured = install_peers(args)
+    machine = {"cores": args.threads, "processor": platform.processor() or platform.machine(),
+               "system": platform.platform()}
+    out = {"images": args.what, "machine": machine, "rounds": args.rounds, "seconds": args.seconds}
     sections = {"rates": measure_rates, "stream": measure_stream, "start": measure_start, "faults": measure_faults,
                 "overhead": measure_overhead, "operators": one_core.measure_operators,
                 "readers": one_core.measure_readers}
     with cluster.tempfile.TemporaryDirectory(prefix="leat-bench-") as folder:
         args.folder = pathlib.Path(folder)
-        for name in args.only.split(","):
+        for name in args.only:
             print(f"measuring {name}", flush=True)
             for number in range(args.rounds):
                 for prefix in ("rates", "start", "fault", "overhead"):

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the yardstick and the peers, each alone in a process of its own under keeper.py, and says why one is absent."""
+
+import os
+import pathlib
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+
+from peers import LIMIT, PEERS, keeper, photos
+
+HERE = pathlib.Path(__file__).resolve().parent
+PATIENCE_S = 180  # beside what is measured: imports, servers' starts, first batches
+_GRACE_S = 3  # to give shared memory back
+_END_S = 60  # until the keeper has ended all
+_FILES = 20_000  # the most that the yardstick is given; it reads no more than 2 GiB of them
+
+
+def answer(argv, patience_s, env=None, given=None, grace_s=_GRACE_S):
+    """The rate that a program prints ("rate X"), or why there is none. All that it started has ended."""
+    with tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(
+            [sys.executable, HERE / "keeper.py", str(patience_s), str(grace_s), *map(str, argv)], env=env, text=True,
+            stdin=subprocess.DEVNULL if given is None else given, stdout=subprocess.PIPE, stderr=errors,
+            start_new_session=True)
+        try:
+            output, _ = process.communicate(timeout=patience_s + _END_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return f"it could not be ended within {_END_S} s"
+        except BaseException:  # an interrupt
+            process.terminate()
+            process.wait(_END_S)
+            raise
+        errors.seek(0)
+        said = errors.read().strip().splitlines()
+    for line in output.splitlines():
+        kind, _, rest = line.partition(" ")
+        if kind == "rate":
+            return float(rest)
+        if kind == "absent":
+            return rest[:300]
+    if process.returncode == keeper.TIMED_OUT:
+        return f"no rate within {patience_s:.0f} s"
+    return f"{(said or ['it said nothing'])[-1].strip()[:300]} ({_ended(process.returncode)})"
+
+
+def _ended(code):
+    return f"exit code {code}" if code <= 128 else f"killed by {signal.Signals(code - 128).name}"
+
+
+def compiled_limit(build):
+    """The yardstick's program, compiled once into `build`. Raises OSError that says what is missing."""
+    source, program = HERE / "jpeg_limit.cc", pathlib.Path(build) / "jpeg_limit"
+    if program.exists() and program.stat().st_mtime >= source.stat().st_mtime:
+        return program
+    program.parent.mkdir(parents=True, exist_ok=True)
+    making = program.with_suffix(".making")
+    argv = ["c++", "-std=c++20", "-O2", "-o", making, source, "-lturbojpeg", "-pthread"]
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True)
+    except FileNotFoundError:
+        raise OSError("no c++ to compile jpeg_limit.cc: want Debian's g++") from None
+    if done.returncode:
+        missing = " (want Debian's libturbojpeg0-dev)" if "turbojpeg" in done.stderr else ""
+        raise OSError(f"jpeg_limit.cc does not compile{missing}: {done.stderr.strip().splitlines()[0]}")
+    making.rename(program)
+    return program
+
+
+class Peers:
+    """Measures peers on the photos of a folder. One that was absent is not tried again."""
+
+    def __init__(self, images, seconds, threads, python, build, absent=()):
+        """`python`: the interpreter of their environment. `absent`: reasons that are known, by name."""
+        self._images, self._seconds, self._threads = images, seconds, threads
+        self._python, self._build, self._absent = python, build, dict(absent)
+
+    def rate(self, name):
+        """Images a second, or the reason why there is no rate."""
+        if name not in self._absent:
+            try:
+                found = self._limit() if name == LIMIT else self._peer(name)
+            except OSError as error:
+                found = str(error)
+            if isinstance(found, float):
+                return found
+            self._absent[name] = found
+        return self._absent[name]
+
+    def _limit(self):
+        names = photos.files(self._images)
+        names = names[::-(-len(names) // _FILES)]
+        with tempfile.TemporaryFile("w+") as given:
+            given.write("\n".join(names))
+            given.seek(0)
+            return answer([compiled_limit(self._build), self._seconds, self._threads], self._seconds + PATIENCE_S,
+                          given=given)
+
+    def _peer(self, name):
+        env = {**os.environ, "PYTHONPATH": str(HERE.parent), "PYTHONDONTWRITEBYTECODE": "1", "CUDA_VISIBLE_DEVICES": "",
+               "TF_CPP_MIN_LOG_LEVEL": "3", "RAY_USAGE_STATS_ENABLED": "0"}
+        argv = [self._python, "-m", "peers.measured", name, self._images, self._seconds, self._threads]
+        return answer(argv, self._seconds + PATIENCE_S, env)
+
+
+def named(text, others=()):
+    """The peers of --peers: all, limit, none, or names. Raises ValueError for one that is not known."""
+    known = list(dict.fromkeys([*PEERS, *others]))
+    names = {"none": [], LIMIT: [], "all": known}.get(text, text.split(","))
+    for name in names:
+        if name not in (*known, LIMIT):
+            raise ValueError(f"--peers {name}: want limit, all, none, or some of {', '.join(known)}")
+    return [name for name in names if name != LIMIT]
+
+
+def median(values):
+    """Of the rates among `values`; None where there is none."""
+    numbers = [value for value in values if isinstance(value, (int, float))]
+    return statistics.median(numbers) if numbers else None
+
+
+def line(name, rounds):
+    """A line of the table: median, ratio to the yardstick of the same round, and every round."""
+    values = [one[name] for one in rounds]
+    if median(values) is None:
+        return f"{name:24}  absent: {values[0]}"
+    ratio = median([one[name] / one[LIMIT] for one in rounds
+                    if isinstance(one[name], float) and isinstance(one.get(LIMIT), float)])
+    shown = ", ".join(f"{value:.0f}" if isinstance(value, float) else f"none: {value}" for value in values)
+    return f"{name:24}{median(values):8.0f}" + (f"{'':8}" if ratio is None else f"{ratio:8.2f}") + f"   {shown}"
