@@ -38,7 +38,7 @@ PROGRAMS = ("leat", "leat-coordinator", "leat-worker")
 CHECKS = {"e2e_consumer": False, "leat_oracle": False, "leat_make_photos": False, "leat_example_batches": False,
           "leat_gpu_check": True, "gpu_fused_device_test": True}
 PARQUET = "libleat_parquet.so"  # a tree may lack it
-SCRIPTS = ("tests/gpu/run", "tests/gpu/*.py", "tests/e2e/cluster.py")
+SCRIPTS = ("tests/gpu/run", "tests/gpu/*.py", "tests/e2e/cluster.py", "tests/support/test_data.py")
 # A process has one glibc, and it is the machine's.
 GLIBC = re.compile(r"^(ld-linux.*|linux-vdso|lib(c|m|dl|rt|pthread|resolv|util))\.so")
 # Bundled under their own names, for the programs; a Python process has its own (bundle.cmake).

@@ -13,14 +13,15 @@ import select
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import test_data  # noqa: E402
+
 PATIENCE_S = float(os.environ.get("LEAT_TEST_PATIENCE_S", "60"))
-_SOURCE = pathlib.Path(__file__).resolve().parents[2]
-DATA = pathlib.Path(os.environ.get("LEAT_TEST_DATA", _SOURCE.parent / "shared" / "data"))
-PHOTOS = DATA / "imagenet-sample"
 
 
 def program(name):
@@ -148,6 +149,11 @@ class Consumer:
         self._log.close()
 
 
+def photos():
+    """The folder of 500 photos."""
+    return test_data.made("imagenet-sample")
+
+
 def node(op, *inputs, **args):
     return {"op": op, "inputs": [{"node": i, "output": o} for i, o in inputs], "args": args}
 
@@ -208,7 +214,7 @@ class ClusterTest(unittest.TestCase):
 
     def spec(self, graph=None, **changes):
         """Writes a JobSpec; returns its path."""
-        spec = {"name": "job", "pipeline": graph or train_graph(PHOTOS), "seed": 7, "batch": 64,
+        spec = {"name": "job", "pipeline": graph or train_graph(photos()), "seed": 7, "batch": 64,
                 "last_batch": "LAST_BATCH_FILL", **changes}
         path = self.folder / f"spec-{hashlib.sha256(json.dumps(spec).encode()).hexdigest()[:12]}.json"
         if not path.exists():  # a consumer may be reading it
@@ -265,8 +271,6 @@ class PhotosTest(ClusterTest):
 
     def setUp(self):
         super().setUp()
-        if not PHOTOS.is_dir():
-            self.skipTest(f"no photos at {PHOTOS} (LEAT_TEST_DATA)")
         if PhotosTest.expected is None:
             PhotosTest.expected = self.oracle_steps(self.spec(), EPOCHS)
             self.assertEqual([step[:2] for step in self.expected],

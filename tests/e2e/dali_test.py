@@ -38,7 +38,6 @@ if not LACKS:
     from leat.dali.plugin.jax.fn import jax_function
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "docs" / "examples"
-MNIST = cluster.DATA / "mnist"
 TIMEOUT_S = 5 * cluster.PATIENCE_S
 
 
@@ -280,18 +279,27 @@ class SamplesTest(DaliTest):
 
 
 @unittest.skipIf(LACKS, f"{sys.executable} has no {' and no '.join(LACKS)}")
-class MnistTest(DaliTest):
+class MnistData(DaliTest):
+    """`mnist` has its four files, `data` the same as databases."""
+
+    find_data = staticmethod(cluster.test_data.made)
+
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        if not MNIST.is_dir():
-            raise unittest.SkipTest(f"no MNIST at {MNIST} (LEAT_TEST_DATA)")
-        cls.data = cls.folder / "mnist"
+        cls.mnist, cls.data = cls.find_data("mnist"), cls.folder / "mnist"
         leat = pathlib.Path(os.environ["LEAT_NATIVE_DIR"]) / "leat"
-        subprocess.run(
-            [leat, "convert", MNIST, cls.data, "--to", "caffe2", "--encoding", "jpeg"], check=True, capture_output=True
-        )
+        convert = [leat, "convert", cls.mnist, cls.data, "--to", "caffe2", "--encoding", "jpeg"]
+        subprocess.run(convert, check=True, capture_output=True)
 
+    def assert_learns(self, by, batches, accuracy):
+        out = self.finished(self.program("dali_mnist.py", self.data, "--by", by, "--epochs", 1))
+        self.assertIn(f"{batches} batches of training, 50 of validation", out)
+        self.assertAlmostEqual(float(out.split("accuracy")[1]), accuracy, delta=0.02)
+
+
+@unittest.skipIf(LACKS, f"{sys.executable} has no {' and no '.join(LACKS)}")
+class MnistTest(MnistData):
     def iterator(self, part, **options):
         def pipeline(num_shards=1, shard_id=0):
             jpegs, labels = fn.readers.caffe2(
@@ -306,33 +314,32 @@ class MnistTest(DaliTest):
         names = ["images", "hot", "labels", "scalars"]
         return data_iterator(pipeline, output_map=names, reader_name="mnist", **options)
 
-    def test_mnist_has_the_lengths_of_the_tutorials(self):
+    def test_iterators_have_the_lengths_of_their_data(self):
         for placement in ({}, {"sharding": batch_axis()}, {"devices": jax.devices()[:2]}):
             lengths = {}
             for batch in (200, 50):
                 training = self.iterator("training", prepare_first_batch=False, **placement)(batch_size=batch)
                 testing = self.iterator("testing", prepare_first_batch=False)(batch_size=batch)
                 lengths[batch] = (len(training), len(testing))
-            self.assertEqual(lengths, {200: (300, 50), 50: (1200, 200)}, placement)
+            self.assertEqual(lengths, {200: (100, 50), 50: (400, 200)}, placement)
         self.assertEqual(testing.size, 10000)
 
     def test_labels_have_the_shapes_of_dali(self):
         batch = next(self.iterator("training", sharding=batch_axis())(batch_size=200))
         shapes = {name: array.shape for name, array in batch.items()}
         self.assertEqual(shapes, {"images": (200, 784), "hot": (200, 10), "labels": (200, 1), "scalars": (200,)})
-        stored = gzip.open(MNIST / "train-labels-idx1-ubyte.gz").read()[8:]
-        expected = [*stored[:100], *stored[30000:30100]]
+        stored = gzip.open(self.mnist / "train-labels-idx1-ubyte.gz").read()[8:]
+        expected = [*stored[:100], *stored[10000:10100]]  # of two devices, each on its half
         self.assertEqual(rows(batch["scalars"]), expected)
         self.assertEqual(rows(batch["hot"].argmax(axis=1)), expected)
-        pixels = np.frombuffer(gzip.open(MNIST / "train-images-idx3-ubyte.gz").read()[16:], np.uint8).reshape(-1, 784)
-        difference = np.abs(np.asarray(batch["images"][100:]) - pixels[30000:30100] / 255)
+        stored = gzip.open(self.mnist / "train-images-idx3-ubyte.gz").read()[16:]
+        pixels = np.frombuffer(stored, np.uint8).reshape(-1, 784)
+        difference = np.abs(np.asarray(batch["images"][100:]) - pixels[10000:10100] / 255)
         self.assertLess(difference.mean(), 0.02, "the JPEGs of these images")
 
-    def test_the_tutorials_training_learns_as_it_does(self):
+    def test_the_training_learns(self):
         for by in ("sharding", "devices"):
-            out = self.finished(self.program("dali_mnist.py", self.data, "--by", by, "--epochs", 1))
-            self.assertIn("300 batches of training, 50 of validation", out)
-            self.assertAlmostEqual(float(out.split("accuracy")[1]), 0.674, delta=0.02)
+            self.assert_learns(by, batches=100, accuracy=0.766)
 
     def test_a_training_that_is_killed_goes_on_with_the_same_bits(self):
         data = self.folder / "small"  # 50 batches an epoch
@@ -363,11 +370,17 @@ class MnistTest(DaliTest):
         self.assertEqual(lines[:before], expected[:before])
 
 
+@unittest.skipIf(LACKS, f"{sys.executable} has no {' and no '.join(LACKS)}")
+class RealMnistTest(MnistData):
+    find_data = staticmethod(cluster.test_data.real)
+
+    def test_the_tutorials_training_learns_as_it_does(self):
+        self.assert_learns("sharding", batches=300, accuracy=0.674)
+
+
 class MixupTest(DaliTest):
     def test_mixup_crosses_the_border_of_processes(self):
-        folders = [cluster.DATA / "dogs-cats" / kind for kind in ("dog", "cat")]
-        if not folders[0].is_dir():
-            self.skipTest(f"no photos at {folders[0]} (LEAT_TEST_DATA)")
+        folders = [cluster.test_data.made("dogs-cats") / kind for kind in ("dog", "cat")]
         if not hasattr(jax, "shard_map"):
             self.skipTest(f"JAX {jax.__version__} has no jax.shard_map")
         address = f"127.0.0.1:{free_port()}"

@@ -17,10 +17,7 @@ INVALID, NOT_FOUND, EXISTS, DENIED, PRECONDITION, UNAVAILABLE, DATA_LOSS = 3, 5,
 
 def photos(count):
     """The first few photos."""
-    found = sorted(cluster.PHOTOS.rglob("*.JPEG"))[:count]
-    if len(found) < count:
-        raise unittest.SkipTest(f"fewer than {count} photos in {cluster.PHOTOS} (LEAT_TEST_DATA)")
-    return found
+    return cluster.test_data.images(cluster.photos())[:count]
 
 
 class FaultTest(cluster.ClusterTest):

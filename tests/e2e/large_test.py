@@ -21,15 +21,10 @@ def resized_header(jpeg, width, height):
 
 
 class LargeTest(cluster.ClusterTest):
-    def setUp(self):
-        super().setUp()
-        if not cluster.PHOTOS.is_dir():
-            self.skipTest(f"no photos at {cluster.PHOTOS} (LEAT_TEST_DATA)")
-
     def test_a_job_of_a_thousand_million_samples_starts_at_once(self):
         self.start_cluster(workers=2)
-        photos = sum(1 for _ in cluster.PHOTOS.rglob("*.JPEG"))
-        spec = self.spec(train_graph(cluster.PHOTOS, side=32, repeat=10**9 // photos))
+        photos = len(cluster.test_data.images(cluster.photos()))
+        spec = self.spec(train_graph(cluster.photos(), side=32, repeat=10**9 // photos))
         start = time.monotonic()
         consumer = self.consumer(spec, "--stop-after", 2, epochs=1).finish()
         self.assertIsNone(consumer.error)
@@ -40,7 +35,7 @@ class LargeTest(cluster.ClusterTest):
     def test_a_pixel_bomb_is_refused_before_it_is_decoded(self):
         images = self.folder / "images" / "class"
         images.mkdir(parents=True)
-        photos = sorted(cluster.PHOTOS.rglob("*.JPEG"))[:4]
+        photos = cluster.test_data.images(cluster.photos())[:4]
         for number, photo in enumerate(photos):
             shutil.copy(photo, images / f"{number}.jpg")
         (images / "bomb.jpg").write_bytes(resized_header(photos[0].read_bytes(), 60000, 60000))

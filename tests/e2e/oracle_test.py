@@ -50,6 +50,12 @@ class OracleTest(cluster.PhotosTest):
             self.start_worker("--read-ahead-of", "all", "--read-threads", "3", "--read-ahead", "1MiB", threads=2)
         self.assert_oracle(self.consumer(self.spec()).finish())
 
+    def test_real_photos(self):
+        photos = cluster.test_data.real("imagenet-sample")
+        self.start_cluster(workers=2)
+        spec = self.spec(cluster.train_graph(photos))
+        self.assert_oracle(self.consumer(spec, epochs=1).finish(), self.oracle_steps(spec, 1))
+
     # Who asks.
 
     def hosts(self, count, *flags):

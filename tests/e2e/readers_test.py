@@ -10,10 +10,8 @@ import subprocess
 import unittest
 
 import cluster
-from cluster import node
+from cluster import node, test_data
 
-MNIST = cluster.DATA / "mnist"
-CIFAR = cluster.DATA / "cifar10-bin"
 EPOCHS, BATCH = 2, 500
 
 
@@ -49,32 +47,36 @@ class ReadersTest(cluster.ClusterTest):
         return [(f["name"], f["dtype"], [int(size) for size in f.get("shape", [])]) for f in fields]
 
     def test_mnist(self):
-        if not MNIST.is_dir():
-            self.skipTest(f"no MNIST at {MNIST} (LEAT_TEST_DATA)")
-        images, labels = (MNIST / f"t10k-{name}-ubyte.gz" for name in ("images-idx3", "labels-idx1"))
+        mnist = test_data.made("mnist")
+        images, labels = (mnist / f"t10k-{name}-ubyte.gz" for name in ("images-idx3", "labels-idx1"))
         self.batches(image_and_label(node("readers.idx", images=text(images), labels=text(labels))))
         self.assertEqual(self.shapes(), [("image", "D_TYPE_UINT8", [28, 28, 1]), ("label", "D_TYPE_INT32", [])])
         # Each image with its label, once an epoch.
-        self.assertEqual(self.rows(0, 784), self.mnist_rows("t10k"))
-        self.assertEqual(self.rows(1, 784), self.mnist_rows("t10k"))
+        self.assertEqual(self.rows(0, 784), self.mnist_rows(mnist, "t10k"))
+        self.assertEqual(self.rows(1, 784), self.mnist_rows(mnist, "t10k"))
 
-    def mnist_rows(self, part):
+    def mnist_rows(self, mnist, part):
         """Hashes of MNIST's images with their labels, sorted."""
-        payload, classes = (gzip.open(MNIST / f"{part}-{name}-ubyte.gz").read()[head:]
+        payload, classes = (gzip.open(mnist / f"{part}-{name}-ubyte.gz").read()[head:]
                             for name, head in (("images-idx3", 16), ("labels-idx1", 8)))
         return sorted(hashlib.sha256(payload[i * 784:(i + 1) * 784] + classes[i:i + 1]).digest()
                       for i in range(len(classes)))
 
-    def test_mnist_converted_to_lmdb(self):
-        if not MNIST.is_dir():
-            self.skipTest(f"no MNIST at {MNIST} (LEAT_TEST_DATA)")
-        subprocess.run([cluster.program("CLI"), "convert", MNIST, self.folder / "db", "--to", "caffe2"], check=True)
+    def converted_to_lmdb(self, mnist):
+        subprocess.run([cluster.program("CLI"), "convert", mnist, self.folder / "db", "--to", "caffe2"], check=True)
         graph = {"nodes": [node("readers.caffe2", path=texts(self.folder / "db/training")),
                            node("decode", (0, 0), output=text("gray")),
                            node("crop", (1, 0), size={"ints_value": {"values": [28, 28]}})],
                  "outputs": [{"name": "image", "ref": {"node": 2}}, {"name": "label", "ref": {"node": 0, "output": 1}}]}
-        self.assertEqual(len(self.batches(graph, epochs=1).steps), 60000 // BATCH)
-        self.assertEqual(self.rows(0, 784), self.mnist_rows("train"))
+        expected = self.mnist_rows(mnist, "train")
+        self.assertEqual(len(self.batches(graph, epochs=1).steps), len(expected) // BATCH)
+        self.assertEqual(self.rows(0, 784), expected)
+
+    def test_mnist_converted_to_lmdb(self):
+        self.converted_to_lmdb(test_data.made("mnist"))
+
+    def test_the_60000_of_mnist_converted_to_lmdb(self):
+        self.converted_to_lmdb(test_data.real("mnist"))
 
     def test_plain_idx(self):
         file = self.folder / "images"
@@ -83,9 +85,7 @@ class ReadersTest(cluster.ClusterTest):
         self.assertEqual(self.shapes()[0], ("image", "D_TYPE_INT32", [3]))
 
     def test_cifar(self):
-        if not CIFAR.is_dir():
-            self.skipTest(f"no CIFAR-10 at {CIFAR} (LEAT_TEST_DATA)")
-        file = CIFAR / "test_batch.bin"
+        file = test_data.made("cifar10-bin") / "test_batch.bin"
         self.batches(image_and_label(node("readers.cifar10", paths=texts(file))))
         self.assertEqual(self.shapes(), [("image", "D_TYPE_UINT8", [32, 32, 3]), ("label", "D_TYPE_INT32", [])])
         records = [file.read_bytes()[i:i + 3073] for i in range(0, file.stat().st_size, 3073)]
@@ -95,23 +95,19 @@ class ReadersTest(cluster.ClusterTest):
         self.assertEqual(self.rows(0, 3072), stored)
 
     def test_a_list_of_photos(self):
-        if not cluster.PHOTOS.is_dir():
-            self.skipTest(f"no photos at {cluster.PHOTOS} (LEAT_TEST_DATA)")
-        names = sorted(str(path.relative_to(cluster.PHOTOS)) for path in cluster.PHOTOS.rglob("*")
-                       if path.suffix.lower() in (".jpg", ".jpeg"))[:50]
+        photos = cluster.photos()
+        names = [str(path.relative_to(photos)) for path in test_data.images(photos)[:50]]
         lines = [f"{name} {i % 1000}" for i, name in enumerate(names * (2 * BATCH // len(names)))]
         (self.folder / "list").write_text("\n".join(lines))
-        graph = cluster.train_graph(cluster.PHOTOS, side=32)
-        graph["nodes"][0] = node("readers.file_list", path=text(self.folder / "list"), root=text(cluster.PHOTOS))
+        graph = cluster.train_graph(photos, side=32)
+        graph["nodes"][0] = node("readers.file_list", path=text(self.folder / "list"), root=text(photos))
         self.batches(graph)
         labels = b"".join(path.read_bytes() for path in self.folder.glob("1-*-label"))
         self.assertEqual(sorted(label for label, in struct.iter_unpack("<i", labels)), list(range(len(lines))))
 
     def test_boxes_of_photos(self):
-        if not cluster.PHOTOS.is_dir():
-            self.skipTest(f"no photos at {cluster.PHOTOS} (LEAT_TEST_DATA)")
-        names = sorted(str(path.relative_to(cluster.PHOTOS)) for path in cluster.PHOTOS.rglob("*")
-                       if path.suffix.lower() in (".jpg", ".jpeg"))[:50]
+        photos = cluster.photos()
+        names = [str(path.relative_to(photos)) for path in test_data.images(photos)[:50]]
         images = [{"id": 1000 - i, "file_name": names[i % len(names)]} for i in range(BATCH)]
         objects = [{"image_id": 1000 - i, "category_id": 5 + j, "bbox": [i, j, 2.5, 1 + j]}
                    for i in range(BATCH) for j in range(i % 5)]
@@ -124,7 +120,7 @@ class ReadersTest(cluster.ClusterTest):
 
         graph = {
             "nodes": [
-                node("readers.coco", annotations=text(file), root=text(cluster.PHOTOS)),
+                node("readers.coco", annotations=text(file), root=text(photos)),
                 node("decode", (0, 0)),
                 node("resize", (1, 0), size=ints(16, 16)),
                 node("pad", (0, 1), axes=ints(0), shape=ints(6)),

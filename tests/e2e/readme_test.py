@@ -16,12 +16,10 @@ class ReadmeTest(cluster.ClusterTest):
         for package in ("numpy", "jax", "tqdm"):
             if importlib.util.find_spec(package) is None:
                 self.skipTest(f"{sys.executable} has no {package}")
-        if not cluster.PHOTOS.is_dir():
-            self.skipTest(f"no photos at {cluster.PHOTOS} (LEAT_TEST_DATA)")
         root = cluster.pathlib.Path(__file__).resolve().parents[2]
         blocks = re.findall(r"```python\n(.*?)```", (root / "README.md").read_text(), re.S)
         script = next(block for block in blocks if "@leat.pipeline" in block)
-        (self.folder / "photos").symlink_to(cluster.PHOTOS)
+        (self.folder / "photos").symlink_to(cluster.photos())
         native = self.daemon_dir()
         (native / "libleat.so").symlink_to(os.environ["LEAT_LIBRARY"])
         environment = {**os.environ, "LEAT_NATIVE_DIR": str(native), "PYTHONPATH": str(root / "python_client/src"),

@@ -2,7 +2,7 @@
 """leat.dali beside nvidia.dali: the same functions, run under both modules, on the same photos, on the CPU.
 
     LEAT_NATIVE_DIR=build/dev/native PYTHONPATH=python_client/src build/parity-venv/bin/python \
-        tests/parity/dali_facade.py ../shared/data/imagenet-sample [NAME…]
+        tests/parity/dali_facade.py PHOTOS [NAME…]
 
 Prints, for each function and output, the worst difference and the share of the elements that differ; then the
 arguments and defaults that are not DALI's. Exit status 1: a case is beyond its tolerance, or an argument is missing.

@@ -2,7 +2,7 @@
 """The readers of leat.dali beside those of nvidia.dali: the same arguments, on files made here of photos.
 
     LEAT_NATIVE_DIR=build/dev/native PYTHONPATH=python_client/src build/parity-venv/bin/python \
-        tests/parity/dali_readers.py ../shared/data/imagenet-sample
+        tests/parity/dali_readers.py PHOTOS
 
 Prints a line for each case. Exit status 1: a value differs.
 """

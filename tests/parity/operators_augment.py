@@ -2,7 +2,7 @@
 """Automatic augmentation beside DALI's on the CPU: its tables, and each operation at given magnitudes.
 
     LEAT_NATIVE_DIR=build/dev/native PYTHONPATH=python_client/src build/parity-venv/bin/python \
-        tests/parity/operators_augment.py ../shared/data/imagenet-sample
+        tests/parity/operators_augment.py PHOTOS
 
 Prints a table: for each case the worst difference, and the share of the bytes that differ. Exit status 1: a byte
 differs by more than 1, or DALI's magnitudes and policies are no longer those of tests/golden/augmentations.txt, to
@@ -28,6 +28,9 @@ from nvidia.dali import pipeline_def, types
 from nvidia.dali.auto_aug import augmentations as ops
 from nvidia.dali.auto_aug import auto_augment, rand_augment, trivial_augment
 from PIL import Image
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import test_data  # noqa: E402
 
 HEIGHT, WIDTH = 200, 260
 BINS = 31
@@ -237,7 +240,7 @@ def main() -> int:
         return 0
     good = GOLDEN.read_text() == text
     print(f"{text.count(chr(10))} lines of magnitudes and policies: {'the same' if good else 'DIFFERENT'}\n")
-    files = sorted(options.data.rglob("*.JPEG"))
+    files = test_data.images(options.data)
     files = [f for f in files if Image.open(f).mode == "RGB" and min(Image.open(f).size) >= WIDTH]
     files = files[:: max(1, len(files) // options.photos)][: options.photos]
     print("| operator | case | worst difference | differing | within tolerance |\n|---|---|--:|--:|---|")

@@ -2,7 +2,7 @@
 """Operators on place and shape, and resampling, beside DALI's on the CPU: the same parameters, the same photos.
 
     LEAT_NATIVE_DIR=build/dev/native PYTHONPATH=python_client/src build/peers-venv/bin/python \
-        tests/parity/operators_geometry.py [--data ../shared/data/imagenet-sample] [--only rotate]
+        tests/parity/operators_geometry.py --data PHOTOS [--only rotate]
 
 Prints a table: for each case the worst difference, and the share of the elements that differ (integers at all, floats
 by more than 1e-5 of the greatest magnitude). Operators that have two rules are compared by both: "dali" within 1 for
@@ -27,6 +27,9 @@ from leat import fn as ours
 from nvidia.dali import fn as dali
 from nvidia.dali import pipeline_def, types
 from PIL import Image
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import test_data  # noqa: E402
 
 HEIGHT, WIDTH = 200, 260  # of the middles
 MATRIX = [0.9, 0.2, -3.5, -0.15, 1.1, 8.25]
@@ -419,11 +422,11 @@ def compare(case: Case, mine: list[np.ndarray], theirs: list[np.ndarray]) -> tup
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=pathlib.Path, default=pathlib.Path("../shared/data/imagenet-sample"))
+    parser.add_argument("--data", type=pathlib.Path, required=True, help="a folder of photos")
     parser.add_argument("--photos", type=int, default=8)
     parser.add_argument("--only", default="", help="cases whose operator contains this")
     options = parser.parse_args()
-    files = sorted(options.data.rglob("*.JPEG"))
+    files = test_data.images(options.data)
     files = [f for f in files if Image.open(f).mode == "RGB" and min(Image.open(f).size) >= 270]
     files = files[:: max(1, len(files) // options.photos)][: options.photos]
     count = len(files)

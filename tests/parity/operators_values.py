@@ -5,7 +5,7 @@ Both sides get the same pixels: photos that our worker has decoded and resized. 
 ours through the package's private service. By hand:
 
     LEAT_NATIVE_DIR=build/dev/native PYTHONPATH=python_client/src build/peers-venv/bin/python \
-        tests/parity/operators_values.py ../shared/data/imagenet-sample
+        tests/parity/operators_values.py PHOTOS
 """
 
 import itertools

@@ -4,12 +4,12 @@
     ninja -C build/dev dump_source
     python tests/parity/readers_coco.py build/dev/tests/parity/dump_source
 
-The photos are those of LEAT_TEST_DATA, or of shared/data beside the checkout. Wants numpy, pillow and nvidia.dali.
+The photos are those of LEAT_TEST_DATA, or of LEAT_MADE_DATA, the build's test-data/. Wants numpy, pillow and
+nvidia.dali.
 """
 
 import hashlib
 import json
-import os
 import pathlib
 import subprocess
 import sys
@@ -18,6 +18,9 @@ import tempfile
 import numpy as np
 from nvidia.dali import fn, pipeline_def
 from PIL import Image
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import test_data  # noqa: E402
 
 COUNT = 120
 CATEGORIES = [18, 3, 90, 44, 1, 7, 12]
@@ -49,7 +52,7 @@ def segmentation(rng, height, width, crowd):
 
 
 def annotations(root, rng):
-    names = sorted(str(path.relative_to(root)) for path in root.rglob("*.JPEG"))[:COUNT]
+    names = [str(path.relative_to(root)) for path in test_data.images(root)[:COUNT]]
     if len(names) < COUNT:
         sys.exit(f"{root}: {len(names)} photos, want {COUNT}")
     images, objects = [], []
@@ -115,8 +118,7 @@ def compare(program, file, root, **arguments):
 
 
 def main():
-    data = os.environ.get("LEAT_TEST_DATA", pathlib.Path(__file__).resolve().parents[3] / "shared" / "data")
-    root = pathlib.Path(data) / "imagenet-sample"
+    root = test_data.best("imagenet-sample")
     everything = annotations(root, np.random.default_rng(8))
     with tempfile.TemporaryDirectory() as directory:
         file = pathlib.Path(directory) / "instances.json"

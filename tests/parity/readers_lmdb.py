@@ -3,14 +3,13 @@
 
 By hand: build/peers-venv/bin/python tests/parity/readers_lmdb.py BUILD/tests/parity/dump_source
 
-The files are written by mdb_load (Debian's lmdb-utils), as DALI's MNIST is: gray JPEGs in TensorProtos; and as raw
-pixels, and as Datum.
+MNIST is that of LEAT_TEST_DATA, or of LEAT_MADE_DATA, the build's test-data/. The files are written by mdb_load
+(Debian's lmdb-utils), as DALI's MNIST is: gray JPEGs in TensorProtos; and as raw pixels, and as Datum.
 """
 
 import gzip
 import hashlib
 import io
-import os
 import pathlib
 import subprocess
 import sys
@@ -20,8 +19,9 @@ import numpy
 from nvidia.dali import fn, pipeline_def
 from PIL import Image
 
-SOURCE = pathlib.Path(__file__).resolve().parents[2]
-DATA = pathlib.Path(os.environ.get("LEAT_TEST_DATA", SOURCE.parent / "shared" / "data")) / "mnist"
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import test_data  # noqa: E402
+
 SAMPLES, BATCH = 2000, 100
 
 
@@ -87,8 +87,9 @@ def by_leat(program, reader, folder):
 
 
 def main(program):
-    images = numpy.frombuffer(gzip.open(DATA / "t10k-images-idx3-ubyte.gz").read()[16:], numpy.uint8)
-    labels = gzip.open(DATA / "t10k-labels-idx1-ubyte.gz").read()[8:]
+    mnist = test_data.best("mnist")
+    images = numpy.frombuffer(gzip.open(mnist / "t10k-images-idx3-ubyte.gz").read()[16:], numpy.uint8)
+    labels = gzip.open(mnist / "t10k-labels-idx1-ubyte.gz").read()[8:]
     images = images.reshape(-1, 28, 28)
     failed = False
     for name, (reader, value) in KINDS.items():

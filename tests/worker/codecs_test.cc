@@ -378,9 +378,12 @@ TEST(Codecs, TellsWhatIsNotSupported) {
   EXPECT_EQ(FindCodec(AsSpan("\xff\xd8\xff\xe0")), nullptr);
 }
 
-TEST(Codecs, DecodesFilesWhoseNamesLie) {
-  const auto files = RealFiles("image-variants", 100);
-  if (files.empty()) GTEST_SKIP() << "no ../shared/data/image-variants";
+class CodecsOf : public ::testing::TestWithParam<TestData> {};
+INSTANTIATE_TEST_SUITE_P(Data, CodecsOf, AllTestData(), TestDataName);
+
+TEST_P(CodecsOf, FilesWhoseNamesLie) {
+  const auto files = TestDataFiles(GetParam(), "image-variants", 100);
+  if (files.empty()) GTEST_SKIP() << NoTestData(GetParam(), "image-variants");
   int decoded = 0;
   for (const std::string& file : files) {
     if (IsJpeg(AsSpan(file))) continue;

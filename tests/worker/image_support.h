@@ -3,11 +3,6 @@
 // What the tests of worker/image share.
 #pragma once
 
-#include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,6 +10,7 @@
 #include "core/operators.h"
 #include "core/status.h"
 #include "gtest/gtest.h"
+#include "tests/support/test_data.h"
 #include "tests/worker/stored_image.h"
 #include "worker/image/row_program.h"
 
@@ -22,40 +18,6 @@ namespace leat::worker {
 
 inline std::span<const std::byte> AsSpan(const std::string& text) {
   return std::as_bytes(std::span(text));
-}
-
-// The folder of real data; empty if it is not there.
-inline std::filesystem::path TestData() {
-  const char* given = std::getenv("LEAT_TEST_DATA");
-  const std::filesystem::path path = given != nullptr
-                                         ? std::filesystem::path(given)
-                                         : std::filesystem::path(__FILE__)
-                                                   .parent_path()
-                                                   .parent_path()
-                                                   .parent_path() /
-                                               "../shared/data";
-  std::error_code error;
-  return std::filesystem::is_directory(path, error) ? path
-                                                    : std::filesystem::path();
-}
-
-// Every file under `folder` of the test data, sorted; at most `most`, spread
-// over all.
-inline std::vector<std::string> RealFiles(const char* folder, size_t most) {
-  std::vector<std::string> names, contents;
-  const std::filesystem::path root = TestData() / folder;
-  std::error_code error;
-  if (!std::filesystem::is_directory(root, error)) return contents;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(root))
-    if (entry.is_regular_file()) names.push_back(entry.path());
-  std::sort(names.begin(), names.end());
-  const size_t step = std::max<size_t>(1, names.size() / most);
-  for (size_t i = 0; i < names.size(); i += step) {
-    std::ifstream file(names[i], std::ios::binary);
-    contents.emplace_back(std::istreambuf_iterator<char>(file),
-                          std::istreambuf_iterator<char>());
-  }
-  return contents;
 }
 
 // A program, memory for its outputs, and a way to run it.

@@ -165,9 +165,12 @@ Graph Train(int size) {
   return graph;
 }
 
-TEST(RowProgram, FusionIsInvisibleOnRealPhotos) {
-  const auto photos = RealFiles("imagenet-sample", 40);
-  if (photos.empty()) GTEST_SKIP() << "no ../shared/data/imagenet-sample";
+class RowProgramOf : public ::testing::TestWithParam<TestData> {};
+INSTANTIATE_TEST_SUITE_P(Data, RowProgramOf, AllTestData(), TestDataName);
+
+TEST_P(RowProgramOf, PhotosIsFusedInvisibly) {
+  const auto photos = TestDataFiles(GetParam(), "imagenet-sample", 40);
+  if (photos.empty()) GTEST_SKIP() << NoTestData(GetParam(), "imagenet-sample");
   Runner fused(Train(224), 5), plain(Train(224), 5, false);
   Scratch scratch({});
   uint64_t sample = 0;

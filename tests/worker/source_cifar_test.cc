@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 
 #include "gmock/gmock.h"
+#include "tests/support/test_data.h"
 #include "tests/worker/array_support.h"
 
 namespace leat::worker {
@@ -141,14 +141,13 @@ TEST_F(CifarTest, RandomBytesAreNotAnIndex) {
   }
 }
 
-TEST_F(CifarTest, TheDistributedFilesAreRead) {
-  const char* const data = getenv("LEAT_TEST_DATA");
-  const std::string root =
-      (data != nullptr ? data
-                       : fs::path(__FILE__).parent_path().string() +
-                             "/../../../shared/data") +
-      "/cifar10-bin";
-  if (!fs::exists(root)) GTEST_SKIP() << "no CIFAR-10 at " << root;
+class CifarOf : public CifarTest,
+                public ::testing::WithParamInterface<TestData> {};
+INSTANTIATE_TEST_SUITE_P(Data, CifarOf, AllTestData(), TestDataName);
+
+TEST_P(CifarOf, SeveralFilesIsRead) {
+  const std::string root = TestDataFolder(GetParam(), "cifar10-bin");
+  if (root.empty()) GTEST_SKIP() << NoTestData(GetParam(), "cifar10-bin");
   const auto source = Open(Cifar10({root}));
   std::ifstream file(root + "/data_batch_2.bin", std::ios::binary);
   const std::string second{std::istreambuf_iterator<char>(file), {}};

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <zlib.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <random>
 
 #include "gmock/gmock.h"
 #include "google/protobuf/stubs/logging.h"
+#include "tests/support/test_data.h"
 #include "tests/worker/array_support.h"
 
 namespace leat::worker {
@@ -257,25 +257,26 @@ TEST_F(IdxTest, FlippedBytesDoNotCrash) {
   }
 }
 
-TEST_F(IdxTest, MnistIsRead) {
-  const char* const data = getenv("LEAT_TEST_DATA");
-  const std::string root =
-      (data != nullptr ? data
-                       : fs::path(__FILE__).parent_path().string() +
-                             "/../../../shared/data") +
-      "/mnist/";
-  if (!fs::exists(root + "t10k-images-idx3-ubyte.gz"))
-    GTEST_SKIP() << "no MNIST at " << root;
+class IdxOf : public IdxTest, public ::testing::WithParamInterface<TestData> {};
+INSTANTIATE_TEST_SUITE_P(Data, IdxOf, AllTestData(), TestDataName);
+
+TEST_P(IdxOf, MnistIsRead) {
+  const std::string root = TestDataFolder(GetParam(), "mnist");
+  if (root.empty()) GTEST_SKIP() << NoTestData(GetParam(), "mnist");
   const auto source =
       Open({.op = "readers.idx",
-            .args = {{"images", root + "t10k-images-idx3-ubyte.gz"},
-                     {"labels", root + "t10k-labels-idx1-ubyte.gz"}}});
+            .args = {{"images", root + "/t10k-images-idx3-ubyte.gz"},
+                     {"labels", root + "/t10k-labels-idx1-ubyte.gz"}}});
   ASSERT_EQ(source->num_samples(), 10'000u);
   EXPECT_THAT(index_.types[0].shape, ElementsAre(28, 28, 1));
   std::vector<int32_t> labels;
   for (int i = 0; i < 5; ++i)
     labels.push_back(IntOf(Get(*source, i).fields[1]));
-  EXPECT_THAT(labels, ElementsAre(7, 2, 1, 0, 4));
+  if (GetParam() == TestData::kReal) {
+    EXPECT_THAT(labels, ElementsAre(7, 2, 1, 0, 4));
+  } else {
+    EXPECT_THAT(labels, ElementsAre(0, 7, 4, 9, 5));
+  }
 }
 
 }  // namespace

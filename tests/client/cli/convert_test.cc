@@ -4,7 +4,6 @@
 #include <lmdb.h>
 #include <zlib.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -15,6 +14,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/client/cli/fake.h"
+#include "tests/support/test_data.h"
 #include "tests/worker/temp_dir.h"
 #include "worker/image/codecs/codec.h"
 #include "worker/source/source.h"
@@ -386,14 +386,14 @@ TEST_F(Converting, WrongUseIsSaid) {
   EXPECT_FALSE(fs::exists(out));
 }
 
-// tests/e2e/readers_test.py takes the 60,000.
-TEST_F(Converting, MnistHasTheSamePixelsAsItsIdxFiles) {
-  const char* const data = std::getenv("LEAT_TEST_DATA");
-  const fs::path mnist = (data != nullptr ? fs::path(data)
-                                          : fs::path(__FILE__).parent_path() /
-                                                "../../../../shared/data") /
-                         "mnist";
-  if (!fs::exists(mnist)) GTEST_SKIP() << mnist << " is absent";
+class ConvertingOf : public Converting,
+                     public ::testing::WithParamInterface<TestData> {};
+INSTANTIATE_TEST_SUITE_P(Data, ConvertingOf, AllTestData(), TestDataName);
+
+// tests/e2e/readers_test.py takes the training part.
+TEST_P(ConvertingOf, MnistKeepsThePixelsOfItsIdxFiles) {
+  const fs::path mnist = TestDataFolder(GetParam(), "mnist");
+  if (mnist.empty()) GTEST_SKIP() << NoTestData(GetParam(), "mnist");
   for (const char* part : {"images-idx3", "labels-idx1"}) {
     const std::string name = fmt::format("t10k-{}-ubyte.gz", part);
     fs::create_directories(Path("mnist"));

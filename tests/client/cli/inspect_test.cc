@@ -3,7 +3,6 @@
 
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -15,18 +14,13 @@
 #include "gtest/gtest.h"
 #include "leat/stored/v1/records.pb.h"
 #include "tests/client/cli/fake.h"
+#include "tests/support/test_data.h"
 
 namespace leat::cli {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
-
-fs::path Data() {
-  const char* data = std::getenv("LEAT_TEST_DATA");
-  if (data != nullptr) return data;
-  return fs::path(__FILE__).parent_path() / "../../../../shared/data";
-}
 
 std::string Read(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
@@ -52,22 +46,35 @@ class Inspecting : public ::testing::Test {
   fs::path folder_;
 };
 
-TEST_F(Inspecting, VariantsOfJpegAreNamed) {
-  const fs::path folder = Data() / "image-variants";
-  if (!fs::exists(folder)) GTEST_SKIP() << folder << " is absent";
+class InspectingOf : public Inspecting,
+                     public ::testing::WithParamInterface<TestData> {
+ protected:
+  // Of the file of image-variants whose name ends in `end`.
+  static std::string Variant(const fs::path& folder, std::string_view end) {
+    for (const auto& entry : fs::directory_iterator(folder))
+      if (entry.path().native().ends_with(end)) return Read(entry.path());
+    ADD_FAILURE() << folder << " has no file …" << end;
+    return "";
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Data, InspectingOf, AllTestData(), TestDataName);
+
+TEST_P(InspectingOf, VariantsOfJpegNamesThem) {
+  const fs::path folder = TestDataFolder(GetParam(), "image-variants");
+  if (folder.empty()) GTEST_SKIP() << NoTestData(GetParam(), "image-variants");
   const auto report = [&](const char* name) {
-    return InspectJpeg(Read(folder / name));
+    return InspectJpeg(Variant(folder, name));
   };
-  EXPECT_EQ(report("444.jpg").subsampling, "4:4:4");
-  EXPECT_EQ(report("422.jpg").subsampling, "4:2:2");
-  EXPECT_EQ(report("440.jpg").subsampling, "4:4:0");
-  EXPECT_EQ(report("411.jpg").subsampling, "4:1:1");
+  EXPECT_EQ(report("/444.jpg").subsampling, "4:4:4");
+  EXPECT_EQ(report("/422.jpg").subsampling, "4:2:2");
+  EXPECT_EQ(report("/440.jpg").subsampling, "4:4:0");
+  EXPECT_EQ(report("/411.jpg").subsampling, "4:1:1");
   EXPECT_EQ(report("420-odd-both.jpg").subsampling, "4:2:0");
   EXPECT_EQ(report("420-odd-both.jpg").width % 2, 1u);
-  EXPECT_EQ(report("padlock-406986_640_mirror_horizontal.jpg").orientation, 2u);
-  EXPECT_EQ(report("padlock-406986_640_no_exif.jpg").orientation, 0u);
-  EXPECT_GT(report("padlock-406986_640_rotate_90.jpg").orientation, 4u);
-  for (const char* name : {"444.jpg", "422.jpg", "440.jpg", "411.jpg"}) {
+  EXPECT_EQ(report("mirror_horizontal.jpg").orientation, 2u);
+  EXPECT_EQ(report("no_exif.jpg").orientation, 0u);
+  EXPECT_GT(report("rotate_90.jpg").orientation, 4u);
+  for (const char* name : {"/444.jpg", "/422.jpg", "/440.jpg", "/411.jpg"}) {
     EXPECT_TRUE(report(name).decodes) << name;
     EXPECT_THAT(report(name).problems, ::testing::IsEmpty()) << name;
   }
@@ -77,10 +84,10 @@ TEST_F(Inspecting, VariantsOfJpegAreNamed) {
   EXPECT_THAT(png.problems[0], HasSubstr("not a JPEG"));
 }
 
-TEST_F(Inspecting, AFileCutAnywhereIsUnhealthyNotACrash) {
-  const fs::path path = Data() / "image-variants/420-odd-both.jpg";
-  if (!fs::exists(path)) GTEST_SKIP() << path << " is absent";
-  const std::string file = Read(path);
+TEST_P(InspectingOf, AFileThatIsCutOrBrokenNeverCrashes) {
+  const fs::path folder = TestDataFolder(GetParam(), "image-variants");
+  if (folder.empty()) GTEST_SKIP() << NoTestData(GetParam(), "image-variants");
+  const std::string file = Variant(folder, "420-odd-both.jpg");
   const size_t step = std::max<size_t>(1, file.size() / 30);
   for (size_t size = 0; size + 2 < file.size(); size += step) {
     EXPECT_FALSE(InspectJpeg(file.substr(0, size)).problems.empty()) << size;
@@ -91,6 +98,17 @@ TEST_F(Inspecting, AFileCutAnywhereIsUnhealthyNotACrash) {
     broken[at] = static_cast<char>(~broken[at]);
     InspectJpeg(broken);
   }
+}
+
+TEST_F(Inspecting, DamagedFilesAreFoundAndTheLosslessIsNamed) {
+  const fs::path folder = TestDataFolder(TestData::kMade, "image-damaged");
+  int files = 0;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    EXPECT_FALSE(InspectJpeg(Read(entry)).problems.empty()) << entry;
+    ++files;
+  }
+  EXPECT_GE(files, 15);
+  EXPECT_EQ(InspectJpeg(Read(folder / "lossless.jpg")).process, "lossless");
 }
 
 TEST_F(Inspecting, BombsAreReportedNotDecoded) {

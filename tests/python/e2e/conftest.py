@@ -3,13 +3,16 @@
 
 import base64
 import hashlib
-import os
 import pathlib
+import sys
 
 import pytest
 
 import leat
 from leat import fn
+
+sys.path.append(str(pathlib.Path(__file__).parents[2] / "support"))
+import test_data  # noqa: E402
 
 # 32 × 24 pixels.
 TINY_JPEG = base64.b64decode(
@@ -64,11 +67,7 @@ def ten(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def photos():
-    data = os.environ.get("LEAT_TEST_DATA", pathlib.Path(__file__).parents[3].parent / "shared" / "data")
-    path = pathlib.Path(data) / "imagenet-sample"
-    if not path.is_dir():
-        pytest.skip(f"no photos at {path}; set LEAT_TEST_DATA")
-    return path
+    return test_data.made("imagenet-sample")
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ import sys
 
 import numpy as np
 import pytest
-from conftest import make_folder
+from conftest import make_folder, test_data
 from ports import free_port
 
 import leat
@@ -21,7 +21,6 @@ from leat.rocal.pipeline import Pipeline
 
 MEAN, STD = [120.0, 110.0, 100.0], [60.0, 50.0, 40.0]
 EXAMPLE = pathlib.Path(__file__).parents[3] / "docs" / "examples" / "rocal_cifar10.py"
-DATA = pathlib.Path(os.environ.get("LEAT_TEST_DATA", EXAMPLE.parents[3] / "shared" / "data"))
 RECORDS = np.random.default_rng(3).integers(0, 256, (2, 50, 3073), np.uint8)
 RECORDS[..., 0] %= 10
 IMAGES, LABELS = RECORDS.reshape(100, 3073)[:, 1:].reshape(100, 3, 32, 32), RECORDS.reshape(100, 3073)[:, 0]
@@ -376,7 +375,7 @@ def test_images_of_a_list_and_of_annotations(tmp_path):
 
 def train(devices, *arguments):
     return subprocess.Popen(
-        [sys.executable, str(EXAMPLE), str(DATA / "cifar10-bin"), "--epochs", "2", *arguments],
+        [sys.executable, str(EXAMPLE), str(test_data.made("cifar10-bin")), "--epochs", "2", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -393,12 +392,6 @@ def trained(process):
     return out
 
 
-needs_cifar = pytest.mark.skipif(
-    not (DATA / "cifar10-bin").is_dir(), reason=f"no CIFAR-10 at {DATA}; set LEAT_TEST_DATA"
-)
-
-
-@needs_cifar
 def test_the_cifar10_training_on_eight_devices():
     pytest.importorskip("jax")
     out = trained(train(8, "--steps", "16"))
@@ -406,7 +399,6 @@ def test_the_cifar10_training_on_eight_devices():
     assert "a batch: (128, 3, 32, 32) float32, labels (128,) int32" in out
 
 
-@needs_cifar
 def test_the_cifar10_training_on_two_devices_of_one_process_or_of_two():
     """They learn the same, digit by digit."""
     jax = pytest.importorskip("jax")

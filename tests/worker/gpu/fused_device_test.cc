@@ -147,9 +147,10 @@ TEST_F(FusedDevice, ComputesWhatTheCpuDoesAgain) {
 }
 TEST_F(FusedDevice, ResamplesByAnyScale) { CompareScales(gpu_); }
 TEST_F(FusedDevice, CastsToEveryTypeAtAnyAddress) { CompareTypes(gpu_); }
-TEST_F(FusedDevice, ComputesWhatTheCpuDoesForRealPhotos) {
-  const auto photos = RealFiles("imagenet-sample", 50);
-  if (photos.empty()) GTEST_SKIP() << "no ../shared/data/imagenet-sample";
+TEST_F(FusedDevice, ComputesWhatTheCpuDoesForPhotos) {
+  const char* const name = "imagenet-sample";
+  const auto photos = TestDataFiles(BestTestData(name), name, 50);
+  ASSERT_FALSE(photos.empty());
   ComparePhotos(gpu_, photos);
 }
 

@@ -17,9 +17,12 @@ TEST(FusedKernel, ComputesWhatTheCpuDoesAgain) {
   CompareRandom(host, 77'000, 400, 12);
 }
 
-TEST(FusedKernel, ComputesWhatTheCpuDoesForRealPhotos) {
-  const auto photos = RealFiles("imagenet-sample", 12);
-  if (photos.empty()) GTEST_SKIP() << "no ../shared/data/imagenet-sample";
+class FusedKernelOf : public ::testing::TestWithParam<TestData> {};
+INSTANTIATE_TEST_SUITE_P(Data, FusedKernelOf, AllTestData(), TestDataName);
+
+TEST_P(FusedKernelOf, PhotosComputesWhatTheCpuDoes) {
+  const auto photos = TestDataFiles(GetParam(), "imagenet-sample", 12);
+  if (photos.empty()) GTEST_SKIP() << NoTestData(GetParam(), "imagenet-sample");
   HostRunner host;
   ComparePhotos(host, photos);
 }

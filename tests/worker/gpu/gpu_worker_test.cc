@@ -260,9 +260,12 @@ TEST_F(GpuTest, AGroupGoesToTheGpuWithTheMostRoom) {
   for (const GpuStats& stats : gpus_->stats()) EXPECT_EQ(stats.slots_in_use, 1);
 }
 
-TEST_F(GpuTest, RealPhotosAreTheCpus) {
-  const std::vector<std::string> files = RealFiles("imagenet-sample", 48);
-  if (files.empty()) GTEST_SKIP() << "no imagenet-sample in the test data";
+class GpuOf : public GpuTest, public ::testing::WithParamInterface<TestData> {};
+INSTANTIATE_TEST_SUITE_P(Data, GpuOf, AllTestData(), TestDataName);
+
+TEST_P(GpuOf, PhotosGivesTheRowsOfTheCpu) {
+  const auto files = TestDataFiles(GetParam(), "imagenet-sample", 48);
+  if (files.empty()) GTEST_SKIP() << NoTestData(GetParam(), "imagenet-sample");
   Open();
   GpuPipeline exact(CropGraph(224), *gpus_);
   ExpectExact(exact, files);

@@ -240,9 +240,13 @@ TEST_F(NvjpegShapes, ADamagedImageIsFoundOutByTheHost) {
     }
 }
 
-TEST_F(NvjpegShapes, ReducedPhotosAreNearTheWholeOnes) {
-  const std::vector<std::string> files = RealFiles("imagenet-sample", 100);
-  if (files.empty()) GTEST_SKIP() << "no imagenet-sample in the test data";
+class NvjpegShapesOf : public NvjpegShapes,
+                       public ::testing::WithParamInterface<TestData> {};
+INSTANTIATE_TEST_SUITE_P(Data, NvjpegShapesOf, AllTestData(), TestDataName);
+
+TEST_P(NvjpegShapesOf, PhotosThatAreReducedAreNearTheWholeOnes) {
+  const auto files = TestDataFiles(GetParam(), "imagenet-sample", 100);
+  if (files.empty()) GTEST_SKIP() << NoTestData(GetParam(), "imagenet-sample");
   scales_ = true;
   Open();
   for (const int64_t size : {32, 64, 128}) {

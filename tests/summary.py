@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What a run of the tests came to: a table, the slowest tests, and all that was skipped, also within a test.
+
+    ctest … --output-junit FILE --test-output-size-passed 100000000 --test-output-size-failed 100000000
+    summary.py NAME=FILE…
+
+Each FILE is what ctest wrote of the stage NAME. A test of ctest is a program of many cases: those of GoogleTest, of
+unittest (-v) and of pytest (-ra) are read from its output, which therefore must be whole; any other program is one
+case. Cases are what the last line counts, "N passed, N failed, N skipped". A program of nothing but skips is skipped.
+Exit status 0: nothing failed, and something passed.
+"""
+
+import ast
+import dataclasses
+import pathlib
+import re
+import sys
+import xml.etree.ElementTree
+
+SLOWEST, PLACES = 10, 6
+CUT = "This part of the test output was removed"  # ctest says so
+_REASON = re.compile(r"""skipped ('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\s*$""")
+_PYTEST_END = re.compile(r"^(?:=+ )?((?:\d+ [a-z]+(?:, )?)+|no tests ran) in [\d.]+s")
+
+
+@dataclasses.dataclass
+class Test:
+    """A test of ctest. `skipped`: place within it ("" is all of it), reason and count."""
+
+    stage: str
+    name: str
+    seconds: float
+    passed: int = 0
+    failed: int = 0
+    skipped: list = dataclasses.field(default_factory=list)
+
+    @property
+    def skips(self):
+        return sum(count for _, _, count in self.skipped)
+
+    @property
+    def state(self):
+        return "failed" if self.failed else "passed" if self.passed or not self.skipped else "skipped"
+
+
+def read_google(test, lines):
+    """GoogleTest: the reason stands between RUN and SKIPPED."""
+    reason, listed, found = [], 0, 0
+    for line in lines:
+        if "[ RUN      ]" in line:
+            reason = None
+        elif re.search(r": Skipped$", line):
+            reason = []
+        elif match := re.search(r"\[  SKIPPED \] (\S+) \(\d+ ms\)", line):
+            test.skipped.append((match[1].rstrip(","), " ".join(reason or []).strip() or "no reason given", 1))
+            found += 1
+            reason = None
+        elif match := re.match(r"\[  SKIPPED \] (\d+) tests?, listed below", line):
+            listed += int(match[1])
+        elif match := re.match(r"\s*YOU HAVE (\d+) DISABLED TEST", line):
+            test.skipped.append(("", "its name begins with DISABLED_", int(match[1])))
+        elif re.search(r"\[       OK \] \S+.* \(\d+ ms\)", line):
+            test.passed += 1
+        elif re.search(r"\[  FAILED  \] \S+.* \(\d+ ms\)", line):
+            test.failed += 1
+        elif reason is not None:
+            reason.append(line.strip())
+    return listed - found
+
+
+def read_unittest(test, lines):
+    """unittest -v: a case's name and its reason may be lines apart, as the case itself may print. A class or module has
+    no name before its reason, and its cases are not among those that ran."""
+    name, ran, found, beside, lost = "", 0, 0, 0, 0
+    for line in lines:
+        if match := re.match(r"\s*(\w+) \(([\w.<>]+)\)", line):
+            of = match[2].removeprefix("__main__").lstrip(".")
+            name = of if of.endswith(match[1]) else f"{of}.{match[1]}"
+        if match := _REASON.search(line):
+            whole = not name or re.search(r"setUp(Class|Module)$", name)
+            place = name or "a class or module"
+            test.skipped.append((place, " ".join(ast.literal_eval(match[1]).split()), 1))
+            found += 1
+            beside += bool(whole)
+            name = ""
+        elif re.search(r"(ok|FAIL|ERROR|expected failure|unexpected success)$", line):
+            name = ""
+        elif match := re.match(r"Ran (\d+) tests? in ", line):
+            ran = int(match[1])
+        elif match := re.match(r"(?:OK|FAILED|NO TESTS RAN)(?: \((.*)\))?$", line):
+            counts = {kind: int(count) for kind, count in re.findall(r"([a-z]+(?: [a-z]+)*)=(\d+)", match[1] or "")}
+            failed = sum(counts.get(kind, 0) for kind in ("failures", "errors", "unexpected successes"))
+            skipped = counts.get("skipped", 0)
+            lost += skipped - found
+            test.failed += failed
+            test.passed += max(0, ran - failed - max(0, skipped - beside))
+            ran = found = beside = 0
+    return lost
+
+
+def read_pytest(test, lines):
+    """pytest -ra."""
+    found, lost = 0, 0
+    for line in lines:
+        if match := re.match(r"SKIPPED \[(\d+)\] (.*?\.py(?::\d+)?): (.*)", line):
+            test.skipped.append((re.sub(r"^.*/", "", match[2]), match[3], int(match[1])))
+            found += int(match[1])
+        elif match := _PYTEST_END.match(line):
+            counts = {kind: int(count) for count, kind in re.findall(r"(\d+) ([a-z]+)", match[1])}
+            test.passed += counts.get("passed", 0) + counts.get("xfailed", 0)
+            test.failed += sum(counts.get(kind, 0) for kind in ("failed", "error", "errors", "xpassed"))
+            lost += counts.get("skipped", 0) - found
+            found = 0
+    return lost
+
+
+def read_output(test, output):
+    """Adds the cases that a program's output tells of."""
+    text = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", output.replace("[NON-XML-CHAR-0x1B]", "\x1b"))
+    lines = [line.rstrip() for line in text.split("\n")]
+    for read in (read_google, read_unittest, read_pytest):
+        lost = read(test, lines)
+        if lost > 0:
+            test.skipped.append(("", "the reason is not in its output", lost))
+
+
+def read_case(stage, case):
+    """A testcase of ctest's file."""
+    test = Test(stage, case.get("name", "?"), float(case.get("time") or 0))
+    status, output = case.get("status"), case.findtext("system-out") or ""
+    why = case.find("skipped")
+    message = why.get("message", "") if why is not None else ""
+    if status == "disabled":
+        test.skipped.append(("", "disabled", 1))
+    elif status == "notrun" and message.startswith("SKIP_"):
+        said = [line.strip() for line in output.split("\n") if line.strip()]
+        test.skipped.append(("", said[-1] if said else message, 1))
+    elif status == "run":
+        read_output(test, output)
+        if CUT in output:
+            print(f"{stage}: {test.name}: its output is cut, and skips may be lost: give ctest "
+                  "--test-output-size-passed", file=sys.stderr)
+            test.failed += 1
+        if not test.passed and not test.skipped:
+            test.passed = 1
+    else:  # it failed, or could not be started
+        read_output(test, output)
+        test.failed = max(1, test.failed)
+    return test
+
+
+def read_stage(stage, file):
+    """The tests of a file, and how long they took together."""
+    try:
+        suite = xml.etree.ElementTree.parse(file).getroot()
+    except (OSError, xml.etree.ElementTree.ParseError) as error:
+        print(f"{stage}: {file}: no results of ctest: {error}", file=sys.stderr)
+        return [Test(stage, "(no results)", 0, failed=1)], 0
+    return [read_case(stage, case) for case in suite.iter("testcase")], float(suite.get("time") or 0)
+
+
+def print_table(stages):
+    width = max([len("stage"), *map(len, stages)])
+    print(f"{'stage':{width}}  {'seconds':>7}  {'programs':>26}  {'cases':>26}")
+    print(f"{'':{width}}  {'':>7}  " + "  ".join([f"{'passed':>8} {'failed':>8} {'skipped':>8}"] * 2))
+    for stage, (tests, seconds) in stages.items():
+        programs = [sum(test.state == state for test in tests) for state in ("passed", "failed", "skipped")]
+        cases = [sum(test.passed for test in tests), sum(test.failed for test in tests),
+                 sum(test.skips for test in tests)]
+        numbers = "  ".join(" ".join(f"{number:8}" for number in three) for three in (programs, cases))
+        print(f"{stage:{width}}  {seconds:7.0f}  {numbers}")
+
+
+def print_slowest(tests):
+    print("\nslowest:")
+    for test in sorted(tests, key=lambda test: -test.seconds)[:SLOWEST]:
+        print(f"{test.seconds:8.1f} s  {test.stage}: {test.name}")
+
+
+def print_skipped(tests):
+    """A reason and where, once for all that have it."""
+    reasons = {}
+    for test in tests:
+        for place, reason, count in test.skipped:
+            total, places = reasons.setdefault(reason, [0, {}])
+            reasons[reason][0] = total + count
+            stages = places.setdefault(f"{test.name} {place}".rstrip(), [])
+            if test.stage not in stages:
+                stages.append(test.stage)
+    print(f"\nskipped, {sum(total for total, _ in reasons.values())}:")
+    for reason, (total, places) in sorted(reasons.items(), key=lambda item: -item[1][0]):
+        print(f"{total:5} × {reason}")
+        for place, stages in list(places.items())[:PLACES]:
+            print(f"        {', '.join(stages)}: {place}")
+        if len(places) > PLACES:
+            print(f"        and {len(places) - PLACES} more")
+
+
+def main(arguments):
+    pairs = [argument.partition("=") for argument in arguments]
+    if not pairs or not all(name and file for name, _, file in pairs):
+        print(__doc__, file=sys.stderr)
+        return 2
+    stages = {name: read_stage(name, pathlib.Path(file)) for name, _, file in pairs}
+    tests = [test for tests, _ in stages.values() for test in tests]
+    print_table(stages)
+    print_slowest(tests)
+    if any(test.skipped for test in tests):
+        print_skipped(tests)
+    failed = [test for test in tests if test.failed]
+    if failed:
+        print("\nfailed:")
+        for test in failed:
+            print(f"        {test.stage}: {test.name}")
+    passed, skipped = sum(test.passed for test in tests), sum(test.skips for test in tests)
+    print(f"\n{passed} passed, {sum(test.failed for test in failed)} failed, {skipped} skipped")
+    return 0 if passed and not failed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
