@@ -15,7 +15,9 @@ import threading
 from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 from typing import Any
 
-from leat import errors
+from leat import _alone, errors
+
+_alone.check(str(pathlib.Path(__file__).parents[1]))
 
 ABI_VERSION = 3
 
@@ -125,7 +127,7 @@ def _find() -> pathlib.Path:
     folder = pathlib.Path(configured) if configured else pathlib.Path(__file__).parent / "_native"
     if not (folder / "libleat.so").exists():
         raise ImportError(
-            f"no libleat.so in {folder}: install the wheel of leat (pip install ./python_client), "
+            f"no libleat.so in {folder}: install the wheel of leat-data (pip install ./python_client), "
             "or set LEAT_NATIVE_DIR to the folder that holds libleat.so and the daemons"
         )
     return folder
