@@ -141,10 +141,17 @@ def _declare(library: ctypes.CDLL, functions: dict[str, tuple[Any, list[Any]]]) 
     return library
 
 
+def _load(kind: type[ctypes.CDLL]) -> ctypes.CDLL:
+    # RTLD_LOCAL (ctypes' default): nothing of ours is visible to other libraries of the process.
+    try:
+        return kind(str(folder / "libleat.so"))
+    except OSError as error:  # "version `GLIBCXX_3.4.30' not found": conda, an old machine
+        raise ImportError(f"{error}; libleat.so wants the glibc and libstdc++ of its build, or newer ones") from error
+
+
 folder = _find()
-# RTLD_LOCAL (ctypes' default): nothing of ours is visible to other libraries of the process.
-lib: Any = _declare(ctypes.CDLL(str(folder / "libleat.so")), _FUNCTIONS)
-quick: Any = _declare(ctypes.PyDLL(str(folder / "libleat.so")), _QUICK_FUNCTIONS)
+lib: Any = _declare(_load(ctypes.CDLL), _FUNCTIONS)
+quick: Any = _declare(_load(ctypes.PyDLL), _QUICK_FUNCTIONS)
 
 if quick.leat_abi_version() != ABI_VERSION:
     raise ImportError(

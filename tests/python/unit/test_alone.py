@@ -64,3 +64,11 @@ def test_the_stranger_in_another_folder(site, tmp_path, before):
         assert said == "ModuleNotFoundError: No module named 'leat.fn'"
     else:
         assert f"is installed in {other}" in said
+
+
+def test_a_library_that_cannot_be_loaded_says_what_it_wants(site, tmp_path, monkeypatch):
+    (tmp_path / "libleat.so").write_bytes(b"no library")
+    monkeypatch.setenv("LEAT_NATIVE_DIR", str(tmp_path))
+    said = importing("import leat", site)
+    assert said.startswith(f"ImportError: {tmp_path}/libleat.so: ")
+    assert said.endswith("libleat.so wants the glibc and libstdc++ of its build, or newer ones")
