@@ -38,8 +38,8 @@ absl::StatusOr<ParquetOptions> ParquetOptionsOf(const Node& reader);
 
 // LEAT_PARQUET_LIBRARY's file; or of the libleat_parquet-*.so beside this
 // program, in lib/ there or beside there, the first whose Arrow is found.
-// Loaded once; thread-safe. kUnimplemented: says what was tried and what to
-// install.
+// Loaded once; thread-safe. kFailedPrecondition: says what was tried and what
+// to install.
 absl::StatusOr<const ParquetLibrary*> LoadParquetLibrary();
 
 ParquetBounds BoundsOf(const SourceLimits& limits);

@@ -85,19 +85,19 @@ absl::StatusOr<const ParquetLibrary*> Load() {
     using Get = const ParquetLibrary* (*)();
     const auto get = reinterpret_cast<Get>(dlsym(handle, kParquetSymbol));
     if (get == nullptr)
-      return Unimplemented("{} has no {}: it is another library", candidate,
-                           kParquetSymbol);
+      return FailedPrecondition("{} has no {}: it is another library",
+                                candidate, kParquetSymbol);
     const ParquetLibrary* const library = get();
     if (library->interface != kParquetInterface ||
         library->release != LEAT_VERSION)
-      return Unimplemented(
+      return FailedPrecondition(
           "{} is of Leat {} (interface {}), this worker of {} (interface {})",
           candidate, library->release, library->interface, LEAT_VERSION,
           kParquetInterface);
     return library;
   }
-  return Unimplemented("Parquet cannot be read: {}{}{}", failed,
-                       failed.empty() ? "" : "; ", Advice(candidates));
+  return FailedPrecondition("Parquet cannot be read: {}{}{}", failed,
+                            failed.empty() ? "" : "; ", Advice(candidates));
 }
 
 }  // namespace

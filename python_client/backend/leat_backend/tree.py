@@ -88,6 +88,8 @@ def _stage_pyarrow() -> pathlib.Path | None:
         for library in source.glob("lib*.so.*"):
             if re.match(r"lib(arrow|parquet)\.so\.\d+$", library.name):
                 shutil.copy(library, partial)
+        for info in source.parent.glob("pyarrow-*.dist-info"):  # its licence, for deploy/bundle
+            shutil.copytree(info, target.parent / info.name, dirs_exist_ok=True)
         partial.rename(target)
     return target
 
