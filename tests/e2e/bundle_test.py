@@ -233,6 +233,9 @@ class ContentsTest(BundleTest):
         self.assertLessEqual({"leat", "libgrpc29", "libprotobuf32", "libssl3", "libjpeg62-turbo", "libstdc++6"},
                              licences)
         self.assertIn("Apache-2.0", os.listdir(top / "share/licenses/common-licenses"))
+        unwanted = re.compile(r"lib(jbig|ldap|lber|rtmp|ssh2|gssapi|krb5|gnutls|idn2|unistring|nettle|gmp)")
+        self.assertEqual([name for name in [*licences, *os.listdir(top / "lib")] if unwanted.search(name)], [])
+        self.assertRegex((top / "README.txt").read_text(), r"with glibc 2\.\d+ or later")
 
     def test_packing_again_gives_the_same_bytes(self):
         again = self.folder / "again.tar"

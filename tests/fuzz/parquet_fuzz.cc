@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Parquet files, by libleat_parquet.so (LEAT_PARQUET_LIBRARY). Arrow itself is
-// not instrumented: what it does wrong is found where it crashes, or where our
-// memory is hurt. The first byte says which columns are read. The corpus begins
-// with files of tests/golden/parquet, each behind such a byte.
+// Parquet files, by libleat_parquet-*.so (LEAT_PARQUET_LIBRARY). Arrow itself
+// is not instrumented: what it does wrong is found where it crashes, or where
+// our memory is hurt. The first byte says which columns are read. The corpus
+// begins with files of tests/golden/parquet, each behind such a byte.
 #include <algorithm>
 #include <string>
 #include <vector>

@@ -99,7 +99,7 @@ def site(top, folder):
     """Unpacks the bundle's wheel; the folder for PYTHONPATH."""
     import zipfile
     target = folder / "site"
-    (wheel,) = (top / "wheel").glob("leat-*.whl")
+    (wheel,) = (top / "wheel").glob("leat_data-*.whl")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(target)
         for entry in archive.infolist():

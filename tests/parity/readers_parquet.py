@@ -8,6 +8,7 @@ Wants pyarrow and NumPy. Every codec that pyarrow has, dictionaries and plain pa
 without an index of pages, small and large pages, and every other encoding that its writer has.
 """
 
+import glob
 import hashlib
 import os
 import pathlib
@@ -125,8 +126,8 @@ def compare(program, what, paths, types, environment=None):
 
 def main():
     program = os.path.abspath(sys.argv[1])
-    library = os.path.join(os.path.dirname(program), "..", "..", "worker", "libleat_parquet.so")
-    environment = {"LEAT_PARQUET_LIBRARY": os.path.normpath(library), **os.environ}
+    libraries = glob.glob(os.path.join(os.path.dirname(program), "..", "..", "worker", "libleat_parquet-*.so"))
+    environment = {"LEAT_PARQUET_LIBRARY": os.path.normpath(max(libraries)), **os.environ}
     types = {name: kind for name, (_, kind) in COLUMNS.items()} | {"image.bytes": "encoded"}
     data = table(ROWS, 7)
     ways = [(f"{codec}, version {version}", {"compression": codec, "data_page_version": version})

@@ -2,7 +2,7 @@
 //
 // Parquet: files of row groups, and in those a chunk of pages a column.
 //
-// Arrow's C++ library reads them, in libleat_parquet.so (parquet/library.h),
+// Arrow's C++ library reads them, in libleat_parquet-*.so (parquet/library.h),
 // which is loaded when the first such dataset is listed or opened. The index
 // has of each file its identity and the rows of its row groups, from the
 // footer. A sample is a row. To read one, of each column the page that has it
@@ -36,9 +36,10 @@ absl::StatusOr<ParquetOptions> ParquetOptionsOf(const Node& reader);
 
 // --- The library ------------------------------------------------------------
 
-// LEAT_PARQUET_LIBRARY's file; or libleat_parquet.so beside this program, in
-// lib/ there or beside there, or where the program loader finds it. Loaded
-// once; thread-safe. kUnimplemented: says what was tried and what to install.
+// LEAT_PARQUET_LIBRARY's file; or of the libleat_parquet-*.so beside this
+// program, in lib/ there or beside there, the first whose Arrow is found.
+// Loaded once; thread-safe. kFailedPrecondition: says what was tried and what
+// to install.
 absl::StatusOr<const ParquetLibrary*> LoadParquetLibrary();
 
 ParquetBounds BoundsOf(const SourceLimits& limits);

@@ -1,52 +1,79 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// LEAT_PYARROW_VERSION: of the Python package whose libraries this build's
-// libleat_parquet.so wants; empty in builds without it.
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
+#include <optional>
+#include <set>
 #include <system_error>
 
 #include "core/mutex.h"
 #include "core/status.h"
+#include "fmt/ranges.h"
 #include "worker/source/parquet.h"
 
 namespace leat::worker {
 namespace {
 
-constexpr const char* kFile = "libleat_parquet.so";
+// libleat_parquet-2600.so wants Arrow's libraries of pyarrow 26.0.
+constexpr std::string_view kPrefix = "libleat_parquet-", kSuffix = ".so";
 
-std::vector<std::string> Candidates() {
+// The release of Arrow in such a name: "2600".
+std::optional<std::string_view> ReleaseIn(std::string_view name) {
+  if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix))
+    return std::nullopt;
+  name.remove_prefix(kPrefix.size());
+  name.remove_suffix(std::min(kSuffix.size(), name.size()));
+  return name;
+}
+
+// Of each folder the newest release first.
+std::vector<std::filesystem::path> Candidates() {
   if (const char* const path = std::getenv("LEAT_PARQUET_LIBRARY");
       path != nullptr && *path != '\0')
     return {path};
-  std::vector<std::string> candidates;
+  std::vector<std::filesystem::path> candidates;
   std::error_code error;
   const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (!error)
-    for (const char* folder : {".", "lib", "../lib"}) {
-      const auto file = program.parent_path() / folder / kFile;
-      if (std::filesystem::exists(file, error))
-        candidates.push_back(file.lexically_normal().string());
-    }
-  candidates.emplace_back(kFile);
+  if (error) return candidates;
+  for (const char* folder : {".", "lib", "../lib"}) {
+    std::vector<std::filesystem::path> here;
+    for (std::filesystem::directory_iterator
+             entry(program.parent_path() / folder, error),
+         end;
+         !error && entry != end; entry.increment(error))
+      if (ReleaseIn(entry->path().filename().native()))
+        here.push_back(entry->path().lexically_normal());
+    std::ranges::sort(here, std::greater<>());
+    candidates.insert(candidates.end(), here.begin(), here.end());
+  }
   return candidates;
 }
 
-std::string Advice() {
-  if (std::string_view(LEAT_PYARROW_VERSION).empty())
+std::string Advice(const std::vector<std::filesystem::path>& candidates) {
+  std::set<std::string> releases;
+  for (const auto& candidate : candidates) {
+    const std::string name = candidate.filename().string();
+    if (const auto release = ReleaseIn(name);
+        release && release->size() > 2)  // "2600": 26, 00
+      releases.emplace(release->substr(0, release->size() - 2));
+  }
+  if (releases.empty())
     return "this build of Leat has no Parquet support (it is built where CMake "
            "finds Python's package pyarrow: LEAT_PARQUET)";
   return fmt::format(
       "it wants Arrow's libraries of Python's package pyarrow {}, as Leat's "
-      "bundle has them; or pip install \"leat[parquet]\"",
-      LEAT_PYARROW_VERSION);
+      "bundle has them; or pip install 'leat-data[parquet]'",
+      fmt::join(releases, " or "));
 }
 
 absl::StatusOr<const ParquetLibrary*> Load() {
   std::string failed;
-  for (const std::string& candidate : Candidates()) {
+  const std::vector<std::filesystem::path> candidates = Candidates();
+  for (const std::filesystem::path& path : candidates) {
+    const std::string candidate = path.string();
     void* const handle =
         dlopen(candidate.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (handle == nullptr) {
@@ -58,18 +85,19 @@ absl::StatusOr<const ParquetLibrary*> Load() {
     using Get = const ParquetLibrary* (*)();
     const auto get = reinterpret_cast<Get>(dlsym(handle, kParquetSymbol));
     if (get == nullptr)
-      return Unimplemented("{} has no {}: it is another library", candidate,
-                           kParquetSymbol);
+      return FailedPrecondition("{} has no {}: it is another library",
+                                candidate, kParquetSymbol);
     const ParquetLibrary* const library = get();
     if (library->interface != kParquetInterface ||
         library->release != LEAT_VERSION)
-      return Unimplemented(
+      return FailedPrecondition(
           "{} is of Leat {} (interface {}), this worker of {} (interface {})",
           candidate, library->release, library->interface, LEAT_VERSION,
           kParquetInterface);
     return library;
   }
-  return Unimplemented("Parquet cannot be read: {}; {}", failed, Advice());
+  return FailedPrecondition("Parquet cannot be read: {}{}{}", failed,
+                            failed.empty() ? "" : "; ", Advice(candidates));
 }
 
 }  // namespace

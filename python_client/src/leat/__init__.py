@@ -20,6 +20,8 @@ the script. `leat.jax` and `leat.torch` give the batches to those frameworks;
 this module needs NumPy only.
 """
 
+_OF_LEAT_DATA = True  # this is not the other project's package `leat`: _alone.py
+
 from leat import _native, errors
 from leat._batches import Batches
 from leat._client import Field, Job, Service, connect

@@ -13,7 +13,7 @@ try:
 except ModuleNotFoundError as error:
     if error.name != "jax":  # it is there, and lacks something itself
         raise
-    raise ImportError(f"{_WANTED}: pip install 'leat[jax]'") from error
+    raise ImportError(f"{_WANTED}: pip install 'leat-data[jax]'") from error
 
 # Read from the text: the first of these releases had no __version_info__.
 _FOUND = tuple(map(int, re.findall(r"\d+", jax.__version__)[:3]))

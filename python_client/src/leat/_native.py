@@ -15,7 +15,9 @@ import threading
 from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 from typing import Any
 
-from leat import errors
+from leat import _alone, errors
+
+_alone.check(str(pathlib.Path(__file__).parents[1]))
 
 ABI_VERSION = 3
 
@@ -125,7 +127,7 @@ def _find() -> pathlib.Path:
     folder = pathlib.Path(configured) if configured else pathlib.Path(__file__).parent / "_native"
     if not (folder / "libleat.so").exists():
         raise ImportError(
-            f"no libleat.so in {folder}: install the wheel of leat (pip install ./python_client), "
+            f"no libleat.so in {folder}: install the wheel of leat-data (pip install ./python_client), "
             "or set LEAT_NATIVE_DIR to the folder that holds libleat.so and the daemons"
         )
     return folder
@@ -139,10 +141,17 @@ def _declare(library: ctypes.CDLL, functions: dict[str, tuple[Any, list[Any]]]) 
     return library
 
 
+def _load(kind: type[ctypes.CDLL]) -> ctypes.CDLL:
+    # RTLD_LOCAL (ctypes' default): nothing of ours is visible to other libraries of the process.
+    try:
+        return kind(str(folder / "libleat.so"))
+    except OSError as error:  # "version `GLIBCXX_3.4.30' not found": conda, an old machine
+        raise ImportError(f"{error}; libleat.so wants the glibc and libstdc++ of its build, or newer ones") from error
+
+
 folder = _find()
-# RTLD_LOCAL (ctypes' default): nothing of ours is visible to other libraries of the process.
-lib: Any = _declare(ctypes.CDLL(str(folder / "libleat.so")), _FUNCTIONS)
-quick: Any = _declare(ctypes.PyDLL(str(folder / "libleat.so")), _QUICK_FUNCTIONS)
+lib: Any = _declare(_load(ctypes.CDLL), _FUNCTIONS)
+quick: Any = _declare(_load(ctypes.PyDLL), _QUICK_FUNCTIONS)
 
 if quick.leat_abi_version() != ABI_VERSION:
     raise ImportError(

@@ -18,7 +18,7 @@ class Bar:
         try:
             from tqdm.auto import tqdm
         except ImportError:
-            raise ImportError("progress=True needs tqdm: pip install 'leat[progress]'") from None
+            raise ImportError("progress=True needs tqdm: pip install 'leat-data[progress]'") from None
         steps = len(batches.job)
         self._ends = batches.job.last_batch != "stream"
         total = epochs * steps if epochs and self._ends else None

@@ -24,7 +24,7 @@ try:
 except ModuleNotFoundError as error:
     if not (error.name or "").startswith("orbax"):
         raise
-    raise ImportError("leat.orbax needs Orbax: pip install 'leat[orbax]'") from error
+    raise ImportError("leat.orbax needs Orbax: pip install 'leat-data[orbax]'") from error
 
 from leat.errors import NotFound
 

@@ -22,7 +22,7 @@ try:
 except ModuleNotFoundError as error:
     if error.name != "torch":
         raise
-    raise ImportError("leat.torch needs PyTorch 1.12 or later: pip install 'leat[torch]'") from error
+    raise ImportError("leat.torch needs PyTorch 1.12 or later: pip install 'leat-data[torch]'") from error
 
 from leat import _finish, _placement, _plane
 from leat.errors import FailedPrecondition, InvalidArgument

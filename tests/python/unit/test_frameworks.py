@@ -30,7 +30,7 @@ except ImportError as error:
 
 @pytest.mark.parametrize("module", ["leat.jax", "leat.orbax", "leat.dali.plugin.jax", "leat.dali.plugin.jax.clu"])
 def test_without_jax_it_is_said_what_to_install(module):
-    assert importing(module, ["jax"]) == "ImportError leat.jax needs JAX 0.4.30 or later: pip install 'leat[jax]'"
+    assert importing(module, ["jax"]) == "ImportError leat.jax needs JAX 0.4.30 or later: pip install 'leat-data[jax]'"
 
 
 @pytest.mark.parametrize("version", ["0.4.29", "0.3.25", "0.4.9.dev20230101"])
@@ -41,11 +41,11 @@ def test_a_jax_that_is_too_old_is_named_with_the_oldest_that_will_do(version):
 
 def test_without_orbax_it_is_said_what_to_install():
     pytest.importorskip("jax")
-    assert importing("leat.orbax", ["orbax"]) == "ImportError leat.orbax needs Orbax: pip install 'leat[orbax]'"
+    assert importing("leat.orbax", ["orbax"]) == "ImportError leat.orbax needs Orbax: pip install 'leat-data[orbax]'"
 
 
 def test_without_torch_it_is_said_what_to_install():
-    said = "leat.torch needs PyTorch 1.12 or later: pip install 'leat[torch]'"
+    said = "leat.torch needs PyTorch 1.12 or later: pip install 'leat-data[torch]'"
     assert importing("leat.torch", ["torch"]) == f"ImportError {said}"
 
 
@@ -54,5 +54,5 @@ def test_leat_itself_needs_numpy_only():
 
 
 def test_without_torch_the_dali_plugin_says_what_to_install():
-    said = "leat.dali.plugin.pytorch needs PyTorch: pip install 'leat[torch]'"
+    said = "leat.dali.plugin.pytorch needs PyTorch: pip install 'leat-data[torch]'"
     assert importing("leat.dali.plugin.pytorch", ["torch"]) == f"ImportError {said}"

@@ -102,7 +102,13 @@ class ArrowFooter final : public ParquetFooter {
       : bounds_(bounds) {
     BoundedPool pool(bounds.max_footer_bytes + 64);
     const auto stored = ReadFooter(input, &pool);
-    metadata_ = parquet::FileMetaData::Make(stored->data(), stored->size(),
+#if ARROW_VERSION_MAJOR < 26
+    uint32_t counted = static_cast<uint32_t>(stored->size());  // is bounded
+    uint32_t* const size = &counted;
+#else
+    const int64_t size = stored->size();
+#endif
+    metadata_ = parquet::FileMetaData::Make(stored->data(), size,
                                             PropertiesFor(DefaultPool()));
     bytes = kFooterCost * static_cast<uint64_t>(stored->size());
     const int count = metadata_->num_columns();

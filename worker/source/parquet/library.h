@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// libleat_parquet.so: Parquet files by Arrow's C++ library, behind a border of
-// standard C++, so that only who reads Parquet loads Arrow (60 MB).
+// libleat_parquet-*.so: Parquet files by Arrow's C++ library, behind a border
+// of standard C++, so that only who reads Parquet loads Arrow (60 MB).
 //
 // Of a file it knows the footer; of a column in a row group ("chunk") where the
 // pages are; and it decodes one run of pages ("unit") at a time, the least that

@@ -8,7 +8,7 @@ from typing import Any
 try:
     import torch
 except ImportError as error:
-    raise ImportError("leat.dali.plugin.pytorch needs PyTorch: pip install 'leat[torch]'") from error
+    raise ImportError("leat.dali.plugin.pytorch needs PyTorch: pip install 'leat-data[torch]'") from error
 
 import numpy as np
 

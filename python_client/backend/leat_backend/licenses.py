@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The licences of what the bundle holds, as Debian's packages state them."""
+"""The licences of what the wheel and the bundle hold, as Debian's packages state them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ import re
 import shutil
 import subprocess
 
+from leat_backend.errors import BuildError
+
 _DOC = pathlib.Path("/usr/share/doc")
 _COMMON = pathlib.Path("/usr/share/common-licenses")
 # Headers that are compiled into our programs.
 _HEADERS = ("libcli11-dev", "nlohmann-json3-dev", "libspdlog-dev", "libfmt-dev", "libabsl-dev", "libgrpc++-dev")
-
-
-class LicenseError(Exception):
-    """A bundled file whose licence is not known here."""
 
 
 def package_of(path: pathlib.Path) -> str:
@@ -23,10 +21,12 @@ def package_of(path: pathlib.Path) -> str:
     # dpkg may know it by the name before /lib became a link to /usr/lib.
     for name in dict.fromkeys((str(path.resolve()), str(path), str(path.resolve()).removeprefix("/usr"),
                                f"/usr{path}")):
+        if shutil.which("dpkg-query") is None:
+            break
         done = subprocess.run(["dpkg-query", "-S", name], capture_output=True, text=True)
         if done.returncode == 0:
             return done.stdout.split(":")[0]
-    raise LicenseError(f"{path}: no Debian package holds it, so its licence is not known")
+    raise BuildError(f"{path}: no Debian package holds it, so its licence is not known")
 
 
 def write_package(package: pathlib.Path, folder: pathlib.Path) -> None:
@@ -34,7 +34,7 @@ def write_package(package: pathlib.Path, folder: pathlib.Path) -> None:
     found = sorted(file for file in package.parent.glob(f"{package.name}-*.dist-info/**/*")
                    if file.is_file() and re.search(r"licen[cs]e|notice", str(file.relative_to(package.parent)), re.I))
     if not found:
-        raise LicenseError(f"{package}: its wheel has no licence")
+        raise BuildError(f"{package}: its wheel has no licence")
     for file in found:
         target = folder / package.name / file.name
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -45,10 +45,11 @@ def write(root: pathlib.Path, folder: pathlib.Path, libraries: dict[str, pathlib
     """folder/PACKAGE/copyright for every library, and the common licences that they refer to."""
     packages = {package_of(path) for path in libraries.values()}
     referred = set()
-    for package in sorted(packages | set(_HEADERS)):
+    headers = {package for package in _HEADERS if (_DOC / package).is_dir()}
+    for package in sorted(packages | headers):
         copyright_file = _DOC / package / "copyright"
         if not copyright_file.exists():
-            raise LicenseError(f"{copyright_file}: not there, so the licence of {package} is not known")
+            raise BuildError(f"{copyright_file}: not there, so the licence of {package} is not known")
         (folder / package).mkdir(parents=True, exist_ok=True)
         shutil.copy(copyright_file, folder / package / "copyright")
         text = copyright_file.read_text(errors="replace")

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The source distribution: the repository without its tests, and pyproject.toml at the top, where pip looks."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import pathlib
+import subprocess
+import tarfile
+
+from leat_backend import wheel
+from leat_backend.wheel import ROOT
+
+_LEFT_OUT = ("tests/", "docs/", ".")
+
+
+def _files() -> list[str]:
+    listed = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-co", "--exclude-standard"], capture_output=True,
+                            text=True)
+    if (ROOT / ".git").exists() and listed.returncode == 0:
+        names = listed.stdout.splitlines()
+    else:  # a source distribution of a source distribution
+        names = [str(p.relative_to(ROOT)) for p in ROOT.rglob("*") if p.is_file() and "__pycache__" not in p.parts]
+        names = [name for name in names if not name.startswith("build/") and name not in ("PKG-INFO", "pyproject.toml")]
+    return sorted(name for name in names if not name.startswith(_LEFT_OUT) and (ROOT / name).is_file())
+
+
+def write(folder: pathlib.Path) -> pathlib.Path:
+    top = wheel.stem()
+    pyproject = (ROOT / "python_client/pyproject.toml").read_text()
+    pyproject = pyproject.replace('backend-path = ["backend"]', 'backend-path = ["python_client/backend"]')
+    pyproject = pyproject.replace('readme = "README.md"', 'readme = "python_client/README.md"')
+    texts = {"pyproject.toml": pyproject, "PKG-INFO": wheel.metadata([], [])}
+    out = folder / f"{top}.tar.gz"
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for name, data, mode in [
+                *((name, text.encode(), 0o644) for name, text in texts.items()),
+                *((n, (ROOT / n).read_bytes(), 0o755 if (ROOT / n).stat().st_mode & 0o100 else 0o644)
+                  for n in _files())]:
+            entry = tarfile.TarInfo(f"{top}/{name}")
+            entry.size, entry.mode = len(data), mode
+            tar.addfile(entry, io.BytesIO(data))
+    out.write_bytes(gzip.compress(packed.getvalue(), mtime=0))
+    return out
