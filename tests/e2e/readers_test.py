@@ -161,7 +161,7 @@ class ReadersTest(cluster.ClusterTest):
             import pyarrow
             import pyarrow.parquet
         except ImportError:
-            self.skipTest("no pyarrow here (deploy/python-packages.txt)")
+            self.skipTest("no pyarrow here (deploy/packages/python-tests.txt)")
         return pyarrow, pyarrow.parquet
 
     def test_parquet(self):

@@ -8,11 +8,11 @@ import compiled
 def check(root, build):
     settings = (root / ".clang-tidy").read_text()
 
-    def command(path, arguments):
-        return ["clang-tidy-14", "--quiet", f"--config-file={root / '.clang-tidy'}", str(path), "--",
+    def command(file, arguments):
+        return ["clang-tidy-14", "--quiet", f"--config-file={root / '.clang-tidy'}", str(file), "--",
                 "-Wthread-safety", *arguments]
 
-    return compiled.run(root, build, "tidy", compiled.domain_sources(root, build), command, settings)
+    return compiled.run(root, build, "tidy", compiled.domain_units(root, build), command, settings)
 
 
 if __name__ == "__main__":

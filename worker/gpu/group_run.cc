@@ -17,10 +17,10 @@ bool IsForRepair(const GroupRow& row) {
 }
 
 // Of decoded images, for the kernel and for nvJPEG.
-constexpr uint64_t kAlignment = 512;
+constexpr uint64_t kPartAlignment = 512;
 
-uint64_t Aligned(uint64_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+uint64_t AlignedPart(uint64_t bytes) {
+  return (bytes + kPartAlignment - 1) / kPartAlignment * kPartAlignment;
 }
 
 }  // namespace
@@ -30,7 +30,7 @@ uint64_t GroupRun::DecodedBytes(const GroupRow& row) const {
   const ImageSize size = DecodedSize(row.choice.shape);
   const auto pixels =
       static_cast<uint64_t>(size.width) * static_cast<uint64_t>(size.height);
-  return Aligned(pixels * (row.luma ? 1 : 3));
+  return AlignedPart(pixels * (row.luma ? 1 : 3));
 }
 
 size_t GroupRun::PassEnd(size_t begin) const {

@@ -8,10 +8,10 @@
 namespace leat::worker {
 namespace {
 
-constexpr uint64_t kAlignment = 4096;
+constexpr uint64_t kSlotAlignment = 4096;
 
-uint64_t Aligned(uint64_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+uint64_t AlignedInSlot(uint64_t bytes) {
+  return (bytes + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment;
 }
 
 }  // namespace
@@ -28,9 +28,9 @@ absl::StatusOr<std::unique_ptr<Slots>> Slots::Create(
 
 absl::Status Slots::Allocate(const GpuConfig& config, bool nvjpeg) {
   const cuda::Driver& d = gpu_.driver();
-  const uint64_t pixels = Aligned(config.slot_bytes);
-  const uint64_t results = Aligned(config.group_bytes);
-  const uint64_t images = nvjpeg ? Aligned(config.decode_bytes) : 0;
+  const uint64_t pixels = AlignedInSlot(config.slot_bytes);
+  const uint64_t results = AlignedInSlot(config.group_bytes);
+  const uint64_t images = nvjpeg ? AlignedInSlot(config.decode_bytes) : 0;
   const uint64_t pinned = kSlotBlockBytes + pixels;
   const uint64_t device = pinned + results + images;
   const auto count = static_cast<uint64_t>(config.slots);
