@@ -36,6 +36,8 @@ def draw(rows, target):
     axes.set_xlabel("images per second, and the ratio to bare libjpeg-turbo's full decode")
     axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(target, bbox_inches="tight", metadata={"Date": None})
+    drawn = pathlib.Path(target)
+    drawn.write_text("".join(f"{line.rstrip()}\n" for line in drawn.read_text().splitlines()))
 
 
 if __name__ == "__main__":

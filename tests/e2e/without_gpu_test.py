@@ -31,14 +31,14 @@ class WithoutGpuTest(unittest.TestCase):
         configured = self.configure("-DLEAT_GPU=OFF")
         self.assertEqual(configured.returncode, 0, configured.stdout + configured.stderr)
         commands = self.worker_commands()
-        self.assertIn("worker/no_gpu/gpu_worker.cc", commands)
-        self.assertNotIn("worker/gpu/gpu_worker.cc", commands)
+        self.assertIn("leat_worker_no_gpu.dir", commands)
+        self.assertNotIn("leat_worker_gpu.dir", commands)
         self.assertNotIn("nvcc", commands)
 
     def test_without_nvcc_the_build_has_no_gpu_support_by_itself(self):
         configured = self.configure("-DLEAT_NVCC=/nowhere/nvcc")
         self.assertEqual(configured.returncode, 0, configured.stdout + configured.stderr)
-        self.assertIn("worker/no_gpu/gpu_worker.cc", self.worker_commands())
+        self.assertIn("leat_worker_no_gpu.dir", self.worker_commands())
 
     def test_gpu_support_that_is_asked_for_and_cannot_be_had_is_an_error(self):
         configured = self.configure("-DLEAT_GPU=ON", "-DLEAT_NVCC=/nowhere/nvcc")

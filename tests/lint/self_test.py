@@ -207,6 +207,15 @@ class Compiled(Tree):
         self.write("core/a.cc", SPDX + "int Twice(int BadName) { return 2 * BadName; }\n")
         self.assert_one(tidy.check(self.root, self.root / "build"), "readability-identifier-naming")
 
+    def test_each_source_of_a_unit_is_looked_at(self):
+        self.write("core/b.cc", SPDX + "int Twice(int BadName) { return 2 * BadName; }\n")
+        unit = self.root / "build/Unity/unity_0_cxx.cxx"
+        self.write("build/Unity/unity_0_cxx.cxx",
+                   "".join(f'#include "{self.root}/core/{name}.cc"\n' for name in "ab"))
+        entry = {"directory": str(self.root), "file": str(unit), "command": f"g++ -I{self.root} -std=gnu++20 -c {unit}"}
+        self.write("build/compile_commands.json", json.dumps([entry]))
+        self.assert_one(tidy.check(self.root, self.root / "build"), "core/b.cc", "BadName")
+
     def test_what_failed_is_looked_at_again(self):
         self.write("core/a.cc", SPDX + "int Twice(int BadName) { return 2 * BadName; }\n")
         for _ in range(2):
