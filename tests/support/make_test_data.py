@@ -6,12 +6,15 @@
 The folder appears whole or not at all: it is made under another name. FOLDER/.made-by has the hash of its makers.
 """
 
+import contextlib
 import hashlib
+import os
 import pathlib
 import shutil
 import signal
 import subprocess
 import sys
+import time
 
 PHOTOS, CLASSES, SIDE = 500, 125, 400  # smaller than a camera's: they are decoded often
 ANIMALS = 8  # of each kind
@@ -35,17 +38,28 @@ def make(folder, make_photos, make_test_sets):
     processes = []
     try:
         for command in commands:
-            processes.append(subprocess.Popen([str(word) for word in command], stdout=subprocess.DEVNULL))
+            processes.append(subprocess.Popen([str(word) for word in command], stdout=subprocess.DEVNULL,
+                                              start_new_session=True))
         for process in processes:
             if process.wait() != 0:
                 sys.exit(f"make_test_data.py: {' '.join(map(str, process.args))}: exit code {process.returncode}")
     finally:
-        for process in processes:
-            process.kill()
+        for process in processes:  # and what they have started, which would write on
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
             process.wait()
     cats, dogs = sorted(animals.iterdir())
     cats.rename(animals / "cat")
     dogs.rename(animals / "dog")
+
+
+def remove(folder):
+    """Removes the folder, also if what was killed ends its last write to it only now."""
+    for _ in range(20):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+        time.sleep(0.05)
 
 
 def main():
@@ -68,7 +82,7 @@ def main():
             shutil.rmtree(folder)
         partial.rename(folder)
     finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        remove(partial)
 
 
 if __name__ == "__main__":
