@@ -18,6 +18,7 @@ import time
 
 PHOTOS, CLASSES, SIDE = 500, 125, 400  # smaller than a camera's: they are decoded often
 ANIMALS = 8  # of each kind
+STOPS = (signal.SIGTERM, signal.SIGINT)
 
 
 def hash_of(paths):
@@ -37,9 +38,13 @@ def make(folder, make_photos, make_test_sets):
     ]
     processes = []
     try:
+        # A stop between a start and its entry in the list would leave a process that nobody ends.
+        signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
         for command in commands:
-            processes.append(subprocess.Popen([str(word) for word in command], stdout=subprocess.DEVNULL,
-                                              start_new_session=True))
+            processes.append(subprocess.Popen(
+                [str(word) for word in command], stdout=subprocess.DEVNULL, start_new_session=True,
+                preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
         for process in processes:
             if process.wait() != 0:
                 sys.exit(f"make_test_data.py: {' '.join(map(str, process.args))}: exit code {process.returncode}")
