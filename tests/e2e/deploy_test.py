@@ -30,8 +30,8 @@ class DeployTest(unittest.TestCase):
         (self.bin / name).chmod(0o755)
 
     def run_script(self, *argv, path="", **environment):
-        return subprocess.run([str(self.root / argv[0]), *map(str, argv[1:])], capture_output=True, text=True, timeout=100,
-                              env={"PATH": path or str(self.bin), "HOME": str(self.root), **environment})
+        return subprocess.run([str(self.root / argv[0]), *map(str, argv[1:])], capture_output=True, text=True,
+                              timeout=100, env={"PATH": path or str(self.bin), "HOME": str(self.root), **environment})
 
     def assert_says(self, done, code, *texts):
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
@@ -80,13 +80,15 @@ class DeployTest(unittest.TestCase):
         self.assert_says(self.run_script("deploy/install-dependencies", "build"), 1, "not Debian", "libgrpc++-dev")
         self.stand_in("dpkg-query", "exit 1")
         self.stand_in("id", "echo 1000")
-        self.assert_says(self.run_script("deploy/install-dependencies", "demo"), 1, "not root", "apt-get install python3 ")
+        done = self.run_script("deploy/install-dependencies", "demo")
+        self.assert_says(done, 1, "not root", "apt-get install python3 ")
 
     def test_apts_own_words_are_shown(self):
         self.stand_in("dpkg-query", "exit 1")
         self.stand_in("id", "echo 0")
         self.stand_in("apt-get", 'echo "E: Unable to fetch some archives" >&2; exit 100')
-        self.assert_says(self.run_script("deploy/install-dependencies", "demo"), 1, "Unable to fetch", "Is there a network")
+        done = self.run_script("deploy/install-dependencies", "demo")
+        self.assert_says(done, 1, "Unable to fetch", "Is there a network")
 
     def test_nothing_is_done_when_all_is_there(self):
         self.stand_in("dpkg-query", "echo -n installed")

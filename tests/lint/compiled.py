@@ -70,9 +70,32 @@ def fingerprint(root, paths, salt):
     return digest.hexdigest()
 
 
+def changed_files(root):
+    """With LEAT_LINT=changed: the files, relative to root, that differ from what this branch began with; else None."""
+    if os.environ.get("LEAT_LINT", "all") == "all":
+        return None
+
+    def git(*words):
+        return subprocess.run(["git", "-C", root, *words], capture_output=True, text=True)
+
+    for upstream in ("@{upstream}", "origin/HEAD"):
+        base = git("merge-base", "HEAD", upstream)
+        if base.returncode == 0:
+            names = git("diff", "--name-only", base.stdout.strip()).stdout
+            names += git("ls-files", "--others", "--exclude-standard").stdout
+            changed = {pathlib.Path(name) for name in names.splitlines()}
+            return None if pathlib.Path(".clang-tidy") in changed else changed
+    return None
+
+
 def run(root, build, name, units, command, salt=""):
     """Runs command(file, arguments) -> argv over the units; returns the output of each that fails."""
     root, store = pathlib.Path(root).resolve(), pathlib.Path(build) / "lint" / name
+    changed = changed_files(root)
+    if changed is not None:
+        units = [unit for unit in units
+                 if any(changed & common.own_includes(root, source) for source in unit.sources)]
+        print(f"{len(units)} unit(s) to look at: those with changes, as LEAT_LINT=changed asks")
     store.mkdir(parents=True, exist_ok=True)
 
     def one(unit):

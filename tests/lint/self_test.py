@@ -2,9 +2,12 @@
 """Each lint finds its bad sample, and has nothing to say of the good one beside it."""
 
 import json
+import os
 import pathlib
+import subprocess
 import tempfile
 import unittest
+from unittest import mock
 
 import file_length
 import format as format_lint
@@ -215,6 +218,23 @@ class Compiled(Tree):
         entry = {"directory": str(self.root), "file": str(unit), "command": f"g++ -I{self.root} -std=gnu++20 -c {unit}"}
         self.write("build/compile_commands.json", json.dumps([entry]))
         self.assert_one(tidy.check(self.root, self.root / "build"), "core/b.cc", "BadName")
+
+    def test_what_has_not_changed_is_left_alone_if_that_is_asked(self):
+        def git(*words):
+            subprocess.run(["git", "-C", self.root, "-c", "user.name=a", "-c", "user.email=a@b", *words], check=True,
+                           capture_output=True)
+
+        self.write("core/a.cc", SPDX + "int Twice(int BadName) { return 2 * BadName; }\n")
+        with mock.patch.dict(os.environ, LEAT_LINT="changed"):
+            git("init", "-q", "-b", "main")
+            git("add", "core")
+            git("commit", "-q", "-m", "a")
+            self.assertEqual(len(tidy.check(self.root, self.root / "build")), 1)  # it follows no other branch
+            git("checkout", "-q", "-b", "work", "--track", "main")
+            self.assertEqual(tidy.check(self.root, self.root / "build"), [])
+            self.write("core/a.cc", SPDX + "int Thrice(int BadName) { return 3 * BadName; }\n")
+            self.assertEqual(len(tidy.check(self.root, self.root / "build")), 1)
+        self.assertEqual(len(tidy.check(self.root, self.root / "build")), 1)
 
     def test_what_failed_is_looked_at_again(self):
         self.write("core/a.cc", SPDX + "int Twice(int BadName) { return 2 * BadName; }\n")
