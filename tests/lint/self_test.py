@@ -227,7 +227,7 @@ class Compiled(Tree):
         self.write("core/a.cc", SPDX + "int Twice(int BadName) { return 2 * BadName; }\n")
         with mock.patch.dict(os.environ, LEAT_LINT="changed"):
             git("init", "-q", "-b", "main")
-            git("add", "core")
+            git("add", "core", ".clang-tidy")
             git("commit", "-q", "-m", "a")
             self.assertEqual(len(tidy.check(self.root, self.root / "build")), 1)  # it follows no other branch
             git("checkout", "-q", "-b", "work", "--track", "main")
