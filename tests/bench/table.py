@@ -242,7 +242,7 @@ def parse():
     args.yardstick = args.peers != "none"
     try:
         wanted = runner.named(args.peers, ONE_CORE_PEERS)
-        maker = args.build.resolve() / "tests/support/leat_make_photos"
+        maker = args.build.resolve() / "tests/support/photos/leat_make_photos"
         args.images, args.what = photos.choose(args.images, maker, ROOT / "build/bench")
     except (OSError, ValueError) as error:
         parser.error(str(error))

@@ -28,7 +28,7 @@ def parse():
     args = parser.parse_args()
     try:
         args.names = runner.named(args.peers)
-        maker = args.build / "release/tests/support/leat_make_photos"
+        maker = args.build / "release/tests/support/photos/leat_make_photos"
         args.images, args.what = photos.choose(args.images, maker, args.build / "bench")
     except (OSError, ValueError) as error:
         parser.error(str(error))
