@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import unittest
 
@@ -143,6 +144,21 @@ with leat.connect() as service:
         print(error)
 """)
         self.assertIn("34661", said)
+
+
+class SourceDistributionTest(cluster.ClusterTest):
+    def test_it_holds_all_that_the_wheel_is_built_of(self):
+        backend = ROOT / "python_client/backend"
+        code = f"import sys; sys.path.insert(0, {str(backend)!r}); import leat_backend; print(leat_backend.build_sdist('.'))"
+        packed = run(sys.executable, "-B", "-c", code, cwd=self.folder)
+        self.assertEqual(packed.returncode, 0, packed.stderr)
+        with tarfile.open(self.folder / packed.stdout.strip()) as tar:
+            tar.extractall(self.folder)
+        (top,) = self.folder.glob("leat_data-*/")
+        configured = run("cmake", "--preset", "release", "-DLEAT_GPU=OFF", "-DLEAT_PARQUET=OFF", cwd=top)
+        self.assertEqual(configured.returncode, 0, configured.stdout + configured.stderr)
+        planned = run("ninja", "-C", top / "build/release", "-n", "leat_wheel")
+        self.assertEqual(planned.returncode, 0, planned.stdout + planned.stderr)
 
 
 if __name__ == "__main__":

@@ -58,7 +58,9 @@ def check(tree: pathlib.Path) -> None:
 
 def of_cmake(log: str) -> str:
     """What is missing, from what CMake says when it fails; "" if it is something else."""
-    found = re.search(r'provided by "(\w+)"|Could NOT find (\w+)|(\w+) was not found', log)
+    # What CMake only remarks on, before the error, is not what is missing.
+    error = log[log.find("CMake Error"):] if "CMake Error" in log else ""
+    found = re.search(r'provided by "([\w-]+)"|Could NOT find ([\w-]+)|(\w+) was not found', error)
     if not found:
         return ""
     name = next(group for group in found.groups() if group)

@@ -139,6 +139,12 @@ def test_what_cmake_misses_is_said_in_a_line(said, name):
     assert said.startswith(f"CMake finds no {name}: install its development package")
 
 
+def test_what_cmake_only_remarks_on_is_not_what_is_missing():
+    remark = "-- Could NOT find c-ares (missing: c-ares_DIR)\n"
+    assert needs.of_cmake(f"{remark}CMake Error at CMakeLists.txt:179:\n  not an existing directory\n") == ""
+    assert needs.of_cmake(remark) == ""
+
+
 def test_a_tree_of_other_sources_is_refused(tmp_path, monkeypatch):
     (tmp_path / "CMakeCache.txt").write_text("CMAKE_HOME_DIRECTORY:INTERNAL=/elsewhere/leat\n")
     monkeypatch.setenv("LEAT_BUILD_DIR", str(tmp_path))
