@@ -149,8 +149,8 @@ with leat.connect() as service:
 class SourceDistributionTest(cluster.ClusterTest):
     def test_it_holds_all_that_the_wheel_is_built_of(self):
         backend = ROOT / "python_client/backend"
-        code = f"import sys; sys.path.insert(0, {str(backend)!r}); import leat_backend; print(leat_backend.build_sdist('.'))"
-        packed = run(sys.executable, "-B", "-c", code, cwd=self.folder)
+        packed = run(sys.executable, "-B", "-c", "import leat_backend; print(leat_backend.build_sdist('.'))",
+                     cwd=self.folder, env={**os.environ, "PYTHONPATH": str(backend)})
         self.assertEqual(packed.returncode, 0, packed.stderr)
         with tarfile.open(self.folder / packed.stdout.strip()) as tar:
             tar.extractall(self.folder)
