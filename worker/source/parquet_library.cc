@@ -29,7 +29,7 @@ std::optional<std::string_view> ReleaseIn(std::string_view name) {
   return name;
 }
 
-// Of each folder the newest release first.
+// Lists each folder's newest release first.
 std::vector<std::filesystem::path> Candidates() {
   if (const char* const path = std::getenv("LEAT_PARQUET_LIBRARY");
       path != nullptr && *path != '\0')

@@ -58,9 +58,9 @@ class Gathered:
         self._check()
 
     def _close(self) -> None:
-        todo = [file for name, file in self._files.items() if not PARQUET.match(pathlib.Path(name).name)]
-        while todo:
-            file = todo.pop()
+        waiting = [file for name, file in self._files.items() if not PARQUET.match(pathlib.Path(name).name)]
+        while waiting:
+            file = waiting.pop()
             for name in elf.needs(file).libraries:
                 if elf.GLIBC.match(name) or name in self.libraries or _LIBLEAT.match(name):
                     continue
@@ -72,7 +72,7 @@ class Gathered:
                     self._users[name].append(file)
                     continue
                 self.libraries[name] = self._places[name]
-                todo.append(self._places[name])
+                waiting.append(self._places[name])
 
     def _copy(self) -> None:
         lib = self.folder / "lib"

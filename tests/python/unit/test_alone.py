@@ -29,7 +29,7 @@ def site(tmp_path):
 
 
 def stranger(folder):
-    """What the other project installs."""
+    """Installs what the other project installs: a package of the same name."""
     (folder / "leat-0.1.1.dist-info").mkdir(parents=True)
     (folder / "leat").mkdir(exist_ok=True)
     (folder / "leat/__init__.py").write_text("__version__ = '0.1.1'\n")
