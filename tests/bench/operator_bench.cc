@@ -3,12 +3,11 @@
 // operator_bench IMAGES FOLDER: row programs of one operator each, from memory
 // to memory, one thread; measured_cases.h says how it is asked.
 //
-// Of the JPEG files below IMAGES it takes those of the commonest size, kBatch
-// at most, and leaves in FOLDER what others need to measure the same: the files
-// as they are (0.jpg, 1.jpg, …), their pixels (photo.raw), the same resized to
-// 224 x 224 (small.raw), and the sizes ("sizes": images, height, width).
-#include <turbojpeg.h>
-
+// Of the JPEG files below IMAGES it takes those of the commonest size that EXIF
+// does not turn, kBatch at most, and leaves in FOLDER what others need to
+// measure the same: the files as they are (0.jpg, 1.jpg, …), their pixels
+// (photo.raw), the same resized to 224 x 224 (small.raw), and the sizes
+// ("sizes": images, height, width).
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -23,6 +22,7 @@
 #include "core/status.h"
 #include "tests/bench/measured_cases.h"
 #include "tests/worker/stored_image.h"
+#include "worker/image/jpeg_decoder.h"
 #include "worker/image/row_program.h"
 
 namespace leat::worker {
@@ -52,9 +52,8 @@ struct Photos {
 };
 
 Photos CommonestPhotos(const char* folder) {
-  const std::unique_ptr<void, int (*)(void*)> handle(tjInitDecompress(),
-                                                     tjDestroy);
-  std::map<std::pair<int, int>, std::vector<std::string>> by_size;
+  JpegDecoder decoder{ImageLimits{}};
+  std::map<std::pair<int64_t, int64_t>, std::vector<std::string>> by_size;
   std::vector<std::filesystem::path> paths;
   for (const auto& entry :
        std::filesystem::recursive_directory_iterator(folder))
@@ -63,17 +62,18 @@ Photos CommonestPhotos(const char* folder) {
   for (const auto& path : paths) {
     std::ifstream file(path, std::ios::binary);
     std::string data{std::istreambuf_iterator<char>(file), {}};
-    int width = 0, height = 0, sampling = 0, colours = 0;
-    if (tjDecompressHeader3(
-            handle.get(), reinterpret_cast<const unsigned char*>(data.data()),
-            data.size(), &width, &height, &sampling, &colours) != 0 ||
-        colours != TJCS_YCbCr || std::min(width, height) < kSmall)
+    if (!decoder.Open(std::as_bytes(std::span(data))).ok()) continue;
+    const JpegDecoder::Header& header = decoder.header();
+    const auto [height, width] = header.size;
+    if (!header.ycc || header.orientation != 1 ||
+        std::min(width, height) < kSmall)
       continue;
     std::vector<std::string>& same = by_size[{height, width}];
     if (same.size() < kBatch) same.push_back(std::move(data));
   }
   if (by_size.empty())
-    Fail(std::string(folder) + ": no JPEG photos of at least 224 x 224");
+    Fail(std::string(folder) +
+         ": no upright JPEG photos of at least 224 x 224");
   const auto most = std::max_element(by_size.begin(), by_size.end(),
                                      [](const auto& a, const auto& b) {
                                        return a.second.size() < b.second.size();

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -92,14 +93,42 @@ def test_a_token_of_another_job_pipeline_or_batch_is_refused(service, job, folde
         leat.jax.batches(job, sharding=sharding, token="token")
 
 
-def test_statistics_count_the_trainers_waits_and_not_the_placing_threads(job, sharding):
+def test_statistics_count_the_trainers_waits_and_not_the_placing_threads(job, sharding, monkeypatch):
     with leat.jax.batches(job, sharding=sharding, epochs=0) as it:
-        for _ in range(12):
+        for _ in range(11):
             next(it)
-            while it._ahead._placed.empty():  # a step of the training, as long as a batch takes
-                time.sleep(0.001)
+            wait_for_the_next(it)
+        make_the_next_but_one_wait(it, 0.02, monkeypatch)
+        next(it)  # has been placed
+        next(it)
+        wait_for_the_next(it)
         stats = it.stats()
-    assert stats["steps"] == 13  # the thread has taken one more
-    assert stats["wait"]["count"] == 12
-    assert stats["wait"]["p50_ms"] < 1 and stats["wait"]["max_ms"] > 0  # the first one was waited for
+    assert stats["steps"] == 14  # the thread has taken one more
+    assert stats["wait"]["count"] == 13
+    assert stats["wait"]["p50_ms"] < 1 and stats["wait"]["max_ms"] >= 20
     assert 0 < stats["stall_fraction"] < 1
+
+
+def wait_for_the_next(it):
+    """A step of the training that lasts as long as a batch takes to be placed."""
+    while it._ahead._placed.empty():
+        time.sleep(0.001)
+
+
+def make_the_next_but_one_wait(it, seconds, monkeypatch):
+    """Keeps that batch from its place until the trainer has waited `seconds` for it."""
+    ahead, waits = it._ahead, threading.Event()
+    place, begin_wait = ahead._place, ahead._host.begin_wait
+
+    def begin():
+        begin_wait()
+        waits.set()
+
+    def place_one_late(batch):
+        monkeypatch.setattr(ahead, "_place", place)
+        assert waits.wait(30)
+        time.sleep(seconds)
+        return place(batch)
+
+    monkeypatch.setattr(ahead._host, "begin_wait", begin)
+    monkeypatch.setattr(ahead, "_place", place_one_late)
