@@ -10,20 +10,31 @@ import subprocess
 import tarfile
 
 from leat_backend import wheel
+from leat_backend.errors import BuildError
 from leat_backend.wheel import ROOT
 
 _LEFT_OUT = ("tests/", "docs/", ".")
 
 
 def _files() -> list[str]:
-    listed = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-co", "--exclude-standard"], capture_output=True,
-                            text=True)
-    if (ROOT / ".git").exists() and listed.returncode == 0:
-        names = listed.stdout.splitlines()
+    if (ROOT / ".git").exists():
+        names = _of_the_clone()
     else:  # a source distribution of a source distribution
         names = [str(p.relative_to(ROOT)) for p in ROOT.rglob("*") if p.is_file() and "__pycache__" not in p.parts]
         names = [name for name in names if not name.startswith("build/") and name not in ("PKG-INFO", "pyproject.toml")]
     return sorted(name for name in names if not name.startswith(_LEFT_OUT) and (ROOT / name).is_file())
+
+
+def _of_the_clone() -> list[str]:
+    """The clone's files that git does not ignore."""
+    command = ["git", "-C", str(ROOT), "ls-files", "-co", "--exclude-standard"]
+    try:
+        listed = subprocess.run(command, capture_output=True, text=True)
+    except FileNotFoundError:
+        raise BuildError("no git here, which says what files a clone has: apt-get install git") from None
+    if listed.returncode != 0:
+        raise BuildError(f"git cannot list the files of {ROOT}: {listed.stderr.strip()}")
+    return listed.stdout.splitlines()
 
 
 def write(folder: pathlib.Path) -> pathlib.Path:

@@ -203,6 +203,16 @@ def test_the_source_distribution_has_what_a_build_wants_at_the_places_where_pip_
     assert 'readme = "python_client/README.md"' in pyproject
 
 
+def test_a_clone_of_which_git_says_nothing_gives_no_source_distribution(tmp_path, monkeypatch):
+    (tmp_path / ".git").write_text("gitdir: nowhere")
+    monkeypatch.setattr(sdist, "ROOT", tmp_path)
+    with pytest.raises(BuildError, match="git cannot list the files of"):
+        sdist.write(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(BuildError, match="no git here.*apt-get install git"):
+        sdist.write(tmp_path)
+
+
 def test_changelog_and_version_agree():
     assert f"\n## {wheel.version()}" in (ROOT / "CHANGELOG.md").read_text()
 
