@@ -101,6 +101,7 @@ def normalized(d: Any, root: str) -> Any:
         d.fn.normalize(image, mean=np.float32(mean).reshape(1, 1, 3), stddev=np.float32(std).reshape(1, 1, 3)),
         d.fn.normalize(d.fn.cast(image, dtype=d.types.FLOAT)[:8, :8], axes=[0, 1], ddof=1),
         d.fn.cast(image, dtype=d.types.FLOAT) * 0.5 - 3,
+        d.fn.normalize(d.types.Constant(np.arange(6, dtype=np.float32).reshape(1, 2, 3))),
     )
 
 
@@ -196,7 +197,6 @@ def made(d: Any, root: str) -> Any:
         d.fn.cast(x, dtype=d.types.INT64) // 2,
         d.fn.cast_like(x, d.types.Constant(np.uint8([1]))),
         d.math.max(x, 2.5),
-        d.fn.normalize(x),
     )
 
 
