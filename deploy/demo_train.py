@@ -60,7 +60,8 @@ class Daemons:
             answered, _, _ = select.select([line], [], [], 30)
             address = line.readline().decode().strip() if answered else ""
         if not address:
-            raise SystemExit(f"demo: {program} does not start:\n{log.read_text(errors='replace')[-2000:]}")
+            said = "\n".join(log.read_text(errors="replace").splitlines()[-8:])
+            raise SystemExit(f"demo: {program} does not start:\n{said}")
         note(f"{program:17} pid {process.pid:<7} {address}")
         return address
 
