@@ -24,6 +24,7 @@ std::vector<Binding> Bindings(Driver* d) {
       {"cuDeviceTotalMem_v2", At(&d->DeviceTotalMem)},
       {"cuDeviceGetPCIBusId", At(&d->DeviceGetPCIBusId)},
       {"cuDevicePrimaryCtxRetain", At(&d->DevicePrimaryCtxRetain)},
+      {"cuDevicePrimaryCtxSetFlags_v2", At(&d->DevicePrimaryCtxSetFlags)},
       {"cuDevicePrimaryCtxRelease_v2", At(&d->DevicePrimaryCtxRelease)},
       {"cuCtxSetCurrent", At(&d->CtxSetCurrent)},
       {"cuCtxGetCurrent", At(&d->CtxGetCurrent)},
@@ -72,6 +73,8 @@ std::vector<Binding> Bindings(Driver* d) {
        false},
       {"cuMemImportFromShareableHandle", At(&d->MemImportFromShareableHandle),
        false},
+      {"cuMemGetAllocationPropertiesFromHandle",
+       At(&d->MemGetAllocationPropertiesFromHandle), false},
   };
 }
 
@@ -97,7 +100,7 @@ bool Driver::HasVirtualMemory() const {
   return MemGetAllocationGranularity && MemCreate && MemRelease &&
          MemAddressReserve && MemAddressFree && MemMap && MemUnmap &&
          MemSetAccess && MemExportToShareableHandle &&
-         MemImportFromShareableHandle;
+         MemImportFromShareableHandle && MemGetAllocationPropertiesFromHandle;
 }
 
 absl::StatusOr<std::shared_ptr<const Driver>> LoadDriver(
@@ -138,11 +141,9 @@ bool PoisonsContext(Result result) {
   switch (result) {
     case Result::kDeinitialized:
     case Result::kDeviceUnavailable:
-    case Result::kInvalidContext:
     case Result::kEccUncorrectable:
     case Result::kNvlinkUncorrectable:
     case Result::kContained:
-    case Result::kInvalidHandle:
     case Result::kIllegalState:
     case Result::kIllegalAddress:
     case Result::kLaunchTimeout:

@@ -45,6 +45,7 @@ struct Driver {
   Result (*DeviceGetPCIBusId)(char* id, int bytes, Device);
 
   Result (*DevicePrimaryCtxRetain)(Context*, Device);
+  Result (*DevicePrimaryCtxSetFlags)(Device, Flags);
   Result (*DevicePrimaryCtxRelease)(Device);
   Result (*CtxSetCurrent)(Context);
   Result (*CtxGetCurrent)(Context*);
@@ -108,6 +109,8 @@ struct Driver {
                                        HandleType, LongFlags);
   Result (*MemImportFromShareableHandle)(AllocationHandle*, void* handle,
                                          HandleType);
+  Result (*MemGetAllocationPropertiesFromHandle)(AllocationProperties*,
+                                                 AllocationHandle);
 
   bool HasVirtualMemory() const;
 };
@@ -128,7 +131,8 @@ absl::Status Check(const Driver& driver, Result result, std::string_view what);
 std::optional<Result> ResultOf(const absl::Status& status);
 
 // Whether nothing in the context can succeed after `result`: the process must
-// end for the GPU to be used again.
+// end for the GPU to be used again. A handle or a context that a call does not
+// know is our own mistake, which spoils that call only.
 bool PoisonsContext(Result result);
 bool PoisonsContext(const absl::Status& status);
 

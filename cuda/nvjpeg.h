@@ -95,7 +95,8 @@ struct NvjpegImage {
   size_t pitch[kNvjpegMaxComponents] = {};
 };
 
-// Allocators that are told the stream they serve. 0: success.
+// Allocators that are told the stream they serve. 0: success. nvJPEG calls them
+// on the thread that calls it.
 struct NvjpegDeviceAllocator {
   int (*allocate)(void* context, void** memory, size_t bytes, Stream);
   int (*free)(void* context, void* memory, size_t bytes, Stream);
@@ -113,7 +114,8 @@ struct Nvjpeg {
 
   // `property` 0, 1, 2: major, minor, patch.
   NvjpegResult (*GetProperty)(int property, int* value);
-  // Allocators may be null: the library's own.
+  // Both allocators are complete and outlive the handle: NVIDIA's documents
+  // say of the V2 calls that they cannot be null.
   NvjpegResult (*CreateExV2)(NvjpegBackend, NvjpegDeviceAllocator*,
                              NvjpegPinnedAllocator*, Flags, NvjpegHandle*);
   NvjpegResult (*Destroy)(NvjpegHandle);

@@ -176,13 +176,14 @@ std::string Config::ToString() const {
       "read_threads={} read_ahead_bytes={} disk_cache_bytes={} "
       "group_bytes={} max_unsent_groups_per_stream={} max_rows_per_stream={} "
       "max_rows_total={} max_streams={} gpu_slots={} gpu_slot_bytes={} "
-      "gpu_group_bytes={} gpu_decode_bytes={} drain_timeout_ms={} tls={} "
-      "token={}",
+      "gpu_group_bytes={} gpu_decode_bytes={} gpu_nvjpeg_bytes={} "
+      "drain_timeout_ms={} tls={} token={}",
       listen, coordinator, threads, cache_bytes, buffer_bytes, read_threads,
       read_ahead_bytes, storage.disk_cache_bytes, group_bytes,
       max_unsent_groups_per_stream, max_rows_per_stream, max_rows_total,
       max_streams, gpu.slots, gpu.slot_bytes, gpu.group_bytes, gpu.decode_bytes,
-      drain_timeout_ms, !security.cert_pem.empty(), !security.token.empty());
+      gpu.nvjpeg_bytes, drain_timeout_ms, !security.cert_pem.empty(),
+      !security.token.empty());
 }
 
 std::variant<Config, int> ParseFlags(int argc, char** argv,
@@ -214,7 +215,9 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
       {"--gpu-group-bytes", "bytes of rows that a GPU computes together",
        &config.gpu.group_bytes, ""},
       {"--gpu-decode-bytes", "a group's images that nvJPEG decodes",
-       &config.gpu.decode_bytes, ""}};
+       &config.gpu.decode_bytes, ""},
+      {"--gpu-nvjpeg-bytes", "the most that nvJPEG takes for a group",
+       &config.gpu.nvjpeg_bytes, ""}};
 
   CLI::App app("leat-worker: reads, decodes and augments, and serves the rows.",
                "leat-worker");

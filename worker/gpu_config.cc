@@ -47,6 +47,8 @@ absl::Status GpuConfig::Validate() const {
       CheckSize("--gpu-group-bytes", group_bytes, 64 << 10, 256 * kMiB));
   RETURN_IF_ERROR(CheckSize("--gpu-decode-bytes", decode_bytes,
                             kMaxNvjpegImageBytes, 16 * kMost));
+  RETURN_IF_ERROR(CheckSize("--gpu-nvjpeg-bytes", nvjpeg_bytes,
+                            kMaxNvjpegImageBytes, 16 * kMost));
   if (max_failures < 1)
     return InvalidArgument("GPU failures {}: want at least 1", max_failures);
   return absl::OkStatus();

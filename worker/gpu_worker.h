@@ -45,6 +45,10 @@ struct GpuConfig {
   // A slot's memory for images that nvJPEG decodes; a group that needs more is
   // computed in several passes.
   uint64_t decode_bytes = 256ull << 20;
+  // The most that nvJPEG may take to work in, of the device's memory and of
+  // page-locked memory each, for a slot. Images that need more are decoded in
+  // smaller batches; one that needs more alone fails its group.
+  uint64_t nvjpeg_bytes = 1ull << 30;
   // Failures of a GPU without a success in between, after which it is given up.
   int max_failures = 8;
 
@@ -65,6 +69,7 @@ struct GpuInfo {
   int jpeg_engines = 0;
   int jpeg_cores = 0;
   std::string nvjpeg_version;  // empty: no nvJPEG
+  std::string no_engines;      // why nvJPEG has no engines; empty: it has
 };
 
 // Images that the engines of a GPU decode at the same time: engines × cores, of

@@ -23,6 +23,7 @@ SAME(Driver, DeviceGetAttribute, cuDeviceGetAttribute);
 SAME(Driver, DeviceTotalMem, cuDeviceTotalMem_v2);
 SAME(Driver, DeviceGetPCIBusId, cuDeviceGetPCIBusId);
 SAME(Driver, DevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain);
+SAME(Driver, DevicePrimaryCtxSetFlags, cuDevicePrimaryCtxSetFlags_v2);
 SAME(Driver, DevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2);
 SAME(Driver, CtxSetCurrent, cuCtxSetCurrent);
 SAME(Driver, CtxGetCurrent, cuCtxGetCurrent);
@@ -68,6 +69,8 @@ SAME(Driver, MemUnmap, cuMemUnmap);
 SAME(Driver, MemSetAccess, cuMemSetAccess);
 SAME(Driver, MemExportToShareableHandle, cuMemExportToShareableHandle);
 SAME(Driver, MemImportFromShareableHandle, cuMemImportFromShareableHandle);
+SAME(Driver, MemGetAllocationPropertiesFromHandle,
+     cuMemGetAllocationPropertiesFromHandle);
 
 using leat::cuda::AccessDescription;
 using leat::cuda::AllocationProperties;

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What other tests rely on in the fake nvJPEG.
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include "cuda/driver.h"
@@ -15,6 +19,24 @@ namespace leat::cuda {
 namespace {
 
 using ::testing::HasSubstr;
+
+// Blocks of the host, as many as `left` says.
+struct Heap {
+  static int Allocate(void* self, void** memory, size_t bytes, Stream) {
+    auto* const heap = static_cast<Heap*>(self);
+    if (heap->left == 0) return 1;
+    --heap->left;
+    ++heap->taken;
+    *memory = std::malloc(bytes);
+    return 0;
+  }
+  static int Free(void* self, void* memory, size_t, Stream) {
+    --static_cast<Heap*>(self)->taken;
+    std::free(memory);
+    return 0;
+  }
+  int left = 1000, taken = 0;
+};
 
 class FakeNvjpeg : public ::testing::Test {
  protected:
@@ -35,7 +57,7 @@ class FakeNvjpeg : public ::testing::Test {
   }
   void TearDown() override { driver_->CtxSetCurrent(nullptr); }
   void Open(NvjpegBackend backend) {
-    ASSERT_EQ(n().CreateExV2(backend, nullptr, nullptr, kNvjpegFlagsDefault,
+    ASSERT_EQ(n().CreateExV2(backend, &device_, &pinned_, kNvjpegFlagsDefault,
                              &handle_),
               NvjpegResult::kSuccess);
     ASSERT_EQ(n().JpegStateCreate(handle_, &state_), NvjpegResult::kSuccess);
@@ -43,6 +65,7 @@ class FakeNvjpeg : public ::testing::Test {
   void Close() {
     EXPECT_EQ(n().JpegStateDestroy(state_), NvjpegResult::kSuccess);
     EXPECT_EQ(n().Destroy(handle_), NvjpegResult::kSuccess);
+    EXPECT_EQ(heap_.taken, 0);
   }
   const Nvjpeg& n() const { return *nvjpeg_; }
   // A destination of `width` × 3 bytes a row, `offset` bytes into memory_.
@@ -89,6 +112,9 @@ class FakeNvjpeg : public ::testing::Test {
   leat::testing::FakeCuda fake_;
   std::shared_ptr<const Driver> driver_;
   std::shared_ptr<const Nvjpeg> nvjpeg_;
+  Heap heap_;
+  NvjpegDeviceAllocator device_{Heap::Allocate, Heap::Free, &heap_};
+  NvjpegPinnedAllocator pinned_{Heap::Allocate, Heap::Free, &heap_};
   NvjpegHandle handle_ = nullptr;
   NvjpegState state_ = nullptr;
   Stream stream_ = nullptr;
@@ -138,12 +164,101 @@ TEST_F(FakeNvjpeg, ABatchIsDecodedOnTheStream) {
   EXPECT_EQ(fake_.count("nvjpeg_handles") + fake_.count("nvjpeg_states"), 0);
 }
 
+TEST_F(FakeNvjpeg, AllocatorsThatAreNullAreRefused) {
+  NvjpegPinnedAllocator half = pinned_;
+  half.free = nullptr;
+  for (NvjpegPinnedAllocator* const pinned :
+       {&half, static_cast<NvjpegPinnedAllocator*>(nullptr)})
+    EXPECT_EQ(
+        n().CreateExV2(NvjpegBackend::kDefault, &device_, pinned, 0, &handle_),
+        NvjpegResult::kInvalidParameter);
+  EXPECT_EQ(
+      n().CreateExV2(NvjpegBackend::kDefault, nullptr, &pinned_, 0, &handle_),
+      NvjpegResult::kInvalidParameter);
+  EXPECT_EQ(fake_.violations(), 3u);
+}
+
+TEST_F(FakeNvjpeg, AnAllocatorThatFailsFailsTheCall) {
+  Open(NvjpegBackend::kHardware);
+  const std::vector<std::string> jpegs = {
+      MakeJpeg({.width = 640, .height = 480})};
+  heap_.left = 0;
+  EXPECT_EQ(Batch(jpegs, 640, 0), NvjpegResult::kAllocatorFailure);
+  heap_.left = 9;
+  EXPECT_EQ(Batch(jpegs, 640, 0), NvjpegResult::kSuccess);
+  EXPECT_EQ(driver_->StreamSynchronize(stream_), Result::kSuccess);
+  Close();
+}
+
+TEST_F(FakeNvjpeg, EnginesDoNotWaitForTheirStream) {
+  const std::vector<std::string> jpegs = {MakeJpeg({.h = 1, .v = 1})};
+  const auto expected = leat::testing::PlainDecode(jpegs[0]);
+  for (const bool ordered : {false, true}) {
+    fake_.set("ordered", ordered);
+    Open(NvjpegBackend::kHardware);
+    std::memset(reinterpret_cast<void*>(memory_), 0, kBytes);
+    std::atomic<bool> go{false};
+    ASSERT_EQ(driver_->LaunchHostFunc(
+                  stream_,
+                  [](void* flag) {
+                    while (!static_cast<std::atomic<bool>*>(flag)->load())
+                      std::this_thread::yield();
+                  },
+                  &go),
+              Result::kSuccess);
+    EXPECT_EQ(Batch(jpegs, 64, 0), NvjpegResult::kSuccess);
+    const auto arrived = [&] {
+      return std::memcmp(reinterpret_cast<void*>(memory_),
+                         expected.pixels.data(), expected.pixels.size()) == 0;
+    };
+    if (ordered) {
+      EXPECT_FALSE(arrived());
+    } else {
+      // The engines free the state when they are done.
+      while (n().DecodeBatchedInitialize(handle_, state_, 1, 1,
+                                         NvjpegFormat::kRgbi) !=
+             NvjpegResult::kSuccess)
+        std::this_thread::yield();
+      EXPECT_TRUE(arrived());
+    }
+    go = true;
+    EXPECT_EQ(driver_->StreamSynchronize(stream_), Result::kSuccess);
+    EXPECT_TRUE(arrived());
+    Close();
+  }
+}
+
+TEST_F(FakeNvjpeg, APreAllocationThatFailsLeavesTheStateHalfMade) {
+  Open(NvjpegBackend::kHardware);
+  const auto preallocate = [this] {
+    return n().DecodeBatchedPreAllocate(handle_, state_, 8, 64, 48,
+                                        NvjpegSubsampling::k444,
+                                        NvjpegFormat::kRgbi);
+  };
+  fake_.set("preallocate", 0);
+  EXPECT_EQ(preallocate(), NvjpegResult::kSuccess);
+  fake_.set("preallocate", 5);
+  EXPECT_EQ(preallocate(), NvjpegResult::kAllocatorFailure);
+  EXPECT_EQ(Batch({MakeJpeg({})}, 64, 0), NvjpegResult::kInternalError);
+  Close();
+}
+
+TEST_F(FakeNvjpeg, TruncatedImagesAreGrayBelowAndNoError) {
+  Open(NvjpegBackend::kHardware);
+  std::string cut = MakeJpeg({.h = 1, .v = 1});
+  cut.resize(cut.size() / 2);
+  EXPECT_EQ(Batch({cut}, 64, 0), NvjpegResult::kSuccess);
+  EXPECT_EQ(driver_->StreamSynchronize(stream_), Result::kSuccess);
+  Close();
+}
+
 TEST_F(FakeNvjpeg, OneBadImageFailsItsBatch) {
   Open(NvjpegBackend::kHardware);
   std::string cut = MakeJpeg({.seed = 2});
   cut.resize(cut.size() / 2);
+  fake_.set("gray", 0);
   EXPECT_EQ(Batch({MakeJpeg({}), cut}, 64, 64 * 48 * 3),
-            NvjpegResult::kBadJpeg);
+            NvjpegResult::kExecutionFailed);
   EXPECT_EQ(Batch({MakeJpeg({}), "garbage"}, 64, 64 * 48 * 3),
             NvjpegResult::kBadJpeg);
   EXPECT_EQ(Batch({MakeJpeg({.progressive = true})}, 64, 64 * 48 * 3),
@@ -166,7 +281,7 @@ TEST_F(FakeNvjpeg, TheCudaBackendTakesProgressiveImages) {
 TEST_F(FakeNvjpeg, AGpuWithoutEnginesHasNoHardwareDecoder) {
   fake_.set("engines", 0);
   EXPECT_EQ(
-      n().CreateExV2(NvjpegBackend::kHardware, nullptr, nullptr, 0, &handle_),
+      n().CreateExV2(NvjpegBackend::kHardware, &device_, &pinned_, 0, &handle_),
       NvjpegResult::kArchMismatch);
   Open(NvjpegBackend::kDefault);
   unsigned engines = 9, cores = 9;

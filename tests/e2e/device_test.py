@@ -102,6 +102,17 @@ class DeviceTest(cluster.FakeGpuTest):
         self.assertEqual(consumer.error[0], PRECONDITION)
         self.assertRegex(consumer.error[1], f"LEAT_PLANE=cuda: worker {worker.name} at .*no GPU [0-9a-f]{{32}}")
 
+    def test_a_worker_that_maps_in_other_units_takes_another_plane(self):
+        """As in another slice of the GPU, or with another driver."""
+        self.start_coordinator()
+        worker = self.start_gpu_worker(env={"LEAT_FAKE_CUDA_GRANULARITY": str(4 << 20)})
+        consumer = self.device_consumer("--hold", 3).finish()
+        self.assert_oracle(consumer)
+        self.assertNotIn("cuda", consumer.plane)
+        consumer = self.device_consumer(env=CUDA).finish()
+        self.assertEqual(consumer.error[0], PRECONDITION)
+        self.assertRegex(consumer.error[1], f"worker {worker.name} .*not a multiple of 4194304 bytes")
+
     def test_without_a_driver(self):
         self.start_coordinator()
         self.start_cpu_worker()

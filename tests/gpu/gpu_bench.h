@@ -15,7 +15,7 @@ namespace leat::gpu_check {
 struct Bench {
   std::unique_ptr<worker::Gpu> gpu;
   std::shared_ptr<const cuda::Nvjpeg> library;
-  std::unique_ptr<worker::NvjpegDevice> nvjpeg;
+  std::unique_ptr<const worker::NvjpegDevice> nvjpeg;
   std::unique_ptr<worker::Slots> slots;  // two
 };
 

@@ -36,6 +36,7 @@ class DeviceMemory final : public LentMemory {
         d.MemImportFromShareableHandle(&handle_, as_handle,
                                        cuda::HandleType::kPosixFileDescriptor),
         "cuMemImportFromShareableHandle");
+    if (status.ok()) status = CheckSize();
     if (status.ok())
       status = gpu_->Check(d.MemAddressReserve(&address_, bytes_, 0, 0, 0),
                            "cuMemAddressReserve");
@@ -52,6 +53,25 @@ class DeviceMemory final : public LentMemory {
     if (status.ok()) return status;
     return InvalidArgument("GPU {}: {} bytes of a consumer's: {}",
                            gpu_->info().index, bytes_, Message(status));
+  }
+
+  // A consumer with another driver, or in another slice of the GPU, may count
+  // in other units.
+  absl::Status CheckSize() const {
+    const cuda::Driver& d = gpu_->driver();
+    cuda::AllocationProperties properties;
+    RETURN_IF_ERROR(gpu_->Check(
+        d.MemGetAllocationPropertiesFromHandle(&properties, handle_),
+        "cuMemGetAllocationPropertiesFromHandle"));
+    properties.location.id = gpu_->info().index;
+    size_t unit = 0;
+    RETURN_IF_ERROR(
+        gpu_->Check(d.MemGetAllocationGranularity(&unit, &properties,
+                                                  cuda::Granularity::kMinimum),
+                    "cuMemGetAllocationGranularity"));
+    if (unit == 0 || bytes_ % unit == 0) return absl::OkStatus();
+    return InvalidArgument("not a multiple of {} bytes, as this GPU maps them",
+                           unit);
   }
 
   std::byte* base() const override {
@@ -80,18 +100,20 @@ class Importer final : public DeviceImporter {
 
   std::vector<std::string> uuids() const override {
     std::vector<std::string> uuids;
-    for (const auto& gpu : gpus_) uuids.push_back(gpu->info().uuid);
+    for (const auto& gpu : gpus_)
+      if (gpu->imports()) uuids.push_back(gpu->info().uuid);
     return uuids;
   }
   absl::StatusOr<std::shared_ptr<const LentMemory>> Import(
       int fd, const v1::LendMemory& lend) override {
     for (const auto& gpu : gpus_) {
-      if (gpu->info().uuid != lend.device_uuid()) continue;
+      if (!gpu->imports() || gpu->info().uuid != lend.device_uuid()) continue;
       auto memory = std::make_shared<DeviceMemory>(gpu, lend);
       RETURN_IF_ERROR(memory->Map(fd));
       return memory;
     }
-    return NotFound("no GPU {} here", lend.device_uuid());
+    return NotFound("no GPU {} here that maps other processes' memory",
+                    lend.device_uuid());
   }
   std::shared_ptr<const LentMemory> Pin(
       std::shared_ptr<const LentMemory> memory,
@@ -107,7 +129,6 @@ class Importer final : public DeviceImporter {
 
 std::unique_ptr<DeviceImporter> ImportDeviceMemory(
     std::vector<std::shared_ptr<const Gpu>> gpus) {
-  if (!gpus.front()->driver().HasVirtualMemory()) return nullptr;
   return std::make_unique<Importer>(std::move(gpus));
 }
 

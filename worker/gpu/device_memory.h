@@ -12,7 +12,8 @@
 
 namespace leat::worker {
 
-// nullptr: the driver is too old for that.
+// Takes no memory of GPUs that cannot map it, but page-locks the host's all the
+// same. REQUIRES: at least one GPU.
 std::unique_ptr<DeviceImporter> ImportDeviceMemory(
     std::vector<std::shared_ptr<const Gpu>> gpus);
 

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <utility>
 
+#include "core/log.h"
 #include "core/status.h"
 #include "worker/gpu/fused_kernel.h"
 #include "worker/gpu/kernel_image.h"
@@ -62,6 +63,13 @@ absl::StatusOr<std::unique_ptr<Gpu>> Gpu::Open(
   std::unique_ptr<Gpu> gpu(new Gpu(std::move(driver), index));
   RETURN_IF_ERROR(gpu->Describe());
   const cuda::Driver& d = *gpu->driver_;
+  // Threads that wait for the GPU sleep, also within nvJPEG. Who has made the
+  // context before us keeps its own way to wait.
+  if (const absl::Status status = gpu->Check(
+          d.DevicePrimaryCtxSetFlags(gpu->device_, cuda::kContextBlockingSync),
+          "cuDevicePrimaryCtxSetFlags");
+      !status.ok())
+    LOG_INFO("gpu.waits_spinning gpu={} error=\"{}\"", index, Message(status));
   RETURN_IF_ERROR(
       gpu->Check(d.DevicePrimaryCtxRetain(&gpu->context_, gpu->device_),
                  "cuDevicePrimaryCtxRetain"));
@@ -103,6 +111,13 @@ absl::Status Gpu::Describe() {
           &minor, cuda::DeviceAttribute::kComputeCapabilityMinor, device_),
       "cuDeviceGetAttribute"));
   info_.compute = fmt::format("{}.{}", major, minor);
+  int imports = 0;
+  RETURN_IF_ERROR(Check(
+      d.DeviceGetAttribute(&imports,
+                           cuda::DeviceAttribute::kPosixFileDescriptorSupported,
+                           device_),
+      "cuDeviceGetAttribute"));
+  imports_ = imports != 0 && d.HasVirtualMemory();
   std::array<char, 32> bus{};
   if (d.DeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()) - 1,
                           device_) == cuda::Result::kSuccess)

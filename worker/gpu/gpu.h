@@ -33,6 +33,8 @@ class Gpu {
   const cuda::Driver& driver() const { return *driver_; }
   const GpuInfo& info() const { return info_; }
   GpuInfo& info() { return info_; }
+  // Whether it maps memory that another process exports as a file descriptor.
+  bool imports() const { return imports_; }
   absl::Status MakeCurrent() const;
   // Keeps the calling thread on cores near the GPU, where that is known.
   void NearThread() const;
@@ -65,6 +67,7 @@ class Gpu {
 
   const std::shared_ptr<const cuda::Driver> driver_;
   GpuInfo info_;
+  bool imports_ = false;
   std::string cores_;  // near it, as the kernel lists them; empty: not known
   cuda::Device device_ = 0;
   cuda::Context context_ = nullptr;

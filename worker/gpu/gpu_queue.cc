@@ -19,16 +19,17 @@ uint64_t Nanoseconds(Duration duration) {
 
 }  // namespace
 
-GpuQueue::GpuQueue(const Gpu* gpu, std::vector<Slot*> slots,
-                   GpuQueueOptions options, std::shared_ptr<WakeSignal> wake,
+GpuQueue::GpuQueue(const Gpu* gpu, Slots* slots, GpuQueueOptions options,
+                   std::shared_ptr<WakeSignal> wake,
                    std::function<void(const absl::Status&, bool)> on_lost)
     : gpu_(gpu),
+      slots_(*slots),
       options_(std::move(options)),
       wake_(std::move(wake)),
       on_lost_(std::move(on_lost)),
-      num_slots_(slots.size()),
-      free_slots_(static_cast<int>(slots.size())),
-      free_(std::move(slots)),
+      num_slots_(slots->all().size()),
+      free_slots_(static_cast<int>(num_slots_)),
+      free_(slots->all()),
       changed_at_(Clock::Real().Now()),
       submitted_(num_slots_),
       repairs_(num_slots_),
@@ -245,7 +246,7 @@ GpuStats GpuQueue::stats() const {
   MutexLock lock(&mu_);
   GpuStats stats = stats_;
   stats.index = gpu_->info().index;
-  stats.memory_bytes = options_.device_bytes;
+  stats.memory_bytes = slots_.device_bytes();
   stats.slots = static_cast<int>(num_slots_);
   stats.slots_in_use = static_cast<int>(num_slots_ - free_.size());
   if (running_ > 0) {

@@ -26,13 +26,13 @@
 #include "core/mutex.h"
 #include "worker/gpu/gpu.h"
 #include "worker/gpu/gpu_group.h"
+#include "worker/gpu/slots.h"
 #include "worker/gpu_worker.h"
 #include "worker/wake_signal.h"
 
 namespace leat::worker {
 
 struct GpuQueueOptions {
-  uint64_t device_bytes = 0;  // held for the slots
   uint64_t decode_bytes = 0;
   int max_failures = 8;
   ImageLimits image;
@@ -40,10 +40,10 @@ struct GpuQueueOptions {
 
 class GpuQueue {
  public:
-  // `slots` are of the GPU. `wake`: notified when a slot becomes free.
-  // `on_lost`: once, on a thread of the queue's; `poisoned`: nothing of CUDA
-  // works any more in this process.
-  GpuQueue(const Gpu* gpu, std::vector<Slot*> slots, GpuQueueOptions options,
+  // `slots` are of the GPU, and outlive the queue. `wake`: notified when a slot
+  // becomes free. `on_lost`: once, on a thread of the queue's; `poisoned`:
+  // nothing of CUDA works any more in this process.
+  GpuQueue(const Gpu* gpu, Slots* slots, GpuQueueOptions options,
            std::shared_ptr<WakeSignal> wake,
            std::function<void(const absl::Status&, bool poisoned)> on_lost);
   // Groups are gone before.
@@ -83,6 +83,7 @@ class GpuQueue {
   void Count(const GpuGroup& group);
 
   const Gpu* const gpu_;
+  const Slots& slots_;
   const GpuQueueOptions options_;
   const std::shared_ptr<WakeSignal> wake_;
   const std::function<void(const absl::Status&, bool)> on_lost_;

@@ -21,7 +21,7 @@ namespace {
 // A GPU and all that belongs to it, in the order of birth.
 struct Member {
   std::shared_ptr<Gpu> gpu;
-  std::unique_ptr<NvjpegDevice> nvjpeg;  // null: none
+  std::unique_ptr<const NvjpegDevice> nvjpeg;  // null: none
   std::unique_ptr<Slots> slots;
   std::unique_ptr<GpuQueue> queue;
 };
@@ -145,9 +145,8 @@ absl::Status Gpus::OpenOne(const std::shared_ptr<const cuda::Driver>& driver,
   ASSIGN_OR_RETURN(member.slots,
                    Slots::Create(config_, &gpu, member.nvjpeg.get()));
   member.queue = std::make_unique<GpuQueue>(
-      &gpu, member.slots->all(),
-      GpuQueueOptions{.device_bytes = member.slots->device_bytes(),
-                      .decode_bytes = config_.decode_bytes,
+      &gpu, member.slots.get(),
+      GpuQueueOptions{.decode_bytes = config_.decode_bytes,
                       .max_failures = config_.max_failures,
                       .image = limits_},
       wake_, [this](const absl::Status& why, bool poisoned) {
@@ -158,13 +157,13 @@ absl::Status Gpus::OpenOne(const std::shared_ptr<const cuda::Driver>& driver,
   driver->DriverGetVersion(&version);
   LOG_INFO(
       "gpu.ready gpu={} name=\"{}\" uuid={} memory_bytes={} compute={} "
-      "driver={}.{} nvjpeg={} jpeg_engines={} jpeg_cores={} slots={} "
-      "held_bytes={}",
+      "driver={}.{} nvjpeg={} jpeg_engines={} jpeg_cores={} no_engines=\"{}\" "
+      "slots={} held_bytes={} most_bytes={}",
       info.index, info.name, info.uuid, info.memory_bytes, info.compute,
       version / 1000, version % 1000 / 10,
       info.nvjpeg_version.empty() ? "none" : info.nvjpeg_version,
-      info.jpeg_engines, info.jpeg_cores, config_.slots,
-      member.slots->device_bytes());
+      info.jpeg_engines, info.jpeg_cores, info.no_engines, config_.slots,
+      member.slots->device_bytes(), member.slots->most_device_bytes());
   infos_.push_back(info);
   members_.push_back(std::move(member));
   return absl::OkStatus();

@@ -17,167 +17,103 @@ using cuda::NvjpegResult;
 // What a photo is like: the engines' memory is made for it ahead.
 constexpr int kUsualWidth = 1280, kUsualHeight = 1024;
 
-// As libjpeg-turbo's fancy upsampling; nvJPEG has it from 12.1.
-cuda::Flags FlagsOf(const cuda::Nvjpeg& nvjpeg) {
-  const bool has =
-      nvjpeg.major > 12 || (nvjpeg.major == 12 && nvjpeg.minor > 0);
-  return has ? cuda::kNvjpegInterpolatedUpsampling : cuda::kNvjpegFlagsDefault;
-}
-
-const unsigned char* DataOf(std::span<const std::byte> encoded) {
-  return reinterpret_cast<const unsigned char*>(encoded.data());
-}
-
-cuda::NvjpegImage OutputOf(const JpegToDecode& image) {
-  cuda::NvjpegImage output;
-  output.channel[0] =
-      static_cast<unsigned char*>(cuda::AsPointer(image.address));
-  output.pitch[0] = image.pitch;
-  return output;
-}
+constexpr char kBatchedCall[] = "nvjpegDecodeBatchedEx";
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<NvjpegDevice>> NvjpegDevice::Open(
-    const cuda::Nvjpeg* nvjpeg, Gpu* gpu) {
-  std::unique_ptr<NvjpegDevice> device(new NvjpegDevice(nvjpeg, gpu));
-  RETURN_IF_ERROR(
-      cuda::Check(nvjpeg->CreateExV2(cuda::NvjpegBackend::kGpuHybrid, nullptr,
-                                     nullptr, FlagsOf(*nvjpeg), &device->cuda_),
-                  "nvjpegCreateExV2"));
-  device->OpenHardware(gpu);
-  gpu->info().nvjpeg_version =
-      fmt::format("{}.{}.{}", nvjpeg->major, nvjpeg->minor, nvjpeg->patch);
-  return device;
-}
-
-void NvjpegDevice::OpenHardware(Gpu* gpu) {
-  unsigned engines = 0, cores = 0;
-  // All came with 11.9.
-  if (nvjpeg_.GetHardwareDecoderInfo == nullptr ||
-      nvjpeg_.DecodeBatchedSupportedEx == nullptr ||
-      nvjpeg_.DecodeBatchedEx == nullptr ||
-      nvjpeg_.DecodeParamsSetScaleFactor == nullptr ||
-      nvjpeg_.CreateExV2(cuda::NvjpegBackend::kHardware, nullptr, nullptr,
-                         FlagsOf(nvjpeg_),
-                         &hardware_) != NvjpegResult::kSuccess) {
-    hardware_ = nullptr;
-    return;
-  }
-  if (nvjpeg_.GetHardwareDecoderInfo(hardware_, &engines, &cores) !=
-          NvjpegResult::kSuccess ||
-      engines == 0) {
-    nvjpeg_.Destroy(std::exchange(hardware_, nullptr));
-    return;
-  }
-  gpu->info().jpeg_engines = static_cast<int>(engines);
-  gpu->info().jpeg_cores = static_cast<int>(cores);
-}
-
-NvjpegDevice::~NvjpegDevice() {
-  (void)gpu_.MakeCurrent();
-  if (hardware_ != nullptr) nvjpeg_.Destroy(hardware_);
-  if (cuda_ != nullptr) nvjpeg_.Destroy(cuda_);
-}
-
-NvjpegSlot::NvjpegSlot(const NvjpegDevice* device)
-    : nvjpeg_(device->nvjpeg_),
-      gpu_(device->gpu_),
-      hardware_(device->hardware_),
-      cuda_(device->cuda_) {}
+NvjpegSlot::NvjpegSlot(const NvjpegDevice& device, uint64_t most_bytes)
+    : nvjpeg_(*device.nvjpeg),
+      gpu_(*device.gpu),
+      memory_(device.gpu, most_bytes, most_bytes) {}
 
 absl::StatusOr<std::unique_ptr<NvjpegSlot>> NvjpegSlot::Create(
-    const NvjpegDevice* device) {
-  std::unique_ptr<NvjpegSlot> slot(new NvjpegSlot(device));
-  if (slot->hardware_ != nullptr) RETURN_IF_ERROR(slot->CreateHardware());
-  RETURN_IF_ERROR(slot->CreateCuda());
+    const NvjpegDevice& device, uint64_t most_bytes) {
+  std::unique_ptr<NvjpegSlot> slot(new NvjpegSlot(device, most_bytes));
+  if (device.engines) {
+    RETURN_IF_ERROR(
+        slot->CreateHandle(cuda::NvjpegBackend::kHardware, &slot->engines_));
+    RETURN_IF_ERROR(slot->CreateEngines());
+  }
+  RETURN_IF_ERROR(
+      slot->CreateHandle(cuda::NvjpegBackend::kDefault, &slot->cuda_));
+  ASSIGN_OR_RETURN(slot->phases_,
+                   NvjpegPhases::Create(&slot->nvjpeg_, &slot->gpu_,
+                                        slot->cuda_, &slot->memory_));
   return slot;
 }
 
-absl::Status NvjpegSlot::CreateHardware() {
+// A slot has handles of its own, since a handle's allocators are not told for
+// whom they allocate.
+absl::Status NvjpegSlot::CreateHandle(cuda::NvjpegBackend backend,
+                                      cuda::NvjpegHandle* handle) {
+  return cuda::Check(
+      nvjpeg_.CreateExV2(backend, memory_.device(), memory_.pinned(),
+                         NvjpegFlags(nvjpeg_), handle),
+      "nvjpegCreateExV2");
+}
+
+absl::Status NvjpegSlot::CreateEngines() {
   const cuda::Nvjpeg& n = nvjpeg_;
   {
     MutexLock lock(&asking_);
-    RETURN_IF_ERROR(cuda::Check(n.JpegStreamCreate(hardware_, &asked_),
+    RETURN_IF_ERROR(cuda::Check(n.JpegStreamCreate(engines_, &asked_),
                                 "nvjpegJpegStreamCreate"));
-    RETURN_IF_ERROR(cuda::Check(n.DecodeParamsCreate(hardware_, &asked_for_),
+    RETURN_IF_ERROR(cuda::Check(n.DecodeParamsCreate(engines_, &asked_for_),
                                 "nvjpegDecodeParamsCreate"));
   }
   while (shapes_.size() < kMaxGpuGroupRows) {
     cuda::NvjpegParams params = nullptr;
-    RETURN_IF_ERROR(cuda::Check(n.DecodeParamsCreate(hardware_, &params),
+    RETURN_IF_ERROR(cuda::Check(n.DecodeParamsCreate(engines_, &params),
                                 "nvjpegDecodeParamsCreate"));
     shapes_.push_back(params);
   }
-  for (cuda::NvjpegState* state : {&rgb_, &luma_})
-    RETURN_IF_ERROR(cuda::Check(n.JpegStateCreate(hardware_, state),
-                                "nvjpegJpegStateCreate"));
-  // Only for speed.
-  n.DecodeBatchedInitialize(hardware_, rgb_, kMaxGpuGroupRows, 1,
-                            NvjpegFormat::kRgbi);
-  n.DecodeBatchedPreAllocate(hardware_, rgb_, kMaxGpuGroupRows, kUsualWidth,
-                             kUsualHeight, cuda::NvjpegSubsampling::k444,
-                             NvjpegFormat::kRgbi);
-  return absl::OkStatus();
+  RETURN_IF_ERROR(CreateBatch(&luma_));
+  RETURN_IF_ERROR(CreateBatch(&rgb_));
+  const NvjpegResult prepared = PrepareBatch(&rgb_);
+  if (prepared == NvjpegResult::kSuccess) return absl::OkStatus();
+  // The state may be half made. A new one decodes too, and takes its memory
+  // when the first images come.
+  LOG_INFO("gpu.nvjpeg_not_prepared gpu={} error=\"{}\"", gpu_.info().index,
+           Message(cuda::Check(prepared, "nvjpegDecodeBatchedPreAllocate")));
+  RETURN_IF_ERROR(
+      cuda::Check(n.JpegStateDestroy(std::exchange(rgb_.state, nullptr)),
+                  "nvjpegJpegStateDestroy"));
+  memory_.Reclaim();
+  return CreateBatch(&rgb_);
 }
 
-absl::Status NvjpegSlot::CreateCuda() {
-  const cuda::Nvjpeg& n = nvjpeg_;
-  RETURN_IF_ERROR(cuda::Check(n.JpegStreamCreate(cuda_, &stream_),
-                              "nvjpegJpegStreamCreate"));
-  RETURN_IF_ERROR(cuda::Check(
-      n.DecoderCreate(cuda_, cuda::NvjpegBackend::kGpuHybrid, &decoder_),
-      "nvjpegDecoderCreate"));
-  for (Phases& phases : phases_) {
-    RETURN_IF_ERROR(
-        cuda::Check(n.DecoderStateCreate(cuda_, decoder_, &phases.state),
-                    "nvjpegDecoderStateCreate"));
-    RETURN_IF_ERROR(
-        cuda::Check(n.BufferPinnedCreateV2(cuda_, nullptr, &phases.pinned),
-                    "nvjpegBufferPinnedCreateV2"));
-    RETURN_IF_ERROR(
-        cuda::Check(n.BufferDeviceCreateV2(cuda_, nullptr, &phases.device),
-                    "nvjpegBufferDeviceCreateV2"));
-    RETURN_IF_ERROR(
-        cuda::Check(n.StateAttachPinnedBuffer(phases.state, phases.pinned),
-                    "nvjpegStateAttachPinnedBuffer"));
-    RETURN_IF_ERROR(
-        cuda::Check(n.StateAttachDeviceBuffer(phases.state, phases.device),
-                    "nvjpegStateAttachDeviceBuffer"));
-  }
-  for (auto [params, format] : {std::pair(&as_rgb_, NvjpegFormat::kRgbi),
-                                std::pair(&as_luma_, NvjpegFormat::kY)}) {
-    RETURN_IF_ERROR(cuda::Check(n.DecodeParamsCreate(cuda_, params),
-                                "nvjpegDecodeParamsCreate"));
-    RETURN_IF_ERROR(cuda::Check(n.DecodeParamsSetOutputFormat(*params, format),
-                                "nvjpegDecodeParamsSetOutputFormat"));
-  }
-  return absl::OkStatus();
+absl::Status NvjpegSlot::CreateBatch(Batch* batch) {
+  return cuda::Check(nvjpeg_.JpegStateCreate(engines_, &batch->state),
+                     "nvjpegJpegStateCreate");
+}
+
+NvjpegResult NvjpegSlot::PrepareBatch(Batch* batch) {
+  const NvjpegResult result = nvjpeg_.DecodeBatchedInitialize(
+      engines_, batch->state, kMaxGpuGroupRows, 1, batch->format);
+  if (result != NvjpegResult::kSuccess) return result;
+  return nvjpeg_.DecodeBatchedPreAllocate(
+      engines_, batch->state, kMaxGpuGroupRows, kUsualWidth, kUsualHeight,
+      cuda::NvjpegSubsampling::k444, batch->format);
 }
 
 NvjpegSlot::~NvjpegSlot() {
   const cuda::Nvjpeg& n = nvjpeg_;
   MutexLock lock(&asking_);
-  for (const cuda::NvjpegParams params : {as_rgb_, as_luma_, asked_for_})
-    if (params != nullptr) n.DecodeParamsDestroy(params);
+  phases_.reset();
+  if (asked_for_ != nullptr) n.DecodeParamsDestroy(asked_for_);
   for (const cuda::NvjpegParams params : shapes_) n.DecodeParamsDestroy(params);
-  for (const cuda::NvjpegState state : {rgb_, luma_})
-    if (state != nullptr) n.JpegStateDestroy(state);
-  for (const Phases& phases : phases_) {
-    if (phases.state != nullptr) n.JpegStateDestroy(phases.state);
-    if (phases.pinned != nullptr) n.BufferPinnedDestroy(phases.pinned);
-    if (phases.device != nullptr) n.BufferDeviceDestroy(phases.device);
-  }
-  if (decoder_ != nullptr) n.DecoderDestroy(decoder_);
-  for (const cuda::NvjpegStream stream : {asked_, stream_})
-    if (stream != nullptr) n.JpegStreamDestroy(stream);
+  for (const Batch& batch : {rgb_, luma_})
+    if (batch.state != nullptr) n.JpegStateDestroy(batch.state);
+  if (asked_ != nullptr) n.JpegStreamDestroy(asked_);
+  for (const cuda::NvjpegHandle handle : {engines_, cuda_})
+    if (handle != nullptr) n.Destroy(handle);
 }
 
 absl::StatusOr<NvjpegChoice> NvjpegSlot::Choose(
     std::span<const std::byte> encoded, bool luma,
     std::span<const DecodeShape> shapes) {
   const NvjpegChoice by_cuda{.shape = shapes.back()};
-  if (hardware_ == nullptr) return by_cuda;
+  if (engines_ == nullptr) return by_cuda;
   if (const absl::Status current = gpu_.MakeCurrent(); !current.ok())
     return Unavailable("GPU {}: {}", gpu_.info().index, Message(current));
   NvjpegResult result = NvjpegResult::kSuccess;
@@ -194,17 +130,19 @@ absl::StatusOr<NvjpegChoice> NvjpegSlot::Choose(
                      Message(cuda::Check(result, "asking nvJPEG")));
 }
 
+// All markers are read, not the header alone: a file whose scan is cut short or
+// malformed fails a whole batch of the engines.
 NvjpegResult NvjpegSlot::Ask(std::span<const std::byte> encoded, bool luma,
                              std::span<const DecodeShape> shapes,
                              NvjpegChoice* choice) {
-  NvjpegResult result = nvjpeg_.JpegStreamParseHeader(
-      hardware_, DataOf(encoded), encoded.size(), asked_);
+  NvjpegResult result = nvjpeg_.JpegStreamParse(engines_, DataOf(encoded),
+                                                encoded.size(), 0, 0, asked_);
   if (result != NvjpegResult::kSuccess) return result;
   for (const DecodeShape& shape : shapes) {
     int refused = 1;
     result = Set(asked_for_, luma, shape);
     if (result == NvjpegResult::kSuccess)
-      result = nvjpeg_.DecodeBatchedSupportedEx(hardware_, asked_, asked_for_,
+      result = nvjpeg_.DecodeBatchedSupportedEx(engines_, asked_, asked_for_,
                                                 &refused);
     if (result == NvjpegResult::kSuccess && refused == 0) {
       *choice = {.engines = true, .shape = shape};
@@ -235,58 +173,51 @@ NvjpegResult NvjpegSlot::Set(cuda::NvjpegParams params, bool luma,
 
 absl::Status NvjpegSlot::Decode(std::span<JpegToDecode> images,
                                 cuda::Stream stream) {
+  memory_.Reclaim();
   std::vector<JpegToDecode*> rgb, luma;
   for (JpegToDecode& image : images) {
     if (image.choice.engines)
       (image.luma ? luma : rgb).push_back(&image);
     else
-      RETURN_IF_ERROR(DecodeByCuda(image, stream));
+      RETURN_IF_ERROR(DecodeByCuda(&image, stream));
   }
   RETURN_IF_ERROR(DecodeBatch(rgb, rgb_, stream));
   return DecodeBatch(luma, luma_, stream);
 }
 
+// One bad image of n costs 2 · log₂ n batches in place of one.
 absl::Status NvjpegSlot::DecodeBatch(std::span<JpegToDecode*> images,
-                                     cuda::NvjpegState state,
-                                     cuda::Stream stream) {
+                                     const Batch& batch, cuda::Stream stream) {
   if (images.empty()) return absl::OkStatus();
-  const NvjpegResult result = CallBatched(images, state, stream);
+  if (images.size() == 1) return DecodeAlone(images[0], batch, stream);
+  const NvjpegResult result = CallBatched(images, batch, stream);
   if (result == NvjpegResult::kSuccess) {
     for (JpegToDecode* image : images)
       image->outcome = JpegToDecode::Outcome::kDecoded;
     return absl::OkStatus();
   }
-  RETURN_IF_ERROR(AfterFailure(result, "nvjpegDecodeBatchedEx", stream));
-  for (JpegToDecode* image : images) {
-    RETURN_IF_ERROR(DecodeAlone(image, state, stream));
+  RETURN_IF_ERROR(AfterFailure(result, kBatchedCall, stream));
+  const size_t half = images.size() / 2;
+  for (const auto part : {images.first(half), images.subspan(half)}) {
+    RETURN_IF_ERROR(DecodeBatch(part, batch, stream));
     // Before the state is made ready for the next.
     RETURN_IF_ERROR(gpu_.WaitStream(stream));
   }
   return absl::OkStatus();
 }
 
-absl::Status NvjpegSlot::DecodeAlone(JpegToDecode* image,
-                                     cuda::NvjpegState state,
+absl::Status NvjpegSlot::DecodeAlone(JpegToDecode* image, const Batch& batch,
                                      cuda::Stream stream) {
-  image->outcome = JpegToDecode::Outcome::kFailed;
-  for (int attempt = 0; attempt < kNvjpegTries; ++attempt) {
-    const NvjpegResult result = CallBatched({&image, 1}, state, stream);
-    if (result == NvjpegResult::kSuccess) {
-      image->outcome = JpegToDecode::Outcome::kDecoded;
-      return absl::OkStatus();
-    }
-    RETURN_IF_ERROR(AfterFailure(result, "nvjpegDecodeBatchedEx", stream));
-    if (FaultOf(result) == NvjpegFault::kImage) {
-      image->outcome = JpegToDecode::Outcome::kRefused;
-      return absl::OkStatus();
-    }
+  bool settled = false;
+  for (int attempt = 0; attempt < kNvjpegTries && !settled; ++attempt) {
+    const NvjpegResult result = CallBatched({&image, 1}, batch, stream);
+    ASSIGN_OR_RETURN(settled, Settle(result, kBatchedCall, image, stream));
   }
   return absl::OkStatus();
 }
 
 NvjpegResult NvjpegSlot::CallBatched(std::span<JpegToDecode*> images,
-                                     cuda::NvjpegState state,
-                                     cuda::Stream stream) {
+                                     const Batch& batch, cuda::Stream stream) {
   data_.clear();
   sizes_.clear();
   outputs_.clear();
@@ -299,56 +230,36 @@ NvjpegResult NvjpegSlot::CallBatched(std::span<JpegToDecode*> images,
     outputs_.push_back(OutputOf(image));
   }
   const NvjpegResult ready = nvjpeg_.DecodeBatchedInitialize(
-      hardware_, state, static_cast<int>(images.size()), 1,
-      images[0]->luma ? NvjpegFormat::kY : NvjpegFormat::kRgbi);
+      engines_, batch.state, static_cast<int>(images.size()), 1, batch.format);
   if (ready != NvjpegResult::kSuccess) return ready;
-  return nvjpeg_.DecodeBatchedEx(hardware_, state, data_.data(), sizes_.data(),
-                                 outputs_.data(), shapes_.data(), stream);
+  return nvjpeg_.DecodeBatchedEx(engines_, batch.state, data_.data(),
+                                 sizes_.data(), outputs_.data(), shapes_.data(),
+                                 stream);
 }
 
-absl::Status NvjpegSlot::DecodeByCuda(JpegToDecode& image,
+absl::Status NvjpegSlot::DecodeByCuda(JpegToDecode* image,
                                       cuda::Stream stream) {
-  image.outcome = JpegToDecode::Outcome::kFailed;
-  for (int attempt = 0; attempt < kNvjpegTries; ++attempt) {
+  bool settled = false;
+  for (int attempt = 0; attempt < kNvjpegTries && !settled; ++attempt) {
     absl::Status waited;
-    const NvjpegResult result = CallPhases(image, stream, &waited);
+    const NvjpegResult result = phases_->Decode(*image, stream, &waited);
     RETURN_IF_ERROR(waited);
-    if (result == NvjpegResult::kSuccess) {
-      image.outcome = JpegToDecode::Outcome::kDecoded;
-      return absl::OkStatus();
-    }
-    RETURN_IF_ERROR(AfterFailure(result, "nvjpegDecodeJpeg", stream));
-    if (FaultOf(result) == NvjpegFault::kImage) {
-      image.outcome = JpegToDecode::Outcome::kRefused;
-      return absl::OkStatus();
-    }
+    ASSIGN_OR_RETURN(settled,
+                     Settle(result, "nvjpegDecodeJpeg", image, stream));
   }
   return absl::OkStatus();
 }
 
-NvjpegResult NvjpegSlot::CallPhases(JpegToDecode& image, cuda::Stream stream,
-                                    absl::Status* waited) {
-  const cuda::Nvjpeg& n = nvjpeg_;
-  const cuda::NvjpegParams params = image.luma ? as_luma_ : as_rgb_;
-  NvjpegResult result = n.JpegStreamParse(cuda_, DataOf(image.encoded),
-                                          image.encoded.size(), 0, 0, stream_);
-  int refused = 1;
-  if (result == NvjpegResult::kSuccess)
-    result = n.DecoderJpegSupported(decoder_, stream_, params, &refused);
-  if (result == NvjpegResult::kSuccess && refused != 0)
-    return NvjpegResult::kJpegNotSupported;
-  const cuda::NvjpegState state = phases_[next_ ^= 1].state;
-  if (result == NvjpegResult::kSuccess)
-    result = n.DecodeJpegHost(cuda_, decoder_, state, params, stream_);
-  if (result != NvjpegResult::kSuccess) return result;
-  // The image before has ended: its state is the next one's.
-  *waited = gpu_.WaitStream(stream);
-  if (!waited->ok()) return result;
-  result =
-      n.DecodeJpegTransferToDevice(cuda_, decoder_, state, stream_, stream);
-  if (result != NvjpegResult::kSuccess) return result;
-  cuda::NvjpegImage output = OutputOf(image);
-  return n.DecodeJpegDevice(cuda_, decoder_, state, &output, stream);
+absl::StatusOr<bool> NvjpegSlot::Settle(NvjpegResult result, const char* call,
+                                        JpegToDecode* image,
+                                        cuda::Stream stream) const {
+  image->outcome = JpegToDecode::Outcome::kDecoded;
+  if (result == NvjpegResult::kSuccess) return true;
+  RETURN_IF_ERROR(AfterFailure(result, call, stream));
+  const bool refused = FaultOf(result) == NvjpegFault::kImage;
+  image->outcome = refused ? JpegToDecode::Outcome::kRefused
+                           : JpegToDecode::Outcome::kFailed;
+  return refused;
 }
 
 absl::Status NvjpegSlot::AfterFailure(NvjpegResult result, const char* call,

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// nvJPEG on a GPU, and a slot's part of it.
+// NvjpegSlot: a slot's part of nvJPEG.
 //
 // Images that the JPEG engines take go to them in one batch a colour format,
 // each as a region, reduced, or whole (decode_shape.h); the others, one by one
-// and whole, to nvJPEG's CUDA backend. Which, is asked of nvJPEG by each
+// and whole, to nvJPEG's CUDA backends. Which, is asked of nvJPEG by each
 // image's header while rows are prepared, so that an image is decoded the
 // same way wherever and whenever, on one kind of GPU. An image that nvJPEG
 // refuses, or fails on, is the caller's (nvjpeg_fault.h); it never fails
-// others: a batch that fails is decoded image by image.
+// others: a batch that fails is decoded again in halves, down to the image.
 #pragma once
 
 #include <cstddef>
@@ -20,58 +20,24 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/mutex.h"
-#include "cuda/driver.h"
 #include "cuda/nvjpeg.h"
-#include "worker/gpu/decode_shape.h"
+#include "worker/gpu/jpeg_to_decode.h"
+#include "worker/gpu/nvjpeg_device.h"
 #include "worker/gpu/nvjpeg_fault.h"
+#include "worker/gpu/nvjpeg_memory.h"
+#include "worker/gpu/nvjpeg_phases.h"
 
 namespace leat::worker {
 
 class Gpu;
 
-// Who decodes an image, and what of it.
-struct NvjpegChoice {
-  bool engines = false;  // else CUDA, the whole
-  DecodeShape shape;
-};
-
-struct JpegToDecode {
-  std::span<const std::byte> encoded;
-  bool luma = false;  // one byte a pixel, else R, G, B
-  NvjpegChoice choice;
-  uint64_t address = 0;  // where the shape's pixels go, on the device
-  size_t pitch = 0;
-  // kRefused: for libjpeg-turbo; kFailed: if that finds it damaged.
-  enum class Outcome : uint8_t { kDecoded, kRefused, kFailed };
-  Outcome outcome = Outcome::kDecoded;
-};
-
-// The handles of one GPU. Immutable after Open.
-class NvjpegDevice {
- public:
-  // Both outlive this. The GPU's context is current. Adds to gpu->info(). A GPU
-  // without engines is no error.
-  static absl::StatusOr<std::unique_ptr<NvjpegDevice>> Open(
-      const cuda::Nvjpeg* nvjpeg, Gpu* gpu);
-  ~NvjpegDevice();
-
- private:
-  friend class NvjpegSlot;
-  NvjpegDevice(const cuda::Nvjpeg* nvjpeg, const Gpu* gpu)
-      : nvjpeg_(*nvjpeg), gpu_(*gpu) {}
-  void OpenHardware(Gpu* gpu);
-
-  const cuda::Nvjpeg& nvjpeg_;
-  const Gpu& gpu_;
-  cuda::NvjpegHandle hardware_ = nullptr;  // null: no engines
-  cuda::NvjpegHandle cuda_ = nullptr;
-};
-
 // Thread-compatible but for Choose; the GPU's context is current.
 class NvjpegSlot {
  public:
+  // `device`'s parts outlive the slot. Takes at most `most_bytes` of the
+  // device's memory, and as much page-locked memory.
   static absl::StatusOr<std::unique_ptr<NvjpegSlot>> Create(
-      const NvjpegDevice* device);
+      const NvjpegDevice& device, uint64_t most_bytes);
   ~NvjpegSlot();
 
   // The first shape that the engines take, or CUDA. `shapes` end with the whole
@@ -80,54 +46,66 @@ class NvjpegSlot {
                                       bool luma,
                                       std::span<const DecodeShape> shapes);
 
-  // Puts the decoding on the stream, on which nothing of an earlier call is
-  // left. images[i].outcome says what came of it. kResourceExhausted: no memory
-  // for these images. Others: as Gpu's.
+  // Puts the decoding on the stream. What comes later on the stream sees the
+  // pixels.
+  //
+  // REQUIRES: the host has waited for all that reads or writes the images'
+  // memory, and for all of an earlier call. An order of the stream is not
+  // enough: the engines begin without regard to what is on it.
+  //
+  // images[i].outcome says what came of it. kResourceExhausted: no memory for
+  // these images. Others: as Gpu's.
   absl::Status Decode(std::span<JpegToDecode> images, cuda::Stream stream);
 
+  // Of the device's memory, that nvJPEG has now. Thread-safe.
+  uint64_t device_bytes() const { return memory_.device_bytes(); }
+
  private:
-  explicit NvjpegSlot(const NvjpegDevice* device);
-  absl::Status CreateHardware();
-  absl::Status CreateCuda();
+  // Of the engines, for one colour format.
+  struct Batch {
+    cuda::NvjpegFormat format;
+    cuda::NvjpegState state = nullptr;
+  };
+
+  NvjpegSlot(const NvjpegDevice& device, uint64_t most_bytes);
+  absl::Status CreateHandle(cuda::NvjpegBackend backend,
+                            cuda::NvjpegHandle* handle);
+  absl::Status CreateEngines();
+  absl::Status CreateBatch(Batch* batch);
+  cuda::NvjpegResult PrepareBatch(Batch* batch);
   cuda::NvjpegResult Ask(std::span<const std::byte> encoded, bool luma,
                          std::span<const DecodeShape> shapes,
                          NvjpegChoice* choice)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(asking_);
   cuda::NvjpegResult Set(cuda::NvjpegParams params, bool luma,
                          const DecodeShape& shape) const;
-  absl::Status DecodeBatch(std::span<JpegToDecode*> images,
-                           cuda::NvjpegState state, cuda::Stream stream);
-  absl::Status DecodeAlone(JpegToDecode* image, cuda::NvjpegState state,
+  absl::Status DecodeBatch(std::span<JpegToDecode*> images, const Batch& batch,
+                           cuda::Stream stream);
+  absl::Status DecodeAlone(JpegToDecode* image, const Batch& batch,
                            cuda::Stream stream);
   cuda::NvjpegResult CallBatched(std::span<JpegToDecode*> images,
-                                 cuda::NvjpegState state, cuda::Stream stream);
-  absl::Status DecodeByCuda(JpegToDecode& image, cuda::Stream stream);
-  cuda::NvjpegResult CallPhases(JpegToDecode& image, cuda::Stream stream,
-                                absl::Status* waited);
+                                 const Batch& batch, cuda::Stream stream);
+  absl::Status DecodeByCuda(JpegToDecode* image, cuda::Stream stream);
+  // Says what becomes of an image on which a call failed. False: try again.
+  absl::StatusOr<bool> Settle(cuda::NvjpegResult result, const char* call,
+                              JpegToDecode* image, cuda::Stream stream) const;
   // OK: the context has survived, and nothing is left on the stream.
   absl::Status AfterFailure(cuda::NvjpegResult result, const char* call,
                             cuda::Stream stream) const;
 
   const cuda::Nvjpeg& nvjpeg_;
   const Gpu& gpu_;
-  const cuda::NvjpegHandle hardware_, cuda_;
+  NvjpegMemory memory_;
+  cuda::NvjpegHandle engines_ = nullptr;  // null: there are none
+  cuda::NvjpegHandle cuda_ = nullptr;
   // Held while the library looks at a header, which is microseconds of a host's
   // time.
   Mutex asking_;
   cuda::NvjpegStream asked_ ABSL_GUARDED_BY(asking_) = nullptr;
   cuda::NvjpegParams asked_for_ ABSL_GUARDED_BY(asking_) = nullptr;
-  cuda::NvjpegState rgb_ = nullptr, luma_ = nullptr;  // of the engines
-  std::vector<cuda::NvjpegParams> shapes_;            // of a batch's images
-  cuda::NvjpegStream stream_ = nullptr;               // the rest for CUDA
-  cuda::NvjpegDecoder decoder_ = nullptr;
-  cuda::NvjpegParams as_rgb_ = nullptr, as_luma_ = nullptr;
-  // Two, so that the host works on an image while the GPU does on another.
-  struct Phases {
-    cuda::NvjpegState state = nullptr;
-    cuda::NvjpegPinnedBuffer pinned = nullptr;
-    cuda::NvjpegDeviceBuffer device = nullptr;
-  } phases_[2];
-  size_t next_ = 0;
+  Batch rgb_{cuda::NvjpegFormat::kRgbi}, luma_{cuda::NvjpegFormat::kY};
+  std::vector<cuda::NvjpegParams> shapes_;  // of a batch's images
+  std::unique_ptr<NvjpegPhases> phases_;
   std::vector<const unsigned char*> data_;
   std::vector<size_t> sizes_;
   std::vector<cuda::NvjpegImage> outputs_;

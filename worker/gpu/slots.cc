@@ -22,7 +22,7 @@ absl::StatusOr<std::unique_ptr<Slots>> Slots::Create(
   std::unique_ptr<Slots> slots(new Slots(gpu));
   RETURN_IF_ERROR(slots->Allocate(config, nvjpeg != nullptr));
   for (const std::unique_ptr<Slot>& slot : slots->slots_)
-    RETURN_IF_ERROR(slots->Equip(slot.get(), nvjpeg));
+    RETURN_IF_ERROR(slots->Equip(slot.get(), nvjpeg, config.nvjpeg_bytes));
   return slots;
 }
 
@@ -43,7 +43,8 @@ absl::Status Slots::Allocate(const GpuConfig& config, bool nvjpeg) {
       d.MemAlloc(&device_, count * device),
       fmt::format("cuMemAlloc of {} bytes for {} slots", count * device, count)
           .c_str()));
-  device_bytes_ = count * device;
+  own_bytes_ = count * device;
+  most_device_bytes_ = own_bytes_ + (nvjpeg ? count * config.nvjpeg_bytes : 0);
   for (uint64_t i = 0; i < count; ++i) {
     auto slot = std::make_unique<Slot>();
     std::byte* const host = static_cast<std::byte*>(pinned_) + i * pinned;
@@ -59,7 +60,8 @@ absl::Status Slots::Allocate(const GpuConfig& config, bool nvjpeg) {
   return absl::OkStatus();
 }
 
-absl::Status Slots::Equip(Slot* slot, const NvjpegDevice* nvjpeg) {
+absl::Status Slots::Equip(Slot* slot, const NvjpegDevice* nvjpeg,
+                          uint64_t nvjpeg_bytes) {
   const cuda::Driver& d = gpu_.driver();
   RETURN_IF_ERROR(
       gpu_.Check(d.StreamCreate(&slot->stream, cuda::kStreamNonBlocking),
@@ -69,7 +71,7 @@ absl::Status Slots::Equip(Slot* slot, const NvjpegDevice* nvjpeg) {
                     cuda::kEventBlockingSync | cuda::kEventDisableTiming),
       "cuEventCreate"));
   if (nvjpeg != nullptr) {
-    ASSIGN_OR_RETURN(slot->nvjpeg, NvjpegSlot::Create(nvjpeg));
+    ASSIGN_OR_RETURN(slot->nvjpeg, NvjpegSlot::Create(*nvjpeg, nvjpeg_bytes));
   }
   return absl::OkStatus();
 }
@@ -86,6 +88,13 @@ Slots::~Slots() {
   }
   if (device_ != 0) d.MemFree(device_);
   if (pinned_ != nullptr) d.MemFreeHost(pinned_);
+}
+
+uint64_t Slots::device_bytes() const {
+  uint64_t bytes = own_bytes_;
+  for (const std::unique_ptr<Slot>& slot : slots_)
+    if (slot->nvjpeg != nullptr) bytes += slot->nvjpeg->device_bytes();
+  return bytes;
 }
 
 std::vector<Slot*> Slots::all() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Slots: a GPU's slots, cut from one piece of pinned memory and one of the
-// device's at start. Nothing is allocated later.
+// device's at start. Later only nvJPEG takes more, within a bound.
 #pragma once
 
 #include <cstdint>
@@ -25,17 +25,20 @@ class Slots {
   ~Slots();
 
   std::vector<Slot*> all();
-  uint64_t device_bytes() const { return device_bytes_; }
+  // Held now, with what nvJPEG has; and never more than. Thread-safe.
+  uint64_t device_bytes() const;
+  uint64_t most_device_bytes() const { return most_device_bytes_; }
 
  private:
   explicit Slots(const Gpu* gpu) : gpu_(*gpu) {}
   absl::Status Allocate(const GpuConfig& config, bool nvjpeg);
-  absl::Status Equip(Slot* slot, const NvjpegDevice* nvjpeg);
+  absl::Status Equip(Slot* slot, const NvjpegDevice* nvjpeg,
+                     uint64_t nvjpeg_bytes);
 
   const Gpu& gpu_;
   void* pinned_ = nullptr;
   cuda::DevicePtr device_ = 0;
-  uint64_t device_bytes_ = 0;
+  uint64_t own_bytes_ = 0, most_device_bytes_ = 0;
   std::vector<std::unique_ptr<Slot>> slots_;
 };
 

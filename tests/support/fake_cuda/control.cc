@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 #include <map>
+#include <memory>
 
+#include "cuda/nvjpeg.h"
 #include "tests/support/fake_cuda/fake_cuda.h"
 #include "tests/support/fake_cuda/state.h"
 
@@ -23,6 +25,7 @@ void fake_cuda_reset() {
   state.initialised = false;
   state.contexts.clear();
   state.used_bytes.clear();
+  state.pinned_bytes = 0;
   state.allocations.clear();
   state.mapped.clear();
   state.pinned.clear();
@@ -108,6 +111,9 @@ void fake_cuda_kernel(const char* name, int params,
 
 int fake_cuda_enter(const char* symbol, int* code) {
   *code = static_cast<int>(GetState().Enter(symbol, false));
+  // nvJPEG has no word for a spoilt context.
+  if (static_cast<leat::cuda::Result>(*code) >= Result::kStubLibrary)
+    *code = static_cast<int>(leat::cuda::NvjpegResult::kExecutionFailed);
   return *code == 0;
 }
 
@@ -135,4 +141,24 @@ int fake_cuda_enqueue(void* stream, void (*run)(void*), void* argument) {
   return leat::fake_cuda::Enqueue("nvJPEG",
                                   static_cast<leat::cuda::Stream>(stream),
                                   [=] { run(argument); }) == Result::kSuccess;
+}
+
+void* fake_cuda_engines() { return new leat::fake_cuda::StreamThread; }
+
+void fake_cuda_engines_free(void* engines) {
+  delete static_cast<leat::fake_cuda::StreamThread*>(engines);
+}
+
+int fake_cuda_engines_run(void* engines, void* stream, void (*run)(void*),
+                          void* const* arguments, size_t count) {
+  auto* const thread = static_cast<leat::fake_cuda::StreamThread*>(engines);
+  auto done = std::make_shared<leat::fake_cuda::Marker>();
+  if (leat::fake_cuda::Enqueue("nvJPEG",
+                               static_cast<leat::cuda::Stream>(stream),
+                               [done] { done->Wait(); }) != Result::kSuccess)
+    return 0;
+  for (size_t i = 0; i < count; ++i)
+    thread->Append([run, argument = arguments[i]] { run(argument); });
+  thread->Append([done] { done->Set(); });
+  return 1;
 }

@@ -225,6 +225,14 @@ Result cuDevicePrimaryCtxRetain(Context* context, Device device) {
   return Result::kSuccess;
 }
 
+Result cuDevicePrimaryCtxSetFlags_v2(Device device, Flags flags) {
+  FAKE_ENTER();
+  State& state = GetState();
+  MutexLock lock(&state.mu);
+  if (!IsDevice(state, device)) return Result::kInvalidDevice;
+  return flags > 0xff ? Result::kInvalidValue : Result::kSuccess;
+}
+
 Result cuDevicePrimaryCtxRelease_v2(Device device) {
   FAKE_ENTER();
   State& state = GetState();

@@ -4,6 +4,8 @@
 // (libnvjpeg.so.13): C functions beside those of the real libraries, found with
 // dlsym, and environment variables, for programs that tests start.
 //
+// By default they are as unkind as the real ones may be.
+//
 // The fakes really compute, on the host: device memory is host memory, each
 // stream is a thread, a kernel is its body run as loops, JPEGs are decoded by
 // libjpeg-turbo. What a driver need not notice is refused and recorded as a
@@ -23,12 +25,22 @@
 //   LEAT_FAKE_NVJPEG_ENGINES, LEAT_FAKE_NVJPEG_CORES   (7, 1); 0: none
 //   LEAT_FAKE_NVJPEG_ROI    0: the engine cannot decode regions (1)
 //   LEAT_FAKE_NVJPEG_SCALE  0: the engine cannot decode at 1/2, 1/4, 1/8 (1)
-//   LEAT_FAKE_NVJPEG_DAMAGED  what damaged images are answered by (3: BAD_JPEG)
-//   LEAT_FAKE_NVJPEG_EDGES  1: pixels on which nobody may rely are spoilt:
-//   those
-//                           at a region's edge inside an image whose chroma is
+//   LEAT_FAKE_CUDA_PINNED   bytes that may be page-locked (64 GiB)
+//   LEAT_FAKE_CUDA_REGISTER_MS  what page-locking a consumer's memory takes (5)
+//   LEAT_FAKE_CUDA_GRANULARITY  of virtual memory, in this process (2 MiB)
+//   LEAT_FAKE_NVJPEG_ORDERED  1: the engines follow their stream (0)
+//   LEAT_FAKE_NVJPEG_PREALLOCATE  what PreAllocate fails by, which leaves its
+//                           state half made; 0: it succeeds (0)
+//   LEAT_FAKE_NVJPEG_BATCH_DAMAGED  what a batch with a damaged image is
+//                           answered by (6: EXECUTION_FAILED)
+//   LEAT_FAKE_NVJPEG_GRAY   0: truncated images are damaged, in place of gray
+//                           below where they end (1)
+//   LEAT_FAKE_NVJPEG_DAMAGED  what a damaged image that is decoded by itself is
+//                           answered by (3: BAD_JPEG)
+//   LEAT_FAKE_NVJPEG_EDGES  1: pixels on which nobody may rely are spoilt, at
+//                           a region's edge inside an image whose chroma is
 //                           interpolated, and of a smaller image the last ones
-//                           if the image has only a part of them (0)
+//                           if the image has only a part of them (1)
 #pragma once
 
 #include <stddef.h>
@@ -44,7 +56,8 @@ void fake_cuda_reset(void);
 // return them.
 void fake_cuda_fail(const char* symbol, uint64_t nth, int onwards, int code);
 // "memory", "devices", "compute", "version", "engines", "cores", "roi",
-// "scale", "edges", "damaged".
+// "scale", "edges", "damaged", "batch_damaged", "gray", "preallocate",
+// "ordered", "pinned", "register_ms", "granularity".
 // 0: there is no such setting.
 int fake_cuda_set(const char* setting, uint64_t value);
 uint64_t fake_cuda_get(const char* setting);
@@ -77,5 +90,11 @@ int fake_cuda_has_context(void);  // of this thread
 int fake_cuda_is_device(const void* memory, size_t bytes);
 // 0: no such stream, or not of the current context.
 int fake_cuda_enqueue(void* stream, void (*run)(void*), void* argument);
+// A GPU's JPEG engines: a thread that does not wait for streams.
+void* fake_cuda_engines(void);
+void fake_cuda_engines_free(void* engines);  // after what they have to do
+// Runs on the engines, in this order; the stream waits for all. 0: as above.
+int fake_cuda_engines_run(void* engines, void* stream, void (*run)(void*),
+                          void* const* arguments, size_t count);
 
 }  // extern "C"

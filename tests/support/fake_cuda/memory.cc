@@ -3,12 +3,15 @@
 // Memory and copies of the fake driver. Device memory is ordinary memory, so
 // that address checkers see what lies beyond it.
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "fmt/format.h"
+#include "tests/support/fake_cuda/fake_cuda.h"
 #include "tests/support/fake_cuda/state.h"
 
 using leat::MutexLock;
@@ -126,10 +129,17 @@ Result cuMemFree_v2(DevicePtr pointer) {
 Result cuMemHostAlloc(void** memory, size_t bytes, Flags flags) {
   FAKE_ENTER_CONTEXT(device);
   if (bytes == 0 || flags > 7) return Result::kInvalidValue;
-  void* const made = Aligned(kPage, bytes);
-  if (made == nullptr) return Result::kOutOfMemory;
   State& state = GetState();
+  {
+    MutexLock lock(&state.mu);
+    if (!state.TakePinned(bytes)) return Result::kOutOfMemory;
+  }
+  void* const made = Aligned(kPage, bytes);
   MutexLock lock(&state.mu);
+  if (made == nullptr) {
+    state.pinned_bytes -= bytes;
+    return Result::kOutOfMemory;
+  }
   state.pinned[AddressOf(made)] = {.bytes = bytes, .device = device};
   ++state.counts["host_allocations"];
   *memory = made;
@@ -141,8 +151,10 @@ Result cuMemFreeHost(void* memory) {
   DrainDevice(device);
   State& state = GetState();
   MutexLock lock(&state.mu);
-  if (TakeOut(&state.pinned, AddressOf(memory)).bytes == 0)
+  const Range range = TakeOut(&state.pinned, AddressOf(memory));
+  if (range.bytes == 0)
     return state.Violate(__func__, "memory that was not allocated");
+  state.pinned_bytes -= range.bytes;
   --state.counts["host_allocations"];
   std::free(memory);
   return Result::kSuccess;
@@ -153,11 +165,17 @@ Result cuMemHostRegister_v2(void* memory, size_t bytes, Flags flags) {
   if (memory == nullptr || bytes == 0 || flags > 15)
     return Result::kInvalidValue;
   State& state = GetState();
+  // As page-locking, without a lock of the driver's.
+  std::this_thread::sleep_for(
+      std::chrono::milliseconds(fake_cuda_get("register_ms")));
   MutexLock lock(&state.mu);
+  if (!state.TakePinned(bytes)) return Result::kOutOfMemory;
   const uintptr_t at = AddressOf(memory);
   for (const auto& [start, range] : state.registered)
-    if (at < start + range.bytes && start < at + bytes)
+    if (at < start + range.bytes && start < at + bytes) {
+      state.pinned_bytes -= bytes;
       return Result::kHostMemoryAlreadyRegistered;
+    }
   state.registered[at] = {.bytes = bytes, .device = device};
   ++state.counts["registrations"];
   return Result::kSuccess;
@@ -168,9 +186,11 @@ Result cuMemHostUnregister(void* memory) {
   DrainDevice(device);
   State& state = GetState();
   MutexLock lock(&state.mu);
-  if (TakeOut(&state.registered, AddressOf(memory)).bytes == 0)
+  const Range range = TakeOut(&state.registered, AddressOf(memory));
+  if (range.bytes == 0)
     return state.Violate(__func__, "memory that was not registered",
                          Result::kHostMemoryNotRegistered);
+  state.pinned_bytes -= range.bytes;
   --state.counts["registrations"];
   return Result::kSuccess;
 }

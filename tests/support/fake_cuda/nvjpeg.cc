@@ -3,11 +3,29 @@
 // The fake nvJPEG's handles, states, parsed images and parameters.
 #include "cuda/nvjpeg.h"
 
+#include <memory>
+
 #include "tests/support/fake_cuda/nvjpeg_image.h"
 #include "tests/support/fake_cuda/nvjpeg_objects.h"
 
 using namespace leat::cuda;       // NOLINT: the types of every signature
 using namespace leat::fake_cuda;  // NOLINT
+
+namespace {
+
+constexpr size_t kStateBytes = size_t{64} << 10;
+
+// NVIDIA's documents: the allocators of the V2 calls cannot be null.
+template <class Allocator>
+bool IsComplete(const Allocator* allocator) {
+  if (allocator != nullptr && allocator->allocate != nullptr &&
+      allocator->free != nullptr)
+    return true;
+  fake_cuda_violate("an allocator that is null");
+  return false;
+}
+
+}  // namespace
 
 extern "C" {
 
@@ -19,17 +37,28 @@ NvjpegResult nvjpegGetProperty(int property, int* value) {
   return NvjpegResult::kSuccess;
 }
 
-NvjpegResult nvjpegCreateExV2(NvjpegBackend backend, NvjpegDeviceAllocator*,
-                              NvjpegPinnedAllocator*, Flags flags,
+NvjpegResult nvjpegCreateExV2(NvjpegBackend backend,
+                              NvjpegDeviceAllocator* device,
+                              NvjpegPinnedAllocator* pinned, Flags flags,
                               NvjpegHandle* handle) {
   FAKE_NVJPEG_ENTER();
   if (!HasContext()) return NvjpegResult::kNotInitialized;
+  if (!IsComplete(device) || !IsComplete(pinned))
+    return NvjpegResult::kInvalidParameter;
   if (IsHardware(backend) && fake_cuda_get("engines") == 0)
     return NvjpegResult::kArchMismatch;
-  return Made(
-      "nvjpeg_handles",
-      new NvjpegHandleTag{.magic = kMagic, .backend = backend, .flags = flags},
-      handle);
+  return Made("nvjpeg_handles",
+              new NvjpegHandleTag{
+                  .magic = kMagic,
+                  .backend = backend,
+                  .flags = flags,
+                  .device = *device,
+                  .pinned = *pinned,
+                  .engines = IsHardware(backend)
+                                 ? std::shared_ptr<void>(fake_cuda_engines(),
+                                                         fake_cuda_engines_free)
+                                 : nullptr},
+              handle);
 }
 
 NvjpegResult nvjpegDestroy(NvjpegHandle handle) {
@@ -65,12 +94,22 @@ NvjpegResult nvjpegGetImageInfo(NvjpegHandle handle, const unsigned char* data,
 NvjpegResult nvjpegJpegStateCreate(NvjpegHandle handle, NvjpegState* state) {
   FAKE_NVJPEG_ENTER();
   if (!IsLive(handle) || !HasContext()) return NvjpegResult::kInvalidParameter;
-  return Made("nvjpeg_states", new NvjpegStateTag{.magic = kMagic}, state);
+  auto made = std::make_unique<NvjpegStateTag>();
+  made->magic = kMagic;
+  made->device.allocator = handle->device;
+  made->pinned.allocator = handle->pinned;
+  if (!made->device.Grow(kStateBytes, nullptr))
+    return NvjpegResult::kAllocatorFailure;
+  return Made("nvjpeg_states", made.release(), state);
 }
 
 NvjpegResult nvjpegJpegStateDestroy(NvjpegState state) {
   FAKE_NVJPEG_ENTER();
-  if (IsLive(state)) IsFree(state);
+  if (IsLive(state)) {
+    IsFree(state);
+    state->device.Free(nullptr);
+    state->pinned.Free(nullptr);
+  }
   return Destroy("nvjpeg_states", state);
 }
 
@@ -82,7 +121,13 @@ NvjpegResult nvjpegDecodeBatchedPreAllocate(NvjpegHandle handle,
   if (!IsLive(handle) || !IsLive(state) || images <= 0 || width <= 0 ||
       height <= 0)
     return NvjpegResult::kInvalidParameter;
-  return NvjpegResult::kSuccess;
+  const int fault = static_cast<int>(fake_cuda_get("preallocate"));
+  if (fault != 0) state->broken = true;
+  if (fault != 0) return static_cast<NvjpegResult>(fault);
+  const auto image =
+      static_cast<size_t>(width) * static_cast<size_t>(height) * 3;
+  return state->device.Grow(image, nullptr) ? NvjpegResult::kSuccess
+                                            : NvjpegResult::kAllocatorFailure;
 }
 
 NvjpegResult nvjpegDecodeBatchedSupported(NvjpegHandle handle,
@@ -217,32 +262,42 @@ NvjpegResult nvjpegDecoderStateCreate(NvjpegHandle handle,
   FAKE_NVJPEG_ENTER();
   if (!IsLive(handle) || !IsLive(decoder) || !HasContext())
     return NvjpegResult::kInvalidParameter;
-  return Made("nvjpeg_states", new NvjpegStateTag{.magic = kMagic}, state);
+  auto made = std::make_unique<NvjpegStateTag>();
+  made->magic = kMagic;
+  return Made("nvjpeg_states", made.release(), state);
 }
 
 NvjpegResult nvjpegBufferPinnedCreateV2(NvjpegHandle handle,
-                                        NvjpegPinnedAllocator*,
+                                        NvjpegPinnedAllocator* allocator,
                                         NvjpegPinnedBuffer* buffer) {
   FAKE_NVJPEG_ENTER();
-  if (!IsLive(handle)) return NvjpegResult::kInvalidParameter;
-  return Made("nvjpeg_buffers", new NvjpegPinnedBufferTag{kMagic}, buffer);
+  if (!IsLive(handle) || !IsComplete(allocator))
+    return NvjpegResult::kInvalidParameter;
+  return Made("nvjpeg_buffers",
+              new NvjpegPinnedBufferTag{kMagic, {.allocator = *allocator}},
+              buffer);
 }
 
 NvjpegResult nvjpegBufferPinnedDestroy(NvjpegPinnedBuffer buffer) {
   FAKE_NVJPEG_ENTER();
+  if (IsLive(buffer)) buffer->pinned.Free(nullptr);
   return Destroy("nvjpeg_buffers", buffer);
 }
 
 NvjpegResult nvjpegBufferDeviceCreateV2(NvjpegHandle handle,
-                                        NvjpegDeviceAllocator*,
+                                        NvjpegDeviceAllocator* allocator,
                                         NvjpegDeviceBuffer* buffer) {
   FAKE_NVJPEG_ENTER();
-  if (!IsLive(handle)) return NvjpegResult::kInvalidParameter;
-  return Made("nvjpeg_buffers", new NvjpegDeviceBufferTag{kMagic}, buffer);
+  if (!IsLive(handle) || !IsComplete(allocator))
+    return NvjpegResult::kInvalidParameter;
+  return Made("nvjpeg_buffers",
+              new NvjpegDeviceBufferTag{kMagic, {.allocator = *allocator}},
+              buffer);
 }
 
 NvjpegResult nvjpegBufferDeviceDestroy(NvjpegDeviceBuffer buffer) {
   FAKE_NVJPEG_ENTER();
+  if (IsLive(buffer)) buffer->device.Free(nullptr);
   return Destroy("nvjpeg_buffers", buffer);
 }
 
@@ -250,7 +305,7 @@ NvjpegResult nvjpegStateAttachPinnedBuffer(NvjpegState state,
                                            NvjpegPinnedBuffer buffer) {
   FAKE_NVJPEG_ENTER();
   if (!IsLive(state) || !IsLive(buffer)) return NvjpegResult::kInvalidParameter;
-  state->pinned_buffer = true;
+  state->pinned_buffer = buffer;
   return NvjpegResult::kSuccess;
 }
 
@@ -258,7 +313,7 @@ NvjpegResult nvjpegStateAttachDeviceBuffer(NvjpegState state,
                                            NvjpegDeviceBuffer buffer) {
   FAKE_NVJPEG_ENTER();
   if (!IsLive(state) || !IsLive(buffer)) return NvjpegResult::kInvalidParameter;
-  state->device_buffer = true;
+  state->device_buffer = buffer;
   return NvjpegResult::kSuccess;
 }
 

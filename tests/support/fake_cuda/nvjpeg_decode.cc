@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The fake nvJPEG's decoding. Images are decoded when a call is made, so that
-// bad ones are told of then; their pixels arrive on the stream, where the
-// images' bytes must still be what they were.
+// bad ones are told of then; their pixels arrive later, when the images' bytes
+// must still be what they were: those of CUDA's backends on the stream, those
+// of the engines on a thread of the engines, the last image first, without
+// regard to what is on the stream, which then waits for them.
+#include <algorithm>
 #include <memory>
 #include <numeric>
 #include <span>
@@ -34,28 +37,55 @@ struct Delivery {
   NvjpegImage image;
   Pixels pixels;
   NvjpegFormat format = NvjpegFormat::kRgbi;
+  std::span<uint8_t> working;  // of the state
   std::shared_ptr<std::atomic<int>> pending;
 
   static void Run(void* argument) {
     const std::unique_ptr<Delivery> self(static_cast<Delivery*>(argument));
     if (!self->jpeg.empty() && Sum(self->jpeg) != self->sum)
       fake_cuda_violate("an image's bytes changed before it was decoded");
+    std::fill(self->working.begin(), self->working.end(), uint8_t{0xee});
     Store(self->image, self->pixels, self->format);
     --*self->pending;
   }
 };
 
+bool IsWelcome(const Delivery& delivery) {
+  if (HasRoom(delivery.image, delivery.pixels, delivery.format)) return true;
+  fake_cuda_violate("a destination that is not device memory, or too small");
+  return false;
+}
+
 NvjpegResult Deliver(std::unique_ptr<Delivery> delivery, Stream stream) {
-  if (!HasRoom(delivery->image, delivery->pixels, delivery->format)) {
-    fake_cuda_violate("a destination that is not device memory, or too small");
-    return NvjpegResult::kInvalidParameter;
-  }
+  if (!IsWelcome(*delivery)) return NvjpegResult::kInvalidParameter;
   ++*delivery->pending;
   Delivery* const raw = delivery.release();
   if (fake_cuda_enqueue(stream, Delivery::Run, raw))
     return NvjpegResult::kSuccess;
   --*raw->pending;
   delete raw;
+  return NvjpegResult::kExecutionFailed;
+}
+
+// The engines' way: the last image first.
+NvjpegResult DeliverByEngines(void* engines,
+                              std::vector<std::unique_ptr<Delivery>> deliveries,
+                              Stream stream) {
+  for (const auto& delivery : deliveries)
+    if (!IsWelcome(*delivery)) return NvjpegResult::kInvalidParameter;
+  std::vector<void*> arguments;
+  while (!deliveries.empty()) {
+    ++*deliveries.back()->pending;
+    arguments.push_back(deliveries.back().release());
+    deliveries.pop_back();
+  }
+  if (fake_cuda_engines_run(engines, stream, Delivery::Run, arguments.data(),
+                            arguments.size()))
+    return NvjpegResult::kSuccess;
+  for (void* argument : arguments) {
+    const std::unique_ptr<Delivery> unused(static_cast<Delivery*>(argument));
+    --*unused->pending;
+  }
   return NvjpegResult::kExecutionFailed;
 }
 
@@ -77,12 +107,14 @@ NvjpegResult DecodeBatch(NvjpegHandle handle, NvjpegState state,
   if (!HasContext()) return NvjpegResult::kNotInitialized;
   if (!IsLive(handle) || !IsLive(state) || !IsFree(state))
     return NvjpegResult::kInvalidParameter;
+  if (state->broken) return NvjpegResult::kInternalError;
   if (state->images == 0) {
     fake_cuda_violate("a batch that was not initialised");
     return NvjpegResult::kInvalidParameter;
   }
   std::vector<std::unique_ptr<Delivery>> deliveries;
   int regions = 0, scaled = 0;
+  size_t most_pixels = 0, most_bytes = 0;
   for (int i = 0; i < state->images; ++i) {
     auto delivery = std::make_unique<Delivery>();
     delivery->jpeg = {data[i], sizes[i]};
@@ -99,18 +131,31 @@ NvjpegResult DecodeBatch(NvjpegHandle handle, NvjpegState state,
     }
     regions += options.width != 0;
     scaled += options.scale != NvjpegScale::kNone;
-    result = DecodePixels(delivery->jpeg, options, &delivery->pixels);
+    result =
+        DecodePixels(delivery->jpeg, options,
+                     static_cast<NvjpegResult>(fake_cuda_get("batch_damaged")),
+                     &delivery->pixels);
     if (result != NvjpegResult::kSuccess) return result;
     delivery->sum = Sum(delivery->jpeg);
     delivery->image = images[i];
     delivery->format = state->format;
     delivery->pending = state->pending;
+    most_pixels = std::max(most_pixels, delivery->pixels.bytes.size());
+    most_bytes = std::max(most_bytes, sizes[i]);
     deliveries.push_back(std::move(delivery));
   }
+  if (!state->device.Grow(most_pixels, stream) ||
+      !state->pinned.Grow(most_bytes, stream))
+    return NvjpegResult::kAllocatorFailure;
+  for (auto& delivery : deliveries)
+    delivery->working = {state->device.memory, state->device.bytes};
   if (IsHardware(handle->backend))
     fake_cuda_add("hardware_images", state->images);
   fake_cuda_add("region_images", regions);
   fake_cuda_add("scaled_images", scaled);
+  if (handle->engines != nullptr && fake_cuda_get("ordered") == 0)
+    return DeliverByEngines(handle->engines.get(), std::move(deliveries),
+                            stream);
   for (auto& delivery : deliveries)
     if (const NvjpegResult result = Deliver(std::move(delivery), stream);
         result != NvjpegResult::kSuccess)
@@ -169,25 +214,27 @@ NvjpegResult nvjpegDecodeJpegHost(NvjpegHandle handle, NvjpegDecoder decoder,
   if (!IsLive(handle) || !IsLive(decoder) || !IsLive(state) ||
       !IsLive(params) || !IsLive(jpeg) || !IsFree(state))
     return NvjpegResult::kInvalidParameter;
-  if (!state->pinned_buffer) {
-    fake_cuda_violate("a state without a pinned buffer");
-    return NvjpegResult::kInvalidParameter;
-  }
+  if (!IsLive(state->pinned_buffer)) return NvjpegResult::kInvalidParameter;
   state->format = params->options.format;
+  if (!state->pinned_buffer->pinned.Grow(jpeg->data.size(), nullptr))
+    return NvjpegResult::kAllocatorFailure;
   return DecodePixels(jpeg->data, OptionsOf(handle, state, params),
+                      static_cast<NvjpegResult>(fake_cuda_get("damaged")),
                       &state->pixels);
 }
 
 NvjpegResult nvjpegDecodeJpegTransferToDevice(NvjpegHandle handle,
                                               NvjpegDecoder decoder,
                                               NvjpegState state,
-                                              NvjpegStream jpeg, Stream) {
+                                              NvjpegStream jpeg,
+                                              Stream stream) {
   FAKE_NVJPEG_ENTER();
   if (!IsLive(handle) || !IsLive(decoder) || !IsLive(state) || !IsLive(jpeg))
     return NvjpegResult::kInvalidParameter;
-  if (state->device_buffer) return NvjpegResult::kSuccess;
-  fake_cuda_violate("a state without a device buffer");
-  return NvjpegResult::kInvalidParameter;
+  if (!IsLive(state->device_buffer)) return NvjpegResult::kInvalidParameter;
+  return state->device_buffer->device.Grow(state->pixels.bytes.size(), stream)
+             ? NvjpegResult::kSuccess
+             : NvjpegResult::kAllocatorFailure;
 }
 
 NvjpegResult nvjpegDecodeJpegDevice(NvjpegHandle handle, NvjpegDecoder decoder,
@@ -201,6 +248,9 @@ NvjpegResult nvjpegDecodeJpegDevice(NvjpegHandle handle, NvjpegDecoder decoder,
   delivery->pixels = std::move(state->pixels);
   delivery->format = state->format;
   delivery->pending = state->pending;
+  if (!IsLive(state->device_buffer)) return NvjpegResult::kInvalidParameter;
+  delivery->working = {state->device_buffer->device.memory,
+                       state->device_buffer->device.bytes};
   return Deliver(std::move(delivery), stream);
 }
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "jerror.h"
 #include "jpeglib.h"
 #include "tests/support/fake_cuda/fake_cuda.h"
 
@@ -20,18 +21,27 @@ namespace {
 struct Errors {
   jpeg_error_mgr manager;
   jmp_buf jump;
+  int corrupt = 0, cut = 0;  // warnings
 };
 
 void Fail(j_common_ptr info) {
   longjmp(reinterpret_cast<Errors*>(info->err)->jump, 1);
 }
 void Ignore(j_common_ptr) {}
+void Count(j_common_ptr info, int level) {
+  auto* const errors = reinterpret_cast<Errors*>(info->err);
+  if (level >= 0) return;
+  const int code = info->err->msg_code;
+  ++(code == JWRN_HIT_MARKER || code == JWRN_JPEG_EOF ? errors->cut
+                                                      : errors->corrupt);
+}
 
 // A decompressor over `jpeg`; longjmps to errors->jump.
 void Begin(jpeg_decompress_struct* d, Errors* errors) {
   d->err = jpeg_std_error(&errors->manager);
   errors->manager.error_exit = Fail;
   errors->manager.output_message = Ignore;
+  errors->manager.emit_message = Count;
 }
 
 NvjpegSubsampling SubsamplingOf(const jpeg_decompress_struct& d) {
@@ -171,7 +181,8 @@ bool EngineShapes(const DecodeOptions& options) {
 }
 
 NvjpegResult DecodePixels(std::span<const uint8_t> jpeg,
-                          const DecodeOptions& options, Pixels* pixels) {
+                          const DecodeOptions& options, NvjpegResult damaged,
+                          Pixels* pixels) {
   jpeg_decompress_struct d{};
   Errors errors;
   Begin(&d, &errors);
@@ -206,9 +217,10 @@ NvjpegResult DecodePixels(std::span<const uint8_t> jpeg,
   const int width = static_cast<int>(d.image_width);
   const int height = static_cast<int>(d.image_height);
   jpeg_finish_decompress(&d);
-  const bool corrupt = errors.manager.num_warnings > 0;
+  const bool corrupt =
+      errors.corrupt > 0 || (errors.cut > 0 && fake_cuda_get("gray") == 0);
   jpeg_destroy_decompress(&d);
-  if (corrupt) return static_cast<NvjpegResult>(fake_cuda_get("damaged"));
+  if (corrupt) return damaged;
   if (options.width != 0 &&
       (options.x < 0 || options.y < 0 || options.height <= 0 ||
        options.x + options.width > pixels->width ||

@@ -40,9 +40,12 @@ cuda::NvjpegResult ReadInfo(std::span<const uint8_t> jpeg, JpegInfo* info);
 bool EngineDecodes(const JpegInfo& info);
 // Whether it is set up for regions and scales; it never does both at once.
 bool EngineShapes(const DecodeOptions& options);
-// A region is one of the whole image. Truncated and corrupt data are errors.
+// A region is one of the whole image. `damaged`: the answer to corrupt data.
+// Truncated data are decoded as far as they go, with gray below, if the setting
+// "gray" is on.
 cuda::NvjpegResult DecodePixels(std::span<const uint8_t> jpeg,
-                                const DecodeOptions& options, Pixels* pixels);
+                                const DecodeOptions& options,
+                                cuda::NvjpegResult damaged, Pixels* pixels);
 // Whether the destination is device memory of the right size.
 bool HasRoom(const cuda::NvjpegImage& image, const Pixels& pixels,
              cuda::NvjpegFormat format);

@@ -13,13 +13,52 @@
 #include "tests/support/fake_cuda/fake_cuda.h"
 #include "tests/support/fake_cuda/nvjpeg_image.h"
 
+namespace leat::fake_cuda {
+
+// Memory that the fake works in, by the caller's allocators: it grows with what
+// is decoded, and every decoding writes all of it.
+template <class Allocator>
+struct Working {
+  Allocator allocator{};
+  uint8_t* memory = nullptr;
+  size_t bytes = 0;
+
+  bool Grow(size_t wanted, cuda::Stream stream) {
+    if (wanted <= bytes) return true;
+    Free(stream);
+    void* made = nullptr;
+    if (allocator.allocate(allocator.context, &made, wanted, stream) != 0)
+      return false;
+    memory = static_cast<uint8_t*>(made);
+    bytes = wanted;
+    return true;
+  }
+  void Free(cuda::Stream stream) {
+    if (memory != nullptr &&
+        allocator.free(allocator.context, memory, bytes, stream) != 0)
+      fake_cuda_violate("an allocator does not take back its memory");
+    memory = nullptr;
+    bytes = 0;
+  }
+};
+using WorkingDevice = Working<cuda::NvjpegDeviceAllocator>;
+using WorkingPinned = Working<cuda::NvjpegPinnedAllocator>;
+
+}  // namespace leat::fake_cuda
+
 namespace leat::cuda {
 // What the handles are. `magic` is cleared when destroyed.
 struct NvjpegHandleTag {
   uint64_t magic;
   NvjpegBackend backend;
   Flags flags;
+  NvjpegDeviceAllocator device{};
+  NvjpegPinnedAllocator pinned{};
+  // Of engines: a thread of their own, which no stream orders.
+  std::shared_ptr<void> engines;
 };
+struct NvjpegPinnedBufferTag;
+struct NvjpegDeviceBufferTag;
 struct NvjpegStateTag {
   uint64_t magic;
   int images = 0;
@@ -27,7 +66,11 @@ struct NvjpegStateTag {
   std::shared_ptr<std::atomic<int>> pending =
       std::make_shared<std::atomic<int>>(0);
   fake_cuda::Pixels pixels;  // of the decoupled phases
-  bool pinned_buffer = false, device_buffer = false;
+  NvjpegPinnedBufferTag* pinned_buffer = nullptr;
+  NvjpegDeviceBufferTag* device_buffer = nullptr;
+  fake_cuda::WorkingDevice device;  // of batches
+  fake_cuda::WorkingPinned pinned;
+  bool broken = false;  // half made by PreAllocate
 };
 struct NvjpegStreamTag {
   uint64_t magic;
@@ -44,9 +87,11 @@ struct NvjpegDecoderTag {
 };
 struct NvjpegPinnedBufferTag {
   uint64_t magic;
+  fake_cuda::WorkingPinned pinned;
 };
 struct NvjpegDeviceBufferTag {
   uint64_t magic;
+  fake_cuda::WorkingDevice device;
 };
 }  // namespace leat::cuda
 

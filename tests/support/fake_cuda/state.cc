@@ -52,8 +52,7 @@ bool IsHarmless(const char* symbol) {
 
 // Codes that, on a real GPU, all later calls return too.
 bool IsSticky(Result code) {
-  return cuda::PoisonsContext(code) && code != Result::kInvalidHandle &&
-         code != Result::kInvalidContext && code != Result::kIllegalState;
+  return cuda::PoisonsContext(code) && code != Result::kIllegalState;
 }
 
 void Report() {
@@ -106,7 +105,14 @@ void State::ReadEnvironment() {
   settings["roi"] = Number("LEAT_FAKE_NVJPEG_ROI", 1);
   settings["scale"] = Number("LEAT_FAKE_NVJPEG_SCALE", 1);
   settings["damaged"] = Number("LEAT_FAKE_NVJPEG_DAMAGED", 3);
-  settings["edges"] = Number("LEAT_FAKE_NVJPEG_EDGES", 0);
+  settings["edges"] = Number("LEAT_FAKE_NVJPEG_EDGES", 1);
+  settings["batch_damaged"] = Number("LEAT_FAKE_NVJPEG_BATCH_DAMAGED", 6);
+  settings["gray"] = Number("LEAT_FAKE_NVJPEG_GRAY", 1);
+  settings["preallocate"] = Number("LEAT_FAKE_NVJPEG_PREALLOCATE", 5);
+  settings["ordered"] = Number("LEAT_FAKE_NVJPEG_ORDERED", 0);
+  settings["pinned"] = Number("LEAT_FAKE_CUDA_PINNED", 64ull << 30);
+  settings["register_ms"] = Number("LEAT_FAKE_CUDA_REGISTER_MS", 5);
+  settings["granularity"] = Number("LEAT_FAKE_CUDA_GRANULARITY", 2 << 20);
   const char* const given = std::getenv("LEAT_FAKE_CUDA_NAME");
   name = given == nullptr ? "Fake GPU" : given;
   faults = ParseFaults(std::getenv("LEAT_FAKE_CUDA_FAIL"));
@@ -163,6 +169,13 @@ bool State::Take(int device, size_t bytes) {
   if (bytes > settings["memory"] || used > settings["memory"] - bytes)
     return false;
   used += bytes;
+  return true;
+}
+
+bool State::TakePinned(size_t bytes) {
+  if (bytes > settings["pinned"] || pinned_bytes > settings["pinned"] - bytes)
+    return false;
+  pinned_bytes += bytes;
   return true;
 }
 

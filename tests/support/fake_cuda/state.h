@@ -66,6 +66,7 @@ struct Allocation {
   size_t bytes = 0;
   int device = 0;
   bool imported = false;
+  cuda::HandleType exported_as = cuda::HandleType::kNone;
   int users = 1;  // the handle and mappings
 };
 struct Mapping {
@@ -88,9 +89,10 @@ struct State {
 
   std::map<int, int> contexts ABSL_GUARDED_BY(mu);  // retains of a device
   std::map<int, uint64_t> used_bytes ABSL_GUARDED_BY(mu);  // of a device
-  Ranges allocations ABSL_GUARDED_BY(mu);                  // of cuMemAlloc
-  Ranges mapped ABSL_GUARDED_BY(mu);  // virtual memory in use
-  Ranges pinned ABSL_GUARDED_BY(mu);  // of cuMemHostAlloc
+  uint64_t pinned_bytes ABSL_GUARDED_BY(mu) = 0;
+  Ranges allocations ABSL_GUARDED_BY(mu);  // of cuMemAlloc
+  Ranges mapped ABSL_GUARDED_BY(mu);       // virtual memory in use
+  Ranges pinned ABSL_GUARDED_BY(mu);       // of cuMemHostAlloc
   Ranges registered ABSL_GUARDED_BY(mu);
   Ranges reserved ABSL_GUARDED_BY(mu);
   std::map<uint64_t, Allocation> handles ABSL_GUARDED_BY(mu);
@@ -117,6 +119,8 @@ struct State {
   bool IsPinned(uintptr_t at, size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // Takes `bytes` of a device's memory. False: there is not as much.
   bool Take(int device, size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // Takes `bytes` of what may be page-locked. False: as above.
+  bool TakePinned(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // All streams' threads, to wait for without the lock.
   std::vector<std::shared_ptr<StreamThread>> Threads(int device)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);

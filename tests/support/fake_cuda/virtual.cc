@@ -19,10 +19,18 @@ using namespace leat::fake_cuda;  // NOLINT
 namespace leat::fake_cuda {
 namespace {
 
-constexpr size_t kGranularity = 2 << 20;
 constexpr char kMemfdName[] = "leat-fake-cuda";
 
-bool IsWhole(size_t bytes) { return bytes > 0 && bytes % kGranularity == 0; }
+// Two processes may have different ones.
+size_t GranularityHere() {
+  State& state = GetState();
+  MutexLock lock(&state.mu);
+  return state.settings["granularity"];
+}
+
+bool IsWhole(size_t bytes) {
+  return bytes > 0 && bytes % GranularityHere() == 0;
+}
 
 // Ends one use of an allocation.
 void Drop(State& state, uint64_t handle)
@@ -55,7 +63,7 @@ Result cuMemGetAllocationGranularity(size_t* bytes,
   if (properties == nullptr ||
       properties->location.type != LocationType::kDevice)
     return Result::kInvalidValue;
-  *bytes = kGranularity;
+  *bytes = GranularityHere();
   return Result::kSuccess;
 }
 
@@ -79,7 +87,10 @@ Result cuMemCreate(AllocationHandle* handle, size_t bytes,
     return Result::kOutOfMemory;
   }
   *handle = state.NewHandle();
-  state.handles[*handle] = {.fd = fd, .bytes = bytes, .device = device};
+  state.handles[*handle] = {.fd = fd,
+                            .bytes = bytes,
+                            .device = device,
+                            .exported_as = properties->handle_types};
   ++state.counts["handles"];
   return Result::kSuccess;
 }
@@ -102,7 +113,8 @@ Result cuMemExportToShareableHandle(void* out, AllocationHandle handle,
   MutexLock lock(&state.mu);
   if (!state.handles.contains(handle))
     return state.Violate(__func__, "a handle that does not exist");
-  if (type != HandleType::kPosixFileDescriptor || flags != 0)
+  if (type != HandleType::kPosixFileDescriptor || flags != 0 ||
+      state.handles[handle].exported_as != type)
     return Result::kInvalidValue;
   const int fd = fcntl(state.handles[handle].fd, F_DUPFD_CLOEXEC, 0);
   if (fd < 0) return Result::kInvalidValue;
@@ -116,7 +128,7 @@ Result cuMemImportFromShareableHandle(AllocationHandle* handle, void* os_handle,
   const int fd = static_cast<int>(reinterpret_cast<intptr_t>(os_handle));
   struct stat status;
   if (type != HandleType::kPosixFileDescriptor || !IsOurs(fd) ||
-      fstat(fd, &status) != 0 || !IsWhole(static_cast<size_t>(status.st_size)))
+      fstat(fd, &status) != 0)
     return Result::kInvalidValue;
   const int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
   if (own < 0) return Result::kInvalidValue;
@@ -126,8 +138,23 @@ Result cuMemImportFromShareableHandle(AllocationHandle* handle, void* os_handle,
   state.handles[*handle] = {.fd = own,
                             .bytes = static_cast<size_t>(status.st_size),
                             .device = device,
-                            .imported = true};
+                            .imported = true,
+                            .exported_as = type};
   ++state.counts["handles"];
+  return Result::kSuccess;
+}
+
+Result cuMemGetAllocationPropertiesFromHandle(AllocationProperties* properties,
+                                              AllocationHandle handle) {
+  FAKE_ENTER();
+  State& state = GetState();
+  MutexLock lock(&state.mu);
+  const auto found = state.handles.find(handle);
+  if (found == state.handles.end())
+    return state.Violate(__func__, "a handle that does not exist");
+  *properties = {};
+  properties->handle_types = found->second.exported_as;
+  properties->location.id = found->second.device;
   return Result::kSuccess;
 }
 
@@ -166,6 +193,7 @@ Result cuMemAddressFree(DevicePtr at, size_t bytes) {
 Result cuMemMap(DevicePtr at, size_t bytes, size_t offset,
                 AllocationHandle handle, LongFlags flags) {
   FAKE_ENTER();
+  if (!IsWhole(bytes)) return Result::kInvalidValue;
   State& state = GetState();
   MutexLock lock(&state.mu);
   const auto found = state.handles.find(handle);

@@ -51,7 +51,7 @@ const char* const kStartCalls[] = {"cuInit",
 const char* const kCudaCalls[] = {
     "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuLaunchKernel",
     "cuEventRecord",        "cuEventSynchronize",   "cuStreamSynchronize"};
-const char* const kEngineCalls[] = {"nvjpegJpegStreamParseHeader",
+const char* const kEngineCalls[] = {"nvjpegJpegStreamParse",
                                     "nvjpegDecodeBatchedSupportedEx",
                                     "nvjpegDecodeParamsSetOutputFormat",
                                     "nvjpegDecodeParamsSetROI",
@@ -225,6 +225,7 @@ TEST_F(GpuFaultsTest, AnImageThatNvjpegRefusesIsTheHosts) {
 }
 
 TEST_F(GpuFaultsTest, DamagedAndHostileImagesFailNoOther) {
+  fake_->Set("gray", 0);
   Open();
   GpuPipeline pipeline(CropGraph(32), *gpus_, DecoderClass::kNvjpeg);
   std::string broken = files_[0];

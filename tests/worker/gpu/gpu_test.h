@@ -80,7 +80,6 @@ class GpuTest : public ::testing::Test {
   void Open() {
     fake_->Set("roi", regions_);
     fake_->Set("scale", scales_);
-    fake_->Set("edges", 1);
     auto gpus = GpuWorker::Open(
         config_, {}, wake_,
         [this](const absl::Status& status) { fatal_ = status; });

@@ -11,6 +11,7 @@
 #include "gmock/gmock.h"
 #include "tests/worker/gpu/fused_graphs.h"
 #include "tests/worker/gpu/gpu_test.h"
+#include "worker/gpu/nvjpeg_fault.h"
 
 namespace leat::worker {
 namespace {
@@ -173,9 +174,10 @@ TEST_F(NvjpegShapes, AnEngineThatFailsFailsTheGroupAndNotTheNext) {
   Open();
   GpuPipeline pipeline(CropGraph(24), *gpus_, DecoderClass::kNvjpeg);
   const std::vector<RowBytes> expected = pipeline.Run(photos_).rows;
-  // The batch, and the first image twice.
-  for (const uint64_t nth : {1, 2, 3})
-    fake_->Fail("nvjpegDecodeBatchedEx", nth, false, 6);
+  // The batch, its first half, the half of that, …, and the first image twice.
+  uint64_t nth = kNvjpegTries;
+  for (size_t images = photos_.size(); images > 1; images /= 2) ++nth;
+  for (; nth > 0; --nth) fake_->Fail("nvjpegDecodeBatchedEx", nth, false, 6);
   GroupResult result = pipeline.Run(photos_);
   ASSERT_EQ(result.computed.size(), photos_.size());
   for (const absl::Status& status : result.computed) {
@@ -220,6 +222,8 @@ TEST_F(NvjpegShapes, ADamagedImageIsFoundOutByTheHost) {
     for (const int code : {2, 3, 4, 6, 8, 10}) {
       fake_->Set("engines", engines ? 7 : 0);
       fake_->Set("damaged", code);
+      fake_->Set("batch_damaged", code);
+      fake_->Set("gray", 0);
       Open();
       GpuPipeline pipeline(CropGraph(32), *gpus_, DecoderClass::kNvjpeg);
       std::vector<std::string> files = photos_;
@@ -238,6 +242,73 @@ TEST_F(NvjpegShapes, ADamagedImageIsFoundOutByTheHost) {
       EXPECT_EQ(gpus_->stats()[0].groups_failed_total, 0u);
       Close();
     }
+}
+
+TEST_F(NvjpegShapes, OneBadImageCostsFewBatches) {
+  fake_->Set("gray", 0);
+  Open();
+  GpuPipeline pipeline(CropGraph(32), *gpus_, DecoderClass::kNvjpeg);
+  std::vector<std::string> files;
+  for (size_t i = 0; i < kMaxGpuGroupRows; ++i)
+    files.push_back(MakeJpeg({.seed = static_cast<uint32_t>(i) + 1}));
+  std::string& broken = files[77];
+  for (size_t i = broken.size() / 2; i < broken.size() - 2; ++i)
+    broken[i] = static_cast<char>(0xff);
+  const uint64_t before = fake_->Calls("nvjpegDecodeBatchedEx");
+  const GroupResult result = pipeline.Run(files);
+  // Two of each size below 128, and a second try for the image itself.
+  EXPECT_LE(fake_->Calls("nvjpegDecodeBatchedEx") - before, 16u);
+  for (size_t row = 0; row < files.size(); ++row)
+    EXPECT_EQ(result.computed[row].ok(), row != 77) << row;
+}
+
+// The header says nothing of it, so the engines would be asked, and they make
+// gray of what is missing.
+TEST_F(NvjpegShapes, ATruncatedFileIsDamagedThoughTheEnginesTakeIt) {
+  for (const bool engines : {true, false}) {
+    fake_->Set("engines", engines ? 7 : 0);
+    Open();
+    GpuPipeline pipeline(CropGraph(32), *gpus_, DecoderClass::kNvjpeg);
+    std::vector<std::string> files = photos_;
+    files[2].resize(files[2].size() * 3 / 4);
+    const GroupResult result = pipeline.Run(files);
+    EXPECT_TRUE(absl::IsDataLoss(result.prepared[2])) << result.prepared[2];
+    Close();
+  }
+}
+
+TEST_F(NvjpegShapes, APreAllocationThatSucceedsChangesNoByte) {
+  for (const uint64_t fault : {0, 5, 9}) {
+    fake_->Set("preallocate", fault);
+    Open();
+    GpuPipeline pipeline(CropGraph(24), *gpus_, DecoderClass::kNvjpeg);
+    ExpectExact(pipeline, photos_);
+    EXPECT_GT(fake_->Count("hardware_images"), 0);
+    Close();
+  }
+}
+
+// Smaller batches do, and the bound is kept.
+TEST_F(NvjpegShapes, NvjpegTakesNoMoreThanItMay) {
+  config_.nvjpeg_bytes = kMaxNvjpegImageBytes;
+  config_.slots = 2;
+  for (const bool engines : {true, false}) {
+    fake_->Set("engines", engines ? 7 : 0);
+    Open();
+    GpuPipeline pipeline(CropGraph(24), *gpus_, DecoderClass::kNvjpeg);
+    const uint64_t before = gpus_->stats()[0].memory_bytes;
+    for (int round = 0; round < 20; ++round) {
+      std::vector<std::string> files;
+      for (int i = 1; i <= 4; ++i)
+        files.push_back(MakeJpeg({.width = 100 * i + 60 * round,
+                                  .height = 80 * i + 60 * round}));
+      ExpectExact(pipeline, files);
+    }
+    const uint64_t after = gpus_->stats()[0].memory_bytes;
+    EXPECT_GT(after, before);
+    EXPECT_LE(after - before, 2 * config_.nvjpeg_bytes);
+    Close();
+  }
 }
 
 class NvjpegShapesOf : public NvjpegShapes,

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/gpu/nvjpeg_device.h"
+
+#include <dlfcn.h>
+
+#include <string>
+#include <utility>
+
+#include "core/status.h"
+#include "worker/gpu/gpu.h"
+#include "worker/gpu/nvjpeg_memory.h"
+
+namespace leat::worker {
+namespace {
+
+using cuda::NvjpegResult;
+
+// Enough for a handle by which nothing is decoded.
+constexpr uint64_t kProbeBytes = uint64_t{256} << 20;
+
+// All came with 11.9.
+bool HasEngineCalls(const cuda::Nvjpeg& n) {
+  return n.GetHardwareDecoderInfo != nullptr &&
+         n.DecodeBatchedSupportedEx != nullptr &&
+         n.DecodeBatchedEx != nullptr &&
+         n.DecodeParamsSetScaleFactor != nullptr;
+}
+
+// nvJPEG drives the engines through this library, which containers have only
+// with the driver's "video" capability.
+bool HasVideoLibrary() {
+  void* const library = dlopen("libnvcuvid.so.1", RTLD_LAZY | RTLD_LOCAL);
+  if (library == nullptr) return false;
+  dlclose(library);
+  return true;
+}
+
+std::string Text(NvjpegResult result, std::string_view call) {
+  return std::string(Message(cuda::Check(result, call)));
+}
+
+std::string WhyNoHandle(NvjpegResult result) {
+  std::string why = Text(result, "nvjpegCreateExV2(NVJPEG_BACKEND_HARDWARE)");
+  if (!HasVideoLibrary())
+    why +=
+        "; there is no libnvcuvid.so.1: a container needs "
+        "NVIDIA_DRIVER_CAPABILITIES with video";
+  return why;
+}
+
+// Empty: there are engines, which `info` tells of.
+std::string FindEngines(const cuda::Nvjpeg& nvjpeg, NvjpegMemory* memory,
+                        GpuInfo* info) {
+  if (!HasEngineCalls(nvjpeg)) return "nvJPEG is older than 11.9";
+  cuda::NvjpegHandle handle = nullptr;
+  NvjpegResult result =
+      nvjpeg.CreateExV2(cuda::NvjpegBackend::kHardware, memory->device(),
+                        memory->pinned(), NvjpegFlags(nvjpeg), &handle);
+  if (result != NvjpegResult::kSuccess) return WhyNoHandle(result);
+  unsigned engines = 0, cores = 0;
+  result = nvjpeg.GetHardwareDecoderInfo(handle, &engines, &cores);
+  nvjpeg.Destroy(handle);
+  if (result != NvjpegResult::kSuccess)
+    return Text(result, "nvjpegGetHardwareDecoderInfo");
+  if (engines == 0) return "nvJPEG finds no engine on this GPU";
+  info->jpeg_engines = static_cast<int>(engines);
+  info->jpeg_cores = static_cast<int>(cores);
+  return "";
+}
+
+}  // namespace
+
+cuda::Flags NvjpegFlags(const cuda::Nvjpeg& nvjpeg) {
+  const bool interpolates =
+      nvjpeg.major > 12 || (nvjpeg.major == 12 && nvjpeg.minor > 0);
+  return interpolates ? cuda::kNvjpegInterpolatedUpsampling
+                      : cuda::kNvjpegFlagsDefault;
+}
+
+absl::StatusOr<std::unique_ptr<const NvjpegDevice>> NvjpegDevice::Open(
+    const cuda::Nvjpeg* nvjpeg, Gpu* gpu) {
+  NvjpegMemory memory(gpu, kProbeBytes, kProbeBytes);
+  cuda::NvjpegHandle handle = nullptr;
+  RETURN_IF_ERROR(cuda::Check(
+      nvjpeg->CreateExV2(cuda::NvjpegBackend::kDefault, memory.device(),
+                         memory.pinned(), NvjpegFlags(*nvjpeg), &handle),
+      "nvjpegCreateExV2"));
+  nvjpeg->Destroy(handle);
+  GpuInfo& info = gpu->info();
+  info.nvjpeg_version =
+      fmt::format("{}.{}.{}", nvjpeg->major, nvjpeg->minor, nvjpeg->patch);
+  info.no_engines = FindEngines(*nvjpeg, &memory, &info);
+  return std::make_unique<const NvjpegDevice>(nvjpeg, gpu,
+                                              info.no_engines.empty());
+}
+
+}  // namespace leat::worker

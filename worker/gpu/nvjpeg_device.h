@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// NvjpegDevice: what nvJPEG can do on a GPU.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "cuda/nvjpeg.h"
+
+namespace leat::worker {
+
+class Gpu;
+
+struct NvjpegDevice {
+  NvjpegDevice(const cuda::Nvjpeg* its_nvjpeg, const Gpu* its_gpu,
+               bool has_engines)
+      : nvjpeg(its_nvjpeg), gpu(its_gpu), engines(has_engines) {}
+
+  // Makes nvJPEG decode on the GPU and asks for its engines. Both outlive the
+  // result. The GPU's context is current. Adds to gpu->info(): a GPU without
+  // engines is no error, and info().no_engines says why it has none.
+  static absl::StatusOr<std::unique_ptr<const NvjpegDevice>> Open(
+      const cuda::Nvjpeg* nvjpeg, Gpu* gpu);
+
+  const cuda::Nvjpeg* const nvjpeg;
+  const Gpu* const gpu;
+  const bool engines;
+};
+
+// The flags of every handle: chroma is interpolated as by libjpeg-turbo's fancy
+// upsampling, which nvJPEG has from 12.1 on.
+cuda::Flags NvjpegFlags(const cuda::Nvjpeg& nvjpeg);
+
+}  // namespace leat::worker

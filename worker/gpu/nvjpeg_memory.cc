@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/gpu/nvjpeg_memory.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "worker/gpu/gpu.h"
+
+namespace leat::worker {
+namespace {
+
+constexpr size_t kLeastBlock = size_t{64} << 10;
+
+// Up to a quarter more than asked for, so that images of similar sizes share
+// blocks.
+size_t BlockBytes(size_t bytes) {
+  if (bytes <= kLeastBlock) return kLeastBlock;
+  const size_t step = std::bit_floor(bytes) / 4;
+  return (bytes + step - 1) / step * step;
+}
+
+int TakeBlock(void* blocks, void** memory, size_t bytes, cuda::Stream) {
+  *memory = static_cast<KeptBlocks*>(blocks)->Take(bytes);
+  return *memory == nullptr;
+}
+
+int GiveBackBlock(void* blocks, void* memory, size_t, cuda::Stream) {
+  return !static_cast<KeptBlocks*>(blocks)->GiveBack(memory);
+}
+
+}  // namespace
+
+KeptBlocks::KeptBlocks(Kind kind, const Gpu* gpu, uint64_t most_bytes)
+    : kind_(kind), gpu_(*gpu), most_bytes_(most_bytes) {}
+
+KeptBlocks::~KeptBlocks() {
+  MutexLock lock(&mu_);
+  for (const auto& [memory, bytes] : taken_) Free(memory);
+  for (const auto& [bytes, memory] : given_back_) Free(memory);
+  for (const auto& [bytes, memory] : kept_) Free(memory);
+}
+
+void* KeptBlocks::Take(size_t bytes) {
+  if (bytes > most_bytes_) return nullptr;
+  const size_t block = BlockBytes(bytes);
+  std::vector<void*> unused;
+  bool booked = false;
+  {
+    MutexLock lock(&mu_);
+    if (void* const kept = TakeKept(block)) return kept;
+    booked = Book(block, &unused);
+  }
+  for (void* const memory : unused) Free(memory);
+  void* const memory = booked ? Allocate(block) : nullptr;
+  MutexLock lock(&mu_);
+  if (memory != nullptr)
+    taken_[memory] = block;
+  else if (booked)
+    held_bytes_ -= block;
+  return memory;
+}
+
+// The smallest that is large enough, and not much too large.
+void* KeptBlocks::TakeKept(size_t bytes) {
+  const auto found = kept_.lower_bound(bytes);
+  if (found == kept_.end() || found->first / 2 > bytes) return nullptr;
+  void* const memory = found->second;
+  taken_[memory] = found->first;
+  kept_.erase(found);
+  return memory;
+}
+
+bool KeptBlocks::Book(size_t bytes, std::vector<void*>* unused) {
+  while (held_bytes_ + bytes > most_bytes_ && !kept_.empty()) {
+    const auto largest = std::prev(kept_.end());
+    held_bytes_ -= largest->first;
+    unused->push_back(largest->second);
+    kept_.erase(largest);
+  }
+  if (held_bytes_ + bytes > most_bytes_) return false;
+  held_bytes_ += bytes;
+  return true;
+}
+
+bool KeptBlocks::GiveBack(void* memory) {
+  if (memory == nullptr) return true;
+  MutexLock lock(&mu_);
+  const auto found = taken_.find(memory);
+  if (found == taken_.end()) return false;
+  given_back_.emplace_back(found->second, memory);
+  taken_.erase(found);
+  return true;
+}
+
+void KeptBlocks::Reclaim() {
+  MutexLock lock(&mu_);
+  for (const auto& [bytes, memory] : given_back_) kept_.emplace(bytes, memory);
+  given_back_.clear();
+}
+
+uint64_t KeptBlocks::held_bytes() const {
+  MutexLock lock(&mu_);
+  return held_bytes_;
+}
+
+// A failure is nvJPEG's to report: it says for which call.
+void* KeptBlocks::Allocate(size_t bytes) const {
+  const cuda::Driver& d = gpu_.driver();
+  if (!gpu_.MakeCurrent().ok()) return nullptr;
+  void* pinned = nullptr;
+  cuda::DevicePtr device = 0;
+  const cuda::Result result =
+      kind_ == Kind::kDevice
+          ? d.MemAlloc(&device, bytes)
+          : d.MemHostAlloc(&pinned, bytes, cuda::kHostAllocPortable);
+  if (result != cuda::Result::kSuccess) return nullptr;
+  return kind_ == Kind::kDevice ? cuda::AsPointer(device) : pinned;
+}
+
+// What fails here fails because the GPU is lost, and nothing can be done.
+void KeptBlocks::Free(void* memory) const {
+  (void)gpu_.MakeCurrent();
+  if (kind_ == Kind::kDevice)
+    gpu_.driver().MemFree(reinterpret_cast<uintptr_t>(memory));
+  else
+    gpu_.driver().MemFreeHost(memory);
+}
+
+NvjpegMemory::NvjpegMemory(const Gpu* gpu, uint64_t most_device_bytes,
+                           uint64_t most_pinned_bytes)
+    : device_(KeptBlocks::Kind::kDevice, gpu, most_device_bytes),
+      pinned_(KeptBlocks::Kind::kPinned, gpu, most_pinned_bytes),
+      device_allocator_{TakeBlock, GiveBackBlock, &device_},
+      pinned_allocator_{TakeBlock, GiveBackBlock, &pinned_} {}
+
+void NvjpegMemory::Reclaim() {
+  device_.Reclaim();
+  pinned_.Reclaim();
+}
+
+}  // namespace leat::worker

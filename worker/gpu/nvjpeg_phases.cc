@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/gpu/nvjpeg_phases.h"
+
+#include <utility>
+
+#include "core/status.h"
+#include "worker/gpu/gpu.h"
+#include "worker/gpu/nvjpeg_memory.h"
+
+namespace leat::worker {
+
+using cuda::NvjpegFormat;
+using cuda::NvjpegResult;
+
+absl::StatusOr<std::unique_ptr<NvjpegPhases>> NvjpegPhases::Create(
+    const cuda::Nvjpeg* nvjpeg, const Gpu* gpu, cuda::NvjpegHandle handle,
+    NvjpegMemory* memory) {
+  std::unique_ptr<NvjpegPhases> phases(
+      new NvjpegPhases(nvjpeg, gpu, handle, memory));
+  RETURN_IF_ERROR(phases->CreateAll());
+  return phases;
+}
+
+absl::Status NvjpegPhases::CreateAll() {
+  const cuda::Nvjpeg& n = nvjpeg_;
+  RETURN_IF_ERROR(cuda::Check(
+      n.DecoderCreate(handle_, cuda::NvjpegBackend::kHybrid, &decoders_[kHost]),
+      "nvjpegDecoderCreate(NVJPEG_BACKEND_HYBRID)"));
+  RETURN_IF_ERROR(
+      cuda::Check(n.DecoderCreate(handle_, cuda::NvjpegBackend::kGpuHybrid,
+                                  &decoders_[kGpu]),
+                  "nvjpegDecoderCreate(NVJPEG_BACKEND_GPU_HYBRID)"));
+  for (Page& page : pages_) RETURN_IF_ERROR(CreatePage(&page));
+  for (auto [params, format] : {std::pair(&as_rgb_, NvjpegFormat::kRgbi),
+                                std::pair(&as_luma_, NvjpegFormat::kY)}) {
+    RETURN_IF_ERROR(cuda::Check(n.DecodeParamsCreate(handle_, params),
+                                "nvjpegDecodeParamsCreate"));
+    RETURN_IF_ERROR(cuda::Check(n.DecodeParamsSetOutputFormat(*params, format),
+                                "nvjpegDecodeParamsSetOutputFormat"));
+  }
+  return absl::OkStatus();
+}
+
+// Both backends' states of a page share its buffers: one of them works at a
+// time.
+absl::Status NvjpegPhases::CreatePage(Page* page) {
+  const cuda::Nvjpeg& n = nvjpeg_;
+  RETURN_IF_ERROR(cuda::Check(n.JpegStreamCreate(handle_, &page->parsed),
+                              "nvjpegJpegStreamCreate"));
+  RETURN_IF_ERROR(cuda::Check(
+      n.BufferPinnedCreateV2(handle_, memory_.pinned(), &page->pinned),
+      "nvjpegBufferPinnedCreateV2"));
+  RETURN_IF_ERROR(cuda::Check(
+      n.BufferDeviceCreateV2(handle_, memory_.device(), &page->device),
+      "nvjpegBufferDeviceCreateV2"));
+  for (int backend = 0; backend < kBackends; ++backend) {
+    cuda::NvjpegState& state = page->states[backend];
+    RETURN_IF_ERROR(
+        cuda::Check(n.DecoderStateCreate(handle_, decoders_[backend], &state),
+                    "nvjpegDecoderStateCreate"));
+    RETURN_IF_ERROR(cuda::Check(n.StateAttachPinnedBuffer(state, page->pinned),
+                                "nvjpegStateAttachPinnedBuffer"));
+    RETURN_IF_ERROR(cuda::Check(n.StateAttachDeviceBuffer(state, page->device),
+                                "nvjpegStateAttachDeviceBuffer"));
+  }
+  return absl::OkStatus();
+}
+
+NvjpegPhases::~NvjpegPhases() {
+  const cuda::Nvjpeg& n = nvjpeg_;
+  for (const cuda::NvjpegParams params : {as_rgb_, as_luma_})
+    if (params != nullptr) n.DecodeParamsDestroy(params);
+  for (const Page& page : pages_) {
+    for (const cuda::NvjpegState state : page.states)
+      if (state != nullptr) n.JpegStateDestroy(state);
+    if (page.pinned != nullptr) n.BufferPinnedDestroy(page.pinned);
+    if (page.device != nullptr) n.BufferDeviceDestroy(page.device);
+    if (page.parsed != nullptr) n.JpegStreamDestroy(page.parsed);
+  }
+  for (const cuda::NvjpegDecoder decoder : decoders_)
+    if (decoder != nullptr) n.DecoderDestroy(decoder);
+}
+
+NvjpegResult NvjpegPhases::Choose(const JpegToDecode& image,
+                                  cuda::NvjpegStream parsed,
+                                  cuda::NvjpegParams params,
+                                  Backend* backend) const {
+  const Rect& whole = image.choice.shape.region;
+  for (const Backend candidate : {kGpu, kHost}) {
+    if (candidate == kGpu && whole.width * whole.height <= kGpuHuffmanPixels)
+      continue;
+    int refused = 1;
+    const NvjpegResult result = nvjpeg_.DecoderJpegSupported(
+        decoders_[candidate], parsed, params, &refused);
+    if (result != NvjpegResult::kSuccess) return result;
+    *backend = candidate;
+    if (refused == 0) return NvjpegResult::kSuccess;
+  }
+  return NvjpegResult::kJpegNotSupported;
+}
+
+NvjpegResult NvjpegPhases::Decode(const JpegToDecode& image,
+                                  cuda::Stream stream, absl::Status* waited) {
+  const cuda::Nvjpeg& n = nvjpeg_;
+  const cuda::NvjpegParams params = image.luma ? as_luma_ : as_rgb_;
+  const Page& page = pages_[next_ ^= 1];
+  NvjpegResult result = n.JpegStreamParse(
+      handle_, DataOf(image.encoded), image.encoded.size(), 0, 0, page.parsed);
+  if (result != NvjpegResult::kSuccess) return result;
+  Backend backend = kHost;
+  result = Choose(image, page.parsed, params, &backend);
+  if (result != NvjpegResult::kSuccess) return result;
+  const cuda::NvjpegDecoder decoder = decoders_[backend];
+  const cuda::NvjpegState state = page.states[backend];
+  result = n.DecodeJpegHost(handle_, decoder, state, params, page.parsed);
+  if (result != NvjpegResult::kSuccess) return result;
+  // The image before has ended: its page is the next one's.
+  *waited = gpu_.WaitStream(stream);
+  if (!waited->ok()) return result;
+  memory_.Reclaim();
+  result = n.DecodeJpegTransferToDevice(handle_, decoder, state, page.parsed,
+                                        stream);
+  if (result != NvjpegResult::kSuccess) return result;
+  cuda::NvjpegImage output = OutputOf(image);
+  return n.DecodeJpegDevice(handle_, decoder, state, &output, stream);
+}
+
+}  // namespace leat::worker

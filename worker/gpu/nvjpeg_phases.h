@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// NvjpegPhases: nvJPEG's CUDA backends, one whole image after the other.
+//
+// The host's part of an image (its Huffman codes, where they are few) runs
+// while the GPU works on the image before. So there are two of everything that
+// the GPU still reads when the host goes on.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cuda/nvjpeg.h"
+#include "worker/gpu/jpeg_to_decode.h"
+
+namespace leat::worker {
+
+class Gpu;
+class NvjpegMemory;
+
+// Images of more pixels have their Huffman codes decoded by the GPU, the others
+// by the host: the GPU's way begins to pay at about a million pixels (the
+// threshold of nvImageCodec). The image alone decides, since the backends need
+// not give the same pixels.
+inline constexpr int64_t kGpuHuffmanPixels = 1'000'000;
+
+// Thread-compatible; the GPU's context is current.
+class NvjpegPhases {
+ public:
+  // All outlive the phases. `handle`'s allocators are of `memory`.
+  static absl::StatusOr<std::unique_ptr<NvjpegPhases>> Create(
+      const cuda::Nvjpeg* nvjpeg, const Gpu* gpu, cuda::NvjpegHandle handle,
+      NvjpegMemory* memory);
+  // Nothing of it is on a stream any more.
+  ~NvjpegPhases();
+
+  // Puts the image on the stream, after the host's part. Waits there for the
+  // image before. `waited`: what came of waiting, as Gpu's errors.
+  cuda::NvjpegResult Decode(const JpegToDecode& image, cuda::Stream stream,
+                            absl::Status* waited);
+
+ private:
+  enum Backend : uint8_t { kHost, kGpu, kBackends };  // who decodes Huffman
+
+  struct Page {
+    cuda::NvjpegStream parsed = nullptr;
+    cuda::NvjpegState states[kBackends] = {};
+    cuda::NvjpegPinnedBuffer pinned = nullptr;
+    cuda::NvjpegDeviceBuffer device = nullptr;
+  };
+
+  NvjpegPhases(const cuda::Nvjpeg* nvjpeg, const Gpu* gpu,
+               cuda::NvjpegHandle handle, NvjpegMemory* memory)
+      : nvjpeg_(*nvjpeg), gpu_(*gpu), handle_(handle), memory_(*memory) {}
+  absl::Status CreateAll();
+  absl::Status CreatePage(Page* page);
+  cuda::NvjpegResult Choose(const JpegToDecode& image, cuda::NvjpegStream,
+                            cuda::NvjpegParams, Backend* backend) const;
+
+  const cuda::Nvjpeg& nvjpeg_;
+  const Gpu& gpu_;
+  const cuda::NvjpegHandle handle_;
+  NvjpegMemory& memory_;
+  cuda::NvjpegDecoder decoders_[kBackends] = {};
+  cuda::NvjpegParams as_rgb_ = nullptr, as_luma_ = nullptr;
+  Page pages_[2];
+  size_t next_ = 0;
+};
+
+}  // namespace leat::worker
