@@ -7,7 +7,12 @@
 // of all buffers, lent or kept, stay within one limit: kept ones of other
 // classes are freed first.
 //
-// Thread safety: Acquire from any thread. A buffer may be dropped on any thread
+// A buffer is had in two steps. Reserve books its bytes, and takes a kept
+// buffer where there is one; it allocates and frees nothing, so it may be
+// called with a lock held. Allocate gives the others their memory, which may
+// take long (page-locked memory takes milliseconds), without any lock.
+//
+// Thread safety: Reserve from any thread. A buffer may be dropped on any thread
 // and after the pool: dropping takes no lock and calls nothing but
 // WakeSignal::Notify, as gRPC demands of release hooks.
 #pragma once
@@ -20,6 +25,7 @@
 #include <span>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "core/mutex.h"
 #include "worker/wake_signal.h"
 
@@ -44,8 +50,15 @@ class PooledBuffer {
   PooledBuffer(PooledBuffer&& other) noexcept;
   PooledBuffer& operator=(PooledBuffer&& other) noexcept;
 
-  // As many bytes as were asked for.
+  // As many bytes as were asked for; none before a buffer without memory has
+  // been given some.
   std::span<std::byte> bytes() const { return bytes_; }
+  bool has_memory() const { return bytes_.data() != nullptr; }
+  // Gives a reserved buffer its memory, and frees what made room for it; where
+  // there is none of the pool's kind, the fallback's. May block.
+  // kResourceExhausted: there is none of either kind; the buffer stays as it
+  // was.
+  absl::Status Allocate();
 
  private:
   friend class BufferPool;
@@ -55,26 +68,30 @@ class PooledBuffer {
 
   std::shared_ptr<PoolState> pool_;
   Slot* slot_ = nullptr;
+  size_t wanted_ = 0;
   std::span<std::byte> bytes_;
 };
 
 class BufferPool {
  public:
-  // `wake` is notified whenever a buffer comes back. `memory` null: ordinary;
-  // else it lives as long as a buffer does.
+  // `wake` is notified whenever a buffer comes back. Memory is `memory`'s, and
+  // `fallback`'s where that has none left (null: ordinary memory). Both live as
+  // long as a buffer does.
   BufferPool(size_t limit_bytes, std::shared_ptr<WakeSignal> wake,
-             std::shared_ptr<BufferMemory> memory = nullptr);
+             std::shared_ptr<BufferMemory> memory = nullptr,
+             std::shared_ptr<BufferMemory> fallback = nullptr);
   ~BufferPool();
 
-  // nullopt: more than `limit - reserve` bytes would be lent.
-  std::optional<PooledBuffer> Acquire(size_t bytes, size_t reserve = 0);
-  // Whether Acquire would succeed, were no other thread to acquire.
-  bool CanAcquire(size_t bytes, size_t reserve = 0) const;
+  // A buffer, perhaps without memory so far (has_memory). nullopt: more than
+  // `limit - reserve` bytes would be lent.
+  std::optional<PooledBuffer> Reserve(size_t bytes, size_t reserve = 0);
+  // Whether Reserve would succeed, were no other thread to reserve.
+  bool CanReserve(size_t bytes, size_t reserve = 0) const;
 
   size_t limit_bytes() const;
   size_t bytes_in_use() const;
   uint64_t buffers_in_use() const;
-  uint64_t buffers_total() const;  // lent and kept
+  uint64_t buffers_total() const;  // reserved, lent and kept
   uint64_t allocations_total() const;
 
   // Bytes of the class that holds `bytes`.

@@ -80,7 +80,7 @@ class JobRuntime final : public RowWork,
   bool staged(bool on_device) const override {
     return kernel_->staged(on_device);
   }
-  bool CanBegin() const override { return kernel_->CanBegin(); }
+  bool CanBegin(int device) const override { return kernel_->CanBegin(device); }
   std::unique_ptr<GroupStage> BeginGroup(
       const GroupOutputs& outputs) const override;
 

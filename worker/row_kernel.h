@@ -57,7 +57,7 @@ class RowKernel {
   // As RowWork's: in groups, or by Run.
   virtual bool staged(bool on_device) const { return false; }
   // As RowWork's.
-  virtual bool CanBegin() const { return true; }
+  virtual bool CanBegin(int device) const { return true; }
   virtual std::unique_ptr<KernelGroup> BeginGroup(
       const GroupOutputs& outputs) const {
     return nullptr;

@@ -130,13 +130,13 @@ class RowWork {
   // (`on_device`) or the host's. False: by Compute, one by one; which cannot
   // write a GPU's memory. Constant.
   virtual bool staged(bool on_device) const { return false; }
-  // Of staged work: whether BeginGroup would find room now. The scheduler's
-  // WakeSignal is notified when that may have changed. Cheap; called with the
-  // scheduler's lock held, as BeginGroup is.
-  virtual bool CanBegin() const { return true; }
-  // Of staged work: a stage for a group. `outputs` stay valid until the stage
-  // is destroyed, and so does this work. nullptr: no room after
-  // all; CanBegin is false then, until the signal.
+  // Of staged work: whether BeginGroup would find room now for a group that
+  // goes to `device` (-1: the host). The scheduler's WakeSignal is notified
+  // when that may have changed. Cheap; called with the scheduler's lock held.
+  virtual bool CanBegin(int device) const { return true; }
+  // Of staged work: a stage for a group; called without locks, by one thread at
+  // a time. `outputs` stay valid until the stage is destroyed, and so does this
+  // work. nullptr: no room after all; CanBegin is false then, until the signal.
   virtual std::unique_ptr<GroupStage> BeginGroup(
       const GroupOutputs& outputs) const {
     return nullptr;

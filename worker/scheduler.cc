@@ -11,29 +11,18 @@
 
 namespace leat::worker {
 
-// Opens a group if the next row wants one. A stream that turns out to have no
-// room is passed over.
-StreamState* Scheduler::State::ChooseAndOpen(bool to_read) {
-  std::vector<StreamState*> refused;
-  Ready ready = Ready::kNothing;
-  StreamState* stream = nullptr;
-  while ((stream = to_read ? ChooseToRead(&ready) : Choose(&ready)) !=
-             nullptr &&
-         ready == Ready::kNewGroup && !OpenGroup(*stream)) {
-    stream->refused = true;
-    refused.push_back(stream);
-  }
-  for (StreamState* const other : refused) other->refused = false;
-  return stream;
-}
-
 bool Scheduler::State::Begin(Task* task) {
-  StreamState* const stream = ChooseAndOpen(/*to_read=*/false);
+  Next next;
+  StreamState* const stream = Choose(&next);
   if (stream == nullptr) return false;
-  const auto it = NextToBegin(*stream);
+  auto it = next.group;
+  if (next.ready == Ready::kAsk) it = Plan(*stream);
   const std::shared_ptr<Group> group = it->second;
   task->group = group;
   task->sink = stream->sink;
+  task->opens = group->phase == Phase::kPlanned && !OpenAtOnce(*stream, *group);
+  ++rows_in_work;
+  if (task->opens) return true;
   task->index = group->begun;
   if (group->reads != nullptr) TakeReady(*stream, task);
   ++group->begun;
@@ -42,17 +31,18 @@ bool Scheduler::State::Begin(Task* task) {
   stream->job->vtime += task->charged_ns;
   --stream->rows_queued;
   --rows_queued;
-  ++rows_in_work;
-  if (group->begun == group->rows.size()) {
-    const Position position = it->first.first;
-    const auto next = stream->open.erase(it);
-    const auto first = stream->open.lower_bound({position, 0});
-    if (first == next &&
-        (next == stream->open.end() || next->first.first != position) &&
-        stream->asks.find(position) == stream->asks.end())
-      stream->positions.erase(group->ask_id);
-  }
+  if (group->begun == group->rows.size()) Leave(*stream, it);
   return true;
+}
+
+void Scheduler::State::Leave(StreamState& stream, GroupMap::const_iterator it) {
+  const Position position = it->second->position;
+  const uint64_t ask_id = it->second->ask_id;
+  stream.groups.erase(it);
+  const auto other = stream.groups.lower_bound({position, 0});
+  if ((other == stream.groups.end() || other->first.first != position) &&
+      !stream.asks.contains(position))
+    stream.positions.erase(ask_id);
 }
 
 bool Scheduler::State::End(const Task& task, const absl::Status& status,
@@ -75,39 +65,53 @@ bool Scheduler::State::End(const Task& task, const absl::Status& status,
   return true;
 }
 
-// Forgets the rows of an ask's open groups that have not begun.
-std::vector<std::shared_ptr<Group>> Scheduler::State::DropOpen(
+std::vector<std::shared_ptr<Group>> Scheduler::State::DropGroups(
     StreamState& stream, const Position& position) {
   std::vector<std::shared_ptr<Group>> groups;
-  for (auto it = stream.open.lower_bound({position, 0});
-       it != stream.open.end() && it->first.first == position;
-       it = stream.open.erase(it)) {
-    Group& group = *groups.emplace_back(std::move(it->second));
-    const size_t left = group.rows.size() - group.begun;
-    stream.rows_queued -= left;
-    rows_queued -= left;
-    group.dropped = true;
-    ForgetReads(stream, group);
+  for (auto it = stream.groups.lower_bound({position, 0});
+       it != stream.groups.end() && it->first.first == position;
+       it = stream.groups.erase(it)) {
+    groups.push_back(std::move(it->second));
+    Drop(stream, *groups.back());
   }
   return groups;
+}
+
+void Scheduler::State::Drop(StreamState& stream, Group& group) {
+  group.dropped = true;
+  const size_t left = group.rows.size() - group.begun;
+  stream.rows_queued -= left;
+  rows_queued -= left;
+  stream.job->booked -= group.booked;
+  booked -= std::exchange(group.booked, 0);
+  ForgetReads(stream, group);
 }
 
 Scheduler::Scheduler(SchedulerOptions options, BufferPool* pool,
                      std::shared_ptr<WakeSignal> wake, const Clock& clock)
     : state_(std::make_shared<State>(std::move(options), pool, std::move(wake),
                                      clock)) {
-  for (int i = 0; i < state_->options.threads; ++i)
-    threads_.emplace_back([this, i] {
+  MutexLock lock(&state_->mu);
+  for (; state_->decode_threads < state_->options.threads;
+       ++state_->decode_threads)
+    threads_.emplace_back([this, i = state_->decode_threads] {
       pthread_setname_np(pthread_self(), fmt::format("decode-{}", i).c_str());
-      std::unique_ptr<ThreadState> state;
-      if (state_->options.make_thread_state)
-        state = state_->options.make_thread_state();
-      while (!state_->stopping.load()) {
-        const uint32_t seen = state_->wake->Prepare();
-        if (!state_->stopping.load() && !RunOne(state.get()))
-          state_->wake->Wait(seen);
-      }
+      DecodeLoop();
+      MutexLock end(&state_->mu);
+      --state_->decode_threads;
+      state_->progress.NotifyAll();
     });
+}
+
+void Scheduler::DecodeLoop() {
+  std::unique_ptr<ThreadState> state;
+  if (state_->options.make_thread_state)
+    state = state_->options.make_thread_state();
+  while (!state_->stopping.load()) {
+    const uint32_t seen = state_->wake->Prepare();
+    if (!state_->stopping.load() && !RunOne(state.get()))
+      state_->wake->Wait(seen);
+  }
 }
 
 Scheduler::~Scheduler() {
@@ -119,20 +123,30 @@ Scheduler::~Scheduler() {
   state_->jobs.clear();
 }
 
-void Scheduler::Stop() {
+Scheduler::Left Scheduler::Stop(MonotonicTime deadline) {
   state_->stopping = true;
   state_->wake->NotifyAll();
   state_->reading.NotifyAll();
-  for (std::thread& thread : threads_)
-    if (thread.joinable()) thread.join();
-  std::vector<std::thread> readers;
+  { MutexLock no_more_are_started(&readers_mu_); }
+  Left left;
   {
-    MutexLock lock(&readers_mu_);
-    readers.swap(readers_);
+    MutexLock lock(&state_->mu);
+    const auto look = [&] {
+      state_->mu.AssertHeld();
+      left = {state_->decode_threads, state_->read_threads,
+              state_->stages_in_work};
+      return left.none();
+    };
+    while (!look() && state_->progress.WaitUntil(&state_->mu, deadline)) {
+    }
+    look();
   }
-  for (std::thread& thread : readers) thread.join();
-  MutexLock lock(&state_->mu);
-  while (state_->stages_in_work > 0) state_->progress.Wait(&state_->mu);
+  if (left.decode_threads == 0)
+    for (std::thread& thread : std::exchange(threads_, {})) thread.join();
+  MutexLock lock(&readers_mu_);
+  if (left.read_threads == 0)
+    for (std::thread& thread : std::exchange(readers_, {})) thread.join();
+  return left;
 }
 
 absl::StatusOr<Scheduler::StreamId> Scheduler::OpenStream(
@@ -253,7 +267,7 @@ void Scheduler::Cancel(StreamId id, uint64_t ask_id) {
   const Position position = found->second;
   state_->progress.NotifyAll();
   stream.positions.erase(found);
-  groups = state_->DropOpen(stream, position);
+  groups = state_->DropGroups(stream, position);
   if (stream.ahead) state_->reading.Notify();
   if (const auto ask = stream.asks.find(position); ask != stream.asks.end()) {
     const size_t left = ask->second.ask.rows.size() - ask->second.next;
@@ -272,11 +286,8 @@ void Scheduler::CloseStream(StreamId id) {
   if (it == state_->streams.end()) return;
   stream = std::move(it->second);
   state_->streams.erase(it);
+  for (auto& [place, group] : stream->groups) state_->Drop(*stream, *group);
   state_->rows_queued -= stream->rows_queued;
-  for (auto& [place, group] : stream->open) {
-    group->dropped = true;
-    state_->ForgetReads(*stream, *group);
-  }
   if (stream->ahead) {
     --state_->streams_ahead;
     state_->reading.Notify();
@@ -288,16 +299,20 @@ void Scheduler::CloseStream(StreamId id) {
 
 bool Scheduler::RunOne(ThreadState* state) {
   State::Task task;
-  bool begun = false, more = false, wake_reader = false;
-  {
-    MutexLock lock(&state_->mu);
-    begun = state_->Begin(&task);
-    more = begun && state_->rows_queued > 0;
-    wake_reader = state_->ReaderWanted();
+  while (true) {
+    bool begun = false, more = false, wake_reader = false;
+    {
+      MutexLock lock(&state_->mu);
+      begun = state_->Begin(&task);
+      more = begun && state_->rows_queued > 0;
+      wake_reader = state_->ReaderWanted();
+    }
+    if (wake_reader) state_->reading.Notify();
+    if (!begun) return false;
+    if (more) state_->wake->Notify();
+    if (!task.opens) break;
+    State::Open(*state_, std::exchange(task, {}));
   }
-  if (wake_reader) state_->reading.Notify();
-  if (!begun) return false;
-  if (more) state_->wake->Notify();
   const MonotonicTime start = state_->clock.Now();
   const absl::Status status = State::Compute(task, state);
   const Duration spent = state_->clock.Now() - start;

@@ -17,12 +17,18 @@
 // the pool is kept for streams that hold none.
 //
 // Rows of work that reads ahead wait for storage on threads of their own. These
-// begin the groups, in the same order, and read the rows of groups that have
-// begun; a row is computed when it has been read, and any row of a group may be
-// the first. Between jobs, the one with the fewest threads is served first, and
-// none has more threads, or more bytes that were read and not yet taken, than
-// are left to the others. What was read waits for a decode thread and for
+// make the groups, in the same order, and read their rows; a row is computed
+// when it has been read, and any row of a group may be the first. A group's
+// buffer, and its place on a device, are taken when its records are there, so
+// that storage that hangs holds neither. Between jobs, the one with the fewest
+// threads is served first, and none has more threads, more bytes that were read
+// and not yet taken, or more buffers that wait for records, than are left to
+// the others. What was read waits for a decode thread and a device and for
 // nothing else, so the bytes come back whatever consumers do.
+//
+// Buffers get their memory, and devices begin groups, without the scheduler's
+// lock, on the decode thread that opens the group; its stream opens no other
+// one meanwhile. A group for which there is no memory fails.
 //
 // Rows of staged work are prepared by the decode threads; the group is then
 // finished by its stage, which takes no thread and is charged to nobody.
@@ -82,7 +88,7 @@ class Scheduler {
   // `pool` was made with `wake`. Both, and `clock`, outlive the scheduler.
   Scheduler(SchedulerOptions options, BufferPool* pool,
             std::shared_ptr<WakeSignal> wake, const Clock& clock);
-  ~Scheduler();
+  ~Scheduler();  // stops, however long it takes
 
   // kResourceExhausted: max_streams are open, or a row is larger than the pool.
   absl::StatusOr<StreamId> OpenStream(std::shared_ptr<const RowWork> work,
@@ -101,10 +107,22 @@ class Scheduler {
   // Computes or prepares one row on the calling thread. False: nothing to do
   // now.
   bool RunOne(ThreadState* state);
-  // Stops and joins the threads after the rows in work and the records that are
-  // being read, and waits for the
-  // stages that are being finished. Idempotent.
-  void Stop();
+  // What was at work still when the time was over.
+  struct Left {
+    int decode_threads = 0;  // in a row
+    int read_threads = 0;    // in storage
+    size_t stages = 0;       // on a device
+    bool none() const {
+      return decode_threads == 0 && read_threads == 0 && stages == 0;
+    }
+  };
+  // Stops the threads after the rows in work and the records that are being
+  // read, and waits for them and for the stages that are being finished, until
+  // `deadline`. Idempotent.
+  // What is left goes on by itself, and needs this object and all that it was
+  // made with: then end the process without destroying them (std::_Exit), or
+  // call Stop again.
+  Left Stop(MonotonicTime deadline = MonotonicTime::max());
 
   struct Stats {
     uint64_t rows_total = 0;
@@ -129,6 +147,8 @@ class Scheduler {
   // counts as idle then, until it comes again with `was_idle`.
   bool ReadSome(bool was_idle);
   void StartReading();
+  void DecodeLoop();
+  void ReadLoop();
 
   std::shared_ptr<State> state_;  // shared with stages being finished
   std::vector<std::thread> threads_;

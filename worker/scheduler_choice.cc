@@ -11,100 +11,109 @@
 
 namespace leat::worker {
 
-Scheduler::State::Ready Scheduler::State::Look(
-    const StreamState& stream) const {
-  // The threads that read open the groups.
-  if (stream.ahead)
-    return stream.rows_ready > 0 ? Ready::kOpenGroup : Ready::kNothing;
-  return LookAt(stream, stream.open.begin());
+Scheduler::State::Next Scheduler::State::NextOf(
+    Ready ready, const StreamState& stream, GroupMap::const_iterator group) {
+  const Position& position =
+      ready == Ready::kAsk ? stream.asks.begin()->first : group->first.first;
+  return {ready, group, {std::get<0>(position), std::get<1>(position)}};
 }
 
-Scheduler::State::Ready Scheduler::State::LookAt(
-    const StreamState& stream, GroupMap::const_iterator next) const {
-  const bool open = next != stream.open.end();
-  if (stream.asks.empty()) return open ? Ready::kOpenGroup : Ready::kNothing;
-  // A group in work that is needed no later goes before a new one.
-  if (open && next->first.first <= stream.asks.begin()->first)
-    return Ready::kOpenGroup;
-  if (MayOpen(stream)) return Ready::kNewGroup;
-  return open ? Ready::kOpenGroup : Ready::kNothing;
-}
-
-// Whether there is room for a group of the stream's first ask.
-bool Scheduler::State::MayOpen(const StreamState& stream) const {
-  const uint32_t held = stream.held->load();
-  if (stream.refused || held >= stream.max_groups) return false;
+Scheduler::State::Next Scheduler::State::Look(const StreamState& stream) const {
+  Next next;
+  auto it = stream.groups.begin();
+  for (; it != stream.groups.end(); ++it) {
+    const Group& group = *it->second;
+    if (group.phase == Phase::kOpen &&
+        (group.reads == nullptr || !group.reads->ready.empty())) {
+      next = NextOf(Ready::kRow, stream, it);
+      break;
+    }
+    if (group.phase == Phase::kPlanned && !stream.opening &&
+        IsRipe(stream, group) && HasStage(*stream.work, group.outputs.device)) {
+      next = NextOf(Ready::kGroup, stream, it);
+      break;
+    }
+  }
+  // The threads that read make the groups; and a group that is needed no later
+  // goes before a new one.
+  if (stream.ahead || stream.opening || stream.asks.empty() ||
+      (next.ready != Ready::kNothing &&
+       it->first.first <= stream.asks.begin()->first))
+    return next;
   const PendingAsk& ask = stream.asks.begin()->second;
+  const int device = ask.ask.memory == nullptr ? -1 : ask.ask.memory->device();
+  if (MayPlan(stream) && HasStage(*stream.work, device))
+    return NextOf(Ready::kAsk, stream, stream.groups.end());
+  return next;
+}
+
+bool Scheduler::State::MayPlan(const StreamState& stream) const {
+  const uint32_t held = stream.held->load();
+  if (held >= stream.max_groups) return false;
+  const PendingAsk& ask = stream.asks.begin()->second;
+  if (ask.ask.memory != nullptr) return true;
   const size_t rows =
       std::min(stream.rows_per_group, ask.ask.rows.size() - ask.next);
   const size_t reserve = held == 0 ? 0 : pool->limit_bytes() / 4;
-  if (ask.ask.memory == nullptr &&
-      !pool->CanAcquire(rows * stream.row_bytes, reserve))
-    return false;
-  const bool on_device =
-      ask.ask.memory != nullptr && ask.ask.memory->device() >= 0;
-  return !stream.work->staged(on_device) || stream.work->CanBegin();
+  // Of what is booked for rows that storage may hold up, no job takes more than
+  // it leaves.
+  const size_t to_others = stream.ahead ? stream.job->booked : 0;
+  return pool->CanReserve(rows * stream.row_bytes,
+                          booked + std::max(reserve, to_others));
 }
 
-std::pair<uint64_t, uint64_t> Scheduler::State::StepOf(
-    const StreamState& stream, Ready ready) {
-  const Position& position = ready == Ready::kOpenGroup
-                                 ? NextToBegin(stream)->first.first
-                                 : stream.asks.begin()->first;
-  return {std::get<0>(position), std::get<1>(position)};
+bool Scheduler::State::HasStage(const RowWork& work, int device) const {
+  return !work.staged(device >= 0) || (!stage_opening && work.CanBegin(device));
 }
 
-// Whether `other`'s step is earlier than `stream`'s, by no more than a cohort.
-bool Scheduler::State::MayYieldTo(const StreamState& stream, Ready stream_ready,
-                                  const StreamState& other,
-                                  Ready other_ready) const {
-  const auto mine = StepOf(stream, stream_ready);
-  const auto theirs = StepOf(other, other_ready);
-  if (theirs >= mine) return false;
+// Whether `other`'s step is earlier than `next`'s, by no more than a cohort.
+bool Scheduler::State::MayYieldTo(const StreamState& stream, const Next& next,
+                                  const Next& other) const {
+  if (other.step >= next.step) return false;
   const auto linear = [&](const std::pair<uint64_t, uint64_t>& step) {
     return static_cast<double>(step.first) *
                static_cast<double>(stream.work->steps_per_epoch()) +
            static_cast<double>(step.second);
   };
-  return linear(mine) - linear(theirs) <=
+  return linear(next.step) - linear(other.step) <=
          static_cast<double>(options.cohort_steps);
 }
 
-StreamState* Scheduler::State::ChooseIn(Job& job, Ready* ready) {
+StreamState* Scheduler::State::ChooseIn(Job& job, Next* next) {
   StreamState* fair = nullptr;
-  std::vector<std::pair<StreamState*, Ready>> candidates;
+  std::vector<std::pair<StreamState*, Next>> candidates;
   for (const auto& [id, stream] : job.streams) {
-    const Ready now = Look(*stream);
-    if (now != Ready::kNothing) {
+    const Next now = Look(*stream);
+    if (now.ready != Ready::kNothing) {
       if (!stream->eligible) stream->vtime = std::max(stream->vtime, job.floor);
       candidates.emplace_back(stream, now);
       if (fair == nullptr || stream->vtime < fair->vtime) {
         fair = stream;
-        *ready = now;
+        *next = now;
       }
     }
-    stream->eligible = now != Ready::kNothing;
+    stream->eligible = now.ready != Ready::kNothing;
   }
   if (fair == nullptr) return nullptr;
   job.floor = std::max(job.floor, fair->vtime);
   StreamState* chosen = fair;
-  const Ready fair_ready = *ready;
+  const Next fair_next = *next;
   for (const auto& [stream, now] : candidates) {
-    if (!MayYieldTo(*fair, fair_ready, *stream, now)) continue;
-    const auto step = StepOf(*stream, now), best = StepOf(*chosen, *ready);
-    if (step > best || (step == best && stream->vtime >= chosen->vtime))
+    if (!MayYieldTo(*fair, fair_next, now)) continue;
+    if (now.step > next->step ||
+        (now.step == next->step && stream->vtime >= chosen->vtime))
       continue;
     chosen = stream;
-    *ready = now;
+    *next = now;
   }
   return chosen;
 }
 
-StreamState* Scheduler::State::Choose(Ready* ready) {
+StreamState* Scheduler::State::Choose(Next* next) {
   StreamState* chosen = nullptr;
   Job* from = nullptr;
   for (auto& [key, job] : jobs) {
-    Ready now = Ready::kNothing;
+    Next now;
     StreamState* const stream = ChooseIn(job, &now);
     if (stream != nullptr && !job.eligible)
       job.vtime = std::max(job.vtime, floor);
@@ -113,7 +122,7 @@ StreamState* Scheduler::State::Choose(Ready* ready) {
       continue;
     chosen = stream;
     from = &job;
-    *ready = now;
+    *next = now;
   }
   if (from != nullptr) floor = std::max(floor, from->vtime);
   return chosen;

@@ -34,13 +34,13 @@ class StageEnd {
 };
 
 // The rows of a group in a buffer of their own: field after field.
-void UseBuffer(Group& group, PooledBuffer buffer) {
+void UseBuffer(Group& group) {
   uint64_t offset = 0;
-  for (const size_t bytes : group.work->field_bytes()) {
+  group.offsets.clear();
+  for (const size_t bytes : group.outputs.field_bytes) {
     group.offsets.push_back(offset);
     offset += group.rows.size() * bytes;
   }
-  group.buffer = std::move(buffer);
   group.outputs.base = group.buffer.bytes().data();
   group.outputs.offsets = group.offsets;
 }
@@ -56,20 +56,21 @@ void UseMemory(Group& group, const PendingAsk& ask) {
   group.outputs.places = group.places;
 }
 
+size_t BufferBytes(const StreamState& stream, const Group& group) {
+  return group.rows.size() * stream.row_bytes;
+}
+
+bool IsStaged(const Group& group) {
+  return group.work->staged(group.outputs.device >= 0);
+}
+
 }  // namespace
 
-// Takes the next rows of the stream's first ask into a new group.
-bool Scheduler::State::OpenGroup(StreamState& stream) {
+GroupMap::iterator Scheduler::State::Plan(StreamState& stream) {
   const auto it = stream.asks.begin();
   PendingAsk& ask = it->second;
   const size_t rows =
       std::min(stream.rows_per_group, ask.ask.rows.size() - ask.next);
-  std::optional<PooledBuffer> buffer;
-  if (ask.ask.memory == nullptr) {
-    // MayOpen has checked the reserve.
-    buffer = pool->Acquire(rows * stream.row_bytes);
-    if (!buffer) return false;
-  }
   stream.held->fetch_add(1);
   auto group = std::make_shared<Group>(clock, counters, wake, stream.held);
   group->stream = stream.id;
@@ -77,6 +78,7 @@ bool Scheduler::State::OpenGroup(StreamState& stream) {
   group->group_id = stream.next_group_id++;
   group->epoch = ask.ask.epoch;
   group->step = ask.ask.step;
+  group->position = it->first;
   group->asked_at = ask.asked_at;
   group->lease = ask.ask.lease;
   group->work = stream.work;
@@ -89,24 +91,78 @@ bool Scheduler::State::OpenGroup(StreamState& stream) {
     group->brought.assign(brought.begin() + first, brought.begin() + last);
   group->outputs.rows = rows;
   group->outputs.field_bytes = stream.work->field_bytes();
-  if (buffer)
-    UseBuffer(*group, *std::move(buffer));
-  else
-    UseMemory(*group, ask);
+  if (ask.ask.memory != nullptr) UseMemory(*group, ask);
   if (stream.ahead) {
     group->reads = std::make_shared<GroupReads>();
     group->reads->account = stream.job->reads;
     group->reads->records.resize(rows);
+    if (!group->placed)
+      group->booked = BufferPool::ClassBytes(BufferBytes(stream, *group));
+    stream.job->booked += group->booked;
+    booked += group->booked;
   }
-  if (stream.work->staged(group->outputs.device >= 0)) {
-    group->stage = stream.work->BeginGroup(group->outputs);
-    if (group->stage == nullptr) return false;
-  }
-  const GroupPlace place(it->first, group->group_id);
-  stream.open.emplace(place, std::move(group));
   ask.next += rows;
+  const GroupPlace place(it->first, group->group_id);
   if (ask.next == ask.ask.rows.size()) stream.asks.erase(it);
-  return true;
+  return stream.groups.emplace(place, std::move(group)).first;
+}
+
+bool Scheduler::State::OpenAtOnce(StreamState& stream, Group& group) {
+  if (!group.placed && !group.buffer.has_memory()) {
+    stream.job->booked -= group.booked;
+    booked -= std::exchange(group.booked, 0);
+    // There is room: MayPlan saw it, and what was booked since came after.
+    group.buffer = *pool->Reserve(BufferBytes(stream, group));
+  }
+  if (!IsStaged(group) && (group.placed || group.buffer.has_memory())) {
+    if (!group.placed) UseBuffer(group);
+    group.phase = Phase::kOpen;
+    return true;
+  }
+  group.phase = Phase::kOpening;
+  stream.opening = true;
+  stage_opening = stage_opening || IsStaged(group);
+  return false;
+}
+
+void Scheduler::State::Open(State& state, Task task) {
+  Group& group = *task.group;
+  absl::Status status;
+  if (!group.placed) {
+    status = group.buffer.Allocate();
+    if (status.ok()) UseBuffer(group);
+  }
+  if (status.ok() && IsStaged(group))
+    group.stage = group.work->BeginGroup(group.outputs);
+  bool failed = false;
+  {
+    MutexLock lock(&state.mu);
+    failed = !state.EndOpening(group, status);
+  }
+  if (failed) Deliver(std::move(task.group), *task.sink);
+  task = {};
+  MutexLock lock(&state.mu);
+  --state.rows_in_work;
+  state.progress.NotifyAll();
+}
+
+bool Scheduler::State::EndOpening(Group& group, const absl::Status& status) {
+  if (IsStaged(group)) stage_opening = false;
+  const auto found = streams.find(group.stream);
+  if (found == streams.end()) return true;
+  StreamState& stream = *found->second;
+  stream.opening = false;
+  if (group.dropped) return true;
+  if (status.ok()) {
+    group.phase = IsStaged(group) && group.stage == nullptr ? Phase::kPlanned
+                                                            : Phase::kOpen;
+    return true;
+  }
+  group.status = Annotate(status, fmt::format("ask {} of {} rows", group.ask_id,
+                                              group.rows.size()));
+  Drop(stream, group);
+  Leave(stream, stream.groups.find({group.position, group.group_id}));
+  return false;
 }
 
 absl::Status Scheduler::State::Compute(const Task& task, ThreadState* state) {

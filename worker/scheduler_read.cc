@@ -3,10 +3,12 @@
 // Reading ahead: the threads that wait for storage in front of the decode
 // threads.
 //
-// A record is read for a row of an open group only, which has its buffer, or
-// its place in lent memory, or its stage. So a row that was read needs a decode
-// thread and nothing else, and neither full budgets nor consumers that do not
-// read can keep records where they are.
+// A record is read for a row of a group only. A group counts as unsent of its
+// stream, and its buffer is booked, so neither full budgets nor consumers that
+// do not read can keep records where they are: a row that was read needs a
+// decode thread, and a place on a device if it is computed there, and those
+// come back by themselves. The buffer and that place are taken when the
+// records are there (IsRipe): what storage holds up holds neither.
 //
 // Rows are given to threads in the plan's order; those whose records one
 // request brings go to one thread. They come back in any order: a row that
@@ -38,26 +40,19 @@ uint64_t BytesOf(const RowRecords& records) {
 
 }  // namespace
 
-GroupMap::const_iterator Scheduler::State::NextToBegin(
-    const StreamState& stream) {
-  if (!stream.ahead) return stream.open.begin();
-  return std::find_if(
-      stream.open.begin(), stream.open.end(),
-      [](const auto& each) { return !each.second->reads->ready.empty(); });
-}
-
-GroupMap::const_iterator Scheduler::State::NextToRead(
-    const StreamState& stream) {
-  return std::find_if(
-      stream.open.begin(), stream.open.end(), [](const auto& each) {
+Scheduler::State::Next Scheduler::State::LookToRead(
+    const StreamState& stream) const {
+  if (!stream.ahead) return {};
+  const auto it = std::find_if(
+      stream.groups.begin(), stream.groups.end(), [](const auto& each) {
         return each.second->reads->asked < each.second->rows.size();
       });
-}
-
-Scheduler::State::Ready Scheduler::State::LookToRead(
-    const StreamState& stream) const {
-  if (!stream.ahead) return Ready::kNothing;
-  return LookAt(stream, NextToRead(stream));
+  const bool found = it != stream.groups.end();
+  if (!stream.asks.empty() &&
+      (!found || it->first.first > stream.asks.begin()->first) &&
+      MayPlan(stream))
+    return NextOf(Ready::kAsk, stream, stream.groups.end());
+  return found ? NextOf(Ready::kRow, stream, it) : Next();
 }
 
 double Scheduler::State::BytesLeft() const {
@@ -67,48 +62,63 @@ double Scheduler::State::BytesLeft() const {
 
 // No job takes more than it leaves: alone, half; the next one, half of the
 // rest. So a job whose storage hangs never holds everything.
-bool Scheduler::State::MayRead(const Job& job) const {
+bool Scheduler::State::HasBytesLeft(const Job& job) const {
   const ReadAccount& account = *job.reads;
-  if (account.threads >= options.read_threads - readers_running) return false;
-  if (account.bytes == 0) return true;
-  return static_cast<double>(account.bytes) + account.mean_bytes <= BytesLeft();
+  return account.bytes == 0 ||
+         static_cast<double>(account.bytes) + account.mean_bytes <= BytesLeft();
+}
+
+bool Scheduler::State::MayRead(const Job& job) const {
+  return job.reads->threads < options.read_threads - readers_running &&
+         HasBytesLeft(job);
+}
+
+// A device's room is taken when nothing of the group has to come from storage
+// any more. Where its job may not read on (one record is a good part of the
+// bytes), with what is there: taking it lets the others be read.
+bool Scheduler::State::IsRipe(const StreamState& stream,
+                              const Group& group) const {
+  if (group.reads == nullptr) return true;
+  const size_t ready = group.reads->ready.size();
+  if (ready == 0 || ready == group.rows.size()) return ready > 0;
+  return !group.work->staged(group.outputs.device >= 0) ||
+         !HasBytesLeft(*stream.job);
 }
 
 // Of the job with the fewest threads, the stream with the fewest rows ahead;
 // among equals, the earliest step.
-StreamState* Scheduler::State::ChooseToRead(Ready* ready) {
+StreamState* Scheduler::State::ChooseToRead(Next* next) {
   using Rank = std::tuple<int, size_t, std::pair<uint64_t, uint64_t>>;
   StreamState* chosen = nullptr;
   Rank best;
   for (const auto& [key, job] : jobs) {
     if (!MayRead(job)) continue;
     for (const auto& [id, stream] : job.streams) {
-      const Ready now = LookToRead(*stream);
-      if (now == Ready::kNothing) continue;
-      const Position& position = now == Ready::kOpenGroup
-                                     ? NextToRead(*stream)->first.first
-                                     : stream->asks.begin()->first;
-      const Rank rank(job.reads->threads, stream->rows_ahead,
-                      {std::get<0>(position), std::get<1>(position)});
+      const Next now = LookToRead(*stream);
+      if (now.ready == Ready::kNothing) continue;
+      const Rank rank(job.reads->threads, stream->rows_ahead, now.step);
       if (chosen != nullptr && rank >= best) continue;
       chosen = stream;
       best = rank;
-      *ready = now;
+      *next = now;
     }
   }
   return chosen;
 }
 
 bool Scheduler::State::ReaderWanted() {
-  Ready ready = Ready::kNothing;
+  Next next;
   return readers_idle > 0 && streams_ahead > 0 &&
-         ChooseToRead(&ready) != nullptr;
+         ChooseToRead(&next) != nullptr;
 }
 
 bool Scheduler::State::BeginRead(ReadTask* task) {
-  StreamState* const stream = ChooseAndOpen(/*to_read=*/true);
+  Next next;
+  StreamState* const stream = ChooseToRead(&next);
   if (stream == nullptr) return false;
-  const Group& group = *NextToRead(*stream)->second;
+  auto it = next.group;
+  if (next.ready == Ready::kAsk) it = Plan(*stream);
+  const Group& group = *it->second;
   GroupReads& reads = *group.reads;
   ReadAccount& account = *reads.account;
   const double room = BytesLeft() - static_cast<double>(account.bytes);
@@ -141,17 +151,19 @@ bool Scheduler::State::BeginRead(ReadTask* task) {
 }
 
 void Scheduler::State::EndRead(const ReadTask& task,
-                               std::vector<RowRecords> records,
+                               std::vector<RowRecords>& records,
                                Duration spent) {
   GroupReads& reads = *task.reads;
   ReadAccount& account = *reads.account;
-  const auto rows = static_cast<double>(records.size());
   uint64_t bytes = 0;
   for (const RowRecords& each : records) bytes += BytesOf(each);
-  account.mean_bytes +=
-      (static_cast<double>(bytes) / rows - account.mean_bytes) / 32;
-  account.mean_ns +=
-      (static_cast<double>(spent.count()) / rows - account.mean_ns) / 32;
+  if (!records.empty()) {
+    const auto rows = static_cast<double>(records.size());
+    account.mean_bytes +=
+        (static_cast<double>(bytes) / rows - account.mean_bytes) / 32;
+    account.mean_ns +=
+        (static_cast<double>(spent.count()) / rows - account.mean_ns) / 32;
+  }
   --account.threads;
   --readers_running;
   if (reads.dropped) bytes = 0;
@@ -189,43 +201,82 @@ void Scheduler::State::ForgetReads(StreamState& stream, Group& group) {
     bytes_ahead -= bytes;
   }
   reads.ready.clear();
+  // Freed with the group, without the lock.
+  group.unwanted = std::exchange(reads.records, {});
+}
+
+bool Scheduler::State::IsShortOfBytes() const {
+  return std::any_of(jobs.begin(), jobs.end(), [this](const auto& each) {
+    mu.AssertHeld();
+    return !HasBytesLeft(each.second);
+  });
 }
 
 void Scheduler::StartReading() {
   MutexLock lock(&readers_mu_);
   if (!readers_.empty() || state_->stopping.load()) return;
-  for (int i = 0; i < state_->options.read_threads; ++i)
+  for (int i = 0; i < state_->options.read_threads; ++i) {
+    {
+      MutexLock begin(&state_->mu);
+      ++state_->read_threads;
+    }
     readers_.emplace_back([this, i] {
       pthread_setname_np(pthread_self(), fmt::format("read-{}", i).c_str());
-      bool idle = false;
-      while (!state_->stopping.load()) {
-        const uint32_t seen = state_->reading.Prepare();
-        if (state_->stopping.load()) return;
-        idle = !ReadSome(idle);
-        if (idle) state_->reading.Wait(seen);
-      }
+      ReadLoop();
+      MutexLock end(&state_->mu);
+      --state_->read_threads;
+      state_->progress.NotifyAll();
     });
+  }
+}
+
+void Scheduler::ReadLoop() {
+  bool idle = false;
+  while (!state_->stopping.load()) {
+    const uint32_t seen = state_->reading.Prepare();
+    if (state_->stopping.load()) return;
+    idle = !ReadSome(idle);
+    if (idle) state_->reading.Wait(seen);
+  }
 }
 
 bool Scheduler::ReadSome(bool was_idle) {
   State::ReadTask task;
+  bool begun = false, is_short = false;
   {
     MutexLock lock(&state_->mu);
     if (was_idle) --state_->readers_idle;
-    if (!state_->BeginRead(&task)) {
+    begun = state_->BeginRead(&task);
+    if (!begun) {
       ++state_->readers_idle;
-      return false;
+      is_short = state_->IsShortOfBytes();
     }
   }
+  if (!begun) {
+    // Groups may be ripe for that alone.
+    if (is_short) state_->wake->Notify();
+    return false;
+  }
   state_->reading.Notify();  // another one may find more
+  const MonotonicTime start = state_->clock.Now();
+  std::vector<RowRecords> records = state_->Read(task);
+  const Duration spent = state_->clock.Now() - start;
+  {
+    MutexLock lock(&state_->mu);
+    state_->EndRead(task, records, spent);
+  }
+  state_->wake->Notify();
+  return true;
+}
+
+std::vector<RowRecords> Scheduler::State::Read(const ReadTask& task) const {
   std::vector<RowRecords> records;
   records.reserve(task.rows.size());
-  const MonotonicTime start = state_->clock.Now();
   std::vector<uint64_t> samples;
   for (const RowOf& row : task.rows) samples.push_back(row.sample);
-  while (records.size() < samples.size()) {
+  while (records.size() < samples.size() && !task.reads->dropped) {
     const size_t at = records.size();
-    if (state_->stopping.load()) {
+    if (stopping.load()) {
       records.push_back({{samples[at], Cancelled("the worker stops")}});
       continue;
     }
@@ -238,13 +289,7 @@ bool Scheduler::ReadSome(bool was_idle) {
            task.work->ReadTogether(std::span(task.rows).subspan(at, count)))
         records.push_back(std::move(each));
   }
-  const Duration spent = state_->clock.Now() - start;
-  {
-    MutexLock lock(&state_->mu);
-    state_->EndRead(task, std::move(records), spent);
-  }
-  state_->wake->Notify();
-  return true;
+  return records;
 }
 
 }  // namespace leat::worker

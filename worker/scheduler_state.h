@@ -43,10 +43,20 @@ struct ReadAccount {
 // scheduler's lock.
 struct GroupReads {
   std::shared_ptr<ReadAccount> account;
-  std::vector<RowRecords> records;  // by row; of those that are ready
-  std::set<size_t> ready;           // rows that were read and not begun
-  size_t asked = 0;                 // rows before it were given to a thread
-  bool dropped = false;
+  std::vector<RowRecords> records;   // by row; of those that are ready
+  std::set<size_t> ready;            // rows that were read and not begun
+  size_t asked = 0;                  // rows before it were given to a thread
+  std::atomic<bool> dropped{false};  // also read without the lock
+};
+
+// Where an ask stands in its job: epoch, then step, then arrival.
+using Position = std::tuple<uint64_t, uint64_t, uint64_t>;
+
+// How far a group is.
+enum class Phase {
+  kPlanned,  // lacks its buffer or its stage
+  kOpening,  // a thread sees to both, without the lock
+  kOpen,     // its rows may begin
 };
 
 // A group being computed, then lent. Dropping it gives its buffer back.
@@ -63,12 +73,13 @@ struct Group {
     if (placed) wake->Notify();
   }
 
-  // Constant once opened.
+  // Constant once open.
   const Clock& clock;
   const std::shared_ptr<SharedCounters> counters;
   const std::shared_ptr<WakeSignal> wake;
   const std::shared_ptr<std::atomic<uint32_t>> held;  // the stream's groups
   uint64_t stream = 0, ask_id = 0, group_id = 0, epoch = 0, step = 0;
+  Position position;  // of its ask
   MonotonicTime asked_at;
   std::vector<uint32_t> rows;
   std::vector<uint64_t> samples;
@@ -84,17 +95,17 @@ struct Group {
   std::shared_ptr<const RowWork> work;
   std::unique_ptr<GroupStage> stage;
   std::shared_ptr<GroupReads> reads;  // null: not read ahead
+  std::vector<RowRecords> unwanted;   // of a dropped group
   // Guarded by the scheduler's lock until complete.
-  size_t begun = 0;  // as many; the first ones, where nothing is read ahead
+  Phase phase = Phase::kPlanned;
+  size_t booked = 0;  // bytes of the pool, for the buffer that it lacks
+  size_t begun = 0;   // as many; the first ones, where nothing is read ahead
   size_t done = 0;
   bool dropped = false;
   bool sent = false;  // handed to its sink
   size_t failed_at = 0;
   absl::Status status;
 };
-
-// Where an ask stands in its job: epoch, then step, then arrival.
-using Position = std::tuple<uint64_t, uint64_t, uint64_t>;
 
 // A group of an ask, in the order of their beginning.
 using GroupPlace = std::pair<Position, uint64_t>;
@@ -117,7 +128,7 @@ struct StreamState {
   size_t rows_per_group = 1;
   size_t max_groups = 1;                              // in work or not sent
   std::map<Position, PendingAsk> asks;                // with rows to group
-  GroupMap open;                                      // with rows to begin
+  GroupMap groups;                                    // with rows to begin
   absl::flat_hash_map<uint64_t, Position> positions;  // by ask_id
   std::shared_ptr<std::atomic<uint32_t>> held =
       std::make_shared<std::atomic<uint32_t>>(0);
@@ -128,7 +139,7 @@ struct StreamState {
   size_t rows_ahead = 0;  // these, and those being read
   double vtime = 0;
   bool eligible = false;  // when last looked at
-  bool refused = false;   // a new group, during one choice
+  bool opening = false;   // one of its groups: another waits
 };
 
 struct Job {
@@ -137,6 +148,7 @@ struct Job {
   double mean_ns = 500e3;  // a row, moving average
   bool eligible = false;
   std::shared_ptr<ReadAccount> reads = std::make_shared<ReadAccount>();
+  size_t booked = 0;  // bytes of the pool, by groups that are read ahead
   std::map<uint64_t, StreamState*> streams;
 };
 
@@ -145,9 +157,11 @@ struct Scheduler::State {
         const Clock& c)
       : options(std::move(o)), pool(p), wake(std::move(w)), clock(c) {}
 
+  // A row to compute, or a group to open.
   struct Task {
     std::shared_ptr<Group> group;
     std::shared_ptr<GroupSink> sink;
+    bool opens = false;
     size_t index = 0;
     double charged_ns = 0;
     RowRecords records;  // of a row that was read ahead
@@ -163,42 +177,68 @@ struct Scheduler::State {
     uint64_t reserved = 0;  // bytes, by the mean
   };
 
-  // What may be begun of a stream now.
-  enum class Ready { kNothing, kOpenGroup, kNewGroup };
-  Ready Look(const StreamState& stream) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // As Look, for the threads that read.
-  Ready LookToRead(const StreamState& stream) const
+  // What is next of a stream: a row of a group, a group to open, or rows of an
+  // ask to make a group of (`group` is the end of the stream's then).
+  enum class Ready { kNothing, kRow, kGroup, kAsk };
+  struct Next {
+    Ready ready = Ready::kNothing;
+    GroupMap::const_iterator group;
+    std::pair<uint64_t, uint64_t> step;  // after its epoch
+  };
+  Next Look(const StreamState& stream) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // As Look, for the threads that read: a row to read, or an ask.
+  Next LookToRead(const StreamState& stream) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // `open`: the group that is next, or the end.
-  Ready LookAt(const StreamState& stream, GroupMap::const_iterator open) const
+  static Next NextOf(Ready ready, const StreamState& stream,
+                     GroupMap::const_iterator group);
+  // Whether there is room for a group of the stream's first ask.
+  bool MayPlan(const StreamState& stream) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  bool MayOpen(const StreamState& stream) const
+  // Whether a device has room for a group that goes to `device`.
+  bool HasStage(const RowWork& work, int device) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  static std::pair<uint64_t, uint64_t> StepOf(const StreamState& stream,
-                                              Ready ready);
-  StreamState* Choose(Ready* ready) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  StreamState* ChooseIn(Job& job, Ready* ready)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  bool MayYieldTo(const StreamState& stream, Ready stream_ready,
-                  const StreamState& other, Ready other_ready) const;
+  StreamState* Choose(Next* next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  StreamState* ChooseIn(Job& job, Next* next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  bool MayYieldTo(const StreamState& stream, const Next& next,
+                  const Next& other) const;
   double BytesLeft() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // Whether the job may have more bytes on their way.
+  bool HasBytesLeft(const Job& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  bool IsShortOfBytes() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);  // some job
   bool MayRead(const Job& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  StreamState* ChooseToRead(Ready* ready) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  bool OpenGroup(StreamState& stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  StreamState* ChooseAndOpen(bool to_read) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // Whether the group's rows are there, as far as they will be before some are
+  // taken.
+  bool IsRipe(const StreamState& stream, const Group& group) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  StreamState* ChooseToRead(Next* next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // Makes a group of the next rows of the stream's first ask.
+  GroupMap::iterator Plan(StreamState& stream)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // Books the group's buffer. True: it is open, for it wants no more than what
+  // is at hand. False: it is to be opened by a thread without the lock.
+  bool OpenAtOnce(StreamState& stream, Group& group)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // Gives the task's group its buffer and its stage.
+  static void Open(State& state, Task task);
+  // The group is open, planned again (a device has no room after all), or not
+  // wanted any more. False: it has failed, and is to be delivered.
+  bool EndOpening(Group& group, const absl::Status& status)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   bool Begin(Task* task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // All rows of the group have begun, or never will.
+  void Leave(StreamState& stream, GroupMap::const_iterator it)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // True: the group has all its rows and is wanted. If it is to be finished by
   // its stage, that counts as in work from now on.
   bool End(const Task& task, const absl::Status& status, Duration spent)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // The groups of an ask, to be dropped without the lock.
-  std::vector<std::shared_ptr<Group>> DropOpen(StreamState& stream,
-                                               const Position& position)
+  std::vector<std::shared_ptr<Group>> DropGroups(StreamState& stream,
+                                                 const Position& position)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // The first group that has a row to begin, or that no thread reads yet; else
-  // the end.
-  static GroupMap::const_iterator NextToBegin(const StreamState& stream);
-  static GroupMap::const_iterator NextToRead(const StreamState& stream);
+  // Nobody wants the rows of the group that have not begun.
+  void Drop(StreamState& stream, Group& group)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // Nobody wants the group's records any more.
   void ForgetReads(StreamState& stream, Group& group)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
@@ -206,7 +246,10 @@ struct Scheduler::State {
   void TakeReady(StreamState& stream, Task* task)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   bool BeginRead(ReadTask* task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  void EndRead(const ReadTask& task, std::vector<RowRecords> records,
+  // Fewer records than rows if nobody wants them any more.
+  std::vector<RowRecords> Read(const ReadTask& task) const;
+  // Takes the records, if they are wanted.
+  void EndRead(const ReadTask& task, std::vector<RowRecords>& records,
                Duration spent) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // Whether a thread sleeps that would find something to read.
   bool ReaderWanted() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
@@ -226,10 +269,11 @@ struct Scheduler::State {
   WakeSignal reading;  // of the threads that read
 
   mutable Mutex mu;
-  CondVar progress;  // a row, an ask or a stage has ended
+  CondVar progress;  // a row, an ask, a stage or a thread has ended
   std::map<std::string, Job> jobs ABSL_GUARDED_BY(mu);
   absl::flat_hash_map<uint64_t, std::unique_ptr<StreamState>> streams
       ABSL_GUARDED_BY(mu);
+  bool stage_opening ABSL_GUARDED_BY(mu) = false;  // in some stream
   double floor ABSL_GUARDED_BY(mu) = 0;
   uint64_t next_stream ABSL_GUARDED_BY(mu) = 1;
   uint64_t next_arrival ABSL_GUARDED_BY(mu) = 1;
@@ -237,6 +281,9 @@ struct Scheduler::State {
   size_t rows_in_work ABSL_GUARDED_BY(mu) = 0;
   size_t stages_in_work ABSL_GUARDED_BY(mu) = 0;  // being finished
   size_t streams_ahead ABSL_GUARDED_BY(mu) = 0;   // that read ahead
+  size_t booked ABSL_GUARDED_BY(mu) = 0;          // as Job's, of all
+  int decode_threads ABSL_GUARDED_BY(mu) = 0;     // that have not ended
+  int read_threads ABSL_GUARDED_BY(mu) = 0;
   int readers_running ABSL_GUARDED_BY(mu) = 0;
   int readers_idle ABSL_GUARDED_BY(mu) = 0;
   uint64_t bytes_ahead ABSL_GUARDED_BY(mu) = 0;

@@ -113,12 +113,16 @@ class FakeDevice {
     next.second(std::move(status));
     return true;
   }
+  size_t waiting() {
+    MutexLock lock(&mu_);
+    return waiting_.size();
+  }
   void WaitOne() {
     MutexLock lock(&mu_);
     while (waiting_.empty()) changed_.Wait(&mu_);
   }
 
-  bool inline_done = false;
+  std::atomic<bool> inline_done{false};
   absl::Status result;
   std::atomic<bool> refuse{false};  // the next BeginGroup
   std::atomic<int> stages{0}, finishes{0};
@@ -138,7 +142,7 @@ class StagedWork : public FakeWork {
   StagedWork(std::string key, FakeDevice* device)
       : FakeWork(std::move(key), kBig), device_(device) {}
   bool staged(bool) const override { return true; }
-  bool CanBegin() const override { return device_->CanBegin(); }
+  bool CanBegin(int) const override { return device_->CanBegin(); }
   std::unique_ptr<GroupStage> BeginGroup(
       const GroupOutputs& outputs) const override {
     if (!device_->Take()) return nullptr;

@@ -264,5 +264,50 @@ TEST(StageThreads, StopWaitsForTheDevice) {
   EXPECT_EQ(pool.buffers_in_use(), 0u);
 }
 
+TEST(StageThreads, StopSaysWhatTheDeviceDoesNotEnd) {
+  const auto wake = std::make_shared<WakeSignal>();
+  BufferPool pool(4 << 20, wake);
+  FakeDevice device(wake, 2);
+  const auto sink = std::make_shared<FakeSink>();
+  Scheduler scheduler({.threads = 2, .group_bytes = 400}, &pool, wake,
+                      Clock::Real());
+  const auto id =
+      scheduler.OpenStream(std::make_shared<StagedWork>("a", &device), sink);
+  ASSERT_TRUE(id.ok());
+  ASSERT_TRUE(scheduler.Ask(*id, MakeAsk(1, 0, 0, 0, 3)).ok());
+  device.WaitOne();
+  const Scheduler::Left left =
+      scheduler.Stop(Clock::Real().Now() + std::chrono::milliseconds(20));
+  EXPECT_EQ(left.decode_threads, 0);
+  EXPECT_EQ(left.stages, 1u);
+  EXPECT_EQ(sink->size(), 0u);
+  device.FinishOne();
+  EXPECT_TRUE(scheduler.Stop().none());
+  EXPECT_EQ(sink->size(), 1u);
+}
+
+TEST(StageThreads, StopSaysWhichRowsDoNotEnd) {
+  const auto wake = std::make_shared<WakeSignal>();
+  BufferPool pool(4 << 20, wake);
+  const auto work = std::make_shared<FakeWork>("a");
+  std::atomic<bool> begun{false}, held{true};
+  work->on_compute = [&](uint64_t, uint64_t) {
+    begun = true;
+    begun.notify_all();
+    held.wait(true);
+  };
+  Scheduler scheduler({.threads = 2}, &pool, wake, Clock::Real());
+  const auto id = scheduler.OpenStream(work, std::make_shared<FakeSink>());
+  ASSERT_TRUE(id.ok());
+  ASSERT_TRUE(scheduler.Ask(*id, MakeAsk(1, 0, 0, 0, 1)).ok());
+  begun.wait(false);
+  EXPECT_EQ(scheduler.Stop(Clock::Real().Now() + std::chrono::milliseconds(20))
+                .decode_threads,
+            1);
+  held = false;
+  held.notify_all();
+  EXPECT_TRUE(scheduler.Stop().none());
+}
+
 }  // namespace
 }  // namespace leat::worker

@@ -69,13 +69,19 @@ absl::Status GpuKernel::Run(
                            outputs);
 }
 
+bool GpuKernel::IsOf(const GpuQueue* queue, int device) {
+  return device < 0 || queue->gpu().info().index == device;
+}
+
 // A lost GPU has slots too: for groups that are told so.
-bool GpuKernel::CanBegin() const {
+bool GpuKernel::CanBegin(int device) const {
   bool working = false, lost = false;
   for (const GpuQueue* queue : queues_) {
+    if (!IsOf(queue, device)) continue;
+    const bool free = queue->free_slots() > 0;
     if (queue->lost())
-      lost = true;
-    else if (queue->free_slots() > 0)
+      lost = lost || free;
+    else if (free)
       return true;
     else
       working = true;
@@ -86,7 +92,7 @@ bool GpuKernel::CanBegin() const {
 GpuQueue* GpuKernel::Choose(int device) const {
   GpuQueue* chosen = nullptr;
   for (GpuQueue* queue : queues_) {
-    if (device >= 0 && queue->gpu().info().index != device) continue;
+    if (!IsOf(queue, device)) continue;
     const auto rank = [](const GpuQueue* q) {
       return std::pair(!q->lost(), q->free_slots());
     };

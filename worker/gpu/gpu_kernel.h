@@ -28,11 +28,13 @@ class GpuKernel final : public RowKernel {
   bool staged(bool on_device) const override {
     return on_device || program_.fused != nullptr;
   }
-  bool CanBegin() const override;
+  bool CanBegin(int device) const override;
   std::unique_ptr<KernelGroup> BeginGroup(
       const GroupOutputs& outputs) const override;
 
  private:
+  // Whether groups that go to `device` (-1: the host) may go through the queue.
+  static bool IsOf(const GpuQueue* queue, int device);
   GpuQueue* Choose(int device) const;
 
   const GpuProgram program_;

@@ -168,7 +168,7 @@ TEST_F(GpuFaultsTest, APoisonedContextIsTheEndAndSaidOnce) {
     EXPECT_THAT(std::string(Message(fatal_)),
                 HasSubstr("GPU 0 cannot be used any more"));
     // A consumer that asks is told so, and gets no slot for ever.
-    EXPECT_TRUE(pipeline.kernel().CanBegin());
+    EXPECT_TRUE(pipeline.kernel().CanBegin(-1));
     EXPECT_FALSE(RunGroup(pipeline));
     EXPECT_EQ(SlotsInUse(), 0);
     Close();

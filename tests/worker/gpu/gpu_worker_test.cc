@@ -237,14 +237,14 @@ TEST_F(GpuTest, SlotsAreBoundedAndComeBack) {
   GroupMemory memory(pipeline.schema(), 1);
   const GroupOutputs outputs = memory.Outputs(1);
   auto one = pipeline.kernel().BeginGroup(outputs);
-  EXPECT_TRUE(pipeline.kernel().CanBegin());
+  EXPECT_TRUE(pipeline.kernel().CanBegin(-1));
   const auto two = pipeline.kernel().BeginGroup(outputs);
-  EXPECT_FALSE(pipeline.kernel().CanBegin());
+  EXPECT_FALSE(pipeline.kernel().CanBegin(-1));
   EXPECT_EQ(pipeline.kernel().BeginGroup(outputs), nullptr);
   const uint32_t seen = wake_->Prepare();
   one.reset();
   EXPECT_NE(wake_->Prepare(), seen);
-  EXPECT_TRUE(pipeline.kernel().CanBegin());
+  EXPECT_TRUE(pipeline.kernel().CanBegin(-1));
   EXPECT_EQ(SlotsInUse(), 1);
 }
 
