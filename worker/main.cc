@@ -71,7 +71,7 @@ int Run(const leat::worker::Config& config) {
   // over when the connections break.
   if (broken) std::_Exit(1);
   LOG_INFO("worker.stopping signal={}", signal);
-  (*worker)->Drain();
+  if (!(*worker)->Drain()) std::_Exit(0);
   return 0;
 }
 

@@ -29,6 +29,8 @@ namespace leat::worker {
 namespace {
 
 constexpr uint32_t kMaxOwners = 4;  // of a shard, as the protocol says
+// For threads to end what they are at, after the drain.
+constexpr auto kStopTime = std::chrono::seconds(2);
 // Of a message: a sample that its consumer brings, and an ask around it.
 constexpr int kMaxReceiveBytes = kMaxBroughtBytes + (4 << 20);
 
@@ -377,7 +379,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(Config config,
 const std::string& Worker::address() const { return state_->address; }
 const std::string& Worker::name() const { return state_->name; }
 
-void Worker::Drain() {
+bool Worker::Drain() {
   const MonotonicTime deadline =
       Clock::Real().Now() +
       std::chrono::milliseconds(state_->config.drain_timeout_ms);
@@ -388,6 +390,15 @@ void Worker::Drain() {
   state_->rows.CloseStreams();
   const bool sent = state_->rows.WaitNoStreams(deadline);
   LOG_INFO("worker.drained complete={}", computed && sent);
+  state_->stop.Stop();
+  const Scheduler::Left left = state_->scheduler.Stop(
+      std::max(deadline, Clock::Real().Now() + kStopTime));
+  if (left.none()) return true;
+  LOG_ERROR(
+      "worker.hangs rows_in_work={} reads={} device_groups={} note=\"they do "
+      "not end; the process ends without them\"",
+      left.decode_threads, left.read_threads, left.stages);
+  return false;
 }
 
 v1::WorkerStats Worker::CollectStats() { return state_->CollectStats(); }

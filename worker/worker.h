@@ -37,8 +37,11 @@ class Worker {
   const std::string& address() const;
   const std::string& name() const;
   // Leaves the coordinator, finishes what was asked, at most until
-  // Config.drain_timeout_ms, and ends the streams.
-  void Drain();
+  // Config.drain_timeout_ms, ends the streams, and stops the threads. False:
+  // storage or a device does not answer, which the log names; threads that wait
+  // for it need this object still, so the process is to end without destroying
+  // it.
+  bool Drain();
   // Since the last call, where the message says "interval".
   v1::WorkerStats CollectStats();
 
