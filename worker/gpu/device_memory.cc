@@ -96,7 +96,7 @@ class DeviceMemory final : public LentMemory {
 class Importer final : public DeviceImporter {
  public:
   explicit Importer(std::vector<std::shared_ptr<const Gpu>> gpus)
-      : gpus_(std::move(gpus)) {}
+      : gpus_(std::move(gpus)), pinner_(gpus_.front()) {}
 
   std::vector<std::string> uuids() const override {
     std::vector<std::string> uuids;
@@ -118,11 +118,12 @@ class Importer final : public DeviceImporter {
   std::shared_ptr<const LentMemory> Pin(
       std::shared_ptr<const LentMemory> memory,
       uint64_t mapped_bytes) override {
-    return PinLent(gpus_.front(), std::move(memory), mapped_bytes);
+    return pinner_.Pin(std::move(memory), mapped_bytes);
   }
 
  private:
   const std::vector<std::shared_ptr<const Gpu>> gpus_;
+  LentPinner pinner_;
 };
 
 }  // namespace

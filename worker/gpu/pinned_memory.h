@@ -4,8 +4,10 @@
 // own, and what consumers lend.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <thread>
 
 #include "worker/buffer_pool.h"
 #include "worker/gpu/gpu.h"
@@ -13,7 +15,9 @@
 
 namespace leat::worker {
 
-// Thread-safe.
+// Thread-safe. Says once in the log that the driver gives none; the pool takes
+// ordinary memory then, which the GPU writes by way of the driver's own buffer,
+// with the caller waiting.
 class PinnedMemory final : public BufferMemory {
  public:
   explicit PinnedMemory(std::shared_ptr<const Gpu> gpu)
@@ -23,13 +27,37 @@ class PinnedMemory final : public BufferMemory {
 
  private:
   const std::shared_ptr<const Gpu> gpu_;
+  std::atomic<bool> said_{false};
 };
 
-// Page-locks `mapped_bytes` of host memory until the result is dropped. Where
-// the driver refuses (says so in the log): the memory as it is, which the GPU
-// then writes by way of the driver's own buffer, with the caller waiting.
-std::shared_ptr<const LentMemory> PinLent(
-    std::shared_ptr<const Gpu> gpu, std::shared_ptr<const LentMemory> memory,
-    uint64_t mapped_bytes);
+// Page-locks host memory that consumers lend, on a thread of its own: the
+// driver takes tens of milliseconds for a batch's, and neither the thread that
+// takes all lends waits for that, nor whoever drops a memory last.
+//
+// Thread-safe. Memories may outlive the object; they are unlocked where they
+// are dropped then.
+class LentPinner {
+ public:
+  // Of so many memories at most that wait to be locked; those beyond are used
+  // as they are.
+  static constexpr size_t kMaxWaiting = 4096;
+
+  explicit LentPinner(std::shared_ptr<const Gpu> gpu);
+  // Those that wait to be unlocked are; those that wait to be locked are not.
+  ~LentPinner();
+  // `memory`, whose `mapped_bytes` will be page-locked until the result is
+  // dropped, and which is dropped itself after that. It may be used at once:
+  // until it is locked, and where the driver refuses (says so in the log), the
+  // GPU writes it by way of the driver's own buffer, with the caller waiting.
+  std::shared_ptr<const LentMemory> Pin(
+      std::shared_ptr<const LentMemory> memory, uint64_t mapped_bytes);
+
+ private:
+  struct State;
+  class Pinned;
+
+  const std::shared_ptr<State> state_;  // shared with the memories
+  std::thread thread_;
+};
 
 }  // namespace leat::worker

@@ -15,7 +15,7 @@
 
 namespace leat::worker {
 
-// Thread-safe; outlives the memories that it has made.
+// Thread-safe; outlives the memories that it has made, or lets them outlive it.
 class DeviceImporter {
  public:
   virtual ~DeviceImporter() = default;
@@ -28,8 +28,9 @@ class DeviceImporter {
   // allocation.
   virtual absl::StatusOr<std::shared_ptr<const LentMemory>> Import(
       int fd, const v1::LendMemory& lend) = 0;
-  // The host's memory `memory` of `mapped_bytes`, page-locked until it is
-  // dropped; or as it is where that cannot be had, which is only slower.
+  // The host's memory `memory` of `mapped_bytes`, to be page-locked soon; or as
+  // it is where that cannot be had, which is only slower. Does not wait for it,
+  // and may be used at once. `memory` is dropped some time after the result.
   virtual std::shared_ptr<const LentMemory> Pin(
       std::shared_ptr<const LentMemory> memory, uint64_t mapped_bytes) {
     return memory;

@@ -12,6 +12,20 @@ namespace {
 
 constexpr int kMaxFields = 1024;
 
+// The memory, whose `bytes` have been counted, and are until it is unmapped.
+std::shared_ptr<const LentMemory> Counted(
+    std::shared_ptr<const LentMemory> memory, uint64_t bytes,
+    std::shared_ptr<LendingCounters> counters) {
+  const LentMemory* const counted = memory.get();
+  return {counted, [memory = std::move(memory), bytes,
+                    counters = std::move(counters)](const auto*) mutable {
+            memory.reset();
+            counters->bytes -= bytes;
+            --counters->memories;
+            LOG_DEBUG("lending.unmapped bytes={}", bytes);
+          }};
+}
+
 // Whether `rows` rows of `row_bytes` at `offset` are within `bytes`.
 bool Fits(uint64_t offset, uint64_t rows, uint64_t row_bytes, uint64_t bytes) {
   return offset <= bytes &&
@@ -31,23 +45,12 @@ class StreamLending::Hold {
   const std::shared_ptr<const rpc::UniqueFd> socket_;
 };
 
-// Memory that is counted, and keeps the connection open.
+// Memory that keeps the connection open.
 class StreamLending::HeldMemory final : public LentMemory {
  public:
-  // REQUIRES: `bytes` have been counted already.
-  HeldMemory(std::shared_ptr<const LentMemory> memory, uint64_t bytes,
-             std::shared_ptr<Hold> hold,
-             std::shared_ptr<LendingCounters> counters)
-      : hold_(std::move(hold)),
-        counters_(std::move(counters)),
-        bytes_(bytes),
-        memory_(std::move(memory)) {}
-  ~HeldMemory() override {
-    memory_.reset();
-    counters_->bytes -= bytes_;
-    --counters_->memories;
-    LOG_DEBUG("lending.unmapped bytes={}", bytes_);
-  }
+  HeldMemory(std::shared_ptr<const LentMemory> memory,
+             std::shared_ptr<Hold> hold)
+      : hold_(std::move(hold)), memory_(std::move(memory)) {}
 
   std::byte* base() const override { return memory_->base(); }
   int device() const override { return memory_->device(); }
@@ -57,10 +60,8 @@ class StreamLending::HeldMemory final : public LentMemory {
   }
 
  private:
-  const std::shared_ptr<Hold> hold_;
-  const std::shared_ptr<LendingCounters> counters_;
-  const uint64_t bytes_;
-  std::shared_ptr<const LentMemory> memory_;
+  const std::shared_ptr<Hold> hold_;  // dropped after the memory
+  const std::shared_ptr<const LentMemory> memory_;
 };
 
 StreamLending::StreamLending(LendingLimits limits, DeviceImporter* importer,
@@ -203,10 +204,11 @@ absl::Status StreamLending::Lend(int fd, const v1::LendMemory& lend) {
     uncount();
     return mapped.status();
   }
+  mapped = Counted(*std::move(mapped), bytes, counters_);
   if (importer_ != nullptr && (*mapped)->device() < 0)
-    mapped = importer_->Pin(*std::move(mapped), lend.mapped_bytes());
-  const auto memory = std::make_shared<HeldMemory>(*std::move(mapped), bytes,
-                                                   std::move(hold), counters_);
+    mapped = importer_->Pin(*std::move(mapped), bytes);
+  const auto memory =
+      std::make_shared<HeldMemory>(*std::move(mapped), std::move(hold));
   LOG_DEBUG("lending.mapped memory={} bytes={} rows={} device={}",
             lend.memory_id(), bytes, lend.rows(), memory->device());
   MutexLock lock(&mu_);

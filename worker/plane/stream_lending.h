@@ -8,8 +8,9 @@
 // written any more, when the stream has been closed, or the consumer has closed
 // its end, and all memories are dropped that asks and groups still hold.
 //
-// Thread-safe. No method calls out with a lock held; memory is unmapped where
-// its last holder drops it.
+// Thread-safe. No method calls out with a lock held, or waits for a device.
+// Memory is unmapped where its last holder drops it, or by the importer's
+// thread, and counts as lent until then.
 #pragma once
 
 #include <atomic>
