@@ -63,6 +63,7 @@ class Binary : public OperatorKernel {
     if (op == "gt") op = "lt";
     if (op == "ge") op = "le";
     kernel->divides_ = op == "floordiv";
+    kernel->op_ = op;
     const DType joined = PromotedType(InputType(graph, node, 0).dtype,
                                       InputType(graph, node, 1).dtype);
     kernel->type_ = op == "div" ? DType::kFloat32 : ComputedAs(joined);
@@ -92,7 +93,16 @@ class Binary : public OperatorKernel {
                     });
   }
 
+  absl::StatusOr<DeviceForm> FormOf(const OperatorCall&) const override {
+    return ArithmeticForm{.op = op_,
+                          .type = type_,
+                          .computed = computed_,
+                          .swapped = swapped_,
+                          .divides = divides_};
+  }
+
  private:
+  std::string op_;  // of the loop
   bool swapped_ = false, divides_ = false;
   DType type_, computed_;
   BinaryLoop loop_ = nullptr;
@@ -114,11 +124,20 @@ class Unary : public OperatorKernel {
     kernel->loop_ = FindBinaryLoops(op, kernel->type_).best;
     if (kernel->loop_ == nullptr)
       return Internal("no loop {} of {}", op, Name(kernel->type_));
+    kernel->op_ = op;
     return kernel;
   }
 
   absl::Status Shape(const OperatorCall& call, Tensor* result) const override {
     return ShapeOfInput(call, result);
+  }
+
+  absl::StatusOr<DeviceForm> FormOf(const OperatorCall&) const override {
+    return ArithmeticForm{.op = op_,
+                          .type = type_,
+                          .computed = type_,
+                          .unary = true,
+                          .second = second_};
   }
 
   absl::Status Run(const OperatorCall& call,
@@ -133,6 +152,7 @@ class Unary : public OperatorKernel {
   }
 
  private:
+  std::string op_;  // of the loop
   DType type_;
   std::vector<std::byte> second_;  // a block of it; empty: none
   BinaryLoop loop_ = nullptr;

@@ -88,6 +88,12 @@ class CutMix final : public OperatorKernel {
     return absl::OkStatus();
   }
 
+  absl::StatusOr<DeviceForm> FormOf(const OperatorCall& call) const override {
+    ASSIGN_OR_RETURN(const Rect box, args_.BoxOf(call));
+    return PasteForm{
+        {{box.y, box.x, 0}, {box.height, box.width, call.inputs[0]->dims[2]}}};
+  }
+
  private:
   CutMixArgs args_;
 };

@@ -34,6 +34,8 @@ class FillPattern {
   // Rounded and saturated.
   FillPattern(std::span<const double> values, DType dtype);
   void Fill(const Tensor& out, const Box& box) const;
+  // Of the dtype: one, or a last axis of them.
+  std::span<const std::byte> elements() const { return elements_; }
 
  private:
   size_t count_;

@@ -37,7 +37,8 @@ class BrightnessContrast : public OperatorKernel {
   BrightnessContrast(const CheckedGraph& graph, uint32_t node)
       : brightness_(FloatArg::Of(graph, node, "brightness", 1)),
         shift_(FloatArg::Of(graph, node, "brightness_shift", 0)),
-        contrast_(FloatArg::Of(graph, node, "contrast", 1)) {
+        contrast_(FloatArg::Of(graph, node, "contrast", 1)),
+        dtype_(graph.types[node][0].dtype) {
     const auto& args = graph.graph.nodes[node].args;
     if (const auto it = args.find("contrast_center"); it != args.end())
       center_ = std::get<std::vector<double>>(it->second)[0];
@@ -49,13 +50,8 @@ class BrightnessContrast : public OperatorKernel {
 
   absl::Status Run(const OperatorCall& call,
                    const Tensor& result) const override {
-    ASSIGN_OR_RETURN(const double brightness, brightness_.In(call));
-    ASSIGN_OR_RETURN(const double shift, shift_.In(call));
-    ASSIGN_OR_RETURN(const double contrast, contrast_.In(call));
-    const auto factor = static_cast<float>(brightness * contrast);
-    const auto constant =
-        static_cast<float>(shift * LargestOf(result.dtype) +
-                           brightness * (center_ - contrast * center_));
+    ASSIGN_OR_RETURN(const LinearForm linear, LinearOf(call));
+    const auto [factor, constant] = linear;
     const ValueLoops& loops = BestValueLoops();
     const Tensor& in = *call.inputs[0];
     if (in.dtype == DType::kUint8 && result.dtype == DType::kUint8) {
@@ -64,15 +60,32 @@ class BrightnessContrast : public OperatorKernel {
                          reinterpret_cast<uint8_t*>(result.data));
       return absl::OkStatus();
     }
-    InFloatBlocks(in, result, 1, [&](const float* x, size_t n, float* out) {
-      loops.linear_floats(x, n, factor, constant, out);
-    });
+    InFloatBlocks(in, result, 1,
+                  [&, factor = factor, constant = constant](
+                      const float* x, size_t n, float* out) {
+                    loops.linear_floats(x, n, factor, constant, out);
+                  });
     return absl::OkStatus();
   }
 
+  absl::StatusOr<DeviceForm> FormOf(const OperatorCall& call) const override {
+    return LinearOf(call);
+  }
+
  private:
+  absl::StatusOr<LinearForm> LinearOf(const OperatorCall& call) const {
+    ASSIGN_OR_RETURN(const double brightness, brightness_.In(call));
+    ASSIGN_OR_RETURN(const double shift, shift_.In(call));
+    ASSIGN_OR_RETURN(const double contrast, contrast_.In(call));
+    return LinearForm{
+        static_cast<float>(brightness * contrast),
+        static_cast<float>(shift * LargestOf(dtype_) +
+                           brightness * (center_ - contrast * center_))};
+  }
+
   FloatArg brightness_, shift_, contrast_;
   double center_ = 0;
+  DType dtype_;  // of the result
 };
 
 // Runs `matrix` over an image of 3 channels, to one of 3.
@@ -99,7 +112,8 @@ class ColorTwist : public OperatorKernel {
         saturation_(FloatArg::Of(graph, node, "saturation", 1)),
         value_(FloatArg::Of(graph, node, "value", 1)),
         brightness_(FloatArg::Of(graph, node, "brightness", 1)),
-        contrast_(FloatArg::Of(graph, node, "contrast", 1)) {}
+        contrast_(FloatArg::Of(graph, node, "contrast", 1)),
+        dtype_(InputType(graph, node, 0).dtype) {}
 
   absl::Status Shape(const OperatorCall& call, Tensor* result) const override {
     return ShapeOfInput(call, result);
@@ -107,21 +121,30 @@ class ColorTwist : public OperatorKernel {
 
   absl::Status Run(const OperatorCall& call,
                    const Tensor& result) const override {
+    ASSIGN_OR_RETURN(const ColorMatrix matrix, MatrixOf(call));
+    RunMatrix(matrix, *call.inputs[0], result);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<DeviceForm> FormOf(const OperatorCall& call) const override {
+    ASSIGN_OR_RETURN(const ColorMatrix matrix, MatrixOf(call));
+    return MatrixForm{matrix};
+  }
+
+ private:
+  absl::StatusOr<ColorMatrix> MatrixOf(const OperatorCall& call) const {
     ASSIGN_OR_RETURN(const double hue, hue_.In(call));
     ASSIGN_OR_RETURN(const double saturation, saturation_.In(call));
     ASSIGN_OR_RETURN(const double value, value_.In(call));
     ASSIGN_OR_RETURN(const double brightness, brightness_.In(call));
     ASSIGN_OR_RETURN(const double contrast, contrast_.In(call));
-    const Tensor& in = *call.inputs[0];
-    const double middle = MiddleOf(in.dtype);
-    RunMatrix(TwistMatrix(hue, saturation, brightness * contrast * value,
-                          (middle - middle * contrast) * brightness),
-              in, result);
-    return absl::OkStatus();
+    const double middle = MiddleOf(dtype_);
+    return TwistMatrix(hue, saturation, brightness * contrast * value,
+                       (middle - middle * contrast) * brightness);
   }
 
- private:
   FloatArg hue_, saturation_, value_, brightness_, contrast_;
+  DType dtype_;  // of the input
 };
 
 // ITU-R BT.601, bytes.
@@ -174,6 +197,10 @@ class ColorSpaceConversion : public OperatorKernel {
       for (int c = 0; c < results; ++c)
         to[c] = ByteOf(MatrixRow(matrix_, c, from[i], 0, 0));
     return absl::OkStatus();
+  }
+
+  absl::StatusOr<DeviceForm> FormOf(const OperatorCall&) const override {
+    return MatrixForm{matrix_};
   }
 
  private:

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "core/operators.h"
 #include "core/philox.h"
+#include "worker/image/device_form.h"
 #include "worker/image/tensor_ops.h"
 
 namespace leat::worker {
@@ -38,6 +39,12 @@ class OperatorKernel {
   // Writes the result's elements to result.data, dense.
   virtual absl::Status Run(const OperatorCall& call,
                            const Tensor& result) const = 0;
+  // What Run would do, for a device that does it; of monostate: only Run can.
+  // Which form it is depends on the node alone. Elements of the call's inputs
+  // are not looked at. Errors: Run's.
+  virtual absl::StatusOr<DeviceForm> FormOf(const OperatorCall& call) const {
+    return DeviceForm();
+  }
 };
 
 // The kernel of a node; null: it has none here. Arguments are constants of the

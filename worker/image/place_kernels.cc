@@ -57,6 +57,11 @@ class Pad final : public OperatorKernel {
     return absl::OkStatus();
   }
 
+  absl::StatusOr<DeviceForm> FormOf(const OperatorCall& call) const override {
+    return BoxForm{.boxes = {Box::Whole(*call.inputs[0])},
+                   .pattern = fill_.elements()};
+  }
+
  private:
   const std::vector<PadRule> rules_;
   const ValueType type_;
@@ -130,22 +135,35 @@ class Slice final : public OperatorKernel {
                    const Tensor& result) const override {
     const Tensor& in = *call.inputs[0];
     ASSIGN_OR_RETURN(const Box part, Part(call));
+    const Box to = Inside(part, in);
+    Box from = to;
+    for (int axis = 0; axis < in.rank; ++axis) from.at[axis] += part.at[axis];
+    if (to.extent != part.extent) fill_.Fill(result, Box::Whole(result));
+    CopyBox(in, from, result, to.at);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<DeviceForm> FormOf(const OperatorCall& call) const override {
+    ASSIGN_OR_RETURN(const Box part, Part(call));
+    return BoxForm{.boxes = {Inside(part, *call.inputs[0])},
+                   .shift = part.at,
+                   .pattern = fill_.elements()};
+  }
+
+ private:
+  // What the input has of `part`, as a box of the result.
+  static Box Inside(const Box& part, const Tensor& in) {
     Box inside = part;
-    std::array<int64_t, kMaxAxes> to{};
     for (int axis = 0; axis < in.rank; ++axis) {
       const int64_t begin = std::max<int64_t>(part.at[axis], 0);
       const int64_t end =
           std::min(part.at[axis] + part.extent[axis], in.dims[axis]);
-      to[axis] = begin - part.at[axis];
-      inside.at[axis] = begin;
+      inside.at[axis] = begin - part.at[axis];
       inside.extent[axis] = end - begin;
     }
-    if (inside.extent != part.extent) fill_.Fill(result, Box::Whole(result));
-    CopyBox(in, inside, result, to);
-    return absl::OkStatus();
+    return inside;
   }
 
- private:
   absl::StatusOr<Box> Part(const OperatorCall& call) const {
     const Tensor& in = *call.inputs[0];
     Box box = Box::Whole(in);
@@ -202,26 +220,39 @@ class Erase final : public OperatorKernel {
   absl::Status Run(const OperatorCall& call,
                    const Tensor& result) const override {
     memcpy(result.data, call.inputs[0]->data, result.bytes());
-    if (!enable_.In(call)) return absl::OkStatus();
-    const size_t axes = axes_.size();
-    for (size_t first = 0; first < shape_.size(); first += axes) {
-      Box box = Box::Whole(result);
-      for (size_t i = 0; i < axes; ++i)
-        Side(result, axes_[i], anchor_.empty() ? 0 : anchor_[first + i],
-             shape_[first + i], &box);
-      fill_.Fill(result, box);
-    }
-    Box box = Box::Whole(result);
-    for (size_t i = 0; i < std::min<size_t>(axes, 2); ++i) {
-      ASSIGN_OR_RETURN(const double place, place_[i].In(call));
-      ASSIGN_OR_RETURN(const double size, size_[i].In(call));
-      Side(result, axes_[i], place, size, &box);
-    }
-    fill_.Fill(result, box);
-    return absl::OkStatus();
+    return ForEachBox(call, [&](const Box& box) { fill_.Fill(result, box); });
+  }
+
+  absl::StatusOr<DeviceForm> FormOf(const OperatorCall& call) const override {
+    BoxForm form{.fills_inside = true, .pattern = fill_.elements()};
+    RETURN_IF_ERROR(
+        ForEachBox(call, [&](const Box& box) { form.boxes.push_back(box); }));
+    return form;
   }
 
  private:
+  template <class Use>
+  absl::Status ForEachBox(const OperatorCall& call, Use use) const {
+    if (!enable_.In(call)) return absl::OkStatus();
+    const Tensor& image = *call.inputs[0];
+    const size_t axes = axes_.size();
+    for (size_t first = 0; first < shape_.size(); first += axes) {
+      Box box = Box::Whole(image);
+      for (size_t i = 0; i < axes; ++i)
+        Side(image, axes_[i], anchor_.empty() ? 0 : anchor_[first + i],
+             shape_[first + i], &box);
+      use(box);
+    }
+    Box box = Box::Whole(image);
+    for (size_t i = 0; i < std::min<size_t>(axes, 2); ++i) {
+      ASSIGN_OR_RETURN(const double place, place_[i].In(call));
+      ASSIGN_OR_RETURN(const double size, size_[i].In(call));
+      Side(image, axes_[i], place, size, &box);
+    }
+    use(box);
+    return absl::OkStatus();
+  }
+
   // DALI's rule, in float as there: both ends are rounded towards zero.
   void Side(const Tensor& tensor, int axis, double anchor, double shape,
             Box* box) const {

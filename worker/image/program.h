@@ -111,6 +111,11 @@ absl::Status SetStoredValues(const RowInput& input,
 absl::StatusOr<std::vector<Step>> CompileSteps(const CheckedGraph& graph,
                                                bool fuse);
 
+// What the operator of `node` draws from, for a row; `per_batch`: of its step,
+// not of its sample.
+SampleRng DrawsOf(uint64_t seed, const RowInput& input, uint32_t node,
+                  bool per_batch);
+
 // A sample's draw.
 bool Draw(const CoinFlipStep& coin, SampleRng rng);
 float Draw(const UniformStep& uniform, SampleRng rng);

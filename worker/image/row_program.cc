@@ -164,13 +164,8 @@ class Execution {
     return absl::OkStatus();
   }
 
-  SampleRng Rng(const Step& step) const {
-    return SampleRng(program_.seed, input_.epoch, input_.sample, step.node);
-  }
-
-  SampleRng RngOfBatch(const Step& step) const {
-    return SampleRng(MixKey(program_.seed, 0, kBatchSalt), input_.epoch,
-                     input_.step, step.node);
+  SampleRng Rng(const Step& step, bool per_batch = false) const {
+    return DrawsOf(program_.seed, input_, step.node, per_batch);
   }
 
   absl::Status RunStep(const Step& step, const CoinFlipStep& coin) {
@@ -233,8 +228,7 @@ class Execution {
       inputs.push_back(&Value(input));
     for (const uint32_t arg : operation.args)
       args.push_back(arg == kNoValue ? nullptr : &Value(arg));
-    const OperatorCall call{inputs, args,
-                            operation.per_batch ? RngOfBatch(step) : Rng(step)};
+    const OperatorCall call{inputs, args, Rng(step, operation.per_batch)};
     Tensor result{step.dtype, 0, {}, nullptr};
     if (absl::Status status = operation.kernel->Shape(call, &result);
         !status.ok())
@@ -288,6 +282,14 @@ absl::Status SetStoredValues(const RowInput& input,
     }
   }
   return absl::OkStatus();
+}
+
+SampleRng DrawsOf(uint64_t seed, const RowInput& input, uint32_t node,
+                  bool per_batch) {
+  if (per_batch)
+    return SampleRng(MixKey(seed, 0, kBatchSalt), input.epoch, input.step,
+                     node);
+  return SampleRng(seed, input.epoch, input.sample, node);
 }
 
 bool Draw(const CoinFlipStep& coin, SampleRng rng) {

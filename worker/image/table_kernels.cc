@@ -62,6 +62,10 @@ class Lookup : public OperatorKernel {
     return absl::OkStatus();
   }
 
+  absl::StatusOr<DeviceForm> FormOf(const OperatorCall&) const override {
+    return LookupForm{table_, places_};
+  }
+
  private:
   template <class Out>
   void Find(const Tensor& in, std::byte* out) const {

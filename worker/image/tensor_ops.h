@@ -42,6 +42,11 @@ class Normalizer {
   // in.dims' last axis is the channels; `out` holds as many elements.
   void Run(const Tensor& in, std::byte* out) const;
 
+  // Of Normalized, a channel each.
+  const std::vector<float>& means() const { return mean_; }
+  const std::vector<float>& factors() const { return factor_; }
+  float shift() const { return shift_; }
+
  private:
   float At(float x, int channel) const;
 

@@ -52,17 +52,19 @@ class WarpKernel : public OperatorKernel {
   absl::Status Run(const OperatorCall& call,
                    const Tensor& result) const override {
     const Tensor& in = *call.inputs[0];
-    const ImageSize image{in.dims[0], in.dims[1]};
-    const ImageSize size{result.dims[0], result.dims[1]};
-    if (dali_) {
-      ASSIGN_OR_RETURN(const DaliMap map, DaliMapOf(call, image, size));
-      WarpByDali(in, map, filter_, fill_, result);
-      return absl::OkStatus();
-    }
-    ASSIGN_OR_RETURN(const Affine affine, MapOf(call, image, size));
-    ASSIGN_OR_RETURN(const WarpMap map, affine.Fixed());
-    Warp(in, map, filter_, fill_, result);
+    ASSIGN_OR_RETURN(const WarpForm form,
+                     WarpOf(call, {result.dims[0], result.dims[1]}));
+    if (dali_)
+      WarpByDali(in, form.dali_map, filter_, fill_, result);
+    else
+      Warp(in, form.map, filter_, fill_, result);
     return absl::OkStatus();
+  }
+
+  absl::StatusOr<DeviceForm> FormOf(const OperatorCall& call) const override {
+    Tensor result;
+    RETURN_IF_ERROR(Shape(call, &result));
+    return WarpOf(call, {result.dims[0], result.dims[1]});
   }
 
  protected:
@@ -88,6 +90,22 @@ class WarpKernel : public OperatorKernel {
   }
 
  private:
+  absl::StatusOr<WarpForm> WarpOf(const OperatorCall& call,
+                                  ImageSize result) const {
+    const Tensor& in = *call.inputs[0];
+    const ImageSize image{in.dims[0], in.dims[1]};
+    WarpForm form{.dali = dali_,
+                  .nearest = filter_ == WarpFilter::kNearest,
+                  .fill = fill_};
+    if (dali_) {
+      ASSIGN_OR_RETURN(form.dali_map, DaliMapOf(call, image, result));
+      return form;
+    }
+    ASSIGN_OR_RETURN(const Affine affine, MapOf(call, image, result));
+    ASSIGN_OR_RETURN(form.map, affine.Fixed());
+    return form;
+  }
+
   const WarpFilter filter_;
   const bool dali_;
   std::optional<ImageSize> size_;
@@ -178,6 +196,18 @@ class GaussianBlur final : public OperatorKernel {
 
   absl::Status Run(const OperatorCall& call,
                    const Tensor& result) const override {
+    ASSIGN_OR_RETURN(const std::vector<float> weights, WeightsOf(call));
+    Blur(*call.inputs[0], weights, result);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<DeviceForm> FormOf(const OperatorCall& call) const override {
+    ASSIGN_OR_RETURN(std::vector<float> weights, WeightsOf(call));
+    return BlurForm{std::move(weights)};
+  }
+
+ private:
+  absl::StatusOr<std::vector<float>> WeightsOf(const OperatorCall& call) const {
     ASSIGN_OR_RETURN(double sigma, sigma_.In(call));
     if (sigma == 0 && window_ == 0)
       return InvalidArgument(
@@ -200,11 +230,9 @@ class GaussianBlur final : public OperatorKernel {
     for (const double weight : exact)
       weights.push_back(static_cast<float>(weight / sum));
     while (weights.size() > 1 && weights.back() == 0) weights.pop_back();
-    Blur(*call.inputs[0], weights, result);
-    return absl::OkStatus();
+    return weights;
   }
 
- private:
   const FloatArg sigma_;
   const int64_t window_;
 };

@@ -206,12 +206,12 @@ class StreamWalker {
   uint64_t coding_bytes_ = 0, packet_bytes_ = 0;
 };
 
-struct Box {
+struct FileBox {
   Bytes type, content;
 };
 
 // The box at `*at`, which moves behind it; false: it leads out of the bytes.
-bool NextBox(Bytes bytes, size_t* at, Box* box) {
+bool NextBox(Bytes bytes, size_t* at, FileBox* box) {
   const size_t rest = bytes.size() - *at;
   if (rest < 8) return false;
   uint64_t length = BigEndian(bytes, *at, 4);
@@ -231,7 +231,7 @@ bool NextBox(Bytes bytes, size_t* at, Box* box) {
 }
 
 bool HasPalette(Bytes header) {
-  Box box;
+  FileBox box;
   for (size_t at = 0; at < header.size() && NextBox(header, &at, &box);)
     if (BytesAre(box.type, 0, "pclr")) return true;
   return false;
@@ -245,7 +245,7 @@ absl::StatusOr<Jpeg2000Structure> ReadJpeg2000Structure(Bytes file) {
   structure.boxed = BigEndian(file, 0, 2) != kStartOfStream;
   if (structure.boxed) {
     stream = {};
-    Box box;
+    FileBox box;
     for (size_t at = 0; stream.empty();) {
       if (!NextBox(file, &at, &box))
         return DataLoss(

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// DeviceForm: what an operator does to one sample's value, as numbers that a
+// kernel of a device can be given. The formulas are those of the headers that
+// both compilers take (color.h, arithmetic.h, warp.h …).
+//
+// Spans are the operator kernel's memory and live as long as it does.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "core/tensor.h"
+#include "worker/image/box_copy.h"
+#include "worker/image/color.h"
+#include "worker/image/dali_pixel.h"
+#include "worker/image/warp.h"
+
+namespace leat::worker {
+
+// Linear of every element, in floats.
+struct LinearForm {
+  float factor = 1, constant = 0;
+};
+// MatrixRow of every pixel: of as many channels as the value has, the others
+// being 0, to as many as the result has.
+struct MatrixForm {
+  ColorMatrix matrix{};
+};
+// An element of `table` by an integer; those that are negative or `places` and
+// more have the last one. Every byte has a place.
+struct LookupForm {
+  std::span<const std::byte> table;  // of the result's type
+  uint64_t places = 0;
+};
+// An operator of arithmetic_loops.h on two values, converted to `type` before;
+// the result is of `computed` before it is converted to the result's.
+struct ArithmeticForm {
+  std::string_view op;
+  DType type = DType::kFloat32, computed = DType::kFloat32;
+  bool swapped = false;  // the second input comes first
+  bool unary = false;    // of the first alone, and `second` where it has bytes
+  std::span<const std::byte> second;  // an element of `type`; empty: none
+  bool divides = false;               // a divisor of 0 is an error
+};
+// Inside any of `boxes` of the result the first, outside all the second: of the
+// input, moved by `shift` (element i of the result is i + shift of the input),
+// and a pattern that begins anew with each last axis.
+struct BoxForm {
+  std::vector<Box> boxes;
+  std::array<int64_t, kMaxAxes> shift{};
+  bool fills_inside = false;           // or the input is inside
+  std::span<const std::byte> pattern;  // an element, or a last axis of them
+};
+// Inside the box the second input, outside the first.
+struct PasteForm {
+  Box box;
+};
+struct WarpForm {
+  bool dali = false, nearest = false;
+  WarpMap map;                // unless dali
+  DaliMap dali_map;           // if dali
+  std::optional<float> fill;  // unset: the nearest pixel of the edge
+};
+// Weights of the pixel itself, of its neighbours at the distance 1, 2, …
+struct BlurForm {
+  std::vector<float> weights;
+};
+
+using DeviceForm =
+    std::variant<std::monostate, LinearForm, MatrixForm, LookupForm,
+                 ArithmeticForm, BoxForm, PasteForm, WarpForm, BlurForm>;
+
+}  // namespace leat::worker
