@@ -45,6 +45,7 @@ enum class FusedKind : uint32_t {
   kBytes,  // the view's bytes
   kTable,  // table[channel and place][byte]
   kHost,   // a value that the host computed
+  kStage,  // what a stage behind this kernel writes: nothing here
 };
 
 // Of all rows.

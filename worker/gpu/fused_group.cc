@@ -4,35 +4,21 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <string>
 #include <variant>
 
+#include "absl/container/inlined_vector.h"
 #include "core/status.h"
 #include "worker/gpu/fused_kernel.h"
 #include "worker/gpu/fused_layout.h"
 #include "worker/gpu/fused_tail.h"
+#include "worker/gpu/table_copy.h"
 
 namespace leat::worker {
 namespace {
 
 constexpr size_t kMaxSlices = 65'535;  // blocks along the grid's second axis
 constexpr int64_t kMaxSpan = std::numeric_limits<int32_t>::max();
-
-// The entries and weights of a table, from input `first_input` on.
-template <class Table>
-FusedAxis CopyTable(const Table& table, bool transposed, bool reversed,
-                    FusedEntry* entries, int16_t* weights) {
-  const int count = table.size(), taps = table.max_taps();
-  for (int i = 0; i < count; ++i) {
-    const int from = reversed ? count - 1 - i : i;
-    const auto& entry = table.entry(from);
-    entries[i] = {entry.start - table.first_input(), entry.taps};
-    const int16_t* of = table.weights(from);
-    for (int t = 0; t < taps; ++t)
-      weights[transposed ? t * count + i : i * taps + t] =
-          t < entry.taps ? of[t] : int16_t{0};
-  }
-  return {.stride = taps, .bits = table.bits()};
-}
 
 // The turned image's axes, and whether each runs against the stored image's.
 ScaledAxis AxisAcross(const Orientation& o, ImageSize stored, int halvings) {
@@ -51,10 +37,70 @@ Rect Union(const Rect& a, const Rect& b) {
           std::max(a.y + a.height, b.y + b.height) - y};
 }
 
+// Memory for a value of the host's, whose size is known.
+std::byte* PlaceHostValue(uint32_t value, FusedScratch* scratch) {
+  Tensor& tensor = scratch->values[value];
+  std::vector<std::byte>& memory = scratch->host[value];
+  memory.resize(tensor.bytes());
+  tensor.data = memory.data();
+  return memory.data();
+}
+
+// An operator on values of the host's, as RowProgram runs it.
+absl::Status RunHostKernel(const OperatorKernel& kernel,
+                           const OperatorCall& call, const Tensor& out) {
+  Tensor result{out.dtype, 0, {}, out.data};
+  RETURN_IF_ERROR(kernel.Shape(call, &result));
+  if (result.bytes() != out.bytes())
+    return Internal("a value of {} bytes, want {}", result.bytes(),
+                    out.bytes());
+  return kernel.Run(call, result);
+}
+
+absl::Status RunHostStep(const Step& step, uint64_t seed, const RowInput& input,
+                         FusedScratch* scratch) {
+  std::byte* const out = PlaceHostValue(step.node, scratch);
+  const std::vector<Tensor>& values = scratch->values;
+  const SampleRng rng = DrawsOf(seed, input, step.node, false);
+  if (const auto* coin = std::get_if<CoinFlipStep>(&step.what)) {
+    *out = std::byte{Draw(*coin, rng)};
+  } else if (const auto* uniform = std::get_if<UniformStep>(&step.what)) {
+    const float value = Draw(*uniform, rng);
+    memcpy(out, &value, sizeof value);
+  } else if (const auto* normalize = std::get_if<NormalizeStep>(&step.what)) {
+    normalize->normalizer.Run(values[normalize->input], out);
+  } else if (const auto* transpose = std::get_if<TransposeStep>(&step.what)) {
+    Transpose(values[transpose->input], transpose->perm, out);
+  } else if (const auto* where = std::get_if<WhereStep>(&step.what)) {
+    const Tensor* const inputs[] = {&values[where->condition],
+                                    &values[where->a], &values[where->b]};
+    return RunHostKernel(*where->kernel, {inputs, {}, rng}, values[step.node]);
+  } else if (const auto* kernel = std::get_if<KernelStep>(&step.what)) {
+    absl::InlinedVector<const Tensor*, 4> inputs, args;
+    for (const uint32_t value : kernel->inputs)
+      inputs.push_back(&values[value]);
+    for (const uint32_t value : kernel->args)
+      args.push_back(value == kNoValue ? nullptr : &values[value]);
+    return RunHostKernel(
+        *kernel->kernel,
+        {inputs, args, DrawsOf(seed, input, step.node, kernel->per_batch)},
+        values[step.node]);
+  } else {
+    Cast(values[InputOf(step)], step.dtype, out);
+  }
+  return absl::OkStatus();
+}
+
+// The CPU says what is wrong with the row, if anything is.
+absl::Status ForTheCpu(const absl::Status& status) {
+  return ResourceExhausted("{}", Message(status));
+}
+
 }  // namespace
 
 absl::Status FusedGroup::Begin(const FusedProgram& program, size_t rows,
-                               std::span<std::byte> memory) {
+                               std::span<std::byte> memory,
+                               const StageDevice& device) {
   const uint64_t bytes = program.BlockBytes(rows);
   if (rows == 0 || rows * program.views() > kMaxSlices)
     return InvalidArgument("group of {} rows of {} views, want 1 to {} in all",
@@ -81,6 +127,12 @@ absl::Status FusedGroup::Begin(const FusedProgram& program, size_t rows,
   std::fill(memory.begin() + header_.rows_at,
             memory.begin() + static_cast<ptrdiff_t>(tables_at), std::byte{0});
   used_.store(tables_at, std::memory_order_relaxed);
+  stages_.Begin(*program.stages_, rows, program.fields(), memory,
+                program.constants_at_, program.StagesAt(&header_), device);
+  for (size_t head = 0; head < program.heads_.size(); ++head)
+    for (size_t row = 0; row < rows; ++row)
+      BindOutput(row, program.fields() + head,
+                 stages_.AddressOf(row, program.heads_[head]));
   return absl::OkStatus();
 }
 
@@ -88,31 +140,16 @@ FusedRow& FusedGroup::Descriptor(size_t row, size_t view) const {
   return At<FusedRow>(header_.rows_at)[row * header_.views + view];
 }
 
-void FusedGroup::ComputeHostValues(size_t row, const RowInput& input,
-                                   FusedScratch* scratch) {
+absl::Status FusedGroup::ComputeHostValues(size_t row, const RowInput& input,
+                                           FusedScratch* scratch) {
   const FusedProgram& program = *program_;
-  scratch->values.resize(program.values_);
-  scratch->scalars.resize(program.values_);
-  const auto place = [&](uint32_t node, DType dtype) {
-    std::byte* const data = scratch->scalars[node].data();
-    scratch->values[node] = {dtype, 0, {}, data};
-    return data;
-  };
-  for (const FusedProgram::StoredScalar& stored : program.stored_)
-    memcpy(place(stored.value, stored.dtype),
-           input.fields[stored.output].bytes.data(), SizeOf(stored.dtype));
-  for (const Step& step : program.host_steps_) {
-    std::byte* const out = place(step.node, step.dtype);
-    const SampleRng rng(program.seed_, input.epoch, input.sample, step.node);
-    if (const auto* coin = std::get_if<CoinFlipStep>(&step.what)) {
-      *out = std::byte{Draw(*coin, rng)};
-    } else if (const auto* uniform = std::get_if<UniformStep>(&step.what)) {
-      const float value = Draw(*uniform, rng);
-      memcpy(out, &value, sizeof value);
-    } else {  // of a scalar, transpose and a cast to its type are copies
-      Cast(scratch->values[InputOf(step)], step.dtype, out);
-    }
-  }
+  scratch->values = program.shapes_;
+  scratch->host.resize(program.values_);
+  for (const FusedProgram::StoredValue& stored : program.stored_)
+    memcpy(PlaceHostValue(stored.value, scratch),
+           input.fields[stored.output].bytes.data(), stored.bytes);
+  for (const Step& step : program.host_steps_)
+    RETURN_IF_ERROR(RunHostStep(step, program.seed_, input, scratch));
   for (const FusedField& field : program.fields_) {
     if (field.kind == FusedKind::kHost)
       memcpy(At<std::byte>(header_.host_values_at) + row * header_.host_stride +
@@ -120,6 +157,7 @@ void FusedGroup::ComputeHostValues(size_t row, const RowInput& input,
              scratch->values[program.output_values_[field.output]].data,
              field.element_bytes);
   }
+  return absl::OkStatus();
 }
 
 absl::Status FusedGroup::CheckLimits(const std::vector<View>& chains) const {
@@ -171,38 +209,25 @@ absl::StatusOr<Rect> FusedGroup::PrepareTables(const View& view,
     slice->tables_at = at;
     slice->table_bytes = used;
   }
-  WriteTables(h, v, view.mirror_y(), *slice, row);
+  CopyTables(h, v, view.mirror_y(), memory_.data(), slice->tables_at, row);
   return part;
-}
-
-template <class Table>
-void FusedGroup::WriteTables(const Table& horizontal, const Table& vertical,
-                             bool mirror_y, const Slice& slice, FusedRow* row) {
-  uint64_t at = slice.tables_at;
-  const auto write = [&](const Table& table, bool transposed, bool reversed) {
-    const uint64_t weights_at = at + EntryBytes(table.size());
-    FusedAxis axis = CopyTable(table, transposed, reversed, At<FusedEntry>(at),
-                               At<int16_t>(weights_at));
-    axis.entries_at = static_cast<uint32_t>(at);
-    axis.weights_at = static_cast<uint32_t>(weights_at);
-    at = weights_at + WeightBytes(table.size(), table.max_taps());
-    return axis;
-  };
-  row->resampled = 1;
-  row->horizontal = write(horizontal, true, false);  // mirrored by BuildTables
-  row->vertical = write(vertical, false, mirror_y);
 }
 
 absl::StatusOr<Rect> FusedGroup::PrepareRow(size_t row, const RowInput& input,
                                             ImageSize stored, int exif,
                                             FusedScratch* scratch) {
   const FusedProgram& program = *program_;
-  for (const FusedProgram::StoredScalar& scalar : program.stored_)
-    if (scalar.output >= input.fields.size() ||
-        input.fields[scalar.output].bytes.size() != SizeOf(scalar.dtype))
-      return DataLoss("output {} of the reader is no {} scalar", scalar.output,
-                      Name(scalar.dtype));
-  ComputeHostValues(row, input, scratch);
+  for (const FusedProgram::StoredValue& stored : program.stored_)
+    if (stored.output >= input.fields.size() ||
+        input.fields[stored.output].bytes.size() != stored.bytes)
+      return DataLoss("output {} of the reader is no {} {}", stored.output,
+                      Name(stored.dtype),
+                      stored.bytes == SizeOf(stored.dtype)
+                          ? std::string("scalar")
+                          : fmt::format("value of {} bytes", stored.bytes));
+  if (const absl::Status host = ComputeHostValues(row, input, scratch);
+      !host.ok())
+    return ForTheCpu(host);
   Row& state = rows_[row];
   state.orientation = Orientation::Of(program.orient() ? exif : 1);
   state.stored = stored;
@@ -239,6 +264,10 @@ absl::StatusOr<Rect> FusedGroup::PrepareRow(size_t row, const RowInput& input,
     state.part = v == 0 ? slice.part : Union(state.part, slice.part);
     state.most_halvings = std::min(state.most_halvings, MostHalvings(view));
   }
+  if (const absl::Status bound =
+          stages_.PrepareRow(row, program.seed_, input, scratch->values);
+      !bound.ok())
+    return ForTheCpu(bound);
   if (state.part.width * state.part.height > kMaxSpan / 4)
     return ResourceExhausted("window of {} × {} spans 2 GiB or more",
                              state.part.width, state.part.height);
@@ -259,7 +288,8 @@ Rect FusedGroup::HalveRow(size_t row, int halvings, FusedScratch* scratch) {
     v.Build(scratch->vertical, view.before().y, down);
     Slice& slice = slices_[row * header_.views + i];
     // No larger than the tables for the whole image.
-    WriteTables(h, v, view.mirror_y(), slice, &Descriptor(row, i));
+    CopyTables(h, v, view.mirror_y(), memory_.data(), slice.tables_at,
+               &Descriptor(row, i));
     slice.part = {h.first_input(), v.first_input(),
                   h.end_input() - h.first_input(),
                   v.end_input() - v.first_input()};
@@ -290,6 +320,7 @@ absl::Status FusedGroup::BindSource(size_t row, const FusedSource& source) {
   for (size_t v = 0; v < header_.views; ++v)
     BindView(state.orientation, state.stored, source,
              slices_[row * header_.views + v], &Descriptor(row, v));
+  stages_.TakeRow(row);
   return absl::OkStatus();
 }
 
@@ -321,11 +352,14 @@ void FusedGroup::BindView(const Orientation& o, ImageSize stored,
 }
 
 void FusedGroup::BindOutput(size_t row, size_t field, uint64_t address) {
+  if (program_->OfOutput(field).kind == FusedKind::kStage)
+    return stages_.BindOutput(row, field, address);
   At<uint64_t>(header_.outputs_at)[row * header_.fields + field] = address;
 }
 
 void FusedGroup::SkipRow(size_t row) {
   for (size_t v = 0; v < header_.views; ++v) Descriptor(row, v).source = 0;
+  stages_.SkipRow(row);
 }
 
 std::span<const std::byte> FusedGroup::HostValue(size_t row,

@@ -10,7 +10,8 @@
 //     group.BindSource(row, …)           where its pixels will be
 //     group.BindOutput(row, field, …)    where its fields go
 //   copy group.used_bytes() of `memory` to the device, launch
-//   program.kernel() with program.launch(rows) and the copy's address.
+//   program.kernel() with program.launch(rows) and the copy's address; then
+//   program.stage(0, rows), 1, … with the addresses of their descriptors.
 //
 // Different rows may be filled in by different threads at the same time; Begin
 // and used_bytes need all to themselves. Reused: no allocation once it has
@@ -28,6 +29,7 @@
 #include "worker/gpu/decode_shape.h"
 #include "worker/gpu/fused_descriptor.h"
 #include "worker/gpu/fused_program.h"
+#include "worker/gpu/stages/stage_group.h"
 #include "worker/image/geometry.h"
 #include "worker/image/row_program.h"
 
@@ -49,8 +51,11 @@ class FusedGroup {
   // kFusedAlignment. Both are borrowed until the next Begin. Every row begins
   // as skipped, without outputs.
   // kInvalidArgument: no rows, memory too small or not aligned.
+  // `device`: where the copy of the memory and the program's ValueBytes(rows)
+  // will be, if it has stages.
   absl::Status Begin(const FusedProgram& program, size_t rows,
-                     std::span<std::byte> memory);
+                     std::span<std::byte> memory,
+                     const StageDevice& device = {});
   size_t rows() const { return rows_.size(); }
 
   // Draws row `row`'s parameters, computes its host values and writes its
@@ -115,15 +120,11 @@ class FusedGroup {
     return reinterpret_cast<T*>(memory_.data() + offset);
   }
   FusedRow& Descriptor(size_t row, size_t view) const;
-  void ComputeHostValues(size_t row, const RowInput& input,
-                         FusedScratch* scratch);
+  absl::Status ComputeHostValues(size_t row, const RowInput& input,
+                                 FusedScratch* scratch);
   absl::Status CheckLimits(const std::vector<View>& chains) const;
   absl::StatusOr<Rect> PrepareTables(const View& view, FusedScratch* scratch,
                                      Slice* slice, FusedRow* row);
-  // Writes both tables where the slice has room.
-  template <class Table>
-  void WriteTables(const Table& horizontal, const Table& vertical,
-                   bool mirror_y, const Slice& slice, FusedRow* row);
   // `part` of the turned image in `source`, as steps.
   void BindView(const Orientation& orientation, ImageSize stored,
                 const FusedSource& source, const Slice& slice, FusedRow* row);
@@ -133,6 +134,7 @@ class FusedGroup {
   FusedHeader header_;
   std::vector<Row> rows_;
   std::vector<Slice> slices_;  // [row][view]
+  StageGroup stages_;
   std::atomic<size_t> used_ = 0;
 };
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kernels; their bodies are in fused_kernel.h.
+// The kernels; their bodies are in fused_kernel.h and stages/.
 #include "worker/gpu/fused_kernel.h"
+#include "worker/gpu/stages/stage_kernel.h"
 
 namespace {
 
@@ -10,6 +11,12 @@ __device__ void Run(uint64_t block) {
   leat::worker::FusedThread<kChannels>(reinterpret_cast<const uint8_t*>(block),
                                        blockIdx.x * blockDim.x + threadIdx.x,
                                        blockIdx.y);
+}
+
+template <leat::worker::StageKind kKind>
+__device__ void RunStage(uint64_t rows) {
+  leat::worker::StageThread<kKind>(rows, blockIdx.x * blockDim.x + threadIdx.x,
+                                   blockIdx.y);
 }
 
 }  // namespace
@@ -25,6 +32,31 @@ __global__ void __launch_bounds__(leat::worker::kFusedBlock)
 __global__ void __launch_bounds__(leat::worker::kFusedBlock, 7)
     leat_fused_3(uint64_t block) {
   Run<3>(block);
+}
+
+__global__ void __launch_bounds__(leat::worker::kStageBlock)
+    leat_stage_map(uint64_t rows) {
+  RunStage<leat::worker::StageKind::kMap>(rows);
+}
+
+__global__ void __launch_bounds__(leat::worker::kStageBlock)
+    leat_stage_pixels(uint64_t rows) {
+  RunStage<leat::worker::StageKind::kPixels>(rows);
+}
+
+__global__ void __launch_bounds__(leat::worker::kStageBlock)
+    leat_stage_resample(uint64_t rows) {
+  RunStage<leat::worker::StageKind::kResample>(rows);
+}
+
+__global__ void __launch_bounds__(leat::worker::kStageBlock)
+    leat_stage_warp(uint64_t rows) {
+  RunStage<leat::worker::StageKind::kWarp>(rows);
+}
+
+__global__ void __launch_bounds__(leat::worker::kStageBlock)
+    leat_stage_blur(uint64_t rows) {
+  RunStage<leat::worker::StageKind::kBlur>(rows);
 }
 
 }  // extern "C"

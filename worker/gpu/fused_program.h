@@ -2,10 +2,12 @@
 //
 // FusedProgram: a checked pipeline compiled for the fused kernel.
 //
-// It can be fused if there is one decode, of whose value there are views: what
-// chains of geometric operators make of it (as RowProgram fuses them); and from
-// there any tree of normalize, cast and transpose leads to the fields. All
-// other fields are scalars, which the host computes. Immutable; thread-safe.
+// There is one decode, of whose value there are views: what chains of geometric
+// operators make of it (as RowProgram fuses them); and from there any tree of
+// normalize, cast and transpose. This is the fused kernel's. Other operators on
+// pixels are stages behind it (stages/), which read what it has written to the
+// slot's memory; small values that no pixel has a part in are the host's.
+// Immutable; thread-safe.
 //
 // A group of rows is computed through a FusedGroup (fused_group.h).
 #pragma once
@@ -21,6 +23,7 @@
 #include "worker/gpu/fused_descriptor.h"
 #include "worker/gpu/launch_config.h"
 #include "worker/gpu/scaled_table.h"
+#include "worker/gpu/stages/stage_program.h"
 #include "worker/image/geometry.h"
 #include "worker/image/program.h"
 #include "worker/image/resample_table.h"
@@ -32,8 +35,8 @@ struct FusedScratch {
   ResampleTable horizontal, vertical;
   ScaledTable scaled_horizontal, scaled_vertical;
   std::vector<View> chains;
-  std::vector<Tensor> values;                     // by node
-  std::vector<std::array<std::byte, 8>> scalars;  // what they borrow
+  std::vector<Tensor> values;                // ValueIndex
+  std::vector<std::vector<std::byte>> host;  // what those of the host borrow
 };
 
 // What the kernel is asked to do at most; beyond, a row is for the CPU.
@@ -60,9 +63,8 @@ class FusedProgram {
   // Views of the image: 1 unless it is looked at in several ways.
   size_t views() const { return views_.size(); }
 
-  size_t fields() const { return fields_.size(); }
-  // Whether the kernel computes the field from pixels; otherwise it is a value
-  // of the host's.
+  size_t fields() const { return fields_of_schema_; }
+  // Whether kernels write the field; otherwise it is a value of the host's.
   bool from_pixels(size_t field) const {
     return OfOutput(field).kind != FusedKind::kHost;
   }
@@ -83,6 +85,10 @@ class FusedProgram {
   // The kernel and the launch for a group of `rows`.
   const char* kernel() const;
   LaunchConfig launch(size_t rows) const;
+  // The launches behind it, in order, and what they need of a slot's memory.
+  size_t stages() const { return stages_->stages().size(); }
+  StageLaunch stage(size_t stage, size_t rows) const;
+  uint64_t ValueBytes(size_t rows) const { return stages_->ValueBytes(rows); }
 
  private:
   friend class FusedGroup;
@@ -100,30 +106,38 @@ class FusedProgram {
     ImageSize size;
   };
 
-  // An output of the reader that is a scalar.
-  struct StoredScalar {
+  // An output of the reader that is the host's.
+  struct StoredValue {
     uint32_t output;
     uint32_t value;  // its index among the row's values
     DType dtype;
+    size_t bytes;
   };
 
   FusedProgram() = default;
   const FusedField& OfOutput(size_t output) const {
     return fields_[field_of_output_[output]];
   }
-  // Offset of the first row's tables; those of a group's rows follow.
+  // Offset of what the stages read; then of the first row's tables, which those
+  // of a group's other rows follow.
+  uint64_t StagesAt(FusedHeader* header) const;
   uint64_t TablesAt(FusedHeader* header) const;
 
   uint64_t seed_ = 0;
   FusedLimits limits_;
   size_t values_ = 0;     // of a row
   uint32_t encoded_ = 0;  // the reader's output that is decoded
-  std::vector<StoredScalar> stored_;
+  std::vector<StoredValue> stored_;
+  std::vector<Tensor> shapes_;  // of the values; without data
   bool gray_ = false, orient_ = true;
   std::vector<Chain> chains_;  // in the order in which the CPU runs them
   std::vector<FusedImage> views_;
-  std::vector<Step> host_steps_;    // of scalars
-  std::vector<FusedField> fields_;  // as in the block
+  std::vector<Step> host_steps_;
+  std::vector<FusedField> fields_;  // as in the block: the schema's, and heads
+  size_t fields_of_schema_ = 0;
+  std::vector<StageTensor> heads_;  // that stages read; fields behind those
+  std::unique_ptr<StageProgram> stages_;
+  uint64_t constants_at_ = 0;  // of the stages, in the prefix
   std::vector<uint32_t> field_of_output_;
   std::vector<uint32_t> output_values_;
   uint32_t host_stride_ = 0;

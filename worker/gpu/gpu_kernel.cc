@@ -23,6 +23,9 @@ absl::StatusOr<std::unique_ptr<FusedProgram>> Fuse(const CheckedGraph& graph,
                                                    uint64_t group_bytes) {
   ASSIGN_OR_RETURN(std::unique_ptr<FusedProgram> fused,
                    FusedProgram::Compile(graph, seed, kLimits));
+  if (fused->stages() > 0)
+    return Unimplemented("{} launches behind the fused kernel",
+                         fused->stages());
   const size_t row_bytes = graph.schema.row_bytes();
   const size_t padding = graph.schema.fields.size() * kFieldPadding;
   if (row_bytes + padding > group_bytes)

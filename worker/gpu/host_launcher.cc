@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "worker/gpu/fused_kernel.h"
+#include "worker/gpu/stages/stage_kernel.h"
 
 namespace leat::worker {
 namespace {
@@ -19,13 +20,32 @@ void RunFused(const LaunchConfig& config, void** params) {
       FusedThread<kChannels>(block, thread, slice);
 }
 
+template <StageKind kKind>
+void RunStage(const LaunchConfig& config, void** params) {
+  uint64_t rows;
+  memcpy(&rows, params[0], sizeof rows);
+  for (uint32_t row = 0; row < config.grid_y; ++row)
+    for (uint32_t thread = 0; thread < config.grid_x * config.block_x; ++thread)
+      StageThread<kKind>(rows, thread, row);
+}
+
+constexpr const char* NameOf(StageKind kind) {
+  return kStageKernels[static_cast<int>(kind)];
+}
+
 struct HostKernel {
   std::string_view name;
   void (*run)(const LaunchConfig& config, void** params);
 };
 
-constexpr HostKernel kKernels[] = {{kFusedKernel1, RunFused<1>},
-                                   {kFusedKernel3, RunFused<3>}};
+constexpr HostKernel kKernels[] = {
+    {kFusedKernel1, RunFused<1>},
+    {kFusedKernel3, RunFused<3>},
+    {NameOf(StageKind::kMap), RunStage<StageKind::kMap>},
+    {NameOf(StageKind::kPixels), RunStage<StageKind::kPixels>},
+    {NameOf(StageKind::kResample), RunStage<StageKind::kResample>},
+    {NameOf(StageKind::kWarp), RunStage<StageKind::kWarp>},
+    {NameOf(StageKind::kBlur), RunStage<StageKind::kBlur>}};
 
 const HostKernel* Find(std::string_view name) {
   for (const HostKernel& kernel : kKernels)

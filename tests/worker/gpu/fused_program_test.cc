@@ -41,10 +41,7 @@ TEST(FusedProgram, NamesTheNodeThatCannotBeFused) {
   const Node resize{"resize", {}, {{"size", Ints{8}}}};
   const Node flip{"flip", {}, {}};
   expect(ChainOf({flip, resize}), "node 3 (resize)");
-  expect(ChainOf({resize, resize}), "node 3 (resize)");
-  expect(ChainOf({resize, {"cast", {}, {{"dtype", Text("float32")}}}, flip}),
-         "node 4 (flip)");
-  expect(ChainOf({flip, resize, flip}), "was resampled or mirrored");
+  expect(ChainOf({flip, resize, flip}), "differs from sample to sample");
   Graph two = ChainOf({resize});
   two.nodes.push_back({"decode", {{0, 0}}, {}});
   two.nodes.push_back({"resize", {{3, 0}}, {{"size", Ints{9}}}});
@@ -61,16 +58,28 @@ TEST(FusedProgram, NamesTheNodeThatCannotBeFused) {
   expect(none, "no field is made of an image");
 }
 
-// What job creation says of a pipeline is what the compiler will say.
+// Whether it is fusable.
+bool ExpectCompiledIfFusable(const CheckedGraph& graph) {
+  const bool fusable = CheckFusable(graph).ok();
+  const auto program = FusedProgram::Compile(graph, 1);
+  if (fusable) {
+    EXPECT_TRUE(program.ok()) << program.status();
+  }
+  if (program.ok()) {
+    EXPECT_EQ((*program)->stages() == 0, fusable) << CanonicalText(graph.graph);
+  }
+  return fusable;
+}
+
+// What job creation says of a pipeline holds for the compiler; whatever else it
+// takes has stages.
 TEST(FusedProgram, CompilesWhatIsFusable) {
   std::mt19937 random(7);
   int fused = 0;
   for (int round = 0; round < 400; ++round) {
     const auto checked = Check(RandomGraph(random).Make());
     ASSERT_TRUE(checked.ok());
-    EXPECT_EQ(CheckFusable(*checked).ok(),
-              FusedProgram::Compile(*checked, 1).ok())
-        << CanonicalText(checked->graph);
+    ExpectCompiledIfFusable(*checked);
     // One more operator, which may be one too many.
     Graph more = checked->graph;
     const char* const ops[] = {"resize", "flip", "cast"};
@@ -81,11 +90,7 @@ TEST(FusedProgram, CompilesWhatIsFusable) {
     more.outputs[0].second = {static_cast<uint32_t>(more.nodes.size() - 1), 0};
     const auto longer = Check(more);
     if (!longer.ok()) continue;
-    const absl::Status fusable = CheckFusable(*longer);
-    EXPECT_EQ(fusable.ok(), FusedProgram::Compile(*longer, 1).ok())
-        << fusable << "\n"
-        << CanonicalText(longer->graph);
-    fused += fusable.ok() ? 1 : 0;
+    fused += ExpectCompiledIfFusable(*longer) ? 1 : 0;
   }
   EXPECT_GT(fused, 20);
   EXPECT_LT(fused, 380);

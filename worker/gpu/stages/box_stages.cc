@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// pad, slice, erase, cutmix_paste: boxes of one tensor inside another.
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <variant>
+
+#include "core/status.h"
+#include "worker/gpu/fused_layout.h"
+#include "worker/gpu/stages/map_stage.h"
+#include "worker/gpu/stages/stage_builder.h"
+
+namespace leat::worker {
+namespace {
+
+// Of the pattern that a box is filled with.
+constexpr size_t kMostPatternBytes = 4096;
+
+StageBox BoxOf(const Box& box, size_t rank) {
+  StageBox result{};
+  for (size_t axis = 0; axis < rank; ++axis) {
+    result.begin[axis] = static_cast<int32_t>(box.at[axis]);
+    result.end[axis] = static_cast<int32_t>(box.at[axis] + box.extent[axis]);
+  }
+  return result;
+}
+
+// The numbers of a list argument; 0: it has no such list.
+size_t Numbers(const Node& node, const char* name) {
+  const auto it = node.args.find(name);
+  if (it == node.args.end()) return 0;
+  const auto* list = std::get_if<std::vector<double>>(&it->second);
+  return list == nullptr ? 0 : list->size();
+}
+
+// Boxes, then the pattern, in the stage's memory.
+struct BoxRoom {
+  size_t boxes = 1;
+  size_t pattern_bytes = 0;
+  size_t bytes() const { return pattern_at() + pattern_bytes; }
+  size_t pattern_at() const { return Aligned(boxes * sizeof(StageBox)); }
+};
+
+absl::Status BindBoxes(const BoxForm& form, const BoxRoom& room,
+                       const Shape& in_shape, const StageMemory& memory,
+                       MapRow* map) {
+  const size_t element = SizeOf(map->in[0].dtype);
+  if (form.boxes.size() > room.boxes ||
+      form.pattern.size() > room.pattern_bytes)
+    return ResourceExhausted("{} boxes and a pattern of {} bytes, room for {}",
+                             form.boxes.size(), form.pattern.size(),
+                             room.boxes);
+  auto* boxes = reinterpret_cast<StageBox*>(memory.extra);
+  for (size_t i = 0; i < form.boxes.size(); ++i)
+    boxes[i] = BoxOf(form.boxes[i], in_shape.size());
+  memcpy(memory.extra + room.pattern_at(), form.pattern.data(),
+         form.pattern.size());
+  map->table = memory.extra_at;
+  map->count = form.boxes.size();
+  StageOperand& in = map->in[form.fills_inside ? 1 : 0];
+  StageOperand& pattern = map->in[form.fills_inside ? 0 : 1];
+  in = map->in[0];
+  pattern = {.at = memory.extra_at + room.pattern_at(), .dtype = in.dtype};
+  if (form.pattern.size() > element) pattern.steps[in_shape.size() - 1] = 1;
+  const std::vector<int64_t> steps = DenseSteps(in_shape);
+  for (size_t axis = 0; axis < in_shape.size(); ++axis) {
+    in.steps[axis] = static_cast<int32_t>(steps[axis]);
+    in.at += static_cast<uint64_t>(form.shift[axis] * steps[axis] *
+                                   static_cast<int64_t>(element));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status AddBoxes(const Step& step, const KernelStep& operation,
+                      StageBuilder* builder) {
+  const Node& node = builder->graph().graph.nodes[step.node];
+  const StageTensor in = builder->TensorOf(operation.inputs[0]);
+  const size_t element = SizeOf(in.dtype);
+  const size_t numbers = std::max<size_t>(
+      {1, Numbers(node, "fill_value"), Numbers(node, "fill_values")});
+  const BoxRoom room{.boxes = 1 + Numbers(node, "shape"),
+                     .pattern_bytes = numbers * element};
+  if (room.pattern_bytes > kMostPatternBytes)
+    return Unimplemented("it fills with {} numbers", numbers);
+  MapRow map;
+  map.op = MapOp::kInBoxes;
+  builder->Add(std::make_unique<MapStage>(
+      builder->NewResult(step.node), std::vector{in}, map,
+      [step, room, shape = in.shape](const StageRow& row,
+                                     const StageMemory& memory,
+                                     MapRow* map) -> absl::Status {
+        ASSIGN_OR_RETURN(const DeviceForm form,
+                         FormOf(step, std::get<KernelStep>(step.what), row));
+        return BindBoxes(std::get<BoxForm>(form), room, shape, memory, map);
+      },
+      room.bytes()));
+  return absl::OkStatus();
+}
+
+absl::Status AddPaste(const Step& step, const KernelStep& operation,
+                      StageBuilder* builder) {
+  std::vector<StageTensor> operands = {builder->TensorOf(operation.inputs[1]),
+                                       builder->TensorOf(operation.inputs[0])};
+  if (operands[0].shape != operands[1].shape ||
+      operands[0].dtype != operands[1].dtype)
+    return Unimplemented("its images differ in size or type");
+  MapRow map;
+  map.op = MapOp::kInBoxes;
+  map.count = 1;
+  builder->Add(std::make_unique<MapStage>(
+      builder->NewResult(step.node), std::move(operands), map,
+      [step](const StageRow& row, const StageMemory& memory,
+             MapRow* map) -> absl::Status {
+        ASSIGN_OR_RETURN(const DeviceForm form,
+                         FormOf(step, std::get<KernelStep>(step.what), row));
+        const StageBox box = BoxOf(std::get<PasteForm>(form).box, 3);
+        memcpy(memory.extra, &box, sizeof box);
+        map->table = memory.extra_at;
+        return absl::OkStatus();
+      },
+      sizeof(StageBox)));
+  return absl::OkStatus();
+}
+
+}  // namespace leat::worker

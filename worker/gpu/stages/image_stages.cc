@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Operators on images: maps of colours, views, warps, blur.
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <variant>
+
+#include "core/status.h"
+#include "worker/gpu/fused_layout.h"
+#include "worker/gpu/stages/map_stage.h"
+#include "worker/gpu/stages/stage_builder.h"
+#include "worker/gpu/stages/stage_kernel.h"
+#include "worker/gpu/table_copy.h"
+
+namespace leat::worker {
+namespace {
+
+constexpr int64_t kMostWarpChannels = 4;
+constexpr size_t kMostBlurWeights = 256;
+// Tables of a row's resampling, and pixels that one thread adds up.
+constexpr uint64_t kMostTableBytes = uint64_t{64} << 10;
+constexpr uint64_t kMostTaps = uint64_t{1} << 21;
+
+uint32_t PixelsOf(const StageTensor& image) {
+  return static_cast<uint32_t>(image.shape[0] * image.shape[1]);
+}
+
+// A stage of one operand.
+class ImageStage : public Stage {
+ public:
+  ImageStage(StageKind kind, const Step& step, StageTensor in, StageTensor out,
+             uint32_t threads)
+      : Stage(kind, std::move(out), threads), step_(step), in_(std::move(in)) {}
+
+  std::vector<const StageTensor*> operands() const override { return {&in_}; }
+
+ protected:
+  StageHead Head() const {
+    return {.threads = threads(), .dtype = out().dtype};
+  }
+  template <class Form>
+  absl::StatusOr<Form> FormFor(const StageRow& row) const {
+    ASSIGN_OR_RETURN(DeviceForm form,
+                     FormOf(step_, std::get<KernelStep>(step_.what), row));
+    if (auto* of_kind = std::get_if<Form>(&form)) return std::move(*of_kind);
+    return Internal("node {} has another form", step_.node);
+  }
+  template <class Descriptor>
+  static absl::Status Write(const Descriptor& descriptor,
+                            const StageMemory& memory) {
+    memcpy(memory.descriptor, &descriptor, sizeof descriptor);
+    return absl::OkStatus();
+  }
+
+  const Step step_;
+  const StageTensor in_;
+};
+
+class PixelsStage final : public ImageStage {
+ public:
+  PixelsStage(const Step& step, const StageTensor& in, const StageTensor& out)
+      : ImageStage(StageKind::kPixels, step, in, out, PixelsOf(out)) {}
+
+  size_t descriptor_bytes() const override { return sizeof(PixelsRow); }
+  absl::Status Bind(const StageRow& row,
+                    const StageMemory& memory) const override {
+    ASSIGN_OR_RETURN(const MatrixForm form, FormFor<MatrixForm>(row));
+    return Write(PixelsRow{.head = Head(),
+                           .in = row.AddressOf(in_),
+                           .in_dtype = in_.dtype,
+                           .in_channels = static_cast<uint32_t>(in_.shape[2]),
+                           .channels = static_cast<uint32_t>(out().shape[2]),
+                           .matrix = form.matrix},
+                 memory);
+  }
+};
+
+// --- Views ------------------------------------------------------------------
+
+absl::StatusOr<View> ViewFor(const ImageStep& image, const Shape& in,
+                             const Shape& out, const StageRow& row) {
+  View view(ImageSize{in[0], in[1]});
+  RETURN_IF_ERROR(
+      ComposeView(image.ops, row.seed(), row.input(), row.values(), &view));
+  const ImageSize size = view.size();
+  if (size.height != out[0] || size.width != out[1])
+    return Internal("view of {} × {}, want {} × {}", size.width, size.height,
+                    out[1], out[0]);
+  return view;
+}
+
+// A view that takes pixels as they are.
+absl::Status PlaceWindow(const View& view, const Shape& in, MapRow* map) {
+  const Rect& window = view.before();
+  const int64_t element = static_cast<int64_t>(SizeOf(map->in[0].dtype));
+  int64_t steps[3] = {in[1] * in[2], in[2], 1};
+  int64_t first = window.y * steps[0] + window.x * steps[1];
+  if (view.mirror_y()) {
+    first += (window.height - 1) * steps[0];
+    steps[0] = -steps[0];
+  }
+  if (view.mirror_x()) {
+    first += (window.width - 1) * steps[1];
+    steps[1] = -steps[1];
+  }
+  for (int axis = 0; axis < 3; ++axis)
+    map->in[0].steps[axis] = static_cast<int32_t>(steps[axis]);
+  map->in[0].at += static_cast<uint64_t>(first * element);
+  return absl::OkStatus();
+}
+
+class ResampleStage final : public ImageStage {
+ public:
+  ResampleStage(const Step& step, const StageTensor& in, const StageTensor& out,
+                size_t table_bytes)
+      : ImageStage(StageKind::kResample, step, in, out,
+                   FusedStrips(static_cast<uint32_t>(out.shape[1]),
+                               static_cast<uint32_t>(out.shape[0]))),
+        table_bytes_(table_bytes) {}
+
+  size_t descriptor_bytes() const override { return sizeof(ResampleRow); }
+  size_t extra_bytes() const override { return table_bytes_; }
+  absl::Status Bind(const StageRow& row,
+                    const StageMemory& memory) const override {
+    ASSIGN_OR_RETURN(const View view, ViewFor(std::get<ImageStep>(step_.what),
+                                              in_.shape, out().shape, row));
+    const int across = ResampleTable::MostTaps(view.across());
+    const int down = ResampleTable::MostTaps(view.down());
+    const ImageSize size = view.size();
+    const uint64_t bytes = TableBytes(size.width, across, size.height, down);
+    const auto taps = static_cast<uint64_t>(across) *
+                      static_cast<uint64_t>(std::min<int64_t>(
+                          in_.shape[0], int64_t{kStripRows} * down));
+    if (bytes > table_bytes_ || taps > kMostTaps)
+      return ResourceExhausted(
+          "resampling takes tables of {} bytes and {} pixels in one thread",
+          bytes, taps);
+    ResampleTable horizontal, vertical;
+    const Rect part = BuildTables(view, &horizontal, &vertical);
+    ResampleRow result{.head = Head(),
+                       .view = {.width = static_cast<uint32_t>(size.width),
+                                .height = static_cast<uint32_t>(size.height)},
+                       .tables = memory.extra_at,
+                       .channels = static_cast<uint32_t>(in_.shape[2])};
+    CopyTables(horizontal, vertical, view.mirror_y(), memory.extra, 0,
+               &result.from);
+    const int64_t pitch = in_.shape[1] * in_.shape[2];
+    result.from.step_x = static_cast<int32_t>(in_.shape[2]);
+    result.from.step_y = static_cast<int32_t>(pitch);
+    result.from.step_c = 1;
+    result.from.source =
+        row.AddressOf(in_) +
+        static_cast<uint64_t>(part.y * pitch + part.x * in_.shape[2]);
+    return Write(result, memory);
+  }
+
+ private:
+  const size_t table_bytes_;
+};
+
+// Of the tables of any view of an image of this size; kUnimplemented: too many.
+absl::StatusOr<size_t> TableRoom(const ImageStep& image, const Shape& in,
+                                 const Shape& out) {
+  uint64_t most = 0;
+  for (const ImageOp& op : image.ops) {
+    if (!op.Resamples()) continue;
+    if (op.filters.dali)
+      return Unimplemented("rule \"dali\" is computed on the host");
+    const auto taps = [&](int64_t from, int64_t to) {
+      ResampleAxis axis =
+          ResampleAxis::Whole(static_cast<int>(from), static_cast<int>(to),
+                              op.filters.shrink, op.filters.antialias);
+      const int shrunk = ResampleTable::MostTaps(axis);
+      axis.filter = op.filters.other;
+      axis.end = axis.out;
+      return std::max(shrunk, ResampleTable::MostTaps(axis));
+    };
+    most = std::max(most, TableBytes(out[1], taps(in[1], out[1]), out[0],
+                                     taps(in[0], out[0])));
+  }
+  if (most > kMostTableBytes)
+    return Unimplemented("its tables may take {} bytes, over the limit of {}",
+                         most, kMostTableBytes);
+  return static_cast<size_t>(most);
+}
+
+// --- Warps and blur ---------------------------------------------------------
+
+class WarpStage final : public ImageStage {
+ public:
+  WarpStage(const Step& step, const StageTensor& in, const StageTensor& out)
+      : ImageStage(StageKind::kWarp, step, in, out, PixelsOf(out)) {}
+
+  size_t descriptor_bytes() const override { return sizeof(WarpRow); }
+  absl::Status Bind(const StageRow& row,
+                    const StageMemory& memory) const override {
+    ASSIGN_OR_RETURN(const WarpForm form, FormFor<WarpForm>(row));
+    return Write(WarpRow{.head = Head(),
+                         .in = row.AddressOf(in_),
+                         .in_dtype = in_.dtype,
+                         .dali = form.dali,
+                         .nearest = form.nearest,
+                         .clamped = !form.fill.has_value(),
+                         .fill = form.fill.value_or(0),
+                         .in_height = static_cast<int32_t>(in_.shape[0]),
+                         .in_width = static_cast<int32_t>(in_.shape[1]),
+                         .width = static_cast<uint32_t>(out().shape[1]),
+                         .channels = static_cast<uint32_t>(in_.shape[2]),
+                         .map = form.map,
+                         .dali_map = form.dali_map},
+                 memory);
+  }
+};
+
+class BlurStage final : public ImageStage {
+ public:
+  BlurStage(const Step& step, const StageTensor& in, const StageTensor& out,
+            bool across)
+      : ImageStage(StageKind::kBlur, step, in, out,
+                   static_cast<uint32_t>(out.elements())),
+        across_(across) {}
+
+  size_t descriptor_bytes() const override { return sizeof(BlurRow); }
+  size_t extra_bytes() const override {
+    return kMostBlurWeights * sizeof(float);
+  }
+  absl::Status Bind(const StageRow& row,
+                    const StageMemory& memory) const override {
+    ASSIGN_OR_RETURN(const BlurForm form, FormFor<BlurForm>(row));
+    if (form.weights.size() > kMostBlurWeights)
+      return ResourceExhausted("a blur of {} weights, over the limit of {}",
+                               form.weights.size(), kMostBlurWeights);
+    memcpy(memory.extra, form.weights.data(),
+           form.weights.size() * sizeof(float));
+    return Write(
+        BlurRow{.head = Head(),
+                .in = row.AddressOf(in_),
+                .in_dtype = in_.dtype,
+                .across = across_,
+                .radius = static_cast<int32_t>(form.weights.size()) - 1,
+                .weights = memory.extra_at,
+                .height = static_cast<int32_t>(in_.shape[0]),
+                .width = static_cast<int32_t>(in_.shape[1]),
+                .channels = static_cast<int32_t>(in_.shape[2])},
+        memory);
+  }
+
+ private:
+  const bool across_;
+};
+
+}  // namespace
+
+absl::Status AddMatrix(const Step& step, const KernelStep& operation,
+                       StageBuilder* builder) {
+  const StageTensor in = builder->TensorOf(operation.inputs[0]);
+  const StageTensor out = builder->NewResult(step.node);
+  builder->Add(std::make_unique<PixelsStage>(step, in, out));
+  return absl::OkStatus();
+}
+
+absl::Status AddView(const Step& step, const ImageStep& image,
+                     StageBuilder* builder) {
+  const StageTensor in = builder->TensorOf(image.input);
+  const StageTensor out = builder->NewResult(step.node);
+  const bool resamples = std::ranges::any_of(
+      image.ops, [](const ImageOp& op) { return op.Resamples(); });
+  if (resamples) {
+    ASSIGN_OR_RETURN(const size_t bytes, TableRoom(image, in.shape, out.shape));
+    builder->Add(std::make_unique<ResampleStage>(step, in, out, bytes));
+    return absl::OkStatus();
+  }
+  auto stage = std::make_unique<MapStage>(
+      out, std::vector{in}, MapRow{},
+      [step, in_shape = in.shape, shape = out.shape](
+          const StageRow& row, const StageMemory&,
+          MapRow* map) -> absl::Status {
+        ASSIGN_OR_RETURN(
+            const View view,
+            ViewFor(std::get<ImageStep>(step.what), in_shape, shape, row));
+        return PlaceWindow(view, in_shape, map);
+      });
+  builder->Add(std::move(stage));
+  return absl::OkStatus();
+}
+
+absl::Status AddWarp(const Step& step, const KernelStep& operation,
+                     StageBuilder* builder) {
+  const StageTensor in = builder->TensorOf(operation.inputs[0]);
+  if (in.shape[2] > kMostWarpChannels)
+    return Unimplemented("an image of {} channels, want at most {}",
+                         in.shape[2], kMostWarpChannels);
+  builder->Add(
+      std::make_unique<WarpStage>(step, in, builder->NewResult(step.node)));
+  return absl::OkStatus();
+}
+
+absl::Status AddBlur(const Step& step, const KernelStep& operation,
+                     StageBuilder* builder) {
+  const StageTensor in = builder->TensorOf(operation.inputs[0]);
+  const StageTensor middle = builder->NewValue(DType::kFloat32, in.shape);
+  builder->Add(std::make_unique<BlurStage>(step, in, middle, false));
+  builder->Add(std::make_unique<BlurStage>(
+      step, middle, builder->NewResult(step.node), true));
+  return absl::OkStatus();
+}
+
+}  // namespace leat::worker

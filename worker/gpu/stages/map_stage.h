@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// MapStage: a stage element by element (stage_map.h).
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "worker/gpu/stages/stage.h"
+
+namespace leat::worker {
+
+class MapStage final : public Stage {
+ public:
+  // Changes what differs from row to row; operands have their addresses.
+  using Adjust = std::function<absl::Status(
+      const StageRow& row, const StageMemory& memory, MapRow* map)>;
+
+  // Operands have the result's shape or broadcast to it, but for those whose
+  // steps are set by SetSteps. `map`: the operation and its constants.
+  MapStage(StageTensor out, std::vector<StageTensor> operands,
+           const MapRow& map, Adjust adjust = {}, size_t extra_bytes = 0);
+  // From element to element of the operand, by the result's axes.
+  void SetSteps(size_t operand, const std::vector<int64_t>& steps);
+
+  size_t descriptor_bytes() const override { return sizeof(MapRow); }
+  size_t extra_bytes() const override { return extra_bytes_; }
+  std::vector<const StageTensor*> operands() const override;
+  absl::Status Bind(const StageRow& row,
+                    const StageMemory& memory) const override;
+
+ private:
+  std::vector<StageTensor> operands_;
+  MapRow map_;
+  const Adjust adjust_;
+  const size_t extra_bytes_;
+};
+
+// Steps of dense memory of the shape.
+std::vector<int64_t> DenseSteps(const Shape& shape);
+
+}  // namespace leat::worker

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Stage: one launch of a pipeline behind the fused kernel: an operator, or a
+// part of one, for all rows of a group. Immutable; thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/operators.h"
+#include "worker/gpu/stages/stage_descriptor.h"
+#include "worker/image/operator_kernel.h"
+#include "worker/image/program.h"
+
+namespace leat::worker {
+
+// Where a stage finds a tensor, or leaves one.
+struct StageTensor {
+  enum class In : uint8_t {
+    kValues,     // a value of the row, in the slot's memory
+    kHost,       // a value that the host computed, in the block
+    kConstants,  // the same for all rows, in the block
+    kField,      // the place of a field
+  };
+  In in = In::kValues;
+  uint32_t index = 0;  // of the value, the host's value, the field; an offset
+  DType dtype = DType::kUint8;
+  Shape shape;
+
+  uint64_t elements() const;
+  uint64_t bytes() const { return elements() * SizeOf(dtype); }
+};
+
+// A row that stages are bound to.
+class StageRow {
+ public:
+  virtual ~StageRow() = default;
+  virtual uint64_t AddressOf(const StageTensor& tensor) const = 0;
+  // Of the row's nodes: shapes, and data of those that the host has computed.
+  virtual const std::vector<Tensor>& values() const = 0;
+  virtual const RowInput& input() const = 0;
+  virtual uint64_t seed() const = 0;
+};
+
+// Memory of the block that a stage has for one row.
+struct StageMemory {
+  std::byte* descriptor;  // of descriptor_bytes()
+  // More, of extra_bytes(): here, and on the device.
+  std::byte* extra;
+  uint64_t extra_at;
+};
+
+class Stage {
+ public:
+  Stage(StageKind kind, StageTensor out, uint32_t threads)
+      : kind_(kind), out_(std::move(out)), threads_(threads) {}
+  virtual ~Stage() = default;
+
+  StageKind kind() const { return kind_; }
+  const StageTensor& out() const { return out_; }
+  void WriteTo(const StageTensor& out) { out_ = out; }
+  uint32_t threads() const { return threads_; }  // of a row, at most
+  virtual size_t descriptor_bytes() const = 0;
+  virtual size_t extra_bytes() const { return 0; }
+  virtual std::vector<const StageTensor*> operands() const = 0;
+  // Writes the descriptor of a row, but for head.out, and the extra memory.
+  // Errors: what RowProgram would say of the row, or kResourceExhausted: it is
+  // more than there is room for; either way it is for the CPU.
+  virtual absl::Status Bind(const StageRow& row,
+                            const StageMemory& memory) const = 0;
+
+ private:
+  const StageKind kind_;
+  StageTensor out_;
+  const uint32_t threads_;
+};
+
+// The form of a kernel's step for a row.
+absl::StatusOr<DeviceForm> FormOf(const Step& step, const KernelStep& operation,
+                                  const StageRow& row);
+
+}  // namespace leat::worker

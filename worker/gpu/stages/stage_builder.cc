@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/gpu/stages/stage_builder.h"
+
+#include <algorithm>
+#include <string_view>
+#include <variant>
+
+#include "core/status.h"
+#include "worker/gpu/fused_layout.h"
+
+namespace leat::worker {
+namespace {
+
+using KernelFamily = absl::Status (*)(const Step&, const KernelStep&,
+                                      StageBuilder*);
+
+struct FamilyOf {
+  std::string_view op;
+  KernelFamily add;
+};
+
+// Operators without a line here are the host's.
+constexpr FamilyOf kFamilies[] = {
+    {"abs", AddArithmetic},
+    {"add", AddArithmetic},
+    {"bitwise_and", AddArithmetic},
+    {"bitwise_or", AddArithmetic},
+    {"bitwise_xor", AddArithmetic},
+    {"brightness", AddLinear},
+    {"brightness_contrast", AddLinear},
+    {"color_space_conversion", AddMatrix},
+    {"color_twist", AddMatrix},
+    {"contrast", AddLinear},
+    {"cutmix_paste", AddPaste},
+    {"div", AddArithmetic},
+    {"eq", AddArithmetic},
+    {"erase", AddBoxes},
+    {"floordiv", AddArithmetic},
+    {"gaussian_blur", AddBlur},
+    {"ge", AddArithmetic},
+    {"gt", AddArithmetic},
+    {"hsv", AddMatrix},
+    {"hue", AddMatrix},
+    {"invert", AddArithmetic},
+    {"le", AddArithmetic},
+    {"lookup_table", AddLookup},
+    {"lt", AddArithmetic},
+    {"max", AddArithmetic},
+    {"min", AddArithmetic},
+    {"mul", AddArithmetic},
+    {"ne", AddArithmetic},
+    {"neg", AddArithmetic},
+    {"pad", AddBoxes},
+    {"rotate", AddWarp},
+    {"saturation", AddMatrix},
+    {"slice", AddBoxes},
+    {"sub", AddArithmetic},
+    {"warp_affine", AddWarp},
+};
+
+absl::Status AddKernel(const Step& step, const KernelStep& operation,
+                       StageBuilder* builder) {
+  if (operation.op == "reshape")
+    return AddReshape(step, operation.inputs[0], builder);
+  if (operation.op == "where")
+    return AddWhere(step, operation.inputs[0], operation.inputs[1],
+                    operation.inputs[2], builder);
+  for (const FamilyOf& family : kFamilies)
+    if (family.op == operation.op) return family.add(step, operation, builder);
+  return Unimplemented("the operator has no kernel on a GPU");
+}
+
+struct Adder {
+  const Step& step;
+  StageBuilder* builder;
+
+  absl::Status operator()(const KernelStep& operation) const {
+    return AddKernel(step, operation, builder);
+  }
+  absl::Status operator()(const ImageStep& image) const {
+    return AddView(step, image, builder);
+  }
+  absl::Status operator()(const NormalizeStep& normalize) const {
+    return AddNormalize(step, normalize, builder);
+  }
+  absl::Status operator()(const CastStep& cast) const {
+    return AddCast(step, cast.input, builder);
+  }
+  absl::Status operator()(const TransposeStep& transpose) const {
+    return AddTranspose(step, transpose, builder);
+  }
+  absl::Status operator()(const WhereStep& where) const {
+    return AddWhere(step, where.condition, where.a, where.b, builder);
+  }
+  template <class Other>
+  absl::Status operator()(const Other&) const {
+    return Unimplemented("the operator has no kernel on a GPU");
+  }
+};
+
+}  // namespace
+
+uint64_t StageTensor::elements() const {
+  uint64_t count = 1;
+  for (const int64_t size : shape) count *= static_cast<uint64_t>(size);
+  return count;
+}
+
+absl::StatusOr<DeviceForm> FormOf(const Step& step, const KernelStep& operation,
+                                  const StageRow& row) {
+  absl::InlinedVector<const Tensor*, 4> inputs, args;
+  for (const uint32_t input : operation.inputs)
+    inputs.push_back(&row.values()[input]);
+  for (const uint32_t arg : operation.args)
+    args.push_back(arg == kNoValue ? nullptr : &row.values()[arg]);
+  return operation.kernel->FormOf(
+      {inputs, args,
+       DrawsOf(row.seed(), row.input(), step.node, operation.per_batch)});
+}
+
+const ValueType& StageBuilder::TypeOf(uint32_t value) const {
+  const auto nodes = static_cast<uint32_t>(graph_.graph.nodes.size());
+  return value < nodes ? graph_.types[value][0]
+                       : graph_.types[graph_.reader][value - nodes];
+}
+
+bool StageBuilder::IsStatic(uint32_t value) const {
+  const ValueType& type = TypeOf(value);
+  return type.kind == ValueType::Kind::kTensor &&
+         std::ranges::all_of(type.shape, [](int64_t n) { return n > 0; });
+}
+
+bool StageBuilder::Has(uint32_t value) const {
+  return value < tensors_.size() && tensors_[value].has_value();
+}
+
+StageTensor StageBuilder::TensorOf(uint32_t value) const {
+  return *tensors_[value];
+}
+
+void StageBuilder::Put(uint32_t value, StageTensor tensor) {
+  if (tensors_.size() <= value) tensors_.resize(value + 1);
+  tensors_[value] = std::move(tensor);
+}
+
+StageTensor StageBuilder::NewValue(DType dtype, Shape shape) {
+  StageTensor tensor{.index = static_cast<uint32_t>(value_bytes_.size()),
+                     .dtype = dtype,
+                     .shape = std::move(shape)};
+  value_bytes_.push_back(tensor.bytes());
+  return tensor;
+}
+
+StageTensor StageBuilder::NewConstant(std::span<const std::byte> bytes,
+                                      DType dtype, Shape shape) {
+  constants_.resize(Aligned(constants_.size()));
+  const StageTensor tensor{.in = StageTensor::In::kConstants,
+                           .index = static_cast<uint32_t>(constants_.size()),
+                           .dtype = dtype,
+                           .shape = std::move(shape)};
+  constants_.insert(constants_.end(), bytes.begin(), bytes.end());
+  return tensor;
+}
+
+StageTensor StageBuilder::NewResult(uint32_t node) {
+  const ValueType& type = TypeOf(node);
+  StageTensor tensor = NewValue(type.dtype, type.shape);
+  Put(node, tensor);
+  return tensor;
+}
+
+void StageBuilder::Add(std::unique_ptr<Stage> stage) {
+  stages_.push_back(std::move(stage));
+}
+
+absl::Status AddStages(const Step& step, StageBuilder* builder) {
+  if (!builder->IsStatic(step.node))
+    return Unimplemented("its size differs from sample to sample");
+  return std::visit(Adder{step, builder}, step.what);
+}
+
+}  // namespace leat::worker

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// StageBuilder: the stages of a pipeline while it is compiled. Operators of a
+// family are added by a function of their own (…_stages.cc).
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "worker/gpu/stages/stage.h"
+
+namespace leat::worker {
+
+class StageBuilder {
+ public:
+  explicit StageBuilder(const CheckedGraph& graph) : graph_(graph) {}
+
+  const CheckedGraph& graph() const { return graph_; }
+
+  // --- What there is --------------------------------------------------------
+
+  // The tensor of a value (ValueIndex), which has been put somewhere.
+  StageTensor TensorOf(uint32_t value) const;
+  // The value is somewhere.
+  bool Has(uint32_t value) const;
+  void Put(uint32_t value, StageTensor tensor);
+  // Whether all sizes of the value are known.
+  bool IsStatic(uint32_t value) const;
+  const ValueType& TypeOf(uint32_t value) const;
+
+  // --- What is added --------------------------------------------------------
+
+  // Memory for a value of the row's.
+  StageTensor NewValue(DType dtype, Shape shape);
+  StageTensor NewConstant(std::span<const std::byte> bytes, DType dtype,
+                          Shape shape);
+  void Add(std::unique_ptr<Stage> stage);
+  // Memory for a node's result, which the stages to come write.
+  StageTensor NewResult(uint32_t node);
+
+  std::vector<std::unique_ptr<Stage>>& stages() { return stages_; }
+  const std::vector<std::byte>& constants() const { return constants_; }
+  const std::vector<uint64_t>& value_bytes() const { return value_bytes_; }
+
+ private:
+  const CheckedGraph& graph_;
+  std::vector<std::optional<StageTensor>> tensors_;  // by value
+  std::vector<uint64_t> value_bytes_;
+  std::vector<std::byte> constants_;
+  std::vector<std::unique_ptr<Stage>> stages_;
+};
+
+// Adds the stages of a step whose inputs the builder has.
+// kUnimplemented: why there are none.
+absl::Status AddStages(const Step& step, StageBuilder* builder);
+
+// By family; each for the steps that AddStages gives it.
+absl::Status AddArithmetic(const Step& step, const KernelStep& operation,
+                           StageBuilder* builder);
+absl::Status AddLookup(const Step& step, const KernelStep& operation,
+                       StageBuilder* builder);
+absl::Status AddLinear(const Step& step, const KernelStep& operation,
+                       StageBuilder* builder);
+absl::Status AddMatrix(const Step& step, const KernelStep& operation,
+                       StageBuilder* builder);
+absl::Status AddBoxes(const Step& step, const KernelStep& operation,
+                      StageBuilder* builder);
+absl::Status AddPaste(const Step& step, const KernelStep& operation,
+                      StageBuilder* builder);
+absl::Status AddWarp(const Step& step, const KernelStep& operation,
+                     StageBuilder* builder);
+absl::Status AddBlur(const Step& step, const KernelStep& operation,
+                     StageBuilder* builder);
+absl::Status AddReshape(const Step& step, uint32_t input,
+                        StageBuilder* builder);
+absl::Status AddView(const Step& step, const ImageStep& image,
+                     StageBuilder* builder);
+absl::Status AddNormalize(const Step& step, const NormalizeStep& normalize,
+                          StageBuilder* builder);
+absl::Status AddCast(const Step& step, uint32_t input, StageBuilder* builder);
+absl::Status AddTranspose(const Step& step, const TransposeStep& transpose,
+                          StageBuilder* builder);
+absl::Status AddWhere(const Step& step, uint32_t condition, uint32_t a,
+                      uint32_t b, StageBuilder* builder);
+// A copy of `from`.
+void AddCopy(const StageTensor& from, const StageTensor& to,
+             StageBuilder* builder);
+
+}  // namespace leat::worker

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the kernels of stages read: for each launch an array of descriptors, one
+// a row, in the block that fused_descriptor.h begins. Addresses are the
+// device's, steps count elements.
+//
+// All begin with a StageHead, by which a row is left out of a launch.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/tensor.h"
+#include "worker/gpu/fused_descriptor.h"
+#include "worker/image/color.h"
+#include "worker/image/dali_pixel.h"
+#include "worker/image/warp.h"
+
+namespace leat::worker {
+
+// A kernel of stages.
+enum class StageKind : uint8_t { kMap, kPixels, kResample, kWarp, kBlur };
+inline constexpr int kStageKinds = 5;
+
+struct StageHead {
+  uint64_t out = 0;      // of the result; 0: nothing of the row is written
+  uint32_t threads = 0;  // of the row; 0: nothing is written either
+  DType dtype = DType::kUint8;  // of the result
+};
+
+// --- Element by element -----------------------------------------------------
+
+inline constexpr int kStageAxes = 8;
+
+struct StageOperand {
+  uint64_t at = 0;  // of the element for the result's first one
+  DType dtype = DType::kUint8;
+  int32_t steps[kStageAxes] = {};
+};
+
+enum class MapOp : uint8_t {
+  kCopy,       // Converted
+  kNormalize,  // Normalized by the operands mean and factor, and `constant`
+  kLinear,     // Linear by `factor` and `constant`
+  kLookup,     // an element of `table`, of `count` places and one for others
+  kWhere,      // the second operand where the first is true, else the third;
+               // operand k as it is if bit k of `count` is set
+  kInBoxes,    // the first operand inside any of the boxes, else the second
+  kAdd,        // from here on arithmetic.h's
+  kSub,
+  kMul,
+  kDiv,
+  kFloorDiv,
+  kMin,
+  kMax,
+  kNeg,
+  kAbs,
+  kLess,
+  kLessOrEqual,
+  kEqual,
+  kNotEqual,
+  kBitAnd,
+  kBitOr,
+  kBitXor,
+};
+
+struct StageBox {
+  int32_t begin[kStageAxes], end[kStageAxes];
+};
+
+struct MapRow {
+  StageHead head;
+  MapOp op = MapOp::kCopy;
+  DType type = DType::kUint8;  // that arithmetic's operands are converted to
+  DType computed = DType::kUint8;  // that its result is of at first
+  uint32_t rank = 0;
+  uint32_t dims[kStageAxes] = {};  // of the result
+  StageOperand in[3];
+  float factor = 1, constant = 0;
+  uint64_t table = 0;  // of kLookup: elements; of kInBoxes: StageBox[count]
+  uint64_t count = 0;
+};
+
+// --- Pixel by pixel ---------------------------------------------------------
+
+// MatrixRow, dense to dense.
+struct PixelsRow {
+  StageHead head;
+  uint64_t in = 0;
+  DType in_dtype = DType::kUint8;
+  uint32_t in_channels = 3, channels = 3;
+  ColorMatrix matrix;
+};
+
+// A view of a value of bytes that resamples, to a dense one. A channel at a
+// time unless there are three.
+struct ResampleRow {
+  StageHead head;
+  FusedView view;
+  FusedRow from;  // tables as offsets from `tables`
+  uint64_t tables = 0;
+  uint32_t channels = 3;
+};
+
+struct WarpRow {
+  StageHead head;
+  uint64_t in = 0;
+  DType in_dtype = DType::kUint8;  // uint8 or float32; the result's too
+  bool dali = false, nearest = false, clamped = false;
+  float fill = 0;
+  int32_t in_height = 0, in_width = 0;
+  uint32_t width = 0, channels = 3;  // of the result
+  WarpMap map;
+  DaliMap dali_map;
+};
+
+// One of the two passes of a blur: down a value of bytes or floats, or across
+// the floats that the first one made.
+struct BlurRow {
+  StageHead head;
+  uint64_t in = 0;
+  DType in_dtype = DType::kUint8;
+  bool across = false;
+  int32_t radius = 0;
+  uint64_t weights = 0;  // float[radius + 1]
+  int32_t height = 0, width = 0, channels = 3;
+};
+
+}  // namespace leat::worker

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/gpu/stages/stage_group.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/status.h"
+
+namespace leat::worker {
+namespace {
+
+class BoundRow final : public StageRow {
+ public:
+  BoundRow(const StageGroup& group, size_t row, uint64_t seed,
+           const RowInput& input, const std::vector<Tensor>& values)
+      : group_(group), row_(row), seed_(seed), input_(input), values_(values) {}
+
+  uint64_t AddressOf(const StageTensor& tensor) const override {
+    return group_.AddressOf(row_, tensor);
+  }
+  const std::vector<Tensor>& values() const override { return values_; }
+  const RowInput& input() const override { return input_; }
+  uint64_t seed() const override { return seed_; }
+
+ private:
+  const StageGroup& group_;
+  const size_t row_;
+  const uint64_t seed_;
+  const RowInput& input_;
+  const std::vector<Tensor>& values_;
+};
+
+}  // namespace
+
+void StageGroup::Begin(const StageProgram& program, size_t rows, size_t fields,
+                       std::span<std::byte> block, uint64_t constants_at,
+                       uint64_t at, const StageDevice& device) {
+  program_ = &program;
+  block_ = block;
+  rows_ = rows;
+  fields_ = fields;
+  constants_at_ = constants_at;
+  at_ = at;
+  device_ = device;
+  outputs_.assign(rows * fields, 0);
+  for (size_t row = 0; row < rows; ++row) SkipRow(row);
+}
+
+uint64_t StageGroup::AddressOf(size_t row, const StageTensor& tensor) const {
+  switch (tensor.in) {
+    case StageTensor::In::kValues:
+      return device_.values + row * program_->places().row_bytes() +
+             program_->places().at(tensor.index);
+    case StageTensor::In::kHost:
+      return device_.block + at_ + program_->HostAt(rows_, row) +
+             program_->host_values()[tensor.index].at;
+    case StageTensor::In::kConstants:
+      return device_.block + constants_at_ + tensor.index;
+    case StageTensor::In::kField:
+      return outputs_[row * fields_ + tensor.index];
+  }
+  return 0;
+}
+
+StageHead* StageGroup::HeadOf(size_t stage, size_t row) const {
+  return reinterpret_cast<StageHead*>(
+      block_.data() + at_ + program_->DescriptorAt(stage, rows_, row));
+}
+
+absl::Status StageGroup::PrepareRow(size_t row, uint64_t seed,
+                                    const RowInput& input,
+                                    const std::vector<Tensor>& values) {
+  for (const StageHostValue& host : program_->host_values())
+    memcpy(block_.data() + at_ + program_->HostAt(rows_, row) + host.at,
+           values[host.value].data, host.bytes);
+  const BoundRow bound(*this, row, seed, input, values);
+  for (size_t i = 0; i < program_->stages().size(); ++i) {
+    const uint64_t extra = at_ + program_->ExtraAt(i, rows_, row);
+    RETURN_IF_ERROR(program_->stages()[i]->Bind(
+        bound, {.descriptor = reinterpret_cast<std::byte*>(HeadOf(i, row)),
+                .extra = block_.data() + extra,
+                .extra_at = device_.block + extra}));
+  }
+  return absl::OkStatus();
+}
+
+void StageGroup::BindOutput(size_t row, size_t field, uint64_t address) {
+  outputs_[row * fields_ + field] = address;
+}
+
+void StageGroup::TakeRow(size_t row) {
+  for (size_t i = 0; i < program_->stages().size(); ++i)
+    HeadOf(i, row)->out = AddressOf(row, program_->stages()[i]->out());
+}
+
+void StageGroup::SkipRow(size_t row) {
+  for (size_t i = 0; i < program_->stages().size(); ++i)
+    HeadOf(i, row)->out = 0;
+}
+
+}  // namespace leat::worker

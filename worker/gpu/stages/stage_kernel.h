@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The kernels of stages: their names and launches. Bodies are in stage_map.h
+// and stage_image.h.
+#pragma once
+
+#include <cstdint>
+
+#include "worker/gpu/launch_config.h"
+#include "worker/gpu/stages/stage_image.h"
+#include "worker/gpu/stages/stage_map.h"
+
+namespace leat::worker {
+
+// By StageKind. A kernel's only parameter is the address of the rows'
+// descriptors, a uint64_t.
+inline constexpr const char* kStageKernels[kStageKinds] = {
+    "leat_stage_map", "leat_stage_pixels", "leat_stage_resample",
+    "leat_stage_warp", "leat_stage_blur"};
+
+inline constexpr uint32_t kStageBlock = 128;  // threads
+
+// The launch for `rows` rows of at most `threads`.
+inline LaunchConfig StageLaunchConfig(uint32_t threads, uint32_t rows) {
+  LaunchConfig config;
+  config.grid_x = (threads + kStageBlock - 1) / kStageBlock;
+  config.grid_y = rows;
+  config.block_x = kStageBlock;
+  return config;
+}
+
+template <StageKind kKind>
+LEAT_PIXEL void StageThread(uint64_t rows, uint32_t thread, uint32_t row) {
+  if constexpr (kKind == StageKind::kMap)
+    MapThread(rows, thread, row);
+  else if constexpr (kKind == StageKind::kPixels)
+    PixelsThread(rows, thread, row);
+  else if constexpr (kKind == StageKind::kResample)
+    ResampleThread(rows, thread, row);
+  else if constexpr (kKind == StageKind::kWarp)
+    WarpThread(rows, thread, row);
+  else
+    BlurThread(rows, thread, row);
+}
+
+}  // namespace leat::worker

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// StageProgram: the stages behind the fused kernel, in the order of their
+// launches, and where everything that they read and write lies.
+//
+// In the block, behind what the fused kernel reads:
+//   descriptors[stage][rows] | more of the stages[rows] | host's values[rows]
+// In the slot's memory: values[rows] (value_places.h).
+// Immutable; thread-safe.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "worker/gpu/launch_config.h"
+#include "worker/gpu/stages/stage.h"
+#include "worker/gpu/stages/stage_builder.h"
+#include "worker/gpu/stages/value_places.h"
+
+namespace leat::worker {
+
+// A value that the host computes and stages read.
+struct StageHostValue {
+  uint32_t value;  // ValueIndex
+  size_t bytes;
+  size_t at;  // among a row's
+};
+
+// A launch of a group.
+struct StageLaunch {
+  StageKind kind;
+  LaunchConfig config;
+  uint64_t rows_at;  // of the descriptors, in the block
+};
+
+class StageProgram {
+ public:
+  // `heads`: values that the fused kernel writes. `host`: with their bytes.
+  StageProgram(StageBuilder builder, const std::vector<StageTensor>& heads,
+               std::vector<StageHostValue> host);
+
+  // Whether there is anything to do.
+  bool empty() const { return stages_.empty(); }
+  const std::vector<std::unique_ptr<Stage>>& stages() const { return stages_; }
+  const ValuePlaces& places() const { return places_; }
+  const std::vector<StageHostValue>& host_values() const { return host_; }
+  // The same in every block.
+  const std::vector<std::byte>& constants() const { return constants_; }
+
+  // Bytes of the block behind the constants, and of the slot's memory.
+  uint64_t BlockBytes(size_t rows) const;
+  uint64_t ValueBytes(size_t rows) const { return rows * places_.row_bytes(); }
+
+  // Offsets within those bytes of the block.
+  uint64_t DescriptorAt(size_t stage, size_t rows, size_t row) const;
+  uint64_t ExtraAt(size_t stage, size_t rows, size_t row) const;
+  uint64_t HostAt(size_t rows, size_t row) const;
+  // Its place in the block is `at`.
+  StageLaunch Launch(size_t stage, size_t rows, uint64_t at) const;
+
+ private:
+  std::vector<std::unique_ptr<Stage>> stages_;
+  std::vector<std::byte> constants_;
+  std::vector<StageHostValue> host_;
+  ValuePlaces places_;
+  // Of a row, up to each stage; the last: of all.
+  std::vector<size_t> descriptors_, extras_;
+  size_t host_bytes_ = 0;
+};
+
+}  // namespace leat::worker
