@@ -15,6 +15,7 @@
 #include "core/status.h"
 #include "worker/gpu/fused_kernel.h"
 #include "worker/gpu/kernel_image.h"
+#include "worker/gpu/stages/stage_kernel.h"
 
 namespace leat::worker {
 namespace {
@@ -133,8 +134,13 @@ absl::Status Gpu::LoadKernels() {
             "later, and a driver for CUDA 12 or later)"));
   RETURN_IF_ERROR(Check(d.ModuleGetFunction(&fused_1_, module_, kFusedKernel1),
                         "cuModuleGetFunction"));
-  return Check(d.ModuleGetFunction(&fused_3_, module_, kFusedKernel3),
-               "cuModuleGetFunction");
+  RETURN_IF_ERROR(Check(d.ModuleGetFunction(&fused_3_, module_, kFusedKernel3),
+                        "cuModuleGetFunction"));
+  for (size_t kind = 0; kind < stages_.size(); ++kind)
+    RETURN_IF_ERROR(
+        Check(d.ModuleGetFunction(&stages_[kind], module_, kStageKernels[kind]),
+              "cuModuleGetFunction"));
+  return absl::OkStatus();
 }
 
 absl::Status Gpu::MakeCurrent() const {
@@ -169,11 +175,21 @@ absl::Status Gpu::Fill(uint64_t to, uint8_t value, size_t bytes,
 
 absl::Status Gpu::Launch(const FusedProgram& program, size_t rows,
                          uint64_t block, cuda::Stream stream) const {
-  const LaunchConfig config = program.launch(rows);
-  void* parameters[] = {&block};
+  RETURN_IF_ERROR(Launch(program.channels() == 1 ? fused_1_ : fused_3_,
+                         program.launch(rows), block, stream));
+  for (size_t i = 0; i < program.stages(); ++i) {
+    const StageLaunch stage = program.stage(i, rows);
+    RETURN_IF_ERROR(Launch(stages_[static_cast<size_t>(stage.kind)],
+                           stage.config, block + stage.rows_at, stream));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Gpu::Launch(cuda::Function kernel, const LaunchConfig& config,
+                         uint64_t parameter, cuda::Stream stream) const {
+  void* parameters[] = {&parameter};
   return Check(
-      driver_->LaunchKernel(program.channels() == 1 ? fused_1_ : fused_3_,
-                            config.grid_x, config.grid_y, config.grid_z,
+      driver_->LaunchKernel(kernel, config.grid_x, config.grid_y, config.grid_z,
                             config.block_x, config.block_y, config.block_z,
                             config.shared_bytes, stream, parameters, nullptr),
       "cuLaunchKernel");

@@ -8,6 +8,7 @@
 // Thread-safe; the calling thread has made the context current.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -45,6 +46,7 @@ class Gpu {
                       cuda::Stream stream) const;
   absl::Status Fill(uint64_t to, uint8_t value, size_t bytes,
                     cuda::Stream stream) const;
+  // The fused kernel, and the stages behind it.
   absl::Status Launch(const FusedProgram& program, size_t rows, uint64_t block,
                       cuda::Stream stream) const;
   // slot.done marks what is on the stream now.
@@ -64,6 +66,9 @@ class Gpu {
   Gpu(std::shared_ptr<const cuda::Driver> driver, int index);
   absl::Status Describe();
   absl::Status LoadKernels();
+  // `parameter`: the kernel's only one.
+  absl::Status Launch(cuda::Function kernel, const LaunchConfig& config,
+                      uint64_t parameter, cuda::Stream stream) const;
 
   const std::shared_ptr<const cuda::Driver> driver_;
   GpuInfo info_;
@@ -73,6 +78,7 @@ class Gpu {
   cuda::Context context_ = nullptr;
   cuda::Module module_ = nullptr;
   cuda::Function fused_1_ = nullptr, fused_3_ = nullptr;
+  std::array<cuda::Function, kStageKinds> stages_{};
 };
 
 }  // namespace leat::worker

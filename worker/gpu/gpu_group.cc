@@ -28,7 +28,8 @@ GpuGroup::GpuGroup(const GpuProgram& program, const GroupOutputs& outputs,
       outputs_(outputs),
       queue_(queue),
       slot_(slot),
-      rows_(outputs.rows) {
+      rows_(outputs.rows),
+      pixels_room_(slot->pixels.size()) {
   size_t at = 0;
   for (size_t f = 0; f < fields(); ++f) {
     field_at_.push_back(at);
@@ -43,7 +44,14 @@ GpuGroup::~GpuGroup() { queue_->Release(slot_); }
 absl::Status GpuGroup::Begin() {
   if (queue_->lost()) return queue_->WhyLost();
   if (program_.fused == nullptr) return absl::OkStatus();
-  RETURN_IF_ERROR(fused_.Begin(*program_.fused, outputs_.rows, slot_->block));
+  const uint64_t values = program_.fused->ValueBytes(outputs_.rows);
+  if (values > pixels_room_)
+    return Internal("values of {} bytes in a slot of {}", values, pixels_room_);
+  pixels_room_ = (pixels_room_ - values) / kAlignment * kAlignment;
+  RETURN_IF_ERROR(
+      fused_.Begin(*program_.fused, outputs_.rows, slot_->block,
+                   {.block = slot_->device_block,
+                    .values = slot_->device_pixels + pixels_room_}));
   for (size_t row = 0; row < outputs_.rows; ++row)
     for (size_t f = 0; f < fields(); ++f)
       if (on_device() || program_.fused->from_pixels(f))
@@ -66,7 +74,12 @@ absl::Status GpuGroup::Prepare(size_t row, const RowInput& input,
   r.record = std::move(stored);
   r.input = input;
   r.input.fields = r.record.fields;
-  absl::Status status = PrepareRow(row, static_cast<GpuThread*>(state));
+  auto* const thread = static_cast<GpuThread*>(state);
+  absl::Status status = PrepareRow(row, thread);
+  // Of a pipeline that chooses, the CPU computes only what a sample needs: it
+  // has the last word on what is wrong with one.
+  if (!status.ok() && program_.fused != nullptr && program_.fused->stages() > 0)
+    status = ComputeOnCpu(row, thread);
   // Rows with partners are computed by now: no launch has them.
   r.input.partner = nullptr;
   if (!status.ok()) r = {};
@@ -127,9 +140,9 @@ absl::StatusOr<bool> GpuGroup::DecodeWindow(GroupRow& row, const Rect& window,
   const size_t bytes = pitch * static_cast<size_t>(window.height);
   size_t at = pixels_used_.load();
   do {
-    if (bytes > slot_->pixels.size() - at) return false;
+    if (bytes > pixels_room_ - at) return false;
   } while (!pixels_used_.compare_exchange_weak(
-      at, std::min(at + Aligned(bytes), slot_->pixels.size())));
+      at, std::min(at + Aligned(bytes), pixels_room_)));
   JpegDecoder& decoder = thread->scratch().state()->decoder;
   RETURN_IF_ERROR(decoder.Start(window, gray));
   std::byte* to = slot_->pixels.data() + at;

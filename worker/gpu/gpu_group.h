@@ -134,6 +134,8 @@ class GpuGroup final : public KernelGroup {
   absl::Status begun_;
   std::vector<GroupRow> rows_;
   std::vector<size_t> field_at_;  // of the fields in the slot's outputs
+  // Of the slot's memory for pixels: behind it lie the stages' values.
+  size_t pixels_room_;
   std::atomic<size_t> pixels_used_{0};
   Done done_;
 };

@@ -20,12 +20,14 @@ constexpr size_t kFieldPadding = 256;
 // kUnimplemented: why the kernel cannot.
 absl::StatusOr<std::unique_ptr<FusedProgram>> Fuse(const CheckedGraph& graph,
                                                    uint64_t seed,
-                                                   uint64_t group_bytes) {
+                                                   DecoderClass decoder_class,
+                                                   uint64_t group_bytes,
+                                                   uint64_t slot_bytes) {
   ASSIGN_OR_RETURN(std::unique_ptr<FusedProgram> fused,
                    FusedProgram::Compile(graph, seed, kLimits));
-  if (fused->stages() > 0)
-    return Unimplemented("{} launches behind the fused kernel",
-                         fused->stages());
+  if (fused->stages() > 0 && decoder_class == DecoderClass::kNvjpeg)
+    return Unimplemented(
+        "operators behind the fused kernel run in class exact, not nvjpeg");
   const size_t row_bytes = graph.schema.row_bytes();
   const size_t padding = graph.schema.fields.size() * kFieldPadding;
   if (row_bytes + padding > group_bytes)
@@ -37,6 +39,14 @@ absl::StatusOr<std::unique_ptr<FusedProgram>> Fuse(const CheckedGraph& graph,
     return Unimplemented(
         "{} rows need {} bytes of descriptors, more than a GPU's slot has: {}",
         kMaxGpuGroupRows, fused->BlockBytes(kMaxGpuGroupRows), kSlotBlockBytes);
+  // The rest is for pixels on their way.
+  const uint64_t rows =
+      std::clamp<uint64_t>(group_bytes / row_bytes, 1, kMaxGpuGroupRows);
+  if (fused->ValueBytes(rows) > slot_bytes / 2)
+    return Unimplemented(
+        "{} rows hold values of {} bytes between operators, more than half of "
+        "a GPU's slot of {} (--gpu-slot-bytes)",
+        rows, fused->ValueBytes(rows), slot_bytes);
   return fused;
 }
 
@@ -45,12 +55,13 @@ absl::StatusOr<std::unique_ptr<FusedProgram>> Fuse(const CheckedGraph& graph,
 absl::StatusOr<GpuProgram> CompileForGpu(const CheckedGraph& graph,
                                          uint64_t seed,
                                          DecoderClass decoder_class,
-                                         uint64_t group_bytes) {
+                                         uint64_t group_bytes,
+                                         uint64_t slot_bytes) {
   GpuProgram program{.decoder_class = decoder_class,
                      .fields = graph.schema.fields.size()};
   ASSIGN_OR_RETURN(program.cpu, RowProgram::Compile(graph, seed));
   absl::StatusOr<std::unique_ptr<FusedProgram>> fused =
-      Fuse(graph, seed, group_bytes);
+      Fuse(graph, seed, decoder_class, group_bytes, slot_bytes);
   if (fused.ok()) {
     program.fused = *std::move(fused);
   } else if (decoder_class == DecoderClass::kExact &&

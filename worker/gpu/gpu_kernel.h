@@ -42,10 +42,12 @@ class GpuKernel final : public RowKernel {
 };
 
 // kUnimplemented: the pipeline cannot run on these GPUs in this class (says
-// why). `group_bytes`: of a slot's results.
+// why). `group_bytes`, `slot_bytes`: of a slot's results, and of its pixels and
+// values.
 absl::StatusOr<GpuProgram> CompileForGpu(const CheckedGraph& graph,
                                          uint64_t seed,
                                          DecoderClass decoder_class,
-                                         uint64_t group_bytes);
+                                         uint64_t group_bytes,
+                                         uint64_t slot_bytes);
 
 }  // namespace leat::worker

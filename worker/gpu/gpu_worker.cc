@@ -198,8 +198,9 @@ absl::StatusOr<std::unique_ptr<RowKernel>> Gpus::Compile(
   if (queues.empty())
     return Unimplemented("decoder class {}: no GPU here has nvJPEG",
                          Name(decoder_class));
-  ASSIGN_OR_RETURN(GpuProgram program, CompileForGpu(graph, seed, decoder_class,
-                                                     config_.group_bytes));
+  ASSIGN_OR_RETURN(GpuProgram program,
+                   CompileForGpu(graph, seed, decoder_class,
+                                 config_.group_bytes, config_.slot_bytes));
   return std::make_unique<GpuKernel>(std::move(program), std::move(queues));
 }
 

@@ -8,11 +8,29 @@
 #include "tests/support/image_maker.h"
 #include "tests/worker/gpu/fused_graphs.h"
 #include "tests/worker/gpu/gpu_test.h"
+#include "tests/worker/gpu/staged_graphs.h"
 
 namespace leat::worker {
 namespace {
 
 using testing::MakeJpeg;
+
+// Image and label; `last` behind the image.
+Graph WithLast(Graph graph, Node last) {
+  last.inputs = {graph.outputs[0].second};
+  graph.nodes.push_back(std::move(last));
+  graph.outputs[0].second.node = static_cast<uint32_t>(graph.nodes.size() - 1);
+  return graph;
+}
+// An operator without a kernel.
+Graph UnfusedGraph() {
+  return WithLast(CropGraph(32), {"jpeg_compression_distortion", {}, {}});
+}
+// Resized twice: a stage.
+Graph StagedGraph() {
+  return WithLast(CropGraph(16),
+                  {"resize", {}, {{"size", std::vector<int64_t>{32, 32}}}});
+}
 
 TEST_F(GpuTest, ExactRowsOfRandomPipelinesAreTheCpus) {
   Open();
@@ -38,6 +56,73 @@ TEST_F(GpuTest, ExactRowsOfRandomPipelinesAreTheCpus) {
           << "graph " << i << " row " << row;
   }
   EXPECT_GT(computed, 300);
+}
+
+TEST_F(GpuTest, RowsOfPipelinesWithStagesAreTheCpus) {
+  Open();
+  std::mt19937 random(20'260'302);
+  const std::vector<std::string> files = OddImages();
+  int staged = 0;
+  for (int i = 0; i < 60; ++i) {
+    const Graph graph = RandomStagedGraph(random).Make(12);
+    if (!Check(graph).ok()) continue;  // an output without a size
+    GpuPipeline pipeline(graph, *gpus_);
+    if (!pipeline.kernel().staged(false)) continue;
+    ++staged;
+    std::vector<std::string> group;
+    std::vector<RowBytes> expected;
+    for (const std::string& file : files) {
+      const auto row = pipeline.OnCpu(file, group.size());
+      if (!row.ok()) continue;
+      group.push_back(file);
+      expected.push_back(*row);
+    }
+    if (group.empty()) continue;
+    const GroupResult result = pipeline.Run(group);
+    ASSERT_TRUE(result.ok());
+    for (size_t row = 0; row < group.size(); ++row)
+      ASSERT_EQ(result.rows[row], expected[row]) << "row " << row << "\n"
+                                                 << CanonicalText(graph);
+  }
+  EXPECT_GT(staged, 30);
+}
+
+TEST_F(GpuTest, ValuesThatDoNotFitTheSlotLeaveTheJobToTheCores) {
+  config_.slot_bytes = 1 << 20;
+  config_.group_bytes = 8 << 20;
+  Open();
+  GpuPipeline large(WithLast(CropGraph(300), {"invert", {}, {}}), *gpus_);
+  EXPECT_FALSE(large.kernel().staged(false));
+  GpuPipeline small(StagedGraph(), *gpus_);
+  EXPECT_TRUE(small.kernel().staged(false));
+}
+
+// The image is damaged, and not needed where the coin says so.
+TEST_F(GpuTest, AnImageThatIsNotChosenMayBeDamaged) {
+  Open();
+  Graph graph = CropGraph(12);
+  graph.nodes.push_back({"invert", {{2, 0}}, {}});
+  graph.nodes.push_back({"coin_flip", {}, {}});
+  graph.nodes.push_back({"constant",
+                         {},
+                         {{"values", std::vector<double>(12 * 12 * 3, 7)},
+                          {"shape", std::vector<int64_t>{12, 12, 3}},
+                          {"dtype", Value(std::string("uint8"))}}});
+  graph.nodes.push_back({"where", {{4, 0}, {5, 0}, {3, 0}}, {}});
+  graph.outputs[0].second = {6, 0};
+  GpuPipeline pipeline(graph, *gpus_);
+  ASSERT_TRUE(pipeline.kernel().staged(false));
+  GroupMemory memory(pipeline.schema(), 16);
+  const GroupOutputs outputs = memory.Outputs(16);
+  const auto group = pipeline.kernel().BeginGroup(outputs);
+  int good = 0;
+  for (size_t row = 0; row < 16; ++row) {
+    const auto want = pipeline.OnCpu("damaged", row);
+    EXPECT_EQ(pipeline.Prepare(*group, row, "damaged"), want.status()) << row;
+    good += want.ok() ? 1 : 0;
+  }
+  EXPECT_GT(good, 2);
+  EXPECT_LT(good, 14);
 }
 
 TEST_F(GpuTest, AFaultySampleFailsAsOnTheCpu) {
@@ -126,16 +211,6 @@ class DeviceBytes {
   cuda::DevicePtr address_ = 0;
 };
 
-// Resized twice: no kernel for it.
-Graph UnfusedGraph() {
-  Graph graph = CropGraph(48);
-  const uint32_t image = graph.outputs[0].second.node;
-  graph.nodes.push_back(
-      {"resize", {{image, 0}}, {{"size", std::vector<int64_t>{32, 32}}}});
-  graph.outputs[0].second.node = static_cast<uint32_t>(graph.nodes.size() - 1);
-  return graph;
-}
-
 TEST_F(GpuTest, RowsAreWrittenStraightIntoLentDeviceMemory) {
   config_.slot_bytes = 1 << 20;
   Open();
@@ -144,7 +219,8 @@ TEST_F(GpuTest, RowsAreWrittenStraightIntoLentDeviceMemory) {
   const std::pair<Graph, DecoderClass> cases[] = {
       {CropGraph(32), DecoderClass::kExact},
       {CropGraph(32), DecoderClass::kNvjpeg},
-      {UnfusedGraph(), DecoderClass::kExact}};
+      {UnfusedGraph(), DecoderClass::kExact},
+      {StagedGraph(), DecoderClass::kExact}};
   for (const auto& [graph, decoder_class] : cases) {
     GpuPipeline pipeline(graph, *gpus_, decoder_class);
     const std::vector<size_t> bytes = {32 * 32 * 3, 4, 1};
