@@ -74,13 +74,20 @@ LEAT_PIXEL float FloatOfHalf(uint16_t half) {
   return FloatOf(sign | BitsOf(magnitude));
 }
 
-// (x - mean) × factor + shift, each step rounded to float. Any NaN becomes
-// 0x7fc00000: processors differ in which one they make.
+// Processors differ in which NaN they make, and whether of two they keep one:
+// what is computed has this one.
+LEAT_PIXEL float OneNan(float x) { return x == x ? x : FloatOf(0x7fc00000u); }
+template <class T>
+LEAT_PIXEL T OneNan(T x) {
+  return x;
+}
+
+// (x - mean) × factor + shift, each step rounded to float.
 LEAT_PIXEL float Normalized(float x, float mean, float factor, float shift) {
   const float centred = x - mean;
   const float scaled = centred * factor;
   const float shifted = scaled + shift;
-  return shifted == shifted ? shifted : FloatOf(0x7fc00000u);
+  return OneNan(shifted);
 }
 
 // The nearest integer, halves to even, within [least, greatest]; 0 for a NaN.

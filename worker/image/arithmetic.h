@@ -21,12 +21,6 @@ struct WrapOf<float> {
   using Type = float;
 };
 
-LEAT_PIXEL float OneNan(float x) { return x == x ? x : FloatOf(0x7fc00000u); }
-template <class T>
-LEAT_PIXEL T OneNan(T x) {
-  return x;
-}
-
 struct Sum {
   template <class T>
   static LEAT_PIXEL T Of(T a, T b) {
@@ -80,7 +74,7 @@ struct Negative {
   template <class T>
   static LEAT_PIXEL T Of(T a, T) {
     if constexpr (std::is_floating_point_v<T>)
-      return -a;
+      return FloatOf(BitsOf(a) ^ 0x80000000u);  // of a NaN, too
     else
       return Difference::Of(T{0}, a);
   }

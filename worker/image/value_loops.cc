@@ -52,12 +52,13 @@ struct LinearBytes {
 struct LinearFloats {
   LEAT_BODY static void Run(const float* in, size_t count, float factor,
                             float constant, float* out) {
-    for (size_t i = 0; i < count; ++i) out[i] = Linear(in[i], factor, constant);
+    for (size_t i = 0; i < count; ++i)
+      out[i] = OneNan(Linear(in[i], factor, constant));
   }
 };
 
 LEAT_BODY uint8_t Stored(float x, uint8_t) { return ByteOfNumber(x); }
-LEAT_BODY float Stored(float x, float) { return x; }
+LEAT_BODY float Stored(float x, float) { return OneNan(x); }
 
 template <class T>
 struct Matrix {

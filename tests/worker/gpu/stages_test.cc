@@ -210,6 +210,35 @@ TEST(Stages, RowsWithBadArgumentsAreLeftToTheCpu) {
   EXPECT_LT(same, 35);
 }
 
+// Processors make NaNs of their own; what operators give has one.
+TEST(Stages, NansThatAreComputedAreTheSameOnEveryProcessor) {
+  const Node infinite{
+      "brightness",
+      {},
+      {{"brightness", Value(1e6)}, {"dtype", Value(std::string("float32"))}}};
+  std::vector<Node> large(8, infinite);
+  std::vector<Node> brightness = large, hsv = large;
+  brightness.push_back({"brightness", {}, {{"brightness", Value(0.0)}}});
+  hsv.push_back({"hsv", {}, {{"hue", Value(120.0)}}});
+  for (const auto& nodes : {brightness, hsv}) {
+    const Graph graph = Behind(nodes);
+    const auto checked = Check(graph);
+    ASSERT_TRUE(checked.ok()) << checked.status();
+    StagedRunner gpu(*checked, 2);
+    ASSERT_TRUE(gpu.status().ok()) << gpu.status();
+    ASSERT_EQ(CompareRows(graph, gpu, 2, Images(), 0), 5);
+    int nans = 0;
+    for (size_t at = 0; at < gpu.output(0, 0).size(); at += 4) {
+      float value;
+      memcpy(&value, gpu.output(0, 0).data() + at, sizeof value);
+      if (value == value) continue;
+      EXPECT_EQ(BitsOf(value), 0x7fc00000u);
+      ++nans;
+    }
+    EXPECT_GT(nans, 9);
+  }
+}
+
 // A value that is an output and is read again, twice an output, only reshaped.
 TEST(Stages, OutputsMayBeReadAgain) {
   Graph graph = Behind({{"invert", {}, {}},

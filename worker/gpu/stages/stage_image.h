@@ -26,10 +26,10 @@ LEAT_PIXEL void PixelsThread(uint64_t rows, uint32_t thread, uint32_t index) {
         LoadValue(row.in + (uint64_t{thread} * row.in_channels + c) * in_bytes,
                   row.in_dtype));
   for (uint32_t c = 0; c < row.channels; ++c)
-    StoreValue(
-        ValueOf(MatrixRow(row.matrix, static_cast<int>(c), x[0], x[1], x[2])),
-        row.head.dtype,
-        row.head.out + (uint64_t{thread} * row.channels + c) * bytes);
+    StoreValue(ValueOf(OneNan(MatrixRow(row.matrix, static_cast<int>(c), x[0],
+                                        x[1], x[2]))),
+               row.head.dtype,
+               row.head.out + (uint64_t{thread} * row.channels + c) * bytes);
 }
 
 // A strip of kStripRows pixels, as of the fused kernel.

@@ -249,8 +249,8 @@ LEAT_PIXEL void MapThread(uint64_t rows, uint32_t thread, uint32_t index) {
     }
     case MapOp::kLinear: {
       const float x = ValueAs<float>(LoadValue(place.at[0], row.in[0].dtype));
-      return StoreValue(ValueOf(Linear(x, row.factor, row.constant)), dtype,
-                        to);
+      return StoreValue(ValueOf(OneNan(Linear(x, row.factor, row.constant))),
+                        dtype, to);
     }
     case MapOp::kLookup: {
       // Huge if negative.
