@@ -38,7 +38,8 @@ struct GpuConfig {
   // Groups of rows on a GPU at the same time, each in a slot of its own.
   int slots = 4;
   // A slot's memory for decoded pixels on their way to the GPU, pinned and on
-  // the device. Rows that find no room in it are computed by the CPU.
+  // the device; up to half of it is for values between operators there. Rows
+  // that find no room in it are computed by the CPU.
   uint64_t slot_bytes = 64ull << 20;
   // Rows of a group: a slot's memory for results on the device.
   uint64_t group_bytes = 16ull << 20;
