@@ -2,15 +2,10 @@
 #include "core/philox.h"
 
 #include "core/permutation.h"
+#include "core/philox_block.h"
 
 namespace leat {
 namespace {
-
-constexpr uint32_t kPhiloxMultiplier0 = 0xD2511F53;
-constexpr uint32_t kPhiloxMultiplier1 = 0xCD9E8D57;
-constexpr uint32_t kWeyl0 = 0x9E3779B9;  // the golden ratio
-constexpr uint32_t kWeyl1 = 0xBB67AE85;  // the square root of 3, less 1
-constexpr int kRounds = 10;
 
 // Keeps a sample's draws apart from the permutations' keys ("draw").
 constexpr uint64_t kDrawSalt = 0x64726177;
@@ -19,17 +14,9 @@ constexpr uint64_t kDrawSalt = 0x64726177;
 
 std::array<uint32_t, 4> Philox4x32(std::array<uint32_t, 4> counter,
                                    std::array<uint32_t, 2> key) {
-  for (int round = 0; round < kRounds; ++round) {
-    const uint64_t product0 = uint64_t{kPhiloxMultiplier0} * counter[0];
-    const uint64_t product1 = uint64_t{kPhiloxMultiplier1} * counter[2];
-    counter = {static_cast<uint32_t>(product1 >> 32) ^ counter[1] ^ key[0],
-               static_cast<uint32_t>(product1),
-               static_cast<uint32_t>(product0 >> 32) ^ counter[3] ^ key[1],
-               static_cast<uint32_t>(product0)};
-    key[0] += kWeyl0;
-    key[1] += kWeyl1;
-  }
-  return counter;
+  const PhiloxWords block = PhiloxBlock(
+      {{counter[0], counter[1], counter[2], counter[3]}}, key[0], key[1]);
+  return {block.word[0], block.word[1], block.word[2], block.word[3]};
 }
 
 // The counter is (block, op, sample): no two draws of an epoch share one.

@@ -209,29 +209,30 @@ class FusedCompiler {
     return absl::OkStatus();
   }
 
-  // Who computes a field that stages give: the last one that writes the value,
-  // if nobody else wants it; or a copy.
+  // Who writes the value writes the field, if nobody else wants the value; or
+  // there is a copy.
   void AddStageField(uint32_t output, uint32_t value) {
     const StageTensor from = builder_.TensorOf(value);
     const StageTensor field{.in = StageTensor::In::kField,
                             .index = output,
                             .dtype = from.dtype,
                             .shape = from.shape};
-    Stage* writer = nullptr;
-    bool read = false;
+    std::vector<Stage*> writers;
+    bool only = true;
     for (const auto& stage : builder_.stages()) {
-      if (IsSame(stage->out(), from)) writer = stage.get();
+      if (IsSame(stage->out(), from)) {
+        writers.push_back(stage.get());
+        only = only && stage->out().shape == from.shape;
+      }
       for (const StageTensor* operand : stage->operands())
-        read = read || IsSame(*operand, from);
+        only = only && !IsSame(*operand, from);
     }
     size_t wanted = 0;
     for (const uint32_t other : program_->output_values_)
       wanted += builder_.Has(other) && IsSame(builder_.TensorOf(other), from);
-    if (writer != nullptr && !read && wanted == 1 &&
-        writer->out().shape == from.shape)
-      writer->WriteTo(field);
-    else
-      AddCopy(from, field, &builder_);
+    if (writers.empty() || !only || wanted > 1)
+      return AddCopy(from, field, &builder_);
+    for (Stage* writer : writers) writer->WriteTo(field);
   }
   static bool IsSame(const StageTensor& a, const StageTensor& b) {
     return a.in == b.in && a.index == b.index;

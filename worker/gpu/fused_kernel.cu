@@ -59,4 +59,29 @@ __global__ void __launch_bounds__(leat::worker::kStageBlock)
   RunStage<leat::worker::StageKind::kBlur>(rows);
 }
 
+__global__ void __launch_bounds__(leat::worker::kStageBlock)
+    leat_stage_noise(uint64_t rows) {
+  RunStage<leat::worker::StageKind::kNoise>(rows);
+}
+
+__global__ void __launch_bounds__(leat::worker::kStageBlock)
+    leat_stage_count(uint64_t rows) {
+  RunStage<leat::worker::StageKind::kCount>(rows);
+}
+
+__global__ void __launch_bounds__(leat::worker::kStageBlock)
+    leat_stage_byte_table(uint64_t rows) {
+  RunStage<leat::worker::StageKind::kByteTable>(rows);
+}
+
+__global__ void __launch_bounds__(leat::worker::kStageBlock)
+    leat_stage_byte_lookup(uint64_t rows) {
+  RunStage<leat::worker::StageKind::kByteLookup>(rows);
+}
+
+__global__ void __launch_bounds__(leat::worker::kStageBlock)
+    leat_stage_sharpen(uint64_t rows) {
+  RunStage<leat::worker::StageKind::kSharpen>(rows);
+}
+
 }  // extern "C"

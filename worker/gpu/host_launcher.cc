@@ -45,7 +45,12 @@ constexpr HostKernel kKernels[] = {
     {NameOf(StageKind::kPixels), RunStage<StageKind::kPixels>},
     {NameOf(StageKind::kResample), RunStage<StageKind::kResample>},
     {NameOf(StageKind::kWarp), RunStage<StageKind::kWarp>},
-    {NameOf(StageKind::kBlur), RunStage<StageKind::kBlur>}};
+    {NameOf(StageKind::kBlur), RunStage<StageKind::kBlur>},
+    {NameOf(StageKind::kNoise), RunStage<StageKind::kNoise>},
+    {NameOf(StageKind::kCount), RunStage<StageKind::kCount>},
+    {NameOf(StageKind::kByteTable), RunStage<StageKind::kByteTable>},
+    {NameOf(StageKind::kByteLookup), RunStage<StageKind::kByteLookup>},
+    {NameOf(StageKind::kSharpen), RunStage<StageKind::kSharpen>}};
 
 const HostKernel* Find(std::string_view name) {
   for (const HostKernel& kernel : kKernels)

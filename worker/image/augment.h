@@ -14,6 +14,21 @@
 
 namespace leat::worker {
 
+// What becomes of a byte by itself, or by how often each byte is in the image.
+enum class ByteMap : uint8_t {
+  kSame,
+  kLinear,
+  kMask,
+  kSolarize,
+  kSolarizeAdd,
+  kAutoContrast,
+  kContrast,
+  kEqualize,
+};
+LEAT_PIXEL bool NeedsCounts(ByteMap map) {
+  return map >= ByteMap::kAutoContrast;
+}
+
 // The `bits` highest bits. REQUIRES: 1 ≤ bits ≤ 8.
 LEAT_PIXEL uint8_t PosterizeMask(int32_t bits) {
   return static_cast<uint8_t>(0xff00u >> bits);
@@ -61,6 +76,24 @@ LEAT_PIXEL uint8_t AutoContrasted(int32_t x, int32_t least, int32_t greatest) {
 LEAT_PIXEL uint8_t Equalized(uint32_t upto, uint32_t above) {
   const float scale = 255.0f / static_cast<float>(above);
   return ByteOf(static_cast<float>(upto) * scale);
+}
+
+// --- Contrast: the distance from the mean of gray ---------------------------
+
+// The sum over channels by their weights; `sum`: of channel c's values.
+LEAT_PIXEL double AddGray(double gray, uint64_t sum, int64_t channels,
+                          int64_t c) {
+  const double weight = channels == 1 ? 1
+                        : c == 0      ? .299
+                        : c == 1      ? .587
+                                      : .114;
+  const double share = static_cast<double>(sum) * weight;
+  return gray + share;
+}
+// Of Linear, by `factor`.
+LEAT_PIXEL float ContrastConstant(double centre, double factor) {
+  const double kept = centre * factor;
+  return static_cast<float>(centre - kept);
 }
 
 }  // namespace leat::worker

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/status.h"
 #include "worker/image/augmenter.h"
@@ -46,6 +47,18 @@ class AugmentKernel : public OperatorKernel {
                    const Tensor& result) const override {
     ASSIGN_OR_RETURN(const AugmentationSteps steps, StepsOf(call));
     return augmenter_.Run(steps, *call.inputs[0], result);
+  }
+
+  absl::StatusOr<DeviceForm> FormOf(const OperatorCall& call) const override {
+    const Tensor& image = *call.inputs[0];
+    RETURN_IF_ERROR(Augmenter::CheckSize(image));
+    ASSIGN_OR_RETURN(const AugmentationSteps steps, StepsOf(call));
+    AugmentForm form;
+    for (const AugmentationStep& step : steps) {
+      ASSIGN_OR_RETURN(AugmentationForm one, augmenter_.FormOf(step, image));
+      form.operations.push_back(std::move(one));
+    }
+    return form;
   }
 
  private:
@@ -186,6 +199,9 @@ class EqualizeKernel final : public OperatorKernel {
                    const Tensor& result) const override {
     Equalize(*call.inputs[0], result);
     return absl::OkStatus();
+  }
+  absl::StatusOr<DeviceForm> FormOf(const OperatorCall&) const override {
+    return AugmentForm{{ByteTableForm{.kind = ByteMap::kEqualize}}};
   }
 };
 

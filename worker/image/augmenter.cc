@@ -67,7 +67,6 @@ Affine MapOf(const AugmentationStep& step, double height, double width,
 
 // The mean of gray, by the channels' weights, of which each is exact.
 double MeanGray(const Tensor& image) {
-  constexpr double kWeights[] = {.299, .587, .114};
   const int64_t channels = image.dims[2];
   ByteCounts counts;
   CountBytes(image, &counts);
@@ -75,16 +74,16 @@ double MeanGray(const Tensor& image) {
   for (int64_t c = 0; c < channels; ++c) {
     uint64_t sum = 0;
     for (uint64_t x = 0; x < 256; ++x) sum += x * counts[c][x];
-    mean += static_cast<double>(sum) * (channels == 1 ? 1 : kWeights[c]);
+    mean = AddGray(mean, sum, channels, c);
   }
   return mean / static_cast<double>(image.dims[0] * image.dims[1]);
 }
 
 void Contrast(const Tensor& in, double factor, const Tensor& out) {
   const double centre = MeanGray(in);
-  BestValueLoops().linear_bytes(
-      BytesOf(in), in.elements(), static_cast<float>(factor),
-      static_cast<float>(centre - centre * factor), BytesOf(out));
+  BestValueLoops().linear_bytes(BytesOf(in), in.elements(),
+                                static_cast<float>(factor),
+                                ContrastConstant(centre, factor), BytesOf(out));
 }
 
 // Distances from gray; an image of one channel has none.
@@ -233,21 +232,69 @@ absl::Status Augmenter::RunOne(const AugmentationStep& step, const Tensor& in,
   return absl::OkStatus();
 }
 
-absl::Status Augmenter::Move(const AugmentationStep& step, const Tensor& in,
-                             const Tensor& out) const {
+absl::StatusOr<WarpForm> Augmenter::WarpOf(const AugmentationStep& step,
+                                           const Tensor& in) const {
   const Affine affine =
       MapOf(step, static_cast<double>(in.dims[0]),
             static_cast<double>(in.dims[1]), options_.relative);
+  WarpForm form{.dali = options_.dali,
+                .nearest = options_.filter == WarpFilter::kNearest,
+                .fill = options_.fill};
   if (options_.dali) {
     const ImageSize size{in.dims[0], in.dims[1]};
-    ASSIGN_OR_RETURN(DaliMap map, affine.Floats());
-    if (step.operation == kRotate) map = DaliTurn(size, size, step.parameter);
-    WarpByDali(in, map, options_.filter, options_.fill, out);
-    return absl::OkStatus();
+    ASSIGN_OR_RETURN(form.dali_map, affine.Floats());
+    if (step.operation == kRotate)
+      form.dali_map = DaliTurn(size, size, step.parameter);
+    return form;
   }
-  ASSIGN_OR_RETURN(const WarpMap map, affine.Fixed());
-  Warp(in, map, options_.filter, options_.fill, out);
+  ASSIGN_OR_RETURN(form.map, affine.Fixed());
+  return form;
+}
+
+absl::Status Augmenter::Move(const AugmentationStep& step, const Tensor& in,
+                             const Tensor& out) const {
+  ASSIGN_OR_RETURN(const WarpForm form, WarpOf(step, in));
+  if (options_.dali)
+    WarpByDali(in, form.dali_map, options_.filter, options_.fill, out);
+  else
+    Warp(in, form.map, options_.filter, options_.fill, out);
   return absl::OkStatus();
+}
+
+absl::StatusOr<AugmentationForm> Augmenter::FormOf(const AugmentationStep& step,
+                                                   const Tensor& in) const {
+  const float parameter = step.parameter;
+  switch (step.operation) {
+    case kAutoContrast:
+      return ByteTableForm{.kind = ByteMap::kAutoContrast};
+    case kBrightness:
+      return ByteTableForm{.kind = ByteMap::kLinear, .factor = parameter};
+    case kColor:
+      if (in.dims[2] != 3) return ByteTableForm();
+      return MatrixForm{TwistMatrix(0, parameter, 1, 0)};
+    case kContrast:
+      return ByteTableForm{.kind = ByteMap::kContrast, .factor = parameter};
+    case kEqualize:
+      return ByteTableForm{.kind = ByteMap::kEqualize};
+    case kIdentity:
+      return ByteTableForm();
+    case kInvert:
+      return ByteTableForm{.kind = ByteMap::kSolarize, .number = 0};
+    case kPosterize:
+      return ByteTableForm{.kind = ByteMap::kMask,
+                           .number = PosterizeMask(BitsOf(parameter))};
+    case kSharpness:
+      return SharpenForm{SharpnessOf(parameter)};
+    case kSolarize:
+      return ByteTableForm{
+          .kind = ByteMap::kSolarize,
+          .number = static_cast<int32_t>(std::ceil(parameter))};
+    case kSolarizeAdd:
+      return ByteTableForm{.kind = ByteMap::kSolarizeAdd,
+                           .number = static_cast<int32_t>(parameter)};
+    default:
+      return WarpOf(step, in);
+  }
 }
 
 }  // namespace leat::worker

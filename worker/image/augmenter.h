@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "core/augmentation.h"
 #include "worker/image/affine.h"
+#include "worker/image/device_form.h"
 #include "worker/image/tensor_ops.h"
 #include "worker/image/warp_loops.h"
 
@@ -37,7 +38,13 @@ class Augmenter {
   absl::Status Run(std::span<const AugmentationStep> steps, const Tensor& in,
                    const Tensor& out) const;
 
+  // What a step does, for a device. Errors: Run's.
+  absl::StatusOr<AugmentationForm> FormOf(const AugmentationStep& step,
+                                          const Tensor& in) const;
+
  private:
+  absl::StatusOr<WarpForm> WarpOf(const AugmentationStep& step,
+                                  const Tensor& in) const;
   absl::Status RunOne(const AugmentationStep& step, const Tensor& in,
                       const Tensor& out) const;
   absl::Status Move(const AugmentationStep& step, const Tensor& in,

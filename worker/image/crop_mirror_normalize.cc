@@ -91,6 +91,19 @@ class CropMirrorNormalize final : public OperatorKernel {
     return absl::OkStatus();
   }
 
+  absl::StatusOr<DeviceForm> FormOf(const OperatorCall& call) const override {
+    Span spans[2];
+    RETURN_IF_ERROR(Window(call, spans));
+    return WindowForm{.at = {spans[0].at, spans[1].at},
+                      .size = {spans[0].size, spans[1].size},
+                      .mirror = mirror_.In(call),
+                      .means = mean_,
+                      .factors = factor_,
+                      .fills = fill_,
+                      .shift = shift_,
+                      .planes = planes_};
+  }
+
  private:
   template <class Out>
   Out At(float x, int64_t channel) const {

@@ -15,10 +15,14 @@
 #include <variant>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
+#include "core/philox.h"
 #include "core/tensor.h"
+#include "worker/image/augment.h"
 #include "worker/image/box_copy.h"
 #include "worker/image/color.h"
 #include "worker/image/dali_pixel.h"
+#include "worker/image/draws.h"
 #include "worker/image/warp.h"
 
 namespace leat::worker {
@@ -57,6 +61,17 @@ struct BoxForm {
   bool fills_inside = false;           // or the input is inside
   std::span<const std::byte> pattern;  // an element, or a last axis of them
 };
+// crop_mirror_normalize: rows and columns [at, at + size) of the image, of
+// which it need not have all; the results are laid out as the node says.
+struct WindowForm {
+  int64_t at[2] = {}, size[2] = {};
+  bool mirror = false;
+  // Of Normalized, a channel of the image each; what lies outside it, before it
+  // is converted to the result's type.
+  std::span<const float> means, factors, fills;
+  float shift = 0;
+  bool planes = false;
+};
 // Inside the box the second input, outside the first.
 struct PasteForm {
   Box box;
@@ -72,8 +87,37 @@ struct BlurForm {
   std::vector<float> weights;
 };
 
+struct NoiseForm {
+  NoiseKind kind = NoiseKind::kNormal;
+  SampleRng::Origin origin;
+  float mean = 0, deviation = 0;  // of kNormal
+  float factor = 0;               // of kShot; 0: none
+  // Of kSaltAndPepper: words below `noisy` change `group` elements, those below
+  // `salted` to the one, the others to the other, of the value's type.
+  uint64_t noisy = 0, salted = 0;
+  uint32_t group = 1;
+  std::byte salt[8] = {}, pepper[8] = {};
+};
+
+// What each byte of an image becomes.
+struct ByteTableForm {
+  ByteMap kind = ByteMap::kSame;
+  int32_t number = 0;              // of masks and solarizing
+  float factor = 1, constant = 0;  // of Linear; the factor of contrast, too
+};
+struct SharpenForm {
+  SharpnessWeights weights;
+};
+using AugmentationForm =
+    std::variant<ByteTableForm, MatrixForm, WarpForm, SharpenForm>;
+// Operations on an image of bytes, one after the other.
+struct AugmentForm {
+  absl::InlinedVector<AugmentationForm, 4> operations;
+};
+
 using DeviceForm =
     std::variant<std::monostate, LinearForm, MatrixForm, LookupForm,
-                 ArithmeticForm, BoxForm, PasteForm, WarpForm, BlurForm>;
+                 ArithmeticForm, BoxForm, WindowForm, PasteForm, WarpForm,
+                 BlurForm, NoiseForm, AugmentForm>;
 
 }  // namespace leat::worker

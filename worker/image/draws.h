@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "core/pointwise.h"
+#include "worker/image/exact_math.h"
 
 namespace leat::worker {
 
@@ -48,9 +49,18 @@ LEAT_PIXEL void NormalPair(uint32_t a, uint32_t b, float* x, float* y) {
   *y = FloatOf(BitsOf(scaled * (cosine + sine)) ^ ((b << 1) & 0x80000000u));
 }
 
+// What noise a stage adds.
+enum class NoiseKind : uint8_t { kNormal, kShot, kSaltAndPepper };
+
 // How many of a Poisson process of which `mean` are expected. `none` is
 // exp(-mean), for a mean below kManyEvents.
 inline constexpr float kManyEvents = 64;
+
+LEAT_PIXEL double NoEvents(float mean) {
+  if (!(mean < kManyEvents)) return 0;
+  const double root = ExactExp(-static_cast<double>(mean) / 4);
+  return root * root * root * root;
+}
 
 // By its distribution function, from 0 on. REQUIRES: mean < kManyEvents.
 LEAT_PIXEL float FewEvents(float mean, double none, uint32_t word) {

@@ -15,17 +15,6 @@ int64_t Nearest(double x) {
 
 }  // namespace
 
-// x = k ln 2 + r, |r| ≤ 0.35; Taylor's series of e^r (Horner), times 2^k.
-double ExactExp(double x) {
-  const int64_t k = Nearest(x / kLn2);
-  const double r = x - static_cast<double>(k) * kLn2;
-  double sum = 1;
-  for (int n = 17; n >= 1; --n) sum = 1 + sum * r / n;
-  for (int64_t i = 0; i < k; ++i) sum *= 2;
-  for (int64_t i = 0; i > k; --i) sum *= 0.5;
-  return sum;
-}
-
 // x = m × 2^k, m in [0.7, 1.42); log m = 2 artanh((m - 1) / (m + 1)).
 double ExactLog(double x) {
   int k = 0;

@@ -5,10 +5,26 @@
 // units in the last place, which matters to nobody.
 #pragma once
 
+#include <cstdint>
+
+#include "core/pointwise.h"
+
 namespace leat::worker {
 
-// REQUIRES: |x| ≤ 60.
-double ExactExp(double x);
+// x = k ln 2 + r, |r| ≤ 0.35; Taylor's series of e^r (Horner), times 2^k. On
+// every device. REQUIRES: |x| ≤ 60.
+LEAT_PIXEL double ExactExp(double x) {
+  constexpr double kLn2 = 0x1.62e42fefa39efp-1;
+  const double quotient = x / kLn2;
+  const auto k =
+      static_cast<int64_t>(quotient < 0 ? quotient - 0.5 : quotient + 0.5);
+  const double r = x - static_cast<double>(k) * kLn2;
+  double sum = 1;
+  for (int n = 17; n >= 1; --n) sum = 1 + sum * r / n;
+  for (int64_t i = 0; i < k; ++i) sum *= 2;
+  for (int64_t i = 0; i > k; --i) sum *= 0.5;
+  return sum;
+}
 // REQUIRES: 1e-18 ≤ x ≤ 1e9.
 double ExactLog(double x);
 // sin(πx). REQUIRES: |x| ≤ 1e6.

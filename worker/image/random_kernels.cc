@@ -25,8 +25,8 @@ struct Normals {
     for (size_t i = 0; i < pairs; ++i) {
       float x, y;
       NormalPair(words[2 * i], words[2 * i + 1], &x, &y);
-      values[2 * i] = values[2 * i] + (mean + deviation * x);
-      values[2 * i + 1] = values[2 * i + 1] + (mean + deviation * y);
+      values[2 * i] = OneNan(values[2 * i] + (mean + deviation * x));
+      values[2 * i + 1] = OneNan(values[2 * i + 1] + (mean + deviation * y));
     }
   }
 };
@@ -147,15 +147,18 @@ class GaussianNoise : public Noise {
     return absl::OkStatus();
   }
 
+  absl::StatusOr<DeviceForm> FormOf(const OperatorCall& call) const override {
+    ASSIGN_OR_RETURN(const double mean, mean_.In(call));
+    ASSIGN_OR_RETURN(const double deviation, deviation_.In(call));
+    return NoiseForm{.kind = NoiseKind::kNormal,
+                     .origin = call.rng.origin(),
+                     .mean = static_cast<float>(mean),
+                     .deviation = static_cast<float>(deviation)};
+  }
+
  private:
   FloatArg mean_, deviation_;
 };
-
-double NoEvents(float mean) {
-  if (!(mean < kManyEvents)) return 0;
-  const double root = ExactExp(-static_cast<double>(mean) / 4);
-  return root * root * root * root;
-}
 
 // FewEvents for every byte: the sums that it would compute.
 class EventsOfBytes {
@@ -212,10 +215,17 @@ class ShotNoise : public Noise {
     InBlocks(call, result, 2,
              [&](float* values, size_t count, const uint32_t* words) {
                for (size_t i = 0; factor > 0 && i < count; ++i)
-                 values[i] =
-                     factor * Events(events, values[i], factor, &words[2 * i]);
+                 values[i] = OneNan(
+                     factor * Events(events, values[i], factor, &words[2 * i]));
              });
     return absl::OkStatus();
+  }
+
+  absl::StatusOr<DeviceForm> FormOf(const OperatorCall& call) const override {
+    ASSIGN_OR_RETURN(const double factor, factor_.In(call));
+    return NoiseForm{.kind = NoiseKind::kShot,
+                     .origin = call.rng.origin(),
+                     .factor = static_cast<float>(factor)};
   }
 
  private:
@@ -258,16 +268,12 @@ class SaltAndPepper : public OperatorKernel {
 
   absl::Status Run(const OperatorCall& call,
                    const Tensor& result) const override {
-    ASSIGN_OR_RETURN(const double prob, prob_.In(call));
-    ASSIGN_OR_RETURN(const double salt_part, salt_part_.In(call));
-    const auto noisy = static_cast<uint64_t>(prob * 0x1p32);
-    const auto salted = static_cast<uint64_t>(prob * salt_part * 0x1p32);
+    ASSIGN_OR_RETURN(const NoiseForm form, NoiseOf(call));
+    const uint64_t noisy = form.noisy, salted = form.salted;
+    const size_t group = form.group;
     const Tensor& in = *call.inputs[0];
     memcpy(result.data, in.data, in.bytes());
     const size_t bytes = SizeOf(in.dtype);
-    const size_t group = per_channel_ || in.rank < 3
-                             ? 1
-                             : static_cast<size_t>(in.dims[in.rank - 1]);
     SampleRng rng = call.rng;
     std::byte* const end = result.data + in.bytes();
     for (std::byte* at = result.data; at < end; at += group * bytes) {
@@ -279,7 +285,27 @@ class SaltAndPepper : public OperatorKernel {
     return absl::OkStatus();
   }
 
+  absl::StatusOr<DeviceForm> FormOf(const OperatorCall& call) const override {
+    return NoiseOf(call);
+  }
+
  private:
+  absl::StatusOr<NoiseForm> NoiseOf(const OperatorCall& call) const {
+    ASSIGN_OR_RETURN(const double prob, prob_.In(call));
+    ASSIGN_OR_RETURN(const double salt_part, salt_part_.In(call));
+    const Tensor& in = *call.inputs[0];
+    NoiseForm form{.kind = NoiseKind::kSaltAndPepper,
+                   .origin = call.rng.origin(),
+                   .noisy = static_cast<uint64_t>(prob * 0x1p32),
+                   .salted = static_cast<uint64_t>(prob * salt_part * 0x1p32),
+                   .group = per_channel_ || in.rank < 3
+                                ? 1
+                                : static_cast<uint32_t>(in.dims[in.rank - 1])};
+    memcpy(form.salt, salt_, sizeof salt_);
+    memcpy(form.pepper, pepper_, sizeof pepper_);
+    return form;
+  }
+
   static void Store(double value, DType dtype, std::byte* out) {
     WithStorage(dtype, [&]<class T>(T) {
       T stored;
@@ -294,7 +320,7 @@ class SaltAndPepper : public OperatorKernel {
 
   FloatArg prob_, salt_part_;
   bool per_channel_;
-  std::byte salt_[8], pepper_[8];
+  std::byte salt_[8] = {}, pepper_[8] = {};
 };
 
 }  // namespace

@@ -4,11 +4,13 @@
 #pragma once
 
 #include <algorithm>
+#include <map>
 #include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/augmentation.h"
 #include "core/operators.h"
 
 namespace leat::worker {
@@ -111,7 +113,11 @@ class RandomStagedGraph {
   }
 
   Node Operator() {
-    switch (Below(6)) {
+    switch (Below(8)) {
+      case 6:
+        return Noise();
+      case 7:
+        return Augmentation();
       case 0:
         return Colour();
       case 1:
@@ -160,6 +166,61 @@ class RandomStagedGraph {
                 {},
                 {{"image_type", Word({"rgb", "bgr", "gray", "ycbcr"})},
                  {"output_type", Word({"rgb", "bgr", "gray", "ycbcr"})}}};
+    }
+  }
+
+  Node Noise() {
+    switch (Below(3)) {
+      case 0:
+        return {"noise_gaussian",
+                {},
+                {{"mean", Number(-20, 20)}, {"stddev", Number(0, 40)}}};
+      case 1:
+        return {"noise_shot", {}, {{"factor", Number(0, 30)}}};
+      default:
+        return {"noise_salt_and_pepper",
+                {},
+                {{"prob", Number(0, 1)},
+                 {"salt_vs_pepper", Value(Between(0, 1))},
+                 {"per_channel", Value(Below(2) == 0)}}};
+    }
+  }
+
+  Node Augmentation() {
+    std::map<std::string, Value> args = {
+        {"interpolation", Word({"linear", "nearest"})},
+        {"border", Word({"fill", "edge"})},
+        {"rule", Word({"fixed", "dali"})}};
+    const auto with = [&](std::map<std::string, Value> more) {
+      more.merge(args);
+      return more;
+    };
+    switch (Below(5)) {
+      case 0:
+        return {"equalize", {}, {}};
+      case 1: {
+        const auto infos = Augmentations();
+        const AugmentationInfo& info =
+            infos[static_cast<size_t>(Below(static_cast<int>(infos.size())))];
+        const double most = std::min(info.most, 9.0);
+        return {"augment",
+                {},
+                with({{"operation", Value(std::string(info.name))},
+                      {"magnitude",
+                       Value(Between(std::max(info.least, -3.0), most))}})};
+      }
+      case 2:
+        return {"auto_augment",
+                {},
+                with({{"policy", Word({"image_net", "reduced_cifar10",
+                                       "reduced_image_net", "svhn"})}})};
+      case 3:
+        return {"rand_augment",
+                {},
+                with({{"n", Value(int64_t{1 + Below(3)})},
+                      {"m", Value(int64_t{Below(31)})}})};
+      default:
+        return {"trivial_augment_wide", {}, with({})};
     }
   }
 
@@ -276,8 +337,29 @@ class RandomStagedGraph {
     }
   }
 
+  Node Window() {
+    return {"crop_mirror_normalize",
+            {},
+            {{"crop", Below(3) ? Ints{1 + Below(20), 1 + Below(20)} : Ints{}},
+             {"pos_y", Value(Between(0, 1))},
+             {"pos_x", Number(0, 1)},
+             {"mirror", Flag()},
+             {"mean", Fill()},
+             {"std", Floats{Between(0.5, 90)}},
+             {"scale", Value(Pick({1.0, 60.0}))},
+             {"shift", Value(Pick({0.0, 100.0}))},
+             {"dtype", Word({"float32", "float16", "uint8"})},
+             {"output_layout", Word({"CHW", "HWC"})},
+             {"pad_output", Value(Below(3) == 0)},
+             {"rounding", Word({"round", "truncate"})},
+             {"out_of_bounds_policy", Word({"error", "pad"})},
+             {"fill_values", Fill()}}};
+  }
+
   Node Geometry() {
-    switch (Below(6)) {
+    switch (Below(7)) {
+      case 6:
+        return Window();
       case 0:
         return {"flip", {}, {{"horizontal", Flag()}, {"vertical", Flag()}}};
       case 1:

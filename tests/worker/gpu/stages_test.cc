@@ -157,11 +157,27 @@ TEST(Stages, EveryOperatorOfTheFamiliesHasAKernel) {
       {"rotate", {}, {{"angle", Value(30.0)}, {"keep_size", Value(true)}}},
       {"warp_affine", {}, {{"scale", Value(0.5)}}},
       {"gaussian_blur", {}, {{"sigma", Value(1.5)}}},
+      {"noise_gaussian", {}, {{"stddev", Value(9.0)}}},
+      {"noise_shot", {}, {{"factor", Value(7.0)}}},
+      {"noise_salt_and_pepper", {}, {{"prob", Value(0.4)}}},
+      {"equalize", {}, {}},
+      {"auto_augment", {}, {}},
+      {"rand_augment",
+       {},
+       {{"n", Value(int64_t{3})}, {"m", Value(int64_t{9})}}},
+      {"trivial_augment_wide", {}, {}},
+      {"crop_mirror_normalize", {}, {{"crop", Ints{7, 8}}}},
       {"resize", {}, {{"size", Ints{5, 20}}}},
       {"random_resized_crop", {}, {{"size", Ints{5, 20}}}},
   };
+  std::vector<Node> all = operators;
+  for (const AugmentationInfo& info : Augmentations())
+    all.push_back({"augment",
+                   {},
+                   {{"operation", Value(std::string(info.name))},
+                    {"magnitude", Value(std::min(info.most, 0.7))}}});
   const std::vector<std::string> images = Images();
-  for (const Node& node : operators) {
+  for (const Node& node : all) {
     // A second one, so that no operator is the fused kernel's.
     const Graph graph = Behind({{"invert", {}, {}}, node});
     const auto checked = Check(graph);

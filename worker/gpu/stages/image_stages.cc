@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Operators on images: maps of colours, views, warps, blur.
+#include "worker/gpu/stages/image_stages.h"
+
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -22,10 +24,6 @@ constexpr size_t kMostBlurWeights = 256;
 // Tables of a row's resampling, and pixels that one thread adds up.
 constexpr uint64_t kMostTableBytes = uint64_t{64} << 10;
 constexpr uint64_t kMostTaps = uint64_t{1} << 21;
-
-uint32_t PixelsOf(const StageTensor& image) {
-  return static_cast<uint32_t>(image.shape[0] * image.shape[1]);
-}
 
 // A stage of one operand.
 class ImageStage : public Stage {
@@ -197,20 +195,9 @@ class WarpStage final : public ImageStage {
   absl::Status Bind(const StageRow& row,
                     const StageMemory& memory) const override {
     ASSIGN_OR_RETURN(const WarpForm form, FormFor<WarpForm>(row));
-    return Write(WarpRow{.head = Head(),
-                         .in = row.AddressOf(in_),
-                         .in_dtype = in_.dtype,
-                         .dali = form.dali,
-                         .nearest = form.nearest,
-                         .clamped = !form.fill.has_value(),
-                         .fill = form.fill.value_or(0),
-                         .in_height = static_cast<int32_t>(in_.shape[0]),
-                         .in_width = static_cast<int32_t>(in_.shape[1]),
-                         .width = static_cast<uint32_t>(out().shape[1]),
-                         .channels = static_cast<uint32_t>(in_.shape[2]),
-                         .map = form.map,
-                         .dali_map = form.dali_map},
-                 memory);
+    WarpRow warp = WarpRowOf(form, row, in_, out());
+    warp.head = Head();
+    return Write(warp, memory);
   }
 };
 
@@ -252,6 +239,31 @@ class BlurStage final : public ImageStage {
 };
 
 }  // namespace
+
+PixelsRow PixelsRowOf(const MatrixForm& form, const StageRow& row,
+                      const StageTensor& in, const StageTensor& out) {
+  return {.in = row.AddressOf(in),
+          .in_dtype = in.dtype,
+          .in_channels = static_cast<uint32_t>(in.shape[2]),
+          .channels = static_cast<uint32_t>(out.shape[2]),
+          .matrix = form.matrix};
+}
+
+WarpRow WarpRowOf(const WarpForm& form, const StageRow& row,
+                  const StageTensor& in, const StageTensor& out) {
+  return {.in = row.AddressOf(in),
+          .in_dtype = in.dtype,
+          .dali = form.dali,
+          .nearest = form.nearest,
+          .clamped = !form.fill.has_value(),
+          .fill = form.fill.value_or(0),
+          .in_height = static_cast<int32_t>(in.shape[0]),
+          .in_width = static_cast<int32_t>(in.shape[1]),
+          .width = static_cast<uint32_t>(out.shape[1]),
+          .channels = static_cast<uint32_t>(in.shape[2]),
+          .map = form.map,
+          .dali_map = form.dali_map};
+}
 
 absl::Status AddMatrix(const Step& step, const KernelStep& operation,
                        StageBuilder* builder) {

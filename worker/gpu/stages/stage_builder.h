@@ -73,6 +73,12 @@ absl::Status AddWarp(const Step& step, const KernelStep& operation,
                      StageBuilder* builder);
 absl::Status AddBlur(const Step& step, const KernelStep& operation,
                      StageBuilder* builder);
+absl::Status AddWindow(const Step& step, const KernelStep& operation,
+                       StageBuilder* builder);
+absl::Status AddNoise(const Step& step, const KernelStep& operation,
+                      StageBuilder* builder);
+absl::Status AddAugment(const Step& step, const KernelStep& operation,
+                        StageBuilder* builder);
 absl::Status AddReshape(const Step& step, uint32_t input,
                         StageBuilder* builder);
 absl::Status AddView(const Step& step, const ImageStep& image,

@@ -12,15 +12,28 @@
 
 #include "core/tensor.h"
 #include "worker/gpu/fused_descriptor.h"
+#include "worker/image/augment.h"
 #include "worker/image/color.h"
 #include "worker/image/dali_pixel.h"
+#include "worker/image/draws.h"
 #include "worker/image/warp.h"
 
 namespace leat::worker {
 
 // A kernel of stages.
-enum class StageKind : uint8_t { kMap, kPixels, kResample, kWarp, kBlur };
-inline constexpr int kStageKinds = 5;
+enum class StageKind : uint8_t {
+  kMap,
+  kPixels,
+  kResample,
+  kWarp,
+  kBlur,
+  kNoise,
+  kCount,
+  kByteTable,
+  kByteLookup,
+  kSharpen,
+};
+inline constexpr int kStageKinds = 10;
 
 struct StageHead {
   uint64_t out = 0;      // of the result; 0: nothing of the row is written
@@ -123,6 +136,53 @@ struct BlurRow {
   bool across = false;
   int32_t radius = 0;
   uint64_t weights = 0;  // float[radius + 1]
+  int32_t height = 0, width = 0, channels = 3;
+};
+
+// --- Noise ------------------------------------------------------------------
+
+struct NoiseRow {
+  StageHead head;
+  uint64_t in = 0;
+  NoiseKind kind = NoiseKind::kNormal;
+  uint32_t counter[4] = {}, key[2] = {};  // SampleRng::Origin
+  uint32_t group = 1;                     // elements that a word is drawn for
+  float mean = 0, deviation = 0;
+  float factor = 0;
+  uint64_t noisy = 0, salted = 0;
+  uint64_t salt = 0, pepper = 0;  // addresses of an element
+};
+
+// --- Images of bytes --------------------------------------------------------
+
+// How often each byte is there: the result is uint32_t[channels][256].
+struct CountRow {
+  StageHead head;
+  uint64_t in = 0;
+  uint32_t channels = 3;
+};
+
+// What each byte becomes: the result is uint8_t[channels][256].
+struct ByteTableRow {
+  StageHead head;
+  uint64_t counts = 0;
+  ByteMap kind = ByteMap::kSame;
+  uint32_t channels = 3;
+  int32_t number = 0;
+  float factor = 1, constant = 0;
+  double pixels = 1;
+};
+
+struct ByteLookupRow {
+  StageHead head;
+  uint64_t in = 0, tables = 0;
+  uint32_t channels = 3;
+};
+
+struct SharpenRow {
+  StageHead head;
+  uint64_t in = 0;
+  SharpnessWeights weights;
   int32_t height = 0, width = 0, channels = 3;
 };
 

@@ -1,22 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kernels of stages: their names and launches. Bodies are in stage_map.h
-// and stage_image.h.
+// The kernels of stages: their names and launches. Bodies are in stage_map.h,
+// stage_image.h, stage_noise.h and stage_bytes.h.
 #pragma once
 
 #include <cstdint>
 
 #include "worker/gpu/launch_config.h"
+#include "worker/gpu/stages/stage_bytes.h"
 #include "worker/gpu/stages/stage_image.h"
 #include "worker/gpu/stages/stage_map.h"
+#include "worker/gpu/stages/stage_noise.h"
 
 namespace leat::worker {
 
 // By StageKind. A kernel's only parameter is the address of the rows'
 // descriptors, a uint64_t.
 inline constexpr const char* kStageKernels[kStageKinds] = {
-    "leat_stage_map", "leat_stage_pixels", "leat_stage_resample",
-    "leat_stage_warp", "leat_stage_blur"};
+    "leat_stage_map",    "leat_stage_pixels",     "leat_stage_resample",
+    "leat_stage_warp",   "leat_stage_blur",       "leat_stage_noise",
+    "leat_stage_count",  "leat_stage_byte_table", "leat_stage_byte_lookup",
+    "leat_stage_sharpen"};
 
 inline constexpr uint32_t kStageBlock = 128;  // threads
 
@@ -39,8 +43,18 @@ LEAT_PIXEL void StageThread(uint64_t rows, uint32_t thread, uint32_t row) {
     ResampleThread(rows, thread, row);
   else if constexpr (kKind == StageKind::kWarp)
     WarpThread(rows, thread, row);
-  else
+  else if constexpr (kKind == StageKind::kBlur)
     BlurThread(rows, thread, row);
+  else if constexpr (kKind == StageKind::kNoise)
+    NoiseThread(rows, thread, row);
+  else if constexpr (kKind == StageKind::kCount)
+    CountThread(rows, thread, row);
+  else if constexpr (kKind == StageKind::kByteTable)
+    ByteTableThread(rows, thread, row);
+  else if constexpr (kKind == StageKind::kByteLookup)
+    ByteLookupThread(rows, thread, row);
+  else
+    SharpenThread(rows, thread, row);
 }
 
 }  // namespace leat::worker

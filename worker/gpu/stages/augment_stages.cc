@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// equalize, augment and the policies of automatic augmentation.
+//
+// A policy draws up to n operations for a sample. Each of n times has a value,
+// and launches for every kind of operation, of which a sample takes those of
+// its own and is left out of the others:
+//
+//   counts of bytes, a table, a look-up   what each byte becomes; nothing, too
+//   a matrix | a warp | sharpening
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <variant>
+
+#include "core/status.h"
+#include "worker/gpu/stages/image_stages.h"
+#include "worker/gpu/stages/map_stage.h"
+#include "worker/gpu/stages/stage_builder.h"
+
+namespace leat::worker {
+namespace {
+
+constexpr int64_t kMostOperations = 8;  // of a sample
+
+// What the form does as operation number `time`; nothing, if it has fewer.
+absl::StatusOr<AugmentationForm> OperationOf(const Step& step,
+                                             const StageRow& row, size_t time) {
+  ASSIGN_OR_RETURN(const DeviceForm form,
+                   FormOf(step, std::get<KernelStep>(step.what), row));
+  const auto* augment = std::get_if<AugmentForm>(&form);
+  if (augment == nullptr)
+    return Internal("node {} has another form", step.node);
+  if (augment->operations.size() <= time) return ByteTableForm();
+  return augment->operations[time];
+}
+
+// A launch for the samples whose operation is a Form.
+template <class Form>
+class AugmentStage : public Stage {
+ public:
+  AugmentStage(StageKind kind, const Step& step, size_t time,
+               std::vector<StageTensor> in, const StageTensor& out,
+               uint32_t threads, size_t descriptor_bytes)
+      : Stage(kind, out, threads),
+        step_(step),
+        time_(time),
+        in_(std::move(in)),
+        descriptor_bytes_(descriptor_bytes) {}
+
+  size_t descriptor_bytes() const override { return descriptor_bytes_; }
+  std::vector<const StageTensor*> operands() const override {
+    std::vector<const StageTensor*> all;
+    for (const StageTensor& in : in_) all.push_back(&in);
+    return all;
+  }
+  absl::Status Bind(const StageRow& row,
+                    const StageMemory& memory) const override {
+    ASSIGN_OR_RETURN(const AugmentationForm operation,
+                     OperationOf(step_, row, time_));
+    memset(memory.descriptor, 0, descriptor_bytes_);
+    if (const auto* form = std::get_if<Form>(&operation))
+      Write(*form, row, memory.descriptor);
+    return absl::OkStatus();
+  }
+
+ protected:
+  virtual void Write(const Form& form, const StageRow& row,
+                     std::byte* descriptor) const = 0;
+  StageHead Head() const {
+    return {.threads = threads(), .dtype = out().dtype};
+  }
+
+  const Step step_;
+  const size_t time_;
+  const std::vector<StageTensor> in_;
+  const size_t descriptor_bytes_;
+};
+
+uint32_t ElementsOf(const StageTensor& image) {
+  return static_cast<uint32_t>(image.elements());
+}
+int32_t SideOf(const StageTensor& image, size_t axis) {
+  return static_cast<int32_t>(image.shape[axis]);
+}
+
+// Launches that leave the counts of samples alone which want none.
+class CountStage final : public AugmentStage<ByteTableForm> {
+ public:
+  CountStage(const Step& step, size_t time, const StageTensor& image,
+             const StageTensor& counts)
+      : AugmentStage(StageKind::kCount, step, time, {image}, counts,
+                     ElementsOf(image), sizeof(CountRow)) {}
+
+ private:
+  void Write(const ByteTableForm& form, const StageRow& row,
+             std::byte* descriptor) const override {
+    if (!NeedsCounts(form.kind)) return;
+    const CountRow count{.head = Head(),
+                         .in = row.AddressOf(in_[0]),
+                         .channels = static_cast<uint32_t>(SideOf(in_[0], 2))};
+    memcpy(descriptor, &count, sizeof count);
+  }
+};
+
+class ByteTableStage final : public AugmentStage<ByteTableForm> {
+ public:
+  // `counts` of `image`.
+  ByteTableStage(const Step& step, size_t time, const StageTensor& counts,
+                 const StageTensor& image, const StageTensor& tables)
+      : AugmentStage(StageKind::kByteTable, step, time, {counts}, tables,
+                     ElementsOf(tables), sizeof(ByteTableRow)),
+        pixels_(static_cast<double>(image.shape[0] * image.shape[1])),
+        channels_(static_cast<uint32_t>(image.shape[2])) {}
+
+ private:
+  void Write(const ByteTableForm& form, const StageRow& row,
+             std::byte* descriptor) const override {
+    const ByteTableRow table{.head = Head(),
+                             .counts = row.AddressOf(in_[0]),
+                             .kind = form.kind,
+                             .channels = channels_,
+                             .number = form.number,
+                             .factor = form.factor,
+                             .constant = form.constant,
+                             .pixels = pixels_};
+    memcpy(descriptor, &table, sizeof table);
+  }
+
+  const double pixels_;
+  const uint32_t channels_;
+};
+
+class ByteLookupStage final : public AugmentStage<ByteTableForm> {
+ public:
+  ByteLookupStage(const Step& step, size_t time, const StageTensor& tables,
+                  const StageTensor& image, const StageTensor& out)
+      : AugmentStage(StageKind::kByteLookup, step, time, {tables, image}, out,
+                     ElementsOf(out), sizeof(ByteLookupRow)) {}
+
+ private:
+  void Write(const ByteTableForm&, const StageRow& row,
+             std::byte* descriptor) const override {
+    const ByteLookupRow lookup{
+        .head = Head(),
+        .in = row.AddressOf(in_[1]),
+        .tables = row.AddressOf(in_[0]),
+        .channels = static_cast<uint32_t>(SideOf(in_[1], 2))};
+    memcpy(descriptor, &lookup, sizeof lookup);
+  }
+};
+
+class SharpenStage final : public AugmentStage<SharpenForm> {
+ public:
+  SharpenStage(const Step& step, size_t time, const StageTensor& image,
+               const StageTensor& out)
+      : AugmentStage(StageKind::kSharpen, step, time, {image}, out,
+                     ElementsOf(out), sizeof(SharpenRow)) {}
+
+ private:
+  void Write(const SharpenForm& form, const StageRow& row,
+             std::byte* descriptor) const override {
+    const SharpenRow sharpen{.head = Head(),
+                             .in = row.AddressOf(in_[0]),
+                             .weights = form.weights,
+                             .height = SideOf(in_[0], 0),
+                             .width = SideOf(in_[0], 1),
+                             .channels = SideOf(in_[0], 2)};
+    memcpy(descriptor, &sharpen, sizeof sharpen);
+  }
+};
+
+class MatrixStage final : public AugmentStage<MatrixForm> {
+ public:
+  MatrixStage(const Step& step, size_t time, const StageTensor& image,
+              const StageTensor& out)
+      : AugmentStage(StageKind::kPixels, step, time, {image}, out,
+                     PixelsOf(out), sizeof(PixelsRow)) {}
+
+ private:
+  void Write(const MatrixForm& form, const StageRow& row,
+             std::byte* descriptor) const override {
+    PixelsRow pixels = PixelsRowOf(form, row, in_[0], out());
+    pixels.head = Head();
+    memcpy(descriptor, &pixels, sizeof pixels);
+  }
+};
+
+class MoveStage final : public AugmentStage<WarpForm> {
+ public:
+  MoveStage(const Step& step, size_t time, const StageTensor& image,
+            const StageTensor& out)
+      : AugmentStage(StageKind::kWarp, step, time, {image}, out, PixelsOf(out),
+                     sizeof(WarpRow)) {}
+
+ private:
+  void Write(const WarpForm& form, const StageRow& row,
+             std::byte* descriptor) const override {
+    WarpRow warp = WarpRowOf(form, row, in_[0], out());
+    warp.head = Head();
+    memcpy(descriptor, &warp, sizeof warp);
+  }
+};
+
+// The bytes' counts, set to 0.
+StageTensor NewCounts(const StageTensor& image, StageBuilder* builder) {
+  constexpr int32_t kZero = 0;
+  const StageTensor counts =
+      builder->NewValue(DType::kInt32, {image.shape[2], 256});
+  const StageTensor zero = builder->NewConstant(
+      std::as_bytes(std::span(&kZero, 1)), DType::kInt32, {});
+  AddCopy(zero, counts, builder);
+  return counts;
+}
+
+// Operation number `time` of a sample.
+void AddOperation(const Step& step, size_t time, bool others,
+                  const StageTensor& image, const StageTensor& out,
+                  StageBuilder* builder) {
+  const StageTensor counts = NewCounts(image, builder);
+  builder->Add(std::make_unique<CountStage>(step, time, image, counts));
+  const StageTensor tables =
+      builder->NewValue(DType::kUint8, {image.shape[2], 256});
+  builder->Add(
+      std::make_unique<ByteTableStage>(step, time, counts, image, tables));
+  builder->Add(
+      std::make_unique<ByteLookupStage>(step, time, tables, image, out));
+  if (!others) return;
+  builder->Add(std::make_unique<MatrixStage>(step, time, image, out));
+  builder->Add(std::make_unique<MoveStage>(step, time, image, out));
+  builder->Add(std::make_unique<SharpenStage>(step, time, image, out));
+}
+
+// The most operations that the node draws for a sample.
+int64_t OperationsOf(const Node& node) {
+  if (node.op == "auto_augment") return 2;
+  if (node.op == "rand_augment") return std::get<int64_t>(node.args.at("n"));
+  return 1;
+}
+
+}  // namespace
+
+absl::Status AddAugment(const Step& step, const KernelStep& operation,
+                        StageBuilder* builder) {
+  StageTensor image = builder->TensorOf(operation.inputs[0]);
+  const int64_t count = OperationsOf(builder->graph().graph.nodes[step.node]);
+  if (count > kMostOperations)
+    return Unimplemented("{} operations a sample, want at most {}", count,
+                         kMostOperations);
+  const bool others = operation.op != "equalize";
+  for (int64_t time = 0; time + 1 < count; ++time) {
+    const StageTensor next = builder->NewValue(image.dtype, image.shape);
+    AddOperation(step, static_cast<size_t>(time), others, image, next, builder);
+    image = next;
+  }
+  AddOperation(step, static_cast<size_t>(std::max<int64_t>(count - 1, 0)),
+               others, image, builder->NewResult(step.node), builder);
+  return absl::OkStatus();
+}
+
+}  // namespace leat::worker
