@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "fmt/format.h"
+#include "tests/support/fake_cuda/fake_cuda.h"
 #include "tests/support/fake_cuda/state.h"
 #include "worker/gpu/host_launcher.h"
 
@@ -265,9 +266,20 @@ Result cuFuncGetAttribute(int* value, FunctionAttribute attribute,
   if (const Result found = FunctionOf(__func__, function, &object);
       found != Result::kSuccess)
     return found;
-  *value = attribute == FunctionAttribute::kMaxThreadsPerBlock
-               ? static_cast<int>(kMaxThreads)
-               : 0;
+  switch (attribute) {
+    case FunctionAttribute::kMaxThreadsPerBlock:
+      *value = static_cast<int>(kMaxThreads);
+      break;
+    case FunctionAttribute::kRegisters:
+      *value = 64;
+      break;
+    case FunctionAttribute::kPtxVersion:
+    case FunctionAttribute::kBinaryVersion:
+      *value = static_cast<int>(fake_cuda_get("compute"));
+      break;
+    default:
+      *value = 0;
+  }
   return Result::kSuccess;
 }
 

@@ -14,7 +14,8 @@
 //
 //   LEAT_FAKE_CUDA_FAIL     "SYMBOL:NTH:CODE;..." as fake_cuda_fail. NTH "3":
 //                           the third call; "3+": it and all that follow.
-//                           SYMBOL "*": calls of any symbol, counted together
+//                           SYMBOL "*": calls of any symbol, counted together.
+//                           CODE -1: the call never returns; -2: it aborts
 //   LEAT_FAKE_CUDA_MEMORY   bytes of each device (16 GiB)
 //   LEAT_FAKE_CUDA_DEVICES  devices (1)
 //   LEAT_FAKE_CUDA_NAME     their name ("Fake GPU")

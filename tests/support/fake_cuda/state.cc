@@ -18,6 +18,9 @@ namespace leat::fake_cuda {
 namespace {
 
 constexpr size_t kMaxViolations = 64;
+// What calls may be told to do in place of returning a code.
+constexpr auto kNeverReturns = static_cast<Result>(-1);
+constexpr auto kCrashes = static_cast<Result>(-2);
 
 uint64_t Number(const char* variable, uint64_t otherwise) {
   const char* const text = std::getenv(variable);
@@ -123,6 +126,8 @@ Result State::Enter(const char* symbol, bool needs_init) {
   const Result result = Count(symbol, needs_init, &spoilt);
   // A spoilt context works no more: what is freed now is not touched later.
   for (const auto& thread : spoilt) thread->Drain();
+  while (result == kNeverReturns) pause();
+  if (result == kCrashes) std::abort();
   return result;
 }
 
