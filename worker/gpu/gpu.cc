@@ -71,12 +71,22 @@ absl::StatusOr<std::unique_ptr<Gpu>> Gpu::Open(
           "cuDevicePrimaryCtxSetFlags");
       !status.ok())
     LOG_INFO("gpu.waits_spinning gpu={} error=\"{}\"", index, Message(status));
-  RETURN_IF_ERROR(
-      gpu->Check(d.DevicePrimaryCtxRetain(&gpu->context_, gpu->device_),
-                 "cuDevicePrimaryCtxRetain"));
+  RETURN_IF_ERROR(gpu->Retain());
   RETURN_IF_ERROR(gpu->MakeCurrent());
   RETURN_IF_ERROR(gpu->LoadKernels());
   return gpu;
+}
+
+absl::Status Gpu::Retain() {
+  const cuda::Result result =
+      driver_->DevicePrimaryCtxRetain(&context_, device_);
+  absl::Status status = Check(result, "cuDevicePrimaryCtxRetain");
+  if (!status.ok()) context_ = nullptr;
+  if (result == cuda::Result::kDeviceUnavailable)
+    return Annotate(status,
+                    "another process has the GPU for itself (compute mode "
+                    "exclusive: nvidia-smi -c DEFAULT lets several use it)");
+  return status;
 }
 
 Gpu::~Gpu() {
@@ -128,10 +138,15 @@ absl::Status Gpu::Describe() {
 
 absl::Status Gpu::LoadKernels() {
   const cuda::Driver& d = *driver_;
-  RETURN_IF_ERROR(
-      Check(d.ModuleLoadData(&module_, KernelImage().data()),
-            "cuModuleLoadData of Leat's kernels (compute capability 7.5 or "
-            "later, and a driver for CUDA 12 or later)"));
+  int version = 0;
+  d.DriverGetVersion(&version);
+  RETURN_IF_ERROR(Check(
+      d.ModuleLoadData(&module_, KernelImage().data()),
+      fmt::format("cuModuleLoadData of Leat's kernels, which want compute "
+                  "capability 7.5 and a driver for CUDA 12, or later; here are "
+                  "{} and a driver for {}.{}",
+                  info_.compute, version / 1000, version % 1000 / 10)
+          .c_str()));
   RETURN_IF_ERROR(Check(d.ModuleGetFunction(&fused_1_, module_, kFusedKernel1),
                         "cuModuleGetFunction"));
   RETURN_IF_ERROR(Check(d.ModuleGetFunction(&fused_3_, module_, kFusedKernel3),

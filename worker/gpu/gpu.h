@@ -65,6 +65,7 @@ class Gpu {
  private:
   Gpu(std::shared_ptr<const cuda::Driver> driver, int index);
   absl::Status Describe();
+  absl::Status Retain();
   absl::Status LoadKernels();
   // `parameter`: the kernel's only one.
   absl::Status Launch(cuda::Function kernel, const LaunchConfig& config,

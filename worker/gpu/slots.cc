@@ -39,9 +39,14 @@ absl::Status Slots::Allocate(const GpuConfig& config, bool nvjpeg) {
       fmt::format("cuMemHostAlloc of {} bytes for {} slots", count * pinned,
                   count)
           .c_str()));
+  size_t free_bytes = 0, all_bytes = 0;
+  d.MemGetInfo(&free_bytes, &all_bytes);
   RETURN_IF_ERROR(gpu_.Check(
       d.MemAlloc(&device_, count * device),
-      fmt::format("cuMemAlloc of {} bytes for {} slots", count * device, count)
+      fmt::format("cuMemAlloc of {} bytes for {} slots, where {} of {} bytes "
+                  "are free (fewer --gpu-slots, or less --gpu-decode-bytes "
+                  "and --gpu-slot-bytes, take less)",
+                  count * device, count, free_bytes, all_bytes)
           .c_str()));
   own_bytes_ = count * device;
   most_device_bytes_ = own_bytes_ + (nvjpeg ? count * config.nvjpeg_bytes : 0);

@@ -123,6 +123,35 @@ TEST_F(GpuFaultsTest, AFailureAtTheStartIsAnErrorAndLeaksNothing) {
     }
 }
 
+TEST_F(GpuFaultsTest, AGpuThatCannotBeHadSaysWhatToDo) {
+  config_.devices = {.all = false, .indices = {0}};
+  const auto why = [this] {
+    const auto gpus = GpuWorker::Open(config_, {}, wake_, nullptr);
+    return std::string(Message(gpus.status()));
+  };
+  fake_->Set("memory", 300 << 20);
+  EXPECT_THAT(why(),
+              HasSubstr("of 314572800 bytes are free (fewer --gpu-slots"));
+  fake_->Reset();
+  constexpr int kDeviceUnavailable = 46, kNoBinaryForGpu = 209;
+  fake_->Fail("cuDevicePrimaryCtxRetain", 1, false, kDeviceUnavailable);
+  EXPECT_THAT(why(), HasSubstr("compute mode exclusive"));
+  fake_->Reset();
+  fake_->Set("compute", 70);
+  fake_->Set("version", 11040);
+  fake_->Fail("cuModuleLoadData", 1, false, kNoBinaryForGpu);
+  EXPECT_THAT(why(), HasSubstr("here are 7.0 and a driver for 11.4"));
+  fake_->Reset();
+}
+
+TEST_F(GpuFaultsTest, AGpuWithoutEnginesSaysWhy) {
+  WithoutEngines();
+  Open();
+  EXPECT_THAT(gpus_->devices()[0].no_engines,
+              HasSubstr("NVJPEG_STATUS_ARCH_MISMATCH (7); there is no "
+                        "libnvcuvid.so.1: a container needs"));
+}
+
 TEST_F(GpuFaultsTest, AFailedCallFailsAGroupAndNotTheNext) {
   for (const char* call : kCudaCalls) {
     // What waits decides whether the context is still good.
