@@ -123,13 +123,31 @@ absl::Status GpuGroup::ChooseDecoding(size_t row,
   r.luma = program_.fused->gray() || header.components == 1;
   const DecodeShapes shapes =
       ShapesOf(header, window, fused_.most_halvings(row));
+  r.encoded = program_.fused->EncodedOf(r.input);
   ASSIGN_OR_RETURN(r.choice,
-                   slot_->nvjpeg->Choose(program_.fused->EncodedOf(r.input),
-                                         r.luma, shapes.span()));
+                   slot_->nvjpeg->Choose(r.encoded, r.luma, shapes.span()));
+  PinEncoded(&r);
   if (r.choice.shape.halvings > 0)
     fused_.HalveRow(row, r.choice.shape.halvings, &thread->fused());
   r.stage = RowStage::kEncoded;
   return absl::OkStatus();
+}
+
+std::optional<size_t> GpuGroup::TakePixels(size_t bytes) {
+  size_t at = pixels_used_.load();
+  do {
+    if (bytes > pixels_room_ - at) return std::nullopt;
+  } while (!pixels_used_.compare_exchange_weak(
+      at, std::min(at + Aligned(bytes), pixels_room_)));
+  return at;
+}
+
+void GpuGroup::PinEncoded(GroupRow* row) {
+  const std::optional<size_t> at = TakePixels(row->encoded.size());
+  if (!at) return;
+  std::byte* const to = slot_->pixels.data() + *at;
+  memcpy(to, row->encoded.data(), row->encoded.size());
+  row->encoded = {to, row->encoded.size()};
 }
 
 absl::StatusOr<bool> GpuGroup::DecodeWindow(GroupRow& row, const Rect& window,
@@ -138,11 +156,9 @@ absl::StatusOr<bool> GpuGroup::DecodeWindow(GroupRow& row, const Rect& window,
   const size_t pixel = gray ? 1 : 4;
   const size_t pitch = static_cast<size_t>(window.width) * pixel;
   const size_t bytes = pitch * static_cast<size_t>(window.height);
-  size_t at = pixels_used_.load();
-  do {
-    if (bytes > pixels_room_ - at) return false;
-  } while (!pixels_used_.compare_exchange_weak(
-      at, std::min(at + Aligned(bytes), pixels_room_)));
+  const std::optional<size_t> place = TakePixels(bytes);
+  if (!place) return false;
+  const size_t at = *place;
   JpegDecoder& decoder = thread->scratch().state()->decoder;
   RETURN_IF_ERROR(decoder.Start(window, gray));
   std::byte* to = slot_->pixels.data() + at;

@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -71,7 +72,9 @@ struct GroupRow {
   absl::Status status;
   StoredSample record;
   RowInput input;  // of it
-  // Of kEncoded: only its first component is wanted; how nvJPEG decodes it.
+  // Of kEncoded: its file; only its first component is wanted; how nvJPEG
+  // decodes it.
+  std::span<const std::byte> encoded;
   bool luma = false;
   NvjpegChoice choice;
   FusedSource source;                      // on the device
@@ -121,6 +124,11 @@ class GpuGroup final : public KernelGroup {
   // Of an image for nvJPEG, of which `window` is read.
   absl::Status ChooseDecoding(size_t row, const JpegDecoder::Header& header,
                               const Rect& window, GpuThread* thread);
+  // A place in the slot's memory for pixels; nullopt: there is no room.
+  std::optional<size_t> TakePixels(size_t bytes);
+  // Copies the row's file into page-locked memory, where there is room: the one
+  // thread that calls nvJPEG would spend its time on copying it otherwise.
+  void PinEncoded(GroupRow* row);
   // False: the slot has no room.
   absl::StatusOr<bool> DecodeWindow(GroupRow& row, const Rect& window,
                                     GpuThread* thread);

@@ -120,7 +120,7 @@ absl::Status GroupRun::Decode(std::span<const size_t> rows) {
         .pixel_bytes = static_cast<int32_t>(pixel),
         // One component is all of them.
         .channel_bytes = r.luma ? 0 : 1};
-    images.push_back({.encoded = group_.program().fused->EncodedOf(r.input),
+    images.push_back({.encoded = r.encoded,
                       .luma = r.luma,
                       .choice = r.choice,
                       .address = at,

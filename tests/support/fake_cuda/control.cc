@@ -77,7 +77,7 @@ int64_t fake_cuda_count(const char* what) {
   if (std::strcmp(what, "*") == 0) {
     int64_t all = 0;
     for (const auto& [name, count] : state.counts)
-      if (name != "pageable_copies" && name != "launches" &&
+      if (!name.starts_with("pageable_") && name != "launches" &&
           !name.ends_with("_images"))
         all += count;
     return all;
@@ -135,6 +135,12 @@ int fake_cuda_is_device(const void* memory, size_t bytes) {
   State& state = GetState();
   MutexLock lock(&state.mu);
   return state.IsDeviceMemory(reinterpret_cast<uintptr_t>(memory), bytes);
+}
+
+int fake_cuda_is_pinned(const void* memory, size_t bytes) {
+  State& state = GetState();
+  MutexLock lock(&state.mu);
+  return state.IsPinned(reinterpret_cast<uintptr_t>(memory), bytes);
 }
 
 int fake_cuda_enqueue(void* stream, void (*run)(void*), void* argument) {

@@ -68,7 +68,7 @@ uint64_t fake_cuda_calls(const char* symbol);
 // What is live: "allocations", "host_allocations", "registrations", "streams",
 // "events", "modules", "contexts", "handles", "reservations", "mappings",
 // "nvjpeg_handles", "nvjpeg_states", ...; "*": all together. And totals:
-// "pageable_copies", "launches", "hardware_images", of these "region_images",
+// "pageable_copies", "pageable_files", "launches", "hardware_images", of these "region_images",
 // "scaled_images".
 int64_t fake_cuda_count(const char* what);
 uint64_t fake_cuda_violations(void);
@@ -89,6 +89,7 @@ void fake_cuda_add(const char* what, int64_t delta);
 void fake_cuda_violate(const char* text);
 int fake_cuda_has_context(void);  // of this thread
 int fake_cuda_is_device(const void* memory, size_t bytes);
+int fake_cuda_is_pinned(const void* memory, size_t bytes);
 // 0: no such stream, or not of the current context.
 int fake_cuda_enqueue(void* stream, void (*run)(void*), void* argument);
 // A GPU's JPEG engines: a thread that does not wait for streams.

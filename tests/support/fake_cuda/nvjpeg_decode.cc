@@ -149,6 +149,9 @@ NvjpegResult DecodeBatch(NvjpegHandle handle, NvjpegState state,
     return NvjpegResult::kAllocatorFailure;
   for (auto& delivery : deliveries)
     delivery->working = {state->device.memory, state->device.bytes};
+  for (const auto& delivery : deliveries)
+    if (!fake_cuda_is_pinned(delivery->jpeg.data(), delivery->jpeg.size()))
+      fake_cuda_add("pageable_files", 1);
   if (IsHardware(handle->backend))
     fake_cuda_add("hardware_images", state->images);
   fake_cuda_add("region_images", regions);

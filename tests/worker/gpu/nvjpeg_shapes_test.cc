@@ -244,6 +244,20 @@ TEST_F(NvjpegShapes, ADamagedImageIsFoundOutByTheHost) {
     }
 }
 
+TEST_F(NvjpegShapes, FilesAreInPageLockedMemoryIfThereIsRoom) {
+  config_.slot_bytes = 1 << 20;
+  Open();
+  GpuPipeline pipeline(CropGraph(24), *gpus_, DecoderClass::kNvjpeg);
+  ExpectExact(pipeline, photos_);
+  EXPECT_EQ(fake_->Count("pageable_files"), 0);
+  std::vector<std::string> files;
+  while (files.size() < 64)
+    files.push_back(MakeJpeg({.width = 400, .height = 300, .quality = 98}));
+  ExpectExact(pipeline, files);
+  EXPECT_GT(fake_->Count("pageable_files"), 0);
+  EXPECT_LT(fake_->Count("pageable_files"), 64);
+}
+
 TEST_F(NvjpegShapes, OneBadImageCostsFewBatches) {
   fake_->Set("gray", 0);
   Open();
@@ -300,8 +314,8 @@ TEST_F(NvjpegShapes, NvjpegTakesNoMoreThanItMay) {
     for (int round = 0; round < 20; ++round) {
       std::vector<std::string> files;
       for (int i = 1; i <= 4; ++i)
-        files.push_back(MakeJpeg({.width = 100 * i + 60 * round,
-                                  .height = 80 * i + 60 * round}));
+        files.push_back(MakeJpeg(
+            {.width = 100 * i + 60 * round, .height = 80 * i + 60 * round}));
       ExpectExact(pipeline, files);
     }
     const uint64_t after = gpus_->stats()[0].memory_bytes;
