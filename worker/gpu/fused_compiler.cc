@@ -264,8 +264,7 @@ class FusedCompiler {
   }
   absl::Status AddChain(size_t parent, ChainEnd end, std::vector<ImageOp> ops) {
     for (const ImageOp& op : ops) {
-      if (op.Resamples() && op.filters.dali)
-        return CannotFuse(op.node, "rule \"dali\" is computed on the host");
+      program_->dali_ |= op.Resamples() && op.filters.dali;
       Note(op, &end);
     }
     places_[end.node] = {Place::kChain, chains_.size()};

@@ -66,7 +66,20 @@ struct FusedEntry {
   int32_t taps = 0;  // > 0
 };
 
+// How a view's pixels are made of the image's.
+enum class FusedSampling : int32_t {
+  kCopy,    // as they are
+  kTables,  // integer weights, across first
+  // Rule "dali": worker/image/dali_pixel.h.
+  kDaliAcrossFirst,
+  kDaliDownFirst,
+};
+
 // Resampling along one axis.
+//
+// Of rule "dali": `entries_at` is int32_t[positions], the first tap of each,
+// which may lie outside [0, inputs): the pixels at the edge stand for what
+// does; `weights_at` is float[position][tap], `stride` the taps of each.
 struct FusedAxis {
   uint32_t entries_at = 0;  // FusedEntry[positions]
   // int16_t. Horizontal: [tap][position], so that neighbours read neighbours;
@@ -74,6 +87,7 @@ struct FusedAxis {
   uint32_t weights_at = 0;
   int32_t stride = 0;  // of the vertical weights
   int32_t bits = 0;
+  int32_t inputs = 0;  // of rule "dali"
 };
 
 // A view of a row.
@@ -84,8 +98,8 @@ struct FusedRow {
   // Steps to the next pixel, row and channel, in bytes. Every address that is
   // read lies within 2^31 of `source`.
   int32_t step_x = 0, step_y = 0, step_c = 0;
-  int32_t resampled = 0;
-  FusedAxis horizontal, vertical;  // if resampled
+  FusedSampling sampling = FusedSampling::kCopy;
+  FusedAxis horizontal, vertical;  // if it resamples
 };
 
 }  // namespace leat::worker

@@ -160,17 +160,27 @@ absl::Status FusedGroup::ComputeHostValues(size_t row, const RowInput& input,
   return absl::OkStatus();
 }
 
-absl::Status FusedGroup::CheckLimits(const std::vector<View>& chains) const {
+absl::Status FusedGroup::CheckLimits(FusedScratch* scratch) const {
+  const std::vector<View>& chains = scratch->chains;
   const FusedLimits& limits = program_->limits_;
   uint64_t bytes = 0;
   for (const FusedProgram::FusedImage& image : program_->views_) {
     const View& view = chains[image.chain];
     if (!view.resampled()) continue;
     const Rect& from = view.before();
-    const int across = ResampleTable::MostTaps(view.across());
-    const int down = ResampleTable::MostTaps(view.down());
+    int across, down;
     const ImageSize size = view.size();
-    bytes += TableBytes(size.width, across, size.height, down);
+    if (view.by_dali()) {
+      scratch->dali_across.SetAxis(view.across());
+      scratch->dali_down.SetAxis(view.down());
+      across = scratch->dali_across.taps();
+      down = scratch->dali_down.taps();
+      bytes += DaliTableBytes(scratch->dali_across, scratch->dali_down, size);
+    } else {
+      across = ResampleTable::MostTaps(view.across());
+      down = ResampleTable::MostTaps(view.down());
+      bytes += TableBytes(size.width, across, size.height, down);
+    }
     if (bytes > limits.max_table_bytes)
       return ResourceExhausted(
           "resampling {} × {} to {} × {} needs tables of {} bytes, over the "
@@ -195,9 +205,19 @@ absl::StatusOr<Rect> FusedGroup::PrepareTables(const View& view,
                                                Slice* slice, FusedRow* row) {
   ResampleTable& h = scratch->horizontal;
   ResampleTable& v = scratch->vertical;
-  const Rect part = BuildTables(view, &h, &v);
-  const uint64_t used =
-      TableBytes(h.size(), h.max_taps(), v.size(), v.max_taps());
+  DaliTable& across = scratch->dali_across;
+  DaliTable& down = scratch->dali_down;
+  Rect part;
+  uint64_t used;
+  if (view.by_dali()) {
+    across.SetAxis(view.across());
+    down.SetAxis(view.down());
+    part = BuildDaliTables(view, &across, &down);
+    used = DaliTableBytes(across, down, view.size());
+  } else {
+    part = BuildTables(view, &h, &v);
+    used = TableBytes(h.size(), h.max_taps(), v.size(), v.max_taps());
+  }
   if (used > slice->table_bytes) {  // or where its last sample's were
     size_t at = used_.load(std::memory_order_relaxed);
     do {
@@ -209,7 +229,11 @@ absl::StatusOr<Rect> FusedGroup::PrepareTables(const View& view,
     slice->tables_at = at;
     slice->table_bytes = used;
   }
-  CopyTables(h, v, view.mirror_y(), memory_.data(), slice->tables_at, row);
+  if (view.by_dali())
+    CopyDaliTables(across, down, view.mirror_y(), memory_.data(),
+                   slice->tables_at, row);
+  else
+    CopyTables(h, v, view.mirror_y(), memory_.data(), slice->tables_at, row);
   return part;
 }
 
@@ -241,7 +265,7 @@ absl::StatusOr<Rect> FusedGroup::PrepareRow(size_t row, const RowInput& input,
         ComposeView(chain.ops, program.seed_, input, scratch->values, &view));
     chains.push_back(view);
   }
-  RETURN_IF_ERROR(CheckLimits(chains));
+  RETURN_IF_ERROR(CheckLimits(scratch));
   for (size_t v = 0; v < program.views_.size(); ++v) {
     const FusedProgram::FusedImage& image = program.views_[v];
     const View& view = chains[image.chain];

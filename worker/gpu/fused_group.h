@@ -122,7 +122,7 @@ class FusedGroup {
   FusedRow& Descriptor(size_t row, size_t view) const;
   absl::Status ComputeHostValues(size_t row, const RowInput& input,
                                  FusedScratch* scratch);
-  absl::Status CheckLimits(const std::vector<View>& chains) const;
+  absl::Status CheckLimits(FusedScratch* scratch) const;
   absl::StatusOr<Rect> PrepareTables(const View& view, FusedScratch* scratch,
                                      Slice* slice, FusedRow* row);
   // `part` of the turned image in `source`, as steps.

@@ -6,11 +6,11 @@
 
 namespace {
 
-template <int kChannels>
+template <int kChannels, bool kDali>
 __device__ void Run(uint64_t block) {
-  leat::worker::FusedThread<kChannels>(reinterpret_cast<const uint8_t*>(block),
-                                       blockIdx.x * blockDim.x + threadIdx.x,
-                                       blockIdx.y);
+  leat::worker::FusedThread<kChannels, kDali>(
+      reinterpret_cast<const uint8_t*>(block),
+      blockIdx.x * blockDim.x + threadIdx.x, blockIdx.y);
 }
 
 template <leat::worker::StageKind kKind>
@@ -26,12 +26,22 @@ extern "C" {
 
 __global__ void __launch_bounds__(leat::worker::kFusedBlock)
     leat_fused_1(uint64_t block) {
-  Run<1>(block);
+  Run<1, false>(block);
 }
 
 __global__ void __launch_bounds__(leat::worker::kFusedBlock, 7)
     leat_fused_3(uint64_t block) {
-  Run<3>(block);
+  Run<3, false>(block);
+}
+
+__global__ void __launch_bounds__(leat::worker::kFusedBlock)
+    leat_fused_dali_1(uint64_t block) {
+  Run<1, true>(block);
+}
+
+__global__ void __launch_bounds__(leat::worker::kFusedBlock)
+    leat_fused_dali_3(uint64_t block) {
+  Run<3, true>(block);
 }
 
 __global__ void __launch_bounds__(leat::worker::kStageBlock)

@@ -17,6 +17,7 @@
 
 #include "worker/gpu/fused_descriptor.h"
 #include "worker/gpu/launch_config.h"
+#include "worker/image/dali_pixel.h"
 #include "worker/image/pixel.h"
 
 namespace leat::worker {
@@ -24,9 +25,12 @@ namespace leat::worker {
 inline constexpr uint32_t kStripRows = 4;
 inline constexpr uint32_t kFusedBlock = 128;  // threads
 
-// Names in the kernel image, by the view's channels.
+// Names in the kernel image: of views of one channel and of three; then the
+// same for programs some of whose views have rule "dali".
 inline constexpr char kFusedKernel1[] = "leat_fused_1";
 inline constexpr char kFusedKernel3[] = "leat_fused_3";
+inline constexpr const char* kFusedKernels[] = {
+    kFusedKernel1, kFusedKernel3, "leat_fused_dali_1", "leat_fused_dali_3"};
 
 inline uint32_t FusedStrips(uint32_t width, uint32_t height) {
   return width * ((height + kStripRows - 1) / kStripRows);
@@ -126,6 +130,68 @@ LEAT_PIXEL void ResampleStrip(const uint8_t* block, const FusedView& view,
       strip[k][c] = FinishTaps(sums[k][c], row.vertical.bits);
 }
 
+// An axis of rule "dali" at one position.
+struct DaliTaps {
+  int32_t start, taps, last;
+  const float* weights;
+
+  LEAT_PIXEL int32_t At(int32_t tap) const {
+    const int32_t at = start + tap;
+    return at < 0 ? 0 : at > last ? last : at;
+  }
+};
+LEAT_PIXEL DaliTaps DaliTapsAt(const uint8_t* block, const FusedAxis& axis,
+                               uint32_t position) {
+  return {InBlock<int32_t>(block, axis.entries_at)[position], axis.stride,
+          axis.inputs - 1,
+          InBlock<float>(block, axis.weights_at) +
+              uint64_t{position} * static_cast<uint32_t>(axis.stride)};
+}
+
+// The sum over `outer` of the sums over `inner`; steps between their pixels.
+template <int kChannels>
+LEAT_PIXEL void DaliPixel(const uint8_t* source, int32_t step_c,
+                          const DaliTaps& outer, int64_t outer_step,
+                          const DaliTaps& inner, int64_t inner_step,
+                          uint8_t pixel[kChannels]) {
+  float sums[kChannels];
+  for (int c = 0; c < kChannels; ++c) sums[c] = 0;
+  for (int32_t o = 0; o < outer.taps; ++o) {
+    const uint8_t* const line = source + outer.At(o) * outer_step;
+    float own[kChannels];
+    for (int c = 0; c < kChannels; ++c) own[c] = 0;
+    for (int32_t i = 0; i < inner.taps; ++i) {
+      const uint8_t* const from = line + inner.At(i) * inner_step;
+      for (int c = 0; c < kChannels; ++c)
+        own[c] = AddDaliTap(own[c], static_cast<float>(from[c * step_c]),
+                            inner.weights[i]);
+    }
+    for (int c = 0; c < kChannels; ++c)
+      sums[c] = AddDaliTap(sums[c], own[c], outer.weights[o]);
+  }
+  for (int c = 0; c < kChannels; ++c) pixel[c] = FinishDaliTaps(sums[c]);
+}
+
+// The same of a view by rule "dali". There is no memory between the passes: the
+// first pass's sums are made again for every pixel.
+template <int kChannels>
+LEAT_PIXEL void DaliStrip(const uint8_t* block, const FusedRow& row, uint32_t x,
+                          uint32_t y, uint32_t count,
+                          uint8_t strip[kStripRows][kChannels]) {
+  const uint8_t* const source = AtAddress(row.source);
+  const DaliTaps across = DaliTapsAt(block, row.horizontal, x);
+  for (uint32_t k = 0; k < kStripRows; ++k) {
+    if (k >= count) break;
+    const DaliTaps down = DaliTapsAt(block, row.vertical, y + k);
+    if (row.sampling == FusedSampling::kDaliAcrossFirst)
+      DaliPixel<kChannels>(source, row.step_c, down, row.step_y, across,
+                           row.step_x, strip[k]);
+    else
+      DaliPixel<kChannels>(source, row.step_c, across, row.step_x, down,
+                           row.step_y, strip[k]);
+  }
+}
+
 template <int kChannels>
 LEAT_PIXEL void CopyStrip(const FusedRow& row, uint32_t x, uint32_t y,
                           uint32_t count,
@@ -185,7 +251,7 @@ LEAT_PIXEL void StoreStrip(const uint8_t* block, const FusedField& field,
 
 // What thread `thread` of slice `slice` (row × views + view) does: a strip of
 // every field of the view.
-template <int kChannels>
+template <int kChannels, bool kDali>
 LEAT_PIXEL void FusedThread(const uint8_t* block, uint32_t thread,
                             uint32_t slice) {
   // Copies: what is stored below could change the block, for all the compiler
@@ -202,10 +268,12 @@ LEAT_PIXEL void FusedThread(const uint8_t* block, uint32_t thread,
   const uint32_t left = view.height - y;
   const uint32_t count = left < kStripRows ? left : kStripRows;
   uint8_t strip[kStripRows][kChannels];
-  if (row.resampled != 0)
+  if (row.sampling == FusedSampling::kCopy)
+    CopyStrip<kChannels>(row, x, y, count, strip);
+  else if (!kDali || row.sampling == FusedSampling::kTables)
     ResampleStrip<kChannels>(block, view, row, x, y, count, strip);
   else
-    CopyStrip<kChannels>(row, x, y, count, strip);
+    DaliStrip<kChannels>(block, row, x, y, count, strip);
   const uint64_t* const outputs =
       InBlock<uint64_t>(block, header.outputs_at) + row_index * header.fields;
   for (uint32_t f = view.first_field; f < view.end_field; ++f) {

@@ -69,8 +69,12 @@ uint64_t FusedProgram::TableBytesBound(int64_t max_side) const {
   return sum;
 }
 
+size_t FusedProgram::kernel_index() const {
+  return (dali_ ? 2 : 0) + (channels() == 1 ? 0 : 1);
+}
+
 const char* FusedProgram::kernel() const {
-  return channels() == 1 ? kFusedKernel1 : kFusedKernel3;
+  return kFusedKernels[kernel_index()];
 }
 
 LaunchConfig FusedProgram::launch(size_t rows) const {

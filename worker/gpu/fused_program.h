@@ -24,6 +24,7 @@
 #include "worker/gpu/launch_config.h"
 #include "worker/gpu/scaled_table.h"
 #include "worker/gpu/stages/stage_program.h"
+#include "worker/image/dali_table.h"
 #include "worker/image/geometry.h"
 #include "worker/image/program.h"
 #include "worker/image/resample_table.h"
@@ -34,6 +35,7 @@ namespace leat::worker {
 struct FusedScratch {
   ResampleTable horizontal, vertical;
   ScaledTable scaled_horizontal, scaled_vertical;
+  DaliTable dali_across, dali_down;
   std::vector<View> chains;
   std::vector<Tensor> values;                // ValueIndex
   std::vector<std::vector<std::byte>> host;  // what those of the host borrow
@@ -60,6 +62,8 @@ class FusedProgram {
   bool gray() const { return gray_; }
   bool orient() const { return orient_; }
   int channels() const { return gray_ ? 1 : 3; }
+  // Whether a view is resampled by rule "dali", which knows no halved images.
+  bool dali() const { return dali_; }
   // Views of the image: 1 unless it is looked at in several ways.
   size_t views() const { return views_.size(); }
 
@@ -84,6 +88,7 @@ class FusedProgram {
 
   // The kernel and the launch for a group of `rows`.
   const char* kernel() const;
+  size_t kernel_index() const;  // of kFusedKernels
   LaunchConfig launch(size_t rows) const;
   // The launches behind it, in order, and what they need of a slot's memory.
   size_t stages() const { return stages_->stages().size(); }
@@ -129,7 +134,7 @@ class FusedProgram {
   uint32_t encoded_ = 0;  // the reader's output that is decoded
   std::vector<StoredValue> stored_;
   std::vector<Tensor> shapes_;  // of the values; without data
-  bool gray_ = false, orient_ = true;
+  bool gray_ = false, orient_ = true, dali_ = false;
   std::vector<Chain> chains_;  // in the order in which the CPU runs them
   std::vector<FusedImage> views_;
   std::vector<Step> host_steps_;

@@ -147,10 +147,10 @@ absl::Status Gpu::LoadKernels() {
                   "{} and a driver for {}.{}",
                   info_.compute, version / 1000, version % 1000 / 10)
           .c_str()));
-  RETURN_IF_ERROR(Check(d.ModuleGetFunction(&fused_1_, module_, kFusedKernel1),
-                        "cuModuleGetFunction"));
-  RETURN_IF_ERROR(Check(d.ModuleGetFunction(&fused_3_, module_, kFusedKernel3),
-                        "cuModuleGetFunction"));
+  for (size_t i = 0; i < fused_.size(); ++i)
+    RETURN_IF_ERROR(
+        Check(d.ModuleGetFunction(&fused_[i], module_, kFusedKernels[i]),
+              "cuModuleGetFunction"));
   for (size_t kind = 0; kind < stages_.size(); ++kind)
     RETURN_IF_ERROR(
         Check(d.ModuleGetFunction(&stages_[kind], module_, kStageKernels[kind]),
@@ -190,8 +190,8 @@ absl::Status Gpu::Fill(uint64_t to, uint8_t value, size_t bytes,
 
 absl::Status Gpu::Launch(const FusedProgram& program, size_t rows,
                          uint64_t block, cuda::Stream stream) const {
-  RETURN_IF_ERROR(Launch(program.channels() == 1 ? fused_1_ : fused_3_,
-                         program.launch(rows), block, stream));
+  RETURN_IF_ERROR(Launch(fused_[program.kernel_index()], program.launch(rows),
+                         block, stream));
   for (size_t i = 0; i < program.stages(); ++i) {
     const StageLaunch stage = program.stage(i, rows);
     RETURN_IF_ERROR(Launch(stages_[static_cast<size_t>(stage.kind)],

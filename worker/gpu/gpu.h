@@ -78,7 +78,7 @@ class Gpu {
   cuda::Device device_ = 0;
   cuda::Context context_ = nullptr;
   cuda::Module module_ = nullptr;
-  cuda::Function fused_1_ = nullptr, fused_3_ = nullptr;
+  std::array<cuda::Function, 4> fused_{};  // by kFusedKernels
   std::array<cuda::Function, kStageKinds> stages_{};
 };
 

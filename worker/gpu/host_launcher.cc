@@ -10,14 +10,14 @@
 namespace leat::worker {
 namespace {
 
-template <int kChannels>
+template <int kChannels, bool kDali>
 void RunFused(const LaunchConfig& config, void** params) {
   uint64_t address;
   memcpy(&address, params[0], sizeof address);
   const auto* block = AtAddress(address);
   for (uint32_t slice = 0; slice < config.grid_y; ++slice)
     for (uint32_t thread = 0; thread < config.grid_x * config.block_x; ++thread)
-      FusedThread<kChannels>(block, thread, slice);
+      FusedThread<kChannels, kDali>(block, thread, slice);
 }
 
 template <StageKind kKind>
@@ -39,8 +39,10 @@ struct HostKernel {
 };
 
 constexpr HostKernel kKernels[] = {
-    {kFusedKernel1, RunFused<1>},
-    {kFusedKernel3, RunFused<3>},
+    {kFusedKernel1, RunFused<1, false>},
+    {kFusedKernel3, RunFused<3, false>},
+    {kFusedKernels[2], RunFused<1, true>},
+    {kFusedKernels[3], RunFused<3, true>},
     {NameOf(StageKind::kMap), RunStage<StageKind::kMap>},
     {NameOf(StageKind::kPixels), RunStage<StageKind::kPixels>},
     {NameOf(StageKind::kResample), RunStage<StageKind::kResample>},

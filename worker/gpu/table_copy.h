@@ -3,11 +3,14 @@
 // Resampling tables as kernels read them.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
 #include "worker/gpu/fused_descriptor.h"
 #include "worker/gpu/fused_layout.h"
+#include "worker/image/dali_table.h"
+#include "worker/image/geometry.h"
 
 namespace leat::worker {
 
@@ -43,9 +46,65 @@ void CopyTables(const Table& horizontal, const Table& vertical, bool mirror_y,
     at = weights_at + WeightBytes(table.size(), table.max_taps());
     return axis;
   };
-  row->resampled = 1;
+  row->sampling = FusedSampling::kTables;
   row->horizontal = write(horizontal, true, false);
   row->vertical = write(vertical, false, mirror_y);
+}
+
+// Bytes of both tables of rule "dali".
+inline uint64_t DaliTableBytes(const DaliTable& across, const DaliTable& down,
+                               ImageSize size) {
+  const auto bytes = [](int64_t count, int64_t taps) {
+    return Aligned(static_cast<uint64_t>(count) * sizeof(int32_t)) +
+           Aligned(static_cast<uint64_t>(count * taps) * sizeof(float));
+  };
+  return bytes(size.width, across.taps()) + bytes(size.height, down.taps());
+}
+
+// Makes both tables of a view by rule "dali", whose axes are set; returns the
+// part of the source that they read.
+inline Rect BuildDaliTables(const View& view, DaliTable* across,
+                            DaliTable* down) {
+  const bool across_first = AcrossFirst(*across, *down);
+  const Rect &after = view.after(), &from = view.before();
+  across->Build(!across_first, false, static_cast<int>(after.x),
+                static_cast<int>(after.width), view.mirror_x());
+  down->Build(across_first, true, static_cast<int>(after.y),
+              static_cast<int>(after.height), false);
+  return {from.x + across->first_input(), from.y + down->first_input(),
+          across->end_input() - across->first_input(),
+          down->end_input() - down->first_input()};
+}
+
+// As CopyTables.
+inline void CopyDaliTables(const DaliTable& across, const DaliTable& down,
+                           bool mirror_y, std::byte* memory, uint64_t at,
+                           FusedRow* row) {
+  const auto write = [&](const DaliTable& table, bool reversed) {
+    const int count = table.size(), taps = table.taps();
+    const uint64_t weights_at =
+        at + Aligned(static_cast<uint64_t>(count) * sizeof(int32_t));
+    auto* const starts = reinterpret_cast<int32_t*>(memory + at);
+    auto* const weights = reinterpret_cast<float*>(memory + weights_at);
+    for (int i = 0; i < count; ++i) {
+      const int from = reversed ? count - 1 - i : i;
+      starts[i] =
+          table.starts()[static_cast<size_t>(from)] - table.first_input();
+      std::copy_n(table.weights() + static_cast<ptrdiff_t>(from) * taps, taps,
+                  weights + static_cast<ptrdiff_t>(i) * taps);
+    }
+    const FusedAxis axis{.entries_at = static_cast<uint32_t>(at),
+                         .weights_at = static_cast<uint32_t>(weights_at),
+                         .stride = taps,
+                         .inputs = table.end_input() - table.first_input()};
+    at = weights_at + Aligned(static_cast<uint64_t>(count) *
+                              static_cast<uint64_t>(taps) * sizeof(float));
+    return axis;
+  };
+  row->sampling = AcrossFirst(across, down) ? FusedSampling::kDaliAcrossFirst
+                                            : FusedSampling::kDaliDownFirst;
+  row->horizontal = write(across, false);
+  row->vertical = write(down, mirror_y);
 }
 
 }  // namespace leat::worker

@@ -33,9 +33,12 @@ class RandomStagedGraph {
              {{0, 0}},
              {{"output", Value(std::string(gray ? "gray" : "rgb"))}}});
     for (int views = 1 + Below(2); views > 0; --views)
-      pixels_.push_back(Add({"random_resized_crop",
+      pixels_.push_back(Add({Below(2) ? "resize" : "random_resized_crop",
                              {{decoded, 0}},
-                             {{"size", Ints{1 + Below(17), 1 + Below(23)}}}}));
+                             {{"size", Ints{1 + Below(17), 1 + Below(23)}},
+                              {"interpolation", Filter()},
+                              {"antialias", Value(Below(3) != 0)},
+                              {"rule", Word({"pillow", "dali"})}}}));
     for (int left = 1 + Below(most); left > 0; --left) AddOperator();
     for (int outputs = 1 + Below(3); outputs > 0; --outputs)
       Output(Below(4) == 0 ? Any() : pixels_.back());
@@ -295,6 +298,9 @@ class RandomStagedGraph {
     }
   }
 
+  Value Filter() {
+    return Word({"linear", "nearest", "cubic", "lanczos3", "gaussian"});
+  }
   Floats Fill() {
     if (Below(2)) return {Between(-20, 300)};
     return {Between(0, 255), Between(0, 255), Between(0, 255)};
@@ -373,9 +379,9 @@ class RandomStagedGraph {
         return {Below(2) ? "resize" : "random_resized_crop",
                 {},
                 {{"size", Ints{1 + Below(20), 1 + Below(20)}},
-                 {"interpolation",
-                  Word({"linear", "nearest", "cubic", "lanczos3", "gaussian"})},
-                 {"antialias", Value(Below(3) != 0)}}};
+                 {"interpolation", Filter()},
+                 {"antialias", Value(Below(3) != 0)},
+                 {"rule", Word({"pillow", "dali"})}}};
       case 3:
         return {"rotate",
                 {},

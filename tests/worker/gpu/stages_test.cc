@@ -67,6 +67,7 @@ std::vector<std::string> Images() {
                                .height = 47,
                                .orientation = i + 1,
                                .seed = static_cast<uint32_t>(i + 1)}));
+  images.back() = MakeJpeg({.width = 290, .height = 170});
   return images;
 }
 

@@ -124,26 +124,18 @@ class ResampleStage final : public ImageStage {
                     const StageMemory& memory) const override {
     ASSIGN_OR_RETURN(const View view, ViewFor(std::get<ImageStep>(step_.what),
                                               in_.shape, out().shape, row));
-    const int across = ResampleTable::MostTaps(view.across());
-    const int down = ResampleTable::MostTaps(view.down());
     const ImageSize size = view.size();
-    const uint64_t bytes = TableBytes(size.width, across, size.height, down);
-    const auto taps = static_cast<uint64_t>(across) *
-                      static_cast<uint64_t>(std::min<int64_t>(
-                          in_.shape[0], int64_t{kStripRows} * down));
-    if (bytes > table_bytes_ || taps > kMostTaps)
-      return ResourceExhausted(
-          "resampling takes tables of {} bytes and {} pixels in one thread",
-          bytes, taps);
-    ResampleTable horizontal, vertical;
-    const Rect part = BuildTables(view, &horizontal, &vertical);
     ResampleRow result{.head = Head(),
                        .view = {.width = static_cast<uint32_t>(size.width),
                                 .height = static_cast<uint32_t>(size.height)},
                        .tables = memory.extra_at,
                        .channels = static_cast<uint32_t>(in_.shape[2])};
-    CopyTables(horizontal, vertical, view.mirror_y(), memory.extra, 0,
-               &result.from);
+    Rect part;
+    if (view.by_dali()) {
+      ASSIGN_OR_RETURN(part, WriteDali(view, memory, &result.from));
+    } else {
+      ASSIGN_OR_RETURN(part, WriteTables(view, memory, &result.from));
+    }
     const int64_t pitch = in_.shape[1] * in_.shape[2];
     result.from.step_x = static_cast<int32_t>(in_.shape[2]);
     result.from.step_y = static_cast<int32_t>(pitch);
@@ -155,6 +147,40 @@ class ResampleStage final : public ImageStage {
   }
 
  private:
+  absl::Status CheckRoom(uint64_t bytes, int across, int down) const {
+    const auto taps = static_cast<uint64_t>(across) *
+                      static_cast<uint64_t>(std::min<int64_t>(
+                          in_.shape[0], int64_t{kStripRows} * down));
+    if (bytes <= table_bytes_ && taps <= kMostTaps) return absl::OkStatus();
+    return ResourceExhausted(
+        "resampling takes tables of {} bytes and {} pixels in one thread",
+        bytes, taps);
+  }
+  // Both return the part that is read.
+  absl::StatusOr<Rect> WriteTables(const View& view, const StageMemory& memory,
+                                   FusedRow* row) const {
+    const int across = ResampleTable::MostTaps(view.across());
+    const int down = ResampleTable::MostTaps(view.down());
+    const ImageSize size = view.size();
+    RETURN_IF_ERROR(CheckRoom(TableBytes(size.width, across, size.height, down),
+                              across, down));
+    ResampleTable horizontal, vertical;
+    const Rect part = BuildTables(view, &horizontal, &vertical);
+    CopyTables(horizontal, vertical, view.mirror_y(), memory.extra, 0, row);
+    return part;
+  }
+  absl::StatusOr<Rect> WriteDali(const View& view, const StageMemory& memory,
+                                 FusedRow* row) const {
+    DaliTable across, down;
+    across.SetAxis(view.across());
+    down.SetAxis(view.down());
+    RETURN_IF_ERROR(CheckRoom(DaliTableBytes(across, down, view.size()),
+                              across.taps(), down.taps()));
+    const Rect part = BuildDaliTables(view, &across, &down);
+    CopyDaliTables(across, down, view.mirror_y(), memory.extra, 0, row);
+    return part;
+  }
+
   const size_t table_bytes_;
 };
 
@@ -164,8 +190,6 @@ absl::StatusOr<size_t> TableRoom(const ImageStep& image, const Shape& in,
   uint64_t most = 0;
   for (const ImageOp& op : image.ops) {
     if (!op.Resamples()) continue;
-    if (op.filters.dali)
-      return Unimplemented("rule \"dali\" is computed on the host");
     const auto taps = [&](int64_t from, int64_t to) {
       ResampleAxis axis =
           ResampleAxis::Whole(static_cast<int>(from), static_cast<int>(to),
@@ -175,8 +199,12 @@ absl::StatusOr<size_t> TableRoom(const ImageStep& image, const Shape& in,
       axis.end = axis.out;
       return std::max(shrunk, ResampleTable::MostTaps(axis));
     };
-    most = std::max(most, TableBytes(out[1], taps(in[1], out[1]), out[0],
-                                     taps(in[0], out[0])));
+    // Rule "dali" has a tap more, and twice the bytes a tap.
+    const int64_t wide = op.filters.dali ? 2 : 1;
+    const int64_t more = op.filters.dali ? 2 : 0;
+    most =
+        std::max(most, TableBytes(out[1], (taps(in[1], out[1]) + more) * wide,
+                                  out[0], (taps(in[0], out[0]) + more) * wide));
   }
   if (most > kMostTableBytes)
     return Unimplemented("its tables may take {} bytes, over the limit of {}",

@@ -41,8 +41,11 @@ LEAT_PIXEL void ResampleChannels(const ResampleRow& row, uint32_t x, uint32_t y,
   FusedRow from = row.from;
   from.source += channel;
   uint8_t strip[kStripRows][kChannels];
-  ResampleStrip<kChannels>(AtAddress(row.tables), row.view, from, x, y, count,
-                           strip);
+  const uint8_t* const tables = AtAddress(row.tables);
+  if (from.sampling == FusedSampling::kTables)
+    ResampleStrip<kChannels>(tables, row.view, from, x, y, count, strip);
+  else
+    DaliStrip<kChannels>(tables, from, x, y, count, strip);
   uint8_t* to = AtAddress(row.head.out) +
                 (uint64_t{y} * row.view.width + x) * row.channels + channel;
   for (uint32_t k = 0; k < kStripRows; ++k) {
