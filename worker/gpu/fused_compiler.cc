@@ -88,6 +88,11 @@ class FusedCompiler {
     uint32_t view;
     FusedField field;
   };
+  // What stages read of a chain or a tail.
+  struct Head {
+    uint32_t value;
+    StageTensor tensor;
+  };
 
   absl::Status CannotFuse(uint32_t node, const char* why) const {
     return Unimplemented("node {} ({}) cannot be fused: {}", node,
@@ -419,10 +424,6 @@ class FusedCompiler {
   std::vector<ChainEnd> chains_;
   std::vector<Step> tail_;
   StageBuilder builder_;
-  struct Head {
-    uint32_t value;
-    StageTensor tensor;
-  };
   std::vector<Head> heads_;
   std::vector<StageHostValue> host_values_;
   size_t host_bytes_ = 0;

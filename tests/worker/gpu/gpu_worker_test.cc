@@ -157,6 +157,17 @@ TEST_F(GpuTest, RowsThatDoNotFitTheSlotAreComputedByTheCpu) {
   ExpectExact(pipeline, files);
 }
 
+TEST_F(GpuTest, PixelsLeaveTheValuesOfStagesTheirRoom) {
+  config_.slot_bytes = 1 << 20;
+  Open();
+  GpuPipeline pipeline(StagedGraph(), *gpus_);
+  ASSERT_TRUE(pipeline.kernel().staged(false));
+  std::vector<std::string> files;
+  for (uint32_t i = 0; i < 30; ++i)
+    files.push_back(MakeJpeg({.width = 500, .height = 300, .seed = i}));
+  ExpectExact(pipeline, files);
+}
+
 TEST_F(GpuTest, PlacesMayBeAnywhere) {
   Open();
   GpuPipeline pipeline(CropGraph(32), *gpus_);

@@ -94,6 +94,7 @@ int CompareRows(const Graph& graph, StagedRunner& gpu, uint64_t seed,
   return same;
 }
 
+// LEAT_STAGED_PIPELINES: how many.
 TEST(Stages, RandomPipelinesHaveTheCpusBytes) {
   const char* given = std::getenv("LEAT_STAGED_PIPELINES");
   const int rounds = given != nullptr ? std::atoi(given) : 400;
