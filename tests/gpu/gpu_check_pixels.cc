@@ -10,6 +10,7 @@
 #include "tests/worker/gpu/fused_graphs.h"
 #include "tests/worker/gpu/gpu_graphs.h"
 #include "tests/worker/gpu/gpu_support.h"
+#include "tests/worker/gpu/staged_graphs.h"
 #include "worker/image/jpeg_decoder.h"
 
 namespace leat::gpu_check {
@@ -75,6 +76,17 @@ void CheckExact(const Setup& setup, Report* report) {
   report->Check("class exact: random pipelines have the CPU's bytes",
                 wrong == 0 && rows > 0,
                 fmt::format("{} of {} rows differ", wrong, rows));
+  rows = wrong = 0;
+  for (int i = 0; i < (setup.quick ? 100 : 2000); ++i) {
+    const Graph graph = worker::RandomStagedGraph(random).Make(12);
+    if (!Check(graph).ok()) continue;  // an output without a size
+    GpuPipeline pipeline(graph, *setup.gpus);
+    if (!pipeline.kernel().staged(false)) continue;  // the cores'
+    wrong += WrongRows(pipeline, odd, &rows);
+  }
+  report->Check(
+      "class exact: random pipelines with stages have the CPU's bytes",
+      wrong == 0 && rows > 0, fmt::format("{} of {} rows differ", wrong, rows));
   rows = wrong = 0;
   GpuPipeline crop(worker::CropGraph(224), *setup.gpus);
   wrong = WrongRows(crop, setup.files, &rows);
