@@ -34,6 +34,7 @@ absl::StatusOr<std::vector<uint8_t>> Decode(JpegDecoder& decoder,
   PixelRows rows;
   for (int64_t y = 0; y < window.height; y += rows.count) {
     RETURN_IF_ERROR(decoder.ReadRows(&rows));
+    RETURN_IF_ERROR(decoder.damage());
     for (int i = 0; i < rows.count; ++i) {
       const uint8_t* row = rows.first + i * rows.stride;
       for (int64_t x = 0; x < window.width; ++x)

@@ -9,6 +9,7 @@
 #include "worker/gpu/gpu_queue.h"
 #include "worker/gpu/jpeg_kind.h"
 #include "worker/image/codecs/codec.h"
+#include "worker/image/jpeg_check.h"
 #include "worker/image/scratch.h"
 
 namespace leat::worker {
@@ -168,6 +169,7 @@ absl::StatusOr<bool> GpuGroup::DecodeWindow(GroupRow& row, const Rect& window,
     for (int i = 0; i < rows.count; ++i, to += pitch)
       memcpy(to, rows.first + i * rows.stride, pitch);
   }
+  RETURN_IF_ERROR(decoder.damage());
   row.pixels_at = at;
   row.pixels_bytes = bytes;
   row.source = {.address = slot_->device_pixels + at,
@@ -211,12 +213,7 @@ bool GpuGroup::IsSound(size_t row, GpuThread* thread) const {
   JpegDecoder& decoder = thread->scratch().state()->decoder;
   if (!decoder.Open(program_.fused->EncodedOf(rows_[row].input)).ok())
     return false;
-  const ImageSize size = decoder.header().size;
-  if (!decoder.Start({0, 0, size.width, size.height}, false).ok()) return false;
-  PixelRows rows;
-  for (int64_t y = 0; y < size.height; y += rows.count)
-    if (!decoder.ReadRows(&rows).ok()) return false;
-  return true;
+  return CheckJpegRows(&decoder, decoder.header().size.height, false).ok();
 }
 
 void GpuGroup::Run(Done done) {

@@ -37,7 +37,22 @@ absl::StatusOr<EncodedImage> EncodedImage::Open(std::span<const std::byte> file,
 }
 
 absl::Status EncodedImage::Run(const View& view, Colours colours, bool partial,
-                               Scratch::State& scratch, std::byte* out) const {
+                               Scratch::State& scratch, std::byte* out,
+                               std::optional<DamagedView>* damage) const {
+  RETURN_IF_ERROR(Decode(view, colours, partial, scratch, out));
+  damage->reset();
+  if (codec_ == nullptr && !scratch.decoder.damage().ok())
+    *damage = DamagedView{.why = scratch.decoder.damage(),
+                          .sound_rows = scratch.decoder.sound_rows(),
+                          .stored = stored_.size,
+                          .orientation = orientation_,
+                          .view = view};
+  return absl::OkStatus();
+}
+
+absl::Status EncodedImage::Decode(const View& view, Colours colours,
+                                  bool partial, Scratch::State& scratch,
+                                  std::byte* out) const {
   // A channel of the result depends on the same channel of the image: so BGR
   // may be made of the result, and YCbCr, which is rounded, may not.
   if (codec_ == nullptr && colours != Colours::kYcbcr) {

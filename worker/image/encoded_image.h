@@ -4,16 +4,19 @@
 // geometric operators on it.
 //
 // Of a JPEG no more is decoded than the chain needs, but for YCbCr; other
-// formats are decoded whole. The bytes are those of decoding everything first.
+// formats are decoded whole. The bytes are those of decoding everything first,
+// and so is what a damaged JPEG has lost.
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "worker/image/codecs/codec.h"
 #include "worker/image/colours.h"
+#include "worker/image/damaged_view.h"
 #include "worker/image/geometry.h"
 #include "worker/image/scratch.h"
 
@@ -33,11 +36,16 @@ class EncodedImage {
   ImageSize size() const { return orientation_.Turned(stored_.size); }
 
   // Writes view.size() pixels of `colours` to `out`, dense. `partial` as
-  // JpegDecoder::Start.
+  // JpegDecoder::Start. Of a damaged JPEG, pixels made of lost rows are as if
+  // these were black, and *damage says what is lost; it is reset otherwise.
+  // Damage of other formats is an error: kDataLoss.
   absl::Status Run(const View& view, Colours colours, bool partial,
-                   Scratch::State& scratch, std::byte* out) const;
+                   Scratch::State& scratch, std::byte* out,
+                   std::optional<DamagedView>* damage) const;
 
  private:
+  absl::Status Decode(const View& view, Colours colours, bool partial,
+                      Scratch::State& scratch, std::byte* out) const;
   // All of it, turned and in `colours`, into scratch.whole.
   absl::Status DecodeWhole(Colours colours, bool partial,
                            Scratch::State& scratch) const;

@@ -333,6 +333,13 @@ Rect BuildTables(const View& view, ResampleTable* horizontal,
           vertical->end_input() - vertical->first_input()};
 }
 
+Rect PartRead(const View& view, Scratch::State& scratch) {
+  if (!view.resampled()) return view.before();
+  if (view.by_dali()) return scratch.dali.Plan(view);
+  return BuildTables(view, &scratch.resampler.horizontal(),
+                     &scratch.resampler.vertical());
+}
+
 absl::Status RunOnJpeg(const View& view, Orientation orientation, bool gray,
                        bool partial, Scratch::State& scratch, std::byte* out) {
   if (!view.resampled() && !view.mirror_x() && orientation.identity() &&

@@ -69,9 +69,12 @@ absl::Status ComposeView(const std::vector<ImageOp>& ops, uint64_t seed,
 // that they read.
 Rect BuildTables(const View& view, ResampleTable* horizontal,
                  ResampleTable* vertical);
+// The part of the source that any view reads, by whatever rule.
+Rect PartRead(const View& view, Scratch::State& scratch);
 
 // Both write view.size() pixels to `out`, dense.
-// The image that scratch.decoder has opened. `partial` as JpegDecoder::Start.
+// The image that scratch.decoder has opened, which is asked for damage() then.
+// `partial` as JpegDecoder::Start.
 absl::Status RunOnJpeg(const View& view, Orientation orientation, bool gray,
                        bool partial, Scratch::State& scratch, std::byte* out);
 absl::Status RunOnTensor(const View& view, const Tensor& image,

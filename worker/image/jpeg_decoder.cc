@@ -6,17 +6,11 @@
 // that nothing is skipped by the jump.
 #include "worker/image/jpeg_decoder.h"
 
-#include <csetjmp>
-#include <cstdio>
 #include <cstring>
 #include <vector>
 
-extern "C" {
-#include <jerror.h>
-#include <jpeglib.h>
-}
-
 #include "core/status.h"
+#include "worker/image/jpeg_errors.h"
 #include "worker/image/jpeg_header.h"
 #include "worker/image/kernels.h"
 #include "worker/image/pixel.h"
@@ -25,36 +19,6 @@ namespace leat::worker {
 namespace {
 
 constexpr int kStripRows = 16;
-
-struct ErrorState {
-  jpeg_error_mgr manager;  // first: libjpeg hands out a pointer to it
-  jmp_buf jump;
-  int code = 0;
-  bool too_many_scans = false;
-  char text[JMSG_LENGTH_MAX] = {};
-};
-
-ErrorState* ErrorOf(j_common_ptr cinfo) {
-  return reinterpret_cast<ErrorState*>(cinfo->err);
-}
-
-[[noreturn]] void OnError(j_common_ptr cinfo) {
-  ErrorState* error = ErrorOf(cinfo);
-  error->code = cinfo->err->msg_code;
-  cinfo->err->format_message(cinfo, error->text);
-  std::longjmp(error->jump, 1);
-}
-
-// Warnings that pixels survive: oddities between segments, unknown flags.
-bool IsHarmless(int code) {
-  return code == JWRN_EXTRANEOUS_DATA || code == JWRN_ADOBE_XFORM ||
-         code == JWRN_JFIF_MAJOR || code == JWRN_TOO_MUCH_DATA ||
-         code == JWRN_BOGUS_ICC;
-}
-
-void OnMessage(j_common_ptr cinfo, int level) {
-  if (level < 0 && !IsHarmless(cinfo->err->msg_code)) OnError(cinfo);
-}
 
 struct Progress {
   jpeg_progress_mgr manager;  // first
@@ -65,37 +29,16 @@ void OnProgress(j_common_ptr cinfo) {
   const auto* progress = reinterpret_cast<Progress*>(cinfo->progress);
   const auto* decompress = reinterpret_cast<j_decompress_ptr>(cinfo);
   if (decompress->input_scan_number <= progress->max_scans) return;
-  ErrorOf(cinfo)->too_many_scans = true;
-  std::longjmp(ErrorOf(cinfo)->jump, 1);
-}
-
-absl::Status ToStatus(const ErrorState& error) {
-  switch (error.code) {
-    case JERR_OUT_OF_MEMORY:
-    case JERR_NO_BACKING_STORE:
-    case JERR_IMAGE_TOO_BIG:
-    case JERR_WIDTH_OVERFLOW:
-      return ResourceExhausted("JPEG needs too much memory: {}", error.text);
-    case JERR_BAD_PRECISION:
-    case JERR_CCIR601_NOTIMPL:
-    case JERR_CONVERSION_NOTIMPL:
-    case JERR_FRACT_SAMPLE_NOTIMPL:
-    case JERR_ARITH_NOTIMPL:
-    case JERR_NOT_COMPILED:
-    case JERR_SOF_UNSUPPORTED:
-    case JERR_COMPONENT_COUNT:
-      return InvalidArgument("JPEG of a kind that is not supported: {}",
-                             error.text);
-    default:
-      return DataLoss("damaged JPEG: {}", error.text);
-  }
+  JpegErrors* const errors = JpegErrors::Of(cinfo);
+  errors->too_many_scans = true;
+  std::longjmp(errors->jump, 1);
 }
 
 }  // namespace
 
 struct JpegDecoder::State {
   jpeg_decompress_struct cinfo = {};
-  ErrorState error;
+  JpegErrors errors;
   Progress progress = {};
   ImageLimits limits;
   Header header;
@@ -107,7 +50,11 @@ struct JpegDecoder::State {
   int left = 0;             // columns decoded before the window's first
   int rows_left = 0;        // of the window
   int rows_to_discard = 0;  // above the window
+  int rows_done = 0;        // of a strip
   size_t pixel_bytes = 4;
+  size_t row_bytes = 0;  // as they are decoded
+  absl::Status damage;
+  int64_t sound_rows = 0;
   size_t stride = 0;
   std::vector<uint8_t> strip;
   JSAMPROW row_pointers[kStripRows] = {};
@@ -116,7 +63,9 @@ struct JpegDecoder::State {
   absl::Status Prepare(const Rect& of, bool to_gray, bool to_dense,
                        bool partial);
   bool Begin(bool partial);
-  int ReadStrip(int rows);  // 0: an error
+  bool ReadStrip(int rows);  // to row_pointers; counts them in rows_done
+  absl::Status Fill(int rows);
+  absl::Status Lose(int64_t first_row);
   absl::Status Failed() const;
   absl::Status Check() const;
   void Convert(int rows);
@@ -165,11 +114,9 @@ bool PartialIsExact(const jpeg_decompress_struct& cinfo) {
 JpegDecoder::JpegDecoder(const ImageLimits& limits)
     : state_(std::make_unique<State>()) {
   state_->limits = limits;
-  state_->cinfo.err = jpeg_std_error(&state_->error.manager);
-  state_->error.manager.error_exit = OnError;
-  state_->error.manager.emit_message = OnMessage;
+  state_->cinfo.err = state_->errors.Init();
   // Only fails when memory runs out or the library is another version.
-  if (setjmp(state_->error.jump) != 0) std::abort();
+  if (setjmp(state_->errors.jump) != 0) std::abort();
   jpeg_create_decompress(&state_->cinfo);
   state_->progress.manager.progress_monitor = OnProgress;
   state_->progress.max_scans = limits.max_scans;
@@ -188,7 +135,7 @@ size_t JpegDecoder::scratch_bytes() const { return state_->strip.capacity(); }
 
 bool JpegDecoder::State::ReadHeader(const unsigned char* bytes,
                                     unsigned long size) {
-  if (setjmp(error.jump) != 0) {
+  if (setjmp(errors.jump) != 0) {
     jpeg_abort_decompress(&cinfo);
     return false;
   }
@@ -199,7 +146,7 @@ bool JpegDecoder::State::ReadHeader(const unsigned char* bytes,
 }
 
 bool JpegDecoder::State::Begin(bool partial) {
-  if (setjmp(error.jump) != 0) {
+  if (setjmp(errors.jump) != 0) {
     jpeg_abort_decompress(&cinfo);
     return false;
   }
@@ -237,20 +184,38 @@ bool JpegDecoder::State::Begin(bool partial) {
   return true;
 }
 
-int JpegDecoder::State::ReadStrip(int rows) {
-  if (setjmp(error.jump) != 0) {
+bool JpegDecoder::State::ReadStrip(int rows) {
+  if (setjmp(errors.jump) != 0) {
     jpeg_abort_decompress(&cinfo);
-    return 0;
+    return false;
   }
   for (; rows_to_discard > 0; --rows_to_discard)
     jpeg_read_scanlines(&cinfo, row_pointers, 1);
-  int done = 0;
-  while (done < rows)
-    done += static_cast<int>(
-        jpeg_read_scanlines(&cinfo, row_pointers + done, rows - done));
-  rows_left -= done;
-  if (rows_left == 0) jpeg_abort_decompress(&cinfo);
-  return done;
+  while (rows_done < rows)
+    rows_done += static_cast<int>(jpeg_read_scanlines(
+        &cinfo, row_pointers + rows_done, rows - rows_done));
+  if (rows == rows_left) jpeg_abort_decompress(&cinfo);
+  return true;
+}
+
+// The window's next rows, to row_pointers.
+absl::Status JpegDecoder::State::Fill(int rows) {
+  rows_done = 0;
+  if (damage.ok() && !ReadStrip(rows))
+    RETURN_IF_ERROR(Lose(window.y + window.height - rows_left + rows_done));
+  for (int i = rows_done; i < rows; ++i) memset(row_pointers[i], 0, row_bytes);
+  rows_left -= rows;
+  return absl::OkStatus();
+}
+
+// After a failure, before which the rows above `first_row` came out; or, of
+// rows above the window, none: who looks at the window needs them all.
+absl::Status JpegDecoder::State::Lose(int64_t first_row) {
+  absl::Status status = Failed();
+  if (!absl::IsDataLoss(status)) return status;
+  damage = std::move(status);
+  sound_rows = first_row;
+  return absl::OkStatus();
 }
 
 absl::Status JpegDecoder::State::Check() const {
@@ -280,9 +245,8 @@ absl::Status JpegDecoder::Open(std::span<const std::byte> bytes) {
   const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
   if (bytes.size() < 3 || data[0] != 0xff || data[1] != 0xd8 || data[2] != 0xff)
     return InvalidArgument("not a JPEG image: looks like {}", LooksLike(bytes));
-  s.error.code = 0;
-  s.error.too_many_scans = false;
-  if (!s.ReadHeader(data, bytes.size())) return ToStatus(s.error);
+  s.errors.Forget();
+  if (!s.ReadHeader(data, bytes.size())) return s.errors.ToStatus();
   if (absl::Status status = s.Check(); !status.ok()) return status;
   if (!HasEnd(bytes))
     return DataLoss(
@@ -320,10 +284,10 @@ bool IsCmyk(const jpeg_decompress_struct& cinfo) {
 }  // namespace
 
 absl::Status JpegDecoder::State::Failed() const {
-  if (error.too_many_scans)
+  if (errors.too_many_scans)
     return ResourceExhausted("JPEG has more scans than the limit of {}",
                              limits.max_scans);
-  return ToStatus(error);
+  return errors.ToStatus();
 }
 
 absl::Status JpegDecoder::State::Prepare(const Rect& of, bool to_gray,
@@ -334,15 +298,20 @@ absl::Status JpegDecoder::State::Prepare(const Rect& of, bool to_gray,
   cmyk = IsCmyk(cinfo);
   pixel_bytes = gray && !cmyk ? 1 : 4;
   rows_left = static_cast<int>(window.height);
+  damage = absl::OkStatus();
+  sound_rows = header.size.height;
   if (Begin(partial && PartialIsExact(cinfo))) return absl::OkStatus();
-  return Failed();
+  left = 0;
+  return Lose(window.y);
 }
 
 absl::Status JpegDecoder::Start(const Rect& window, bool gray, bool partial) {
   State& s = *state_;
   RETURN_IF_ERROR(s.Prepare(window, gray, false, partial));
-  const size_t row_bytes = s.cinfo.output_width * s.pixel_bytes;
-  s.stride = (row_bytes + kRowPadding + 63) / 64 * 64;
+  const auto width =
+      s.damage.ok() ? static_cast<int64_t>(s.cinfo.output_width) : window.width;
+  s.row_bytes = static_cast<size_t>(width) * s.pixel_bytes;
+  s.stride = (s.row_bytes + kRowPadding + 63) / 64 * 64;
   const size_t bytes = s.stride * kStripRows + 128;
   if (s.strip.size() < bytes) s.strip.resize(bytes);
   // To aligned rows libjpeg's SIMD writes past the cache, and the resampler
@@ -371,8 +340,8 @@ void JpegDecoder::State::Convert(int rows) {
 
 absl::Status JpegDecoder::ReadRows(PixelRows* rows) {
   State& s = *state_;
-  const int count = s.ReadStrip(std::min(kStripRows, s.rows_left));
-  if (count == 0) return s.Failed();
+  const int count = std::min(kStripRows, s.rows_left);
+  RETURN_IF_ERROR(s.Fill(count));
   if (s.cmyk) s.Convert(count);
   const size_t step = s.gray ? 1 : 4;
   *rows = {s.row_pointers[0] + s.left * step, s.stride, count};
@@ -388,13 +357,18 @@ absl::Status JpegDecoder::ReadInto(const Rect& window, bool gray, bool partial,
                                    uint8_t* out, ptrdiff_t stride) {
   State& s = *state_;
   RETURN_IF_ERROR(s.Prepare(window, gray, true, partial));
+  s.row_bytes = static_cast<size_t>(window.width) * (gray ? 1 : 3);
   while (s.rows_left > 0) {
     const int rows = std::min(kStripRows, s.rows_left);
     // Rows that are discarded take the first one's place.
     for (int i = 0; i < rows; ++i, out += stride) s.row_pointers[i] = out;
-    if (s.ReadStrip(rows) == 0) return s.Failed();
+    RETURN_IF_ERROR(s.Fill(rows));
   }
   return absl::OkStatus();
 }
+
+const absl::Status& JpegDecoder::damage() const { return state_->damage; }
+
+int64_t JpegDecoder::sound_rows() const { return state_->sound_rows; }
 
 }  // namespace leat::worker

@@ -7,9 +7,14 @@
 // wider on each side where fancy upsampling looks at neighbours; rows above it
 // are skipped (entropy decoding only) and nothing after its last row is looked
 // at. Kinds of JPEG for which libjpeg's partial decoding is not exact are
-// decoded in full width and height. Damage is an error, never a guess:
-// libjpeg's warnings about lost data end the decoding. Damage below the window
-// is not seen, but for a missing end of image, which is looked for in Open.
+// decoded in full width and height.
+//
+// Damage is never guessed over: libjpeg's warnings about lost data end the
+// decoding, and damage() says which rows are lost. Every row has an answer of
+// its own, the file's: a row is sound if the entropy-coded data from the file's
+// begin to the last MCU that the row is made of are (docs/decisions/0025). So
+// damage below the window is not seen, but for a missing end of image, which is
+// looked for in Open.
 #pragma once
 
 #include <array>
@@ -67,16 +72,25 @@ class JpegDecoder {
 
   // Begins to decode `window`. `partial` false: as if libjpeg could decode
   // whole images only (for tests). REQUIRES: Open succeeded; the window is not
-  // empty and lies inside the image.
+  // empty and lies inside the image. kInvalidArgument, kResourceExhausted: as
+  // Open's.
   absl::Status Start(const Rect& window, bool gray, bool partial = true);
-  // The window's next rows: 1 … 16 of them. Valid until the next call.
+  // The window's next rows: 1 … 16 of them; lost ones are black. Valid until
+  // the next call. Errors: as Start's.
   // REQUIRES: fewer than window.height rows were read since Start.
   absl::Status ReadRows(PixelRows* rows);
+
+  // What is known after Start and so far; who uses pixels asks. kDataLoss: the
+  // image's rows from sound_rows() on are lost. Where damage lies above the
+  // window, sound_rows() is the window's first row.
+  const absl::Status& damage() const;
+  int64_t sound_rows() const;
 
   // Whether ReadInto takes the window: whole rows.
   bool CanReadInto(const Rect& window) const;
   // Decodes `window` to rows of RGB or gray pixels, `stride` apart, which may
-  // be negative. Errors and REQUIRES: as Start, and CanReadInto(window).
+  // be negative; lost ones are black. Errors and REQUIRES: as Start, and
+  // CanReadInto(window).
   absl::Status ReadInto(const Rect& window, bool gray, bool partial,
                         uint8_t* out, ptrdiff_t stride);
 

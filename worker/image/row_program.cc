@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "core/permutation.h"
@@ -42,6 +43,7 @@ class Execution {
                         program_.fields[f].name, outputs_[f].size(),
                         program_.fields[f].row_bytes);
     RETURN_IF_ERROR(Compute(program_.always));
+    RETURN_IF_ERROR(RequireSound(program_.field_values));
     for (size_t f = 0; f < outputs_.size(); ++f) {
       const Tensor& value = Value(program_.field_values[f]);
       if (value.data != outputs_[f].data())
@@ -50,6 +52,13 @@ class Execution {
     return absl::OkStatus();
   }
 
+  // Values of a row for its partner, which may use all of them.
+  absl::Status ComputePartnered() {
+    RETURN_IF_ERROR(Compute(program_.partnered));
+    return RequireSound(program_.partnered);
+  }
+
+ private:
   // Values of the row, and what they are made of.
   absl::Status Compute(std::span<const uint32_t> values) {
     const size_t nodes = program_.places.size();
@@ -57,10 +66,10 @@ class Execution {
     if (row_.buffers.size() < nodes) row_.buffers.resize(nodes);
     RETURN_IF_ERROR(SetStoredValues(input_, program_.stored, nodes,
                                     &row_.values, &row_.copies));
+    row_.damaged.clear();
     return Need(values);
   }
 
- private:
   const Tensor& Value(uint32_t index) const { return row_.values[index]; }
 
   absl::Status Need(std::span<const uint32_t> values) {
@@ -74,9 +83,26 @@ class Execution {
       return absl::OkStatus();
     const Step& step = program_.steps[program_.step_of[value]];
     RETURN_IF_ERROR(Need(step.needs));
+    // Geometry may leave lost rows out, and says so itself; others use all.
+    if (!std::holds_alternative<ImageStep>(step.what))
+      RETURN_IF_ERROR(RequireSound(step.needs));
     ++scratch_.steps_run;
     return std::visit([&](const auto& what) { return RunStep(step, what); },
                       step.what);
+  }
+
+  // What is known of a value that shows a damaged image; null: it is sound.
+  const DamagedView* DamageOf(uint32_t value) const {
+    for (const auto& [of, damage] : row_.damaged)
+      if (of == value) return &damage;
+    return nullptr;
+  }
+  absl::Status RequireSound(std::span<const uint32_t> values) {
+    if (row_.damaged.empty()) return absl::OkStatus();
+    for (const uint32_t value : values)
+      if (const DamagedView* damage = DamageOf(value))
+        RETURN_IF_ERROR(damage->Check(scratch_));
+    return absl::OkStatus();
   }
 
   // Memory for the step's value: its place among the outputs, or scratch.
@@ -126,7 +152,14 @@ class Execution {
     ASSIGN_OR_RETURN(std::byte* const out,
                      Place(step, {view.size().height, view.size().width,
                                   ChannelsOf(colours)}));
-    return image.Run(view, colours, decode.partial, scratch_, out);
+    std::optional<DamagedView> damage;
+    RETURN_IF_ERROR(
+        image.Run(view, colours, decode.partial, scratch_, out, &damage));
+    if (damage) {
+      damage->Note(decode.ops);
+      row_.damaged.emplace_back(step.node, *std::move(damage));
+    }
+    return absl::OkStatus();
   }
 
   absl::Status RunStep(const Step& step, const ImageStep& image) {
@@ -137,6 +170,13 @@ class Execution {
     ASSIGN_OR_RETURN(
         std::byte* const out,
         Place(step, {view.size().height, view.size().width, in.dims[2]}));
+    if (const DamagedView* of = DamageOf(image.input)) {
+      DamagedView damage = *of;
+      bool damaged = false;
+      RETURN_IF_ERROR(damage.Extend(image.ops, program_.seed, input_,
+                                    row_.values, scratch_, &damaged));
+      if (damaged) row_.damaged.emplace_back(step.node, std::move(damage));
+    }
     return RunOnTensor(view, in, scratch_, out);
   }
 
@@ -186,6 +226,7 @@ class Execution {
     const uint32_t side =
         Value(where.condition).data[0] != std::byte{0} ? where.a : where.b;
     RETURN_IF_ERROR(Need(side));
+    RETURN_IF_ERROR(RequireSound(std::span(&side, 1)));
     const Tensor chosen = Value(side);
     Tensor result{
         step.dtype, static_cast<int>(where.shape.size()), {}, nullptr};
@@ -215,7 +256,7 @@ class Execution {
                         step.node);
       RETURN_IF_ERROR(input_.partner->With([&](const RowInput& input) {
         return Execution(program_, input, scratch_, scratch_.partner)
-            .Compute(program_.partnered);
+            .ComputePartnered();
       }));
       has_partner_ = true;
     }

@@ -3,10 +3,12 @@
 // What a Scratch holds.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "worker/image/dali_resampler.h"
+#include "worker/image/damaged_view.h"
 #include "worker/image/jpeg_decoder.h"
 #include "worker/image/resampler.h"
 #include "worker/image/row_program.h"
@@ -20,6 +22,8 @@ struct RowValues {
   std::vector<Tensor> values;
   std::vector<std::vector<std::byte>> buffers;
   std::vector<std::vector<std::byte>> copies;  // of stored values
+  // Of those that show an image of a damaged file: hardly ever any.
+  std::vector<std::pair<uint32_t, DamagedView>> damaged;
 };
 
 struct Scratch::State {

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Damage has one meaning (docs/decisions/0025): which rows of a JPEG file are
+// lost is the file's, and which rows of a batch are bad is the pipeline's,
+// however much is decoded at once.
+#include <algorithm>
+#include <optional>
+#include <random>
+
+#include "core/status.h"
+#include "gtest/gtest.h"
+#include "tests/worker/damaged_jpegs.h"
+#include "tests/worker/image_support.h"
+#include "tests/worker/view_graphs.h"
+#include "worker/image/jpeg_check.h"
+#include "worker/image/jpeg_decoder.h"
+
+namespace leat::worker {
+namespace {
+
+struct Decoded {
+  absl::Status damage;
+  int64_t sound_rows = 0;
+  std::vector<std::string> rows;  // of the window
+};
+
+// nullopt: not even begun.
+std::optional<Decoded> DecodeWindow(JpegDecoder& decoder,
+                                    const std::string& jpeg, const Rect& window,
+                                    bool gray, bool partial) {
+  if (!decoder.Open(AsSpan(jpeg)).ok()) return std::nullopt;
+  if (!decoder.Start(window, gray, partial).ok()) return std::nullopt;
+  Decoded result;
+  PixelRows rows;
+  for (int64_t y = 0; y < window.height; y += rows.count) {
+    if (!decoder.ReadRows(&rows).ok()) return std::nullopt;
+    const size_t bytes = static_cast<size_t>(window.width) * (gray ? 1 : 4);
+    for (int i = 0; i < rows.count; ++i) {
+      const uint8_t* row = rows.first + i * rows.stride;
+      result.rows.emplace_back(row, row + bytes);
+      // What the fourth byte holds is nobody's.
+      for (size_t x = 3; !gray && x < bytes; x += 4) result.rows.back()[x] = 0;
+    }
+  }
+  result.damage = decoder.damage();
+  result.sound_rows = decoder.sound_rows();
+  return result;
+}
+
+Rect Whole(const JpegDecoder& decoder) {
+  return {0, 0, decoder.header().size.width, decoder.header().size.height};
+}
+
+Rect RandomWindow(ImageSize size, std::mt19937& random) {
+  const auto below = [&](int64_t n) {
+    return static_cast<int64_t>(random() % static_cast<uint64_t>(n));
+  };
+  Rect window;
+  window.height = 1 + below(random() % 3 == 0 ? 5 : size.height);
+  window.height = std::min(window.height, size.height);
+  window.width = 1 + below(size.width);
+  window.y = below(size.height - window.height + 1);
+  window.x = below(size.width - window.width + 1);
+  return window;
+}
+
+// Rows of the window as the whole image has them; those below its damage are
+// black.
+void ExpectRowsOf(const Decoded& whole, const Rect& window, size_t pixel,
+                  const Decoded& part) {
+  for (size_t y = 0; y < part.rows.size(); ++y) {
+    const std::string& row = whole.rows[y + static_cast<size_t>(window.y)];
+    ASSERT_EQ(part.rows[y],
+              row.substr(static_cast<size_t>(window.x) * pixel,
+                         static_cast<size_t>(window.width) * pixel))
+        << "row " << y + static_cast<size_t>(window.y);
+  }
+}
+
+TEST(JpegDamage, IsTheFilesWhateverWindowIsDecoded) {
+  std::mt19937 random(8);
+  JpegDecoder decoder({.max_pixels = 100'000});
+  int partly = 0, lost = 0, sound = 0;
+  uint32_t seed = 0;
+  for (const std::string& jpeg : JpegsOfManyKinds())
+    for (const std::string& copy : JpegDamager(jpeg, ++seed).Copies(2)) {
+      if (!decoder.Open(AsSpan(copy)).ok()) continue;
+      const bool gray = random() % 3 == 0;
+      const Rect all = Whole(decoder);
+      const auto whole = DecodeWindow(decoder, copy, all, gray, true);
+      if (!whole) continue;
+      const int64_t rows = whole->sound_rows;
+      ASSERT_EQ(whole->damage.ok(), rows == all.height);
+      ASSERT_TRUE(whole->damage.ok() || absl::IsDataLoss(whole->damage));
+      (rows == all.height ? sound : rows == 0 ? lost : partly)++;
+      for (int i = 0; i < 6; ++i) {
+        const Rect window = RandomWindow({all.height, all.width}, random);
+        const auto part =
+            DecodeWindow(decoder, copy, window, gray, random() % 4 != 0);
+        ASSERT_TRUE(part);
+        ASSERT_EQ(part->damage.ok(), window.y + window.height <= rows)
+            << "rows " << window.y << " to " << window.y + window.height
+            << " of a file of which " << rows << " are sound";
+        ASSERT_EQ(part->sound_rows,
+                  part->damage.ok() ? all.height : std::max(rows, window.y));
+        ExpectRowsOf(*whole, window, gray ? 1 : 4, *part);
+      }
+    }
+  EXPECT_GT(partly, 400);
+  EXPECT_GT(lost, 40);
+  EXPECT_GT(sound, 40);
+}
+
+TEST(JpegDamage, IsFoundWithoutDecodingTheRowsToo) {
+  std::mt19937 random(9);
+  JpegDecoder decoder({.max_pixels = 100'000});
+  int found = 0;
+  uint32_t seed = 50;
+  for (const std::string& jpeg : JpegsOfManyKinds())
+    for (const std::string& copy : JpegDamager(jpeg, ++seed).Copies(5)) {
+      if (!decoder.Open(AsSpan(copy)).ok()) continue;
+      const bool gray = random() % 3 == 0;
+      const Rect all = Whole(decoder);
+      const auto whole = DecodeWindow(decoder, copy, all, gray, true);
+      if (!whole) continue;
+      const int64_t some =
+          1 + static_cast<int64_t>(random() % 1000) % all.height;
+      for (const int64_t rows :
+           {whole->sound_rows, whole->sound_rows + 1, some, all.height}) {
+        if (rows < 1 || rows > all.height) continue;
+        ASSERT_TRUE(decoder.Open(AsSpan(copy)).ok());
+        const absl::Status status = CheckJpegRows(&decoder, rows, gray);
+        ASSERT_EQ(status,
+                  rows > whole->sound_rows ? whole->damage : absl::OkStatus());
+        found += !status.ok();
+      }
+    }
+  EXPECT_GT(found, 300);
+}
+
+// Views that only cores compute.
+std::vector<Graph> GraphsOfCores() {
+  using Ints = ViewGraph::Ints;
+  std::vector<Graph> graphs;
+  {  // by the other rule, and behind a rounding of colours
+    ViewGraph g("ycbcr");
+    g.Output(g.Crop(16, {0.05, 0.3}, {{"rule", Value(std::string("dali"))}}));
+    g.Output(g.At(0, 20));
+    graphs.push_back(g.graph);
+  }
+  {  // mirrored, and then resampled
+    ViewGraph g("bgr");
+    const uint32_t crop = g.At(0.1, 30);
+    const uint32_t flip = g.Add("flip", {crop}, {{"vertical", Value(true)}});
+    const uint32_t resize = g.Add("resize", {flip}, {{"size", Ints{20, 20}}});
+    g.Output(g.Add("crop", {resize}, {{"size", Ints{5, 5}}}));
+    g.Output(g.Add("crop", {crop}, {{"size", Ints{5, 5}}}));
+    graphs.push_back(g.graph);
+  }
+  {  // the one side or the other
+    ViewGraph g;
+    const uint32_t coin = g.Add("coin_flip", {});
+    const uint32_t top =
+        g.Add("resize", {g.At(0, 30)}, {{"size", Ints{16, 16}}});
+    const uint32_t other = g.Crop(16, {0.1, 0.4});
+    g.Output(g.Add("where", {coin, top, other}));
+    graphs.push_back(g.graph);
+  }
+  {  // an operator that is no view uses all of its input
+    ViewGraph g;
+    const uint32_t top = g.At(0.2, 30);
+    const uint32_t blur =
+        g.Add("gaussian_blur", {top}, {{"sigma", Value(1.0)}});
+    g.Output(
+        g.Add("crop", {blur}, {{"size", Ints{4, 4}}, {"pos_y", Value(0.0)}}));
+    g.Output(g.At(0, 30));
+    graphs.push_back(g.graph);
+  }
+  {  // and of all of the image, too
+    ViewGraph g;
+    const uint32_t resize = g.Add("resize", {1}, {{"size", Ints{30, 30}}});
+    const uint32_t small = g.Add("resize", {resize}, {{"size", Ints{9, 9}}});
+    g.Output(
+        g.Add("crop", {small}, {{"size", Ints{4, 4}}, {"pos_y", Value(0.0)}}));
+    graphs.push_back(g.graph);
+  }
+  return graphs;
+}
+
+TEST(Damage, MakesTheSameRowsBadFusedAndPlain) {
+  Scratch scratch({.max_pixels = 100'000}), other({.max_pixels = 100'000});
+  std::vector<Graph> graphs = FusedViewGraphs();
+  for (Graph& graph : GraphsOfCores()) graphs.push_back(std::move(graph));
+  uint32_t seed = 100;
+  const std::vector<std::string> jpegs = JpegsOfManyKinds();
+  for (size_t g = 0; g < graphs.size(); ++g) {
+    Runner fused(graphs[g], 3), plain(graphs[g], 3, false);
+    int good = 0, bad = 0;
+    for (const std::string& jpeg : jpegs)
+      for (const std::string& copy : JpegDamager(jpeg, ++seed).Copies(9)) {
+        const absl::Status status = fused.Run(copy, scratch, seed % 7);
+        const absl::Status want = plain.Run(copy, other, seed % 7);
+        ASSERT_EQ(status, want) << CanonicalText(graphs[g]);
+        (status.ok() ? good : bad)++;
+        if (!status.ok()) continue;
+        ASSERT_EQ(fused.outputs, plain.outputs) << CanonicalText(graphs[g]);
+      }
+    EXPECT_GT(good, 30) << CanonicalText(graphs[g]);
+    EXPECT_GT(bad, 100) << CanonicalText(graphs[g]);
+  }
+}
+
+// A file whose lower half is lost.
+std::string HalfLost(int orientation = 0) {
+  const std::string jpeg = testing::MakeJpeg(
+      {.width = 160, .height = 160, .orientation = orientation});
+  return jpeg.substr(0, jpeg.size() * 6 / 10) + "\xff\xd9";
+}
+
+TEST(Damage, BelowAllViewsIsNone) {
+  Scratch scratch({});
+  for (const bool fuse : {true, false}) {
+    ViewGraph g;
+    g.Output(g.At(0, 40));
+    g.Output(g.At(0.1, 40));
+    EXPECT_TRUE(Runner(g.graph, 1, fuse).Run(HalfLost(), scratch).ok());
+    // EXIF 3 turns the image by 180°: the views end at its last stored row.
+    const absl::Status turned =
+        Runner(g.graph, 1, fuse).Run(HalfLost(3), scratch);
+    EXPECT_TRUE(absl::IsDataLoss(turned)) << turned;
+    g.Output(g.At(1, 40));
+    const absl::Status status =
+        Runner(g.graph, 1, fuse).Run(HalfLost(), scratch);
+    EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  }
+}
+
+TEST(Damage, IsThatOfTheWholeImageForWhatIsNoView) {
+  Scratch scratch({});
+  for (const bool fuse : {true, false}) {
+    ViewGraph g;
+    g.Output(g.At(0, 40));
+    g.Output(
+        g.Add("resize",
+              {g.Add("cast", {1}, {{"dtype", Value(std::string("uint8"))}})},
+              {{"size", ViewGraph::Ints{8, 8}}}));
+    const absl::Status status =
+        Runner(g.graph, 1, fuse).Run(HalfLost(), scratch);
+    EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  }
+}
+
+}  // namespace
+}  // namespace leat::worker

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rows of damaged files: good or bad, and of the same bytes, on cores (fused
+// and plain) and on a GPU, whether its slot has room for their pixels or not.
+#include <random>
+
+#include "core/status.h"
+#include "tests/worker/damaged_jpegs.h"
+#include "tests/worker/gpu/fused_graphs.h"
+#include "tests/worker/gpu/gpu_test.h"
+#include "tests/worker/view_graphs.h"
+
+namespace leat::worker {
+namespace {
+
+constexpr uint64_t kEpoch = 1;
+
+// A row, or why there is none.
+using Row = absl::StatusOr<RowBytes>;
+
+std::vector<Row> OnCores(const Graph& graph,
+                         const std::vector<std::string>& files, bool fuse) {
+  Runner runner(graph, kGpuTestSeed, fuse);
+  Scratch scratch(ImageLimits{});
+  std::vector<Row> rows;
+  for (size_t i = 0; i < files.size(); ++i) {
+    const absl::Status status = runner.Run(files[i], scratch, i, kEpoch);
+    if (!status.ok()) {
+      rows.emplace_back(status);
+      continue;
+    }
+    rows.emplace_back(RowBytes());
+    for (const auto& field : runner.outputs)
+      rows.back()->insert(rows.back()->end(), field.begin(), field.end());
+  }
+  return rows;
+}
+
+class GpuDamageTest : public GpuTest {
+ protected:
+  // All in groups of some.
+  std::vector<Row> OnGpu(const Graph& graph,
+                         const std::vector<std::string>& files) {
+    constexpr size_t kRows = 60;
+    GpuPipeline pipeline(graph, *gpus_);
+    EXPECT_TRUE(pipeline.kernel().staged(false));
+    std::vector<Row> rows;
+    for (size_t begin = 0; begin < files.size(); begin += kRows) {
+      const size_t count = std::min(kRows, files.size() - begin);
+      GroupMemory memory(pipeline.schema(), count);
+      const GroupOutputs outputs = memory.Outputs(count);
+      const auto group = pipeline.kernel().BeginGroup(outputs);
+      std::vector<absl::Status> prepared;
+      for (size_t i = 0; i < count; ++i)
+        prepared.push_back(group->Prepare(
+            i, {.epoch = kEpoch, .sample = begin + i},
+            StoredImage(AsSpan(files[begin + i]), 7), pipeline.state()));
+      const std::vector<absl::Status> computed = GpuPipeline::RunGroup(*group);
+      for (size_t i = 0; i < count; ++i) {
+        EXPECT_TRUE(computed[i].ok()) << computed[i];
+        if (prepared[i].ok())
+          rows.emplace_back(memory.Row(outputs, i));
+        else
+          rows.emplace_back(prepared[i]);
+      }
+    }
+    return rows;
+  }
+};
+
+void ExpectSame(const std::vector<Row>& rows, const std::vector<Row>& expected,
+                const Graph& graph, const char* where) {
+  ASSERT_EQ(rows.size(), expected.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    ASSERT_EQ(rows[i].status(), expected[i].status())
+        << where << " row " << i << " of " << CanonicalText(graph);
+    if (!rows[i].ok()) continue;
+    ASSERT_EQ(*rows[i], *expected[i])
+        << where << " row " << i << " of " << CanonicalText(graph);
+  }
+}
+
+TEST_F(GpuDamageTest, MakesTheSameRowsBadOnCoresAndOnGpus) {
+  std::vector<std::string> files;
+  uint32_t seed = 0;
+  for (const std::string& jpeg : JpegsOfManyKinds())
+    for (std::string& copy : JpegDamager(jpeg, ++seed).Copies(8))
+      files.push_back(std::move(copy));
+  std::vector<Graph> graphs = FusedViewGraphs();
+  std::mt19937 random(12);
+  for (int i = 0; i < 6; ++i) graphs.push_back(RandomGraph(random).Make());
+  std::vector<std::vector<Row>> expected;
+  for (const Graph& graph : graphs) {
+    expected.push_back(OnCores(graph, files, true));
+    ExpectSame(OnCores(graph, files, false), expected.back(), graph, "plain");
+  }
+  for (size_t g = 0; g < FusedViewGraphs().size(); ++g) {
+    const auto good = std::count_if(expected[g].begin(), expected[g].end(),
+                                    [](const Row& row) { return row.ok(); });
+    EXPECT_GT(good, 30) << CanonicalText(graphs[g]);
+    EXPECT_LT(good, static_cast<long>(files.size()) - 100)
+        << CanonicalText(graphs[g]);
+  }
+  for (const bool room : {true, false}) {
+    config_.slot_bytes = room ? 16 << 20 : 64;
+    Open();
+    for (size_t g = 0; g < graphs.size(); ++g)
+      ExpectSame(OnGpu(graphs[g], files), expected[g], graphs[g],
+                 room ? "in the slot" : "without room");
+    Close();
+  }
+}
+
+// The slot is full at some row, and what is bad does not change there.
+TEST_F(GpuDamageTest, IsTheSameBehindTheRowThatFillsTheSlot) {
+  const std::string jpeg =
+      JpegDamager(testing::MakeJpeg({.width = 300, .height = 300}), 5)
+          .Copies()[60];  // cut at 60 %, with an end of image
+  const std::vector<std::string> files(16, jpeg);
+  config_.slot_bytes = 1 << 20;
+  Open();
+  for (const Graph& graph : {TwoViews(), TopAndMiddle()})
+    ExpectSame(OnGpu(graph, files), OnCores(graph, files, true), graph,
+               "full slot");
+}
+
+}  // namespace
+}  // namespace leat::worker

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Pipelines of one and of several views of an image, as they are trained with.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/graph.h"
+
+namespace leat::worker {
+
+// Puts nodes behind readers.image_folder and decode (node 1).
+class ViewGraph {
+ public:
+  using Ints = std::vector<int64_t>;
+  using Floats = std::vector<double>;
+  using Args = std::map<std::string, Value>;
+
+  explicit ViewGraph(const char* colours = "rgb") {
+    graph.nodes = {
+        {"readers.image_folder", {}, {{"path", Value(std::string("/data"))}}},
+        {"decode", {{0, 0}}, {{"output", Value(std::string(colours))}}}};
+  }
+  uint32_t Add(const char* op, std::vector<uint32_t> inputs, Args args = {}) {
+    Node node{op, {}, std::move(args)};
+    for (const uint32_t input : inputs) node.inputs.push_back({input, 0});
+    graph.nodes.push_back(std::move(node));
+    return static_cast<uint32_t>(graph.nodes.size()) - 1;
+  }
+  void Output(uint32_t node) {
+    graph.outputs.push_back(
+        {"f" + std::to_string(graph.outputs.size()), {node, 0}});
+  }
+  // A view of the decoded image that is an output.
+  uint32_t Crop(int64_t size, Floats area, Args args = {}) {
+    args["size"] = Ints{size, size};
+    args["area"] = std::move(area);
+    return Add("random_resized_crop", {1}, std::move(args));
+  }
+  uint32_t At(double pos_y, int64_t size) {
+    return Add("crop", {1},
+               {{"size", Ints{size, size}}, {"pos_y", Value(pos_y)}});
+  }
+
+  Graph graph;
+};
+
+// One random crop, mirrored by a coin, normalised.
+inline Graph OneView() {
+  ViewGraph g;
+  const uint32_t coin = g.Add("coin_flip", {});
+  const uint32_t flip = g.Add("flip", {g.Crop(24, {0.05, 0.5})},
+                              {{"horizontal", NodeRef{coin, 0}}});
+  g.Output(g.Add(
+      "normalize", {flip},
+      {{"mean", ViewGraph::Floats{100}}, {"std", ViewGraph::Floats{50}}}));
+  return g.graph;
+}
+// Two random crops of one size.
+inline Graph TwoViews() {
+  ViewGraph g;
+  for (int i = 0; i < 2; ++i)
+    g.Output(g.Add("flip", {g.Crop(20, {0.05, 0.4})},
+                   {{"vertical", Value(i == 1)}}));
+  return g.graph;
+}
+// Two large crops and a small one.
+inline Graph ThreeViews() {
+  ViewGraph g;
+  g.Output(g.Crop(24, {0.4, 1}));
+  g.Output(g.Crop(24, {0.4, 0.6}));
+  g.Output(g.Crop(9, {0.02, 0.1}));
+  return g.graph;
+}
+// Gray: a region, resized, and the top.
+inline Graph GrayRegion() {
+  ViewGraph g("gray");
+  g.Output(g.Add("resize", {1},
+                 {{"size", ViewGraph::Ints{12, 14}},
+                  {"roi_start", ViewGraph::Floats{0.1, 0.2}},
+                  {"roi_end", ViewGraph::Floats{0.6, 0.9}},
+                  {"roi_relative", Value(true)}}));
+  g.Output(g.At(0, 30));
+  return g.graph;
+}
+// Views that end at the stored image's last row, at its first ones, between.
+inline Graph TopAndMiddle() {
+  ViewGraph g;
+  g.Output(g.At(0, 40));
+  g.Output(g.At(0.3, 40));
+  return g.graph;
+}
+// Of one crop two things are made.
+inline Graph ViewsOfAView() {
+  ViewGraph g;
+  const uint32_t crop =
+      g.Add("random_crop", {1}, {{"area", ViewGraph::Floats{0.2, 0.6}}});
+  const uint32_t resize =
+      g.Add("resize", {crop}, {{"size", ViewGraph::Ints{40, 40}}});
+  g.Output(g.Add("crop", {resize},
+                 {{"size", ViewGraph::Ints{12, 15}}, {"pos_y", Value(0.0)}}));
+  g.Output(g.Add("crop", {resize},
+                 {{"size", ViewGraph::Ints{7, 15}}, {"pos_y", Value(0.4)}}));
+  g.Output(g.Add("crop", {crop}, {{"size", ViewGraph::Ints{8, 8}}}));
+  return g.graph;
+}
+
+// What GPUs fuse.
+inline std::vector<Graph> FusedViewGraphs() {
+  return {OneView(),    TwoViews(),     ThreeViews(),
+          GrayRegion(), TopAndMiddle(), ViewsOfAView()};
+}
+
+}  // namespace leat::worker
