@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A leat.v1.Graph that passes Check is computed on one small photo: with the
-// same bytes, or an error that says why, whether operators are fused or not.
+// A leat.v1.Graph that passes Check is computed on a small photo, sound or
+// damaged: with the same bytes, or an error that says why, whether operators
+// are fused or not. An input is the photo (5 bytes) and the graph.
 #include <vector>
 
 #include "core/status.h"
 #include "google/protobuf/stubs/logging.h"
 #include "rpc/convert.h"
+#include "tests/fuzz/input.h"
 #include "tests/fuzz/pipelines.h"
 #include "tests/fuzz/target.h"
 #include "tests/support/jpeg_maker.h"
+#include "tests/worker/view_graphs.h"
 #include "worker/image/row_program.h"
 
 namespace leat::worker::pipeline_fuzz {
@@ -35,14 +38,69 @@ bool IsSmall(const Graph& graph) {
   return true;
 }
 
+// A photo, what is done to it, where (in 65,536ths of its bytes), how much.
+constexpr size_t kPhotoBytes = 5;
+enum Damage : uint8_t { kNone, kCut, kCutAndEnded, kFlipped, kErased, kFilled };
+std::string PutPhoto(int photo, Damage damage, uint16_t where, int extent) {
+  return fuzz::PutByte(photo) + fuzz::PutByte(damage) + fuzz::PutNumber(where) +
+         fuzz::PutByte(extent);
+}
+
+const std::vector<std::string>& Photos() {
+  using testing::JpegColor;
+  static const std::vector<std::string>& photos = *new std::vector<std::string>{
+      testing::MakeJpeg({.width = 9, .height = 7}),
+      testing::MakeJpeg({.width = 41, .height = 83}),
+      testing::MakeJpeg({.width = 70, .height = 45, .orientation = 6}),
+      testing::MakeJpeg({.width = 50, .height = 60, .restart_interval = 3}),
+      testing::MakeJpeg({.width = 33, .height = 61, .h = 1, .v = 1}),
+      testing::MakeJpeg(
+          {.width = 47, .height = 50, .h = 1, .v = 2, .orientation = 3}),
+      testing::MakeJpeg({.width = 40, .height = 50, .progressive = true}),
+      testing::MakeJpeg({.width = 40,
+                         .height = 50,
+                         .color = JpegColor::kYcck,
+                         .h = 1,
+                         .v = 1})};
+  return photos;
+}
+
+std::string PhotoOf(std::string_view choice) {
+  fuzz::Input input(choice);
+  std::string photo = Photos()[input.Byte() % Photos().size()];
+  const auto damage = static_cast<Damage>(input.Byte() % (kFilled + 1));
+  const size_t at = photo.size() * input.Number<uint16_t>() >> 16;
+  const uint8_t extent = input.Byte();
+  const size_t count = std::min<size_t>(extent % 64u + 1u, photo.size() - at);
+  switch (damage) {
+    case kNone:
+      break;
+    case kCut:
+      photo.resize(at);
+      break;
+    case kCutAndEnded:
+      photo.resize(at);
+      photo += "\xff\xd9";
+      break;
+    case kFlipped:
+      photo[at] ^= static_cast<char>(1 << extent % 8);
+      break;
+    case kErased:
+      photo.erase(at, count);
+      break;
+    case kFilled:
+      photo.replace(at, count, count, static_cast<char>(extent));
+      break;
+  }
+  return photo;
+}
+
 struct Result {
   absl::Status status;
   std::vector<std::vector<std::byte>> outputs;
 };
 
-Result Compute(const CheckedGraph& graph, bool fuse) {
-  static const std::string& photo =
-      *new std::string(testing::MakeJpeg({.width = 9, .height = 7}));
+Result Compute(const CheckedGraph& graph, const std::string& photo, bool fuse) {
   static const int32_t kLabel = 3;
   const StoredField fields[] = {
       {std::as_bytes(std::span(photo)), {}},
@@ -64,6 +122,8 @@ Result Compute(const CheckedGraph& graph, bool fuse) {
 
 void Run(std::string_view bytes) {
   const google::protobuf::LogSilencer silent;  // of text that is not UTF-8
+  const std::string photo = PhotoOf(bytes.substr(0, kPhotoBytes));
+  bytes.remove_prefix(std::min(bytes.size(), kPhotoBytes));
   v1::Graph proto;
   if (!proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
     return;
@@ -75,8 +135,8 @@ void Run(std::string_view bytes) {
   for (const Field& field : checked->schema.fields)
     row_bytes += field.row_bytes;
   if (row_bytes > kMaxRowBytes) return;
-  const Result fused = Compute(*checked, true);
-  const Result plain = Compute(*checked, false);
+  const Result fused = Compute(*checked, photo, true);
+  const Result plain = Compute(*checked, photo, false);
   fuzz::Require(fused.status.ok() == plain.status.ok());
   if (fused.status.ok())
     fuzz::Require(fused.outputs == plain.outputs);
@@ -85,22 +145,30 @@ void Run(std::string_view bytes) {
 }
 
 std::vector<std::string> Seeds() {
+  const std::string sound = PutPhoto(0, kNone, 0, 0);
   std::vector<std::string> seeds;
   for (const JobSpec& spec : {fuzz::WithAllOperators(), fuzz::WithDraws()})
-    seeds.push_back(rpc::ToProto(spec.pipeline).SerializeAsString());
+    seeds.push_back(sound + rpc::ToProto(spec.pipeline).SerializeAsString());
   // Each operator by itself.
   JobSpec all = fuzz::WithAllOperators();
   for (const auto& output : std::vector(all.pipeline.outputs)) {
     all.pipeline.outputs = {output};
     const auto one = CheckSpec(all, fuzz::Stored());
     fuzz::Require(one.ok());
-    seeds.push_back(rpc::ToProto(one->graph).SerializeAsString());
+    seeds.push_back(sound + rpc::ToProto(one->graph).SerializeAsString());
+  }
+  // Views of damaged photos.
+  int photo = 0;
+  for (const Graph& graph : FusedViewGraphs()) {
+    const Damage damage = photo % 2 == 0 ? kCutAndEnded : kFlipped;
+    seeds.push_back(PutPhoto(++photo, damage, 40'000, 3) +
+                    rpc::ToProto(graph).SerializeAsString());
   }
   return seeds;
 }
 
 const fuzz::Target kTarget(
-    {.name = "pipeline", .run = Run, .seeds = Seeds, .runs = 300});
+    {.name = "pipeline", .run = Run, .seeds = Seeds, .runs = 400});
 
 }  // namespace
 }  // namespace leat::worker::pipeline_fuzz
