@@ -38,6 +38,9 @@ class KernelGroup {
   // looked at during the call. Errors: as RowProgram::Run, and kUnavailable.
   virtual absl::Status Prepare(size_t row, const RowInput& input,
                                StoredSample stored, ThreadState* state) = 0;
+  // Nobody wants the row: it counts as computed, nothing of it is written, and
+  // its memory may be gone. Not during its Prepare or Run.
+  virtual void Forget(size_t row) = 0;
   // Computes the rows that were prepared since the last Run. Of the others,
   // those that have no value yet become zeros. If the outputs have a field
   // after the pipeline's last (kValidField), it says which ones were computed.

@@ -60,37 +60,58 @@ class LentMemory {
   virtual std::span<const uint64_t> field_offsets() const = 0;
 };
 
+// Where one row goes: `place` of the memory at `base`. Borrows.
+struct RowTarget {
+  std::byte* base = nullptr;
+  const uint64_t* offsets = nullptr;  // of place 0, by field
+  size_t place = 0;
+};
+
 // Where the rows of a group go. Borrows.
 struct GroupOutputs {
   size_t rows = 0;
   std::byte* base = nullptr;
-  int device = -1;                      // whose memory `base` is; -1: host
+  int device = -1;                      // whose memory it is; -1: the host's
   std::span<const uint64_t> offsets;    // of the first place, by field
   std::span<const size_t> field_bytes;  // of a row
   std::span<const uint32_t> places;     // by row; empty: 0, 1, 2 …
+  // By row, where rows of several asks go to memories of their own; empty: all
+  // go to `base`.
+  std::span<const RowTarget> targets;
 
   std::byte* At(size_t field, size_t row) const {
+    if (!targets.empty()) {
+      const RowTarget& to = targets[row];
+      return to.base + to.offsets[field] + to.place * field_bytes[field];
+    }
     const size_t place = places.empty() ? row : places[row];
     return base + offsets[field] + place * field_bytes[field];
   }
 };
 
-// A group on its way through a device: its rows are prepared on the decode
-// threads, then finished together. A group that nobody wants any more is
-// destroyed before Finish; none is destroyed between Finish and `done`.
+// Rows on their way through a device: prepared on the decode threads, then
+// finished together. They may be of several asks. A stage that nobody wants any
+// more is destroyed before Finish; none is destroyed between Finish and `done`.
 class GroupStage {
  public:
+  // By row: OK, or its error; empty: all are OK.
+  using Done = std::function<void(std::vector<absl::Status> rows)>;
+
   virtual ~GroupStage() = default;
-  // What a decode thread does for the row at `index` in the group. Every row
-  // once, in any order, of several threads at the same time.
+  // What a decode thread does for the row at `index`. A row once, in any order,
+  // of several threads at the same time.
   virtual absl::Status Prepare(size_t index, const RowOf& row,
                                ThreadState* state) = 0;
-  // After every row has been prepared without an error, on a decode thread.
-  // Must not block; calls `done` once, on any thread, also from within, when
-  // nothing of the group can be written any more. `done` delivers the group
-  // and, once Finish has returned, destroys the stage and whatever function it
-  // kept: move `done` out of the stage, call it last and without locks.
-  virtual void Finish(std::function<void(absl::Status)> done) = 0;
+  // Nobody wants the row: Finish writes nothing of it, and its memory may be
+  // gone. Before Finish; whether it was prepared or not.
+  virtual void Forget(size_t index) = 0;
+  // After every row has been prepared without an error or forgotten, on a
+  // decode thread. Must not block; calls `done` once, on any thread, also from
+  // within, when nothing of the rows can be written any more. `done` delivers
+  // them and, once Finish has returned, destroys the stage and whatever
+  // function it kept: move `done` out of the stage, call it last and without
+  // locks.
+  virtual void Finish(Done done) = 0;
 };
 
 // A job's rows: a pure function of RowOf. Thread-safe.

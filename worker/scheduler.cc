@@ -12,17 +12,23 @@
 namespace leat::worker {
 
 bool Scheduler::State::Begin(Task* task) {
+  if (!to_finish.empty()) {
+    task->finishes = std::move(to_finish.front());
+    to_finish.pop_front();
+    ++stages_in_work;
+    return true;
+  }
   Next next;
   StreamState* const stream = Choose(&next);
   if (stream == nullptr) return false;
   auto it = next.group;
-  if (next.ready == Ready::kAsk) it = Plan(*stream);
+  if (next.ready == Ready::kAsk) it = Plan(*stream, stream->rows_per_group);
   const std::shared_ptr<Group> group = it->second;
-  task->group = group;
-  task->sink = stream->sink;
-  task->opens = group->phase == Phase::kPlanned && !OpenAtOnce(*stream, *group);
   ++rows_in_work;
-  if (task->opens) return true;
+  if (group->phase == Phase::kPlanned &&
+      !OpenAtOnce(*stream, group, &task->opens))
+    return true;
+  task->group = group;
   task->index = group->begun;
   if (group->reads != nullptr) TakeReady(*stream, task);
   ++group->begun;
@@ -45,8 +51,9 @@ void Scheduler::State::Leave(StreamState& stream, GroupMap::const_iterator it) {
     stream.positions.erase(ask_id);
 }
 
-bool Scheduler::State::End(const Task& task, const absl::Status& status,
-                           Duration spent) {
+Scheduler::State::Ended Scheduler::State::End(const Task& task,
+                                              const absl::Status& status,
+                                              Duration spent) {
   Group& group = *task.group;
   ++group.done;
   if (!status.ok() && (group.status.ok() || task.index < group.failed_at)) {
@@ -60,9 +67,18 @@ bool Scheduler::State::End(const Task& task, const absl::Status& status,
     job.vtime += ns - task.charged_ns;
     job.mean_ns += (ns - job.mean_ns) / 32;
   }
-  if (group.dropped || group.done < group.rows.size()) return false;
-  if (group.stage != nullptr && group.status.ok()) ++stages_in_work;
-  return true;
+  const bool complete = !group.dropped && group.done == group.rows.size();
+  if (group.stage == nullptr) return {.delivers = complete};
+  // A group that failed is answered at once: others' rows go on without it.
+  Ended ended{.delivers = complete && !group.status.ok()};
+  if (ended.delivers) LeaveStage(group, 0);
+  SharedStage& shared = *group.stage;
+  if (--shared.left > 0) return ended;
+  stages.erase(group.stage);
+  if (shared.groups.empty()) return ended;
+  ended.finishes = group.stage;
+  ++stages_in_work;
+  return ended;
 }
 
 std::vector<std::shared_ptr<Group>> Scheduler::State::DropGroups(
@@ -85,6 +101,7 @@ void Scheduler::State::Drop(StreamState& stream, Group& group) {
   stream.job->booked -= group.booked;
   booked -= std::exchange(group.booked, 0);
   ForgetReads(stream, group);
+  LeaveStage(group, left);
 }
 
 Scheduler::Scheduler(SchedulerOptions options, BufferPool* pool,
@@ -118,9 +135,19 @@ Scheduler::~Scheduler() {
   Stop();
   // Here, not wherever the last stage's end lets go of the state.
   absl::flat_hash_map<uint64_t, std::unique_ptr<StreamState>> streams;
+  std::vector<std::shared_ptr<SharedStage>> stages;
+  std::vector<std::shared_ptr<Group>> groups;
   MutexLock lock(&state_->mu);
   streams.swap(state_->streams);
   state_->jobs.clear();
+  stages.assign(state_->stages.begin(), state_->stages.end());
+  stages.insert(stages.end(), state_->to_finish.begin(),
+                state_->to_finish.end());
+  state_->stages.clear();
+  state_->to_finish.clear();
+  for (const auto& shared : stages)
+    for (std::shared_ptr<Group>& group : std::exchange(shared->groups, {}))
+      groups.push_back(std::move(group));
 }
 
 Scheduler::Left Scheduler::Stop(MonotonicTime deadline) {
@@ -310,22 +337,24 @@ bool Scheduler::RunOne(ThreadState* state) {
     if (wake_reader) state_->reading.Notify();
     if (!begun) return false;
     if (more) state_->wake->Notify();
-    if (!task.opens) break;
-    State::Open(*state_, std::exchange(task, {}));
+    if (task.group != nullptr) break;
+    if (task.finishes != nullptr)
+      State::Finish(state_, std::exchange(task.finishes, nullptr));
+    else
+      State::Open(*state_, std::exchange(task.opens, {}));
   }
   const MonotonicTime start = state_->clock.Now();
   const absl::Status status = State::Compute(task, state);
   const Duration spent = state_->clock.Now() - start;
   state_->counters->busy_ns += static_cast<uint64_t>(spent.count());
-  bool complete = false;
+  State::Ended ended;
   {
     MutexLock lock(&state_->mu);
-    complete = state_->End(task, status, spent);
+    ended = state_->End(task, status, spent);
   }
-  if (complete && task.group->stage != nullptr && task.group->status.ok())
-    State::Finish(state_, std::move(task));
-  else if (complete)
-    State::Deliver(std::move(task.group), *task.sink);
+  if (ended.finishes != nullptr)
+    State::Finish(state_, std::move(ended.finishes));
+  if (ended.delivers) State::Deliver(std::move(task.group));
   task = {};
   MutexLock lock(&state_->mu);
   --state_->rows_in_work;
@@ -356,7 +385,7 @@ int Scheduler::threads() const { return state_->options.threads; }
 bool Scheduler::WaitIdle(MonotonicTime deadline) {
   MutexLock lock(&state_->mu);
   while (state_->rows_queued > 0 || state_->rows_in_work > 0 ||
-         state_->stages_in_work > 0)
+         state_->stages_in_work > 0 || !state_->to_finish.empty())
     if (!state_->progress.WaitUntil(&state_->mu, deadline)) return false;
   return true;
 }

@@ -30,8 +30,11 @@
 // lock, on the decode thread that opens the group; its stream opens no other
 // one meanwhile. A group for which there is no memory fails.
 //
-// Rows of staged work are prepared by the decode threads; the group is then
-// finished by its stage, which takes no thread and is charged to nobody.
+// Rows of staged work are prepared by the decode threads, and then finished by
+// a stage, which takes no thread and is charged to nobody. A stage takes the
+// groups of as many asks and streams of the job as wait when it is opened; each
+// keeps its buffer, its answer and its error. A stream's groups in one stage
+// count as one unsent group.
 //
 // The lease of an ask is dropped, without locks, when the last of its groups
 // has been delivered or forgotten, and after its stage has been destroyed.

@@ -40,20 +40,20 @@ Scheduler::State::Next Scheduler::State::Look(const StreamState& stream) const {
       (next.ready != Ready::kNothing &&
        it->first.first <= stream.asks.begin()->first))
     return next;
-  const PendingAsk& ask = stream.asks.begin()->second;
-  const int device = ask.ask.memory == nullptr ? -1 : ask.ask.memory->device();
-  if (MayPlan(stream) && HasStage(*stream.work, device))
+  const int device = DeviceOf(stream.asks.begin()->second.ask);
+  if (MayPlan(stream, stream.rows_per_group, /*credited=*/false) &&
+      HasStage(*stream.work, device))
     return NextOf(Ready::kAsk, stream, stream.groups.end());
   return next;
 }
 
-bool Scheduler::State::MayPlan(const StreamState& stream) const {
+bool Scheduler::State::MayPlan(const StreamState& stream, size_t most,
+                               bool credited) const {
   const uint32_t held = stream.held->load();
-  if (held >= stream.max_groups) return false;
+  if (!credited && held >= stream.max_groups) return false;
   const PendingAsk& ask = stream.asks.begin()->second;
   if (ask.ask.memory != nullptr) return true;
-  const size_t rows =
-      std::min(stream.rows_per_group, ask.ask.rows.size() - ask.next);
+  const size_t rows = std::min(most, ask.ask.rows.size() - ask.next);
   const size_t reserve = held == 0 ? 0 : pool->limit_bytes() / 4;
   // Of what is booked for rows that storage may hold up, no job takes more than
   // it leaves.

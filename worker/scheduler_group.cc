@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A group's life: opened in a buffer or in lent memory, computed, finished by
-// its stage if it has one, delivered.
+// A group's life: planned, opened in a buffer or in lent memory, computed,
+// finished by its stage if it has one (scheduler_stage.cc), delivered.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -11,39 +11,6 @@
 
 namespace leat::worker {
 namespace {
-
-// Where a stage that finishes a group, and the call that made it do so, meet:
-// the group is delivered by whichever of them ends last, so that a stage is
-// never destroyed within its own Finish.
-class StageEnd {
- public:
-  explicit StageEnd(std::function<void(absl::Status)> last)
-      : last_(std::move(last)) {}
-  void OnDone(absl::Status status) {
-    status_ = std::move(status);
-    Leave();
-  }
-  void Leave() {
-    if (left_.fetch_sub(1) == 1) std::exchange(last_, {})(std::move(status_));
-  }
-
- private:
-  std::function<void(absl::Status)> last_;
-  absl::Status status_;
-  std::atomic<int> left_{2};
-};
-
-// The rows of a group in a buffer of their own: field after field.
-void UseBuffer(Group& group) {
-  uint64_t offset = 0;
-  group.offsets.clear();
-  for (const size_t bytes : group.outputs.field_bytes) {
-    group.offsets.push_back(offset);
-    offset += group.rows.size() * bytes;
-  }
-  group.outputs.base = group.buffer.bytes().data();
-  group.outputs.offsets = group.offsets;
-}
 
 void UseMemory(Group& group, const PendingAsk& ask) {
   group.placed = true;
@@ -60,19 +27,26 @@ size_t BufferBytes(const StreamState& stream, const Group& group) {
   return group.rows.size() * stream.row_bytes;
 }
 
-bool IsStaged(const Group& group) {
-  return group.work->staged(group.outputs.device >= 0);
-}
-
 }  // namespace
 
-GroupMap::iterator Scheduler::State::Plan(StreamState& stream) {
+void UseBuffer(Group& group) {
+  uint64_t offset = 0;
+  group.offsets.clear();
+  for (const size_t bytes : group.outputs.field_bytes) {
+    group.offsets.push_back(offset);
+    offset += group.rows.size() * bytes;
+  }
+  group.outputs.base = group.buffer.bytes().data();
+  group.outputs.offsets = group.offsets;
+}
+
+GroupMap::iterator Scheduler::State::Plan(StreamState& stream, size_t most) {
   const auto it = stream.asks.begin();
   PendingAsk& ask = it->second;
-  const size_t rows =
-      std::min(stream.rows_per_group, ask.ask.rows.size() - ask.next);
-  stream.held->fetch_add(1);
-  auto group = std::make_shared<Group>(clock, counters, wake, stream.held);
+  const size_t rows = std::min(most, ask.ask.rows.size() - ask.next);
+  auto group = std::make_shared<Group>(clock, counters, wake);
+  group->credit = std::make_shared<const Credit>(stream.held);
+  group->sink = stream.sink;
   group->stream = stream.id;
   group->ask_id = ask.ask.ask_id;
   group->group_id = stream.next_group_id++;
@@ -107,61 +81,31 @@ GroupMap::iterator Scheduler::State::Plan(StreamState& stream) {
   return stream.groups.emplace(place, std::move(group)).first;
 }
 
-bool Scheduler::State::OpenAtOnce(StreamState& stream, Group& group) {
-  if (!group.placed && !group.buffer.has_memory()) {
-    stream.job->booked -= group.booked;
-    booked -= std::exchange(group.booked, 0);
-    // There is room: MayPlan saw it, and what was booked since came after.
-    group.buffer = *pool->Reserve(BufferBytes(stream, group));
-  }
-  if (!IsStaged(group) && (group.placed || group.buffer.has_memory())) {
-    if (!group.placed) UseBuffer(group);
-    group.phase = Phase::kOpen;
-    return true;
-  }
-  group.phase = Phase::kOpening;
-  stream.opening = true;
-  stage_opening = stage_opening || IsStaged(group);
-  return false;
+void Scheduler::State::Reserve(StreamState& stream, Group& group) {
+  if (group.placed || group.buffer.has_memory()) return;
+  stream.job->booked -= group.booked;
+  booked -= std::exchange(group.booked, 0);
+  // There is room: MayPlan saw it, and what was booked since came after.
+  group.buffer = *pool->Reserve(BufferBytes(stream, group));
 }
 
-void Scheduler::State::Open(State& state, Task task) {
-  Group& group = *task.group;
-  absl::Status status;
-  if (!group.placed) {
-    status = group.buffer.Allocate();
-    if (status.ok()) UseBuffer(group);
-  }
-  if (status.ok() && IsStaged(group))
-    group.stage = group.work->BeginGroup(group.outputs);
-  bool failed = false;
-  {
-    MutexLock lock(&state.mu);
-    failed = !state.EndOpening(group, status);
-  }
-  if (failed) Deliver(std::move(task.group), *task.sink);
-  task = {};
-  MutexLock lock(&state.mu);
-  --state.rows_in_work;
-  state.progress.NotifyAll();
-}
-
-bool Scheduler::State::EndOpening(Group& group, const absl::Status& status) {
-  if (IsStaged(group)) stage_opening = false;
-  const auto found = streams.find(group.stream);
-  if (found == streams.end()) return true;
-  StreamState& stream = *found->second;
-  stream.opening = false;
-  if (group.dropped) return true;
-  if (status.ok()) {
-    group.phase = IsStaged(group) && group.stage == nullptr ? Phase::kPlanned
-                                                            : Phase::kOpen;
+bool Scheduler::State::OpenAtOnce(StreamState& stream,
+                                  const std::shared_ptr<Group>& group,
+                                  Groups* opens) {
+  Reserve(stream, *group);
+  opens->push_back(group);
+  if (IsStaged(*group)) {
+    stage_opening = true;
+    Join(stream, opens);
+  } else if (group->placed || group->buffer.has_memory()) {
+    if (!group->placed) UseBuffer(*group);
+    group->phase = Phase::kOpen;
+    opens->clear();
     return true;
+  } else {
+    stream.opening = true;
   }
-  group.status = Annotate(status, fmt::format("ask {} of {} rows", group.ask_id,
-                                              group.rows.size()));
-  Drop(stream, group);
-  Leave(stream, stream.groups.find({group.position, group.group_id}));
+  for (const auto& each : *opens) each->phase = Phase::kOpening;
   return false;
 }
 
@@ -175,7 +119,7 @@ absl::Status Scheduler::State::Compute(const Task& task, ThreadState* state) {
       .brought = group.brought.empty() ? nullptr : &group.brought[task.index],
       .records = group.reads == nullptr ? nullptr : &task.records};
   if (group.stage != nullptr)
-    return group.stage->Prepare(task.index, row, state);
+    return group.stage->stage->Prepare(group.first + task.index, row, state);
   std::vector<std::span<std::byte>> outputs;
   outputs.reserve(group.outputs.field_bytes.size());
   for (size_t field = 0; field < group.outputs.field_bytes.size(); ++field)
@@ -184,12 +128,13 @@ absl::Status Scheduler::State::Compute(const Task& task, ThreadState* state) {
   return group.work->Compute(row, state, outputs);
 }
 
-void Scheduler::State::Deliver(std::shared_ptr<Group> group, GroupSink& sink) {
+void Scheduler::State::Deliver(std::shared_ptr<Group> group) {
   // What is written to, of what, and by whom, ends here: stage, samples,
   // memory, lease. The last goes after the answer, so that the answer is the
   // first to say so.
   const std::shared_ptr<const void> lease = std::move(group->lease);
   const std::shared_ptr<const RowWork> work = std::move(group->work);
+  const std::shared_ptr<GroupSink> sink = std::move(group->sink);
   group->stage.reset();
   group->brought.clear();
   group->memory.reset();
@@ -213,22 +158,7 @@ void Scheduler::State::Deliver(std::shared_ptr<Group> group, GroupSink& sink) {
   } else {
     counters.row_errors_total += group->rows.size();
   }
-  sink.OnGroup(std::move(result));
-}
-
-void Scheduler::State::Finish(std::shared_ptr<State> state, Task task) {
-  GroupStage* const stage = task.group->stage.get();
-  const auto end = std::make_shared<StageEnd>(
-      [state = std::move(state), group = std::move(task.group),
-       sink = std::move(task.sink)](absl::Status status) mutable {
-        group->status = std::move(status);
-        Deliver(std::move(group), *sink);
-        MutexLock lock(&state->mu);
-        --state->stages_in_work;
-        state->progress.NotifyAll();
-      });
-  stage->Finish([end](absl::Status status) { end->OnDone(std::move(status)); });
-  end->Leave();
+  sink->OnGroup(std::move(result));
 }
 
 }  // namespace leat::worker

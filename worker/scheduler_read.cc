@@ -50,7 +50,7 @@ Scheduler::State::Next Scheduler::State::LookToRead(
   const bool found = it != stream.groups.end();
   if (!stream.asks.empty() &&
       (!found || it->first.first > stream.asks.begin()->first) &&
-      MayPlan(stream))
+      MayPlan(stream, stream.rows_per_group, /*credited=*/false))
     return NextOf(Ready::kAsk, stream, stream.groups.end());
   return found ? NextOf(Ready::kRow, stream, it) : Next();
 }
@@ -78,11 +78,9 @@ bool Scheduler::State::MayRead(const Job& job) const {
 // bytes), with what is there: taking it lets the others be read.
 bool Scheduler::State::IsRipe(const StreamState& stream,
                               const Group& group) const {
-  if (group.reads == nullptr) return true;
-  const size_t ready = group.reads->ready.size();
-  if (ready == 0 || ready == group.rows.size()) return ready > 0;
-  return !group.work->staged(group.outputs.device >= 0) ||
-         !HasBytesLeft(*stream.job);
+  return IsComplete(group) ||
+         (!group.reads->ready.empty() &&
+          (!IsStaged(group) || !HasBytesLeft(*stream.job)));
 }
 
 // Of the job with the fewest threads, the stream with the fewest rows ahead;
@@ -117,7 +115,7 @@ bool Scheduler::State::BeginRead(ReadTask* task) {
   StreamState* const stream = ChooseToRead(&next);
   if (stream == nullptr) return false;
   auto it = next.group;
-  if (next.ready == Ready::kAsk) it = Plan(*stream);
+  if (next.ready == Ready::kAsk) it = Plan(*stream, stream->rows_per_group);
   const Group& group = *it->second;
   GroupReads& reads = *group.reads;
   ReadAccount& account = *reads.account;

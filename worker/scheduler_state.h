@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <deque>
 #include <map>
 #include <memory>
 #include <set>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "core/mutex.h"
 #include "worker/scheduler.h"
 
@@ -59,17 +61,45 @@ enum class Phase {
   kOpen,     // its rows may begin
 };
 
+// One of a stream's unsent groups.
+class Credit {
+ public:
+  explicit Credit(std::shared_ptr<std::atomic<uint32_t>> held)
+      : held_(std::move(held)) {
+    held_->fetch_add(1);
+  }
+  ~Credit() { held_->fetch_sub(1); }
+
+ private:
+  const std::shared_ptr<std::atomic<uint32_t>> held_;
+};
+
+struct Group;
+
+// What a device computes together: groups of one work, perhaps of several
+// streams and asks, whose rows go to one kind of memory. It and its groups hold
+// each other: who takes it from State::stages parts them.
+struct SharedStage {
+  // Constant once open.
+  std::shared_ptr<const RowWork> work;
+  std::vector<uint64_t> offsets;   // group after group
+  std::vector<RowTarget> targets;  // by row; of several groups
+  GroupOutputs outputs;
+  std::unique_ptr<GroupStage> stage;
+  // Guarded by the scheduler's lock until no row is left.
+  std::vector<std::shared_ptr<Group>> groups;  // that are wanted
+  std::vector<size_t> unwanted;                // rows
+  size_t left = 0;  // rows that are neither prepared nor unwanted
+};
+
 // A group being computed, then lent. Dropping it gives its buffer back.
 struct Group {
   Group(const Clock& c, std::shared_ptr<SharedCounters> s,
-        std::shared_ptr<WakeSignal> w, std::shared_ptr<std::atomic<uint32_t>> h)
-      : clock(c),
-        counters(std::move(s)),
-        wake(std::move(w)),
-        held(std::move(h)) {}
+        std::shared_ptr<WakeSignal> w)
+      : clock(c), counters(std::move(s)), wake(std::move(w)) {}
   ~Group() {
     if (sent) counters->latency.Add(clock.Now() - asked_at, rows.size());
-    held->fetch_sub(1);  // before the buffer's release, which wakes a thread
+    credit.reset();  // before the buffer's release, which wakes a thread
     if (placed) wake->Notify();
   }
 
@@ -77,7 +107,8 @@ struct Group {
   const Clock& clock;
   const std::shared_ptr<SharedCounters> counters;
   const std::shared_ptr<WakeSignal> wake;
-  const std::shared_ptr<std::atomic<uint32_t>> held;  // the stream's groups
+  std::shared_ptr<const Credit> credit;  // shared in a stage, by its stream
+  std::shared_ptr<GroupSink> sink;       // until it is delivered
   uint64_t stream = 0, ask_id = 0, group_id = 0, epoch = 0, step = 0;
   Position position;  // of its ask
   MonotonicTime asked_at;
@@ -93,7 +124,8 @@ struct Group {
   std::shared_ptr<const void> lease;
   std::shared_ptr<const LentMemory> memory;
   std::shared_ptr<const RowWork> work;
-  std::unique_ptr<GroupStage> stage;
+  std::shared_ptr<SharedStage> stage;
+  size_t first = 0;                   // row of the stage
   std::shared_ptr<GroupReads> reads;  // null: not read ahead
   std::vector<RowRecords> unwanted;   // of a dropped group
   // Guarded by the scheduler's lock until complete.
@@ -106,6 +138,20 @@ struct Group {
   size_t failed_at = 0;
   absl::Status status;
 };
+
+inline int DeviceOf(const RowAsk& ask) {
+  return ask.memory == nullptr ? -1 : ask.memory->device();
+}
+inline bool IsStaged(const Group& group) {
+  return group.work->staged(group.outputs.device >= 0);
+}
+// Whether all rows of a group that has not begun could.
+inline bool IsComplete(const Group& group) {
+  return group.reads == nullptr ||
+         group.reads->ready.size() == group.rows.size();
+}
+// The rows of a group in a buffer of their own: field after field.
+void UseBuffer(Group& group);
 
 // A group of an ask, in the order of their beginning.
 using GroupPlace = std::pair<Position, uint64_t>;
@@ -157,11 +203,13 @@ struct Scheduler::State {
         const Clock& c)
       : options(std::move(o)), pool(p), wake(std::move(w)), clock(c) {}
 
-  // A row to compute, or a group to open.
+  using Groups = std::vector<std::shared_ptr<Group>>;
+
+  // A row to compute, groups to open, or a stage to finish.
   struct Task {
+    Groups opens;
+    std::shared_ptr<SharedStage> finishes;
     std::shared_ptr<Group> group;
-    std::shared_ptr<GroupSink> sink;
-    bool opens = false;
     size_t index = 0;
     double charged_ns = 0;
     RowRecords records;  // of a row that was read ahead
@@ -191,8 +239,9 @@ struct Scheduler::State {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   static Next NextOf(Ready ready, const StreamState& stream,
                      GroupMap::const_iterator group);
-  // Whether there is room for a group of the stream's first ask.
-  bool MayPlan(const StreamState& stream) const
+  // Whether there is room for a group of up to `rows` of the stream's first
+  // ask; `credited`: it counts with another one of the stream.
+  bool MayPlan(const StreamState& stream, size_t rows, bool credited) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // Whether a device has room for a group that goes to `device`.
   bool HasStage(const RowWork& work, int device) const
@@ -211,26 +260,39 @@ struct Scheduler::State {
   bool IsRipe(const StreamState& stream, const Group& group) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   StreamState* ChooseToRead(Next* next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // Makes a group of the next rows of the stream's first ask.
-  GroupMap::iterator Plan(StreamState& stream)
+  // Makes a group of the next rows of the stream's first ask: `rows` at most.
+  GroupMap::iterator Plan(StreamState& stream, size_t rows)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // Books the group's buffer. True: it is open, for it wants no more than what
-  // is at hand. False: it is to be opened by a thread without the lock.
-  bool OpenAtOnce(StreamState& stream, Group& group)
+  // Books the group's buffer, if it needs one.
+  void Reserve(StreamState& stream, Group& group)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // Gives the task's group its buffer and its stage.
-  static void Open(State& state, Task task);
+  // Opens the group if it wants no more than what is at hand. False: `opens`
+  // has what a thread is to open, without the lock.
+  bool OpenAtOnce(StreamState& stream, const std::shared_ptr<Group>& group,
+                  Groups* opens) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // Adds to the group of `stream` what a device may compute with it.
+  void Join(StreamState& stream, Groups* groups)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // Gives groups their buffers and their stage.
+  static void Open(State& state, Groups groups);
   // The group is open, planned again (a device has no room after all), or not
   // wanted any more. False: it has failed, and is to be delivered.
-  bool EndOpening(Group& group, const absl::Status& status)
+  bool EndOpening(const std::shared_ptr<Group>& group,
+                  const absl::Status& status,
+                  const std::shared_ptr<SharedStage>& stage)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // Nobody wants the group, of which `rows` have not begun.
+  void LeaveStage(Group& group, size_t rows) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   bool Begin(Task* task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // All rows of the group have begun, or never will.
   void Leave(StreamState& stream, GroupMap::const_iterator it)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // True: the group has all its rows and is wanted. If it is to be finished by
-  // its stage, that counts as in work from now on.
-  bool End(const Task& task, const absl::Status& status, Duration spent)
+  // What a row's end leads to.
+  struct Ended {
+    bool delivers = false;                  // its group
+    std::shared_ptr<SharedStage> finishes;  // counts as in work from now on
+  };
+  Ended End(const Task& task, const absl::Status& status, Duration spent)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // The groups of an ask, to be dropped without the lock.
   std::vector<std::shared_ptr<Group>> DropGroups(StreamState& stream,
@@ -255,9 +317,10 @@ struct Scheduler::State {
   bool ReaderWanted() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   static absl::Status Compute(const Task& task, ThreadState* state);
   // Hands a group that nobody writes to any more to its sink.
-  static void Deliver(std::shared_ptr<Group> group, GroupSink& sink);
-  // Has the stage finish a group; delivers it then.
-  static void Finish(std::shared_ptr<State> state, Task task);
+  static void Deliver(std::shared_ptr<Group> group);
+  // Has a stage finish its rows; delivers its groups then.
+  static void Finish(std::shared_ptr<State> state,
+                     std::shared_ptr<SharedStage> shared);
 
   const SchedulerOptions options;
   BufferPool* const pool;
@@ -273,7 +336,11 @@ struct Scheduler::State {
   std::map<std::string, Job> jobs ABSL_GUARDED_BY(mu);
   absl::flat_hash_map<uint64_t, std::unique_ptr<StreamState>> streams
       ABSL_GUARDED_BY(mu);
-  bool stage_opening ABSL_GUARDED_BY(mu) = false;  // in some stream
+  bool stage_opening ABSL_GUARDED_BY(mu) = false;  // some stage
+  absl::flat_hash_set<std::shared_ptr<SharedStage>> stages
+      ABSL_GUARDED_BY(mu);  // with rows left
+  // Whose last rows were withdrawn.
+  std::deque<std::shared_ptr<SharedStage>> to_finish ABSL_GUARDED_BY(mu);
   double floor ABSL_GUARDED_BY(mu) = 0;
   uint64_t next_stream ABSL_GUARDED_BY(mu) = 1;
   uint64_t next_arrival ABSL_GUARDED_BY(mu) = 1;

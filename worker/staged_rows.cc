@@ -3,7 +3,7 @@
 // What happens to bad samples where rows go through a device in groups: the
 // same as JobRuntime::Compute's, row by row, only that a sample may turn out
 // bad after the group has run. Such rows take their next substitute, or become
-// zeros, in another run of the group.
+// zeros, in another run of the group; one that fails for good fails alone.
 #include <utility>
 #include <vector>
 
@@ -28,7 +28,9 @@ class StagedRows final : public GroupStage {
     return AfterBadSample(index, status, state);
   }
 
-  void Finish(std::function<void(absl::Status)> done) override {
+  void Forget(size_t index) override { group_->Forget(index); }
+
+  void Finish(Done done) override {
     done_ = std::move(done);
     Run();
   }
@@ -91,30 +93,34 @@ class StagedRows final : public GroupStage {
   }
 
   void OnRun(std::span<const absl::Status> rows, ThreadState* state) {
-    bool again = false;
-    absl::Status first;  // the error of the first row
     for (const absl::Status& status : rows)
-      if (!status.ok() && !IsSamplesFault(status)) return Answer(status);
+      if (!status.ok() && !IsSamplesFault(status))
+        return Answer(std::vector<absl::Status>(rows.size(), status));
+    failed_.resize(rows.size());
+    bool again = false;
     for (size_t row = 0; row < rows.size(); ++row) {
       if (rows[row].ok()) continue;
-      again = true;
-      absl::Status status = AfterBadSample(
+      failed_[row] = AfterBadSample(
           row, job_->OfRecord(rows_[row].candidate, rows[row]), state);
-      if (first.ok()) first = std::move(status);
+      if (failed_[row].ok())
+        again = true;
+      else
+        group_->Forget(row);
     }
-    if (again && first.ok()) return Run();
-    Answer(std::move(first));
+    if (again) return Run();
+    Answer(std::move(failed_));
   }
 
   // Nothing of this object is touched after it: `done_` may drop it.
-  void Answer(absl::Status status) {
-    const std::function<void(absl::Status)> done = std::move(done_);
-    done(std::move(status));
+  void Answer(std::vector<absl::Status> rows) {
+    const Done done = std::move(done_);
+    done(std::move(rows));
   }
 
   const std::shared_ptr<const JobRuntime> job_;
   std::vector<Row> rows_;
-  std::function<void(absl::Status)> done_;
+  std::vector<absl::Status> failed_;  // by row, as far as it is known
+  Done done_;
   const std::unique_ptr<KernelGroup> group_;
 };
 

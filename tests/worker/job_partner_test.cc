@@ -64,6 +64,7 @@ class MixKernel final : public RowKernel {
       if (!status.ok()) std::ranges::fill(fields[0], std::byte{});
       return status;
     }
+    void Forget(size_t) override {}
     void Run(Done done) override {
       const std::vector<absl::Status> statuses(outputs_.rows);
       done(statuses, nullptr);
@@ -116,7 +117,10 @@ class JobPartnerTest : public testing::TestWithParam<bool> {
                                            .field_bytes = job_->field_bytes()});
       RETURN_IF_ERROR(stage->Prepare(0, row, nullptr));
       absl::Status status = absl::UnknownError("");
-      stage->Finish([&](const absl::Status& s) { status = s; });
+      stage->Finish([&](const std::vector<absl::Status>& rows) {
+        status = absl::OkStatus();
+        for (const absl::Status& each : rows) status.Update(each);
+      });
       RETURN_IF_ERROR(status);
     } else {
       std::vector<std::span<std::byte>> outputs;

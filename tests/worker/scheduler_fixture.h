@@ -9,6 +9,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -89,20 +90,22 @@ class FakeDevice {
     --stages;
     wake_->Notify();
   }
-  void Finish(std::function<void()> write,
-              std::function<void(absl::Status)> done) {
+  void Finish(std::function<void()> write, GroupStage::Done done) {
     ++finishes;
     if (inline_done) {
       write();
-      return done(result);
+      return done(Rows(result));
     }
     MutexLock lock(&mu_);
     waiting_.emplace_back(std::move(write), std::move(done));
     changed_.NotifyAll();
   }
   // Finishes the group that has waited longest. False: none waits.
-  bool FinishOne(absl::Status status = absl::OkStatus()) {
-    std::pair<std::function<void()>, std::function<void(absl::Status)>> next;
+  bool FinishOne(const absl::Status& status = absl::OkStatus()) {
+    return FinishRows(Rows(status));
+  }
+  bool FinishRows(std::vector<absl::Status> rows) {
+    std::pair<std::function<void()>, GroupStage::Done> next;
     {
       MutexLock lock(&mu_);
       if (waiting_.empty()) return false;
@@ -110,7 +113,7 @@ class FakeDevice {
       waiting_.pop_front();
     }
     next.first();
-    next.second(std::move(status));
+    next.second(std::move(rows));
     return true;
   }
   size_t waiting() {
@@ -126,15 +129,20 @@ class FakeDevice {
   absl::Status result;
   std::atomic<bool> refuse{false};  // the next BeginGroup
   std::atomic<int> stages{0}, finishes{0};
+  std::atomic<size_t> rows{0};  // of finishes, forgotten ones too
 
  private:
+  // More than any group has.
+  static std::vector<absl::Status> Rows(const absl::Status& status) {
+    if (status.ok()) return {};
+    return std::vector<absl::Status>(1000, status);
+  }
   const std::shared_ptr<WakeSignal> wake_;
   std::atomic<int> free_;
   Mutex mu_;
   CondVar changed_;
-  std::deque<
-      std::pair<std::function<void()>, std::function<void(absl::Status)>>>
-      waiting_ ABSL_GUARDED_BY(mu_);
+  std::deque<std::pair<std::function<void()>, GroupStage::Done>> waiting_
+      ABSL_GUARDED_BY(mu_);
 };
 
 class StagedWork : public FakeWork {
@@ -167,22 +175,25 @@ class StagedWork : public FakeWork {
         return DataLoss("sample {} is bad", row.sample);
       return absl::OkStatus();
     }
-    void Finish(std::function<void(absl::Status)> done) override {
+    void Forget(size_t index) override { samples_[index].reset(); }
+    void Finish(Done done) override {
+      device_->rows = device_->rows + outputs_.rows;
       device_->Finish([this] { Write(); }, std::move(done));
     }
 
    private:
     void Write() {
       for (size_t row = 0; row < outputs_.rows; ++row) {
-        std::memset(outputs_.At(0, row), static_cast<int>(samples_[row] & 255),
+        if (!samples_[row]) continue;
+        std::memset(outputs_.At(0, row), static_cast<int>(*samples_[row] & 255),
                     outputs_.field_bytes[0]);
-        std::memcpy(outputs_.At(1, row), &samples_[row], 8);
+        std::memcpy(outputs_.At(1, row), &*samples_[row], 8);
       }
     }
     const StagedWork* const work_;
     const GroupOutputs outputs_;
     FakeDevice* const device_;
-    std::vector<uint64_t> samples_;
+    std::vector<std::optional<uint64_t>> samples_;  // not those forgotten
   };
   FakeDevice* const device_;
 };

@@ -31,6 +31,7 @@ class FakeGroup final : public KernelGroup {
     rows_[row] = first;
     return absl::OkStatus();
   }
+  void Forget(size_t row) override { done_.insert(row); }
   void Run(Done done) override {
     ++*runs_;
     std::vector<absl::Status> statuses(rows_.size());
@@ -119,7 +120,11 @@ class StagedRowsTest : public testing::Test {
       RETURN_IF_ERROR(
           stage->Prepare(row, {.row = row, .sample = row}, nullptr));
     std::optional<absl::Status> status;
-    stage->Finish([&](absl::Status s) { status = std::move(s); });
+    stage->Finish([&](const std::vector<absl::Status>& rows) {
+      status.emplace();
+      for (const absl::Status& row : rows) status->Update(row);
+      by_row_ = rows;
+    });
     if (!status) return Internal("not done");
     RETURN_IF_ERROR(*status);
     std::string rows;
@@ -147,6 +152,7 @@ class StagedRowsTest : public testing::Test {
   std::shared_ptr<const JobRuntime> job_;
   int runs_ = 0;
   std::string valid_;
+  std::vector<absl::Status> by_row_;  // what the stage said of each
 };
 
 TEST_F(StagedRowsTest, GoodRowsTakeOneRun) {
@@ -165,6 +171,11 @@ TEST_F(StagedRowsTest, FailNamesTheSampleWhereverItTurnsOutBad) {
     EXPECT_THAT(std::string(Message(status)), HasSubstr("k/c.jpg: it is bad"));
     EXPECT_EQ(bad_.Take().at("job").at(2).count, 1u);
   }
+  // In the group it is that row's alone.
+  ASSERT_EQ(by_row_.size(), 6u);
+  for (size_t row = 0; row < 6; ++row)
+    EXPECT_EQ(by_row_[row].ok(), row != 2) << row;
+  EXPECT_EQ(runs_, 1);
 }
 
 TEST_F(StagedRowsTest, ReplaceTakesTheSameSubstituteWhereverItTurnsOutBad) {

@@ -216,6 +216,11 @@ bool GpuGroup::IsSound(size_t row, GpuThread* thread) const {
   return CheckJpegRows(&decoder, decoder.header().size.height, false).ok();
 }
 
+void GpuGroup::Forget(size_t row) {
+  rows_[row] = {};
+  rows_[row].stage = RowStage::kDone;
+}
+
 void GpuGroup::Run(Done done) {
   done_ = std::move(done);
   queue_->Submit(this);

@@ -60,7 +60,7 @@ enum class RowStage : uint8_t {
   kStored,   // the CPU has computed it: in place, or into `values`
   kRefused,  // nvJPEG refused it: for libjpeg-turbo
   kFailed,   // nvJPEG failed on it: libjpeg-turbo says if it is damaged
-  kDone,     // the outputs have it
+  kDone,     // the outputs have it, or nobody wants it
 };
 
 // For the counters.
@@ -92,6 +92,7 @@ class GpuGroup final : public KernelGroup {
 
   absl::Status Prepare(size_t row, const RowInput& input, StoredSample stored,
                        ThreadState* state) override;
+  void Forget(size_t row) override;
   void Run(Done done) override;
 
   // --- For GpuQueue, between Run and `done` ---------------------------------
