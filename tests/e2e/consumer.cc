@@ -6,6 +6,7 @@
 //
 //   step EPOCH STEP WAIT_MS SHA256    the oracle's hash of the batch's tensors
 //   end STEPS ROWS COPIES HEDGED FAILED_OVER DUPLICATES PLANE
+//   rate ROWS_PER_S BYTES_PER_S PLANE  of --rate-s: nothing is hashed
 //   error CODE MESSAGE                and exits with 1
 //
 // --paced: each step waits for a line on stdin, so that a test decides where in
@@ -47,6 +48,7 @@ struct Flags {
   uint32_t hold = 0;
   uint32_t embedded_workers = 1, embedded_threads = 0;
   double timeout_s = 60, row_timeout_s = 120;
+  double rate_s = 0;  // 0: batches are hashed
   int device = -1;
   bool paced = false, release_on_stream = false;
 };
@@ -135,6 +137,33 @@ absl::Status Pull(const Flags& flags, Batches& batches) {
   return held.Trim(0);
 }
 
+// As a trainer that does nothing else, after a tenth of the time.
+absl::Status Rate(const Flags& flags, Batches& batches) {
+  using std::chrono::steady_clock;
+  const auto seconds_since = [](steady_clock::time_point start) {
+    return std::chrono::duration<double>(steady_clock::now() - start).count();
+  };
+  uint64_t rows = 0, bytes = 0;
+  auto start = steady_clock::now();
+  for (bool warm = false; seconds_since(start) < flags.rate_s || !warm;) {
+    ASSIGN_OR_RETURN(
+        const std::optional<Batch> batch,
+        batches.Next(absl::Now() + absl::Seconds(flags.timeout_s)));
+    if (!batch.has_value()) return Internal("the job has ended");
+    rows += batch->rows();
+    for (const Tensor& tensor : batch->tensors()) bytes += tensor.bytes;
+    if (warm || seconds_since(start) < flags.rate_s / 10) continue;
+    warm = true;
+    rows = bytes = 0;
+    start = steady_clock::now();
+  }
+  const double seconds = seconds_since(start);
+  Print(
+      fmt::format("rate {:.1f} {:.0f} {}", static_cast<double>(rows) / seconds,
+                  static_cast<double>(bytes) / seconds, batches.stats().plane));
+  return absl::OkStatus();
+}
+
 absl::Status Get(const Flags& flags, Admin& admin) {
   absl::StatusOr<std::string> json = InvalidArgument("--get {}", flags.get);
   if (flags.get == "status") json = admin.GetStatus();
@@ -160,7 +189,7 @@ absl::Status Run(const Flags& flags) {
       std::unique_ptr<Job> job,
       service->CreateJob(ReadFile(flags.spec), absl::Seconds(flags.timeout_s)));
   BatchesOptions options;
-  options.epochs = flags.epochs;
+  options.epochs = flags.rate_s > 0 ? 0 : flags.epochs;  // 0: without end
   options.window = flags.window;
   options.device = flags.device;
   options.row_timeout = absl::Seconds(flags.row_timeout_s);
@@ -169,6 +198,7 @@ absl::Status Run(const Flags& flags) {
     for (uint32_t row = flags.rows[0]; row < flags.rows[1]; ++row)
       options.rows.push_back(row);
   ASSIGN_OR_RETURN(std::unique_ptr<Batches> batches, job->Open(options));
+  if (flags.rate_s > 0) return Rate(flags, *batches);
   RETURN_IF_ERROR(Pull(flags, *batches));
   if (!flags.token_out.empty()) WriteFile(flags.token_out, batches->token());
   const BatchesStats stats = batches->stats();
@@ -199,6 +229,7 @@ int Main(int argc, char** argv) {
   app.add_option("--timeout-s", flags.timeout_s);
   app.add_option("--row-timeout-s", flags.row_timeout_s);
   app.add_option("--device", flags.device, "a CUDA device; -1: host memory");
+  app.add_option("--rate-s", flags.rate_s, "seconds");
   app.add_flag("--paced", flags.paced);
   app.add_flag("--release-on-stream", flags.release_on_stream);
   CLI11_PARSE(app, argc, argv);

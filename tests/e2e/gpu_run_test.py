@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """tests/gpu/run from a bundle, over a driver that computes on the CPU (tests/support/fake_cuda)."""
 
+import contextlib
+import dataclasses
+import io
 import json
 import os
 import pathlib
@@ -9,12 +12,18 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RUN = ROOT / "tests/gpu/run"
 sys.path.insert(0, str(RUN.parent))
 
+import gpu_run  # noqa: E402
 import machine  # noqa: E402
+import report  # noqa: E402
+import steps  # noqa: E402
+
+WITHOUT_NVCC = os.environ.get("LEAT_GPU_BUILD") == "0"
 
 
 class GpuRunTest(unittest.TestCase):
@@ -26,62 +35,110 @@ class GpuRunTest(unittest.TestCase):
         if not build:
             raise unittest.SkipTest("LEAT_BUILD_DIR names no build tree")
         cls.fake = pathlib.Path(build) / "fake_cuda"
-        cls.bundle = pathlib.Path(os.environ.get("LEAT_BUNDLE") or cls.folder / "leat.tar.gz")
-        if not cls.bundle.exists():
-            packed = subprocess.run([ROOT / "deploy/bundle", "--build-dir", build, "-o", cls.bundle,
-                                     "--without-parquet"], capture_output=True, text=True)
+        bundle = pathlib.Path(os.environ.get("LEAT_BUNDLE") or cls.folder / "leat.tar")
+        if not bundle.exists():
+            packed = subprocess.run([ROOT / "deploy/bundle", "--build-dir", build, "-o", bundle, "--without-parquet"],
+                                    capture_output=True, text=True)
             assert packed.returncode == 0, packed.stderr
+        (cls.folder / "once").mkdir()
+        cls.top = gpu_run.unpacked(bundle, cls.folder / "once")
+
+    def setUp(self):
+        self.answer = self.folder / "answer.json"
+        self.answer.unlink(missing_ok=True)
+
+    def found(self):
+        return json.loads(self.answer.read_text()) if self.answer.exists() else {"steps": []}
 
     def run_it(self, *flags, **env):
-        """(exit code, lines of the JSON by what they are about, everything that was printed)"""
-        answer = self.folder / "answer.json"
-        answer.unlink(missing_ok=True)
-        done = subprocess.run([RUN, "--bundle", self.bundle, "--quick", "--json", answer, *flags], capture_output=True,
-                              text=True, timeout=300, env={**os.environ, **env})
-        found = json.loads(answer.read_text()) if answer.exists() else {"lines": []}
-        return done.returncode, {line["what"]: line for line in found["lines"]}, done.stdout + done.stderr
+        """(exit code, lines by what they are about, steps by name, everything that was printed)"""
+        words = [RUN, "--bundle", self.top, "--quick", "--json", self.answer, *flags]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=540, env={**os.environ, **env})
+        found = self.found()
+        lines = {line.get("check") or line.get("missing") or line.get("figure"): line
+                 for step in found["steps"] for line in step["lines"]}
+        return done.returncode, lines, {step["step"]: step for step in found["steps"]}, done.stdout + done.stderr
+
+    def run_shortened(self, name, limit_s, fail):
+        """The same in this process, with one step, whose limit is another."""
+        plan = [dataclasses.replace(step, limit_s=limit_s) if step.name == name else step for step in steps.CHOSEN]
+        words = ["--bundle", str(self.top), "--quick", "--json", str(self.answer), "--fake", str(self.fake), "--only",
+                 f"{name},copies"]
+        out = io.StringIO()
+        with mock.patch.object(steps, "CHOSEN", plan), mock.patch.dict(os.environ, LEAT_FAKE_CUDA_FAIL=fail), \
+                contextlib.redirect_stdout(out):
+            code = gpu_run.main(words)
+        return code, {step["step"]: step for step in self.found()["steps"]}, out.getvalue()
 
     def test_without_a_gpu_it_says_so_and_exits_with_3(self):
-        code, lines, said = self.run_it(LEAT_CUDA_LIBRARY="/nowhere/libcuda.so.1")
+        code, _, steps_, said = self.run_it(LEAT_CUDA_LIBRARY="/nowhere/libcuda.so.1")
         self.assertEqual(code, 3, said)
         self.assertIn("no NVIDIA GPU can be used here, so nothing was checked", said)
-        self.assertIn("/nowhere/libcuda.so.1", said)
-        self.assertEqual([line["status"] for line in lines.values()], ["missing"])
+        self.assertIn("/nowhere/libcuda.so.1", steps_["gpu"]["why"])
+        self.assertEqual(self.found()["exit_code"], 3)
 
     def test_wrong_use_exits_with_2(self):
-        for flags in (["--data", "/nowhere"], ["--jsom", "x"], ["--limit-s", "soon"]):
+        for flags in (["--data", "/nowhere"], ["--jsom", "x"], ["--budget", "soon"], ["--only", "nothing"]):
             with self.subTest(flags=flags):
                 self.assertEqual(self.run_it(*flags)[0], 2)
 
-    @unittest.skipIf(os.environ.get("LEAT_GPU_BUILD") == "0", "this build has no GPU support: there was no nvcc")
+    @unittest.skipIf(WITHOUT_NVCC, "this build has no GPU support: there was no nvcc")
     def test_every_check_passes_on_a_gpu_that_works(self):
-        code, lines, said = self.run_it("--fake", self.fake)
+        code, lines, steps_, said = self.run_it("--fake", self.fake)
         self.assertEqual(code, 0, said)
+        self.assertEqual([name for name in steps_ if name not in ("machine", "photos")], steps.names())
         for what in ("the worker took GPU 0", "class exact, plane grpc: hashes are the oracle's",
                      "class exact, plane shm: hashes are the oracle's", "class exact: the plane was shm",
                      "class exact, plane cuda: hashes are the oracle's", "class exact: the plane was cuda",
                      "class nvjpeg, plane shm: hashes are those of the first pass",
                      "class exact: rows went through the GPU", "class nvjpeg: rows were decoded by the GPU",
-                     "the daemons drain and exit with 0"):
-            self.assertEqual(lines[what]["status"], "passed", said)
+                     "the daemons drain and exit with 0", "a kernel directly behind a batch sees all of its pixels",
+                     "plane cuda: a worker is killed, and every batch has the oracle's hash",
+                     "plane shm: no slot is held for them", "the kernels load"):
+            self.assertIs(lines[what]["ok"], True, said)
         # What cannot be checked here is said, never left out.
-        for what in ("compute-sanitizer", "torchvision decode_jpeg on the GPU",
-                     "plane cuda, torch: hashes are the oracle's"):
-            self.assertEqual(lines[what]["status"], "missing", said)
-            self.assertTrue(lines[what]["note"])
+        for name in ("memcheck", "racecheck", "torchvision", "mps"):
+            self.assertEqual(steps_[name]["outcome"], "not here", said)
+            self.assertTrue(steps_[name]["why"])
         self.assertNotIn("FAILED", said)
+        self.tables_have_every_figure()
 
-    def test_a_gpu_that_does_not_work_fails_the_run_and_the_other_checks_go_on(self):
-        code, lines, said = self.run_it("--fake", self.fake, LEAT_FAKE_CUDA_FAIL="cuModuleLoadData:1+:209")
+    def tables_have_every_figure(self):
+        """What was measured becomes tables; only what a fake cannot have is left."""
+        text = report.tables(self.found())
+        left = [line.split("|")[1].strip() for line in text.splitlines() if f"| {report.NOTHING} |" in line]
+        self.assertEqual(left, ["class `nvjpeg` on plane `cuda`, ratio to torchvision's CUDA `decode_jpeg`",
+                                "nvJPEG alone, engines, images of 1024 pixels a side"])
+        self.assertNotIn("Tables that are", text)
+
+    @unittest.skipIf(WITHOUT_NVCC, "this build has no GPU support: there was no nvcc")
+    def test_a_gpu_that_does_not_work_fails_the_run_and_the_other_steps_go_on(self):
+        code, _, steps_, said = self.run_it("--fake", self.fake, "--only", "handles,service,memcheck",
+                                            LEAT_FAKE_CUDA_FAIL="cuModuleLoadData:1+:209")
         self.assertEqual(code, 1, said)
-        self.assertIn("FAILED", said)
-        self.assertIn("compute-sanitizer", lines)
-        self.assertTrue(pathlib.Path(f"{self.folder}/answer.json.logs").is_dir())
+        self.assertEqual((steps_["handles"]["outcome"], steps_["service"]["outcome"], steps_["memcheck"]["outcome"]),
+                         ("failed", "failed", "not here"), said)
+        self.assertEqual(steps_["copies"]["why"], "not in --only")
+        self.assertIn("no kernel image", pathlib.Path(f"{self.answer}.log").read_text())
+
+    @unittest.skipIf(WITHOUT_NVCC, "this build has no GPU support: there was no nvcc")
+    def test_a_call_that_never_returns_costs_its_step_only(self):
+        code, steps_, said = self.run_shortened("exact", 5, "cuLaunchKernel:20:-1")
+        self.assertEqual(code, 1, said)
+        self.assertEqual((steps_["exact"]["outcome"], steps_["exact"]["why"]), ("hung", "no end within 5 s"))
+        self.assertEqual(steps_["copies"]["outcome"], "passed", said)
+
+    @unittest.skipIf(WITHOUT_NVCC, "this build has no GPU support: there was no nvcc")
+    def test_a_driver_that_aborts_costs_its_step_only(self):
+        code, steps_, said = self.run_shortened("behind", 60, "nvjpegDecodeBatchedEx:3:-2")
+        self.assertEqual(code, 1, said)
+        self.assertEqual((steps_["behind"]["outcome"], steps_["behind"]["why"]), ("crashed", "ended by SIGABRT"))
+        self.assertGreater(len(steps_["behind"]["lines"]), 0)
+        self.assertEqual(steps_["copies"]["outcome"], "passed", said)
 
     def test_a_gpu_that_is_here_is_found_by_its_driver(self):
-        os.environ["LEAT_CUDA_LIBRARY"] = str(self.fake / "libcuda.so.1")
-        self.addCleanup(os.environ.pop, "LEAT_CUDA_LIBRARY")
-        gpus, why = machine.probed()
+        with mock.patch.dict(os.environ, LEAT_CUDA_LIBRARY=str(self.fake / "libcuda.so.1")):
+            gpus, why = machine.probed()
         self.assertEqual([gpu["name"] for gpu in gpus], ["Fake GPU"], why)
         self.assertGreater(gpus[0]["free_bytes"], 0)
 

@@ -1,31 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// leat_gpu_check: what its parts share.
+// leat_gpu_check: what its steps share. Each step is a process of its own.
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "worker/gpu_worker.h"
 
 namespace leat::gpu_check {
 
-// What was found; a line each as it comes.
+// Which case a figure is of: name and value, in the order of the table.
+using Case = std::vector<std::pair<std::string_view, std::string>>;
+
+// What was found, for people and as lines of JSON (tests/gpu/findings.py) in a
+// file. A line is in the file before the call returns, so that a step that
+// crashes keeps what it has found.
 class Report {
  public:
+  Report() = default;
+  ~Report();
+  Report(const Report&) = delete;
+  Report& operator=(const Report&) = delete;
+  // False: the file cannot be written.
+  bool Open(const std::string& path);
+
   void Check(std::string_view name, bool ok, std::string_view note = "");
   void Figure(std::string_view name, double value, std::string_view unit,
-              std::string_view note = "");
+              const Case& of = {}, std::string_view note = "");
   void Missing(std::string_view name, std::string_view why);
+  void Fact(std::string_view name, std::string_view text);
   bool ok() const { return ok_; }
-  std::string ToJson(const worker::GpuInfo& gpu) const;
 
  private:
+  void Write(const std::string& line);
   bool ok_ = true;
-  std::vector<std::string> lines_;  // JSON objects
+  std::FILE* file_ = nullptr;
 };
 
 struct Setup {
@@ -35,20 +51,40 @@ struct Setup {
   int threads = 1;
   bool quick = false;
   std::shared_ptr<worker::WakeSignal> wake;
-  worker::GpuConfig config;
-  worker::GpuWorker* gpus = nullptr;
-  bool nvjpeg() const { return !gpus->devices()[0].nvjpeg_version.empty(); }
+  worker::GpuConfig config;  // of a worker on this device
+
+  // A measurement's time, in seconds.
+  double Seconds(double full) const { return quick ? 0.2 : full; }
 };
 
+// A worker's GPU with `slots` slots.
+absl::StatusOr<std::unique_ptr<worker::GpuWorker>> OpenWorker(
+    const Setup& setup, int slots);
+bool HasNvjpeg(const worker::GpuWorker& gpus);
+
+// The driver, each backend of nvJPEG, its engines; the kernels' registers,
+// spills and occupancy.
+void CheckHandles(const Setup& setup, Report* report);
 // Class exact: the CPU's bytes, for random pipelines and for the photos.
 void CheckExact(const Setup& setup, Report* report);
-// Class nvjpeg: how far from libjpeg-turbo, by the chroma's sampling.
-void CheckNvjpeg(const Setup& setup, Report* report);
-// Regions and scales of nvJPEG's engines: what Leat relies on.
+// Whole images: the engines against nvJPEG's CUDA backend and libjpeg-turbo.
+void CheckWhole(const Setup& setup, Report* report);
+// The same of the photos' middles, through the worker's kernel. A part of the
+// step above.
+void CheckPhotos(const Setup& setup, Report* report);
+// Regions, scales, both, gray, odd sides: what the engines take, and its bytes.
 void CheckShapes(const Setup& setup, Report* report);
+// The kernel directly behind a batch; batches directly behind other work.
+void CheckBehind(const Setup& setup, Report* report);
+// Truncated and bit-flipped files: codes, time, memory, the images beside them.
+void CheckDamage(const Setup& setup, Report* report);
 // Device memory over many groups.
 void CheckMemory(const Setup& setup, Report* report);
-// A bare nvJPEG loop, the fused kernel alone, the pipeline in both classes.
-void MeasureRates(const Setup& setup, Report* report);
+// nvJPEG alone, by backend, threads and size; photos whole and in part.
+void MeasureNvjpeg(const Setup& setup, Report* report);
+// Copies, page-locking, the fused kernel alone.
+void MeasureCopies(const Setup& setup, Report* report);
+// Files to rows with 1, 2 and 4 slots: rate, cores, memory.
+void MeasureSlots(const Setup& setup, Report* report);
 
 }  // namespace leat::gpu_check

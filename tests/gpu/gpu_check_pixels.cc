@@ -5,8 +5,7 @@
 #include <random>
 
 #include "core/status.h"
-#include "cuda/driver.h"
-#include "tests/gpu/gpu_check.h"
+#include "tests/gpu/gpu_bench.h"
 #include "tests/worker/gpu/fused_graphs.h"
 #include "tests/worker/gpu/gpu_graphs.h"
 #include "tests/worker/gpu/gpu_support.h"
@@ -20,14 +19,7 @@ using worker::GpuPipeline;
 using worker::GroupResult;
 
 constexpr size_t kGroupRows = 64;
-
-// Of a decoder against another.
-struct Difference {
-  int most = 0;
-  double sum = 0;
-  uint64_t bytes = 0;
-  size_t images = 0;
-};
+constexpr double kPipelineSeconds = 15;
 
 std::string SamplingOf(const std::string& file) {
   worker::JpegDecoder decoder({});
@@ -66,21 +58,32 @@ size_t WrongRows(GpuPipeline& pipeline, const std::vector<std::string>& files,
 }  // namespace
 
 void CheckExact(const Setup& setup, Report* report) {
+  const auto gpus = OpenWorker(setup, setup.config.slots);
+  if (!gpus.ok())
+    return report->Check("class exact", false, Message(gpus.status()));
   std::mt19937 random(20'260'101);
   const std::vector<std::string> odd = worker::OddImages();
   size_t rows = 0, wrong = 0;
-  for (int i = 0; i < (setup.quick ? 50 : 1000); ++i) {
-    GpuPipeline pipeline(worker::RandomGraph(random).Make(), *setup.gpus);
+  const MonotonicTime start = Clock::Real().Now();
+  int pipelines = 0;
+  for (; pipelines < (setup.quick ? 50 : 1000) &&
+         SecondsSince(start) < kPipelineSeconds;
+       ++pipelines) {
+    GpuPipeline pipeline(worker::RandomGraph(random).Make(), **gpus);
     wrong += WrongRows(pipeline, odd, &rows);
   }
+  report->Figure("random pipelines", pipelines, "");
   report->Check("class exact: random pipelines have the CPU's bytes",
                 wrong == 0 && rows > 0,
                 fmt::format("{} of {} rows differ", wrong, rows));
   rows = wrong = 0;
-  for (int i = 0; i < (setup.quick ? 100 : 2000); ++i) {
+  const MonotonicTime staged_start = Clock::Real().Now();
+  for (int i = 0; i < (setup.quick ? 100 : 2000) &&
+                  SecondsSince(staged_start) < kPipelineSeconds;
+       ++i) {
     const Graph graph = worker::RandomStagedGraph(random).Make(12);
     if (!Check(graph).ok()) continue;  // an output without a size
-    GpuPipeline pipeline(graph, *setup.gpus);
+    GpuPipeline pipeline(graph, **gpus);
     if (!pipeline.kernel().staged(false)) continue;  // the cores'
     wrong += WrongRows(pipeline, odd, &rows);
   }
@@ -88,18 +91,23 @@ void CheckExact(const Setup& setup, Report* report) {
       "class exact: random pipelines with stages have the CPU's bytes",
       wrong == 0 && rows > 0, fmt::format("{} of {} rows differ", wrong, rows));
   rows = wrong = 0;
-  GpuPipeline crop(worker::CropGraph(224), *setup.gpus);
+  GpuPipeline crop(worker::CropGraph(224), **gpus);
   wrong = WrongRows(crop, setup.files, &rows);
   report->Check("class exact: photos have the CPU's bytes",
                 wrong == 0 && rows > 0,
                 fmt::format("{} of {} rows differ", wrong, rows));
+  const worker::GpuStats stats = (*gpus)->stats()[0];
+  report->Check(
+      "no group failed", stats.groups_failed_total == 0,
+      fmt::format("{} of {}", stats.groups_failed_total, stats.groups_total));
+  report->Check("all slots are free", stats.slots_in_use == 0);
 }
 
-void CheckNvjpeg(const Setup& setup, Report* report) {
-  if (!setup.nvjpeg())
-    return report->Missing("class nvjpeg", "there is no nvJPEG");
-  GpuPipeline pipeline(worker::CenterGraph(128), *setup.gpus,
-                       DecoderClass::kNvjpeg);
+void CheckPhotos(const Setup& setup, Report* report) {
+  const auto gpus = OpenWorker(setup, setup.config.slots);
+  if (!gpus.ok())
+    return report->Check("class nvjpeg", false, Message(gpus.status()));
+  GpuPipeline pipeline(worker::CenterGraph(128), **gpus, DecoderClass::kNvjpeg);
   std::map<std::string, Difference> by_sampling;
   size_t failed = 0;
   for (const std::string& file : setup.files) {
@@ -111,59 +119,25 @@ void CheckNvjpeg(const Setup& setup, Report* report) {
       continue;
     }
     Difference& difference = by_sampling[SamplingOf(file)];
-    ++difference.images;
-    for (size_t i = 0; i < expected->size(); ++i) {
-      const int off = std::abs(std::to_integer<int>(result.rows[0][i]) -
-                               std::to_integer<int>((*expected)[i]));
-      difference.most = std::max(difference.most, off);
-      difference.sum += off;
-      ++difference.bytes;
-    }
+    const auto bytes = [](const worker::RowBytes& row) {
+      return std::span(reinterpret_cast<const uint8_t*>(row.data()),
+                       row.size());
+    };
+    difference.Add(bytes(result.rows[0]), bytes(*expected));
   }
   report->Check("class nvjpeg: every photo is decoded", failed == 0,
                 fmt::format("{} were not", failed));
   for (const auto& [sampling, difference] : by_sampling) {
-    const double mean = difference.sum / static_cast<double>(difference.bytes);
-    report->Figure(fmt::format("nvjpeg against libjpeg-turbo, {}: largest "
-                               "difference of {} images",
-                               sampling, difference.images),
-                   difference.most, "of 255");
-    report->Figure(
-        fmt::format("nvjpeg against libjpeg-turbo, {}: mean", sampling), mean,
-        "of 255");
+    const double mean = difference.mean();
+    const Case of = {{"sampling", sampling},
+                     {"between", "class nvjpeg and libjpeg-turbo, photos"}};
+    report->Figure("largest difference", difference.most, "of 255", of,
+                   fmt::format("{} images", difference.images));
+    report->Figure("mean difference", mean, "of 255", of);
     report->Check(
         fmt::format("class nvjpeg: {} is near libjpeg-turbo", sampling),
         mean <= 2);
   }
-}
-
-void CheckMemory(const Setup& setup, Report* report) {
-  const auto driver = cuda::LoadDriver(cuda::LibrarySearch::FromEnvironment());
-  GpuPipeline pipeline(
-      worker::CropGraph(64), *setup.gpus,
-      setup.nvjpeg() ? DecoderClass::kNvjpeg : DecoderClass::kExact);
-  const std::vector<std::string> group(
-      setup.files.begin(),
-      setup.files.begin() +
-          static_cast<ptrdiff_t>(std::min<size_t>(8, setup.files.size())));
-  const int groups = setup.quick ? 200 : 10'000;
-  const auto free_bytes = [&] {
-    size_t free = 0, total = 0;
-    cuda::Context context = nullptr;
-    cuda::Device device = 0;
-    (*driver)->DeviceGet(&device, setup.device);
-    (*driver)->DevicePrimaryCtxRetain(&context, device);
-    (*driver)->CtxSetCurrent(context);
-    (*driver)->MemGetInfo(&free, &total);
-    (*driver)->DevicePrimaryCtxRelease(device);
-    return static_cast<double>(free);
-  };
-  for (int i = 0; i < groups / 10; ++i) pipeline.Run(group);
-  const double before = free_bytes();
-  for (int i = 0; i < groups; ++i) pipeline.Run(group);
-  const double grown = before - free_bytes();
-  report->Check(fmt::format("device memory is flat over {} groups", groups),
-                grown <= 0, fmt::format("{} bytes more", grown));
 }
 
 }  // namespace leat::gpu_check

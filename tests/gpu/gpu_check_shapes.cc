@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What of nvJPEG's regions and scales is documented nowhere, or wrongly, and
-// what Leat relies on.
+// what Leat relies on: of photos; and of drawn images with odd sides, in colour
+// and gray, every combination that the engines take.
 #include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "core/status.h"
 #include "tests/gpu/gpu_bench.h"
-#include "tests/gpu/gpu_check.h"
+#include "tests/support/jpeg_maker.h"
 #include "tests/worker/image_support.h"
 #include "worker/gpu/decode_shape.h"
 #include "worker/gpu/jpeg_kind.h"
@@ -22,34 +24,38 @@ using worker::DecodeShape;
 using worker::Rect;
 using worker::Slot;
 
-// Decoded pixels on the host; three bytes each.
+// Decoded pixels on the host; three bytes each, or one.
 struct Pixels {
   ImageSize size;
   std::vector<uint8_t> bytes;
+  int64_t channels = 3;
   const uint8_t* At(int64_t x, int64_t y) const {
-    return bytes.data() + (y * size.width + x) * 3;
+    return bytes.data() + (y * size.width + x) * channels;
   }
 };
 
 // A shape of a photo, over memory that is full of `fill`. kUnimplemented: not
 // by the engines.
 absl::StatusOr<Pixels> Decode(const Bench& bench, const std::string& file,
-                              const DecodeShape& shape, uint8_t fill) {
+                              const DecodeShape& shape, uint8_t fill,
+                              bool luma = false) {
   Slot& slot = *bench.slots->all()[0];
   const DecodeShape shapes[] = {shape};
   ASSIGN_OR_RETURN(const worker::NvjpegChoice choice,
-                   slot.nvjpeg->Choose(worker::AsSpan(file), false, shapes));
+                   slot.nvjpeg->Choose(worker::AsSpan(file), luma, shapes));
   if (!choice.engines) return Unimplemented("refused");
-  Pixels pixels{worker::DecodedSize(shape), {}};
-  pixels.bytes.resize(
-      static_cast<size_t>(pixels.size.width * pixels.size.height * 3));
+  Pixels pixels{worker::DecodedSize(shape), {}, luma ? 1 : 3};
+  pixels.bytes.resize(static_cast<size_t>(
+      pixels.size.width * pixels.size.height * pixels.channels));
   RETURN_IF_ERROR(bench.gpu->Fill(slot.device_images, fill, pixels.bytes.size(),
                                   slot.stream));
+  RETURN_IF_ERROR(bench.gpu->Wait(slot));  // engines may not wait for it
   worker::JpegToDecode image{
       .encoded = worker::AsSpan(file),
+      .luma = luma,
       .choice = choice,
       .address = slot.device_images,
-      .pitch = static_cast<size_t>(pixels.size.width * 3)};
+      .pitch = static_cast<size_t>(pixels.size.width * pixels.channels)};
   RETURN_IF_ERROR(slot.nvjpeg->Decode({&image, 1}, slot.stream));
   if (image.outcome != worker::JpegToDecode::Outcome::kDecoded)
     return Internal("nvJPEG said that it would decode it, and did not");
@@ -167,14 +173,7 @@ void Say(const std::array<Findings, worker::kMostHalvings + 1>& found,
   }
 }
 
-}  // namespace
-
-void CheckShapes(const Setup& setup, Report* report) {
-  if (!setup.nvjpeg() || setup.gpus->devices()[0].jpeg_engines == 0)
-    return report->Missing("regions and scales", "there are no JPEG engines");
-  auto bench = OpenBench(setup);
-  if (!bench.ok())
-    return report->Check("regions and scales", false, Message(bench.status()));
+void ComparePhotos(const Setup& setup, const Bench& bench, Report* report) {
   std::array<Findings, worker::kMostHalvings + 1> found;
   worker::JpegDecoder decoder({});
   for (const std::string& file : setup.files) {
@@ -182,13 +181,96 @@ void CheckShapes(const Setup& setup, Report* report) {
         !worker::IsForNvjpeg(decoder.header()))
       continue;
     const auto whole =
-        Decode(*bench, file, worker::WholeImage(decoder.header().size), 0);
+        Decode(bench, file, worker::WholeImage(decoder.header().size), 0);
     if (!whole.ok()) continue;  // of another backend, or bad: seen elsewhere
-    CompareRegion(*bench, file, decoder.header(), *whole, &found[0]);
+    CompareRegion(bench, file, decoder.header(), *whole, &found[0]);
     for (int halvings = 1; halvings <= worker::kMostHalvings; ++halvings)
-      CompareReduced(*bench, file, halvings, *whole, &found[halvings]);
+      CompareReduced(bench, file, halvings, *whole, &found[halvings]);
   }
   Say(found, report);
+}
+
+// A combination of what may be asked of the engines for one image.
+struct Asked {
+  const char* sampling;
+  testing::JpegColor color;
+  int h, v;
+  bool luma, region;
+  int halvings;
+};
+
+// Where the engines take it: how far it is from what libjpeg-turbo's pixels
+// give: a region of the stored image, each pixel of which is a mean.
+void CompareAsked(const Bench& bench, const Asked& asked, Report* report) {
+  constexpr int64_t kWidth = 641, kHeight = 479;
+  const std::string file = testing::MakeJpeg({.width = kWidth,
+                                              .height = kHeight,
+                                              .color = asked.color,
+                                              .h = asked.h,
+                                              .v = asked.v,
+                                              .seed = 11});
+  // The last rows and columns, beginning on an iMCU's border.
+  const Rect part = asked.region ? Rect{320, 240, kWidth - 320, kHeight - 240}
+                                 : Rect{0, 0, kWidth, kHeight};
+  const DecodeShape shape{
+      .region = part, .cut = asked.region, .halvings = asked.halvings};
+  const Case of = {{"sampling", asked.sampling},
+                   {"output", asked.luma ? "kY" : "kRGBI"},
+                   {"region", asked.region ? "right and bottom edge" : "whole"},
+                   {"scale", fmt::format("1/{}", 1 << asked.halvings)}};
+  const auto got = Decode(bench, file, shape, 0xaa, asked.luma);
+  report->Figure("engines take it", got.ok(), "", of,
+                 got.ok() ? "" : Message(got.status()));
+  if (!got.ok()) {
+    if (!absl::IsUnimplemented(got.status()))
+      report->Check(fmt::format("{}, {}: what nvJPEG promised it did",
+                                asked.sampling, of[1].second),
+                    false, Message(got.status()));
+    return;
+  }
+  const testing::DecodedImage plain = testing::PlainDecode(file, asked.luma);
+  const int64_t channels = got->channels, side = int64_t{1} << asked.halvings;
+  double sum = 0, count = 0;
+  for (int64_t y = 0; y < part.height / side; ++y)
+    for (int64_t x = 0; x < part.width / side; ++x)
+      for (int64_t c = 0; c < channels; ++c) {
+        int64_t mean = side * side / 2;
+        for (int64_t v = 0; v < side; ++v)
+          for (int64_t u = 0; u < side; ++u)
+            mean += plain.pixels[static_cast<size_t>(
+                ((part.y + y * side + v) * kWidth + part.x + x * side + u) *
+                    channels +
+                c)];
+        sum += std::abs(static_cast<double>(mean / (side * side)) -
+                        got->At(x, y)[c]);
+        ++count;
+      }
+  report->Figure("mean difference to libjpeg-turbo", sum / count, "of 255", of);
+  // What a scale makes of noise is each decoder's own; photos say whether it is
+  // a mean.
+  if (asked.halvings > 0) return;
+  report->Check(fmt::format("{}, {}, {}: near libjpeg-turbo", asked.sampling,
+                            of[1].second, of[2].second),
+                sum / count <= 3,
+                fmt::format("mean {:.3g} of 255", sum / count));
+}
+
+}  // namespace
+
+void CheckShapes(const Setup& setup, Report* report) {
+  Bench bench;
+  if (!OpenEngines(setup, "regions and scales", report, &bench)) return;
+  for (const auto& [sampling, color, h, v] :
+       {std::tuple("gray", testing::JpegColor::kGray, 1, 1),
+        std::tuple("4:4:4", testing::JpegColor::kYcc, 1, 1),
+        std::tuple("4:2:2", testing::JpegColor::kYcc, 2, 1),
+        std::tuple("4:2:0", testing::JpegColor::kYcc, 2, 2)})
+    for (const bool luma : {false, true})
+      for (const bool region : {false, true})
+        for (int halvings = 0; halvings <= worker::kMostHalvings; ++halvings)
+          CompareAsked(bench, {sampling, color, h, v, luma, region, halvings},
+                       report);
+  ComparePhotos(setup, bench, report);
 }
 
 }  // namespace leat::gpu_check

@@ -2,14 +2,15 @@
 //
 // leat_gpu_check: checks a machine's GPU against its CPU, and measures it.
 //
-//   leat_gpu_check --data FOLDER [--device 0] [--threads N] [--quick]
-//                  [--json FILE]
+//   leat_gpu_check STEP --data FOLDER [--device 0] [--threads N] [--quick]
+//                  [--lines FILE]
 //
-// Exit codes: 0 all checks passed, 1 one did not, 2 wrong flags or no GPU.
+// Exit codes: 0 all checks passed, 1 one did not, 2 wrong flags.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <thread>
 
 #include "CLI/CLI.hpp"
@@ -18,6 +19,17 @@
 
 namespace leat::gpu_check {
 namespace {
+
+using StepFunction = void (*)(const Setup&, Report*);
+const std::map<std::string, StepFunction>& Steps() {
+  static const auto* const steps = new std::map<std::string, StepFunction>{
+      {"handles", CheckHandles}, {"exact", CheckExact},
+      {"whole", CheckWhole},     {"shapes", CheckShapes},
+      {"behind", CheckBehind},   {"damage", CheckDamage},
+      {"memory", CheckMemory},   {"nvjpeg", MeasureNvjpeg},
+      {"copies", MeasureCopies}, {"slots", MeasureSlots}};
+  return *steps;
+}
 
 std::string Quoted(std::string_view text) {
   std::string quoted = "\"";
@@ -50,88 +62,102 @@ std::vector<std::string> ReadFiles(const std::string& folder, size_t most) {
   return files;
 }
 
-int Run(Setup setup, const std::string& json) {
+int Run(const std::string& step, Setup setup, const std::string& lines) {
   setup.files = ReadFiles(setup.folder, setup.quick ? 64 : 512);
   if (setup.files.empty()) {
     fmt::print(stderr, "leat_gpu_check: {} has no JPEG files\n", setup.folder);
     return 2;
   }
-  setup.wake = std::make_shared<worker::WakeSignal>();
-  setup.config.devices = {.all = false, .indices = {setup.device}};
-  auto gpus = worker::GpuWorker::Open(
-      setup.config, {}, setup.wake, [](const absl::Status& status) {
-        fmt::print(stderr, "leat_gpu_check: {}\n", Message(status));
-      });
-  if (!gpus.ok()) {
-    fmt::print(stderr, "leat_gpu_check: {}\n", Message(gpus.status()));
+  Report report;
+  if (!lines.empty() && !report.Open(lines)) {
+    fmt::print(stderr, "leat_gpu_check: --lines {}: cannot be written\n",
+               lines);
     return 2;
   }
-  setup.gpus = gpus->get();
-  const worker::GpuInfo info = setup.gpus->devices()[0];
-  fmt::print(
-      "GPU {}: {}, {:.1f} GiB, compute capability {}, nvJPEG {}, JPEG engines "
-      "{} x {} cores\n",
-      info.index, info.name, static_cast<double>(info.memory_bytes) / 0x1p30,
-      info.compute, info.nvjpeg_version.empty() ? "none" : info.nvjpeg_version,
-      info.jpeg_engines, info.jpeg_cores);
-  Report report;
-  CheckExact(setup, &report);
-  CheckNvjpeg(setup, &report);
-  CheckShapes(setup, &report);
-  MeasureRates(setup, &report);
-  CheckMemory(setup, &report);
-  const auto stats = setup.gpus->stats()[0];
-  report.Check(
-      "no group failed", stats.groups_failed_total == 0,
-      fmt::format("{} of {}", stats.groups_failed_total, stats.groups_total));
-  report.Check("all slots are free", stats.slots_in_use == 0);
-  if (!json.empty()) std::ofstream(json) << report.ToJson(info) << "\n";
+  setup.wake = std::make_shared<worker::WakeSignal>();
+  setup.config.devices = {.all = false, .indices = {setup.device}};
+  Steps().at(step)(setup, &report);
   return report.ok() ? 0 : 1;
 }
 
 }  // namespace
 
+Report::~Report() {
+  if (file_ != nullptr) std::fclose(file_);
+}
+
+bool Report::Open(const std::string& path) {
+  file_ = std::fopen(path.c_str(), "a");
+  return file_ != nullptr;
+}
+
+void Report::Write(const std::string& line) {
+  std::fflush(stdout);
+  if (file_ == nullptr) return;
+  std::fputs((line + "\n").c_str(), file_);
+  std::fflush(file_);
+}
+
 void Report::Check(std::string_view name, bool ok, std::string_view note) {
   ok_ = ok_ && ok;
   fmt::print("{} {}{}{}\n", ok ? "ok    " : "FAILED", name,
              note.empty() ? "" : ": ", note);
-  lines_.push_back(fmt::format(R"({{"check": {}, "ok": {}, "note": {}}})",
-                               Quoted(name), ok, Quoted(note)));
+  Write(fmt::format(R"({{"check": {}, "ok": {}, "note": {}}})", Quoted(name),
+                    ok, Quoted(note)));
 }
 
 void Report::Figure(std::string_view name, double value, std::string_view unit,
-                    std::string_view note) {
-  fmt::print("       {}: {:.4g} {}{}{}\n", name, value, unit,
-             note.empty() ? "" : " ", note);
-  lines_.push_back(
-      fmt::format(R"({{"figure": {}, "value": {}, "unit": {}, "note": {}}})",
-                  Quoted(name), value, Quoted(unit), Quoted(note)));
+                    const Case& of, std::string_view note) {
+  std::string shown, quoted;
+  for (const auto& [key, text] : of) {
+    shown += fmt::format(" {}={}", key, text);
+    quoted += fmt::format("{}{}: {}", quoted.empty() ? "" : ", ", Quoted(key),
+                          Quoted(text));
+  }
+  fmt::print("       {}{}: {:.6g} {} {}\n", name, shown, value, unit, note);
+  Write(fmt::format(
+      R"({{"figure": {}, "value": {}, "unit": {}, "note": {}, "of": {{{}}}}})",
+      Quoted(name), value, Quoted(unit), Quoted(note), quoted));
 }
 
 void Report::Missing(std::string_view name, std::string_view why) {
   fmt::print("absent {}: {}\n", name, why);
-  lines_.push_back(fmt::format(R"({{"missing": {}, "why": {}}})", Quoted(name),
-                               Quoted(why)));
+  Write(fmt::format(R"({{"missing": {}, "why": {}}})", Quoted(name),
+                    Quoted(why)));
 }
 
-std::string Report::ToJson(const worker::GpuInfo& gpu) const {
-  return fmt::format(
-      R"({{"gpu": {}, "memory_bytes": {}, "compute": {}, "nvjpeg": {}, )"
-      R"("jpeg_engines": {}, "jpeg_cores": {}, "ok": {}, "results": [{}]}})",
-      Quoted(gpu.name), gpu.memory_bytes, Quoted(gpu.compute),
-      Quoted(gpu.nvjpeg_version), gpu.jpeg_engines, gpu.jpeg_cores, ok_,
-      fmt::join(lines_, ", "));
+void Report::Fact(std::string_view name, std::string_view text) {
+  fmt::print("       {}: {}\n", name, text);
+  Write(fmt::format(R"({{"fact": {}, "value": {}}})", Quoted(name),
+                    Quoted(text)));
+}
+
+absl::StatusOr<std::unique_ptr<worker::GpuWorker>> OpenWorker(
+    const Setup& setup, int slots) {
+  worker::GpuConfig config = setup.config;
+  config.slots = slots;
+  return worker::GpuWorker::Open(
+      config, {}, setup.wake, [](const absl::Status& status) {
+        fmt::print(stderr, "leat_gpu_check: {}\n", Message(status));
+      });
+}
+
+bool HasNvjpeg(const worker::GpuWorker& gpus) {
+  return !gpus.devices()[0].nvjpeg_version.empty();
 }
 
 }  // namespace leat::gpu_check
 
 int main(int argc, char** argv) {
   leat::gpu_check::Setup setup;
-  std::string json;
+  std::string step, lines;
   setup.threads =
       static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   CLI::App app("Checks a GPU against the CPU, and measures it.",
                "leat_gpu_check");
+  app.add_option("step", step, "what to do")
+      ->required()
+      ->check(CLI::IsMember(&leat::gpu_check::Steps()));
   app.add_option("--data", setup.folder, "folder with JPEG photos")
       ->required()
       ->check(CLI::ExistingDirectory);
@@ -139,11 +165,11 @@ int main(int argc, char** argv) {
   app.add_option("--threads", setup.threads, "decode threads")
       ->check(CLI::Range(1, 1024));
   app.add_flag("--quick", setup.quick, "seconds, not minutes");
-  app.add_option("--json", json, "file for the results");
+  app.add_option("--lines", lines, "file to which what is found is appended");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  return leat::gpu_check::Run(setup, json);
+  return leat::gpu_check::Run(step, setup, lines);
 }

@@ -6,11 +6,14 @@ import json
 import os
 import pathlib
 import platform
+import resource
 import shutil
 import subprocess
 import sys
 
 _DRIVERS = ("libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1")
+PROBE_S = 60
+_CONTAINER = ("NVIDIA_DRIVER_CAPABILITIES", "NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "CUDA_MPS_PIPE_DIRECTORY")
 _TOOLS = ("/usr/local/cuda/bin", "/usr/local/cuda/compute-sanitizer", "/usr/local/nvidia/bin", "/usr/lib/wsl/lib")
 
 
@@ -58,7 +61,11 @@ def probe():
 
 def probed():
     """`probe` in a process of its own, so that this one has no context. (gpus, "") or ([], why not)."""
-    done = subprocess.run([sys.executable, "-B", __file__, "--probe"], capture_output=True, text=True, timeout=120)
+    try:
+        done = subprocess.run([sys.executable, "-B", __file__, "--probe"], capture_output=True, text=True,
+                              timeout=PROBE_S)
+    except subprocess.TimeoutExpired:
+        return [], f"the driver did not answer within {PROBE_S} s"
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines()
         return [], lines[-1] if lines else f"the probe ended with {done.returncode}"
@@ -80,6 +87,11 @@ def describe():
         facts["cpu"] = names[0] if names else platform.machine()
     except OSError:
         facts["cpu"] = platform.machine()
+    facts["memory_bytes"] = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    facts["memlock_bytes"] = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
+    facts["shmem_enabled"] = _read("/sys/kernel/mm/transparent_hugepage/shmem_enabled")
+    facts["container"] = {name: os.environ[name] for name in _CONTAINER if name in os.environ}
+    facts["nvcuvid"] = _loads("libnvcuvid.so.1")
     smi = tool("nvidia-smi")
     if smi:
         fields = "name,driver_version,memory.total,mig.mode.current,compute_cap,clocks.max.sm,persistence_mode"
@@ -88,6 +100,29 @@ def describe():
         facts["nvidia_smi"] = done.stdout.strip() or done.stderr.strip()
         facts["nvidia_smi_fields"] = fields
     return facts
+
+
+def has_mig(facts):
+    """Whether this process sees a slice, as nvidia-smi tells."""
+    names = facts.get("nvidia_smi_fields", "").split(",")
+    for line in facts.get("nvidia_smi", "").splitlines():
+        if dict(zip(names, line.split(", "))).get("mig.mode.current") == "Enabled":
+            return True
+    return False
+
+
+def _read(path):
+    try:
+        return pathlib.Path(path).read_text().strip()
+    except OSError:
+        return None
+
+
+def _loads(library):
+    """Whether the loader finds it, in a process of its own: drivers' libraries leave threads behind."""
+    done = subprocess.run([sys.executable, "-c", f"import ctypes; ctypes.CDLL({library!r})"], capture_output=True,
+                          timeout=PROBE_S)
+    return done.returncode == 0
 
 
 def packages(*names):

@@ -1,68 +1,207 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was found: checks, figures, and what this machine does not have. A table as it grows, and JSON."""
+"""report.py [FILE]: the tables of docs/measurements/gpu.md, in Markdown, of a JSON file that tests/gpu/run has written.
+
+Without FILE: the same with "not measured" everywhere.
+"""
 
 import json
+import sys
 
-PASSED, FAILED, MISSING, FIGURE = "passed", "FAILED", "missing", ""
-
-
-class Report:
-    """Lines in the order in which they were found; each is printed at once."""
-
-    def __init__(self, out):
-        self.machine, self.lines, self._out, self._section = {}, [], out, None
-
-    def section(self, name):
-        self._section = name
-        print(f"\n== {name}", file=self._out, flush=True)
-
-    def _add(self, status, what, value=None, unit="", note=""):
-        line = {"section": self._section, "what": what, "status": status or "figure"}
-        if value is not None:
-            line.update(value=value, unit=unit)
-        if note:
-            line["note"] = note
-        self.lines.append(line)
-        print(_shown(line), file=self._out, flush=True)
-
-    def check(self, what, passed, note=""):
-        self._add(PASSED if passed else FAILED, what, note=note)
-        return passed
-
-    def missing(self, what, why):
-        self._add(MISSING, what, note=why)
-
-    def figure(self, what, value, unit, note=""):
-        self._add(FIGURE, what, value, unit, note)
-
-    def value(self, what):
-        """A figure's value, or None."""
-        return next((line["value"] for line in self.lines if line["what"] == what and "value" in line), None)
-
-    def count(self, status):
-        return sum(line["status"] == status for line in self.lines)
-
-    @property
-    def passed(self):
-        return self.count(FAILED) == 0 and self.count(PASSED) > 0
-
-    def summary(self):
-        """The failed checks once more, and how many of each there were."""
-        failed = [_shown(line) for line in self.lines if line["status"] == FAILED]
-        total = (f"{self.count(PASSED)} checks passed, {self.count(FAILED)} failed, "
-                 f"{self.count(MISSING)} could not be made here")
-        return "\n".join([*failed, total])
-
-    def write_json(self, path):
-        with open(path, "w") as file:
-            json.dump({"machine": self.machine, "passed": self.passed, "lines": self.lines}, file, indent=1)
-            file.write("\n")
+NOTHING = "not measured"
+# Figures that get a table of their own: name -> the step that measures it.
+DETAILS = {"kernel": "handles", "engines": "handles", "device": "handles", "largest difference": "whole",
+           "mean difference": "whole", "engines take it": "shapes", "mean difference to libjpeg-turbo": "shapes",
+           "nvJPEG's answer": "damage", "a batch": "damage", "nvJPEG alone": "nvjpeg",
+           "memory that nvJPEG asks for": "nvjpeg", "copy": "copies", "page-locking": "copies",
+           "files to rows": "slots", "cores used": "slots", "cores of a thread": "slots", "device memory": "slots",
+           "device memory over time": "memory", "rows to the trainer": "planes", "bytes to the trainer": "planes"}
 
 
-def _shown(line):
-    value = line.get("value")
-    if isinstance(value, float):
-        value = f"{value:,.3f}" if abs(value) < 100 else f"{value:,.0f}"
-    figure = "" if value is None else f"{value} {line['unit']}".strip()
-    status = "" if line["status"] == "figure" else line["status"]
-    return f"{line['what']:<54} {status or figure:<14} {line.get('note', '')}".rstrip()
+class Found:
+    """What a run's JSON says."""
+
+    def __init__(self, run):
+        self.run = run
+        self.steps = {step["step"]: step for step in run["steps"]}
+        self.lines = [line for step in run["steps"] for line in step["lines"]]
+
+    def figures(self, name, **of):
+        return [line for line in self.lines if line.get("figure") == name and
+                all(line.get("of", {}).get(key) == str(value) for key, value in of.items())]
+
+    def value(self, name, **of):
+        """None: not measured."""
+        found = self.figures(name, **of)
+        return found[0]["value"] if found else None
+
+    def checks(self, part):
+        return [line for line in self.lines if part in line.get("check", "")]
+
+    def verdict(self, part):
+        """Of all checks with `part` in their name: "passed", or what the others say."""
+        found = self.checks(part)
+        bad = [f"{line['check']}: {line['note']}" for line in found if not line["ok"]]
+        return "; ".join(bad) if bad else f"passed ({len(found)})" if found else None
+
+    def step(self, *names):
+        """Of whole steps: how they ended."""
+        said = [f"{name} {self.steps[name]['outcome']}" for name in names if name in self.steps]
+        return ", ".join(said) or None
+
+
+def number(value):
+    if not isinstance(value, float):
+        return f"{value:,}"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def ratio(above, below, unit="times"):
+    return None if above is None or not below else f"{above / below:.2f} {unit}"
+
+
+def by(found, name, key, unit="", **of):
+    """"4:2:0 1.2, 4:4:4 0.8": a figure by one of its labels."""
+    parts = [f"{line['of'][key]} {number(line['value'])}" for line in found.figures(name, **of) if key in line["of"]]
+    return f"{', '.join(parts)} {unit}".strip() if parts else None
+
+
+def _nvjpeg_rate(found):
+    rate = found.value("files to rows", **{"class": "nvjpeg", "slots": 4})
+    return None if rate is None else (f"{number(rate)} img/s, "
+                                      f"{ratio(rate, found.value('nvJPEG alone, photos', part='whole'))}")
+
+
+def _backends(found):
+    """Which of the backends without engines is faster one by one, by size."""
+    best = []
+    for line in found.figures("nvJPEG alone", backend="HYBRID", way="one by one, 4 threads"):
+        other = found.value("nvJPEG alone", **{**line["of"], "backend": "GPU_HYBRID"})
+        if other:
+            best.append(f"{line['of']['side']}: {'HYBRID' if line['value'] > other else 'GPU_HYBRID'}")
+    return ", ".join(best) or None
+
+
+def _parts(found):
+    whole = found.value("nvJPEG alone, photos", part="whole")
+    parts = [(name, ratio(found.value("nvJPEG alone, photos", part=name), whole))
+             for name in ("a quarter of each", "at 1/2")]
+    return ", ".join(f"{name} {text}" for name, text in parts if text) or None
+
+
+def _kernel(found):
+    values = {name: found.value("kernel", kernel="leat_fused_3", attribute=name)
+              for name in ("registers", "local bytes", "threads a multiprocessor")}
+    if None in values.values():
+        return None
+    rate = found.value("fused kernel, bytes read and written")
+    copied = found.value("copy", way="within the device", KiB=64 << 10)
+    text = ", ".join(f"{number(value)} {name}" for name, value in values.items())
+    return text if rate is None else f"{text}, {number(rate)} GB/s; a copy reads and writes {number(2 * (copied or 0))}"
+
+
+def _damage(found):
+    sound = found.value("a batch", damage="none")
+    worst = max((line["value"] for line in found.figures("a batch")), default=None)
+    unseen = sum("decoded" in line.get("note", "") for line in found.figures("a batch"))
+    return None if sound is None else f"{ratio(worst, sound)}; {unseen} kinds of damage go unseen"
+
+
+def _held(found):
+    said, taken = (found.value("device memory", slots=4, what=what)
+                   for what in ("said to be held", "taken after the measurement"))
+    return None if said is None or taken is None else f"{number(said)} MiB said, {number(taken)} MiB taken"
+
+
+def _spinning(found):
+    lines = [line["value"] for line in found.figures("cores of a thread", **{"class": "nvjpeg", "slots": 4})]
+    return f"{number(sum(lines))} cores" if lines else None
+
+
+GOALS = [  # (what, goal, text of what was found, or None)
+    ("class `exact` on the GPU: rows that differ from the CPU's", "0", lambda f: f.verdict("have the CPU's bytes")),
+    ("class `nvjpeg` against libjpeg-turbo: mean difference of the photos, by chroma sampling", "≤ 2 of 255",
+     lambda f: by(f, "mean difference", "sampling", between="class nvjpeg and libjpeg-turbo, photos")),
+    ("engines against nvJPEG's CUDA backend: mean difference, by chroma sampling", "≤ 2 of 255",
+     lambda f: by(f, "mean difference", "sampling", between="engines and CUDA backend")),
+    ("class `nvjpeg`, 4 slots, ratio to nvJPEG alone over the same files", "≥ 0.9", _nvjpeg_rate),
+    ("class `nvjpeg` on plane `cuda`, ratio to torchvision's CUDA `decode_jpeg`", "≥ 2",
+     lambda f: ratio(f.value("rows to the trainer", **{"class": "nvjpeg", "plane": "cuda", "consumer": "C++"}),
+                     f.value("torchvision decode_jpeg on the GPU"))),
+    ("nvJPEG's engines: photos whose region differs from the whole image, where it is read", "0",
+     lambda f: f.verdict("regions have the whole image's bytes")),
+    ("the same at ½, ¼, ⅛: near the mean of the pixels", "≤ 3 of 255", lambda f: f.verdict("is near the mean of")),
+    ("gray, odd sides, the right and bottom edge: what the engines take is near libjpeg-turbo", "all",
+     lambda f: f.verdict(": near libjpeg-turbo")),
+    ("nvJPEG alone, a quarter of each image and all at ½, ratio to full images",
+     "above 1, or regions and scales save memory only", _parts),
+    ("nvJPEG alone, engines, images of 1024 pixels a side", "≥ 19,000 img/s (published for DALI on Hopper), or why not",
+     lambda f: by(f, "nvJPEG alone", "side", "img/s", backend="HARDWARE", side="1024")),
+    ("the faster backend without engines, by side in pixels", "decides the backend by size", _backends),
+    ("a kernel directly behind a batch sees all pixels", "10,000 batches", lambda f: f.verdict("directly behind")),
+    ("batches that did not wait for earlier work on their stream", "any: Leat does not rely on it",
+     lambda f: (lambda x: None if x is None else number(x))(
+         f.value("batches that did not wait for earlier work on their stream"))),
+    ("a batch with a damaged file, ratio to a sound one, at most; damage that is not seen", "≤ 2; none", _damage),
+    ("fused kernel: registers, spills, occupancy, bytes a second", "no local bytes; near the memory's limit", _kernel),
+    ("device memory over 10,000 groups", "flat", lambda f: f.verdict("device memory is flat")),
+    ("device memory said to be held and taken, 4 slots", "equal", _held),
+    ("cores that the GPU's threads use, class `nvjpeg`, 4 slots", "≤ 1: they sleep", _spinning),
+    ("rows to the trainer by plane, class `exact`, GB/s", "`shm` ≥ 2 × `grpc`",
+     lambda f: by(f, "bytes to the trainer", "plane", "GB/s", **{"class": "exact", "consumer": "C++"})),
+    ("memory shared by processes, either of which is killed", "every check", lambda f: f.step("sharing")),
+    ("compute-sanitizer: bad accesses, leaks, races", "none", lambda f: f.step("memcheck", "racecheck")),
+    ("worker and consumer under MPS", "the oracle's hashes", lambda f: f.step("mps")),
+]
+
+
+def detail(name, lines):
+    """Rows by all labels but the last, columns by the last one."""
+    keys = list(lines[0]["of"])
+    *row_keys, column_key = keys or ["value"]
+    columns = list(dict.fromkeys(line["of"].get(column_key, "") for line in lines))
+    rows = {}
+    for line in lines:
+        row = tuple(line["of"].get(key, "") for key in row_keys)
+        cell = line["note"] if line["unit"] == "code" else number(line["value"])
+        rows.setdefault(row, {})[line["of"].get(column_key, "")] = cell
+    unit = f", {lines[0]['unit']}" if lines[0]["unit"] else ""
+    text = [f"**{name}**{unit}, by {column_key}", "", f"| {' | '.join([*row_keys, *columns])} |",
+            "|" + "---|" * (len(row_keys) + len(columns))]
+    text += [f"| {' | '.join([*row, *(values.get(column, '') for column in columns)])} |"
+             for row, values in rows.items()]
+    return text
+
+
+def tables(run):
+    """`run`: what the JSON holds, or None."""
+    found = Found(run or {"machine": {}, "steps": []})
+    gpus = ", ".join(gpu["name"] for gpu in found.run["machine"].get("gpus", [])) or "GPU"
+    text = [f"| what | goal | {gpus} |", "|---|---|---|"]
+    text += [f"| {what} | {goal} | {answer(found) or NOTHING} |" for what, goal, answer in GOALS]
+    left = []
+    for name, step in DETAILS.items():
+        lines = found.figures(name)
+        if lines:
+            text += ["", *detail(name, lines)]
+        else:
+            left.append(f"{name} (`{step}`)")
+    if left:
+        text += ["", f"Tables that are {NOTHING}, each with its step of `tests/gpu/run`: {', '.join(left)}."]
+    return "\n".join(text) + "\n"
+
+
+def main():
+    if len(sys.argv) > 2:
+        sys.exit(__doc__)
+    run = None
+    if len(sys.argv) == 2:
+        try:
+            with open(sys.argv[1], encoding="utf-8") as file:
+                run = json.load(file)
+        except (OSError, ValueError) as error:
+            sys.exit(f"report.py: {sys.argv[1]}: {error}")
+    print(tables(run), end="")
+
+
+if __name__ == "__main__":
+    main()

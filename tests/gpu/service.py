@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Coordinator, GPU worker and consumers of a bundle on this machine: bytes on every plane, and rates."""
+"""Coordinator, GPU workers and consumers of a bundle on this machine."""
 
 import json
 import os
@@ -9,20 +9,26 @@ import sys
 
 import cluster  # tests/e2e/cluster.py
 
+DEVICE = {"cuda": ["--device", "0"]}  # a consumer's flags by plane
+
 
 class Service:
-    """A coordinator and one worker with GPU 0; stopped by close()."""
+    """A coordinator and workers, each with GPU 0; stopped by close()."""
 
-    def __init__(self, top, folder, env, threads=None):
-        self.top, self.folder, self.env, self.daemons = top, folder, env, []
+    def __init__(self, context, folder, workers=("gpu",)):
+        self.top, self.folder, self.env, self.daemons = context.top, folder, context.env, []
+        self.folder.mkdir(exist_ok=True)
         try:
-            self.coordinator = self._start("coordinator", "leat-coordinator", "--listen", "127.0.0.1:0")
-            flags = [] if threads is None else ["--threads", str(threads)]
-            self.worker = self._start("worker", "leat-worker", "--coordinator", self.coordinator.address, "--name",
-                                      "gpu", "--devices", "0", *flags)
+            self.coordinator = self._start("coordinator", "leat-coordinator", "--listen", "127.0.0.1:0",
+                                           "--heartbeat-interval-ms", "200", "--lost-after-ms", "2000")
+            self.workers = [self.start_worker(name) for name in workers]
         except BaseException:
             self.close()
             raise
+
+    def start_worker(self, name):
+        return self._start(name, "leat-worker", "--coordinator", self.coordinator.address, "--name", name, "--devices",
+                           "0")
 
     def _start(self, name, program, *flags):
         daemon = cluster.Daemon(name, [str(self.top / "bin" / program), *flags], self.folder / f"{name}.log", self.env)
@@ -30,20 +36,61 @@ class Service:
         return daemon
 
     def said(self, word):
-        """Lines of the worker's log with `word` in them."""
-        text = pathlib.Path(self.worker.log).read_text(errors="replace")
+        """Lines of the first worker's log with `word` in them."""
+        text = pathlib.Path(self.workers[0].log).read_text(errors="replace")
         return [line for line in text.splitlines() if word in line]
 
-    def gpu_rows(self):
-        """How many rows went through the GPU, by decoder, as the coordinator knows."""
+    def about(self):
+        lines = self.said("gpu.")
+        return lines[0][:300] if lines else "its log says nothing of a GPU"
+
+    def stats(self):
+        """The statistics of every worker's GPU, as the coordinator knows them by the last heartbeat."""
         done = subprocess.run([str(self.top / "checks/e2e_consumer"), "--address", self.coordinator.address, "--get",
-                               "workers"], capture_output=True, text=True, env=self.env, timeout=60)
-        counts = {}
-        for worker in json.loads(done.stdout).get("workers", []):
-            for device in worker.get("stats", {}).get("devices", []):
-                for name in ("exact", "hardware", "cuda", "host"):
-                    counts[name] = counts.get(name, 0) + int(device.get(f"rows_{name}_total", 0))
-        return counts
+                               "workers"], capture_output=True, text=True, env=self.env)
+        return [device for worker in json.loads(done.stdout).get("workers", [])
+                for device in worker.get("stats", {}).get("devices", [])]
+
+    def gpu_rows(self):
+        """How many rows went through the GPU, by decoder."""
+        return {name: sum(int(device.get(f"rows_{name}_total", 0)) for device in self.stats())
+                for name in ("exact", "hardware", "cuda", "host")}
+
+    def consume(self, spec_path, epochs, plane):
+        """(hashes, words of the last line) of a consumer in C++ over a forced plane. RuntimeError: its message."""
+        done = self._consumer(spec_path, plane, "--epochs", epochs)
+        lines = [line.split() for line in done.stdout.splitlines()]
+        if done.returncode != 0 or not lines or lines[-1][0] != "end":
+            raise RuntimeError((done.stdout.splitlines() or done.stderr.splitlines() or ["no answer"])[-1])
+        return [words[4] for words in lines if words[0] == "step"], lines[-1]
+
+    def rate(self, spec_path, plane, seconds):
+        """(rows a second, bytes of rows a second, plane) of such a consumer that hashes nothing."""
+        done = self._consumer(spec_path, plane, "--rate-s", seconds)
+        words = (done.stdout.splitlines() or [""])[-1].split()
+        if done.returncode != 0 or words[:1] != ["rate"]:
+            raise RuntimeError(" ".join(words) or done.stderr.strip() or "no answer")
+        return float(words[1]), float(words[2]), words[3]
+
+    def _consumer(self, spec_path, plane, *flags):
+        return subprocess.run([str(self.top / "checks/e2e_consumer"), "--address", self.coordinator.address, "--spec",
+                               str(spec_path), *DEVICE.get(plane, []), *map(str, flags)], capture_output=True,
+                              text=True, env={**self.env, "LEAT_PLANE": plane})
+
+    def paced(self, spec_path, plane, *flags, env=None):
+        """A consumer that takes a step when it is told to (cluster.Consumer)."""
+        argv = ["--address", self.coordinator.address, "--spec", str(spec_path), *DEVICE.get(plane, []), *flags]
+        return cluster.Consumer(argv, self.folder / "consumer.log", {**self.env, "LEAT_PLANE": plane, **(env or {})})
+
+    def pull(self, job, framework, plane, env, *flags):
+        """What pull.py prints, as a dict. RuntimeError: the last line of what it said."""
+        script = pathlib.Path(__file__).with_name("pull.py")
+        done = subprocess.run([sys.executable, "-B", str(script), "--address", self.coordinator.address, "--job", job,
+                               "--framework", framework, *map(str, flags)], capture_output=True, text=True,
+                              env={**env, "LEAT_PLANE": plane, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"})
+        if done.returncode != 0:
+            raise RuntimeError((done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1])
+        return json.loads(done.stdout.strip().splitlines()[-1])
 
     def stop(self):
         """Exit codes of all, in the order in which they were stopped."""
@@ -55,7 +102,8 @@ class Service:
 
 
 def spec(folder, name, photos, batch, decoder="EXACT"):
-    """Writes the JobSpec of the issue's pipeline (decode, random_resized_crop 224, flip; labels); its path."""
+    """Writes the JobSpec of decode, random_resized_crop 224 and flip, with labels; its path."""
+    folder.mkdir(exist_ok=True)
     path = folder / f"{name}.json"
     path.write_text(json.dumps({
         "name": name, "pipeline": cluster.train_graph(photos), "seed": 7, "batch": batch,
@@ -63,36 +111,13 @@ def spec(folder, name, photos, batch, decoder="EXACT"):
     return path
 
 
-def oracle(top, spec_path, epochs, env, timeout_s):
+def oracle(context, spec_path, epochs):
     """The hashes that every batch of a job of class exact must have, computed by the CPU alone."""
-    done = subprocess.run([str(top / "checks/leat_oracle"), str(spec_path), str(epochs)], capture_output=True,
-                          text=True, env=env, timeout=timeout_s)
+    done = subprocess.run([str(context.program("leat_oracle")), str(spec_path), str(epochs)], capture_output=True,
+                          text=True, env=context.env)
     if done.returncode != 0:
         raise RuntimeError(f"leat_oracle: {done.stderr.strip()}")
     return [line.split()[2] for line in done.stdout.splitlines()]
-
-
-def consume(top, service, spec_path, epochs, plane, env, timeout_s):
-    """(hashes, words of the last line) of a consumer in C++ over a forced plane. RuntimeError: its message."""
-    device = ["--device", "0"] if plane == "cuda" else []
-    done = subprocess.run([str(top / "checks/e2e_consumer"), "--address", service.coordinator.address, "--spec",
-                           str(spec_path), "--epochs", str(epochs), *device], capture_output=True, text=True,
-                          env={**env, "LEAT_PLANE": plane}, timeout=timeout_s)
-    lines = [line.split() for line in done.stdout.splitlines()]
-    if done.returncode != 0 or not lines or lines[-1][0] != "end":
-        raise RuntimeError((done.stdout.splitlines() or done.stderr.splitlines() or ["no answer"])[-1])
-    return [words[4] for words in lines if words[0] == "step"], lines[-1]
-
-
-def pull(service, job, framework, plane, env, timeout_s, *flags):
-    """What pull.py prints, as a dict. RuntimeError: the last line of what it said."""
-    script = pathlib.Path(__file__).with_name("pull.py")
-    done = subprocess.run([sys.executable, "-B", str(script), "--address", service.coordinator.address, "--job", job,
-                           "--framework", framework, *map(str, flags)], capture_output=True, text=True,
-                          env={**env, "LEAT_PLANE": plane, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}, timeout=timeout_s)
-    if done.returncode != 0:
-        raise RuntimeError((done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1])
-    return json.loads(done.stdout.strip().splitlines()[-1])
 
 
 def site(top, folder):

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/gpu/gpu_bench.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <utility>
+
+#include "core/status.h"
+#include "tests/worker/image_support.h"
+#include "worker/gpu/fused_group.h"
+
+namespace leat::gpu_check {
+
+size_t Bench::FreeBytes() const {
+  size_t free = 0, total = 0;
+  gpu->driver().MemGetInfo(&free, &total);
+  return free;
+}
+
+double SecondsSince(MonotonicTime start) {
+  return std::chrono::duration<double>(Clock::Real().Now() - start).count();
+}
+
+absl::StatusOr<Bench> OpenBench(const Setup& setup) {
+  Bench bench;
+  const auto search = cuda::LibrarySearch::FromEnvironment();
+  ASSIGN_OR_RETURN(auto driver, cuda::LoadDriver(search));
+  RETURN_IF_ERROR(cuda::Check(*driver, driver->Init(0), "cuInit"));
+  ASSIGN_OR_RETURN(bench.gpu,
+                   worker::Gpu::Open(std::move(driver), setup.device));
+  if (auto library = cuda::LoadNvjpeg(search); library.ok()) {
+    bench.library = *std::move(library);
+    ASSIGN_OR_RETURN(bench.nvjpeg, worker::NvjpegDevice::Open(
+                                       bench.library.get(), bench.gpu.get()));
+  }
+  worker::GpuConfig config = setup.config;
+  config.slots = 2;
+  ASSIGN_OR_RETURN(bench.slots, worker::Slots::Create(config, bench.gpu.get(),
+                                                      bench.nvjpeg.get()));
+  return bench;
+}
+
+void Difference::Add(std::span<const uint8_t> a, std::span<const uint8_t> b) {
+  const size_t count = std::min(a.size(), b.size());
+  for (size_t i = 0; i < count; ++i) {
+    const int off = std::abs(a[i] - b[i]);
+    most = std::max(most, off);
+    sum += off;
+  }
+  bytes += static_cast<double>(count);
+  ++images;
+}
+
+double Difference::mean() const { return sum / std::max(bytes, 1.0); }
+
+bool OpenEngines(const Setup& setup, std::string_view what, Report* report,
+                 Bench* bench) {
+  auto opened = OpenBench(setup);
+  if (!opened.ok()) {
+    report->Check(what, false, Message(opened.status()));
+    return false;
+  }
+  *bench = *std::move(opened);
+  if (bench->has_engines()) return true;
+  report->Missing(what, bench->library == nullptr
+                            ? "there is no nvJPEG"
+                            : "there are no JPEG engines");
+  return false;
+}
+
+absl::StatusOr<worker::JpegToDecode> WholeJpeg(const worker::Slot& slot,
+                                               const std::string& file,
+                                               ImageSize size, bool luma,
+                                               uint64_t address) {
+  const worker::DecodeShape whole[] = {worker::WholeImage(size)};
+  ASSIGN_OR_RETURN(const worker::NvjpegChoice choice,
+                   slot.nvjpeg->Choose(worker::AsSpan(file), luma, whole));
+  return worker::JpegToDecode{
+      .encoded = worker::AsSpan(file),
+      .luma = luma,
+      .choice = choice,
+      .address = address,
+      .pitch = static_cast<size_t>(size.width * (luma ? 1 : 3))};
+}
+
+absl::StatusOr<FusedRows> BindRows(const Setup& setup, const Bench& bench,
+                                   const Graph& graph,
+                                   std::span<const ImageSize> sizes) {
+  constexpr uint64_t kAlignment = 512;
+  const worker::Slot& slot = bench.slot();
+  // A slot has room for nvJPEG's images if there is nvJPEG.
+  const bool images = bench.nvjpeg != nullptr;
+  const uint64_t base = images ? slot.device_images : slot.device_pixels;
+  const uint64_t room =
+      images ? setup.config.decode_bytes : setup.config.slot_bytes;
+  ASSIGN_OR_RETURN(const CheckedGraph checked, Check(graph));
+  FusedRows rows;
+  ASSIGN_OR_RETURN(rows.program, worker::FusedProgram::Compile(checked, 7));
+  rows.field_bytes = checked.schema.fields[0].row_bytes;
+  const size_t most = std::min<size_t>(
+      {sizes.size(), worker::kMaxGpuGroupRows,
+       static_cast<size_t>(setup.config.group_bytes) / rows.field_bytes});
+  const uint64_t block_bytes = rows.program->BlockBytes(most);
+  std::vector<std::byte> memory(block_bytes + 64);
+  auto* const aligned = reinterpret_cast<std::byte*>(
+      (reinterpret_cast<uintptr_t>(memory.data()) + 63) / 64 * 64);
+  worker::FusedGroup group;
+  RETURN_IF_ERROR(group.Begin(*rows.program, most, {aligned, block_bytes}));
+  worker::FusedScratch scratch;
+  const worker::StoredSample stored = worker::StoredImage({}, 7);
+  uint64_t at = 0;
+  for (size_t row = 0; row < most; ++row) {
+    const absl::StatusOr<worker::Rect> part =
+        group.PrepareRow(row, {1, row, stored.fields}, sizes[row], 1, &scratch);
+    if (absl::IsResourceExhausted(part.status())) {  // for the CPU
+      rows.images.push_back(0);
+      continue;
+    }
+    RETURN_IF_ERROR(part.status());
+    const auto need = static_cast<uint64_t>(part->width * part->height * 3);
+    if (at + need > room) break;
+    rows.images.push_back(base + at);
+    RETURN_IF_ERROR(group.BindSource(row, {.address = rows.images.back(),
+                                           .held = *part,
+                                           .pitch = part->width * 3}));
+    group.BindOutput(row, 0, slot.device_outputs + row * rows.field_bytes);
+    at += (need + kAlignment - 1) / kAlignment * kAlignment;
+    rows.bytes +=
+        static_cast<double>(need) + static_cast<double>(rows.field_bytes);
+  }
+  rows.rows = rows.images.size();
+  if (group.used_bytes() > worker::kSlotBlockBytes)
+    return ResourceExhausted("descriptors of {} bytes", group.used_bytes());
+  RETURN_IF_ERROR(bench.gpu->ToDevice(slot.device_block, aligned,
+                                      group.used_bytes(), slot.stream));
+  RETURN_IF_ERROR(bench.gpu->Wait(slot));
+  return rows;
+}
+
+absl::Status Launch(const Bench& bench, const FusedRows& rows) {
+  const worker::Slot& slot = bench.slot();
+  return bench.gpu->Launch(*rows.program, rows.rows, slot.device_block,
+                           slot.stream);
+}
+
+}  // namespace leat::gpu_check

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// nvJPEG alone, as fast as it goes, in front of which the worker cannot be: of
+// square images by backend, threads and size, since the backend may be chosen
+// by the image's size; and of the photos, whole and in part.
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+#include "core/status.h"
+#include "tests/gpu/gpu_bench.h"
+#include "tests/gpu/raw_nvjpeg.h"
+#include "tests/support/jpeg_maker.h"
+#include "tests/worker/image_support.h"
+#include "worker/gpu/jpeg_kind.h"
+
+namespace leat::gpu_check {
+namespace {
+
+using cuda::NvjpegBackend;
+using worker::DecodeShape;
+using worker::Slot;
+
+// Files of one size, and memory for as many images.
+struct Squares {
+  int side = 0;
+  std::vector<std::string> files;
+  std::vector<RawImage> images;
+};
+
+Squares MakeSquares(const Bench& bench, int side, size_t room) {
+  Squares squares{.side = side};
+  for (uint32_t seed = 1; seed <= 4; ++seed)
+    squares.files.push_back(testing::MakeJpeg(
+        {.width = side, .height = side, .h = 2, .v = 2, .seed = seed}));
+  const size_t pitch = static_cast<size_t>(side) * 3;
+  const size_t bytes = pitch * static_cast<size_t>(side);
+  const size_t count = std::clamp<size_t>(room / bytes, 1, 128);
+  for (size_t i = 0; i < count; ++i)
+    squares.images.push_back({&squares.files[i % squares.files.size()],
+                              bench.slot().device_images + i * bytes, pitch});
+  return squares;
+}
+
+absl::Status Checked(cuda::NvjpegResult result) {
+  return cuda::Check(result, "decoding");
+}
+
+// Images a second in batches, a batch at a time.
+absl::StatusOr<double> BatchedRate(RawNvjpeg* raw, const Squares& squares,
+                                   double seconds) {
+  ASSIGN_OR_RETURN(const auto batches, RawBatches::Open(raw));
+  const auto pass = [&] {
+    absl::Status status = Checked(batches->Decode(squares.images));
+    return status.ok() ? batches->Wait() : status;
+  };
+  RETURN_IF_ERROR(pass());
+  size_t images = 0;
+  const MonotonicTime start = Clock::Real().Now();
+  while (SecondsSince(start) < seconds) {
+    RETURN_IF_ERROR(pass());
+    images += squares.images.size();
+  }
+  return static_cast<double>(images) / SecondsSince(start);
+}
+
+// Images a second one by one, by several threads with memory of their own.
+absl::StatusOr<double> PhasesRate(RawNvjpeg* raw, const Squares& squares,
+                                  size_t threads, double seconds) {
+  std::vector<std::unique_ptr<RawPhases>> phases;
+  for (size_t i = 0; i < threads; ++i) {
+    ASSIGN_OR_RETURN(phases.emplace_back(), RawPhases::Open(raw));
+    RETURN_IF_ERROR(Checked(phases[i]->Decode(squares.images[0])));
+    RETURN_IF_ERROR(phases[i]->Wait());
+  }
+  std::atomic<size_t> images{0};
+  std::vector<absl::Status> statuses(threads);
+  const MonotonicTime start = Clock::Real().Now();
+  std::vector<std::thread> running;
+  for (size_t i = 0; i < threads; ++i)
+    running.emplace_back([&, i] {
+      statuses[i] = raw->gpu().MakeCurrent();
+      for (size_t next = i; statuses[i].ok() && SecondsSince(start) < seconds;
+           next += threads) {
+        statuses[i] = Checked(
+            phases[i]->Decode(squares.images[next % squares.images.size()]));
+        images += statuses[i].ok();
+      }
+      const absl::Status waited = phases[i]->Wait();
+      if (statuses[i].ok()) statuses[i] = waited;
+    });
+  for (std::thread& thread : running) thread.join();
+  for (const absl::Status& status : statuses) RETURN_IF_ERROR(status);
+  return static_cast<double>(images) / SecondsSince(start);
+}
+
+void Say(Report* report, const Case& of, const absl::StatusOr<double>& rate) {
+  if (rate.ok()) return report->Figure("nvJPEG alone", *rate, "img/s", of);
+  report->Missing(fmt::format("nvJPEG alone, {}, {}, {} pixels a side",
+                              of[0].second, of[1].second, of[2].second),
+                  Message(rate.status()));
+}
+
+// Every way of one backend, for every size.
+void MeasureBackend(const Setup& setup, const Bench& bench,
+                    const std::vector<Squares>& sizes, NvjpegBackend backend,
+                    Report* report) {
+  const auto opened =
+      RawNvjpeg::Open(bench.library.get(), bench.gpu.get(), backend);
+  if (!opened.ok())
+    return report->Missing(fmt::format("nvJPEG alone, {}", NameOf(backend)),
+                           Message(opened.status()));
+  RawNvjpeg* const raw = opened->get();
+  for (const Squares& squares : sizes) {
+    const auto of = [&](std::string way) {
+      return Case{{"backend", std::string(NameOf(backend))},
+                  {"way", std::move(way)},
+                  {"side", fmt::format("{}", squares.side)}};
+    };
+    Say(report, of("batches"), BatchedRate(raw, squares, setup.Seconds(1)));
+    if (backend == NvjpegBackend::kHardware) continue;
+    for (const size_t threads : {1, 4})
+      Say(report, of(fmt::format("one by one, {} threads", threads)),
+          PhasesRate(raw, squares, threads, setup.Seconds(1)));
+  }
+  for (const auto& [where, bytes] :
+       {std::pair("of the device", raw->most_device_bytes()),
+        std::pair("page-locked", raw->most_pinned_bytes())})
+    report->Figure(
+        "memory that nvJPEG asks for", static_cast<double>(bytes) / 0x1p20,
+        "MiB", {{"backend", std::string(NameOf(backend))}, {"memory", where}});
+}
+
+// How much of the photos is decoded: the whole, the middle (half as wide and as
+// high), or all of them at half their size.
+enum class Part { kWhole, kMiddle, kHalf };
+
+DecodeShape ShapeOf(const worker::JpegDecoder::Header& header, Part part) {
+  const auto [height, width] = header.size;
+  if (part == Part::kMiddle)
+    return worker::ShapesOf(
+               header,
+               {width / 4, height / 4, (width + 1) / 2, (height + 1) / 2}, 0)
+        .shapes[0];
+  DecodeShape shape = worker::WholeImage(header.size);
+  shape.halvings = part == Part::kHalf ? 1 : 0;
+  return shape;
+}
+
+// The photos that nvJPEG is given, as many as a slot's memory holds at a time.
+absl::StatusOr<std::vector<std::vector<worker::JpegToDecode>>> PhotoBatches(
+    const Setup& setup, const Bench& bench, Part part) {
+  std::vector<std::vector<worker::JpegToDecode>> batches(1);
+  uint64_t used = 0;
+  for (const std::string& file : setup.files) {
+    worker::JpegDecoder decoder({});
+    if (!decoder.Open(worker::AsSpan(file)).ok() ||
+        !worker::IsForNvjpeg(decoder.header()))
+      continue;
+    const bool luma = decoder.header().components == 1;
+    const DecodeShape shapes[] = {ShapeOf(decoder.header(), part),
+                                  worker::WholeImage(decoder.header().size)};
+    ASSIGN_OR_RETURN(
+        const worker::NvjpegChoice choice,
+        bench.slot().nvjpeg->Choose(worker::AsSpan(file), luma, shapes));
+    if (part != Part::kWhole && !(choice.shape == shapes[0])) continue;
+    const ImageSize size = worker::DecodedSize(choice.shape);
+    const auto width = static_cast<uint64_t>(size.width);
+    const uint64_t need =
+        (width * static_cast<uint64_t>(size.height) * 3 + 511) / 512 * 512;
+    if (used + need > setup.config.decode_bytes ||
+        batches.back().size() == worker::kMaxGpuGroupRows) {
+      batches.emplace_back();
+      used = 0;
+    }
+    batches.back().push_back(
+        {.encoded = worker::AsSpan(file),
+         .luma = luma,
+         .choice = choice,
+         .address = used,
+         .pitch = static_cast<size_t>(luma ? width : width * 3)});
+    used += need;
+  }
+  return batches;
+}
+
+// By the worker's own calls, two batches in flight: the limit of class nvjpeg.
+absl::StatusOr<double> PhotoRate(const Setup& setup, const Bench& bench,
+                                 Part part) {
+  ASSIGN_OR_RETURN(const auto batches, PhotoBatches(setup, bench, part));
+  if (batches[0].empty()) return Unimplemented("the engines refuse it");
+  const std::vector<Slot*> slots = bench.slots->all();
+  const auto pass = [&]() -> absl::StatusOr<size_t> {
+    size_t images = 0, next = 0;
+    for (auto batch : batches) {
+      Slot& slot = *slots[next++ % slots.size()];
+      RETURN_IF_ERROR(bench.gpu->Wait(slot));
+      for (worker::JpegToDecode& image : batch)
+        image.address += slot.device_images;
+      RETURN_IF_ERROR(slot.nvjpeg->Decode(batch, slot.stream));
+      images += batch.size();
+    }
+    for (const Slot* slot : slots) RETURN_IF_ERROR(bench.gpu->Wait(*slot));
+    return images;
+  };
+  RETURN_IF_ERROR(pass().status());
+  size_t images = 0;
+  const MonotonicTime start = Clock::Real().Now();
+  while (SecondsSince(start) < setup.Seconds(3)) {
+    ASSIGN_OR_RETURN(const size_t some, pass());
+    images += some;
+  }
+  return static_cast<double>(images) / SecondsSince(start);
+}
+
+}  // namespace
+
+void MeasureNvjpeg(const Setup& setup, Report* report) {
+  const auto bench = OpenBench(setup);
+  if (!bench.ok())
+    return report->Check("nvJPEG alone", false, Message(bench.status()));
+  if (bench->library == nullptr)
+    return report->Missing("nvJPEG alone", "there is no nvJPEG");
+  for (const auto& [name, part] :
+       {std::pair("whole", Part::kWhole),
+        std::pair("a quarter of each", Part::kMiddle),
+        std::pair("at 1/2", Part::kHalf)}) {
+    const auto rate = PhotoRate(setup, *bench, part);
+    if (rate.ok())
+      report->Figure("nvJPEG alone, photos", *rate, "img/s", {{"part", name}});
+    else
+      report->Missing(fmt::format("nvJPEG alone, photos, {}", name),
+                      Message(rate.status()));
+  }
+  std::vector<Squares> sizes;
+  for (const int side : setup.quick
+                            ? std::vector<int>{64, 128}
+                            : std::vector<int>{128, 256, 512, 1024, 2048, 4096})
+    sizes.push_back(MakeSquares(*bench, side, setup.config.decode_bytes));
+  for (const NvjpegBackend backend :
+       {NvjpegBackend::kHardware, NvjpegBackend::kHybrid,
+        NvjpegBackend::kGpuHybrid})
+    MeasureBackend(setup, *bench, sizes, backend, report);
+  report->Check("the device has survived it",
+                bench->gpu->Wait(bench->slot()).ok());
+}
+
+}  // namespace leat::gpu_check

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RawNvjpeg: one backend of nvJPEG, used as its documentation shows, without
+// the worker's code: what it answers, what it asks of memory, how fast it is.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "cuda/nvjpeg.h"
+#include "worker/gpu/gpu.h"
+
+namespace leat::gpu_check {
+
+// "HARDWARE", "HYBRID", …
+std::string_view NameOf(cuda::NvjpegBackend backend);
+// "SUCCESS", "BAD_JPEG", …
+std::string NameOf(cuda::NvjpegResult result);
+
+// A handle whose allocations are counted. The GPU's context is current on every
+// thread that calls. Thread-safe.
+class RawNvjpeg {
+ public:
+  // Both outlive it. Errors: the backend's, where this GPU does not have it.
+  static absl::StatusOr<std::unique_ptr<RawNvjpeg>> Open(
+      const cuda::Nvjpeg* nvjpeg, const worker::Gpu* gpu,
+      cuda::NvjpegBackend backend);
+  ~RawNvjpeg();
+
+  const cuda::Nvjpeg& nvjpeg() const { return nvjpeg_; }
+  const worker::Gpu& gpu() const { return gpu_; }
+  cuda::NvjpegHandle handle() const { return handle_; }
+  cuda::NvjpegBackend backend() const { return backend_; }
+  cuda::NvjpegDeviceAllocator* device() { return &device_; }
+  cuda::NvjpegPinnedAllocator* pinned() { return &pinned_; }
+  // The most that it held of the device's memory, and page-locked.
+  uint64_t most_device_bytes() const { return device_bytes_.most; }
+  uint64_t most_pinned_bytes() const { return pinned_bytes_.most; }
+
+ private:
+  RawNvjpeg(const cuda::Nvjpeg* nvjpeg, const worker::Gpu* gpu,
+            cuda::NvjpegBackend backend);
+  static int AllocateDevice(void* self, void** memory, size_t bytes,
+                            cuda::Stream stream);
+  static int FreeDevice(void* self, void* memory, size_t bytes,
+                        cuda::Stream stream);
+  static int AllocatePinned(void* self, void** memory, size_t bytes,
+                            cuda::Stream stream);
+  static int FreePinned(void* self, void* memory, size_t bytes,
+                        cuda::Stream stream);
+
+  const cuda::Nvjpeg& nvjpeg_;
+  const worker::Gpu& gpu_;
+  const cuda::NvjpegBackend backend_;
+  struct Bytes {
+    std::atomic<uint64_t> now{0}, most{0};
+    void Add(uint64_t bytes);
+  } device_bytes_, pinned_bytes_;
+  cuda::NvjpegDeviceAllocator device_;
+  cuda::NvjpegPinnedAllocator pinned_;
+  cuda::NvjpegHandle handle_ = nullptr;
+};
+
+// Where a file's pixels go: R, G, B interleaved.
+struct RawImage {
+  const std::string* file = nullptr;
+  uint64_t address = 0;
+  size_t pitch = 0;
+};
+
+// Batches by nvjpegDecodeBatched, on a stream of its own. Thread-compatible.
+class RawBatches {
+ public:
+  static absl::StatusOr<std::unique_ptr<RawBatches>> Open(RawNvjpeg* nvjpeg);
+  ~RawBatches();
+  // What the call said; the pixels are there after Wait. One batch at a time.
+  cuda::NvjpegResult Decode(std::span<const RawImage> images);
+  cuda::Stream stream() const { return stream_; }
+  absl::Status Wait() const { return nvjpeg_.gpu().WaitStream(stream_); }
+
+ private:
+  explicit RawBatches(RawNvjpeg* nvjpeg) : nvjpeg_(*nvjpeg) {}
+  RawNvjpeg& nvjpeg_;
+  cuda::Stream stream_ = nullptr;
+  cuda::NvjpegState state_ = nullptr;
+};
+
+// Image by image in phases, so that the host works on one while the device does
+// on another; on a stream of its own. Thread-compatible.
+class RawPhases {
+ public:
+  static absl::StatusOr<std::unique_ptr<RawPhases>> Open(RawNvjpeg* nvjpeg);
+  ~RawPhases();
+  cuda::NvjpegResult Decode(const RawImage& image);
+  absl::Status Wait() const { return nvjpeg_.gpu().WaitStream(stream_); }
+
+ private:
+  explicit RawPhases(RawNvjpeg* nvjpeg) : nvjpeg_(*nvjpeg) {}
+  absl::Status Create();
+  RawNvjpeg& nvjpeg_;
+  cuda::Stream stream_ = nullptr;
+  cuda::NvjpegDecoder decoder_ = nullptr;
+  cuda::NvjpegParams params_ = nullptr;
+  struct Phase {
+    cuda::NvjpegStream parsed = nullptr;
+    cuda::NvjpegState state = nullptr;
+    cuda::NvjpegPinnedBuffer pinned = nullptr;
+    cuda::NvjpegDeviceBuffer device = nullptr;
+  } phases_[2];
+  size_t next_ = 0;
+};
+
+}  // namespace leat::gpu_check

@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Steps with real daemons: the same bytes on every plane, memory shared by processes that are killed, and rates."""
+
+import dataclasses
+import os
+import subprocess
+import sys
+import time
+
+import cluster
+import machine
+import service
+from tool_steps import without_gpu
+
+PLANES = ("grpc", "shm", "cuda")
+SLACK_BYTES = 64 << 20  # of the device, that processes which were killed may have left to the driver
+
+
+def _batch(context):
+    return 16 if context.quick else 128
+
+
+def until(condition, seconds):
+    """Asks again until it holds, or for so long. Each question is a call to another process."""
+    end = time.monotonic() + seconds
+    while not (answer := condition()) and time.monotonic() < end:
+        pass
+    return answer
+
+
+def differ(hashes, wanted):
+    if hashes == wanted:
+        return f"{len(hashes)} batches"
+    if len(hashes) != len(wanted):
+        return f"{len(hashes)} batches, not {len(wanted)}"
+    return f"{sum(a != b for a, b in zip(hashes, wanted))} of {len(wanted)} batches differ"
+
+
+def compare(lines, running, name, spec, epochs, wanted, whose):
+    for plane in PLANES:
+        what = f"class {name}, plane {plane}: hashes are {whose}"
+        try:
+            hashes, end = running.consume(spec, epochs, plane)
+        except RuntimeError as error:
+            lines.check(what, False, str(error))
+            continue
+        lines.check(what, hashes == wanted, differ(hashes, wanted))
+        lines.check(f"class {name}: the plane was {plane}", end[7] == plane, f"it says {end[7]}")
+
+
+def same_bytes(context, lines):
+    """One coordinator and one GPU worker: the same bytes however they travel."""
+    folder, epochs = context.folder / "service", 1 if context.quick else 2
+    running = service.Service(context, folder)
+    try:
+        lines.check("the worker took GPU 0", running.said("gpu.ready"), running.about())
+        exact = service.spec(folder, "exact", context.photos, _batch(context))
+        wanted = service.oracle(context, exact, epochs)
+        compare(lines, running, "exact", exact, epochs, wanted, "the oracle's")
+        decoders = ["exact"] + nvjpeg(context, lines, running, folder, epochs)
+        frameworks(context, lines, running, folder, epochs, wanted)
+        gpu_rows(lines, running, decoders)
+        codes = running.stop()
+        lines.check("the daemons drain and exit with 0", codes == [0, 0], str(codes))
+    finally:
+        running.close()
+
+
+def nvjpeg(context, lines, running, folder, epochs):
+    """The decoders that this adds to those that were used."""
+    if running.said("gpu.no_nvjpeg"):
+        lines.missing("class nvjpeg", "no libnvjpeg: deploy/bundle --with-nvjpeg, or LEAT_NVJPEG_LIBRARY")
+        return []
+    job = service.spec(folder, "nvjpeg", context.photos, _batch(context), "NVJPEG")
+    try:
+        wanted, _ = running.consume(job, epochs, "grpc")
+    except RuntimeError as error:
+        lines.check("class nvjpeg over plane grpc", False, str(error))
+        return []
+    compare(lines, running, "nvjpeg", job, epochs, wanted, "those of the first pass")
+    return ["hardware", "cuda"]
+
+
+def gpu_rows(lines, running, decoders):
+    """The bytes are the GPU's work only if it did some. The counts come with the next heartbeat."""
+    decoded = lambda counts: counts["hardware"] + counts["cuda"]  # noqa: E731
+    counts = until(lambda: (counts := running.gpu_rows())["exact"] and (len(decoders) == 1 or decoded(counts)) and
+                   counts, 15) or running.gpu_rows()
+    by = ", ".join(f"{name} {count}" for name, count in counts.items())
+    lines.check("class exact: rows went through the GPU", counts["exact"], by)
+    if len(decoders) > 1:
+        lines.check("class nvjpeg: rows were decoded by the GPU", decoded(counts), by)
+
+
+def python_env(context, folder):
+    """The environment with the bundle's package; None without NumPy."""
+    if not machine.packages("numpy")["numpy"]:
+        return None
+    path = (str(service.site(context.top, folder)), os.environ.get("PYTHONPATH", ""))
+    return {**context.env, "PYTHONPATH": os.pathsep.join(p for p in path if p)}
+
+
+def frameworks(context, lines, running, folder, epochs, wanted):
+    env = python_env(context, folder)
+    for name in ("torch", "jax"):
+        what = f"plane cuda, {name}: hashes are the oracle's"
+        why = f"no numpy in {sys.executable}" if env is None else without_gpu(name, context)
+        if why:
+            lines.missing(what, why)
+            continue
+        try:
+            answer = running.pull("exact", name, "cuda", env, "--epochs", epochs)
+        except RuntimeError as error:
+            lines.check(what, False, str(error))
+            continue
+        lines.check(what, answer["hashes"] == wanted, differ(answer["hashes"], wanted))
+        plane = answer["stats"].get("plane")
+        lines.check(f"{name}: the plane was cuda", plane == "cuda", f"it says {plane}")
+
+
+def sharing(context, lines):
+    """Memory that two processes share, when either ends by SIGKILL."""
+    folder = context.folder / "sharing"
+    running = service.Service(context, folder)
+    try:
+        job = service.spec(folder, "exact", context.photos, _batch(context))
+        wanted = service.oracle(context, job, 1)
+        for plane in ("shm", "cuda"):
+            consumer_is_killed(lines, running, job, plane, wanted, context)
+        lines.check("host memory that consumers lend is page-locked", not running.said("gpu.lent_not_pinned"),
+                    " ".join(running.said("gpu.lent_not_pinned")[:1])[:300])
+        running.workers.append(running.start_worker("second"))
+        for plane in ("shm", "cuda"):
+            worker_is_killed(lines, running, job, plane, wanted)
+    finally:
+        running.close()
+
+
+def consumer_is_killed(lines, running, job, plane, wanted, context):
+    hashes, _ = running.consume(job, 1, plane)  # so that the worker has taken what it keeps
+    before = free_bytes()
+    for _ in range(3):
+        consumer = running.paced(job, plane, "--paced", "--window", "4")
+        consumer.pull(2)
+        consumer.process.kill()
+        consumer.close()
+    hashes, _ = running.consume(job, 1, plane)
+    lines.check(f"plane {plane}: after three consumers were killed, the next has the oracle's hashes", hashes == wanted,
+                differ(hashes, wanted))
+    slots = lambda: sum(int(device.get("slots_in_use", 0)) for device in running.stats())  # noqa: E731
+    until(lambda: slots() == 0, 15)
+    lines.check(f"plane {plane}: no slot is held for them", slots() == 0, f"{slots()} in use")
+    if context.fake:
+        return  # its memory is each process's own
+    until(lambda: before - free_bytes() <= SLACK_BYTES, 15)
+    grown = before - free_bytes()
+    lines.check(f"plane {plane}: the device has their memory back", grown <= SLACK_BYTES, f"{grown >> 20} MiB more")
+
+
+def worker_is_killed(lines, running, job, plane, wanted):
+    """The last worker, in mid-epoch; the first one does its rows."""
+    consumer = running.paced(job, plane, "--paced", "--window", "3", "--hold", "3")
+    try:
+        consumer.pull(1)
+        running.workers[-1].kill9()
+        consumer.finish()
+        hashes = [step[2] for step in consumer.steps]
+        lines.check(f"plane {plane}: a worker is killed, and every batch has the oracle's hash", hashes == wanted,
+                    str(consumer.error) if consumer.error else differ(hashes, wanted))
+    finally:
+        consumer.close()
+    running.workers[-1] = running.start_worker(f"after-{plane}")
+
+
+def free_bytes():
+    gpus, why = machine.probed()
+    if not gpus:
+        raise RuntimeError(f"the driver does not answer any more: {why}")
+    return gpus[0]["free_bytes"]
+
+
+def planes(context, lines):
+    """Images and bytes of rows a second, by plane, class and who takes them."""
+    folder, seconds = context.folder / "planes", 0.5 if context.quick else 3.0
+    running = service.Service(context, folder)
+    try:
+        classes = ["exact", "nvjpeg"]
+        if running.said("gpu.no_nvjpeg"):
+            classes.remove("nvjpeg")
+            lines.missing("rates of class nvjpeg", "no libnvjpeg")
+        for name in classes:
+            job = service.spec(folder, name, context.photos, _batch(context), name.upper())
+            for plane in PLANES:
+                of = {"class": name, "plane": plane, "consumer": "C++"}
+                try:
+                    rows, some_bytes, used = running.rate(job, plane, seconds)
+                except RuntimeError as error:
+                    lines.check(f"class {name}, plane {plane}", False, str(error))
+                    continue
+                lines.figure("rows to the trainer", rows, "img/s", **of)
+                lines.figure("bytes to the trainer", some_bytes / 1e9, "GB/s", **of)
+                lines.check(f"class {name}: the plane was {plane}", used == plane, f"it says {used}")
+        env = python_env(context, folder)
+        for name in classes:
+            for plane, framework in (("shm", "numpy"), ("cuda", "torch"), ("cuda", "jax")):
+                framework_rate(context, lines, running, env, name, plane, framework, seconds)
+    finally:
+        running.close()
+
+
+def framework_rate(context, lines, running, env, name, plane, framework, seconds):
+    of = {"class": name, "plane": plane, "consumer": framework}
+    why = f"no numpy in {sys.executable}" if env is None else ""
+    if not why and framework != "numpy":
+        why = without_gpu(framework, context)
+    if why:
+        lines.missing(f"rows to the trainer, class {name}, plane {plane}, {framework}", why)
+        return
+    try:
+        answer = running.pull(name, framework, plane, env, "--rate-s", seconds)
+    except RuntimeError as error:
+        lines.check(f"class {name}, plane {plane}, {framework}", False, str(error))
+        return
+    lines.figure("rows to the trainer", answer["rate"], "img/s", **of)
+    lines.figure("bytes to the trainer", answer["rate"] * answer["batch_bytes"] / _batch(context) / 1e9, "GB/s", **of)
+
+
+def mps(context, lines):
+    """Worker and consumer as clients of a multi-process service of this step's own; no GPU's settings are touched."""
+    folder = context.folder / "mps"
+    folder.mkdir()
+    env = {**context.env, "CUDA_MPS_PIPE_DIRECTORY": str(folder / "pipe"),
+           "CUDA_MPS_LOG_DIRECTORY": str(folder / "log")}
+    control = machine.tool("nvidia-cuda-mps-control")
+    for name in ("pipe", "log"):
+        (folder / name).mkdir()
+    # In the foreground: so it is of this step's session, and ends with it.
+    daemon = subprocess.Popen([control, "-f"], env=env, stdin=subprocess.DEVNULL)
+    running = None
+    try:
+        running = service.Service(dataclasses.replace(context, env=env), folder)
+        job = service.spec(folder, "exact", context.photos, _batch(context))
+        compare(lines, running, "exact under MPS", job, 1, service.oracle(context, job, 1), "the oracle's")
+    except cluster.DaemonFailed as error:
+        if daemon.poll() is None:
+            lines.check("a worker starts under MPS", False, str(error))
+        else:
+            lines.missing("NVIDIA's multi-process service", f"its control program ended with {daemon.returncode}")
+    finally:
+        if running:
+            running.close()
+        subprocess.run([control], input="quit\n", env=env, capture_output=True, text=True)
