@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tests/gpu/run as it is used: a checkout and a bundle on a machine that has Python and a driver, and nothing else.
+
+That machine is a root with none of our packages and no network (empty_root.py). Its driver computes on the CPU.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import empty_root
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CHECKOUT = ("tests/gpu/run", "tests/gpu/*.py", "tests/e2e/cluster.py", "tests/support/test_data.py")
+sys.path.insert(0, str(ROOT / "tests/gpu"))
+
+import steps  # noqa: E402
+
+WITHOUT_NVCC = os.environ.get("LEAT_GPU_BUILD") == "0"
+
+
+class GpuRootTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        build = os.environ.get("LEAT_BUILD_DIR")
+        if not build:
+            raise unittest.SkipTest("LEAT_BUILD_DIR names no build tree")
+        scratch = pathlib.Path(tempfile.mkdtemp(prefix="leat-gpu-root-"))
+        cls.addClassCleanup(shutil.rmtree, scratch, ignore_errors=True)
+        cls.root = empty_root.EmptyRoot(scratch / "root")
+        cls.source = cls.root.folder / "src"
+        cls.with_nvjpeg, bundle = True, pathlib.Path(os.environ.get("LEAT_BUNDLE") or scratch / "leat-bundle.tar")
+        if not bundle.exists():
+            words = [ROOT / "deploy/bundle", "--build-dir", build, "-o", bundle, "--without-parquet"]
+            packed = subprocess.run([*words, "--with-nvjpeg"], capture_output=True, text=True)
+            if "cannot be fetched" in packed.stderr:
+                cls.with_nvjpeg = False
+                packed = subprocess.run(words, capture_output=True, text=True)
+            assert packed.returncode == 0, packed.stdout + packed.stderr
+        for pattern in CHECKOUT:
+            for file in ROOT.glob(pattern):
+                (cls.source / file.relative_to(ROOT)).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(file, cls.source / file.relative_to(ROOT))
+        cls.bundle = pathlib.Path("/src/build") / bundle.name
+        (cls.source / "build").mkdir()
+        shutil.copy(bundle, cls.source / "build")
+        cls.root.take_lookalikes(pathlib.Path(build) / "fake_cuda", "driver")
+
+    def test_it_has_neither_our_packages_nor_a_network(self):
+        done = self.root.run("/usr/bin/python3", "-c", "import socket, os; print(os.listdir('/'))\n"
+                             "socket.create_connection(('192.0.2.1', 80), 1)", timeout=60)
+        self.assertIn("Network is unreachable", done.stderr)
+        found = {path.name for path in self.root.folder.rglob("*.so*") if "driver" not in path.parts}
+        self.assertEqual([name for name in found if name.startswith(("libgrpc", "libprotobuf", "libabsl", "libjpeg",
+                                                                     "libstdc++", "libcuda", "libnvjpeg"))], [])
+
+    @unittest.skipIf(WITHOUT_NVCC, "this build has no GPU support: there was no nvcc")
+    def test_every_check_passes_there(self):
+        done = self.root.run("/src/tests/gpu/run", "--bundle", self.bundle, "--quick", "--json", "/src/gpu.json",
+                             "--fake", "/driver", timeout=540)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        found = json.loads((self.source / "gpu.json").read_text())
+        outcomes = {step["step"]: step["outcome"] for step in found["steps"]}
+        self.assertEqual(list(outcomes), ["machine", "photos", *steps.names()])
+        not_here = {name for name, outcome in outcomes.items() if outcome == "not here"}
+        self.assertEqual(not_here, {"memcheck", "racecheck", "torchvision", "mps"}, done.stdout)
+        self.assertEqual(set(outcomes.values()), {"passed", "not here"})
+
+    def test_without_a_driver_it_says_so(self):
+        done = self.root.run("/src/tests/gpu/run", "--bundle", self.bundle, timeout=60)
+        self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+        self.assertIn("no NVIDIA driver could be loaded", done.stderr)
+
+    def test_nvjpeg_of_the_bundle_loads_there(self):
+        if not self.with_nvjpeg:
+            self.skipTest("nvidia-nvjpeg could not be fetched")
+        script = ("import ctypes, glob, tarfile\n"
+                  f"with tarfile.open({str(self.bundle)!r}) as tar:\n"
+                  "    for name in tar.getnames():\n"
+                  "        if '/lib/libnvjpeg.so.' in name or '/lib/libgcc_s.so.1' in name:\n"
+                  "            tar.extract(name, '/tmp')\n"
+                  "libgcc, = glob.glob('/tmp/leat-*/lib/libgcc_s.so.1')  # a worker has it before\n"
+                  "nvjpeg, = glob.glob('/tmp/leat-*/lib/libnvjpeg.so.*')\n"
+                  "ctypes.CDLL(libgcc, ctypes.RTLD_GLOBAL)\n"
+                  "value = ctypes.c_int(-1)\n"
+                  "print(ctypes.CDLL(nvjpeg).nvjpegGetProperty(0, ctypes.byref(value)), value.value)\n")
+        done = self.root.run("/usr/bin/python3", "-c", script, timeout=120)
+        self.assertEqual(done.stdout.split(), ["0", "13"], done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
