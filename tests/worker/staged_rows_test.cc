@@ -171,7 +171,12 @@ TEST_F(StagedRowsTest, FailNamesTheSampleWhereverItTurnsOutBad) {
     EXPECT_THAT(std::string(Message(status)), HasSubstr("k/c.jpg: it is bad"));
     EXPECT_EQ(bad_.Take().at("job").at(2).count, 1u);
   }
-  // In the group it is that row's alone.
+}
+
+TEST_F(StagedRowsTest, ABadSampleFailsItsRowAlone) {
+  Write('c', "?");
+  Open(BadSamplePolicy::kFail);
+  EXPECT_TRUE(absl::IsDataLoss(Rows().status()));
   ASSERT_EQ(by_row_.size(), 6u);
   for (size_t row = 0; row < 6; ++row)
     EXPECT_EQ(by_row_[row].ok(), row != 2) << row;
