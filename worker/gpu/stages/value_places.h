@@ -12,6 +12,7 @@
 // of its operands does.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
