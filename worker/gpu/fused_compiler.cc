@@ -137,8 +137,9 @@ class FusedCompiler {
       program_->gray_ = decode->gray;
       program_->orient_ = decode->orient;
       for (const ImageOp& op : decode->ops)
-        if (op.kind == ImageOp::Kind::kColours)
-          return CannotFuse(op.node, "colours other than RGB and gray");
+        if (op.kind == ImageOp::Kind::kColours && op.colours != Colours::kBgr)
+          return CannotFuse(op.node, "colours other than RGB, BGR and gray");
+      program_->bgr_ = decode->colours() == Colours::kBgr;
       return AddChain(0, {.node = step.node}, std::move(decode->ops));
     }
     if (std::holds_alternative<PartnerStep>(step.what))

@@ -372,6 +372,10 @@ void FusedGroup::BindView(const Orientation& o, ImageSize stored,
   row->step_x = static_cast<int32_t>(step_x);
   row->step_y = static_cast<int32_t>(step_y);
   row->step_c = static_cast<int32_t>(source.channel_bytes);
+  if (program_->bgr_) {
+    offset += 2 * source.channel_bytes;
+    row->step_c = -row->step_c;
+  }
   row->source = source.address + static_cast<uint64_t>(offset);
 }
 

@@ -135,6 +135,7 @@ class FusedProgram {
   std::vector<StoredValue> stored_;
   std::vector<Tensor> shapes_;  // of the values; without data
   bool gray_ = false, orient_ = true, dali_ = false;
+  bool bgr_ = false;           // channels are taken backwards
   std::vector<Chain> chains_;  // in the order in which the CPU runs them
   std::vector<FusedImage> views_;
   std::vector<Step> host_steps_;

@@ -47,9 +47,9 @@ TEST(FusedProgram, NamesTheNodeThatCannotBeFused) {
   two.nodes.push_back({"resize", {{3, 0}}, {{"size", Ints{9}}}});
   two.outputs.push_back({"other", {4, 0}});
   expect(two, "second decode");
-  Graph bgr = ChainOf({resize});
-  bgr.nodes[1].args["output"] = Text("bgr");
-  expect(bgr, "node 1 (decode)");
+  Graph ycbcr = ChainOf({resize});
+  ycbcr.nodes[1].args["output"] = Text("ycbcr");
+  expect(ycbcr, "node 1 (decode)");
   Graph none = ChainOf({});
   none.outputs = {{"label", {0, 1}}};
   expect(none, "no field is made of an image");

@@ -27,11 +27,10 @@ class RandomStagedGraph {
     pixels_.clear();
     Add({"readers.image_folder", {}, {{"path", Value(std::string("/data"))}}});
     AddHostValues();
-    const bool gray = Below(4) == 0;
     const uint32_t decoded =
         Add({"decode",
              {{0, 0}},
-             {{"output", Value(std::string(gray ? "gray" : "rgb"))}}});
+             {{"output", Word({"rgb", "rgb", "bgr", "gray"})}}});
     for (int views = 1 + Below(2); views > 0; --views)
       pixels_.push_back(Add({Below(2) ? "resize" : "random_resized_crop",
                              {{decoded, 0}},
