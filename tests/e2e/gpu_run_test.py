@@ -122,6 +122,15 @@ class GpuRunTest(unittest.TestCase):
         self.assertIn("no kernel image", pathlib.Path(f"{self.answer}.log").read_text())
 
     @unittest.skipIf(WITHOUT_NVCC, "this build has no GPU support: there was no nvcc")
+    def test_what_the_backends_answer_is_known_where_the_worker_cannot_open_them(self):
+        code, lines, _, said = self.run_it("--fake", self.fake, "--only", "handles",
+                                           LEAT_FAKE_CUDA_FAIL="nvjpegCreateExV2:7+:2")  # six are of the step itself
+        self.assertEqual(code, 1, said)
+        self.assertIs(lines["the worker's slots and nvJPEG open"]["ok"], False, said)
+        self.assertEqual(self.found()["machine"]["nvJPEG HARDWARE with allocators"], "opens")
+        self.assertEqual(lines["the kernels load"]["ok"], True)
+
+    @unittest.skipIf(WITHOUT_NVCC, "this build has no GPU support: there was no nvcc")
     def test_a_call_that_never_returns_costs_its_step_only(self):
         code, steps_, said = self.run_shortened("exact", 5, "cuLaunchKernel:20:-1")
         self.assertEqual(code, 1, said)

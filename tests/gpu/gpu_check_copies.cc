@@ -3,6 +3,7 @@
 // What the worker's GPU path is made of, each alone, timed by the device's
 // events: copies by size, page-locking, the fused kernel.
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>

@@ -3,6 +3,7 @@
 // What the driver, nvJPEG and the compiled kernels are on this machine. What a
 // backend refuses is a finding; only what the worker itself opens must open.
 #include <algorithm>
+#include <utility>
 
 #include "core/status.h"
 #include "tests/gpu/gpu_bench.h"
@@ -96,48 +97,60 @@ absl::Status DescribeKernels(const worker::Gpu& gpu, Report* report) {
 }
 
 // With allocators of ours, and without any.
-void TryBackend(const Bench& bench, NvjpegBackend backend, Report* report) {
+void TryBackend(const cuda::Nvjpeg& nvjpeg, const worker::Gpu& gpu,
+                NvjpegBackend backend, Report* report) {
   const std::string name(NameOf(backend));
-  const auto raw =
-      RawNvjpeg::Open(bench.library.get(), bench.gpu.get(), backend);
+  const auto raw = RawNvjpeg::Open(&nvjpeg, &gpu, backend);
   report->Fact(fmt::format("nvJPEG {} with allocators", name),
                raw.ok() ? "opens" : Message(raw.status()));
   cuda::NvjpegHandle handle = nullptr;
-  const cuda::NvjpegResult bare = bench.library->CreateExV2(
+  const cuda::NvjpegResult bare = nvjpeg.CreateExV2(
       backend, nullptr, nullptr, cuda::kNvjpegFlagsDefault, &handle);
   report->Fact(fmt::format("nvJPEG {} without allocators", name), NameOf(bare));
-  if (bare == cuda::NvjpegResult::kSuccess) bench.library->Destroy(handle);
-  if (backend != NvjpegBackend::kHardware || !raw.ok()) return;
+  if (bare == cuda::NvjpegResult::kSuccess) nvjpeg.Destroy(handle);
+  if (backend != NvjpegBackend::kHardware || !raw.ok() ||
+      nvjpeg.GetHardwareDecoderInfo == nullptr)
+    return;
   unsigned engines = 0, cores = 0;
-  if (bench.library->GetHardwareDecoderInfo == nullptr) return;
   const cuda::NvjpegResult asked =
-      bench.library->GetHardwareDecoderInfo((*raw)->handle(), &engines, &cores);
+      nvjpeg.GetHardwareDecoderInfo((*raw)->handle(), &engines, &cores);
   report->Figure("engines", engines, "", {{"what", "engines"}}, NameOf(asked));
   report->Figure("engines", cores, "", {{"what", "cores of each"}});
+}
+
+void TryNvjpeg(const worker::Gpu& gpu, Report* report) {
+  const auto nvjpeg = cuda::LoadNvjpeg(cuda::LibrarySearch::FromEnvironment());
+  if (!nvjpeg.ok()) return report->Missing("nvJPEG", Message(nvjpeg.status()));
+  report->Fact("nvJPEG",
+               fmt::format("{}.{}.{}, {}", (*nvjpeg)->major, (*nvjpeg)->minor,
+                           (*nvjpeg)->patch, (*nvjpeg)->path));
+  for (const NvjpegBackend backend :
+       {NvjpegBackend::kHybrid, NvjpegBackend::kGpuHybrid,
+        NvjpegBackend::kHardware})
+    TryBackend(**nvjpeg, gpu, backend, report);
+}
+
+absl::StatusOr<std::unique_ptr<worker::Gpu>> OpenGpu(const Setup& setup) {
+  ASSIGN_OR_RETURN(auto driver,
+                   cuda::LoadDriver(cuda::LibrarySearch::FromEnvironment()));
+  RETURN_IF_ERROR(cuda::Check(*driver, driver->Init(0), "cuInit"));
+  return worker::Gpu::Open(std::move(driver), setup.device);
 }
 
 }  // namespace
 
 void CheckHandles(const Setup& setup, Report* report) {
-  const auto bench = OpenBench(setup);
-  report->Check("the worker's GPU, slots and nvJPEG open", bench.ok(),
-                bench.ok() ? "" : Message(bench.status()));
-  if (!bench.ok()) return;
-  DescribeDevice(*bench->gpu, report);
-  const absl::Status kernels = DescribeKernels(*bench->gpu, report);
+  const auto gpu = OpenGpu(setup);
+  report->Check("the GPU opens", gpu.ok(), Message(gpu.status()));
+  if (!gpu.ok()) return;
+  DescribeDevice(**gpu, report);
+  const absl::Status kernels = DescribeKernels(**gpu, report);
   report->Check("the kernels load", kernels.ok(), Message(kernels));
-  if (bench->library == nullptr) {
-    report->Missing("nvJPEG", "there is no libnvjpeg");
-    return;
-  }
-  report->Fact(
-      "nvJPEG",
-      fmt::format("{}.{}.{}, {}", bench->library->major, bench->library->minor,
-                  bench->library->patch, bench->library->path));
-  for (const NvjpegBackend backend :
-       {NvjpegBackend::kHybrid, NvjpegBackend::kGpuHybrid,
-        NvjpegBackend::kHardware})
-    TryBackend(*bench, backend, report);
+  TryNvjpeg(**gpu, report);
+  const auto bench = OpenBench(setup);
+  report->Check("the worker's slots and nvJPEG open", bench.ok(),
+                Message(bench.status()));
+  if (!bench.ok()) return;
   // A group is rounded down to whole turns of the engines.
   const auto at_once = static_cast<double>(
       std::max<size_t>(1, worker::JpegsAtOnce({bench->gpu->info()})));

@@ -3,6 +3,7 @@
 // The worker's pipeline without the network: rates by the number of slots, the
 // cores that its threads take, and the device's memory over time.
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
