@@ -138,59 +138,10 @@ TEST(JpegDamage, IsFoundWithoutDecodingTheRowsToo) {
   EXPECT_GT(found, 300);
 }
 
-// Views that only cores compute.
-std::vector<Graph> GraphsOfCores() {
-  using Ints = ViewGraph::Ints;
-  std::vector<Graph> graphs;
-  {  // by the other rule, and behind a rounding of colours
-    ViewGraph g("ycbcr");
-    g.Output(g.Crop(16, {0.05, 0.3}, {{"rule", Value(std::string("dali"))}}));
-    g.Output(g.At(0, 20));
-    graphs.push_back(g.graph);
-  }
-  {  // mirrored, and then resampled
-    ViewGraph g("bgr");
-    const uint32_t crop = g.At(0.1, 30);
-    const uint32_t flip = g.Add("flip", {crop}, {{"vertical", Value(true)}});
-    const uint32_t resize = g.Add("resize", {flip}, {{"size", Ints{20, 20}}});
-    g.Output(g.Add("crop", {resize}, {{"size", Ints{5, 5}}}));
-    g.Output(g.Add("crop", {crop}, {{"size", Ints{5, 5}}}));
-    graphs.push_back(g.graph);
-  }
-  {  // the one side or the other
-    ViewGraph g;
-    const uint32_t coin = g.Add("coin_flip", {});
-    const uint32_t top =
-        g.Add("resize", {g.At(0, 30)}, {{"size", Ints{16, 16}}});
-    const uint32_t other = g.Crop(16, {0.1, 0.4});
-    g.Output(g.Add("where", {coin, top, other}));
-    graphs.push_back(g.graph);
-  }
-  {  // an operator that is no view uses all of its input
-    ViewGraph g;
-    const uint32_t top = g.At(0.2, 30);
-    const uint32_t blur =
-        g.Add("gaussian_blur", {top}, {{"sigma", Value(1.0)}});
-    g.Output(
-        g.Add("crop", {blur}, {{"size", Ints{4, 4}}, {"pos_y", Value(0.0)}}));
-    g.Output(g.At(0, 30));
-    graphs.push_back(g.graph);
-  }
-  {  // and of all of the image, too
-    ViewGraph g;
-    const uint32_t resize = g.Add("resize", {1}, {{"size", Ints{30, 30}}});
-    const uint32_t small = g.Add("resize", {resize}, {{"size", Ints{9, 9}}});
-    g.Output(
-        g.Add("crop", {small}, {{"size", Ints{4, 4}}, {"pos_y", Value(0.0)}}));
-    graphs.push_back(g.graph);
-  }
-  return graphs;
-}
-
 TEST(Damage, MakesTheSameRowsBadFusedAndPlain) {
   Scratch scratch({.max_pixels = 100'000}), other({.max_pixels = 100'000});
   std::vector<Graph> graphs = FusedViewGraphs();
-  for (Graph& graph : GraphsOfCores()) graphs.push_back(std::move(graph));
+  for (Graph& graph : OperatedViewGraphs()) graphs.push_back(std::move(graph));
   uint32_t seed = 100;
   const std::vector<std::string> jpegs = JpegsOfManyKinds();
   for (size_t g = 0; g < graphs.size(); ++g) {

@@ -38,12 +38,13 @@ std::vector<Row> OnCores(const Graph& graph,
 
 class GpuDamageTest : public GpuTest {
  protected:
-  // All in groups of some.
+  // All in groups of some; on cores what does not fit a GPU.
   std::vector<Row> OnGpu(const Graph& graph,
                          const std::vector<std::string>& files) {
     constexpr size_t kRows = 60;
     GpuPipeline pipeline(graph, *gpus_);
-    EXPECT_TRUE(pipeline.kernel().staged(false));
+    if (!pipeline.kernel().staged(false)) return OnCores(graph, files, true);
+    ++staged_;
     std::vector<Row> rows;
     for (size_t begin = 0; begin < files.size(); begin += kRows) {
       const size_t count = std::min(kRows, files.size() - begin);
@@ -66,6 +67,8 @@ class GpuDamageTest : public GpuTest {
     }
     return rows;
   }
+
+  int staged_ = 0;  // of the graphs
 };
 
 void ExpectSame(const std::vector<Row>& rows, const std::vector<Row>& expected,
@@ -89,6 +92,7 @@ TEST_F(GpuDamageTest, MakesTheSameRowsBadOnCoresAndOnGpus) {
   std::vector<Graph> graphs = FusedViewGraphs();
   std::mt19937 random(12);
   for (int i = 0; i < 6; ++i) graphs.push_back(RandomGraph(random).Make());
+  for (Graph& graph : OperatedViewGraphs()) graphs.push_back(std::move(graph));
   std::vector<std::vector<Row>> expected;
   for (const Graph& graph : graphs) {
     expected.push_back(OnCores(graph, files, true));
@@ -109,6 +113,8 @@ TEST_F(GpuDamageTest, MakesTheSameRowsBadOnCoresAndOnGpus) {
                  room ? "in the slot" : "without room");
     Close();
   }
+  // With room, all but one of a rule that a GPU has not; without, no stages.
+  EXPECT_GT(staged_, 2 * static_cast<int>(FusedViewGraphs().size() + 6));
 }
 
 // The slot is full at some row, and what is bad does not change there.
@@ -119,7 +125,9 @@ TEST_F(GpuDamageTest, IsTheSameBehindTheRowThatFillsTheSlot) {
   const std::vector<std::string> files(16, jpeg);
   config_.slot_bytes = 1 << 20;
   Open();
-  for (const Graph& graph : {TwoViews(), TopAndMiddle()})
+  std::vector<Graph> graphs = OperatedViewGraphs();
+  for (Graph& graph : FusedViewGraphs()) graphs.push_back(std::move(graph));
+  for (const Graph& graph : graphs)
     ExpectSame(OnGpu(graph, files), OnCores(graph, files, true), graph,
                "full slot");
 }
