@@ -157,7 +157,9 @@ class RowWork {
   virtual bool CanBegin(int device) const { return true; }
   // Of staged work: a stage for a group; called without locks, by one thread at
   // a time. `outputs` stay valid until the stage is destroyed, and so does this
-  // work. nullptr: no room after all; CanBegin is false then, until the signal.
+  // work; but for the memory of rows that nobody wants any more, which are not
+  // prepared from then on, and forgotten before Finish. nullptr: no room after
+  // all; CanBegin is false then, until the signal.
   virtual std::unique_ptr<GroupStage> BeginGroup(
       const GroupOutputs& outputs) const {
     return nullptr;

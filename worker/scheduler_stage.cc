@@ -51,6 +51,7 @@ std::shared_ptr<SharedStage> Share(
   Group& first = *groups.front();
   shared->work = first.work;
   if (groups.size() == 1) {
+    first.first = 0;
     shared->outputs = first.outputs;
     return shared;
   }

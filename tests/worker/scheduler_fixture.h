@@ -80,7 +80,11 @@ class FakeDevice {
 
   bool CanBegin() const { return free_ > 0; }
   bool Take() {
-    if (free_ <= 0 || refuse.exchange(false)) return false;
+    if (free_ <= 0) return false;
+    if (refuse.exchange(false)) {
+      if (on_refuse) on_refuse();
+      return false;
+    }
     --free_;
     ++stages;
     return true;
@@ -128,6 +132,7 @@ class FakeDevice {
   std::atomic<bool> inline_done{false};
   absl::Status result;
   std::atomic<bool> refuse{false};  // the next BeginGroup
+  std::function<void()> on_refuse;
   std::atomic<int> stages{0}, finishes{0};
   std::atomic<size_t> rows{0};  // of finishes, forgotten ones too
 

@@ -252,6 +252,26 @@ TEST_F(JoinTest, AWithdrawalMayCompleteAStage) {
   ExpectNothingLeft();
 }
 
+TEST_F(JoinTest, WhatTheDeviceRefusedGoesWithWhatIsLeft) {
+  const auto work = Staged();
+  const auto a = Open(work), b = Open(work);
+  AskOne(a, 1, 0, 1);
+  AskOne(b, 2, 1, 2);
+  device_.on_refuse = [&] { scheduler_.Cancel(a, 1); };
+  device_.refuse = true;
+  FinishAll();
+  EXPECT_EQ(device_.rows, 1u);
+  EXPECT_EQ(Samples(), (std::map<uint64_t, uint64_t>{{2, 2}}));
+  AskOne(a, 3, 0, 3);
+  AskOne(b, 4, 1, 4);
+  device_.on_refuse = [&] { AskOne(a, 5, 0, 5); };
+  device_.refuse = true;
+  FinishAll();
+  EXPECT_EQ(device_.finishes, 2);
+  EXPECT_EQ(Samples().size(), 3u);
+  ExpectNothingLeft();
+}
+
 TEST_F(JoinTest, WhatIsBegunWhenTheSchedulerEndsIsGivenBack) {
   const auto work = Staged();
   {
