@@ -161,6 +161,29 @@ TEST(Damage, MakesTheSameRowsBadFusedAndPlain) {
   }
 }
 
+// A file without its Huffman tables, as abbreviated ones are.
+std::string WithoutTables(std::string jpeg) {
+  for (size_t at; (at = jpeg.find("\xff\xc4")) != std::string::npos;)
+    jpeg.erase(at, 2 + static_cast<uint8_t>(jpeg[at + 2]) * size_t{256} +
+                       static_cast<uint8_t>(jpeg[at + 3]));
+  return jpeg;
+}
+
+TEST(JpegDamage, IsNotMendedByTheTablesOfAnotherFile) {
+  const std::string whole =
+      testing::MakeJpeg({.width = 40, .height = 40, .progressive = true});
+  const std::string lacking = WithoutTables(whole);
+  ASSERT_LT(lacking.size(), whole.size());
+  JpegDecoder decoder({});
+  for (const std::string& before : {lacking, whole, lacking}) {
+    ASSERT_TRUE(DecodeWindow(decoder, before, {0, 0, 40, 40}, false, true));
+    const auto decoded =
+        DecodeWindow(decoder, lacking, {0, 0, 40, 40}, false, true);
+    ASSERT_TRUE(decoded);
+    EXPECT_TRUE(absl::IsDataLoss(decoded->damage)) << decoded->damage;
+  }
+}
+
 // A file whose lower half is lost.
 std::string HalfLost(int orientation = 0) {
   const std::string jpeg = testing::MakeJpeg(

@@ -59,6 +59,7 @@ struct JpegDecoder::State {
   std::vector<uint8_t> strip;
   JSAMPROW row_pointers[kStripRows] = {};
 
+  void Create();
   bool ReadHeader(const unsigned char* bytes, unsigned long size);
   absl::Status Prepare(const Rect& of, bool to_gray, bool to_dense,
                        bool partial);
@@ -117,12 +118,9 @@ JpegDecoder::JpegDecoder(const ImageLimits& limits)
   state_->cinfo.err = state_->errors.Init();
   // Only fails when memory runs out or the library is another version.
   if (setjmp(state_->errors.jump) != 0) std::abort();
-  jpeg_create_decompress(&state_->cinfo);
   state_->progress.manager.progress_monitor = OnProgress;
   state_->progress.max_scans = limits.max_scans;
-  state_->cinfo.progress = &state_->progress.manager;
-  state_->cinfo.mem->max_memory_to_use = static_cast<long>(
-      std::min<uint64_t>(limits.max_scratch_bytes, 1ull << 40));
+  state_->Create();
 }
 
 JpegDecoder::~JpegDecoder() { jpeg_destroy_decompress(&state_->cinfo); }
@@ -133,13 +131,23 @@ const JpegDecoder::Header& JpegDecoder::header() const {
 
 size_t JpegDecoder::scratch_bytes() const { return state_->strip.capacity(); }
 
+void JpegDecoder::State::Create() {
+  jpeg_create_decompress(&cinfo);
+  cinfo.progress = &progress.manager;
+  cinfo.mem->max_memory_to_use = static_cast<long>(
+      std::min<uint64_t>(limits.max_scratch_bytes, 1ull << 40));
+}
+
+// libjpeg keeps tables from file to file, so that a file that lacks some would
+// be decoded by another one's: each begins with none.
 bool JpegDecoder::State::ReadHeader(const unsigned char* bytes,
                                     unsigned long size) {
   if (setjmp(errors.jump) != 0) {
     jpeg_abort_decompress(&cinfo);
     return false;
   }
-  jpeg_abort_decompress(&cinfo);
+  jpeg_destroy_decompress(&cinfo);
+  Create();
   jpeg_mem_src(&cinfo, bytes, size);
   jpeg_read_header(&cinfo, TRUE);
   return true;
