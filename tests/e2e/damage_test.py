@@ -32,7 +32,8 @@ def views(path, *nodes):
 
 def random_views(path):
     def crop(size, least, most):
-        return node("random_resized_crop", (1, 0), size=ints(size, size), area={"floats_value": {"values": [least, most]}})
+        area = {"floats_value": {"values": [least, most]}}
+        return node("random_resized_crop", (1, 0), size=ints(size, size), area=area)
     return views(path, crop(64, 0.1, 0.4), crop(64, 0.1, 0.4), crop(24, 0.02, 0.1))
 
 

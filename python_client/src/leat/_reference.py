@@ -38,8 +38,8 @@ _COMPOSED = """\
 
 A worker computes a chain of a decode, `random_crop`, `window`, `crop`, `resize` or `random_resized_crop`, and `flip` in
 one pass: of a JPEG it decodes no more than the chain looks at, and the bytes are those of one operator after the other.
-Of a damaged JPEG, a sample is bad if something that is used of it is made of lost rows; what is lost below all crops costs
-nothing. That is the same whatever a worker computes in one pass
+Of a damaged JPEG, a sample is bad if something that is used of it is made of lost rows; what is lost below all crops
+costs nothing. That is the same whatever a worker computes in one pass
 ([decision 25](decisions/0025-one-meaning-of-damage.md)).
 
 | DALI | here |
