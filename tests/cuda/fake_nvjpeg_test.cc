@@ -247,7 +247,8 @@ TEST_F(FakeNvjpeg, TruncatedImagesAreGrayBelowAndNoError) {
   Open(NvjpegBackend::kHardware);
   std::string cut = MakeJpeg({.h = 1, .v = 1});
   cut.resize(cut.size() / 2);
-  EXPECT_EQ(Batch({cut}, 64, 0), NvjpegResult::kSuccess);
+  const std::vector<std::string> jpegs = {cut};
+  EXPECT_EQ(Batch(jpegs, 64, 0), NvjpegResult::kSuccess);
   EXPECT_EQ(driver_->StreamSynchronize(stream_), Result::kSuccess);
   Close();
 }

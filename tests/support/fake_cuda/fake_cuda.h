@@ -68,8 +68,8 @@ uint64_t fake_cuda_calls(const char* symbol);
 // What is live: "allocations", "host_allocations", "registrations", "streams",
 // "events", "modules", "contexts", "handles", "reservations", "mappings",
 // "nvjpeg_handles", "nvjpeg_states", ...; "*": all together. And totals:
-// "pageable_copies", "pageable_files", "launches", "hardware_images", of these "region_images",
-// "scaled_images".
+// "pageable_copies", "pageable_files", "launches", "hardware_images", of these
+// "region_images", "scaled_images".
 int64_t fake_cuda_count(const char* what);
 uint64_t fake_cuda_violations(void);
 // The text of the first violations; null beyond.
