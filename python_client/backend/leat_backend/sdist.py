@@ -16,7 +16,8 @@ from leat_backend.wheel import ROOT
 _LEFT_OUT = ("tests/", "docs/", ".")
 
 
-def _files() -> list[str]:
+def files() -> list[str]:
+    """What it is made of, from the root on; BuildError: git does not say what a clone's files are."""
     if (ROOT / ".git").exists():
         names = _of_the_clone()
     else:  # a source distribution of a source distribution
@@ -49,7 +50,7 @@ def write(folder: pathlib.Path) -> pathlib.Path:
         for name, data, mode in [
                 *((name, text.encode(), 0o644) for name, text in texts.items()),
                 *((n, (ROOT / n).read_bytes(), 0o755 if (ROOT / n).stat().st_mode & 0o100 else 0o644)
-                  for n in _files())]:
+                  for n in files())]:
             entry = tarfile.TarInfo(f"{top}/{name}")
             entry.size, entry.mode = len(data), mode
             tar.addfile(entry, io.BytesIO(data))

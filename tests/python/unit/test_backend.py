@@ -207,10 +207,10 @@ def test_a_clone_of_which_git_says_nothing_gives_no_source_distribution(tmp_path
     (tmp_path / ".git").write_text("gitdir: nowhere")
     monkeypatch.setattr(sdist, "ROOT", tmp_path)
     with pytest.raises(BuildError, match="git cannot list the files of"):
-        sdist.write(tmp_path)
+        sdist.files()
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(BuildError, match="no git here.*apt-get install git"):
-        sdist.write(tmp_path)
+        sdist.files()
 
 
 def test_changelog_and_version_agree():
