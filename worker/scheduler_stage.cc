@@ -224,8 +224,8 @@ void Scheduler::State::Finish(std::shared_ptr<State> state,
   GroupStage* const stage = shared->stage.get();
   for (const size_t row : shared->unwanted) stage->Forget(row);
   const auto end = std::make_shared<StageEnd>(
-      [state = std::move(state),
-       shared = std::move(shared)](std::vector<absl::Status> rows) mutable {
+      [state = std::move(state), shared = std::move(shared)](
+          const std::vector<absl::Status>& rows) mutable {
         shared->stage.reset();
         for (std::shared_ptr<Group>& group :
              std::exchange(shared->groups, {})) {

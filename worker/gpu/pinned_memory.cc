@@ -45,7 +45,7 @@ struct LentPinner::State {
   void Run();
   void Lock(Pinned& pinned) const;
   // A failure means that the GPU is lost.
-  void Unlock(Used used) const {
+  void Unlock(const Used& used) const {
     if (!used.locked) return;
     (void)gpu->MakeCurrent();
     gpu->driver().MemHostUnregister(used.memory->base());
@@ -75,7 +75,7 @@ class LentPinner::Pinned final : public LentMemory {
         return;
       }
     }
-    state_->Unlock(std::move(used));
+    state_->Unlock(used);
   }
 
   std::byte* base() const override { return memory_->base(); }
@@ -125,7 +125,7 @@ void LentPinner::State::Run() {
         to_lock.pop_front();
       }
     }
-    if (used.memory != nullptr) Unlock(std::move(used));
+    if (used.memory != nullptr) Unlock(used);
     if (pinned != nullptr) Lock(*pinned);
   }
 }
