@@ -52,6 +52,25 @@ absl::StatusOr<std::unique_ptr<FusedProgram>> Fuse(const CheckedGraph& graph,
   return fused;
 }
 
+// Rows that no GPU here computes.
+class RefusedGroup final : public KernelGroup {
+ public:
+  RefusedGroup(size_t rows, absl::Status why)
+      : rows_(rows), why_(std::move(why)) {}
+  absl::Status Prepare(size_t, const RowInput&, StoredSample,
+                       ThreadState*) override {
+    return why_;
+  }
+  void Forget(size_t) override {}
+  void Run(Done done) override {
+    done(std::vector<absl::Status>(rows_, why_), nullptr);
+  }
+
+ private:
+  const size_t rows_;
+  const absl::Status why_;
+};
+
 }  // namespace
 
 absl::StatusOr<GpuProgram> CompileForGpu(const CheckedGraph& graph,
@@ -89,8 +108,10 @@ bool GpuKernel::IsOf(const GpuQueue* queue, int device) {
   return device < 0 || queue->gpu().info().index == device;
 }
 
-// A lost GPU has slots too: for groups that are told so.
+// A lost GPU has slots too: for groups that are told so. So are groups in the
+// memory of a GPU that does not compute the job.
 bool GpuKernel::CanBegin(int device) const {
+  if (Choose(device) == nullptr) return true;
   bool working = false, lost = false;
   for (const GpuQueue* queue : queues_) {
     if (!IsOf(queue, device)) continue;
@@ -120,7 +141,12 @@ GpuQueue* GpuKernel::Choose(int device) const {
 std::unique_ptr<KernelGroup> GpuKernel::BeginGroup(
     const GroupOutputs& outputs) const {
   GpuQueue* const queue = Choose(outputs.device);
-  if (queue == nullptr) return nullptr;
+  if (queue == nullptr)
+    return std::make_unique<RefusedGroup>(
+        outputs.rows,
+        Unavailable("GPU {}, whose memory the rows were to go to, does not "
+                    "compute jobs of class {} here",
+                    outputs.device, Name(program_.decoder_class)));
   Slot* const slot = queue->TakeSlot();
   if (slot == nullptr) return nullptr;
   return std::make_unique<GpuGroup>(program_, outputs, queue, slot);

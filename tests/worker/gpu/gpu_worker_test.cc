@@ -32,6 +32,20 @@ Graph StagedGraph() {
                   {"resize", {}, {{"size", std::vector<int64_t>{32, 32}}}});
 }
 
+// Whoever asks is told, and asks elsewhere.
+TEST_F(GpuTest, RowsInTheMemoryOfAGpuThatDoesNotComputeTheJobAreRefused) {
+  Open();
+  GpuPipeline pipeline(CropGraph(32), *gpus_);
+  ASSERT_TRUE(pipeline.kernel().CanBegin(5));
+  const auto group = pipeline.kernel().BeginGroup({.rows = 2, .device = 5});
+  ASSERT_NE(group, nullptr);
+  const absl::Status status = pipeline.Prepare(*group, 0, MakeJpeg({}));
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_THAT(std::string(Message(status)), ::testing::HasSubstr("GPU 5"));
+  for (const absl::Status& row : GpuPipeline::RunGroup(*group))
+    EXPECT_EQ(row, status);
+}
+
 TEST_F(GpuTest, ExactRowsOfRandomPipelinesAreTheCpus) {
   Open();
   std::mt19937 random(20'260'101);
