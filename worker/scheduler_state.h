@@ -54,7 +54,8 @@ struct GroupReads {
 // Where an ask stands in its job: epoch, then step, then arrival.
 using Position = std::tuple<uint64_t, uint64_t, uint64_t>;
 
-// How far a group is.
+// A group passes through these in this order. One that found no room on its
+// device goes back to kPlanned.
 enum class Phase {
   kPlanned,  // lacks its buffer or its stage
   kOpening,  // a thread sees to both, without the lock

@@ -29,7 +29,8 @@ constexpr ImageLimits kLimits = {.max_pixels = 1'000'000,
                                  .max_scratch_bytes = 200'000'000};
 constexpr size_t kChoiceBytes = 8;
 
-// What is made of the image.
+// Choice reads from the input's first bytes which views of the image are
+// decoded and compared.
 struct Choice {
   explicit Choice(std::string_view bytes) {
     fuzz::Input input(bytes);

@@ -41,7 +41,7 @@ def unpacked(bundle, folder):
 
 
 def environment(top, fake):
-    """Of every step."""
+    """Returns the environment that every step's process gets, without the caller's Leat settings."""
     env = {name: value for name, value in os.environ.items() if name not in ("LEAT_COORDINATOR", "LEAT_PLANE")}
     env["PYTHONDONTWRITEBYTECODE"] = "1"
     # Where wheels put libnvjpeg.

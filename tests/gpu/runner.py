@@ -23,7 +23,7 @@ SAID_LINES = 30  # of a step that did not pass, kept in the JSON
 
 @dataclasses.dataclass(frozen=True)
 class Context:
-    """What every step may know."""
+    """Context holds the run's folders and settings, which every step may read."""
     top: pathlib.Path  # of the bundle
     folder: pathlib.Path  # for files of this run, removed at its end
     photos: pathlib.Path  # JPEG files
@@ -91,7 +91,7 @@ def run(step, context, end, budget_s):
 
 
 def log_of(step, context):
-    """What a step prints."""
+    """Returns the file that collects what the step prints."""
     return context.folder / f"{step.name}.log"
 
 

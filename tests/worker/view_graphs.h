@@ -93,7 +93,7 @@ inline Graph TopAndMiddle() {
   g.Output(g.At(0.3, 40));
   return g.graph;
 }
-// Of one crop two things are made.
+// Two outputs look at the same crop, so the crop is a value of its own.
 inline Graph ViewsOfAView() {
   ViewGraph g;
   const uint32_t crop =

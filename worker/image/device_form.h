@@ -99,7 +99,8 @@ struct NoiseForm {
   std::byte salt[8] = {}, pepper[8] = {};
 };
 
-// What each byte of an image becomes.
+// A table of 256 entries for each channel maps the bytes of an image. A device
+// computes it from the image, since some maps depend on how often bytes occur.
 struct ByteTableForm {
   ByteMap kind = ByteMap::kSame;
   int32_t number = 0;              // of masks and solarizing

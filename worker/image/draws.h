@@ -49,7 +49,7 @@ LEAT_PIXEL void NormalPair(uint32_t a, uint32_t b, float* x, float* y) {
   *y = FloatOf(BitsOf(scaled * (cosine + sine)) ^ ((b << 1) & 0x80000000u));
 }
 
-// What noise a stage adds.
+// The distribution that a noise operator draws from.
 enum class NoiseKind : uint8_t { kNormal, kShot, kSaltAndPepper };
 
 // How many of a Poisson process of which `mean` are expected. `none` is

@@ -32,8 +32,8 @@ struct JpegErrors {
     too_many_scans = false;
   }
 
-  // Of the last error. kDataLoss: the file is damaged. kInvalidArgument: of a
-  // kind that is not supported. kResourceExhausted: too little memory for it.
+  // Describes the last error. kDataLoss: the file is damaged. kInvalidArgument:
+  // its kind is not supported. kResourceExhausted: too little memory for it.
   absl::Status ToStatus() const;
 
  private:

@@ -18,7 +18,7 @@
 
 namespace leat::worker {
 
-// One element of any type.
+// StageValue holds one element of any type while a thread computes with it.
 struct StageValue {
   bool whole = true;
   int64_t integer = 0;
