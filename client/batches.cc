@@ -76,9 +76,14 @@ std::span<const TensorFinish> Batches::finish() const {
 }
 
 std::string Batches::token() const {
+  const client::Position next = state_->engine->position();
+  return TokenAt(next.epoch, next.step);
+}
+
+std::string Batches::TokenAt(uint64_t epoch, uint64_t step) const {
   const JobInfo& info = state_->job->info();
   return client::EncodeToken(info.spec.name, info.plan_hash,
-                             state_->engine->position());
+                             {.epoch = epoch, .step = step});
 }
 
 absl::StatusOr<std::vector<uint64_t>> Batches::Samples(uint64_t epoch,

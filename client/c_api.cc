@@ -41,6 +41,13 @@ absl::Duration Timeout(double seconds) {
 
 namespace {
 
+// Returns how many bytes there are; writes what has room.
+size_t CopyOut(std::string_view bytes, void* to, size_t capacity) {
+  if (to != nullptr)
+    std::memcpy(to, bytes.data(), std::min(capacity, bytes.size()));
+  return bytes.size();
+}
+
 std::string_view OrEmpty(const char* string) {
   return string == nullptr ? std::string_view() : std::string_view(string);
 }
@@ -111,7 +118,8 @@ leat_status* leat_service_get(leat_service* service, const char* what,
   if (service == nullptr) return NullArgument(__func__, "service");
   if (what == nullptr) return NullArgument(__func__, "what");
   if (json == nullptr) return NullArgument(__func__, "json");
-  const auto text = leat::client::Get(service->service->admin(), what, name);
+  const std::shared_ptr<leat::Service> held = service->service;
+  const auto text = leat::client::Get(held->admin(), what, name);
   if (!text.ok()) return ToC(text.status());
   *json = ToC(*text);
   return nullptr;
@@ -122,7 +130,8 @@ leat_status* leat_service_do(leat_service* service, const char* verb,
   if (service == nullptr) return NullArgument(__func__, "service");
   if (verb == nullptr) return NullArgument(__func__, "verb");
   if (name == nullptr) return NullArgument(__func__, "name");
-  return ToC(leat::client::Do(service->service->admin(), verb, name));
+  const std::shared_ptr<leat::Service> held = service->service;
+  return ToC(leat::client::Do(held->admin(), verb, name));
 }
 
 leat_status* leat_job_create(leat_service* service, const char* spec_json,
@@ -130,8 +139,8 @@ leat_status* leat_job_create(leat_service* service, const char* spec_json,
   if (service == nullptr) return NullArgument(__func__, "service");
   if (spec_json == nullptr) return NullArgument(__func__, "spec_json");
   if (out == nullptr) return NullArgument(__func__, "out");
-  auto job =
-      service->service->CreateJob(spec_json, leat::client::Timeout(timeout_s));
+  const std::shared_ptr<leat::Service> held = service->service;
+  auto job = held->CreateJob(spec_json, leat::client::Timeout(timeout_s));
   if (!job.ok()) return ToC(job.status());
   *out = new leat_job{*std::move(job)};
   return nullptr;
@@ -142,7 +151,8 @@ leat_status* leat_job_get(leat_service* service, const char* name,
   if (service == nullptr) return NullArgument(__func__, "service");
   if (name == nullptr) return NullArgument(__func__, "name");
   if (out == nullptr) return NullArgument(__func__, "out");
-  auto job = service->service->GetJob(name);
+  const std::shared_ptr<leat::Service> held = service->service;
+  auto job = held->GetJob(name);
   if (!job.ok()) return ToC(job.status());
   *out = new leat_job{*std::move(job)};
   return nullptr;
@@ -210,10 +220,14 @@ void leat_batches_end_wait(leat_batches* batches, int delivered) {
 size_t leat_batches_token(const leat_batches* batches, void* token,
                           size_t capacity) {
   if (batches == nullptr) return 0;
-  const std::string bytes = batches->batches->token();
-  if (token != nullptr)
-    std::memcpy(token, bytes.data(), std::min(capacity, bytes.size()));
-  return bytes.size();
+  return leat::client::CopyOut(batches->batches->token(), token, capacity);
+}
+
+size_t leat_batches_token_at(const leat_batches* batches, uint64_t epoch,
+                             uint64_t step, void* token, size_t capacity) {
+  if (batches == nullptr) return 0;
+  return leat::client::CopyOut(batches->batches->TokenAt(epoch, step), token,
+                               capacity);
 }
 
 leat_status* leat_batches_samples(const leat_batches* batches, uint64_t epoch,

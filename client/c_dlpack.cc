@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The C interface: tensors as DLPack. Over leat.h alone. The structures are
-// DLPack's (dmlc/dlpack, versions 0.x and 1.0), whose layout is fixed.
+// The C interface: batches and tensors as Python's capsules, and tensors as
+// DLPack. Over leat.h alone. The structures are DLPack's (dmlc/dlpack, versions
+// 0.x and 1.0), whose layout is fixed.
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <memory>
@@ -100,6 +102,29 @@ Managed* Make(leat_batch* batch, const leat_tensor& tensor) {
   return &made.release()->managed;
 }
 
+// A function of the interpreter that this process has, if it has one.
+template <class Function>
+Function* OfPython(const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
+}
+
+constexpr char kSlotName[] = "leat_batch_slot";
+
+struct BatchSlot {
+  leat_batch* batch = nullptr;  // first: the capsule's pointer points to it
+  const pid_t process = getpid();
+};
+
+void FreeSlot(void* capsule) {
+  const auto pointer_of =
+      OfPython<void*(void*, const char*)>("PyCapsule_GetPointer");
+  if (pointer_of == nullptr) return;
+  const std::unique_ptr<BatchSlot> slot(
+      static_cast<BatchSlot*>(pointer_of(capsule, kSlotName)));
+  if (slot && slot->batch != nullptr && slot->process == getpid())
+    leat_batch_free(slot->batch);
+}
+
 template <class Managed>
 void Delete(void* managed) {
   auto* tensor = static_cast<Managed*>(managed);
@@ -124,10 +149,9 @@ void* leat_batch_dlpack(leat_batch* batch, size_t index, int versioned,
 
 void leat_dlpack_capsule_free(void* capsule) {
   // An error may be set in the interpreter, which these two leave alone.
-  const auto name_of = reinterpret_cast<const char* (*)(void*)>(
-      dlsym(RTLD_DEFAULT, "PyCapsule_GetName"));
-  const auto pointer_of = reinterpret_cast<void* (*)(void*, const char*)>(
-      dlsym(RTLD_DEFAULT, "PyCapsule_GetPointer"));
+  const auto name_of = OfPython<const char*(void*)>("PyCapsule_GetName");
+  const auto pointer_of =
+      OfPython<void*(void*, const char*)>("PyCapsule_GetPointer");
   if (name_of == nullptr || pointer_of == nullptr) return;
   const char* const name = name_of(capsule);
   if (name == nullptr) return;
@@ -135,4 +159,14 @@ void leat_dlpack_capsule_free(void* capsule) {
     Delete<DLManagedTensor>(pointer_of(capsule, name));
   else if (std::strcmp(name, "dltensor_versioned") == 0)
     Delete<DLManagedTensorVersioned>(pointer_of(capsule, name));
+}
+
+void* leat_batch_slot_capsule(void) {
+  const auto make =
+      OfPython<void*(void*, const char*, void (*)(void*))>("PyCapsule_New");
+  if (make == nullptr) return nullptr;
+  auto slot = std::make_unique<BatchSlot>();
+  void* const capsule = make(slot.get(), kSlotName, FreeSlot);
+  if (capsule != nullptr) slot.release();
+  return capsule;
 }

@@ -21,8 +21,10 @@ struct leat_status {
   std::string message;
 };
 
+// A call keeps a share of the service, so that it ends well if the handle is
+// freed meanwhile.
 struct leat_service {
-  std::unique_ptr<leat::Service> service;
+  std::shared_ptr<leat::Service> service;
 };
 
 struct leat_job {

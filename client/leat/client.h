@@ -220,6 +220,9 @@ class Batches {
   void EndWait(bool delivered);
   // Where the consumer is: after the last batch that Next returned.
   std::string token() const;
+  // Of a consumer whose next batch is this one. REQUIRES: step < steps of an
+  // epoch.
+  std::string TokenAt(uint64_t epoch, uint64_t step) const;
   // The plan's samples of a step, in the order of options.rows.
   absl::StatusOr<std::vector<uint64_t>> Samples(uint64_t epoch,
                                                 uint64_t step) const;

@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-#define LEAT_ABI_VERSION 3
+#define LEAT_ABI_VERSION 4
 #define LEAT_EXPORT __attribute__((visibility("default")))
 
 typedef struct leat_status leat_status;
@@ -56,6 +56,8 @@ LEAT_EXPORT leat_status* leat_pipeline_check(const char* graph_json,
 LEAT_EXPORT leat_status* leat_connect(const char* options_json,
                                       leat_service** out);
 LEAT_EXPORT const char* leat_service_address(const leat_service* service);
+/* A call that is under way in another thread ends as if the service were there;
+ * none may begin. */
 LEAT_EXPORT void leat_service_free(leat_service* service);
 /* `what`: "status", "workers", "jobs", "datasets", "shards", "consumers";
  * `name`: the dataset of "shards", else NULL. */
@@ -108,6 +110,11 @@ LEAT_EXPORT void leat_batches_end_wait(leat_batches* batches, int delivered);
  * 1,024). */
 LEAT_EXPORT size_t leat_batches_token(const leat_batches* batches, void* token,
                                       size_t capacity);
+/* As leat_batches_token, of a consumer whose next batch is step `step` of epoch
+ * `epoch`; for those who hand batches on, and know which of them arrived. */
+LEAT_EXPORT size_t leat_batches_token_at(const leat_batches* batches,
+                                         uint64_t epoch, uint64_t step,
+                                         void* token, size_t capacity);
 /* `samples` has room for as many entries as rows were asked for; ~0 marks a row
  * without a sample. */
 LEAT_EXPORT leat_status* leat_batches_samples(const leat_batches* batches,
@@ -217,6 +224,10 @@ LEAT_EXPORT void* leat_batch_dlpack(leat_batch* batch, size_t index,
  * the name "dltensor" or "dltensor_versioned": calls the deleter, unless a
  * consumer has renamed the capsule. Needs a Python interpreter. */
 LEAT_EXPORT void leat_dlpack_capsule_free(void* capsule);
+/* A new PyCapsule of the name "leat_batch_slot", whose pointer is a leat_batch**
+ * to NULL, for calls that make a batch. Its destructor frees the batch, unless
+ * the process was forked meanwhile. Needs a Python interpreter, and the GIL. */
+LEAT_EXPORT void* leat_batch_slot_capsule(void);
 /* Of a batch in device memory: frees `batch` now, and returns the buffer after
  * the work that is queued on `stream` (CUstream or cudaStream_t; NULL: the
  * default stream). The batch is freed also when an error is returned. The

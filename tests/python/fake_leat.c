@@ -11,6 +11,7 @@
  * fake_ functions let tests look and steer. */
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +27,7 @@ struct leat_status {
   char message[512];
 };
 struct leat_service {
-  int unused;
+  atomic_int users; /* calls that are under way */
 };
 struct leat_job {
   char name[128];
@@ -67,6 +68,7 @@ static struct {
 } free_buffers[kMaxFree];
 static int num_free, num_live, num_made;
 static double delay_s;
+static atomic_int freed_in_use;
 static uint64_t num_samples = 100;
 static int fail_at_step = -1;
 static int waits_begun, waits_ended;
@@ -80,6 +82,7 @@ LEAT_EXPORT int fake_live(void) {
   return live;
 }
 LEAT_EXPORT int fake_made(void) { return num_made; }
+LEAT_EXPORT int fake_freed_in_use(void) { return freed_in_use; }
 LEAT_EXPORT void fake_set_delay(double seconds) { delay_s = seconds; }
 LEAT_EXPORT void fake_set_samples(uint64_t samples) { num_samples = samples; }
 LEAT_EXPORT void fake_set_devices(int devices) { num_devices = devices; }
@@ -183,7 +186,12 @@ leat_status* leat_connect(const char* options_json, leat_service** out) {
 const char* leat_service_address(const leat_service* service) {
   return "unix-abstract:fake";
 }
-void leat_service_free(leat_service* service) { free(service); }
+void leat_service_free(leat_service* service) {
+  if (service->users != 0)
+    ++freed_in_use;
+  else
+    free(service);
+}
 leat_status* leat_service_get(leat_service* service, const char* what,
                               const char* name, char** json) {
   char text[128];
@@ -209,8 +217,12 @@ leat_status* leat_job_create(leat_service* service, const char* spec_json,
   if (strncmp(job.name, "error-", 6) == 0)
     return Error(atoi(job.name + 6), "node 0: the text of the service");
   if (strcmp(job.name, "slow") == 0) {
-    const struct timespec delay = {.tv_sec = (time_t)delay_s};
+    ++service->users;
+    const struct timespec delay = {
+        .tv_sec = (time_t)delay_s,
+        .tv_nsec = (long)((delay_s - (time_t)delay_s) * 1e9)};
     nanosleep(&delay, NULL);
+    --service->users;
   }
   *out = malloc(sizeof job);
   **out = job;
@@ -396,6 +408,11 @@ size_t leat_batches_token(const leat_batches* batches, void* token,
   return (size_t)snprintf(token, capacity, "fake %llu %llu",
                           (unsigned long long)batches->epoch,
                           (unsigned long long)batches->step);
+}
+size_t leat_batches_token_at(const leat_batches* batches, uint64_t epoch,
+                             uint64_t step, void* token, size_t capacity) {
+  return (size_t)snprintf(token, capacity, "fake %llu %llu",
+                          (unsigned long long)epoch, (unsigned long long)step);
 }
 leat_status* leat_batches_samples(const leat_batches* batches, uint64_t epoch,
                                   uint64_t step, uint64_t* samples) {

@@ -9,6 +9,7 @@ that its statistics show stalls of the training, and nothing else.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import queue
 import threading
@@ -34,6 +35,16 @@ class Placed(NamedTuple):
     step: int
 
 
+class Ended(NamedTuple):
+    """No batch follows.
+
+    Attributes:
+        error: what went wrong; None: it was the last one, or the iterator was closed.
+    """
+
+    error: BaseException | None
+
+
 def _wide() -> Any:
     """A context with the calling thread's choice of 64-bit types, for another thread."""
     enable = getattr(jax, "enable_x64", None)
@@ -45,9 +56,20 @@ def _wide() -> Any:
 class Ahead:
     """One batch ahead of the trainer. `take` from one thread at a time, `stop` from any.
 
+    `take` shows the next batch and leaves it where it is; the caller then hands it out by
+
+        ahead.slots[ahead.number & 1] = None
+        ahead.number += 1
+
+    without a call in between, so that an interrupt leaves it the next batch, or finds it handed out (see _batches).
+
     Args:
         host: opened with ahead=True; nobody else takes batches from it.
         place: makes global arrays of one.
+
+    Attributes:
+        number: of the batch that is handed out next.
+        slots: batch n, Placed or how it ended, in slot n & 1; None: not there yet.
     """
 
     def __init__(self, host: Batches | Together, place: Callable[[Any], dict[str, jax.Array]]) -> None:
@@ -56,25 +78,37 @@ class Ahead:
         self._wide = _wide()
         self._stopped = False
         self._pid = os.getpid()
-        # Placed, None at the end, or what went wrong. Queues, because theirs are the cheapest waits that Ctrl-C ends.
-        self._placed: queue.SimpleQueue[Placed | BaseException | None] = queue.SimpleQueue()
-        self._room: queue.SimpleQueue[None] = queue.SimpleQueue()
-        self._room.put(None)
-        self._thread = threading.Thread(target=self._run, name="leat placing", daemon=True)
-        self._thread.start()
+        self.number = 0
+        self.slots: list[Placed | Ended | None] = [None, None]
+        # Queues, because theirs are the cheapest waits that Ctrl-C ends. An entry says: a slot was filled; or which
+        # batch there is room for. An interrupt may lose an entry of the first, or put one of the second again.
+        self._filled: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._room: queue.SimpleQueue[int] = queue.SimpleQueue()
+        self._begun = False
+        self._first = threading.Lock()  # of the threads that an interrupted start leaves, one works
+        self._thread: threading.Thread | None = None
         atexit.register(self.stop)  # later than JAX's, so before it: no transfer is under way when JAX ends
 
-    def take(self) -> Placed | BaseException | None:
-        """The next batch; None: the end. After that and after a failure, nothing follows: do not call again."""
-        if self._placed.empty():
+    def take(self) -> Placed | Ended:
+        """The next batch, or how it ended. After the end nothing follows: do not call again."""
+        if not self._begun:
+            threading.Thread(target=self._run, name="leat placing", daemon=True).start()
+            self._begun = True
+        at = self.number & 1
+        if self.slots[at] is None:
             self._host.begin_wait()
-        taken = None
-        try:
-            taken = self._placed.get()
-        finally:
-            self._host.end_wait(isinstance(taken, Placed))
-        if isinstance(taken, Placed):
-            self._room.put(None)
+            try:
+                while self.slots[at] is None:
+                    self._filled.get()
+            finally:
+                self._host.end_wait(isinstance(self.slots[at], Placed))
+        else:
+            with contextlib.suppress(queue.Empty):
+                self._filled.get_nowait()
+            self._host.end_wait(isinstance(self.slots[at], Placed))
+        self._room.put(self.number + 1)
+        taken = self.slots[at]
+        assert taken is not None
         return taken
 
     def stop(self) -> None:
@@ -87,29 +121,38 @@ class Ahead:
         self._stopped = True
         atexit.unregister(self.stop)
         self._host.close()
-        self._room.put(None)
-        if self._thread is not threading.current_thread():
+        self._room.put(self.number)
+        if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(_STOP_TIMEOUT_S)
 
     def _run(self) -> None:
-        end: BaseException | None = None
+        if not self._first.acquire(blocking=False):
+            return
+        self._thread = threading.current_thread()
+        number, room = 0, 0
+        error: BaseException | None = None
         try:
             with self._wide:
-                while self._one():
-                    pass
-        except BaseException as error:
-            end = error
-        self._placed.put(end)
+                while True:
+                    while room < number and not self._stopped:
+                        room = max(room, self._room.get())
+                    if self._stopped or not self._one(number):
+                        break
+                    number += 1
+        except BaseException as raised:
+            error = raised
+        self._fill(number, Ended(error))
 
-    def _one(self) -> bool:
-        """Keeps no reference to a batch while it waits for room."""
-        self._room.get()
-        if self._stopped:
-            return False
+    def _one(self, number: int) -> bool:
+        """Places a batch; False: there is none. Keeps no reference to it afterwards."""
         batch = self._host.next()
         if batch is None:
             return False
         epoch, step = self._host.epoch, self._host.step
         assert epoch is not None and step is not None
-        self._placed.put(Placed(self._place(batch), self._host.token(), epoch, step))
+        self._fill(number, Placed(self._place(batch), self._host.token(), epoch, step))
         return True
+
+    def _fill(self, number: int, what: Placed | Ended) -> None:
+        self.slots[number & 1] = what
+        self._filled.put(None)

@@ -1,97 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches: an iterator over dicts of NumPy arrays that borrow the library's buffers.
+"""Batches: iterators whose batches borrow the library's buffers.
 
-A buffer goes back to the library's pool when nothing can see it any more: each
-array's base is a `_Memory`, which holds the `_Buffer` of the whole batch, and
-views, slices, memoryviews, DLPack capsules, torch tensors and aliasing JAX
-arrays all hold the array. The last reference frees the batch, in any thread.
+A batch is either handed out or still the next one, wherever Ctrl-C falls. CPython runs signal handlers at calls and at
+jumps backward, and nowhere else. The lines that hand a batch out (`next`, `__next__`) are stores between the last call
+and the return, so no handler can run when a batch has left the iterator and has not reached the caller.
 """
 
 from __future__ import annotations
 
 import ctypes
-import functools
 import json
-import os
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from leat import _dlpack, _finish, _native, _progress
+from leat import _finish, _native, _progress
+from leat._buffer import Buffer, arrays, tensors
 from leat.errors import Cancelled, DeadlineExceeded, Error, InvalidArgument
 
 _TOKEN_CAPACITY = 1024
 # How long a wait in the main thread may keep Python from running a signal handler (Ctrl-C).
 _SIGNAL_SLICE_S = 0.25
 
-
-@functools.cache
-def _dtype(name: bytes) -> np.dtype:
-    return np.dtype(name.decode())
-
-
-class _Buffer:
-    """One batch of the library; freed once, with the last array that looks into it.
-
-    It holds the job, so that the job outlives the batch in the library too: ending a connection takes time, and
-    must not happen in leat_batch_free, which keeps the GIL.
-    """
-
-    __slots__ = ("_free", "_getpid", "_job", "_pid", "_pointer")
-
-    def __init__(self, pointer: int, job: Any) -> None:
-        self._pointer = pointer
-        self._job = job
-        self._free = _native.quick.leat_batch_free
-        self._getpid = os.getpid  # kept here: modules are gone when the interpreter ends
-        self._pid = os.getpid()
-
-    def __del__(self) -> None:
-        if self._pid == self._getpid():
-            self._free(self._pointer)
-
-    def dlpack(self, index: int, versioned: bool, stream: int) -> Any:
-        """A capsule of tensor `index`, which owns a share of the batch."""
-        return _dlpack.capsule(self._pointer, index, versioned, stream)
-
-
-class _Memory:
-    """What a NumPy array has as its base: address and shape for NumPy, and the buffer kept alive."""
-
-    __slots__ = ("__array_interface__", "_buffer")
-
-    def __init__(self, buffer: _Buffer, tensor: _native.Tensor) -> None:
-        self._buffer = buffer
-        self.__array_interface__ = {
-            "version": 3,
-            "shape": tuple(tensor.shape[: tensor.rank]),
-            "typestr": _dtype(tensor.dtype).str,
-            "data": (tensor.data, False),
-        }
-
-
-def arrays(pointer: int, job: Any) -> dict[str, np.ndarray]:
-    """The arrays of a batch of `job`, by name; they own it from here on."""
-    buffer = _Buffer(pointer, job)
-    result = {}
-    for i in range(_native.quick.leat_batch_num_tensors(pointer)):
-        tensor = _native.quick.leat_batch_tensor(pointer, i)
-        name = tensor.name.decode()
-        if tensor.bytes == 0:
-            result[name] = np.empty(tuple(tensor.shape[: tensor.rank]), _dtype(tensor.dtype))
-        else:
-            result[name] = np.asarray(_Memory(buffer, tensor))
-    return result
-
-
-def tensors(pointer: int, job: Any) -> dict[str, _dlpack.Tensor]:
-    """The tensors of a batch of `job`, wherever its memory is; they own it from here on."""
-    buffer = _Buffer(pointer, job)
-    count = _native.quick.leat_batch_num_tensors(pointer)
-    views = [_native.quick.leat_batch_tensor(pointer, i) for i in range(count)]
-    return {view.name.decode(): _dlpack.Tensor(buffer, i, view) for i, view in enumerate(views)}
+_T = TypeVar("_T")
 
 
 def row_numbers(rows: Any, batch: int) -> np.ndarray | None:
@@ -126,27 +59,26 @@ class Opened(NamedTuple):
     feeder: Any
 
 
-class Batches(Iterator[dict[str, np.ndarray]]):
-    """Batches in order, each a dict of NumPy arrays; made by `Job.batches`.
+class Taken(NamedTuple):
+    """A batch that the library has given, for as long as it is not handed out."""
 
-    The arrays may be written to and kept for any time; memory is used again
-    when no array, view, memoryview or DLPack capsule of a batch is left. Pickling copies.
+    batch: Any
+    place: tuple[int, int]  # epoch and step
+
+
+class BatchIterator(Iterator[_T], Generic[_T]):
+    """Batches in order, in the form that `_convert` gives them.
+
     Iterate from one thread at a time; all else may be called from any.
-
-    Attributes:
-        epoch, step: of the last batch handed out; None before the first.
     """
 
     def __init__(
         self, job: Any, open_at: Callable[[bytes | None], Opened], token: bytes | None, rows: int, *, device: int = -1
     ) -> None:
         self.job = job
-        self.epoch: int | None = None
-        self.step: int | None = None
         self._open_at = open_at
         self._rows = rows
-        # Batches in a GPU's memory, for the frameworks, are dicts of _dlpack.Tensor.
-        self._of_pointer: Any = arrays if device < 0 else tensors
+        self._device = device
         # Held during calls into the library, to take batches and to ask for anything else, which may be another
         # thread's; re-entrant, since a signal handler may close while we wait.
         self._taking = threading.RLock()
@@ -165,34 +97,58 @@ class Batches(Iterator[dict[str, np.ndarray]]):
         self._feeder = opened.feeder
         self._ended = False
         self._last_stats = ""
+        self._place: tuple[int, int] | None = None  # of the last batch handed out
+        self._first = self._token_at(None)
+        # The next batch, from the moment at which the library gives it until it is handed out.
+        self._buffer: Buffer | None = None
+        self._taken: Taken | None = None
+
+    @property
+    def epoch(self) -> int | None:
+        """Of the last batch handed out; None before the first."""
+        place = self._place
+        return None if place is None else place[0]
+
+    @property
+    def step(self) -> int | None:
+        """Of the last batch handed out; None before the first."""
+        place = self._place
+        return None if place is None else place[1]
 
     def show_progress(self) -> None:
         """Shows a tqdm bar."""
         self._shows_progress = True
         self._bar = _progress.Bar(self, self._epochs)
 
-    def __iter__(self) -> Batches:
+    def __iter__(self) -> Any:
         return self
 
-    def __enter__(self) -> Batches:
+    def __enter__(self) -> Any:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
-        place = "not started" if self.epoch is None else f"epoch {self.epoch} step {self.step}"
+        place = "not started" if self._place is None else f"epoch {self.epoch} step {self.step}"
         return f"<leat batches of job {self.job.name!r}: {'closed' if self._handle.closed else place}>"
 
-    def __next__(self) -> dict[str, np.ndarray]:
-        batch = self.next(timeout=None)
-        if batch is None:
+    def _convert(self, buffer: Buffer) -> _T:
+        """The batch in the form that the iterator hands out."""
+        raise NotImplementedError
+
+    def __next__(self) -> _T:
+        taken = self._take(None)
+        if taken is None:
             if self._bar:
                 self._bar.close()
             raise StopIteration
-        return batch
+        # No calls from here on: see the top of the file.
+        self._buffer = self._taken = None
+        self._place = taken.place
+        return taken.batch
 
-    def next(self, timeout: float | None = None) -> dict[str, np.ndarray] | None:
+    def next(self, timeout: float | None = None) -> _T | None:
         """The next batch; None at the end, or once closed.
 
         Args:
@@ -202,11 +158,24 @@ class Batches(Iterator[dict[str, np.ndarray]]):
             leat.DeadlineExceeded: none within the timeout; call again, nothing is lost.
             leat.Error: the iterator failed (a bad sample, no worker): final, with the service's text.
         """
+        taken = self._take(timeout)
+        if taken is None:
+            return None
+        # No calls from here on: see the top of the file.
+        self._buffer = self._taken = None
+        self._place = taken.place
+        return taken.batch
+
+    def _take(self, timeout: float | None) -> Taken | None:
+        """The batch to hand out next, which stays the next one until that has been done; None: the end."""
         with self._taking:
-            if self._ended:
-                return None
+            if self._taken is not None:
+                return self._taken
+            if self._buffer is None:
+                self._buffer = Buffer(self.job)
+            buffer = self._buffer
             try:
-                pointer = self._wait(timeout)
+                there = self._wait(buffer, timeout)
             except Cancelled:
                 if self._ended:
                     return None
@@ -215,40 +184,56 @@ class Batches(Iterator[dict[str, np.ndarray]]):
                 raise
             except Error as error:
                 raise error from (self._feeder.error if self._feeder else None)
-            if not pointer:
+            if not there:
                 self._ended = True
                 return None
-            quick = _native.quick
-            self.epoch, self.step = quick.leat_batch_epoch(pointer), quick.leat_batch_step(pointer)
-            batch = self._of_pointer(pointer, self.job)
+            place = buffer.place()
+            taken = Taken(self._convert(buffer), place)
             # The library alone can read in which epoch a token lies.
-            if self._epochs is None and self.step == len(self.job) - 1:
+            last = self._epochs is None and place[1] == len(self.job) - 1
+            self._taken = taken
+            if last:
                 self._ended = True
         if self._bar:
-            self._bar.update()
-        return batch
+            self._bar.update(*place)
+        return taken
 
-    def _wait(self, timeout: float | None) -> int | None:
-        """leat_batches_next, in slices in the main thread so that Ctrl-C works."""
-        out = ctypes.c_void_p()
+    def _wait(self, buffer: Buffer, timeout: float | None) -> bool:
+        """leat_batches_next, in slices in the main thread so that Ctrl-C works. False: the end."""
         in_slices = timeout is None and threading.current_thread() is threading.main_thread()
         slice_s = _SIGNAL_SLICE_S if in_slices else -1.0 if timeout is None else max(float(timeout), 0.0)
-        while not self._ended:
-            status = _native.lib.leat_batches_next(self._handle.get(), slice_s, ctypes.byref(out))
+        while not (self._ended or buffer.out):
+            status = _native.lib.leat_batches_next(self._handle.get(), slice_s, ctypes.byref(buffer.out))
             if not status:
-                return out.value
+                break
             try:
                 _native.check(status)
             except DeadlineExceeded:
                 if not in_slices:
                     raise
-        return None
+        return bool(buffer.out)
+
+    def _token_at(self, place: tuple[int, int] | None) -> bytes:
+        """The token behind a batch; None: before the first one."""
+        with self._asking:
+            if place is None:
+                size = _native.quick.leat_batches_token(self._handle.get(), self._text, _TOKEN_CAPACITY)
+            else:
+                epoch, step = place
+                epoch, step = (epoch, step + 1) if step + 1 < len(self.job) else (epoch + 1, 0)
+                size = _native.quick.leat_batches_token_at(
+                    self._handle.get(), epoch, step, self._text, _TOKEN_CAPACITY
+                )
+            return ctypes.string_at(self._text, size)
 
     def token(self) -> bytes:
-        """Where the consumer is: after the last batch handed out. For the trainer's checkpoint; under 1 KiB."""
+        """Where the consumer is: after the last batch handed out. For the trainer's checkpoint; under 1 KiB.
+
+        A batch whose `next` was interrupted has not been handed out: it is the one that the token goes on with.
+        """
         with self._asking:
-            size = _native.quick.leat_batches_token(self._handle.get(), self._text, _TOKEN_CAPACITY)
-            return ctypes.string_at(self._text, size)
+            place = self._place
+            return self._first if place is None or self._handle.closed else self._token_at(place)
 
     def get_state(self) -> bytes:
         """As `token`; the name that Grain and checkpoint handlers know."""
@@ -269,7 +254,6 @@ class Batches(Iterator[dict[str, np.ndarray]]):
         def go_on() -> None:
             self.close()
             with self._taking, self._asking:
-                self.epoch = self.step = None
                 self._begin(opened)
                 if self._shows_progress:
                     self.show_progress()
@@ -321,6 +305,8 @@ class Batches(Iterator[dict[str, np.ndarray]]):
                 if self._bar:
                     self._bar.close()
                 self._last_stats = _native.take_text(_native.lib.leat_batches_stats_json(self._handle.get()))
+                self._first = self.token()  # the answer from now on
+                self._buffer = self._taken = None
                 self._handle.close()
         finally:
             self._closing.release()
@@ -333,6 +319,13 @@ def row_pointer(rows: np.ndarray | None) -> tuple[Any, int]:
     return rows.ctypes.data_as(ctypes.POINTER(ctypes.c_uint32)), rows.size
 
 
-def stack_one(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """A batch of one row without its row axis."""
-    return {name: array[0] for name, array in batch.items()}
+class Batches(BatchIterator[dict[str, Any]]):
+    """Batches in order, each a dict of NumPy arrays; made by `Job.batches`.
+
+    The arrays may be written to and kept for any time; memory is used again
+    when no array, view, memoryview or DLPack capsule of a batch is left. Pickling copies.
+    """
+
+    def _convert(self, buffer: Buffer) -> dict[str, Any]:
+        # Batches in a GPU's memory, for the frameworks, are dicts of _dlpack.Tensor.
+        return arrays(buffer) if self._device < 0 else tensors(buffer)

@@ -6,12 +6,14 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
 from leat import _external, _finish, _native
-from leat._batches import Batches, Opened, arrays, row_numbers, row_pointer, stack_one
+from leat._batches import BatchIterator, Batches, Opened, row_numbers, row_pointer
+from leat._buffer import Buffer, arrays, stack_one
 from leat._graph import Pipeline
 from leat._options import chosen, file_text, seconds, whole
 from leat.errors import Error, InvalidArgument, OutOfRange
@@ -21,6 +23,8 @@ _LAST_BATCHES = {name: f"LAST_BATCH_{name.upper()}" for name in ("drop", "fill",
 _DECODERS = {name: f"DECODER_CLASS_{name.upper()}" for name in ("exact", "nvjpeg", "auto")}
 _POLICIES = {name: f"BAD_SAMPLE_POLICY_{name.upper()}" for name in ("fail", "replace", "zero")}
 _MAX_SEED = 2**64 - 1
+
+_Iterator = TypeVar("_Iterator", bound=BatchIterator[Any])
 
 
 class Field(NamedTuple):
@@ -205,17 +209,14 @@ class Service:
 
     def _create(self, pipeline: Pipeline, spec: dict[str, Any], timeout_s: float) -> Job:
         text = _native.text(json.dumps(spec))
-        create = _native.lib.leat_job_create
         try:
-            pointer = _native.make("leat_job_free", create, self._handle.get(), text, timeout_s)
+            pointer = self._handle.make("leat_job_free", _native.lib.leat_job_create, text, timeout_s)
         except Error as error:
             raise pipeline.explain(error) from None
         return Job(self, pointer, pipeline._source)
 
     def _existing(self, name: str) -> Job:
-        out = ctypes.c_void_p()
-        _native.check(_native.lib.leat_job_get(self._handle.get(), _native.text(name), ctypes.byref(out)))
-        return Job(self, out.value)
+        return Job(self, self._handle.make("leat_job_free", _native.lib.leat_job_get, _native.text(name)))
 
     def get(
         self,
@@ -223,16 +224,13 @@ class Service:
         name: str | None = None,
     ) -> Any:
         """What operators see, as `leat get` shows it: parsed JSON. `name`: the dataset of "shards"."""
-        out = ctypes.c_void_p()
-        status = _native.lib.leat_service_get(
-            self._handle.get(), _native.text(what), _native.text(name), ctypes.byref(out)
-        )
-        _native.check(status)
-        return json.loads(_native.take_text(out.value) or "null")
+        ask = _native.lib.leat_service_get
+        text = self._handle.make("leat_string_free", ask, _native.text(what), _native.text(name))
+        return json.loads(_native.take_text(text) or "null")
 
     def delete_job(self, name: str) -> None:
         """Forgets a job. Raises leat.NotFound."""
-        _native.check(_native.lib.leat_service_do(self._handle.get(), b"delete-job", _native.text(name)))
+        self._handle.do(_native.lib.leat_service_do, b"delete-job", _native.text(name))
 
 
 def _get(message: dict[str, Any], name: str, default: Any) -> Any:
@@ -362,11 +360,13 @@ class Job:
         device: int = -1,
         ahead: bool = False,
         source: Any = None,
-    ) -> Batches:
+        make: Callable[..., _Iterator] = Batches,
+    ) -> _Iterator:
         """`batches`, for the frameworks: also arrays of bytes (see _finish), in a GPU's memory, or taken ahead of need.
 
         Args:
             ahead: batches are taken by a thread that is not the trainer's; it calls `begin_wait` and `end_wait`.
+            make: the iterator's class, or what makes one of the arguments of BatchIterator.
         """
         numbers = row_numbers(rows, self.batch)
         count = self.batch if numbers is None else numbers.size
@@ -396,7 +396,7 @@ class Job:
         def open_at(token: bytes | None) -> Opened:
             return self._opened(token, first, epochs, options, numbers, source)
 
-        batches = Batches(self, open_at, token, count, device=device)
+        batches = make(self, open_at, token, count, device=device)
         if progress:
             batches.show_progress()
         return batches
@@ -474,20 +474,16 @@ class Job:
             number += self.num_samples
         if not 0 <= number < self.num_samples:
             raise OutOfRange(f"sample {index}; job {self.name!r} has {self.num_samples} samples")
-        out = ctypes.c_void_p()
+        buffer = Buffer(self)
         timeout_s = seconds("timeout", timeout)
         if self._external is None:
-            _native.check(_native.lib.leat_job_sample(self._handle.get(), number, timeout_s, ctypes.byref(out)))
+            self._handle.make("leat_batch_free", _native.lib.leat_job_sample, number, timeout_s, out=buffer.out)
         else:
             chosen = self._external.chosen(
                 self._source if source is None else source, self.name, {"one sample is wanted": True}
             )
             fields = self._external.fields(chosen.read(0, number))
             pointer = self._external.pointer(fields)
-            _native.check(
-                _native.lib.leat_job_sample_brought(
-                    self._handle.get(), number, pointer, len(fields), timeout_s, ctypes.byref(out)
-                )
-            )
-        assert out.value is not None
-        return stack_one(arrays(out.value, self))
+            ask = _native.lib.leat_job_sample_brought
+            self._handle.make("leat_batch_free", ask, number, pointer, len(fields), timeout_s, out=buffer.out)
+        return stack_one(arrays(buffer))

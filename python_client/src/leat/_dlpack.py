@@ -9,14 +9,16 @@ GIL nor an interpreter, and the last array and `Tensor` are gone.
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from leat import _native
 
-if TYPE_CHECKING:
-    from leat._batches import _Buffer
+
+class _Owner(Protocol):
+    def dlpack(self, index: int, versioned: bool, stream: int) -> Any: ...
+
 
 _CPU, _CUDA = 1, 2  # DLPack's device types
 # The names live as long as the capsules, which keep the pointers.
@@ -38,7 +40,7 @@ class Tensor:
 
     __slots__ = ("_buffer", "_index", "device", "dtype", "name", "shape")
 
-    def __init__(self, buffer: _Buffer, index: int, tensor: _native.Tensor) -> None:
+    def __init__(self, buffer: _Owner, index: int, tensor: _native.Tensor) -> None:
         self._buffer = buffer
         self._index = index
         self.name: str = tensor.name.decode()

@@ -8,18 +8,20 @@ giving the GIL up under load costs far more than they do.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import pathlib
 import threading
-from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
+from collections.abc import Callable, Iterator
+from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p, py_object
 from typing import Any
 
 from leat import _alone, errors
 
 _alone.check(str(pathlib.Path(__file__).parents[1]))
 
-ABI_VERSION = 3
+ABI_VERSION = 4
 
 
 class Tensor(ctypes.Structure):
@@ -106,6 +108,7 @@ _QUICK_FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "leat_status_code": (c_int, [_STATUS]),
     "leat_status_message": (c_char_p, [_STATUS]),
     "leat_batches_token": (c_size_t, [c_void_p, c_void_p, c_size_t]),
+    "leat_batches_token_at": (c_size_t, [c_void_p, c_uint64, c_uint64, c_void_p, c_size_t]),
     "leat_batches_begin_wait": (None, [c_void_p]),
     "leat_batches_end_wait": (None, [c_void_p, c_int]),
     "leat_batches_finish": (Finish, [c_void_p, c_size_t]),
@@ -117,6 +120,7 @@ _QUICK_FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "leat_batch_tensor": (Tensor, [c_void_p, c_size_t]),
     "leat_batch_free": (None, [c_void_p]),
     "leat_dlpack_capsule_free": (None, [c_void_p]),
+    "leat_batch_slot_capsule": (py_object, []),
     "leat_batch_dlpack": (c_void_p, [c_void_p, c_size_t, c_int, c_void_p]),
 }
 
@@ -189,52 +193,122 @@ def text(value: str | os.PathLike[str] | None) -> bytes | None:
     return encoded
 
 
-def make(free: str, function: Any, *args: Any) -> int:
-    """Calls `function(*args, &out)` and returns the new pointer; Ctrl-C ends the wait in the main thread.
+def _interruptible(call: Callable[[], int | None], drop: Callable[[int | None], None]) -> int | None:
+    """The status of `call()`. Ctrl-C ends the wait for it in the main thread, where it runs in a thread of its own.
 
-    There, the call runs in a thread of its own: if its result comes after an
-    interrupt, `free` gets it.
+    Args:
+        call: of the library.
+        drop: frees what `call` gave, if nobody waits any more.
     """
-    out = c_void_p()
     if threading.current_thread() is not threading.main_thread():
-        check(function(*args, ctypes.byref(out)))
-        return out.value or 0
-    finished, deserted, statuses = threading.Event(), threading.Lock(), []
+        return call()
+    finished, deserted, results = threading.Event(), threading.Lock(), []
 
-    def call() -> None:
-        status = function(*args, ctypes.byref(out))
+    def run() -> None:
+        try:
+            results.append(call())
+        except BaseException as error:
+            results.append(error)
         if deserted.acquire(blocking=False):  # somebody waits
-            statuses.append(status)
             finished.set()
-        elif status:
-            lib.leat_status_free(status)
-        else:
-            getattr(lib, free)(out)
+        elif not isinstance(results[0], BaseException):
+            drop(results[0])
 
-    threading.Thread(target=call, name=f"leat {free}", daemon=True).start()
+    threading.Thread(target=run, name="leat call", daemon=True).start()
     try:
         finished.wait()
     except BaseException:
         if not deserted.acquire(blocking=False):  # it has come all the same
             finished.wait()
-            lib.leat_status_free(statuses[0]) if statuses[0] else getattr(lib, free)(out)
+            if not isinstance(results[0], BaseException):
+                drop(results[0])
         raise
-    check(statuses[0])
-    return out.value or 0
+    if isinstance(results[0], BaseException):
+        raise results[0]
+    return results[0]
+
+
+def _free_of(name: str) -> Any:
+    return getattr(quick if name in _QUICK_FUNCTIONS else lib, name)
+
+
+def make(free: str, function: Any, *args: Any, of: Handle | None = None, out: Any = None) -> int:
+    """Calls `function(*args, &out)` and returns the new pointer; Ctrl-C ends the wait in the main thread.
+
+    Args:
+        free: the name of the function that frees the result if it comes after an interrupt.
+        function: of the library.
+        args: its arguments.
+        of: its first argument, if that is a handle, which is not freed before the call has returned.
+        out: a c_void_p that gets the pointer, and whose owner frees it.
+    """
+    made = c_void_p() if out is None else out
+
+    def call() -> int | None:
+        if of is None:
+            return function(*args, ctypes.byref(made))
+        with of.in_use() as pointer:
+            return function(pointer, *args, ctypes.byref(made))
+
+    def drop(status: int | None) -> None:
+        if status:
+            lib.leat_status_free(status)
+        elif made.value:
+            pointer, made.value = made.value, None
+            _free_of(free)(pointer)
+
+    check(_interruptible(call, drop))
+    return made.value or 0
 
 
 class Handle:
     """Owns one pointer of the library and frees it once, in the process that made it.
 
     A forked child has none of the library's threads: there, use raises and
-    dropping the handle does nothing.
+    dropping the handle does nothing. Thread-safe: closing a handle in the middle of a call of `make` or `in_use` frees
+    the pointer when the call has returned.
     """
 
     def __init__(self, pointer: int | None, free: str, what: str) -> None:
         self._pointer = pointer
-        self._free = getattr(quick if free in _QUICK_FUNCTIONS else lib, free)
+        self._free = _free_of(free)
         self._what = what
+        self._lock = threading.RLock()  # re-entrant: a signal handler may close in the middle of anything
+        self._users = 0
+        self._left: int | None = None  # closed, and freed by the last user
         self._pid = os.getpid()
+
+    def make(self, free: str, function: Any, *args: Any, out: Any = None) -> int:
+        """As `make`, of a function whose first argument this is."""
+        self.get()
+        return make(free, function, *args, of=self, out=out)
+
+    def do(self, function: Any, *args: Any) -> None:
+        """Calls `function(pointer, *args)`, which gives a status only. Ctrl-C ends the wait in the main thread."""
+        self.get()
+
+        def call() -> int | None:
+            with self.in_use() as pointer:
+                return function(pointer, *args)
+
+        check(_interruptible(call, lambda status: lib.leat_status_free(status) if status else None))
+
+    @contextlib.contextmanager
+    def in_use(self) -> Iterator[int]:
+        """The pointer, which stays valid inside of `with`. For threads that no signal handler interrupts."""
+        with self._lock:
+            pointer = self.get()
+            self._users += 1
+        try:
+            yield pointer
+        finally:
+            with self._lock:
+                self._users -= 1
+                left = None if self._users else self._left
+                if left is not None:
+                    self._left = None
+            if left is not None:
+                self._free(left)
 
     def get(self) -> int:
         """The pointer; raises if it is closed or belongs to the parent process."""
@@ -253,9 +327,17 @@ class Handle:
 
     def close(self, _getpid=os.getpid) -> None:
         """Idempotent."""
-        pointer, self._pointer = self._pointer, None
-        if pointer is not None and self._pid == _getpid():
-            self._free(pointer)
+        if self._pid != _getpid():
+            self._pointer = None
+            return
+        with self._lock:
+            # Nothing is called between the stores and _free, so that no signal handler comes in between.
+            pointer, self._pointer = self._pointer, None
+            if pointer is not None:
+                if self._users:
+                    self._left = pointer
+                else:
+                    self._free(pointer)
 
     def __del__(self) -> None:
         if hasattr(self, "_pid"):

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import Any, TypeVar
 
+from leat._batches import BatchIterator
 from leat.errors import FailedPrecondition
 
-if TYPE_CHECKING:
-    from leat._batches import Batches
+_Iterator = TypeVar("_Iterator", bound=BatchIterator[Any])
 
 
 def forced() -> bool:
@@ -23,7 +23,7 @@ def allows_device() -> bool:
     return os.environ.get("LEAT_PLANE", "auto") in ("", "auto", "cuda")
 
 
-def open_on(devices: Sequence[int], opener: Callable[[int, int], Batches]) -> list[Batches] | None:
+def open_on(devices: Sequence[int], opener: Callable[[int, int], _Iterator]) -> list[_Iterator] | None:
     """An iterator of batches in the memory of each of these CUDA devices; None: use host memory.
 
     Args:
@@ -35,7 +35,7 @@ def open_on(devices: Sequence[int], opener: Callable[[int, int], Batches]) -> li
     """
     if not devices or not allows_device():
         return None
-    opened: list[Batches] = []
+    opened: list[_Iterator] = []
     try:
         for i, device in enumerate(devices):
             opened.append(opener(i, device))

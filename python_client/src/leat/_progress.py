@@ -29,14 +29,14 @@ class Bar:
         self._refreshed = 0.0
         self._bar = tqdm(total=total, unit="step", desc=batches.job.name, dynamic_ncols=True)
 
-    def update(self) -> None:
-        """After a batch was handed out."""
-        done = self._batches.epoch * self._steps_per_epoch + self._batches.step + 1
+    def update(self, epoch: int, step: int) -> None:
+        """The batch of this step has come."""
+        done = epoch * self._steps_per_epoch + step + 1
         if not self._started:  # a token may have begun in the middle
             self._started = True
             self._bar.initial = self._bar.n = done - 1
             if self._epochs is None and self._ends:
-                self._bar.total = (self._batches.epoch + 1) * self._steps_per_epoch
+                self._bar.total = (epoch + 1) * self._steps_per_epoch
         now = time.monotonic()
         if now - self._refreshed >= _REFRESH_S:
             self._refreshed = now

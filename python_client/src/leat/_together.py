@@ -51,7 +51,8 @@ class Together:
         last = self._parts[-1]
         self._token, self.epoch, self.step = last.token(), last.epoch, last.step
         if self._bar:
-            self._bar.update()
+            assert last.epoch is not None and last.step is not None
+            self._bar.update(last.epoch, last.step)
         return batches
 
     def token(self) -> bytes:

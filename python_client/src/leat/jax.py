@@ -116,20 +116,25 @@ class GlobalBatches(Iterator[dict[str, jax.Array]]):
             raise self._failure
         if self._ended:
             raise StopIteration
-        taken = (self._ahead or self._start()).take()
-        if isinstance(taken, BaseException):
-            self._failure = taken
-            raise taken
-        if taken is None:
-            self.close()
-            raise StopIteration
+        ahead = self._ahead or self._start()
+        taken = ahead.take()
+        if isinstance(taken, _ahead.Ended):
+            if taken.error is None:
+                self.close()
+                raise StopIteration
+            self._failure = taken.error
+            raise taken.error
+        # No calls from here on, so that an interrupt finds the batch handed out, or still the next one.
+        ahead.slots[ahead.number & 1] = None
+        ahead.number += 1
         batch, self._token, self.epoch, self.step = taken
         return batch
 
     def _start(self) -> _ahead.Ahead:
-        self._ahead = _ahead.Ahead(self._host, self._place)
-        self._stop = weakref.finalize(self, self._ahead.stop)  # also when this iterator is dropped
-        return self._ahead
+        ahead = _ahead.Ahead(self._host, self._place)
+        self._stop = weakref.finalize(self, ahead.stop)  # also when this iterator is dropped
+        self._ahead = ahead
+        return ahead
 
     def token(self) -> bytes:
         """Where the trainer is: after the last batch handed out. The same on every process that is at the same step."""

@@ -25,10 +25,11 @@ except ModuleNotFoundError as error:
     raise ImportError("leat.torch needs PyTorch 1.12 or later: pip install 'leat-data[torch]'") from error
 
 from leat import _finish, _placement, _plane
+from leat._batches import BatchIterator
+from leat._buffer import Buffer, arrays, tensors
 from leat.errors import FailedPrecondition, InvalidArgument
 
 if TYPE_CHECKING:
-    from leat._batches import Batches
     from leat._client import Job
 
 __all__ = ["IterableDataset", "TensorBatches", "batches"]
@@ -64,75 +65,35 @@ class _Finisher:
         return tensor
 
 
-class TensorBatches(Iterator[dict[str, torch.Tensor]]):
+class TensorBatches(BatchIterator[dict[str, torch.Tensor]]):
     """Batches in order, each a dict of tensors; made by `leat.torch.batches`.
 
-    Attributes:
-        epoch, step: of the last batch handed out; None before the first.
+    Methods and attributes are those of `leat.Batches`.
     """
 
-    def __init__(self, host: Batches, pin_memory: bool, device: torch.device | None, in_place: bool = False) -> None:
-        self._host = host
-        self._in_place = in_place  # batches are on the device already
+    def __init__(self, *opened: Any, device: int = -1, pin_memory: bool, target: torch.device | None) -> None:
+        super().__init__(*opened, device=device)
         self._pin_memory = pin_memory
-        self._device = device
-        target = torch.device("cpu") if device is None else device
-        self._finishers = {name: _Finisher(finish, target) for name, finish in host._finish.items()}
+        self._target = target
+        where = torch.device("cpu") if target is None else target
+        self._finishers = {name: _Finisher(finish, where) for name, finish in self._finish.items()}
 
-    def __iter__(self) -> TensorBatches:
-        return self
-
-    def __enter__(self) -> TensorBatches:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __next__(self) -> dict[str, torch.Tensor]:
-        batch = next(self._host)
-        if not self._in_place:
-            return {name: self._placed(name, torch.from_numpy(array)) for name, array in batch.items()}
-        return {name: self._finished(name, torch.from_dlpack(tensor)) for name, tensor in batch.items()}
+    def _convert(self, buffer: Buffer) -> dict[str, torch.Tensor]:
+        if self._device >= 0:  # on the device already
+            return {name: self._finished(name, torch.from_dlpack(tensor)) for name, tensor in tensors(buffer).items()}
+        return {name: self._placed(name, torch.from_numpy(array)) for name, array in arrays(buffer).items()}
 
     def _finished(self, name: str, tensor: torch.Tensor) -> torch.Tensor:
         finisher = self._finishers.get(name)
         return finisher(tensor) if finisher else tensor
 
     def _placed(self, name: str, tensor: torch.Tensor) -> torch.Tensor:
-        if self._device is None or self._device.type == "cpu":
+        if self._target is None or self._target.type == "cpu":
             tensor = self._finished(name, tensor)
             return tensor.pin_memory() if self._pin_memory else tensor
         if self._pin_memory:
             tensor = tensor.pin_memory()
-        return self._finished(name, tensor.to(self._device, non_blocking=self._pin_memory))
-
-    @property
-    def epoch(self) -> int | None:
-        return self._host.epoch
-
-    @property
-    def step(self) -> int | None:
-        return self._host.step
-
-    def token(self) -> bytes:
-        """As `leat.Batches.token`."""
-        return self._host.token()
-
-    def get_state(self) -> bytes:
-        """As `leat.Batches.get_state`."""
-        return self._host.get_state()
-
-    def set_state(self, state: bytes) -> None:
-        """As `leat.Batches.set_state`."""
-        self._host.set_state(state)
-
-    def stats(self) -> dict[str, Any]:
-        """As `leat.Batches.stats`."""
-        return self._host.stats()
-
-    def close(self) -> None:
-        """Ends the iterator. Idempotent; tensors handed out stay valid."""
-        self._host.close()
+        return self._finished(name, tensor.to(self._target, non_blocking=self._pin_memory))
 
 
 def batches(
@@ -164,13 +125,9 @@ def batches(
     numbers = []
     if target is not None and target.type == "cuda" and torch.version.cuda is not None:
         numbers = [torch.cuda.current_device() if target.index is None else target.index]
-    opened = _plane.open_on(numbers, lambda _, number: job._open(finish=finish, device=number, **options))
-    host = opened[0] if opened else job._open(finish=finish, **options)
-    try:
-        return TensorBatches(host, pin, target, in_place=opened is not None)
-    except BaseException:
-        host.close()
-        raise
+    make = functools.partial(TensorBatches, pin_memory=pin, target=target)
+    opened = _plane.open_on(numbers, lambda _, number: job._open(finish=finish, device=number, make=make, **options))
+    return opened[0] if opened else job._open(finish=finish, make=make, **options)
 
 
 class IterableDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
@@ -241,15 +198,16 @@ class IterableDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]])
         if step and not self._goes_on:
             epoch, step = epoch + 1, 0
         self._at, self._goes_on = (epoch, step), False
+        steps = len(self.job)
         while self._passes == this and self._at[0] == epoch:
-            stream = self._stream_here()
             try:
-                batch = next(stream)
+                batch = next(self._stream_here())
             except BaseException:
                 self.close()  # the next pass opens another
                 raise
+            # No calls from here to the yield: an interrupt comes before, and the batch is the next one again; or after.
             step += 1
-            self._at = self._stream_at = (epoch, step) if step < len(self.job) else (epoch + 1, 0)
+            self._at = self._stream_at = (epoch, step) if step < steps else (epoch + 1, 0)
             yield batch
 
     def _stream_here(self) -> TensorBatches:

@@ -86,6 +86,30 @@ def test_a_token_goes_on_in_a_new_service(job, folder):
         assert [digest(batch) for batch in again.batches(token=token)] == expected[8:]
 
 
+def test_ctrl_c_while_a_batch_is_waited_for_loses_none(job):
+    expected = [digest(batch) for batch in job.batches(epochs=10)]
+    it, got = job.batches(epochs=10), []
+    random = np.random.default_rng(5)
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        while len(got) < len(expected):
+            kept = []
+            try:
+                signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-5, 3e-3))
+                for batch in it:
+                    kept.append(batch)
+            except KeyboardInterrupt:
+                pass
+            got += [digest(batch) for batch in kept]
+            if len(got) % 3 == 0:  # goes on elsewhere, by the token of the interrupted iterator
+                it.close()
+                it = job.batches(epochs=10, token=it.token())
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert got == expected
+
+
 def test_a_token_of_another_job_is_refused(service, job, folder):
     other = service.job("other", train(folder), batch=8)
     with pytest.raises(leat.InvalidArgument, match="token"):

@@ -38,6 +38,10 @@ class Fake:
         gc.collect()
         return self._library.fake_live()
 
+    def freed_in_use(self):
+        """Services that were freed while a call worked on them."""
+        return self._library.fake_freed_in_use()
+
     def made(self):
         """Buffers ever made."""
         return self._library.fake_made()

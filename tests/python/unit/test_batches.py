@@ -212,7 +212,15 @@ def test_close_wakes_a_waiting_thread_and_ends_the_loop(fake, job):
     it.close()
     assert list(it) == []
     with pytest.raises(leat.FailedPrecondition, match="closed"):
-        it.token()
+        it.samples(0, 0)
+
+
+def test_a_closed_iterator_knows_where_the_consumer_is(job):
+    with job.batches() as it:
+        next(it), next(it)
+        token = it.token()
+    assert it.token() == token
+    assert next(job.batches(token=token))["label"][0] == 20
 
 
 def test_closing_from_many_threads_at_once(fake, job):

@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import pytest
 
-from leat import _batches, _native
+from leat import _buffer, _native
 
 _api = ctypes.pythonapi
 _api.PyCapsule_GetName.restype = ctypes.c_char_p
@@ -86,11 +86,11 @@ def batch(job):
     """Makes the first batch as tensors; what is returned owns it."""
 
     def take():
-        out = ctypes.c_void_p()
+        buffer = _buffer.Buffer(job)
         it = job.batches()
-        _native.check(_native.lib.leat_batches_next(it._handle.get(), -1.0, ctypes.byref(out)))
+        _native.check(_native.lib.leat_batches_next(it._handle.get(), -1.0, ctypes.byref(buffer.out)))
         it.close()
-        return _batches.tensors(out.value, job)
+        return _buffer.tensors(buffer)
 
     return take
 

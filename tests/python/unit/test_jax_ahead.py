@@ -43,7 +43,7 @@ def wait_until(condition):
 
 def wait_for_the_next(it):
     """Until a batch is on the devices, beyond the one in use; the thread takes no other before that is taken."""
-    wait_until(lambda: not it._ahead._placed.empty())
+    wait_until(lambda: it._ahead.slots[it._ahead.number & 1] is not None)
 
 
 def take_the_last_quick_one(fake, it, delay):
@@ -207,7 +207,7 @@ def test_python_ends_while_batches_are_placed(delay):
         sharding = NamedSharding(Mesh(np.array(jax.devices()), ("data",)), P("data"))
         it = leat.jax.batches(job, sharding=sharding, epochs=0)
         next(it), next(it)
-        while it._ahead._placed.empty():
+        while it._ahead.slots[it._ahead.number & 1] is None:
             time.sleep(0.001)
         fake = ctypes.CDLL(os.path.join(os.environ["LEAT_NATIVE_DIR"], "libleat.so"))
         fake.fake_set_delay.argtypes = [ctypes.c_double]

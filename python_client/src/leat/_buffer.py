@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The library's memory of one batch, as NumPy arrays and DLPack tensors see it.
+
+A buffer goes back to the library's pool when nothing can see it any more: each
+array's base is a `_Memory`, which holds the `Buffer` of the whole batch, and
+views, slices, memoryviews, DLPack capsules, torch tensors and aliasing JAX
+arrays all hold the array. The last reference frees the batch, in any thread.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from typing import Any
+
+import numpy as np
+
+from leat import _dlpack, _native
+
+
+@functools.cache
+def _dtype(name: bytes) -> np.dtype:
+    return np.dtype(name.decode())
+
+
+_SLOT = b"leat_batch_slot"
+_pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
+
+
+class Buffer:
+    """Room for one batch of the library, which is freed once, with the last array that looks into it.
+
+    A batch has an owner at every moment, wherever a signal handler raises: the library writes its address into a
+    capsule of its own, and frees it in the capsule's destructor, where no handler runs.
+
+    The job outlives the batch in the library too: ending a connection takes time, and must not happen in
+    leat_batch_free, which keeps the GIL.
+
+    Attributes:
+        out: the address, for calls that make a batch; 0 until then.
+    """
+
+    # CPython clears attributes in the order of their names: the batch before the job.
+    __slots__ = ("_batch", "_job", "out")
+
+    def __init__(self, job: Any) -> None:
+        self._job = job
+        self._batch = _native.quick.leat_batch_slot_capsule()
+        self.out = ctypes.c_void_p.from_address(_pointer_of(self._batch, _SLOT) or 0)
+
+    def place(self) -> tuple[int, int]:
+        """Epoch and step of the batch."""
+        return _native.quick.leat_batch_epoch(self.out), _native.quick.leat_batch_step(self.out)
+
+    def views(self) -> list[_native.Tensor]:
+        """What the library says of each tensor."""
+        quick = _native.quick
+        return [quick.leat_batch_tensor(self.out, i) for i in range(quick.leat_batch_num_tensors(self.out))]
+
+    def dlpack(self, index: int, versioned: bool, stream: int) -> Any:
+        """A capsule of tensor `index`, which owns a share of the batch."""
+        assert self.out.value
+        return _dlpack.capsule(self.out.value, index, versioned, stream)
+
+
+class _Memory:
+    """What a NumPy array has as its base: address and shape for NumPy, and the buffer kept alive."""
+
+    __slots__ = ("__array_interface__", "_buffer")
+
+    def __init__(self, buffer: Buffer, tensor: _native.Tensor) -> None:
+        self._buffer = buffer
+        self.__array_interface__ = {
+            "version": 3,
+            "shape": tuple(tensor.shape[: tensor.rank]),
+            "typestr": _dtype(tensor.dtype).str,
+            "data": (tensor.data, False),
+        }
+
+
+def arrays(buffer: Buffer) -> dict[str, np.ndarray]:
+    """The arrays of a batch in host memory, by name; each keeps the buffer."""
+    result = {}
+    for tensor in buffer.views():
+        name = tensor.name.decode()
+        if tensor.bytes == 0:
+            result[name] = np.empty(tuple(tensor.shape[: tensor.rank]), _dtype(tensor.dtype))
+        else:
+            result[name] = np.asarray(_Memory(buffer, tensor))
+    return result
+
+
+def tensors(buffer: Buffer) -> dict[str, _dlpack.Tensor]:
+    """The tensors of a batch by name, wherever its memory is; each keeps the buffer."""
+    return {view.name.decode(): _dlpack.Tensor(buffer, i, view) for i, view in enumerate(buffer.views())}
+
+
+def stack_one(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """A batch of one row without its row axis."""
+    return {name: array[0] for name, array in batch.items()}

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ctrl-C at random moments: every iterator hands out every batch once, and its token says which.
+
+A timer of the system sends the signal, so that it lands anywhere in the main thread, also in the middle of a call.
+"""
+
+import random
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+import leat
+
+INTERRUPTS = 400
+BATCH = 10
+
+
+class Interrupts:
+    """SIGALRM raises KeyboardInterrupt, as SIGINT does, at a random moment after each `arm`, once.
+
+    Attributes:
+        armed: whether the next signal raises. Storing False here takes no call, so that nothing comes in between.
+        raised: how many were.
+    """
+
+    def __init__(self, seed):
+        self._random = random.Random(seed)
+        self.armed = False
+        self.raised = 0
+
+    def _raise(self, *_):
+        if self.armed:
+            self.armed = False
+            self.raised += 1
+            raise KeyboardInterrupt
+
+    def __enter__(self):
+        self._before = signal.signal(signal.SIGALRM, self._raise)
+        return self
+
+    def arm(self):
+        """The moments are short: the signal often falls into a call of `next`, and sometimes behind it."""
+        self.armed = True
+        signal.setitimer(signal.ITIMER_REAL, self._random.choice((20e-6, 50e-6, 100e-6, 300e-6, 3e-3)))
+
+    def __exit__(self, *_):
+        self.armed = False
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, self._before)
+
+
+def first_label(batch):
+    return int(np.asarray(batch["label"][0]))
+
+
+def check(make, job, fake, seed):
+    """Runs epochs until enough interrupts have fallen, and compares what came with what has to come."""
+    epochs = 30
+    with Interrupts(seed) as interrupts:
+        while interrupts.raised < INTERRUPTS:
+            it = make(epochs=epochs)
+            got = []
+            ended = False
+            while not ended:
+                try:
+                    interrupts.arm()
+                    # No signal handler runs between the batch's leaving `it` and its being in `got`.
+                    for batch in it:
+                        got.append(batch["label"])
+                        interrupts.arm()
+                    interrupts.armed = False
+                    ended = True
+                except KeyboardInterrupt:
+                    if it.step is not None:
+                        assert it.epoch * len(job) + it.step + 1 == len(got)
+            steps = len(job)
+            assert [int(np.asarray(label)[0]) for label in got] == [
+                number % steps * BATCH for number in range(epochs * steps)
+            ]
+            it.close()
+            del batch, got
+    assert fake.live() == 0
+
+
+def test_numpy_batches_are_neither_lost_nor_repeated(job, fake):
+    check(job.batches, job, fake, 1)
+
+
+def test_torch_batches_are_neither_lost_nor_repeated(job, fake):
+    pytest.importorskip("torch")
+    import leat.torch
+
+    check(lambda **options: leat.torch.batches(job, **options), job, fake, 2)
+
+
+def test_global_arrays_are_neither_lost_nor_repeated(fake, job):
+    jax = pytest.importorskip("jax")
+    import leat.jax
+
+    sharding = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    check(lambda **options: leat.jax.batches(job, sharding=sharding, **options), job, fake, 3)
+
+
+def test_the_token_goes_on_with_the_batch_that_was_not_handed_out(job, fake):
+    """In the slice in which Ctrl-C is pressed a batch arrives: it is the next one, here and by the token."""
+    for _ in range(20):
+        it = job.batches(epochs=3)
+        next(it)
+        fake.set_delay(0.01)
+        timer = threading.Timer(0.005, signal.raise_signal, (signal.SIGINT,))
+        timer.start()
+        handed_out = 0
+        try:
+            handed_out = first_label(next(it))
+        except KeyboardInterrupt:
+            pass
+        timer.join()
+        fake.set_delay(0)
+        goes_on = job.batches(epochs=3, token=it.token())
+        expected = handed_out + BATCH
+        assert first_label(next(goes_on)) == expected
+        assert first_label(next(it)) == expected
+        goes_on.close()
+        it.close()
+
+
+def test_the_passes_of_a_dataset_are_whole(job, fake):
+    """torch's dataset opens its stream anew after an interrupt, at the batch that was not handed out."""
+    pytest.importorskip("torch")
+    import leat.torch
+
+    data = leat.torch.IterableDataset(job)
+    with Interrupts(4) as interrupts:
+        for _ in range(100):
+            state, seen = None, []
+            epoch = data.state_dict()["epoch"]
+            while len(seen) < len(job):
+                try:
+                    interrupts.arm()
+                    for batch in data:
+                        seen.append(batch["label"])
+                        interrupts.arm()
+                    interrupts.armed = False
+                except KeyboardInterrupt:
+                    state = data.state_dict()
+                    assert (state["epoch"] - epoch) * len(job) + state["step"] == len(seen)
+                    data.load_state_dict(state)
+            assert [int(label[0]) for label in seen] == [step * BATCH for step in range(len(job))]
+    data.close()
+
+
+def test_closing_a_service_waits_for_the_call_that_is_under_way(service, fake, graph):
+    """Ctrl-C leaves a call running in the library; what it works on is freed behind it."""
+    fake.set_delay(0.3)
+    threading.Timer(0.05, signal.raise_signal, (signal.SIGINT,)).start()
+    with pytest.raises(KeyboardInterrupt):
+        with service:
+            service.job("slow", graph.images, batch=10)
+    assert fake.freed_in_use() == 0
+    with pytest.raises(leat.FailedPrecondition, match="closed"):
+        service.job("late", graph.images, batch=10)
