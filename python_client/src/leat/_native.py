@@ -14,7 +14,8 @@ import os
 import pathlib
 import threading
 from collections.abc import Callable, Iterator
-from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p, py_object
+from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
+from ctypes import py_object
 from typing import Any
 
 from leat import _alone, errors
