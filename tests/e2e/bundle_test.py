@@ -56,7 +56,11 @@ def bare_debian(folder):
         raise unittest.SkipTest(f"no Debian mirror at {MIRROR}: {error}") from None
     partial = folder.with_name(f"{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
-    made = run("debootstrap", "--variant=minbase", "bookworm", partial, MIRROR)
+    with tempfile.TemporaryDirectory() as scratch:
+        # debootstrap makes a root without a working linker where the path has a space.
+        link = pathlib.Path(scratch) / "parent"
+        link.symlink_to(folder.parent)
+        made = run("debootstrap", "--variant=minbase", "bookworm", link / partial.name, MIRROR)
     if made.returncode != 0:
         raise AssertionError(f"debootstrap: exit code {made.returncode}\n{made.stdout[-2000:]}{made.stderr[-2000:]}")
     shutil.rmtree(partial / "var/cache/apt", ignore_errors=True)

@@ -220,6 +220,9 @@ class S3JobTest(cluster.ClusterTest):
         first = self.start_reader(*flags)
         self.assertEqual(self.consumer(self.job("s3://photos"), epochs=1).finish().steps, wanted)
         self.assertEqual(int(self.stats(first).get("disk_cache_hits_total", 0)), 0)
+        # A photo is written behind the answer.
+        size = sum(photo.stat().st_size for photo in photos().glob("*/*.jpg"))
+        self.until("the cache of all photos", lambda: int(self.stats(first)["disk_cache_bytes"]) >= size)
         first.kill9()
         second = self.start_reader(*flags)
         self.assertEqual(self.consumer(self.job("s3://photos"), epochs=1).finish().steps, wanted)

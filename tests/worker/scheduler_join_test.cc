@@ -45,7 +45,7 @@ class JoinTest : public PlacedTest {
     return samples;
   }
   void ExpectNothingLeft() {
-    EXPECT_TRUE(scheduler_.WaitIdle(clock_.Now()));
+    EXPECT_TRUE(scheduler_.WaitIdle(MonotonicTime()));
     EXPECT_EQ(device_.stages, 0);
     EXPECT_EQ(pool_.buffers_in_use(), 0u);
     EXPECT_EQ(ended_, begun_);

@@ -32,7 +32,7 @@ TEST_F(StageTest, RowsArePreparedThenFinishedTogether) {
   EXPECT_EQ(RunAll(), 1);
   EXPECT_EQ(device_.finishes, 1);
   EXPECT_EQ(sink_->size(), 0u);
-  EXPECT_FALSE(scheduler_.WaitIdle(clock_.Now()));
+  EXPECT_FALSE(scheduler_.WaitIdle(MonotonicTime()));
   EXPECT_TRUE(device_.FinishOne());
   auto groups = sink_->Take();
   ASSERT_EQ(groups.size(), 1u);
