@@ -45,8 +45,9 @@ struct FieldFinish {
 
 struct SplitGraph {
   // Its outputs are the heads, under the fields' names. Nodes keep their
-  // numbers, by which random operators draw; one that only the ends needed, and
-  // that has others behind it, has become a coin_flip that nobody looks at.
+  // numbers, since random operators draw by them. A node that only the ends
+  // needed is left out if it is the last; otherwise a coin_flip, whose value is
+  // not used, keeps its number.
   CheckedGraph head;
   // By field; nullopt: the head is the field.
   std::vector<std::optional<FieldFinish>> finish;
@@ -54,9 +55,9 @@ struct SplitGraph {
 
 // Each field by itself: its head is the first uint8 value of its trailing
 // chain from which on a table can say what happens (values of a channel must
-// stand on the head's last axis). Two fields of one head have it sent twice,
-// which is less than any of them in its own type. A row of heads is never
-// larger than a row of fields.
+// stand on the head's last axis). If two fields have the same head, it is sent
+// twice, which is still smaller than either field in its own type. A row of
+// heads is never larger than a row of fields.
 SplitGraph SplitFinish(const CheckedGraph& graph);
 
 }  // namespace leat

@@ -59,7 +59,8 @@ class Plan {
   uint64_t PassOf(uint64_t epoch, uint64_t step, uint32_t row) const;
   // The row of the same step that is the partner of `row`: the k-th after it,
   // cyclically, among those that hold samples; k ≥ 1 is drawn for each step, so
-  // that every row is the partner of exactly one. A row alone is its own.
+  // that every row is the partner of exactly one. Returns `row` itself if the
+  // step holds only one row.
   // REQUIRES: step < steps_per_epoch(), `row` holds a sample. O(1); O(parts) in
   // a last step under kPartial.
   uint32_t PartnerOf(uint64_t epoch, uint64_t step, uint32_t row) const;
