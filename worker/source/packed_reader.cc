@@ -6,18 +6,20 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "core/blame.h"
 #include "core/status.h"
 
 namespace leat::worker {
 namespace {
 
-// Storage did not answer: it would not for a part either.
+// Storage cannot be read: a part of it could not either.
 bool IsAway(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
-         absl::IsCancelled(status);
+  const std::optional<Blame> blame = BlameOf(status);
+  return blame == Blame::kWorker || blame == Blame::kPassing;
 }
 
 }  // namespace
