@@ -27,8 +27,9 @@
 
 namespace {
 
-// Beyond what the drain takes where it works: to take down what is left.
-constexpr auto kLastMoment = std::chrono::seconds(1);
+// To take down what is left after the drain, or without one.
+constexpr leat::Duration kTakeDown =
+    leat::worker::Worker::kStopTime + std::chrono::seconds(1);
 
 std::string FromEnvironment(const char* name) {
   const char* const value = std::getenv(name);
@@ -54,13 +55,16 @@ void OnSecondSignal(int) {
   _exit(1);
 }
 
+volatile sig_atomic_t code_when_over = 0;
+
 void OnTimeOver(int) {
   Say("leat-worker: its threads do not end: ends without them\n");
-  _exit(0);
+  _exit(code_when_over);
 }
 
-// The process ends in this time, whatever its threads do.
-void BoundTheEnd(leat::Duration time) {
+// The process ends in this time from now on, whatever its threads do.
+void BoundTheEnd(leat::Duration time, int code) {
+  code_when_over = code;
   struct sigaction action = {};
   action.sa_handler = &OnTimeOver;
   sigaction(SIGALRM, &action, nullptr);
@@ -114,14 +118,18 @@ int Run(const leat::worker::Config& config) {
   const int signal = leat::rpc::WaitForStop(config.lifeline_fd);
   // Nobody is left to serve, and nothing here is worth a clean end.
   if (signal == 0) std::_Exit(0);
-  if (refused) return 1;
+  if (refused) {
+    BoundTheEnd(kTakeDown, 1);
+    return 1;
+  }
   // With a GPU that is out of order even an orderly end may hang; others take
   // over when the connections break.
   if (broken) std::_Exit(1);
   LOG_INFO("worker.stopping signal={}", signal);
-  BoundTheEnd(std::chrono::milliseconds(config.drain_timeout_ms) +
-              leat::worker::Worker::kStopTime + kLastMoment);
+  BoundTheEnd(std::chrono::milliseconds(config.drain_timeout_ms) + kTakeDown,
+              0);
   if (!(*worker)->Drain()) std::_Exit(0);
+  BoundTheEnd(kTakeDown, 0);
   return 0;
 }
 
