@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -16,10 +15,9 @@
 namespace leat::worker {
 namespace {
 
-// Storage cannot be read: a part of it could not either.
+// Storage did not answer: it would not for a part either.
 bool IsAway(const absl::Status& status) {
-  const std::optional<Blame> blame = BlameOf(status);
-  return blame == Blame::kWorker || blame == Blame::kPassing;
+  return BlameOf(status) == Blame::kPassing;
 }
 
 }  // namespace
