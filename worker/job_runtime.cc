@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 
+#include "core/blame.h"
 #include "core/status.h"
 #include "core/stored_type.h"
 #include "worker/row_partner.h"
+#include "worker/source/blame_rules.h"
 
 namespace leat::worker {
 namespace {
@@ -28,20 +31,21 @@ absl::Status CheckSchema(const JobInfo& job, const CheckedGraph& graph) {
       job.spec.name);
 }
 
+// What another worker may do better, as a code that says so, too.
+absl::Status Elsewhere(const absl::Status& status, std::string_view how = "") {
+  const Blame blame = BlameOf(status).value_or(Blame::kWorker);
+  if (blame == Blame::kSample || blame == Blame::kObject) return status;
+  return WithBlame(Unavailable("{}{}", Message(status), how), blame);
+}
+
 }  // namespace
 
-bool IsSamplesFault(const absl::Status& status) {
-  switch (status.code()) {
-    case absl::StatusCode::kNotFound:
-    case absl::StatusCode::kPermissionDenied:
-    case absl::StatusCode::kFailedPrecondition:
-    case absl::StatusCode::kResourceExhausted:
-    case absl::StatusCode::kDataLoss:
-    case absl::StatusCode::kInvalidArgument:
-      return true;
-    default:
-      return false;
-  }
+bool IsBad(const absl::Status& status, std::span<const uint64_t> absent) {
+  const std::optional<Blame> blame = BlameOf(status);
+  if (blame == Blame::kSample) return true;
+  const std::optional<uint64_t> sample = SampleOf(status);
+  return blame == Blame::kObject && sample.has_value() &&
+         std::ranges::find(absent, *sample) != absent.end();
 }
 
 absl::StatusOr<std::shared_ptr<const JobRuntime>> JobRuntime::Create(
@@ -62,23 +66,26 @@ absl::StatusOr<std::shared_ptr<const JobRuntime>> JobRuntime::Create(
   const bool reads_ahead =
       brought.empty() && (context->read_ahead_of == ReadAheadOf::kAll ||
                           ReadsWait(graph.graph.nodes[graph.reader], *source));
+  std::string root = RootOf(graph.graph.nodes[graph.reader]);
   if (finish == Finish::kDevice) graph = SplitFinish(graph).head;
   absl::StatusOr<std::unique_ptr<RowKernel>> kernel =
       context->kernels.compile(graph, job.spec.seed, job.spec.decoder_class);
   if (!kernel.ok())
     return Annotate(kernel.status(), fmt::format("job {}", job.spec.name));
   return std::shared_ptr<const JobRuntime>(new JobRuntime(
-      std::move(job), std::move(source), cache_key, context, graph.schema,
-      std::move(brought), *std::move(kernel), reads_ahead));
+      std::move(job), std::move(source), cache_key, std::move(root), context,
+      graph.schema, std::move(brought), *std::move(kernel), reads_ahead));
 }
 
 JobRuntime::JobRuntime(JobInfo job, std::shared_ptr<const Source> source,
-                       uint64_t cache_key, const RuntimeContext* context,
-                       const BatchSchema& rows, std::vector<ValueType> brought,
+                       uint64_t cache_key, std::string root,
+                       const RuntimeContext* context, const BatchSchema& rows,
+                       std::vector<ValueType> brought,
                        std::unique_ptr<RowKernel> kernel, bool reads_ahead)
     : job_(std::move(job)),
       source_(std::move(source)),
       cache_key_(cache_key),
+      root_(std::move(root)),
       context_(context),
       kernel_(std::move(kernel)),
       plan_(job_.spec, job_.dataset.shards),
@@ -133,7 +140,7 @@ std::vector<RowRecords> JobRuntime::ReadTogether(
     if (!context_->cache->Contains(KeyOf(row.sample)))
       missing.push_back(row.sample);
   std::vector<absl::StatusOr<StoredSample>> at_hand;
-  if (missing.size() > 1) at_hand = source_->ReadMany(missing);
+  if (missing.size() > 1 && Admit().ok()) at_hand = source_->ReadMany(missing);
   std::vector<RowRecords> records;
   auto next = at_hand.begin();
   bool away = false;  // storage does not answer
@@ -144,13 +151,16 @@ std::vector<RowRecords> JobRuntime::ReadTogether(
     absl::StatusOr<StoredSample>* const own = mine ? &*next++ : nullptr;
     // Its neighbour was tried for long already.
     if (away && own != nullptr && !own->ok()) {
-      records.push_back({{.sample = row.sample, .stored = own->status()}});
+      records.push_back({{.sample = row.sample,
+                          .stored = WithSample(Elsewhere(Judged(own->status())),
+                                               row.sample)}});
       continue;
     }
     records.push_back(
         {{.sample = row.sample, .stored = Read(row.sample, nullptr, own)}});
     const absl::Status status = records.back().front().stored.status();
-    away = away || (!status.ok() && !IsSamplesFault(status));
+    const std::optional<Blame> blame = BlameOf(status);
+    away = away || blame == Blame::kWorker || blame == Blame::kPassing;
   }
   return records;
 }
@@ -175,19 +185,44 @@ absl::StatusOr<StoredSample> JobRuntime::Read(
       if (record.sample == sample) return record.stored;
   const bool keep = context_->ownership->Owns(
       job_.dataset.id, job_.dataset.shards.ShardOf(sample));
-  return context_->cache->Get(
+  absl::StatusOr<StoredSample> stored = context_->cache->Get(
       KeyOf(sample), keep, [&]() -> absl::StatusOr<StoredSample> {
-        if (at_hand != nullptr && at_hand->ok()) return *std::move(*at_hand);
-        for (int attempt = 1;; ++attempt) {
-          absl::StatusOr<StoredSample> read = source_->Read(sample);
-          if (read.ok() || IsSamplesFault(read.status())) return read;
-          if (attempt >= context_->read_attempts)
-            return Unavailable("{} (tried {} times)", Message(read.status()),
-                               attempt);
-          if (!Pause(kReadBackoff * attempt))
-            return Cancelled("{} (the worker stops)", Message(read.status()));
-        }
+        if (at_hand == nullptr || !at_hand->ok()) return ReadStored(sample);
+        Ended(absl::OkStatus(), sample);
+        return *std::move(*at_hand);
       });
+  // Others may wait for the same record by another number.
+  if (!stored.ok()) return WithSample(stored.status(), sample);
+  return stored;
+}
+
+absl::StatusOr<StoredSample> JobRuntime::ReadStored(uint64_t sample) const {
+  RETURN_IF_ERROR(Admit());
+  for (int attempt = 1;; ++attempt) {
+    absl::StatusOr<StoredSample> read = source_->Read(sample);
+    const absl::Status status = Judged(read.status());
+    const std::optional<Blame> blame = BlameOf(status);
+    const bool answered = !blame.has_value() || blame == Blame::kSample ||
+                          blame == Blame::kObject;
+    if (answered || attempt >= context_->read_attempts) Ended(status, sample);
+    if (read.ok()) return read;
+    if (answered) return status;
+    if (attempt >= context_->read_attempts)
+      return Elsewhere(status, fmt::format(" (tried {} times)", attempt));
+    if (!Pause(kReadBackoff * attempt))
+      return WithBlame(Cancelled("{} (the worker stops)", Message(status)),
+                       Blame::kPassing);
+  }
+}
+
+absl::Status JobRuntime::Admit() const {
+  return context_->troubles == nullptr ? absl::OkStatus()
+                                       : context_->troubles->Admit(root_);
+}
+
+void JobRuntime::Ended(const absl::Status& status, uint64_t sample) const {
+  if (context_->troubles != nullptr)
+    context_->troubles->Ended(root_, status, source_, sample);
 }
 
 // Before another try. False: the worker stops.
@@ -199,13 +234,18 @@ bool JobRuntime::Pause(Duration duration) const {
 absl::Status JobRuntime::OfRecord(uint64_t sample,
                                   const absl::Status& status) const {
   if (status.ok()) return status;
-  return Annotate(status, source_->Describe(sample));
+  return Judged(Annotate(status, source_->Describe(sample)));
 }
 
 absl::Status JobRuntime::Exhausted(uint64_t sample,
                                    const absl::Status& reason) {
-  return Annotate(reason, fmt::format("sample {}, and its {} substitutes too",
-                                      sample, kMaxSubstitutes));
+  return Final(
+      Annotate(reason, fmt::format("sample {}, and its {} substitutes too",
+                                   sample, kMaxSubstitutes)));
+}
+
+absl::Status JobRuntime::Final(const absl::Status& status) {
+  return WithBlame(status, Blame::kSample);
 }
 
 absl::Status JobRuntime::Try(
@@ -219,7 +259,8 @@ absl::Status JobRuntime::Try(
                                       .step = row.step,
                                       .partner = partner},
                                      state, outputs);
-  return partner->failed() ? status : OfRecord(row.sample, status);
+  return partner->failed() ? Judged(std::move(status))
+                           : OfRecord(row.sample, status);
 }
 
 void JobRuntime::Report(uint64_t sample, const absl::Status& reason) const {
@@ -234,7 +275,8 @@ absl::Status JobRuntime::Replace(
   for (uint32_t attempt = 0; attempt < kMaxSubstitutes; ++attempt) {
     row.sample = plan_.Substitute(PassOf(row), sample, attempt);
     absl::Status status = Try(row, partner, state, outputs);
-    if (status.ok() || !IsSamplesFault(status) || partner->bad()) return status;
+    if (!IsBad(status, row.absent)) return status;
+    if (partner->bad()) return Final(status);
     Report(row.sample, status);
   }
   return Exhausted(sample, reason);
@@ -247,14 +289,14 @@ absl::Status JobRuntime::Compute(
   RowPartner partner(*this, row);
   absl::Status status = Try(row, &partner, state, images);
   const bool valid = status.ok();
-  if (!valid && !IsSamplesFault(status)) return status;
+  if (!valid && !IsBad(status, row.absent)) return status;
   if (!valid) {
     if (!partner.bad()) Report(row.sample, status);
     switch (job_.spec.on_bad_sample) {
       case BadSamplePolicy::kFail:
-        return Annotate(status, fmt::format("sample {}", row.sample));
+        return Final(Annotate(status, fmt::format("sample {}", row.sample)));
       case BadSamplePolicy::kReplace:
-        if (partner.bad()) return status;
+        if (partner.bad()) return Final(status);
         return Replace(row, status, &partner, state, images);
       case BadSamplePolicy::kZero:
         for (const std::span<std::byte> output : images)
@@ -274,6 +316,13 @@ absl::Status JobRuntime::CheckAsk(const RowAsk& ask) const {
     return InvalidArgument(
         "ask {}: {} samples brought with it, want {}: the job reads {}",
         ask.ask_id, ask.brought.size(), brought, job_.dataset.reader);
+  if (ask.absent.size() > kMaxAbsent)
+    return InvalidArgument("ask {}: {} absent samples, want up to {}",
+                           ask.ask_id, ask.absent.size(), kMaxAbsent);
+  for (const uint64_t sample : ask.absent)
+    if (sample >= plan_.num_samples())
+      return InvalidArgument("ask {}: absent sample {}: want less than {}",
+                             ask.ask_id, sample, plan_.num_samples());
   for (const uint64_t sample : ask.samples)
     if (sample >= plan_.num_samples())
       return InvalidArgument("ask {}: sample {}: want less than {}", ask.ask_id,

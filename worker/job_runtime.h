@@ -3,15 +3,17 @@
 // JobRuntime: a job made ready to compute: its plan, source and kernel, and
 // what happens to samples that cannot be computed.
 //
-// A sample is bad if it is missing, changed, not readable by permission, over a
-// limit, corrupt, or not an image. Errors of storage that are not the sample's
-// fault are tried again, then fail the row as kUnavailable under every policy,
-// so that the consumer asks another worker.
-// Immutable; thread-safe.
+// A sample is bad if its bytes are: corrupt, no image, over a limit. One that
+// is not there, or is another one by now, as far as this worker sees, is bad if
+// the row's ask says that others do not see it either (RowOf::absent). Whatever
+// else goes wrong is tried again, then fails the row under every policy, so
+// that the consumer asks another worker. Errors of rows say whose trouble they
+// are (core/blame.h), and of which sample. Immutable; thread-safe.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,6 +28,7 @@
 #include "worker/sample_cache.h"
 #include "worker/source/source.h"
 #include "worker/stop_signal.h"
+#include "worker/storage_troubles.h"
 
 namespace leat::worker {
 
@@ -43,12 +46,13 @@ struct RuntimeContext {
   const Ownership* ownership = nullptr;
   int read_attempts = 3;
   StopSignal* stop = nullptr;  // ends the pauses between them; null: nothing
+  StorageTroubles* troubles = nullptr;  // null: none are kept
   ReadAheadOf read_ahead_of = ReadAheadOf::kRemote;
   NearbyLimits nearby;  // of records that are read ahead by one request
 };
 
-// True: the error says something about the sample, not about this worker.
-bool IsSamplesFault(const absl::Status& status);
+// Whether the error makes a sample bad, where these are known to be absent.
+bool IsBad(const absl::Status& status, std::span<const uint64_t> absent);
 
 class RowPartner;
 
@@ -84,19 +88,20 @@ class JobRuntime final : public RowWork,
   std::unique_ptr<GroupStage> BeginGroup(
       const GroupOutputs& outputs) const override;
 
-  // That samples are brought if the job's reader wants that, and that each row
-  // of a step holds the sample that the plan puts there. A lone
-  // row may hold any sample: it is how single samples are looked at.
-  // kInvalidArgument: names the first row that does not.
+  // That samples are brought if the job's reader wants that, that those which
+  // are absent are the job's, and that each row of a step holds the sample that
+  // the plan puts there. A lone row may hold any sample: it is how single
+  // samples are looked at. kInvalidArgument: names the first row that does not.
   absl::Status CheckAsk(const RowAsk& ask) const;
 
  private:
   friend class RowPartner;
   friend class StagedRows;
   JobRuntime(JobInfo job, std::shared_ptr<const Source> source,
-             uint64_t cache_key, const RuntimeContext* context,
-             const BatchSchema& rows, std::vector<ValueType> brought,
-             std::unique_ptr<RowKernel> kernel, bool reads_ahead);
+             uint64_t cache_key, std::string root,
+             const RuntimeContext* context, const BatchSchema& rows,
+             std::vector<ValueType> brought, std::unique_ptr<RowKernel> kernel,
+             bool reads_ahead);
   // As it was brought (null: it was not), or from storage.
   absl::StatusOr<StoredSample> Stored(uint64_t sample,
                                       const StoredSample* brought,
@@ -109,8 +114,12 @@ class JobRuntime final : public RowWork,
   CacheKey KeyOf(uint64_t sample) const {
     return {.dataset = cache_key_, .record = source_->RecordOf(sample)};
   }
+  // With tries, unless the root is known to be in trouble.
+  absl::StatusOr<StoredSample> ReadStored(uint64_t sample) const;
+  absl::Status Admit() const;
+  void Ended(const absl::Status& status, uint64_t sample) const;
   bool Pause(Duration duration) const;
-  // As the kernel's error, with the record's name.
+  // As the kernel's error, with the record's name and its blame.
   absl::Status OfRecord(uint64_t sample, const absl::Status& status) const;
   // The row that is this one's partner.
   RowOf PartnerOf(RowOf row) const;
@@ -124,11 +133,14 @@ class JobRuntime final : public RowWork,
                        RowPartner* partner, ThreadState* state,
                        std::span<const std::span<std::byte>> outputs) const;
   static absl::Status Exhausted(uint64_t sample, const absl::Status& reason);
+  // A row's error for good: every worker would say so.
+  static absl::Status Final(const absl::Status& status);
   void Report(uint64_t sample, const absl::Status& reason) const;
 
   const JobInfo job_;
   const std::shared_ptr<const Source> source_;
   const uint64_t cache_key_;
+  const std::string root_;  // of storage troubles
   const RuntimeContext* const context_;
   const std::unique_ptr<RowKernel> kernel_;
   const Plan plan_;

@@ -2,17 +2,30 @@
 #include "worker/job_table.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
+#include "core/blame.h"
 #include "core/graph.h"
 #include "core/log.h"
 #include "core/status.h"
+#include "core/thread.h"
 
 namespace leat::worker {
 namespace {
 
+// Of what waits for the coordinator. Storage's own tries are over.
 bool IsWorthAnotherTry(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+  return !BlameOf(status).has_value() &&
+         (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status));
+}
+
+// A dataset that cannot be opened here may be open elsewhere: no error of a
+// stream may end its consumer's job for that. A malformed index does.
+absl::Status OfOpening(const absl::Status& status) {
+  const std::optional<Blame> blame = BlameOf(status);
+  if (!blame.has_value() || blame == Blame::kSample) return status;
+  return WithBlame(Unavailable("{}", Message(status)), *blame);
 }
 
 }  // namespace
@@ -23,8 +36,12 @@ JobTable::JobTable(JobTableOptions options, JobFetcher* fetcher,
       fetcher_(fetcher),
       context_(context),
       queue_(options_.max_waiting) {
-  for (int i = 0; i < options_.threads; ++i)
-    threads_.emplace_back([this] { Work(); });
+  for (int i = 0; i < options_.threads && started_.ok(); ++i) {
+    std::thread thread;
+    started_ = StartThread(
+        "jobs", [this] { Work(); }, &thread);
+    if (started_.ok()) threads_.push_back(std::move(thread));
+  }
 }
 
 JobTable::~JobTable() {
@@ -148,8 +165,10 @@ absl::StatusOr<std::shared_ptr<const Source>> JobTable::OpenIndex(
     }
   }
   ASSIGN_OR_RETURN(const std::string blob, fetcher_->FetchIndex(job.dataset));
-  ASSIGN_OR_RETURN(std::shared_ptr<const Source> source,
-                   OpenSource(reader, blob, options_.source_limits));
+  absl::StatusOr<std::shared_ptr<const Source>> opened =
+      OpenSource(reader, blob, options_.source_limits);
+  if (!opened.ok()) return OfOpening(opened.status());
+  std::shared_ptr<const Source> source = *std::move(opened);
   if (source->fingerprint() != job.dataset.fingerprint)
     return DataLoss("dataset {}: the index is not that of its fingerprint",
                     job.dataset.name);

@@ -53,15 +53,20 @@ class JobTable {
   using Runtime = std::shared_ptr<const JobRuntime>;
   using Callback = std::function<void(absl::StatusOr<Runtime>)>;
 
-  // `fetcher` and `context` outlive the table.
+  // `fetcher` and `context` outlive the table. `started` says whether it has
+  // its threads; else only destroy it.
   JobTable(JobTableOptions options, JobFetcher* fetcher,
            const RuntimeContext* context);
   // Waits for fetches in progress; callbacks left over get kCancelled.
   ~JobTable();
 
+  // kResourceExhausted: a thread of the table's cannot be had.
+  const absl::Status& started() const { return started_; }
+
   // Calls `done` once: before this returns if the job is known, else on a
   // thread of the table. kNotFound: the coordinator does not know it.
-  // kResourceExhausted: too many wait.
+  // kResourceExhausted: too many wait. kUnavailable: this worker cannot read
+  // what the dataset begins with; another may.
   void Get(const std::string& plan_hash, Finish finish, Callback done);
 
  private:
@@ -97,6 +102,7 @@ class JobTable {
   std::map<SourceKey, SharedIndex> indexes_ ABSL_GUARDED_BY(mu_);
   uint64_t next_cache_key_ ABSL_GUARDED_BY(mu_) = 1;
   std::vector<std::thread> threads_;
+  absl::Status started_;
 };
 
 }  // namespace leat::worker

@@ -18,7 +18,7 @@ absl::Status RowPartner::AsPolicySays(const Compute& compute) {
   const RowOf partner = job_.PartnerOf(row_);
   const uint64_t pass = job_.PassOf(partner), sample = partner.sample;
   absl::Status status = Try(pass, sample, compute);
-  if (status.ok() || !IsSamplesFault(status)) return status;
+  if (!IsBad(status, row_.absent)) return status;
   const absl::Status reason = status;
   job_.Report(sample, reason);
   if (job_.job().spec.on_bad_sample != BadSamplePolicy::kReplace)
@@ -26,7 +26,7 @@ absl::Status RowPartner::AsPolicySays(const Compute& compute) {
   for (uint32_t attempt = 0; attempt < kMaxSubstitutes; ++attempt) {
     const uint64_t other = job_.plan().Substitute(pass, sample, attempt);
     status = Try(pass, other, compute);
-    if (status.ok() || !IsSamplesFault(status)) return status;
+    if (!IsBad(status, row_.absent)) return status;
     job_.Report(other, status);
   }
   return Annotate(JobRuntime::Exhausted(sample, reason), "its partner");

@@ -44,6 +44,8 @@ struct RowOf {
   // What RowWork::ReadAhead gave, while the row is computed or prepared; null:
   // nothing was read ahead.
   const RowRecords* records = nullptr;
+  // Samples that other workers do not find either (RowAsk). Valid as `brought`.
+  std::span<const uint64_t> absent;
 };
 
 // Memory of a consumer on this host that rows are written straight into. Lives
@@ -166,6 +168,8 @@ class RowWork {
   }
 };
 
+inline constexpr size_t kMaxAbsent = 256;  // samples of an ask
+
 // Rows of one step, asked for together. `rows` and `samples` are parallel.
 struct RowAsk {
   uint64_t ask_id = 0;
@@ -180,6 +184,10 @@ struct RowAsk {
   std::shared_ptr<const void> lease;
   // The samples, if the consumer brings them: parallel to rows.
   std::vector<StoredSample> brought;
+  // Samples that two workers did not find, of any of these rows (their own,
+  // substitutes or partners): where this one does not find them either, they
+  // are bad.
+  std::vector<uint64_t> absent;
 };
 
 // Rows that were computed together. Payload: field after field, each

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/blame.h"
 #include "core/finish.h"
 #include "core/log.h"
 #include "core/status.h"
@@ -17,13 +18,18 @@ constexpr size_t kMaxConsumerBytes = 256;
 
 using Buffer = grpc::ByteBuffer;
 
-RowAsk FromProto(const v1::AskRows& proto) {
-  return {.ask_id = proto.ask_id(),
-          .epoch = proto.epoch(),
-          .step = proto.step(),
-          .rows = {proto.rows().begin(), proto.rows().end()},
-          .samples = {proto.samples().begin(), proto.samples().end()},
-          .places = {proto.places().begin(), proto.places().end()}};
+// Not checked yet, but for its size.
+absl::StatusOr<RowAsk> FromProto(const v1::AskRows& proto) {
+  if (static_cast<size_t>(proto.absent_size()) > kMaxAbsent)
+    return InvalidArgument("ask {}: {} absent samples, want up to {}",
+                           proto.ask_id(), proto.absent_size(), kMaxAbsent);
+  return RowAsk{.ask_id = proto.ask_id(),
+                .epoch = proto.epoch(),
+                .step = proto.step(),
+                .rows = {proto.rows().begin(), proto.rows().end()},
+                .samples = {proto.samples().begin(), proto.samples().end()},
+                .places = {proto.places().begin(), proto.places().end()},
+                .absent = {proto.absent().begin(), proto.absent().end()}};
 }
 
 // A message whose samples are used. Counted while it lives.
@@ -85,7 +91,8 @@ bool Borrows(const Buffer& message, std::span<const std::byte> data) {
 }  // namespace
 
 absl::Status DrainingStatus() {
-  return Unavailable("this worker is draining: ask another");
+  return WithBlame(Unavailable("this worker is draining: ask another"),
+                   Blame::kPassing);
 }
 
 // The lease of an ask whose rows go to lent memory.
@@ -258,7 +265,8 @@ absl::Status RowsHandler::Begin(JobTable::Runtime runtime) {
 
 // The ask, with its message if that has samples.
 absl::StatusOr<RowsHandler::WiredAsk> RowsHandler::Keep(v1::AskRows proto) {
-  WiredAsk wired = {FromProto(proto), proto.memory_id()};
+  ASSIGN_OR_RETURN(RowAsk ask, FromProto(proto));
+  WiredAsk wired = {std::move(ask), proto.memory_id()};
   if (proto.brought().empty()) return wired;
   const uint64_t bytes = proto.ByteSizeLong();
   const auto owner = std::make_shared<const KeptAsk>(std::move(proto), bytes,
@@ -279,10 +287,12 @@ absl::Status RowsHandler::Ask(WiredAsk wired) {
     refused = DrainingStatus();
   else if (!ask.brought.empty() &&
            shared_->brought_bytes > shared_->options.max_brought_bytes_total)
-    refused = ResourceExhausted(
-        "samples of {} bytes wait at this worker: the limit is {}",
-        shared_->brought_bytes.load(),
-        shared_->options.max_brought_bytes_total);
+    refused = WithBlame(
+        ResourceExhausted(
+            "samples of {} bytes wait at this worker: the limit is {}",
+            shared_->brought_bytes.load(),
+            shared_->options.max_brought_bytes_total),
+        Blame::kPassing);
   if (!refused.ok()) {
     SendError(ask.ask_id, 0, ask.rows, refused);
     return absl::OkStatus();
@@ -322,7 +332,7 @@ absl::Status RowsHandler::Submit(Scheduler::StreamId id, WiredAsk wired) {
     const absl::Status placed =
         Place(wired.memory_id, runtime->field_bytes(), ask);
     if (absl::IsUnavailable(placed)) {
-      SendError(ask.ask_id, 0, ask.rows, placed);
+      SendError(ask.ask_id, 0, ask.rows, WithBlame(placed, Blame::kPassing));
       return absl::OkStatus();
     }
     RETURN_IF_ERROR(placed);
@@ -398,8 +408,13 @@ void RowsHandler::SendError(uint64_t ask_id, uint64_t group_id,
   header.set_ask_id(ask_id);
   header.set_group_id(group_id);
   header.mutable_rows()->Add(rows.begin(), rows.end());
-  header.mutable_error()->set_code(static_cast<int32_t>(status.code()));
-  header.mutable_error()->set_message(std::string(Message(status)));
+  v1::RowError& error = *header.mutable_error();
+  error.set_code(static_cast<int32_t>(status.code()));
+  error.set_message(std::string(Message(status)));
+  // What nobody has judged is no verdict on a sample.
+  error.set_blame(
+      static_cast<v1::Blame>(BlameOf(status).value_or(Blame::kWorker)));
+  error.set_sample(SampleOf(status).value_or(0));
   Send(rpc::EncodeMessage(header));
 }
 

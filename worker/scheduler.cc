@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/scheduler.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "core/status.h"
+#include "core/thread.h"
 #include "worker/scheduler_state.h"
 
 namespace leat::worker {
@@ -108,16 +107,29 @@ Scheduler::Scheduler(SchedulerOptions options, BufferPool* pool,
                      std::shared_ptr<WakeSignal> wake, const Clock& clock)
     : state_(std::make_shared<State>(std::move(options), pool, std::move(wake),
                                      clock)) {
-  MutexLock lock(&state_->mu);
-  for (; state_->decode_threads < state_->options.threads;
-       ++state_->decode_threads)
-    threads_.emplace_back([this, i = state_->decode_threads] {
-      pthread_setname_np(pthread_self(), fmt::format("decode-{}", i).c_str());
-      DecodeLoop();
-      MutexLock end(&state_->mu);
+  for (int i = 0; i < state_->options.threads && started_.ok(); ++i) {
+    {
+      MutexLock lock(&state_->mu);
+      ++state_->decode_threads;
+    }
+    const auto end = [this] {
+      MutexLock lock(&state_->mu);
       --state_->decode_threads;
       state_->progress.NotifyAll();
-    });
+    };
+    std::thread thread;
+    started_ = StartThread(
+        fmt::format("decode-{}", i),
+        [this, end] {
+          DecodeLoop();
+          end();
+        },
+        &thread);
+    if (started_.ok())
+      threads_.push_back(std::move(thread));
+    else
+      end();
+  }
 }
 
 void Scheduler::DecodeLoop() {
@@ -197,7 +209,7 @@ absl::StatusOr<Scheduler::StreamId> Scheduler::OpenStream(
       (threads + stream->rows_per_group - 1) / stream->rows_per_group + 1);
   stream->ahead = work->reads_ahead() && state_->options.read_threads > 0;
   if (stream->ahead) {
-    StartReading();
+    RETURN_IF_ERROR(StartReading());
     const auto readers = static_cast<size_t>(state_->options.read_threads);
     stream->max_groups = std::max(
         stream->max_groups,

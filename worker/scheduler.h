@@ -74,8 +74,8 @@ struct SchedulerOptions {
   size_t max_rows_total = 8 << 20;
   size_t max_streams = 4096;
   uint64_t cohort_steps = 64;
-  // Threads that read ahead, begun with the first stream that wants them; 0:
-  // the decode threads read.
+  // Threads that read ahead, begun with the first stream that wants them; fewer
+  // where the system gives no more. 0: the decode threads read.
   int read_threads = 0;
   // What they may have read that is not taken yet, or are reading (by the mean
   // of the job's records). A job that has nothing may read one more record, or
@@ -89,11 +89,16 @@ class Scheduler {
   using StreamId = uint64_t;
 
   // `pool` was made with `wake`. Both, and `clock`, outlive the scheduler.
+  // `started` says whether it has its decode threads; else only destroy it.
   Scheduler(SchedulerOptions options, BufferPool* pool,
             std::shared_ptr<WakeSignal> wake, const Clock& clock);
   ~Scheduler();  // stops, however long it takes
 
-  // kResourceExhausted: max_streams are open, or a row is larger than the pool.
+  // kResourceExhausted: a decode thread cannot be had.
+  const absl::Status& started() const { return started_; }
+
+  // kResourceExhausted: max_streams are open, a row is larger than the pool, or
+  // no thread that reads ahead can be had.
   absl::StatusOr<StreamId> OpenStream(std::shared_ptr<const RowWork> work,
                                       std::shared_ptr<GroupSink> sink);
   // kResourceExhausted: too many rows wait. kInvalidArgument: no rows, sizes
@@ -149,12 +154,15 @@ class Scheduler {
   // Reads rows on the calling thread. False: nothing to do now; the thread
   // counts as idle then, until it comes again with `was_idle`.
   bool ReadSome(bool was_idle);
-  void StartReading();
+  absl::Status StartReading();
+  absl::Status StartReader(int number)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(readers_mu_);
   void DecodeLoop();
   void ReadLoop();
 
   std::shared_ptr<State> state_;  // shared with stages being finished
   std::vector<std::thread> threads_;
+  absl::Status started_;
   Mutex readers_mu_;
   std::vector<std::thread> readers_ ABSL_GUARDED_BY(readers_mu_);
 };

@@ -63,6 +63,7 @@ GroupMap::iterator Scheduler::State::Plan(StreamState& stream, size_t most) {
                         ask.ask.samples.begin() + last);
   if (const auto& brought = ask.ask.brought; !brought.empty())
     group->brought.assign(brought.begin() + first, brought.begin() + last);
+  group->absent = ask.ask.absent;
   group->outputs.rows = rows;
   group->outputs.field_bytes = stream.work->field_bytes();
   if (ask.ask.memory != nullptr) UseMemory(*group, ask);
@@ -117,7 +118,8 @@ absl::Status Scheduler::State::Compute(const Task& task, ThreadState* state) {
       .row = group.rows[task.index],
       .sample = group.samples[task.index],
       .brought = group.brought.empty() ? nullptr : &group.brought[task.index],
-      .records = group.reads == nullptr ? nullptr : &task.records};
+      .records = group.reads == nullptr ? nullptr : &task.records,
+      .absent = group.absent};
   if (group.stage != nullptr)
     return group.stage->stage->Prepare(group.first + task.index, row, state);
   std::vector<std::span<std::byte>> outputs;

@@ -13,14 +13,15 @@
 // Rows are given to threads in the plan's order; those whose records one
 // request brings go to one thread. They come back in any order: a row that
 // storage holds up keeps its group waiting, not those after it.
-#include <pthread.h>
-
 #include <algorithm>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "core/blame.h"
+#include "core/log.h"
 #include "core/status.h"
+#include "core/thread.h"
 #include "worker/scheduler_state.h"
 
 namespace leat::worker {
@@ -210,22 +211,48 @@ bool Scheduler::State::IsShortOfBytes() const {
   });
 }
 
-void Scheduler::StartReading() {
-  MutexLock lock(&readers_mu_);
-  if (!readers_.empty() || state_->stopping.load()) return;
-  for (int i = 0; i < state_->options.read_threads; ++i) {
-    {
-      MutexLock begin(&state_->mu);
-      ++state_->read_threads;
-    }
-    readers_.emplace_back([this, i] {
-      pthread_setname_np(pthread_self(), fmt::format("read-{}", i).c_str());
-      ReadLoop();
-      MutexLock end(&state_->mu);
-      --state_->read_threads;
-      state_->progress.NotifyAll();
-    });
+absl::Status Scheduler::StartReading() {
+  absl::Status status;
+  size_t started = 0;
+  {
+    MutexLock lock(&readers_mu_);
+    if (!readers_.empty() || state_->stopping.load()) return absl::OkStatus();
+    for (int i = 0; i < state_->options.read_threads && status.ok(); ++i)
+      status = StartReader(i);
+    started = readers_.size();
   }
+  if (status.ok() || started > 0) {
+    if (!status.ok())
+      LOG_WARN("scheduler.read_threads started={} want={} error=\"{}\"",
+               started, state_->options.read_threads, Message(status));
+    return absl::OkStatus();
+  }
+  return WithBlame(std::move(status), Blame::kWorker);
+}
+
+absl::Status Scheduler::StartReader(int number) {
+  {
+    MutexLock lock(&state_->mu);
+    ++state_->read_threads;
+  }
+  const auto end = [this] {
+    MutexLock lock(&state_->mu);
+    --state_->read_threads;
+    state_->progress.NotifyAll();
+  };
+  std::thread thread;
+  absl::Status status = StartThread(
+      fmt::format("read-{}", number),
+      [this, end] {
+        ReadLoop();
+        end();
+      },
+      &thread);
+  if (status.ok())
+    readers_.push_back(std::move(thread));
+  else
+    end();
+  return status;
 }
 
 void Scheduler::ReadLoop() {
@@ -275,7 +302,8 @@ std::vector<RowRecords> Scheduler::State::Read(const ReadTask& task) const {
   while (records.size() < samples.size() && !task.reads->dropped) {
     const size_t at = records.size();
     if (stopping.load()) {
-      records.push_back({{samples[at], Cancelled("the worker stops")}});
+      records.push_back({{samples[at], WithBlame(Cancelled("the worker stops"),
+                                                 Blame::kPassing)}});
       continue;
     }
     const size_t count =

@@ -116,6 +116,7 @@ struct Group {
   std::vector<uint32_t> rows;
   std::vector<uint64_t> samples;
   std::vector<StoredSample> brought;  // parallel to samples, or empty
+  std::vector<uint64_t> absent;       // as its ask's
   std::vector<uint32_t> places;
   bool placed = false;
   PooledBuffer buffer;  // of a group that is not placed

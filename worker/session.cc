@@ -13,6 +13,7 @@
 #include "core/log.h"
 #include "core/mutex.h"
 #include "core/status.h"
+#include "core/thread.h"
 #include "rpc/client_stream.h"
 #include "rpc/convert.h"
 #include "worker/coordinator_client.h"
@@ -271,6 +272,7 @@ void Session::State::RunDirectives() {
       index = BuildIndex(*reader, options.source_limits);
     else
       index = reader.status();
+    if (Stopping()) return;  // cut short: it says nothing of the dataset
     LOG_INFO("index.built dataset={} samples={} ms={} error=\"{}\"",
              directive->dataset_id(),
              index.ok() ? index->shards.num_samples() : 0,
@@ -294,13 +296,19 @@ Session::Session(SessionOptions options, SessionEvents events,
                  CoordinatorClient* client)
     : state_(std::make_unique<State>(std::move(options), std::move(events),
                                      client)) {
-  state_->session_thread =
-      std::thread([state = state_.get()] { state->Run(); });
-  state_->index_thread =
-      std::thread([state = state_.get()] { state->RunDirectives(); });
+  started_ = StartThread(
+      "session", [state = state_.get()] { state->Run(); },
+      &state_->session_thread);
+  if (started_.ok())
+    started_ = StartThread(
+        "index", [state = state_.get()] { state->RunDirectives(); },
+        &state_->index_thread);
 }
 
-Session::~Session() { Leave(); }
+Session::~Session() {
+  Leave();
+  if (state_->index_thread.joinable()) state_->index_thread.join();
+}
 
 void Session::Leave() {
   state_->cancelled = true;
@@ -312,7 +320,6 @@ void Session::Leave() {
   }
   state_->directives.Close();
   if (state_->session_thread.joinable()) state_->session_thread.join();
-  if (state_->index_thread.joinable()) state_->index_thread.join();
 }
 
 }  // namespace leat::worker

@@ -49,19 +49,25 @@ struct SessionEvents {
 
 class Session {
  public:
-  // `client` outlives the session. Starts its threads.
+  // `client` outlives the session. Starts its threads; `started` says whether
+  // it has them; else only destroy it.
   Session(SessionOptions options, SessionEvents events,
           CoordinatorClient* client);
-  // As Leave.
+  // Leaves, and waits for a listing in progress, which may hang in storage.
   ~Session();
 
+  // kResourceExhausted: a thread cannot be had.
+  const absl::Status& started() const { return started_; }
+
   // Ends the membership: the coordinator forgets this worker. Waits for the
-  // stream to end; a listing in progress is cancelled. Idempotent.
+  // stream to end; a listing in progress is cancelled, and not waited for.
+  // Idempotent.
   void Leave();
 
  private:
   struct State;
   std::unique_ptr<State> state_;
+  absl::Status started_;
 };
 
 }  // namespace leat::worker

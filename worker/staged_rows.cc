@@ -7,9 +7,11 @@
 #include <utility>
 #include <vector>
 
+#include "core/blame.h"
 #include "core/status.h"
 #include "worker/job_runtime.h"
 #include "worker/row_partner.h"
+#include "worker/source/blame_rules.h"
 
 namespace leat::worker {
 
@@ -24,7 +26,7 @@ class StagedRows final : public GroupStage {
     rows_[index] = {.of = row, .candidate = row.sample};
     rows_[index].of.records = nullptr;  // not kept
     absl::Status status = Try(index, row.records, state);
-    if (status.ok() || !IsSamplesFault(status)) return status;
+    if (!IsBad(status, row.absent)) return status;
     return AfterBadSample(index, status, state);
   }
 
@@ -61,7 +63,8 @@ class StagedRows final : public GroupStage {
                                            .partner = &partner},
                                           std::move(stored), state);
     r.partner_bad = partner.bad();
-    return partner.failed() ? status : job_->OfRecord(r.candidate, status);
+    return partner.failed() ? Judged(std::move(status))
+                            : job_->OfRecord(r.candidate, status);
   }
 
   // The row's candidate is bad. OK: it is prepared from another one, or left to
@@ -73,14 +76,15 @@ class StagedRows final : public GroupStage {
     if (!r.partner_bad) job_->Report(r.candidate, status);
     if (policy() == BadSamplePolicy::kZero) return absl::OkStatus();
     if (policy() == BadSamplePolicy::kFail)
-      return Annotate(status, fmt::format("sample {}", r.of.sample));
-    if (r.partner_bad) return status;
+      return JobRuntime::Final(
+          Annotate(status, fmt::format("sample {}", r.of.sample)));
+    if (r.partner_bad) return JobRuntime::Final(status);
     while (r.attempt < kMaxSubstitutes) {
       r.candidate =
           job_->plan().Substitute(job_->PassOf(r.of), r.of.sample, r.attempt++);
       status = Try(row, nullptr, state);
-      if (status.ok() || !IsSamplesFault(status) || r.partner_bad)
-        return status;
+      if (!IsBad(status, r.of.absent)) return status;
+      if (r.partner_bad) return JobRuntime::Final(status);
       job_->Report(r.candidate, status);
     }
     return JobRuntime::Exhausted(r.of.sample, r.reason);
@@ -93,8 +97,9 @@ class StagedRows final : public GroupStage {
   }
 
   void OnRun(std::span<const absl::Status> rows, ThreadState* state) {
-    for (const absl::Status& status : rows)
-      if (!status.ok() && !IsSamplesFault(status))
+    for (const absl::Status& each : rows)
+      if (const absl::Status status = Judged(each);
+          !status.ok() && BlameOf(status) != Blame::kSample)
         return Answer(std::vector<absl::Status>(rows.size(), status));
     failed_.resize(rows.size());
     bool again = false;

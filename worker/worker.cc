@@ -24,13 +24,12 @@
 #include "worker/scheduler.h"
 #include "worker/session.h"
 #include "worker/source/storage/storage.h"
+#include "worker/storage_troubles.h"
 
 namespace leat::worker {
 namespace {
 
 constexpr uint32_t kMaxOwners = 4;  // of a shard, as the protocol says
-// For threads to end what they are at, after the drain.
-constexpr auto kStopTime = std::chrono::seconds(2);
 // Of a message: a sample that its consumer brings, and an ask around it.
 constexpr int kMaxReceiveBytes = kMaxBroughtBytes + (4 << 20);
 
@@ -77,6 +76,20 @@ std::vector<bool> OwnedBy(const v1::Assignment& assignment,
   return owned;
 }
 
+void AddTroubles(const std::vector<StorageTroubles::Trouble>& troubles,
+                 v1::Heartbeat* heartbeat) {
+  for (const StorageTroubles::Trouble& each : troubles) {
+    v1::StorageTrouble& proto = *heartbeat->add_storage_troubles();
+    proto.set_root(each.root);
+    proto.set_error(each.error);
+    const auto seconds =
+        std::chrono::duration_cast<std::chrono::seconds>(each.lasting);
+    proto.mutable_lasting()->set_seconds(seconds.count());
+    proto.mutable_lasting()->set_nanos(
+        static_cast<int32_t>((each.lasting - seconds).count()));
+  }
+}
+
 // Null: consumers' memory is not taken.
 absl::StatusOr<std::unique_ptr<LendingServer>> StartLending(
     const Config& config, DeviceImporter* importer) {
@@ -110,6 +123,7 @@ struct Worker::State {
                 .bad_samples = &bad_samples,
                 .ownership = &ownership,
                 .stop = &stop,
+                .troubles = &troubles,
                 .read_ahead_of = config.read_ahead_of,
                 .nearby = config.nearby},
         pool(config.buffer_bytes, wake, gpus->buffer_memory()),
@@ -123,7 +137,7 @@ struct Worker::State {
               .max_brought_bytes_total = config.max_brought_bytes_total},
              config.security, &jobs, &scheduler, lending.get()) {}
   ~State() {
-    stop.Stop();
+    StopReading();
     client.Shutdown();  // nobody waits for calls that nobody needs
     session.reset();
     server.reset();
@@ -155,7 +169,18 @@ struct Worker::State {
     options.source_limits = config.source;
     return options;
   }
-  void StartSession();
+  // Ends what waits for storage, as far as anybody can.
+  void StopReading() {
+    stop.Stop();
+    storage->Stop();
+  }
+  // kResourceExhausted: the system does not give all threads.
+  absl::Status CheckThreads() {
+    RETURN_IF_ERROR(scheduler.started());
+    RETURN_IF_ERROR(jobs.started());
+    return troubles.Start();
+  }
+  absl::Status StartSession();
   // What the GPUs did since last_gpus, also into `stats`.
   Capacity::Devices AddDeviceStats(const std::vector<GpuStats>& now,
                                    double seconds, v1::WorkerStats* stats) const
@@ -174,6 +199,7 @@ struct Worker::State {
   BadSamples bad_samples;
   SampleCache cache;
   StopSignal stop;
+  StorageTroubles troubles;
   const RuntimeContext context;
   BufferPool pool;
   const std::unique_ptr<LendingServer> lending;  // null: memory is not taken
@@ -283,6 +309,7 @@ v1::WorkerStats Worker::State::CollectStats() {
 v1::Heartbeat Worker::State::MakeHeartbeat() {
   v1::Heartbeat heartbeat;
   *heartbeat.mutable_stats() = CollectStats();
+  AddTroubles(troubles.Lasting(), &heartbeat);
   for (const auto& [job, samples] : bad_samples.Take()) {
     v1::JobBadSamples& bad = *heartbeat.add_bad_samples();
     bad.set_job(job);
@@ -307,7 +334,7 @@ void Worker::State::HeartbeatLost(const v1::Heartbeat& heartbeat) {
   bad_samples.Return(report);
 }
 
-void Worker::State::StartSession() {
+absl::Status Worker::State::StartSession() {
   SessionOptions options;
   options.source_limits = config.source;
   v1::RegisterWorker& registration = options.registration;
@@ -344,6 +371,7 @@ void Worker::State::StartSession() {
           .on_registered = events.on_ready,
           .on_refused = events.on_refused},
       &client);
+  return session->started();
 }
 
 Worker::Worker(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -363,6 +391,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(Config config,
                                        wake, std::move(gpus),
                                        std::move(lending), std::move(storage));
   const Config& c = state->config;
+  RETURN_IF_ERROR(state->CheckThreads());
   ASSIGN_OR_RETURN(state->server,
                    rpc::Server::Start({.address = c.listen,
                                        .max_receive_bytes = kMaxReceiveBytes},
@@ -372,7 +401,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(Config config,
   state->name = c.name.empty() ? DefaultName(c.listen) : c.name;
   LOG_INFO("worker.serving name={} address={} {}", state->name, state->address,
            c.ToString());
-  state->StartSession();
+  RETURN_IF_ERROR(state->StartSession());
   return std::unique_ptr<Worker>(new Worker(std::move(state)));
 }
 
@@ -390,9 +419,9 @@ bool Worker::Drain() {
   state_->rows.CloseStreams();
   const bool sent = state_->rows.WaitNoStreams(deadline);
   LOG_INFO("worker.drained complete={}", computed && sent);
-  state_->stop.Stop();
+  state_->StopReading();
   const Scheduler::Left left = state_->scheduler.Stop(
-      std::max(deadline, Clock::Real().Now() + kStopTime));
+      std::max(deadline, Clock::Real().Now() + Worker::kStopTime));
   if (left.none()) return true;
   LOG_ERROR(
       "worker.hangs rows_in_work={} reads={} device_groups={} note=\"they do "

@@ -26,8 +26,12 @@ struct WorkerEvents {
 
 class Worker {
  public:
+  // For threads to end what they are at, after the drain.
+  static constexpr Duration kStopTime = std::chrono::seconds(2);
+
   // `config` has been validated. Returns once it listens. Errors: as
-  // rpc::Server::Start and GpuWorker::Open.
+  // rpc::Server::Start and GpuWorker::Open; kResourceExhausted: the system does
+  // not give all threads (names the first that is missing).
   static absl::StatusOr<std::unique_ptr<Worker>> Start(Config config,
                                                        WorkerEvents events);
   // Hard stop.

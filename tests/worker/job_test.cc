@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/blame.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "leat/stored/v1/records.pb.h"
@@ -45,14 +46,16 @@ class JobTest : public testing::Test {
   // The first byte of the row's image; `valid` by the field, if there is one.
   absl::StatusOr<char> Row(const JobRuntime& job, uint64_t sample,
                            bool* valid = nullptr,
-                           const RowRecords* records = nullptr) {
+                           const RowRecords* records = nullptr,
+                           std::vector<uint64_t> absent = {}) {
     std::vector<std::vector<std::byte>> fields;
     for (const size_t bytes : job.field_bytes())
       fields.emplace_back(bytes, std::byte{77});
     const std::vector<std::span<std::byte>> outputs(fields.begin(),
                                                     fields.end());
     RETURN_IF_ERROR(
-        job.Compute({.sample = sample, .records = records}, nullptr, outputs));
+        job.Compute({.sample = sample, .records = records, .absent = absent},
+                    nullptr, outputs));
     if (valid != nullptr) *valid = fields.back()[0] == std::byte{1};
     return static_cast<char>(fields[0][0]);
   }
@@ -119,8 +122,25 @@ TEST_F(JobTest, ARemovedFileFollowsThePolicy) {
   const auto fail = Create(failing);
   const auto zero = Create(zeroing);
   std::filesystem::remove(dir_.path() + "/k/c.jpg");
-  EXPECT_TRUE(absl::IsNotFound(Row(**fail, 2).status()));
-  EXPECT_EQ(*Row(**zero, 2), 0);
+  for (const auto& job : {fail, zero}) {
+    const absl::Status seen = Row(**job, 2).status();
+    EXPECT_TRUE(absl::IsNotFound(seen));
+    EXPECT_EQ(BlameOf(seen), Blame::kObject) << "as far as this worker sees";
+  }
+  const absl::Status status = Row(**fail, 2, nullptr, nullptr, {2}).status();
+  EXPECT_TRUE(absl::IsNotFound(status));
+  EXPECT_EQ(BlameOf(status), Blame::kSample);
+  EXPECT_EQ(*Row(**zero, 2, nullptr, nullptr, {2}), 0);
+}
+
+TEST_F(JobTest, AMissingFolderIsTheWorkersTrouble) {
+  const auto zero = Create(Job(BadSamplePolicy::kZero));
+  std::filesystem::remove_all(dir_.path() + "/k");
+  const absl::Status status = Row(**zero, 2, nullptr, nullptr, {2}).status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_EQ(BlameOf(status), Blame::kWorker);
+  EXPECT_THAT(std::string(Message(status)), HasSubstr("is it mounted here?"));
+  EXPECT_EQ(bad_.total(), 0u);
 }
 
 TEST_F(JobTest, OnlyOwnedShardsAreCached) {
@@ -294,7 +314,13 @@ TEST_F(JobTest, AsksMustAgreeWithThePlan) {
       {.step = 1, .rows = {0, 2}, .samples = {2, 3}},
       {.rows = {0}, .samples = {6}},
       {.rows = {2}, .samples = {0}},
-      {.rows = {0, 1}, .samples = {0}}};
+      {.rows = {0, 1}, .samples = {0}},
+      {.rows = {0}, .samples = {0}, .absent = {6}},
+      {.rows = {0}, .samples = {0}, .absent = std::vector<uint64_t>(257)}};
+  EXPECT_TRUE(job.CheckAsk({.rows = {0},
+                            .samples = {0},
+                            .absent = std::vector<uint64_t>(256, 5)})
+                  .ok());
   for (const RowAsk& ask : wrong)
     EXPECT_TRUE(absl::IsInvalidArgument(job.CheckAsk(ask)));
 }
@@ -410,6 +436,32 @@ TEST_F(TableTest, AJobHasARuntimeForEachFinish) {
   EXPECT_TRUE(valid);
   EXPECT_EQ(*Get(table, job->key(), Finish::kDevice), *heads);
   EXPECT_EQ(fetcher_.fetches(), 2);
+}
+
+// A reader that opens its files with the job (LMDB): the worker without them is
+// not the one to say that the job cannot be.
+TEST_F(TableTest, ADatasetThatCannotBeOpenedHereIsUnavailable) {
+  FakeJob job = Job();
+  Node& reader = job.info.spec.pipeline.nodes[0];
+  reader = {.op = "readers.caffe",
+            .args = {{"path", std::vector<std::string>{"/nowhere/data"}}}};
+  job.info.dataset.types = {{ValueType::Kind::kEncoded, DType::kUint8, {}},
+                            {ValueType::Kind::kTensor, DType::kInt32, {}}};
+  stored::v1::LmdbIndex index;
+  index.add_types()->set_encoded(true);
+  index.add_types()->set_dtype(static_cast<uint32_t>(DType::kInt32));
+  stored::v1::RecordFile& file = *index.add_files()->mutable_file();
+  file.set_uri("/nowhere/data/data.mdb");
+  file.set_bytes(10);
+  file.set_identity("size=10 mtime_ns=1");
+  job.blob = index.SerializeAsString();
+  fetcher_.Add(job);
+  JobTable table(Fast(), &fetcher_, &context_);
+  const absl::Status status = Get(table, job.key()).status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_EQ(BlameOf(status), Blame::kWorker);
+  EXPECT_THAT(std::string(Message(status)), HasSubstr("/nowhere/data"));
+  EXPECT_EQ(fetcher_.fetches(), 1) << "storage's own tries are over";
 }
 
 TEST_F(TableTest, AnIndexOfAnotherDatasetIsRefused) {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
 #include <latch>
 #include <map>
 #include <random>
@@ -66,7 +67,41 @@ TEST_F(RowsServiceTest, AFailedRowIsAnErrorThatNamesTheFile) {
   EXPECT_EQ(response.error().code(),
             static_cast<int>(absl::StatusCode::kDataLoss));
   EXPECT_THAT(response.error().message(), HasSubstr("00003.jpg"));
+  EXPECT_EQ(response.error().blame(), v1::BLAME_SAMPLE);
   EXPECT_EQ(response.rows_size(), 8);
+  client->context.TryCancel();
+  Finish(*client);
+}
+
+TEST_F(RowsServiceTest, ARowOfAMissingFileSaysWhichUntilItIsKnownToBeAbsent) {
+  Start();
+  std::filesystem::remove(dir_.path() + "/k/00003.jpg");
+  auto client = Open();
+  v1::RowsRequest ask = MakeAsk(1, 0, 8);
+  ASSERT_TRUE(client->call->Write(ask));
+  v1::RowsResponse response;
+  ASSERT_TRUE(client->call->Read(&response));
+  EXPECT_EQ(response.error().blame(), v1::BLAME_OBJECT);
+  EXPECT_EQ(response.error().sample(), 3u);
+  ask.mutable_ask()->set_ask_id(2);
+  ask.mutable_ask()->add_absent(3);
+  ASSERT_TRUE(client->call->Write(ask));
+  ASSERT_TRUE(client->call->Read(&response));
+  EXPECT_EQ(response.ask_id(), 2u);
+  EXPECT_EQ(response.error().blame(), v1::BLAME_SAMPLE)
+      << "on_bad_sample: fail";
+  // Another file, of the same ask.
+  std::filesystem::remove_all(dir_.path() + "/k");
+  ask.mutable_ask()->set_ask_id(3);
+  for (uint32_t row = 0; row < 8; ++row) {
+    ask.mutable_ask()->set_samples(static_cast<int>(row), kBatch + row);
+  }
+  ask.mutable_ask()->set_step(1);
+  ASSERT_TRUE(client->call->Write(ask));
+  ASSERT_TRUE(client->call->Read(&response));
+  EXPECT_EQ(response.error().blame(), v1::BLAME_WORKER);
+  EXPECT_EQ(response.error().code(),
+            static_cast<int>(absl::StatusCode::kUnavailable));
   client->context.TryCancel();
   Finish(*client);
 }
@@ -101,7 +136,7 @@ TEST_F(RowsServiceTest, AWrongTokenIsRefused) {
 TEST_F(RowsServiceTest, MalformedRequestsEndTheirStreamOnly) {
   Start();
   auto good = Open();
-  std::vector<std::vector<v1::RowsRequest>> bad(9);
+  std::vector<std::vector<v1::RowsRequest>> bad(11);
   v1::RowsRequest open;
   open.mutable_open()->set_plan_hash(job_.key());
   bad[0] = {v1::RowsRequest()};
@@ -117,6 +152,11 @@ TEST_F(RowsServiceTest, MalformedRequestsEndTheirStreamOnly) {
   bad[7] = {open, MakeAsk(1, 0, 0)};
   bad[8] = {open};
   bad[8][0].mutable_open()->set_plan_hash("short");
+  bad[9] = {open, MakeAsk(1, 0)};
+  bad[9][1].mutable_ask()->add_absent(kFiles);
+  bad[10] = {open, MakeAsk(1, 0)};
+  for (size_t i = 0; i <= kMaxAbsent; ++i)
+    bad[10][1].mutable_ask()->add_absent(1);
   for (size_t i = 0; i < bad.size(); ++i) {
     auto client = Connect();
     for (const v1::RowsRequest& request : bad[i]) client->call->Write(request);
@@ -238,6 +278,7 @@ TEST_F(RowsServiceTest, DrainingFinishesWhatWasAsked) {
   EXPECT_EQ(response.rows_size(), 5);
   EXPECT_EQ(response.error().code(),
             static_cast<int>(absl::StatusCode::kUnavailable));
+  EXPECT_EQ(response.error().blame(), v1::BLAME_PASSING);
   gate_.Open();
   EXPECT_TRUE(scheduler_->WaitIdle(MonotonicTime::max()));
   rows_->CloseStreams();

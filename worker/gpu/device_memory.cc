@@ -98,6 +98,8 @@ class Importer final : public DeviceImporter {
   explicit Importer(std::vector<std::shared_ptr<const Gpu>> gpus)
       : gpus_(std::move(gpus)), pinner_(gpus_.front()) {}
 
+  const absl::Status& started() const { return pinner_.started(); }
+
   std::vector<std::string> uuids() const override {
     std::vector<std::string> uuids;
     for (const auto& gpu : gpus_)
@@ -128,9 +130,11 @@ class Importer final : public DeviceImporter {
 
 }  // namespace
 
-std::unique_ptr<DeviceImporter> ImportDeviceMemory(
+absl::StatusOr<std::unique_ptr<DeviceImporter>> ImportDeviceMemory(
     std::vector<std::shared_ptr<const Gpu>> gpus) {
-  return std::make_unique<Importer>(std::move(gpus));
+  auto importer = std::make_unique<Importer>(std::move(gpus));
+  RETURN_IF_ERROR(importer->started());
+  return importer;
 }
 
 }  // namespace leat::worker

@@ -14,7 +14,7 @@ namespace leat::worker {
 
 // Takes no memory of GPUs that cannot map it, but page-locks the host's all the
 // same. REQUIRES: at least one GPU.
-std::unique_ptr<DeviceImporter> ImportDeviceMemory(
+absl::StatusOr<std::unique_ptr<DeviceImporter>> ImportDeviceMemory(
     std::vector<std::shared_ptr<const Gpu>> gpus);
 
 }  // namespace leat::worker

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/gpu/gpu_queue.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "core/log.h"
 #include "core/status.h"
+#include "core/thread.h"
 #include "worker/gpu/group_run.h"
 
 namespace leat::worker {
@@ -35,17 +34,20 @@ GpuQueue::GpuQueue(const Gpu* gpu, Slots* slots, GpuQueueOptions options,
       repairs_(num_slots_),
       running_groups_(num_slots_) {
   const auto start = [this](const char* name, void (GpuQueue::*loop)()) {
-    threads_.emplace_back([this, name, loop] {
-      pthread_setname_np(
-          pthread_self(),
-          fmt::format("gpu-{}-{}", gpu_->info().index, name).c_str());
-      gpu_->NearThread();
-      if (absl::Status status = gpu_->MakeCurrent(); !status.ok())
-        Lose(Unavailable("GPU {} cannot be used: {}", gpu_->info().index,
-                         Message(status)),
-             Gpu::IsPoisoned(status));
-      (this->*loop)();
-    });
+    if (!started_.ok()) return;
+    std::thread thread;
+    started_ = StartThread(
+        fmt::format("gpu-{}-{}", gpu_->info().index, name),
+        [this, loop] {
+          gpu_->NearThread();
+          if (absl::Status status = gpu_->MakeCurrent(); !status.ok())
+            Lose(Unavailable("GPU {} cannot be used: {}", gpu_->info().index,
+                             Message(status)),
+                 Gpu::IsPoisoned(status));
+          (this->*loop)();
+        },
+        &thread);
+    if (started_.ok()) threads_.push_back(std::move(thread));
   };
   start("submit", &GpuQueue::SubmitLoop);
   start("done", &GpuQueue::CompleteLoop);

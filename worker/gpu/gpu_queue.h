@@ -49,6 +49,9 @@ class GpuQueue {
   // Groups are gone before.
   ~GpuQueue();
 
+  // kResourceExhausted: a thread cannot be had; then only destroy it.
+  const absl::Status& started() const { return started_; }
+
   const Gpu& gpu() const { return *gpu_; }
   bool lost() const { return lost_.load(); }
   absl::Status WhyLost() const;
@@ -103,6 +106,7 @@ class GpuQueue {
   BoundedQueue<GpuGroup*> submitted_, repairs_;
   BoundedQueue<Running> running_groups_;
   std::vector<std::thread> threads_;
+  absl::Status started_;
 };
 
 }  // namespace leat::worker

@@ -124,7 +124,7 @@ absl::Status Gpus::OpenAll() {
   if (!members_.empty()) {
     std::vector<std::shared_ptr<const Gpu>> gpus;
     for (const Member& member : members_) gpus.push_back(member.gpu);
-    importer_ = ImportDeviceMemory(std::move(gpus));
+    ASSIGN_OR_RETURN(importer_, ImportDeviceMemory(std::move(gpus)));
   }
   return absl::OkStatus();
 }
@@ -152,6 +152,7 @@ absl::Status Gpus::OpenOne(const std::shared_ptr<const cuda::Driver>& driver,
       wake_, [this](const absl::Status& why, bool poisoned) {
         OnLost(why, poisoned);
       });
+  RETURN_IF_ERROR(member.queue->started());
   const GpuInfo& info = gpu.info();
   int version = 0;
   driver->DriverGetVersion(&version);

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/gpu/pinned_memory.h"
 
-#include <pthread.h>
-
 #include <deque>
 #include <utility>
 
 #include "core/log.h"
 #include "core/mutex.h"
 #include "core/status.h"
+#include "core/thread.h"
 
 namespace leat::worker {
 
@@ -132,10 +131,8 @@ void LentPinner::State::Run() {
 
 LentPinner::LentPinner(std::shared_ptr<const Gpu> gpu)
     : state_(std::make_shared<State>(std::move(gpu))) {
-  thread_ = std::thread([state = state_] {
-    pthread_setname_np(pthread_self(), "gpu-pin");
-    state->Run();
-  });
+  started_ = StartThread(
+      "gpu-pin", [state = state_] { state->Run(); }, &thread_);
 }
 
 LentPinner::~LentPinner() {
@@ -144,7 +141,7 @@ LentPinner::~LentPinner() {
     state_->stopping = true;
     state_->changed.NotifyOne();
   }
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 std::shared_ptr<const LentMemory> LentPinner::Pin(

@@ -9,6 +9,7 @@
 #include <memory>
 #include <thread>
 
+#include "absl/status/status.h"
 #include "worker/buffer_pool.h"
 #include "worker/gpu/gpu.h"
 #include "worker/row_work.h"
@@ -43,6 +44,8 @@ class LentPinner {
   static constexpr size_t kMaxWaiting = 4096;
 
   explicit LentPinner(std::shared_ptr<const Gpu> gpu);
+  // kResourceExhausted: its thread cannot be had; then only destroy it.
+  const absl::Status& started() const { return started_; }
   // Those that wait to be unlocked are; those that wait to be locked are not.
   ~LentPinner();
   // `memory`, whose `mapped_bytes` will be page-locked until the result is
@@ -58,6 +61,7 @@ class LentPinner {
 
   const std::shared_ptr<State> state_;  // shared with the memories
   std::thread thread_;
+  absl::Status started_;
 };
 
 }  // namespace leat::worker

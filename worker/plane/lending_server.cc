@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/plane/lending_server.h"
 
-#include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -19,6 +18,7 @@
 #include "core/log.h"
 #include "core/mutex.h"
 #include "core/status.h"
+#include "core/thread.h"
 #include "leat/v1/plane.pb.h"
 #include "rpc/lending.h"
 
@@ -88,11 +88,8 @@ absl::Status LendingServer::State::Open() {
   Watch(EPOLL_CTL_ADD, listener.get(), EPOLLIN, kListener);
   Watch(EPOLL_CTL_ADD, stop.get(), EPOLLIN, kStop);
   if (importer != nullptr) device_uuids = importer->uuids();
-  thread = std::thread([this] {
-    pthread_setname_np(pthread_self(), "lending");
-    Run();
-  });
-  return absl::OkStatus();
+  return StartThread(
+      "lending", [this] { Run(); }, &thread);
 }
 
 void LendingServer::State::Watch(int operation, int fd, uint32_t events,

@@ -10,6 +10,7 @@
 
 #include "core/mutex.h"
 #include "core/status.h"
+#include "core/thread.h"
 
 namespace leat::worker {
 
@@ -37,10 +38,13 @@ absl::Status ForEachIndex(size_t count, int threads,
     }
   };
   const size_t wanted = std::min<size_t>(std::max(threads, 1), count);
-  std::vector<std::thread> helpers;
-  for (size_t i = 1; i < wanted; ++i) helpers.emplace_back(run);
+  // With fewer where the system gives no more.
+  std::vector<std::thread> helpers(wanted);
+  for (size_t i = 1; i < wanted; ++i)
+    if (!StartThread("list", run, &helpers[i]).ok()) break;
   run();
-  for (std::thread& helper : helpers) helper.join();
+  for (std::thread& helper : helpers)
+    if (helper.joinable()) helper.join();
   return first;
 }
 

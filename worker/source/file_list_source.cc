@@ -217,6 +217,8 @@ absl::StatusOr<std::unique_ptr<Source>> Open(const Node& reader,
   if (!listing.ok())
     return Annotate(listing.status(),
                     fmt::format("the index of {}", reader.op));
+  ASSIGN_OR_RETURN(std::string root, TextArg(reader, "root"));
+  listing->files.set_folder(std::move(root));
   return std::make_unique<FileListSource>(*std::move(listing), limits);
 }
 

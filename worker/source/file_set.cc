@@ -53,7 +53,7 @@ std::string FileSet::Uri(size_t i) const {
 
 absl::StatusOr<std::shared_ptr<const StoredFile>> FileSet::Open(
     const Storage& storage, size_t i) const {
-  return storage.Open(Uri(i), identity(i));
+  return storage.Open(Uri(i), identity(i), folder_.empty() ? root_ : folder_);
 }
 
 void FileSet::UpdateHash(Sha256* hash, size_t begin) const {

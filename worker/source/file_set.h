@@ -23,6 +23,8 @@ class FileSet {
   // Names are whole URIs where `root` is empty, else paths below it.
   explicit FileSet(std::string root = {}) : root_(std::move(root)) {}
 
+  // What the dataset is known by (Storage::Open), if that is not the root.
+  void set_folder(std::string folder) { folder_ = std::move(folder); }
   // kFailedPrecondition: a name that is not UTF-8, and so could not travel.
   absl::Status Add(std::string_view name, uint64_t size,
                    std::string_view identity);
@@ -50,6 +52,7 @@ class FileSet {
   uint64_t Begin(size_t i) const { return i == 0 ? 0 : files_[i - 1].end; }
 
   std::string root_;
+  std::string folder_;
   std::string text_;
   std::vector<File> files_;
   uint64_t total_bytes_ = 0;

@@ -20,6 +20,7 @@
 #include "core/log.h"
 #include "core/mutex.h"
 #include "core/status.h"
+#include "core/thread.h"
 #include "leat/stored/v1/records.pb.h"
 #include "worker/source/file_error.h"
 #include "worker/source/image_folder.h"
@@ -169,11 +170,14 @@ absl::Status WalkClasses(Lister& lister, const std::string& root, int threads,
       next = classes.size();
     }
   };
-  std::vector<std::thread> helpers;
   const size_t wanted = std::min<size_t>(std::max(threads, 1), classes.size());
-  for (size_t i = 1; i < wanted; ++i) helpers.emplace_back(work);
+  // With fewer where the system gives no more.
+  std::vector<std::thread> helpers(wanted);
+  for (size_t i = 1; i < wanted; ++i)
+    if (!StartThread("list", work, &helpers[i]).ok()) break;
   work();
-  for (std::thread& helper : helpers) helper.join();
+  for (std::thread& helper : helpers)
+    if (helper.joinable()) helper.join();
   return status;
 }
 

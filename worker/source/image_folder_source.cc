@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "core/blame.h"
 #include "core/status.h"
 #include "leat/stored/v1/records.pb.h"
 #include "worker/source/file_error.h"
@@ -71,6 +72,12 @@ class ImageFolderSource final : public Source {
   absl::Status AddClass(const stored::v1::ImageFolderClass& proto);
   const Class& ClassOf(uint64_t file) const;
   std::string PathOf(uint64_t file) const;
+  absl::Status CannotOpen(int error, const std::string& path) const;
+  static absl::Status CheckFile(const File& file, const struct stat& info,
+                                const std::string& path);
+  // `*stale`: whether it failed because its server does not know it any more.
+  absl::Status ReadFile(uint64_t index, const std::string& path,
+                        std::byte* bytes, bool* stale) const;
 
   std::string root_;
   uint64_t repeat_ = 1;
@@ -140,58 +147,87 @@ std::string ImageFolderSource::PathOf(uint64_t file) const {
 
 absl::StatusOr<StoredSample> ImageFolderSource::Read(uint64_t sample) const {
   const uint64_t index = RecordOf(sample);
-  const File& file = files_[index];
+  const uint64_t size = files_[index].bytes;
   const std::string path = PathOf(index);
-  if (file.bytes > max_file_bytes_)
-    return ResourceExhausted("{} has {} bytes: the limit is {}", path,
-                             file.bytes, max_file_bytes_);
-  // Not blocking: a pipe in the file's place must not hold a decode thread.
-  const FileDescriptor fd(
-      open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
-  if (fd.get() < 0) {
-    if (errno == ENOENT || errno == ENOTDIR)
-      return NotFound("{} was removed after indexing", path);
-    return FileError(errno, "open", path);
-  }
-  struct stat info;
-  if (fstat(fd.get(), &info) != 0) return FileError(errno, "read", path);
-  if (!S_ISREG(info.st_mode))
-    return FailedPrecondition(
-        "{} changed after indexing: it is not a file any more", path);
+  if (size > max_file_bytes_)
+    return ResourceExhausted("{} has {} bytes: the limit is {}", path, size,
+                             max_file_bytes_);
+  std::shared_ptr<std::byte[]> bytes =
+      std::make_shared_for_overwrite<std::byte[]>(size + sizeof(int32_t));
+  bool stale = false;
+  absl::Status status = ReadFile(index, path, bytes.get(), &stale);
+  // What the server forgot is looked for by its name, once.
+  if (stale) status = ReadFile(index, path, bytes.get(), &stale);
+  RETURN_IF_ERROR(status);
+  const int32_t label = ClassOf(index).label;
+  std::memcpy(bytes.get() + size, &label, sizeof label);
+  StoredSample stored;
+  stored.fields.resize(2);
+  stored.fields[0].bytes = std::span(bytes.get(), size);
+  stored.fields[1].bytes = std::span(bytes.get() + size, sizeof label);
+  stored.owner = std::move(bytes);
+  return stored;
+}
+
+absl::Status ImageFolderSource::CannotOpen(int error,
+                                           const std::string& path) const {
+  if ((error == ENOENT || error == ENOTDIR) && FolderIsThere(root_))
+    return WithBlame(NotFound("{} was removed after indexing", path),
+                     Blame::kObject);
+  return IndexedFileError(error, "open", path, path, root_);
+}
+
+// That it is the file that was listed.
+absl::Status ImageFolderSource::CheckFile(const File& file,
+                                          const struct stat& info,
+                                          const std::string& path) {
+  const auto changed = [&](std::string_view how) {
+    return WithBlame(
+        FailedPrecondition("{} changed after indexing: {}", path, how),
+        Blame::kObject);
+  };
+  if (!S_ISREG(info.st_mode)) return changed("it is not a file any more");
   if (static_cast<uint64_t>(info.st_size) != file.bytes)
-    return FailedPrecondition(
-        "{} changed after indexing: it has {} bytes, the index says {}", path,
-        info.st_size, file.bytes);
+    return changed(fmt::format("it has {} bytes, the index says {}",
+                               info.st_size, file.bytes));
   const int64_t modified_ns =
       static_cast<int64_t>(info.st_mtim.tv_sec) * 1'000'000'000 +
       info.st_mtim.tv_nsec;
   if (modified_ns != file.modified_ns)
-    return FailedPrecondition(
-        "{} changed after indexing: its time of change is {} ns, the index "
-        "says {}",
-        path, modified_ns, file.modified_ns);
+    return changed(fmt::format("its time of change is {} ns, the index says {}",
+                               modified_ns, file.modified_ns));
+  return absl::OkStatus();
+}
 
-  std::shared_ptr<std::byte[]> bytes =
-      std::make_shared_for_overwrite<std::byte[]>(file.bytes + sizeof(int32_t));
+absl::Status ImageFolderSource::ReadFile(uint64_t index,
+                                         const std::string& path,
+                                         std::byte* bytes, bool* stale) const {
+  const File& file = files_[index];
+  const auto failed = [&](int error, std::string_view what) {
+    *stale = error == ESTALE;
+    return IndexedFileError(error, what, path, path, root_);
+  };
+  // Not blocking: a pipe in the file's place must not hold a decode thread.
+  const FileDescriptor fd(
+      open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  if (fd.get() < 0) return CannotOpen(errno, path);
+  struct stat info;
+  if (fstat(fd.get(), &info) != 0) return failed(errno, "read");
+  RETURN_IF_ERROR(CheckFile(file, info, path));
   for (uint64_t at = 0; at < file.bytes;) {
-    const ssize_t got = pread(fd.get(), bytes.get() + at, file.bytes - at,
-                              static_cast<off_t>(at));
+    const ssize_t got =
+        pread(fd.get(), bytes + at, file.bytes - at, static_cast<off_t>(at));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return FileError(errno, "read", path);
+    if (got < 0) return failed(errno, "read");
     if (got == 0)
-      return FailedPrecondition(
-          "{} changed after indexing: it ends at byte {} of {}", path, at,
-          file.bytes);
+      return WithBlame(
+          FailedPrecondition(
+              "{} changed after indexing: it ends at byte {} of {}", path, at,
+              file.bytes),
+          Blame::kObject);
     at += static_cast<uint64_t>(got);
   }
-  const int32_t label = ClassOf(index).label;
-  std::memcpy(bytes.get() + file.bytes, &label, sizeof label);
-  StoredSample stored;
-  stored.fields.resize(2);
-  stored.fields[0].bytes = std::span(bytes.get(), file.bytes);
-  stored.fields[1].bytes = std::span(bytes.get() + file.bytes, sizeof label);
-  stored.owner = std::move(bytes);
-  return stored;
+  return absl::OkStatus();
 }
 
 }  // namespace

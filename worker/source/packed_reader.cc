@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/blame.h"
 #include "core/status.h"
 
 namespace leat::worker {
@@ -16,8 +17,7 @@ namespace {
 
 // Storage did not answer: it would not for a part either.
 bool IsAway(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
-         absl::IsCancelled(status);
+  return BlameOf(status) == Blame::kPassing;
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <set>
 #include <system_error>
 
+#include "core/blame.h"
 #include "core/mutex.h"
 #include "core/status.h"
 #include "fmt/ranges.h"
@@ -107,7 +108,10 @@ absl::StatusOr<const ParquetLibrary*> LoadParquetLibrary() {
   static const ParquetLibrary* loaded = nullptr;  // guarded by mu
   MutexLock lock(&mu);
   if (loaded != nullptr) return loaded;
-  ASSIGN_OR_RETURN(loaded, Load());
+  const absl::StatusOr<const ParquetLibrary*> library = Load();
+  // Another worker may have it.
+  if (!library.ok()) return WithBlame(library.status(), Blame::kWorker);
+  loaded = *library;
   return loaded;
 }
 

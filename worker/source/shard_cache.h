@@ -2,7 +2,8 @@
 //
 // ShardCache: what was last opened of a dataset's shards, within a bound of
 // bytes and of entries. A shard that several threads want at once is opened by
-// one of them, and the others wait for it. Thread-safe.
+// one of them, without a lock, and the others wait for it: all get the shard,
+// or all the same error. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -31,13 +32,27 @@ class ShardCache {
   template <class Open>
   absl::StatusOr<Ptr> Get(uint64_t key, const Open& open) {
     const std::shared_ptr<Slot> slot = SlotOf(key);
-    Ptr value;
     {
       MutexLock lock(&slot->mu);
+      const bool waits = slot->opening;
+      const uint64_t round = slot->round;
+      while (slot->round == round && slot->opening)
+        slot->opened.Wait(&slot->mu);
       if (slot->value != nullptr) return slot->value;
-      ASSIGN_OR_RETURN(value, open());
-      slot->value = value;
+      if (waits) return slot->failed;
+      slot->opening = true;
     }
+    absl::StatusOr<Ptr> opened = open();
+    {
+      MutexLock lock(&slot->mu);
+      slot->opening = false;
+      ++slot->round;
+      slot->failed = opened.status();
+      if (opened.ok()) slot->value = *opened;
+      slot->opened.NotifyAll();
+    }
+    if (!opened.ok()) return opened;
+    const Ptr value = *std::move(opened);
     MutexLock lock(&mu_);
     const auto it = slots_.find(key);
     if (it == slots_.end() || it->second->slot != slot) return value;
@@ -55,6 +70,10 @@ class ShardCache {
  private:
   struct Slot {
     Mutex mu;
+    CondVar opened;
+    bool opening ABSL_GUARDED_BY(mu) = false;
+    uint64_t round ABSL_GUARDED_BY(mu) = 0;   // tries that have ended
+    absl::Status failed ABSL_GUARDED_BY(mu);  // the last of them
     Ptr value ABSL_GUARDED_BY(mu);
     uint64_t bytes = 0;  // guarded by the cache's mu_
   };

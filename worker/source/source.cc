@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/job.h"
 #include "core/status.h"
 #include "fmt/ranges.h"
 #include "worker/source/formats.h"
@@ -66,6 +67,34 @@ bool ReadsWait(const Node& reader, const Source& source) {
     }
   }
   return source.num_samples() > 0 && !IsLocalUri(source.Describe(0));
+}
+
+namespace {
+
+// The first path of an argument; empty: none.
+std::string FirstPath(const Node& reader, const char* name) {
+  const auto it = reader.args.find(name);
+  if (it == reader.args.end()) return "";
+  if (const auto* path = std::get_if<std::string>(&it->second)) return *path;
+  const auto* paths = std::get_if<std::vector<std::string>>(&it->second);
+  return paths == nullptr || paths->empty() ? "" : paths->front();
+}
+
+}  // namespace
+
+std::string RootOf(const Node& reader) {
+  if (reader.op == kExternalReader) return "";
+  std::string path;
+  for (const char* name : {"root", "path", "paths", "files", "annotations"})
+    if (path.empty()) path = FirstPath(reader, name);
+  if (!IsLocalUri(path)) {
+    const std::string shown = RedactedUri(path);
+    return shown.substr(0, shown.find('/', shown.find("://") + 3));
+  }
+  const size_t wild = path.find_first_of("*?[");
+  if (wild != std::string::npos) path.resize(path.rfind('/', wild) + 1);
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  return path.empty() ? "." : path;
 }
 
 }  // namespace leat::worker

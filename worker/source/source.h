@@ -55,7 +55,8 @@ class Source {
   // Reads a record whole. Blocks on storage. Thread-safe. kNotFound,
   // kPermissionDenied: as storage says. kFailedPrecondition: the file changed
   // after indexing (size or time; names both). kResourceExhausted: over
-  // max_file_bytes.
+  // max_file_bytes. Errors of storage, and lack of memory, say whose trouble
+  // they are (core/blame.h); others are the reader's verdict on the record.
   virtual absl::StatusOr<StoredSample> Read(uint64_t sample) const = 0;
   // Reads several; each has its own answer, as Read's. Neighbours come in one
   // request where storage is remote; if that is refused, each by itself.
@@ -110,5 +111,9 @@ absl::StatusOr<std::unique_ptr<Source>> OpenSource(const Node& reader,
 // arguments, or where its first record is, is remote, or on a file system of
 // the network.
 bool ReadsWait(const Node& reader, const Source& source);
+
+// What storage troubles of a dataset are known by: the folder of its reader's
+// first path, or "s3://bucket", without secrets. Empty: it is in no storage.
+std::string RootOf(const Node& reader);
 
 }  // namespace leat::worker

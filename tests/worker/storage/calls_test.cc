@@ -7,9 +7,11 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 
+#include "core/blame.h"
 #include "core/status.h"
 
 namespace leat::worker {
@@ -54,6 +56,12 @@ class World : public HttpTransport, public StorageClock {
   WallTime WallNow() const override { return WallTime(); }
   void WaitUntil(Mutex* mu, CondVar*, MonotonicTime deadline) override
       ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    if (at_wait) {
+      mu->Unlock();
+      at_wait();
+      mu->Lock();
+      return;
+    }
     if (waiting_.empty() || waiting_.begin()->first > deadline) {
       now_ = std::max(now_, deadline);
       return;
@@ -69,6 +77,7 @@ class World : public HttpTransport, public StorageClock {
   const std::vector<Duration>& began() const { return began_; }
   int cancels() const { return cancels_; }
   void set_saturated(bool value) { saturated_ = value; }
+  std::function<void()> at_wait;  // instead of waiting
 
  private:
   struct Due {
@@ -123,8 +132,8 @@ class Task : public HttpTask {
 class Calls : public testing::Test {
  protected:
   Verdict Run(std::vector<std::unique_ptr<HttpTask>> tasks) {
-    const CallContext context = {config_, world_,    world_,   random_,
-                                 late_,   requests_, retries_, hedges_};
+    const CallContext context = {config_,   world_,   world_,  random_, late_,
+                                 requests_, retries_, hedges_, stop_};
     return RunTasks(context, tasks);
   }
   Verdict RunOne(std::unique_ptr<HttpTask> task = std::make_unique<Task>()) {
@@ -161,6 +170,7 @@ class Calls : public testing::Test {
   static inline uint64_t last_ = 0;
   LateRanges late_{config_};
   std::atomic<uint64_t> requests_ = 0, retries_ = 0, hedges_ = 0;
+  CallStop stop_;
 };
 
 TEST_F(Calls, WaitsDoubleUpToTheirBound) {
@@ -235,6 +245,18 @@ TEST_F(Calls, SilenceEndsAtTheDeadlineAndIsTakenBack) {
   EXPECT_EQ(world_.cancels(), 1);
 }
 
+TEST_F(Calls, AStopEndsWhatWaitsAndWhatIsToCome) {
+  world_.Answer(Duration(-1), {});  // silence
+  world_.at_wait = [this] { stop_.Stop(); };
+  const Verdict verdict = RunOne();
+  EXPECT_EQ(verdict.status.code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(BlameOf(verdict.status), Blame::kPassing);
+  EXPECT_EQ(world_.cancels(), 1);
+  EXPECT_EQ(RunOne().status.code(), absl::StatusCode::kCancelled);
+  EXPECT_LT(world_.Now() - MonotonicTime(std::chrono::hours(1)),
+            config_.deadline);
+}
+
 TEST_F(Calls, OnlySoManyAreUnderWayAtATime) {
   std::vector<std::unique_ptr<HttpTask>> tasks;
   for (int i = 0; i < 5; ++i) {
@@ -273,8 +295,8 @@ TEST_F(Calls, TheFasterOfTwoRequestsWins) {
   const Task* const kept = task.get();
   std::vector<std::unique_ptr<HttpTask>> tasks;
   tasks.push_back(std::move(task));
-  const CallContext context = {config_, world_,    world_,   random_,
-                               late_,   requests_, retries_, hedges_};
+  const CallContext context = {config_,   world_,   world_,  random_, late_,
+                               requests_, retries_, hedges_, stop_};
   EXPECT_EQ(RunTasks(context, tasks).kind, Verdict::Kind::kDone);
   EXPECT_TRUE(kept->done_by_hedge);
   // Late after max(2 x 10 ms, hedge_after).

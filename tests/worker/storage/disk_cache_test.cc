@@ -121,6 +121,32 @@ TEST_F(DiskCacheTest, ItsFilesAreItsUsersOnly) {
   EXPECT_EQ(about.st_mode & 0777, 0600u);
 }
 
+// Whoever can write there chooses what jobs train on.
+TEST_F(DiskCacheTest, ADirectoryThatOthersMayHaveWrittenIsRefused) {
+  const auto refused = [&](const std::string& path) {
+    const absl::Status status = DiskCache::Open(In(path)).status();
+    EXPECT_EQ(status.code(), Code::kFailedPrecondition) << status;
+    return std::string(Message(status));
+  };
+  const std::string own = path_ + ".own";
+  ASSERT_EQ(mkdir(own.c_str(), 0700), 0);
+  for (const mode_t mode : {0770, 0702, 0777}) {
+    ASSERT_EQ(chmod(own.c_str(), mode), 0);
+    EXPECT_THAT(refused(own), HasSubstr("0700"));
+  }
+  ASSERT_EQ(chmod(own.c_str(), 0755), 0);
+  ASSERT_EQ(symlink(own.c_str(), path_.c_str()), 0);
+  EXPECT_THAT(refused(path_), HasSubstr("link"));
+  EXPECT_THAT(refused(path_ + "/"), HasSubstr("link"));
+  ASSERT_EQ(symlink("/dev/null", (own + "/lock").c_str()), 0);
+  EXPECT_FALSE(DiskCache::Open(In(own)).ok()) << "a lock that is a link";
+  ASSERT_EQ(unlink((own + "/lock").c_str()), 0);
+  EXPECT_TRUE(DiskCache::Open(In(own)).ok());
+  if (geteuid() != 0) return;
+  ASSERT_EQ(chown(own.c_str(), 65534, 65534), 0);
+  EXPECT_THAT(refused(own), HasSubstr("65534"));
+}
+
 TEST_F(DiskCacheTest, ADirectoryIsOneProcesss) {
   Open();
   const auto second = DiskCache::Open(In(path_));

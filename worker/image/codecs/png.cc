@@ -16,6 +16,7 @@
 #include <cstring>
 #include <optional>
 
+#include "core/blame.h"
 #include "core/status.h"
 #include "worker/image/codecs/codec.h"
 #include "worker/image/jpeg_header.h"
@@ -130,7 +131,8 @@ absl::Status DecodePng(Bytes file, const ImageHeader& header,
   reader.rest = file;
   reader.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &reader, OnError,
                                       OnWarning);
-  if (reader.png == nullptr) return ResourceExhausted("PNG: out of memory");
+  if (reader.png == nullptr)
+    return WithBlame(ResourceExhausted("PNG: out of memory"), Blame::kWorker);
   reader.info = png_create_info_struct(reader.png);
   const bool good =
       reader.info != nullptr &&

@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <vector>
 
+#include "core/blame.h"
 #include "core/log.h"
 #include "core/status.h"
 
@@ -32,14 +34,23 @@ class Answers {
   }
   std::vector<Answer> Take(StorageClock* clock, MonotonicTime deadline) {
     const MutexLock lock(&mu_);
-    if (waiting_.empty()) clock->WaitUntil(&mu_, &came_, deadline);
+    if (waiting_.empty() && !interrupted_) {
+      clock->WaitUntil(&mu_, &came_, deadline);
+    }
     return std::exchange(waiting_, {});
+  }
+  // Ends the wait, and those to come.
+  void Interrupt() {
+    const MutexLock lock(&mu_);
+    interrupted_ = true;
+    came_.NotifyOne();
   }
 
  private:
   Mutex mu_;
   CondVar came_;
   std::vector<Answer> waiting_ ABSL_GUARDED_BY(mu_);
+  bool interrupted_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 struct Flight {
@@ -66,9 +77,12 @@ class Run {
         tasks_(tasks),
         states_(tasks.size()),
         began_(context.clock.Now()),
-        deadline_(began_ + context.config.deadline) {}
+        deadline_(began_ + context.config.deadline),
+        wake_(
+            context.stop.Add([answers = answers_] { answers->Interrupt(); })) {}
 
   ~Run() {
+    context_.stop.Remove(wake_);
     while (!flights_.empty()) End(flights_.begin()->first);
   }
   Run(const Run&) = delete;
@@ -76,19 +90,25 @@ class Run {
 
   Verdict Go() {
     while (done_ < tasks_.size()) {
+      if (context_.stop.stopped()) {
+        return {Kind::kFailed, WithBlame(Cancelled("{}: the worker stops",
+                                                   tasks_[0]->Describe()),
+                                         Blame::kPassing)};
+      }
       MonotonicTime wake = deadline_;
       BeginSome(&wake);
       HedgeSome(&wake);
-      for (Answer& answer : answers_.Take(&context_.clock, wake)) {
+      for (Answer& answer : answers_->Take(&context_.clock, wake)) {
         const Verdict verdict = Judge(answer);
         if (verdict.kind == Kind::kFailed) return verdict;
       }
       if (done_ < tasks_.size() && context_.clock.Now() >= deadline_) {
-        return GiveUp(
-            last_trouble_.ok()
-                ? DeadlineExceeded("{}: no answer came", tasks_[0]->Describe())
-                : last_trouble_,
-            "the deadline");
+        return GiveUp(last_trouble_.ok()
+                          ? WithBlame(DeadlineExceeded("{}: no answer came",
+                                                       tasks_[0]->Describe()),
+                                      Blame::kPassing)
+                          : last_trouble_,
+                      "the deadline");
       }
     }
     return {};
@@ -136,7 +156,7 @@ class Run {
     HttpRequest request = tasks_[task]->Next(kept.other);
     kept.id = context_.transport.Begin(
         std::move(request), [this, number](HttpResponse response) {
-          answers_.Put({number, std::move(response)});
+          answers_->Put({number, std::move(response)});
         });
   }
 
@@ -269,28 +289,56 @@ class Run {
     for (const TaskState& state : states_) tries = std::max(tries, state.tries);
     const auto took =
         std::chrono::duration_cast<StorageMs>(context_.clock.Now() - began_);
-    return {
-        Kind::kFailed,
-        MakeStatus(why.code(), "{} (gave up at {}, after {} tries in {} ms)",
-                   Message(why), bound, tries, took.count())};
+    return {Kind::kFailed,
+            WithBlame(MakeStatus(why.code(),
+                                 "{} (gave up at {}, after {} tries in {} ms)",
+                                 Message(why), bound, tries, took.count()),
+                      BlameOf(why).value_or(Blame::kPassing))};
   }
 
   const CallContext& context_;
   const std::span<const std::unique_ptr<HttpTask>> tasks_;
   std::vector<TaskState> states_;
+  const std::shared_ptr<Answers> answers_ = std::make_shared<Answers>();
   const MonotonicTime began_;
   const MonotonicTime deadline_;
+  const uint64_t wake_;  // of the stop
   absl::Status last_trouble_;
   size_t next_ = 0;     // the first task that never began
   size_t running_ = 0;  // tasks with a flight
   size_t done_ = 0;
   std::vector<size_t> again_;  // tasks that wait for another try
   uint64_t last_flight_ = 0;
-  Answers answers_;
   std::map<uint64_t, Flight> flights_;
 };
 
 }  // namespace
+
+void CallStop::Stop() {
+  std::map<uint64_t, std::function<void()>> wakes;
+  {
+    const MutexLock lock(&mu_);
+    stopped_ = true;
+    wakes = wakes_;
+  }
+  for (const auto& [id, wake] : wakes) wake();
+}
+
+bool CallStop::stopped() const {
+  const MutexLock lock(&mu_);
+  return stopped_;
+}
+
+uint64_t CallStop::Add(std::function<void()> wake) {
+  const MutexLock lock(&mu_);
+  wakes_.emplace(++last_id_, std::move(wake));
+  return last_id_;
+}
+
+void CallStop::Remove(uint64_t id) {
+  const MutexLock lock(&mu_);
+  wakes_.erase(id);
+}
 
 Verdict RunTasks(const CallContext& context,
                  std::span<const std::unique_ptr<HttpTask>> tasks) {

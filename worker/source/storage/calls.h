@@ -9,11 +9,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
 
 #include "absl/status/status.h"
+#include "core/mutex.h"
 #include "worker/source/storage/http.h"
 #include "worker/source/storage/late_ranges.h"
 #include "worker/source/storage/storage_clock.h"
@@ -21,6 +23,23 @@
 #include "worker/source/storage/verdict.h"
 
 namespace leat::worker {
+
+// Ends the calls that are under way, and those to come. Thread-safe.
+class CallStop {
+ public:
+  void Stop();
+  bool stopped() const;
+  // Has `wake` called when it stops, if that has not happened. It may be called
+  // once more after Remove, from Stop.
+  uint64_t Add(std::function<void()> wake);
+  void Remove(uint64_t id);
+
+ private:
+  mutable Mutex mu_;
+  bool stopped_ ABSL_GUARDED_BY(mu_) = false;
+  uint64_t last_id_ ABSL_GUARDED_BY(mu_) = 0;
+  std::map<uint64_t, std::function<void()>> wakes_ ABSL_GUARDED_BY(mu_);
+};
 
 // What all calls of a process share. Thread-safe.
 struct CallContext {
@@ -32,6 +51,7 @@ struct CallContext {
   std::atomic<uint64_t>& requests;
   std::atomic<uint64_t>& retries;
   std::atomic<uint64_t>& hedges;
+  CallStop& stop;
 };
 
 // One thing to get from a server. Used by the thread that runs it only.
@@ -53,7 +73,7 @@ class HttpTask {
 };
 
 // How a run ended: kDone, or the first task's verdict that was kFailed or that
-// no time or no try was left for.
+// no time or no try was left for. kCancelled: `stop`.
 Verdict RunTasks(const CallContext& context,
                  std::span<const std::unique_ptr<HttpTask>> tasks);
 

@@ -12,6 +12,7 @@
 
 #include "core/mutex.h"
 #include "core/status.h"
+#include "core/thread.h"
 #include "worker/source/storage/curl_transfer.h"
 
 namespace leat::worker {
@@ -51,8 +52,8 @@ class CurlTransport::Loop {
     if (multi_ == nullptr) return Internal("libcurl: no memory");
     curl_multi_setopt(multi_.get(), CURLMOPT_MAXCONNECTS,
                       static_cast<long>(config_.connections));
-    thread_ = std::thread([this] { Run(); });
-    return absl::OkStatus();
+    return StartThread(
+        "storage", [this] { Run(); }, &thread_);
   }
 
   Id Begin(HttpRequest request, Done done) {

@@ -68,6 +68,33 @@ bool ReadFully(int fd, std::span<std::byte> into, uint64_t offset) {
   return true;
 }
 
+// Whoever can write there chooses what jobs train on: checksums tell damage,
+// not intent.
+absl::Status CheckOwn(const std::string& directory) {
+  std::string path = directory;  // with a slash behind it a link is followed
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  struct stat about;
+  if (lstat(path.c_str(), &about) != 0)
+    return FileError(errno, "look at the disk cache", directory);
+  if (!S_ISDIR(about.st_mode))
+    return FailedPrecondition("disk cache {}: want a directory, not a link",
+                              directory);
+  if (about.st_uid != geteuid())
+    return FailedPrecondition(
+        "disk cache {}: it is user {}'s, want one of user {}, who runs this "
+        "worker",
+        directory, about.st_uid, geteuid());
+  if ((about.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+    return FailedPrecondition(
+        "disk cache {}: others may write to it (mode {:04o}), want 0700",
+        directory, about.st_mode & 07777);
+  return absl::OkStatus();
+}
+
+int OpenOwn(const std::string& path, int flags) {
+  return open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
+}
+
 }  // namespace
 
 RangeKey RangeKey::Of(std::string_view object, uint64_t offset, uint64_t size) {
@@ -120,8 +147,9 @@ absl::StatusOr<std::unique_ptr<DiskCache>> DiskCache::Open(
   if (!options.write) options.write = &pwrite;
   if (mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST)
     return FileError(errno, "make the disk cache", directory);
+  RETURN_IF_ERROR(CheckOwn(directory));
   const std::string lock = directory + "/lock";
-  const int fd = open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  const int fd = OpenOwn(lock, O_CREAT);
   if (fd < 0) return FileError(errno, "open", lock);
   if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
     const int error = errno;
@@ -166,10 +194,9 @@ absl::Status DiskCache::Load() {
 absl::Status DiskCache::LoadSegment(uint64_t number) {
   const std::string data_name = FileName(options_.directory, number, "data");
   const std::string index_name = FileName(options_.directory, number, "index");
-  const int data = open(data_name.c_str(), O_RDWR | O_CLOEXEC);
+  const int data = OpenOwn(data_name, 0);
   if (data < 0) return FileError(errno, "open", data_name);
-  const int index =
-      open(index_name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  const int index = OpenOwn(index_name, O_CREAT);
   if (index < 0) {
     const int error = errno;
     close(data);
@@ -272,10 +299,9 @@ void DiskCache::RemoveFiles(const std::vector<SegmentPtr>& segments) const {
 DiskCache::SegmentPtr DiskCache::MakeSegment(uint64_t number) {
   const std::string names[] = {FileName(options_.directory, number, "data"),
                                FileName(options_.directory, number, "index")};
-  constexpr int kFlags = O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC;
-  const int data = open(names[0].c_str(), kFlags, 0600);
+  const int data = OpenOwn(names[0], O_CREAT | O_TRUNC);
   if (data < 0) return nullptr;
-  const int index = open(names[1].c_str(), kFlags, 0600);
+  const int index = OpenOwn(names[1], O_CREAT | O_TRUNC);
   if (index < 0) {
     const int error = errno;
     close(data);

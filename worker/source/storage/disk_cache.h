@@ -76,7 +76,8 @@ class DiskCache {
   static constexpr uint64_t kAdmitOneOf = 4;
 
   // Takes up what an earlier process left. kFailedPrecondition: another one
-  // uses the directory now. Others: it cannot be made, read or locked (names
+  // uses the directory now, or it is a link, another user's, or others may
+  // write to it. Others: it cannot be made, read or locked (names
   // it). kInvalidArgument: max_bytes below 1 MiB.
   static absl::StatusOr<std::unique_ptr<DiskCache>> Open(
       DiskCacheOptions options);

@@ -14,9 +14,11 @@
 
 namespace leat::worker {
 
-// kFailedPrecondition: neither a file nor a link to one. Others as FileError.
+// kFailedPrecondition: neither a file nor a link to one. Others as
+// IndexedFileError, which `folder` is for.
 absl::StatusOr<std::shared_ptr<const StoredFile>> OpenLocal(
-    const std::string& path, const std::string& name);
+    const std::string& path, const std::string& name,
+    const std::string& folder = {});
 absl::StatusOr<StoredObject> StatLocal(const std::string& path,
                                        const std::string& name);
 // Whether the path is on a file system of the network; false where nothing is

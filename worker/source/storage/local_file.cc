@@ -3,6 +3,10 @@
 // The descriptor stays with the file that was opened, so one that is renamed
 // over it changes nothing. A file that is written in place is seen by its size
 // or time, which every read looks at after its bytes.
+//
+// A server of a network may forget what a descriptor stands for (ESTALE): the
+// path is opened again, once, and if the same file is there the descriptor
+// stands for it from then on.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -12,6 +16,7 @@
 #include <cerrno>
 #include <iterator>
 
+#include "core/blame.h"
 #include "core/status.h"
 #include "worker/source/file_error.h"
 #include "worker/source/storage/local.h"
@@ -25,14 +30,25 @@ Identity IdentityOf(const struct stat& stat) {
 }
 
 absl::Status NotAFile(const struct stat& stat, const std::string& name) {
-  return FailedPrecondition(
-      "{}: {}, want a file", name,
-      S_ISDIR(stat.st_mode) ? "a directory" : "not a regular file");
+  return WithBlame(
+      FailedPrecondition(
+          "{}: {}, want a file", name,
+          S_ISDIR(stat.st_mode) ? "a directory" : "not a regular file"),
+      Blame::kObject);
+}
+
+// Non-blocking: a pipe without a writer must not hold us up.
+int OpenToRead(const std::string& path) {
+  return open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 }
 
 class LocalFile : public StoredFile {
  public:
-  LocalFile(int fd, std::string name) : fd_(fd), name_(std::move(name)) {}
+  LocalFile(int fd, std::string path, std::string name, std::string folder)
+      : fd_(fd),
+        path_(std::move(path)),
+        name_(std::move(name)),
+        folder_(std::move(folder)) {}
   ~LocalFile() override { close(fd_); }
   LocalFile(const LocalFile&) = delete;
   LocalFile& operator=(const LocalFile&) = delete;
@@ -54,59 +70,109 @@ class LocalFile : public StoredFile {
 
   absl::Status ReadAt(uint64_t offset,
                       std::span<std::byte> into) const override {
-    RETURN_IF_ERROR(ReadBytes(offset, into));
-    return CheckUnchanged(offset, into.size());
+    const ReadRange range = {offset, into};
+    return ReadRanges({&range, 1});
   }
 
   absl::Status ReadRanges(std::span<const ReadRange> ranges) const override {
-    for (const ReadRange& range : ranges) {
-      RETURN_IF_ERROR(ReadBytes(range.offset, range.into));
-    }
     if (ranges.empty()) return absl::OkStatus();
-    return CheckUnchanged(ranges.front().offset, ranges.front().into.size());
+    bool stale = false;
+    const absl::Status status = TryRanges(ranges, &stale);
+    if (!stale) return status;
+    RETURN_IF_ERROR(OpenAgain());
+    const absl::Status again = TryRanges(ranges, &stale);
+    return stale ? WithBlame(again, Blame::kWorker) : again;
   }
 
  private:
-  absl::Status ReadBytes(uint64_t offset, std::span<std::byte> into) const {
+  // `*stale`: whether it failed because the descriptor stands for nothing.
+  absl::Status TryRanges(std::span<const ReadRange> ranges, bool* stale) const {
+    *stale = false;
+    for (const ReadRange& range : ranges) {
+      RETURN_IF_ERROR(ReadBytes(range.offset, range.into, stale));
+    }
+    return CheckUnchanged(ranges.front().offset, ranges.front().into.size(),
+                          stale);
+  }
+
+  absl::Status OpenAgain() const {
+    const int fd = OpenToRead(path_);
+    if (fd < 0) {
+      const int error = errno;
+      const absl::Status status =
+          IndexedFileError(error, "open again", name_, path_, folder_);
+      return error == ESTALE ? WithBlame(status, Blame::kWorker) : status;
+    }
+    const LocalFile now(fd, path_, name_, folder_);
+    struct stat stat;
+    if (fstat(fd, &stat) != 0) return FileError(errno, "look at", name_);
+    if (!S_ISREG(stat.st_mode)) return NotAFile(stat, name_);
+    if (IdentityOf(stat).Text() != identity_) {
+      return Changed("it was opened again", stat);
+    }
+    // Readers that are at it go on with what they began.
+    if (dup3(fd, fd_, O_CLOEXEC) < 0) {
+      return FileError(errno, "open again", name_);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Changed(std::string_view when, const struct stat& now) const {
+    return WithBlame(
+        FailedPrecondition("{}: changed while in use ({}): was {}, is {}",
+                           name_, when, identity_, IdentityOf(now).Text()),
+        Blame::kObject);
+  }
+
+  absl::Status ReadBytes(uint64_t offset, std::span<std::byte> into,
+                         bool* stale) const {
     if (offset > size_ || into.size() > size_ - offset) {
-      return OutOfRange("{}: want {} bytes at {}, the file has {}", name_,
-                        into.size(), offset, size_);
+      return WithBlame(OutOfRange("{}: want {} bytes at {}, the file has {}",
+                                  name_, into.size(), offset, size_),
+                       Blame::kSample);
     }
     for (size_t done = 0; done < into.size();) {
       const ssize_t got = pread(fd_, into.data() + done, into.size() - done,
                                 static_cast<off_t>(offset + done));
       if (got < 0) {
         if (errno == EINTR) continue;
+        *stale = errno == ESTALE;
         return FileError(
             errno, fmt::format("read {} bytes at {} of", into.size(), offset),
             name_);
       }
       if (got == 0) {
-        RETURN_IF_ERROR(CheckUnchanged(offset, into.size()));
-        return DataLoss("{}: ends at {}, want {} bytes at {} of {}", name_,
-                        offset + done, into.size(), offset, size_);
+        RETURN_IF_ERROR(CheckUnchanged(offset, into.size(), stale));
+        return WithBlame(
+            DataLoss("{}: ends at {}, want {} bytes at {} of {}", name_,
+                     offset + done, into.size(), offset, size_),
+            Blame::kSample);
       }
       done += static_cast<size_t>(got);
     }
     return absl::OkStatus();
   }
 
-  absl::Status CheckUnchanged(uint64_t offset, uint64_t wanted) const {
+  absl::Status CheckUnchanged(uint64_t offset, uint64_t wanted,
+                              bool* stale) const {
     struct stat now;
-    if (fstat(fd_, &now) != 0) return FileError(errno, "look at", name_);
+    if (fstat(fd_, &now) != 0) {
+      *stale = errno == ESTALE;
+      return FileError(errno, "look at", name_);
+    }
     if (static_cast<uint64_t>(now.st_size) == size_ &&
         now.st_mtim.tv_sec == mtime_.tv_sec &&
         now.st_mtim.tv_nsec == mtime_.tv_nsec) {
       return absl::OkStatus();
     }
-    return FailedPrecondition(
-        "{}: changed while in use (reading {} bytes at {}): was {}, is {}",
-        name_, wanted, offset, identity_, IdentityOf(now).Text());
+    return Changed(fmt::format("reading {} bytes at {}", wanted, offset), now);
   }
 
   // Constant after Init.
   const int fd_;
+  const std::string path_;
   const std::string name_;
+  const std::string folder_;  // as OpenLocal's
   uint64_t size_ = 0;
   std::string identity_;
   struct timespec mtime_ = {};
@@ -115,11 +181,11 @@ class LocalFile : public StoredFile {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const StoredFile>> OpenLocal(
-    const std::string& path, const std::string& name) {
-  // Non-blocking: a pipe without a writer must not hold us up.
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return FileError(errno, "open", name);
-  auto file = std::make_shared<LocalFile>(fd, name);
+    const std::string& path, const std::string& name,
+    const std::string& folder) {
+  const int fd = OpenToRead(path);
+  if (fd < 0) return IndexedFileError(errno, "open", name, path, folder);
+  auto file = std::make_shared<LocalFile>(fd, path, name, folder);
   RETURN_IF_ERROR(file->Init());
   return file;
 }

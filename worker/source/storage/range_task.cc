@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "core/blame.h"
 #include "core/status.h"
 #include "worker/source/storage/remote.h"
 
@@ -87,8 +88,10 @@ Verdict RangeTask::CheckHeaders(const HttpResponse& response,
     const ContentRange range = ContentRange::Parse(response.content_range);
     if (range.first != first) {
       return {Kind::kFailed,
-              DataLoss("{}: the server answers with the range '{}', want {}",
-                       Describe(), response.content_range, first)};
+              WithBlame(DataLoss("{}: the server answers with the range '{}', "
+                                 "want {}",
+                                 Describe(), response.content_range, first),
+                        Blame::kWorker)};
     }
     total = range.total.value_or(identity_.size);
   }
@@ -100,11 +103,21 @@ Verdict RangeTask::CheckHeaders(const HttpResponse& response,
       (!comparable || now.version == identity_.version)) {
     return {};
   }
-  return {Kind::kFailed,
-          FailedPrecondition("{}: it changed since it was opened: was {}, is "
-                             "{}",
-                             Describe(), identity_.Text(), now.Text())};
+  return {
+      Kind::kFailed,
+      WithBlame(FailedPrecondition("{}: it changed since it was opened: "
+                                   "was {}, is {}",
+                                   Describe(), identity_.Text(), now.Text()),
+                Blame::kObject)};
 }
+
+namespace {
+
+Verdict Again(const absl::Status& why) {
+  return {Kind::kRetry, WithBlame(why, Blame::kPassing)};
+}
+
+}  // namespace
 
 Verdict RangeTask::Take(const HttpResponse& response,
                         std::span<const std::byte> other) {
@@ -115,7 +128,7 @@ Verdict RangeTask::Take(const HttpResponse& response,
     if (whole && offset_ == 0 && from > 0) {
       // A server without ranges, after a try that broke off: from the begin.
       done_ = 0;
-      return {Kind::kRetry, Unavailable("{}: no ranges", Describe())};
+      return Again(Unavailable("{}: no ranges", Describe()));
     }
     return Explain(response,
                    target_.AskedFor(fmt::format("cannot read {} bytes at {}",
@@ -127,7 +140,7 @@ Verdict RangeTask::Take(const HttpResponse& response,
   const bool complete = from + response.received == size_;
   if (!other.empty()) {
     if (!complete) {
-      return {Kind::kRetry, Unavailable("{}: it broke off", Describe())};
+      return Again(Unavailable("{}: it broke off", Describe()));
     }
     std::memcpy(into_.data() + from, other.data(), response.received);
   }
@@ -144,8 +157,8 @@ Verdict RangeTask::Take(const HttpResponse& response,
                                                 size_, offset_)),
                    remote_.WallNow());
   }
-  return {Kind::kRetry, Unavailable("{}: {} bytes came, want {}", Describe(),
-                                    from + response.received, size_)};
+  return Again(Unavailable("{}: {} bytes came, want {}", Describe(),
+                           from + response.received, size_));
 }
 
 void RangeTask::Scatter() {

@@ -75,8 +75,8 @@ Remote::Remote(const StorageConfig& config,
       random_(std::move(random)),
       disk_(std::move(disk)),
       late_(config_),
-      context_{config_, *transport_, *clock_,  random_,
-               late_,   requests_,   retries_, hedges_} {}
+      context_{config_,   *transport_, *clock_, random_, late_,
+               requests_, retries_,    hedges_, stop_} {}
 
 StorageCounters Remote::counters() const {
   const DiskCacheStats kept = disk_ ? disk_->stats() : DiskCacheStats{};

@@ -32,6 +32,8 @@ class Remote {
   StorageCounters counters() const;
   Verdict Run(std::span<const std::unique_ptr<HttpTask>> tasks);
   Verdict Run(std::unique_ptr<HttpTask> task);
+  // Ends what runs and what is to come.
+  void Stop() { stop_.Stop(); }
 
  private:
   const StorageConfig config_;
@@ -43,6 +45,7 @@ class Remote {
   std::atomic<uint64_t> requests_ = 0;
   std::atomic<uint64_t> retries_ = 0;
   std::atomic<uint64_t> hedges_ = 0;
+  CallStop stop_;
   const CallContext context_;
 };
 

@@ -6,6 +6,7 @@
 // is offered what came. It is not asked about objects without a version.
 #include <algorithm>
 
+#include "core/blame.h"
 #include "core/status.h"
 #include "worker/source/storage/range_task.h"
 #include "worker/source/storage/remote.h"
@@ -38,8 +39,10 @@ class RemoteFile : public StoredFile {
     std::vector<ReadRange> sorted;
     for (const ReadRange& range : ranges) {
       if (range.offset > size() || range.into.size() > size() - range.offset) {
-        return OutOfRange("{}: want {} bytes at {}, the object has {}", name(),
-                          range.into.size(), range.offset, size());
+        return WithBlame(
+            OutOfRange("{}: want {} bytes at {}, the object has {}", name(),
+                       range.into.size(), range.offset, size()),
+            Blame::kSample);
       }
       if (!range.into.empty()) sorted.push_back(range);
     }
@@ -55,7 +58,7 @@ class RemoteFile : public StoredFile {
     const Verdict verdict = remote_->Run(tasks);
     if (verdict.changed) return Changed(verdict.status);
     if (disk_ != nullptr && verdict.kind == Verdict::Kind::kDone) Keep(sorted);
-    return verdict.status;
+    return WithDefaultBlame(verdict.status, Blame::kWorker);
   }
 
  private:
@@ -125,10 +128,12 @@ class RemoteFile : public StoredFile {
   absl::Status Changed(const absl::Status& refused) const {
     const auto now = ProbeObject(*remote_, target_);
     if (!now.ok()) return Annotate(now.status(), Message(refused));
-    if (*now == identity_) return refused;
-    return FailedPrecondition(
-        "{}: it changed since it was opened: was {}, is {}", Message(refused),
-        identity_text_, now->Text());
+    // A server that refuses what it has.
+    if (*now == identity_) return WithBlame(refused, Blame::kWorker);
+    return WithBlame(
+        FailedPrecondition("{}: it changed since it was opened: was {}, is {}",
+                           Message(refused), identity_text_, now->Text()),
+        Blame::kObject);
   }
 
   const std::shared_ptr<Remote> remote_;

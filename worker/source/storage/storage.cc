@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/source/storage/storage.h"
 
+#include "core/blame.h"
 #include "core/status.h"
 #include "worker/source/storage/disk_cache.h"
 #include "worker/source/storage/local.h"
@@ -65,18 +66,38 @@ absl::StatusOr<std::unique_ptr<Storage>> Storage::Create(
       config, std::move(hooks), std::move(disk))));
 }
 
-absl::StatusOr<std::shared_ptr<const StoredFile>> Storage::Open(
-    std::string_view uri, std::string_view expected) const {
-  ASSIGN_OR_RETURN(const StorageUri parsed, ParseUri(uri));
-  if (parsed.scheme != UriScheme::kLocal) {
-    return backend_->OpenRemote(parsed, expected);
-  }
-  ASSIGN_OR_RETURN(auto file, OpenLocal(parsed.path, parsed.name));
+namespace {
+
+absl::StatusOr<std::shared_ptr<const StoredFile>> OpenLocalAs(
+    const StorageUri& uri, std::string_view expected,
+    const std::string& folder) {
+  std::string known;
+  if (const auto parsed = ParseUri(folder);
+      parsed.ok() && parsed->scheme == UriScheme::kLocal)
+    known = parsed->path;
+  ASSIGN_OR_RETURN(auto file, OpenLocal(uri.path, uri.name, known));
   if (!expected.empty() && file->identity() != expected) {
-    RETURN_IF_ERROR(ParseIdentity(expected, parsed.name).status());
-    return FailedPrecondition("{}: changed: was {}, is {}", parsed.name,
-                              expected, file->identity());
+    RETURN_IF_ERROR(
+        WithBlame(ParseIdentity(expected, uri.name).status(), Blame::kSample));
+    return WithBlame(FailedPrecondition("{}: changed: was {}, is {}", uri.name,
+                                        expected, file->identity()),
+                     Blame::kObject);
   }
+  return file;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const StoredFile>> Storage::Open(
+    std::string_view uri, std::string_view expected,
+    const std::string& folder) const {
+  const absl::StatusOr<StorageUri> parsed = ParseUri(uri);
+  // The job or its index says it, to every worker.
+  if (!parsed.ok()) return WithBlame(parsed.status(), Blame::kSample);
+  auto file = parsed->scheme == UriScheme::kLocal
+                  ? OpenLocalAs(*parsed, expected, folder)
+                  : backend_->OpenRemote(*parsed, expected);
+  if (!file.ok()) return WithDefaultBlame(file.status(), Blame::kWorker);
   return file;
 }
 
@@ -98,6 +119,8 @@ absl::StatusOr<std::vector<StoredObject>> Storage::List(
 }
 
 StorageCounters Storage::counters() const { return backend_->counters(); }
+
+void Storage::Stop() const { backend_->Stop(); }
 
 bool IsNetworkUri(std::string_view uri) {
   if (!IsLocalUri(uri)) return true;

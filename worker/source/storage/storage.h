@@ -19,7 +19,10 @@
 // one ReadAt over their neighbourhood, or ReadRanges.
 //
 // Readers call this from many threads; each call blocks until it is done, has
-// failed for good, or its deadline is over (StorageConfig).
+// failed for good, or its deadline is over (StorageConfig). Stop ends those
+// that wait for a network.
+//
+// Every error says whose trouble it is (core/blame.h, blame_rules.h).
 #pragma once
 
 #include <atomic>
@@ -109,8 +112,10 @@ class Storage {
   // now; remote storage is not asked here then, but by the first read. Without
   // it, what is there now is taken. kNotFound, kPermissionDenied, ... as
   // StoredFile::ReadAt; kInvalidArgument: no such scheme, or a malformed URI.
+  // `folder`: what the dataset of a local file is known by (IndexedFileError).
   absl::StatusOr<std::shared_ptr<const StoredFile>> Open(
-      std::string_view uri, std::string_view expected = {}) const;
+      std::string_view uri, std::string_view expected = {},
+      const std::string& folder = {}) const;
   // kFailedPrecondition: a directory.
   absl::StatusOr<StoredObject> Stat(std::string_view uri) const;
   // Every file below the directory or key prefix `uri` (a slash at its end
@@ -123,6 +128,10 @@ class Storage {
       std::string_view uri, const std::atomic<bool>* cancelled = nullptr) const;
 
   StorageCounters counters() const;
+
+  // Ends calls that wait for a network, and those to come, by kCancelled.
+  // Thread-safe; idempotent. Local reads go on: the system cannot end them.
+  void Stop() const;
 
  private:
   explicit Storage(std::unique_ptr<StorageBackend> backend);

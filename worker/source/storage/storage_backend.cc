@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <random>
 
+#include "core/blame.h"
 #include "core/status.h"
 #include "worker/source/storage/curl_transport.h"
 
@@ -40,10 +41,22 @@ StorageCounters StorageBackend::counters() const {
 absl::StatusOr<std::shared_ptr<Remote>> StorageBackend::GetRemote() {
   const MutexLock lock(&mu_);
   if (remote_ != nullptr) return remote_;
+  if (stopped_)
+    return WithBlame(Cancelled("the worker stops"), Blame::kPassing);
   ASSIGN_OR_RETURN(auto transport, CurlTransport::Create(config_));
   remote_ = std::make_shared<Remote>(config_, std::move(transport),
                                      hooks_.clock, hooks_.random, disk_);
   return remote_;
+}
+
+void StorageBackend::Stop() {
+  std::shared_ptr<Remote> remote;
+  {
+    const MutexLock lock(&mu_);
+    stopped_ = true;
+    remote = remote_;
+  }
+  if (remote != nullptr) remote->Stop();
 }
 
 absl::StatusOr<std::shared_ptr<S3Account>> StorageBackend::AccountOf(
@@ -65,7 +78,8 @@ absl::StatusOr<std::shared_ptr<const StoredFile>> StorageBackend::OpenRemote(
   ASSIGN_OR_RETURN(auto remote, GetRemote());
   ASSIGN_OR_RETURN(auto account, AccountOf(uri.scheme));
   if (uri.scheme != UriScheme::kHttp && uri.path.empty()) {
-    return InvalidArgument("{}: no key after the bucket", uri.name);
+    return WithBlame(InvalidArgument("{}: no key after the bucket", uri.name),
+                     Blame::kSample);
   }
   Target target = ObjectTarget(uri, std::move(account));
   Identity identity;
@@ -74,8 +88,10 @@ absl::StatusOr<std::shared_ptr<const StoredFile>> StorageBackend::OpenRemote(
   } else {
     ASSIGN_OR_RETURN(identity, ParseIdentity(expected, uri.name));
     if (identity.kind == Identity::Kind::kMtimeNs) {
-      return InvalidArgument("{}: '{}' is the identity of a local file",
-                             uri.name, expected);
+      return WithBlame(
+          InvalidArgument("{}: '{}' is the identity of a local file", uri.name,
+                          expected),
+          Blame::kSample);
     }
   }
   return OpenRemoteFile(std::move(remote), std::move(target),

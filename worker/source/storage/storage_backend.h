@@ -32,6 +32,8 @@ class StorageBackend {
   absl::StatusOr<StoredObject> StatRemote(const StorageUri& uri);
   absl::StatusOr<std::vector<StoredObject>> ListRemote(
       const StorageUri& uri, const std::atomic<bool>* cancelled);
+  // As Storage::Stop.
+  void Stop();
 
  private:
   absl::StatusOr<std::shared_ptr<Remote>> GetRemote();
@@ -43,6 +45,7 @@ class StorageBackend {
   StorageHooks hooks_;
   const std::shared_ptr<DiskCache> disk_;
   mutable Mutex mu_;
+  bool stopped_ ABSL_GUARDED_BY(mu_) = false;
   std::shared_ptr<Remote> remote_ ABSL_GUARDED_BY(mu_);
   std::map<UriScheme, std::shared_ptr<S3Account>> accounts_
       ABSL_GUARDED_BY(mu_);

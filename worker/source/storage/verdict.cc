@@ -5,7 +5,9 @@
 #include <charconv>
 #include <ctime>
 
+#include "core/blame.h"
 #include "core/status.h"
+#include "worker/source/blame_rules.h"
 #include "worker/source/storage/sigv4.h"
 #include "worker/source/storage/xml.h"
 
@@ -46,55 +48,34 @@ std::string Clean(std::string_view text, const Credentials& credentials) {
   return out;
 }
 
-bool IsRetriedStatus(int status, std::string_view code) {
-  if (status == 400) return code == "RequestTimeout";
-  return status == 408 || status == 425 || status == 429 ||
-         (status >= 500 && status != 501 && status != 505);
-}
-
-absl::StatusCode CodeOf(int status) {
-  switch (status) {
-    case 400:
-      return absl::StatusCode::kInvalidArgument;
-    case 401:
-      return absl::StatusCode::kUnauthenticated;
-    case 403:
-      return absl::StatusCode::kPermissionDenied;
-    case 404:
-    case 410:
-      return absl::StatusCode::kNotFound;
-    case 405:
-    case 501:
-      return absl::StatusCode::kUnimplemented;
-    case 412:
-      return absl::StatusCode::kFailedPrecondition;
-    case 416:
-      return absl::StatusCode::kOutOfRange;
-    default:
-      return absl::StatusCode::kUnknown;
-  }
+// For good, by this worker's or its network's trouble.
+Verdict Failed(const absl::Status& status) {
+  return {Kind::kFailed, WithBlame(status, Blame::kWorker)};
 }
 
 Verdict ExplainFailure(const HttpResponse& response, const Asked& asked) {
   const std::string text = Clean(response.failure_text, asked.credentials);
   switch (response.failure) {
     case Failure::kTimeout:
-      return {Kind::kRetry, DeadlineExceeded("{}: {}", asked.what, text)};
+      return {Kind::kRetry,
+              WithBlame(DeadlineExceeded("{}: {}", asked.what, text),
+                        Blame::kPassing)};
     case Failure::kTooLarge:
       if (response.status == 200) {
-        return {Kind::kFailed,
-                Unimplemented("{}: the server answers with more than was asked "
-                              "for; want one that serves ranges",
-                              asked.what)};
+        return Failed(
+            Unimplemented("{}: the server answers with more than was asked "
+                          "for; want one that serves ranges",
+                          asked.what));
       }
-      return {Kind::kFailed, DataLoss("{}: {}", asked.what, text)};
+      return Failed(DataLoss("{}: {}", asked.what, text));
     case Failure::kFinal:
-      return {Kind::kFailed, FailedPrecondition("{}: {}", asked.what, text)};
+      return Failed(FailedPrecondition("{}: {}", asked.what, text));
     case Failure::kNone:
     case Failure::kConnection:
       break;
   }
-  return {Kind::kRetry, Unavailable("{}: {}", asked.what, text)};
+  return {Kind::kRetry,
+          WithBlame(Unavailable("{}: {}", asked.what, text), Blame::kPassing)};
 }
 
 }  // namespace
@@ -130,45 +111,45 @@ Verdict Explain(const HttpResponse& response, const Asked& asked,
     said += fmt::format(" {}: {}", Clean(body.code, asked.credentials),
                         Clean(body.message, asked.credentials));
   }
-  if (IsRetriedStatus(response.status, body.code)) {
-    return {Kind::kRetry, Unavailable("{}: {}", asked.what, said),
+  const BlameRule rule = RuleOfHttp(response.status, body.code);
+  if (rule.blame == Blame::kPassing) {
+    return {Kind::kRetry,
+            WithBlame(MakeStatus(rule.code, "{}: {}", asked.what, said),
+                      rule.blame),
             ParseRetryAfter(response.retry_after, now)};
   }
   if (body.code == "ExpiredToken" || body.code == "InvalidToken" ||
       body.code == "TokenRefreshRequired") {
     return {.kind = Kind::kFailed,
-            .status = Unauthenticated(
-                "{}: {} (the credentials of {} have expired: renew them)",
-                asked.what, said, asked.credentials.source),
+            .status = WithBlame(
+                Unauthenticated(
+                    "{}: {} (the credentials of {} have expired: renew them)",
+                    asked.what, said, asked.credentials.source),
+                Blame::kWorker),
             .stale_credentials = true};
   }
   if (body.code == "RequestTimeTooSkewed") {
-    return {
-        Kind::kFailed,
-        FailedPrecondition(
-            "{}: {} (this host's clock says {}, the server's {})", asked.what,
-            said, SigningTime(now), Clean(response.date, asked.credentials))};
+    return Failed(FailedPrecondition(
+        "{}: {} (this host's clock says {}, the server's {})", asked.what, said,
+        SigningTime(now), Clean(response.date, asked.credentials)));
   }
   const std::string region =
       response.bucket_region.empty() ? body.region : response.bucket_region;
   if (!asked.region.empty() && !region.empty() && region != asked.region &&
       (response.status < 400 || response.status == 400 ||
        response.status == 403)) {
-    return {
-        Kind::kFailed,
-        FailedPrecondition(
-            "{}: {} (the bucket is in region {}, asked was {}: set "
-            "AWS_REGION)",
-            asked.what, said, Clean(region, asked.credentials), asked.region)};
+    return Failed(FailedPrecondition(
+        "{}: {} (the bucket is in region {}, asked was {}: set AWS_REGION)",
+        asked.what, said, Clean(region, asked.credentials), asked.region));
   }
   if (response.status == 403 && !asked.credentials.empty()) {
     said += fmt::format(" (as the key of {})", asked.credentials.source);
   }
-  return {
-      .kind = Kind::kFailed,
-      .status = MakeStatus(CodeOf(response.status), "{}: {}", asked.what, said),
-      .stale_credentials = response.status == 401 || response.status == 403,
-      .changed = response.status == 412 || response.status == 416};
+  return {.kind = Kind::kFailed,
+          .status = WithBlame(MakeStatus(rule.code, "{}: {}", asked.what, said),
+                              rule.blame),
+          .stale_credentials = response.status == 401 || response.status == 403,
+          .changed = response.status == 412 || response.status == 416};
 }
 
 }  // namespace leat::worker
