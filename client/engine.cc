@@ -26,7 +26,7 @@ void AddTo(v1::AskRows* ask, const Brought::Fields& fields) {
   }
 }
 
-v1::RowsRequest RequestFor(const Fetcher::Action& action) {
+v1::RowsRequest RequestFor(const LaneMessage& action) {
   v1::RowsRequest request;
   if (action.rows.empty()) {
     request.mutable_cancel()->set_ask_id(action.ask_id);
@@ -56,13 +56,12 @@ class Engine::Handler : public LinkHandler {
 
   absl::Status OnRows(const rpc::RowsFrame& frame) override {
     if (frame.header.has_opened()) return OnOpened(frame.header.opened());
-    std::optional<Fetcher::Piece> piece;
+    std::optional<Piece> piece;
     {
       MutexLock lock(&engine_->mu_);
       if (engine_->cancelled_) return Cancelled("the iterator has ended");
-      absl::StatusOr<std::optional<Fetcher::Piece>> begun =
-          engine_->fetcher_.Begin(*lane_, frame.header, frame.data_bytes,
-                                  Now());
+      absl::StatusOr<std::optional<Piece>> begun = engine_->fetcher_.Begin(
+          *lane_, frame.header, frame.data_bytes, Now());
       engine_->Settle();
       if (!begun.ok())
         return Annotate(begun.status(), "the worker broke the protocol");
@@ -233,8 +232,8 @@ Position Engine::After(Position position) const {
 void Engine::Run() {
   while (true) {
     const bool planned = PlanOne();
-    std::vector<Fetcher::Action> actions;
-    std::vector<Fetcher::Loan> loans;
+    std::vector<LaneMessage> actions;
+    std::vector<Loan> loans;
     std::vector<std::shared_ptr<Step>> homeless, uploads;
     MonotonicTime due;
     {
@@ -249,7 +248,7 @@ void Engine::Run() {
         ready_.NotifyAll();
     }
     Perform(std::move(actions));
-    for (Fetcher::Loan& loan : loans)
+    for (Loan& loan : loans)
       lender_->Lend(std::move(loan.lane), std::move(loan.memory));
     for (const std::shared_ptr<Step>& step : homeless) MoveHome(step);
     for (const std::shared_ptr<Step>& step : uploads) Upload(step);
@@ -333,8 +332,8 @@ bool Engine::PlanOne() {
   return true;
 }
 
-void Engine::Perform(std::vector<Fetcher::Action> actions) {
-  for (Fetcher::Action& action : actions) {
+void Engine::Perform(std::vector<LaneMessage> actions) {
+  for (LaneMessage& action : actions) {
     const std::shared_ptr<Link> link = LinkOf(action.lane);
     // None: it has ended, its rows are pending again. Or it was to be opened.
     if (!link || action.ask_id == 0) continue;

@@ -122,7 +122,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   // The samples of a step: null where workers read them; nullopt: not yet.
   std::optional<Feed::Result> BroughtFor(const Position& position,
                                          std::span<const uint64_t> samples);
-  void Perform(std::vector<Fetcher::Action> actions);
+  void Perform(std::vector<LaneMessage> actions);
   // Whether the worker may still write to what it was lent.
   bool EndLane(Lane& lane, const absl::Status& status);
   // The last that a link's handler does: it gives its reference back, so that

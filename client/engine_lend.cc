@@ -72,7 +72,7 @@ void Engine::OnLendingClosed(Lane& lane) {
 // threads: fresh memory is slow.
 void Engine::MoveHome(const std::shared_ptr<Step>& step) {
   absl::StatusOr<BatchPool::Buffer> buffer = options_.pool->Take();
-  std::optional<Fetcher::Piece> piece;
+  std::optional<Piece> piece;
   {
     MutexLock lock(&mu_);
     if (cancelled_) return;
@@ -88,7 +88,7 @@ void Engine::MoveHome(const std::shared_ptr<Step>& step) {
     const std::shared_ptr<Group> group = piece->group;
     step->CopyRows(*group->source, *group->memory, group->indices, group->mine);
     MutexLock lock(&mu_);
-    piece = fetcher_.Moved(*piece);
+    piece = fetcher_.FinishMove(*piece);
     Settle();
   }
 }

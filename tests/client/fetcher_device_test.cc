@@ -59,7 +59,7 @@ class FetcherDeviceTest : public FetcherTest {
     Lend();
   }
   void Lend() {
-    for (const Fetcher::Loan& loan : fetcher_->TakeLoans()) {
+    for (const Loan& loan : fetcher_->TakeLoans()) {
       lent_[loan.memory->id()] = loan.memory;
       fetcher_->Lent(*loan.lane, loan.memory->id(),
                      loan.memory->kind() == BatchMemory::Kind::kDevice
@@ -79,7 +79,7 @@ class FetcherDeviceTest : public FetcherTest {
           const Group& group = *piece->group;
           group.step->CopyRows(*group.source, *group.memory, group.indices,
                                group.mine);
-          piece = fetcher_->Moved(*piece);
+          piece = fetcher_->FinishMove(*piece);
         }
       }
       for (Action& action : decided) actions.push_back(std::move(action));

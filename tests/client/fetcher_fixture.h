@@ -15,7 +15,7 @@
 
 namespace leat::client {
 
-using Action = Fetcher::Action;
+using Action = LaneMessage;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 

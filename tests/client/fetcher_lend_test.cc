@@ -36,7 +36,7 @@ class FetcherLendTest : public FetcherTest {
     LendAll();
   }
   void LendAll() {
-    for (const Fetcher::Loan& loan : fetcher_->TakeLoans()) {
+    for (const Loan& loan : fetcher_->TakeLoans()) {
       mappings_[loan.memory->id()] = {loan.memory};
       fetcher_->Lent(*loan.lane, loan.memory->id(), absl::OkStatus());
     }
@@ -52,7 +52,7 @@ class FetcherLendTest : public FetcherTest {
         auto piece = fetcher_->Evacuate(step, &buffer);
         while (piece) {
           Copy(*piece);
-          piece = fetcher_->Moved(*piece);
+          piece = fetcher_->FinishMove(*piece);
         }
       }
       for (Action& action : decided) actions.push_back(std::move(action));
@@ -60,7 +60,7 @@ class FetcherLendTest : public FetcherTest {
     }
     return actions;
   }
-  static void Copy(const Fetcher::Piece& piece) {
+  static void Copy(const client::Piece& piece) {
     const Group& group = *piece.group;
     group.step->CopyRows(*group.source, *group.memory, group.indices,
                          group.mine);
