@@ -11,6 +11,7 @@ namespace leat::client {
 namespace {
 
 constexpr uint64_t kFadeRows = 8192;  // then older latencies count half
+constexpr size_t kNoMessage = ~size_t{0};
 
 absl::Status NeverAsked(const v1::RowsResponse& header) {
   return InvalidArgument("rows of ask {}, which was never made",
@@ -19,44 +20,60 @@ absl::Status NeverAsked(const v1::RowsResponse& header) {
 
 }  // namespace
 
+// The lane's message that takes the row, or a new one.
+LaneMessage& Deliveries::MessageFor(const std::shared_ptr<Step>& step,
+                                    uint32_t index,
+                                    const std::shared_ptr<Lane>& lane,
+                                    const BatchMemory* part, MonotonicTime now,
+                                    std::vector<LaneMessage>* messages) {
+  if (std::exchange(lane->message_round, round_) != round_)
+    lane->messages[0] = lane->messages[1] = kNoMessage;
+  size_t& open = lane->messages[part != nullptr ? 1 : 0];
+  const uint64_t memory_id = part != nullptr ? part->id() : 0;
+  const bool alone = !step->AbsentOf(index).empty();
+  if (!alone && open != kNoMessage) {
+    LaneMessage& message = (*messages)[open];
+    if (message.memory_id == memory_id &&
+        message.rows.size() < config_.max_ask_rows &&
+        message.brought_bytes + step->BroughtBytes(index) <=
+            config_.max_ask_bytes)
+      return message;
+  }
+  const uint64_t id = next_ask_++;
+  if (!alone) open = messages->size();
+  messages->push_back({.lane = lane,
+                       .ask_id = id,
+                       .epoch = step->epoch,
+                       .step = step->step,
+                       .memory_id = memory_id,
+                       .brought = step->brought});
+  OpenAsk& ask = lane->asks[id];
+  ask.step = step;
+  ask.asked_at = now;
+  if (part != nullptr) Leases::Begin(ask, *part);
+  return messages->back();
+}
+
 void Deliveries::Ask(const std::shared_ptr<Step>& step, uint32_t index,
                      uint16_t worker, bool in_place, MonotonicTime now,
-                     size_t first, std::vector<LaneMessage>* messages) {
-  const std::shared_ptr<Lane>& lane = peers_.LaneOf(worker);
+                     std::vector<LaneMessage>* messages) {
+  const std::shared_ptr<Lane>& lane = peers_.LaneOf(worker, now);
   Row& row = step->rows[index];
   if (!row.AddAsked(worker)) return;
   if (lane->open_rows == 0) lane->busy_since = now;
+  lane->last_asked = now;
   if (row.FailedAt(worker)) row.ForgetFailed();
   row.asked_at = now;
   const std::shared_ptr<BatchMemory> part =
       in_place ? leases_.PartFor(*lane, *step->memory) : nullptr;
-  const uint64_t memory_id = part ? part->id() : 0;
+  LaneMessage& message =
+      MessageFor(step, index, lane, part.get(), now, messages);
   const uint64_t bytes = step->BroughtBytes(index);
-  const auto takes = [&](const LaneMessage& message) {
-    return message.lane == lane && !message.rows.empty() &&
-           message.memory_id == memory_id &&
-           message.rows.size() < config_.max_ask_rows &&
-           message.brought_bytes + bytes <= config_.max_ask_bytes;
-  };
-  size_t i = first;
-  while (i < messages->size() && !takes((*messages)[i])) ++i;
-  if (i == messages->size()) {
-    const uint64_t id = next_ask_++;
-    messages->push_back({.lane = lane,
-                         .ask_id = id,
-                         .epoch = step->epoch,
-                         .step = step->step,
-                         .memory_id = memory_id,
-                         .brought = step->brought});
-    OpenAsk& ask = lane->asks[id];
-    ask.step = step;
-    ask.asked_at = now;
-    if (in_place) Leases::Begin(ask, *part);
-  }
-  LaneMessage& message = (*messages)[i];
   message.rows.push_back(step->globals[index]);
   message.samples.push_back(step->samples[index]);
   message.brought_bytes += bytes;
+  const std::span<const uint64_t> absent = step->AbsentOf(index);
+  message.absent.assign(absent.begin(), absent.end());
   if (in_place) {
     message.places.push_back(index);
     row.leased = true;
@@ -69,12 +86,16 @@ void Deliveries::Ask(const std::shared_ptr<Step>& step, uint32_t index,
   lane->open_bytes += bytes;
 }
 
-void Deliveries::AskElsewhere(Lane& lane) {
+void Deliveries::AskElsewhere(Lane& lane, Row::Again why, HedgeBudget* budget) {
   for (auto& [id, ask] : lane.asks)
     for (const uint32_t index : ask.indices) {
-      const Row& row = ask.step->rows[index];
-      if (row.AskedOf(lane.worker) && row.num_asked() < Row::kMaxAsks)
-        window_.MakePending(*ask.step, index);
+      Row& row = ask.step->rows[index];
+      if (row.pending || row.settled() || !row.AskedOf(lane.worker) ||
+          row.num_asked() >= Row::kMaxAsks)
+        continue;
+      if (why == Row::Again::kLate && !budget->Take()) return;
+      row.again = why;
+      window_.MakePending(*ask.step, index);
     }
 }
 
@@ -238,6 +259,7 @@ std::optional<Piece> Deliveries::FinishMove(const Piece& piece) {
   }
   window_.counters.payload_copies += rows;
   if (!is_current) {
+    leases_.Release(group.source);
     group.source = std::exchange(group.memory, step.memory);
     return piece;
   }
@@ -354,6 +376,7 @@ void Deliveries::Answered(Lane& lane, uint64_t ask_id,
   }
   if (ask.open > 0) return;
   leases_.EndLease(lane, ask);
+  leases_.Release(ask.memory);
   lane.asks.erase(found);
 }
 
@@ -370,6 +393,7 @@ void Deliveries::Completed(const Step* step) {
       peer.lane->open_bytes -= it->second.open_bytes;
       withdrawals_.push_back({.lane = peer.lane, .ask_id = it->first});
       leases_.KeepLease(*peer.lane, it->first, it->second);
+      leases_.Release(it->second.memory);
       it = peer.lane->asks.erase(it);
       window_.dirty = true;
     }

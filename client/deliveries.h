@@ -32,11 +32,13 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/hedge_budget.h"
 #include "client/lane.h"
 #include "client/leases.h"
 #include "client/peer_table.h"
@@ -52,17 +54,20 @@ class Deliveries {
              Window* window)
       : config_(config), peers_(*peers), leases_(*leases), window_(*window) {}
 
-  // Adds the row to a message of *messages from `first` on that goes to the
-  // worker for this step, or to a new one.
+  // The calls of Ask that follow are for one step, and for one *messages.
+  void BeginStep() { ++round_; }
+  // Adds the row to the message that goes to the worker for this step, or to a
+  // new one. A row with absent samples has a message of its own.
   void Ask(const std::shared_ptr<Step>& step, uint32_t index, uint16_t worker,
-           bool in_place, MonotonicTime now, size_t first,
+           bool in_place, MonotonicTime now,
            std::vector<LaneMessage>* messages);
   // What has been withdrawn since the last call.
   std::vector<LaneMessage> TakeWithdrawals() {
     return std::exchange(withdrawals_, {});
   }
-  // What the lane owes is asked of others too.
-  void AskElsewhere(Lane& lane);
+  // What the lane owes is to be asked of others too. If that is because it is
+  // late, as far as the budget goes.
+  void AskElsewhere(Lane& lane, Row::Again why, HedgeBudget* budget);
 
   // As of Fetcher.
   absl::StatusOr<std::optional<Piece>> Begin(Lane& lane,
@@ -85,8 +90,19 @@ class Deliveries {
                                               MonotonicTime now);
   absl::StatusOr<std::shared_ptr<Group>> PlacedGroup(
       const OpenAsk& ask, const v1::RowsResponse& header, size_t data_bytes);
+  LaneMessage& MessageFor(const std::shared_ptr<Step>& step, uint32_t index,
+                          const std::shared_ptr<Lane>& lane,
+                          const BatchMemory* part, MonotonicTime now,
+                          std::vector<LaneMessage>* messages);
   absl::Status RowError(Lane& lane, const v1::RowsResponse& header,
                         MonotonicTime now);
+  void FailRows(Lane& lane, const OpenAsk& ask,
+                std::span<const uint32_t> failed, const v1::RowError& error,
+                MonotonicTime now);
+  bool IsAbsent(Lane& lane, Step& step, uint32_t index,
+                const v1::RowError& error, MonotonicTime now);
+  void FailStep(Step& step, absl::StatusCode code, std::string_view message,
+                const Peer& peer);
   void CountRows(Lane& lane, const Group& group, uint64_t rows,
                  MonotonicTime now);
   void Answered(Lane& lane, uint64_t ask_id, std::span<const uint32_t> indices);
@@ -99,6 +115,7 @@ class Deliveries {
   Window& window_;
   std::vector<LaneMessage> withdrawals_;
   uint64_t next_ask_ = 1;
+  uint64_t round_ = 0;
 };
 
 }  // namespace leat::client

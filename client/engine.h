@@ -94,7 +94,8 @@ struct EngineStats {
 
 class Engine : public std::enable_shared_from_this<Engine> {
  public:
-  static std::shared_ptr<Engine> Start(EngineOptions options);
+  // kResourceExhausted: the system gives no thread.
+  static absl::StatusOr<std::shared_ptr<Engine>> Start(EngineOptions options);
   ~Engine();
 
   // The next step in order, complete; nullptr: the end. kDeadlineExceeded with
@@ -135,9 +136,13 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void OnLendingClosed(Lane& lane);
   std::shared_ptr<Link> LinkOf(const std::shared_ptr<Lane>& lane);
   void StartSession();
-  void StartFeed();
+  absl::Status StartThreads();
   void OnAssignment(const v1::Assignment& assignment);
   v1::ConsumerStats Report();
+  // All but the workers.
+  EngineStats Totals(MonotonicTime now) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void EndIdle(const std::vector<std::shared_ptr<Lane>>& lanes);
   Position After(Position position) const;
   bool AtEnd(const Position& position) const;
   void Wake() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

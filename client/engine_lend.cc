@@ -2,6 +2,7 @@
 //
 // What an Engine does with the lending sockets, and the moves of steps that
 // they bring about.
+#include <string>
 #include <utility>
 
 #include "client/engine.h"
@@ -47,24 +48,29 @@ Lender::Events Engine::LenderEvents() {
 }
 
 void Engine::OnLendingFailed(Lane& lane, const absl::Status& status) {
-  MutexLock lock(&mu_);
-  LOG_DEBUG("lending.unavailable worker={} reason=\"{}\"",
-            fetcher_.peers()[lane.worker].ref.name, Message(status));
-  fetcher_.LendingFailed(lane, status);
-  Settle();
+  std::string worker;
+  {
+    MutexLock lock(&mu_);
+    worker = fetcher_.peers()[lane.worker].ref.name;
+    fetcher_.LendingFailed(lane, status);
+    Settle();
+  }
+  LOG_DEBUG("lending.unavailable worker={} reason=\"{}\"", worker,
+            Message(status));
 }
 
 void Engine::OnLendingClosed(Lane& lane) {
   std::shared_ptr<Link> link;
+  std::string worker;
   {
     MutexLock lock(&mu_);
     if (!lane.closed && !cancelled_)
-      LOG_DEBUG("lending.closed worker={}",
-                fetcher_.peers()[lane.worker].ref.name);
+      worker = fetcher_.peers()[lane.worker].ref.name;
     fetcher_.LendingClosed(lane);
     Settle();
     if (lane.broken) link = lane.link;
   }
+  if (!worker.empty()) LOG_DEBUG("lending.closed worker={}", worker);
   if (link) link->Cancel();
 }
 

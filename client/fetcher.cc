@@ -11,13 +11,14 @@ Fetcher::Fetcher(const FetcherConfig& config, const ShardTable& shards)
     : config_(config),
       peers_(config_, shards, &window_),
       leases_(config_, &peers_, &window_),
-      deliveries_(config_, &peers_, &leases_, &window_) {}
+      deliveries_(config_, &peers_, &leases_, &window_),
+      budget_(config_) {}
 
 void Fetcher::SetTable(std::shared_ptr<const AssignmentTable> table) {
   // What a lost or drained worker owes is asked elsewhere; if it still answers
   // first, so much the better.
   for (const std::shared_ptr<Lane>& lane : peers_.SetTable(std::move(table)))
-    deliveries_.AskElsewhere(*lane);
+    deliveries_.AskElsewhere(*lane, Row::Again::kNo, &budget_);
 }
 
 void Fetcher::AddStep(std::shared_ptr<Step> step, MonotonicTime now) {
@@ -47,83 +48,143 @@ std::vector<LaneMessage> Fetcher::Decide(MonotonicTime now) {
   window_.dirty = false;
   window_.starved = false;
   due_ = MonotonicTime::max();
-  if (!window_.steps.empty()) {
-    CheckTimeout(now);
-    if (waiting_) HedgeHead(now);
-  }
+  peers_.BeginRound();
+  if (!window_.steps.empty()) CheckTimeout(now);
+  if (!window_.steps.empty() && waiting_)
+    HedgeHead(now);
+  else
+    budget_.StopWaiting();
   std::vector<LaneMessage> messages = deliveries_.TakeWithdrawals();
+  bool waits = false;
   for (const std::shared_ptr<Step>& step : window_.steps)
-    if (!step->pending.empty()) RouteStep(step, now, &messages);
+    if (!step->pending.empty()) waits |= RouteStep(step, now, &messages);
+  if (waits) {
+    due_ = std::min(due_, peers_.NextUsable(now, &window_.starved));
+    WarnIfAllFaulty();
+  }
+  for (std::shared_ptr<Lane>& lane : peers_.TakeIdleLanes(now, &due_))
+    idle_.push_back(std::move(lane));
   return messages;
 }
 
-void Fetcher::RouteStep(const std::shared_ptr<Step>& step, MonotonicTime now,
+bool Fetcher::RouteStep(const std::shared_ptr<Step>& step, MonotonicTime now,
                         std::vector<LaneMessage>* messages) {
   std::vector<uint32_t> pending = std::exchange(step->pending, {});
-  const size_t first = messages->size();
+  deliveries_.BeginStep();
   bool waits = false;
   for (const uint32_t index : pending) {
     Row& row = step->rows[index];
     if (row.settled()) {
       row.pending = false;
+      Unhedge(row);
       continue;
     }
-    const std::optional<uint16_t> worker =
-        peers_.Choose(row, step->samples[index], now);
-    if (!worker) {
-      if (row.num_asked() > 0) {
-        row.pending = false;  // nobody else: the one that was asked must do
-        row.asked_at = now;
-      } else {
-        step->pending.push_back(index);
-        waits = true;
-      }
-      continue;
-    }
-    if (row.leased) {
-      leases_.WantMemory(step);
+    const std::optional<uint16_t> worker = peers_.Choose(*step, index, now);
+    if (worker) {
+      AskRow(step, index, *worker, now, messages);
+    } else if (row.num_asked() > 0) {
+      row.pending = false;  // nobody else: the one that was asked must do
+      row.asked_at = now;
+      Unhedge(row);
+    } else {
       step->pending.push_back(index);
-      continue;
+      waits = true;
+      if (row.disputed)
+        due_ = std::min(due_, step->absences->NextAsk(index, now));
     }
-    const Leases::Placement placement =
-        leases_.PlacementOf(*step, row, *worker);
-    if (placement == Leases::Placement::kWait) {
-      bool opened = false;
-      const std::shared_ptr<Lane>& lane = peers_.LaneOf(*worker, &opened);
-      if (opened) messages->push_back({.lane = lane});
-      step->pending.push_back(index);
-      continue;
-    }
-    row.pending = false;
-    if (row.num_asked() > 0) ++window_.counters.hedged_rows;
-    deliveries_.Ask(step, index, *worker,
-                    placement == Leases::Placement::kInPlace, now, first,
-                    messages);
   }
-  if (waits) due_ = std::min(due_, peers_.NextUsable(now, &window_.starved));
+  return waits;
+}
+
+// Asks the worker for the row, or, if that cannot be done yet, has it wait.
+void Fetcher::AskRow(const std::shared_ptr<Step>& step, uint32_t index,
+                     uint16_t worker, MonotonicTime now,
+                     std::vector<LaneMessage>* messages) {
+  Row& row = step->rows[index];
+  if (row.leased) {
+    leases_.WantMemory(step);
+    step->pending.push_back(index);
+    return;
+  }
+  const Leases::Placement placement = leases_.PlacementOf(*step, row, worker);
+  if (placement == Leases::Placement::kWait) {
+    bool opened = false;
+    const std::shared_ptr<Lane>& lane = peers_.LaneOf(worker, now, &opened);
+    if (opened) messages->push_back({.lane = lane});
+    step->pending.push_back(index);
+    return;
+  }
+  row.pending = false;
+  if (row.num_asked() > 0) {
+    ++window_.counters.hedged_rows;
+    row.again = Row::Again::kNo;
+  } else {
+    budget_.Asked(1);
+    Unhedge(row);
+  }
+  deliveries_.Ask(step, index, worker, placement == Leases::Placement::kInPlace,
+                  now, messages);
+}
+
+// The row is not asked a second time after all.
+void Fetcher::Unhedge(Row& row) {
+  if (std::exchange(row.again, Row::Again::kNo) == Row::Again::kLate)
+    budget_.GiveBack();
 }
 
 void Fetcher::HedgeHead(MonotonicTime now) {
   Step& step = *window_.steps.front();
   const Duration delay = peers_.HedgeDelay();
+  budget_.Wait(step.rows.size(), peers_.DeliveredSince(now - delay), now);
   for (uint32_t index = 0; index < step.rows.size(); ++index) {
     Row& row = step.rows[index];
     if (row.settled() || row.pending || row.num_asked() == 0) continue;
-    // A silent worker is taken to have stopped: all that it owes, of all steps,
-    // is asked elsewhere.
-    for (const uint16_t worker : row.asked)
-      if (worker != Row::kNobody &&
-          peers_.BecomesSuspect(worker, row, now, &due_))
-        deliveries_.AskElsewhere(*peers_.at(worker).lane);
+    for (const uint16_t worker : row.asked) {
+      if (worker == Row::kNobody) continue;
+      const PeerTable::Silence silence = peers_.Listen(worker, row, now, &due_);
+      if (silence == PeerTable::Silence::kNone) continue;
+      deliveries_.AskElsewhere(*peers_.at(worker).lane,
+                               silence == PeerTable::Silence::kStopped
+                                   ? Row::Again::kStopped
+                                   : Row::Again::kLate,
+                               &budget_);
+    }
     if (row.pending) continue;
-    if (row.asked_at + delay > now) {
-      due_ = std::min(due_, row.asked_at + delay);
+    // Before a third worker is asked, silent ones are known by their silence:
+    // a row that is asked of three that have stopped would stay there.
+    const Duration patience =
+        row.num_asked() > 1 ? 2 * delay + config_.silence_min : delay;
+    if (row.asked_at + patience > now) {
+      due_ = std::min(due_, row.asked_at + patience);
       continue;
+    }
+    if (row.num_asked() < Row::kMaxAsks) {
+      if (!budget_.Take()) {
+        due_ = std::min(due_, budget_.Next(now));
+        continue;
+      }
+      row.again = Row::Again::kLate;
+      window_.MakePending(step, index);
     }
     row.asked_at = now;
     due_ = std::min(due_, now + delay);
-    if (row.num_asked() < Row::kMaxAsks) window_.MakePending(step, index);
   }
+}
+
+// Once until somebody delivers again.
+void Fetcher::WarnIfAllFaulty() {
+  if (warned_at_ == window_.counters.rows || !peers_.AllFaulty()) return;
+  warned_at_ = window_.counters.rows;
+  for (const std::shared_ptr<Step>& step : window_.steps)
+    if (!step->pending.empty()) {
+      const uint32_t index = step->pending.front();
+      warning_ = fmt::format(
+          "epoch {} step {}: row {} (sample {}) and others wait: every worker "
+          "says that it cannot, by its own fault; workers: {}",
+          step->epoch, step->step, step->globals[index], step->samples[index],
+          peers_.Describe(step->rows[index]));
+      return;
+    }
 }
 
 void Fetcher::CheckTimeout(MonotonicTime now) {

@@ -8,7 +8,7 @@
 // together, in place where Leases allows it. If that worker's stream ends, or
 // it answers an error that is not the sample's, the row goes to another one.
 // Rows of the step that the consumer waits for, and that are late, are asked of
-// a second worker too (hedging). The first answer wins.
+// a second worker too (hedging), within a budget. The first answer wins.
 //
 // Thread-compatible: the owner locks. Time: callers pass `now`.
 #pragma once
@@ -27,6 +27,7 @@
 #include "client/assignment_table.h"
 #include "client/deliveries.h"
 #include "client/fetcher_config.h"
+#include "client/hedge_budget.h"
 #include "client/lane.h"
 #include "client/leases.h"
 #include "client/peer_table.h"
@@ -60,6 +61,13 @@ class Fetcher {
 
   // What is to be sent now, in order. Sets head().error at its time limit.
   std::vector<LaneMessage> Decide(MonotonicTime now);
+  // Lanes that Decide has given up because they are idle: their streams are to
+  // be ended. Closed follows.
+  std::vector<std::shared_ptr<Lane>> TakeIdle() {
+    return std::exchange(idle_, {});
+  }
+  // What people should know; empty: nothing. Each is told once.
+  std::string TakeWarning() { return std::exchange(warning_, {}); }
   // When Decide must be called again if nothing happens.
   MonotonicTime due() const { return due_; }
   // True once after something happened that needs Decide.
@@ -89,10 +97,16 @@ class Fetcher {
   std::vector<std::shared_ptr<Step>> TakeHomeless() {
     return leases_.TakeHomeless();
   }
+  // Memory to be dropped without the owner's lock.
+  std::vector<std::shared_ptr<StepMemory>> TakeReleased() {
+    return leases_.TakeReleased();
+  }
   // The worker's first message; whether its lending socket is to be opened. If
   // so, LendingReady or LendingFailed may follow, then LendingClosed; of a lane
   // that was closed with leases LendingClosed must.
-  absl::StatusOr<bool> Opened(Lane& lane, const v1::Opened& opened) {
+  absl::StatusOr<bool> Opened(Lane& lane, const v1::Opened& opened,
+                              MonotonicTime now) {
+    peers_.HeardFrom(lane, now);
     return leases_.Opened(lane, opened);
   }
   void LendingReady(Lane& lane) { leases_.LendingReady(lane); }
@@ -135,10 +149,18 @@ class Fetcher {
 
   const std::deque<Peer>& peers() const { return peers_.peers(); }
   const FetchCounters& counters() const { return window_.counters; }
+  // Peers that were looked at: the work done.
+  uint64_t visited() const { return peers_.visited(); }
 
  private:
-  void RouteStep(const std::shared_ptr<Step>& step, MonotonicTime now,
+  // Returns whether rows wait because nobody can be asked.
+  bool RouteStep(const std::shared_ptr<Step>& step, MonotonicTime now,
                  std::vector<LaneMessage>* messages);
+  void AskRow(const std::shared_ptr<Step>& step, uint32_t index,
+              uint16_t worker, MonotonicTime now,
+              std::vector<LaneMessage>* messages);
+  void Unhedge(Row& row);
+  void WarnIfAllFaulty();
   void HedgeHead(MonotonicTime now);
   void CheckTimeout(MonotonicTime now);
   absl::Status TimeoutError() const;
@@ -148,6 +170,10 @@ class Fetcher {
   PeerTable peers_;
   Leases leases_;
   Deliveries deliveries_;
+  HedgeBudget budget_;
+  std::vector<std::shared_ptr<Lane>> idle_;
+  std::string warning_;
+  std::optional<uint64_t> warned_at_;  // rows that had come then
   bool waiting_ = false;
   MonotonicTime head_since_{};
   MonotonicTime due_ = MonotonicTime::max();

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "client/plane.h"
@@ -18,10 +19,29 @@ struct FetcherConfig {
   Duration hedge_cold = std::chrono::seconds(1);  // while p95 is not known
   // A worker that owes rows is silent after this, or after p95 if longer.
   Duration silence_min = std::chrono::milliseconds(300);
+  // Of the rows that are asked, this share may be asked a second time because
+  // they are late, and `hedge_burst` more. While the consumer waits and workers
+  // deliver, the same share of the head's rows is added each second; a tenth of
+  // it while none does, since then nobody would be sooner.
+  double hedge_share = 0.1;
+  uint32_t hedge_burst = 32;
+  // A worker that fails is left alone for a time that doubles, of which
+  // `random` takes up to a half away. It draws from [0, 1); null: it draws 0.
   Duration backoff_min = std::chrono::milliseconds(100);
   Duration backoff_max = std::chrono::seconds(5);
+  std::function<double()> random;
+  // The same for a worker that says that the trouble is its own (BLAME_WORKER).
+  Duration fault_backoff_min = std::chrono::seconds(1);
+  Duration fault_backoff_max = std::chrono::seconds(30);
+  // A worker that does not find a sample is asked for that row again after
+  // this: where it is the only one, and where there are others.
+  Duration object_again_alone = std::chrono::seconds(1);
+  Duration object_again = std::chrono::seconds(5);
   Duration row_timeout = std::chrono::minutes(2);
-  uint32_t max_row_errors = 6;  // of workers, not of the sample; then final
+  // Errors of a row that are final by their number: bugs of workers
+  // (kInternal, kUnknown). Errors that say "not now" cost time only.
+  uint32_t max_row_errors = 6;
+  Duration lane_idle = std::chrono::minutes(1);  // then a lane is closed
   // A row spills from the first owner when its backlog lasts `spill_factor`
   // times as long as another owner's with `spill_rows` rows more.
   double spill_factor = 1.5;
@@ -39,6 +59,7 @@ struct FetcherConfig {
   uint64_t max_lane_bytes = 32 << 20;
   uint32_t max_lane_rows = 65536;   // outstanding on one stream
   uint32_t max_lane_groups = 4096;  // answers begun on one stream
+  uint32_t max_absent = 256;        // samples of one row (AskRows.absent)
   // Rows come by bytes while so many buffers wait for their leases' ends; as
   // many steps as the window has may add one each.
   uint32_t max_quarantined = 8;

@@ -8,6 +8,7 @@
 // Thread-compatible: the Fetcher's owner locks.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -82,17 +83,24 @@ struct Lending {
 };
 
 struct Lane {
-  uint16_t worker = 0;  // the peer's number
-  bool broken = false;  // nothing more is asked here; its end will be told
-  bool closed = false;  // its end has been told
+  uint16_t worker = 0;   // the peer's number
+  bool broken = false;   // nothing more is asked here; its end will be told
+  bool closed = false;   // its end has been told
+  bool retired = false;  // it was idle; its end is no failure
   size_t open_rows = 0;
   uint64_t open_bytes = 0;  // of their samples, if they are brought
-  MonotonicTime last_delivery{};
+  // When the worker last said something on this stream; zero: it has not.
+  MonotonicTime last_heard{};
+  MonotonicTime last_asked{};
   // When its last group came, or its first row was asked.
   MonotonicTime busy_since{};
   std::unordered_map<uint64_t, OpenAsk> asks;  // by id
   // By the worker's number of the group.
   std::unordered_map<uint64_t, std::shared_ptr<Group>> groups;
+  // The messages that take more rows, by bytes and in place, of the round
+  // `message_round`: indices into its messages.
+  uint64_t message_round = 0;
+  size_t messages[2] = {};
   Lending lending;
   // Asks that were withdrawn, or whose lane has closed, with leases that live.
   std::unordered_map<uint64_t, OpenAsk> ending;
@@ -100,16 +108,32 @@ struct Lane {
 };
 
 struct Peer {
+  // When it may be asked again.
+  MonotonicTime avoided_until() const {
+    return std::max(avoid_until, fault_until);
+  }
+
   AssignmentTable::Worker ref;
+  uint64_t who = 0;      // of its name; outlives the peer's number
   bool present = false;  // the newest table names it
-  bool suspect = false;  // it owes late rows, and is silent
+  bool former = false;   // the table before named it
+  // It owes late rows, and is silent. `stopped`: others deliver meanwhile, and
+  // all that it owes is asked elsewhere.
+  bool suspect = false;
+  bool stopped = false;
+  bool faulty = false;  // it blames itself, and has delivered nothing since
   std::shared_ptr<Lane> lane;
   MonotonicTime avoid_until{};
+  MonotonicTime fault_until{};
+  Duration fault_backoff{0};
   uint32_t failures_in_row = 0;
+  uint32_t leased_lanes = 0;  // closed ones, with leases that live
   uint64_t failures = 0;
   uint64_t rows = 0;
   uint64_t bytes = 0;
   double row_ns = 0;  // that a row takes it, moving average; 0: not known
+  // Bytes of brought samples that it may owe at a time; 0: no bound of its own.
+  uint64_t brought_bytes = 0;
   Plane plane = Plane::kAuto;  // of its newest rows; kAuto: none
   std::string last_error;
   absl::StatusCode last_code = absl::StatusCode::kOk;  // of a stream's end
@@ -124,8 +148,9 @@ struct LaneMessage {
   uint64_t step = 0;
   std::vector<uint32_t> rows;
   std::vector<uint64_t> samples;
-  uint64_t memory_id = 0;                  // 0: the rows come as bytes
-  std::vector<uint32_t> places;            // in that memory, parallel to rows
+  std::vector<uint64_t> absent;  // samples that are agreed not to be there
+  uint64_t memory_id = 0;        // 0: the rows come as bytes
+  std::vector<uint32_t> places;  // in that memory, parallel to rows
   std::shared_ptr<const Brought> brought;  // the samples; null: stored ones
   uint64_t brought_bytes = 0;
 };

@@ -8,6 +8,7 @@
 namespace leat::client {
 
 absl::StatusOr<bool> Leases::Opened(Lane& lane, const v1::Opened& opened) {
+  if (lane.retired) return false;
   if (lane.lending.state != Lending::State::kUnknown)
     return InvalidArgument("an `opened` that is not the first");
   window_.dirty = true;
@@ -34,7 +35,7 @@ void Leases::LendingFailed(Lane& lane, const absl::Status& status) {
   const Lending::State before =
       std::exchange(lane.lending.state, Lending::State::kNone);
   window_.dirty = true;
-  if (!Forced() || lane.closed || !plane_error_.ok()) return;
+  if (!Forced() || lane.closed || lane.retired || !plane_error_.ok()) return;
   // A worker that goes ends its streams too, which is no reason to give up.
   if (before == Lending::State::kReady && absl::IsUnavailable(status)) return;
   const Peer& peer = peers_.at(lane.worker);
@@ -109,11 +110,8 @@ Leases::Placement Leases::PlacementOf(const Step& step, const Row& row,
   const std::shared_ptr<Lane>& lane = peers_.at(worker).lane;
   if (!lane || lane->lending.state != Lending::State::kReady) return other;
   // A worker that holds on to memory gets no more of it.
-  const auto same = [&](const std::shared_ptr<Lane>& closed) {
-    return closed->worker == worker;
-  };
   if (quarantined_ >= config_.max_quarantined || lane->lending.stale > 0 ||
-      std::any_of(closed_lanes_.begin(), closed_lanes_.end(), same))
+      peers_.at(worker).leased_lanes > 0)
     return Placement::kBytes;
   const std::shared_ptr<BatchMemory> part = PartFor(*lane, *step.memory);
   if (part && (part->fd() < 0 || lane->lending.refused.contains(part->id())))
@@ -186,6 +184,7 @@ void Leases::AskEnded(Lane& lane, uint64_t ask_id) {
   const auto found = lane.ending.find(ask_id);
   if (found == lane.ending.end()) return;
   EndLease(lane, found->second);
+  Release(found->second.memory);
   lane.ending.erase(found);
 }
 
@@ -198,6 +197,7 @@ void Leases::AnsweredEnding(Lane& lane, const v1::RowsResponse& header) {
     std::erase(ask.unanswered, ask.step->IndexOf(global));
   if (!ask.unanswered.empty()) return;
   EndLease(lane, ask);
+  Release(ask.memory);
   lane.ending.erase(found);
 }
 
@@ -210,7 +210,9 @@ void Leases::KeepLease(Lane& lane, uint64_t ask_id, OpenAsk ask) {
 }
 
 void Leases::KeepClosed(const std::shared_ptr<Lane>& lane) {
-  if (HasLeases(*lane)) closed_lanes_.push_back(lane);
+  if (!HasLeases(*lane)) return;
+  closed_lanes_.push_back(lane);
+  ++peers_.at(lane->worker).leased_lanes;
 }
 
 void Leases::EndLease(Lane& lane, OpenAsk& ask) {
@@ -234,16 +236,21 @@ bool Leases::HasLeases(const Lane& lane) {
 
 void Leases::LendingClosed(Lane& lane) {
   for (auto& [id, ask] : lane.asks) EndLease(lane, ask);
-  for (auto& [id, ask] : lane.ending) EndLease(lane, ask);
+  for (auto& [id, ask] : lane.ending) {
+    EndLease(lane, ask);
+    Release(ask.memory);
+  }
   lane.ending.clear();
   lane.lending.state = Lending::State::kNone;
   lane.lending.lent.clear();
   lane.lending.asked.clear();
   // Forced: the stream is opened again.
   if (Forced()) lane.broken = true;
-  std::erase_if(closed_lanes_, [&](const std::shared_ptr<Lane>& closed) {
-    return closed.get() == &lane;
-  });
+  const size_t kept =
+      std::erase_if(closed_lanes_, [&](const std::shared_ptr<Lane>& closed) {
+        return closed.get() == &lane;
+      });
+  if (kept > 0) --peers_.at(lane.worker).leased_lanes;
   window_.dirty = true;
 }
 

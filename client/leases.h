@@ -64,6 +64,11 @@ class Leases {
   std::vector<std::shared_ptr<Step>> TakeHomeless() {
     return std::exchange(homeless_, {});
   }
+  // Quarantined memory that nothing may write to any more. To be dropped
+  // without the owner's lock: it may be unmapped.
+  std::vector<std::shared_ptr<StepMemory>> TakeReleased() {
+    return std::exchange(released_, {});
+  }
   // As of Fetcher.
   absl::StatusOr<bool> Opened(Lane& lane, const v1::Opened& opened);
   void LendingReady(Lane& lane);
@@ -92,6 +97,10 @@ class Leases {
   static void Begin(OpenAsk& ask, const BatchMemory& part);
   // Nothing of the ask is written any more.
   void EndLease(Lane& lane, OpenAsk& ask);
+  // A reference to memory is about to be dropped, which may be the last.
+  void Release(const std::shared_ptr<StepMemory>& memory) {
+    if (memory && memory->quarantined) released_.push_back(memory);
+  }
   // The ask's rows are owed no longer, but may still be written.
   void KeepLease(Lane& lane, uint64_t ask_id, OpenAsk ask);
   // An ask that was withdrawn has ended, or its rows were answered.
@@ -112,6 +121,7 @@ class Leases {
   Window& window_;
   std::vector<Loan> loans_;
   std::vector<std::shared_ptr<Step>> homeless_;
+  std::vector<std::shared_ptr<StepMemory>> released_;
   std::vector<std::shared_ptr<Lane>> closed_lanes_;  // with leases that live
   size_t quarantined_ = 0;  // buffers, with leases that live
   absl::Status plane_error_;

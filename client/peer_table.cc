@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Who there is, and who is asked. How peers fare is in client/peer_health.cc.
 #include "client/peer_table.h"
 
 #include <algorithm>
@@ -9,92 +11,165 @@
 namespace leat::client {
 namespace {
 
-constexpr uint64_t kColdRows = 32;      // p95 means nothing below
-constexpr size_t kMaxPeers = 4096;      // then absent ones are forgotten
-constexpr size_t kMaxNamedWorkers = 8;  // in an error
-constexpr double kRowTimeGain = 0.2;
+constexpr size_t kMaxPeers = 4096;    // then absent ones are forgotten
+constexpr size_t kFullPeers = 60000;  // then former ones are, too
+
+std::string KeyOf(const AssignmentTable::Worker& ref) {
+  return ref.name + '\0' + ref.address;
+}
 
 }  // namespace
-
-bool OfWorker(absl::StatusCode code) {
-  switch (code) {
-    case absl::StatusCode::kUnavailable:
-    case absl::StatusCode::kCancelled:
-    case absl::StatusCode::kAborted:
-    case absl::StatusCode::kDeadlineExceeded:
-    case absl::StatusCode::kResourceExhausted:
-    case absl::StatusCode::kInternal:
-    case absl::StatusCode::kUnknown:
-      return true;
-    default:
-      return false;
-  }
-}
 
 PeerTable::PeerTable(const FetcherConfig& config, const ShardTable& shards,
                      Window* window)
     : config_(config), shards_(shards), window_(*window) {}
 
-uint16_t PeerTable::PeerFor(const AssignmentTable::Worker& ref) {
-  std::optional<size_t> unused;
+// Makes a list of the numbers that nothing refers to any more.
+void PeerTable::FreeUnused() {
+  unused_.clear();
+  if (peers_.size() < kMaxPeers) return;
   for (size_t i = 0; i < peers_.size(); ++i) {
-    if (peers_[i].ref.name == ref.name && peers_[i].ref.address == ref.address)
-      return static_cast<uint16_t>(i);
-    if (!peers_[i].present && !peers_[i].lane) unused = i;
+    const Peer& peer = peers_[i];
+    const bool known = peer.former && peers_.size() < kFullPeers;
+    if (!peer.present && !known && !peer.lane && peer.leased_lanes == 0)
+      unused_.push_back(static_cast<uint16_t>(i));
   }
-  if (peers_.size() < kMaxPeers || !unused) {
-    unused = peers_.size();
-    peers_.emplace_back();
+}
+
+// The number of the worker, or a new one. Row::kNobody: there is none left.
+uint16_t PeerTable::PeerFor(const AssignmentTable::Worker& ref) {
+  ++visited_;
+  std::string key = KeyOf(ref);
+  const auto known = numbers_.find(key);
+  if (known != numbers_.end()) return known->second;
+  uint16_t number = 0;
+  if (!unused_.empty()) {
+    number = unused_.back();
+    unused_.pop_back();
+    numbers_.erase(KeyOf(peers_[number].ref));
+    Trust(peers_[number]);
+    peers_[number] = Peer();
   } else {
-    peers_[*unused] = Peer();
+    if (peers_.size() >= Row::kNobody) return Row::kNobody;
+    number = static_cast<uint16_t>(peers_.size());
+    peers_.emplace_back();
   }
-  peers_[*unused].ref = ref;
-  return static_cast<uint16_t>(*unused);
+  peers_[number].ref = ref;
+  peers_[number].who = std::hash<std::string>()(ref.name);
+  numbers_.emplace(std::move(key), number);
+  return number;
 }
 
 std::vector<std::shared_ptr<Lane>> PeerTable::SetTable(
     std::shared_ptr<const AssignmentTable> table) {
+  std::vector<std::shared_ptr<Lane>> lanes;
+  if (table->workers().empty() && num_named() > 0) return lanes;
   table_ = std::move(table);
-  std::vector<uint8_t> was_present(peers_.size());
-  for (size_t i = 0; i < peers_.size(); ++i)
-    was_present[i] = std::exchange(peers_[i].present, false);
+  for (Peer& peer : peers_) peer.former = std::exchange(peer.present, false);
+  // Those that stay are marked first, so that no number of theirs is unused.
+  for (const AssignmentTable::Worker& ref : table_->workers())
+    if (const auto known = numbers_.find(KeyOf(ref)); known != numbers_.end())
+      peers_[known->second].present = true;
+  FreeUnused();
   peer_of_.clear();
   for (const AssignmentTable::Worker& ref : table_->workers()) {
     const uint16_t worker = PeerFor(ref);
-    peers_[worker].present = true;
+    if (worker != Row::kNobody) peers_[worker].present = true;
     peer_of_.push_back(worker);
   }
+  listed_ = false;
   window_.dirty = true;
-  std::vector<std::shared_ptr<Lane>> lanes;
-  for (size_t i = 0; i < was_present.size(); ++i)
-    if (was_present[i] != 0 && !peers_[i].present && peers_[i].lane)
-      lanes.push_back(peers_[i].lane);
+  for (const Peer& peer : peers_)
+    if (peer.former && !peer.present && peer.lane) lanes.push_back(peer.lane);
   return lanes;
 }
 
-bool PeerTable::Usable(uint16_t worker, const Row& row, bool again,
-                       MonotonicTime now) const {
-  const Peer& peer = peers_[worker];
-  return peer.present && peer.avoid_until <= now && !row.AskedOf(worker) &&
-         (again || !row.FailedAt(worker)) &&
-         (!peer.lane ||
-          (!peer.lane->broken && peer.lane->open_rows < config_.max_lane_rows &&
-           peer.lane->open_bytes < config_.max_lane_bytes));
+bool PeerTable::HasRoom(const Peer& peer, MonotonicTime now) const {
+  if (peer.avoided_until() > now) return false;
+  if (!peer.lane) return true;
+  const Lane& lane = *peer.lane;
+  return !lane.broken && lane.open_rows < config_.max_lane_rows &&
+         lane.open_bytes < config_.max_lane_bytes &&
+         (peer.brought_bytes == 0 || lane.open_bytes < peer.brought_bytes);
 }
 
-std::optional<uint16_t> PeerTable::Choose(const Row& row, uint64_t sample,
-                                          MonotonicTime now) const {
+// Whether the row is asked of the worker already, or failed there.
+bool PeerTable::Takes(uint16_t worker, const Step& step, uint32_t index,
+                      bool again) const {
+  const Row& row = step.rows[index];
+  return !row.AskedOf(worker) && (again || !row.FailedAt(worker));
+}
+
+bool PeerTable::Usable(uint16_t worker, const Step& step, uint32_t index,
+                       bool again, MonotonicTime now) const {
+  ++visited_;
+  if (worker == Row::kNobody) return false;
+  const Peer& peer = peers_[worker];
+  return HasRoom(peer, now) && Takes(worker, step, index, again) &&
+         (!step.rows[index].disputed ||
+          step.absences->NotBefore(index, peer.who) <= now);
+}
+
+bool PeerTable::LastResort(const Peer& peer) const {
+  if (peer.present) return false;
+  return peer.former || (peer.lane && !peer.lane->broken &&
+                         peer.lane->last_heard != MonotonicTime{});
+}
+
+void PeerTable::List(MonotonicTime now) {
+  if (std::exchange(listed_, true)) return;
+  can_.clear();
+  last_.clear();
+  for (const uint16_t worker : peer_of_)
+    if (worker != Row::kNobody && HasRoom(peers_[worker], now))
+      can_.push_back(worker);
+  for (size_t i = 0; i < peers_.size(); ++i)
+    if (LastResort(peers_[i]) && HasRoom(peers_[i], now))
+      last_.push_back(static_cast<uint16_t>(i));
+  visited_ += peer_of_.size() + peers_.size();
+}
+
+// The first of the list that takes the row, from a place that depends on its
+// shard. Those without room for any row are taken from the list, so that a
+// round looks at each of them once.
+std::optional<uint16_t> PeerTable::FirstOf(std::vector<uint16_t>* list,
+                                           uint32_t shard, const Step& step,
+                                           uint32_t index, bool again,
+                                           MonotonicTime now) {
+  size_t at = list->empty() ? 0 : shard % list->size();
+  for (size_t left = list->size(); left > 0 && !list->empty();) {
+    if (at >= list->size()) at = 0;
+    const uint16_t worker = (*list)[at];
+    if (Usable(worker, step, index, again, now)) return worker;
+    if (HasRoom(peers_[worker], now)) {
+      ++at;
+      --left;
+    } else {
+      (*list)[at] = list->back();
+      list->pop_back();
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<uint16_t> PeerTable::Choose(const Step& step, uint32_t index,
+                                          MonotonicTime now) {
   if (!table_) return std::nullopt;
-  const uint32_t shard = shards_.ShardOf(sample);
+  const uint32_t shard = shards_.ShardOf(step.samples[index]);
   for (const bool again : {false, true}) {
     for (const uint16_t owner : table_->owners(shard))
-      if (Usable(peer_of_[owner], row, again, now))
-        return Spill(peer_of_[owner], shard, row, now);
-    const size_t n = peer_of_.size();
-    for (size_t i = 0; i < n; ++i) {
-      const uint16_t worker = peer_of_[(shard + i) % n];
-      if (Usable(worker, row, again, now)) return worker;
-    }
+      if (Usable(peer_of_[owner], step, index, again, now))
+        return Spill(peer_of_[owner], shard, step, index, now);
+    List(now);
+    const auto worker = FirstOf(&can_, shard, step, index, again, now);
+    if (worker) return worker;
+  }
+  // A row whose worker is only missing in the table stays where it is.
+  const Row& row = step.rows[index];
+  if (row.num_asked() > 0 && row.again == Row::Again::kNo) return std::nullopt;
+  for (const bool again : {false, true}) {
+    const auto worker = FirstOf(&last_, shard, step, index, again, now);
+    if (worker) return worker;
   }
   return std::nullopt;
 }
@@ -109,15 +184,15 @@ double PeerTable::Backlog(uint16_t worker, uint32_t more_rows) const {
 // `first`, or the owner that will be done much sooner. Any owner gives the same
 // bytes: where a row is asked decides only who is busy, and which cache is
 // used.
-uint16_t PeerTable::Spill(uint16_t first, uint32_t shard, const Row& row,
-                          MonotonicTime now) const {
+uint16_t PeerTable::Spill(uint16_t first, uint32_t shard, const Step& step,
+                          uint32_t index, MonotonicTime now) const {
   const double backlog = Backlog(first, 0);
   uint16_t best = first;
   double least = backlog;
   for (const uint16_t owner : table_->owners(shard)) {
     const uint16_t worker = peer_of_[owner];
-    if (worker == first || peers_[worker].row_ns <= 0 ||
-        !Usable(worker, row, false, now))
+    if (worker == first || worker == Row::kNobody ||
+        peers_[worker].row_ns <= 0 || !Usable(worker, step, index, false, now))
       continue;
     const double other =
         config_.spill_factor * Backlog(worker, config_.spill_rows);
@@ -129,132 +204,59 @@ uint16_t PeerTable::Spill(uint16_t first, uint32_t shard, const Row& row,
   return best;
 }
 
-const std::shared_ptr<Lane>& PeerTable::LaneOf(uint16_t worker, bool* opened) {
+const std::shared_ptr<Lane>& PeerTable::LaneOf(uint16_t worker,
+                                               MonotonicTime now,
+                                               bool* opened) {
   std::shared_ptr<Lane>& lane = peers_[worker].lane;
   if (lane) return lane;
   lane = std::make_shared<Lane>();
   lane->worker = worker;
+  lane->last_asked = now;
+  idle_check_ = std::min(idle_check_, now + config_.lane_idle);
   if (opened != nullptr) *opened = true;
   return lane;
 }
 
 MonotonicTime PeerTable::NextUsable(MonotonicTime now, bool* full) const {
   MonotonicTime next = MonotonicTime::max();
-  for (const uint16_t worker : peer_of_) {
-    const Peer& peer = peers_[worker];
-    if (peer.avoid_until > now)
-      next = std::min(next, peer.avoid_until);
+  for (const Peer& peer : peers_) {
+    if (!peer.present && !LastResort(peer)) continue;
+    if (peer.avoided_until() > now)
+      next = std::min(next, peer.avoided_until());
     else
       *full = true;
   }
   return next;
 }
 
-void PeerTable::Avoid(Peer& peer, std::string_view error, MonotonicTime now) {
-  const int shift =
-      static_cast<int>(std::min<uint32_t>(peer.failures_in_row, 16));
-  peer.avoid_until =
-      now + std::min(config_.backoff_max, config_.backoff_min * (1 << shift));
-  ++peer.failures_in_row;
-  peer.last_error = std::string(error);
-  peer.suspect = false;
-  window_.dirty = true;
-}
-
-void PeerTable::HeardFrom(Lane& lane, MonotonicTime now) {
-  Peer& peer = peers_[lane.worker];
-  lane.last_delivery = now;
-  if (!peer.suspect) return;
-  peer.suspect = false;
-  peer.avoid_until = now;
-  peer.last_error.clear();
-  window_.dirty = true;
-}
-
-void PeerTable::Delivered(Lane& lane, uint64_t rows, uint64_t bytes,
-                          size_t group_rows, MonotonicTime now) {
-  Peer& peer = peers_[lane.worker];
-  peer.rows += rows;
-  peer.bytes += bytes;
-  peer.failures_in_row = 0;
-  // The worker spent the time on the group since the group before, or since it
-  // had something to do.
-  const Duration spent = now - std::exchange(lane.busy_since, now);
-  const double row_ns =
-      static_cast<double>(spent.count()) / static_cast<double>(group_rows);
-  if (peer.row_ns <= 0)
-    peer.row_ns = row_ns;
-  else
-    peer.row_ns += (row_ns - peer.row_ns) * kRowTimeGain;
-}
-
-Duration PeerTable::HedgeDelay() const {
-  if (window_.latency.count() < kColdRows)
-    return std::max(config_.hedge_min, config_.hedge_cold);
-  const auto late = std::chrono::duration<double, std::nano>(
-      config_.hedge_p95_factor *
-      static_cast<double>(window_.latency.Quantile(0.95).count()));
-  return std::max(config_.hedge_min,
-                  std::chrono::duration_cast<Duration>(late));
-}
-
-bool PeerTable::BecomesSuspect(uint16_t worker, const Row& row,
-                               MonotonicTime now, MonotonicTime* due) {
-  Peer& peer = peers_[worker];
-  if (peer.suspect || !peer.lane) return false;
-  const Duration silence =
-      window_.latency.count() < kColdRows
-          ? config_.hedge_cold
-          : std::max(config_.silence_min, window_.latency.Quantile(0.95));
-  const MonotonicTime at =
-      std::max(row.asked_at, peer.lane->last_delivery) + silence;
-  if (at > now) {
-    *due = std::min(*due, at);
-    return false;
+std::vector<std::shared_ptr<Lane>> PeerTable::TakeIdleLanes(
+    MonotonicTime now, MonotonicTime* due) {
+  std::vector<std::shared_ptr<Lane>> idle;
+  if (now >= idle_check_) {
+    idle_check_ = MonotonicTime::max();
+    for (Peer& peer : peers_) {
+      if (!peer.lane) continue;
+      Lane& lane = *peer.lane;
+      // Groups without an ask are of rows that have come from elsewhere.
+      const bool busy =
+          !lane.asks.empty() || !lane.ending.empty() || lane.broken;
+      const MonotonicTime idle_at =
+          (busy ? now : lane.last_asked) + config_.lane_idle;
+      if (idle_at <= now) {
+        lane.retired = true;
+        lane.broken = true;
+        Trust(peer);
+        idle.push_back(std::exchange(peer.lane, nullptr));
+        listed_ = false;
+        continue;
+      }
+      // Not for each lane by itself: that would be a scan of all each time.
+      idle_check_ =
+          std::min(idle_check_, std::max(idle_at, now + config_.lane_idle / 4));
+    }
   }
-  const auto other = [&](uint16_t i) {
-    return i != worker && peers_[i].avoid_until <= now;
-  };
-  if (std::none_of(peer_of_.begin(), peer_of_.end(), other)) return false;
-  peer.suspect = true;
-  peer.avoid_until = now + std::max(config_.backoff_max, silence);
-  peer.last_error = "silent";
-  return true;
-}
-
-absl::Status PeerTable::Refusal() const {
-  if (peer_of_.empty()) return absl::OkStatus();
-  for (const uint16_t worker : peer_of_) {
-    const Peer& peer = peers_[worker];
-    if (peer.failures_in_row < config_.max_refusals ||
-        peer.last_code == absl::StatusCode::kOk || OfWorker(peer.last_code))
-      return absl::OkStatus();
-  }
-  const Peer& peer = peers_[peer_of_.front()];
-  return MakeStatus(peer.last_code, "every worker refuses; {}: {}",
-                    peer.ref.name, peer.last_error);
-}
-
-std::string PeerTable::Describe(const Row& row) const {
-  std::string workers;
-  size_t named = 0;
-  for (size_t i = 0; i < peers_.size(); ++i) {
-    const Peer& peer = peers_[i];
-    if (!peer.present && peer.last_error.empty()) continue;
-    if (++named > kMaxNamedWorkers) continue;
-    const bool asked = row.AskedOf(static_cast<uint16_t>(i));
-    workers += fmt::format("{}{} at {}: {}", workers.empty() ? "" : "; ",
-                           peer.ref.name, peer.ref.address,
-                           peer.last_error.empty()
-                               ? (asked ? "asked, no answer" : "no error")
-                               : peer.last_error);
-  }
-  if (named > kMaxNamedWorkers)
-    workers += fmt::format("; and {} more", named - kMaxNamedWorkers);
-  if (!workers.empty()) return workers;
-  return table_ ? "the coordinator knows no ready worker" +
-                      (config_.needed.empty() ? "" : " with " + config_.needed)
-                : "no assignment has come from the coordinator";
+  *due = std::min(*due, idle_check_);
+  return idle;
 }
 
 }  // namespace leat::client
