@@ -44,8 +44,9 @@ AssignmentTable::FromProto(const v1::Assignment& assignment,
 }
 
 bool AssignmentTable::Replaces(const AssignmentTable* other) const {
-  return other == nullptr || instance_ != other->instance_ ||
-         version_ > other->version_;
+  if (other == nullptr) return true;
+  if (workers_.empty() && !other->workers_.empty()) return false;
+  return instance_ != other->instance_ || version_ > other->version_;
 }
 
 }  // namespace leat::client

@@ -29,7 +29,9 @@ class AssignmentTable {
       const v1::Assignment& assignment, std::string_view dataset_id,
       uint32_t num_shards);
 
-  // Whether this table replaces `other` (nullptr: none).
+  // Whether this table replaces `other` (nullptr: none). One without workers
+  // replaces none that has some: a coordinator that sees nobody may only have
+  // started, or be cut off.
   bool Replaces(const AssignmentTable* other) const;
 
   const std::vector<Worker>& workers() const { return workers_; }

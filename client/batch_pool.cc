@@ -80,7 +80,7 @@ absl::StatusOr<BatchPool::Buffer> BatchPool::Take() {
   const absl::Status status = TakeFree(&buffer.memory_, &spoilt);
   if (!spoilt.empty()) {
     spoilt.clear();
-    TellDropped();
+    dropped_.Call();
   }
   RETURN_IF_ERROR(status);
   if (!buffer.memory_) {
@@ -108,17 +108,11 @@ void BatchPool::Return(std::shared_ptr<BatchMemory> memory) {
     }
   }
   memory.reset();
-  TellDropped();
-}
-
-void BatchPool::TellDropped() {
-  MutexLock lock(&dropped_mu_);
-  if (dropped_) dropped_();
+  dropped_.Call();
 }
 
 void BatchPool::SetOnDropped(std::function<void()> dropped) {
-  MutexLock lock(&dropped_mu_);
-  dropped_ = std::move(dropped);
+  dropped_.Set(std::move(dropped));
 }
 
 size_t BatchPool::in_use() const {

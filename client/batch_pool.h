@@ -16,6 +16,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "client/batch_memory.h"
+#include "client/revocable.h"
 #include "core/clock.h"
 #include "core/mutex.h"
 #include "core/tensor.h"
@@ -79,7 +80,6 @@ class BatchPool : public std::enable_shared_from_this<BatchPool> {
   void Return(std::shared_ptr<BatchMemory> memory);
   absl::Status TakeFree(std::shared_ptr<BatchMemory>* memory,
                         std::vector<std::shared_ptr<BatchMemory>>* spoilt);
-  void TellDropped();
 
   const size_t bytes_, max_free_;
   const MemoryMaker maker_;
@@ -87,8 +87,7 @@ class BatchPool : public std::enable_shared_from_this<BatchPool> {
   CondVar returned_;
   std::vector<std::shared_ptr<BatchMemory>> free_ ABSL_GUARDED_BY(mu_);
   size_t in_use_ ABSL_GUARDED_BY(mu_) = 0;
-  Mutex dropped_mu_;  // held while it runs
-  std::function<void()> dropped_ ABSL_GUARDED_BY(dropped_mu_);
+  Revocable<> dropped_;
 };
 
 }  // namespace leat::client

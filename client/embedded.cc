@@ -20,6 +20,7 @@
 #include "core/hash.h"
 #include "core/log.h"
 #include "core/status.h"
+#include "core/thread.h"
 
 extern char** environ;
 
@@ -84,7 +85,8 @@ absl::StatusOr<std::unique_ptr<Embedded>> Embedded::Start(
   const absl::Time deadline = absl::Now() + options.timeout;
   embedded->stop_timeout_ = options.stop_timeout;
   RETURN_IF_ERROR(embedded->Spawn(options));
-  embedded->watcher_ = std::thread([e = embedded.get()] { e->Watch(); });
+  RETURN_IF_ERROR(StartThread(
+      "embedded", [e = embedded.get()] { e->Watch(); }, &embedded->watcher_));
   RETURN_IF_ERROR(embedded->AwaitReady(deadline));
   return embedded;
 }

@@ -8,6 +8,7 @@
 #include "core/log.h"
 #include "core/plan.h"
 #include "core/status.h"
+#include "core/thread.h"
 
 namespace leat::client {
 namespace {
@@ -17,129 +18,15 @@ constexpr Duration kStopTimeout = std::chrono::seconds(5);
 
 MonotonicTime Now() { return Clock::Real().Now(); }
 
-void AddTo(v1::AskRows* ask, const Brought::Fields& fields) {
-  v1::BroughtSample* sample = ask->add_brought();
-  for (const SampleField& field : fields) {
-    v1::BroughtField* to = sample->add_fields();
-    to->set_data(field.bytes);
-    to->mutable_shape()->Add(field.shape.begin(), field.shape.end());
-  }
-}
-
-v1::RowsRequest RequestFor(const Fetcher::Action& action) {
-  v1::RowsRequest request;
-  if (action.rows.empty()) {
-    request.mutable_cancel()->set_ask_id(action.ask_id);
-    return request;
-  }
-  v1::AskRows* ask = request.mutable_ask();
-  ask->set_ask_id(action.ask_id);
-  ask->set_epoch(action.epoch);
-  ask->set_step(action.step);
-  ask->mutable_rows()->Add(action.rows.begin(), action.rows.end());
-  ask->mutable_samples()->Add(action.samples.begin(), action.samples.end());
-  ask->set_memory_id(action.memory_id);
-  ask->mutable_places()->Add(action.places.begin(), action.places.end());
-  if (action.brought)
-    for (const uint64_t sample : action.samples)
-      AddTo(ask, action.brought->Of(sample));
-  return request;
-}
-
 }  // namespace
 
-// One lane's link: copies what comes into the steps' buffers.
-class Engine::Handler : public LinkHandler {
- public:
-  Handler(std::shared_ptr<Engine> engine, std::shared_ptr<Lane> lane)
-      : engine_(std::move(engine)), lane_(std::move(lane)) {}
-
-  absl::Status OnRows(const rpc::RowsFrame& frame) override {
-    if (frame.header.has_opened()) return OnOpened(frame.header.opened());
-    std::optional<Fetcher::Piece> piece;
-    {
-      MutexLock lock(&engine_->mu_);
-      if (engine_->cancelled_) return Cancelled("the iterator has ended");
-      absl::StatusOr<std::optional<Fetcher::Piece>> begun =
-          engine_->fetcher_.Begin(*lane_, frame.header, frame.data_bytes,
-                                  Now());
-      engine_->Settle();
-      if (!begun.ok())
-        return Annotate(begun.status(), "the worker broke the protocol");
-      piece = *std::move(begun);
-    }
-    while (piece) {
-      const Group& group = *piece->group;
-      if (group.source)
-        group.step->CopyRows(*group.source, *group.memory, group.indices,
-                             group.mine);
-      else
-        frame.ForEach([&](size_t offset, std::span<const std::byte> bytes) {
-          group.step->Scatter(*group.memory, group.indices, group.mine,
-                              piece->offset + offset, bytes);
-        });
-      const std::shared_ptr<Group> keep = piece->group;  // not under the lock
-      MutexLock lock(&engine_->mu_);
-      piece = engine_->fetcher_.End(*lane_, *piece, Now());
-      engine_->Settle();
-    }
-    return absl::OkStatus();
-  }
-
-  void OnClosed(const absl::Status& status) override {
-    Engine& engine = *engine_;
-    // Memory that the worker may still write to comes back with the socket's
-    // end.
-    if (!engine.EndLane(*lane_, status)) engine.lender_->Close(lane_);
-    lane_.reset();
-    engine.Detach(std::move(engine_));
-  }
-
- private:
-  absl::Status OnOpened(const v1::Opened& opened) {
-    absl::StatusOr<bool> lend = false;
-    {
-      MutexLock lock(&engine_->mu_);
-      if (engine_->cancelled_) return Cancelled("the iterator has ended");
-      lend = engine_->fetcher_.Opened(*lane_, opened);
-      engine_->Settle();
-    }
-    if (!lend.ok())
-      return Annotate(lend.status(), "the worker broke the protocol");
-    if (*lend)
-      engine_->lender_->Open(lane_, opened.lending_address(),
-                             opened.lending_secret());
-    return absl::OkStatus();
-  }
-
-  std::shared_ptr<Engine> engine_;
-  std::shared_ptr<Lane> lane_;
-};
-
-bool Engine::EndLane(Lane& lane, const absl::Status& status) {
-  std::shared_ptr<Link> link;  // dropped without the lock
-  MutexLock lock(&mu_);
-  if (!cancelled_)
-    LOG_DEBUG("link.closed worker={} reason=\"{}\"",
-              fetcher_.peers()[lane.worker].ref.name, Message(status));
-  fetcher_.Closed(lane, status, Now());
-  link = std::move(lane.link);
-  Settle();
-  return Fetcher::HasLeases(lane);
-}
-
-void Engine::Detach(std::shared_ptr<Engine> self) {
-  MutexLock lock(&mu_);
-  if (!stopped_) self_ = std::move(self);
-  --open_links_;
-  closed_.NotifyAll();
-}
-
-std::shared_ptr<Engine> Engine::Start(EngineOptions options) {
+absl::StatusOr<std::shared_ptr<Engine>> Engine::Start(EngineOptions options) {
   std::shared_ptr<Engine> engine(new Engine(std::move(options)));
   engine->StartSession();
-  engine->StartFeed();
-  engine->thread_ = std::thread([engine = engine.get()] { engine->Run(); });
+  if (const absl::Status status = engine->StartThreads(); !status.ok()) {
+    engine->Stop();
+    return status;
+  }
   return engine;
 }
 
@@ -176,17 +63,23 @@ void Engine::StartSession() {
       options_.sessions);
 }
 
-void Engine::StartFeed() {
-  if (!options_.feed) return;
-  // Taken back before the engine goes: `this` is safe.
-  options_.feed->SetOnReady([this] {
-    MutexLock lock(&mu_);
-    Wake();
-  });
-  if (options_.source)
-    feeder_ = std::thread([feed = options_.feed, source = options_.source] {
-      feed->Serve(*source);
+absl::Status Engine::StartThreads() {
+  if (options_.feed) {
+    // Taken back before the engine goes: `this` is safe.
+    options_.feed->SetOnReady([this] {
+      MutexLock lock(&mu_);
+      Wake();
     });
+  }
+  if (options_.feed && options_.source)
+    RETURN_IF_ERROR(StartThread(
+        "feeder",
+        [feed = options_.feed, source = options_.source] {
+          feed->Serve(*source);
+        },
+        &feeder_));
+  return StartThread(
+      "engine", [this] { Run(); }, &thread_);
 }
 
 void Engine::OnAssignment(const v1::Assignment& assignment) {
@@ -233,9 +126,12 @@ Position Engine::After(Position position) const {
 void Engine::Run() {
   while (true) {
     const bool planned = PlanOne();
-    std::vector<Fetcher::Action> actions;
-    std::vector<Fetcher::Loan> loans;
+    std::vector<LaneMessage> actions;
+    std::vector<Loan> loans;
     std::vector<std::shared_ptr<Step>> homeless, uploads;
+    std::vector<std::shared_ptr<Lane>> idle;
+    std::vector<std::shared_ptr<StepMemory>> released;  // goes without the lock
+    std::string warning;
     MonotonicTime due;
     {
       MutexLock lock(&mu_);
@@ -244,12 +140,19 @@ void Engine::Run() {
       loans = fetcher_.TakeLoans();
       homeless = fetcher_.TakeHomeless();
       uploads = fetcher_.TakeUploads();
+      idle = fetcher_.TakeIdle();
+      released = fetcher_.TakeReleased();
+      warning = fetcher_.TakeWarning();
       due = fetcher_.due();
       if (fetcher_.num_steps() > 0 && !fetcher_.head().error.ok())
         ready_.NotifyAll();
     }
+    released.clear();
+    if (!warning.empty())
+      LOG_WARN("rows.waiting job={} reason=\"{}\"", options_.job, warning);
     Perform(std::move(actions));
-    for (Fetcher::Loan& loan : loans)
+    EndIdle(idle);
+    for (Loan& loan : loans)
       lender_->Lend(std::move(loan.lane), std::move(loan.memory));
     for (const std::shared_ptr<Step>& step : homeless) MoveHome(step);
     for (const std::shared_ptr<Step>& step : uploads) Upload(step);
@@ -331,49 +234,6 @@ bool Engine::PlanOne() {
   planned_ = After(position);
   Settle();  // a step may have no rows here
   return true;
-}
-
-void Engine::Perform(std::vector<Fetcher::Action> actions) {
-  for (Fetcher::Action& action : actions) {
-    const std::shared_ptr<Link> link = LinkOf(action.lane);
-    // None: it has ended, its rows are pending again. Or it was to be opened.
-    if (!link || action.ask_id == 0) continue;
-    const v1::RowsRequest request = RequestFor(action);
-    if (link->Send(request).ok()) continue;
-    {
-      MutexLock lock(&mu_);
-      fetcher_.Break(*action.lane);
-    }
-    link->Cancel();
-  }
-}
-
-// The lane's link, opened if it has none. nullptr: the lane has ended.
-std::shared_ptr<Link> Engine::LinkOf(const std::shared_ptr<Lane>& lane) {
-  std::string address;
-  {
-    MutexLock lock(&mu_);
-    if (cancelled_ || lane->closed || lane->broken) return nullptr;
-    if (lane->link) return lane->link;
-    address = fetcher_.peers()[lane->worker].ref.address;
-    ++open_links_;
-  }
-  std::shared_ptr<Link> link = options_.links(
-      address, std::make_shared<Handler>(shared_from_this(), lane));
-  v1::RowsRequest request;
-  request.mutable_open()->set_plan_hash(options_.open.plan_hash());
-  request.mutable_open()->set_consumer(options_.open.consumer());
-  request.mutable_open()->set_finish(static_cast<v1::Finish>(options_.finish));
-  const bool sent = link->Send(request).ok();
-  {
-    MutexLock lock(&mu_);
-    if (lane->closed) return nullptr;
-    lane->link = link;
-    if (!sent) fetcher_.Break(*lane);
-  }
-  if (sent) return link;
-  link->Cancel();
-  return nullptr;
 }
 
 absl::StatusOr<std::shared_ptr<Step>> Engine::Next(MonotonicTime deadline) {

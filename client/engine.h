@@ -94,7 +94,8 @@ struct EngineStats {
 
 class Engine : public std::enable_shared_from_this<Engine> {
  public:
-  static std::shared_ptr<Engine> Start(EngineOptions options);
+  // kResourceExhausted: the system gives no thread.
+  static absl::StatusOr<std::shared_ptr<Engine>> Start(EngineOptions options);
   ~Engine();
 
   // The next step in order, complete; nullptr: the end. kDeadlineExceeded with
@@ -122,7 +123,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   // The samples of a step: null where workers read them; nullopt: not yet.
   std::optional<Feed::Result> BroughtFor(const Position& position,
                                          std::span<const uint64_t> samples);
-  void Perform(std::vector<Fetcher::Action> actions);
+  void Perform(std::vector<LaneMessage> actions);
   // Whether the worker may still write to what it was lent.
   bool EndLane(Lane& lane, const absl::Status& status);
   // The last that a link's handler does: it gives its reference back, so that
@@ -135,9 +136,13 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void OnLendingClosed(Lane& lane);
   std::shared_ptr<Link> LinkOf(const std::shared_ptr<Lane>& lane);
   void StartSession();
-  void StartFeed();
+  absl::Status StartThreads();
   void OnAssignment(const v1::Assignment& assignment);
   v1::ConsumerStats Report();
+  // All but the workers.
+  EngineStats Totals(MonotonicTime now) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void EndIdle(const std::vector<std::shared_ptr<Lane>>& lanes);
   Position After(Position position) const;
   bool AtEnd(const Position& position) const;
   void Wake() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -2,6 +2,7 @@
 //
 // What an Engine does with the lending sockets, and the moves of steps that
 // they bring about.
+#include <string>
 #include <utility>
 
 #include "client/engine.h"
@@ -47,24 +48,29 @@ Lender::Events Engine::LenderEvents() {
 }
 
 void Engine::OnLendingFailed(Lane& lane, const absl::Status& status) {
-  MutexLock lock(&mu_);
-  LOG_DEBUG("lending.unavailable worker={} reason=\"{}\"",
-            fetcher_.peers()[lane.worker].ref.name, Message(status));
-  fetcher_.LendingFailed(lane, status);
-  Settle();
+  std::string worker;
+  {
+    MutexLock lock(&mu_);
+    worker = fetcher_.peers()[lane.worker].ref.name;
+    fetcher_.LendingFailed(lane, status);
+    Settle();
+  }
+  LOG_DEBUG("lending.unavailable worker={} reason=\"{}\"", worker,
+            Message(status));
 }
 
 void Engine::OnLendingClosed(Lane& lane) {
   std::shared_ptr<Link> link;
+  std::string worker;
   {
     MutexLock lock(&mu_);
     if (!lane.closed && !cancelled_)
-      LOG_DEBUG("lending.closed worker={}",
-                fetcher_.peers()[lane.worker].ref.name);
+      worker = fetcher_.peers()[lane.worker].ref.name;
     fetcher_.LendingClosed(lane);
     Settle();
     if (lane.broken) link = lane.link;
   }
+  if (!worker.empty()) LOG_DEBUG("lending.closed worker={}", worker);
   if (link) link->Cancel();
 }
 
@@ -72,7 +78,7 @@ void Engine::OnLendingClosed(Lane& lane) {
 // threads: fresh memory is slow.
 void Engine::MoveHome(const std::shared_ptr<Step>& step) {
   absl::StatusOr<BatchPool::Buffer> buffer = options_.pool->Take();
-  std::optional<Fetcher::Piece> piece;
+  std::optional<Piece> piece;
   {
     MutexLock lock(&mu_);
     if (cancelled_) return;
@@ -88,7 +94,7 @@ void Engine::MoveHome(const std::shared_ptr<Step>& step) {
     const std::shared_ptr<Group> group = piece->group;
     step->CopyRows(*group->source, *group->memory, group->indices, group->mine);
     MutexLock lock(&mu_);
-    piece = fetcher_.Moved(*piece);
+    piece = fetcher_.FinishMove(*piece);
     Settle();
   }
 }

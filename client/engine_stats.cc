@@ -2,6 +2,7 @@
 //
 // What an Engine tells about itself.
 #include <algorithm>
+#include <utility>
 
 #include "client/device/device_batches.h"
 #include "client/engine.h"
@@ -21,9 +22,7 @@ Position Engine::position() const {
   return delivered_;
 }
 
-EngineStats Engine::stats() const {
-  const MonotonicTime now = Clock::Real().Now();
-  MutexLock lock(&mu_);
+EngineStats Engine::Totals(MonotonicTime now) const {
   EngineStats stats{.counters = fetcher_.counters(),
                     .plane = fetcher_.plane(),
                     .steps = steps_,
@@ -31,6 +30,13 @@ EngineStats Engine::stats() const {
                     .wait = wait_};
   if (first_next_ != MonotonicTime{}) stats.elapsed = now - first_next_;
   if (waiting_since_ != MonotonicTime{}) stats.waited += now - waiting_since_;
+  return stats;
+}
+
+EngineStats Engine::stats() const {
+  const MonotonicTime now = Clock::Real().Now();
+  MutexLock lock(&mu_);
+  EngineStats stats = Totals(now);
   for (const Peer& peer : fetcher_.peers())
     stats.workers.push_back({peer.ref.name, peer.ref.address, peer.rows,
                              peer.bytes, peer.failures});
@@ -38,8 +44,19 @@ EngineStats Engine::stats() const {
 }
 
 v1::ConsumerStats Engine::Report() {
-  const EngineStats stats = this->stats();
   const MonotonicTime now = Clock::Real().Now();
+  EngineStats stats;
+  Position delivered;
+  double interval = 0;
+  Snapshot last;
+  {
+    MutexLock lock(&mu_);
+    stats = Totals(now);
+    delivered = delivered_;
+    last =
+        std::exchange(last_report_, {now, stats.counters.rows, stats.waited});
+  }
+  if (last.at != MonotonicTime{}) interval = Seconds(now - last.at);
   v1::ConsumerStats report;
   report.set_job(options_.job);
   report.set_host(options_.open.host());
@@ -60,18 +77,14 @@ v1::ConsumerStats Engine::Report() {
   wait->set_p50_ms(Milliseconds(stats.wait.Quantile(0.5)));
   wait->set_p95_ms(Milliseconds(stats.wait.Quantile(0.95)));
   wait->set_max_ms(Milliseconds(stats.wait.max()));
-  MutexLock lock(&mu_);
-  report.set_epoch(delivered_.epoch);
-  report.set_step(delivered_.step);
-  if (last_report_.at != MonotonicTime{} && now > last_report_.at) {
-    const double interval = Seconds(now - last_report_.at);
-    report.set_rows_per_s(
-        static_cast<double>(stats.counters.rows - last_report_.rows) /
-        interval);
-    report.set_stall_fraction(std::clamp(
-        Seconds(stats.waited - last_report_.waited) / interval, 0.0, 1.0));
+  report.set_epoch(delivered.epoch);
+  report.set_step(delivered.step);
+  if (interval > 0) {
+    report.set_rows_per_s(static_cast<double>(stats.counters.rows - last.rows) /
+                          interval);
+    report.set_stall_fraction(
+        std::clamp(Seconds(stats.waited - last.waited) / interval, 0.0, 1.0));
   }
-  last_report_ = {now, stats.counters.rows, stats.waited};
   return report;
 }
 

@@ -49,8 +49,7 @@ Feed::Feed(std::vector<ValueType> types, std::string name)
     : types_(std::move(types)), name_(std::move(name)) {}
 
 void Feed::SetOnReady(std::function<void()> on_ready) {
-  MutexLock lock(&mu_);
-  on_ready_ = std::move(on_ready);
+  on_ready_.Set(std::move(on_ready));
 }
 
 bool Feed::waiting() const {
@@ -125,35 +124,46 @@ absl::Status Feed::Bring(uint64_t sample, Brought::Fields fields) {
     return Annotate(wrong,
                     fmt::format("source \"{}\" sample {}", name_, sample));
   }
-  MutexLock lock(&mu_);
-  if (closed_ || !error_.ok()) return Cancelled("nothing is wanted any more");
-  if (brought_ == nullptr || !brought_->Set(sample, std::move(fields)))
-    return InvalidArgument("source \"{}\" sample {}: it is not wanted now",
-                           name_, sample);
-  if (brought_->complete() && on_ready_) on_ready_();
+  {
+    MutexLock lock(&mu_);
+    if (closed_ || !error_.ok()) return Cancelled("nothing is wanted any more");
+    if (brought_ == nullptr || !brought_->Set(sample, std::move(fields)))
+      return InvalidArgument("source \"{}\" sample {}: it is not wanted now",
+                             name_, sample);
+    if (!brought_->complete()) return absl::OkStatus();
+  }
+  on_ready_.Call();
   return absl::OkStatus();
 }
 
 void Feed::Fail(uint64_t sample, const absl::Status& status) {
-  MutexLock lock(&mu_);
-  FailLocked(Annotate(status.ok()
-                          ? MakeStatus(absl::StatusCode::kUnknown, "no fields")
-                          : status,
-                      fmt::format("source \"{}\" sample {}", name_, sample)));
+  absl::Status error =
+      Annotate(status.ok() ? MakeStatus(absl::StatusCode::kUnknown, "no fields")
+                           : status,
+               fmt::format("source \"{}\" sample {}", name_, sample));
+  {
+    MutexLock lock(&mu_);
+    if (!FailLocked(std::move(error))) return;
+  }
+  on_ready_.Call();
 }
 
-void Feed::FailLocked(absl::Status status) {
-  if (!error_.ok()) return;
+bool Feed::FailLocked(absl::Status status) {
+  if (!error_.ok()) return false;
   error_ = std::move(status);
-  if (on_ready_) on_ready_();
+  return true;
 }
 
 void Feed::Abandon() {
-  MutexLock lock(&mu_);
-  abandoned_ = true;
-  if (brought_ != nullptr && !brought_->complete())
-    FailLocked(FailedPrecondition(
-        "source \"{}\": nobody brings its samples any more", name_));
+  {
+    MutexLock lock(&mu_);
+    abandoned_ = true;
+    if (brought_ == nullptr || brought_->complete() ||
+        !FailLocked(FailedPrecondition(
+            "source \"{}\": nobody brings its samples any more", name_)))
+      return;
+  }
+  on_ready_.Call();
 }
 
 void Feed::Serve(SampleSource& source) {

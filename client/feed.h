@@ -22,6 +22,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/leat/client.h"
+#include "client/revocable.h"
 #include "core/clock.h"
 #include "core/mutex.h"
 #include "core/operators.h"
@@ -69,7 +70,8 @@ class Feed {
   Feed(std::vector<ValueType> types, std::string name);
 
   // The engine's side. `on_ready` runs when what was wanted has come or failed,
-  // on the feeder's thread, with the feed's lock held.
+  // on the feeder's thread, without a lock. Once this has returned, the one
+  // before is not running.
   void SetOnReady(std::function<void()> on_ready);
   // Whether something is wanted and has not come.
   bool waiting() const;
@@ -95,7 +97,8 @@ class Feed {
 
  private:
   absl::Status Check(const Brought::Fields& fields) const;
-  void FailLocked(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // False: it has failed before.
+  bool FailLocked(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool closed() const;
 
   const std::vector<ValueType> types_;
@@ -103,7 +106,7 @@ class Feed {
 
   mutable Mutex mu_;
   CondVar wanted_;
-  std::function<void()> on_ready_ ABSL_GUARDED_BY(mu_);
+  Revocable<> on_ready_;
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
   bool abandoned_ ABSL_GUARDED_BY(mu_) = false;
   bool told_ ABSL_GUARDED_BY(mu_) = false;  // Next has returned the want

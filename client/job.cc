@@ -5,6 +5,8 @@
 #include <atomic>
 #include <cmath>
 #include <cstdlib>
+#include <functional>
+#include <random>
 #include <utility>
 
 #include "client/batches_state.h"
@@ -50,6 +52,18 @@ absl::StatusOr<std::unique_ptr<Job>> MakeJob(
   return std::make_unique<Job>(std::move(state));
 }
 
+namespace {
+
+// Draws from [0, 1), on any thread.
+std::function<double()> RandomFractions() {
+  return [] {
+    thread_local std::minstd_rand engine{std::random_device{}()};
+    return std::uniform_real_distribution<>()(engine);
+  };
+}
+
+}  // namespace
+
 EngineOptions EngineOptionsFor(const std::shared_ptr<JobData>& job) {
   static std::atomic<uint64_t> iterators{0};
   const JobInfo& info = job->info();
@@ -67,6 +81,8 @@ EngineOptions EngineOptionsFor(const std::shared_ptr<JobData>& job) {
   if (info.spec.decoder_class != DecoderClass::kExact)
     options.fetch.needed =
         fmt::format("decoder class {}", Name(info.spec.decoder_class));
+  // Consumers of a cluster draw different numbers.
+  options.fetch.random = options.session.random = RandomFractions();
   options.table = job->table();
   options.on_table = [job](std::shared_ptr<const AssignmentTable> table) {
     job->OfferTable(std::move(table));
@@ -202,7 +218,7 @@ absl::StatusOr<std::unique_ptr<Batches>> OpenBatches(
     job->plan().Samples(epoch, step, map->rows(), samples);
   };
   auto state = std::make_unique<Batches::State>(job, format, engine.map);
-  state->engine = Engine::Start(std::move(engine));
+  ASSIGN_OR_RETURN(state->engine, Engine::Start(std::move(engine)));
   return std::make_unique<Batches>(std::move(state));
 }
 
@@ -275,8 +291,8 @@ absl::StatusOr<Batch> Job::Sample(uint64_t index, absl::Duration timeout,
   options.plan = [index](uint64_t, uint64_t, std::span<uint64_t> samples) {
     samples[0] = index;
   };
-  const std::shared_ptr<client::Engine> engine =
-      client::Engine::Start(std::move(options));
+  ASSIGN_OR_RETURN(const std::shared_ptr<client::Engine> engine,
+                   client::Engine::Start(std::move(options)));
   absl::StatusOr<std::shared_ptr<client::Step>> step =
       engine->Next(client::ToDeadline(absl::Now() + timeout));
   engine->Stop();

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/status.h"
+#include "core/thread.h"
 #include "leat/v1/plane.pb.h"
 
 namespace leat::client {
@@ -52,15 +53,23 @@ Lender::~Lender() { Stop(); }
 
 void Lender::Do(std::function<void()> command) {
   MutexLock lock(&mu_);
-  if (stopped_) return;
+  if (stopped_ || !thread_.joinable()) return;
   commands_.push_back(std::move(command));
   eventfd_write(wake_.get(), 1);
-  if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
 }
 
-void Lender::Open(Key key, std::string address, std::string secret) {
+absl::Status Lender::StartOnce() {
+  MutexLock lock(&mu_);
+  if (stopped_ || thread_.joinable()) return absl::OkStatus();
+  return StartThread(
+      "lender", [this] { Run(); }, &thread_);
+}
+
+absl::Status Lender::Open(Key key, std::string address, std::string secret) {
+  RETURN_IF_ERROR(StartOnce());
   Do([this, key = std::move(key), address = std::move(address),
       secret = std::move(secret)] { OpenNow(key, address, secret); });
+  return absl::OkStatus();
 }
 
 void Lender::Lend(Key key, std::shared_ptr<BatchMemory> memory) {

@@ -52,7 +52,9 @@ class Lender {
          Events events);
   ~Lender();
 
-  void Open(Key key, std::string address, std::string secret);
+  // kResourceExhausted: the system gives no thread. Then nothing of `key` is
+  // told.
+  absl::Status Open(Key key, std::string address, std::string secret);
   void Lend(Key key, std::shared_ptr<BatchMemory> memory);
   // Takes everything back, without waiting for the worker. `closed` comes.
   void Close(Key key);
@@ -62,7 +64,9 @@ class Lender {
 
  private:
   struct Socket;
+  // Without effect if the thread does not run.
   void Do(std::function<void()> command);
+  absl::Status StartOnce();
   void Run();
   Socket* Find(const Key& key);
   void OpenNow(const Key& key, const std::string& address,

@@ -4,14 +4,19 @@
 #include <algorithm>
 #include <utility>
 
+#include "client/revocable.h"
 #include "core/mutex.h"
 #include "core/status.h"
 
 namespace leat::client {
 
-// What a stream's callbacks touch. They run under the lock so that none runs
-// after Stop; they take the engine's lock inside it, never the other way round.
+// What a stream's callbacks touch.
 struct Session::Shared {
+  explicit Shared(const Callbacks& callbacks)
+      : on_assignment(callbacks.on_assignment), on_lost(callbacks.on_lost) {}
+
+  Revocable<const v1::Assignment&> on_assignment;
+  Revocable<const absl::Status&> on_lost;
   Mutex mu;
   bool stopped ABSL_GUARDED_BY(mu) = false;
   bool open ABSL_GUARDED_BY(mu) = false;   // a stream is up or coming up
@@ -24,7 +29,7 @@ Session::Session(const Config& config, v1::OpenConsumer open,
       open_(std::move(open)),
       callbacks_(std::move(callbacks)),
       opener_(std::move(opener)),
-      shared_(std::make_shared<Shared>()),
+      shared_(std::make_shared<Shared>(callbacks_)),
       backoff_(config.backoff_min) {}
 
 Session::~Session() { Stop(); }
@@ -47,7 +52,8 @@ MonotonicTime Session::Tick(MonotonicTime now) {
   }
   if (stream_) {  // it has ended
     stream_.reset();
-    next_attempt_ = now + backoff_;
+    const double part = config_.random ? 1 - config_.random() / 2 : 1;
+    next_attempt_ = now + std::chrono::duration_cast<Duration>(backoff_ * part);
     backoff_ = std::min(config_.backoff_max, backoff_ * 2);
   }
   if (now < next_attempt_) return next_attempt_;
@@ -56,20 +62,24 @@ MonotonicTime Session::Tick(MonotonicTime now) {
     shared_->open = true;
   }
   stream_ = opener_(
-      [shared = shared_, on_assignment = callbacks_.on_assignment](
-          const v1::ConsumerSessionResponse& response) {
-        MutexLock lock(&shared->mu);
-        if (shared->stopped) return;
-        shared->heard = true;
-        if (response.has_assignment()) on_assignment(response.assignment());
+      [shared = shared_](const v1::ConsumerSessionResponse& response) {
+        {
+          MutexLock lock(&shared->mu);
+          if (shared->stopped) return;
+          shared->heard = true;
+        }
+        if (response.has_assignment())
+          shared->on_assignment.Call(response.assignment());
       },
-      [shared = shared_,
-       on_lost = callbacks_.on_lost](const absl::Status& status) {
-        MutexLock lock(&shared->mu);
-        shared->open = false;
-        if (shared->stopped) return;
-        on_lost(status.ok() ? Unavailable("the coordinator ended the session")
-                            : status);
+      [shared = shared_](const absl::Status& status) {
+        {
+          MutexLock lock(&shared->mu);
+          shared->open = false;
+          if (shared->stopped) return;
+        }
+        shared->on_lost.Call(
+            status.ok() ? Unavailable("the coordinator ended the session")
+                        : status);
       });
   v1::ConsumerSessionRequest request;
   *request.mutable_open() = open_;
@@ -83,6 +93,8 @@ void Session::Stop() {
     MutexLock lock(&shared_->mu);
     shared_->stopped = true;
   }
+  shared_->on_assignment.Set(nullptr);
+  shared_->on_lost.Set(nullptr);
   if (stream_) stream_->Cancel();
   stream_.reset();
 }

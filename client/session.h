@@ -3,7 +3,8 @@
 // Session: a consumer's view of the coordinator: assignments come, reports go.
 // Soft: it reconnects for ever, with backoff, and its absence stops nothing.
 //
-// Tick and Stop from one thread; the callbacks come on gRPC's threads.
+// Tick and Stop from one thread; the callbacks come on gRPC's threads, without
+// a lock.
 #pragma once
 
 #include <cstddef>
@@ -23,10 +24,13 @@ class Session {
     Duration report_interval = std::chrono::seconds(1);
     Duration backoff_min = std::chrono::milliseconds(100);
     Duration backoff_max = std::chrono::seconds(5);
+    // Takes up to a half of each wait away, so that the consumers of a
+    // coordinator that starts do not come at once. Draws from [0, 1); null: 0.
+    std::function<double()> random;
   };
   struct Callbacks {
     std::function<void(const v1::Assignment&)> on_assignment;
-    // Called before the next attempt; OK is never passed.
+    // The stream has ended; OK is never passed.
     std::function<void(const absl::Status&)> on_lost;
     std::function<v1::ConsumerStats()> stats;  // on the thread of Tick
   };

@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "client/absences.h"
 #include "client/batch_pool.h"
 #include "client/feed.h"
 #include "core/clock.h"
@@ -81,11 +82,16 @@ struct Row {
   MonotonicTime asked_at{};  // the last time
   uint16_t asked[kMaxAsks] = {kNobody, kNobody, kNobody};   // not answered yet
   uint16_t failed[kMaxAsks] = {kNobody, kNobody, kNobody};  // in this round
-  uint16_t errors = 0;  // answers of "not me" by workers
+  uint16_t errors = 0;  // that count (FetcherConfig::max_row_errors)
   RowState state = RowState::kWanted;
   bool pending = true;     // in the list of rows to be asked
   bool leased = false;     // a worker may write it, in the step's memory
   bool on_device = false;  // it came into the device's part of the memory
+  bool disputed = false;   // its step's `absences` know it
+  // Why it is pending while it is asked of somebody: it is late, and costs a
+  // part of the hedging budget; or its worker has stopped.
+  enum class Again : uint8_t { kNo, kLate, kStopped };
+  Again again = Again::kNo;
 
   // It has come.
   bool settled() const {
@@ -115,6 +121,11 @@ struct Step {
   // Bytes that the row's sample brings along to a worker.
   uint64_t BroughtBytes(uint32_t index) const {
     return brought ? Brought::BytesOf(brought->Of(samples[index])) : 0;
+  }
+  // Samples that are agreed to be absent, of the row; ascending.
+  std::span<const uint64_t> AbsentOf(uint32_t index) const {
+    if (!rows[index].disputed) return {};
+    return absences->Of(index);
   }
   // Every row is there, and nobody can write to it any more.
   bool complete() const { return all_done() && memory->leases == 0; }
@@ -146,7 +157,9 @@ struct Step {
   std::vector<Row> rows;                   // by index
   std::vector<uint32_t> pending;           // indices to be asked
   size_t done = 0;
-  absl::Status error;         // final; OK: none
+  absl::Status error;  // final; OK: none
+  // What workers said of samples that they do not find; null: nothing.
+  std::unique_ptr<Absences> absences;
   bool wants_memory = false;  // other memory has been asked for
   // Of device memory: what came into the host's part is copied to the device's
   // when the step is complete. Of host memory: done.

@@ -40,6 +40,17 @@ TEST(AssignmentTable, NewerVersionOrAnotherInstanceReplaces) {
   EXPECT_FALSE(make(7, 5)->Replaces(table.get()));
   EXPECT_FALSE(make(7, 4)->Replaces(table.get()));
   EXPECT_TRUE(make(8, 1)->Replaces(table.get()));
+  // Nobody is no reason to forget somebody.
+  const auto empty = [](uint64_t instance, uint64_t version) {
+    v1::Assignment assignment = MakeAssignment(0, version);
+    assignment.set_instance(instance);
+    return *AssignmentTable::FromProto(assignment, "d", 100);
+  };
+  EXPECT_FALSE(empty(7, 6)->Replaces(table.get()));
+  EXPECT_FALSE(empty(8, 1)->Replaces(table.get()));
+  EXPECT_TRUE(empty(7, 6)->Replaces(nullptr));
+  EXPECT_TRUE(empty(7, 6)->Replaces(empty(7, 5).get()));
+  EXPECT_TRUE(table->Replaces(empty(7, 4).get()));
 }
 
 }  // namespace

@@ -225,6 +225,40 @@ TEST_F(ClusterTest, TrainingGoesOnWithoutTheCoordinator) {
   }
 }
 
+// The consumer comes back before the workers: the new coordinator knows nobody,
+// then one worker that has gone meanwhile, and at last all.
+TEST_F(ClusterTest, ACoordinatorThatHasJustStartedDoesNotStopTraining) {
+  Start(2);
+  Open({.epochs = 4, .row_timeout = absl::Seconds(5)});
+  uint64_t step = 0;
+  const auto train = [&](uint64_t steps) {
+    for (uint64_t end = step + steps; step < end; ++step)
+      ExpectNext(step / 62, step % 62);
+  };
+  train(30);
+  FakeWorker gone("gone");
+  gone.Kill();
+  coordinator_->Kill();
+  train(5);
+  coordinator_->SetWorkers({}, 2);
+  coordinator_->Start();
+  coordinator_->AwaitReports(1);
+  train(62);
+  // Another iterator that opens now knows what the job has known.
+  auto other = job_->Open({.row_timeout = absl::Seconds(5)});
+  ASSERT_TRUE(other.ok()) << other.status();
+  EXPECT_TRUE((*other)->Next(absl::Now() + kLong).ok());
+  coordinator_->SetWorkers({&gone}, 2);
+  train(62);
+  EXPECT_LT(batches_->stats().wait.max_ms, 2000);
+  FakeWorker joined("joined");
+  coordinator_->SetWorkers({workers_[0].get(), &joined}, 2);
+  while (joined.asked() == 0) {
+    ASSERT_LT(step, 62u * 4);
+    train(1);
+  }
+}
+
 TEST_F(ClusterTest, OpensBeforeAnyWorkerIsThere) {
   Start(0);
   Open({});

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/engine.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <atomic>
 #include <latch>
 #include <memory>
 #include <thread>
 
+#include "client/lender.h"
 #include "core/status.h"
 #include "tests/client/fetcher_fixture.h"
 
@@ -72,13 +75,139 @@ TEST(Engine, ThatIsStoppedHoldsNoMemoryThroughALinkThatStillEnds) {
     const auto latches = std::make_shared<SilentLink::Latches>();
     EngineOptions options = OptionsFor(latches);
     const std::weak_ptr<BatchPool> pool = options.pool;
-    std::shared_ptr<Engine> engine = Engine::Start(std::move(options));
+    std::shared_ptr<Engine> engine = *Engine::Start(std::move(options));
     latches->asked.wait();
     engine->Stop();
     engine.reset();
     EXPECT_TRUE(pool.expired()) << i;
     latches->release.count_down();
   }
+}
+
+// While it lives no thread can be had: none has a stack that large.
+class NoThreads {
+ public:
+  NoThreads() {
+    pthread_attr_t huge;
+    EXPECT_EQ(pthread_getattr_default_np(&before_), 0);
+    EXPECT_EQ(pthread_attr_init(&huge), 0);
+    EXPECT_EQ(pthread_attr_setstacksize(&huge, size_t{1} << 62), 0);
+    EXPECT_EQ(pthread_setattr_default_np(&huge), 0);
+    pthread_attr_destroy(&huge);
+  }
+  ~NoThreads() {
+    EXPECT_EQ(pthread_setattr_default_np(&before_), 0);
+    pthread_attr_destroy(&before_);
+  }
+
+ private:
+  pthread_attr_t before_;
+};
+
+TEST(Engine, WithoutAThreadIsAnErrorAndHoldsNothing) {
+  EngineOptions options = OptionsFor(std::make_shared<SilentLink::Latches>());
+  const std::weak_ptr<BatchPool> pool = options.pool;
+  {
+    const NoThreads none;
+    const auto engine = Engine::Start(std::move(options));
+    EXPECT_TRUE(absl::IsResourceExhausted(engine.status())) << engine.status();
+    EXPECT_NE(std::string(Message(engine.status())).find("engine"),
+              std::string::npos);
+  }
+  EXPECT_TRUE(pool.expired());
+}
+
+TEST(Engine, WithoutAThreadForItsSourceIsAnErrorToo) {
+  EngineOptions options = OptionsFor(std::make_shared<SilentLink::Latches>());
+  struct Nothing : SampleSource {
+    absl::StatusOr<std::vector<SampleField>> Read(uint64_t, uint64_t) override {
+      return NotFound("nothing");
+    }
+  };
+  options.feed = std::make_shared<Feed>(std::vector<ValueType>(), "s");
+  options.source = std::make_shared<Nothing>();
+  const NoThreads none;
+  const auto engine = Engine::Start(std::move(options));
+  EXPECT_TRUE(absl::IsResourceExhausted(engine.status())) << engine.status();
+}
+
+TEST(Lender, WithoutAThreadIsAnErrorAndTellsNothing) {
+  int told = 0;
+  const auto tell = [&](const Lender::Key&) { ++told; };
+  Lender lender({}, nullptr,
+                {.ready = tell,
+                 .failed = [&](const auto&, const auto&) { ++told; },
+                 .closed = tell});
+  const auto key = std::make_shared<int>(1);
+  {
+    const NoThreads none;
+    EXPECT_TRUE(
+        absl::IsResourceExhausted(lender.Open(key, "leat-test", "secret")));
+    lender.Close(key);
+    lender.Sweep();
+  }
+  lender.Stop();
+  EXPECT_EQ(told, 0);
+}
+
+// A worker that answers every row at once; `ended` counts streams that were
+// ended by the consumer.
+class PromptLink final : public Link {
+ public:
+  PromptLink(std::shared_ptr<LinkHandler> handler,
+             std::shared_ptr<std::latch> ended)
+      : handler_(std::move(handler)), ended_(std::move(ended)) {}
+  ~PromptLink() override { Cancel(); }
+
+  absl::Status Send(const v1::RowsRequest& request) override {
+    if (!request.has_ask()) return absl::OkStatus();
+    v1::RowsResponse header;
+    header.set_ask_id(request.ask().ask_id());
+    header.set_group_id(request.ask().ask_id());
+    *header.mutable_rows() = request.ask().rows();
+    header.set_payload_bytes(static_cast<uint64_t>(request.ask().rows_size()) *
+                             kRowBytes);
+    auto data = std::make_shared<std::vector<std::byte>>(
+        static_cast<size_t>(request.ask().rows_size()) * kRowBytes);
+    const auto frame = rpc::EncodeRows(header, *data, data);
+    const auto decoded = rpc::DecodeRows(frame);
+    return decoded.ok() ? handler_->OnRows(*decoded) : decoded.status();
+  }
+  void Cancel() override {
+    if (cancelled_.exchange(true)) return;
+    std::thread([handler = std::move(handler_), ended = ended_] {
+      handler->OnClosed(Cancelled("the stream was cancelled"));
+      if (!ended->try_wait()) ended->count_down();
+    }).detach();
+  }
+
+ private:
+  std::shared_ptr<LinkHandler> handler_;
+  const std::shared_ptr<std::latch> ended_;
+  std::atomic<bool> cancelled_ = false;
+};
+
+TEST(Engine, EndsStreamsThatAreIdleAndOpensThemAgain) {
+  EngineOptions options = OptionsFor(nullptr);
+  const auto first = std::make_shared<std::latch>(1);
+  const auto second = std::make_shared<std::latch>(1);
+  int opened = 0;
+  options.links = [&](const std::string&,
+                      std::shared_ptr<LinkHandler> handler) {
+    return std::make_shared<PromptLink>(std::move(handler),
+                                        ++opened == 1 ? first : second);
+  };
+  options.window = 1;
+  options.fetch.lane_idle = std::chrono::milliseconds(30);
+  const auto engine = *Engine::Start(std::move(options));
+  const MonotonicTime deadline = Clock::Real().Now() + std::chrono::seconds(30);
+  EXPECT_TRUE(engine->Next(deadline).ok());
+  first->wait();  // nobody takes the second step for a while
+  EXPECT_TRUE(engine->Next(deadline).ok());
+  EXPECT_TRUE(engine->Next(deadline).ok());
+  EXPECT_EQ(engine->stats().workers[0].failures, 0u);
+  engine->Stop();
+  EXPECT_GE(opened, 2);
 }
 
 // Waits until the deadline for a step that never comes.
@@ -90,7 +219,7 @@ void WaitInNext(Engine& engine) {
 
 TEST(Engine, CountsWhatNextWaits) {
   const auto latches = std::make_shared<SilentLink::Latches>();
-  const std::shared_ptr<Engine> engine = Engine::Start(OptionsFor(latches));
+  const std::shared_ptr<Engine> engine = *Engine::Start(OptionsFor(latches));
   WaitInNext(*engine);
   EXPECT_GE(engine->stats().waited, std::chrono::milliseconds(20));
   engine->BeginWait();
@@ -104,7 +233,7 @@ TEST(Engine, ThatWorksAheadCountsWhatTheTrainerWaits) {
   const auto latches = std::make_shared<SilentLink::Latches>();
   EngineOptions options = OptionsFor(latches);
   options.ahead = true;
-  const std::shared_ptr<Engine> engine = Engine::Start(std::move(options));
+  const std::shared_ptr<Engine> engine = *Engine::Start(std::move(options));
   WaitInNext(*engine);
   EXPECT_EQ(engine->stats().waited, Duration(0));
   engine->EndWait(true);  // the trainer took a batch that was there

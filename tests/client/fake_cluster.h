@@ -110,7 +110,9 @@ class FakeCoordinator {
 
   const std::string& address() const { return address_; }
   // Pushes an assignment: shard s is owned by worker s mod n, then the next.
-  void SetWorkers(const std::vector<const FakeWorker*>& workers);
+  // `instance`: of the coordinator's process.
+  void SetWorkers(const std::vector<const FakeWorker*>& workers,
+                  uint64_t instance = 1);
   void Kill();
   void Start();
   // Blocks until a consumer has reported its statistics so many times.

@@ -170,11 +170,11 @@ void FakeCoordinator::Kill() {
   admin_.reset();
 }
 
-void FakeCoordinator::SetWorkers(
-    const std::vector<const FakeWorker*>& workers) {
+void FakeCoordinator::SetWorkers(const std::vector<const FakeWorker*>& workers,
+                                 uint64_t instance) {
   v1::Assignment assignment;
   assignment.set_dataset_id(job_.dataset.id);
-  assignment.set_instance(1);
+  assignment.set_instance(instance);
   const size_t per_shard = std::min<size_t>(workers.size(), 2);
   assignment.set_owners_per_shard(static_cast<uint32_t>(per_shard));
   for (const FakeWorker* worker : workers) {

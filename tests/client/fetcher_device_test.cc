@@ -42,7 +42,7 @@ class FetcherDeviceTest : public FetcherTest {
       opened.set_lending_address("leat-test");
       const std::string& uuid = uuids[action.lane->worker];
       if (!uuid.empty()) opened.add_device_uuids(uuid);
-      ASSERT_TRUE(*fetcher_->Opened(*action.lane, opened));
+      ASSERT_TRUE(*fetcher_->Opened(*action.lane, opened, clock_.Now()));
       fetcher_->LendingReady(*action.lane);
       EXPECT_TRUE(Answer(action).ok());
     }
@@ -59,7 +59,7 @@ class FetcherDeviceTest : public FetcherTest {
     Lend();
   }
   void Lend() {
-    for (const Fetcher::Loan& loan : fetcher_->TakeLoans()) {
+    for (const Loan& loan : fetcher_->TakeLoans()) {
       lent_[loan.memory->id()] = loan.memory;
       fetcher_->Lent(*loan.lane, loan.memory->id(),
                      loan.memory->kind() == BatchMemory::Kind::kDevice
@@ -79,7 +79,7 @@ class FetcherDeviceTest : public FetcherTest {
           const Group& group = *piece->group;
           group.step->CopyRows(*group.source, *group.memory, group.indices,
                                group.mine);
-          piece = fetcher_->Moved(*piece);
+          piece = fetcher_->FinishMove(*piece);
         }
       }
       for (Action& action : decided) actions.push_back(std::move(action));
@@ -226,7 +226,7 @@ TEST_F(FetcherDeviceTest, TheForcedPlaneCudaNeedsTheSameGpu) {
   v1::Opened opened;
   opened.set_lending_address("leat-test");
   opened.add_device_uuids(std::string(32, '0'));
-  ASSERT_TRUE(*fetcher_->Opened(*actions[0].lane, opened));
+  ASSERT_TRUE(*fetcher_->Opened(*actions[0].lane, opened, clock_.Now()));
   fetcher_->LendingReady(*actions[0].lane);
   EXPECT_EQ(fetcher_->plane_error().code(),
             absl::StatusCode::kFailedPrecondition);

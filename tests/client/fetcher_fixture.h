@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,7 @@
 
 namespace leat::client {
 
-using Action = Fetcher::Action;
+using Action = LaneMessage;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
@@ -23,26 +24,34 @@ inline constexpr uint64_t kSamples = 1000;
 inline constexpr uint64_t kShardSize = 10;
 inline constexpr size_t kRowBytes = 8;  // the sample's number
 
-inline v1::Assignment MakeAssignment(int workers, uint64_t version = 1) {
+// Workers "w7", ... by number; shard s is owned by worker s mod n of them, then
+// the next.
+inline v1::Assignment AssignmentOf(const std::vector<int>& numbers,
+                                   uint64_t version = 1) {
   v1::Assignment assignment;
   assignment.set_dataset_id("d");
   assignment.set_instance(7);
   assignment.set_version(version);
-  for (int i = 0; i < workers; ++i) {
+  for (const int i : numbers) {
     v1::WorkerRef* worker = assignment.add_workers();
     worker->set_name("w" + std::to_string(i));
     worker->set_address("address" + std::to_string(i));
   }
-  const int per_shard = std::min(workers, 2);
+  const size_t per_shard = std::min<size_t>(numbers.size(), 2);
   assignment.set_owners_per_shard(static_cast<uint32_t>(per_shard));
-  for (uint64_t shard = 0; shard < kSamples / kShardSize; ++shard)
-    for (int i = 0; i < per_shard; ++i) {
-      const auto owner =
-          (shard + static_cast<uint64_t>(i)) % static_cast<uint64_t>(workers);
+  for (size_t shard = 0; shard < kSamples / kShardSize; ++shard)
+    for (size_t i = 0; i < per_shard; ++i) {
+      const size_t owner = (shard + i) % numbers.size();
       assignment.mutable_owners()->push_back(static_cast<char>(owner));
-      assignment.mutable_owners()->push_back(0);
+      assignment.mutable_owners()->push_back(static_cast<char>(owner >> 8));
     }
   return assignment;
+}
+
+inline v1::Assignment MakeAssignment(int workers, uint64_t version = 1) {
+  std::vector<int> numbers(static_cast<size_t>(workers));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return AssignmentOf(numbers, version);
 }
 
 class FetcherTest : public ::testing::Test {
@@ -58,6 +67,16 @@ class FetcherTest : public ::testing::Test {
   void SetWorkers(int workers, uint64_t version) {
     fetcher_->SetTable(*AssignmentTable::FromProto(
         MakeAssignment(workers, version), "d", shards_.num_shards()));
+  }
+  void SetWorkers(const std::vector<int>& numbers) {
+    fetcher_->SetTable(*AssignmentTable::FromProto(
+        AssignmentOf(numbers, ++version_), "d", shards_.num_shards()));
+  }
+  const Peer& PeerOf(const std::string& name) const {
+    for (const Peer& peer : fetcher_->peers())
+      if (peer.ref.name == name) return peer;
+    ADD_FAILURE() << name;
+    return fetcher_->peers().front();
   }
   void AddStep(std::vector<uint64_t> samples) {
     const auto rows = static_cast<uint32_t>(samples.size());
@@ -125,6 +144,18 @@ class FetcherTest : public ::testing::Test {
     header.mutable_error()->set_message(text);
     EXPECT_TRUE(Piece(*action.lane, header, {}).ok());
   }
+  // All rows of the ask fail, and the worker says whose trouble it is.
+  absl::Status Blame(const Action& action, v1::Blame blame,
+                     absl::StatusCode code, const std::string& text,
+                     uint64_t sample = 0) {
+    v1::RowsResponse header = Header(action, action.rows);
+    header.set_payload_bytes(0);
+    header.mutable_error()->set_code(static_cast<int32_t>(code));
+    header.mutable_error()->set_message(text);
+    header.mutable_error()->set_blame(blame);
+    header.mutable_error()->set_sample(sample);
+    return Piece(*action.lane, header, {});
+  }
   void Close(const Action& action, const absl::Status& status) {
     const std::shared_ptr<Lane> lane = action.lane;
     fetcher_->Closed(*lane, status, clock_.Now());
@@ -149,6 +180,7 @@ class FetcherTest : public ::testing::Test {
   std::shared_ptr<BatchPool> pool_;
   uint64_t next_step_ = 0;
   uint64_t next_group_ = 1;
+  uint64_t version_ = 1;
 };
 
 }  // namespace leat::client

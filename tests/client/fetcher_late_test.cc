@@ -203,6 +203,8 @@ TEST_F(FetcherTest, WhatBreaksTheProtocolIsRefused) {
 TEST_F(FetcherTest, RandomFaultsNeverLoseOrRepeatARow) {
   config_.max_row_errors = 60000;
   config_.row_timeout = std::chrono::hours(1000);
+  config_.fault_backoff_max = config_.fault_backoff_min;
+  config_.lane_idle = milliseconds(100);
   Begin(4);
   uint64_t random = 1;
   const auto draw = [&random](uint64_t n) {
@@ -211,7 +213,8 @@ TEST_F(FetcherTest, RandomFaultsNeverLoseOrRepeatARow) {
   };
   std::vector<Action> open;
   uint64_t version = 1;
-  int delivered = 0;
+  int delivered = 0, idle_lanes = 0;
+  std::vector<std::shared_ptr<Lane>> retired;
   for (int round = 0; round < 200000 && delivered < 300; ++round) {
     while (fetcher_->num_steps() < 4) {
       std::vector<uint64_t> samples(16);
@@ -222,13 +225,22 @@ TEST_F(FetcherTest, RandomFaultsNeverLoseOrRepeatARow) {
     for (Action& action : Decide())
       if (!action.rows.empty() && !action.lane->closed)
         open.push_back(std::move(action));
-    if (draw(50) == 0) SetWorkers(1 + static_cast<int>(draw(4)), ++version);
+    // Also tables without any worker.
+    if (draw(50) == 0) SetWorkers(static_cast<int>(draw(5)), ++version);
+    for (const auto& idle : fetcher_->TakeIdle()) {
+      retired.push_back(idle);
+      ++idle_lanes;
+    }
+    if (!retired.empty() && draw(5) == 0) {  // their ends come when they come
+      fetcher_->Closed(*retired.front(), Cancelled("idle"), clock_.Now());
+      retired.erase(retired.begin());
+    }
     clock_.Advance(milliseconds(draw(40)));
     std::erase_if(open, [](const Action& a) { return a.lane->closed; });
     if (open.empty()) continue;
     const size_t pick = draw(open.size());
     const Action action = open[pick];
-    switch (draw(12)) {
+    switch (draw(16)) {
       case 0:
         Close(action, Unavailable("killed"));
         break;
@@ -246,6 +258,22 @@ TEST_F(FetcherTest, RandomFaultsNeverLoseOrRepeatARow) {
       case 3:
         EXPECT_TRUE(Answer(action).ok());  // and again later
         break;
+      case 4:
+        EXPECT_TRUE(Blame(action, v1::BLAME_PASSING,
+                          absl::StatusCode::kUnavailable, "storage")
+                        .ok());
+        break;
+      case 5:
+        EXPECT_TRUE(Blame(action, v1::BLAME_WORKER,
+                          absl::StatusCode::kPermissionDenied, "no mount")
+                        .ok());
+        break;
+      case 6:
+        EXPECT_TRUE(Blame(action, v1::BLAME_OBJECT, absl::StatusCode::kNotFound,
+                          "not there",
+                          action.samples[draw(action.samples.size())])
+                        .ok());
+        break;
       default:
         EXPECT_TRUE(Answer(action).ok());
         open.erase(open.begin() + static_cast<ptrdiff_t>(pick));
@@ -256,6 +284,7 @@ TEST_F(FetcherTest, RandomFaultsNeverLoseOrRepeatARow) {
     }
   }
   EXPECT_GE(delivered, 300);
+  EXPECT_GT(idle_lanes, 0);
 }
 
 }  // namespace

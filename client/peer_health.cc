@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How the peers of a PeerTable fare: back-off, faults, silence, speed.
+#include <algorithm>
+#include <utility>
+
+#include "client/peer_table.h"
+#include "core/status.h"
+
+namespace leat::client {
+namespace {
+
+constexpr uint64_t kColdRows = 32;      // p95 means nothing below
+constexpr size_t kMaxNamedWorkers = 8;  // in an error
+constexpr double kRowTimeGain = 0.2;
+// Of the workers, one in so many may be taken to have stopped at a time. More
+// are not silent by chance: storage, or a start, keeps them all.
+constexpr size_t kStoppedShare = 10;
+
+// A bug of a worker, by its code.
+bool IsBug(absl::StatusCode code) {
+  return code == absl::StatusCode::kInternal ||
+         code == absl::StatusCode::kUnknown;
+}
+
+}  // namespace
+
+bool IsPassing(absl::StatusCode code) {
+  switch (code) {
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kCancelled:
+    case absl::StatusCode::kAborted:
+    case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kResourceExhausted:
+      return true;
+    default:
+      return false;
+  }
+}
+
+Duration PeerTable::Jittered(Duration duration) const {
+  if (!config_.random) return duration;
+  return std::chrono::duration_cast<Duration>(duration *
+                                              (1 - config_.random() / 2));
+}
+
+// The peer is not suspect any more.
+void PeerTable::Trust(Peer& peer) {
+  if (std::exchange(peer.suspect, false)) --suspects_;
+  if (std::exchange(peer.stopped, false)) --stopped_;
+}
+
+void PeerTable::Avoid(Peer& peer, std::string_view error, bool ended,
+                      MonotonicTime now) {
+  if (ended || peer.suspect || peer.avoid_until <= now) {
+    const int shift =
+        static_cast<int>(std::min<uint32_t>(peer.failures_in_row, 16));
+    peer.avoid_until =
+        now + Jittered(std::min(config_.backoff_max,
+                                config_.backoff_min * (1 << shift)));
+    ++peer.failures_in_row;
+  }
+  peer.last_error = std::string(error);
+  Trust(peer);
+  window_.dirty = true;
+}
+
+void PeerTable::Blame(Peer& peer, std::string_view error, MonotonicTime now) {
+  peer.last_error = std::string(error);
+  peer.faulty = true;
+  window_.dirty = true;
+  if (peer.fault_until > now) return;  // it was asked before
+  // It grows unless the worker has been right for as long as the last time.
+  const bool lasts = peer.fault_backoff > Duration(0) &&
+                     now < peer.fault_until + peer.fault_backoff;
+  peer.fault_backoff =
+      lasts ? std::min(config_.fault_backoff_max, peer.fault_backoff * 2)
+            : config_.fault_backoff_min;
+  peer.fault_until = now + Jittered(peer.fault_backoff);
+}
+
+bool PeerTable::AllFaulty() const {
+  const auto faulty = [&](uint16_t worker) {
+    return worker != Row::kNobody && peers_[worker].faulty;
+  };
+  return !peer_of_.empty() &&
+         std::all_of(peer_of_.begin(), peer_of_.end(), faulty);
+}
+
+void PeerTable::Squeeze(const Lane& lane) {
+  Peer& peer = peers_[lane.worker];
+  const uint64_t bound =
+      peer.brought_bytes > 0 ? peer.brought_bytes : config_.max_lane_bytes;
+  peer.brought_bytes =
+      std::max<uint64_t>(1, std::min(bound, lane.open_bytes) / 2);
+}
+
+void PeerTable::HeardFrom(Lane& lane, MonotonicTime now) {
+  lane.last_heard = now;
+  Peer& peer = peers_[lane.worker];
+  if (lane.retired || !peer.suspect) return;
+  Trust(peer);
+  peer.avoid_until = now;
+  peer.last_error.clear();
+  window_.dirty = true;
+}
+
+void PeerTable::Delivered(Lane& lane, uint64_t rows, uint64_t bytes,
+                          size_t group_rows, MonotonicTime now) {
+  Peer& peer = peers_[lane.worker];
+  delivered_at_ = now;
+  peer.rows += rows;
+  peer.bytes += bytes;
+  peer.failures_in_row = 0;
+  peer.faulty = false;
+  if (peer.brought_bytes > 0) {  // there is room again
+    peer.brought_bytes += config_.max_ask_bytes;
+    if (peer.brought_bytes >= config_.max_lane_bytes) peer.brought_bytes = 0;
+  }
+  // The worker spent the time on the group since the group before, or since it
+  // had something to do.
+  const Duration spent = now - std::exchange(lane.busy_since, now);
+  const double row_ns =
+      static_cast<double>(spent.count()) / static_cast<double>(group_rows);
+  if (peer.row_ns <= 0)
+    peer.row_ns = row_ns;
+  else
+    peer.row_ns += (row_ns - peer.row_ns) * kRowTimeGain;
+}
+
+Duration PeerTable::HedgeDelay() const {
+  if (window_.latency.count() < kColdRows)
+    return std::max(config_.hedge_min, config_.hedge_cold);
+  const auto late = std::chrono::duration<double, std::nano>(
+      config_.hedge_p95_factor *
+      static_cast<double>(window_.latency.Quantile(0.95).count()));
+  return std::max(config_.hedge_min,
+                  std::chrono::duration_cast<Duration>(late));
+}
+
+PeerTable::Silence PeerTable::Listen(uint16_t worker, const Row& row,
+                                     MonotonicTime now, MonotonicTime* due) {
+  Peer& peer = peers_[worker];
+  if (!peer.lane) return Silence::kNone;
+  // A worker that has not delivered yet may have to load the job.
+  const Duration silence =
+      peer.rows == 0 || window_.latency.count() < kColdRows
+          ? config_.hedge_cold
+          : std::max(config_.silence_min, window_.latency.Quantile(0.95));
+  const MonotonicTime since = std::max(row.asked_at, peer.lane->last_heard);
+  if (since + silence > now) {
+    if (!peer.stopped) *due = std::min(*due, since + silence);
+    return Silence::kNone;
+  }
+  const size_t most = std::max<size_t>(1, num_named() / kStoppedShare);
+  const bool others = DeliveredSince(since);
+  const bool stops = others && (peer.stopped || stopped_ < most);
+  const bool told =
+      (stops ? peer.stopped : peer.suspect) && peer.avoid_until > now;
+  // While nobody delivers, it is not the worker that is slow.
+  if (told || (!others && !peer.suspect && suspects_ >= most))
+    return Silence::kNone;
+  List(now);
+  const auto other = [&](uint16_t i) {
+    return i != worker && peers_[i].avoided_until() <= now;
+  };
+  if (std::none_of(can_.begin(), can_.end(), other) &&
+      std::none_of(last_.begin(), last_.end(), other))
+    return Silence::kNone;
+  if (!std::exchange(peer.suspect, true)) ++suspects_;
+  if (stops && !std::exchange(peer.stopped, true)) ++stopped_;
+  peer.avoid_until = now + std::max(config_.backoff_max, silence);
+  peer.last_error = "silent";
+  return stops ? Silence::kStopped : Silence::kSuspect;
+}
+
+absl::Status PeerTable::Refusal() const {
+  if (peer_of_.empty()) return absl::OkStatus();
+  for (const uint16_t worker : peer_of_) {
+    if (worker == Row::kNobody) continue;
+    const Peer& peer = peers_[worker];
+    if (peer.failures_in_row < config_.max_refusals ||
+        peer.last_code == absl::StatusCode::kOk || IsPassing(peer.last_code) ||
+        IsBug(peer.last_code))
+      return absl::OkStatus();
+  }
+  for (const Peer& peer : peers_)
+    if (LastResort(peer) && peer.lane) return absl::OkStatus();
+  const Peer& peer = peers_[peer_of_.front()];
+  return MakeStatus(peer.last_code, "every worker refuses; {}: {}",
+                    peer.ref.name, peer.last_error);
+}
+
+std::string PeerTable::Describe(const Row& row) const {
+  std::string workers;
+  size_t named = 0;
+  for (size_t i = 0; i < peers_.size(); ++i) {
+    const Peer& peer = peers_[i];
+    if (!peer.present && peer.last_error.empty()) continue;
+    if (++named > kMaxNamedWorkers) continue;
+    const bool asked = row.AskedOf(static_cast<uint16_t>(i));
+    workers += fmt::format("{}{} at {}: {}", workers.empty() ? "" : "; ",
+                           peer.ref.name, peer.ref.address,
+                           peer.last_error.empty()
+                               ? (asked ? "asked, no answer" : "no error")
+                               : peer.last_error);
+  }
+  if (named > kMaxNamedWorkers)
+    workers += fmt::format("; and {} more", named - kMaxNamedWorkers);
+  if (!workers.empty()) return workers;
+  return table_ ? "the coordinator knows no ready worker" +
+                      (config_.needed.empty() ? "" : " with " + config_.needed)
+                : "no assignment has come from the coordinator";
+}
+
+}  // namespace leat::client

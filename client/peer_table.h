@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PeerTable: who there is, and which worker a row is asked of.
+//
+// A row goes to its shard's first owner, or to another owner while the first
+// one's backlog would take much longer (spilling); then to any worker that the
+// assignment names. If none of these can be asked, it goes to a worker that the
+// assignment does not name, but that answers on a stream that lives, or that
+// the assignment before named: a coordinator that has lost sight of the
+// workers, or that has just started, must not stop a training.
+//
+// A worker that failed is left alone for a time that doubles, and so is one
+// that says that the trouble is its own, for longer. A worker that owes rows
+// which are late, and has been silent all that time, is suspect until it says
+// something. If others deliver meanwhile it is taken to have stopped.
+//
+// Thread-compatible: the Fetcher's owner locks. Time: callers pass `now`.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "client/assignment_table.h"
+#include "client/fetcher_config.h"
+#include "client/lane.h"
+#include "client/window.h"
+#include "core/clock.h"
+#include "core/shard_table.h"
+
+namespace leat::client {
+
+class PeerTable {
+ public:
+  // All three outlive this.
+  PeerTable(const FetcherConfig& config, const ShardTable& shards,
+            Window* window);
+
+  // Returns the lanes of peers that only the table before named. Without effect
+  // if the table is empty, and one that is not is known.
+  std::vector<std::shared_ptr<Lane>> SetTable(
+      std::shared_ptr<const AssignmentTable> table);
+  const AssignmentTable* table() const { return table_.get(); }
+  const std::deque<Peer>& peers() const { return peers_; }
+  Peer& at(uint16_t worker) { return peers_[worker]; }
+  uint64_t num_samples() const { return shards_.num_samples(); }
+  // How many workers the table names.
+  size_t num_named() const { return peer_of_.size(); }
+
+  // Choose is about to be called for many rows.
+  void BeginRound() { listed_ = false; }
+  // Who is to be asked for the row now; nullopt: nobody can be.
+  std::optional<uint16_t> Choose(const Step& step, uint32_t index,
+                                 MonotonicTime now);
+  // The peer's lane; a new one if it has none, and then *opened is set.
+  const std::shared_ptr<Lane>& LaneOf(uint16_t worker, MonotonicTime now,
+                                      bool* opened = nullptr);
+  // When a peer that is avoided can be asked again; max: none is avoided. If
+  // another one can be asked already, rows wait for room on lanes: *full.
+  MonotonicTime NextUsable(MonotonicTime now, bool* full) const;
+  // Takes the lanes away that nothing has been asked of for `lane_idle`, and
+  // nothing is open on: their streams are to be ended. *due: when to look
+  // again.
+  std::vector<std::shared_ptr<Lane>> TakeIdleLanes(MonotonicTime now,
+                                                   MonotonicTime* due);
+
+  // The peer failed, and is left alone for a while. What fails while it is left
+  // alone was asked before and does not lengthen that, unless its stream
+  // `ended`.
+  void Avoid(Peer& peer, std::string_view error, bool ended, MonotonicTime now);
+  // The peer says that it cannot, by its own fault.
+  void Blame(Peer& peer, std::string_view error, MonotonicTime now);
+  // Every named worker blames itself.
+  bool AllFaulty() const;
+  // The worker has no room for brought samples: it is to owe half of them.
+  void Squeeze(const Lane& lane);
+  // The worker lives.
+  void HeardFrom(Lane& lane, MonotonicTime now);
+  // `rows` more have come, which were new, in a group of `group_rows`.
+  void Delivered(Lane& lane, uint64_t rows, uint64_t bytes, size_t group_rows,
+                 MonotonicTime now);
+  // Whether some worker has delivered after `time`.
+  bool DeliveredSince(MonotonicTime time) const { return delivered_at_ > time; }
+
+  enum class Silence : uint8_t {
+    kNone,     // or not long enough: *due is when it may be
+    kSuspect,  // it is asked for nothing more for a while
+    kStopped,  // all that it owes is to be asked elsewhere, too
+  };
+  // What the silence of a worker, which owes the head's row, has become. Each
+  // is told once. The only worker that can be asked is never suspect.
+  Silence Listen(uint16_t worker, const Row& row, MonotonicTime now,
+                 MonotonicTime* due);
+  // After which time a row of the head is late.
+  Duration HedgeDelay() const;
+  // Why every worker ends its streams for a reason that time does not mend; OK:
+  // not every one does.
+  absl::Status Refusal() const;
+  // The peers and their errors, for people. `row`: of the head.
+  std::string Describe(const Row& row) const;
+  // Peers that were looked at to choose or to find one: the work done.
+  uint64_t visited() const { return visited_; }
+
+ private:
+  uint16_t PeerFor(const AssignmentTable::Worker& ref);
+  void FreeUnused();
+  // Whether the peer can be asked for anything.
+  bool HasRoom(const Peer& peer, MonotonicTime now) const;
+  bool Takes(uint16_t worker, const Step& step, uint32_t index,
+             bool again) const;
+  bool Usable(uint16_t worker, const Step& step, uint32_t index, bool again,
+              MonotonicTime now) const;
+  bool LastResort(const Peer& peer) const;
+  void List(MonotonicTime now);
+  std::optional<uint16_t> FirstOf(std::vector<uint16_t>* list, uint32_t shard,
+                                  const Step& step, uint32_t index, bool again,
+                                  MonotonicTime now);
+  uint16_t Spill(uint16_t first, uint32_t shard, const Step& step,
+                 uint32_t index, MonotonicTime now) const;
+  double Backlog(uint16_t worker, uint32_t more_rows) const;
+  Duration Jittered(Duration duration) const;
+  void Trust(Peer& peer);
+
+  const FetcherConfig& config_;
+  const ShardTable& shards_;
+  Window& window_;
+  std::shared_ptr<const AssignmentTable> table_;
+  std::vector<uint16_t> peer_of_;  // by the table's index
+  std::deque<Peer> peers_;
+  std::unordered_map<std::string, uint16_t> numbers_;  // by name and address
+  std::vector<uint16_t> unused_;  // numbers that may be given to other workers
+  // Of this round: who can be asked for anything, of those that the table names
+  // and of the last resort.
+  bool listed_ = false;
+  std::vector<uint16_t> can_, last_;
+  size_t suspects_ = 0, stopped_ = 0;  // peers that are
+  MonotonicTime delivered_at_{};
+  MonotonicTime idle_check_ = MonotonicTime::max();
+  mutable uint64_t visited_ = 0;
+};
+
+// Whether time may mend what the code says.
+bool IsPassing(absl::StatusCode code);
+
+}  // namespace leat::client
