@@ -2,6 +2,7 @@
 #include "client/admin.h"
 
 #include "client/json.h"
+#include "core/status.h"
 
 namespace leat::client {
 
@@ -12,6 +13,27 @@ absl::StatusOr<std::string> ControlAdmin::Get(
   absl::Status status = control_.Call(method, request, &response);
   if (!status.ok()) return status;
   return ToJsonNumbers(response).dump();
+}
+
+// All pages as one answer.
+template <class Request, class Response>
+absl::StatusOr<std::string> ControlAdmin::GetAll(
+    Control::AdminMethod<Request, Response> method) {
+  Response all;
+  Request request;
+  std::string token;
+  do {
+    request.set_page_token(token);
+    Response page;
+    absl::Status status = control_.Call(method, request, &page);
+    if (!status.ok()) return status;
+    token = page.next_page_token();
+    if (!token.empty() && token == request.page_token())
+      return Internal("the coordinator gives page \"{}\" twice", token);
+    page.clear_next_page_token();
+    all.MergeFrom(page);
+  } while (!token.empty());
+  return ToJsonNumbers(all).dump();
 }
 
 template <class Request, class Response>
@@ -29,13 +51,13 @@ absl::StatusOr<std::string> ControlAdmin::GetStatus() {
   return Get(&Stub::GetStatus, v1::GetStatusRequest());
 }
 absl::StatusOr<std::string> ControlAdmin::ListWorkers() {
-  return Get(&Stub::ListWorkers, v1::ListWorkersRequest());
+  return GetAll(&Stub::ListWorkers);
 }
 absl::StatusOr<std::string> ControlAdmin::ListJobs() {
-  return Get(&Stub::ListJobs, v1::ListJobsRequest());
+  return GetAll(&Stub::ListJobs);
 }
 absl::StatusOr<std::string> ControlAdmin::ListDatasets() {
-  return Get(&Stub::ListDatasets, v1::ListDatasetsRequest());
+  return GetAll(&Stub::ListDatasets);
 }
 absl::StatusOr<std::string> ControlAdmin::ListShards(std::string_view dataset) {
   v1::ListShardsRequest request;
@@ -43,7 +65,7 @@ absl::StatusOr<std::string> ControlAdmin::ListShards(std::string_view dataset) {
   return Get(&Stub::ListShards, request);
 }
 absl::StatusOr<std::string> ControlAdmin::ListConsumers() {
-  return Get(&Stub::ListConsumers, v1::ListConsumersRequest());
+  return GetAll(&Stub::ListConsumers);
 }
 absl::Status ControlAdmin::DeleteJob(std::string_view name) {
   return Do<v1::DeleteJobRequest>(&Stub::DeleteJob, name);

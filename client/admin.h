@@ -34,6 +34,9 @@ class ControlAdmin : public Admin {
   absl::StatusOr<std::string> Get(
       Control::AdminMethod<Request, Response> method, const Request& request);
   template <class Request, class Response>
+  absl::StatusOr<std::string> GetAll(
+      Control::AdminMethod<Request, Response> method);
+  template <class Request, class Response>
   absl::Status Do(Control::AdminMethod<Request, Response> method,
                   std::string_view name);
 

@@ -106,9 +106,9 @@ absl::Status Control::Connect(absl::Time deadline) {
     if (left <= absl::ZeroDuration()) break;
     grpc::ClientContext context;
     Prepare(&context, left);
-    v1::GetStatusResponse response;
+    v1::HelloResponse response;
     const absl::Status status =
-        Map(admin_->GetStatus(&context, v1::GetStatusRequest(), &response));
+        Map(coordinator_->Hello(&context, v1::HelloRequest(), &response));
     if (status.ok()) return status;
     if (absl::IsUnauthenticated(status) || absl::IsPermissionDenied(status) ||
         absl::IsFailedPrecondition(status))

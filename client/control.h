@@ -23,7 +23,8 @@ class Control {
  public:
   Control(std::string address, rpc::Security security, absl::Duration timeout);
 
-  // Asks for the coordinator's status until it answers or `deadline`.
+  // Asks the coordinator who it is (Hello, which costs it nothing) until it
+  // answers or `deadline`.
   // kUnavailable: nobody there (names address and reason). Other errors: of
   // another version, token, or not a coordinator; at once.
   absl::Status Connect(absl::Time deadline);

@@ -39,6 +39,55 @@ grpc::ServerUnaryReactor* HandleLater(
   return reactor;
 }
 
+// Entries of a page, at most; and bytes after which a page ends.
+constexpr size_t kPageOfWorkers = 1000, kPageOfJobs = 100, kPageOfDatasets = 16;
+constexpr size_t kPageBytes = 2 << 20;
+constexpr size_t kMaxPageToken = 4096;
+
+// Without what may be large: see GetStatus in admin.proto.
+v1::JobSummary SummaryOf(const JobView& view) {
+  JobView small = view;
+  auto info = std::make_shared<JobInfo>();
+  info->spec = view.info->spec;
+  info->spec.pipeline = Graph();
+  info->schema = view.info->schema;
+  info->plan_hash = view.info->plan_hash;
+  const DatasetInfo& dataset = view.info->dataset;
+  info->dataset.id = dataset.id;
+  info->dataset.name = dataset.name;
+  info->dataset.reader = dataset.reader;
+  info->dataset.fingerprint = dataset.fingerprint;
+  info->dataset.bytes = dataset.bytes;
+  small.info = std::move(info);
+  v1::JobSummary proto = ToProto(small);
+  proto.mutable_job()->mutable_dataset()->mutable_shards()->set_num_samples(
+      dataset.shards.num_samples());
+  return proto;
+}
+
+// Takes a page of what `list` gives; `key_of` names an entry for the next one.
+template <class Request, class Response, class Field, class List, class KeyOf>
+absl::Status FillPage(const Request& request, size_t most, Response* response,
+                      Field* field, const List& list, const KeyOf& key_of) {
+  if (request.page_token().size() > kMaxPageToken)
+    return InvalidArgument("page_token: {} bytes: want a next_page_token",
+                           request.page_token().size());
+  Page page{request.page_token(), most};
+  if (request.page_size() > 0)
+    page.limit = std::min<size_t>(page.limit, request.page_size());
+  const auto views = list(page);
+  size_t bytes = 0, taken = 0;
+  for (const auto& view : views) {
+    *field->Add() = ToProto(view);
+    bytes += field->Get(field->size() - 1).ByteSizeLong();
+    ++taken;
+    if (bytes >= kPageBytes) break;
+  }
+  if (taken < views.size() || views.size() == page.limit)
+    response->set_next_page_token(key_of(views[taken - 1]));
+  return absl::OkStatus();
+}
+
 absl::Status CheckLevel(const std::string& level) {
   constexpr std::array<std::string_view, 5> kLevels = {"trace", "debug", "info",
                                                        "warn", "error"};
@@ -59,48 +108,63 @@ grpc::ServerUnaryReactor* AdminService::GetStatus(
       MutexLock lock(&mu_);
       response->set_address(address_);
     }
+    response->set_cluster(coordinator_->cluster());
     response->set_state_store(coordinator_->store().description());
     *response->mutable_started_at() = ToProto(started_at_);
     response->set_sequence(coordinator_->store().sequence());
     for (const Finding& finding : coordinator_->Findings(Now::Of(*clock_)))
       *response->add_findings() = ToProto(finding);
-    for (const WorkerView& worker : coordinator_->Workers())
-      *response->add_workers() = ToProto(worker);
-    for (const JobView& job : coordinator_->Jobs())
-      *response->add_jobs() = ToProto(job);
-    response->set_datasets(coordinator_->Datasets().size());
+    // In pages, so that the coordinator's lock is free between them.
+    for (Page page{"", kPageOfWorkers};;) {
+      const std::vector<WorkerView> views = coordinator_->Workers(page);
+      for (const WorkerView& view : views)
+        *response->add_workers() = ToProto(view);
+      if (views.size() < page.limit) break;
+      page.after = views.back().registration->name;
+    }
+    for (Page page{"", kPageOfJobs};;) {
+      const std::vector<JobView> views = coordinator_->Jobs(page);
+      for (const JobView& view : views) *response->add_jobs() = SummaryOf(view);
+      if (views.size() < page.limit) break;
+      page.after = views.back().info->spec.name;
+    }
+    response->set_datasets(coordinator_->num_datasets());
     response->set_log_level(std::string(LogLevel()));
     return absl::OkStatus();
   });
 }
 
 grpc::ServerUnaryReactor* AdminService::ListWorkers(
-    grpc::CallbackServerContext* context, const v1::ListWorkersRequest*,
+    grpc::CallbackServerContext* context, const v1::ListWorkersRequest* request,
     v1::ListWorkersResponse* response) {
   return Handle(context, *security_, [&] {
-    for (const WorkerView& worker : coordinator_->Workers())
-      *response->add_workers() = ToProto(worker);
-    return absl::OkStatus();
+    return FillPage(
+        *request, kPageOfWorkers, response, response->mutable_workers(),
+        [&](const Page& page) { return coordinator_->Workers(page); },
+        [](const WorkerView& view) { return view.registration->name; });
   });
 }
 
 grpc::ServerUnaryReactor* AdminService::ListJobs(
-    grpc::CallbackServerContext* context, const v1::ListJobsRequest*,
+    grpc::CallbackServerContext* context, const v1::ListJobsRequest* request,
     v1::ListJobsResponse* response) {
   return Handle(context, *security_, [&] {
-    for (const JobView& job : coordinator_->Jobs())
-      *response->add_jobs() = ToProto(job);
-    return absl::OkStatus();
+    return FillPage(
+        *request, kPageOfJobs, response, response->mutable_jobs(),
+        [&](const Page& page) { return coordinator_->Jobs(page); },
+        [](const JobView& view) { return view.info->spec.name; });
   });
 }
 
 grpc::ServerUnaryReactor* AdminService::ListDatasets(
-    grpc::CallbackServerContext* context, const v1::ListDatasetsRequest*,
+    grpc::CallbackServerContext* context,
+    const v1::ListDatasetsRequest* request,
     v1::ListDatasetsResponse* response) {
   return Handle(context, *security_, [&] {
-    for (const DatasetView& dataset : coordinator_->Datasets())
-      *response->add_datasets() = ToProto(dataset);
-    return absl::OkStatus();
+    return FillPage(
+        *request, kPageOfDatasets, response, response->mutable_datasets(),
+        [&](const Page& page) { return coordinator_->Datasets(page); },
+        [](const DatasetView& view) { return view.key; });
   });
 }
 
@@ -123,12 +187,14 @@ grpc::ServerUnaryReactor* AdminService::ListShards(
 }
 
 grpc::ServerUnaryReactor* AdminService::ListConsumers(
-    grpc::CallbackServerContext* context, const v1::ListConsumersRequest*,
+    grpc::CallbackServerContext* context,
+    const v1::ListConsumersRequest* request,
     v1::ListConsumersResponse* response) {
   return Handle(context, *security_, [&] {
-    for (const ConsumerView& consumer : coordinator_->Consumers())
-      *response->add_consumers() = ToProto(consumer);
-    return absl::OkStatus();
+    return FillPage(
+        *request, kPageOfWorkers, response, response->mutable_consumers(),
+        [&](const Page& page) { return coordinator_->Consumers(page); },
+        [](const ConsumerView& view) { return view.key; });
   });
 }
 

@@ -1,52 +1,183 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/assignments.h"
 
+#include <algorithm>
+#include <span>
 #include <utility>
 
-namespace leat::server {
+#include "absl/strings/string_view.h"
+#include "leat/v1/coordinator.pb.h"
 
-bool Assignments::Add(const TableKey& key, uint32_t num_shards) {
-  return tables_.try_emplace(key, key, num_shards).second;
+namespace leat::server {
+namespace {
+
+std::string Encoded(const Assignment& assignment) {
+  v1::ConsumerSessionResponse response;
+  v1::Assignment& proto = *response.mutable_assignment();
+  proto.set_dataset_id(assignment.dataset_id);
+  proto.set_instance(assignment.instance);
+  proto.set_version(assignment.version);
+  for (const WorkerRef& worker : assignment.workers) {
+    v1::WorkerRef* ref = proto.add_workers();
+    ref->set_name(worker.name);
+    ref->set_address(worker.address);
+  }
+  proto.set_owners_per_shard(assignment.owners_per_shard);
+  proto.set_owners(assignment.owners);
+  return response.SerializeAsString();
 }
 
-std::vector<TableKey> Assignments::Update(const Membership& membership) {
-  std::vector<TableKey> changed;
-  for (auto& [key, table] : tables_)
-    if (Update(key, membership, &table)) changed.push_back(key);
+// Shards in the order of their first owners.
+void SortShards(std::span<const uint16_t> owners, Assignment* table) {
+  const uint32_t stride = table->owners_per_shard;
+  table->starts.assign(table->workers.size() + 1, 0);
+  for (size_t i = 0; i < owners.size(); i += stride)
+    ++table->starts[owners[i] + 1];
+  for (size_t i = 1; i < table->starts.size(); ++i)
+    table->starts[i] += table->starts[i - 1];
+  std::vector<uint32_t> next = table->starts;
+  table->shards.resize(owners.size() / stride);
+  for (size_t i = 0; i < owners.size(); i += stride)
+    table->shards[next[owners[i]]++] = static_cast<uint32_t>(i / stride);
+}
+
+// Workers, of either table, that own other shards first.
+std::vector<std::string> Changed(const Assignment* before,
+                                 const Assignment& now) {
+  std::vector<std::string> changed;
+  for (const WorkerRef& worker : now.workers) {
+    const std::span<const uint32_t> owned = now.OwnedBy(worker.name);
+    const std::span<const uint32_t> owned_before =
+        before == nullptr ? std::span<const uint32_t>()
+                          : before->OwnedBy(worker.name);
+    if (before == nullptr ||
+        !std::equal(owned.begin(), owned.end(), owned_before.begin(),
+                    owned_before.end()))
+      changed.push_back(worker.name);
+  }
+  if (before == nullptr) return changed;
+  for (const WorkerRef& worker : before->workers)
+    if (now.OwnedBy(worker.name).empty() &&
+        !before->OwnedBy(worker.name).empty())
+      changed.push_back(worker.name);
   return changed;
 }
 
-bool Assignments::Update(const TableKey& key, const Membership& membership) {
-  return Update(key, membership, &tables_.at(key));
+}  // namespace
+
+std::span<const uint32_t> Assignment::OwnedBy(std::string_view worker) const {
+  const auto it =
+      std::lower_bound(workers.begin(), workers.end(), worker,
+                       [](const WorkerRef& ref, std::string_view name) {
+                         return ref.name < name;
+                       });
+  if (it == workers.end() || it->name != worker || starts.empty()) return {};
+  const size_t i = static_cast<size_t>(it - workers.begin());
+  return std::span(shards).subspan(starts[i], starts[i + 1] - starts[i]);
 }
 
-bool Assignments::Update(const TableKey& key, const Membership& membership,
-                         Table* table) {
-  std::vector<AssignedWorker> members;
+std::string OwnedShards::Bits() const {
+  std::string bits((num_shards + 7) / 8, '\0');
+  for (const auto& table : tables)
+    for (const uint32_t shard : table->OwnedBy(worker))
+      bits[shard / 8] = static_cast<char>(bits[shard / 8] | 1 << shard % 8);
+  return bits;
+}
+
+std::vector<Member> MembersOf(const Membership& membership) {
+  std::vector<Member> members;
+  members.reserve(membership.num_ready());
+  for (const auto& [name, worker] : membership.workers())
+    if (worker.state() == WorkerState::kReady)
+      members.push_back(
+          {worker.registration, worker.weight, !worker.troubles.empty()});
+  return members;
+}
+
+TableBuilder::Built TableBuilder::Build(const std::vector<Member>& members,
+                                        uint64_t instance, uint64_t* version) {
+  std::vector<AssignedWorker> fit;
   std::vector<WorkerRef> refs;  // in the order of names, as the assigner's
-  for (const auto& [name, worker] : membership.workers()) {
-    if (worker.state() != WorkerState::kReady || !worker.Has(key.decoder_class))
-      continue;
-    members.push_back({name, worker.weight});
-    refs.push_back({name, worker.registration.address});
-  }
-  const bool moved = table->assigner.SetWorkers(members);
-  if (!moved && table->published && table->published->workers == refs)
-    return false;
+  const auto collect = [&](bool troubled_too) {
+    for (const Member& member : members) {
+      const WorkerRegistration& worker = *member.registration;
+      if ((member.troubled && !troubled_too) || !worker.Has(key_.decoder_class))
+        continue;
+      fit.push_back({worker.name, member.weight});
+      refs.push_back({worker.name, worker.address});
+    }
+  };
+  collect(/*troubled_too=*/false);
+  // A new table of workers in trouble is better than none.
+  if (fit.empty() && last_ == nullptr) collect(/*troubled_too=*/true);
+  if (fit.empty()) return {};
+  const bool moved = assigner_.SetWorkers(fit);
+  if (!moved && last_ != nullptr && last_->workers == refs) return {};
   auto next = std::make_shared<Assignment>();
-  next->dataset_id = key.dataset_id;
-  next->instance = instance_;
-  next->version = ++version_;
+  next->dataset_id = key_.dataset_id;
+  next->instance = instance;
+  next->version = ++*version;
   next->workers = std::move(refs);
-  next->owners_per_shard = table->assigner.owners_per_shard();
-  const std::span<const uint16_t> owners = table->assigner.owners();
+  next->owners_per_shard = assigner_.owners_per_shard();
+  const std::span<const uint16_t> owners = assigner_.owners();
   next->owners.resize(2 * owners.size());
   for (size_t i = 0; i < owners.size(); ++i) {
     next->owners[2 * i] = static_cast<char>(owners[i]);
     next->owners[2 * i + 1] = static_cast<char>(owners[i] >> 8);
   }
-  table->published = std::move(next);
+  SortShards(owners, next.get());
+  next->encoded = Encoded(*next);
+  Built built{next, Changed(last_.get(), *next)};
+  last_ = std::move(next);
+  return built;
+}
+
+void Assignments::Use(const TableKey& key, uint32_t num_shards) {
+  Table& table = tables_[key];
+  if (table.users++ > 0) return;
+  table.builder = std::make_shared<TableBuilder>(key, num_shards);
+  new_.insert(key);
+}
+
+std::shared_ptr<const Assignment> Assignments::Release(const TableKey& key) {
+  const auto it = tables_.find(key);
+  if (it == tables_.end() || --it->second.users > 0) return nullptr;
+  std::shared_ptr<const Assignment> published = std::move(it->second.published);
+  if (published != nullptr) AddLoads(*published, false);
+  tables_.erase(it);
+  new_.erase(key);
+  return published;
+}
+
+std::vector<std::shared_ptr<TableBuilder>> Assignments::Due(bool all) const {
+  std::vector<std::shared_ptr<TableBuilder>> due;
+  if (all)
+    for (const auto& [key, table] : tables_) due.push_back(table.builder);
+  else
+    for (const TableKey& key : new_) due.push_back(tables_.at(key).builder);
+  return due;
+}
+
+bool Assignments::Publish(const TableBuilder& builder,
+                          const TableBuilder::Built& built) {
+  const auto it = tables_.find(builder.key());
+  if (it == tables_.end() || it->second.builder.get() != &builder) return false;
+  new_.erase(builder.key());
+  if (built.table == nullptr) return true;
+  if (it->second.published != nullptr) AddLoads(*it->second.published, false);
+  it->second.published = built.table;
+  AddLoads(*built.table, true);
   return true;
+}
+
+void Assignments::AddLoads(const Assignment& table, bool add) {
+  for (size_t i = 0; i < table.workers.size(); ++i) {
+    const uint32_t load = table.starts[i + 1] - table.starts[i];
+    if (load == 0) continue;
+    const auto it = loads_.try_emplace(table.workers[i].name, 0).first;
+    it->second = add ? it->second + load : it->second - load;
+    if (it->second == 0) loads_.erase(it);
+  }
 }
 
 std::shared_ptr<const Assignment> Assignments::Get(const TableKey& key) const {
@@ -54,28 +185,31 @@ std::shared_ptr<const Assignment> Assignments::Get(const TableKey& key) const {
   return it == tables_.end() ? nullptr : it->second.published;
 }
 
-std::shared_ptr<const Assignment> Assignments::ForWorkers(
+std::vector<std::shared_ptr<const Assignment>> Assignments::Of(
     std::string_view dataset_id) const {
+  std::vector<std::shared_ptr<const Assignment>> tables;
+  for (auto it = tables_.lower_bound({std::string(dataset_id), DecoderClass{}});
+       it != tables_.end() && it->first.dataset_id == dataset_id; ++it)
+    if (it->second.published != nullptr) tables.push_back(it->second.published);
+  return tables;
+}
+
+bool Assignments::Uses(std::string_view dataset_id) const {
   const auto it =
-      tables_.lower_bound({std::string(dataset_id), DecoderClass::kExact});
-  if (it == tables_.end() || it->first.dataset_id != dataset_id) return nullptr;
-  return it->second.published;
+      tables_.lower_bound({std::string(dataset_id), DecoderClass{}});
+  return it != tables_.end() && it->first.dataset_id == dataset_id;
 }
 
-std::vector<TableKey> Assignments::keys() const {
-  std::vector<TableKey> keys;
-  for (const auto& [key, table] : tables_) keys.push_back(key);
-  return keys;
+std::string Assignments::DatasetAfter(const std::string& after) const {
+  for (auto it = tables_.upper_bound({after, DecoderClass{0xff}});
+       it != tables_.end(); ++it)
+    if (it->second.published != nullptr) return it->first.dataset_id;
+  return {};
 }
 
-std::map<std::string, uint64_t> Assignments::Loads() const {
-  std::map<std::string, uint64_t> loads;
-  for (const auto& [key, table] : tables_) {
-    const std::span<const AssignedWorker> workers = table.assigner.workers();
-    for (size_t i = 0; i < workers.size(); ++i)
-      loads[workers[i].name] += table.assigner.load(static_cast<uint16_t>(i));
-  }
-  return loads;
+uint64_t Assignments::Load(std::string_view worker) const {
+  const auto it = loads_.find(absl::string_view(worker.data(), worker.size()));
+  return it == loads_.end() ? 0 : it->second;
 }
 
 }  // namespace leat::server

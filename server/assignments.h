@@ -3,20 +3,35 @@
 // Assignments: the owners of the shards of every dataset in use, versioned.
 //
 // There is a table for each (dataset, decoder class) that a job or a consumer
-// uses; workers that lack the class are not in it. A table gets a new version,
-// from one counter for all, only if something in it changed. The instance
-// number tells the coordinators of different starts apart.
+// uses. It names the READY workers that have the class and no trouble with
+// their storage. A table gets a new version, from one counter for all, only if
+// something in it changed. The instance number tells the coordinators of
+// different starts apart.
 //
-// Thread-compatible; the owner locks.
+// A table is advice that consumers obey, so an empty one would stop them: where
+// nobody is fit to own shards, the table stays as it was, and a table that
+// never had owners is not published at all.
+//
+// Computing a table takes up to seconds; it is done by TableBuilder, without
+// the coordinator's lock:
+//
+//   builders = assignments.Due(...)          under the lock
+//   built = builder->Build(members, ...)     without it, one at a time
+//   assignments.Publish(builder, built)      under the lock
+//
+// Assignments is thread-compatible; the owner locks. A TableBuilder is used by
+// one thread at a time.
 #pragma once
 
 #include <compare>
 #include <map>
 #include <memory>
-#include <span>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "core/assignment.h"
 #include "server/membership.h"
 #include "server/types.h"
@@ -29,40 +44,75 @@ struct TableKey {
   friend auto operator<=>(const TableKey&, const TableKey&) = default;
 };
 
+// A worker that may own shards, as of one moment.
+struct Member {
+  std::shared_ptr<const WorkerRegistration> registration;
+  double weight = 1;
+  bool troubled = false;
+};
+// The READY workers, sorted by name.
+std::vector<Member> MembersOf(const Membership& membership);
+
+class TableBuilder {
+ public:
+  struct Built {
+    std::shared_ptr<const Assignment> table;  // nullptr: nothing changed
+    // Workers that own other shards first than before.
+    std::vector<std::string> changed;
+  };
+
+  TableBuilder(const TableKey& key, uint32_t num_shards)
+      : key_(key), assigner_(key.dataset_id, num_shards) {}
+
+  const TableKey& key() const { return key_; }
+  // `version`: of the last table of all; raised if this one changes.
+  Built Build(const std::vector<Member>& members, uint64_t instance,
+              uint64_t* version);
+
+ private:
+  const TableKey key_;
+  Assigner assigner_;
+  std::shared_ptr<const Assignment> last_;
+};
+
 class Assignments {
  public:
-  explicit Assignments(uint64_t instance) : instance_(instance) {}
+  // Counts a user of the table, which is there while it has any.
+  void Use(const TableKey& key, uint32_t num_shards);
+  // The table went with its last user: returns what it was; nullptr: it stays,
+  // or was never published.
+  std::shared_ptr<const Assignment> Release(const TableKey& key);
 
-  // Adds a table, without owners until it is updated. False: it is there.
-  bool Add(const TableKey& key, uint32_t num_shards);
-  void Remove(const TableKey& key) { tables_.erase(key); }
-  // Gives the READY workers their shards. Returns the tables that changed.
-  std::vector<TableKey> Update(const Membership& membership);
-  // The same for one table. True: it changed. REQUIRES: it is there.
-  bool Update(const TableKey& key, const Membership& membership);
+  // Tables to be computed: all, or those that have never been.
+  std::vector<std::shared_ptr<TableBuilder>> Due(bool all) const;
+  bool has_new() const { return !new_.empty(); }
+  // Those that were never computed wait until all are.
+  void ForgetNew() { new_.clear(); }
+  // False: the table is not there any more.
+  bool Publish(const TableBuilder& builder, const TableBuilder::Built& built);
 
-  // nullptr: no such table, or never updated.
+  // nullptr: no such table, or never published.
   std::shared_ptr<const Assignment> Get(const TableKey& key) const;
-  // Of `dataset_id`, the table that workers are told: of the exact class if
-  // there is one. nullptr: none.
-  std::shared_ptr<const Assignment> ForWorkers(
+  // All published tables of a dataset; the exact class's first.
+  std::vector<std::shared_ptr<const Assignment>> Of(
       std::string_view dataset_id) const;
-  std::vector<TableKey> keys() const;
-  // Shards owned first, by worker, over all tables.
-  std::map<std::string, uint64_t> Loads() const;
+  bool Uses(std::string_view dataset_id) const;
+  // The first dataset behind `after` that has a published table; empty: none.
+  std::string DatasetAfter(const std::string& after) const;
+  // Shards owned first by `worker`, over all tables.
+  uint64_t Load(std::string_view worker) const;
 
  private:
   struct Table {
-    Table(const TableKey& key, uint32_t num_shards)
-        : assigner(key.dataset_id, num_shards) {}
-    Assigner assigner;
+    std::shared_ptr<TableBuilder> builder;
     std::shared_ptr<const Assignment> published;
+    size_t users = 0;
   };
-  bool Update(const TableKey& key, const Membership& membership, Table* table);
+  void AddLoads(const Assignment& table, bool add);
 
-  const uint64_t instance_;
-  uint64_t version_ = 0;
   std::map<TableKey, Table> tables_;
+  std::set<TableKey> new_;  // never computed
+  absl::flat_hash_map<std::string, uint64_t> loads_;
 };
 
 }  // namespace leat::server

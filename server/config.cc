@@ -67,12 +67,12 @@ std::string Config::ToString() const {
   };
   return fmt::format(
       "listen={} state={} token={} tls={} heartbeat_interval_ms={} "
-      "lost_after_ms={}",
+      "lost_after_ms={} job_ttl_h={} cluster={}",
       listen, state_dir.empty() ? "memory" : state_dir,
       security.token.empty() ? "no" : "yes",
       security.cert_pem.empty() ? "no" : "yes",
-      ms(coordinator.heartbeat_interval),
-      ms(coordinator.membership.lost_after));
+      ms(coordinator.heartbeat_interval), ms(coordinator.membership.lost_after),
+      ms(coordinator.job_ttl) / 3'600'000, coordinator.cluster);
 }
 
 }  // namespace leat::server

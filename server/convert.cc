@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/status.h"
+#include "google/protobuf/unknown_field_set.h"
 #include "rpc/auth.h"
 #include "rpc/convert.h"
 
@@ -16,6 +17,7 @@ constexpr size_t kMaxText = 1024;
 constexpr int kMaxBadSamples = 100;  // of one job in one heartbeat
 constexpr int kMaxJobs = 1000;       // in one heartbeat
 constexpr int kMaxClasses = 1'000'000;
+constexpr size_t kMaxUnknown = 4096;  // bytes of unknown fields of a message
 
 // Valid UTF-8 is kept so by cutting before a lead byte.
 std::string Cut(const std::string& text) {
@@ -30,102 +32,34 @@ double Finite(double value) {
   return std::isfinite(value) && value > 0 ? value : 0;
 }
 
-LatencySummary LatencyOf(const v1::LatencySummary& proto) {
-  return {proto.count(), Finite(proto.mean_ms()), Finite(proto.p50_ms()),
-          Finite(proto.p95_ms()), Finite(proto.max_ms())};
-}
-
-v1::LatencySummary LatencyProto(const LatencySummary& summary) {
-  v1::LatencySummary proto;
-  proto.set_count(summary.count);
-  proto.set_mean_ms(summary.mean_ms);
-  proto.set_p50_ms(summary.p50_ms);
-  proto.set_p95_ms(summary.p95_ms);
-  proto.set_max_ms(summary.max_ms);
-  return proto;
-}
-
-v1::DeviceStats ToProto(const DeviceStats& stats) {
-  v1::DeviceStats proto;
-  proto.set_index(stats.index);
-  proto.set_slots(stats.slots);
-  proto.set_slots_in_use(stats.slots_in_use);
-  proto.set_memory_bytes(stats.memory_bytes);
-  proto.set_busy_fraction(stats.busy_fraction);
-  proto.set_groups_total(stats.groups_total);
-  proto.set_groups_failed_total(stats.groups_failed_total);
-  proto.set_rows_exact_total(stats.rows_exact_total);
-  proto.set_rows_hardware_total(stats.rows_hardware_total);
-  proto.set_rows_cuda_total(stats.rows_cuda_total);
-  proto.set_rows_host_total(stats.rows_host_total);
-  proto.set_splits_total(stats.splits_total);
-  return proto;
-}
-
-v1::Device ToProto(const Device& device) {
-  v1::Device proto;
-  proto.set_index(device.index);
-  proto.set_uuid(device.uuid);
-  proto.set_name(device.name);
-  proto.set_memory_bytes(device.memory_bytes);
-  proto.set_compute(device.compute);
-  proto.set_jpeg_engines(device.jpeg_engines);
-  proto.set_jpeg_cores(device.jpeg_cores);
-  proto.set_nvjpeg_version(device.nvjpeg_version);
-  return proto;
-}
-
-v1::WorkerStats ToProto(const WorkerStats& stats) {
-  v1::WorkerStats proto;
-  proto.set_rows_per_s(stats.rows_per_s);
-  proto.set_capacity_rows_per_s(stats.capacity_rows_per_s);
-  proto.set_rows_total(stats.rows_total);
-  proto.set_bytes_sent_total(stats.bytes_sent_total);
-  proto.set_payload_copies_total(stats.payload_copies_total);
-  proto.set_rows_queued(stats.rows_queued);
-  proto.set_streams(stats.streams);
-  proto.set_cache_bytes(stats.cache_bytes);
-  proto.set_cache_limit_bytes(stats.cache_limit_bytes);
-  proto.set_cache_hits_total(stats.cache_hits_total);
-  proto.set_cache_misses_total(stats.cache_misses_total);
-  proto.set_buffers_in_use(stats.buffers_in_use);
-  proto.set_buffers_total(stats.buffers_total);
-  proto.set_busy_fraction(stats.busy_fraction);
-  proto.set_bad_samples_total(stats.bad_samples_total);
-  *proto.mutable_row_latency() = LatencyProto(stats.row_latency);
-  proto.set_rss_bytes(stats.rss_bytes);
-  proto.set_storage_requests_total(stats.storage_requests_total);
-  proto.set_storage_retries_total(stats.storage_retries_total);
-  proto.set_storage_hedges_total(stats.storage_hedges_total);
-  proto.set_disk_cache_hits_total(stats.disk_cache_hits_total);
-  proto.set_disk_cache_misses_total(stats.disk_cache_misses_total);
-  proto.set_disk_cache_bytes(stats.disk_cache_bytes);
-  proto.set_rows_ahead(stats.rows_ahead);
-  proto.set_bytes_ahead(stats.bytes_ahead);
-  for (const DeviceStats& device : stats.devices)
-    *proto.add_devices() = ToProto(device);
-  return proto;
-}
-
-v1::ConsumerStats ToProto(const ConsumerStats& stats) {
-  v1::ConsumerStats proto;
-  proto.set_job(stats.job);
-  proto.set_host(stats.host);
-  proto.set_pid(stats.pid);
-  proto.set_epoch(stats.epoch);
-  proto.set_step(stats.step);
-  proto.set_steps_per_epoch(stats.steps_per_epoch);
-  proto.set_rows_total(stats.rows_total);
-  proto.set_rows_per_s(stats.rows_per_s);
-  proto.set_stall_fraction(stats.stall_fraction);
-  *proto.mutable_wait() = LatencyProto(stats.wait);
-  proto.set_plane(stats.plane);
-  proto.set_memory(stats.memory);
-  proto.set_hedged_rows_total(stats.hedged_rows_total);
-  proto.set_failed_over_rows_total(stats.failed_over_rows_total);
-  proto.set_bytes_received_total(stats.bytes_received_total);
-  proto.set_payload_copies_total(stats.payload_copies_total);
-  return proto;
+// Makes a report fit to be kept: texts are cut, lists bounded, numbers that are
+// not finite, or negative, become 0; fields that this version does not know
+// stay unless they are large.
+void Sanitise(google::protobuf::Message* message) {
+  using google::protobuf::FieldDescriptor;
+  const google::protobuf::Reflection& reflection = *message->GetReflection();
+  if (reflection.GetUnknownFields(*message).SpaceUsedLong() > kMaxUnknown)
+    reflection.MutableUnknownFields(message)->Clear();
+  std::vector<const FieldDescriptor*> fields;
+  reflection.ListFields(*message, &fields);
+  for (const FieldDescriptor* field : fields) {
+    if (field->is_repeated()) {
+      while (reflection.FieldSize(*message, field) > kMaxDevices)
+        reflection.RemoveLast(message, field);
+      if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
+      for (int i = 0; i < reflection.FieldSize(*message, field); ++i)
+        Sanitise(reflection.MutableRepeatedMessage(message, field, i));
+    } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+      Sanitise(reflection.MutableMessage(message, field));
+    } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
+      std::string text = reflection.GetString(*message, field);
+      if (text.size() > kMaxText)
+        reflection.SetString(message, field, Cut(text));
+    } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE) {
+      reflection.SetDouble(message, field,
+                           Finite(reflection.GetDouble(*message, field)));
+    }
+  }
 }
 
 v1::BadSample ToProto(const BadSample& sample) {
@@ -153,12 +87,16 @@ struct MessageToProto {
     proto->set_dataset_id(directive.dataset_id);
     proto->set_request_id(directive.request_id);
     *proto->mutable_reader() = rpc::ToProto(directive.reader);
+    proto->set_max_index_bytes(directive.max_index_bytes);
   }
   void operator()(const LogLevelDirective& directive) const {
     out->set_log_level(directive.level);
   }
-  void operator()(const std::shared_ptr<const Assignment>& assignment) const {
-    *out->mutable_assignment() = ToProto(*assignment);
+  void operator()(const OwnedShards& owned) const {
+    v1::OwnedShards* proto = out->mutable_owned_shards();
+    proto->set_dataset_id(owned.dataset_id);
+    proto->set_num_shards(owned.num_shards);
+    proto->set_owned(owned.Bits());
   }
 };
 
@@ -171,36 +109,6 @@ absl::StatusOr<Digest> DigestOf(std::string_view what, const std::string& raw) {
                            digest.size());
   std::copy(raw.begin(), raw.end(), digest.begin());
   return digest;
-}
-
-DeviceStats FromProto(const v1::DeviceStats& proto) {
-  DeviceStats stats;
-  stats.index = proto.index();
-  stats.slots = proto.slots();
-  stats.slots_in_use = proto.slots_in_use();
-  stats.memory_bytes = proto.memory_bytes();
-  stats.busy_fraction = Finite(proto.busy_fraction());
-  stats.groups_total = proto.groups_total();
-  stats.groups_failed_total = proto.groups_failed_total();
-  stats.rows_exact_total = proto.rows_exact_total();
-  stats.rows_hardware_total = proto.rows_hardware_total();
-  stats.rows_cuda_total = proto.rows_cuda_total();
-  stats.rows_host_total = proto.rows_host_total();
-  stats.splits_total = proto.splits_total();
-  return stats;
-}
-
-Device FromProto(const v1::Device& proto) {
-  Device device;
-  device.index = proto.index();
-  device.uuid = Cut(proto.uuid());
-  device.name = Cut(proto.name());
-  device.memory_bytes = proto.memory_bytes();
-  device.compute = Cut(proto.compute());
-  device.jpeg_engines = proto.jpeg_engines();
-  device.jpeg_cores = proto.jpeg_cores();
-  device.nvjpeg_version = Cut(proto.nvjpeg_version());
-  return device;
 }
 
 absl::StatusOr<WorkerRegistration> FromProto(const v1::RegisterWorker& proto) {
@@ -221,62 +129,35 @@ absl::StatusOr<WorkerRegistration> FromProto(const v1::RegisterWorker& proto) {
   registration.host = Cut(proto.host());
   registration.pid = proto.pid();
   registration.highest_sequence_seen = proto.highest_sequence_seen();
-  for (int i = 0; i < std::min(proto.devices_size(), kMaxDevices); ++i)
-    registration.devices.push_back(FromProto(proto.devices(i)));
+  for (int i = 0; i < std::min(proto.devices_size(), kMaxDevices); ++i) {
+    registration.devices.push_back(proto.devices(i));
+    Sanitise(&registration.devices.back());
+  }
   return registration;
 }
 
-WorkerStats FromProto(const v1::WorkerStats& proto) {
-  WorkerStats stats;
-  stats.rows_per_s = Finite(proto.rows_per_s());
-  stats.capacity_rows_per_s = Finite(proto.capacity_rows_per_s());
-  stats.rows_total = proto.rows_total();
-  stats.bytes_sent_total = proto.bytes_sent_total();
-  stats.payload_copies_total = proto.payload_copies_total();
-  stats.rows_queued = proto.rows_queued();
-  stats.streams = proto.streams();
-  stats.cache_bytes = proto.cache_bytes();
-  stats.cache_limit_bytes = proto.cache_limit_bytes();
-  stats.cache_hits_total = proto.cache_hits_total();
-  stats.cache_misses_total = proto.cache_misses_total();
-  stats.buffers_in_use = proto.buffers_in_use();
-  stats.buffers_total = proto.buffers_total();
-  stats.busy_fraction = Finite(proto.busy_fraction());
-  stats.bad_samples_total = proto.bad_samples_total();
-  stats.row_latency = LatencyOf(proto.row_latency());
-  stats.rss_bytes = proto.rss_bytes();
-  stats.storage_requests_total = proto.storage_requests_total();
-  stats.storage_retries_total = proto.storage_retries_total();
-  stats.storage_hedges_total = proto.storage_hedges_total();
-  stats.disk_cache_hits_total = proto.disk_cache_hits_total();
-  stats.disk_cache_misses_total = proto.disk_cache_misses_total();
-  stats.disk_cache_bytes = proto.disk_cache_bytes();
-  stats.rows_ahead = proto.rows_ahead();
-  stats.bytes_ahead = proto.bytes_ahead();
-  for (int i = 0; i < std::min(proto.devices_size(), kMaxDevices); ++i)
-    stats.devices.push_back(FromProto(proto.devices(i)));
-  return stats;
+WorkerReport ReportOf(v1::WorkerStats proto) {
+  Sanitise(&proto);
+  const double capacity = proto.capacity_rows_per_s();
+  return {capacity, std::make_shared<const v1::WorkerStats>(std::move(proto))};
 }
 
-ConsumerStats FromProto(const v1::ConsumerStats& proto) {
-  ConsumerStats stats;
-  stats.job = Cut(proto.job());
-  stats.host = Cut(proto.host());
-  stats.pid = proto.pid();
-  stats.epoch = proto.epoch();
-  stats.step = proto.step();
-  stats.steps_per_epoch = proto.steps_per_epoch();
-  stats.rows_total = proto.rows_total();
-  stats.rows_per_s = Finite(proto.rows_per_s());
-  stats.stall_fraction = Finite(proto.stall_fraction());
-  stats.wait = LatencyOf(proto.wait());
-  stats.plane = Cut(proto.plane());
-  stats.memory = Cut(proto.memory());
-  stats.hedged_rows_total = proto.hedged_rows_total();
-  stats.failed_over_rows_total = proto.failed_over_rows_total();
-  stats.bytes_received_total = proto.bytes_received_total();
-  stats.payload_copies_total = proto.payload_copies_total();
-  return stats;
+ConsumerReport ReportOf(v1::ConsumerStats proto) {
+  Sanitise(&proto);
+  ConsumerReport report{proto.epoch(),           proto.step(),
+                        proto.steps_per_epoch(), proto.rows_per_s(),
+                        proto.stall_fraction(),  nullptr};
+  report.stats = std::make_shared<const v1::ConsumerStats>(std::move(proto));
+  return report;
+}
+
+std::vector<StorageTrouble> TroublesOf(const v1::Heartbeat& proto) {
+  std::vector<StorageTrouble> troubles;
+  for (int i = 0; i < std::min(proto.storage_troubles_size(), kMaxTroubles);
+       ++i)
+    troubles.push_back({Cut(proto.storage_troubles(i).root()),
+                        Cut(proto.storage_troubles(i).error())});
+  return troubles;
 }
 
 std::vector<JobBadSamples> BadSamplesOf(const v1::Heartbeat& proto) {
@@ -324,21 +205,6 @@ absl::StatusOr<IndexHeader> FromProto(const v1::IndexHeader& proto) {
   return header;
 }
 
-v1::Assignment ToProto(const Assignment& assignment) {
-  v1::Assignment proto;
-  proto.set_dataset_id(assignment.dataset_id);
-  proto.set_instance(assignment.instance);
-  proto.set_version(assignment.version);
-  for (const WorkerRef& worker : assignment.workers) {
-    v1::WorkerRef* ref = proto.add_workers();
-    ref->set_name(worker.name);
-    ref->set_address(worker.address);
-  }
-  proto.set_owners_per_shard(assignment.owners_per_shard);
-  proto.set_owners(assignment.owners);
-  return proto;
-}
-
 v1::WorkerSessionResponse ToProto(const WorkerMessage& message) {
   v1::WorkerSessionResponse proto;
   std::visit(MessageToProto{&proto}, message);
@@ -356,7 +222,7 @@ google::protobuf::Timestamp ToProto(WallTime time) {
 }
 
 v1::WorkerInfo ToProto(const WorkerView& view) {
-  const WorkerRegistration& from = view.registration;
+  const WorkerRegistration& from = *view.registration;
   v1::WorkerInfo proto;
   proto.set_name(from.name);
   proto.set_address(from.address);
@@ -367,13 +233,12 @@ v1::WorkerInfo ToProto(const WorkerView& view) {
     proto.add_decoder_classes(static_cast<v1::DecoderClass>(has));
   proto.set_weight(view.weight);
   proto.set_shards_owned(view.shards_owned);
-  *proto.mutable_stats() = ToProto(view.stats);
+  if (view.report.stats != nullptr) *proto.mutable_stats() = *view.report.stats;
   *proto.mutable_joined_at() = ToProto(view.joined_at);
   *proto.mutable_last_heartbeat_at() = ToProto(view.last_heartbeat_at);
   proto.set_host(from.host);
   proto.set_pid(from.pid);
-  for (const Device& device : from.devices)
-    *proto.add_devices() = ToProto(device);
+  proto.mutable_devices()->Assign(from.devices.begin(), from.devices.end());
   return proto;
 }
 
@@ -381,6 +246,7 @@ v1::JobSummary ToProto(const JobView& view) {
   v1::JobSummary proto;
   *proto.mutable_job() = rpc::ToProto(*view.info);
   *proto.mutable_created_at() = ToProto(view.created_at);
+  *proto.mutable_last_used_at() = ToProto(view.last_used_at);
   proto.set_consumers(view.consumers);
   proto.set_epoch(view.epoch);
   proto.set_step(view.step);
@@ -395,7 +261,7 @@ v1::JobSummary ToProto(const JobView& view) {
 
 v1::DatasetSummary ToProto(const DatasetView& view) {
   v1::DatasetSummary proto;
-  *proto.mutable_dataset() = rpc::ToProto(view.info);
+  *proto.mutable_dataset() = rpc::ToProto(*view.info);
   *proto.mutable_indexed_at() = ToProto(view.indexed_at);
   proto.set_state(view.state);
   proto.set_failure(view.failure);
@@ -406,8 +272,15 @@ v1::DatasetSummary ToProto(const DatasetView& view) {
 
 v1::ConsumerInfo ToProto(const ConsumerView& view) {
   v1::ConsumerInfo proto;
-  proto.set_consumer(view.consumer);
-  *proto.mutable_stats() = ToProto(view.stats);
+  proto.set_consumer(view.opening.consumer);
+  v1::ConsumerStats* stats = proto.mutable_stats();
+  if (view.report.stats != nullptr) {
+    *stats = *view.report.stats;
+  } else {
+    stats->set_host(view.opening.host);
+    stats->set_pid(view.opening.pid);
+  }
+  stats->set_job(view.job);
   *proto.mutable_opened_at() = ToProto(view.opened_at);
   *proto.mutable_last_report_at() = ToProto(view.last_report_at);
   return proto;

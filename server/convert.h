@@ -14,14 +14,14 @@ namespace leat::server {
 // Bytes from the network: texts are cut, lists are bounded, numbers that are
 // not finite become 0. kInvalidArgument where nothing sensible is left.
 absl::StatusOr<WorkerRegistration> FromProto(const v1::RegisterWorker& proto);
-WorkerStats FromProto(const v1::WorkerStats& proto);
-ConsumerStats FromProto(const v1::ConsumerStats& proto);
+WorkerReport ReportOf(v1::WorkerStats proto);
+ConsumerReport ReportOf(v1::ConsumerStats proto);
+std::vector<StorageTrouble> TroublesOf(const v1::Heartbeat& proto);
 std::vector<JobBadSamples> BadSamplesOf(const v1::Heartbeat& proto);
 absl::StatusOr<ConsumerOpening> FromProto(const v1::OpenConsumer& proto);
 absl::StatusOr<IndexHeader> FromProto(const v1::IndexHeader& proto);
 absl::StatusOr<Digest> DigestOf(std::string_view what, const std::string& raw);
 
-v1::Assignment ToProto(const Assignment& assignment);
 v1::WorkerSessionResponse ToProto(const WorkerMessage& message);
 v1::WorkerInfo ToProto(const WorkerView& view);
 v1::JobSummary ToProto(const JobView& view);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Life cycle, time and durable writes. Jobs and indexes are in
-// coordinator_jobs.cc, sessions in coordinator_sessions.cc, views and findings
-// in coordinator_views.cc.
+// Life cycle, time, tables and durable writes. Jobs are in coordinator_jobs.cc,
+// indexes in coordinator_indexes.cc, what nobody uses any more in
+// coordinator_expiry.cc, sessions in coordinator_sessions.cc, views and
+// findings in coordinator_views.cc.
 #include "server/coordinator.h"
 
 #include <algorithm>
@@ -13,6 +14,12 @@
 #include "server/coordinator_internal.h"
 
 namespace leat::server {
+namespace {
+
+constexpr size_t kMaxClusterName = 256;
+constexpr size_t kWakesAtOnce = 64;
+
+}  // namespace
 
 absl::Status CoordinatorConfig::Validate() const {
   const auto ms = [](Duration duration) {
@@ -26,6 +33,12 @@ absl::Status CoordinatorConfig::Validate() const {
     return InvalidArgument(
         "lost-after-ms {}: want at least twice heartbeat-interval-ms ({})",
         ms(membership.lost_after), ms(heartbeat_interval));
+  if (job_ttl < Duration(0))
+    return InvalidArgument("job-ttl: {} ms: want 0 (never) or more",
+                           ms(job_ttl));
+  if (cluster.empty() || cluster.size() > kMaxClusterName)
+    return InvalidArgument("cluster: a name of {} bytes: want 1 to {}",
+                           cluster.size(), kMaxClusterName);
   return absl::OkStatus();
 }
 
@@ -33,27 +46,35 @@ Coordinator::Coordinator(const CoordinatorConfig& config, Store* store,
                          uint64_t instance, Wake wake)
     : config_(config),
       store_(store),
+      instance_(instance),
       wake_(std::move(wake)),
       membership_(config.membership),
       // Numbers of an earlier start mean nothing now.
-      indexing_(config.indexing, (instance << 32) | 1),
-      assignments_(instance) {}
+      indexing_(config.indexing, (instance << 32) | 1) {}
 
 Coordinator::~Coordinator() = default;
 
 absl::Status Coordinator::Recover() {
+  Effects effects;
   MutexLock lock(&mu_);
   RETURN_IF_ERROR(store_->Replay([this](const Event& event) {
     mu_.AssertHeld();
-    return state_.Apply(event);
+    state_.Replay(event);
+    return absl::OkStatus();
   }));
-  if (absl::Status compacted = store_->Compact(state_.Events());
-      !compacted.ok())
-    LOG_WARN("state.not_compacted {}", Message(compacted));
-  for (const auto& [name, job] : state_.jobs()) AddTable(*job.info);
-  LOG_INFO("state.loaded store=\"{}\" sequence={} datasets={} jobs={}",
-           store_->description(), store_->sequence(), state_.datasets().size(),
-           state_.jobs().size());
+  const absl::Status compacted = store_->Compact(state_.Events());
+  for (const auto& [name, job] : state_.jobs()) UseTable(*job.info, &effects);
+  assignments_.ForgetNew();
+  recovered_jobs_ = !state_.jobs().empty();
+  effects.Add([this, compacted, datasets = state_.datasets().size(),
+               jobs = state_.jobs().size(),
+               set_aside = state_.set_aside().size()] {
+    if (!compacted.ok()) LOG_WARN("state.not_compacted {}", Message(compacted));
+    LOG_INFO(
+        "state.loaded store=\"{}\" sequence={} datasets={} jobs={} "
+        "set_aside={}",
+        store_->description(), store_->sequence(), datasets, jobs, set_aside);
+  });
   return absl::OkStatus();
 }
 
@@ -86,6 +107,11 @@ bool Coordinator::RunWrite(Now now) {
     }
     event = **std::move(decided);
     event.at = now.wall;
+    // The store must not be told what cannot be applied.
+    if (absl::Status fits = state_.Check(event); !fits.ok()) {
+      write.finish(fits, &effects);
+      return true;
+    }
     writing_ = true;
   }
   absl::Status written = store_->Append(event, write.index);
@@ -95,38 +121,106 @@ bool Coordinator::RunWrite(Now now) {
   last_write_ = written;
   if (written.ok()) {
     written = state_.Apply(event);
-    if (!written.ok())
-      LOG_ERROR("state.not_applied {}: a restart reads it again",
-                Message(written));
   } else {
-    LOG_ERROR("state.not_written {}", Message(written));
+    effects.Add(
+        [written] { LOG_ERROR("state.not_written {}", Message(written)); });
   }
   write.finish(written, &effects);
   return true;
 }
 
+bool Coordinator::RunWakes() {
+  std::vector<Wake> wakes;
+  {
+    MutexLock lock(&mu_);
+    if (to_wake_.empty()) return false;
+    const auto take = [&](Session* session) {
+      session->waking = false;
+      wakes.push_back(session->wake);
+    };
+    for (; !to_wake_.empty() && wakes.size() < kWakesAtOnce;
+         to_wake_.pop_front()) {
+      const SessionId id = to_wake_.front();
+      if (const auto worker = worker_sessions_.find(id);
+          worker != worker_sessions_.end())
+        take(&worker->second);
+      else if (const auto it = consumers_.find(id); it != consumers_.end())
+        take(&it->second);
+    }
+  }
+  for (const Wake& wake : wakes)
+    if (wake) wake();
+  return true;
+}
+
+void Coordinator::WakeLater(SessionId id, Session* session) {
+  if (!std::exchange(session->waking, true)) to_wake_.push_back(id);
+}
+
+// The first moment that this process knows of. Tables of the process before are
+// kept by those who have them until the workers are back.
+void Coordinator::NoteStart(Now now) {
+  if (started_at_) return;
+  started_at_ = now.mono;
+  maintain_at_ = now.mono;
+  if (recovered_jobs_) tables_held_until_ = MonotonicTime::max();
+}
+
+// A worker has registered: others may follow.
+void Coordinator::ProlongHold(Now now) {
+  if (!tables_held_until_) return;
+  if (*tables_held_until_ == MonotonicTime::max()) first_worker_at_ = now.mono;
+  const MembershipConfig& members = config_.membership;
+  tables_held_until_ =
+      std::min(now.mono + members.lost_after,
+               first_worker_at_ + members.max_holds * members.lost_after);
+}
+
+void Coordinator::ExpireMembers(Now now, Effects* effects) {
+  const Membership::Expired expired = membership_.Expire(now);
+  if (expired.held > 0)
+    effects->Add([held = expired.held] {
+      LOG_WARN(
+          "workers.silent workers={} action=\"wait: so many at once are "
+          "rather unreachable than lost\"",
+          held);
+    });
+  for (const std::string& name : expired.lost) {
+    effects->Add([name] { LOG_WARN("worker.lost worker={}", name); });
+    GiveUp(indexing_.LoseWorker(name), now, effects);
+  }
+  if (!expired.lost.empty()) MembersChanged(now, effects);
+}
+
 void Coordinator::Tick(Now now) {
   Effects effects;
   MutexLock lock(&mu_);
-  bool changed = false;
-  for (const std::string& name : membership_.Expire(now)) {
-    LOG_WARN("worker.lost worker={}", name);
-    changed = true;
-    GiveUp(indexing_.LoseWorker(name), now, &effects);
-  }
+  NoteStart(now);
+  ExpireMembers(now, &effects);
   GiveUp(indexing_.Expire(now), now, &effects);
-  if (changed) MembersChanged(now, &effects);
   AssignListings(now, &effects);
   ExpireWaits(now, &effects);
-  if (update_at_ && now.mono >= *update_at_) UpdateAssignments(&effects);
+  Maintain(now, &effects);
+  if (tables_held_until_ && now.mono >= *tables_held_until_)
+    tables_held_until_.reset();
+  if (update_at_ && now.mono >= *update_at_ && !tables_held_until_) {
+    update_at_.reset();
+    all_tables_due_ = true;
+    effects.Add(wake_);
+  }
 }
 
 MonotonicTime Coordinator::DeadlineLocked() const {
+  if (!started_at_) return MonotonicTime::min();
   MonotonicTime next =
       std::min(membership_.NextDeadline(), indexing_.NextDeadline());
-  if (update_at_) next = std::min(next, *update_at_);
-  for (const auto& [id, wait] : waits_)
-    if (!wait.writing) next = std::min(next, wait.deadline);
+  if (update_at_)
+    next = std::min(next, tables_held_until_
+                              ? std::max(*update_at_, *tables_held_until_)
+                              : *update_at_);
+  if (!wait_deadlines_.empty())
+    next = std::min(next, wait_deadlines_.begin()->first);
+  if (config_.job_ttl > Duration(0)) next = std::min(next, maintain_at_);
   return next;
 }
 
@@ -144,8 +238,9 @@ void Coordinator::Shutdown() {
                Unavailable("the coordinator is stopping"), &effects);
   for (Write& write : std::exchange(writes_, {}))
     write.finish(Unavailable("the coordinator is stopping"), &effects);
-  for (const auto& [id, session] : worker_sessions_) effects.Add(session.wake);
-  for (const auto& [id, consumer] : consumers_) effects.Add(consumer.wake);
+  for (auto& [id, session] : worker_sessions_) WakeLater(id, &session);
+  for (auto& [id, consumer] : consumers_) WakeLater(id, &consumer);
+  effects.Add(wake_);
 }
 
 void Coordinator::MembersChanged(Now now, Effects* effects) {
@@ -154,37 +249,61 @@ void Coordinator::MembersChanged(Now now, Effects* effects) {
   effects->Add(wake_);
 }
 
-void Coordinator::AddTable(const JobInfo& job) {
-  assignments_.Add({job.dataset.id, job.spec.decoder_class},
+void Coordinator::UseTable(const JobInfo& job, Effects* effects) {
+  assignments_.Use({job.dataset.id, job.spec.decoder_class},
                    job.dataset.shards.num_shards());
+  if (assignments_.has_new()) effects->Add(wake_);
 }
 
-void Coordinator::RemoveUnusedTables() {
-  std::set<TableKey> used;
-  for (const auto& [name, job] : state_.jobs())
-    used.insert({job.info->dataset.id, job.info->spec.decoder_class});
-  for (const auto& [id, consumer] : consumers_) used.insert(consumer.key);
-  for (const TableKey& key : assignments_.keys())
-    if (!used.contains(key)) assignments_.Remove(key);
+void Coordinator::ReleaseTable(const TableKey& key, Effects* effects) {
+  const std::shared_ptr<const Assignment> gone = assignments_.Release(key);
+  if (gone == nullptr || !assignments_.Uses(key.dataset_id)) return;
+  // Its owners own what the dataset's other tables say.
+  std::vector<std::string> workers;
+  for (const WorkerRef& worker : gone->workers) workers.push_back(worker.name);
+  Announce(key, workers);
+  effects->Add(wake_);
 }
 
-void Coordinator::UpdateAssignments(Effects* effects) {
-  update_at_.reset();
-  for (const TableKey& key : assignments_.Update(membership_))
-    Announce(key, effects);
-}
-
-// To all that use the table, and to all workers.
-void Coordinator::Announce(const TableKey& key, Effects* effects) {
-  for (auto& [id, consumer] : consumers_) {
-    if (consumer.key != key) continue;
-    consumer.pending = true;
-    effects->Add(consumer.wake);
+bool Coordinator::RunTables() {
+  Effects effects;
+  MutexLock computing(&tables_mu_);
+  std::vector<std::shared_ptr<TableBuilder>> due;
+  std::vector<Member> members;
+  {
+    MutexLock lock(&mu_);
+    due = assignments_.Due(std::exchange(all_tables_due_, false));
+    if (due.empty()) return false;
+    members = MembersOf(membership_);
   }
-  if (assignments_.ForWorkers(key.dataset_id) != assignments_.Get(key)) return;
-  for (auto& [id, session] : worker_sessions_) {
-    session.datasets.insert(key.dataset_id);
-    effects->Add(session.wake);
+  for (const std::shared_ptr<TableBuilder>& builder : due) {
+    const TableBuilder::Built built =
+        builder->Build(members, instance_, &table_version_);
+    MutexLock lock(&mu_);
+    if (!assignments_.Publish(*builder, built) || built.table == nullptr)
+      continue;
+    Announce(builder->key(), built.changed);
+    effects.Add(wake_);
+  }
+  return true;
+}
+
+// To all consumers of the table, and to `workers`.
+void Coordinator::Announce(const TableKey& key,
+                           const std::vector<std::string>& workers) {
+  if (const auto watchers = watchers_.find(key); watchers != watchers_.end())
+    for (const SessionId id : watchers->second) {
+      Consumer& consumer = consumers_.at(id);
+      consumer.pending = true;
+      WakeLater(id, &consumer);
+    }
+  for (const std::string& name : workers) {
+    const Membership::Worker* worker = membership_.Find(name);
+    if (worker == nullptr) continue;
+    const auto it = worker_sessions_.find(worker->session);
+    if (it == worker_sessions_.end()) continue;
+    it->second.datasets.insert(key.dataset_id);
+    WakeLater(it->first, &it->second);
   }
 }
 

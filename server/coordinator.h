@@ -6,16 +6,25 @@
 // Sans-I/O but for the Store: it reads no clock (every decision takes `now`),
 // starts no thread and knows no network. What should happen outside is either
 // pulled by a session (NextForWorker, NextForConsumer, after its `wake` was
-// called) or done by the owner's loops: RunWrite when `wake` of the constructor
-// asks for it, Tick at NextDeadline.
+// called) or done by the owner's loops: RunWrite, RunTables and RunWakes when
+// `wake` of the constructor asks for it, Tick at NextDeadline.
 //
 // Durable changes are made one after the other by RunWrite: decide on the state
 // as it is, append to the store, apply, and only then answer. A refused or
 // failed write changes nothing.
 //
-// Thread safety: thread-safe. Callbacks (`done`, `wake`) run outside the lock,
-// on the thread whose call caused them; they must not block, and may call the
-// coordinator.
+// Losing the coordinator, or its view of the workers, must not stop consumers,
+// which obey its tables. So no empty table takes the place of one with owners;
+// many silent workers are not believed lost at once (server/membership.h); and
+// after a start with jobs in the store no table of theirs is published before
+// no worker has registered for `lost_after`: until then consumers keep what
+// they have.
+//
+// Thread safety: thread-safe. Under its lock it neither logs, nor asks the
+// store, nor computes or encodes tables. Callbacks (`done`, `wake`) run outside
+// the lock; they must not block, and may call the coordinator. `done`, and the
+// wake of one session, run on the thread whose call caused them; the wakes of
+// many sessions at once by RunWakes.
 #pragma once
 
 #include <cstdint>
@@ -56,8 +65,12 @@ struct CoordinatorConfig {
   size_t max_waiting_jobs = 4096;
   size_t max_writes = 4096;
   size_t max_jobs = 10'000;
-  size_t max_bad_samples = 100;  // listed per job; all are counted
-  uint64_t max_index_bytes = 512ull << 20;
+  size_t max_bad_samples = 100;             // listed per job; all are counted
+  uint64_t max_index_bytes = 512ull << 20;  // workers are told
+  // A job that nobody has used for so long is deleted, and its dataset with the
+  // last of its jobs; 0: never.
+  Duration job_ttl = std::chrono::hours(30 * 24);
+  std::string cluster = "leat";  // its name, for people
   // Not empty: the address that anybody on the network can use unencrypted.
   std::string insecure_listener;
 
@@ -108,9 +121,16 @@ class Coordinator {
   // Whether an upload with this header would be taken. kNotFound,
   // kResourceExhausted, kInvalidArgument.
   absl::Status CheckUpload(const IndexHeader& header);
-  void FinishUpload(const IndexHeader& header, std::string index, Done done);
+  // What does not fit the header is refused, as by RefuseUpload.
+  void FinishUpload(const IndexHeader& header, std::string index, Now now,
+                    Done done);
   absl::Status FailIndex(const std::string& dataset_id, uint64_t request_id,
                          const absl::Status& why, Now now);
+  // The coordinator does not take the upload of this attempt. Who waits for the
+  // dataset is told; after kDataLoss it is listed again first. An attempt that
+  // is not the current one is nobody's.
+  void RefuseUpload(const std::string& dataset_id, uint64_t request_id,
+                    const absl::Status& why, Now now);
 
   // --- Workers
 
@@ -118,9 +138,9 @@ class Coordinator {
   absl::StatusOr<SessionId> RegisterWorker(
       const WorkerRegistration& registration, Now now, Wake wake);
   // kAborted: the session was replaced. kNotFound: unknown.
-  absl::Status Heartbeat(SessionId session, const WorkerStats& stats,
-                         const std::vector<JobBadSamples>& bad_samples,
-                         Now now);
+  absl::Status Heartbeat(SessionId session, WorkerReport report,
+                         const std::vector<JobBadSamples>& bad_samples, Now now,
+                         std::vector<StorageTrouble> troubles = {});
   // The next message for it; nullopt: none now. kAborted: replaced.
   absl::StatusOr<std::optional<WorkerMessage>> NextForWorker(SessionId session);
   // `left`: the worker ended its session in good order.
@@ -132,7 +152,7 @@ class Coordinator {
 
   absl::StatusOr<SessionId> OpenConsumer(const ConsumerOpening& opening,
                                          Now now, Wake wake);
-  absl::Status ReportConsumer(SessionId session, const ConsumerStats& stats,
+  absl::Status ReportConsumer(SessionId session, ConsumerReport report,
                               Now now);
   // The newest assignment, if it was not taken yet; nullptr: none.
   absl::StatusOr<std::shared_ptr<const Assignment>> NextForConsumer(
@@ -141,31 +161,42 @@ class Coordinator {
 
   // --- Time and writes
 
-  // Does what is due: lost workers, late waits, new assignments.
+  // Does what is due: lost workers, late waits, unused jobs, new assignments.
   void Tick(Now now);
   // When Tick has something to do, at the earliest; max(): never.
   MonotonicTime NextDeadline() const;
   // Makes one durable change. False: none waits, or another thread is at it.
   bool RunWrite(Now now);
+  // Computes and publishes the tables that are due, which may take seconds; no
+  // other call waits for it. False: none is due.
+  bool RunTables();
+  // Wakes some sessions. False: none is to be woken.
+  bool RunWakes();
   // Fails all waits and ends all sessions with kUnavailable; later ones at
   // once.
   void Shutdown();
 
   // --- Views; sorted by name
 
-  std::vector<WorkerView> Workers() const;
-  std::vector<JobView> Jobs() const;
-  std::vector<DatasetView> Datasets() const;
-  std::vector<ConsumerView> Consumers() const;
+  // A page's `after` is the name of the last worker or job, or a view's `key`.
+  std::vector<WorkerView> Workers(const Page& page = {}) const;
+  std::vector<JobView> Jobs(const Page& page = {}) const;
+  std::vector<DatasetView> Datasets(const Page& page = {}) const;
+  size_t num_datasets() const;  // failed and unfinished listings included
+  std::vector<ConsumerView> Consumers(const Page& page = {}) const;
   absl::StatusOr<std::vector<ShardView>> Shards(std::string_view dataset) const;
   std::vector<Finding> Findings(Now now) const;
   const Store& store() const { return *store_; }
+  const std::string& cluster() const { return config_.cluster; }
   // For tests: the published table of a dataset; nullptr: none.
   std::shared_ptr<const Assignment> AssignmentOf(
       const std::string& dataset_id, DecoderClass decoder_class) const;
+  // For tests of what calls cost: members looked at under the lock so far.
+  uint64_t member_visits() const;
 
  private:
   class Effects;  // callbacks to run when the lock is gone
+  struct Session;
   struct WorkerSession;
   struct Consumer;
   struct Wait;
@@ -175,9 +206,29 @@ class Coordinator {
     std::map<uint64_t, BadSample> first;
   };
 
+  // --- Life cycle (coordinator.cc)
   void Enqueue(Write write, Effects* effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void NoteStart(Now now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void ProlongHold(Now now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void ExpireMembers(Now now, Effects* effects)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void MembersChanged(Now now, Effects* effects)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void WakeLater(SessionId id, Session* session)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Announce(const TableKey& key, const std::vector<std::string>& workers)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void UseTable(const JobInfo& job, Effects* effects)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void ReleaseTable(const TableKey& key, Effects* effects)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  MonotonicTime DeadlineLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // --- Jobs and indexes (coordinator_jobs.cc, coordinator_indexes.cc)
   void StartCreate(uint64_t wait, Effects* effects)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void FinishCreate(uint64_t wait, const std::string& name, Effects* effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<std::optional<Event>> DecideCreate(const PreparedJob& job,
                                                     uint64_t wait,
@@ -190,29 +241,42 @@ class Coordinator {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void FinishWait(uint64_t wait, absl::StatusOr<CreatedJob> result,
                   Effects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void JobGone(const JobInfo& job, Effects* effects)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void FinishIndexing(const std::string& dataset_id, const absl::Status& status,
                       Effects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void GiveUp(const std::vector<Indexing::GivenUp>& given_up, Now now,
               Effects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AssignListings(Now now, Effects* effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void DropUnwanted(const std::string& dataset_id)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status LateWait(const Wait& wait, Now now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ExpireWaits(Now now, Effects* effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  void MembersChanged(Now now, Effects* effects)
+  // --- What nobody uses any more (coordinator_expiry.cc)
+  bool InUse(const JobInfo& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Maintain(Now now, Effects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool MaintainJobs(Now now, Effects* effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void AddTable(const JobInfo& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void RemoveUnusedTables() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void UpdateAssignments(Effects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Announce(const TableKey& key, Effects* effects)
+  bool MaintainDatasets(Now now, Effects* effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void ExpireJob(const std::string& name, MonotonicTime used, Effects* effects)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void ExpireDataset(const std::string& id, Effects* effects)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void NoteUsed(std::vector<std::string> jobs, Effects* effects)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // --- Sessions and views (coordinator_sessions.cc, coordinator_views.cc)
   void NoteBadSamples(const std::vector<JobBadSamples>& bad_samples)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  MonotonicTime DeadlineLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   JobView ViewOf(const JobRecord& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void WorkerFindings(std::vector<Finding>* findings) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void StorageTroubleFindings(std::vector<Finding>* findings) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void DecoderFindings(std::vector<Finding>* findings) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -224,7 +288,12 @@ class Coordinator {
   // Constant after construction.
   const CoordinatorConfig config_;
   Store* const store_;  // synchronises itself
+  const uint64_t instance_;
   const Wake wake_;
+
+  // Held while tables are computed. Taken before mu_.
+  Mutex tables_mu_ ABSL_ACQUIRED_BEFORE(mu_);
+  uint64_t table_version_ ABSL_GUARDED_BY(tables_mu_) = 0;
 
   mutable Mutex mu_;
   State state_ ABSL_GUARDED_BY(mu_);
@@ -234,14 +303,37 @@ class Coordinator {
   uint64_t next_id_ ABSL_GUARDED_BY(mu_) = 1;  // sessions and waits
   std::map<SessionId, WorkerSession> worker_sessions_ ABSL_GUARDED_BY(mu_);
   std::map<SessionId, Consumer> consumers_ ABSL_GUARDED_BY(mu_);
+  // The consumers of a table, of a job, and in the order of their names.
+  std::map<TableKey, std::set<SessionId>> watchers_ ABSL_GUARDED_BY(mu_);
+  std::map<std::string, std::set<SessionId>, std::less<>> job_consumers_
+      ABSL_GUARDED_BY(mu_);
+  std::map<std::string, SessionId> consumer_keys_ ABSL_GUARDED_BY(mu_);
+  std::map<Digest, size_t> plans_in_use_ ABSL_GUARDED_BY(mu_);  // consumers
+  std::deque<SessionId> to_wake_ ABSL_GUARDED_BY(mu_);          // each once
+
   std::map<uint64_t, Wait> waits_ ABSL_GUARDED_BY(mu_);
+  // Of waits that nothing is being written for.
+  std::set<std::pair<MonotonicTime, uint64_t>> wait_deadlines_
+      ABSL_GUARDED_BY(mu_);
   std::deque<Write> writes_ ABSL_GUARDED_BY(mu_);
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
   bool shut_down_ ABSL_GUARDED_BY(mu_) = false;
   absl::Status last_write_ ABSL_GUARDED_BY(mu_);  // of the store
-  std::optional<MonotonicTime> update_at_ ABSL_GUARDED_BY(mu_);
   std::map<std::string, BadSamples, std::less<>> bad_samples_
       ABSL_GUARDED_BY(mu_);  // by job
+
+  std::optional<MonotonicTime> started_at_ ABSL_GUARDED_BY(mu_);
+  std::optional<MonotonicTime> update_at_ ABSL_GUARDED_BY(mu_);
+  bool all_tables_due_ ABSL_GUARDED_BY(mu_) = false;
+  // After a start: until then no table of before is published; max(): no worker
+  // has come yet.
+  bool recovered_jobs_ ABSL_GUARDED_BY(mu_) = false;
+  std::optional<MonotonicTime> tables_held_until_ ABSL_GUARDED_BY(mu_);
+  MonotonicTime first_worker_at_ ABSL_GUARDED_BY(mu_);  // in the hold
+  MonotonicTime maintain_at_ ABSL_GUARDED_BY(mu_);
+  // When jobs were last in use, and since when datasets have no jobs.
+  std::map<std::string, MonotonicTime> used_at_ ABSL_GUARDED_BY(mu_);
+  std::map<std::string, MonotonicTime> unused_since_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace leat::server

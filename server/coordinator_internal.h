@@ -17,6 +17,7 @@
 namespace leat::server {
 
 // Declared before the lock is taken: runs what was added after it is released.
+// Log lines are among it: a log that nobody reads may block.
 class Coordinator::Effects {
  public:
   Effects() = default;
@@ -33,22 +34,29 @@ class Coordinator::Effects {
   std::vector<std::function<void()>> calls_;
 };
 
-struct Coordinator::WorkerSession {
-  std::string name;
+struct Coordinator::Session {
   Wake wake;
+  bool waking = false;  // is in to_wake_
+};
+
+struct Coordinator::WorkerSession : Session {
+  std::string name;
   bool replaced = false;
   bool welcomed = false;
   std::string log_level;                  // to be sent; empty: none
   std::deque<IndexDirective> directives;  // at most Indexing's requests
-  std::set<std::string> datasets;         // whose assignment is to be sent
+  std::set<std::string> datasets;         // whose owned shards are to be sent
+  // A new worker is told of all datasets, in their order: it has been told of
+  // those up to `swept`.
+  bool sweeping = true;
+  std::string swept;
 };
 
-struct Coordinator::Consumer {
+struct Coordinator::Consumer : Session {
   ConsumerOpening opening;
   std::string job;
   TableKey key;
-  Wake wake;
-  ConsumerStats stats;
+  ConsumerReport report;
   bool pending = true;  // an assignment is to be sent
   WallTime opened_at, last_report_at;
   std::optional<MonotonicTime> stalled_since;

@@ -28,6 +28,11 @@ absl::Status CheckText(std::string_view what, std::string_view text) {
   return absl::OkStatus();
 }
 
+// Unique, and in the order of names: no name has a character below '!'.
+std::string KeyOf(const std::string& consumer, SessionId id) {
+  return fmt::format("{} {:020}", consumer, id);
+}
+
 absl::Status Stopping() { return Unavailable("the coordinator is stopping"); }
 
 }  // namespace
@@ -39,37 +44,41 @@ absl::StatusOr<SessionId> Coordinator::RegisterWorker(
   if (registration.threads == 0)
     return InvalidArgument("worker {}: threads 0: want at least 1",
                            registration.name);
+  const bool regressed =
+      store_->durable() &&
+      registration.highest_sequence_seen > store_->sequence();
   Effects effects;
   MutexLock lock(&mu_);
   if (shut_down_) return Stopping();
   if (membership_.Find(registration.name) == nullptr && membership_.full())
     return ResourceExhausted("too many workers: {}",
                              membership_.workers().size());
+  NoteStart(now);
   const SessionId id = next_id_++;
   const SessionId replaced = membership_.Register(
       registration, id, state_.drained().contains(registration.name), now);
   if (const auto old = worker_sessions_.find(replaced);
       old != worker_sessions_.end()) {
-    LOG_WARN("worker.replaced worker={} session={}", registration.name,
-             replaced);
+    effects.Add([name = registration.name, replaced] {
+      LOG_WARN("worker.replaced worker={} session={}", name, replaced);
+    });
     old->second.replaced = true;
     effects.Add(old->second.wake);
   }
   WorkerSession& session = worker_sessions_[id];
   session.name = registration.name;
   session.wake = std::move(wake);
-  for (const TableKey& key : assignments_.keys())
-    if (assignments_.ForWorkers(key.dataset_id) != nullptr)
-      session.datasets.insert(key.dataset_id);
-  if (store_->durable() &&
-      registration.highest_sequence_seen > store_->sequence())
-    LOG_ERROR("state.regressed worker={} has_seen={} sequence={}",
-              registration.name, registration.highest_sequence_seen,
-              store_->sequence());
-  LOG_INFO("worker.joined worker={} address={} threads={} session={}",
-           registration.name, registration.address, registration.threads, id);
+  effects.Add([registration, id, regressed, this] {
+    if (regressed)
+      LOG_ERROR("state.regressed worker={} has_seen={} sequence={}",
+                registration.name, registration.highest_sequence_seen,
+                store_->sequence());
+    LOG_INFO("worker.joined worker={} address={} threads={} session={}",
+             registration.name, registration.address, registration.threads, id);
+  });
   // What the worker's former process was listing is lost.
   GiveUp(indexing_.LoseWorker(registration.name), now, &effects);
+  ProlongHold(now);
   MembersChanged(now, &effects);
   AssignListings(now, &effects);
   effects.Add(session.wake);
@@ -77,8 +86,9 @@ absl::StatusOr<SessionId> Coordinator::RegisterWorker(
 }
 
 absl::Status Coordinator::Heartbeat(
-    SessionId session, const WorkerStats& stats,
-    const std::vector<JobBadSamples>& bad_samples, Now now) {
+    SessionId session, WorkerReport report,
+    const std::vector<JobBadSamples>& bad_samples, Now now,
+    std::vector<StorageTrouble> troubles) {
   Effects effects;
   MutexLock lock(&mu_);
   const auto it = worker_sessions_.find(session);
@@ -90,14 +100,18 @@ absl::Status Coordinator::Heartbeat(
   if (worker == nullptr) return NotFound("no session {}", session);
   NoteBadSamples(bad_samples);
   const bool was_lost = worker->lost;
-  if (!membership_.Heartbeat(worker, stats, now)) return absl::OkStatus();
-  if (was_lost) {
-    LOG_INFO("worker.back worker={}", it->second.name);
-    AssignListings(now, &effects);
-  } else {
-    LOG_INFO("worker.weight worker={} weight={:.3f}", it->second.name,
-             worker->weight);
-  }
+  const bool was_troubled = !worker->troubles.empty();
+  if (!membership_.Heartbeat(worker, std::move(report), std::move(troubles),
+                             now))
+    return absl::OkStatus();
+  const char* what = was_lost ? "back"
+                     : was_troubled != !worker->troubles.empty()
+                         ? (was_troubled ? "storage_mended" : "storage_fails")
+                         : "weight";
+  effects.Add([what, name = it->second.name, weight = worker->weight] {
+    LOG_INFO("worker.{} worker={} weight={:.3f}", what, name, weight);
+  });
+  if (was_lost) AssignListings(now, &effects);
   MembersChanged(now, &effects);
   return absl::OkStatus();
 }
@@ -139,14 +153,22 @@ absl::StatusOr<std::optional<WorkerMessage>> Coordinator::NextForWorker(
     session.directives.pop_front();
     return message;
   }
-  while (!session.datasets.empty()) {
-    const auto first = session.datasets.begin();
-    std::shared_ptr<const Assignment> assignment =
-        assignments_.ForWorkers(*first);
-    session.datasets.erase(first);
-    if (assignment != nullptr) return WorkerMessage(std::move(assignment));
+  while (true) {
+    std::string dataset;
+    if (!session.datasets.empty()) {
+      dataset =
+          std::move(session.datasets.extract(session.datasets.begin()).value());
+    } else if (session.sweeping) {
+      dataset = assignments_.DatasetAfter(session.swept);
+      session.swept = dataset;
+      session.sweeping = !dataset.empty();
+    }
+    if (dataset.empty()) return std::nullopt;
+    OwnedShards owned{dataset, session.name, 0, assignments_.Of(dataset)};
+    if (owned.tables.empty()) continue;
+    owned.num_shards = owned.tables.front()->num_shards();
+    return WorkerMessage(std::move(owned));
   }
-  return std::nullopt;
 }
 
 void Coordinator::CloseWorker(SessionId session, bool left, Now now) {
@@ -158,8 +180,10 @@ void Coordinator::CloseWorker(SessionId session, bool left, Now now) {
   const bool replaced = it->second.replaced;
   worker_sessions_.erase(it);
   if (replaced) return;
-  LOG_INFO("worker.{} worker={} session={}", left ? "left" : "disconnected",
-           name, session);
+  effects.Add([name, session, left] {
+    LOG_INFO("worker.{} worker={} session={}", left ? "left" : "disconnected",
+             name, session);
+  });
   const bool changed = membership_.Disconnect(session, left, now);
   // Nobody answers a listing on a stream that has ended.
   GiveUp(indexing_.LoseWorker(name), now, &effects);
@@ -191,7 +215,9 @@ void Coordinator::DrainWorker(const std::string& name, bool drain, Now now,
                      const absl::Status& status, Effects* inner) {
     mu_.AssertHeld();
     if (status.ok() && membership_.SetDrained(name, drain)) {
-      LOG_INFO("worker.{} worker={}", drain ? "drained" : "undrained", name);
+      inner->Add([name, drain] {
+        LOG_INFO("worker.{} worker={}", drain ? "drained" : "undrained", name);
+      });
       MembersChanged(now, inner);
       AssignListings(now, inner);
     }
@@ -225,6 +251,7 @@ absl::StatusOr<SessionId> Coordinator::OpenConsumer(
     return NotFound("no job with plan hash {}", ShortHex(opening.plan_hash));
   if (consumers_.size() >= config_.max_consumers)
     return ResourceExhausted("too many consumers: {}", consumers_.size());
+  NoteStart(now);
   const SessionId id = next_id_++;
   Consumer& consumer = consumers_[id];
   consumer.opening = opening;
@@ -232,35 +259,38 @@ absl::StatusOr<SessionId> Coordinator::OpenConsumer(
   consumer.key = {job->info->dataset.id, job->info->spec.decoder_class};
   consumer.wake = std::move(wake);
   consumer.opened_at = consumer.last_report_at = now.wall;
-  consumer.stats.job = consumer.job;
-  consumer.stats.host = opening.host;
-  consumer.stats.pid = opening.pid;
-  AddTable(*job->info);
-  // The first view is never an old one.
-  if (assignments_.Get(consumer.key) == nullptr || update_at_)
-    UpdateAssignments(&effects);
-  LOG_INFO("consumer.opened consumer={} job={} host={} pid={}",
-           opening.consumer, consumer.job, opening.host, opening.pid);
+  for (const std::string& name : state_.JobsWith(opening.plan_hash))
+    used_at_[name] = now.mono;
+  ++plans_in_use_[opening.plan_hash];
+  watchers_[consumer.key].insert(id);
+  job_consumers_[consumer.job].insert(id);
+  consumer_keys_[KeyOf(opening.consumer, id)] = id;
+  UseTable(*job->info, &effects);
+  effects.Add([opening, job = consumer.job] {
+    LOG_INFO("consumer.opened consumer={} job={} host={} pid={}",
+             opening.consumer, job, opening.host, opening.pid);
+  });
   effects.Add(consumer.wake);
   return id;
 }
 
 absl::Status Coordinator::ReportConsumer(SessionId session,
-                                         const ConsumerStats& stats, Now now) {
+                                         ConsumerReport report, Now now) {
   MutexLock lock(&mu_);
   const auto it = consumers_.find(session);
   if (it == consumers_.end()) return NotFound("no session {}", session);
   Consumer& consumer = it->second;
-  consumer.stats = stats;
-  consumer.stats.job = consumer.job;
+  const bool stalls = report.stall_fraction >= config_.stall_fraction;
+  consumer.report = std::move(report);
   consumer.last_report_at = now.wall;
-  if (stats.stall_fraction < config_.stall_fraction)
+  if (!stalls)
     consumer.stalled_since.reset();
   else if (!consumer.stalled_since)
     consumer.stalled_since = now.mono;
   return absl::OkStatus();
 }
 
+// None yet: the consumer is woken when there is one.
 absl::StatusOr<std::shared_ptr<const Assignment>> Coordinator::NextForConsumer(
     SessionId session) {
   MutexLock lock(&mu_);
@@ -268,24 +298,45 @@ absl::StatusOr<std::shared_ptr<const Assignment>> Coordinator::NextForConsumer(
   const auto it = consumers_.find(session);
   if (it == consumers_.end()) return NotFound("no session {}", session);
   if (!it->second.pending) return nullptr;
-  it->second.pending = false;
-  return assignments_.Get(it->second.key);
+  std::shared_ptr<const Assignment> table = assignments_.Get(it->second.key);
+  it->second.pending = table == nullptr;
+  return table;
 }
 
 void Coordinator::CloseConsumer(SessionId session) {
+  Effects effects;
   MutexLock lock(&mu_);
   const auto it = consumers_.find(session);
   if (it == consumers_.end()) return;
-  LOG_INFO("consumer.closed consumer={} job={}", it->second.opening.consumer,
-           it->second.job);
+  const Consumer& consumer = it->second;
+  effects.Add([name = consumer.opening.consumer, job = consumer.job] {
+    LOG_INFO("consumer.closed consumer={} job={}", name, job);
+  });
+  const TableKey key = consumer.key;
+  const auto remove = [session](auto& index, const auto& at) {
+    const auto found = index.find(at);
+    found->second.erase(session);
+    if (found->second.empty()) index.erase(found);
+  };
+  remove(watchers_, key);
+  remove(job_consumers_, consumer.job);
+  consumer_keys_.erase(KeyOf(consumer.opening.consumer, session));
+  if (const auto plan = plans_in_use_.find(consumer.opening.plan_hash);
+      --plan->second == 0)
+    plans_in_use_.erase(plan);
   consumers_.erase(it);
-  RemoveUnusedTables();
+  ReleaseTable(key, &effects);
 }
 
 std::shared_ptr<const Assignment> Coordinator::AssignmentOf(
     const std::string& dataset_id, DecoderClass decoder_class) const {
   MutexLock lock(&mu_);
   return assignments_.Get({dataset_id, decoder_class});
+}
+
+uint64_t Coordinator::member_visits() const {
+  MutexLock lock(&mu_);
+  return membership_.visits();
 }
 
 }  // namespace leat::server

@@ -2,6 +2,8 @@
 //
 // How things stand: lists, and findings with what to do about them.
 #include <algorithm>
+#include <map>
+#include <string_view>
 #include <utility>
 
 #include "core/plan.h"
@@ -17,20 +19,16 @@ constexpr size_t kMaxAlike = 5;
 
 }  // namespace
 
-std::vector<WorkerView> Coordinator::Workers() const {
-  MutexLock lock(&mu_);
-  const std::map<std::string, uint64_t> loads = assignments_.Loads();
+std::vector<WorkerView> Coordinator::Workers(const Page& page) const {
   std::vector<WorkerView> views;
-  for (const auto& [name, worker] : membership_.workers()) {
-    WorkerView& view = views.emplace_back();
-    view.registration = worker.registration;
-    view.state = worker.state();
-    view.weight = worker.weight;
-    if (const auto load = loads.find(name); load != loads.end())
-      view.shards_owned = load->second;
-    view.stats = worker.stats;
-    view.joined_at = worker.joined_at;
-    view.last_heartbeat_at = worker.last_heartbeat_at;
+  MutexLock lock(&mu_);
+  const auto& workers = membership_.workers();
+  for (auto it = workers.upper_bound(page.after);
+       it != workers.end() && views.size() < page.limit; ++it) {
+    const Membership::Worker& worker = it->second;
+    views.push_back({worker.registration, worker.state(), worker.weight,
+                     assignments_.Load(it->first), worker.report,
+                     worker.joined_at, worker.last_heartbeat_at});
   }
   return views;
 }
@@ -39,24 +37,23 @@ JobView Coordinator::ViewOf(const JobRecord& job) const {
   JobView view;
   view.info = job.info;
   view.created_at = job.created_at;
+  view.last_used_at = job.last_used_at;
   const std::string& name = job.info->spec.name;
-  for (const auto& [id, consumer] : consumers_) {
-    if (consumer.job != name) continue;
-    const ConsumerStats& stats = consumer.stats;
-    const bool behind =
-        std::pair(stats.epoch, stats.step) < std::pair(view.epoch, view.step);
-    if (view.consumers++ == 0 || behind) {
-      view.epoch = stats.epoch;
-      view.step = stats.step;
+  if (const auto ids = job_consumers_.find(name); ids != job_consumers_.end())
+    for (const SessionId id : ids->second) {
+      const ConsumerReport& report = consumers_.at(id).report;
+      const bool behind = std::pair(report.epoch, report.step) <
+                          std::pair(view.epoch, view.step);
+      if (view.consumers++ == 0 || behind) {
+        view.epoch = report.epoch;
+        view.step = report.step;
+      }
+      view.steps_per_epoch =
+          std::max(view.steps_per_epoch, report.steps_per_epoch);
+      view.rows_per_s += report.rows_per_s;
+      view.stall_fraction =
+          std::max(view.stall_fraction, report.stall_fraction);
     }
-    view.steps_per_epoch =
-        std::max(view.steps_per_epoch, stats.steps_per_epoch);
-    view.rows_per_s += stats.rows_per_s;
-    view.stall_fraction = std::max(view.stall_fraction, stats.stall_fraction);
-  }
-  if (view.steps_per_epoch == 0)
-    view.steps_per_epoch =
-        Plan(job.info->spec, job.info->dataset.shards).steps_per_epoch();
   if (const auto bad = bad_samples_.find(name); bad != bad_samples_.end()) {
     view.bad_samples_total = bad->second.total;
     for (const auto& [index, sample] : bad->second.first)
@@ -65,63 +62,106 @@ JobView Coordinator::ViewOf(const JobRecord& job) const {
   return view;
 }
 
-std::vector<JobView> Coordinator::Jobs() const {
-  MutexLock lock(&mu_);
+std::vector<JobView> Coordinator::Jobs(const Page& page) const {
   std::vector<JobView> views;
-  for (const auto& [name, job] : state_.jobs()) views.push_back(ViewOf(job));
+  {
+    MutexLock lock(&mu_);
+    const auto& jobs = state_.jobs();
+    for (auto it = jobs.upper_bound(page.after);
+         it != jobs.end() && views.size() < page.limit; ++it)
+      views.push_back(ViewOf(it->second));
+  }
+  for (JobView& view : views)
+    if (view.steps_per_epoch == 0)
+      view.steps_per_epoch =
+          Plan(view.info->spec, view.info->dataset.shards).steps_per_epoch();
   return views;
 }
 
-std::vector<DatasetView> Coordinator::Datasets() const {
+std::vector<DatasetView> Coordinator::Datasets(const Page& page) const {
   MutexLock lock(&mu_);
-  std::vector<DatasetView> views;
-  for (const auto& [id, dataset] : state_.datasets())
-    views.push_back({dataset.info, dataset.indexed_at, "ready", "",
-                     state_.JobsOf(id), dataset.index_bytes});
-  const auto add = [&](const std::string& id, const std::string& reader,
-                       std::string state, const std::string& failure,
-                       WallTime at) {
-    DatasetView& view = views.emplace_back();
-    view.info.id = id;
-    view.info.name = id.substr(0, 12);
-    view.info.reader = reader;
-    view.state = std::move(state);
-    view.failure = failure;
-    view.indexed_at = at;
+  // In the order of names, which need not differ, and then of ids. An entry is
+  // of the first kind that it has.
+  struct Found {
+    const DatasetRecord* ready = nullptr;
+    const Indexing::Request* request = nullptr;
+    const Indexing::Failure* failure = nullptr;
+    std::string_view id;
   };
+  std::map<std::string, Found> found;
+  const auto entry = [&found](const std::string& name, const std::string& id) {
+    Found& at = found[name + '\n' + id];
+    at.id = id;
+    return &at;
+  };
+  for (const auto& [id, dataset] : state_.datasets())
+    entry(dataset.info->name, id)->ready = &dataset;
   for (const auto& [id, request] : indexing_.requests())
-    add(id, request.reader_text, "indexing", "", {});
+    entry(id.substr(0, 12), id)->request = &request;
   for (const Indexing::Failure& failure : indexing_.failures())
     if (state_.FindDataset(failure.dataset_id) == nullptr)
-      add(failure.dataset_id, failure.reader_text, "failed", failure.message,
-          failure.at);
-  std::stable_sort(views.begin(), views.end(),
-                   [](const DatasetView& a, const DatasetView& b) {
-                     return a.info.name < b.info.name;
-                   });
+      entry(failure.dataset_id.substr(0, 12), failure.dataset_id)->failure =
+          &failure;
+
+  std::vector<DatasetView> views;
+  for (auto it = found.upper_bound(page.after);
+       it != found.end() && views.size() < page.limit; ++it) {
+    const Found& at = it->second;
+    DatasetView& view = views.emplace_back();
+    view.key = it->first;
+    if (at.ready != nullptr) {
+      view.info = at.ready->info;
+      view.indexed_at = at.ready->indexed_at;
+      view.state = "ready";
+      view.jobs = state_.JobsOf(at.id);
+      view.index_bytes = at.ready->index_bytes;
+      continue;
+    }
+    auto info = std::make_shared<DatasetInfo>();
+    info->id = at.id;
+    info->name = at.id.substr(0, 12);
+    info->reader = at.request != nullptr ? at.request->reader_text
+                                         : at.failure->reader_text;
+    view.info = std::move(info);
+    view.state = at.request != nullptr ? "indexing" : "failed";
+    if (at.request == nullptr) {
+      view.failure = at.failure->message;
+      view.indexed_at = at.failure->at;
+    }
+  }
   return views;
 }
 
-std::vector<ConsumerView> Coordinator::Consumers() const {
+size_t Coordinator::num_datasets() const {
   MutexLock lock(&mu_);
+  return state_.datasets().size() + indexing_.requests().size() +
+         indexing_.failures().size();
+}
+
+std::vector<ConsumerView> Coordinator::Consumers(const Page& page) const {
   std::vector<ConsumerView> views;
-  for (const auto& [id, consumer] : consumers_)
-    views.push_back({consumer.opening.consumer, consumer.stats,
+  MutexLock lock(&mu_);
+  for (auto it = consumer_keys_.upper_bound(page.after);
+       it != consumer_keys_.end() && views.size() < page.limit; ++it) {
+    const Consumer& consumer = consumers_.at(it->second);
+    views.push_back({it->first, consumer.opening, consumer.job, consumer.report,
                      consumer.opened_at, consumer.last_report_at});
-  std::stable_sort(views.begin(), views.end(),
-                   [](const ConsumerView& a, const ConsumerView& b) {
-                     return a.consumer < b.consumer;
-                   });
+  }
   return views;
 }
 
 absl::StatusOr<std::vector<ShardView>> Coordinator::Shards(
     std::string_view key) const {
-  MutexLock lock(&mu_);
-  ASSIGN_OR_RETURN(const DatasetRecord* dataset, state_.ResolveDataset(key));
-  const ShardTable& shards = dataset->info.shards;
-  const std::shared_ptr<const Assignment> assignment =
-      assignments_.ForWorkers(dataset->info.id);
+  std::shared_ptr<const DatasetInfo> dataset;
+  std::shared_ptr<const Assignment> assignment;
+  {
+    MutexLock lock(&mu_);
+    ASSIGN_OR_RETURN(const DatasetRecord* record, state_.ResolveDataset(key));
+    dataset = record->info;
+    if (const auto tables = assignments_.Of(dataset->id); !tables.empty())
+      assignment = tables.front();
+  }
+  const ShardTable& shards = dataset->shards;
   std::vector<ShardView> views(shards.num_shards());
   for (uint32_t shard = 0; shard < shards.num_shards(); ++shard) {
     views[shard].range = shards.range(shard);
@@ -153,7 +193,8 @@ void Coordinator::WorkerFindings(std::vector<Finding>* findings) const {
         {"NO_WORKERS", "error",
          workers.empty()
              ? "no worker is connected: no batch can be made"
-             : fmt::format("none of {} workers is ready: no shard has an owner",
+             : fmt::format("none of {} workers is ready: consumers keep asking "
+                           "those that they know",
                            workers.size()),
          workers.empty()
              ? "start leat-worker --coordinator ADDRESS on some machine"
@@ -167,13 +208,50 @@ void Coordinator::WorkerFindings(std::vector<Finding>* findings) const {
          fmt::format("worker {} sends no heartbeat; its shards are with others",
                      lost[i]),
          fmt::format("look at its log on host {}, and start it again",
-                     membership_.workers().at(lost[i]).registration.host)});
+                     membership_.workers().at(lost[i]).registration->host)});
   if (lost.size() > kMaxAlike)
     findings->push_back(
         {"WORKER_LOST", "warn",
          fmt::format("{} more workers are lost", lost.size() - kMaxAlike),
          "list them: leat get workers"});
+  if (membership_.held_until())
+    findings->push_back(
+        {"WORKERS_SILENT", "warn",
+         "many workers fell silent at once: they keep their shards while the "
+         "coordinator waits for them",
+         "look at the network between the coordinator and the workers, and at "
+         "the load of the coordinator's machine"});
+  StorageTroubleFindings(findings);
   if (membership_.num_ready() > 0) DecoderFindings(findings);
+}
+
+void Coordinator::StorageTroubleFindings(std::vector<Finding>* findings) const {
+  if (membership_.num_troubled() == 0) return;
+  const bool all = membership_.num_troubled() == membership_.num_ready();
+  size_t listed = 0;
+  for (const auto& [name, worker] : membership_.workers()) {
+    if (worker.lost || worker.troubles.empty()) continue;
+    if (listed++ == kMaxAlike) break;
+    const StorageTrouble& trouble = worker.troubles.front();
+    findings->push_back(
+        {"WORKER_STORAGE", all ? "error" : "warn",
+         fmt::format(
+             "worker {} on host {} cannot read {}: {}{}; {}", name,
+             worker.registration->host, trouble.root, trouble.error,
+             worker.troubles.size() == 1
+                 ? ""
+                 : fmt::format(" (and {} more)", worker.troubles.size() - 1),
+             all ? "no worker can read its storage, so shards stay "
+                   "where they were"
+                 : "it owns no shards meanwhile"),
+         "mount the storage or mend its rights there; the worker comes back by "
+         "itself"});
+  }
+  if (membership_.num_troubled() > kMaxAlike)
+    findings->push_back({"WORKER_STORAGE", all ? "error" : "warn",
+                         fmt::format("{} more workers have such trouble",
+                                     membership_.num_troubled() - kMaxAlike),
+                         "look at the storage that they share"});
 }
 
 void Coordinator::DecoderFindings(std::vector<Finding>* findings) const {
@@ -212,7 +290,7 @@ void Coordinator::JobFindings(Now now, std::vector<Finding>* findings) const {
          fmt::format("consumer {} of job {} waits {:.0f} % of its time for "
                      "batches",
                      consumer.opening.consumer, consumer.job,
-                     100 * consumer.stats.stall_fraction),
+                     100 * consumer.report.stall_fraction),
          "see leat status: if its job is limited by decode, add workers or "
          "threads; if the workers are idle, storage or the network limits"});
   }
@@ -252,15 +330,32 @@ void Coordinator::StoreFindings(std::vector<Finding>* findings) const {
         {"STATE_FAILED", "error",
          fmt::format("the last change was not kept: {}", Message(last_write_)),
          "mend the disk of the state directory and restart the coordinator"});
+  for (size_t i = 0; i < std::min(state_.set_aside().size(), kMaxAlike); ++i) {
+    const auto& aside = std::get<SetAside>(state_.set_aside()[i].kind);
+    findings->push_back(
+        {"STATE_SET_ASIDE", "warn",
+         fmt::format("{} is stored, but this version cannot use it: {}",
+                     aside.what, aside.why),
+         aside.job.empty()
+             ? "it is kept; run the version that wrote it"
+             : fmt::format("it is kept; run the version that made it, or "
+                           "delete it: leat delete job {}",
+                           aside.job)});
+  }
+  if (state_.set_aside().size() > kMaxAlike)
+    findings->push_back({"STATE_SET_ASIDE", "warn",
+                         fmt::format("{} more stored events cannot be used",
+                                     state_.set_aside().size() - kMaxAlike),
+                         "they are kept; run the version that wrote them"});
   if (!store_->durable()) return;
+  const uint64_t sequence = store_->sequence();
   for (const auto& [name, worker] : membership_.workers())
-    if (!worker.lost &&
-        worker.registration.highest_sequence_seen > store_->sequence()) {
+    if (!worker.lost && worker.registration->highest_sequence_seen > sequence) {
       findings->push_back(
           {"STATE_REGRESSED", "error",
            fmt::format("worker {} has seen event {}, but the state ends at {}",
-                       name, worker.registration.highest_sequence_seen,
-                       store_->sequence()),
+                       name, worker.registration->highest_sequence_seen,
+                       sequence),
            "the state directory is an older copy or another one: restore the "
            "right one, or restart the workers to go on with this"});
       return;

@@ -4,7 +4,17 @@
 namespace leat::server {
 
 void Driver::Start(Coordinator* coordinator) {
-  writer_ = std::thread([this, coordinator] { WriteLoop(coordinator); });
+  writer_ = std::thread([this, coordinator] {
+    Loop([this, coordinator] {
+      return coordinator->RunWrite(Now::Of(*clock_));
+    });
+  });
+  builder_ = std::thread([this, coordinator] {
+    Loop([coordinator] { return coordinator->RunTables(); });
+  });
+  waker_ = std::thread([this, coordinator] {
+    Loop([coordinator] { return coordinator->RunWakes(); });
+  });
   ticker_ = std::thread([this, coordinator] { TickLoop(coordinator); });
 }
 
@@ -22,9 +32,11 @@ void Driver::Stop() {
   }
   if (writer_.joinable()) writer_.join();
   if (ticker_.joinable()) ticker_.join();
+  if (builder_.joinable()) builder_.join();
+  if (waker_.joinable()) waker_.join();
 }
 
-void Driver::WriteLoop(Coordinator* coordinator) {
+void Driver::Loop(const std::function<bool()>& work) {
   uint64_t seen = 0;
   while (true) {
     {
@@ -33,7 +45,7 @@ void Driver::WriteLoop(Coordinator* coordinator) {
       if (stopped_) return;
       seen = wakes_;
     }
-    while (coordinator->RunWrite(Now::Of(*clock_))) {
+    while (work()) {
     }
   }
 }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Driver: the two threads that move a Coordinator: one makes its durable writes
-// (and may wait for the disk), the other does what is due with time.
+// Driver: the four threads that move a Coordinator: one makes its durable
+// writes (and may wait for the disk), one does what is due with time, one
+// computes tables, and one wakes sessions.
 //
 // Thread-safe.
 #pragma once
 
+#include <functional>
 #include <thread>
 
 #include "core/clock.h"
@@ -23,11 +25,13 @@ class Driver {
   void Start(Coordinator* coordinator);
   // There is something to do. Never blocks.
   void Wake();
-  // Finishes the write in progress and ends both threads. Idempotent.
+  // Finishes the write in progress and ends the threads. Idempotent.
   void Stop();
 
  private:
-  void WriteLoop(Coordinator* coordinator);
+  // Runs `work` until it returns false, each time that there is something to
+  // do.
+  void Loop(const std::function<bool()>& work);
   void TickLoop(Coordinator* coordinator);
 
   const Clock* const clock_;
@@ -35,7 +39,7 @@ class Driver {
   CondVar woken_;
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
   uint64_t wakes_ ABSL_GUARDED_BY(mu_) = 0;
-  std::thread writer_, ticker_;
+  std::thread writer_, ticker_, builder_, waker_;
 };
 
 }  // namespace leat::server

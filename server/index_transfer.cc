@@ -2,6 +2,7 @@
 #include "server/index_transfer.h"
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
 #include <utility>
 
@@ -59,15 +60,28 @@ class UploadIndexCall : public grpc::ServerReadReactor<v1::UploadIndexRequest> {
   void OnReadDone(bool ok) override {
     if (finished_) return;
     if (!ok) return End();
-    if (absl::Status status = Take(); !status.ok()) return Answer(status);
+    if (absl::Status status = Take(); !status.ok()) return Refuse(status);
     if (!finished_) StartRead(&request_);
   }
-  void OnDone() override { delete this; }
+  void OnCancel() override { cancelled_ = true; }
+  // A peer that has gone will try again; one that sent too little will not.
+  void OnDone() override {
+    if (cut_short_ && !cancelled_)
+      coordinator_->RefuseUpload(dataset_id_, request_id_, CutShort(),
+                                 Now::Of(*clock_));
+    delete this;
+  }
+  absl::Status CutShort() const {
+    return DataLoss("an index of {} bytes ended after {}", header_->index_bytes,
+                    index_.size());
+  }
 
   absl::Status Take() {
     switch (request_.kind_case()) {
       case v1::UploadIndexRequest::kHeader: {
         if (header_) return InvalidArgument("an index with two headers");
+        dataset_id_ = request_.header().dataset_id();
+        request_id_ = request_.header().request_id();
         ASSIGN_OR_RETURN(header_, FromProto(request_.header()));
         RETURN_IF_ERROR(coordinator_->CheckUpload(*header_));
         return absl::OkStatus();
@@ -97,13 +111,23 @@ class UploadIndexCall : public grpc::ServerReadReactor<v1::UploadIndexRequest> {
     return InvalidArgument("an UploadIndex message of an unknown kind");
   }
 
-  // The peer has sent everything, or has gone: the hash tells.
+  // The peer has sent everything, or has gone.
   void End() {
     if (!header_) return Answer(InvalidArgument("an index without a header"));
+    cut_short_ = index_.size() < header_->index_bytes;
+    if (cut_short_) return Answer(CutShort());
     finished_ = true;
     coordinator_->FinishUpload(
-        *header_, std::move(index_),
+        *header_, std::move(index_), Now::Of(*clock_),
         [this](const absl::Status& status) { Finish(rpc::ToGrpc(status)); });
+  }
+
+  // Whoever waits for the listing is told, and not only its worker.
+  void Refuse(const absl::Status& status) {
+    if (!dataset_id_.empty())
+      coordinator_->RefuseUpload(dataset_id_, request_id_, status,
+                                 Now::Of(*clock_));
+    Answer(status);
   }
 
   void Answer(const absl::Status& status) {
@@ -114,9 +138,13 @@ class UploadIndexCall : public grpc::ServerReadReactor<v1::UploadIndexRequest> {
   Coordinator* const coordinator_;
   const Clock* const clock_;
   v1::UploadIndexRequest request_;
+  std::string dataset_id_;  // of the header, also of one that is refused
+  uint64_t request_id_ = 0;
   std::optional<IndexHeader> header_;
   std::string index_;
   bool finished_ = false;
+  bool cut_short_ = false;
+  std::atomic<bool> cancelled_ = false;
 };
 
 }  // namespace

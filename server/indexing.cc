@@ -2,6 +2,7 @@
 #include "server/indexing.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "core/status.h"
 
@@ -28,17 +29,24 @@ absl::Status Indexing::Ask(const std::string& dataset_id, const Node& reader,
 std::vector<Indexing::Directive> Indexing::Assign(const Membership& membership,
                                                   Now now) {
   std::vector<Directive> directives;
+  if (membership.num_ready() == 0 ||
+      std::none_of(requests_.begin(), requests_.end(), [](const auto& entry) {
+        return entry.second.worker.empty();
+      }))
+    return directives;
   std::map<std::string, int> busy;
   for (const auto& [id, request] : requests_) ++busy[request.worker];
   for (auto& [id, request] : requests_) {
     if (!request.worker.empty()) continue;
-    // One that was not tried, then the least busy, then by name.
+    // One whose storage works, that was not tried, then the least busy, then by
+    // name.
     const std::string* best = nullptr;
-    std::pair<bool, int> best_rank;
+    std::tuple<bool, bool, int> best_rank;
     for (const auto& [name, worker] : membership.workers()) {
       if (worker.state() != WorkerState::kReady || worker.session == 0)
         continue;
-      const std::pair<bool, int> rank(request.tried.contains(name), busy[name]);
+      const std::tuple<bool, bool, int> rank(
+          !worker.troubles.empty(), request.tried.contains(name), busy[name]);
       if (best != nullptr && !(rank < best_rank)) continue;
       best = &name;
       best_rank = rank;
@@ -50,7 +58,7 @@ std::vector<Indexing::Directive> Indexing::Assign(const Membership& membership,
     request.request_id = next_request_id_++;
     request.deadline = now.mono + config_.attempt_timeout;
     ++busy[*best];
-    directives.push_back({*best, {id, request.request_id, request.reader}});
+    directives.push_back({*best, {id, request.request_id, request.reader, 0}});
   }
   return directives;
 }
@@ -77,6 +85,14 @@ std::vector<Indexing::GivenUp> Indexing::LoseWorker(std::string_view worker) {
   for (auto& [id, request] : requests_)
     if (request.worker == worker && !request.uploaded)
       Retry(id, &request, "was lost", &given_up);
+  return given_up;
+}
+
+std::vector<Indexing::GivenUp> Indexing::TryAgain(const std::string& dataset_id,
+                                                  std::string_view reason) {
+  std::vector<GivenUp> given_up;
+  if (Request* request = Find(dataset_id); request != nullptr)
+    Retry(dataset_id, request, reason, &given_up);
   return given_up;
 }
 
@@ -119,6 +135,15 @@ void Indexing::Fail(const std::string& dataset_id, std::string_view message,
       {dataset_id, it->second.reader_text, std::string(message), now.wall});
   while (failures_.size() > config_.max_failures) failures_.pop_front();
   requests_.erase(it);
+}
+
+bool Indexing::Forget(std::string_view key) {
+  constexpr size_t kMinPrefix = 4;
+  return std::erase_if(failures_, [&](const Failure& failure) {
+           return failure.dataset_id == key ||
+                  (key.size() >= kMinPrefix &&
+                   failure.dataset_id.compare(0, key.size(), key) == 0);
+         }) > 0;
 }
 
 }  // namespace leat::server

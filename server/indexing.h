@@ -68,6 +68,9 @@ class Indexing {
   std::vector<Directive> Assign(const Membership& membership, Now now);
   // `worker` is gone: its requests wait again, or are given up.
   std::vector<GivenUp> LoseWorker(std::string_view worker);
+  // The current attempt has come to nothing.
+  std::vector<GivenUp> TryAgain(const std::string& dataset_id,
+                                std::string_view reason);
   // Attempts that take too long.
   std::vector<GivenUp> Expire(Now now);
   MonotonicTime NextDeadline() const;
@@ -78,6 +81,9 @@ class Indexing {
   Request* Find(const std::string& dataset_id);
   void Finish(const std::string& dataset_id) { requests_.erase(dataset_id); }
   void Fail(const std::string& dataset_id, std::string_view message, Now now);
+  // Forgets failures of the dataset with this id, or a prefix of it of at least
+  // 4 digits. False: there is none.
+  bool Forget(std::string_view key);
 
   const std::map<std::string, Request>& requests() const { return requests_; }
   const std::deque<Failure>& failures() const { return failures_; }

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "absl/time/time.h"
 #include "core/log.h"
 #include "core/status.h"
 #include "rpc/server.h"
@@ -21,6 +22,7 @@ struct Flags {
   std::string token_file, tls_cert, tls_key, tls_ca;
   std::string log_format = "text", log_level = "info";
   int64_t heartbeat_interval_ms = 1000, lost_after_ms = 3000;
+  std::string job_ttl = "720h";
   int ready_fd = -1, lifeline_fd = -1;
 };
 
@@ -49,6 +51,14 @@ void AddFlags(CLI::App* app, Config* config, Flags* flags) {
   app->add_option("--lost-after-ms", flags->lost_after_ms,
                   "a worker silent for this long owns nothing any more")
       ->capture_default_str();
+  app->add_option(
+         "--job-ttl", flags->job_ttl,
+         "a job unused for this long is deleted, and a dataset without "
+         "jobs with its index: 720h, 90m, ...; 0: never")
+      ->capture_default_str();
+  app->add_option("--cluster", config->coordinator.cluster,
+                  "the cluster's name, for people")
+      ->capture_default_str();
   app->add_option("--log-format", flags->log_format, "text or json")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
@@ -68,6 +78,13 @@ absl::Status Complete(const Flags& flags, Config* config) {
       std::chrono::milliseconds(flags.heartbeat_interval_ms);
   config->coordinator.membership.lost_after =
       std::chrono::milliseconds(flags.lost_after_ms);
+  absl::Duration job_ttl;
+  if (!absl::ParseDuration(flags.job_ttl, &job_ttl) ||
+      job_ttl < absl::ZeroDuration() || job_ttl > absl::Hours(24 * 36500))
+    return InvalidArgument(
+        "--job-ttl {}: want a time such as 720h, of at most 100 years, or 0",
+        flags.job_ttl);
+  config->coordinator.job_ttl = absl::ToChronoNanoseconds(job_ttl);
   rpc::Security& security = config->security;
   if (!flags.token_file.empty()) {
     ASSIGN_OR_RETURN(security.token, ReadToken(flags.token_file));

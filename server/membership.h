@@ -8,6 +8,13 @@
 // back. A name that registers again replaces the older session. A lost worker
 // is remembered for `forget_after`, so that people can see it.
 //
+// Many workers that fall silent at once have not all died: rather the
+// coordinator was stopped, or cut off from them. So when a worker is due to be
+// lost and more than `hold_share` of the members are silent (and at least two),
+// or when Expire is called late, nobody is lost for another `lost_after`. This
+// hold is prolonged by each worker that is heard of again, up to
+// `max_holds` × `lost_after`. A worker is spared once for each silence.
+//
 // Weights: one worker's share of the shards, relative. It starts as the number
 // of threads, times what a thread counts of workers alike (of the same decoder
 // classes: a GPU's counts more), and follows the measured capacity once there
@@ -16,16 +23,21 @@
 // work costs. Steps of 2^(1/4) with hysteresis, and only after several reports
 // agree: noise moves no shard. A machine that comes back keeps its weight.
 //
-// Thread-compatible; the owner locks. Reads no clock.
+// Cost: Register O(log W), Heartbeat O(1) and once a second O(W), Expire O(1)
+// for each worker that is due. Thread-compatible; the owner locks. Reads no
+// clock.
 #pragma once
 
 #include <cstdint>
+#include <list>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "server/types.h"
 
 namespace leat::server {
@@ -35,6 +47,8 @@ struct MembershipConfig {
   Duration reconnect_grace = std::chrono::milliseconds(500);
   Duration forget_after = std::chrono::minutes(10);
   size_t max_workers = 20'000;  // remembered ones included
+  double hold_share = 1.0 / 3;
+  int max_holds = 10;
   // A capacity this far from the weight, either way, for so many reports in a
   // row changes the weight.
   double weight_tolerance = 1.25;
@@ -44,16 +58,16 @@ struct MembershipConfig {
 class Membership {
  public:
   struct Worker {
-    WorkerRegistration registration;
+    std::shared_ptr<const WorkerRegistration> registration;
     SessionId session = 0;  // 0: its stream has ended
     bool drained = false;
     bool lost = false;
     double weight = 1;
     bool weighed = false;  // by its capacity
-    WorkerStats stats;
+    WorkerReport report;
+    std::vector<StorageTrouble> troubles;  // not empty: it owns no shards
     WallTime joined_at, last_heartbeat_at;
-    MonotonicTime last_heartbeat, lost_at;
-    std::optional<MonotonicTime> disconnected_at;
+    MonotonicTime last_heartbeat, lost_at, disconnected_at;
     int deviations = 0;
 
     WorkerState state() const {
@@ -61,7 +75,16 @@ class Membership {
              : drained ? WorkerState::kDraining
                        : WorkerState::kReady;
     }
-    bool Has(DecoderClass decoder_class) const;
+
+   private:
+    friend class Membership;
+    std::list<Worker*>* queue = nullptr;  // one of Membership's
+    std::list<Worker*>::iterator place;   // in it
+    bool spared = false;                  // by a hold, in this silence
+  };
+  struct Expired {
+    std::vector<std::string> lost;  // newly
+    size_t held = 0;                // members that a new hold spares
   };
 
   explicit Membership(const MembershipConfig& config) : config_(config) {}
@@ -69,17 +92,20 @@ class Membership {
   // Returns the session that was replaced, or 0.
   SessionId Register(const WorkerRegistration& registration, SessionId session,
                      bool drained, Now now);
-  // True: its state or weight changed.
-  bool Heartbeat(Worker* worker, const WorkerStats& stats, Now now);
+  // True: its state, its weight or whether it may own shards changed.
+  bool Heartbeat(Worker* worker, WorkerReport report,
+                 std::vector<StorageTrouble> troubles, Now now);
   // `left`: it said good-bye and is forgotten; otherwise it may come back.
   // True: the set of workers changed now.
   bool Disconnect(SessionId session, bool left, Now now);
   // True: known and changed.
   bool SetDrained(std::string_view name, bool drained);
-  // Marks lost and forgets what is due. Returns the newly lost.
-  std::vector<std::string> Expire(Now now);
+  // Marks lost and forgets what is due.
+  Expired Expire(Now now);
   // When Expire has something to do, at the earliest. max(): never.
   MonotonicTime NextDeadline() const;
+  // nullopt: nobody is spared now.
+  std::optional<MonotonicTime> held_until() const { return hold_until_; }
 
   // nullptr: none.
   Worker* Find(std::string_view name);
@@ -87,21 +113,44 @@ class Membership {
   const std::map<std::string, Worker, std::less<>>& workers() const {
     return workers_;
   }
-  size_t num_ready() const;
+  size_t num_ready() const { return num_ready_; }
   size_t num_ready(DecoderClass decoder_class) const;
+  size_t num_lost() const { return lost_.size(); }
+  size_t num_troubled() const { return num_troubled_; }
   bool full() const { return workers_.size() >= config_.max_workers; }
+  // For tests of what calls cost: workers looked at so far.
+  uint64_t visits() const { return visits_; }
 
  private:
-  MonotonicTime LostAt(const Worker& worker) const;
+  using Queue = std::list<Worker*>;
+  void Move(Worker* worker, Queue* to);
+  void Count(const Worker& worker, int sign);
+  MonotonicTime DueAt(const Queue& queue) const;
+  MonotonicTime NextLoss() const;
+  std::vector<Worker*> Silent(Now now) const;
+  void HeardOfAgain(Worker* worker, Now now);
   void MeasureThread(Now now);
   bool Reweigh(Worker* worker);
   double FirstWeight(const WorkerRegistration& registration) const;
 
   const MembershipConfig config_;
   std::map<std::string, Worker, std::less<>> workers_;  // by name
-  std::map<SessionId, std::string> sessions_;
+  absl::flat_hash_map<SessionId, Worker*> sessions_;
+  // Each worker is in one of these; whose turn comes first is in front.
+  Queue connected_;  // by last heartbeat
+  Queue broken_;     // their streams have ended: by disconnected_at
+  Queue lost_;       // by lost_at
+  std::optional<MonotonicTime> hold_until_;
+  MonotonicTime hold_began_;
+
+  size_t num_ready_ = 0, num_troubled_ = 0;  // troubled ones are ready
+  std::map<DecoderClass, size_t> num_ready_of_;
+  // Of weighed workers of the same decoder classes: how many have threads of a
+  // weight of 2^(key / 16).
+  std::map<std::vector<DecoderClass>, std::map<int, size_t>> thread_weights_;
   double thread_rows_per_s_ = 0;  // median; 0: nobody has measured
   MonotonicTime thread_measured_at_;
+  mutable uint64_t visits_ = 0;
 };
 
 }  // namespace leat::server

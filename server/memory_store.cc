@@ -7,11 +7,6 @@
 
 namespace leat::server {
 
-uint64_t MemoryStore::sequence() const {
-  MutexLock lock(&mu_);
-  return sequence_;
-}
-
 absl::Status MemoryStore::Replay(
     const std::function<absl::Status(const Event&)>& apply) {
   std::vector<Event> events;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/status.h"
+#include "google/protobuf/unknown_field_set.h"
 #include "leat/stored/v1/records.pb.h"
 #include "leat/v1/types.pb.h"
 #include "rpc/convert.h"
@@ -73,6 +74,11 @@ struct Encoder {
   void operator()(const WorkerUndrained& undrained) const {
     out->mutable_worker_undrained()->set_name(undrained.name);
   }
+  void operator()(const JobsUsed& used) const {
+    out->mutable_jobs_used()->mutable_names()->Assign(used.names.begin(),
+                                                      used.names.end());
+  }
+  void operator()(const SetAside&) const {}  // is its record
 };
 
 absl::StatusOr<DatasetIndexed> Decode(const stored::v1::DatasetIndexed& from) {
@@ -122,9 +128,19 @@ absl::StatusOr<JobCreated> Decode(const stored::v1::JobCreated& from) {
   return created;
 }
 
+// The number of the field of the event's kind, which this version does not
+// know. 0: the event has none.
+int UnknownKind(const stored::v1::Event& proto) {
+  const google::protobuf::UnknownFieldSet& unknown =
+      proto.GetReflection()->GetUnknownFields(proto);
+  return unknown.empty() ? 0 : unknown.field(0).number();
+}
+
 }  // namespace
 
 std::string EncodeEvent(const Event& event) {
+  if (const auto* aside = std::get_if<SetAside>(&event.kind))
+    return aside->record;
   stored::v1::Event proto;
   proto.set_at_unix_ns(std::chrono::duration_cast<std::chrono::nanoseconds>(
                            event.at.time_since_epoch())
@@ -149,7 +165,16 @@ absl::StatusOr<Event> DecodeEvent(std::string_view bytes) {
       event.kind = DatasetDeleted{proto.dataset_deleted().id()};
       return event;
     case stored::v1::Event::kJobCreated: {
-      ASSIGN_OR_RETURN(event.kind, Decode(proto.job_created()));
+      const stored::v1::JobCreated& created = proto.job_created();
+      absl::StatusOr<JobCreated> decoded = Decode(created);
+      event.record = std::string(bytes);
+      if (decoded.ok())
+        event.kind = *std::move(decoded);
+      else
+        event.kind =
+            SetAside{std::string(bytes), fmt::format("job {}", created.name()),
+                     std::string(Message(decoded.status())), created.name(),
+                     created.dataset_id()};
       return event;
     }
     case stored::v1::Event::kJobDeleted:
@@ -161,10 +186,19 @@ absl::StatusOr<Event> DecodeEvent(std::string_view bytes) {
     case stored::v1::Event::kWorkerUndrained:
       event.kind = WorkerUndrained{proto.worker_undrained().name()};
       return event;
+    case stored::v1::Event::kJobsUsed:
+      event.kind = JobsUsed{
+          {proto.jobs_used().names().begin(), proto.jobs_used().names().end()}};
+      return event;
     case stored::v1::Event::KIND_NOT_SET:
       break;
   }
-  return DataLoss("an event of an unknown kind: a newer version wrote it");
+  const int kind = UnknownKind(proto);
+  if (kind == 0) return DataLoss("an event without a kind");
+  event.kind = SetAside{
+      std::string(bytes), fmt::format("an event of kind {}", kind),
+      "this version does not know the kind: a newer one wrote it", "", ""};
+  return event;
 }
 
 }  // namespace leat::server

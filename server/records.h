@@ -11,8 +11,10 @@
 
 namespace leat::server {
 
+// The record of one that was set aside, as it was.
 std::string EncodeEvent(const Event& event);
-// kDataLoss: not such a record, or of a newer program (says what is unknown).
+// An event of an unknown kind, or a job that today's checks refuse, comes as
+// SetAside. kDataLoss: not such a record.
 absl::StatusOr<Event> DecodeEvent(std::string_view bytes);
 
 }  // namespace leat::server

@@ -108,6 +108,18 @@ class RejectedRead : public grpc::ServerReadReactor<Request> {
 
 }  // namespace
 
+grpc::ServerUnaryReactor* CoordinatorService::Hello(
+    grpc::CallbackServerContext* context, const v1::HelloRequest*,
+    v1::HelloResponse* response) {
+  if (absl::Status allowed = rpc::CheckMetadata(*security_, *context);
+      !allowed.ok())
+    return Reply(context, allowed);
+  response->set_version(std::string(rpc::kLeatVersion));
+  response->set_cluster(coordinator_->cluster());
+  response->set_sequence(coordinator_->store().sequence());
+  return Reply(context, absl::OkStatus());
+}
+
 grpc::ServerUnaryReactor* CoordinatorService::CreateJob(
     grpc::CallbackServerContext* context, const v1::CreateJobRequest* request,
     v1::CreateJobResponse* response) {
@@ -175,16 +187,14 @@ CoordinatorService::WorkerSession(grpc::CallbackServerContext* context) {
       });
 }
 
-grpc::ServerBidiReactor<v1::ConsumerSessionRequest,
-                        v1::ConsumerSessionResponse>*
+grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>*
 CoordinatorService::ConsumerSession(grpc::CallbackServerContext* context) {
-  using In = v1::ConsumerSessionRequest;
-  using Out = v1::ConsumerSessionResponse;
+  using Raw = grpc::ByteBuffer;
   if (absl::Status allowed = rpc::CheckMetadata(*security_, *context);
       !allowed.ok())
-    return new rpc::RejectedStream<In, Out>(allowed);
-  return rpc::ServerStream<In, Out>::Start(
-      context, kSessionQueue, [this](std::shared_ptr<rpc::Stream<Out>> stream) {
+    return new rpc::RejectedStream<Raw, Raw>(allowed);
+  return rpc::ServerStream<Raw, Raw>::Start(
+      context, kSessionQueue, [this](std::shared_ptr<rpc::Stream<Raw>> stream) {
         return MakeConsumerSession(coordinator_, clock_, std::move(stream));
       });
 }

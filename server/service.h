@@ -17,14 +17,27 @@
 
 namespace leat::server {
 
-class CoordinatorService final
-    : public v1::CoordinatorService::CallbackService {
+// All methods by callback; ConsumerSession with raw messages.
+using CoordinatorServiceBase = v1::CoordinatorService::WithCallbackMethod_Hello<
+    v1::CoordinatorService::WithCallbackMethod_CreateJob<
+        v1::CoordinatorService::WithCallbackMethod_GetJob<
+            v1::CoordinatorService::WithCallbackMethod_GetIndex<
+                v1::CoordinatorService::WithCallbackMethod_UploadIndex<
+                    v1::CoordinatorService::WithCallbackMethod_WorkerSession<
+                        v1::CoordinatorService::
+                            WithRawCallbackMethod_ConsumerSession<
+                                v1::CoordinatorService::Service>>>>>>>;
+
+class CoordinatorService final : public CoordinatorServiceBase {
  public:
   // All outlive it.
   CoordinatorService(Coordinator* coordinator, const rpc::Security* security,
                      const Clock* clock)
       : coordinator_(coordinator), security_(security), clock_(clock) {}
 
+  grpc::ServerUnaryReactor* Hello(grpc::CallbackServerContext* context,
+                                  const v1::HelloRequest* request,
+                                  v1::HelloResponse* response) override;
   grpc::ServerUnaryReactor* CreateJob(grpc::CallbackServerContext* context,
                                       const v1::CreateJobRequest* request,
                                       v1::CreateJobResponse* response) override;
@@ -39,9 +52,8 @@ class CoordinatorService final
       v1::UploadIndexResponse* response) override;
   grpc::ServerBidiReactor<v1::WorkerSessionRequest, v1::WorkerSessionResponse>*
   WorkerSession(grpc::CallbackServerContext* context) override;
-  grpc::ServerBidiReactor<v1::ConsumerSessionRequest,
-                          v1::ConsumerSessionResponse>*
-  ConsumerSession(grpc::CallbackServerContext* context) override;
+  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* ConsumerSession(
+      grpc::CallbackServerContext* context) override;
 
  private:
   Coordinator* const coordinator_;

@@ -5,6 +5,8 @@
 
 #include "core/mutex.h"
 #include "core/status.h"
+#include "grpcpp/support/slice.h"
+#include "rpc/raw_frame.h"
 #include "server/convert.h"
 
 namespace leat::server {
@@ -62,8 +64,9 @@ class WorkerHandler : public rpc::StreamHandler<v1::WorkerSessionRequest>,
     }
     if (message.has_heartbeat() && session != 0)
       return coordinator_->Heartbeat(session,
-                                     FromProto(message.heartbeat().stats()),
-                                     BadSamplesOf(message.heartbeat()), now);
+                                     ReportOf(message.heartbeat().stats()),
+                                     BadSamplesOf(message.heartbeat()), now,
+                                     TroublesOf(message.heartbeat()));
     return InvalidArgument(
         "a worker's session: want one register message, then heartbeats");
   }
@@ -88,17 +91,29 @@ class WorkerHandler : public rpc::StreamHandler<v1::WorkerSessionRequest>,
   SessionId session_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-class ConsumerHandler : public rpc::StreamHandler<v1::ConsumerSessionRequest>,
+// The message that `table` is, without a copy: the bytes stay its own.
+grpc::ByteBuffer Borrow(std::shared_ptr<const Assignment> table) {
+  using Owner = std::shared_ptr<const Assignment>;
+  auto* owner = new Owner(std::move(table));
+  const std::string& bytes = (*owner)->encoded;
+  const grpc::Slice slice(
+      const_cast<char*>(bytes.data()), bytes.size(),
+      [](void* held) { delete static_cast<Owner*>(held); }, owner);
+  return grpc::ByteBuffer(&slice, 1);
+}
+
+class ConsumerHandler : public rpc::StreamHandler<grpc::ByteBuffer>,
                         public std::enable_shared_from_this<ConsumerHandler> {
  public:
-  ConsumerHandler(
-      Coordinator* coordinator, const Clock* clock,
-      std::shared_ptr<rpc::Stream<v1::ConsumerSessionResponse>> stream)
+  ConsumerHandler(Coordinator* coordinator, const Clock* clock,
+                  std::shared_ptr<rpc::Stream<grpc::ByteBuffer>> stream)
       : coordinator_(coordinator), clock_(clock), stream_(std::move(stream)) {}
 
-  void OnMessage(v1::ConsumerSessionRequest message) override {
-    if (absl::Status status = Handle(message); !status.ok())
-      stream_->Close(std::move(status));
+  void OnMessage(grpc::ByteBuffer message) override {
+    v1::ConsumerSessionRequest request;
+    absl::Status status = rpc::DecodeMessage(message, &request);
+    if (status.ok()) status = Handle(&request);
+    if (!status.ok()) stream_->Close(std::move(status));
   }
   void OnWritten(size_t) override { Pump(); }
   void OnClosed(const absl::Status&) override {
@@ -112,12 +127,12 @@ class ConsumerHandler : public rpc::StreamHandler<v1::ConsumerSessionRequest>,
     return session_;
   }
 
-  absl::Status Handle(const v1::ConsumerSessionRequest& message) {
+  absl::Status Handle(v1::ConsumerSessionRequest* message) {
     const SessionId session = this->session();
     const Now now = Now::Of(*clock_);
-    if (message.has_open() && session == 0) {
+    if (message->has_open() && session == 0) {
       ASSIGN_OR_RETURN(const ConsumerOpening opening,
-                       FromProto(message.open()));
+                       FromProto(message->open()));
       ASSIGN_OR_RETURN(
           const SessionId opened,
           coordinator_->OpenConsumer(opening, now, [weak = weak_from_this()] {
@@ -130,9 +145,9 @@ class ConsumerHandler : public rpc::StreamHandler<v1::ConsumerSessionRequest>,
       Pump();
       return absl::OkStatus();
     }
-    if (message.has_stats() && session != 0)
-      return coordinator_->ReportConsumer(session, FromProto(message.stats()),
-                                          now);
+    if (message->has_stats() && session != 0)
+      return coordinator_->ReportConsumer(
+          session, ReportOf(std::move(*message->mutable_stats())), now);
     return InvalidArgument(
         "a consumer's session: want one open message, then stats");
   }
@@ -140,18 +155,16 @@ class ConsumerHandler : public rpc::StreamHandler<v1::ConsumerSessionRequest>,
   void Pump() {
     MutexLock lock(&mu_);
     if (session_ == 0 || stream_->queued() >= kAhead) return;
-    const absl::StatusOr<std::shared_ptr<const Assignment>> next =
+    absl::StatusOr<std::shared_ptr<const Assignment>> next =
         coordinator_->NextForConsumer(session_);
     if (!next.ok()) return stream_->Close(next.status());
     if (*next == nullptr) return;
-    v1::ConsumerSessionResponse response;
-    *response.mutable_assignment() = ToProto(**next);
-    stream_->Send(std::move(response)).IgnoreError();  // ended: nobody cares
+    stream_->Send(Borrow(*std::move(next))).IgnoreError();  // ended: no matter
   }
 
   Coordinator* const coordinator_;
   const Clock* const clock_;
-  const std::shared_ptr<rpc::Stream<v1::ConsumerSessionResponse>> stream_;
+  const std::shared_ptr<rpc::Stream<grpc::ByteBuffer>> stream_;
   Mutex mu_;
   SessionId session_ ABSL_GUARDED_BY(mu_) = 0;
 };
@@ -166,10 +179,9 @@ std::shared_ptr<rpc::StreamHandler<v1::WorkerSessionRequest>> MakeWorkerSession(
       coordinator, clock, std::move(peer_gone), std::move(stream));
 }
 
-std::shared_ptr<rpc::StreamHandler<v1::ConsumerSessionRequest>>
-MakeConsumerSession(
+std::shared_ptr<rpc::StreamHandler<grpc::ByteBuffer>> MakeConsumerSession(
     Coordinator* coordinator, const Clock* clock,
-    std::shared_ptr<rpc::Stream<v1::ConsumerSessionResponse>> stream) {
+    std::shared_ptr<rpc::Stream<grpc::ByteBuffer>> stream) {
   return std::make_shared<ConsumerHandler>(coordinator, clock,
                                            std::move(stream));
 }

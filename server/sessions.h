@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "core/clock.h"
+#include "grpcpp/support/byte_buffer.h"
 #include "leat/v1/coordinator.pb.h"
 #include "rpc/stream.h"
 #include "server/coordinator.h"
@@ -21,10 +22,10 @@ std::shared_ptr<rpc::StreamHandler<v1::WorkerSessionRequest>> MakeWorkerSession(
     std::function<bool()> peer_gone,
     std::shared_ptr<rpc::Stream<v1::WorkerSessionResponse>> stream);
 
-std::shared_ptr<rpc::StreamHandler<v1::ConsumerSessionRequest>>
-MakeConsumerSession(
+// Over a raw method: all streams send the same bytes of an assignment.
+std::shared_ptr<rpc::StreamHandler<grpc::ByteBuffer>> MakeConsumerSession(
     Coordinator* coordinator, const Clock* clock,
-    std::shared_ptr<rpc::Stream<v1::ConsumerSessionResponse>> stream);
+    std::shared_ptr<rpc::Stream<grpc::ByteBuffer>> stream);
 
 // Messages that may wait on one session's stream.
 inline constexpr size_t kSessionQueue = 16;

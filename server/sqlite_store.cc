@@ -102,11 +102,6 @@ std::string SqliteStore::description() const {
   return fmt::format("sqlite {}", file_.substr(0, file_.rfind('/')));
 }
 
-uint64_t SqliteStore::sequence() const {
-  MutexLock lock(&mu_);
-  return head_.sequence;
-}
-
 absl::Status SqliteStore::OpenDatabase(const SqliteOptions& options) {
   database_.reset();
   ASSIGN_OR_RETURN(database_, Database::Open(file_, /*read_only=*/false));
@@ -188,6 +183,7 @@ absl::Status SqliteStore::Verify() {
   RETURN_IF_ERROR(ReadEvents(&*database_, base_, &log));
   RETURN_IF_ERROR(log.damage);
   head_ = log.head;
+  sequence_ = head_.sequence;
   num_events_ = log.events.size();
   loaded_ = std::move(log.events);
   return absl::OkStatus();
@@ -273,6 +269,7 @@ absl::Status SqliteStore::Commit(const HighWater& head) {
   absl::Status status = database_->Exec("COMMIT");
   if (status.ok()) {
     head_ = head;
+    sequence_ = head.sequence;
     status = directory_.WriteHighWater(head);
     if (!status.ok())
       failure_ = Internal(

@@ -19,6 +19,7 @@
 // their own.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -48,7 +49,7 @@ class SqliteStore : public Store {
 
   std::string description() const override;
   bool durable() const override { return true; }
-  uint64_t sequence() const override;
+  uint64_t sequence() const override { return sequence_; }
   absl::Status Replay(
       const std::function<absl::Status(const Event&)>& apply) override;
   absl::Status Append(const Event& event, std::string_view index) override;
@@ -80,6 +81,7 @@ class SqliteStore : public Store {
   StateDirectory directory_ ABSL_GUARDED_BY(mu_);
   std::optional<Database> database_ ABSL_GUARDED_BY(mu_);
   HighWater head_ ABSL_GUARDED_BY(mu_);  // the last event
+  std::atomic<uint64_t> sequence_ = 0;   // head_'s, for those who do not wait
   HighWater base_ ABSL_GUARDED_BY(mu_);  // the event before the first one kept
   std::vector<Event> loaded_ ABSL_GUARDED_BY(mu_);  // until Replay
   uint64_t num_events_ ABSL_GUARDED_BY(mu_) = 0;

@@ -6,6 +6,7 @@
 
 #include "core/status.h"
 #include "server/job_check.h"
+#include "server/records.h"
 
 namespace leat::server {
 namespace {
@@ -14,89 +15,166 @@ constexpr size_t kMinPrefix = 4;
 
 }  // namespace
 
-absl::Status State::Apply(const Event& event) {
-  return std::visit([&](const auto& kind) { return On(event, kind); },
-                    event.kind);
+absl::Status State::Check(const Event& event) const {
+  return std::visit([&](const auto& kind) { return Fits(kind); }, event.kind);
 }
 
-absl::Status State::On(const Event& event, const DatasetIndexed& indexed) {
-  const auto [it, added] = datasets_.try_emplace(indexed.dataset.id);
-  if (!added)
-    return AlreadyExists("dataset {} is indexed already", indexed.dataset.id);
-  it->second = {indexed.dataset, indexed.index_bytes, indexed.index_sha256,
-                event.at};
+absl::Status State::Apply(const Event& event) {
+  RETURN_IF_ERROR(Check(event));
+  std::visit([&](const auto& kind) { On(event, kind); }, event.kind);
   return absl::OkStatus();
 }
 
-absl::Status State::On(const Event&, const DatasetDeleted& deleted) {
+void State::Replay(const Event& event) {
+  const absl::Status applied = Apply(event);
+  if (applied.ok()) return;
+  SetAside aside{event.record.empty() ? EncodeEvent(event) : event.record, "",
+                 std::string(Message(applied)), "", ""};
+  if (const auto* created = std::get_if<JobCreated>(&event.kind)) {
+    aside.job = created->spec.name;
+    aside.dataset_id = created->dataset_id;
+    aside.what = fmt::format("job {}", aside.job);
+  } else {
+    aside.what = "an event that changes what is not there";
+  }
+  On(event, aside);
+}
+
+absl::Status State::Fits(const DatasetIndexed& indexed) const {
+  if (datasets_.contains(indexed.dataset.id))
+    return AlreadyExists("dataset {} is indexed already", indexed.dataset.id);
+  return absl::OkStatus();
+}
+
+void State::On(const Event& event, const DatasetIndexed& indexed) {
+  datasets_[indexed.dataset.id] = {
+      std::make_shared<const DatasetInfo>(indexed.dataset), indexed.index_bytes,
+      indexed.index_sha256, event.at};
+}
+
+absl::Status State::Fits(const DatasetDeleted& deleted) const {
   const auto it = datasets_.find(deleted.id);
   if (it == datasets_.end()) return NotFound("no dataset {}", deleted.id);
   if (const std::vector<std::string> jobs = JobsOf(deleted.id); !jobs.empty())
     return FailedPrecondition(
-        "dataset {} is used by {} job{}: {}; delete {}", it->second.info.name,
+        "dataset {} is used by {} job{}: {}; delete {}", it->second.info->name,
         jobs.size(), jobs.size() == 1 ? "" : "s", fmt::join(jobs, ", "),
         jobs.size() == 1 ? "it first" : "them first");
-  datasets_.erase(it);
   return absl::OkStatus();
 }
 
-absl::Status State::On(const Event& event, const JobCreated& created) {
+void State::On(const Event&, const DatasetDeleted& deleted) {
+  datasets_.erase(deleted.id);
+}
+
+absl::StatusOr<BatchSchema> State::SchemaOf(
+    const JobCreated& created, const DatasetRecord& dataset) const {
+  if (!created.schema.fields.empty()) return created.schema;
+  // As read from disk: the dataset tells.
+  ASSIGN_OR_RETURN(PreparedJob job, Prepare(created.spec, dataset.info->types));
+  return std::move(job.schema);
+}
+
+absl::Status State::Fits(const JobCreated& created) const {
+  const std::string& name = created.spec.name;
   const DatasetRecord* dataset = FindDataset(created.dataset_id);
   if (dataset == nullptr)
-    return NotFound("job {} needs dataset {}, which is not there",
-                    created.spec.name, created.dataset_id);
-  if (jobs_.contains(created.spec.name))
-    return AlreadyExists("job {} exists", created.spec.name);
+    return NotFound("job {} needs dataset {}, which is not there", name,
+                    created.dataset_id);
+  if (jobs_.contains(name)) return AlreadyExists("job {} exists", name);
+  if (IsSetAside(name))
+    return FailedPrecondition(
+        "job {} exists, but this version cannot use it: delete it first, or "
+        "run the version that made it",
+        name);
   if (created.spec.decoder_class == DecoderClass::kAuto)
-    return DataLoss("job {}: its decoder class is not settled",
-                    created.spec.name);
-  if (PlanHash(created.spec, dataset->info) != created.plan_hash)
+    return DataLoss("job {}: its decoder class is not settled", name);
+  if (const Digest hash = PlanHash(created.spec, *dataset->info);
+      hash != created.plan_hash)
     return DataLoss(
-        "job {}: its plan hash is {}, but its spec and dataset give {}",
-        created.spec.name, ShortHex(created.plan_hash),
-        ShortHex(PlanHash(created.spec, dataset->info)));
-  auto info = std::make_shared<JobInfo>();
-  info->spec = created.spec;
-  info->dataset = dataset->info;
-  info->schema = created.schema;
-  if (info->schema.fields.empty()) {  // as read from disk: the dataset tells
-    ASSIGN_OR_RETURN(PreparedJob job,
-                     Prepare(created.spec, dataset->info.types));
-    info->schema = std::move(job.schema);
-  }
-  info->plan_hash = created.plan_hash;
-  jobs_[created.spec.name] = {std::move(info), event.at};
-  return absl::OkStatus();
+        "job {}: its plan hash is {}, but its spec and dataset give {}", name,
+        ShortHex(created.plan_hash), ShortHex(hash));
+  return SchemaOf(created, *dataset).status();
 }
 
-absl::Status State::On(const Event&, const JobDeleted& deleted) {
-  if (jobs_.erase(deleted.name) == 0)
+// REQUIRES: it fits.
+void State::On(const Event& event, const JobCreated& created) {
+  const DatasetRecord& dataset = datasets_.at(created.dataset_id);
+  auto info = std::make_shared<JobInfo>();
+  info->spec = created.spec;
+  info->dataset = *dataset.info;
+  info->schema = *SchemaOf(created, dataset);
+  info->plan_hash = created.plan_hash;
+  jobs_[created.spec.name] = {std::move(info), event.at, event.at};
+  by_hash_[created.plan_hash].insert(created.spec.name);
+  by_dataset_[created.dataset_id].insert(created.spec.name);
+}
+
+absl::Status State::Fits(const JobDeleted& deleted) const {
+  if (!jobs_.contains(deleted.name) && !IsSetAside(deleted.name))
     return NotFound("no job {}", deleted.name);
   return absl::OkStatus();
 }
 
-absl::Status State::On(const Event& event, const WorkerDrained& drained) {
-  drained_.try_emplace(drained.name, event.at);
-  return absl::OkStatus();
+void State::On(const Event&, const JobDeleted& deleted) {
+  std::erase_if(set_aside_, [&](const Event& event) {
+    return std::get<SetAside>(event.kind).job == deleted.name;
+  });
+  const auto it = jobs_.find(deleted.name);
+  if (it == jobs_.end()) return;
+  const auto remove = [&](auto& index, const auto& key) {
+    const auto at = index.find(key);
+    at->second.erase(deleted.name);
+    if (at->second.empty()) index.erase(at);
+  };
+  remove(by_hash_, it->second.info->plan_hash);
+  remove(by_dataset_, it->second.info->dataset.id);
+  jobs_.erase(it);
 }
 
-absl::Status State::On(const Event&, const WorkerUndrained& undrained) {
+void State::On(const Event& event, const WorkerDrained& drained) {
+  drained_.try_emplace(drained.name, event.at);
+}
+
+void State::On(const Event&, const WorkerUndrained& undrained) {
   drained_.erase(undrained.name);
-  return absl::OkStatus();
+}
+
+void State::On(const Event& event, const JobsUsed& used) {
+  for (const std::string& name : used.names)
+    if (const auto it = jobs_.find(name); it != jobs_.end())
+      it->second.last_used_at = std::max(it->second.last_used_at, event.at);
+}
+
+void State::On(const Event& event, const SetAside& aside) {
+  set_aside_.push_back({event.at, aside});
+}
+
+bool State::IsSetAside(std::string_view job) const {
+  return std::any_of(
+      set_aside_.begin(), set_aside_.end(), [&](const Event& event) {
+        return std::get<SetAside>(event.kind).job == job && !job.empty();
+      });
 }
 
 std::vector<Event> State::Events() const {
   std::vector<Event> events;
   for (const auto& [id, dataset] : datasets_)
     events.push_back(
-        {dataset.indexed_at, DatasetIndexed{dataset.info, dataset.index_bytes,
+        {dataset.indexed_at, DatasetIndexed{*dataset.info, dataset.index_bytes,
                                             dataset.index_sha256}});
   for (const auto& [name, job] : jobs_)
     events.push_back(
         {job.created_at, JobCreated{job.info->spec, job.info->dataset.id,
                                     job.info->schema, job.info->plan_hash}});
+  std::map<WallTime, JobsUsed> used;
+  for (const auto& [name, job] : jobs_)
+    if (job.last_used_at > job.created_at)
+      used[job.last_used_at].names.push_back(name);
+  for (auto& [at, names] : used) events.push_back({at, std::move(names)});
   for (const auto& [name, at] : drained_)
     events.push_back({at, WorkerDrained{name}});
+  events.insert(events.end(), set_aside_.begin(), set_aside_.end());
   return events;
 }
 
@@ -111,9 +189,13 @@ const JobRecord* State::FindJob(std::string_view name) const {
 }
 
 const JobRecord* State::FindJob(const Digest& plan_hash) const {
-  for (const auto& [name, job] : jobs_)
-    if (job.info->plan_hash == plan_hash) return &job;
-  return nullptr;
+  const auto it = by_hash_.find(plan_hash);
+  return it == by_hash_.end() ? nullptr : FindJob(*it->second.begin());
+}
+
+std::set<std::string> State::JobsWith(const Digest& plan_hash) const {
+  const auto it = by_hash_.find(plan_hash);
+  return it == by_hash_.end() ? std::set<std::string>() : it->second;
 }
 
 absl::StatusOr<const DatasetRecord*> State::ResolveDataset(
@@ -121,23 +203,36 @@ absl::StatusOr<const DatasetRecord*> State::ResolveDataset(
   if (const DatasetRecord* exact = FindDataset(key)) return exact;
   std::vector<const DatasetRecord*> found;
   for (const auto& [id, dataset] : datasets_)
-    if (dataset.info.name == key ||
+    if (dataset.info->name == key ||
         (key.size() >= kMinPrefix && id.compare(0, key.size(), key) == 0))
       found.push_back(&dataset);
   if (found.empty()) return NotFound("no dataset \"{}\"", key);
   if (found.size() == 1) return found[0];
   std::vector<std::string> names;
   for (const DatasetRecord* dataset : found)
-    names.push_back(fmt::format("{} ({})", dataset->info.id.substr(0, 12),
-                                dataset->info.name));
+    names.push_back(fmt::format("{} ({})", dataset->info->id.substr(0, 12),
+                                dataset->info->name));
   return InvalidArgument("\"{}\" means {} datasets: {}; give an id", key,
                          found.size(), fmt::join(names, ", "));
 }
 
+bool State::HasJobs(std::string_view dataset_id) const {
+  return by_dataset_.contains(dataset_id) ||
+         std::any_of(
+             set_aside_.begin(), set_aside_.end(), [&](const Event& event) {
+               const auto& aside = std::get<SetAside>(event.kind);
+               return !aside.job.empty() && aside.dataset_id == dataset_id;
+             });
+}
+
 std::vector<std::string> State::JobsOf(std::string_view dataset_id) const {
   std::vector<std::string> names;
-  for (const auto& [name, job] : jobs_)
-    if (job.info->dataset.id == dataset_id) names.push_back(name);
+  if (const auto it = by_dataset_.find(dataset_id); it != by_dataset_.end())
+    names.assign(it->second.begin(), it->second.end());
+  for (const Event& event : set_aside_)
+    if (const auto& aside = std::get<SetAside>(event.kind);
+        !aside.job.empty() && aside.dataset_id == dataset_id)
+      names.push_back(aside.job);
   return names;
 }
 

@@ -3,8 +3,14 @@
 // State: what the coordinator must not forget: datasets, jobs, drained workers.
 //
 // Changed only by Apply(event), so that a replay of the same events gives the
-// same state: recovery, simulation and tests share one path. Sans-I/O: no
-// clock, no files, no locks. Thread-compatible; the owner locks.
+// same state: recovery, simulation and tests share one path.
+//
+// An event that this version cannot use is set aside: one of a kind that a
+// newer version wrote, or a job that today's checks refuse. It is kept as it
+// was stored and goes into Events() unchanged, so that the version that wrote
+// it finds it again. It is no damage.
+//
+// Sans-I/O: no clock, no files, no locks. Thread-compatible; the owner locks.
 #pragma once
 
 #include <cstdint>
@@ -46,16 +52,30 @@ struct WorkerDrained {
 struct WorkerUndrained {
   std::string name;
 };
+// The jobs were in use at the event's time. Names of no job mean nothing.
+struct JobsUsed {
+  std::vector<std::string> names;
+};
+// An event that was stored and cannot be used.
+struct SetAside {
+  std::string record;  // leat.stored.v1.Event, as it was stored
+  std::string what;    // "job cats", "an event of kind 12"
+  std::string why;
+  std::string job, dataset_id;  // of a job; otherwise empty
+};
 
 struct Event {
-  WallTime at{};  // for people
+  WallTime at{};  // for people; a job's age is counted by it
   std::variant<DatasetIndexed, DatasetDeleted, JobCreated, JobDeleted,
-               WorkerDrained, WorkerUndrained>
+               WorkerDrained, WorkerUndrained, JobsUsed, SetAside>
       kind;
+  // Of a JobCreated that was read back: as it was stored, with what this
+  // version does not know of it.
+  std::string record{};
 };
 
 struct DatasetRecord {
-  DatasetInfo info;
+  std::shared_ptr<const DatasetInfo> info;  // shared with views
   uint64_t index_bytes = 0;
   Digest index_sha256{};
   WallTime indexed_at{};
@@ -64,14 +84,21 @@ struct DatasetRecord {
 struct JobRecord {
   std::shared_ptr<const JobInfo> info;  // shared with replies being written
   WallTime created_at{};
+  WallTime last_used_at{};  // a day late, at most
 };
 
 class State {
  public:
-  // The state is unchanged on error. kAlreadyExists, kNotFound: the thing that
-  // the event makes or needs. kFailedPrecondition: a dataset with jobs is
-  // deleted. kDataLoss: a job's plan hash is not that of its spec and dataset.
+  // Whether Apply would succeed. kAlreadyExists, kNotFound: the thing that the
+  // event makes or needs. kFailedPrecondition: a dataset with jobs is deleted,
+  // or a job is created beside one of its name that was set aside. kDataLoss: a
+  // job's plan hash is not that of its spec and dataset.
+  absl::Status Check(const Event& event) const;
+  // The state is unchanged on error.
   absl::Status Apply(const Event& event);
+  // Applies an event that was read back from a store. One that does not fit is
+  // set aside: a chain of checksums says that it was written so.
+  void Replay(const Event& event);
 
   // The shortest list of events that makes this state.
   std::vector<Event> Events() const;
@@ -81,28 +108,51 @@ class State {
   }
   const std::map<std::string, JobRecord>& jobs() const { return jobs_; }
   const std::map<std::string, WallTime>& drained() const { return drained_; }
+  const std::vector<Event>& set_aside() const { return set_aside_; }
 
   // nullptr: none.
   const DatasetRecord* FindDataset(std::string_view id) const;
   const JobRecord* FindJob(std::string_view name) const;
   const JobRecord* FindJob(const Digest& plan_hash) const;
+  // Names of all jobs of the plan: they differ in nothing else.
+  std::set<std::string> JobsWith(const Digest& plan_hash) const;
   // By id, by unique prefix of it (at least 4 digits), or by name. kNotFound;
   // kInvalidArgument: several match (lists them).
   absl::StatusOr<const DatasetRecord*> ResolveDataset(
       std::string_view key) const;
+  // Those that were set aside included.
   std::vector<std::string> JobsOf(std::string_view dataset_id) const;
+  bool HasJobs(std::string_view dataset_id) const;
 
  private:
-  absl::Status On(const Event& event, const DatasetIndexed& indexed);
-  absl::Status On(const Event& event, const DatasetDeleted& deleted);
-  absl::Status On(const Event& event, const JobCreated& created);
-  absl::Status On(const Event& event, const JobDeleted& deleted);
-  absl::Status On(const Event& event, const WorkerDrained& drained);
-  absl::Status On(const Event& event, const WorkerUndrained& undrained);
+  absl::Status Fits(const DatasetIndexed& indexed) const;
+  absl::Status Fits(const DatasetDeleted& deleted) const;
+  absl::Status Fits(const JobCreated& created) const;
+  absl::Status Fits(const JobDeleted& deleted) const;
+  absl::Status Fits(const WorkerDrained&) const { return absl::OkStatus(); }
+  absl::Status Fits(const WorkerUndrained&) const { return absl::OkStatus(); }
+  absl::Status Fits(const JobsUsed&) const { return absl::OkStatus(); }
+  absl::Status Fits(const SetAside&) const { return absl::OkStatus(); }
+  void On(const Event& event, const DatasetIndexed& indexed);
+  void On(const Event& event, const DatasetDeleted& deleted);
+  void On(const Event& event, const JobCreated& created);
+  void On(const Event& event, const JobDeleted& deleted);
+  void On(const Event& event, const WorkerDrained& drained);
+  void On(const Event& event, const WorkerUndrained& undrained);
+  void On(const Event& event, const JobsUsed& used);
+  void On(const Event& event, const SetAside& aside);
+  // The job's schema, its own or by the dataset's types.
+  absl::StatusOr<BatchSchema> SchemaOf(const JobCreated& created,
+                                       const DatasetRecord& dataset) const;
+  bool IsSetAside(std::string_view job) const;
 
   std::map<std::string, DatasetRecord> datasets_;  // by id
   std::map<std::string, JobRecord> jobs_;          // by name
   std::map<std::string, WallTime> drained_;        // by name
+  std::vector<Event> set_aside_;                   // in order
+  // Names of jobs, by plan hash and by dataset.
+  std::map<Digest, std::set<std::string>> by_hash_;
+  std::map<std::string, std::set<std::string>, std::less<>> by_dataset_;
 };
 
 }  // namespace leat::server

@@ -7,6 +7,7 @@
 // lost something. What a call returned OK for survives a crash. Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -33,7 +34,7 @@ class Store {
   virtual std::string description() const = 0;
   // False: what it holds ends with the process.
   virtual bool durable() const = 0;
-  // Of the last event; 0: none yet.
+  // Of the last event; 0: none yet. Never waits for another call.
   virtual uint64_t sequence() const = 0;
 
   // Calls `apply` for each event, oldest first. kDataLoss: damaged. Errors of
@@ -63,7 +64,7 @@ class MemoryStore : public Store {
  public:
   std::string description() const override { return "memory"; }
   bool durable() const override { return false; }
-  uint64_t sequence() const override;
+  uint64_t sequence() const override { return sequence_; }
   absl::Status Replay(
       const std::function<absl::Status(const Event&)>& apply) override;
   absl::Status Append(const Event& event, std::string_view index) override;
@@ -74,7 +75,7 @@ class MemoryStore : public Store {
  private:
   mutable Mutex mu_;
   std::vector<Event> events_ ABSL_GUARDED_BY(mu_);
-  uint64_t sequence_ ABSL_GUARDED_BY(mu_) = 0;
+  std::atomic<uint64_t> sequence_ = 0;
   std::map<std::string, std::string, std::less<>> indexes_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -5,9 +5,13 @@
 // that ask how things stand.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -15,6 +19,7 @@
 #include "core/graph.h"
 #include "core/hash.h"
 #include "core/job.h"
+#include "leat/v1/types.pb.h"
 
 namespace leat::server {
 
@@ -28,87 +33,31 @@ struct Now {
 // A worker's or consumer's stream; unique for the life of the process; never 0.
 using SessionId = uint64_t;
 
-struct LatencySummary {
-  uint64_t count = 0;
-  double mean_ms = 0, p50_ms = 0, p95_ms = 0, max_ms = 0;
+// What a worker reports. The coordinator decides by the number; the report is
+// passed on to people as it came, with fields that this version may not know.
+struct WorkerReport {
+  double capacity_rows_per_s = 0;                // 0: not yet measured
+  std::shared_ptr<const v1::WorkerStats> stats;  // nullptr: none yet
 };
 
-// A GPU of a worker.
-struct Device {
-  uint32_t index = 0;
-  std::string uuid;
-  std::string name;
-  uint64_t memory_bytes = 0;
-  std::string compute;
-  uint32_t jpeg_engines = 0;
-  uint32_t jpeg_cores = 0;
-  std::string nvjpeg_version;
-};
-
-struct DeviceStats {
-  uint32_t index = 0;
-  uint32_t slots = 0;
-  uint32_t slots_in_use = 0;
-  uint64_t memory_bytes = 0;
-  double busy_fraction = 0;
-  uint64_t groups_total = 0;
-  uint64_t groups_failed_total = 0;
-  uint64_t rows_exact_total = 0;
-  uint64_t rows_hardware_total = 0;
-  uint64_t rows_cuda_total = 0;
-  uint64_t rows_host_total = 0;
-  uint64_t splits_total = 0;
-};
-
-// Of one worker that are remembered.
-inline constexpr int kMaxDevices = 64;
-
-struct WorkerStats {
-  double rows_per_s = 0;
-  double capacity_rows_per_s = 0;  // 0: not yet measured
-  uint64_t rows_total = 0;
-  uint64_t bytes_sent_total = 0;
-  uint64_t payload_copies_total = 0;
-  uint64_t rows_queued = 0;
-  uint64_t streams = 0;
-  uint64_t cache_bytes = 0;
-  uint64_t cache_limit_bytes = 0;
-  uint64_t cache_hits_total = 0;
-  uint64_t cache_misses_total = 0;
-  uint64_t buffers_in_use = 0;
-  uint64_t buffers_total = 0;
-  double busy_fraction = 0;
-  uint64_t bad_samples_total = 0;
-  LatencySummary row_latency;
-  uint64_t rss_bytes = 0;
-  std::vector<DeviceStats> devices;
-  uint64_t storage_requests_total = 0;
-  uint64_t storage_retries_total = 0;
-  uint64_t storage_hedges_total = 0;
-  uint64_t disk_cache_hits_total = 0;
-  uint64_t disk_cache_misses_total = 0;
-  uint64_t disk_cache_bytes = 0;
-  uint64_t rows_ahead = 0;
-  uint64_t bytes_ahead = 0;
-};
-
-struct ConsumerStats {
-  std::string job;
-  std::string host;
-  uint64_t pid = 0;
-  uint64_t epoch = 0;
-  uint64_t step = 0;
-  uint64_t steps_per_epoch = 0;
-  uint64_t rows_total = 0;
+// What a consumer reports: as WorkerReport.
+struct ConsumerReport {
+  uint64_t epoch = 0, step = 0, steps_per_epoch = 0;
   double rows_per_s = 0;
   double stall_fraction = 0;
-  LatencySummary wait;
-  std::string plane;
-  std::string memory;
-  uint64_t hedged_rows_total = 0;
-  uint64_t failed_over_rows_total = 0;
-  uint64_t bytes_received_total = 0;
-  uint64_t payload_copies_total = 0;
+  std::shared_ptr<const v1::ConsumerStats> stats;  // nullptr: none yet
+};
+
+// GPUs of one worker that are remembered.
+inline constexpr int kMaxDevices = 64;
+// Storage troubles of one worker that are remembered.
+inline constexpr int kMaxTroubles = 16;
+
+// Storage that a worker cannot read, by its own fault.
+struct StorageTrouble {
+  std::string root, error;
+  friend bool operator==(const StorageTrouble&,
+                         const StorageTrouble&) = default;
 };
 
 struct BadSample {
@@ -132,7 +81,12 @@ struct WorkerRegistration {
   std::string host;
   uint64_t pid = 0;
   uint64_t highest_sequence_seen = 0;
-  std::vector<Device> devices;
+  std::vector<v1::Device> devices;
+
+  bool Has(DecoderClass decoder_class) const {
+    return std::find(decoder_classes.begin(), decoder_classes.end(),
+                     decoder_class) != decoder_classes.end();
+  }
 };
 
 // The values are the wire's.
@@ -149,9 +103,33 @@ struct Assignment {
   std::string dataset_id;
   uint64_t instance = 0;
   uint64_t version = 0;
-  std::vector<WorkerRef> workers;
+  std::vector<WorkerRef> workers;  // sorted by name
   uint32_t owners_per_shard = 0;
   std::string owners;  // little-endian uint16
+  // The shards that worker i owns first are shards[starts[i] .. starts[i + 1]).
+  std::vector<uint32_t> starts, shards;
+  // A v1.ConsumerSessionResponse with this assignment, serialised: encoded once
+  // and borrowed by every stream.
+  std::string encoded;
+
+  uint32_t num_shards() const {
+    return owners_per_shard == 0
+               ? 0
+               : static_cast<uint32_t>(owners.size() / 2 / owners_per_shard);
+  }
+  // The shards that `worker` owns first; none if it is not in the table.
+  std::span<const uint32_t> OwnedBy(std::string_view worker) const;
+};
+
+// The shards of one dataset that `worker` owns first in any of `tables`.
+struct OwnedShards {
+  std::string dataset_id;
+  std::string worker;
+  uint32_t num_shards = 0;
+  std::vector<std::shared_ptr<const Assignment>> tables;
+
+  // Bit i % 8 of byte i / 8 is shard i.
+  std::string Bits() const;
 };
 
 struct Welcome {
@@ -162,12 +140,13 @@ struct IndexDirective {
   std::string dataset_id;
   uint64_t request_id = 0;
   Node reader;
+  uint64_t max_index_bytes = 0;
 };
 struct LogLevelDirective {
   std::string level;
 };
-using WorkerMessage = std::variant<Welcome, IndexDirective, LogLevelDirective,
-                                   std::shared_ptr<const Assignment>>;
+using WorkerMessage =
+    std::variant<Welcome, IndexDirective, LogLevelDirective, OwnedShards>;
 
 struct ConsumerOpening {
   Digest plan_hash{};
@@ -196,18 +175,24 @@ struct Finding {
   std::string remedy;
 };
 
+// Part of a list in order: what follows `after`, at most `limit` entries.
+struct Page {
+  std::string after;
+  size_t limit = std::numeric_limits<size_t>::max();
+};
+
 struct WorkerView {
-  WorkerRegistration registration;
+  std::shared_ptr<const WorkerRegistration> registration;
   WorkerState state = WorkerState::kReady;
   double weight = 0;
   uint64_t shards_owned = 0;
-  WorkerStats stats;
+  WorkerReport report;
   WallTime joined_at, last_heartbeat_at;
 };
 
 struct JobView {
   std::shared_ptr<const JobInfo> info;
-  WallTime created_at;
+  WallTime created_at, last_used_at;
   uint64_t consumers = 0;
   uint64_t epoch = 0, step = 0, steps_per_epoch = 0;
   double rows_per_s = 0;
@@ -217,7 +202,8 @@ struct JobView {
 };
 
 struct DatasetView {
-  DatasetInfo info;
+  std::string key;  // for Page::after
+  std::shared_ptr<const DatasetInfo> info;
   WallTime indexed_at;
   std::string state;  // "ready", "indexing", "failed"
   std::string failure;
@@ -231,8 +217,10 @@ struct ShardView {
 };
 
 struct ConsumerView {
-  std::string consumer;
-  ConsumerStats stats;
+  std::string key;  // for Page::after
+  ConsumerOpening opening;
+  std::string job;
+  ConsumerReport report;
   WallTime opened_at, last_report_at;
 };
 

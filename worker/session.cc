@@ -107,6 +107,8 @@ struct Session::State {
   absl::Status RunStream();
   absl::Status Serve(rpc::Stream<Request>& stream, Inbox& inbox);
   void Handle(const Response& message);
+  absl::StatusOr<BuiltIndex> BuildFor(const v1::IndexDataset& directive,
+                                      const Node& reader);
   void RunDirectives();
   bool Stopping() {
     MutexLock lock(&mu);
@@ -247,8 +249,8 @@ void Session::State::Handle(const Response& message) {
         LOG_WARN("session.directive_dropped dataset={}",
                  message.index_dataset().dataset_id());
       break;
-    case Response::kAssignment:
-      events.on_assignment(message.assignment());
+    case Response::kOwnedShards:
+      events.on_owned_shards(message.owned_shards());
       break;
     case Response::kLogLevel:
       if (const absl::Status set = SetLogLevel(message.log_level()); !set.ok())
@@ -257,6 +259,22 @@ void Session::State::Handle(const Response& message) {
     case Response::KIND_NOT_SET:
       break;
   }
+}
+
+// An index that the coordinator would refuse is an error here: uploading it
+// would only take time.
+absl::StatusOr<BuiltIndex> Session::State::BuildFor(
+    const v1::IndexDataset& directive, const Node& reader) {
+  SourceLimits limits = options.source_limits;
+  if (directive.max_index_bytes() > 0)
+    limits.max_index_bytes =
+        std::min(limits.max_index_bytes, directive.max_index_bytes());
+  ASSIGN_OR_RETURN(BuiltIndex index, BuildIndex(reader, limits));
+  if (index.blob.size() > limits.max_index_bytes)
+    return ResourceExhausted(
+        "the index of {} samples has {} bytes, over the limit of {} bytes",
+        index.shards.num_samples(), index.blob.size(), limits.max_index_bytes);
+  return index;
 }
 
 void Session::State::RunDirectives() {
@@ -269,7 +287,7 @@ void Session::State::RunDirectives() {
     const MonotonicTime start = Clock::Real().Now();
     if (const absl::StatusOr<Node> reader = rpc::FromProto(directive->reader());
         reader.ok())
-      index = BuildIndex(*reader, options.source_limits);
+      index = BuildFor(*directive, *reader);
     else
       index = reader.status();
     if (Stopping()) return;  // cut short: it says nothing of the dataset

@@ -39,7 +39,7 @@ struct SessionEvents {
   std::function<v1::Heartbeat()> make_heartbeat;
   // A heartbeat that was made and could not be sent.
   std::function<void(const v1::Heartbeat&)> heartbeat_lost;
-  std::function<void(const v1::Assignment&)> on_assignment;
+  std::function<void(const v1::OwnedShards&)> on_owned_shards;
   // The first registration succeeded.
   std::function<void()> on_registered;
   // The coordinator refuses this worker for good: wrong token or version before

@@ -29,7 +29,6 @@
 namespace leat::worker {
 namespace {
 
-constexpr uint32_t kMaxOwners = 4;  // of a shard, as the protocol says
 // Of a message: a sample that its consumer brings, and an ask around it.
 constexpr int kMaxReceiveBytes = kMaxBroughtBytes + (4 << 20);
 
@@ -57,22 +56,13 @@ std::string Reachable(const std::string& address) {
   return HostName() + address.substr(colon);
 }
 
-// The shards that `name` owns first. Nothing where the message is malformed.
-std::vector<bool> OwnedBy(const v1::Assignment& assignment,
-                          const std::string& name) {
-  const size_t owners = assignment.owners_per_shard();
-  const std::string& bytes = assignment.owners();
-  if (owners == 0 || owners > kMaxOwners || bytes.size() % (2 * owners) != 0 ||
-      bytes.size() / (2 * owners) > kMaxShards)
-    return {};
-  std::vector<bool> owned(bytes.size() / (2 * owners));
-  const auto byte = [&](size_t at) { return static_cast<uint8_t>(bytes[at]); };
-  for (size_t shard = 0; shard < owned.size(); ++shard) {
-    const size_t at = shard * owners * 2;
-    const int index = byte(at) | byte(at + 1) << 8;
-    owned[shard] = index < assignment.workers_size() &&
-                   assignment.workers(index).name() == name;
-  }
+// Nothing, which is as if all were owned, where the message is malformed.
+std::vector<bool> OwnedIn(const v1::OwnedShards& message) {
+  const uint32_t shards = message.num_shards();
+  const std::string& bits = message.owned();
+  if (shards > kMaxShards || bits.size() != (shards + 7) / 8) return {};
+  std::vector<bool> owned(shards);
+  for (uint32_t i = 0; i < shards; ++i) owned[i] = bits[i / 8] >> i % 8 & 1;
   return owned;
 }
 
@@ -363,10 +353,9 @@ absl::Status Worker::State::StartSession() {
           .make_heartbeat = [this] { return MakeHeartbeat(); },
           .heartbeat_lost =
               [this](const v1::Heartbeat& beat) { HeartbeatLost(beat); },
-          .on_assignment =
-              [this](const v1::Assignment& assignment) {
-                ownership.Set(assignment.dataset_id(),
-                              OwnedBy(assignment, name));
+          .on_owned_shards =
+              [this](const v1::OwnedShards& message) {
+                ownership.Set(message.dataset_id(), OwnedIn(message));
               },
           .on_registered = events.on_ready,
           .on_refused = events.on_refused},

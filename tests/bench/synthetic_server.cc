@@ -20,7 +20,6 @@
 
 #include "core/job.h"
 #include "core/status.h"
-#include "leat/v1/admin.grpc.pb.h"
 #include "leat/v1/coordinator.grpc.pb.h"
 #include "leat/v1/worker.grpc.pb.h"
 #include "rpc/convert.h"
@@ -169,6 +168,14 @@ class CoordinatorService : public v1::CoordinatorService::CallbackService {
  public:
   void SetAddress(const std::string& address) { address_ = address; }
 
+  // What connecting asks.
+  grpc::ServerUnaryReactor* Hello(grpc::CallbackServerContext* context,
+                                  const v1::HelloRequest*,
+                                  v1::HelloResponse*) override {
+    auto* reactor = context->DefaultReactor();
+    reactor->Finish(grpc::Status::OK);
+    return reactor;
+  }
   grpc::ServerUnaryReactor* CreateJob(
       grpc::CallbackServerContext* context, const v1::CreateJobRequest* request,
       v1::CreateJobResponse* response) override {
@@ -221,18 +228,6 @@ class CoordinatorService : public v1::CoordinatorService::CallbackService {
   std::string address_;
 };
 
-// What connecting asks.
-class AdminService : public v1::AdminService::CallbackService {
- public:
-  grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
-                                      const v1::GetStatusRequest*,
-                                      v1::GetStatusResponse*) override {
-    auto* reactor = context->DefaultReactor();
-    reactor->Finish(grpc::Status::OK);
-    return reactor;
-  }
-};
-
 int Main() {
   rpc::BlockStopSignals();
   absl::StatusOr<std::unique_ptr<worker::LendingServer>> lending =
@@ -243,9 +238,8 @@ int Main() {
   }
   WorkerService worker(lending->get());
   CoordinatorService coordinator;
-  AdminService admin;
   absl::StatusOr<std::unique_ptr<rpc::Server>> server =
-      rpc::Server::Start({}, {}, {&worker, &coordinator, &admin});
+      rpc::Server::Start({}, {}, {&worker, &coordinator});
   if (!server.ok()) {
     std::cerr << Message(server.status()) << "\n";
     return 1;

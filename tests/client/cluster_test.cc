@@ -342,6 +342,37 @@ TEST_F(ClusterTest, AdminSpeaksJsonAndErrors) {
   EXPECT_TRUE(absl::IsNotFound(service_->admin().DeleteJob("x")));
 }
 
+TEST_F(ClusterTest, AListOfManyPagesIsOneAnswer) {
+  Start(1);
+  const auto workers = service_->admin().ListWorkers();
+  ASSERT_TRUE(workers.ok()) << workers.status();
+  for (const char* name : {"w0", "w1", "w2", "w3", "w4"})
+    EXPECT_THAT(*workers, HasSubstr(name));
+  EXPECT_THAT(*workers, HasSubstr("\"next_page_token\":\"\""));
+  EXPECT_TRUE(absl::IsInternal(service_->admin().ListJobs().status()))
+      << "a page that repeats ends the list";
+}
+
+TEST_F(ClusterTest, ConnectingAsksForNoStatus) {
+  Start(1);
+  EXPECT_EQ(coordinator_->status_calls(), 0);
+  EXPECT_TRUE(service_->admin().GetStatus().ok());
+  EXPECT_EQ(coordinator_->status_calls(), 1);
+}
+
+TEST(Connect, WaitsForACoordinatorThatStartsLate) {
+  FakeCoordinator coordinator(MakeFakeJob({}));
+  coordinator.Kill();
+  std::thread late([&] {
+    absl::SleepFor(absl::Milliseconds(300));
+    coordinator.Start();
+  });
+  const auto service = Service::Connect(
+      {.address = coordinator.address(), .timeout = absl::Seconds(20)});
+  late.join();
+  EXPECT_TRUE(service.ok()) << service.status();
+}
+
 TEST_F(ClusterTest, JobsAreFoundCreatedAndRefused) {
   Start(1);
   EXPECT_TRUE(absl::IsNotFound(service_->GetJob("other").status()));

@@ -118,6 +118,8 @@ class FakeCoordinator {
   // Blocks until a consumer has reported its statistics so many times.
   void AwaitReports(int reports);
   v1::ConsumerStats last_report();
+  // How often it was asked for its status.
+  int status_calls() const { return status_calls_; }
 
  private:
   class Service;
@@ -132,6 +134,7 @@ class FakeCoordinator {
   std::vector<std::weak_ptr<Handler>> sessions_ ABSL_GUARDED_BY(mu_);
   v1::ConsumerStats report_ ABSL_GUARDED_BY(mu_);
   int reports_ ABSL_GUARDED_BY(mu_) = 0;
+  std::atomic<int> status_calls_ = 0;
   std::unique_ptr<Service> service_;
   std::unique_ptr<AdminService> admin_;
   std::unique_ptr<rpc::Server> server_;

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
+#include <string>
+
 #include "core/status.h"
 #include "gtest/gtest.h"
 #include "leat/v1/admin.grpc.pb.h"
@@ -101,6 +104,13 @@ class FakeCoordinator::Service
     *response->mutable_job() = rpc::ToProto(owner_->job_);
     return grpc::Status::OK;
   }
+  grpc::Status Hello(grpc::ServerContext* context, const v1::HelloRequest*,
+                     v1::HelloResponse* response) override {
+    if (auto s = rpc::CheckMetadata(owner_->security_, *context); !s.ok())
+      return rpc::ToGrpc(s);
+    response->set_version("fake");
+    return grpc::Status::OK;
+  }
   grpc::Status GetJob(grpc::ServerContext* context,
                       const v1::GetJobRequest* request,
                       v1::GetJobResponse* response) override {
@@ -132,8 +142,27 @@ class FakeCoordinator::AdminService : public v1::AdminService::Service {
                          v1::GetStatusResponse* response) override {
     if (auto s = rpc::CheckMetadata(owner_->security_, *context); !s.ok())
       return rpc::ToGrpc(s);
+    ++owner_->status_calls_;
     response->set_version("fake");
     response->set_sequence(12345678901234);
+    return grpc::Status::OK;
+  }
+  // Five workers, two a page.
+  grpc::Status ListWorkers(grpc::ServerContext*,
+                           const v1::ListWorkersRequest* request,
+                           v1::ListWorkersResponse* response) override {
+    int next = request->page_token().empty()
+                   ? 0
+                   : std::atoi(request->page_token().c_str());
+    for (int i = 0; i < 2 && next < 5; ++i)
+      response->add_workers()->set_name("w" + std::to_string(next++));
+    if (next < 5) response->set_next_page_token(std::to_string(next));
+    return grpc::Status::OK;
+  }
+  // The same page for ever.
+  grpc::Status ListJobs(grpc::ServerContext*, const v1::ListJobsRequest*,
+                        v1::ListJobsResponse* response) override {
+    response->set_next_page_token("again");
     return grpc::Status::OK;
   }
   grpc::Status DeleteJob(grpc::ServerContext*,

@@ -216,14 +216,14 @@ TEST(Assigner, OwnersAreOrderedByRankBehindTheFirst) {
   fresh.SetWorkers(workers);
   int same = 0;
   for (uint32_t shard = 0; shard < 200; ++shard) {
-    std::set<std::string> a, b;
-    for (uint32_t i = 0; i < 3; ++i) {
-      a.insert(Owner(grown, shard, i));
-      b.insert(Owner(fresh, shard, i));
-    }
-    same += a == b;
+    // Where a bound gave the shard another first owner, others are behind it.
+    if (Owner(grown, shard) != Owner(fresh, shard)) continue;
+    ++same;
+    for (uint32_t rank = 1; rank < 3; ++rank)
+      EXPECT_EQ(Owner(grown, shard, rank), Owner(fresh, shard, rank))
+          << "shard " << shard << " rank " << rank;
   }
-  EXPECT_GT(same, 170);
+  EXPECT_GT(same, 160);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <map>
 #include <set>
 #include <thread>
 
@@ -22,7 +23,7 @@ TEST(Coordinator, StallsAndBadSamplesBecomeFindings) {
   const auto job = world.MakeJob(SpecOf("j", "/d"), a);
   EXPECT_TRUE(world->Findings(world.now()).empty());
   const SessionId consumer = world.Open(*job, "c");
-  ConsumerStats stats;
+  ConsumerReport stats;
   stats.epoch = 1;
   stats.step = 5;
   stats.stall_fraction = 0.9;
@@ -118,7 +119,7 @@ TEST(Coordinator, AStateOlderThanWhatAWorkerSawIsReported) {
   EXPECT_TRUE(world.Found("STATE_REGRESSED"));
 }
 
-TEST(Coordinator, IsThreadSafe) {
+TEST(Coordinator, WhatManyThreadsWereToldIsSoAndSurvivesARestart) {
   MemoryStore store;
   CoordinatorConfig config;
   Coordinator coordinator(config, &store, 7, [] {});
@@ -129,8 +130,13 @@ TEST(Coordinator, IsThreadSafe) {
     while (!stop) {
       coordinator.Tick(Now::Of(clock));
       coordinator.RunWrite(Now::Of(clock));
+      coordinator.RunTables();
+      coordinator.RunWakes();
     }
   });
+  Mutex mu;
+  std::map<std::string, Digest> told;  // jobs that somebody was given
+  int answers = 0;
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&, t] {
@@ -139,21 +145,32 @@ TEST(Coordinator, IsThreadSafe) {
         const SessionId session = *coordinator.RegisterWorker(
             WorkerOf(fmt::format("w{}", t)), now, [] {});
         std::atomic<bool> answered = false;
+        const std::string name = fmt::format("job{}", t);
         coordinator.CreateJob(
-            SpecOf(fmt::format("job{}", t), fmt::format("/d{}", i % 3)),
-            now.mono + seconds(1), now,
-            [&](const absl::StatusOr<CreatedJob>&) { answered = true; });
+            SpecOf(name, fmt::format("/d{}", i % 3)), now.mono + seconds(1),
+            now, [&](const absl::StatusOr<CreatedJob>& created) {
+              MutexLock lock(&mu);
+              ++answers;
+              if (created.ok()) told[name] = created->info->plan_hash;
+              EXPECT_TRUE(created.ok() ||
+                          absl::IsAlreadyExists(created.status()) ||
+                          absl::IsUnavailable(created.status()) ||
+                          absl::IsDeadlineExceeded(created.status()))
+                  << created.status();
+              answered = true;
+            });
         while (!answered) {
           auto next = coordinator.NextForWorker(session);
           if (next.ok() && next->has_value()) {
             if (const auto* asked = std::get_if<IndexDirective>(&**next))
               coordinator.FinishUpload(HeaderFor(*asked, "x"), "x",
+                                       Now::Of(clock),
                                        [](const absl::Status&) {});
           }
           coordinator.Heartbeat(session, {}, {}, Now::Of(clock)).IgnoreError();
           std::this_thread::yield();
         }
-        coordinator.Workers();
+        EXPECT_LE(coordinator.Workers().size(), 4u);
         coordinator.Findings(now);
         coordinator.CloseWorker(session, i % 2 == 0, now);
       }
@@ -161,6 +178,17 @@ TEST(Coordinator, IsThreadSafe) {
   for (std::thread& thread : threads) thread.join();
   stop = true;
   driver.join();
+  EXPECT_EQ(answers, 4 * 30);
+  EXPECT_FALSE(told.empty());
+  Coordinator again(config, &store, 8, [] {});
+  ASSERT_TRUE(again.Recover().ok());
+  for (Coordinator* each : {&coordinator, &again}) {
+    std::map<std::string, Digest> there;
+    for (const JobView& view : each->Jobs())
+      there[view.info->spec.name] = view.info->plan_hash;
+    for (const auto& [name, plan_hash] : told)
+      EXPECT_EQ(there[name], plan_hash) << name;
+  }
   coordinator.Shutdown();
 }
 

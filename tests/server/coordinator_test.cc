@@ -101,7 +101,7 @@ TEST(Coordinator, AListingThatEveryWorkerDiesOfIsGivenUp) {
   World::Box box = world.Create(SpecOf("j", "/d"), std::chrono::hours(1));
   for (int i = 0; i < 3; ++i) {
     const SessionId worker = world.Join("a");
-    ASSERT_TRUE(world.Asked(worker).has_value());
+    ASSERT_TRUE(world.Asked(worker).has_value()) << i;
     world->CloseWorker(worker, false, world.now());
     world.Advance(seconds(4));
   }
@@ -162,21 +162,86 @@ TEST(Coordinator, ACancelledWaitIsNotAnswered) {
   EXPECT_TRUE(world->Jobs().empty());
 }
 
-TEST(Coordinator, ADamagedOrOversizedUploadIsRefused) {
+TEST(Coordinator, AnOversizedIndexIsRefusedAndEverybodyWhoWaitsIsTold) {
   CoordinatorConfig config;
   config.max_index_bytes = 10;
   World world(config);
   const SessionId a = world.Join("a");
-  world.Create(SpecOf("j", "/d"));
+  World::Box one = world.Create(SpecOf("one", "/d"));
+  World::Box two = world.Create(SpecOf("two", "/d"));
   const IndexDirective asked = *world.Asked(a);
-  EXPECT_EQ(world.Upload(HeaderFor(asked, "right"), "wrong").code(),
-            StatusCode::kDataLoss);
-  EXPECT_EQ(world.Upload(HeaderFor(asked, "right"), "righ").code(),
-            StatusCode::kDataLoss);
+  EXPECT_EQ(asked.max_index_bytes, 10u) << "the worker knows the limit";
   EXPECT_EQ(
       world.Upload(HeaderFor(asked, "far too long"), "far too long").code(),
       StatusCode::kResourceExhausted);
-  EXPECT_TRUE(world.Upload(HeaderFor(asked, "right"), "right").ok());
+  for (const World::Box& box : {one, two}) {
+    EXPECT_EQ(Code(box), StatusCode::kResourceExhausted) << Text(box);
+    EXPECT_THAT(Text(box), testing::HasSubstr("limit of 10 bytes"));
+  }
+  EXPECT_TRUE(world.Found("INDEX_FAILED"));
+  // The listing is over, and can be asked for again.
+  EXPECT_FALSE(world.Asked(a).has_value());
+  World::Box again = world.Create(SpecOf("one", "/d"));
+  ASSERT_TRUE(world.Upload(HeaderFor(*world.Asked(a), "right"), "right").ok());
+  EXPECT_EQ(Code(again), StatusCode::kOk) << Text(again);
+}
+
+TEST(Coordinator, ADamagedUploadHasTheDatasetListedAgainThreeTimesInAll) {
+  World world;
+  const SessionId a = world.Join("a");
+  World::Box box = world.Create(SpecOf("j", "/d"), std::chrono::hours(1));
+  for (const char* wrong : {"wrong", "righ"}) {
+    const std::optional<IndexDirective> asked = world.Asked(a);
+    ASSERT_TRUE(asked.has_value());
+    EXPECT_EQ(world.Upload(HeaderFor(*asked, "right"), wrong).code(),
+              StatusCode::kDataLoss);
+    EXPECT_FALSE(box->has_value());
+  }
+  const std::optional<IndexDirective> third = world.Asked(a);
+  ASSERT_TRUE(third.has_value());
+  EXPECT_EQ(world.Upload(HeaderFor(*third, "right"), "wrong").code(),
+            StatusCode::kDataLoss);
+  EXPECT_EQ(Code(box), StatusCode::kUnavailable);
+  EXPECT_THAT(Text(box), testing::HasSubstr("sent it damaged"));
+}
+
+TEST(Coordinator, AStaleUploadThatIsRefusedEndsNobodysListing) {
+  World world;
+  const SessionId a = world.Join("a");
+  World::Box box = world.Create(SpecOf("j", "/d"));
+  const IndexDirective asked = *world.Asked(a);
+  world->RefuseUpload(asked.dataset_id, asked.request_id + 1,
+                      InvalidArgument("another one"), world.now());
+  EXPECT_FALSE(box->has_value());
+  ASSERT_TRUE(world.Upload(HeaderFor(asked, "right"), "right").ok());
+  EXPECT_EQ(Code(box), StatusCode::kOk) << Text(box);
+}
+
+TEST(Coordinator, AFailedListingCanBeForgotten) {
+  World world;
+  const SessionId a = world.Join("a");
+  world.Create(SpecOf("j", "/d"));
+  const IndexDirective asked = *world.Asked(a);
+  ASSERT_TRUE(world
+                  ->FailIndex(asked.dataset_id, asked.request_id,
+                              NotFound("/d: no such directory"), world.now())
+                  .ok());
+  ASSERT_TRUE(world.Found("INDEX_FAILED"));
+  EXPECT_TRUE(world.DeleteDataset(asked.dataset_id.substr(0, 12)).ok());
+  EXPECT_FALSE(world.Found("INDEX_FAILED"));
+  EXPECT_TRUE(world->Datasets().empty());
+  EXPECT_EQ(world.DeleteDataset(asked.dataset_id).code(),
+            StatusCode::kNotFound);
+}
+
+TEST(Coordinator, CancelledCreationsLeaveNoListingsBehind) {
+  World world;
+  for (int i = 0; i < 100; ++i) {  // more than may be listed at once
+    World::Box box = world.Create(SpecOf("j", fmt::format("/{}", i)));
+    ASSERT_FALSE(box->has_value()) << i << ": " << Text(box);
+    world->CancelWait(world.last_wait());
+  }
+  EXPECT_FALSE(world.Asked(world.Join("a")).has_value());
 }
 
 TEST(Coordinator, JobsAndDrainsSurviveARestart) {
@@ -215,7 +280,7 @@ TEST(Coordinator, AConsumerGetsItsAssignmentAndThenOnlyChanges) {
   EXPECT_EQ(second->workers.size(), 2u);
   bool told = false;
   for (const WorkerMessage& message : world.Take(b))
-    told |= std::holds_alternative<std::shared_ptr<const Assignment>>(message);
+    told |= std::holds_alternative<OwnedShards>(message);
   EXPECT_TRUE(told) << "workers are told, too";
 }
 
@@ -237,8 +302,14 @@ TEST(Coordinator, ANewInstanceIsTakenAfterARestart) {
   const auto job = world.MakeJob(SpecOf("j", "/d"), world.Join("a"));
   const auto before = *world->NextForConsumer(world.Open(*job, "c"));
   world.Restart();
-  world.Join("a");
-  const auto after = *world->NextForConsumer(world.Open(*job, "c"));
+  const SessionId a = world.Join("a");
+  const SessionId consumer = world.Open(*job, "c");
+  for (int i = 0; i < 4; ++i) {
+    world.Advance(seconds(1));
+    ASSERT_TRUE(world.Beat(a).ok());
+  }
+  const auto after = *world->NextForConsumer(consumer);
+  ASSERT_NE(after, nullptr);
   EXPECT_NE(before->instance, after->instance);
   EXPECT_EQ(before->owners, after->owners);
 }

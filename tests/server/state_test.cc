@@ -2,8 +2,13 @@
 #include "server/state.h"
 
 #include "gmock/gmock.h"
+#include "google/protobuf/unknown_field_set.h"
 #include "gtest/gtest.h"
+#include "leat/stored/v1/records.pb.h"
+#include "leat/v1/types.pb.h"
+#include "rpc/convert.h"
 #include "server/job_check.h"
+#include "server/records.h"
 #include "tests/server/world.h"
 
 namespace leat::server {
@@ -83,13 +88,152 @@ TEST(State, DatasetsAreFoundByIdPrefixAndName) {
   State state;
   ASSERT_TRUE(state.Apply({{}, Indexed("aabbcc11", "cats")}).ok());
   ASSERT_TRUE(state.Apply({{}, Indexed("aabbdd22", "dogs")}).ok());
-  EXPECT_EQ((*state.ResolveDataset("aabbcc11"))->info.name, "cats");
-  EXPECT_EQ((*state.ResolveDataset("aabbd"))->info.name, "dogs");
-  EXPECT_EQ((*state.ResolveDataset("cats"))->info.id, "aabbcc11");
+  EXPECT_EQ((*state.ResolveDataset("aabbcc11"))->info->name, "cats");
+  EXPECT_EQ((*state.ResolveDataset("aabbd"))->info->name, "dogs");
+  EXPECT_EQ((*state.ResolveDataset("cats"))->info->id, "aabbcc11");
   EXPECT_EQ(state.ResolveDataset("aabb").status().code(),
             StatusCode::kInvalidArgument);
   EXPECT_EQ(state.ResolveDataset("aab").status().code(), StatusCode::kNotFound);
   EXPECT_EQ(state.ResolveDataset("").status().code(), StatusCode::kNotFound);
+}
+
+// A record that a newer version wrote: kind 100, and what it means.
+std::string Foreign() {
+  stored::v1::Event proto;
+  proto.set_at_unix_ns(5);
+  proto.GetReflection()->MutableUnknownFields(&proto)->AddLengthDelimited(
+      100, "what only it knows");
+  return proto.SerializeAsString();
+}
+
+// A job whose spec today's checks refuse.
+std::string RefusedJob(const std::string& name, const std::string& dataset) {
+  v1::JobSpec spec = rpc::ToProto(SpecOf(name, "/d"));
+  spec.set_batch(0);
+  spec.GetReflection()->MutableUnknownFields(&spec)->AddVarint(1000, 7);
+  stored::v1::Event proto;
+  stored::v1::JobCreated* created = proto.mutable_job_created();
+  created->set_name(name);
+  created->set_dataset_id(dataset);
+  created->set_spec(spec.SerializeAsString());
+  created->set_plan_hash(std::string(32, 'p'));
+  return proto.SerializeAsString();
+}
+
+TEST(State, AnEventOfAnUnknownKindIsKeptAsItIs) {
+  const absl::StatusOr<Event> event = DecodeEvent(Foreign());
+  ASSERT_TRUE(event.ok()) << event.status();
+  State state;
+  ASSERT_TRUE(state.Apply(*event).ok());
+  ASSERT_EQ(state.set_aside().size(), 1u);
+  const auto& aside = std::get<SetAside>(state.set_aside()[0].kind);
+  EXPECT_EQ(aside.what, "an event of kind 100");
+  // As often as it is read and written.
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(state.Events().size(), 1u);
+    const std::string stored = EncodeEvent(state.Events()[0]);
+    EXPECT_EQ(stored, Foreign());
+    State again;
+    again.Replay(*DecodeEvent(stored));
+    state = again;
+  }
+  EXPECT_EQ(DecodeEvent("").status().code(), StatusCode::kDataLoss);
+  EXPECT_EQ(DecodeEvent("\xff").status().code(), StatusCode::kDataLoss);
+}
+
+TEST(State, AJobThatTodaysChecksRefuseIsKeptAndNamed) {
+  const std::string record = RefusedJob("j", "d1");
+  State state;
+  state.Replay({{}, Indexed("d1"), {}});
+  state.Replay(*DecodeEvent(record));
+  EXPECT_EQ(state.FindJob("j"), nullptr);
+  ASSERT_EQ(state.set_aside().size(), 1u);
+  const auto& aside = std::get<SetAside>(state.set_aside()[0].kind);
+  EXPECT_EQ(aside.job, "j");
+  EXPECT_THAT(aside.why, testing::HasSubstr("batch"));
+  EXPECT_EQ(EncodeEvent(state.Events().back()), record);
+  // It has its name and its dataset.
+  EXPECT_EQ(state.Check({{}, Created("j", Indexed("d1")), {}}).code(),
+            StatusCode::kFailedPrecondition);
+  EXPECT_EQ(state.Check({{}, DatasetDeleted{"d1"}, {}}).code(),
+            StatusCode::kFailedPrecondition);
+  // And can be deleted.
+  ASSERT_TRUE(state.Apply({{}, JobDeleted{"j"}, {}}).ok());
+  EXPECT_TRUE(state.set_aside().empty());
+  EXPECT_TRUE(state.Apply({{}, Created("j", Indexed("d1")), {}}).ok());
+}
+
+TEST(State, AStoredEventThatDoesNotFitIsSetAsideAndTheRestIsRead) {
+  State state;
+  JobCreated job = Created("j", Indexed("d1"));
+  job.plan_hash[0] ^= 1;  // of a version that hashes more
+  state.Replay({{}, Indexed("d1"), {}});
+  state.Replay({{}, job, "its record"});
+  state.Replay({{}, JobDeleted{"renamed"}, {}});
+  state.Replay({{}, WorkerDrained{"w"}, {}});
+  EXPECT_EQ(state.set_aside().size(), 2u);
+  EXPECT_EQ(state.drained().size(), 1u);
+  bool kept = false;
+  for (const Event& event : state.Events())
+    kept = kept || EncodeEvent(event) == "its record";
+  EXPECT_TRUE(kept);
+}
+
+TEST(State, AServiceStartsWithWhatItDoesNotUnderstandAndSaysSo) {
+  auto store = std::make_shared<MemoryStore>();
+  ASSERT_TRUE(store->Append({{}, Indexed("d1"), {}}, "").ok());
+  ASSERT_TRUE(store->Append(*DecodeEvent(Foreign()), "").ok());
+  ASSERT_TRUE(store->Append(*DecodeEvent(RefusedJob("old", "d1")), "").ok());
+  World world({}, store);
+  std::string summaries;
+  for (const Finding& finding : world->Findings(world.now()))
+    if (finding.code == "STATE_SET_ASIDE") summaries += finding.summary;
+  EXPECT_THAT(summaries, testing::HasSubstr("kind 100"));
+  EXPECT_THAT(summaries, testing::HasSubstr("job old"));
+  const SessionId a = world.Join("a");
+  World::Box box = world.Create(SpecOf("old", "/d"));
+  ASSERT_TRUE(world.Upload(HeaderFor(*world.Asked(a), "x"), "x").ok());
+  ASSERT_TRUE(box->has_value());
+  EXPECT_EQ((*box)->status().code(), StatusCode::kFailedPrecondition);
+  // A restart, which compacts, keeps them; until they are deleted.
+  world.Restart();
+  EXPECT_TRUE(world.Found("STATE_SET_ASIDE"));
+  EXPECT_TRUE(world.DeleteJob("old").ok());
+  EXPECT_TRUE(world.Found("STATE_SET_ASIDE"));
+}
+
+TEST(State, JobsAreFoundByTheirHashAlsoWhenOthersShareIt) {
+  State state;
+  const DatasetIndexed dataset = Indexed("d1");
+  ASSERT_TRUE(state.Apply({{}, dataset, {}}).ok());
+  const JobCreated one = Created("one", dataset), two = Created("two", dataset);
+  ASSERT_TRUE(state.Apply({{}, one, {}}).ok());
+  ASSERT_TRUE(state.Apply({{}, two, {}}).ok());
+  ASSERT_NE(state.FindJob(two.plan_hash), nullptr);
+  ASSERT_TRUE(state.Apply({{}, JobDeleted{"one"}, {}}).ok());
+  ASSERT_NE(state.FindJob(two.plan_hash), nullptr);
+  EXPECT_EQ(state.FindJob(two.plan_hash)->info->spec.name, "two");
+  ASSERT_TRUE(state.Apply({{}, JobDeleted{"two"}, {}}).ok());
+  EXPECT_EQ(state.FindJob(one.plan_hash), nullptr);
+  EXPECT_FALSE(state.HasJobs("d1"));
+}
+
+TEST(State, TheLastUseOfAJobIsKept) {
+  State state;
+  const DatasetIndexed dataset = Indexed("d1");
+  ASSERT_TRUE(state.Apply({WallTime(seconds(1)), dataset, {}}).ok());
+  ASSERT_TRUE(
+      state.Apply({WallTime(seconds(2)), Created("j", dataset), {}}).ok());
+  EXPECT_EQ(state.FindJob("j")->last_used_at, WallTime(seconds(2)));
+  const Event used{WallTime(seconds(9)), JobsUsed{{"j", "gone"}}, {}};
+  ASSERT_TRUE(state.Apply(*DecodeEvent(EncodeEvent(used))).ok());
+  State again;
+  for (const Event& event : state.Events())
+    again.Replay(*DecodeEvent(EncodeEvent(event)));
+  EXPECT_TRUE(again.set_aside().empty());
+  ASSERT_NE(again.FindJob("j"), nullptr);
+  EXPECT_EQ(again.FindJob("j")->last_used_at, WallTime(seconds(9)));
+  EXPECT_EQ(again.FindJob("j")->created_at, WallTime(seconds(2)));
 }
 
 TEST(Prepare, UnderZeroTheBatchSaysWhichRowsAreValid) {

@@ -7,10 +7,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <thread>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -140,7 +142,7 @@ TEST_F(StoreTest, EveryKindOfEventSurvives) {
   EXPECT_EQ(loaded->info->schema, job->schema);
   EXPECT_EQ(loaded->info->plan_hash, job->plan_hash);
   EXPECT_EQ(loaded->created_at, WallTime(seconds(6)));
-  EXPECT_EQ(state->FindDataset(job->dataset.id)->info.classes,
+  EXPECT_EQ(state->FindDataset(job->dataset.id)->info->classes,
             job->dataset.classes);
   EXPECT_EQ(state->drained().size(), 1u);
   std::string read;
@@ -156,6 +158,28 @@ TEST_F(StoreTest, EveryKindOfEventSurvives) {
   ASSERT_TRUE(store_->Append({{}, DatasetDeleted{job->dataset.id}}, {}).ok());
   EXPECT_EQ(store_->ReadIndex(job->dataset.id, 0).status().code(),
             StatusCode::kNotFound);
+}
+
+TEST_F(StoreTest, TheSequenceDoesNotWaitForAnAppend) {
+  Open();
+  ASSERT_TRUE(Drain("a").ok());
+  const std::string index(64 << 20, 'x');
+  std::atomic<bool> started = false, ended = false;
+  std::thread writer([&] {
+    const DatasetIndexed indexed = Dataset("d", index);
+    started = true;
+    EXPECT_TRUE(store_->Append({{}, indexed, {}}, index).ok());
+    ended = true;
+  });
+  while (!started) std::this_thread::yield();
+  int answers = 0;
+  while (!ended) {
+    store_->sequence();
+    answers += !ended;
+  }
+  writer.join();
+  EXPECT_GT(answers, 1000);
+  EXPECT_EQ(store_->sequence(), 2u);
 }
 
 TEST_F(StoreTest, ASecondProcessIsToldWhoHoldsTheDirectory) {

@@ -88,14 +88,32 @@ class World {
   Store& store() { return *store_; }
 
   Now now() const { return Now::Of(clock_); }
+  // Time passes; what is due is done when it is due.
   void Advance(Duration duration) {
-    clock_.Advance(duration);
+    const MonotonicTime end = now().mono + duration;
+    for (int ticks = 0;; ++ticks) {
+      ASSERT_LT(ticks, 1'000'000) << "a deadline that does not move";
+      const MonotonicTime due = coordinator_->NextDeadline();
+      if (due > end) break;
+      if (due > now().mono) clock_.Advance(due - now().mono);
+      coordinator_->Tick(now());
+      Write();
+    }
+    clock_.Advance(end - now().mono);
     coordinator_->Tick(now());
     Write();
   }
+  // Time passes in which the coordinator does nothing, as if it were stopped.
+  void Stop(Duration duration) { clock_.Advance(duration); }
+  // Does what the driver's threads do.
   void Write() {
-    while (coordinator_->RunWrite(now())) {
-    }
+    do {
+      while (coordinator_->RunWrite(now())) {
+      }
+      coordinator_->Tick(now());
+      while (coordinator_->RunTables() || coordinator_->RunWakes()) {
+      }
+    } while (coordinator_->RunWrite(now()));
   }
 
   SessionId Join(const WorkerRegistration& worker) {
@@ -105,10 +123,10 @@ class World {
     return session.value_or(0);
   }
   SessionId Join(const std::string& name) { return Join(WorkerOf(name)); }
-  absl::Status Beat(SessionId session, double capacity = 0) {
-    WorkerStats stats;
-    stats.capacity_rows_per_s = capacity;
-    return coordinator_->Heartbeat(session, stats, {}, now());
+  absl::Status Beat(SessionId session, double capacity = 0,
+                    std::vector<StorageTrouble> troubles = {}) {
+    return coordinator_->Heartbeat(session, {capacity, nullptr}, {}, now(),
+                                   std::move(troubles));
   }
   // Everything that waits for the worker.
   std::vector<WorkerMessage> Take(SessionId session) {
@@ -130,7 +148,7 @@ class World {
   }
   absl::Status Upload(const IndexHeader& header, const std::string& index) {
     absl::Status result = Internal("not answered");
-    coordinator_->FinishUpload(header, index,
+    coordinator_->FinishUpload(header, index, now(),
                                [&](absl::Status status) { result = status; });
     Write();
     return result;
@@ -195,6 +213,12 @@ class World {
         {job.plan_hash, "host", 1, consumer}, now(), [] {});
     EXPECT_TRUE(session.ok()) << session.status();
     return session.value_or(0);
+  }
+  // The summary of a finding; empty: there is none.
+  std::string SummaryOf(const std::string& code) {
+    for (const Finding& finding : coordinator_->Findings(now()))
+      if (finding.code == code) return finding.summary;
+    return {};
   }
   bool Found(const std::string& code) {
     for (const Finding& finding : coordinator_->Findings(now()))

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Datasets: who lists them, their indexes, and who waits for them.
+#include <algorithm>
+#include <utility>
+
+#include "core/log.h"
+#include "core/status.h"
+#include "server/coordinator.h"
+#include "server/coordinator_internal.h"
+
+namespace leat::server {
+
+absl::StatusOr<std::string> Coordinator::ReadIndex(std::string_view dataset_id,
+                                                   uint64_t chunk) {
+  return store_->ReadIndex(dataset_id, chunk);
+}
+
+absl::Status Coordinator::CheckUpload(const IndexHeader& header) {
+  MutexLock lock(&mu_);
+  RETURN_IF_ERROR(
+      indexing_.Current(header.dataset_id, header.request_id).status());
+  if (header.index_bytes > config_.max_index_bytes)
+    return ResourceExhausted(
+        "an index of {} bytes is over the limit of {} bytes",
+        header.index_bytes, config_.max_index_bytes);
+  if (header.shards.num_samples() == 0)
+    return InvalidArgument("an index without samples");
+  return absl::OkStatus();
+}
+
+void Coordinator::FinishUpload(const IndexHeader& header, std::string index,
+                               Now now, Done done) {
+  absl::Status status = CheckUpload(header);
+  if (status.ok() && (index.size() != header.index_bytes ||
+                      HashOf(index) != header.index_sha256))
+    status = DataLoss(
+        "the index of dataset {} arrived damaged: {} bytes of {}, or another "
+        "hash",
+        header.dataset_id, index.size(), header.index_bytes);
+  if (!status.ok()) {
+    RefuseUpload(header.dataset_id, header.request_id, status, now);
+    return done(status);
+  }
+
+  Effects effects;
+  MutexLock lock(&mu_);
+  if (Indexing::Request* request = indexing_.Find(header.dataset_id))
+    request->uploaded = true;
+  Write write;
+  write.index = std::move(index);
+  write.decide = [this,
+                  header](Effects*) -> absl::StatusOr<std::optional<Event>> {
+    mu_.AssertHeld();
+    ASSIGN_OR_RETURN(Indexing::Request * request,
+                     indexing_.Current(header.dataset_id, header.request_id));
+    DatasetIndexed indexed;
+    indexed.dataset = {header.dataset_id,  header.name,   request->reader_text,
+                       header.fingerprint, header.shards, header.bytes,
+                       header.classes,     header.types};
+    indexed.index_bytes = header.index_bytes;
+    indexed.index_sha256 = header.index_sha256;
+    return Event{{}, std::move(indexed), {}};
+  };
+  write.finish = [this, header, done = std::move(done)](
+                     const absl::Status& result, Effects* inner) {
+    mu_.AssertHeld();
+    inner->Add([header, result] {
+      LOG_INFO("dataset.indexed dataset={} name={} samples={} status={}",
+               header.dataset_id.substr(0, 12), header.name,
+               header.shards.num_samples(), result.ToString());
+    });
+    FinishIndexing(header.dataset_id, result, inner);
+    inner->Add([done, result] { done(result); });
+  };
+  Enqueue(std::move(write), &effects);
+}
+
+void Coordinator::RefuseUpload(const std::string& dataset_id,
+                               uint64_t request_id, const absl::Status& why,
+                               Now now) {
+  Effects effects;
+  MutexLock lock(&mu_);
+  const absl::StatusOr<Indexing::Request*> request =
+      indexing_.Current(dataset_id, request_id);
+  if (!request.ok() || (*request)->uploaded) return;
+  const std::string worker = (*request)->worker;
+  effects.Add([dataset_id, worker, why] {
+    LOG_WARN("dataset.index_refused dataset={} worker={} {}",
+             dataset_id.substr(0, 12), worker, Message(why));
+  });
+  if (absl::IsDataLoss(why)) {
+    GiveUp(indexing_.TryAgain(dataset_id, "sent it damaged"), now, &effects);
+    AssignListings(now, &effects);
+    return;
+  }
+  GiveUp({{dataset_id,
+           Annotate(why, fmt::format("the index that worker {} made of {} is "
+                                     "refused",
+                                     worker, (*request)->reader_text))}},
+         now, &effects);
+}
+
+absl::Status Coordinator::FailIndex(const std::string& dataset_id,
+                                    uint64_t request_id,
+                                    const absl::Status& why, Now now) {
+  Effects effects;
+  MutexLock lock(&mu_);
+  ASSIGN_OR_RETURN(Indexing::Request * request,
+                   indexing_.Current(dataset_id, request_id));
+  const absl::Status failure =
+      Annotate(why.ok() ? Internal("no reason given") : why,
+               fmt::format("worker {} cannot list it", request->worker));
+  effects.Add([dataset_id, failure] {
+    LOG_WARN("dataset.not_indexed dataset={} {}", dataset_id.substr(0, 12),
+             Message(failure));
+  });
+  GiveUp({{dataset_id, failure}}, now, &effects);
+  return absl::OkStatus();
+}
+
+void Coordinator::GiveUp(const std::vector<Indexing::GivenUp>& given_up,
+                         Now now, Effects* effects) {
+  for (const auto& [dataset_id, why] : given_up) {
+    indexing_.Fail(dataset_id, Message(why), now);
+    FinishIndexing(dataset_id, why, effects);
+  }
+}
+
+// Lets those go on who wait for the dataset.
+void Coordinator::FinishIndexing(const std::string& dataset_id,
+                                 const absl::Status& status, Effects* effects) {
+  indexing_.Finish(dataset_id);
+  std::vector<uint64_t> waiting;
+  for (const auto& [id, wait] : waits_)
+    if (wait.job->dataset_id == dataset_id && !wait.writing)
+      waiting.push_back(id);
+  for (uint64_t id : waiting) {
+    if (status.ok())
+      StartCreate(id, effects);
+    else
+      FinishWait(id, status, effects);
+  }
+}
+
+void Coordinator::AssignListings(Now now, Effects* effects) {
+  for (auto& [name, directive] : indexing_.Assign(membership_, now)) {
+    const Membership::Worker* worker = membership_.Find(name);
+    const auto it = worker_sessions_.find(worker->session);
+    if (it == worker_sessions_.end()) continue;
+    effects->Add([dataset = directive.dataset_id.substr(0, 12), name = name] {
+      LOG_INFO("dataset.listing dataset={} worker={}", dataset, name);
+    });
+    directive.max_index_bytes = config_.max_index_bytes;
+    it->second.directives.push_back(std::move(directive));
+    effects->Add(it->second.wake);
+  }
+}
+
+absl::Status Coordinator::LateWait(const Wait& wait, Now now) const {
+  const auto seconds =
+      std::chrono::duration<double>(now.mono - wait.started).count();
+  const auto it = indexing_.requests().find(wait.job->dataset_id);
+  if (it == indexing_.requests().end() || it->second.worker.empty())
+    return Unavailable(
+        "no worker was ready within {:.1f} s to list {}: start a leat-worker "
+        "({} known, {} ready)",
+        seconds, wait.job->reader_text, membership_.workers().size(),
+        membership_.num_ready());
+  return DeadlineExceeded(
+      "worker {} still lists {} after {:.1f} s; it goes on: call again",
+      it->second.worker, wait.job->reader_text, seconds);
+}
+
+void Coordinator::ExpireWaits(Now now, Effects* effects) {
+  while (!wait_deadlines_.empty() &&
+         now.mono >= wait_deadlines_.begin()->first) {
+    const uint64_t id = wait_deadlines_.begin()->second;
+    const Wait& wait = waits_.at(id);
+    const std::string dataset_id = wait.job->dataset_id;
+    FinishWait(id, LateWait(wait, now), effects);
+    DropUnwanted(dataset_id);
+  }
+}
+
+// A listing that nobody does and nobody waits for is forgotten.
+void Coordinator::DropUnwanted(const std::string& dataset_id) {
+  const Indexing::Request* request = indexing_.Find(dataset_id);
+  if (request == nullptr || !request->worker.empty()) return;
+  if (std::none_of(waits_.begin(), waits_.end(), [&](const auto& entry) {
+        return entry.second.job->dataset_id == dataset_id;
+      }))
+    indexing_.Finish(dataset_id);
+}
+
+void Coordinator::DeleteDataset(const std::string& key, Done done) {
+  Effects effects;
+  MutexLock lock(&mu_);
+  const auto gone = std::make_shared<std::string>();
+  Write write;
+  write.decide = [this, key,
+                  gone](Effects*) -> absl::StatusOr<std::optional<Event>> {
+    mu_.AssertHeld();
+    const absl::StatusOr<const DatasetRecord*> dataset =
+        state_.ResolveDataset(key);
+    if (absl::IsNotFound(dataset.status()) && indexing_.Forget(key))
+      return std::nullopt;
+    RETURN_IF_ERROR(dataset.status());
+    *gone = (*dataset)->info->id;
+    Event event{{}, DatasetDeleted{*gone}, {}};
+    RETURN_IF_ERROR(state_.Check(event));
+    return event;
+  };
+  write.finish = [this, key, gone, done = std::move(done)](
+                     const absl::Status& status, Effects* inner) {
+    mu_.AssertHeld();
+    if (status.ok()) {
+      inner->Add([key] { LOG_INFO("dataset.deleted dataset={}", key); });
+      unused_since_.erase(*gone);
+    }
+    inner->Add([done, status] { done(status); });
+  };
+  Enqueue(std::move(write), &effects);
+}
+
+}  // namespace leat::server

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/convert.h"
+
+#include <cmath>
+#include <limits>
+
+#include "google/protobuf/util/message_differencer.h"
+#include "gtest/gtest.h"
+
+namespace leat::server {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+using google::protobuf::util::MessageDifferencer;
+
+// Gives every field, of messages inside too, a value of its own.
+void Fill(Message* message, int* next) {
+  const Reflection& reflection = *message->GetReflection();
+  const google::protobuf::Descriptor& type = *message->GetDescriptor();
+  for (int i = 0; i < type.field_count(); ++i) {
+    const FieldDescriptor* field = type.field(i);
+    const int value = ++*next;
+    switch (field->cpp_type()) {
+      case FieldDescriptor::CPPTYPE_UINT32:
+        reflection.SetUInt32(message, field, static_cast<uint32_t>(value));
+        break;
+      case FieldDescriptor::CPPTYPE_UINT64:
+        reflection.SetUInt64(message, field, static_cast<uint64_t>(value));
+        break;
+      case FieldDescriptor::CPPTYPE_DOUBLE:
+        reflection.SetDouble(message, field, value + 0.5);
+        break;
+      case FieldDescriptor::CPPTYPE_STRING:
+        reflection.SetString(message, field, "text " + std::to_string(value));
+        break;
+      case FieldDescriptor::CPPTYPE_MESSAGE:
+        if (field->is_repeated())
+          for (int k = 0; k < 2; ++k)
+            Fill(reflection.AddMessage(message, field), next);
+        else
+          Fill(reflection.MutableMessage(message, field), next);
+        break;
+      default:
+        FAIL() << "a field of another type: " << field->full_name();
+    }
+  }
+}
+
+std::string Difference(const Message& a, const Message& b) {
+  MessageDifferencer differencer;
+  std::string text;
+  differencer.ReportDifferencesToString(&text);
+  return differencer.Compare(a, b) ? "" : text;
+}
+
+TEST(Convert, EveryFieldOfAWorkersStatisticsReachesPeople) {
+  v1::WorkerStats stats;
+  int next = 0;
+  Fill(&stats, &next);
+  ASSERT_EQ(stats.devices_size(), 2);
+  WorkerView view;
+  view.registration = std::make_shared<const WorkerRegistration>();
+  view.report = ReportOf(stats);
+  EXPECT_EQ(view.report.capacity_rows_per_s, stats.capacity_rows_per_s());
+  EXPECT_EQ(Difference(stats, ToProto(view).stats()), "");
+}
+
+TEST(Convert, EveryFieldOfAConsumersStatisticsReachesPeople) {
+  v1::ConsumerStats stats;
+  int next = 0;
+  Fill(&stats, &next);
+  ConsumerView view;
+  view.job = stats.job();
+  view.report = ReportOf(stats);
+  EXPECT_EQ(view.report.epoch, stats.epoch());
+  EXPECT_EQ(view.report.step, stats.step());
+  EXPECT_EQ(view.report.steps_per_epoch, stats.steps_per_epoch());
+  EXPECT_EQ(view.report.rows_per_s, stats.rows_per_s());
+  EXPECT_EQ(view.report.stall_fraction, stats.stall_fraction());
+  EXPECT_EQ(Difference(stats, ToProto(view).stats()), "");
+}
+
+TEST(Convert, WhatANewerWorkerReportsIsPassedOn) {
+  v1::WorkerStats stats;
+  stats.GetReflection()->MutableUnknownFields(&stats)->AddVarint(1000, 7);
+  WorkerView view;
+  view.registration = std::make_shared<const WorkerRegistration>();
+  view.report = ReportOf(stats);
+  const v1::WorkerInfo info = ToProto(view);
+  EXPECT_EQ(info.stats()
+                .GetReflection()
+                ->GetUnknownFields(info.stats())
+                .field_count(),
+            1);
+}
+
+TEST(Convert, HostileStatisticsAreCut) {
+  v1::WorkerStats stats;
+  stats.set_rows_per_s(std::nan(""));
+  stats.set_capacity_rows_per_s(-1);
+  stats.mutable_row_latency()->set_p95_ms(
+      std::numeric_limits<double>::infinity());
+  for (int i = 0; i < 1000; ++i) stats.add_devices()->set_busy_fraction(-1);
+  stats.GetReflection()->MutableUnknownFields(&stats)->AddLengthDelimited(
+      1000, std::string(1 << 20, 'x'));
+  const WorkerReport report = ReportOf(stats);
+  EXPECT_EQ(report.capacity_rows_per_s, 0);
+  EXPECT_EQ(report.stats->rows_per_s(), 0);
+  EXPECT_EQ(report.stats->row_latency().p95_ms(), 0);
+  EXPECT_EQ(report.stats->devices_size(), kMaxDevices);
+  EXPECT_EQ(report.stats->devices(5).busy_fraction(), 0);
+  EXPECT_LT(report.stats->ByteSizeLong(), 4096u);
+
+  v1::ConsumerStats consumer;
+  consumer.set_host(std::string(1 << 20, 'h'));
+  consumer.set_stall_fraction(std::nan(""));
+  const ConsumerReport other = ReportOf(consumer);
+  EXPECT_EQ(other.stall_fraction, 0);
+  EXPECT_LE(other.stats->host().size(), 1024u);
+
+  v1::Heartbeat heartbeat;
+  for (int i = 0; i < 1000; ++i)
+    heartbeat.add_storage_troubles()->set_error(std::string(5000, 'e'));
+  const std::vector<StorageTrouble> troubles = TroublesOf(heartbeat);
+  ASSERT_EQ(troubles.size(), size_t{kMaxTroubles});
+  EXPECT_LE(troubles[0].error.size(), 1024u);
+}
+
+}  // namespace
+}  // namespace leat::server

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the daemon tells of itself, and what it is told of datasets.
+#include <future>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/server/service_fixture.h"
+
+namespace leat::server {
+namespace {
+
+using grpc::StatusCode;
+using testing::HasSubstr;
+
+TEST_F(ServiceTest, HelloSaysWhoAnswers) {
+  v1::HelloResponse hello;
+  const grpc::Status status =
+      client_->coordinator().Hello(client_->Context().get(), {}, &hello);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(hello.cluster(), "leat");
+  EXPECT_EQ(hello.version(), client_->Status().version());
+  EXPECT_EQ(hello.sequence(), 0u);
+}
+
+TEST_F(ServiceTest, ListsComeInPages) {
+  std::vector<std::unique_ptr<FakeWorker>> workers;
+  for (int i = 0; i < 7; ++i) {
+    workers.push_back(
+        std::make_unique<FakeWorker>(client_.get(), fmt::format("w{}", i)));
+    workers.back()->Next();
+  }
+  v1::ListWorkersRequest request;
+  request.set_page_size(3);
+  std::vector<std::string> names;
+  for (int page = 0; page < 10; ++page) {
+    v1::ListWorkersResponse response;
+    ASSERT_TRUE(client_->admin()
+                    .ListWorkers(client_->Context().get(), request, &response)
+                    .ok());
+    EXPECT_LE(response.workers_size(), 3);
+    for (const v1::WorkerInfo& worker : response.workers())
+      names.push_back(worker.name());
+    request.set_page_token(response.next_page_token());
+    if (response.next_page_token().empty()) break;
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"w0", "w1", "w2", "w3", "w4", "w5",
+                                             "w6"}));
+  request.set_page_token(std::string(5000, 'x'));
+  v1::ListWorkersResponse response;
+  EXPECT_EQ(client_->admin()
+                .ListWorkers(client_->Context().get(), request, &response)
+                .error_code(),
+            StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(ServiceTest, AnUploadThatIsRefusedIsToldToWhoWaitsForIt) {
+  FakeWorker worker(client_.get(), "a");
+  v1::CreateJobResponse created;
+  std::future<grpc::Status> creating =
+      std::async([&] { return client_->Create(SpecOf("j", "/d"), &created); });
+  const v1::IndexDataset asked = worker.Asked();
+  EXPECT_EQ(asked.max_index_bytes(), 512ull << 20);
+  v1::UploadIndexResponse response;
+  const auto context = client_->Context();
+  auto writer = client_->coordinator().UploadIndex(context.get(), &response);
+  v1::UploadIndexRequest request;
+  request.mutable_header()->set_dataset_id(asked.dataset_id());
+  request.mutable_header()->set_request_id(asked.request_id());
+  request.mutable_header()->set_fingerprint("short");
+  writer->Write(request);
+  EXPECT_EQ(writer->Finish().error_code(), StatusCode::INVALID_ARGUMENT);
+  const grpc::Status status = creating.get();
+  EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(status.error_message(), HasSubstr("fingerprint has 5 bytes"));
+}
+
+TEST_F(ServiceTest, AnUploadThatBreaksOffEndsNoListing) {
+  FakeWorker worker(client_.get(), "a");
+  v1::CreateJobResponse created;
+  std::future<grpc::Status> creating =
+      std::async([&] { return client_->Create(SpecOf("j", "/d"), &created); });
+  const v1::IndexDataset asked = worker.Asked();
+  {
+    v1::UploadIndexResponse response;
+    const auto context = client_->Context();
+    auto writer = client_->coordinator().UploadIndex(context.get(), &response);
+    v1::UploadIndexRequest request;
+    v1::IndexHeader* header = request.mutable_header();
+    header->set_dataset_id(asked.dataset_id());
+    header->set_request_id(asked.request_id());
+    header->set_fingerprint(std::string(32, 'f'));
+    header->mutable_shards()->set_num_samples(10);
+    header->mutable_shards()->set_shard_size(10);
+    header->set_index_bytes(100);
+    header->set_index_sha256(std::string(32, 'h'));
+    writer->Write(request);
+    context->TryCancel();
+    writer->Finish().ok();
+  }
+  const grpc::Status uploaded = worker.Upload(asked, "index");
+  EXPECT_TRUE(uploaded.ok()) << uploaded.error_message();
+  EXPECT_TRUE(creating.get().ok());
+}
+
+TEST_F(ServiceTest, StatusLeavesOutWhatIsLarge) {
+  FakeWorker worker(client_.get(), "a");
+  v1::CreateJobResponse created;
+  std::future<grpc::Status> creating =
+      std::async([&] { return client_->Create(SpecOf("j", "/d"), &created); });
+  ASSERT_TRUE(worker.Upload(worker.Asked(), "index").ok());
+  ASSERT_TRUE(creating.get().ok());
+  const v1::GetStatusResponse status = client_->Status();
+  ASSERT_EQ(status.jobs_size(), 1);
+  EXPECT_EQ(status.jobs(0).job().spec().name(), "j");
+  EXPECT_EQ(status.jobs(0).job().spec().pipeline().nodes_size(), 0);
+  EXPECT_EQ(status.jobs(0).job().dataset().name(), "photos");
+  EXPECT_GT(status.jobs(0).steps_per_epoch(), 0u);
+  EXPECT_EQ(status.datasets(), 1u);
+  v1::ListJobsResponse jobs;
+  ASSERT_TRUE(
+      client_->admin().ListJobs(client_->Context().get(), {}, &jobs).ok());
+  ASSERT_EQ(jobs.jobs_size(), 1);
+  EXPECT_EQ(jobs.jobs(0).job().spec().pipeline().nodes_size(), 3);
+  EXPECT_EQ(jobs.next_page_token(), "");
+}
+
+TEST_F(ServiceTest, StorageTroublesOfAHeartbeatBecomeAFinding) {
+  FakeWorker worker(client_.get(), "a");
+  worker.Next();
+  worker.BeatWithTrouble("s3://photos", "403 Forbidden");
+  std::string summary;
+  for (int i = 0; i < 500 && summary.empty(); ++i) {
+    const v1::GetStatusResponse status = client_->Status();
+    for (const v1::Finding& finding : status.findings())
+      if (finding.code() == "WORKER_STORAGE") summary = finding.summary();
+    if (summary.empty()) std::this_thread::sleep_for(milliseconds(10));
+  }
+  EXPECT_THAT(summary, HasSubstr("s3://photos: 403 Forbidden"));
+}
+
+TEST_F(ServiceTest, AnUploadThatNobodyAskedForIsRefused) {
+  FakeWorker worker(client_.get(), "a");
+  EXPECT_EQ(worker.Upload({}, "x").error_code(), StatusCode::NOT_FOUND);
+  v1::UploadIndexResponse response;
+  const auto context = client_->Context();
+  auto writer = client_->coordinator().UploadIndex(context.get(), &response);
+  v1::UploadIndexRequest chunk;
+  chunk.set_chunk("x");
+  writer->Write(chunk);
+  EXPECT_EQ(writer->Finish().error_code(), StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(ServiceTest, AListingsFailureReachesTheCaller) {
+  FakeWorker worker(client_.get(), "a");
+  v1::CreateJobResponse created;
+  std::future<grpc::Status> creating = std::async(
+      [&] { return client_->Create(SpecOf("j", "/none"), &created); });
+  const v1::IndexDataset asked = worker.Asked();
+  v1::UploadIndexResponse response;
+  const auto context = client_->Context();
+  auto writer = client_->coordinator().UploadIndex(context.get(), &response);
+  v1::UploadIndexRequest failed;
+  failed.mutable_failure()->set_dataset_id(asked.dataset_id());
+  failed.mutable_failure()->set_request_id(asked.request_id());
+  failed.mutable_failure()->set_code(5);
+  failed.mutable_failure()->set_message("/none: no such directory");
+  writer->Write(failed);
+  EXPECT_TRUE(writer->Finish().ok());
+  const grpc::Status status = creating.get();
+  EXPECT_EQ(status.error_code(), StatusCode::NOT_FOUND);
+  EXPECT_THAT(status.error_message(), HasSubstr("/none: no such directory"));
+}
+
+}  // namespace
+}  // namespace leat::server
