@@ -14,8 +14,8 @@
 #include "tests/gpu/gpu_bench.h"
 #include "tests/support/jpeg_maker.h"
 #include "tests/worker/image_support.h"
+#include "worker/gpu/cuda/jpeg_kind.h"
 #include "worker/gpu/decode_shape.h"
-#include "worker/gpu/jpeg_kind.h"
 
 namespace leat::gpu_check {
 namespace {
@@ -41,27 +41,27 @@ absl::StatusOr<Pixels> Decode(const Bench& bench, const std::string& file,
                               bool luma = false) {
   Slot& slot = *bench.slots->all()[0];
   const DecodeShape shapes[] = {shape};
-  ASSIGN_OR_RETURN(const worker::NvjpegChoice choice,
-                   slot.nvjpeg->Choose(worker::AsSpan(file), luma, shapes));
+  ASSIGN_OR_RETURN(const worker::DecodeChoice choice,
+                   slot.decoder->Choose(worker::AsSpan(file), luma, shapes));
   if (!choice.engines) return Unimplemented("refused");
   Pixels pixels{worker::DecodedSize(shape), {}, luma ? 1 : 3};
   pixels.bytes.resize(static_cast<size_t>(
       pixels.size.width * pixels.size.height * pixels.channels));
-  RETURN_IF_ERROR(bench.gpu->Fill(slot.device_images, fill, pixels.bytes.size(),
-                                  slot.stream));
-  RETURN_IF_ERROR(bench.gpu->Wait(slot));  // engines may not wait for it
+  RETURN_IF_ERROR(
+      slot.queue->Fill(slot.device_images, fill, pixels.bytes.size()));
+  RETURN_IF_ERROR(slot.queue->Wait());  // engines may not wait for it
   worker::JpegToDecode image{
       .encoded = worker::AsSpan(file),
       .luma = luma,
       .choice = choice,
       .address = slot.device_images,
       .pitch = static_cast<size_t>(pixels.size.width * pixels.channels)};
-  RETURN_IF_ERROR(slot.nvjpeg->Decode({&image, 1}, slot.stream));
+  RETURN_IF_ERROR(slot.decoder->Decode({&image, 1}));
   if (image.outcome != worker::JpegToDecode::Outcome::kDecoded)
     return Internal("nvJPEG said that it would decode it, and did not");
-  RETURN_IF_ERROR(bench.gpu->ToHost(pixels.bytes.data(), slot.device_images,
-                                    pixels.bytes.size(), slot.stream));
-  RETURN_IF_ERROR(bench.gpu->Wait(slot));
+  RETURN_IF_ERROR(slot.queue->ToHost(pixels.bytes.data(), slot.device_images,
+                                     pixels.bytes.size()));
+  RETURN_IF_ERROR(slot.queue->Wait());
   return pixels;
 }
 

@@ -132,7 +132,7 @@ absl::Status FusedGroup::Begin(const FusedProgram& program, size_t rows,
   for (size_t head = 0; head < program.heads_.size(); ++head)
     for (size_t row = 0; row < rows; ++row)
       BindOutput(row, program.fields() + head,
-                 stages_.AddressOf(row, program.heads_[head]));
+                 DeviceAddress(stages_.AddressOf(row, program.heads_[head])));
   return absl::OkStatus();
 }
 
@@ -376,13 +376,14 @@ void FusedGroup::BindView(const Orientation& o, ImageSize stored,
     offset += 2 * source.channel_bytes;
     row->step_c = -row->step_c;
   }
-  row->source = source.address + static_cast<uint64_t>(offset);
+  row->source = source.address.number() + static_cast<uint64_t>(offset);
 }
 
-void FusedGroup::BindOutput(size_t row, size_t field, uint64_t address) {
+void FusedGroup::BindOutput(size_t row, size_t field, DeviceAddress address) {
   if (program_->OfOutput(field).kind == FusedKind::kStage)
     return stages_.BindOutput(row, field, address);
-  At<uint64_t>(header_.outputs_at)[row * header_.fields + field] = address;
+  At<uint64_t>(header_.outputs_at)[row * header_.fields + field] =
+      address.number();
 }
 
 void FusedGroup::SkipRow(size_t row) {

@@ -9,9 +9,8 @@
 //     group.HalveRow(row, …)             if it will be decoded smaller
 //     group.BindSource(row, …)           where its pixels will be
 //     group.BindOutput(row, field, …)    where its fields go
-//   copy group.used_bytes() of `memory` to the device, launch
-//   program.kernel() with program.launch(rows) and the copy's address; then
-//   program.stage(0, rows), 1, … with the addresses of their descriptors.
+//   copy group.used_bytes() of `memory` to the device, then
+//   program.Launch(rows, the copy's address, queue)
 //
 // Different rows may be filled in by different threads at the same time; Begin
 // and used_bytes need all to themselves. Reused: no allocation once it has
@@ -27,6 +26,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "worker/gpu/decode_shape.h"
+#include "worker/gpu/device/device_address.h"
 #include "worker/gpu/fused_descriptor.h"
 #include "worker/gpu/fused_program.h"
 #include "worker/gpu/stages/stage_group.h"
@@ -37,9 +37,9 @@ namespace leat::worker {
 
 // Decoded pixels of a stored image, as they will lie in the device's memory.
 struct FusedSource {
-  uint64_t address = 0;  // of the first pixel held
-  Rect held;             // of the stored image, as large as it was decoded
-  int64_t pitch = 0;     // bytes from row to row
+  DeviceAddress address;  // of the first pixel held
+  Rect held;              // of the stored image, as large as it was decoded
+  int64_t pitch = 0;      // bytes from row to row
   int32_t pixel_bytes = 3;
   // Bytes from channel to channel: 1, or a plane's size if they are planar.
   int64_t channel_bytes = 1;
@@ -86,9 +86,9 @@ class FusedGroup {
   // kResourceExhausted: spans 2 GiB or more. REQUIRES: PrepareRow succeeded.
   absl::Status BindSource(size_t row, const FusedSource& source);
 
-  // Address of the row's field in memory that the kernel can write; 0: it does
+  // Of the row's field in memory that the kernel can write; of nothing: it does
   // not write this field (a host value that the caller stores itself).
-  void BindOutput(size_t row, size_t field, uint64_t address);
+  void BindOutput(size_t row, size_t field, DeviceAddress address);
 
   // The kernel writes nothing of the row, not even host values.
   void SkipRow(size_t row);

@@ -7,7 +7,6 @@
 
 #include "core/status.h"
 #include "worker/gpu/gpu_queue.h"
-#include "worker/gpu/jpeg_kind.h"
 #include "worker/image/codecs/codec.h"
 #include "worker/image/jpeg_check.h"
 #include "worker/image/scratch.h"
@@ -56,12 +55,12 @@ absl::Status GpuGroup::Begin() {
   for (size_t row = 0; row < outputs_.rows; ++row)
     for (size_t f = 0; f < fields(); ++f)
       if (on_device() || program_.fused->from_pixels(f))
-        fused_.BindOutput(row, f, DeviceAddress(row, f));
+        fused_.BindOutput(row, f, OutputAddress(row, f));
   return absl::OkStatus();
 }
 
-uint64_t GpuGroup::DeviceAddress(size_t row, size_t field) const {
-  if (on_device()) return reinterpret_cast<uint64_t>(outputs_.At(field, row));
+DeviceAddress GpuGroup::OutputAddress(size_t row, size_t field) const {
+  if (on_device()) return DeviceAddress::Of(outputs_.At(field, row));
   return slot_->device_outputs + field_at_[field] +
          row * outputs_.field_bytes[field];
 }
@@ -106,7 +105,8 @@ absl::Status GpuGroup::PrepareRow(size_t row, GpuThread* thread) {
       return window.status();
     return ComputeOnCpu(row, thread);
   }
-  if (program_.decoder_class == DecoderClass::kNvjpeg && IsForNvjpeg(header)) {
+  if (program_.decoder_class != DecoderClass::kExact &&
+      slot_->decoder->Takes(header)) {
     RETURN_IF_ERROR(ChooseDecoding(row, header, *window, thread));
   } else {
     ASSIGN_OR_RETURN(const bool fits, DecodeWindow(r, *window, thread));
@@ -126,7 +126,7 @@ absl::Status GpuGroup::ChooseDecoding(size_t row,
       ShapesOf(header, window, fused_.most_halvings(row));
   r.encoded = program_.fused->EncodedOf(r.input);
   ASSIGN_OR_RETURN(r.choice,
-                   slot_->nvjpeg->Choose(r.encoded, r.luma, shapes.span()));
+                   slot_->decoder->Choose(r.encoded, r.luma, shapes.span()));
   PinEncoded(&r);
   if (r.choice.shape.halvings > 0)
     fused_.HalveRow(row, r.choice.shape.halvings, &thread->fused());

@@ -80,10 +80,9 @@ std::vector<std::vector<uint8_t>> Compute(const FusedProgram& program,
   std::vector<std::vector<uint8_t>> fields;
   for (const Field& field : schema.fields) fields.emplace_back(field.row_bytes);
   for (size_t f = 0; f < fields.size(); ++f)
-    group.BindOutput(0, f, reinterpret_cast<uint64_t>(fields[f].data()));
-  EXPECT_TRUE(host.Launch(program.kernel(), program.launch(1),
-                          reinterpret_cast<uint64_t>(block.span().data()))
-                  .ok());
+    group.BindOutput(0, f, DeviceAddress::Of(fields[f].data()));
+  EXPECT_TRUE(
+      host.Launch(program.kernel(), program.launch(1), block.address()).ok());
   return fields;
 }
 
