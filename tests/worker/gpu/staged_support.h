@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/host_device.h"
 #include "tests/worker/gpu/fused_support.h"
-#include "worker/gpu/stages/stage_kernel.h"
 
 namespace leat::worker {
 
@@ -49,16 +49,8 @@ class StagedRunner {
       }
       statuses[row] = PrepareRow(row, jpegs[row], epoch, &group, &pixels[row]);
     }
-    HostRunner host;
-    EXPECT_TRUE(
-        host.Launch(program_->kernel(), program_->launch(rows), block.address())
-            .ok());
-    for (size_t i = 0; i < program_->stages(); ++i) {
-      const StageLaunch stage = program_->stage(i, rows);
-      EXPECT_TRUE(host.Launch(kStageKernels[static_cast<int>(stage.kind)],
-                              stage.config, block.address() + stage.rows_at)
-                      .ok());
-    }
+    const auto queue = MakeHostQueue();
+    EXPECT_TRUE(program_->Launch(rows, block.address(), queue.get()).ok());
     for (size_t row = 0; row < rows; ++row)
       for (std::vector<std::byte>& output : outputs_[row])
         output = Unguarded(output, misalign);
