@@ -68,7 +68,8 @@ absl::StatusOr<worker::JpegToDecode> WholeJpeg(const worker::Slot& slot,
                                                const std::string& file,
                                                ImageSize size, bool luma,
                                                worker::DeviceAddress address) {
-  const worker::DecodeShape whole[] = {worker::WholeImage(size)};
+  const worker::DecodeShape whole[] = {
+      worker::WholeImage(worker::StoredSize(size))};
   ASSIGN_OR_RETURN(const worker::DecodeChoice choice,
                    slot.decoder->Choose(worker::AsSpan(file), luma, whole));
   return worker::JpegToDecode{
@@ -107,8 +108,9 @@ absl::StatusOr<FusedRows> BindRows(const Setup& setup, const Bench& bench,
   const worker::StoredSample stored = worker::StoredImage({}, 7);
   uint64_t at = 0;
   for (size_t row = 0; row < most; ++row) {
-    const absl::StatusOr<worker::Rect> part =
-        group.PrepareRow(row, {1, row, stored.fields}, sizes[row], 1, &scratch);
+    const absl::StatusOr<worker::StoredRect> part =
+        group.PrepareRow(row, {1, row, stored.fields},
+                         worker::StoredSize(sizes[row]), 1, &scratch);
     if (absl::IsResourceExhausted(part.status())) {  // for the CPU
       rows.images.emplace_back();
       continue;

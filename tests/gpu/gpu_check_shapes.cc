@@ -21,8 +21,8 @@ namespace leat::gpu_check {
 namespace {
 
 using worker::DecodeShape;
-using worker::Rect;
 using worker::Slot;
+using worker::StoredRect;
 
 // Decoded pixels on the host; three bytes each, or one.
 struct Pixels {
@@ -79,8 +79,8 @@ struct Findings {
 void CompareRegion(const Bench& bench, const std::string& file,
                    const worker::JpegDecoder::Header& header,
                    const Pixels& whole, Findings* found) {
-  const Rect window{header.size.width / 3, header.size.height / 3,
-                    header.size.width / 3, header.size.height / 3};
+  const StoredRect window{header.size.width / 3, header.size.height / 3,
+                          header.size.width / 3, header.size.height / 3};
   if (window.width == 0 || window.height == 0) return;
   const DecodeShape shape = worker::ShapesOf(header, window, 0).shapes[0];
   if (!shape.cut) return;
@@ -210,8 +210,9 @@ void CompareAsked(const Bench& bench, const Asked& asked, Report* report) {
                                               .v = asked.v,
                                               .seed = 11});
   // The last rows and columns, beginning on an iMCU's border.
-  const Rect part = asked.region ? Rect{320, 240, kWidth - 320, kHeight - 240}
-                                 : Rect{0, 0, kWidth, kHeight};
+  const StoredRect part =
+      asked.region ? StoredRect{320, 240, kWidth - 320, kHeight - 240}
+                   : StoredRect{0, 0, kWidth, kHeight};
   const DecodeShape shape{
       .region = part, .cut = asked.region, .halvings = asked.halvings};
   const Case of = {{"sampling", asked.sampling},

@@ -79,7 +79,7 @@ class HostDecoder final : public ImageDecoder {
 
  private:
   absl::Status DecodeOne(const JpegToDecode& image) {
-    const Rect& region = image.choice.shape.region;
+    const StoredRect& region = image.choice.shape.region;
     RETURN_IF_ERROR(decoder_.Open(image.encoded));
     RETURN_IF_ERROR(decoder_.Start(region, image.luma));
     std::byte* to = BytesAt(image.address);

@@ -38,7 +38,7 @@ namespace leat::worker {
 // Decoded pixels of a stored image, as they will lie in the device's memory.
 struct FusedSource {
   DeviceAddress address;  // of the first pixel held
-  Rect held;              // of the stored image, as large as it was decoded
+  StoredRect held;        // of the stored image, as large as it was decoded
   int64_t pitch = 0;      // bytes from row to row
   int32_t pixel_bytes = 3;
   // Bytes from channel to channel: 1, or a plane's size if they are planar.
@@ -67,9 +67,9 @@ class FusedGroup {
   // or too large for 32-bit steps; the row is for the CPU. This depends on the
   // image and the row's draws alone. Other errors are RowProgram::Run's for the
   // same row.
-  absl::StatusOr<Rect> PrepareRow(size_t row, const RowInput& input,
-                                  ImageSize stored, int exif,
-                                  FusedScratch* scratch);
+  absl::StatusOr<StoredRect> PrepareRow(size_t row, const RowInput& input,
+                                        StoredSize stored, int exif,
+                                        FusedScratch* scratch);
 
   // The most halvings that all views of the row bear (decode_shape.h).
   // REQUIRES: PrepareRow succeeded.
@@ -80,7 +80,7 @@ class FusedGroup {
   // pixels are read.
   // REQUIRES: PrepareRow of this row succeeded with this scratch, which was not
   // used since; halvings in [1, most_halvings(row)].
-  Rect HalveRow(size_t row, int halvings, FusedScratch* scratch);
+  StoredRect HalveRow(size_t row, int halvings, FusedScratch* scratch);
 
   // kInvalidArgument: `held` lacks some of what the last of both returned.
   // kResourceExhausted: spans 2 GiB or more. REQUIRES: PrepareRow succeeded.
@@ -103,13 +103,13 @@ class FusedGroup {
  private:
   struct Row {
     Orientation orientation;
-    ImageSize stored;  // as large as it is decoded
-    Rect part;         // of the turned image: what all views need
+    StoredSize stored;  // as large as it is decoded
+    TurnedRect part;    // what all views need
     int most_halvings = 0;
   };
   // A view of a row.
   struct Slice {
-    Rect part;            // of the turned image
+    TurnedRect part;
     bool back_x = false;  // a copy that is mirrored by its steps
     bool back_y = false;
     uint64_t tables_at = 0, table_bytes = 0;  // room for its tables
@@ -123,10 +123,11 @@ class FusedGroup {
   absl::Status ComputeHostValues(size_t row, const RowInput& input,
                                  FusedScratch* scratch);
   absl::Status CheckLimits(FusedScratch* scratch) const;
-  absl::StatusOr<Rect> PrepareTables(const View& view, FusedScratch* scratch,
-                                     Slice* slice, FusedRow* row);
+  absl::StatusOr<TurnedRect> PrepareTables(const View& view,
+                                           FusedScratch* scratch, Slice* slice,
+                                           FusedRow* row);
   // `part` of the turned image in `source`, as steps.
-  void BindView(const Orientation& orientation, ImageSize stored,
+  void BindView(const Orientation& orientation, StoredSize stored,
                 const FusedSource& source, const Slice& slice, FusedRow* row);
 
   const FusedProgram* program_ = nullptr;

@@ -95,7 +95,7 @@ absl::Status GpuGroup::PrepareRow(size_t row, GpuThread* thread) {
   JpegDecoder& decoder = thread->scratch().state()->decoder;
   RETURN_IF_ERROR(decoder.Open(encoded));
   const JpegDecoder::Header& header = decoder.header();
-  const absl::StatusOr<Rect> window = fused_.PrepareRow(
+  const absl::StatusOr<StoredRect> window = fused_.PrepareRow(
       row, r.input, header.size, header.orientation, &thread->fused());
   if (!window.ok()) {
     // Of the row itself, and the CPU would say the same; or more than the
@@ -119,7 +119,8 @@ absl::Status GpuGroup::PrepareRow(size_t row, GpuThread* thread) {
 
 absl::Status GpuGroup::ChooseDecoding(size_t row,
                                       const JpegDecoder::Header& header,
-                                      const Rect& window, GpuThread* thread) {
+                                      const StoredRect& window,
+                                      GpuThread* thread) {
   GroupRow& r = rows_[row];
   r.luma = program_.fused->gray() || header.components == 1;
   const DecodeShapes shapes =
@@ -151,7 +152,8 @@ void GpuGroup::PinEncoded(GroupRow* row) {
   row->encoded = {to, row->encoded.size()};
 }
 
-absl::StatusOr<bool> GpuGroup::DecodeWindow(GroupRow& row, const Rect& window,
+absl::StatusOr<bool> GpuGroup::DecodeWindow(GroupRow& row,
+                                            const StoredRect& window,
                                             GpuThread* thread) {
   const bool gray = program_.fused->gray();
   const size_t pixel = gray ? 1 : 4;

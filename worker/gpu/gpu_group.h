@@ -124,14 +124,14 @@ class GpuGroup final : public KernelGroup {
   absl::Status PrepareRow(size_t row, GpuThread* thread);
   // Of an image for the decoder, of which `window` is read.
   absl::Status ChooseDecoding(size_t row, const JpegDecoder::Header& header,
-                              const Rect& window, GpuThread* thread);
+                              const StoredRect& window, GpuThread* thread);
   // A place in the slot's memory for pixels; nullopt: there is no room.
   std::optional<size_t> TakePixels(size_t bytes);
   // Copies the row's file into page-locked memory, where there is room: the one
   // thread that calls the decoder would spend its time on copying it otherwise.
   void PinEncoded(GroupRow* row);
   // False: the slot has no room.
-  absl::StatusOr<bool> DecodeWindow(GroupRow& row, const Rect& window,
+  absl::StatusOr<bool> DecodeWindow(GroupRow& row, const StoredRect& window,
                                     GpuThread* thread);
   void StoreHostValues(size_t row);
 

@@ -172,7 +172,7 @@ class FusedRate : public FusedDevice {
     const DeviceAddress out = gpu_.memory() + (size_t{192} << 20);
     uint64_t bytes = 0, at = 0;
     for (size_t row = 0; row < kRows; ++row) {
-      const ImageSize size{375, 500};
+      const StoredSize size{375, 500};
       const auto part =
           group.PrepareRow(row, {0, row, stored.fields}, size, 1, &scratch);
       ASSERT_TRUE(part.ok());

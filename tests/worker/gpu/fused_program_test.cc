@@ -324,7 +324,7 @@ TEST(FusedGroup, PreparesARowAgainForAnotherSample) {
   ASSERT_TRUE(group.Begin(*program, 2, block.span()).ok());
   size_t most = 0;
   for (uint64_t sample = 0; sample < 200; ++sample) {
-    const ImageSize size{300 + static_cast<int64_t>(sample) % 7 * 100, 400};
+    const StoredSize size{300 + sample % 7 * 100, 400};
     const auto part =
         group.PrepareRow(sample % 2, RowOf(0, sample), size, 1, &scratch);
     if (!part.ok()) {

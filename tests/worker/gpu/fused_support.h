@@ -32,8 +32,9 @@ struct SourceLayout {
 
 // Pixels of `held`, in memory that ends where they end; describes them but for
 // their address.
-inline std::vector<uint8_t> Decoded(const std::string& jpeg, const Rect& held,
-                                    bool gray, const SourceLayout& layout,
+inline std::vector<uint8_t> Decoded(const std::string& jpeg,
+                                    const StoredRect& held, bool gray,
+                                    const SourceLayout& layout,
                                     FusedSource* source) {
   JpegDecoder decoder({});
   EXPECT_TRUE(decoder.Open(AsSpan(jpeg)).ok());
@@ -150,14 +151,14 @@ class FusedRunner {
     const StoredSample stored = StoredImage({}, 7);
     const RowInput input{epoch, sample, stored.fields};
     ASSIGN_OR_RETURN(
-        const Rect part,
+        const StoredRect part,
         group_.PrepareRow(0, input, decoder.header().size,
                           decoder.header().orientation, &scratch_));
     FusedSource source;
     const ImageSize size = decoder.header().size;
-    const std::vector<uint8_t> pixels =
-        Decoded(jpeg, layout.whole ? Rect{0, 0, size.width, size.height} : part,
-                program->gray(), layout, &source);
+    const std::vector<uint8_t> pixels = Decoded(
+        jpeg, layout.whole ? StoredRect{0, 0, size.width, size.height} : part,
+        program->gray(), layout, &source);
     source.address = runner_.Upload(std::as_bytes(std::span(pixels)));
     RETURN_IF_ERROR(group_.BindSource(0, source));
     std::vector<DeviceAddress> guarded;

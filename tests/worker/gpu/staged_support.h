@@ -81,7 +81,7 @@ class StagedRunner {
     const StoredSample stored = StoredImage({}, kLabel);
     const RowInput input{epoch, row, stored.fields};
     ASSIGN_OR_RETURN(
-        const Rect part,
+        const StoredRect part,
         group->PrepareRow(row, input, decoder.header().size,
                           decoder.header().orientation, &scratch_));
     FusedSource source;

@@ -115,10 +115,10 @@ absl::Status CudaDevice::Describe() {
   size_t bytes = 0;
   RETURN_IF_ERROR(Check(d.DeviceTotalMem(&bytes, device_), "cuDeviceTotalMem"));
   info_.memory_bytes = bytes;
-  return DescribeMore();
+  return DescribeAbilities();
 }
 
-absl::Status CudaDevice::DescribeMore() {
+absl::Status CudaDevice::DescribeAbilities() {
   const cuda::Driver& d = *driver_;
   int version = 0;
   d.DriverGetVersion(&version);

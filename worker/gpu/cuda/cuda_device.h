@@ -62,7 +62,7 @@ class CudaDevice final : public Device {
   CudaDevice(std::shared_ptr<const cuda::Driver> driver,
              std::shared_ptr<const cuda::Nvjpeg> nvjpeg, int index);
   absl::Status Describe();
-  absl::Status DescribeMore();
+  absl::Status DescribeAbilities();
   absl::Status Retain();
   absl::Status LoadKernels();
   void OpenNvjpeg();

@@ -86,7 +86,7 @@ NvjpegResult NvjpegPhases::Choose(const JpegToDecode& image,
                                   cuda::NvjpegStream parsed,
                                   cuda::NvjpegParams params,
                                   Backend* backend) const {
-  const Rect& whole = image.choice.shape.region;
+  const StoredRect& whole = image.choice.shape.region;
   for (const Backend candidate : {kGpu, kHost}) {
     if (candidate == kGpu && whole.width * whole.height <= kGpuHuffmanPixels)
       continue;

@@ -167,7 +167,7 @@ NvjpegResult NvjpegSlot::Ask(std::span<const std::byte> encoded, bool luma,
 
 NvjpegResult NvjpegSlot::Set(cuda::NvjpegParams params, bool luma,
                              const DecodeShape& shape) const {
-  const Rect region = shape.cut ? shape.region : Rect{0, 0, -1, -1};
+  const StoredRect region = shape.cut ? shape.region : StoredRect{0, 0, -1, -1};
   NvjpegResult result = nvjpeg_.DecodeParamsSetOutputFormat(
       params, luma ? NvjpegFormat::kY : NvjpegFormat::kRgbi);
   if (result == NvjpegResult::kSuccess)
