@@ -182,7 +182,7 @@ std::string Config::ToString() const {
       read_ahead_bytes, storage.disk_cache_bytes, group_bytes,
       max_unsent_groups_per_stream, max_rows_per_stream, max_rows_total,
       max_streams, gpu.slots, gpu.slot_bytes, gpu.group_bytes, gpu.decode_bytes,
-      gpu.nvjpeg_bytes, drain_timeout_ms, !security.cert_pem.empty(),
+      gpu.decoder_bytes, drain_timeout_ms, !security.cert_pem.empty(),
       !security.token.empty());
 }
 
@@ -218,7 +218,7 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
       {"--gpu-decode-bytes", "a group's images that nvJPEG decodes",
        &config.gpu.decode_bytes, ""},
       {"--gpu-nvjpeg-bytes", "the most that nvJPEG takes for a group",
-       &config.gpu.nvjpeg_bytes, ""}};
+       &config.gpu.decoder_bytes, ""}};
 
   CLI::App app("leat-worker: reads, decodes and augments, and serves the rows.",
                "leat-worker");

@@ -47,7 +47,7 @@ absl::Status GpuConfig::Validate() const {
       CheckSize("--gpu-group-bytes", group_bytes, 64 << 10, 256 * kMiB));
   RETURN_IF_ERROR(CheckSize("--gpu-decode-bytes", decode_bytes,
                             kMaxNvjpegImageBytes, 16 * kMost));
-  RETURN_IF_ERROR(CheckSize("--gpu-nvjpeg-bytes", nvjpeg_bytes,
+  RETURN_IF_ERROR(CheckSize("--gpu-nvjpeg-bytes", decoder_bytes,
                             kMaxNvjpegImageBytes, 16 * kMost));
   if (max_failures < 1)
     return InvalidArgument("GPU failures {}: want at least 1", max_failures);

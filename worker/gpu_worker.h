@@ -46,10 +46,10 @@ struct GpuConfig {
   // A slot's memory for images that nvJPEG decodes; a group that needs more is
   // computed in several passes.
   uint64_t decode_bytes = 256ull << 20;
-  // The most that nvJPEG may take to work in, of the device's memory and of
-  // page-locked memory each, for a slot. Images that need more are decoded in
-  // smaller batches; one that needs more alone fails its group.
-  uint64_t nvjpeg_bytes = 1ull << 30;
+  // The most that the decoder, nvJPEG, may take to work in, of the device's
+  // memory and of page-locked memory each, for a slot. Images that need more
+  // are decoded in smaller batches; one that needs more alone fails its group.
+  uint64_t decoder_bytes = 1ull << 30;
   // Failures of a GPU without a success in between, after which it is given up.
   int max_failures = 8;
 
@@ -69,8 +69,9 @@ struct GpuInfo {
   std::string compute;
   int jpeg_engines = 0;
   int jpeg_cores = 0;
-  std::string nvjpeg_version;  // empty: no nvJPEG
-  std::string no_engines;      // why nvJPEG has no engines; empty: it has
+  std::string driver_version;
+  std::string decoder_version;  // of nvJPEG; empty: not there
+  std::string no_engines;       // why it has no engines; empty: it has
 };
 
 // Images that the engines of a GPU decode at the same time: engines × cores, of
@@ -89,12 +90,12 @@ struct GpuStats {
   uint64_t groups_failed_total = 0;
   uint64_t rows_exact_total = 0;
   uint64_t rows_hardware_total = 0;
-  uint64_t rows_cuda_total = 0;
+  uint64_t rows_kernels_total = 0;  // decoded there without engines
   uint64_t rows_host_total = 0;
   uint64_t splits_total = 0;
 
   uint64_t rows_total() const {
-    return rows_exact_total + rows_hardware_total + rows_cuda_total +
+    return rows_exact_total + rows_hardware_total + rows_kernels_total +
            rows_host_total;
   }
 };

@@ -231,7 +231,7 @@ Capacity::Devices Worker::State::AddDeviceStats(
     proto.set_groups_failed_total(gpu.groups_failed_total);
     proto.set_rows_exact_total(gpu.rows_exact_total);
     proto.set_rows_hardware_total(gpu.rows_hardware_total);
-    proto.set_rows_cuda_total(gpu.rows_cuda_total);
+    proto.set_rows_cuda_total(gpu.rows_kernels_total);
     proto.set_rows_host_total(gpu.rows_host_total);
     proto.set_splits_total(gpu.splits_total);
   }
@@ -343,7 +343,7 @@ absl::Status Worker::State::StartSession() {
     device.set_compute(gpu.compute);
     device.set_jpeg_engines(static_cast<uint32_t>(gpu.jpeg_engines));
     device.set_jpeg_cores(static_cast<uint32_t>(gpu.jpeg_cores));
-    device.set_nvjpeg_version(gpu.nvjpeg_version);
+    device.set_nvjpeg_version(gpu.decoder_version);
   }
   registration.set_host(HostName());
   registration.set_pid(static_cast<uint64_t>(getpid()));

@@ -12,11 +12,7 @@
 
 namespace leat::gpu_check {
 
-size_t Bench::FreeBytes() const {
-  size_t free = 0, total = 0;
-  gpu->driver().MemGetInfo(&free, &total);
-  return free;
-}
+size_t Bench::FreeBytes() const { return gpu->memory().free_bytes; }
 
 double SecondsSince(MonotonicTime start) {
   return std::chrono::duration<double>(Clock::Real().Now() - start).count();
@@ -27,17 +23,16 @@ absl::StatusOr<Bench> OpenBench(const Setup& setup) {
   const auto search = cuda::LibrarySearch::FromEnvironment();
   ASSIGN_OR_RETURN(auto driver, cuda::LoadDriver(search));
   RETURN_IF_ERROR(cuda::Check(*driver, driver->Init(0), "cuInit"));
-  ASSIGN_OR_RETURN(bench.gpu,
-                   worker::Gpu::Open(std::move(driver), setup.device));
-  if (auto library = cuda::LoadNvjpeg(search); library.ok()) {
+  if (auto library = cuda::LoadNvjpeg(search); library.ok())
     bench.library = *std::move(library);
-    ASSIGN_OR_RETURN(bench.nvjpeg, worker::NvjpegDevice::Open(
-                                       bench.library.get(), bench.gpu.get()));
-  }
+  ASSIGN_OR_RETURN(
+      bench.gpu,
+      worker::CudaDevice::Open(std::move(driver), bench.library, setup.device));
+  if (bench.library != nullptr && bench.gpu->nvjpeg() == nullptr)
+    return Internal("nvJPEG does not open on this GPU; the log says why");
   worker::GpuConfig config = setup.config;
   config.slots = 2;
-  ASSIGN_OR_RETURN(bench.slots, worker::Slots::Create(config, bench.gpu.get(),
-                                                      bench.nvjpeg.get()));
+  ASSIGN_OR_RETURN(bench.slots, worker::Slots::Create(config, bench.gpu.get()));
   return bench;
 }
 
@@ -72,10 +67,11 @@ bool OpenEngines(const Setup& setup, std::string_view what, Report* report,
 absl::StatusOr<worker::JpegToDecode> WholeJpeg(const worker::Slot& slot,
                                                const std::string& file,
                                                ImageSize size, bool luma,
-                                               uint64_t address) {
-  const worker::DecodeShape whole[] = {worker::WholeImage(size)};
-  ASSIGN_OR_RETURN(const worker::NvjpegChoice choice,
-                   slot.nvjpeg->Choose(worker::AsSpan(file), luma, whole));
+                                               worker::DeviceAddress address) {
+  const worker::DecodeShape whole[] = {
+      worker::WholeImage(worker::StoredSize(size))};
+  ASSIGN_OR_RETURN(const worker::DecodeChoice choice,
+                   slot.decoder->Choose(worker::AsSpan(file), luma, whole));
   return worker::JpegToDecode{
       .encoded = worker::AsSpan(file),
       .luma = luma,
@@ -90,8 +86,9 @@ absl::StatusOr<FusedRows> BindRows(const Setup& setup, const Bench& bench,
   constexpr uint64_t kAlignment = 512;
   const worker::Slot& slot = bench.slot();
   // A slot has room for nvJPEG's images if there is nvJPEG.
-  const bool images = bench.nvjpeg != nullptr;
-  const uint64_t base = images ? slot.device_images : slot.device_pixels;
+  const bool images = bench.gpu->nvjpeg() != nullptr;
+  const worker::DeviceAddress base =
+      images ? slot.device_images : slot.device_pixels;
   const uint64_t room =
       images ? setup.config.decode_bytes : setup.config.slot_bytes;
   ASSIGN_OR_RETURN(const CheckedGraph checked, Check(graph));
@@ -111,10 +108,11 @@ absl::StatusOr<FusedRows> BindRows(const Setup& setup, const Bench& bench,
   const worker::StoredSample stored = worker::StoredImage({}, 7);
   uint64_t at = 0;
   for (size_t row = 0; row < most; ++row) {
-    const absl::StatusOr<worker::Rect> part =
-        group.PrepareRow(row, {1, row, stored.fields}, sizes[row], 1, &scratch);
+    const absl::StatusOr<worker::StoredRect> part =
+        group.PrepareRow(row, {1, row, stored.fields},
+                         worker::StoredSize(sizes[row]), 1, &scratch);
     if (absl::IsResourceExhausted(part.status())) {  // for the CPU
-      rows.images.push_back(0);
+      rows.images.emplace_back();
       continue;
     }
     RETURN_IF_ERROR(part.status());
@@ -132,16 +130,15 @@ absl::StatusOr<FusedRows> BindRows(const Setup& setup, const Bench& bench,
   rows.rows = rows.images.size();
   if (group.used_bytes() > worker::kSlotBlockBytes)
     return ResourceExhausted("descriptors of {} bytes", group.used_bytes());
-  RETURN_IF_ERROR(bench.gpu->ToDevice(slot.device_block, aligned,
-                                      group.used_bytes(), slot.stream));
-  RETURN_IF_ERROR(bench.gpu->Wait(slot));
+  RETURN_IF_ERROR(
+      slot.queue->ToDevice(slot.device_block, aligned, group.used_bytes()));
+  RETURN_IF_ERROR(slot.queue->Wait());
   return rows;
 }
 
 absl::Status Launch(const Bench& bench, const FusedRows& rows) {
   const worker::Slot& slot = bench.slot();
-  return bench.gpu->Launch(*rows.program, rows.rows, slot.device_block,
-                           slot.stream);
+  return rows.program->Launch(rows.rows, slot.device_block, slot.queue.get());
 }
 
 }  // namespace leat::gpu_check

@@ -15,18 +15,22 @@
 #include "core/image_size.h"
 #include "cuda/nvjpeg.h"
 #include "tests/gpu/gpu_check.h"
+#include "worker/gpu/cuda/cuda_queue.h"
 #include "worker/gpu/fused_program.h"
 #include "worker/gpu/slots.h"
 
 namespace leat::gpu_check {
 
 struct Bench {
-  std::unique_ptr<worker::Gpu> gpu;
+  std::unique_ptr<worker::CudaDevice> gpu;
   std::shared_ptr<const cuda::Nvjpeg> library;  // null: none on this machine
-  std::unique_ptr<const worker::NvjpegDevice> nvjpeg;
-  std::unique_ptr<worker::Slots> slots;  // two
+  std::unique_ptr<worker::Slots> slots;         // two
   bool has_engines() const { return gpu->info().jpeg_engines > 0; }
   worker::Slot& slot() const { return *slots->all()[0]; }
+  // Of a slot of the bench's.
+  static cuda::Stream StreamOf(const worker::Slot& slot) {
+    return static_cast<const worker::CudaQueue&>(*slot.queue).stream();
+  }
   // Free bytes of the device.
   size_t FreeBytes() const;
 };
@@ -54,7 +58,7 @@ struct Difference {
 absl::StatusOr<worker::JpegToDecode> WholeJpeg(const worker::Slot& slot,
                                                const std::string& file,
                                                ImageSize size, bool luma,
-                                               uint64_t address);
+                                               worker::DeviceAddress address);
 
 // Rows of a graph whose first field is made of pixels. Their images lie one
 // behind the other in the slot's memory, three bytes a pixel; their fields from
@@ -62,9 +66,9 @@ absl::StatusOr<worker::JpegToDecode> WholeJpeg(const worker::Slot& slot,
 struct FusedRows {
   std::unique_ptr<worker::FusedProgram> program;
   size_t rows = 0;
-  std::vector<uint64_t> images;  // addresses, by row; 0: it is left out
-  size_t field_bytes = 0;        // of a row
-  double bytes = 0;              // that a launch has to read and write at least
+  std::vector<worker::DeviceAddress> images;  // by row; none: it is left out
+  size_t field_bytes = 0;                     // of a row
+  double bytes = 0;  // that a launch has to read and write at least
 };
 // Descriptors are on the device when this returns. As many of the images as the
 // slot has room for.

@@ -49,10 +49,10 @@ absl::StatusOr<Copied> Prepare(const Setup& setup, const Bench& bench) {
 absl::Status FillImages(const Bench& bench, const Copied& copied,
                         uint8_t value) {
   const worker::Slot& slot = bench.slot();
-  return bench.gpu->Fill(copied.rows.images.front(), value,
-                         copied.rows.images.back() -
-                             copied.rows.images.front() + copied.image_bytes(),
-                         slot.stream);
+  return slot.queue->Fill(copied.rows.images.front(), value,
+                          copied.rows.images.back() -
+                              copied.rows.images.front() +
+                              copied.image_bytes());
 }
 
 // The rows, of images that were just decoded. `wait`: for the batch.
@@ -60,13 +60,13 @@ absl::Status Rows(const Bench& bench, Copied& copied, bool wait,
                   std::span<std::byte> rows) {
   const worker::Slot& slot = bench.slot();
   RETURN_IF_ERROR(FillImages(bench, copied, kFill));
-  RETURN_IF_ERROR(bench.gpu->Wait(slot));
-  RETURN_IF_ERROR(slot.nvjpeg->Decode(copied.batch, slot.stream));
-  if (wait) RETURN_IF_ERROR(bench.gpu->Wait(slot));
+  RETURN_IF_ERROR(slot.queue->Wait());
+  RETURN_IF_ERROR(slot.decoder->Decode(copied.batch));
+  if (wait) RETURN_IF_ERROR(slot.queue->Wait());
   RETURN_IF_ERROR(Launch(bench, copied.rows));
-  RETURN_IF_ERROR(bench.gpu->ToHost(rows.data(), slot.device_outputs,
-                                    rows.size(), slot.stream));
-  return bench.gpu->Wait(slot);
+  RETURN_IF_ERROR(
+      slot.queue->ToHost(rows.data(), slot.device_outputs, rows.size()));
+  return slot.queue->Wait();
 }
 
 absl::Status KernelBehindBatch(const Setup& setup, const Bench& bench,
@@ -110,8 +110,8 @@ absl::Status BatchBehindWork(const Setup& setup, const Bench& bench,
     absl::Status status =
         cuda::Check(batches->Decode(images), "nvjpegDecodeBatched");
     if (status.ok())
-      status = bench.gpu->ToHost(pixels->data(), images[0].address,
-                                 pixels->size(), batches->stream());
+      status = batches->queue().ToHost(pixels->data(), images[0].address,
+                                       pixels->size());
     if (status.ok()) status = batches->Wait();
     return status;
   };
@@ -121,9 +121,8 @@ absl::Status BatchBehindWork(const Setup& setup, const Bench& bench,
   for (int i = 0; i < most; ++i) {
     // Milliseconds of work on the stream, over the images.
     for (int k = 0; k < (setup.quick ? 1 : 32); ++k)
-      RETURN_IF_ERROR(bench.gpu->Fill(slot.device_images, kFill,
-                                      setup.config.decode_bytes,
-                                      batches->stream()));
+      RETURN_IF_ERROR(batches->queue().Fill(slot.device_images, kFill,
+                                            setup.config.decode_bytes));
     RETURN_IF_ERROR(decode(&image));
     overtaken += image != first;
   }

@@ -23,7 +23,7 @@ namespace {
 class StreamTimer {
  public:
   explicit StreamTimer(const Bench& bench)
-      : driver_(bench.gpu->driver()), stream_(bench.slot().stream) {
+      : driver_(bench.gpu->driver()), stream_(Bench::StreamOf(bench.slot())) {
     driver_.EventCreate(&start_, cuda::kEventDefault);
     driver_.EventCreate(&end_, cuda::kEventDefault);
   }
@@ -81,21 +81,21 @@ absl::Status MeasureCopiesOf(const Setup& setup, const Bench& bench,
           std::pair(pageable.data(), "pageable")}) {
       RETURN_IF_ERROR(say(fmt::format("to the device, {}", name).c_str(),
                           timer.Fastest(times, [&, from = memory] {
-                            return bench.gpu->ToDevice(slot.device_pixels, from,
-                                                       bytes, slot.stream);
+                            return slot.queue->ToDevice(slot.device_pixels,
+                                                        from, bytes);
                           })));
       RETURN_IF_ERROR(say(fmt::format("to the host, {}", name).c_str(),
                           timer.Fastest(times, [&, to = memory] {
-                            return bench.gpu->ToHost(to, slot.device_pixels,
-                                                     bytes, slot.stream);
+                            return slot.queue->ToHost(to, slot.device_pixels,
+                                                      bytes);
                           })));
     }
     RETURN_IF_ERROR(say("within the device", timer.Fastest(times, [&] {
-      return bench.gpu->Check(
-          bench.gpu->driver().MemcpyDtoDAsync(
-              slot.device_pixels, bench.slots->all()[1]->device_pixels, bytes,
-              slot.stream),
-          "cuMemcpyDtoDAsync");
+      return bench.gpu->Check(bench.gpu->driver().MemcpyDtoDAsync(
+                                  slot.device_pixels.number(),
+                                  bench.slots->all()[1]->device_pixels.number(),
+                                  bytes, Bench::StreamOf(slot)),
+                              "cuMemcpyDtoDAsync");
     })));
   }
   return absl::OkStatus();
@@ -109,15 +109,12 @@ absl::Status MeasureBothWays(const Setup& setup, const Bench& bench,
   const int times = setup.quick ? 2 : 20;
   const MonotonicTime start = Clock::Real().Now();
   for (int i = 0; i < times; ++i) {
-    RETURN_IF_ERROR(bench.gpu->ToDevice(slots[0]->device_pixels,
-                                        slots[0]->pixels.data(), bytes,
-                                        slots[0]->stream));
-    RETURN_IF_ERROR(bench.gpu->ToHost(slots[1]->pixels.data(),
-                                      slots[1]->device_pixels, bytes,
-                                      slots[1]->stream));
+    RETURN_IF_ERROR(slots[0]->queue->ToDevice(slots[0]->device_pixels,
+                                              slots[0]->pixels.data(), bytes));
+    RETURN_IF_ERROR(slots[1]->queue->ToHost(slots[1]->pixels.data(),
+                                            slots[1]->device_pixels, bytes));
   }
-  for (const worker::Slot* slot : slots)
-    RETURN_IF_ERROR(bench.gpu->Wait(*slot));
+  for (const worker::Slot* slot : slots) RETURN_IF_ERROR(slot->queue->Wait());
   report->Figure(
       "copy",
       2.0 * times * static_cast<double>(bytes) / SecondsSince(start) / 1e9,

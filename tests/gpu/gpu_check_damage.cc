@@ -131,8 +131,8 @@ absl::StatusOr<Batch> DecodeBatch(const Bench& bench, const std::string& sound,
     batch.images.push_back(image);
   }
   const MonotonicTime start = Clock::Real().Now();
-  RETURN_IF_ERROR(slot.nvjpeg->Decode(batch.images, slot.stream));
-  RETURN_IF_ERROR(bench.gpu->Wait(slot));
+  RETURN_IF_ERROR(slot.decoder->Decode(batch.images));
+  RETURN_IF_ERROR(slot.queue->Wait());
   batch.seconds = SecondsSince(start);
   return batch;
 }
@@ -146,9 +146,9 @@ absl::StatusOr<bool> OthersAreRight(const Bench& bench, const Batch& batch,
       return false;
   std::vector<std::byte> pixels(kPitch * kHeight);
   const worker::Slot& slot = bench.slot();
-  RETURN_IF_ERROR(bench.gpu->ToHost(pixels.data(), batch.images.back().address,
-                                    pixels.size(), slot.stream));
-  RETURN_IF_ERROR(bench.gpu->Wait(slot));
+  RETURN_IF_ERROR(slot.queue->ToHost(pixels.data(), batch.images.back().address,
+                                     pixels.size()));
+  RETURN_IF_ERROR(slot.queue->Wait());
   if (expected->empty()) *expected = pixels;
   return pixels == *expected;
 }

@@ -66,7 +66,7 @@ absl::StatusOr<Decoded> DecodeAll(const Bench& bench,
                                   bool engines) {
   const worker::Slot& slot = bench.slot();
   std::vector<JpegToDecode> batch;
-  uint64_t at = slot.device_images;
+  worker::DeviceAddress at = slot.device_images;
   Decoded decoded;
   for (const Picture& picture : pictures) {
     ASSIGN_OR_RETURN(JpegToDecode image,
@@ -77,19 +77,19 @@ absl::StatusOr<Decoded> DecodeAll(const Bench& bench,
     at += (image.pitch * static_cast<size_t>(picture.size.height) + 511) / 512 *
           512;
   }
-  RETURN_IF_ERROR(bench.gpu->Fill(slot.device_images, 0xaa,
-                                  at - slot.device_images, slot.stream));
-  RETURN_IF_ERROR(bench.gpu->Wait(slot));
-  RETURN_IF_ERROR(slot.nvjpeg->Decode(batch, slot.stream));
-  RETURN_IF_ERROR(bench.gpu->Wait(slot));
+  RETURN_IF_ERROR(
+      slot.queue->Fill(slot.device_images, 0xaa, at - slot.device_images));
+  RETURN_IF_ERROR(slot.queue->Wait());
+  RETURN_IF_ERROR(slot.decoder->Decode(batch));
+  RETURN_IF_ERROR(slot.queue->Wait());
   for (size_t i = 0; i < batch.size(); ++i) {
     std::vector<uint8_t> bytes;
     if (batch[i].outcome == JpegToDecode::Outcome::kDecoded) {
       bytes.resize(batch[i].pitch *
                    static_cast<size_t>(pictures[i].size.height));
-      RETURN_IF_ERROR(bench.gpu->ToHost(bytes.data(), batch[i].address,
-                                        bytes.size(), slot.stream));
-      RETURN_IF_ERROR(bench.gpu->Wait(slot));
+      RETURN_IF_ERROR(
+          slot.queue->ToHost(bytes.data(), batch[i].address, bytes.size()));
+      RETURN_IF_ERROR(slot.queue->Wait());
     } else {
       ++decoded.failed;
     }

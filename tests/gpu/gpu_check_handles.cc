@@ -8,8 +8,8 @@
 #include "core/status.h"
 #include "tests/gpu/gpu_bench.h"
 #include "tests/gpu/raw_nvjpeg.h"
+#include "worker/gpu/cuda/kernel_image.h"
 #include "worker/gpu/fused_kernel.h"
-#include "worker/gpu/kernel_image.h"
 
 namespace leat::gpu_check {
 namespace {
@@ -18,7 +18,7 @@ using cuda::DeviceAttribute;
 using cuda::FunctionAttribute;
 using cuda::NvjpegBackend;
 
-void DescribeDevice(const worker::Gpu& gpu, Report* report) {
+void DescribeDevice(const worker::CudaDevice& gpu, Report* report) {
   const cuda::Driver& d = gpu.driver();
   int version = 0;
   d.DriverGetVersion(&version);
@@ -59,7 +59,7 @@ void DescribeDevice(const worker::Gpu& gpu, Report* report) {
   }
 }
 
-absl::Status DescribeKernels(const worker::Gpu& gpu, Report* report) {
+absl::Status DescribeKernels(const worker::CudaDevice& gpu, Report* report) {
   const cuda::Driver& d = gpu.driver();
   cuda::Module module = nullptr;
   RETURN_IF_ERROR(
@@ -97,7 +97,7 @@ absl::Status DescribeKernels(const worker::Gpu& gpu, Report* report) {
 }
 
 // With allocators of ours, and without any.
-void TryBackend(const cuda::Nvjpeg& nvjpeg, const worker::Gpu& gpu,
+void TryBackend(const cuda::Nvjpeg& nvjpeg, const worker::CudaDevice& gpu,
                 NvjpegBackend backend, Report* report) {
   const std::string name(NameOf(backend));
   const auto raw = RawNvjpeg::Open(&nvjpeg, &gpu, backend);
@@ -118,7 +118,7 @@ void TryBackend(const cuda::Nvjpeg& nvjpeg, const worker::Gpu& gpu,
   report->Figure("engines", cores, "", {{"what", "cores of each"}});
 }
 
-void TryNvjpeg(const worker::Gpu& gpu, Report* report) {
+void TryNvjpeg(const worker::CudaDevice& gpu, Report* report) {
   const auto nvjpeg = cuda::LoadNvjpeg(cuda::LibrarySearch::FromEnvironment());
   if (!nvjpeg.ok()) return report->Missing("nvJPEG", Message(nvjpeg.status()));
   report->Fact("nvJPEG",
@@ -130,11 +130,12 @@ void TryNvjpeg(const worker::Gpu& gpu, Report* report) {
     TryBackend(**nvjpeg, gpu, backend, report);
 }
 
-absl::StatusOr<std::unique_ptr<worker::Gpu>> OpenGpu(const Setup& setup) {
+absl::StatusOr<std::unique_ptr<worker::CudaDevice>> OpenGpu(
+    const Setup& setup) {
   ASSIGN_OR_RETURN(auto driver,
                    cuda::LoadDriver(cuda::LibrarySearch::FromEnvironment()));
   RETURN_IF_ERROR(cuda::Check(*driver, driver->Init(0), "cuInit"));
-  return worker::Gpu::Open(std::move(driver), setup.device);
+  return worker::CudaDevice::Open(std::move(driver), nullptr, setup.device);
 }
 
 }  // namespace

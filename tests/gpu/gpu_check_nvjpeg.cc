@@ -12,7 +12,7 @@
 #include "tests/gpu/raw_nvjpeg.h"
 #include "tests/support/jpeg_maker.h"
 #include "tests/worker/image_support.h"
-#include "worker/gpu/jpeg_kind.h"
+#include "worker/gpu/cuda/jpeg_kind.h"
 
 namespace leat::gpu_check {
 namespace {
@@ -161,8 +161,8 @@ absl::StatusOr<std::vector<std::vector<worker::JpegToDecode>>> PhotoBatches(
     const DecodeShape shapes[] = {ShapeOf(decoder.header(), part),
                                   worker::WholeImage(decoder.header().size)};
     ASSIGN_OR_RETURN(
-        const worker::NvjpegChoice choice,
-        bench.slot().nvjpeg->Choose(worker::AsSpan(file), luma, shapes));
+        const worker::DecodeChoice choice,
+        bench.slot().decoder->Choose(worker::AsSpan(file), luma, shapes));
     if (part != Part::kWhole && !(choice.shape == shapes[0])) continue;
     const ImageSize size = worker::DecodedSize(choice.shape);
     const auto width = static_cast<uint64_t>(size.width);
@@ -177,7 +177,7 @@ absl::StatusOr<std::vector<std::vector<worker::JpegToDecode>>> PhotoBatches(
         {.encoded = worker::AsSpan(file),
          .luma = luma,
          .choice = choice,
-         .address = used,
+         .address = worker::DeviceAddress(used),
          .pitch = static_cast<size_t>(luma ? width : width * 3)});
     used += need;
   }
@@ -194,13 +194,13 @@ absl::StatusOr<double> PhotoRate(const Setup& setup, const Bench& bench,
     size_t images = 0, next = 0;
     for (auto batch : batches) {
       Slot& slot = *slots[next++ % slots.size()];
-      RETURN_IF_ERROR(bench.gpu->Wait(slot));
+      RETURN_IF_ERROR(slot.queue->Wait());
       for (worker::JpegToDecode& image : batch)
-        image.address += slot.device_images;
-      RETURN_IF_ERROR(slot.nvjpeg->Decode(batch, slot.stream));
+        image.address = slot.device_images + image.address.number();
+      RETURN_IF_ERROR(slot.decoder->Decode(batch));
       images += batch.size();
     }
-    for (const Slot* slot : slots) RETURN_IF_ERROR(bench.gpu->Wait(*slot));
+    for (const Slot* slot : slots) RETURN_IF_ERROR(slot->queue->Wait());
     return images;
   };
   RETURN_IF_ERROR(pass().status());
@@ -241,8 +241,7 @@ void MeasureNvjpeg(const Setup& setup, Report* report) {
        {NvjpegBackend::kHardware, NvjpegBackend::kHybrid,
         NvjpegBackend::kGpuHybrid})
     MeasureBackend(setup, *bench, sizes, backend, report);
-  report->Check("the device has survived it",
-                bench->gpu->Wait(bench->slot()).ok());
+  report->Check("the device has survived it", bench->slot().queue->Wait().ok());
 }
 
 }  // namespace leat::gpu_check

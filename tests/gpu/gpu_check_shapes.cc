@@ -14,15 +14,15 @@
 #include "tests/gpu/gpu_bench.h"
 #include "tests/support/jpeg_maker.h"
 #include "tests/worker/image_support.h"
+#include "worker/gpu/cuda/jpeg_kind.h"
 #include "worker/gpu/decode_shape.h"
-#include "worker/gpu/jpeg_kind.h"
 
 namespace leat::gpu_check {
 namespace {
 
 using worker::DecodeShape;
-using worker::Rect;
 using worker::Slot;
+using worker::StoredRect;
 
 // Decoded pixels on the host; three bytes each, or one.
 struct Pixels {
@@ -41,27 +41,27 @@ absl::StatusOr<Pixels> Decode(const Bench& bench, const std::string& file,
                               bool luma = false) {
   Slot& slot = *bench.slots->all()[0];
   const DecodeShape shapes[] = {shape};
-  ASSIGN_OR_RETURN(const worker::NvjpegChoice choice,
-                   slot.nvjpeg->Choose(worker::AsSpan(file), luma, shapes));
+  ASSIGN_OR_RETURN(const worker::DecodeChoice choice,
+                   slot.decoder->Choose(worker::AsSpan(file), luma, shapes));
   if (!choice.engines) return Unimplemented("refused");
   Pixels pixels{worker::DecodedSize(shape), {}, luma ? 1 : 3};
   pixels.bytes.resize(static_cast<size_t>(
       pixels.size.width * pixels.size.height * pixels.channels));
-  RETURN_IF_ERROR(bench.gpu->Fill(slot.device_images, fill, pixels.bytes.size(),
-                                  slot.stream));
-  RETURN_IF_ERROR(bench.gpu->Wait(slot));  // engines may not wait for it
+  RETURN_IF_ERROR(
+      slot.queue->Fill(slot.device_images, fill, pixels.bytes.size()));
+  RETURN_IF_ERROR(slot.queue->Wait());  // engines may not wait for it
   worker::JpegToDecode image{
       .encoded = worker::AsSpan(file),
       .luma = luma,
       .choice = choice,
       .address = slot.device_images,
       .pitch = static_cast<size_t>(pixels.size.width * pixels.channels)};
-  RETURN_IF_ERROR(slot.nvjpeg->Decode({&image, 1}, slot.stream));
+  RETURN_IF_ERROR(slot.decoder->Decode({&image, 1}));
   if (image.outcome != worker::JpegToDecode::Outcome::kDecoded)
     return Internal("nvJPEG said that it would decode it, and did not");
-  RETURN_IF_ERROR(bench.gpu->ToHost(pixels.bytes.data(), slot.device_images,
-                                    pixels.bytes.size(), slot.stream));
-  RETURN_IF_ERROR(bench.gpu->Wait(slot));
+  RETURN_IF_ERROR(slot.queue->ToHost(pixels.bytes.data(), slot.device_images,
+                                     pixels.bytes.size()));
+  RETURN_IF_ERROR(slot.queue->Wait());
   return pixels;
 }
 
@@ -79,8 +79,8 @@ struct Findings {
 void CompareRegion(const Bench& bench, const std::string& file,
                    const worker::JpegDecoder::Header& header,
                    const Pixels& whole, Findings* found) {
-  const Rect window{header.size.width / 3, header.size.height / 3,
-                    header.size.width / 3, header.size.height / 3};
+  const StoredRect window{header.size.width / 3, header.size.height / 3,
+                          header.size.width / 3, header.size.height / 3};
   if (window.width == 0 || window.height == 0) return;
   const DecodeShape shape = worker::ShapesOf(header, window, 0).shapes[0];
   if (!shape.cut) return;
@@ -210,8 +210,9 @@ void CompareAsked(const Bench& bench, const Asked& asked, Report* report) {
                                               .v = asked.v,
                                               .seed = 11});
   // The last rows and columns, beginning on an iMCU's border.
-  const Rect part = asked.region ? Rect{320, 240, kWidth - 320, kHeight - 240}
-                                 : Rect{0, 0, kWidth, kHeight};
+  const StoredRect part =
+      asked.region ? StoredRect{320, 240, kWidth - 320, kHeight - 240}
+                   : StoredRect{0, 0, kWidth, kHeight};
   const DecodeShape shape{
       .region = part, .cut = asked.region, .halvings = asked.halvings};
   const Case of = {{"sampling", asked.sampling},

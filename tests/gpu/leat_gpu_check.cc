@@ -143,7 +143,7 @@ absl::StatusOr<std::unique_ptr<worker::GpuWorker>> OpenWorker(
 }
 
 bool HasNvjpeg(const worker::GpuWorker& gpus) {
-  return !gpus.devices()[0].nvjpeg_version.empty();
+  return !gpus.devices()[0].decoder_version.empty();
 }
 
 }  // namespace leat::gpu_check

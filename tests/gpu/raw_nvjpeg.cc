@@ -16,7 +16,7 @@ const unsigned char* DataOf(const std::string& file) {
 cuda::NvjpegImage OutputOf(const RawImage& image) {
   cuda::NvjpegImage output;
   output.channel[0] =
-      static_cast<unsigned char*>(cuda::AsPointer(image.address));
+      static_cast<unsigned char*>(cuda::AsPointer(image.address.number()));
   output.pitch[0] = image.pitch;
   return output;
 }
@@ -53,7 +53,7 @@ void RawNvjpeg::Bytes::Add(uint64_t bytes) {
   }
 }
 
-RawNvjpeg::RawNvjpeg(const cuda::Nvjpeg* nvjpeg, const worker::Gpu* gpu,
+RawNvjpeg::RawNvjpeg(const cuda::Nvjpeg* nvjpeg, const worker::CudaDevice* gpu,
                      NvjpegBackend backend)
     : nvjpeg_(*nvjpeg),
       gpu_(*gpu),
@@ -62,7 +62,8 @@ RawNvjpeg::RawNvjpeg(const cuda::Nvjpeg* nvjpeg, const worker::Gpu* gpu,
       pinned_{AllocatePinned, FreePinned, this} {}
 
 absl::StatusOr<std::unique_ptr<RawNvjpeg>> RawNvjpeg::Open(
-    const cuda::Nvjpeg* nvjpeg, const worker::Gpu* gpu, NvjpegBackend backend) {
+    const cuda::Nvjpeg* nvjpeg, const worker::CudaDevice* gpu,
+    NvjpegBackend backend) {
   std::unique_ptr<RawNvjpeg> raw(new RawNvjpeg(nvjpeg, gpu, backend));
   RETURN_IF_ERROR(
       cuda::Check(nvjpeg->CreateExV2(backend, &raw->device_, &raw->pinned_,
@@ -112,10 +113,7 @@ int RawNvjpeg::FreePinned(void* self, void* memory, size_t bytes,
 absl::StatusOr<std::unique_ptr<RawBatches>> RawBatches::Open(
     RawNvjpeg* nvjpeg) {
   std::unique_ptr<RawBatches> batches(new RawBatches(nvjpeg));
-  RETURN_IF_ERROR(
-      nvjpeg->gpu().Check(nvjpeg->gpu().driver().StreamCreate(
-                              &batches->stream_, cuda::kStreamNonBlocking),
-                          "cuStreamCreate"));
+  ASSIGN_OR_RETURN(batches->queue_, worker::CudaQueue::Create(nvjpeg->gpu()));
   RETURN_IF_ERROR(cuda::Check(
       nvjpeg->nvjpeg().JpegStateCreate(nvjpeg->handle(), &batches->state_),
       "nvjpegJpegStateCreate"));
@@ -123,9 +121,8 @@ absl::StatusOr<std::unique_ptr<RawBatches>> RawBatches::Open(
 }
 
 RawBatches::~RawBatches() {
-  (void)Wait();
+  if (queue_ != nullptr) (void)Wait();
   if (state_ != nullptr) nvjpeg_.nvjpeg().JpegStateDestroy(state_);
-  if (stream_ != nullptr) nvjpeg_.gpu().driver().StreamDestroy(stream_);
 }
 
 NvjpegResult RawBatches::Decode(std::span<const RawImage> images) {
@@ -143,7 +140,7 @@ NvjpegResult RawBatches::Decode(std::span<const RawImage> images) {
       cuda::NvjpegFormat::kRgbi);
   if (ready != NvjpegResult::kSuccess) return ready;
   return n.DecodeBatched(nvjpeg_.handle(), state_, data.data(), sizes.data(),
-                         outputs.data(), stream_);
+                         outputs.data(), queue_->stream());
 }
 
 absl::StatusOr<std::unique_ptr<RawPhases>> RawPhases::Open(RawNvjpeg* nvjpeg) {

@@ -13,7 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "cuda/nvjpeg.h"
-#include "worker/gpu/gpu.h"
+#include "worker/gpu/cuda/cuda_queue.h"
 
 namespace leat::gpu_check {
 
@@ -28,12 +28,12 @@ class RawNvjpeg {
  public:
   // Both outlive it. Errors: the backend's, where this GPU does not have it.
   static absl::StatusOr<std::unique_ptr<RawNvjpeg>> Open(
-      const cuda::Nvjpeg* nvjpeg, const worker::Gpu* gpu,
+      const cuda::Nvjpeg* nvjpeg, const worker::CudaDevice* gpu,
       cuda::NvjpegBackend backend);
   ~RawNvjpeg();
 
   const cuda::Nvjpeg& nvjpeg() const { return nvjpeg_; }
-  const worker::Gpu& gpu() const { return gpu_; }
+  const worker::CudaDevice& gpu() const { return gpu_; }
   cuda::NvjpegHandle handle() const { return handle_; }
   cuda::NvjpegBackend backend() const { return backend_; }
   cuda::NvjpegDeviceAllocator* device() { return &device_; }
@@ -43,7 +43,7 @@ class RawNvjpeg {
   uint64_t most_pinned_bytes() const { return pinned_bytes_.most; }
 
  private:
-  RawNvjpeg(const cuda::Nvjpeg* nvjpeg, const worker::Gpu* gpu,
+  RawNvjpeg(const cuda::Nvjpeg* nvjpeg, const worker::CudaDevice* gpu,
             cuda::NvjpegBackend backend);
   static int AllocateDevice(void* self, void** memory, size_t bytes,
                             cuda::Stream stream);
@@ -55,7 +55,7 @@ class RawNvjpeg {
                         cuda::Stream stream);
 
   const cuda::Nvjpeg& nvjpeg_;
-  const worker::Gpu& gpu_;
+  const worker::CudaDevice& gpu_;
   const cuda::NvjpegBackend backend_;
   struct Bytes {
     std::atomic<uint64_t> now{0}, most{0};
@@ -69,7 +69,7 @@ class RawNvjpeg {
 // Where a file's pixels go: R, G, B interleaved.
 struct RawImage {
   const std::string* file = nullptr;
-  uint64_t address = 0;
+  worker::DeviceAddress address;
   size_t pitch = 0;
 };
 
@@ -80,13 +80,13 @@ class RawBatches {
   ~RawBatches();
   // What the call said; the pixels are there after Wait. One batch at a time.
   cuda::NvjpegResult Decode(std::span<const RawImage> images);
-  cuda::Stream stream() const { return stream_; }
-  absl::Status Wait() const { return nvjpeg_.gpu().WaitStream(stream_); }
+  worker::DeviceQueue& queue() const { return *queue_; }
+  absl::Status Wait() const { return queue_->Wait(); }
 
  private:
   explicit RawBatches(RawNvjpeg* nvjpeg) : nvjpeg_(*nvjpeg) {}
   RawNvjpeg& nvjpeg_;
-  cuda::Stream stream_ = nullptr;
+  std::unique_ptr<worker::CudaQueue> queue_;
   cuda::NvjpegState state_ = nullptr;
 };
 

@@ -98,9 +98,29 @@ class Layering(Tree):
         self.assert_one(self.found("client/leat/client.h", '#include "core/job.h"'), "client/leat/client.h:2")
 
     def test_only_kernels_need_the_cuda_toolkit(self):
-        self.assertEqual(self.found("worker/gpu/a.cc", '#include "cuda/driver.h"'), [])
+        self.assertEqual(self.found("worker/gpu/cuda/a.cc", '#include "cuda/driver.h"'), [])
         self.assertEqual(self.found("worker/gpu/a.cu", "#include <cuda_fp16.h>"), [])
         self.assert_one(self.found("worker/gpu/a.cc", "#include <cuda.h>"), "worker/gpu/a.cc:2", "no CUDA toolkit")
+
+    def test_one_folder_of_the_worker_knows_whose_gpus_they_are(self):
+        for path in ("worker/gpu/a.cc", "worker/gpu/stages/a.h", "worker/gpu/device/a.h", "worker/a.cc"):
+            self.assert_one(self.found(path, '#include "cuda/driver.h"'), f"{path}:2", "may include only")
+            self.write(path, SPDX)
+        for path in ("worker/gpu/a.cc", "worker/worker.cc"):
+            found = self.found(path, '#include "worker/gpu/cuda/cuda_device.h"')
+            self.assert_one(found, f"{path}:2", "may not include")
+            self.write(path, SPDX)
+        self.assertEqual(self.found("worker/gpu/cuda/a.cc", '#include "worker/gpu/cuda/cuda_device.h"'), [])
+        self.assertEqual(self.found("worker/gpu/device/a.h", '#include "worker/gpu/launch_config.h"'), [])
+        self.assert_one(self.found("worker/gpu/device/b.h", '#include "worker/gpu/slot.h"'), "worker/gpu/device/b.h:2")
+
+    def test_only_that_folder_names_them(self):
+        for line in ("uint64_t rows_by_cuda = 0;", "class NvjpegSlot;", "a = DecoderClass::kNvjpeg;", "cuMemAlloc(0);"):
+            self.assert_one(self.found("worker/gpu/a.cc", line), "worker/gpu/a.cc:2", "whose device")
+        self.assertEqual(self.found("worker/gpu/a.cc", '// nvJPEG decodes\nLog("nvjpeg={}", cut);  /* CUDA */'), [])
+        self.assertEqual(self.found("worker/gpu/a.h", "#ifdef __CUDA_ARCH__"), [])
+        self.assertEqual(self.found("worker/gpu/a.cu", "using namespace nvcuda;"), [])
+        self.assertEqual(self.found("worker/gpu/cuda/a.cc", "class NvjpegSlot;"), [])
 
     def test_the_coordinator_knows_no_gpu(self):
         self.assert_one(self.found("server/a.cc", '#include "cuda/driver.h"'), "server/a.cc:2", "may include only")

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstring>
 #include <random>
+#include <type_traits>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -261,11 +262,23 @@ TEST(RandomWindow, FallsBackToTheCentralWindow) {
   EXPECT_EQ(window.Draw({1, 65500}, &rng).height, 1);
 }
 
+// What confuses the stored image and the turned one does not compile.
+template <class A, class B>
+constexpr bool kMixes = std::is_constructible_v<A, B> ||
+                        std::is_assignable_v<A&, B> || requires(A a, B b) {
+  a == b;
+};
+static_assert(!kMixes<StoredRect, TurnedRect>);
+static_assert(!kMixes<TurnedRect, StoredRect>);
+static_assert(!kMixes<StoredSize, TurnedSize>);
+static_assert(!std::is_convertible_v<Rect, StoredRect>);
+static_assert(std::is_convertible_v<StoredRect, Rect>);
+
 TEST(Orientation, WindowsGoBackToTheStoredImage) {
-  const ImageSize stored{30, 50};
+  const StoredSize stored{30, 50};
   for (int exif = 1; exif <= 8; ++exif) {
     const auto orientation = Orientation::Of(exif);
-    const ImageSize turned = orientation.Turned(stored);
+    const TurnedSize turned = orientation.Turned(stored);
     const Rect whole =
         orientation.Stored({0, 0, turned.width, turned.height}, stored);
     EXPECT_EQ(whole, (Rect{0, 0, 50, 30}));

@@ -225,7 +225,7 @@ TEST(Rotate, SizesAreDalis) {
                 {90, 9, 7},   {100, 11, 9}, {135, 13, 13}, {180, 7, 9},
                 {270, 9, 7},  {-30, 11, 13}};
   for (const auto& [angle, height, width] : kSizes)
-    EXPECT_EQ(TurnedSize({7, 9}, angle), (ImageSize{height, width})) << angle;
+    EXPECT_EQ(RotatedSize({7, 9}, angle), (ImageSize{height, width})) << angle;
 }
 
 TEST(Rotate, TurnsEachSampleAboutItsCentre) {
@@ -240,7 +240,7 @@ TEST(Rotate, TurnsEachSampleAboutItsCentre) {
     Args args = WarpArgs(nearest, fill);
     args["angle"] = FieldOf(1);
     args["rule"] = Text(dali ? "dali" : "fixed");
-    const ImageSize size = TurnedSize({in.shape[0], in.shape[1]}, angle);
+    const ImageSize size = RotatedSize({in.shape[0], in.shape[1]}, angle);
     // The canvas differs from sample to sample: its shape is seen behind pad.
     const auto result = Apply(
         {{"rotate", {}, args},

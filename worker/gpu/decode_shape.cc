@@ -24,23 +24,22 @@ int64_t Pixels(const DecodeShape& shape) {
 
 }  // namespace
 
-DecodeShape WholeImage(ImageSize stored) {
+DecodeShape WholeImage(StoredSize stored) {
   return {.region = {0, 0, stored.width, stored.height}};
 }
 
-ImageSize Halved(ImageSize stored, int halvings) {
+StoredSize Halved(StoredSize stored, int halvings) {
   const int64_t more = (int64_t{1} << halvings) - 1;
-  return {.height = (stored.height + more) >> halvings,
-          .width = (stored.width + more) >> halvings};
+  return {(stored.height + more) >> halvings,
+          (stored.width + more) >> halvings};
 }
 
-ImageSize DecodedSize(const DecodeShape& shape) {
-  return Halved({.height = shape.region.height, .width = shape.region.width},
-                shape.halvings);
+StoredSize DecodedSize(const DecodeShape& shape) {
+  return Halved({shape.region.height, shape.region.width}, shape.halvings);
 }
 
-DecodeShapes ShapesOf(const JpegDecoder::Header& header, const Rect& window,
-                      int most_halvings) {
+DecodeShapes ShapesOf(const JpegDecoder::Header& header,
+                      const StoredRect& window, int most_halvings) {
   const DecodeShape whole = WholeImage(header.size);
   DecodeShapes shapes;
   const auto add = [&](const DecodeShape& shape) {

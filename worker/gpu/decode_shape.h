@@ -22,7 +22,7 @@ namespace leat::worker {
 inline constexpr int kMostHalvings = 3;  // ⅛
 
 struct DecodeShape {
-  Rect region;       // of the stored image
+  StoredRect region;
   bool cut = false;  // it is not all of the image
   // The image is decoded at 1 / 2^halvings; if that is not 1, all of it: what
   // nvJPEG makes of a region and a scale together is documented nowhere.
@@ -31,11 +31,11 @@ struct DecodeShape {
 };
 
 // The whole image, at full size.
-DecodeShape WholeImage(ImageSize stored);
+DecodeShape WholeImage(StoredSize stored);
 // Of `stored` when decoded at 1 / 2^halvings: halves up.
-ImageSize Halved(ImageSize stored, int halvings);
+StoredSize Halved(StoredSize stored, int halvings);
 // Of the pixels that the shape has.
-ImageSize DecodedSize(const DecodeShape& shape);
+StoredSize DecodedSize(const DecodeShape& shape);
 
 // Shapes in order: the first one that the engines take is decoded.
 struct DecodeShapes {
@@ -54,8 +54,8 @@ struct DecodeShapes {
 // side, as far as there are any: upsampled chroma depends on its neighbours,
 // and nvJPEG before 13.2 gets it wrong along a region's edge.
 // REQUIRES: the window lies inside the image, and is not empty.
-DecodeShapes ShapesOf(const JpegDecoder::Header& header, const Rect& window,
-                      int most_halvings);
+DecodeShapes ShapesOf(const JpegDecoder::Header& header,
+                      const StoredRect& window, int most_halvings);
 
 // The most halvings that the view bears: it must be resampled with
 // antialiasing, not to the nearest pixel, and what is left to shrink must be at

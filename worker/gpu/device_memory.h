@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory of our GPUs that consumers lend: an allocation of CUDA's virtual
-// memory management, passed as a file descriptor and mapped into our context.
+// Memory of our GPUs that consumers lend, passed as a file descriptor.
 #pragma once
 
 #include <memory>
 #include <vector>
 
-#include "worker/gpu/gpu.h"
+#include "worker/gpu/device/device.h"
 #include "worker/plane/device_importer.h"
 
 namespace leat::worker {
@@ -15,6 +14,6 @@ namespace leat::worker {
 // Takes no memory of GPUs that cannot map it, but page-locks the host's all the
 // same. REQUIRES: at least one GPU.
 absl::StatusOr<std::unique_ptr<DeviceImporter>> ImportDeviceMemory(
-    std::vector<std::shared_ptr<const Gpu>> gpus);
+    std::vector<std::shared_ptr<const Device>> gpus);
 
 }  // namespace leat::worker

@@ -21,17 +21,17 @@ constexpr size_t kMaxSlices = 65'535;  // blocks along the grid's second axis
 constexpr int64_t kMaxSpan = std::numeric_limits<int32_t>::max();
 
 // The turned image's axes, and whether each runs against the stored image's.
-ScaledAxis AxisAcross(const Orientation& o, ImageSize stored, int halvings) {
+ScaledAxis AxisAcross(const Orientation& o, StoredSize stored, int halvings) {
   if (o.transposed) return {stored.height, o.mirror_y, halvings};
   return {stored.width, o.mirror_x, halvings};
 }
-ScaledAxis AxisDown(const Orientation& o, ImageSize stored, int halvings) {
+ScaledAxis AxisDown(const Orientation& o, StoredSize stored, int halvings) {
   if (o.transposed) return {stored.width, o.mirror_x, halvings};
   return {stored.height, o.mirror_y, halvings};
 }
 
 // The smallest rectangle around both.
-Rect Union(const Rect& a, const Rect& b) {
+TurnedRect Union(const TurnedRect& a, const TurnedRect& b) {
   const int64_t x = std::min(a.x, b.x), y = std::min(a.y, b.y);
   return {x, y, std::max(a.x + a.width, b.x + b.width) - x,
           std::max(a.y + a.height, b.y + b.height) - y};
@@ -132,7 +132,7 @@ absl::Status FusedGroup::Begin(const FusedProgram& program, size_t rows,
   for (size_t head = 0; head < program.heads_.size(); ++head)
     for (size_t row = 0; row < rows; ++row)
       BindOutput(row, program.fields() + head,
-                 stages_.AddressOf(row, program.heads_[head]));
+                 DeviceAddress(stages_.AddressOf(row, program.heads_[head])));
   return absl::OkStatus();
 }
 
@@ -200,22 +200,23 @@ absl::Status FusedGroup::CheckLimits(FusedScratch* scratch) const {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Rect> FusedGroup::PrepareTables(const View& view,
-                                               FusedScratch* scratch,
-                                               Slice* slice, FusedRow* row) {
+absl::StatusOr<TurnedRect> FusedGroup::PrepareTables(const View& view,
+                                                     FusedScratch* scratch,
+                                                     Slice* slice,
+                                                     FusedRow* row) {
   ResampleTable& h = scratch->horizontal;
   ResampleTable& v = scratch->vertical;
   DaliTable& across = scratch->dali_across;
   DaliTable& down = scratch->dali_down;
-  Rect part;
+  TurnedRect part;
   uint64_t used;
   if (view.by_dali()) {
     across.SetAxis(view.across());
     down.SetAxis(view.down());
-    part = BuildDaliTables(view, &across, &down);
+    part = TurnedRect(BuildDaliTables(view, &across, &down));
     used = DaliTableBytes(across, down, view.size());
   } else {
-    part = BuildTables(view, &h, &v);
+    part = TurnedRect(BuildTables(view, &h, &v));
     used = TableBytes(h.size(), h.max_taps(), v.size(), v.max_taps());
   }
   if (used > slice->table_bytes) {  // or where its last sample's were
@@ -237,9 +238,10 @@ absl::StatusOr<Rect> FusedGroup::PrepareTables(const View& view,
   return part;
 }
 
-absl::StatusOr<Rect> FusedGroup::PrepareRow(size_t row, const RowInput& input,
-                                            ImageSize stored, int exif,
-                                            FusedScratch* scratch) {
+absl::StatusOr<StoredRect> FusedGroup::PrepareRow(size_t row,
+                                                  const RowInput& input,
+                                                  StoredSize stored, int exif,
+                                                  FusedScratch* scratch) {
   const FusedProgram& program = *program_;
   for (const FusedProgram::StoredValue& stored : program.stored_)
     if (stored.output >= input.fields.size() ||
@@ -281,7 +283,7 @@ absl::StatusOr<Rect> FusedGroup::PrepareRow(size_t row, const RowInput& input,
       ASSIGN_OR_RETURN(slice.part,
                        PrepareTables(view, scratch, &slice, &descriptor));
     } else {
-      slice.part = view.before();
+      slice.part = TurnedRect(view.before());
       slice.back_x = view.mirror_x();
       slice.back_y = view.mirror_y();
     }
@@ -298,7 +300,8 @@ absl::StatusOr<Rect> FusedGroup::PrepareRow(size_t row, const RowInput& input,
   return state.orientation.Stored(state.part, stored);
 }
 
-Rect FusedGroup::HalveRow(size_t row, int halvings, FusedScratch* scratch) {
+StoredRect FusedGroup::HalveRow(size_t row, int halvings,
+                                FusedScratch* scratch) {
   Row& state = rows_[row];
   const ScaledAxis across =
       AxisAcross(state.orientation, state.stored, halvings);
@@ -325,8 +328,8 @@ Rect FusedGroup::HalveRow(size_t row, int halvings, FusedScratch* scratch) {
 
 absl::Status FusedGroup::BindSource(size_t row, const FusedSource& source) {
   const Row& state = rows_[row];
-  const Rect need = state.orientation.Stored(state.part, state.stored);
-  const Rect& held = source.held;
+  const StoredRect need = state.orientation.Stored(state.part, state.stored);
+  const StoredRect& held = source.held;
   if (need.x < held.x || need.y < held.y ||
       need.x + need.width > held.x + held.width ||
       need.y + need.height > held.y + held.height)
@@ -348,10 +351,10 @@ absl::Status FusedGroup::BindSource(size_t row, const FusedSource& source) {
   return absl::OkStatus();
 }
 
-void FusedGroup::BindView(const Orientation& o, ImageSize stored,
+void FusedGroup::BindView(const Orientation& o, StoredSize stored,
                           const FusedSource& source, const Slice& slice,
                           FusedRow* row) {
-  const Rect need = o.Stored(slice.part, stored);
+  const StoredRect need = o.Stored(slice.part, stored);
   // Steps of the stored image, then of the turned one, then of the view.
   const int64_t u = o.mirror_x ? -source.pixel_bytes : source.pixel_bytes;
   const int64_t v = o.mirror_y ? -source.pitch : source.pitch;
@@ -376,13 +379,14 @@ void FusedGroup::BindView(const Orientation& o, ImageSize stored,
     offset += 2 * source.channel_bytes;
     row->step_c = -row->step_c;
   }
-  row->source = source.address + static_cast<uint64_t>(offset);
+  row->source = source.address.number() + static_cast<uint64_t>(offset);
 }
 
-void FusedGroup::BindOutput(size_t row, size_t field, uint64_t address) {
+void FusedGroup::BindOutput(size_t row, size_t field, DeviceAddress address) {
   if (program_->OfOutput(field).kind == FusedKind::kStage)
     return stages_.BindOutput(row, field, address);
-  At<uint64_t>(header_.outputs_at)[row * header_.fields + field] = address;
+  At<uint64_t>(header_.outputs_at)[row * header_.fields + field] =
+      address.number();
 }
 
 void FusedGroup::SkipRow(size_t row) {

@@ -9,9 +9,8 @@
 //     group.HalveRow(row, …)             if it will be decoded smaller
 //     group.BindSource(row, …)           where its pixels will be
 //     group.BindOutput(row, field, …)    where its fields go
-//   copy group.used_bytes() of `memory` to the device, launch
-//   program.kernel() with program.launch(rows) and the copy's address; then
-//   program.stage(0, rows), 1, … with the addresses of their descriptors.
+//   copy group.used_bytes() of `memory` to the device, then
+//   program.Launch(rows, the copy's address, queue)
 //
 // Different rows may be filled in by different threads at the same time; Begin
 // and used_bytes need all to themselves. Reused: no allocation once it has
@@ -27,6 +26,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "worker/gpu/decode_shape.h"
+#include "worker/gpu/device/device_address.h"
 #include "worker/gpu/fused_descriptor.h"
 #include "worker/gpu/fused_program.h"
 #include "worker/gpu/stages/stage_group.h"
@@ -37,9 +37,9 @@ namespace leat::worker {
 
 // Decoded pixels of a stored image, as they will lie in the device's memory.
 struct FusedSource {
-  uint64_t address = 0;  // of the first pixel held
-  Rect held;             // of the stored image, as large as it was decoded
-  int64_t pitch = 0;     // bytes from row to row
+  DeviceAddress address;  // of the first pixel held
+  StoredRect held;        // of the stored image, as large as it was decoded
+  int64_t pitch = 0;      // bytes from row to row
   int32_t pixel_bytes = 3;
   // Bytes from channel to channel: 1, or a plane's size if they are planar.
   int64_t channel_bytes = 1;
@@ -67,9 +67,9 @@ class FusedGroup {
   // or too large for 32-bit steps; the row is for the CPU. This depends on the
   // image and the row's draws alone. Other errors are RowProgram::Run's for the
   // same row.
-  absl::StatusOr<Rect> PrepareRow(size_t row, const RowInput& input,
-                                  ImageSize stored, int exif,
-                                  FusedScratch* scratch);
+  absl::StatusOr<StoredRect> PrepareRow(size_t row, const RowInput& input,
+                                        StoredSize stored, int exif,
+                                        FusedScratch* scratch);
 
   // The most halvings that all views of the row bear (decode_shape.h).
   // REQUIRES: PrepareRow succeeded.
@@ -80,15 +80,15 @@ class FusedGroup {
   // pixels are read.
   // REQUIRES: PrepareRow of this row succeeded with this scratch, which was not
   // used since; halvings in [1, most_halvings(row)].
-  Rect HalveRow(size_t row, int halvings, FusedScratch* scratch);
+  StoredRect HalveRow(size_t row, int halvings, FusedScratch* scratch);
 
   // kInvalidArgument: `held` lacks some of what the last of both returned.
   // kResourceExhausted: spans 2 GiB or more. REQUIRES: PrepareRow succeeded.
   absl::Status BindSource(size_t row, const FusedSource& source);
 
-  // Address of the row's field in memory that the kernel can write; 0: it does
+  // Of the row's field in memory that the kernel can write; of nothing: it does
   // not write this field (a host value that the caller stores itself).
-  void BindOutput(size_t row, size_t field, uint64_t address);
+  void BindOutput(size_t row, size_t field, DeviceAddress address);
 
   // The kernel writes nothing of the row, not even host values.
   void SkipRow(size_t row);
@@ -103,13 +103,13 @@ class FusedGroup {
  private:
   struct Row {
     Orientation orientation;
-    ImageSize stored;  // as large as it is decoded
-    Rect part;         // of the turned image: what all views need
+    StoredSize stored;  // as large as it is decoded
+    TurnedRect part;    // what all views need
     int most_halvings = 0;
   };
   // A view of a row.
   struct Slice {
-    Rect part;            // of the turned image
+    TurnedRect part;
     bool back_x = false;  // a copy that is mirrored by its steps
     bool back_y = false;
     uint64_t tables_at = 0, table_bytes = 0;  // room for its tables
@@ -123,10 +123,11 @@ class FusedGroup {
   absl::Status ComputeHostValues(size_t row, const RowInput& input,
                                  FusedScratch* scratch);
   absl::Status CheckLimits(FusedScratch* scratch) const;
-  absl::StatusOr<Rect> PrepareTables(const View& view, FusedScratch* scratch,
-                                     Slice* slice, FusedRow* row);
+  absl::StatusOr<TurnedRect> PrepareTables(const View& view,
+                                           FusedScratch* scratch, Slice* slice,
+                                           FusedRow* row);
   // `part` of the turned image in `source`, as steps.
-  void BindView(const Orientation& orientation, ImageSize stored,
+  void BindView(const Orientation& orientation, StoredSize stored,
                 const FusedSource& source, const Slice& slice, FusedRow* row);
 
   const FusedProgram* program_ = nullptr;

@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/status.h"
+#include "worker/gpu/device/device_queue.h"
 #include "worker/gpu/fused_kernel.h"
 #include "worker/gpu/fused_layout.h"
+#include "worker/gpu/kernel_names.h"
 
 namespace leat::worker {
 
@@ -79,6 +82,18 @@ const char* FusedProgram::kernel() const {
 
 LaunchConfig FusedProgram::launch(size_t rows) const {
   return FusedLaunch(strips_, static_cast<uint32_t>(rows * views_.size()));
+}
+
+absl::Status FusedProgram::Launch(size_t rows, DeviceAddress block,
+                                  DeviceQueue* queue) const {
+  RETURN_IF_ERROR(
+      queue->Launch(FusedKernelId(kernel_index()), launch(rows), block));
+  for (size_t i = 0; i < stages(); ++i) {
+    const StageLaunch stage = this->stage(i, rows);
+    RETURN_IF_ERROR(queue->Launch(StageKernelId(stage.kind), stage.config,
+                                  block + stage.rows_at));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace leat::worker

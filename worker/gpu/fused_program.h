@@ -20,6 +20,7 @@
 
 #include "absl/status/statusor.h"
 #include "core/operators.h"
+#include "worker/gpu/device/device_address.h"
 #include "worker/gpu/fused_descriptor.h"
 #include "worker/gpu/launch_config.h"
 #include "worker/gpu/scaled_table.h"
@@ -30,6 +31,8 @@
 #include "worker/image/resample_table.h"
 
 namespace leat::worker {
+
+class DeviceQueue;
 
 // A thread's working memory for FusedGroup::PrepareRow. Reused.
 struct FusedScratch {
@@ -94,6 +97,9 @@ class FusedProgram {
   size_t stages() const { return stages_->stages().size(); }
   StageLaunch stage(size_t stage, size_t rows) const;
   uint64_t ValueBytes(size_t rows) const { return stages_->ValueBytes(rows); }
+  // Puts all of them on the queue. `block`: the device's copy.
+  absl::Status Launch(size_t rows, DeviceAddress block,
+                      DeviceQueue* queue) const;
 
  private:
   friend class FusedGroup;

@@ -7,7 +7,6 @@
 
 #include "core/status.h"
 #include "worker/gpu/gpu_queue.h"
-#include "worker/gpu/jpeg_kind.h"
 #include "worker/image/codecs/codec.h"
 #include "worker/image/jpeg_check.h"
 #include "worker/image/scratch.h"
@@ -56,12 +55,12 @@ absl::Status GpuGroup::Begin() {
   for (size_t row = 0; row < outputs_.rows; ++row)
     for (size_t f = 0; f < fields(); ++f)
       if (on_device() || program_.fused->from_pixels(f))
-        fused_.BindOutput(row, f, DeviceAddress(row, f));
+        fused_.BindOutput(row, f, OutputAddress(row, f));
   return absl::OkStatus();
 }
 
-uint64_t GpuGroup::DeviceAddress(size_t row, size_t field) const {
-  if (on_device()) return reinterpret_cast<uint64_t>(outputs_.At(field, row));
+DeviceAddress GpuGroup::OutputAddress(size_t row, size_t field) const {
+  if (on_device()) return DeviceAddress::Of(outputs_.At(field, row));
   return slot_->device_outputs + field_at_[field] +
          row * outputs_.field_bytes[field];
 }
@@ -96,7 +95,7 @@ absl::Status GpuGroup::PrepareRow(size_t row, GpuThread* thread) {
   JpegDecoder& decoder = thread->scratch().state()->decoder;
   RETURN_IF_ERROR(decoder.Open(encoded));
   const JpegDecoder::Header& header = decoder.header();
-  const absl::StatusOr<Rect> window = fused_.PrepareRow(
+  const absl::StatusOr<StoredRect> window = fused_.PrepareRow(
       row, r.input, header.size, header.orientation, &thread->fused());
   if (!window.ok()) {
     // Of the row itself, and the CPU would say the same; or more than the
@@ -106,7 +105,8 @@ absl::Status GpuGroup::PrepareRow(size_t row, GpuThread* thread) {
       return window.status();
     return ComputeOnCpu(row, thread);
   }
-  if (program_.decoder_class == DecoderClass::kNvjpeg && IsForNvjpeg(header)) {
+  if (program_.decoder_class != DecoderClass::kExact &&
+      slot_->decoder->Takes(header)) {
     RETURN_IF_ERROR(ChooseDecoding(row, header, *window, thread));
   } else {
     ASSIGN_OR_RETURN(const bool fits, DecodeWindow(r, *window, thread));
@@ -119,14 +119,15 @@ absl::Status GpuGroup::PrepareRow(size_t row, GpuThread* thread) {
 
 absl::Status GpuGroup::ChooseDecoding(size_t row,
                                       const JpegDecoder::Header& header,
-                                      const Rect& window, GpuThread* thread) {
+                                      const StoredRect& window,
+                                      GpuThread* thread) {
   GroupRow& r = rows_[row];
   r.luma = program_.fused->gray() || header.components == 1;
   const DecodeShapes shapes =
       ShapesOf(header, window, fused_.most_halvings(row));
   r.encoded = program_.fused->EncodedOf(r.input);
   ASSIGN_OR_RETURN(r.choice,
-                   slot_->nvjpeg->Choose(r.encoded, r.luma, shapes.span()));
+                   slot_->decoder->Choose(r.encoded, r.luma, shapes.span()));
   PinEncoded(&r);
   if (r.choice.shape.halvings > 0)
     fused_.HalveRow(row, r.choice.shape.halvings, &thread->fused());
@@ -151,7 +152,8 @@ void GpuGroup::PinEncoded(GroupRow* row) {
   row->encoded = {to, row->encoded.size()};
 }
 
-absl::StatusOr<bool> GpuGroup::DecodeWindow(GroupRow& row, const Rect& window,
+absl::StatusOr<bool> GpuGroup::DecodeWindow(GroupRow& row,
+                                            const StoredRect& window,
                                             GpuThread* thread) {
   const bool gray = program_.fused->gray();
   const size_t pixel = gray ? 1 : 4;

@@ -3,10 +3,10 @@
 // GpuGroup: a group of rows in a slot of a GPU.
 //
 // Decode threads prepare rows: in class exact they decode the window that a row
-// needs into the slot's pinned memory; in class nvjpeg they look at the image
-// and leave it to nvJPEG, or, where it is of a kind for the host, do as in
-// exact. A row that does not fit the slot, or is too much for the kernel, is
-// computed by the CPU at once: the bytes are the same.
+// needs into the slot's pinned memory; in another class they look at the image
+// and leave it to the slot's decoder, or, where it is of a kind for the host,
+// do as in exact. A row that does not fit the slot, or is too much for the
+// kernel, is computed by the CPU at once: the bytes are the same.
 //
 // Threads: Prepare of several rows at once; between Run and `done` the group
 // belongs to its GpuQueue.
@@ -56,15 +56,15 @@ struct GpuProgram {
 enum class RowStage : uint8_t {
   kEmpty,    // becomes zeros
   kPixels,   // its pixels are in the slot
-  kEncoded,  // nvJPEG is to decode it
+  kEncoded,  // the decoder is to decode it
   kStored,   // the CPU has computed it: in place, or into `values`
-  kRefused,  // nvJPEG refused it: for libjpeg-turbo
-  kFailed,   // nvJPEG failed on it: libjpeg-turbo says if it is damaged
+  kRefused,  // the decoder refused it: for libjpeg-turbo
+  kFailed,   // the decoder failed on it: libjpeg-turbo says if it is damaged
   kDone,     // the outputs have it, or nobody wants it
 };
 
-// For the counters.
-enum class DecodedBy : uint8_t { kHost, kHardware, kCuda };
+// For the counters. kKernels: the decoder, by the device's processors.
+enum class DecodedBy : uint8_t { kHost, kHardware, kKernels };
 
 struct GroupRow {
   RowStage stage = RowStage::kEmpty;
@@ -72,11 +72,11 @@ struct GroupRow {
   absl::Status status;
   StoredSample record;
   RowInput input;  // of it
-  // Of kEncoded: its file; only its first component is wanted; how nvJPEG
-  // decodes it.
+  // Of kEncoded: its file; only its first component is wanted; how the
+  // decoder does it.
   std::span<const std::byte> encoded;
   bool luma = false;
-  NvjpegChoice choice;
+  DecodeChoice choice;
   FusedSource source;                      // on the device
   size_t pixels_at = 0, pixels_bytes = 0;  // in the slot
   std::vector<std::byte> values;  // field after field, for a device's outputs
@@ -110,7 +110,7 @@ class GpuGroup final : public KernelGroup {
   }
   bool on_device() const { return outputs_.device >= 0; }
   // Where the kernel writes.
-  uint64_t DeviceAddress(size_t row, size_t field) const;
+  DeviceAddress OutputAddress(size_t row, size_t field) const;
   // By libjpeg-turbo and the CPU's operators.
   absl::Status ComputeOnCpu(size_t row, GpuThread* thread);
   // Whether libjpeg-turbo decodes all of the row's image without complaint.
@@ -122,16 +122,16 @@ class GpuGroup final : public KernelGroup {
  private:
   absl::Status Begin();
   absl::Status PrepareRow(size_t row, GpuThread* thread);
-  // Of an image for nvJPEG, of which `window` is read.
+  // Of an image for the decoder, of which `window` is read.
   absl::Status ChooseDecoding(size_t row, const JpegDecoder::Header& header,
-                              const Rect& window, GpuThread* thread);
+                              const StoredRect& window, GpuThread* thread);
   // A place in the slot's memory for pixels; nullopt: there is no room.
   std::optional<size_t> TakePixels(size_t bytes);
   // Copies the row's file into page-locked memory, where there is room: the one
-  // thread that calls nvJPEG would spend its time on copying it otherwise.
+  // thread that calls the decoder would spend its time on copying it otherwise.
   void PinEncoded(GroupRow* row);
   // False: the slot has no room.
-  absl::StatusOr<bool> DecodeWindow(GroupRow& row, const Rect& window,
+  absl::StatusOr<bool> DecodeWindow(GroupRow& row, const StoredRect& window,
                                     GpuThread* thread);
   void StoreHostValues(size_t row);
 

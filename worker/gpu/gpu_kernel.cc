@@ -25,11 +25,12 @@ absl::StatusOr<std::unique_ptr<FusedProgram>> Fuse(const CheckedGraph& graph,
                                                    uint64_t slot_bytes) {
   ASSIGN_OR_RETURN(std::unique_ptr<FusedProgram> fused,
                    FusedProgram::Compile(graph, seed, kLimits));
-  if (decoder_class == DecoderClass::kNvjpeg &&
+  if (decoder_class != DecoderClass::kExact &&
       (fused->stages() > 0 || fused->dali()))
     return Unimplemented(
         "operators behind the fused kernel, and resizing by rule \"dali\", run "
-        "in class exact, not nvjpeg");
+        "in class exact, not {}",
+        Name(decoder_class));
   const size_t row_bytes = graph.schema.row_bytes();
   const size_t padding = graph.schema.fields.size() * kFieldPadding;
   if (row_bytes + padding > group_bytes)

@@ -7,6 +7,7 @@
 #include "core/log.h"
 #include "core/status.h"
 #include "core/thread.h"
+#include "worker/gpu/device/device_error.h"
 #include "worker/gpu/group_run.h"
 
 namespace leat::worker {
@@ -18,7 +19,7 @@ uint64_t Nanoseconds(Duration duration) {
 
 }  // namespace
 
-GpuQueue::GpuQueue(const Gpu* gpu, Slots* slots, GpuQueueOptions options,
+GpuQueue::GpuQueue(const Device* gpu, Slots* slots, GpuQueueOptions options,
                    std::shared_ptr<WakeSignal> wake,
                    std::function<void(const absl::Status&, bool)> on_lost)
     : gpu_(gpu),
@@ -43,7 +44,7 @@ GpuQueue::GpuQueue(const Gpu* gpu, Slots* slots, GpuQueueOptions options,
           if (absl::Status status = gpu_->MakeCurrent(); !status.ok())
             Lose(Unavailable("GPU {} cannot be used: {}", gpu_->info().index,
                              Message(status)),
-                 Gpu::IsPoisoned(status));
+                 IsPoisoned(status));
           (this->*loop)();
         },
         &thread);
@@ -99,12 +100,12 @@ void GpuQueue::SubmitLoop() {
 }
 
 absl::Status GpuQueue::Enqueue(GpuGroup* group) {
-  GroupRun run(*gpu_, options_.decode_bytes, group);
+  GroupRun run(options_.decode_bytes, group);
   absl::Status status = run.Enqueue();
   // Nothing may be written after the answer.
-  if (!status.ok() && !Gpu::IsPoisoned(status))
-    if (absl::Status end = gpu_->Wait(group->slot()); !end.ok())
-      status = Gpu::Poisoned(end);
+  if (!status.ok() && !IsPoisoned(status))
+    if (absl::Status end = group->slot().queue->Wait(); !end.ok())
+      status = Poisoned(end);
   MutexLock lock(&mu_);
   stats_.splits_total += run.splits();
   return status;
@@ -114,10 +115,9 @@ void GpuQueue::CompleteLoop() {
   while (std::optional<Running> running =
              running_groups_.Pop(MonotonicTime::max())) {
     if (running->status.ok()) {
-      running->status = gpu_->WaitEvent(running->group->slot());
-      // What an event says is of the whole context.
-      if (!running->status.ok())
-        running->status = Gpu::Poisoned(running->status);
+      running->status = running->group->slot().queue->WaitMark();
+      // What waiting says is of the whole context.
+      if (!running->status.ok()) running->status = Poisoned(running->status);
     }
     Complete(running->group, std::move(running->status));
   }
@@ -157,16 +157,14 @@ absl::Status GpuQueue::Repair(GpuGroup* group, GpuThread* thread) {
   for (size_t row = 0; row < group->rows().size(); ++row) {
     GroupRow& r = group->rows()[row];
     if (r.stage == RowStage::kFailed && group->IsSound(row, thread))
-      return Unavailable(
-          "nvJPEG fails on sample {}, an image that is not damaged",
-          r.input.sample);
+      return Unavailable("{} fails on sample {}, an image that is not damaged",
+                         group->slot().decoder->name(), r.input.sample);
     if (r.stage == RowStage::kRefused || r.stage == RowStage::kFailed)
       r.status = group->ComputeOnCpu(row, thread);
   }
-  absl::Status status =
-      GroupRun(*gpu_, options_.decode_bytes, group).EnqueueStores();
-  if (absl::Status end = gpu_->Wait(group->slot()); !end.ok())
-    status = Gpu::Poisoned(end);
+  absl::Status status = GroupRun(options_.decode_bytes, group).EnqueueStores();
+  if (absl::Status end = group->slot().queue->Wait(); !end.ok())
+    status = Poisoned(end);
   return status;
 }
 
@@ -179,7 +177,7 @@ absl::Status GpuQueue::Failed(const absl::Status& status) {
     give_up = ++failures_ >= options_.max_failures;
   }
   LOG_WARN("gpu.group_failed gpu={} error=\"{}\"", index, Message(status));
-  if (Gpu::IsPoisoned(status)) {
+  if (IsPoisoned(status)) {
     Lose(Unavailable("GPU {} cannot be used any more: {}", index,
                      Message(status)),
          true);
@@ -237,8 +235,8 @@ void GpuQueue::Count(const GpuGroup& group) {
   for (const GroupRow& row : rows) {
     if (row.by == DecodedBy::kHardware)
       ++stats_.rows_hardware_total;
-    else if (row.by == DecodedBy::kCuda)
-      ++stats_.rows_cuda_total;
+    else if (row.by == DecodedBy::kKernels)
+      ++stats_.rows_kernels_total;
     else
       ++(exact ? stats_.rows_exact_total : stats_.rows_host_total);
   }

@@ -3,13 +3,13 @@
 // GpuQueue: one GPU, its slots, and the groups on their way through it.
 //
 // Three threads, on cores near the GPU: `submit` puts groups on their slots'
-// streams one after the other, while the GPU works on earlier ones; `complete`
+// queues one after the other, while the GPU works on earlier ones; `complete`
 // waits for them in the same order, asleep, and answers; `repair` decodes what
-// nvJPEG refused and prepares substitutes of bad samples, which takes a host's
-// time.
+// decoders refused and prepares substitutes of bad samples, which takes a
+// host's time.
 //
 // A group that fails is answered by kUnavailable, for another worker. A GPU is
-// lost when its context is poisoned, or after `max_failures` failed groups with
+// lost when an error poisons it, or after `max_failures` failed groups with
 // none in between that succeeded: all groups are refused from then on.
 // Thread-safe.
 #pragma once
@@ -24,7 +24,7 @@
 #include "absl/status/statusor.h"
 #include "core/bounded_queue.h"
 #include "core/mutex.h"
-#include "worker/gpu/gpu.h"
+#include "worker/gpu/device/device.h"
 #include "worker/gpu/gpu_group.h"
 #include "worker/gpu/slots.h"
 #include "worker/gpu_worker.h"
@@ -42,8 +42,8 @@ class GpuQueue {
  public:
   // `slots` are of the GPU, and outlive the queue. `wake`: notified when a slot
   // becomes free. `on_lost`: once, on a thread of the queue's; `poisoned`:
-  // nothing of CUDA works any more in this process.
-  GpuQueue(const Gpu* gpu, Slots* slots, GpuQueueOptions options,
+  // nothing of the GPU works any more in this process.
+  GpuQueue(const Device* gpu, Slots* slots, GpuQueueOptions options,
            std::shared_ptr<WakeSignal> wake,
            std::function<void(const absl::Status&, bool poisoned)> on_lost);
   // Groups are gone before.
@@ -52,7 +52,7 @@ class GpuQueue {
   // kResourceExhausted: a thread cannot be had; then only destroy it.
   const absl::Status& started() const { return started_; }
 
-  const Gpu& gpu() const { return *gpu_; }
+  const Device& gpu() const { return *gpu_; }
   bool lost() const { return lost_.load(); }
   absl::Status WhyLost() const;
 
@@ -85,7 +85,7 @@ class GpuQueue {
   void End();
   void Count(const GpuGroup& group);
 
-  const Gpu* const gpu_;
+  const Device* const gpu_;
   const Slots& slots_;
   const GpuQueueOptions options_;
   const std::shared_ptr<WakeSignal> wake_;

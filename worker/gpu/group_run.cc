@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "core/status.h"
-#include "worker/gpu/gpu.h"
 
 namespace leat::worker {
 namespace {
@@ -16,7 +15,7 @@ bool IsForRepair(const GroupRow& row) {
   return row.stage == RowStage::kRefused || row.stage == RowStage::kFailed;
 }
 
-// Of decoded images, for the kernel and for nvJPEG.
+// Of decoded images, for the kernel and for decoders.
 constexpr uint64_t kPartAlignment = 512;
 
 uint64_t AlignedPart(uint64_t bytes) {
@@ -55,9 +54,9 @@ absl::Status GroupRun::Enqueue() {
     absl::Status status =
         EnqueuePass(std::span(todo_).subspan(begin, end - begin));
     // The descriptors are written again for the next pass.
-    if (status.ok() && end < todo_.size()) status = gpu_.Wait(group_.slot());
+    if (status.ok() && end < todo_.size()) status = queue_.Wait();
     if (absl::IsResourceExhausted(status) && end - begin > 1) {
-      RETURN_IF_ERROR(gpu_.Wait(group_.slot()));
+      RETURN_IF_ERROR(queue_.Wait());
       most_rows_ = (end - begin) / 2;
       ++splits_;
       continue;
@@ -68,13 +67,13 @@ absl::Status GroupRun::Enqueue() {
   RETURN_IF_ERROR(group_.on_device() ? StoreToDevice() : FetchResults());
   for (const size_t row : todo_)
     if (computed_[row]) rows[row].stage = RowStage::kDone;
-  return gpu_.Record(group_.slot());
+  return queue_.Mark();
 }
 
 absl::Status GroupRun::EnqueueStores() {
   computed_.assign(group_.rows().size(), false);
   RETURN_IF_ERROR(group_.on_device() ? StoreToDevice() : StoreToHost());
-  return gpu_.Record(group_.slot());
+  return queue_.Mark();
 }
 
 absl::Status GroupRun::EnqueuePass(std::span<const size_t> rows) {
@@ -97,15 +96,15 @@ absl::Status GroupRun::SendPixels(std::span<const size_t> rows) {
   }
   if (begin >= end) return absl::OkStatus();
   const Slot& slot = group_.slot();
-  return gpu_.ToDevice(slot.device_pixels + begin, slot.pixels.data() + begin,
-                       end - begin, slot.stream);
+  return queue_.ToDevice(slot.device_pixels + begin, slot.pixels.data() + begin,
+                         end - begin);
 }
 
 absl::Status GroupRun::Decode(std::span<const size_t> rows) {
   Slot& slot = group_.slot();
   std::vector<JpegToDecode> images;
   std::vector<size_t> row_of;
-  uint64_t at = slot.device_images;
+  DeviceAddress at = slot.device_images;
   for (const size_t row : rows) {
     GroupRow& r = group_.rows()[row];
     if (r.stage != RowStage::kEncoded) continue;
@@ -129,7 +128,7 @@ absl::Status GroupRun::Decode(std::span<const size_t> rows) {
     at += DecodedBytes(r);
   }
   if (images.empty()) return absl::OkStatus();
-  RETURN_IF_ERROR(slot.nvjpeg->Decode(images, slot.stream));
+  RETURN_IF_ERROR(slot.decoder->Decode(images));
   for (size_t i = 0; i < images.size(); ++i) {
     GroupRow& r = group_.rows()[row_of[i]];
     if (images[i].outcome == JpegToDecode::Outcome::kRefused)
@@ -137,7 +136,7 @@ absl::Status GroupRun::Decode(std::span<const size_t> rows) {
     else if (images[i].outcome == JpegToDecode::Outcome::kFailed)
       r.stage = RowStage::kFailed;
     else
-      r.by = r.choice.engines ? DecodedBy::kHardware : DecodedBy::kCuda;
+      r.by = r.choice.engines ? DecodedBy::kHardware : DecodedBy::kKernels;
   }
   return absl::OkStatus();
 }
@@ -155,10 +154,10 @@ absl::Status GroupRun::Launch(std::span<const size_t> rows) {
     computed_[row] = any = true;
   }
   if (!any) return absl::OkStatus();
-  RETURN_IF_ERROR(gpu_.ToDevice(slot.device_block, slot.block.data(),
-                                fused.used_bytes(), slot.stream));
-  return gpu_.Launch(*group_.program().fused, group_.rows().size(),
-                     slot.device_block, slot.stream);
+  RETURN_IF_ERROR(queue_.ToDevice(slot.device_block, slot.block.data(),
+                                  fused.used_bytes()));
+  return group_.program().fused->Launch(group_.rows().size(), slot.device_block,
+                                        &queue_);
 }
 
 absl::Status GroupRun::FetchResults() {
@@ -179,9 +178,9 @@ absl::Status GroupRun::FetchField(size_t field) {
                outputs.At(field, row) + (end - row) * bytes)
       ++end;
     if (end > row)
-      RETURN_IF_ERROR(gpu_.ToHost(outputs.At(field, row),
-                                  group_.DeviceAddress(row, field),
-                                  (end - row) * bytes, group_.slot().stream));
+      RETURN_IF_ERROR(queue_.ToHost(outputs.At(field, row),
+                                    group_.OutputAddress(row, field),
+                                    (end - row) * bytes));
     row = std::max(end, row + 1);
   }
   return absl::OkStatus();
@@ -205,23 +204,22 @@ absl::Status GroupRun::StoreToHost() {
 
 absl::Status GroupRun::StoreToDevice() {
   const GroupOutputs& outputs = group_.outputs();
-  const cuda::Stream stream = group_.slot().stream;
   for (size_t row = 0; row < outputs.rows; ++row) {
     GroupRow& r = group_.rows()[row];
     if (r.stage == RowStage::kDone || IsForRepair(r)) continue;
     size_t at = 0;
     for (size_t f = 0; f < group_.fields() && !computed_[row]; ++f) {
       const size_t bytes = outputs.field_bytes[f];
-      const uint64_t to = group_.DeviceAddress(row, f);
+      const DeviceAddress to = group_.OutputAddress(row, f);
       if (r.stage == RowStage::kEmpty)
-        RETURN_IF_ERROR(gpu_.Fill(to, 0, bytes, stream));
+        RETURN_IF_ERROR(queue_.Fill(to, 0, bytes));
       else
-        RETURN_IF_ERROR(gpu_.ToDevice(to, r.values.data() + at, bytes, stream));
+        RETURN_IF_ERROR(queue_.ToDevice(to, r.values.data() + at, bytes));
       at += bytes;
     }
     if (group_.has_valid_field())
-      RETURN_IF_ERROR(gpu_.Fill(group_.DeviceAddress(row, group_.fields()),
-                                r.stage != RowStage::kEmpty, 1, stream));
+      RETURN_IF_ERROR(queue_.Fill(group_.OutputAddress(row, group_.fields()),
+                                  r.stage != RowStage::kEmpty, 1));
     r.stage = computed_[row] ? r.stage : RowStage::kDone;
   }
   return absl::OkStatus();

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GroupRun: puts one Run of a group on its slot's stream.
+// GroupRun: puts one Run of a group on its slot's queue.
 //
-//   for each pass:  pixels and descriptors to the GPU, nvJPEG, the fused kernel
-//   then:           results to the host, what has no pixels, the event
+//   for each pass:  pixels and descriptors to the GPU, decoding, the kernels
+//   then:           results to the host, what has no pixels, the mark
 //
-// Usually one pass. More where the images that nvJPEG decodes exceed the slot's
-// memory, and where the GPU had no memory for a pass: then half of its rows.
+// Usually one pass. More where the images that are decoded there exceed the
+// slot's memory, and where the GPU had no memory for a pass: then half of its
+// rows.
 #pragma once
 
 #include <cstddef>
@@ -15,22 +16,23 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "worker/gpu/device/device_queue.h"
 #include "worker/gpu/gpu_group.h"
 #include "worker/gpu_worker.h"
 
 namespace leat::worker {
 
-class Gpu;
-
 class GroupRun {
  public:
   // `image_bytes`: of slot.device_images. All outlive the run.
-  GroupRun(const Gpu& gpu, uint64_t image_bytes, GpuGroup* group)
-      : gpu_(gpu), image_bytes_(image_bytes), group_(*group) {}
+  GroupRun(uint64_t image_bytes, GpuGroup* group)
+      : queue_(*group->slot().queue),
+        image_bytes_(image_bytes),
+        group_(*group) {}
 
-  // Returns when all is on the stream and slot.done will mark its end. Rows are
-  // kDone then, or for repair. Errors: Gpu's; what is on the stream may still
-  // run. REQUIRES: the GPU's context is current.
+  // Returns when all is on the queue, whose mark is its end. Rows are kDone
+  // then, or for repair. Errors: device_error.h; what is on the queue may still
+  // run. REQUIRES: the device is current.
   absl::Status Enqueue();
   // The same where no row needs the kernel.
   absl::Status EnqueueStores();
@@ -50,7 +52,7 @@ class GroupRun {
   absl::Status StoreToHost();
   uint64_t DecodedBytes(const GroupRow& row) const;
 
-  const Gpu& gpu_;
+  DeviceQueue& queue_;
   const uint64_t image_bytes_;
   GpuGroup& group_;
   std::vector<size_t> todo_;    // rows with pixels to come

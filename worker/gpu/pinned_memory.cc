@@ -12,13 +12,12 @@
 namespace leat::worker {
 
 std::byte* PinnedMemory::Allocate(size_t bytes) {
-  void* memory = nullptr;
   absl::Status status = gpu_->MakeCurrent();
-  if (status.ok())
-    status = gpu_->Check(
-        gpu_->driver().MemHostAlloc(&memory, bytes, cuda::kHostAllocPortable),
-        "cuMemHostAlloc");
-  if (status.ok()) return static_cast<std::byte*>(memory);
+  if (status.ok()) {
+    const auto memory = gpu_->AllocatePinned(bytes);
+    if (memory.ok()) return *memory;
+    status = memory.status();
+  }
   if (!said_.exchange(true))
     LOG_WARN(
         "gpu.no_pinned_memory bytes={} error=\"{}\" note=\"batches go to "
@@ -29,11 +28,11 @@ std::byte* PinnedMemory::Allocate(size_t bytes) {
 
 void PinnedMemory::Free(std::byte* memory, size_t) {
   (void)gpu_->MakeCurrent();
-  gpu_->driver().MemFreeHost(memory);
+  gpu_->FreePinned(memory);
 }
 
 struct LentPinner::State {
-  explicit State(std::shared_ptr<const Gpu> of) : gpu(std::move(of)) {}
+  explicit State(std::shared_ptr<const Device> of) : gpu(std::move(of)) {}
 
   // A memory that nobody uses any more.
   struct Used {
@@ -47,10 +46,10 @@ struct LentPinner::State {
   void Unlock(const Used& used) const {
     if (!used.locked) return;
     (void)gpu->MakeCurrent();
-    gpu->driver().MemHostUnregister(used.memory->base());
+    gpu->Unpin(used.memory->base());
   }
 
-  const std::shared_ptr<const Gpu> gpu;
+  const std::shared_ptr<const Device> gpu;
   Mutex mu;
   CondVar changed;
   std::deque<std::weak_ptr<Pinned>> to_lock ABSL_GUARDED_BY(mu);
@@ -94,11 +93,7 @@ class LentPinner::Pinned final : public LentMemory {
 
 void LentPinner::State::Lock(Pinned& pinned) const {
   absl::Status status = gpu->MakeCurrent();
-  if (status.ok())
-    status =
-        gpu->Check(gpu->driver().MemHostRegister(pinned.base(), pinned.bytes,
-                                                 cuda::kHostRegisterPortable),
-                   "cuMemHostRegister");
+  if (status.ok()) status = gpu->Pin(pinned.base(), pinned.bytes);
   pinned.locked = status.ok();
   if (!status.ok())
     LOG_WARN("gpu.lent_not_pinned bytes={} error=\"{}\"", pinned.bytes,
@@ -129,7 +124,7 @@ void LentPinner::State::Run() {
   }
 }
 
-LentPinner::LentPinner(std::shared_ptr<const Gpu> gpu)
+LentPinner::LentPinner(std::shared_ptr<const Device> gpu)
     : state_(std::make_shared<State>(std::move(gpu))) {
   started_ = StartThread(
       "gpu-pin", [state = state_] { state->Run(); }, &thread_);

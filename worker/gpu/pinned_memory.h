@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "worker/buffer_pool.h"
-#include "worker/gpu/gpu.h"
+#include "worker/gpu/device/device.h"
 #include "worker/row_work.h"
 
 namespace leat::worker {
@@ -21,13 +21,13 @@ namespace leat::worker {
 // with the caller waiting.
 class PinnedMemory final : public BufferMemory {
  public:
-  explicit PinnedMemory(std::shared_ptr<const Gpu> gpu)
+  explicit PinnedMemory(std::shared_ptr<const Device> gpu)
       : gpu_(std::move(gpu)) {}
   std::byte* Allocate(size_t bytes) override;
   void Free(std::byte* memory, size_t bytes) override;
 
  private:
-  const std::shared_ptr<const Gpu> gpu_;
+  const std::shared_ptr<const Device> gpu_;
   std::atomic<bool> said_{false};
 };
 
@@ -43,7 +43,7 @@ class LentPinner {
   // as they are.
   static constexpr size_t kMaxWaiting = 4096;
 
-  explicit LentPinner(std::shared_ptr<const Gpu> gpu);
+  explicit LentPinner(std::shared_ptr<const Device> gpu);
   // kResourceExhausted: its thread cannot be had; then only destroy it.
   const absl::Status& started() const { return started_; }
   // Those that wait to be unlocked are; those that wait to be locked are not.

@@ -4,12 +4,12 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <span>
 
-#include "cuda/driver.h"
-#include "worker/gpu/nvjpeg_slot.h"
+#include "worker/gpu/device/device_address.h"
+#include "worker/gpu/device/device_queue.h"
+#include "worker/gpu/device/image_decoder.h"
 
 namespace leat::worker {
 
@@ -20,12 +20,12 @@ struct Slot {
   int index = 0;
   // Pinned: the descriptor block, and decoded pixels.
   std::span<std::byte> block, pixels;
-  // On the device: the same, results, and images that nvJPEG decoded.
-  uint64_t device_block = 0, device_pixels = 0;
-  uint64_t device_outputs = 0, device_images = 0;
-  cuda::Stream stream = nullptr;
-  cuda::Event done = nullptr;
-  std::unique_ptr<NvjpegSlot> nvjpeg;  // null: no nvJPEG
+  // On the device: the same, results, and images that the decoder makes.
+  DeviceAddress device_block, device_pixels;
+  DeviceAddress device_outputs, device_images;
+  // All that the slot's groups do. Its mark is the end of the last one.
+  std::unique_ptr<DeviceQueue> queue;
+  std::unique_ptr<ImageDecoder> decoder;  // null: the device has none
 };
 
 }  // namespace leat::worker

@@ -16,47 +16,49 @@ uint64_t AlignedInSlot(uint64_t bytes) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Slots>> Slots::Create(
-    const GpuConfig& config, const Gpu* gpu, const NvjpegDevice* nvjpeg) {
-  RETURN_IF_ERROR(gpu->MakeCurrent());
-  std::unique_ptr<Slots> slots(new Slots(gpu));
-  RETURN_IF_ERROR(slots->Allocate(config, nvjpeg != nullptr));
+absl::StatusOr<std::unique_ptr<Slots>> Slots::Create(const GpuConfig& config,
+                                                     const Device* device) {
+  RETURN_IF_ERROR(device->MakeCurrent());
+  std::unique_ptr<Slots> slots(new Slots(device));
+  RETURN_IF_ERROR(slots->Allocate(config));
   for (const std::unique_ptr<Slot>& slot : slots->slots_)
-    RETURN_IF_ERROR(slots->Equip(slot.get(), nvjpeg, config.nvjpeg_bytes));
+    RETURN_IF_ERROR(slots->Equip(slot.get(), config.decoder_bytes));
   return slots;
 }
 
-absl::Status Slots::Allocate(const GpuConfig& config, bool nvjpeg) {
-  const cuda::Driver& d = gpu_.driver();
+absl::Status Slots::Allocate(const GpuConfig& config) {
   const uint64_t pixels = AlignedInSlot(config.slot_bytes);
   const uint64_t results = AlignedInSlot(config.group_bytes);
-  const uint64_t images = nvjpeg ? AlignedInSlot(config.decode_bytes) : 0;
+  const uint64_t images = decodes() ? AlignedInSlot(config.decode_bytes) : 0;
   const uint64_t pinned = kSlotBlockBytes + pixels;
-  const uint64_t device = pinned + results + images;
+  const uint64_t on_device = pinned + results + images;
   const auto count = static_cast<uint64_t>(config.slots);
-  RETURN_IF_ERROR(gpu_.Check(
-      d.MemHostAlloc(&pinned_, count * pinned, cuda::kHostAllocPortable),
-      fmt::format("cuMemHostAlloc of {} bytes for {} slots", count * pinned,
-                  count)
-          .c_str()));
-  size_t free_bytes = 0, all_bytes = 0;
-  d.MemGetInfo(&free_bytes, &all_bytes);
-  RETURN_IF_ERROR(gpu_.Check(
-      d.MemAlloc(&device_, count * device),
-      fmt::format("cuMemAlloc of {} bytes for {} slots, where {} of {} bytes "
-                  "are free (fewer --gpu-slots, or less --gpu-decode-bytes "
-                  "and --gpu-slot-bytes, take less)",
-                  count * device, count, free_bytes, all_bytes)
-          .c_str()));
-  own_bytes_ = count * device;
-  most_device_bytes_ = own_bytes_ + (nvjpeg ? count * config.nvjpeg_bytes : 0);
+  auto host = device_.AllocatePinned(count * pinned);
+  if (!host.ok())
+    return Annotate(host.status(), fmt::format("page-locking {} bytes for {} "
+                                               "slots",
+                                               count * pinned, count));
+  pinned_ = *host;
+  const Device::MemoryInfo room = device_.memory();
+  const auto memory = device_.Allocate(count * on_device);
+  if (!memory.ok())
+    return Annotate(
+        memory.status(),
+        fmt::format("allocating {} bytes for {} slots, where {} of {} bytes "
+                    "are free (fewer --gpu-slots, or less --gpu-decode-bytes "
+                    "and --gpu-slot-bytes, take less)",
+                    count * on_device, count, room.free_bytes, room.all_bytes));
+  memory_ = *memory;
+  own_bytes_ = count * on_device;
+  most_device_bytes_ =
+      own_bytes_ + (decodes() ? count * config.decoder_bytes : 0);
   for (uint64_t i = 0; i < count; ++i) {
     auto slot = std::make_unique<Slot>();
-    std::byte* const host = static_cast<std::byte*>(pinned_) + i * pinned;
+    std::byte* const first = pinned_ + i * pinned;
     slot->index = static_cast<int>(i);
-    slot->block = {host, kSlotBlockBytes};
-    slot->pixels = {host + kSlotBlockBytes, pixels};
-    slot->device_block = device_ + i * device;
+    slot->block = {first, kSlotBlockBytes};
+    slot->pixels = {first + kSlotBlockBytes, pixels};
+    slot->device_block = memory_ + i * on_device;
     slot->device_pixels = slot->device_block + kSlotBlockBytes;
     slot->device_outputs = slot->device_pixels + pixels;
     slot->device_images = slot->device_outputs + results;
@@ -65,40 +67,31 @@ absl::Status Slots::Allocate(const GpuConfig& config, bool nvjpeg) {
   return absl::OkStatus();
 }
 
-absl::Status Slots::Equip(Slot* slot, const NvjpegDevice* nvjpeg,
-                          uint64_t nvjpeg_bytes) {
-  const cuda::Driver& d = gpu_.driver();
-  RETURN_IF_ERROR(
-      gpu_.Check(d.StreamCreate(&slot->stream, cuda::kStreamNonBlocking),
-                 "cuStreamCreate"));
-  RETURN_IF_ERROR(gpu_.Check(
-      d.EventCreate(&slot->done,
-                    cuda::kEventBlockingSync | cuda::kEventDisableTiming),
-      "cuEventCreate"));
-  if (nvjpeg != nullptr) {
-    ASSIGN_OR_RETURN(slot->nvjpeg, NvjpegSlot::Create(*nvjpeg, nvjpeg_bytes));
+absl::Status Slots::Equip(Slot* slot, uint64_t decoder_bytes) {
+  ASSIGN_OR_RETURN(slot->queue, device_.MakeQueue());
+  if (decodes()) {
+    ASSIGN_OR_RETURN(slot->decoder, slot->queue->MakeDecoder(decoder_bytes));
   }
   return absl::OkStatus();
 }
 
 // What fails here fails because the GPU is lost, and nothing can be done.
 Slots::~Slots() {
-  const cuda::Driver& d = gpu_.driver();
-  (void)gpu_.MakeCurrent();
+  (void)device_.MakeCurrent();
   for (const std::unique_ptr<Slot>& slot : slots_) {
-    if (slot->stream != nullptr) d.StreamSynchronize(slot->stream);
-    slot->nvjpeg.reset();
-    if (slot->done != nullptr) d.EventDestroy(slot->done);
-    if (slot->stream != nullptr) d.StreamDestroy(slot->stream);
+    if (slot->queue == nullptr) continue;
+    (void)slot->queue->Wait();
+    slot->decoder.reset();
+    slot->queue.reset();
   }
-  if (device_ != 0) d.MemFree(device_);
-  if (pinned_ != nullptr) d.MemFreeHost(pinned_);
+  if (memory_) device_.Free(memory_);
+  if (pinned_ != nullptr) device_.FreePinned(pinned_);
 }
 
 uint64_t Slots::device_bytes() const {
   uint64_t bytes = own_bytes_;
   for (const std::unique_ptr<Slot>& slot : slots_)
-    if (slot->nvjpeg != nullptr) bytes += slot->nvjpeg->device_bytes();
+    if (slot->decoder != nullptr) bytes += slot->decoder->device_bytes();
   return bytes;
 }
 

@@ -107,7 +107,7 @@ DaliMap DaliTurn(ImageSize image, ImageSize result, double degrees) {
           s, c,  (sx + cy) + half(image.height)};
 }
 
-ImageSize TurnedSize(ImageSize image, double degrees) {
+ImageSize RotatedSize(ImageSize image, double degrees) {
   const double s = std::fabs(Sine(degrees)), c = std::fabs(Cosine(degrees));
   const auto height = static_cast<double>(image.height);
   const auto width = static_cast<double>(image.width);

@@ -44,6 +44,6 @@ DaliMap DaliTurn(ImageSize image, ImageSize result, double degrees);
 
 // DALI's rule: what holds the image turned by `degrees`, of its parity (of its
 // other side's, if that is nearer), since halves of pixels would blur it.
-ImageSize TurnedSize(ImageSize image, double degrees);
+ImageSize RotatedSize(ImageSize image, double degrees);
 
 }  // namespace leat::worker

@@ -47,9 +47,9 @@ void ConvertRgb(Colours colours, size_t pixels, uint8_t* rgb) {
   }
 }
 
-void TurnAndConvert(const uint8_t* stored, ImageSize size, int channels,
+void TurnAndConvert(const uint8_t* stored, StoredSize size, int channels,
                     Orientation orientation, Colours colours, uint8_t* out) {
-  const ImageSize turned = orientation.Turned(size);
+  const TurnedSize turned = orientation.Turned(size);
   const int step = ChannelsOf(colours);
   for (int64_t y = 0; y < turned.height; ++y)
     for (int64_t x = 0; x < turned.width; ++x, out += step) {

@@ -27,7 +27,7 @@ void ConvertRgb(Colours colours, size_t pixels, uint8_t* rgb);
 
 // An image of 1 channel (gray) or 3 (RGB), turned and in `colours`. Both are
 // dense and do not overlap.
-void TurnAndConvert(const uint8_t* stored, ImageSize size, int channels,
+void TurnAndConvert(const uint8_t* stored, StoredSize size, int channels,
                     Orientation orientation, Colours colours, uint8_t* out);
 
 }  // namespace leat::worker

@@ -20,7 +20,8 @@ void DamagedView::Note(const std::vector<ImageOp>& ops) {
 }
 
 absl::Status DamagedView::Check(Scratch::State& scratch) const {
-  const Rect part = orientation.Stored(PartRead(view, scratch), stored);
+  const StoredRect part =
+      orientation.Stored(TurnedRect(PartRead(view, scratch)), stored);
   return part.y + part.height > sound_rows ? why : absl::OkStatus();
 }
 

@@ -24,7 +24,7 @@ struct ImageOp;
 struct DamagedView {
   absl::Status why;        // kDataLoss
   int64_t sound_rows = 0;  // of the stored image: from there on all are lost
-  ImageSize stored;
+  StoredSize stored;
   Orientation orientation;
   View view;  // of the image as it is turned
   // By any operator so far, as ImageOp::Extends asks.

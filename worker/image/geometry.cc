@@ -134,13 +134,14 @@ Orientation Orientation::Of(int exif) {
   }
 }
 
-ImageSize Orientation::Turned(ImageSize stored) const {
-  if (transposed) std::swap(stored.width, stored.height);
-  return stored;
+TurnedSize Orientation::Turned(StoredSize stored) const {
+  if (transposed) return {stored.width, stored.height};
+  return {stored.height, stored.width};
 }
 
-Rect Orientation::Stored(const Rect& window, ImageSize stored) const {
-  Rect rect = window;
+StoredRect Orientation::Stored(const TurnedRect& window,
+                               StoredSize stored) const {
+  StoredRect rect{window.x, window.y, window.width, window.height};
   if (transposed) {
     std::swap(rect.x, rect.y);
     std::swap(rect.width, rect.height);

@@ -10,7 +10,7 @@
 #include "core/image_size.h"
 #include "core/philox.h"
 #include "core/resize_rule.h"
-#include "worker/image/jpeg_decoder.h"
+#include "worker/image/rect.h"
 #include "worker/image/resample_table.h"
 
 namespace leat::worker {
@@ -92,9 +92,9 @@ struct Orientation {
 
   static Orientation Of(int exif);
   bool identity() const { return !transposed && !mirror_x && !mirror_y; }
-  ImageSize Turned(ImageSize stored) const;
+  TurnedSize Turned(StoredSize stored) const;
   // The stored window that becomes `window` of the turned image.
-  Rect Stored(const Rect& window, ImageSize stored) const;
+  StoredRect Stored(const TurnedRect& window, StoredSize stored) const;
 };
 
 }  // namespace leat::worker

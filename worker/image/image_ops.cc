@@ -103,9 +103,9 @@ class RowSink {
 };
 
 template <class Pixel>
-void Turn(const Pixel* stored, ImageSize size, size_t stored_pitch,
+void Turn(const Pixel* stored, StoredSize size, size_t stored_pitch,
           Orientation o, Pixel* turned, size_t turned_pitch) {
-  const ImageSize out = o.Turned(size);
+  const TurnedSize out = o.Turned(size);
   for (int64_t y = 0; y < out.height; ++y)
     for (int64_t x = 0; x < out.width; ++x) {
       const int64_t u = o.transposed ? y : x;
@@ -117,10 +117,12 @@ void Turn(const Pixel* stored, ImageSize size, size_t stored_pitch,
 }
 
 // Decodes `window` of the turned image whole, turns it, and feeds its rows.
-absl::Status FeedTurned(const Rect& window, Orientation orientation, bool gray,
-                        bool partial, Scratch::State& scratch, RowSink& sink) {
+absl::Status FeedTurned(const TurnedRect& window, Orientation orientation,
+                        bool gray, bool partial, Scratch::State& scratch,
+                        RowSink& sink) {
   const size_t pixel = gray ? 1 : 4;
-  const Rect rect = orientation.Stored(window, scratch.decoder.header().size);
+  const StoredRect rect =
+      orientation.Stored(window, scratch.decoder.header().size);
   const auto pitch = static_cast<size_t>(rect.width);
   const size_t out_pitch =
       static_cast<size_t>(window.width) + kRowPadding / pixel;
@@ -136,7 +138,7 @@ absl::Status FeedTurned(const Rect& window, Orientation orientation, bool gray,
       memcpy(scratch.stored.data() + (y + i) * pitch * pixel,
              rows.first + i * rows.stride, pitch * pixel);
   }
-  const ImageSize size{rect.height, rect.width};
+  const StoredSize size{rect.height, rect.width};
   if (gray)
     Turn(AsBytes(scratch.stored.data()), size, pitch, orientation,
          AsBytes(scratch.turned.data()), out_pitch);
@@ -354,8 +356,8 @@ absl::Status RunOnJpeg(const View& view, Orientation orientation, bool gray,
   RowSink sink(view, gray ? 1 : 3, scratch, out);
   ASSIGN_OR_RETURN(const Rect part, sink.Start());
   if (!orientation.identity()) {
-    RETURN_IF_ERROR(
-        FeedTurned(part, orientation, gray, partial, scratch, sink));
+    RETURN_IF_ERROR(FeedTurned(TurnedRect(part), orientation, gray, partial,
+                               scratch, sink));
     return sink.Finish();
   }
   RETURN_IF_ERROR(scratch.decoder.Start(part, gray, partial));

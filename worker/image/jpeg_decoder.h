@@ -24,18 +24,10 @@
 #include <span>
 
 #include "absl/status/status.h"
-#include "core/image_size.h"
+#include "worker/image/rect.h"
 #include "worker/image/row_program.h"
 
 namespace leat::worker {
-
-struct Rect {
-  int64_t x = 0;
-  int64_t y = 0;
-  int64_t width = 0;
-  int64_t height = 0;
-  friend bool operator==(const Rect&, const Rect&) = default;
-};
 
 // A run of decoded rows. Pixels are 1 byte (gray) or 4 (R, G, B, anything);
 // kRowPadding bytes after each row may be read.
@@ -52,7 +44,7 @@ class JpegDecoder {
   ~JpegDecoder();
 
   struct Header {
-    ImageSize size;       // as stored, before any orientation
+    StoredSize size;
     int orientation = 1;  // EXIF's, 1 … 8
     int components = 0;
     bool progressive = false;

@@ -124,7 +124,7 @@ class Rotate final : public WarpKernel {
                                    ImageSize image) const override {
     if (keep_) return image;
     ASSIGN_OR_RETURN(const double angle, angle_.In(call));
-    return TurnedSize(image, angle);
+    return RotatedSize(image, angle);
   }
   absl::StatusOr<Affine> MapOf(const OperatorCall& call, ImageSize image,
                                ImageSize result) const override {

@@ -12,7 +12,7 @@ namespace {
 JpegDecoder::Header HeaderOf(int64_t width, int64_t height, int h = 2,
                              int v = 2) {
   JpegDecoder::Header header;
-  header.size = {.height = height, .width = width};
+  header.size = {height, width};
   header.components = h == 0 ? 1 : 3;
   header.h_samp = {static_cast<uint8_t>(h), 1, 1};
   header.v_samp = {static_cast<uint8_t>(v), 1, 1};
@@ -67,7 +67,7 @@ TEST(MostHalvings, IsNoneWithoutAnAntialiasedResize) {
 }
 
 TEST(DecodeShapes, TheRegionIsTheWindowAndAnImcuMoreOnEachSide) {
-  const auto region = [](const JpegDecoder::Header& header, Rect window) {
+  const auto region = [](const JpegDecoder::Header& header, StoredRect window) {
     const DecodeShapes shapes = ShapesOf(header, window, 0);
     EXPECT_TRUE(shapes.shapes[0].cut);
     EXPECT_EQ(shapes.count, 2u);
@@ -97,7 +97,7 @@ TEST(DecodeShapes, ThereIsNoRegionWhereItIsTheWholeImage) {
     const DecodeShapes shapes =
         ShapesOf(HeaderOf(width, height), {0, 0, width, height}, 0);
     ASSERT_EQ(shapes.count, 1u);
-    EXPECT_EQ(shapes.shapes[0], WholeImage({.height = height, .width = width}));
+    EXPECT_EQ(shapes.shapes[0], WholeImage({height, width}));
     EXPECT_FALSE(shapes.shapes[0].cut);
   }
   EXPECT_EQ(ShapesOf(HeaderOf(33, 33), {16, 16, 1, 1}, 0).count, 1u);
@@ -128,8 +128,7 @@ TEST(DecodeShapes, ARegionIsNeverReduced) {
     const int64_t width = 1 + random() % 900, height = 1 + random() % 900;
     const JpegDecoder::Header header =
         HeaderOf(width, height, random() % 3, 1 + random() % 2);
-    Rect window{static_cast<int64_t>(random() % width),
-                static_cast<int64_t>(random() % height), 0, 0};
+    StoredRect window{random() % width, random() % height, 0, 0};
     window.width = 1 + random() % (width - window.x);
     window.height = 1 + random() % (height - window.y);
     const DecodeShapes shapes = ShapesOf(header, window, random() % 4);
@@ -153,12 +152,9 @@ TEST(DecodeShapes, ARegionIsNeverReduced) {
 }
 
 TEST(DecodeShapes, HalvesAreRoundedUp) {
-  EXPECT_EQ(Halved({.height = 375, .width = 500}, 1),
-            (ImageSize{.height = 188, .width = 250}));
-  EXPECT_EQ(Halved({.height = 1, .width = 8}, 3),
-            (ImageSize{.height = 1, .width = 1}));
-  EXPECT_EQ(Halved({.height = 9, .width = 17}, 3),
-            (ImageSize{.height = 2, .width = 3}));
+  EXPECT_EQ(Halved({375, 500}, 1), (ImageSize{.height = 188, .width = 250}));
+  EXPECT_EQ(Halved({1, 8}, 3), (ImageSize{.height = 1, .width = 1}));
+  EXPECT_EQ(Halved({9, 17}, 3), (ImageSize{.height = 2, .width = 3}));
   EXPECT_EQ(DecodedSize({.region = {0, 0, 17, 9}, .halvings = 2}),
             (ImageSize{.height = 3, .width = 5}));
 }

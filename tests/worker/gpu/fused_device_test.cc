@@ -8,8 +8,8 @@
 #include "fmt/format.h"
 #include "gtest/gtest.h"
 #include "tests/worker/gpu/fused_compare.h"
+#include "worker/gpu/cuda/kernel_image.h"
 #include "worker/gpu/fused_kernel.h"
-#include "worker/gpu/kernel_image.h"
 
 namespace leat::worker {
 namespace {
@@ -55,30 +55,32 @@ class DeviceRunner : public KernelRunner {
     CUDA_OK(driver_->ModuleLoadData(&module_, KernelImage().data()));
   }
 
-  uint64_t Upload(std::span<const std::byte> bytes) override {
-    const uint64_t address = memory_ + used_;
+  DeviceAddress Upload(std::span<const std::byte> bytes) override {
+    const DeviceAddress address = memory() + used_;
     used_ += (bytes.size() + 255) / 256 * 256;
     Put(address, bytes);
     return address;
   }
-  void Download(uint64_t address, std::span<std::byte> to) override {
-    CUDA_OK(driver_->MemcpyDtoHAsync(to.data(), address, to.size(), stream_));
+  void Download(DeviceAddress address, std::span<std::byte> to) override {
+    CUDA_OK(driver_->MemcpyDtoHAsync(to.data(), address.number(), to.size(),
+                                     stream_));
     CUDA_OK(driver_->StreamSynchronize(stream_));
   }
   void Reset() override { used_ = 0; }
 
   absl::Status Launch(const char* kernel, const LaunchConfig& config,
-                      uint64_t block) override {
+                      DeviceAddress block) override {
     RETURN_IF_ERROR(Enqueue(kernel, config, block));
     return cuda::Check(*driver_, driver_->StreamSynchronize(stream_), kernel);
   }
   absl::Status Enqueue(const char* kernel, const LaunchConfig& config,
-                       uint64_t block) {
+                       DeviceAddress block) {
     cuda::Function function;
+    uint64_t number = block.number();
     RETURN_IF_ERROR(cuda::Check(
         *driver_, driver_->ModuleGetFunction(&function, module_, kernel),
         kernel));
-    void* params[] = {&block};
+    void* params[] = {&number};
     return cuda::Check(
         *driver_,
         driver_->LaunchKernel(function, config.grid_x, config.grid_y,
@@ -112,13 +114,13 @@ class DeviceRunner : public KernelRunner {
   const cuda::Driver& driver() const { return *driver_; }
   cuda::Stream stream() const { return stream_; }
   cuda::Module module() const { return module_; }
-  uint64_t memory() const { return memory_; }
+  DeviceAddress memory() const { return DeviceAddress(memory_); }
 
  private:
-  void Put(uint64_t address, std::span<const std::byte> bytes) {
+  void Put(DeviceAddress address, std::span<const std::byte> bytes) {
     ASSERT_LE(used_, kMemory);
-    CUDA_OK(
-        driver_->MemcpyHtoDAsync(address, bytes.data(), bytes.size(), stream_));
+    CUDA_OK(driver_->MemcpyHtoDAsync(address.number(), bytes.data(),
+                                     bytes.size(), stream_));
     CUDA_OK(driver_->StreamSynchronize(stream_));
   }
 
@@ -167,10 +169,10 @@ class FusedRate : public FusedDevice {
     const StoredSample stored = StoredImage({}, 7);
     ASSERT_TRUE(group.Begin(*program, kRows, block.span()).ok());
     const BatchSchema schema = Check(graph)->schema;
-    const uint64_t out = gpu_.memory() + (size_t{192} << 20);
+    const DeviceAddress out = gpu_.memory() + (size_t{192} << 20);
     uint64_t bytes = 0, at = 0;
     for (size_t row = 0; row < kRows; ++row) {
-      const ImageSize size{375, 500};
+      const StoredSize size{375, 500};
       const auto part =
           group.PrepareRow(row, {0, row, stored.fields}, size, 1, &scratch);
       ASSERT_TRUE(part.ok());
@@ -186,7 +188,8 @@ class FusedRate : public FusedDevice {
       }
     }
     bytes += group.used_bytes();
-    const uint64_t copy = gpu_.Upload(block.span().first(group.used_bytes()));
+    const DeviceAddress copy =
+        gpu_.Upload(block.span().first(group.used_bytes()));
     const double us = gpu_.Time([&] {
       ASSERT_TRUE(
           gpu_.Enqueue(program->kernel(), program->launch(kRows), copy).ok());
@@ -219,7 +222,8 @@ class FusedRate : public FusedDevice {
   double Limit(uint64_t bytes) {
     const size_t half = size_t{128} << 20;
     const double us = gpu_.Time([&] {
-      gpu_.driver().MemcpyDtoDAsync(gpu_.memory() + half, gpu_.memory(), half,
+      gpu_.driver().MemcpyDtoDAsync((gpu_.memory() + half).number(),
+                                    gpu_.memory().number(), half,
                                     gpu_.stream());
     });
     return us * static_cast<double>(bytes) / (2.0 * half);

@@ -52,7 +52,7 @@ Picture Enlarged(Picture& small, ImageSize size, int halvings) {
 // A row's fields; halvings 0: of the whole image.
 std::vector<std::vector<uint8_t>> Compute(const FusedProgram& program,
                                           const BatchSchema& schema,
-                                          Picture& picture, ImageSize stored,
+                                          Picture& picture, StoredSize stored,
                                           int exif, int halvings) {
   HostRunner host;
   Block block(program.BlockBytes(1));
@@ -80,10 +80,9 @@ std::vector<std::vector<uint8_t>> Compute(const FusedProgram& program,
   std::vector<std::vector<uint8_t>> fields;
   for (const Field& field : schema.fields) fields.emplace_back(field.row_bytes);
   for (size_t f = 0; f < fields.size(); ++f)
-    group.BindOutput(0, f, reinterpret_cast<uint64_t>(fields[f].data()));
-  EXPECT_TRUE(host.Launch(program.kernel(), program.launch(1),
-                          reinterpret_cast<uint64_t>(block.span().data()))
-                  .ok());
+    group.BindOutput(0, f, DeviceAddress::Of(fields[f].data()));
+  EXPECT_TRUE(
+      host.Launch(program.kernel(), program.launch(1), block.address()).ok());
   return fields;
 }
 
@@ -126,8 +125,7 @@ TEST(FusedGroup, ComputesASmallerImageAsTheWholeOneThatItStandsFor) {
     const Graph graph = TwoViews(random, gray);
     const BatchSchema schema = Check(graph)->schema;
     const auto program = Fuse(graph, round);
-    const ImageSize stored{.height = 16 + static_cast<int64_t>(random() % 150),
-                           .width = 16 + static_cast<int64_t>(random() % 150)};
+    const StoredSize stored{16 + random() % 150, 16 + random() % 150};
     const int exif = 1 + static_cast<int>(random() % 8);
     Block block(program->BlockBytes(1));
     FusedGroup group;
@@ -162,10 +160,8 @@ TEST(FusedGroup, IsHalvedAsOftenAsAllItsViewsBear) {
     FusedGroup group;
     FusedScratch scratch;
     EXPECT_TRUE(group.Begin(*program, 1, block.span()).ok());
-    EXPECT_TRUE(group
-                    .PrepareRow(0, AnySample(),
-                                {.height = height, .width = width}, 6, &scratch)
-                    .ok());
+    EXPECT_TRUE(
+        group.PrepareRow(0, AnySample(), {height, width}, 6, &scratch).ok());
     return group.most_halvings(0);
   };
   EXPECT_EQ(most(240, 240), 3);

@@ -140,13 +140,13 @@ TEST(FusedGroup, WritesTheRowsThatAreBoundAndNoOthers) {
       ASSERT_TRUE(part.ok()) << Message(part.status());
       FusedSource source;
       pixels[r] = Decoded(jpegs[r], *part, false, {}, &source);
-      source.address = reinterpret_cast<uint64_t>(pixels[r].data());
+      source.address = DeviceAddress::Of(pixels[r].data());
       ASSERT_TRUE(group.BindSource(r, source).ok());
       for (size_t f = 0; f < 4; ++f)  // labels are stored by the caller
         group.BindOutput(r, f,
                          f == 1
-                             ? 0
-                             : reinterpret_cast<uint64_t>(batch[f].data()) +
+                             ? DeviceAddress()
+                             : DeviceAddress::Of(batch[f].data()) +
                                    place(r) * cpu.schema.fields[f].row_bytes);
       if (skipped(r)) group.SkipRow(r);
     }
@@ -157,9 +157,9 @@ TEST(FusedGroup, WritesTheRowsThatAreBoundAndNoOthers) {
   for (std::thread& thread : threads) thread.join();
   ASSERT_LE(group.used_bytes(), block.span().size());
   HostRunner host;
-  ASSERT_TRUE(host.Launch(program->kernel(), program->launch(kRows),
-                          reinterpret_cast<uint64_t>(block.span().data()))
-                  .ok());
+  ASSERT_TRUE(
+      host.Launch(program->kernel(), program->launch(kRows), block.address())
+          .ok());
 
   Scratch scratch({});
   for (size_t r = 0; r < kRows; ++r) {
@@ -324,7 +324,7 @@ TEST(FusedGroup, PreparesARowAgainForAnotherSample) {
   ASSERT_TRUE(group.Begin(*program, 2, block.span()).ok());
   size_t most = 0;
   for (uint64_t sample = 0; sample < 200; ++sample) {
-    const ImageSize size{300 + static_cast<int64_t>(sample) % 7 * 100, 400};
+    const StoredSize size{300 + sample % 7 * 100, 400};
     const auto part =
         group.PrepareRow(sample % 2, RowOf(0, sample), size, 1, &scratch);
     if (!part.ok()) {

@@ -14,6 +14,7 @@
 #include "core/status.h"
 #include "gtest/gtest.h"
 #include "tests/worker/image_support.h"
+#include "worker/gpu/device/device_address.h"
 #include "worker/gpu/fused_group.h"
 #include "worker/gpu/fused_program.h"
 #include "worker/gpu/host_launcher.h"
@@ -31,8 +32,9 @@ struct SourceLayout {
 
 // Pixels of `held`, in memory that ends where they end; describes them but for
 // their address.
-inline std::vector<uint8_t> Decoded(const std::string& jpeg, const Rect& held,
-                                    bool gray, const SourceLayout& layout,
+inline std::vector<uint8_t> Decoded(const std::string& jpeg,
+                                    const StoredRect& held, bool gray,
+                                    const SourceLayout& layout,
                                     FusedSource* source) {
   JpegDecoder decoder({});
   EXPECT_TRUE(decoder.Open(AsSpan(jpeg)).ok());
@@ -75,6 +77,7 @@ class Block {
     memset(memory, 0xa5, bytes_);
   }
   std::span<std::byte> span() { return {memory_.get(), bytes_}; }
+  DeviceAddress address() const { return DeviceAddress::Of(memory_.get()); }
 
  private:
   size_t bytes_;
@@ -86,28 +89,30 @@ class KernelRunner {
  public:
   virtual ~KernelRunner() = default;
   // A copy of `bytes`, aligned to kFusedAlignment, until Reset.
-  virtual uint64_t Upload(std::span<const std::byte> bytes) = 0;
-  virtual void Download(uint64_t address, std::span<std::byte> to) = 0;
+  virtual DeviceAddress Upload(std::span<const std::byte> bytes) = 0;
+  virtual void Download(DeviceAddress address, std::span<std::byte> to) = 0;
   virtual void Reset() = 0;
   // Runs a kernel to its end.
   virtual absl::Status Launch(const char* kernel, const LaunchConfig& config,
-                              uint64_t block) = 0;
+                              DeviceAddress block) = 0;
 };
 
 class HostRunner : public KernelRunner {
  public:
-  uint64_t Upload(std::span<const std::byte> bytes) override {
+  DeviceAddress Upload(std::span<const std::byte> bytes) override {
     blocks_.emplace_back(bytes.size());
     std::copy(bytes.begin(), bytes.end(), blocks_.back().span().begin());
-    return reinterpret_cast<uint64_t>(blocks_.back().span().data());
+    return blocks_.back().address();
   }
-  void Download(uint64_t address, std::span<std::byte> to) override {
-    memcpy(to.data(), reinterpret_cast<const void*>(address), to.size());
+  void Download(DeviceAddress address, std::span<std::byte> to) override {
+    memcpy(to.data(), reinterpret_cast<const void*>(address.number()),
+           to.size());
   }
   void Reset() override { blocks_.clear(); }
   absl::Status Launch(const char* kernel, const LaunchConfig& config,
-                      uint64_t block) override {
-    void* params[] = {&block};
+                      DeviceAddress block) override {
+    uint64_t number = block.number();
+    void* params[] = {&number};
     if (LaunchOnHost(kernel, config, params)) return absl::OkStatus();
     return Internal("no kernel {}", kernel);
   }
@@ -146,23 +151,23 @@ class FusedRunner {
     const StoredSample stored = StoredImage({}, 7);
     const RowInput input{epoch, sample, stored.fields};
     ASSIGN_OR_RETURN(
-        const Rect part,
+        const StoredRect part,
         group_.PrepareRow(0, input, decoder.header().size,
                           decoder.header().orientation, &scratch_));
     FusedSource source;
     const ImageSize size = decoder.header().size;
-    const std::vector<uint8_t> pixels =
-        Decoded(jpeg, layout.whole ? Rect{0, 0, size.width, size.height} : part,
-                program->gray(), layout, &source);
+    const std::vector<uint8_t> pixels = Decoded(
+        jpeg, layout.whole ? StoredRect{0, 0, size.width, size.height} : part,
+        program->gray(), layout, &source);
     source.address = runner_.Upload(std::as_bytes(std::span(pixels)));
     RETURN_IF_ERROR(group_.BindSource(0, source));
-    std::vector<uint64_t> guarded;
+    std::vector<DeviceAddress> guarded;
     for (size_t f = 0; f < outputs.size(); ++f) {
       guarded.push_back(runner_.Upload(std::vector<std::byte>(
           schema.fields[f].row_bytes + 2 * kGuard, kGuardByte)));
-      group_.BindOutput(0, f, guarded[f] + kGuard - 8 + misalign);
+      group_.BindOutput(0, f, guarded[f] + (kGuard - 8 + misalign));
     }
-    const uint64_t block =
+    const DeviceAddress block =
         runner_.Upload(block_.span().first(group_.used_bytes()));
     RETURN_IF_ERROR(
         runner_.Launch(program->kernel(), program->launch(1), block));
@@ -181,7 +186,8 @@ class FusedRunner {
   static constexpr size_t kGuard = 32;
   static constexpr std::byte kGuardByte{0x5c};
 
-  std::vector<std::byte> Unguarded(uint64_t address, size_t at, size_t bytes) {
+  std::vector<std::byte> Unguarded(DeviceAddress address, size_t at,
+                                   size_t bytes) {
     std::vector<std::byte> memory(bytes + 2 * kGuard);
     runner_.Download(address, memory);
     for (size_t i = 0; i < memory.size(); ++i)

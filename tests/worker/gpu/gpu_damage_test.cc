@@ -7,7 +7,7 @@
 #include "core/status.h"
 #include "tests/worker/damaged_jpegs.h"
 #include "tests/worker/gpu/fused_graphs.h"
-#include "tests/worker/gpu/gpu_test.h"
+#include "tests/worker/gpu/group_test.h"
 #include "tests/worker/view_graphs.h"
 
 namespace leat::worker {
@@ -36,7 +36,7 @@ std::vector<Row> OnCores(const Graph& graph,
   return rows;
 }
 
-class GpuDamageTest : public GpuTest {
+class GpuDamageTest : public HostGroupTest {
  protected:
   // All in groups of some; on cores what does not fit a GPU.
   std::vector<Row> OnGpu(const Graph& graph,

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/graph.h"
@@ -32,6 +33,23 @@ inline Graph CenterGraph(int64_t size) {
       {"crop", {{1, 0}}, {{"size", std::vector<int64_t>{size, size}}}}};
   graph.outputs = {{"image", {2, 0}}};
   return graph;
+}
+
+// Image and label; `last` behind the image.
+inline Graph WithLast(Graph graph, Node last) {
+  last.inputs = {graph.outputs[0].second};
+  graph.nodes.push_back(std::move(last));
+  graph.outputs[0].second.node = static_cast<uint32_t>(graph.nodes.size() - 1);
+  return graph;
+}
+// An operator without a kernel.
+inline Graph UnfusedGraph() {
+  return WithLast(CropGraph(32), {"jpeg_compression_distortion", {}, {}});
+}
+// Resized twice: a stage.
+inline Graph StagedGraph() {
+  return WithLast(CropGraph(16),
+                  {"resize", {}, {{"size", std::vector<int64_t>{32, 32}}}});
 }
 
 }  // namespace leat::worker

@@ -14,7 +14,7 @@
 #include "tests/support/jpeg_maker.h"
 #include "tests/worker/fake_job.h"
 #include "tests/worker/fake_rows.h"
-#include "tests/worker/gpu/gpu_test.h"
+#include "tests/worker/gpu/group_test.h"
 #include "worker/scheduler.h"
 
 namespace leat::worker {
@@ -23,7 +23,7 @@ namespace {
 using ::testing::Each;
 using testing::MakeJpeg;
 
-TEST_F(GpuTest, RowsGoToMemoriesOfTheirOwnByACopyEach) {
+TEST_F(HostGroupTest, RowsGoToMemoriesOfTheirOwnByACopyEach) {
   Open();
   GpuPipeline pipeline(CropGraph(32), *gpus_);
   const std::string file = MakeJpeg({.width = 90, .height = 80});
@@ -44,10 +44,10 @@ TEST_F(GpuTest, RowsGoToMemoriesOfTheirOwnByACopyEach) {
     ASSERT_TRUE(pipeline.Prepare(*group, row, file).ok());
   // One memory that nobody wants, and one row of another.
   for (const size_t row : {3, 4, 5, 7}) group->Forget(row);
-  const uint64_t before = fake_->Calls("cuMemcpyDtoHAsync_v2");
+  const uint64_t before = options_.stats->copies_to_host.load();
   for (const absl::Status& status : GpuPipeline::RunGroup(*group))
     EXPECT_TRUE(status.ok()) << status;
-  EXPECT_EQ(fake_->Calls("cuMemcpyDtoHAsync_v2") - before, 1u + 0 + 2 + 1);
+  EXPECT_EQ(options_.stats->copies_to_host.load() - before, 1u + 0 + 2 + 1);
   for (size_t row = 0; row < targets.size(); ++row) {
     const RowBytes got = memories[row / 3].Row(outputs[row / 3], row % 3);
     // The label is written when a row is prepared.
@@ -61,7 +61,7 @@ TEST_F(GpuTest, RowsGoToMemoriesOfTheirOwnByACopyEach) {
 }
 
 // A job over JPEG files, computed by the GPU and by the CPU.
-class GpuJoinTest : public GpuTest {
+class GpuJoinTest : public HostGroupTest {
  protected:
   void OpenJob(size_t files) {
     for (size_t i = 0; i < files; ++i)

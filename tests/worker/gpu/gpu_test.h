@@ -11,8 +11,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "tests/worker/gpu/gpu_graphs.h"
-#include "tests/worker/gpu/gpu_support.h"
+#include "tests/worker/gpu/group_test.h"
 
 namespace leat::worker {
 
@@ -60,11 +59,9 @@ class FakeCuda {
   void* const library_;
 };
 
-class GpuTest : public ::testing::Test {
+class GpuTest : public GroupTest {
  protected:
   GpuTest() {
-    config_.slot_bytes = 16 << 20;
-    config_.group_bytes = 8 << 20;
     if (const char* path = std::getenv("LEAT_CUDA_LIBRARY"))
       if (void* library = dlopen(path, RTLD_NOW))
         fake_ = std::make_unique<FakeCuda>(library);
@@ -80,12 +77,7 @@ class GpuTest : public ::testing::Test {
   void Open() {
     fake_->Set("roi", regions_);
     fake_->Set("scale", scales_);
-    auto gpus = GpuWorker::Open(
-        config_, {}, wake_,
-        [this](const absl::Status& status) { fatal_ = status; });
-    ASSERT_TRUE(gpus.ok()) << gpus.status();
-    gpus_ = *std::move(gpus);
-    ASSERT_FALSE(gpus_->devices().empty());
+    Use(GpuWorker::Open(config_, {}, wake_, OnFatal()));
   }
   // Nothing is left of it, and it asked for nothing forbidden.
   void Close() {
@@ -98,33 +90,10 @@ class GpuTest : public ::testing::Test {
       ADD_FAILURE() << violation;
     fake_->Reset();
   }
-  int SlotsInUse() const {
-    int used = 0;
-    for (const GpuStats& stats : gpus_->stats()) used += stats.slots_in_use;
-    return used;
-  }
-  // Every row is computed, and as the CPU does it.
-  void ExpectExact(GpuPipeline& pipeline,
-                   const std::vector<std::string>& files) {
-    const GroupResult result = pipeline.Run(files);
-    for (const auto* statuses : {&result.prepared, &result.computed})
-      for (const absl::Status& status : *statuses)
-        ASSERT_TRUE(status.ok()) << status;
-    for (size_t row = 0; row < files.size(); ++row) {
-      const auto expected = pipeline.OnCpu(files[row], row);
-      ASSERT_TRUE(expected.ok()) << expected.status();
-      ASSERT_EQ(result.rows[row], *expected) << "row " << row;
-    }
-    EXPECT_EQ(SlotsInUse(), 0);
-  }
 
   // What the engines can do. Scales make other bytes than the CPU's.
   bool regions_ = true, scales_ = false;
-  GpuConfig config_;
-  const std::shared_ptr<WakeSignal> wake_ = std::make_shared<WakeSignal>();
-  absl::Status fatal_;  // what on_fatal was told
   std::unique_ptr<FakeCuda> fake_;
-  std::unique_ptr<GpuWorker> gpus_;
 };
 
 }  // namespace leat::worker

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/gpu/kernel_image.h"
+#include "worker/gpu/cuda/kernel_image.h"
 
 #include <cstdint>
 #include <cstring>

@@ -11,7 +11,7 @@
 #include "gmock/gmock.h"
 #include "tests/worker/gpu/fused_graphs.h"
 #include "tests/worker/gpu/gpu_test.h"
-#include "worker/gpu/nvjpeg_fault.h"
+#include "worker/gpu/device/decode_fault.h"
 
 namespace leat::worker {
 namespace {
@@ -175,7 +175,7 @@ TEST_F(NvjpegShapes, AnEngineThatFailsFailsTheGroupAndNotTheNext) {
   GpuPipeline pipeline(CropGraph(24), *gpus_, DecoderClass::kNvjpeg);
   const std::vector<RowBytes> expected = pipeline.Run(photos_).rows;
   // The batch, its first half, the half of that, …, and the first image twice.
-  uint64_t nth = kNvjpegTries;
+  uint64_t nth = kDecodeTries;
   for (size_t images = photos_.size(); images > 1; images /= 2) ++nth;
   for (; nth > 0; --nth) fake_->Fail("nvjpegDecodeBatchedEx", nth, false, 6);
   GroupResult result = pipeline.Run(photos_);
@@ -306,7 +306,7 @@ TEST_F(NvjpegShapes, APreAllocationThatSucceedsChangesNoByte) {
 
 // Smaller batches do, and the bound is kept.
 TEST_F(NvjpegShapes, NvjpegTakesNoMoreThanItMay) {
-  config_.nvjpeg_bytes = kMaxNvjpegImageBytes;
+  config_.decoder_bytes = kMaxNvjpegImageBytes;
   config_.slots = 2;
   for (const bool engines : {true, false}) {
     fake_->Set("engines", engines ? 7 : 0);
@@ -322,7 +322,7 @@ TEST_F(NvjpegShapes, NvjpegTakesNoMoreThanItMay) {
     }
     const uint64_t after = gpus_->stats()[0].memory_bytes;
     EXPECT_GT(after, before);
-    EXPECT_LE(after - before, 2 * config_.nvjpeg_bytes);
+    EXPECT_LE(after - before, 2 * config_.decoder_bytes);
     Close();
   }
 }

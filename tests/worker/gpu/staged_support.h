@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/host_device.h"
 #include "tests/worker/gpu/fused_support.h"
-#include "worker/gpu/stages/stage_kernel.h"
 
 namespace leat::worker {
 
@@ -32,14 +32,11 @@ class StagedRunner {
     const size_t rows = jpegs.size();
     Block block(program_->BlockBytes(rows));
     Block values(std::max<uint64_t>(program_->ValueBytes(rows), 1));
-    const auto address = [](Block& memory) {
-      return reinterpret_cast<uint64_t>(memory.span().data());
-    };
     FusedGroup group;
     std::vector<absl::Status> statuses(
         rows,
         group.Begin(*program_, rows, block.span(),
-                    {.block = address(block), .values = address(values)}));
+                    {.block = block.address(), .values = values.address()}));
     if (!statuses[0].ok()) return statuses;
     outputs_.assign(rows, {});
     std::vector<std::vector<uint8_t>> pixels(rows);
@@ -47,22 +44,13 @@ class StagedRunner {
       for (size_t f = 0; f < schema_.fields.size(); ++f) {
         outputs_[row].emplace_back(
             schema_.fields[f].row_bytes + misalign + kGuard, kGuardByte);
-        group.BindOutput(
-            row, f,
-            reinterpret_cast<uint64_t>(outputs_[row][f].data()) + misalign);
+        group.BindOutput(row, f,
+                         DeviceAddress::Of(outputs_[row][f].data()) + misalign);
       }
       statuses[row] = PrepareRow(row, jpegs[row], epoch, &group, &pixels[row]);
     }
-    HostRunner host;
-    EXPECT_TRUE(
-        host.Launch(program_->kernel(), program_->launch(rows), address(block))
-            .ok());
-    for (size_t i = 0; i < program_->stages(); ++i) {
-      const StageLaunch stage = program_->stage(i, rows);
-      EXPECT_TRUE(host.Launch(kStageKernels[static_cast<int>(stage.kind)],
-                              stage.config, address(block) + stage.rows_at)
-                      .ok());
-    }
+    const auto queue = MakeHostQueue();
+    EXPECT_TRUE(program_->Launch(rows, block.address(), queue.get()).ok());
     for (size_t row = 0; row < rows; ++row)
       for (std::vector<std::byte>& output : outputs_[row])
         output = Unguarded(output, misalign);
@@ -93,12 +81,12 @@ class StagedRunner {
     const StoredSample stored = StoredImage({}, kLabel);
     const RowInput input{epoch, row, stored.fields};
     ASSIGN_OR_RETURN(
-        const Rect part,
+        const StoredRect part,
         group->PrepareRow(row, input, decoder.header().size,
                           decoder.header().orientation, &scratch_));
     FusedSource source;
     *pixels = Decoded(jpeg, part, program_->gray(), {}, &source);
-    source.address = reinterpret_cast<uint64_t>(pixels->data());
+    source.address = DeviceAddress::Of(pixels->data());
     return group->BindSource(row, source);
   }
 

@@ -49,13 +49,13 @@ void StageGroup::Begin(const StageProgram& program, size_t rows, size_t fields,
 uint64_t StageGroup::AddressOf(size_t row, const StageTensor& tensor) const {
   switch (tensor.in) {
     case StageTensor::In::kValues:
-      return device_.values + row * program_->places().row_bytes() +
+      return device_.values.number() + row * program_->places().row_bytes() +
              program_->places().at(tensor.index);
     case StageTensor::In::kHost:
-      return device_.block + at_ + program_->HostAt(rows_, row) +
+      return device_.block.number() + at_ + program_->HostAt(rows_, row) +
              program_->host_values()[tensor.index].at;
     case StageTensor::In::kConstants:
-      return device_.block + constants_at_ + tensor.index;
+      return device_.block.number() + constants_at_ + tensor.index;
     case StageTensor::In::kField:
       return outputs_[row * fields_ + tensor.index];
   }
@@ -79,13 +79,13 @@ absl::Status StageGroup::PrepareRow(size_t row, uint64_t seed,
     RETURN_IF_ERROR(program_->stages()[i]->Bind(
         bound, {.descriptor = reinterpret_cast<std::byte*>(HeadOf(i, row)),
                 .extra = block_.data() + extra,
-                .extra_at = device_.block + extra}));
+                .extra_at = device_.block.number() + extra}));
   }
   return absl::OkStatus();
 }
 
-void StageGroup::BindOutput(size_t row, size_t field, uint64_t address) {
-  outputs_[row * fields_ + field] = address;
+void StageGroup::BindOutput(size_t row, size_t field, DeviceAddress address) {
+  outputs_[row * fields_ + field] = address.number();
 }
 
 void StageGroup::TakeRow(size_t row) {

@@ -10,14 +10,15 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "worker/gpu/device/device_address.h"
 #include "worker/gpu/stages/stage_program.h"
 
 namespace leat::worker {
 
 // Where a group's memory is on the device.
 struct StageDevice {
-  uint64_t block = 0;   // the copy of the block
-  uint64_t values = 0;  // StageProgram::ValueBytes
+  DeviceAddress block;   // the copy of the block
+  DeviceAddress values;  // StageProgram::ValueBytes
 };
 
 class StageGroup {
@@ -29,15 +30,16 @@ class StageGroup {
              std::span<std::byte> block, uint64_t constants_at, uint64_t at,
              const StageDevice& device);
 
-  // Of a value in the slot's memory: where the fused kernel writes a head.
+  // Of a value, as descriptors have it: a head's is where the fused kernel
+  // writes.
   uint64_t AddressOf(size_t row, const StageTensor& tensor) const;
 
   // Writes the row's descriptors. `values`: of the row's nodes; data of those
   // that the host computes. Errors: Stage::Bind's.
   absl::Status PrepareRow(size_t row, uint64_t seed, const RowInput& input,
                           const std::vector<Tensor>& values);
-  // 0: nothing is written there.
-  void BindOutput(size_t row, size_t field, uint64_t address);
+  // Of nothing: nothing is written there.
+  void BindOutput(size_t row, size_t field, DeviceAddress address);
   // The launches compute the row, or nothing of it.
   void TakeRow(size_t row);
   void SkipRow(size_t row);

@@ -20,13 +20,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/image_size.h"
+#include "worker/image/rect.h"
 #include "worker/image/row_program.h"
 
 namespace leat::worker {
 
 struct ImageHeader {
-  ImageSize size;       // as stored, before any orientation
+  StoredSize size;
   int orientation = 1;  // EXIF's, 1 … 8
   int channels = 3;     // of what is decoded: 1 (gray) or 3 (R, G, B)
 

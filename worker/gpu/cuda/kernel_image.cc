@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // LEAT_KERNEL_IMAGE, the path of the file, comes from the build.
-#include "worker/gpu/kernel_image.h"
+#include "worker/gpu/cuda/kernel_image.h"
 
 asm(".section .rodata\n"
     ".balign 64\n"

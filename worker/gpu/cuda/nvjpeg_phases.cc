@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/gpu/nvjpeg_phases.h"
+#include "worker/gpu/cuda/nvjpeg_phases.h"
 
 #include <utility>
 
 #include "core/status.h"
-#include "worker/gpu/gpu.h"
-#include "worker/gpu/nvjpeg_memory.h"
+#include "worker/gpu/cuda/cuda_device.h"
+#include "worker/gpu/cuda/nvjpeg_image.h"
+#include "worker/gpu/cuda/nvjpeg_memory.h"
 
 namespace leat::worker {
 
@@ -13,8 +14,8 @@ using cuda::NvjpegFormat;
 using cuda::NvjpegResult;
 
 absl::StatusOr<std::unique_ptr<NvjpegPhases>> NvjpegPhases::Create(
-    const cuda::Nvjpeg* nvjpeg, const Gpu* gpu, cuda::NvjpegHandle handle,
-    NvjpegMemory* memory) {
+    const cuda::Nvjpeg* nvjpeg, const CudaDevice* gpu,
+    cuda::NvjpegHandle handle, NvjpegMemory* memory) {
   std::unique_ptr<NvjpegPhases> phases(
       new NvjpegPhases(nvjpeg, gpu, handle, memory));
   RETURN_IF_ERROR(phases->CreateAll());
@@ -85,7 +86,7 @@ NvjpegResult NvjpegPhases::Choose(const JpegToDecode& image,
                                   cuda::NvjpegStream parsed,
                                   cuda::NvjpegParams params,
                                   Backend* backend) const {
-  const Rect& whole = image.choice.shape.region;
+  const StoredRect& whole = image.choice.shape.region;
   for (const Backend candidate : {kGpu, kHost}) {
     if (candidate == kGpu && whole.width * whole.height <= kGpuHuffmanPixels)
       continue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/gpu/nvjpeg_device.h"
+#include "worker/gpu/cuda/nvjpeg_device.h"
 
 #include <dlfcn.h>
 
@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "core/status.h"
-#include "worker/gpu/gpu.h"
-#include "worker/gpu/nvjpeg_memory.h"
+#include "worker/gpu/cuda/cuda_device.h"
+#include "worker/gpu/cuda/nvjpeg_memory.h"
 
 namespace leat::worker {
 namespace {
@@ -78,7 +78,7 @@ cuda::Flags NvjpegFlags(const cuda::Nvjpeg& nvjpeg) {
 }
 
 absl::StatusOr<std::unique_ptr<const NvjpegDevice>> NvjpegDevice::Open(
-    const cuda::Nvjpeg* nvjpeg, Gpu* gpu) {
+    const cuda::Nvjpeg* nvjpeg, const CudaDevice* gpu, GpuInfo* info) {
   NvjpegMemory memory(gpu, kProbeBytes, kProbeBytes);
   cuda::NvjpegHandle handle = nullptr;
   RETURN_IF_ERROR(cuda::Check(
@@ -86,12 +86,11 @@ absl::StatusOr<std::unique_ptr<const NvjpegDevice>> NvjpegDevice::Open(
                          memory.pinned(), NvjpegFlags(*nvjpeg), &handle),
       "nvjpegCreateExV2"));
   nvjpeg->Destroy(handle);
-  GpuInfo& info = gpu->info();
-  info.nvjpeg_version =
+  info->decoder_version =
       fmt::format("{}.{}.{}", nvjpeg->major, nvjpeg->minor, nvjpeg->patch);
-  info.no_engines = FindEngines(*nvjpeg, &memory, &info);
+  info->no_engines = FindEngines(*nvjpeg, &memory, info);
   return std::make_unique<const NvjpegDevice>(nvjpeg, gpu,
-                                              info.no_engines.empty());
+                                              info->no_engines.empty());
 }
 
 }  // namespace leat::worker

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/gpu/nvjpeg_memory.h"
+#include "worker/gpu/cuda/nvjpeg_memory.h"
 
 #include <algorithm>
 #include <bit>
 
-#include "worker/gpu/gpu.h"
+#include "worker/gpu/cuda/cuda_device.h"
 
 namespace leat::worker {
 namespace {
@@ -30,7 +30,7 @@ int GiveBackBlock(void* blocks, void* memory, size_t, cuda::Stream) {
 
 }  // namespace
 
-KeptBlocks::KeptBlocks(Kind kind, const Gpu* gpu, uint64_t most_bytes)
+KeptBlocks::KeptBlocks(Kind kind, const CudaDevice* gpu, uint64_t most_bytes)
     : kind_(kind), gpu_(*gpu), most_bytes_(most_bytes) {}
 
 KeptBlocks::~KeptBlocks() {
@@ -126,7 +126,7 @@ void KeptBlocks::Free(void* memory) const {
     gpu_.driver().MemFreeHost(memory);
 }
 
-NvjpegMemory::NvjpegMemory(const Gpu* gpu, uint64_t most_device_bytes,
+NvjpegMemory::NvjpegMemory(const CudaDevice* gpu, uint64_t most_device_bytes,
                            uint64_t most_pinned_bytes)
     : device_(KeptBlocks::Kind::kDevice, gpu, most_device_bytes),
       pinned_(KeptBlocks::Kind::kPinned, gpu, most_pinned_bytes),

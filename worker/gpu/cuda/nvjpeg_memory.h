@@ -26,14 +26,14 @@
 
 namespace leat::worker {
 
-class Gpu;
+class CudaDevice;
 
 // Blocks of one kind of memory.
 class KeptBlocks {
  public:
   enum class Kind : uint8_t { kDevice, kPinned };
   // `gpu` outlives the blocks. Holds at most `most_bytes`.
-  KeptBlocks(Kind kind, const Gpu* gpu, uint64_t most_bytes);
+  KeptBlocks(Kind kind, const CudaDevice* gpu, uint64_t most_bytes);
   // Frees all of them. Nothing uses them any more.
   ~KeptBlocks();
   KeptBlocks(const KeptBlocks&) = delete;
@@ -57,7 +57,7 @@ class KeptBlocks {
   void Free(void* memory) const;
 
   const Kind kind_;
-  const Gpu& gpu_;
+  const CudaDevice& gpu_;
   const uint64_t most_bytes_;
   mutable Mutex mu_;
   std::unordered_map<void*, size_t> taken_ ABSL_GUARDED_BY(mu_);
@@ -70,7 +70,7 @@ class NvjpegMemory {
  public:
   // `gpu` outlives the memory; nvJPEG's handles, states and buffers end before
   // it.
-  NvjpegMemory(const Gpu* gpu, uint64_t most_device_bytes,
+  NvjpegMemory(const CudaDevice* gpu, uint64_t most_device_bytes,
                uint64_t most_pinned_bytes);
   NvjpegMemory(const NvjpegMemory&) = delete;
   NvjpegMemory& operator=(const NvjpegMemory&) = delete;

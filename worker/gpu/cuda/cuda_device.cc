@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/gpu/gpu.h"
+#include "worker/gpu/cuda/cuda_device.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -13,14 +13,13 @@
 
 #include "core/log.h"
 #include "core/status.h"
-#include "worker/gpu/fused_kernel.h"
-#include "worker/gpu/kernel_image.h"
-#include "worker/gpu/stages/stage_kernel.h"
+#include "worker/gpu/cuda/cuda_memory.h"
+#include "worker/gpu/cuda/cuda_queue.h"
+#include "worker/gpu/cuda/kernel_image.h"
+#include "worker/gpu/device/device_error.h"
 
 namespace leat::worker {
 namespace {
-
-constexpr char kPoisonedPayload[] = "leat.gpu.poisoned";
 
 // "0-3,8" as a set; empty where it is malformed.
 cpu_set_t CoresOf(std::string_view list) {
@@ -54,14 +53,17 @@ std::string CoresNear(std::string pci_bus_id) {
 
 }  // namespace
 
-Gpu::Gpu(std::shared_ptr<const cuda::Driver> driver, int index)
-    : driver_(std::move(driver)) {
+CudaDevice::CudaDevice(std::shared_ptr<const cuda::Driver> driver,
+                       std::shared_ptr<const cuda::Nvjpeg> nvjpeg, int index)
+    : driver_(std::move(driver)), nvjpeg_(std::move(nvjpeg)) {
   info_.index = index;
 }
 
-absl::StatusOr<std::unique_ptr<Gpu>> Gpu::Open(
-    std::shared_ptr<const cuda::Driver> driver, int index) {
-  std::unique_ptr<Gpu> gpu(new Gpu(std::move(driver), index));
+absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Open(
+    std::shared_ptr<const cuda::Driver> driver,
+    std::shared_ptr<const cuda::Nvjpeg> nvjpeg, int index) {
+  std::unique_ptr<CudaDevice> gpu(
+      new CudaDevice(std::move(driver), std::move(nvjpeg), index));
   RETURN_IF_ERROR(gpu->Describe());
   const cuda::Driver& d = *gpu->driver_;
   // Threads that wait for the GPU sleep, also within nvJPEG. Who has made the
@@ -74,10 +76,11 @@ absl::StatusOr<std::unique_ptr<Gpu>> Gpu::Open(
   RETURN_IF_ERROR(gpu->Retain());
   RETURN_IF_ERROR(gpu->MakeCurrent());
   RETURN_IF_ERROR(gpu->LoadKernels());
+  gpu->OpenNvjpeg();
   return gpu;
 }
 
-absl::Status Gpu::Retain() {
+absl::Status CudaDevice::Retain() {
   const cuda::Result result =
       driver_->DevicePrimaryCtxRetain(&context_, device_);
   absl::Status status = Check(result, "cuDevicePrimaryCtxRetain");
@@ -89,7 +92,7 @@ absl::Status Gpu::Retain() {
   return status;
 }
 
-Gpu::~Gpu() {
+CudaDevice::~CudaDevice() {
   if (context_ == nullptr) return;
   // What fails here fails because the GPU is lost, and nothing can be done.
   (void)MakeCurrent();
@@ -97,7 +100,7 @@ Gpu::~Gpu() {
   driver_->DevicePrimaryCtxRelease(device_);
 }
 
-absl::Status Gpu::Describe() {
+absl::Status CudaDevice::Describe() {
   const cuda::Driver& d = *driver_;
   RETURN_IF_ERROR(Check(d.DeviceGet(&device_, info_.index), "cuDeviceGet"));
   std::array<char, 256> name{};
@@ -112,6 +115,15 @@ absl::Status Gpu::Describe() {
   size_t bytes = 0;
   RETURN_IF_ERROR(Check(d.DeviceTotalMem(&bytes, device_), "cuDeviceTotalMem"));
   info_.memory_bytes = bytes;
+  return DescribeAbilities();
+}
+
+absl::Status CudaDevice::DescribeAbilities() {
+  const cuda::Driver& d = *driver_;
+  int version = 0;
+  d.DriverGetVersion(&version);
+  info_.driver_version =
+      fmt::format("{}.{}", version / 1000, version % 1000 / 10);
   int major = 0, minor = 0;
   RETURN_IF_ERROR(Check(
       d.DeviceGetAttribute(
@@ -136,33 +148,42 @@ absl::Status Gpu::Describe() {
   return absl::OkStatus();
 }
 
-absl::Status Gpu::LoadKernels() {
+absl::Status CudaDevice::LoadKernels() {
   const cuda::Driver& d = *driver_;
-  int version = 0;
-  d.DriverGetVersion(&version);
   RETURN_IF_ERROR(Check(
       d.ModuleLoadData(&module_, KernelImage().data()),
       fmt::format("cuModuleLoadData of Leat's kernels, which want compute "
                   "capability 7.5 and a driver for CUDA 12, or later; here are "
-                  "{} and a driver for {}.{}",
-                  info_.compute, version / 1000, version % 1000 / 10)
+                  "{} and a driver for {}",
+                  info_.compute, info_.driver_version)
           .c_str()));
-  for (size_t i = 0; i < fused_.size(); ++i)
-    RETURN_IF_ERROR(
-        Check(d.ModuleGetFunction(&fused_[i], module_, kFusedKernels[i]),
-              "cuModuleGetFunction"));
-  for (size_t kind = 0; kind < stages_.size(); ++kind)
-    RETURN_IF_ERROR(
-        Check(d.ModuleGetFunction(&stages_[kind], module_, kStageKernels[kind]),
-              "cuModuleGetFunction"));
+  for (size_t i = 0; i < kernels_.size(); ++i)
+    RETURN_IF_ERROR(Check(d.ModuleGetFunction(&kernels_[i], module_,
+                                              NameOf(static_cast<KernelId>(i))),
+                          "cuModuleGetFunction"));
   return absl::OkStatus();
 }
 
-absl::Status Gpu::MakeCurrent() const {
+void CudaDevice::OpenNvjpeg() {
+  if (nvjpeg_ == nullptr) return;
+  auto opened = NvjpegDevice::Open(nvjpeg_.get(), this, &info_);
+  if (opened.ok())
+    nvjpeg_device_ = *std::move(opened);
+  else
+    LOG_WARN("gpu.no_nvjpeg gpu={} error=\"{}\" note=\"class exact only\"",
+             info_.index, Message(opened.status()));
+}
+
+std::optional<DecoderClass> CudaDevice::decoder_class() const {
+  if (nvjpeg_device_ == nullptr) return std::nullopt;
+  return DecoderClass::kNvjpeg;
+}
+
+absl::Status CudaDevice::MakeCurrent() const {
   return Check(driver_->CtxSetCurrent(context_), "cuCtxSetCurrent");
 }
 
-void Gpu::NearThread() const {
+void CudaDevice::NearThread() const {
   cpu_set_t near = CoresOf(cores_), allowed;
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
   CPU_AND(&near, &near, &allowed);
@@ -170,69 +191,60 @@ void Gpu::NearThread() const {
     pthread_setaffinity_np(pthread_self(), sizeof near, &near);
 }
 
-absl::Status Gpu::ToDevice(uint64_t to, const void* from, size_t bytes,
-                           cuda::Stream stream) const {
-  return Check(driver_->MemcpyHtoDAsync(to, from, bytes, stream),
-               "cuMemcpyHtoDAsync");
+absl::StatusOr<DeviceAddress> CudaDevice::Allocate(uint64_t bytes) const {
+  cuda::DevicePtr memory = 0;
+  RETURN_IF_ERROR(Check(driver_->MemAlloc(&memory, bytes), "cuMemAlloc"));
+  return DeviceAddress(memory);
 }
 
-absl::Status Gpu::ToHost(void* to, uint64_t from, size_t bytes,
-                         cuda::Stream stream) const {
-  return Check(driver_->MemcpyDtoHAsync(to, from, bytes, stream),
-               "cuMemcpyDtoHAsync");
+void CudaDevice::Free(DeviceAddress memory) const {
+  driver_->MemFree(memory.number());
 }
 
-absl::Status Gpu::Fill(uint64_t to, uint8_t value, size_t bytes,
-                       cuda::Stream stream) const {
-  return Check(driver_->MemsetD8Async(to, value, bytes, stream),
-               "cuMemsetD8Async");
+Device::MemoryInfo CudaDevice::memory() const {
+  size_t free_bytes = 0, all_bytes = 0;
+  driver_->MemGetInfo(&free_bytes, &all_bytes);
+  return {.free_bytes = free_bytes, .all_bytes = all_bytes};
 }
 
-absl::Status Gpu::Launch(const FusedProgram& program, size_t rows,
-                         uint64_t block, cuda::Stream stream) const {
-  RETURN_IF_ERROR(Launch(fused_[program.kernel_index()], program.launch(rows),
-                         block, stream));
-  for (size_t i = 0; i < program.stages(); ++i) {
-    const StageLaunch stage = program.stage(i, rows);
-    RETURN_IF_ERROR(Launch(stages_[static_cast<size_t>(stage.kind)],
-                           stage.config, block + stage.rows_at, stream));
-  }
-  return absl::OkStatus();
+absl::StatusOr<std::byte*> CudaDevice::AllocatePinned(size_t bytes) const {
+  void* memory = nullptr;
+  RETURN_IF_ERROR(
+      Check(driver_->MemHostAlloc(&memory, bytes, cuda::kHostAllocPortable),
+            "cuMemHostAlloc"));
+  return static_cast<std::byte*>(memory);
 }
 
-absl::Status Gpu::Launch(cuda::Function kernel, const LaunchConfig& config,
-                         uint64_t parameter, cuda::Stream stream) const {
-  void* parameters[] = {&parameter};
+void CudaDevice::FreePinned(std::byte* memory) const {
+  driver_->MemFreeHost(memory);
+}
+
+absl::Status CudaDevice::Pin(std::byte* memory, uint64_t bytes) const {
   return Check(
-      driver_->LaunchKernel(kernel, config.grid_x, config.grid_y, config.grid_z,
-                            config.block_x, config.block_y, config.block_z,
-                            config.shared_bytes, stream, parameters, nullptr),
-      "cuLaunchKernel");
+      driver_->MemHostRegister(memory, bytes, cuda::kHostRegisterPortable),
+      "cuMemHostRegister");
 }
 
-absl::Status Gpu::Record(const Slot& slot) const {
-  return Check(driver_->EventRecord(slot.done, slot.stream), "cuEventRecord");
+void CudaDevice::Unpin(std::byte* memory) const {
+  driver_->MemHostUnregister(memory);
 }
 
-absl::Status Gpu::WaitEvent(const Slot& slot) const {
-  return Check(driver_->EventSynchronize(slot.done), "cuEventSynchronize");
+absl::StatusOr<std::unique_ptr<MappedMemory>> CudaDevice::Import(
+    int fd, uint64_t bytes) const {
+  return CudaMemory::Map(*this, fd, bytes);
 }
 
-absl::Status Gpu::WaitStream(cuda::Stream stream) const {
+absl::StatusOr<std::unique_ptr<DeviceQueue>> CudaDevice::MakeQueue() const {
+  return CudaQueue::Create(*this);
+}
+
+absl::Status CudaDevice::WaitStream(cuda::Stream stream) const {
   return Check(driver_->StreamSynchronize(stream), "cuStreamSynchronize");
 }
 
-absl::Status Gpu::Check(cuda::Result result, const char* call) const {
-  return cuda::Check(*driver_, result, call);
-}
-
-bool Gpu::IsPoisoned(const absl::Status& status) {
-  return cuda::PoisonsContext(status) ||
-         status.GetPayload(kPoisonedPayload).has_value();
-}
-
-absl::Status Gpu::Poisoned(absl::Status status) {
-  status.SetPayload(kPoisonedPayload, absl::Cord("1"));
+absl::Status CudaDevice::Check(cuda::Result result, const char* call) const {
+  absl::Status status = cuda::Check(*driver_, result, call);
+  if (cuda::PoisonsContext(result)) return Poisoned(std::move(status));
   return status;
 }
 

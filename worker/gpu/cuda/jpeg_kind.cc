@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/gpu/jpeg_kind.h"
+#include "worker/gpu/cuda/jpeg_kind.h"
 
 #include "worker/gpu_worker.h"
 

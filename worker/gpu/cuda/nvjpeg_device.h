@@ -7,24 +7,25 @@
 
 #include "absl/status/statusor.h"
 #include "cuda/nvjpeg.h"
+#include "worker/gpu_worker.h"
 
 namespace leat::worker {
 
-class Gpu;
+class CudaDevice;
 
 struct NvjpegDevice {
-  NvjpegDevice(const cuda::Nvjpeg* its_nvjpeg, const Gpu* its_gpu,
+  NvjpegDevice(const cuda::Nvjpeg* its_nvjpeg, const CudaDevice* its_gpu,
                bool has_engines)
       : nvjpeg(its_nvjpeg), gpu(its_gpu), engines(has_engines) {}
 
   // Makes nvJPEG decode on the GPU and asks for its engines. Both outlive the
-  // result. The GPU's context is current. Adds to gpu->info(): a GPU without
-  // engines is no error, and info().no_engines says why it has none.
+  // result. The GPU's context is current. Adds to `info`: a GPU without
+  // engines is no error, and info->no_engines says why it has none.
   static absl::StatusOr<std::unique_ptr<const NvjpegDevice>> Open(
-      const cuda::Nvjpeg* nvjpeg, Gpu* gpu);
+      const cuda::Nvjpeg* nvjpeg, const CudaDevice* gpu, GpuInfo* info);
 
   const cuda::Nvjpeg* const nvjpeg;
-  const Gpu* const gpu;
+  const CudaDevice* const gpu;
   const bool engines;
 };
 

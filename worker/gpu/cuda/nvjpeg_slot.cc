@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/gpu/nvjpeg_slot.h"
+#include "worker/gpu/cuda/nvjpeg_slot.h"
 
 #include <utility>
 
 #include "core/log.h"
 #include "core/status.h"
-#include "worker/gpu/gpu.h"
+#include "worker/gpu/cuda/cuda_device.h"
+#include "worker/gpu/cuda/jpeg_kind.h"
+#include "worker/gpu/cuda/nvjpeg_fault.h"
+#include "worker/gpu/cuda/nvjpeg_image.h"
 #include "worker/gpu_worker.h"
 
 namespace leat::worker {
@@ -21,14 +24,16 @@ constexpr char kBatchedCall[] = "nvjpegDecodeBatchedEx";
 
 }  // namespace
 
-NvjpegSlot::NvjpegSlot(const NvjpegDevice& device, uint64_t most_bytes)
+NvjpegSlot::NvjpegSlot(const NvjpegDevice& device, cuda::Stream stream,
+                       uint64_t most_bytes)
     : nvjpeg_(*device.nvjpeg),
       gpu_(*device.gpu),
+      stream_(stream),
       memory_(device.gpu, most_bytes, most_bytes) {}
 
 absl::StatusOr<std::unique_ptr<NvjpegSlot>> NvjpegSlot::Create(
-    const NvjpegDevice& device, uint64_t most_bytes) {
-  std::unique_ptr<NvjpegSlot> slot(new NvjpegSlot(device, most_bytes));
+    const NvjpegDevice& device, cuda::Stream stream, uint64_t most_bytes) {
+  std::unique_ptr<NvjpegSlot> slot(new NvjpegSlot(device, stream, most_bytes));
   if (device.engines) {
     RETURN_IF_ERROR(
         slot->CreateHandle(cuda::NvjpegBackend::kHardware, &slot->engines_));
@@ -109,22 +114,26 @@ NvjpegSlot::~NvjpegSlot() {
     if (handle != nullptr) n.Destroy(handle);
 }
 
-absl::StatusOr<NvjpegChoice> NvjpegSlot::Choose(
+bool NvjpegSlot::Takes(const JpegDecoder::Header& header) const {
+  return IsForNvjpeg(header);
+}
+
+absl::StatusOr<DecodeChoice> NvjpegSlot::Choose(
     std::span<const std::byte> encoded, bool luma,
     std::span<const DecodeShape> shapes) {
-  const NvjpegChoice by_cuda{.shape = shapes.back()};
+  const DecodeChoice by_cuda{.shape = shapes.back()};
   if (engines_ == nullptr) return by_cuda;
   if (const absl::Status current = gpu_.MakeCurrent(); !current.ok())
     return Unavailable("GPU {}: {}", gpu_.info().index, Message(current));
   NvjpegResult result = NvjpegResult::kSuccess;
-  for (int attempt = 0; attempt < kNvjpegTries; ++attempt) {
-    NvjpegChoice choice = by_cuda;
+  for (int attempt = 0; attempt < kDecodeTries; ++attempt) {
+    DecodeChoice choice = by_cuda;
     {
       MutexLock lock(&asking_);
       result = Ask(encoded, luma, shapes, &choice);
     }
     if (result == NvjpegResult::kSuccess) return choice;
-    if (FaultOf(result) == NvjpegFault::kImage) return by_cuda;
+    if (FaultOf(result) == DecodeFault::kImage) return by_cuda;
   }
   return Unavailable("GPU {}: {}", gpu_.info().index,
                      Message(cuda::Check(result, "asking nvJPEG")));
@@ -134,7 +143,7 @@ absl::StatusOr<NvjpegChoice> NvjpegSlot::Choose(
 // malformed fails a whole batch of the engines.
 NvjpegResult NvjpegSlot::Ask(std::span<const std::byte> encoded, bool luma,
                              std::span<const DecodeShape> shapes,
-                             NvjpegChoice* choice) {
+                             DecodeChoice* choice) {
   NvjpegResult result = nvjpeg_.JpegStreamParse(engines_, DataOf(encoded),
                                                 encoded.size(), 0, 0, asked_);
   if (result != NvjpegResult::kSuccess) return result;
@@ -150,7 +159,7 @@ NvjpegResult NvjpegSlot::Ask(std::span<const std::byte> encoded, bool luma,
     }
     // An image, or a shape, that it will not do: the next.
     if (result != NvjpegResult::kSuccess &&
-        FaultOf(result) != NvjpegFault::kImage)
+        FaultOf(result) != DecodeFault::kImage)
       return result;
   }
   return NvjpegResult::kSuccess;
@@ -158,7 +167,7 @@ NvjpegResult NvjpegSlot::Ask(std::span<const std::byte> encoded, bool luma,
 
 NvjpegResult NvjpegSlot::Set(cuda::NvjpegParams params, bool luma,
                              const DecodeShape& shape) const {
-  const Rect region = shape.cut ? shape.region : Rect{0, 0, -1, -1};
+  const StoredRect region = shape.cut ? shape.region : StoredRect{0, 0, -1, -1};
   NvjpegResult result = nvjpeg_.DecodeParamsSetOutputFormat(
       params, luma ? NvjpegFormat::kY : NvjpegFormat::kRgbi);
   if (result == NvjpegResult::kSuccess)
@@ -171,18 +180,17 @@ NvjpegResult NvjpegSlot::Set(cuda::NvjpegParams params, bool luma,
   return result;
 }
 
-absl::Status NvjpegSlot::Decode(std::span<JpegToDecode> images,
-                                cuda::Stream stream) {
+absl::Status NvjpegSlot::Decode(std::span<JpegToDecode> images) {
   memory_.Reclaim();
   std::vector<JpegToDecode*> rgb, luma;
   for (JpegToDecode& image : images) {
     if (image.choice.engines)
       (image.luma ? luma : rgb).push_back(&image);
     else
-      RETURN_IF_ERROR(DecodeByCuda(&image, stream));
+      RETURN_IF_ERROR(DecodeByCuda(&image, stream_));
   }
-  RETURN_IF_ERROR(DecodeBatch(rgb, rgb_, stream));
-  return DecodeBatch(luma, luma_, stream);
+  RETURN_IF_ERROR(DecodeBatch(rgb, rgb_, stream_));
+  return DecodeBatch(luma, luma_, stream_);
 }
 
 // One bad image of n costs 2 · log₂ n batches in place of one.
@@ -209,7 +217,7 @@ absl::Status NvjpegSlot::DecodeBatch(std::span<JpegToDecode*> images,
 absl::Status NvjpegSlot::DecodeAlone(JpegToDecode* image, const Batch& batch,
                                      cuda::Stream stream) {
   bool settled = false;
-  for (int attempt = 0; attempt < kNvjpegTries && !settled; ++attempt) {
+  for (int attempt = 0; attempt < kDecodeTries && !settled; ++attempt) {
     const NvjpegResult result = CallBatched({&image, 1}, batch, stream);
     ASSIGN_OR_RETURN(settled, Settle(result, kBatchedCall, image, stream));
   }
@@ -240,7 +248,7 @@ NvjpegResult NvjpegSlot::CallBatched(std::span<JpegToDecode*> images,
 absl::Status NvjpegSlot::DecodeByCuda(JpegToDecode* image,
                                       cuda::Stream stream) {
   bool settled = false;
-  for (int attempt = 0; attempt < kNvjpegTries && !settled; ++attempt) {
+  for (int attempt = 0; attempt < kDecodeTries && !settled; ++attempt) {
     absl::Status waited;
     const NvjpegResult result = phases_->Decode(*image, stream, &waited);
     RETURN_IF_ERROR(waited);
@@ -256,7 +264,7 @@ absl::StatusOr<bool> NvjpegSlot::Settle(NvjpegResult result, const char* call,
   image->outcome = JpegToDecode::Outcome::kDecoded;
   if (result == NvjpegResult::kSuccess) return true;
   RETURN_IF_ERROR(AfterFailure(result, call, stream));
-  const bool refused = FaultOf(result) == NvjpegFault::kImage;
+  const bool refused = FaultOf(result) == DecodeFault::kImage;
   image->outcome = refused ? JpegToDecode::Outcome::kRefused
                            : JpegToDecode::Outcome::kFailed;
   return refused;
@@ -264,10 +272,10 @@ absl::StatusOr<bool> NvjpegSlot::Settle(NvjpegResult result, const char* call,
 
 absl::Status NvjpegSlot::AfterFailure(NvjpegResult result, const char* call,
                                       cuda::Stream stream) const {
-  const NvjpegFault fault = FaultOf(result);
+  const DecodeFault fault = FaultOf(result);
   absl::Status status = cuda::Check(result, call);
-  if (fault == NvjpegFault::kMemory) return status;
-  if (fault == NvjpegFault::kWorker)
+  if (fault == DecodeFault::kMemory) return status;
+  if (fault == DecodeFault::kWorker)
     LOG_WARN("gpu.nvjpeg gpu={} error=\"{}\"", gpu_.info().index,
              Message(status));
   return gpu_.WaitStream(stream);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NvjpegSlot: a slot's part of nvJPEG.
+// NvjpegSlot: a slot's part of nvJPEG, which is the decoder of its queue.
 //
 // Images that the JPEG engines take go to them in one batch a colour format,
 // each as a region, reduced, or whole (decode_shape.h); the others, one by one
@@ -21,44 +21,31 @@
 #include "absl/status/statusor.h"
 #include "core/mutex.h"
 #include "cuda/nvjpeg.h"
-#include "worker/gpu/jpeg_to_decode.h"
-#include "worker/gpu/nvjpeg_device.h"
-#include "worker/gpu/nvjpeg_fault.h"
-#include "worker/gpu/nvjpeg_memory.h"
-#include "worker/gpu/nvjpeg_phases.h"
+#include "worker/gpu/cuda/nvjpeg_device.h"
+#include "worker/gpu/cuda/nvjpeg_memory.h"
+#include "worker/gpu/cuda/nvjpeg_phases.h"
+#include "worker/gpu/device/image_decoder.h"
 
 namespace leat::worker {
 
-class Gpu;
+class CudaDevice;
 
 // Thread-compatible but for Choose; the GPU's context is current.
-class NvjpegSlot {
+class NvjpegSlot final : public ImageDecoder {
  public:
-  // `device`'s parts outlive the slot. Takes at most `most_bytes` of the
-  // device's memory, and as much page-locked memory.
+  // `device`'s parts and the stream outlive the slot. Takes at most
+  // `most_bytes` of the device's memory, and as much page-locked memory.
   static absl::StatusOr<std::unique_ptr<NvjpegSlot>> Create(
-      const NvjpegDevice& device, uint64_t most_bytes);
-  ~NvjpegSlot();
+      const NvjpegDevice& device, cuda::Stream stream, uint64_t most_bytes);
+  ~NvjpegSlot() override;
 
-  // The first shape that the engines take, or CUDA. `shapes` end with the whole
-  // image. Thread-safe; makes the context current. kUnavailable: nvJPEG fails.
-  absl::StatusOr<NvjpegChoice> Choose(std::span<const std::byte> encoded,
-                                      bool luma,
-                                      std::span<const DecodeShape> shapes);
-
-  // Puts the decoding on the stream. What comes later on the stream sees the
-  // pixels.
-  //
-  // REQUIRES: the host has waited for all that reads or writes the images'
-  // memory, and for all of an earlier call. An order of the stream is not
-  // enough: the engines begin without regard to what is on it.
-  //
-  // images[i].outcome says what came of it. kResourceExhausted: no memory for
-  // these images. Others: as Gpu's.
-  absl::Status Decode(std::span<JpegToDecode> images, cuda::Stream stream);
-
-  // Of the device's memory, that nvJPEG has now. Thread-safe.
-  uint64_t device_bytes() const { return memory_.device_bytes(); }
+  const char* name() const override { return "nvJPEG"; }
+  bool Takes(const JpegDecoder::Header& header) const override;
+  absl::StatusOr<DecodeChoice> Choose(
+      std::span<const std::byte> encoded, bool luma,
+      std::span<const DecodeShape> shapes) override;
+  absl::Status Decode(std::span<JpegToDecode> images) override;
+  uint64_t device_bytes() const override { return memory_.device_bytes(); }
 
  private:
   // Of the engines, for one colour format.
@@ -67,7 +54,8 @@ class NvjpegSlot {
     cuda::NvjpegState state = nullptr;
   };
 
-  NvjpegSlot(const NvjpegDevice& device, uint64_t most_bytes);
+  NvjpegSlot(const NvjpegDevice& device, cuda::Stream stream,
+             uint64_t most_bytes);
   absl::Status CreateHandle(cuda::NvjpegBackend backend,
                             cuda::NvjpegHandle* handle);
   absl::Status CreateEngines();
@@ -75,7 +63,7 @@ class NvjpegSlot {
   cuda::NvjpegResult PrepareBatch(Batch* batch);
   cuda::NvjpegResult Ask(std::span<const std::byte> encoded, bool luma,
                          std::span<const DecodeShape> shapes,
-                         NvjpegChoice* choice)
+                         DecodeChoice* choice)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(asking_);
   cuda::NvjpegResult Set(cuda::NvjpegParams params, bool luma,
                          const DecodeShape& shape) const;
@@ -94,7 +82,8 @@ class NvjpegSlot {
                             cuda::Stream stream) const;
 
   const cuda::Nvjpeg& nvjpeg_;
-  const Gpu& gpu_;
+  const CudaDevice& gpu_;
+  const cuda::Stream stream_;
   NvjpegMemory memory_;
   cuda::NvjpegHandle engines_ = nullptr;  // null: there are none
   cuda::NvjpegHandle cuda_ = nullptr;

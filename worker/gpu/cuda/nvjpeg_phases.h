@@ -13,11 +13,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "cuda/nvjpeg.h"
-#include "worker/gpu/jpeg_to_decode.h"
+#include "worker/gpu/device/jpeg_to_decode.h"
 
 namespace leat::worker {
 
-class Gpu;
+class CudaDevice;
 class NvjpegMemory;
 
 // Images of more pixels have their Huffman codes decoded by the GPU, the others
@@ -31,8 +31,8 @@ class NvjpegPhases {
  public:
   // All outlive the phases. `handle`'s allocators are of `memory`.
   static absl::StatusOr<std::unique_ptr<NvjpegPhases>> Create(
-      const cuda::Nvjpeg* nvjpeg, const Gpu* gpu, cuda::NvjpegHandle handle,
-      NvjpegMemory* memory);
+      const cuda::Nvjpeg* nvjpeg, const CudaDevice* gpu,
+      cuda::NvjpegHandle handle, NvjpegMemory* memory);
   // Nothing of it is on a stream any more.
   ~NvjpegPhases();
 
@@ -51,7 +51,7 @@ class NvjpegPhases {
     cuda::NvjpegDeviceBuffer device = nullptr;
   };
 
-  NvjpegPhases(const cuda::Nvjpeg* nvjpeg, const Gpu* gpu,
+  NvjpegPhases(const cuda::Nvjpeg* nvjpeg, const CudaDevice* gpu,
                cuda::NvjpegHandle handle, NvjpegMemory* memory)
       : nvjpeg_(*nvjpeg), gpu_(*gpu), handle_(handle), memory_(*memory) {}
   absl::Status CreateAll();
@@ -60,7 +60,7 @@ class NvjpegPhases {
                             cuda::NvjpegParams, Backend* backend) const;
 
   const cuda::Nvjpeg& nvjpeg_;
-  const Gpu& gpu_;
+  const CudaDevice& gpu_;
   const cuda::NvjpegHandle handle_;
   NvjpegMemory& memory_;
   cuda::NvjpegDecoder decoders_[kBackends] = {};

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whose fault an error of nvJPEG is (decode_fault.h). The one place that says
+// what becomes of an image in class nvjpeg. NVJPEG_STATUS_EXECUTION_FAILED is
+// what engines answer to damaged files as well as to faults of their own.
+#pragma once
+
+#include "cuda/nvjpeg.h"
+#include "worker/gpu/device/decode_fault.h"
+
+namespace leat::worker {
+
+// REQUIRES: not kSuccess.
+inline DecodeFault FaultOf(cuda::NvjpegResult result) {
+  using cuda::NvjpegResult;
+  switch (result) {
+    case NvjpegResult::kAllocatorFailure:
+      return DecodeFault::kMemory;
+    case NvjpegResult::kBadJpeg:
+    case NvjpegResult::kIncompleteBitstream:
+    case NvjpegResult::kJpegNotSupported:
+    case NvjpegResult::kImplementationNotSupported:
+    // Found before anything runs, and arguments follow from the image's header.
+    case NvjpegResult::kInvalidParameter:
+    case NvjpegResult::kArchMismatch:
+      return DecodeFault::kImage;
+    default:
+      return DecodeFault::kWorker;
+  }
+}
+
+}  // namespace leat::worker

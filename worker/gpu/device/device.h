@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Device: all that the worker asks of a GPU. A folder a maker implements this,
+// DeviceQueue and ImageDecoder (worker/gpu/cuda/); everything else of
+// worker/gpu knows these interfaces only.
+//
+// Calls are for the start, for launches and for groups, never for a row's
+// pixels. Thread-safe; the calling thread has made the device current.
+// Errors: device_error.h. Devices outlive what they have made.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/job.h"
+#include "worker/gpu/device/device_address.h"
+#include "worker/gpu/device/device_queue.h"
+#include "worker/gpu_worker.h"
+
+namespace leat::worker {
+
+// Another process' memory of the device, mapped here until this is dropped.
+class MappedMemory {
+ public:
+  // Makes the device current.
+  virtual ~MappedMemory() = default;
+  virtual DeviceAddress address() const = 0;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  virtual const GpuInfo& info() const = 0;
+  // Whose pixels its decoders make; nullopt: it has no decoder.
+  virtual std::optional<DecoderClass> decoder_class() const = 0;
+  // Whether it maps memory that another process exports as a file descriptor.
+  virtual bool imports() const = 0;
+
+  // Of the calling thread, until it makes another one current.
+  virtual absl::Status MakeCurrent() const = 0;
+  // Keeps the calling thread on cores near the device, where that is known.
+  virtual void NearThread() const = 0;
+
+  // Of the device. Both may wait for all that it does: they are for the start
+  // and the end, and for decoders' memory, which is kept.
+  virtual absl::StatusOr<DeviceAddress> Allocate(uint64_t bytes) const = 0;
+  virtual void Free(DeviceAddress memory) const = 0;
+  struct MemoryInfo {
+    uint64_t free_bytes = 0, all_bytes = 0;
+  };
+  virtual MemoryInfo memory() const = 0;
+
+  // Page-locked memory of the host, which every device of this kind copies at
+  // full speed.
+  virtual absl::StatusOr<std::byte*> AllocatePinned(size_t bytes) const = 0;
+  virtual void FreePinned(std::byte* memory) const = 0;
+  // The same of memory that is there already.
+  virtual absl::Status Pin(std::byte* memory, uint64_t bytes) const = 0;
+  virtual void Unpin(std::byte* memory) const = 0;
+
+  // `fd` stays the caller's. kInvalidArgument: not such memory. REQUIRES:
+  // imports().
+  virtual absl::StatusOr<std::unique_ptr<MappedMemory>> Import(
+      int fd, uint64_t bytes) const = 0;
+
+  virtual absl::StatusOr<std::unique_ptr<DeviceQueue>> MakeQueue() const = 0;
+};
+
+}  // namespace leat::worker

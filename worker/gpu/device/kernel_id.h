@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// KernelId: a kernel of ours, by its place among those of
+// worker/gpu/kernel_names.h. Every device has all of them.
+#pragma once
+
+#include <cstdint>
+
+namespace leat::worker {
+
+enum class KernelId : uint8_t {};
+
+}  // namespace leat::worker

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/gpu/gpus.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "core/log.h"
+#include "core/mutex.h"
+#include "core/status.h"
+#include "worker/gpu/device_memory.h"
+#include "worker/gpu/gpu_kernel.h"
+#include "worker/gpu/gpu_queue.h"
+#include "worker/gpu/pinned_memory.h"
+#include "worker/gpu/slots.h"
+
+namespace leat::worker {
+namespace {
+
+// A GPU and all that belongs to it, in the order of birth.
+struct Member {
+  std::shared_ptr<const Device> gpu;
+  std::unique_ptr<Slots> slots;
+  std::unique_ptr<GpuQueue> queue;
+};
+
+class Gpus final : public GpuWorker {
+ public:
+  Gpus(GpuConfig config, const ImageLimits& limits,
+       std::shared_ptr<WakeSignal> wake,
+       std::function<void(const absl::Status&)> on_fatal)
+      : config_(std::move(config)),
+        limits_(limits),
+        wake_(std::move(wake)),
+        on_fatal_(std::move(on_fatal)) {}
+
+  absl::Status OpenAll(
+      const std::function<absl::StatusOr<std::unique_ptr<Platform>>()>&
+          open_platform);
+
+  const std::vector<GpuInfo>& devices() const override { return infos_; }
+  RowKernelFactory kernels() override;
+  std::vector<DecoderClass> decoder_classes() const override;
+  std::shared_ptr<BufferMemory> buffer_memory() override {
+    if (members_.empty()) return nullptr;
+    return std::make_shared<PinnedMemory>(members_.front().gpu);
+  }
+  DeviceImporter* importer() override { return importer_.get(); }
+  std::vector<GpuStats> stats() const override {
+    std::vector<GpuStats> stats;
+    for (const Member& member : members_)
+      stats.push_back(member.queue->stats());
+    return stats;
+  }
+
+ private:
+  absl::Status OpenOne(Platform& platform, int index);
+  absl::StatusOr<std::unique_ptr<RowKernel>> Compile(
+      const CheckedGraph& graph, uint64_t seed, DecoderClass decoder_class);
+  void OnLost(const absl::Status& why, bool poisoned);
+
+  const GpuConfig config_;
+  const ImageLimits limits_;
+  const std::shared_ptr<WakeSignal> wake_;
+  const std::function<void(const absl::Status&)> on_fatal_;
+  Mutex mu_;
+  size_t lost_ ABSL_GUARDED_BY(mu_) = 0;
+  size_t working_ ABSL_GUARDED_BY(mu_) = SIZE_MAX;  // once all are open
+  bool fatal_ ABSL_GUARDED_BY(mu_) = false;
+  std::vector<Member> members_;
+  std::vector<GpuInfo> infos_;
+  std::unique_ptr<DeviceImporter> importer_;
+};
+
+absl::Status Gpus::OpenAll(
+    const std::function<absl::StatusOr<std::unique_ptr<Platform>>()>&
+        open_platform) {
+  const DeviceSelection& selection = config_.devices;
+  if (!selection.all && selection.indices.empty()) return absl::OkStatus();
+  const auto platform = open_platform();
+  if (!platform.ok()) {
+    if (!selection.all)
+      return Annotate(
+          platform.status(),
+          fmt::format("--devices {}", fmt::join(selection.indices, ",")));
+    LOG_INFO("gpu.none note=\"{}\"", Message(platform.status()));
+    return absl::OkStatus();
+  }
+  const int count = (*platform)->num_devices();
+  std::vector<int> indices = selection.indices;
+  for (int index = 0; selection.all && index < count; ++index)
+    indices.push_back(index);
+  for (const int index : indices) {
+    absl::Status status =
+        index < count
+            ? OpenOne(**platform, index)
+            : NotFound("there are {} GPUs here, counted from 0", count);
+    if (status.ok()) continue;
+    if (!selection.all)
+      return Annotate(status, fmt::format("--devices {}", index));
+    LOG_WARN("gpu.unusable gpu={} error=\"{}\"", index, Message(status));
+  }
+  {
+    MutexLock lock(&mu_);
+    working_ = members_.size();
+    if (lost_ > 0) return Unavailable("a GPU was lost while it was opened");
+  }
+  if (!members_.empty()) {
+    std::vector<std::shared_ptr<const Device>> gpus;
+    for (const Member& member : members_) gpus.push_back(member.gpu);
+    ASSIGN_OR_RETURN(importer_, ImportDeviceMemory(std::move(gpus)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Gpus::OpenOne(Platform& platform, int index) {
+  Member member;
+  ASSIGN_OR_RETURN(member.gpu, platform.Open(index));
+  const Device& gpu = *member.gpu;
+  ASSIGN_OR_RETURN(member.slots, Slots::Create(config_, &gpu));
+  member.queue = std::make_unique<GpuQueue>(
+      &gpu, member.slots.get(),
+      GpuQueueOptions{.decode_bytes = config_.decode_bytes,
+                      .max_failures = config_.max_failures,
+                      .image = limits_},
+      wake_, [this](const absl::Status& why, bool poisoned) {
+        OnLost(why, poisoned);
+      });
+  RETURN_IF_ERROR(member.queue->started());
+  const GpuInfo& info = gpu.info();
+  LOG_INFO(
+      "gpu.ready gpu={} name=\"{}\" uuid={} memory_bytes={} compute={} "
+      "driver={} nvjpeg={} jpeg_engines={} jpeg_cores={} no_engines=\"{}\" "
+      "slots={} held_bytes={} most_bytes={}",
+      info.index, info.name, info.uuid, info.memory_bytes, info.compute,
+      info.driver_version,
+      info.decoder_version.empty() ? "none" : info.decoder_version,
+      info.jpeg_engines, info.jpeg_cores, info.no_engines, config_.slots,
+      member.slots->device_bytes(), member.slots->most_device_bytes());
+  infos_.push_back(info);
+  members_.push_back(std::move(member));
+  return absl::OkStatus();
+}
+
+// A lost GPU is the end if its context is poisoned, or it was the last one.
+void Gpus::OnLost(const absl::Status& why, bool poisoned) {
+  {
+    MutexLock lock(&mu_);
+    ++lost_;
+    if (fatal_ || (!poisoned && lost_ < working_)) return;
+    fatal_ = true;
+  }
+  if (on_fatal_) on_fatal_(why);
+}
+
+std::vector<DecoderClass> Gpus::decoder_classes() const {
+  std::vector<DecoderClass> classes = {DecoderClass::kExact};
+  for (const Member& member : members_)
+    if (const auto own = member.gpu->decoder_class();
+        own && std::find(classes.begin(), classes.end(), *own) == classes.end())
+      classes.push_back(*own);
+  return classes;
+}
+
+absl::StatusOr<std::unique_ptr<RowKernel>> Gpus::Compile(
+    const CheckedGraph& graph, uint64_t seed, DecoderClass decoder_class) {
+  std::vector<GpuQueue*> queues;
+  for (const Member& member : members_)
+    if (decoder_class == DecoderClass::kExact ||
+        member.gpu->decoder_class() == decoder_class)
+      queues.push_back(member.queue.get());
+  if (queues.empty())
+    return Unimplemented("decoder class {}: no GPU here has a decoder of it",
+                         Name(decoder_class));
+  ASSIGN_OR_RETURN(GpuProgram program,
+                   CompileForGpu(graph, seed, decoder_class,
+                                 config_.group_bytes, config_.slot_bytes));
+  return std::make_unique<GpuKernel>(std::move(program), std::move(queues));
+}
+
+RowKernelFactory Gpus::kernels() {
+  if (members_.empty()) return ImageKernels(limits_);
+  return {.compile =
+              [this](const CheckedGraph& graph, uint64_t seed,
+                     DecoderClass decoder_class) {
+                return Compile(graph, seed, decoder_class);
+              },
+          .make_thread_state = [this]() -> std::unique_ptr<ThreadState> {
+            return std::make_unique<GpuThread>(limits_);
+          }};
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<GpuWorker>> OpenGpus(
+    const std::function<absl::StatusOr<std::unique_ptr<Platform>>()>&
+        open_platform,
+    const GpuConfig& config, const ImageLimits& limits,
+    std::shared_ptr<WakeSignal> wake,
+    std::function<void(const absl::Status&)> on_fatal) {
+  auto gpus = std::make_unique<Gpus>(config, limits, std::move(wake),
+                                     std::move(on_fatal));
+  RETURN_IF_ERROR(gpus->OpenAll(open_platform));
+  return gpus;
+}
+
+}  // namespace leat::worker

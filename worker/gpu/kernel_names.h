@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The kernels that a device must have: the fused one in its variants, then
+// those of stages.
+#pragma once
+
+#include <cstddef>
+#include <iterator>
+
+#include "worker/gpu/device/kernel_id.h"
+#include "worker/gpu/fused_kernel.h"
+#include "worker/gpu/stages/stage_kernel.h"
+
+namespace leat::worker {
+
+inline constexpr size_t kFusedVariants = std::size(kFusedKernels);
+inline constexpr size_t kNumKernels = kFusedVariants + kStageKinds;
+
+// `variant`: its place in kFusedKernels.
+constexpr KernelId FusedKernelId(size_t variant) {
+  return static_cast<KernelId>(variant);
+}
+constexpr KernelId StageKernelId(StageKind kind) {
+  return static_cast<KernelId>(kFusedVariants + static_cast<size_t>(kind));
+}
+
+constexpr size_t IndexOf(KernelId kernel) {
+  return static_cast<size_t>(kernel);
+}
+// As the compiled kernels are called. REQUIRES: IndexOf(kernel) < kNumKernels.
+constexpr const char* NameOf(KernelId kernel) {
+  const size_t index = IndexOf(kernel);
+  return index < kFusedVariants ? kFusedKernels[index]
+                                : kStageKernels[index - kFusedVariants];
+}
+
+}  // namespace leat::worker
