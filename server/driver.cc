@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/driver.h"
 
+#include "core/status.h"
+#include "core/thread.h"
+
 namespace leat::server {
 
-void Driver::Start(Coordinator* coordinator) {
-  writer_ = std::thread([this, coordinator] { WriteLoop(coordinator); });
-  ticker_ = std::thread([this, coordinator] { TickLoop(coordinator); });
+absl::Status Driver::Start(Coordinator* coordinator) {
+  RETURN_IF_ERROR(StartThread(
+      "leat-writer", [this, coordinator] { WriteLoop(coordinator); },
+      &writer_));
+  return StartThread(
+      "leat-ticker", [this, coordinator] { TickLoop(coordinator); }, &ticker_);
 }
 
 void Driver::Wake() {

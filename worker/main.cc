@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// leat-worker. Exit codes: 0 after a drain, 1 failed, 2 wrong flags.
-#include <signal.h>
+// leat-worker. Exit codes: 0 after a drain, 1 failed, 2 wrong flags, 69
+// answered nobody.
 #include <unistd.h>
 
 #include <atomic>
@@ -13,7 +13,8 @@
 
 #include "core/log.h"
 #include "core/status.h"
-#include "rpc/server.h"
+#include "rpc/process.h"
+#include "rpc/secret_files.h"
 #include "worker/config.h"
 #include "worker/worker.h"
 
@@ -33,13 +34,27 @@ void SayReady(int fd, const std::string& address) {
   close(fd);
 }
 
-int Run(const leat::worker::Config& config) {
+// For the threads to end, after the drain.
+constexpr auto kEndTime = std::chrono::seconds(5);
+
+// What SIGHUP does: the certificates are read again. What is wrong with them is
+// logged, and the last good ones stay.
+void Reload(const leat::worker::Config& config, leat::worker::Worker* worker) {
+  if (config.tls.cert.empty()) return;
+  leat::rpc::Security security = config.security;
+  absl::Status status = leat::rpc::ReadTls(config.tls, &security);
+  if (status.ok()) status = worker->ReplaceTls(security);
+  if (!status.ok())
+    LOG_ERROR("tls.not_reloaded error=\"{}\"", leat::Message(status));
+}
+
+int Run(const leat::worker::Config& config, leat::rpc::StopSignals* signals) {
   std::atomic<bool> refused{false}, broken{false};
-  const auto fail = [](std::string_view what, const absl::Status& status,
-                       std::atomic<bool>* why) {
+  const auto fail = [signals](std::string_view what, const absl::Status& status,
+                              std::atomic<bool>* why) {
     fmt::print(stderr, "leat-worker: {}{}\n", what, leat::Message(status));
     *why = true;
-    kill(getpid(), SIGTERM);
+    signals->Ask();
   };
   // The address is known once Start has returned; readiness may come before.
   std::atomic<int> steps{0};
@@ -63,14 +78,17 @@ int Run(const leat::worker::Config& config) {
   }
   address = (*worker)->address();
   ready_step();
-  const int signal = leat::rpc::WaitForStop(config.lifeline_fd);
+  const int signal =
+      signals->Wait(config.lifeline_fd, [&] { Reload(config, worker->get()); });
   // Nobody is left to serve, and nothing here is worth a clean end.
-  if (signal == 0) std::_Exit(0);
+  if (signal == leat::rpc::StopSignals::kLifeline) std::_Exit(0);
   if (refused) return 1;
   // With a GPU that is out of order even an orderly end may hang; others take
   // over when the connections break.
   if (broken) std::_Exit(1);
   LOG_INFO("worker.stopping signal={}", signal);
+  leat::rpc::EndAfter(std::chrono::milliseconds(config.drain_timeout_ms) +
+                      kEndTime);
   if (!(*worker)->Drain()) std::_Exit(0);
   return 0;
 }
@@ -78,7 +96,7 @@ int Run(const leat::worker::Config& config) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  leat::rpc::BlockStopSignals();
+  leat::rpc::StopSignals signals;
   auto flags = leat::worker::ParseFlags(
       argc, argv,
       {.token = FromEnvironment("LEAT_TOKEN"),
@@ -91,5 +109,11 @@ int main(int argc, char** argv) {
   if (!FromEnvironment("GRPC_EXPERIMENTS").empty())
     LOG_WARN("worker.environment GRPC_EXPERIMENTS=\"{}\" note=\"untested\"",
              FromEnvironment("GRPC_EXPERIMENTS"));
-  return Run(config);
+  leat::rpc::RaiseDescriptorLimit();
+  if (absl::Status status = leat::rpc::CheckThreads(config.threads);
+      !status.ok()) {
+    fmt::print(stderr, "leat-worker: {}\n", leat::Message(status));
+    return 1;
+  }
+  return Run(config, &signals);
 }

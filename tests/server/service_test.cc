@@ -17,6 +17,7 @@
 #include "leat/v1/admin.grpc.pb.h"
 #include "leat/v1/coordinator.grpc.pb.h"
 #include "rpc/channel.h"
+#include "rpc/secret_files.h"
 #include "rpc/convert.h"
 #include "server/daemon.h"
 #include "tests/server/world.h"
@@ -479,7 +480,7 @@ TEST(Daemon, ConfigurationErrorsAreNamed) {
   config.listen = "0.0.0.0:0";
   EXPECT_EQ(Daemon::Start(config, &Clock::Real()).status().code(),
             absl::StatusCode::kPermissionDenied);
-  EXPECT_EQ(ReadToken("/no/such/file").status().code(),
+  EXPECT_EQ(rpc::ReadToken("/no/such/file").status().code(),
             absl::StatusCode::kNotFound);
 }
 
