@@ -44,25 +44,15 @@ bool IsLocal(std::string_view address) {
   return address == "localhost";
 }
 
-absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ServerCredentials(
-    const Security& security, std::string_view address) {
+absl::Status CheckListener(const Security& security, std::string_view address) {
   RETURN_IF_ERROR(security.Validate());
-  if (!security.cert_pem.empty()) {
-    grpc::SslServerCredentialsOptions options(
-        security.ca_pem.empty()
-            ? GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE
-            : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-    options.pem_root_certs = security.ca_pem;
-    options.pem_key_cert_pairs.push_back({security.key_pem, security.cert_pem});
-    return grpc::SslServerCredentials(options);
-  }
-  if (!IsLocal(address) && !security.insecure)
+  if (security.cert_pem.empty() && !IsLocal(address) && !security.insecure)
     return PermissionDenied(
         "{} can be reached from other machines, and TLS is not set up: give "
         "--tls-cert and --tls-key, or --insecure if "
         "plaintext is meant",
         address);
-  return grpc::InsecureServerCredentials();
+  return absl::OkStatus();
 }
 
 std::shared_ptr<grpc::ChannelCredentials> ChannelCredentials(

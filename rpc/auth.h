@@ -12,10 +12,8 @@
 #include <string_view>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/security/credentials.h"
-#include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_context.h"
 
 namespace leat::rpc {
@@ -43,8 +41,7 @@ bool IsLocal(std::string_view address);
 
 // kPermissionDenied: `address` is not local, and neither TLS nor `insecure` is
 // set.
-absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ServerCredentials(
-    const Security& security, std::string_view address);
+absl::Status CheckListener(const Security& security, std::string_view address);
 std::shared_ptr<grpc::ChannelCredentials> ChannelCredentials(
     const Security& security);
 

@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rpc/server.h"
 
-#include <arpa/inet.h>
-#include <netdb.h>
-#include <poll.h>
-#include <signal.h>
-#include <string.h>
-#include <sys/signalfd.h>
-#include <sys/socket.h>
-#include <unistd.h>
+#include <sys/resource.h>
 
-#include <cerrno>
+#include <algorithm>
+#include <cstdlib>
 #include <mutex>
+#include <utility>
 
 #include "core/log.h"
 #include "core/status.h"
@@ -20,135 +15,155 @@
 #include "grpcpp/resource_quota.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
+#include "rpc/process.h"
+#include "rpc/self_call.h"
 
 namespace leat::rpc {
 namespace {
+
+using grpc::experimental::ExternalConnectionAcceptor;
+
+constexpr int kMostConnections = 20'000, kFewestConnections = 16;
 
 int Milliseconds(Duration duration) {
   return static_cast<int>(
       std::chrono::duration_cast<std::chrono::milliseconds>(duration).count());
 }
 
-// Why gRPC could not listen: it says only that it could not. Tries to bind the
-// same address and reports errno's text.
-std::string WhyNotBound(const std::string& address) {
-  const size_t colon = address.rfind(':');
-  if (address.rfind("unix", 0) == 0 || colon == std::string::npos)
-    return "the socket's name is taken or not valid";
-  std::string host = address.substr(0, colon);
-  if (host.size() > 2 && host.front() == '[')
-    host = host.substr(1, host.size() - 2);
-  addrinfo hints{};
-  hints.ai_flags = AI_PASSIVE;
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  const int failure = getaddrinfo(host.empty() ? nullptr : host.c_str(),
-                                  address.c_str() + colon + 1, &hints, &found);
-  if (failure != 0) return gai_strerror(failure);
-  std::string reason = "not valid";
-  const int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const int on = 1;
-  if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (fd < 0 || bind(fd, found->ai_addr, found->ai_addrlen) != 0 ||
-      listen(fd, 1) != 0)
-    reason = strerror(errno);
-  if (fd >= 0) close(fd);
-  freeaddrinfo(found);
-  return reason;
+// The rest of the descriptors is for files and what else the process opens.
+int ConnectionsOfThisProcess() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return kMostConnections;
+  return static_cast<int>(
+      std::clamp<rlim_t>(std::min<rlim_t>(limit.rlim_cur, 1 << 20) * 3 / 4,
+                         kFewestConnections, kMostConnections));
 }
 
-std::string WithPort(const std::string& address, int port) {
-  if (address.rfind("unix", 0) == 0) return address;
-  return fmt::format("{}:{}", address.substr(0, address.rfind(':')), port);
+AcceptorOptions Caps(const ServerOptions& options) {
+  AcceptorOptions caps;
+  caps.max_connections = options.max_connections > 0
+                             ? options.max_connections
+                             : ConnectionsOfThisProcess();
+  caps.max_connections_per_address =
+      options.max_connections_per_address > 0
+          ? options.max_connections_per_address
+          : std::max(1, caps.max_connections / 2);
+  return caps;
+}
+
+void SetArguments(const ServerOptions& options, grpc::ServerBuilder* builder) {
+  grpc::ResourceQuota quota("leat");
+  quota.Resize(static_cast<size_t>(options.memory_quota_bytes));
+  builder->SetResourceQuota(quota);
+  builder->SetMaxReceiveMessageSize(options.max_receive_bytes);
+  builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
+                              options.max_concurrent_streams);
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS,
+                              Milliseconds(options.keepalive_interval));
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
+                              Milliseconds(options.keepalive_timeout));
+  builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+                              Milliseconds(options.handshake_timeout));
+  builder->AddChannelArgument(
+      GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5'000);
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+}
+
+[[noreturn]] void EndDeaf(const std::string& address) {
+  LOG_ERROR(
+      "watchdog.deaf address={} exit_code={} note=\"the process lives and "
+      "answers nobody; it ends, so that a supervisor starts it again\"",
+      address, kDeafExitCode);
+  Logger()->flush();
+  std::_Exit(kDeafExitCode);
 }
 
 }  // namespace
 
-Server::Server(std::string address) : address_(std::move(address)) {}
-
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(
     const ServerOptions& options, const Security& security,
     const std::vector<grpc::Service*>& services) {
-  ASSIGN_OR_RETURN(std::shared_ptr<grpc::ServerCredentials> credentials,
-                   ServerCredentials(security, options.address));
+  RETURN_IF_ERROR(CheckListener(security, options.address));
   static std::once_flag plugins;
   std::call_once(plugins, [] {
     grpc::EnableDefaultHealthCheckService(true);
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   });
-
-  grpc::ResourceQuota quota("leat");
-  quota.Resize(static_cast<size_t>(options.memory_quota_bytes));
+  std::unique_ptr<Server> server(new Server);
+  std::shared_ptr<grpc::ServerCredentials> credentials =
+      grpc::InsecureServerCredentials();
+  if (!security.cert_pem.empty()) {
+    ASSIGN_OR_RETURN(server->tls_, ServerTls::Create(security));
+    credentials = server->tls_->Credentials();
+  }
+  ASSIGN_OR_RETURN(Listener listener,
+                   Listener::Bind(options.address, options.keepalive_timeout));
   grpc::ServerBuilder builder;
-  int port = 0;
-  builder.AddListeningPort(options.address, credentials, &port);
-  builder.SetResourceQuota(quota);
-  builder.SetMaxReceiveMessageSize(options.max_receive_bytes);
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
-                             options.max_concurrent_streams);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS,
-                             Milliseconds(options.keepalive_interval));
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
-                             Milliseconds(options.keepalive_timeout));
-  builder.AddChannelArgument(
-      GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5'000);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  using Type = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
+  server->others_ = builder.experimental().AddExternalConnectionAcceptor(
+      Type::FROM_FD, credentials);
+  server->own_ = builder.experimental().AddExternalConnectionAcceptor(
+      Type::FROM_FD, grpc::InsecureServerCredentials());
+  SetArguments(options, &builder);
   for (grpc::Service* service : services) builder.RegisterService(service);
-
-  std::unique_ptr<grpc::Server> started = builder.BuildAndStart();
-  const bool has_port = options.address.rfind("unix", 0) != 0;
-  if (started == nullptr || (has_port && port == 0))
-    return Unavailable("cannot listen on {}: {}", options.address,
-                       WhyNotBound(options.address));
-  std::unique_ptr<Server> server(new Server(WithPort(options.address, port)));
-  server->server_ = std::move(started);
+  server->server_ = builder.BuildAndStart();
+  if (server->server_ == nullptr)
+    return Unavailable("cannot listen on {}: gRPC does not start",
+                       options.address);
+  RETURN_IF_ERROR(server->Open(std::move(listener), options));
   return server;
 }
 
+absl::Status Server::Open(Listener listener, const ServerOptions& options) {
+  address_ = listener.address();
+  const auto hand = [this](int listening, int fd, bool own) {
+    ExternalConnectionAcceptor::NewConnectionParameters connection;
+    connection.listener_fd = listening;
+    connection.fd = fd;
+    (own ? own_ : others_)->HandleNewConnection(&connection);
+  };
+  ASSIGN_OR_RETURN(acceptor_,
+                   Acceptor::Start(std::move(listener), Caps(options), hand));
+  if (options.watchdog_interval <= Duration::zero()) return absl::OkStatus();
+  std::function<void()> on_deaf = options.on_deaf;
+  if (!on_deaf) on_deaf = [address = address_] { EndDeaf(address); };
+  ASSIGN_OR_RETURN(watchdog_,
+                   Watchdog::Start(
+                       {.interval = options.watchdog_interval},
+                       [a = acceptor_.get()](MonotonicTime deadline) {
+                         return AskSelf(a, deadline);
+                       },
+                       std::move(on_deaf)));
+  return absl::OkStatus();
+}
+
+// gRPC is stopped once nobody hands it connections any more: it would lose
+// their descriptors.
 Server::~Server() {
-  if (server_ == nullptr) return;
-  server_->Shutdown(std::chrono::system_clock::now());
-  server_->Wait();
+  if (acceptor_ != nullptr) acceptor_->Stop();
+  if (server_ != nullptr) {
+    server_->Shutdown(std::chrono::system_clock::now());
+    server_->Wait();
+  }
+  watchdog_.reset();
+}
+
+void Server::StopServing() {
+  if (auto* health = server_->GetHealthCheckService())
+    health->SetServingStatus(false);
 }
 
 void Server::Drain(Duration timeout) {
-  if (auto* health = server_->GetHealthCheckService())
-    health->SetServingStatus(false);
+  StopServing();
+  acceptor_->Stop();
   server_->Shutdown(
       std::chrono::system_clock::now() +
       std::chrono::duration_cast<std::chrono::system_clock::duration>(timeout));
 }
 
-void BlockStopSignals() {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGTERM);
-  sigaddset(&set, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  signal(SIGPIPE, SIG_IGN);
-}
-
-int WaitForStop(int lifeline_fd) {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGTERM);
-  sigaddset(&set, SIGINT);
-  const int signals = signalfd(-1, &set, SFD_CLOEXEC);
-  pollfd waits[2] = {{signals, POLLIN, 0}, {lifeline_fd, POLLIN, 0}};
-  int result = -1;
-  while (result < 0) {
-    if (poll(waits, lifeline_fd >= 0 ? 2 : 1, -1) < 0) continue;
-    if (signalfd_siginfo info; (waits[0].revents & POLLIN) &&
-                               read(signals, &info, sizeof info) == sizeof info)
-      result = static_cast<int>(info.ssi_signo);
-    // Nothing is ever written to the lifeline: readable means that its other
-    // end is closed.
-    else if (lifeline_fd >= 0 && waits[1].revents != 0)
-      result = 0;
-  }
-  close(signals);
-  return result;
+absl::Status Server::ReplaceTls(const Security& security) {
+  if (tls_ == nullptr) return FailedPrecondition("TLS is off");
+  return tls_->Replace(security);
 }
 
 }  // namespace leat::rpc

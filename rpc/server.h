@@ -2,9 +2,14 @@
 //
 // Server: one gRPC server's life: start, drain, stop. Health and reflection are
 // on.
+//
+// Connections are accepted here (Acceptor), not by gRPC: where its own listener
+// once lacks a descriptor, it never accepts again. A watchdog asks the server
+// as a client would, where there is to be one.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,11 +17,17 @@
 #include "absl/status/statusor.h"
 #include "core/clock.h"
 #include "grpcpp/impl/codegen/service_type.h"
+#include "rpc/acceptor.h"
 #include "rpc/auth.h"
+#include "rpc/server_tls.h"
+#include "rpc/watchdog.h"
 
 namespace grpc {
 class Server;
+namespace experimental {
+class ExternalConnectionAcceptor;
 }
+}  // namespace grpc
 
 namespace leat::rpc {
 
@@ -28,12 +39,20 @@ struct ServerOptions {
   int64_t memory_quota_bytes = 1ll << 30;  // of gRPC's own buffers
   Duration keepalive_interval = std::chrono::seconds(20);
   Duration keepalive_timeout = std::chrono::seconds(10);
+  // For TLS and the first words of HTTP/2; then the connection is closed.
+  Duration handshake_timeout = std::chrono::seconds(20);
+  // 0: three quarters of the process's descriptors, at most 20,000.
+  int max_connections = 0;
+  int max_connections_per_address = 0;  // 0: half of max_connections
+  Duration watchdog_interval{0};        // 0: no watchdog
+  // Empty: ends the process with kDeafExitCode.
+  std::function<void()> on_deaf;
 };
 
 class Server {
  public:
-  // `services` outlive the server. kUnavailable: cannot listen (names the
-  // address and the reason: in use, not ours, ...).
+  // `services` outlive the server. Errors: of Listener::Bind, CheckListener and
+  // ServerTls::Create; kResourceExhausted: no thread can be had.
   static absl::StatusOr<std::unique_ptr<Server>> Start(
       const ServerOptions& options, const Security& security,
       const std::vector<grpc::Service*>& services);
@@ -42,22 +61,29 @@ class Server {
 
   // The address that clients use: the bound port is filled in.
   const std::string& address() const { return address_; }
+  // Health turns NOT_SERVING; all else goes on.
+  void StopServing();
   // Health turns NOT_SERVING; new connections are refused; waits for calls to
   // end, then cancels the rest.
   void Drain(Duration timeout);
+  // Certificates for connections from now on. Errors: as ServerTls::Replace;
+  // kFailedPrecondition: TLS is off.
+  absl::Status ReplaceTls(const Security& security);
+  Acceptor::Counters connections() const { return acceptor_->counters(); }
 
  private:
-  explicit Server(std::string address);
-  std::string address_;
-  std::unique_ptr<grpc::Server> server_;
-};
+  Server() = default;
+  // Accepts, and watches, for a gRPC server that runs.
+  absl::Status Open(Listener listener, const ServerOptions& options);
 
-// Blocks SIGTERM and SIGINT in the calling thread and all that it starts later.
-// Call first in main.
-void BlockStopSignals();
-// Waits for SIGTERM or SIGINT; or, with lifeline_fd ≥ 0, for that descriptor to
-// be closed by its other end. Returns what ended the wait: the signal's number,
-// or 0 for the lifeline.
-int WaitForStop(int lifeline_fd);
+  std::string address_;
+  std::unique_ptr<ServerTls> tls_;  // null: plaintext
+  // Where descriptors go: of others, and of the watchdog, which is not asked
+  // for TLS.
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> others_, own_;
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<Acceptor> acceptor_;
+  std::unique_ptr<Watchdog> watchdog_;
+};
 
 }  // namespace leat::rpc

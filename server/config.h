@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "core/clock.h"
 #include "rpc/auth.h"
+#include "rpc/server.h"
 #include "server/coordinator.h"
 
 namespace leat::server {
@@ -21,19 +22,14 @@ struct Config {
   CoordinatorConfig coordinator;
   // Calls may end by themselves for so long after a stop signal.
   Duration drain_timeout = std::chrono::seconds(2);
-
-  // Of one message: a piece of an index and its frame, or a header.
-  int max_receive_bytes = 8 << 20;
+  // A message is a piece of an index and its frame, or a header. The address
+  // is `listen`.
+  rpc::ServerOptions server = {.max_receive_bytes = 8 << 20,
+                               .watchdog_interval = std::chrono::seconds(10)};
 
   absl::Status Validate() const;
   // One line of key=value, without secrets.
   std::string ToString() const;
 };
-
-// The token in a file, without the line's end. kNotFound, kPermissionDenied,
-// kInvalidArgument: empty, or larger than 4 KiB.
-absl::StatusOr<std::string> ReadToken(const std::string& path);
-// A PEM file's text.
-absl::StatusOr<std::string> ReadPem(const std::string& path);
 
 }  // namespace leat::server

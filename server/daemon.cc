@@ -74,10 +74,9 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const Config& config,
       new Daemon(std::make_unique<Parts>(adjusted, clock, std::move(store))));
   Parts& parts = *daemon->parts_;
   RETURN_IF_ERROR(parts.coordinator.Recover());
-  parts.driver.Start(&parts.coordinator);
-  rpc::ServerOptions options;
+  RETURN_IF_ERROR(parts.driver.Start(&parts.coordinator));
+  rpc::ServerOptions options = config.server;
   options.address = config.listen;
-  options.max_receive_bytes = config.max_receive_bytes;
   ASSIGN_OR_RETURN(parts.server,
                    rpc::Server::Start(options, parts.config.security,
                                       {&parts.service, &parts.admin}));
@@ -88,6 +87,10 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const Config& config,
 const std::string& Daemon::address() const { return parts_->server->address(); }
 
 Coordinator& Daemon::coordinator() { return parts_->coordinator; }
+
+absl::Status Daemon::ReplaceTls(const rpc::Security& security) {
+  return parts_->server->ReplaceTls(security);
+}
 
 void Daemon::Drain() {
   parts_->coordinator.Shutdown();

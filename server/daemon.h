@@ -23,6 +23,8 @@ class Daemon {
 
   const std::string& address() const;
   Coordinator& coordinator();
+  // Errors: as rpc::Server::ReplaceTls.
+  absl::Status ReplaceTls(const rpc::Security& security);
   // Lets calls end, then ends them.
   void Drain();
 

@@ -1,21 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/driver.h"
 
+#include "core/status.h"
+#include "core/thread.h"
+
 namespace leat::server {
 
-void Driver::Start(Coordinator* coordinator) {
-  writer_ = std::thread([this, coordinator] {
-    Loop([this, coordinator] {
-      return coordinator->RunWrite(Now::Of(*clock_));
-    });
-  });
-  builder_ = std::thread([this, coordinator] {
-    Loop([coordinator] { return coordinator->RunTables(); });
-  });
-  waker_ = std::thread([this, coordinator] {
-    Loop([coordinator] { return coordinator->RunWakes(); });
-  });
-  ticker_ = std::thread([this, coordinator] { TickLoop(coordinator); });
+absl::Status Driver::Start(Coordinator* coordinator) {
+  RETURN_IF_ERROR(StartThread(
+      "leat-writer",
+      [this, coordinator] {
+        Loop([this, coordinator] {
+          return coordinator->RunWrite(Now::Of(*clock_));
+        });
+      },
+      &writer_));
+  RETURN_IF_ERROR(StartThread(
+      "leat-tables",
+      [this, coordinator] {
+        Loop([coordinator] { return coordinator->RunTables(); });
+      },
+      &builder_));
+  RETURN_IF_ERROR(StartThread(
+      "leat-wakes",
+      [this, coordinator] {
+        Loop([coordinator] { return coordinator->RunWakes(); });
+      },
+      &waker_));
+  return StartThread(
+      "leat-ticker", [this, coordinator] { TickLoop(coordinator); }, &ticker_);
 }
 
 void Driver::Wake() {

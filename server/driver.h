@@ -10,6 +10,7 @@
 #include <functional>
 #include <thread>
 
+#include "absl/status/status.h"
 #include "core/clock.h"
 #include "core/mutex.h"
 #include "server/coordinator.h"
@@ -21,8 +22,9 @@ class Driver {
   explicit Driver(const Clock* clock) : clock_(clock) {}
   ~Driver() { Stop(); }
 
-  // REQUIRES: called once; `coordinator` lives until Stop.
-  void Start(Coordinator* coordinator);
+  // kResourceExhausted: no thread can be had. REQUIRES: called once;
+  // `coordinator` lives until Stop.
+  absl::Status Start(Coordinator* coordinator);
   // There is something to do. Never blocks.
   void Wake();
   // Finishes the write in progress and ends the threads. Idempotent.

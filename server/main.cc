@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // leat-coordinator: flags, life cycle, exit codes (0 drained, 1 failed, 2 wrong
-// use).
+// use, 69 answered nobody).
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -11,20 +11,39 @@
 #include "absl/time/time.h"
 #include "core/log.h"
 #include "core/status.h"
-#include "rpc/server.h"
+#include "rpc/process.h"
+#include "rpc/secret_files.h"
 #include "server/config.h"
 #include "server/daemon.h"
 
 namespace leat::server {
 namespace {
 
+// For the threads to end, after the drain: a disk may not answer.
+constexpr auto kEndTime = std::chrono::seconds(2);
+
 struct Flags {
-  std::string token_file, tls_cert, tls_key, tls_ca;
+  std::string token_file;
+  rpc::TlsFiles tls;
   std::string log_format = "text", log_level = "info";
   int64_t heartbeat_interval_ms = 1000, lost_after_ms = 3000;
   std::string job_ttl = "720h";
+  int64_t drain_timeout_ms = 2000, watchdog_interval_ms = 10'000;
   int ready_fd = -1, lifeline_fd = -1;
 };
+
+void AddServerFlags(CLI::App* app, rpc::ServerOptions* options, Flags* flags) {
+  app->add_option("--max-connections", options->max_connections,
+                  "connections at a time; 0: by the limit of descriptors");
+  app->add_option("--max-connections-per-address",
+                  options->max_connections_per_address,
+                  "of them from one IP address; 0: half");
+  app->add_option("--watchdog-interval-ms", flags->watchdog_interval_ms,
+                  "how often this process asks itself whether it answers; "
+                  "after three misses in a row it ends; 0: never")
+      ->check(CLI::Range(0, 86'400'000))
+      ->capture_default_str();
+}
 
 void AddFlags(CLI::App* app, Config* config, Flags* flags) {
   app->add_option("--listen", config->listen,
@@ -39,9 +58,10 @@ void AddFlags(CLI::App* app, Config* config, Flags* flags) {
   app->add_option("--token-file", flags->token_file,
                   "file with the token that callers must know (or the "
                   "environment's LEAT_TOKEN)");
-  app->add_option("--tls-cert", flags->tls_cert, "certificate chain, PEM");
-  app->add_option("--tls-key", flags->tls_key, "its private key, PEM");
-  app->add_option("--tls-ca", flags->tls_ca,
+  app->add_option("--tls-cert", flags->tls.cert,
+                  "certificate chain, PEM; SIGHUP reads it again");
+  app->add_option("--tls-key", flags->tls.key, "its private key, PEM");
+  app->add_option("--tls-ca", flags->tls.ca,
                   "authorities of callers' certificates, PEM; asks for one");
   app->add_flag("--insecure", config->security.insecure,
                 "allow unencrypted connections from the network");
@@ -59,6 +79,11 @@ void AddFlags(CLI::App* app, Config* config, Flags* flags) {
   app->add_option("--cluster", config->coordinator.cluster,
                   "the cluster's name, for people")
       ->capture_default_str();
+  app->add_option("--drain-timeout-ms", flags->drain_timeout_ms,
+                  "for calls to end by themselves after SIGTERM")
+      ->check(CLI::Range(0, 86'400'000))
+      ->capture_default_str();
+  AddServerFlags(app, &config->server, flags);
   app->add_option("--log-format", flags->log_format, "text or json")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
@@ -85,21 +110,16 @@ absl::Status Complete(const Flags& flags, Config* config) {
         "--job-ttl {}: want a time such as 720h, of at most 100 years, or 0",
         flags.job_ttl);
   config->coordinator.job_ttl = absl::ToChronoNanoseconds(job_ttl);
+  config->drain_timeout = std::chrono::milliseconds(flags.drain_timeout_ms);
+  config->server.watchdog_interval =
+      std::chrono::milliseconds(flags.watchdog_interval_ms);
   rpc::Security& security = config->security;
   if (!flags.token_file.empty()) {
-    ASSIGN_OR_RETURN(security.token, ReadToken(flags.token_file));
+    ASSIGN_OR_RETURN(security.token, rpc::ReadToken(flags.token_file));
   } else if (const char* token = std::getenv("LEAT_TOKEN")) {
     security.token = token;
   }
-  if (!flags.tls_cert.empty()) {
-    ASSIGN_OR_RETURN(security.cert_pem, ReadPem(flags.tls_cert));
-  }
-  if (!flags.tls_key.empty()) {
-    ASSIGN_OR_RETURN(security.key_pem, ReadPem(flags.tls_key));
-  }
-  if (!flags.tls_ca.empty()) {
-    ASSIGN_OR_RETURN(security.ca_pem, ReadPem(flags.tls_ca));
-  }
+  RETURN_IF_ERROR(rpc::ReadTls(flags.tls, &security));
   return config->Validate();
 }
 
@@ -118,8 +138,17 @@ void ReportReady(int fd, const std::string& address) {
   close(fd);
 }
 
+// What SIGHUP does: the certificates are read again. What is wrong with them is
+// logged, and the last good ones stay.
+void Reload(const Flags& flags, rpc::Security security, Daemon* daemon) {
+  if (flags.tls.cert.empty()) return;
+  absl::Status status = rpc::ReadTls(flags.tls, &security);
+  if (status.ok()) status = daemon->ReplaceTls(security);
+  if (!status.ok()) LOG_ERROR("tls.not_reloaded error=\"{}\"", Message(status));
+}
+
 int Run(int argc, char** argv) {
-  rpc::BlockStopSignals();
+  rpc::StopSignals signals;
   Config config;
   Flags flags;
   CLI::App app(
@@ -139,6 +168,9 @@ int Run(int argc, char** argv) {
           spdlog::level::info);
   if (absl::Status status = SetLogLevel(flags.log_level); !status.ok())
     return Fail(status, 2);
+  rpc::RaiseDescriptorLimit();
+  if (absl::Status status = rpc::CheckThreads(/*own=*/0); !status.ok())
+    return Fail(status, 1);
   LOG_INFO("coordinator.starting {}", config.ToString());
 
   absl::StatusOr<std::unique_ptr<Daemon>> daemon =
@@ -148,9 +180,15 @@ int Run(int argc, char** argv) {
                 absl::IsInvalidArgument(daemon.status()) ? 2 : 1);
   LOG_INFO("coordinator.serving address={}", (*daemon)->address());
   ReportReady(flags.ready_fd, (*daemon)->address());
-  const int signal = rpc::WaitForStop(flags.lifeline_fd);
-  LOG_INFO("coordinator.stopping cause={}",
-           signal == 0 ? "lifeline" : fmt::format("signal {}", signal));
+  const int signal = signals.Wait(flags.lifeline_fd, [&] {
+    Reload(flags, config.security, daemon->get());
+  });
+  LOG_INFO("coordinator.stopping cause={} timeout_ms={}",
+           signal == rpc::StopSignals::kLifeline
+               ? "lifeline"
+               : fmt::format("signal {}", signal),
+           flags.drain_timeout_ms);
+  rpc::EndAfter(config.drain_timeout + kEndTime, 1);
   (*daemon)->Drain();
   return 0;
 }

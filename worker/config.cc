@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <limits>
 #include <map>
 #include <utility>
@@ -17,39 +15,17 @@
 namespace leat::worker {
 namespace {
 
-constexpr uint64_t kMaxSecretBytes = 1 << 20;
-
-absl::StatusOr<std::string> ReadSmallFile(std::string_view flag,
-                                          const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return NotFound("{} {}: cannot be read", flag, path);
-  std::string text((std::istreambuf_iterator<char>(file)),
-                   std::istreambuf_iterator<char>());
-  if (text.empty() || text.size() > kMaxSecretBytes)
-    return InvalidArgument("{} {}: {} bytes: want 1 to {}", flag, path,
-                           text.size(), kMaxSecretBytes);
-  return text;
-}
-
-struct Files {
-  std::string token, cert, key, ca;
-};
-
-absl::Status ReadFiles(const Files& files, rpc::Security& security) {
-  const auto read = [](std::string_view flag, const std::string& path,
-                       std::string& into) -> absl::Status {
-    if (path.empty()) return absl::OkStatus();
-    ASSIGN_OR_RETURN(into, ReadSmallFile(flag, path));
-    return absl::OkStatus();
-  };
-  RETURN_IF_ERROR(read("--token-file", files.token, security.token));
-  RETURN_IF_ERROR(read("--tls-cert", files.cert, security.cert_pem));
-  RETURN_IF_ERROR(read("--tls-key", files.key, security.key_pem));
-  RETURN_IF_ERROR(read("--tls-ca", files.ca, security.ca_pem));
-  std::string& token = security.token;
-  while (!token.empty() && (token.back() == '\n' || token.back() == '\r'))
-    token.pop_back();
-  return absl::OkStatus();
+// How connections are taken, and what becomes of a process that takes none.
+void AddServerFlags(CLI::App& app, Config& config) {
+  app.add_option("--max-connections", config.max_connections,
+                 "connections at a time; 0: by the limit of descriptors");
+  app.add_option("--max-connections-per-address",
+                 config.max_connections_per_address,
+                 "of them from one IP address; 0: half");
+  app.add_option("--watchdog-interval-ms", config.watchdog_interval_ms,
+                 "how often this process asks itself whether it answers; after "
+                 "three misses in a row it ends; 0: never")
+      ->check(CLI::Range(0, 86'400'000));
 }
 
 int Fail(const absl::Status& status) {
@@ -164,6 +140,11 @@ absl::Status Config::Validate() const {
   if (drain_timeout_ms < 0)
     return InvalidArgument("--drain-timeout-ms {}: want 0 or more",
                            drain_timeout_ms);
+  if (max_connections < 0 || max_connections_per_address < 0)
+    return InvalidArgument(
+        "--max-connections {}, --max-connections-per-address {}: want 0 or "
+        "more",
+        max_connections, max_connections_per_address);
   if (name.size() > 128)
     return InvalidArgument("--name of {} bytes: want up to 128", name.size());
   RETURN_IF_ERROR(gpu.Validate());
@@ -177,13 +158,15 @@ std::string Config::ToString() const {
       "group_bytes={} max_unsent_groups_per_stream={} max_rows_per_stream={} "
       "max_rows_total={} max_streams={} gpu_slots={} gpu_slot_bytes={} "
       "gpu_group_bytes={} gpu_decode_bytes={} gpu_nvjpeg_bytes={} "
-      "drain_timeout_ms={} tls={} token={}",
+      "drain_timeout_ms={} max_connections={} max_connections_per_address={} "
+      "watchdog_interval_ms={} tls={} token={}",
       listen, coordinator, threads, cache_bytes, buffer_bytes, read_threads,
       read_ahead_bytes, storage.disk_cache_bytes, group_bytes,
       max_unsent_groups_per_stream, max_rows_per_stream, max_rows_total,
       max_streams, gpu.slots, gpu.slot_bytes, gpu.group_bytes, gpu.decode_bytes,
-      gpu.decoder_bytes, drain_timeout_ms, !security.cert_pem.empty(),
-      !security.token.empty());
+      gpu.decoder_bytes, drain_timeout_ms, max_connections,
+      max_connections_per_address, watchdog_interval_ms,
+      !security.cert_pem.empty(), !security.token.empty());
 }
 
 std::variant<Config, int> ParseFlags(int argc, char** argv,
@@ -192,8 +175,7 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
   config.coordinator = environment.coordinator;
   config.security.token = environment.token;
   if (!environment.plane.empty()) config.plane = environment.plane;
-  Files files;
-  std::string devices = "all", log_format = "text";
+  std::string token_file, devices = "all", log_format = "text";
   SizeFlag sizes[] = {
       {"--cache", "memory for encoded samples; the default is 1/8 of it",
        &config.cache_bytes, ""},
@@ -247,11 +229,13 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
   app.add_option("--max-streams", config.max_streams, "consumers at a time");
   app.add_option("--drain-timeout-ms", config.drain_timeout_ms,
                  "to finish what was asked, after SIGTERM");
-  app.add_option("--token-file", files.token,
+  AddServerFlags(app, config);
+  app.add_option("--token-file", token_file,
                  "file with the service's token (or LEAT_TOKEN)");
-  app.add_option("--tls-cert", files.cert, "PEM file: turns TLS on");
-  app.add_option("--tls-key", files.key, "PEM file");
-  app.add_option("--tls-ca", files.ca, "PEM file of the roots to trust");
+  app.add_option("--tls-cert", config.tls.cert,
+                 "PEM file: turns TLS on; SIGHUP reads it again");
+  app.add_option("--tls-key", config.tls.key, "PEM file");
+  app.add_option("--tls-ca", config.tls.ca, "PEM file of the roots to trust");
   app.add_flag("--insecure", config.security.insecure,
                "plaintext beyond loopback is meant");
   app.add_option("--log-format", log_format, "text or json")
@@ -276,7 +260,12 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
   }
   config.has_cache_bytes = !sizes[0].text.empty();
   if (log_format == "json") config.log_format = LogFormat::kJson;
-  absl::Status status = ReadFiles(files, config.security);
+  absl::Status status = rpc::ReadTls(config.tls, &config.security);
+  if (!token_file.empty() && status.ok()) {
+    absl::StatusOr<std::string> token = rpc::ReadToken(token_file);
+    status = token.status();
+    if (token.ok()) config.security.token = *std::move(token);
+  }
   if (const auto selection = ParseDevices(devices); !selection.ok())
     status.Update(selection.status());
   else

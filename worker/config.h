@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "core/log.h"
 #include "rpc/auth.h"
+#include "rpc/secret_files.h"
 #include "worker/gpu_worker.h"
 #include "worker/image/row_program.h"
 #include "worker/job_runtime.h"
@@ -33,7 +34,11 @@ struct Config {
   int ready_fd = -1;
   int lifeline_fd = -1;
   int64_t drain_timeout_ms = 20'000;
-  int64_t job_timeout_ms = 30'000;  // to fetch a job while out of reach
+  rpc::TlsFiles tls;  // what `security` was read from
+  // 0: three quarters of the descriptors; half of that.
+  int max_connections = 0, max_connections_per_address = 0;
+  int64_t watchdog_interval_ms = 10'000;  // 0: none
+  int64_t job_timeout_ms = 30'000;        // to fetch a job while out of reach
   // How rows reach consumers on this host: "auto"; "grpc": their memory is not
   // taken; "shm", "cuda": it is an error if it cannot be.
   std::string plane = "auto";

@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// leat-worker. Exit codes: 0 after a drain, 1 failed or a second signal while
-// it drained, 2 wrong flags.
-//
-// A thread that hangs in the kernel (a file of a dead NFS server) cannot be
-// ended by anything in the process, and any lock may wait for it. So the end
-// has a timer whose signal ends the process, and a second signal does the same
-// at once: both from a handler, which needs no thread and no lock.
-#include <signal.h>
-#include <sys/time.h>
+// leat-worker. Exit codes: 0 after a drain, 1 failed, 2 wrong flags, 69
+// answered nobody, 130 or 143 after a second signal.
 #include <unistd.h>
 
 #include <atomic>
@@ -21,7 +14,8 @@
 
 #include "core/log.h"
 #include "core/status.h"
-#include "rpc/server.h"
+#include "rpc/process.h"
+#include "rpc/secret_files.h"
 #include "worker/config.h"
 #include "worker/worker.h"
 
@@ -45,53 +39,24 @@ void SayReady(int fd, const std::string& address) {
   close(fd);
 }
 
-void Say(std::string_view line) {
-  // Nothing can be done where it is not written.
-  if (write(STDERR_FILENO, line.data(), line.size()) < 0) return;
+// What SIGHUP does: the certificates are read again. What is wrong with them is
+// logged, and the last good ones stay.
+void Reload(const leat::worker::Config& config, leat::worker::Worker* worker) {
+  if (config.tls.cert.empty()) return;
+  leat::rpc::Security security = config.security;
+  absl::Status status = leat::rpc::ReadTls(config.tls, &security);
+  if (status.ok()) status = worker->ReplaceTls(security);
+  if (!status.ok())
+    LOG_ERROR("tls.not_reloaded error=\"{}\"", leat::Message(status));
 }
 
-void OnSecondSignal(int) {
-  Say("leat-worker: a second signal: ends without finishing its rows\n");
-  _exit(1);
-}
-
-volatile sig_atomic_t code_when_over = 0;
-
-void OnTimeOver(int) {
-  Say("leat-worker: its threads do not end: ends without them\n");
-  _exit(code_when_over);
-}
-
-// The process ends in this time from now on, whatever its threads do.
-void BoundTheEnd(leat::Duration time, int code) {
-  code_when_over = code;
-  struct sigaction action = {};
-  action.sa_handler = &OnTimeOver;
-  sigaction(SIGALRM, &action, nullptr);
-  const auto us =
-      std::chrono::ceil<std::chrono::microseconds>(time).count() + 1;
-  const itimerval timer = {
-      .it_interval = {},
-      .it_value = {.tv_sec = us / 1'000'000, .tv_usec = us % 1'000'000}};
-  setitimer(ITIMER_REAL, &timer, nullptr);
-  action.sa_handler = &OnSecondSignal;
-  sigset_t stops;
-  sigemptyset(&stops);
-  for (const int signal : {SIGTERM, SIGINT}) {
-    sigaction(signal, &action, nullptr);
-    sigaddset(&stops, signal);
-  }
-  // In this thread alone: the others block them still.
-  pthread_sigmask(SIG_UNBLOCK, &stops, nullptr);
-}
-
-int Run(const leat::worker::Config& config) {
+int Run(const leat::worker::Config& config, leat::rpc::StopSignals* signals) {
   std::atomic<bool> refused{false}, broken{false};
-  const auto fail = [](std::string_view what, const absl::Status& status,
-                       std::atomic<bool>* why) {
+  const auto fail = [signals](std::string_view what, const absl::Status& status,
+                              std::atomic<bool>* why) {
     fmt::print(stderr, "leat-worker: {}{}\n", what, leat::Message(status));
     *why = true;
-    kill(getpid(), SIGTERM);
+    signals->Ask();
   };
   // The address is known once Start has returned; readiness may come before.
   std::atomic<int> steps{0};
@@ -115,28 +80,29 @@ int Run(const leat::worker::Config& config) {
   }
   address = (*worker)->address();
   ready_step();
-  const int signal = leat::rpc::WaitForStop(config.lifeline_fd);
+  const int signal =
+      signals->Wait(config.lifeline_fd, [&] { Reload(config, worker->get()); });
   // Nobody is left to serve, and nothing here is worth a clean end.
-  if (signal == 0) std::_Exit(0);
+  if (signal == leat::rpc::StopSignals::kLifeline) std::_Exit(0);
   if (refused) {
-    BoundTheEnd(kTakeDown, 1);
+    leat::rpc::EndAfter(kTakeDown, 1);
     return 1;
   }
   // With a GPU that is out of order even an orderly end may hang; others take
   // over when the connections break.
   if (broken) std::_Exit(1);
   LOG_INFO("worker.stopping signal={}", signal);
-  BoundTheEnd(std::chrono::milliseconds(config.drain_timeout_ms) + kTakeDown,
-              0);
+  leat::rpc::EndAfter(
+      std::chrono::milliseconds(config.drain_timeout_ms) + kTakeDown, 0);
   if (!(*worker)->Drain()) std::_Exit(0);
-  BoundTheEnd(kTakeDown, 0);
+  leat::rpc::EndAfter(kTakeDown, 0);
   return 0;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  leat::rpc::BlockStopSignals();
+  leat::rpc::StopSignals signals;
   auto flags = leat::worker::ParseFlags(
       argc, argv,
       {.token = FromEnvironment("LEAT_TOKEN"),
@@ -149,5 +115,11 @@ int main(int argc, char** argv) {
   if (!FromEnvironment("GRPC_EXPERIMENTS").empty())
     LOG_WARN("worker.environment GRPC_EXPERIMENTS=\"{}\" note=\"untested\"",
              FromEnvironment("GRPC_EXPERIMENTS"));
-  return Run(config);
+  leat::rpc::RaiseDescriptorLimit();
+  if (absl::Status status = leat::rpc::CheckThreads(config.threads);
+      !status.ok()) {
+    fmt::print(stderr, "leat-worker: {}\n", leat::Message(status));
+    return 1;
+  }
+  return Run(config, &signals);
 }

@@ -96,6 +96,15 @@ absl::StatusOr<std::unique_ptr<LendingServer>> StartLending(
   return nullptr;
 }
 
+rpc::ServerOptions ServerOptions(const Config& config) {
+  return {.address = config.listen,
+          .max_receive_bytes = kMaxReceiveBytes,
+          .max_connections = config.max_connections,
+          .max_connections_per_address = config.max_connections_per_address,
+          .watchdog_interval =
+              std::chrono::milliseconds(config.watchdog_interval_ms)};
+}
+
 }  // namespace
 
 struct Worker::State {
@@ -382,9 +391,8 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(Config config,
   const Config& c = state->config;
   RETURN_IF_ERROR(state->CheckThreads());
   ASSIGN_OR_RETURN(state->server,
-                   rpc::Server::Start({.address = c.listen,
-                                       .max_receive_bytes = kMaxReceiveBytes},
-                                      c.security, {state->rows.service()}));
+                   rpc::Server::Start(ServerOptions(c), c.security,
+                                      {state->rows.service()}));
   state->address =
       c.advertise.empty() ? Reachable(state->server->address()) : c.advertise;
   state->name = c.name.empty() ? DefaultName(c.listen) : c.name;
@@ -397,11 +405,16 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(Config config,
 const std::string& Worker::address() const { return state_->address; }
 const std::string& Worker::name() const { return state_->name; }
 
+absl::Status Worker::ReplaceTls(const rpc::Security& security) {
+  return state_->server->ReplaceTls(security);
+}
+
 bool Worker::Drain() {
   const MonotonicTime deadline =
       Clock::Real().Now() +
       std::chrono::milliseconds(state_->config.drain_timeout_ms);
   LOG_INFO("worker.draining timeout_ms={}", state_->config.drain_timeout_ms);
+  state_->server->StopServing();
   state_->session->Leave();
   state_->rows.StartDraining();
   const bool computed = state_->scheduler.WaitIdle(deadline);

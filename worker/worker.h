@@ -46,6 +46,8 @@ class Worker {
   // for it need this object still, so the process is to end without destroying
   // it.
   bool Drain();
+  // Errors: as rpc::Server::ReplaceTls.
+  absl::Status ReplaceTls(const rpc::Security& security);
   // Since the last call, where the message says "interval".
   v1::WorkerStats CollectStats();
 

@@ -23,6 +23,7 @@
 #include "leat/v1/coordinator.grpc.pb.h"
 #include "leat/v1/worker.grpc.pb.h"
 #include "rpc/convert.h"
+#include "rpc/process.h"
 #include "rpc/raw_frame.h"
 #include "rpc/server.h"
 #include "rpc/server_stream.h"
@@ -229,7 +230,7 @@ class CoordinatorService : public v1::CoordinatorService::CallbackService {
 };
 
 int Main() {
-  rpc::BlockStopSignals();
+  const rpc::StopSignals signals;  // it ends with its input
   absl::StatusOr<std::unique_ptr<worker::LendingServer>> lending =
       worker::LendingServer::Start({}, nullptr);
   if (!lending.ok()) {

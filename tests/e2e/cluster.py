@@ -190,19 +190,22 @@ class ClusterTest(unittest.TestCase):
         self.addCleanup(thing.close)
         return thing
 
-    def start_coordinator(self, *flags, listen="127.0.0.1:0", state=True):
-        argv = [program("COORDINATOR"), "--listen", listen, "--heartbeat-interval-ms", "200", "--lost-after-ms", "1000"]
+    def start_coordinator(self, *flags, listen="127.0.0.1:0", state=True, env=None, before=()):
+        """`before`: words before the program, which end by becoming it."""
+        argv = [*before, program("COORDINATOR"), "--listen", listen, "--heartbeat-interval-ms", "200",
+                "--lost-after-ms", "1000"]
         if state:
             argv += ["--state", str(self.folder / "state")]
-        self.coordinator = self._keep(Daemon("coordinator", [*argv, *flags], self._log("coordinator")))
+        self.coordinator = self._keep(Daemon("coordinator", [*argv, *flags], self._log("coordinator"), env))
         return self.coordinator
 
-    def restart_coordinator(self):
-        return self.start_coordinator(listen=self.coordinator.address)
+    def restart_coordinator(self, *flags, **options):
+        return self.start_coordinator(*flags, listen=self.coordinator.address, **options)
 
-    def start_worker(self, *flags, threads=1, name=None, env=None):
+    def start_worker(self, *flags, threads=1, name=None, env=None, before=(), coordinator=None):
         name = name or f"w{len(self.workers)}"
-        argv = [program("WORKER"), "--coordinator", self.coordinator.address, "--name", name, "--threads", str(threads)]
+        argv = [*before, program("WORKER"), "--coordinator", coordinator or self.coordinator.address, "--name", name,
+                "--threads", str(threads)]
         worker = self._keep(Daemon(name, [*argv, *flags], self._log(name), env))
         self.workers.append(worker)
         return worker

@@ -13,6 +13,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rpc/secret_files.h"
 #include "tests/server/service_fixture.h"
 
 namespace leat::server {
@@ -276,7 +277,7 @@ TEST(Daemon, ConfigurationErrorsAreNamed) {
   config.listen = "0.0.0.0:0";
   EXPECT_EQ(Daemon::Start(config, &Clock::Real()).status().code(),
             absl::StatusCode::kPermissionDenied);
-  EXPECT_EQ(ReadToken("/no/such/file").status().code(),
+  EXPECT_EQ(rpc::ReadToken("/no/such/file").status().code(),
             absl::StatusCode::kNotFound);
 }
 

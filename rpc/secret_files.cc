@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rpc/secret_files.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "core/status.h"
+
+namespace leat::rpc {
+namespace {
+
+constexpr size_t kMaxToken = 4096, kMaxPem = 1 << 20;
+
+absl::Status CannotRead(std::string_view flag, const std::string& path,
+                        int error) {
+  const auto code =
+      error == ENOENT || error == ENOTDIR ? absl::StatusCode::kNotFound
+      : error == EACCES || error == EPERM ? absl::StatusCode::kPermissionDenied
+                                          : absl::StatusCode::kUnavailable;
+  return MakeStatus(code, "{} {}: {}", flag, path, strerror(error));
+}
+
+absl::StatusOr<std::string> ReadSmallFile(std::string_view flag,
+                                          const std::string& path,
+                                          size_t limit) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return CannotRead(flag, path, errno);
+  std::string text(limit + 1, '\0');
+  size_t size = 0;
+  ssize_t bytes = 1;
+  while (size < text.size() && bytes != 0) {
+    bytes = read(fd, text.data() + size, text.size() - size);
+    if (bytes < 0 && errno != EINTR) {
+      const int error = errno;
+      close(fd);
+      return CannotRead(flag, path, error);
+    }
+    if (bytes > 0) size += static_cast<size_t>(bytes);
+  }
+  close(fd);
+  if (size == 0 || size > limit)
+    return InvalidArgument("{} {}: {}: want 1 to {} bytes", flag, path,
+                           size == 0 ? "it is empty" : "it is larger", limit);
+  text.resize(size);
+  return text;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ReadToken(const std::string& path) {
+  ASSIGN_OR_RETURN(std::string token,
+                   ReadSmallFile("--token-file", path, kMaxToken));
+  while (!token.empty() &&
+         (token.back() == '\n' || token.back() == '\r' || token.back() == ' '))
+    token.pop_back();
+  if (token.empty())
+    return InvalidArgument("--token-file {}: the token is empty", path);
+  return token;
+}
+
+absl::Status ReadTls(const TlsFiles& files, Security* security) {
+  Security read;
+  const auto get = [](std::string_view flag, const std::string& path,
+                      std::string* text) -> absl::Status {
+    if (path.empty()) return absl::OkStatus();
+    ASSIGN_OR_RETURN(*text, ReadSmallFile(flag, path, kMaxPem));
+    return absl::OkStatus();
+  };
+  RETURN_IF_ERROR(get("--tls-cert", files.cert, &read.cert_pem));
+  RETURN_IF_ERROR(get("--tls-key", files.key, &read.key_pem));
+  RETURN_IF_ERROR(get("--tls-ca", files.ca, &read.ca_pem));
+  security->cert_pem = std::move(read.cert_pem);
+  security->key_pem = std::move(read.key_pem);
+  security->ca_pem = std::move(read.ca_pem);
+  return absl::OkStatus();
+}
+
+}  // namespace leat::rpc

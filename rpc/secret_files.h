@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The files that a daemon's flags name: the token, keys and certificates.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "rpc/auth.h"
+
+namespace leat::rpc {
+
+// Paths; empty: none.
+struct TlsFiles {
+  std::string cert;  // --tls-cert
+  std::string key;   // --tls-key
+  std::string ca;    // --tls-ca
+};
+
+// The token in a file, without the line's end. Errors name the flag and the
+// path: kNotFound, kPermissionDenied, kInvalidArgument: empty, or larger than
+// 4 KiB.
+absl::StatusOr<std::string> ReadToken(const std::string& path);
+// Sets the three texts of `security` to what the files say now. After an error
+// it is as it was. Errors: as ReadToken, with 1 MiB.
+absl::Status ReadTls(const TlsFiles& files, Security* security);
+
+}  // namespace leat::rpc

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rpc/server_tls.h"
+
+#include <time.h>
+
+#include <string_view>
+#include <utility>
+
+#include "core/log.h"
+#include "core/status.h"
+#include "grpc/grpc.h"
+#include "openssl/bio.h"
+#include "openssl/err.h"
+#include "openssl/pem.h"
+#include "openssl/x509.h"
+
+namespace leat::rpc {
+namespace {
+
+template <auto kFree>
+struct Freed {
+  template <class T>
+  void operator()(T* thing) const {
+    kFree(thing);
+  }
+};
+using Bio = std::unique_ptr<BIO, Freed<BIO_free>>;
+using Certificate = std::unique_ptr<X509, Freed<X509_free>>;
+using Key = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY_free>>;
+
+Bio Reader(const std::string& pem) {
+  return Bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
+}
+
+// A daemon has nobody to ask for a passphrase.
+int NoPassphrase(char*, int, int, void*) { return -1; }
+
+Certificate FirstCertificate(const std::string& pem) {
+  Certificate certificate(
+      PEM_read_bio_X509(Reader(pem).get(), nullptr, NoPassphrase, nullptr));
+  ERR_clear_error();
+  return certificate;
+}
+
+// "2026-01-31T12:00:00Z".
+std::string Expiry(const X509* certificate) {
+  tm when{};
+  if (ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &when) != 1)
+    return "unknown";
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z",
+                     when.tm_year + 1900, when.tm_mon + 1, when.tm_mday,
+                     when.tm_hour, when.tm_min, when.tm_sec);
+}
+
+void LogCertificate(const Security& security) {
+  const Certificate certificate = FirstCertificate(security.cert_pem);
+  if (certificate == nullptr) return;
+  const ASN1_TIME* const end = X509_get0_notAfter(certificate.get());
+  if (X509_cmp_current_time(end) < 0)
+    LOG_WARN("tls.expired expiry={} note=\"callers refuse this certificate\"",
+             Expiry(certificate.get()));
+  else
+    LOG_INFO("tls.certificate expiry={}", Expiry(certificate.get()));
+}
+
+// gRPC's own class for these credentials cannot be made to ask for new ones.
+class FetchingCredentials final : public grpc::ServerCredentials {
+ public:
+  explicit FetchingCredentials(grpc_server_credentials* credentials)
+      : credentials_(credentials) {}
+  ~FetchingCredentials() override {
+    grpc_server_credentials_release(credentials_);
+  }
+  void SetAuthMetadataProcessor(
+      const std::shared_ptr<grpc::AuthMetadataProcessor>&) override {}
+
+ private:
+  int AddPortToServer(const std::string& address,
+                      grpc_server* server) override {
+    return grpc_server_add_http2_port(server, address.c_str(), credentials_);
+  }
+  grpc_server_credentials* const credentials_;
+};
+
+}  // namespace
+
+absl::Status CheckTls(const Security& security) {
+  RETURN_IF_ERROR(security.Validate());
+  const Certificate certificate = FirstCertificate(security.cert_pem);
+  if (certificate == nullptr)
+    return InvalidArgument("--tls-cert: want a certificate in PEM");
+  const Key key(PEM_read_bio_PrivateKey(Reader(security.key_pem).get(), nullptr,
+                                        NoPassphrase, nullptr));
+  const bool fits =
+      key != nullptr && X509_check_private_key(certificate.get(), key.get());
+  ERR_clear_error();
+  if (key == nullptr)
+    return InvalidArgument(
+        "--tls-key: want a private key in PEM, without a passphrase");
+  if (!fits)
+    return InvalidArgument("--tls-key: it is not the key of --tls-cert");
+  if (!security.ca_pem.empty() && FirstCertificate(security.ca_pem) == nullptr)
+    return InvalidArgument("--tls-ca: want certificates in PEM");
+  return absl::OkStatus();
+}
+
+ServerTls::ServerTls(const Security& security)
+    : asks_for_certificates_(!security.ca_pem.empty()),
+      ca_(security.ca_pem),
+      cert_(security.cert_pem),
+      key_(security.key_pem) {}
+
+absl::StatusOr<std::unique_ptr<ServerTls>> ServerTls::Create(
+    const Security& security) {
+  RETURN_IF_ERROR(CheckTls(security));
+  LogCertificate(security);
+  return std::unique_ptr<ServerTls>(new ServerTls(security));
+}
+
+std::shared_ptr<grpc::ServerCredentials> ServerTls::Credentials() {
+  grpc_ssl_server_credentials_options* const options =
+      grpc_ssl_server_credentials_create_options_using_config_fetcher(
+          asks_for_certificates_
+              ? GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY
+              : GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE,
+          Fetch, this);
+  return std::make_shared<FetchingCredentials>(
+      grpc_ssl_server_credentials_create_with_options(options));
+}
+
+absl::Status ServerTls::Replace(const Security& security) {
+  RETURN_IF_ERROR(CheckTls(security));
+  if (asks_for_certificates_ == security.ca_pem.empty())
+    return FailedPrecondition(
+        "--tls-ca: whether callers' certificates are asked for is decided at "
+        "the start");
+  {
+    MutexLock lock(&mu_);
+    ca_ = security.ca_pem;
+    cert_ = security.cert_pem;
+    key_ = security.key_pem;
+    fetched_ = false;
+  }
+  LogCertificate(security);
+  return absl::OkStatus();
+}
+
+grpc_ssl_certificate_config_reload_status ServerTls::Fetch(
+    void* self, grpc_ssl_server_certificate_config** config) {
+  auto& tls = *static_cast<ServerTls*>(self);
+  MutexLock lock(&tls.mu_);
+  if (tls.fetched_) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
+  const grpc_ssl_pem_key_cert_pair pair = {tls.key_.c_str(), tls.cert_.c_str()};
+  // gRPC demands some roots, also where it asks nobody for a certificate.
+  const std::string& roots = tls.ca_.empty() ? tls.cert_ : tls.ca_;
+  *config = grpc_ssl_server_certificate_config_create(roots.c_str(), &pair, 1);
+  tls.fetched_ = true;
+  return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
+}
+
+}  // namespace leat::rpc

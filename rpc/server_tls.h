@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ServerTls: the certificates that a server shows and asks for, which can be
+// exchanged while it serves. Connections that are there keep theirs.
+//
+// Thread-safe.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/mutex.h"
+#include "grpc/grpc_security.h"
+#include "grpcpp/security/server_credentials.h"
+#include "rpc/auth.h"
+
+namespace leat::rpc {
+
+// kInvalidArgument: a file is not PEM, the key is not the certificate's, or it
+// has a passphrase. Says which.
+absl::Status CheckTls(const Security& security);
+
+class ServerTls {
+ public:
+  // Errors: as CheckTls.
+  static absl::StatusOr<std::unique_ptr<ServerTls>> Create(
+      const Security& security);
+
+  // For one server, which ends before this object.
+  std::shared_ptr<grpc::ServerCredentials> Credentials();
+  // Shown to connections from now on. Errors: as CheckTls;
+  // kFailedPrecondition: callers' certificates were asked for and would not be
+  // any more, or the other way round. After an error the last good ones stay.
+  absl::Status Replace(const Security& security);
+
+ private:
+  explicit ServerTls(const Security& security);
+  static grpc_ssl_certificate_config_reload_status Fetch(
+      void* self, grpc_ssl_server_certificate_config** config);
+
+  const bool asks_for_certificates_;
+  Mutex mu_;
+  std::string ca_ ABSL_GUARDED_BY(mu_);
+  std::string cert_ ABSL_GUARDED_BY(mu_);
+  std::string key_ ABSL_GUARDED_BY(mu_);
+  bool fetched_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+}  // namespace leat::rpc

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes that stop, stutter, end and come back, and files that fail them."""
+
+import errno
+import threading
+import unittest
+
+import faults
+from faults import ChaosTest, FileFaults, Stutter, cluster, flood, free_port, prlimit, time
+
+
+class Stopped(ChaosTest):
+    def test_the_coordinator_stops_for_five_seconds(self):
+        self.start_cluster(workers=2)
+        consumer = self.train()
+        consumer.pull(3)
+        self.coordinator.signal(cluster.signal.SIGSTOP)
+        end = time.monotonic() + 5
+        while time.monotonic() < end and len(consumer.steps) < 12:
+            consumer.pull(1)
+            time.sleep(0.5)  # a trainer's step
+        self.coordinator.signal(cluster.signal.SIGCONT)
+        self.finish(consumer, longest_s=10)
+        self.until_ready(2)
+
+    def test_a_slow_worker(self):
+        self.start_cluster(workers=2)
+        self._keep(Stutter(self.workers[0], on_s=0.02, off_s=0.3))
+        self.finish(self.train(), longest_s=20)
+
+
+class Restarted(ChaosTest):
+    def test_a_worker_restarts_on_the_same_port(self):
+        self.start_coordinator()
+        address = f"127.0.0.1:{free_port()}"
+        self.start_worker("--listen", address, name="same")
+        self.start_worker(name="other")
+        consumer = self.train()
+        for _ in range(3):
+            consumer.pull(3)
+            self.workers[0].kill9()
+            self.workers[0] = self.start_worker("--listen", address, name="same")
+        self.finish(consumer, longest_s=20)
+
+    def test_the_coordinator_restarts_five_times_with_ten_datasets(self):
+        self.start_cluster(workers=2)
+        specs = []
+        for i in range(10):
+            folder = self.folder / f"images-{i}" / "class"
+            folder.mkdir(parents=True)
+            for number, photo in enumerate(cluster.test_data.images(cluster.photos())[8 * i:8 * i + 8]):
+                (folder / f"{number}.jpg").symlink_to(photo)
+            specs.append(self.spec(cluster.train_graph(folder.parent, 32), name=f"job{i}", batch=4))
+            self.assertIsNone(self.consumer(specs[-1], epochs=1).finish().error)
+        consumer = self.train()
+        for _ in range(5):
+            consumer.pull(2)
+            self.coordinator.kill9()
+            self.restart_coordinator()
+        self.finish(consumer, longest_s=20)
+        self.until_ready(2)
+        for spec in specs:
+            again = self.consumer(spec, epochs=1).finish()
+            self.assertIsNone(again.error)
+            self.assertEqual(again.steps, self.oracle(spec, 1))
+
+    def test_four_of_five_workers_go(self):
+        self.start_cluster(workers=5)
+        consumer = self.train()
+        for worker in self.workers[:2]:
+            consumer.pull(2)
+            worker.kill9()
+        for worker in self.workers[2:4]:
+            consumer.pull(2)
+            self.assertEqual(worker.stop(), 0)
+        self.finish(consumer, longest_s=20)
+
+    def test_the_client_is_there_first(self):
+        address = f"127.0.0.1:{free_port()}"
+        spec = self.chaos_spec()
+        self.oracle(spec)
+        consumer = self._keep(cluster.Consumer(
+            ["--spec", str(spec), "--epochs", str(faults.EPOCHS), "--address", address], self._log("consumer"),
+            {"LEAT_PLANE": "grpc"}))
+        self.start_coordinator(listen=address)
+        self.start_worker()
+        self.finish(consumer, longest_s=30)
+
+
+class Exhausted(ChaosTest):
+    """100 descriptors and 300 connections; what is closed again is taken again."""
+
+    def test_of_the_coordinator(self):
+        self.start_coordinator("--max-connections", "1000", before=prlimit(nofile=100))
+        self.start_worker()
+        with flood(self.coordinator.address, 300):
+            self.until("it has no descriptors", lambda: "listener.rests" in self.coordinator.tail())
+        self.until_ready(1)
+        self.assertIn("listener.recovered", self.coordinator.tail())
+        self.finish(self.train(), longest_s=20)
+
+    def test_of_a_worker(self):
+        self.start_coordinator()
+        self.start_worker("--max-connections", "1000", before=prlimit(nofile=100))
+        consumer = self.train()
+        consumer.pull(2)
+        with flood(self.workers[0].address, 300):
+            self.until("it has no descriptors", lambda: "listener.rests" in self.workers[0].tail())
+        second = self.train()
+        self.finish(consumer, longest_s=20)
+        self.finish(second, longest_s=20)
+
+    def test_caps_leave_descriptors_for_files(self):
+        self.start_coordinator()
+        self.start_worker("--max-connections-per-address", "20", before=prlimit(nofile=100))
+        with flood(self.workers[0].address, 300):
+            self.until("it refuses", lambda: "listener.refused" in self.workers[0].tail())
+        self.finish(self.train(), longest_s=20)
+        self.assertNotIn("listener.rests", self.workers[0].tail())
+
+
+class Storage(ChaosTest):
+    def test_the_state_cannot_be_synced(self):
+        """What was acknowledged stays; nothing more is acknowledged; training goes on."""
+        state = self.file_faults(self.folder / "state")
+        self.start_coordinator(env=state.env)
+        for _ in range(2):
+            self.start_worker()
+        consumer = self.train()
+        consumer.pull(3)
+        state.set(sync=errno.EIO)
+        refused = self.consumer(self.chaos_spec(name="late"), "--timeout-s", 5, epochs=1).finish()
+        self.assertIsNotNone(refused.error)
+        self.assertGreater(state.hits("sync"), 0)
+        self.finish(consumer, longest_s=10)
+
+    def test_short_reads(self):
+        reads = self.file_faults(cluster.photos())
+        self.start_coordinator()
+        for _ in range(2):
+            self.start_worker(env=reads.env)
+        reads.set(read=FileFaults.SHORT)
+        self.finish(self.train(), longest_s=20)
+        self.assertGreater(reads.hits("read"), 0)
+
+    def one_of_two_workers(self, operation, fault, longest_s, then_clear=True):
+        broken = self.file_faults(cluster.photos())
+        self.start_coordinator()
+        self.start_worker("--cache", "0", env=broken.env)
+        self.start_worker("--cache", "0")
+        consumer = self.train()
+        consumer.pull(2)
+        broken.set(**{operation: fault})
+        consumer.pull(6)
+        if then_clear:
+            broken.clear()
+        self.finish(consumer, longest_s=longest_s)
+        self.assertGreater(broken.hits(operation), 0)
+
+    def test_reads_fail_at_one_worker(self):
+        self.one_of_two_workers("read", errno.EIO, longest_s=20)
+
+    def test_files_are_stale_at_one_worker(self):
+        self.one_of_two_workers("read", errno.ESTALE, longest_s=20)
+
+    def test_opens_fail_at_one_worker(self):
+        self.one_of_two_workers("open", errno.EIO, longest_s=20)
+
+    def test_reads_hang_at_one_worker(self):
+        self.one_of_two_workers("read", FileFaults.HANG, longest_s=20)
+
+    def test_opens_hang_at_one_worker(self):
+        self.one_of_two_workers("open", FileFaults.HANG, longest_s=20)
+
+    def test_reads_fail_everywhere_for_three_seconds(self):
+        broken = self.file_faults(cluster.photos())
+        self.start_coordinator()
+        for _ in range(2):
+            self.start_worker("--cache", "0", env=broken.env)
+        consumer = self.train()
+        consumer.pull(2)
+        broken.set(read=errno.EIO)
+        timer = threading.Timer(3, broken.clear)
+        timer.start()
+        self.addCleanup(timer.cancel)
+        self.finish(consumer, longest_s=30)
+        self.assertGreater(broken.hits("read"), 0)
+
+
+if __name__ == "__main__":
+    faults.os.chdir(cluster.tempfile.gettempdir())
+    unittest.main()
