@@ -33,7 +33,9 @@ absl::StatusOr<std::string> ControlAdmin::GetAll(
     page.clear_next_page_token();
     all.MergeFrom(page);
   } while (!token.empty());
-  return ToJsonNumbers(all).dump();
+  nlohmann::json json = ToJsonNumbers(all);
+  json.erase("next_page_token");
+  return json.dump();
 }
 
 template <class Request, class Response>

@@ -101,9 +101,10 @@ void Deliveries::FailRows(Lane& lane, const OpenAsk& ask,
   Peer& peer = peers_.at(lane.worker);
   const absl::StatusCode code = CodeOf(error);
   Trouble trouble = TroubleOf(error.blame(), code);
-  // A worker that has taken its end of the lending socket back knows the memory
-  // no longer.
-  if (trouble == Trouble::kFinal && ask.memory && !ask.leased)
+  // An older worker that has taken its end of the lending socket back knows the
+  // memory no longer.
+  if (trouble == Trouble::kFinal && error.blame() != v1::BLAME_SAMPLE &&
+      ask.memory && !ask.leased)
     trouble = Trouble::kCounted;
   bool avoid = false, blame = false;
   for (const uint32_t index : failed) {
@@ -117,12 +118,11 @@ void Deliveries::FailRows(Lane& lane, const OpenAsk& ask,
     }
     row.AddFailed(lane.worker);
     ++window_.counters.failed_over_rows;
-    if (trouble == Trouble::kWorker)
-      blame = true;
-    else if (trouble != Trouble::kObject)
-      avoid = true;
-    else if (!IsAbsent(lane, step, index, error, now))
-      blame = true;  // it does not heed what was agreed
+    // One that does not heed what was agreed is in trouble, too.
+    const bool deaf =
+        trouble == Trouble::kObject && !IsAbsent(lane, step, index, error, now);
+    blame |= trouble == Trouble::kWorker || deaf;
+    avoid |= trouble == Trouble::kPassing || trouble == Trouble::kCounted;
   }
   if (blame) peers_.Blame(peer, error.message(), now);
   if (!avoid) return;

@@ -43,36 +43,44 @@ void Coordinator::FinishUpload(const IndexHeader& header, std::string index,
     return done(status);
   }
 
-  Effects effects;
-  MutexLock lock(&mu_);
-  if (Indexing::Request* request = indexing_.Find(header.dataset_id))
-    request->uploaded = true;
+  // Made here, since a header may be large.
+  const auto indexed = std::make_shared<DatasetIndexed>();
+  indexed->dataset = {header.dataset_id,  header.name,   "",
+                      header.fingerprint, header.shards, header.bytes,
+                      header.classes,     header.types};
+  indexed->index_bytes = header.index_bytes;
+  indexed->index_sha256 = header.index_sha256;
+  const std::string id = header.dataset_id, name = header.name;
+  const uint64_t request_id = header.request_id;
+  const uint64_t samples = header.shards.num_samples();
   Write write;
   write.index = std::move(index);
-  write.decide = [this,
-                  header](Effects*) -> absl::StatusOr<std::optional<Event>> {
+  write.decide = [this, id, request_id,
+                  indexed](Effects*) -> absl::StatusOr<std::optional<Event>> {
     mu_.AssertHeld();
-    ASSIGN_OR_RETURN(Indexing::Request * request,
-                     indexing_.Current(header.dataset_id, header.request_id));
-    DatasetIndexed indexed;
-    indexed.dataset = {header.dataset_id,  header.name,   request->reader_text,
-                       header.fingerprint, header.shards, header.bytes,
-                       header.classes,     header.types};
-    indexed.index_bytes = header.index_bytes;
-    indexed.index_sha256 = header.index_sha256;
-    return Event{{}, std::move(indexed), {}};
+    ASSIGN_OR_RETURN(const Indexing::Request* request,
+                     indexing_.Current(id, request_id));
+    indexed->dataset.reader = request->reader_text;
+    return Event{{}, std::move(*indexed), {}};
   };
-  write.finish = [this, header, done = std::move(done)](
-                     const absl::Status& result, Effects* inner) {
+  write.finish = [this, id, name, samples, done](const absl::Status& result,
+                                                 Effects* inner) {
     mu_.AssertHeld();
-    inner->Add([header, result] {
+    inner->Add([id, name, samples, result] {
       LOG_INFO("dataset.indexed dataset={} name={} samples={} status={}",
-               header.dataset_id.substr(0, 12), header.name,
-               header.shards.num_samples(), result.ToString());
+               id.substr(0, 12), name, samples, result.ToString());
     });
-    FinishIndexing(header.dataset_id, result, inner);
+    FinishIndexing(id, result, inner);
     inner->Add([done, result] { done(result); });
   };
+  Effects effects;
+  MutexLock lock(&mu_);
+  // Another attempt, if it was begun meanwhile, is not to end by this one.
+  const absl::StatusOr<Indexing::Request*> request =
+      indexing_.Current(id, request_id);
+  if (!request.ok())
+    return effects.Add([done, why = request.status()] { done(why); });
+  (*request)->uploaded = true;
   Enqueue(std::move(write), &effects);
 }
 

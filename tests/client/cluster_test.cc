@@ -348,7 +348,7 @@ TEST_F(ClusterTest, AListOfManyPagesIsOneAnswer) {
   ASSERT_TRUE(workers.ok()) << workers.status();
   for (const char* name : {"w0", "w1", "w2", "w3", "w4"})
     EXPECT_THAT(*workers, HasSubstr(name));
-  EXPECT_THAT(*workers, HasSubstr("\"next_page_token\":\"\""));
+  EXPECT_THAT(*workers, testing::Not(HasSubstr("page")));
   EXPECT_TRUE(absl::IsInternal(service_->admin().ListJobs().status()))
       << "a page that repeats ends the list";
 }
