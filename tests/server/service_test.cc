@@ -17,8 +17,8 @@
 #include "leat/v1/admin.grpc.pb.h"
 #include "leat/v1/coordinator.grpc.pb.h"
 #include "rpc/channel.h"
-#include "rpc/secret_files.h"
 #include "rpc/convert.h"
+#include "rpc/secret_files.h"
 #include "server/daemon.h"
 #include "tests/server/world.h"
 
