@@ -67,9 +67,9 @@ class Corruption(ChaosTest):
     def test_corrupt_bytes_on_the_wire(self):
         """TLS notices what the checksum of TCP cannot: rows have none of their own."""
         made = subprocess.run(
-            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
-             "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", "key.pem",
-             "-out", "cert.pem"], cwd=self.folder, capture_output=True)
+            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+             "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1",
+             "-keyout", "key.pem", "-out", "cert.pem"], cwd=self.folder, capture_output=True)
         if made.returncode != 0:
             self.skipTest("no openssl program here to make a certificate with")
         cert = self.folder / "cert.pem"
