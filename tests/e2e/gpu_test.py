@@ -65,7 +65,7 @@ class GpuTest(cluster.FakeGpuTest):
 
     def test_a_gpu_that_was_named_and_is_not_there_is_an_error(self):
         self.start_coordinator()
-        with self.assertRaisesRegex(cluster.DaemonFailed, "1.*--devices 5: there are 1 GPUs"):
+        with self.assertRaisesRegex(cluster.DaemonFailed, "(?s)ended with 1.*--devices 5: there are 1 GPUs"):
             self.start_worker("--devices", "5", env=self.fakes)
         with self.assertRaisesRegex(cluster.DaemonFailed, "--devices 0: .*no CUDA driver"):
             self.start_worker("--devices", "0", env={"LEAT_CUDA_LIBRARY": "/nonexistent/libcuda.so.1"})
