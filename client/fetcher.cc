@@ -62,6 +62,9 @@ std::vector<LaneMessage> Fetcher::Decide(MonotonicTime now) {
     due_ = std::min(due_, peers_.NextUsable(now, &window_.starved));
     WarnIfAllFaulty();
   }
+  // What has just been asked may be late without anything else happening.
+  if (waiting_ && !messages.empty())
+    due_ = std::min(due_, now + peers_.HedgeDelay());
   for (std::shared_ptr<Lane>& lane : peers_.TakeIdleLanes(now, &due_))
     idle_.push_back(std::move(lane));
   return messages;

@@ -91,17 +91,17 @@ TEST_F(FetcherPeersTest, OneThatHasGoneWithItsStreamIsNot) {
 }
 
 TEST_F(FetcherPeersTest, ATableTakesRowsFromAStreamOnlyForOneThatItNames) {
-  config_.max_lane_rows = 1;
+  config_.max_lane_rows = 2;
   Begin(3);
   MeetAll(3);
   AddStep({0, 10, 20});
   const auto first = Asks();
   ASSERT_EQ(first.size(), 3u);
-  SetWorkers({9});  // it has room for one row
+  SetWorkers({9});  // it has room for two rows, and each of the others for one
   const auto moved = Asks();
   ASSERT_EQ(moved.size(), 1u);
   EXPECT_EQ(WorkerOf(moved[0]), "w9");
-  EXPECT_EQ(moved[0].rows.size(), 1u);
+  EXPECT_EQ(moved[0].rows.size(), 2u);
   Close(moved[0], Unavailable("refused"));
   EXPECT_TRUE(Asks().empty()) << "nor from one that it lacks to another";
   for (const Action& action : first) EXPECT_TRUE(Answer(action).ok());
@@ -216,7 +216,7 @@ TEST_F(FetcherPeersTest, AColdStartIsNotAskedForTwice) {
     }
     if (!fetcher_->TakeDirty()) Pass();
   }
-  EXPECT_GE(asked, rows);
+  EXPECT_GT(asked, rows) << "some are late";
   EXPECT_LE(asked, rows + rows / 10 + config_.hedge_burst);
   size_t suspects = 0;
   for (const Peer& peer : fetcher_->peers()) suspects += peer.suspect;
