@@ -36,7 +36,9 @@ StageLaunch FusedProgram::stage(size_t stage, size_t rows) const {
 uint64_t FusedProgram::BlockBytes(size_t rows) const {
   FusedHeader header = header_;
   header.rows = static_cast<uint32_t>(rows);
-  return TablesAt(&header) + rows * Aligned(limits_.max_table_bytes);
+  const uint64_t images =
+      uint64_t{decodes(Whose::kRow)} + uint64_t{decodes(Whose::kPartner)};
+  return TablesAt(&header) + rows * images * Aligned(limits_.max_table_bytes);
 }
 
 uint64_t FusedProgram::TableBytesBound(int64_t max_side) const {
@@ -62,7 +64,7 @@ uint64_t FusedProgram::TableBytesBound(int64_t max_side) const {
           most = std::max(
               most, TableBytes(view.size.width, taps(op, view.size.width),
                                view.size.height, taps(op, view.size.height)));
-      if (chain == 0) break;
+      if (chains_[chain].parent == chain) break;
     }
     sum += most;
   }
