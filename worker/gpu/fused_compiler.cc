@@ -15,18 +15,16 @@
 //   partner's   chain ► head ────┐
 //   row's       chain ► head ► add ► …
 #include <algorithm>
-#include <cstring>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <variant>
 
 #include "core/status.h"
-#include "worker/gpu/fused_kernel.h"
 #include "worker/gpu/fused_layout.h"
 #include "worker/gpu/fused_program.h"
 #include "worker/gpu/fused_tail.h"
+#include "worker/gpu/sample_steps.h"
 #include "worker/gpu/whose.h"
 
 namespace leat::worker {
@@ -36,42 +34,6 @@ constexpr size_t kMaxPixelTables = size_t{1} << 20;
 constexpr uint32_t kMaxViews = 64;
 // Of a value that the host hands to kernels.
 constexpr size_t kMaxHostBytes = size_t{16} << 10;
-
-// The values of its own sample that a step takes, but for its arguments.
-std::vector<uint32_t> InputsOf(const Step& step) {
-  if (const auto* kernel = std::get_if<KernelStep>(&step.what))
-    return kernel->inputs;
-  if (const auto* where = std::get_if<WhereStep>(&step.what))
-    return {where->condition, where->a, where->b};
-  if (const auto* decode = std::get_if<DecodeStep>(&step.what))
-    return {decode->input};
-  if (const auto* image = std::get_if<ImageStep>(&step.what))
-    return {image->input};
-  if (std::holds_alternative<CoinFlipStep>(step.what) ||
-      std::holds_alternative<UniformStep>(step.what) ||
-      std::holds_alternative<PartnerStep>(step.what))
-    return {};
-  return {InputOf(step)};
-}
-
-// The steps that these values of a sample are made by.
-std::vector<Step> StepsOf(const std::vector<uint32_t>& values,
-                          size_t num_values, const std::vector<Step>& all) {
-  std::vector<bool> wanted(num_values);
-  const auto want = [&](const std::vector<uint32_t>& more) {
-    for (const uint32_t value : more) wanted[value] = true;
-  };
-  want(values);
-  std::vector<Step> steps;
-  for (auto step = all.rbegin(); step != all.rend(); ++step) {
-    if (!wanted[step->node]) continue;
-    want(InputsOf(*step));
-    want(step->needs);
-    steps.push_back(*step);
-  }
-  std::ranges::reverse(steps);
-  return steps;
-}
 
 }  // namespace
 
@@ -90,10 +52,7 @@ class FusedCompiler {
     for (const auto& [name, ref] : graph_.graph.outputs)
       program_->output_values_.push_back(ValueIndex(graph_, ref));
     ASSIGN_OR_RETURN(const std::vector<Step> steps, CompileSteps(graph_, true));
-    std::vector<uint32_t> partnered;
-    for (const Step& step : steps)
-      if (const auto* partner = std::get_if<PartnerStep>(&step.what))
-        partnered.push_back(partner->input);
+    const std::vector<uint32_t> partnered = PartneredBy(steps);
     program_->has_partner_ = !partnered.empty();
     RETURN_IF_ERROR(AddSample(Whose::kPartner, partnered, steps));
     RETURN_IF_ERROR(AddSample(Whose::kRow, program_->output_values_, steps));
@@ -102,7 +61,7 @@ class FusedCompiler {
       return Unimplemented("cannot be fused: no field is made of an image");
     program_->stages_ = std::make_unique<StageProgram>(
         std::move(builder_), program_->heads_, std::move(host_values_));
-    Finish();
+    program_->LayOut(std::move(fields_), tables_);
     return std::move(program_);
   }
 
@@ -118,10 +77,6 @@ class FusedCompiler {
     uint32_t node = 0;
     bool resampled = false, mirrored = false;
     std::optional<uint32_t> view;  // some field is made of it
-  };
-  struct ViewField {
-    uint32_t view;
-    FusedField field;
   };
   // What stages read of a chain or a tail.
   struct Head {
@@ -230,6 +185,10 @@ class FusedCompiler {
     if (from.kind == Place::kNowhere)
       return CannotFuse(step.node, "another row's stored value");
     if (from.kind == Place::kHost) return AddHostStep(step);
+    if (!builder_.IsStatic(step.node))
+      return CannotFuse(
+          step.node,
+          "another row's value, whose size differs from sample to sample");
     PlaceOf(step.node) = from;
     builder_.BuildFor(Whose::kPartner);
     std::optional<StageTensor> tensor;
@@ -456,54 +415,6 @@ class FusedCompiler {
     }
   }
 
-  // Lays out what every block begins with.
-  void Finish() {
-    std::sort(fields_.begin(), fields_.end(),
-              [](const ViewField& a, const ViewField& b) {
-                return std::tie(a.view, a.field.output) <
-                       std::tie(b.view, b.field.output);
-              });
-    std::vector<FusedView> views;
-    for (const FusedProgram::FusedImage& image : program_->views_) {
-      views.push_back({.width = static_cast<uint32_t>(image.size.width),
-                       .height = static_cast<uint32_t>(image.size.height)});
-      program_->strips_ =
-          std::max(program_->strips_,
-                   FusedStrips(views.back().width, views.back().height));
-    }
-    FusedHeader& header = program_->header_;
-    header.views = static_cast<uint32_t>(views.size());
-    header.fields = static_cast<uint32_t>(fields_.size());
-    header.host_stride = program_->host_stride_;
-    const size_t view_bytes = views.size() * sizeof(FusedView);
-    const size_t field_bytes = fields_.size() * sizeof(FusedField);
-    const size_t views_at = Aligned(sizeof(FusedHeader));
-    const size_t fields_at = Aligned(views_at + view_bytes);
-    const size_t tables_at = Aligned(fields_at + field_bytes);
-    header.views_at = static_cast<uint32_t>(views_at);
-    header.fields_at = static_cast<uint32_t>(fields_at);
-    program_->field_of_output_.resize(fields_.size());
-    for (uint32_t f = 0; f < fields_.size(); ++f) {
-      auto& [view, field] = fields_[f];
-      if (views[view].end_field == 0) views[view].first_field = f;
-      views[view].end_field = f + 1;
-      if (field.kind == FusedKind::kTable)
-        field.at += static_cast<uint32_t>(tables_at);
-      program_->field_of_output_[field.output] = f;
-      program_->fields_.push_back(field);
-    }
-    std::vector<std::byte>& prefix = program_->prefix_;
-    const std::vector<std::byte>& constants = program_->stages_->constants();
-    program_->constants_at_ = Aligned(tables_at + tables_.size());
-    prefix.resize(Aligned(program_->constants_at_ + constants.size()));
-    std::ranges::copy(constants, prefix.begin() + static_cast<ptrdiff_t>(
-                                                      program_->constants_at_));
-    memcpy(prefix.data() + views_at, views.data(), view_bytes);
-    memcpy(prefix.data() + fields_at, program_->fields_.data(), field_bytes);
-    std::copy(tables_.begin(), tables_.end(),
-              prefix.begin() + static_cast<ptrdiff_t>(tables_at));
-  }
-
   const CheckedGraph& graph_;
   std::unique_ptr<FusedProgram> program_;
   Whose whose_ = Whose::kRow;          // whose values there are places for
@@ -515,7 +426,7 @@ class FusedCompiler {
   std::vector<Head> heads_;
   std::vector<StageHostValue> host_values_;
   size_t host_bytes_ = 0;
-  std::vector<ViewField> fields_;
+  std::vector<FusedProgram::ViewField> fields_;
   std::vector<std::byte> tables_;
 };
 

@@ -124,6 +124,11 @@ class FusedProgram {
     size_t chain = 0;
     ImageSize size;
   };
+  // A field, and the view that it is made of.
+  struct ViewField {
+    uint32_t view;
+    FusedField field;
+  };
 
   // An output of the reader that is the host's.
   struct StoredValue {
@@ -134,6 +139,10 @@ class FusedProgram {
   };
 
   FusedProgram() = default;
+  // Lays out what every block begins with, once all else is there. `tables`:
+  // where the fields' places count from.
+  void LayOut(std::vector<ViewField> fields,
+              const std::vector<std::byte>& tables);
   Whose WhoseView(size_t view) const {
     return chains_[views_[view].chain].whose;
   }

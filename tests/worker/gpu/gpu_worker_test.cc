@@ -26,6 +26,12 @@ Graph WithLast(Graph graph, Node last) {
 Graph UnfusedGraph() {
   return WithLast(CropGraph(32), {"jpeg_compression_distortion", {}, {}});
 }
+// A part of the partner's image in the own one.
+Graph PastedGraph() {
+  Graph graph = CutMixGraph(32);
+  graph.outputs[1].second = {0, 1};
+  return graph;
+}
 // Resized twice: a stage.
 Graph StagedGraph() {
   return WithLast(CropGraph(16),
@@ -245,6 +251,7 @@ TEST_F(GpuTest, RowsAreWrittenStraightIntoLentDeviceMemory) {
       {CropGraph(32), DecoderClass::kExact},
       {CropGraph(32), DecoderClass::kNvjpeg},
       {UnfusedGraph(), DecoderClass::kExact},
+      {PastedGraph(), DecoderClass::kExact},
       {StagedGraph(), DecoderClass::kExact}};
   for (const auto& [graph, decoder_class] : cases) {
     GpuPipeline pipeline(graph, *gpus_, decoder_class);
