@@ -93,7 +93,7 @@ TEST_F(GpuTest, RowsOfPipelinesWithStagesAreTheCpus) {
     std::vector<RowBytes> expected;
     for (const std::string& file : files) {
       const auto row = pipeline.OnCpu(file, group.size());
-      if (!row.ok()) continue;
+      if (!row.ok() || group.size() == pipeline.kernel().most_rows()) continue;
       group.push_back(file);
       expected.push_back(*row);
     }
