@@ -45,9 +45,10 @@ class GpuDamageTest : public HostGroupTest {
     GpuPipeline pipeline(graph, *gpus_);
     if (!pipeline.kernel().staged(false)) return OnCores(graph, files, true);
     ++staged_;
+    const size_t most = std::min(kRows, pipeline.kernel().most_rows());
     std::vector<Row> rows;
-    for (size_t begin = 0; begin < files.size(); begin += kRows) {
-      const size_t count = std::min(kRows, files.size() - begin);
+    for (size_t begin = 0; begin < files.size(); begin += most) {
+      const size_t count = std::min(most, files.size() - begin);
       GroupMemory memory(pipeline.schema(), count);
       const GroupOutputs outputs = memory.Outputs(count);
       const auto group = pipeline.kernel().BeginGroup(outputs);

@@ -14,7 +14,9 @@
 
 #include "core/status.h"
 #include "gtest/gtest.h"
+#include "tests/support/jpeg_maker.h"
 #include "tests/worker/image_support.h"
+#include "tests/worker/row_beside.h"
 #include "worker/gpu_worker.h"
 #include "worker/image/row_program.h"
 
@@ -121,9 +123,13 @@ class GpuPipeline {
   // The file as sample number `row` of epoch 1.
   absl::Status Prepare(KernelGroup& group, size_t row,
                        const std::string& file) {
-    return group.Prepare(row, {.epoch = 1, .sample = row},
-                         StoredImage(AsSpan(file), static_cast<int32_t>(row)),
-                         state());
+    const StoredSample beside = Beside();
+    RowBeside other(InputBeside(row, beside), readable);
+    const absl::Status status = group.Prepare(
+        row, {.epoch = 1, .sample = row, .partner = &other},
+        StoredImage(AsSpan(file), static_cast<int32_t>(row)), state());
+    asked += other.asked;
+    return status;
   }
 
   absl::StatusOr<RowBytes> OnCpu(const std::string& file, uint64_t sample) {
@@ -134,11 +140,25 @@ class GpuPipeline {
       fields.emplace_back(outputs.At(f, 0), outputs.field_bytes[f]);
     const StoredSample stored =
         StoredImage(AsSpan(file), static_cast<int32_t>(sample));
-    RETURN_IF_ERROR(cpu_->Run({1, sample, stored.fields}, scratch_, fields));
+    const StoredSample beside = Beside();
+    RowBeside other(InputBeside(sample, beside), readable);
+    RETURN_IF_ERROR(
+        cpu_->Run({1, sample, stored.fields, 0, &other}, scratch_, fields));
     return memory.Row(outputs, 0);
   }
 
+  // What all rows have beside them.
+  std::string partner =
+      testing::MakeJpeg({.width = 150, .height = 130, .seed = 99});
+  absl::Status readable;  // that file
+  int asked = 0;          // for it, by rows that groups left to the CPU
+
  private:
+  StoredSample Beside() const { return StoredImage(AsSpan(partner), 3); }
+  static RowInput InputBeside(uint64_t sample, const StoredSample& beside) {
+    return {.epoch = 1, .sample = 1000 + sample, .fields = beside.fields};
+  }
+
   const CheckedGraph checked_;
   const RowKernelFactory factory_;
   const std::unique_ptr<ThreadState> state_;
