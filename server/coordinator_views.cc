@@ -39,6 +39,7 @@ JobView Coordinator::ViewOf(const JobRecord& job) const {
   JobView view;
   view.info = job.info;
   view.created_at = job.created_at;
+  view.not_on_gpu = job.not_on_gpu;
   const std::string& name = job.info->spec.name;
   for (const auto& [id, consumer] : consumers_) {
     if (consumer.job != name) continue;

@@ -59,13 +59,15 @@ absl::Status State::On(const Event& event, const JobCreated& created) {
   info->spec = created.spec;
   info->dataset = dataset->info;
   info->schema = created.schema;
+  std::string not_on_gpu = created.not_on_gpu;
   if (info->schema.fields.empty()) {  // as read from disk: the dataset tells
     ASSIGN_OR_RETURN(PreparedJob job,
                      Prepare(created.spec, dataset->info.types));
     info->schema = std::move(job.schema);
+    not_on_gpu = std::move(job.not_on_gpu);
   }
   info->plan_hash = created.plan_hash;
-  jobs_[created.spec.name] = {std::move(info), event.at};
+  jobs_[created.spec.name] = {std::move(info), event.at, std::move(not_on_gpu)};
   return absl::OkStatus();
 }
 
@@ -93,8 +95,9 @@ std::vector<Event> State::Events() const {
                                             dataset.index_sha256}});
   for (const auto& [name, job] : jobs_)
     events.push_back(
-        {job.created_at, JobCreated{job.info->spec, job.info->dataset.id,
-                                    job.info->schema, job.info->plan_hash}});
+        {job.created_at,
+         JobCreated{job.info->spec, job.info->dataset.id, job.info->schema,
+                    job.info->plan_hash, job.not_on_gpu}});
   for (const auto& [name, at] : drained_)
     events.push_back({at, WorkerDrained{name}});
   return events;

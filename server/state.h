@@ -36,6 +36,8 @@ struct JobCreated {
   std::string dataset_id;
   BatchSchema schema;
   Digest plan_hash{};
+  std::string not_on_gpu;  // as in PreparedJob; this and `schema` are not kept
+                           // on disk: spec and dataset tell
 };
 struct JobDeleted {
   std::string name;
@@ -64,6 +66,7 @@ struct DatasetRecord {
 struct JobRecord {
   std::shared_ptr<const JobInfo> info;  // shared with replies being written
   WallTime created_at{};
+  std::string not_on_gpu;  // as in PreparedJob
 };
 
 class State {

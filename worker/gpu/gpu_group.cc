@@ -78,8 +78,10 @@ absl::Status GpuGroup::Prepare(size_t row, const RowInput& input,
   auto* const thread = static_cast<GpuThread*>(state);
   absl::Status status = PrepareRow(row, thread);
   // Of a pipeline that chooses, the CPU computes only what a sample needs: it
-  // has the last word on what is wrong with one.
-  if (!status.ok() && program_.fused != nullptr && program_.fused->stages() > 0)
+  // has the last word on what is wrong with one. What is wrong with nvJPEG is
+  // none of its business.
+  if (!status.ok() && !absl::IsUnavailable(status) &&
+      program_.fused != nullptr && program_.fused->stages() > 0)
     status = ComputeOnCpu(row, thread);
   // Rows with partners are computed by now: no launch has them.
   r.input.partner = nullptr;
@@ -106,7 +108,9 @@ absl::Status GpuGroup::PrepareRow(size_t row, GpuThread* thread) {
       return window.status();
     return ComputeOnCpu(row, thread);
   }
-  if (program_.decoder_class == DecoderClass::kNvjpeg && IsForNvjpeg(header)) {
+  // What nvJPEG makes of a file that is cut short is nobody's guess.
+  if (program_.decoder_class == DecoderClass::kNvjpeg && IsForNvjpeg(header) &&
+      !decoder.EndsEarly()) {
     RETURN_IF_ERROR(ChooseDecoding(row, header, *window, thread));
   } else {
     ASSIGN_OR_RETURN(const bool fits, DecodeWindow(r, *window, thread));

@@ -49,6 +49,7 @@ struct GpuProgram {
   // Null, in class exact: the CPU computes all rows, and the GPU takes them
   // where they belong in its memory.
   std::unique_ptr<FusedProgram> fused;
+  size_t most_rows = SIZE_MAX;  // of a group, for which a slot has room
   std::unique_ptr<RowProgram> cpu;
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/device_forms.h"
 #include "core/log.h"
 #include "core/status.h"
 
@@ -17,19 +18,24 @@ constexpr FusedLimits kLimits{.max_table_bytes = size_t{128} << 10};
 // Between the fields of a group's results.
 constexpr size_t kFieldPadding = 256;
 
-// kUnimplemented: why the kernel cannot.
-absl::StatusOr<std::unique_ptr<FusedProgram>> Fuse(const CheckedGraph& graph,
-                                                   uint64_t seed,
-                                                   DecoderClass decoder_class,
-                                                   uint64_t group_bytes,
-                                                   uint64_t slot_bytes) {
+// The most rows of a group for which a slot has room; the rest of its memory is
+// for pixels on their way. 0: not for one.
+size_t MostRows(const FusedProgram& fused, size_t row_bytes,
+                uint64_t group_bytes, uint64_t slot_bytes) {
+  size_t rows = std::min<uint64_t>(group_bytes / row_bytes, kMaxGpuGroupRows);
+  while (rows > 0 && (fused.BlockBytes(rows) > kSlotBlockBytes ||
+                      fused.ValueBytes(rows) > slot_bytes / 2))
+    --rows;
+  return rows;
+}
+
+// kUnimplemented: why the kernels cannot.
+absl::Status Fuse(const CheckedGraph& graph, uint64_t seed,
+                  uint64_t group_bytes, uint64_t slot_bytes,
+                  GpuProgram* program) {
+  RETURN_IF_ERROR(CheckDeviceForms(graph));
   ASSIGN_OR_RETURN(std::unique_ptr<FusedProgram> fused,
                    FusedProgram::Compile(graph, seed, kLimits));
-  if (decoder_class == DecoderClass::kNvjpeg &&
-      (fused->stages() > 0 || fused->dali()))
-    return Unimplemented(
-        "operators behind the fused kernel, and resizing by rule \"dali\", run "
-        "in class exact, not nvjpeg");
   const size_t row_bytes = graph.schema.row_bytes();
   const size_t padding = graph.schema.fields.size() * kFieldPadding;
   if (row_bytes + padding > group_bytes)
@@ -37,19 +43,17 @@ absl::StatusOr<std::unique_ptr<FusedProgram>> Fuse(const CheckedGraph& graph,
         "a row of {} bytes does not fit a GPU's groups of {} bytes "
         "(--gpu-group-bytes)",
         row_bytes, group_bytes);
-  if (fused->BlockBytes(kMaxGpuGroupRows) > kSlotBlockBytes)
+  const size_t rows = MostRows(*fused, row_bytes, group_bytes, slot_bytes);
+  if (rows == 0)
     return Unimplemented(
-        "{} rows need {} bytes of descriptors, more than a GPU's slot has: {}",
-        kMaxGpuGroupRows, fused->BlockBytes(kMaxGpuGroupRows), kSlotBlockBytes);
-  // The rest is for pixels on their way.
-  const uint64_t rows =
-      std::clamp<uint64_t>(group_bytes / row_bytes, 1, kMaxGpuGroupRows);
-  if (fused->ValueBytes(rows) > slot_bytes / 2)
-    return Unimplemented(
-        "{} rows hold values of {} bytes between operators, more than half of "
-        "a GPU's slot of {} (--gpu-slot-bytes)",
-        rows, fused->ValueBytes(rows), slot_bytes);
-  return fused;
+        "a row needs {} bytes of descriptors, want at most {}, and values of "
+        "{} bytes between operators, want at most half of a GPU's slot of {} "
+        "(--gpu-slot-bytes)",
+        fused->BlockBytes(1), kSlotBlockBytes, fused->ValueBytes(1),
+        slot_bytes);
+  program->most_rows = rows;
+  program->fused = std::move(fused);
+  return absl::OkStatus();
 }
 
 // Rows that no GPU here computes.
@@ -81,16 +85,12 @@ absl::StatusOr<GpuProgram> CompileForGpu(const CheckedGraph& graph,
   GpuProgram program{.decoder_class = decoder_class,
                      .fields = graph.schema.fields.size()};
   ASSIGN_OR_RETURN(program.cpu, RowProgram::Compile(graph, seed));
-  absl::StatusOr<std::unique_ptr<FusedProgram>> fused =
-      Fuse(graph, seed, decoder_class, group_bytes, slot_bytes);
-  if (fused.ok()) {
-    program.fused = *std::move(fused);
-  } else if (decoder_class == DecoderClass::kExact &&
-             absl::IsUnimplemented(fused.status())) {
-    LOG_INFO("gpu.rows_by_cpu reason=\"{}\"", Message(fused.status()));
-  } else {
-    return fused.status();
-  }
+  const absl::Status fused =
+      Fuse(graph, seed, group_bytes, slot_bytes, &program);
+  if (decoder_class == DecoderClass::kExact && absl::IsUnimplemented(fused))
+    LOG_INFO("gpu.rows_by_cpu reason=\"{}\"", Message(fused));
+  else
+    RETURN_IF_ERROR(fused);
   return program;
 }
 

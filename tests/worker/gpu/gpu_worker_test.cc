@@ -3,6 +3,7 @@
 // A GPU worker's kernels, through the fake driver: the same bytes as the CPU's.
 #include <random>
 
+#include "core/device_forms.h"
 #include "cuda/driver.h"
 #include "gmock/gmock.h"
 #include "tests/support/image_maker.h"
@@ -77,11 +78,14 @@ TEST_F(GpuTest, RowsOfPipelinesWithStagesAreTheCpus) {
   std::mt19937 random(20'260'302);
   const std::vector<std::string> files = OddImages();
   int staged = 0;
-  for (int i = 0; i < 60; ++i) {
+  for (int i = 0; i < 90; ++i) {
     const Graph graph = RandomStagedGraph(random).Make(12);
-    if (!Check(graph).ok()) continue;  // an output without a size
-    GpuPipeline pipeline(graph, *gpus_);
-    if (!pipeline.kernel().staged(false)) continue;
+    const auto checked = Check(graph);
+    if (!checked.ok()) continue;  // an output without a size
+    if (!CheckDeviceForms(*checked).ok()) continue;
+    GpuPipeline pipeline(
+        graph, *gpus_,
+        i % 3 == 0 ? DecoderClass::kExact : DecoderClass::kNvjpeg);
     ++staged;
     std::vector<std::string> group;
     std::vector<RowBytes> expected;
@@ -98,17 +102,36 @@ TEST_F(GpuTest, RowsOfPipelinesWithStagesAreTheCpus) {
       ASSERT_EQ(result.rows[row], expected[row]) << "row " << row << "\n"
                                                  << CanonicalText(graph);
   }
-  EXPECT_GT(staged, 30);
+  EXPECT_GT(staged, 45);
+  EXPECT_GT(gpus_->stats()[0].rows_hardware_total, 200u);
 }
 
-TEST_F(GpuTest, ValuesThatDoNotFitTheSlotLeaveTheJobToTheCores) {
+// As many rows go together as the slot has room for.
+TEST_F(GpuTest, ValuesThatDoNotFitTheSlotMakeGroupsSmaller) {
   config_.slot_bytes = 1 << 20;
   config_.group_bytes = 8 << 20;
   Open();
-  GpuPipeline large(WithLast(CropGraph(300), {"invert", {}, {}}), *gpus_);
-  EXPECT_FALSE(large.kernel().staged(false));
-  GpuPipeline small(StagedGraph(), *gpus_);
-  EXPECT_TRUE(small.kernel().staged(false));
+  const auto inverted = [](int64_t side) {
+    return WithLast(CropGraph(side), {"invert", {}, {}});
+  };
+  GpuPipeline none(inverted(420), *gpus_);  // over half of the slot
+  EXPECT_FALSE(none.kernel().staged(false));
+  EXPECT_EQ(none.kernel().most_rows(), SIZE_MAX);
+  const auto refused =
+      gpus_->kernels()
+          .compile(*Check(inverted(420)), 1, DecoderClass::kNvjpeg)
+          .status();
+  EXPECT_TRUE(absl::IsUnimplemented(refused)) << refused;
+  EXPECT_THAT(std::string(Message(refused)),
+              ::testing::HasSubstr("--gpu-slot-bytes"));
+  std::vector<std::string> files;
+  for (uint32_t i = 0; i < 7; ++i)
+    files.push_back(MakeJpeg({.width = 500, .height = 300, .seed = i}));
+  for (const auto& [side, most] : {std::pair{300, 1}, {200, 4}, {32, 128}}) {
+    GpuPipeline pipeline(inverted(side), *gpus_, DecoderClass::kNvjpeg);
+    EXPECT_EQ(pipeline.kernel().most_rows(), static_cast<size_t>(most)) << side;
+    ExpectExact(pipeline, files);
+  }
 }
 
 // The image is damaged, and not needed where the coin says so.
