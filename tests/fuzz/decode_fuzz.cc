@@ -115,12 +115,11 @@ Shown OfTheWhole(const EncodedImage& image, const View& view, Colours colours,
   return shown;
 }
 
-// What a look at the file's structure takes for cut short, decoding does, too.
+// A file that is told to end early by its bytes is not decoded to its end.
 void CheckEnd(std::span<const std::byte> file, JpegDecoder& decoder) {
   if (!IsJpeg(file) || !decoder.Open(file).ok() || !decoder.EndsEarly()) return;
-  const absl::Status whole =
-      CheckJpegRows(&decoder, decoder.header().size.height, false);
-  fuzz::Require(absl::IsDataLoss(whole) || absl::IsResourceExhausted(whole));
+  fuzz::Require(
+      !CheckJpegRows(&decoder, decoder.header().size.height, false).ok());
 }
 
 void Run(std::string_view bytes) {
