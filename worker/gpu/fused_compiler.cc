@@ -20,6 +20,7 @@
 #include <utility>
 #include <variant>
 
+#include "core/device_forms.h"
 #include "core/status.h"
 #include "worker/gpu/fused_layout.h"
 #include "worker/gpu/fused_program.h"
@@ -32,8 +33,6 @@ namespace {
 
 constexpr size_t kMaxPixelTables = size_t{1} << 20;
 constexpr uint32_t kMaxViews = 64;
-// Of a value that the host hands to kernels.
-constexpr size_t kMaxHostBytes = size_t{16} << 10;
 
 }  // namespace
 
@@ -133,7 +132,7 @@ class FusedCompiler {
     const ValueType& type = builder_.TypeOf(value);
     if (!builder_.IsStatic(value)) return 0;
     const StageTensor tensor{.dtype = type.dtype, .shape = type.shape};
-    return tensor.bytes() <= kMaxHostBytes ? tensor.bytes() : 0;
+    return tensor.bytes() <= kMostHostValueBytes ? tensor.bytes() : 0;
   }
 
   absl::Status Sort(Step step) {
@@ -147,8 +146,11 @@ class FusedCompiler {
     if (const auto* partner = std::get_if<PartnerStep>(&step.what))
       return AddPartner(step, partner->input);
     if (IsTheHosts(step, inputs)) return AddHostStep(std::move(step));
-    if (const auto* image = std::get_if<ImageStep>(&step.what))
-      if (Extends(*image)) return Extend(step.node, *image);
+    if (auto* image = std::get_if<ImageStep>(&step.what)) {
+      RETURN_IF_ERROR(Extend(Extending(*image), image));
+      if (image->ops.empty()) return absl::OkStatus();
+      return AddStage(step, {image->input});
+    }
     const Place::Kind from = PlaceOf(inputs[0]).kind;
     const bool tail = std::holds_alternative<NormalizeStep>(step.what) ||
                       std::holds_alternative<CastStep>(step.what) ||
@@ -285,29 +287,37 @@ class FusedCompiler {
 
   // --- Chains ---------------------------------------------------------------
 
-  // It can go on where another chain of the sample ends, and all are one.
-  bool Extends(const ImageStep& image) const {
+  // How many of the first operators can go on where another chain of the sample
+  // ends, so that all are one.
+  size_t Extending(const ImageStep& image) const {
     const Place from = PlaceOf(image.input);
     if (from.kind != Place::kChain ||
         program_->chains_[from.index].whose != whose_)
-      return false;
+      return 0;
     ChainEnd end = chains_[from.index];
+    size_t count = 0;
     for (const ImageOp& op : image.ops) {
-      if (!op.Extends(end.resampled, end.mirrored)) return false;
+      if (!op.Extends(end.resampled, end.mirrored)) break;
       Note(op, &end);
+      ++count;
     }
-    return true;
+    return count;
   }
   static void Note(const ImageOp& op, ChainEnd* end) {
     end->resampled |= op.Resamples();
     end->mirrored |= op.kind == ImageOp::Kind::kFlip;
   }
-  absl::Status Extend(uint32_t node, const ImageStep& image) {
-    const size_t from = PlaceOf(image.input).index;
+  // The first `count` operators of `image` become a chain; it keeps the others.
+  absl::Status Extend(size_t count, ImageStep* image) {
+    if (count == 0) return absl::OkStatus();
+    const auto rest = image->ops.begin() + static_cast<ptrdiff_t>(count);
+    const size_t from = PlaceOf(image->input).index;
     ChainEnd end = chains_[from];
-    end.node = node;
+    end.node = image->input = image->ops[count - 1].node;
     end.view.reset();
-    return AddChain(from, end, image.ops);
+    RETURN_IF_ERROR(AddChain(from, end, {image->ops.begin(), rest}));
+    image->ops.erase(image->ops.begin(), rest);
+    return absl::OkStatus();
   }
   absl::Status AddChain(size_t parent, ChainEnd end, std::vector<ImageOp> ops) {
     for (const ImageOp& op : ops) {

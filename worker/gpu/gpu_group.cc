@@ -80,8 +80,11 @@ absl::Status GpuGroup::Prepare(size_t row, const RowInput& input,
   if (fused != nullptr) prepared = PrepareRow(row, thread);
   // Of a pipeline that chooses, the CPU computes only what a sample needs, and
   // it knows what is to become of a row whose partner is bad: it has the last
-  // word on what is wrong.
-  if (!prepared.ok() && (fused->stages() > 0 || fused->has_partner()))
+  // word on what is wrong. What is wrong with the decoder is none of its
+  // business.
+  if (!prepared.ok() &&
+      (fused->has_partner() ||
+       (fused->stages() > 0 && !absl::IsUnavailable(prepared.status()))))
     prepared = false;
   absl::Status status = prepared.status();
   if (prepared.ok() && !*prepared) status = ComputeOnCpu(row, thread);
@@ -132,8 +135,10 @@ absl::StatusOr<bool> GpuGroup::PrepareSample(size_t row, Whose whose,
     return false;
   }
   if (!decodes) return true;
+  // What a device's decoder makes of a file that is cut short is nobody's
+  // guess.
   if (program_.decoder_class != DecoderClass::kExact &&
-      slot_->decoder->Takes(header)) {
+      slot_->decoder->Takes(header) && !decoder.EndsEarly()) {
     RETURN_IF_ERROR(ChooseDecoding(row, header, *window, thread));
     return true;
   }

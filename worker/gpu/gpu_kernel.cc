@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/device_forms.h"
 #include "core/log.h"
 #include "core/status.h"
 
@@ -17,15 +18,14 @@ constexpr FusedLimits kLimits{.max_table_bytes = size_t{128} << 10};
 // Between the fields of a group's results.
 constexpr size_t kFieldPadding = 256;
 
-// Of a group, where its results are not larger: with fewer rows a GPU is not
-// worth its launches.
+// Of a group in class exact, where its results are not larger: with fewer rows
+// a GPU is not worth its launches.
 constexpr size_t kFewestRows = 8;
 
-// The most rows of a group, up to `rows`, for whose descriptors and values a
-// slot has room. kUnimplemented: too few.
-absl::StatusOr<size_t> MostRows(const FusedProgram& fused, size_t rows,
-                                uint64_t slot_bytes) {
-  const size_t fewest = std::min(rows, kFewestRows);
+// The most rows of a group, from `fewest` up to `rows`, for whose descriptors
+// and values a slot has room. kUnimplemented: too few.
+absl::StatusOr<size_t> MostRows(const FusedProgram& fused, size_t fewest,
+                                size_t rows, uint64_t slot_bytes) {
   // The rest is for pixels on their way.
   const uint64_t room = slot_bytes / 2;
   while (rows > fewest && (fused.BlockBytes(rows) > kSlotBlockBytes ||
@@ -47,14 +47,13 @@ absl::StatusOr<size_t> MostRows(const FusedProgram& fused, size_t rows,
 absl::Status Fuse(const CheckedGraph& graph, uint64_t seed,
                   uint64_t group_bytes, uint64_t slot_bytes,
                   GpuProgram* program) {
+  RETURN_IF_ERROR(CheckDeviceForms(graph));
   ASSIGN_OR_RETURN(std::unique_ptr<FusedProgram> fused,
                    FusedProgram::Compile(graph, seed, kLimits));
-  if (program->decoder_class != DecoderClass::kExact &&
-      (fused->stages() > 0 || fused->dali() || fused->has_partner()))
-    return Unimplemented(
-        "operators behind the fused kernel, partners, and resizing by rule "
-        "\"dali\", run in class exact, not {}",
-        Name(program->decoder_class));
+  const bool exact = program->decoder_class == DecoderClass::kExact;
+  if (!exact && fused->has_partner())
+    return Unimplemented("partners run in class exact, not {}",
+                         Name(program->decoder_class));
   const size_t row_bytes = graph.schema.row_bytes();
   const size_t padding = graph.schema.fields.size() * kFieldPadding;
   if (row_bytes + padding > group_bytes)
@@ -64,7 +63,10 @@ absl::Status Fuse(const CheckedGraph& graph, uint64_t seed,
         row_bytes, group_bytes);
   const uint64_t rows =
       std::clamp<uint64_t>(group_bytes / row_bytes, 1, kMaxGpuGroupRows);
-  ASSIGN_OR_RETURN(program->most_rows, MostRows(*fused, rows, slot_bytes));
+  ASSIGN_OR_RETURN(
+      program->most_rows,
+      MostRows(*fused, exact ? std::min<size_t>(rows, kFewestRows) : 1, rows,
+               slot_bytes));
   program->fused = std::move(fused);
   return absl::OkStatus();
 }
