@@ -3,6 +3,7 @@
 // Jobs: created, found, deleted.
 #include <utility>
 
+#include "core/device_forms.h"
 #include "core/log.h"
 #include "core/status.h"
 #include "server/coordinator.h"
