@@ -115,7 +115,8 @@ class Signals(DaemonTest):
 class Certificates(DaemonTest):
     def make(self, name):
         made = subprocess.run(
-            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+             "-nodes", "-days", "2",
              "-subj", f"/CN={name}", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1",
              "-keyout", f"{name}.key", "-out", f"{name}.pem"], cwd=self.folder, capture_output=True)
         if made.returncode != 0:

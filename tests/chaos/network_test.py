@@ -67,7 +67,8 @@ class Corruption(ChaosTest):
     def test_corrupt_bytes_on_the_wire(self):
         """TLS notices what the checksum of TCP cannot: rows have none of their own."""
         made = subprocess.run(
-            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+             "-nodes", "-days", "2",
              "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", "key.pem",
              "-out", "cert.pem"], cwd=self.folder, capture_output=True)
         if made.returncode != 0:

@@ -99,9 +99,10 @@ TEST(Server, LosesNoneOfManyClientsAtOnce) {
 
 TEST(Server, TheWatchdogHearsAServerThatIsFull) {
   const auto deaf = std::make_shared<std::atomic<bool>>(false);
-  const auto server = Start({.max_connections = 1,
-                             .watchdog_interval = std::chrono::milliseconds(500),
-                             .on_deaf = [deaf] { *deaf = true; }});
+  const auto server =
+      Start({.max_connections = 1,
+             .watchdog_interval = std::chrono::milliseconds(500),
+             .on_deaf = [deaf] { *deaf = true; }});
   const auto holding = MakeChannel(server->address(), {});
   ASSERT_TRUE(holding->WaitForConnected(std::chrono::system_clock::now() +
                                         std::chrono::seconds(20)));
@@ -204,10 +205,11 @@ TEST_F(TlsTest, TheWatchdogIsAnsweredWithoutTls) {
   Security asks = first_;
   asks.ca_pem = second_.cert_pem;
   std::atomic<bool> deaf = false;
-  const auto server = Start({.address = "localhost:0",
-                             .watchdog_interval = std::chrono::milliseconds(500),
-                             .on_deaf = [&] { deaf = true; }},
-                            asks);
+  const auto server =
+      Start({.address = "localhost:0",
+             .watchdog_interval = std::chrono::milliseconds(500),
+             .on_deaf = [&] { deaf = true; }},
+            asks);
   Security caller = second_;
   caller.ca_pem = first_.cert_pem;
   do {
