@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "core/fusion.h"
+#include "core/device_forms.h"
 #include "core/status.h"
 
 namespace leat {
@@ -160,11 +160,15 @@ absl::StatusOr<CheckedGraph> CheckSpec(const JobSpec& spec,
             "field of this name",
             field.name);
   if (spec.decoder_class == DecoderClass::kNvjpeg)
-    if (const absl::Status fusable = CheckFusable(checked); !fusable.ok())
+    if (const absl::Status forms = CheckDeviceForms(checked); !forms.ok())
       return InvalidArgument(
           "decoder_class nvjpeg: no GPU can compute this pipeline: {}; want "
           "exact",
-          Message(fusable));
+          Message(forms));
+  if (spec.decoder_class == DecoderClass::kNvjpeg && HasPartners(checked.graph))
+    return InvalidArgument(
+        "decoder_class nvjpeg: rows look at their partners, and the GPU's "
+        "decoder makes one image a row; want exact");
   return checked;
 }
 

@@ -256,6 +256,8 @@ v1::JobSummary ToProto(const JobView& view) {
   proto.set_bad_samples_total(view.bad_samples_total);
   for (const BadSample& sample : view.bad_samples)
     *proto.add_bad_samples() = ToProto(sample);
+  proto.set_gpu_use(view.not_on_gpu.empty() ? v1::GPU_USE_YES : v1::GPU_USE_NO);
+  proto.set_gpu_reason(view.not_on_gpu);
   return proto;
 }
 

@@ -3,6 +3,7 @@
 // Jobs: created, found, deleted.
 #include <utility>
 
+#include "core/device_forms.h"
 #include "core/log.h"
 #include "core/status.h"
 #include "server/coordinator.h"
@@ -100,8 +101,10 @@ absl::StatusOr<DecoderClass> Coordinator::SettleClass(
   const size_t ready = membership_.num_ready();
   const size_t gpus = membership_.num_ready(DecoderClass::kNvjpeg);
   if (spec.decoder_class == DecoderClass::kAuto)
-    return job.fusable && ready > 0 && gpus == ready ? DecoderClass::kNvjpeg
-                                                     : DecoderClass::kExact;
+    return job.not_on_gpu.empty() && !HasPartners(spec.pipeline) && ready > 0 &&
+                   gpus == ready
+               ? DecoderClass::kNvjpeg
+               : DecoderClass::kExact;
   if (ready > 0 && membership_.num_ready(spec.decoder_class) == 0)
     return FailedPrecondition(
         "job {} wants decoder class {}, which none of {} ready worker{} has: "
@@ -172,10 +175,10 @@ absl::StatusOr<std::optional<Event>> Coordinator::DecideCreate(
   ASSIGN_OR_RETURN(spec.decoder_class, SettleClass(job));
   RETURN_IF_ERROR(CheckAgainst(spec, *dataset->info));
   const Digest plan_hash = PlanHash(spec, *dataset->info);
-  return Event{
-      {},
-      JobCreated{std::move(spec), job.dataset_id, job.schema, plan_hash},
-      {}};
+  return Event{{},
+               JobCreated{std::move(spec), job.dataset_id, job.schema,
+                          plan_hash, job.not_on_gpu},
+               {}};
 }
 
 absl::StatusOr<std::shared_ptr<const JobInfo>> Coordinator::GetJob(

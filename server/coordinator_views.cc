@@ -38,6 +38,7 @@ JobView Coordinator::ViewOf(const JobRecord& job) const {
   view.info = job.info;
   view.created_at = job.created_at;
   view.last_used_at = job.last_used_at;
+  view.not_on_gpu = job.not_on_gpu;
   const std::string& name = job.info->spec.name;
   if (const auto ids = job_consumers_.find(name); ids != job_consumers_.end())
     for (const SessionId id : ids->second) {

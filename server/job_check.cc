@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/fusion.h"
+#include "core/device_forms.h"
 #include "core/status.h"
 
 namespace leat::server {
@@ -14,7 +14,9 @@ absl::StatusOr<PreparedJob> Prepare(const JobSpec& spec,
   ASSIGN_OR_RETURN(CheckedGraph checked, CheckSpec(spec, stored));
   PreparedJob job;
   job.typed = checked.typed;
-  job.fusable = checked.typed && CheckFusable(checked).ok();
+  if (checked.typed)
+    if (const absl::Status forms = CheckDeviceForms(checked); !forms.ok())
+      job.not_on_gpu = Message(forms);
   job.spec = spec;
   job.spec.pipeline = std::move(checked.graph);
   job.schema = std::move(checked.schema);

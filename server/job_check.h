@@ -17,7 +17,9 @@ struct PreparedJob {
   Node reader;
   std::string reader_text;  // canonical
   std::string dataset_id;   // what the reader reads
-  bool fusable = false;     // fit for class nvjpeg
+  // Why GPU workers compute the rows on their cores, which class nvjpeg cannot
+  // have; empty: they compute them on GPUs. Known if `typed`.
+  std::string not_on_gpu;
   // False: only the dataset's types will tell; the pipeline is not normalised,
   // `schema` is empty.
   bool typed = false;

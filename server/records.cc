@@ -123,6 +123,7 @@ absl::StatusOr<JobCreated> Decode(const stored::v1::JobCreated& from) {
   created.spec = std::move(spec);
   created.dataset_id = from.dataset_id();
   created.schema = std::move(job.schema);
+  created.not_on_gpu = std::move(job.not_on_gpu);
   ASSIGN_OR_RETURN(created.plan_hash,
                    ToDigest("a plan hash", from.plan_hash()));
   return created;

@@ -67,12 +67,13 @@ void State::On(const Event&, const DatasetDeleted& deleted) {
   datasets_.erase(deleted.id);
 }
 
-absl::StatusOr<BatchSchema> State::SchemaOf(
-    const JobCreated& created, const DatasetRecord& dataset) const {
-  if (!created.schema.fields.empty()) return created.schema;
+absl::StatusOr<State::Told> State::ToldOf(const JobCreated& created,
+                                          const DatasetRecord& dataset) const {
+  if (!created.schema.fields.empty())
+    return Told{created.schema, created.not_on_gpu};
   // As read from disk: the dataset tells.
   ASSIGN_OR_RETURN(PreparedJob job, Prepare(created.spec, dataset.info->types));
-  return std::move(job.schema);
+  return Told{std::move(job.schema), std::move(job.not_on_gpu)};
 }
 
 absl::Status State::Fits(const JobCreated& created) const {
@@ -94,7 +95,7 @@ absl::Status State::Fits(const JobCreated& created) const {
     return DataLoss(
         "job {}: its plan hash is {}, but its spec and dataset give {}", name,
         ShortHex(created.plan_hash), ShortHex(hash));
-  return SchemaOf(created, *dataset).status();
+  return ToldOf(created, *dataset).status();
 }
 
 // REQUIRES: it fits.
@@ -103,9 +104,11 @@ void State::On(const Event& event, const JobCreated& created) {
   auto info = std::make_shared<JobInfo>();
   info->spec = created.spec;
   info->dataset = *dataset.info;
-  info->schema = *SchemaOf(created, dataset);
+  Told told = *ToldOf(created, dataset);
+  info->schema = std::move(told.schema);
   info->plan_hash = created.plan_hash;
-  jobs_[created.spec.name] = {std::move(info), event.at, event.at};
+  jobs_[created.spec.name] = {std::move(info), event.at, event.at,
+                              std::move(told.not_on_gpu)};
   by_hash_[created.plan_hash].insert(created.spec.name);
   by_dataset_[created.dataset_id].insert(created.spec.name);
 }
@@ -165,8 +168,9 @@ std::vector<Event> State::Events() const {
                                             dataset.index_sha256}});
   for (const auto& [name, job] : jobs_)
     events.push_back(
-        {job.created_at, JobCreated{job.info->spec, job.info->dataset.id,
-                                    job.info->schema, job.info->plan_hash}});
+        {job.created_at,
+         JobCreated{job.info->spec, job.info->dataset.id, job.info->schema,
+                    job.info->plan_hash, job.not_on_gpu}});
   std::map<WallTime, JobsUsed> used;
   for (const auto& [name, job] : jobs_)
     if (job.last_used_at > job.created_at)

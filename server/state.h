@@ -42,6 +42,8 @@ struct JobCreated {
   std::string dataset_id;
   BatchSchema schema;
   Digest plan_hash{};
+  std::string not_on_gpu;  // as in PreparedJob; this and `schema` are not kept
+                           // on disk: spec and dataset tell
 };
 struct JobDeleted {
   std::string name;
@@ -85,6 +87,7 @@ struct JobRecord {
   std::shared_ptr<const JobInfo> info;  // shared with replies being written
   WallTime created_at{};
   WallTime last_used_at{};  // a day late, at most
+  std::string not_on_gpu;   // as in PreparedJob
 };
 
 class State {
@@ -141,9 +144,14 @@ class State {
   void On(const Event& event, const WorkerUndrained& undrained);
   void On(const Event& event, const JobsUsed& used);
   void On(const Event& event, const SetAside& aside);
-  // The job's schema, its own or by the dataset's types.
-  absl::StatusOr<BatchSchema> SchemaOf(const JobCreated& created,
-                                       const DatasetRecord& dataset) const;
+  // What the job's spec and its dataset tell.
+  struct Told {
+    BatchSchema schema;
+    std::string not_on_gpu;
+  };
+  // The job's own, or by the dataset's types.
+  absl::StatusOr<Told> ToldOf(const JobCreated& created,
+                              const DatasetRecord& dataset) const;
   bool IsSetAside(std::string_view job) const;
 
   std::map<std::string, DatasetRecord> datasets_;  // by id

@@ -84,6 +84,7 @@ class JobRuntime final : public RowWork,
   bool staged(bool on_device) const override {
     return kernel_->staged(on_device);
   }
+  size_t most_rows() const override { return kernel_->most_rows(); }
   bool CanBegin(int device) const override { return kernel_->CanBegin(device); }
   std::unique_ptr<GroupStage> BeginGroup(
       const GroupOutputs& outputs) const override;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -60,6 +61,7 @@ class RowKernel {
   // As RowWork's: in groups, or by Run.
   virtual bool staged(bool on_device) const { return false; }
   // As RowWork's.
+  virtual size_t most_rows() const { return SIZE_MAX; }
   virtual bool CanBegin(int device) const { return true; }
   virtual std::unique_ptr<KernelGroup> BeginGroup(
       const GroupOutputs& outputs) const {

@@ -5,13 +5,23 @@
 
 namespace leat::worker {
 
+absl::StatusOr<RowInput> RowPartner::Read(uint64_t pass, uint64_t sample) {
+  ASSIGN_OR_RETURN(stored_, job_.Read(sample, row_.records));
+  return RowInput{.epoch = pass,
+                  .sample = sample,
+                  .fields = stored_.fields,
+                  .step = row_.step};
+}
+
+absl::StatusOr<RowInput> RowPartner::Input() {
+  const RowOf partner = job_.PartnerOf(row_);
+  return Read(job_.PassOf(partner), partner.sample);
+}
+
 absl::Status RowPartner::Try(uint64_t pass, uint64_t sample,
                              const Compute& compute) {
-  ASSIGN_OR_RETURN(stored_, job_.Read(sample, row_.records));
-  return job_.OfRecord(sample, compute({.epoch = pass,
-                                        .sample = sample,
-                                        .fields = stored_.fields,
-                                        .step = row_.step}));
+  ASSIGN_OR_RETURN(const RowInput input, Read(pass, sample));
+  return job_.OfRecord(sample, compute(input));
 }
 
 absl::Status RowPartner::AsPolicySays(const Compute& compute) {

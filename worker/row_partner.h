@@ -20,6 +20,7 @@ class RowPartner final : public PartnerRow {
   // `job` outlives this, and so does what `row` refers to.
   RowPartner(const JobRuntime& job, const RowOf& row) : job_(job), row_(row) {}
 
+  absl::StatusOr<RowInput> Input() override;
   absl::Status With(const Compute& compute) override;
 
   // The last With failed: what the program said is about the partner.
@@ -29,6 +30,7 @@ class RowPartner final : public PartnerRow {
 
  private:
   // `pass`: the partner's.
+  absl::StatusOr<RowInput> Read(uint64_t pass, uint64_t sample);
   absl::Status Try(uint64_t pass, uint64_t sample, const Compute& compute);
   absl::Status AsPolicySays(const Compute& compute);
 

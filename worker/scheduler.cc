@@ -199,7 +199,7 @@ absl::StatusOr<Scheduler::StreamId> Scheduler::OpenStream(
         stream->row_bytes, limit);
   stream->rows_per_group = std::clamp<size_t>(
       std::min(state_->options.group_bytes, limit / 4) / stream->row_bytes, 1,
-      state_->options.max_rows_per_group);
+      std::min(state_->options.max_rows_per_group, work->most_rows()));
   if (stream->rows_per_group > state_->options.rows_at_once)
     stream->rows_per_group -=
         stream->rows_per_group % state_->options.rows_at_once;

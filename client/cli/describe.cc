@@ -107,6 +107,14 @@ Cell DecoderClass(const Json& spec, const Json& workers) {
           able == 0 ? Tone::kBad : Tone::kPlain};
 }
 
+// What GPU workers compute the job on; empty: the coordinator does not say.
+std::string GpuUse(const Json& job) {
+  const std::string word = EnumWord(Text(job, "gpu_use"), "GPU_USE_");
+  if (word != "no") return word;
+  return fmt::format("no: {}; GPU workers compute this job on their cores",
+                     Text(job, "gpu_reason"));
+}
+
 std::string Latency(const Json& latency) {
   return fmt::format("mean {:.1f}  p50 {:.1f}  p95 {:.1f}  max {:.1f}",
                      Number(latency, "mean_ms"), Number(latency, "p50_ms"),
@@ -160,6 +168,7 @@ View DescribeJob(const Json& job, const Json& workers, const Json& consumers,
                  "{} parts{}", Whole(spec, "num_parts"),
                  Text(spec, "rotate_parts") == "true" ? ", rotating" : "")},
       {"Decoder class", DecoderClass(spec, workers)},
+      {"GPU", GpuUse(job)},
       {"On bad sample", policy},
       {"Plan hash", HexOfBase64(Text(job, "job.plan_hash"))},
       {"Fields", SchemaText(Items(job, "job.schema"))},

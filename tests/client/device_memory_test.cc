@@ -162,6 +162,18 @@ TEST_F(DeviceMemoryTest, AnotherProcessMapsItByItsDescriptor) {
   cuda.MemRelease(handle);
 }
 
+// A driver refuses any other size, and what cannot be mapped cannot be lent.
+TEST_F(DeviceMemoryTest, IsLentInTheDriversUnits) {
+  for (const size_t unit : {size_t{64} << 10, size_t{2} << 20, size_t{4} << 20})
+    for (const size_t bytes : {kBytes, unit - 1, unit, unit + 1}) {
+      FakeDriver::Get().set("granularity", unit);
+      const auto made = DeviceMemory::Make(gpu_, bytes);
+      ASSERT_TRUE(made.ok()) << made.status();
+      EXPECT_GE((*made)->fd(), 0) << bytes << " of " << unit;
+      EXPECT_EQ((*made)->mapped_bytes(), (bytes + unit - 1) / unit * unit);
+    }
+}
+
 TEST_F(DeviceMemoryTest, CopyFromTakesBothParts) {
   const auto a = DeviceMemory::Make(gpu_, kBytes),
              b = DeviceMemory::Make(gpu_, kBytes);

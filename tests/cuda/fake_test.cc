@@ -278,6 +278,36 @@ TEST_F(Fake, SharedMemoryIsTheSameInAnotherProcess) {
             0);
 }
 
+// As the driver refuses them: nothing is rounded for its caller.
+TEST_F(Fake, VirtualMemoryIsWholeUnits) {
+  constexpr size_t kUnit = 2 << 20;
+  AllocationProperties properties;
+  AllocationHandle handle = 0;
+  DevicePtr at = 0;
+  const AccessDescription access;
+  for (const size_t bytes : {kUnit - 1, kUnit + 4096, size_t{4096}}) {
+    EXPECT_EQ(d().MemCreate(&handle, bytes, &properties, 0),
+              Result::kInvalidValue);
+    EXPECT_EQ(d().MemAddressReserve(&at, bytes, 0, 0, 0),
+              Result::kInvalidValue);
+  }
+  ASSERT_EQ(d().MemCreate(&handle, kUnit, &properties, 0), Result::kSuccess);
+  ASSERT_EQ(d().MemAddressReserve(&at, 2 * kUnit, 0, 0, 0), Result::kSuccess);
+  EXPECT_EQ(d().MemMap(at, kUnit - 4096, 0, handle, 0), Result::kInvalidValue);
+  ASSERT_EQ(d().MemMap(at, kUnit, 0, handle, 0), Result::kSuccess);
+  EXPECT_EQ(d().MemSetAccess(at, kUnit - 4096, &access, 1),
+            Result::kInvalidValue);
+  EXPECT_EQ(d().MemSetAccess(at, kUnit, &access, 1), Result::kSuccess);
+  EXPECT_EQ(fake_.FirstViolation(), "");
+  EXPECT_EQ(d().MemUnmap(at, kUnit), Result::kSuccess);
+  EXPECT_EQ(d().MemAddressFree(at, 2 * kUnit), Result::kSuccess);
+  EXPECT_EQ(d().MemRelease(handle), Result::kSuccess);
+  // Switched off.
+  fake_.set("granularity", 1);
+  EXPECT_EQ(d().MemCreate(&handle, 4097, &properties, 0), Result::kSuccess);
+  EXPECT_EQ(d().MemRelease(handle), Result::kSuccess);
+}
+
 TEST_F(Fake, AForeignDescriptorIsNotImported) {
   AllocationHandle handle = 0;
   EXPECT_EQ(d().MemImportFromShareableHandle(&handle, nullptr,

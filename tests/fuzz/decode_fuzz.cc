@@ -18,8 +18,10 @@
 #include "tests/fuzz/target.h"
 #include "tests/support/image_maker.h"
 #include "tests/support/jpeg_maker.h"
+#include "worker/image/codecs/codec.h"
 #include "worker/image/encoded_image.h"
 #include "worker/image/image_ops.h"
+#include "worker/image/jpeg_check.h"
 
 namespace leat::worker::decode_fuzz {
 namespace {
@@ -113,12 +115,20 @@ Shown OfTheWhole(const EncodedImage& image, const View& view, Colours colours,
   return shown;
 }
 
+// A file that is told to end early by its bytes is not decoded to its end.
+void CheckEnd(std::span<const std::byte> file, JpegDecoder& decoder) {
+  if (!IsJpeg(file) || !decoder.Open(file).ok() || !decoder.EndsEarly()) return;
+  fuzz::Require(
+      !CheckJpegRows(&decoder, decoder.header().size.height, false).ok());
+}
+
 void Run(std::string_view bytes) {
   static Scratch& scratch = *new Scratch(kLimits);
   Scratch::State& state = *scratch.state();
   const Choice choice(bytes);
   bytes.remove_prefix(std::min(bytes.size(), kChoiceBytes));
   const auto file = std::as_bytes(std::span(bytes.data(), bytes.size()));
+  CheckEnd(file, state.decoder);
   const auto open = [&] {
     return EncodedImage::Open(file, choice.orient(), state);
   };

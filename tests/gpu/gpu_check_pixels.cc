@@ -35,12 +35,12 @@ std::string SamplingOf(const std::string& file) {
 // compared.
 size_t WrongRows(GpuPipeline& pipeline, const std::vector<std::string>& files,
                  size_t* rows) {
+  const size_t most = std::min(kGroupRows, pipeline.kernel().most_rows());
   size_t wrong = 0;
-  for (size_t begin = 0; begin < files.size(); begin += kGroupRows) {
+  for (size_t begin = 0; begin < files.size(); begin += most) {
     std::vector<std::string> group;
     std::vector<worker::RowBytes> expected;
-    for (size_t i = begin; i < std::min(begin + kGroupRows, files.size());
-         ++i) {
+    for (size_t i = begin; i < std::min(begin + most, files.size()); ++i) {
       auto row = pipeline.OnCpu(files[i], group.size());
       if (!row.ok()) continue;
       group.push_back(files[i]);

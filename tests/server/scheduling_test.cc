@@ -211,14 +211,39 @@ TEST(Scheduling, AutoIsExactForAPipelineThatNoGpuComputes) {
   spec.pipeline.nodes.push_back(
       {"resize", {{2, 0}}, {{"size", std::vector<int64_t>{9, 9}}}});
   spec.pipeline.outputs[0].second.node = 3;
-  EXPECT_EQ(world.MakeJob(spec, gpu)->spec.decoder_class, DecoderClass::kExact);
+  EXPECT_EQ(world.MakeJob(spec, gpu)->spec.decoder_class,
+            DecoderClass::kNvjpeg);
+  EXPECT_EQ(world->Jobs()[0].not_on_gpu, "");
   spec.name = "other";
+  spec.pipeline.nodes[3] = {"jpeg_compression_distortion", {{2, 0}}, {}};
+  EXPECT_EQ(world.MakeJob(spec, gpu)->spec.decoder_class, DecoderClass::kExact);
+  EXPECT_EQ(world->Jobs()[0].not_on_gpu,
+            "node 3 (jpeg_compression_distortion) has no device form");
+  spec.name = "another";
   spec.decoder_class = DecoderClass::kNvjpeg;
   World::Box box = world.Create(spec);
   ASSERT_TRUE(box->has_value());
   EXPECT_EQ(ErrorOf(box),
             "decoder_class nvjpeg: no GPU can compute this pipeline: node 3 "
-            "(resize): its input was resampled or mirrored; want exact");
+            "(jpeg_compression_distortion) has no device form; want exact");
+}
+
+// GPUs compute it, of images that the worker's cores decode.
+TEST(Scheduling, AutoIsExactForRowsThatLookAtTheirPartners) {
+  World world;
+  const SessionId gpu = world.Join(WorkerOf("gpu", 2, kBoth));
+  JobSpec spec = SpecWith("mixed", DecoderClass::kAuto);
+  spec.pipeline.nodes.push_back({"partner", {{2, 0}}, {}});
+  spec.pipeline.outputs[0].second.node = 3;
+  EXPECT_EQ(world.MakeJob(spec, gpu)->spec.decoder_class, DecoderClass::kExact);
+  EXPECT_EQ(world->Jobs()[0].not_on_gpu, "");
+  spec.name = "another";
+  spec.decoder_class = DecoderClass::kNvjpeg;
+  World::Box box = world.Create(spec);
+  ASSERT_TRUE(box->has_value());
+  EXPECT_EQ(ErrorOf(box),
+            "decoder_class nvjpeg: rows look at their partners, and the GPU's "
+            "decoder makes one image a row; want exact");
 }
 
 TEST(Scheduling, AutoLooksAtReadyWorkersOnly) {

@@ -71,6 +71,7 @@ TEST_F(ServiceTest, AJobFromListingToAssignment) {
   EXPECT_EQ(all.workers_size(), 2);
   EXPECT_EQ(all.jobs_size(), 1);
   EXPECT_EQ(all.jobs(0).consumers(), 1u);
+  EXPECT_EQ(all.jobs(0).gpu_use(), v1::GPU_USE_YES);
   EXPECT_EQ(all.findings_size(), 0);
   v1::ListShardsRequest shards_request;
   shards_request.set_dataset("photos");

@@ -24,10 +24,14 @@ DatasetIndexed Indexed(const std::string& id, const std::string& name = "n") {
   return indexed;
 }
 
+// With an operator that GPUs lack.
 JobCreated Created(const std::string& name, const DatasetIndexed& dataset) {
-  const PreparedJob job = *Prepare(SpecOf(name, "/d"));
+  JobSpec spec = SpecOf(name, "/d");
+  spec.pipeline.nodes.push_back({"jpeg_compression_distortion", {{2, 0}}, {}});
+  spec.pipeline.outputs[0].second.node = 3;
+  const PreparedJob job = *Prepare(spec);
   return {job.spec, dataset.dataset.id, job.schema,
-          PlanHash(job.spec, dataset.dataset)};
+          PlanHash(job.spec, dataset.dataset), job.not_on_gpu};
 }
 
 TEST(State, RefusesWhatDoesNotFitAndStaysAsItWas) {
@@ -78,6 +82,8 @@ TEST(State, ItsEventsMakeTheSameStateAgain) {
   EXPECT_EQ(again.datasets().size(), 2u);
   ASSERT_NE(again.FindJob("j"), nullptr);
   EXPECT_EQ(again.FindJob("j")->created_at, at);
+  EXPECT_EQ(again.FindJob("j")->not_on_gpu,
+            "node 3 (jpeg_compression_distortion) has no device form");
   EXPECT_EQ(again.FindJob("j")->info->plan_hash,
             state.FindJob("j")->info->plan_hash);
   EXPECT_EQ(again.FindJob("k"), nullptr);

@@ -113,7 +113,10 @@ TEST_F(StoreTest, WhatWasAppendedIsThereAfterACrash) {
 
 TEST_F(StoreTest, EveryKindOfEventSurvives) {
   World world;
-  const auto job = world.MakeJob(SpecOf("j", "/d"), world.Join("a"));
+  JobSpec spec = SpecOf("j", "/d");
+  spec.pipeline.nodes.push_back({"jpeg_compression_distortion", {{2, 0}}, {}});
+  spec.pipeline.outputs[0].second.node = 3;
+  const auto job = world.MakeJob(spec, world.Join("a"));
   Open();
   const std::string index(3 * kIndexChunkBytes + 17, 'x');
   DatasetIndexed indexed = Dataset(job->dataset.id, index);
@@ -121,7 +124,8 @@ TEST_F(StoreTest, EveryKindOfEventSurvives) {
   const std::vector<Event> events = {
       {WallTime(seconds(5)), indexed},
       {WallTime(seconds(6)),
-       JobCreated{job->spec, job->dataset.id, job->schema, job->plan_hash}},
+       JobCreated{job->spec, job->dataset.id, job->schema, job->plan_hash,
+                  world->Jobs()[0].not_on_gpu}},
       {WallTime(seconds(7)), WorkerDrained{"a"}},
       {WallTime(seconds(8)), WorkerUndrained{"a"}},
       {WallTime(seconds(9)), WorkerDrained{"b"}}};
@@ -142,6 +146,8 @@ TEST_F(StoreTest, EveryKindOfEventSurvives) {
   EXPECT_EQ(loaded->info->schema, job->schema);
   EXPECT_EQ(loaded->info->plan_hash, job->plan_hash);
   EXPECT_EQ(loaded->created_at, WallTime(seconds(6)));
+  EXPECT_EQ(loaded->not_on_gpu,
+            "node 3 (jpeg_compression_distortion) has no device form");
   EXPECT_EQ(state->FindDataset(job->dataset.id)->info->classes,
             job->dataset.classes);
   EXPECT_EQ(state->drained().size(), 1u);

@@ -87,16 +87,24 @@ class OraclePartner final : public PartnerRow {
  public:
   OraclePartner(const Oracle& oracle, const OracleRow& row)
       : oracle_(oracle), row_(row) {}
+  absl::StatusOr<RowInput> Input() override {
+    return Read(row_.partner.sample);
+  }
   absl::Status With(const Compute& compute) override {
     return WithSubstitutes(
         oracle_, row_.partner, [&](uint64_t sample) -> absl::Status {
-          ASSIGN_OR_RETURN(stored_, oracle_.source->Read(sample));
-          return compute(
-              {row_.partner.pass, sample, stored_.fields, row_.step, nullptr});
+          ASSIGN_OR_RETURN(const RowInput input, Read(sample));
+          return compute(input);
         });
   }
 
  private:
+  absl::StatusOr<RowInput> Read(uint64_t sample) {
+    ASSIGN_OR_RETURN(stored_, oracle_.source->Read(sample));
+    return RowInput{row_.partner.pass, sample, stored_.fields, row_.step,
+                    nullptr};
+  }
+
   const Oracle& oracle_;
   const OracleRow row_;
   StoredSample stored_;

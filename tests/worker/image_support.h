@@ -36,9 +36,11 @@ class Runner {
   }
 
   absl::Status Run(const std::string& jpeg, Scratch& scratch,
-                   uint64_t sample = 0, uint64_t epoch = 0) {
+                   uint64_t sample = 0, uint64_t epoch = 0,
+                   PartnerRow* partner = nullptr) {
     stored_.fields[0].bytes = AsSpan(jpeg);
-    return program->Run({epoch, sample, stored_.fields}, scratch, spans);
+    return program->Run({epoch, sample, stored_.fields, 0, partner}, scratch,
+                        spans);
   }
 
   BatchSchema schema;

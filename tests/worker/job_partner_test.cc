@@ -16,7 +16,7 @@ namespace {
 using testing::HasSubstr;
 
 // A row's own first byte, and behind it its partner's. A file "-" wants no
-// partner; "!" is bad.
+// partner; "!" is bad. Looks at the partner first, which decides nothing.
 absl::Status Mix(const RowInput& input,
                  std::span<const std::span<std::byte>> outputs) {
   const auto first = [](const RowInput& of) -> absl::StatusOr<std::byte> {
@@ -27,8 +27,16 @@ absl::Status Mix(const RowInput& input,
   ASSIGN_OR_RETURN(outputs[0][0], first(input));
   outputs[0][1] = std::byte{'-'};
   if (outputs[0][0] == std::byte{'-'}) return absl::OkStatus();
+  const absl::StatusOr<RowInput> look = input.partner->Input();
+  EXPECT_TRUE(look.ok()) << look.status();
+  const std::byte looked = look->fields[0].bytes[0];
   return input.partner->With([&](const RowInput& other) -> absl::Status {
     EXPECT_EQ(other.step, input.step);
+    if (other.sample == look->sample) {
+      EXPECT_EQ(other.fields[0].bytes[0], looked);
+    } else {
+      EXPECT_EQ(looked, std::byte{'!'}) << "a substitute";
+    }
     ASSIGN_OR_RETURN(outputs[0][1], first(other));
     return absl::OkStatus();
   });

@@ -14,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/jpeg_maker.h"
 #include "tests/worker/kernel_support.h"
+#include "tests/worker/row_beside.h"
 #include "worker/image/scratch.h"
 
 namespace leat::worker::testing {
@@ -92,7 +93,8 @@ class Program {
   }
   // With another sample as its partner.
   absl::Status Run(uint64_t number, uint64_t other, uint64_t step = 0) {
-    OtherRow partner(this, other, step);
+    const Stored stored(samples[other]);
+    RowBeside partner({1, other, stored.fields, step, nullptr});
     const absl::Status status = RunBeside(&partner, number, step);
     asked = partner.asked;
     return status;
@@ -111,21 +113,6 @@ class Program {
   int asked = 0;  // for the partner, in the last Run
 
  private:
-  class OtherRow final : public PartnerRow {
-   public:
-    OtherRow(Program* program, uint64_t sample, uint64_t step)
-        : stored_(program->samples[sample]), sample_(sample), step_(step) {}
-    absl::Status With(const Compute& compute) override {
-      ++asked;
-      return compute({1, sample_, stored_.fields, step_, nullptr});
-    }
-    int asked = 0;
-
-   private:
-    const Stored stored_;
-    const uint64_t sample_, step_;
-  };
-
   Graph graph_{.nodes = {{"readers.numpy", {}, {{"path", Text("/none.npy")}}}},
                .outputs = {}};
   BatchSchema schema_;

@@ -224,6 +224,7 @@ class PlacedTest : public testing::Test {
     return rows;
   }
   std::shared_ptr<const void> Lease() {
+    ++begun_;
     return MakeLease([this] { ++ended_; });
   }
 
@@ -232,8 +233,22 @@ class PlacedTest : public testing::Test {
   BufferPool pool_{64 << 20, wake_};
   FakeDevice device_{wake_, 2};
   std::shared_ptr<FakeSink> sink_ = std::make_shared<FakeSink>();
-  std::atomic<int> ended_{0};
+  std::atomic<int> begun_{0}, ended_{0};  // leases
   Scheduler scheduler_;
+};
+
+// A device of two groups.
+class StagedTest : public PlacedTest {
+ protected:
+  std::shared_ptr<StagedWork> Staged(const std::string& key = "a") {
+    return std::make_shared<StagedWork>(key, &device_);
+  }
+  void ExpectNothingLeft() {
+    EXPECT_TRUE(scheduler_.WaitIdle(MonotonicTime()));
+    EXPECT_EQ(device_.stages, 0);
+    EXPECT_EQ(pool_.buffers_in_use(), 0u);
+    EXPECT_EQ(ended_, begun_);
+  }
 };
 
 }  // namespace leat::worker

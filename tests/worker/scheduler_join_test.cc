@@ -10,6 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/worker/fake_storage.h"
+#include "tests/worker/scheduler_storm.h"
 
 namespace leat::worker {
 namespace {
@@ -18,11 +19,8 @@ using testing::ElementsAre;
 using testing::UnorderedElementsAre;
 
 // Four rows a group, a device of two.
-class JoinTest : public PlacedTest {
+class JoinTest : public StagedTest {
  protected:
-  std::shared_ptr<StagedWork> Staged(const std::string& key = "a") {
-    return std::make_shared<StagedWork>(key, &device_);
-  }
   void AskOne(Scheduler::StreamId id, uint64_t ask, uint64_t step,
               uint64_t sample) {
     ASSERT_TRUE(scheduler_.Ask(id, MakeAsk(ask, 0, step, sample, 1)).ok());
@@ -44,13 +42,6 @@ class JoinTest : public PlacedTest {
     }
     return samples;
   }
-  void ExpectNothingLeft() {
-    EXPECT_TRUE(scheduler_.WaitIdle(MonotonicTime()));
-    EXPECT_EQ(device_.stages, 0);
-    EXPECT_EQ(pool_.buffers_in_use(), 0u);
-    EXPECT_EQ(ended_, begun_);
-  }
-  int begun_ = 0;  // leases
 };
 
 TEST_F(JoinTest, OneRowAsksOfManyStreamsFillAGroup) {
@@ -128,7 +119,6 @@ TEST_F(JoinTest, LentMemoriesJoinWithEachOtherAndWithBuffers) {
   ASSERT_TRUE(
       scheduler_.Ask(b, Placed(MakeAsk(1, 0, 0, 20, 2), two, {7, 0}, Lease()))
           .ok());
-  begun_ = 2;
   FinishAll();
   EXPECT_EQ(device_.finishes, 1);
   EXPECT_EQ(one->At(2), 10u);
@@ -152,7 +142,6 @@ TEST_F(JoinTest, WhatIsNotAlikeGoesByItself) {
                        Placed(MakeAsk(4, 0, 0, 4, 1),
                               std::make_shared<FakeMemory>(1, 0), {0}, Lease()))
                   .ok());
-  begun_ = 1;
   FinishAll();
   EXPECT_EQ(device_.finishes, 4);
   EXPECT_EQ(sink_->Take().size(), 4u);
@@ -168,7 +157,6 @@ TEST_F(JoinTest, AnErrorIsItsAsksOnly) {
   ASSERT_TRUE(
       scheduler_.Ask(b, Placed(MakeAsk(2, 0, 0, 2, 1), memory, {0}, Lease()))
           .ok());
-  begun_ = 1;
   AskOne(a, 3, 0, 3);
   RunAll();
   // It is answered at once, and nothing is written of it.
@@ -201,8 +189,7 @@ TEST_F(JoinTest, AnErrorOfTheStageIsOfTheRowsThatItNames) {
 TEST_F(JoinTest, WithdrawnAtEveryPointTheOthersGoOn) {
   for (const bool closes : {false, true}) {
     for (int rows = 0; rows <= 4; ++rows) {
-      ended_ = 0;
-      begun_ = 1;
+      begun_ = ended_ = 0;
       const auto work = Staged();
       const auto a = Open(work), b = Open(work);
       const auto memory = std::make_shared<FakeMemory>(2);
@@ -316,64 +303,14 @@ TEST(JoinThreads, SurviveStorms) {
   const auto wake = std::make_shared<WakeSignal>();
   BufferPool pool(4 << 20, wake);
   FakeDevice device(wake, 3);
-  Scheduler scheduler(
-      {.threads = 4, .group_bytes = 1000, .max_unsent_groups_per_stream = 2},
-      &pool, wake, Clock::Real());
-  std::atomic<bool> stop{false};
-  std::thread finisher([&] {
-    std::minstd_rand random(99);
-    while (!stop || device.stages > 0)
-      if (!device.FinishOne(random() % 16 == 0 ? Unavailable("lost")
-                                               : absl::OkStatus()))
-        std::this_thread::yield();
-  });
-  std::atomic<int> begun{0}, ended{0};
   std::vector<std::shared_ptr<StagedWork>> works;
   for (const char* key : {"a", "b"})
     works.push_back(std::make_shared<StagedWork>(key, &device));
   works[1]->bad_sample = 105;
-  std::vector<std::thread> clients;
-  for (int c = 0; c < 4; ++c)
-    clients.emplace_back([&, c] {
-      std::minstd_rand random(static_cast<uint32_t>(c + 1));
-      for (int round = 0; round < 40; ++round) {
-        const auto sink = std::make_shared<FakeSink>();
-        sink->KeepNothing();
-        const auto id = scheduler.OpenStream(works[round % 2], sink);
-        ASSERT_TRUE(id.ok());
-        size_t rows = 0;
-        for (uint64_t ask = 0; ask < 20; ++ask) {
-          const auto n = static_cast<uint32_t>(1 + random() % 3);
-          rows += n;
-          RowAsk made = MakeAsk(ask, 0, 20 - ask, ask * 100, n);
-          ++begun;
-          made.lease = MakeLease([&] { ++ended; });
-          if (random() % 2 == 0) {
-            std::vector<uint32_t> places = made.rows;
-            auto lease = made.lease;
-            made = Placed(std::move(made), std::make_shared<FakeMemory>(n),
-                          std::move(places), std::move(lease));
-          }
-          ASSERT_TRUE(scheduler.Ask(*id, std::move(made)).ok());
-        }
-        if (round % 3 == 1) scheduler.Cancel(*id, random() % 20);
-        if (round % 3 == 0) sink->WaitRows(rows);
-        scheduler.CloseStream(*id);
-        if (round % 3 != 0) continue;
-        std::set<std::pair<uint64_t, uint32_t>> seen;
-        for (const FinishedGroup& group : sink->Take())
-          for (const uint32_t row : group.rows)
-            EXPECT_TRUE(seen.emplace(group.ask_id, row).second);
-        EXPECT_EQ(seen.size(), rows);
-      }
-    });
-  for (std::thread& client : clients) client.join();
-  EXPECT_TRUE(scheduler.WaitIdle(MonotonicTime::max()));
-  scheduler.Stop();
-  stop = true;
-  finisher.join();
-  EXPECT_EQ(begun, ended);
-  EXPECT_EQ(pool.buffers_in_use(), 0u);
+  Storm(
+      {.rounds = 40, .asks = 20, .most_rows = 3, .places = true},
+      [&](int round) { return works[round % 2]; }, &pool, wake, &device)
+      .Run();
 }
 
 }  // namespace

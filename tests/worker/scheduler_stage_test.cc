@@ -7,22 +7,12 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "tests/worker/scheduler_fixture.h"
+#include "tests/worker/scheduler_storm.h"
 
 namespace leat::worker {
 namespace {
 
-class StageTest : public PlacedTest {
- protected:
-  std::shared_ptr<StagedWork> Staged() {
-    return std::make_shared<StagedWork>("a", &device_);
-  }
-  void ExpectNothingLeft() {
-    EXPECT_TRUE(scheduler_.WaitIdle(MonotonicTime::max()));
-    EXPECT_EQ(device_.stages, 0);
-    EXPECT_EQ(pool_.buffers_in_use(), 0u);
-  }
-};
+using StageTest = StagedTest;
 
 TEST_F(StageTest, RowsArePreparedThenFinishedTogether) {
   const auto id = Open(Staged());
@@ -120,7 +110,7 @@ TEST_F(StageTest, AnErrorOfTheStageFailsTheGroup) {
 
 TEST_F(StageTest, CancelledAtEveryPointNothingIsLeft) {
   for (int rows = 0; rows <= 9; ++rows) {
-    ended_ = 0;
+    begun_ = ended_ = 0;
     const auto memory = std::make_shared<FakeMemory>(9);
     const auto id = Open(Staged());
     ASSERT_TRUE(scheduler_
@@ -178,61 +168,16 @@ TEST(StageThreads, SurviveStorms) {
   const auto wake = std::make_shared<WakeSignal>();
   BufferPool pool(4 << 20, wake);
   FakeDevice device(wake, 3);
-  Scheduler scheduler(
-      {.threads = 4, .group_bytes = 1000, .max_unsent_groups_per_stream = 2},
-      &pool, wake, Clock::Real());
-  std::atomic<bool> stop{false};
-  std::thread finisher([&] {
-    std::minstd_rand random(99);
-    while (!stop || device.stages > 0)
-      if (!device.FinishOne(random() % 16 == 0 ? Unavailable("lost")
-                                               : absl::OkStatus()))
-        std::this_thread::yield();
-  });
-  std::atomic<int> begun{0}, ended{0};
-  std::vector<std::thread> clients;
-  for (int c = 0; c < 3; ++c)
-    clients.emplace_back([&, c] {
-      std::minstd_rand random(static_cast<uint32_t>(c + 1));
-      for (int round = 0; round < 30; ++round) {
-        const auto sink = std::make_shared<FakeSink>();
-        sink->KeepNothing();
-        const auto work = std::make_shared<StagedWork>(
+  Storm(
+      {.clients = 3, .places = true},
+      [&](int round) {
+        auto work = std::make_shared<StagedWork>(
             std::string(1, "abc"[round % 3]), &device);
         if (round % 4 == 0) work->bad_sample = 105;
-        const auto id = scheduler.OpenStream(work, sink);
-        ASSERT_TRUE(id.ok());
-        size_t rows = 0;
-        for (uint64_t ask = 0; ask < 8; ++ask) {
-          const auto n = static_cast<uint32_t>(1 + random() % 50);
-          rows += n;
-          RowAsk made = MakeAsk(ask, 0, 8 - ask, ask * 100, n);
-          if (random() % 2 == 0) {
-            std::vector<uint32_t> places = made.rows;
-            ++begun;
-            made = Placed(std::move(made), std::make_shared<FakeMemory>(n),
-                          std::move(places), MakeLease([&] { ++ended; }));
-          }
-          ASSERT_TRUE(scheduler.Ask(*id, std::move(made)).ok());
-        }
-        if (round % 3 == 1) scheduler.Cancel(*id, random() % 8);
-        if (round % 3 == 0) sink->WaitRows(rows);
-        scheduler.CloseStream(*id);
-        if (round % 3 != 0) continue;
-        std::set<std::pair<uint64_t, uint32_t>> seen;
-        for (const FinishedGroup& group : sink->Take())
-          for (const uint32_t row : group.rows)
-            EXPECT_TRUE(seen.emplace(group.ask_id, row).second);
-        EXPECT_EQ(seen.size(), rows);
-      }
-    });
-  for (std::thread& client : clients) client.join();
-  EXPECT_TRUE(scheduler.WaitIdle(MonotonicTime::max()));
-  scheduler.Stop();
-  stop = true;
-  finisher.join();
-  EXPECT_EQ(begun, ended);
-  EXPECT_EQ(pool.buffers_in_use(), 0u);
+        return work;
+      },
+      &pool, wake, &device)
+      .Run();
 }
 
 TEST(StageThreads, StopWaitsForTheDevice) {

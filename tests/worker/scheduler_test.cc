@@ -15,7 +15,7 @@
 #include "core/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/worker/fake_rows.h"
+#include "tests/worker/scheduler_storm.h"
 
 namespace leat::worker {
 namespace {
@@ -333,44 +333,13 @@ TEST_F(SchedulerTest, LatencyRunsFromTheAskToTheBuffersReturn) {
 TEST(SchedulerThreads, SurviveStorms) {
   const auto wake = std::make_shared<WakeSignal>();
   BufferPool pool(4 << 20, wake);
-  Scheduler scheduler(
-      {.threads = 4, .group_bytes = 1000, .max_unsent_groups_per_stream = 2},
-      &pool, wake, Clock::Real());
-  std::vector<std::thread> clients;
-  for (int c = 0; c < 4; ++c)
-    clients.emplace_back([&, c] {
-      std::minstd_rand random(static_cast<uint32_t>(c + 1));
-      for (int round = 0; round < 30; ++round) {
-        const auto sink = std::make_shared<FakeSink>();
-        sink->KeepNothing();
-        const auto work =
-            std::make_shared<FakeWork>(std::string(1, "abcd"[round % 3]));
-        const auto id = scheduler.OpenStream(work, sink);
-        ASSERT_TRUE(id.ok());
-        size_t rows = 0;
-        for (uint64_t ask = 0; ask < 8; ++ask) {
-          const auto n = static_cast<uint32_t>(1 + random() % 50);
-          rows += n;
-          ASSERT_TRUE(
-              scheduler.Ask(*id, MakeAsk(ask, 0, 8 - ask, ask * 100, n)).ok());
-        }
-        if (round % 3 == 1) scheduler.Cancel(*id, random() % 8);
-        if (round % 3 == 0) sink->WaitRows(rows);
-        scheduler.CloseStream(*id);
-        if (round % 3 != 0) continue;
-        std::set<std::pair<uint64_t, uint32_t>> seen;
-        for (const FinishedGroup& group : sink->Take())
-          for (const uint32_t row : group.rows)
-            EXPECT_TRUE(seen.emplace(group.ask_id, row).second);
-        EXPECT_EQ(seen.size(), rows);
-      }
-    });
-  for (std::thread& client : clients) client.join();
-  EXPECT_TRUE(scheduler.WaitIdle(MonotonicTime::max()));
-  scheduler.Stop();
-  EXPECT_EQ(pool.buffers_in_use(), 0u);
-  EXPECT_EQ(scheduler.stats().rows_queued, 0u);
-  EXPECT_EQ(scheduler.stats().streams, 0u);
+  Storm(
+      {},
+      [](int round) {
+        return std::make_shared<FakeWork>(std::string(1, "abcd"[round % 3]));
+      },
+      &pool, wake)
+      .Run();
 }
 
 TEST(SchedulerGroups, AreAMultipleOfWhatADeviceTakesAtOnce) {
@@ -390,6 +359,30 @@ TEST(SchedulerGroups, AreAMultipleOfWhatADeviceTakesAtOnce) {
     const std::vector<FinishedGroup> groups = sink->Take();
     ASSERT_EQ(groups.size(), 2u);
     EXPECT_EQ(groups[0].rows.size(), group) << at_once;
+  }
+}
+
+// The work's own bound of a group is kept, and rounded as the scheduler's.
+TEST(SchedulerGroups, HaveNoMoreRowsThanTheWorkTakes) {
+  struct Work : FakeWork {
+    explicit Work(size_t most) : FakeWork("a"), most(most) {}
+    size_t most_rows() const override { return most; }
+    const size_t most;
+  };
+  const auto wake = std::make_shared<WakeSignal>();
+  BufferPool pool(16 << 20, wake);
+  for (const auto& [most, group] :
+       {std::pair<size_t, size_t>{1, 1}, {6, 6}, {15, 14}, {500, 21}}) {
+    Scheduler scheduler(
+        {.threads = 0, .max_rows_per_group = 26, .rows_at_once = 7}, &pool,
+        wake, Clock::Real());
+    const auto sink = std::make_shared<FakeSink>();
+    const auto id = scheduler.OpenStream(std::make_shared<Work>(most), sink);
+    ASSERT_TRUE(id.ok());
+    ASSERT_TRUE(scheduler.Ask(*id, MakeAsk(1, 0, 0, 0, 30)).ok());
+    ASSERT_TRUE(scheduler.RunOne(nullptr));
+    while (sink->size() == 0) ASSERT_TRUE(scheduler.RunOne(nullptr));
+    EXPECT_EQ(sink->Take()[0].rows.size(), group) << most;
   }
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -99,7 +100,9 @@ class StagedRowsTest : public testing::Test {
     auto info = MakeFakeJob(dir_.path(), 6, policy);
     ASSERT_TRUE(info.ok()) << info.status();
     auto source = OpenSource(info->info.spec.pipeline.nodes[0], info->blob, {});
-    auto job = JobRuntime::Create(info->info, *std::move(source), 1, &context_);
+    // Files are written anew between cases, which the cache cannot know.
+    auto job = JobRuntime::Create(info->info, *std::move(source),
+                                  /*cache_key=*/++opened_, &context_);
     ASSERT_TRUE(job.ok()) << job.status();
     job_ = *job;
   }
@@ -150,6 +153,7 @@ class StagedRowsTest : public testing::Test {
   Ownership ownership_;
   RuntimeContext context_;
   std::shared_ptr<const JobRuntime> job_;
+  uint64_t opened_ = 0;
   int runs_ = 0;
   std::string valid_;
   std::vector<absl::Status> by_row_;  // what the stage said of each
@@ -170,6 +174,7 @@ TEST_F(StagedRowsTest, FailNamesTheSampleWhereverItTurnsOutBad) {
     EXPECT_THAT(std::string(Message(status)), HasSubstr("sample 2: "));
     EXPECT_THAT(std::string(Message(status)), HasSubstr("k/c.jpg: it is bad"));
     EXPECT_EQ(bad_.Take().at("job").at(2).count, 1u);
+    EXPECT_EQ(std::exchange(runs_, 0), *text == '!' ? 0 : 1);
   }
 }
 
@@ -194,6 +199,8 @@ TEST_F(StagedRowsTest, ReplaceTakesTheSameSubstituteWhereverItTurnsOutBad) {
     const auto rows = Rows();
     ASSERT_TRUE(rows.ok()) << rows.status();
     EXPECT_EQ(*rows, expected);
+    // What is bad inside runs again, with its substitute.
+    EXPECT_EQ(std::exchange(runs_, 0) > 1, *text == '?');
   }
 }
 
@@ -204,6 +211,7 @@ TEST_F(StagedRowsTest, ReplaceEndsWhereEverySampleIsBad) {
     const absl::Status status = Rows().status();
     EXPECT_TRUE(absl::IsDataLoss(status));
     EXPECT_THAT(std::string(Message(status)), HasSubstr("16 substitutes"));
+    EXPECT_EQ(std::exchange(runs_, 0) > 0, *text == '?');
   }
 }
 
@@ -215,6 +223,7 @@ TEST_F(StagedRowsTest, ZeroMarksTheRowWhereverItTurnsOutBad) {
     ASSERT_TRUE(rows.ok()) << rows.status();
     EXPECT_EQ(*rows, std::string("ab\0def", 6));
     EXPECT_EQ(valid_, "110111");
+    EXPECT_EQ(std::exchange(runs_, 0), *text == '!' ? 1 : 2);
   }
 }
 

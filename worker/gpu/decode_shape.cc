@@ -62,7 +62,8 @@ DecodeShapes ShapesOf(const JpegDecoder::Header& header,
 }
 
 int MostHalvings(const View& view) {
-  if (!view.resampled()) return 0;
+  // Rule "dali" has tables of its own, of which there are none for halves.
+  if (!view.resampled() || view.by_dali()) return 0;
   const auto shrinks = [](const ResampleAxis& axis, int h) {
     return axis.antialias && axis.filter != Filter::kNearest &&
            axis.step() >= 1 << h;

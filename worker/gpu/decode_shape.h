@@ -58,8 +58,8 @@ DecodeShapes ShapesOf(const JpegDecoder::Header& header,
                       const StoredRect& window, int most_halvings);
 
 // The most halvings that the view bears: it must be resampled with
-// antialiasing, not to the nearest pixel, and what is left to shrink must be at
-// least 1 along both axes.
+// antialiasing, not to the nearest pixel nor by rule "dali", and what is left
+// to shrink must be at least 1 along both axes.
 int MostHalvings(const View& view);
 
 }  // namespace leat::worker

@@ -7,50 +7,39 @@
 //
 //   decode, resize, brightness, normalize; label, one_hot
 //   chain ────────► head ► stage ► stage     host's values
+//
+// What is upstream of `partner` is compiled for the partner's sample first, and
+// then what the outputs need for the row's. There `partner` is the place where
+// the other one's value is.
+//
+//   partner's   chain ► head ────┐
+//   row's       chain ► head ► add ► …
 #include <algorithm>
-#include <cstring>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <variant>
 
+#include "core/device_forms.h"
 #include "core/status.h"
-#include "worker/gpu/fused_kernel.h"
 #include "worker/gpu/fused_layout.h"
 #include "worker/gpu/fused_program.h"
 #include "worker/gpu/fused_tail.h"
+#include "worker/gpu/sample_steps.h"
+#include "worker/gpu/whose.h"
 
 namespace leat::worker {
 namespace {
 
 constexpr size_t kMaxPixelTables = size_t{1} << 20;
 constexpr uint32_t kMaxViews = 64;
-// Of a value that the host hands to kernels.
-constexpr size_t kMaxHostBytes = size_t{16} << 10;
-
-// The values that a step takes, but for its arguments.
-std::vector<uint32_t> InputsOf(const Step& step) {
-  if (const auto* kernel = std::get_if<KernelStep>(&step.what))
-    return kernel->inputs;
-  if (const auto* where = std::get_if<WhereStep>(&step.what))
-    return {where->condition, where->a, where->b};
-  if (const auto* decode = std::get_if<DecodeStep>(&step.what))
-    return {decode->input};
-  if (const auto* image = std::get_if<ImageStep>(&step.what))
-    return {image->input};
-  if (std::holds_alternative<CoinFlipStep>(step.what) ||
-      std::holds_alternative<UniformStep>(step.what))
-    return {};
-  return {InputOf(step)};
-}
 
 }  // namespace
 
 class FusedCompiler {
  public:
   explicit FusedCompiler(const CheckedGraph& graph)
-      : graph_(graph), places_(NumValues(graph)), builder_(graph) {}
+      : graph_(graph), builder_(graph) {}
 
   absl::StatusOr<std::unique_ptr<FusedProgram>> Run(uint64_t seed,
                                                     const FusedLimits& limits) {
@@ -59,15 +48,19 @@ class FusedCompiler {
     program_->limits_ = limits;
     program_->values_ = NumValues(graph_);
     KeepShapes();
-    AddStoredValues();
-    ASSIGN_OR_RETURN(std::vector<Step> steps, CompileSteps(graph_, true));
-    for (Step& step : steps) RETURN_IF_ERROR(Sort(std::move(step)));
+    for (const auto& [name, ref] : graph_.graph.outputs)
+      program_->output_values_.push_back(ValueIndex(graph_, ref));
+    ASSIGN_OR_RETURN(const std::vector<Step> steps, CompileSteps(graph_, true));
+    const std::vector<uint32_t> partnered = PartneredBy(steps);
+    program_->has_partner_ = !partnered.empty();
+    RETURN_IF_ERROR(AddSample(Whose::kPartner, partnered, steps));
+    RETURN_IF_ERROR(AddSample(Whose::kRow, program_->output_values_, steps));
     RETURN_IF_ERROR(AddFields());
     if (program_->views_.empty())
       return Unimplemented("cannot be fused: no field is made of an image");
     program_->stages_ = std::make_unique<StageProgram>(
         std::move(builder_), program_->heads_, std::move(host_values_));
-    Finish();
+    program_->LayOut(std::move(fields_), tables_);
     return std::move(program_);
   }
 
@@ -84,14 +77,16 @@ class FusedCompiler {
     bool resampled = false, mirrored = false;
     std::optional<uint32_t> view;  // some field is made of it
   };
-  struct ViewField {
-    uint32_t view;
-    FusedField field;
-  };
   // What stages read of a chain or a tail.
   struct Head {
     uint32_t value;
+    Whose whose;
     StageTensor tensor;
+  };
+  // A step of a tail.
+  struct TailStep {
+    Step step;
+    Whose whose;
   };
 
   absl::Status CannotFuse(uint32_t node, const char* why) const {
@@ -104,6 +99,21 @@ class FusedCompiler {
     return CannotFuse(node, std::string(Message(why)).c_str());
   }
 
+  // What these values of one of a row's samples are made by.
+  absl::Status AddSample(Whose whose, const std::vector<uint32_t>& values,
+                         const std::vector<Step>& steps) {
+    whose_ = whose;
+    builder_.BuildFor(whose);
+    places_[whose].resize(program_->values_);
+    AddStoredValues();
+    for (Step& step : StepsOf(values, program_->values_, steps))
+      RETURN_IF_ERROR(Sort(std::move(step)));
+    return absl::OkStatus();
+  }
+
+  Place& PlaceOf(uint32_t value) { return places_[whose_][value]; }
+  const Place& PlaceOf(uint32_t value) const { return places_[whose_][value]; }
+
   // What is stored and has one size is the host's.
   void AddStoredValues() {
     const std::vector<ValueType>& types = graph_.types[graph_.reader];
@@ -111,8 +121,9 @@ class FusedCompiler {
       const uint32_t value = ValueIndex(graph_, {graph_.reader, i});
       const size_t bytes = HostBytes(value);
       if (bytes == 0) continue;
-      places_[value] = {Place::kHost};
-      program_->stored_.push_back({i, value, types[i].dtype, bytes});
+      PlaceOf(value) = {Place::kHost};
+      if (whose_ == Whose::kRow)  // of both
+        program_->stored_.push_back({i, value, types[i].dtype, bytes});
     }
   }
 
@@ -121,42 +132,72 @@ class FusedCompiler {
     const ValueType& type = builder_.TypeOf(value);
     if (!builder_.IsStatic(value)) return 0;
     const StageTensor tensor{.dtype = type.dtype, .shape = type.shape};
-    return tensor.bytes() <= kMaxHostBytes ? tensor.bytes() : 0;
+    return tensor.bytes() <= kMostHostValueBytes ? tensor.bytes() : 0;
   }
 
   absl::Status Sort(Step step) {
     const std::vector<uint32_t> inputs = InputsOf(step);
     for (const uint32_t value : step.needs)
       if (std::ranges::find(inputs, value) == inputs.end() &&
-          places_[value].kind != Place::kHost)
+          PlaceOf(value).kind != Place::kHost)
         return CannotFuse(step.node, "an argument is computed of pixels");
-    if (auto* decode = std::get_if<DecodeStep>(&step.what)) {
-      if (!chains_.empty()) return CannotFuse(step.node, "a second decode");
-      program_->encoded_ =
-          decode->input - static_cast<uint32_t>(graph_.graph.nodes.size());
-      program_->gray_ = decode->gray;
-      program_->orient_ = decode->orient;
-      for (const ImageOp& op : decode->ops)
-        if (op.kind == ImageOp::Kind::kColours && op.colours != Colours::kBgr)
-          return CannotFuse(op.node, "colours other than RGB, BGR and gray");
-      program_->bgr_ = decode->colours() == Colours::kBgr;
-      return AddChain(0, {.node = step.node}, std::move(decode->ops));
-    }
-    if (std::holds_alternative<PartnerStep>(step.what))
-      return CannotFuse(step.node, "another row's value");
+    if (auto* decode = std::get_if<DecodeStep>(&step.what))
+      return AddDecode(step.node, std::move(*decode));
+    if (const auto* partner = std::get_if<PartnerStep>(&step.what))
+      return AddPartner(step, partner->input);
     if (IsTheHosts(step, inputs)) return AddHostStep(std::move(step));
-    if (const auto* image = std::get_if<ImageStep>(&step.what))
-      if (Extends(*image)) return Extend(step.node, *image);
-    const Place::Kind from = places_[inputs[0]].kind;
+    if (auto* image = std::get_if<ImageStep>(&step.what)) {
+      RETURN_IF_ERROR(Extend(Extending(*image), image));
+      if (image->ops.empty()) return absl::OkStatus();
+      return AddStage(step, {image->input});
+    }
+    const Place::Kind from = PlaceOf(inputs[0]).kind;
     const bool tail = std::holds_alternative<NormalizeStep>(step.what) ||
                       std::holds_alternative<CastStep>(step.what) ||
                       std::holds_alternative<TransposeStep>(step.what);
     if (tail && (from == Place::kChain || from == Place::kTail)) {
-      places_[step.node] = {Place::kTail, tail_.size()};
-      tail_.push_back(std::move(step));
+      PlaceOf(step.node) = {Place::kTail, tail_.size()};
+      tail_.push_back({std::move(step), whose_});
       return absl::OkStatus();
     }
     return AddStage(step, inputs);
+  }
+
+  // The same one of both samples.
+  absl::Status AddDecode(uint32_t node, DecodeStep decode) {
+    const auto nodes = static_cast<uint32_t>(graph_.graph.nodes.size());
+    if (decode.input < nodes)
+      return CannotFuse(node, "it decodes another row's image");
+    if (decode_.value_or(node) != node)
+      return CannotFuse(node, "a second decode");
+    decode_ = node;
+    program_->encoded_ = decode.input - nodes;
+    program_->gray_ = decode.gray;
+    program_->orient_ = decode.orient;
+    for (const ImageOp& op : decode.ops)
+      if (op.kind == ImageOp::Kind::kColours && op.colours != Colours::kBgr)
+        return CannotFuse(op.node, "colours other than RGB, BGR and gray");
+    program_->bgr_ = decode.colours() == Colours::kBgr;
+    return AddChain(chains_.size(), {.node = node}, std::move(decode.ops));
+  }
+
+  // The value is where the partner's sample has it.
+  absl::Status AddPartner(const Step& step, uint32_t input) {
+    const Place from = places_[Whose::kPartner][input];
+    if (from.kind == Place::kNowhere)
+      return CannotFuse(step.node, "another row's stored value");
+    if (from.kind == Place::kHost) return AddHostStep(step);
+    if (!builder_.IsStatic(step.node))
+      return CannotFuse(
+          step.node,
+          "another row's value, whose size differs from sample to sample");
+    PlaceOf(step.node) = from;
+    builder_.BuildFor(Whose::kPartner);
+    std::optional<StageTensor> tensor;
+    if (builder_.Has(input)) tensor = builder_.TensorOf(input);
+    builder_.BuildFor(whose_);
+    if (tensor) builder_.Put(step.node, *std::move(tensor));
+    return absl::OkStatus();
   }
 
   // --- The host's -----------------------------------------------------------
@@ -167,8 +208,8 @@ class FusedCompiler {
     const bool of_shapes = kernel != nullptr && (kernel->op == "cutmix_share" ||
                                                  kernel->op == "length");
     return std::ranges::all_of(inputs, [&](uint32_t value) {
-      return places_[value].kind == Place::kHost ||
-             (of_shapes && places_[value].kind != Place::kNowhere &&
+      return PlaceOf(value).kind == Place::kHost ||
+             (of_shapes && PlaceOf(value).kind != Place::kNowhere &&
               builder_.IsStatic(value));
     });
   }
@@ -176,8 +217,8 @@ class FusedCompiler {
   absl::Status AddHostStep(Step step) {
     if (HostBytes(step.node) == 0)
       return CannotFuse(step.node, "more than the host computes for a GPU");
-    places_[step.node] = {Place::kHost};
-    program_->host_steps_.push_back(std::move(step));
+    PlaceOf(step.node) = {Place::kHost};
+    program_->host_steps_[whose_].push_back(std::move(step));
     return absl::OkStatus();
   }
 
@@ -188,7 +229,7 @@ class FusedCompiler {
       RETURN_IF_ERROR(EnsureTensor(step.node, value));
     if (const absl::Status added = AddStages(step, &builder_); !added.ok())
       return CannotFuse(step.node, added);
-    places_[step.node] = {Place::kStage};
+    PlaceOf(step.node) = {Place::kStage};
     return absl::OkStatus();
   }
 
@@ -196,10 +237,10 @@ class FusedCompiler {
   absl::Status EnsureTensor(uint32_t user, uint32_t value) {
     if (builder_.Has(value)) return absl::OkStatus();
     const ValueType& type = builder_.TypeOf(value);
-    if (places_[value].kind == Place::kHost) {
+    if (PlaceOf(value).kind == Place::kHost) {
       const size_t bytes = HostBytes(value);
       const auto index = static_cast<uint32_t>(host_values_.size());
-      host_values_.push_back({value, bytes, host_bytes_});
+      host_values_.push_back({value, whose_, bytes, host_bytes_});
       host_bytes_ += Aligned(bytes);
       builder_.Put(value, {.in = StageTensor::In::kHost,
                            .index = index,
@@ -207,11 +248,11 @@ class FusedCompiler {
                            .shape = type.shape});
       return absl::OkStatus();
     }
-    if (places_[value].kind == Place::kNowhere)
+    if (PlaceOf(value).kind == Place::kNowhere)
       return CannotFuse(user, "its input is no pixels, nor the host's");
     if (!builder_.IsStatic(value))
       return CannotFuse(user, "its input's size differs from sample to sample");
-    heads_.push_back({value, builder_.NewResult(value)});
+    heads_.push_back({value, whose_, builder_.NewResult(value)});
     return absl::OkStatus();
   }
 
@@ -246,36 +287,46 @@ class FusedCompiler {
 
   // --- Chains ---------------------------------------------------------------
 
-  // It can go on where another chain ends, and all are one.
-  bool Extends(const ImageStep& image) const {
-    const Place from = places_[image.input];
-    if (from.kind != Place::kChain) return false;
+  // How many of the first operators can go on where another chain of the sample
+  // ends, so that all are one.
+  size_t Extending(const ImageStep& image) const {
+    const Place from = PlaceOf(image.input);
+    if (from.kind != Place::kChain ||
+        program_->chains_[from.index].whose != whose_)
+      return 0;
     ChainEnd end = chains_[from.index];
+    size_t count = 0;
     for (const ImageOp& op : image.ops) {
-      if (!op.Extends(end.resampled, end.mirrored)) return false;
+      if (!op.Extends(end.resampled, end.mirrored)) break;
       Note(op, &end);
+      ++count;
     }
-    return true;
+    return count;
   }
   static void Note(const ImageOp& op, ChainEnd* end) {
     end->resampled |= op.Resamples();
     end->mirrored |= op.kind == ImageOp::Kind::kFlip;
   }
-  absl::Status Extend(uint32_t node, const ImageStep& image) {
-    const size_t from = places_[image.input].index;
+  // The first `count` operators of `image` become a chain; it keeps the others.
+  absl::Status Extend(size_t count, ImageStep* image) {
+    if (count == 0) return absl::OkStatus();
+    const auto rest = image->ops.begin() + static_cast<ptrdiff_t>(count);
+    const size_t from = PlaceOf(image->input).index;
     ChainEnd end = chains_[from];
-    end.node = node;
+    end.node = image->input = image->ops[count - 1].node;
     end.view.reset();
-    return AddChain(from, end, image.ops);
+    RETURN_IF_ERROR(AddChain(from, end, {image->ops.begin(), rest}));
+    image->ops.erase(image->ops.begin(), rest);
+    return absl::OkStatus();
   }
   absl::Status AddChain(size_t parent, ChainEnd end, std::vector<ImageOp> ops) {
     for (const ImageOp& op : ops) {
       program_->dali_ |= op.Resamples() && op.filters.dali;
       Note(op, &end);
     }
-    places_[end.node] = {Place::kChain, chains_.size()};
+    PlaceOf(end.node) = {Place::kChain, chains_.size()};
     chains_.push_back(end);
-    program_->chains_.push_back({parent, std::move(ops)});
+    program_->chains_.push_back({parent, whose_, std::move(ops)});
     return absl::OkStatus();
   }
 
@@ -288,18 +339,18 @@ class FusedCompiler {
     end.view = static_cast<uint32_t>(program_->views_.size());
     if (*end.view == kMaxViews) return CannotFuse(end.node, "too many views");
     program_->views_.push_back({chain, {shape[0], shape[1]}});
+    program_->decodes_[program_->chains_[chain].whose] = true;
     return *end.view;
   }
 
   absl::Status AddFields() {
-    for (const auto& [name, ref] : graph_.graph.outputs)
-      program_->output_values_.push_back(ValueIndex(graph_, ref));
     const auto outputs = static_cast<uint32_t>(graph_.graph.outputs.size());
     for (uint32_t output = 0; output < outputs; ++output)
       RETURN_IF_ERROR(AddField(output));
     // Stages behind the fields may want more heads than were there.
     for (uint32_t head = 0; head < heads_.size(); ++head)
-      RETURN_IF_ERROR(AddPixelField(heads_[head].value, outputs + head));
+      RETURN_IF_ERROR(AddPixelField(heads_[head].value, heads_[head].whose,
+                                    outputs + head));
     program_->fields_of_schema_ = outputs;
     for (const Head& head : heads_) program_->heads_.push_back(head.tensor);
     return absl::OkStatus();
@@ -307,7 +358,7 @@ class FusedCompiler {
 
   absl::Status AddField(uint32_t output) {
     const uint32_t value = program_->output_values_[output];
-    switch (places_[value].kind) {
+    switch (PlaceOf(value).kind) {
       case Place::kNowhere:
         return Unimplemented("field \"{}\" is stored, and no scalar",
                              graph_.schema.fields[output].name);
@@ -320,7 +371,7 @@ class FusedCompiler {
         break;
       case Place::kChain:
       case Place::kTail:
-        return AddPixelField(value, output);
+        return AddPixelField(value, whose_, output);
       case Place::kStage:
         break;
     }
@@ -329,11 +380,14 @@ class FusedCompiler {
     return absl::OkStatus();
   }
 
-  absl::Status AddPixelField(uint32_t node, uint32_t output) {
+  absl::Status AddPixelField(uint32_t node, Whose whose, uint32_t output) {
     std::vector<const Step*> path;
-    Place place = places_[node];
-    for (; place.kind == Place::kTail; place = places_[InputOf(*path.back())])
-      path.push_back(&tail_[place.index]);
+    Place place = places_[whose][node];
+    while (place.kind == Place::kTail) {
+      const TailStep& tail = tail_[place.index];
+      path.push_back(&tail.step);
+      place = places_[tail.whose][InputOf(tail.step)];
+    }
     std::reverse(path.begin(), path.end());
     ASSIGN_OR_RETURN(const uint32_t view, ViewOf(place.index));
     FusedTail tail =
@@ -371,64 +425,18 @@ class FusedCompiler {
     }
   }
 
-  // Lays out what every block begins with.
-  void Finish() {
-    std::sort(fields_.begin(), fields_.end(),
-              [](const ViewField& a, const ViewField& b) {
-                return std::tie(a.view, a.field.output) <
-                       std::tie(b.view, b.field.output);
-              });
-    std::vector<FusedView> views;
-    for (const FusedProgram::FusedImage& image : program_->views_) {
-      views.push_back({.width = static_cast<uint32_t>(image.size.width),
-                       .height = static_cast<uint32_t>(image.size.height)});
-      program_->strips_ =
-          std::max(program_->strips_,
-                   FusedStrips(views.back().width, views.back().height));
-    }
-    FusedHeader& header = program_->header_;
-    header.views = static_cast<uint32_t>(views.size());
-    header.fields = static_cast<uint32_t>(fields_.size());
-    header.host_stride = program_->host_stride_;
-    const size_t view_bytes = views.size() * sizeof(FusedView);
-    const size_t field_bytes = fields_.size() * sizeof(FusedField);
-    const size_t views_at = Aligned(sizeof(FusedHeader));
-    const size_t fields_at = Aligned(views_at + view_bytes);
-    const size_t tables_at = Aligned(fields_at + field_bytes);
-    header.views_at = static_cast<uint32_t>(views_at);
-    header.fields_at = static_cast<uint32_t>(fields_at);
-    program_->field_of_output_.resize(fields_.size());
-    for (uint32_t f = 0; f < fields_.size(); ++f) {
-      auto& [view, field] = fields_[f];
-      if (views[view].end_field == 0) views[view].first_field = f;
-      views[view].end_field = f + 1;
-      if (field.kind == FusedKind::kTable)
-        field.at += static_cast<uint32_t>(tables_at);
-      program_->field_of_output_[field.output] = f;
-      program_->fields_.push_back(field);
-    }
-    std::vector<std::byte>& prefix = program_->prefix_;
-    const std::vector<std::byte>& constants = program_->stages_->constants();
-    program_->constants_at_ = Aligned(tables_at + tables_.size());
-    prefix.resize(Aligned(program_->constants_at_ + constants.size()));
-    std::ranges::copy(constants, prefix.begin() + static_cast<ptrdiff_t>(
-                                                      program_->constants_at_));
-    memcpy(prefix.data() + views_at, views.data(), view_bytes);
-    memcpy(prefix.data() + fields_at, program_->fields_.data(), field_bytes);
-    std::copy(tables_.begin(), tables_.end(),
-              prefix.begin() + static_cast<ptrdiff_t>(tables_at));
-  }
-
   const CheckedGraph& graph_;
   std::unique_ptr<FusedProgram> program_;
-  std::vector<Place> places_;  // by value
+  Whose whose_ = Whose::kRow;          // whose values there are places for
+  OfBoth<std::vector<Place>> places_;  // by value
+  std::optional<uint32_t> decode_;     // the step's node
   std::vector<ChainEnd> chains_;
-  std::vector<Step> tail_;
+  std::vector<TailStep> tail_;
   StageBuilder builder_;
   std::vector<Head> heads_;
   std::vector<StageHostValue> host_values_;
   size_t host_bytes_ = 0;
-  std::vector<ViewField> fields_;
+  std::vector<FusedProgram::ViewField> fields_;
   std::vector<std::byte> tables_;
 };
 

@@ -38,9 +38,9 @@ TurnedRect Union(const TurnedRect& a, const TurnedRect& b) {
 }
 
 // Memory for a value of the host's, whose size is known.
-std::byte* PlaceHostValue(uint32_t value, FusedScratch* scratch) {
-  Tensor& tensor = scratch->values[value];
-  std::vector<std::byte>& memory = scratch->host[value];
+std::byte* PlaceHostValue(uint32_t value, FusedScratch::Sample* sample) {
+  Tensor& tensor = sample->values[value];
+  std::vector<std::byte>& memory = sample->host[value];
   memory.resize(tensor.bytes());
   tensor.data = memory.data();
   return memory.data();
@@ -57,10 +57,10 @@ absl::Status RunHostKernel(const OperatorKernel& kernel,
   return kernel.Run(call, result);
 }
 
-absl::Status RunHostStep(const Step& step, uint64_t seed, const RowInput& input,
-                         FusedScratch* scratch) {
-  std::byte* const out = PlaceHostValue(step.node, scratch);
-  const std::vector<Tensor>& values = scratch->values;
+absl::Status RunHostStep(const Step& step, uint64_t seed, Whose whose,
+                         const RowInput& input, FusedScratch* scratch) {
+  std::byte* const out = PlaceHostValue(step.node, &scratch->samples[whose]);
+  const std::vector<Tensor>& values = scratch->samples[whose].values;
   const SampleRng rng = DrawsOf(seed, input, step.node, false);
   if (const auto* coin = std::get_if<CoinFlipStep>(&step.what)) {
     *out = std::byte{Draw(*coin, rng)};
@@ -71,6 +71,9 @@ absl::Status RunHostStep(const Step& step, uint64_t seed, const RowInput& input,
     normalize->normalizer.Run(values[normalize->input], out);
   } else if (const auto* transpose = std::get_if<TransposeStep>(&step.what)) {
     Transpose(values[transpose->input], transpose->perm, out);
+  } else if (const auto* partner = std::get_if<PartnerStep>(&step.what)) {
+    const Tensor& of = scratch->samples[Whose::kPartner].values[partner->input];
+    memcpy(out, of.data, of.bytes());
   } else if (const auto* where = std::get_if<WhereStep>(&step.what)) {
     const Tensor* const inputs[] = {&values[where->condition],
                                     &values[where->a], &values[where->b]};
@@ -117,7 +120,7 @@ absl::Status FusedGroup::Begin(const FusedProgram& program, size_t rows,
         static_cast<const void*>(memory.data()), bytes, kFusedAlignment);
   program_ = &program;
   memory_ = memory;
-  rows_.assign(rows, Row{});
+  rows_.assign(rows, {});
   slices_.assign(rows * program.views(), Slice{});
   header_ = program.header_;
   header_.rows = static_cast<uint32_t>(rows);
@@ -140,33 +143,64 @@ FusedRow& FusedGroup::Descriptor(size_t row, size_t view) const {
   return At<FusedRow>(header_.rows_at)[row * header_.views + view];
 }
 
-absl::Status FusedGroup::ComputeHostValues(size_t row, const RowInput& input,
+absl::Status FusedGroup::ComputeHostValues(size_t row, Whose whose,
+                                           const RowInput& input,
                                            FusedScratch* scratch) {
   const FusedProgram& program = *program_;
-  scratch->values = program.shapes_;
-  scratch->host.resize(program.values_);
-  for (const FusedProgram::StoredValue& stored : program.stored_)
-    memcpy(PlaceHostValue(stored.value, scratch),
+  FusedScratch::Sample& sample = scratch->samples[whose];
+  sample.values = program.shapes_;
+  sample.host.resize(program.values_);
+  for (const FusedProgram::StoredValue& stored : program.stored_) {
+    if (stored.output >= input.fields.size() ||
+        input.fields[stored.output].bytes.size() != stored.bytes)
+      return DataLoss("output {} of the reader is no {} {}", stored.output,
+                      Name(stored.dtype),
+                      stored.bytes == SizeOf(stored.dtype)
+                          ? std::string("scalar")
+                          : fmt::format("value of {} bytes", stored.bytes));
+    memcpy(PlaceHostValue(stored.value, &sample),
            input.fields[stored.output].bytes.data(), stored.bytes);
-  for (const Step& step : program.host_steps_)
-    RETURN_IF_ERROR(RunHostStep(step, program.seed_, input, scratch));
+  }
+  for (const Step& step : program.host_steps_[whose])
+    if (const absl::Status host =
+            RunHostStep(step, program.seed_, whose, input, scratch);
+        !host.ok())
+      return ForTheCpu(host);
+  if (whose != Whose::kRow) return absl::OkStatus();
   for (const FusedField& field : program.fields_) {
     if (field.kind == FusedKind::kHost)
       memcpy(At<std::byte>(header_.host_values_at) + row * header_.host_stride +
                  field.at,
-             scratch->values[program.output_values_[field.output]].data,
+             sample.values[program.output_values_[field.output]].data,
              field.element_bytes);
   }
   return absl::OkStatus();
 }
 
-absl::Status FusedGroup::CheckLimits(FusedScratch* scratch) const {
+absl::Status FusedGroup::ComposeChains(Whose whose, TurnedSize turned,
+                                       const RowInput& input,
+                                       FusedScratch* scratch) {
+  const FusedProgram& program = *program_;
+  std::vector<View>& chains = scratch->chains;
+  chains.resize(program.chains_.size(), View(turned));
+  for (size_t c = 0; c < chains.size(); ++c) {
+    const FusedProgram::Chain& chain = program.chains_[c];
+    if (chain.whose != whose) continue;
+    chains[c] = chain.parent == c ? View(turned) : chains[chain.parent];
+    RETURN_IF_ERROR(ComposeView(chain.ops, program.seed_, input,
+                                scratch->samples[whose].values, &chains[c]));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FusedGroup::CheckLimits(Whose whose, FusedScratch* scratch) const {
   const std::vector<View>& chains = scratch->chains;
   const FusedLimits& limits = program_->limits_;
   uint64_t bytes = 0;
   for (const FusedProgram::FusedImage& image : program_->views_) {
     const View& view = chains[image.chain];
-    if (!view.resampled()) continue;
+    if (program_->chains_[image.chain].whose != whose || !view.resampled())
+      continue;
     const Rect& from = view.before();
     int across, down;
     const ImageSize size = view.size();
@@ -241,36 +275,40 @@ absl::StatusOr<TurnedRect> FusedGroup::PrepareTables(const View& view,
 absl::StatusOr<StoredRect> FusedGroup::PrepareRow(size_t row,
                                                   const RowInput& input,
                                                   StoredSize stored, int exif,
-                                                  FusedScratch* scratch) {
+                                                  FusedScratch* scratch,
+                                                  Whose whose) {
   const FusedProgram& program = *program_;
-  for (const FusedProgram::StoredValue& stored : program.stored_)
-    if (stored.output >= input.fields.size() ||
-        input.fields[stored.output].bytes.size() != stored.bytes)
-      return DataLoss("output {} of the reader is no {} {}", stored.output,
-                      Name(stored.dtype),
-                      stored.bytes == SizeOf(stored.dtype)
-                          ? std::string("scalar")
-                          : fmt::format("value of {} bytes", stored.bytes));
-  if (const absl::Status host = ComputeHostValues(row, input, scratch);
-      !host.ok())
-    return ForTheCpu(host);
-  Row& state = rows_[row];
+  RETURN_IF_ERROR(ComputeHostValues(row, whose, input, scratch));
+  Image& state = rows_[row][whose];
   state.orientation = Orientation::Of(program.orient() ? exif : 1);
   state.stored = stored;
+  state.part = {};
   state.most_halvings = kMostHalvings;
-  std::vector<View>& chains = scratch->chains;
-  chains.clear();
-  for (const FusedProgram::Chain& chain : program.chains_) {
-    View view = chains.empty() ? View(state.orientation.Turned(stored))
-                               : chains[chain.parent];
+  if (program.decodes(whose)) {
     RETURN_IF_ERROR(
-        ComposeView(chain.ops, program.seed_, input, scratch->values, &view));
-    chains.push_back(view);
+        ComposeChains(whose, state.orientation.Turned(stored), input, scratch));
+    RETURN_IF_ERROR(CheckLimits(whose, scratch));
+    RETURN_IF_ERROR(PrepareViews(row, whose, scratch));
   }
-  RETURN_IF_ERROR(CheckLimits(scratch));
+  if (const absl::Status bound = stages_.PrepareRow(
+          row, whose, program.seed_, input, scratch->samples[whose].values);
+      !bound.ok())
+    return ForTheCpu(bound);
+  if (state.part.width * state.part.height > kMaxSpan / 4)
+    return ResourceExhausted("window of {} × {} spans 2 GiB or more",
+                             state.part.width, state.part.height);
+  return state.orientation.Stored(state.part, stored);
+}
+
+absl::Status FusedGroup::PrepareViews(size_t row, Whose whose,
+                                      FusedScratch* scratch) {
+  const FusedProgram& program = *program_;
+  Image& state = rows_[row][whose];
+  bool first = true;
   for (size_t v = 0; v < program.views_.size(); ++v) {
+    if (program.WhoseView(v) != whose) continue;
     const FusedProgram::FusedImage& image = program.views_[v];
-    const View& view = chains[image.chain];
+    const View& view = scratch->chains[image.chain];
     if (view.size().width != image.size.width ||
         view.size().height != image.size.height)
       return Internal("view of {} × {}, want {} × {}", view.size().width,
@@ -287,22 +325,16 @@ absl::StatusOr<StoredRect> FusedGroup::PrepareRow(size_t row,
       slice.back_x = view.mirror_x();
       slice.back_y = view.mirror_y();
     }
-    state.part = v == 0 ? slice.part : Union(state.part, slice.part);
+    state.part = first ? slice.part : Union(state.part, slice.part);
     state.most_halvings = std::min(state.most_halvings, MostHalvings(view));
+    first = false;
   }
-  if (const absl::Status bound =
-          stages_.PrepareRow(row, program.seed_, input, scratch->values);
-      !bound.ok())
-    return ForTheCpu(bound);
-  if (state.part.width * state.part.height > kMaxSpan / 4)
-    return ResourceExhausted("window of {} × {} spans 2 GiB or more",
-                             state.part.width, state.part.height);
-  return state.orientation.Stored(state.part, stored);
+  return absl::OkStatus();
 }
 
 StoredRect FusedGroup::HalveRow(size_t row, int halvings,
                                 FusedScratch* scratch) {
-  Row& state = rows_[row];
+  Image& state = rows_[row][Whose::kRow];
   const ScaledAxis across =
       AxisAcross(state.orientation, state.stored, halvings);
   const ScaledAxis down = AxisDown(state.orientation, state.stored, halvings);
@@ -326,8 +358,9 @@ StoredRect FusedGroup::HalveRow(size_t row, int halvings,
   return state.orientation.Stored(state.part, state.stored);
 }
 
-absl::Status FusedGroup::BindSource(size_t row, const FusedSource& source) {
-  const Row& state = rows_[row];
+absl::Status FusedGroup::BindSource(size_t row, const FusedSource& source,
+                                    Whose whose) {
+  const Image& state = rows_[row][whose];
   const StoredRect need = state.orientation.Stored(state.part, state.stored);
   const StoredRect& held = source.held;
   if (need.x < held.x || need.y < held.y ||
@@ -345,9 +378,10 @@ absl::Status FusedGroup::BindSource(size_t row, const FusedSource& source) {
         "window of {} × {} with rows of {} bytes spans 2 GiB or more",
         need.width, need.height, source.pitch);
   for (size_t v = 0; v < header_.views; ++v)
-    BindView(state.orientation, state.stored, source,
-             slices_[row * header_.views + v], &Descriptor(row, v));
-  stages_.TakeRow(row);
+    if (program_->WhoseView(v) == whose)
+      BindView(state.orientation, state.stored, source,
+               slices_[row * header_.views + v], &Descriptor(row, v));
+  if (whose == Whose::kRow) stages_.TakeRow(row);
   return absl::OkStatus();
 }
 

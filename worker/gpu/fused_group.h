@@ -4,7 +4,7 @@
 // filled in.
 //
 //   group.Begin(program, rows, memory);
-//   for each row, on any thread:
+//   for each row, on any thread, of each of its samples:
 //     part = group.PrepareRow(row, …)    what of the stored image is needed
 //     group.HalveRow(row, …)             if it will be decoded smaller
 //     group.BindSource(row, …)           where its pixels will be
@@ -58,9 +58,12 @@ class FusedGroup {
                      const StageDevice& device = {});
   size_t rows() const { return rows_.size(); }
 
-  // Draws row `row`'s parameters, computes its host values and writes its
-  // tables. `stored`, `exif`: of the image's header. Returns the part of the
-  // stored image whose pixels are read: all that must be decoded.
+  // Draws the parameters of one of the row's samples, computes its host values
+  // and writes its tables. `input`: of that sample. `stored`, `exif`: of the
+  // image's header. Returns the part of the stored image whose pixels are read:
+  // all that must be decoded; nothing, if the program does not decode it.
+  // Of a program with partners the partner's sample is first, with the same
+  // scratch.
   // Again for another sample of the row, once the last copy of the memory was
   // made: kInternal if its tables find no room, which takes a group whose
   // every row is near the limit. kResourceExhausted: over the program's limits,
@@ -69,22 +72,27 @@ class FusedGroup {
   // same row.
   absl::StatusOr<StoredRect> PrepareRow(size_t row, const RowInput& input,
                                         StoredSize stored, int exif,
-                                        FusedScratch* scratch);
+                                        FusedScratch* scratch,
+                                        Whose whose = Whose::kRow);
 
   // The most halvings that all views of the row bear (decode_shape.h).
   // REQUIRES: PrepareRow succeeded.
-  int most_halvings(size_t row) const { return rows_[row].most_halvings; }
+  int most_halvings(size_t row) const {
+    return rows_[row][Whose::kRow].most_halvings;
+  }
 
   // The row's image will be decoded at 1 / 2^halvings, all of it, ½ rounded up:
   // makes its tables anew, and returns the part of the smaller image whose
   // pixels are read.
   // REQUIRES: PrepareRow of this row succeeded with this scratch, which was not
-  // used since; halvings in [1, most_halvings(row)].
+  // used since; halvings in [1, most_halvings(row)]; no partners.
   StoredRect HalveRow(size_t row, int halvings, FusedScratch* scratch);
 
   // kInvalidArgument: `held` lacks some of what the last of both returned.
   // kResourceExhausted: spans 2 GiB or more. REQUIRES: PrepareRow succeeded.
-  absl::Status BindSource(size_t row, const FusedSource& source);
+  // Stages compute the row once the source of its own sample is bound.
+  absl::Status BindSource(size_t row, const FusedSource& source,
+                          Whose whose = Whose::kRow);
 
   // Of the row's field in memory that the kernel can write; of nothing: it does
   // not write this field (a host value that the caller stores itself).
@@ -101,10 +109,11 @@ class FusedGroup {
   size_t used_bytes() const { return used_.load(std::memory_order_relaxed); }
 
  private:
-  struct Row {
+  // One of a row's images.
+  struct Image {
     Orientation orientation;
     StoredSize stored;  // as large as it is decoded
-    TurnedRect part;    // what all views need
+    TurnedRect part;    // what all its views need
     int most_halvings = 0;
   };
   // A view of a row.
@@ -120,9 +129,14 @@ class FusedGroup {
     return reinterpret_cast<T*>(memory_.data() + offset);
   }
   FusedRow& Descriptor(size_t row, size_t view) const;
-  absl::Status ComputeHostValues(size_t row, const RowInput& input,
+  absl::Status ComputeHostValues(size_t row, Whose whose, const RowInput& input,
                                  FusedScratch* scratch);
-  absl::Status CheckLimits(FusedScratch* scratch) const;
+  // Puts together what the image's chains make of it.
+  absl::Status ComposeChains(Whose whose, TurnedSize turned,
+                             const RowInput& input, FusedScratch* scratch);
+  absl::Status CheckLimits(Whose whose, FusedScratch* scratch) const;
+  // Writes the descriptors of the image's views.
+  absl::Status PrepareViews(size_t row, Whose whose, FusedScratch* scratch);
   absl::StatusOr<TurnedRect> PrepareTables(const View& view,
                                            FusedScratch* scratch, Slice* slice,
                                            FusedRow* row);
@@ -133,7 +147,7 @@ class FusedGroup {
   const FusedProgram* program_ = nullptr;
   std::span<std::byte> memory_;
   FusedHeader header_;
-  std::vector<Row> rows_;
+  std::vector<OfBoth<Image>> rows_;
   std::vector<Slice> slices_;  // [row][view]
   StageGroup stages_;
   std::atomic<size_t> used_ = 0;

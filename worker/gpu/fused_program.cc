@@ -2,6 +2,8 @@
 #include "worker/gpu/fused_program.h"
 
 #include <algorithm>
+#include <cstring>
+#include <tuple>
 #include <utility>
 
 #include "core/status.h"
@@ -11,6 +13,51 @@
 #include "worker/gpu/kernel_names.h"
 
 namespace leat::worker {
+
+void FusedProgram::LayOut(std::vector<ViewField> fields,
+                          const std::vector<std::byte>& tables) {
+  std::sort(fields.begin(), fields.end(),
+            [](const ViewField& a, const ViewField& b) {
+              return std::tie(a.view, a.field.output) <
+                     std::tie(b.view, b.field.output);
+            });
+  std::vector<FusedView> views;
+  for (const FusedImage& image : views_) {
+    views.push_back({.width = static_cast<uint32_t>(image.size.width),
+                     .height = static_cast<uint32_t>(image.size.height)});
+    strips_ =
+        std::max(strips_, FusedStrips(views.back().width, views.back().height));
+  }
+  header_.views = static_cast<uint32_t>(views.size());
+  header_.fields = static_cast<uint32_t>(fields.size());
+  header_.host_stride = host_stride_;
+  const size_t view_bytes = views.size() * sizeof(FusedView);
+  const size_t field_bytes = fields.size() * sizeof(FusedField);
+  const size_t views_at = Aligned(sizeof(FusedHeader));
+  const size_t fields_at = Aligned(views_at + view_bytes);
+  const size_t tables_at = Aligned(fields_at + field_bytes);
+  header_.views_at = static_cast<uint32_t>(views_at);
+  header_.fields_at = static_cast<uint32_t>(fields_at);
+  field_of_output_.resize(fields.size());
+  for (uint32_t f = 0; f < fields.size(); ++f) {
+    auto& [view, field] = fields[f];
+    if (views[view].end_field == 0) views[view].first_field = f;
+    views[view].end_field = f + 1;
+    if (field.kind == FusedKind::kTable)
+      field.at += static_cast<uint32_t>(tables_at);
+    field_of_output_[field.output] = f;
+    fields_.push_back(field);
+  }
+  const std::vector<std::byte>& constants = stages_->constants();
+  constants_at_ = Aligned(tables_at + tables.size());
+  prefix_.resize(Aligned(constants_at_ + constants.size()));
+  std::ranges::copy(constants,
+                    prefix_.begin() + static_cast<ptrdiff_t>(constants_at_));
+  memcpy(prefix_.data() + views_at, views.data(), view_bytes);
+  memcpy(prefix_.data() + fields_at, fields_.data(), field_bytes);
+  std::ranges::copy(tables,
+                    prefix_.begin() + static_cast<ptrdiff_t>(tables_at));
+}
 
 uint64_t FusedProgram::StagesAt(FusedHeader* header) const {
   const uint64_t rows = header->rows;
@@ -39,7 +86,9 @@ StageLaunch FusedProgram::stage(size_t stage, size_t rows) const {
 uint64_t FusedProgram::BlockBytes(size_t rows) const {
   FusedHeader header = header_;
   header.rows = static_cast<uint32_t>(rows);
-  return TablesAt(&header) + rows * Aligned(limits_.max_table_bytes);
+  const uint64_t images =
+      uint64_t{decodes(Whose::kRow)} + uint64_t{decodes(Whose::kPartner)};
+  return TablesAt(&header) + rows * images * Aligned(limits_.max_table_bytes);
 }
 
 uint64_t FusedProgram::TableBytesBound(int64_t max_side) const {
@@ -65,7 +114,7 @@ uint64_t FusedProgram::TableBytesBound(int64_t max_side) const {
           most = std::max(
               most, TableBytes(view.size.width, taps(op, view.size.width),
                                view.size.height, taps(op, view.size.height)));
-      if (chain == 0) break;
+      if (chains_[chain].parent == chain) break;
     }
     sum += most;
   }

@@ -7,6 +7,10 @@
 // normalize, cast and transpose. This is the fused kernel's. Other operators on
 // pixels are stages behind it (stages/), which read what it has written to the
 // slot's memory; small values that no pixel has a part in are the host's.
+//
+// Where the row looks at its partner, what is upstream of `partner` is there
+// twice: with the row's sample and with the partner's. Chains, stages and
+// values of the host say whose they are; views, heads and places do not differ.
 // Immutable; thread-safe.
 //
 // A group of rows is computed through a FusedGroup (fused_group.h).
@@ -25,6 +29,7 @@
 #include "worker/gpu/launch_config.h"
 #include "worker/gpu/scaled_table.h"
 #include "worker/gpu/stages/stage_program.h"
+#include "worker/gpu/whose.h"
 #include "worker/image/dali_table.h"
 #include "worker/image/geometry.h"
 #include "worker/image/program.h"
@@ -36,17 +41,21 @@ class DeviceQueue;
 
 // A thread's working memory for FusedGroup::PrepareRow. Reused.
 struct FusedScratch {
+  // Of one of a row's samples.
+  struct Sample {
+    std::vector<Tensor> values;                // ValueIndex
+    std::vector<std::vector<std::byte>> host;  // what those of the host borrow
+  };
   ResampleTable horizontal, vertical;
   ScaledTable scaled_horizontal, scaled_vertical;
   DaliTable dali_across, dali_down;
   std::vector<View> chains;
-  std::vector<Tensor> values;                // ValueIndex
-  std::vector<std::vector<std::byte>> host;  // what those of the host borrow
+  OfBoth<Sample> samples;
 };
 
 // What the kernel is asked to do at most; beyond, a row is for the CPU.
 struct FusedLimits {
-  // Resampling tables of a row, of all views. 224 × 224 of a photo of 12
+  // Resampling tables of an image, of all its views. 224 × 224 of a photo of 12
   // megapixels: 90 KiB with lanczos3, 30 KiB with linear.
   size_t max_table_bytes = size_t{256} << 10;
   // Pixels that one thread adds up one after the other: tens of milliseconds.
@@ -67,8 +76,12 @@ class FusedProgram {
   int channels() const { return gray_ ? 1 : 3; }
   // Whether a view is resampled by rule "dali", which knows no halved images.
   bool dali() const { return dali_; }
-  // Views of the image: 1 unless it is looked at in several ways.
+  // Views of the images: 1 unless they are looked at in several ways.
   size_t views() const { return views_.size(); }
+  // The row looks at its partner, which is prepared before it.
+  bool has_partner() const { return has_partner_; }
+  // There are views of the image, so that it is decoded.
+  bool decodes(Whose whose) const { return decodes_[whose]; }
 
   size_t fields() const { return fields_of_schema_; }
   // Whether kernels write the field; otherwise it is a value of the host's.
@@ -108,13 +121,19 @@ class FusedProgram {
   // Geometric operators on what another chain gives; the first one's input is
   // the decoded image.
   struct Chain {
-    size_t parent = 0;  // an earlier one; of the first: itself
+    size_t parent = 0;  // an earlier one; of an image's first: itself
+    Whose whose = Whose::kRow;
     std::vector<ImageOp> ops;
   };
   // What a chain gives, if fields are made of it.
   struct FusedImage {
     size_t chain = 0;
     ImageSize size;
+  };
+  // A field, and the view that it is made of.
+  struct ViewField {
+    uint32_t view;
+    FusedField field;
   };
 
   // An output of the reader that is the host's.
@@ -126,6 +145,13 @@ class FusedProgram {
   };
 
   FusedProgram() = default;
+  // Lays out what every block begins with, once all else is there. `tables`:
+  // where the fields' places count from.
+  void LayOut(std::vector<ViewField> fields,
+              const std::vector<std::byte>& tables);
+  Whose WhoseView(size_t view) const {
+    return chains_[views_[view].chain].whose;
+  }
   const FusedField& OfOutput(size_t output) const {
     return fields_[field_of_output_[output]];
   }
@@ -144,7 +170,9 @@ class FusedProgram {
   bool bgr_ = false;           // channels are taken backwards
   std::vector<Chain> chains_;  // in the order in which the CPU runs them
   std::vector<FusedImage> views_;
-  std::vector<Step> host_steps_;
+  bool has_partner_ = false;
+  OfBoth<bool> decodes_;
+  OfBoth<std::vector<Step>> host_steps_;
   std::vector<FusedField> fields_;  // as in the block: the schema's, and heads
   size_t fields_of_schema_ = 0;
   std::vector<StageTensor> heads_;  // that stages read; fields behind those

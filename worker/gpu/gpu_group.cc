@@ -75,46 +75,74 @@ absl::Status GpuGroup::Prepare(size_t row, const RowInput& input,
   r.input = input;
   r.input.fields = r.record.fields;
   auto* const thread = static_cast<GpuThread*>(state);
-  absl::Status status = PrepareRow(row, thread);
-  // Of a pipeline that chooses, the CPU computes only what a sample needs: it
-  // has the last word on what is wrong with one.
-  if (!status.ok() && program_.fused != nullptr && program_.fused->stages() > 0)
-    status = ComputeOnCpu(row, thread);
-  // Rows with partners are computed by now: no launch has them.
+  const FusedProgram* const fused = program_.fused.get();
+  absl::StatusOr<bool> prepared = false;
+  if (fused != nullptr) prepared = PrepareRow(row, thread);
+  // Of a pipeline that chooses, the CPU computes only what a sample needs, and
+  // it knows what is to become of a row whose partner is bad: it has the last
+  // word on what is wrong. What is wrong with the decoder is none of its
+  // business.
+  if (!prepared.ok() &&
+      (fused->has_partner() ||
+       (fused->stages() > 0 && !absl::IsUnavailable(prepared.status()))))
+    prepared = false;
+  absl::Status status = prepared.status();
+  if (prepared.ok() && !*prepared) status = ComputeOnCpu(row, thread);
+  // Rows with partners are computed, or need the GPU alone, by now.
   r.input.partner = nullptr;
   if (!status.ok()) r = {};
   return status;
 }
 
-absl::Status GpuGroup::PrepareRow(size_t row, GpuThread* thread) {
-  if (program_.fused == nullptr) return ComputeOnCpu(row, thread);
+absl::StatusOr<bool> GpuGroup::PrepareRow(size_t row, GpuThread* thread) {
   GroupRow& r = rows_[row];
-  const std::span<const std::byte> encoded = program_.fused->EncodedOf(r.input);
-  // Other formats are the CPU's in every class.
-  if (!IsJpeg(encoded)) return ComputeOnCpu(row, thread);
+  if (program_.fused->has_partner()) {
+    if (r.input.partner == nullptr) return false;
+    ASSIGN_OR_RETURN(const RowInput partner, r.input.partner->Input());
+    ASSIGN_OR_RETURN(const bool prepared,
+                     PrepareSample(row, Whose::kPartner, partner, thread));
+    if (!prepared) return false;
+  }
+  ASSIGN_OR_RETURN(const bool prepared,
+                   PrepareSample(row, Whose::kRow, r.input, thread));
+  if (!prepared) return false;
+  if (r.stage != RowStage::kEncoded) r.stage = RowStage::kPixels;
+  StoreHostValues(row);
+  return true;
+}
+
+absl::StatusOr<bool> GpuGroup::PrepareSample(size_t row, Whose whose,
+                                             const RowInput& input,
+                                             GpuThread* thread) {
+  const bool decodes = program_.fused->decodes(whose);
   JpegDecoder& decoder = thread->scratch().state()->decoder;
-  RETURN_IF_ERROR(decoder.Open(encoded));
-  const JpegDecoder::Header& header = decoder.header();
+  JpegDecoder::Header header;
+  if (decodes) {
+    const std::span<const std::byte> encoded = program_.fused->EncodedOf(input);
+    // Other formats are the CPU's in every class.
+    if (!IsJpeg(encoded)) return false;
+    RETURN_IF_ERROR(decoder.Open(encoded));
+    header = decoder.header();
+  }
   const absl::StatusOr<StoredRect> window = fused_.PrepareRow(
-      row, r.input, header.size, header.orientation, &thread->fused());
+      row, input, header.size, header.orientation, &thread->fused(), whose);
   if (!window.ok()) {
-    // Of the row itself, and the CPU would say the same; or more than the
+    // Of the sample itself, and the CPU would say the same; or more than the
     // kernel is given.
     if (!absl::IsResourceExhausted(window.status()) &&
         !absl::IsInternal(window.status()))
       return window.status();
-    return ComputeOnCpu(row, thread);
+    return false;
   }
+  if (!decodes) return true;
+  // What a device's decoder makes of a file that is cut short is nobody's
+  // guess.
   if (program_.decoder_class != DecoderClass::kExact &&
-      slot_->decoder->Takes(header)) {
+      slot_->decoder->Takes(header) && !decoder.EndsEarly()) {
     RETURN_IF_ERROR(ChooseDecoding(row, header, *window, thread));
-  } else {
-    ASSIGN_OR_RETURN(const bool fits, DecodeWindow(r, *window, thread));
-    if (!fits) return ComputeOnCpu(row, thread);
-    r.stage = RowStage::kPixels;
+    return true;
   }
-  StoreHostValues(row);
-  return absl::OkStatus();
+  return DecodeWindow(*window, thread, &rows_[row].pixels[whose]);
 }
 
 absl::Status GpuGroup::ChooseDecoding(size_t row,
@@ -152,9 +180,9 @@ void GpuGroup::PinEncoded(GroupRow* row) {
   row->encoded = {to, row->encoded.size()};
 }
 
-absl::StatusOr<bool> GpuGroup::DecodeWindow(GroupRow& row,
-                                            const StoredRect& window,
-                                            GpuThread* thread) {
+absl::StatusOr<bool> GpuGroup::DecodeWindow(const StoredRect& window,
+                                            GpuThread* thread,
+                                            RowPixels* pixels) {
   const bool gray = program_.fused->gray();
   const size_t pixel = gray ? 1 : 4;
   const size_t pitch = static_cast<size_t>(window.width) * pixel;
@@ -172,12 +200,12 @@ absl::StatusOr<bool> GpuGroup::DecodeWindow(GroupRow& row,
       memcpy(to, rows.first + i * rows.stride, pitch);
   }
   RETURN_IF_ERROR(decoder.damage());
-  row.pixels_at = at;
-  row.pixels_bytes = bytes;
-  row.source = {.address = slot_->device_pixels + at,
-                .held = window,
-                .pitch = static_cast<int64_t>(pitch),
-                .pixel_bytes = static_cast<int32_t>(pixel)};
+  *pixels = {.source = {.address = slot_->device_pixels + at,
+                        .held = window,
+                        .pitch = static_cast<int64_t>(pitch),
+                        .pixel_bytes = static_cast<int32_t>(pixel)},
+             .at = at,
+             .bytes = bytes};
   return true;
 }
 

@@ -8,6 +8,10 @@
 // do as in exact. A row that does not fit the slot, or is too much for the
 // kernel, is computed by the CPU at once: the bytes are the same.
 //
+// A row that looks at its partner has the partner's pixels in the slot beside
+// its own. A partner that is odd in any way leaves the row to the CPU, which
+// alone follows the job's policy.
+//
 // Threads: Prepare of several rows at once; between Run and `done` the group
 // belongs to its GpuQueue.
 #pragma once
@@ -25,6 +29,8 @@
 #include "worker/gpu/fused_group.h"
 #include "worker/gpu/fused_program.h"
 #include "worker/gpu/slot.h"
+#include "worker/gpu/whose.h"
+#include "worker/gpu_worker.h"
 #include "worker/image/row_program.h"
 #include "worker/row_kernel.h"
 
@@ -49,6 +55,8 @@ struct GpuProgram {
   // Null, in class exact: the CPU computes all rows, and the GPU takes them
   // where they belong in its memory.
   std::unique_ptr<FusedProgram> fused;
+  // Of a group, for which a slot has room.
+  size_t most_rows = kMaxGpuGroupRows;
   std::unique_ptr<RowProgram> cpu;
 };
 
@@ -61,6 +69,12 @@ enum class RowStage : uint8_t {
   kRefused,  // the decoder refused it: for libjpeg-turbo
   kFailed,   // the decoder failed on it: libjpeg-turbo says if it is damaged
   kDone,     // the outputs have it, or nobody wants it
+};
+
+// An image's pixels.
+struct RowPixels {
+  FusedSource source;        // on the device
+  size_t at = 0, bytes = 0;  // in the slot; 0 bytes: it was not decoded there
 };
 
 // For the counters. kKernels: the decoder, by the device's processors.
@@ -77,8 +91,7 @@ struct GroupRow {
   std::span<const std::byte> encoded;
   bool luma = false;
   DecodeChoice choice;
-  FusedSource source;                      // on the device
-  size_t pixels_at = 0, pixels_bytes = 0;  // in the slot
+  OfBoth<RowPixels> pixels;
   std::vector<std::byte> values;  // field after field, for a device's outputs
 };
 
@@ -121,7 +134,11 @@ class GpuGroup final : public KernelGroup {
 
  private:
   absl::Status Begin();
-  absl::Status PrepareRow(size_t row, GpuThread* thread);
+  // False: the row is for the CPU.
+  absl::StatusOr<bool> PrepareRow(size_t row, GpuThread* thread);
+  // The same of one of its samples.
+  absl::StatusOr<bool> PrepareSample(size_t row, Whose whose,
+                                     const RowInput& input, GpuThread* thread);
   // Of an image for the decoder, of which `window` is read.
   absl::Status ChooseDecoding(size_t row, const JpegDecoder::Header& header,
                               const StoredRect& window, GpuThread* thread);
@@ -130,9 +147,10 @@ class GpuGroup final : public KernelGroup {
   // Copies the row's file into page-locked memory, where there is room: the one
   // thread that calls the decoder would spend its time on copying it otherwise.
   void PinEncoded(GroupRow* row);
-  // False: the slot has no room.
-  absl::StatusOr<bool> DecodeWindow(GroupRow& row, const StoredRect& window,
-                                    GpuThread* thread);
+  // Of the image that the thread's decoder has opened. False: the slot has no
+  // room.
+  absl::StatusOr<bool> DecodeWindow(const StoredRect& window, GpuThread* thread,
+                                    RowPixels* pixels);
   void StoreHostValues(size_t row);
 
   const GpuProgram& program_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/device_forms.h"
 #include "core/log.h"
 #include "core/status.h"
 
@@ -17,20 +18,42 @@ constexpr FusedLimits kLimits{.max_table_bytes = size_t{128} << 10};
 // Between the fields of a group's results.
 constexpr size_t kFieldPadding = 256;
 
-// kUnimplemented: why the kernel cannot.
-absl::StatusOr<std::unique_ptr<FusedProgram>> Fuse(const CheckedGraph& graph,
-                                                   uint64_t seed,
-                                                   DecoderClass decoder_class,
-                                                   uint64_t group_bytes,
-                                                   uint64_t slot_bytes) {
+// Of a group in class exact, where its results are not larger: with fewer rows
+// a GPU is not worth its launches.
+constexpr size_t kFewestRows = 8;
+
+// The most rows of a group, from `fewest` up to `rows`, for whose descriptors
+// and values a slot has room. kUnimplemented: too few.
+absl::StatusOr<size_t> MostRows(const FusedProgram& fused, size_t fewest,
+                                size_t rows, uint64_t slot_bytes) {
+  // The rest is for pixels on their way.
+  const uint64_t room = slot_bytes / 2;
+  while (rows > fewest && (fused.BlockBytes(rows) > kSlotBlockBytes ||
+                           fused.ValueBytes(rows) > room))
+    --rows;
+  if (fused.BlockBytes(rows) > kSlotBlockBytes)
+    return Unimplemented(
+        "{} rows need {} bytes of descriptors, more than a GPU's slot has: {}",
+        rows, fused.BlockBytes(rows), kSlotBlockBytes);
+  if (fused.ValueBytes(rows) > room)
+    return Unimplemented(
+        "{} rows hold values of {} bytes between operators, more than half of "
+        "a GPU's slot of {} (--gpu-slot-bytes)",
+        rows, fused.ValueBytes(rows), slot_bytes);
+  return rows;
+}
+
+// Sets what a GPU needs of the program. kUnimplemented: why the kernel cannot.
+absl::Status Fuse(const CheckedGraph& graph, uint64_t seed,
+                  uint64_t group_bytes, uint64_t slot_bytes,
+                  GpuProgram* program) {
+  RETURN_IF_ERROR(CheckDeviceForms(graph));
   ASSIGN_OR_RETURN(std::unique_ptr<FusedProgram> fused,
                    FusedProgram::Compile(graph, seed, kLimits));
-  if (decoder_class != DecoderClass::kExact &&
-      (fused->stages() > 0 || fused->dali()))
-    return Unimplemented(
-        "operators behind the fused kernel, and resizing by rule \"dali\", run "
-        "in class exact, not {}",
-        Name(decoder_class));
+  const bool exact = program->decoder_class == DecoderClass::kExact;
+  if (!exact && fused->has_partner())
+    return Unimplemented("partners run in class exact, not {}",
+                         Name(program->decoder_class));
   const size_t row_bytes = graph.schema.row_bytes();
   const size_t padding = graph.schema.fields.size() * kFieldPadding;
   if (row_bytes + padding > group_bytes)
@@ -38,19 +61,14 @@ absl::StatusOr<std::unique_ptr<FusedProgram>> Fuse(const CheckedGraph& graph,
         "a row of {} bytes does not fit a GPU's groups of {} bytes "
         "(--gpu-group-bytes)",
         row_bytes, group_bytes);
-  if (fused->BlockBytes(kMaxGpuGroupRows) > kSlotBlockBytes)
-    return Unimplemented(
-        "{} rows need {} bytes of descriptors, more than a GPU's slot has: {}",
-        kMaxGpuGroupRows, fused->BlockBytes(kMaxGpuGroupRows), kSlotBlockBytes);
-  // The rest is for pixels on their way.
   const uint64_t rows =
       std::clamp<uint64_t>(group_bytes / row_bytes, 1, kMaxGpuGroupRows);
-  if (fused->ValueBytes(rows) > slot_bytes / 2)
-    return Unimplemented(
-        "{} rows hold values of {} bytes between operators, more than half of "
-        "a GPU's slot of {} (--gpu-slot-bytes)",
-        rows, fused->ValueBytes(rows), slot_bytes);
-  return fused;
+  ASSIGN_OR_RETURN(
+      program->most_rows,
+      MostRows(*fused, exact ? std::min<size_t>(rows, kFewestRows) : 1, rows,
+               slot_bytes));
+  program->fused = std::move(fused);
+  return absl::OkStatus();
 }
 
 // Rows that no GPU here computes.
@@ -82,16 +100,12 @@ absl::StatusOr<GpuProgram> CompileForGpu(const CheckedGraph& graph,
   GpuProgram program{.decoder_class = decoder_class,
                      .fields = graph.schema.fields.size()};
   ASSIGN_OR_RETURN(program.cpu, RowProgram::Compile(graph, seed));
-  absl::StatusOr<std::unique_ptr<FusedProgram>> fused =
-      Fuse(graph, seed, decoder_class, group_bytes, slot_bytes);
-  if (fused.ok()) {
-    program.fused = *std::move(fused);
-  } else if (decoder_class == DecoderClass::kExact &&
-             absl::IsUnimplemented(fused.status())) {
-    LOG_INFO("gpu.rows_by_cpu reason=\"{}\"", Message(fused.status()));
-  } else {
-    return fused.status();
-  }
+  const absl::Status fused =
+      Fuse(graph, seed, group_bytes, slot_bytes, &program);
+  if (fused.ok()) return program;
+  if (decoder_class != DecoderClass::kExact || !absl::IsUnimplemented(fused))
+    return fused;
+  LOG_INFO("gpu.rows_by_cpu reason=\"{}\"", Message(fused));
   return program;
 }
 

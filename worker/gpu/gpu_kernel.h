@@ -28,6 +28,7 @@ class GpuKernel final : public RowKernel {
   bool staged(bool on_device) const override {
     return on_device || program_.fused != nullptr;
   }
+  size_t most_rows() const override { return program_.most_rows; }
   bool CanBegin(int device) const override;
   std::unique_ptr<KernelGroup> BeginGroup(
       const GroupOutputs& outputs) const override;

@@ -91,8 +91,12 @@ absl::Status GroupRun::SendPixels(std::span<const size_t> rows) {
   for (const size_t row : rows) {
     const GroupRow& r = group_.rows()[row];
     if (r.stage != RowStage::kPixels) continue;
-    begin = std::min(begin, r.pixels_at);
-    end = std::max(end, r.pixels_at + r.pixels_bytes);
+    for (const Whose whose : {Whose::kRow, Whose::kPartner}) {
+      const RowPixels& pixels = r.pixels[whose];
+      if (pixels.bytes == 0) continue;
+      begin = std::min(begin, pixels.at);
+      end = std::max(end, pixels.at + pixels.bytes);
+    }
   }
   if (begin >= end) return absl::OkStatus();
   const Slot& slot = group_.slot();
@@ -112,7 +116,7 @@ absl::Status GroupRun::Decode(std::span<const size_t> rows) {
     const DecodeShape& shape = r.choice.shape;
     const ImageSize size = DecodedSize(shape);
     const int64_t pitch = size.width * pixel;
-    r.source = {
+    r.pixels[Whose::kRow].source = {
         .address = at,
         .held = {shape.region.x, shape.region.y, size.width, size.height},
         .pitch = pitch,
@@ -148,9 +152,12 @@ absl::Status GroupRun::Launch(std::span<const size_t> rows) {
   for (const size_t row : rows) {
     const GroupRow& r = group_.rows()[row];
     if (IsForRepair(r)) continue;
-    // Both were checked when the row was prepared.
-    if (const absl::Status bound = fused.BindSource(row, r.source); !bound.ok())
-      return Unavailable("row {}: {}", row, Message(bound));
+    // They were checked when the row was prepared.
+    for (const Whose whose : {Whose::kPartner, Whose::kRow})
+      if (const absl::Status bound =
+              fused.BindSource(row, r.pixels[whose].source, whose);
+          !bound.ok())
+        return Unavailable("row {}: {}", row, Message(bound));
     computed_[row] = any = true;
   }
   if (!any) return absl::OkStatus();

@@ -13,7 +13,7 @@
 
 namespace leat::worker {
 
-// Room for kMaxGpuGroupRows rows of any program that is accepted.
+// Of descriptors: as many rows go through a slot together as it has room for.
 inline constexpr size_t kSlotBlockBytes = 20 << 20;
 
 struct Slot {

@@ -12,6 +12,7 @@
 #include "core/status.h"
 #include "worker/image/jpeg_errors.h"
 #include "worker/image/jpeg_header.h"
+#include "worker/image/jpeg_scan.h"
 #include "worker/image/kernels.h"
 #include "worker/image/pixel.h"
 
@@ -280,6 +281,12 @@ absl::Status JpegDecoder::Open(std::span<const std::byte> bytes) {
         static_cast<uint8_t>(s.cinfo.comp_info[i].v_samp_factor);
   }
   return absl::OkStatus();
+}
+
+bool JpegDecoder::EndsEarly() const {
+  const Header& header = state_->header;
+  return header.huffman && header.one_scan && !header.progressive &&
+         JpegScan::Of(state_->cinfo).EndsEarly();
 }
 
 namespace {

@@ -62,6 +62,12 @@ class JpegDecoder {
   absl::Status Open(std::span<const std::byte> bytes);
   const Header& header() const;
 
+  // Whether the file certainly lacks data of its last MCU (jpeg_scan.h), found
+  // out without decoding: decoding the last row finds damage. False of kinds
+  // for which nothing is known. REQUIRES: Open succeeded, and Start was not
+  // called.
+  bool EndsEarly() const;
+
   // Begins to decode `window`. `partial` false: as if libjpeg could decode
   // whole images only (for tests). REQUIRES: Open succeeded; the window is not
   // empty and lies inside the image. kInvalidArgument, kResourceExhausted: as

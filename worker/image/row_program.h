@@ -52,6 +52,10 @@ class PartnerRow {
   using Compute = std::function<absl::Status(const RowInput& partner)>;
 
   virtual ~PartnerRow() = default;
+  // The input of the partner's own sample, for who wants to look at it first:
+  // whatever is wrong with it is With's to deal with. Valid until With is
+  // called, and as long as this. Errors: why the sample cannot be read.
+  virtual absl::StatusOr<RowInput> Input() = 0;
   // Calls `compute` with the partner's input: of its sample or, where that
   // turns out to be bad and the job says so, of what takes its place. Returns
   // what the last call did; what that was given stays valid as long as this.

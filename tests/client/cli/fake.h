@@ -66,6 +66,7 @@ inline std::string JobsJson() {
   return std::string(R"({"jobs": [{"job": )") + kJobJson +
          R"(, "created_at": "2026-11-21T01:30:00Z", "consumers": "2",
    "epoch": "3", "step": "120", "steps_per_epoch": "1251",
+   "gpu_use": "GPU_USE_YES", "gpu_reason": "",
    "rows_per_s": 1650.0, "stall_fraction": 0.12, "bad_samples_total": "4",
    "bad_samples": [{"sample": "17", "record": "n01/a\u001b[31m.jpg",
      "reason": "Premature end of JPEG file", "count": "4"}]},

@@ -206,6 +206,27 @@ TEST(Describe, AJobOfAClassThatNotEverybodyHasTellsWhoHasIt) {
   EXPECT_THAT(shell.out, HasSubstr("nvjpeg (1 of 1 ready workers has it)"));
 }
 
+TEST(Describe, AJobSaysWhichNodeKeepsItOnTheCores) {
+  Shell shell;
+  ASSERT_EQ(shell.Run({"describe", "job", "resnet50"}), 0);
+  EXPECT_THAT(shell.out, HasSubstr("\nGPU            yes\n"));
+  ASSERT_EQ(shell.Run({"describe", "job", "status"}), 0);
+  EXPECT_THAT(shell.out, HasSubstr("\nGPU            -\n"));  // nobody said
+  std::string& jobs = shell.service.answers["jobs"];
+  const std::string yes = R"("GPU_USE_YES", "gpu_reason": "")";
+  jobs.replace(jobs.find(yes), yes.size(),
+               R"("GPU_USE_NO", "gpu_reason": "node 3 (flip) has no form")");
+  ASSERT_EQ(shell.Run({"describe", "job", "resnet50"}), 0);
+  EXPECT_THAT(shell.out,
+              HasSubstr("\nGPU            no: node 3 (flip) has no form; GPU "
+                        "workers compute this job on their cores\n"));
+  for (const char* format : {"json", "yaml"}) {
+    ASSERT_EQ(shell.Run({"describe", "job", "resnet50", "-o", format}), 0);
+    EXPECT_THAT(shell.out, HasSubstr("GPU_USE_NO"));
+    EXPECT_THAT(shell.out, HasSubstr("node 3 (flip) has no form"));
+  }
+}
+
 TEST(Describe, AWorkerShowsWhatItAsksOfStorageIfItDoes) {
   Shell shell;
   ASSERT_EQ(shell.Run({"describe", "worker", "node1"}), 0);

@@ -28,7 +28,8 @@
 //   LEAT_FAKE_NVJPEG_SCALE  0: the engine cannot decode at 1/2, 1/4, 1/8 (1)
 //   LEAT_FAKE_CUDA_PINNED   bytes that may be page-locked (64 GiB)
 //   LEAT_FAKE_CUDA_REGISTER_MS  what page-locking a consumer's memory takes (5)
-//   LEAT_FAKE_CUDA_GRANULARITY  of virtual memory, in this process (2 MiB)
+//   LEAT_FAKE_CUDA_GRANULARITY  of virtual memory, in this process (2 MiB);
+//                           other sizes than its multiples are refused
 //   LEAT_FAKE_NVJPEG_ORDERED  1: the engines follow their stream (0)
 //   LEAT_FAKE_NVJPEG_PREALLOCATE  what PreAllocate fails by, which leaves its
 //                           state half made; 0: it succeeds (0)

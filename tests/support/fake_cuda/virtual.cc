@@ -216,6 +216,7 @@ Result cuMemMap(DevicePtr at, size_t bytes, size_t offset,
 Result cuMemSetAccess(DevicePtr at, size_t bytes,
                       const AccessDescription* access, size_t count) {
   FAKE_ENTER();
+  if (!IsWhole(bytes)) return Result::kInvalidValue;
   State& state = GetState();
   MutexLock lock(&state.mu);
   const auto found = state.mapped.find(at);

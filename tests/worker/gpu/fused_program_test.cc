@@ -3,7 +3,7 @@
 
 #include <thread>
 
-#include "core/fusion.h"
+#include "core/device_forms.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/allocation_counter.h"
@@ -28,7 +28,7 @@ Value Text(const char* text) { return Value(std::string(text)); }
 absl::Status CompileError(const Graph& graph) {
   const auto checked = Check(graph);
   EXPECT_TRUE(checked.ok()) << Message(checked.status());
-  EXPECT_TRUE(absl::IsUnimplemented(CheckFusable(*checked)));
+  EXPECT_TRUE(absl::IsUnimplemented(CheckDeviceForms(*checked)));
   return FusedProgram::Compile(*checked, 1).status();
 }
 
@@ -53,45 +53,6 @@ TEST(FusedProgram, NamesTheNodeThatCannotBeFused) {
   Graph none = ChainOf({});
   none.outputs = {{"label", {0, 1}}};
   expect(none, "no field is made of an image");
-}
-
-// Whether it is fusable.
-bool ExpectCompiledIfFusable(const CheckedGraph& graph) {
-  const bool fusable = CheckFusable(graph).ok();
-  const auto program = FusedProgram::Compile(graph, 1);
-  if (fusable) {
-    EXPECT_TRUE(program.ok()) << program.status();
-  }
-  if (program.ok()) {
-    EXPECT_EQ((*program)->stages() == 0 && !(*program)->dali(), fusable)
-        << CanonicalText(graph.graph);
-  }
-  return fusable;
-}
-
-// What job creation says of a pipeline holds for the compiler; whatever else it
-// takes has stages.
-TEST(FusedProgram, CompilesWhatIsFusable) {
-  std::mt19937 random(7);
-  int fused = 0;
-  for (int round = 0; round < 400; ++round) {
-    const auto checked = Check(RandomGraph(random).Make());
-    ASSERT_TRUE(checked.ok());
-    ExpectCompiledIfFusable(*checked);
-    // One more operator, which may be one too many.
-    Graph more = checked->graph;
-    const char* const ops[] = {"resize", "flip", "cast"};
-    Node node{ops[random() % 3], {more.outputs[0].second}, {}};
-    if (node.op == "resize") node.args["size"] = Ints{9, 9};
-    if (node.op == "cast") node.args["dtype"] = std::string("float32");
-    more.nodes.push_back(node);
-    more.outputs[0].second = {static_cast<uint32_t>(more.nodes.size() - 1), 0};
-    const auto longer = Check(more);
-    if (!longer.ok()) continue;
-    fused += ExpectCompiledIfFusable(*longer) ? 1 : 0;
-  }
-  EXPECT_GT(fused, 20);
-  EXPECT_LT(fused, 380);
 }
 
 TEST(FusedProgram, SaysWhichFieldsComeFromPixels) {

@@ -4,11 +4,13 @@
 // and plain) and on a GPU, whether its slot has room for their pixels or not.
 #include <random>
 
+#include "core/device_forms.h"
 #include "core/status.h"
 #include "tests/worker/damaged_jpegs.h"
 #include "tests/worker/gpu/fused_graphs.h"
 #include "tests/worker/gpu/group_test.h"
 #include "tests/worker/view_graphs.h"
+#include "worker/image/jpeg_check.h"
 
 namespace leat::worker {
 namespace {
@@ -40,14 +42,15 @@ class GpuDamageTest : public HostGroupTest {
  protected:
   // All in groups of some; on cores what does not fit a GPU.
   std::vector<Row> OnGpu(const Graph& graph,
-                         const std::vector<std::string>& files) {
-    constexpr size_t kRows = 60;
-    GpuPipeline pipeline(graph, *gpus_);
+                         const std::vector<std::string>& files,
+                         DecoderClass decoder_class = DecoderClass::kExact) {
+    GpuPipeline pipeline(graph, *gpus_, decoder_class);
     if (!pipeline.kernel().staged(false)) return OnCores(graph, files, true);
     ++staged_;
+    const size_t most = std::min<size_t>(60, pipeline.kernel().most_rows());
     std::vector<Row> rows;
-    for (size_t begin = 0; begin < files.size(); begin += kRows) {
-      const size_t count = std::min(kRows, files.size() - begin);
+    for (size_t begin = 0; begin < files.size(); begin += most) {
+      const size_t count = std::min(most, files.size() - begin);
       GroupMemory memory(pipeline.schema(), count);
       const GroupOutputs outputs = memory.Outputs(count);
       const auto group = pipeline.kernel().BeginGroup(outputs);
@@ -58,11 +61,12 @@ class GpuDamageTest : public HostGroupTest {
             StoredImage(AsSpan(files[begin + i]), 7), pipeline.state()));
       const std::vector<absl::Status> computed = GpuPipeline::RunGroup(*group);
       for (size_t i = 0; i < count; ++i) {
-        EXPECT_TRUE(computed[i].ok()) << computed[i];
-        if (prepared[i].ok())
-          rows.emplace_back(memory.Row(outputs, i));
-        else
+        if (!prepared[i].ok())
           rows.emplace_back(prepared[i]);
+        else if (!computed[i].ok())
+          rows.emplace_back(computed[i]);
+        else
+          rows.emplace_back(memory.Row(outputs, i));
       }
     }
     return rows;
@@ -115,6 +119,37 @@ TEST_F(GpuDamageTest, MakesTheSameRowsBadOnCoresAndOnGpus) {
   }
   // With room, all but one of a rule that a GPU has not; without, no stages.
   EXPECT_GT(staged_, 2 * static_cast<int>(FusedViewGraphs().size() + 6));
+}
+
+// An engine that knows damage when it meets it: libjpeg-turbo says what becomes
+// of the row, behind stages, too.
+TEST_F(GpuDamageTest, MakesTheSameRowsBadInClassNvjpeg) {
+  const auto is_sound = [](const std::string& file) {
+    JpegDecoder decoder({});
+    return decoder.Open(AsSpan(file)).ok() &&
+           CheckJpegRows(&decoder, decoder.header().size.height, false).ok();
+  };
+  std::vector<std::string> files;
+  uint32_t seed = 0;
+  for (const int interval : {0, 3})
+    for (std::string& copy : JpegDamager(testing::MakeJpeg({.width = 131,
+                             .height = 150,
+                             .restart_interval = interval}),
+                                         ++seed)
+                                 .Copies(7))
+      // Of a sound file that an engine fails on nobody makes a row.
+      if (!is_sound(copy) || !testing::PlainDecode(copy).pixels.empty())
+        files.push_back(std::move(copy));
+  Open();
+  std::vector<Graph> graphs = OperatedViewGraphs();
+  graphs.push_back(FusedViewGraphs().front());
+  for (const Graph& graph : graphs)
+    if (CheckDeviceForms(*Check(graph)).ok())
+      ExpectSame(OnGpu(graph, files, DecoderClass::kNvjpeg),
+                 OnCores(graph, files, true), graph, "nvjpeg");
+  EXPECT_GT(staged_, 3);
+  EXPECT_GT(files.size(), 60u);
+  EXPECT_GT(gpus_->stats()[0].rows_hardware_total, 0u);
 }
 
 // The slot is full at some row, and what is bad does not change there.

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,6 +51,49 @@ inline Graph UnfusedGraph() {
 inline Graph StagedGraph() {
   return WithLast(CropGraph(16),
                   {"resize", {}, {{"size", std::vector<int64_t>{32, 32}}}});
+}
+
+// share × x + (1 - share) × partner(x); the node of the sum.
+inline uint32_t AddBlend(uint32_t x, uint32_t share, Graph* graph) {
+  const auto add = [graph](Node node) {
+    graph->nodes.push_back(std::move(node));
+    return static_cast<uint32_t>(graph->nodes.size() - 1);
+  };
+  const uint32_t own = add({"mul", {{share, 0}, {x, 0}}, {}});
+  const uint32_t one =
+      add({"constant", {}, {{"values", std::vector<double>{1}}}});
+  const uint32_t rest = add({"sub", {{one, 0}, {share, 0}}, {}});
+  const uint32_t other = add({"partner", {{x, 0}}, {}});
+  const uint32_t theirs = add({"mul", {{rest, 0}, {other, 0}}, {}});
+  return add({"add", {{own, 0}, {theirs, 0}}, {}});
+}
+
+// CropGraph's image and label with the partner's, as fn.mixup blends them.
+inline Graph MixupGraph(int64_t size, const std::string& path = "/data") {
+  Graph graph = CropGraph(size, path);
+  graph.nodes.push_back({"one_hot", {{0, 1}}, {{"num_classes", int64_t{40}}}});
+  graph.nodes.push_back(
+      {"beta",
+       {},
+       {{"alpha", 0.4}, {"beta", 0.4}, {"per", std::string("batch")}}});
+  graph.outputs = {{"image", {AddBlend(2, 4, &graph), 0}},
+                   {"label", {AddBlend(3, 4, &graph), 0}}};
+  return graph;
+}
+
+// The same as fn.cutmix does it.
+inline Graph CutMixGraph(int64_t size, const std::string& path = "/data") {
+  Graph graph = CropGraph(size, path);
+  graph.nodes.push_back({"one_hot", {{0, 1}}, {{"num_classes", int64_t{40}}}});
+  for (int i = 0; i < 3; ++i) graph.nodes.push_back({"beta", {}, {}});
+  const std::map<std::string, Value> box = {{"lam", NodeRef{4, 0}},
+                                            {"center_y", NodeRef{5, 0}},
+                                            {"center_x", NodeRef{6, 0}}};
+  graph.nodes.push_back({"partner", {{2, 0}}, {}});
+  graph.nodes.push_back({"cutmix_paste", {{2, 0}, {7, 0}}, box});
+  graph.nodes.push_back({"cutmix_share", {{2, 0}}, box});
+  graph.outputs = {{"image", {8, 0}}, {"label", {AddBlend(3, 9, &graph), 0}}};
+  return graph;
 }
 
 }  // namespace leat::worker

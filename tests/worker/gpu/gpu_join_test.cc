@@ -3,18 +3,15 @@
 // Rows of many asks through a GPU together, each to a memory of its own: the
 // same bytes as the CPU's.
 #include <cstring>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "core/plan.h"
 #include "gmock/gmock.h"
 #include "tests/support/jpeg_maker.h"
-#include "tests/worker/fake_job.h"
 #include "tests/worker/fake_rows.h"
-#include "tests/worker/gpu/group_test.h"
+#include "tests/worker/gpu/gpu_job.h"
 #include "worker/scheduler.h"
 
 namespace leat::worker {
@@ -60,58 +57,11 @@ TEST_F(HostGroupTest, RowsGoToMemoriesOfTheirOwnByACopyEach) {
   }
 }
 
-// A job over JPEG files, computed by the GPU and by the CPU.
-class GpuJoinTest : public HostGroupTest {
- protected:
-  void OpenJob(size_t files) {
-    for (size_t i = 0; i < files; ++i)
-      dir_.Write("k/" + std::to_string(100 + i) + ".jpg",
-                 MakeJpeg({.width = 90 + static_cast<int>(i),
-                           .height = 80,
-                           .seed = static_cast<uint32_t>(i)}));
-    FakeJob job;
-    job.info.spec.name = "job";
-    job.info.spec.batch = static_cast<uint32_t>(files);
-    job.info.spec.order = Order::kSequential;
-    job.info.spec.pipeline = CropGraph(32, dir_.path());
-    auto finished = FinishFakeJob(std::move(job));
-    ASSERT_TRUE(finished.ok()) << finished.status();
-    auto source =
-        OpenSource(finished->info.spec.pipeline.nodes[0], finished->blob, {});
-    ASSERT_TRUE(source.ok()) << source.status();
-    const std::shared_ptr<const Source> shared = *std::move(source);
-    for (RuntimeContext* context : {&of_gpu_, &of_cpu_})
-      *context = {
-          .cache = &cache_, .bad_samples = &bad_, .ownership = &ownership_};
-    of_gpu_.kernels = gpus_->kernels();
-    of_cpu_.kernels = ImageKernels({});
-    gpu_ = *JobRuntime::Create(finished->info, shared, 1, &of_gpu_);
-    cpu_ = *JobRuntime::Create(finished->info, shared, 1, &of_cpu_);
-  }
-  RowBytes OnCpu(uint32_t row) {
-    const auto bytes = cpu_->field_bytes();
-    RowBytes all(bytes[0] + bytes[1]);
-    const std::span<std::byte> fields[] = {std::span(all).first(bytes[0]),
-                                           std::span(all).subspan(bytes[0])};
-    const auto state = of_cpu_.kernels.make_thread_state();
-    const absl::Status status =
-        cpu_->Compute({.row = row, .sample = row}, state.get(), fields);
-    EXPECT_TRUE(status.ok()) << status;
-    return all;
-  }
-
-  const TempDir dir_;
-  SampleCache cache_{64 << 20};
-  BadSamples bad_;
-  Ownership ownership_;
-  RuntimeContext of_gpu_, of_cpu_;
-  std::shared_ptr<const JobRuntime> gpu_, cpu_;
-};
-
-TEST_F(GpuJoinTest, OneRowAsksOfManyStreamsAreOneGroup) {
+TEST_F(GpuJobTest, OneRowAsksOfManyStreamsAreOneGroup) {
   constexpr uint32_t kRows = 96, kStreams = 6;
   Open();
-  OpenJob(kRows);
+  WriteFiles(kRows);
+  OpenJob(CropGraph(32, dir_.path()), kRows);
   {
     BufferPool pool(256 << 20, wake_, gpus_->buffer_memory());
     Scheduler scheduler({.threads = 0,
@@ -127,8 +77,7 @@ TEST_F(GpuJoinTest, OneRowAsksOfManyStreamsAreOneGroup) {
                       .Ask(streams[row % kStreams],
                            {.ask_id = row + 1, .rows = {row}, .samples = {row}})
                       .ok());
-    const auto state = of_gpu_.kernels.make_thread_state();
-    while (scheduler.RunOne(state.get())) {
+    while (scheduler.RunOne(state_.get())) {
     }
     sink->WaitRows(kRows);
     for (const FinishedGroup& group : sink->Take()) {
@@ -136,7 +85,7 @@ TEST_F(GpuJoinTest, OneRowAsksOfManyStreamsAreOneGroup) {
       ASSERT_EQ(group.rows.size(), 1u);
       EXPECT_EQ(group.ask_id, group.rows[0] + 1);
       EXPECT_EQ(RowBytes(group.payload.begin(), group.payload.end()),
-                OnCpu(group.rows[0]))
+                *OnCpu({.row = group.rows[0], .sample = group.rows[0]}))
           << group.rows[0];
     }
     ASSERT_TRUE(scheduler.Stop().none());
@@ -144,7 +93,6 @@ TEST_F(GpuJoinTest, OneRowAsksOfManyStreamsAreOneGroup) {
     EXPECT_EQ(stats.groups_total, 1u);
     EXPECT_EQ(stats.rows_total(), kRows);
   }
-  gpu_.reset();  // before the GPUs
 }
 
 }  // namespace

@@ -14,7 +14,9 @@
 
 #include "core/status.h"
 #include "gtest/gtest.h"
+#include "tests/support/jpeg_maker.h"
 #include "tests/worker/image_support.h"
+#include "tests/worker/row_beside.h"
 #include "worker/gpu_worker.h"
 #include "worker/image/row_program.h"
 
@@ -87,23 +89,12 @@ class GpuPipeline {
   const RowKernel& kernel() const { return *kernel_; }
   ThreadState* state() { return state_.get(); }
 
-  // The rows of samples 0, 1, 2 … of these files.
+  // The rows of samples 0, 1, 2 … of these files, in groups as large as can be.
   GroupResult Run(const std::vector<std::string>& files) {
-    GroupMemory memory(schema(), files.size());
-    const GroupOutputs outputs = memory.Outputs(files.size());
     GroupResult result;
-    const auto group = kernel_->BeginGroup(outputs);
-    if (group == nullptr) {
-      ADD_FAILURE() << "no slot";
-      return result;
-    }
-    for (size_t row = 0; row < files.size(); ++row)
-      result.prepared.push_back(Prepare(*group, row, files[row]));
-    if (std::all_of(result.prepared.begin(), result.prepared.end(),
-                    [](const absl::Status& s) { return s.ok(); }))
-      result.computed = RunGroup(*group);
-    for (size_t row = 0; row < files.size(); ++row)
-      result.rows.push_back(memory.Row(outputs, row));
+    const size_t most = std::min(files.size(), kernel_->most_rows());
+    for (size_t begin = 0; begin < files.size(); begin += most)
+      RunSome(files, begin, std::min(most, files.size() - begin), &result);
     return result;
   }
 
@@ -121,9 +112,7 @@ class GpuPipeline {
   // The file as sample number `row` of epoch 1.
   absl::Status Prepare(KernelGroup& group, size_t row,
                        const std::string& file) {
-    return group.Prepare(row, {.epoch = 1, .sample = row},
-                         StoredImage(AsSpan(file), static_cast<int32_t>(row)),
-                         state());
+    return Prepare(group, row, file, row);
   }
 
   absl::StatusOr<RowBytes> OnCpu(const std::string& file, uint64_t sample) {
@@ -134,11 +123,58 @@ class GpuPipeline {
       fields.emplace_back(outputs.At(f, 0), outputs.field_bytes[f]);
     const StoredSample stored =
         StoredImage(AsSpan(file), static_cast<int32_t>(sample));
-    RETURN_IF_ERROR(cpu_->Run({1, sample, stored.fields}, scratch_, fields));
+    const StoredSample beside = Beside();
+    RowBeside other(InputBeside(sample, beside), readable);
+    RETURN_IF_ERROR(
+        cpu_->Run({1, sample, stored.fields, 0, &other}, scratch_, fields));
     return memory.Row(outputs, 0);
   }
 
+  // What all rows have beside them.
+  std::string partner =
+      testing::MakeJpeg({.width = 150, .height = 130, .seed = 99});
+  absl::Status readable;  // that file
+  int asked = 0;          // for it, by rows that groups left to the CPU
+
  private:
+  absl::Status Prepare(KernelGroup& group, size_t row, const std::string& file,
+                       size_t sample) {
+    const StoredSample beside = Beside();
+    RowBeside other(InputBeside(sample, beside), readable);
+    const absl::Status status = group.Prepare(
+        row, {.epoch = 1, .sample = sample, .partner = &other},
+        StoredImage(AsSpan(file), static_cast<int32_t>(sample)), state());
+    asked += other.asked;
+    return status;
+  }
+
+  StoredSample Beside() const { return StoredImage(AsSpan(partner), 3); }
+  static RowInput InputBeside(uint64_t sample, const StoredSample& beside) {
+    return {.epoch = 1, .sample = 1000 + sample, .fields = beside.fields};
+  }
+
+  void RunSome(const std::vector<std::string>& files, size_t begin,
+               size_t count, GroupResult* result) {
+    GroupMemory memory(schema(), count);
+    const GroupOutputs outputs = memory.Outputs(count);
+    const auto group = kernel_->BeginGroup(outputs);
+    if (group == nullptr) {
+      ADD_FAILURE() << "no slot";
+      return;
+    }
+    bool good = true;
+    for (size_t row = 0; row < count; ++row) {
+      result->prepared.push_back(
+          Prepare(*group, row, files[begin + row], begin + row));
+      good = good && result->prepared.back().ok();
+    }
+    if (good)
+      for (absl::Status& status : RunGroup(*group))
+        result->computed.push_back(std::move(status));
+    for (size_t row = 0; row < count; ++row)
+      result->rows.push_back(memory.Row(outputs, row));
+  }
+
   const CheckedGraph checked_;
   const RowKernelFactory factory_;
   const std::unique_ptr<ThreadState> state_;

@@ -11,6 +11,13 @@ namespace {
 
 using testing::MakeJpeg;
 
+// A part of the partner's image in the own one.
+Graph PastedGraph() {
+  Graph graph = CutMixGraph(32);
+  graph.outputs[1].second = {0, 1};
+  return graph;
+}
+
 // group_test.cc has more of them, without a driver.
 TEST_F(GpuTest, RowsOfRandomPipelinesAreTheCpus) {
   Open();
@@ -49,6 +56,8 @@ TEST_F(GpuTest, RowsAreWrittenStraightIntoLentDeviceMemory) {
       {CropGraph(32), DecoderClass::kExact},
       {CropGraph(32), DecoderClass::kNvjpeg},
       {UnfusedGraph(), DecoderClass::kExact},
+      {PastedGraph(), DecoderClass::kExact},
+      {PastedGraph(), DecoderClass::kExact},
       {StagedGraph(), DecoderClass::kExact}};
   for (const auto& [graph, decoder_class] : cases) {
     GpuPipeline pipeline(graph, *gpus_, decoder_class);

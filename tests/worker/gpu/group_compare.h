@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/device_forms.h"
 #include "gtest/gtest.h"
 #include "tests/worker/gpu/fused_graphs.h"
 #include "tests/worker/gpu/gpu_support.h"
@@ -54,9 +55,13 @@ inline void CompareRandomStagedGroups(GpuWorker& gpus, int graphs) {
   int staged = 0;
   for (int i = 0; i < graphs && !::testing::Test::HasFailure(); ++i) {
     const Graph graph = RandomStagedGraph(random).Make(12);
-    if (!Check(graph).ok()) continue;  // an output without a size
-    GpuPipeline pipeline(graph, gpus);
-    if (!pipeline.kernel().staged(false)) continue;
+    const auto checked = Check(graph);
+    if (!checked.ok()) continue;  // an output without a size
+    if (!CheckDeviceForms(*checked).ok()) continue;
+    const bool exact = i % 3 == 0 || HasPartners(graph);
+    GpuPipeline pipeline(graph, gpus,
+                         exact ? DecoderClass::kExact : DecoderClass::kNvjpeg);
+    ASSERT_TRUE(pipeline.kernel().staged(false)) << CanonicalText(graph);
     ++staged;
     CompareGroup(pipeline, files, "\n" + CanonicalText(graph));
   }

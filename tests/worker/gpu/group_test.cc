@@ -43,17 +43,36 @@ TEST_F(HostGroupTest, DecodedRowsOfRandomPipelinesAreTheCpus) {
 
 TEST_F(HostGroupTest, RowsOfPipelinesWithStagesAreTheCpus) {
   Open();
-  CompareRandomStagedGroups(*gpus_, 60);
+  CompareRandomStagedGroups(*gpus_, 90);
+  EXPECT_GT(gpus_->stats()[0].rows_hardware_total, 200u);
 }
 
-TEST_F(HostGroupTest, ValuesThatDoNotFitTheSlotLeaveTheJobToTheCores) {
+// As many rows go together as the slot has room for. In class exact, the cores
+// have jobs of which these are few.
+TEST_F(HostGroupTest, ValuesThatDoNotFitTheSlotMakeGroupsSmaller) {
   config_.slot_bytes = 1 << 20;
   config_.group_bytes = 8 << 20;
   Open();
-  GpuPipeline large(WithLast(CropGraph(300), {"invert", {}, {}}), *gpus_);
-  EXPECT_FALSE(large.kernel().staged(false));
-  GpuPipeline small(StagedGraph(), *gpus_);
-  EXPECT_TRUE(small.kernel().staged(false));
+  const auto inverted = [](int64_t side) {
+    return WithLast(CropGraph(side), {"invert", {}, {}});
+  };
+  const auto refused =
+      gpus_->kernels()
+          .compile(*Check(inverted(420)), 1, DecoderClass::kNvjpeg)
+          .status();  // over half of the slot
+  EXPECT_TRUE(absl::IsUnimplemented(refused)) << refused;
+  EXPECT_THAT(std::string(Message(refused)),
+              ::testing::HasSubstr("--gpu-slot-bytes"));
+  std::vector<std::string> files;
+  for (uint32_t i = 0; i < 7; ++i)
+    files.push_back(MakeJpeg({.width = 500, .height = 300, .seed = i}));
+  for (const auto& [side, most] : {std::pair{300, 1}, {200, 4}, {32, 128}}) {
+    GpuPipeline exact(inverted(side), *gpus_);
+    EXPECT_EQ(exact.kernel().staged(false), most >= 8) << side;
+    GpuPipeline pipeline(inverted(side), *gpus_, DecoderClass::kNvjpeg);
+    EXPECT_EQ(pipeline.kernel().most_rows(), static_cast<size_t>(most)) << side;
+    ExpectExact(pipeline, files);
+  }
 }
 
 // The image is damaged, and not needed where the coin says so.

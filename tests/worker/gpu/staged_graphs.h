@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random pipelines of operators behind a decode, for kernels of stages.
+// Random pipelines of operators behind a decode, for kernels of stages; some
+// look at partners.
 #pragma once
 
 #include <algorithm>
@@ -38,7 +39,11 @@ class RandomStagedGraph {
                               {"interpolation", Filter()},
                               {"antialias", Value(Below(3) != 0)},
                               {"rule", Word({"pillow", "dali"})}}}));
-    for (int left = 1 + Below(most); left > 0; --left) AddOperator();
+    for (int left = 1 + Below(most); left > 0; --left)
+      if (Below(10) == 0)
+        AddMix();
+      else
+        AddOperator();
     for (int outputs = 1 + Below(3); outputs > 0; --outputs)
       Output(Below(4) == 0 ? Any() : pixels_.back());
     if (Below(3) == 0) Output(host_[Below(static_cast<int>(host_.size()))]);
@@ -87,6 +92,7 @@ class RandomStagedGraph {
     coin_ = coin;
     share_ = uniform;
     numbers_ = {uniform, normal, sum, chosen};
+    if (Below(6) == 0) numbers_.push_back(Add({"partner", {{uniform, 0}}, {}}));
     host_ = {coin, uniform, sum, label, chosen};
   }
   // A number, or a sample's.
@@ -104,13 +110,57 @@ class RandomStagedGraph {
     for (int attempt = 0; attempt < 20; ++attempt) {
       Node node = Operator();
       if (node.inputs.empty()) node.inputs = {{Last(), 0}};
-      Graph more = graph_;
-      more.nodes.push_back(node);
-      const auto last = static_cast<uint32_t>(more.nodes.size() - 1);
-      more.outputs = {{"f", {last, 0}}};
-      if (!Check(more).ok()) continue;
-      pixels_.push_back(Add(std::move(node)));
-      return;
+      if (TryAll({std::move(node)}, &pixels_)) return;
+    }
+  }
+  // The last one goes to `to`. False: the checker refuses it, and none is
+  // added.
+  bool TryAll(std::vector<Node> nodes, std::vector<uint32_t>* to) {
+    Graph more = graph_;
+    for (Node& node : nodes) more.nodes.push_back(std::move(node));
+    const auto last = static_cast<uint32_t>(more.nodes.size() - 1);
+    more.outputs = {{"f", {last, 0}}};
+    if (!Check(more).ok()) return false;
+    graph_.nodes = std::move(more.nodes);
+    to->push_back(last);
+    return true;
+  }
+
+  // A row and its partner: as mixup and CutMix do, or the partner alone. Values
+  // that are made of a partner have none.
+  void AddMix() {
+    for (int attempt = 0; attempt < 20; ++attempt) {
+      const bool pixels = Below(4) != 0;
+      const NodeRef x{
+          pixels ? Last() : host_[Below(static_cast<int>(host_.size()))], 0};
+      const auto first = static_cast<uint32_t>(graph_.nodes.size());
+      const Node partner{"partner", {x}, {}};
+      const Node share{
+          "beta",
+          {},
+          {{"per", Word({"batch", "sample"})}, {"alpha", Value(0.7)}}};
+      const Node one{"constant", {}, {{"values", Floats{1}}}};
+      std::vector<Node> nodes = {partner};
+      switch (Below(4)) {
+        case 0:
+          break;
+        case 1:
+          nodes.push_back({"cutmix_paste",
+                           {x, {first, 0}},
+                           {{"lam", Number(0.1, 0.9)},
+                            {"center_y", Value(Between(0, 1))},
+                            {"center_x", Value(Between(0, 1))}}});
+          break;
+        default:
+          nodes.insert(nodes.end(),
+                       {share,
+                        {"mul", {{first + 1, 0}, x}, {}},
+                        one,
+                        {"sub", {{first + 3, 0}, {first + 1, 0}}, {}},
+                        {"mul", {{first + 4, 0}, {first, 0}}, {}},
+                        {"add", {{first + 2, 0}, {first + 5, 0}}, {}}});
+      }
+      if (TryAll(std::move(nodes), pixels ? &pixels_ : &host_)) return;
     }
   }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Runs a pipeline with stages as a GPU worker does, on the host, and next to it
-// the CPU's.
+// the CPU's. Of rows that look at their partners each is the next one's, and
+// the first the last one's.
 #pragma once
 
 #include <string>
@@ -11,6 +12,8 @@
 #include "tests/worker/gpu/fused_support.h"
 
 namespace leat::worker {
+
+inline constexpr int32_t kLabel = 7, kPartnersLabel = 3;  // kLabel as Runner's
 
 // A group of rows of one pipeline, all in memory of the host's.
 class StagedRunner {
@@ -39,7 +42,7 @@ class StagedRunner {
                     {.block = block.address(), .values = values.address()}));
     if (!statuses[0].ok()) return statuses;
     outputs_.assign(rows, {});
-    std::vector<std::vector<uint8_t>> pixels(rows);
+    std::vector<OfBoth<std::vector<uint8_t>>> pixels(rows);
     for (size_t row = 0; row < rows; ++row) {
       for (size_t f = 0; f < schema_.fields.size(); ++f) {
         outputs_[row].emplace_back(
@@ -47,7 +50,7 @@ class StagedRunner {
         group.BindOutput(row, f,
                          DeviceAddress::Of(outputs_[row][f].data()) + misalign);
       }
-      statuses[row] = PrepareRow(row, jpegs[row], epoch, &group, &pixels[row]);
+      statuses[row] = PrepareRow(row, jpegs, epoch, &group, &pixels[row]);
     }
     const auto queue = MakeHostQueue();
     EXPECT_TRUE(program_->Launch(rows, block.address(), queue.get()).ok());
@@ -74,23 +77,36 @@ class StagedRunner {
             memory.end() - static_cast<ptrdiff_t>(kGuard)};
   }
 
-  absl::Status PrepareRow(size_t row, const std::string& jpeg, uint64_t epoch,
-                          FusedGroup* group, std::vector<uint8_t>* pixels) {
+  absl::Status PrepareRow(size_t row, const std::vector<std::string>& jpegs,
+                          uint64_t epoch, FusedGroup* group,
+                          OfBoth<std::vector<uint8_t>>* pixels) {
+    const size_t partner = (row + 1) % jpegs.size();
+    if (program_->has_partner())
+      RETURN_IF_ERROR(PrepareSample(row, Whose::kPartner, partner,
+                                    jpegs[partner], epoch, group,
+                                    &(*pixels)[Whose::kPartner]));
+    return PrepareSample(row, Whose::kRow, row, jpegs[row], epoch, group,
+                         &(*pixels)[Whose::kRow]);
+  }
+  absl::Status PrepareSample(size_t row, Whose whose, uint64_t sample,
+                             const std::string& jpeg, uint64_t epoch,
+                             FusedGroup* group, std::vector<uint8_t>* pixels) {
     JpegDecoder decoder({});
     RETURN_IF_ERROR(decoder.Open(AsSpan(jpeg)));
-    const StoredSample stored = StoredImage({}, kLabel);
-    const RowInput input{epoch, row, stored.fields};
+    const StoredSample stored =
+        StoredImage({}, whose == Whose::kRow ? kLabel : kPartnersLabel);
+    const RowInput input{epoch, sample, stored.fields};
     ASSIGN_OR_RETURN(
         const StoredRect part,
         group->PrepareRow(row, input, decoder.header().size,
-                          decoder.header().orientation, &scratch_));
+                          decoder.header().orientation, &scratch_, whose));
     FusedSource source;
-    *pixels = Decoded(jpeg, part, program_->gray(), {}, &source);
+    if (program_->decodes(whose))
+      *pixels = Decoded(jpeg, part, program_->gray(), {}, &source);
     source.address = DeviceAddress::Of(pixels->data());
-    return group->BindSource(row, source);
+    return group->BindSource(row, source, whose);
   }
 
-  static constexpr int32_t kLabel = 7;  // as Runner's
   const BatchSchema schema_;
   absl::Status status_;
   std::unique_ptr<FusedProgram> program_;

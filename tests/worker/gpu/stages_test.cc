@@ -11,6 +11,7 @@
 #include "tests/support/jpeg_maker.h"
 #include "tests/worker/gpu/staged_graphs.h"
 #include "tests/worker/gpu/staged_support.h"
+#include "tests/worker/row_beside.h"
 #include "worker/gpu/stages/value_places.h"
 
 namespace leat::worker {
@@ -79,7 +80,11 @@ int CompareRows(const Graph& graph, StagedRunner& gpu, uint64_t seed,
   const std::vector<absl::Status> statuses = gpu.Run(images, 3, misalign);
   int same = 0;
   for (size_t row = 0; row < images.size(); ++row) {
-    const absl::Status want = cpu.Run(images[row], scratch, row, 3);
+    const size_t next = (row + 1) % images.size();
+    const StoredSample beside =
+        StoredImage(AsSpan(images[next]), kPartnersLabel);
+    RowBeside partner({3, next, beside.fields});
+    const absl::Status want = cpu.Run(images[row], scratch, row, 3, &partner);
     // What the CPU refuses is left to the CPU, which says why.
     if (!want.ok()) {
       EXPECT_FALSE(statuses[row].ok()) << want;
@@ -101,7 +106,7 @@ TEST(Stages, RandomPipelinesHaveTheCpusBytes) {
   const std::vector<std::string> images = Images();
   std::mt19937 random(20'260'301);
   std::map<std::string, int> refused;
-  int staged = 0, same = 0;
+  int staged = 0, same = 0, partners = 0;
   for (int round = 0; round < rounds; ++round) {
     const Graph graph = RandomStagedGraph(random).Make(12);
     const auto checked = Check(graph);
@@ -113,6 +118,7 @@ TEST(Stages, RandomPipelinesHaveTheCpusBytes) {
       continue;
     }
     staged += gpu.program().stages() > 0 ? 1 : 0;
+    partners += gpu.program().has_partner() ? 1 : 0;
     same += CompareRows(checked->graph, gpu, round, images, random() % 9);
     if (::testing::Test::HasFailure()) {
       FAIL() << "round " << round << "\n" << CanonicalText(checked->graph);
@@ -120,6 +126,7 @@ TEST(Stages, RandomPipelinesHaveTheCpusBytes) {
   }
   EXPECT_GT(staged, rounds / 2);
   EXPECT_GT(same, rounds);
+  EXPECT_GT(partners, rounds / 8);
   if (staged <= rounds / 2)
     for (const auto& [why, count] : refused)
       ADD_FAILURE() << count << " " << why;

@@ -13,6 +13,7 @@
 #include <utility>
 #include <variant>
 
+#include "core/device_forms.h"
 #include "core/status.h"
 #include "worker/gpu/stages/image_stages.h"
 #include "worker/gpu/stages/map_stage.h"
@@ -20,8 +21,6 @@
 
 namespace leat::worker {
 namespace {
-
-constexpr int64_t kMostOperations = 8;  // of a sample
 
 // What the form does as operation number `time`; nothing, if it has fewer.
 absl::StatusOr<AugmentationForm> OperationOf(const Step& step,
@@ -244,9 +243,9 @@ absl::Status AddAugment(const Step& step, const KernelStep& operation,
                         StageBuilder* builder) {
   StageTensor image = builder->TensorOf(operation.inputs[0]);
   const int64_t count = OperationsOf(builder->graph().graph.nodes[step.node]);
-  if (count > kMostOperations)
+  if (count > kMostDeviceOperations)
     return Unimplemented("{} operations a sample, want at most {}", count,
-                         kMostOperations);
+                         kMostDeviceOperations);
   const bool others = operation.op != "equalize";
   for (int64_t time = 0; time + 1 < count; ++time) {
     const StageTensor next = builder->NewValue(image.dtype, image.shape);

@@ -6,6 +6,7 @@
 #include <utility>
 #include <variant>
 
+#include "core/device_forms.h"
 #include "core/status.h"
 #include "worker/gpu/fused_layout.h"
 #include "worker/gpu/stages/map_stage.h"
@@ -13,9 +14,6 @@
 
 namespace leat::worker {
 namespace {
-
-// Of the pattern that a box is filled with.
-constexpr size_t kMostPatternBytes = 4096;
 
 StageBox BoxOf(const Box& box, size_t rank) {
   StageBox result{};

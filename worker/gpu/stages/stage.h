@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "core/operators.h"
 #include "worker/gpu/stages/stage_descriptor.h"
+#include "worker/gpu/whose.h"
 #include "worker/image/operator_kernel.h"
 #include "worker/image/program.h"
 
@@ -36,12 +37,13 @@ struct StageTensor {
   uint64_t bytes() const { return elements() * SizeOf(dtype); }
 };
 
-// A row that stages are bound to.
+// A row that stages are bound to, as one of its samples sees it.
 class StageRow {
  public:
   virtual ~StageRow() = default;
   virtual uint64_t AddressOf(const StageTensor& tensor) const = 0;
-  // Of the row's nodes: shapes, and data of those that the host has computed.
+  // Of the sample's nodes: shapes, and data of those that the host has
+  // computed.
   virtual const std::vector<Tensor>& values() const = 0;
   virtual const RowInput& input() const = 0;
   virtual uint64_t seed() const = 0;
@@ -64,6 +66,9 @@ class Stage {
   StageKind kind() const { return kind_; }
   const StageTensor& out() const { return out_; }
   void WriteTo(const StageTensor& out) { out_ = out; }
+  // Whose values it computes.
+  Whose whose() const { return whose_; }
+  void BelongTo(Whose whose) { whose_ = whose; }
   uint32_t threads() const { return threads_; }  // of a row, at most
   virtual size_t descriptor_bytes() const = 0;
   virtual size_t extra_bytes() const { return 0; }
@@ -76,6 +81,7 @@ class Stage {
 
  private:
   const StageKind kind_;
+  Whose whose_ = Whose::kRow;
   StageTensor out_;
   const uint32_t threads_;
 };

@@ -140,16 +140,18 @@ bool StageBuilder::IsStatic(uint32_t value) const {
 }
 
 bool StageBuilder::Has(uint32_t value) const {
-  return value < tensors_.size() && tensors_[value].has_value();
+  const auto& tensors = tensors_[whose_];
+  return value < tensors.size() && tensors[value].has_value();
 }
 
 StageTensor StageBuilder::TensorOf(uint32_t value) const {
-  return *tensors_[value];
+  return *tensors_[whose_][value];
 }
 
 void StageBuilder::Put(uint32_t value, StageTensor tensor) {
-  if (tensors_.size() <= value) tensors_.resize(value + 1);
-  tensors_[value] = std::move(tensor);
+  auto& tensors = tensors_[whose_];
+  if (tensors.size() <= value) tensors.resize(value + 1);
+  tensors[value] = std::move(tensor);
 }
 
 StageTensor StageBuilder::NewValue(DType dtype, Shape shape) {
@@ -179,6 +181,7 @@ StageTensor StageBuilder::NewResult(uint32_t node) {
 }
 
 void StageBuilder::Add(std::unique_ptr<Stage> stage) {
+  stage->BelongTo(whose_);
   stages_.push_back(std::move(stage));
 }
 

@@ -19,6 +19,9 @@ class StageBuilder {
 
   const CheckedGraph& graph() const { return graph_; }
 
+  // Whose values and stages all others speak of, from now on.
+  void BuildFor(Whose whose) { whose_ = whose; }
+
   // --- What there is --------------------------------------------------------
 
   // The tensor of a value (ValueIndex), which has been put somewhere.
@@ -46,7 +49,8 @@ class StageBuilder {
 
  private:
   const CheckedGraph& graph_;
-  std::vector<std::optional<StageTensor>> tensors_;  // by value
+  Whose whose_ = Whose::kRow;
+  OfBoth<std::vector<std::optional<StageTensor>>> tensors_;  // by value
   std::vector<uint64_t> value_bytes_;
   std::vector<std::byte> constants_;
   std::vector<std::unique_ptr<Stage>> stages_;

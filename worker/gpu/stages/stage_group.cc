@@ -67,16 +67,19 @@ StageHead* StageGroup::HeadOf(size_t stage, size_t row) const {
       block_.data() + at_ + program_->DescriptorAt(stage, rows_, row));
 }
 
-absl::Status StageGroup::PrepareRow(size_t row, uint64_t seed,
+absl::Status StageGroup::PrepareRow(size_t row, Whose whose, uint64_t seed,
                                     const RowInput& input,
                                     const std::vector<Tensor>& values) {
   for (const StageHostValue& host : program_->host_values())
-    memcpy(block_.data() + at_ + program_->HostAt(rows_, row) + host.at,
-           values[host.value].data, host.bytes);
+    if (host.whose == whose)
+      memcpy(block_.data() + at_ + program_->HostAt(rows_, row) + host.at,
+             values[host.value].data, host.bytes);
   const BoundRow bound(*this, row, seed, input, values);
   for (size_t i = 0; i < program_->stages().size(); ++i) {
+    const Stage& stage = *program_->stages()[i];
+    if (stage.whose() != whose) continue;
     const uint64_t extra = at_ + program_->ExtraAt(i, rows_, row);
-    RETURN_IF_ERROR(program_->stages()[i]->Bind(
+    RETURN_IF_ERROR(stage.Bind(
         bound, {.descriptor = reinterpret_cast<std::byte*>(HeadOf(i, row)),
                 .extra = block_.data() + extra,
                 .extra_at = device_.block.number() + extra}));

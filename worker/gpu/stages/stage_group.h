@@ -34,9 +34,11 @@ class StageGroup {
   // writes.
   uint64_t AddressOf(size_t row, const StageTensor& tensor) const;
 
-  // Writes the row's descriptors. `values`: of the row's nodes; data of those
-  // that the host computes. Errors: Stage::Bind's.
-  absl::Status PrepareRow(size_t row, uint64_t seed, const RowInput& input,
+  // Writes the descriptors of the stages that compute values of one of the
+  // row's samples. `values`: of its nodes; data of those that the host
+  // computes. Errors: Stage::Bind's.
+  absl::Status PrepareRow(size_t row, Whose whose, uint64_t seed,
+                          const RowInput& input,
                           const std::vector<Tensor>& values);
   // Of nothing: nothing is written there.
   void BindOutput(size_t row, size_t field, DeviceAddress address);

@@ -22,6 +22,7 @@ namespace leat::worker {
 // A value that the host computes and stages read.
 struct StageHostValue {
   uint32_t value;  // ValueIndex
+  Whose whose;
   size_t bytes;
   size_t at;  // among a row's
 };

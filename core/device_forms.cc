@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Each node's value gets a place, by its operator and the places of what it
+// takes. Then the table is asked whether the node can be there.
+//
+//   readers.image_folder   0: nowhere  1: host
+//   decode(%0)             view
+//   resize(%1)             view
+//   brightness(%2)         stage
+//   normalize(%3)          stage
+//   one_hot(%0.1)          host
+#include "core/device_forms.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "core/status.h"
+
+namespace leat {
+namespace {
+
+enum class Place : uint8_t {
+  kNowhere,  // stored, and nothing that the host hands to kernels
+  kHost,     // the host computes it
+  kView,     // geometry of the decoded image, by the fused kernel
+  kTail,     // normalize, cast and transpose behind a view, by the same
+  kStage     // a launch behind the fused kernel
+};
+
+// A node that is asked for in the table.
+struct Site {
+  const Node& node;
+  Place place;
+  std::vector<Place> inputs, args;      // of references
+  std::vector<const ValueType*> types;  // of the inputs
+  const ValueType& type;                // of its value
+  bool decoded;                         // an earlier node decodes
+  bool continued = false;               // its only user takes it over, whole
+  bool continues = false;               // it is the only user, and does
+};
+
+bool IsGeometric(std::string_view op) {
+  return op == "random_resized_crop" || op == "resize" || op == "crop" ||
+         op == "random_crop" || op == "window" || op == "flip";
+}
+bool Resamples(std::string_view op) {
+  return op == "random_resized_crop" || op == "resize";
+}
+bool IsTail(std::string_view op) {
+  return op == "normalize" || op == "cast" || op == "transpose";
+}
+// The sizes of its inputs are all that it looks at.
+bool IsOfShapes(std::string_view op) {
+  return op == "length" || op == "cutmix_share";
+}
+
+bool HasOneSize(const ValueType& type) {
+  return type.kind == ValueType::Kind::kTensor &&
+         std::ranges::all_of(type.shape, [](int64_t n) { return n > 0; });
+}
+bool FitsHost(const ValueType& type) {
+  if (!HasOneSize(type)) return false;
+  uint64_t bytes = SizeOf(type.dtype);
+  for (const int64_t size : type.shape)
+    if ((bytes *= static_cast<uint64_t>(size)) > kMostHostValueBytes)
+      return false;
+  return true;
+}
+
+// --- Conditions of the table ------------------------------------------------
+
+bool Always(const Site&) { return true; }
+bool InAStage(const Site& site) { return site.place == Place::kStage; }
+bool TakesAnArgumentOfPixels(const Site& site) {
+  return std::ranges::any_of(site.args,
+                             [](Place place) { return place != Place::kHost; });
+}
+bool IsSecondDecode(const Site& site) { return site.decoded; }
+bool HasOtherColours(const Site& site) {
+  const auto& colours = std::get<std::string>(site.node.args.at("output"));
+  return colours != "rgb" && colours != "gray" && colours != "bgr";
+}
+bool IsTooMuchForTheHost(const Site& site) {
+  return site.place == Place::kHost && !FitsHost(site.type);
+}
+bool TakesWhatIsNowhere(const Site& site) {
+  return (InAStage(site) || site.place == Place::kNowhere) &&
+         std::ranges::find(site.inputs, Place::kNowhere) != site.inputs.end();
+}
+bool TakesAnySize(const Site& site) {
+  return InAStage(site) && !site.continues &&
+         std::ranges::any_of(site.types, [](const ValueType* type) {
+           return !HasOneSize(*type);
+         });
+}
+bool IsOfAnySize(const Site& site) {
+  return site.place != Place::kHost && !HasOneSize(site.type);
+}
+bool GivesAnySize(const Site& site) {
+  return InAStage(site) && !site.continued && !HasOneSize(site.type);
+}
+bool DividesByPixels(const Site& site) {
+  return InAStage(site) && site.inputs[1] != Place::kHost;
+}
+bool PastesAnotherKind(const Site& site) {
+  return InAStage(site) && *site.types[0] != *site.types[1];
+}
+bool DoesManyOperations(const Site& site) {
+  return InAStage(site) &&
+         std::get<int64_t>(site.node.args.at("n")) > kMostDeviceOperations;
+}
+bool FillsWithALongPattern(const Site& site) {
+  if (!InAStage(site)) return false;
+  size_t numbers = 1;
+  for (const char* name : {"fill_value", "fill_values"}) {
+    const auto it = site.node.args.find(name);
+    if (it == site.node.args.end()) continue;
+    if (const auto* list = std::get_if<std::vector<double>>(&it->second))
+      numbers = std::max(numbers, list->size());
+  }
+  return numbers * SizeOf(site.types[0]->dtype) > kMostPatternBytes;
+}
+
+// --- The table --------------------------------------------------------------
+
+struct Gap {
+  std::string_view op;  // empty: any
+  bool (*applies)(const Site& site);
+  std::string_view why;
+};
+
+constexpr std::string_view kNoForm = "has no device form";
+
+// The first row that applies is what is said of a node. A condition in which an
+// operator gets a form is a row less.
+constexpr Gap kGaps[] = {
+    {"", TakesAnArgumentOfPixels,
+     "takes an argument that the host does not compute"},
+    {"partner", TakesWhatIsNowhere, "gives another row's stored value"},
+    {"partner", IsOfAnySize,
+     "gives another row's value, whose size differs from sample to sample"},
+    {"decode", IsSecondDecode, "is a second decode"},
+    {"decode", HasOtherColours, "gives colours other than RGB, BGR and gray"},
+    {"", IsTooMuchForTheHost, "gives more than the host computes for a GPU"},
+    {"peek_shape", Always, kNoForm},
+    {"jpeg_compression_distortion", InAStage, kNoForm},
+    {"one_hot", InAStage, kNoForm},
+    {"standardize", InAStage, kNoForm},
+    {"", TakesWhatIsNowhere,
+     "takes a stored value that is no image and over 16 KiB, or of any size"},
+    {"", TakesAnySize,
+     "takes a value whose size differs from sample to sample"},
+    {"", GivesAnySize,
+     "gives a value whose size differs from sample to sample"},
+    {"floordiv", DividesByPixels, "divides by what the host does not compute"},
+    {"cutmix_paste", PastesAnotherKind, "pastes images of two sizes or types"},
+    {"rand_augment", DoesManyOperations, "does more than 8 operations"},
+    {"erase", FillsWithALongPattern, "fills with more than 4096 bytes"},
+    {"pad", FillsWithALongPattern, "fills with more than 4096 bytes"},
+    {"slice", FillsWithALongPattern, "fills with more than 4096 bytes"},
+};
+
+// --- Places -----------------------------------------------------------------
+
+class FormChecker {
+ public:
+  explicit FormChecker(const CheckedGraph& graph)
+      : graph_(graph),
+        states_(graph.graph.nodes.size()),
+        uses_(states_.size()),
+        user_(states_.size()) {
+    for (uint32_t i = 0; i < states_.size(); ++i) {
+      for (const NodeRef& ref : At(i).inputs) Use(ref, i);
+      for (const auto& [name, value] : At(i).args)
+        if (const auto* ref = std::get_if<NodeRef>(&value)) Use(*ref, i);
+    }
+    for (const auto& [name, ref] : graph.graph.outputs) ++uses_[ref.node];
+  }
+
+  absl::Status Run() {
+    for (uint32_t i = 0; i < states_.size(); ++i)
+      if (i != graph_.reader) RETURN_IF_ERROR(Visit(i));
+    for (const auto& [name, ref] : graph_.graph.outputs) {
+      const Place place = PlaceOf(ref);
+      if (place == Place::kNowhere)
+        return Unimplemented("output \"{}\" is stored, and over {} bytes", name,
+                             kMostHostValueBytes);
+      launched_ |= place == Place::kView || place == Place::kTail;
+    }
+    if (!launched_) return Unimplemented("no output is made of an image");
+    return absl::OkStatus();
+  }
+
+ private:
+  struct NodeState {
+    Place place = Place::kHost;
+    // Of geometric operators behind each other: in one pass an image is
+    // resampled once, and before it is mirrored.
+    bool resampled = false, mirrored = false;
+  };
+
+  const Node& At(uint32_t node) const { return graph_.graph.nodes[node]; }
+  void Use(const NodeRef& ref, uint32_t by) {
+    ++uses_[ref.node];
+    user_[ref.node] = by;
+  }
+  const ValueType& TypeOf(const NodeRef& ref) const {
+    return graph_.types[ref.node][ref.output];
+  }
+  Place PlaceOf(const NodeRef& ref) const {
+    if (ref.node != graph_.reader) return states_[ref.node].place;
+    return FitsHost(TypeOf(ref)) ? Place::kHost : Place::kNowhere;
+  }
+
+  // Whether the geometric operator `op` can be put behind `from`'s, in one
+  // pass.
+  static bool Extends(std::string_view op, const NodeState& from) {
+    return !Resamples(op) || (!from.resampled && !from.mirrored);
+  }
+  // Whether the node's only user goes on with it in one pass.
+  bool IsContinued(uint32_t node) const {
+    return IsGeometric(At(node).op) && uses_[node] == 1 &&
+           IsGeometric(At(user_[node]).op) &&
+           Extends(At(user_[node]).op, states_[node]);
+  }
+
+  bool IsTheHosts(const Node& node) const {
+    if (IsGeometric(node.op)) return false;
+    return std::ranges::all_of(node.inputs, [&](const NodeRef& ref) {
+      const Place place = PlaceOf(ref);
+      return place == Place::kHost ||
+             (IsOfShapes(node.op) && place != Place::kNowhere &&
+              HasOneSize(TypeOf(ref)));
+    });
+  }
+
+  NodeState StateOf(const Node& node) const {
+    if (node.op == "decode") return {Place::kView};
+    if (node.op == "partner") return {PlaceOf(node.inputs[0])};
+    if (IsTheHosts(node)) return {Place::kHost};
+    const NodeRef& input = node.inputs[0];
+    const Place from = PlaceOf(input);
+    if (IsTail(node.op) && (from == Place::kView || from == Place::kTail))
+      return {Place::kTail};
+    NodeState state{Place::kStage};
+    if (!IsGeometric(node.op)) return state;
+    if (from == Place::kView && At(input.node).op != "partner" &&
+        Extends(node.op, states_[input.node]))
+      state = states_[input.node];
+    else if (from == Place::kStage && IsContinued(input.node))
+      state = states_[input.node];
+    state.resampled |= Resamples(node.op);
+    state.mirrored |= node.op == "flip";
+    return state;
+  }
+
+  absl::Status Visit(uint32_t i) {
+    const Node& node = At(i);
+    states_[i] = StateOf(node);
+    Site site{.node = node,
+              .place = states_[i].place,
+              .inputs = {},
+              .args = {},
+              .types = {},
+              .type = graph_.types[i][0],
+              .decoded = decoded_};
+    for (const NodeRef& ref : node.inputs) {
+      site.inputs.push_back(PlaceOf(ref));
+      site.types.push_back(&TypeOf(ref));
+    }
+    for (const auto& [name, value] : node.args)
+      if (const auto* ref = std::get_if<NodeRef>(&value))
+        site.args.push_back(PlaceOf(*ref));
+    if (site.place == Place::kStage) {
+      site.continued = IsContinued(i);
+      site.continues = IsGeometric(node.op) &&
+                       site.inputs[0] == Place::kStage &&
+                       IsContinued(node.inputs[0].node);
+      // What it reads of the fused kernel's is launched for it.
+      for (const Place place : site.inputs)
+        launched_ |= place == Place::kView || place == Place::kTail;
+    }
+    for (const Gap& gap : kGaps)
+      if ((gap.op.empty() || gap.op == node.op) && gap.applies(site))
+        return Unimplemented("node {} ({}) {}", i, node.op, gap.why);
+    decoded_ |= node.op == "decode";
+    return absl::OkStatus();
+  }
+
+  const CheckedGraph& graph_;
+  std::vector<NodeState> states_;  // by node
+  std::vector<uint32_t> uses_, user_;
+  bool decoded_ = false;
+  bool launched_ = false;  // the fused kernel has something to write
+};
+
+}  // namespace
+
+absl::Status CheckDeviceForms(const CheckedGraph& graph) {
+  return FormChecker(graph).Run();
+}
+
+bool HasPartners(const Graph& graph) {
+  return std::ranges::any_of(
+      graph.nodes, [](const Node& node) { return node.op == "partner"; });
+}
+
+}  // namespace leat

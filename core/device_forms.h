@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which pipelines a GPU computes behind the decoder. Every operator has a form
+// for a GPU's kernels, or is the host's, but for the gaps in a table
+// (device_forms.cc). A pipeline with a node in a gap is computed on the cores,
+// also of GPU workers, and cannot have decoder class nvjpeg.
+//
+// The executor (worker/gpu) has bounds of its own beyond the table: of views,
+// of tables, and of a slot's memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "core/operators.h"
+
+namespace leat {
+
+// Of a value that the host computes, or reads, for a GPU's kernels.
+inline constexpr size_t kMostHostValueBytes = size_t{16} << 10;
+// Operations that automatic augmentation does to a sample on a GPU.
+inline constexpr int64_t kMostDeviceOperations = 8;
+// Of the pattern that a box is filled with on a GPU.
+inline constexpr size_t kMostPatternBytes = 4096;
+
+// kUnimplemented: names a node that is in a gap, its operator, and why: "node 3
+// (one_hot) has no device form".
+absl::Status CheckDeviceForms(const CheckedGraph& graph);
+
+// Whether rows look at their partners: they have two images, of which the
+// decoder of class nvjpeg makes one.
+bool HasPartners(const Graph& graph);
+
+}  // namespace leat

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// GpuJobTest: a job over files, computed by a GPU worker whose device is the
+// host, and by the CPU.
+#pragma once
+
+#include <latch>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/status.h"
+#include "tests/support/jpeg_maker.h"
+#include "tests/worker/fake_job.h"
+#include "tests/worker/gpu/group_test.h"
+#include "worker/job_runtime.h"
+
+namespace leat::worker {
+
+class GpuJobTest : public HostGroupTest {
+ protected:
+  // Files are of three classes.
+  static std::string NameOf(size_t i) {
+    return "k" + std::to_string(i % 3) + "/" + std::to_string(100 + i) + ".jpg";
+  }
+  void Write(size_t i, const std::string& file) { dir_.Write(NameOf(i), file); }
+  void WriteFiles(size_t files) {
+    for (size_t i = 0; i < files; ++i)
+      Write(i, testing::MakeJpeg({.width = 90 + static_cast<int>(i),
+                                  .height = 80,
+                                  .seed = static_cast<uint32_t>(i)}));
+  }
+  // Of the files that are there, in their order; the last batch may be partial.
+  void OpenJob(const Graph& graph, uint32_t batch,
+               BadSamplePolicy policy = BadSamplePolicy::kFail) {
+    FakeJob job;
+    JobSpec& spec = job.info.spec;
+    spec.name = "job";
+    spec.batch = batch;
+    spec.order = Order::kSequential;
+    spec.last_batch = LastBatch::kPartial;
+    spec.on_bad_sample = policy;
+    spec.pipeline = graph;
+    auto finished = FinishFakeJob(std::move(job));
+    ASSERT_TRUE(finished.ok()) << finished.status();
+    auto source =
+        OpenSource(finished->info.spec.pipeline.nodes[0], finished->blob, {});
+    ASSERT_TRUE(source.ok()) << source.status();
+    const std::shared_ptr<const Source> shared = *std::move(source);
+    of_gpu_ = {
+        .cache = &cache_, .bad_samples = &bad_, .ownership = &ownership_};
+    of_cpu_ = of_gpu_;
+    of_gpu_.kernels = gpus_->kernels();
+    of_cpu_.kernels = ImageKernels({});
+    state_ = of_gpu_.kernels.make_thread_state();
+    const uint64_t cache_key = ++jobs_;
+    gpu_ = *JobRuntime::Create(finished->info, shared, cache_key, &of_gpu_);
+    cpu_ = *JobRuntime::Create(finished->info, shared, cache_key, &of_cpu_);
+  }
+
+  // A row's fields, one behind the other.
+  absl::StatusOr<RowBytes> OnCpu(const RowOf& row) {
+    size_t total = 0;
+    for (const size_t bytes : cpu_->field_bytes()) total += bytes;
+    RowBytes all(total);
+    std::vector<std::span<std::byte>> fields;
+    for (size_t at = 0; const size_t bytes : cpu_->field_bytes()) {
+      fields.push_back(std::span(all).subspan(at, bytes));
+      at += bytes;
+    }
+    RETURN_IF_ERROR(cpu_->Compute(row, state_.get(), fields));
+    return all;
+  }
+
+  // The rows as one group.
+  std::vector<absl::StatusOr<RowBytes>> OnGpu(const std::vector<RowOf>& rows) {
+    BatchSchema schema;
+    for (const size_t bytes : gpu_->field_bytes())
+      schema.fields.push_back({.row_bytes = bytes});
+    GroupMemory memory(schema, rows.size());
+    const GroupOutputs outputs = memory.Outputs(rows.size());
+    const auto stage = gpu_->BeginGroup(outputs);
+    std::vector<absl::Status> statuses;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      statuses.push_back(stage->Prepare(i, rows[i], state_.get()));
+      if (!statuses.back().ok()) stage->Forget(i);
+    }
+    std::latch done(1);
+    stage->Finish([&](const std::vector<absl::Status>& computed) {
+      for (size_t i = 0; i < computed.size(); ++i)
+        statuses[i].Update(computed[i]);
+      done.count_down();
+    });
+    done.wait();
+    std::vector<absl::StatusOr<RowBytes>> results;
+    for (size_t i = 0; i < rows.size(); ++i)
+      if (statuses[i].ok())
+        results.emplace_back(memory.Row(outputs, i));
+      else
+        results.emplace_back(statuses[i]);
+    return results;
+  }
+
+  const TempDir dir_;
+  uint64_t jobs_ = 0;  // opened
+  SampleCache cache_{64 << 20};
+  BadSamples bad_;
+  Ownership ownership_;
+  RuntimeContext of_gpu_, of_cpu_;
+  std::unique_ptr<ThreadState> state_;
+  std::shared_ptr<const JobRuntime> gpu_, cpu_;
+};
+
+}  // namespace leat::worker

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// JpegScan: the entropy-coded data of a JPEG file's only scan, as far as they
+// can be looked at without decoding codes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <span>
+
+extern "C" {
+#include <jpeglib.h>
+}
+
+namespace leat::worker {
+
+struct JpegScan {
+  std::span<const std::byte> bytes;  // behind the scan's header
+  uint64_t mcus = 0;
+  uint64_t restart_interval = 0;  // in MCUs; 0: none
+  // No MCU takes fewer, by the file's own Huffman tables.
+  uint64_t least_bits = 0;
+
+  // Of a file whose header was read. REQUIRES: its first scan has all
+  // components, and is sequential and Huffman coded.
+  static JpegScan Of(const jpeg_decompress_struct& cinfo);
+
+  // Whether the data end too early for the MCUs that the header promises:
+  // restart markers are missing, or there are fewer bytes than all MCUs take
+  // that are coded as short as can be. True: libjpeg decodes the last MCU of
+  // the image with a warning about lost data, if it takes the file at all.
+  // False says nothing. Costs a walk over the bytes from 0xff to 0xff: 10 µs
+  // for 200 kB with restart markers; 3 µs without, where it ends early.
+  bool EndsEarly() const;
+};
+
+}  // namespace leat::worker
