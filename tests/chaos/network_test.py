@@ -107,7 +107,7 @@ class Control(ChaosTest):
         self.until("all workers look lost", lambda: not self.ready_workers())
         consumer.pull(8)
         self.between.clear()
-        self.finish(consumer, longest_s=10)
+        self.finish(consumer, longest_s=2)
 
     def test_one_worker_is_cut_off_from_the_coordinator(self):
         self.start_workers(1)
