@@ -247,10 +247,10 @@ class FormChecker {
       return {Place::kTail};
     NodeState state{Place::kStage};
     if (!IsGeometric(node.op)) return state;
-    if (from == Place::kView && At(input.node).op != "partner" &&
-        Extends(node.op, states_[input.node]))
-      state = states_[input.node];
-    else if (from == Place::kStage && IsContinued(input.node))
+    const bool extends = from == Place::kView &&
+                         At(input.node).op != "partner" &&
+                         Extends(node.op, states_[input.node]);
+    if (extends || (from == Place::kStage && IsContinued(input.node)))
       state = states_[input.node];
     state.resampled |= Resamples(node.op);
     state.mirrored |= node.op == "flip";

@@ -123,7 +123,7 @@ class Coordinator {
   absl::Status CheckUpload(const IndexHeader& header);
   // What does not fit the header is refused, as by RefuseUpload.
   void FinishUpload(const IndexHeader& header, std::string index, Now now,
-                    Done done);
+                    const Done& done);
   absl::Status FailIndex(const std::string& dataset_id, uint64_t request_id,
                          const absl::Status& why, Now now);
   // The coordinator does not take the upload of this attempt. Who waits for the

@@ -30,7 +30,7 @@ absl::Status Coordinator::CheckUpload(const IndexHeader& header) {
 }
 
 void Coordinator::FinishUpload(const IndexHeader& header, std::string index,
-                               Now now, Done done) {
+                               Now now, const Done& done) {
   absl::Status status = CheckUpload(header);
   if (status.ok() && (index.size() != header.index_bytes ||
                       HashOf(index) != header.index_sha256))

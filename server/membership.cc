@@ -41,14 +41,14 @@ Duration SilentAfter(const MembershipConfig& config) {
 
 // Puts `worker` at the end of `to`; nullptr: in no list.
 void Membership::Move(Worker* worker, Queue* to) {
-  if (worker->queue != nullptr && to != nullptr) {
-    to->splice(to->end(), *worker->queue, worker->place);
-  } else if (worker->queue != nullptr) {
-    worker->queue->erase(worker->place);
+  if (worker->queue_ != nullptr && to != nullptr) {
+    to->splice(to->end(), *worker->queue_, worker->place_);
+  } else if (worker->queue_ != nullptr) {
+    worker->queue_->erase(worker->place_);
   } else if (to != nullptr) {
-    worker->place = to->insert(to->end(), worker);
+    worker->place_ = to->insert(to->end(), worker);
   }
-  worker->queue = to;
+  worker->queue_ = to;
 }
 
 // Adds `worker` to what is counted, or takes it out. Around each change of what
@@ -220,17 +220,17 @@ MonotonicTime Membership::NextLoss() const {
 std::vector<Membership::Worker*> Membership::Silent(Now now) const {
   std::vector<Worker*> silent;
   for (Worker* worker : broken_)
-    if (!worker->spared) silent.push_back(worker);
+    if (!worker->spared_) silent.push_back(worker);
   for (Worker* worker : connected_) {
     if (now.mono < worker->last_heartbeat + SilentAfter(config_)) break;
-    if (!worker->spared) silent.push_back(worker);
+    if (!worker->spared_) silent.push_back(worker);
   }
   visits_ += silent.size();
   return silent;
 }
 
 void Membership::HeardOfAgain(Worker* worker, Now now) {
-  if (!std::exchange(worker->spared, false) || !hold_until_) return;
+  if (!std::exchange(worker->spared_, false) || !hold_until_) return;
   hold_until_ = std::min(now.mono + config_.lost_after,
                          hold_began_ + config_.max_holds * config_.lost_after);
 }
@@ -254,7 +254,7 @@ Membership::Expired Membership::Expire(Now now) {
     const bool many = silent.size() >= 2 && static_cast<double>(silent.size()) >
                                                 config_.hold_share * members;
     if (!spared && (deaf || many)) {
-      for (Worker* worker : silent) worker->spared = true;
+      for (Worker* worker : silent) worker->spared_ = true;
       hold_began_ = now.mono;
       hold_until_ = now.mono + (many ? config_.lost_after
                                      : std::clamp(late, config_.lost_after / 2,
@@ -269,7 +269,7 @@ Membership::Expired Membership::Expire(Now now) {
       Count(*worker, -1);
       worker->lost = true;
       worker->lost_at = now.mono;
-      worker->spared = false;
+      worker->spared_ = false;
       Count(*worker, +1);
       Move(worker, &lost_);
       expired.lost.push_back(worker->registration->name);

@@ -78,9 +78,9 @@ class Membership {
 
    private:
     friend class Membership;
-    std::list<Worker*>* queue = nullptr;  // one of Membership's
-    std::list<Worker*>::iterator place;   // in it
-    bool spared = false;                  // by a hold, in this silence
+    std::list<Worker*>* queue_ = nullptr;  // one of Membership's
+    std::list<Worker*>::iterator place_;   // in it
+    bool spared_ = false;                  // by a hold, in this silence
   };
   struct Expired {
     std::vector<std::string> lost;  // newly

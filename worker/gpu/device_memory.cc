@@ -21,8 +21,7 @@ class DeviceMemory final : public LentMemory {
                        lend.field_offsets().end()) {}
 
   std::byte* base() const override {
-    // NOLINTNEXTLINE(performance-no-int-to-ptr): devices' addresses are
-    // numbers.
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): a device's address.
     return reinterpret_cast<std::byte*>(memory_->address().number());
   }
   int device() const override { return gpu_->info().index; }
