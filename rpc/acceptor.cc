@@ -231,8 +231,8 @@ bool Acceptor::IsFull(const std::string& host) {
 }
 
 void Acceptor::Refuse(int fd, const std::string& host, bool all) {
+  ++(all ? refused_all_ : refused_address_);  // before the peer can notice
   close(fd);
-  ++(all ? refused_all_ : refused_address_);
   const MonotonicTime now = Clock::Real().Now();
   if (now < next_refusal_log_) return;
   next_refusal_log_ = now + kRefusalLogInterval;
