@@ -48,7 +48,7 @@ class HedgeBudget {
     rows_ -= 1;
     return true;
   }
-  // What was taken was not needed.
+  // Returns one row to the budget, after a Take that was not used.
   void GiveBack() { Add(1); }
   // When, if the consumer waits on, Take will be true. After `now`.
   MonotonicTime Next(MonotonicTime now) const {

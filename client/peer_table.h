@@ -52,7 +52,7 @@ class PeerTable {
   const std::deque<Peer>& peers() const { return peers_; }
   Peer& at(uint16_t worker) { return peers_[worker]; }
   uint64_t num_samples() const { return shards_.num_samples(); }
-  // How many workers the table names.
+  // Returns the number of workers that the table names.
   size_t num_named() const { return peer_of_.size(); }
 
   // Choose is about to be called for many rows.

@@ -108,7 +108,7 @@ class Acceptor {
       rests_{0}, own_{0};
   std::atomic<bool> resting_{false};
 
-  // Of the thread alone.
+  // Only the accepting thread uses these; they need no lock.
   std::unordered_map<int, Handed> handed_;
   std::unordered_map<std::string, int> by_host_;
   Duration rest_{0};  // the next; 0: none is due

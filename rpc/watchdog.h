@@ -26,7 +26,8 @@ struct WatchdogOptions {
   int misses = 3;                                // in a row
 };
 
-// What to make of the answers. Thread-compatible.
+// Deafness: decides from the answers, and from how late they are, whether the
+// process is deaf. Thread-compatible.
 class Deafness {
  public:
   enum class Answer { kCame, kMissed, kCouldNotAsk };

@@ -169,7 +169,7 @@ class CoordinatorService : public v1::CoordinatorService::CallbackService {
  public:
   void SetAddress(const std::string& address) { address_ = address; }
 
-  // What connecting asks.
+  // Answers the first call of every client.
   grpc::ServerUnaryReactor* Hello(grpc::CallbackServerContext* context,
                                   const v1::HelloRequest*,
                                   v1::HelloResponse*) override {

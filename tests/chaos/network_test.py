@@ -87,7 +87,7 @@ class Corruption(ChaosTest):
 
 
 class Control(ChaosTest):
-    """What is between workers and the coordinator. Consumers reach both."""
+    """The path between workers and the coordinator fails. Consumers reach both."""
 
     def setUp(self):
         super().setUp()

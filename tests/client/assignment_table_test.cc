@@ -40,7 +40,7 @@ TEST(AssignmentTable, NewerVersionOrAnotherInstanceReplaces) {
   EXPECT_FALSE(make(7, 5)->Replaces(table.get()));
   EXPECT_FALSE(make(7, 4)->Replaces(table.get()));
   EXPECT_TRUE(make(8, 1)->Replaces(table.get()));
-  // Nobody is no reason to forget somebody.
+  // A table without workers replaces none that names some.
   const auto empty = [](uint64_t instance, uint64_t version) {
     v1::Assignment assignment = MakeAssignment(0, version);
     assignment.set_instance(instance);

@@ -159,7 +159,7 @@ TEST_F(FetcherBlameTest, WhatTwoWorkersDoNotFindIsAbsent) {
   }
   EXPECT_EQ(rows.size(), 2u);
   ExpectHeadIsRight();
-  // Nothing is remembered beyond the row.
+  // The next row does not name the samples that were absent for this one.
   AddStep({0, 1});
   EXPECT_THAT(One().absent, IsEmpty());
 }

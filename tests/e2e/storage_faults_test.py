@@ -150,7 +150,7 @@ class StorageFaults(cluster.PhotosTest):
         consumer.finish()
         self.assert_oracle(consumer)
 
-    # One file.
+    # A single file is missing.
 
     def missing(self, policy, workers):
         """The steps of a job whose folder lacks a file that was listed, or the error."""

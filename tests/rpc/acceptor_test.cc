@@ -64,7 +64,7 @@ class Client {
   socklen_t server_size_ = 0;
 };
 
-// What takes the descriptors.
+// Taker: keeps the descriptors that the acceptor hands over, as gRPC would.
 class Taker {
  public:
   Acceptor::Hand hand() {

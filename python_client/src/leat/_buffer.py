@@ -55,7 +55,7 @@ class Buffer:
         return _native.quick.leat_batch_epoch(self.out), _native.quick.leat_batch_step(self.out)
 
     def views(self) -> list[_native.Tensor]:
-        """What the library says of each tensor."""
+        """Returns name, dtype, shape and address of each tensor, as leat_tensor has them."""
         quick = _native.quick
         return [quick.leat_batch_tensor(self.out, i) for i in range(quick.leat_batch_num_tensors(self.out))]
 
