@@ -33,8 +33,9 @@ struct Now {
 // A worker's or consumer's stream; unique for the life of the process; never 0.
 using SessionId = uint64_t;
 
-// A worker's report. The coordinator decides by the number alone. The statistics
-// are shown to people as they came, with fields that this version may not know.
+// A worker's report. The coordinator decides by the number alone. The
+// statistics are shown to people as they came, with fields that this version
+// may not know.
 struct WorkerReport {
   double capacity_rows_per_s = 0;                // 0: not yet measured
   std::shared_ptr<const v1::WorkerStats> stats;  // nullptr: none yet
