@@ -12,6 +12,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <latch>
 #include <random>
 #include <string>
 #include <thread>
@@ -323,6 +324,24 @@ TEST_F(DiskCacheTest, ManyThreadsUseItAtOnce) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(cache_->stats().damaged, 0u);
   EXPECT_LE(BytesOnDisk(), kBytes);
+}
+
+TEST_F(DiskCacheTest, TheFirstRangesOfAnEmptyCacheAreAllKept) {
+  constexpr int kThreads = 8;
+  for (int round = 0; round < 50; ++round) {
+    cache_.reset();
+    std::filesystem::remove_all(path_);
+    Open();
+    std::latch together(kThreads);
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t)
+      threads.emplace_back([&, t] {
+        together.arrive_and_wait();
+        Put(*cache_, t);
+      });
+    for (std::thread& thread : threads) thread.join();
+    ASSERT_EQ(Count(kThreads), kThreads);
+  }
 }
 
 // The same below a Storage.

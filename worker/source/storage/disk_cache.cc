@@ -162,6 +162,7 @@ absl::StatusOr<std::unique_ptr<DiskCache>> DiskCache::Open(
   }
   std::unique_ptr<DiskCache> cache(new DiskCache(std::move(options), fd));
   RETURN_IF_ERROR(cache->Load());
+  cache->MakeFirstSegment();
   return cache;
 }
 
@@ -189,6 +190,21 @@ absl::Status DiskCache::Load() {
            options_.directory, places_.size(), stats_.bytes,
            options_.max_bytes);
   return absl::OkStatus();
+}
+
+// Ranges that come while somebody makes a segment are passed over, and the
+// first ranges of an empty cache come all at once.
+void DiskCache::MakeFirstSegment() {
+  uint64_t number = 0;
+  {
+    MutexLock lock(&mu_);
+    if (!segments_.empty()) return;
+    number = next_number_++;
+  }
+  SegmentPtr segment = MakeSegment(number);
+  if (segment == nullptr) return StopKeeping(errno);
+  MutexLock lock(&mu_);
+  segments_.push_back(std::move(segment));
 }
 
 absl::Status DiskCache::LoadSegment(uint64_t number) {

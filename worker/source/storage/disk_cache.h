@@ -112,6 +112,7 @@ class DiskCache {
   DiskCache(DiskCacheOptions options, int lock_fd);
   absl::Status Load();
   absl::Status LoadSegment(uint64_t number);
+  void MakeFirstSegment();
   // nullptr: errno says why.
   SegmentPtr MakeSegment(uint64_t number);
   bool HasRoom(uint64_t size) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
