@@ -274,7 +274,8 @@ NvjpegResult nvjpegBufferPinnedCreateV2(NvjpegHandle handle,
   if (!IsLive(handle) || !IsComplete(allocator))
     return NvjpegResult::kInvalidParameter;
   return Made("nvjpeg_buffers",
-              new NvjpegPinnedBufferTag{kMagic, {.allocator = *allocator}},
+              new NvjpegPinnedBufferTag{.magic = kMagic,
+                                        .pinned = {.allocator = *allocator}},
               buffer);
 }
 
@@ -291,7 +292,8 @@ NvjpegResult nvjpegBufferDeviceCreateV2(NvjpegHandle handle,
   if (!IsLive(handle) || !IsComplete(allocator))
     return NvjpegResult::kInvalidParameter;
   return Made("nvjpeg_buffers",
-              new NvjpegDeviceBufferTag{kMagic, {.allocator = *allocator}},
+              new NvjpegDeviceBufferTag{.magic = kMagic,
+                                        .device = {.allocator = *allocator}},
               buffer);
 }
 
@@ -306,6 +308,7 @@ NvjpegResult nvjpegStateAttachPinnedBuffer(NvjpegState state,
   FAKE_NVJPEG_ENTER();
   if (!IsLive(state) || !IsLive(buffer)) return NvjpegResult::kInvalidParameter;
   state->pinned_buffer = buffer;
+  buffer->user = state;
   return NvjpegResult::kSuccess;
 }
 
@@ -314,6 +317,7 @@ NvjpegResult nvjpegStateAttachDeviceBuffer(NvjpegState state,
   FAKE_NVJPEG_ENTER();
   if (!IsLive(state) || !IsLive(buffer)) return NvjpegResult::kInvalidParameter;
   state->device_buffer = buffer;
+  buffer->user = state;
   return NvjpegResult::kSuccess;
 }
 

@@ -217,7 +217,8 @@ NvjpegResult nvjpegDecodeJpegHost(NvjpegHandle handle, NvjpegDecoder decoder,
   if (!IsLive(handle) || !IsLive(decoder) || !IsLive(state) ||
       !IsLive(params) || !IsLive(jpeg) || !IsFree(state))
     return NvjpegResult::kInvalidParameter;
-  if (!IsLive(state->pinned_buffer)) return NvjpegResult::kInvalidParameter;
+  if (!IsOf(state, state->pinned_buffer))
+    return NvjpegResult::kInvalidParameter;
   state->format = params->options.format;
   if (!state->pinned_buffer->pinned.Grow(jpeg->data.size(), nullptr))
     return NvjpegResult::kAllocatorFailure;
@@ -234,7 +235,8 @@ NvjpegResult nvjpegDecodeJpegTransferToDevice(NvjpegHandle handle,
   FAKE_NVJPEG_ENTER();
   if (!IsLive(handle) || !IsLive(decoder) || !IsLive(state) || !IsLive(jpeg))
     return NvjpegResult::kInvalidParameter;
-  if (!IsLive(state->device_buffer)) return NvjpegResult::kInvalidParameter;
+  if (!IsOf(state, state->device_buffer))
+    return NvjpegResult::kInvalidParameter;
   return state->device_buffer->device.Grow(state->pixels.bytes.size(), stream)
              ? NvjpegResult::kSuccess
              : NvjpegResult::kAllocatorFailure;
@@ -251,7 +253,8 @@ NvjpegResult nvjpegDecodeJpegDevice(NvjpegHandle handle, NvjpegDecoder decoder,
   delivery->pixels = std::move(state->pixels);
   delivery->format = state->format;
   delivery->pending = state->pending;
-  if (!IsLive(state->device_buffer)) return NvjpegResult::kInvalidParameter;
+  if (!IsOf(state, state->pinned_buffer) || !IsOf(state, state->device_buffer))
+    return NvjpegResult::kInvalidParameter;
   delivery->working = {state->device_buffer->device.memory,
                        state->device_buffer->device.bytes};
   return Deliver(std::move(delivery), stream);

@@ -88,10 +88,12 @@ struct NvjpegDecoderTag {
 struct NvjpegPinnedBufferTag {
   uint64_t magic;
   fake_cuda::WorkingPinned pinned;
+  NvjpegStateTag* user = nullptr;  // the state that has it
 };
 struct NvjpegDeviceBufferTag {
   uint64_t magic;
   fake_cuda::WorkingDevice device;
+  NvjpegStateTag* user = nullptr;  // the state that has it
 };
 }  // namespace leat::cuda
 
@@ -137,6 +139,16 @@ inline bool IsHardware(cuda::NvjpegBackend backend) {
 inline bool IsFree(cuda::NvjpegStateTag* state) {
   if (*state->pending == 0) return true;
   fake_cuda_violate("a state is used while it decodes");
+  return false;
+}
+
+// Whether the buffer is attached to the state, and has not been attached to
+// another one since: a state keeps what it knew of a buffer when it got it.
+template <class Buffer>
+bool IsOf(const cuda::NvjpegStateTag* state, Buffer* buffer) {
+  if (!IsLive(buffer)) return false;
+  if (buffer->user == state) return true;
+  fake_cuda_violate("a buffer that another state has got since");
   return false;
 }
 

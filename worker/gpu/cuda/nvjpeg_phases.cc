@@ -42,8 +42,8 @@ absl::Status NvjpegPhases::CreateAll() {
   return absl::OkStatus();
 }
 
-// Both backends' states of a page share its buffers: one of them works at a
-// time.
+// Both backends' states of a page share its buffers. One of them works at a
+// time, and is attached to the buffers anew for each image.
 absl::Status NvjpegPhases::CreatePage(Page* page) {
   const cuda::Nvjpeg& n = nvjpeg_;
   RETURN_IF_ERROR(cuda::Check(n.JpegStreamCreate(handle_, &page->parsed),
@@ -59,10 +59,6 @@ absl::Status NvjpegPhases::CreatePage(Page* page) {
     RETURN_IF_ERROR(
         cuda::Check(n.DecoderStateCreate(handle_, decoders_[backend], &state),
                     "nvjpegDecoderStateCreate"));
-    RETURN_IF_ERROR(cuda::Check(n.StateAttachPinnedBuffer(state, page->pinned),
-                                "nvjpegStateAttachPinnedBuffer"));
-    RETURN_IF_ERROR(cuda::Check(n.StateAttachDeviceBuffer(state, page->device),
-                                "nvjpegStateAttachDeviceBuffer"));
   }
   return absl::OkStatus();
 }
@@ -113,12 +109,16 @@ NvjpegResult NvjpegPhases::Decode(const JpegToDecode& image,
   if (result != NvjpegResult::kSuccess) return result;
   const cuda::NvjpegDecoder decoder = decoders_[backend];
   const cuda::NvjpegState state = page.states[backend];
+  result = n.StateAttachPinnedBuffer(state, page.pinned);
+  if (result != NvjpegResult::kSuccess) return result;
   result = n.DecodeJpegHost(handle_, decoder, state, params, page.parsed);
   if (result != NvjpegResult::kSuccess) return result;
   // The image before has ended: its page is the next one's.
   *waited = gpu_.WaitStream(stream);
   if (!waited->ok()) return result;
   memory_.Reclaim();
+  result = n.StateAttachDeviceBuffer(state, page.device);
+  if (result != NvjpegResult::kSuccess) return result;
   result = n.DecodeJpegTransferToDevice(handle_, decoder, state, page.parsed,
                                         stream);
   if (result != NvjpegResult::kSuccess) return result;
