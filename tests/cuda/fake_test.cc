@@ -186,15 +186,21 @@ TEST_F(Fake, AContextReleasedWithThingsInItIsTold) {
 }
 
 TEST_F(Fake, MemoryIsBoundedAndComesBack) {
-  fake_.set("memory", 1000);
-  const DevicePtr memory = Allocate(600);
+  fake_.set("memory", 10 << 20);
+  const auto free_bytes = [this] {
+    size_t free = 0, total = 0;
+    EXPECT_EQ(d().MemGetInfo(&free, &total), Result::kSuccess);
+    return free;
+  };
+  const DevicePtr small = Allocate(600);
+  EXPECT_EQ(free_bytes(), (10u << 20) - 1024);
+  const DevicePtr large = Allocate((6 << 20) + 1);  // four pages of 2 MiB
+  EXPECT_EQ(free_bytes(), (2u << 20) - 1024);
   DevicePtr more = 0;
-  EXPECT_EQ(d().MemAlloc(&more, 401), Result::kOutOfMemory);
-  size_t free_bytes = 0, total = 0;
-  EXPECT_EQ(d().MemGetInfo(&free_bytes, &total), Result::kSuccess);
-  EXPECT_EQ(free_bytes, 400u);
-  EXPECT_EQ(d().MemFree(memory), Result::kSuccess);
-  EXPECT_EQ(d().MemAlloc(&more, 1000), Result::kSuccess);
+  EXPECT_EQ(d().MemAlloc(&more, 1 << 20), Result::kOutOfMemory);
+  EXPECT_EQ(d().MemFree(large), Result::kSuccess);
+  EXPECT_EQ(d().MemFree(small), Result::kSuccess);
+  EXPECT_EQ(d().MemAlloc(&more, 10 << 20), Result::kSuccess);
 }
 
 TEST_F(Fake, AnOrderedErrorComesOnceUnlessItPoisons) {

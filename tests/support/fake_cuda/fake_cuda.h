@@ -10,7 +10,8 @@
 // stream is a thread, a kernel is its body run as loops, JPEGs are decoded by
 // libjpeg-turbo. What a driver need not notice is refused and recorded as a
 // violation: unknown and destroyed handles, copies beyond an allocation, a
-// context that is not current, bytes that change while they are decoded.
+// context that is not current, bytes that change while they are decoded. An
+// allocation takes whole pages of the device.
 //
 //   LEAT_FAKE_CUDA_FAIL     "SYMBOL:NTH:CODE;..." as fake_cuda_fail. NTH "3":
 //                           the third call; "3+": it and all that follow.

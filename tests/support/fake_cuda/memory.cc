@@ -60,6 +60,14 @@ Range TakeOut(Ranges* ranges, uintptr_t at) {
   return range;
 }
 
+// What an allocation takes of the device: whole pages, or a part of one.
+uint64_t Footprint(uint64_t bytes) {
+  constexpr uint64_t kDevicePage = uint64_t{2} << 20;
+  const uint64_t unit =
+      bytes < kDevicePage / 2 ? kDeviceAlignment : kDevicePage;
+  return (bytes + unit - 1) / unit * unit;
+}
+
 // Copies on the stream; device ranges are checked first. Pageable host memory:
 // done on return, as the driver stages it.
 Result Copy(const char* symbol, uintptr_t to, bool to_device, uintptr_t from,
@@ -99,10 +107,10 @@ Result cuMemAlloc_v2(DevicePtr* pointer, size_t bytes) {
   if (bytes == 0) return Result::kInvalidValue;
   State& state = GetState();
   MutexLock lock(&state.mu);
-  if (!state.Take(device, bytes)) return Result::kOutOfMemory;
+  if (!state.Take(device, Footprint(bytes))) return Result::kOutOfMemory;
   void* const memory = Aligned(kDeviceAlignment, bytes);
   if (memory == nullptr) {
-    state.used_bytes[device] -= bytes;
+    state.used_bytes[device] -= Footprint(bytes);
     return Result::kOutOfMemory;
   }
   state.allocations[AddressOf(memory)] = {.bytes = bytes, .device = device};
@@ -120,7 +128,7 @@ Result cuMemFree_v2(DevicePtr pointer) {
   const Range range = TakeOut(&state.allocations, pointer);
   if (range.bytes == 0)
     return state.Violate(__func__, "memory that was not allocated");
-  state.used_bytes[range.device] -= range.bytes;
+  state.used_bytes[range.device] -= Footprint(range.bytes);
   --state.counts["allocations"];
   std::free(reinterpret_cast<void*>(pointer));
   return Result::kSuccess;
