@@ -292,6 +292,22 @@ class Job:
         """Everything about the job: the JSON form of leat.v1.Job."""
         return json.loads(json.dumps(self._facts))
 
+    def position(self, token: bytes) -> tuple[int, int]:
+        """Epoch and step of the batch that comes next after `token()` returned this.
+
+        Raises:
+            leat.InvalidArgument: no token, or one of another job.
+        """
+        if not isinstance(token, (bytes, bytearray, memoryview)):
+            raise InvalidArgument(f"token is {type(token).__name__}; expected the bytes that token() returned")
+        token = bytes(token)
+        if not token:
+            raise InvalidArgument("token is empty; expected the bytes that token() returned, or None")
+        epoch, step = ctypes.c_uint64(), ctypes.c_uint64()
+        ask = _native.lib.leat_job_position
+        _native.check(ask(self._handle.get(), token, len(token), ctypes.byref(epoch), ctypes.byref(step)))
+        return epoch.value, step.value
+
     def batches(
         self,
         epochs: int | None = None,
@@ -309,8 +325,8 @@ class Job:
         """Opens an iterator over the batches, in order.
 
         Args:
-            epochs: how many to deliver, counted from the job's first also after a token; 0: without end. None: the one
-                that it begins in, to its end.
+            epochs: how many to deliver, from the one that `token` or `start` lies in on; of that one only the rest comes.
+                0: without end. None: one.
             rows: of each global batch, in the order wanted; None: all.
             token: of `Batches.token`: go on there, with these or other rows.
             start: epoch and step of the first batch, in place of a token; None: (0, 0).
@@ -393,8 +409,21 @@ class Job:
         elif source is not None:
             raise InvalidArgument(f"source is given, but workers read the samples of job {self.name!r} themselves")
 
-        def open_at(token: bytes | None) -> Opened:
-            return self._opened(token, first, epochs, options, numbers, source)
+        begin = (first or (0, 0)) if token is None else self.position(token)
+
+        def open_at(token: bytes | None) -> Opened | None:
+            at = begin if token is None else self.position(token)
+            end = (at if epochs is None else begin)[0] + (epochs or 1)
+            if epochs == 0:
+                return self._opened(token, begin, None, options, numbers, source)
+            if at > (end, 0):
+                raise InvalidArgument(
+                    f"the state is at epoch {at[0]} step {at[1]}; expected one before epoch {end}, since the iterator "
+                    f"was opened for epochs {begin[0]} … {end - 1}"
+                )
+            if at == (end, 0):
+                return None
+            return self._opened(token, begin, end - at[0], options, numbers, source)
 
         batches = make(self, open_at, token, count, device=device)
         if progress:
@@ -404,24 +433,19 @@ class Job:
     def _opened(
         self,
         token: bytes | None,
-        start: tuple[int, int] | None,
+        start: tuple[int, int],
         epochs: int | None,
         options: dict[str, Any],
         rows: np.ndarray | None,
         source: _external.Source | None,
     ) -> Opened:
-        """An iterator of the library, at a token's place or at `start`."""
+        """An iterator of the library, at a token's place or at `start`, for so many epochs; None: without end."""
         if token is None:
-            epoch, step = start or (0, 0)
-            if start is not None:
-                options = {**options, "epoch": epoch, "step": step}
-            epochs = epoch + 1 if epochs is None else epochs
-        elif not isinstance(token, (bytes, bytearray, memoryview)):
-            raise InvalidArgument(f"token is {type(token).__name__}; expected the bytes that token() returned")
+            epoch, step = start
+            options = {**options, "epoch": epoch, "step": step}
         else:
             token = bytes(token)
-            if not token:
-                raise InvalidArgument("token is empty; expected the bytes that token() returned, or None")
+            epoch, _ = self.position(token)
         out, feed = ctypes.c_void_p(), ctypes.c_void_p()
         asked = (
             self._handle.get(),
@@ -440,7 +464,7 @@ class Job:
             assert feed.value is not None
             feeder = _external.Feeder(feed.value, self._external, source)
         assert out.value is not None
-        return Opened(out.value, epochs, feeder)
+        return Opened(out.value, None if epochs is None else epoch + epochs, feeder)
 
     def _chosen_source(self, source: Any, rows: int) -> _external.Source:
         assert self._external is not None
