@@ -33,7 +33,7 @@ from leat.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from leat._batches import Batches
-    from leat._client import Job
+    from leat._job import Job
 
     _Place = Callable[[Any], dict[str, jax.Array]]
 
