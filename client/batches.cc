@@ -76,7 +76,7 @@ std::span<const TensorFinish> Batches::finish() const {
 }
 
 std::string Batches::token() const {
-  const client::Position next = state_->engine->position();
+  const Position next = state_->engine->position();
   return TokenAt(next.epoch, next.step);
 }
 

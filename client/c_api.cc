@@ -177,6 +177,21 @@ leat_status* leat_job_sample(const leat_job* job, uint64_t index,
   return nullptr;
 }
 
+leat_status* leat_job_position(const leat_job* job, const void* token,
+                               size_t token_bytes, uint64_t* epoch,
+                               uint64_t* step) {
+  if (job == nullptr) return NullArgument(__func__, "job");
+  if (token == nullptr) return NullArgument(__func__, "token");
+  if (epoch == nullptr) return NullArgument(__func__, "epoch");
+  if (step == nullptr) return NullArgument(__func__, "step");
+  const auto position =
+      job->job->PositionOf({static_cast<const char*>(token), token_bytes});
+  if (!position.ok()) return ToC(position.status());
+  *epoch = position->epoch;
+  *step = position->step;
+  return nullptr;
+}
+
 void leat_job_free(leat_job* job) { delete job; }
 
 leat_status* leat_batches_open(const leat_job* job, const char* options_json,

@@ -115,7 +115,7 @@ void Engine::Settle() {
 }
 
 bool Engine::AtEnd(const Position& position) const {
-  return options_.epochs != 0 && position.epoch >= options_.epochs;
+  return options_.end_epoch != 0 && position.epoch >= options_.end_epoch;
 }
 
 Position Engine::After(Position position) const {

@@ -49,7 +49,7 @@ struct EngineOptions {
 
   // What of it.
   Position start;
-  uint64_t epochs = 1;  // 0: without end
+  uint64_t end_epoch = 1;  // the first one not delivered; 0: without end
   std::shared_ptr<const RowMap> map;
   std::shared_ptr<const BatchLayout> layout;
   std::shared_ptr<BatchPool> pool;

@@ -4,4 +4,4 @@
 // source.
 #include "client/leat/leat.h"
 
-static_assert(LEAT_ABI_VERSION == 4);
+static_assert(LEAT_ABI_VERSION == 5);

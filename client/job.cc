@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <functional>
+#include <limits>
 #include <random>
 #include <utility>
 
@@ -190,6 +191,16 @@ absl::StatusOr<Position> StartOf(const JobData& job,
                      steps);
 }
 
+// The first epoch that is not delivered; 0: without end.
+absl::StatusOr<uint64_t> EndOf(const Position& start, uint64_t epochs) {
+  if (epochs == 0) return 0;
+  const uint64_t most = std::numeric_limits<uint64_t>::max() - start.epoch;
+  if (epochs > most)
+    return InvalidArgument("epochs {} from epoch {} on: want at most {}",
+                           epochs, start.epoch, most);
+  return start.epoch + epochs;
+}
+
 absl::StatusOr<std::unique_ptr<Batches>> OpenBatches(
     const std::shared_ptr<JobData>& job, const BatchesOptions& options,
     std::shared_ptr<Feed> feed) {
@@ -200,7 +211,7 @@ absl::StatusOr<std::unique_ptr<Batches>> OpenBatches(
   ASSIGN_OR_RETURN(engine.map, RowMap::Create(options.rows, info.spec.batch));
   if (options.finish == FinishAt::kDevice) engine.finish = Finish::kDevice;
   ASSIGN_OR_RETURN(const auto format, RowFormat::Create(info, engine.finish));
-  engine.epochs = options.epochs;
+  ASSIGN_OR_RETURN(engine.end_epoch, EndOf(engine.start, options.epochs));
   engine.steps_per_epoch = job->plan().steps_per_epoch();
   engine.layout = std::make_shared<BatchLayout>(
       format->schema, static_cast<uint32_t>(engine.map->rows().size()));
@@ -266,6 +277,12 @@ absl::StatusOr<std::unique_ptr<Batches>> client::JobAccess::OpenFed(
     std::shared_ptr<Feed>* feed) {
   ASSIGN_OR_RETURN(*feed, MakeFeed(job.state_->data->info(), true));
   return OpenBatches(job.state_->data, options, *feed);
+}
+
+absl::StatusOr<Position> Job::PositionOf(std::string_view token) const {
+  const JobInfo& info = state_->data->info();
+  return client::DecodeToken(token, info.spec.name, info.plan_hash,
+                             steps_per_epoch());
 }
 
 absl::StatusOr<Batch> Job::Sample(uint64_t index, absl::Duration timeout,

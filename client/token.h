@@ -11,17 +11,12 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "client/leat/client.h"
 #include "core/hash.h"
 
 namespace leat::client {
 
-struct Position {
-  uint64_t epoch = 0;
-  uint64_t step = 0;  // the next to be handed out; < steps an epoch
-  friend bool operator==(const Position&, const Position&) = default;
-};
-
-// Under 1,024 bytes.
+// Of a consumer whose next step is `position`. Under 1,024 bytes.
 std::string EncodeToken(std::string_view job, const Digest& plan_hash,
                         const Position& position);
 

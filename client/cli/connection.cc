@@ -37,7 +37,6 @@ class ServiceConnection : public Connection {
     BatchesOptions options;
     options.epoch = epoch;
     options.step = step;
-    options.epochs = epoch + 1;
     options.rows.resize(std::min(count, job->batch()));
     std::iota(options.rows.begin(), options.rows.end(), 0);
     options.window = 1;

@@ -130,12 +130,20 @@ enum class FinishAt : uint8_t {
   kDevice,
 };
 
+// A step of a job. `step` < steps of an epoch.
+struct Position {
+  uint64_t epoch = 0;
+  uint64_t step = 0;
+  friend bool operator==(const Position&, const Position&) = default;
+};
+
 struct BatchesOptions {
   std::string token;  // from Batches::token(): go on there
   // Without a token: the first step handed out.
   uint64_t epoch = 0;
   uint64_t step = 0;
-  // Epochs to deliver, counted from epoch 0 also after a token; 0: without end.
+  // Epochs to deliver, counted from the one that the first step lies in, of
+  // which only the rest is delivered; 0: without end.
   uint64_t epochs = 1;
   // Rows of the global batch wanted, in the order wanted; empty: all. Each <
   // batch; no duplicates.
@@ -260,6 +268,9 @@ class Job {
   // wants one.
   absl::StatusOr<std::unique_ptr<Batches>> Open(
       const BatchesOptions& options) const;
+  // Where a consumer of this job was when it made the token: the step that it
+  // has not had. kInvalidArgument: as of Open.
+  absl::StatusOr<Position> PositionOf(std::string_view token) const;
   // One sample as epoch 0 has it; a batch of one row. kOutOfRange: index.
   // `source`: as BatchesOptions's.
   absl::StatusOr<Batch> Sample(

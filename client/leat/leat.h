@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-#define LEAT_ABI_VERSION 4
+#define LEAT_ABI_VERSION 5
 #define LEAT_EXPORT __attribute__((visibility("default")))
 
 typedef struct leat_status leat_status;
@@ -43,7 +43,8 @@ LEAT_EXPORT void leat_string_free(char* string);
 
 /* Every operator: [{"name", "doc", "inputs", "outputs", "random", "args":
  * [{"name", "type", "default", "per_sample", "min", "max", "choices",
- * "doc"}]}]; type is "bool", "int", "float", "string", "ints" or "floats". */
+ * "doc"}]}]; type is "bool", "int", "float", "string", "ints", "floats" or
+ * "strings". */
 LEAT_EXPORT char* leat_operators_json(void);
 /* Checks a pipeline (JSON form of leat.v1.Graph) without a service;
  * *schema_json becomes its fields. */
@@ -79,16 +80,24 @@ LEAT_EXPORT leat_status* leat_job_get(leat_service* service, const char* name,
 LEAT_EXPORT char* leat_job_json(const leat_job* job);
 LEAT_EXPORT leat_status* leat_job_sample(const leat_job* job, uint64_t index,
                                          double timeout_s, leat_batch** out);
+/* Where a consumer of this job was when it made the token: the step that it
+ * has not had. Code 3 (INVALID_ARGUMENT): no token of this job. */
+LEAT_EXPORT leat_status* leat_job_position(const leat_job* job,
+                                           const void* token,
+                                           size_t token_bytes, uint64_t* epoch,
+                                           uint64_t* step);
 LEAT_EXPORT void leat_job_free(leat_job* job);
 
 /* `options_json`: {"epoch", "step", "epochs", "window", "max_window_bytes",
  * "row_timeout_s", "device", "finish", "ahead"}, all optional; an unknown key
  * is an error. `token` may be NULL with token_bytes 0. `rows` may be NULL with
- * num_rows 0: all rows. "device": -1 for host memory, or the number of a CUDA
- * device: code 9 (FAILED_PRECONDITION) without a driver or the device.
- * "finish": "worker", or "device": tensors are bytes where leat_batches_finish
- * says what is left to do to them. "ahead": true: leat_batches_next is called
- * by a thread that works ahead of the trainer; see leat_batches_begin_wait. */
+ * num_rows 0: all rows. "epochs" are counted from the one that the first step
+ * lies in, of which only the rest is delivered (default 1; 0: without end).
+ * "device": -1 for host memory, or the number of a CUDA device: code 9
+ * (FAILED_PRECONDITION) without a driver or the device. "finish": "worker", or
+ * "device": tensors are bytes where leat_batches_finish says what is left to do
+ * to them. "ahead": true: leat_batches_next is called by a thread that works
+ * ahead of the trainer; see leat_batches_begin_wait. */
 LEAT_EXPORT leat_status* leat_batches_open(const leat_job* job,
                                            const char* options_json,
                                            const void* token,

@@ -78,9 +78,31 @@ TEST_F(ClusterTest, TokenGoesOnAtTheVeryNextBatch) {
   token = batches_->token();
   Open({.token = token, .epochs = 2, .rows = {3, 4}});
   ExpectNext(1, 0);
-  Open({.token = token, .epochs = 1});
-  ExpectEnd();
   EXPECT_TRUE(absl::IsInvalidArgument(job_->Open({.token = "x"}).status()));
+}
+
+TEST_F(ClusterTest, EpochsAreCountedFromTheFirstStep) {
+  Start(1);
+  Open({.epoch = 3, .step = 60, .epochs = 1});
+  ExpectNext(3, 60);
+  const std::string in_epoch_3 = batches_->token();
+  EXPECT_EQ(*job_->PositionOf(in_epoch_3), (Position{3, 61}));
+  ExpectNext(3, 61);
+  ExpectEnd();
+  EXPECT_EQ(*job_->PositionOf(batches_->token()), (Position{4, 0}));
+  Open({.token = in_epoch_3, .epochs = 2});
+  ExpectNext(3, 61);
+  for (uint64_t step = 0; step < 62; ++step) ExpectNext(4, step);
+  ExpectEnd();
+}
+
+TEST_F(ClusterTest, EpochsBeyondTheLastNumberAreRefused) {
+  Start(1);
+  const absl::Status status =
+      job_->Open({.epoch = 2, .epochs = ~uint64_t{0} - 1}).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("from epoch 2 on"));
+  EXPECT_TRUE(absl::IsInvalidArgument(job_->PositionOf("x").status()));
 }
 
 TEST_F(ClusterTest, WrongOptionsAreRefused) {

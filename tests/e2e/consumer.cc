@@ -14,6 +14,7 @@
 // again when they are given back. --device N: batches are in device memory, and
 // are copied to the host to be hashed. --get prints one of the service's views
 // instead.
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -197,7 +198,12 @@ absl::Status Run(const Flags& flags) {
   options.window = flags.window;
   options.device = flags.device;
   options.row_timeout = absl::Seconds(flags.row_timeout_s);
-  if (!flags.resume.empty()) options.token = ReadFile(flags.resume);
+  if (!flags.resume.empty()) {
+    options.token = ReadFile(flags.resume);
+    ASSIGN_OR_RETURN(const Position at, job->PositionOf(options.token));
+    if (options.epochs != 0)
+      options.epochs -= std::min(at.epoch, flags.epochs - 1);
+  }
   if (flags.rows.size() == 2)
     for (uint32_t row = flags.rows[0]; row < flags.rows[1]; ++row)
       options.rows.push_back(row);
@@ -227,7 +233,7 @@ int Main(int argc, char** argv) {
   app.add_option("--dump", flags.dump, "folder: tensors as they come");
   app.add_option("--daemon-dir", flags.daemon_dir);
   app.add_option("--rows", flags.rows, "first and end")->expected(2);
-  app.add_option("--epochs", flags.epochs);
+  app.add_option("--epochs", flags.epochs, "in all, also with --resume");
   app.add_option("--stop-after", flags.stop_after, "steps");
   app.add_option("--window", flags.window);
   app.add_option("--hold", flags.hold, "batches");

@@ -41,7 +41,7 @@ struct leat_batches {
   pthread_cond_t changed;
   bool cancelled;
   leat_job job;
-  uint64_t epochs, epoch, step;
+  uint64_t end, epoch, step; /* end: the first epoch that does not come */
   uint32_t* rows;
   size_t num_rows;
   bool ahead;
@@ -215,6 +215,15 @@ char* leat_job_json(const leat_job* job) {
            (unsigned long long)(job->samples / job->batch));
   return strdup(text);
 }
+leat_status* leat_job_position(const leat_job* job, const void* token,
+                               size_t token_bytes, uint64_t* epoch,
+                               uint64_t* step) {
+  unsigned long long e, s;
+  if (sscanf(token, "fake %llu %llu", &e, &s) != 2)
+    return Error(3, "token of another job");
+  *epoch = e, *step = s;
+  return NULL;
+}
 void leat_job_free(leat_job* job) { free(job); }
 
 static char* TakeBuffer(size_t bytes) {
@@ -292,7 +301,8 @@ leat_status* leat_batches_open(const leat_job* job, const char* options_json,
   pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
   pthread_cond_init(&batches->changed, &monotonic);
   batches->job = *job;
-  batches->epochs = Number(options_json, "epochs", 1);
+  const uint64_t epochs = Number(options_json, "epochs", 1);
+  batches->end = epochs == 0 ? UINT64_MAX : epoch + epochs;
   batches->epoch = epoch;
   batches->step = step;
   batches->num_rows = num_rows;
@@ -338,7 +348,7 @@ leat_status* leat_batches_next(leat_batches* batches, double timeout_s,
   leat_status* status = WaitFor(batches, timeout_s);
   if (status != NULL) return status;
   const leat_job* job = &batches->job;
-  if (batches->epochs != 0 && batches->epoch >= batches->epochs) {
+  if (batches->epoch >= batches->end) {
     *out = NULL;
     return NULL;
   }

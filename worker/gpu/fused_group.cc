@@ -257,8 +257,9 @@ absl::StatusOr<TurnedRect> FusedGroup::PrepareTables(const View& view,
     size_t at = used_.load(std::memory_order_relaxed);
     do {
       if (at + used > memory_.size())
-        return Internal("no room for {} bytes of tables of a row's next sample",
-                        used);
+        return Unavailable(
+            "a group has no room for {} bytes of tables of a row's next sample",
+            used);
     } while (
         !used_.compare_exchange_weak(at, at + used, std::memory_order_relaxed));
     slice->tables_at = at;

@@ -65,11 +65,11 @@ class FusedGroup {
   // Of a program with partners the partner's sample is first, with the same
   // scratch.
   // Again for another sample of the row, once the last copy of the memory was
-  // made: kInternal if its tables find no room, which takes a group whose
-  // every row is near the limit. kResourceExhausted: over the program's limits,
-  // or too large for 32-bit steps; the row is for the CPU. This depends on the
-  // image and the row's draws alone. Other errors are RowProgram::Run's for the
-  // same row.
+  // made: kUnavailable if its tables find no room, which takes a group whose
+  // every row is near the limit, and depends on those rows. kResourceExhausted:
+  // over the program's limits, or too large for 32-bit steps; the row is for
+  // the CPU. This depends on the image and the row's draws alone. Other errors
+  // are RowProgram::Run's for the same row.
   absl::StatusOr<StoredRect> PrepareRow(size_t row, const RowInput& input,
                                         StoredSize stored, int exif,
                                         FusedScratch* scratch,

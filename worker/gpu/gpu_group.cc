@@ -127,12 +127,17 @@ absl::StatusOr<bool> GpuGroup::PrepareSample(size_t row, Whose whose,
   const absl::StatusOr<StoredRect> window = fused_.PrepareRow(
       row, input, header.size, header.orientation, &thread->fused(), whose);
   if (!window.ok()) {
-    // Of the sample itself, and the CPU would say the same; or more than the
-    // kernel is given.
-    if (!absl::IsResourceExhausted(window.status()) &&
-        !absl::IsInternal(window.status()))
-      return window.status();
-    return false;
+    // More than the kernel is given, whatever the group; or of the sample
+    // itself, and the CPU would say the same.
+    if (absl::IsResourceExhausted(window.status()) ||
+        absl::IsInternal(window.status()))
+      return false;
+    // What other rows have left of the group's room does not choose who decodes
+    // the row where bytes depend on it.
+    if (absl::IsUnavailable(window.status()) &&
+        program_.decoder_class == DecoderClass::kExact)
+      return false;
+    return window.status();
   }
   if (!decodes) return true;
   // What a device's decoder makes of a file that is cut short is nobody's

@@ -6,7 +6,9 @@
 // needs into the slot's pinned memory; in another class they look at the image
 // and leave it to the slot's decoder, or, where it is of a kind for the host,
 // do as in exact. A row that does not fit the slot, or is too much for the
-// kernel, is computed by the CPU at once: the bytes are the same.
+// kernel, is computed by the CPU at once: the bytes are the same. Only a row
+// for the slot's decoder that finds no room for another sample's tables is
+// refused (kUnavailable): it is computed in another group.
 //
 // A row that looks at its partner has the partner's pixels in the slot beside
 // its own. A partner that is odd in any way leaves the row to the CPU, which

@@ -24,9 +24,10 @@ _OF_LEAT_DATA = True  # this is not the other project's package `leat`: _alone.p
 
 from leat import _native, errors
 from leat._batches import Batches
-from leat._client import Field, Job, Service, connect
+from leat._client import Service, connect
 from leat._external import external_source
 from leat._graph import Node, Pipeline, pipeline
+from leat._job import Field, Job
 from leat.errors import *  # noqa: F403
 
 from leat import fn  # isort: skip (it asks the library for the operators)

@@ -50,12 +50,12 @@ class Opened(NamedTuple):
     """An iterator of the library.
 
     Attributes:
-        epochs: how many, counted from the job's first; 0: without end; None: the rest of the token's.
+        end: the first epoch that is not delivered; None: there is no end.
         feeder: of a job whose samples come from here.
     """
 
     pointer: int
-    epochs: int | None
+    end: int | None
     feeder: Any
 
 
@@ -73,7 +73,13 @@ class BatchIterator(Iterator[_T], Generic[_T]):
     """
 
     def __init__(
-        self, job: Any, open_at: Callable[[bytes | None], Opened], token: bytes | None, rows: int, *, device: int = -1
+        self,
+        job: Any,
+        open_at: Callable[[bytes | None], Opened | None],
+        token: bytes | None,
+        rows: int,
+        *,
+        device: int = -1,
     ) -> None:
         self.job = job
         self._open_at = open_at
@@ -87,13 +93,15 @@ class BatchIterator(Iterator[_T], Generic[_T]):
         self._text = ctypes.create_string_buffer(_TOKEN_CAPACITY)
         self._bar: _progress.Bar | None = None
         self._shows_progress = False
-        self._begin(open_at(token))
+        opened = open_at(token)
+        assert opened is not None  # no range is empty
+        self._begin(opened)
         # What is left to do to arrays that are bytes, by name.
         self._finish = _finish.of_batches(self._handle.get(), job.schema)
 
     def _begin(self, opened: Opened) -> None:
         self._handle = _native.Handle(opened.pointer, "leat_batches_free", "batches iterator")
-        self._epochs = opened.epochs
+        self._end = opened.end
         self._feeder = opened.feeder
         self._ended = False
         self._last_stats = ""
@@ -118,7 +126,7 @@ class BatchIterator(Iterator[_T], Generic[_T]):
     def show_progress(self) -> None:
         """Shows a tqdm bar."""
         self._shows_progress = True
-        self._bar = _progress.Bar(self, self._epochs)
+        self._bar = _progress.Bar(self, self._end)
 
     def __iter__(self) -> Any:
         return self
@@ -189,11 +197,7 @@ class BatchIterator(Iterator[_T], Generic[_T]):
                 return None
             place = buffer.place()
             taken = Taken(self._convert(buffer), place)
-            # The library alone can read in which epoch a token lies.
-            last = self._epochs is None and place[1] == len(self.job) - 1
             self._taken = taken
-            if last:
-                self._ended = True
         if self._bar:
             self._bar.update(*place)
         return taken
@@ -242,8 +246,11 @@ class BatchIterator(Iterator[_T], Generic[_T]):
     def set_state(self, state: bytes) -> None:
         """Goes on after the batch at which `get_state` or `token` gave `state`, here or in another process.
 
+        The last epoch stays the one that it was when the iterator was opened; of an iterator that was opened without
+        `epochs` it becomes the one that the state lies in.
+
         Raises:
-            leat.InvalidArgument: it is of another job. The iterator stays where it was.
+            leat.InvalidArgument: it is of another job, or lies behind the last epoch. The iterator stays where it was.
         """
         self.prepared(state)()
 
@@ -254,6 +261,9 @@ class BatchIterator(Iterator[_T], Generic[_T]):
         def go_on() -> None:
             self.close()
             with self._taking, self._asking:
+                if opened is None:  # the state is at the end: nothing follows
+                    self._first, self._place = bytes(state), None
+                    return
                 self._begin(opened)
                 if self._shows_progress:
                     self.show_progress()

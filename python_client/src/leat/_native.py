@@ -22,7 +22,7 @@ from leat import _alone, errors
 
 _alone.check(str(pathlib.Path(__file__).parents[1]))
 
-ABI_VERSION = 4
+ABI_VERSION = 5
 
 
 class Tensor(ctypes.Structure):
@@ -76,6 +76,7 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "leat_job_get": (_STATUS, [c_void_p, c_char_p, POINTER(c_void_p)]),
     "leat_job_json": (_OWNED_TEXT, [c_void_p]),
     "leat_job_sample": (_STATUS, [c_void_p, c_uint64, c_double, POINTER(c_void_p)]),
+    "leat_job_position": (_STATUS, [c_void_p, c_char_p, c_size_t, POINTER(c_uint64), POINTER(c_uint64)]),
     "leat_job_free": (None, [c_void_p]),
     "leat_batches_open": (
         _STATUS,

@@ -14,17 +14,16 @@ _REFRESH_S = 0.5
 class Bar:
     """A tqdm bar over the steps of a batches iterator. Used by the thread that iterates."""
 
-    def __init__(self, batches: Any, epochs: int | None) -> None:
+    def __init__(self, batches: Any, end: int | None) -> None:
+        """`end`: the first epoch that does not come; None: there is no end."""
         try:
             from tqdm.auto import tqdm
         except ImportError:
             raise ImportError("progress=True needs tqdm: pip install 'leat-data[progress]'") from None
         steps = len(batches.job)
-        self._ends = batches.job.last_batch != "stream"
-        total = epochs * steps if epochs and self._ends else None
+        total = end * steps if end is not None and batches.job.last_batch != "stream" else None
         self._steps_per_epoch = steps
         self._batches = batches
-        self._epochs = epochs
         self._started = False
         self._refreshed = 0.0
         self._bar = tqdm(total=total, unit="step", desc=batches.job.name, dynamic_ncols=True)
@@ -35,8 +34,6 @@ class Bar:
         if not self._started:  # a token may have begun in the middle
             self._started = True
             self._bar.initial = self._bar.n = done - 1
-            if self._epochs is None and self._ends:
-                self._bar.total = (epoch + 1) * self._steps_per_epoch
         now = time.monotonic()
         if now - self._refreshed >= _REFRESH_S:
             self._refreshed = now

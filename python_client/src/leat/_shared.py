@@ -9,7 +9,8 @@ import os
 import threading
 from typing import Any
 
-from leat._client import Job, Service, connect
+from leat._client import Service, connect
+from leat._job import Job
 from leat._graph import Pipeline
 
 _lock = threading.Lock()

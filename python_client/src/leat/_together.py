@@ -36,7 +36,7 @@ class Together:
     def show_progress(self) -> None:
         """As `Batches.show_progress`."""
         self._shows_progress = True
-        self._bar = _progress.Bar(self, self._parts[0]._epochs)
+        self._bar = _progress.Bar(self, self._parts[0]._end)
 
     def next(self, timeout: float | None = None) -> list[Any] | None:
         """As `Batches.next`: None at the end; after a DeadlineExceeded nothing is lost."""

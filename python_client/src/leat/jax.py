@@ -33,7 +33,7 @@ from leat.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from leat._batches import Batches
-    from leat._client import Job
+    from leat._job import Job
 
     _Place = Callable[[Any], dict[str, jax.Array]]
 
@@ -147,8 +147,11 @@ class GlobalBatches(Iterator[dict[str, jax.Array]]):
     def set_state(self, state: bytes) -> None:
         """Goes on after the batch at which `get_state` or `token` gave `state`, here or in another process.
 
+        The last epoch stays the one that it was when the iterator was opened; of an iterator that was opened without
+        `epochs` it becomes the one that the state lies in.
+
         Raises:
-            leat.InvalidArgument: it is of another job. The iterator stays where it was.
+            leat.InvalidArgument: it is of another job, or lies behind the last epoch. The iterator stays where it was.
         """
         go_on = self._host.prepared(state)
         self._stop()
@@ -220,8 +223,8 @@ def batches(
             it), or a dict of one for each field. Replicated axes, any order of devices and several processes work.
         devices: instead of `sharding`, for functions of `jax.pmap` over these devices of the only process: arrays have
             the shape (devices, batch / devices, …).
-        epochs: how many to deliver, counted from the job's first also after a token; 0: without end. None: one, or
-            after a token the rest of the token's epoch.
+        epochs: how many to deliver, from the one that `token` or `start` lies in on; of that one only the rest comes.
+            0: without end. None: one.
         token: of `token()`, here or in `leat.Batches`, on any number of processes: go on there.
         window: steps in flight, 1 … 64 (default 4).
         progress: shows a tqdm bar with img/s and the part of the time spent waiting.

@@ -30,7 +30,7 @@ from leat._buffer import Buffer, arrays, tensors
 from leat.errors import FailedPrecondition, InvalidArgument
 
 if TYPE_CHECKING:
-    from leat._client import Job
+    from leat._job import Job
 
 __all__ = ["IterableDataset", "TensorBatches", "batches"]
 

@@ -112,7 +112,7 @@ def test_a_token_goes_on_with_another_source_of_the_same_data(service, folder):
         next(it)
     token = it.token()
     it.close()
-    assert hashes(job, epochs=2, token=token, source=Photos(folder)) == expected[3:]
+    assert hashes(job, epochs=2 - job.position(token)[0], token=token, source=Photos(folder)) == expected[3:]
 
 
 @pytest.mark.parametrize(

@@ -65,8 +65,9 @@ def test_a_token_goes_on_at_the_very_next_batch(job):
     for _ in range(13):
         next(it)
     assert (it.epoch, it.step) == (1, 2)
-    rest = [int(batch["label"][0]) for batch in job.batches(epochs=3, token=it.token())]
+    rest = [int(batch["label"][0]) for batch in job.batches(epochs=2, token=it.token())]
     assert rest == [*range(30, 100, 10), *range(0, 100, 10)]
+    assert rest == [int(batch["label"][0]) for batch in it]
 
 
 def test_without_epochs_a_token_gives_the_rest_of_its_epoch(job):
@@ -79,7 +80,18 @@ def test_without_epochs_a_token_gives_the_rest_of_its_epoch(job):
     assert len(list(job.batches(token=resumed.token()))) == 10
 
 
-@pytest.mark.parametrize(("epochs", "steps"), [(None, 7), (2, 7), (3, 17)])
+def test_a_token_says_which_batch_comes_next(job):
+    it = job.batches(epochs=3)
+    assert job.position(it.token()) == (0, 0)
+    for position in [*((0, step) for step in range(1, 10)), (1, 0), (1, 1)]:
+        next(it)
+        assert job.position(it.token()) == position
+    for wrong, text in ((b"", "token is empty"), ("text", "token is str"), (b"nonsense", "another job")):
+        with pytest.raises(leat.InvalidArgument, match=text):
+            job.position(wrong)
+
+
+@pytest.mark.parametrize(("epochs", "steps"), [(None, 7), (1, 7), (2, 17)])
 def test_an_iterator_starts_where_it_is_told(job, epochs, steps):
     it = job.batches(epochs, start=(1, 3))
     assert int(next(it)["label"][0]) == 30
@@ -398,6 +410,22 @@ def test_a_state_is_gone_back_to(fake, job, epochs):
     del kept
     it.close()
     assert fake.live() == before
+
+
+def test_the_epochs_of_an_iterator_stay_when_a_state_moves_it(job):
+    it = job.batches(2, start=(3, 4))
+    states = [it.token()]
+    for _ in it:
+        states.append(it.token())
+    assert (it.epoch, it.step, len(states)) == (4, 9, 17)
+    it.set_state(states[5])
+    assert len(list(it)) == 11 and it.token() == states[-1]
+    it.set_state(states[-1])  # the end: nothing follows, and nothing is wrong
+    assert list(it) == [] and it.token() == states[-1] and (it.epoch, it.step) == (None, None)
+    it.set_state(job.batches(start=(1, 8)).token())
+    assert [int(batch["label"][0]) for batch in it][:3] == [80, 90, 0] and it.epoch == 4
+    with pytest.raises(leat.InvalidArgument, match="at epoch 5 step 1; expected one before epoch 5.* for epochs 3 … 4"):
+        it.set_state(job.batches(start=(5, 1)).token())
 
 
 def test_a_state_goes_back_while_another_thread_waits(fake, job):

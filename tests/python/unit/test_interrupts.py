@@ -123,7 +123,7 @@ def test_the_token_goes_on_with_the_batch_that_was_not_handed_out(job, fake):
             pass
         timer.join()
         fake.set_delay(0)
-        goes_on = job.batches(epochs=3, token=it.token())
+        goes_on = job.batches(token=it.token())
         expected = (it.step + 1) * BATCH
         assert first_label(next(goes_on)) == expected
         assert first_label(next(it)) == expected

@@ -67,9 +67,11 @@ def test_the_token_is_that_of_the_last_batch_handed_out(job, sharding):
     for _ in range(8):
         next(it)
     assert (it.epoch, it.step) == (1, 1)
-    rest = [int(batch["label"][0]) for batch in leat.jax.batches(job, sharding=sharding, epochs=2, token=it.token())]
+    rest = [int(batch["label"][0]) for batch in leat.jax.batches(job, sharding=sharding, epochs=1, token=it.token())]
     assert rest == [32, 48, 64, 80]
     assert [int(batch["label"][0]) for batch in it] == rest
+    it.set_state(it.token())  # at the end
+    assert list(it) == [] and job.position(it.token()) == (2, 0)
     assert int(next(leat.jax.batches(job, sharding=sharding, token=first))["label"][0]) == 0
 
 

@@ -289,7 +289,7 @@ TEST(FusedGroup, PreparesARowAgainForAnotherSample) {
     const auto part =
         group.PrepareRow(sample % 2, RowOf(0, sample), size, 1, &scratch);
     if (!part.ok()) {
-      EXPECT_EQ(part.status().code(), absl::StatusCode::kInternal);
+      EXPECT_EQ(part.status().code(), absl::StatusCode::kUnavailable);
     }
     EXPECT_LE(group.used_bytes(), block.span().size());
     EXPECT_GE(group.used_bytes(), most);

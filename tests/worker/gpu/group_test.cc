@@ -146,6 +146,47 @@ TEST_F(HostGroupTest, PixelsLeaveTheValuesOfStagesTheirRoom) {
   ExpectExact(pipeline, files);
 }
 
+// Tables of substitutes take room beside those of the bad samples. Whether
+// there is some depends on the group's other rows, and who decodes a row must
+// not.
+TEST_F(HostGroupTest,
+       ASubstituteThatFindsNoRoomIsLibjpegTurbosInClassExactOnly) {
+  Open();
+  Graph graph = CropGraph(1);
+  graph.nodes[2] = {"resize",
+                    {{1, 0}},
+                    {{"size", std::vector<int64_t>{8, 1000}},
+                     {"interpolation", std::string("lanczos3")}}};
+  const std::string first = MakeJpeg({.width = 5'000, .height = 8});
+  const std::string larger = MakeJpeg({.width = 10'000, .height = 8});
+  for (const DecoderClass decoder_class :
+       {DecoderClass::kExact, DecoderClass::kNvjpeg}) {
+    GpuPipeline pipeline(graph, *gpus_, decoder_class);
+    const size_t rows = pipeline.kernel().most_rows();
+    ASSERT_EQ(rows, kMaxGpuGroupRows);
+    GroupMemory memory(pipeline.schema(), rows);
+    const GroupOutputs outputs = memory.Outputs(rows);
+    auto group = pipeline.kernel().BeginGroup(outputs);
+    for (size_t row = 0; row < rows; ++row)
+      ASSERT_TRUE(pipeline.Prepare(*group, row, first).ok());
+    int refused = 0;
+    for (size_t row = 0; row < rows; ++row) {
+      const absl::Status status = pipeline.Prepare(*group, row, larger);
+      if (status.ok()) continue;
+      ASSERT_TRUE(absl::IsUnavailable(status)) << status;
+      ++refused;
+    }
+    if (decoder_class == DecoderClass::kExact) {
+      EXPECT_EQ(refused, 0);
+      continue;
+    }
+    EXPECT_GT(refused, 0);
+    EXPECT_LT(refused, static_cast<int>(rows));
+    group.reset();
+    ExpectExact(pipeline, {larger});  // alone
+  }
+}
+
 TEST_F(HostGroupTest, PlacesMayBeAnywhere) {
   Open();
   GpuPipeline pipeline(CropGraph(32), *gpus_);

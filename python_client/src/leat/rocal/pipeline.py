@@ -19,7 +19,7 @@ from leat.rocal._checked import HINTS, check_hint, refuse_unknown
 from leat.rocal._tensor import Tensor
 
 if TYPE_CHECKING:
-    from leat._client import Job
+    from leat._job import Job
     from leat.rocal._feed import Feed
     from leat.rocal._source import Source
 

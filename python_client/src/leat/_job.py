@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Job: what a service knows under a name, and the ways from there to batches."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+
+import numpy as np
+
+from leat import _external, _finish, _native
+from leat._batches import BatchIterator, Batches, Opened, row_numbers, row_pointer
+from leat._buffer import Buffer, arrays, stack_one
+from leat._options import seconds, whole
+from leat.errors import InvalidArgument, OutOfRange
+
+if TYPE_CHECKING:
+    from leat._client import Service
+
+_Iterator = TypeVar("_Iterator", bound=BatchIterator[Any])
+
+
+class Field(NamedTuple):
+    """One array of a batch: its dtype and the shape of one row."""
+
+    dtype: np.dtype
+    shape: tuple[int, ...]
+
+
+def _get(message: dict[str, Any], name: str, default: Any) -> Any:
+    """A field of a message in JSON form, which may have either spelling and lacks zeros."""
+    head, *rest = name.split("_")
+    return message.get(name, message.get(head + "".join(word.capitalize() for word in rest), default))
+
+
+def _epoch_and_step(start: Any) -> tuple[int, int]:
+    if not isinstance(start, tuple) or len(start) != 2:
+        raise InvalidArgument(f"start = {start!r:.40}; expected (epoch, step)")
+    return whole("start[0]", start[0], 0, 2**53), whole("start[1]", start[1], 0, 2**53)
+
+
+_DTYPES = {f"D_TYPE_{name.upper()}": name for name in ("bool", "uint8", "int32", "int64", "float16", "float32")}
+
+
+class Job:
+    """Dataset, pipeline, seed, batch and order under a name: what fixes the bytes of every batch."""
+
+    def __init__(self, service: Service, pointer: int | None, source: _external.Source | None = None) -> None:
+        self._service = service
+        self._source = source  # of leat.external_source
+        self._handle = _native.Handle(pointer, "leat_job_free", "job")
+        facts = json.loads(_native.take_text(_native.lib.leat_job_json(pointer)))
+        job = facts["job"]
+        spec = job["spec"]
+        self._facts = job
+        self._external = _external.Reader.of(spec)  # None: workers read the samples
+        self._steps = int(facts["steps_per_epoch"])
+        self.plan_hash: str = facts["plan_hash"]
+        self.name: str = spec["name"]
+        self.batch = int(spec["batch"])
+        self.seed = int(_get(spec, "seed", 0))
+        self.decoder: str = _get(spec, "decoder_class", "DECODER_CLASS_EXACT").rpartition("_")[2].lower()
+        self.last_batch: str = _get(spec, "last_batch", "LAST_BATCH_DROP").rpartition("_")[2].lower()
+        dataset = job.get("dataset", {})
+        self.num_samples = int(_get(dataset.get("shards", {}), "num_samples", 0))
+        self.classes: tuple[str, ...] = tuple(dataset.get("classes", ()))
+        self.schema: dict[str, Field] = {
+            field["name"]: Field(
+                np.dtype(_DTYPES[field["dtype"]]), tuple(int(size) for size in field.get("shape", ()))
+            )
+            for field in job["schema"]
+        }
+
+    def __len__(self) -> int:
+        """Steps of an epoch."""
+        return self._steps
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}: {field.dtype} {field.shape}" for name, field in self.schema.items())
+        return (
+            f"<leat job {self.name!r}: {self.num_samples:,} samples, {self._steps:,} steps of {self.batch} ({fields}), "
+            f"plan {self.plan_hash[:12]}>"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything about the job: the JSON form of leat.v1.Job."""
+        return json.loads(json.dumps(self._facts))
+
+    def position(self, token: bytes) -> tuple[int, int]:
+        """Epoch and step of the batch that comes next after `token()` returned this.
+
+        Raises:
+            leat.InvalidArgument: no token, or one of another job.
+        """
+        if not isinstance(token, (bytes, bytearray, memoryview)):
+            raise InvalidArgument(f"token is {type(token).__name__}; expected the bytes that token() returned")
+        token = bytes(token)
+        if not token:
+            raise InvalidArgument("token is empty; expected the bytes that token() returned, or None")
+        epoch, step = ctypes.c_uint64(), ctypes.c_uint64()
+        ask = _native.lib.leat_job_position
+        _native.check(ask(self._handle.get(), token, len(token), ctypes.byref(epoch), ctypes.byref(step)))
+        return epoch.value, step.value
+
+    def batches(
+        self,
+        epochs: int | None = None,
+        *,
+        rows: range | slice | np.ndarray | list[int] | None = None,
+        token: bytes | None = None,
+        start: tuple[int, int] | None = None,
+        window: int | None = None,
+        max_window_bytes: int | None = None,
+        row_timeout: float | None = None,
+        progress: bool = False,
+        finish: Literal["worker"] = "worker",
+        source: Any = None,
+    ) -> Batches:
+        """Opens an iterator over the batches, in order.
+
+        Args:
+            epochs: how many to deliver, from the one that `token` or `start` lies in on, of which only the rest comes.
+                0: without end. None: one.
+            rows: of each global batch, in the order wanted; None: all.
+            token: of `Batches.token`: go on there, with these or other rows.
+            start: epoch and step of the first batch, in place of a token; None: (0, 0).
+            window: steps in flight beyond the one handed out, 1 … 64 (default 4).
+            max_window_bytes: the window shrinks to stay below (default 4 GiB).
+            row_timeout: seconds that a due row may stay away before the iterator fails (default 120).
+            progress: shows a tqdm bar with img/s and the part of the time spent waiting.
+            finish: where the pipeline's end runs; "device" is for `leat.jax.batches` and `leat.torch.batches`.
+            source: of a job whose samples consumers bring, as `leat.external_source` takes it; None: the pipeline's.
+
+        Returns:
+            An iterator of dicts of NumPy arrays.
+
+        Raises:
+            leat.InvalidArgument: an option is wrong, or the token is of another job.
+            leat.FailedPrecondition: the job wants a source, and there is none.
+        """
+        if _finish.chosen(finish) != "worker":
+            raise InvalidArgument(
+                "finish = 'device', but NumPy has no device to finish on; expected 'worker', or use "
+                "leat.jax.batches or leat.torch.batches"
+            )
+        return self._open(
+            epochs,
+            rows=rows,
+            token=token,
+            start=start,
+            window=window,
+            max_window_bytes=max_window_bytes,
+            row_timeout=row_timeout,
+            progress=progress,
+            source=source,
+        )
+
+    def _open(
+        self,
+        epochs: int | None = None,
+        *,
+        rows: range | slice | np.ndarray | list[int] | None = None,
+        token: bytes | None = None,
+        start: tuple[int, int] | None = None,
+        window: int | None = None,
+        max_window_bytes: int | None = None,
+        row_timeout: float | None = None,
+        progress: bool = False,
+        finish: str = "worker",
+        device: int = -1,
+        ahead: bool = False,
+        source: Any = None,
+        make: Callable[..., _Iterator] = Batches,
+    ) -> _Iterator:
+        """`batches`, for the frameworks: also arrays of bytes (see _finish), in a GPU's memory, or taken ahead of need.
+
+        Args:
+            ahead: batches are taken by a thread that is not the trainer's; it calls `begin_wait` and `end_wait`.
+            make: the iterator's class, or what makes one of the arguments of BatchIterator.
+        """
+        numbers = row_numbers(rows, self.batch)
+        count = self.batch if numbers is None else numbers.size
+        options: dict[str, Any] = {}
+        if epochs is not None:
+            epochs = whole("epochs", epochs, 0, 2**53)
+        first = None if start is None else _epoch_and_step(start)
+        if start is not None and token is not None:
+            raise InvalidArgument("expected one of token and start")
+        if window is not None:
+            options["window"] = whole("window", window, 1, 64)
+        if max_window_bytes is not None:
+            options["max_window_bytes"] = whole("max_window_bytes", max_window_bytes, 1, 2**53)
+        if row_timeout is not None:
+            options["row_timeout_s"] = seconds("row_timeout", row_timeout)
+        if _finish.chosen(finish) != "worker":
+            options["finish"] = finish
+        if device >= 0:
+            options["device"] = device
+        if ahead:
+            options["ahead"] = True
+        if self._external is not None:
+            source = self._chosen_source(source, count)
+        elif source is not None:
+            raise InvalidArgument(f"source is given, but workers read the samples of job {self.name!r} themselves")
+
+        begin = (first or (0, 0)) if token is None else self.position(token)
+
+        def open_at(token: bytes | None) -> Opened | None:
+            at = begin if token is None else self.position(token)
+            end = (at if epochs is None else begin)[0] + (epochs or 1)
+            if epochs == 0:
+                return self._opened(token, begin, None, options, numbers, source)
+            if at > (end, 0):
+                raise InvalidArgument(
+                    f"the state is at epoch {at[0]} step {at[1]}; expected one before epoch {end}, since the iterator "
+                    f"was opened for epochs {begin[0]} … {end - 1}"
+                )
+            if at == (end, 0):
+                return None
+            return self._opened(token, begin, end - at[0], options, numbers, source)
+
+        batches = make(self, open_at, token, count, device=device)
+        if progress:
+            batches.show_progress()
+        return batches
+
+    def _opened(
+        self,
+        token: bytes | None,
+        start: tuple[int, int],
+        epochs: int | None,
+        options: dict[str, Any],
+        rows: np.ndarray | None,
+        source: _external.Source | None,
+    ) -> Opened:
+        """An iterator of the library, at a token's place or at `start`, for so many epochs; None: without end."""
+        if token is None:
+            epoch, step = start
+            options = {**options, "epoch": epoch, "step": step}
+        else:
+            token = bytes(token)
+            epoch, _ = self.position(token)
+        out, feed = ctypes.c_void_p(), ctypes.c_void_p()
+        asked = (
+            self._handle.get(),
+            _native.text(json.dumps({**options, "epochs": epochs or 0})),
+            token,
+            len(token or b""),
+            *row_pointer(rows),
+            ctypes.byref(out),
+        )
+        feeder = None
+        if self._external is None:
+            _native.check(_native.lib.leat_batches_open(*asked))
+        else:
+            assert source is not None
+            _native.check(_native.lib.leat_batches_open_fed(*asked, ctypes.byref(feed)))
+            assert feed.value is not None
+            feeder = _external.Feeder(feed.value, self._external, source)
+        assert out.value is not None
+        return Opened(out.value, None if epochs is None else epoch + epochs, feeder)
+
+    def _chosen_source(self, source: Any, rows: int) -> _external.Source:
+        assert self._external is not None
+        spec = self._facts["spec"]
+        order = _get(spec, "order", "")
+        parts = int(_get(spec, "num_parts", 0))
+        return self._external.chosen(
+            self._source if source is None else source,
+            self.name,
+            {
+                "the job shuffles": order != "ORDER_SEQUENTIAL",
+                "its last batch is filled from the beginning": self.last_batch == "fill",
+                f"it has {parts} parts": parts > 1,
+                f"{rows} of {self.batch} rows are wanted": rows != self.batch,
+            },
+        )
+
+    def sample(self, index: int, *, timeout: float = 60.0, source: Any = None) -> dict[str, np.ndarray]:
+        """One sample, as epoch 0 has it: the arrays of one row.
+
+        Args:
+            index: in the dataset's order, 0 … num_samples-1; negative: from the end.
+            timeout: seconds.
+            source: as of `batches`.
+
+        Raises:
+            leat.OutOfRange: no such sample.
+        """
+        number = whole("index", index, -(2**63), 2**63 - 1)
+        if number < 0:
+            number += self.num_samples
+        if not 0 <= number < self.num_samples:
+            raise OutOfRange(f"sample {index}; job {self.name!r} has {self.num_samples} samples")
+        buffer = Buffer(self)
+        timeout_s = seconds("timeout", timeout)
+        if self._external is None:
+            self._handle.make("leat_batch_free", _native.lib.leat_job_sample, number, timeout_s, out=buffer.out)
+        else:
+            chosen = self._external.chosen(
+                self._source if source is None else source, self.name, {"one sample is wanted": True}
+            )
+            fields = self._external.fields(chosen.read(0, number))
+            pointer = self._external.pointer(fields)
+            ask = _native.lib.leat_job_sample_brought
+            self._handle.make("leat_batch_free", ask, number, pointer, len(fields), timeout_s, out=buffer.out)
+        return stack_one(arrays(buffer))
