@@ -113,6 +113,7 @@ json StatsJson(const BatchesStats& stats) {
           {"failed_over_rows", stats.failed_over_rows},
           {"duplicate_rows", stats.duplicate_rows},
           {"payload_copies", stats.payload_copies},
+          {"damaged_streams", stats.damaged_streams},
           {"plane", stats.plane},
           {"workers", std::move(workers)}};
 }

@@ -182,6 +182,7 @@ void Deliveries::Closed(Lane& lane, const absl::Status& status,
                         MonotonicTime now) {
   Peer& peer = peers_.at(lane.worker);
   lane.closed = true;
+  if (absl::IsDataLoss(status)) ++window_.counters.damaged_streams;
   for (auto& [id, group] : lane.groups) Abandon(*group);
   lane.groups.clear();
   if (lane.retired) return;  // nothing was asked there
@@ -209,7 +210,9 @@ void Deliveries::Closed(Lane& lane, const absl::Status& status,
                status.ok() ? std::string_view("the worker ended the stream")
                            : Message(status),
                true, now);
-  peer.last_code = status.code();
+  // What changed on its way is nobody's refusal.
+  peer.last_code =
+      absl::IsDataLoss(status) ? absl::StatusCode::kUnavailable : status.code();
   peer.lane.reset();
 }
 

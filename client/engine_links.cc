@@ -128,7 +128,9 @@ bool Engine::EndLane(Lane& lane, const absl::Status& status) {
     Settle();
     has_leases = Fetcher::HasLeases(lane);
   }
-  if (!worker.empty())
+  if (!worker.empty() && absl::IsDataLoss(status))
+    LOG_WARN("link.damaged worker={} reason=\"{}\"", worker, Message(status));
+  else if (!worker.empty())
     LOG_DEBUG("link.closed worker={} reason=\"{}\"", worker, Message(status));
   return has_leases;
 }

@@ -20,17 +20,25 @@ constexpr size_t kMaxQueuedRequests = 4096;
 
 using Buffer = grpc::ByteBuffer;
 
+// TLS does it better, and what stays in a kernel's memory is not changed there.
+bool WantsChecksums(const rpc::Security& security, std::string_view address) {
+  return security.ca_pem.empty() && security.cert_pem.empty() &&
+         !address.starts_with("unix");
+}
+
 class Receiver : public rpc::StreamHandler<Buffer> {
  public:
   Receiver(std::weak_ptr<rpc::Stream<Buffer>> stream,
-           std::shared_ptr<LinkHandler> handler)
-      : stream_(std::move(stream)), handler_(std::move(handler)) {}
+           std::shared_ptr<LinkHandler> handler, bool checksums)
+      : stream_(std::move(stream)),
+        handler_(std::move(handler)),
+        checksums_(checksums) {}
 
   void OnMessage(Buffer message) override {
     if (!error_.ok()) return;
     const absl::StatusOr<rpc::RowsFrame> frame = rpc::DecodeRows(message);
     message.Clear();
-    error_ = frame.ok() ? handler_->OnRows(*frame) : frame.status();
+    error_ = frame.ok() ? Handle(*frame) : Unreadable(frame.status());
     if (error_.ok()) return;
     if (const auto stream = stream_.lock()) stream->Cancel();
   }
@@ -40,22 +48,45 @@ class Receiver : public rpc::StreamHandler<Buffer> {
   }
 
  private:
+  // Where checksums are due a worker is believed to send what can be read.
+  absl::Status Unreadable(const absl::Status& status) const {
+    if (!checksums_ || is_first_ || absl::IsDataLoss(status)) return status;
+    return DataLoss("changed on its way: {}", Message(status));
+  }
+
+  // An older worker's first message has no checksum, nor has any other.
+  absl::Status Handle(const rpc::RowsFrame& frame) {
+    const bool has_checksum = frame.header.has_crc32c();
+    if (std::exchange(is_first_, false))
+      checksums_ = checksums_ && has_checksum;
+    else if (checksums_ && !has_checksum)
+      return DataLoss("a RowsResponse lost its checksum on its way");
+    return handler_->OnRows(frame);
+  }
+
   const std::weak_ptr<rpc::Stream<Buffer>> stream_;
   std::shared_ptr<LinkHandler> handler_;
-  absl::Status error_;  // the peer broke the protocol
+  bool checksums_;  // due in each message
+  bool is_first_ = true;
+  absl::Status error_;  // the peer or the way broke the protocol
 };
 
 class GrpcLink : public Link {
  public:
-  explicit GrpcLink(std::shared_ptr<rpc::Stream<Buffer>> stream)
-      : stream_(std::move(stream)) {}
+  GrpcLink(std::shared_ptr<rpc::Stream<Buffer>> stream, bool checksums)
+      : stream_(std::move(stream)), checksums_(checksums) {}
   absl::Status Send(const v1::RowsRequest& request) override {
-    return stream_->Send(rpc::EncodeMessage(request));
+    if (!checksums_) return stream_->Send(rpc::EncodeMessage(request));
+    if (!request.has_open()) return stream_->Send(rpc::EncodeChecked(request));
+    v1::RowsRequest open = request;
+    open.mutable_open()->set_checksums(true);
+    return stream_->Send(rpc::EncodeChecked(open));
   }
   void Cancel() override { stream_->Cancel(); }
 
  private:
   const std::shared_ptr<rpc::Stream<Buffer>> stream_;
+  const bool checksums_;
 };
 
 // What a stream needs for as long as it lives.
@@ -79,11 +110,14 @@ LinkFactory GrpcLinks(const rpc::Security& security) {
       connection->stub.PrepareBidiStreamingCall(
           context, kRowsMethod, grpc::StubOptions(kRowsMethod), reactor);
     };
-    const auto make = [&handler](std::shared_ptr<rpc::Stream<Buffer>> stream) {
-      return std::make_shared<Receiver>(stream, handler);
+    const bool checksums = WantsChecksums(security, address);
+    const auto make = [&](std::shared_ptr<rpc::Stream<Buffer>> stream) {
+      return std::make_shared<Receiver>(stream, handler, checksums);
     };
-    return std::make_shared<GrpcLink>(rpc::ClientStream<Buffer, Buffer>::Start(
-        security, kMaxQueuedRequests, bind, make, connection));
+    return std::make_shared<GrpcLink>(
+        rpc::ClientStream<Buffer, Buffer>::Start(security, kMaxQueuedRequests,
+                                                 bind, make, connection),
+        checksums);
   };
 }
 

@@ -42,7 +42,9 @@ class Link {
 using LinkFactory = std::function<std::shared_ptr<Link>(
     const std::string& address, std::shared_ptr<LinkHandler> handler)>;
 
-// Links by WorkerService.Rows.
+// Links by WorkerService.Rows. Over plaintext TCP messages carry checksums: one
+// that does not fit ends the stream by kDataLoss, before anything of it is
+// used.
 LinkFactory GrpcLinks(const rpc::Security& security);
 
 }  // namespace leat::client

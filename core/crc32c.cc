@@ -110,12 +110,16 @@ __attribute__((target("sse4.2"))) uint32_t ByInstruction(uint32_t begin,
 
 }  // namespace
 
-uint32_t Crc32c(std::span<const std::byte> bytes) {
+uint32_t ExtendCrc32c(uint32_t crc, std::span<const std::byte> bytes) {
 #if defined(__x86_64__)
   static const bool has_instruction = __builtin_cpu_supports("sse4.2");
-  if (has_instruction) return ~ByInstruction(~0u, bytes.data(), bytes.size());
+  if (has_instruction) return ~ByInstruction(~crc, bytes.data(), bytes.size());
 #endif
-  return Crc32cByTable(bytes);
+  return ~ByTable(~crc, bytes.data(), bytes.size());
+}
+
+uint32_t Crc32c(std::span<const std::byte> bytes) {
+  return ExtendCrc32c(0, bytes);
 }
 
 uint32_t Crc32c(std::string_view bytes) {

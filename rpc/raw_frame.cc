@@ -3,13 +3,17 @@
 // A RowsResponse on the wire is its header's fields, then tag 0x7A (field 15,
 // length-delimited), the payload's length as a varint, and the payload.
 // Decoding reads the header from the front, which is nearly always in the first
-// slice, and never touches the payload.
+// slice, and touches the payload only if there is a checksum to compare.
+//
+// A checksum is a field of five bytes: the header's last one, of which it is
+// known where it lies without parsing anything.
 #include "rpc/raw_frame.h"
 
 #include <algorithm>
 #include <cstring>
 #include <string>
 
+#include "core/crc32c.h"
 #include "core/status.h"
 #include "google/protobuf/io/coded_stream.h"
 
@@ -21,6 +25,11 @@ using google::protobuf::io::CodedOutputStream;
 
 constexpr uint32_t kDataTag = (v1::RowsResponse::kDataFieldNumber << 3) | 2;
 constexpr size_t kMaxHeaderBytes = 256 << 10;
+constexpr uint8_t kResponseCrcTag =
+    (v1::RowsResponse::kCrc32CFieldNumber << 3) | 5;
+constexpr uint8_t kRequestCrcTag =
+    (v1::RowsRequest::kCrc32CFieldNumber << 3) | 5;
+constexpr size_t kCrcBytes = 5;  // of the field: its tag and a fixed32
 
 // The first min(kMaxHeaderBytes + 16, all) bytes of the slices, contiguous.
 // Copies only if the first slice is too small.
@@ -36,6 +45,46 @@ std::string_view Front(const std::vector<grpc::Slice>& slices, size_t wanted,
     if (storage->size() == wanted) break;
   }
   return *storage;
+}
+
+uint8_t* WriteCrc(uint8_t tag, uint32_t crc, uint8_t* to) {
+  *to++ = tag;
+  return CodedOutputStream::WriteLittleEndian32ToArray(crc, to);
+}
+
+// The sum of all bytes but those of the field at `skip`.
+uint32_t CrcWithout(const std::vector<grpc::Slice>& slices, size_t skip) {
+  uint32_t crc = 0;
+  size_t at = 0;  // of the slice in the message
+  for (const grpc::Slice& slice : slices) {
+    const auto bytes = std::as_bytes(std::span(slice.begin(), slice.size()));
+    const auto cut = [&](size_t offset) {
+      return std::clamp(offset, at, at + bytes.size()) - at;
+    };
+    crc = ExtendCrc32c(crc, bytes.first(cut(skip)));
+    crc = ExtendCrc32c(crc, bytes.subspan(cut(skip + kCrcBytes)));
+    at += bytes.size();
+  }
+  return crc;
+}
+
+// Compares a message's checksum, whose field has to be the one that ends at
+// `end`.
+absl::Status CheckCrc(std::string_view what,
+                      const std::vector<grpc::Slice>& slices,
+                      std::string_view front, size_t end, uint8_t tag,
+                      uint32_t crc) {
+  const size_t at = end - kCrcBytes;
+  uint8_t field[kCrcBytes];
+  WriteCrc(tag, crc, field);
+  if (end < kCrcBytes || end > front.size() ||
+      std::memcmp(front.data() + at, field, kCrcBytes) != 0)
+    return InvalidArgument("{}: crc32c is not where it has to be", what);
+  const uint32_t is = CrcWithout(slices, at);
+  if (is == crc) return absl::OkStatus();
+  return DataLoss(
+      "{} was changed on its way: its bytes sum to {:08x}, and {:08x} was sent",
+      what, is, crc);
 }
 
 struct Layout {
@@ -93,12 +142,35 @@ struct OwnedHeader {
   std::shared_ptr<const void> owner;
 };
 
+// The message's bytes, contiguous: in *slices or *storage.
+absl::StatusOr<std::string_view> ParseMessage(
+    const grpc::ByteBuffer& buffer, google::protobuf::MessageLite* message,
+    std::vector<grpc::Slice>* slices, std::string* storage) {
+  if (const grpc::Status dumped = buffer.Dump(slices); !dumped.ok())
+    return InvalidArgument("{}: {}", message->GetTypeName(),
+                           dumped.error_message());
+  const std::string_view bytes = Front(*slices, buffer.Length(), storage);
+  if (!message->ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
+    return InvalidArgument("{}: {} bytes that are not such a message",
+                           message->GetTypeName(), bytes.size());
+  return bytes;
+}
+
 void ReleaseHeader(void* header) { delete static_cast<OwnedHeader*>(header); }
 
+// Appends the checksum of `bytes`.
+void AppendCrc(uint8_t tag, std::string* bytes) {
+  uint8_t field[kCrcBytes];
+  WriteCrc(tag, Crc32c(*bytes), field);
+  bytes->append(reinterpret_cast<const char*>(field), kCrcBytes);
+}
+
 grpc::ByteBuffer EncodeHeader(const v1::RowsResponse& header,
-                              std::shared_ptr<const void> owner) {
+                              std::shared_ptr<const void> owner,
+                              bool checksum) {
   auto* const owned =
       new OwnedHeader{header.SerializeAsString(), std::move(owner)};
+  if (checksum) AppendCrc(kResponseCrcTag, &owned->bytes);
   const grpc::Slice slice(owned->bytes.data(), owned->bytes.size(),
                           &ReleaseHeader, owned);
   return grpc::ByteBuffer(&slice, 1);
@@ -108,27 +180,29 @@ grpc::ByteBuffer EncodeHeader(const v1::RowsResponse& header,
 
 grpc::ByteBuffer EncodeRows(const v1::RowsResponse& header,
                             std::span<const std::byte> data,
-                            std::shared_ptr<const void> owner) {
-  if (data.empty() && owner != nullptr)
-    return EncodeHeader(header, std::move(owner));
+                            std::shared_ptr<const void> owner, bool checksum) {
+  if (data.empty()) return EncodeHeader(header, std::move(owner), checksum);
   const size_t header_bytes = header.ByteSizeLong();
   uint8_t tail[10];
-  uint8_t* end = tail;
-  if (!data.empty()) {
-    end = CodedOutputStream::WriteVarint32ToArray(kDataTag, end);
-    end = CodedOutputStream::WriteVarint32ToArray(
-        static_cast<uint32_t>(data.size()), end);
+  uint8_t* end = CodedOutputStream::WriteVarint32ToArray(kDataTag, tail);
+  end = CodedOutputStream::WriteVarint32ToArray(
+      static_cast<uint32_t>(data.size()), end);
+  const auto tail_bytes = static_cast<size_t>(end - tail);
+  grpc_slice front =
+      grpc_slice_malloc(header_bytes + (checksum ? kCrcBytes : 0) + tail_bytes);
+  uint8_t* const begin = GRPC_SLICE_START_PTR(front);
+  uint8_t* to = header.SerializeWithCachedSizesToArray(begin);
+  if (checksum) {
+    uint32_t crc = Crc32c(std::as_bytes(std::span(begin, header_bytes)));
+    crc = ExtendCrc32c(crc, std::as_bytes(std::span(tail, tail_bytes)));
+    to = WriteCrc(kResponseCrcTag, ExtendCrc32c(crc, data), to);
   }
-  const size_t tail_bytes = static_cast<size_t>(end - tail);
-  grpc_slice front = grpc_slice_malloc(header_bytes + tail_bytes);
-  header.SerializeWithCachedSizesToArray(GRPC_SLICE_START_PTR(front));
-  std::memcpy(GRPC_SLICE_START_PTR(front) + header_bytes, tail, tail_bytes);
-  const grpc::Slice first(front, grpc::Slice::STEAL_REF);
-  if (data.empty()) return grpc::ByteBuffer(&first, 1);
+  std::memcpy(to, tail, tail_bytes);
   const grpc::Slice slices[] = {
-      first, grpc::Slice(const_cast<std::byte*>(data.data()), data.size(),
-                         &ReleaseOwner,
-                         new std::shared_ptr<const void>(std::move(owner)))};
+      grpc::Slice(front, grpc::Slice::STEAL_REF),
+      grpc::Slice(const_cast<std::byte*>(data.data()), data.size(),
+                  &ReleaseOwner,
+                  new std::shared_ptr<const void>(std::move(owner)))};
   return grpc::ByteBuffer(slices, 2);
 }
 
@@ -166,6 +240,10 @@ absl::StatusOr<RowsFrame> DecodeRows(const grpc::ByteBuffer& buffer) {
                                    static_cast<int>(layout.header_bytes)))
     return InvalidArgument("RowsResponse: malformed header of {} bytes",
                            layout.header_bytes);
+  if (frame.header.has_crc32c())
+    RETURN_IF_ERROR(CheckCrc("RowsResponse", frame.slices, front,
+                             layout.header_bytes, kResponseCrcTag,
+                             frame.header.crc32c()));
   frame.data_bytes = layout.data_bytes;
   frame.skip_ = layout.data_offset;
   return frame;
@@ -204,18 +282,32 @@ grpc::ByteBuffer EncodeMessage(const google::protobuf::MessageLite& message) {
   return grpc::ByteBuffer(&slice, 1);
 }
 
+grpc::ByteBuffer EncodeChecked(const v1::RowsRequest& request) {
+  const size_t size = request.ByteSizeLong();
+  grpc_slice bytes = grpc_slice_malloc(size + kCrcBytes);
+  uint8_t* const begin = GRPC_SLICE_START_PTR(bytes);
+  uint8_t* const end = request.SerializeWithCachedSizesToArray(begin);
+  WriteCrc(kRequestCrcTag, Crc32c(std::as_bytes(std::span(begin, size))), end);
+  const grpc::Slice slice(bytes, grpc::Slice::STEAL_REF);
+  return grpc::ByteBuffer(&slice, 1);
+}
+
+absl::Status DecodeRequest(const grpc::ByteBuffer& buffer,
+                           v1::RowsRequest* request) {
+  std::vector<grpc::Slice> slices;
+  std::string storage;
+  ASSIGN_OR_RETURN(const std::string_view bytes,
+                   ParseMessage(buffer, request, &slices, &storage));
+  if (!request->has_crc32c()) return absl::OkStatus();
+  return CheckCrc("RowsRequest", slices, bytes, bytes.size(), kRequestCrcTag,
+                  request->crc32c());
+}
+
 absl::Status DecodeMessage(const grpc::ByteBuffer& buffer,
                            google::protobuf::MessageLite* message) {
   std::vector<grpc::Slice> slices;
-  if (const grpc::Status dumped = buffer.Dump(&slices); !dumped.ok())
-    return InvalidArgument("{}: {}", message->GetTypeName(),
-                           dumped.error_message());
   std::string storage;
-  const std::string_view bytes = Front(slices, buffer.Length(), &storage);
-  if (!message->ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
-    return InvalidArgument("{}: {} bytes that are not such a message",
-                           message->GetTypeName(), bytes.size());
-  return absl::OkStatus();
+  return ParseMessage(buffer, message, &slices, &storage).status();
 }
 
 }  // namespace leat::rpc

@@ -7,6 +7,10 @@
 // puts the header in one small slice and the payload in a second one that
 // points at the caller's memory; decoding gives the header and the payload's
 // pieces where gRPC received them.
+//
+// A message may carry a checksum (`crc32c`) over all its bytes but those of the
+// checksum itself. Decoding compares it before anything of the message is used;
+// what does not fit is kDataLoss.
 #pragma once
 
 #include <cstddef>
@@ -27,12 +31,13 @@ namespace leat::rpc {
 // Bytes of payload in one message, at most.
 inline constexpr size_t kMaxChunkBytes = 2 << 20;
 
-// `header.data` must be empty. `owner` is released when gRPC no longer needs
-// `data`, or, if that is empty, has sent the message, on any thread: its
-// destructor must neither block nor call gRPC.
+// `header.data` and `header.crc32c` must be empty. `owner` is released when
+// gRPC no longer needs `data`, or, if that is empty, has sent the message, on
+// any thread: its destructor must neither block nor call gRPC.
 grpc::ByteBuffer EncodeRows(const v1::RowsResponse& header,
                             std::span<const std::byte> data,
-                            std::shared_ptr<const void> owner);
+                            std::shared_ptr<const void> owner,
+                            bool checksum = false);
 
 // A received message.
 struct RowsFrame {
@@ -54,8 +59,16 @@ struct RowsFrame {
 };
 
 // kInvalidArgument: not a RowsResponse, or its header is over 256 KiB, or
-// `data` is not its last field.
+// `data` is not its last field, or `crc32c` not the one before. kDataLoss: its
+// checksum says that it was changed on its way.
 absl::StatusOr<RowsFrame> DecodeRows(const grpc::ByteBuffer& buffer);
+
+// A request with its checksum behind it.
+grpc::ByteBuffer EncodeChecked(const v1::RowsRequest& request);
+// kInvalidArgument: not a RowsRequest, or `crc32c` is not its last field.
+// kDataLoss: as DecodeRows.
+absl::Status DecodeRequest(const grpc::ByteBuffer& buffer,
+                           v1::RowsRequest* request);
 
 // Ordinary messages over a raw method.
 grpc::ByteBuffer EncodeMessage(const google::protobuf::MessageLite& message);

@@ -135,9 +135,26 @@ RowsHandler::~RowsHandler() = default;
 
 void RowsHandler::OnMessage(Buffer message) {
   v1::RowsRequest request;
-  absl::Status status = rpc::DecodeMessage(message, &request);
+  absl::Status status = Decode(message, &request);
   if (status.ok()) status = Handle(std::move(request));
   if (!status.ok()) stream_->Close(std::move(status));
+}
+
+// Consumers that ask for checksums send them, from their first message on.
+absl::Status RowsHandler::Decode(const Buffer& message,
+                                 v1::RowsRequest* request) {
+  absl::Status status = rpc::DecodeRequest(message, request);
+  if (status.ok() && (checksums_ || request->open().checksums()) &&
+      !request->has_crc32c())
+    status = DataLoss("a RowsRequest lost its checksum on its way");
+  if (!status.ok() && checksums_ && !absl::IsDataLoss(status))
+    status = DataLoss("changed on its way: {}", Message(status));
+  if (absl::IsDataLoss(status)) {
+    ++shared_->counters.damaged_streams;
+    LOG_WARN("rows.damaged consumer={} reason=\"{}\"", consumer_,
+             Message(status));
+  }
+  return status;
 }
 
 void RowsHandler::OnGroup(FinishedGroup group) {
@@ -152,7 +169,7 @@ void RowsHandler::OnGroup(FinishedGroup group) {
   header.mutable_rows()->Add(group.rows.begin(), group.rows.end());
   if (group.placed) {
     header.set_placed(true);
-    Send(rpc::EncodeRows(header, {}, std::move(group.owner)));
+    Send(header, {}, std::move(group.owner));
     return;
   }
   header.set_payload_bytes(group.payload.size());
@@ -160,10 +177,7 @@ void RowsHandler::OnGroup(FinishedGroup group) {
     const auto data = group.payload.subspan(
         at, std::min(rpc::kMaxChunkBytes, group.payload.size() - at));
     header.set_offset(at);
-    Buffer message = rpc::EncodeRows(header, data, group.owner);
-    if (!Borrows(message, data)) ++shared_->counters.payload_copies;
-    shared_->counters.bytes_sent += data.size();
-    if (!Send(std::move(message))) return;
+    if (!Send(header, data, group.owner)) return;
   }
 }
 
@@ -210,6 +224,7 @@ absl::Status RowsHandler::Open(const v1::OpenRows& open) {
       return InvalidArgument("the stream is open already");
   }
   consumer_ = open.consumer();
+  checksums_ = open.checksums();
   SendOpened();
   shared_->jobs->Get(
       open.plan_hash(), finish,
@@ -229,7 +244,7 @@ void RowsHandler::SendOpened() {
     for (const std::string& uuid : shared_->lending->device_uuids())
       opened.add_device_uuids(uuid);
   }
-  Send(rpc::EncodeMessage(response));
+  Send(response);
 }
 
 // Not while OnMessage hands on asks of its own: both hold ask_mu_.
@@ -398,7 +413,7 @@ void RowsHandler::SendEnded(uint64_t ask_id) {
   v1::RowsResponse response;
   response.set_ask_id(ask_id);
   response.set_ask_ended(true);
-  Send(rpc::EncodeMessage(response));
+  Send(response);
 }
 
 void RowsHandler::SendError(uint64_t ask_id, uint64_t group_id,
@@ -415,10 +430,15 @@ void RowsHandler::SendError(uint64_t ask_id, uint64_t group_id,
   error.set_blame(
       static_cast<v1::Blame>(BlameOf(status).value_or(Blame::kWorker)));
   error.set_sample(SampleOf(status).value_or(0));
-  Send(rpc::EncodeMessage(header));
+  Send(header);
 }
 
-bool RowsHandler::Send(Buffer message) {
+bool RowsHandler::Send(const v1::RowsResponse& header,
+                       std::span<const std::byte> data,
+                       std::shared_ptr<const void> owner) {
+  Buffer message = rpc::EncodeRows(header, data, std::move(owner), checksums_);
+  if (!Borrows(message, data)) ++shared_->counters.payload_copies;
+  shared_->counters.bytes_sent += data.size();
   const absl::Status status = stream_->Send(std::move(message));
   if (absl::IsResourceExhausted(status)) stream_->Cancel();
   return status.ok();

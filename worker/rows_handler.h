@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -71,6 +72,8 @@ class RowsHandler final : public rpc::StreamHandler<grpc::ByteBuffer>,
     uint64_t memory_id = 0;
   };
 
+  absl::Status Decode(const grpc::ByteBuffer& message,
+                      v1::RowsRequest* request);
   absl::Status Handle(v1::RowsRequest request);
   absl::Status Open(const v1::OpenRows& open);
   void SendOpened();
@@ -86,12 +89,15 @@ class RowsHandler final : public rpc::StreamHandler<grpc::ByteBuffer>,
   void SendEnded(uint64_t ask_id);
   void SendError(uint64_t ask_id, uint64_t group_id,
                  std::span<const uint32_t> rows, const absl::Status& status);
-  bool Send(grpc::ByteBuffer message);
+  bool Send(const v1::RowsResponse& header,
+            std::span<const std::byte> data = {},
+            std::shared_ptr<const void> owner = nullptr);
 
   const std::shared_ptr<RowsShared> shared_;
   const std::shared_ptr<RowsShared::RowsStream> stream_;
   const std::shared_ptr<StreamLending> lending_;  // null: none
   std::string consumer_;                          // OnMessage's
+  std::atomic<bool> checksums_{false};            // due in each message
   const std::shared_ptr<std::atomic<uint64_t>> brought_bytes_ =
       std::make_shared<std::atomic<uint64_t>>(0);  // as RowsShared's
 

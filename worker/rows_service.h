@@ -36,6 +36,8 @@ struct RowsCounters {
   std::atomic<uint64_t> bytes_sent{0};
   // Counted where a message's payload is found not to be the group's buffer.
   std::atomic<uint64_t> payload_copies{0};
+  // Ended by a request that was changed on its way.
+  std::atomic<uint64_t> damaged_streams{0};
 };
 
 class RowsService {

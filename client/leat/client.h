@@ -205,6 +205,8 @@ struct BatchesStats {
   uint64_t failed_over_rows = 0;  // asked again because a worker was lost
   uint64_t duplicate_rows = 0;    // arrived twice, dropped
   uint64_t payload_copies = 0;    // user-space copies of rows: one each
+  // Connections that were dropped because bytes were changed on their way.
+  uint64_t damaged_streams = 0;
   std::string plane = "grpc";
   std::vector<WorkerTraffic> workers;
 };

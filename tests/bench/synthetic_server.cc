@@ -48,17 +48,18 @@ class Handler : public rpc::StreamHandler<grpc::ByteBuffer> {
       : stream_(std::move(stream)),
         pool_(std::move(pool)),
         lending_(std::move(lending)) {
-    v1::RowsResponse first;
-    first.mutable_opened()->set_lending_address(lending_address);
-    first.mutable_opened()->set_lending_secret(lending_->secret());
-    opened_ = rpc::EncodeMessage(first);
+    opened_.mutable_opened()->set_lending_address(lending_address);
+    opened_.mutable_opened()->set_lending_secret(lending_->secret());
   }
 
   void OnMessage(grpc::ByteBuffer message) override {
     v1::RowsRequest request;
     if (!rpc::DecodeMessage(message, &request).ok()) return stream_->Cancel();
     if (request.open().consumer() == "floor") return Flood();
-    if (request.has_open()) (void)stream_->Send(std::move(opened_));
+    if (request.has_open()) {
+      checksums_ = request.open().checksums();
+      (void)stream_->Send(rpc::EncodeRows(opened_, {}, nullptr, checksums_));
+    }
     if (!request.has_ask()) return;
     if (request.ask().memory_id() != 0)
       Place(request.ask());
@@ -90,7 +91,7 @@ class Handler : public rpc::StreamHandler<grpc::ByteBuffer> {
     header.set_group_id(++group_);
     *header.mutable_rows() = ask.rows();
     header.set_placed(true);
-    (void)stream_->Send(rpc::EncodeMessage(header));
+    (void)stream_->Send(rpc::EncodeRows(header, {}, nullptr, checksums_));
   }
   void Flood() {
     flood_ = true;
@@ -111,7 +112,7 @@ class Handler : public rpc::StreamHandler<grpc::ByteBuffer> {
       const size_t piece = std::min(rpc::kMaxChunkBytes, bytes - at);
       if (!stream_
                ->Send(rpc::EncodeRows(header, std::span(*pool_).first(piece),
-                                      pool_))
+                                      pool_, checksums_))
                .ok())
         return stream_->Cancel();
     }
@@ -120,7 +121,8 @@ class Handler : public rpc::StreamHandler<grpc::ByteBuffer> {
   const std::shared_ptr<rpc::Stream<grpc::ByteBuffer>> stream_;
   const std::shared_ptr<const Buffer> pool_;
   const std::shared_ptr<worker::StreamLending> lending_;
-  grpc::ByteBuffer opened_;
+  v1::RowsResponse opened_;
+  bool checksums_ = false;
   uint64_t group_ = 0;
   bool flood_ = false;
 };

@@ -145,6 +145,32 @@ class Certificates(DaemonTest):
         self.coordinator.signal(signal.SIGHUP)
         self.until("the new one is shown", lambda: self.shown(self.coordinator) == new)
 
+    def test_they_change_while_training_goes_on(self):
+        """Streams live on by the old one; new connections are shown the new one. Both are trusted."""
+        self.make("old")
+        self.make("new")
+        self.show("old")
+        both = self.folder / "both.pem"
+        both.write_text("".join((self.folder / f"{name}.pem").read_text() for name in ("old", "new")))
+        cert, key = (str(self.folder / name) for name in ("cert.pem", "key.pem"))
+        service = ["--tls-cert", cert, "--tls-key", key, "--tls-ca", str(both)]
+        self.start_coordinator("--tls-cert", cert, "--tls-key", key)
+        for _ in range(2):
+            self.start_worker(*service)
+        tls = ["--tls-ca", both, "--tls-cert", self.folder / "old.pem", "--tls-key", self.folder / "old.key"]
+        consumer = self.train(*tls)
+        consumer.pull(3)
+        self.show("new")
+        new = (self.folder / "new.pem").read_text()
+        for daemon in (self.coordinator, *self.workers):
+            daemon.signal(signal.SIGHUP)
+        self.until("the coordinator shows the new one", lambda: self.shown(self.coordinator) == new)
+        consumer.pull(5)
+        self.workers[0].kill9()
+        self.start_worker(*service)
+        self.finish(consumer, longest_s=10)
+        self.finish(self.train(*tls), longest_s=10)
+
     def test_a_wrong_key_is_said_at_the_start(self):
         self.make("one")
         self.make("two")

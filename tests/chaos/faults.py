@@ -1,22 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Faults for real processes, and how a test says what training may notice of them.
 
-Proxy stands between two of them on TCP; FileFaults makes a process's files and its listener fail (fault_shim.cc);
-flood, Stutter and prlimit are about one process; Network is a link between namespaces of the network.
+Proxy stands between two of them on TCP; FileFaults makes a process's files and its listener fail, and its clock jump
+(tests/support/file_faults.py); flood and Stutter are about one process. What the kernel does is in kernel.py.
 """
 
 import asyncio
 import contextlib
 import errno
-import mmap
 import os
 import pathlib
 import random
-import shutil
 import signal
 import socket
 import struct
-import subprocess
 import sys
 import threading
 import time
@@ -24,6 +21,8 @@ import unittest
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
 import cluster  # noqa: E402
+from file_faults import FileFaults  # noqa: E402  (of tests/support, which cluster has added)
+from kernel import ControlGroup, Lossy, Names, Network, as_somebody, prlimit  # noqa: E402
 
 CHUNK = 256 << 10
 
@@ -177,50 +176,6 @@ class Proxy:
         return bytes(changed)
 
 
-class FileFaults:
-    """The switch of fault_shim.cc. `env` is for the process that is to fail."""
-
-    OPERATIONS = ("open", "read", "sync", "accept", "write")
-    HANG, SHORT = 10_000, 10_001
-
-    def __init__(self, path, below):
-        shim = os.environ.get("LEAT_FAULT_SHIM", "")
-        if not os.path.exists(shim):
-            raise unittest.SkipTest("LEAT_FAULT_SHIM names no library")
-        below = str(below).encode()
-        pathlib.Path(path).write_bytes(bytes(64) + below + bytes(4096 - 64 - len(below)))
-        with open(path, "r+b") as file:
-            self._words = mmap.mmap(file.fileno(), 4096)
-        self.env = {"LD_PRELOAD": shim, "LEAT_FAULT_SWITCH": str(path)}
-
-    def set(self, **faults):
-        """operation=errno, HANG, SHORT, or 0 for none."""
-        for operation, fault in faults.items():
-            struct.pack_into("<I", self._words, 4 * self.OPERATIONS.index(operation), fault)
-
-    def clear(self):
-        self.set(**dict.fromkeys(self.OPERATIONS, 0))
-
-    def hits(self, operation):
-        return struct.unpack_from("<I", self._words, 32 + 4 * self.OPERATIONS.index(operation))[0]
-
-    close = clear
-
-
-def prlimit(**limits):
-    """Words before a program: prlimit(nofile=100) is its soft and hard limit."""
-    if shutil.which("prlimit") is None:
-        raise unittest.SkipTest("no prlimit here")
-    return ["prlimit", *(f"--{name}={value}:{value}" for name, value in limits.items())]
-
-
-def as_somebody(uid):
-    """Words before a program, for limits that root does not have."""
-    if os.geteuid() != 0 or shutil.which("setpriv") is None:
-        raise unittest.SkipTest("only root can start programs as another user, by setpriv")
-    return ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
-
-
 @contextlib.contextmanager
 def flood(address, count):
     """So many connections that say nothing. Gives how many the kernel took."""
@@ -242,52 +197,20 @@ class Stutter:
     """Stops a process for `off_s` again and again, so that it is slow and never dead."""
 
     def __init__(self, process, on_s, off_s):
-        self._process, self._on_s, self._off_s = process, on_s, off_s
+        self._process, self._on_s, self._off_s = process.process, on_s, off_s
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def _run(self):
         while not self._stop.wait(self._on_s):
-            self._process.signal(signal.SIGSTOP)
+            self._process.send_signal(signal.SIGSTOP)
             self._stop.wait(self._off_s)
-            self._process.signal(signal.SIGCONT)
+            self._process.send_signal(signal.SIGCONT)
 
     def close(self):
         self._stop.set()
         self._thread.join(10)
-
-
-class Network:
-    """A namespace of the network, and a link into it that can be cut. `before`: words for a program in it."""
-
-    def __init__(self, number):
-        if os.geteuid() != 0 or shutil.which("ip") is None:
-            raise unittest.SkipTest("a network namespace needs root and ip(8)")
-        self.name = f"leat{os.getpid()}-{number}"
-        self._link = f"lt{os.getpid() % 100_000}h{number}"
-        inside = f"lt{os.getpid() % 100_000}n{number}"
-        self.host, self.address = f"10.213.{number}.1", f"10.213.{number}.2"
-        try:
-            for words in (f"netns add {self.name}", f"link add {self._link} type veth peer name {inside}",
-                          f"link set {inside} netns {self.name}", f"addr add {self.host}/24 dev {self._link}",
-                          f"link set {self._link} up", f"-n {self.name} addr add {self.address}/24 dev {inside}",
-                          f"-n {self.name} link set {inside} up", f"-n {self.name} link set lo up"):
-                subprocess.run(["ip", *words.split()], check=True, capture_output=True, text=True)
-        except subprocess.CalledProcessError as error:
-            self.close()
-            raise unittest.SkipTest(f"no network namespace here: {error.stderr.strip()}")
-        self.before = ["ip", "netns", "exec", self.name]
-
-    def cut(self):
-        subprocess.run(["ip", "link", "set", self._link, "down"], check=True)
-
-    def heal(self):
-        subprocess.run(["ip", "link", "set", self._link, "up"], check=True)
-
-    def close(self):
-        for words in (["link", "del", self._link], ["netns", "del", self.name]):
-            subprocess.run(["ip", *words], capture_output=True)
 
 
 EPOCHS, BATCH, STEPS, SIDE = 2, 64, 8, 64  # of ChaosTest: 500 / 64, the last batch filled
@@ -309,8 +232,8 @@ class ChaosTest(cluster.ClusterTest):
 
     def train(self, *flags, spec=None, **options):
         """A paced consumer over gRPC, whose next steps the test asks for."""
-        return self.consumer(spec or self.chaos_spec(), "--paced", "--window", 2, *flags,
-                             **{"epochs": EPOCHS, "env": {"LEAT_PLANE": "grpc"}, **options})
+        return self.consumer(spec or self.chaos_spec(), "--paced", *(() if "--window" in flags else ("--window", 2)),
+                             *flags, **{"epochs": EPOCHS, "env": {"LEAT_PLANE": "grpc"}, **options})
 
     def finish(self, consumer, longest_s, spec=None):
         """The rest of the epochs; then the hashes and the longest wait are judged, and said."""
@@ -345,5 +268,5 @@ class ChaosTest(cluster.ClusterTest):
         self.until(f"{count} workers are ready", lambda: len(self.ready_workers()) == count)
 
 
-__all__ = ["BATCH", "ChaosTest", "EPOCHS", "FileFaults", "Network", "Proxy", "SIDE", "STEPS", "Stutter", "as_somebody",
-           "cluster", "errno", "flood", "free_port", "prlimit", "time"]
+__all__ = ["BATCH", "ChaosTest", "ControlGroup", "EPOCHS", "FileFaults", "Lossy", "Names", "Network", "Proxy", "SIDE",
+           "STEPS", "Stutter", "as_somebody", "cluster", "errno", "flood", "free_port", "prlimit", "time"]

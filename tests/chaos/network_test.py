@@ -64,8 +64,24 @@ class Delivery(ChaosTest):
 
 
 class Corruption(ChaosTest):
-    def test_corrupt_bytes_on_the_wire(self):
-        """TLS notices what the checksum of TCP cannot: rows have none of their own."""
+    """Bits that change on the wire, and that the checksum of TCP does not notice."""
+
+    def test_of_rows_over_plaintext(self):
+        """A message's checksum does: its connection is dropped, and the rows come again, from elsewhere."""
+        self.start_coordinator()
+        proxies = [self.worker_behind_a_proxy(name=f"w{i}")[1] for i in range(2)]
+        consumer = self.train()
+        consumer.pull(2)
+        for proxy in proxies:
+            proxy.set(corrupt_every=1_500_000)
+        while sum(proxy.counts["corrupted"] for proxy in proxies) < 3:
+            consumer.pull(1)
+        for proxy in proxies:
+            proxy.clear()
+        self.finish(consumer, longest_s=20)
+        self.assertGreater(consumer.end["damaged"], 0)
+
+    def test_under_tls(self):
         made = subprocess.run(
             ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
              "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1",

@@ -9,6 +9,9 @@ import faults
 from faults import ChaosTest, FileFaults, Stutter, cluster, flood, free_port, prlimit, time
 
 
+ALREADY_EXISTS = 6
+
+
 class Stopped(ChaosTest):
     def test_the_coordinator_stops_for_five_seconds(self):
         self.start_cluster(workers=2)
@@ -22,6 +25,13 @@ class Stopped(ChaosTest):
         self.coordinator.signal(cluster.signal.SIGCONT)
         self.finish(consumer, longest_s=10)
         self.until_ready(2)
+
+    def test_one_of_six_workers_is_stuck_to_the_end(self):
+        self.start_cluster(workers=6)
+        consumer = self.train()
+        consumer.pull(2)
+        self.workers[0].signal(cluster.signal.SIGSTOP)
+        self.finish(consumer, longest_s=10)
 
     def test_a_slow_worker(self):
         self.start_cluster(workers=2)
@@ -87,6 +97,96 @@ class Restarted(ChaosTest):
         self.finish(consumer, longest_s=30)
 
 
+    def test_a_job_of_its_name_and_another_mode_after_a_restart(self):
+        """A name is one job's, also for a coordinator that has read it back."""
+        self.start_cluster(workers=1)
+        consumer = self.train()
+        consumer.pull(1)
+        self.coordinator.kill9()
+        self.restart_coordinator()
+        other = self.consumer(self.chaos_spec(order="ORDER_SEQUENTIAL"), epochs=1).finish()
+        self.assertIsNotNone(other.error)
+        self.assertEqual(other.error[0], ALREADY_EXISTS, other.error)
+        self.finish(consumer, longest_s=5)
+
+
+class Boundaries(ChaosTest):
+    """At the first step, at the last of an epoch, at the first of the next, and at the last of all."""
+
+    def at_each(self, fault, longest_s=20):
+        consumer = self.train()
+        for steps in (1, faults.STEPS - 2, 1, 1, faults.STEPS - 2):
+            consumer.pull(steps)
+            fault()
+        self.finish(consumer, longest_s)
+
+    def test_a_worker_is_killed(self):
+        self.start_coordinator()
+        self.start_worker(name="other")
+        address = f"127.0.0.1:{free_port()}"
+
+        def restart():
+            if len(self.workers) > 1:
+                self.workers.pop().kill9()
+            self.start_worker("--listen", address, name="same")
+        restart()
+        self.at_each(restart)
+
+    def test_the_coordinator_is_killed(self):
+        self.start_cluster(workers=2)
+
+        def restart():
+            self.coordinator.kill9()
+            self.restart_coordinator()
+        self.at_each(restart)
+
+
+class Clients(ChaosTest):
+    """What happens to one consumer is nothing to another."""
+
+    def setUp(self):
+        super().setUp()
+        self.start_cluster(workers=2)
+        self.one, self.other = self.train(), self.train()
+        for consumer in (self.one, self.other):
+            consumer.pull(2)
+
+    def test_one_is_killed(self):
+        self.one.process.kill()
+        self.finish(self.other, longest_s=5)
+        self.finish(self.train(), longest_s=5)
+
+    def test_one_stops_for_a_while(self):
+        self.one.process.send_signal(cluster.signal.SIGSTOP)
+        self.finish(self.other, longest_s=5)
+        self.one.process.send_signal(cluster.signal.SIGCONT)
+        self.finish(self.one, longest_s=10)
+
+
+class Twice(ChaosTest):
+    """Two of what may be there once."""
+
+    def test_a_second_coordinator_of_the_same_state(self):
+        self.start_cluster(workers=1)
+        consumer = self.train()
+        consumer.pull(2)
+        first = self.coordinator
+        with self.assertRaisesRegex(cluster.DaemonFailed, "state"):
+            self.start_coordinator()
+        self.assertIs(self.coordinator, first)
+        self.finish(consumer, longest_s=5)
+
+    def test_a_worker_of_the_same_name(self):
+        """The new one stays, the old one is told and ends; rows come from whoever is there."""
+        self.start_cluster(workers=2)
+        consumer = self.train()
+        consumer.pull(2)
+        self.start_worker(name="w0")
+        self.assertEqual(self.workers[0].process.wait(cluster.PATIENCE_S), 1)
+        self.finish(consumer, longest_s=10)
+        self.until_ready(2)
+
+
 class Exhausted(ChaosTest):
     """100 descriptors and 300 connections; what is closed again is taken again."""
 
@@ -134,6 +234,45 @@ class Storage(ChaosTest):
         self.assertGreater(state.hits("sync"), 0)
         self.finish(consumer, longest_s=10)
 
+    def test_the_power_goes_three_times(self):
+        """The coordinator's disk keeps what was synced and nothing else: all that was acknowledged is there again."""
+        folder = self.folder / "state"
+        state = self.file_faults(folder)
+        state.set(sync=FileFaults.COPY)
+        self.start_coordinator(env=state.env)
+        for _ in range(2):
+            self.start_worker()
+        consumer = self.train()
+        for number in range(3):
+            consumer.pull(2)
+            made = self.chaos_spec(name=f"made{number}")
+            self.assertIsNone(self.consumer(made, "--stop-after", 1, epochs=1).finish().error)
+            self.coordinator.kill9()
+            state.lose_power(folder)
+            consumer.pull(1)
+            self.restart_coordinator(env=state.env)
+            names = {job["job"]["spec"]["name"] for job in self.get("jobs")["jobs"]}
+            self.assertEqual(names, {"job", *(f"made{i}" for i in range(number + 1))})
+        self.assertGreater(state.hits("sync"), 0)
+        self.finish(consumer, longest_s=10)
+
+    def test_the_disk_of_the_state_is_full(self):
+        """Changes are refused while it is, and taken when it is not; training goes on."""
+        state = self.file_faults(self.folder / "state")
+        self.start_coordinator(env=state.env)
+        for _ in range(2):
+            self.start_worker()
+        consumer = self.train()
+        consumer.pull(3)
+        state.set(write=errno.ENOSPC)
+        late = self.chaos_spec(name="late")
+        refused = self.consumer(late, "--timeout-s", 5, epochs=1).finish()
+        self.assertIsNotNone(refused.error)
+        self.assertGreater(state.hits("write"), 0)
+        state.clear()
+        self.assertIsNone(self.consumer(late, epochs=1).finish().error)
+        self.finish(consumer, longest_s=10)
+
     def test_short_reads(self):
         reads = self.file_faults(cluster.photos())
         self.start_coordinator()
@@ -171,6 +310,28 @@ class Storage(ChaosTest):
 
     def test_opens_hang_at_one_worker(self):
         self.one_of_two_workers("open", FileFaults.HANG, longest_s=20)
+
+    def test_a_file_that_changes_while_it_is_read(self):
+        """What was read of it is no row: the job's policy decides."""
+        images = self.folder / "images" / "class"
+        images.mkdir(parents=True)
+        for number, photo in enumerate(cluster.test_data.images(cluster.photos())[:16]):
+            (images / f"{number:02}.jpg").write_bytes(photo.read_bytes())
+        spec = self.spec(cluster.train_graph(images.parent, 32), batch=4)
+        reads = self.file_faults(images)
+        self.start_coordinator()
+        self.start_worker("--cache", "0", env=reads.env)
+        self.assertIsNone(self.consumer(spec, "--stop-after", 1, epochs=1).finish().error)
+        reads.set(read=FileFaults.HANG)
+        consumer = self.consumer(spec, epochs=1, env={"LEAT_PLANE": "grpc"})
+        self.until("a read hangs", lambda: reads.hits("read") > 0)
+        for image in images.iterdir():
+            with open(image, "r+b") as file:
+                file.write(b"other bytes of the same file")
+        reads.clear()
+        consumer.finish()
+        self.assertIsNotNone(consumer.error)
+        self.assertIn("changed after indexing", consumer.error[1])
 
     def test_reads_fail_everywhere_for_three_seconds(self):
         broken = self.file_faults(cluster.photos())

@@ -24,12 +24,16 @@ inline constexpr absl::Duration kLong = absl::Seconds(30);
 
 class ClusterTest : public ::testing::Test {
  protected:
-  void Start(int workers, const FakeJobOptions& options = {}) {
+  // Workers at `address`: empty: one that nobody else has.
+  void Start(int workers, const FakeJobOptions& options = {},
+             const std::string& address = "", bool checksums = true) {
     info_ = MakeFakeJob(options);
     coordinator_ = std::make_unique<FakeCoordinator>(info_);
     std::vector<const FakeWorker*> refs;
     for (int i = 0; i < workers; ++i) {
-      workers_.push_back(std::make_unique<FakeWorker>("w" + std::to_string(i)));
+      workers_.push_back(std::make_unique<FakeWorker>(
+          "w" + std::to_string(i), address.empty() ? UniqueAddress() : address,
+          checksums));
       refs.push_back(workers_.back().get());
     }
     if (workers > 0) coordinator_->SetWorkers(refs);

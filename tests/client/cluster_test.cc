@@ -38,6 +38,39 @@ TEST_F(ClusterTest, PiecesOfAnySizeArePutTogether) {
   ExpectEnd();
 }
 
+TEST_F(ClusterTest, BytesThatChangeOnTheirWayAreNeverHandedOut) {
+  Start(2, {}, "127.0.0.1:0");
+  workers_[0]->Behave(Behaviour::kFlipped);
+  Open({.epochs = 1});
+  for (uint64_t step = 0; step < 62; ++step) ExpectNext(0, step);
+  ExpectEnd();
+  EXPECT_GT(batches_->stats().damaged_streams, 0u);
+  EXPECT_EQ(batches_->stats().workers[0].rows, 0u);
+}
+
+TEST_F(ClusterTest, BytesThatChangeOnTheirWayAreNobodysRefusal) {
+  Start(1, {}, "127.0.0.1:0");
+  workers_[0]->Behave(Behaviour::kFlipped);
+  Open({.epochs = 1});
+  // More often than a worker may refuse.
+  while (batches_->stats().damaged_streams < 5) {
+    const auto batch = batches_->Next(absl::Now() + absl::Milliseconds(50));
+    ASSERT_TRUE(absl::IsDeadlineExceeded(batch.status())) << batch.status();
+  }
+  workers_[0]->Behave(Behaviour::kServe);
+  for (uint64_t step = 0; step < 62; ++step) ExpectNext(0, step);
+  ExpectEnd();
+}
+
+TEST_F(ClusterTest, WorkersThatKnowNoChecksumsAreTaken) {
+  Start(2, {}, "127.0.0.1:0", /*checksums=*/false);
+  Open({.epochs = 1});
+  for (uint64_t step = 0; step < 62; ++step) ExpectNext(0, step);
+  ExpectEnd();
+  EXPECT_EQ(batches_->stats().damaged_streams, 0u);
+  EXPECT_EQ(batches_->stats().failed_over_rows, 0u);
+}
+
 TEST_F(ClusterTest, HostsTakeTheirRowsInTheirOrder) {
   Start(2);
   Open({.rows = {15, 0, 7, 8}});

@@ -47,6 +47,7 @@ enum class Behaviour {
   kDraining,  // answers each ask by UNAVAILABLE
   kUnknown,   // ends each stream by NOT_FOUND
   kBytes,     // answers rows with places by data
+  kFlipped,   // answers by data of which one bit is wrong on the wire
 };
 
 // Whether a FakeWorker writes into consumers' memory.
@@ -58,7 +59,10 @@ enum class Taking {
 
 class FakeWorker {
  public:
-  explicit FakeWorker(std::string name);
+  // At an address of TCP consumers ask for checksums, which it sends if
+  // `checksums`; older releases know none.
+  explicit FakeWorker(std::string name, std::string address = UniqueAddress(),
+                      bool checksums = true);
   ~FakeWorker();
   // Of streams from now on. At most `memories` pieces of memory a stream.
   void TakeMemory(Taking taking, size_t memories = 64);
@@ -88,7 +92,9 @@ class FakeWorker {
  private:
   class Service;
   class Handler;
-  const std::string name_, address_;
+  const std::string name_;
+  std::string address_;
+  const bool checksums_;
   std::atomic<size_t> chunk_bytes_{1 << 20};
   std::atomic<uint64_t> asked_{0};
   mutable Mutex mu_;

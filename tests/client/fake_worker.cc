@@ -39,6 +39,18 @@ std::shared_ptr<std::vector<std::byte>> Payload(const v1::AskRows& ask) {
   return bytes;
 }
 
+// The message with one bit of its last byte turned over.
+Buffer Flipped(const Buffer& message) {
+  std::vector<grpc::Slice> slices;
+  EXPECT_TRUE(message.Dump(&slices).ok());
+  std::string bytes;
+  for (const grpc::Slice& slice : slices)
+    bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  bytes.back() = static_cast<char>(bytes.back() ^ 4);
+  const grpc::Slice slice(bytes);
+  return Buffer(&slice, 1);
+}
+
 }  // namespace
 
 std::string UniqueAddress() {
@@ -64,8 +76,11 @@ class FakeWorker::Handler : public rpc::StreamHandler<Buffer>,
 
   void OnMessage(Buffer message) override {
     v1::RowsRequest request;
-    if (!rpc::DecodeMessage(message, &request).ok()) return;
-    if (request.has_open()) Open();
+    if (!rpc::DecodeRequest(message, &request).ok()) return;
+    if (request.has_open()) {
+      checksums_ = worker_->checksums_ && request.open().checksums();
+      Open();
+    }
     if (request.has_cancel()) Cancel(request.cancel().ask_id());
     if (!request.has_ask()) return;
     const v1::AskRows ask = request.ask();
@@ -103,7 +118,7 @@ class FakeWorker::Handler : public rpc::StreamHandler<Buffer>,
         opened->set_lending_secret(std::string(16, 'x'));
       }
     }
-    Send(rpc::EncodeMessage(first));
+    Send(first);
   }
   bool Borrow(const v1::AskRows& ask) {
     auto loan = lending_->Borrow(
@@ -138,7 +153,7 @@ class FakeWorker::Handler : public rpc::StreamHandler<Buffer>,
     v1::RowsResponse response;
     response.set_ask_id(ask_id);
     response.set_ask_ended(true);
-    Send(rpc::EncodeMessage(response));
+    Send(response);
   }
   void Place(const v1::AskRows& ask) {
     std::shared_ptr<const worker::LentMemory> memory;
@@ -163,13 +178,16 @@ class FakeWorker::Handler : public rpc::StreamHandler<Buffer>,
     header.set_group_id(++groups_);
     *header.mutable_rows() = ask.rows();
     header.set_placed(true);
-    Send(rpc::EncodeMessage(header));
+    Send(header);
   }
   void Serve(const v1::AskRows& ask) {
     if (ask.memory_id() != 0)
       Place(ask);
     else
       Answer(ask, 1.0);
+  }
+  void Send(const v1::RowsResponse& response) {
+    Send(rpc::EncodeRows(response, {}, nullptr, checksums_));
   }
   void Send(Buffer message) {
     MutexLock lock(&mu_);
@@ -184,6 +202,9 @@ class FakeWorker::Handler : public rpc::StreamHandler<Buffer>,
         break;
       case Behaviour::kHalf:
         Answer(ask, 0.5);
+        break;
+      case Behaviour::kFlipped:
+        Answer(ask, 1.0, true);
         break;
       case Behaviour::kGarbage: {
         const std::string bytes(1000, '\xff');
@@ -224,11 +245,11 @@ class FakeWorker::Handler : public rpc::StreamHandler<Buffer>,
     for (const uint32_t row : rows) header.add_rows(row);
     header.mutable_error()->set_code(static_cast<int32_t>(code));
     header.mutable_error()->set_message(text);
-    Send(rpc::EncodeRows(header, {}, nullptr));
+    Send(header);
   }
 
   // `part` of the rows' payload, in chunks.
-  void Answer(const v1::AskRows& asked, double part) {
+  void Answer(const v1::AskRows& asked, double part, bool flip = false) {
     v1::AskRows ask = asked;
     std::string text;
     {
@@ -257,14 +278,16 @@ class FakeWorker::Handler : public rpc::StreamHandler<Buffer>,
     for (size_t at = 0; at < end; at += worker_->chunk_bytes_) {
       header.set_offset(at);
       const size_t n = std::min<size_t>(worker_->chunk_bytes_, end - at);
-      Send(
-          rpc::EncodeRows(header, std::span(*payload).subspan(at, n), payload));
+      Buffer message = rpc::EncodeRows(
+          header, std::span(*payload).subspan(at, n), payload, checksums_);
+      Send(flip ? Flipped(message) : std::move(message));
     }
   }
 
   FakeWorker* const worker_;
   std::shared_ptr<worker::StreamLending> lending_;  // may be null
   std::atomic<uint64_t> groups_{0};
+  std::atomic<bool> checksums_{false};
   Mutex mu_;
   std::map<uint64_t, worker::StreamLending::Loan> loans_
       ABSL_GUARDED_BY(mu_);  // by ask
@@ -288,8 +311,10 @@ class FakeWorker::Service
   FakeWorker* const worker_;
 };
 
-FakeWorker::FakeWorker(std::string name)
-    : name_(std::move(name)), address_(UniqueAddress()) {
+FakeWorker::FakeWorker(std::string name, std::string address, bool checksums)
+    : name_(std::move(name)),
+      address_(std::move(address)),
+      checksums_(checksums) {
   Start();
 }
 
@@ -300,6 +325,7 @@ void FakeWorker::Start() {
   auto server = rpc::Server::Start({.address = address_}, {}, {service_.get()});
   ASSERT_TRUE(server.ok()) << server.status();
   server_ = *std::move(server);
+  address_ = server_->address();
 }
 
 void FakeWorker::Kill() {

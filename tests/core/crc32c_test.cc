@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/crc32c.h"
 
+#include <algorithm>
 #include <random>
 #include <string>
 #include <vector>
@@ -32,6 +33,20 @@ TEST(Crc32c, TheInstructionAndTheTableAgreeAtEveryLengthAndAlignment) {
               Crc32cByTable(all.subspan(from, size)))
         << from << " " << size;
   }
+}
+
+TEST(Crc32c, ASumIsExtendedPieceByPiece) {
+  std::mt19937_64 random(2);
+  std::vector<std::byte> bytes(10'000);
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+  const std::span<const std::byte> all = bytes;
+  for (const size_t piece : {1, 7, 383, 384, 4000, 10'000}) {
+    uint32_t crc = 0;
+    for (size_t at = 0; at < all.size(); at += piece)
+      crc = ExtendCrc32c(crc, all.subspan(at, std::min(piece, 10'000 - at)));
+    EXPECT_EQ(crc, Crc32c(all)) << piece;
+  }
+  EXPECT_EQ(ExtendCrc32c(5, {}), 5u);
 }
 
 }  // namespace

@@ -115,9 +115,9 @@ class Consumer:
             self.waits_ms.append(float(words[3]))
             return True
         if words[0] == "end":
-            self.end = dict(zip(("steps", "rows", "copies", "hedged", "failed_over", "duplicates"),
-                                map(int, words[1:7])))
-            self.plane = words[7]
+            self.end = dict(zip(("steps", "rows", "copies", "hedged", "failed_over", "duplicates", "damaged"),
+                                map(int, words[1:8])))
+            self.plane = words[8]
         elif words[0] == "error":
             self.error = (int(words[1]), " ".join(words[2:]))
         return False
@@ -230,13 +230,13 @@ class ClusterTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return [(int(e), int(s), sha) for e, s, sha in (line.split() for line in done.stdout.splitlines())]
 
-    def consumer(self, spec, *flags, embedded=False, epochs=2, env=None):
+    def consumer(self, spec, *flags, embedded=False, epochs=2, env=None, before=(), address=None):
         argv = ["--spec", str(spec), "--epochs", str(epochs), *map(str, flags)]
         if embedded:
             argv += ["--daemon-dir", str(self.daemon_dir())]
         else:
-            argv += ["--address", self.coordinator.address]
-        return self._keep(Consumer(argv, self._log("consumer"), env))
+            argv += ["--address", address or self.coordinator.address]
+        return self._keep(Consumer(argv, self._log("consumer"), env, before))
 
     def daemon_dir(self):
         """A folder with both daemons, as the wheel has one."""

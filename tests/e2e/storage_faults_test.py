@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Storage that fails on some workers or on all: training gets the same bytes, or one clear error; and workers end.
 
-LEAT_STORAGE_SHIM is the library of tests/support/storage_shim.cc, which makes the calls of a worker fail."""
+LEAT_FAULT_SHIM is the library of tests/support/fault_shim.cc, which makes the calls of a worker fail."""
 
+import errno
 import os
 import pathlib
 import shutil
-import signal
 import subprocess
 import threading
 import time
@@ -14,37 +14,15 @@ import unittest
 
 import cluster
 from cluster import train_graph
+from file_faults import FileFaults
 
 NOT_FOUND, EIO_S = 5, 30.0
 POLICIES = ("FAIL", "REPLACE", "ZERO")
 
 
-class Fault:
-    """What goes wrong in the workers that were started with `env`."""
-
-    def __init__(self, control, prefix):
-        self.control = control
-        self.env = {"LD_PRELOAD": os.environ["LEAT_STORAGE_SHIM"], "LEAT_SHIM_CONTROL": str(control),
-                    "LEAT_SHIM_PREFIX": str(prefix),
-                    "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"}
-
-    def set(self, what):
-        new = self.control.with_suffix(".new")
-        new.write_text(what)
-        new.rename(self.control)
-
-    def clear(self):
-        self.set("")
-
-
 class StorageFaults(cluster.PhotosTest):
-    def setUp(self):
-        if not os.path.exists(os.environ.get("LEAT_STORAGE_SHIM", "")):
-            self.skipTest("LEAT_STORAGE_SHIM names no library")
-        super().setUp()
-
-    def fault(self, name="fault", prefix=None):
-        return Fault(self.folder / name, prefix or cluster.photos())
+    def fault(self, name="fault"):
+        return self._keep(FileFaults(self.folder / name, cluster.photos()))
 
     def shimmed(self, fault, *flags, **options):
         return self.start_worker("--cache", "0", *flags, env=fault.env, **options)
@@ -68,7 +46,7 @@ class StorageFaults(cluster.PhotosTest):
         consumer = self.consumer(spec, "--paced", "--window", 1)
         consumer.pull(1)  # it has listed the dataset
         fault = self.fault(f"no-mount-{policy}")
-        fault.set("ENOENT")
+        fault.set_storage(errno.ENOENT)
         self.shimmed(fault, name=f"bare-{policy}")
         consumer.finish()
         self.assert_oracle(consumer, expected)
@@ -82,7 +60,7 @@ class StorageFaults(cluster.PhotosTest):
             self.shimmed(fault)
         consumer = self.consumer(self.spec(on_bad_sample="BAD_SAMPLE_POLICY_ZERO"), "--paced", "--window", 1)
         consumer.pull(1)
-        fault.set("ENOENT")
+        fault.set_storage(errno.ENOENT)
         timer = threading.Timer(5, fault.clear)
         timer.start()
         self.addCleanup(timer.cancel)
@@ -94,7 +72,7 @@ class StorageFaults(cluster.PhotosTest):
         consumer = self.consumer(self.spec(), "--paced", "--window", 1)
         consumer.pull(2)
         for fault in faults:
-            fault.set("EIO")
+            fault.set_storage(errno.EIO)
         timer = threading.Timer(EIO_S, lambda: [fault.clear() for fault in faults])
         timer.start()
         self.addCleanup(timer.cancel)
@@ -127,7 +105,7 @@ class StorageFaults(cluster.PhotosTest):
         worker = self.shimmed(fault)
         consumer = self.consumer(self.spec(), "--paced", "--window", 1)
         consumer.pull(1)
-        fault.set("EIO")
+        fault.set_storage(errno.EIO)
         consumer.process.stdin.write(b"\n" * 10)
         self.until("the worker's log names the root",
                    lambda: f"storage.trouble root={cluster.photos()}" in pathlib.Path(worker.log).read_text())
@@ -143,7 +121,7 @@ class StorageFaults(cluster.PhotosTest):
         self.shimmed(fault)
         consumer = self.consumer(self.spec(), "--paced", "--window", 1)
         consumer.pull(1)
-        fault.set("ESTALE")
+        fault.set_storage(errno.ESTALE)
         timer = threading.Timer(2, fault.clear)
         timer.start()
         self.addCleanup(timer.cancel)
@@ -186,25 +164,17 @@ class StorageFaults(cluster.PhotosTest):
     # The end.
 
     def hanging(self, *flags):
-        """A worker with a read that never returns."""
+        """A worker with a read that does not return."""
         fault = self.fault()
         self.start_coordinator()
         worker = self.shimmed(fault, *flags)
         consumer = self.consumer(self.spec(), "--paced", "--window", 1)
         consumer.pull(1)
-        fault.set("HANG")
+        before = fault.hits("open", "read")
+        fault.set_storage(FileFaults.HANG)
         consumer.process.stdin.write(b"\n" * 10)
-        self.until("a read hangs", lambda: self.hangs(worker))
+        self.until("a read hangs", lambda: fault.hits("open", "read") > before)
         return worker
-
-    @staticmethod
-    def hangs(worker):
-        """Whether a thread blocks every signal, as the shim's that hang do."""
-        for task in pathlib.Path(f"/proc/{worker.process.pid}/task").iterdir():
-            for line in (task / "status").read_text().splitlines():
-                if line.startswith("SigBlk:") and int(line.split()[1], 16) & 1 << (signal.SIGUSR1 - 1):
-                    return True
-        return False
 
     def test_a_hung_read_does_not_outlive_the_drain(self):
         worker = self.hanging("--drain-timeout-ms", "1000")
@@ -224,11 +194,11 @@ class StorageFaults(cluster.PhotosTest):
 
     def test_a_listing_that_hangs_does_not_hold_up_the_end(self):
         fault = self.fault()
-        fault.set("HANG")
+        fault.set_storage(FileFaults.HANG)
         self.start_coordinator()
         worker = self.shimmed(fault, "--drain-timeout-ms", "1000")
         self.consumer(self.spec(), "--paced")
-        self.until("the listing hangs", lambda: self.hangs(worker))
+        self.until("the listing hangs", lambda: fault.hits("list", "open") > 0)
         start = time.monotonic()
         worker.stop()
         self.assertLess(time.monotonic() - start, 10)
@@ -240,7 +210,7 @@ class StorageFaults(cluster.PhotosTest):
                 fault = self.fault()
                 done = subprocess.run(
                     [cluster.program("WORKER"), "--coordinator", self.coordinator.address, "--threads", "8"],
-                    env={**os.environ, **fault.env, "LEAT_SHIM_THREADS": str(threads)}, capture_output=True,
+                    env={**os.environ, **fault.env, "LEAT_FAULT_THREADS": str(threads)}, capture_output=True,
                     text=True, timeout=cluster.PATIENCE_S)
                 self.assertEqual(done.returncode, 1, done.stderr)
                 self.assertIn("cannot start thread", done.stderr)

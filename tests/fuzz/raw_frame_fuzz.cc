@@ -31,6 +31,8 @@ void Run(std::string_view bytes) {
   const grpc::ByteBuffer buffer = InSlices(bytes, length);
   v1::RowsResponse whole;
   (void)DecodeMessage(buffer, &whole);
+  v1::RowsRequest request;
+  (void)DecodeRequest(buffer, &request);
   const auto frame = DecodeRows(buffer);
   if (!frame.ok()) return;
   fuzz::Require(frame->data_bytes <= bytes.size());
@@ -50,6 +52,9 @@ std::vector<std::string> Seeds() {
   for (const size_t bytes : {0, 1, 300}) {
     header.set_data(std::string(bytes, 'd'));
     seeds.push_back("\x05" + header.SerializeAsString());
+    header.set_crc32c(7);
+    seeds.push_back("\x05" + header.SerializeAsString());
+    header.clear_crc32c();
   }
   return seeds;
 }

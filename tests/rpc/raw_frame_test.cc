@@ -4,6 +4,7 @@
 #include <random>
 #include <string>
 
+#include "core/status.h"
 #include "gtest/gtest.h"
 
 namespace leat::rpc {
@@ -136,6 +137,92 @@ TEST(RawFrame, GarbageAndTruncationNeverCrash) {
     std::string copy(frame->data_bytes, '\0');
     frame->CopyTo({reinterpret_cast<std::byte*>(copy.data()), copy.size()});
   }
+}
+
+TEST(RawFrame, AChecksumIsReadByGeneratedCodeAndFitsInPiecesOfAnySize) {
+  for (const size_t bytes : {0, 1, 127, 128, 5000, 100'000}) {
+    const std::string payload = Payload(bytes);
+    const std::string wire =
+        BytesOf(EncodeRows(Header(3), AsBytes(payload), nullptr, true));
+    v1::RowsResponse parsed;
+    ASSERT_TRUE(parsed.ParseFromString(wire)) << bytes;
+    EXPECT_TRUE(parsed.has_crc32c());
+    EXPECT_EQ(parsed.data(), payload);
+    // Generated code writes the same bytes.
+    EXPECT_EQ(parsed.SerializeAsString(), wire);
+    for (const size_t piece : {1, 7, 4096, 70'000}) {
+      absl::StatusOr<RowsFrame> frame = DecodeRows(BufferOf(wire, piece));
+      ASSERT_TRUE(frame.ok()) << frame.status();
+      EXPECT_EQ(frame->data_bytes, bytes);
+    }
+  }
+}
+
+// Flips each bit of `wire`; `decode` is to refuse it. What lost its checksum is
+// the caller's to refuse: says how often.
+template <class Decode>
+int FlipEachBit(const std::string& wire, const Decode& decode) {
+  int unchecked = 0;
+  for (size_t bit = 0; bit < wire.size() * 8; ++bit) {
+    std::string changed = wire;
+    changed[bit / 8] = static_cast<char>(changed[bit / 8] ^ (1 << (bit % 8)));
+    const absl::StatusOr<bool> checked = decode(changed);
+    if (!checked.ok()) continue;
+    EXPECT_FALSE(*checked) << "bit " << bit;
+    ++unchecked;
+  }
+  return unchecked;
+}
+
+TEST(RawFrame, EveryFlippedBitOfAnAnswerIsNoticed) {
+  const std::string payload = Payload(700);
+  const int unchecked = FlipEachBit(
+      BytesOf(EncodeRows(Header(9), AsBytes(payload), nullptr, true)),
+      [](const std::string& wire) -> absl::StatusOr<bool> {
+        const absl::StatusOr<RowsFrame> frame = DecodeRows(BufferOf(wire, 90));
+        if (!frame.ok()) return frame.status();
+        return frame->header.has_crc32c();
+      });
+  EXPECT_LE(unchecked, 8);  // the bits of its tag
+}
+
+TEST(RawFrame, EveryFlippedBitOfARequestIsNoticed) {
+  v1::RowsRequest request;
+  request.mutable_ask()->set_ask_id(9);
+  request.mutable_ask()->add_rows(3);
+  request.mutable_ask()->add_samples(77);
+  request.mutable_ask()->add_brought()->add_fields()->set_data(Payload(300));
+  const std::string wire = BytesOf(EncodeChecked(request));
+  v1::RowsRequest parsed;
+  ASSERT_TRUE(DecodeRequest(BufferOf(wire, 50), &parsed).ok());
+  EXPECT_EQ(parsed.ask().samples(0), 77u);
+  EXPECT_EQ(parsed.SerializeAsString(), wire);
+  const int unchecked =
+      FlipEachBit(wire, [](const std::string& bytes) -> absl::StatusOr<bool> {
+        v1::RowsRequest changed;
+        RETURN_IF_ERROR(DecodeRequest(BufferOf(bytes, 50), &changed));
+        return changed.has_crc32c();
+      });
+  EXPECT_LE(unchecked, 8);
+}
+
+TEST(RawFrame, AChecksumElsewhereIsRefused) {
+  v1::RowsResponse sum;
+  sum.set_crc32c(1);
+  const std::string wire =
+      sum.SerializeAsString() + Header(1).SerializeAsString();
+  EXPECT_EQ(DecodeRows(BufferOf(wire)).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  v1::RowsRequest request;
+  request.set_crc32c(1);
+  v1::RowsRequest open;
+  open.mutable_open();
+  v1::RowsRequest parsed;
+  EXPECT_EQ(DecodeRequest(BufferOf(request.SerializeAsString() +
+                                   open.SerializeAsString()),
+                          &parsed)
+                .code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 TEST(RawFrame, MessagesRoundTripOverRawBuffers) {

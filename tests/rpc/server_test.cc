@@ -16,44 +16,13 @@
 
 #include "core/status.h"
 #include "grpcpp/create_channel.h"
-#include "grpcpp/generic/generic_stub.h"
 #include "gtest/gtest.h"
 #include "rpc/channel.h"
 #include "rpc/self_call.h"
-#include "rpc/status.h"
+#include "tests/support/health.h"
 
 namespace leat::rpc {
 namespace {
-
-// What the health service says over a connection of its own; kUnavailable
-// where there is none.
-absl::StatusOr<std::string> Health(const std::string& address,
-                                   const Security& security = {}) {
-  grpc::GenericStub stub(MakeChannel(address, security));
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() +
-                       std::chrono::seconds(20));
-  context.set_wait_for_ready(false);
-  grpc::CompletionQueue queue;
-  const grpc::Slice nothing;
-  const grpc::ByteBuffer request(&nothing, 1);
-  const auto call = stub.PrepareUnaryCall(
-      &context, "/grpc.health.v1.Health/Check", request, &queue);
-  grpc::ByteBuffer response;
-  grpc::Status status;
-  call->StartCall();
-  call->Finish(&response, &status, nullptr);
-  void* tag = nullptr;
-  bool ok = false;
-  queue.Next(&tag, &ok);
-  if (!status.ok()) return FromGrpc(status);
-  grpc::Slice bytes;
-  if (!response.DumpToSingleSlice(&bytes).ok()) return Internal("no bytes");
-  return std::string(reinterpret_cast<const char*>(bytes.begin()),
-                     bytes.size());
-}
-
-const std::string kServing = "\x08\x01", kNotServing = "\x08\x02";
 
 std::unique_ptr<Server> Start(const ServerOptions& options,
                               const Security& security = {}) {

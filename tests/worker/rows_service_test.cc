@@ -21,6 +21,7 @@
 #include "leat/v1/worker.grpc.pb.h"
 #include "rpc/auth.h"
 #include "rpc/channel.h"
+#include "rpc/raw_frame.h"
 #include "rpc/server.h"
 #include "tests/worker/rows_service_fixture.h"
 
@@ -55,6 +56,61 @@ TEST_F(RowsServiceTest, AGeneratedClientGetsEveryRowOnce) {
   client->call->WritesDone();
   EXPECT_TRUE(Finish(*client).ok());
   EXPECT_EQ(rows_->counters().bytes_sent, kFiles * kRowBytes);
+}
+
+// A request as a consumer sends it that asks for checksums.
+v1::RowsRequest Checked(v1::RowsRequest request) {
+  std::vector<grpc::Slice> slices;
+  EXPECT_TRUE(rpc::EncodeChecked(request).Dump(&slices).ok());
+  EXPECT_EQ(slices.size(), 1u);
+  EXPECT_TRUE(request.ParseFromArray(slices[0].begin(),
+                                     static_cast<int>(slices[0].size())));
+  return request;
+}
+
+TEST_F(RowsServiceTest, ChecksumsAreSentToWhoAsksForThem) {
+  Start();
+  for (const bool asks : {false, true}) {
+    auto client = Connect();
+    v1::RowsRequest open;
+    open.mutable_open()->set_plan_hash(job_.key());
+    open.mutable_open()->set_checksums(asks);
+    client->call->Write(asks ? Checked(open) : open);
+    v1::RowsRequest ask = MakeAsk(1, 0);
+    client->call->Write(asks ? Checked(ask) : ask);
+    v1::RowsResponse response;
+    size_t rows = 0;
+    while (rows < kBatch && client->call->Read(&response)) {
+      EXPECT_EQ(response.has_crc32c(), asks);
+      rows += static_cast<size_t>(response.rows_size());
+    }
+    EXPECT_EQ(rows, kBatch);
+    client->call->WritesDone();
+    EXPECT_TRUE(Finish(*client).ok());
+  }
+  EXPECT_EQ(rows_->counters().damaged_streams, 0u);
+}
+
+TEST_F(RowsServiceTest, ARequestThatWasChangedOnItsWayEndsItsStream) {
+  Start();
+  v1::RowsRequest open;
+  open.mutable_open()->set_plan_hash(job_.key());
+  open.mutable_open()->set_checksums(true);
+  open = Checked(open);
+  v1::RowsRequest changed = Checked(MakeAsk(1, 0, 1));
+  changed.mutable_ask()->set_samples(0,
+                                     5);  // any sample is good in such an ask
+  v1::RowsRequest unchecked_open = open;
+  unchecked_open.clear_crc32c();
+  const std::vector<std::vector<v1::RowsRequest>> bad = {
+      {open, changed}, {open, MakeAsk(1, 0, 1)}, {unchecked_open}};
+  for (const auto& requests : bad) {
+    auto client = Connect();
+    for (const v1::RowsRequest& request : requests)
+      client->call->Write(request);
+    EXPECT_EQ(Finish(*client).error_code(), grpc::StatusCode::DATA_LOSS);
+  }
+  EXPECT_EQ(rows_->counters().damaged_streams, bad.size());
 }
 
 TEST_F(RowsServiceTest, AFailedRowIsAnErrorThatNamesTheFile) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/source/source.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -168,6 +169,34 @@ TEST_F(SourceTest, LoopsOfLinksEnd) {
   fs::create_directory_symlink(At("a"), At("a/self"));
   fs::create_directory_symlink("round", At("a/round"));
   EXPECT_THAT(Paths(*Open(Index())), ElementsAre(At("a/1.jpg")));
+}
+
+// Thirty directories of two links each to the next are 2^30 ways to a file.
+TEST_F(SourceTest, LinksThatFanOutEndAtTheLimit) {
+  for (int i = 0; i < 30; ++i) {
+    fs::create_directories(At("a/" + std::to_string(i)));
+    for (const char* name : {"x", "y"})
+      fs::create_directory_symlink(At("a/" + std::to_string(i + 1)),
+                                   At("a/" + std::to_string(i) + "/" + name));
+  }
+  dir_.Write("a/30/1.jpg", "x");
+  limits_.max_files = 1000;
+  const absl::Status status = IndexError();
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_THAT(Message(status), HasSubstr("1000 directories"));
+}
+
+TEST_F(SourceTest, AFileOfAFarFutureIsReadAndItsChangeNoticed) {
+  dir_.Write("a/1.jpg", "x");
+  const auto touch = [&](int64_t seconds) {
+    const timespec times[] = {{seconds, 0}, {seconds, 0}};
+    return utimensat(AT_FDCWD, At("a/1.jpg").c_str(), times, 0) == 0;
+  };
+  ASSERT_TRUE(touch(12'000'000'000));  // the year 2350: 2^63 ns are 292 years
+  const auto source = Open(Index());
+  EXPECT_EQ(Text(*source->Read(0)), "x");
+  ASSERT_TRUE(touch(12'000'000'001));
+  EXPECT_TRUE(absl::IsFailedPrecondition(source->Read(0).status()));
 }
 
 TEST_F(SourceTest, LinksToFilesAndDirectoriesAreFollowed) {

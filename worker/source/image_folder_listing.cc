@@ -25,6 +25,7 @@
 #include "worker/source/file_error.h"
 #include "worker/source/image_folder.h"
 #include "worker/source/image_folder_index.h"
+#include "worker/source/modified_time.h"
 
 namespace leat::worker {
 namespace {
@@ -37,11 +38,6 @@ struct Found {
   std::vector<ImageFile> files;
   std::vector<std::string> directories;  // names, sorted
 };
-
-int64_t ModifiedNs(const struct stat& info) {
-  return static_cast<int64_t>(info.st_mtim.tv_sec) * 1'000'000'000 +
-         info.st_mtim.tv_nsec;
-}
 
 // One directory's images (names prefixed by `prefix`) and sub-directories.
 class Lister {
@@ -116,7 +112,7 @@ class Lister {
     ImageFile& file = found.files.emplace_back();
     file.set_name(prefix + std::string(name));
     file.set_bytes(static_cast<uint64_t>(info.st_size));
-    file.set_modified_ns(ModifiedNs(info));
+    file.set_modified_ns(NsOfTime(info.st_mtim.tv_sec, info.st_mtim.tv_nsec));
     return absl::OkStatus();
   }
 
@@ -133,6 +129,10 @@ class Lister {
     if (ancestors.size() > kMaxDepth)
       return FailedPrecondition("{}: more than {} directories deep", path,
                                 kMaxDepth);
+    // Links to siblings make many ways to the same few directories.
+    if (++directories_ > limits_.max_files)
+      return ResourceExhausted("{}: more than {} directories: the limit", path,
+                               limits_.max_files);
     ancestors.push_back(id);
     ASSIGN_OR_RETURN(Found found, List(path, prefix));
     std::move(found.files.begin(), found.files.end(),
@@ -146,7 +146,7 @@ class Lister {
 
   const SourceLimits& limits_;
   const FileId root_;
-  std::atomic<uint64_t> files_{0};
+  std::atomic<uint64_t> files_{0}, directories_{0};
 };
 
 absl::Status WalkClasses(Lister& lister, const std::string& root, int threads,

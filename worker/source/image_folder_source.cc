@@ -21,6 +21,7 @@
 #include "worker/source/image_folder.h"
 #include "worker/source/image_folder_index.h"
 #include "worker/source/image_folder_remote.h"
+#include "worker/source/modified_time.h"
 #include "worker/source/storage/storage.h"
 
 namespace leat::worker {
@@ -191,8 +192,7 @@ absl::Status ImageFolderSource::CheckFile(const File& file,
     return changed(fmt::format("it has {} bytes, the index says {}",
                                info.st_size, file.bytes));
   const int64_t modified_ns =
-      static_cast<int64_t>(info.st_mtim.tv_sec) * 1'000'000'000 +
-      info.st_mtim.tv_nsec;
+      NsOfTime(info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
   if (modified_ns != file.modified_ns)
     return changed(fmt::format("its time of change is {} ns, the index says {}",
                                modified_ns, file.modified_ns));
@@ -227,7 +227,9 @@ absl::Status ImageFolderSource::ReadFile(uint64_t index,
           Blame::kObject);
     at += static_cast<uint64_t>(got);
   }
-  return absl::OkStatus();
+  // One that was written to meanwhile is a mixture of two files.
+  if (fstat(fd.get(), &info) != 0) return failed(errno, "read");
+  return CheckFile(file, info, path);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "core/status.h"
+#include "worker/source/modified_time.h"
 
 namespace leat::worker {
 namespace {
@@ -71,9 +72,8 @@ Identity HttpIdentity(uint64_t size, std::string_view etag,
 
 Identity LocalIdentity(uint64_t size, int64_t mtime_seconds,
                        int64_t mtime_nanoseconds) {
-  constexpr int64_t kBillion = 1'000'000'000;
   return {size, Identity::Kind::kMtimeNs,
-          fmt::format("{}", mtime_seconds * kBillion + mtime_nanoseconds)};
+          fmt::format("{}", NsOfTime(mtime_seconds, mtime_nanoseconds))};
 }
 
 absl::StatusOr<Identity> ParseIdentity(std::string_view text,
