@@ -69,6 +69,7 @@ EngineOptions EngineOptionsFor(const std::shared_ptr<JobData>& job) {
   const JobInfo& info = job->info();
   EngineOptions options;
   options.job = info.spec.name;
+  options.open.set_job(info.spec.name);
   options.dataset_id = info.dataset.id;
   options.shards = info.dataset.shards;
   options.links = GrpcLinks(job->connection()->control.security());

@@ -50,7 +50,8 @@ Coordinator::Coordinator(const CoordinatorConfig& config, Store* store,
       wake_(std::move(wake)),
       membership_(config.membership),
       // Numbers of an earlier start mean nothing now.
-      indexing_(config.indexing, (instance << 32) | 1) {}
+      indexing_(config.indexing, (instance << 32) | 1),
+      bad_samples_(config.max_bad_samples) {}
 
 Coordinator::~Coordinator() = default;
 

@@ -42,6 +42,7 @@
 #include "absl/status/statusor.h"
 #include "core/mutex.h"
 #include "server/assignments.h"
+#include "server/bad_samples.h"
 #include "server/indexing.h"
 #include "server/job_check.h"
 #include "server/membership.h"
@@ -139,7 +140,7 @@ class Coordinator {
       const WorkerRegistration& registration, Now now, Wake wake);
   // kAborted: the session was replaced. kNotFound: unknown.
   absl::Status Heartbeat(SessionId session, WorkerReport report,
-                         const std::vector<JobBadSamples>& bad_samples, Now now,
+                         const BadSampleReport& bad_samples, Now now,
                          std::vector<StorageTrouble> troubles = {});
   // The next message for it; nullopt: none now. kAborted: replaced.
   absl::StatusOr<std::optional<WorkerMessage>> NextForWorker(SessionId session);
@@ -157,6 +158,8 @@ class Coordinator {
   // The newest assignment, if it was not taken yet; nullptr: none.
   absl::StatusOr<std::shared_ptr<const Assignment>> NextForConsumer(
       SessionId session);
+  // Why its job is given up, told once; nullopt: it is not, or was told.
+  std::optional<absl::Status> FailureForConsumer(SessionId session);
   void CloseConsumer(SessionId session);
 
   // --- Time and writes
@@ -201,10 +204,6 @@ class Coordinator {
   struct Consumer;
   struct Wait;
   struct Write;
-  struct BadSamples {
-    uint64_t total = 0;
-    std::map<uint64_t, BadSample> first;
-  };
 
   // --- Life cycle (coordinator.cc)
   void Enqueue(Write write, Effects* effects)
@@ -271,7 +270,9 @@ class Coordinator {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // --- Sessions and views (coordinator_sessions.cc, coordinator_views.cc)
-  void NoteBadSamples(const std::vector<JobBadSamples>& bad_samples)
+  void NoteBadSamples(const BadSampleReport& report, Effects* effects)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void CountBadSamples(const CountedBadSamples& counted, Effects* effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   JobView ViewOf(const JobRecord& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void WorkerFindings(std::vector<Finding>* findings) const
@@ -319,8 +320,7 @@ class Coordinator {
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
   bool shut_down_ ABSL_GUARDED_BY(mu_) = false;
   absl::Status last_write_ ABSL_GUARDED_BY(mu_);  // of the store
-  std::map<std::string, BadSamples, std::less<>> bad_samples_
-      ABSL_GUARDED_BY(mu_);  // by job
+  BadSampleLedger bad_samples_ ABSL_GUARDED_BY(mu_);
 
   std::optional<MonotonicTime> started_at_ ABSL_GUARDED_BY(mu_);
   std::optional<MonotonicTime> update_at_ ABSL_GUARDED_BY(mu_);

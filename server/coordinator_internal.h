@@ -58,6 +58,7 @@ struct Coordinator::Consumer : Session {
   TableKey key;
   ConsumerReport report;
   bool pending = true;  // an assignment is to be sent
+  bool told_failure = false;
   WallTime opened_at, last_report_at;
   std::optional<MonotonicTime> stalled_since;
 };

@@ -222,7 +222,9 @@ void Coordinator::DeleteJob(const std::string& name, Done done) {
 }
 
 void Coordinator::JobGone(const JobInfo& job, Effects* effects) {
-  bad_samples_.erase(job.spec.name);
+  bad_samples_.ForgetJob(job.spec.name);
+  if (state_.FindJob(job.plan_hash) == nullptr)
+    bad_samples_.ForgetPlan(job.plan_hash);
   used_at_.erase(job.spec.name);
   ReleaseTable({job.dataset.id, job.spec.decoder_class}, effects);
 }

@@ -85,10 +85,9 @@ absl::StatusOr<SessionId> Coordinator::RegisterWorker(
   return id;
 }
 
-absl::Status Coordinator::Heartbeat(
-    SessionId session, WorkerReport report,
-    const std::vector<JobBadSamples>& bad_samples, Now now,
-    std::vector<StorageTrouble> troubles) {
+absl::Status Coordinator::Heartbeat(SessionId session, WorkerReport report,
+                                    const BadSampleReport& bad_samples, Now now,
+                                    std::vector<StorageTrouble> troubles) {
   Effects effects;
   MutexLock lock(&mu_);
   const auto it = worker_sessions_.find(session);
@@ -98,7 +97,7 @@ absl::Status Coordinator::Heartbeat(
                    it->second.name);
   Membership::Worker* worker = membership_.Find(session);
   if (worker == nullptr) return NotFound("no session {}", session);
-  NoteBadSamples(bad_samples);
+  NoteBadSamples(bad_samples, &effects);
   const bool was_lost = worker->lost;
   const bool was_troubled = !worker->troubles.empty();
   if (!membership_.Heartbeat(worker, std::move(report), std::move(troubles),
@@ -116,19 +115,36 @@ absl::Status Coordinator::Heartbeat(
   return absl::OkStatus();
 }
 
-void Coordinator::NoteBadSamples(
-    const std::vector<JobBadSamples>& bad_samples) {
-  for (const JobBadSamples& reported : bad_samples) {
-    if (state_.FindJob(reported.job) == nullptr) continue;
-    BadSamples& noted = bad_samples_[reported.job];
-    for (const BadSample& sample : reported.samples) {
-      noted.total += sample.count;
-      const auto it = noted.first.find(sample.sample);
-      if (it != noted.first.end())
-        it->second.count += sample.count;
-      else if (noted.first.size() < config_.max_bad_samples)
-        noted.first[sample.sample] = sample;
-    }
+void Coordinator::NoteBadSamples(const BadSampleReport& report,
+                                 Effects* effects) {
+  for (const JobBadSamples& reported : report.jobs)
+    if (state_.FindJob(reported.job) != nullptr)
+      bad_samples_.Describe(reported.job, reported.samples);
+  for (const CountedBadSamples& counted : report.plans)
+    CountBadSamples(counted, effects);
+}
+
+// Jobs of one plan may have different budgets, or none.
+void Coordinator::CountBadSamples(const CountedBadSamples& counted,
+                                  Effects* effects) {
+  std::vector<const JobInfo*> standing;  // jobs that can be given up
+  for (const std::string& name : state_.JobsWith(counted.plan_hash)) {
+    const JobInfo& job = *state_.FindJob(name)->info;
+    if (job.spec.max_bad && bad_samples_.Verdict(job).ok())
+      standing.push_back(&job);
+  }
+  if (standing.empty()) return;
+  bad_samples_.Count(counted.plan_hash,
+                     standing.front()->dataset.shards.num_samples(),
+                     counted.samples);
+  for (const JobInfo* job : standing) {
+    const absl::Status verdict = bad_samples_.Verdict(*job);
+    if (verdict.ok()) continue;
+    effects->Add([verdict] { LOG_ERROR("job.given_up {}", Message(verdict)); });
+    const auto ids = job_consumers_.find(job->spec.name);
+    if (ids == job_consumers_.end()) continue;
+    for (const SessionId id : ids->second) WakeLater(id, &consumers_.at(id));
+    effects->Add(wake_);
   }
 }
 
@@ -252,6 +268,9 @@ absl::StatusOr<SessionId> Coordinator::OpenConsumer(
   if (consumers_.size() >= config_.max_consumers)
     return ResourceExhausted("too many consumers: {}", consumers_.size());
   NoteStart(now);
+  if (const JobRecord* named = state_.FindJob(opening.job);
+      named != nullptr && named->info->plan_hash == opening.plan_hash)
+    job = named;
   const SessionId id = next_id_++;
   Consumer& consumer = consumers_[id];
   consumer.opening = opening;
@@ -301,6 +320,18 @@ absl::StatusOr<std::shared_ptr<const Assignment>> Coordinator::NextForConsumer(
   std::shared_ptr<const Assignment> table = assignments_.Get(it->second.key);
   it->second.pending = table == nullptr;
   return table;
+}
+
+std::optional<absl::Status> Coordinator::FailureForConsumer(SessionId session) {
+  MutexLock lock(&mu_);
+  const auto it = consumers_.find(session);
+  if (it == consumers_.end() || it->second.told_failure) return std::nullopt;
+  const JobRecord* job = state_.FindJob(it->second.job);
+  if (job == nullptr) return std::nullopt;
+  absl::Status verdict = bad_samples_.Verdict(*job->info);
+  if (verdict.ok()) return std::nullopt;
+  it->second.told_failure = true;
+  return verdict;
 }
 
 void Coordinator::CloseConsumer(SessionId session) {

@@ -55,10 +55,17 @@ JobView Coordinator::ViewOf(const JobRecord& job) const {
       view.stall_fraction =
           std::max(view.stall_fraction, report.stall_fraction);
     }
-  if (const auto bad = bad_samples_.find(name); bad != bad_samples_.end()) {
+  if (const auto bad = bad_samples_.jobs().find(name);
+      bad != bad_samples_.jobs().end()) {
     view.bad_samples_total = bad->second.total;
     for (const auto& [index, sample] : bad->second.first)
       view.bad_samples.push_back(sample);
+  }
+  if (job.info->spec.max_bad) {
+    view.bad_samples_different = bad_samples_.Different(job.info->plan_hash);
+    view.bad_samples_allowed = AllowedBadSamples(
+        job.info->spec, job.info->dataset.shards.num_samples());
+    view.failure = std::string(Message(bad_samples_.Verdict(*job.info)));
   }
   return view;
 }
@@ -295,8 +302,20 @@ void Coordinator::JobFindings(Now now, std::vector<Finding>* findings) const {
          "see leat status: if its job is limited by decode, add workers or "
          "threads; if the workers are idle, storage or the network limits"});
   }
-  for (const auto& [name, bad] : bad_samples_) {
+  for (const auto& [name, bad] : bad_samples_.jobs()) {
     if (bad.first.empty()) continue;
+    const JobRecord* job = state_.FindJob(name);
+    if (const absl::Status verdict = job == nullptr
+                                         ? absl::OkStatus()
+                                         : bad_samples_.Verdict(*job->info);
+        !verdict.ok()) {
+      findings->push_back(
+          {"JOB_GIVEN_UP", "error", std::string(Message(verdict)),
+           fmt::format("mend or remove the files, or delete the job and create "
+                       "it with another max_bad: leat describe job {}",
+                       name)});
+      continue;
+    }
     const BadSample& first = bad.first.begin()->second;
     findings->push_back(
         {"BAD_SAMPLES", "warn",

@@ -37,12 +37,12 @@ TEST(Coordinator, StallsAndBadSamplesBecomeFindings) {
   EXPECT_TRUE(world.Found("CONSUMER_STALLED"));
   ASSERT_TRUE(world
                   ->Heartbeat(a, {},
-                              {{"j", {{5, "cat/5.jpg", "truncated", 2}}}},
+                              {{{"j", {{5, "cat/5.jpg", "truncated", 2}}}}, {}},
                               world.now())
                   .ok());
   ASSERT_TRUE(world
                   ->Heartbeat(a, {},
-                              {{"j", {{5, "cat/5.jpg", "truncated", 1}}}},
+                              {{{"j", {{5, "cat/5.jpg", "truncated", 1}}}}, {}},
                               world.now())
                   .ok());
   EXPECT_TRUE(world.Found("BAD_SAMPLES"));
