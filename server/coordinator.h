@@ -43,9 +43,11 @@
 #include "core/mutex.h"
 #include "server/assignments.h"
 #include "server/bad_samples.h"
+#include "server/consumer_table.h"
 #include "server/indexing.h"
-#include "server/job_check.h"
+#include "server/job_creations.h"
 #include "server/membership.h"
+#include "server/reports.h"
 #include "server/state.h"
 #include "server/store.h"
 #include "server/types.h"
@@ -79,15 +81,10 @@ struct CoordinatorConfig {
   absl::Status Validate() const;
 };
 
-struct CreatedJob {
-  std::shared_ptr<const JobInfo> info;
-  bool attached = false;
-};
-
 class Coordinator {
  public:
   using Done = std::function<void(absl::Status)>;
-  using JobDone = std::function<void(absl::StatusOr<CreatedJob>)>;
+  using JobDone = JobCreation::Done;
   using Wake = std::function<void()>;
 
   // `store` outlives it. `instance`: random, new at each start. `wake`: there
@@ -170,6 +167,9 @@ class Coordinator {
   MonotonicTime NextDeadline() const;
   // Makes one durable change. False: none waits, or another thread is at it.
   bool RunWrite(Now now);
+  // Why the store has failed for good; OK: it has not. Changes are refused by
+  // kUnavailable from then on: the process should end.
+  absl::Status StoreFailure() const;
   // Computes and publishes the tables that are due, which may take seconds; no
   // other call waits for it. False: none is due.
   bool RunTables();
@@ -199,10 +199,7 @@ class Coordinator {
 
  private:
   class Effects;  // callbacks to run when the lock is gone
-  struct Session;
   struct WorkerSession;
-  struct Consumer;
-  struct Wait;
   struct Write;
 
   // --- Life cycle (coordinator.cc)
@@ -214,7 +211,7 @@ class Coordinator {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void MembersChanged(Now now, Effects* effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void WakeLater(SessionId id, Session* session)
+  void WakeLater(SessionId id, WokenSession* session)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Announce(const TableKey& key, const std::vector<std::string>& workers)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -225,21 +222,12 @@ class Coordinator {
   MonotonicTime DeadlineLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // --- Jobs and indexes (coordinator_jobs.cc, coordinator_indexes.cc)
-  void StartCreate(uint64_t wait, Effects* effects)
+  void WriteJob(uint64_t creation, Effects* effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void FinishCreate(uint64_t wait, const std::string& name, Effects* effects)
+  void JobWritten(uint64_t creation, const std::string& name, Effects* effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::StatusOr<std::optional<Event>> DecideCreate(const PreparedJob& job,
-                                                    uint64_t wait,
-                                                    Effects* effects)
+  void Answer(uint64_t creation, JobCreation::Answer answer, Effects* effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::StatusOr<DecoderClass> SettleClass(const PreparedJob& job) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::StatusOr<CreatedJob> Attach(const JobRecord& existing,
-                                    const PreparedJob& job) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void FinishWait(uint64_t wait, absl::StatusOr<CreatedJob> result,
-                  Effects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void JobGone(const JobInfo& job, Effects* effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void FinishIndexing(const std::string& dataset_id, const absl::Status& status,
@@ -250,10 +238,7 @@ class Coordinator {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void DropUnwanted(const std::string& dataset_id)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::Status LateWait(const Wait& wait, Now now) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void ExpireWaits(Now now, Effects* effects)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void AnswerLate(Now now, Effects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // --- What nobody uses any more (coordinator_expiry.cc)
   bool InUse(const JobInfo& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -275,16 +260,9 @@ class Coordinator {
   void CountBadSamples(const CountedBadSamples& counted, Effects* effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   JobView ViewOf(const JobRecord& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void WorkerFindings(std::vector<Finding>* findings) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void StorageTroubleFindings(std::vector<Finding>* findings) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void DecoderFindings(std::vector<Finding>* findings) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void JobFindings(Now now, std::vector<Finding>* findings) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void StoreFindings(std::vector<Finding>* findings) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void SnapWorkers(Snapshot* to) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void SnapJobs(Now now, Snapshot* to) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void SnapStore(Snapshot* to) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // Constant after construction.
   const CoordinatorConfig config_;
@@ -303,19 +281,10 @@ class Coordinator {
   Assignments assignments_ ABSL_GUARDED_BY(mu_);
   uint64_t next_id_ ABSL_GUARDED_BY(mu_) = 1;  // sessions and waits
   std::map<SessionId, WorkerSession> worker_sessions_ ABSL_GUARDED_BY(mu_);
-  std::map<SessionId, Consumer> consumers_ ABSL_GUARDED_BY(mu_);
-  // The consumers of a table, of a job, and in the order of their names.
-  std::map<TableKey, std::set<SessionId>> watchers_ ABSL_GUARDED_BY(mu_);
-  std::map<std::string, std::set<SessionId>, std::less<>> job_consumers_
-      ABSL_GUARDED_BY(mu_);
-  std::map<std::string, SessionId> consumer_keys_ ABSL_GUARDED_BY(mu_);
-  std::map<Digest, size_t> plans_in_use_ ABSL_GUARDED_BY(mu_);  // consumers
-  std::deque<SessionId> to_wake_ ABSL_GUARDED_BY(mu_);          // each once
+  ConsumerTable consumers_ ABSL_GUARDED_BY(mu_);
+  std::deque<SessionId> to_wake_ ABSL_GUARDED_BY(mu_);  // each once
 
-  std::map<uint64_t, Wait> waits_ ABSL_GUARDED_BY(mu_);
-  // Of waits that nothing is being written for.
-  std::set<std::pair<MonotonicTime, uint64_t>> wait_deadlines_
-      ABSL_GUARDED_BY(mu_);
+  JobCreations creations_ ABSL_GUARDED_BY(mu_);
   std::deque<Write> writes_ ABSL_GUARDED_BY(mu_);
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
   bool shut_down_ ABSL_GUARDED_BY(mu_) = false;
