@@ -5,10 +5,9 @@
 //
 //   LEAT_SHIM_PREFIX   what is done to paths that begin so fails
 //   LEAT_SHIM_CONTROL  a file that says how, looked at by each call: EIO,
-//   ENOENT
-//                      or ESTALE; HANG: the call never returns, as one that
-//                      waits for a dead NFS server; empty or missing: not at
-//                      all
+//                      ENOENT or ESTALE; HANG: the call never returns, as one
+//                      that waits for a dead NFS server; FSYNC: only fsync
+//                      fails, with EIO; empty or missing: not at all
 //   LEAT_SHIM_THREADS  so many threads may be started in all
 #include <dirent.h>
 #include <dlfcn.h>
@@ -40,8 +39,8 @@ F Real(const char* name) {
   while (true) pause();
 }
 
-// The errno that such a call fails with now; 0: it does not.
-int Fault() {
+// The errno that such a call, or an fsync, fails with now; 0: it does not.
+int Fault(bool sync) {
   const char* const control = std::getenv("LEAT_SHIM_CONTROL");
   if (control == nullptr) return 0;
   const long fd = syscall(SYS_openat, AT_FDCWD, control, O_RDONLY | O_CLOEXEC);
@@ -50,6 +49,7 @@ int Fault() {
   const long got = syscall(SYS_read, fd, text, sizeof text - 1);
   syscall(SYS_close, fd);
   if (got <= 0) return 0;
+  if (std::strncmp(text, "FSYNC", 5) == 0) return sync ? EIO : 0;
   if (std::strncmp(text, "HANG", 4) == 0) Hang();
   if (std::strncmp(text, "EIO", 3) == 0) return EIO;
   if (std::strncmp(text, "ENOENT", 6) == 0) return ENOENT;
@@ -58,24 +58,24 @@ int Fault() {
 }
 
 // Whether a call on this path is to fail; sets errno.
-bool Fails(const char* path) {
+bool Fails(const char* path, bool sync = false) {
   const char* const prefix = std::getenv("LEAT_SHIM_PREFIX");
   if (prefix == nullptr || path == nullptr ||
       std::strncmp(path, prefix, std::strlen(prefix)) != 0)
     return false;
-  const int error = Fault();
+  const int error = Fault(sync);
   if (error == 0) return false;
   errno = error;
   return true;
 }
 
-bool Fails(int fd) {
+bool Fails(int fd, bool sync = false) {
   char link[32], path[4096];
   std::snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
   const ssize_t size = readlink(link, path, sizeof path - 1);
   if (size <= 0) return false;
   path[size] = '\0';
-  return Fails(path);
+  return Fails(path, sync);
 }
 
 }  // namespace
@@ -102,6 +102,16 @@ ssize_t pread(int fd, void* into, size_t size, off_t at) {
 
 ssize_t __pread_chk(int fd, void* into, size_t size, off_t at, size_t) {
   return pread(fd, into, size, at);
+}
+
+int fsync(int fd) {
+  if (Fails(fd, /*sync=*/true)) return -1;
+  return static_cast<int>(syscall(SYS_fsync, fd));
+}
+
+int fdatasync(int fd) {
+  if (Fails(fd, /*sync=*/true)) return -1;
+  return static_cast<int>(syscall(SYS_fdatasync, fd));
 }
 
 DIR* opendir(const char* path) {
