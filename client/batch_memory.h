@@ -45,6 +45,11 @@ class BatchMemory {
   // memory can be had by then.
   enum class Reuse { kNow, kLater, kNever };
   virtual Reuse reuse() { return Reuse::kNow; }
+  // Of memory that said kLater: has `ring` called once, on any thread, when the
+  // device has finished with it. A device that has failed may call nobody, so
+  // who waits looks again after a while. `ring` must not block, nor call the
+  // device. Does not wait. REQUIRES: as for reuse.
+  virtual void RingWhenFree(std::function<void()> ring) { ring = nullptr; }
 
  protected:
   BatchMemory();

@@ -9,7 +9,8 @@
 namespace leat::client {
 namespace {
 
-constexpr Duration kLookAgain = std::chrono::milliseconds(1);
+// A device that has failed rings no bell.
+constexpr Duration kLookAnyway = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -41,48 +42,70 @@ std::shared_ptr<BatchPool> BatchPool::Create(size_t bytes, size_t max_free,
 BatchPool::BatchPool(size_t bytes, size_t max_free, MemoryMaker maker)
     : bytes_(bytes), max_free_(max_free), maker_(std::move(maker)) {}
 
-// An unused buffer, the newest that can be taken; none of them can: null.
-// Those that never can come into `spoilt`.
-absl::Status BatchPool::TakeFree(
-    std::shared_ptr<BatchMemory>* memory,
-    std::vector<std::shared_ptr<BatchMemory>>* spoilt) {
-  const MonotonicTime deadline = Clock::Real().Now() + kMaxReuseWait;
+void BatchPool::Bell::Ring() {
   MutexLock lock(&mu_);
+  ++rings_;
+  rung_.NotifyAll();
+}
+
+uint64_t BatchPool::Bell::rings() const {
+  MutexLock lock(&mu_);
+  return rings_;
+}
+
+void BatchPool::Bell::WaitPast(uint64_t heard, MonotonicTime deadline) {
+  MutexLock lock(&mu_);
+  while (rings_ == heard && rung_.WaitUntil(&mu_, deadline)) {
+  }
+}
+
+// The newest unused buffer that can be taken. If all are busy, and they are
+// enough, each of them rings the bell when it is free.
+BatchPool::Found BatchPool::Look() {
+  Found found;
+  MutexLock lock(&mu_);
+  for (size_t i = free_.size(); i-- > 0 && !found.memory;) {
+    const BatchMemory::Reuse reuse = free_[i]->reuse();
+    if (reuse == BatchMemory::Reuse::kLater) continue;
+    (reuse == BatchMemory::Reuse::kNever ? found.spoilt.emplace_back()
+                                         : found.memory) = std::move(free_[i]);
+    free_.erase(free_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  if (found.memory) {
+    ++in_use_;
+    return found;
+  }
+  found.wait = free_.size() > max_free_;
+  if (found.wait)
+    for (const std::shared_ptr<BatchMemory>& memory : free_)
+      memory->RingWhenFree([bell = bell_] { bell->Ring(); });
+  return found;
+}
+
+absl::Status BatchPool::TakeFree(std::shared_ptr<BatchMemory>* memory) {
+  const MonotonicTime deadline = Clock::Real().Now() + kMaxReuseWait;
   while (true) {
-    for (size_t i = free_.size(); i-- > 0;) {
-      const BatchMemory::Reuse reuse = free_[i]->reuse();
-      if (reuse == BatchMemory::Reuse::kLater) continue;
-      std::shared_ptr<BatchMemory> found = std::move(free_[i]);
-      free_.erase(free_.begin() + static_cast<std::ptrdiff_t>(i));
-      if (reuse == BatchMemory::Reuse::kNever) {
-        spoilt->push_back(std::move(found));
-        continue;
-      }
-      *memory = std::move(found);
-      ++in_use_;
-      return absl::OkStatus();
+    const uint64_t heard = bell_->rings();
+    Found found = Look();
+    *memory = std::move(found.memory);
+    if (!found.spoilt.empty()) {
+      found.spoilt.clear();
+      dropped_.Call();
     }
-    if (free_.size() <= max_free_) return absl::OkStatus();
+    if (*memory || !found.wait) return absl::OkStatus();
     const MonotonicTime now = Clock::Real().Now();
     if (now >= deadline)
       return ResourceExhausted(
           "memory for a batch: {} batches were given back on streams that have "
           "not finished with any of them within {:g} s",
-          free_.size(), std::chrono::duration<double>(kMaxReuseWait).count());
-    // A device does not say when it has finished.
-    returned_.WaitUntil(&mu_, std::min(deadline, now + kLookAgain));
+          free(), std::chrono::duration<double>(kMaxReuseWait).count());
+    bell_->WaitPast(heard, std::min(deadline, now + kLookAnyway));
   }
 }
 
 absl::StatusOr<BatchPool::Buffer> BatchPool::Take() {
   Buffer buffer;
-  std::vector<std::shared_ptr<BatchMemory>> spoilt;
-  const absl::Status status = TakeFree(&buffer.memory_, &spoilt);
-  if (!spoilt.empty()) {
-    spoilt.clear();
-    dropped_.Call();
-  }
-  RETURN_IF_ERROR(status);
+  RETURN_IF_ERROR(TakeFree(&buffer.memory_));
   if (!buffer.memory_) {
     absl::StatusOr<std::shared_ptr<BatchMemory>> memory = maker_(bytes_);
     if (!memory.ok()) return memory.status();
@@ -103,10 +126,9 @@ void BatchPool::Return(std::shared_ptr<BatchMemory> memory) {
     if (reuse == BatchMemory::Reuse::kLater ||
         (reuse == BatchMemory::Reuse::kNow && free_.size() < max_free_)) {
       free_.push_back(std::move(memory));
-      returned_.NotifyOne();
-      return;
     }
   }
+  if (!memory) return bell_->Ring();
   memory.reset();
   dropped_.Call();
 }

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -78,13 +79,34 @@ class BatchPool : public std::enable_shared_from_this<BatchPool> {
  private:
   BatchPool(size_t bytes, size_t max_free, MemoryMaker maker);
   void Return(std::shared_ptr<BatchMemory> memory);
-  absl::Status TakeFree(std::shared_ptr<BatchMemory>* memory,
-                        std::vector<std::shared_ptr<BatchMemory>>* spoilt);
+  absl::Status TakeFree(std::shared_ptr<BatchMemory>* memory);
+
+  // Rung when memory may have become free. Outlives the pool where a device
+  // will ring it.
+  class Bell {
+   public:
+    void Ring();
+    uint64_t rings() const;
+    // Until it has been rung more than `heard` times, or `deadline`.
+    void WaitPast(uint64_t heard, MonotonicTime deadline);
+
+   private:
+    mutable Mutex mu_;
+    CondVar rung_;
+    uint64_t rings_ ABSL_GUARDED_BY(mu_) = 0;
+  };
+  // What a look at the unused buffers has found.
+  struct Found {
+    std::shared_ptr<BatchMemory> memory;  // null: none that can be taken
+    bool wait = false;                    // for one of them
+    std::vector<std::shared_ptr<BatchMemory>> spoilt;
+  };
+  Found Look();
 
   const size_t bytes_, max_free_;
   const MemoryMaker maker_;
+  const std::shared_ptr<Bell> bell_ = std::make_shared<Bell>();
   mutable Mutex mu_;
-  CondVar returned_;
   std::vector<std::shared_ptr<BatchMemory>> free_ ABSL_GUARDED_BY(mu_);
   size_t in_use_ ABSL_GUARDED_BY(mu_) = 0;
   Revocable<> dropped_;

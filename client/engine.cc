@@ -52,6 +52,12 @@ void Engine::StartSession() {
                              [this](const v1::Assignment& assignment) {
                                OnAssignment(assignment);
                              },
+                         .on_failure =
+                             [this](const absl::Status& status) {
+                               MutexLock lock(&mu_);
+                               if (error_.ok()) error_ = status;
+                               ready_.NotifyAll();
+                             },
                          .on_lost =
                              [this](const absl::Status& status) {
                                MutexLock lock(&mu_);

@@ -53,17 +53,12 @@ absl::StatusOr<std::unique_ptr<Job>> MakeJob(
   return std::make_unique<Job>(std::move(state));
 }
 
-namespace {
-
-// Draws from [0, 1), on any thread.
 std::function<double()> RandomFractions() {
   return [] {
     thread_local std::minstd_rand engine{std::random_device{}()};
     return std::uniform_real_distribution<>()(engine);
   };
 }
-
-}  // namespace
 
 EngineOptions EngineOptionsFor(const std::shared_ptr<JobData>& job) {
   static std::atomic<uint64_t> iterators{0};
@@ -75,6 +70,7 @@ EngineOptions EngineOptionsFor(const std::shared_ptr<JobData>& job) {
   options.links = GrpcLinks(job->connection()->control.security());
   options.sessions = job->connection()->control.Sessions();
   options.open.set_plan_hash(info.plan_hash.data(), info.plan_hash.size());
+  options.open.set_job(info.spec.name);
   options.open.set_host(HostName());
   options.open.set_pid(static_cast<uint64_t>(getpid()));
   options.open.set_consumer(fmt::format("{}/{}/{}", options.open.host(),

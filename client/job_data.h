@@ -4,6 +4,7 @@
 // told it. Both live as long as anything that needs them.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -18,6 +19,9 @@
 #include "core/plan.h"
 
 namespace leat::client {
+
+// Draws from [0, 1), on any thread.
+std::function<double()> RandomFractions();
 
 // Thread-safe.
 struct Connection {

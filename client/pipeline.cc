@@ -94,7 +94,7 @@ std::string PipelineBuilder::GraphJson() const {
 }
 
 std::string PipelineBuilder::SpecJson(const JobOptions& options) const {
-  return json{
+  json spec = {
       {"name", options.name},
       {"pipeline", {{"nodes", state_->nodes}, {"outputs", state_->outputs}}},
       {"seed", options.seed},
@@ -105,8 +105,9 @@ std::string PipelineBuilder::SpecJson(const JobOptions& options) const {
       {"rotate_parts", options.rotate_parts},
       {"shuffle_window", options.shuffle_window},
       {"decoder_class", Enum("DECODER_CLASS_", options.decoder_class)},
-      {"on_bad_sample", Enum("BAD_SAMPLE_POLICY_", options.on_bad_sample)}}
-      .dump();
+      {"on_bad_sample", Enum("BAD_SAMPLE_POLICY_", options.on_bad_sample)}};
+  if (options.max_bad) spec["max_bad"] = *options.max_bad;
+  return spec.dump();
 }
 
 }  // namespace leat

@@ -3,10 +3,12 @@
 // Service: connects, and hands out jobs.
 #include <utility>
 
+#include "absl/time/clock.h"
 #include "client/batches_state.h"
 #include "client/job_data.h"
 #include "client/leat/client.h"
 #include "client/machine.h"
+#include "client/retry.h"
 #include "core/status.h"
 #include "rpc/convert.h"
 
@@ -65,8 +67,19 @@ absl::StatusOr<std::unique_ptr<Job>> Service::CreateJob(
   *request.mutable_spec() = rpc::ToProto(spec);
   v1::CreateJobResponse response;
   client::Control& control = state_->connection->control;
-  RETURN_IF_ERROR(control.Call(&v1::CoordinatorService::Stub::CreateJob,
-                               request, &response, timeout));
+  // A second call attaches to what the first one may have created.
+  const client::Retry retry{.random = client::RandomFractions(),
+                            .now = absl::Now,
+                            .pause = absl::SleepFor};
+  RETURN_IF_ERROR(retry.Run(absl::Now() + timeout, [&](absl::Duration left) {
+    return control.Call(&v1::CoordinatorService::Stub::CreateJob, request,
+                        &response, left);
+  }));
+  if (spec.max_bad && !response.job().spec().has_max_bad())
+    return FailedPrecondition(
+        "max_bad {}: the coordinator is of a version that knows no such "
+        "budget, and made job {} without it",
+        *spec.max_bad, spec.name);
   return client::MakeJob(state_->connection, response.job());
 }
 

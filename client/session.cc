@@ -9,13 +9,28 @@
 #include "core/status.h"
 
 namespace leat::client {
+namespace {
+
+// A code that is none, or not one of errors, is kUnknown.
+absl::Status FailureOf(const v1::JobFailure& failure) {
+  const auto code = static_cast<absl::StatusCode>(failure.code());
+  if (failure.code() > static_cast<int>(absl::StatusCode::kOk) &&
+      failure.code() <= static_cast<int>(absl::StatusCode::kUnauthenticated))
+    return absl::Status(code, failure.message());
+  return absl::UnknownError(failure.message());
+}
+
+}  // namespace
 
 // What a stream's callbacks touch.
 struct Session::Shared {
   explicit Shared(const Callbacks& callbacks)
-      : on_assignment(callbacks.on_assignment), on_lost(callbacks.on_lost) {}
+      : on_assignment(callbacks.on_assignment),
+        on_failure(callbacks.on_failure),
+        on_lost(callbacks.on_lost) {}
 
   Revocable<const v1::Assignment&> on_assignment;
+  Revocable<const absl::Status&> on_failure;
   Revocable<const absl::Status&> on_lost;
   Mutex mu;
   bool stopped ABSL_GUARDED_BY(mu) = false;
@@ -70,6 +85,8 @@ MonotonicTime Session::Tick(MonotonicTime now) {
         }
         if (response.has_assignment())
           shared->on_assignment.Call(response.assignment());
+        if (response.has_failure())
+          shared->on_failure.Call(FailureOf(response.failure()));
       },
       [shared = shared_](const absl::Status& status) {
         {
@@ -94,6 +111,7 @@ void Session::Stop() {
     shared_->stopped = true;
   }
   shared_->on_assignment.Set(nullptr);
+  shared_->on_failure.Set(nullptr);
   shared_->on_lost.Set(nullptr);
   if (stream_) stream_->Cancel();
   stream_.reset();

@@ -30,6 +30,8 @@ class Session {
   };
   struct Callbacks {
     std::function<void(const v1::Assignment&)> on_assignment;
+    // The coordinator gives the job up. May be null.
+    std::function<void(const absl::Status&)> on_failure;
     // The stream has ended; OK is never passed.
     std::function<void(const absl::Status&)> on_lost;
     std::function<v1::ConsumerStats()> stats;  // on the thread of Tick

@@ -84,6 +84,25 @@ absl::Status CheckName(std::string_view name) {
   return absl::OkStatus();
 }
 
+absl::Status CheckMaxBad(const JobSpec& spec) {
+  if (!spec.max_bad) return absl::OkStatus();
+  const double max_bad = *spec.max_bad;
+  if (!(max_bad >= 0 && max_bad <= 1))
+    return InvalidArgument(
+        "max_bad {}: want 0 to 1, a share of the dataset's samples", max_bad);
+  if (spec.on_bad_sample == BadSamplePolicy::kFail)
+    return InvalidArgument(
+        "max_bad {}: on_bad_sample fail ends at the first bad sample; want "
+        "replace or zero with max_bad",
+        max_bad);
+  if (IsExternal(spec))
+    return InvalidArgument(
+        "max_bad {}: the samples of {} are no dataset that has a share; want "
+        "none",
+        max_bad, kExternalReader);
+  return absl::OkStatus();
+}
+
 std::string_view Line(std::string_view text, size_t begin) {
   return text.substr(begin, text.find('\n', begin) - begin);
 }
@@ -139,6 +158,7 @@ absl::StatusOr<CheckedGraph> CheckSpec(const JobSpec& spec,
       (spec.shuffle_window == 0 || spec.shuffle_window > kMaxShards))
     return InvalidArgument("shuffle_window {}: want 1 to {} shards",
                            spec.shuffle_window, kMaxShards);
+  RETURN_IF_ERROR(CheckMaxBad(spec));
   ASSIGN_OR_RETURN(CheckedGraph checked, Check(spec.pipeline, stored));
   if (!checked.typed) return checked;
   if (spec.on_bad_sample == BadSamplePolicy::kReplace && IsExternal(spec))
@@ -200,6 +220,13 @@ absl::Status CheckAgainst(const JobSpec& spec, const DatasetInfo& dataset) {
   return absl::OkStatus();
 }
 
+uint64_t AllowedBadSamples(const JobSpec& spec, uint64_t num_samples) {
+  const auto samples = static_cast<double>(num_samples);
+  // 0.29 of 100 are 29, though the product is a little less.
+  return std::min(num_samples, static_cast<uint64_t>(*spec.max_bad * samples +
+                                                     samples * 1e-12));
+}
+
 Digest PlanHash(const JobSpec& spec, const DatasetInfo& dataset) {
   Sha256 hash;
   hash.UpdateField(kPlanHashVersion);
@@ -244,6 +271,11 @@ std::string Difference(const JobSpec& existing, const JobSpec& wanted) {
     compare_names("decoder_class", existing.decoder_class,
                   wanted.decoder_class);
   compare_names("on_bad_sample", existing.on_bad_sample, wanted.on_bad_sample);
+  const auto text_of = [](const std::optional<double>& share) {
+    return share ? fmt::format("{}", *share) : "none";
+  };
+  if (existing.max_bad != wanted.max_bad)
+    compare("max_bad", text_of(existing.max_bad), text_of(wanted.max_bad));
   // By text, as the plan hash sees it (-0.0 is another number than 0.0).
   const std::string existing_text = CanonicalText(existing.pipeline);
   const std::string wanted_text = CanonicalText(wanted.pipeline);

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -60,6 +61,9 @@ struct JobSpec {
   uint32_t shuffle_window = 16;
   DecoderClass decoder_class = DecoderClass::kExact;
   BadSamplePolicy on_bad_sample = BadSamplePolicy::kFail;
+  // The share of the dataset's samples that may be bad before the job fails;
+  // nullopt: any. Bytes do not depend on it.
+  std::optional<double> max_bad;
 
   friend bool operator==(const JobSpec&, const JobSpec&) = default;
 };
@@ -103,6 +107,8 @@ absl::StatusOr<CheckedGraph> CheckSpec(const JobSpec& spec,
 // What needs the dataset: batch ≤ num_samples (or a part's samples) under
 // kDrop; num_samples > 0.
 absl::Status CheckAgainst(const JobSpec& spec, const DatasetInfo& dataset);
+// How many samples of a dataset of `num_samples` may be bad. REQUIRES: max_bad.
+uint64_t AllowedBadSamples(const JobSpec& spec, uint64_t num_samples);
 // REQUIRES: spec.pipeline is normalised, the class is not kAuto. Golden:
 // changing it orphans every token.
 Digest PlanHash(const JobSpec& spec, const DatasetInfo& dataset);

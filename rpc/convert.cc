@@ -152,6 +152,7 @@ v1::JobSpec ToProto(const JobSpec& spec) {
   proto.set_shuffle_window(spec.shuffle_window);
   proto.set_decoder_class(static_cast<v1::DecoderClass>(spec.decoder_class));
   proto.set_on_bad_sample(static_cast<v1::BadSamplePolicy>(spec.on_bad_sample));
+  if (spec.max_bad) proto.set_max_bad(*spec.max_bad);
   return proto;
 }
 
@@ -254,6 +255,7 @@ absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& proto) {
   ASSIGN_OR_RETURN(spec.on_bad_sample,
                    EnumFrom("on_bad_sample", proto.on_bad_sample(),
                             BadSamplePolicy::kFail, BadSamplePolicy::kZero));
+  if (proto.has_max_bad()) spec.max_bad = proto.max_bad();
   return spec;
 }
 

@@ -14,8 +14,9 @@ namespace leat::server {
 namespace {
 
 constexpr size_t kMaxText = 1024;
-constexpr int kMaxBadSamples = 100;  // of one job in one heartbeat
-constexpr int kMaxJobs = 1000;       // in one heartbeat
+constexpr int kMaxBadSamples = 100;     // of one job in one heartbeat
+constexpr int kMaxJobs = 1000;          // in one heartbeat
+constexpr size_t kMaxCounted = 16'384;  // samples in one heartbeat
 constexpr int kMaxClasses = 1'000'000;
 constexpr size_t kMaxUnknown = 4096;  // bytes of unknown fields of a message
 
@@ -160,8 +161,9 @@ std::vector<StorageTrouble> TroublesOf(const v1::Heartbeat& proto) {
   return troubles;
 }
 
-std::vector<JobBadSamples> BadSamplesOf(const v1::Heartbeat& proto) {
-  std::vector<JobBadSamples> jobs;
+BadSampleReport BadSamplesOf(const v1::Heartbeat& proto) {
+  BadSampleReport report;
+  std::vector<JobBadSamples>& jobs = report.jobs;
   for (int i = 0; i < std::min(proto.bad_samples_size(), kMaxJobs); ++i) {
     const v1::JobBadSamples& from = proto.bad_samples(i);
     JobBadSamples& job = jobs.emplace_back();
@@ -173,7 +175,17 @@ std::vector<JobBadSamples> BadSamplesOf(const v1::Heartbeat& proto) {
                              std::max<uint64_t>(1, sample.count())});
     }
   }
-  return jobs;
+  size_t left = kMaxCounted;
+  for (const v1::CountedBadSamples& from : proto.counted_bad_samples()) {
+    const absl::StatusOr<Digest> plan = DigestOf("plan_hash", from.plan_hash());
+    const size_t taken =
+        std::min(left, static_cast<size_t>(from.samples_size()));
+    if (!plan.ok() || taken == 0) continue;
+    left -= taken;
+    report.plans.push_back(
+        {*plan, {from.samples().begin(), from.samples().begin() + taken}});
+  }
+  return report;
 }
 
 absl::StatusOr<ConsumerOpening> FromProto(const v1::OpenConsumer& proto) {
@@ -182,6 +194,7 @@ absl::StatusOr<ConsumerOpening> FromProto(const v1::OpenConsumer& proto) {
   opening.host = Cut(proto.host());
   opening.pid = proto.pid();
   opening.consumer = proto.consumer();
+  opening.job = proto.job();
   return opening;
 }
 
@@ -256,6 +269,9 @@ v1::JobSummary ToProto(const JobView& view) {
   proto.set_bad_samples_total(view.bad_samples_total);
   for (const BadSample& sample : view.bad_samples)
     *proto.add_bad_samples() = ToProto(sample);
+  proto.set_bad_samples_different(view.bad_samples_different);
+  proto.set_bad_samples_allowed(view.bad_samples_allowed);
+  proto.set_failure(view.failure);
   proto.set_gpu_use(view.not_on_gpu.empty() ? v1::GPU_USE_YES : v1::GPU_USE_NO);
   proto.set_gpu_reason(view.not_on_gpu);
   return proto;

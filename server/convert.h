@@ -17,7 +17,7 @@ absl::StatusOr<WorkerRegistration> FromProto(const v1::RegisterWorker& proto);
 WorkerReport ReportOf(v1::WorkerStats proto);
 ConsumerReport ReportOf(v1::ConsumerStats proto);
 std::vector<StorageTrouble> TroublesOf(const v1::Heartbeat& proto);
-std::vector<JobBadSamples> BadSamplesOf(const v1::Heartbeat& proto);
+BadSampleReport BadSamplesOf(const v1::Heartbeat& proto);
 absl::StatusOr<ConsumerOpening> FromProto(const v1::OpenConsumer& proto);
 absl::StatusOr<IndexHeader> FromProto(const v1::IndexHeader& proto);
 absl::StatusOr<Digest> DigestOf(std::string_view what, const std::string& raw);

@@ -4,6 +4,18 @@
 // indexes in coordinator_indexes.cc, what nobody uses any more in
 // coordinator_expiry.cc, sessions in coordinator_sessions.cc, views and
 // findings in coordinator_views.cc.
+//
+// A durable write:
+//
+//   Enqueue ─► queued ── RunWrite ─► decide ─┬─ an error, or nothing ─► finish
+//      │                                     └─ event ─► Append (no lock)
+//      └─ full, stopping ─► finish(error)                  ├─ error ─► finish
+//                                                          └─ OK ─► Apply,
+//                                                                   finish(OK)
+//
+// A table: MembersChanged sets `update_at_`; Tick at that time makes all tables
+// due, unless they are held; RunTables computes each without the lock and
+// publishes it; Announce marks its consumers, and RunWakes wakes them.
 #include "server/coordinator.h"
 
 #include <algorithm>
@@ -50,7 +62,8 @@ Coordinator::Coordinator(const CoordinatorConfig& config, Store* store,
       wake_(std::move(wake)),
       membership_(config.membership),
       // Numbers of an earlier start mean nothing now.
-      indexing_(config.indexing, (instance << 32) | 1) {}
+      indexing_(config.indexing, (instance << 32) | 1),
+      bad_samples_(config.max_bad_samples) {}
 
 Coordinator::~Coordinator() = default;
 
@@ -121,6 +134,11 @@ bool Coordinator::RunWrite(Now now) {
   last_write_ = written;
   if (written.ok()) {
     written = state_.Apply(event);
+  } else if (absl::IsInternal(written)) {
+    written = Unavailable(
+        "the coordinator cannot keep its state, and ends: {}; ask again when "
+        "it is back",
+        Message(written));
   } else {
     effects.Add(
         [written] { LOG_ERROR("state.not_written {}", Message(written)); });
@@ -129,12 +147,17 @@ bool Coordinator::RunWrite(Now now) {
   return true;
 }
 
+absl::Status Coordinator::StoreFailure() const {
+  MutexLock lock(&mu_);
+  return absl::IsInternal(last_write_) ? last_write_ : absl::OkStatus();
+}
+
 bool Coordinator::RunWakes() {
   std::vector<Wake> wakes;
   {
     MutexLock lock(&mu_);
     if (to_wake_.empty()) return false;
-    const auto take = [&](Session* session) {
+    const auto take = [&](WokenSession* session) {
       session->waking = false;
       wakes.push_back(session->wake);
     };
@@ -144,8 +167,8 @@ bool Coordinator::RunWakes() {
       if (const auto worker = worker_sessions_.find(id);
           worker != worker_sessions_.end())
         take(&worker->second);
-      else if (const auto it = consumers_.find(id); it != consumers_.end())
-        take(&it->second);
+      else if (Consumer* const consumer = consumers_.Find(id))
+        take(consumer);
     }
   }
   for (const Wake& wake : wakes)
@@ -153,7 +176,7 @@ bool Coordinator::RunWakes() {
   return true;
 }
 
-void Coordinator::WakeLater(SessionId id, Session* session) {
+void Coordinator::WakeLater(SessionId id, WokenSession* session) {
   if (!std::exchange(session->waking, true)) to_wake_.push_back(id);
 }
 
@@ -199,7 +222,7 @@ void Coordinator::Tick(Now now) {
   ExpireMembers(now, &effects);
   GiveUp(indexing_.Expire(now), now, &effects);
   AssignListings(now, &effects);
-  ExpireWaits(now, &effects);
+  AnswerLate(now, &effects);
   Maintain(now, &effects);
   if (tables_held_until_ && now.mono >= *tables_held_until_)
     tables_held_until_.reset();
@@ -218,8 +241,7 @@ MonotonicTime Coordinator::DeadlineLocked() const {
     next = std::min(next, tables_held_until_
                               ? std::max(*update_at_, *tables_held_until_)
                               : *update_at_);
-  if (!wait_deadlines_.empty())
-    next = std::min(next, wait_deadlines_.begin()->first);
+  next = std::min(next, creations_.NextDeadline());
   if (config_.job_ttl > Duration(0)) next = std::min(next, maintain_at_);
   return next;
 }
@@ -233,13 +255,13 @@ void Coordinator::Shutdown() {
   Effects effects;
   MutexLock lock(&mu_);
   shut_down_ = true;
-  while (!waits_.empty())
-    FinishWait(waits_.begin()->first,
-               Unavailable("the coordinator is stopping"), &effects);
+  while (const std::optional<uint64_t> first = creations_.First())
+    Answer(*first, Unavailable("the coordinator is stopping"), &effects);
   for (Write& write : std::exchange(writes_, {}))
     write.finish(Unavailable("the coordinator is stopping"), &effects);
   for (auto& [id, session] : worker_sessions_) WakeLater(id, &session);
-  for (auto& [id, consumer] : consumers_) WakeLater(id, &consumer);
+  for (const auto& [id, consumer] : consumers_.all())
+    WakeLater(id, consumers_.Find(id));
   effects.Add(wake_);
 }
 
@@ -291,12 +313,11 @@ bool Coordinator::RunTables() {
 // To all consumers of the table, and to `workers`.
 void Coordinator::Announce(const TableKey& key,
                            const std::vector<std::string>& workers) {
-  if (const auto watchers = watchers_.find(key); watchers != watchers_.end())
-    for (const SessionId id : watchers->second) {
-      Consumer& consumer = consumers_.at(id);
-      consumer.pending = true;
-      WakeLater(id, &consumer);
-    }
+  for (const SessionId id : consumers_.OfTable(key)) {
+    Consumer* const consumer = consumers_.Find(id);
+    consumer->pending = true;
+    WakeLater(id, consumer);
+  }
   for (const std::string& name : workers) {
     const Membership::Worker* worker = membership_.Find(name);
     if (worker == nullptr) continue;

@@ -42,9 +42,12 @@
 #include "absl/status/statusor.h"
 #include "core/mutex.h"
 #include "server/assignments.h"
+#include "server/bad_samples.h"
+#include "server/consumer_table.h"
 #include "server/indexing.h"
-#include "server/job_check.h"
+#include "server/job_creations.h"
 #include "server/membership.h"
+#include "server/reports.h"
 #include "server/state.h"
 #include "server/store.h"
 #include "server/types.h"
@@ -78,15 +81,10 @@ struct CoordinatorConfig {
   absl::Status Validate() const;
 };
 
-struct CreatedJob {
-  std::shared_ptr<const JobInfo> info;
-  bool attached = false;
-};
-
 class Coordinator {
  public:
   using Done = std::function<void(absl::Status)>;
-  using JobDone = std::function<void(absl::StatusOr<CreatedJob>)>;
+  using JobDone = JobCreation::Done;
   using Wake = std::function<void()>;
 
   // `store` outlives it. `instance`: random, new at each start. `wake`: there
@@ -139,7 +137,7 @@ class Coordinator {
       const WorkerRegistration& registration, Now now, Wake wake);
   // kAborted: the session was replaced. kNotFound: unknown.
   absl::Status Heartbeat(SessionId session, WorkerReport report,
-                         const std::vector<JobBadSamples>& bad_samples, Now now,
+                         const BadSampleReport& bad_samples, Now now,
                          std::vector<StorageTrouble> troubles = {});
   // The next message for it; nullopt: none now. kAborted: replaced.
   absl::StatusOr<std::optional<WorkerMessage>> NextForWorker(SessionId session);
@@ -157,6 +155,8 @@ class Coordinator {
   // The newest assignment, if it was not taken yet; nullptr: none.
   absl::StatusOr<std::shared_ptr<const Assignment>> NextForConsumer(
       SessionId session);
+  // Why its job is given up, told once; nullopt: it is not, or was told.
+  std::optional<absl::Status> FailureForConsumer(SessionId session);
   void CloseConsumer(SessionId session);
 
   // --- Time and writes
@@ -167,6 +167,9 @@ class Coordinator {
   MonotonicTime NextDeadline() const;
   // Makes one durable change. False: none waits, or another thread is at it.
   bool RunWrite(Now now);
+  // Why the store has failed for good; OK: it has not. Changes are refused by
+  // kUnavailable from then on: the process should end.
+  absl::Status StoreFailure() const;
   // Computes and publishes the tables that are due, which may take seconds; no
   // other call waits for it. False: none is due.
   bool RunTables();
@@ -196,15 +199,8 @@ class Coordinator {
 
  private:
   class Effects;  // callbacks to run when the lock is gone
-  struct Session;
   struct WorkerSession;
-  struct Consumer;
-  struct Wait;
   struct Write;
-  struct BadSamples {
-    uint64_t total = 0;
-    std::map<uint64_t, BadSample> first;
-  };
 
   // --- Life cycle (coordinator.cc)
   void Enqueue(Write write, Effects* effects)
@@ -215,7 +211,7 @@ class Coordinator {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void MembersChanged(Now now, Effects* effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void WakeLater(SessionId id, Session* session)
+  void WakeLater(SessionId id, WokenSession* session)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Announce(const TableKey& key, const std::vector<std::string>& workers)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -226,21 +222,12 @@ class Coordinator {
   MonotonicTime DeadlineLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // --- Jobs and indexes (coordinator_jobs.cc, coordinator_indexes.cc)
-  void StartCreate(uint64_t wait, Effects* effects)
+  void WriteJob(uint64_t creation, Effects* effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void FinishCreate(uint64_t wait, const std::string& name, Effects* effects)
+  void JobWritten(uint64_t creation, const std::string& name, Effects* effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::StatusOr<std::optional<Event>> DecideCreate(const PreparedJob& job,
-                                                    uint64_t wait,
-                                                    Effects* effects)
+  void Answer(uint64_t creation, JobCreation::Answer answer, Effects* effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::StatusOr<DecoderClass> SettleClass(const PreparedJob& job) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::StatusOr<CreatedJob> Attach(const JobRecord& existing,
-                                    const PreparedJob& job) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void FinishWait(uint64_t wait, absl::StatusOr<CreatedJob> result,
-                  Effects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void JobGone(const JobInfo& job, Effects* effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void FinishIndexing(const std::string& dataset_id, const absl::Status& status,
@@ -251,10 +238,7 @@ class Coordinator {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void DropUnwanted(const std::string& dataset_id)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::Status LateWait(const Wait& wait, Now now) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void ExpireWaits(Now now, Effects* effects)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void AnswerLate(Now now, Effects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // --- What nobody uses any more (coordinator_expiry.cc)
   bool InUse(const JobInfo& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -271,19 +255,14 @@ class Coordinator {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // --- Sessions and views (coordinator_sessions.cc, coordinator_views.cc)
-  void NoteBadSamples(const std::vector<JobBadSamples>& bad_samples)
+  void NoteBadSamples(const BadSampleReport& report, Effects* effects)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void CountBadSamples(const CountedBadSamples& counted, Effects* effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   JobView ViewOf(const JobRecord& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void WorkerFindings(std::vector<Finding>* findings) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void StorageTroubleFindings(std::vector<Finding>* findings) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void DecoderFindings(std::vector<Finding>* findings) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void JobFindings(Now now, std::vector<Finding>* findings) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void StoreFindings(std::vector<Finding>* findings) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void SnapWorkers(Snapshot* to) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void SnapJobs(Now now, Snapshot* to) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void SnapStore(Snapshot* to) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // Constant after construction.
   const CoordinatorConfig config_;
@@ -302,25 +281,15 @@ class Coordinator {
   Assignments assignments_ ABSL_GUARDED_BY(mu_);
   uint64_t next_id_ ABSL_GUARDED_BY(mu_) = 1;  // sessions and waits
   std::map<SessionId, WorkerSession> worker_sessions_ ABSL_GUARDED_BY(mu_);
-  std::map<SessionId, Consumer> consumers_ ABSL_GUARDED_BY(mu_);
-  // The consumers of a table, of a job, and in the order of their names.
-  std::map<TableKey, std::set<SessionId>> watchers_ ABSL_GUARDED_BY(mu_);
-  std::map<std::string, std::set<SessionId>, std::less<>> job_consumers_
-      ABSL_GUARDED_BY(mu_);
-  std::map<std::string, SessionId> consumer_keys_ ABSL_GUARDED_BY(mu_);
-  std::map<Digest, size_t> plans_in_use_ ABSL_GUARDED_BY(mu_);  // consumers
-  std::deque<SessionId> to_wake_ ABSL_GUARDED_BY(mu_);          // each once
+  ConsumerTable consumers_ ABSL_GUARDED_BY(mu_);
+  std::deque<SessionId> to_wake_ ABSL_GUARDED_BY(mu_);  // each once
 
-  std::map<uint64_t, Wait> waits_ ABSL_GUARDED_BY(mu_);
-  // Of waits that nothing is being written for.
-  std::set<std::pair<MonotonicTime, uint64_t>> wait_deadlines_
-      ABSL_GUARDED_BY(mu_);
+  JobCreations creations_ ABSL_GUARDED_BY(mu_);
   std::deque<Write> writes_ ABSL_GUARDED_BY(mu_);
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
   bool shut_down_ ABSL_GUARDED_BY(mu_) = false;
   absl::Status last_write_ ABSL_GUARDED_BY(mu_);  // of the store
-  std::map<std::string, BadSamples, std::less<>> bad_samples_
-      ABSL_GUARDED_BY(mu_);  // by job
+  BadSampleLedger bad_samples_ ABSL_GUARDED_BY(mu_);
 
   std::optional<MonotonicTime> started_at_ ABSL_GUARDED_BY(mu_);
   std::optional<MonotonicTime> update_at_ ABSL_GUARDED_BY(mu_);

@@ -9,6 +9,13 @@
 //
 // A job's last use is stored at most once a day, as one event for all jobs in
 // use. So a job may be kept for a day longer than its time, never shorter.
+//
+// With a time of 30 days, in hours since the start:
+//
+//   0    Maintain: job j was last used 29 days ago by the store's wall time
+//   1    the first hour is over: jobs may be deleted from here on
+//   24   j is idle for 30 days: ExpireJob, and its dataset's time begins with
+//        j's last use, so it goes in the same sweep if j was its last job
 #include <algorithm>
 #include <utility>
 
@@ -30,7 +37,7 @@ constexpr Duration kSoon = std::chrono::seconds(1);
 }  // namespace
 
 bool Coordinator::InUse(const JobInfo& job) const {
-  return plans_in_use_.contains(job.plan_hash);
+  return consumers_.UsesPlan(job.plan_hash);
 }
 
 void Coordinator::Maintain(Now now, Effects* effects) {

@@ -1,6 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Datasets: who lists them, their indexes, and who waits for them.
+//
+//   CreateJob(a) and CreateJob(b) want dataset d   Indexing::Ask(d), once
+//   worker w is ready                              AssignListings: w is told
+//   w is lost                                      GiveUp: another is told, or,
+//                                                  after three, a and b fail
+//   w uploads                                      FinishUpload: hash checked,
+//                                                  event and index written,
+//                                                  FinishIndexing: a and b go
+//                                                  on
+//   w's upload is refused                          RefuseUpload: a and b fail
+//                                                  with the reason; a damaged
+//                                                  one is tried again
 #include <algorithm>
 #include <utility>
 
@@ -139,15 +151,11 @@ void Coordinator::GiveUp(const std::vector<Indexing::GivenUp>& given_up,
 void Coordinator::FinishIndexing(const std::string& dataset_id,
                                  const absl::Status& status, Effects* effects) {
   indexing_.Finish(dataset_id);
-  std::vector<uint64_t> waiting;
-  for (const auto& [id, wait] : waits_)
-    if (wait.job->dataset_id == dataset_id && !wait.writing)
-      waiting.push_back(id);
-  for (uint64_t id : waiting) {
+  for (const uint64_t id : creations_.WaitingFor(dataset_id)) {
     if (status.ok())
-      StartCreate(id, effects);
+      WriteJob(id, effects);
     else
-      FinishWait(id, status, effects);
+      Answer(id, status, effects);
   }
 }
 
@@ -165,28 +173,11 @@ void Coordinator::AssignListings(Now now, Effects* effects) {
   }
 }
 
-absl::Status Coordinator::LateWait(const Wait& wait, Now now) const {
-  const auto seconds =
-      std::chrono::duration<double>(now.mono - wait.started).count();
-  const auto it = indexing_.requests().find(wait.job->dataset_id);
-  if (it == indexing_.requests().end() || it->second.worker.empty())
-    return Unavailable(
-        "no worker was ready within {:.1f} s to list {}: start a leat-worker "
-        "({} known, {} ready)",
-        seconds, wait.job->reader_text, membership_.workers().size(),
-        membership_.num_ready());
-  return DeadlineExceeded(
-      "worker {} still lists {} after {:.1f} s; it goes on: call again",
-      it->second.worker, wait.job->reader_text, seconds);
-}
-
-void Coordinator::ExpireWaits(Now now, Effects* effects) {
-  while (!wait_deadlines_.empty() &&
-         now.mono >= wait_deadlines_.begin()->first) {
-    const uint64_t id = wait_deadlines_.begin()->second;
-    const Wait& wait = waits_.at(id);
-    const std::string dataset_id = wait.job->dataset_id;
-    FinishWait(id, LateWait(wait, now), effects);
+void Coordinator::AnswerLate(Now now, Effects* effects) {
+  while (const std::optional<uint64_t> late = creations_.Late(now.mono)) {
+    const JobCreation& creation = *creations_.Find(*late);
+    const std::string dataset_id = creation.job().dataset_id;
+    Answer(*late, creation.Late(indexing_, membership_, now), effects);
     DropUnwanted(dataset_id);
   }
 }
@@ -194,10 +185,8 @@ void Coordinator::ExpireWaits(Now now, Effects* effects) {
 // A listing that nobody does and nobody waits for is forgotten.
 void Coordinator::DropUnwanted(const std::string& dataset_id) {
   const Indexing::Request* request = indexing_.Find(dataset_id);
-  if (request == nullptr || !request->worker.empty()) return;
-  if (std::none_of(waits_.begin(), waits_.end(), [&](const auto& entry) {
-        return entry.second.job->dataset_id == dataset_id;
-      }))
+  if (request != nullptr && request->worker.empty() &&
+      !creations_.Wants(dataset_id))
     indexing_.Finish(dataset_id);
 }
 

@@ -34,12 +34,7 @@ class Coordinator::Effects {
   std::vector<std::function<void()>> calls_;
 };
 
-struct Coordinator::Session {
-  Wake wake;
-  bool waking = false;  // is in to_wake_
-};
-
-struct Coordinator::WorkerSession : Session {
+struct Coordinator::WorkerSession : WokenSession {
   std::string name;
   bool replaced = false;
   bool welcomed = false;
@@ -50,24 +45,6 @@ struct Coordinator::WorkerSession : Session {
   // those up to `swept`.
   bool sweeping = true;
   std::string swept;
-};
-
-struct Coordinator::Consumer : Session {
-  ConsumerOpening opening;
-  std::string job;
-  TableKey key;
-  ConsumerReport report;
-  bool pending = true;  // an assignment is to be sent
-  WallTime opened_at, last_report_at;
-  std::optional<MonotonicTime> stalled_since;
-};
-
-// Somebody who waits for CreateJob.
-struct Coordinator::Wait {
-  std::shared_ptr<const PreparedJob> job;
-  MonotonicTime deadline, started;
-  JobDone done;
-  bool writing = false;  // its dataset is there; the job is being made
 };
 
 // A durable change. Both functions are called with the lock held.

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Jobs: created, found, deleted.
+// Jobs: created (each call is a JobCreation), found, deleted.
 #include <utility>
 
-#include "core/device_forms.h"
 #include "core/log.h"
 #include "core/status.h"
 #include "server/coordinator.h"
@@ -21,7 +20,7 @@ uint64_t Coordinator::CreateJob(const JobSpec& spec, MonotonicTime deadline,
   Effects effects;
   MutexLock lock(&mu_);
   const uint64_t id = next_id_++;
-  if (shut_down_ || waits_.size() >= config_.max_waiting_jobs) {
+  if (shut_down_ || creations_.size() >= config_.max_waiting_jobs) {
     effects.Add([done = std::move(done), stopping = shut_down_] {
       done(stopping ? Unavailable("the coordinator is stopping")
                     : ResourceExhausted("too many jobs wait to be created"));
@@ -29,30 +28,24 @@ uint64_t Coordinator::CreateJob(const JobSpec& spec, MonotonicTime deadline,
     return id;
   }
   NoteStart(now);
-  Wait& wait = waits_[id];
-  wait.job = std::make_shared<PreparedJob>(*std::move(prepared));
-  wait.deadline = deadline;
-  wait.started = now.mono;
-  wait.done = std::move(done);
-  wait_deadlines_.emplace(deadline, id);
-  const PreparedJob& job = *wait.job;
-  if (const JobRecord* existing = state_.FindJob(job.spec.name)) {
+  JobCreation& creation = *creations_.Add(
+      id, JobCreation(*std::move(prepared), deadline, now, std::move(done)));
+  const PreparedJob& job = creation.job();
+  if (state_.FindJob(job.spec.name) != nullptr)
     used_at_[job.spec.name] = now.mono;
-    FinishWait(id, Attach(*existing, job), &effects);
+  if (std::optional<JobCreation::Answer> answer =
+          creation.Begin(state_, membership_)) {
+    Answer(id, *std::move(answer), &effects);
     return id;
   }
-  if (absl::Status status = SettleClass(job).status(); !status.ok()) {
-    FinishWait(id, status, &effects);
-    return id;
-  }
-  if (state_.FindDataset(job.dataset_id) != nullptr) {
-    StartCreate(id, &effects);
+  if (creation.phase() == JobCreation::Phase::kWriting) {
+    WriteJob(id, &effects);
     return id;
   }
   if (absl::Status asked =
           indexing_.Ask(job.dataset_id, job.reader, job.reader_text, now);
       !asked.ok()) {
-    FinishWait(id, asked, &effects);
+    Answer(id, asked, &effects);
     return id;
   }
   AssignListings(now, &effects);
@@ -62,88 +55,52 @@ uint64_t Coordinator::CreateJob(const JobSpec& spec, MonotonicTime deadline,
 
 void Coordinator::CancelWait(uint64_t wait) {
   MutexLock lock(&mu_);
-  const auto it = waits_.find(wait);
-  if (it == waits_.end()) return;
-  const std::string dataset_id = it->second.job->dataset_id;
-  wait_deadlines_.erase({it->second.deadline, wait});
-  waits_.erase(it);
-  DropUnwanted(dataset_id);
+  if (const std::optional<JobCreation> creation = creations_.Take(wait))
+    DropUnwanted(creation->job().dataset_id);
 }
 
-void Coordinator::FinishWait(uint64_t wait, absl::StatusOr<CreatedJob> result,
-                             Effects* effects) {
-  const auto it = waits_.find(wait);
-  if (it == waits_.end()) return;  // cancelled, or told already
+// Nothing, if it was cancelled or answered already.
+void Coordinator::Answer(uint64_t creation, JobCreation::Answer answer,
+                         Effects* effects) {
+  std::optional<JobCreation> taken = creations_.Take(creation);
+  if (!taken) return;
   effects->Add(
-      [done = std::move(it->second.done),
-       result = std::move(result)]() mutable { done(std::move(result)); });
-  wait_deadlines_.erase({it->second.deadline, wait});
-  waits_.erase(it);
-}
-
-absl::StatusOr<CreatedJob> Coordinator::Attach(
-    const JobRecord& existing, const PreparedJob& wanted) const {
-  ASSIGN_OR_RETURN(const PreparedJob job,
-                   Complete(wanted, existing.info->dataset));
-  const std::string difference = Difference(existing.info->spec, job.spec);
-  if (!difference.empty())
-    return AlreadyExists(
-        "job {} exists with another spec: {}; use another name, or delete it",
-        job.spec.name, difference);
-  return CreatedJob{existing.info, /*attached=*/true};
-}
-
-// The class that a new job of this spec has. Without any worker nobody knows
-// what will come: what was asked for is believed.
-absl::StatusOr<DecoderClass> Coordinator::SettleClass(
-    const PreparedJob& job) const {
-  const JobSpec& spec = job.spec;
-  const size_t ready = membership_.num_ready();
-  const size_t gpus = membership_.num_ready(DecoderClass::kNvjpeg);
-  if (spec.decoder_class == DecoderClass::kAuto)
-    return job.not_on_gpu.empty() && !HasPartners(spec.pipeline) && ready > 0 &&
-                   gpus == ready
-               ? DecoderClass::kNvjpeg
-               : DecoderClass::kExact;
-  if (ready > 0 && membership_.num_ready(spec.decoder_class) == 0)
-    return FailedPrecondition(
-        "job {} wants decoder class {}, which none of {} ready worker{} has: "
-        "start a leat-worker on a machine with {}, or ask for class auto",
-        spec.name, Name(spec.decoder_class), ready, ready == 1 ? "" : "s",
-        spec.decoder_class == DecoderClass::kNvjpeg ? "an NVIDIA GPU and nvJPEG"
-                                                    : "it");
-  return spec.decoder_class;
+      [done = taken->TakeDone(), answer = std::move(answer)]() mutable {
+        done(std::move(answer));
+      });
 }
 
 // The dataset is there: make the job durable.
-void Coordinator::StartCreate(uint64_t wait_id, Effects* effects) {
-  const auto it = waits_.find(wait_id);
-  if (it == waits_.end()) return;
-  it->second.writing = true;
-  wait_deadlines_.erase({it->second.deadline, wait_id});
-  std::shared_ptr<const PreparedJob> job = it->second.job;
-  // Whether DecideCreate had something to append.
-  const auto decided = std::make_shared<bool>(false);
+void Coordinator::WriteJob(uint64_t id, Effects* effects) {
+  if (!creations_.StartWriting(id)) return;
+  // What was appended, for `finish`; empty: nothing.
+  const auto written = std::make_shared<std::string>();
   Write write;
-  write.decide = [this, wait_id, job, decided](
+  write.decide = [this, id, written](
                      Effects* inner) -> absl::StatusOr<std::optional<Event>> {
     mu_.AssertHeld();
-    absl::StatusOr<std::optional<Event>> event =
-        DecideCreate(*job, wait_id, inner);
-    *decided = event.ok() && event->has_value();
-    return event;
+    const JobCreation* const creation = creations_.Find(id);
+    if (creation == nullptr) return std::nullopt;  // nobody wants it any more
+    JobCreation::Decision decision =
+        creation->Decide(state_, membership_, config_.max_jobs);
+    if (decision.answer) {
+      Answer(id, *std::move(decision.answer), inner);
+      return std::nullopt;
+    }
+    *written = creation->job().spec.name;
+    return std::move(decision.event);
   };
-  write.finish = [this, wait_id, job, decided](const absl::Status& status,
-                                               Effects* inner) {
+  write.finish = [this, id, written](const absl::Status& status,
+                                     Effects* inner) {
     mu_.AssertHeld();
-    if (!status.ok()) return FinishWait(wait_id, status, inner);
-    if (*decided) FinishCreate(wait_id, job->spec.name, inner);
+    if (!status.ok()) return Answer(id, status, inner);
+    if (!written->empty()) JobWritten(id, *written, inner);
   };
   Enqueue(std::move(write), effects);
 }
 
-void Coordinator::FinishCreate(uint64_t wait_id, const std::string& name,
-                               Effects* effects) {
+void Coordinator::JobWritten(uint64_t creation, const std::string& name,
+                             Effects* effects) {
   const std::shared_ptr<const JobInfo> info = state_.FindJob(name)->info;
   UseTable(*info, effects);
   unused_since_.erase(info->dataset.id);
@@ -153,32 +110,7 @@ void Coordinator::FinishCreate(uint64_t wait_id, const std::string& name,
              Name(info->spec.decoder_class),
              info->dataset.shards.num_samples());
   });
-  FinishWait(wait_id, CreatedJob{info, /*attached=*/false}, effects);
-}
-
-absl::StatusOr<std::optional<Event>> Coordinator::DecideCreate(
-    const PreparedJob& wanted, uint64_t wait, Effects* effects) {
-  if (!waits_.contains(wait)) return std::nullopt;  // nobody wants it any more
-  if (const JobRecord* existing = state_.FindJob(wanted.spec.name)) {
-    FinishWait(wait, Attach(*existing, wanted), effects);
-    return std::nullopt;
-  }
-  if (state_.jobs().size() >= config_.max_jobs)
-    return ResourceExhausted("{} jobs exist, the limit: delete some",
-                             state_.jobs().size());
-  const DatasetRecord* dataset = state_.FindDataset(wanted.dataset_id);
-  if (dataset == nullptr)
-    return Aborted("the dataset of job {} was deleted meanwhile; try again",
-                   wanted.spec.name);
-  ASSIGN_OR_RETURN(const PreparedJob job, Complete(wanted, *dataset->info));
-  JobSpec spec = job.spec;
-  ASSIGN_OR_RETURN(spec.decoder_class, SettleClass(job));
-  RETURN_IF_ERROR(CheckAgainst(spec, *dataset->info));
-  const Digest plan_hash = PlanHash(spec, *dataset->info);
-  return Event{{},
-               JobCreated{std::move(spec), job.dataset_id, job.schema,
-                          plan_hash, job.not_on_gpu},
-               {}};
+  Answer(creation, CreatedJob{info, /*attached=*/false}, effects);
 }
 
 absl::StatusOr<std::shared_ptr<const JobInfo>> Coordinator::GetJob(
@@ -222,7 +154,9 @@ void Coordinator::DeleteJob(const std::string& name, Done done) {
 }
 
 void Coordinator::JobGone(const JobInfo& job, Effects* effects) {
-  bad_samples_.erase(job.spec.name);
+  bad_samples_.ForgetJob(job.spec.name);
+  if (state_.FindJob(job.plan_hash) == nullptr)
+    bad_samples_.ForgetPlan(job.plan_hash);
   used_at_.erase(job.spec.name);
   ReleaseTable({job.dataset.id, job.spec.decoder_class}, effects);
 }

@@ -1,6 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Sessions of workers and consumers.
+//
+// A session is pulled: whatever is to be sent is noted in it, its `wake` is
+// called without the lock, and its stream asks for the next message until there
+// is none.
+//
+//   RegisterWorker ─► Welcome ─► log level, directives, owned shards, as noted
+//      └─ the name again: the older session ends with kAborted
+//   OpenConsumer ─► the job's failure, if it is given up ─► its newest table,
+//      and again whenever it is published; older ones in between are left out
 #include <algorithm>
 #include <cctype>
 #include <utility>
@@ -26,11 +35,6 @@ absl::Status CheckText(std::string_view what, std::string_view text) {
         "{} \"{}\": want 1 to {} printable characters without spaces", what,
         printable ? text.substr(0, 64) : "(unprintable)", kMaxText);
   return absl::OkStatus();
-}
-
-// Unique, and in the order of names: no name has a character below '!'.
-std::string KeyOf(const std::string& consumer, SessionId id) {
-  return fmt::format("{} {:020}", consumer, id);
 }
 
 absl::Status Stopping() { return Unavailable("the coordinator is stopping"); }
@@ -85,10 +89,9 @@ absl::StatusOr<SessionId> Coordinator::RegisterWorker(
   return id;
 }
 
-absl::Status Coordinator::Heartbeat(
-    SessionId session, WorkerReport report,
-    const std::vector<JobBadSamples>& bad_samples, Now now,
-    std::vector<StorageTrouble> troubles) {
+absl::Status Coordinator::Heartbeat(SessionId session, WorkerReport report,
+                                    const BadSampleReport& bad_samples, Now now,
+                                    std::vector<StorageTrouble> troubles) {
   Effects effects;
   MutexLock lock(&mu_);
   const auto it = worker_sessions_.find(session);
@@ -98,7 +101,7 @@ absl::Status Coordinator::Heartbeat(
                    it->second.name);
   Membership::Worker* worker = membership_.Find(session);
   if (worker == nullptr) return NotFound("no session {}", session);
-  NoteBadSamples(bad_samples);
+  NoteBadSamples(bad_samples, &effects);
   const bool was_lost = worker->lost;
   const bool was_troubled = !worker->troubles.empty();
   if (!membership_.Heartbeat(worker, std::move(report), std::move(troubles),
@@ -116,19 +119,35 @@ absl::Status Coordinator::Heartbeat(
   return absl::OkStatus();
 }
 
-void Coordinator::NoteBadSamples(
-    const std::vector<JobBadSamples>& bad_samples) {
-  for (const JobBadSamples& reported : bad_samples) {
-    if (state_.FindJob(reported.job) == nullptr) continue;
-    BadSamples& noted = bad_samples_[reported.job];
-    for (const BadSample& sample : reported.samples) {
-      noted.total += sample.count;
-      const auto it = noted.first.find(sample.sample);
-      if (it != noted.first.end())
-        it->second.count += sample.count;
-      else if (noted.first.size() < config_.max_bad_samples)
-        noted.first[sample.sample] = sample;
-    }
+void Coordinator::NoteBadSamples(const BadSampleReport& report,
+                                 Effects* effects) {
+  for (const JobBadSamples& reported : report.jobs)
+    if (state_.FindJob(reported.job) != nullptr)
+      bad_samples_.Describe(reported.job, reported.samples);
+  for (const CountedBadSamples& counted : report.plans)
+    CountBadSamples(counted, effects);
+}
+
+// Jobs of one plan may have different budgets, or none.
+void Coordinator::CountBadSamples(const CountedBadSamples& counted,
+                                  Effects* effects) {
+  std::vector<const JobInfo*> standing;  // jobs that can be given up
+  for (const std::string& name : state_.JobsWith(counted.plan_hash)) {
+    const JobInfo& job = *state_.FindJob(name)->info;
+    if (job.spec.max_bad && bad_samples_.Verdict(job).ok())
+      standing.push_back(&job);
+  }
+  if (standing.empty()) return;
+  bad_samples_.Count(counted.plan_hash,
+                     standing.front()->dataset.shards.num_samples(),
+                     counted.samples);
+  for (const JobInfo* job : standing) {
+    const absl::Status verdict = bad_samples_.Verdict(*job);
+    if (verdict.ok()) continue;
+    effects->Add([verdict] { LOG_ERROR("job.given_up {}", Message(verdict)); });
+    for (const SessionId id : consumers_.OfJob(job->spec.name))
+      WakeLater(id, consumers_.Find(id));
+    effects->Add(wake_);
   }
 }
 
@@ -252,19 +271,19 @@ absl::StatusOr<SessionId> Coordinator::OpenConsumer(
   if (consumers_.size() >= config_.max_consumers)
     return ResourceExhausted("too many consumers: {}", consumers_.size());
   NoteStart(now);
+  if (const JobRecord* named = state_.FindJob(opening.job);
+      named != nullptr && named->info->plan_hash == opening.plan_hash)
+    job = named;
   const SessionId id = next_id_++;
-  Consumer& consumer = consumers_[id];
-  consumer.opening = opening;
-  consumer.job = job->info->spec.name;
-  consumer.key = {job->info->dataset.id, job->info->spec.decoder_class};
-  consumer.wake = std::move(wake);
-  consumer.opened_at = consumer.last_report_at = now.wall;
+  Consumer opened;
+  opened.opening = opening;
+  opened.job = job->info->spec.name;
+  opened.key = {job->info->dataset.id, job->info->spec.decoder_class};
+  opened.wake = std::move(wake);
+  opened.opened_at = opened.last_report_at = now.wall;
+  const Consumer& consumer = consumers_.Add(id, std::move(opened));
   for (const std::string& name : state_.JobsWith(opening.plan_hash))
     used_at_[name] = now.mono;
-  ++plans_in_use_[opening.plan_hash];
-  watchers_[consumer.key].insert(id);
-  job_consumers_[consumer.job].insert(id);
-  consumer_keys_[KeyOf(opening.consumer, id)] = id;
   UseTable(*job->info, &effects);
   effects.Add([opening, job = consumer.job] {
     LOG_INFO("consumer.opened consumer={} job={} host={} pid={}",
@@ -277,9 +296,9 @@ absl::StatusOr<SessionId> Coordinator::OpenConsumer(
 absl::Status Coordinator::ReportConsumer(SessionId session,
                                          ConsumerReport report, Now now) {
   MutexLock lock(&mu_);
-  const auto it = consumers_.find(session);
-  if (it == consumers_.end()) return NotFound("no session {}", session);
-  Consumer& consumer = it->second;
+  Consumer* const found = consumers_.Find(session);
+  if (found == nullptr) return NotFound("no session {}", session);
+  Consumer& consumer = *found;
   const bool stalls = report.stall_fraction >= config_.stall_fraction;
   consumer.report = std::move(report);
   consumer.last_report_at = now.wall;
@@ -295,37 +314,35 @@ absl::StatusOr<std::shared_ptr<const Assignment>> Coordinator::NextForConsumer(
     SessionId session) {
   MutexLock lock(&mu_);
   if (shut_down_) return Stopping();
-  const auto it = consumers_.find(session);
-  if (it == consumers_.end()) return NotFound("no session {}", session);
-  if (!it->second.pending) return nullptr;
-  std::shared_ptr<const Assignment> table = assignments_.Get(it->second.key);
-  it->second.pending = table == nullptr;
+  Consumer* const consumer = consumers_.Find(session);
+  if (consumer == nullptr) return NotFound("no session {}", session);
+  if (!consumer->pending) return nullptr;
+  std::shared_ptr<const Assignment> table = assignments_.Get(consumer->key);
+  consumer->pending = table == nullptr;
   return table;
+}
+
+std::optional<absl::Status> Coordinator::FailureForConsumer(SessionId session) {
+  MutexLock lock(&mu_);
+  Consumer* const consumer = consumers_.Find(session);
+  if (consumer == nullptr || consumer->told_failure) return std::nullopt;
+  const JobRecord* job = state_.FindJob(consumer->job);
+  if (job == nullptr) return std::nullopt;
+  absl::Status verdict = bad_samples_.Verdict(*job->info);
+  if (verdict.ok()) return std::nullopt;
+  consumer->told_failure = true;
+  return verdict;
 }
 
 void Coordinator::CloseConsumer(SessionId session) {
   Effects effects;
   MutexLock lock(&mu_);
-  const auto it = consumers_.find(session);
-  if (it == consumers_.end()) return;
-  const Consumer& consumer = it->second;
-  effects.Add([name = consumer.opening.consumer, job = consumer.job] {
+  const std::optional<Consumer> consumer = consumers_.Remove(session);
+  if (!consumer) return;
+  effects.Add([name = consumer->opening.consumer, job = consumer->job] {
     LOG_INFO("consumer.closed consumer={} job={}", name, job);
   });
-  const TableKey key = consumer.key;
-  const auto remove = [session](auto& index, const auto& at) {
-    const auto found = index.find(at);
-    found->second.erase(session);
-    if (found->second.empty()) index.erase(found);
-  };
-  remove(watchers_, key);
-  remove(job_consumers_, consumer.job);
-  consumer_keys_.erase(KeyOf(consumer.opening.consumer, session));
-  if (const auto plan = plans_in_use_.find(consumer.opening.plan_hash);
-      --plan->second == 0)
-    plans_in_use_.erase(plan);
-  consumers_.erase(it);
-  ReleaseTable(key, &effects);
+  ReleaseTable(consumer->key, &effects);
 }
 
 std::shared_ptr<const Assignment> Coordinator::AssignmentOf(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How things stand: lists, and findings with what to do about them.
+// How things stand: lists, page by page, and the snapshot that findings are
+// made of. Under the lock only what is asked for is copied; records are shared.
 #include <algorithm>
 #include <map>
 #include <string_view>
@@ -12,12 +13,6 @@
 #include "server/coordinator_internal.h"
 
 namespace leat::server {
-namespace {
-
-// Findings of one kind that are listed one by one.
-constexpr size_t kMaxAlike = 5;
-
-}  // namespace
 
 std::vector<WorkerView> Coordinator::Workers(const Page& page) const {
   std::vector<WorkerView> views;
@@ -40,25 +35,30 @@ JobView Coordinator::ViewOf(const JobRecord& job) const {
   view.last_used_at = job.last_used_at;
   view.not_on_gpu = job.not_on_gpu;
   const std::string& name = job.info->spec.name;
-  if (const auto ids = job_consumers_.find(name); ids != job_consumers_.end())
-    for (const SessionId id : ids->second) {
-      const ConsumerReport& report = consumers_.at(id).report;
-      const bool behind = std::pair(report.epoch, report.step) <
-                          std::pair(view.epoch, view.step);
-      if (view.consumers++ == 0 || behind) {
-        view.epoch = report.epoch;
-        view.step = report.step;
-      }
-      view.steps_per_epoch =
-          std::max(view.steps_per_epoch, report.steps_per_epoch);
-      view.rows_per_s += report.rows_per_s;
-      view.stall_fraction =
-          std::max(view.stall_fraction, report.stall_fraction);
+  for (const SessionId id : consumers_.OfJob(name)) {
+    const ConsumerReport& report = consumers_.Find(id)->report;
+    const bool behind =
+        std::pair(report.epoch, report.step) < std::pair(view.epoch, view.step);
+    if (view.consumers++ == 0 || behind) {
+      view.epoch = report.epoch;
+      view.step = report.step;
     }
-  if (const auto bad = bad_samples_.find(name); bad != bad_samples_.end()) {
+    view.steps_per_epoch =
+        std::max(view.steps_per_epoch, report.steps_per_epoch);
+    view.rows_per_s += report.rows_per_s;
+    view.stall_fraction = std::max(view.stall_fraction, report.stall_fraction);
+  }
+  if (const auto bad = bad_samples_.jobs().find(name);
+      bad != bad_samples_.jobs().end()) {
     view.bad_samples_total = bad->second.total;
     for (const auto& [index, sample] : bad->second.first)
       view.bad_samples.push_back(sample);
+  }
+  if (job.info->spec.max_bad) {
+    view.bad_samples_different = bad_samples_.Different(job.info->plan_hash);
+    view.bad_samples_allowed = AllowedBadSamples(
+        job.info->spec, job.info->dataset.shards.num_samples());
+    view.failure = std::string(Message(bad_samples_.Verdict(*job.info)));
   }
   return view;
 }
@@ -142,9 +142,10 @@ size_t Coordinator::num_datasets() const {
 std::vector<ConsumerView> Coordinator::Consumers(const Page& page) const {
   std::vector<ConsumerView> views;
   MutexLock lock(&mu_);
-  for (auto it = consumer_keys_.upper_bound(page.after);
-       it != consumer_keys_.end() && views.size() < page.limit; ++it) {
-    const Consumer& consumer = consumers_.at(it->second);
+  const auto& names = consumers_.by_name();
+  for (auto it = names.upper_bound(page.after);
+       it != names.end() && views.size() < page.limit; ++it) {
+    const Consumer& consumer = *consumers_.Find(it->second);
     views.push_back({it->first, consumer.opening, consumer.job, consumer.report,
                      consumer.opened_at, consumer.last_report_at});
   }
@@ -179,188 +180,79 @@ absl::StatusOr<std::vector<ShardView>> Coordinator::Shards(
 }
 
 std::vector<Finding> Coordinator::Findings(Now now) const {
-  MutexLock lock(&mu_);
-  std::vector<Finding> findings;
-  WorkerFindings(&findings);
-  JobFindings(now, &findings);
-  StoreFindings(&findings);
-  return findings;
+  Snapshot snapshot;
+  {
+    MutexLock lock(&mu_);
+    SnapWorkers(&snapshot);
+    SnapJobs(now, &snapshot);
+    SnapStore(&snapshot);
+  }
+  return FindingsOf(snapshot);
 }
 
-void Coordinator::WorkerFindings(std::vector<Finding>* findings) const {
+void Coordinator::SnapWorkers(Snapshot* to) const {
   const auto& workers = membership_.workers();
-  if (membership_.num_ready() == 0)
-    findings->push_back(
-        {"NO_WORKERS", "error",
-         workers.empty()
-             ? "no worker is connected: no batch can be made"
-             : fmt::format("none of {} workers is ready: consumers keep asking "
-                           "those that they know",
-                           workers.size()),
-         workers.empty()
-             ? "start leat-worker --coordinator ADDRESS on some machine"
-             : "undrain a worker (leat undrain NAME), or start another one"});
-  std::vector<std::string> lost;
-  for (const auto& [name, worker] : workers)
-    if (worker.lost) lost.push_back(name);
-  for (size_t i = 0; i < std::min(lost.size(), kMaxAlike); ++i)
-    findings->push_back(
-        {"WORKER_LOST", "warn",
-         fmt::format("worker {} sends no heartbeat; its shards are with others",
-                     lost[i]),
-         fmt::format("look at its log on host {}, and start it again",
-                     membership_.workers().at(lost[i]).registration->host)});
-  if (lost.size() > kMaxAlike)
-    findings->push_back(
-        {"WORKER_LOST", "warn",
-         fmt::format("{} more workers are lost", lost.size() - kMaxAlike),
-         "list them: leat get workers"});
-  if (membership_.held_until())
-    findings->push_back(
-        {"WORKERS_SILENT", "warn",
-         "many workers fell silent at once: they keep their shards while the "
-         "coordinator waits for them",
-         "look at the network between the coordinator and the workers, and at "
-         "the load of the coordinator's machine"});
-  StorageTroubleFindings(findings);
-  if (membership_.num_ready() > 0) DecoderFindings(findings);
-}
-
-void Coordinator::StorageTroubleFindings(std::vector<Finding>* findings) const {
-  if (membership_.num_troubled() == 0) return;
-  const bool all = membership_.num_troubled() == membership_.num_ready();
-  size_t listed = 0;
-  for (const auto& [name, worker] : membership_.workers()) {
-    if (worker.lost || worker.troubles.empty()) continue;
-    if (listed++ == kMaxAlike) break;
-    const StorageTrouble& trouble = worker.troubles.front();
-    findings->push_back(
-        {"WORKER_STORAGE", all ? "error" : "warn",
-         fmt::format(
-             "worker {} on host {} cannot read {}: {}{}; {}", name,
-             worker.registration->host, trouble.root, trouble.error,
-             worker.troubles.size() == 1
-                 ? ""
-                 : fmt::format(" (and {} more)", worker.troubles.size() - 1),
-             all ? "no worker can read its storage, so shards stay "
-                   "where they were"
-                 : "it owns no shards meanwhile"),
-         "mount the storage or mend its rights there; the worker comes back by "
-         "itself"});
+  to->workers = workers.size();
+  to->ready = membership_.num_ready();
+  to->lost = membership_.num_lost();
+  to->troubled = membership_.num_troubled();
+  to->held = membership_.held_until().has_value();
+  if (to->lost > 0 || to->troubled > 0)
+    for (const auto& [name, worker] : workers) {
+      const std::string& host = worker.registration->host;
+      if (worker.lost && to->first_lost.size() < kMaxAlike)
+        to->first_lost.push_back({name, host});
+      if (!worker.lost && !worker.troubles.empty() &&
+          to->first_troubled.size() < kMaxAlike)
+        to->first_troubled.push_back(
+            {name, host, worker.troubles.front(), worker.troubles.size()});
+    }
+  if (to->ready == 0) return;
+  for (const auto& [name, job] : state_.jobs()) {
+    const DecoderClass wanted = job.info->spec.decoder_class;
+    if (membership_.num_ready(wanted) > 0) continue;
+    Snapshot::Jobs& jobs = to->without_decoder[wanted];
+    if (jobs.total++ < kMaxAlike) jobs.first.push_back(name);
   }
-  if (membership_.num_troubled() > kMaxAlike)
-    findings->push_back({"WORKER_STORAGE", all ? "error" : "warn",
-                         fmt::format("{} more workers have such trouble",
-                                     membership_.num_troubled() - kMaxAlike),
-                         "look at the storage that they share"});
 }
 
-void Coordinator::DecoderFindings(std::vector<Finding>* findings) const {
-  std::map<DecoderClass, std::vector<std::string>> jobs;
-  for (const auto& [name, job] : state_.jobs())
-    if (membership_.num_ready(job.info->spec.decoder_class) == 0)
-      jobs[job.info->spec.decoder_class].push_back(name);
-  for (const auto& [decoder_class, names] : jobs)
-    findings->push_back(
-        {"NO_DECODER", "error",
-         fmt::format(
-             "job{} {}{} want{} decoder class {}, which none of {} "
-             "ready worker{} has",
-             names.size() == 1 ? "" : "s",
-             fmt::join(names.begin(),
-                       names.begin() + std::min(names.size(), kMaxAlike), ", "),
-             names.size() > kMaxAlike ? " and others" : "",
-             names.size() == 1 ? "s" : "", Name(decoder_class),
-             membership_.num_ready(), membership_.num_ready() == 1 ? "" : "s"),
-         decoder_class == DecoderClass::kNvjpeg
-             ? "start a leat-worker on a machine with an NVIDIA GPU and nvJPEG "
-               "(leat describe worker NAME says what one has), or create the "
-               "job anew with class exact"
-             : "start a worker that has it"});
-}
-
-void Coordinator::JobFindings(Now now, std::vector<Finding>* findings) const {
-  size_t stalled = 0;
-  for (const auto& [id, consumer] : consumers_) {
-    if (!consumer.stalled_since ||
-        now.mono < *consumer.stalled_since + config_.stall_after ||
-        ++stalled > kMaxAlike)
-      continue;
-    findings->push_back(
-        {"CONSUMER_STALLED", "warn",
-         fmt::format("consumer {} of job {} waits {:.0f} % of its time for "
-                     "batches",
-                     consumer.opening.consumer, consumer.job,
-                     100 * consumer.report.stall_fraction),
-         "see leat status: if its job is limited by decode, add workers or "
-         "threads; if the workers are idle, storage or the network limits"});
+void Coordinator::SnapJobs(Now now, Snapshot* to) const {
+  for (const auto& [id, consumer] : consumers_.all()) {
+    if (to->stalled.size() == kMaxAlike) break;
+    if (consumer.stalled_since &&
+        now.mono >= *consumer.stalled_since + config_.stall_after)
+      to->stalled.push_back({consumer.opening.consumer, consumer.job,
+                             consumer.report.stall_fraction});
   }
-  for (const auto& [name, bad] : bad_samples_) {
+  for (const auto& [name, bad] : bad_samples_.jobs()) {
     if (bad.first.empty()) continue;
-    const BadSample& first = bad.first.begin()->second;
-    findings->push_back(
-        {"BAD_SAMPLES", "warn",
-         fmt::format("job {} met bad samples {} times; the first: {}", name,
-                     bad.total, first.reason),
-         fmt::format("list them: leat describe job {}; mend or remove the "
-                     "files, or set on_bad_sample",
-                     name)});
+    const JobRecord* job = state_.FindJob(name);
+    to->bad_jobs.push_back(
+        {name, bad.total, bad.first.begin()->second.reason,
+         job == nullptr ? absl::OkStatus() : bad_samples_.Verdict(*job->info)});
   }
   for (const Indexing::Failure& failure : indexing_.failures())
     if (state_.FindDataset(failure.dataset_id) == nullptr)
-      findings->push_back({"INDEX_FAILED", "warn",
-                           fmt::format("{} could not be listed: {}",
-                                       failure.reader_text, failure.message),
-                           "mend the path and create the job again"});
+      to->failed_listings.push_back({failure.reader_text, failure.message});
 }
 
-void Coordinator::StoreFindings(std::vector<Finding>* findings) const {
-  if (!config_.insecure_listener.empty())
-    findings->push_back(
-        {"INSECURE_LISTENER", "warn",
-         fmt::format("{} takes unencrypted connections from the network",
-                     config_.insecure_listener),
-         "give --tls-cert, --tls-key and --token-file instead of --insecure"});
-  if (absl::IsResourceExhausted(last_write_))
-    findings->push_back(
-        {"STATE_FULL", "error",
-         fmt::format("the last change was not kept: {}", Message(last_write_)),
-         "free space for the state directory; running jobs go on"});
-  else if (!last_write_.ok())
-    findings->push_back(
-        {"STATE_FAILED", "error",
-         fmt::format("the last change was not kept: {}", Message(last_write_)),
-         "mend the disk of the state directory and restart the coordinator"});
-  for (size_t i = 0; i < std::min(state_.set_aside().size(), kMaxAlike); ++i) {
-    const auto& aside = std::get<SetAside>(state_.set_aside()[i].kind);
-    findings->push_back(
-        {"STATE_SET_ASIDE", "warn",
-         fmt::format("{} is stored, but this version cannot use it: {}",
-                     aside.what, aside.why),
-         aside.job.empty()
-             ? "it is kept; run the version that wrote it"
-             : fmt::format("it is kept; run the version that made it, or "
-                           "delete it: leat delete job {}",
-                           aside.job)});
+void Coordinator::SnapStore(Snapshot* to) const {
+  to->insecure_listener = config_.insecure_listener;
+  to->last_write = last_write_;
+  to->set_aside = state_.set_aside().size();
+  for (size_t i = 0; i < std::min(to->set_aside, kMaxAlike); ++i) {
+    to->first_set_aside.push_back(
+        std::get<SetAside>(state_.set_aside()[i].kind));
+    to->first_set_aside.back().record.clear();
   }
-  if (state_.set_aside().size() > kMaxAlike)
-    findings->push_back({"STATE_SET_ASIDE", "warn",
-                         fmt::format("{} more stored events cannot be used",
-                                     state_.set_aside().size() - kMaxAlike),
-                         "they are kept; run the version that wrote them"});
   if (!store_->durable()) return;
   const uint64_t sequence = store_->sequence();
-  for (const auto& [name, worker] : membership_.workers())
-    if (!worker.lost && worker.registration->highest_sequence_seen > sequence) {
-      findings->push_back(
-          {"STATE_REGRESSED", "error",
-           fmt::format("worker {} has seen event {}, but the state ends at {}",
-                       name, worker.registration->highest_sequence_seen,
-                       sequence),
-           "the state directory is an older copy or another one: restore the "
-           "right one, or restart the workers to go on with this"});
-      return;
-    }
+  for (const auto& [name, worker] : membership_.workers()) {
+    const uint64_t seen = worker.registration->highest_sequence_seen;
+    if (worker.lost || seen <= sequence) continue;
+    to->regressed = {name, seen, sequence};
+    return;
+  }
 }
 
 }  // namespace leat::server

@@ -36,10 +36,11 @@ absl::StatusOr<std::unique_ptr<Store>> OpenStore(const Config& config) {
 // In the order of construction; destroyed the other way round, so that nothing
 // calls what is gone.
 struct Daemon::Parts {
-  Parts(const Config& from, const Clock* clock, std::unique_ptr<Store> opened)
+  Parts(const Config& from, const Clock* clock, std::unique_ptr<Store> opened,
+        std::function<void(const absl::Status&)> on_failed)
       : config(from),
         store(std::move(opened)),
-        driver(clock),
+        driver(clock, std::move(on_failed)),
         coordinator(config.coordinator, store.get(), RandomInstance(),
                     [this] { driver.Wake(); }),
         service(&coordinator, &config.security, clock),
@@ -62,16 +63,17 @@ Daemon::~Daemon() {
   parts_->driver.Stop();
 }
 
-absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const Config& config,
-                                                      const Clock* clock) {
+absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
+    const Config& config, const Clock* clock,
+    std::function<void(const absl::Status&)> on_failed) {
   RETURN_IF_ERROR(config.Validate());
   Config adjusted = config;
   if (!rpc::IsLocal(config.listen) && config.security.cert_pem.empty() &&
       config.security.insecure)
     adjusted.coordinator.insecure_listener = config.listen;
   ASSIGN_OR_RETURN(std::unique_ptr<Store> store, OpenStore(config));
-  std::unique_ptr<Daemon> daemon(
-      new Daemon(std::make_unique<Parts>(adjusted, clock, std::move(store))));
+  std::unique_ptr<Daemon> daemon(new Daemon(std::make_unique<Parts>(
+      adjusted, clock, std::move(store), std::move(on_failed))));
   Parts& parts = *daemon->parts_;
   RETURN_IF_ERROR(parts.coordinator.Recover());
   RETURN_IF_ERROR(parts.driver.Start(&parts.coordinator));

@@ -4,6 +4,7 @@
 // the tests start.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -13,11 +14,19 @@
 
 namespace leat::server {
 
+// Of a coordinator that cannot keep its state: after a failed fsync nobody
+// knows what is on the disk, so it ends, and the next one reads what is
+// (sysexits.h: EX_IOERR).
+inline constexpr int kStateFailedExitCode = 74;
+
 class Daemon {
  public:
-  // Errors: of Config::Validate, SqliteStore::Open, rpc::Server::Start.
-  static absl::StatusOr<std::unique_ptr<Daemon>> Start(const Config& config,
-                                                       const Clock* clock);
+  // `on_failed` is told once, on some thread, that the state cannot be written
+  // any more; may be null. Errors: of Config::Validate, SqliteStore::Open,
+  // rpc::Server::Start.
+  static absl::StatusOr<std::unique_ptr<Daemon>> Start(
+      const Config& config, const Clock* clock,
+      std::function<void(const absl::Status&)> on_failed = nullptr);
   // Hard stop.
   ~Daemon();
 

@@ -10,9 +10,7 @@ absl::Status Driver::Start(Coordinator* coordinator) {
   RETURN_IF_ERROR(StartThread(
       "leat-writer",
       [this, coordinator] {
-        Loop([this, coordinator] {
-          return coordinator->RunWrite(Now::Of(*clock_));
-        });
+        Loop([this, coordinator] { return Write(coordinator); });
       },
       &writer_));
   RETURN_IF_ERROR(StartThread(
@@ -29,6 +27,14 @@ absl::Status Driver::Start(Coordinator* coordinator) {
       &waker_));
   return StartThread(
       "leat-ticker", [this, coordinator] { TickLoop(coordinator); }, &ticker_);
+}
+
+bool Driver::Write(Coordinator* coordinator) {
+  const bool wrote = coordinator->RunWrite(Now::Of(*clock_));
+  if (!wrote || !on_failed_) return wrote;
+  if (const absl::Status failure = coordinator->StoreFailure(); !failure.ok())
+    std::exchange(on_failed_, nullptr)(failure);
+  return wrote;
 }
 
 void Driver::Wake() {

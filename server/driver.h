@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <thread>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "core/clock.h"
@@ -19,7 +20,11 @@ namespace leat::server {
 
 class Driver {
  public:
-  explicit Driver(const Clock* clock) : clock_(clock) {}
+  // `on_failed` is told once, on the thread that writes, that the store has
+  // failed for good; may be null.
+  explicit Driver(const Clock* clock,
+                  std::function<void(const absl::Status&)> on_failed = nullptr)
+      : clock_(clock), on_failed_(std::move(on_failed)) {}
   ~Driver() { Stop(); }
 
   // kResourceExhausted: no thread can be had. REQUIRES: called once;
@@ -35,8 +40,10 @@ class Driver {
   // do.
   void Loop(const std::function<bool()>& work);
   void TickLoop(Coordinator* coordinator);
+  bool Write(Coordinator* coordinator);
 
   const Clock* const clock_;
+  std::function<void(const absl::Status&)> on_failed_;  // null: was told
   Mutex mu_;
   CondVar woken_;
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;

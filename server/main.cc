@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // leat-coordinator: flags, life cycle, exit codes (0 drained, 1 failed, 2 wrong
-// use, 69 answered nobody).
+// use, 69 answered nobody, 74 could not keep its state).
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 
@@ -173,8 +174,14 @@ int Run(int argc, char** argv) {
     return Fail(status, 1);
   LOG_INFO("coordinator.starting {}", config.ToString());
 
+  std::atomic<bool> state_failed = false;
   absl::StatusOr<std::unique_ptr<Daemon>> daemon =
-      Daemon::Start(config, &Clock::Real());
+      Daemon::Start(config, &Clock::Real(), [&](const absl::Status& why) {
+        LOG_ERROR("state.failed exit_code={} error=\"{}\"",
+                  kStateFailedExitCode, Message(why));
+        state_failed = true;
+        signals.Ask();
+      });
   if (!daemon.ok())
     return Fail(daemon.status(),
                 absl::IsInvalidArgument(daemon.status()) ? 2 : 1);
@@ -184,13 +191,15 @@ int Run(int argc, char** argv) {
     Reload(flags, config.security, daemon->get());
   });
   LOG_INFO("coordinator.stopping cause={} timeout_ms={}",
-           signal == rpc::StopSignals::kLifeline
-               ? "lifeline"
+           signal == rpc::StopSignals::kLifeline ? "lifeline"
+           : signal == rpc::StopSignals::kAsked
+               ? "state"
                : fmt::format("signal {}", signal),
            flags.drain_timeout_ms);
-  rpc::EndAfter(config.drain_timeout + kEndTime, 1);
+  rpc::EndAfter(config.drain_timeout + kEndTime,
+                state_failed ? kStateFailedExitCode : 1);
   (*daemon)->Drain();
-  return 0;
+  return state_failed ? kStateFailedExitCode : 0;
 }
 
 }  // namespace

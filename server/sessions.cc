@@ -155,6 +155,14 @@ class ConsumerHandler : public rpc::StreamHandler<grpc::ByteBuffer>,
   void Pump() {
     MutexLock lock(&mu_);
     if (session_ == 0 || stream_->queued() >= kAhead) return;
+    if (const std::optional<absl::Status> failure =
+            coordinator_->FailureForConsumer(session_)) {
+      v1::ConsumerSessionResponse response;
+      response.mutable_failure()->set_code(static_cast<int>(failure->code()));
+      response.mutable_failure()->set_message(std::string(Message(*failure)));
+      const grpc::Slice slice(response.SerializeAsString());
+      stream_->Send(grpc::ByteBuffer(&slice, 1)).IgnoreError();
+    }
     absl::StatusOr<std::shared_ptr<const Assignment>> next =
         coordinator_->NextForConsumer(session_);
     if (!next.ok()) return stream_->Close(next.status());

@@ -2,6 +2,7 @@
 #include "server/sqlite.h"
 
 #include <sqlite3.h>
+#include <string.h>
 
 #include <cerrno>
 #include <utility>
@@ -24,6 +25,11 @@ absl::Status Error(sqlite3* database, const std::string& file) {
     case SQLITE_FULL:
       return ResourceExhausted("{}: no room left for it to grow", file);
     case SQLITE_IOERR:
+      // After a failed fsync nobody knows what is on the disk, whatever the
+      // reason is: this is no lack of room that leaves all as it was.
+      if (extended == SQLITE_IOERR_FSYNC || extended == SQLITE_IOERR_DIR_FSYNC)
+        return Internal("{}: fsync failed: {}", file,
+                        strerror(sqlite3_system_errno(database)));
       if (NoRoom(sqlite3_system_errno(database)))
         return ResourceExhausted("{}: no room left for it to grow", file);
       if (extended == SQLITE_IOERR_SHORT_READ)

@@ -73,6 +73,18 @@ struct JobBadSamples {
   std::vector<BadSample> samples;
 };
 
+// Of one plan whose jobs have a budget: each once.
+struct CountedBadSamples {
+  Digest plan_hash{};
+  std::vector<uint64_t> samples;
+};
+
+// What a heartbeat says of samples that are no fault of the worker.
+struct BadSampleReport {
+  std::vector<JobBadSamples> jobs;
+  std::vector<CountedBadSamples> plans;
+};
+
 struct WorkerRegistration {
   std::string name;
   std::string address;
@@ -154,6 +166,7 @@ struct ConsumerOpening {
   std::string host;
   uint64_t pid = 0;
   std::string consumer;
+  std::string job;  // as in v1.OpenConsumer
 };
 
 struct IndexHeader {
@@ -201,6 +214,9 @@ struct JobView {
   double stall_fraction = 0;
   uint64_t bad_samples_total = 0;
   std::vector<BadSample> bad_samples;
+  // Of a job with a budget.
+  uint64_t bad_samples_different = 0, bad_samples_allowed = 0;
+  std::string failure;  // why it is given up; empty: it is not
 };
 
 struct DatasetView {

@@ -45,4 +45,33 @@ void BadSamples::Return(const Report& report) {
     for (const auto& [sample, entry] : samples) Merge(job, sample, entry);
 }
 
+void BadSamples::CountLocked(const Digest& plan, uint64_t sample) {
+  if (num_counted_ >= max_counted_) return;
+  if (counted_[plan].insert(sample).second) ++num_counted_;
+}
+
+void BadSamples::Count(const Digest& plan, uint64_t sample) {
+  MutexLock lock(&mu_);
+  CountLocked(plan, sample);
+}
+
+BadSamples::Counted BadSamples::TakeCounted(size_t limit) {
+  Counted taken;
+  MutexLock lock(&mu_);
+  while (limit > 0 && !counted_.empty()) {
+    const auto plan = counted_.begin();
+    std::set<uint64_t>& to = taken[plan->first];
+    for (; limit > 0 && !plan->second.empty(); --limit, --num_counted_)
+      to.insert(plan->second.extract(plan->second.begin()));
+    if (plan->second.empty()) counted_.erase(plan);
+  }
+  return taken;
+}
+
+void BadSamples::ReturnCounted(const Counted& counted) {
+  MutexLock lock(&mu_);
+  for (const auto& [plan, samples] : counted)
+    for (const uint64_t sample : samples) CountLocked(plan, sample);
+}
+
 }  // namespace leat::worker

@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BadSamples: which samples could not be computed, for reports. Bounded: at
-// most `per_job` different samples of `max_jobs` jobs between two reports; all
-// are counted. Thread-safe.
+// BadSamples: which samples could not be computed, for reports. Described are
+// at most `per_job` different samples of `max_jobs` jobs between two reports.
+// Counted are all, as numbers without words; more than `max_counted` that were
+// not delivered yet are dropped until a later epoch meets them again.
+// Thread-safe.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 
+#include "core/hash.h"
 #include "core/mutex.h"
 
 namespace leat::worker {
@@ -24,26 +28,36 @@ class BadSamples {
     uint64_t count = 0;  // since the last Take
   };
   using Report = std::map<std::string, std::map<uint64_t, Entry>>;  // by job
+  using Counted = std::map<Digest, std::set<uint64_t>>;  // by plan hash
 
-  explicit BadSamples(size_t per_job = 100, size_t max_jobs = 100)
-      : per_job_(per_job), max_jobs_(max_jobs) {}
+  explicit BadSamples(size_t per_job = 100, size_t max_jobs = 100,
+                      size_t max_counted = 1 << 20)
+      : per_job_(per_job), max_jobs_(max_jobs), max_counted_(max_counted) {}
 
   void Add(std::string_view job, uint64_t sample, std::string_view record,
            std::string_view reason);
+  void Count(const Digest& plan, uint64_t sample);
   // What was added since the last call.
   Report Take();
-  // Puts back what could not be delivered.
+  // At most `limit` of the samples that were counted and not taken yet.
+  Counted TakeCounted(size_t limit);
+  // Put back what could not be delivered.
   void Return(const Report& report);
+  void ReturnCounted(const Counted& counted);
   uint64_t total() const { return total_.load(); }
 
  private:
   void Merge(const std::string& job, uint64_t sample, const Entry& entry)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void CountLocked(const Digest& plan, uint64_t sample)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  const size_t per_job_, max_jobs_;
+  const size_t per_job_, max_jobs_, max_counted_;
   std::atomic<uint64_t> total_{0};
   Mutex mu_;
   Report report_ ABSL_GUARDED_BY(mu_);
+  Counted counted_ ABSL_GUARDED_BY(mu_);
+  size_t num_counted_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace leat::worker

@@ -264,6 +264,8 @@ absl::Status JobRuntime::Try(
 }
 
 void JobRuntime::Report(uint64_t sample, const absl::Status& reason) const {
+  if (job_.spec.on_bad_sample != BadSamplePolicy::kFail)
+    context_->bad_samples->Count(job_.plan_hash, sample);
   context_->bad_samples->Add(job_.spec.name, sample, source_->Describe(sample),
                              Message(reason));
 }

@@ -31,6 +31,7 @@ namespace {
 
 // Of a message: a sample that its consumer brings, and an ask around it.
 constexpr int kMaxReceiveBytes = kMaxBroughtBytes + (4 << 20);
+constexpr size_t kCountedAtOnce = 16'384;  // bad samples in one heartbeat
 
 std::string HostName() {
   std::array<char, 256> name{};
@@ -320,6 +321,11 @@ v1::Heartbeat Worker::State::MakeHeartbeat() {
       proto.set_count(entry.count);
     }
   }
+  for (const auto& [plan, samples] : bad_samples.TakeCounted(kCountedAtOnce)) {
+    v1::CountedBadSamples& counted = *heartbeat.add_counted_bad_samples();
+    counted.set_plan_hash(plan.data(), plan.size());
+    counted.mutable_samples()->Add(samples.begin(), samples.end());
+  }
   return heartbeat;
 }
 
@@ -331,6 +337,13 @@ void Worker::State::HeartbeatLost(const v1::Heartbeat& heartbeat) {
                                             .reason = sample.reason(),
                                             .count = sample.count()};
   bad_samples.Return(report);
+  BadSamples::Counted counted;
+  for (const v1::CountedBadSamples& from : heartbeat.counted_bad_samples()) {
+    Digest plan;
+    std::copy_n(from.plan_hash().begin(), plan.size(), plan.begin());
+    counted[plan].insert(from.samples().begin(), from.samples().end());
+  }
+  bad_samples.ReturnCounted(counted);
 }
 
 absl::Status Worker::State::StartSession() {

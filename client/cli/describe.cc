@@ -71,6 +71,18 @@ std::string SchemaText(const Json& schema) {
   return out;
 }
 
+// "replace, at most 1 % (2 of 12 bad)".
+std::string BadSamplePolicy(const Json& job) {
+  const Json& spec = At(job, "job.spec");
+  const std::string word =
+      EnumWord(Text(spec, "on_bad_sample"), "BAD_SAMPLE_POLICY_");
+  if (!spec.contains("max_bad")) return word;
+  return fmt::format("{}, at most {:.6g} % ({} of {} bad)", word,
+                     100 * Number(spec, "max_bad"),
+                     Whole(job, "bad_samples_different"),
+                     Whole(job, "bad_samples_allowed"));
+}
+
 Section BadSamples(const Json& job) {
   Section section;
   const Json& bad = Items(job, "bad_samples");
@@ -149,8 +161,6 @@ View DescribeJob(const Json& job, const Json& workers, const Json& consumers,
   view.data = job;
   view.names = {Text(job, "job.spec.name")};
   const Json& spec = At(job, "job.spec");
-  const std::string policy =
-      EnumWord(Text(spec, "on_bad_sample"), "BAD_SAMPLE_POLICY_");
   Section facts;
   facts.facts = {
       {"Job", {Text(spec, "name"), Tone::kBold}},
@@ -169,7 +179,7 @@ View DescribeJob(const Json& job, const Json& workers, const Json& consumers,
                  Text(spec, "rotate_parts") == "true" ? ", rotating" : "")},
       {"Decoder class", DecoderClass(spec, workers)},
       {"GPU", GpuUse(job)},
-      {"On bad sample", policy},
+      {"On bad sample", BadSamplePolicy(job)},
       {"Plan hash", HexOfBase64(Text(job, "job.plan_hash"))},
       {"Fields", SchemaText(Items(job, "job.schema"))},
       {"Position", Whole(job, "steps_per_epoch") == 0
@@ -180,6 +190,8 @@ View DescribeJob(const Json& job, const Json& workers, const Json& consumers,
       {"Rate (rows/s)", Rate(Number(job, "rows_per_s"))},
       {"Stall (%)", Percent(Number(job, "stall_fraction"))},
       {"Limited by", LimitedBy(job, workers)}};
+  if (const std::string failure = Text(job, "failure"); !failure.empty())
+    facts.facts.emplace_back("Given up", Cell(failure, Tone::kBad));
   Section pipeline;
   pipeline.title = "Pipeline";
   pipeline.lines = PipelineLines(At(spec, "pipeline"));

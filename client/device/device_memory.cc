@@ -114,6 +114,10 @@ DeviceMemory::~DeviceMemory() {
   const cuda::Driver& cuda = gpu_->driver();
   if (!scope.status().ok()) return;
   if (pending_) Freed(cuda.EventSynchronize(event_));
+  if (bell_stream_ != nullptr) {
+    Freed(cuda.StreamSynchronize(bell_stream_));
+    Freed(cuda.StreamDestroy(bell_stream_));
+  }
   if (event_ != nullptr) Freed(cuda.EventDestroy(event_));
   if (allocated_) Freed(cuda.MemFree(address_));
   Unmap();
@@ -164,9 +168,36 @@ BatchMemory::Reuse DeviceMemory::reuse() {
   const Gpu::Scope scope(*gpu_);
   const Result result = gpu_->driver().EventQuery(event_);
   if (result == Result::kNotReady) return Reuse::kLater;
-  pending_ = false;
+  pending_ = armed_ = false;
   spoilt_ = result != Result::kSuccess;
   return spoilt_ ? Reuse::kNever : Reuse::kNow;
+}
+
+void DeviceMemory::RingWhenFree(std::function<void()> ring) {
+  if (!pending_ || armed_) return;
+  const Gpu::Scope scope(*gpu_);
+  const cuda::Driver& cuda = gpu_->driver();
+  auto owned = std::make_unique<std::function<void()>>(std::move(ring));
+  Result result = Result::kSuccess;
+  if (bell_stream_ == nullptr)
+    result = cuda.StreamCreate(&bell_stream_, cuda::kStreamNonBlocking);
+  if (result == Result::kSuccess)
+    result = cuda.StreamWaitEvent(bell_stream_, event_, 0);
+  if (result == Result::kSuccess)
+    result = cuda.LaunchHostFunc(
+        bell_stream_,
+        [](void* held) {
+          const std::unique_ptr<std::function<void()>> call(
+              static_cast<std::function<void()>*>(held));
+          (*call)();
+        },
+        owned.get());
+  armed_ = result == Result::kSuccess;
+  if (armed_)
+    owned.release();
+  else
+    LOG_DEBUG("device.no_bell device={} {}", gpu_->ordinal(),
+              Message(gpu_->Check(result, "waiting for a batch")));
 }
 
 absl::Status DeviceMemory::ReleaseAfter(cuda::Stream stream) {

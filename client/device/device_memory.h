@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -56,6 +57,9 @@ class DeviceMemory : public BatchMemory {
   absl::Status status() const;
 
   Reuse reuse() override;
+  // By a host function on a stream of its own, which waits for the event: the
+  // trainer's stream is not held up.
+  void RingWhenFree(std::function<void()> ring) override;
   // The work that is on `stream` now still uses it. kInternal, kUnavailable:
   // CUDA's error; it is never used again.
   absl::Status ReleaseAfter(cuda::Stream stream);
@@ -83,8 +87,10 @@ class DeviceMemory : public BatchMemory {
   cuda::AllocationHandle handle_ = 0;
   cuda::DevicePtr address_ = 0;
   int fd_ = -1;
-  cuda::Event event_ = nullptr;  // made when it is needed first
-  bool pending_ = false;         // until `event_` is complete
+  cuda::Event event_ = nullptr;         // made when it is needed first
+  bool pending_ = false;                // until `event_` is complete
+  cuda::Stream bell_stream_ = nullptr;  // made when somebody waits first
+  bool armed_ = false;                  // somebody will be told
 };
 
 }  // namespace leat::client

@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -48,6 +49,9 @@ struct JobOptions {
   uint32_t shuffle_window = 0;          // shards; 0: the service's default
   std::string decoder_class = "exact";  // "exact", "nvjpeg"
   std::string on_bad_sample = "fail";   // "fail", "replace", "zero"
+  // The share of the dataset's samples that may be bad under "replace" and
+  // "zero", 0 to 1; with more the job fails. Unset: any.
+  std::optional<double> max_bad;
 };
 
 class PipelineBuilder {

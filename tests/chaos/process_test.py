@@ -10,6 +10,7 @@ from faults import ChaosTest, FileFaults, Stutter, cluster, flood, free_port, pr
 
 
 ALREADY_EXISTS = 6
+STATE_FAILED = 74  # kStateFailedExitCode of server/daemon.h
 
 
 class Stopped(ChaosTest):
@@ -221,7 +222,7 @@ class Exhausted(ChaosTest):
 
 class Storage(ChaosTest):
     def test_the_state_cannot_be_synced(self):
-        """What was acknowledged stays; nothing more is acknowledged; training goes on."""
+        """The coordinator says so and ends; training goes on, and who asked for a job meanwhile waits for the next one."""
         state = self.file_faults(self.folder / "state")
         self.start_coordinator(env=state.env)
         for _ in range(2):
@@ -229,9 +230,13 @@ class Storage(ChaosTest):
         consumer = self.train()
         consumer.pull(3)
         state.set(sync=errno.EIO)
-        refused = self.consumer(self.chaos_spec(name="late"), "--timeout-s", 5, epochs=1).finish()
-        self.assertIsNotNone(refused.error)
-        self.assertGreater(state.hits("sync"), 0)
+        late = self.consumer(self.chaos_spec(name="late"), "--timeout-s", 60, epochs=1)
+        self.assertEqual(self.coordinator.process.wait(cluster.PATIENCE_S), STATE_FAILED)
+        self.assertEqual(self.coordinator.tail().count("state.failed"), 1)
+        self.assertIn("fsync", self.coordinator.tail())
+        consumer.pull(3)  # without a coordinator
+        self.restart_coordinator()  # on a disk that works
+        self.assertIsNone(late.finish().error)
         self.finish(consumer, longest_s=10)
 
     def test_the_power_goes_three_times(self):

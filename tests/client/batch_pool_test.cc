@@ -3,8 +3,12 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdint>
+#include <functional>
+#include <latch>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "client/latency.h"
@@ -103,6 +107,51 @@ TEST(BatchPool, DescriptorsAreBoundedHoweverManyBatchesAreHeld) {
   // The others are not kept, so that the next batches can be lent again.
   EXPECT_EQ(pool->free(), static_cast<size_t>(kMaxLendable));
   EXPECT_GE((*pool->Take()).memory()->fd(), 0);
+}
+
+// Memory that a device works on until it is told to be free.
+class BusyMemory : public BatchMemory {
+ public:
+  std::byte* data() const override { return nullptr; }
+  size_t mapped_bytes() const override { return 1; }
+  Reuse reuse() override {
+    ++looks;
+    return busy ? Reuse::kLater : Reuse::kNow;
+  }
+  void RingWhenFree(std::function<void()> its_ring) override {
+    ring = std::move(its_ring);
+    armed.count_down();
+  }
+  void Finish() {
+    busy = false;
+    ring();
+  }
+
+  std::atomic<bool> busy = false;
+  std::atomic<int> looks = 0;
+  std::function<void()> ring;
+  std::latch armed{1};
+};
+
+TEST(BatchPool, WhoWaitsForADeviceSleepsUntilItRings) {
+  const auto memory = std::make_shared<BusyMemory>();
+  const auto pool = BatchPool::Create(
+      1, 0, [&](size_t) -> absl::StatusOr<std::shared_ptr<BatchMemory>> {
+        return memory;
+      });
+  {
+    const auto buffer = *pool->Take();
+    memory->busy = true;
+  }
+  const int before = memory->looks;
+  std::thread device([&] {
+    memory->armed.wait();
+    memory->Finish();
+  });
+  const auto taken = pool->Take();
+  device.join();
+  ASSERT_TRUE(taken.ok()) << taken.status();
+  EXPECT_EQ(memory->looks, before + 2) << "before the ring, and after it";
 }
 
 TEST(BatchPool, TellsWhenMemoryIsDroppedAfterItHasGone) {

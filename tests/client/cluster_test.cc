@@ -439,6 +439,15 @@ TEST_F(ClusterTest, JobsAreFoundCreatedAndRefused) {
       service_->CreateJob("{\"name\": \"x\"}", kLong).status()));
 }
 
+TEST_F(ClusterTest, ACoordinatorThatIsStartedAgainMakesTheJob) {
+  Start(1);
+  coordinator_->Kill();
+  std::thread engine([&] { coordinator_->Start(); });
+  const auto job = service_->CreateJob(rpc::ToJson(info_.spec), kLong);
+  engine.join();
+  EXPECT_TRUE(job.ok()) << job.status();
+}
+
 TEST(Connect, NobodyThereSaysWhereAndWhatToDo) {
   const auto service = Service::Connect(
       {.address = "127.0.0.1:1", .timeout = absl::Milliseconds(200)});

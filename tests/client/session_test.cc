@@ -27,6 +27,8 @@ class SessionTest : public ::testing::Test {
         config, v1::OpenConsumer(),
         Session::Callbacks{
             .on_assignment = [this](const v1::Assignment&) { OnAssignment(); },
+            .on_failure =
+                [this](const absl::Status& status) { failure_ = status; },
             .on_lost = [this](const absl::Status&) { ++lost_; },
             .stats = [] { return v1::ConsumerStats(); }},
         [this](auto on_message, auto on_closed) {
@@ -51,6 +53,7 @@ class SessionTest : public ::testing::Test {
 
   FakeClock clock_;
   int opened_ = 0, lost_ = 0;
+  absl::Status failure_;
   std::function<void(const v1::ConsumerSessionResponse&)> message_;
   std::function<void(const absl::Status&)> close_;
   std::optional<Session> session_;
@@ -70,6 +73,21 @@ TEST_F(SessionTest, WaitsLongerEachTimeAndNotAsLongAsTheOthers) {
   message_(v1::ConsumerSessionResponse());
   session_->Tick(clock_.Now());
   EXPECT_EQ(WaitAfterEnd(), milliseconds(75));
+}
+
+TEST_F(SessionTest, AFailureOfTheJobIsToldWithItsCodeAndIsAlwaysAnError) {
+  Begin({});
+  session_->Tick(clock_.Now());
+  v1::ConsumerSessionResponse response;
+  response.mutable_failure()->set_message("too many");
+  for (const int none : {0, -1, 17, 1 << 20}) {
+    response.mutable_failure()->set_code(none);
+    message_(response);
+    EXPECT_TRUE(absl::IsUnknown(failure_)) << none << failure_;
+  }
+  response.mutable_failure()->set_code(15);
+  message_(response);
+  EXPECT_EQ(failure_, DataLoss("too many"));
 }
 
 TEST_F(SessionTest, AfterStopNothingIsTold) {

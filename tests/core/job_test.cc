@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/job.h"
 
+#include <cmath>
 #include <functional>
 #include <map>
 #include <set>
@@ -77,6 +78,25 @@ TEST(CheckSpec, ReturnsTheNormalisedPipeline) {
   EXPECT_EQ(checked->schema.fields[0].shape, (Shape{8, 8, 3}));
 }
 
+TEST(CheckSpec, ABudgetOfBadSamplesIsAShareOfTheDataset) {
+  JobSpec spec = Spec();
+  spec.on_bad_sample = BadSamplePolicy::kZero;
+  for (const double share : {0.0, 0.01, 1.0}) {
+    spec.max_bad = share;
+    EXPECT_TRUE(CheckSpec(spec).ok()) << share;
+  }
+  const auto allowed = [&spec](double share, uint64_t samples) {
+    spec.max_bad = share;
+    return AllowedBadSamples(spec, samples);
+  };
+  EXPECT_EQ(allowed(0, 1'000'000'000), 0u);
+  EXPECT_EQ(allowed(1, 1'000'000'007), 1'000'000'007u);
+  EXPECT_EQ(allowed(0.01, 99), 0u);
+  EXPECT_EQ(allowed(0.01, 100), 1u);
+  for (uint64_t percent = 0; percent <= 100; ++percent)
+    EXPECT_EQ(allowed(static_cast<double>(percent) / 100, 100), percent);
+}
+
 TEST(CheckSpec, TakesEveryLegalName) {
   for (std::string name : {"a", "A.b_c-9", "..."}) {
     JobSpec spec = Spec();
@@ -117,6 +137,15 @@ TEST(CheckSpec, ErrorsNameTheFieldTheValueAndWhatIsWanted) {
   EXPECT_EQ(
       SpecError([](JobSpec* s) { s->on_bad_sample = BadSamplePolicy{0}; }),
       "on_bad_sample 0: want one of fail, replace, zero");
+  for (const double share : {-0.1, 1.1, std::nan("")})
+    EXPECT_THAT(SpecError([share](JobSpec* s) {
+                  s->on_bad_sample = BadSamplePolicy::kReplace;
+                  s->max_bad = share;
+                }),
+                HasSubstr(": want 0 to 1, a share of the dataset's samples"));
+  EXPECT_EQ(SpecError([](JobSpec* s) { s->max_bad = 0.5; }),
+            "max_bad 0.5: on_bad_sample fail ends at the first bad sample; "
+            "want replace or zero with max_bad");
   const auto window = [](uint32_t size) {
     return [size](JobSpec* s) {
       s->order = Order::kShardShuffle;
@@ -221,6 +250,7 @@ TEST(PlanHash, DoesNotSeeNamesNorAWindowWithoutEffect) {
   const Digest hash = PlanHash(spec, Dataset(50));
   spec.name = "other";
   spec.shuffle_window = 3;
+  spec.max_bad = 0.5;  // ends a job, and changes no batch
   DatasetInfo dataset = Dataset(50);
   dataset.name = "elsewhere";
   EXPECT_EQ(PlanHash(spec, dataset), hash);
@@ -298,6 +328,9 @@ TEST(Difference, ShowsBothValues) {
   other = shard;
   other.shuffle_window = 2;
   EXPECT_EQ(Difference(shard, other), "shuffle_window 16 != 2");
+  other = shard;
+  other.max_bad = 0.01;
+  EXPECT_EQ(Difference(shard, other), "max_bad none != 0.01");
 }
 
 TEST(Difference, AWantedAutoIsSatisfiedByAnyClass) {

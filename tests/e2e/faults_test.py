@@ -136,6 +136,41 @@ class BadInput(FaultTest):
         self.assert_error(self.consumer(spec, epochs=1), NOT_FOUND, "3.jpg")
 
 
+class Budget(FaultTest):
+    """Three of eleven files are damaged; two workers meet them."""
+
+    def setUp(self):
+        super().setUp()
+        for name in ("8", "9", "a"):
+            (self.images / f"{name}.jpg").write_text("this is text")
+        self.start_cluster(workers=2)
+
+    def job(self, name, **changes):
+        return self.small(name=name, batch=11, on_bad_sample="BAD_SAMPLE_POLICY_REPLACE", **changes)
+
+    def test_a_job_within_its_budget_has_the_batches_of_one_without(self):
+        free = self.consumer(self.job("free"), epochs=3).finish()
+        self.assertIsNone(free.error)
+        within = self.consumer(self.job("within", max_bad=0.3), epochs=3).finish()
+        self.assertIsNone(within.error)
+        self.assertEqual(within.steps, free.steps)
+        self.assertEqual(within.steps, self.oracle_steps(self.job("within", max_bad=0.3), 3))
+
+    def test_a_job_over_its_budget_ends_and_says_why(self):
+        over = self.job("over", max_bad=0.2)
+        words = ("over", "3 of 11", "max_bad 0.2 allows 2", ".jpg")
+        self.assert_error(self.consumer(over, epochs=0), DATA_LOSS, *words)  # 0: without end
+        self.assert_error(self.consumer(over, epochs=0), DATA_LOSS, *words)  # also who comes later
+        finding = next(finding for finding in self.get("status")["findings"] if finding["code"] == "JOB_GIVEN_UP")
+        self.assertIn("3 of 11", finding["summary"])
+        loose = self.consumer(self.job("loose", max_bad=1.0), epochs=1).finish()
+        self.assertIsNone(loose.error)
+
+    def test_a_budget_without_a_policy_that_goes_on_is_refused(self):
+        spec = self.small(name="fails", max_bad=0.2)
+        self.assert_error(self.consumer(spec, epochs=1), INVALID, "max_bad 0.2", "replace or zero")
+
+
 class BadLuck(FaultTest):
     def fails_to_start(self, start, *words):
         with self.assertRaises(cluster.DaemonFailed) as caught:

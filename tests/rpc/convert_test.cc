@@ -19,6 +19,7 @@ JobSpec SpecWithEveryKindOfValue() {
   spec.rotate_parts = true;
   spec.shuffle_window = 7;
   spec.on_bad_sample = BadSamplePolicy::kZero;
+  spec.max_bad = 0.01;
   Node reader{.op = "readers.image_folder",
               .args = {{"path", std::string("/p\xc3\xa9")},
                        {"repeat", int64_t{1} << 40}}};
@@ -52,6 +53,14 @@ TEST(Convert, WhatIsUnsetInJsonGetsItsDefault) {
   EXPECT_EQ(spec->last_batch, LastBatch::kDrop);
   EXPECT_EQ(spec->on_bad_sample, BadSamplePolicy::kFail);
   EXPECT_EQ(spec->shuffle_window, JobSpec().shuffle_window);
+  EXPECT_EQ(spec->max_bad, std::nullopt);
+}
+
+TEST(Convert, ABudgetOfNoBadSampleIsNotTheLackOfABudget) {
+  JobSpec spec = SpecWithEveryKindOfValue();
+  spec.max_bad = 0;
+  EXPECT_EQ(FromProto(ToProto(spec))->max_bad, 0.0);
+  EXPECT_EQ(JobSpecFromJson(ToJson(spec))->max_bad, 0.0);
 }
 
 TEST(Convert, WrongJsonIsRefusedWithTheParsersWords) {

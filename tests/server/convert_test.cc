@@ -128,5 +128,21 @@ TEST(Convert, HostileStatisticsAreCut) {
   EXPECT_LE(troubles[0].error.size(), 1024u);
 }
 
+TEST(Convert, BadSamplesOfAHeartbeatAreBounded) {
+  v1::Heartbeat heartbeat;
+  heartbeat.add_counted_bad_samples()->set_plan_hash("no hash");
+  heartbeat.mutable_counted_bad_samples(0)->add_samples(1);
+  for (int plan = 0; plan < 2; ++plan) {
+    v1::CountedBadSamples* counted = heartbeat.add_counted_bad_samples();
+    counted->set_plan_hash(std::string(32, static_cast<char>('a' + plan)));
+    for (uint64_t i = 0; i < 16'000; ++i) counted->add_samples(i);
+  }
+  const BadSampleReport report = BadSamplesOf(heartbeat);
+  ASSERT_EQ(report.plans.size(), 2u);
+  EXPECT_EQ(report.plans[0].samples.size(), 16'000u);
+  EXPECT_EQ(report.plans[1].samples.size(), 384u);
+  EXPECT_EQ(report.plans[1].plan_hash[0], 'b');
+}
+
 }  // namespace
 }  // namespace leat::server

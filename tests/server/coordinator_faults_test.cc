@@ -6,6 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/coordinator.h"
+#include "server/driver.h"
 #include "tests/server/world.h"
 
 namespace leat::server {
@@ -37,12 +38,12 @@ TEST(Coordinator, StallsAndBadSamplesBecomeFindings) {
   EXPECT_TRUE(world.Found("CONSUMER_STALLED"));
   ASSERT_TRUE(world
                   ->Heartbeat(a, {},
-                              {{"j", {{5, "cat/5.jpg", "truncated", 2}}}},
+                              {{{"j", {{5, "cat/5.jpg", "truncated", 2}}}}, {}},
                               world.now())
                   .ok());
   ASSERT_TRUE(world
                   ->Heartbeat(a, {},
-                              {{"j", {{5, "cat/5.jpg", "truncated", 1}}}},
+                              {{{"j", {{5, "cat/5.jpg", "truncated", 1}}}}, {}},
                               world.now())
                   .ok());
   EXPECT_TRUE(world.Found("BAD_SAMPLES"));
@@ -103,6 +104,66 @@ TEST(Coordinator, AFullDiskRefusesChangesAndTheServiceGoesOn) {
   store->full = false;
   EXPECT_EQ(Code(world.Create(SpecOf("k", "/d"))), StatusCode::kOk);
   EXPECT_FALSE(world.Found("STATE_FULL"));
+}
+
+// A store whose fsync fails once.
+class FailingStore : public MemoryStore {
+ public:
+  std::atomic<bool> fails = false;
+  absl::Status Append(const Event& event, std::string_view index) override {
+    if (fails) return Internal("fsync failed");
+    return MemoryStore::Append(event, index);
+  }
+};
+
+TEST(Coordinator, AStoreThatHasFailedIsSaidAndItsChangesMayBeTriedElsewhere) {
+  auto store = std::make_shared<FailingStore>();
+  World world({}, store);
+  const SessionId a = world.Join("a");
+  const auto job = world.MakeJob(SpecOf("j", "/d"), a);
+  EXPECT_TRUE(world->StoreFailure().ok());
+  store->fails = true;
+  World::Box refused = world.Create(SpecOf("k", "/d"));
+  EXPECT_EQ(Code(refused), StatusCode::kUnavailable);
+  EXPECT_TRUE(absl::IsInternal(world->StoreFailure()));
+  EXPECT_TRUE(world.Found("STATE_FAILED"));
+  // What was there is served until the process ends.
+  EXPECT_NE(*world->NextForConsumer(world.Open(*job, "c")), nullptr);
+}
+
+TEST(Driver, TellsOnceThatTheStoreHasFailed) {
+  FailingStore store;
+  store.fails = true;
+  Mutex mu;
+  CondVar told;
+  std::vector<absl::Status> failures;
+  Driver driver(&Clock::Real(), [&](const absl::Status& why) {
+    MutexLock lock(&mu);
+    failures.push_back(why);
+    told.NotifyAll();
+  });
+  Coordinator coordinator({}, &store, 7, [&] { driver.Wake(); });
+  ASSERT_TRUE(coordinator.Recover().ok());
+  ASSERT_TRUE(driver.Start(&coordinator).ok());
+  ASSERT_TRUE(
+      coordinator.RegisterWorker(WorkerOf("a"), Now::Of(Clock::Real()), [] {})
+          .ok());
+  int answers = 0;
+  for (const bool drain : {true, true})
+    coordinator.DrainWorker("a", drain, Now::Of(Clock::Real()),
+                            [&](const absl::Status& status) {
+                              EXPECT_TRUE(absl::IsUnavailable(status));
+                              MutexLock lock(&mu);
+                              ++answers;
+                              told.NotifyAll();
+                            });
+  {
+    MutexLock lock(&mu);
+    while (answers < 2 || failures.empty()) told.Wait(&mu);
+  }
+  driver.Stop();
+  ASSERT_EQ(failures.size(), 1u);
+  EXPECT_TRUE(absl::IsInternal(failures[0]));
 }
 
 // Durable, but only said to be.

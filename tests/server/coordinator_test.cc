@@ -465,7 +465,7 @@ TEST(Coordinator, ARunningConsumerKeepsItsViewWhenItsJobIsDeleted) {
   world.Advance(milliseconds(60));
   ASSERT_NE(*world->NextForConsumer(consumer), nullptr);
   EXPECT_EQ(
-      world->OpenConsumer({job->plan_hash, "h", 1, "d"}, world.now(), [] {})
+      world->OpenConsumer({job->plan_hash, "h", 1, "d", ""}, world.now(), [] {})
           .status()
           .code(),
       StatusCode::kNotFound);

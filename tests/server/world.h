@@ -210,7 +210,7 @@ class World {
   }
   SessionId Open(const JobInfo& job, const std::string& consumer) {
     absl::StatusOr<SessionId> session = coordinator_->OpenConsumer(
-        {job.plan_hash, "host", 1, consumer}, now(), [] {});
+        {job.plan_hash, "host", 1, consumer, ""}, now(), [] {});
     EXPECT_TRUE(session.ok()) << session.status();
     return session.value_or(0);
   }

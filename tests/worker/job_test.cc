@@ -340,6 +340,24 @@ TEST_F(JobTest, BadSamplesAreBoundedAndNotLost) {
   EXPECT_TRUE(bad.Take().empty());
 }
 
+TEST_F(JobTest, EveryBadSampleIsCountedOnceAndNoneIsLost) {
+  BadSamples bad(2, 1, 5);
+  const Digest plan = HashOf("plan"), other = HashOf("other");
+  for (uint64_t i = 0; i < 9; ++i) bad.Count(plan, i % 3);
+  bad.Count(other, 7);
+  BadSamples::Counted first = bad.TakeCounted(2);
+  const BadSamples::Counted rest = bad.TakeCounted(10);
+  EXPECT_TRUE(bad.TakeCounted(10).empty());
+  bad.ReturnCounted(first);
+  bad.ReturnCounted(rest);
+  const BadSamples::Counted all = bad.TakeCounted(10);
+  EXPECT_THAT(all.at(plan), SizeIs(3));
+  EXPECT_THAT(all.at(other), SizeIs(1));
+  // What nobody takes has a bound.
+  for (uint64_t i = 0; i < 100; ++i) bad.Count(plan, i);
+  EXPECT_THAT(bad.TakeCounted(1000).at(plan), SizeIs(5));
+}
+
 class TableTest : public JobTest {
  protected:
   absl::StatusOr<JobTable::Runtime> Get(JobTable& table, const std::string& key,

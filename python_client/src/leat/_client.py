@@ -10,7 +10,7 @@ from typing import Any, Literal
 from leat import _native
 from leat._graph import Pipeline
 from leat._job import Job
-from leat._options import chosen, file_text, seconds, whole
+from leat._options import chosen, file_text, seconds, share, whole
 from leat.errors import Error, InvalidArgument
 
 _ORDERS = {"global": "ORDER_GLOBAL_SHUFFLE", "shard": "ORDER_SHARD_SHUFFLE", "sequential": "ORDER_SEQUENTIAL"}
@@ -127,6 +127,7 @@ class Service:
         rotate_parts: bool = False,
         shuffle_window: int | None = None,
         on_bad_sample: Literal["fail", "replace", "zero"] = "fail",
+        max_bad: float | None = None,
         decoder: Literal["exact", "nvjpeg", "auto"] = "exact",
         timeout: float = 300.0,
     ) -> Job:
@@ -148,6 +149,9 @@ class Service:
             shuffle_window: shards in the window of "shard" (default 16).
             on_bad_sample: "fail" the iterator, "replace" by another sample, or "zero" the row and clear its entry of
                 the array "valid".
+            max_bad: the share of the dataset's samples that may be bad under "replace" and "zero", 0.0 to 1.0. When
+                more different samples are bad, the job's iterators end with leat.DataLoss. None: any share. The
+                batches do not depend on it.
             decoder: "exact" gives the same bytes on every machine; "nvjpeg" decodes on GPUs, and needs workers that
                 have one; "auto" is settled when the job is made: "nvjpeg" if every ready worker has it, otherwise
                 "exact" (`Job.decoder` says which). "auto" attaches to a job of either.
@@ -184,6 +188,8 @@ class Service:
             "decoder_class": chosen("decoder", decoder, _DECODERS),
             "on_bad_sample": chosen("on_bad_sample", on_bad_sample, _POLICIES),
         }
+        if max_bad is not None:
+            spec["max_bad"] = share("max_bad", max_bad)
         if num_parts is not None:
             spec["num_parts"] = whole("num_parts", num_parts, 1, 2**20)
         if rotate_parts:

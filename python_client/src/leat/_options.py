@@ -28,6 +28,12 @@ def whole(name: str, value: Any, low: int, high: int) -> int:
     return number
 
 
+def share(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+        raise InvalidArgument(f"{name} = {value!r}; expected a share from 0.0 to 1.0")
+    return float(value)
+
+
 def seconds(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
         raise InvalidArgument(f"{name} = {value!r}; expected seconds, more than 0")

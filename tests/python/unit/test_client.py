@@ -73,6 +73,8 @@ def test_a_status_becomes_an_exception_with_the_services_text(service, graph, co
         {"last_batch": "keep"},
         {"num_parts": 0},
         {"on_bad_sample": "skip"},
+        {"on_bad_sample": "zero", "max_bad": 1.5},
+        {"on_bad_sample": "zero", "max_bad": "1%"},
         {"decoder": "fast"},
         {"timeout": 0},
         {"pipeline": lambda: None},

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/job_creation.h"
+
+#include <utility>
+
+#include "core/device_forms.h"
+#include "core/status.h"
+
+namespace leat::server {
+namespace {
+
+JobCreation::Answer Attach(const JobRecord& existing,
+                           const PreparedJob& wanted) {
+  ASSIGN_OR_RETURN(const PreparedJob job,
+                   Complete(wanted, existing.info->dataset));
+  const std::string difference = Difference(existing.info->spec, job.spec);
+  if (!difference.empty())
+    return AlreadyExists(
+        "job {} exists with another spec: {}; use another name, or delete it",
+        job.spec.name, difference);
+  return CreatedJob{existing.info, /*attached=*/true};
+}
+
+// The class that a new job of this spec has. Without any worker nobody knows
+// what will come: what was asked for is believed.
+absl::StatusOr<DecoderClass> SettleClass(const PreparedJob& job,
+                                         const Membership& membership) {
+  const JobSpec& spec = job.spec;
+  const size_t ready = membership.num_ready();
+  const size_t gpus = membership.num_ready(DecoderClass::kNvjpeg);
+  if (spec.decoder_class == DecoderClass::kAuto)
+    return job.not_on_gpu.empty() && !HasPartners(spec.pipeline) && ready > 0 &&
+                   gpus == ready
+               ? DecoderClass::kNvjpeg
+               : DecoderClass::kExact;
+  if (ready > 0 && membership.num_ready(spec.decoder_class) == 0)
+    return FailedPrecondition(
+        "job {} wants decoder class {}, which none of {} ready worker{} has: "
+        "start a leat-worker on a machine with {}, or ask for class auto",
+        spec.name, Name(spec.decoder_class), ready, ready == 1 ? "" : "s",
+        spec.decoder_class == DecoderClass::kNvjpeg ? "an NVIDIA GPU and nvJPEG"
+                                                    : "it");
+  return spec.decoder_class;
+}
+
+}  // namespace
+
+JobCreation::JobCreation(PreparedJob job, MonotonicTime deadline, Now now,
+                         Done done)
+    : job_(std::make_shared<PreparedJob>(std::move(job))),
+      deadline_(deadline),
+      started_(now.mono),
+      done_(std::move(done)) {}
+
+std::optional<JobCreation::Answer> JobCreation::Begin(
+    const State& state, const Membership& membership) {
+  if (const JobRecord* existing = state.FindJob(job_->spec.name))
+    return Attach(*existing, *job_);
+  if (absl::Status status = SettleClass(*job_, membership).status();
+      !status.ok())
+    return status;
+  phase_ = state.FindDataset(job_->dataset_id) != nullptr ? Phase::kWriting
+                                                          : Phase::kListing;
+  return std::nullopt;
+}
+
+JobCreation::Decision JobCreation::Decide(const State& state,
+                                          const Membership& membership,
+                                          size_t max_jobs) const {
+  if (const JobRecord* existing = state.FindJob(job_->spec.name))
+    return {std::nullopt, Attach(*existing, *job_)};
+  absl::StatusOr<Event> event = Make(state, membership, max_jobs);
+  if (!event.ok()) return {std::nullopt, event.status()};
+  return {*std::move(event), std::nullopt};
+}
+
+absl::StatusOr<Event> JobCreation::Make(const State& state,
+                                        const Membership& membership,
+                                        size_t max_jobs) const {
+  if (state.jobs().size() >= max_jobs)
+    return ResourceExhausted("{} jobs exist, the limit: delete some",
+                             state.jobs().size());
+  const DatasetRecord* dataset = state.FindDataset(job_->dataset_id);
+  if (dataset == nullptr)
+    return Aborted("the dataset of job {} was deleted meanwhile; try again",
+                   job_->spec.name);
+  ASSIGN_OR_RETURN(const PreparedJob job, Complete(*job_, *dataset->info));
+  JobSpec spec = job.spec;
+  ASSIGN_OR_RETURN(spec.decoder_class, SettleClass(job, membership));
+  RETURN_IF_ERROR(CheckAgainst(spec, *dataset->info));
+  const Digest plan_hash = PlanHash(spec, *dataset->info);
+  return Event{{},
+               JobCreated{std::move(spec), job.dataset_id, job.schema,
+                          plan_hash, job.not_on_gpu},
+               {}};
+}
+
+absl::Status JobCreation::Late(const Indexing& indexing,
+                               const Membership& membership, Now now) const {
+  const auto seconds =
+      std::chrono::duration<double>(now.mono - started_).count();
+  const auto it = indexing.requests().find(job_->dataset_id);
+  if (it == indexing.requests().end() || it->second.worker.empty())
+    return Unavailable(
+        "no worker was ready within {:.1f} s to list {}: start a leat-worker "
+        "({} known, {} ready)",
+        seconds, job_->reader_text, membership.workers().size(),
+        membership.num_ready());
+  return DeadlineExceeded(
+      "worker {} still lists {} after {:.1f} s; it goes on: call again",
+      it->second.worker, job_->reader_text, seconds);
+}
+
+}  // namespace leat::server

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/reports.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/status.h"
+
+namespace leat::server {
+namespace {
+
+// Adds findings, each with what to do about it.
+class Writer {
+ public:
+  void Add(std::string code, std::string severity, std::string summary,
+           std::string remedy) {
+    findings_.push_back({std::move(code), std::move(severity),
+                         std::move(summary), std::move(remedy)});
+  }
+  std::vector<Finding> Take() { return std::move(findings_); }
+
+ private:
+  std::vector<Finding> findings_;
+};
+
+void AddWorkers(const Snapshot& at, Writer* to) {
+  if (at.ready == 0 && at.workers == 0)
+    to->Add("NO_WORKERS", "error",
+            "no worker is connected: no batch can be made",
+            "start leat-worker --coordinator ADDRESS on some machine");
+  else if (at.ready == 0)
+    to->Add("NO_WORKERS", "error",
+            fmt::format("none of {} workers is ready: consumers keep asking "
+                        "those that they know",
+                        at.workers),
+            "undrain a worker (leat undrain NAME), or start another one");
+  for (const Snapshot::LostWorker& worker : at.first_lost)
+    to->Add(
+        "WORKER_LOST", "warn",
+        fmt::format("worker {} sends no heartbeat; its shards are with others",
+                    worker.name),
+        fmt::format("look at its log on host {}, and start it again",
+                    worker.host));
+  if (at.lost > kMaxAlike)
+    to->Add("WORKER_LOST", "warn",
+            fmt::format("{} more workers are lost", at.lost - kMaxAlike),
+            "list them: leat get workers");
+  if (at.held)
+    to->Add("WORKERS_SILENT", "warn",
+            "many workers fell silent at once: they keep their shards while "
+            "the coordinator waits for them",
+            "look at the network between the coordinator and the workers, and "
+            "at the load of the coordinator's machine");
+}
+
+void AddStorageTroubles(const Snapshot& at, Writer* to) {
+  const bool all = at.troubled == at.ready;
+  const char* const severity = all ? "error" : "warn";
+  for (const Snapshot::TroubledWorker& worker : at.first_troubled)
+    to->Add(
+        "WORKER_STORAGE", severity,
+        fmt::format("worker {} on host {} cannot read {}: {}{}; {}",
+                    worker.name, worker.host, worker.first.root,
+                    worker.first.error,
+                    worker.troubles == 1
+                        ? ""
+                        : fmt::format(" (and {} more)", worker.troubles - 1),
+                    all ? "no worker can read its storage, so shards stay "
+                          "where they were"
+                        : "it owns no shards meanwhile"),
+        "mount the storage or mend its rights there; the worker comes back by "
+        "itself");
+  if (at.troubled > kMaxAlike)
+    to->Add("WORKER_STORAGE", severity,
+            fmt::format("{} more workers have such trouble",
+                        at.troubled - kMaxAlike),
+            "look at the storage that they share");
+}
+
+void AddDecoders(const Snapshot& at, Writer* to) {
+  for (const auto& [decoder_class, jobs] : at.without_decoder) {
+    const bool one = jobs.total == 1;
+    to->Add("NO_DECODER", "error",
+            fmt::format("job{} {}{} want{} decoder class {}, which none of {} "
+                        "ready worker{} has",
+                        one ? "" : "s", fmt::join(jobs.first, ", "),
+                        jobs.total > jobs.first.size() ? " and others" : "",
+                        one ? "s" : "", Name(decoder_class), at.ready,
+                        at.ready == 1 ? "" : "s"),
+            decoder_class == DecoderClass::kNvjpeg
+                ? "start a leat-worker on a machine with an NVIDIA GPU and "
+                  "nvJPEG (leat describe worker NAME says what one has), or "
+                  "create the job anew with class exact"
+                : "start a worker that has it");
+  }
+}
+
+void AddJobs(const Snapshot& at, Writer* to) {
+  for (const Snapshot::Stalled& consumer : at.stalled)
+    to->Add(
+        "CONSUMER_STALLED", "warn",
+        fmt::format("consumer {} of job {} waits {:.0f} % of its time for "
+                    "batches",
+                    consumer.consumer, consumer.job, 100 * consumer.fraction),
+        "see leat status: if its job is limited by decode, add workers or "
+        "threads; if the workers are idle, storage or the network limits");
+  for (const Snapshot::BadJob& bad : at.bad_jobs)
+    if (!bad.verdict.ok())
+      to->Add("JOB_GIVEN_UP", "error", std::string(Message(bad.verdict)),
+              fmt::format("mend or remove the files, or delete the job and "
+                          "create it with another max_bad: leat describe job "
+                          "{}",
+                          bad.job));
+    else
+      to->Add("BAD_SAMPLES", "warn",
+              fmt::format("job {} met bad samples {} times; the first: {}",
+                          bad.job, bad.met, bad.first_reason),
+              fmt::format("list them: leat describe job {}; mend or remove the "
+                          "files, or set on_bad_sample",
+                          bad.job));
+  for (const Snapshot::FailedListing& failed : at.failed_listings)
+    to->Add("INDEX_FAILED", "warn",
+            fmt::format("{} could not be listed: {}", failed.reader,
+                        failed.message),
+            "mend the path and create the job again");
+}
+
+void AddSetAside(const Snapshot& at, Writer* to) {
+  for (const SetAside& aside : at.first_set_aside)
+    to->Add("STATE_SET_ASIDE", "warn",
+            fmt::format("{} is stored, but this version cannot use it: {}",
+                        aside.what, aside.why),
+            aside.job.empty()
+                ? "it is kept; run the version that wrote it"
+                : fmt::format("it is kept; run the version that made it, or "
+                              "delete it: leat delete job {}",
+                              aside.job));
+  if (at.set_aside > kMaxAlike)
+    to->Add("STATE_SET_ASIDE", "warn",
+            fmt::format("{} more stored events cannot be used",
+                        at.set_aside - kMaxAlike),
+            "they are kept; run the version that wrote them");
+}
+
+void AddStore(const Snapshot& at, Writer* to) {
+  if (!at.insecure_listener.empty())
+    to->Add("INSECURE_LISTENER", "warn",
+            fmt::format("{} takes unencrypted connections from the network",
+                        at.insecure_listener),
+            "give --tls-cert, --tls-key and --token-file instead of "
+            "--insecure");
+  const auto not_kept = [&at] {
+    return fmt::format("the last change was not kept: {}",
+                       Message(at.last_write));
+  };
+  if (absl::IsResourceExhausted(at.last_write))
+    to->Add("STATE_FULL", "error", not_kept(),
+            "free space for the state directory; running jobs go on");
+  else if (!at.last_write.ok())
+    to->Add("STATE_FAILED", "error", not_kept(),
+            "mend the disk of the state directory; the coordinator ends, and "
+            "is to be started again");
+  AddSetAside(at, to);
+  if (at.regressed)
+    to->Add("STATE_REGRESSED", "error",
+            fmt::format("worker {} has seen event {}, but the state ends at {}",
+                        at.regressed->worker, at.regressed->seen,
+                        at.regressed->sequence),
+            "the state directory is an older copy or another one: restore the "
+            "right one, or restart the workers to go on with this");
+}
+
+}  // namespace
+
+std::vector<Finding> FindingsOf(const Snapshot& snapshot) {
+  Writer to;
+  AddWorkers(snapshot, &to);
+  AddStorageTroubles(snapshot, &to);
+  AddDecoders(snapshot, &to);
+  AddJobs(snapshot, &to);
+  AddStore(snapshot, &to);
+  return to.Take();
+}
+
+}  // namespace leat::server

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reports: what people are told of a coordinator, made of a snapshot.
+//
+// The coordinator fills a Snapshot under its lock: numbers, and the first few
+// of each kind by name. The sentences are made of it without the lock, and need
+// nothing else, so a test makes them of a snapshot written by hand:
+//
+//   Snapshot{.workers = 3, .ready = 0} ─► NO_WORKERS "none of 3 workers is
+//   ready: consumers keep asking those that they know"
+//
+// Immutable once taken.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "server/state.h"
+#include "server/types.h"
+
+namespace leat::server {
+
+// Findings of one kind that are listed one by one.
+inline constexpr size_t kMaxAlike = 5;
+
+struct Snapshot {
+  struct LostWorker {
+    std::string name, host;
+  };
+  struct TroubledWorker {
+    std::string name, host;
+    StorageTrouble first;
+    size_t troubles = 1;
+  };
+  struct Stalled {
+    std::string consumer, job;
+    double fraction = 0;
+  };
+  struct BadJob {
+    std::string job;
+    uint64_t met = 0;
+    std::string first_reason;
+    absl::Status verdict;  // not OK: it is given up
+  };
+  struct FailedListing {
+    std::string reader, message;
+  };
+  // Names of jobs: the first few, and how many.
+  struct Jobs {
+    std::vector<std::string> first;
+    size_t total = 0;
+  };
+  struct Regressed {
+    std::string worker;
+    uint64_t seen = 0, sequence = 0;
+  };
+
+  // Workers. Of lists, the first kMaxAlike; the numbers are of all.
+  size_t workers = 0, ready = 0, lost = 0, troubled = 0;
+  bool held = false;  // silent ones keep their shards
+  std::vector<LostWorker> first_lost;
+  std::vector<TroubledWorker> first_troubled;
+  std::map<DecoderClass, Jobs> without_decoder;
+  // Jobs and datasets.
+  std::vector<Stalled> stalled;
+  std::vector<BadJob> bad_jobs;
+  std::vector<FailedListing> failed_listings;
+  // The store.
+  std::string insecure_listener;
+  absl::Status last_write;
+  std::vector<SetAside> first_set_aside;
+  size_t set_aside = 0;
+  std::optional<Regressed> regressed;
+};
+
+// In the order: workers, jobs, the store.
+std::vector<Finding> FindingsOf(const Snapshot& snapshot);
+
+}  // namespace leat::server

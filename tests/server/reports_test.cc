@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/reports.h"
+
+#include "core/status.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/consumer_table.h"
+#include "server/job_creations.h"
+#include "tests/server/world.h"
+
+namespace leat::server {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+Snapshot Healthy() {
+  Snapshot snapshot;
+  snapshot.workers = snapshot.ready = 3;
+  return snapshot;
+}
+
+std::vector<std::string> CodesOf(const Snapshot& snapshot) {
+  std::vector<std::string> codes;
+  for (const Finding& finding : FindingsOf(snapshot)) {
+    EXPECT_FALSE(finding.summary.empty() || finding.remedy.empty());
+    codes.push_back(finding.code);
+  }
+  return codes;
+}
+
+TEST(Reports, AHealthyServiceHasNoFindings) {
+  EXPECT_THAT(CodesOf(Healthy()), IsEmpty());
+}
+
+TEST(Reports, EachFactIsAFindingWithARemedyInAFixedOrder) {
+  Snapshot at = Healthy();
+  at.ready = 0;
+  at.held = true;
+  at.lost = 1;
+  at.first_lost = {{"w", "host"}};
+  at.troubled = 1;
+  at.first_troubled = {{"v", "host", {"/data", "EIO"}, 2}};
+  at.without_decoder[DecoderClass::kNvjpeg] = {{"a", "b"}, 9};
+  at.stalled = {{"c", "j", 0.5}};
+  at.bad_jobs = {{"j", 4, "truncated", absl::OkStatus()},
+                 {"k", 4, "truncated", DataLoss("job k: too many")}};
+  at.failed_listings = {{"reader", "no such folder"}};
+  at.insecure_listener = "0.0.0.0:1";
+  at.last_write = ResourceExhausted("full");
+  at.set_aside = 1;
+  at.first_set_aside = {{"", "job old", "its check refuses it", "old", ""}};
+  at.regressed = {"w", 9, 5};
+  EXPECT_THAT(CodesOf(at),
+              ElementsAre("NO_WORKERS", "WORKER_LOST", "WORKERS_SILENT",
+                          "WORKER_STORAGE", "NO_DECODER", "CONSUMER_STALLED",
+                          "BAD_SAMPLES", "JOB_GIVEN_UP", "INDEX_FAILED",
+                          "INSECURE_LISTENER", "STATE_FULL", "STATE_SET_ASIDE",
+                          "STATE_REGRESSED"));
+}
+
+TEST(Reports, WhatIsTooMuchToListIsCounted) {
+  Snapshot at = Healthy();
+  at.lost = kMaxAlike + 7;
+  for (size_t i = 0; i < kMaxAlike; ++i)
+    at.first_lost.push_back({fmt::format("w{}", i), "host"});
+  const std::vector<Finding> findings = FindingsOf(at);
+  ASSERT_EQ(findings.size(), kMaxAlike + 1);
+  EXPECT_THAT(findings.back().summary, HasSubstr("7 more workers"));
+}
+
+TEST(ConsumerTable, EveryIndexForgetsWhoHasGone) {
+  ConsumerTable table;
+  const Digest plan = HashOf("plan");
+  const TableKey key{"d", DecoderClass::kExact};
+  const auto add = [&](SessionId id, const std::string& name) {
+    Consumer consumer;
+    consumer.opening.plan_hash = plan;
+    consumer.opening.consumer = name;
+    consumer.job = "j";
+    consumer.key = key;
+    table.Add(id, std::move(consumer));
+  };
+  add(1, "b");
+  add(2, "a");
+  add(3, "a");
+  EXPECT_THAT(table.OfTable(key), ElementsAre(1, 2, 3));
+  EXPECT_THAT(table.OfJob("j"), ElementsAre(1, 2, 3));
+  std::vector<SessionId> by_name;
+  for (const auto& [name, id] : table.by_name()) by_name.push_back(id);
+  EXPECT_THAT(by_name, ElementsAre(2, 3, 1));
+  EXPECT_TRUE(table.Remove(2));
+  EXPECT_FALSE(table.Remove(2));
+  EXPECT_THAT(table.OfJob("j"), ElementsAre(1, 3));
+  EXPECT_TRUE(table.UsesPlan(plan));
+  EXPECT_TRUE(table.Remove(1) && table.Remove(3));
+  EXPECT_FALSE(table.UsesPlan(plan));
+  EXPECT_THAT(table.OfTable(key), IsEmpty());
+  EXPECT_THAT(table.by_name(), IsEmpty());
+}
+
+TEST(JobCreations, OneThatIsWrittenHasNoDeadline) {
+  JobCreations creations;
+  const auto add = [&](uint64_t id, int at_s) {
+    creations.Add(id, JobCreation(*Prepare(SpecOf("j", "/d")),
+                                  MonotonicTime(seconds(at_s)), Now{},
+                                  [](const JobCreation::Answer&) {}));
+  };
+  add(1, 10);
+  add(2, 20);
+  const std::string dataset = creations.Find(1)->job().dataset_id;
+  EXPECT_THAT(creations.WaitingFor(dataset), ElementsAre(1, 2));
+  EXPECT_EQ(creations.NextDeadline(), MonotonicTime(seconds(10)));
+  EXPECT_TRUE(creations.StartWriting(1));
+  EXPECT_EQ(creations.NextDeadline(), MonotonicTime(seconds(20)));
+  EXPECT_THAT(creations.WaitingFor(dataset), ElementsAre(2));
+  EXPECT_EQ(creations.Late(MonotonicTime(seconds(19))), std::nullopt);
+  EXPECT_EQ(creations.Late(MonotonicTime(seconds(20))), 2u);
+  EXPECT_TRUE(creations.Take(2));
+  EXPECT_TRUE(creations.Wants(dataset)) << "the first one is not answered";
+  EXPECT_TRUE(creations.Take(1));
+  EXPECT_FALSE(creations.Wants(dataset));
+  EXPECT_FALSE(creations.StartWriting(1));
+  EXPECT_EQ(creations.NextDeadline(), MonotonicTime::max());
+}
+
+}  // namespace
+}  // namespace leat::server
