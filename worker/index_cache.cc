@@ -6,6 +6,8 @@
 #include "worker/index_cache.h"
 
 #include <algorithm>
+#include <optional>
+#include <random>
 #include <vector>
 
 #include "core/blame.h"
@@ -17,7 +19,10 @@ namespace {
 constexpr Duration kFirstBackoff = std::chrono::milliseconds(20);
 constexpr Duration kMaxBackoff = std::chrono::seconds(1);
 
-uint64_t CostOf(const IndexBlock& block) { return 2 * block.bytes; }
+// A record takes 4 bytes (TFRecord) to 50 (an image file's name and place).
+uint64_t CostOf(const IndexBlock& block) {
+  return block.bytes + 5 * block.samples;
+}
 
 // Passing, whatever it was.
 absl::Status NotHere(const IndexBlock& block, std::string_view why) {
@@ -33,6 +38,7 @@ absl::StatusOr<std::string> FetchWholeBlock(
     BlockFetcher* fetcher, const IndexBlock& block, MonotonicTime deadline,
     const std::function<bool(Duration)>& pause) {
   Duration backoff = kFirstBackoff;
+  std::optional<std::minstd_rand> random;
   while (true) {
     absl::StatusOr<std::string> bytes = fetcher->FetchBlock(block, deadline);
     if (bytes.ok()) {
@@ -44,7 +50,11 @@ absl::StatusOr<std::string> FetchWholeBlock(
     }
     const bool again = absl::IsUnavailable(bytes.status()) ||
                        absl::IsDeadlineExceeded(bytes.status());
-    if (!again || Clock::Real().Now() + backoff >= deadline || !pause(backoff))
+    if (!again || Clock::Real().Now() + backoff >= deadline) return bytes;
+    // Many workers are told at once that the coordinator is busy.
+    if (!random) random.emplace(std::random_device{}());
+    const double drawn = std::uniform_real_distribution<>(0.5, 1.0)(*random);
+    if (!pause(std::chrono::duration_cast<Duration>(backoff * drawn)))
       return bytes;
     backoff = std::min(2 * backoff, kMaxBackoff);
   }

@@ -6,7 +6,8 @@
 //   block ── PutIndexBlock ──► file ── GetIndexBlock ──► IndexCache ─► Source
 //
 // A block is fetched when a row needs it, once however many rows wait, and its
-// hash is checked. It counts as twice its bytes: opened it takes about as much.
+// hash is checked. It counts as its bytes and 5 for each sample: about what it
+// takes when it is opened.
 // One that is thrown out while it is read from lives until that read ends.
 // Who waits is a thread that reads; it waits `wait` at most.
 //

@@ -161,10 +161,13 @@ absl::StatusOr<std::shared_ptr<const Source>> JobTable::OpenBlocks(
   if (!index.blocks.empty()) {
     const absl::StatusOr<bool> checked =
         CheckIndexBlocks(index.blocks, dataset.shards.num_samples());
-    if (!checked.ok() || IndexIdentity(dataset.fingerprint, dataset.shards,
-                                       index.blocks) != index.identity)
-      return DataLoss("dataset {}: its index has not its identity, or {}",
-                      dataset.name, Message(checked.status()));
+    if (!checked.ok())
+      return DataLoss("dataset {}: {}", dataset.name,
+                      Message(checked.status()));
+    if (IndexIdentity(dataset.fingerprint, dataset.shards, index.blocks) !=
+        index.identity)
+      return DataLoss("dataset {}: its blocks are not those of its index",
+                      dataset.name);
     by_block = *checked && index.blocks.size() > 2;
   }
   ASSIGN_OR_RETURN(

@@ -6,8 +6,8 @@ import unittest
 import cluster
 
 BLOCK = ("--index-block-bytes", "256")
-# Some five blocks at a time.
-CACHE = ("--index-cache", "2048")
+# A few blocks at a time.
+CACHE = ("--index-cache", "1100")
 
 
 class IndexTest(cluster.PhotosTest):
