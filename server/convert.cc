@@ -9,6 +9,7 @@
 #include "google/protobuf/unknown_field_set.h"
 #include "rpc/auth.h"
 #include "rpc/convert.h"
+#include "rpc/index_blocks.h"
 
 namespace leat::server {
 namespace {
@@ -89,6 +90,7 @@ struct MessageToProto {
     proto->set_request_id(directive.request_id);
     *proto->mutable_reader() = rpc::ToProto(directive.reader);
     proto->set_max_index_bytes(directive.max_index_bytes);
+    proto->set_index_block_bytes(directive.index_block_bytes);
   }
   void operator()(const LogLevelDirective& directive) const {
     out->set_log_level(directive.level);
@@ -215,6 +217,7 @@ absl::StatusOr<IndexHeader> FromProto(const v1::IndexHeader& proto) {
   ASSIGN_OR_RETURN(header.index_sha256,
                    DigestOf("index_sha256", proto.index_sha256()));
   header.name = Cut(proto.name());
+  ASSIGN_OR_RETURN(header.blocks, rpc::BlocksFrom(proto.blocks()));
   return header;
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Life cycle, time, tables and durable writes. Jobs are in coordinator_jobs.cc,
-// indexes in coordinator_indexes.cc, what nobody uses any more in
-// coordinator_expiry.cc, sessions in coordinator_sessions.cc, views and
-// findings in coordinator_views.cc.
+// indexes in coordinator_indexes.cc and coordinator_blocks.cc, what nobody uses
+// any more in coordinator_expiry.cc, sessions in coordinator_sessions.cc, views
+// and findings in coordinator_views.cc.
 //
 // A durable write:
 //
@@ -30,6 +30,7 @@ namespace {
 
 constexpr size_t kMaxClusterName = 256;
 constexpr size_t kWakesAtOnce = 64;
+constexpr uint64_t kMinIndexBlockBytes = 256;
 
 }  // namespace
 
@@ -48,6 +49,11 @@ absl::Status CoordinatorConfig::Validate() const {
   if (job_ttl < Duration(0))
     return InvalidArgument("job-ttl: {} ms: want 0 (never) or more",
                            ms(job_ttl));
+  if (index_block_bytes < kMinIndexBlockBytes ||
+      index_block_bytes > kMaxIndexBlockBytes)
+    return InvalidArgument("index-block-bytes {}: want {} to {}",
+                           index_block_bytes, kMinIndexBlockBytes,
+                           kMaxIndexBlockBytes);
   if (cluster.empty() || cluster.size() > kMaxClusterName)
     return InvalidArgument("cluster: a name of {} bytes: want 1 to {}",
                            cluster.size(), kMaxClusterName);
@@ -224,6 +230,7 @@ void Coordinator::Tick(Now now) {
   AssignListings(now, &effects);
   AnswerLate(now, &effects);
   Maintain(now, &effects);
+  CollectBlocks(now, &effects);
   if (tables_held_until_ && now.mono >= *tables_held_until_)
     tables_held_until_.reset();
   if (update_at_ && now.mono >= *update_at_ && !tables_held_until_) {

@@ -68,8 +68,13 @@ struct CoordinatorConfig {
   size_t max_waiting_jobs = 4096;
   size_t max_writes = 4096;
   size_t max_jobs = 10'000;
-  size_t max_bad_samples = 100;             // listed per job; all are counted
-  uint64_t max_index_bytes = 512ull << 20;  // workers are told
+  size_t max_bad_samples = 100;            // listed per job; all are counted
+  uint64_t max_index_bytes = 64ull << 30;  // of all its blocks; workers are
+                                           // told this and the next
+  uint64_t index_block_bytes = kIndexBlockBytes;
+  uint64_t max_whole_index_bytes = 512ull << 20;  // of one that is sent whole
+  // A block that no dataset refers to is kept for so long.
+  Duration keep_blocks = std::chrono::hours(1);
   // A job that nobody has used for so long is deleted, and its dataset with the
   // last of its jobs; 0: never.
   Duration job_ttl = std::chrono::hours(30 * 24);
@@ -116,10 +121,26 @@ class Coordinator {
 
   absl::StatusOr<std::string> ReadIndex(std::string_view dataset_id,
                                         uint64_t chunk);
+  // kNotFound: no such dataset.
+  absl::StatusOr<IndexBlocks> BlocksOf(std::string_view dataset_id) const;
+  // Bytes of a block from `offset` on; none: its end. kNotFound.
+  absl::StatusOr<std::string> ReadBlock(const Digest& name, uint64_t offset);
+  // Whether a block of the listing would be taken; it then has as much time as
+  // at its beginning. kNotFound: it is not the current attempt.
+  // kInvalidArgument: empty. kResourceExhausted: too large.
+  absl::Status CheckBlock(const std::string& dataset_id, uint64_t request_id,
+                          const IndexBlock& block, Now now);
+  // Whether the block is there; then it stays for a while. May wait for a disk.
+  bool FindBlock(const IndexBlock& block, Now now);
+  // Makes it durable; may wait for a disk. kDataLoss: `bytes` are not the
+  // block's. Others: see BlockStore::Put.
+  absl::Status PutBlock(const IndexBlock& block, std::string_view bytes,
+                        Now now);
   // Whether an upload with this header would be taken. kNotFound,
   // kResourceExhausted, kInvalidArgument.
   absl::Status CheckUpload(const IndexHeader& header);
-  // What does not fit the header is refused, as by RefuseUpload.
+  // `index`: of a header without blocks. What does not fit the header, and
+  // blocks that are not there, are refused, as by RefuseUpload.
   void FinishUpload(const IndexHeader& header, std::string index, Now now,
                     const Done& done);
   absl::Status FailIndex(const std::string& dataset_id, uint64_t request_id,
@@ -240,6 +261,12 @@ class Coordinator {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AnswerLate(Now now, Effects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
+  // --- Blocks (coordinator_blocks.cc)
+  absl::Status CheckArrived(const IndexHeader& header, const std::string& index,
+                            Now now) ABSL_LOCKS_EXCLUDED(mu_);
+  void CollectBlocks(Now now, Effects* effects)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
   // --- What nobody uses any more (coordinator_expiry.cc)
   bool InUse(const JobInfo& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Maintain(Now now, Effects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -300,6 +327,7 @@ class Coordinator {
   std::optional<MonotonicTime> tables_held_until_ ABSL_GUARDED_BY(mu_);
   MonotonicTime first_worker_at_ ABSL_GUARDED_BY(mu_);  // in the hold
   MonotonicTime maintain_at_ ABSL_GUARDED_BY(mu_);
+  MonotonicTime collect_at_ ABSL_GUARDED_BY(mu_) = MonotonicTime::min();
   // When jobs were last in use, and since when datasets have no jobs.
   std::map<std::string, MonotonicTime> used_at_ ABSL_GUARDED_BY(mu_);
   std::map<std::string, MonotonicTime> unused_since_ ABSL_GUARDED_BY(mu_);

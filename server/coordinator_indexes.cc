@@ -23,33 +23,31 @@
 
 namespace leat::server {
 
-absl::StatusOr<std::string> Coordinator::ReadIndex(std::string_view dataset_id,
-                                                   uint64_t chunk) {
-  return store_->ReadIndex(dataset_id, chunk);
-}
-
 absl::Status Coordinator::CheckUpload(const IndexHeader& header) {
   MutexLock lock(&mu_);
   RETURN_IF_ERROR(
       indexing_.Current(header.dataset_id, header.request_id).status());
-  if (header.index_bytes > config_.max_index_bytes)
+  const uint64_t limit =
+      header.blocks.empty()
+          ? std::min(config_.max_index_bytes, config_.max_whole_index_bytes)
+          : config_.max_index_bytes;
+  if (header.index_bytes > limit)
     return ResourceExhausted(
         "an index of {} bytes is over the limit of {} bytes",
-        header.index_bytes, config_.max_index_bytes);
+        header.index_bytes, limit);
   if (header.shards.num_samples() == 0)
     return InvalidArgument("an index without samples");
-  return absl::OkStatus();
+  if (header.blocks.empty()) return absl::OkStatus();
+  if (TotalBytes(header.blocks) != header.index_bytes)
+    return InvalidArgument("an index of {} bytes, whose blocks have {}",
+                           header.index_bytes, TotalBytes(header.blocks));
+  return CheckIndexBlocks(header.blocks, header.shards.num_samples()).status();
 }
 
 void Coordinator::FinishUpload(const IndexHeader& header, std::string index,
                                Now now, const Done& done) {
   absl::Status status = CheckUpload(header);
-  if (status.ok() && (index.size() != header.index_bytes ||
-                      HashOf(index) != header.index_sha256))
-    status = DataLoss(
-        "the index of dataset {} arrived damaged: {} bytes of {}, or another "
-        "hash",
-        header.dataset_id, index.size(), header.index_bytes);
+  if (status.ok()) status = CheckArrived(header, index, now);
   if (!status.ok()) {
     RefuseUpload(header.dataset_id, header.request_id, status, now);
     return done(status);
@@ -62,6 +60,9 @@ void Coordinator::FinishUpload(const IndexHeader& header, std::string index,
                       header.classes,     header.types};
   indexed->index_bytes = header.index_bytes;
   indexed->index_sha256 = header.index_sha256;
+  if (!header.blocks.empty())
+    indexed->blocks =
+        std::make_shared<const std::vector<IndexBlock>>(header.blocks);
   const std::string id = header.dataset_id, name = header.name;
   const uint64_t request_id = header.request_id;
   const uint64_t samples = header.shards.num_samples();
@@ -168,6 +169,7 @@ void Coordinator::AssignListings(Now now, Effects* effects) {
       LOG_INFO("dataset.listing dataset={} worker={}", dataset, name);
     });
     directive.max_index_bytes = config_.max_index_bytes;
+    directive.index_block_bytes = config_.index_block_bytes;
     it->second.directives.push_back(std::move(directive));
     effects->Add(it->second.wake);
   }

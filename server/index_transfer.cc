@@ -88,6 +88,8 @@ class UploadIndexCall : public grpc::ServerReadReactor<v1::UploadIndexRequest> {
       }
       case v1::UploadIndexRequest::kChunk:
         if (!header_) return InvalidArgument("an index without a header");
+        if (!header_->blocks.empty())
+          return InvalidArgument("an index in blocks with chunks");
         if (request_.chunk().size() > header_->index_bytes - index_.size())
           return DataLoss("an index longer than the {} bytes of its header",
                           header_->index_bytes);
@@ -114,7 +116,8 @@ class UploadIndexCall : public grpc::ServerReadReactor<v1::UploadIndexRequest> {
   // The peer has sent everything, or has gone.
   void End() {
     if (!header_) return Answer(InvalidArgument("an index without a header"));
-    cut_short_ = index_.size() < header_->index_bytes;
+    cut_short_ =
+        header_->blocks.empty() && index_.size() < header_->index_bytes;
     if (cut_short_) return Answer(CutShort());
     finished_ = true;
     coordinator_->FinishUpload(

@@ -77,6 +77,9 @@ void AddFlags(CLI::App* app, Config* config, Flags* flags) {
          "a job unused for this long is deleted, and a dataset without "
          "jobs with its index: 720h, 90m, ...; 0: never")
       ->capture_default_str();
+  app->add_option("--index-block-bytes", config->coordinator.index_block_bytes,
+                  "about how many bytes of an index are kept and sent together")
+      ->capture_default_str();
   app->add_option("--cluster", config->coordinator.cluster,
                   "the cluster's name, for people")
       ->capture_default_str();

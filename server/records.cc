@@ -54,6 +54,13 @@ struct Encoder {
     }
     to->set_index_bytes(indexed.index_bytes);
     to->set_index_sha256(Bytes(indexed.index_sha256));
+    if (indexed.blocks == nullptr) return;
+    for (const IndexBlock& block : *indexed.blocks) {
+      stored::v1::StoredIndexBlock* stored = to->add_blocks();
+      stored->set_sha256(Bytes(block.sha256));
+      stored->set_bytes(block.bytes);
+      stored->set_samples(block.samples);
+    }
   }
   void operator()(const DatasetDeleted& deleted) const {
     out->mutable_dataset_deleted()->set_id(deleted.id);
@@ -108,6 +115,17 @@ absl::StatusOr<DatasetIndexed> Decode(const stored::v1::DatasetIndexed& from) {
   indexed.index_bytes = from.index_bytes();
   ASSIGN_OR_RETURN(indexed.index_sha256,
                    ToDigest("an index's hash", from.index_sha256()));
+  if (from.blocks().empty()) return indexed;
+  std::vector<IndexBlock> blocks(static_cast<size_t>(from.blocks_size()));
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    const auto& stored = from.blocks(static_cast<int>(i));
+    ASSIGN_OR_RETURN(blocks[i].sha256,
+                     ToDigest("a block's hash", stored.sha256()));
+    blocks[i].bytes = stored.bytes();
+    blocks[i].samples = stored.samples();
+  }
+  indexed.blocks =
+      std::make_shared<const std::vector<IndexBlock>>(std::move(blocks));
   return indexed;
 }
 

@@ -85,7 +85,9 @@ Salvaged Salvage(Database* database) {
   State state;
   for (Event& event : log.events) {
     std::string index;
-    if (const auto* indexed = std::get_if<DatasetIndexed>(&event.kind)) {
+    // Blocks are in files of their own, which stay where they are.
+    if (const auto* indexed = std::get_if<DatasetIndexed>(&event.kind);
+        indexed != nullptr && indexed->blocks == nullptr) {
       index = ReadWholeIndex(database, *indexed);
       if (index.empty() && indexed->index_bytes != 0) {
         LOG_WARN("state.dataset_lost id={} name={}", indexed->dataset.id,

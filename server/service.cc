@@ -171,6 +171,48 @@ CoordinatorService::UploadIndex(grpc::CallbackServerContext* context,
   return StartUploadIndex(coordinator_, clock_);
 }
 
+grpc::ServerUnaryReactor* CoordinatorService::GetIndexBlocks(
+    grpc::CallbackServerContext* context,
+    const v1::GetIndexBlocksRequest* request,
+    v1::GetIndexBlocksResponse* response) {
+  absl::Status status = rpc::CheckMetadata(*security_, *context);
+  if (status.ok())
+    status = AnswerIndexBlocks(*coordinator_, *request, response);
+  return Reply(context, status);
+}
+
+grpc::ServerWriteReactor<v1::GetIndexBlockResponse>*
+CoordinatorService::GetIndexBlock(grpc::CallbackServerContext* context,
+                                  const v1::GetIndexBlockRequest* request) {
+  if (absl::Status allowed = rpc::CheckMetadata(*security_, *context);
+      !allowed.ok())
+    return new RejectedWrite<v1::GetIndexBlockResponse>(allowed);
+  const absl::StatusOr<Digest> name = DigestOf("sha256", request->sha256());
+  if (!name.ok())
+    return new RejectedWrite<v1::GetIndexBlockResponse>(name.status());
+  return StartGetIndexBlock(coordinator_, *name, &block_reads_);
+}
+
+grpc::ServerUnaryReactor* CoordinatorService::FindIndexBlocks(
+    grpc::CallbackServerContext* context,
+    const v1::FindIndexBlocksRequest* request,
+    v1::FindIndexBlocksResponse* response) {
+  absl::Status status = rpc::CheckMetadata(*security_, *context);
+  if (status.ok())
+    status =
+        AnswerFindBlocks(coordinator_, Now::Of(*clock_), *request, response);
+  return Reply(context, status);
+}
+
+grpc::ServerReadReactor<v1::PutIndexBlockRequest>*
+CoordinatorService::PutIndexBlock(grpc::CallbackServerContext* context,
+                                  v1::PutIndexBlockResponse*) {
+  if (absl::Status allowed = rpc::CheckMetadata(*security_, *context);
+      !allowed.ok())
+    return new RejectedRead<v1::PutIndexBlockRequest>(allowed);
+  return StartPutIndexBlock(coordinator_, clock_, &block_writes_);
+}
+
 grpc::ServerBidiReactor<v1::WorkerSessionRequest, v1::WorkerSessionResponse>*
 CoordinatorService::WorkerSession(grpc::CallbackServerContext* context) {
   using In = v1::WorkerSessionRequest;

@@ -13,11 +13,18 @@
 #include "core/clock.h"
 #include "leat/v1/coordinator.grpc.pb.h"
 #include "rpc/auth.h"
+#include "server/block_transfer.h"
 #include "server/coordinator.h"
 
 namespace leat::server {
 
 // All methods by callback; ConsumerSession with raw messages.
+using CoordinatorBlocksBase =
+    v1::CoordinatorService::WithCallbackMethod_GetIndexBlocks<
+        v1::CoordinatorService::WithCallbackMethod_GetIndexBlock<
+            v1::CoordinatorService::WithCallbackMethod_FindIndexBlocks<
+                v1::CoordinatorService::WithCallbackMethod_PutIndexBlock<
+                    v1::CoordinatorService::Service>>>>;
 using CoordinatorServiceBase = v1::CoordinatorService::WithCallbackMethod_Hello<
     v1::CoordinatorService::WithCallbackMethod_CreateJob<
         v1::CoordinatorService::WithCallbackMethod_GetJob<
@@ -26,7 +33,7 @@ using CoordinatorServiceBase = v1::CoordinatorService::WithCallbackMethod_Hello<
                     v1::CoordinatorService::WithCallbackMethod_WorkerSession<
                         v1::CoordinatorService::
                             WithRawCallbackMethod_ConsumerSession<
-                                v1::CoordinatorService::Service>>>>>>>;
+                                CoordinatorBlocksBase>>>>>>>;
 
 class CoordinatorService final : public CoordinatorServiceBase {
  public:
@@ -50,6 +57,20 @@ class CoordinatorService final : public CoordinatorServiceBase {
   grpc::ServerReadReactor<v1::UploadIndexRequest>* UploadIndex(
       grpc::CallbackServerContext* context,
       v1::UploadIndexResponse* response) override;
+  grpc::ServerUnaryReactor* GetIndexBlocks(
+      grpc::CallbackServerContext* context,
+      const v1::GetIndexBlocksRequest* request,
+      v1::GetIndexBlocksResponse* response) override;
+  grpc::ServerWriteReactor<v1::GetIndexBlockResponse>* GetIndexBlock(
+      grpc::CallbackServerContext* context,
+      const v1::GetIndexBlockRequest* request) override;
+  grpc::ServerUnaryReactor* FindIndexBlocks(
+      grpc::CallbackServerContext* context,
+      const v1::FindIndexBlocksRequest* request,
+      v1::FindIndexBlocksResponse* response) override;
+  grpc::ServerReadReactor<v1::PutIndexBlockRequest>* PutIndexBlock(
+      grpc::CallbackServerContext* context,
+      v1::PutIndexBlockResponse* response) override;
   grpc::ServerBidiReactor<v1::WorkerSessionRequest, v1::WorkerSessionResponse>*
   WorkerSession(grpc::CallbackServerContext* context) override;
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* ConsumerSession(
@@ -59,6 +80,8 @@ class CoordinatorService final : public CoordinatorServiceBase {
   Coordinator* const coordinator_;
   const rpc::Security* const security_;
   const Clock* const clock_;
+  TransferSlots block_reads_{kMaxBlockReads};
+  TransferSlots block_writes_{kMaxBlockWrites};
 };
 
 }  // namespace leat::server

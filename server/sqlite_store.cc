@@ -82,6 +82,7 @@ absl::StatusOr<std::unique_ptr<SqliteStore>> SqliteStore::Open(
     const std::string& directory, const SqliteOptions& options) {
   ASSIGN_OR_RETURN(StateDirectory locked, StateDirectory::Open(directory));
   std::unique_ptr<SqliteStore> store(new SqliteStore(std::move(locked)));
+  ASSIGN_OR_RETURN(store->blocks_, FileBlocks::Open(directory + "/blocks"));
   {
     MutexLock lock(&store->mu_);
     absl::Status opened = AsDamage(store->OpenDatabase(options), store->file_);

@@ -15,6 +15,8 @@
 //   events  seq, crc (CRC-32C of record), hash, record (leat.stored.v1.Event)
 //   indexes dataset_id, chunk, crc, bytes
 //
+// Blocks of indexes are files in DIR/blocks.
+//
 // Thread-safe: writes are one at a time; reads of indexes have a connection of
 // their own.
 #pragma once
@@ -54,6 +56,7 @@ class SqliteStore : public Store {
       const std::function<absl::Status(const Event&)>& apply) override;
   absl::Status Append(const Event& event, std::string_view index) override;
   absl::Status Compact(std::span<const Event> live) override;
+  BlockStore& blocks() override { return *blocks_; }
   absl::StatusOr<std::string> ReadIndex(std::string_view dataset_id,
                                         uint64_t chunk) override;
 
@@ -76,6 +79,7 @@ class SqliteStore : public Store {
   absl::Status Commit(const HighWater& head) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::string file_;
+  std::unique_ptr<FileBlocks> blocks_;  // set by Open; synchronises itself
 
   mutable Mutex mu_;
   StateDirectory directory_ ABSL_GUARDED_BY(mu_);

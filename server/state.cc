@@ -49,7 +49,7 @@ absl::Status State::Fits(const DatasetIndexed& indexed) const {
 void State::On(const Event& event, const DatasetIndexed& indexed) {
   datasets_[indexed.dataset.id] = {
       std::make_shared<const DatasetInfo>(indexed.dataset), indexed.index_bytes,
-      indexed.index_sha256, event.at};
+      indexed.index_sha256, event.at, indexed.blocks};
 }
 
 absl::Status State::Fits(const DatasetDeleted& deleted) const {
@@ -163,9 +163,9 @@ bool State::IsSetAside(std::string_view job) const {
 std::vector<Event> State::Events() const {
   std::vector<Event> events;
   for (const auto& [id, dataset] : datasets_)
-    events.push_back(
-        {dataset.indexed_at, DatasetIndexed{*dataset.info, dataset.index_bytes,
-                                            dataset.index_sha256}});
+    events.push_back({dataset.indexed_at,
+                      DatasetIndexed{*dataset.info, dataset.index_bytes,
+                                     dataset.index_sha256, dataset.blocks}});
   for (const auto& [name, job] : jobs_)
     events.push_back(
         {job.created_at,

@@ -25,6 +25,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/clock.h"
+#include "core/index_blocks.h"
 #include "core/job.h"
 
 namespace leat::server {
@@ -33,6 +34,8 @@ struct DatasetIndexed {
   DatasetInfo dataset;
   uint64_t index_bytes = 0;
   Digest index_sha256{};
+  // Shared with the record. nullptr: the index is kept whole, in the database.
+  std::shared_ptr<const std::vector<IndexBlock>> blocks{};
 };
 struct DatasetDeleted {
   std::string id;
@@ -81,6 +84,8 @@ struct DatasetRecord {
   uint64_t index_bytes = 0;
   Digest index_sha256{};
   WallTime indexed_at{};
+  // As in DatasetIndexed.
+  std::shared_ptr<const std::vector<IndexBlock>> blocks{};
 };
 
 struct JobRecord {

@@ -2,6 +2,9 @@
 //
 // Store: where the coordinator's events and the datasets' indexes are kept.
 //
+// An index is kept in blocks (blocks()), or whole, with its event: as workers
+// of older releases send it, and as older releases kept it.
+//
 // Events are numbered 1, 2, 3 … for the life of the store; the numbers never go
 // back, so that whoever remembers a larger one than the store has knows that it
 // lost something. What a call returned OK for survives a crash. Thread-safe.
@@ -19,6 +22,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/mutex.h"
+#include "server/block_store.h"
 #include "server/state.h"
 
 namespace leat::server {
@@ -52,11 +56,16 @@ class Store {
   // that makes the log much shorter.
   virtual absl::Status Compact(std::span<const Event> live) = 0;
 
-  // Piece `chunk` of an index. kNotFound: no such index. kOutOfRange: beyond
-  // its end. kDataLoss: damaged.
+  virtual BlockStore& blocks() = 0;
+
+  // Piece `chunk` of a whole index. kNotFound: no such index. kOutOfRange:
+  // beyond its end. kDataLoss: damaged.
   virtual absl::StatusOr<std::string> ReadIndex(std::string_view dataset_id,
                                                 uint64_t chunk) = 0;
 };
+
+// Blocks of indexes in memory, at most.
+inline constexpr uint64_t kMaxMemoryBlockBytes = 2ull << 30;
 
 // Keeps everything in memory: for tests, and for services that live as long as
 // one script.
@@ -69,6 +78,7 @@ class MemoryStore : public Store {
       const std::function<absl::Status(const Event&)>& apply) override;
   absl::Status Append(const Event& event, std::string_view index) override;
   absl::Status Compact(std::span<const Event> live) override;
+  BlockStore& blocks() override { return blocks_; }
   absl::StatusOr<std::string> ReadIndex(std::string_view dataset_id,
                                         uint64_t chunk) override;
 
@@ -77,6 +87,7 @@ class MemoryStore : public Store {
   std::vector<Event> events_ ABSL_GUARDED_BY(mu_);
   std::atomic<uint64_t> sequence_ = 0;
   std::map<std::string, std::string, std::less<>> indexes_ ABSL_GUARDED_BY(mu_);
+  MemoryBlocks blocks_{kMaxMemoryBlockBytes};  // synchronises itself
 };
 
 }  // namespace leat::server

@@ -18,6 +18,7 @@
 #include "core/clock.h"
 #include "core/graph.h"
 #include "core/hash.h"
+#include "core/index_blocks.h"
 #include "core/job.h"
 #include "leat/v1/types.pb.h"
 
@@ -154,6 +155,7 @@ struct IndexDirective {
   uint64_t request_id = 0;
   Node reader;
   uint64_t max_index_bytes = 0;
+  uint64_t index_block_bytes = 0;
 };
 struct LogLevelDirective {
   std::string level;
@@ -180,6 +182,14 @@ struct IndexHeader {
   uint64_t index_bytes = 0;
   Digest index_sha256{};
   std::string name;
+  std::vector<IndexBlock> blocks;  // none: the index is sent whole
+};
+
+// What an index consists of.
+struct IndexBlocks {
+  // nullptr: it is kept whole.
+  std::shared_ptr<const std::vector<IndexBlock>> blocks;
+  Digest identity{};
 };
 
 struct Finding {

@@ -153,15 +153,16 @@ absl::Status Config::Validate() const {
 
 std::string Config::ToString() const {
   return fmt::format(
-      "listen={} coordinator={} threads={} cache_bytes={} buffer_bytes={} "
+      "listen={} coordinator={} threads={} cache_bytes={} index_bytes={} "
+      "buffer_bytes={} "
       "read_threads={} read_ahead_bytes={} disk_cache_bytes={} "
       "group_bytes={} max_unsent_groups_per_stream={} max_rows_per_stream={} "
       "max_rows_total={} max_streams={} gpu_slots={} gpu_slot_bytes={} "
       "gpu_group_bytes={} gpu_decode_bytes={} gpu_nvjpeg_bytes={} "
       "drain_timeout_ms={} max_connections={} max_connections_per_address={} "
       "watchdog_interval_ms={} tls={} token={}",
-      listen, coordinator, threads, cache_bytes, buffer_bytes, read_threads,
-      read_ahead_bytes, storage.disk_cache_bytes, group_bytes,
+      listen, coordinator, threads, cache_bytes, index_bytes, buffer_bytes,
+      read_threads, read_ahead_bytes, storage.disk_cache_bytes, group_bytes,
       max_unsent_groups_per_stream, max_rows_per_stream, max_rows_total,
       max_streams, gpu.slots, gpu.slot_bytes, gpu.group_bytes, gpu.decode_bytes,
       gpu.decoder_bytes, drain_timeout_ms, max_connections,
@@ -179,6 +180,9 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
   SizeFlag sizes[] = {
       {"--cache", "memory for encoded samples; the default is 1/8 of it",
        &config.cache_bytes, ""},
+      {"--index-cache",
+       "memory for blocks of datasets' indexes",
+       &config.index_bytes, ""},
       {"--buffers", "memory for batches being computed and sent",
        &config.buffer_bytes, ""},
       {"--read-ahead", "memory for records read ahead of the decode threads",

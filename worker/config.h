@@ -47,7 +47,8 @@ struct Config {
   int threads = 0;
   uint64_t cache_bytes = 0;  // of encoded samples
   bool has_cache_bytes = false;
-  uint64_t buffer_bytes = 0;  // of batches being computed and sent
+  uint64_t index_bytes = 512ull << 20;  // of blocks of indexes, opened
+  uint64_t buffer_bytes = 0;            // of batches being computed and sent
   // Reading ahead of the decode threads: threads (0: none, the decode threads
   // wait for storage), bytes, and of which datasets.
   int read_threads = 64;

@@ -8,6 +8,7 @@
 #include "core/status.h"
 #include "rpc/channel.h"
 #include "rpc/convert.h"
+#include "rpc/index_blocks.h"
 #include "rpc/status.h"
 
 namespace leat::worker {
@@ -95,9 +96,93 @@ absl::StatusOr<std::string> CoordinatorClient::FetchIndex(
   return index;
 }
 
+// A coordinator of an older release keeps indexes whole.
+absl::StatusOr<FetchedBlocks> CoordinatorClient::FetchBlocks(
+    const DatasetInfo& dataset) {
+  Call call(this, options_.call_timeout);
+  v1::GetIndexBlocksRequest request;
+  request.set_dataset_id(dataset.id);
+  v1::GetIndexBlocksResponse response;
+  const absl::Status status =
+      rpc::FromGrpc(stub_->GetIndexBlocks(&call.context, request, &response));
+  FetchedBlocks index;
+  if (absl::IsUnimplemented(status)) return index;
+  RETURN_IF_ERROR(status);
+  ASSIGN_OR_RETURN(index.blocks, rpc::BlocksFrom(response.blocks()));
+  if (response.index_sha256().size() != index.identity.size())
+    return DataLoss("the identity of an index has {} bytes",
+                    response.index_sha256().size());
+  std::copy(response.index_sha256().begin(), response.index_sha256().end(),
+            index.identity.begin());
+  return index;
+}
+
+absl::StatusOr<std::string> CoordinatorClient::FetchBlock(
+    const IndexBlock& block, MonotonicTime deadline) {
+  Call call(this, std::clamp<Duration>(deadline - Clock::Real().Now(),
+                                       Duration(0), options_.block_timeout));
+  v1::GetIndexBlockRequest request;
+  request.set_sha256(BytesOf(block.sha256));
+  const auto reader = stub_->GetIndexBlock(&call.context, request);
+  std::string bytes;
+  bytes.reserve(std::min(block.bytes, kMaxIndexBlockBytes));
+  v1::GetIndexBlockResponse response;
+  bool longer = false;
+  while (reader->Read(&response)) {
+    if (longer) continue;
+    bytes += response.chunk();
+    longer = bytes.size() > block.bytes;
+    if (longer) call.context.TryCancel();
+  }
+  const absl::Status status = rpc::FromGrpc(reader->Finish());
+  if (longer)
+    return DataLoss("block {} is longer than its {} bytes", ToHex(block.sha256),
+                    block.bytes);
+  RETURN_IF_ERROR(status);
+  return bytes;
+}
+
+absl::Status CoordinatorClient::PutBlock(const v1::IndexDataset& directive,
+                                         const IndexBlock& block,
+                                         std::string_view bytes) {
+  v1::FindIndexBlocksRequest request;
+  request.set_dataset_id(directive.dataset_id());
+  request.set_request_id(directive.request_id());
+  *request.add_blocks() = rpc::ToProto(block);
+  v1::FindIndexBlocksResponse response;
+  {
+    Call call(this, options_.call_timeout);
+    RETURN_IF_ERROR(rpc::FromGrpc(
+        stub_->FindIndexBlocks(&call.context, request, &response)));
+  }
+  if (response.present_size() == 1 && response.present(0))
+    return absl::OkStatus();
+  return SendBlock(directive, block, bytes);
+}
+
+absl::Status CoordinatorClient::SendBlock(const v1::IndexDataset& directive,
+                                          const IndexBlock& block,
+                                          std::string_view bytes) {
+  Call call(this, options_.block_timeout);
+  v1::PutIndexBlockResponse response;
+  const auto writer = stub_->PutIndexBlock(&call.context, &response);
+  v1::PutIndexBlockRequest request;
+  v1::PutIndexBlockHeader& header = *request.mutable_header();
+  header.set_dataset_id(directive.dataset_id());
+  header.set_request_id(directive.request_id());
+  *header.mutable_block() = rpc::ToProto(block);
+  bool sent = writer->Write(request);
+  for (size_t at = 0; sent && at < bytes.size(); at += kUploadChunk) {
+    request.set_chunk(std::string(bytes.substr(at, kUploadChunk)));
+    sent = writer->Write(request);
+  }
+  if (sent) writer->WritesDone();
+  return rpc::FromGrpc(writer->Finish());
+}
+
 absl::Status CoordinatorClient::UploadIndex(
-    const v1::IndexDataset& directive,
-    const absl::StatusOr<BuiltIndex>& index) {
+    const v1::IndexDataset& directive, const absl::StatusOr<BuiltIndex>& index,
+    std::span<const IndexBlock> blocks) {
   Call call(this, options_.index_timeout);
   grpc::ClientContext& context = call.context;
   v1::UploadIndexResponse response;
@@ -114,8 +199,14 @@ absl::Status CoordinatorClient::UploadIndex(
     for (const std::string& name : index->classes) header.add_classes(name);
     for (const ValueType& type : index->types)
       *header.add_types() = rpc::ToProto(type);
-    header.set_index_bytes(index->blob.size());
-    header.set_index_sha256(BytesOf(HashOf(index->blob)));
+    header.set_index_bytes(blocks.empty() ? index->blob.size()
+                                          : TotalBytes(blocks));
+    header.set_index_sha256(BytesOf(
+        blocks.empty()
+            ? HashOf(index->blob)
+            : IndexIdentity(index->fingerprint, index->shards, blocks)));
+    for (const IndexBlock& block : blocks)
+      *header.add_blocks() = rpc::ToProto(block);
     header.set_name(index->name);
     sent = writer->Write(request);
     for (size_t at = 0; sent && at < index->blob.size(); at += kUploadChunk) {

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CoordinatorClient: the worker's unary and upload calls to the coordinator.
-// Blocking, each within `call_timeout` (an upload: `upload_timeout`).
+// Blocking, each within `call_timeout` (of a whole index: `index_timeout`).
 // Thread-safe.
 #pragma once
 
 #include <chrono>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "core/mutex.h"
@@ -23,6 +25,7 @@ struct CoordinatorClientOptions {
   std::string address;
   Duration call_timeout = std::chrono::seconds(10);
   Duration index_timeout = std::chrono::seconds(120);
+  Duration block_timeout = std::chrono::seconds(30);
   uint64_t max_index_bytes = SourceLimits{}.max_index_bytes;
 };
 
@@ -32,10 +35,19 @@ class CoordinatorClient final : public JobFetcher {
   ~CoordinatorClient() override;
 
   absl::StatusOr<JobInfo> FetchJob(const std::string& plan_hash) override;
+  absl::StatusOr<FetchedBlocks> FetchBlocks(
+      const DatasetInfo& dataset) override;
+  absl::StatusOr<std::string> FetchBlock(const IndexBlock& block,
+                                         MonotonicTime deadline) override;
   absl::StatusOr<std::string> FetchIndex(const DatasetInfo& dataset) override;
-  // The answer to a directive: the index, or why there is none.
+  // Puts a block of a listing, unless the coordinator has it.
+  absl::Status PutBlock(const v1::IndexDataset& directive,
+                        const IndexBlock& block, std::string_view bytes);
+  // The answer to a directive: the index, or why there is none. `blocks`: those
+  // that it consists of, which have been put; none: it is sent whole.
   absl::Status UploadIndex(const v1::IndexDataset& directive,
-                           const absl::StatusOr<BuiltIndex>& index);
+                           const absl::StatusOr<BuiltIndex>& index,
+                           std::span<const IndexBlock> blocks);
 
   // Calls in progress, and all later ones, end by kCancelled.
   void Shutdown();
@@ -46,6 +58,8 @@ class CoordinatorClient final : public JobFetcher {
 
  private:
   class Call;
+  absl::Status SendBlock(const v1::IndexDataset& directive,
+                         const IndexBlock& block, std::string_view bytes);
 
   const CoordinatorClientOptions options_;
   const rpc::Security security_;

@@ -34,6 +34,7 @@ JobTable::JobTable(JobTableOptions options, JobFetcher* fetcher,
                    const RuntimeContext* context)
     : options_(std::move(options)),
       fetcher_(fetcher),
+      index_cache_(std::make_shared<IndexCache>(options_.index_cache, fetcher)),
       context_(context),
       queue_(options_.max_waiting) {
   for (int i = 0; i < options_.threads && started_.ok(); ++i) {
@@ -50,6 +51,7 @@ JobTable::~JobTable() {
     stopping_ = true;
     stopping_changed_.NotifyAll();
   }
+  index_cache_->Stop();
   queue_.Close();
   for (std::thread& thread : threads_) thread.join();
 }
@@ -149,6 +151,63 @@ absl::StatusOr<JobTable::Runtime> JobTable::LoadOnce(const Key& key) {
                             context_, finish);
 }
 
+// An index of one block beside its head is held as long as its source is: a
+// small dataset never waits for it again.
+absl::StatusOr<std::shared_ptr<const Source>> JobTable::OpenBlocks(
+    const JobInfo& job, const Node& reader) {
+  const DatasetInfo& dataset = job.dataset;
+  ASSIGN_OR_RETURN(FetchedBlocks index, fetcher_->FetchBlocks(dataset));
+  bool by_block = false;
+  if (!index.blocks.empty()) {
+    const absl::StatusOr<bool> checked =
+        CheckIndexBlocks(index.blocks, dataset.shards.num_samples());
+    if (!checked.ok())
+      return DataLoss("dataset {}: {}", dataset.name,
+                      Message(checked.status()));
+    if (IndexIdentity(dataset.fingerprint, dataset.shards, index.blocks) !=
+        index.identity)
+      return DataLoss("dataset {}: its blocks are not those of its index",
+                      dataset.name);
+    by_block = *checked && index.blocks.size() > 2;
+  }
+  ASSIGN_OR_RETURN(
+      std::string bytes,
+      index.blocks.empty()
+          ? fetcher_->FetchIndex(dataset)
+          : FetchWhole(dataset,
+                       std::span(index.blocks)
+                           .first(by_block ? 1 : index.blocks.size())));
+  if (by_block)
+    return std::make_shared<const BlockSource>(
+        reader, dataset, std::move(index.blocks), std::move(bytes),
+        options_.source_limits, index_cache_);
+  absl::StatusOr<std::shared_ptr<const Source>> opened =
+      OpenSource(reader, bytes, options_.source_limits);
+  if (!opened.ok()) return OfOpening(opened.status());
+  return opened;
+}
+
+absl::StatusOr<std::string> JobTable::FetchWhole(
+    const DatasetInfo& dataset, std::span<const IndexBlock> blocks) {
+  if (TotalBytes(blocks) > options_.source_limits.max_index_bytes)
+    return ResourceExhausted(
+        "the index of dataset {} has {} bytes: the limit "
+        "is {}",
+        dataset.name, TotalBytes(blocks),
+        options_.source_limits.max_index_bytes);
+  std::string whole;
+  whole.reserve(TotalBytes(blocks));
+  for (const IndexBlock& block : blocks) {
+    ASSIGN_OR_RETURN(
+        const std::string bytes,
+        FetchWholeBlock(fetcher_, block,
+                        Clock::Real().Now() + options_.block_timeout,
+                        [this](Duration d) { return Pause(d); }));
+    whole += bytes;
+  }
+  return whole;
+}
+
 absl::StatusOr<std::shared_ptr<const Source>> JobTable::OpenIndex(
     const JobInfo& job, uint64_t* cache_key) {
   ASSIGN_OR_RETURN(const CheckedGraph graph,
@@ -164,11 +223,8 @@ absl::StatusOr<std::shared_ptr<const Source>> JobTable::OpenIndex(
         return source;
     }
   }
-  ASSIGN_OR_RETURN(const std::string blob, fetcher_->FetchIndex(job.dataset));
-  absl::StatusOr<std::shared_ptr<const Source>> opened =
-      OpenSource(reader, blob, options_.source_limits);
-  if (!opened.ok()) return OfOpening(opened.status());
-  std::shared_ptr<const Source> source = *std::move(opened);
+  ASSIGN_OR_RETURN(std::shared_ptr<const Source> source,
+                   OpenBlocks(job, reader));
   if (source->fingerprint() != job.dataset.fingerprint)
     return DataLoss("dataset {}: the index is not that of its fingerprint",
                     job.dataset.name);

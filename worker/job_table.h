@@ -2,7 +2,8 @@
 //
 // JobTable: (plan hash, finish) -> runtime. Fetched on first use, once however
 // many ask, and the last `max_jobs` used are kept; their datasets' indexes are
-// shared.
+// shared. An index in blocks with samples is not fetched with the job, but
+// block by block when rows need it (worker/block_source.h).
 //
 // Fetching runs on threads of the table's own. While the coordinator cannot be
 // reached it is tried again, with backoff, until `load_timeout`.
@@ -15,6 +16,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -23,17 +25,27 @@
 #include "absl/status/statusor.h"
 #include "core/bounded_queue.h"
 #include "core/mutex.h"
+#include "worker/block_source.h"
+#include "worker/index_cache.h"
 #include "worker/job_runtime.h"
 
 namespace leat::worker {
 
-// Where jobs come from.
-class JobFetcher {
+// What an index consists of, as the coordinator says.
+struct FetchedBlocks {
+  std::vector<IndexBlock> blocks;  // none: the index is kept whole
+  Digest identity{};
+};
+
+// Where jobs and indexes come from.
+class JobFetcher : public BlockFetcher {
  public:
-  virtual ~JobFetcher() = default;
   // kNotFound: no such job. kUnavailable, kDeadlineExceeded: try again.
   virtual absl::StatusOr<JobInfo> FetchJob(const std::string& plan_hash) = 0;
-  // The index's bytes. The same errors.
+  // The same errors.
+  virtual absl::StatusOr<FetchedBlocks> FetchBlocks(
+      const DatasetInfo& dataset) = 0;
+  // The bytes of an index that is kept whole. The same errors.
   virtual absl::StatusOr<std::string> FetchIndex(
       const DatasetInfo& dataset) = 0;
 };
@@ -43,9 +55,11 @@ struct JobTableOptions {
   size_t max_waiting = 10'000;  // callbacks
   int threads = 2;
   Duration load_timeout = std::chrono::seconds(30);
+  Duration block_timeout = std::chrono::seconds(30);  // of one of an index
   Duration first_backoff = std::chrono::milliseconds(50);
   Duration max_backoff = std::chrono::seconds(2);
   SourceLimits source_limits;
+  IndexCacheOptions index_cache;
 };
 
 class JobTable {
@@ -53,8 +67,8 @@ class JobTable {
   using Runtime = std::shared_ptr<const JobRuntime>;
   using Callback = std::function<void(absl::StatusOr<Runtime>)>;
 
-  // `fetcher` and `context` outlive the table. `started` says whether it has
-  // its threads; else only destroy it.
+  // `fetcher` and `context` outlive the table, and reads of its runtimes.
+  // `started` says whether it has its threads; else only destroy it.
   JobTable(JobTableOptions options, JobFetcher* fetcher,
            const RuntimeContext* context);
   // Waits for fetches in progress; callbacks left over get kCancelled.
@@ -68,6 +82,10 @@ class JobTable {
   // kResourceExhausted: too many wait. kUnavailable: this worker cannot read
   // what the dataset begins with; another may.
   void Get(const std::string& plan_hash, Finish finish, Callback done);
+
+  // Ends waits for blocks of indexes, and those to come at once.
+  void StopFetchingBlocks() { index_cache_->Stop(); }
+  IndexCache::Stats index_stats() const { return index_cache_->stats(); }
 
  private:
   using Key = std::pair<std::string, Finish>;
@@ -84,11 +102,17 @@ class JobTable {
   absl::StatusOr<Runtime> LoadOnce(const Key& key);
   absl::StatusOr<std::shared_ptr<const Source>> OpenIndex(const JobInfo& job,
                                                           uint64_t* cache_key);
+  absl::StatusOr<std::shared_ptr<const Source>> OpenBlocks(const JobInfo& job,
+                                                           const Node& reader);
+  absl::StatusOr<std::string> FetchWhole(const DatasetInfo& dataset,
+                                         std::span<const IndexBlock> blocks);
   // False: the table is being destroyed.
   bool Pause(Duration duration);
 
   const JobTableOptions options_;
   JobFetcher* const fetcher_;
+  // Shared with the sources, which may outlive the table.
+  const std::shared_ptr<IndexCache> index_cache_;
   const RuntimeContext* const context_;
   BoundedQueue<Key> queue_;
 

@@ -4,10 +4,14 @@
 #include <algorithm>
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <random>
+#include <span>
+#include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "core/bounded_queue.h"
 #include "core/log.h"
@@ -107,8 +111,11 @@ struct Session::State {
   absl::Status RunStream();
   absl::Status Serve(rpc::Stream<Request>& stream, Inbox& inbox);
   void Handle(const Response& message);
+  class BlockSender;
+  absl::Status Retry(std::string_view event, const v1::IndexDataset& directive,
+                     const std::function<absl::Status()>& call);
   absl::StatusOr<BuiltIndex> BuildFor(const v1::IndexDataset& directive,
-                                      const Node& reader);
+                                      BlockSender* sender);
   void RunDirectives();
   bool Stopping() {
     MutexLock lock(&mu);
@@ -116,9 +123,9 @@ struct Session::State {
   }
   // False: stopping.
   bool Pause(Duration duration);
-  Duration Jittered(Duration duration) {
+  static Duration Jittered(std::minstd_rand* random, Duration duration) {
     return std::chrono::duration_cast<Duration>(
-        duration * std::uniform_real_distribution<>(0.5, 1.0)(random));
+        duration * std::uniform_real_distribution<>(0.5, 1.0)(*random));
   }
 
   SessionOptions options;  // registration: the session thread's
@@ -137,6 +144,9 @@ struct Session::State {
   bool welcomed = false;  // on this stream
   Duration heartbeat_interval = std::chrono::seconds(1);
   std::minstd_rand random{std::random_device{}()};
+
+  // The index thread's.
+  std::minstd_rand index_random{std::random_device{}()};
 
   std::thread session_thread, index_thread;
 };
@@ -164,7 +174,7 @@ void Session::State::Run() {
     if (welcomed) backoff = options.first_backoff;
     LOG_WARN("session.lost coordinator={} error=\"{}\" retry_ms={}",
              client->address(), Message(status), backoff.count() / 1'000'000);
-    if (!Pause(Jittered(backoff))) return;
+    if (!Pause(Jittered(&random, backoff))) return;
     backoff = std::min(backoff * 2, options.max_backoff);
   }
 }
@@ -261,14 +271,68 @@ void Session::State::Handle(const Response& message) {
   }
 }
 
+// Brings an index to the coordinator as it is made. One block is held at a
+// time. While the coordinator is out of reach the listing waits for it.
+class Session::State::BlockSender final : public IndexSink {
+ public:
+  BlockSender(State* state, const v1::IndexDataset* directive)
+      : state_(state), directive_(directive) {}
+
+  absl::Status Add(std::string bytes, uint64_t samples) override {
+    const IndexBlock block{
+        .sha256 = HashOf(bytes), .bytes = bytes.size(), .samples = samples};
+    if (blocks_.size() >= kMaxIndexBlocks)
+      return ResourceExhausted("an index of more than {} blocks: the limit",
+                               kMaxIndexBlocks);
+    blocks_.push_back(block);
+    return state_->Retry("index.block_not_sent", *directive_, [&] {
+      return state_->client->PutBlock(*directive_, block, bytes);
+    });
+  }
+  std::span<const IndexBlock> blocks() const { return blocks_; }
+
+ private:
+  State* const state_;
+  const v1::IndexDataset* const directive_;
+  std::vector<IndexBlock> blocks_;
+};
+
+// Again while the coordinator is out of reach, for `upload_patience`.
+absl::Status Session::State::Retry(std::string_view event,
+                                   const v1::IndexDataset& directive,
+                                   const std::function<absl::Status()>& call) {
+  const MonotonicTime deadline = Clock::Real().Now() + options.upload_patience;
+  Duration backoff = options.first_backoff;
+  for (int attempt = 1;; ++attempt) {
+    absl::Status status = call();
+    if (status.ok()) return status;
+    LOG_WARN("{} dataset={} attempt={} error=\"{}\"", event,
+             directive.dataset_id(), attempt, Message(status));
+    const bool again =
+        absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+    if (!again || Clock::Real().Now() + backoff >= deadline) return status;
+    if (!Pause(Jittered(&index_random, backoff)))
+      return Cancelled("the worker stops");
+    backoff = std::min(backoff * 2, options.max_backoff);
+  }
+}
+
 // An index that the coordinator would refuse is an error here: uploading it
 // would only take time.
 absl::StatusOr<BuiltIndex> Session::State::BuildFor(
-    const v1::IndexDataset& directive, const Node& reader) {
+    const v1::IndexDataset& directive, BlockSender* sender) {
+  ASSIGN_OR_RETURN(const Node reader, rpc::FromProto(directive.reader()));
   SourceLimits limits = options.source_limits;
-  if (directive.max_index_bytes() > 0)
-    limits.max_index_bytes =
-        std::min(limits.max_index_bytes, directive.max_index_bytes());
+  const uint64_t most = directive.max_index_bytes() > 0
+                            ? directive.max_index_bytes()
+                            : limits.max_index_bytes;
+  if (directive.index_block_bytes() > 0) {
+    limits.max_blocks_bytes = most;
+    limits.block_bytes =
+        std::min(directive.index_block_bytes(), kMaxIndexBlockBytes);
+    return BuildIndexInto(reader, limits, sender);
+  }
+  limits.max_index_bytes = std::min(limits.max_index_bytes, most);
   ASSIGN_OR_RETURN(BuiltIndex index, BuildIndex(reader, limits));
   if (index.blob.size() > limits.max_index_bytes)
     return ResourceExhausted(
@@ -282,31 +346,19 @@ void Session::State::RunDirectives() {
     const std::optional<v1::IndexDataset> directive =
         directives.Pop(MonotonicTime::max());
     if (!directive || Stopping()) return;
-    absl::StatusOr<BuiltIndex> index =
-        InvalidArgument("the reader is malformed");
     const MonotonicTime start = Clock::Real().Now();
-    if (const absl::StatusOr<Node> reader = rpc::FromProto(directive->reader());
-        reader.ok())
-      index = BuildFor(*directive, *reader);
-    else
-      index = reader.status();
+    BlockSender sender(this, &*directive);
+    const absl::StatusOr<BuiltIndex> index = BuildFor(*directive, &sender);
     if (Stopping()) return;  // cut short: it says nothing of the dataset
-    LOG_INFO("index.built dataset={} samples={} ms={} error=\"{}\"",
+    LOG_INFO("index.built dataset={} samples={} blocks={} ms={} error=\"{}\"",
              directive->dataset_id(),
              index.ok() ? index->shards.num_samples() : 0,
+             sender.blocks().size(),
              (Clock::Real().Now() - start).count() / 1'000'000,
              Message(index.status()));
-    Duration backoff = options.first_backoff;
-    for (int attempt = 1;; ++attempt) {
-      const absl::Status status = client->UploadIndex(*directive, index);
-      if (status.ok()) break;
-      LOG_WARN("index.not_uploaded dataset={} attempt={} error=\"{}\"",
-               directive->dataset_id(), attempt, Message(status));
-      if (!absl::IsUnavailable(status) || attempt >= options.upload_attempts)
-        break;
-      if (!Pause(backoff)) return;
-      backoff = std::min(backoff * 2, options.max_backoff);
-    }
+    Retry("index.not_uploaded", *directive, [&] {
+      return client->UploadIndex(*directive, index, sender.blocks());
+    }).IgnoreError();
   }
 }
 

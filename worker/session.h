@@ -30,7 +30,8 @@ struct SessionOptions {
   Duration min_heartbeat = std::chrono::milliseconds(10);
   Duration max_heartbeat = std::chrono::seconds(60);
   size_t max_directives = 64;  // waiting
-  int upload_attempts = 5;
+  // For an upload while the coordinator is out of reach.
+  Duration upload_patience = std::chrono::minutes(1);
   SourceLimits source_limits;
 };
 

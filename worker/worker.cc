@@ -117,6 +117,7 @@ struct Worker::State {
         events(std::move(e)),
         wake(std::move(w)),
         gpus(std::move(g)),
+        client({.address = config.coordinator}, config.security),
         cache(config.cache_bytes),
         context{.kernels = gpus->kernels(),
                 .cache = &cache,
@@ -129,7 +130,6 @@ struct Worker::State {
         pool(config.buffer_bytes, wake, gpus->buffer_memory()),
         lending(std::move(l)),
         scheduler(SchedulerConfig(), &pool, wake, Clock::Real()),
-        client({.address = config.coordinator}, config.security),
         jobs(TableConfig(), &client, &context),
         rows({.max_rows_per_stream = config.max_rows_per_stream,
               .max_brought_bytes_per_stream =
@@ -167,11 +167,13 @@ struct Worker::State {
     options.max_jobs = config.max_jobs;
     options.load_timeout = std::chrono::milliseconds(config.job_timeout_ms);
     options.source_limits = config.source;
+    options.index_cache.max_bytes = config.index_bytes;
     return options;
   }
   // Ends what waits for storage, as far as anybody can.
   void StopReading() {
     stop.Stop();
+    jobs.StopFetchingBlocks();
     storage->Stop();
   }
   // kResourceExhausted: the system does not give all threads.
@@ -194,6 +196,7 @@ struct Worker::State {
   const WorkerEvents events;
   const std::shared_ptr<WakeSignal> wake;
   const std::unique_ptr<GpuWorker> gpus;  // outlives kernels and groups
+  CoordinatorClient client;               // outlives threads that read
   std::string name, address;
   Ownership ownership;
   BadSamples bad_samples;
@@ -204,7 +207,6 @@ struct Worker::State {
   BufferPool pool;
   const std::unique_ptr<LendingServer> lending;  // null: memory is not taken
   Scheduler scheduler;
-  CoordinatorClient client;
   JobTable jobs;
   RowsService rows;
   std::unique_ptr<rpc::Server> server;
@@ -287,6 +289,9 @@ v1::WorkerStats Worker::State::CollectStats() {
   stats.set_disk_cache_bytes(stored.disk_bytes);
   stats.set_rows_ahead(now.rows_ahead);
   stats.set_bytes_ahead(now.bytes_ahead);
+  const IndexCache::Stats indexes = jobs.index_stats();
+  stats.set_index_bytes(indexes.bytes);
+  stats.set_index_blocks_fetched_total(indexes.fetched_total);
   stats.set_buffers_in_use(pool.buffers_in_use());
   stats.set_buffers_total(pool.buffers_total());
   stats.set_busy_fraction(

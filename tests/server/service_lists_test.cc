@@ -60,7 +60,8 @@ TEST_F(ServiceTest, AnUploadThatIsRefusedIsToldToWhoWaitsForIt) {
   std::future<grpc::Status> creating =
       std::async([&] { return client_->Create(SpecOf("j", "/d"), &created); });
   const v1::IndexDataset asked = worker.Asked();
-  EXPECT_EQ(asked.max_index_bytes(), 512ull << 20);
+  EXPECT_EQ(asked.max_index_bytes(), 64ull << 30);
+  EXPECT_EQ(asked.index_block_bytes(), 4u << 20);
   v1::UploadIndexResponse response;
   const auto context = client_->Context();
   auto writer = client_->coordinator().UploadIndex(context.get(), &response);

@@ -156,6 +156,23 @@ class FakeFetcher : public JobFetcher {
     if (it == jobs_.end()) return NotFound("no such job");
     return it->second.info;
   }
+  // The blocks of the jobs' index, if it is to be given in blocks.
+  void SetBlocks(FetchedBlocks blocks, std::map<Digest, std::string> bytes) {
+    MutexLock lock(&mu_);
+    index_ = std::move(blocks);
+    blocks_ = std::move(bytes);
+  }
+  absl::StatusOr<FetchedBlocks> FetchBlocks(const DatasetInfo&) override {
+    MutexLock lock(&mu_);
+    return index_;
+  }
+  absl::StatusOr<std::string> FetchBlock(const IndexBlock& block,
+                                         MonotonicTime) override {
+    MutexLock lock(&mu_);
+    const auto it = blocks_.find(block.sha256);
+    if (it == blocks_.end()) return NotFound("no such block");
+    return it->second;
+  }
   absl::StatusOr<std::string> FetchIndex(const DatasetInfo& dataset) override {
     MutexLock lock(&mu_);
     for (const auto& [key, job] : jobs_)
@@ -166,6 +183,8 @@ class FakeFetcher : public JobFetcher {
  private:
   Mutex mu_;
   std::map<std::string, FakeJob> jobs_ ABSL_GUARDED_BY(mu_);
+  FetchedBlocks index_ ABSL_GUARDED_BY(mu_);
+  std::map<Digest, std::string> blocks_ ABSL_GUARDED_BY(mu_);
   int failures_ ABSL_GUARDED_BY(mu_) = 0;
   absl::Status failure_ ABSL_GUARDED_BY(mu_);
   int fetches_ ABSL_GUARDED_BY(mu_) = 0;

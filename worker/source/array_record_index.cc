@@ -176,7 +176,7 @@ absl::StatusOr<BuiltIndex> BuildArrayRecordIndex(const Node& reader,
   }
   if (index.bytes == 0)
     return NotFound("{}: no records in {} files", reader.op, paths.size());
-  index.blob = blob.Take();
+  ASSIGN_OR_RETURN(index.blob, blob.Finish());
   ASSIGN_OR_RETURN(const auto source,
                    OpenArrayRecord(reader, index.blob, limits));
   index.fingerprint = source->fingerprint();

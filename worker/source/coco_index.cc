@@ -275,7 +275,7 @@ absl::Status FillIndex(const Node& reader, const CocoOptions& options,
     RETURN_IF_ERROR(table.Add(part, options, limits.max_files));
     part.Clear();
   }
-  index->blob = blob.Take();
+  ASSIGN_OR_RETURN(index->blob, blob.Finish());
   index->bytes = table.files().total_bytes();
   index->fingerprint = table.Fingerprint();
   return FinishIndex(options.annotations, samples.size(), limits, index);

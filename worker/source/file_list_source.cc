@@ -129,10 +129,10 @@ absl::StatusOr<BuiltIndex> IndexOf(const Node& reader,
     if (static_cast<size_t>(part.files_size()) < kFilesAPart &&
         i + 1 < wanted.size())
       continue;
-    RETURN_IF_ERROR(blob.Add(part));
+    RETURN_IF_ERROR(blob.Add(part, static_cast<uint64_t>(part.files_size())));
     part.Clear();
   }
-  index.blob = blob.Take();
+  ASSIGN_OR_RETURN(index.blob, blob.Finish());
   index.bytes = listing.files.total_bytes();
   index.fingerprint = listing.Fingerprint();
   RETURN_IF_ERROR(FinishIndex(name, wanted.size(), limits, &index));
@@ -224,7 +224,8 @@ absl::StatusOr<std::unique_ptr<Source>> Open(const Node& reader,
 
 }  // namespace
 
-const SourceFormat kFileListFormat = {"readers.file_list", BuildFileList, Open};
+const SourceFormat kFileListFormat = {"readers.file_list", BuildFileList, Open,
+                                      /*in_blocks=*/true};
 const SourceFormat kFilesFormat = {"readers.files", BuildFiles, Open};
 
 }  // namespace leat::worker

@@ -10,6 +10,7 @@
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/stubs/common.h"
 #include "google/protobuf/wire_format_lite.h"
+#include "worker/source/index_blob.h"
 #include "worker/source/storage/storage.h"
 #include "worker/source/storage/uri.h"
 
@@ -61,8 +62,12 @@ ListingHash::ListingHash(std::string_view root, uint64_t repeat)
 }
 
 void ListingHash::AddClass(const stored::v1::ImageFolderClass& each) {
-  hash_.UpdateField(each.directory());
-  hash_.UpdateU64(static_cast<uint64_t>(each.files_size()));
+  if (each.first() == 0) {
+    hash_.UpdateField(each.directory());
+    hash_.UpdateU64(each.total() != 0
+                        ? each.total()
+                        : static_cast<uint64_t>(each.files_size()));
+  }
   for (const stored::v1::ImageFile& file : each.files()) {
     hash_.UpdateField(file.name()).UpdateU64(file.bytes());
     if (remote_)
@@ -118,6 +123,46 @@ absl::Status NoImages(std::string_view root) {
       kWanted);
 }
 
+namespace {
+
+// Adds a class, into blocks in parts. Messages concatenated are messages
+// merged: one class, or part, after the other.
+absl::Status AddClass(ListedClass each, int32_t label,
+                      const SourceLimits& limits, ListingHash* hash,
+                      IndexBytes* bytes) {
+  constexpr size_t kFilesAPartOfAClass = 1024;
+  const size_t total = each.files.size();
+  const size_t most =
+      limits.blocks == nullptr
+          ? std::max<size_t>(total, 1)
+          : std::clamp<size_t>(limits.block_bytes / 64, 1, kFilesAPartOfAClass);
+  size_t first = 0;
+  do {
+    const size_t end = std::min(first + most, total);
+    stored::v1::ImageFolderIndex part;
+    stored::v1::ImageFolderClass& proto = *part.add_classes();
+    proto.set_directory(each.directory);
+    proto.set_label(label);
+    if (end - first < total) {
+      proto.set_first(first);
+      proto.set_total(total);
+    }
+    proto.mutable_files()->Reserve(static_cast<int>(end - first));
+    for (size_t i = first; i < end; ++i)
+      proto.add_files()->Swap(&each.files[i]);
+    hash->AddClass(proto);
+    std::string text;
+    if (!part.SerializeToString(&text))
+      return ResourceExhausted("a class of {} images is over {} bytes", total,
+                               std::numeric_limits<int>::max());
+    RETURN_IF_ERROR(bytes->Add(text, end - first));
+    first = end;
+  } while (first < total);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::StatusOr<BuiltIndex> AssembleImageFolder(
     const ImageFolderOptions& options, const std::string& root,
     std::vector<ListedClass> classes, const SourceLimits& limits) {
@@ -126,29 +171,23 @@ absl::StatusOr<BuiltIndex> AssembleImageFolder(
   stored::v1::ImageFolderIndex head;
   head.set_root(root);
   head.set_repeat(options.repeat);
-  index.blob = head.SerializeAsString();
+  IndexBytes bytes(limits);
+  RETURN_IF_ERROR(bytes.Add(head.SerializeAsString(), 0));
   ListingHash hash(root, options.repeat);
   for (ListedClass& each : classes) {
     for (const ImageFile& file : each.files) index.bytes += file.bytes();
     files += each.files.size();
-    // Messages concatenated are messages merged: one class after the other.
-    stored::v1::ImageFolderIndex part;
-    stored::v1::ImageFolderClass& proto = *part.add_classes();
-    proto.set_directory(each.directory);
-    proto.set_label(static_cast<int32_t>(index.classes.size()));
-    proto.mutable_files()->Reserve(static_cast<int>(each.files.size()));
-    for (ImageFile& file : each.files) proto.add_files()->Swap(&file);
-    std::vector<ImageFile>().swap(each.files);
-    hash.AddClass(proto);
-    if (!part.AppendToString(&index.blob) ||
-        index.blob.size() > limits.max_index_bytes)
-      return ResourceExhausted("{}: the index of {} images is over {} bytes",
-                               root, files, limits.max_index_bytes);
     index.classes.push_back(each.directory);
+    if (const absl::Status added = AddClass(
+            std::move(each), static_cast<int32_t>(index.classes.size() - 1),
+            limits, &hash, &bytes);
+        !added.ok())
+      return Annotate(added, fmt::format("{}: {} images", root, files));
   }
   if (files > kMaxSamples / options.repeat)
     return InvalidArgument("repeat {} of {} images: want at most 2^48 samples",
                            options.repeat, files);
+  ASSIGN_OR_RETURN(index.blob, bytes.Finish());
   const uint64_t samples = files * options.repeat;
   ASSIGN_OR_RETURN(
       index.shards,

@@ -256,7 +256,8 @@ absl::StatusOr<std::unique_ptr<Source>> Open(const Node& reader,
 
 }  // namespace
 
-const SourceFormat kImageFolderFormat = {"readers.image_folder", Build, Open};
+const SourceFormat kImageFolderFormat = {"readers.image_folder", Build, Open,
+                                         /*in_blocks=*/true};
 
 absl::StatusOr<std::unique_ptr<Source>> OpenImageFolder(
     const ImageFolderOptions& options, std::string_view blob,

@@ -22,29 +22,81 @@ namespace leat::worker {
 
 inline constexpr size_t kFilesAPart = 1024;
 
-class BlobWriter {
+// An index's bytes as they are made: into one string, or, if the limits have a
+// sink, into blocks. The first bytes are the head.
+class IndexBytes {
  public:
-  explicit BlobWriter(const SourceLimits& limits)
-      : max_bytes_(limits.max_index_bytes) {}
+  explicit IndexBytes(const SourceLimits& limits)
+      : sink_(limits.blocks),
+        block_bytes_(limits.block_bytes),
+        max_bytes_(sink_ == nullptr ? limits.max_index_bytes
+                                    : limits.max_blocks_bytes) {}
 
-  // kResourceExhausted: over max_index_bytes.
-  absl::Status Add(const google::protobuf::MessageLite& message) {
-    const std::string bytes = message.SerializeAsString();
-    {
-      google::protobuf::io::StringOutputStream stream(&blob_);
-      google::protobuf::io::CodedOutputStream out(&stream);
-      out.WriteVarint32(static_cast<uint32_t>(bytes.size()));
+  // `samples`: what these bytes are about. kResourceExhausted: over the limit,
+  // or what is about one shard is over kMaxIndexBlockBytes. Others: the sink's.
+  absl::Status Add(std::string_view bytes, uint64_t samples) {
+    total_ += bytes.size();
+    if (total_ > max_bytes_)
+      return ResourceExhausted("the index is over {} bytes: the limit",
+                               max_bytes_);
+    if (sink_ != nullptr) {
+      if (bytes.size() > kMaxIndexBlockBytes)
+        return ResourceExhausted(
+            "{} bytes of the index belong to {} samples of one file: want at "
+            "most {}",
+            bytes.size(), samples, kMaxIndexBlockBytes);
+      if (!begun_) {
+        begun_ = true;
+        return sink_->Add(std::string(bytes), 0);
+      }
+      if (samples > 0 && samples_ > 0 &&
+          bytes_.size() + bytes.size() > block_bytes_)
+        RETURN_IF_ERROR(Flush());
     }
-    blob_ += bytes;
-    if (blob_.size() <= max_bytes_) return absl::OkStatus();
-    return ResourceExhausted("the index is over {} bytes: the limit",
-                             max_bytes_);
+    bytes_ += bytes;
+    samples_ += samples;
+    return absl::OkStatus();
   }
-  std::string Take() { return std::move(blob_); }
+  // All bytes; none, if they went to the sink.
+  absl::StatusOr<std::string> Finish() {
+    if (sink_ != nullptr && samples_ > 0) RETURN_IF_ERROR(Flush());
+    return sink_ == nullptr ? std::move(bytes_) : std::string();
+  }
 
  private:
+  absl::Status Flush() {
+    return sink_->Add(std::exchange(bytes_, {}), std::exchange(samples_, 0));
+  }
+
+  IndexSink* const sink_;
+  const uint64_t block_bytes_;
   const uint64_t max_bytes_;
-  std::string blob_;
+  bool begun_ = false;
+  uint64_t total_ = 0;
+  std::string bytes_;
+  uint64_t samples_ = 0;
+};
+
+class BlobWriter {
+ public:
+  explicit BlobWriter(const SourceLimits& limits) : bytes_(limits) {}
+
+  // As IndexBytes.
+  absl::Status Add(const google::protobuf::MessageLite& message,
+                   uint64_t samples = 0) {
+    std::string framed;
+    {
+      google::protobuf::io::StringOutputStream stream(&framed);
+      google::protobuf::io::CodedOutputStream out(&stream);
+      out.WriteVarint32(static_cast<uint32_t>(message.ByteSizeLong()));
+    }
+    message.AppendToString(&framed);
+    return bytes_.Add(framed, samples);
+  }
+  absl::StatusOr<std::string> Finish() { return bytes_.Finish(); }
+
+ private:
+  IndexBytes bytes_;
 };
 
 class BlobReader {

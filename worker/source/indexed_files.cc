@@ -52,4 +52,35 @@ absl::Status ReadIndexed(
       });
 }
 
+absl::Status ReadIndexedInOrder(
+    const IndexedFiles& listing, const SourceLimits& limits,
+    const std::function<absl::Status(size_t, const StoredFile&)>& walk,
+    const std::function<absl::Status(size_t, std::string_view,
+                                     const StoredFile&)>& by_index,
+    const std::function<absl::Status(size_t)>& take) {
+  constexpr size_t kFilesAThread = 16;
+  const size_t at_once =
+      kFilesAThread * static_cast<size_t>(std::max(limits.listing_threads, 1));
+  const auto some = [](const std::vector<ListedFile>& files, size_t begin,
+                       size_t end) {
+    return std::vector<ListedFile>(
+        files.begin() + static_cast<ptrdiff_t>(begin),
+        files.begin() + static_cast<ptrdiff_t>(end));
+  };
+  for (size_t begin = 0; begin < listing.files.size(); begin += at_once) {
+    const size_t end = std::min(begin + at_once, listing.files.size());
+    IndexedFiles part;
+    part.files = some(listing.files, begin, end);
+    if (!listing.index.empty()) part.index = some(listing.index, begin, end);
+    RETURN_IF_ERROR(ReadIndexed(
+        part, limits,
+        [&](size_t i, const StoredFile& file) { return walk(begin + i, file); },
+        [&](size_t i, std::string_view text, const StoredFile& file) {
+          return by_index(begin + i, text, file);
+        }));
+    for (size_t i = begin; i < end; ++i) RETURN_IF_ERROR(take(i));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace leat::worker

@@ -43,4 +43,13 @@ absl::Status ReadIndexed(
     const std::function<absl::Status(size_t, std::string_view,
                                      const StoredFile&)>& by_index);
 
+// The same, and take(i) on this thread, in order, so that only what a few files
+// hold waits to be taken.
+absl::Status ReadIndexedInOrder(
+    const IndexedFiles& listing, const SourceLimits& limits,
+    const std::function<absl::Status(size_t, const StoredFile&)>& walk,
+    const std::function<absl::Status(size_t, std::string_view,
+                                     const StoredFile&)>& by_index,
+    const std::function<absl::Status(size_t)>& take);
+
 }  // namespace leat::worker

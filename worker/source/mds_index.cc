@@ -138,7 +138,7 @@ absl::StatusOr<std::string> BlobOf(const Node& reader,
     RETURN_IF_ERROR(blob.Add(part));
     part.Clear();
   }
-  return blob.Take();
+  return blob.Finish();
 }
 
 absl::StatusOr<MdsIndexFile> ReadIndexFile(const MdsOptions& options,

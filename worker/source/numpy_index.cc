@@ -160,7 +160,7 @@ absl::StatusOr<std::string> BlobOf(const Node& reader, const Wanted& wanted,
     RETURN_IF_ERROR(blob.Add(part));
     part.Clear();
   }
-  return blob.Take();
+  return blob.Finish();
 }
 
 }  // namespace

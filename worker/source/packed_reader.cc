@@ -24,7 +24,7 @@ bool IsAway(const absl::Status& status) {
 
 absl::StatusOr<std::shared_ptr<const StoredFile>> PackedReader::Open(
     size_t file) const {
-  Opened& opened = opened_[file % kOpenFiles];
+  Opened& opened = opened_[file % open_files_];
   {
     MutexLock lock(&opened.mu);
     if (opened.file == file) return opened.stored;
@@ -71,7 +71,7 @@ PackedReader::BlockOf(size_t file, uint64_t offset, uint64_t size) const {
       IsLocalUri(files_->name(file)) ? kLocalBlock : kRemoteBlock;
   const uint64_t number = offset / block_bytes;
   const uint64_t begin = number * block_bytes;
-  Slot& slot = slots_[(file + number) % kBlocks];
+  Slot& slot = slots_[(file + number) % blocks_];
   {
     MutexLock lock(&slot.mu);
     bool waited = false;

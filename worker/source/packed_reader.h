@@ -9,7 +9,8 @@
 // a pass in the stored order costs a read a block, and a random one reads
 // nothing that was not asked for.
 //
-// Memory: kBlocks blocks at most. Files are kept open, kOpenFiles at most.
+// Memory: kBlocks blocks at most. Files are kept open, kOpenFiles at most. One
+// of many readers of a dataset holds less.
 // Thread-safe; nothing is read while a lock is held.
 #pragma once
 
@@ -44,9 +45,16 @@ class PackedReader {
   static constexpr size_t kBlocks = 16;
   static constexpr size_t kOpenFiles = 128;
 
+  // What one of many readers of a dataset holds.
+  static constexpr size_t kFewBlocks = 2;
+  static constexpr size_t kFewOpenFiles = 8;
+
   // Both must outlive it. `files`: whole URIs, all added before the first Read.
-  PackedReader(const FileSet* files, const Storage* storage)
-      : files_(files), storage_(storage) {}
+  PackedReader(const FileSet* files, const Storage* storage, bool one_of_many)
+      : files_(files),
+        storage_(storage),
+        blocks_(one_of_many ? kFewBlocks : kBlocks),
+        open_files_(one_of_many ? kFewOpenFiles : kOpenFiles) {}
 
   // Fills `into` from `offset` of a file. Errors as Storage::Open and
   // StoredFile::ReadAt: they name the file. What was read as part of a block
@@ -94,6 +102,7 @@ class PackedReader {
 
   const FileSet* const files_;
   const Storage* const storage_;
+  const size_t blocks_, open_files_;  // of the arrays, those in use
   mutable std::array<Slot, kBlocks> slots_;
   mutable std::array<Opened, kOpenFiles> opened_;
 };

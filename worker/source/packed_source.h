@@ -39,7 +39,7 @@ class PackedSource : public Source {
   };
 
   explicit PackedSource(const SourceLimits& limits)
-      : reader_(&files_, &StorageOf(limits)) {}
+      : reader_(&files_, &StorageOf(limits), limits.one_of_many) {}
 
   // What the record's ranges span. Cheap.
   virtual Extent ExtentOf(uint64_t sample) const = 0;

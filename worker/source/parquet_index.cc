@@ -137,7 +137,7 @@ absl::StatusOr<BuiltIndex> BuildParquetIndex(const Node& reader,
     return NotFound("{}: no rows in {} files",
                     RedactedUri(options.paths.front()), files.size());
   ASSIGN_OR_RETURN(index.shards, ShardsOf(groups, samples));
-  index.blob = blob.Take();
+  ASSIGN_OR_RETURN(index.blob, blob.Finish());
   ASSIGN_OR_RETURN(const auto source, OpenParquet(reader, index.blob, limits));
   index.fingerprint = source->fingerprint();
   index.name = NameOfPath(options.paths.front());

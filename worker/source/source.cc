@@ -50,6 +50,23 @@ absl::StatusOr<BuiltIndex> BuildIndex(const Node& reader,
   return format->build(reader, limits);
 }
 
+absl::StatusOr<BuiltIndex> BuildIndexInto(const Node& reader,
+                                          const SourceLimits& limits,
+                                          IndexSink* sink) {
+  ASSIGN_OR_RETURN(const SourceFormat* const format, FormatOf(reader));
+  SourceLimits own = limits;
+  own.blocks = format->in_blocks ? sink : nullptr;
+  own.max_index_bytes =
+      std::min(limits.max_index_bytes, limits.max_blocks_bytes);
+  ASSIGN_OR_RETURN(BuiltIndex built, format->build(reader, own));
+  if (format->in_blocks) return built;
+  const std::string blob = std::move(built.blob);
+  built.blob.clear();
+  for (size_t at = 0; at < blob.size(); at += limits.block_bytes)
+    RETURN_IF_ERROR(sink->Add(blob.substr(at, limits.block_bytes), 0));
+  return built;
+}
+
 absl::StatusOr<std::unique_ptr<Source>> OpenSource(const Node& reader,
                                                    std::string_view index_blob,
                                                    const SourceLimits& limits) {
@@ -58,6 +75,7 @@ absl::StatusOr<std::unique_ptr<Source>> OpenSource(const Node& reader,
 }
 
 bool ReadsWait(const Node& reader, const Source& source) {
+  if (source.waits()) return true;
   for (const auto& [name, value] : reader.args) {
     if (const auto* path = std::get_if<std::string>(&value)) {
       if (IsNetworkUri(*path)) return true;

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "core/graph.h"
 #include "core/hash.h"
+#include "core/index_blocks.h"
 #include "core/operators.h"
 #include "core/shard_table.h"
 #include "worker/stored_sample.h"
@@ -23,10 +24,26 @@ namespace leat::worker {
 
 class Storage;
 
+// Takes an index block by block (core/index_blocks.h), in order.
+class IndexSink {
+ public:
+  virtual ~IndexSink() = default;
+  // An error ends the listing.
+  virtual absl::Status Add(std::string bytes, uint64_t samples) = 0;
+};
+
 struct SourceLimits {
   uint64_t max_file_bytes = 256ull << 20;
-  uint64_t max_files = 100'000'000;
-  uint64_t max_index_bytes = (2ull << 30) - 1;
+  uint64_t max_files = 1ull << 31;              // or records
+  uint64_t max_index_bytes = (2ull << 30) - 1;  // of one in one piece
+  // Where a listing puts its index, and what bounds it then. nullptr: into
+  // BuiltIndex::blob.
+  IndexSink* blocks = nullptr;
+  uint64_t block_bytes = kIndexBlockBytes;
+  uint64_t max_blocks_bytes = 64ull << 30;
+  // What is opened is one of many that share a worker: it holds less of files
+  // open, and of what it has read.
+  bool one_of_many = false;
   int listing_threads = 8;
   // Set to true, it ends a listing by kCancelled. nullptr: nothing does.
   const std::atomic<bool>* cancelled = nullptr;
@@ -72,6 +89,8 @@ class Source {
   virtual const Digest& fingerprint() const = 0;
   // For messages: the file's path, or file and offset.
   virtual std::string Describe(uint64_t sample) const = 0;
+  // Whether a read may wait for the network before it comes to the file.
+  virtual bool waits() const { return false; }
 };
 
 // What listing a dataset gives.
@@ -96,12 +115,20 @@ struct SourceFormat {
   absl::StatusOr<std::unique_ptr<Source>> (*open)(const Node& reader,
                                                   std::string_view index_blob,
                                                   const SourceLimits& limits);
+  // `build` puts its index into SourceLimits::blocks, each part of which says
+  // all about its samples, and `open` opens the head with any one of them.
+  bool in_blocks = false;
 };
 
 // Lists what `reader` names. kNotFound: no such path, or no images in it (says
 // what was looked for).
 absl::StatusOr<BuiltIndex> BuildIndex(const Node& reader,
                                       const SourceLimits& limits);
+// The same into `sink`, without a blob: in blocks with samples if the format
+// has such, else cut anywhere.
+absl::StatusOr<BuiltIndex> BuildIndexInto(const Node& reader,
+                                          const SourceLimits& limits,
+                                          IndexSink* sink);
 // Opens what BuildIndex listed. kDataLoss: a malformed index.
 absl::StatusOr<std::unique_ptr<Source>> OpenSource(const Node& reader,
                                                    std::string_view index_blob,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Indexing: threads take files one by one and walk each; then the files are put
-// together in order.
+// Indexing: threads walk some files at a time; these are put together in order,
+// and forgotten, before the next.
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,55 +24,83 @@ bool IsTfrecordName(std::string_view name) {
   return name.find(".tfrecord") != std::string_view::npos && !IsIndexName(name);
 }
 
-struct Listing : IndexedFiles {
-  std::vector<std::vector<uint32_t>> sizes;
-};
-
-absl::StatusOr<BuiltIndex> Assemble(const TfrecordOptions& options,
-                                    Listing listing,
-                                    const SourceLimits& limits) {
-  BlobWriter blob(limits);
-  stored::v1::TfrecordHead head;
-  for (const std::string& path : options.paths) head.add_paths(path);
-  RETURN_IF_ERROR(blob.Add(head));
-  BuiltIndex built;
-  FileSet files;
-  Sha256 hash;
-  BeginTfrecordHash(&hash);
-  std::vector<uint64_t> records;
-  uint64_t sum = 0;
-  for (size_t i = 0; i < listing.files.size(); ++i) {
-    const std::vector<uint32_t> sizes = std::move(listing.sizes[i]);
-    if (sizes.empty()) continue;
-    const ListedFile& file = listing.files[i];
-    sum += sizes.size();
-    if (sum > limits.max_files)
-      return ResourceExhausted("{}: more than {} records: the limit",
-                               RedactedUri(file.uri), limits.max_files);
-    RETURN_IF_ERROR(files.Add(file.uri, file.size, file.identity));
-    files.UpdateHash(&hash, files.count() - 1);
-    hash.UpdateU64(sizes.size());
-    stored::v1::TfrecordFile part;
-    part.mutable_file()->set_name(file.uri);
-    part.mutable_file()->set_bytes(file.size);
-    part.mutable_file()->set_identity(file.identity);
-    part.mutable_sizes()->Add(sizes.begin(), sizes.end());
-    RETURN_IF_ERROR(blob.Add(part));
-    records.push_back(sizes.size());
+// Puts the index together, file by file.
+class Assembly {
+ public:
+  Assembly(const TfrecordOptions& options, const SourceLimits& limits)
+      : options_(options), limits_(limits), blob_(limits) {
+    BeginTfrecordHash(&hash_);
   }
-  if (records.empty())
-    return NotFound("{}: no records in {} files",
-                    RedactedUri(options.paths.front()), listing.files.size());
-  absl::StatusOr<ShardTable> shards = ShardTable::FromSizes(records);
-  if (!shards.ok())
-    return Annotate(shards.status(), "a TFRecord file is a shard");
-  built.shards = *std::move(shards);
-  built.blob = blob.Take();
-  built.fingerprint = hash.Finish();
-  built.bytes = files.total_bytes();
-  built.name = NameOfPath(options.paths.front());
-  return built;
-}
+
+  absl::Status Begin() {
+    stored::v1::TfrecordHead head;
+    for (const std::string& path : options_.paths) head.add_paths(path);
+    return blob_.Add(head);
+  }
+  absl::Status Add(const ListedFile& file, const std::vector<uint32_t>& sizes) {
+    if (sizes.empty()) return absl::OkStatus();
+    sum_ += sizes.size();
+    if (sum_ > limits_.max_files)
+      return ResourceExhausted("{}: more than {} records: the limit",
+                               RedactedUri(file.uri), limits_.max_files);
+    FileSet one;
+    RETURN_IF_ERROR(one.Add(file.uri, file.size, file.identity));
+    one.UpdateHash(&hash_, 0);
+    hash_.UpdateU64(sizes.size());
+    bytes_ += file.size;
+    records_.push_back(sizes.size());
+    return AddParts(file, sizes);
+  }
+  absl::StatusOr<BuiltIndex> Finish(size_t files) {
+    const std::string& path = options_.paths.front();
+    if (records_.empty())
+      return NotFound("{}: no records in {} files", RedactedUri(path), files);
+    BuiltIndex built;
+    absl::StatusOr<ShardTable> shards = ShardTable::FromSizes(records_);
+    if (!shards.ok())
+      return Annotate(shards.status(), "a TFRecord file is a shard");
+    built.shards = *std::move(shards);
+    ASSIGN_OR_RETURN(built.blob, blob_.Finish());
+    built.fingerprint = hash_.Finish();
+    built.bytes = bytes_;
+    built.name = NameOfPath(path);
+    return built;
+  }
+
+ private:
+  // A file with very many records is told in parts, so that a block does not
+  // grow with it.
+  absl::Status AddParts(const ListedFile& file,
+                        const std::vector<uint32_t>& sizes) {
+    const size_t most = std::clamp<size_t>(limits_.block_bytes / 4, 1, kMost);
+    uint64_t begin = 0;
+    for (size_t first = 0; first < sizes.size(); first += most) {
+      const size_t end = std::min(first + most, sizes.size());
+      stored::v1::TfrecordFile part;
+      part.mutable_file()->set_name(file.uri);
+      part.mutable_file()->set_bytes(file.size);
+      part.mutable_file()->set_identity(file.identity);
+      part.mutable_sizes()->Add(sizes.begin() + static_cast<ptrdiff_t>(first),
+                                sizes.begin() + static_cast<ptrdiff_t>(end));
+      part.set_begin(begin);
+      part.set_first(first);
+      part.set_more(end < sizes.size());
+      RETURN_IF_ERROR(blob_.Add(part, end - first));
+      for (size_t i = first; i < end; ++i) begin += sizes[i];
+    }
+    return absl::OkStatus();
+  }
+
+  static constexpr size_t kMost = 1 << 20;  // records of one part
+
+  const TfrecordOptions& options_;
+  const SourceLimits& limits_;
+  BlobWriter blob_;
+  Sha256 hash_;
+  std::vector<uint64_t> records_;  // of each file that has any
+  uint64_t sum_ = 0;
+  uint64_t bytes_ = 0;
+};
 
 }  // namespace
 
@@ -109,25 +138,30 @@ void BeginTfrecordHash(Sha256* hash) { hash->UpdateField("leat.tfrecord.1"); }
 
 absl::StatusOr<BuiltIndex> BuildTfrecordIndex(const TfrecordOptions& options,
                                               const SourceLimits& limits) {
-  Listing listing;
-  ASSIGN_OR_RETURN(static_cast<IndexedFiles&>(listing),
+  ASSIGN_OR_RETURN(const IndexedFiles listing,
                    ListIndexed(options.paths, options.index, IsTfrecordName,
                                "files", limits));
-  listing.sizes.resize(listing.files.size());
-  RETURN_IF_ERROR(ReadIndexed(
+  Assembly assembly(options, limits);
+  RETURN_IF_ERROR(assembly.Begin());
+  std::vector<std::vector<uint32_t>> sizes(listing.files.size());
+  RETURN_IF_ERROR(ReadIndexedInOrder(
       listing, limits,
       [&](size_t i, const StoredFile& file) -> absl::Status {
-        ASSIGN_OR_RETURN(listing.sizes[i], WalkTfrecord(file, limits.max_files,
-                                                        limits.cancelled));
+        ASSIGN_OR_RETURN(
+            sizes[i], WalkTfrecord(file, limits.max_files, limits.cancelled));
         return absl::OkStatus();
       },
       [&](size_t i, std::string_view text,
           const StoredFile& file) -> absl::Status {
-        ASSIGN_OR_RETURN(listing.sizes[i],
+        ASSIGN_OR_RETURN(sizes[i],
                          SizesFromDaliIndex(text, file, limits.max_files));
         return absl::OkStatus();
+      },
+      [&](size_t i) {
+        const std::vector<uint32_t> taken = std::move(sizes[i]);
+        return assembly.Add(listing.files[i], taken);
       }));
-  return Assemble(options, std::move(listing), limits);
+  return assembly.Finish(listing.files.size());
 }
 
 }  // namespace leat::worker

@@ -40,6 +40,7 @@ class RecordTable {
     end_ += size;
   }
   uint64_t count() const { return sizes_.size(); }
+  uint64_t End() const { return end_; }
   uint32_t size(uint64_t i) const { return sizes_[i]; }
   // Where record `i` would be if all files were one.
   uint64_t Begin(uint64_t i) const {
@@ -88,8 +89,9 @@ class TfrecordSource final : public PackedSource {
   }
 
  private:
-  absl::Status AddFile(const stored::v1::TfrecordFile& part,
+  absl::Status AddFile(const stored::v1::TfrecordFile& part, bool goes_on,
                        uint64_t max_records);
+  absl::Status GoOn(const stored::v1::TfrecordFile& part);
   Extent ExtentOf(uint64_t sample) const override {
     const Place place = PlaceOf(sample);
     return {place.file, place.offset, place.offset + place.size};
@@ -107,14 +109,48 @@ class TfrecordSource final : public PackedSource {
 
   const TfrecordOptions options_;
   const uint64_t max_bytes_;
+  // What of a file is before the first of its records that are known here.
+  struct Begun {
+    uint64_t records = 0;
+    uint64_t bytes = 0;
+  };
   std::vector<uint64_t> first_;   // record of each file
   std::vector<uint64_t> begins_;  // of these, if all files were one
+  std::vector<Begun> begun_;
   RecordTable records_;
   Digest fingerprint_{};
 };
 
+// `part` goes on with the file of the part before it.
+absl::Status TfrecordSource::GoOn(const stored::v1::TfrecordFile& part) {
+  const size_t file = files_.count() - 1;
+  const Begun& begun = begun_.back();
+  const uint64_t records = records_.count() - first_.back();
+  const bool follows =
+      part.file().name() == files_.name(file) &&
+      part.file().bytes() == files_.size(file) &&
+      part.first() == begun.records + records &&
+      part.begin() == begun.bytes + records_.End() - begins_.back();
+  return follows
+             ? absl::OkStatus()
+             : DataLoss("the index does not go on with {}", files_.Shown(file));
+}
+
 absl::Status TfrecordSource::AddFile(const stored::v1::TfrecordFile& part,
-                                     uint64_t max_records) {
+                                     bool goes_on, uint64_t max_records) {
+  if (part.sizes().empty() || part.begin() > part.file().bytes() ||
+      (goes_on && part.first() == 0))
+    return DataLoss("the index has {} records from {} of a file of {}",
+                    part.sizes_size(), part.begin(), part.file().bytes());
+  if (goes_on) {
+    RETURN_IF_ERROR(GoOn(part));
+  } else {
+    first_.push_back(records_.count());
+    begins_.push_back(records_.End());
+    begun_.push_back({.records = part.first(), .bytes = part.begin()});
+    RETURN_IF_ERROR(files_.Add(part.file().name(), part.file().bytes(),
+                               part.file().identity()));
+  }
   uint64_t sum = 0;
   for (const uint32_t size : part.sizes()) {
     if (size < kTfrecordFraming)
@@ -122,15 +158,13 @@ absl::Status TfrecordSource::AddFile(const stored::v1::TfrecordFile& part,
     sum += size;
     records_.Add(size);
   }
-  if (part.sizes().empty() || sum != part.file().bytes())
+  const uint64_t left = part.file().bytes() - part.begin();
+  if (part.more() ? sum >= left : sum != left)
     return DataLoss("the index has {} bytes in {} records of a file of {}", sum,
                     part.sizes_size(), part.file().bytes());
   if (records_.count() > max_records)
     return ResourceExhausted("more than {} records: the limit", max_records);
-  first_.push_back(records_.count() - static_cast<uint64_t>(part.sizes_size()));
-  begins_.push_back(records_.Begin(first_.back()));
-  return files_.Add(part.file().name(), part.file().bytes(),
-                    part.file().identity());
+  return absl::OkStatus();
 }
 
 absl::Status TfrecordSource::Load(std::string_view blob,
@@ -146,13 +180,22 @@ absl::Status TfrecordSource::Load(std::string_view blob,
     return DataLoss("it is of another reader");
   Sha256 hash;
   BeginTfrecordHash(&hash);
+  bool more = false;
   while (!reader.done()) {
     stored::v1::TfrecordFile part;
     RETURN_IF_ERROR(reader.Next(&part));
-    RETURN_IF_ERROR(AddFile(part, limits.max_files));
-    files_.UpdateHash(&hash, files_.count() - 1);
-    hash.UpdateU64(static_cast<uint64_t>(part.sizes_size()));
+    RETURN_IF_ERROR(
+        AddFile(part, std::exchange(more, part.more()), limits.max_files));
+    if (part.first() == 0) files_.UpdateHash(&hash, files_.count() - 1);
+    if (!more)
+      hash.UpdateU64(part.first() + static_cast<uint64_t>(part.sizes_size()));
   }
+  // One of many blocks may begin and end within a file.
+  if (!limits.one_of_many &&
+      (more || std::any_of(begun_.begin(), begun_.end(), [](const Begun& each) {
+         return each.records != 0 || each.bytes != 0;
+       })))
+    return DataLoss("it tells only a part of a file");
   if (records_.count() == 0) return DataLoss("it lists no records");
   fingerprint_ = hash.Finish();
   files_.ShrinkToFit();
@@ -164,8 +207,8 @@ Place TfrecordSource::PlaceOf(uint64_t sample) const {
   const auto after = std::upper_bound(first_.begin(), first_.end(), sample);
   const auto file = static_cast<size_t>(after - first_.begin() - 1);
   return {.file = file,
-          .record = sample - first_[file],
-          .offset = records_.Begin(sample) - begins_[file],
+          .record = begun_[file].records + sample - first_[file],
+          .offset = begun_[file].bytes + records_.Begin(sample) - begins_[file],
           .size = records_.size(sample)};
 }
 
@@ -296,7 +339,8 @@ absl::StatusOr<std::unique_ptr<Source>> Open(const Node& reader,
 
 }  // namespace
 
-const SourceFormat kTfrecordFormat = {"readers.tfrecord", Build, Open};
+const SourceFormat kTfrecordFormat = {"readers.tfrecord", Build, Open,
+                                      /*in_blocks=*/true};
 
 absl::StatusOr<std::unique_ptr<Source>> OpenTfrecord(
     const TfrecordOptions& options, std::string_view blob,

@@ -19,58 +19,68 @@ namespace leat::worker {
 namespace {
 
 bool IsTarName(std::string_view name) { return name.ends_with(".tar"); }
-struct Listing : IndexedFiles {
-  std::vector<ComponentPlaces> places;
-};
 
-absl::StatusOr<BuiltIndex> Assemble(const WebdatasetOptions& options,
-                                    Listing listing,
-                                    const SourceLimits& limits) {
-  BlobWriter blob(limits);
-  stored::v1::WebdatasetHead head;
-  for (const std::string& path : options.paths) head.add_paths(path);
-  for (const std::string& ext : options.ext) head.add_ext(ext);
-  head.set_missing(std::string(NameOf(options.missing)));
-  RETURN_IF_ERROR(blob.Add(head));
-  BuiltIndex built;
-  FileSet files;
-  Sha256 hash;
-  BeginWebdatasetHash(options, &hash);
-  std::vector<uint64_t> samples;
-  uint64_t sum = 0;
-  for (size_t i = 0; i < listing.files.size(); ++i) {
-    const ComponentPlaces places = std::move(listing.places[i]);
-    const uint64_t count = places.blocks.size() / options.ext.size();
-    if (count == 0) continue;
-    const ListedFile& file = listing.files[i];
-    sum += count;
-    if (sum > limits.max_files)
+// Puts the index together, archive by archive.
+class Assembly {
+ public:
+  Assembly(const WebdatasetOptions& options, const SourceLimits& limits)
+      : options_(options), limits_(limits), blob_(limits) {
+    BeginWebdatasetHash(options, &hash_);
+  }
+
+  absl::Status Begin() {
+    stored::v1::WebdatasetHead head;
+    for (const std::string& path : options_.paths) head.add_paths(path);
+    for (const std::string& ext : options_.ext) head.add_ext(ext);
+    head.set_missing(std::string(NameOf(options_.missing)));
+    return blob_.Add(head);
+  }
+  absl::Status Add(const ListedFile& file, const ComponentPlaces& places) {
+    const uint64_t count = places.blocks.size() / options_.ext.size();
+    if (count == 0) return absl::OkStatus();
+    sum_ += count;
+    if (sum_ > limits_.max_files)
       return ResourceExhausted("{}: more than {} samples: the limit",
-                               RedactedUri(file.uri), limits.max_files);
-    RETURN_IF_ERROR(files.Add(file.uri, file.size, file.identity));
-    files.UpdateHash(&hash, files.count() - 1);
-    hash.UpdateU64(count);
+                               RedactedUri(file.uri), limits_.max_files);
+    FileSet one;
+    RETURN_IF_ERROR(one.Add(file.uri, file.size, file.identity));
+    one.UpdateHash(&hash_, 0);
+    hash_.UpdateU64(count);
+    bytes_ += file.size;
+    samples_.push_back(count);
     stored::v1::WebdatasetFile part;
     part.mutable_file()->set_name(file.uri);
     part.mutable_file()->set_bytes(file.size);
     part.mutable_file()->set_identity(file.identity);
     part.mutable_blocks()->Add(places.blocks.begin(), places.blocks.end());
     part.mutable_sizes()->Add(places.sizes.begin(), places.sizes.end());
-    RETURN_IF_ERROR(blob.Add(part));
-    samples.push_back(count);
+    return blob_.Add(part, count);
   }
-  if (samples.empty())
-    return NotFound("{}: no samples with these components in {} archives",
-                    RedactedUri(options.paths.front()), listing.files.size());
-  absl::StatusOr<ShardTable> shards = ShardTable::FromSizes(samples);
-  if (!shards.ok()) return Annotate(shards.status(), "an archive is a shard");
-  built.shards = *std::move(shards);
-  built.blob = blob.Take();
-  built.fingerprint = hash.Finish();
-  built.bytes = files.total_bytes();
-  built.name = NameOfPath(options.paths.front());
-  return built;
-}
+  absl::StatusOr<BuiltIndex> Finish(size_t archives) {
+    const std::string& path = options_.paths.front();
+    if (samples_.empty())
+      return NotFound("{}: no samples with these components in {} archives",
+                      RedactedUri(path), archives);
+    BuiltIndex built;
+    absl::StatusOr<ShardTable> shards = ShardTable::FromSizes(samples_);
+    if (!shards.ok()) return Annotate(shards.status(), "an archive is a shard");
+    built.shards = *std::move(shards);
+    ASSIGN_OR_RETURN(built.blob, blob_.Finish());
+    built.fingerprint = hash_.Finish();
+    built.bytes = bytes_;
+    built.name = NameOfPath(path);
+    return built;
+  }
+
+ private:
+  const WebdatasetOptions& options_;
+  const SourceLimits& limits_;
+  BlobWriter blob_;
+  Sha256 hash_;
+  std::vector<uint64_t> samples_;  // of each archive that has any
+  uint64_t sum_ = 0;
+  uint64_t bytes_ = 0;
+};
 
 }  // namespace
 
@@ -132,27 +142,32 @@ void BeginWebdatasetHash(const WebdatasetOptions& options, Sha256* hash) {
 
 absl::StatusOr<BuiltIndex> BuildWebdatasetIndex(
     const WebdatasetOptions& options, const SourceLimits& limits) {
-  Listing listing;
   ASSIGN_OR_RETURN(
-      static_cast<IndexedFiles&>(listing),
+      const IndexedFiles listing,
       ListIndexed(options.paths, options.index, IsTarName, "archives", limits));
-  listing.places.resize(listing.files.size());
-  RETURN_IF_ERROR(ReadIndexed(
+  Assembly assembly(options, limits);
+  RETURN_IF_ERROR(assembly.Begin());
+  std::vector<ComponentPlaces> places(listing.files.size());
+  RETURN_IF_ERROR(ReadIndexedInOrder(
       listing, limits,
       [&](size_t i, const StoredFile& file) -> absl::Status {
-        ASSIGN_OR_RETURN(listing.places[i],
+        ASSIGN_OR_RETURN(places[i],
                          SamplesOfTar(file, options.ext, options.missing,
                                       limits.max_files, limits.cancelled));
         return absl::OkStatus();
       },
       [&](size_t i, std::string_view text,
           const StoredFile& file) -> absl::Status {
-        ASSIGN_OR_RETURN(listing.places[i],
+        ASSIGN_OR_RETURN(places[i],
                          SamplesOfDaliIndex(text, file, options.ext,
                                             options.missing, limits.max_files));
         return absl::OkStatus();
+      },
+      [&](size_t i) {
+        const ComponentPlaces taken = std::move(places[i]);
+        return assembly.Add(listing.files[i], taken);
       }));
-  return Assemble(options, std::move(listing), limits);
+  return assembly.Finish(listing.files.size());
 }
 
 }  // namespace leat::worker

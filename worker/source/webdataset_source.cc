@@ -283,7 +283,8 @@ absl::StatusOr<std::unique_ptr<Source>> Open(const Node& reader,
 
 }  // namespace
 
-const SourceFormat kWebdatasetFormat = {"readers.webdataset", Build, Open};
+const SourceFormat kWebdatasetFormat = {"readers.webdataset", Build, Open,
+                                        /*in_blocks=*/true};
 
 absl::StatusOr<std::unique_ptr<Source>> OpenWebdataset(
     const WebdatasetOptions& options, std::string_view blob,

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The calls that move blocks of indexes: up from the worker that lists a
+// dataset, down to those whose rows need them.
+//
+// A call holds one block (up) or one chunk (down), and there are so many calls
+// at a time as there are slots: the memory of a coordinator does not grow with
+// its workers. Who gets no slot is told to come again.
+#pragma once
+
+#include <atomic>
+
+#include "absl/status/status.h"
+#include "core/clock.h"
+#include "core/hash.h"
+#include "grpcpp/support/server_callback.h"
+#include "leat/v1/coordinator.pb.h"
+#include "server/coordinator.h"
+
+namespace leat::server {
+
+inline constexpr int kMaxBlockReads = 64;
+inline constexpr int kMaxBlockWrites = 16;
+
+// Thread-safe.
+class TransferSlots {
+ public:
+  explicit TransferSlots(int slots) : free_(slots) {}
+  bool Take() {
+    if (free_.fetch_sub(1) > 0) return true;
+    free_.fetch_add(1);
+    return false;
+  }
+  void Give() { free_.fetch_add(1); }
+
+ private:
+  std::atomic<int> free_;
+};
+
+absl::Status AnswerIndexBlocks(const Coordinator& coordinator,
+                               const v1::GetIndexBlocksRequest& request,
+                               v1::GetIndexBlocksResponse* response);
+absl::Status AnswerFindBlocks(Coordinator* coordinator, Now now,
+                              const v1::FindIndexBlocksRequest& request,
+                              v1::FindIndexBlocksResponse* response);
+
+// Both delete themselves when the call is over. What they are given outlives
+// them.
+grpc::ServerWriteReactor<v1::GetIndexBlockResponse>* StartGetIndexBlock(
+    Coordinator* coordinator, const Digest& name, TransferSlots* slots);
+grpc::ServerReadReactor<v1::PutIndexBlockRequest>* StartPutIndexBlock(
+    Coordinator* coordinator, const Clock* clock, TransferSlots* slots);
+
+}  // namespace leat::server

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The blocks of indexes: what a listing brings, what workers read, and what
+// nobody refers to.
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "core/log.h"
+#include "core/status.h"
+#include "server/coordinator.h"
+#include "server/coordinator_internal.h"
+
+namespace leat::server {
+namespace {
+
+constexpr Duration kCollectEvery = std::chrono::hours(1);
+
+}  // namespace
+
+absl::StatusOr<IndexBlocks> Coordinator::BlocksOf(
+    std::string_view dataset_id) const {
+  MutexLock lock(&mu_);
+  const DatasetRecord* dataset = state_.FindDataset(dataset_id);
+  if (dataset == nullptr) return NotFound("no index of dataset {}", dataset_id);
+  return IndexBlocks{dataset->blocks, dataset->index_sha256};
+}
+
+absl::StatusOr<std::string> Coordinator::ReadBlock(const Digest& name,
+                                                   uint64_t offset) {
+  return store_->blocks().Read(name, offset, kIndexChunkBytes);
+}
+
+// Workers that know no blocks see one after the other: chunk by chunk, of which
+// the last of each block may be short.
+absl::StatusOr<std::string> Coordinator::ReadIndex(std::string_view dataset_id,
+                                                   uint64_t chunk) {
+  const absl::StatusOr<IndexBlocks> index = BlocksOf(dataset_id);
+  if (!index.ok() || index->blocks == nullptr)
+    return store_->ReadIndex(dataset_id, chunk);
+  uint64_t left = chunk;
+  for (const IndexBlock& block : *index->blocks) {
+    const uint64_t chunks =
+        (block.bytes + kIndexChunkBytes - 1) / kIndexChunkBytes;
+    if (left < chunks) return ReadBlock(block.sha256, left * kIndexChunkBytes);
+    left -= chunks;
+  }
+  return OutOfRange("the index of dataset {} has no piece {}", dataset_id,
+                    chunk);
+}
+
+absl::Status Coordinator::CheckBlock(const std::string& dataset_id,
+                                     uint64_t request_id,
+                                     const IndexBlock& block, Now now) {
+  const uint64_t limit = std::min(config_.max_index_bytes, kMaxIndexBlockBytes);
+  MutexLock lock(&mu_);
+  ASSIGN_OR_RETURN(Indexing::Request * request,
+                   indexing_.Current(dataset_id, request_id));
+  if (block.bytes == 0)
+    return InvalidArgument("block {} is empty", ToHex(block.sha256));
+  if (block.bytes > limit)
+    return ResourceExhausted("block {} has {} bytes: the limit is {}",
+                             ToHex(block.sha256), block.bytes, limit);
+  request->deadline = now.mono + config_.indexing.attempt_timeout;
+  return absl::OkStatus();
+}
+
+bool Coordinator::FindBlock(const IndexBlock& block, Now now) {
+  return store_->blocks().Find(block.sha256, block.bytes, now.wall);
+}
+
+absl::Status Coordinator::PutBlock(const IndexBlock& block,
+                                   std::string_view bytes, Now now) {
+  if (bytes.size() != block.bytes || HashOf(bytes) != block.sha256)
+    return DataLoss("block {} arrived damaged: {} bytes of {}, or another hash",
+                    ToHex(block.sha256), bytes.size(), block.bytes);
+  return store_->blocks().Put(block.sha256, bytes, now.wall);
+}
+
+absl::Status Coordinator::CheckArrived(const IndexHeader& header,
+                                       const std::string& index, Now now) {
+  if (header.blocks.empty()) {
+    if (index.size() == header.index_bytes &&
+        HashOf(index) == header.index_sha256)
+      return absl::OkStatus();
+    return DataLoss(
+        "the index of dataset {} arrived damaged: {} bytes of {}, or another "
+        "hash",
+        header.dataset_id, index.size(), header.index_bytes);
+  }
+  if (IndexIdentity(header.fingerprint, header.shards, header.blocks) !=
+      header.index_sha256)
+    return DataLoss("the index of dataset {} has not its header's identity",
+                    header.dataset_id);
+  for (const IndexBlock& block : header.blocks)
+    if (!FindBlock(block, now))
+      return DataLoss(
+          "block {} of the index of dataset {}, of {} bytes, is not there",
+          ToHex(block.sha256), header.dataset_id, block.bytes);
+  return absl::OkStatus();
+}
+
+// On the writer's thread, since it waits for the disk. A listing in progress
+// puts or finds its blocks within keep_blocks, or brings them again.
+void Coordinator::CollectBlocks(Now now, Effects* effects) {
+  if (now.mono < collect_at_) return;
+  collect_at_ = now.mono + kCollectEvery;
+  Write write;
+  write.decide = [this, before = now.wall - config_.keep_blocks](
+                     Effects* inner) -> absl::StatusOr<std::optional<Event>> {
+    mu_.AssertHeld();
+    auto live = std::make_shared<std::set<Digest>>();
+    for (const auto& [id, dataset] : state_.datasets())
+      if (dataset.blocks != nullptr)
+        for (const IndexBlock& block : *dataset.blocks)
+          live->insert(block.sha256);
+    inner->Add([this, live, before] {
+      const absl::StatusOr<uint64_t> removed =
+          store_->blocks().Collect(*live, before);
+      if (!removed.ok())
+        LOG_WARN("blocks.not_collected {}", Message(removed.status()));
+      else if (*removed > 0)
+        LOG_INFO("blocks.collected removed={} kept={}", *removed, live->size());
+    });
+    return std::nullopt;
+  };
+  write.finish = [](const absl::Status&, Effects*) {};
+  Enqueue(std::move(write), effects);
+}
+
+}  // namespace leat::server

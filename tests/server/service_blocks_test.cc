@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Blocks of indexes over real sockets.
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rpc/index_blocks.h"
+#include "server/block_transfer.h"
+#include "tests/server/service_fixture.h"
+
+namespace leat::server {
+namespace {
+
+namespace fs = std::filesystem;
+using grpc::StatusCode;
+using testing::HasSubstr;
+
+std::string BytesOf(const Digest& digest) {
+  return {digest.begin(), digest.end()};
+}
+
+class ServiceBlocksTest : public ServiceTest {
+ protected:
+  ServiceBlocksTest() {
+    std::string name = (fs::temp_directory_path() / "leat-service-XXXXXX");
+    root_ = mkdtemp(name.data());
+    config_.state_dir = root_ / "state";
+    Start();
+  }
+  ~ServiceBlocksTest() override {
+    daemon_.reset();
+    fs::remove_all(root_);
+  }
+
+  static IndexBlock BlockOf(const std::string& bytes, uint64_t samples) {
+    return {.sha256 = HashOf(bytes), .bytes = bytes.size(), .samples = samples};
+  }
+  grpc::Status Put(const v1::IndexDataset& asked, const IndexBlock& block,
+                   const std::string& bytes) {
+    v1::PutIndexBlockResponse response;
+    const auto context = client_->Context();
+    auto writer =
+        client_->coordinator().PutIndexBlock(context.get(), &response);
+    v1::PutIndexBlockRequest request;
+    request.mutable_header()->set_dataset_id(asked.dataset_id());
+    request.mutable_header()->set_request_id(asked.request_id());
+    *request.mutable_header()->mutable_block() = rpc::ToProto(block);
+    writer->Write(request);
+    for (size_t at = 0; at < bytes.size(); at += 1 << 20) {
+      request.set_chunk(bytes.substr(at, 1 << 20));
+      if (!writer->Write(request)) break;
+    }
+    writer->WritesDone();
+    return writer->Finish();
+  }
+  std::vector<bool> Find(const v1::IndexDataset& asked,
+                         const std::vector<IndexBlock>& blocks) {
+    v1::FindIndexBlocksRequest request;
+    request.set_dataset_id(asked.dataset_id());
+    request.set_request_id(asked.request_id());
+    for (const IndexBlock& block : blocks)
+      *request.add_blocks() = rpc::ToProto(block);
+    v1::FindIndexBlocksResponse response;
+    EXPECT_TRUE(
+        client_->coordinator()
+            .FindIndexBlocks(client_->Context().get(), request, &response)
+            .ok());
+    return {response.present().begin(), response.present().end()};
+  }
+  grpc::Status Get(const Digest& name, std::string* bytes) {
+    v1::GetIndexBlockRequest request;
+    request.set_sha256(BytesOf(name));
+    const auto context = client_->Context();
+    auto reader = client_->coordinator().GetIndexBlock(context.get(), request);
+    v1::GetIndexBlockResponse response;
+    bytes->clear();
+    while (reader->Read(&response)) *bytes += response.chunk();
+    return reader->Finish();
+  }
+  grpc::Status Upload(const v1::IndexDataset& asked,
+                      const std::vector<IndexBlock>& blocks,
+                      const std::string& chunk = "") {
+    const Digest fingerprint = HashOf("records");
+    const ShardTable shards = *ShardTable::Uniform(100, 10);
+    v1::UploadIndexResponse response;
+    const auto context = client_->Context();
+    auto writer = client_->coordinator().UploadIndex(context.get(), &response);
+    v1::UploadIndexRequest request;
+    v1::IndexHeader* header = request.mutable_header();
+    header->set_dataset_id(asked.dataset_id());
+    header->set_request_id(asked.request_id());
+    header->set_fingerprint(BytesOf(fingerprint));
+    *header->mutable_shards() = rpc::ToProto(shards);
+    header->set_index_bytes(TotalBytes(blocks));
+    header->set_index_sha256(
+        BytesOf(IndexIdentity(fingerprint, shards, blocks)));
+    header->set_name("photos");
+    for (const IndexBlock& block : blocks)
+      *header->add_blocks() = rpc::ToProto(block);
+    writer->Write(request);
+    if (!chunk.empty()) {
+      request.set_chunk(chunk);
+      writer->Write(request);
+    }
+    writer->WritesDone();
+    return writer->Finish();
+  }
+
+  fs::path root_;
+};
+
+TEST_F(ServiceBlocksTest, AnIndexGoesUpAndComesDownInBlocks) {
+  const std::string head = "head", large((2 << 20) + 3, 'x'), small = "small";
+  const std::vector<IndexBlock> blocks = {BlockOf(head, 0), BlockOf(large, 60),
+                                          BlockOf(small, 40)};
+  FakeWorker worker(client_.get(), "a");
+  v1::CreateJobResponse created;
+  std::future<grpc::Status> creating =
+      std::async([&] { return client_->Create(SpecOf("j", "/d"), &created); });
+  const v1::IndexDataset asked = worker.Asked();
+  EXPECT_EQ(Put(asked, blocks[1], small).error_code(), StatusCode::DATA_LOSS);
+  EXPECT_EQ(Put(asked, blocks[2], large).error_code(), StatusCode::DATA_LOSS);
+  EXPECT_TRUE(Put(asked, blocks[1], large).ok());
+  EXPECT_EQ(Find(asked, blocks), (std::vector<bool>{false, true, false}));
+  v1::IndexDataset stranger = asked;
+  stranger.set_request_id(asked.request_id() + 1);
+  EXPECT_EQ(Put(stranger, blocks[0], head).error_code(), StatusCode::NOT_FOUND);
+  EXPECT_TRUE(Put(asked, blocks[0], head).ok());
+  EXPECT_TRUE(Put(asked, blocks[2], small).ok());
+  ASSERT_TRUE(Upload(asked, blocks).ok());
+  ASSERT_TRUE(creating.get().ok());
+
+  v1::GetIndexBlocksRequest request;
+  request.set_dataset_id(asked.dataset_id());
+  v1::GetIndexBlocksResponse index;
+  ASSERT_TRUE(client_->coordinator()
+                  .GetIndexBlocks(client_->Context().get(), request, &index)
+                  .ok());
+  EXPECT_EQ(*rpc::BlocksFrom(index.blocks()), blocks);
+  std::string bytes;
+  EXPECT_TRUE(Get(blocks[1].sha256, &bytes).ok());
+  EXPECT_EQ(bytes, large);
+  EXPECT_EQ(Get(HashOf("none"), &bytes).error_code(), StatusCode::NOT_FOUND);
+  request.set_dataset_id("none");
+  EXPECT_EQ(client_->coordinator()
+                .GetIndexBlocks(client_->Context().get(), request, &index)
+                .error_code(),
+            StatusCode::NOT_FOUND);
+  // A worker of an older release.
+  v1::GetIndexRequest whole;
+  whole.set_dataset_id(asked.dataset_id());
+  const auto context = client_->Context();
+  auto reader = client_->coordinator().GetIndex(context.get(), whole);
+  v1::GetIndexResponse piece;
+  bytes.clear();
+  while (reader->Read(&piece)) bytes += piece.chunk();
+  EXPECT_TRUE(reader->Finish().ok());
+  EXPECT_EQ(bytes, head + large + small);
+
+  // Damage on the disk is named by who has it.
+  const fs::path file = root_ / "state/blocks" / ToHex(blocks[2].sha256);
+  std::ofstream(file, std::ios::binary) << "smell";
+  const grpc::Status status = Get(blocks[2].sha256, &bytes);
+  EXPECT_EQ(status.error_code(), StatusCode::DATA_LOSS);
+  EXPECT_THAT(status.error_message(), HasSubstr(ToHex(blocks[2].sha256)));
+}
+
+// What workers and coordinators of older releases left is whole.
+TEST_F(ServiceBlocksTest, AWholeIndexHasNoBlocks) {
+  FakeWorker worker(client_.get(), "a");
+  v1::CreateJobResponse created;
+  std::future<grpc::Status> creating =
+      std::async([&] { return client_->Create(SpecOf("j", "/d"), &created); });
+  const v1::IndexDataset asked = worker.Asked();
+  ASSERT_TRUE(worker.Upload(asked, "whole").ok());
+  ASSERT_TRUE(creating.get().ok());
+  worker.Vanish();
+  Start();
+  v1::GetIndexBlocksRequest request;
+  request.set_dataset_id(asked.dataset_id());
+  v1::GetIndexBlocksResponse index;
+  ASSERT_TRUE(client_->coordinator()
+                  .GetIndexBlocks(client_->Context().get(), request, &index)
+                  .ok());
+  EXPECT_EQ(index.blocks_size(), 0);
+  EXPECT_EQ(index.index_sha256(), BytesOf(HashOf("whole")));
+}
+
+TEST_F(ServiceBlocksTest, AnIndexInBlocksHasNoChunks) {
+  FakeWorker worker(client_.get(), "a");
+  v1::CreateJobResponse created;
+  std::future<grpc::Status> creating =
+      std::async([&] { return client_->Create(SpecOf("j", "/d"), &created); });
+  const v1::IndexDataset asked = worker.Asked();
+  const IndexBlock block = BlockOf("x", 0);
+  EXPECT_TRUE(Put(asked, block, "x").ok());
+  EXPECT_EQ(Upload(asked, {block}, "x").error_code(),
+            StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(creating.get().error_code(), StatusCode::INVALID_ARGUMENT)
+      << "who waits is told";
+}
+
+TEST_F(ServiceBlocksTest, AStrangerMovesNoBlocks) {
+  client_ = std::make_unique<Client>(daemon_->address(), "guess");
+  std::string bytes;
+  const IndexBlock block = BlockOf("x", 1);
+  EXPECT_EQ(Get(block.sha256, &bytes).error_code(),
+            StatusCode::UNAUTHENTICATED);
+  EXPECT_EQ(Put({}, block, "x").error_code(), StatusCode::UNAUTHENTICATED);
+  v1::FindIndexBlocksResponse found;
+  EXPECT_EQ(client_->coordinator()
+                .FindIndexBlocks(client_->Context().get(), {}, &found)
+                .error_code(),
+            StatusCode::UNAUTHENTICATED);
+  v1::GetIndexBlocksResponse index;
+  EXPECT_EQ(client_->coordinator()
+                .GetIndexBlocks(client_->Context().get(), {}, &index)
+                .error_code(),
+            StatusCode::UNAUTHENTICATED);
+}
+
+TEST(TransferSlots, AreBounded) {
+  TransferSlots slots(2);
+  EXPECT_TRUE(slots.Take());
+  EXPECT_TRUE(slots.Take());
+  EXPECT_FALSE(slots.Take());
+  slots.Give();
+  EXPECT_TRUE(slots.Take());
+}
+
+}  // namespace
+}  // namespace leat::server
