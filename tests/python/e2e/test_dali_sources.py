@@ -2,6 +2,8 @@
 """leat.dali's external sources and calls on this side, over a private service."""
 
 import gc
+import pathlib
+import sys
 import threading
 
 import leat
@@ -10,6 +12,9 @@ import pytest
 from conftest import TINY_JPEG
 from leat.dali import Pipeline, fn, pipeline_def, types
 from leat.dali._node import consumer_call
+
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "unit"))
+from interrupts import Interrupts  # noqa: E402
 
 
 def test_a_source_is_asked_for_batches_until_it_stops():
@@ -241,3 +246,31 @@ def test_an_exception_in_a_source_or_a_call_is_the_callers():
     for pipeline in (first, second):
         with pytest.raises(KeyError, match="mine"):
             pipeline._next()
+
+
+def test_steps_that_workers_compute_of_a_source_are_whole_wherever_an_interrupt_falls():
+    @pipeline_def(batch_size=2, prefetch_queue_depth=3)
+    def given():
+        x = fn.external_source(lambda i: np.full((2, 1), i, np.int32))
+        y = fn.external_source([np.full((2, 1), 100 * i, np.int32) for i in range(500)])
+        return x + y, consumer_call(lambda arrays: arrays, [x * 2], 1)[0]
+
+    before, pipeline, got = set(threading.enumerate()), given(), []
+    with Interrupts(5, (1e-3, 3e-3, 10e-3, 30e-3)) as interrupts:
+        while interrupts.raised < 50 or len(got) < 60:
+            try:
+                if interrupts.raised < 50:
+                    interrupts.arm()
+                for values in map(Pipeline._next, [pipeline] * 5):
+                    got.append(values)
+                interrupts.armed = False
+            except KeyboardInterrupt:
+                pass
+    assert [[each.ravel().tolist() for each in values] for values in got] == [
+        [[101 * i] * 2, [2 * i] * 2] for i in range(len(got))
+    ]
+    pipeline.close()
+    left = [each for each in threading.enumerate() if each not in before and each.name == "leat feed"]
+    for each in left:
+        each.join(60)
+    assert not any(each.is_alive() for each in left)

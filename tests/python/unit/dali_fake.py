@@ -2,6 +2,7 @@
 """Pipelines that need no service: as the iterators of leat.dali see them, over samples 0, 1, 2 …"""
 
 import json
+import types
 
 import numpy as np
 
@@ -62,23 +63,25 @@ class FakePipeline:
             raise KeyError(name)
         return meta if name else {"reader": meta}
 
-    def reset(self):
+    def _place(self):
+        return self._step
+
+    def _begun_again(self, step):
         self.resets += 1
-        if self._source:
-            self._step = 0
+        return 0 if self._source else step
 
-    def _state(self):
-        return json.dumps({"steps": self._step, "plan": f"{self._samples} in {self._shards}"}).encode()
+    def _state(self, step=None):
+        step = self._step if step is None else step
+        return json.dumps({"steps": step, "plan": f"{self._samples} in {self._shards}"}).encode()
 
-    def _next(self, timeout=None):
+    def _take(self, step, timeout=None):
         if timeout is not None and self.hold:
             raise DeadlineExceeded("not here yet")
-        rows = range(self._step * self.batch_size, (self._step + 1) * self.batch_size)
+        rows = range(step * self.batch_size, (step + 1) * self.batch_size)
         if self._source and rows.stop > self._samples:
             raise StopIteration
-        self._step += 1
         self.pulled += 1
-        return self._outputs([self._sample(row) for row in rows])
+        return types.SimpleNamespace(outputs=self._outputs([self._sample(row) for row in rows]), after=step + 1)
 
     def _bounds(self, shard):
         return shard * self._samples // self._shards, (shard + 1) * self._samples // self._shards

@@ -16,7 +16,7 @@ class FakeJob:
     """Sample i of epoch e has the image [i, e] and the label i; parts and last batches as the service has them."""
 
     opened = 0
-    interrupt = False  # the next batch is lost to Ctrl-C
+    interrupt = False  # Ctrl-C loses the next batch
 
     def __init__(self, name, samples, outputs, spec):
         self.name, self.num_samples, self.spec, self.outputs = name, samples, spec, outputs
@@ -48,7 +48,7 @@ class FakeBatches:
         self.job, self.rows, self.at, self.closed = job, rows, (epoch, step), False
         self.epoch = self.step = None
 
-    def __next__(self):
+    def next(self, timeout=None):
         assert not self.closed
         self.epoch, self.step = self.at
         samples = [self.job._sample(self.epoch, self.step, row) for row in self.rows]

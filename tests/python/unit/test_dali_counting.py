@@ -180,10 +180,10 @@ def test_the_next_batch_is_taken_if_it_is_there_and_nobody_waits_for_it():
 
 def test_what_fails_ahead_fails_in_its_turn():
     class Broken(FakePipeline):
-        def _next(self, timeout=None):
+        def _take(self, step, timeout=None):
             if self.pulled == 2:
                 raise ValueError("a bad sample")
-            return super()._next(timeout)
+            return super()._take(step, timeout)
 
     it = Plain(Broken(8, 2, ahead=True), reader_name="reader")
     assert next(it) == [[0, 1]] and next(it) == [[2, 3]]

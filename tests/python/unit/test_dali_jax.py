@@ -6,6 +6,7 @@ import pathlib
 import numpy as np
 import pytest
 from dali_fake import FakePipeline
+from interrupts import Interrupts, gone_through
 
 jax = pytest.importorskip("jax")
 
@@ -291,6 +292,19 @@ def test_checkpoints_go_on_in_another_iterator(decorator):
     assert len(checkpoints) == 2 and all(isinstance(each, str) for each in checkpoints)
     again = create(batch_size=4, enable_checkpointing=True, checkpoints=checkpoints)
     assert [rows(batch["data"]) for batch in again] == [rows(batch["data"]) for batch in it]
+
+
+@pytest.mark.parametrize("kind", [DALIGenericIterator, clu.DALIGenericPeekableIterator])
+def test_no_batch_is_lost_or_repeated_wherever_an_interrupt_falls(kind):
+    def make():
+        return kind(FakePipeline(11, 2, ahead=True), ["x"], reader_name="reader", auto_reset=True)
+
+    expected = [rows(batch["x"]) for batch, _ in zip(iter(lambda it=make(): next(it, None), 0), range(5))]
+    with Interrupts(1) as interrupts:
+        while interrupts.raised < 100:
+            got = gone_through(interrupts, make(), 40)
+            assert [rows(batch["x"]) for batch in got][:5] == expected
+            assert len({str(rows(batch["x"])) for batch in got}) == 11
 
 
 def test_peek_is_the_next_batch():

@@ -4,55 +4,17 @@
 A timer of the system sends the signal, so that it lands anywhere in the main thread, also in the middle of a call.
 """
 
-import random
 import signal
-import sys
 import threading
 
 import numpy as np
 import pytest
+from interrupts import Interrupts
 
 import leat
 
 INTERRUPTS = 400
 BATCH = 10
-
-
-class Interrupts:
-    """SIGALRM raises KeyboardInterrupt, as SIGINT does, at a random moment after each `arm`, once.
-
-    Attributes:
-        armed: whether the next signal raises. Storing False here takes no call, so that nothing comes in between.
-        raised: how many were.
-    """
-
-    def __init__(self, seed):
-        self._random = random.Random(seed)
-        self.armed = False
-        self.raised = 0
-
-    def _raise(self, *_):
-        if self.armed:
-            self.armed = False
-            self.raised += 1
-            raise KeyboardInterrupt
-
-    def __enter__(self):
-        self._before = signal.signal(signal.SIGALRM, self._raise)
-        # One that falls into a finalizer is ignored, and whoever keeps it keeps the frames below.
-        self._hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
-        return self
-
-    def arm(self):
-        """The moments are short: the signal often falls into a call of `next`, and sometimes behind it."""
-        self.armed = True
-        signal.setitimer(signal.ITIMER_REAL, self._random.choice((20e-6, 50e-6, 100e-6, 300e-6, 3e-3)))
-
-    def __exit__(self, *_):
-        self.armed = False
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, self._before)
-        sys.unraisablehook = self._hook
 
 
 def first_label(batch):

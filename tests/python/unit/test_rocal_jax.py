@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """leat.rocal's iterators over jobs that compute their rows here: placement, resets, peeking."""
 
+import itertools
 import pathlib
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import sys
 import leat
 import numpy as np
 import pytest
+from interrupts import Interrupts
 from leat.rocal import _feed, types
 from rocal_fakes import SAMPLES, FakeJob, jobs, make, samples  # noqa: F401
 from test_processes import free_port
@@ -65,6 +67,30 @@ class TestJaxIterator:
         with pytest.raises(KeyboardInterrupt):
             next(it)
         assert samples(it) == [list(range(20, 40)), [*range(40, 50), *[49] * 10]] and FakeJob.opened == 2
+
+    @pytest.mark.parametrize("kind", [ROCALJaxIterator, ROCALPeekableIterator])
+    def test_no_batch_is_lost_or_repeated_wherever_the_interrupt_falls(self, kind):
+        def epochs(it, count, interrupts=None):
+            got = []
+            while len(got) < count:
+                try:
+                    if interrupts:
+                        interrupts.arm()
+                    for batch in map(kind.__next__, itertools.repeat(it)):  # `for` over it may begin an epoch
+                        got.append(batch)
+                        if interrupts:
+                            interrupts.arm()
+                    if interrupts:
+                        interrupts.armed = False
+                    it.reset()
+                except KeyboardInterrupt:
+                    pass
+            return [np.asarray(batch[0])[:, 0].astype(int).tolist() for batch in got[:count]]
+
+        expected = epochs(kind(make()), 39)
+        with Interrupts(1) as interrupts:
+            while interrupts.raised < 100:
+                assert epochs(kind(make()), 39, interrupts) == expected
 
     def test_without_sharding_one_pipeline_gives_arrays_of_its_device(self):
         images, labels = next(ROCALJaxIterator([make(device_id=5)]))
@@ -193,7 +219,9 @@ class TestPeekableIterator:
 
     def test_a_batch_that_changes_is_refused(self, it):
         next(it)
-        it._feed.next = lambda: [taken._replace(outputs=[taken.outputs[0][:3]]) for taken in it._feed._last]
+        found = it._feed.find()
+        smaller = [part._replace(outputs=[part.outputs[0][:3]]) for part in found.parts]
+        it._feed.find = lambda: found._replace(parts=smaller)
         with pytest.raises(ValueError, match="expected the same at every step"):
             it.peek()
 

@@ -11,7 +11,8 @@ from typing import Any
 from leat.dali import _current, _node, _plan, types
 from leat.dali._node import DataNode
 from leat.dali._operator import check_hint
-from leat.dali._stages import Runner, Settings
+from leat.dali._runner import Place, Runner, Taken
+from leat.dali._stages import Settings
 from leat.dali._tensors import TensorList
 from leat.errors import Error, FailedPrecondition, InvalidArgument, NotFound, PipelineError
 
@@ -209,28 +210,54 @@ class Pipeline:
 
     @property
     def _may_look_ahead(self) -> bool:
-        """Whether `_next` takes a time-out: nothing runs in this process."""
+        """Whether `_take` takes a time-out: nothing runs in this process."""
         return self._built().direct is not None
 
-    def _next(self, timeout: float | None = None) -> list[Any]:
-        """The next batch of every output; StopIteration at the end of an external source. `timeout`: as of Runner."""
-        batches = self._built().next(timeout)
+    def _take(self, place: Place, timeout: float | None = None) -> Taken:
+        """As `Runner.at`, and checked."""
+        runner = self._built()
+        runner.place = place
+        taken = runner.at(place, timeout)
         dtypes, ndims = self._checks["dtype"], self._checks["ndim"]
-        for i, batch in enumerate(batches if dtypes or ndims else ()):
+        for i, batch in enumerate(taken.outputs if dtypes or ndims else ()):
             first = batch[0]
             if dtypes and dtypes[i] is not None and types.from_numpy_type(str(first.dtype)) is not dtypes[i]:
                 raise InvalidArgument(f"{self._name}: output {i} is {first.dtype}; expected {dtypes[i]}")
             if ndims and ndims[i] is not None and len(first.shape) != ndims[i]:
                 raise InvalidArgument(f"{self._name}: output {i} has {len(first.shape)} axes; expected {ndims[i]}")
-        return batches
+        return taken
+
+    def _place(self) -> Place:
+        return self._built().place
+
+    def _begun_again(self, place: Place) -> Place:
+        return self._built().begun_again(place)
+
+    def _next(self) -> list[Any]:
+        """The next batch of every output; StopIteration at the end of an external source."""
+        runner = self._built()
+        taken = self._take(runner.place)
+        # No calls from here on: see Runner.
+        runner.place = taken.after
+        return taken.outputs
 
     def run(self, **inputs: Any) -> tuple[TensorList, ...]:
-        """The next batch of every output. `inputs`: batches for external sources without a source, by name."""
+        """The next batch of every output.
+
+        Args:
+            inputs: batches for external sources without a source, by name. If the run fails, they are given back.
+        """
+        runner = self._built()
+        assert self._plan is not None and self._outputs is not None
+        for operation in self._plan.sources:
+            operation.source.withdraw(runner.place.steps)
         for name, data in inputs.items():
-            self.feed_input(name, data)
-        batches = self._next()
-        assert self._outputs is not None
-        return tuple(TensorList(batch, node.layout) for batch, node in zip(batches, self._outputs))
+            self._source(name).feed(data, runner.place.steps)
+        taken = self._take(runner.place)
+        batches = tuple([TensorList(batch, node.layout) for batch, node in zip(taken.outputs, self._outputs)])
+        # No calls from here on: see Runner.
+        runner.place = taken.after
+        return batches
 
     outputs = share_outputs = run
 
@@ -243,23 +270,22 @@ class Pipeline:
 
     def feed_input(self, data_node: Any, data: Any, layout: Any = None, cuda_stream: Any = None, **_: Any) -> None:
         """A batch for an external source without a source: by its name, or its node."""
+        self._source(data_node).feed(data)
+
+    def _source(self, data_node: Any) -> Any:
         self._built()
         assert self._plan is not None
         node = data_node.node._operation if isinstance(data_node, DataNode) else None
         for operation in self._plan.sources:
             if operation is node or node is None and operation.source.name == data_node:
-                operation.source.feed(data)
-                return
+                return operation.source
         names = ", ".join(repr(each.source.name) for each in self._plan.sources) or "none"
         raise NotFound(f"feed_input: no external source {data_node!r:.60}; the pipeline has {names}")
 
     def reset(self) -> None:
         """External sources begin again. A reader's stream goes on."""
-        if self._runner is None or self._plan is None or not self._plan.sources:
-            return
-        for operation in self._plan.sources:
-            operation.source.begin_again()
-        self._runner.begin_again()
+        if self._runner is not None:
+            self._runner.place = self._runner.begun_again(self._runner.place)
 
     def close(self) -> None:
         """Ends the jobs' iterators. Idempotent; batches handed out stay valid."""
@@ -308,10 +334,11 @@ class Pipeline:
 
     # Checkpoints.
 
-    def _state(self) -> bytes:
-        """Where it is, for Pipeline(checkpoint=…)."""
+    def _state(self, place: Place | None = None) -> bytes:
+        """Where it is, or a place of its own, for Pipeline(checkpoint=…)."""
         runner = self._built()
-        state = {"leat.dali": 1, "steps": runner.steps, "plan": _plan_hash(runner), "sources": runner.places}
+        steps, sources = runner.place if place is None else place
+        state = {"leat.dali": 1, "steps": steps, "plan": _plan_hash(runner), "sources": sources}
         return json.dumps(state).encode()
 
     def checkpoint(self, filename: str | None = None) -> bytes:

@@ -7,7 +7,7 @@ import collections
 import inspect
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,8 +21,19 @@ _WHERE = "fn.external_source"
 _CYCLES = {None: "no", False: "no", "no": "no", True: "quiet", "quiet": "quiet", "raise": "raise"}
 
 
+class Given(NamedTuple):
+    """A batch of a source: a value for each output, with a batch axis or a list of samples; and the place behind it."""
+
+    outputs: list[Any]
+    after: tuple[int, int]
+
+
 class BatchSource:
-    """Asks a script's source for batches.
+    """Asks a script's source for batches, once for each step of the pipeline.
+
+    A batch is kept until its step has been handed out: if another source or a call raises, or Ctrl-C is pressed, the
+    step is made of the same batches again. What the script gives is stored by the very `for` that asks for it, since no
+    signal handler runs between the two.
 
     Attributes:
         name: of the operator, for Pipeline.feed_input; None: it has none.
@@ -48,23 +59,28 @@ class BatchSource:
         self._cycle, self._repeat_last = cycle, repeat_last
         self._dtypes, self._ndims = dtypes, ndims
         self._epoch, self._iteration = 0, 0
+        self._kept: dict[int, Given] = {}  # by step
+        self._got: dict[int, Any] = {}  # of the next batch: the batch, or its first samples
         self._iterator: Iterator[Any] | None = None
-        self._fed: collections.deque[Any] = collections.deque()
-        self._last: Any = None
+        self._drawn = 0  # from the iterator
+        self._exhausted = False
+        self._fed: collections.deque[tuple[Any, int | None]] = collections.deque()
+        self._last: tuple[Any, int | None] | None = None
         self._parameters = _parameters(given) if callable(given) and not _makes_iterators(given) else None
 
-    def feed(self, data: Any) -> None:
-        """One batch, for `next_batch`."""
+    def feed(self, data: Any, step: int | None = None) -> None:
+        """One batch, for `batch`; `step`: the one that it is meant for, if any."""
         if self.given is not None:
             raise InvalidArgument(f"{_WHERE}: {self.name!r} has a source; feed_input is for those that have none")
-        self._fed.append(data)
+        self._fed.append((data, step))
 
-    def begin_again(self) -> None:
-        """A new epoch."""
-        self._epoch += 1
-        self._iteration = 0
-        if self._cycle == "raise":
-            self._iterator = None
+    def withdraw(self, step: int) -> None:
+        """Forgets what was fed for a step that was not handed out."""
+        if self.given is None and self._last is not None and self._last[1] == step:
+            self._kept.pop(step, None)
+            self._got, self._last = {}, None
+        while self._fed and self._fed[-1][1] == step:
+            self._fed.pop()
 
     @property
     def place(self) -> tuple[int, int]:
@@ -78,60 +94,138 @@ class BatchSource:
             self._iteration = place[1]
             return
         for _ in range(place[1]):
-            self.next_batch(rows)
+            self._got = {}
+            self._ask(rows)
+            self._iteration += 1
+        self._got = {}
 
-    def next_batch(self, rows: int) -> list[Any] | None:
-        """A value for each output, with a batch axis or a list of samples; None at the end."""
+    def go_on(self, step: int, place: tuple[int, int]) -> None:
+        """`batch` is asked for `step` next, which is behind `place`: where it was then, or a new epoch's beginning."""
+        self.forget(step)
+        if place[0] == self._epoch:
+            return
+        if self._parameters or self._cycle == "raise":
+            self._kept, self._got = {}, {}
+            self._iterator, self._drawn, self._exhausted = None, 0, False
+            self._epoch, self._iteration = place
+        else:  # it goes on: what it has given is of the new epoch
+            kept = {n: Given(given.outputs, (place[0], i)) for i, (n, given) in enumerate(self._kept.items(), 1)}
+            self._kept, self._epoch, self._iteration = kept, place[0], len(kept)
+
+    def forget(self, step: int) -> None:
+        """The steps before this one have been handed out."""
+        for each in [each for each in self._kept if each < step]:
+            self._kept.pop(each, None)
+
+    def batch(self, step: int, rows: int) -> Given | None:
+        """The batch of a step that is kept, or the next one; None at the end.
+
+        An exception leaves a source that is told numbers where it was: it is asked for the same batch again. A batch
+        that is wrong stays the next one if the source gives its batches one after the other.
+        """
+        kept = self._kept.get(step)
+        if kept is not None:
+            return kept
         try:
-            data = self._next(rows)
+            self._ask(rows)
         except StopIteration:
             return None
-        outputs = [data] if self._num_outputs is None else data
-        if self._num_outputs is not None:
-            if not isinstance(outputs, (tuple, list)) or len(outputs) != self._num_outputs:
-                raise InvalidArgument(
-                    f"{_WHERE}: the source gave {_shown(data)}; num_outputs says a tuple of {self._num_outputs}"
-                )
+        try:
+            outputs = self._outputs(rows)
+        except InvalidArgument:
+            if self._parameters or self.given is None:
+                self._got = {}
+            raise
+        given = Given(outputs, (self._epoch, self._iteration + 1))
+        # No calls from here on: an interrupt finds all of it done, or nothing.
+        self._kept[step] = given
         self._iteration += 1
-        return [self._checked(i, each, rows) for i, each in enumerate(outputs)]
+        self._got = {}
+        return given
 
-    def _next(self, rows: int) -> Any:
+    def _ask(self, rows: int) -> None:
+        """Fills `_got`; raises StopIteration at the end."""
+        while len(self._got) < (1 if self._batch or self.given is None else rows):
+            row = len(self._got)
+            if self.given is None:
+                self._take(row)
+            elif not self._batch:
+                number = self._iteration * rows + row
+                self._one(types.SampleInfo(number, row, self._iteration, self._epoch), row)
+            elif self._batch_info:
+                self._one(types.BatchInfo(self._iteration, self._epoch), row)
+            else:
+                self._one(self._iteration, row)
+
+    def _outputs(self, rows: int) -> list[Any]:
+        data: Any = self._got[0]
         if self.given is None:
-            return self._taken()
-        if self._batch:
-            return self._one(types.BatchInfo(self._iteration, self._epoch) if self._batch_info else self._iteration)
-        samples = []
-        for row in range(rows):
-            number = self._iteration * rows + row
-            samples.append(self._one(types.SampleInfo(number, row, self._iteration, self._epoch)))
+            data = data[0]
+        elif not self._batch:
+            data = self._columns([self._got[row] for row in range(rows)])
+        if self._num_outputs is None:
+            return [self._checked(0, data, rows)]
+        if not isinstance(data, (tuple, list)) or len(data) != self._num_outputs:
+            raise InvalidArgument(
+                f"{_WHERE}: the source gave {_shown(data)}; num_outputs says a tuple of {self._num_outputs}"
+            )
+        return [self._checked(i, each, rows) for i, each in enumerate(data)]
+
+    def _columns(self, samples: list[Any]) -> list[Any]:
         if self._num_outputs is None:
             return samples
         for sample in samples:
             if not isinstance(sample, (tuple, list)) or len(sample) != self._num_outputs:
-                raise InvalidArgument(f"{_WHERE}: a sample is {_shown(sample)}; expected {self._num_outputs} values")
+                raise InvalidArgument(
+                    f"{_WHERE}: a sample is {_shown(sample)}; expected {self._num_outputs} values"
+                )
         return [list(each) for each in zip(*samples)]
 
-    def _taken(self) -> Any:
+    def _take(self, row: int) -> None:
         if self._fed:
-            self._last = self._fed.popleft()
-        elif not self._repeat_last or self._last is None:
+            for self._last in itertools.starmap(self._fed.popleft, ((),)):
+                self._got[row] = self._last
+        elif self._repeat_last and self._last is not None:
+            self._got[row] = self._last
+        else:
             raise FailedPrecondition(
                 f"{_WHERE}: {self.name!r} has no source and no batch left; call feed_input before each run"
             )
-        return self._last
 
-    def _one(self, info: Any) -> Any:
+    def _one(self, info: Any, row: int) -> None:
         if self._parameters is not None:
-            return self.given(info) if self._parameters else self.given()
-        if self._iterator is None:
-            self._iterator = iter(self.given() if callable(self.given) else self.given)
-        try:
-            return next(self._iterator)
-        except StopIteration:
-            if self._cycle != "quiet":
-                raise
-            self._iterator = iter(self.given() if callable(self.given) else self.given)
-            return next(self._iterator)
+            for self._got[row] in itertools.starmap(self.given, ((info,) if self._parameters else (),)):
+                return
+            raise StopIteration
+        self._open()
+        assert self._iterator is not None
+        for self._got[row] in self._iterator:
+            self._drawn += 1
+            return
+        self._exhausted = True
+        if self._cycle != "quiet":
+            raise StopIteration
+        self._iterator, self._drawn, self._exhausted = None, 0, False
+        self._open()
+        for self._got[row] in self._iterator:
+            self._drawn += 1
+            return
+        raise StopIteration
+
+    def _open(self) -> None:
+        """Makes the iterator. An exception ends a generator: another one is made, and brought to where it was."""
+        ended = inspect.isgenerator(self._iterator) and self._iterator.gi_frame is None and not self._exhausted
+        if self._iterator is not None and not ended:
+            return
+        if ended and self._iterator is self.given:
+            raise FailedPrecondition(
+                f"{_WHERE}: the source is a generator, which an exception ended after {self._drawn} values; "
+                "expected a function that makes generators, which can be brought to where it was"
+            )
+        iterator = iter(self.given() if callable(self.given) else self.given)
+        for _ in range(self._drawn):
+            next(iterator, None)
+        self._iterator = iterator
 
     def _checked(self, i: int, value: Any, rows: int) -> Any:
         """An array with a batch axis, or a list of arrays."""

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from leat.errors import FailedPrecondition, InvalidArgument
+from leat._numbered import Numbered
+from leat.errors import Cancelled, FailedPrecondition, InvalidArgument
 from leat.rocal import types
 
 if TYPE_CHECKING:
-    from leat._batches import Batches
     from leat.rocal.pipeline import Pipeline
 
 
@@ -75,6 +75,27 @@ class OutputTensor:
         np.copyto(array, self._array)
 
 
+class Standing(NamedTuple):
+    """Between two steps.
+
+    Attributes:
+        epoch: the one under way.
+        taken: steps of it that were handed out.
+        last: what each pipeline had of the last step; None: there was none.
+    """
+
+    epoch: int
+    taken: int
+    last: list[Taken] | None
+
+
+class Found(NamedTuple):
+    """Each pipeline's part of a step, and where the feed stands behind it."""
+
+    parts: list[Taken]
+    after: Standing
+
+
 class _Group:
     """The pipelines of one job: blocks of its rows, pulled together."""
 
@@ -83,8 +104,7 @@ class _Group:
         self.job = first._job
         self.rows = first._batch_size
         self.blocks: list[int] = []
-        self._batches: Batches | None = None
-        self._at: tuple[int, int] | None = None  # what the iterator gives next
+        self._batches: Numbered | None = None
 
     def block_of(self, shard_id: int) -> int:
         """The place of a shard's block among those that are pulled."""
@@ -92,22 +112,14 @@ class _Group:
             self.blocks.append(shard_id)
         return self.blocks.index(shard_id)
 
-    def _next(self, epoch: int, step: int) -> dict[str, np.ndarray]:
-        if self._batches is None or self._at != (epoch, step):
-            self.close()
-            ranges = [np.arange(block * self.rows, (block + 1) * self.rows) for block in self.blocks]
-            self._batches = self.job.batches(epochs=0, rows=np.concatenate(ranges), start=(epoch, step))
-        batch = next(self._batches)
-        if (self._batches.epoch, self._batches.step) != (epoch, step):  # Ctrl-C has lost the one before
-            self.close()
-            return self._next(epoch, step)
-        last = step + 1 == len(self.job)
-        self._at = (epoch + 1, 0) if last else (epoch, step + 1)
-        return batch
-
     def take(self, epoch: int, step: int) -> list[dict[str, np.ndarray]]:
-        """The step's arrays for each block."""
-        batch = self._next(epoch, step)
+        """The step's arrays for each block; the same step may be asked for again."""
+        if self._batches is None:
+            ranges = [np.arange(block * self.rows, (block + 1) * self.rows) for block in self.blocks]
+            self._batches = Numbered(self.job, rows=np.concatenate(ranges))
+        batch = self._batches.at(epoch * len(self.job) + step)
+        if batch is None:
+            raise Cancelled("the iterator was closed while it waited for a batch")
         if len(self.blocks) == 1:  # the only one may have fewer rows: LAST_BATCH_PARTIAL
             return [batch]
         cuts = [slice(i * self.rows, (i + 1) * self.rows) for i in range(len(self.blocks))]
@@ -116,8 +128,7 @@ class _Group:
     def close(self) -> None:
         """Ends the iterator. Idempotent."""
         if self._batches is not None:
-            self._batches.close()
-        self._batches = self._at = None
+            self._batches.rewind()
 
 
 def _steps(pipeline: Pipeline) -> int:
@@ -144,17 +155,15 @@ class Feed:
     Attributes:
         pipelines: whose they are.
         length: steps of an epoch.
-        epoch: the one under way.
-        taken: steps of it that were handed out.
+        standing: behind the last step that was handed out. Who hands one out stores it, and no call follows: an
+            interrupt then finds the step handed out, or finds it the next one.
     """
 
     def __init__(self, pipelines: Sequence[Pipeline]) -> None:
         self.pipelines = list(pipelines)
-        self.epoch = 0
-        self.taken = 0
+        self.standing = Standing(0, 0, None)
         self._groups: dict[str, _Group] = {}
         self._places: list[tuple[str, int]] = []
-        self._last: list[Taken] | None = None
         lengths = []
         for pipeline in self.pipelines:
             pipeline.build()
@@ -172,29 +181,33 @@ class Feed:
                 "LAST_BATCH_DROP drops them"
             )
 
-    def next(self) -> list[Taken] | None:
-        """Each pipeline's part of the next step; None at the end of the epoch, until `reset`."""
-        if self.taken == self.length:
+    @property
+    def taken(self) -> int:
+        """Steps of the epoch that were handed out."""
+        return self.standing.taken
+
+    def find(self) -> Found | None:
+        """The next step, which stays the next one; None at the end of the epoch, until `reset`."""
+        standing = self.standing
+        if standing.taken == self.length:
             return None
-        pulled = {name: group.take(self.epoch, self.taken) for name, group in self._groups.items()}
-        taken = [_taken(pipeline, pulled[name][block]) for pipeline, (name, block) in zip(self.pipelines, self._places)]
-        self.taken += 1
-        if not any(each.rows for each in taken):  # LAST_BATCH_PARTIAL, and only other shards have this batch
+        pulled = {name: group.take(standing.epoch, standing.taken) for name, group in self._groups.items()}
+        parts = [_taken(pipeline, pulled[name][block]) for pipeline, (name, block) in zip(self.pipelines, self._places)]
+        if not any(each.rows for each in parts):  # LAST_BATCH_PARTIAL, and only other shards have this batch
+            self.standing = standing._replace(taken=standing.taken + 1)
             return None
-        self._last = taken
-        return taken
+        return Found(parts, Standing(standing.epoch, standing.taken + 1, parts))
 
     def last(self, pipeline: Pipeline) -> Taken:
         """What `pipeline` had of the last step. Raises FailedPrecondition before the first."""
-        if self._last is None:
+        if self.standing.last is None:
             raise FailedPrecondition("no batch has been taken yet: run the pipeline first")
-        return self._last[self.pipelines.index(pipeline)]
+        return self.standing.last[self.pipelines.index(pipeline)]
 
     def reset(self) -> None:
         """Begins the next epoch, wherever this one is; before its first batch it stays."""
-        if self.taken:
-            self.epoch += 1
-        self.taken = 0
+        epoch, taken, last = self.standing
+        self.standing = Standing(epoch + 1 if taken else epoch, 0, last)
 
     def close(self) -> None:
         """Ends all iterators. Idempotent; what was handed out stays valid."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Takes the next batch of each pipeline of an iterator; of pipelines that share a job, all by one iterator of Leat."""
+"""Takes the batch of each pipeline of an iterator; of pipelines that share a job, all by one iterator of Leat."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from leat.errors import FailedPrecondition
+from leat._numbered import Numbered
 
 Outputs = list[list[Any]]
+# Of each pipeline.
+Places = tuple[Any, ...]
 
 
 class Each:
@@ -19,24 +21,29 @@ class Each:
     def __init__(self, pipelines: Sequence[Any]) -> None:
         self._pipelines = list(pipelines)
         self.looks_ahead = all(getattr(pipeline, "_may_look_ahead", False) for pipeline in self._pipelines)
-        # Of those pipelines that had some in time.
-        self._pulled: list[Any] = [None] * len(self._pipelines)
+        # Of those pipelines that had some in time: the place that was asked for, and what was there.
+        self._pulled: list[tuple[Any, Any] | None] = [None] * len(self._pipelines)
 
-    def next(self, timeout: float | None) -> Outputs:
-        """The outputs of each pipeline.
+    def at(self, places: Places, timeout: float | None) -> tuple[Outputs, Places]:
+        """The outputs of each pipeline at its place, and the places behind. The same places may be asked for again.
 
         Args:
+            places: that are the beginning, or were given by an earlier call.
             timeout: seconds; given only if `looks_ahead`.
 
         Raises:
             leat.DeadlineExceeded: one has none within the timeout; nothing is lost.
             StopIteration: a source ended.
         """
-        for i, pipeline in enumerate(self._pipelines):
-            if self._pulled[i] is None:
-                self._pulled[i] = pipeline._next() if timeout is None else pipeline._next(timeout)
-        outputs, self._pulled = self._pulled, [None] * len(self._pipelines)
-        return outputs
+        found = []
+        for i, (pipeline, place) in enumerate(zip(self._pipelines, places)):
+            pulled = self._pulled[i]
+            if pulled is None or pulled[0] != place:
+                taken = pipeline._take(place) if timeout is None else pipeline._take(place, timeout)
+                self._pulled[i] = pulled = place, taken
+            found.append(pulled[1])
+        self._pulled = [None] * len(self._pipelines)
+        return [taken.outputs for taken in found], tuple([taken.after for taken in found])
 
 
 class Together:
@@ -49,8 +56,8 @@ class Together:
 
     def __init__(self, pipelines: Sequence[Any]) -> None:
         self._runners = [pipeline._runner for pipeline in pipelines]
-        self._batches: Any = None
-        self._step = -1
+        rows = np.concatenate([np.arange(runner.block.start, runner.block.stop) for runner in self._runners])
+        self._batches = Numbered(self._runners[0].reader.job, rows=rows)
 
     @staticmethod
     def possible(pipelines: Sequence[Any]) -> bool:
@@ -60,36 +67,21 @@ class Together:
             return False
         if any(any(pipeline._checks.values()) for pipeline in pipelines):
             return False
-        jobs = {(runner.reader.job.name, runner.reader.job.plan_hash, runner.steps) for runner in runners}
+        jobs = {(runner.reader.job.name, runner.reader.job.plan_hash, runner.place.steps) for runner in runners}
         return len(jobs) == 1 and len({runner.block.start for runner in runners}) == len(runners)
 
-    def next(self, timeout: float | None) -> Outputs:
+    def at(self, places: Places, timeout: float | None) -> tuple[Outputs, Places]:
         """As of Each."""
-        if self._batches is None or any(runner.steps != self._step for runner in self._runners):
-            self._open()
-        batch = self._batches.next(timeout)
+        (step,) = {place.steps for place in places}
+        batch = self._batches.at(step, timeout)
         if batch is None:
             raise StopIteration
-        self._step += 1
         outputs = []
         for i, runner in enumerate(self._runners):
-            runner.steps += 1
+            runner.place = places[i]
             rows = len(runner.block)
             outputs.append([batch[name][i * rows : (i + 1) * rows] for name in runner.direct])
-        return outputs
-
-    def _open(self) -> None:
-        steps = {runner.steps for runner in self._runners}
-        if len(steps) != 1:
-            raise FailedPrecondition(
-                f"the pipelines of an iterator are at different steps, {sorted(steps)}: one of them was run by itself"
-            )
-        if self._batches is not None:
-            self._batches.close()
-        (self._step,) = steps
-        job = self._runners[0].reader.job
-        rows = np.concatenate([np.arange(runner.block.start, runner.block.stop) for runner in self._runners])
-        self._batches = job.batches(epochs=0, rows=rows, start=divmod(self._step, len(job)))
+        return outputs, tuple([place._replace(steps=step + 1) for place in places])
 
 
 def of(pipelines: Sequence[Any]) -> Each | Together:

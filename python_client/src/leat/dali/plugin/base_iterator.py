@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import logging
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
+from leat._peekable import Found
 from leat.dali.plugin import _checkpoints, _pulling
 from leat.dali.plugin._counting import Counting, LastBatchPolicy, Reader
 from leat.errors import DeadlineExceeded
@@ -41,11 +43,30 @@ def _checked_policy(policy: Any, fill_last_batch: bool | None) -> LastBatchPolic
     return policy
 
 
+class Standing(NamedTuple):
+    """Between two batches: the place of each pipeline, and of the iterator within its epoch. Nothing changes it."""
+
+    places: _pulling.Places
+    counting: Counting
+
+
+class Pulled(NamedTuple):
+    """A batch on the devices, between the places before and after; or what went wrong on the way."""
+
+    before: _pulling.Places
+    batch: Any
+    after: _pulling.Places
+    error: Exception | None = None
+
+
 class BaseIterator(Iterator[Any]):
     """Over the batches of pipelines, epoch after epoch; the base of each framework's iterator.
 
     While a batch is used, the next one, if it has arrived and the pipelines
     allow it, is already on its way to the devices. Use from one thread at a time.
+
+    A batch is handed out by the store of where the iterator stands behind it, after which there is no call; see
+    leat._batches. Whatever raises before that, Ctrl-C too, leaves it where it was.
 
     Attributes:
         batch_size: of one pipeline.
@@ -91,19 +112,22 @@ class BaseIterator(Iterator[Any]):
             pipe.build()
         self._reader_name = reader_name
         reader = Reader.common([pipe.reader_meta(reader_name) for pipe in self._pipes]) if reader_name else None
-        self._counting = Counting(
+        counting = Counting(
             self.batch_size, len(self._pipes), policy, size=size, padded=bool(last_batch_padded), reader=reader
         )
         self._ever_consumed = False
-        self._first_batch: Any = None
         self._pulling = _pulling.of(self._pipes)
-        # A batch on its way to the devices, with the pipelines' states after it; what went wrong on the way.
-        self._ahead: tuple[Any, list[bytes]] | None = None
-        self._failure: Exception | None = None
-        self._states: list[bytes] = []
+        self._standing = Standing(tuple(pipe._place() for pipe in self._pipes), counting)
+        self._found: Found | None = None  # the next batch, once it was looked at
+        self._pulled: Pulled | None = None  # of the next batch
+        self._ahead: Pulled | None = None  # of that behind it
         self._open_checkpoints()
         if prepare_first_batch:
             self._prepare()
+
+    @property
+    def _counting(self) -> Counting:
+        return self._standing.counting
 
     # What a framework brings.
 
@@ -119,7 +143,7 @@ class BaseIterator(Iterator[Any]):
 
     def _prepare(self) -> None:
         try:
-            self._first_batch = self._produce()
+            self._find()
         except StopIteration:
             # Where a checkpoint was taken at the end of an epoch, that is where it goes on.
             if not all(pipe.is_restored_from_checkpoint for pipe in self._pipes):
@@ -127,8 +151,7 @@ class BaseIterator(Iterator[Any]):
                     "It seems that there is no data in the pipeline. This may happen if `last_batch_policy` is set to "
                     "PARTIAL or DROP and the requested batch size is greater than the shard size."
                 ) from None
-        else:
-            self._ever_consumed = False
+            self._ever_consumed = True
 
     def _check_rows(self, outputs: list[list[Any]]) -> None:
         if self._reader_name is None and self._counting.size < 0:
@@ -141,47 +164,62 @@ class BaseIterator(Iterator[Any]):
                     f"size is set explicitly: got {len(array)} rows, expected {self.batch_size}",
                 )
 
-    def _pull(self, timeout: float | None) -> tuple[Any, list[bytes]]:
-        outputs = self._pulling.next(timeout)
+    def _pull(self, places: _pulling.Places, timeout: float | None) -> Pulled:
+        outputs, after = self._pulling.at(places, timeout)
         self._check_rows(outputs)
-        states = [pipe._state() for pipe in self._pipes] if self._checkpointing else []
-        return self._convert(outputs), states
+        return Pulled(places, self._convert(outputs), after)
 
-    def _take(self) -> Any:
-        """The next batch; what comes after it starts on its way."""
-        taken, self._ahead = self._ahead, None
-        failure, self._failure = self._failure, None
-        if failure is not None:
-            raise failure
-        if taken is None:
-            taken = self._pull(timeout=None)
-        if self._pulling.looks_ahead:
+    def _take(self) -> Pulled:
+        """The batch that comes next; what comes after it starts on its way."""
+        places, pulled = self._standing.places, self._pulled
+        if pulled is None or pulled.before != places:
+            ahead = self._ahead
+            pulled = ahead if ahead is not None and ahead.before == places else self._pull(places, timeout=None)
+            self._pulled, self._ahead = pulled, None
+        if pulled.error is not None:
+            self._pulled = None
+            raise pulled.error
+        if self._pulling.looks_ahead and self._ahead is None:
             try:
-                self._ahead = self._pull(timeout=0)
+                self._ahead = self._pull(pulled.after, timeout=0)
             except DeadlineExceeded:
                 pass
             except Exception as error:  # waits for its turn
-                self._failure = error
-        batch, self._states = taken
-        return batch
+                self._ahead = Pulled(pulled.after, None, (), error)
+        return pulled
 
-    def _produce(self) -> Any:
-        self._ever_consumed = True
-        if self._first_batch is not None:
-            batch, self._first_batch = self._first_batch, None
-            return batch
-        if self._counting.ended:
+    def _find(self) -> Found:
+        """The batch to hand out next; StopIteration at the end of an epoch. The same until it is handed out."""
+        known, standing = self._known(), self._standing
+        if known is not None:
+            return known
+        if standing.counting.ended:
             self._end_epoch()
         try:
-            batch = self._take()
+            pulled = self._take()
         except StopIteration:
-            if self._counting.size < 0 and self._auto_reset:
+            if standing.counting.size < 0 and self._auto_reset:
                 self.reset()
             raise
-        if self._counting.advance():
+        counting = copy.copy(standing.counting)
+        dropped = counting.advance()
+        after = Standing(pulled.after, counting)
+        if dropped:  # nobody gets it
+            self._standing = after
             self._end_epoch()
-        rows = self._counting.rows_kept()
-        return batch if rows is None else self._trim(batch, rows)
+        rows = counting.rows_kept()
+        self._found = found = Found(standing, pulled.batch if rows is None else self._trim(pulled.batch, rows), after)
+        return found
+
+    _find_next = _find
+
+    def _known(self) -> Found | None:
+        """The batch to hand out next, if it was looked at."""
+        found = self._found
+        return found if found is not None and found.before is self._standing else None
+
+    def _hand_out(self, found: Found) -> None:
+        self._standing = found.after
 
     def _end_epoch(self) -> None:
         if self._auto_reset:
@@ -191,11 +229,21 @@ class BaseIterator(Iterator[Any]):
     # For users.
 
     def __next__(self) -> Any:
-        return self._produce()
+        self._ever_consumed = True
+        found = self._find_next()
+        # No calls from here on: see the class.
+        self._standing = found.after
+        self._found = self._pulled = None
+        return found.batch
 
     def next(self) -> Any:
         """The next batch, as `next(iterator)`."""
-        return self.__next__()
+        self._ever_consumed = True
+        found = self._find_next()
+        # No calls from here on: see the class.
+        self._standing = found.after
+        self._found = self._pulled = None
+        return found.batch
 
     def __iter__(self) -> Any:
         """Begins the next epoch, if the last one has been gone through; goes on in it otherwise."""
@@ -214,10 +262,10 @@ class BaseIterator(Iterator[Any]):
 
     def reset(self) -> None:
         """Begins the next epoch. Before the end of an epoch it does nothing, and logs so."""
-        counting = self._counting
+        counting, places = copy.copy(self._standing.counting), self._standing.places
         if counting.overflows() and not counting.ended:
             with contextlib.suppress(StopIteration):
-                self._take()  # the incomplete batch, which nobody asked for
+                places = self._take().after  # the incomplete batch, which nobody asked for
             counting.advance()
         if not counting.may_restart:
             _logger.warning(
@@ -227,8 +275,8 @@ class BaseIterator(Iterator[Any]):
             )
             return
         counting.restart()
-        for pipe in self._pipes:
-            pipe.reset()
+        begun = tuple(pipe._begun_again(place) for pipe, place in zip(self._pipes, places))
+        self._standing = Standing(begun, counting)
 
     # Checkpoints.
 
@@ -250,12 +298,6 @@ class BaseIterator(Iterator[Any]):
                 _logger.warning("the checkpoint was not taken by an iterator; the epoch begins where the data is")
             else:
                 self._counting.restore(counted[0])
-        self._states = [pipe._state() for pipe in self._pipes]
-        self._initial = self._packed()
-
-    def _packed(self) -> list[str]:
-        state = self._counting.state()
-        return [_checkpoints.pack(pipeline, state) for pipeline in self._states]
 
     def checkpoints(self) -> list[str]:
         """Where the consumer is: one text for each pipeline, for `checkpoints=` of a decorated function.
@@ -268,4 +310,6 @@ class BaseIterator(Iterator[Any]):
                 "Cannot access checkpoints with checkpointing disabled; expected pipelines with "
                 "enable_checkpointing=True"
             )
-        return self._packed() if self._ever_consumed else list(self._initial)
+        places, counting = self._standing
+        state = counting.state()
+        return [_checkpoints.pack(pipe._state(place), state) for pipe, place in zip(self._pipes, places)]

@@ -11,7 +11,7 @@ import numpy as np
 from leat.errors import InvalidArgument, Unimplemented
 from leat.rocal import types
 from leat.rocal._checked import HINTS, check_hint, refuse_unknown
-from leat.rocal._feed import Feed, Taken
+from leat.rocal._feed import Feed, Standing, Taken
 from leat.rocal.pipeline import Pipeline
 
 __all__ = ["ROCALClassificationIterator", "ROCALGenericIterator", "ROCALNumpyIterator"]
@@ -59,14 +59,23 @@ class OneFeed:
         return self
 
     def __next__(self) -> Any:
-        taken = self._feed.next()
-        if taken is None:
-            raise StopIteration
-        return self.result(taken[0])
+        batch, after = self._found()
+        # No calls from here on: see Feed.
+        self._feed.standing = after
+        return batch
 
     def next(self) -> Any:
         """As `next(iterator)`."""
-        return self.__next__()
+        batch, after = self._found()
+        # No calls from here on: see Feed.
+        self._feed.standing = after
+        return batch
+
+    def _found(self) -> tuple[Any, Standing]:
+        found = self._feed.find()
+        if found is None:
+            raise StopIteration
+        return self.result(found.parts[0]), found.after
 
     def result(self, taken: Taken) -> Any:
         """What a batch is handed out as."""

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import concurrent.futures
-import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +10,8 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from leat._array_spec import ArraySpec, spec_of
+from leat._array_spec import ArraySpec
+from leat._peekable import Found, Peekable
 from leat.errors import InvalidArgument
 from leat.rocal import types
 from leat.rocal._feed import Feed, Taken
@@ -151,6 +150,7 @@ class ROCALJaxIterator:
         else:
             self._place = _OnOne(self.pipelines) if self.num_devices == 1 else _Stacked(self.pipelines)
         self._feed = Feed(self.pipelines)
+        self._found: Found | None = None
         _check_schemas(self.pipelines)
         for pipeline in self.pipelines:
             pipeline._feed = self._feed
@@ -164,15 +164,38 @@ class ROCALJaxIterator:
         return self.iterator_length
 
     def __next__(self) -> list[jax.Array]:
-        taken = self._feed.next()
-        if taken is None:
-            raise StopIteration
-        fields = [self._arrays(pipeline, each) for pipeline, each in zip(self.pipelines, taken)]
-        return [self._place(shards) for shards in zip(*fields)]
+        found = self._find_next()
+        # No calls from here on: see Feed.
+        self._feed.standing = found.after
+        self._found = None
+        return found.batch
 
     def next(self) -> list[jax.Array]:
         """As `next(iterator)`."""
-        return self.__next__()
+        found = self._find_next()
+        # No calls from here on: see Feed.
+        self._feed.standing = found.after
+        self._found = None
+        return found.batch
+
+    def _find(self) -> Found:
+        """The batch to hand out next; StopIteration at the end of an epoch. The same until it is handed out."""
+        standing, found = self._feed.standing, self._feed.find()
+        if found is None:
+            raise StopIteration
+        fields = [self._arrays(pipeline, each) for pipeline, each in zip(self.pipelines, found.parts)]
+        self._found = result = Found(standing, [self._place(shards) for shards in zip(*fields)], found.after)
+        return result
+
+    _find_next = _find
+
+    def _known(self) -> Found | None:
+        """The batch to hand out next, if it was looked at."""
+        found = self._found
+        return found if found is not None and found.before is self._feed.standing else None
+
+    def _hand_out(self, found: Found) -> None:
+        self._feed.standing = found.after
 
     @staticmethod
     def _arrays(pipeline: Pipeline, taken: Taken) -> list[np.ndarray]:
@@ -204,7 +227,7 @@ def _check_schemas(pipelines: Sequence[Pipeline]) -> None:
             )
 
 
-class ROCALPeekableIterator(ROCALJaxIterator):
+class ROCALPeekableIterator(Peekable, ROCALJaxIterator):
     """`ROCALJaxIterator` that shows the next batch without taking it; from any thread.
 
     `for` begins the next epoch if batches were taken since the last reset and
@@ -213,68 +236,20 @@ class ROCALPeekableIterator(ROCALJaxIterator):
 
     def __init__(self, pipelines: Any, sharding: Any = None) -> None:
         """As `ROCALJaxIterator`."""
+        self._begin_peeking()
         super().__init__(pipelines, sharding)
-        self._lock = threading.RLock()
-        self._pool: concurrent.futures.ThreadPoolExecutor | None = None
-        self._asked: list[concurrent.futures.Future[list[jax.Array]]] = []  # peeks that have not been answered
-        self._peeked: list[jax.Array] | None = None
-        self._spec: list[Any] | None = None
-        self._begun = False
 
     def __iter__(self) -> ROCALPeekableIterator:
         with self._lock:
-            if self._begun and self._peeked is None:
+            if self._feed.taken and self._known() is None:
                 self.reset()
         return self
 
-    def __next__(self) -> list[jax.Array]:
-        concurrent.futures.wait(list(self._asked))  # what was asked for before is this batch too
-        with self._lock:
-            batch, self._peeked = self._peek(), None
-            self._begun = True
-            return batch
-
-    def _peek(self) -> list[jax.Array]:
-        if self._peeked is None:
-            self._peeked = self._checked(super().__next__())
-        return self._peeked
-
-    def _checked(self, batch: list[jax.Array]) -> list[jax.Array]:
-        specs = [spec_of(array) for array in batch]
-        self._spec = self._spec or specs
-        if specs != self._spec:
-            raise ValueError(f"a batch of {specs}, but those before were {self._spec}; expected the same at every step")
-        return batch
-
-    def peek(self) -> list[jax.Array]:
-        """The next batch, which stays the next. Raises StopIteration at the end of the epoch."""
-        with self._lock:
-            return self._peek()
-
-    def peek_async(self) -> concurrent.futures.Future[list[jax.Array]]:
-        """A future of the batch that is the next one now."""
-        with self._lock:
-            if self._pool is None:
-                self._pool = concurrent.futures.ThreadPoolExecutor(max_workers=1, thread_name_prefix="leat-peek")
-            self._asked = [future for future in self._asked if not future.done()]
-            self._asked.append(self._pool.submit(self.peek))
-            return self._asked[-1]
-
-    @property
-    def element_spec(self) -> list[Any]:
-        """The `ArraySpec` of each of a batch's arrays; peeks, if no batch has been seen."""
-        with self._lock:
-            if self._spec is None:
-                self._peek()
-            assert self._spec is not None
-            return self._spec
-
     def reset(self) -> None:
         """As of `ROCALJaxIterator`; a batch that was peeked at is given up."""
-        concurrent.futures.wait(list(self._asked))
+        self._settle()
         with self._lock:
-            self._peeked = None
-            self._begun = False
+            self._found = None
             super().reset()
 
     def close(self) -> None:

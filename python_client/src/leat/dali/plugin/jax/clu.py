@@ -6,8 +6,6 @@ Needs nothing of CLU. Where it is installed, element specs are its `ArraySpec`s;
 
 from __future__ import annotations
 
-import concurrent.futures
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +13,7 @@ import jax
 import numpy as np
 
 from leat._array_spec import ArraySpec, spec_of
+from leat._peekable import Peekable
 from leat.dali.plugin.base_iterator import LastBatchPolicy
 from leat.dali.plugin.jax import _iterator
 from leat.dali.plugin.jax._iterator import DALIGenericIterator
@@ -27,7 +26,7 @@ def get_spec_for_array(jax_array: jax.Array) -> Any:
     return spec_of(jax_array)
 
 
-class DALIGenericPeekableIterator(DALIGenericIterator):
+class DALIGenericPeekableIterator(Peekable, DALIGenericIterator):
     __doc__ = (
         "Iterates over batches of pipelines, as dicts of `jax.Array` whose shapes and dtypes never change; the next "
         "one can be seen before it is taken." + _iterator._ITERATOR
@@ -46,10 +45,7 @@ class DALIGenericPeekableIterator(DALIGenericIterator):
         sharding: jax.sharding.Sharding | None = None,
         pmap_compatible: bool | None = None,
     ) -> None:
-        self._mutex = threading.Lock()
-        self._pool: concurrent.futures.ThreadPoolExecutor | None = None
-        self._peeked: dict[str, jax.Array] | None = None
-        self._element_spec: dict[str, Any] | None = None
+        self._begin_peeking()
         super().__init__(
             pipelines,
             output_map,
@@ -63,61 +59,17 @@ class DALIGenericPeekableIterator(DALIGenericIterator):
             pmap_compatible,
         )
 
-    def _checked(self, batch: dict[str, jax.Array]) -> dict[str, jax.Array]:
-        found = {name: get_spec_for_array(array) for name, array in batch.items()}
-        if self._element_spec is None:
-            self._element_spec = found
-        for name, spec in found.items():
-            if spec != self._element_spec[name]:
-                raise ValueError(
-                    "The shape or type of the output changed between iterations. The peekable iterator expects them "
-                    f"to be constant. Expected: {self._element_spec[name]}, got: {spec} for output: {name}"
-                )
-        return batch
-
-    def _next_or_peeked(self) -> dict[str, jax.Array]:
-        batch, self._peeked = self._peeked, None
-        return self._checked(self._produce()) if batch is None else batch
-
-    def __next__(self) -> dict[str, jax.Array]:
-        with self._mutex:
-            return self._next_or_peeked()
-
     def __iter__(self) -> DALIGenericPeekableIterator:
         """Begins the next epoch, if the last one has been gone through and no batch of the next was peeked."""
-        return self if self._peeked is not None else super().__iter__()
-
-    def peek(self) -> dict[str, jax.Array]:
-        """The batch that the next `next` will return."""
-        with self._mutex:
-            if self._peeked is None:
-                self._peeked = self._next_or_peeked()
-            return self._peeked
-
-    def peek_async(self) -> concurrent.futures.Future[dict[str, jax.Array]]:
-        """`peek` in another thread.
-
-        Wait for the result before the next `next` or `peek`: otherwise any of the two may come first.
-        """
-        if self._pool is None:
-            self._pool = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="leat-peek")
-        return self._pool.submit(self.peek)
+        return self if self._known() is not None else super().__iter__()
 
     def checkpoints(self) -> list[str]:
         """As of `DALIGenericIterator`; RuntimeError while a peeked batch has not been taken."""
-        if self._peeked is not None:
+        if self._known() is not None:
             raise RuntimeError(
                 "a peeked batch belongs to no checkpoint; expected a call of next() before checkpoints(), for each peek"
             )
         return super().checkpoints()
-
-    @property
-    def element_spec(self) -> dict[str, Any]:
-        """The `ArraySpec` of each output, global shapes; peeks, if there was no batch yet."""
-        if self._element_spec is None:
-            self.peek()
-        assert self._element_spec is not None
-        return self._element_spec
 
     @property
     def is_nonpadding(self) -> Any:
@@ -130,7 +82,9 @@ class DALIGenericPeekableIterator(DALIGenericIterator):
         """
         if self._reader_name is None:
             raise ValueError("is_nonpadding is known by readers only; expected an iterator with reader_name")
-        flags = [np.arange(self.batch_size) < rows for rows in self._counting.rows_of_shards()]
+        known = self._known()
+        counting = self._counting if known is None else known.after.counting
+        flags = [np.arange(self.batch_size) < rows for rows in counting.rows_of_shards()]
         if self._sharding is None:
             return np.concatenate(flags)
         if self._place is None:

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A job's batches by their number, for those who keep the number themselves.
+
+Whoever hands batches out keeps the number of the next one, and raises it by a store behind its last call: see _batches.
+Everything below can be asked for the same number again, so that an interrupt anywhere costs a new iterator at the most.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leat.errors import DeadlineExceeded, Error
+
+
+class Numbered:
+    """Step 0, 1, 2, … over all epochs. The step behind the last one comes from the iterator that is open.
+
+    Use `at` from one thread at a time.
+
+    Args:
+        job: whose batches they are.
+        options: of `Job.batches`.
+    """
+
+    def __init__(self, job: Any, **options: Any) -> None:
+        self._job, self._options = job, options
+        self._batches: Any = None
+        self._start = (0, 0)
+        self._closed = False
+
+    @property
+    def next(self) -> int | None:
+        """The step that costs no new iterator; None: there is no iterator."""
+        batches = self._batches
+        if batches is None:
+            return None
+        length = len(self._job)
+        if batches.step is None:
+            return self._start[0] * length + self._start[1]
+        return batches.epoch * length + batches.step + 1
+
+    def at(self, step: int, timeout: float | None = None) -> Any:
+        """The batch of a step; None: it was closed meanwhile.
+
+        Args:
+            step: counted over all epochs.
+            timeout: seconds to wait; None: without limit.
+
+        Raises:
+            leat.DeadlineExceeded: it was not there in time; ask again.
+            leat.Error: the iterator failed; asking again opens another one.
+        """
+        if self._closed:
+            return None
+        if self.next != step:
+            self.rewind()
+            start = divmod(step, len(self._job))
+            batches = self._job.batches(epochs=0, start=start, **self._options)
+            self._start, self._batches = start, batches
+        try:
+            return self._batches.next(timeout)
+        except DeadlineExceeded:
+            raise
+        except Error:  # final for that iterator
+            self.rewind()
+            raise
+
+    def rewind(self) -> None:
+        """Ends the iterator; the next `at` opens another one."""
+        if self._batches is not None:
+            self._batches.close()
+            self._batches = None
+
+    def close(self) -> None:
+        """Ends the iterator for good, also while another thread waits in it. Idempotent."""
+        self._closed = True
+        if self._batches is not None:
+            self._batches.close()

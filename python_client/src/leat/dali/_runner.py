@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a pipeline's stages: jobs of workers, and in between calls and sources of this process."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from leat.dali import _plan
+from leat.dali._operations import ConsumerOperation
+from leat.dali._plan import ConsumerStage, Key, key_of
+from leat.dali._stages import FedStage, ReaderStage, Settings, Values
+
+
+class Place(NamedTuple):
+    """Between two steps of a pipeline.
+
+    Attributes:
+        steps: how many are behind it.
+        sources: the place of each external source.
+    """
+
+    steps: int
+    sources: tuple[tuple[int, int], ...]
+
+
+class Taken(NamedTuple):
+    """The outputs of a step, and the place behind it."""
+
+    outputs: list[Any]
+    after: Place
+
+
+class Runner:
+    """A built pipeline: computes steps.
+
+    Who hands a step out stores the place behind it, and no call follows: an interrupt then finds the step handed out,
+    or finds it the next one. All that is below is brought to the place that is asked for, if it is elsewhere.
+
+    Use from one thread at a time.
+
+    Attributes:
+        reader: the reader's job; None: the pipeline has no reader.
+        place: behind the last step handed out.
+        direct: the names of the outputs in the reader's job, if there is no other stage.
+        block: its rows of the batch of all shards.
+    """
+
+    def __init__(self, plan: _plan.Plan, settings: Settings, first: int = 0) -> None:
+        self._plan, self._settings = plan, settings
+        self.block = settings.block
+        self.reader: ReaderStage | None = None
+        self._fed: dict[int, FedStage] = {}
+        digest = hashlib.sha256()
+        for stage in plan.stages:
+            if isinstance(stage, ConsumerStage):
+                digest.update(f"consumer {len(stage.operations)}".encode())
+            elif stage.reader is not None:
+                self.reader = ReaderStage(stage, settings)
+                digest.update(json.dumps(self.reader.job.plan_hash).encode())
+            else:
+                self._fed[stage.time] = FedStage(stage, settings, f"leat.dali {stage.time} {digest.hexdigest()[:16]}")
+        self.place = Place(first, tuple(each.source.place for each in plan.sources))
+        self._values: Iterator[Values] | None = None
+        self._next: Place | None = None  # where `_values` goes on
+        self._ended: Place | None = None  # where a source has ended
+        self._closed = False
+        self.direct: list[str] | None = None
+        if self.reader is not None and len(plan.stages) == 1:
+            names = {key_of(node): name for name, node in plan.stages[0].exports.items()}  # type: ignore[union-attr]
+            self.direct = [names[key_of(node)] for node in plan.outputs]
+
+    def at(self, place: Place, timeout: float | None = None) -> Taken:
+        """The step at a place, which may be asked for again; those before it have been handed out.
+
+        Args:
+            place: `self.place`, or one that an earlier call gave.
+            timeout: seconds to wait, if the reader's job gives all outputs; None: without limit.
+
+        Raises:
+            StopIteration: an external source has ended, or the pipeline was closed.
+            leat.DeadlineExceeded: the step was not there in time; nothing is lost.
+        """
+        if self.direct is not None and self.reader is not None:
+            batch = self.reader.at(place.steps, timeout)
+            if batch is None:
+                raise StopIteration
+            return Taken([batch[name] for name in self.direct], place._replace(steps=place.steps + 1))
+        if self._closed or self._ended == place:
+            raise StopIteration
+        chain, self._values = self._values, None  # whatever raises ends it
+        if chain is None or self._next != place:
+            chain = self._chain(place)
+        for operation in self._plan.sources:
+            operation.source.forget(place.steps)
+        values = next(chain, None)
+        if values is None:
+            self._ended = place
+            raise StopIteration
+        taken = Taken(
+            [values[key_of(node)] for node in self._plan.outputs],
+            Place(place.steps + 1, tuple(values[_place_of(each)] for each in self._plan.sources)),
+        )
+        self._next, self._values = taken.after, chain
+        return taken
+
+    def begun_again(self, place: Place) -> Place:
+        """Where the pipeline is if its sources begin again at `place`; a reader's stream goes on."""
+        return place._replace(sources=tuple((epoch + 1, 0) for epoch, _ in place.sources))
+
+    def _chain(self, place: Place) -> Iterator[Values]:
+        """Step after step, from `place` on."""
+        for operation, at in zip(self._plan.sources, place.sources):
+            operation.source.go_on(place.steps, at)
+        values: Iterator[Values] | None = None
+        for stage in self._plan.stages:
+            if isinstance(stage, ConsumerStage):
+                values = _consumed(stage, values, place.steps, self._settings.rows)
+            elif stage.reader is not None:
+                assert self.reader is not None
+                values = self.reader.run(place.steps)
+            else:
+                fed = self._fed[stage.time]
+                fed.rewind(place.steps)
+                values = fed.run(place.steps, _nothing() if values is None else values)
+        assert values is not None
+        return values
+
+    def close(self) -> None:
+        """Ends all jobs' iterators. Idempotent."""
+        self._values, self._closed = None, True
+        if self.reader is not None:
+            self.reader.close()
+        for stage in self._fed.values():
+            stage.close()
+
+
+def _place_of(operation: ConsumerOperation) -> Key:
+    """Where a step's values have the place of a source behind the step."""
+    return operation.number, -1
+
+
+def _nothing() -> Iterator[Values]:
+    while True:
+        yield {}
+
+
+def _consumed(stage: ConsumerStage, upstream: Iterator[Values] | None, first: int, rows: int) -> Iterator[Values]:
+    """Runs the stage's sources and calls for each step, of which the first has the number `first`."""
+    for step, values in enumerate(_nothing() if upstream is None else upstream, first):
+        for operation in stage.operations:
+            if operation.source is not None:
+                given = operation.source.batch(step, rows)
+                if given is None:
+                    return
+                results: Any = given.outputs
+                values[_place_of(operation)] = given.after
+            else:
+                assert operation.call is not None
+                results = operation.call([values[key_of(each)] for each in operation.inputs])
+            values.update({(operation.number, i): result for i, result in enumerate(results or ())})
+        yield values

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""KeyboardInterrupt at random moments: a timer of the system sends a signal, which lands anywhere in the thread."""
+
+import random
+import signal
+import sys
+
+
+class Interrupts:
+    """SIGALRM raises KeyboardInterrupt, as SIGINT does, at a random moment after each `arm`, once.
+
+    Attributes:
+        armed: whether the next signal raises. Storing False here takes no call, so that nothing comes in between.
+        raised: how many were.
+    """
+
+    def __init__(self, seed, moments=(20e-6, 50e-6, 100e-6, 300e-6, 3e-3)):
+        self._moments = moments
+        self._random = random.Random(seed)
+        self.armed = False
+        self.raised = 0
+
+    def _raise(self, *_):
+        if self.armed:
+            self.armed = False
+            self.raised += 1
+            raise KeyboardInterrupt
+
+    def __enter__(self):
+        self._before = signal.signal(signal.SIGALRM, self._raise)
+        # One that falls into a finalizer is ignored, and whoever keeps it keeps the frames below.
+        self._hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
+        return self
+
+    def arm(self):
+        """The signal should often fall into a call of `next`, and sometimes behind it."""
+        self.armed = True
+        signal.setitimer(signal.ITIMER_REAL, self._random.choice(self._moments))
+
+    def __exit__(self, *_):
+        self.armed = False
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, self._before)
+        sys.unraisablehook = self._hook
+
+
+def gone_through(interrupts, iterator, count):
+    """The first `count` batches of an iterator that is interrupted all the time.
+
+    A batch is in the list when no signal handler can have run since it was handed out. After the end of an epoch the
+    next one begins.
+    """
+    got = []
+    while len(got) < count:
+        try:
+            interrupts.arm()
+            for batch in iterator:
+                got.append(batch)
+                if len(got) == count:
+                    break
+                interrupts.arm()
+            interrupts.armed = False
+        except KeyboardInterrupt:
+            pass
+    interrupts.armed = False
+    return got
