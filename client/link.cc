@@ -111,7 +111,7 @@ LinkFactory GrpcLinks(const rpc::Security& security) {
           context, kRowsMethod, grpc::StubOptions(kRowsMethod), reactor);
     };
     const bool checksums = WantsChecksums(security, address);
-    const auto make = [&](std::shared_ptr<rpc::Stream<Buffer>> stream) {
+    const auto make = [&](const std::shared_ptr<rpc::Stream<Buffer>>& stream) {
       return std::make_shared<Receiver>(stream, handler, checksums);
     };
     return std::make_shared<GrpcLink>(

@@ -436,10 +436,11 @@ void RowsHandler::SendError(uint64_t ask_id, uint64_t group_id,
 bool RowsHandler::Send(const v1::RowsResponse& header,
                        std::span<const std::byte> data,
                        std::shared_ptr<const void> owner) {
-  Buffer message = rpc::EncodeRows(header, data, std::move(owner), checksums_);
+  const Buffer message =
+      rpc::EncodeRows(header, data, std::move(owner), checksums_);
   if (!Borrows(message, data)) ++shared_->counters.payload_copies;
   shared_->counters.bytes_sent += data.size();
-  const absl::Status status = stream_->Send(std::move(message));
+  const absl::Status status = stream_->Send(message);
   if (absl::IsResourceExhausted(status)) stream_->Cancel();
   return status.ok();
 }

@@ -34,9 +34,10 @@ def program(name):
 def read_line(stream, what, patience=PATIENCE_S):
     """A line of an unbuffered binary stream; fails loudly when there is none in time."""
     line, end = b"", time.monotonic() + patience
+    readable = select.poll()  # which takes descriptors of any number
+    readable.register(stream, select.POLLIN)
     while not line.endswith(b"\n"):
-        ready, _, _ = select.select([stream], [], [], max(0, end - time.monotonic()))
-        if not ready:
+        if not readable.poll(max(0, end - time.monotonic()) * 1000):
             raise AssertionError(f"{what}: no line within {patience} s, only {line!r}")
         byte = os.read(stream.fileno(), 1)
         if not byte:

@@ -7,6 +7,7 @@ import errno
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import threading
 import time
