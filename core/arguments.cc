@@ -10,9 +10,9 @@
 namespace leat {
 namespace {
 
-constexpr size_t kMaxTextLength = 4096;    // of a string argument
-constexpr size_t kMaxListLength = 65'536;  // of a list of numbers
-constexpr size_t kMaxTexts = 65'536;       // of a list of strings
+constexpr size_t kMaxTextLength = 4096;  // of a string argument
+constexpr size_t kMaxListLength = 4096;  // of a list of numbers: the wire's
+constexpr size_t kMaxTexts = 65'536;     // of a list of strings
 
 // Insertions, deletions and substitutions from `a` to `b`.
 size_t EditDistance(std::string_view a, std::string_view b) {

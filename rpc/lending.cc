@@ -173,23 +173,38 @@ absl::StatusOr<UniqueFd> AcceptLending(int listener) {
   }
 }
 
+namespace {
+
+// False: the time is over.
+bool MayBlockUntil(int socket, MonotonicTime deadline) {
+  const auto left = std::chrono::duration_cast<std::chrono::microseconds>(
+      deadline - Clock::Real().Now());
+  if (left.count() <= 0) return false;
+  const timeval time{.tv_sec = left.count() / 1'000'000,
+                     .tv_usec = left.count() % 1'000'000};
+  return setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time) == 0 &&
+         fcntl(socket, F_SETFL, 0) == 0;
+}
+
+}  // namespace
+
 absl::StatusOr<UniqueFd> ConnectLending(std::string_view name,
                                         MonotonicTime deadline) {
   sockaddr_un address;
   ASSIGN_OR_RETURN(const socklen_t length, MakeAddress(name, &address));
   ASSIGN_OR_RETURN(UniqueFd fd, MakeSocket());
   const auto* const to = reinterpret_cast<const sockaddr*>(&address);
-  // A Unix socket connects at once, or says EAGAIN while the backlog is full,
-  // for which nothing can be polled.
-  constexpr auto kRetry = std::chrono::milliseconds(5);
+  // A Unix socket connects at once, or says EAGAIN while the backlog is full.
+  // That cannot be polled for, but a socket that may block sleeps until there
+  // is room, or its time to send is over.
   while (connect(fd.get(), to, length) != 0) {
-    if (errno == EINTR) continue;
-    if (errno != EAGAIN)
+    if (errno != EINTR && errno != EAGAIN)
       return Unavailable("lending socket {}: {}", name, ErrorText(errno));
-    if (Clock::Real().Now() >= deadline)
+    if (!MayBlockUntil(fd.get(), deadline))
       return DeadlineExceeded("lending socket {}: nobody accepts", name);
-    poll(nullptr, 0, static_cast<int>(kRetry.count()));
   }
+  if (fcntl(fd.get(), F_SETFL, O_NONBLOCK) != 0)
+    return Internal("lending socket {}: fcntl: {}", name, ErrorText(errno));
   RETURN_IF_ERROR(CheckPeer(fd.get()));
   return fd;
 }

@@ -99,6 +99,10 @@ absl::Status CheckTls(const Security& security) {
         "--tls-key: want a private key in PEM, without a passphrase");
   if (!fits)
     return InvalidArgument("--tls-key: it is not the key of --tls-cert");
+  return CheckRoots(security);
+}
+
+absl::Status CheckRoots(const Security& security) {
   if (!security.ca_pem.empty() && FirstCertificate(security.ca_pem) == nullptr)
     return InvalidArgument("--tls-ca: want certificates in PEM");
   return absl::OkStatus();

@@ -21,6 +21,8 @@ namespace leat::rpc {
 // kInvalidArgument: a file is not PEM, the key is not the certificate's, or it
 // has a passphrase. Says which.
 absl::Status CheckTls(const Security& security);
+// The same of the roots to trust alone, if there are any.
+absl::Status CheckRoots(const Security& security);
 
 class ServerTls {
  public:

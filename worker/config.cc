@@ -151,6 +151,16 @@ absl::Status Config::Validate() const {
   return security.Validate();
 }
 
+absl::Status Config::ReadSecurity(rpc::Security* into) const {
+  rpc::Security read = *into;
+  RETURN_IF_ERROR(rpc::ReadTls(tls, &read));
+  if (!token_file.empty()) {
+    ASSIGN_OR_RETURN(read.token, rpc::ReadToken(token_file));
+  }
+  *into = std::move(read);
+  return absl::OkStatus();
+}
+
 std::string Config::ToString() const {
   return fmt::format(
       "listen={} coordinator={} threads={} cache_bytes={} index_bytes={} "
@@ -176,7 +186,7 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
   config.coordinator = environment.coordinator;
   config.security.token = environment.token;
   if (!environment.plane.empty()) config.plane = environment.plane;
-  std::string token_file, devices = "all", log_format = "text";
+  std::string devices = "all", log_format = "text";
   SizeFlag sizes[] = {
       {"--cache", "memory for encoded samples; the default is 1/8 of it",
        &config.cache_bytes, ""},
@@ -234,8 +244,9 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
   app.add_option("--drain-timeout-ms", config.drain_timeout_ms,
                  "to finish what was asked, after SIGTERM");
   AddServerFlags(app, config);
-  app.add_option("--token-file", token_file,
-                 "file with the service's token (or LEAT_TOKEN)");
+  app.add_option("--token-file", config.token_file,
+                 "file with the service's token (or LEAT_TOKEN); SIGHUP reads "
+                 "it again");
   app.add_option("--tls-cert", config.tls.cert,
                  "PEM file: turns TLS on; SIGHUP reads it again");
   app.add_option("--tls-key", config.tls.key, "PEM file");
@@ -264,12 +275,7 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
   }
   config.has_cache_bytes = !sizes[0].text.empty();
   if (log_format == "json") config.log_format = LogFormat::kJson;
-  absl::Status status = rpc::ReadTls(config.tls, &config.security);
-  if (!token_file.empty() && status.ok()) {
-    absl::StatusOr<std::string> token = rpc::ReadToken(token_file);
-    status = token.status();
-    if (token.ok()) config.security.token = *std::move(token);
-  }
+  absl::Status status = config.ReadSecurity(&config.security);
   if (const auto selection = ParseDevices(devices); !selection.ok())
     status.Update(selection.status());
   else

@@ -34,7 +34,8 @@ struct Config {
   int ready_fd = -1;
   int lifeline_fd = -1;
   int64_t drain_timeout_ms = 20'000;
-  rpc::TlsFiles tls;  // what `security` was read from
+  rpc::TlsFiles tls;       // what `security` was read from
+  std::string token_file;  // and its token; empty: the environment's
   // 0: three quarters of the descriptors; half of that.
   int max_connections = 0, max_connections_per_address = 0;
   int64_t watchdog_interval_ms = 10'000;  // 0: none
@@ -78,6 +79,9 @@ struct Config {
   void SetDefaults();
   // kInvalidArgument: names the flag, its value and what was expected.
   absl::Status Validate() const;
+  // What the files say now: `tls` and `token_file`. After an error `into` is as
+  // it was. Errors: as rpc::ReadTls and rpc::ReadToken.
+  absl::Status ReadSecurity(rpc::Security* into) const;
   // One line of key=value, without secrets.
   std::string ToString() const;
 };

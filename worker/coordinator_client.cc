@@ -15,6 +15,9 @@ namespace leat::worker {
 namespace {
 
 constexpr size_t kUploadChunk = 1 << 20;
+// A job's reply has its reader's paths twice, in the spec and in the dataset: a
+// spec of the 8 MiB that the coordinator takes must come back.
+constexpr int kMaxReplyBytes = 64 << 20;
 
 std::string BytesOf(const Digest& digest) {
   return std::string(digest.begin(), digest.end());
@@ -25,17 +28,37 @@ std::string BytesOf(const Digest& digest) {
 CoordinatorClient::CoordinatorClient(CoordinatorClientOptions options,
                                      rpc::Security security)
     : options_(std::move(options)),
-      security_(std::move(security)),
-      stub_(v1::CoordinatorService::NewStub(
-          rpc::MakeChannel(options_.address, security_))) {}
+      connection_(std::make_shared<Connection>(options_.address,
+                                               std::move(security))) {}
+
+CoordinatorClient::Connection::Connection(const std::string& address,
+                                          rpc::Security its_security)
+    : security(std::move(its_security)),
+      stub(v1::CoordinatorService::NewStub(
+          rpc::MakeChannel(address, security, kMaxReplyBytes))) {}
+
+std::shared_ptr<CoordinatorClient::Connection> CoordinatorClient::connection()
+    const {
+  MutexLock lock(&mu_);
+  return connection_;
+}
+
+void CoordinatorClient::ReplaceSecurity(rpc::Security security) {
+  auto connection =
+      std::make_shared<Connection>(options_.address, std::move(security));
+  MutexLock lock(&mu_);
+  std::swap(connection_, connection);
+  // The old one goes without the lock, or with its last call.
+}
 
 CoordinatorClient::~CoordinatorClient() = default;
 
 // One call's context, which Shutdown can cancel.
 class CoordinatorClient::Call {
  public:
-  Call(CoordinatorClient* client, Duration timeout) : client_(client) {
-    rpc::AddMetadata(client->security_, &context);
+  Call(CoordinatorClient* client, Duration timeout)
+      : client_(client), connection_(client->connection()) {
+    rpc::AddMetadata(connection_->security, &context);
     context.set_deadline(
         std::chrono::system_clock::now() +
         std::chrono::duration_cast<std::chrono::system_clock::duration>(
@@ -49,10 +72,14 @@ class CoordinatorClient::Call {
     client_->calls_.erase(this);
   }
 
-  grpc::ClientContext context;
+  v1::CoordinatorService::Stub* stub() const { return connection_->stub.get(); }
 
  private:
   CoordinatorClient* const client_;
+  const std::shared_ptr<Connection> connection_;
+
+ public:
+  grpc::ClientContext context;  // goes before the connection
 };
 
 void CoordinatorClient::Shutdown() {
@@ -68,7 +95,8 @@ absl::StatusOr<JobInfo> CoordinatorClient::FetchJob(
   v1::GetJobRequest request;
   request.set_plan_hash(plan_hash);
   v1::GetJobResponse response;
-  RETURN_IF_ERROR(rpc::FromGrpc(stub_->GetJob(&context, request, &response)));
+  RETURN_IF_ERROR(
+      rpc::FromGrpc(call.stub()->GetJob(&context, request, &response)));
   return rpc::FromProto(response.job());
 }
 
@@ -78,7 +106,7 @@ absl::StatusOr<std::string> CoordinatorClient::FetchIndex(
   grpc::ClientContext& context = call.context;
   v1::GetIndexRequest request;
   request.set_dataset_id(dataset.id);
-  const auto reader = stub_->GetIndex(&context, request);
+  const auto reader = call.stub()->GetIndex(&context, request);
   std::string index;
   v1::GetIndexResponse response;
   while (reader->Read(&response)) {
@@ -103,8 +131,8 @@ absl::StatusOr<FetchedBlocks> CoordinatorClient::FetchBlocks(
   v1::GetIndexBlocksRequest request;
   request.set_dataset_id(dataset.id);
   v1::GetIndexBlocksResponse response;
-  const absl::Status status =
-      rpc::FromGrpc(stub_->GetIndexBlocks(&call.context, request, &response));
+  const absl::Status status = rpc::FromGrpc(
+      call.stub()->GetIndexBlocks(&call.context, request, &response));
   FetchedBlocks index;
   if (absl::IsUnimplemented(status)) return index;
   RETURN_IF_ERROR(status);
@@ -123,7 +151,7 @@ absl::StatusOr<std::string> CoordinatorClient::FetchBlock(
                                        Duration(0), options_.block_timeout));
   v1::GetIndexBlockRequest request;
   request.set_sha256(BytesOf(block.sha256));
-  const auto reader = stub_->GetIndexBlock(&call.context, request);
+  const auto reader = call.stub()->GetIndexBlock(&call.context, request);
   std::string bytes;
   bytes.reserve(std::min(block.bytes, kMaxIndexBlockBytes));
   v1::GetIndexBlockResponse response;
@@ -153,7 +181,7 @@ absl::Status CoordinatorClient::PutBlock(const v1::IndexDataset& directive,
   {
     Call call(this, options_.call_timeout);
     RETURN_IF_ERROR(rpc::FromGrpc(
-        stub_->FindIndexBlocks(&call.context, request, &response)));
+        call.stub()->FindIndexBlocks(&call.context, request, &response)));
   }
   if (response.present_size() == 1 && response.present(0))
     return absl::OkStatus();
@@ -165,7 +193,7 @@ absl::Status CoordinatorClient::SendBlock(const v1::IndexDataset& directive,
                                           std::string_view bytes) {
   Call call(this, options_.block_timeout);
   v1::PutIndexBlockResponse response;
-  const auto writer = stub_->PutIndexBlock(&call.context, &response);
+  const auto writer = call.stub()->PutIndexBlock(&call.context, &response);
   v1::PutIndexBlockRequest request;
   v1::PutIndexBlockHeader& header = *request.mutable_header();
   header.set_dataset_id(directive.dataset_id());
@@ -186,7 +214,7 @@ absl::Status CoordinatorClient::UploadIndex(
   Call call(this, options_.index_timeout);
   grpc::ClientContext& context = call.context;
   v1::UploadIndexResponse response;
-  const auto writer = stub_->UploadIndex(&context, &response);
+  const auto writer = call.stub()->UploadIndex(&context, &response);
   v1::UploadIndexRequest request;
   bool sent = false;
   if (index.ok()) {

@@ -2,6 +2,11 @@
 //
 // CoordinatorClient: the worker's unary and upload calls to the coordinator.
 // Blocking, each within `call_timeout` (of a whole index: `index_timeout`).
+//
+// The certificate and the token that it shows can be exchanged: calls that
+// begin later go over a new connection. Calls and streams that are there keep
+// theirs.
+//
 // Thread-safe.
 #pragma once
 
@@ -52,8 +57,16 @@ class CoordinatorClient final : public JobFetcher {
   // Calls in progress, and all later ones, end by kCancelled.
   void Shutdown();
 
-  v1::CoordinatorService::Stub& stub() { return *stub_; }
-  const rpc::Security& security() const { return security_; }
+  // For calls that begin from now on. REQUIRES: `security` was checked.
+  void ReplaceSecurity(rpc::Security security);
+
+  // A connection to the coordinator. Shared by who uses it still.
+  struct Connection {
+    explicit Connection(const std::string& address, rpc::Security its_security);
+    const rpc::Security security;
+    const std::unique_ptr<v1::CoordinatorService::Stub> stub;
+  };
+  std::shared_ptr<Connection> connection() const;
   const std::string& address() const { return options_.address; }
 
  private:
@@ -62,9 +75,8 @@ class CoordinatorClient final : public JobFetcher {
                          const IndexBlock& block, std::string_view bytes);
 
   const CoordinatorClientOptions options_;
-  const rpc::Security security_;
-  const std::unique_ptr<v1::CoordinatorService::Stub> stub_;
-  Mutex mu_;
+  mutable Mutex mu_;
+  std::shared_ptr<Connection> connection_ ABSL_GUARDED_BY(mu_);
   bool shut_down_ ABSL_GUARDED_BY(mu_) = false;
   std::set<Call*> calls_ ABSL_GUARDED_BY(mu_);
 };

@@ -39,15 +39,19 @@ void SayReady(int fd, const std::string& address) {
   close(fd);
 }
 
-// What SIGHUP does: the certificates are read again. What is wrong with them is
-// logged, and the last good ones stay.
+// What SIGHUP does: the certificates and the token are read again. What is
+// wrong with them is logged, and the last good ones stay.
 void Reload(const leat::worker::Config& config, leat::worker::Worker* worker) {
-  if (config.tls.cert.empty()) return;
+  if (config.tls.cert.empty() && config.tls.ca.empty() &&
+      config.token_file.empty())
+    return;
   leat::rpc::Security security = config.security;
-  absl::Status status = leat::rpc::ReadTls(config.tls, &security);
-  if (status.ok()) status = worker->ReplaceTls(security);
+  absl::Status status = config.ReadSecurity(&security);
+  if (status.ok()) status = worker->Replace(security);
   if (!status.ok())
     LOG_ERROR("tls.not_reloaded error=\"{}\"", leat::Message(status));
+  else
+    LOG_INFO("tls.reloaded");
 }
 
 int Run(const leat::worker::Config& config, leat::rpc::StopSignals* signals) {

@@ -38,7 +38,6 @@ struct RowsShared {
   using RowsStream = rpc::Stream<grpc::ByteBuffer>;
 
   RowsServiceOptions options;
-  rpc::Security security;
   JobTable* jobs = nullptr;
   Scheduler* scheduler = nullptr;
   LendingServer* lending = nullptr;  // null: no memory is taken
@@ -49,6 +48,9 @@ struct RowsShared {
   Mutex mu;
   CondVar changed;
   std::set<std::shared_ptr<RowsStream>> streams ABSL_GUARDED_BY(mu);
+  rpc::Security security ABSL_GUARDED_BY(mu);
+  // Is taken beside security.token; empty: none.
+  std::string token_before ABSL_GUARDED_BY(mu);
 };
 
 absl::Status DrainingStatus();

@@ -26,7 +26,7 @@ class RowsService::Grpc final
 
   grpc::ServerBidiReactor<Buffer, Buffer>* Rows(
       grpc::CallbackServerContext* context) override {
-    absl::Status status = rpc::CheckMetadata(shared_->security, *context);
+    absl::Status status = Check(*context);
     if (status.ok() && shared_->draining) status = DrainingStatus();
     if (!status.ok()) return new rpc::RejectedStream<Buffer, Buffer>(status);
     return rpc::ServerStream<Buffer, Buffer>::Start(
@@ -43,6 +43,16 @@ class RowsService::Grpc final
   RowsShared& shared() { return *shared_; }
 
  private:
+  absl::Status Check(const grpc::ServerContextBase& context) {
+    MutexLock lock(&shared_->mu);
+    const absl::Status status = rpc::CheckMetadata(shared_->security, context);
+    if (!absl::IsUnauthenticated(status) || shared_->token_before.empty())
+      return status;
+    rpc::Security before;
+    before.token = shared_->token_before;
+    return rpc::CheckMetadata(before, context);
+  }
+
   const std::shared_ptr<RowsShared> shared_;
 };
 
@@ -51,7 +61,10 @@ RowsService::RowsService(RowsServiceOptions options, rpc::Security security,
                          LendingServer* lending) {
   auto shared = std::make_shared<RowsShared>();
   shared->options = options;
-  shared->security = std::move(security);
+  {
+    MutexLock lock(&shared->mu);
+    shared->security = std::move(security);
+  }
   shared->jobs = jobs;
   shared->scheduler = scheduler;
   shared->lending = lending;
@@ -64,6 +77,13 @@ grpc::Service* RowsService::service() { return grpc_.get(); }
 
 const RowsCounters& RowsService::counters() const {
   return grpc_->shared().counters;
+}
+
+void RowsService::ReplaceToken(std::string token) {
+  RowsShared& shared = grpc_->shared();
+  MutexLock lock(&shared.mu);
+  std::swap(shared.security.token, token);
+  shared.token_before = token == shared.security.token ? "" : std::move(token);
 }
 
 void RowsService::StartDraining() { grpc_->shared().draining = true; }

@@ -50,6 +50,9 @@ class RowsService {
   ~RowsService();
 
   grpc::Service* service();
+  // What streams that are opened from now on must know. So that trainings go
+  // on, the one before it is taken, too, until the next call.
+  void ReplaceToken(std::string token);
   const RowsCounters& counters() const;
 
   // From now on streams are refused, and asks answered by kUnavailable; what

@@ -186,13 +186,16 @@ absl::Status Session::State::RunStream() {
     if (stopping) return Cancelled("stopping");
     inbox = box;
   }
+  const std::shared_ptr<CoordinatorClient::Connection> connection =
+      client->connection();
   const std::shared_ptr<rpc::Stream<Request>> stream =
       rpc::ClientStream<Response, Request>::Start(
-          client->security(), kMaxOutbox,
-          [this](grpc::ClientContext* context, auto* reactor) {
-            client->stub().async()->WorkerSession(context, reactor);
+          connection->security, kMaxOutbox,
+          [&](grpc::ClientContext* context, auto* reactor) {
+            connection->stub->async()->WorkerSession(context, reactor);
           },
-          [&](std::shared_ptr<rpc::Stream<Request>>) { return box; });
+          [&](std::shared_ptr<rpc::Stream<Request>>) { return box; },
+          connection);
   const absl::Status status = Serve(*stream, *box);
   stream->Close(absl::OkStatus());
   const auto wait = [&](Duration duration) {

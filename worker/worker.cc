@@ -423,8 +423,15 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(Config config,
 const std::string& Worker::address() const { return state_->address; }
 const std::string& Worker::name() const { return state_->name; }
 
-absl::Status Worker::ReplaceTls(const rpc::Security& security) {
-  return state_->server->ReplaceTls(security);
+absl::Status Worker::Replace(const rpc::Security& security) {
+  RETURN_IF_ERROR(security.Validate());
+  if (!security.cert_pem.empty())
+    RETURN_IF_ERROR(state_->server->ReplaceTls(security));
+  else
+    RETURN_IF_ERROR(rpc::CheckRoots(security));
+  state_->client.ReplaceSecurity(security);
+  state_->rows.ReplaceToken(security.token);
+  return absl::OkStatus();
 }
 
 bool Worker::Drain() {

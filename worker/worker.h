@@ -46,8 +46,10 @@ class Worker {
   // for it need this object still, so the process is to end without destroying
   // it.
   bool Drain();
+  // The certificates and the token that it shows and asks for from now on;
+  // streams that are there keep theirs. After an error nothing has changed.
   // Errors: as rpc::Server::ReplaceTls.
-  absl::Status ReplaceTls(const rpc::Security& security);
+  absl::Status Replace(const rpc::Security& security);
   // Since the last call, where the message says "interval".
   v1::WorkerStats CollectStats();
 

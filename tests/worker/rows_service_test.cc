@@ -189,6 +189,25 @@ TEST_F(RowsServiceTest, AWrongTokenIsRefused) {
   EXPECT_EQ(call->Finish().error_code(), grpc::StatusCode::UNAUTHENTICATED);
 }
 
+TEST_F(RowsServiceTest, TheTokenBeforeTheLastOneIsTakenUntilTheNext) {
+  Start();
+  const auto taken = [&](const std::string& token) {
+    grpc::ClientContext context;
+    rpc::AddMetadata({.token = token}, &context);
+    auto call = stub_->Rows(&context);
+    call->WritesDone();
+    return call->Finish().error_code() != grpc::StatusCode::UNAUTHENTICATED;
+  };
+  rows_->ReplaceToken("second");
+  EXPECT_TRUE(taken("second"));
+  EXPECT_TRUE(taken("secret")) << "trainings that know only the old one";
+  EXPECT_FALSE(taken("third"));
+  EXPECT_FALSE(taken(""));
+  rows_->ReplaceToken("second");
+  EXPECT_TRUE(taken("second"));
+  EXPECT_FALSE(taken("secret"));
+}
+
 TEST_F(RowsServiceTest, MalformedRequestsEndTheirStreamOnly) {
   Start();
   auto good = Open();
