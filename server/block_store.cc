@@ -97,6 +97,7 @@ absl::StatusOr<uint64_t> MemoryBlocks::Collect(const std::set<Digest>& live,
                                                WallTime before) {
   MutexLock lock(&mu_);
   return std::erase_if(blocks_, [&](const auto& entry) {
+    mu_.AssertHeld();
     if (live.contains(entry.first) || entry.second.used_at >= before)
       return false;
     bytes_ -= entry.second.bytes->size();

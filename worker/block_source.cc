@@ -39,7 +39,8 @@ absl::StatusOr<std::shared_ptr<const Source>> BlockSource::Get(
     size_t block) const {
   return cache_->Get(
       number_, block, blocks_[block],
-      [&](std::string bytes) -> absl::StatusOr<std::shared_ptr<const Source>> {
+      [&](const std::string& bytes)
+          -> absl::StatusOr<std::shared_ptr<const Source>> {
         ASSIGN_OR_RETURN(std::shared_ptr<const Source> source,
                          OpenSource(reader_, head_ + bytes, limits_));
         const uint64_t wanted =

@@ -113,10 +113,10 @@ absl::StatusOr<IndexCache::Opened> IndexCache::Get(uint64_t source,
 absl::StatusOr<IndexCache::Opened> IndexCache::Fetch(const IndexBlock& block,
                                                      const Open& open,
                                                      MonotonicTime deadline) {
-  ASSIGN_OR_RETURN(std::string bytes,
+  ASSIGN_OR_RETURN(const std::string bytes,
                    FetchWholeBlock(fetcher_, block, deadline,
                                    [this](Duration d) { return Pause(d); }));
-  return open(std::move(bytes));
+  return open(bytes);
 }
 
 // The block that came last stays, however large it is.

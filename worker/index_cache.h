@@ -62,7 +62,7 @@ struct IndexCacheOptions {
 class IndexCache {
  public:
   using Opened = std::shared_ptr<const Source>;
-  using Open = std::function<absl::StatusOr<Opened>(std::string bytes)>;
+  using Open = std::function<absl::StatusOr<Opened>(const std::string& bytes)>;
   struct Stats {
     uint64_t bytes = 0;  // counted as above
     uint64_t blocks = 0;
