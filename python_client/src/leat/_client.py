@@ -14,7 +14,7 @@ from leat._options import chosen, file_text, seconds, whole
 from leat.errors import Error, InvalidArgument
 
 _ORDERS = {"global": "ORDER_GLOBAL_SHUFFLE", "shard": "ORDER_SHARD_SHUFFLE", "sequential": "ORDER_SEQUENTIAL"}
-_LAST_BATCHES = {name: f"LAST_BATCH_{name.upper()}" for name in ("drop", "fill", "pad", "partial", "stream")}
+_LAST_BATCHES = {name: f"LAST_BATCH_{name.upper()}" for name in ("drop", "fill", "pad", "partial", "stream", "mask")}
 _DECODERS = {name: f"DECODER_CLASS_{name.upper()}" for name in ("exact", "nvjpeg", "auto")}
 _POLICIES = {name: f"BAD_SAMPLE_POLICY_{name.upper()}" for name in ("fail", "replace", "zero")}
 _MAX_SEED = 2**64 - 1
@@ -122,7 +122,7 @@ class Service:
         batch: int | None = None,
         seed: int = 0,
         shuffle: Literal["global", "shard", "sequential"] | bool = "global",
-        last_batch: Literal["drop", "fill", "pad", "partial", "stream"] = "drop",
+        last_batch: Literal["drop", "fill", "pad", "partial", "stream", "mask"] = "drop",
         num_parts: int | None = None,
         rotate_parts: bool = False,
         shuffle_window: int | None = None,
@@ -140,14 +140,15 @@ class Service:
             shuffle: "global" (True) permutes all samples, "shard" shards and a window of them, "sequential" (False)
                 keeps the dataset's order.
             last_batch: what becomes of the rest that fills no batch: "drop" it, "fill" up from the beginning, "pad"
-                with the last sample, or hand out a "partial" batch. "stream": there is no last one; passes over the
+                with the last sample, "mask": pad, and clear these rows' entries of the bool array "valid", which every
+                batch has; or hand out a "partial" batch. "stream": there is no last one; passes over the
                 data follow one another, inside a batch too, in one epoch that does not end (`len` is 2**40).
             num_parts: cuts the dataset into this many contiguous parts, each with its own rows of the batch (what
                 DALI means by num_shards); None: rows come from the whole dataset.
             rotate_parts: in epoch e the rows of part k read part (k + e) % num_parts.
             shuffle_window: shards in the window of "shard" (default 16).
             on_bad_sample: "fail" the iterator, "replace" by another sample, or "zero" the row and clear its entry of
-                the array "valid".
+                the array "valid", which every batch has.
             decoder: "exact" gives the same bytes on every machine; "nvjpeg" decodes on GPUs, and needs workers that
                 have one; "auto" is settled when the job is made: "nvjpeg" if every ready worker has it, otherwise
                 "exact" (`Job.decoder` says which). "auto" attaches to a job of either.
