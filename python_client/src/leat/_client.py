@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from typing import Any, Literal
@@ -11,7 +12,7 @@ from leat import _native
 from leat._graph import Pipeline
 from leat._job import Job
 from leat._options import chosen, file_text, seconds, whole
-from leat.errors import Error, InvalidArgument
+from leat.errors import AlreadyExists, Error, InvalidArgument, NotFound
 
 _ORDERS = {"global": "ORDER_GLOBAL_SHUFFLE", "shard": "ORDER_SHARD_SHUFFLE", "sequential": "ORDER_SEQUENTIAL"}
 _LAST_BATCHES = {name: f"LAST_BATCH_{name.upper()}" for name in ("drop", "fill", "pad", "partial", "stream", "mask")}
@@ -128,6 +129,7 @@ class Service:
         shuffle_window: int | None = None,
         on_bad_sample: Literal["fail", "replace", "zero"] = "fail",
         decoder: Literal["exact", "nvjpeg", "auto"] = "exact",
+        replace: bool = False,
         timeout: float = 300.0,
     ) -> Job:
         """Makes a job, or attaches to the one of this name and the same spec.
@@ -152,6 +154,8 @@ class Service:
             decoder: "exact" gives the same bytes on every machine; "nvjpeg" decodes on GPUs, and needs workers that
                 have one; "auto" is settled when the job is made: "nvjpeg" if every ready worker has it, otherwise
                 "exact" (`Job.decoder` says which). "auto" attaches to a job of either.
+            replace: a job of this name and another spec is deleted first, for notebooks whose cells change. Its
+                iterators, wherever they are, may end with leat.NotFound.
             timeout: seconds, of which indexing a new dataset takes most.
 
         Returns:
@@ -191,7 +195,15 @@ class Service:
             spec["rotate_parts"] = True
         if shuffle_window is not None:
             spec["shuffle_window"] = whole("shuffle_window", shuffle_window, 1, 2**31)
-        return self._create(pipeline, spec, seconds("timeout", timeout))
+        timeout_s = seconds("timeout", timeout)
+        try:
+            return self._create(pipeline, spec, timeout_s)
+        except AlreadyExists:
+            if not replace:
+                raise
+        with contextlib.suppress(NotFound):  # somebody else was faster
+            self.delete_job(name)
+        return self._create(pipeline, spec, timeout_s)
 
     def _create(self, pipeline: Pipeline, spec: dict[str, Any], timeout_s: float) -> Job:
         text = _native.text(json.dumps(spec))
