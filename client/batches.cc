@@ -88,13 +88,7 @@ std::string Batches::TokenAt(uint64_t epoch, uint64_t step) const {
 
 absl::StatusOr<std::vector<uint64_t>> Batches::Samples(uint64_t epoch,
                                                        uint64_t step) const {
-  const Plan& plan = state_->job->plan();
-  if (step >= plan.steps_per_epoch())
-    return OutOfRange("step {}: job \"{}\" has {} steps an epoch", step,
-                      state_->job->info().spec.name, plan.steps_per_epoch());
-  std::vector<uint64_t> samples(state_->map->rows().size());
-  plan.Samples(epoch, step, state_->map->rows(), samples);
-  return samples;
+  return client::SamplesOf(*state_->job, epoch, step, state_->map->rows());
 }
 
 BatchesStats Batches::stats() const {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,12 @@ struct JobAccess {
       const Job& job, const BatchesOptions& options,
       std::shared_ptr<Feed>* feed);
 };
+
+// Of these rows of a step; kNoSample for padding too. kOutOfRange: no such
+// step.
+absl::StatusOr<std::vector<uint64_t>> SamplesOf(const JobData& job,
+                                                uint64_t epoch, uint64_t step,
+                                                std::span<const uint32_t> rows);
 
 // How `job` is fetched; the caller adds what of it.
 EngineOptions EngineOptionsFor(const std::shared_ptr<JobData>& job);

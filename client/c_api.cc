@@ -192,6 +192,20 @@ leat_status* leat_job_position(const leat_job* job, const void* token,
   return nullptr;
 }
 
+leat_status* leat_job_samples(const leat_job* job, uint64_t epoch,
+                              uint64_t step, const uint32_t* rows,
+                              size_t num_rows, int64_t* samples) {
+  if (job == nullptr) return NullArgument(__func__, "job");
+  if (rows == nullptr && num_rows > 0) return NullArgument(__func__, "rows");
+  if (samples == nullptr) return NullArgument(__func__, "samples");
+  const auto planned = job->job->Samples(epoch, step, {rows, rows + num_rows});
+  if (!planned.ok()) return ToC(planned.status());
+  // ~0 becomes -1.
+  std::transform(planned->begin(), planned->end(), samples,
+                 [](uint64_t sample) { return static_cast<int64_t>(sample); });
+  return nullptr;
+}
+
 void leat_job_free(leat_job* job) { delete job; }
 
 leat_status* leat_batches_open(const leat_job* job, const char* options_json,
@@ -243,16 +257,6 @@ size_t leat_batches_token_at(const leat_batches* batches, uint64_t epoch,
   if (batches == nullptr) return 0;
   return leat::client::CopyOut(batches->batches->TokenAt(epoch, step), token,
                                capacity);
-}
-
-leat_status* leat_batches_samples(const leat_batches* batches, uint64_t epoch,
-                                  uint64_t step, uint64_t* samples) {
-  if (batches == nullptr) return NullArgument(__func__, "batches");
-  if (samples == nullptr) return NullArgument(__func__, "samples");
-  const auto planned = batches->batches->Samples(epoch, step);
-  if (!planned.ok()) return ToC(planned.status());
-  std::copy(planned->begin(), planned->end(), samples);
-  return nullptr;
 }
 
 void leat_batches_free(leat_batches* batches) { delete batches; }

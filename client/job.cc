@@ -260,6 +260,27 @@ std::vector<Tensor> Job::row_schema() const {
   return tensors;
 }
 
+absl::StatusOr<std::vector<uint64_t>> client::SamplesOf(
+    const JobData& job, uint64_t epoch, uint64_t step,
+    std::span<const uint32_t> rows) {
+  const Plan& plan = job.plan();
+  if (step >= plan.steps_per_epoch())
+    return OutOfRange("step {}: job \"{}\" has {} steps an epoch", step,
+                      job.info().spec.name, plan.steps_per_epoch());
+  std::vector<uint64_t> samples(rows.size());
+  plan.Samples(epoch, step, rows, samples);
+  for (size_t i = 0; i < rows.size(); ++i)
+    if (plan.IsPadding(epoch, step, rows[i])) samples[i] = kNoSample;
+  return samples;
+}
+
+absl::StatusOr<std::vector<uint64_t>> Job::Samples(
+    uint64_t epoch, uint64_t step, std::vector<uint32_t> rows) const {
+  ASSIGN_OR_RETURN(const auto map,
+                   client::RowMap::Create(std::move(rows), batch()));
+  return client::SamplesOf(*state_->data, epoch, step, map->rows());
+}
+
 absl::StatusOr<std::unique_ptr<Batches>> Job::Open(
     const BatchesOptions& options) const {
   std::shared_ptr<client::Feed> feed;

@@ -23,12 +23,13 @@ constexpr std::array<Names<Order>, 3> kOrders = {{
     {Order::kGlobalShuffle, "global"},
     {Order::kShardShuffle, "shard"},
 }};
-constexpr std::array<Names<LastBatch>, 5> kLastBatches = {{
+constexpr std::array<Names<LastBatch>, 6> kLastBatches = {{
     {LastBatch::kDrop, "drop"},
     {LastBatch::kFill, "fill"},
     {LastBatch::kPad, "pad"},
     {LastBatch::kPartial, "partial"},
     {LastBatch::kStream, "stream"},
+    {LastBatch::kMask, "mask"},
 }};
 constexpr std::array<Names<DecoderClass>, 3> kDecoderClasses = {{
     {DecoderClass::kExact, "exact"},
@@ -132,6 +133,11 @@ std::string_view Name(BadSamplePolicy policy) {
   return NameIn(kPolicies, policy);
 }
 
+bool HasValidField(const JobSpec& spec) {
+  return spec.on_bad_sample == BadSamplePolicy::kZero ||
+         spec.last_batch == LastBatch::kMask;
+}
+
 bool IsExternal(const JobSpec& spec) {
   return std::any_of(
       spec.pipeline.nodes.begin(), spec.pipeline.nodes.end(),
@@ -169,16 +175,16 @@ absl::StatusOr<CheckedGraph> CheckSpec(const JobSpec& spec,
   if (spec.last_batch == LastBatch::kStream && IsExternal(spec))
     return InvalidArgument(
         "last_batch stream: consumers of {} bring samples by epochs; want "
-        "drop, fill, pad or partial",
+        "drop, fill, pad, mask or partial",
         kExternalReader);
-  if (spec.on_bad_sample == BadSamplePolicy::kZero)
+  if (HasValidField(spec))
     for (const Field& field : checked.schema.fields)
       if (field.name == kValidField)
         return InvalidArgument(
-            "output \"{}\": want another name, as on_bad_sample \"zero\" adds "
-            "a "
-            "field of this name",
-            field.name);
+            "output \"{}\": want another name, as {} adds a field of this name",
+            field.name,
+            spec.last_batch == LastBatch::kMask ? "last_batch \"mask\""
+                                                : "on_bad_sample \"zero\"");
   if (spec.decoder_class == DecoderClass::kNvjpeg)
     if (const absl::Status forms = CheckDeviceForms(checked); !forms.ok())
       return InvalidArgument(

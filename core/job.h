@@ -33,16 +33,17 @@ enum class LastBatch : uint8_t {
   kFill = 2,
   kPad = 3,
   kPartial = 4,
-  kStream = 5
+  kStream = 5,
+  kMask = 6
 };
 // kAuto: of the other two the one that fits when the job is created; a job that
 // exists has one of them.
 enum class DecoderClass : uint8_t { kExact = 1, kNvjpeg = 2, kAuto = 3 };
 enum class BadSamplePolicy : uint8_t { kFail = 1, kReplace = 2, kZero = 3 };
 
-std::string_view Name(Order order);  // "sequential", "global", "shard"
-std::string_view Name(
-    LastBatch last_batch);  // "drop", "fill", "pad", "partial", "stream"
+std::string_view Name(Order order);           // "sequential", "global", "shard"
+std::string_view Name(LastBatch last_batch);  // "drop", "fill", "pad",
+                                              // "partial", "stream", "mask"
 std::string_view Name(DecoderClass decoder_class);  // "exact", "nvjpeg", "auto"
 std::string_view Name(BadSamplePolicy policy);      // "fail", "replace", "zero"
 
@@ -70,6 +71,11 @@ struct JobSpec {
 
 inline constexpr uint32_t kMaxBatch = 1u << 20;
 
+// Whether batches have a field kValidField: rows that hold no sample of their
+// own, or a bad one, are marked there. Under BadSamplePolicy::kZero and
+// LastBatch::kMask.
+bool HasValidField(const JobSpec& spec);
+
 // The reader whose samples are in no storage: consumers bring them.
 inline constexpr std::string_view kExternalReader = "readers.external";
 bool IsExternal(const JobSpec& spec);
@@ -94,7 +100,7 @@ struct DatasetInfo {
 struct JobInfo {
   JobSpec spec;  // pipeline normalised
   DatasetInfo dataset;
-  BatchSchema schema;  // with kValidField appended under kZero
+  BatchSchema schema;  // with kValidField appended where HasValidField
   Digest plan_hash{};
 };
 

@@ -184,7 +184,8 @@ uint32_t Plan::batch() const { return state_->batch; }
 
 uint32_t Plan::rows_in(uint64_t step) const {
   const State& s = *state_;
-  if (s.last_batch != LastBatch::kPartial) return s.batch;
+  if (s.last_batch != LastBatch::kPartial && s.last_batch != LastBatch::kMask)
+    return s.batch;
   // N mod n parts have one sample more than the others.
   const uint64_t smallest = s.num_samples / s.num_parts;
   const uint64_t larger_parts = s.num_samples % s.num_parts;
@@ -221,6 +222,13 @@ void Plan::Samples(uint64_t epoch, uint64_t step,
     for (size_t i = begin; i < end; ++i)
       if (position(rows[i]) == size) samples[i] = kNoSample;
   }
+}
+
+bool Plan::IsPadding(uint64_t epoch, uint64_t step, uint32_t row) const {
+  const State& s = *state_;
+  if (s.last_batch != LastBatch::kMask) return false;
+  const uint64_t walked = s.WalkedAt(step, row);
+  return walked >= s.PassAt(epoch, row / s.block_rows, walked).range.size();
 }
 
 uint64_t Plan::PassOf(uint64_t epoch, uint64_t step, uint32_t row) const {

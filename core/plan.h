@@ -11,6 +11,10 @@
 // same number of steps: of the smallest part under kDrop, of the largest
 // otherwise.
 //
+// What lacks at the end of a part is its last sample again under kPad and kMask
+// (where these rows are padding), its first samples under kFill, and no row
+// under kPartial.
+//
 // Under LastBatch::kStream there is one epoch, without an end. Rows k·G/n …
 // walk pass after pass: pass p over part k, or (k + p) mod n, begins where the
 // one before has ended, inside a batch if need be. What elsewhere depends on
@@ -47,9 +51,12 @@ class Plan {
   uint64_t num_samples() const;
   uint64_t steps_per_epoch() const;
   uint32_t batch() const;
-  // Rows that hold a sample: batch() but for the last step under kPartial (sum
-  // over parts). REQUIRES: step < steps_per_epoch().
+  // Rows that hold a sample of their own: batch() but for the last steps under
+  // kPartial and kMask (sum over parts). REQUIRES: step < steps_per_epoch().
   uint32_t rows_in(uint64_t step) const;
+  // Under kMask: whether the row only fills the step, with the last sample of
+  // its part once more. REQUIRES: as Samples.
+  bool IsPadding(uint64_t epoch, uint64_t step, uint32_t row) const;
   // samples[i] = the sample in rows[i], or kNoSample. REQUIRES: step <
   // steps_per_epoch(), every row < batch(), sizes equal.
   void Samples(uint64_t epoch, uint64_t step, std::span<const uint32_t> rows,
@@ -61,8 +68,9 @@ class Plan {
   // cyclically, among those that hold samples; k ≥ 1 is drawn for each step, so
   // that every row is the partner of exactly one. Returns `row` itself if the
   // step holds only one row.
-  // REQUIRES: step < steps_per_epoch(), `row` holds a sample. O(1); O(parts) in
-  // a last step under kPartial.
+  // Padding's partner is such a row, too, but it is nobody's. REQUIRES: step <
+  // steps_per_epoch(), `row` holds a sample or is padding. O(1); O(parts) in
+  // last steps under kPartial and kMask.
   uint32_t PartnerOf(uint64_t epoch, uint64_t step, uint32_t row) const;
   // Under BadSamplePolicy::kReplace: the `attempt`-th (from 0) substitute for a
   // bad sample; never the sample itself if N > 1.

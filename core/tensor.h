@@ -55,8 +55,8 @@ struct BatchSchema {
 // Bytes of one row over all fields, at most.
 inline constexpr size_t kMaxRowBytes = size_t{64} << 20;
 
-// The name of the field that marks valid rows under BadSamplePolicy::kZero:
-// bool, scalar.
+// The name of the field that marks valid rows, where HasValidField says that
+// there is one: bool, scalar.
 inline constexpr std::string_view kValidField = "valid";
 
 }  // namespace leat

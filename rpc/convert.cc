@@ -244,7 +244,7 @@ absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& proto) {
                             Order::kShardShuffle));
   ASSIGN_OR_RETURN(spec.last_batch,
                    EnumFrom("last_batch", proto.last_batch(), LastBatch::kDrop,
-                            LastBatch::kStream));
+                            LastBatch::kMask));
   spec.num_parts = proto.num_parts();
   spec.rotate_parts = proto.rotate_parts();
   spec.shuffle_window = proto.shuffle_window() == 0 ? kDefaultShuffleWindow

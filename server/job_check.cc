@@ -23,7 +23,7 @@ absl::StatusOr<PreparedJob> Prepare(const JobSpec& spec,
   const bool has_valid =
       std::any_of(job.schema.fields.begin(), job.schema.fields.end(),
                   [](const Field& field) { return field.name == kValidField; });
-  if (spec.on_bad_sample == BadSamplePolicy::kZero && job.typed && !has_valid)
+  if (HasValidField(spec) && job.typed && !has_valid)
     job.schema.fields.push_back(
         {std::string(kValidField), DType::kBool, {}, SizeOf(DType::kBool)});
   job.reader = job.spec.pipeline.nodes[checked.reader];

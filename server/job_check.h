@@ -13,7 +13,7 @@ namespace leat::server {
 
 struct PreparedJob {
   JobSpec spec;        // pipeline normalised
-  BatchSchema schema;  // with kValidField under BadSamplePolicy::kZero
+  BatchSchema schema;  // with kValidField where HasValidField
   Node reader;
   std::string reader_text;  // canonical
   std::string dataset_id;   // what the reader reads

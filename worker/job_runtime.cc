@@ -19,7 +19,7 @@ constexpr auto kReadBackoff = std::chrono::milliseconds(20);
 
 absl::Status CheckSchema(const JobInfo& job, const CheckedGraph& graph) {
   BatchSchema schema = graph.schema;
-  if (job.spec.on_bad_sample == BadSamplePolicy::kZero)
+  if (HasValidField(job.spec))
     schema.fields.push_back({.name = std::string(kValidField),
                              .dtype = DType::kBool,
                              .shape = {},
@@ -89,7 +89,7 @@ JobRuntime::JobRuntime(JobInfo job, std::shared_ptr<const Source> source,
       context_(context),
       kernel_(std::move(kernel)),
       plan_(job_.spec, job_.dataset.shards),
-      has_valid_field_(job_.spec.on_bad_sample == BadSamplePolicy::kZero),
+      has_valid_field_(HasValidField(job_.spec)),
       has_partners_(std::ranges::any_of(
           job_.spec.pipeline.nodes,
           [](const Node& node) { return node.op == "partner"; })),
@@ -290,7 +290,7 @@ absl::Status JobRuntime::Compute(
   const auto images = outputs.first(outputs.size() - has_valid_field_);
   RowPartner partner(*this, row);
   absl::Status status = Try(row, &partner, state, images);
-  const bool valid = status.ok();
+  bool valid = status.ok();
   if (!valid && !IsBad(status, row.absent)) return status;
   if (!valid) {
     if (!partner.bad()) Report(row.sample, status);
@@ -299,13 +299,15 @@ absl::Status JobRuntime::Compute(
         return Final(Annotate(status, fmt::format("sample {}", row.sample)));
       case BadSamplePolicy::kReplace:
         if (partner.bad()) return Final(status);
-        return Replace(row, status, &partner, state, images);
+        RETURN_IF_ERROR(Replace(row, status, &partner, state, images));
+        valid = true;
+        break;
       case BadSamplePolicy::kZero:
         for (const std::span<std::byte> output : images)
           std::memset(output.data(), 0, output.size());
     }
   }
-  if (has_valid_field_) outputs.back()[0] = std::byte{valid};
+  if (has_valid_field_) outputs.back()[0] = std::byte{valid && !IsPadding(row)};
   return absl::OkStatus();
 }
 

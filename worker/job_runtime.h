@@ -128,6 +128,9 @@ class JobRuntime final : public RowWork,
   uint64_t PassOf(const RowOf& row) const {
     return plan_.PassOf(row.epoch, row.step, row.row);
   }
+  bool IsPadding(const RowOf& row) const {
+    return plan_.IsPadding(row.epoch, row.step, row.row);
+  }
   absl::Status Try(const RowOf& row, RowPartner* partner, ThreadState* state,
                    std::span<const std::span<std::byte>> outputs) const;
   absl::Status Replace(RowOf row, const absl::Status& reason,

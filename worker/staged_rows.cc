@@ -60,7 +60,8 @@ class StagedRows final : public GroupStage {
                                           {.epoch = job_->PassOf(of),
                                            .sample = r.candidate,
                                            .step = of.step,
-                                           .partner = &partner},
+                                           .partner = &partner,
+                                           .padding = job_->IsPadding(of)},
                                           std::move(stored), state);
     r.partner_bad = partner.bad();
     return partner.failed() ? Judged(std::move(status))

@@ -12,9 +12,6 @@
 namespace leat::cli {
 namespace {
 
-// The sample of a row that has none (Batches::Samples).
-constexpr uint64_t kNoSample = ~uint64_t{0};
-
 class ServiceConnection : public Connection {
  public:
   ServiceConnection(std::unique_ptr<Service> service, absl::Duration timeout)
@@ -44,10 +41,12 @@ class ServiceConnection : public Connection {
     ASSIGN_OR_RETURN(const std::unique_ptr<Batches> batches,
                      job->Open(options));
     ASSIGN_OR_RETURN(rows.samples, batches->Samples(epoch, step));
-    std::erase(rows.samples, kNoSample);
     ASSIGN_OR_RETURN(const std::optional<Batch> batch,
                      batches->Next(absl::Now() + timeout_));
     if (!batch) return Internal("epoch {}, step {}: no batch", epoch, step);
+    // A partial batch has no row where there is no sample.
+    if (batch->rows() < rows.samples.size())
+      std::erase(rows.samples, kNoSample);
     for (const Tensor& tensor : batch->tensors()) {
       rows.fields.push_back({std::string(tensor.name),
                              std::string(tensor.dtype),

@@ -30,6 +30,9 @@ struct Field {
   std::vector<std::byte> data;
 };
 
+// The sample of a row that has none (leat::Batches::Samples).
+inline constexpr uint64_t kNoSample = ~uint64_t{0};
+
 // Rows 0, 1, ... of a step, as a trainer gets them.
 struct Rows {
   std::string job_json;  // leat.v1.Job
@@ -37,7 +40,7 @@ struct Rows {
   uint64_t step = 0;
   uint64_t steps_per_epoch = 0;
   uint32_t batch = 0;
-  std::vector<uint64_t> samples;  // one a row
+  std::vector<uint64_t> samples;  // one a row; kNoSample: it is padding
   std::vector<Field> fields;
 };
 

@@ -227,11 +227,15 @@ absl::StatusOr<Sheet> MakeSheet(const Rows& rows, std::string_view image_field,
   std::vector<Tile> tiles;
   for (size_t i = 0; i < pictures.rows.size(); ++i) {
     Tile tile;
-    tile.bad = valid != nullptr && WholeAt(*valid, i) == 0;
+    const bool padding =
+        i < rows.samples.size() && rows.samples[i] == kNoSample;
+    tile.bad = !padding && valid != nullptr && WholeAt(*valid, i) == 0;
     tile.picture = std::move(pictures.rows[i]);
-    tile.label = tile.bad ? "bad sample" : LabelText(label, i, classes);
+    tile.label = tile.bad  ? "bad sample"
+                 : padding ? "padding"
+                           : LabelText(label, i, classes);
     tile.detail = fmt::format("row {}", i);
-    if (i < rows.samples.size()) {
+    if (i < rows.samples.size() && !padding) {
       tile.detail += fmt::format(" sample {}", rows.samples[i]);
     }
     tiles.push_back(std::move(tile));

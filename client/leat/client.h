@@ -233,7 +233,9 @@ class Batches {
   // Of a consumer whose next batch is this one. REQUIRES: step < steps of an
   // epoch.
   std::string TokenAt(uint64_t epoch, uint64_t step) const;
-  // The plan's samples of a step, in the order of options.rows.
+  // The plan's samples of a step, in the order of options.rows; ~0 marks a row
+  // without one: padding, or beyond the end of a partial batch. kOutOfRange: no
+  // such step.
   absl::StatusOr<std::vector<uint64_t>> Samples(uint64_t epoch,
                                                 uint64_t step) const;
   BatchesStats stats() const;
@@ -270,6 +272,10 @@ class Job {
   // wants one.
   absl::StatusOr<std::unique_ptr<Batches>> Open(
       const BatchesOptions& options) const;
+  // Which samples the plan puts into a step, in the order of `rows` (empty:
+  // all), as Batches::Samples. kNotFound: rows out of range.
+  absl::StatusOr<std::vector<uint64_t>> Samples(
+      uint64_t epoch, uint64_t step, std::vector<uint32_t> rows = {}) const;
   // Where a consumer of this job was when it made the token: the step that it
   // has not had. kInvalidArgument: as of Open.
   absl::StatusOr<Position> PositionOf(std::string_view token) const;

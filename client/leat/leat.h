@@ -86,6 +86,13 @@ LEAT_EXPORT leat_status* leat_job_position(const leat_job* job,
                                            const void* token,
                                            size_t token_bytes, uint64_t* epoch,
                                            uint64_t* step);
+/* Which samples the plan puts into these rows of a step. `rows` may be NULL
+ * with num_rows 0: all rows. `samples` has room for each; -1 marks a row
+ * without one: padding, or beyond the end of a partial batch. Code 11
+ * (OUT_OF_RANGE): no such step. */
+LEAT_EXPORT leat_status* leat_job_samples(const leat_job* job, uint64_t epoch,
+                                          uint64_t step, const uint32_t* rows,
+                                          size_t num_rows, int64_t* samples);
 LEAT_EXPORT void leat_job_free(leat_job* job);
 
 /* `options_json`: {"epoch", "step", "epochs", "window", "max_window_bytes",
@@ -124,11 +131,6 @@ LEAT_EXPORT size_t leat_batches_token(const leat_batches* batches, void* token,
 LEAT_EXPORT size_t leat_batches_token_at(const leat_batches* batches,
                                          uint64_t epoch, uint64_t step,
                                          void* token, size_t capacity);
-/* `samples` has room for as many entries as rows were asked for; ~0 marks a row
- * without a sample. */
-LEAT_EXPORT leat_status* leat_batches_samples(const leat_batches* batches,
-                                              uint64_t epoch, uint64_t step,
-                                              uint64_t* samples);
 /* What is left to do to a tensor of bytes. For each row: every element x, whose
  * place on the last axis is c, becomes table[x * channels + c] (c = 0 if
  * channels is 1); then axis i of the result is axis perm[i]. The bits are those

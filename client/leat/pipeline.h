@@ -43,7 +43,7 @@ struct JobOptions {
   uint64_t seed = 0;
   std::string order = "global";         // "sequential", "global", "shard"
   std::string last_batch = "drop";      // "drop", "fill", "pad", "partial",
-                                        // "stream"
+                                        // "stream", "mask"
   uint32_t num_parts = 0;               // 0: global row layout
   bool rotate_parts = false;            // by one, each epoch
   uint32_t shuffle_window = 0;          // shards; 0: the service's default

@@ -126,8 +126,8 @@ TEST(CApi, NullArgumentsAreErrorsThatNameThem) {
       HasSubstr("job"));
   EXPECT_THAT(Text(leat_batches_next(nullptr, 1, &batch)),
               HasSubstr("batches"));
-  EXPECT_THAT(Text(leat_batches_samples(nullptr, 0, 0, nullptr)),
-              HasSubstr("batches"));
+  EXPECT_THAT(Text(leat_job_samples(nullptr, 0, 0, nullptr, 0, nullptr)),
+              HasSubstr("job"));
   EXPECT_THAT(Text(leat_service_get(nullptr, "status", nullptr, &json)),
               HasSubstr("service"));
   EXPECT_THAT(Text(leat_service_do(nullptr, "drain", "x")),

@@ -128,8 +128,8 @@ TEST(CheckSpec, ErrorsNameTheFieldTheValueAndWhatIsWanted) {
             "num_parts 24: want a divisor of the batch, which is 12");
   EXPECT_EQ(SpecError([](JobSpec* s) { s->order = Order{0}; }),
             "order 0: want one of sequential, global, shard");
-  EXPECT_EQ(SpecError([](JobSpec* s) { s->last_batch = LastBatch{6}; }),
-            "last_batch 6: want one of drop, fill, pad, partial, stream");
+  EXPECT_EQ(SpecError([](JobSpec* s) { s->last_batch = LastBatch{7}; }),
+            "last_batch 7: want one of drop, fill, pad, partial, stream, mask");
   EXPECT_EQ(SpecError([](JobSpec* s) { s->rotate_parts = true; }),
             "rotate_parts: want num_parts with it");
   EXPECT_EQ(SpecError([](JobSpec* s) { s->decoder_class = DecoderClass{4}; }),
@@ -162,7 +162,16 @@ TEST(CheckSpec, RefusesAnOutputNamedValidWhereZeroAddsOne) {
     s->on_bad_sample = BadSamplePolicy::kZero;
     s->pipeline.outputs[0].first = "valid";
   };
-  EXPECT_THAT(SpecError(rename), HasSubstr("output \"valid\""));
+  EXPECT_EQ(SpecError(rename),
+            "output \"valid\": want another name, as on_bad_sample \"zero\" "
+            "adds a field of this name");
+  const auto mask = [](JobSpec* s) {
+    s->last_batch = LastBatch::kMask;
+    s->pipeline.outputs[0].first = "valid";
+  };
+  EXPECT_EQ(SpecError(mask),
+            "output \"valid\": want another name, as last_batch \"mask\" adds "
+            "a field of this name");
   JobSpec spec = Spec();
   spec.pipeline.outputs[0].first = "valid";
   EXPECT_TRUE(CheckSpec(spec).ok());
@@ -191,7 +200,8 @@ TEST(CheckAgainst, ErrorsNameTheValueAndWhatIsWanted) {
             "samples of the smallest part of dataset \"photos\", or a "
             "last_batch other than \"drop\"");
   spec.num_parts = 12;
-  for (LastBatch last_batch : {LastBatch::kFill, LastBatch::kPad}) {
+  for (LastBatch last_batch :
+       {LastBatch::kFill, LastBatch::kPad, LastBatch::kMask}) {
     spec.last_batch = last_batch;
     EXPECT_EQ(ErrorOf(CheckAgainst(spec, Dataset(11))),
               "num_parts 12: want at most 11, the samples of dataset "
@@ -201,8 +211,8 @@ TEST(CheckAgainst, ErrorsNameTheValueAndWhatIsWanted) {
 
 TEST(CheckAgainst, TakesALargerBatchUnderOtherPolicies) {
   JobSpec spec = Spec();
-  for (LastBatch last_batch :
-       {LastBatch::kFill, LastBatch::kPad, LastBatch::kPartial}) {
+  for (LastBatch last_batch : {LastBatch::kFill, LastBatch::kPad,
+                               LastBatch::kMask, LastBatch::kPartial}) {
     spec.last_batch = last_batch;
     EXPECT_TRUE(CheckAgainst(spec, Dataset(1)).ok());
   }

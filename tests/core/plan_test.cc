@@ -18,7 +18,8 @@ using Samples = std::vector<uint64_t>;
 constexpr Order kOrders[] = {Order::kSequential, Order::kGlobalShuffle,
                              Order::kShardShuffle};
 constexpr LastBatch kPolicies[] = {LastBatch::kDrop, LastBatch::kFill,
-                                   LastBatch::kPad, LastBatch::kPartial};
+                                   LastBatch::kPad, LastBatch::kPartial,
+                                   LastBatch::kMask};
 
 JobSpec Spec(uint32_t batch, Order order = Order::kGlobalShuffle,
              LastBatch last_batch = LastBatch::kDrop, uint32_t num_parts = 0) {
@@ -93,7 +94,8 @@ std::vector<Samples> ReferenceEpoch(const std::vector<Samples>& part_orders,
       while (rows.size() < part_rows) {
         if (last_batch == LastBatch::kPartial)
           rows.push_back(kNoSample);
-        else if (last_batch == LastBatch::kPad)
+        else if (last_batch == LastBatch::kPad ||
+                 last_batch == LastBatch::kMask)
           rows.push_back(part_orders[part].back());
         else
           rows.push_back(
@@ -150,9 +152,18 @@ void ExpectAsReference(const JobSpec& spec, const ShardTable& table) {
     for (size_t step = 0; step < batches.size(); ++step) {
       ASSERT_EQ(SamplesOf(plan, epoch, step, AllRows(spec.batch)),
                 batches[step]);
+      // Rows beyond the samples, wherever they are shown.
+      JobSpec partial = spec;
+      partial.last_batch = LastBatch::kPartial;
+      const bool masks = spec.last_batch == LastBatch::kMask;
+      const Samples held = masks ? SamplesOf(Plan(partial, table), epoch, step,
+                                             AllRows(spec.batch))
+                                 : batches[step];
       ASSERT_EQ(plan.rows_in(step),
-                spec.batch - std::count(batches[step].begin(),
-                                        batches[step].end(), kNoSample));
+                spec.batch - std::count(held.begin(), held.end(), kNoSample));
+      for (uint32_t row = 0; row < spec.batch; ++row)
+        ASSERT_EQ(plan.IsPadding(epoch, step, row),
+                  masks && held[row] == kNoSample);
     }
   }
 }
@@ -416,6 +427,8 @@ TEST(Partner, OfEveryRowIsAnotherAndEveryRowIsOnes) {
           if (samples[row] == kNoSample) continue;
           const uint32_t partner = plan.PartnerOf(1, step, row);
           ASSERT_LT(partner, 12u);
+          EXPECT_FALSE(plan.IsPadding(1, step, partner));
+          if (plan.IsPadding(1, step, row)) continue;
           EXPECT_NE(partner, row);
           rows.insert(row);
           partners.insert(partner);

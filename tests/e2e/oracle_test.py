@@ -56,6 +56,13 @@ class OracleTest(cluster.PhotosTest):
         spec = self.spec(cluster.train_graph(photos))
         self.assert_oracle(self.consumer(spec, epochs=1).finish(), self.oracle_steps(spec, 1))
 
+    def test_padding_is_marked(self):
+        self.start_cluster(workers=2)
+        spec = self.spec(name="masked", last_batch="LAST_BATCH_MASK")
+        steps = self.oracle_steps(spec, EPOCHS)
+        self.assertNotEqual(steps, self.oracle_steps(self.spec(last_batch="LAST_BATCH_PAD"), EPOCHS))
+        self.assert_oracle(self.consumer(spec).finish(), steps)
+
     # Who asks.
 
     def hosts(self, count, *flags):

@@ -385,12 +385,15 @@ size_t leat_batches_token_at(const leat_batches* batches, uint64_t epoch,
   return (size_t)snprintf(token, capacity, "fake %llu %llu",
                           (unsigned long long)epoch, (unsigned long long)step);
 }
-leat_status* leat_batches_samples(const leat_batches* batches, uint64_t epoch,
-                                  uint64_t step, uint64_t* samples) {
-  const uint32_t batch = batches->job.batch;
-  const size_t count = batches->rows == NULL ? batch : batches->num_rows;
-  for (size_t i = 0; i < count; ++i)
-    samples[i] = step * batch + (batches->rows == NULL ? i : batches->rows[i]);
+leat_status* leat_job_samples(const leat_job* job, uint64_t epoch,
+                              uint64_t step, const uint32_t* rows,
+                              size_t num_rows, int64_t* samples) {
+  if (step >= (job->samples + job->batch - 1) / job->batch)
+    return Error(11, "no such step");
+  for (size_t i = 0; i < (num_rows == 0 ? job->batch : num_rows); ++i) {
+    const uint64_t sample = step * job->batch + (num_rows == 0 ? i : rows[i]);
+    samples[i] = sample < job->samples ? (int64_t)sample : -1;
+  }
   return NULL;
 }
 /* No job here has an external reader. */

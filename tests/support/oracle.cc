@@ -161,7 +161,8 @@ absl::Status PrintStep(Oracle& oracle, uint64_t epoch, uint64_t step,
       outputs.push_back(std::span(fields[f]).subspan(i * bytes, bytes));
     }
     ASSIGN_OR_RETURN(const bool good, ComputeRow(oracle, todo[i], outputs));
-    valid[i] = std::byte{good};
+    valid[i] = std::byte{
+        good && !oracle.plan->IsPadding(epoch, step, static_cast<uint32_t>(i))};
   }
 
   Sha256 hash;
@@ -170,8 +171,7 @@ absl::Status PrintStep(Oracle& oracle, uint64_t epoch, uint64_t step,
   };
   for (size_t f = 0; f < fields.size(); ++f)
     add(oracle.schema.fields[f].name, fields[f]);
-  if (oracle.spec.on_bad_sample == BadSamplePolicy::kZero)
-    add(kValidField, valid);
+  if (HasValidField(oracle.spec)) add(kValidField, valid);
   std::string line = fmt::format("{} {} {}", epoch, step, ToHex(hash.Finish()));
   if (print_samples)
     for (const uint64_t sample : samples) line += fmt::format(" {}", sample);

@@ -60,7 +60,7 @@ inline absl::StatusOr<FakeJob> FinishFakeJob(FakeJob job) {
   ASSIGN_OR_RETURN(BuiltIndex index, BuildIndex(reader, {}));
   job.blob = index.blob;
   job.info.schema = graph.schema;
-  if (spec.on_bad_sample == BadSamplePolicy::kZero)
+  if (HasValidField(spec))
     job.info.schema.fields.push_back({.name = std::string(kValidField),
                                       .dtype = DType::kBool,
                                       .shape = {},

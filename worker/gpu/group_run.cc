@@ -15,6 +15,11 @@ bool IsForRepair(const GroupRow& row) {
   return row.stage == RowStage::kRefused || row.stage == RowStage::kFailed;
 }
 
+// What kValidField says of it.
+bool IsValid(const GroupRow& row) {
+  return row.stage != RowStage::kEmpty && !row.input.padding;
+}
+
 // Of decoded images, for the kernel and for decoders.
 constexpr uint64_t kPartAlignment = 512;
 
@@ -199,11 +204,11 @@ absl::Status GroupRun::StoreToHost() {
   for (size_t row = 0; row < outputs.rows; ++row) {
     GroupRow& r = group_.rows()[row];
     if (r.stage == RowStage::kDone || IsForRepair(r)) continue;
-    const bool valid = r.stage != RowStage::kEmpty;
-    for (size_t f = 0; f < group_.fields() && !valid; ++f)
+    const bool empty = r.stage == RowStage::kEmpty;
+    for (size_t f = 0; f < group_.fields() && empty; ++f)
       memset(outputs.At(f, row), 0, outputs.field_bytes[f]);
     if (group_.has_valid_field())
-      *outputs.At(group_.fields(), row) = std::byte{valid};
+      *outputs.At(group_.fields(), row) = std::byte{IsValid(r)};
     r.stage = computed_[row] ? r.stage : RowStage::kDone;
   }
   return absl::OkStatus();
@@ -226,7 +231,7 @@ absl::Status GroupRun::StoreToDevice() {
     }
     if (group_.has_valid_field())
       RETURN_IF_ERROR(queue_.Fill(group_.OutputAddress(row, group_.fields()),
-                                  r.stage != RowStage::kEmpty, 1));
+                                  IsValid(r), 1));
     r.stage = computed_[row] ? r.stage : RowStage::kDone;
   }
   return absl::OkStatus();

@@ -44,6 +44,8 @@ struct RowInput {
   uint64_t step = 0;  // what a whole batch shares is drawn by it
   PartnerRow* partner =
       nullptr;  // of programs with `partner`; others ignore it
+  // The row only fills the batch: where there is a kValidField, it says false.
+  bool padding = false;
 };
 
 // The row of the same step that `partner` looks at.

@@ -18,7 +18,7 @@ import numpy as np
 
 from leat import _finish, _native, _progress
 from leat._buffer import Buffer, arrays, tensors
-from leat.errors import Cancelled, DeadlineExceeded, Error, InvalidArgument
+from leat.errors import Cancelled, DeadlineExceeded, Error, FailedPrecondition, InvalidArgument
 
 _TOKEN_CAPACITY = 1024
 # How long a wait in the main thread may keep Python from running a signal handler (Ctrl-C).
@@ -50,11 +50,13 @@ class Opened(NamedTuple):
     """An iterator of the library.
 
     Attributes:
+        begin: epoch and step of the first batch.
         end: the first epoch that is not delivered; None: there is no end.
         feeder: of a job whose samples come from here.
     """
 
     pointer: int
+    begin: tuple[int, int]
     end: int | None
     feeder: Any
 
@@ -64,6 +66,20 @@ class Taken(NamedTuple):
 
     batch: Any
     place: tuple[int, int]  # epoch and step
+
+
+def samples_of(
+    job: Any, place: tuple[int, int] | None, rows: np.ndarray | None, epoch: int | None, step: int | None
+) -> np.ndarray:
+    """What an iterator's `samples` returns; `place`: of the last batch handed out."""
+    if (epoch is None) != (step is None):
+        raise InvalidArgument(f"epoch = {epoch!r}, step = {step!r}; expected both, or none for the last batch")
+    if epoch is None or step is None:
+        if place is None:
+            raise FailedPrecondition("no batch has been handed out yet; expected epoch and step")
+        epoch, step = place
+    numbers = job.samples(epoch, step, rows)
+    return numbers[numbers >= 0] if job.last_batch == "partial" else numbers
 
 
 class BatchIterator(Iterator[_T], Generic[_T]):
@@ -77,7 +93,7 @@ class BatchIterator(Iterator[_T], Generic[_T]):
         job: Any,
         open_at: Callable[[bytes | None], Opened | None],
         token: bytes | None,
-        rows: int,
+        rows: np.ndarray | None,
         *,
         device: int = -1,
     ) -> None:
@@ -101,7 +117,7 @@ class BatchIterator(Iterator[_T], Generic[_T]):
 
     def _begin(self, opened: Opened) -> None:
         self._handle = _native.Handle(opened.pointer, "leat_batches_free", "batches iterator")
-        self._end = opened.end
+        self._begun_at, self._end = opened.begin, opened.end
         self._feeder = opened.feeder
         self._ended = False
         self._last_stats = ""
@@ -136,6 +152,20 @@ class BatchIterator(Iterator[_T], Generic[_T]):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def __len__(self) -> int:
+        """Batches from where it was opened, or moved by `set_state`, to its end.
+
+        Raises:
+            TypeError: it has no end.
+        """
+        if self._end is None:
+            raise TypeError(f"{self!r} has no length: it was opened with epochs=0")
+        epoch, step = self._begun_at
+        return (self._end - epoch) * len(self.job) - step
+
+    def __bool__(self) -> bool:
+        return True
 
     def __repr__(self) -> str:
         place = "not started" if self._place is None else f"epoch {self.epoch} step {self.step}"
@@ -263,6 +293,7 @@ class BatchIterator(Iterator[_T], Generic[_T]):
             with self._taking, self._asking:
                 if opened is None:  # the state is at the end: nothing follows
                     self._first, self._place = bytes(state), None
+                    self._begun_at = self.job.position(state)
                     return
                 self._begin(opened)
                 if self._shows_progress:
@@ -270,19 +301,24 @@ class BatchIterator(Iterator[_T], Generic[_T]):
 
         return go_on
 
-    def samples(self, epoch: int, step: int) -> np.ndarray:
-        """The plan's sample numbers of a step, in the order of the rows; 2**64-1 marks a row without a sample."""
-        result = np.empty(self._rows, np.uint64)
-        pointer = result.ctypes.data_as(ctypes.POINTER(ctypes.c_uint64))
-        with self._asking:
-            _native.check(_native.lib.leat_batches_samples(self._handle.get(), epoch, step, pointer))
-        return result
+    def samples(self, epoch: int | None = None, step: int | None = None) -> np.ndarray:
+        """Which sample stands in each row, as int64: of the last batch handed out, or of any step.
+
+        -1 is padding (last_batch="mask"). Row by row as in the batch's arrays; a partial batch has fewer.
+
+        Raises:
+            leat.FailedPrecondition: no batch has been handed out, and no step is given.
+            leat.OutOfRange: no such step.
+        """
+        return samples_of(self.job, self._place, self._rows, epoch, step)
 
     def stats(self) -> dict[str, Any]:
         """Rates, waits and traffic so far, or until it was closed.
 
-        steps, rows, bytes (received), rows_per_s, stall_fraction, wait, plane ("grpc", "shm" or "cuda": how rows come),
-        payload_copies, workers, …
+        steps, rows, bytes: received. rows_per_s: since the first batch was asked for. stall_fraction: the part of that
+        time that the trainer waited; wait: what a step cost it, in ms. plane: how rows come, "grpc", "shm" or "cuda".
+        hedged_rows, failed_over_rows, duplicate_rows: asked again because a worker was late or lost, and come twice.
+        payload_copies: of rows, in this process. workers: rows, bytes and failures (connections lost) of each.
         """
         with self._asking:
             if self._handle.closed and self._last_stats:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from typing import Any, Literal
@@ -11,10 +12,10 @@ from leat import _native
 from leat._graph import Pipeline
 from leat._job import Job
 from leat._options import chosen, file_text, seconds, share, whole
-from leat.errors import Error, InvalidArgument
+from leat.errors import AlreadyExists, Error, InvalidArgument, NotFound
 
 _ORDERS = {"global": "ORDER_GLOBAL_SHUFFLE", "shard": "ORDER_SHARD_SHUFFLE", "sequential": "ORDER_SEQUENTIAL"}
-_LAST_BATCHES = {name: f"LAST_BATCH_{name.upper()}" for name in ("drop", "fill", "pad", "partial", "stream")}
+_LAST_BATCHES = {name: f"LAST_BATCH_{name.upper()}" for name in ("drop", "fill", "pad", "partial", "stream", "mask")}
 _DECODERS = {name: f"DECODER_CLASS_{name.upper()}" for name in ("exact", "nvjpeg", "auto")}
 _POLICIES = {name: f"BAD_SAMPLE_POLICY_{name.upper()}" for name in ("fail", "replace", "zero")}
 _MAX_SEED = 2**64 - 1
@@ -122,13 +123,14 @@ class Service:
         batch: int | None = None,
         seed: int = 0,
         shuffle: Literal["global", "shard", "sequential"] | bool = "global",
-        last_batch: Literal["drop", "fill", "pad", "partial", "stream"] = "drop",
+        last_batch: Literal["drop", "fill", "pad", "partial", "stream", "mask"] = "drop",
         num_parts: int | None = None,
         rotate_parts: bool = False,
         shuffle_window: int | None = None,
         on_bad_sample: Literal["fail", "replace", "zero"] = "fail",
         max_bad: float | None = None,
         decoder: Literal["exact", "nvjpeg", "auto"] = "exact",
+        replace: bool = False,
         timeout: float = 300.0,
     ) -> Job:
         """Makes a job, or attaches to the one of this name and the same spec.
@@ -141,20 +143,23 @@ class Service:
             shuffle: "global" (True) permutes all samples, "shard" shards and a window of them, "sequential" (False)
                 keeps the dataset's order.
             last_batch: what becomes of the rest that fills no batch: "drop" it, "fill" up from the beginning, "pad"
-                with the last sample, or hand out a "partial" batch. "stream": there is no last one; passes over the
+                with the last sample, "mask": pad, and clear these rows' entries of the bool array "valid", which every
+                batch has; or hand out a "partial" batch. "stream": there is no last one; passes over the
                 data follow one another, inside a batch too, in one epoch that does not end (`len` is 2**40).
             num_parts: cuts the dataset into this many contiguous parts, each with its own rows of the batch (what
                 DALI means by num_shards); None: rows come from the whole dataset.
             rotate_parts: in epoch e the rows of part k read part (k + e) % num_parts.
             shuffle_window: shards in the window of "shard" (default 16).
             on_bad_sample: "fail" the iterator, "replace" by another sample, or "zero" the row and clear its entry of
-                the array "valid".
+                the array "valid", which every batch has.
             max_bad: the share of the dataset's samples that may be bad under "replace" and "zero", 0.0 to 1.0. When
                 more different samples are bad, the job's iterators end with leat.DataLoss. None: any share. The
                 batches do not depend on it.
             decoder: "exact" gives the same bytes on every machine; "nvjpeg" decodes on GPUs, and needs workers that
                 have one; "auto" is settled when the job is made: "nvjpeg" if every ready worker has it, otherwise
                 "exact" (`Job.decoder` says which). "auto" attaches to a job of either.
+            replace: a job of this name and another spec is deleted first, for notebooks whose cells change. Its
+                iterators, wherever they are, may end with leat.NotFound.
             timeout: seconds, of which indexing a new dataset takes most.
 
         Returns:
@@ -196,7 +201,15 @@ class Service:
             spec["rotate_parts"] = True
         if shuffle_window is not None:
             spec["shuffle_window"] = whole("shuffle_window", shuffle_window, 1, 2**31)
-        return self._create(pipeline, spec, seconds("timeout", timeout))
+        timeout_s = seconds("timeout", timeout)
+        try:
+            return self._create(pipeline, spec, timeout_s)
+        except AlreadyExists:
+            if not replace:
+                raise
+        with contextlib.suppress(NotFound):  # somebody else was faster
+            self.delete_job(name)
+        return self._create(pipeline, spec, timeout_s)
 
     def _create(self, pipeline: Pipeline, spec: dict[str, Any], timeout_s: float) -> Job:
         text = _native.text(json.dumps(spec))

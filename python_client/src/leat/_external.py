@@ -6,7 +6,7 @@ from __future__ import annotations
 import ctypes
 import inspect
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -98,6 +98,11 @@ class Source:
         self._lock = threading.Lock()
         self._spent = False
         self.in_order = False
+        if isinstance(source, Mapping):
+            raise InvalidArgument(
+                f"source is a mapping, {_shown(source)}, whose keys are no sample numbers; expected a function of a "
+                "sample's number, a sequence, or an iterable, such as list(source.values())"
+            )
         if callable(source):
             parameters = _positional_parameters(source)
             if parameters == 0:

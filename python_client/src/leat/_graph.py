@@ -14,13 +14,14 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn, overload
+from typing import Any, NoReturn, ParamSpec, overload
 
 from leat import _native
 from leat.errors import Error, InvalidArgument, PipelineError
 
 _PACKAGE_FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _ORDER_OF_MAKING = itertools.count()
+_P = ParamSpec("_P")
 
 
 def user_line() -> str:
@@ -169,6 +170,8 @@ class Node:
 
 
 _INT32 = range(-(2**31), 2**31)
+_INT64 = range(-(2**63), 2**63)
+_EXACT = range(-(2**53), 2**53 + 1)  # as a double
 _CONSTANT_TYPES = ("bool", "uint8", "int32", "int64", "float16", "float32")
 
 
@@ -209,6 +212,22 @@ def constant(value: Any) -> Node:
         dtype = "int32" if all(number in _INT32 for number in values) else "int64"
     else:
         dtype = "float32"
+    if dtype == "int64":
+        values = [int(number) for number in values]
+        for number in values:
+            if number not in _INT64:
+                raise InvalidArgument(
+                    f"{number} in arithmetic on a node; expected whole numbers of 64 bits, -2**63 … 2**63-1"
+                )
+        if not all(number in _EXACT for number in values):
+            # The service's constants are doubles, of 53 bits: two of them are put together.
+            high = _constant([number >> 32 for number in values], dtype, shape)
+            low = _constant([number & 0xFFFFFFFF for number in values], dtype, shape)
+            return high * _constant([2**32], dtype, []) + low
+    return _constant(values, dtype, shape)
+
+
+def _constant(values: list[Any], dtype: str, shape: list[int]) -> Node:
     args: dict[str, Any] = {"values": [float(number) for number in values], "dtype": dtype}
     if shape:
         args["shape"] = shape
@@ -302,22 +321,57 @@ class Pipeline:
 
     Made by `leat.pipeline`. If the function has parameters, call the pipeline
     to get one with other values: `train(size=128)`.
+
+    It pickles as its graph: what comes out cannot be called with other values, and does not have the source of
+    `leat.external_source`, which `Job.batches(source=...)` takes.
     """
 
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         functools.update_wrapper(self, function)
-        self._function = function
+        self._function: Callable[..., Any] | None = function
         name = getattr(function, "__qualname__", repr(function))
         writer = _JsonWriter(_named_outputs(function(*args, **kwargs), name))
-        self._name = name
         self._source = next((each.source for each in writer.operations if each.source is not None), None)
-        self._lines = [f"fn.{operation.op} at {operation.where}" for operation in writer.operations]
-        self._graph = writer.graph()
+        lines = [f"fn.{operation.op} at {operation.where}" for operation in writer.operations]
+        self._become(name, writer.graph(), lines)
+
+    def _become(self, name: str, graph: dict[str, Any], lines: list[str]) -> None:
+        self._name = name
+        self._graph = graph
+        self._lines = lines
         self._schema = self._check()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Pipeline:
         """The same function traced with other arguments."""
+        if self._function is None:
+            raise PipelineError(f"{self!r} is a graph without its function; expected one that leat.pipeline made here")
         return Pipeline(self._function, args, kwargs)
+
+    def __reduce__(self) -> Any:
+        return _restored, (self._name, self.to_dict(), self._lines)
+
+    def __copy__(self) -> Pipeline:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Pipeline:
+        return self
+
+    @classmethod
+    def from_dict(cls, graph: Mapping[str, Any]) -> Pipeline:
+        """A pipeline of what `to_dict` returned, or of a graph that was written otherwise.
+
+        Raises:
+            leat.InvalidArgument: it is no graph, or its operators do not fit together; the text names the node.
+        """
+        try:
+            graph = json.loads(json.dumps(graph))
+            lines = [f"fn.{node['op']} of a graph" for node in graph["nodes"]]
+            names = [output["name"] for output in graph["outputs"]]
+        except (TypeError, ValueError, KeyError) as error:
+            raise InvalidArgument(
+                f"graph = {graph!r:.80}: {type(error).__name__}: {error}; expected what Pipeline.to_dict returned"
+            ) from None
+        return _restored(f"of {len(names)} outputs", graph, lines)
 
     def __repr__(self) -> str:
         return f"<leat.pipeline {self._name}: {len(self._lines)} operators -> {', '.join(self.outputs)}>"
@@ -351,6 +405,14 @@ class Pipeline:
         return json.loads(_native.take_text(out.value) or "[]")
 
 
+def _restored(name: str, graph: dict[str, Any], lines: list[str]) -> Pipeline:
+    """A pipeline whose function is elsewhere."""
+    made = Pipeline.__new__(Pipeline)
+    made._function = made._source = None
+    made._become(name, graph, lines)
+    return made
+
+
 class _Factory:
     """A pipeline function that needs arguments before it can be traced."""
 
@@ -370,9 +432,11 @@ def _needs_arguments(function: Callable[..., Any]) -> bool:
 
 
 @overload
-def pipeline(function: Callable[..., Any], /) -> Pipeline: ...
+def pipeline(function: Callable[[], Any], /) -> Pipeline: ...
 @overload
-def pipeline() -> Callable[[Callable[..., Any]], Pipeline]: ...
+def pipeline(function: Callable[_P, Any], /) -> Callable[_P, Pipeline]: ...
+@overload
+def pipeline() -> Callable[[Callable[[], Any]], Pipeline]: ...
 def pipeline(function: Callable[..., Any] | None = None, /) -> Any:
     """Makes a pipeline of a function, with or without parentheses: `@leat.pipeline`.
 

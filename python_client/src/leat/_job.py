@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from leat import _external, _finish, _native
+from leat import _external, _finish, _native, _show
 from leat._batches import BatchIterator, Batches, Opened, row_numbers, row_pointer
 from leat._buffer import Buffer, arrays, stack_one
 from leat._options import seconds, whole
@@ -42,6 +42,13 @@ def _epoch_and_step(start: Any) -> tuple[int, int]:
 
 
 _DTYPES = {f"D_TYPE_{name.upper()}": name for name in ("bool", "uint8", "int32", "int64", "float16", "float32")}
+
+
+class Sample(dict[str, np.ndarray]):
+    """The arrays of one row."""
+
+    def _repr_html_(self) -> str:
+        return _show.sample(self)
 
 
 class Job:
@@ -83,6 +90,9 @@ class Job:
             f"<leat job {self.name!r}: {self.num_samples:,} samples, {self._steps:,} steps of {self.batch} ({fields}), "
             f"plan {self.plan_hash[:12]}>"
         )
+
+    def _repr_html_(self) -> str:
+        return _show.job(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything about the job: the JSON form of leat.v1.Job."""
@@ -134,7 +144,8 @@ class Job:
             source: of a job whose samples consumers bring, as `leat.external_source` takes it; None: the pipeline's.
 
         Returns:
-            An iterator of dicts of NumPy arrays.
+            An iterator of dicts of NumPy arrays of the shape (rows, …): `rows` of them, or the batch; fewer in the last
+            batch of last_batch="partial". What comes after the rows is in `schema`.
 
         Raises:
             leat.InvalidArgument: an option is wrong, or the token is of another job.
@@ -221,7 +232,7 @@ class Job:
                 return None
             return self._opened(token, begin, end - at[0], options, numbers, source)
 
-        batches = make(self, open_at, token, count, device=device)
+        batches = make(self, open_at, token, numbers, device=device)
         if progress:
             batches.show_progress()
         return batches
@@ -241,7 +252,7 @@ class Job:
             options = {**options, "epoch": epoch, "step": step}
         else:
             token = bytes(token)
-            epoch, _ = self.position(token)
+            epoch, step = self.position(token)
         out, feed = ctypes.c_void_p(), ctypes.c_void_p()
         asked = (
             self._handle.get(),
@@ -260,7 +271,7 @@ class Job:
             assert feed.value is not None
             feeder = _external.Feeder(feed.value, self._external, source)
         assert out.value is not None
-        return Opened(out.value, None if epochs is None else epoch + epochs, feeder)
+        return Opened(out.value, (epoch, step), None if epochs is None else epoch + epochs, feeder)
 
     def _chosen_source(self, source: Any, rows: int) -> _external.Source:
         assert self._external is not None
@@ -278,8 +289,26 @@ class Job:
             },
         )
 
-    def sample(self, index: int, *, timeout: float = 60.0, source: Any = None) -> dict[str, np.ndarray]:
-        """One sample, as epoch 0 has it: the arrays of one row.
+    def samples(
+        self, epoch: int, step: int, rows: range | slice | np.ndarray | list[int] | None = None
+    ) -> np.ndarray:
+        """Which samples the plan puts into a step, as int64, in the order of `rows` (None: all).
+
+        -1: the row has none. It is padding (last_batch="mask"), or is not there (last_batch="partial").
+
+        Raises:
+            leat.OutOfRange: no such step.
+        """
+        numbers = row_numbers(rows, self.batch)
+        result = np.empty(self.batch if numbers is None else numbers.size, np.int64)
+        ask = _native.lib.leat_job_samples
+        at = whole("epoch", epoch, 0, 2**53), whole("step", step, 0, 2**53)
+        where = result.ctypes.data_as(ctypes.POINTER(ctypes.c_int64))
+        _native.check(ask(self._handle.get(), *at, *row_pointer(numbers), where))
+        return result
+
+    def sample(self, index: int, *, timeout: float = 60.0, source: Any = None) -> Sample:
+        """One sample, as epoch 0 has it: the arrays of one row, which a notebook shows as pictures.
 
         Args:
             index: in the dataset's order, 0 … num_samples-1; negative: from the end.
@@ -306,4 +335,4 @@ class Job:
             pointer = self._external.pointer(fields)
             ask = _native.lib.leat_job_sample_brought
             self._handle.make("leat_batch_free", ask, number, pointer, len(fields), timeout_s, out=buffer.out)
-        return stack_one(arrays(buffer))
+        return Sample(stack_one(arrays(buffer)))

@@ -77,6 +77,7 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "leat_job_json": (_OWNED_TEXT, [c_void_p]),
     "leat_job_sample": (_STATUS, [c_void_p, c_uint64, c_double, POINTER(c_void_p)]),
     "leat_job_position": (_STATUS, [c_void_p, c_char_p, c_size_t, POINTER(c_uint64), POINTER(c_uint64)]),
+    "leat_job_samples": (_STATUS, [c_void_p, c_uint64, c_uint64, POINTER(c_uint32), c_size_t, POINTER(c_int64)]),
     "leat_job_free": (None, [c_void_p]),
     "leat_batches_open": (
         _STATUS,
@@ -99,7 +100,6 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     ),
     "leat_batches_next": (_STATUS, [c_void_p, c_double, POINTER(c_void_p)]),
     "leat_batches_cancel": (None, [c_void_p]),
-    "leat_batches_samples": (_STATUS, [c_void_p, c_uint64, c_uint64, POINTER(c_uint64)]),
     "leat_batches_stats_json": (_OWNED_TEXT, [c_void_p]),
     "leat_batches_free": (None, [c_void_p]),
     "leat_batch_release_on_stream": (_STATUS, [c_void_p, c_void_p]),

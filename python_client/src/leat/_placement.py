@@ -75,7 +75,8 @@ def check_equal_batches(job: Any) -> None:
     if job.last_batch == "partial" and len(job) * job.batch != job.num_samples:
         raise InvalidArgument(
             f"job {job.name!r} has last_batch='partial' and {job.num_samples} samples, no multiple of its batch of "
-            f"{job.batch}; hosts and devices have the same rows at every step: expected 'drop', 'fill' or 'pad'"
+            f"{job.batch}; hosts and devices have the same rows at every step: "
+            "expected 'mask', 'drop', 'fill' or 'pad'"
         )
 
 

@@ -55,6 +55,12 @@ class Together:
             self._bar.update(last.epoch, last.step)
         return batches
 
+    def __len__(self) -> int:
+        return len(self._parts[0])
+
+    def __bool__(self) -> bool:
+        return True
+
     def token(self) -> bytes:
         """After the last step that `next` returned."""
         return self._token

@@ -22,6 +22,7 @@ import jax
 import numpy as np
 
 from leat import _ahead, _assembling, _finish, _jax_device, _jax_finish, _placement, _plane, _together
+from leat._batches import samples_of
 from leat._global_arrays import (
     DataPartitionType,
     data_partition_type_to_spec,
@@ -113,7 +114,7 @@ class GlobalBatches(Iterator[dict[str, jax.Array]]):
 
     def __next__(self) -> dict[str, jax.Array]:
         if self._failure is not None:
-            raise self._failure
+            raise self._failure.with_traceback(None)  # the same one each time
         if self._ended:
             raise StopIteration
         ahead = self._ahead or self._start()
@@ -129,6 +130,22 @@ class GlobalBatches(Iterator[dict[str, jax.Array]]):
         ahead.number += 1
         batch, self._token, self.epoch, self.step = taken
         return batch
+
+    def __len__(self) -> int:
+        """As of `leat.Batches`."""
+        return len(self._host)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        place = "not started" if self.step is None else f"epoch {self.epoch} step {self.step}"
+        return f"<leat.jax batches of job {self._host.job.name!r}: {'closed' if self._ended else place}>"
+
+    def samples(self, epoch: int | None = None, step: int | None = None) -> np.ndarray:
+        """As of `leat.Batches`, of the rows that this process pulls (`rows`)."""
+        place = None if self.epoch is None or self.step is None else (self.epoch, self.step)
+        return samples_of(self._host.job, place, self.rows, epoch, step)
 
     def _start(self) -> _ahead.Ahead:
         ahead = _ahead.Ahead(self._host, self._place)
@@ -202,6 +219,17 @@ def _checked(sharding: Any) -> Any:
     return sharding
 
 
+def _check_wide(job: Job, names: Sequence[str]) -> None:
+    """Raises if JAX would cut 64 bits to 32."""
+    narrowed = [name for name in names if job.schema[name].dtype == np.int64]
+    if narrowed and not jax.config.jax_enable_x64:
+        raise InvalidArgument(
+            f"field {narrowed[0]!r} of job {job.name!r} is int64, and this JAX would cut it to int32; expected "
+            f'fn.cast({narrowed[0]}, dtype="int32") in the pipeline, if the values fit, or '
+            'jax.config.update("jax_enable_x64", True); or fields= without it'
+        )
+
+
 def batches(
     job: Job,
     *,
@@ -209,11 +237,14 @@ def batches(
     devices: Sequence[jax.Device] | None = None,
     epochs: int | None = None,
     token: bytes | None = None,
+    start: tuple[int, int] | None = None,
     window: int | None = None,
+    max_window_bytes: int | None = None,
+    row_timeout: float | None = None,
     progress: bool = False,
     fields: Sequence[str] | None = None,
     finish: Literal["worker", "device"] = "worker",
-    **options: Any,
+    source: Any = None,
 ) -> GlobalBatches:
     """Opens an iterator over global batches.
 
@@ -226,25 +257,29 @@ def batches(
         epochs: how many to deliver, from the one that `token` or `start` lies in on; of that one only the rest comes.
             0: without end. None: one.
         token: of `token()`, here or in `leat.Batches`, on any number of processes: go on there.
+        start: epoch and step of the first batch, in place of a token; None: (0, 0).
         window: steps in flight, 1 … 64 (default 4).
+        max_window_bytes: the window shrinks to stay below (default 4 GiB).
+        row_timeout: seconds that a due row may stay away before the iterator fails (default 120).
         progress: shows a tqdm bar with img/s and the part of the time spent waiting.
         fields: which arrays to place; None: all.
         finish: where normalize, cast and transpose at the pipeline's end run. "device": on these devices, in one
             compiled function; workers send uint8, a quarter of float32. The same bits, and the same tokens.
-        **options: as for `Job.batches`.
+        source: as of `Job.batches`.
 
     Returns:
         An iterator of dicts of `jax.Array`.
 
     Raises:
-        leat.InvalidArgument: rows that do not divide, an unknown field, or a job with last_batch="partial" whose last
-            batch is smaller.
+        leat.InvalidArgument: rows that do not divide, an unknown field, a field of int64 that JAX would make int32, or
+            a job with last_batch="partial" whose last batch is smaller.
     """
     names = list(job.schema) if fields is None else list(fields)
     for name in names:
         if name not in job.schema:
             raise InvalidArgument(f"fields has {name!r}; job {job.name!r} has {', '.join(map(repr, job.schema))}")
     _placement.check_equal_batches(job)
+    _check_wide(job, names)
     _finish.chosen(finish)
     if (sharding is None) == (devices is None):
         raise InvalidArgument("expected one of sharding and devices")
@@ -261,11 +296,14 @@ def batches(
             epochs,
             rows=None if whole else rows,
             token=token,
+            start=start,
             window=window,
+            max_window_bytes=max_window_bytes,
+            row_timeout=row_timeout,
             finish=finish,
             ahead=True,
+            source=source,
             **also,
-            **options,
         )
 
     host: Batches | _together.Together

@@ -16,6 +16,8 @@ import functools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 try:
     import torch
     import torch.utils.data
@@ -25,7 +27,7 @@ except ModuleNotFoundError as error:
     raise ImportError("leat.torch needs PyTorch 1.12 or later: pip install 'leat-data[torch]'") from error
 
 from leat import _finish, _placement, _plane
-from leat._batches import BatchIterator
+from leat._batches import BatchIterator, samples_of
 from leat._buffer import Buffer, arrays, tensors
 from leat.errors import FailedPrecondition, InvalidArgument
 
@@ -71,7 +73,7 @@ class TensorBatches(BatchIterator[dict[str, torch.Tensor]]):
     Methods and attributes are those of `leat.Batches`.
     """
 
-    def __init__(self, *opened: Any, device: int = -1, pin_memory: bool, target: torch.device | None) -> None:
+    def __init__(self, *opened: Any, device: int = -1, pin_memory: bool | None, target: torch.device | None) -> None:
         super().__init__(*opened, device=device)
         self._pin_memory = pin_memory
         self._target = target
@@ -83,6 +85,13 @@ class TensorBatches(BatchIterator[dict[str, torch.Tensor]]):
             return {name: self._finished(name, torch.from_dlpack(tensor)) for name, tensor in tensors(buffer).items()}
         return {name: self._placed(name, torch.from_numpy(array)) for name, array in arrays(buffer).items()}
 
+    def _pins(self) -> bool:
+        """Page-locked memory belongs to a GPU's context, and to ask for it makes one, on GPU 0 if no other is there."""
+        if self._pin_memory is not None:
+            return self._pin_memory
+        on_gpu = self._target is not None and self._target.type == "cuda"
+        return torch.cuda.is_available() and (on_gpu or torch.cuda.is_initialized())
+
     def _finished(self, name: str, tensor: torch.Tensor) -> torch.Tensor:
         finisher = self._finishers.get(name)
         return finisher(tensor) if finisher else tensor
@@ -90,44 +99,78 @@ class TensorBatches(BatchIterator[dict[str, torch.Tensor]]):
     def _placed(self, name: str, tensor: torch.Tensor) -> torch.Tensor:
         if self._target is None or self._target.type == "cpu":
             tensor = self._finished(name, tensor)
-            return tensor.pin_memory() if self._pin_memory else tensor
-        if self._pin_memory:
+            return tensor.pin_memory() if self._pins() else tensor
+        pins = self._pins()
+        if pins:
             tensor = tensor.pin_memory()
-        return self._finished(name, tensor.to(self._target, non_blocking=self._pin_memory))
+        return self._finished(name, tensor.to(self._target, non_blocking=pins))
 
 
 def batches(
     job: Job,
+    epochs: int | None = None,
     *,
+    rows: range | slice | np.ndarray | list[int] | None = None,
+    token: bytes | None = None,
+    start: tuple[int, int] | None = None,
+    window: int | None = None,
+    max_window_bytes: int | None = None,
+    row_timeout: float | None = None,
+    progress: bool = False,
     pin_memory: bool | None = None,
     device: torch.device | str | None = None,
     finish: Literal["worker", "device"] = "worker",
-    **options: Any,
+    source: Any = None,
 ) -> TensorBatches:
     """Opens an iterator over batches of torch tensors.
 
     Args:
         job: of `Service.job`.
-        pin_memory: copy into page-locked memory, for asynchronous transfers; None: if CUDA is there.
+        epochs: this and the others that are not described here are those of `Job.batches`.
+        rows: as of `Job.batches`.
+        token: as of `Job.batches`.
+        start: as of `Job.batches`.
+        window: as of `Job.batches`.
+        max_window_bytes: as of `Job.batches`.
+        row_timeout: as of `Job.batches`.
+        progress: as of `Job.batches`.
+        pin_memory: copy into page-locked memory, for asynchronous transfers; None: if this process uses CUDA, or
+            `device` is a GPU.
         device: where the tensors go, such as "cuda:0"; None: they stay in host memory. A worker of the same GPU writes
             into that memory itself. It is used again after the work that is queued, when a tensor dies, on the stream
             that was current when it was handed out: as torch's own memory, so mind other streams.
         finish: where normalize, cast and transpose at the pipeline's end run. "device": on `device`, by torch;
             workers send uint8, a quarter of float32. The same bits, and the same tokens.
-        **options: as for `Job.batches`: epochs, rows, token, window, progress, …
+        source: as of `Job.batches`.
 
     Returns:
         An iterator of dicts of tensors.
     """
     target = None if device is None else torch.device(device)
-    pin = torch.cuda.is_available() if pin_memory is None else pin_memory
     _finish.chosen(finish)
     numbers = []
     if target is not None and target.type == "cuda" and torch.version.cuda is not None:
         numbers = [torch.cuda.current_device() if target.index is None else target.index]
-    make = functools.partial(TensorBatches, pin_memory=pin, target=target)
-    opened = _plane.open_on(numbers, lambda _, number: job._open(finish=finish, device=number, make=make, **options))
-    return opened[0] if opened else job._open(finish=finish, make=make, **options)
+    make = functools.partial(TensorBatches, pin_memory=pin_memory, target=target)
+
+    def opened(number: int) -> TensorBatches:
+        return job._open(
+            epochs,
+            rows=rows,
+            token=token,
+            start=start,
+            window=window,
+            max_window_bytes=max_window_bytes,
+            row_timeout=row_timeout,
+            progress=progress,
+            finish=finish,
+            device=number,
+            source=source,
+            make=make,
+        )
+
+    on_device = _plane.open_on(numbers, lambda _, number: opened(number))
+    return on_device[0] if on_device else opened(-1)
 
 
 class IterableDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
@@ -148,7 +191,10 @@ class IterableDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]])
         pin_memory: bool | None = None,
         device: torch.device | str | None = None,
         finish: Literal["worker", "device"] = "worker",
-        **options: Any,
+        window: int | None = None,
+        max_window_bytes: int | None = None,
+        row_timeout: float | None = None,
+        source: Any = None,
     ) -> None:
         """Reads nothing yet.
 
@@ -159,7 +205,10 @@ class IterableDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]])
             pin_memory: as of `batches`.
             device: as of `batches`.
             finish: as of `batches`.
-            **options: as for `Job.batches`: window, max_window_bytes, row_timeout, source.
+            window: as of `Job.batches`.
+            max_window_bytes: as of `Job.batches`.
+            row_timeout: as of `Job.batches`.
+            source: as of `Job.batches`.
 
         Raises:
             leat.InvalidArgument: no such rank, a batch that does not divide by world_size, or a job with
@@ -169,7 +218,16 @@ class IterableDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]])
         self.job = job
         self._given = rank, world_size
         self._open = functools.partial(
-            batches, job, epochs=0, pin_memory=pin_memory, device=device, finish=finish, **options
+            batches,
+            job,
+            epochs=0,
+            window=window,
+            max_window_bytes=max_window_bytes,
+            row_timeout=row_timeout,
+            pin_memory=pin_memory,
+            device=device,
+            finish=finish,
+            source=source,
         )
         self._rows()  # raises what is wrong already
         self._at = 0, 0  # epoch and step of the next batch
@@ -177,10 +235,22 @@ class IterableDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]])
         self._passes = 0
         self._stream: TensorBatches | None = None
         self._stream_at = self._at
+        self._last: tuple[int, int] | None = None  # epoch and step of the last batch handed out
 
     def __len__(self) -> int:
         """Steps of an epoch."""
         return len(self.job)
+
+    def __repr__(self) -> str:
+        rows = self._rows()
+        return (
+            f"<leat.torch dataset of job {self.job.name!r}: rows {rows.start} … {rows.stop - 1} of {self.job.batch}, "
+            f"next epoch {self._at[0]} step {self._at[1]}>"
+        )
+
+    def samples(self) -> np.ndarray:
+        """Which sample stands in each row of the last batch, as `leat.Batches.samples`."""
+        return samples_of(self.job, self._last, np.asarray(self._rows(), np.uint32), None, None)
 
     def __iter__(self) -> Iterator[dict[str, torch.Tensor]]:
         if torch.utils.data.get_worker_info() is not None:
@@ -206,6 +276,7 @@ class IterableDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]])
                 self.close()  # the next pass opens another
                 raise
             # No calls from here to the yield: an interrupt comes before, and the batch is the next one again; or after.
+            self._last = epoch, step
             step += 1
             self._at = self._stream_at = (epoch, step) if step < steps else (epoch + 1, 0)
             yield batch

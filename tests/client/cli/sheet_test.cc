@@ -144,6 +144,11 @@ TEST(Sheet, InvalidRowsStandOut) {
     red += after.rgb[i] == 190 && after.rgb[i + 1] == 30;
   }
   EXPECT_GT(red, 300);
+  // Padding is not valid either, and nothing is wrong with it.
+  rows.samples[1] = kNoSample;
+  const Picture padded = MakeSheet(rows, "", {})->picture;
+  for (size_t i = 0; i < padded.rgb.size(); i += 3)
+    ASSERT_FALSE(padded.rgb[i] == 190 && padded.rgb[i + 1] == 30);
 }
 
 TEST(Sheet, AnySizeOfGridHoldsTogether) {

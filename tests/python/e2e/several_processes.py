@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One of several JAX processes with eight devices together: several_processes.py train|pull ID COUNT PORT ADDRESS DIR
+"""One of several JAX processes: several_processes.py train|pull|evaluate ID COUNT PORT ADDRESS DIR
+
+They have eight devices together, or six if there are three of them.
 
 train: trains on DIR/images and DIR/labels, keeps checkpoints in DIR/run, begins at the last one, prints a line a step.
 pull: pulls the rows of its devices from the place in DIR/token to the end of the epoch.
+evaluate: counts the pictures that a linear model, DIR/weights.npy, finds the class of.
 The lines are JSON; each step's has the checksums of the rows that this process pulled.
 """
 
@@ -34,6 +37,12 @@ def pictures():
     return {"image": fn.flip(image, horizontal=fn.coin_flip(0.5)), "label": label}
 
 
+@leat.pipeline
+def plain():
+    image, label = fn.readers.idx(f"{DIR}/images", labels=f"{DIR}/labels")
+    return {"image": image, "label": label}
+
+
 def say(**values):
     print(json.dumps(values), flush=True)
 
@@ -51,6 +60,25 @@ def pull(job, sharding):
         for batch in batches:
             say(epoch=batches.epoch, step=batches.step, rows=checksums(batch, batches.rows.tolist()))
         say(bytes=batches.stats()["bytes"])
+
+
+def evaluate(_, sharding):
+    """Whatever does not fill the last batch counts nothing: the numbers are those of the whole dataset."""
+    weights = jnp.asarray(np.load(f"{DIR}/weights.npy"))
+
+    @jax.jit
+    def count(batch):
+        scores = batch["image"].reshape(len(batch["image"]), -1).astype(jnp.int32) @ weights
+        right = (scores.argmax(-1) == batch["label"]) & batch["valid"]
+        return right.sum(), batch["valid"].sum()
+
+    right = of = steps = 0
+    with leat.connect(ADDRESS) as service:
+        job = service.job("evaluation", plain(), batch=72, shuffle=False, last_batch="mask")
+        for batch in leat.jax.batches(job, sharding=sharding):
+            one, valid = (int(each.addressable_shards[0].data) for each in count(batch))
+            right, of, steps = right + one, of + valid, steps + 1
+    say(right=right, of=of, steps=steps)
 
 
 def loss_of(params, batch):
@@ -103,7 +131,7 @@ def main():
     sharding = NamedSharding(Mesh(np.array(jax.devices()), ("data",)), P("data"))
     with leat.connect(ADDRESS) as service:
         job = service.job("pictures", pictures(), batch=64, seed=5)
-        {"train": train, "pull": pull}[MODE](job, sharding)
+        {"train": train, "pull": pull, "evaluate": evaluate}[MODE](job, sharding)
     jax.distributed.shutdown()
 
 

@@ -2,6 +2,7 @@
 import gc
 import os
 import pathlib
+import pickle
 import signal
 import subprocess
 import sys
@@ -129,6 +130,42 @@ def test_a_token_of_another_job_is_refused(service, job, folder):
         job.batches(token=b"garbage")
 
 
+def test_whole_numbers_keep_64_bits(service, folder):
+    @leat.pipeline
+    def labels():
+        label = fn.readers.image_folder(folder)[1]
+        return {"label": label, "far": label + (2**60 + 1), "negative": label * (-(2**59) - 3)}
+
+    batch = next(service.job("wide", labels, batch=100, shuffle=False).batches())
+    label = batch["label"].astype(np.int64)
+    assert len(set(label.tolist())) == 4
+    np.testing.assert_array_equal(batch["far"], label + (2**60 + 1))
+    np.testing.assert_array_equal(batch["negative"], label * (-(2**59) - 3))
+
+
+def test_a_job_is_replaced_on_request(service, folder):
+    first = service.job("cell", train(folder), batch=16)
+    with pytest.raises(leat.AlreadyExists):
+        service.job("cell", train(folder), batch=20)
+    second = service.job("cell", pickle.loads(pickle.dumps(train(folder))), batch=20, replace=True)
+    assert (second.batch, service.job("cell").batch) == (20, 20)
+    assert service.job("cell", train(folder), batch=20, replace=True).plan_hash == second.plan_hash != first.plan_hash
+    assert len(next(second.batches())["label"]) == 20
+    again = service.job("graph", leat.Pipeline.from_dict(train(folder).to_dict()), batch=20)
+    assert again.plan_hash == second.plan_hash
+
+
+def test_samples_of_rows_without_one(service, folder):
+    for last_batch, expected in (("mask", [*range(96, 100)] + [-1] * 20), ("partial", [*range(96, 100)])):
+        job = service.job(f"samples-{last_batch}", train(folder), batch=24, shuffle=False, last_batch=last_batch)
+        it = job.batches(start=(0, 4))
+        batch = next(it)
+        assert it.samples().tolist() == expected and len(batch["label"]) == len(expected)
+        assert job.samples(0, 4, rows=[0, 3, 4]).tolist() == [96, 99, -1]
+    with pytest.raises(leat.OutOfRange, match="step 5: job .* has 5 steps an epoch"):
+        job.samples(0, 5)
+
+
 def test_one_sample_is_the_row_of_epoch_0(job):
     it = job.batches()
     samples = it.samples(0, 0)
@@ -148,13 +185,40 @@ def test_the_same_spec_attaches_and_another_is_told_what_differs(service, job, f
 
 
 @pytest.mark.parametrize(
-    ("last_batch", "steps", "rows"), [("drop", 6, 16), ("fill", 7, 16), ("pad", 7, 16), ("partial", 7, 4)]
+    ("last_batch", "steps", "rows"),
+    [("drop", 6, 16), ("fill", 7, 16), ("pad", 7, 16), ("mask", 7, 16), ("partial", 7, 4)],
 )
 def test_last_batches(service, folder, last_batch, steps, rows):
     job = service.job(f"last-{last_batch}", train(folder), batch=16, shuffle=False, last_batch=last_batch)
     batches = list(job.batches())
     assert len(job) == len(batches) == steps
     assert len(batches[-1]["label"]) == rows
+
+
+@pytest.mark.parametrize("hosts", [1, 2, 3])
+def test_a_mask_makes_sums_over_hosts_exact(service, folder, hosts):
+    job = service.job("mask", train(folder), batch=24, shuffle=False, last_batch="mask")
+    rows = np.array_split(np.arange(24), hosts)
+    of_hosts = [list(job.batches(rows=each.tolist())) for each in rows]
+    assert {len(batches) for batches in of_hosts} == {len(job)} == {5}
+    label = np.concatenate([[batch["label"] for batch in batches] for batches in of_hosts], axis=1).ravel()
+    valid = np.concatenate([[batch["valid"] for batch in batches] for batches in of_hosts], axis=1).ravel()
+    assert valid.dtype == bool and valid.tolist() == [True] * 100 + [False] * 20
+    whole = service.job("whole", train(folder), batch=100, shuffle=False)
+    np.testing.assert_array_equal(label[valid], next(whole.batches())["label"])
+    pad = list(service.job("pad", train(folder), batch=24, shuffle=False, last_batch="pad").batches())
+    last = np.concatenate([batches[-1]["image"] for batches in of_hosts])
+    np.testing.assert_array_equal(last, pad[-1]["image"])
+
+
+def test_a_mask_needs_its_name_for_itself(service, folder):
+    @leat.pipeline
+    def named():
+        encoded, label = fn.readers.image_folder(folder)
+        return {"image": fn.resize(fn.decode(encoded), size=(8, 8)), "valid": label}
+
+    with pytest.raises(leat.InvalidArgument, match='output "valid": want another name, as last_batch "mask" adds'):
+        service.job("named", named(), batch=16, last_batch="mask")
 
 
 def test_bad_paths_and_pipelines_are_told_at_the_caller(service, tmp_path):

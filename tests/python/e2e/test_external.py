@@ -286,6 +286,7 @@ def test_a_consumer_without_a_source_is_told_so(service, job, folder):
 def test_wrong_use_is_refused_when_the_pipeline_is_made():
     for source, types, options, text in (
         (7, "int32", {}, "source is int 7"),
+        ({0: 1}, "int32", {}, "source is a mapping"),
         (lambda: 0, "int32", {}, "num_samples must be given"),
         ([1, 2], "int32", {"num_samples": 3}, "source has 2 samples; expected 3"),
         ([1, 2], "int33", {}, "no type"),

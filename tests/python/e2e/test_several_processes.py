@@ -141,6 +141,20 @@ def test_a_training_that_was_killed_goes_on_bit_for_bit(address, folder, job, tm
     assert again == {place: whole[place] for place in again}
 
 
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_an_accuracy_is_numpys_on_any_number_of_processes(address, folder, count):
+    """640 pictures in batches of 72: the last one has 8 rows that must not count."""
+    weights = np.random.default_rng(3).integers(-9, 10, (64, 10), np.int32)
+    weights[:, :8] += 40 * np.repeat(np.eye(8, dtype=np.int32), 8, axis=0)  # finds the bright row
+    np.save(folder / "weights.npy", weights)
+    images = np.frombuffer((folder / "images").read_bytes()[16:], np.uint8).reshape(SAMPLES, 64)
+    labels = np.frombuffer((folder / "labels").read_bytes()[8:], np.uint8)
+    right = int(((images.astype(np.int32) @ weights).argmax(-1) == labels).sum())
+    assert 0.5 * SAMPLES < right < SAMPLES
+    with Trainers("evaluate", count, address, folder) as trainers:
+        assert trainers.lines() == [[{"right": right, "of": SAMPLES, "steps": 9}]] * count
+
+
 @pytest.mark.parametrize("count", [1, 2, 4])
 def test_each_process_pulls_its_own_rows_and_no_others(address, folder, job, count):
     with job.batches(epochs=2) as batches:

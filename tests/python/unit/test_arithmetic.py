@@ -66,6 +66,27 @@ def test_operators_of_python_become_operators_of_the_graph(use, expected):
     assert traced(use(label())) == expected
 
 
+@pytest.mark.parametrize("number", [2**53 + 1, -(2**53) - 1, 2**60 + 1, 2**63 - 1, -(2**63), np.int64(2**62 + 3)])
+def test_whole_numbers_keep_64_bits(number):
+    """Constants are doubles in a graph: large ones are put together of two that are exact."""
+    high, low, *rest = traced(label() + number)
+    assert rest == ["int64[] [4294967296.0]", "mul(1, 3)", "add(4, 2)", "add(0, 5)"]
+    values = [int(float(text.removeprefix("int64[] [")[:-1])) for text in (high, low)]
+    assert values[0] * 2**32 + values[1] == number
+
+
+def test_arrays_of_whole_numbers_keep_64_bits():
+    high, low, *_ = traced(label() * [1, -(2**60) - 7])
+    assert (high, low) == ("int64[2] [0.0, -268435457.0]", f"int64[2] [1.0, {float(2**32 - 7)}]")
+    assert traced(label() + 2**53) == [f"int64[] [{2.0**53}]", "add(0, 1)"]
+
+
+@pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 2**70])
+def test_whole_numbers_of_more_than_64_bits_are_refused(number):
+    with pytest.raises(leat.InvalidArgument, match=f"{number} in arithmetic on a node; .* whole numbers of 64 bits"):
+        label() + number
+
+
 @pytest.mark.parametrize(
     "value", ["1", None, float("nan"), float("inf"), [], [[1, 2], [3]], {"a": 1}, 1j, np.array("x")]
 )

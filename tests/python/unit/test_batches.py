@@ -100,8 +100,35 @@ def test_an_iterator_starts_where_it_is_told(job, epochs, steps):
 
 
 def test_samples_names_the_rows(job):
-    np.testing.assert_array_equal(job.batches(rows=[7, 1]).samples(0, 2), [27, 21])
-    assert job.batches().samples(5, 0).tolist() == [*range(10)]
+    it = job.batches(rows=[7, 1])
+    np.testing.assert_array_equal(it.samples(0, 2), [27, 21])
+    assert job.batches().samples(5, 0).tolist() == [*range(10)] == job.samples(5, 0).tolist()
+    with pytest.raises(leat.FailedPrecondition, match="no batch has been handed out"):
+        it.samples()
+    for batch in it:
+        assert it.samples().tolist() == batch["label"].tolist() and it.samples().dtype == np.int64
+    it.close()
+    assert it.samples().tolist() == [97, 91] and it.samples(3, 1).tolist() == [17, 11]
+    with pytest.raises(leat.InvalidArgument, match="epoch = 3, step = None; expected both"):
+        it.samples(3)
+    with pytest.raises(leat.OutOfRange):
+        job.samples(0, 10)
+
+
+def test_an_iterator_has_a_length_unless_it_is_without_end(job):
+    assert len(job.batches()) == 10 and len(job.batches(3, start=(7, 4))) == 26
+    it = job.batches(2)
+    for _ in range(13):
+        next(it)
+    assert len(it) == 20 and len(job.batches(token=it.token())) == 7
+    it.set_state(it.token())
+    assert len(it) == 7 == len(list(it))
+    it.set_state(it.token())
+    assert len(it) == 0 and it  # true all the same
+    endless = job.batches(0)
+    with pytest.raises(TypeError, match="no length: it was opened with epochs=0"):
+        len(endless)
+    assert endless and next(zip(endless, range(1)))[1] == 0
 
 
 def test_a_buffer_goes_back_only_when_nothing_sees_it(fake, job):
@@ -223,8 +250,8 @@ def test_close_wakes_a_waiting_thread_and_ends_the_loop(fake, job):
     assert seen == [[]]
     it.close()
     assert list(it) == []
-    with pytest.raises(leat.FailedPrecondition, match="closed"):
-        it.samples(0, 0)
+    with pytest.raises(leat.FailedPrecondition, match="no batch has been handed out"):
+        it.samples()
 
 
 def test_a_closed_iterator_knows_where_the_consumer_is(job):

@@ -167,3 +167,26 @@ next(it)
 
 def test_a_forked_child_is_told_to_connect_itself():
     subprocess.run([sys.executable, "-c", FORKED], check=True, timeout=60)
+
+
+def test_a_job_is_replaced_only_on_request(service, graph, monkeypatch):
+    done, create = [], service._create
+
+    def creates(pipeline, spec, timeout_s):
+        done.append("create")
+        if done.count("create") == 1:
+            raise leat.AlreadyExists("another spec")
+        return create(pipeline, spec, timeout_s)
+
+    monkeypatch.setattr(service, "_create", creates)
+    monkeypatch.setattr(service, "delete_job", lambda name: done.append(f"delete {name}"))
+    with pytest.raises(leat.AlreadyExists):
+        service.job("job", graph.images, batch=10)
+    done.clear()
+    assert service.job("job", graph.images, batch=10, replace=True).batch == 10
+    assert done == ["create", "delete job", "create"]
+
+
+def test_a_job_that_somebody_else_deletes_is_replaced_too(service, graph):
+    with pytest.raises(leat.AlreadyExists):  # the fake knows no job to delete
+        service.job("error-6", graph.images, batch=10, replace=True)

@@ -70,6 +70,7 @@ def test_the_token_is_that_of_the_last_batch_handed_out(job, sharding):
     rest = [int(batch["label"][0]) for batch in leat.jax.batches(job, sharding=sharding, epochs=1, token=it.token())]
     assert rest == [32, 48, 64, 80]
     assert [int(batch["label"][0]) for batch in it] == rest
+    assert len(it) == 12 and it and repr(it) == "<leat.jax batches of job 'images': closed>"
     it.set_state(it.token())  # at the end
     assert list(it) == [] and job.position(it.token()) == (2, 0)
     assert int(next(leat.jax.batches(job, sharding=sharding, token=first))["label"][0]) == 0
@@ -97,7 +98,7 @@ def test_rows_that_do_not_divide_are_refused(service, graph, sharding):
 
 def test_a_smaller_last_batch_is_refused(service, graph, sharding):
     job = service.job("partial", graph.images, batch=16, last_batch="partial")
-    with pytest.raises(leat.InvalidArgument, match="expected 'drop', 'fill' or 'pad'"):
+    with pytest.raises(leat.InvalidArgument, match="expected 'mask', 'drop', 'fill' or 'pad'"):
         leat.jax.batches(job, sharding=sharding)
 
 
@@ -225,6 +226,36 @@ def test_devices_are_for_one_process(job, monkeypatch):
     monkeypatch.setattr(jax, "process_count", lambda: 2)
     with pytest.raises(leat.InvalidArgument, match="devices is for one process, and there are 2; expected sharding="):
         leat.jax.batches(job, devices=jax.devices())
+
+
+def test_samples_are_those_of_the_rows_that_are_pulled(job, sharding):
+    it = leat.jax.batches(job, sharding=sharding, start=(2, 1))
+    with pytest.raises(leat.FailedPrecondition, match="no batch has been handed out"):
+        it.samples()
+    next(it)
+    assert repr(it) == "<leat.jax batches of job 'images': epoch 2 step 1>"
+    assert it.samples().tolist() == (16 + it.rows.astype(int)).tolist() == it.samples(0, 1).tolist()
+    part = Mesh(devices(*range(4)), ("data",))
+    assert leat.jax.batches(job, sharding=NamedSharding(part, P("data"))).samples(0, 0).tolist() == [*range(16)]
+
+
+def test_int64_that_would_be_cut_is_refused(job, sharding):
+    job.schema["label"] = leat.Field(np.dtype("int64"), ())
+    told = "field 'label' of job 'images' is int64.*fn.cast\\(label, dtype=\"int32\"\\).*jax_enable_x64"
+    with pytest.raises(leat.InvalidArgument, match=told):
+        leat.jax.batches(job, sharding=sharding)
+    assert next(leat.jax.batches(job, sharding=sharding, fields=["image"]))["image"].shape[0] == 16
+    jax.config.update("jax_enable_x64", True)
+    try:
+        leat.jax.batches(job, sharding=sharding).close()
+    finally:
+        jax.config.update("jax_enable_x64", False)
+
+
+def test_what_no_option_is_called_is_refused_at_once(job, sharding):
+    for wrong in ("rows", "widnow", "make", "device"):
+        with pytest.raises(TypeError, match=f"batches\\(\\) got an unexpected keyword argument '{wrong}'"):
+            leat.jax.batches(job, sharding=sharding, **{wrong: 1})
 
 
 @pytest.mark.parametrize("epochs", [None, 2])

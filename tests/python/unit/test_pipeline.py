@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
+import copy
 import inspect
+import json
 import pathlib
+import pickle
 
 import numpy as np
 import pytest
@@ -206,3 +209,28 @@ def test_an_operator_with_as_many_outputs_as_values_says_so():
         "kinds: \"Literal['image', 'text'] | Sequence[Literal['image', 'text']]\" = ()) -> 'tuple[Node, ...]'"
     )
     assert "A tuple of nodes: one for each of fields." in fn.readers.fields.__doc__
+
+
+def test_a_pipeline_pickles_as_its_graph(graph):
+    there = pickle.loads(pickle.dumps(graph.images))
+    assert there.to_dict() == graph.images.to_dict() and repr(there) == repr(graph.images)
+    assert there.outputs == ("image", "label")
+    with pytest.raises(leat.PipelineError, match="a graph without its function"):
+        there()
+    error = there.explain(leat.InvalidArgument("node 1 is wrong"))
+    assert "fn.decode at " in str(error)
+    assert copy.deepcopy(graph.images) is graph.images  # nothing of it changes
+
+
+def test_a_pipeline_of_a_dict(graph):
+    text = json.dumps(graph.images.to_dict())
+    made = leat.Pipeline.from_dict(json.loads(text))
+    assert made.to_dict() == graph.images.to_dict()
+    assert pickle.loads(pickle.dumps(made)).to_dict() == made.to_dict()
+    assert "node 1 is fn.decode of a graph" in str(made.explain(leat.InvalidArgument("node 1 is wrong")))
+
+
+@pytest.mark.parametrize("wrong", [None, {}, {"nodes": 3, "outputs": []}, {"nodes": [{}], "outputs": []}, {1}])
+def test_what_is_no_graph_is_refused(wrong):
+    with pytest.raises(leat.InvalidArgument, match="expected what Pipeline.to_dict returned"):
+        leat.Pipeline.from_dict(wrong)

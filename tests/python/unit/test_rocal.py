@@ -3,6 +3,7 @@
 
 import pathlib
 import re
+import threading
 
 import leat
 import leat.rocal.plugin.generic  # its table of hints
@@ -188,3 +189,23 @@ class TestMaking:
         assert table("Accepted without a meaning") == hints
         refused = re.findall(r"`(fn\.[\w.]+)`", text.split("\n## Refused\n\n")[1].split("\n\n")[0])
         assert sorted(refused) == sorted(_checked.REFUSED)
+
+
+def test_threads_make_pipelines_of_their_own():
+    """What a thread does within `with pipeline:` is that pipeline's, whatever others make meanwhile."""
+    first, second = Pipeline(batch_size=1), Pipeline(batch_size=1)
+    inside, seen = threading.Barrier(2, timeout=60), {}
+
+    def make(pipeline):
+        with pipeline:
+            inside.wait()  # both are
+            seen[pipeline] = Pipeline.current("here")
+            inside.wait()
+
+    thread = threading.Thread(target=make, args=(second,))
+    thread.start()
+    make(first)
+    thread.join()
+    assert seen == {first: first, second: second}
+    with pytest.raises(leat.FailedPrecondition, match="here outside of a pipeline"):
+        Pipeline.current("here")

@@ -182,7 +182,7 @@ def test_what_a_dataset_cannot_be_is_told(service, graph, job):
     with pytest.raises(leat.InvalidArgument, match="batch of 10 rows; expected a multiple of the 3 processes"):
         leat.torch.IterableDataset(job, rank=0, world_size=3)
     partial = service.job("partial", graph.images, batch=16, last_batch="partial")
-    with pytest.raises(leat.InvalidArgument, match="expected 'drop', 'fill' or 'pad'"):
+    with pytest.raises(leat.InvalidArgument, match="expected 'mask', 'drop', 'fill' or 'pad'"):
         leat.torch.IterableDataset(partial, rank=0, world_size=2)
     for epoch in (-1, 1.5, True):
         with pytest.raises(leat.InvalidArgument, match="expected a whole number"):
@@ -219,3 +219,33 @@ def test_torchdatas_stateful_loader_saves_and_restores_the_place(job):
     last.load_state_dict(saved)
     rest = [batch["image"].numpy().tobytes() for batch in last]
     assert (rest or [batch["image"].numpy().tobytes() for batch in last]) == images(job, 2)
+
+
+def test_samples_are_those_of_the_ranks_rows(job):
+    dataset = leat.torch.IterableDataset(job, rank=1, world_size=2)
+    assert repr(dataset) == "<leat.torch dataset of job 'images': rows 5 … 9 of 10, next epoch 0 step 0>"
+    with pytest.raises(leat.FailedPrecondition, match="no batch has been handed out"):
+        dataset.samples()
+    for batch in dataset:
+        assert dataset.samples().tolist() == batch["label"].tolist()
+    dataset.close()
+    it = leat.torch.batches(job, 2, rows=[3, 1], start=(4, 9))
+    assert len(it) == 11 and next(it)["label"].tolist() == [93, 91] == it.samples().tolist()
+
+
+@pytest.mark.parametrize("make", [leat.torch.batches, leat.torch.IterableDataset])
+def test_what_no_option_is_called_is_refused_at_once(job, make):
+    with pytest.raises(TypeError, match="got an unexpected keyword argument 'widnow'"):
+        make(job, widnow=3)
+
+
+@pytest.mark.parametrize(("there", "used", "pins"), [(True, True, True), (True, False, False), (False, False, False)])
+def test_memory_is_page_locked_for_processes_that_use_cuda(job, monkeypatch, there, used, pins):
+    """To ask for it makes a context on some GPU."""
+    pinned = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: there)
+    it = leat.torch.batches(job)
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: used)  # a model came to its GPU meanwhile
+    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda tensor: pinned.append(1) or tensor)
+    next(it)
+    assert bool(pinned) == pins

@@ -34,13 +34,14 @@ class GpuJobTest : public HostGroupTest {
   }
   // Of the files that are there, in their order; the last batch may be partial.
   void OpenJob(const Graph& graph, uint32_t batch,
-               BadSamplePolicy policy = BadSamplePolicy::kFail) {
+               BadSamplePolicy policy = BadSamplePolicy::kFail,
+               LastBatch last_batch = LastBatch::kPartial) {
     FakeJob job;
     JobSpec& spec = job.info.spec;
     spec.name = "job";
     spec.batch = batch;
     spec.order = Order::kSequential;
-    spec.last_batch = LastBatch::kPartial;
+    spec.last_batch = last_batch;
     spec.on_bad_sample = policy;
     spec.pipeline = graph;
     auto finished = FinishFakeJob(std::move(job));

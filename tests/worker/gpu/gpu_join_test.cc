@@ -95,5 +95,26 @@ TEST_F(GpuJobTest, OneRowAsksOfManyStreamsAreOneGroup) {
   }
 }
 
+TEST_F(GpuJobTest, PaddingIsMarkedWhateverBecomesOfBadSamples) {
+  Open();
+  WriteFiles(6);
+  Write(2, "no image");  // sample 4, as classes are in order
+  for (const BadSamplePolicy policy :
+       {BadSamplePolicy::kReplace, BadSamplePolicy::kZero}) {
+    OpenJob(CropGraph(32, dir_.path()), 4, policy, LastBatch::kMask);
+    std::vector<RowOf> rows;
+    for (uint32_t row = 0; row < 4; ++row)
+      rows.push_back({.step = 1, .row = row, .sample = std::min(4 + row, 5u)});
+    const auto results = OnGpu(rows);
+    std::string valid;
+    for (uint32_t row = 0; row < 4; ++row) {
+      ASSERT_TRUE(results[row].ok()) << results[row].status();
+      EXPECT_EQ(*results[row], *OnCpu(rows[row])) << row;
+      valid += results[row]->back() == std::byte{1} ? '1' : '0';
+    }
+    EXPECT_EQ(valid, policy == BadSamplePolicy::kZero ? "0100" : "1100");
+  }
+}
+
 }  // namespace
 }  // namespace leat::worker

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import functools
 import inspect
+import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -67,14 +68,19 @@ _REFUSED = (
 )
 
 
+_making = threading.local()  # each thread may make one of its own
+
+
+def _current() -> Pipeline | None:
+    return getattr(_making, "pipeline", None)
+
+
 class Pipeline:
     """A reader and what is done to its samples, for one device; its batches are those of one shard.
 
     Operators are called within `with pipeline:`, and `set_outputs` names what
     it hands out. Nothing runs here: workers compute the batches.
     """
-
-    _current_pipeline: ClassVar[Pipeline | None] = None
 
     def __init__(
         self,
@@ -137,12 +143,12 @@ class Pipeline:
         self._feed: Feed | None = None
 
     def __enter__(self) -> Pipeline:
-        self._outer.append(Pipeline._current_pipeline)
-        Pipeline._current_pipeline = self
+        self._outer.append(_current())
+        _making.pipeline = self
         return self
 
     def __exit__(self, *_: object) -> None:
-        Pipeline._current_pipeline = self._outer.pop()
+        _making.pipeline = self._outer.pop()
 
     def __repr__(self) -> str:
         read = "nothing" if self._source is None else self._source.where
@@ -159,9 +165,10 @@ class Pipeline:
     @classmethod
     def current(cls, where: str) -> Pipeline:
         """The pipeline that is being made. Raises FailedPrecondition outside of `with pipeline:`."""
-        if cls._current_pipeline is None:
+        pipeline = _current()
+        if pipeline is None:
             raise FailedPrecondition(f"{where} outside of a pipeline; expected it within `with pipeline:`")
-        return cls._current_pipeline
+        return pipeline
 
     def read(self, source: Source) -> None:
         """Sets the reader. Raises Unimplemented for a second one."""
