@@ -3,7 +3,8 @@
 // From a checked graph to a FusedProgram: each of the steps that the CPU's
 // compiler makes is the host's, part of a chain or of a tail, or a stage's.
 // What stages read of chains and tails is a head: a field behind the schema's,
-// whose place is the slot's memory.
+// whose place is the slot's memory; or, of a chain whose size is the row's own,
+// what a stage makes of the decoded pixels.
 //
 //   decode, resize, brightness, normalize; label, one_hot
 //   chain ────────► head ► stage ► stage     host's values
@@ -66,7 +67,13 @@ class FusedCompiler {
     if (program_->views_.empty())
       return Unimplemented("cannot be fused: no field is made of an image");
     program_->stages_ = std::make_unique<StageProgram>(
-        std::move(builder_), program_->heads_, std::move(host_values_));
+        std::move(builder_), program_->heads_, std::move(host_values_),
+        limits.value_bytes);
+    if (by_row_ && program_->stages_->most_elements() == 0)
+      return Unimplemented(
+          "cannot be fused: {} bytes of a row are too few for values whose "
+          "size differs from sample to sample",
+          limits.value_bytes);
     Finish();
     return std::move(program_);
   }
@@ -136,9 +143,8 @@ class FusedCompiler {
           decode->input - static_cast<uint32_t>(graph_.graph.nodes.size());
       program_->gray_ = decode->gray;
       program_->orient_ = decode->orient;
-      for (const ImageOp& op : decode->ops)
-        if (op.kind == ImageOp::Kind::kColours && op.colours != Colours::kBgr)
-          return CannotFuse(op.node, "colours other than RGB, BGR and gray");
+      if (decode->colours() == Colours::kYcbcr)
+        return AddYcbcrDecode(step, std::move(decode->ops));
       program_->bgr_ = decode->colours() == Colours::kBgr;
       return AddChain(0, {.node = step.node}, std::move(decode->ops));
     }
@@ -151,7 +157,8 @@ class FusedCompiler {
     const bool tail = std::holds_alternative<NormalizeStep>(step.what) ||
                       std::holds_alternative<CastStep>(step.what) ||
                       std::holds_alternative<TransposeStep>(step.what);
-    if (tail && (from == Place::kChain || from == Place::kTail)) {
+    if (tail && builder_.IsStatic(step.node) &&
+        (from == Place::kChain || from == Place::kTail)) {
       places_[step.node] = {Place::kTail, tail_.size()};
       tail_.push_back(std::move(step));
       return absl::OkStatus();
@@ -186,9 +193,37 @@ class FusedCompiler {
   absl::Status AddStage(const Step& step, const std::vector<uint32_t>& inputs) {
     for (const uint32_t value : inputs)
       RETURN_IF_ERROR(EnsureTensor(step.node, value));
-    if (const absl::Status added = AddStages(step, &builder_); !added.ok())
+    if (const absl::Status added = AddStages(step, inputs, &builder_);
+        !added.ok())
       return CannotFuse(step.node, added);
     places_[step.node] = {Place::kStage};
+    by_row_ = by_row_ || !builder_.IsStatic(step.node);
+    return absl::OkStatus();
+  }
+
+  // YCbCr is rounded, so views are made of the whole image in it, as on the
+  // CPU. The first operator is the colours', and the decode's node.
+  absl::Status AddYcbcrDecode(const Step& step, std::vector<ImageOp> ops) {
+    const uint32_t decode = ops[0].node;
+    ops.erase(ops.begin());
+    RETURN_IF_ERROR(AddChain(0, {.node = decode}, {}));
+    RETURN_IF_ERROR(EnsureTensor(decode, decode));
+    AddYcbcr(decode, &builder_);
+    places_[decode] = {Place::kStage};
+    if (ops.empty()) return absl::OkStatus();
+    Step view{.node = step.node, .dtype = step.dtype};
+    view.what = ImageStep{decode, std::move(ops)};
+    return AddStage(view, {decode});
+  }
+
+  // A chain whose size is the row's own, which a stage makes.
+  absl::Status AddSourceOf(uint32_t user, uint32_t value) {
+    if (program_->views_.size() == kMaxViews)
+      return CannotFuse(user, "too many views");
+    program_->views_.push_back({.chain = places_[value].index,
+                                .stage = AddSource(value, &builder_),
+                                .value = value});
+    by_row_ = true;
     return absl::OkStatus();
   }
 
@@ -209,8 +244,7 @@ class FusedCompiler {
     }
     if (places_[value].kind == Place::kNowhere)
       return CannotFuse(user, "its input is no pixels, nor the host's");
-    if (!builder_.IsStatic(value))
-      return CannotFuse(user, "its input's size differs from sample to sample");
+    if (!builder_.IsStatic(value)) return AddSourceOf(user, value);
     heads_.push_back({value, builder_.NewResult(value)});
     return absl::OkStatus();
   }
@@ -283,8 +317,6 @@ class FusedCompiler {
     ChainEnd& end = chains_[chain];
     if (end.view) return *end.view;
     const Shape& shape = graph_.types[end.node][0].shape;
-    if (shape[0] <= 0 || shape[1] <= 0)
-      return CannotFuse(end.node, "its size differs from sample to sample");
     end.view = static_cast<uint32_t>(program_->views_.size());
     if (*end.view == kMaxViews) return CannotFuse(end.node, "too many views");
     program_->views_.push_back({chain, {shape[0], shape[1]}});
@@ -380,8 +412,9 @@ class FusedCompiler {
               });
     std::vector<FusedView> views;
     for (const FusedProgram::FusedImage& image : program_->views_) {
-      views.push_back({.width = static_cast<uint32_t>(image.size.width),
-                       .height = static_cast<uint32_t>(image.size.height)});
+      const ImageSize size = image.stage ? ImageSize{1, 1} : image.size;
+      views.push_back({.width = static_cast<uint32_t>(size.width),
+                       .height = static_cast<uint32_t>(size.height)});
       program_->strips_ =
           std::max(program_->strips_,
                    FusedStrips(views.back().width, views.back().height));
@@ -428,6 +461,7 @@ class FusedCompiler {
   std::vector<Head> heads_;
   std::vector<StageHostValue> host_values_;
   size_t host_bytes_ = 0;
+  bool by_row_ = false;  // values of a size that is the row's own
   std::vector<ViewField> fields_;
   std::vector<std::byte> tables_;
 };

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -140,6 +141,28 @@ FusedRow& FusedGroup::Descriptor(size_t row, size_t view) const {
   return At<FusedRow>(header_.rows_at)[row * header_.views + view];
 }
 
+FusedRow& FusedGroup::RowOf(size_t row, size_t view) {
+  return program_->views_[view].stage ? slices_[row * header_.views + view].row
+                                      : Descriptor(row, view);
+}
+
+// A view has the size of all rows, or its own, for which there is room.
+absl::Status FusedGroup::CheckSize(const FusedProgram::FusedImage& image,
+                                   const View& view, Slice* slice,
+                                   FusedScratch* scratch) const {
+  const ImageSize size = view.size();
+  slice->size = size;
+  if (image.stage) {
+    const int64_t sizes[] = {size.height, size.width, program_->channels()};
+    return SetSizes(image.value, DType::kUint8, sizes,
+                    program_->stages_->most_elements(), &scratch->values);
+  }
+  if (size.width != image.size.width || size.height != image.size.height)
+    return Internal("view of {} × {}, want {} × {}", size.width, size.height,
+                    image.size.width, image.size.height);
+  return absl::OkStatus();
+}
+
 absl::Status FusedGroup::ComputeHostValues(size_t row, const RowInput& input,
                                            FusedScratch* scratch) {
   const FusedProgram& program = *program_;
@@ -269,12 +292,9 @@ absl::StatusOr<Rect> FusedGroup::PrepareRow(size_t row, const RowInput& input,
   for (size_t v = 0; v < program.views_.size(); ++v) {
     const FusedProgram::FusedImage& image = program.views_[v];
     const View& view = chains[image.chain];
-    if (view.size().width != image.size.width ||
-        view.size().height != image.size.height)
-      return Internal("view of {} × {}, want {} × {}", view.size().width,
-                      view.size().height, image.size.width, image.size.height);
     Slice& slice = slices_[row * header_.views + v];
-    FusedRow& descriptor = Descriptor(row, v);
+    RETURN_IF_ERROR(CheckSize(image, view, &slice, scratch));
+    FusedRow& descriptor = RowOf(row, v);
     descriptor = {};
     slice.back_x = slice.back_y = false;
     if (view.resampled()) {
@@ -289,7 +309,7 @@ absl::StatusOr<Rect> FusedGroup::PrepareRow(size_t row, const RowInput& input,
     state.most_halvings = std::min(state.most_halvings, MostHalvings(view));
   }
   if (const absl::Status bound =
-          stages_.PrepareRow(row, program.seed_, input, scratch->values);
+          stages_.PrepareRow(row, program.seed_, input, &scratch->values);
       !bound.ok())
     return ForTheCpu(bound);
   if (state.part.width * state.part.height > kMaxSpan / 4)
@@ -341,9 +361,16 @@ absl::Status FusedGroup::BindSource(size_t row, const FusedSource& source) {
     return ResourceExhausted(
         "window of {} × {} with rows of {} bytes spans 2 GiB or more",
         need.width, need.height, source.pitch);
-  for (size_t v = 0; v < header_.views; ++v)
-    BindView(state.orientation, state.stored, source,
-             slices_[row * header_.views + v], &Descriptor(row, v));
+  for (size_t v = 0; v < header_.views; ++v) {
+    const Slice& slice = slices_[row * header_.views + v];
+    FusedRow& view = RowOf(row, v);
+    BindView(state.orientation, state.stored, source, slice, &view);
+    if (const std::optional<size_t> stage = program_->views_[v].stage) {
+      // To the fused kernel it is one pixel, that nothing is made of.
+      Descriptor(row, v) = {.source = view.source};
+      stages_.BindSource(row, *stage, slice.size, view);
+    }
+  }
   stages_.TakeRow(row);
   return absl::OkStatus();
 }

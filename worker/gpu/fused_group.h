@@ -113,6 +113,9 @@ class FusedGroup {
     bool back_x = false;  // a copy that is mirrored by its steps
     bool back_y = false;
     uint64_t tables_at = 0, table_bytes = 0;  // room for its tables
+    // Of a view that a stage makes.
+    ImageSize size;
+    FusedRow row;
   };
 
   template <class T>
@@ -120,6 +123,11 @@ class FusedGroup {
     return reinterpret_cast<T*>(memory_.data() + offset);
   }
   FusedRow& Descriptor(size_t row, size_t view) const;
+  // The same, or the stage's.
+  FusedRow& RowOf(size_t row, size_t view);
+  absl::Status CheckSize(const FusedProgram::FusedImage& image,
+                         const View& view, Slice* slice,
+                         FusedScratch* scratch) const;
   absl::Status ComputeHostValues(size_t row, const RowInput& input,
                                  FusedScratch* scratch);
   absl::Status CheckLimits(FusedScratch* scratch) const;

@@ -36,12 +36,23 @@ StageLaunch FusedProgram::stage(size_t stage, size_t rows) const {
 uint64_t FusedProgram::BlockBytes(size_t rows) const {
   FusedHeader header = header_;
   header.rows = static_cast<uint32_t>(rows);
-  return TablesAt(&header) + rows * Aligned(limits_.max_table_bytes);
+  return TablesAt(&header) + rows * MostTableBytes();
+}
+
+uint64_t FusedProgram::MostTableBytes() const {
+  for (const Chain& chain : chains_)
+    for (const ImageOp& op : chain.ops)
+      if (op.Resamples()) return Aligned(limits_.max_table_bytes);
+  return 0;
 }
 
 uint64_t FusedProgram::TableBytesBound(int64_t max_side) const {
   uint64_t sum = 0;
   for (const FusedImage& view : views_) {
+    if (view.stage) {  // of any size
+      sum += MostTableBytes();
+      continue;
+    }
     // What is kept of the resized image is no larger than it: no view shrinks
     // by more than from the largest side to its own; twice that, if its region
     // is stretched for a side that is rounded up from a half.

@@ -7,7 +7,8 @@
 // normalize, cast and transpose. This is the fused kernel's. Other operators on
 // pixels are stages behind it (stages/), which read what it has written to the
 // slot's memory; small values that no pixel has a part in are the host's.
-// Immutable; thread-safe.
+// Views of a size that is the row's own are stages, too, since the fused kernel
+// has one size for all rows. Immutable; thread-safe.
 //
 // A group of rows is computed through a FusedGroup (fused_group.h).
 #pragma once
@@ -16,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -48,6 +50,9 @@ struct FusedLimits {
   size_t max_table_bytes = size_t{256} << 10;
   // Pixels that one thread adds up one after the other: tens of milliseconds.
   uint64_t max_taps = uint64_t{1} << 21;
+  // A row's share of the memory for values between stages: what those whose
+  // size is the row's own may take.
+  uint64_t value_bytes = uint64_t{256} << 10;
 };
 
 class FusedProgram {
@@ -105,10 +110,13 @@ class FusedProgram {
     size_t parent = 0;  // an earlier one; of the first: itself
     std::vector<ImageOp> ops;
   };
-  // What a chain gives, if fields are made of it.
+  // What a chain gives, if fields are made of it; or, where the size is the
+  // row's own, a value that a stage makes.
   struct FusedImage {
     size_t chain = 0;
     ImageSize size;
+    std::optional<size_t> stage;
+    uint32_t value = 0;
   };
 
   // An output of the reader that is the host's.
@@ -127,6 +135,8 @@ class FusedProgram {
   // of a group's other rows follow.
   uint64_t StagesAt(FusedHeader* header) const;
   uint64_t TablesAt(FusedHeader* header) const;
+  // Of a row; 0 where no view resamples.
+  uint64_t MostTableBytes() const;
 
   uint64_t seed_ = 0;
   FusedLimits limits_;

@@ -23,13 +23,6 @@ absl::StatusOr<std::unique_ptr<FusedProgram>> Fuse(const CheckedGraph& graph,
                                                    DecoderClass decoder_class,
                                                    uint64_t group_bytes,
                                                    uint64_t slot_bytes) {
-  ASSIGN_OR_RETURN(std::unique_ptr<FusedProgram> fused,
-                   FusedProgram::Compile(graph, seed, kLimits));
-  if (decoder_class == DecoderClass::kNvjpeg &&
-      (fused->stages() > 0 || fused->dali()))
-    return Unimplemented(
-        "operators behind the fused kernel, and resizing by rule \"dali\", run "
-        "in class exact, not nvjpeg");
   const size_t row_bytes = graph.schema.row_bytes();
   const size_t padding = graph.schema.fields.size() * kFieldPadding;
   if (row_bytes + padding > group_bytes)
@@ -37,13 +30,22 @@ absl::StatusOr<std::unique_ptr<FusedProgram>> Fuse(const CheckedGraph& graph,
         "a row of {} bytes does not fit a GPU's groups of {} bytes "
         "(--gpu-group-bytes)",
         row_bytes, group_bytes);
+  // Half of the slot is for pixels on their way.
+  const uint64_t rows =
+      std::clamp<uint64_t>(group_bytes / row_bytes, 1, kMaxGpuGroupRows);
+  FusedLimits limits = kLimits;
+  limits.value_bytes = slot_bytes / 2 / rows;
+  ASSIGN_OR_RETURN(std::unique_ptr<FusedProgram> fused,
+                   FusedProgram::Compile(graph, seed, limits));
+  if (decoder_class == DecoderClass::kNvjpeg &&
+      (fused->stages() > 0 || fused->dali()))
+    return Unimplemented(
+        "operators behind the fused kernel, and resizing by rule \"dali\", run "
+        "in class exact, not nvjpeg");
   if (fused->BlockBytes(kMaxGpuGroupRows) > kSlotBlockBytes)
     return Unimplemented(
         "{} rows need {} bytes of descriptors, more than a GPU's slot has: {}",
         kMaxGpuGroupRows, fused->BlockBytes(kMaxGpuGroupRows), kSlotBlockBytes);
-  // The rest is for pixels on their way.
-  const uint64_t rows =
-      std::clamp<uint64_t>(group_bytes / row_bytes, 1, kMaxGpuGroupRows);
   if (fused->ValueBytes(rows) > slot_bytes / 2)
     return Unimplemented(
         "{} rows hold values of {} bytes between operators, more than half of "

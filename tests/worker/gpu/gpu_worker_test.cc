@@ -171,6 +171,29 @@ TEST_F(GpuTest, RowsThatDoNotFitTheSlotAreComputedByTheCpu) {
   ExpectExact(pipeline, files);
 }
 
+// Inverted before it is resized.
+Graph OwnSizeGraph() {
+  Graph graph = CropGraph(16);
+  graph.nodes[2].inputs = {{2, 0}};
+  graph.nodes.insert(graph.nodes.begin() + 2, {"invert", {{1, 0}}, {}});
+  graph.outputs[0].second = {3, 0};
+  return graph;
+}
+
+TEST_F(GpuTest, RowsThatAreTooLargeForTheirPlacesAreComputedByTheCpu) {
+  config_.slot_bytes = 8 << 20;  // 32 KiB a row, for two values
+  Open();
+  GpuPipeline pipeline(OwnSizeGraph(), *gpus_);
+  ASSERT_TRUE(pipeline.kernel().staged(false));
+  std::vector<std::string> files;
+  for (int i = 0; i < 40; ++i)
+    files.push_back(MakeJpeg({.width = 5 + i * 37 % 200,
+                              .height = 5 + i * 53 % 190,
+                              .orientation = 1 + i % 8,
+                              .seed = static_cast<uint32_t>(i)}));
+  ExpectExact(pipeline, files);
+}
+
 TEST_F(GpuTest, PixelsLeaveTheValuesOfStagesTheirRoom) {
   config_.slot_bytes = 1 << 20;
   Open();

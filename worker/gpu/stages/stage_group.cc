@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/status.h"
+#include "worker/gpu/fused_kernel.h"
 
 namespace leat::worker {
 namespace {
@@ -69,11 +70,14 @@ StageHead* StageGroup::HeadOf(size_t stage, size_t row) const {
 
 absl::Status StageGroup::PrepareRow(size_t row, uint64_t seed,
                                     const RowInput& input,
-                                    const std::vector<Tensor>& values) {
+                                    std::vector<Tensor>* values) {
+  for (const SizedStep& step : program_->sized_steps())
+    RETURN_IF_ERROR(
+        SetSizes(step, seed, input, program_->most_elements(), values));
   for (const StageHostValue& host : program_->host_values())
     memcpy(block_.data() + at_ + program_->HostAt(rows_, row) + host.at,
-           values[host.value].data, host.bytes);
-  const BoundRow bound(*this, row, seed, input, values);
+           (*values)[host.value].data, host.bytes);
+  const BoundRow bound(*this, row, seed, input, *values);
   for (size_t i = 0; i < program_->stages().size(); ++i) {
     const uint64_t extra = at_ + program_->ExtraAt(i, rows_, row);
     RETURN_IF_ERROR(program_->stages()[i]->Bind(
@@ -82,6 +86,20 @@ absl::Status StageGroup::PrepareRow(size_t row, uint64_t seed,
                 .extra_at = device_.block + extra}));
   }
   return absl::OkStatus();
+}
+
+void StageGroup::BindSource(size_t row, size_t stage, ImageSize size,
+                            const FusedRow& source) {
+  const auto width = static_cast<uint32_t>(size.width);
+  const auto height = static_cast<uint32_t>(size.height);
+  const StageTensor& out = program_->stages()[stage]->out();
+  const ResampleRow descriptor{
+      .head = {.threads = FusedStrips(width, height), .dtype = out.dtype},
+      .view = {.width = width, .height = height},
+      .from = source,
+      .tables = device_.block,
+      .channels = static_cast<uint32_t>(out.shape[2])};
+  *reinterpret_cast<ResampleRow*>(HeadOf(stage, row)) = descriptor;
 }
 
 void StageGroup::BindOutput(size_t row, size_t field, uint64_t address) {

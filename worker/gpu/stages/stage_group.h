@@ -32,10 +32,16 @@ class StageGroup {
   // Of a value in the slot's memory: where the fused kernel writes a head.
   uint64_t AddressOf(size_t row, const StageTensor& tensor) const;
 
-  // Writes the row's descriptors. `values`: of the row's nodes; data of those
-  // that the host computes. Errors: Stage::Bind's.
+  // Sets the sizes of the row's values that are its own, and writes its
+  // descriptors. `values`: of the row's nodes; data of those that the host
+  // computes, sizes of those that are known and of what the decoder leaves.
+  // Errors: SetSizes', Stage::Bind's.
   absl::Status PrepareRow(size_t row, uint64_t seed, const RowInput& input,
-                          const std::vector<Tensor>& values);
+                          std::vector<Tensor>* values);
+  // What `stage`, of AddSource, makes its value of: a view of that size, whose
+  // tables are in the block.
+  void BindSource(size_t row, size_t stage, ImageSize size,
+                  const FusedRow& source);
   // 0: nothing is written there.
   void BindOutput(size_t row, size_t field, uint64_t address);
   // The launches compute the row, or nothing of it.
