@@ -172,8 +172,8 @@ TEST_F(GpuTest, RowsThatDoNotFitTheSlotAreComputedByTheCpu) {
 }
 
 // Inverted before it is resized.
-Graph OwnSizeGraph() {
-  Graph graph = CropGraph(16);
+Graph OwnSizeGraph(int64_t size) {
+  Graph graph = CropGraph(size);
   graph.nodes[2].inputs = {{2, 0}};
   graph.nodes.insert(graph.nodes.begin() + 2, {"invert", {{1, 0}}, {}});
   graph.outputs[0].second = {3, 0};
@@ -183,7 +183,7 @@ Graph OwnSizeGraph() {
 TEST_F(GpuTest, RowsThatAreTooLargeForTheirPlacesAreComputedByTheCpu) {
   config_.slot_bytes = 8 << 20;  // 32 KiB a row, for two values
   Open();
-  GpuPipeline pipeline(OwnSizeGraph(), *gpus_);
+  GpuPipeline pipeline(OwnSizeGraph(16), *gpus_);
   ASSERT_TRUE(pipeline.kernel().staged(false));
   std::vector<std::string> files;
   for (int i = 0; i < 40; ++i)
@@ -294,6 +294,34 @@ TEST_F(GpuTest, RowsAreWrittenStraightIntoLentDeviceMemory) {
                              : RowBytes(got.size(), std::byte{0}))
           << row;
     }
+  }
+}
+
+// The label, which the fused kernel writes though no view is its own.
+TEST_F(GpuTest, HostValuesReachDeviceMemoryWhereSizesAreTheRowsOwn) {
+  Open();
+  GpuPipeline pipeline(OwnSizeGraph(8), *gpus_);
+  ASSERT_TRUE(pipeline.kernel().staged(false));
+  const std::vector<size_t> bytes = {8 * 8 * 3, 4};
+  const std::vector<uint64_t> offsets = {0, 1024};
+  const DeviceBytes memory(2048);
+  const GroupOutputs outputs{.rows = 5,
+                             .base = memory.data(),
+                             .device = 0,
+                             .offsets = offsets,
+                             .field_bytes = bytes};
+  const auto group = pipeline.kernel().BeginGroup(outputs);
+  std::vector<std::string> files;
+  for (int i = 0; i < 5; ++i)
+    files.push_back(MakeJpeg({.width = 9 + 20 * i, .height = 70 - 12 * i}));
+  for (size_t row = 0; row < 5; ++row)
+    ASSERT_TRUE(pipeline.Prepare(*group, row, files[row]).ok());
+  for (const absl::Status& status : GpuPipeline::RunGroup(*group))
+    EXPECT_TRUE(status.ok()) << status;
+  for (size_t row = 0; row < 5; ++row) {
+    RowBytes got(outputs.At(0, row), outputs.At(0, row) + bytes[0]);
+    got.insert(got.end(), outputs.At(1, row), outputs.At(1, row) + 4);
+    EXPECT_EQ(got, *pipeline.OnCpu(files[row], row)) << row;
   }
 }
 
