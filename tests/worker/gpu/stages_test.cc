@@ -346,12 +346,22 @@ TEST(Stages, DecodesAreYcbcrWhereThePipelineSaysSo) {
   }
 }
 
-// Of floats, whose sums are other ones in another order.
+// Of floats, whose sums are other ones in another order: two columns of huge
+// numbers cancel each other, and what was added before them is lost.
 TEST(Stages, StatisticsAreSummedInTheCpusOrder) {
-  const Node noise{"brightness",
-                   {},
-                   {{"brightness", Value(0.3712)},
-                    {"dtype", Value(std::string("float32"))}}};
+  using Floats = std::vector<double>;
+  const Node floats{"brightness",
+                    {},
+                    {{"brightness", Value(0.3712)},
+                     {"dtype", Value(std::string("float32"))}}};
+  const auto column = [](double x, double value) {
+    return Node{"erase",
+                {},
+                {{"anchor", Floats{0, x}},
+                 {"shape", Floats{1000, 1}},
+                 {"fill_value", Floats{value}}}};
+  };
+  const Node plus = column(0, 1e20), minus = column(1, -1e20);
   for (const Ints& axes : {Ints{}, Ints{0, 1}, Ints{2}, Ints{1}, Ints{0, 2}})
     for (const int64_t ddof : {0, 1}) {
       const Node standardize{
@@ -360,8 +370,8 @@ TEST(Stages, StatisticsAreSummedInTheCpusOrder) {
           {{"axes", axes}, {"ddof", Value(ddof)}, {"scale", Value(50.0)}}};
       const Node crop{"crop", {}, {{"size", Ints{18, 17}}}};
       for (const std::vector<Node>& nodes :
-           {std::vector<Node>{crop, noise, standardize},
-            std::vector<Node>{noise, standardize, crop}}) {
+           {std::vector<Node>{crop, floats, plus, minus, standardize},
+            std::vector<Node>{floats, plus, minus, standardize, crop}}) {
         const Graph graph = ChainOf(nodes);
         const auto checked = Check(graph);
         ASSERT_TRUE(checked.ok()) << checked.status();
