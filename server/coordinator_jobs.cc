@@ -3,7 +3,6 @@
 // Jobs: created, found, deleted.
 #include <utility>
 
-#include "core/device_forms.h"
 #include "core/log.h"
 #include "core/status.h"
 #include "server/coordinator.h"
@@ -101,8 +100,7 @@ absl::StatusOr<DecoderClass> Coordinator::SettleClass(
   const size_t ready = membership_.num_ready();
   const size_t gpus = membership_.num_ready(DecoderClass::kNvjpeg);
   if (spec.decoder_class == DecoderClass::kAuto)
-    return job.not_on_gpu.empty() && !HasPartners(spec.pipeline) && ready > 0 &&
-                   gpus == ready
+    return job.may_be_nvjpeg && ready > 0 && gpus == ready
                ? DecoderClass::kNvjpeg
                : DecoderClass::kExact;
   if (ready > 0 && membership_.num_ready(spec.decoder_class) == 0)
