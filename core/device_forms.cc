@@ -12,6 +12,7 @@
 #include "core/device_forms.h"
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -52,6 +53,10 @@ bool Resamples(std::string_view op) {
 bool IsTail(std::string_view op) {
   return op == "normalize" || op == "cast" || op == "transpose";
 }
+// The GPU's kernels convert all of the image, before they make views of it.
+bool IsYcbcr(const Node& decode) {
+  return std::get<std::string>(decode.args.at("output")) == "ycbcr";
+}
 // The sizes of its inputs are all that it looks at.
 bool IsOfShapes(std::string_view op) {
   return op == "length" || op == "cutmix_share";
@@ -79,15 +84,12 @@ bool TakesAnArgumentOfPixels(const Site& site) {
                              [](Place place) { return place != Place::kHost; });
 }
 bool IsSecondDecode(const Site& site) { return site.decoded; }
-bool HasOtherColours(const Site& site) {
-  const auto& colours = std::get<std::string>(site.node.args.at("output"));
-  return colours != "rgb" && colours != "gray" && colours != "bgr";
-}
 bool IsTooMuchForTheHost(const Site& site) {
   return site.place == Place::kHost && !FitsHost(site.type);
 }
 bool TakesWhatIsNowhere(const Site& site) {
-  return (InAStage(site) || site.place == Place::kNowhere) &&
+  return site.node.op != "decode" &&
+         (InAStage(site) || site.place == Place::kNowhere) &&
          std::ranges::find(site.inputs, Place::kNowhere) != site.inputs.end();
 }
 bool TakesAnySize(const Site& site) {
@@ -101,6 +103,22 @@ bool IsOfAnySize(const Site& site) {
 }
 bool GivesAnySize(const Site& site) {
   return InAStage(site) && !site.continued && !HasOneSize(site.type);
+}
+// One flag chooses between values of the sample's sizes, and the host must know
+// which sizes the result has. Where a side has one size for all samples, both
+// sides are looked at, and must fit.
+bool ChoosesASizeByPixels(const Site& site) {
+  if (!InAStage(site) || HasOneSize(site.type)) return false;
+  if (!site.types[0]->shape.empty() || site.inputs[0] == Place::kHost)
+    return false;
+  const Shape& joined = site.type.shape;
+  for (const ValueType* side : {site.types[1], site.types[2]})
+    for (size_t axis = 0; axis < joined.size(); ++axis) {
+      const size_t missing = joined.size() - side->shape.size();
+      const bool own = axis >= missing && side->shape[axis - missing] < 0;
+      if (joined[axis] < 0 && !own) return false;
+    }
+  return true;
 }
 bool DividesByPixels(const Site& site) {
   return InAStage(site) && site.inputs[1] != Place::kHost;
@@ -133,6 +151,8 @@ struct Gap {
 };
 
 constexpr std::string_view kNoForm = "has no device form";
+constexpr std::string_view kOfAnySize =
+    "is computed of a value whose size differs from sample to sample";
 
 // The first row that applies is what is said of a node. A condition in which an
 // operator gets a form is a row less.
@@ -143,18 +163,16 @@ constexpr Gap kGaps[] = {
     {"partner", IsOfAnySize,
      "gives another row's value, whose size differs from sample to sample"},
     {"decode", IsSecondDecode, "is a second decode"},
-    {"decode", HasOtherColours, "gives colours other than RGB, BGR and gray"},
     {"", IsTooMuchForTheHost, "gives more than the host computes for a GPU"},
     {"peek_shape", Always, kNoForm},
     {"jpeg_compression_distortion", InAStage, kNoForm},
     {"one_hot", InAStage, kNoForm},
-    {"standardize", InAStage, kNoForm},
+    {"length", InAStage, kOfAnySize},
+    {"cutmix_share", InAStage, kOfAnySize},
     {"", TakesWhatIsNowhere,
      "takes a stored value that is no image and over 16 KiB, or of any size"},
-    {"", TakesAnySize,
-     "takes a value whose size differs from sample to sample"},
-    {"", GivesAnySize,
-     "gives a value whose size differs from sample to sample"},
+    {"where", ChoosesASizeByPixels,
+     "chooses between sizes by what the host does not compute"},
     {"floordiv", DividesByPixels, "divides by what the host does not compute"},
     {"cutmix_paste", PastesAnotherKind, "pastes images of two sizes or types"},
     {"rand_augment", DoesManyOperations, "does more than 8 operations"},
@@ -163,12 +181,25 @@ constexpr Gap kGaps[] = {
     {"slice", FillsWithALongPattern, "fills with more than 4096 bytes"},
 };
 
+// What kernels compute, and not behind the GPU's decoder: it makes one image a
+// row, and an image whose values find no room is the host's.
+constexpr std::string_view kMayFindNoRoom =
+    "has values whose size differs from sample to sample, and a sample whose "
+    "values find no room on a GPU is decoded by the host";
+constexpr Gap kDecoderGaps[] = {
+    {"partner", Always,
+     "gives another row's value, and the GPU's decoder makes one image a row"},
+    {"", TakesAnySize, kMayFindNoRoom},
+    {"", GivesAnySize, kMayFindNoRoom},
+};
+
 // --- Places -----------------------------------------------------------------
 
 class FormChecker {
  public:
-  explicit FormChecker(const CheckedGraph& graph)
+  FormChecker(const CheckedGraph& graph, std::span<const Gap> gaps)
       : graph_(graph),
+        gaps_(gaps),
         states_(graph.graph.nodes.size()),
         uses_(states_.size()),
         user_(states_.size()) {
@@ -237,13 +268,15 @@ class FormChecker {
     });
   }
 
-  NodeState StateOf(const Node& node) const {
-    if (node.op == "decode") return {Place::kView};
+  NodeState StateOf(const Node& node, const ValueType& type) const {
+    if (node.op == "decode")
+      return {IsYcbcr(node) ? Place::kStage : Place::kView};
     if (node.op == "partner") return {PlaceOf(node.inputs[0])};
     if (IsTheHosts(node)) return {Place::kHost};
     const NodeRef& input = node.inputs[0];
     const Place from = PlaceOf(input);
-    if (IsTail(node.op) && (from == Place::kView || from == Place::kTail))
+    if (IsTail(node.op) && HasOneSize(type) &&
+        (from == Place::kView || from == Place::kTail))
       return {Place::kTail};
     NodeState state{Place::kStage};
     if (!IsGeometric(node.op)) return state;
@@ -259,7 +292,7 @@ class FormChecker {
 
   absl::Status Visit(uint32_t i) {
     const Node& node = At(i);
-    states_[i] = StateOf(node);
+    states_[i] = StateOf(node, graph_.types[i][0]);
     Site site{.node = node,
               .place = states_[i].place,
               .inputs = {},
@@ -280,10 +313,11 @@ class FormChecker {
                        site.inputs[0] == Place::kStage &&
                        IsContinued(node.inputs[0].node);
       // What it reads of the fused kernel's is launched for it.
+      launched_ |= node.op == "decode";
       for (const Place place : site.inputs)
         launched_ |= place == Place::kView || place == Place::kTail;
     }
-    for (const Gap& gap : kGaps)
+    for (const Gap& gap : gaps_)
       if ((gap.op.empty() || gap.op == node.op) && gap.applies(site))
         return Unimplemented("node {} ({}) {}", i, node.op, gap.why);
     decoded_ |= node.op == "decode";
@@ -291,6 +325,7 @@ class FormChecker {
   }
 
   const CheckedGraph& graph_;
+  const std::span<const Gap> gaps_;
   std::vector<NodeState> states_;  // by node
   std::vector<uint32_t> uses_, user_;
   bool decoded_ = false;
@@ -300,12 +335,14 @@ class FormChecker {
 }  // namespace
 
 absl::Status CheckDeviceForms(const CheckedGraph& graph) {
-  return FormChecker(graph).Run();
+  return FormChecker(graph, kGaps).Run();
 }
 
-bool HasPartners(const Graph& graph) {
-  return std::ranges::any_of(
-      graph.nodes, [](const Node& node) { return node.op == "partner"; });
+absl::Status CheckDecoderForms(const CheckedGraph& graph) {
+  if (const absl::Status forms = CheckDeviceForms(graph); !forms.ok())
+    return Unimplemented("no GPU can compute this pipeline: {}",
+                         Message(forms));
+  return FormChecker(graph, kDecoderGaps).Run();
 }
 
 }  // namespace leat

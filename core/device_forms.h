@@ -3,7 +3,8 @@
 // Which pipelines a GPU computes behind the decoder. Every operator has a form
 // for a GPU's kernels, or is the host's, but for the gaps in a table
 // (device_forms.cc). A pipeline with a node in a gap is computed on the cores,
-// also of GPU workers, and cannot have decoder class nvjpeg.
+// also of GPU workers, and cannot have decoder class nvjpeg. A second table has
+// what keeps others from that class.
 //
 // The executor (worker/gpu) has bounds of its own beyond the table: of views,
 // of tables, and of a slot's memory.
@@ -28,8 +29,10 @@ inline constexpr size_t kMostPatternBytes = 4096;
 // (one_hot) has no device form".
 absl::Status CheckDeviceForms(const CheckedGraph& graph);
 
-// Whether rows look at their partners: they have two images, of which the
-// decoder of class nvjpeg makes one.
-bool HasPartners(const Graph& graph);
+// Whether the pipeline can have decoder class nvjpeg, where the GPU's decoder
+// makes pixels of its own: one image a row, and none that has to go to the
+// host's decoder for what a worker's flags leave room for. kUnimplemented: why
+// not: "no GPU can compute this pipeline: …", or what a node does.
+absl::Status CheckDecoderForms(const CheckedGraph& graph);
 
 }  // namespace leat

@@ -186,15 +186,9 @@ absl::StatusOr<CheckedGraph> CheckSpec(const JobSpec& spec,
             spec.last_batch == LastBatch::kMask ? "last_batch \"mask\""
                                                 : "on_bad_sample \"zero\"");
   if (spec.decoder_class == DecoderClass::kNvjpeg)
-    if (const absl::Status forms = CheckDeviceForms(checked); !forms.ok())
-      return InvalidArgument(
-          "decoder_class nvjpeg: no GPU can compute this pipeline: {}; want "
-          "exact",
-          Message(forms));
-  if (spec.decoder_class == DecoderClass::kNvjpeg && HasPartners(checked.graph))
-    return InvalidArgument(
-        "decoder_class nvjpeg: rows look at their partners, and the GPU's "
-        "decoder makes one image a row; want exact");
+    if (const absl::Status forms = CheckDecoderForms(checked); !forms.ok())
+      return InvalidArgument("decoder_class nvjpeg: {}; want exact",
+                             Message(forms));
   return checked;
 }
 

@@ -14,9 +14,11 @@ absl::StatusOr<PreparedJob> Prepare(const JobSpec& spec,
   ASSIGN_OR_RETURN(CheckedGraph checked, CheckSpec(spec, stored));
   PreparedJob job;
   job.typed = checked.typed;
-  if (checked.typed)
+  if (checked.typed) {
     if (const absl::Status forms = CheckDeviceForms(checked); !forms.ok())
       job.not_on_gpu = Message(forms);
+    job.may_be_nvjpeg = CheckDecoderForms(checked).ok();
+  }
   job.spec = spec;
   job.spec.pipeline = std::move(checked.graph);
   job.schema = std::move(checked.schema);

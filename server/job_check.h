@@ -17,9 +17,11 @@ struct PreparedJob {
   Node reader;
   std::string reader_text;  // canonical
   std::string dataset_id;   // what the reader reads
-  // Why GPU workers compute the rows on their cores, which class nvjpeg cannot
-  // have; empty: they compute them on GPUs. Known if `typed`.
+  // Why GPU workers compute the rows on their cores; empty: they compute them
+  // on GPUs. Known if `typed`.
   std::string not_on_gpu;
+  // Whether class nvjpeg can have the job. Known if `typed`.
+  bool may_be_nvjpeg = false;
   // False: only the dataset's types will tell; the pipeline is not normalised,
   // `schema` is empty.
   bool typed = false;

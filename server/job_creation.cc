@@ -3,7 +3,6 @@
 
 #include <utility>
 
-#include "core/device_forms.h"
 #include "core/status.h"
 
 namespace leat::server {
@@ -29,8 +28,7 @@ absl::StatusOr<DecoderClass> SettleClass(const PreparedJob& job,
   const size_t ready = membership.num_ready();
   const size_t gpus = membership.num_ready(DecoderClass::kNvjpeg);
   if (spec.decoder_class == DecoderClass::kAuto)
-    return job.not_on_gpu.empty() && !HasPartners(spec.pipeline) && ready > 0 &&
-                   gpus == ready
+    return job.may_be_nvjpeg && ready > 0 && gpus == ready
                ? DecoderClass::kNvjpeg
                : DecoderClass::kExact;
   if (ready > 0 && membership.num_ready(spec.decoder_class) == 0)

@@ -242,8 +242,30 @@ TEST(Scheduling, AutoIsExactForRowsThatLookAtTheirPartners) {
   World::Box box = world.Create(spec);
   ASSERT_TRUE(box->has_value());
   EXPECT_EQ(ErrorOf(box),
-            "decoder_class nvjpeg: rows look at their partners, and the GPU's "
-            "decoder makes one image a row; want exact");
+            "decoder_class nvjpeg: node 3 (partner) gives another row's value, "
+            "and the GPU's decoder makes one image a row; want exact");
+}
+
+// GPUs compute it. Which samples find room there depends on the workers' flags,
+// so that all are decoded by the host.
+TEST(Scheduling, AutoIsExactForValuesWhoseSizeDiffers) {
+  World world;
+  const SessionId gpu = world.Join(WorkerOf("gpu", 2, kBoth));
+  JobSpec spec = SpecWith("sized", DecoderClass::kAuto);
+  spec.pipeline.nodes.insert(spec.pipeline.nodes.begin() + 2,
+                             {"invert", {{1, 0}}, {}});
+  spec.pipeline.nodes[3].inputs = {{2, 0}};
+  spec.pipeline.outputs[0].second.node = 3;
+  EXPECT_EQ(world.MakeJob(spec, gpu)->spec.decoder_class, DecoderClass::kExact);
+  EXPECT_EQ(world->Jobs()[0].not_on_gpu, "");
+  spec.name = "another";
+  spec.decoder_class = DecoderClass::kNvjpeg;
+  World::Box box = world.Create(spec);
+  ASSERT_TRUE(box->has_value());
+  EXPECT_EQ(ErrorOf(box),
+            "decoder_class nvjpeg: node 2 (invert) has values whose size "
+            "differs from sample to sample, and a sample whose values find no "
+            "room on a GPU is decoded by the host; want exact");
 }
 
 TEST(Scheduling, AutoLooksAtReadyWorkersOnly) {

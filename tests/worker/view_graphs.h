@@ -114,6 +114,42 @@ inline std::vector<Graph> FusedViewGraphs() {
           GrayRegion(), TopAndMiddle(), ViewsOfAView()};
 }
 
+// Operators on values whose size is the sample's own.
+inline std::vector<Graph> OwnSizeGraphs() {
+  using Ints = ViewGraph::Ints;
+  std::vector<Graph> graphs;
+  {  // of all of the image
+    ViewGraph g;
+    const uint32_t invert = g.Add("invert", {1});
+    g.Output(g.Add("resize", {invert}, {{"size", Ints{12, 14}}}));
+    g.Output(g.At(0, 20));
+    graphs.push_back(g.graph);
+  }
+  {  // of a part of it; the result's size is made of the part's
+    ViewGraph g("ycbcr");
+    const uint32_t part =
+        g.Add("random_crop", {1}, {{"area", ViewGraph::Floats{0.1, 0.4}}});
+    const uint32_t turned =
+        g.Add("rotate", {part},
+              {{"angle", Value(30.0)}, {"keep_size", Value(false)}});
+    g.Output(g.Add("resize", {turned}, {{"size", Ints{16, 16}}}));
+    graphs.push_back(g.graph);
+  }
+  {  // of the image made smaller; of its top alone
+    ViewGraph g("gray");
+    const uint32_t small = g.Add("resize", {1}, {{"shorter", Value(40.0)}});
+    const uint32_t bright =
+        g.Add("brightness", {small}, {{"brightness", Value(1.5)}});
+    const uint32_t crop = g.Add(
+        "crop", {bright}, {{"size", Ints{24, 24}}, {"pos_y", Value(0.0)}});
+    g.Output(g.Add("standardize", {crop}));
+    g.Output(
+        g.Add("crop", {small}, {{"size", Ints{9, 9}}, {"pos_y", Value(0.0)}}));
+    graphs.push_back(g.graph);
+  }
+  return graphs;
+}
+
 // Views behind which there are other operators, or other ways to resample.
 inline std::vector<Graph> OperatedViewGraphs() {
   using Ints = ViewGraph::Ints;
@@ -160,6 +196,7 @@ inline std::vector<Graph> OperatedViewGraphs() {
         g.Add("crop", {small}, {{"size", Ints{4, 4}}, {"pos_y", Value(0.0)}}));
     graphs.push_back(g.graph);
   }
+  for (Graph& graph : OwnSizeGraphs()) graphs.push_back(std::move(graph));
   return graphs;
 }
 

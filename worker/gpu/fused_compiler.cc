@@ -3,7 +3,8 @@
 // From a checked graph to a FusedProgram: each of the steps that the CPU's
 // compiler makes is the host's, part of a chain or of a tail, or a stage's.
 // What stages read of chains and tails is a head: a field behind the schema's,
-// whose place is the slot's memory.
+// whose place is the slot's memory; or, of a chain whose size is the row's own,
+// what a stage makes of the decoded pixels.
 //
 //   decode, resize, brightness, normalize; label, one_hot
 //   chain ────────► head ► stage ► stage     host's values
@@ -59,7 +60,13 @@ class FusedCompiler {
     if (program_->views_.empty())
       return Unimplemented("cannot be fused: no field is made of an image");
     program_->stages_ = std::make_unique<StageProgram>(
-        std::move(builder_), program_->heads_, std::move(host_values_));
+        std::move(builder_), program_->heads_, std::move(host_values_),
+        limits.value_bytes);
+    if (program_->has_own_sizes_ && program_->stages_->most_elements() == 0)
+      return Unimplemented(
+          "cannot be fused: {} bytes of a row are too few for values whose "
+          "size differs from sample to sample",
+          limits.value_bytes);
     program_->LayOut(std::move(fields_), tables_);
     return std::move(program_);
   }
@@ -142,7 +149,7 @@ class FusedCompiler {
           PlaceOf(value).kind != Place::kHost)
         return CannotFuse(step.node, "an argument is computed of pixels");
     if (auto* decode = std::get_if<DecodeStep>(&step.what))
-      return AddDecode(step.node, std::move(*decode));
+      return AddDecode(step, std::move(*decode));
     if (const auto* partner = std::get_if<PartnerStep>(&step.what))
       return AddPartner(step, partner->input);
     if (IsTheHosts(step, inputs)) return AddHostStep(std::move(step));
@@ -155,7 +162,8 @@ class FusedCompiler {
     const bool tail = std::holds_alternative<NormalizeStep>(step.what) ||
                       std::holds_alternative<CastStep>(step.what) ||
                       std::holds_alternative<TransposeStep>(step.what);
-    if (tail && (from == Place::kChain || from == Place::kTail)) {
+    if (tail && builder_.IsStatic(step.node) &&
+        (from == Place::kChain || from == Place::kTail)) {
       PlaceOf(step.node) = {Place::kTail, tail_.size()};
       tail_.push_back({std::move(step), whose_});
       return absl::OkStatus();
@@ -164,21 +172,35 @@ class FusedCompiler {
   }
 
   // The same one of both samples.
-  absl::Status AddDecode(uint32_t node, DecodeStep decode) {
+  absl::Status AddDecode(const Step& step, DecodeStep decode) {
     const auto nodes = static_cast<uint32_t>(graph_.graph.nodes.size());
     if (decode.input < nodes)
-      return CannotFuse(node, "it decodes another row's image");
-    if (decode_.value_or(node) != node)
-      return CannotFuse(node, "a second decode");
-    decode_ = node;
+      return CannotFuse(step.node, "it decodes another row's image");
+    if (decode_.value_or(step.node) != step.node)
+      return CannotFuse(step.node, "a second decode");
+    decode_ = step.node;
     program_->encoded_ = decode.input - nodes;
     program_->gray_ = decode.gray;
     program_->orient_ = decode.orient;
-    for (const ImageOp& op : decode.ops)
-      if (op.kind == ImageOp::Kind::kColours && op.colours != Colours::kBgr)
-        return CannotFuse(op.node, "colours other than RGB, BGR and gray");
+    if (decode.colours() == Colours::kYcbcr)
+      return AddYcbcrDecode(step, std::move(decode.ops));
     program_->bgr_ = decode.colours() == Colours::kBgr;
-    return AddChain(chains_.size(), {.node = node}, std::move(decode.ops));
+    return AddChain(chains_.size(), {.node = step.node}, std::move(decode.ops));
+  }
+
+  // YCbCr is rounded, so views are made of the whole image in it, as on the
+  // CPU. The first operator is the colours', and the decode's node.
+  absl::Status AddYcbcrDecode(const Step& step, std::vector<ImageOp> ops) {
+    const uint32_t decode = ops[0].node;
+    ops.erase(ops.begin());
+    RETURN_IF_ERROR(AddChain(chains_.size(), {.node = decode}, {}));
+    RETURN_IF_ERROR(EnsureTensor(decode, decode));
+    AddYcbcr(decode, &builder_);
+    PlaceOf(decode) = {Place::kStage};
+    if (ops.empty()) return absl::OkStatus();
+    Step view{.node = step.node, .dtype = step.dtype};
+    view.what = ImageStep{decode, std::move(ops)};
+    return AddStage(view, {decode});
   }
 
   // The value is where the partner's sample has it.
@@ -227,9 +249,23 @@ class FusedCompiler {
   absl::Status AddStage(const Step& step, const std::vector<uint32_t>& inputs) {
     for (const uint32_t value : inputs)
       RETURN_IF_ERROR(EnsureTensor(step.node, value));
-    if (const absl::Status added = AddStages(step, &builder_); !added.ok())
+    if (const absl::Status added = AddStages(step, inputs, &builder_);
+        !added.ok())
       return CannotFuse(step.node, added);
     PlaceOf(step.node) = {Place::kStage};
+    program_->has_own_sizes_ |= !builder_.IsStatic(step.node);
+    return absl::OkStatus();
+  }
+
+  // A chain whose size is the row's own, which a stage makes.
+  absl::Status AddSourceOf(uint32_t user, uint32_t value) {
+    if (program_->views_.size() == kMaxViews)
+      return CannotFuse(user, "too many views");
+    program_->views_.push_back({.chain = PlaceOf(value).index,
+                                .stage = AddSource(value, &builder_),
+                                .value = value});
+    program_->decodes_[whose_] = true;
+    program_->has_own_sizes_ = true;
     return absl::OkStatus();
   }
 
@@ -250,8 +286,7 @@ class FusedCompiler {
     }
     if (PlaceOf(value).kind == Place::kNowhere)
       return CannotFuse(user, "its input is no pixels, nor the host's");
-    if (!builder_.IsStatic(value))
-      return CannotFuse(user, "its input's size differs from sample to sample");
+    if (!builder_.IsStatic(value)) return AddSourceOf(user, value);
     heads_.push_back({value, whose_, builder_.NewResult(value)});
     return absl::OkStatus();
   }
@@ -334,8 +369,6 @@ class FusedCompiler {
     ChainEnd& end = chains_[chain];
     if (end.view) return *end.view;
     const Shape& shape = graph_.types[end.node][0].shape;
-    if (shape[0] <= 0 || shape[1] <= 0)
-      return CannotFuse(end.node, "its size differs from sample to sample");
     end.view = static_cast<uint32_t>(program_->views_.size());
     if (*end.view == kMaxViews) return CannotFuse(end.node, "too many views");
     program_->views_.push_back({chain, {shape[0], shape[1]}});

@@ -4,14 +4,14 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <string>
-#include <variant>
 
-#include "absl/container/inlined_vector.h"
 #include "core/status.h"
 #include "worker/gpu/fused_kernel.h"
 #include "worker/gpu/fused_layout.h"
-#include "worker/gpu/fused_tail.h"
+#include "worker/gpu/host_steps.h"
+#include "worker/gpu/source_steps.h"
 #include "worker/gpu/table_copy.h"
 
 namespace leat::worker {
@@ -35,63 +35,6 @@ TurnedRect Union(const TurnedRect& a, const TurnedRect& b) {
   const int64_t x = std::min(a.x, b.x), y = std::min(a.y, b.y);
   return {x, y, std::max(a.x + a.width, b.x + b.width) - x,
           std::max(a.y + a.height, b.y + b.height) - y};
-}
-
-// Memory for a value of the host's, whose size is known.
-std::byte* PlaceHostValue(uint32_t value, FusedScratch::Sample* sample) {
-  Tensor& tensor = sample->values[value];
-  std::vector<std::byte>& memory = sample->host[value];
-  memory.resize(tensor.bytes());
-  tensor.data = memory.data();
-  return memory.data();
-}
-
-// An operator on values of the host's, as RowProgram runs it.
-absl::Status RunHostKernel(const OperatorKernel& kernel,
-                           const OperatorCall& call, const Tensor& out) {
-  Tensor result{out.dtype, 0, {}, out.data};
-  RETURN_IF_ERROR(kernel.Shape(call, &result));
-  if (result.bytes() != out.bytes())
-    return Internal("a value of {} bytes, want {}", result.bytes(),
-                    out.bytes());
-  return kernel.Run(call, result);
-}
-
-absl::Status RunHostStep(const Step& step, uint64_t seed, Whose whose,
-                         const RowInput& input, FusedScratch* scratch) {
-  std::byte* const out = PlaceHostValue(step.node, &scratch->samples[whose]);
-  const std::vector<Tensor>& values = scratch->samples[whose].values;
-  const SampleRng rng = DrawsOf(seed, input, step.node, false);
-  if (const auto* coin = std::get_if<CoinFlipStep>(&step.what)) {
-    *out = std::byte{Draw(*coin, rng)};
-  } else if (const auto* uniform = std::get_if<UniformStep>(&step.what)) {
-    const float value = Draw(*uniform, rng);
-    memcpy(out, &value, sizeof value);
-  } else if (const auto* normalize = std::get_if<NormalizeStep>(&step.what)) {
-    normalize->normalizer.Run(values[normalize->input], out);
-  } else if (const auto* transpose = std::get_if<TransposeStep>(&step.what)) {
-    Transpose(values[transpose->input], transpose->perm, out);
-  } else if (const auto* partner = std::get_if<PartnerStep>(&step.what)) {
-    const Tensor& of = scratch->samples[Whose::kPartner].values[partner->input];
-    memcpy(out, of.data, of.bytes());
-  } else if (const auto* where = std::get_if<WhereStep>(&step.what)) {
-    const Tensor* const inputs[] = {&values[where->condition],
-                                    &values[where->a], &values[where->b]};
-    return RunHostKernel(*where->kernel, {inputs, {}, rng}, values[step.node]);
-  } else if (const auto* kernel = std::get_if<KernelStep>(&step.what)) {
-    absl::InlinedVector<const Tensor*, 4> inputs, args;
-    for (const uint32_t value : kernel->inputs)
-      inputs.push_back(&values[value]);
-    for (const uint32_t value : kernel->args)
-      args.push_back(value == kNoValue ? nullptr : &values[value]);
-    return RunHostKernel(
-        *kernel->kernel,
-        {inputs, args, DrawsOf(seed, input, step.node, kernel->per_batch)},
-        values[step.node]);
-  } else {
-    Cast(values[InputOf(step)], step.dtype, out);
-  }
-  return absl::OkStatus();
 }
 
 // The CPU says what is wrong with the row, if anything is.
@@ -141,6 +84,30 @@ absl::Status FusedGroup::Begin(const FusedProgram& program, size_t rows,
 
 FusedRow& FusedGroup::Descriptor(size_t row, size_t view) const {
   return At<FusedRow>(header_.rows_at)[row * header_.views + view];
+}
+
+FusedRow& FusedGroup::RowOf(size_t row, size_t view) {
+  return program_->views_[view].stage ? slices_[row * header_.views + view].row
+                                      : Descriptor(row, view);
+}
+
+// A view has the size of all rows, or its own, for which there is room.
+absl::Status FusedGroup::CheckSize(const FusedProgram::FusedImage& image,
+                                   const View& view, Slice* slice,
+                                   FusedScratch* scratch) const {
+  const ImageSize size = view.size();
+  slice->size = size;
+  if (image.stage) {
+    const int64_t sizes[] = {size.height, size.width, program_->channels()};
+    const Whose whose = program_->chains_[image.chain].whose;
+    return SetSizes(image.value, DType::kUint8, sizes,
+                    program_->stages_->most_elements(),
+                    &scratch->samples[whose].values);
+  }
+  if (size.width != image.size.width || size.height != image.size.height)
+    return Internal("view of {} × {}, want {} × {}", size.width, size.height,
+                    image.size.width, image.size.height);
+  return absl::OkStatus();
 }
 
 absl::Status FusedGroup::ComputeHostValues(size_t row, Whose whose,
@@ -292,7 +259,7 @@ absl::StatusOr<StoredRect> FusedGroup::PrepareRow(size_t row,
     RETURN_IF_ERROR(PrepareViews(row, whose, scratch));
   }
   if (const absl::Status bound = stages_.PrepareRow(
-          row, whose, program.seed_, input, scratch->samples[whose].values);
+          row, whose, program.seed_, input, &scratch->samples[whose].values);
       !bound.ok())
     return ForTheCpu(bound);
   if (state.part.width * state.part.height > kMaxSpan / 4)
@@ -310,12 +277,9 @@ absl::Status FusedGroup::PrepareViews(size_t row, Whose whose,
     if (program.WhoseView(v) != whose) continue;
     const FusedProgram::FusedImage& image = program.views_[v];
     const View& view = scratch->chains[image.chain];
-    if (view.size().width != image.size.width ||
-        view.size().height != image.size.height)
-      return Internal("view of {} × {}, want {} × {}", view.size().width,
-                      view.size().height, image.size.width, image.size.height);
     Slice& slice = slices_[row * header_.views + v];
-    FusedRow& descriptor = Descriptor(row, v);
+    RETURN_IF_ERROR(CheckSize(image, view, &slice, scratch));
+    FusedRow& descriptor = RowOf(row, v);
     descriptor = {};
     slice.back_x = slice.back_y = false;
     if (view.resampled()) {
@@ -349,7 +313,7 @@ StoredRect FusedGroup::HalveRow(size_t row, int halvings,
     Slice& slice = slices_[row * header_.views + i];
     // No larger than the tables for the whole image.
     CopyTables(h, v, view.mirror_y(), memory_.data(), slice.tables_at,
-               &Descriptor(row, i));
+               &RowOf(row, i));
     slice.part = {h.first_input(), v.first_input(),
                   h.end_input() - h.first_input(),
                   v.end_input() - v.first_input()};
@@ -378,43 +342,26 @@ absl::Status FusedGroup::BindSource(size_t row, const FusedSource& source,
     return ResourceExhausted(
         "window of {} × {} with rows of {} bytes spans 2 GiB or more",
         need.width, need.height, source.pitch);
-  for (size_t v = 0; v < header_.views; ++v)
-    if (program_->WhoseView(v) == whose)
-      BindView(state.orientation, state.stored, source,
-               slices_[row * header_.views + v], &Descriptor(row, v));
+  for (size_t v = 0; v < header_.views; ++v) {
+    if (program_->WhoseView(v) != whose) continue;
+    const Slice& slice = slices_[row * header_.views + v];
+    FusedRow& view = RowOf(row, v);
+    SetSource({.orientation = state.orientation,
+               .stored = state.stored,
+               .part = slice.part,
+               .back_x = slice.back_x,
+               .back_y = slice.back_y,
+               .backwards = program_->bgr_},
+              source, &view);
+    if (const std::optional<size_t> stage = program_->views_[v].stage) {
+      // To the fused kernel it is one pixel, that nothing is made of.
+      Descriptor(row, v) = {.source = view.source};
+      stages_.BindSource(row, *stage, slice.size, view);
+    }
+  }
+  // Behind the sources of both samples: it says where they write, too.
   if (whose == Whose::kRow) stages_.TakeRow(row);
   return absl::OkStatus();
-}
-
-void FusedGroup::BindView(const Orientation& o, StoredSize stored,
-                          const FusedSource& source, const Slice& slice,
-                          FusedRow* row) {
-  const StoredRect need = o.Stored(slice.part, stored);
-  // Steps of the stored image, then of the turned one, then of the view.
-  const int64_t u = o.mirror_x ? -source.pixel_bytes : source.pixel_bytes;
-  const int64_t v = o.mirror_y ? -source.pitch : source.pitch;
-  int64_t step_x = o.transposed ? v : u;
-  int64_t step_y = o.transposed ? u : v;
-  const int64_t first_u = o.mirror_x ? need.x + need.width - 1 : need.x;
-  const int64_t first_v = o.mirror_y ? need.y + need.height - 1 : need.y;
-  int64_t offset = (first_v - source.held.y) * source.pitch +
-                   (first_u - source.held.x) * source.pixel_bytes;
-  if (slice.back_x) {
-    offset += (slice.part.width - 1) * step_x;
-    step_x = -step_x;
-  }
-  if (slice.back_y) {
-    offset += (slice.part.height - 1) * step_y;
-    step_y = -step_y;
-  }
-  row->step_x = static_cast<int32_t>(step_x);
-  row->step_y = static_cast<int32_t>(step_y);
-  row->step_c = static_cast<int32_t>(source.channel_bytes);
-  if (program_->bgr_) {
-    offset += 2 * source.channel_bytes;
-    row->step_c = -row->step_c;
-  }
-  row->source = source.address.number() + static_cast<uint64_t>(offset);
 }
 
 void FusedGroup::BindOutput(size_t row, size_t field, DeviceAddress address) {

@@ -29,21 +29,12 @@
 #include "worker/gpu/device/device_address.h"
 #include "worker/gpu/fused_descriptor.h"
 #include "worker/gpu/fused_program.h"
+#include "worker/gpu/source_steps.h"
 #include "worker/gpu/stages/stage_group.h"
 #include "worker/image/geometry.h"
 #include "worker/image/row_program.h"
 
 namespace leat::worker {
-
-// Decoded pixels of a stored image, as they will lie in the device's memory.
-struct FusedSource {
-  DeviceAddress address;  // of the first pixel held
-  StoredRect held;        // of the stored image, as large as it was decoded
-  int64_t pitch = 0;      // bytes from row to row
-  int32_t pixel_bytes = 3;
-  // Bytes from channel to channel: 1, or a plane's size if they are planar.
-  int64_t channel_bytes = 1;
-};
 
 class FusedGroup {
  public:
@@ -122,6 +113,9 @@ class FusedGroup {
     bool back_x = false;  // a copy that is mirrored by its steps
     bool back_y = false;
     uint64_t tables_at = 0, table_bytes = 0;  // room for its tables
+    // Of a view that a stage makes.
+    ImageSize size;
+    FusedRow row;
   };
 
   template <class T>
@@ -129,6 +123,11 @@ class FusedGroup {
     return reinterpret_cast<T*>(memory_.data() + offset);
   }
   FusedRow& Descriptor(size_t row, size_t view) const;
+  // The same, or the stage's.
+  FusedRow& RowOf(size_t row, size_t view);
+  absl::Status CheckSize(const FusedProgram::FusedImage& image,
+                         const View& view, Slice* slice,
+                         FusedScratch* scratch) const;
   absl::Status ComputeHostValues(size_t row, Whose whose, const RowInput& input,
                                  FusedScratch* scratch);
   // Puts together what the image's chains make of it.
@@ -140,10 +139,6 @@ class FusedGroup {
   absl::StatusOr<TurnedRect> PrepareTables(const View& view,
                                            FusedScratch* scratch, Slice* slice,
                                            FusedRow* row);
-  // `part` of the turned image in `source`, as steps.
-  void BindView(const Orientation& orientation, StoredSize stored,
-                const FusedSource& source, const Slice& slice, FusedRow* row);
-
   const FusedProgram* program_ = nullptr;
   std::span<std::byte> memory_;
   FusedHeader header_;

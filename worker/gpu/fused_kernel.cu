@@ -94,4 +94,9 @@ __global__ void __launch_bounds__(leat::worker::kStageBlock)
   RunStage<leat::worker::StageKind::kSharpen>(rows);
 }
 
+__global__ void __launch_bounds__(leat::worker::kStageBlock)
+    leat_stage_standard(uint64_t rows) {
+  RunStage<leat::worker::StageKind::kStandard>(rows);
+}
+
 }  // extern "C"

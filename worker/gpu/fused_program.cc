@@ -23,8 +23,10 @@ void FusedProgram::LayOut(std::vector<ViewField> fields,
             });
   std::vector<FusedView> views;
   for (const FusedImage& image : views_) {
-    views.push_back({.width = static_cast<uint32_t>(image.size.width),
-                     .height = static_cast<uint32_t>(image.size.height)});
+    // One pixel stands for a view that a stage makes.
+    const ImageSize size = image.stage ? ImageSize{1, 1} : image.size;
+    views.push_back({.width = static_cast<uint32_t>(size.width),
+                     .height = static_cast<uint32_t>(size.height)});
     strips_ =
         std::max(strips_, FusedStrips(views.back().width, views.back().height));
   }
@@ -88,12 +90,23 @@ uint64_t FusedProgram::BlockBytes(size_t rows) const {
   header.rows = static_cast<uint32_t>(rows);
   const uint64_t images =
       uint64_t{decodes(Whose::kRow)} + uint64_t{decodes(Whose::kPartner)};
-  return TablesAt(&header) + rows * images * Aligned(limits_.max_table_bytes);
+  return TablesAt(&header) + rows * images * MostTableBytes();
+}
+
+uint64_t FusedProgram::MostTableBytes() const {
+  for (const Chain& chain : chains_)
+    for (const ImageOp& op : chain.ops)
+      if (op.Resamples()) return Aligned(limits_.max_table_bytes);
+  return 0;
 }
 
 uint64_t FusedProgram::TableBytesBound(int64_t max_side) const {
   uint64_t sum = 0;
   for (const FusedImage& view : views_) {
+    if (view.stage) {  // of any size
+      sum += MostTableBytes();
+      continue;
+    }
     // What is kept of the resized image is no larger than it: no view shrinks
     // by more than from the largest side to its own; twice that, if its region
     // is stretched for a side that is rounded up from a half.

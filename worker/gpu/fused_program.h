@@ -11,7 +11,9 @@
 // Where the row looks at its partner, what is upstream of `partner` is there
 // twice: with the row's sample and with the partner's. Chains, stages and
 // values of the host say whose they are; views, heads and places do not differ.
-// Immutable; thread-safe.
+//
+// Views of a size that is the row's own are stages, too, since the fused kernel
+// has one size for all rows. Immutable; thread-safe.
 //
 // A group of rows is computed through a FusedGroup (fused_group.h).
 #pragma once
@@ -20,6 +22,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -60,6 +63,9 @@ struct FusedLimits {
   size_t max_table_bytes = size_t{256} << 10;
   // Pixels that one thread adds up one after the other: tens of milliseconds.
   uint64_t max_taps = uint64_t{1} << 21;
+  // A row's share of the memory for values between stages: what those whose
+  // size is the row's own may take.
+  uint64_t value_bytes = uint64_t{256} << 10;
 };
 
 class FusedProgram {
@@ -80,6 +86,10 @@ class FusedProgram {
   size_t views() const { return views_.size(); }
   // The row looks at its partner, which is prepared before it.
   bool has_partner() const { return has_partner_; }
+  // Values have sizes of the row's own. A row that has no room for them, by
+  // FusedLimits, is the CPU's.
+  bool has_own_sizes() const { return has_own_sizes_; }
+  uint64_t most_elements() const { return stages_->most_elements(); }
   // There are views of the image, so that it is decoded.
   bool decodes(Whose whose) const { return decodes_[whose]; }
 
@@ -125,10 +135,13 @@ class FusedProgram {
     Whose whose = Whose::kRow;
     std::vector<ImageOp> ops;
   };
-  // What a chain gives, if fields are made of it.
+  // What a chain gives, if fields are made of it; or, where the size is the
+  // row's own, a value that a stage makes.
   struct FusedImage {
     size_t chain = 0;
     ImageSize size;
+    std::optional<size_t> stage;
+    uint32_t value = 0;
   };
   // A field, and the view that it is made of.
   struct ViewField {
@@ -159,6 +172,8 @@ class FusedProgram {
   // of a group's other rows follow.
   uint64_t StagesAt(FusedHeader* header) const;
   uint64_t TablesAt(FusedHeader* header) const;
+  // Of one of a row's images; 0 where no view resamples.
+  uint64_t MostTableBytes() const;
 
   uint64_t seed_ = 0;
   FusedLimits limits_;
@@ -170,7 +185,7 @@ class FusedProgram {
   bool bgr_ = false;           // channels are taken backwards
   std::vector<Chain> chains_;  // in the order in which the CPU runs them
   std::vector<FusedImage> views_;
-  bool has_partner_ = false;
+  bool has_partner_ = false, has_own_sizes_ = false;
   OfBoth<bool> decodes_;
   OfBoth<std::vector<Step>> host_steps_;
   std::vector<FusedField> fields_;  // as in the block: the schema's, and heads

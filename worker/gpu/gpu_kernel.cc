@@ -22,12 +22,36 @@ constexpr size_t kFieldPadding = 256;
 // a GPU is not worth its launches.
 constexpr size_t kFewestRows = 8;
 
+// Half of a slot is for values between operators, the rest for pixels on their
+// way.
+uint64_t RoomForValues(uint64_t slot_bytes) { return slot_bytes / 2; }
+
+// Of values of a sample's own size: a photo's, as data sets have them. Groups
+// are smaller where their rows have less room, since larger ones are the CPU's.
+constexpr uint64_t kPhotoElements = uint64_t{500} * 375 * 3;
+
+// The program, where values of a sample's own size have the room that a group
+// of at most `*rows` leaves them; so many they are behind it.
+absl::StatusOr<std::unique_ptr<FusedProgram>> CompileWithRoom(
+    const CheckedGraph& graph, uint64_t seed, uint64_t slot_bytes,
+    uint64_t* rows) {
+  for (;; *rows = std::max<uint64_t>(*rows - *rows / 4, kFewestRows)) {
+    FusedLimits limits = kLimits;
+    limits.value_bytes = RoomForValues(slot_bytes) / *rows;
+    absl::StatusOr<std::unique_ptr<FusedProgram>> fused =
+        FusedProgram::Compile(graph, seed, limits);
+    const bool enough =
+        fused.ok() && (!(*fused)->has_own_sizes() ||
+                       (*fused)->most_elements() >= kPhotoElements);
+    if (enough || *rows <= kFewestRows) return fused;
+  }
+}
+
 // The most rows of a group, from `fewest` up to `rows`, for whose descriptors
 // and values a slot has room. kUnimplemented: too few.
 absl::StatusOr<size_t> MostRows(const FusedProgram& fused, size_t fewest,
                                 size_t rows, uint64_t slot_bytes) {
-  // The rest is for pixels on their way.
-  const uint64_t room = slot_bytes / 2;
+  const uint64_t room = RoomForValues(slot_bytes);
   while (rows > fewest && (fused.BlockBytes(rows) > kSlotBlockBytes ||
                            fused.ValueBytes(rows) > room))
     --rows;
@@ -47,13 +71,8 @@ absl::StatusOr<size_t> MostRows(const FusedProgram& fused, size_t fewest,
 absl::Status Fuse(const CheckedGraph& graph, uint64_t seed,
                   uint64_t group_bytes, uint64_t slot_bytes,
                   GpuProgram* program) {
-  RETURN_IF_ERROR(CheckDeviceForms(graph));
-  ASSIGN_OR_RETURN(std::unique_ptr<FusedProgram> fused,
-                   FusedProgram::Compile(graph, seed, kLimits));
   const bool exact = program->decoder_class == DecoderClass::kExact;
-  if (!exact && fused->has_partner())
-    return Unimplemented("partners run in class exact, not {}",
-                         Name(program->decoder_class));
+  RETURN_IF_ERROR(exact ? CheckDeviceForms(graph) : CheckDecoderForms(graph));
   const size_t row_bytes = graph.schema.row_bytes();
   const size_t padding = graph.schema.fields.size() * kFieldPadding;
   if (row_bytes + padding > group_bytes)
@@ -61,8 +80,10 @@ absl::Status Fuse(const CheckedGraph& graph, uint64_t seed,
         "a row of {} bytes does not fit a GPU's groups of {} bytes "
         "(--gpu-group-bytes)",
         row_bytes, group_bytes);
-  const uint64_t rows =
+  uint64_t rows =
       std::clamp<uint64_t>(group_bytes / row_bytes, 1, kMaxGpuGroupRows);
+  ASSIGN_OR_RETURN(std::unique_ptr<FusedProgram> fused,
+                   CompileWithRoom(graph, seed, slot_bytes, &rows));
   ASSIGN_OR_RETURN(
       program->most_rows,
       MostRows(*fused, exact ? std::min<size_t>(rows, kFewestRows) : 1, rows,

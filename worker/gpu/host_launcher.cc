@@ -52,7 +52,8 @@ constexpr HostKernel kKernels[] = {
     {NameOf(StageKind::kCount), RunStage<StageKind::kCount>},
     {NameOf(StageKind::kByteTable), RunStage<StageKind::kByteTable>},
     {NameOf(StageKind::kByteLookup), RunStage<StageKind::kByteLookup>},
-    {NameOf(StageKind::kSharpen), RunStage<StageKind::kSharpen>}};
+    {NameOf(StageKind::kSharpen), RunStage<StageKind::kSharpen>},
+    {NameOf(StageKind::kStandard), RunStage<StageKind::kStandard>}};
 
 const HostKernel* Find(std::string_view name) {
   for (const HostKernel& kernel : kKernels)

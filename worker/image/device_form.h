@@ -87,6 +87,15 @@ struct BlurForm {
   std::vector<float> weights;
 };
 
+// standardize: of the elements that have the same places on the other axes.
+struct StandardForm {
+  uint32_t reduced = 0;  // bit i: axis i
+  // Given: one, or one for each group; none: computed.
+  std::span<const double> means, deviations;
+  double ddof = 0, epsilon = 0, scale = 1;
+  float shift = 0;
+};
+
 struct NoiseForm {
   NoiseKind kind = NoiseKind::kNormal;
   SampleRng::Origin origin;
@@ -119,6 +128,6 @@ struct AugmentForm {
 using DeviceForm =
     std::variant<std::monostate, LinearForm, MatrixForm, LookupForm,
                  ArithmeticForm, BoxForm, WindowForm, PasteForm, WarpForm,
-                 BlurForm, NoiseForm, AugmentForm>;
+                 BlurForm, NoiseForm, AugmentForm, StandardForm>;
 
 }  // namespace leat::worker

@@ -2,10 +2,10 @@
 //
 // lookup_table, one_hot and standardize.
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "worker/image/kernel_args.h"
+#include "worker/image/statistics.h"
 #include "worker/image/value_kernels.h"
 #include "worker/image/value_loops.h"
 
@@ -189,21 +189,17 @@ class Standardize : public OperatorKernel {
       ForEach(
           in,
           [&](float x, size_t group, size_t) {
-            const double distance = x - mean[group];
-            squares[group] += distance * distance;
+            squares[group] = AddSquare(squares[group], x, mean[group]);
           },
           kNothing);
-      for (double& s : squares) s /= std::max(each - ddof_, 0.0);
+      for (double& s : squares) s = VarianceOf(s, each, ddof_);
     } else {
       for (double& s : squares) s *= s;
     }
     std::vector<float> means(groups), factors(groups);
     for (size_t g = 0; g < groups; ++g) {
-      const double deviation = std::sqrt(squares[g] + epsilon_);
       means[g] = static_cast<float>(mean[g]);
-      factors[g] = deviation > 0 && std::isfinite(deviation)
-                       ? static_cast<float>(scale_ / deviation)
-                       : 0;
+      factors[g] = StandardFactor(squares[g], epsilon_, scale_);
     }
     alignas(32) float values[kBlock];
     ForEach(
@@ -217,6 +213,18 @@ class Standardize : public OperatorKernel {
                         result.data + at * SizeOf(result.dtype));
         });
     return absl::OkStatus();
+  }
+
+  absl::StatusOr<DeviceForm> FormOf(const OperatorCall&) const override {
+    StandardForm form{.means = mean_,
+                      .deviations = deviation_,
+                      .ddof = ddof_,
+                      .epsilon = epsilon_,
+                      .scale = scale_,
+                      .shift = shift_};
+    for (size_t axis = 0; axis < reduced_.size(); ++axis)
+      if (reduced_[axis]) form.reduced |= 1u << axis;
+    return form;
   }
 
  private:

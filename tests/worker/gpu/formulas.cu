@@ -8,6 +8,7 @@
 #include "worker/image/dali_pixel.h"
 #include "worker/image/draws.h"
 #include "worker/image/pixel.h"
+#include "worker/image/statistics.h"
 #include "worker/image/warp.h"
 
 namespace {
@@ -114,6 +115,13 @@ __global__ void draws(const uint32_t* words, double none, float* out) {
   formulas::NormalPair(words[0], words[1], out + 2, out + 3);
   out[4] = formulas::FewEvents(out[5], none, words[2]);
   out[6] = formulas::ManyEvents(out[7], words[3], words[4]);
+}
+
+__global__ void statistics(const double* in, const float* x, double* out,
+                           float* factor) {
+  out[0] = formulas::AddSquare(in[0], x[0], in[1]);
+  out[1] = formulas::VarianceOf(in[2], in[3], in[4]);
+  factor[0] = formulas::StandardFactor(in[5], in[6], in[7]);
 }
 
 __global__ void augmentations(const int32_t* in, float factor, uint8_t* out) {

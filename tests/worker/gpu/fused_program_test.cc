@@ -39,17 +39,11 @@ TEST(FusedProgram, NamesTheNodeThatCannotBeFused) {
     EXPECT_THAT(std::string(Message(status)), HasSubstr(text));
   };
   const Node resize{"resize", {}, {{"size", Ints{8}}}};
-  const Node flip{"flip", {}, {}};
-  expect(ChainOf({flip, resize}), "node 3 (resize)");
-  expect(ChainOf({flip, resize, flip}), "differs from sample to sample");
   Graph two = ChainOf({resize});
   two.nodes.push_back({"decode", {{0, 0}}, {}});
   two.nodes.push_back({"resize", {{3, 0}}, {{"size", Ints{9}}}});
   two.outputs.push_back({"other", {4, 0}});
   expect(two, "second decode");
-  Graph ycbcr = ChainOf({resize});
-  ycbcr.nodes[1].args["output"] = Text("ycbcr");
-  expect(ycbcr, "node 1 (decode)");
   Graph none = ChainOf({});
   none.outputs = {{"label", {0, 1}}};
   expect(none, "no field is made of an image");

@@ -144,7 +144,7 @@ TEST_F(GpuDamageTest, MakesTheSameRowsBadInClassNvjpeg) {
   std::vector<Graph> graphs = OperatedViewGraphs();
   graphs.push_back(FusedViewGraphs().front());
   for (const Graph& graph : graphs)
-    if (CheckDeviceForms(*Check(graph)).ok())
+    if (CheckDecoderForms(*Check(graph)).ok())
       ExpectSame(OnGpu(graph, files, DecoderClass::kNvjpeg),
                  OnCores(graph, files, true), graph, "nvjpeg");
   EXPECT_GT(staged_, 3);

@@ -53,6 +53,15 @@ inline Graph StagedGraph() {
                   {"resize", {}, {{"size", std::vector<int64_t>{32, 32}}}});
 }
 
+// Inverted before it is resized.
+inline Graph OwnSizeGraph(int64_t size) {
+  Graph graph = CropGraph(size);
+  graph.nodes[2].inputs = {{2, 0}};
+  graph.nodes.insert(graph.nodes.begin() + 2, {"invert", {{1, 0}}, {}});
+  graph.outputs[0].second = {3, 0};
+  return graph;
+}
+
 // share × x + (1 - share) × partner(x); the node of the sum.
 inline uint32_t AddBlend(uint32_t x, uint32_t share, Graph* graph) {
   const auto add = [graph](Node node) {

@@ -162,7 +162,7 @@ TEST_F(HostGroupTest, PartnersAreOfClassExact) {
                              .compile(*Check(graph), 1, DecoderClass::kNvjpeg)
                              .status();
     EXPECT_TRUE(absl::IsUnimplemented(refused)) << refused;
-    EXPECT_THAT(std::string(Message(refused)), HasSubstr("partners"));
+    EXPECT_THAT(std::string(Message(refused)), HasSubstr("(partner) gives"));
   }
 }
 

@@ -87,6 +87,34 @@ TEST_F(GpuTest, RowsAreWrittenStraightIntoLentDeviceMemory) {
   }
 }
 
+// The label, which the fused kernel writes though no view is its own.
+TEST_F(GpuTest, HostValuesReachDeviceMemoryWhereSizesAreTheRowsOwn) {
+  Open();
+  GpuPipeline pipeline(OwnSizeGraph(8), *gpus_);
+  ASSERT_TRUE(pipeline.kernel().staged(false));
+  const std::vector<size_t> bytes = {8 * 8 * 3, 4};
+  const std::vector<uint64_t> offsets = {0, 1024};
+  const DeviceBytes memory(2048);
+  const GroupOutputs outputs{.rows = 5,
+                             .base = memory.data(),
+                             .device = 0,
+                             .offsets = offsets,
+                             .field_bytes = bytes};
+  const auto group = pipeline.kernel().BeginGroup(outputs);
+  std::vector<std::string> files;
+  for (int i = 0; i < 5; ++i)
+    files.push_back(MakeJpeg({.width = 9 + 20 * i, .height = 70 - 12 * i}));
+  for (size_t row = 0; row < 5; ++row)
+    ASSERT_TRUE(pipeline.Prepare(*group, row, files[row]).ok());
+  for (const absl::Status& status : GpuPipeline::RunGroup(*group))
+    EXPECT_TRUE(status.ok()) << status;
+  for (size_t row = 0; row < 5; ++row) {
+    RowBytes got(outputs.At(0, row), outputs.At(0, row) + bytes[0]);
+    got.insert(got.end(), outputs.At(1, row), outputs.At(1, row) + 4);
+    EXPECT_EQ(got, *pipeline.OnCpu(files[row], row)) << row;
+  }
+}
+
 TEST_F(GpuTest, NvjpegRowsAreThoseOfItsPixels) {
   Open();
   // The fake decodes as libjpeg does.

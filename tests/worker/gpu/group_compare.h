@@ -52,20 +52,24 @@ inline void CompareRandomGroups(GpuWorker& gpus, int graphs,
 inline void CompareRandomStagedGroups(GpuWorker& gpus, int graphs) {
   std::mt19937 random(20'260'302);
   const std::vector<std::string> files = OddImages();
-  int staged = 0;
+  int staged = 0, too_large = 0;
   for (int i = 0; i < graphs && !::testing::Test::HasFailure(); ++i) {
     const Graph graph = RandomStagedGraph(random).Make(12);
     const auto checked = Check(graph);
     if (!checked.ok()) continue;  // an output without a size
     if (!CheckDeviceForms(*checked).ok()) continue;
-    const bool exact = i % 3 == 0 || HasPartners(graph);
+    const bool exact = i % 3 == 0 || !CheckDecoderForms(*checked).ok();
     GpuPipeline pipeline(graph, gpus,
                          exact ? DecoderClass::kExact : DecoderClass::kNvjpeg);
-    ASSERT_TRUE(pipeline.kernel().staged(false)) << CanonicalText(graph);
+    if (!pipeline.kernel().staged(false)) {
+      ++too_large;  // for eight rows to have room in a slot
+      continue;
+    }
     ++staged;
     CompareGroup(pipeline, files, "\n" + CanonicalText(graph));
   }
   EXPECT_GT(staged, graphs / 2);
+  EXPECT_LT(too_large, graphs / 8);
 }
 
 }  // namespace leat::worker

@@ -7,6 +7,7 @@
 #include "gmock/gmock.h"
 #include "tests/support/image_maker.h"
 #include "tests/worker/gpu/group_compare.h"
+#include "worker/gpu/gpu_kernel.h"
 
 namespace leat::worker {
 namespace {
@@ -43,8 +44,8 @@ TEST_F(HostGroupTest, DecodedRowsOfRandomPipelinesAreTheCpus) {
 
 TEST_F(HostGroupTest, RowsOfPipelinesWithStagesAreTheCpus) {
   Open();
-  CompareRandomStagedGroups(*gpus_, 90);
-  EXPECT_GT(gpus_->stats()[0].rows_hardware_total, 200u);
+  CompareRandomStagedGroups(*gpus_, 75);
+  EXPECT_GT(gpus_->stats()[0].rows_hardware_total, 100u);
 }
 
 // As many rows go together as the slot has room for. In class exact, the cores
@@ -133,6 +134,50 @@ TEST_F(HostGroupTest, RowsThatDoNotFitTheSlotAreComputedByTheCpu) {
   for (uint32_t i = 0; i < 12; ++i)
     files.push_back(MakeJpeg({.width = 600, .height = 400, .seed = i}));
   ExpectExact(pipeline, files);
+}
+
+TEST_F(HostGroupTest, RowsThatAreTooLargeForTheirPlacesAreComputedByTheCpu) {
+  config_.slot_bytes = 1 << 20;  // 64 KiB a row of eight, for two values
+  Open();
+  GpuPipeline pipeline(OwnSizeGraph(16), *gpus_);
+  ASSERT_TRUE(pipeline.kernel().staged(false));
+  std::vector<std::string> files;
+  for (int i = 0; i < 40; ++i)
+    files.push_back(MakeJpeg({.width = 5 + i * 37 % 200,
+                              .height = 5 + i * 53 % 190,
+                              .orientation = 1 + i % 8,
+                              .seed = static_cast<uint32_t>(i)}));
+  ExpectExact(pipeline, files);
+}
+
+// A group has fewer rows where a photo would have no room otherwise.
+TEST_F(HostGroupTest, RowsOfASamplesOwnSizeHaveRoomForAPhoto) {
+  for (const auto& [mebibytes, rows] :
+       {std::pair{1, 8}, {64, 24}, {512, 128}}) {
+    config_.slot_bytes = uint64_t{static_cast<uint64_t>(mebibytes)} << 20;
+    const auto program =
+        CompileForGpu(*Check(OwnSizeGraph(16)), 1, DecoderClass::kExact,
+                      config_.group_bytes, config_.slot_bytes);
+    ASSERT_TRUE(program.ok()) << program.status();
+    ASSERT_NE(program->fused, nullptr);
+    EXPECT_EQ(program->most_rows, static_cast<size_t>(rows)) << mebibytes;
+    EXPECT_EQ(program->fused->most_elements() >= 500 * 375 * 3, rows > 8);
+    EXPECT_LE(program->fused->ValueBytes(program->most_rows),
+              config_.slot_bytes / 2);
+  }
+}
+
+// Which rows these are depends on --gpu-slot-bytes, and their pixels would be
+// libjpeg-turbo's.
+TEST_F(HostGroupTest, ValuesOfASamplesOwnSizeAreOfClassExact) {
+  Open();
+  const auto refused =
+      gpus_->kernels()
+          .compile(*Check(OwnSizeGraph(16)), 1, DecoderClass::kNvjpeg)
+          .status();
+  EXPECT_TRUE(absl::IsUnimplemented(refused)) << refused;
+  EXPECT_THAT(std::string(Message(refused)),
+              ::testing::HasSubstr("node 2 (invert) has values whose size"));
 }
 
 TEST_F(HostGroupTest, PixelsLeaveTheValuesOfStagesTheirRoom) {

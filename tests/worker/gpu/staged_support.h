@@ -18,9 +18,10 @@ inline constexpr int32_t kLabel = 7, kPartnersLabel = 3;  // kLabel as Runner's
 // A group of rows of one pipeline, all in memory of the host's.
 class StagedRunner {
  public:
-  explicit StagedRunner(const CheckedGraph& graph, uint64_t seed)
+  StagedRunner(const CheckedGraph& graph, uint64_t seed,
+               const FusedLimits& limits = {})
       : schema_(graph.schema) {
-    auto program = FusedProgram::Compile(graph, seed);
+    auto program = FusedProgram::Compile(graph, seed, limits);
     if (program.ok()) program_ = *std::move(program);
     status_ = program.status();
   }

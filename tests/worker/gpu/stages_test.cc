@@ -106,7 +106,8 @@ TEST(Stages, RandomPipelinesHaveTheCpusBytes) {
   const std::vector<std::string> images = Images();
   std::mt19937 random(20'260'301);
   std::map<std::string, int> refused;
-  int staged = 0, same = 0, partners = 0;
+  int staged = 0, same = 0, partners = 0, own_sizes = 0, same_of_own = 0,
+      both = 0;
   for (int round = 0; round < rounds; ++round) {
     const Graph graph = RandomStagedGraph(random).Make(12);
     const auto checked = Check(graph);
@@ -119,7 +120,14 @@ TEST(Stages, RandomPipelinesHaveTheCpusBytes) {
     }
     staged += gpu.program().stages() > 0 ? 1 : 0;
     partners += gpu.program().has_partner() ? 1 : 0;
-    same += CompareRows(checked->graph, gpu, round, images, random() % 9);
+    const int equal =
+        CompareRows(checked->graph, gpu, round, images, random() % 9);
+    same += equal;
+    if (gpu.program().has_own_sizes()) {
+      ++own_sizes;
+      both += gpu.program().has_partner() && equal > 0 ? 1 : 0;
+      same_of_own += equal;
+    }
     if (::testing::Test::HasFailure()) {
       FAIL() << "round " << round << "\n" << CanonicalText(checked->graph);
     }
@@ -127,7 +135,10 @@ TEST(Stages, RandomPipelinesHaveTheCpusBytes) {
   EXPECT_GT(staged, rounds / 2);
   EXPECT_GT(same, rounds);
   EXPECT_GT(partners, rounds / 8);
-  if (staged <= rounds / 2)
+  EXPECT_GT(own_sizes, rounds / 5);
+  EXPECT_GT(same_of_own, own_sizes);
+  EXPECT_GT(both, rounds / 30);
+  if (staged <= rounds / 2 || own_sizes <= rounds / 5)
     for (const auto& [why, count] : refused)
       ADD_FAILURE() << count << " " << why;
 }
@@ -139,10 +150,10 @@ Graph Behind(std::vector<Node> last) {
   return ChainOf(std::move(last));
 }
 
-// Each operator by itself is computed by kernels, not left to the CPU.
-TEST(Stages, EveryOperatorOfTheFamiliesHasAKernel) {
+// One of each that has a kernel; an image of three channels fits all.
+std::vector<Node> EveryOperator() {
   using Floats = std::vector<double>;
-  const std::vector<Node> operators = {
+  std::vector<Node> all = {
       {"brightness", {}, {{"brightness", Value(1.7)}}},
       {"contrast", {}, {{"contrast", Value(0.3)}}},
       {"brightness_contrast", {}, {{"contrast", Value(2.0)}}},
@@ -158,7 +169,7 @@ TEST(Stages, EveryOperatorOfTheFamiliesHasAKernel) {
       {"invert", {}, {}},
       {"neg", {}, {}},
       {"abs", {}, {}},
-      {"pad", {}, {{"align", Ints{16}}}},
+      {"pad", {}, {{"axes", Ints{0, 1}}, {"align", Ints{16}}}},
       {"slice", {}, {{"start", Ints{1, 2}}, {"axes", Ints{0, 1}}}},
       {"erase", {}, {{"shape", Floats{3, 4}}}},
       {"reshape", {}, {{"shape", Ints{-1}}}},
@@ -169,6 +180,7 @@ TEST(Stages, EveryOperatorOfTheFamiliesHasAKernel) {
       {"noise_gaussian", {}, {{"stddev", Value(9.0)}}},
       {"noise_shot", {}, {{"factor", Value(7.0)}}},
       {"noise_salt_and_pepper", {}, {{"prob", Value(0.4)}}},
+      {"standardize", {}, {}},
       {"equalize", {}, {}},
       {"auto_augment", {}, {}},
       {"rand_augment",
@@ -179,14 +191,18 @@ TEST(Stages, EveryOperatorOfTheFamiliesHasAKernel) {
       {"resize", {}, {{"size", Ints{5, 20}}}},
       {"random_resized_crop", {}, {{"size", Ints{5, 20}}}},
   };
-  std::vector<Node> all = operators;
   for (const AugmentationInfo& info : Augmentations())
     all.push_back({"augment",
                    {},
                    {{"operation", Value(std::string(info.name))},
                     {"magnitude", Value(std::min(info.most, 0.7))}}});
+  return all;
+}
+
+// Each operator by itself is computed by kernels, not left to the CPU.
+TEST(Stages, EveryOperatorOfTheFamiliesHasAKernel) {
   const std::vector<std::string> images = Images();
-  for (const Node& node : all) {
+  for (const Node& node : EveryOperator()) {
     // A second one, so that no operator is the fused kernel's.
     const Graph graph = Behind({{"invert", {}, {}}, node});
     const auto checked = Check(graph);
@@ -196,6 +212,173 @@ TEST(Stages, EveryOperatorOfTheFamiliesHasAKernel) {
     EXPECT_GE(gpu.program().stages(), 1u);
     EXPECT_EQ(CompareRows(graph, gpu, 5, images, 0), 5) << node.op;
   }
+}
+
+Node ResizeTo(int64_t height, int64_t width) {
+  return {"resize", {}, {{"size", Ints{height, width}}}};
+}
+
+// The same before the image is resized, when every sample has its own size.
+TEST(Stages, EveryOperatorHasAKernelForSizesOfTheSamplesOwn) {
+  const Node closing[] = {
+      ResizeTo(5, 20),
+      {"crop", {}, {{"size", Ints{1, 9}}}},
+      {"pad", {}, {{"shape", Ints{150'000}}}},
+  };
+  std::vector<Node> operators = EveryOperator();
+  for (const char* rule : {"fixed", "dali"})
+    operators.push_back({"rotate",
+                         {},
+                         {{"angle", Value(30.0)},
+                          {"keep_size", Value(false)},
+                          {"rule", Value(std::string(rule))}}});
+  operators.push_back({"random_crop", {}, {}});
+  operators.push_back({"resize", {}, {{"shorter", Value(31.0)}}});
+  for (const Node& node : operators) {
+    std::vector<Node> nodes = {{"invert", {}, {}}, node};
+    Graph graph = ChainOf(nodes);
+    auto checked = Check(graph);
+    for (const Node& last : closing) {
+      if (checked.ok()) break;
+      nodes.resize(2);
+      nodes.push_back(last);
+      graph = ChainOf(nodes);
+      checked = Check(graph);
+    }
+    ASSERT_TRUE(checked.ok()) << node.op << checked.status();
+    StagedRunner gpu(*checked, 5, {.value_bytes = size_t{1} << 20});
+    ASSERT_TRUE(gpu.status().ok()) << node.op << gpu.status();
+    EXPECT_EQ(CompareRows(graph, gpu, 5, Images(), 0), 5) << node.op;
+  }
+}
+
+// Rows of one group, from a pixel to a hundred thousand, and long ones.
+TEST(Stages, RowsOfAGroupMayDifferInSizeByFarMore) {
+  std::vector<std::string> images;
+  constexpr int kSides[][2] = {{1, 1},   {700, 3}, {290, 170},
+                               {2, 900}, {16, 16}, {1, 40}};
+  for (const auto& [width, height] : kSides)
+    images.push_back(MakeJpeg({.width = width,
+                               .height = height,
+                               .orientation = 1 + width % 8,
+                               .seed = static_cast<uint32_t>(height)}));
+  const Node brightness{"brightness", {}, {{"brightness", Value(1.4)}}};
+  const std::vector<Node> before[] = {
+      {brightness},
+      {{"rotate", {}, {{"angle", Value(77.0)}, {"keep_size", Value(false)}}}},
+      {{"random_crop", {}, {}}, {"equalize", {}, {}}},
+      {{"resize", {}, {{"shorter", Value(9.0)}}}, brightness},
+      {{"gaussian_blur", {}, {{"sigma", Value(2.0)}}}},
+      {{"flip", {}, {}}},
+  };
+  for (std::vector<Node> nodes : before) {
+    nodes.push_back(ResizeTo(7, 6));
+    const Graph graph = ChainOf(std::move(nodes));
+    const auto checked = Check(graph);
+    ASSERT_TRUE(checked.ok()) << checked.status();
+    StagedRunner gpu(*checked, 3, {.value_bytes = size_t{2} << 20});
+    ASSERT_TRUE(gpu.status().ok()) << gpu.status();
+    EXPECT_GE(gpu.program().stages(), 2u);
+    EXPECT_EQ(CompareRows(graph, gpu, 3, images, 5), 6) << graph.nodes[2].op;
+  }
+}
+
+TEST(Stages, ARowThatIsTooLargeForItsPlaceIsLeftToTheCpu) {
+  const Graph graph = ChainOf({{"invert", {}, {}}, ResizeTo(8, 8)});
+  const auto checked = Check(graph);
+  ASSERT_TRUE(checked.ok()) << checked.status();
+  // Two values of as many bytes.
+  StagedRunner gpu(*checked, 2, {.value_bytes = 40'000});
+  ASSERT_TRUE(gpu.status().ok()) << gpu.status();
+  EXPECT_LE(gpu.program().ValueBytes(4), 4 * 40'000u);
+  std::vector<std::string> images;
+  for (const int side : {10, 100, 75, 300})  // 75² × 3 bytes are 16,875
+    images.push_back(MakeJpeg({.width = side, .height = side}));
+  EXPECT_EQ(CompareRows(graph, gpu, 2, images, 0), 2);
+  const std::vector<absl::Status> statuses = gpu.Run(images, 3, 0);
+  for (const size_t row : {1, 3}) {
+    EXPECT_TRUE(absl::IsResourceExhausted(statuses[row])) << statuses[row];
+    EXPECT_THAT(std::string(Message(statuses[row])),
+                HasSubstr("more elements than a row's have room for"));
+  }
+  const absl::Status none =
+      StagedRunner(*checked, 2, {.value_bytes = 1500}).status();
+  EXPECT_TRUE(absl::IsUnimplemented(none)) << none;
+  EXPECT_THAT(std::string(Message(none)),
+              HasSubstr("1500 bytes of a row are too few"));
+}
+
+// A sample without one is the CPU's, which says so.
+TEST(Stages, AResultThatDoesNotFitItsSizeIsLeftToTheCpu) {
+  const Graph graph =
+      ChainOf({{"invert", {}, {}}, {"pad", {}, {{"shape", Ints{60, 50, 3}}}}});
+  const auto checked = Check(graph);
+  ASSERT_TRUE(checked.ok()) << checked.status();
+  StagedRunner gpu(*checked, 2);
+  ASSERT_TRUE(gpu.status().ok()) << gpu.status();
+  std::vector<std::string> images = {MakeJpeg({.width = 20, .height = 47}),
+                                     MakeJpeg({.width = 50, .height = 61}),
+                                     MakeJpeg({.width = 50, .height = 60})};
+  EXPECT_EQ(CompareRows(graph, gpu, 2, images, 0), 2);
+}
+
+TEST(Stages, DecodesAreYcbcrWhereThePipelineSaysSo) {
+  const std::vector<Node> behind[] = {
+      {ResizeTo(9, 11)},
+      {{"crop", {}, {{"size", Ints{8, 8}}}}},
+      {{"flip", {}, {}}, {"random_crop", {}, {}}, ResizeTo(30, 4)},
+      {{"color_space_conversion",
+        {},
+        {{"image_type", Value(std::string("ycbcr"))},
+         {"output_type", Value(std::string("rgb"))}}},
+       ResizeTo(9, 11)},
+  };
+  for (const std::vector<Node>& nodes : behind) {
+    Graph graph = ChainOf(nodes);
+    graph.nodes[1].args["output"] = Value(std::string("ycbcr"));
+    const auto checked = Check(graph);
+    ASSERT_TRUE(checked.ok()) << checked.status();
+    StagedRunner gpu(*checked, 2, {.value_bytes = size_t{1} << 20});
+    ASSERT_TRUE(gpu.status().ok()) << gpu.status();
+    EXPECT_EQ(CompareRows(graph, gpu, 2, Images(), 1), 5);
+  }
+}
+
+// Of floats, whose sums are other ones in another order: two columns of huge
+// numbers cancel each other, and what was added before them is lost.
+TEST(Stages, StatisticsAreSummedInTheCpusOrder) {
+  using Floats = std::vector<double>;
+  const Node floats{"brightness",
+                    {},
+                    {{"brightness", Value(0.3712)},
+                     {"dtype", Value(std::string("float32"))}}};
+  const auto column = [](double x, double value) {
+    return Node{"erase",
+                {},
+                {{"anchor", Floats{0, x}},
+                 {"shape", Floats{1000, 1}},
+                 {"fill_value", Floats{value}}}};
+  };
+  const Node plus = column(0, 1e20), minus = column(1, -1e20);
+  for (const Ints& axes : {Ints{}, Ints{0, 1}, Ints{2}, Ints{1}, Ints{0, 2}})
+    for (const int64_t ddof : {0, 1}) {
+      const Node standardize{
+          "standardize",
+          {},
+          {{"axes", axes}, {"ddof", Value(ddof)}, {"scale", Value(50.0)}}};
+      const Node crop{"crop", {}, {{"size", Ints{18, 17}}}};
+      for (const std::vector<Node>& nodes :
+           {std::vector<Node>{crop, floats, plus, minus, standardize},
+            std::vector<Node>{floats, plus, minus, standardize, crop}}) {
+        const Graph graph = ChainOf(nodes);
+        const auto checked = Check(graph);
+        ASSERT_TRUE(checked.ok()) << checked.status();
+        StagedRunner gpu(*checked, 2, {.value_bytes = size_t{4} << 20});
+        ASSERT_TRUE(gpu.status().ok()) << gpu.status();
+        EXPECT_EQ(CompareRows(graph, gpu, 2, Images(), 0), 5)
+            << CanonicalText(graph);
+      }
+    }
 }
 
 TEST(Stages, WhatHasNoKernelIsNamed) {
@@ -208,9 +391,6 @@ TEST(Stages, WhatHasNoKernelIsNamed) {
   };
   expect(Behind({{"jpeg_compression_distortion", {}, {}}}),
          "node 3 (jpeg_compression_distortion)");
-  // Before the resize every sample has a size of its own.
-  expect(ChainOf({{"invert", {}, {}}, {"resize", {}, {{"size", Ints{8}}}}}),
-         "node 2 (invert) cannot be fused: its input's size differs");
   Graph divided = Behind({});
   divided.nodes.push_back({"floordiv", {{2, 0}, {2, 0}}, {}});
   divided.outputs[0].second = {3, 0};

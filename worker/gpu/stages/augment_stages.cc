@@ -66,9 +66,6 @@ class AugmentStage : public Stage {
  protected:
   virtual void Write(const Form& form, const StageRow& row,
                      std::byte* descriptor) const = 0;
-  StageHead Head() const {
-    return {.threads = threads(), .dtype = out().dtype};
-  }
 
   const Step step_;
   const size_t time_;
@@ -76,11 +73,8 @@ class AugmentStage : public Stage {
   const size_t descriptor_bytes_;
 };
 
-uint32_t ElementsOf(const StageTensor& image) {
-  return static_cast<uint32_t>(image.elements());
-}
-int32_t SideOf(const StageTensor& image, size_t axis) {
-  return static_cast<int32_t>(image.shape[axis]);
+uint32_t ChannelsOf(const StageTensor& image) {
+  return static_cast<uint32_t>(image.shape[2]);
 }
 
 // Launches that leave the counts of samples alone which want none.
@@ -89,15 +83,15 @@ class CountStage final : public AugmentStage<ByteTableForm> {
   CountStage(const Step& step, size_t time, const StageTensor& image,
              const StageTensor& counts)
       : AugmentStage(StageKind::kCount, step, time, {image}, counts,
-                     ElementsOf(image), sizeof(CountRow)) {}
+                     ThreadsFor(image), sizeof(CountRow)) {}
 
  private:
   void Write(const ByteTableForm& form, const StageRow& row,
              std::byte* descriptor) const override {
     if (!NeedsCounts(form.kind)) return;
-    const CountRow count{.head = Head(),
+    const CountRow count{.head = HeadOf(ElementsOf(row.SizesOf(in_[0]))),
                          .in = row.AddressOf(in_[0]),
-                         .channels = static_cast<uint32_t>(SideOf(in_[0], 2))};
+                         .channels = ChannelsOf(in_[0])};
     memcpy(descriptor, &count, sizeof count);
   }
 };
@@ -108,26 +102,25 @@ class ByteTableStage final : public AugmentStage<ByteTableForm> {
   ByteTableStage(const Step& step, size_t time, const StageTensor& counts,
                  const StageTensor& image, const StageTensor& tables)
       : AugmentStage(StageKind::kByteTable, step, time, {counts}, tables,
-                     ElementsOf(tables), sizeof(ByteTableRow)),
-        pixels_(static_cast<double>(image.shape[0] * image.shape[1])),
-        channels_(static_cast<uint32_t>(image.shape[2])) {}
+                     ThreadsFor(tables), sizeof(ByteTableRow)),
+        image_(image) {}
 
  private:
   void Write(const ByteTableForm& form, const StageRow& row,
              std::byte* descriptor) const override {
-    const ByteTableRow table{.head = Head(),
-                             .counts = row.AddressOf(in_[0]),
-                             .kind = form.kind,
-                             .channels = channels_,
-                             .number = form.number,
-                             .factor = form.factor,
-                             .constant = form.constant,
-                             .pixels = pixels_};
+    const ByteTableRow table{
+        .head = HeadOf(threads()),
+        .counts = row.AddressOf(in_[0]),
+        .kind = form.kind,
+        .channels = ChannelsOf(image_),
+        .number = form.number,
+        .factor = form.factor,
+        .constant = form.constant,
+        .pixels = static_cast<double>(PixelsOf(row.SizesOf(image_)))};
     memcpy(descriptor, &table, sizeof table);
   }
 
-  const double pixels_;
-  const uint32_t channels_;
+  const StageTensor image_;
 };
 
 class ByteLookupStage final : public AugmentStage<ByteTableForm> {
@@ -135,16 +128,15 @@ class ByteLookupStage final : public AugmentStage<ByteTableForm> {
   ByteLookupStage(const Step& step, size_t time, const StageTensor& tables,
                   const StageTensor& image, const StageTensor& out)
       : AugmentStage(StageKind::kByteLookup, step, time, {tables, image}, out,
-                     ElementsOf(out), sizeof(ByteLookupRow)) {}
+                     ThreadsFor(out), sizeof(ByteLookupRow)) {}
 
  private:
   void Write(const ByteTableForm&, const StageRow& row,
              std::byte* descriptor) const override {
-    const ByteLookupRow lookup{
-        .head = Head(),
-        .in = row.AddressOf(in_[1]),
-        .tables = row.AddressOf(in_[0]),
-        .channels = static_cast<uint32_t>(SideOf(in_[1], 2))};
+    const ByteLookupRow lookup{.head = HeadOf(ElementsOf(row.SizesOf(in_[1]))),
+                               .in = row.AddressOf(in_[1]),
+                               .tables = row.AddressOf(in_[0]),
+                               .channels = ChannelsOf(in_[1])};
     memcpy(descriptor, &lookup, sizeof lookup);
   }
 };
@@ -154,17 +146,18 @@ class SharpenStage final : public AugmentStage<SharpenForm> {
   SharpenStage(const Step& step, size_t time, const StageTensor& image,
                const StageTensor& out)
       : AugmentStage(StageKind::kSharpen, step, time, {image}, out,
-                     ElementsOf(out), sizeof(SharpenRow)) {}
+                     ThreadsFor(out), sizeof(SharpenRow)) {}
 
  private:
   void Write(const SharpenForm& form, const StageRow& row,
              std::byte* descriptor) const override {
-    const SharpenRow sharpen{.head = Head(),
+    const Sizes sizes = row.SizesOf(in_[0]);
+    const SharpenRow sharpen{.head = HeadOf(ElementsOf(sizes)),
                              .in = row.AddressOf(in_[0]),
                              .weights = form.weights,
-                             .height = SideOf(in_[0], 0),
-                             .width = SideOf(in_[0], 1),
-                             .channels = SideOf(in_[0], 2)};
+                             .height = static_cast<int32_t>(sizes[0]),
+                             .width = static_cast<int32_t>(sizes[1]),
+                             .channels = static_cast<int32_t>(sizes[2])};
     memcpy(descriptor, &sharpen, sizeof sharpen);
   }
 };
@@ -174,13 +167,13 @@ class MatrixStage final : public AugmentStage<MatrixForm> {
   MatrixStage(const Step& step, size_t time, const StageTensor& image,
               const StageTensor& out)
       : AugmentStage(StageKind::kPixels, step, time, {image}, out,
-                     PixelsOf(out), sizeof(PixelsRow)) {}
+                     PixelThreadsFor(out), sizeof(PixelsRow)) {}
 
  private:
   void Write(const MatrixForm& form, const StageRow& row,
              std::byte* descriptor) const override {
     PixelsRow pixels = PixelsRowOf(form, row, in_[0], out());
-    pixels.head = Head();
+    pixels.head = HeadOf(PixelsOf(row.SizesOf(out())));
     memcpy(descriptor, &pixels, sizeof pixels);
   }
 };
@@ -189,14 +182,14 @@ class MoveStage final : public AugmentStage<WarpForm> {
  public:
   MoveStage(const Step& step, size_t time, const StageTensor& image,
             const StageTensor& out)
-      : AugmentStage(StageKind::kWarp, step, time, {image}, out, PixelsOf(out),
-                     sizeof(WarpRow)) {}
+      : AugmentStage(StageKind::kWarp, step, time, {image}, out,
+                     PixelThreadsFor(out), sizeof(WarpRow)) {}
 
  private:
   void Write(const WarpForm& form, const StageRow& row,
              std::byte* descriptor) const override {
     WarpRow warp = WarpRowOf(form, row, in_[0], out());
-    warp.head = Head();
+    warp.head = HeadOf(PixelsOf(row.SizesOf(out())));
     memcpy(descriptor, &warp, sizeof warp);
   }
 };
@@ -242,13 +235,14 @@ int64_t OperationsOf(const Node& node) {
 absl::Status AddAugment(const Step& step, const KernelStep& operation,
                         StageBuilder* builder) {
   StageTensor image = builder->TensorOf(operation.inputs[0]);
+  RETURN_IF_ERROR(WantChannels(image, 4));
   const int64_t count = OperationsOf(builder->graph().graph.nodes[step.node]);
   if (count > kMostDeviceOperations)
     return Unimplemented("{} operations a sample, want at most {}", count,
                          kMostDeviceOperations);
   const bool others = operation.op != "equalize";
   for (int64_t time = 0; time + 1 < count; ++time) {
-    const StageTensor next = builder->NewValue(image.dtype, image.shape);
+    const StageTensor next = builder->NewValueLike(image.dtype, image);
     AddOperation(step, static_cast<size_t>(time), others, image, next, builder);
     image = next;
   }

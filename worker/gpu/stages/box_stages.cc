@@ -40,9 +40,8 @@ struct BoxRoom {
   size_t pattern_at() const { return Aligned(boxes * sizeof(StageBox)); }
 };
 
-absl::Status BindBoxes(const BoxForm& form, const BoxRoom& room,
-                       const Shape& in_shape, const StageMemory& memory,
-                       MapRow* map) {
+absl::Status BindBoxes(const BoxForm& form, const BoxRoom& room, Sizes in_sizes,
+                       const StageMemory& memory, MapRow* map) {
   const size_t element = SizeOf(map->in[0].dtype);
   if (form.boxes.size() > room.boxes ||
       form.pattern.size() > room.pattern_bytes)
@@ -51,7 +50,7 @@ absl::Status BindBoxes(const BoxForm& form, const BoxRoom& room,
                              room.boxes);
   auto* boxes = reinterpret_cast<StageBox*>(memory.extra);
   for (size_t i = 0; i < form.boxes.size(); ++i)
-    boxes[i] = BoxOf(form.boxes[i], in_shape.size());
+    boxes[i] = BoxOf(form.boxes[i], in_sizes.size());
   memcpy(memory.extra + room.pattern_at(), form.pattern.data(),
          form.pattern.size());
   map->table = memory.extra_at;
@@ -60,9 +59,9 @@ absl::Status BindBoxes(const BoxForm& form, const BoxRoom& room,
   StageOperand& pattern = map->in[form.fills_inside ? 0 : 1];
   in = map->in[0];
   pattern = {.at = memory.extra_at + room.pattern_at(), .dtype = in.dtype};
-  if (form.pattern.size() > element) pattern.steps[in_shape.size() - 1] = 1;
-  const std::vector<int64_t> steps = DenseSteps(in_shape);
-  for (size_t axis = 0; axis < in_shape.size(); ++axis) {
+  if (form.pattern.size() > element) pattern.steps[in_sizes.size() - 1] = 1;
+  const auto steps = DenseSteps(in_sizes);
+  for (size_t axis = 0; axis < in_sizes.size(); ++axis) {
     in.steps[axis] = static_cast<int32_t>(steps[axis]);
     in.at += static_cast<uint64_t>(form.shift[axis] * steps[axis] *
                                    static_cast<int64_t>(element));
@@ -87,12 +86,12 @@ absl::Status AddBoxes(const Step& step, const KernelStep& operation,
   map.op = MapOp::kInBoxes;
   builder->Add(std::make_unique<MapStage>(
       builder->NewResult(step.node), std::vector{in}, map,
-      [step, room, shape = in.shape](const StageRow& row,
-                                     const StageMemory& memory,
-                                     MapRow* map) -> absl::Status {
+      [step, room, in](const StageRow& row, const StageMemory& memory,
+                       MapRow* map) -> absl::Status {
         ASSIGN_OR_RETURN(const DeviceForm form,
                          FormOf(step, std::get<KernelStep>(step.what), row));
-        return BindBoxes(std::get<BoxForm>(form), room, shape, memory, map);
+        return BindBoxes(std::get<BoxForm>(form), room, row.SizesOf(in), memory,
+                         map);
       },
       room.bytes()));
   return absl::OkStatus();

@@ -169,6 +169,7 @@ absl::Status AddReshape(const Step& step, uint32_t input,
                         StageBuilder* builder) {
   StageTensor same = builder->TensorOf(input);
   same.shape = builder->TypeOf(step.node).shape;
+  same.sized_by = builder->IsStatic(step.node) ? kNoValue : step.node;
   builder->Put(step.node, std::move(same));
   return absl::OkStatus();
 }
@@ -176,14 +177,16 @@ absl::Status AddReshape(const Step& step, uint32_t input,
 absl::Status AddTranspose(const Step& step, const TransposeStep& transpose,
                           StageBuilder* builder) {
   const StageTensor from = builder->TensorOf(transpose.input);
-  const std::vector<int64_t> dense = DenseSteps(from.shape);
-  std::vector<int64_t> steps;
-  for (const int64_t axis : transpose.perm)
-    steps.push_back(dense[static_cast<size_t>(axis)]);
-  auto stage = std::make_unique<MapStage>(builder->NewResult(step.node),
-                                          std::vector{from}, MapRow{});
-  stage->SetSteps(0, steps);
-  builder->Add(std::move(stage));
+  builder->Add(std::make_unique<MapStage>(
+      builder->NewResult(step.node), std::vector{from}, MapRow{},
+      [from, perm = transpose.perm](const StageRow& row, const StageMemory&,
+                                    MapRow* map) {
+        const auto dense = DenseSteps(row.SizesOf(from));
+        for (size_t axis = 0; axis < perm.size(); ++axis)
+          map->in[0].steps[axis] =
+              static_cast<int32_t>(dense[static_cast<size_t>(perm[axis])]);
+        return absl::OkStatus();
+      }));
   return absl::OkStatus();
 }
 
@@ -194,13 +197,23 @@ absl::Status AddWhere(const Step& step, uint32_t condition, uint32_t a,
       builder->TensorOf(condition), builder->TensorOf(a), builder->TensorOf(b)};
   MapRow map;
   map.op = MapOp::kWhere;
+  if (!std::holds_alternative<WhereStep>(step.what)) {
+    builder->Add(std::make_unique<MapStage>(out, std::move(operands), map));
+    return absl::OkStatus();
+  }
+  if (out.by_row() && operands[0].in != StageTensor::In::kHost)
+    return Unimplemented(
+        "its flag is not the host's, who must know the result's size");
   // What is chosen for the whole sample is taken as it is.
-  if (std::holds_alternative<WhereStep>(step.what))
+  const auto take = [out, operands](const StageRow& row, const StageMemory&,
+                                    MapRow* map) {
     for (const size_t side : {1, 2})
       if (operands[side].dtype == out.dtype &&
-          operands[side].shape == out.shape)
-        map.count |= uint64_t{1} << side;
-  builder->Add(std::make_unique<MapStage>(out, std::move(operands), map));
+          std::ranges::equal(row.SizesOf(operands[side]), row.SizesOf(out)))
+        map->count |= uint64_t{1} << side;
+    return absl::OkStatus();
+  };
+  builder->Add(std::make_unique<MapStage>(out, operands, map, take));
   return absl::OkStatus();
 }
 

@@ -24,6 +24,9 @@ constexpr size_t kMostBlurWeights = 256;
 // Tables of a row's resampling, and pixels that one thread adds up.
 constexpr uint64_t kMostTableBytes = uint64_t{64} << 10;
 constexpr uint64_t kMostTaps = uint64_t{1} << 21;
+// The tables' room where sizes are the row's own: from sides of up to 2,400
+// pixels to 224 with linear, of 800 with lanczos3.
+constexpr uint64_t kRowTableBytes = uint64_t{24} << 10;
 
 // A stage of one operand.
 class ImageStage : public Stage {
@@ -35,9 +38,6 @@ class ImageStage : public Stage {
   std::vector<const StageTensor*> operands() const override { return {&in_}; }
 
  protected:
-  StageHead Head() const {
-    return {.threads = threads(), .dtype = out().dtype};
-  }
   template <class Form>
   absl::StatusOr<Form> FormFor(const StageRow& row) const {
     ASSIGN_OR_RETURN(DeviceForm form,
@@ -59,26 +59,22 @@ class ImageStage : public Stage {
 class PixelsStage final : public ImageStage {
  public:
   PixelsStage(const Step& step, const StageTensor& in, const StageTensor& out)
-      : ImageStage(StageKind::kPixels, step, in, out, PixelsOf(out)) {}
+      : ImageStage(StageKind::kPixels, step, in, out, PixelThreadsFor(out)) {}
 
   size_t descriptor_bytes() const override { return sizeof(PixelsRow); }
   absl::Status Bind(const StageRow& row,
                     const StageMemory& memory) const override {
     ASSIGN_OR_RETURN(const MatrixForm form, FormFor<MatrixForm>(row));
-    return Write(PixelsRow{.head = Head(),
-                           .in = row.AddressOf(in_),
-                           .in_dtype = in_.dtype,
-                           .in_channels = static_cast<uint32_t>(in_.shape[2]),
-                           .channels = static_cast<uint32_t>(out().shape[2]),
-                           .matrix = form.matrix},
-                 memory);
+    PixelsRow pixels = PixelsRowOf(form, row, in_, out());
+    pixels.head = HeadOf(PixelsOf(row.SizesOf(out())));
+    return Write(pixels, memory);
   }
 };
 
 // --- Views ------------------------------------------------------------------
 
-absl::StatusOr<View> ViewFor(const ImageStep& image, const Shape& in,
-                             const Shape& out, const StageRow& row) {
+absl::StatusOr<View> ViewFor(const ImageStep& image, Sizes in, Sizes out,
+                             const StageRow& row) {
   View view(ImageSize{in[0], in[1]});
   RETURN_IF_ERROR(
       ComposeView(image.ops, row.seed(), row.input(), row.values(), &view));
@@ -90,7 +86,7 @@ absl::StatusOr<View> ViewFor(const ImageStep& image, const Shape& in,
 }
 
 // A view that takes pixels as they are.
-absl::Status PlaceWindow(const View& view, const Shape& in, MapRow* map) {
+absl::Status PlaceWindow(const View& view, Sizes in, MapRow* map) {
   const Rect& window = view.before();
   const int64_t element = static_cast<int64_t>(SizeOf(map->in[0].dtype));
   int64_t steps[3] = {in[1] * in[2], in[2], 1};
@@ -114,67 +110,72 @@ class ResampleStage final : public ImageStage {
   ResampleStage(const Step& step, const StageTensor& in, const StageTensor& out,
                 size_t table_bytes)
       : ImageStage(StageKind::kResample, step, in, out,
-                   FusedStrips(static_cast<uint32_t>(out.shape[1]),
-                               static_cast<uint32_t>(out.shape[0]))),
+                   out.by_row() ? 0 : StripsOf(out.shape)),
         table_bytes_(table_bytes) {}
 
   size_t descriptor_bytes() const override { return sizeof(ResampleRow); }
   size_t extra_bytes() const override { return table_bytes_; }
   absl::Status Bind(const StageRow& row,
                     const StageMemory& memory) const override {
+    const Sizes in = row.SizesOf(in_), out_sizes = row.SizesOf(out());
     ASSIGN_OR_RETURN(const View view, ViewFor(std::get<ImageStep>(step_.what),
-                                              in_.shape, out().shape, row));
+                                              in, out_sizes, row));
     const ImageSize size = view.size();
-    ResampleRow result{.head = Head(),
+    ResampleRow result{.head = HeadOf(StripsOf(out_sizes)),
                        .view = {.width = static_cast<uint32_t>(size.width),
                                 .height = static_cast<uint32_t>(size.height)},
                        .tables = memory.extra_at,
-                       .channels = static_cast<uint32_t>(in_.shape[2])};
+                       .channels = static_cast<uint32_t>(in[2])};
     Rect part;
     if (view.by_dali()) {
-      ASSIGN_OR_RETURN(part, WriteDali(view, memory, &result.from));
+      ASSIGN_OR_RETURN(part, WriteDali(view, in, memory, &result.from));
     } else {
-      ASSIGN_OR_RETURN(part, WriteTables(view, memory, &result.from));
+      ASSIGN_OR_RETURN(part, WriteTables(view, in, memory, &result.from));
     }
-    const int64_t pitch = in_.shape[1] * in_.shape[2];
-    result.from.step_x = static_cast<int32_t>(in_.shape[2]);
+    const int64_t pitch = in[1] * in[2];
+    result.from.step_x = static_cast<int32_t>(in[2]);
     result.from.step_y = static_cast<int32_t>(pitch);
     result.from.step_c = 1;
-    result.from.source =
-        row.AddressOf(in_) +
-        static_cast<uint64_t>(part.y * pitch + part.x * in_.shape[2]);
+    result.from.source = row.AddressOf(in_) +
+                         static_cast<uint64_t>(part.y * pitch + part.x * in[2]);
     return Write(result, memory);
   }
 
  private:
-  absl::Status CheckRoom(uint64_t bytes, int across, int down) const {
-    const auto taps = static_cast<uint64_t>(across) *
-                      static_cast<uint64_t>(std::min<int64_t>(
-                          in_.shape[0], int64_t{kStripRows} * down));
+  static uint32_t StripsOf(Sizes image) {
+    return FusedStrips(static_cast<uint32_t>(image[1]),
+                       static_cast<uint32_t>(image[0]));
+  }
+  absl::Status CheckRoom(uint64_t bytes, Sizes in, int across, int down) const {
+    const auto taps =
+        static_cast<uint64_t>(across) *
+        static_cast<uint64_t>(std::min(in[0], int64_t{kStripRows} * down));
     if (bytes <= table_bytes_ && taps <= kMostTaps) return absl::OkStatus();
     return ResourceExhausted(
         "resampling takes tables of {} bytes and {} pixels in one thread",
         bytes, taps);
   }
   // Both return the part that is read.
-  absl::StatusOr<Rect> WriteTables(const View& view, const StageMemory& memory,
+  absl::StatusOr<Rect> WriteTables(const View& view, Sizes in,
+                                   const StageMemory& memory,
                                    FusedRow* row) const {
     const int across = ResampleTable::MostTaps(view.across());
     const int down = ResampleTable::MostTaps(view.down());
     const ImageSize size = view.size();
     RETURN_IF_ERROR(CheckRoom(TableBytes(size.width, across, size.height, down),
-                              across, down));
+                              in, across, down));
     ResampleTable horizontal, vertical;
     const Rect part = BuildTables(view, &horizontal, &vertical);
     CopyTables(horizontal, vertical, view.mirror_y(), memory.extra, 0, row);
     return part;
   }
-  absl::StatusOr<Rect> WriteDali(const View& view, const StageMemory& memory,
+  absl::StatusOr<Rect> WriteDali(const View& view, Sizes in,
+                                 const StageMemory& memory,
                                  FusedRow* row) const {
     DaliTable across, down;
     across.SetAxis(view.across());
     down.SetAxis(view.down());
-    RETURN_IF_ERROR(CheckRoom(DaliTableBytes(across, down, view.size()),
+    RETURN_IF_ERROR(CheckRoom(DaliTableBytes(across, down, view.size()), in,
                               across.taps(), down.taps()));
     const Rect part = BuildDaliTables(view, &across, &down);
     CopyDaliTables(across, down, view.mirror_y(), memory.extra, 0, row);
@@ -217,14 +218,14 @@ absl::StatusOr<size_t> TableRoom(const ImageStep& image, const Shape& in,
 class WarpStage final : public ImageStage {
  public:
   WarpStage(const Step& step, const StageTensor& in, const StageTensor& out)
-      : ImageStage(StageKind::kWarp, step, in, out, PixelsOf(out)) {}
+      : ImageStage(StageKind::kWarp, step, in, out, PixelThreadsFor(out)) {}
 
   size_t descriptor_bytes() const override { return sizeof(WarpRow); }
   absl::Status Bind(const StageRow& row,
                     const StageMemory& memory) const override {
     ASSIGN_OR_RETURN(const WarpForm form, FormFor<WarpForm>(row));
     WarpRow warp = WarpRowOf(form, row, in_, out());
-    warp.head = Head();
+    warp.head = HeadOf(PixelsOf(row.SizesOf(out())));
     return Write(warp, memory);
   }
 };
@@ -233,8 +234,7 @@ class BlurStage final : public ImageStage {
  public:
   BlurStage(const Step& step, const StageTensor& in, const StageTensor& out,
             bool across)
-      : ImageStage(StageKind::kBlur, step, in, out,
-                   static_cast<uint32_t>(out.elements())),
+      : ImageStage(StageKind::kBlur, step, in, out, ThreadsFor(out)),
         across_(across) {}
 
   size_t descriptor_bytes() const override { return sizeof(BlurRow); }
@@ -249,16 +249,17 @@ class BlurStage final : public ImageStage {
                                form.weights.size(), kMostBlurWeights);
     memcpy(memory.extra, form.weights.data(),
            form.weights.size() * sizeof(float));
+    const Sizes sizes = row.SizesOf(in_);
     return Write(
-        BlurRow{.head = Head(),
+        BlurRow{.head = HeadOf(ElementsOf(sizes)),
                 .in = row.AddressOf(in_),
                 .in_dtype = in_.dtype,
                 .across = across_,
                 .radius = static_cast<int32_t>(form.weights.size()) - 1,
                 .weights = memory.extra_at,
-                .height = static_cast<int32_t>(in_.shape[0]),
-                .width = static_cast<int32_t>(in_.shape[1]),
-                .channels = static_cast<int32_t>(in_.shape[2])},
+                .height = static_cast<int32_t>(sizes[0]),
+                .width = static_cast<int32_t>(sizes[1]),
+                .channels = static_cast<int32_t>(sizes[2])},
         memory);
   }
 
@@ -267,6 +268,12 @@ class BlurStage final : public ImageStage {
 };
 
 }  // namespace
+
+absl::Status WantChannels(const StageTensor& image, int64_t most) {
+  if (image.shape[2] >= 1 && image.shape[2] <= most) return absl::OkStatus();
+  return Unimplemented("an image of {} channels, want 1 to {}", image.shape[2],
+                       most);
+}
 
 PixelsRow PixelsRowOf(const MatrixForm& form, const StageRow& row,
                       const StageTensor& in, const StageTensor& out) {
@@ -279,16 +286,17 @@ PixelsRow PixelsRowOf(const MatrixForm& form, const StageRow& row,
 
 WarpRow WarpRowOf(const WarpForm& form, const StageRow& row,
                   const StageTensor& in, const StageTensor& out) {
+  const Sizes sizes = row.SizesOf(in);
   return {.in = row.AddressOf(in),
           .in_dtype = in.dtype,
           .dali = form.dali,
           .nearest = form.nearest,
           .clamped = !form.fill.has_value(),
           .fill = form.fill.value_or(0),
-          .in_height = static_cast<int32_t>(in.shape[0]),
-          .in_width = static_cast<int32_t>(in.shape[1]),
-          .width = static_cast<uint32_t>(out.shape[1]),
-          .channels = static_cast<uint32_t>(in.shape[2]),
+          .in_height = static_cast<int32_t>(sizes[0]),
+          .in_width = static_cast<int32_t>(sizes[1]),
+          .width = static_cast<uint32_t>(row.SizesOf(out)[1]),
+          .channels = static_cast<uint32_t>(sizes[2]),
           .map = form.map,
           .dali_map = form.dali_map};
 }
@@ -296,6 +304,7 @@ WarpRow WarpRowOf(const WarpForm& form, const StageRow& row,
 absl::Status AddMatrix(const Step& step, const KernelStep& operation,
                        StageBuilder* builder) {
   const StageTensor in = builder->TensorOf(operation.inputs[0]);
+  RETURN_IF_ERROR(WantChannels(in, 3));
   const StageTensor out = builder->NewResult(step.node);
   builder->Add(std::make_unique<PixelsStage>(step, in, out));
   return absl::OkStatus();
@@ -308,19 +317,22 @@ absl::Status AddView(const Step& step, const ImageStep& image,
   const bool resamples = std::ranges::any_of(
       image.ops, [](const ImageOp& op) { return op.Resamples(); });
   if (resamples) {
-    ASSIGN_OR_RETURN(const size_t bytes, TableRoom(image, in.shape, out.shape));
+    size_t bytes = kRowTableBytes;
+    if (!in.by_row() && !out.by_row()) {
+      ASSIGN_OR_RETURN(bytes, TableRoom(image, in.shape, out.shape));
+    }
     builder->Add(std::make_unique<ResampleStage>(step, in, out, bytes));
     return absl::OkStatus();
   }
   auto stage = std::make_unique<MapStage>(
       out, std::vector{in}, MapRow{},
-      [step, in_shape = in.shape, shape = out.shape](
-          const StageRow& row, const StageMemory&,
-          MapRow* map) -> absl::Status {
-        ASSIGN_OR_RETURN(
-            const View view,
-            ViewFor(std::get<ImageStep>(step.what), in_shape, shape, row));
-        return PlaceWindow(view, in_shape, map);
+      [step, in, out](const StageRow& row, const StageMemory&,
+                      MapRow* map) -> absl::Status {
+        const Sizes sizes = row.SizesOf(in);
+        ASSIGN_OR_RETURN(const View view,
+                         ViewFor(std::get<ImageStep>(step.what), sizes,
+                                 row.SizesOf(out), row));
+        return PlaceWindow(view, sizes, map);
       });
   builder->Add(std::move(stage));
   return absl::OkStatus();
@@ -329,9 +341,7 @@ absl::Status AddView(const Step& step, const ImageStep& image,
 absl::Status AddWarp(const Step& step, const KernelStep& operation,
                      StageBuilder* builder) {
   const StageTensor in = builder->TensorOf(operation.inputs[0]);
-  if (in.shape[2] > kMostWarpChannels)
-    return Unimplemented("an image of {} channels, want at most {}",
-                         in.shape[2], kMostWarpChannels);
+  RETURN_IF_ERROR(WantChannels(in, kMostWarpChannels));
   builder->Add(
       std::make_unique<WarpStage>(step, in, builder->NewResult(step.node)));
   return absl::OkStatus();
@@ -340,7 +350,7 @@ absl::Status AddWarp(const Step& step, const KernelStep& operation,
 absl::Status AddBlur(const Step& step, const KernelStep& operation,
                      StageBuilder* builder) {
   const StageTensor in = builder->TensorOf(operation.inputs[0]);
-  const StageTensor middle = builder->NewValue(DType::kFloat32, in.shape);
+  const StageTensor middle = builder->NewValueLike(DType::kFloat32, in);
   builder->Add(std::make_unique<BlurStage>(step, in, middle, false));
   builder->Add(std::make_unique<BlurStage>(
       step, middle, builder->NewResult(step.node), true));

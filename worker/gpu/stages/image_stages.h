@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Descriptors of images that several operators write; all but their heads.
+// What stages of images have in common.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +10,13 @@
 
 namespace leat::worker {
 
-inline uint32_t PixelsOf(const StageTensor& image) {
-  return static_cast<uint32_t>(image.shape[0] * image.shape[1]);
+inline uint64_t PixelsOf(Sizes image) { return ElementsOf(image.first(2)); }
+// Of a launch with a thread a pixel, as Stage::threads counts them.
+inline uint32_t PixelThreadsFor(const StageTensor& image) {
+  return image.by_row() ? 0 : static_cast<uint32_t>(PixelsOf(image.shape));
 }
+// kUnimplemented: an image whose channels are not known, or more than `most`.
+absl::Status WantChannels(const StageTensor& image, int64_t most);
 
 PixelsRow PixelsRowOf(const MatrixForm& form, const StageRow& row,
                       const StageTensor& in, const StageTensor& out);

@@ -32,42 +32,33 @@ void Collapse(MapRow* map) {
   map->rank = kept;
 }
 
+// The operand's steps by the result's axes.
+void Broadcast(Sizes sizes, size_t rank, StageOperand* operand) {
+  if (sizes.size() > rank) return;  // whose steps will be set
+  const std::array<int64_t, kStageAxes> steps = DenseSteps(sizes);
+  const size_t missing = rank - sizes.size();
+  for (size_t axis = 0; axis < sizes.size(); ++axis)
+    operand->steps[missing + axis] =
+        sizes[axis] == 1 ? 0 : static_cast<int32_t>(steps[axis]);
+}
+
 }  // namespace
 
-std::vector<int64_t> DenseSteps(const Shape& shape) {
-  std::vector<int64_t> steps(shape.size());
+std::array<int64_t, kStageAxes> DenseSteps(Sizes sizes) {
+  std::array<int64_t, kStageAxes> steps{};
   int64_t step = 1;
-  for (size_t axis = shape.size(); axis-- > 0; step *= shape[axis])
+  for (size_t axis = sizes.size(); axis-- > 0; step *= sizes[axis])
     steps[axis] = step;
   return steps;
 }
 
 MapStage::MapStage(StageTensor out, std::vector<StageTensor> operands,
                    const MapRow& map, Adjust adjust, size_t extra_bytes)
-    : Stage(StageKind::kMap, out, static_cast<uint32_t>(out.elements())),
+    : Stage(StageKind::kMap, out, ThreadsFor(out)),
       operands_(std::move(operands)),
       map_(map),
       adjust_(std::move(adjust)),
-      extra_bytes_(extra_bytes) {
-  map_.rank = static_cast<uint32_t>(out.shape.size());
-  for (uint32_t axis = 0; axis < map_.rank; ++axis)
-    map_.dims[axis] = static_cast<uint32_t>(out.shape[axis]);
-  for (size_t k = 0; k < operands_.size(); ++k) {
-    const Shape& shape = operands_[k].shape;
-    map_.in[k].dtype = operands_[k].dtype;
-    if (shape.size() > map_.rank) continue;  // whose steps will be set
-    const size_t missing = map_.rank - shape.size();
-    const std::vector<int64_t> steps = DenseSteps(shape);
-    for (size_t axis = 0; axis < shape.size(); ++axis)
-      map_.in[k].steps[missing + axis] =
-          shape[axis] == 1 ? 0 : static_cast<int32_t>(steps[axis]);
-  }
-}
-
-void MapStage::SetSteps(size_t operand, const std::vector<int64_t>& steps) {
-  for (size_t axis = 0; axis < steps.size(); ++axis)
-    map_.in[operand].steps[axis] = static_cast<int32_t>(steps[axis]);
-}
+      extra_bytes_(extra_bytes) {}
 
 std::vector<const StageTensor*> MapStage::operands() const {
   std::vector<const StageTensor*> all;
@@ -78,9 +69,16 @@ std::vector<const StageTensor*> MapStage::operands() const {
 absl::Status MapStage::Bind(const StageRow& row,
                             const StageMemory& memory) const {
   MapRow map = map_;
-  map.head = {.threads = threads(), .dtype = out().dtype};
-  for (size_t k = 0; k < operands_.size(); ++k)
+  const Sizes sizes = row.SizesOf(out());
+  map.head = HeadOf(ElementsOf(sizes));
+  map.rank = static_cast<uint32_t>(sizes.size());
+  for (size_t axis = 0; axis < sizes.size(); ++axis)
+    map.dims[axis] = static_cast<uint32_t>(sizes[axis]);
+  for (size_t k = 0; k < operands_.size(); ++k) {
     map.in[k].at = row.AddressOf(operands_[k]);
+    map.in[k].dtype = operands_[k].dtype;
+    Broadcast(row.SizesOf(operands_[k]), sizes.size(), &map.in[k]);
+  }
   if (adjust_) RETURN_IF_ERROR(adjust_(row, memory, &map));
   // Boxes count the result's own axes.
   if (map.op != MapOp::kInBoxes) Collapse(&map);

@@ -3,6 +3,7 @@
 // MapStage: a stage element by element (stage_map.h).
 #pragma once
 
+#include <array>
 #include <functional>
 #include <vector>
 
@@ -17,11 +18,9 @@ class MapStage final : public Stage {
       const StageRow& row, const StageMemory& memory, MapRow* map)>;
 
   // Operands have the result's shape or broadcast to it, but for those whose
-  // steps are set by SetSteps. `map`: the operation and its constants.
+  // steps `adjust` sets. `map`: the operation and its constants.
   MapStage(StageTensor out, std::vector<StageTensor> operands,
            const MapRow& map, Adjust adjust = {}, size_t extra_bytes = 0);
-  // From element to element of the operand, by the result's axes.
-  void SetSteps(size_t operand, const std::vector<int64_t>& steps);
 
   size_t descriptor_bytes() const override { return sizeof(MapRow); }
   size_t extra_bytes() const override { return extra_bytes_; }
@@ -30,13 +29,13 @@ class MapStage final : public Stage {
                     const StageMemory& memory) const override;
 
  private:
-  std::vector<StageTensor> operands_;
-  MapRow map_;
+  const std::vector<StageTensor> operands_;
+  const MapRow map_;
   const Adjust adjust_;
   const size_t extra_bytes_;
 };
 
-// Steps of dense memory of the shape.
-std::vector<int64_t> DenseSteps(const Shape& shape);
+// Steps of dense memory of the sizes.
+std::array<int64_t, kStageAxes> DenseSteps(Sizes sizes);
 
 }  // namespace leat::worker

@@ -18,7 +18,7 @@ constexpr size_t kElementRoom = 8;
 class NoiseStage final : public Stage {
  public:
   NoiseStage(const Step& step, StageTensor in, const StageTensor& out)
-      : Stage(StageKind::kNoise, out, static_cast<uint32_t>(out.elements())),
+      : Stage(StageKind::kNoise, out, ThreadsFor(out)),
         step_(step),
         in_(std::move(in)) {}
 
@@ -34,7 +34,7 @@ class NoiseStage final : public Stage {
       return Internal("node {} has another form", step_.node);
     memcpy(memory.extra, noise->salt, kElementRoom);
     memcpy(memory.extra + kElementRoom, noise->pepper, kElementRoom);
-    NoiseRow result{.head = {.threads = threads(), .dtype = out().dtype},
+    NoiseRow result{.head = HeadOf(ElementsOf(row.SizesOf(in_))),
                     .in = row.AddressOf(in_),
                     .kind = noise->kind,
                     .group = noise->group,

@@ -31,18 +31,28 @@ struct StageTensor {
   In in = In::kValues;
   uint32_t index = 0;  // of the value, the host's value, the field; an offset
   DType dtype = DType::kUint8;
-  Shape shape;
+  Shape shape;  // -1: a size of the row's own
+  // Where it has such: the value (ValueIndex) whose sizes it has in each row.
+  uint32_t sized_by = kNoValue;
 
+  bool by_row() const { return sized_by != kNoValue; }
+  // REQUIRES: !by_row().
   uint64_t elements() const;
   uint64_t bytes() const { return elements() * SizeOf(dtype); }
 };
+
+// The sizes of a tensor in a row.
+using Sizes = std::span<const int64_t>;
+uint64_t ElementsOf(Sizes sizes);
 
 // A row that stages are bound to, as one of its samples sees it.
 class StageRow {
  public:
   virtual ~StageRow() = default;
   virtual uint64_t AddressOf(const StageTensor& tensor) const = 0;
-  // Of the sample's nodes: shapes, and data of those that the host has
+  // Valid as long as the tensor and values().
+  Sizes SizesOf(const StageTensor& tensor) const;
+  // Of the sample's nodes: sizes, and data of those that the host has
   // computed.
   virtual const std::vector<Tensor>& values() const = 0;
   virtual const RowInput& input() const = 0;
@@ -69,7 +79,8 @@ class Stage {
   // Whose values it computes.
   Whose whose() const { return whose_; }
   void BelongTo(Whose whose) { whose_ = whose; }
-  uint32_t threads() const { return threads_; }  // of a row, at most
+  // Of a row, at most; 0: as many as a value of the row's has elements at most.
+  uint32_t threads() const { return threads_; }
   virtual size_t descriptor_bytes() const = 0;
   virtual size_t extra_bytes() const { return 0; }
   virtual std::vector<const StageTensor*> operands() const = 0;
@@ -78,6 +89,15 @@ class Stage {
   // more than there is room for; either way it is for the CPU.
   virtual absl::Status Bind(const StageRow& row,
                             const StageMemory& memory) const = 0;
+
+ protected:
+  // A thread an element.
+  static uint32_t ThreadsFor(const StageTensor& tensor) {
+    return tensor.by_row() ? 0 : static_cast<uint32_t>(tensor.elements());
+  }
+  StageHead HeadOf(uint64_t threads) const {
+    return {.threads = static_cast<uint32_t>(threads), .dtype = out_.dtype};
+  }
 
  private:
   const StageKind kind_;

@@ -62,6 +62,7 @@ constexpr FamilyOf kFamilies[] = {
     {"rotate", AddWarp},
     {"saturation", AddMatrix},
     {"slice", AddBoxes},
+    {"standardize", AddStandard},
     {"sub", AddArithmetic},
     {"trivial_augment_wide", AddAugment},
     {"warp_affine", AddWarp},
@@ -109,10 +110,18 @@ struct Adder {
 
 }  // namespace
 
-uint64_t StageTensor::elements() const {
+uint64_t StageTensor::elements() const { return ElementsOf(Sizes(shape)); }
+
+uint64_t ElementsOf(Sizes sizes) {
   uint64_t count = 1;
-  for (const int64_t size : shape) count *= static_cast<uint64_t>(size);
+  for (const int64_t size : sizes) count *= static_cast<uint64_t>(size);
   return count;
+}
+
+Sizes StageRow::SizesOf(const StageTensor& tensor) const {
+  if (!tensor.by_row()) return tensor.shape;
+  const Tensor& value = values()[tensor.sized_by];
+  return {value.dims.data(), static_cast<size_t>(value.rank)};
 }
 
 absl::StatusOr<DeviceForm> FormOf(const Step& step, const KernelStep& operation,
@@ -154,11 +163,16 @@ void StageBuilder::Put(uint32_t value, StageTensor tensor) {
   tensors[value] = std::move(tensor);
 }
 
-StageTensor StageBuilder::NewValue(DType dtype, Shape shape) {
+StageTensor StageBuilder::NewValue(DType dtype, Shape shape,
+                                   uint32_t sized_by) {
   StageTensor tensor{.index = static_cast<uint32_t>(value_bytes_.size()),
                      .dtype = dtype,
-                     .shape = std::move(shape)};
-  value_bytes_.push_back(tensor.bytes());
+                     .shape = std::move(shape),
+                     .sized_by = sized_by};
+  if (tensor.by_row())
+    value_bytes_.push_back({.each = SizeOf(dtype)});
+  else
+    value_bytes_.push_back({.all = tensor.bytes()});
   return tensor;
 }
 
@@ -175,7 +189,8 @@ StageTensor StageBuilder::NewConstant(std::span<const std::byte> bytes,
 
 StageTensor StageBuilder::NewResult(uint32_t node) {
   const ValueType& type = TypeOf(node);
-  StageTensor tensor = NewValue(type.dtype, type.shape);
+  StageTensor tensor =
+      NewValue(type.dtype, type.shape, IsStatic(node) ? kNoValue : node);
   Put(node, tensor);
   return tensor;
 }
@@ -185,9 +200,11 @@ void StageBuilder::Add(std::unique_ptr<Stage> stage) {
   stages_.push_back(std::move(stage));
 }
 
-absl::Status AddStages(const Step& step, StageBuilder* builder) {
-  if (!builder->IsStatic(step.node))
-    return Unimplemented("its size differs from sample to sample");
+absl::Status AddStages(const Step& step, const std::vector<uint32_t>& inputs,
+                       StageBuilder* builder) {
+  const auto by_row = [&](uint32_t value) { return !builder->IsStatic(value); };
+  if (by_row(step.node) || std::ranges::any_of(inputs, by_row))
+    builder->AddSizes(step);
   return std::visit(Adder{step, builder}, step.what);
 }
 

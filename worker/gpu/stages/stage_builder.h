@@ -9,9 +9,16 @@
 #include <optional>
 #include <vector>
 
+#include "worker/gpu/stages/row_sizes.h"
 #include "worker/gpu/stages/stage.h"
 
 namespace leat::worker {
+
+// Of a value of the row's: its bytes, or those of an element, if it has sizes
+// of the row's own.
+struct PlaceBytes {
+  uint64_t all = 0, each = 0;
+};
 
 class StageBuilder {
  public:
@@ -36,29 +43,40 @@ class StageBuilder {
   // --- What is added --------------------------------------------------------
 
   // Memory for a value of the row's.
-  StageTensor NewValue(DType dtype, Shape shape);
+  StageTensor NewValue(DType dtype, Shape shape, uint32_t sized_by = kNoValue);
+  // One of the same sizes as another.
+  StageTensor NewValueLike(DType dtype, const StageTensor& other) {
+    return NewValue(dtype, other.shape, other.sized_by);
+  }
   StageTensor NewConstant(std::span<const std::byte> bytes, DType dtype,
                           Shape shape);
   void Add(std::unique_ptr<Stage> stage);
   // Memory for a node's result, which the stages to come write.
   StageTensor NewResult(uint32_t node);
+  // A row's sizes are known before its stages are bound.
+  void AddSizes(const Step& step) {
+    sized_steps_.push_back({step, whose_, TypeOf(step.node).shape});
+  }
 
   std::vector<std::unique_ptr<Stage>>& stages() { return stages_; }
   const std::vector<std::byte>& constants() const { return constants_; }
-  const std::vector<uint64_t>& value_bytes() const { return value_bytes_; }
+  const std::vector<PlaceBytes>& value_bytes() const { return value_bytes_; }
+  std::vector<SizedStep>& sized_steps() { return sized_steps_; }
 
  private:
   const CheckedGraph& graph_;
   Whose whose_ = Whose::kRow;
   OfBoth<std::vector<std::optional<StageTensor>>> tensors_;  // by value
-  std::vector<uint64_t> value_bytes_;
+  std::vector<PlaceBytes> value_bytes_;
+  std::vector<SizedStep> sized_steps_;
   std::vector<std::byte> constants_;
   std::vector<std::unique_ptr<Stage>> stages_;
 };
 
 // Adds the stages of a step whose inputs the builder has.
 // kUnimplemented: why there are none.
-absl::Status AddStages(const Step& step, StageBuilder* builder);
+absl::Status AddStages(const Step& step, const std::vector<uint32_t>& inputs,
+                       StageBuilder* builder);
 
 // By family; each for the steps that AddStages gives it.
 absl::Status AddArithmetic(const Step& step, const KernelStep& operation,
@@ -83,6 +101,8 @@ absl::Status AddNoise(const Step& step, const KernelStep& operation,
                       StageBuilder* builder);
 absl::Status AddAugment(const Step& step, const KernelStep& operation,
                         StageBuilder* builder);
+absl::Status AddStandard(const Step& step, const KernelStep& operation,
+                         StageBuilder* builder);
 absl::Status AddReshape(const Step& step, uint32_t input,
                         StageBuilder* builder);
 absl::Status AddView(const Step& step, const ImageStep& image,
@@ -94,6 +114,11 @@ absl::Status AddTranspose(const Step& step, const TransposeStep& transpose,
                           StageBuilder* builder);
 absl::Status AddWhere(const Step& step, uint32_t condition, uint32_t a,
                       uint32_t b, StageBuilder* builder);
+// Makes the value of a node, which is RGB, YCbCr, as a decode does.
+void AddYcbcr(uint32_t node, StageBuilder* builder);
+// Makes the value of a node of what the decoder has left of the row: a view
+// whose size is the row's own. Returns the number of the stage.
+size_t AddSource(uint32_t node, StageBuilder* builder);
 // A copy of `from`.
 void AddCopy(const StageTensor& from, const StageTensor& to,
              StageBuilder* builder);

@@ -32,8 +32,9 @@ enum class StageKind : uint8_t {
   kByteTable,
   kByteLookup,
   kSharpen,
+  kStandard,
 };
-inline constexpr int kStageKinds = 10;
+inline constexpr int kStageKinds = 11;
 
 struct StageHead {
   uint64_t out = 0;      // of the result; 0: nothing of the row is written
@@ -96,17 +97,18 @@ struct MapRow {
 
 // --- Pixel by pixel ---------------------------------------------------------
 
-// MatrixRow, dense to dense.
+// MatrixRow, dense to dense; or RgbToYcbcr, of three bytes.
 struct PixelsRow {
   StageHead head;
   uint64_t in = 0;
+  bool ycbcr = false;
   DType in_dtype = DType::kUint8;
   uint32_t in_channels = 3, channels = 3;
   ColorMatrix matrix;
 };
 
-// A view of a value of bytes that resamples, to a dense one. A channel at a
-// time unless there are three.
+// A view of a value of bytes, or of decoded pixels, to a dense one. A channel
+// at a time unless there are three.
 struct ResampleRow {
   StageHead head;
   FusedView view;
@@ -151,6 +153,28 @@ struct NoiseRow {
   float factor = 0;
   uint64_t noisy = 0, salted = 0;
   uint64_t salt = 0, pepper = 0;  // addresses of an element
+};
+
+// --- Statistics -------------------------------------------------------------
+
+// Axes of a dense value, in its order; neighbours that belong together are one.
+struct StageAxes {
+  uint32_t count = 0;
+  uint32_t sizes[kStageAxes] = {};
+  uint32_t steps[kStageAxes] = {};  // in elements
+};
+
+// The mean of each group of elements, and the factor by its deviation: two
+// floats a group.
+struct StandardRow {
+  StageHead head;
+  uint64_t in = 0;
+  DType in_dtype = DType::kUint8;
+  StageAxes kept, summed;
+  // Given ones: double each, `…_step` apart (0: one for all); 0: computed.
+  uint64_t means = 0, deviations = 0;
+  uint32_t mean_step = 0, deviation_step = 0;
+  double ddof = 0, epsilon = 0, scale = 1;
 };
 
 // --- Images of bytes --------------------------------------------------------

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/status.h"
+#include "worker/gpu/fused_kernel.h"
 
 namespace leat::worker {
 namespace {
@@ -69,12 +70,16 @@ StageHead* StageGroup::HeadOf(size_t stage, size_t row) const {
 
 absl::Status StageGroup::PrepareRow(size_t row, Whose whose, uint64_t seed,
                                     const RowInput& input,
-                                    const std::vector<Tensor>& values) {
+                                    std::vector<Tensor>* values) {
+  for (const SizedStep& step : program_->sized_steps())
+    if (step.whose == whose)
+      RETURN_IF_ERROR(
+          SetSizes(step, seed, input, program_->most_elements(), values));
   for (const StageHostValue& host : program_->host_values())
     if (host.whose == whose)
       memcpy(block_.data() + at_ + program_->HostAt(rows_, row) + host.at,
-             values[host.value].data, host.bytes);
-  const BoundRow bound(*this, row, seed, input, values);
+             (*values)[host.value].data, host.bytes);
+  const BoundRow bound(*this, row, seed, input, *values);
   for (size_t i = 0; i < program_->stages().size(); ++i) {
     const Stage& stage = *program_->stages()[i];
     if (stage.whose() != whose) continue;
@@ -85,6 +90,20 @@ absl::Status StageGroup::PrepareRow(size_t row, Whose whose, uint64_t seed,
                 .extra_at = device_.block.number() + extra}));
   }
   return absl::OkStatus();
+}
+
+void StageGroup::BindSource(size_t row, size_t stage, ImageSize size,
+                            const FusedRow& source) {
+  const auto width = static_cast<uint32_t>(size.width);
+  const auto height = static_cast<uint32_t>(size.height);
+  const StageTensor& out = program_->stages()[stage]->out();
+  const ResampleRow descriptor{
+      .head = {.threads = FusedStrips(width, height), .dtype = out.dtype},
+      .view = {.width = width, .height = height},
+      .from = source,
+      .tables = device_.block.number(),
+      .channels = static_cast<uint32_t>(out.shape[2])};
+  *reinterpret_cast<ResampleRow*>(HeadOf(stage, row)) = descriptor;
 }
 
 void StageGroup::BindOutput(size_t row, size_t field, DeviceAddress address) {

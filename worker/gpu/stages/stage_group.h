@@ -34,12 +34,17 @@ class StageGroup {
   // writes.
   uint64_t AddressOf(size_t row, const StageTensor& tensor) const;
 
-  // Writes the descriptors of the stages that compute values of one of the
-  // row's samples. `values`: of its nodes; data of those that the host
-  // computes. Errors: Stage::Bind's.
+  // Sets the sizes of values of one of the row's samples that are its own, and
+  // writes the descriptors of the stages that compute the sample's values.
+  // `values`: of its nodes; data of those that the host computes, sizes of
+  // those that are known and of what the decoder leaves. Errors: SetSizes',
+  // Stage::Bind's.
   absl::Status PrepareRow(size_t row, Whose whose, uint64_t seed,
-                          const RowInput& input,
-                          const std::vector<Tensor>& values);
+                          const RowInput& input, std::vector<Tensor>* values);
+  // What `stage`, of AddSource, makes its value of: a view of that size, whose
+  // tables are in the block. TakeRow follows.
+  void BindSource(size_t row, size_t stage, ImageSize size,
+                  const FusedRow& source);
   // Of nothing: nothing is written there.
   void BindOutput(size_t row, size_t field, DeviceAddress address);
   // The launches compute the row, or nothing of it.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stages on images: colours, resampling, warps, blur.
+// Stages on images: colours, views, warps, blur.
 //
 // C++ and CUDA compile this file. The arithmetic is worker/image's.
 #pragma once
@@ -9,6 +9,7 @@
 
 #include "worker/gpu/stages/stage_map.h"
 #include "worker/image/dali_pixel.h"
+#include "worker/image/pixel.h"
 #include "worker/image/warp.h"
 
 namespace leat::worker {
@@ -18,6 +19,9 @@ LEAT_PIXEL void PixelsThread(uint64_t rows, uint32_t thread, uint32_t index) {
   const PixelsRow& row =
       reinterpret_cast<const PixelsRow*>(AtAddress(rows))[index];
   if (row.head.out == 0 || thread >= row.head.threads) return;
+  if (row.ycbcr)
+    return RgbToYcbcr(AtAddress(row.in + uint64_t{thread} * 3),
+                      AtAddress(row.head.out + uint64_t{thread} * 3));
   const uint32_t in_bytes = StageSizeOf(row.in_dtype);
   const uint32_t bytes = StageSizeOf(row.head.dtype);
   float x[3] = {0, 0, 0};
@@ -39,10 +43,12 @@ LEAT_PIXEL void ResampleChannels(const ResampleRow& row, uint32_t x, uint32_t y,
   const uint32_t left = row.view.height - y;
   const uint32_t count = left < kStripRows ? left : kStripRows;
   FusedRow from = row.from;
-  from.source += channel;
+  from.source += static_cast<uint64_t>(int64_t{channel} * from.step_c);
   uint8_t strip[kStripRows][kChannels];
   const uint8_t* const tables = AtAddress(row.tables);
-  if (from.sampling == FusedSampling::kTables)
+  if (from.sampling == FusedSampling::kCopy)
+    CopyStrip<kChannels>(from, x, y, count, strip);
+  else if (from.sampling == FusedSampling::kTables)
     ResampleStrip<kChannels>(tables, row.view, from, x, y, count, strip);
   else
     DaliStrip<kChannels>(tables, from, x, y, count, strip);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The kernels of stages: their names and launches. Bodies are in stage_map.h,
-// stage_image.h, stage_noise.h and stage_bytes.h.
+// stage_image.h, stage_noise.h, stage_bytes.h and stage_standard.h.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,17 @@
 #include "worker/gpu/stages/stage_image.h"
 #include "worker/gpu/stages/stage_map.h"
 #include "worker/gpu/stages/stage_noise.h"
+#include "worker/gpu/stages/stage_standard.h"
 
 namespace leat::worker {
 
 // By StageKind. A kernel's only parameter is the address of the rows'
 // descriptors, a uint64_t.
 inline constexpr const char* kStageKernels[kStageKinds] = {
-    "leat_stage_map",    "leat_stage_pixels",     "leat_stage_resample",
-    "leat_stage_warp",   "leat_stage_blur",       "leat_stage_noise",
-    "leat_stage_count",  "leat_stage_byte_table", "leat_stage_byte_lookup",
-    "leat_stage_sharpen"};
+    "leat_stage_map",     "leat_stage_pixels",     "leat_stage_resample",
+    "leat_stage_warp",    "leat_stage_blur",       "leat_stage_noise",
+    "leat_stage_count",   "leat_stage_byte_table", "leat_stage_byte_lookup",
+    "leat_stage_sharpen", "leat_stage_standard"};
 
 inline constexpr uint32_t kStageBlock = 128;  // threads
 
@@ -53,8 +54,10 @@ LEAT_PIXEL void StageThread(uint64_t rows, uint32_t thread, uint32_t row) {
     ByteTableThread(rows, thread, row);
   else if constexpr (kKind == StageKind::kByteLookup)
     ByteLookupThread(rows, thread, row);
-  else
+  else if constexpr (kKind == StageKind::kSharpen)
     SharpenThread(rows, thread, row);
+  else
+    StandardThread(rows, thread, row);
 }
 
 }  // namespace leat::worker

@@ -5,7 +5,9 @@
 //
 // In the block, behind what the fused kernel reads:
 //   descriptors[stage][rows] | more of the stages[rows] | host's values[rows]
-// In the slot's memory: values[rows] (value_places.h).
+// In the slot's memory: values[rows] (value_places.h). Those whose sizes differ
+// from row to row have places of as many elements each as a row's share of the
+// memory has room for; a row that needs more is the CPU's.
 // Immutable; thread-safe.
 #pragma once
 
@@ -37,14 +39,20 @@ struct StageLaunch {
 class StageProgram {
  public:
   // `heads`: values that the fused kernel writes. `host`: with their bytes.
+  // `value_bytes`: a row's share of the memory, which only values of the row's
+  // own sizes heed.
   StageProgram(StageBuilder builder, const std::vector<StageTensor>& heads,
-               std::vector<StageHostValue> host);
+               std::vector<StageHostValue> host, uint64_t value_bytes);
 
   // Whether there is anything to do.
   bool empty() const { return stages_.empty(); }
   const std::vector<std::unique_ptr<Stage>>& stages() const { return stages_; }
   const ValuePlaces& places() const { return places_; }
   const std::vector<StageHostValue>& host_values() const { return host_; }
+  // What gives values sizes of a row's own, in order; and how many elements
+  // these may have. 0: there are such, and no room for them.
+  const std::vector<SizedStep>& sized_steps() const { return sized_steps_; }
+  uint64_t most_elements() const { return most_elements_; }
   // The same in every block.
   const std::vector<std::byte>& constants() const { return constants_; }
 
@@ -60,7 +68,14 @@ class StageProgram {
   StageLaunch Launch(size_t stage, size_t rows, uint64_t at) const;
 
  private:
+  // With `elements` for values of a row's own sizes.
+  ValuePlaces PlacesWith(uint64_t elements,
+                         const std::vector<PlaceBytes>& values,
+                         const std::vector<StageTensor>& heads) const;
+
   std::vector<std::unique_ptr<Stage>> stages_;
+  std::vector<SizedStep> sized_steps_;
+  uint64_t most_elements_ = 0;
   std::vector<std::byte> constants_;
   std::vector<StageHostValue> host_;
   ValuePlaces places_;

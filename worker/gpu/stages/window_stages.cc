@@ -51,8 +51,8 @@ void SetRange(int axis, int64_t at, int64_t size, int64_t of, bool mirror,
   box->end[axis] = static_cast<int32_t>(mirror ? size - begin : end);
 }
 
-// `image`: the shape of what is normalised.
-absl::Status BindWindow(const WindowForm& form, const Shape& image,
+// `image`: the sizes of what is normalised.
+absl::Status BindWindow(const WindowForm& form, Sizes image,
                         const StageMemory& memory, MapRow* map) {
   const int y = form.planes ? 1 : 0, x = y + 1, c = form.planes ? 0 : 2;
   const int64_t pitch = image[1] * image[2];
@@ -92,9 +92,10 @@ absl::Status AddWindow(const Step& step, const KernelStep& operation,
                        StageBuilder* builder) {
   const StageTensor in = builder->TensorOf(operation.inputs[0]);
   const DType dtype = builder->TypeOf(step.node).dtype;
-  if (in.shape[2] >= static_cast<int64_t>(kMostWindowChannels))
+  if (in.shape[2] < 1 ||
+      in.shape[2] >= static_cast<int64_t>(kMostWindowChannels))
     return Unimplemented("an image of {} channels", in.shape[2]);
-  const StageTensor whole = builder->NewValue(dtype, in.shape);
+  const StageTensor whole = builder->NewValueLike(dtype, in);
   MapRow normalize;
   normalize.op = MapOp::kNormalize;
   builder->Add(std::make_unique<MapStage>(
@@ -109,10 +110,10 @@ absl::Status AddWindow(const Step& step, const KernelStep& operation,
   window.op = MapOp::kInBoxes;
   builder->Add(std::make_unique<MapStage>(
       builder->NewResult(step.node), std::vector{whole}, window,
-      [step, shape = in.shape](const StageRow& row, const StageMemory& memory,
-                               MapRow* map) -> absl::Status {
+      [step, whole](const StageRow& row, const StageMemory& memory,
+                    MapRow* map) -> absl::Status {
         ASSIGN_OR_RETURN(const WindowForm form, WindowOf(step, row));
-        return BindWindow(form, shape, memory, map);
+        return BindWindow(form, row.SizesOf(whole), memory, map);
       },
       kPatternAt + kMostWindowChannels * 8));
   return absl::OkStatus();
