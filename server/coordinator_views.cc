@@ -320,7 +320,8 @@ void Coordinator::StoreFindings(std::vector<Finding>* findings) const {
         {"INSECURE_LISTENER", "warn",
          fmt::format("{} takes unencrypted connections from the network",
                      config_.insecure_listener),
-         "give --tls-cert, --tls-key and --token-file instead of --insecure"});
+         "give --tls-cert, --tls-key and --access-token-file instead of "
+         "--insecure"});
   if (absl::IsResourceExhausted(last_write_))
     findings->push_back(
         {"STATE_FULL", "error",

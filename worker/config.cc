@@ -173,9 +173,9 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
                                      const Environment& environment) {
   Config config;
   config.coordinator = environment.coordinator;
-  config.security.token = environment.token;
+  config.security.token = environment.access_token;
   if (!environment.plane.empty()) config.plane = environment.plane;
-  std::string token_file, devices = "all", log_format = "text";
+  std::string access_token_file, devices = "all", log_format = "text";
   SizeFlag sizes[] = {
       {"--cache", "memory for encoded samples; the default is 1/8 of it",
        &config.cache_bytes, ""},
@@ -230,8 +230,9 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
   app.add_option("--drain-timeout-ms", config.drain_timeout_ms,
                  "to finish what was asked, after SIGTERM");
   AddServerFlags(app, config);
-  app.add_option("--token-file", token_file,
-                 "file with the service's token (or LEAT_TOKEN)");
+  app.add_option("--access-token-file", access_token_file,
+                 "file with the service's access token (or "
+                 "LEAT_ACCESS_TOKEN)");
   app.add_option("--tls-cert", config.tls.cert,
                  "PEM file: turns TLS on; SIGHUP reads it again");
   app.add_option("--tls-key", config.tls.key, "PEM file");
@@ -261,8 +262,9 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
   config.has_cache_bytes = !sizes[0].text.empty();
   if (log_format == "json") config.log_format = LogFormat::kJson;
   absl::Status status = rpc::ReadTls(config.tls, &config.security);
-  if (!token_file.empty() && status.ok()) {
-    absl::StatusOr<std::string> token = rpc::ReadToken(token_file);
+  status.Update(rpc::RefuseOtherTokens(environment.leat_token.c_str()));
+  if (!access_token_file.empty() && status.ok()) {
+    absl::StatusOr<std::string> token = rpc::ReadAccessToken(access_token_file);
     status = token.status();
     if (token.ok()) config.security.token = *std::move(token);
   }

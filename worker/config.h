@@ -83,9 +83,10 @@ struct Config {
 
 // What main read of the environment.
 struct Environment {
-  std::string token;        // LEAT_TOKEN
-  std::string coordinator;  // LEAT_COORDINATOR
-  std::string plane;        // LEAT_PLANE
+  std::string access_token;  // LEAT_ACCESS_TOKEN
+  std::string coordinator;   // LEAT_COORDINATOR
+  std::string plane;         // LEAT_PLANE
+  std::string leat_token;    // LEAT_TOKEN, which is refused
 };
 
 // A configuration, or the exit code of flags that end the program (--help, or a

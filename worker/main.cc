@@ -105,9 +105,10 @@ int main(int argc, char** argv) {
   leat::rpc::StopSignals signals;
   auto flags = leat::worker::ParseFlags(
       argc, argv,
-      {.token = FromEnvironment("LEAT_TOKEN"),
+      {.access_token = FromEnvironment("LEAT_ACCESS_TOKEN"),
        .coordinator = FromEnvironment("LEAT_COORDINATOR"),
-       .plane = FromEnvironment("LEAT_PLANE")});
+       .plane = FromEnvironment("LEAT_PLANE"),
+       .leat_token = FromEnvironment("LEAT_TOKEN")});
   if (const int* code = std::get_if<int>(&flags)) return *code;
   const auto& config = std::get<leat::worker::Config>(flags);
   leat::InitLog("leat-worker", config.log_format,
