@@ -108,7 +108,7 @@ absl::StatusOr<ConnectOptions> ConnectOptionsFromJson(std::string_view text) {
   ConnectOptions options;
   RETURN_IF_ERROR(
       Parse(text, {{"address", Text(&options.address)},
-                   {"token", Text(&options.token)},
+                   {"access_token", Text(&options.access_token)},
                    {"ca_pem", Text(&options.ca_pem)},
                    {"cert_pem", Text(&options.cert_pem)},
                    {"key_pem", Text(&options.key_pem)},

@@ -58,7 +58,7 @@ std::string RandomHex(size_t bytes) {
 }
 
 std::vector<std::string> Environment(const std::string& token) {
-  std::vector<std::string> variables = {"LEAT_TOKEN=" + token};
+  std::vector<std::string> variables = {"LEAT_ACCESS_TOKEN=" + token};
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const std::string_view text(*variable);
     // Where NVIDIA's libraries are is the machine's matter, not the service's.

@@ -27,7 +27,7 @@ absl::StatusOr<std::unique_ptr<Service>> Service::Connect(
     return InvalidArgument("timeout {}: want more than 0",
                            absl::FormatDuration(options.timeout));
   const absl::Time deadline = absl::Now() + options.timeout;
-  rpc::Security security{.token = options.token,
+  rpc::Security security{.token = options.access_token,
                          .ca_pem = options.ca_pem,
                          .cert_pem = options.cert_pem,
                          .key_pem = options.key_pem};

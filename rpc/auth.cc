@@ -76,7 +76,8 @@ absl::Status CheckMetadata(const Security& security,
       (token.size() != security.token.size() ||
        CRYPTO_memcmp(token.data(), security.token.data(), token.size()) != 0))
     return Unauthenticated(
-        "{} token: this service asks for its own (--token-file, LEAT_TOKEN)",
+        "{} access token: this service asks for its own (--access-token-file, "
+        "LEAT_ACCESS_TOKEN)",
         token.empty() ? "no" : "wrong");
   const std::string_view version = Find(metadata, kVersionKey);
   if (Major(version) != Major(kProtocolVersion))

@@ -51,15 +51,22 @@ absl::StatusOr<std::string> ReadSmallFile(std::string_view flag,
 
 }  // namespace
 
-absl::StatusOr<std::string> ReadToken(const std::string& path) {
+absl::StatusOr<std::string> ReadAccessToken(const std::string& path) {
   ASSIGN_OR_RETURN(std::string token,
-                   ReadSmallFile("--token-file", path, kMaxToken));
+                   ReadSmallFile("--access-token-file", path, kMaxToken));
   while (!token.empty() &&
          (token.back() == '\n' || token.back() == '\r' || token.back() == ' '))
     token.pop_back();
   if (token.empty())
-    return InvalidArgument("--token-file {}: the token is empty", path);
+    return InvalidArgument("--access-token-file {}: the token is empty", path);
   return token;
+}
+
+absl::Status RefuseOtherTokens(const char* leat_token) {
+  if (leat_token == nullptr || *leat_token == '\0') return absl::OkStatus();
+  return InvalidArgument(
+      "LEAT_TOKEN is set, and is not read: want LEAT_ACCESS_TOKEN for the "
+      "access token, and LEAT_TOKEN unset");
 }
 
 absl::Status ReadTls(const TlsFiles& files, Security* security) {

@@ -19,12 +19,16 @@ struct TlsFiles {
   std::string ca;    // --tls-ca
 };
 
-// The token in a file, without the line's end. Errors name the flag and the
-// path: kNotFound, kPermissionDenied, kInvalidArgument: empty, or larger than
-// 4 KiB.
-absl::StatusOr<std::string> ReadToken(const std::string& path);
+// The access token in a file, without the line's end. Errors name the flag and
+// the path: kNotFound, kPermissionDenied, kInvalidArgument: empty, or larger
+// than 4 KiB.
+absl::StatusOr<std::string> ReadAccessToken(const std::string& path);
+// kInvalidArgument if the environment has a LEAT_TOKEN (null or empty: it has
+// none). A daemon that ignored it would let everybody in whom it was set to
+// keep out.
+absl::Status RefuseOtherTokens(const char* leat_token);
 // Sets the three texts of `security` to what the files say now. After an error
-// it is as it was. Errors: as ReadToken, with 1 MiB.
+// it is as it was. Errors: as ReadAccessToken, with 1 MiB.
 absl::Status ReadTls(const TlsFiles& files, Security* security);
 
 }  // namespace leat::rpc

@@ -24,7 +24,7 @@ namespace {
 constexpr auto kEndTime = std::chrono::seconds(2);
 
 struct Flags {
-  std::string token_file;
+  std::string access_token_file;
   rpc::TlsFiles tls;
   std::string log_format = "text", log_level = "info";
   int64_t heartbeat_interval_ms = 1000, lost_after_ms = 3000;
@@ -56,9 +56,9 @@ void AddFlags(CLI::App* app, Config* config, Flags* flags) {
                   "everything is in memory");
   app->add_flag("--accept-data-loss", config->accept_data_loss,
                 "start with what can be read of a damaged state");
-  app->add_option("--token-file", flags->token_file,
-                  "file with the token that callers must know (or the "
-                  "environment's LEAT_TOKEN)");
+  app->add_option("--access-token-file", flags->access_token_file,
+                  "file with the access token that callers must know (or the "
+                  "environment's LEAT_ACCESS_TOKEN)");
   app->add_option("--tls-cert", flags->tls.cert,
                   "certificate chain, PEM; SIGHUP reads it again");
   app->add_option("--tls-key", flags->tls.key, "its private key, PEM");
@@ -118,11 +118,13 @@ absl::Status Complete(const Flags& flags, Config* config) {
   config->server.watchdog_interval =
       std::chrono::milliseconds(flags.watchdog_interval_ms);
   rpc::Security& security = config->security;
-  if (!flags.token_file.empty()) {
-    ASSIGN_OR_RETURN(security.token, rpc::ReadToken(flags.token_file));
-  } else if (const char* token = std::getenv("LEAT_TOKEN")) {
+  if (!flags.access_token_file.empty()) {
+    ASSIGN_OR_RETURN(security.token,
+                     rpc::ReadAccessToken(flags.access_token_file));
+  } else if (const char* token = std::getenv("LEAT_ACCESS_TOKEN")) {
     security.token = token;
   }
+  RETURN_IF_ERROR(rpc::RefuseOtherTokens(std::getenv("LEAT_TOKEN")));
   RETURN_IF_ERROR(rpc::ReadTls(flags.tls, &security));
   return config->Validate();
 }

@@ -147,7 +147,7 @@ void AddStore(const Snapshot& at, Writer* to) {
     to->Add("INSECURE_LISTENER", "warn",
             fmt::format("{} takes unencrypted connections from the network",
                         at.insecure_listener),
-            "give --tls-cert, --tls-key and --token-file instead of "
+            "give --tls-cert, --tls-key and --access-token-file instead of "
             "--insecure");
   const auto not_kept = [&at] {
     return fmt::format("the last change was not kept: {}",

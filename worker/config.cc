@@ -154,8 +154,8 @@ absl::Status Config::Validate() const {
 absl::Status Config::ReadSecurity(rpc::Security* into) const {
   rpc::Security read = *into;
   RETURN_IF_ERROR(rpc::ReadTls(tls, &read));
-  if (!token_file.empty()) {
-    ASSIGN_OR_RETURN(read.token, rpc::ReadToken(token_file));
+  if (!access_token_file.empty()) {
+    ASSIGN_OR_RETURN(read.token, rpc::ReadAccessToken(access_token_file));
   }
   *into = std::move(read);
   return absl::OkStatus();
@@ -184,7 +184,7 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
                                      const Environment& environment) {
   Config config;
   config.coordinator = environment.coordinator;
-  config.security.token = environment.token;
+  config.security.token = environment.access_token;
   if (!environment.plane.empty()) config.plane = environment.plane;
   std::string devices = "all", log_format = "text";
   SizeFlag sizes[] = {
@@ -243,9 +243,9 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
   app.add_option("--drain-timeout-ms", config.drain_timeout_ms,
                  "to finish what was asked, after SIGTERM");
   AddServerFlags(app, config);
-  app.add_option("--token-file", config.token_file,
-                 "file with the service's token (or LEAT_TOKEN); SIGHUP reads "
-                 "it again");
+  app.add_option("--access-token-file", config.access_token_file,
+                 "file with the service's access token (or "
+                 "LEAT_ACCESS_TOKEN); SIGHUP reads it again");
   app.add_option("--tls-cert", config.tls.cert,
                  "PEM file: turns TLS on; SIGHUP reads it again");
   app.add_option("--tls-key", config.tls.key, "PEM file");
@@ -275,6 +275,7 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
   config.has_cache_bytes = !sizes[0].text.empty();
   if (log_format == "json") config.log_format = LogFormat::kJson;
   absl::Status status = config.ReadSecurity(&config.security);
+  status.Update(rpc::RefuseOtherTokens(environment.leat_token.c_str()));
   if (const auto selection = ParseDevices(devices); !selection.ok())
     status.Update(selection.status());
   else

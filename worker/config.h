@@ -34,8 +34,8 @@ struct Config {
   int ready_fd = -1;
   int lifeline_fd = -1;
   int64_t drain_timeout_ms = 20'000;
-  rpc::TlsFiles tls;       // what `security` was read from
-  std::string token_file;  // and its token; empty: the environment's
+  rpc::TlsFiles tls;              // what `security` was read from
+  std::string access_token_file;  // empty: the environment's access token
   // 0: three quarters of the descriptors; half of that.
   int max_connections = 0, max_connections_per_address = 0;
   int64_t watchdog_interval_ms = 10'000;  // 0: none
@@ -79,8 +79,8 @@ struct Config {
   void SetDefaults();
   // kInvalidArgument: names the flag, its value and what was expected.
   absl::Status Validate() const;
-  // What the files say now: `tls` and `token_file`. After an error `into` is as
-  // it was. Errors: as rpc::ReadTls and rpc::ReadToken.
+  // What the files say now: `tls` and `access_token_file`. After an error
+  // `into` is as it was. Errors: as rpc::ReadTls and rpc::ReadAccessToken.
   absl::Status ReadSecurity(rpc::Security* into) const;
   // One line of key=value, without secrets.
   std::string ToString() const;
@@ -88,9 +88,10 @@ struct Config {
 
 // What main read of the environment.
 struct Environment {
-  std::string token;        // LEAT_TOKEN
-  std::string coordinator;  // LEAT_COORDINATOR
-  std::string plane;        // LEAT_PLANE
+  std::string access_token;  // LEAT_ACCESS_TOKEN
+  std::string coordinator;   // LEAT_COORDINATOR
+  std::string plane;         // LEAT_PLANE
+  std::string leat_token;    // LEAT_TOKEN, which is refused
 };
 
 // A configuration, or the exit code of flags that end the program (--help, or a

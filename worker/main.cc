@@ -43,7 +43,7 @@ void SayReady(int fd, const std::string& address) {
 // wrong with them is logged, and the last good ones stay.
 void Reload(const leat::worker::Config& config, leat::worker::Worker* worker) {
   if (config.tls.cert.empty() && config.tls.ca.empty() &&
-      config.token_file.empty())
+      config.access_token_file.empty())
     return;
   leat::rpc::Security security = config.security;
   absl::Status status = config.ReadSecurity(&security);
@@ -109,9 +109,10 @@ int main(int argc, char** argv) {
   leat::rpc::StopSignals signals;
   auto flags = leat::worker::ParseFlags(
       argc, argv,
-      {.token = FromEnvironment("LEAT_TOKEN"),
+      {.access_token = FromEnvironment("LEAT_ACCESS_TOKEN"),
        .coordinator = FromEnvironment("LEAT_COORDINATOR"),
-       .plane = FromEnvironment("LEAT_PLANE")});
+       .plane = FromEnvironment("LEAT_PLANE"),
+       .leat_token = FromEnvironment("LEAT_TOKEN")});
   if (const int* code = std::get_if<int>(&flags)) return *code;
   const auto& config = std::get<leat::worker::Config>(flags);
   leat::InitLog("leat-worker", config.log_format,

@@ -96,8 +96,9 @@ void CommandLine::State::AddGlobal() {
     CLI::Option* option = app.add_option(flag, value, text)->type_name("FILE");
     values[option] = Files();
   };
-  file("--token-file", options.token_file,
-       "file with the service's token (LEAT_TOKEN is the token itself)");
+  file("--access-token-file", options.access_token_file,
+       "file with the service's access token (LEAT_ACCESS_TOKEN is the token "
+       "itself)");
   file("--tls-ca", options.tls_ca, "roots to trust (LEAT_TLS_CA): use TLS");
   file("--tls-cert", options.tls_cert, "own certificate (LEAT_TLS_CERT)");
   file("--tls-key", options.tls_key, "its key (LEAT_TLS_KEY)");

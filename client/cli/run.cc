@@ -37,7 +37,8 @@ std::string_view Remedy(absl::StatusCode code) {
              "longer";
     case absl::StatusCode::kUnauthenticated:
     case absl::StatusCode::kPermissionDenied:
-      return "--token-file FILE or LEAT_TOKEN gives the service's token";
+      return "--access-token-file FILE or LEAT_ACCESS_TOKEN gives the "
+             "service's access token";
     default:
       return "";
   }

@@ -61,15 +61,17 @@ absl::StatusOr<ConnectOptions> Session::MakeOptions() const {
   connect.address =
       value_of("--coordinator", options.coordinator, "LEAT_COORDINATOR");
   if (connect.address.empty()) connect.address = kDefaultAddress;
-  if (line_.Given("--token-file")) {
-    ASSIGN_OR_RETURN(connect.token,
-                     ReadSmallFile("--token-file", options.token_file));
-    while (!connect.token.empty() &&
-           std::isspace(static_cast<uint8_t>(connect.token.back()))) {
-      connect.token.pop_back();
+  if (line_.Given("--access-token-file")) {
+    ASSIGN_OR_RETURN(
+        connect.access_token,
+        ReadSmallFile("--access-token-file", options.access_token_file));
+    while (!connect.access_token.empty() &&
+           std::isspace(static_cast<uint8_t>(connect.access_token.back()))) {
+      connect.access_token.pop_back();
     }
   } else {
-    connect.token = environment_.variable("LEAT_TOKEN").value_or("");
+    connect.access_token =
+        environment_.variable("LEAT_ACCESS_TOKEN").value_or("");
   }
   const auto read = [&](std::string_view flag, const std::string& given,
                         const char* variable,

@@ -36,9 +36,9 @@ struct ConnectOptions {
   // gRPC target of the coordinator ("host:7411"). Empty: a private coordinator
   // and worker are started on this machine and stop with this process.
   std::string address;
-  std::string token;     // the service's shared token
-  std::string ca_pem;    // roots to trust; set: TLS
-  std::string cert_pem;  // with key_pem: this client's certificate
+  std::string access_token;  // what every caller of the service must know
+  std::string ca_pem;        // roots to trust; set: TLS
+  std::string cert_pem;      // with key_pem: this client's certificate
   std::string key_pem;
   absl::Duration timeout = absl::Seconds(
       10);  // of connecting, and of every call without one of its own

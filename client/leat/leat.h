@@ -51,9 +51,10 @@ LEAT_EXPORT char* leat_operators_json(void);
 LEAT_EXPORT leat_status* leat_pipeline_check(const char* graph_json,
                                              char** schema_json);
 
-/* `options_json`: {"address", "token", "ca_pem", "cert_pem", "key_pem",
- * "timeout_s", "daemon_dir", "embedded_workers", "embedded_threads"}, all
- * optional; an unknown key is an error. No address: a private service. */
+/* `options_json`: {"address", "access_token", "ca_pem", "cert_pem",
+ * "key_pem", "timeout_s", "daemon_dir", "embedded_workers",
+ * "embedded_threads"}, all optional; an unknown key is an error. No address: a
+ * private service. */
 LEAT_EXPORT leat_status* leat_connect(const char* options_json,
                                       leat_service** out);
 LEAT_EXPORT const char* leat_service_address(const leat_service* service);

@@ -460,11 +460,11 @@ TEST(Connect, NobodyThereSaysWhereAndWhatToDo) {
 
 TEST(Connect, WrongTokenIsRefusedAtOnce) {
   FakeCoordinator coordinator(MakeFakeJob({}), "secret");
-  EXPECT_TRUE(
-      Service::Connect({.address = coordinator.address(), .token = "secret"})
-          .ok());
-  const auto service =
-      Service::Connect({.address = coordinator.address(), .token = "guess"});
+  EXPECT_TRUE(Service::Connect(
+                  {.address = coordinator.address(), .access_token = "secret"})
+                  .ok());
+  const auto service = Service::Connect(
+      {.address = coordinator.address(), .access_token = "guess"});
   EXPECT_TRUE(absl::IsUnauthenticated(service.status())) << service.status();
   EXPECT_THAT(std::string(Message(service.status())),
               HasSubstr(coordinator.address()));

@@ -136,7 +136,8 @@ TEST_F(EmbeddedTest, ChildrenInheritNothingButTheirPipes) {
   EXPECT_THAT(read("fds"), ::testing::Not(HasSubstr("100\n")));
   EXPECT_THAT(read("signals"), HasSubstr("0000000000000000"));
   EXPECT_EQ(read("stdin"), "/dev/null\n");
-  EXPECT_THAT(read("env"), HasSubstr("LEAT_TOKEN=" + (*embedded)->token()));
+  EXPECT_THAT(read("env"),
+              HasSubstr("LEAT_ACCESS_TOKEN=" + (*embedded)->token()));
   EXPECT_THAT(read("env"), ::testing::Not(HasSubstr("LEAT_COORDINATOR")));
 }
 

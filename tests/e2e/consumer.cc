@@ -41,8 +41,8 @@ namespace leat {
 namespace {
 
 struct Flags {
-  std::string address, token, tls_ca, tls_cert, tls_key, spec, get, resume,
-      token_out, dump, daemon_dir;
+  std::string address, access_token, tls_ca, tls_cert, tls_key, spec, get,
+      resume, token_out, dump, daemon_dir;
   std::vector<uint32_t> rows;  // first, end
   uint64_t epochs = 1;
   uint64_t stop_after = 0;  // 0: at the end
@@ -180,7 +180,7 @@ absl::Status Get(const Flags& flags, Admin& admin) {
 absl::Status Run(const Flags& flags) {
   ConnectOptions connect;
   connect.address = flags.address;
-  connect.token = flags.token;
+  connect.access_token = flags.access_token;
   if (!flags.tls_ca.empty()) connect.ca_pem = ReadFile(flags.tls_ca);
   if (!flags.tls_cert.empty()) connect.cert_pem = ReadFile(flags.tls_cert);
   if (!flags.tls_key.empty()) connect.key_pem = ReadFile(flags.tls_key);
@@ -223,7 +223,8 @@ int Main(int argc, char** argv) {
   Flags flags;
   CLI::App app{"A training host without a trainer, for tests"};
   app.add_option("--address", flags.address)->envname("LEAT_COORDINATOR");
-  app.add_option("--token", flags.token)->envname("LEAT_TOKEN");
+  app.add_option("--access-token", flags.access_token)
+      ->envname("LEAT_ACCESS_TOKEN");
   app.add_option("--tls-ca", flags.tls_ca, "file: roots to trust, PEM");
   app.add_option("--tls-cert", flags.tls_cert, "file: its certificate, PEM");
   app.add_option("--tls-key", flags.tls_key, "file: its key, PEM");

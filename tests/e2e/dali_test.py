@@ -19,7 +19,7 @@ import unittest
 
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
-for variable in ("LEAT_COORDINATOR", "LEAT_TOKEN", "LEAT_TOKEN_FILE"):
+for variable in ("LEAT_COORDINATOR", "LEAT_ACCESS_TOKEN", "LEAT_ACCESS_TOKEN_FILE"):
     os.environ.pop(variable, None)
 
 import cluster  # noqa: E402

@@ -274,10 +274,10 @@ class BadLuck(FaultTest):
     def test_a_token_is_asked_for(self):
         secret = self.folder / "secret"
         secret.write_text("a" * 40)
-        self.start_coordinator("--token-file", str(secret))
-        self.start_worker("--token-file", str(secret))
+        self.start_coordinator("--access-token-file", str(secret))
+        self.start_worker("--access-token-file", str(secret))
         self.assert_error(self.consumer(self.small()), 16, "token")
-        consumer = self.consumer(self.small(), "--token", "a" * 40, epochs=1).finish()
+        consumer = self.consumer(self.small(), "--access-token", "a" * 40, epochs=1).finish()
         self.assertIsNone(consumer.error)
 
     def test_plaintext_stays_on_this_machine(self):

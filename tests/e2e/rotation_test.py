@@ -24,21 +24,21 @@ class Rotation(cluster.PhotosTest):
 
     def test_a_worker_reads_its_token_again(self):
         self.token.write_text("first")
-        self.start_coordinator("--token-file", str(self.token))
-        worker = self.start_worker("--token-file", str(self.token), threads=2)
-        self.pull("--token", "first")
+        self.start_coordinator("--access-token-file", str(self.token))
+        worker = self.start_worker("--access-token-file", str(self.token), threads=2)
+        self.pull("--access-token", "first")
 
         self.token.write_text("")  # what is wrong is said, and changes nothing
         worker.signal(signal.SIGHUP)
         self.logged(worker, "tls.not_reloaded")
-        self.pull("--token", "first")
+        self.pull("--access-token", "first")
 
         self.coordinator.stop()
         self.token.write_text("second")
-        self.restart_coordinator("--token-file", str(self.token))
+        self.restart_coordinator("--access-token-file", str(self.token))
         worker.signal(signal.SIGHUP)
         self.logged(worker, "tls.reloaded")
-        self.pull("--token", "second")
+        self.pull("--access-token", "second")
 
     def certificate(self):
         """A new pair, which is its own authority."""

@@ -6,5 +6,6 @@ import os
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 if "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
     os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"
-for name in ("LEAT_COORDINATOR", "LEAT_TOKEN", "LEAT_TOKEN_FILE"):
+_CREDENTIALS = "LEAT_ACCESS_TOKEN", "LEAT_ACCESS_TOKEN_FILE", "LEAT_TLS_CA", "LEAT_TLS_CERT", "LEAT_TLS_KEY"
+for name in ("LEAT_COORDINATOR", *_CREDENTIALS):
     os.environ.pop(name, None)

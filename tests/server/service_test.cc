@@ -278,8 +278,12 @@ TEST(Daemon, ConfigurationErrorsAreNamed) {
   config.listen = "0.0.0.0:0";
   EXPECT_EQ(Daemon::Start(config, &Clock::Real()).status().code(),
             absl::StatusCode::kPermissionDenied);
-  EXPECT_EQ(rpc::ReadToken("/no/such/file").status().code(),
+  EXPECT_EQ(rpc::ReadAccessToken("/no/such/file").status().code(),
             absl::StatusCode::kNotFound);
+  EXPECT_TRUE(rpc::RefuseOtherTokens(nullptr).ok());
+  EXPECT_TRUE(rpc::RefuseOtherTokens("").ok());
+  EXPECT_EQ(rpc::RefuseOtherTokens("secret").code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

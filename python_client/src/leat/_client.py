@@ -8,10 +8,10 @@ import json
 import os
 from typing import Any, Literal
 
-from leat import _native
+from leat import _credentials, _native
 from leat._graph import Pipeline
 from leat._job import Job
-from leat._options import chosen, file_text, seconds, share, whole
+from leat._options import chosen, seconds, share, whole
 from leat.errors import AlreadyExists, Error, InvalidArgument, NotFound
 
 _ORDERS = {"global": "ORDER_GLOBAL_SHUFFLE", "shard": "ORDER_SHARD_SHUFFLE", "sequential": "ORDER_SEQUENTIAL"}
@@ -23,8 +23,8 @@ _MAX_SEED = 2**64 - 1
 def connect(
     address: str | None = None,
     *,
-    token: str | None = None,
-    token_file: str | os.PathLike[str] | None = None,
+    access_token: str | None = None,
+    access_token_file: str | os.PathLike[str] | None = None,
     ca: str | os.PathLike[str] | None = None,
     cert: str | os.PathLike[str] | None = None,
     key: str | os.PathLike[str] | None = None,
@@ -37,10 +37,11 @@ def connect(
     Args:
         address: the coordinator, "host:7411". None: the environment's LEAT_COORDINATOR; without that, a private
             coordinator and worker start in the background and stop with this process.
-        token: the service's shared token. None: `token_file`, LEAT_TOKEN, or the file LEAT_TOKEN_FILE.
-        token_file: a file with the token.
-        ca: a PEM file of the authorities to trust; given: TLS.
-        cert: with `key`: PEM files of this client's certificate and key.
+        access_token: what every caller of the service must know. None: `access_token_file`, LEAT_ACCESS_TOKEN, or the
+            file LEAT_ACCESS_TOKEN_FILE. (`token` is another thing: the position of an iterator.)
+        access_token_file: a file with the access token.
+        ca: a PEM file of the authorities to trust; given: TLS. None: the file LEAT_TLS_CA.
+        cert: with `key`: PEM files of this client's certificate and key. None: the files LEAT_TLS_CERT, LEAT_TLS_KEY.
         key: see `cert`.
         timeout: seconds for connecting, and for each call without a time-out of its own.
         workers: of the private service: worker processes (default 1).
@@ -51,12 +52,15 @@ def connect(
 
     Raises:
         leat.Unavailable: nobody answers at the address.
-        leat.Unauthenticated: the token is missing or wrong.
+        leat.Unauthenticated: the access token is missing or wrong.
         leat.InvalidArgument: an option is wrong.
     """
     address = address or os.environ.get("LEAT_COORDINATOR") or None
     options: dict[str, Any] = {"timeout_s": seconds("timeout", timeout)}
     if address is None:
+        _credentials.refuse(
+            access_token=access_token, access_token_file=access_token_file, ca=ca, cert=cert, key=key
+        )
         options["daemon_dir"] = str(_native.folder)
         if workers is not None:
             options["embedded_workers"] = whole("workers", workers, 1, 1000)
@@ -66,21 +70,11 @@ def connect(
         if workers is not None or threads is not None:
             raise InvalidArgument(f"workers and threads are of a private service only; address is {address!r}")
         options["address"] = address
-        options["token"] = _token(token, token_file)
-        options["ca_pem"] = file_text("ca", ca)
-        options["cert_pem"] = file_text("cert", cert)
-        options["key_pem"] = file_text("key", key)
+        options["access_token"] = _credentials.access_token(access_token, access_token_file)
+        options["ca_pem"] = _credentials.pem("ca", ca)
+        options["cert_pem"] = _credentials.pem("cert", cert)
+        options["key_pem"] = _credentials.pem("key", key)
     return Service({name: value for name, value in options.items() if value is not None})
-
-
-def _token(token: str | None, token_file: str | os.PathLike[str] | None) -> str | None:
-    if token is None and token_file is None:
-        token = os.environ.get("LEAT_TOKEN")
-        token_file = os.environ.get("LEAT_TOKEN_FILE")
-    if token is None:
-        text = file_text("token_file", token_file)
-        token = text.strip() if text is not None else None
-    return token
 
 
 class Service:

@@ -180,10 +180,11 @@ TEST(Connecting, FlagsWinOverTheEnvironmentAndItOverTheDefault) {
   Shell shell;
   shell.Run({"status"});
   EXPECT_EQ(shell.connected.address, "127.0.0.1:7411");
-  shell.variables = {{"LEAT_COORDINATOR", "a:1"}, {"LEAT_TOKEN", "secret"}};
+  shell.variables = {{"LEAT_COORDINATOR", "a:1"},
+                     {"LEAT_ACCESS_TOKEN", "secret"}};
   shell.Run({"status"});
   EXPECT_EQ(shell.connected.address, "a:1");
-  EXPECT_EQ(shell.connected.token, "secret");
+  EXPECT_EQ(shell.connected.access_token, "secret");
   shell.Run({"status", "--coordinator", "b:2", "--timeout", "500ms"});
   EXPECT_EQ(shell.connected.address, "b:2");
   EXPECT_EQ(shell.connected.timeout, absl::Milliseconds(500));
@@ -193,8 +194,8 @@ TEST(Connecting, FlagsWinOverTheEnvironmentAndItOverTheDefault) {
 
 TEST(Connecting, ATokenFileThatCannotBeReadIsAnErrorNeverAFallback) {
   Shell shell;
-  shell.variables = {{"LEAT_TOKEN", "secret"}};
-  EXPECT_EQ(shell.Run({"status", "--token-file", "/no/such"}), kFailed);
+  shell.variables = {{"LEAT_ACCESS_TOKEN", "secret"}};
+  EXPECT_EQ(shell.Run({"status", "--access-token-file", "/no/such"}), kFailed);
   EXPECT_THAT(shell.err, HasSubstr("/no/such"));
   EXPECT_THAT(shell.err, ::testing::Not(HasSubstr("secret")));
 }

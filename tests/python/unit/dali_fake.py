@@ -63,6 +63,9 @@ class FakePipeline:
             raise KeyError(name)
         return meta if name else {"reader": meta}
 
+    def _on_gpu(self):
+        return [False, True]
+
     def _place(self):
         return self._step
 

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 import leat
+from leat import _shared
 
 
 def test_a_job_tells_what_it_is(job):
@@ -109,22 +110,70 @@ def test_connect_refuses_what_does_not_fit(tmp_path):
         leat.connect("nobody:1")
     with pytest.raises(leat.InvalidArgument, match="private service only"):
         leat.connect("host:1", workers=2)
-    with pytest.raises(leat.InvalidArgument, match="token_file = .*No such file"):
-        leat.connect("host:1", token_file=tmp_path / "absent")
+    with pytest.raises(leat.InvalidArgument, match="access_token_file = .*No such file"):
+        leat.connect("host:1", access_token_file=tmp_path / "absent")
+    with pytest.raises(leat.InvalidArgument, match="one of access_token and access_token_file"):
+        leat.connect("host:1", access_token="a", access_token_file=tmp_path / "absent")
+    with pytest.raises(leat.InvalidArgument, match="ca is given, but no address"):
+        leat.connect(ca=tmp_path / "absent")
     with pytest.raises(leat.InvalidArgument, match="threads"):
         leat.connect(threads=0)
     with pytest.raises(leat.InvalidArgument, match="timeout"):
         leat.connect(timeout=-1)
 
 
-def test_the_environment_gives_address_and_token(monkeypatch, tmp_path):
-    (tmp_path / "token").write_text("secret\n")
+@pytest.fixture
+def connected(monkeypatch):
+    """What the library was told by the last `connect`."""
+    seen = {}
+
+    class Service(leat.Service):
+        def __init__(self, options):
+            seen.clear()
+            seen.update(options)
+            super().__init__(options)
+
+    monkeypatch.setattr("leat._client.Service", Service)
+    return seen
+
+
+def test_the_environment_gives_the_address_and_what_the_service_asks_for(monkeypatch, tmp_path, connected):
     monkeypatch.setenv("LEAT_COORDINATOR", "nobody:1")
     with pytest.raises(leat.Unavailable):
         leat.connect()
     monkeypatch.setenv("LEAT_COORDINATOR", "somebody:1")
-    monkeypatch.setenv("LEAT_TOKEN_FILE", str(tmp_path / "token"))
+    for name in ("access_token_file", "tls_ca", "tls_cert", "tls_key"):
+        (tmp_path / name).write_text(f"{name} of the environment\n")
+        monkeypatch.setenv(f"LEAT_{name.upper()}", str(tmp_path / name))
     assert "private" not in repr(leat.connect())
+    assert connected["access_token"] == "access_token_file of the environment"
+    for name in ("ca", "cert", "key"):
+        assert connected[f"{name}_pem"] == f"tls_{name} of the environment\n"
+    (tmp_path / "mine").write_text("mine")
+    leat.connect(access_token="given", ca=tmp_path / "mine")
+    assert (connected["access_token"], connected["ca_pem"]) == ("given", "mine")
+    monkeypatch.setenv("LEAT_ACCESS_TOKEN", "itself")
+    leat.connect()
+    assert connected["access_token"] == "itself"
+    monkeypatch.setenv("LEAT_TLS_KEY", str(tmp_path / "absent"))
+    with pytest.raises(leat.InvalidArgument, match="LEAT_TLS_KEY = .*No such file"):
+        leat.connect()
+
+
+def test_the_facades_reach_a_service_that_wants_tls(monkeypatch, tmp_path, connected):
+    (tmp_path / "ca").write_text("roots")
+    monkeypatch.setenv("LEAT_COORDINATOR", "somebody:1")
+    monkeypatch.setenv("LEAT_TLS_CA", str(tmp_path / "ca"))
+    monkeypatch.setattr(_shared, "_service", None)
+    _shared.service()
+    assert connected["ca_pem"] == "roots"
+    monkeypatch.setattr(_shared, "_service", None)
+
+
+def test_a_private_service_needs_nothing_of_the_environment(monkeypatch, connected):
+    monkeypatch.setenv("LEAT_TLS_CA", "/no/such/file")
+    leat.connect().close()
+    assert "ca_pem" not in connected
 
 
 def test_a_closed_service_says_so(service):

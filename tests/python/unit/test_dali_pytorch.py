@@ -5,6 +5,7 @@ from dali_fake import FakePipeline
 
 torch = pytest.importorskip("torch")
 
+from leat.dali.plugin import pytorch  # noqa: E402
 from leat.dali.plugin.base_iterator import LastBatchPolicy  # noqa: E402
 from leat.dali.plugin.pytorch import DALIClassificationIterator, DALIGenericIterator  # noqa: E402
 
@@ -35,6 +36,13 @@ def test_tensors_borrow_the_memory():
     memory = np.zeros((2, 3), np.float32)
     it = DALIGenericIterator(FakePipeline(8, 2, outputs=lambda samples: [memory]), ["x"])
     assert next(it)[0]["x"].data_ptr() == memory.__array_interface__["data"][0]
+
+
+def test_outputs_of_the_cpu_stay_there(monkeypatch):
+    monkeypatch.setattr(pytorch, "_device", lambda number: torch.device("meta"))
+    it = DALIGenericIterator(FakePipeline(8, 2, outputs=pair), ["label", "image"])
+    (batch,) = next(it)
+    assert (batch["label"].device.type, batch["image"].device.type) == ("cpu", "meta")
 
 
 def test_wrong_names_are_told():

@@ -136,3 +136,6 @@ def subscript(x: DataNode, key: Any) -> DataNode:
     layout = "".join(names) if all(names) and len(names) == len(left) else ""
     node = _node.apply("reshape", x, shape=[-1 if each is None else each for each in left])
     return DataNode(node, layout=layout, sizes=left, dtype=x.dtype)
+
+
+_node.subscript, _node.shape_of = subscript, shape_of

@@ -23,6 +23,9 @@ from leat.errors import InvalidArgument, PipelineError
 __all__ = ["ConsumerOperation", "DataNode", "ReaderOperation", "consumer_call"]
 
 Sizes = tuple[int | None, ...]
+# What nodes do that takes other functions of nodes; _indexing, which stands on this module, sets them.
+subscript: Callable[[DataNode, Any], DataNode]
+shape_of: Callable[[DataNode, Any], DataNode]
 
 
 class DataNode:
@@ -194,15 +197,11 @@ class DataNode:
         return self - binary("floordiv", self, other) * other
 
     def __getitem__(self, key: Any) -> DataNode:
-        from leat.dali import _indexing
-
-        return _indexing.subscript(self, key)
+        return subscript(self, key)
 
     def shape(self, *, dtype: Any = None, device: str = "cpu") -> DataNode:
         """The sizes of each sample's axes, one after the other; int64 unless `dtype` says otherwise."""
-        from leat.dali import _indexing
-
-        return _indexing.shape_of(self, dtype)
+        return shape_of(self, dtype)
 
     def property(self, key: str, *, device: str = "cpu") -> DataNode:
         """Refused: workers give no metadata."""

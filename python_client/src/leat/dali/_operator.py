@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import logging
 import numbers
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -15,6 +16,8 @@ from leat._operators import nearest
 from leat.dali import _current, _node
 from leat.dali._node import DataNode
 from leat.errors import InvalidArgument, PipelineError
+
+_logger = logging.getLogger("leat.dali")
 
 
 class Hint(NamedTuple):
@@ -35,7 +38,9 @@ _MEMORY = "a worker sizes its memory by itself"
 _DECODER = "which decoder a job has is the job's"
 _READING = "workers read ahead, and cache, by themselves"
 HINTS: dict[str, Hint] = {
-    "device": Hint("text", None, "workers decide where they compute"),
+    "device": Hint(
+        "text", None, "workers decide where they compute; torch's iterators leave outputs of the CPU in host memory"
+    ),
     "bytes_per_sample_hint": Hint("any", [0], _MEMORY),
     "preserve": Hint("bool", False, "an operator whose result is not needed has no effect that could be seen"),
     # Readers.
@@ -92,6 +97,9 @@ HINTS: dict[str, Hint] = {
     "stream_policy": Hint("any", None, "there are no streams here"),
     "concurrency": Hint("any", None, "workers own their threads"),
 }
+# The consequence is a source that is asked by one thread, where the script counts on several processes.
+_SLOWER = "sources are asked by one thread of this process: a slow source then slows the training"
+_warned: set[str] = set()
 COMMON = "device bytes_per_sample_hint preserve"
 _KINDS: dict[str, tuple[Any, str]] = {
     "bool": ((bool, np.bool_, int), "True or False"),
@@ -111,6 +119,18 @@ def check_hint(where: str, name: str, value: Any) -> None:
         raise TypeError(f"{where}: {name} = {value!r:.80} ({type(value).__name__}); expected {expected}")
     if name == "device" and value not in ("cpu", "gpu", "mixed"):
         raise ValueError(f'{where}: device = {value!r}; expected "cpu", "gpu" or "mixed"')
+
+
+def warn_of_slower(where: str, name: str) -> None:
+    """Says once what the script loses with a hint that it needs for its speed."""
+    if name not in _warned:
+        _warned.add(name)
+        _logger.warning(
+            "%s: %s is accepted, but %s; do the work in operators, which workers compute, or read from storage",
+            where,
+            name,
+            _SLOWER,
+        )
 
 
 def refuse_unknown(where: str, given: Iterable[str], known: Iterable[str]) -> None:

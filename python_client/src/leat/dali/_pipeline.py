@@ -10,7 +10,7 @@ from typing import Any
 
 from leat.dali import _current, _node, _plan, types
 from leat.dali._node import DataNode
-from leat.dali._operator import check_hint
+from leat.dali._operator import check_hint, warn_of_slower
 from leat.dali._runner import Place, Runner, Taken
 from leat.dali._stages import Settings
 from leat.dali._tensors import TensorList
@@ -61,6 +61,8 @@ class Pipeline:
         given = locals()
         for name in _HINTS:
             check_hint("Pipeline", name, given[name])
+        if (py_num_workers or 1) > 1:
+            warn_of_slower("Pipeline", "py_num_workers")
         if batch_size is not None and (isinstance(batch_size, bool) or not hasattr(batch_size, "__index__")):
             raise TypeError(f"Pipeline: batch_size = {batch_size!r:.40}; expected a whole number")
         self._batch_size = None if batch_size is None or batch_size == -1 else batch_size.__index__()
@@ -226,6 +228,10 @@ class Pipeline:
             if ndims and ndims[i] is not None and len(first.shape) != ndims[i]:
                 raise InvalidArgument(f"{self._name}: output {i} has {len(first.shape)} axes; expected {ndims[i]}")
         return taken
+
+    def _on_gpu(self) -> list[bool]:
+        """Of each output, whether the script has it on the GPU."""
+        return [node.device == "gpu" for node in self._outputs or ()]
 
     def _place(self) -> Place:
         return self._built().place

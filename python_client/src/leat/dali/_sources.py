@@ -14,7 +14,7 @@ import numpy as np
 from leat._graph import Node
 from leat.dali import types
 from leat.dali._node import ConsumerOperation, DataNode
-from leat.dali._operator import HINTS, check_hint, refuse_unknown
+from leat.dali._operator import HINTS, check_hint, refuse_unknown, warn_of_slower
 from leat.errors import FailedPrecondition, InvalidArgument
 
 _WHERE = "fn.external_source"
@@ -332,6 +332,8 @@ def external_source(
     for hint, value in {**hints, "bytes_per_sample_hint": bytes_per_sample_hint}.items():
         assert hint in HINTS
         check_hint(_WHERE, hint, value)
+    if parallel:
+        warn_of_slower(_WHERE, "parallel=True")
     if cycle not in _CYCLES:
         raise InvalidArgument(f'{_WHERE}: cycle = {cycle!r}; expected "no", "quiet", "raise", True, False or None')
     if source is not None and not callable(source) and not hasattr(source, "__iter__"):

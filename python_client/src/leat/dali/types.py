@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from leat.dali import _node
 from leat.errors import InvalidArgument
 
 
@@ -202,8 +203,6 @@ def Constant(  # noqa: N802 (DALI's name)
     Returns:
         A node.
     """
-    from leat.dali import _node
-
     array = np.asarray(value)
     if dtype is not None:
         array = array.astype(np.dtype(name_of("Constant: dtype", dtype)))

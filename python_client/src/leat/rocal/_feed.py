@@ -7,7 +7,7 @@ Pipelines of one job ask for their blocks of its rows with one iterator.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,8 +15,27 @@ from leat._numbered import Numbered
 from leat.errors import Cancelled, FailedPrecondition, InvalidArgument
 from leat.rocal import types
 
-if TYPE_CHECKING:
-    from leat.rocal.pipeline import Pipeline
+
+class Member(NamedTuple):
+    """What a feed knows of a pipeline.
+
+    Attributes:
+        job: that computes its batches.
+        rows: of a batch.
+        outputs: how many.
+        one_hot: labels are vectors.
+        sharding: its reader's.
+        reader: its name, for messages.
+        text: the pipeline, for messages.
+    """
+
+    job: Any
+    rows: int
+    outputs: int
+    one_hot: bool
+    sharding: Any
+    reader: str
+    text: str
 
 
 class Taken(NamedTuple):
@@ -99,10 +118,9 @@ class Found(NamedTuple):
 class _Group:
     """The pipelines of one job: blocks of its rows, pulled together."""
 
-    def __init__(self, first: Pipeline) -> None:
-        assert first._job is not None
-        self.job = first._job
-        self.rows = first._batch_size
+    def __init__(self, first: Member) -> None:
+        self.job = first.job
+        self.rows = first.rows
         self.blocks: list[int] = []
         self._batches: Numbered | None = None
 
@@ -131,15 +149,13 @@ class _Group:
             self._batches.rewind()
 
 
-def _steps(pipeline: Pipeline) -> int:
+def _steps(member: Member) -> int:
     """Batches in an epoch of one pipeline."""
-    assert pipeline._job is not None and pipeline._source is not None
-    sharding, steps = pipeline._source.sharding, len(pipeline._job)
-    size, rows = sharding.shard_size, pipeline._batch_size
+    sharding, where, rows = member.sharding, member.reader, member.rows
+    size = sharding.shard_size
     if size == -1:
-        return steps
-    where = pipeline._source.where
-    shortest = pipeline._job.num_samples // sharding.num_shards
+        return len(member.job)
+    shortest = member.job.num_samples // sharding.num_shards
     if size > shortest:
         raise InvalidArgument(
             f"{where}: shard_size = {size}, but a shard of {sharding.num_shards} has {shortest} samples"
@@ -153,31 +169,29 @@ class Feed:
     """The batches of pipelines, in step; from one thread at a time.
 
     Attributes:
-        pipelines: whose they are.
+        members: the pipelines whose they are.
         length: steps of an epoch.
         standing: behind the last step that was handed out. Who hands one out stores it, and no call follows: an
             interrupt then finds the step handed out, or finds it the next one.
     """
 
-    def __init__(self, pipelines: Sequence[Pipeline]) -> None:
-        self.pipelines = list(pipelines)
+    def __init__(self, members: Sequence[Member]) -> None:
+        self.members = list(members)
         self.standing = Standing(0, 0, None)
         self._groups: dict[str, _Group] = {}
         self._places: list[tuple[str, int]] = []
         lengths = []
-        for pipeline in self.pipelines:
-            pipeline.build()
-            assert pipeline._job is not None and pipeline._source is not None
-            group = self._groups.setdefault(pipeline._job.name, _Group(pipeline))
-            self._places.append((pipeline._job.name, group.block_of(pipeline._source.sharding.shard_id)))
-            lengths.append(_steps(pipeline))
+        for member in self.members:
+            group = self._groups.setdefault(member.job.name, _Group(member))
+            self._places.append((member.job.name, group.block_of(member.sharding.shard_id)))
+            lengths.append(_steps(member))
         self.length = lengths[0]
         if len(set(lengths)) != 1:
             raise InvalidArgument(f"the pipelines have {lengths} batches in an epoch; expected as many in each")
         if self.length == 0:
-            first = self.pipelines[0]
+            first = self.members[0]
             raise InvalidArgument(
-                f"{first!r}: an epoch has no batch: its shard has fewer than {first._batch_size} samples and "
+                f"{first.text}: an epoch has no batch: its shard has fewer than {first.rows} samples and "
                 "LAST_BATCH_DROP drops them"
             )
 
@@ -192,17 +206,17 @@ class Feed:
         if standing.taken == self.length:
             return None
         pulled = {name: group.take(standing.epoch, standing.taken) for name, group in self._groups.items()}
-        parts = [_taken(pipeline, pulled[name][block]) for pipeline, (name, block) in zip(self.pipelines, self._places)]
+        parts = [_taken(member, pulled[name][block]) for member, (name, block) in zip(self.members, self._places)]
         if not any(each.rows for each in parts):  # LAST_BATCH_PARTIAL, and only other shards have this batch
             self.standing = standing._replace(taken=standing.taken + 1)
             return None
         return Found(parts, Standing(standing.epoch, standing.taken + 1, parts))
 
-    def last(self, pipeline: Pipeline) -> Taken:
-        """What `pipeline` had of the last step. Raises FailedPrecondition before the first."""
+    def last(self, member: int) -> Taken:
+        """What a pipeline had of the last step. Raises FailedPrecondition before the first."""
         if self.standing.last is None:
             raise FailedPrecondition("no batch has been taken yet: run the pipeline first")
-        return self.standing.last[self.pipelines.index(pipeline)]
+        return self.standing.last[member]
 
     def reset(self) -> None:
         """Begins the next epoch, wherever this one is; before its first batch it stays."""
@@ -215,12 +229,12 @@ class Feed:
             group.close()
 
 
-def _taken(pipeline: Pipeline, arrays: dict[str, np.ndarray]) -> Taken:
-    outputs = [arrays[f"output{i}"] for i in range(len(pipeline._outputs))]
+def _taken(member: Member, arrays: dict[str, np.ndarray]) -> Taken:
+    outputs = [arrays[f"output{i}"] for i in range(member.outputs)]
     labels = arrays.get("label")
     rows = len(outputs[0])
     if labels is not None:
         labels = labels.astype(np.int32, copy=False)
-        if pipeline._one_hot_encoding:
+        if member.one_hot:
             labels = labels[None]
     return Taken(outputs, labels, rows)

@@ -17,11 +17,11 @@ from leat._options import whole
 from leat.errors import FailedPrecondition, InvalidArgument, Unimplemented
 from leat.rocal import types
 from leat.rocal._checked import HINTS, check_hint, refuse_unknown
+from leat.rocal._feed import Feed, Member, OutputTensor, Taken
 from leat.rocal._tensor import Tensor
 
 if TYPE_CHECKING:
     from leat._job import Job
-    from leat.rocal._feed import Feed
     from leat.rocal._source import Source
 
 __all__ = ["Pipeline", "pipeline_def"]
@@ -141,6 +141,7 @@ class Pipeline:
         self._outer: list[Pipeline | None] = []
         self._job: Job | None = None
         self._feed: Feed | None = None
+        self._number = 0  # among those that the feed runs
 
     def __enter__(self) -> Pipeline:
         self._outer.append(_current())
@@ -235,18 +236,38 @@ class Pipeline:
 
     # Running it.
 
-    def _own_feed(self) -> Feed:
-        from leat.rocal._feed import Feed
+    def _member(self) -> Member:
+        """What a feed has to know; builds it."""
+        self.build()
+        assert self._job is not None and self._source is not None
+        return Member(
+            self._job,
+            self._batch_size,
+            len(self._outputs),
+            self._one_hot_encoding,
+            self._source.sharding,
+            self._source.where,
+            repr(self),
+        )
 
+    def _run_by(self, feed: Feed, number: int) -> None:
+        """From here on it is pipeline `number` of a feed."""
+        self._feed, self._number = feed, number
+
+    def _own_feed(self) -> Feed:
         if self._feed is None:
-            self._feed = Feed([self])
+            self._run_by(Feed([self._member()]), 0)
+        assert self._feed is not None
         return self._feed
+
+    def _last(self) -> Taken:
+        return self._own_feed().last(self._number)
 
     def _alone(self, what: str) -> Feed:
         feed = self._own_feed()
-        if len(feed.pipelines) != 1:
+        if len(feed.members) != 1:
             raise FailedPrecondition(
-                f"{what}: an iterator runs this pipeline together with {len(feed.pipelines) - 1} others"
+                f"{what}: an iterator runs this pipeline together with {len(feed.members) - 1} others"
             )
         return feed
 
@@ -262,8 +283,6 @@ class Pipeline:
 
     def run(self) -> list[Any]:
         """The outputs of the next batch. Raises StopIteration at the end of the epoch."""
-        from leat.rocal._feed import OutputTensor
-
         feed = self._alone("run")
         found = feed.find()
         if found is None:
@@ -275,13 +294,11 @@ class Pipeline:
 
     def get_output_tensors(self) -> list[Any]:
         """The outputs of the last batch."""
-        from leat.rocal._feed import OutputTensor
-
-        return [OutputTensor(array) for array in self._own_feed().last(self).outputs]
+        return [OutputTensor(array) for array in self._last().outputs]
 
     def get_image_labels(self) -> np.ndarray:
         """The labels of the last batch: int32, one a row, or one-hot."""
-        labels = self._own_feed().last(self).labels
+        labels = self._last().labels
         if labels is None:
             raise InvalidArgument(f"get_image_labels: {self._reader} gives no labels")
         return labels
@@ -299,7 +316,7 @@ class Pipeline:
 
     def get_last_batch_padded_size(self) -> int:
         """Rows that the last batch lacks under LAST_BATCH_PARTIAL."""
-        return self._batch_size - self._own_feed().last(self).rows
+        return self._batch_size - self._last().rows
 
     def is_empty(self) -> bool:
         """Whether the epoch is over."""

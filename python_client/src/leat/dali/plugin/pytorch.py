@@ -61,8 +61,9 @@ class DALIGenericIterator(BaseIterator):
     __doc__ = (
         """Iterates over batches of pipelines, as lists with a dict of `torch.Tensor` for each pipeline.
 
-    Tensors in host memory borrow the buffer of the batch; it is used again when none of them is left. Where CUDA is
-    there, they are on the device of the pipeline's `device_id`.
+    Tensors in host memory borrow the buffer of the batch; it is used again when none of them is left. With CUDA,
+    the outputs that the script has on the GPU (`.gpu()`, `device="gpu"` or "mixed", and what is made of such) are
+    on the device of the pipeline's `device_id`; the others stay in host memory.
 
     Args:
         pipelines: of `leat.dali.Pipeline`: one, or a list of them with the same batch size.
@@ -100,10 +101,12 @@ class DALIGenericIterator(BaseIterator):
     def _convert(self, outputs: list[list[Any]]) -> list[dict[str, torch.Tensor]]:
         if len(self.output_map) != len(outputs[0]):
             raise ValueError(f"output_map has the names {self.output_map}, and the pipeline {len(outputs[0])} outputs")
-        devices = [_device(pipe.device_id) for pipe in self._pipes]
         return [
-            {name: _tensor(array, device) for name, array in zip(self.output_map, arrays)}
-            for arrays, device in zip(outputs, devices)
+            {
+                name: _tensor(array, device if on_gpu else None)
+                for name, array, on_gpu in zip(self.output_map, arrays, pipe._on_gpu())
+            }
+            for arrays, pipe, device in zip(outputs, self._pipes, [_device(pipe.device_id) for pipe in self._pipes])
         ]
 
     def _trim(self, batch: list[dict[str, torch.Tensor]], rows: list[int]) -> list[dict[str, torch.Tensor]]:

@@ -52,8 +52,8 @@ class OneFeed:
             raise InvalidArgument(f"pipeline = {pipeline!r:.80}; expected a Pipeline")
         self.loader = pipeline
         self.batch_size = pipeline._batch_size
-        self._feed = Feed([pipeline])
-        pipeline._feed = self._feed
+        self._feed = Feed([pipeline._member()])
+        pipeline._run_by(self._feed, 0)
 
     def __iter__(self) -> Any:
         return self

@@ -149,11 +149,11 @@ class ROCALJaxIterator:
             self._place = _Sharded(self.pipelines, sharding)
         else:
             self._place = _OnOne(self.pipelines) if self.num_devices == 1 else _Stacked(self.pipelines)
-        self._feed = Feed(self.pipelines)
+        self._feed = Feed([pipeline._member() for pipeline in self.pipelines])
         self._found: Found | None = None
         _check_schemas(self.pipelines)
-        for pipeline in self.pipelines:
-            pipeline._feed = self._feed
+        for i, pipeline in enumerate(self.pipelines):
+            pipeline._run_by(self._feed, i)
         self.iterator_length = self._feed.length
 
     def __iter__(self) -> Any:

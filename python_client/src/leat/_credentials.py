@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a service asks of its callers: arguments of `connect`, or the environment."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from leat._options import file_text
+from leat.errors import InvalidArgument
+
+Path = str | os.PathLike[str] | None
+
+
+def access_token(token: str | None, path: Path) -> str | None:
+    """The access token itself, that of a file, or the environment's; None: there is none."""
+    if token is not None and path is not None:
+        raise InvalidArgument("expected one of access_token and access_token_file")
+    name = "access_token_file"
+    if token is None and path is None:
+        token = os.environ.get("LEAT_ACCESS_TOKEN") or None
+        name, path = "LEAT_ACCESS_TOKEN_FILE", os.environ.get("LEAT_ACCESS_TOKEN_FILE") or None
+    if token is None:
+        text = file_text(name, path)
+        token = text.strip() if text is not None else None
+    return token
+
+
+def pem(name: str, path: Path) -> str | None:
+    """What the file says, or that of the environment; None: there is none. `name`: "ca", "cert" or "key"."""
+    if path is not None:
+        return file_text(name, path)
+    variable = f"LEAT_TLS_{name.upper()}"
+    return file_text(variable, os.environ.get(variable) or None)
+
+
+def refuse(**given: Any) -> None:
+    """Raises InvalidArgument if any is given: a private service asks for none of them."""
+    for name, value in given.items():
+        if value is not None:
+            raise InvalidArgument(
+                f"{name} is given, but no address: a private service has an access token of its own and no TLS; "
+                "expected an address, or LEAT_COORDINATOR"
+            )
