@@ -27,8 +27,9 @@ enum class Place : uint8_t {
   kNowhere,  // stored, and nothing that the host hands to kernels
   kHost,     // the host computes it
   kView,     // geometry of the decoded image, by the fused kernel
-  kTail,     // normalize, cast and transpose behind a view, by the same
-  kStage     // a launch behind the fused kernel
+  // A kernel computes it of a view, or of other values. Behind a view,
+  // normalize, cast and transpose are the fused kernel's, too.
+  kStage
 };
 
 // A node that is asked for in the table.
@@ -39,8 +40,7 @@ struct Site {
   std::vector<const ValueType*> types;  // of the inputs
   const ValueType& type;                // of its value
   bool decoded;                         // an earlier node decodes
-  bool continued = false;               // its only user takes it over, whole
-  bool continues = false;               // it is the only user, and does
+  bool continues = false;  // it goes on with its input, in one pass
 };
 
 bool IsGeometric(std::string_view op) {
@@ -49,9 +49,6 @@ bool IsGeometric(std::string_view op) {
 }
 bool Resamples(std::string_view op) {
   return op == "random_resized_crop" || op == "resize";
-}
-bool IsTail(std::string_view op) {
-  return op == "normalize" || op == "cast" || op == "transpose";
 }
 // The GPU's kernels convert all of the image, before they make views of it.
 bool IsYcbcr(const Node& decode) {
@@ -87,9 +84,9 @@ bool IsSecondDecode(const Site& site) { return site.decoded; }
 bool IsTooMuchForTheHost(const Site& site) {
   return site.place == Place::kHost && !FitsHost(site.type);
 }
+bool IsNowhere(const Site& site) { return site.place == Place::kNowhere; }
 bool TakesWhatIsNowhere(const Site& site) {
   return site.node.op != "decode" &&
-         (InAStage(site) || site.place == Place::kNowhere) &&
          std::ranges::find(site.inputs, Place::kNowhere) != site.inputs.end();
 }
 bool TakesAnySize(const Site& site) {
@@ -98,17 +95,12 @@ bool TakesAnySize(const Site& site) {
            return !HasOneSize(*type);
          });
 }
-bool IsOfAnySize(const Site& site) {
-  return site.place != Place::kHost && !HasOneSize(site.type);
-}
-bool GivesAnySize(const Site& site) {
-  return InAStage(site) && !site.continued && !HasOneSize(site.type);
-}
+bool IsOfAnySize(const Site& site) { return !HasOneSize(site.type); }
 // One flag chooses between values of the sample's sizes, and the host must know
 // which sizes the result has. Where a side has one size for all samples, both
 // sides are looked at, and must fit.
 bool ChoosesASizeByPixels(const Site& site) {
-  if (!InAStage(site) || HasOneSize(site.type)) return false;
+  if (HasOneSize(site.type)) return false;
   if (!site.types[0]->shape.empty() || site.inputs[0] == Place::kHost)
     return false;
   const Shape& joined = site.type.shape;
@@ -121,10 +113,10 @@ bool ChoosesASizeByPixels(const Site& site) {
   return true;
 }
 bool DividesByPixels(const Site& site) {
-  return InAStage(site) && site.inputs[1] != Place::kHost;
+  return site.inputs[1] != Place::kHost;
 }
 bool PastesAnotherKind(const Site& site) {
-  return InAStage(site) && *site.types[0] != *site.types[1];
+  return *site.types[0] != *site.types[1];
 }
 bool DoesManyOperations(const Site& site) {
   return InAStage(site) &&
@@ -159,7 +151,7 @@ constexpr std::string_view kOfAnySize =
 constexpr Gap kGaps[] = {
     {"", TakesAnArgumentOfPixels,
      "takes an argument that the host does not compute"},
-    {"partner", TakesWhatIsNowhere, "gives another row's stored value"},
+    {"partner", IsNowhere, "gives another row's stored value"},
     {"partner", IsOfAnySize,
      "gives another row's value, whose size differs from sample to sample"},
     {"decode", IsSecondDecode, "is a second decode"},
@@ -177,7 +169,6 @@ constexpr Gap kGaps[] = {
     {"cutmix_paste", PastesAnotherKind, "pastes images of two sizes or types"},
     {"rand_augment", DoesManyOperations, "does more than 8 operations"},
     {"erase", FillsWithALongPattern, "fills with more than 4096 bytes"},
-    {"pad", FillsWithALongPattern, "fills with more than 4096 bytes"},
     {"slice", FillsWithALongPattern, "fills with more than 4096 bytes"},
 };
 
@@ -190,7 +181,6 @@ constexpr Gap kDecoderGaps[] = {
     {"partner", Always,
      "gives another row's value, and the GPU's decoder makes one image a row"},
     {"", TakesAnySize, kMayFindNoRoom},
-    {"", GivesAnySize, kMayFindNoRoom},
 };
 
 // --- Places -----------------------------------------------------------------
@@ -219,7 +209,7 @@ class FormChecker {
       if (place == Place::kNowhere)
         return Unimplemented("output \"{}\" is stored, and over {} bytes", name,
                              kMostHostValueBytes);
-      launched_ |= place == Place::kView || place == Place::kTail;
+      launched_ |= place == Place::kView;
     }
     if (!launched_) return Unimplemented("no output is made of an image");
     return absl::OkStatus();
@@ -268,23 +258,17 @@ class FormChecker {
     });
   }
 
-  NodeState StateOf(const Node& node, const ValueType& type) const {
+  NodeState StateOf(const Node& node) const {
     if (node.op == "decode")
       return {IsYcbcr(node) ? Place::kStage : Place::kView};
     if (node.op == "partner") return {PlaceOf(node.inputs[0])};
     if (IsTheHosts(node)) return {Place::kHost};
-    const NodeRef& input = node.inputs[0];
-    const Place from = PlaceOf(input);
-    if (IsTail(node.op) && HasOneSize(type) &&
-        (from == Place::kView || from == Place::kTail))
-      return {Place::kTail};
     NodeState state{Place::kStage};
     if (!IsGeometric(node.op)) return state;
-    const bool extends = from == Place::kView &&
-                         At(input.node).op != "partner" &&
-                         Extends(node.op, states_[input.node]);
-    if (extends || (from == Place::kStage && IsContinued(input.node)))
-      state = states_[input.node];
+    const NodeRef& input = node.inputs[0];
+    const bool extends =
+        PlaceOf(input) == Place::kView && Extends(node.op, states_[input.node]);
+    if (extends || IsContinued(input.node)) state = states_[input.node];
     state.resampled |= Resamples(node.op);
     state.mirrored |= node.op == "flip";
     return state;
@@ -292,7 +276,7 @@ class FormChecker {
 
   absl::Status Visit(uint32_t i) {
     const Node& node = At(i);
-    states_[i] = StateOf(node, graph_.types[i][0]);
+    states_[i] = StateOf(node);
     Site site{.node = node,
               .place = states_[i].place,
               .inputs = {},
@@ -308,14 +292,10 @@ class FormChecker {
       if (const auto* ref = std::get_if<NodeRef>(&value))
         site.args.push_back(PlaceOf(*ref));
     if (site.place == Place::kStage) {
-      site.continued = IsContinued(i);
-      site.continues = IsGeometric(node.op) &&
-                       site.inputs[0] == Place::kStage &&
-                       IsContinued(node.inputs[0].node);
+      site.continues = IsContinued(node.inputs[0].node);
       // What it reads of the fused kernel's is launched for it.
       launched_ |= node.op == "decode";
-      for (const Place place : site.inputs)
-        launched_ |= place == Place::kView || place == Place::kTail;
+      for (const Place place : site.inputs) launched_ |= place == Place::kView;
     }
     for (const Gap& gap : gaps_)
       if ((gap.op.empty() || gap.op == node.op) && gap.applies(site))

@@ -2,6 +2,8 @@
 //
 // Files that are cut short, found out without decoding: never a sound one, and
 // all that are shorter than any data of their size.
+#include "worker/image/jpeg_scan.h"
+
 #include <algorithm>
 
 #include "core/status.h"
@@ -113,6 +115,203 @@ TEST(JpegScan, WhatEndsEarlyIsDamaged) {
     }
   EXPECT_GT(found, 150);
   EXPECT_LT(found, cut);
+}
+
+// --- By hand ----------------------------------------------------------------
+
+using namespace std::string_literals;
+
+bool EndsEarly(const std::string& data, uint64_t mcus,
+               uint64_t restart_interval, uint64_t least_bits) {
+  return JpegScan{AsSpan(data), mcus, restart_interval, least_bits}.EndsEarly();
+}
+
+TEST(JpegScan, OneIntervalHasTheBytesThatItsBitsTake) {
+  EXPECT_FALSE(EndsEarly(std::string(10, 'a'), 8, 0, 10));
+  EXPECT_TRUE(EndsEarly(std::string(9, 'a'), 8, 0, 10));
+  EXPECT_FALSE(EndsEarly("ab", 3, 0, 3));  // 9 bits
+  EXPECT_TRUE(EndsEarly("a", 3, 0, 3));
+  EXPECT_FALSE(EndsEarly("a", 2, 0, 4));
+  EXPECT_TRUE(EndsEarly("", 1, 0, 1));
+  EXPECT_FALSE(EndsEarly("", 1, 0, 0));
+  // A 0xff that is data is one byte; a marker ends them.
+  EXPECT_FALSE(EndsEarly("a\xff\0b"s, 3, 0, 8));
+  EXPECT_TRUE(EndsEarly("a\xff\0b"s, 4, 0, 8));
+  EXPECT_TRUE(EndsEarly("ab\xff\xd9zz", 3, 0, 8));
+  EXPECT_FALSE(EndsEarly("abc\xff\xd9", 3, 0, 8));
+  EXPECT_TRUE(EndsEarly("ab\xff\xff\xd9", 3, 0, 8));
+  EXPECT_TRUE(EndsEarly("ab\xff", 3, 0, 8));
+}
+
+TEST(JpegScan, EveryIntervalHasItsBytesAndItsMarker) {
+  const auto early = [](const std::string& data) {
+    return EndsEarly(data, 5, 2, 8);
+  };
+  EXPECT_FALSE(
+      early("ab\xff\xd0"
+            "cd\xff\xd1"
+            "e"));
+  EXPECT_FALSE(
+      early("abmore\xff\xd0"
+            "cd\xff\xff\xff\xd1"
+            "e"));
+  EXPECT_FALSE(
+      early("a\xff\0\xff\xd0"
+            "cd\xff\xd1"
+            "e"s));
+  EXPECT_TRUE(
+      early("a\xff\xd0"
+            "cd\xff\xd1"
+            "e"));
+  EXPECT_TRUE(
+      early("ab\xff\xd0"
+            "c\xff\xd1"
+            "e"));
+  EXPECT_TRUE(
+      early("ab\xff\xd0"
+            "cd\xff\xd1"));
+  EXPECT_TRUE(
+      early("ab\xff\xd0"
+            "cd\xff\xd9"
+            "e"));
+  EXPECT_TRUE(
+      early("ab\xff\xd0"
+            "cd\xff\xd2"
+            "e"));
+  EXPECT_TRUE(
+      early("ab\xff\xd1"
+            "cd\xff\xd1"
+            "e"));
+  EXPECT_TRUE(
+      early("ab\xff\xd0"
+            "cdefgh"));
+  EXPECT_TRUE(early("abcdefgh"));
+  // No marker behind the last one, where the intervals are all full.
+  EXPECT_FALSE(
+      EndsEarly("ab\xff\xd0"
+                "cd",
+                4, 2, 8));
+  EXPECT_FALSE(EndsEarly("ab", 2, 7, 8));
+  EXPECT_TRUE(
+      EndsEarly("a\xff\xd0"
+                "b",
+                3, 1, 8));
+}
+
+TEST(JpegScan, TheMarkersNumbersBeginAgainBehindTheEighth) {
+  std::string data;
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_FALSE(EndsEarly(data + "a", i + 1, 1, 8)) << i;
+    EXPECT_TRUE(EndsEarly(data + "a", i + 2, 1, 8)) << i;
+    data += {'a', '\xff', static_cast<char>(0xd0 + i % 8)};
+  }
+}
+
+// Codes of a table: how many bits, and the symbol; in the order of a file.
+struct Code {
+  int bits;
+  uint8_t symbol;
+};
+
+// A file's header as libjpeg would have read it.
+class Header {
+ public:
+  Header(int width, int height, std::vector<std::pair<int, int>> samplings) {
+    cinfo_.image_width = static_cast<JDIMENSION>(width);
+    cinfo_.image_height = static_cast<JDIMENSION>(height);
+    cinfo_.num_components = static_cast<int>(samplings.size());
+    cinfo_.comp_info = components_;
+    cinfo_.src = &source_;
+    for (size_t i = 0; i < samplings.size(); ++i) {
+      components_[i].h_samp_factor = samplings[i].first;
+      components_[i].v_samp_factor = samplings[i].second;
+    }
+    SetTables({{1, 0}}, {{1, 0}});
+  }
+  void SetTables(const std::vector<Code>& dc, const std::vector<Code>& ac) {
+    cinfo_.dc_huff_tbl_ptrs[0] = Fill(dc, &dc_);
+    cinfo_.ac_huff_tbl_ptrs[0] = Fill(ac, &ac_);
+  }
+  JpegScan Scan() const { return JpegScan::Of(cinfo_); }
+
+  jpeg_decompress_struct cinfo_{};
+  jpeg_component_info components_[4]{};
+
+ private:
+  static JHUFF_TBL* Fill(const std::vector<Code>& codes, JHUFF_TBL* table) {
+    *table = {};
+    for (size_t i = 0; i < codes.size(); ++i) {
+      ++table->bits[codes[i].bits];
+      table->huffval[i] = codes[i].symbol;
+    }
+    return table;
+  }
+
+  JHUFF_TBL dc_{}, ac_{};
+  jpeg_source_mgr source_{};
+};
+
+TEST(JpegScan, McusAreCountedUp) {
+  const auto mcus = [](int width, int height,
+                       std::vector<std::pair<int, int>> samplings) {
+    return Header(width, height, std::move(samplings)).Scan().mcus;
+  };
+  EXPECT_EQ(mcus(8, 8, {{1, 1}}), 1u);
+  EXPECT_EQ(mcus(17, 9, {{1, 1}}), 6u);
+  EXPECT_EQ(mcus(17, 9, {{2, 2}}), 6u);  // of one component: its blocks
+  EXPECT_EQ(mcus(33, 17, {{2, 2}, {1, 1}, {1, 1}}), 6u);
+  EXPECT_EQ(mcus(33, 17, {{1, 1}, {4, 2}, {1, 1}}), 4u);
+  EXPECT_EQ(mcus(32, 16, {{4, 1}, {1, 1}, {1, 1}}), 2u);
+}
+
+TEST(JpegScan, AnMcuHasABlockForEachSamplingOfItsComponents) {
+  const auto bits = [](std::vector<std::pair<int, int>> samplings) {
+    return Header(8, 8, std::move(samplings)).Scan().least_bits;
+  };
+  EXPECT_EQ(bits({{1, 1}}), 2u);
+  EXPECT_EQ(bits({{2, 2}}), 2u);
+  EXPECT_EQ(bits({{2, 2}, {1, 1}, {1, 1}}), 12u);
+  EXPECT_EQ(bits({{4, 1}, {1, 1}, {1, 2}}), 14u);
+}
+
+TEST(JpegScan, ABlockIsCodedAsShortAsItsTablesAllow) {
+  const auto bits = [](const std::vector<Code>& dc,
+                       const std::vector<Code>& ac) {
+    Header header(8, 8, {{1, 1}});
+    header.SetTables(dc, ac);
+    return header.Scan().least_bits;
+  };
+  const std::vector<Code> none;
+  // The first coefficient: a code, and as many bits as it says.
+  EXPECT_EQ(bits({{1, 5}, {3, 0}}, none), 3u);
+  EXPECT_EQ(bits({{1, 0}, {2, 5}}, none), 1u);
+  EXPECT_EQ(bits({{2, 1}, {16, 0}}, none), 3u);
+  EXPECT_EQ(bits({{16, 7}}, none), 23u);
+  // The others: an end, or the way to the last one by steps.
+  EXPECT_EQ(bits(none, {{4, 0x00}}), 4u);
+  EXPECT_EQ(bits(none, {{2, 0xe0}}), 2u);  // an end to libjpeg, too
+  EXPECT_EQ(bits(none, {{1, 0x01}}), 63 * 2u);
+  EXPECT_EQ(bits(none, {{1, 0x01}, {2, 0x02}}), 63 * 2u);
+  EXPECT_EQ(bits(none, {{1, 0x01}, {2, 0xf0}}), 4 * 2u);
+  EXPECT_EQ(bits(none, {{1, 0x01}, {2, 0xf1}}), 4 * 3u);
+  EXPECT_EQ(bits(none, {{1, 0x11}}), 32 * 2u);
+  EXPECT_EQ(bits(none, {{1, 0x61}, {9, 0x00}}), 9u);
+  EXPECT_EQ(bits(none, {{1, 0x61}, {16, 0x0a}}), 9 * 2u);
+  EXPECT_EQ(bits(none, {{2, 0x0a}, {3, 0x00}}), 3u);
+  EXPECT_EQ(bits(none, none), 0u);
+}
+
+// Nothing is known of tables that are not there.
+TEST(JpegScan, MissingTablesAreLibjpegsToFind) {
+  Header header(8, 8, {{1, 1}});
+  header.components_[0].dc_tbl_no = NUM_HUFF_TBLS;
+  EXPECT_EQ(header.Scan().least_bits, 1u);
+  header.components_[0].dc_tbl_no = 1;
+  EXPECT_EQ(header.Scan().least_bits, 1u);
+  header.components_[0].ac_tbl_no = -1;
+  header.cinfo_.dc_huff_tbl_ptrs[NUM_HUFF_TBLS - 1] =
+      header.cinfo_.dc_huff_tbl_ptrs[0];  // what lies before the others
+  EXPECT_EQ(header.Scan().least_bits, 0u);
 }
 
 }  // namespace

@@ -58,10 +58,12 @@ Sources MakeSources() {
       // Of a size that is the sample's; a flag that is computed of pixels.
       {"invert", {{1, 0}}, {}},
       {"cast", {{3, 0}}, {{"dtype", Word("float32")}}},
-      {"lt", {{13, 0}, {9, 0}}, {}}};
+      {"lt", {{13, 0}, {9, 0}}, {}},
+      {"lt", {{14, 0}, {9, 0}}, {}}};
   for (uint32_t output = 0; output < kStored.size(); ++output)
     s.values.push_back({0, output});
-  for (const uint32_t node : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 14, 15, 16})
+  for (const uint32_t node :
+       {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 14, 15, 16, 17})
     s.values.push_back({node, 0});
   s.numbers = {{9, 0}, {13, 0}};
   s.flag = {10, 0};
@@ -268,6 +270,176 @@ TEST(DeviceForms, AChainThatIsLookedAtInTheMiddleIsCutWhereItMust) {
   EXPECT_TRUE(ExpectAgreement(*checked));
 }
 
+// An image, and one that a launch makes of it.
+Graph Inverted() {
+  Graph graph;
+  graph.nodes = {{"readers.numpy", {}, {{"path", Word("/data")}}},
+                 {"decode", {{0, 0}}, {}},
+                 {"resize", {{1, 0}}, {{"size", Ints{40, 41}}}},
+                 {"invert", {{2, 0}}, {}}};
+  graph.outputs = {{"image", {3, 0}}};
+  return graph;
+}
+uint32_t Add(Node node, Graph* graph) {
+  graph->nodes.push_back(std::move(node));
+  return static_cast<uint32_t>(graph->nodes.size() - 1);
+}
+// `nodes` one behind the other, the first one behind `input`; the last is an
+// output. Returns its node.
+uint32_t AddChain(uint32_t input, std::vector<Node> nodes, Graph* graph) {
+  for (Node& node : nodes) {
+    node.inputs = {{input, 0}};
+    input = Add(std::move(node), graph);
+  }
+  graph->outputs.push_back(
+      {"f" + std::to_string(graph->outputs.size()), {input, 0}});
+  return input;
+}
+bool AgreeOn(const Graph& graph) {
+  const auto checked = Check(graph, kStored);
+  EXPECT_TRUE(checked.ok()) << checked.status();
+  return checked.ok() && ExpectAgreement(*checked);
+}
+bool DecoderMay(const Graph& graph) {
+  EXPECT_TRUE(AgreeOn(graph));
+  return CheckDecoderForms(*Check(graph, kStored)).ok();
+}
+
+// One pass has no value between its operators.
+TEST(DeviceForms, AValueWithinAPassHasNoSizeOfItsOwn) {
+  const Node resize{"resize", {}, {{"size", Ints{9, 8}}}};
+  const Node part{"random_crop", {}, {}};
+  const Node flip{"flip", {}, {}};
+  const Node bright{"brightness", {}, {}};
+  const auto may = [](const std::vector<Node>& nodes) {
+    Graph graph = Inverted();
+    AddChain(3, nodes, &graph);
+    return DecoderMay(graph);
+  };
+  EXPECT_TRUE(may({part, resize}));
+  EXPECT_TRUE(may({part, part, resize, flip}));
+  EXPECT_FALSE(may({part, flip, resize}));
+  EXPECT_FALSE(may({resize, part, resize}));
+  EXPECT_FALSE(may({part, bright, resize}));
+  EXPECT_TRUE(may({resize, bright, part, resize}));
+  // Who has another user is a value.
+  Graph twice = Inverted();
+  const uint32_t crop = Add({"random_crop", {{3, 0}}, {}}, &twice);
+  AddChain(crop, {resize}, &twice);
+  EXPECT_TRUE(DecoderMay(twice));
+  AddChain(crop, {bright, resize}, &twice);
+  EXPECT_FALSE(DecoderMay(twice));
+  Graph seen = Inverted();
+  const uint32_t small = AddChain(3, {resize}, &seen);
+  AddChain(small, {part, resize}, &seen);
+  EXPECT_TRUE(DecoderMay(seen));
+  // The fused kernel makes a view of a decoded image, not its parts.
+  Graph views = Inverted();
+  AddChain(1, {part, resize}, &views);
+  EXPECT_TRUE(DecoderMay(views));
+  AddChain(1, {part, flip, resize}, &views);
+  EXPECT_FALSE(DecoderMay(views));
+}
+
+TEST(DeviceForms, BoundsAreTheCompilers) {
+  for (const int64_t classes : {4096, 4097}) {  // of 4 bytes
+    Graph graph = Inverted();
+    graph.outputs.push_back(
+        {"label",
+         {Add({"one_hot", {{0, 1}}, {{"num_classes", Value(classes)}}}, &graph),
+          0}});
+    EXPECT_EQ(AgreeOn(graph), classes == 4096);
+  }
+  for (const int64_t n : {8, 9}) {
+    const Node many{
+        "rand_augment", {}, {{"n", Value(n)}, {"m", Value(int64_t{3})}}};
+    Graph graph = Inverted();
+    AddChain(3, {many}, &graph);
+    EXPECT_EQ(AgreeOn(graph), n == 8);
+    // The host does as many as it likes.
+    Graph host = Inverted();
+    AddChain(Add({"constant",
+                  {},
+                  {{"values", Floats(3 * 4 * 3, 7)},
+                   {"shape", Ints{3, 4, 3}},
+                   {"dtype", Word("uint8")}}},
+                 &host),
+             {many}, &host);
+    EXPECT_TRUE(AgreeOn(host));
+  }
+}
+
+TEST(DeviceForms, PatternsAreBoundedInBytes) {
+  for (const int64_t width : {256, 257})
+    for (const char* dtype : {"float32", "uint8"}) {
+      const Floats pattern(static_cast<size_t>(4 * width), 7);
+      const bool fits = width == 256 || dtype[0] == 'u';
+      for (const Node& node : {Node{"erase",
+                                    {},
+                                    {{"shape", Floats{1}},
+                                     {"axes", Ints{0}},
+                                     {"fill_value", pattern}}},
+                               Node{"slice",
+                                    {},
+                                    {{"axes", Ints{0}},
+                                     {"start", Ints{0}},
+                                     {"shape", Ints{9}},
+                                     {"out_of_bounds_policy", Word("pad")},
+                                     {"fill_values", pattern}}}}) {
+        Graph graph = Inverted();
+        AddChain(3,
+                 {{"resize", {}, {{"size", Ints{4, width}}}},
+                  {"cast", {}, {{"dtype", Word(dtype)}}},
+                  {"reshape", {}, {{"shape", Ints{3, 4 * width}}}},
+                  node},
+                 &graph);
+        EXPECT_EQ(AgreeOn(graph), fits) << node.op << width << dtype;
+      }
+      Graph host = Inverted();
+      AddChain(Add({"constant",
+                    {},
+                    {{"values", Floats(static_cast<size_t>(4 * width), 7)},
+                     {"shape", Ints{1, 4 * width}},
+                     {"dtype", Word(dtype)}}},
+                   &host),
+               {{"erase",
+                 {},
+                 {{"shape", Floats{1}},
+                  {"axes", Ints{0}},
+                  {"fill_value", pattern}}}},
+               &host);
+      // 4,112 bytes are the host's.
+      EXPECT_TRUE(AgreeOn(host));
+    }
+}
+
+TEST(DeviceForms, StoredValuesAreNoPixels) {
+  Graph graph = Inverted();
+  graph.outputs.push_back({"stored", {0, 3}});
+  EXPECT_FALSE(AgreeOn(graph));
+  // Another row's image, decoded by this one.
+  Graph partner;
+  partner.nodes = {{"readers.numpy", {}, {{"path", Word("/data")}}},
+                   {"partner", {{0, 0}}, {}},
+                   {"decode", {{1, 0}}, {}},
+                   {"resize", {{2, 0}}, {{"size", Ints{8, 9}}}}};
+  partner.outputs = {{"image", {3, 0}}};
+  EXPECT_FALSE(AgreeOn(partner));
+  // Views are kernels', of whatever.
+  Graph constant = Inverted();
+  AddChain(Add({"constant",
+                {},
+                {{"values", Floats(5 * 4 * 3, 7)},
+                 {"shape", Ints{5, 4, 3}},
+                 {"dtype", Word("uint8")}}},
+               &constant),
+           {{"random_crop", {}, {}},
+            {"brightness", {}, {}},
+            {"resize", {}, {{"size", Ints{8, 9}}}}},
+           &constant);
+  EXPECT_TRUE(AgreeOn(constant));
+}
+
 TEST(DeviceForms, NamesTheNodeAndWhy) {
   const auto why = [](const Node& last) {
     Graph graph;
@@ -288,6 +460,11 @@ TEST(DeviceForms, NamesTheNodeAndWhy) {
                  {{"n", Value(int64_t{9})}, {"m", Value(int64_t{3})}}}),
             "node 3 (rand_augment) does more than 8 operations");
   EXPECT_EQ(why({"brightness", {}, {}}), "");
+  Graph peeks = Inverted();
+  peeks.outputs.push_back(
+      {"shape", {Add({"peek_shape", {{0, 0}}, {}}, &peeks), 0}});
+  EXPECT_EQ(CheckDeviceForms(*Check(peeks, kStored)).message(),
+            "node 4 (peek_shape) has no device form");
   Graph none;
   none.nodes = {{"readers.image_folder", {}, {{"path", Word("/data")}}}};
   none.outputs = {{"label", {0, 1}}};
