@@ -222,7 +222,7 @@ class Exhausted(ChaosTest):
 
 class Storage(ChaosTest):
     def test_the_state_cannot_be_synced(self):
-        """The coordinator says so and ends; training goes on, and who asked for a job meanwhile waits for the next one."""
+        """The coordinator says so and ends; training goes on; who asks for a job waits for its successor."""
         state = self.file_faults(self.folder / "state")
         self.start_coordinator(env=state.env)
         for _ in range(2):

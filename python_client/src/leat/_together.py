@@ -13,7 +13,16 @@ if TYPE_CHECKING:
     from leat._batches import Batches
 
 # Statistics of the parts that are added up; of the others, those of the part that waits longest are shown.
-_SUMS = ("rows", "bytes", "rows_per_s", "hedged_rows", "failed_over_rows", "duplicate_rows", "payload_copies")
+_SUMS = (
+    "rows",
+    "bytes",
+    "rows_per_s",
+    "hedged_rows",
+    "failed_over_rows",
+    "duplicate_rows",
+    "payload_copies",
+    "damaged_streams",
+)
 
 
 class Together:
