@@ -193,7 +193,7 @@ std::string MdsIndex(const Node& reader, const std::string& name,
   shard.set_raw_bytes(bytes);
   shard.set_samples(1);
   fuzz::Require(blob.Add(head).ok() && blob.Add(shards).ok());
-  return blob.Take();
+  return blob.Finish().value();
 }
 
 std::vector<std::string> Seeds() {

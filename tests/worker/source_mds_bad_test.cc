@@ -162,7 +162,7 @@ TEST_F(MdsTest, AnIndexThatLiesAboutAPackedShardAsksForNoMemory) {
   BlobWriter lie(limits_);
   ASSERT_TRUE(lie.Add(head).ok());
   ASSERT_TRUE(lie.Add(shards).ok());
-  const auto source = OpenSource(Reader(), lie.Take(), limits_);
+  const auto source = OpenSource(Reader(), lie.Finish().value(), limits_);
   ASSERT_TRUE(source.ok()) << source.status();
   const absl::Status status = (*source)->Read(0).status();
   EXPECT_TRUE(absl::IsDataLoss(status)) << status;
