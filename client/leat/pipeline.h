@@ -51,7 +51,7 @@ struct JobOptions {
   std::string on_bad_sample = "fail";   // "fail", "replace", "zero"
   // The share of the dataset's samples that may be bad under "replace" and
   // "zero", 0 to 1; with more the job fails. Unset: any.
-  std::optional<double> max_bad;
+  std::optional<double> max_bad = std::nullopt;
 };
 
 class PipelineBuilder {

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ctypes
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -15,9 +15,6 @@ from leat._batches import BatchIterator, Batches, Opened, row_numbers, row_point
 from leat._buffer import Buffer, arrays, stack_one
 from leat._options import seconds, whole
 from leat.errors import InvalidArgument, OutOfRange
-
-if TYPE_CHECKING:
-    from leat._client import Service
 
 _Iterator = TypeVar("_Iterator", bound=BatchIterator[Any])
 
@@ -54,7 +51,7 @@ class Sample(dict[str, np.ndarray]):
 class Job:
     """Dataset, pipeline, seed, batch and order under a name: what fixes the bytes of every batch."""
 
-    def __init__(self, service: Service, pointer: int | None, source: _external.Source | None = None) -> None:
+    def __init__(self, service: object, pointer: int | None, source: _external.Source | None = None) -> None:
         self._service = service
         self._source = source  # of leat.external_source
         self._handle = _native.Handle(pointer, "leat_job_free", "job")
@@ -92,7 +89,19 @@ class Job:
         )
 
     def _repr_html_(self) -> str:
-        return _show.job(self)
+        fields = ", ".join(f"{name}: {field.dtype} {field.shape}" for name, field in self.schema.items())
+        steps = "without an end" if self.last_batch == "stream" else f"{len(self):,} steps an epoch"
+        return _show.facts(
+            {
+                "job": self.name,
+                "samples": f"{self.num_samples:,}" + (f" of {len(self.classes):,} classes" if self.classes else ""),
+                "batch": f"{self.batch:,} rows, {steps}, last batch {self.last_batch}",
+                "fields": fields,
+                "seed": str(self.seed),
+                "decoder": self.decoder,
+                "plan": self.plan_hash[:12],
+            }
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Everything about the job: the JSON form of leat.v1.Job."""

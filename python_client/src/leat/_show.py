@@ -8,12 +8,8 @@ import html
 import struct
 import zlib
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from leat._job import Job
 
 _MAX_SIDE = 512  # of a picture, in pixels
 _MAX_TEXT = 200  # of an array that is no picture
@@ -24,20 +20,9 @@ def _table(rows: Iterable[tuple[str, str]]) -> str:
     return f"<table>{cells}</table>"
 
 
-def job(one: Job) -> str:
-    """A table of what the job is."""
-    fields = ", ".join(f"{name}: {field.dtype} {field.shape}" for name, field in one.schema.items())
-    steps = "without an end" if one.last_batch == "stream" else f"{len(one):,} steps an epoch"
-    facts = {
-        "job": one.name,
-        "samples": f"{one.num_samples:,}" + (f" of {len(one.classes):,} classes" if one.classes else ""),
-        "batch": f"{one.batch:,} rows, {steps}, last batch {one.last_batch}",
-        "fields": fields,
-        "seed": str(one.seed),
-        "decoder": one.decoder,
-        "plan": one.plan_hash[:12],
-    }
-    return _table((name, html.escape(value)) for name, value in facts.items())
+def facts(named: Mapping[str, str]) -> str:
+    """A table of texts, which may hold anything."""
+    return _table((name, html.escape(value)) for name, value in named.items())
 
 
 def _pixels(array: np.ndarray) -> np.ndarray | None:

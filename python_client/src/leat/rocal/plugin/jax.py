@@ -246,7 +246,7 @@ class ROCALPeekableIterator(Peekable, ROCALJaxIterator):
         return self
 
     def reset(self) -> None:
-        """As of `ROCALJaxIterator`. A batch that was only peeked at has not been taken, so it does not begin an epoch."""
+        """As of `ROCALJaxIterator`. A batch that was only peeked at is not taken, so it does not begin an epoch."""
         self._settle()
         with self._lock:
             self._found = None
