@@ -67,9 +67,10 @@ class Numbered:
 
     def rewind(self) -> None:
         """Ends the iterator; the next `at` opens another one."""
-        if self._batches is not None:
-            self._batches.close()
-            self._batches = None
+        # An interrupt of `close` must not leave a closed iterator here: it would say that there are no more batches.
+        batches, self._batches = self._batches, None
+        if batches is not None:
+            batches.close()
 
     def close(self) -> None:
         """Ends the iterator for good, also while another thread waits in it. Idempotent."""

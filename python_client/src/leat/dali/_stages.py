@@ -213,11 +213,12 @@ class FedStage:
             return  # the job's iterator is there already, and waits
         with self._lock:
             self._rewinds += 1
-            self._steps.clear()
             self._changed.notify_all()
         if self._batches is not None:
             self._batches.rewind()
         self._batches, self._types = None, None
+        with self._lock:  # last: an interrupt before this leaves steps, so the next call begins again
+            self._steps.clear()
 
     def close(self) -> None:
         """Idempotent; also ends the thread that feeds."""
