@@ -50,12 +50,13 @@ class Opened(NamedTuple):
     """An iterator of the library.
 
     Attributes:
+        cell: has its pointer, until a handle takes it.
         begin: epoch and step of the first batch.
         end: the first epoch that is not delivered; None: there is no end.
         feeder: of a job whose samples come from here.
     """
 
-    pointer: int
+    cell: _native.Cell
     begin: tuple[int, int]
     end: int | None
     feeder: Any
@@ -116,7 +117,8 @@ class BatchIterator(Iterator[_T], Generic[_T]):
         self._finish = _finish.of_batches(self._handle.get(), job.schema)
 
     def _begin(self, opened: Opened) -> None:
-        self._handle = _native.Handle(opened.pointer, "leat_batches_free", "batches iterator")
+        self._handle = handle = _native.Handle(None, "leat_batches_free", "batches iterator")
+        handle.take(opened.cell)
         self._begun_at, self._end = opened.begin, opened.end
         self._feeder = opened.feeder
         self._ended = False

@@ -336,9 +336,10 @@ class Feeder:
         error: what the source raised; None: nothing.
     """
 
-    def __init__(self, feed: int, reader: Reader, source: Source) -> None:
+    def __init__(self, feed: _native.Cell, reader: Reader, source: Source) -> None:
         self.error: BaseException | None = None
-        self._feed = feed
+        assert feed.made.value is not None
+        self._cell, self._feed = feed, feed.made.value
         self._reader = reader
         self._read = source.reader(reader.num_samples)
         # Daemonic: a source that never returns must not keep the interpreter from ending.
@@ -355,7 +356,7 @@ class Feeder:
                 if not all(self._bring(epoch.value, sample) for sample in samples[: count.value]):
                     return
         finally:
-            _native.lib.leat_feed_free(self._feed)
+            self._cell.free()
 
     def _bring(self, epoch: int, sample: int) -> bool:
         try:

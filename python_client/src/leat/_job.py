@@ -262,25 +262,23 @@ class Job:
         else:
             token = bytes(token)
             epoch, step = self.position(token)
-        out, feed = ctypes.c_void_p(), ctypes.c_void_p()
+        out, feed = _native.Cell("leat_batches_free"), _native.Cell("leat_feed_free")
         asked = (
             self._handle.get(),
             _native.text(json.dumps({**options, "epochs": epochs or 0})),
             token,
             len(token or b""),
             *row_pointer(rows),
-            ctypes.byref(out),
+            ctypes.byref(out.made),
         )
         feeder = None
         if self._external is None:
             _native.check(_native.lib.leat_batches_open(*asked))
         else:
             assert source is not None
-            _native.check(_native.lib.leat_batches_open_fed(*asked, ctypes.byref(feed)))
-            assert feed.value is not None
-            feeder = _external.Feeder(feed.value, self._external, source)
-        assert out.value is not None
-        return Opened(out.value, (epoch, step), None if epochs is None else epoch + epochs, feeder)
+            _native.check(_native.lib.leat_batches_open_fed(*asked, ctypes.byref(feed.made)))
+            feeder = _external.Feeder(feed, self._external, source)
+        return Opened(out, (epoch, step), None if epochs is None else epoch + epochs, feeder)
 
     def _chosen_source(self, source: Any, rows: int) -> _external.Source:
         assert self._external is not None

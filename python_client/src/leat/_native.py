@@ -263,6 +263,29 @@ def make(free: str, function: Any, *args: Any, of: Handle | None = None, out: An
     return made.value or 0
 
 
+class Cell:
+    """Where a call of the library stores a new pointer; frees it with itself, unless a Handle takes it.
+
+    An interrupt behind the call finds the pointer here, and not in a variable that is lost with its frame.
+    """
+
+    def __init__(self, free: str) -> None:
+        self._pid = os.getpid()
+        self._free = _free_of(free)
+        self.made = c_void_p()
+
+    def free(self, _getpid=os.getpid) -> None:
+        """Idempotent; in a forked child it does nothing."""
+        # Nothing is called between the two stores, so that no signal handler comes in between.
+        pointer, self.made.value = self.made.value, None
+        if pointer is not None and self._pid == _getpid():
+            self._free(pointer)
+
+    def __del__(self) -> None:
+        if hasattr(self, "made"):
+            self.free()
+
+
 class Handle:
     """Owns one pointer of the library and frees it once, in the process that made it.
 
@@ -322,6 +345,11 @@ class Handle:
         if self._pointer is None:
             raise errors.FailedPrecondition(f"this {self._what} is closed")
         return self._pointer
+
+    def take(self, cell: Cell) -> None:
+        """Takes a cell's pointer over; the handle has none before."""
+        # Nothing is called between the two stores, so that one of them owns the pointer at any moment.
+        self._pointer, cell.made.value = cell.made.value, None
 
     @property
     def closed(self) -> bool:
