@@ -105,7 +105,11 @@ class Execution {
     return absl::OkStatus();
   }
 
-  // Memory for the step's value: its place among the outputs, or scratch.
+  static bool IsAligned(const std::byte* memory, DType dtype) {
+    return reinterpret_cast<uintptr_t>(memory) % SizeOf(dtype) == 0;
+  }
+  // Memory for the step's value: its place among the outputs, if a value of its
+  // type may stand there, or scratch.
   absl::StatusOr<std::byte*> Place(const Step& step,
                                    std::initializer_list<int64_t> dims) {
     Tensor tensor{step.dtype, static_cast<int>(dims.size()), {}, nullptr};
@@ -119,8 +123,10 @@ class Execution {
       if (tensor.bytes() != outputs_[field].size())
         return Internal("node {} gave {} bytes, want {}", step.node,
                         tensor.bytes(), outputs_[field].size());
+    }
+    if (field >= 0 && IsAligned(outputs_[field].data(), step.dtype)) {
       tensor.data = outputs_[field].data();
-    } else {
+    } else {  // Run copies a field that kernels cannot write to in place
       auto& buffer = row_.buffers[step.node];
       RETURN_IF_ERROR(scratch_.Reserve(tensor.bytes(), &buffer));
       tensor.data = buffer.data();
