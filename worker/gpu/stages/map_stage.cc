@@ -52,7 +52,7 @@ std::array<int64_t, kStageAxes> DenseSteps(Sizes sizes) {
   return steps;
 }
 
-MapStage::MapStage(StageTensor out, std::vector<StageTensor> operands,
+MapStage::MapStage(const StageTensor& out, std::vector<StageTensor> operands,
                    const MapRow& map, Adjust adjust, size_t extra_bytes)
     : Stage(StageKind::kMap, out, ThreadsFor(out)),
       operands_(std::move(operands)),

@@ -19,7 +19,7 @@ class MapStage final : public Stage {
 
   // Operands have the result's shape or broadcast to it, but for those whose
   // steps `adjust` sets. `map`: the operation and its constants.
-  MapStage(StageTensor out, std::vector<StageTensor> operands,
+  MapStage(const StageTensor& out, std::vector<StageTensor> operands,
            const MapRow& map, Adjust adjust = {}, size_t extra_bytes = 0);
 
   size_t descriptor_bytes() const override { return sizeof(MapRow); }
