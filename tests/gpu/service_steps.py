@@ -45,7 +45,7 @@ def compare(lines, running, name, spec, epochs, wanted, whose):
             lines.check(what, False, str(error))
             continue
         lines.check(what, hashes == wanted, differ(hashes, wanted))
-        lines.check(f"class {name}: the plane was {plane}", end[7] == plane, f"it says {end[7]}")
+        lines.check(f"class {name}: the plane was {plane}", end[-1] == plane, f"it says {end[-1]}")
 
 
 def same_bytes(context, lines):
