@@ -33,8 +33,8 @@ struct IndexBlock {
 
 uint64_t TotalBytes(std::span<const IndexBlock> blocks);
 
-// What the blocks are named by together. It depends on the data and on where
-// the index was cut; not on who listed it, nor on how it was sent.
+// Returns the one name of all blocks together. It depends on the data and on
+// where the index was cut; not on who listed it, nor on how it was sent.
 Digest IndexIdentity(const Digest& fingerprint, const ShardTable& shards,
                      std::span<const IndexBlock> blocks);
 

@@ -60,7 +60,7 @@ class JobCreation {
   void StartWriting() { phase_ = Phase::kWriting; }
   Decision Decide(const State& state, const Membership& membership,
                   size_t max_jobs) const;
-  // What is answered at the deadline.
+  // Returns the answer to a creation whose deadline has passed.
   absl::Status Late(const Indexing& indexing, const Membership& membership,
                     Now now) const;
 

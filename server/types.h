@@ -185,7 +185,7 @@ struct IndexHeader {
   std::vector<IndexBlock> blocks;  // none: the index is sent whole
 };
 
-// What an index consists of.
+// An index is the bytes of these blocks, one after the other.
 struct IndexBlocks {
   // nullptr: it is kept whole.
   std::shared_ptr<const std::vector<IndexBlock>> blocks;
@@ -224,7 +224,7 @@ struct JobView {
   double stall_fraction = 0;
   uint64_t bad_samples_total = 0;
   std::vector<BadSample> bad_samples;
-  // Of a job with a budget.
+  // These are set for a job with a budget of bad samples.
   uint64_t bad_samples_different = 0, bad_samples_allowed = 0;
   std::string failure;  // why it is given up; empty: it is not
 };

@@ -39,7 +39,7 @@ class FileFaults:
         self.set(**dict.fromkeys(self.OPERATIONS, 0))
 
     def hits(self, *operations):
-        """How often these were to fail."""
+        """Returns how often the process called these operations while they were set to fail."""
         return sum(struct.unpack_from("<I", self._words, self.HITS_AT + 4 * self.OPERATIONS.index(operation))[0]
                    for operation in operations)
 

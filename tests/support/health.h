@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What gRPC's health service says of a server, over a connection of its own.
+// Health asks gRPC's health service of a server, over a connection of its own.
 #pragma once
 
 #include <string>
@@ -12,7 +12,8 @@ namespace leat {
 
 inline constexpr char kServing[] = "SERVING", kNotServing[] = "NOT_SERVING";
 
-// One of the two. kUnavailable: there is no server, or it takes no connection.
+// Returns kServing or kNotServing. kUnavailable: there is no server, or it takes
+// no connection.
 absl::StatusOr<std::string> Health(const std::string& address,
                                    const rpc::Security& security = {});
 

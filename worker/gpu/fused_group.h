@@ -113,7 +113,7 @@ class FusedGroup {
     bool back_x = false;  // a copy that is mirrored by its steps
     bool back_y = false;
     uint64_t tables_at = 0, table_bytes = 0;  // room for its tables
-    // Of a view that a stage makes.
+    // The size of the view, if a stage makes it.
     ImageSize size;
     FusedRow row;
   };

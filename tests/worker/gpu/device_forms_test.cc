@@ -322,7 +322,7 @@ TEST(DeviceForms, AValueWithinAPassHasNoSizeOfItsOwn) {
   EXPECT_FALSE(may({resize, part, resize}));
   EXPECT_FALSE(may({part, bright, resize}));
   EXPECT_TRUE(may({resize, bright, part, resize}));
-  // Who has another user is a value.
+  // A node with a second user is a value of its own.
   Graph twice = Inverted();
   const uint32_t crop = Add({"random_crop", {{3, 0}}, {}}, &twice);
   AddChain(crop, {resize}, &twice);

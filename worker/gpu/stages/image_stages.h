@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Descriptors of images that several operators write; all but their heads.
-// What stages of images have in common.
+// Stages of images share these functions.
 #pragma once
 
 #include <cstdint>

@@ -17,7 +17,7 @@ from leat.rocal import types
 
 
 class Member(NamedTuple):
-    """What a feed knows of a pipeline.
+    """A feed gets these facts about a pipeline.
 
     Attributes:
         job: that computes its batches.

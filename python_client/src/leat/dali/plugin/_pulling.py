@@ -11,7 +11,7 @@ import numpy as np
 from leat._numbered import Numbered
 
 Outputs = list[list[Any]]
-# Of each pipeline.
+# An entry says where one pipeline is.
 Places = tuple[Any, ...]
 
 
