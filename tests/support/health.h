@@ -12,8 +12,8 @@ namespace leat {
 
 inline constexpr char kServing[] = "SERVING", kNotServing[] = "NOT_SERVING";
 
-// Returns kServing or kNotServing. kUnavailable: there is no server, or it takes
-// no connection.
+// Returns kServing or kNotServing. kUnavailable: there is no server, or it
+// takes no connection.
 absl::StatusOr<std::string> Health(const std::string& address,
                                    const rpc::Security& security = {});
 
