@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 
+from leat import _threads
+
 if TYPE_CHECKING:
     from leat._batches import Batches
     from leat._together import Together
@@ -86,13 +88,14 @@ class Ahead:
         self._room: queue.SimpleQueue[int] = queue.SimpleQueue()
         self._begun = False
         self._first = threading.Lock()  # of the threads that an interrupted start leaves, one works
-        self._thread: threading.Thread | None = None
+        self._thread: int | None = None
+        self._ended = threading.Lock()  # held by the thread that works
         atexit.register(self.stop)  # later than JAX's, so before it: no transfer is under way when JAX ends
 
     def take(self) -> Placed | Ended:
         """The next batch, or how it ended. After the end nothing follows: do not call again."""
         if not self._begun:
-            threading.Thread(target=self._run, name="leat placing", daemon=True).start()
+            _threads.start(self._run)
             self._begun = True
         at = self.number & 1
         if self.slots[at] is None:
@@ -122,13 +125,16 @@ class Ahead:
         atexit.unregister(self.stop)
         self._host.close()
         self._room.put(self.number)
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join(_STOP_TIMEOUT_S)
+        if self._thread != threading.get_ident() and self._ended.acquire(timeout=_STOP_TIMEOUT_S):
+            self._ended.release()
 
     def _run(self) -> None:
-        if not self._first.acquire(blocking=False):
-            return
-        self._thread = threading.current_thread()
+        if self._first.acquire(blocking=False):
+            self._thread = threading.get_ident()
+            with self._ended:
+                self._place_all()
+
+    def _place_all(self) -> None:
         number, room = 0, 0
         error: BaseException | None = None
         try:

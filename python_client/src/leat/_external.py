@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from leat import _native
+from leat import _native, _threads
 from leat._graph import Node, Operation
 from leat.errors import Error, FailedPrecondition, InvalidArgument, OutOfRange
 
@@ -342,8 +342,8 @@ class Feeder:
         self._cell, self._feed = feed, feed.made.value
         self._reader = reader
         self._read = source.reader(reader.num_samples)
-        # Daemonic: a source that never returns must not keep the interpreter from ending.
-        threading.Thread(target=self._run, name="leat feed", daemon=True).start()
+        # Such a thread may hang: a source that never returns does not keep the interpreter from ending.
+        _threads.start(self._run)
 
     def _run(self) -> None:
         epoch, samples, count = ctypes.c_uint64(), ctypes.POINTER(ctypes.c_uint64)(), ctypes.c_size_t()

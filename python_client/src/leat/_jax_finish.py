@@ -8,7 +8,6 @@ same thing at the same time, and works for every sharding.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from leat import _assembling
+from leat import _assembling, _threads
 from leat._finish import Finish
 from leat._placement import Placement
 
@@ -41,9 +40,7 @@ def apart(function: Any) -> Any:
         except BaseException as error:
             errors.append(error)
 
-    thread = threading.Thread(target=run, name="leat compile")
-    thread.start()
-    thread.join()
+    _threads.start(run).acquire()
     if errors:
         raise errors[0]
     return results[0]

@@ -18,7 +18,7 @@ from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_size_
 from ctypes import py_object
 from typing import Any
 
-from leat import _alone, errors
+from leat import _alone, _threads, errors
 
 _alone.check(str(pathlib.Path(__file__).parents[1]))
 
@@ -204,26 +204,22 @@ def _interruptible(call: Callable[[], int | None], drop: Callable[[int | None], 
     """
     if threading.current_thread() is not threading.main_thread():
         return call()
-    finished, deserted, results = threading.Event(), threading.Lock(), []
+    deserted, results = threading.Lock(), []
 
     def run() -> None:
         try:
             results.append(call())
         except BaseException as error:
             results.append(error)
-        if deserted.acquire(blocking=False):  # somebody waits
-            finished.set()
-        elif not isinstance(results[0], BaseException):
+        if not deserted.acquire(blocking=False) and not isinstance(results[0], BaseException):
             drop(results[0])
 
-    threading.Thread(target=run, name="leat call", daemon=True).start()
     try:
-        finished.wait()
+        _threads.start(run).acquire()
     except BaseException:
-        if not deserted.acquire(blocking=False):  # it has come all the same
-            finished.wait()
-            if not isinstance(results[0], BaseException):
-                drop(results[0])
+        # If it has come all the same, nobody else drops it.
+        if not deserted.acquire(blocking=False) and not isinstance(results[0], BaseException):
+            drop(results[0])
         raise
     if isinstance(results[0], BaseException):
         raise results[0]

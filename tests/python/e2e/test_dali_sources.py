@@ -1,20 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """leat.dali's external sources and calls on this side, over a private service."""
 
-import gc
-import pathlib
-import sys
-import threading
 
 import leat
 import numpy as np
 import pytest
+import threads
 from conftest import TINY_JPEG
+from interrupts import Interrupts
 from leat.dali import Pipeline, fn, pipeline_def, types
 from leat.dali._node import consumer_call
 
-sys.path.append(str(pathlib.Path(__file__).parents[1] / "unit"))
-from interrupts import Interrupts  # noqa: E402
+FEEDS = "leat._external"
 
 
 def test_a_source_is_asked_for_batches_until_it_stops():
@@ -218,7 +215,7 @@ def test_a_wrong_batch_of_a_source_is_an_error(batch, words):
 
 
 def test_a_pipeline_that_nobody_holds_leaves_no_threads():
-    before = set(threading.enumerate())
+    threads.wait_until_ended(FEEDS)
 
     @pipeline_def(batch_size=2)
     def given():
@@ -226,12 +223,9 @@ def test_a_pipeline_that_nobody_holds_leaves_no_threads():
 
     pipeline = given()
     pipeline._next()
-    threads = [each for each in threading.enumerate() if each.name == "leat feed" and each not in before]
-    assert len(threads) == 1
+    assert len(threads.running(FEEDS)) == 1
     del pipeline
-    gc.collect()
-    threads[0].join(60)
-    assert not threads[0].is_alive()
+    threads.wait_until_ended(FEEDS)
 
 
 def test_an_exception_in_a_source_or_a_call_is_the_callers():
@@ -255,7 +249,7 @@ def test_steps_that_workers_compute_of_a_source_are_whole_wherever_an_interrupt_
         y = fn.external_source([np.full((2, 1), 100 * i, np.int32) for i in range(20_000)])
         return x + y, consumer_call(lambda arrays: arrays, [x * 2], 1)[0]
 
-    before, pipeline, got = set(threading.enumerate()), given(), []
+    pipeline, got = given(), []
     done = False
     with Interrupts(5, (1e-3, 3e-3, 10e-3)) as interrupts:
         while not done:
@@ -272,7 +266,4 @@ def test_steps_that_workers_compute_of_a_source_are_whole_wherever_an_interrupt_
         [[101 * i] * 2, [2 * i] * 2] for i in range(len(got))
     ]
     pipeline.close()
-    left = [each for each in threading.enumerate() if each not in before and each.name == "leat feed"]
-    for each in left:
-        each.join(60)
-    assert not any(each.is_alive() for each in left)
+    threads.wait_until_ended(FEEDS)

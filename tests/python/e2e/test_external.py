@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Samples that this process brings."""
 
-import gc
 import os
 import pathlib
 import signal
@@ -11,11 +10,14 @@ import threading
 
 import numpy as np
 import pytest
+import threads
 from conftest import digest, train
 from test_embedded import daemons_of
 
 import leat
 from leat import fn
+
+FEEDS = "leat._external"
 
 
 def augmented(encoded, label, size=16):
@@ -334,21 +336,14 @@ def test_closing_does_not_wait_for_the_source(service):
     leave.set()
 
 
-def feeders():
-    return [thread for thread in threading.enumerate() if thread.name == "leat feed"]
-
-
 def test_an_iterator_that_is_dropped_ends_its_thread(service):
+    threads.wait_until_ended(FEEDS)
     job = service.job("dropped", array_pipeline(lambda i: i, num_samples=1000, name="dropped"), batch=5)
     it = job.batches(epochs=0)
     next(it)
-    threads = feeders()
-    assert threads
+    assert threads.running(FEEDS)
     del it
-    gc.collect()
-    for thread in threads:
-        thread.join(30)
-        assert not thread.is_alive()
+    threads.wait_until_ended(FEEDS)
 
 
 def test_a_script_may_end_in_the_middle():

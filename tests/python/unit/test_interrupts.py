@@ -9,6 +9,7 @@ import threading
 
 import numpy as np
 import pytest
+import threads
 from interrupts import Interrupts
 
 import leat
@@ -125,9 +126,20 @@ def test_closing_a_service_waits_for_the_call_that_is_under_way(service, fake, g
         with service:
             threading.Timer(0.05, signal.raise_signal, (signal.SIGINT,)).start()
             service.job("slow", graph.images, batch=10)
-    for thread in threading.enumerate():
-        if thread.name == "leat call":
-            thread.join()
+    threads.wait_until_ended("leat._threads")
     assert fake.freed_in_use() == 0
     with pytest.raises(leat.FailedPrecondition, match="closed"):
         service.job("late", graph.images, batch=10)
+
+
+def test_a_call_that_is_interrupted_raises_nothing_else_and_leaves_no_thread(service, graph):
+    before = threading.active_count()
+    with Interrupts(6, (20e-6, 50e-6, 100e-6, 200e-6)) as interrupts:
+        while interrupts.raised < INTERRUPTS:
+            try:
+                interrupts.arm()
+                service.job("again", graph.images, batch=10)
+            except KeyboardInterrupt:
+                pass
+    threads.wait_until_ended("leat._threads")
+    assert threading.active_count() == before

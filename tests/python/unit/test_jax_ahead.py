@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The thread that places batches while the trainer uses the one before."""
 
-import gc
 import os
 import signal
 import subprocess
@@ -12,6 +11,7 @@ import time
 
 import numpy as np
 import pytest
+import threads
 
 jax = pytest.importorskip("jax")
 
@@ -22,6 +22,7 @@ import leat  # noqa: E402
 import leat.jax  # noqa: E402
 
 PATIENCE_S = 30
+PLACING = "leat._ahead"
 
 
 @pytest.fixture
@@ -53,13 +54,10 @@ def take_the_last_quick_one(fake, it, delay):
     next(it)
 
 
-def placing_threads():
-    return [thread for thread in threading.enumerate() if thread.name == "leat placing"]
-
-
 def test_one_batch_is_placed_while_the_one_before_is_used(job, sharding):
+    threads.wait_until_ended(PLACING)  # of other tests
     it = leat.jax.batches(job, sharding=sharding)
-    assert not placing_threads()  # nobody has asked for a batch
+    assert not threads.running(PLACING)  # nobody has asked for a batch
     assert int(next(it)["label"][0]) == 0
     token = it.token()
     wait_for_the_next(it)
@@ -67,7 +65,7 @@ def test_one_batch_is_placed_while_the_one_before_is_used(job, sharding):
     assert it._host.step == 1 and it._ahead._room.empty()  # one, not all
     assert int(next(it)["label"][0]) == 16
     it.close()
-    assert not placing_threads()
+    threads.wait_until_ended(PLACING)
 
 
 def test_waits_of_the_trainer_are_told_and_no_others(fake, job, sharding):
@@ -108,7 +106,7 @@ def test_everything_but_next_answers_while_a_batch_is_waited_for(fake, job, shar
     threading.Timer(0.1, it.close).start()
     assert next(it, None) is None  # which the other thread ended
     assert next(it, None) is None
-    assert not placing_threads()
+    threads.wait_until_ended(PLACING)
 
 
 def test_ctrl_c_loses_no_batch(fake, job, sharding):
@@ -147,8 +145,7 @@ def test_an_iterator_that_is_dropped_ends_its_thread(fake, job, sharding):
     next(it)
     take_the_last_quick_one(fake, it, 1000)
     del it
-    gc.collect()
-    assert not placing_threads()
+    threads.wait_until_ended(PLACING)
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:RuntimeWarning", "ignore:.*fork:DeprecationWarning")

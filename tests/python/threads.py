@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The package's own threads, which are in no list of Python's: it starts them below `threading`."""
+
+import gc
+import sys
+import threading
+import time
+
+PATIENCE_S = 60
+
+
+def _modules(frame):
+    while frame is not None:
+        yield frame.f_globals.get("__name__")
+        frame = frame.f_back
+
+
+def running(module):
+    """The identifiers of the other threads that are inside a function of `module`."""
+    return {
+        ident
+        for ident, frame in sys._current_frames().items()
+        if ident != threading.get_ident() and module in _modules(frame)
+    }
+
+
+def wait_until_ended(module):
+    """Returns when no other thread runs in `module`; fails after PATIENCE_S."""
+    until = time.monotonic() + PATIENCE_S
+    gc.collect()
+    while running(module):
+        assert time.monotonic() < until, f"a thread of {module} goes on"
+        time.sleep(0.001)
