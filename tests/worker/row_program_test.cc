@@ -426,19 +426,6 @@ TEST(RowProgram, ErrorsNameTheThingAndLeaveTheScratchUsable) {
   EXPECT_TRUE(runner.Run(good, scratch).ok());
 }
 
-TEST(RowProgram, WorkingMemoryIsBounded) {
-  Graph graph = ChainOf({{"random_resized_crop", {}, {{"size", Ints{8}}}}});
-  graph.nodes.push_back({"resize", {{1, 0}}, {{"size", Ints{8}}}});
-  graph.outputs.push_back({"b", {3, 0}});  // decodes the whole image
-  Runner runner(graph, 1);
-  Scratch small({.max_scratch_bytes = 100'000}), large({});
-  const std::string jpeg = MakeJpeg({.width = 400, .height = 400});
-  EXPECT_EQ(runner.Run(jpeg, small).code(),
-            absl::StatusCode::kResourceExhausted);
-  EXPECT_TRUE(runner.Run(jpeg, large).ok());
-  EXPECT_TRUE(runner.Run(MakeJpeg({.width = 40, .height = 40}), small).ok());
-}
-
 TEST(RowProgram, CastsSaturateAndRoundHalvesToEven) {
   EXPECT_EQ(SaturatedInt(2.5, 0, 255), 2);
   EXPECT_EQ(SaturatedInt(3.5, 0, 255), 4);

@@ -361,7 +361,10 @@ absl::Status RowProgram::Run(
     const RowInput& input, Scratch& scratch,
     std::span<const std::span<std::byte>> outputs) const {
   Scratch::State& state = *scratch.state();
-  return Execution(*state_, input, state, state.row, outputs).Run();
+  absl::Status status =
+      Execution(*state_, input, state, state.row, outputs).Run();
+  scratch.EndRow();
+  return status;
 }
 
 }  // namespace leat::worker

@@ -30,7 +30,9 @@ struct ImageLimits {
   uint64_t max_pixels = 100'000'000;  // of a stored image
   uint32_t max_side = 65'500;
   int max_scans = 64;                       // of a progressive JPEG
-  uint64_t max_scratch_bytes = 2ull << 30;  // of one thread
+  uint64_t max_scratch_bytes = 2ull << 30;  // of one row, on one thread
+  // What a thread holds between rows: an image of 40 megapixels.
+  uint64_t kept_scratch_bytes = 128ull << 20;
 };
 
 class PartnerRow;
@@ -66,14 +68,16 @@ class PartnerRow {
   virtual absl::Status With(const Compute& compute) = 0;
 };
 
-// A thread's working memory: decoder, rows, coefficients. Grows to what the
-// largest image needs and stays.
+// A thread's working memory: decoder, rows, coefficients. It stays from row to
+// row; after a row that made it larger than kept_scratch_bytes it is freed, so
+// that a few huge images do not keep memory on every thread.
 class Scratch {
  public:
   explicit Scratch(const ImageLimits& limits);
   ~Scratch();
   struct State;
   State* state() { return state_.get(); }
+  void EndRow();
 
  private:
   std::unique_ptr<State> state_;

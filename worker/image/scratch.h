@@ -34,8 +34,11 @@ struct Scratch::State {
         dali(BestDaliLoops()) {}
 
   // Makes `buffer` hold at least `bytes` and kRowPadding more. Contents are
-  // lost. kResourceExhausted: over max_scratch_bytes with all that is held.
+  // lost. kResourceExhausted: the row has asked for over max_scratch_bytes.
+  // What earlier rows have left does not count, so that whether a row fails
+  // depends on that row alone.
   absl::Status Reserve(size_t bytes, std::vector<std::byte>* buffer);
+  // In bytes, of this and of the decoder and the resamplers.
   size_t held() const;
 
   const ImageLimits limits;
@@ -54,8 +57,11 @@ struct Scratch::State {
   // Rows on their way into the resampler, and one channel of a result.
   std::vector<std::byte> rows, plane;
   RowValues row, partner;
+  // Of the row in progress: what it has asked for, of each buffer the most.
+  std::vector<std::pair<const void*, size_t>> asked;
+  size_t asked_bytes = 0;
   uint64_t steps_run = 0;   // of programs; for tests
-  size_t buffer_bytes = 0;  // of all vectors above
+  size_t buffer_bytes = 0;  // of all vectors that Reserve has made
 };
 
 }  // namespace leat::worker
