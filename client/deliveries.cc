@@ -87,15 +87,21 @@ void Deliveries::Ask(const std::shared_ptr<Step>& step, uint32_t index,
 }
 
 void Deliveries::AskElsewhere(Lane& lane, Row::Again why, HedgeBudget* budget) {
-  for (auto& [id, ask] : lane.asks)
-    for (const uint32_t index : ask.indices) {
-      Row& row = ask.step->rows[index];
-      if (row.pending || row.settled() || !row.AskedOf(lane.worker) ||
-          row.num_asked() >= Row::kMaxAsks)
-        continue;
-      if (why == Row::Again::kLate && !budget->Take()) return;
-      row.again = why;
-      window_.MakePending(*ask.step, index);
+  // The budget is for the rows that the consumer waits for, first.
+  const Step* head =
+      window_.steps.empty() ? nullptr : window_.steps.front().get();
+  for (const bool of_head : {true, false})
+    for (auto& [id, ask] : lane.asks) {
+      if ((ask.step.get() == head) != of_head) continue;
+      for (const uint32_t index : ask.indices) {
+        Row& row = ask.step->rows[index];
+        if (row.pending || row.settled() || !row.AskedOf(lane.worker) ||
+            row.num_asked() >= Row::kMaxAsks)
+          continue;
+        if (why == Row::Again::kLate && !budget->Take()) return;
+        row.again = why;
+        window_.MakePending(*ask.step, index);
+      }
     }
 }
 

@@ -137,7 +137,7 @@ void Engine::Run() {
     std::vector<std::shared_ptr<Step>> homeless, uploads;
     std::vector<std::shared_ptr<Lane>> idle;
     std::vector<std::shared_ptr<StepMemory>> released;  // goes without the lock
-    std::string warning;
+    std::string warning, note;
     MonotonicTime due;
     {
       MutexLock lock(&mu_);
@@ -149,6 +149,7 @@ void Engine::Run() {
       idle = fetcher_.TakeIdle();
       released = fetcher_.TakeReleased();
       warning = fetcher_.TakeWarning();
+      note = fetcher_.TakeNote();
       due = fetcher_.due();
       if (fetcher_.num_steps() > 0 && !fetcher_.head().error.ok())
         ready_.NotifyAll();
@@ -156,6 +157,7 @@ void Engine::Run() {
     released.clear();
     if (!warning.empty())
       LOG_WARN("rows.waiting job={} reason=\"{}\"", options_.job, warning);
+    if (!note.empty()) LOG_DEBUG("step.late job={} {}", options_.job, note);
     Perform(std::move(actions));
     EndIdle(idle);
     for (Loan& loan : loans)

@@ -40,6 +40,7 @@ std::shared_ptr<Step> Fetcher::PopHead(MonotonicTime now) {
   window_.steps.pop_front();
   head_since_ = now;
   waiting_ = false;
+  waiting_since_ = {};
   window_.dirty = true;
   return step;
 }
@@ -50,14 +51,18 @@ std::vector<LaneMessage> Fetcher::Decide(MonotonicTime now) {
   due_ = MonotonicTime::max();
   peers_.BeginRound();
   if (!window_.steps.empty()) CheckTimeout(now);
-  if (!window_.steps.empty() && waiting_)
+  if (!window_.steps.empty() && waiting_) {
+    NoteLate(now);
     HedgeHead(now);
-  else
+  } else {
+    waiting_since_ = {};
     budget_.StopWaiting();
+  }
   std::vector<LaneMessage> messages = deliveries_.TakeWithdrawals();
-  bool waits = false;
-  for (const std::shared_ptr<Step>& step : window_.steps)
-    if (!step->pending.empty()) waits |= RouteStep(step, now, &messages);
+  bool waits = RouteAll(now, &messages);
+  if (waits && waiting_ && !window_.steps.front()->pending.empty() &&
+      !peers_.AnyOther(Row(), now) && peers_.Forgive(now, &due_))
+    waits = RouteAll(now, &messages);
   if (waits) {
     due_ = std::min(due_, peers_.NextUsable(now, &window_.starved));
     WarnIfAllFaulty();
@@ -68,6 +73,13 @@ std::vector<LaneMessage> Fetcher::Decide(MonotonicTime now) {
   for (std::shared_ptr<Lane>& lane : peers_.TakeIdleLanes(now, &due_))
     idle_.push_back(std::move(lane));
   return messages;
+}
+
+bool Fetcher::RouteAll(MonotonicTime now, std::vector<LaneMessage>* messages) {
+  bool waits = false;
+  for (const std::shared_ptr<Step>& step : window_.steps)
+    if (!step->pending.empty()) waits |= RouteStep(step, now, messages);
+  return waits;
 }
 
 bool Fetcher::RouteStep(const std::shared_ptr<Step>& step, MonotonicTime now,
@@ -138,7 +150,11 @@ void Fetcher::Unhedge(Row& row) {
 void Fetcher::HedgeHead(MonotonicTime now) {
   Step& step = *window_.steps.front();
   const Duration delay = peers_.HedgeDelay();
-  budget_.Wait(step.rows.size(), peers_.DeliveredSince(now - delay), now);
+  using Workers = HedgeBudget::Workers;
+  Workers workers = Workers::kSilent;
+  if (peers_.DeliveredSince(now - delay)) workers = Workers::kDeliver;
+  if (budget_.spent() && peers_.AnyIdle(now)) workers = Workers::kIdle;
+  budget_.Wait(step.rows.size(), workers, now);
   for (uint32_t index = 0; index < step.rows.size(); ++index) {
     Row& row = step.rows[index];
     if (row.settled() || row.pending || row.num_asked() == 0) continue;
@@ -161,7 +177,8 @@ void Fetcher::HedgeHead(MonotonicTime now) {
       due_ = std::min(due_, row.asked_at + patience);
       continue;
     }
-    if (row.num_asked() < Row::kMaxAsks) {
+    if (row.num_asked() < Row::kMaxAsks &&
+        (peers_.AnyOther(row, now) || peers_.Forgive(now, &due_))) {
       if (!budget_.Take()) {
         due_ = std::min(due_, budget_.Next(now));
         continue;
@@ -197,6 +214,23 @@ void Fetcher::CheckTimeout(MonotonicTime now) {
     step.error = TimeoutError();
   else
     due_ = std::min(due_, head_since_ + config_.row_timeout);
+}
+
+void Fetcher::NoteLate(MonotonicTime now) {
+  if (waiting_since_ == MonotonicTime{}) {
+    waiting_since_ = now;
+    noted_ = false;
+  }
+  if (noted_) return;
+  if (waiting_since_ + config_.late_note > now) {
+    due_ = std::min(due_, waiting_since_ + config_.late_note);
+    return;
+  }
+  noted_ = true;
+  const Step& step = *window_.steps.front();
+  note_ = fmt::format("epoch {} step {}: {} of {} rows have come; {}",
+                      step.epoch, step.step, step.done, step.rows.size(),
+                      peers_.DescribeAll(step, now));
 }
 
 absl::Status Fetcher::TimeoutError() const {

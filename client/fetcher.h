@@ -68,6 +68,9 @@ class Fetcher {
   }
   // What people should know; empty: nothing. Each is told once.
   std::string TakeWarning() { return std::exchange(warning_, {}); }
+  // Where the rows are that the consumer waits for, once a step that is waited
+  // for as long as `late_note`; empty: nothing.
+  std::string TakeNote() { return std::exchange(note_, {}); }
   // When Decide must be called again if nothing happens.
   MonotonicTime due() const { return due_; }
   // True once after something happened that needs Decide.
@@ -153,7 +156,8 @@ class Fetcher {
   uint64_t visited() const { return peers_.visited(); }
 
  private:
-  // Returns whether rows wait because nobody can be asked.
+  // Both return whether rows wait because nobody can be asked.
+  bool RouteAll(MonotonicTime now, std::vector<LaneMessage>* messages);
   bool RouteStep(const std::shared_ptr<Step>& step, MonotonicTime now,
                  std::vector<LaneMessage>* messages);
   void AskRow(const std::shared_ptr<Step>& step, uint32_t index,
@@ -163,6 +167,7 @@ class Fetcher {
   void WarnIfAllFaulty();
   void HedgeHead(MonotonicTime now);
   void CheckTimeout(MonotonicTime now);
+  void NoteLate(MonotonicTime now);
   absl::Status TimeoutError() const;
 
   const FetcherConfig config_;
@@ -175,6 +180,9 @@ class Fetcher {
   std::string warning_;
   std::optional<uint64_t> warned_at_;  // rows that had come then
   bool waiting_ = false;
+  std::string note_;
+  MonotonicTime waiting_since_{};  // as Decide knows it; zero: nobody waits
+  bool noted_ = false;             // since then
   MonotonicTime head_since_{};
   MonotonicTime due_ = MonotonicTime::max();
 };

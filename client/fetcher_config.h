@@ -17,12 +17,16 @@ struct FetcherConfig {
   Duration hedge_min = std::chrono::milliseconds(100);
   double hedge_p95_factor = 3;  // a row is late after this × p95 of all rows
   Duration hedge_cold = std::chrono::seconds(1);  // while p95 is not known
+  // Faults make p95 long, which would make the next fault longer: at most this
+  // × the median is patience, where that is more than hedge_cold.
+  double patience_median_factor = 4;
   // A worker that owes rows is silent after this, or after p95 if longer.
   Duration silence_min = std::chrono::milliseconds(300);
   // Of the rows that are asked, this share may be asked a second time because
   // they are late, and `hedge_burst` more. While the consumer waits and workers
   // deliver, the same share of the head's rows is added each second; a tenth of
-  // it while none does, since then nobody would be sooner.
+  // it while none does, since then nobody would be sooner; and all of them
+  // while a worker has nothing to do.
   double hedge_share = 0.1;
   uint32_t hedge_burst = 32;
   // A worker that fails is left alone for a time that doubles, of which
@@ -30,6 +34,9 @@ struct FetcherConfig {
   Duration backoff_min = std::chrono::milliseconds(100);
   Duration backoff_max = std::chrono::seconds(5);
   std::function<double()> random;
+  // While the consumer waits, and nobody else can be asked, those that are left
+  // alone are asked again so long after they failed: 32 of them in this time.
+  Duration backoff_waiting = std::chrono::seconds(1);
   // The same for a worker that says that the trouble is its own (BLAME_WORKER).
   Duration fault_backoff_min = std::chrono::seconds(1);
   Duration fault_backoff_max = std::chrono::seconds(30);
@@ -38,6 +45,8 @@ struct FetcherConfig {
   Duration object_again_alone = std::chrono::seconds(1);
   Duration object_again = std::chrono::seconds(5);
   Duration row_timeout = std::chrono::minutes(2);
+  // A step that the consumer has waited for so long is described, once.
+  Duration late_note = std::chrono::seconds(1);
   // Errors of a row that are final by their number: bugs of workers
   // (kInternal, kUnknown). Errors that say "not now" cost time only.
   uint32_t max_row_errors = 6;

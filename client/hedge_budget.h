@@ -6,8 +6,9 @@
 //
 // Each row that is asked for the first time adds `hedge_share` of a row. The
 // time for which the consumer waits adds some too, so that rows of workers that
-// have stopped get away from them. At most `hedge_burst` rows, or the share of
-// the head's rows, are saved.
+// have stopped get away from them: all of the head's rows in a second while a
+// worker that could deliver them has nothing to do. At most `hedge_burst` rows,
+// or the share of the head's rows, are saved.
 //
 // Thread-compatible. Time: callers pass `now`.
 #pragma once
@@ -31,20 +32,25 @@ class HedgeBudget {
   void Asked(uint64_t rows) {
     Add(config_.hedge_share * static_cast<double>(rows));
   }
-  // The consumer waits for a step of `rows` rows, while other workers deliver,
-  // or do not.
-  void Wait(size_t rows, bool delivers, MonotonicTime now) {
+  // What the workers do while the consumer waits.
+  enum class Workers : uint8_t {
+    kSilent,   // none delivers: another one would hardly be sooner
+    kDeliver,  // some do
+    kIdle,     // one owes nothing
+  };
+  // The consumer waits for a step of `rows` rows.
+  void Wait(size_t rows, Workers workers, MonotonicTime now) {
     step_rows_ = rows;
-    rate_ = config_.hedge_share * static_cast<double>(rows) *
-            (delivers ? 1.0 : kWithoutDelivery);
+    rate_ = static_cast<double>(rows) * ShareOf(workers);
     if (waited_until_ != MonotonicTime{})
       Add(rate_ * std::chrono::duration<double>(now - waited_until_).count());
     waited_until_ = now;
   }
   void StopWaiting() { waited_until_ = {}; }
+  bool spent() const { return rows_ < 1; }
   // False: no row may be asked a second time now.
   bool Take() {
-    if (rows_ < 1) return false;
+    if (spent()) return false;
     rows_ -= 1;
     return true;
   }
@@ -64,6 +70,18 @@ class HedgeBudget {
   static constexpr double kWithoutDelivery = 0.1;
   static constexpr double kLongest = 60;  // seconds
 
+  // Of the head's rows, in a second.
+  double ShareOf(Workers workers) const {
+    switch (workers) {
+      case Workers::kSilent:
+        return config_.hedge_share * kWithoutDelivery;
+      case Workers::kDeliver:
+        return config_.hedge_share;
+      case Workers::kIdle:
+        return 1;
+    }
+    return 0;
+  }
   void Add(double rows) {
     const double most =
         std::max(static_cast<double>(config_.hedge_burst),

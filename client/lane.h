@@ -126,6 +126,7 @@ struct Peer {
   MonotonicTime avoid_until{};
   MonotonicTime fault_until{};
   Duration fault_backoff{0};
+  MonotonicTime early_at{};  // when it may be asked if nobody else can be
   uint32_t failures_in_row = 0;
   uint32_t leased_lanes = 0;  // closed ones, with leases that live
   uint64_t failures = 0;

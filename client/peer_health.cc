@@ -16,6 +16,8 @@ constexpr double kRowTimeGain = 0.2;
 // Of the workers, one in so many may be taken to have stopped at a time. More
 // are not silent by chance: storage, or a start, keeps them all.
 constexpr size_t kStoppedShare = 10;
+// Of those that are left alone, so many are asked early in `backoff_waiting`.
+constexpr size_t kForgiven = 32;
 
 // A bug of a worker, by its code.
 bool IsBug(absl::StatusCode code) {
@@ -59,6 +61,7 @@ void PeerTable::Avoid(Peer& peer, std::string_view error, bool ended,
         now + Jittered(std::min(config_.backoff_max,
                                 config_.backoff_min * (1 << shift)));
     ++peer.failures_in_row;
+    peer.early_at = now + Jittered(config_.backoff_waiting);
   }
   peer.last_error = std::string(error);
   Trust(peer);
@@ -77,6 +80,59 @@ void PeerTable::Blame(Peer& peer, std::string_view error, MonotonicTime now) {
       lasts ? std::min(config_.fault_backoff_max, peer.fault_backoff * 2)
             : config_.fault_backoff_min;
   peer.fault_until = now + Jittered(peer.fault_backoff);
+  peer.early_at = now + Jittered(config_.backoff_waiting);
+}
+
+bool PeerTable::Forgive(MonotonicTime now, MonotonicTime* due) {
+  if (std::exchange(forgave_, true)) return false;
+  if (now >= forgiving_since_ + config_.backoff_waiting) {
+    forgiving_since_ = now;
+    forgiven_ = 0;
+  }
+  std::vector<uint16_t> early;
+  for (size_t i = 0; i < peers_.size(); ++i) {
+    const Peer& peer = peers_[i];
+    // One that is silent is trusted by what it says, and by nothing else.
+    if (peer.avoided_until() <= now || peer.suspect ||
+        (!peer.present && !LastResort(peer)))
+      continue;
+    if (peer.early_at <= now)
+      early.push_back(static_cast<uint16_t>(i));
+    else
+      *due = std::min(*due, peer.early_at);
+  }
+  const auto sooner = [&](uint16_t a, uint16_t b) {
+    return peers_[a].early_at < peers_[b].early_at;
+  };
+  const size_t count = std::min(early.size(), kForgiven - forgiven_);
+  forgiven_ += count;
+  if (count < early.size())
+    *due = std::min(*due, forgiving_since_ + config_.backoff_waiting);
+  std::partial_sort(early.begin(),
+                    early.begin() + static_cast<ptrdiff_t>(count), early.end(),
+                    sooner);
+  for (size_t i = 0; i < count; ++i)
+    peers_[early[i]].avoid_until = peers_[early[i]].fault_until = now;
+  if (count > 0) listed_ = false;
+  return count > 0;
+}
+
+bool PeerTable::AnyOther(const Row& row, MonotonicTime now) {
+  List(now);
+  const auto other = [&](uint16_t i) {
+    return !row.AskedOf(i) && peers_[i].avoided_until() <= now;
+  };
+  return std::any_of(can_.begin(), can_.end(), other) ||
+         std::any_of(last_.begin(), last_.end(), other);
+}
+
+bool PeerTable::AnyIdle(MonotonicTime now) {
+  List(now);
+  return std::any_of(can_.begin(), can_.end(), [&](uint16_t i) {
+    const Peer& peer = peers_[i];
+    return peer.rows > 0 && !peer.suspect && !peer.faulty &&
+           (!peer.lane || peer.lane->open_rows == 0);
+  });
 }
 
 bool PeerTable::AllFaulty() const {
@@ -135,7 +191,13 @@ Duration PeerTable::HedgeDelay() const {
       config_.hedge_p95_factor *
       static_cast<double>(window_.latency.Quantile(0.95).count()));
   return std::max(config_.hedge_min,
-                  std::chrono::duration_cast<Duration>(late));
+                  Patience(std::chrono::duration_cast<Duration>(late)));
+}
+
+Duration PeerTable::Patience(Duration wanted) const {
+  const auto most = std::chrono::duration_cast<Duration>(
+      config_.patience_median_factor * window_.latency.Quantile(0.5));
+  return std::min(wanted, std::max(config_.hedge_cold, most));
 }
 
 PeerTable::Silence PeerTable::Listen(uint16_t worker, const Row& row,
@@ -146,7 +208,8 @@ PeerTable::Silence PeerTable::Listen(uint16_t worker, const Row& row,
   const Duration silence =
       peer.rows == 0 || window_.latency.count() < kColdRows
           ? config_.hedge_cold
-          : std::max(config_.silence_min, window_.latency.Quantile(0.95));
+          : std::max(config_.silence_min,
+                     Patience(window_.latency.Quantile(0.95)));
   const MonotonicTime since = std::max(row.asked_at, peer.lane->last_heard);
   if (since + silence > now) {
     if (!peer.stopped) *due = std::min(*due, since + silence);
@@ -160,13 +223,9 @@ PeerTable::Silence PeerTable::Listen(uint16_t worker, const Row& row,
   // While nobody delivers, it is not the worker that is slow.
   if (told || (!others && !peer.suspect && suspects_ >= most))
     return Silence::kNone;
-  List(now);
-  const auto other = [&](uint16_t i) {
-    return i != worker && peers_[i].avoided_until() <= now;
-  };
-  if (std::none_of(can_.begin(), can_.end(), other) &&
-      std::none_of(last_.begin(), last_.end(), other))
-    return Silence::kNone;
+  Row mine;
+  mine.AddAsked(worker);
+  if (!AnyOther(mine, now) && !Forgive(now, due)) return Silence::kNone;
   if (!std::exchange(peer.suspect, true)) ++suspects_;
   if (stops && !std::exchange(peer.stopped, true)) ++stopped_;
   peer.avoid_until = now + std::max(config_.backoff_max, silence);
@@ -211,6 +270,33 @@ std::string PeerTable::Describe(const Row& row) const {
   return table_ ? "the coordinator knows no ready worker" +
                       (config_.needed.empty() ? "" : " with " + config_.needed)
                 : "no assignment has come from the coordinator";
+}
+
+std::string PeerTable::DescribeAll(const Step& step, MonotonicTime now) const {
+  std::string text =
+      fmt::format("late after {:.0f} ms; workers:", Milliseconds(HedgeDelay()));
+  size_t named = 0;
+  for (size_t i = 0; i < peers_.size() && named < kMaxNamedWorkers; ++i) {
+    const Peer& peer = peers_[i];
+    if (!peer.present && !LastResort(peer)) continue;
+    ++named;
+    size_t asked = 0;
+    for (const Row& row : step.rows)
+      if (!row.settled() && row.AskedOf(static_cast<uint16_t>(i))) ++asked;
+    text += fmt::format(" {}: asked for {}", peer.ref.name, asked);
+    if (!peer.present) text += ", not in the assignment";
+    if (peer.lane) text += fmt::format(", owes {}", peer.lane->open_rows);
+    if (peer.lane && peer.lane->last_heard != MonotonicTime{})
+      text += fmt::format(", heard {:.0f} ms ago",
+                          Milliseconds(now - peer.lane->last_heard));
+    if (peer.avoided_until() > now)
+      text += fmt::format(", left alone for {:.0f} ms more",
+                          Milliseconds(peer.avoided_until() - now));
+    if (peer.stopped) text += ", taken to have stopped";
+    if (!peer.last_error.empty()) text += ", " + peer.last_error;
+    text += ';';
+  }
+  return text;
 }
 
 }  // namespace leat::client

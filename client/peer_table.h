@@ -10,7 +10,8 @@
 // workers, or that has just started, must not stop a training.
 //
 // A worker that failed is left alone for a time that doubles, and so is one
-// that says that the trouble is its own, for longer. A worker that owes rows
+// that says that the trouble is its own, for longer; while the consumer waits
+// and nobody else can be asked, for a second at most. A worker that owes rows
 // which are late, and has been silent all that time, is suspect until it says
 // something. If others deliver meanwhile it is taken to have stopped.
 //
@@ -56,7 +57,7 @@ class PeerTable {
   size_t num_named() const { return peer_of_.size(); }
 
   // Choose is about to be called for many rows.
-  void BeginRound() { listed_ = false; }
+  void BeginRound() { listed_ = forgave_ = false; }
   // Who is to be asked for the row now; nullopt: nobody can be.
   std::optional<uint16_t> Choose(const Step& step, uint32_t index,
                                  MonotonicTime now);
@@ -78,6 +79,15 @@ class PeerTable {
   void Avoid(Peer& peer, std::string_view error, bool ended, MonotonicTime now);
   // The peer says that it cannot, by its own fault.
   void Blame(Peer& peer, std::string_view error, MonotonicTime now);
+  // The consumer waits, and nobody else can be asked: those that are left alone
+  // may be asked now, if that was `backoff_waiting` ago, the oldest first, up
+  // to a bound. False: none may be; *due is when one may, if at all. Acts once
+  // a round.
+  bool Forgive(MonotonicTime now, MonotonicTime* due);
+  // Whether somebody can be asked whom the row is not asked of.
+  bool AnyOther(const Row& row, MonotonicTime now);
+  // Whether a worker that has delivered before owes nothing now.
+  bool AnyIdle(MonotonicTime now);
   // Every named worker blames itself.
   bool AllFaulty() const;
   // The worker has no room for brought samples: it is to owe half of them.
@@ -106,6 +116,9 @@ class PeerTable {
   absl::Status Refusal() const;
   // The peers and their errors, for people. `row`: of the head.
   std::string Describe(const Row& row) const;
+  // How the peers fare that are known, and how many of the step's rows each is
+  // asked for.
+  std::string DescribeAll(const Step& step, MonotonicTime now) const;
   // Peers that were looked at to choose or to find one: the work done.
   uint64_t visited() const { return visited_; }
 
@@ -127,6 +140,8 @@ class PeerTable {
                  uint32_t index, MonotonicTime now) const;
   double Backlog(uint16_t worker, uint32_t more_rows) const;
   Duration Jittered(Duration duration) const;
+  // What is wanted, within what the median allows.
+  Duration Patience(Duration wanted) const;
   void Trust(Peer& peer);
 
   const FetcherConfig& config_;
@@ -139,9 +154,12 @@ class PeerTable {
   std::vector<uint16_t> unused_;  // numbers that may be given to other workers
   // Of this round: who can be asked for anything, of those that the table names
   // and of the last resort.
-  bool listed_ = false;
+  bool listed_ = false, forgave_ = false;
   std::vector<uint16_t> can_, last_;
   size_t suspects_ = 0, stopped_ = 0;  // peers that are
+  // So many have been asked early since then.
+  size_t forgiven_ = 0;
+  MonotonicTime forgiving_since_{};
   MonotonicTime delivered_at_{};
   MonotonicTime idle_check_ = MonotonicTime::max();
   mutable uint64_t visited_ = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Service: connects, and hands out jobs.
+#include <atomic>
 #include <utility>
 
 #include "absl/time/clock.h"
@@ -11,8 +12,25 @@
 #include "client/retry.h"
 #include "core/status.h"
 #include "rpc/convert.h"
+#include "rpc/process.h"
 
 namespace leat {
+namespace {
+
+// Of an iterator: the engine, the lender, the feeder, and who waits for Next.
+constexpr int kOwnThreads = 4;
+
+// gRPC starts threads when it wants them: where it gets none it hangs, or ends
+// the process. Later connections use those of the first one.
+absl::Status CheckThreads() {
+  static std::atomic<bool> checked = false;
+  if (checked) return absl::OkStatus();
+  RETURN_IF_ERROR(rpc::CheckThreads(kOwnThreads));
+  checked = true;
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 struct Service::State {
   std::shared_ptr<client::Connection> connection;
@@ -32,6 +50,7 @@ absl::StatusOr<std::unique_ptr<Service>> Service::Connect(
                          .cert_pem = options.cert_pem,
                          .key_pem = options.key_pem};
   RETURN_IF_ERROR(security.Validate());
+  RETURN_IF_ERROR(CheckThreads());
   std::unique_ptr<client::Embedded> embedded;
   std::string address = options.address;
   if (address.empty()) {

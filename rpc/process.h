@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a daemon's main does about its process: signals, the lifeline, limits.
+// What a daemon's main does about its process: signals, the lifeline, limits;
+// the last also for a client's process.
 #pragma once
 
 #include <functional>

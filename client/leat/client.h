@@ -298,7 +298,9 @@ class Admin;
 class Service {
  public:
   // kUnavailable: nobody at the address within the timeout (names it, and the
-  // transport's reason).
+  // transport's reason). kResourceExhausted: this process may not have the
+  // threads that are needed (says how many; looked at before the first
+  // connection, since gRPC hangs or aborts without them).
   static absl::StatusOr<std::unique_ptr<Service>> Connect(
       const ConnectOptions& options);
   ~Service();

@@ -206,6 +206,18 @@ class Limits(DaemonTest):
         self.start_coordinator()
         self.few_threads(lambda before: self.start_worker(before=before))
 
+    def test_a_trainer_without_threads_says_so(self):
+        self.start_cluster()
+        self.folder.chmod(0o755)
+        spec = self.chaos_spec()
+        for count in (1, 3, 8, 14):
+            with self.subTest(threads=count):
+                consumer = self.train(spec=spec, before=[*as_somebody(54_100 + count), *prlimit(nproc=count)])
+                consumer.finish()
+                self.assertEqual(consumer.error[0], 8)  # RESOURCE_EXHAUSTED
+                self.assertRegex(consumer.error[1], "may have .* threads, and wants at least .*ulimit -u")
+        self.finish(self.train(spec=spec, before=[*as_somebody(54_100), *prlimit(nproc=200)]), longest_s=20)
+
 
 if __name__ == "__main__":
     faults.os.chdir(cluster.tempfile.gettempdir())

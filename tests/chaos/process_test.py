@@ -34,6 +34,15 @@ class Stopped(ChaosTest):
         self.workers[0].signal(cluster.signal.SIGSTOP)
         self.finish(consumer, longest_s=10)
 
+    def test_two_of_three_workers_stop_soon_after_another(self):
+        self.start_cluster(workers=3)
+        consumer = self.train()
+        consumer.pull(6)
+        for worker in self.workers[:2]:
+            worker.signal(cluster.signal.SIGSTOP)
+            consumer.pull(2)
+        self.finish(consumer, longest_s=3)
+
     def test_a_slow_worker(self):
         self.start_cluster(workers=2)
         self._keep(Stutter(self.workers[0], on_s=0.02, off_s=0.3))

@@ -31,6 +31,7 @@
 
 #include "CLI/CLI.hpp"
 #include "core/hash.h"
+#include "core/log.h"
 #include "core/status.h"
 #include "fmt/format.h"
 #include "leat/admin.h"
@@ -42,7 +43,7 @@ namespace {
 
 struct Flags {
   std::string address, access_token, tls_ca, tls_cert, tls_key, spec, get,
-      resume, token_out, dump, daemon_dir;
+      resume, token_out, dump, daemon_dir, log_level = "warn";
   std::vector<uint32_t> rows;  // first, end
   uint64_t epochs = 1;
   uint64_t stop_after = 0;  // 0: at the end
@@ -247,8 +248,10 @@ int Main(int argc, char** argv) {
   app.add_option("--rate-s", flags.rate_s, "seconds");
   app.add_flag("--paced", flags.paced);
   app.add_flag("--release-on-stream", flags.release_on_stream);
+  app.add_option("--log-level", flags.log_level, "of the library");
   CLI11_PARSE(app, argc, argv);
-  const absl::Status status = Run(flags);
+  absl::Status status = SetLogLevel(flags.log_level);
+  if (status.ok()) status = Run(flags);
   if (status.ok()) return 0;
   Print(fmt::format("error {} {}", static_cast<int>(status.code()),
                     Message(status)));

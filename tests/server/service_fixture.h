@@ -112,7 +112,8 @@ class FakeWorker {
     }
   }
   grpc::Status Upload(const v1::IndexDataset& asked, const std::string& index,
-                      size_t pieces_of = 1 << 20) {
+                      size_t pieces_of = 1 << 20,
+                      const std::vector<std::string>& classes = {}) {
     v1::UploadIndexResponse response;
     const auto context = client_->Context();
     auto writer = client_->coordinator().UploadIndex(context.get(), &response);
@@ -127,6 +128,7 @@ class FakeWorker {
     header->set_index_bytes(index.size());
     header->set_index_sha256(std::string(sha.begin(), sha.end()));
     header->set_name("photos");
+    header->mutable_classes()->Assign(classes.begin(), classes.end());
     writer->Write(request);
     for (size_t at = 0; at < index.size(); at += pieces_of) {
       request.set_chunk(index.substr(at, pieces_of));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the daemon tells of itself, and what it is told of datasets.
+#include <algorithm>
+#include <chrono>
 #include <future>
 
 #include "gmock/gmock.h"
@@ -124,6 +126,46 @@ TEST_F(ServiceTest, StatusLeavesOutWhatIsLarge) {
   ASSERT_EQ(jobs.jobs_size(), 1);
   EXPECT_EQ(jobs.jobs(0).job().spec().pipeline().nodes_size(), 3);
   EXPECT_EQ(jobs.next_page_token(), "");
+}
+
+TEST_F(ServiceTest, ManyJobsOfManyClassesCostAConnectionNothing) {
+  constexpr int kJobs = 600, kClasses = 1000;
+  std::vector<std::string> classes;
+  for (int i = 0; i < kClasses; ++i)
+    classes.push_back(fmt::format("class-{:04}", i));
+  FakeWorker worker(client_.get(), "a");
+  v1::CreateJobResponse first;
+  std::future<grpc::Status> creating =
+      std::async([&] { return client_->Create(SpecOf("j000", "/d"), &first); });
+  ASSERT_TRUE(worker.Upload(worker.Asked(), "index", 1 << 20, classes).ok());
+  ASSERT_TRUE(creating.get().ok());
+  ASSERT_EQ(first.job().dataset().classes_size(), kClasses);
+  for (int i = 1; i < kJobs; ++i) {
+    v1::CreateJobResponse created;
+    ASSERT_TRUE(
+        client_->Create(SpecOf(fmt::format("j{:03}", i), "/d"), &created).ok());
+  }
+  // What Connect asks. The fastest of many, because the machine may be loaded.
+  auto fastest = std::chrono::steady_clock::duration::max();
+  for (int i = 0; i < 20; ++i) {
+    v1::HelloResponse hello;
+    const auto begin = std::chrono::steady_clock::now();
+    ASSERT_TRUE(client_->coordinator()
+                    .Hello(client_->Context().get(), {}, &hello)
+                    .ok());
+    fastest = std::min(fastest, std::chrono::steady_clock::now() - begin);
+    EXPECT_LT(hello.ByteSizeLong(), 200u);
+  }
+  EXPECT_LT(fastest, milliseconds(20));
+  // What people ask has no classes either, or comes in pages.
+  const v1::GetStatusResponse status = client_->Status();
+  EXPECT_EQ(status.jobs_size(), kJobs);
+  EXPECT_LT(status.ByteSizeLong(), kJobs * 1000u);
+  v1::ListJobsResponse jobs;
+  ASSERT_TRUE(
+      client_->admin().ListJobs(client_->Context().get(), {}, &jobs).ok());
+  EXPECT_LE(jobs.jobs_size(), 100);
+  EXPECT_NE(jobs.next_page_token(), "");
 }
 
 TEST_F(ServiceTest, StorageTroublesOfAHeartbeatBecomeAFinding) {

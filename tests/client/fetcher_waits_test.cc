@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The Fetcher: no wait is long where a worker lives.
+#include <map>
+
+#include "tests/client/fetcher_fixture.h"
+
+namespace leat::client {
+namespace {
+
+class FetcherWaitsTest : public FetcherTest {
+ protected:
+  enum class Is { kWell, kSilent, kAway, kInTrouble };
+  using Workers = std::map<std::string, Is>;
+  static constexpr Duration kAnswer = milliseconds(10);
+
+  FetcherWaitsTest() { config_.hedge_burst = 4; }
+
+  // A step with rows of many shards.
+  void AddWideStep() {
+    std::vector<uint64_t> samples(64);
+    for (size_t i = 0; i < samples.size(); ++i)
+      samples[i] = (i * kShardSize + next_step_) % kSamples;
+    AddStep(samples);
+  }
+  // Asks and answers once; rows come after kAnswer.
+  void Round(const Workers& workers) {
+    const std::vector<Action> actions = Decide();
+    clock_.Advance(kAnswer);
+    for (const Action& action : actions) {
+      if (action.rows.empty() || action.lane->closed) continue;
+      switch (workers.at(WorkerOf(action))) {
+        case Is::kWell:
+          EXPECT_TRUE(Answer(action).ok());
+          break;
+        case Is::kSilent:
+          break;
+        case Is::kAway:
+          Close(action, Unavailable("connection refused"));
+          break;
+        case Is::kInTrouble:
+          EXPECT_TRUE(Blame(action, v1::BLAME_WORKER,
+                            absl::StatusCode::kFailedPrecondition,
+                            "not mounted")
+                          .ok());
+          break;
+      }
+    }
+  }
+  // How long the consumer waits for the head, at most a minute.
+  Duration Wait(const Workers& workers) {
+    fetcher_->set_waiting(true);
+    const MonotonicTime begin = clock_.Now();
+    while (!fetcher_->head().complete() &&
+           clock_.Now() < begin + std::chrono::minutes(1))
+      Round(workers);
+    const Duration waited = clock_.Now() - begin;
+    if (fetcher_->head().complete()) ExpectHeadIsRight();
+    return waited;
+  }
+  void Train(int steps, const Workers& workers) {
+    for (int i = 0; i < steps; ++i) {
+      AddWideStep();
+      ASSERT_LE(Wait(workers), seconds(2)) << "step " << i;
+    }
+  }
+};
+
+TEST_F(FetcherWaitsTest, ASecondWorkerThatStopsSoonAfterTheFirst) {
+  config_.hedge_burst = 0;
+  Begin(3);
+  Train(40, {{"w0", Is::kWell}, {"w1", Is::kWell}, {"w2", Is::kWell}});
+  Train(2, {{"w0", Is::kSilent}, {"w1", Is::kWell}, {"w2", Is::kWell}});
+  ASSERT_TRUE(PeerOf("w0").stopped);
+  Train(4, {{"w0", Is::kSilent}, {"w1", Is::kSilent}, {"w2", Is::kWell}});
+}
+
+// One is away until it is left alone for long. Then it is back, and the other
+// one goes.
+TEST_F(FetcherWaitsTest, AWorkerThatIsBackIsAskedWhenNobodyElseCanBe) {
+  for (const Is other : {Is::kAway, Is::kSilent, Is::kInTrouble}) {
+    Begin(2);
+    const Workers first = {{"w0", Is::kAway}, {"w1", Is::kWell}};
+    const auto left_alone = [&] {
+      return PeerOf("w0").avoided_until() - clock_.Now();
+    };
+    for (int i = 0; i < 5000 && left_alone() < milliseconds(4900); ++i)
+      Train(1, first);
+    ASSERT_GE(left_alone(), milliseconds(4900));
+    Train(4, {{"w0", Is::kWell}, {"w1", other}});
+  }
+}
+
+TEST_F(FetcherWaitsTest, StorageThatIsBackEverywhere) {
+  Begin(2);
+  AddWideStep();
+  EXPECT_EQ(Wait({{"w0", Is::kInTrouble}, {"w1", Is::kInTrouble}}),
+            std::chrono::minutes(1));
+  EXPECT_LE(Wait({{"w0", Is::kInTrouble}, {"w1", Is::kWell}}), seconds(2));
+}
+
+// While all are away, few are asked early.
+TEST_F(FetcherWaitsTest, ManyWorkersThatAreAllAwayAreNotAskedAtOnce) {
+  constexpr int kWorkers = 100, kSeconds = 20;
+  Begin(kWorkers);
+  Workers workers;
+  for (int i = 0; i < kWorkers; ++i)
+    workers["w" + std::to_string(i)] = Is::kAway;
+  AddWideStep();
+  fetcher_->set_waiting(true);
+  const auto failures = [&] {
+    uint64_t all = 0;
+    for (const Peer& peer : fetcher_->peers()) all += peer.failures;
+    return all;
+  };
+  const MonotonicTime begin = clock_.Now();
+  while (clock_.Now() < begin + seconds(10)) Round(workers);
+  const uint64_t before = failures();
+  while (clock_.Now() < begin + seconds(10 + kSeconds)) Round(workers);
+  // Each by its back-off of five seconds; and a few early ones.
+  EXPECT_LE(failures() - before,
+            kWorkers * (kSeconds / 5 + 1) + kSeconds * uint64_t{33});
+}
+
+TEST_F(FetcherWaitsTest, SlowRowsOfBeforeDoNotMakePatience) {
+  Begin(2);
+  for (int i = 0; i < 100; ++i) {
+    AddStep({0});
+    const auto actions = Decide();
+    clock_.Advance(i % 10 == 0 ? Duration(seconds(4)) : Duration(kAnswer));
+    EXPECT_TRUE(Answer(actions.at(0)).ok());
+    ExpectHeadIsRight();
+  }
+  AddStep({0});
+  EXPECT_LE(Wait({{"w0", Is::kSilent}, {"w1", Is::kWell}}), milliseconds(1100));
+  // Unless most are as slow.
+  Begin(2);
+  for (int i = 0; i < 100; ++i) {
+    AddStep({0});
+    const auto actions = Decide();
+    clock_.Advance(seconds(4));
+    EXPECT_TRUE(Answer(actions.at(0)).ok());
+    ExpectHeadIsRight();
+  }
+  AddStep({0});
+  EXPECT_GT(Wait({{"w0", Is::kSilent}, {"w1", Is::kWell}}), seconds(4));
+}
+
+TEST_F(FetcherWaitsTest, WhereTheLateRowsAreIsSaidOnceAStep) {
+  Begin(2);
+  Train(2, {{"w0", Is::kWell}, {"w1", Is::kWell}});
+  EXPECT_EQ(fetcher_->TakeNote(), "");
+  AddStep({0, 10});
+  fetcher_->set_waiting(true);
+  std::string note;
+  int notes = 0;
+  for (int i = 0; i < 300; ++i) {
+    Round({{"w0", Is::kSilent}, {"w1", Is::kAway}});
+    if (std::string said = fetcher_->TakeNote(); !said.empty()) {
+      ++notes;
+      note = said;
+    }
+  }
+  EXPECT_EQ(notes, 1);
+  EXPECT_THAT(note, ::testing::HasSubstr("step 2: 0 of 2 rows have come"));
+  EXPECT_THAT(note, ::testing::HasSubstr("w0: asked for 2, owes 2"));
+  EXPECT_THAT(note, ::testing::HasSubstr("connection refused"));
+}
+
+}  // namespace
+}  // namespace leat::client
