@@ -125,21 +125,14 @@ std::string KeyOf(const PrivateOptions& options, const Programs& programs) {
 absl::Status Launch(const PrivateOptions& options, const Programs& programs,
                     Fd listener, absl::Time deadline) {
   std::vector<std::string> args = {
-      "--listen-fd",
-      std::to_string(kFirstInherited),
-      "--description",
-      Describe(options),
-      "--workers",
-      std::to_string(options.workers),
-      "--threads",
-      std::to_string(options.threads),
-      "--cache",
-      std::to_string(options.cache_bytes),
-      "--devices",
-      options.devices,
+      "--listen-fd", std::to_string(kFirstInherited), "--description",
+      Describe(options), "--workers", std::to_string(options.workers),
+      "--threads", std::to_string(options.threads), "--cache",
+      std::to_string(options.cache_bytes), "--devices", options.devices,
+      // Less than this process waits, so that it is told what went wrong.
       "--timeout-ms",
       std::to_string(std::clamp<int64_t>(
-          absl::ToInt64Milliseconds(options.timeout), 1, 3'600'000))};
+          absl::ToInt64Milliseconds(options.timeout * 0.9), 1, 3'600'000))};
   const auto folder_of = [](const std::string& program) {
     std::error_code error;
     return std::filesystem::absolute(program, error).parent_path().string();
