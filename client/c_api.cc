@@ -119,7 +119,10 @@ leat_status* leat_service_get(leat_service* service, const char* what,
   if (what == nullptr) return NullArgument(__func__, "what");
   if (json == nullptr) return NullArgument(__func__, "json");
   const std::shared_ptr<leat::Service> held = service->service;
-  const auto text = leat::client::Get(held->admin(), what, name);
+  const absl::StatusOr<std::string> text =
+      std::string_view(what) == "private"
+          ? held->PrivateJson()
+          : leat::client::Get(held->admin(), what, name);
   if (!text.ok()) return ToC(text.status());
   *json = ToC(*text);
   return nullptr;

@@ -106,16 +106,21 @@ absl::Status Parse(std::string_view text, const Setters& setters) {
 
 absl::StatusOr<ConnectOptions> ConnectOptionsFromJson(std::string_view text) {
   ConnectOptions options;
-  RETURN_IF_ERROR(
-      Parse(text, {{"address", Text(&options.address)},
-                   {"access_token", Text(&options.access_token)},
-                   {"ca_pem", Text(&options.ca_pem)},
-                   {"cert_pem", Text(&options.cert_pem)},
-                   {"key_pem", Text(&options.key_pem)},
-                   {"timeout_s", Seconds(&options.timeout)},
-                   {"daemon_dir", Text(&options.daemon_dir)},
-                   {"embedded_workers", Count(&options.embedded_workers)},
-                   {"embedded_threads", Count(&options.embedded_threads)}}));
+  RETURN_IF_ERROR(Parse(
+      text,
+      {{"address", Text(&options.address)},
+       {"access_token", Text(&options.access_token)},
+       {"ca_pem", Text(&options.ca_pem)},
+       {"cert_pem", Text(&options.cert_pem)},
+       {"key_pem", Text(&options.key_pem)},
+       {"timeout_s", Seconds(&options.timeout)},
+       {"daemon_dir", Text(&options.daemon_dir)},
+       {"embedded_workers", Count(&options.embedded_workers)},
+       {"embedded_threads", Count(&options.embedded_threads)},
+       {"embedded_cache_bytes", Count(&options.embedded_cache_bytes)},
+       {"embedded_disk_cache", Text(&options.embedded_disk_cache)},
+       {"embedded_disk_cache_bytes", Count(&options.embedded_disk_cache_bytes)},
+       {"embedded_devices", Text(&options.embedded_devices)}}));
   return options;
 }
 

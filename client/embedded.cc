@@ -3,16 +3,13 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
 #include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <mutex>
 #include <span>
 #include <utility>
 
@@ -27,24 +24,20 @@ extern char** environ;
 namespace leat::client {
 namespace {
 
-// Writing ends of lifelines, which a forked child must not keep. Fixed, so that
-// the handler after fork touches plain memory only.
-constexpr int kMaxLifelines = 64;
-std::atomic<int> lifelines[kMaxLifelines];  // descriptor + 1; 0: free
+// Orders to the watcher.
+constexpr char kWatchOver = 'w', kLetEnd = 'e', kStop = 's';
+// A worker that ends so often in a row, none of whose lives was this long, is
+// not started again.
+constexpr int kMaxEndsInARow = 6;
+constexpr auto kLongLife = std::chrono::minutes(1);
+constexpr absl::Duration kMaxPause = absl::Seconds(10);
+constexpr size_t kMaxQuoted = 1000;
 
-void CloseLifelinesInChild() {
-  for (std::atomic<int>& lifeline : lifelines)
-    if (const int fd = lifeline.exchange(0); fd > 0) close(fd - 1);
-}
-
-int RegisterLifeline(int fd) {
-  static std::once_flag once;
-  std::call_once(
-      once, [] { pthread_atfork(nullptr, nullptr, CloseLifelinesInChild); });
-  for (int i = 0; i < kMaxLifelines; ++i)
-    if (int free = 0; lifelines[i].compare_exchange_strong(free, fd + 1))
-      return i;
-  return -1;  // more services than that: forked children keep theirs alive
+std::string LastOf(const std::string& tail) {
+  std::string text = tail;
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  if (text.size() > kMaxQuoted) text.erase(0, text.size() - kMaxQuoted);
+  return text.empty() ? "it wrote nothing" : text;
 }
 
 std::string RandomHex(size_t bytes) {
@@ -81,67 +74,91 @@ int PollTimeout(absl::Duration left) {
 
 absl::StatusOr<std::unique_ptr<Embedded>> Embedded::Start(
     const Options& options) {
-  std::unique_ptr<Embedded> embedded(new Embedded);
+  std::unique_ptr<Embedded> embedded(new Embedded(options));
   const absl::Time deadline = absl::Now() + options.timeout;
-  embedded->stop_timeout_ = options.stop_timeout;
-  RETURN_IF_ERROR(embedded->Spawn(options));
+  RETURN_IF_ERROR(embedded->Spawn());
   RETURN_IF_ERROR(StartThread(
       "embedded", [e = embedded.get()] { e->Watch(); }, &embedded->watcher_));
   RETURN_IF_ERROR(embedded->AwaitReady(deadline));
+  embedded->Tell(kWatchOver);
   return embedded;
 }
 
 // All start at once; workers try until the coordinator listens.
-absl::Status Embedded::Spawn(const Options& options) {
+absl::Status Embedded::Spawn() {
   ASSIGN_OR_RETURN(const std::string coordinator,
-                   FindDaemon("leat-coordinator", options.daemon_dir));
+                   FindDaemon("leat-coordinator", options_.daemon_dir));
   ASSIGN_OR_RETURN(const std::string worker,
-                   FindDaemon("leat-worker", options.daemon_dir));
+                   FindDaemon("leat-worker", options_.daemon_dir));
   owner_ = getpid();
   const std::string name = "unix-abstract:leat-" + RandomHex(16);
   token_ = RandomHex(32);
   address_ = name + "-c";
   ASSIGN_OR_RETURN(lifeline_, Pipe::Create());
-  ASSIGN_OR_RETURN(stop_, Pipe::Create());
-  lifeline_slot_ = RegisterLifeline(lifeline_.write.get());
-  RETURN_IF_ERROR(SpawnOne(coordinator, {"--listen", address_}));
-  const uint32_t workers = std::max(1u, options.workers);
-  uint32_t threads = options.threads;
-  if (threads == 0 && workers > 1)
-    threads = std::max(1u, UsableCores() / workers);
-  for (uint32_t i = 0; i < workers; ++i) {
-    std::vector<std::string> args = {
-        "--coordinator", address_,
-        "--listen",      fmt::format("{}-w{}", name, i),
-        "--name",        fmt::format("embedded-{}", i)};
-    if (threads > 0) {
-      args.push_back("--threads");
-      args.push_back(std::to_string(threads));
-    }
-    RETURN_IF_ERROR(SpawnOne(worker, std::move(args)));
-  }
-  lifeline_.read.Close();  // the daemons have theirs
+  ASSIGN_OR_RETURN(orders_, Pipe::Create());
+  lifeline_guard_ = ClosedInForkedChildren(lifeline_.write.get());
+  RETURN_IF_ERROR(
+      SpawnOne(coordinator, {"--listen", address_}, /*is_worker=*/false));
+  for (uint32_t i = 0; i < std::max(1u, options_.workers); ++i)
+    RETURN_IF_ERROR(SpawnOne(worker, WorkerArgs(name, i), /*is_worker=*/true));
   return absl::OkStatus();
 }
 
+std::vector<std::string> Embedded::WorkerArgs(const std::string& name,
+                                              uint32_t number) const {
+  const uint32_t workers = std::max(1u, options_.workers);
+  std::vector<std::string> args = {
+      "--coordinator", address_,
+      "--listen",      fmt::format("{}-w{}", name, number),
+      "--name",        fmt::format("embedded-{}", number),
+      "--devices",     options_.devices};
+  const auto add = [&](const char* flag, std::string value) {
+    args.push_back(flag);
+    args.push_back(std::move(value));
+  };
+  uint32_t threads = options_.threads;
+  if (threads == 0 && workers > 1)
+    threads = std::max(1u, UsableCores() / workers);
+  if (threads > 0) add("--threads", std::to_string(threads));
+  if (options_.cache_bytes > 0)
+    add("--cache", std::to_string(options_.cache_bytes / workers));
+  if (!options_.disk_cache.empty()) {
+    add("--disk-cache",
+        fmt::format("{}/worker-{}", options_.disk_cache, number));
+    add("--disk-cache-bytes",
+        std::to_string(options_.disk_cache_bytes / workers));
+  }
+  return args;
+}
+
 absl::Status Embedded::SpawnOne(const std::string& program,
-                                std::vector<std::string> args) {
-  ASSIGN_OR_RETURN(Pipe ready, Pipe::Create());
+                                std::vector<std::string> args, bool is_worker) {
+  auto daemon = std::make_unique<Daemon>();
+  daemon->name = program;
+  daemon->args = std::move(args);
+  daemon->is_worker = is_worker;
+  RETURN_IF_ERROR(StartChild(daemon.get(), &daemon->child, &daemon->ready));
+  daemon->started = Clock::Real().Now();
+  MutexLock lock(&mu_);
+  daemons_.push_back(std::move(daemon));
+  return absl::OkStatus();
+}
+
+absl::Status Embedded::StartChild(Daemon* daemon, Child* child,
+                                  Fd* ready) const {
+  ASSIGN_OR_RETURN(Pipe pipe, Pipe::Create());
+  std::vector<std::string> args = daemon->args;
   args.insert(args.end(),
               {"--ready-fd", std::to_string(kFirstInherited), "--lifeline-fd",
                std::to_string(kFirstInherited + 1), "--log-level", "warn"});
-  auto daemon = std::make_unique<Daemon>();
-  daemon->name = program;
   ASSIGN_OR_RETURN(
-      daemon->child,
-      Child::Start({.program = program,
+      *child,
+      Child::Start({.program = daemon->name,
                     .args = std::move(args),
                     .environment = Environment(token_),
-                    .inherited = {ready.write.get(), lifeline_.read.get()}}));
-  fcntl(ready.read.get(), F_SETFL, O_NONBLOCK);
-  daemon->ready = std::move(ready.read);
-  MutexLock lock(&mu_);
-  daemons_.push_back(std::move(daemon));
+                    .inherited = {pipe.write.get(), lifeline_.read.get()}}));
+  fcntl(pipe.read.get(), F_SETFL, O_NONBLOCK);
+  *ready = std::move(pipe.read);
   return absl::OkStatus();
 }
 
@@ -195,31 +212,136 @@ absl::Status Embedded::Died(Daemon* daemon, absl::Time deadline) {
   }
   if (!daemon->child.ended()) daemon->child.Signal(SIGKILL);
   const std::string how = daemon->child.Reap();
-  std::string tail = daemon->child.tail();
-  while (!tail.empty() && tail.back() == '\n') tail.pop_back();
   return Unavailable("the private service: {} ended at start with {}: {}",
-                     daemon->name, how,
-                     tail.empty() ? "it wrote nothing" : tail);
+                     daemon->name, how, LastOf(daemon->child.tail()));
 }
 
-// Reads what the daemons write until all have ended.
+// Reads what the daemons write until it is told to stop. Between the order to
+// watch over them and that, it starts workers again.
 void Embedded::Watch() {
+  bool reviving = false;
   while (true) {
-    std::vector<pollfd> fds = {{stop_.read.get(), POLLIN, 0}};
+    std::vector<pollfd> fds = {{orders_.read.get(), POLLIN, 0}};
     {
       MutexLock lock(&mu_);
       for (const auto& daemon : daemons_)
         if (!daemon->child.ended())
           fds.push_back({daemon->child.stderr_fd(), POLLIN, 0});
     }
-    if (poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR) return;
-    if (fds[0].revents != 0) return;
-    MutexLock lock(&mu_);
-    for (const auto& daemon : daemons_) {
-      if (daemon->child.ended()) continue;
-      daemon->child.ReadStderr();
-      if (daemon->child.ended()) ended_.NotifyAll();
+    if (poll(fds.data(), fds.size(), reviving ? UntilNextStart() : -1) < 0 &&
+        errno != EINTR)
+      return;
+    if (fds[0].revents != 0) {
+      char order = kStop;
+      if (read(orders_.read.get(), &order, 1) != 1 || order == kStop) return;
+      reviving = order == kWatchOver;
     }
+    ReadOutputs();
+    if (reviving) Revive();
+  }
+}
+
+void Embedded::ReadOutputs() {
+  MutexLock lock(&mu_);
+  for (const auto& daemon : daemons_) {
+    if (daemon->child.ended()) continue;
+    daemon->child.ReadStderr();
+    if (daemon->child.ended()) ended_.NotifyAll();
+  }
+}
+
+void Embedded::Revive() {
+  std::vector<Daemon*> ended;
+  {
+    MutexLock lock(&mu_);
+    for (const auto& daemon : daemons_)
+      if (daemon->child.ended() && !daemon->given_up)
+        ended.push_back(daemon.get());
+  }
+  const MonotonicTime now = Clock::Real().Now();
+  for (Daemon* daemon : ended) {
+    if (!daemon->start_at)
+      Ended(daemon, now);
+    else if (*daemon->start_at <= now)
+      StartAgain(daemon, now);
+  }
+}
+
+// Decides what becomes of it.
+void Embedded::Ended(Daemon* daemon, MonotonicTime now) {
+  Child child;
+  {
+    MutexLock lock(&mu_);
+    child = std::move(daemon->child);
+  }
+  const std::string what =
+      fmt::format("{} (process {}) ended with", daemon->name, child.pid());
+  const std::string how =
+      fmt::format("{}: {}", child.Reap(), LastOf(child.tail()));
+  if (now - daemon->started >= kLongLife) daemon->ends_in_a_row = 0;
+  ++daemon->ends_in_a_row;
+  if (daemon->is_worker && daemon->ends_in_a_row < kMaxEndsInARow) {
+    const absl::Duration pause = std::min(
+        kMaxPause, options_.first_pause * (1 << (daemon->ends_in_a_row - 1)));
+    daemon->start_at = now + absl::ToChronoNanoseconds(pause);
+    Say(false, fmt::format("{} {}; it is started again in {}", what, how,
+                           absl::FormatDuration(pause)));
+    return;
+  }
+  bool over = !daemon->is_worker;
+  {
+    MutexLock lock(&mu_);
+    daemon->given_up = true;
+    over = over ||
+           std::all_of(daemons_.begin(), daemons_.end(), [](const auto& each) {
+             return each->given_up || !each->is_worker;
+           });
+  }
+  Say(over,
+      daemon->is_worker
+          ? fmt::format("{} {}; it ended {} times in a row and stays ended",
+                        what, how, daemon->ends_in_a_row)
+          : fmt::format("{} {}; jobs are made again by another service", what,
+                        how));
+}
+
+void Embedded::StartAgain(Daemon* daemon, MonotonicTime now) {
+  Child child;
+  Fd ready;
+  const absl::Status status = StartChild(daemon, &child, &ready);
+  daemon->started = now;
+  daemon->start_at.reset();
+  MutexLock lock(&mu_);
+  daemon->ready = std::move(ready);
+  // One that could not be started counts as one that has ended.
+  if (status.ok()) daemon->child = std::move(child);
+}
+
+// Milliseconds, for poll.
+int Embedded::UntilNextStart() const {
+  MutexLock lock(&mu_);
+  const MonotonicTime now = Clock::Real().Now();
+  int64_t least = -1;
+  for (const auto& daemon : daemons_) {
+    if (daemon->given_up || !daemon->child.ended()) continue;
+    const int64_t left =
+        daemon->start_at
+            ? std::max<int64_t>(0, std::chrono::ceil<std::chrono::milliseconds>(
+                                       *daemon->start_at - now)
+                                       .count())
+            : 0;
+    least = least < 0 ? left : std::min(least, left);
+  }
+  return static_cast<int>(std::min<int64_t>(least, 1'000'000));
+}
+
+void Embedded::Say(bool over, const std::string& line) const {
+  if (options_.on_event) options_.on_event(over, line);
+}
+
+void Embedded::Tell(char what) const {
+  while (orders_.write.open() && write(orders_.write.get(), &what, 1) < 0 &&
+         errno == EINTR) {
   }
 }
 
@@ -242,18 +364,16 @@ Embedded::~Embedded() {
     lifeline_.write.Release();
     return;
   }
-  if (lifeline_slot_ >= 0) lifelines[lifeline_slot_].store(0);
-  lifeline_.read.Close();
+  Tell(kLetEnd);
+  lifeline_guard_.Reset();
   lifeline_.write.Close();
   const MonotonicTime deadline =
-      Clock::Real().Now() + absl::ToChronoNanoseconds(stop_timeout_);
+      Clock::Real().Now() + absl::ToChronoNanoseconds(options_.stop_timeout);
   if (watcher_.joinable() && !AwaitEnd(deadline))
     LOG_WARN("embedded.killed reason=\"did not end within {}\"",
-             absl::FormatDuration(stop_timeout_));
+             absl::FormatDuration(options_.stop_timeout));
   // A byte, not the pipe's end: a forked child may hold its writing end too.
-  while (stop_.write.open() && write(stop_.write.get(), "", 1) < 0 &&
-         errno == EINTR) {
-  }
+  Tell(kStop);
   if (watcher_.joinable()) watcher_.join();
   MutexLock lock(&mu_);
   for (const auto& daemon : daemons_) {

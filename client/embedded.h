@@ -7,10 +7,16 @@
 // token. They hold the reading end of a pipe whose writing end is only here,
 // and end when it closes: also when this process is killed. Children that this
 // process forks drop the writing end.
+//
+// A worker that ends is started again, after a pause that grows, up to a bound
+// in a row. A coordinator that ends takes the jobs along, so it is not: the
+// owner is told, and ends the whole.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -18,6 +24,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "client/child.h"
+#include "client/local_socket.h"
 #include "core/clock.h"
 #include "core/mutex.h"
 
@@ -28,7 +35,15 @@ class Embedded {
   struct Options {
     std::string daemon_dir;  // empty: beside this library, ../bin, PATH
     uint32_t workers = 1;
-    uint32_t threads = 0;  // of each worker; 0: cores / workers
+    uint32_t threads = 0;           // of each worker; 0: cores / workers
+    uint64_t cache_bytes = 0;       // of all workers; 0: as many as they take
+    std::string disk_cache;         // folder, of which each worker has a part
+    uint64_t disk_cache_bytes = 0;  // of all workers; with disk_cache
+    std::string devices = "none";   // as leat-worker's --devices
+    // Called by a thread of this object's, with one line. `over`: the service
+    // is of no more use; no further call follows.
+    std::function<void(bool over, const std::string& line)> on_event;
+    absl::Duration first_pause = absl::Milliseconds(100);
     absl::Duration timeout = absl::Seconds(10);
     // How long the daemons may take to end before they are killed.
     absl::Duration stop_timeout = absl::Seconds(3);
@@ -48,30 +63,46 @@ class Embedded {
  private:
   struct Daemon {
     std::string name;
+    std::vector<std::string> args;  // its own, without those of every daemon
     Child child;
     Fd ready;  // reading end; closed once ready
     std::string said;
+    // The watcher's, once all are ready.
+    bool is_worker = false, given_up = false;
+    int ends_in_a_row = 0;
+    MonotonicTime started;
+    std::optional<MonotonicTime> start_at;  // again
   };
-  Embedded() = default;
-  absl::Status Spawn(const Options& options);
+  explicit Embedded(Options options) : options_(std::move(options)) {}
+  absl::Status Spawn();
   absl::Status SpawnOne(const std::string& program,
-                        std::vector<std::string> args);
+                        std::vector<std::string> args, bool is_worker);
+  absl::Status StartChild(Daemon* daemon, Child* child, Fd* ready) const;
+  std::vector<std::string> WorkerArgs(const std::string& name,
+                                      uint32_t number) const;
   absl::Status AwaitReady(absl::Time deadline);
   absl::Status ReadReady(Daemon* daemon, absl::Time deadline);
   absl::Status Died(Daemon* daemon, absl::Time deadline);
   void Watch();
+  void ReadOutputs();
+  void Revive();
+  void Ended(Daemon* daemon, MonotonicTime now);
+  void StartAgain(Daemon* daemon, MonotonicTime now);
+  int UntilNextStart() const;
+  void Say(bool over, const std::string& line) const;
+  void Tell(char what) const;
   bool AwaitEnd(MonotonicTime deadline);
 
+  const Options options_;
   std::string address_, token_;
   pid_t owner_ = 0;  // a forked child must not stop the daemons
-  absl::Duration stop_timeout_;
   Pipe lifeline_;
-  int lifeline_slot_ = -1;
-  Pipe stop_;  // wakes the watcher
+  ClosedInForkedChildren lifeline_guard_;
+  Pipe orders_;  // to the watcher
   std::thread watcher_;
   mutable Mutex mu_;
   CondVar ended_;
-  // The list is fixed once the watcher runs.
+  // The list, not what is in it, is fixed once the watcher runs.
   std::vector<std::unique_ptr<Daemon>> daemons_ ABSL_GUARDED_BY(mu_);
 };
 

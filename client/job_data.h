@@ -12,8 +12,8 @@
 #include "client/admin.h"
 #include "client/assignment_table.h"
 #include "client/control.h"
-#include "client/embedded.h"
 #include "client/leat/client.h"
+#include "client/private_service.h"
 #include "core/job.h"
 #include "core/mutex.h"
 #include "core/plan.h"
@@ -25,12 +25,12 @@ std::function<double()> RandomFractions();
 
 // Thread-safe.
 struct Connection {
-  Connection(std::unique_ptr<Embedded> its_embedded, std::string address,
+  Connection(std::unique_ptr<PrivateService> its_lease, std::string address,
              rpc::Security security, absl::Duration timeout)
-      : embedded(std::move(its_embedded)),
+      : lease(std::move(its_lease)),
         control(std::move(address), std::move(security), timeout),
         admin(control) {}
-  const std::unique_ptr<Embedded> embedded;  // null: a service elsewhere
+  const std::unique_ptr<PrivateService> lease;  // null: a service elsewhere
   Control control;
   ControlAdmin admin;
 };

@@ -2,6 +2,7 @@
 //
 // Service: connects, and hands out jobs.
 #include <atomic>
+#include <cstdlib>
 #include <utility>
 
 #include "absl/time/clock.h"
@@ -9,6 +10,7 @@
 #include "client/job_data.h"
 #include "client/leat/client.h"
 #include "client/machine.h"
+#include "client/private_service.h"
 #include "client/retry.h"
 #include "core/status.h"
 #include "rpc/convert.h"
@@ -36,6 +38,40 @@ struct Service::State {
   std::shared_ptr<client::Connection> connection;
 };
 
+namespace {
+
+absl::StatusOr<std::unique_ptr<client::PrivateService>> Lease(
+    const ConnectOptions& options) {
+  if (options.private_pid)
+    return client::PrivateService::Find(*options.private_pid, options.timeout);
+  if (options.embedded_workers < 1 || options.embedded_workers > 64)
+    return InvalidArgument("embedded_workers {}: want 1 to 64",
+                           options.embedded_workers);
+  if (options.embedded_threads > 1024)
+    return InvalidArgument("embedded_threads {}: want 0 to 1024",
+                           options.embedded_threads);
+  if (options.embedded_disk_cache.empty() !=
+      (options.embedded_disk_cache_bytes == 0))
+    return InvalidArgument(
+        "embedded_disk_cache \"{}\" and embedded_disk_cache_bytes {}: want "
+        "both or none",
+        options.embedded_disk_cache, options.embedded_disk_cache_bytes);
+  const char* const name = std::getenv("LEAT_PRIVATE_NAME");
+  return client::PrivateService::Acquire(
+      {.daemon_dir = options.daemon_dir,
+       .workers = options.embedded_workers,
+       .threads = options.embedded_threads,
+       .cache_bytes = options.embedded_cache_bytes,
+       .disk_cache = options.embedded_disk_cache,
+       .disk_cache_bytes = options.embedded_disk_cache_bytes,
+       .devices = options.embedded_devices,
+       .name = name == nullptr ? "" : name,
+       .version = std::string(rpc::kLeatVersion),
+       .timeout = options.timeout});
+}
+
+}  // namespace
+
 Service::Service(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Service::~Service() = default;
 
@@ -51,26 +87,16 @@ absl::StatusOr<std::unique_ptr<Service>> Service::Connect(
                          .key_pem = options.key_pem};
   RETURN_IF_ERROR(security.Validate());
   RETURN_IF_ERROR(CheckThreads());
-  std::unique_ptr<client::Embedded> embedded;
+  std::unique_ptr<client::PrivateService> lease;
   std::string address = options.address;
   if (address.empty()) {
-    if (options.embedded_workers < 1 || options.embedded_workers > 64)
-      return InvalidArgument("embedded_workers {}: want 1 to 64",
-                             options.embedded_workers);
-    if (options.embedded_threads > 1024)
-      return InvalidArgument("embedded_threads {}: want 0 to 1024",
-                             options.embedded_threads);
-    ASSIGN_OR_RETURN(
-        embedded, client::Embedded::Start({.daemon_dir = options.daemon_dir,
-                                           .workers = options.embedded_workers,
-                                           .threads = options.embedded_threads,
-                                           .timeout = options.timeout}));
-    address = embedded->address();
-    security = {.token = embedded->token()};
+    ASSIGN_OR_RETURN(lease, Lease(options));
+    address = lease->address();
+    security = {.token = lease->token()};
   }
   client::KeepReceiveMemory();
   auto connection = std::make_shared<client::Connection>(
-      std::move(embedded), std::move(address), std::move(security),
+      std::move(lease), std::move(address), std::move(security),
       options.timeout);
   RETURN_IF_ERROR(connection->control.Connect(deadline));
   auto state = std::make_unique<State>();
@@ -116,6 +142,11 @@ Admin& Service::admin() { return state_->connection->admin; }
 
 const std::string& Service::address() const {
   return state_->connection->control.address();
+}
+
+std::string Service::PrivateJson() const {
+  const auto& lease = state_->connection->lease;
+  return lease == nullptr ? "null" : lease->ToJson();
 }
 
 std::string_view Version() { return rpc::kLeatVersion; }

@@ -91,6 +91,9 @@ void CommandLine::State::AddGlobal() {
   app.add_option("--coordinator", options.coordinator,
                  std::string(kAddressHelp))
       ->type_name("ADDR");
+  app.add_flag("--private", options.private_pid,
+               "the private service of this user on this machine; "
+               "--private=PID: of several the one that this process keeps");
   const auto file = [&](const char* flag, std::string& value,
                         const char* text) {
     CLI::Option* option = app.add_option(flag, value, text)->type_name("FILE");

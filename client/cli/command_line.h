@@ -20,6 +20,7 @@ namespace leat::cli {
 struct Options {
   // Of every command.
   std::string coordinator, access_token_file, tls_ca, tls_cert, tls_key;
+  std::string private_pid;  // "true": the only one
   std::string timeout = "10s";
   std::string color = "auto";
   // Of commands that print a View.

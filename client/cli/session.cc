@@ -2,6 +2,7 @@
 #include "client/cli/session.h"
 
 #include <cctype>
+#include <charconv>
 #include <fstream>
 #include <sstream>
 
@@ -58,6 +59,12 @@ absl::StatusOr<ConnectOptions> Session::MakeOptions() const {
     return environment_.variable(variable).value_or("");
   };
   ConnectOptions connect;
+  ASSIGN_OR_RETURN(connect.timeout,
+                   ParseTimeFlag("--timeout", options.timeout));
+  if (line_.Given("--private")) {
+    ASSIGN_OR_RETURN(connect.private_pid, PrivatePid());
+    return connect;
+  }
   connect.address =
       value_of("--coordinator", options.coordinator, "LEAT_COORDINATOR");
   if (connect.address.empty()) connect.address = kDefaultAddress;
@@ -90,9 +97,25 @@ absl::StatusOr<ConnectOptions> Session::MakeOptions() const {
   if (connect.cert_pem.empty() != connect.key_pem.empty()) {
     return InvalidArgument("--tls-cert and --tls-key go together");
   }
-  ASSIGN_OR_RETURN(connect.timeout,
-                   ParseTimeFlag("--timeout", options.timeout));
   return connect;
+}
+
+absl::StatusOr<int64_t> Session::PrivatePid() const {
+  for (const char* flag : {"--coordinator", "--access-token-file", "--tls-ca",
+                           "--tls-cert", "--tls-key"})
+    if (line_.Given(flag))
+      return InvalidArgument(
+          "--private and {}: want one; a private service is found, and has its "
+          "own access token",
+          flag);
+  const std::string& text = line_.options().private_pid;
+  if (text == "true") return 0;
+  const char* const end = text.data() + text.size();
+  int64_t pid = 0;
+  const auto [stop, error] = std::from_chars(text.data(), end, pid);
+  if (error != std::errc() || stop != end || pid < 1)
+    return InvalidArgument("--private={}: want the number of a process", text);
+  return pid;
 }
 
 absl::StatusOr<Connection*> Session::Connect() {

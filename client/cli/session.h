@@ -43,6 +43,8 @@ class Session {
 
  private:
   absl::StatusOr<ConnectOptions> MakeOptions() const;
+  // Of --private; 0: no process is named.
+  absl::StatusOr<int64_t> PrivatePid() const;
   // Prints one view; `redraw`: over the last one.
   void Put(const View& view, bool redraw) const;
 

@@ -34,7 +34,9 @@ namespace leat {
 
 struct ConnectOptions {
   // gRPC target of the coordinator ("host:7411"). Empty: a private coordinator
-  // and worker are started on this machine and stop with this process.
+  // and worker on this machine, which the user's processes that give the same
+  // options in the same working folder share. The first one starts them; they
+  // stop with the last one.
   std::string address;
   std::string access_token;  // what every caller of the service must know
   std::string ca_pem;        // roots to trust; set: TLS
@@ -49,6 +51,15 @@ struct ConnectOptions {
   uint32_t embedded_workers = 1;
   uint32_t embedded_threads =
       0;  // decode threads of each; 0: the cgroup's cores / workers
+  // Of all workers: memory for encoded samples (0: an eighth of the machine's
+  // for each), and a folder, with its bound, for what remote storage gave.
+  uint64_t embedded_cache_bytes = 0;
+  std::string embedded_disk_cache;
+  uint64_t embedded_disk_cache_bytes = 0;
+  std::string embedded_devices = "none";  // GPUs: "all", "none", "0,1", ...
+  // Set: a private service that runs already, whatever its options: the one
+  // that this process keeps, 0: the only one.
+  std::optional<int64_t> private_pid;
 };
 
 // One array of a batch. The memory is the batch's.
@@ -316,6 +327,10 @@ class Service {
   Admin& admin();
   // The coordinator's address; of a private service its socket.
   const std::string& address() const;
+  // Of a private service, a JSON object: "pid", of the process that keeps it;
+  // "started": whether this connection started it; "lessees": how many shared
+  // it then, this one included; "options". Of another: "null".
+  std::string PrivateJson() const;
 
   struct State;
   explicit Service(std::unique_ptr<State> state);

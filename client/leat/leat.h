@@ -53,16 +53,19 @@ LEAT_EXPORT leat_status* leat_pipeline_check(const char* graph_json,
 
 /* `options_json`: {"address", "access_token", "ca_pem", "cert_pem",
  * "key_pem", "timeout_s", "daemon_dir", "embedded_workers",
- * "embedded_threads"}, all optional; an unknown key is an error. No address: a
- * private service. */
+ * "embedded_threads", "embedded_cache_bytes", "embedded_disk_cache",
+ * "embedded_disk_cache_bytes", "embedded_devices"}, all optional, as
+ * leat::ConnectOptions; an unknown key is an error. No address: a private
+ * service. */
 LEAT_EXPORT leat_status* leat_connect(const char* options_json,
                                       leat_service** out);
 LEAT_EXPORT const char* leat_service_address(const leat_service* service);
 /* A call that is under way in another thread ends as if the service were there;
  * none may begin. */
 LEAT_EXPORT void leat_service_free(leat_service* service);
-/* `what`: "status", "workers", "jobs", "datasets", "shards", "consumers";
- * `name`: the dataset of "shards", else NULL. */
+/* `what`: "status", "workers", "jobs", "datasets", "shards", "consumers",
+ * "private" (as leat::Service::PrivateJson); `name`: the dataset of "shards",
+ * else NULL. */
 LEAT_EXPORT leat_status* leat_service_get(leat_service* service,
                                           const char* what, const char* name,
                                           char** json);

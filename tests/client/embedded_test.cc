@@ -13,11 +13,14 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <thread>
 
 #include "client/leat/admin.h"
 #include "client/leat/client.h"
 #include "client/machine.h"
+#include "core/clock.h"
+#include "core/mutex.h"
 #include "core/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -202,6 +205,78 @@ TEST_F(EmbeddedTest, ForkedChildKeepsNothingAlive) {
   for (const pid_t pid : pids) EXPECT_FALSE(Alive(pid));
   kill(forked, SIGKILL);
   waitpid(forked, nullptr, 0);
+}
+
+// What Embedded says, from its thread.
+class Events {
+ public:
+  std::function<void(bool, const std::string&)> Callback() {
+    return [this](bool over, const std::string& line) {
+      MutexLock lock(&mu_);
+      lines_.push_back(line + (over ? " [over]" : ""));
+      changed_.NotifyAll();
+    };
+  }
+  // The first `count`, or those of half a minute.
+  std::vector<std::string> Await(size_t count) {
+    MutexLock lock(&mu_);
+    const MonotonicTime deadline =
+        Clock::Real().Now() + std::chrono::seconds(30);
+    while (lines_.size() < count && changed_.WaitUntil(&mu_, deadline)) {
+    }
+    return lines_;
+  }
+
+ private:
+  Mutex mu_;
+  CondVar changed_;
+  std::vector<std::string> lines_ ABSL_GUARDED_BY(mu_);
+};
+
+TEST_F(EmbeddedTest, WorkerThatEndsIsStartedAgainUpToABound) {
+  WriteGood("leat-coordinator");
+  // Good the first time, so that the service starts.
+  Write("leat-worker", "echo up >&3; exec 3>&-; echo \"$@\" >> " + folder_ +
+                           "/starts; echo 'out of luck' >&2; exit 7");
+  Events events;
+  auto embedded = Embedded::Start({.daemon_dir = folder_,
+                                   .workers = 1,
+                                   .threads = 3,
+                                   .on_event = events.Callback(),
+                                   .first_pause = absl::Milliseconds(1)});
+  ASSERT_TRUE(embedded.ok()) << embedded.status();
+  const auto lines = events.Await(6);
+  ASSERT_EQ(lines.size(), 6u);
+  EXPECT_THAT(lines[0], HasSubstr("ended with exit code 7: out of luck; it is "
+                                  "started again in 1ms"));
+  EXPECT_THAT(lines[4], HasSubstr("started again in 16ms"));
+  EXPECT_THAT(lines[5], HasSubstr("ended 6 times in a row and stays ended "
+                                  "[over]"));
+  std::ifstream starts(folder_ + "/starts");
+  std::string line, first;
+  int count = 0;
+  while (std::getline(starts, line)) {
+    if (count++ == 0) first = line;
+    EXPECT_EQ(line, first);
+  }
+  EXPECT_EQ(count, 6);
+  EXPECT_THAT(first, HasSubstr("--devices none --threads 3"));
+}
+
+TEST_F(EmbeddedTest, CoordinatorThatEndsIsTheEnd) {
+  Write("leat-coordinator", "echo up >&3; exec 3>&-; while [ ! -e " + folder_ +
+                                "/end ]; do read -t 0.01 -u 4; done; exit 3");
+  WriteGood("leat-worker");
+  Events events;
+  auto embedded =
+      Embedded::Start({.daemon_dir = folder_, .on_event = events.Callback()});
+  ASSERT_TRUE(embedded.ok()) << embedded.status();
+  std::ofstream(folder_ + "/end") << "now";
+  const auto lines = events.Await(1);
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_THAT(lines[0], HasSubstr("leat-coordinator (process "));
+  EXPECT_THAT(lines[0], HasSubstr("exit code 3"));
+  EXPECT_THAT(lines[0], HasSubstr("[over]"));
 }
 
 TEST(Embedded, RealDaemonsServeWithinASecond) {

@@ -233,7 +233,8 @@ class ClusterTest(unittest.TestCase):
 
     def consumer(self, spec, *flags, embedded=False, epochs=2, env=None, before=(), address=None):
         argv = ["--spec", str(spec), "--epochs", str(epochs), *map(str, flags)]
-        if embedded:
+        if embedded:  # with a private service that no other test shares
+            env = {"LEAT_PRIVATE_NAME": self.folder.name, **(env or {})}
             argv += ["--daemon-dir", str(self.daemon_dir())]
         else:
             argv += ["--address", address or self.coordinator.address]
@@ -246,6 +247,7 @@ class ClusterTest(unittest.TestCase):
             folder.mkdir()
             (folder / "leat-coordinator").symlink_to(program("COORDINATOR"))
             (folder / "leat-worker").symlink_to(program("WORKER"))
+            (folder / "leat-private").symlink_to(program("PRIVATE"))
         return folder
 
     def get(self, what):

@@ -261,10 +261,11 @@ class BadLuck(FaultTest):
     def test_a_private_service_dies_with_its_killed_script(self):
         consumer = self.consumer(self.small(), "--paced", embedded=True)
         consumer.pull(1)
-        children = [int(pid) for pid in subprocess.run(["pgrep", "-P", str(consumer.process.pid)], capture_output=True,
-                                                       text=True).stdout.split()]
-        self.assertEqual(len(children), 2, "coordinator and worker")
-        watched = [os.pidfd_open(pid) for pid in children]
+        programs = [str(self.daemon_dir() / name) for name in ("leat-private", "leat-coordinator", "leat-worker")]
+        pids = [int(pid) for pid in subprocess.run(["pgrep", "-f", f"^({'|'.join(programs)}) "], capture_output=True,
+                                                   text=True).stdout.split()]
+        self.assertEqual(len(pids), 3, "leat-private, coordinator and worker")
+        watched = [os.pidfd_open(pid) for pid in pids]
         consumer.process.kill()
         for fd in watched:
             with open(fd, closefd=True):

@@ -6,9 +6,10 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+from collections.abc import Sequence
 from typing import Any, Literal
 
-from leat import _credentials, _native
+from leat import _credentials, _native, _private
 from leat._graph import Pipeline
 from leat._job import Job
 from leat._options import chosen, seconds, share, whole
@@ -31,12 +32,22 @@ def connect(
     timeout: float = 10.0,
     workers: int | None = None,
     threads: int | None = None,
+    cache: int | str | None = None,
+    disk_cache: tuple[str | os.PathLike[str], int | str] | None = None,
+    devices: str | int | Sequence[int] | None = None,
 ) -> Service:
-    """Connects to a Leat service, or starts a private one on this machine.
+    """Connects to a Leat service, or to a private one on this machine.
+
+    A private service is shared by the processes of this user that connect with
+    the same options in the same working folder (with the same package, and the
+    same LEAT_PRIVATE_NAME): the first one starts it, in a process of its own,
+    and it stops when the last one has let go of it. So jobs of one name are one
+    job for all of them. `logging.getLogger("leat")` says at level
+    INFO which service it is.
 
     Args:
         address: the coordinator, "host:7411". None: the environment's LEAT_COORDINATOR; without that, a private
-            coordinator and worker start in the background and stop with this process.
+            service.
         access_token: what every caller of the service must know. None: `access_token_file`, LEAT_ACCESS_TOKEN, or the
             file LEAT_ACCESS_TOKEN_FILE. (`token` is another thing: the position of an iterator.)
         access_token_file: a file with the access token.
@@ -46,6 +57,12 @@ def connect(
         timeout: seconds for connecting, and for each call without a time-out of its own.
         workers: of the private service: worker processes (default 1).
         threads: of the private service: decoding threads of each worker (default: this machine's cores / workers).
+        cache: of the private service: memory for encoded samples, in bytes or as "8GiB" (default: an eighth of the
+            machine's for each worker).
+        disk_cache: of the private service: a folder and its bound, ("/scratch/leat", "200GiB"), for what S3, GCS and
+            HTTP gave (default: none).
+        devices: of the private service: the GPUs that its workers may compute on, "all", or numbers as [0, 1]
+            (default: LEAT_PRIVATE_DEVICES; without that none, since the trainer has them).
 
     Returns:
         The service; use it as a context manager, or `close` it.
@@ -62,13 +79,12 @@ def connect(
             access_token=access_token, access_token_file=access_token_file, ca=ca, cert=cert, key=key
         )
         options["daemon_dir"] = str(_native.folder)
-        if workers is not None:
-            options["embedded_workers"] = whole("workers", workers, 1, 1000)
-        if threads is not None:
-            options["embedded_threads"] = whole("threads", threads, 1, 10_000)
+        options.update(_private.options(workers, threads, cache, disk_cache, devices))
     else:
-        if workers is not None or threads is not None:
-            raise InvalidArgument(f"workers and threads are of a private service only; address is {address!r}")
+        given = {"workers": workers, "threads": threads, "cache": cache, "disk_cache": disk_cache, "devices": devices}
+        for name, value in given.items():
+            if value is not None:
+                raise InvalidArgument(f"{name} is an option of a private service only; address is {address!r}")
         options["address"] = address
         options["access_token"] = _credentials.access_token(access_token, access_token_file)
         options["ca_pem"] = _credentials.pem("ca", ca)
@@ -89,6 +105,8 @@ class Service:
         pointer = _native.make("leat_service_free", _native.lib.leat_connect, text)
         self._handle = _native.Handle(pointer, "leat_service_free", "service")
         self._embedded = "address" not in options
+        if self._embedded:
+            _private.tell(self.get("private"))
 
     def __enter__(self) -> Service:
         return self
@@ -218,10 +236,15 @@ class Service:
 
     def get(
         self,
-        what: Literal["status", "workers", "jobs", "datasets", "shards", "consumers"],
+        what: Literal["status", "workers", "jobs", "datasets", "shards", "consumers", "private"],
         name: str | None = None,
     ) -> Any:
-        """What operators see, as `leat get` shows it: parsed JSON. `name`: the dataset of "shards"."""
+        """What operators see, as `leat get` shows it: parsed JSON. `name`: the dataset of "shards".
+
+        "private": of a private service, the process that keeps it, whether this
+        connection started it, how many shared it then, and its options; of
+        another service None.
+        """
         ask = _native.lib.leat_service_get
         text = self._handle.make("leat_string_free", ask, _native.text(what), _native.text(name))
         return json.loads(_native.take_text(text) or "null")

@@ -3,8 +3,10 @@
 
 import base64
 import hashlib
+import os
 import pathlib
 import sys
+import time
 
 import pytest
 
@@ -13,6 +15,9 @@ from leat import fn
 
 sys.path.append(str(pathlib.Path(__file__).parents[2] / "support"))
 import test_data  # noqa: E402
+
+# Tests that run at the same time, in other trees too, share no service.
+os.environ["LEAT_PRIVATE_NAME"] = f"tests-{os.getpid()}"
 
 # 32 × 24 pixels.
 TINY_JPEG = base64.b64decode(
@@ -27,6 +32,34 @@ TINY_JPEG = base64.b64decode(
 def pytest_collection_modifyitems(items):
     if leat.__version__.endswith("-fake"):
         raise pytest.UsageError("these tests need LEAT_NATIVE_DIR to be the folder of the real libleat.so and daemons")
+
+
+def children_of(parent):
+    """Process numbers, as what they run."""
+    found = {}
+    for entry in pathlib.Path("/proc").iterdir():
+        try:
+            program = os.readlink(entry / "exe") if entry.name.isdigit() else ""
+            status = (entry / "status").read_text() if "leat-" in program else ""
+        except OSError:
+            continue
+        if f"\nPPid:\t{parent}\n" in status:
+            found[int(entry.name)] = pathlib.Path(program).name
+    return found
+
+
+def daemons_of(service):
+    """Process numbers of a private service's daemons, as what they run."""
+    return children_of(service.get("private")["pid"])
+
+
+def wait_until_gone(pids, seconds=20):
+    deadline = time.monotonic() + seconds
+    while any(pathlib.Path(f"/proc/{pid}/exe").exists() for pid in pids):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
 
 
 def make_folder(root, files, classes=4):

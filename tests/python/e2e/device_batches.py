@@ -74,7 +74,7 @@ def jax_makes_the_jobs_batches(job, expected, finish):
 def main(folder):
     _jax_device._imported = lambda tensor: jax.dlpack.from_dlpack(OnCpu(tensor))
     _jax_device.cuda_number = lambda device: 0
-    with leat.connect() as service:
+    with leat.connect(devices="all") as service:
         job = service.job("device", train(folder), batch=16, seed=3)
         expected = [{name: array.copy() for name, array in batch.items()} for batch in job.batches(epochs=2)]
         tensors_borrow_the_devices_memory(job, expected)

@@ -11,8 +11,7 @@ import threading
 import numpy as np
 import pytest
 import threads
-from conftest import digest, train
-from test_embedded import daemons_of
+from conftest import daemons_of, digest, train
 
 import leat
 from leat import fn
@@ -91,12 +90,10 @@ def test_a_killed_worker_changes_nothing(folder):
     def photo(index, photos=Photos(folder)):
         return photos[index]
 
-    before = daemons_of(os.getpid())
     with leat.connect(workers=2, threads=1) as service:
         expected = hashes(service.job("stored", train(folder), batch=8, seed=3), epochs=4)
         brought = service.job("brought", photo_pipeline(photo, 100), batch=8, seed=3)
-        started = daemons_of(os.getpid()) - before
-        workers = [pid for pid in started if "leat-worker" in os.readlink(f"/proc/{pid}/exe")]
+        workers = [pid for pid, program in daemons_of(service).items() if program == "leat-worker"]
         assert len(workers) == 2
         got = []
         for batch in brought.batches(epochs=4):

@@ -75,7 +75,7 @@ def test_a_token_of_another_job_pipeline_or_batch_is_refused(service, job, folde
     another = service.job("another", train(folder), batch=16, seed=8)
     with pytest.raises(leat.InvalidArgument, match='token: of job "tiny" .* not of "another"'):
         leat.jax.batches(another, sharding=sharding, token=token)
-    with leat.connect() as elsewhere:  # where the name is free for other specs
+    with leat.connect(threads=1) as elsewhere:  # another service, where the name is free for other specs
         for pipeline, batch in ((train(folder, size=8), 16), (train(folder), 8)):
             changed = elsewhere.job("tiny", pipeline, batch=batch, seed=7)
             with pytest.raises(

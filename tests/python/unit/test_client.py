@@ -108,8 +108,9 @@ def test_attaching_to_a_job_that_does_not_exist(service):
 def test_connect_refuses_what_does_not_fit(tmp_path):
     with pytest.raises(ConnectionError, match="nobody:1"):
         leat.connect("nobody:1")
-    with pytest.raises(leat.InvalidArgument, match="private service only"):
-        leat.connect("host:1", workers=2)
+    for option in ({"workers": 2}, {"threads": 1}, {"cache": 1}, {"disk_cache": ("/a", "1GiB")}, {"devices": "all"}):
+        with pytest.raises(leat.InvalidArgument, match=f"{[*option][0]} is an option of a private service only"):
+            leat.connect("host:1", **option)
     with pytest.raises(leat.InvalidArgument, match="access_token_file = .*No such file"):
         leat.connect("host:1", access_token_file=tmp_path / "absent")
     with pytest.raises(leat.InvalidArgument, match="one of access_token and access_token_file"):

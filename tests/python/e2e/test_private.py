@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One private service for all processes of a user that ask for the same one."""
+
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from conftest import children_of, daemons_of, digest, train, wait_until_gone
+
+import leat
+from leat import _native
+
+RANK = """
+import json, sys
+import leat
+service = leat.connect()
+print(json.dumps(service.get("private")), flush=True)
+for line in sys.stdin:
+    if line == "close\\n":
+        service.close()
+    print("done", flush=True)
+"""
+
+
+class Rank:
+    """A process that connects, and waits for orders."""
+
+    def __init__(self, name, **environment):
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", RANK], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            text=True, env={**os.environ, "LEAT_PRIVATE_NAME": f"{os.getpid()}-{name}", **environment},
+        )
+
+    def info(self):
+        return json.loads(self.process.stdout.readline())
+
+    def order(self, what):
+        self.process.stdin.write(what + "\n")
+        self.process.stdin.flush()
+        assert self.process.stdout.readline() == "done\n"
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.communicate()
+
+
+@contextlib.contextmanager
+def named(name):
+    """Other services than those of other tests."""
+    before = os.environ["LEAT_PRIVATE_NAME"]
+    os.environ["LEAT_PRIVATE_NAME"] = f"{os.getpid()}-{name}"
+    try:
+        yield
+    finally:
+        os.environ["LEAT_PRIVATE_NAME"] = before
+
+
+def test_eight_processes_share_one_which_outlives_the_first_and_ends_with_the_last():
+    with contextlib.ExitStack() as stack:
+        ranks = [stack.enter_context(Rank("eight")) for _ in range(8)]
+        infos = [rank.info() for rank in ranks]
+        (supervisor,) = {info["pid"] for info in infos}
+        assert [info["started"] for info in infos].count(True) == 1
+        assert sorted(info["lessees"] for info in infos) == list(range(1, 9))
+        daemons = children_of(supervisor)
+        assert sorted(daemons.values()) == ["leat-coordinator", "leat-worker"]
+        first = [info["started"] for info in infos].index(True)
+        last = (first + 1) % 8
+        ranks[first].process.send_signal(signal.SIGKILL)
+        ranks[first].process.wait(20)
+        for index, rank in enumerate(ranks):
+            if index not in (first, last):
+                rank.order("close")
+        # One is left: its calls are answered, and whoever comes joins.
+        with Rank("eight") as late:
+            info = late.info()
+            assert (info["pid"], info["started"]) == (supervisor, False)
+        assert children_of(supervisor) == daemons
+        ranks[last].order("close")
+        assert wait_until_gone([supervisor, *daemons])
+
+
+def test_others_have_their_own(tmp_path):
+    with Rank("own") as one, Rank("other") as two, Rank("own", AWS_ACCESS_KEY_ID="somebody") as three:
+        assert len({rank.info()["pid"] for rank in (one, two, three)}) == 3
+    with named("options"), leat.connect(threads=1, cache="64MiB") as one:
+        with leat.connect(threads=1, cache=2**26) as same, leat.connect(threads=2) as other:
+            assert one.get("private")["pid"] == same.get("private")["pid"] != other.get("private")["pid"]
+            assert one.get("private")["options"].startswith("workers=1 devices=none threads=1 cache=67108864 name=")
+
+
+def test_a_package_of_other_files_has_its_own(tmp_path):
+    for file in _native.folder.iterdir():
+        (tmp_path / file.name).symlink_to(file.resolve())
+    (tmp_path / "leat-private").unlink()
+    shutil.copy((_native.folder / "leat-private").resolve(), tmp_path / "leat-private")
+    with Rank("version") as one, Rank("version", LEAT_NATIVE_DIR=str(tmp_path)) as two, Rank("version") as three:
+        pids = [rank.info()["pid"] for rank in (one, two, three)]
+        assert pids[0] == pids[2] != pids[1]
+
+
+def listening():
+    """Abstract names of private services."""
+    lines = pathlib.Path("/proc/net/unix").read_text().splitlines()
+    return {line.split("@", 1)[1] for line in lines if "@leat-private-" in line and line.split()[3] == "00010000"}
+
+
+SQUATTER = """
+import socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.bind("\\0" + sys.argv[1])
+s.listen()
+print("sits", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can act for another user")
+def test_another_users_process_at_the_name_is_passed_over():
+    with named("squat"):
+        before = listening()
+        with leat.connect() as service:
+            (name,) = listening() - before
+            pid = service.get("private")["pid"]
+        assert wait_until_gone([pid])
+        squatter = subprocess.Popen(
+            [sys.executable, "-c", SQUATTER, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, user=65534
+        )
+        assert squatter.stdout.readline() == "sits\n"
+        try:
+            with leat.connect() as service:
+                assert name.removesuffix("-0") + "-1" in listening()
+                assert service.get("workers")
+        finally:
+            squatter.communicate()
+
+
+def test_a_worker_that_is_killed_is_started_again_and_no_batch_is_lost(folder, capfd):
+    with named("killed"), leat.connect() as service:
+        job = service.job("again", train(folder), batch=10, seed=1)
+        expected = [digest(batch) for batch in job.batches(epochs=3)]
+        for _ in range(2):
+            (worker,) = [pid for pid, program in daemons_of(service).items() if program == "leat-worker"]
+            it = job.batches(epochs=3)
+            got = [digest(next(it))]
+            os.kill(worker, signal.SIGKILL)
+            got += [digest(batch) for batch in it]
+            assert got == expected
+        error = capfd.readouterr().err
+        assert f"(process {worker}) ended with signal 9" in error and "it is started again in 200ms" in error
+
+
+def test_after_the_supervisor_is_killed_the_next_connect_starts_another(folder, capfd):
+    with named("lost"):
+        first = leat.connect(timeout=20)
+        info = first.get("private")
+        daemons = daemons_of(first)
+        job = first.job("lost", train(folder), batch=10, seed=1)
+        expected = [digest(batch) for batch in job.batches()]
+        it = job.batches()
+        assert digest(next(it)) == expected[0]
+        token = it.token()
+        os.kill(info["pid"], signal.SIGKILL)
+        assert wait_until_gone([info["pid"], *daemons])
+        with pytest.raises(leat.Unavailable, match="no coordinator at unix-abstract:leat-"):
+            first.job("more", train(folder), batch=10, timeout=1)
+        with leat.connect() as second:
+            assert second.get("private")["started"] and second.get("private")["pid"] != info["pid"]
+            again = second.job("lost", train(folder), batch=10, seed=1)
+            assert [digest(batch) for batch in again.batches(token=token)] == expected[1:]
+        it.close()
+        first.close()
+        assert f"private.lost pid={info['pid']}" in capfd.readouterr().err
+
+
+def test_a_notebook_that_runs_its_cell_twice_joins_itself(folder):
+    with named("cell"):
+        service = leat.connect()
+        pid = service.get("private")["pid"]
+        plan = service.job("cell", train(folder), batch=10).plan_hash
+        service = leat.connect()
+        assert service.get("private")["pid"] == pid
+        assert service.job("cell", train(folder), batch=10).plan_hash == plan
+        service.close()
+
+
+def test_whoever_closes_and_connects_again_meets_a_new_one(folder):
+    with named("anew"):
+        pids = set()
+        for batch in (10, 11, 12):
+            with leat.connect() as service:
+                pids.add(service.get("private")["pid"])
+                assert service.job("anew", train(folder), batch=batch).batch == batch
+        assert len(pids) == 3
+
+
+def test_a_forked_child_neither_keeps_it_nor_ends_it(folder):
+    with named("fork"):
+        service = leat.connect()
+        started = [service.get("private")["pid"], *daemons_of(service)]
+        ours, its = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(its)
+            os.read(ours, 1)
+            os._exit(0)
+        os.close(ours)
+        try:
+            assert len(daemons_of(service)) == 2
+            service.close()
+            assert wait_until_gone(started)
+        finally:
+            os.close(its)
+            os.waitpid(child, 0)
+
+
+def test_what_does_not_start_says_why_and_leaves_nothing():
+    with named("bad"):
+        before = listening()
+        for _ in range(2):
+            with pytest.raises(leat.Unavailable, match="(?s)leat-worker ended at start with exit code.*/dev/null/no"):
+                leat.connect(disk_cache=("/dev/null/no", "64MiB"))
+        deadline = time.monotonic() + 20
+        while listening() - before and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert not listening() - before
+
+
+def cli(*args):
+    return subprocess.run(
+        [_native.folder / "leat", *args], capture_output=True, text=True, timeout=60, env={"PATH": "/usr/bin:/bin"}
+    )
+
+
+def test_the_command_line_finds_it(service):
+    info = service.get("private")
+    done = cli("status", f"--private={info['pid']}")
+    assert done.returncode == 0 and "embedded-0" in done.stdout, done
+    with named("cli"), leat.connect(threads=1) as other:
+        done = cli("status", "--private")
+        assert done.returncode != 0 and str(info["pid"]) in done.stderr and "private services run" in done.stderr
+        assert str(other.get("private")["pid"]) in done.stderr
+    done = cli("get", "jobs", "--private=1")
+    assert done.returncode == 3 and "no private service of process 1 runs here" in done.stderr
+    done = cli("status", "--private", "--coordinator", "h:1")
+    assert done.returncode != 0 and "--private and --coordinator: want one" in done.stderr
+    assert "want the number of a process" in cli("status", "--private=x").stderr
+
+
+def test_who_started_is_logged(caplog):
+    with named("log"), caplog.at_level("INFO", "leat"):
+        with leat.connect(), leat.connect():
+            pass
+    first, second = [record for record in caplog.records if record.name == "leat"]
+    assert first.levelname == "INFO" and first.getMessage().startswith("started the private service of process")
+    assert "neither an address nor LEAT_COORDINATOR" in first.getMessage()
+    assert second.getMessage().startswith("joined, as one of 2 processes, the private service")
