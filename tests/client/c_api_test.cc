@@ -192,7 +192,7 @@ TEST(CApi, DaemonsThatAreNotThereAreNotFound) {
   leat_service* service = nullptr;
   EXPECT_THAT(
       Text(leat_connect("{\"daemon_dir\": \"/nonexistent\"}", &service), 5),
-      HasSubstr("leat-coordinator, which is not in /nonexistent"));
+      HasSubstr("leat-private, which is not in /nonexistent"));
 }
 
 TEST(CApi, LibraryShowsNothingOfItsInsides) {
