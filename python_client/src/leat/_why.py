@@ -96,7 +96,7 @@ def record(message: dict[str, Any]) -> Record:
 
 
 def _draw(message: dict[str, Any]) -> Draw:
-    values = message.get("values", [])
+    values = [float(value) for value in message.get("values", [])]  # 1.0 is 1 in JSON
     value: float | tuple[float, ...] | str | None = message.get("text") or None
     if values:
         value = values[0] if len(values) == 1 else tuple(values)

@@ -25,6 +25,7 @@ def test_records_and_draws_are_those_of_the_batches(service, folder):
     numbers = [draw.value for row in rows for draw in row.draws if draw.name == "number"]
     assert numbers == batch["number"].tolist()
     y, x, height, width = job.why(0, 5).draws[0].value
+    assert all(isinstance(each, float) for each in (y, x, height, width))
     assert 0 <= y <= 24 - height and 0 <= x <= 32 - width and height > 0 and width > 0
     assert service.job("drawn").why(0) == rows, "of a job that is attached to"
 
