@@ -209,6 +209,31 @@ leat_status* leat_job_samples(const leat_job* job, uint64_t epoch,
   return nullptr;
 }
 
+leat_status* leat_job_record(const leat_job* job, uint64_t index,
+                             double timeout_s, char** json) {
+  if (job == nullptr) return NullArgument(__func__, "job");
+  if (json == nullptr) return NullArgument(__func__, "json");
+  const auto text = job->job->Record(index, leat::client::Timeout(timeout_s));
+  if (!text.ok()) return ToC(text.status());
+  *json = ToC(*text);
+  return nullptr;
+}
+
+leat_status* leat_job_explain(const leat_job* job, uint64_t epoch,
+                              uint64_t step, const uint32_t* rows,
+                              size_t num_rows, int read_records,
+                              double timeout_s, char** json) {
+  if (job == nullptr) return NullArgument(__func__, "job");
+  if (rows == nullptr && num_rows > 0) return NullArgument(__func__, "rows");
+  if (json == nullptr) return NullArgument(__func__, "json");
+  const auto text =
+      job->job->Explain(epoch, step, {rows, rows + num_rows}, read_records != 0,
+                        leat::client::Timeout(timeout_s));
+  if (!text.ok()) return ToC(text.status());
+  *json = ToC(*text);
+  return nullptr;
+}
+
 void leat_job_free(leat_job* job) { delete job; }
 
 leat_status* leat_batches_open(const leat_job* job, const char* options_json,

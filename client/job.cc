@@ -13,6 +13,7 @@
 #include "client/batches_state.h"
 #include "client/deadline.h"
 #include "client/device/device_batches.h"
+#include "client/explain.h"
 #include "client/json.h"
 #include "client/machine.h"
 #include "client/token.h"
@@ -279,6 +280,30 @@ absl::StatusOr<std::vector<uint64_t>> Job::Samples(
   ASSIGN_OR_RETURN(const auto map,
                    client::RowMap::Create(std::move(rows), batch()));
   return client::SamplesOf(*state_->data, epoch, step, map->rows());
+}
+
+absl::StatusOr<std::string> Job::Record(uint64_t index,
+                                        absl::Duration timeout) const {
+  ASSIGN_OR_RETURN(
+      const v1::StoredRecord record,
+      client::LocateSample(*state_->data, index, absl::Now() + timeout));
+  return client::ToJsonNumbers(record).dump();
+}
+
+absl::StatusOr<std::string> Job::Explain(uint64_t epoch, uint64_t step,
+                                         std::vector<uint32_t> rows,
+                                         bool read_records,
+                                         absl::Duration timeout) const {
+  ASSIGN_OR_RETURN(const auto map,
+                   client::RowMap::Create(std::move(rows), batch()));
+  ASSIGN_OR_RETURN(const std::vector<v1::ExplainedRow> explained,
+                   client::ExplainRows(*state_->data, epoch, step,
+                                       {map->rows().begin(), map->rows().end()},
+                                       read_records, absl::Now() + timeout));
+  nlohmann::json json = nlohmann::json::array();
+  for (const v1::ExplainedRow& row : explained)
+    json.push_back(client::ToJsonNumbers(row));
+  return json.dump();
 }
 
 absl::StatusOr<std::unique_ptr<Batches>> Job::Open(

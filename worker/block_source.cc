@@ -105,4 +105,10 @@ std::string BlockSource::Describe(uint64_t sample) const {
   return fmt::format("sample {} of {}", sample, name_);
 }
 
+absl::StatusOr<RecordPlace> BlockSource::Locate(uint64_t sample) const {
+  const size_t block = BlockOf(sample);
+  ASSIGN_OR_RETURN(const std::shared_ptr<const Source> source, Get(block));
+  return source->Locate(Local(sample, block));
+}
+
 }  // namespace leat::worker

@@ -46,6 +46,7 @@ class BlockSource final : public Source {
   const Digest& fingerprint() const override { return fingerprint_; }
   // Without its path if the block is not here.
   std::string Describe(uint64_t sample) const override;
+  absl::StatusOr<RecordPlace> Locate(uint64_t sample) const override;
   bool waits() const override { return true; }
 
  private:

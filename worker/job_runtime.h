@@ -69,6 +69,11 @@ class JobRuntime final : public RowWork,
 
   const JobInfo& job() const { return job_; }
   const Plan& plan() const { return plan_; }
+  const Source& source() const { return *source_; }
+  // A sample as rows have it: from cache or storage. Errors: as of rows.
+  absl::StatusOr<StoredSample> ReadSample(uint64_t sample) const {
+    return Read(sample, nullptr);
+  }
 
   const std::string& job_key() const override { return job_.spec.name; }
   std::span<const size_t> field_bytes() const override { return field_bytes_; }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/mutex.h"
+#include "core/status.h"
 #include "leat/v1/worker.grpc.pb.h"
 #include "rpc/server_stream.h"
 #include "worker/rows_handler.h"
@@ -26,9 +27,8 @@ class RowsService::Grpc final
 
   grpc::ServerBidiReactor<Buffer, Buffer>* Rows(
       grpc::CallbackServerContext* context) override {
-    absl::Status status = Check(*context);
-    if (status.ok() && shared_->draining) status = DrainingStatus();
-    if (!status.ok()) return new rpc::RejectedStream<Buffer, Buffer>(status);
+    if (const absl::Status status = Admit(*context); !status.ok())
+      return new rpc::RejectedStream<Buffer, Buffer>(status);
     return rpc::ServerStream<Buffer, Buffer>::Start(
         context, shared_->options.max_queued_messages,
         [this](std::shared_ptr<Stream<Buffer>> stream) {
@@ -40,6 +40,10 @@ class RowsService::Grpc final
         });
   }
 
+  absl::Status Admit(const grpc::ServerContextBase& context) {
+    RETURN_IF_ERROR(Check(context));
+    return shared_->draining ? DrainingStatus() : absl::OkStatus();
+  }
   RowsShared& shared() { return *shared_; }
 
  private:
@@ -74,6 +78,10 @@ RowsService::RowsService(RowsServiceOptions options, rpc::Security security,
 RowsService::~RowsService() = default;
 
 grpc::Service* RowsService::service() { return grpc_.get(); }
+
+absl::Status RowsService::Admit(const grpc::ServerContextBase& context) {
+  return grpc_->Admit(context);
+}
 
 const RowsCounters& RowsService::counters() const {
   return grpc_->shared().counters;

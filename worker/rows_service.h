@@ -11,12 +11,14 @@
 #include <cstdint>
 #include <memory>
 
+#include "absl/status/status.h"
 #include "core/clock.h"
 #include "rpc/auth.h"
 
 namespace grpc {
+class ServerContextBase;
 class Service;
-}
+}  // namespace grpc
 
 namespace leat::worker {
 
@@ -50,6 +52,9 @@ class RowsService {
   ~RowsService();
 
   grpc::Service* service();
+  // Whether a call of another of the worker's services may begin: it knows the
+  // token, and the worker is not draining.
+  absl::Status Admit(const grpc::ServerContextBase& context);
   // What streams that are opened from now on must know. So that trainings go
   // on, the one before it is taken, too, until the next call.
   void ReplaceToken(std::string token);

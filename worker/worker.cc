@@ -16,6 +16,7 @@
 #include "worker/capacity.h"
 #include "worker/coordinator_client.h"
 #include "worker/cores.h"
+#include "worker/explain_service.h"
 #include "worker/gpu_worker.h"
 #include "worker/job_table.h"
 #include "worker/plane/device_importer.h"
@@ -135,7 +136,12 @@ struct Worker::State {
               .max_brought_bytes_per_stream =
                   config.max_brought_bytes_per_stream,
               .max_brought_bytes_total = config.max_brought_bytes_total},
-             config.security, &jobs, &scheduler, lending.get()) {}
+             config.security, &jobs, &scheduler, lending.get()),
+        explain(
+            [this](const grpc::ServerContextBase& call) {
+              return rows.Admit(call);
+            },
+            &jobs, config.image) {}
   ~State() {
     StopReading();
     client.Shutdown();  // nobody waits for calls that nobody needs
@@ -175,11 +181,13 @@ struct Worker::State {
     stop.Stop();
     jobs.StopFetchingBlocks();
     storage->Stop();
+    explain.Stop();
   }
   // kResourceExhausted: the system does not give all threads.
   absl::Status CheckThreads() {
     RETURN_IF_ERROR(scheduler.started());
     RETURN_IF_ERROR(jobs.started());
+    RETURN_IF_ERROR(explain.started());
     return troubles.Start();
   }
   absl::Status StartSession();
@@ -209,6 +217,7 @@ struct Worker::State {
   Scheduler scheduler;
   JobTable jobs;
   RowsService rows;
+  ExplainCalls explain;
   std::unique_ptr<rpc::Server> server;
   std::unique_ptr<Session> session;
 
@@ -408,9 +417,10 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(Config config,
                                        std::move(lending), std::move(storage));
   const Config& c = state->config;
   RETURN_IF_ERROR(state->CheckThreads());
-  ASSIGN_OR_RETURN(state->server,
-                   rpc::Server::Start(ServerOptions(c), c.security,
-                                      {state->rows.service()}));
+  ASSIGN_OR_RETURN(
+      state->server,
+      rpc::Server::Start(ServerOptions(c), c.security,
+                         {state->rows.service(), state->explain.service()}));
   state->address =
       c.advertise.empty() ? Reachable(state->server->address()) : c.advertise;
   state->name = c.name.empty() ? DefaultName(c.listen) : c.name;

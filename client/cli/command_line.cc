@@ -83,6 +83,7 @@ struct CommandLine::State {
   void AddViews();
   void AddActions();
   void AddLocal();
+  void AddWhy();
   void AddConvert();
   CommandNode Node(const CLI::App* command) const;
 };
@@ -209,6 +210,8 @@ void CommandLine::State::AddLocal() {
   picture->type_name("FILE");
   values[picture] = Files();
 
+  AddWhy();
+
   CLI::App* inspect =
       Command("inspect", "What a JPEG, a token or a folder of images holds",
               "  leat inspect photo.jpg\n  leat inspect /data/train -o json\n");
@@ -225,6 +228,27 @@ void CommandLine::State::AddLocal() {
              ->required(),
          {"bash", "zsh", "fish"});
   Command("version", "The version of this program", "  leat version\n");
+}
+
+void CommandLine::State::AddWhy() {
+  CLI::App* why =
+      Command("why", "What stood in a row of a step: file, place and draws",
+              "  leat why resnet50 --step 340\n"
+              "  leat why resnet50 --step 340 --row 7\n"
+              "  leat why resnet50 --epoch 2 --step 340 -o json\n");
+  values[why->add_option("JOB", options.name, "the job, running or finished")
+             ->required()] = Names("jobs");
+  const auto number = [](CLI::Option* option, const char* type) {
+    return option->check(CLI::Validator(CLI::NonNegativeNumber).description(""))
+        ->type_name(type);
+  };
+  number(why->add_option("--step", options.step, "step, from 0"), "S")
+      ->required();
+  number(why->add_option("--row", options.row,
+                         "row of the batch, from 0; default: all of them"),
+         "R");
+  number(why->add_option("--epoch", options.epoch, "epoch, from 0"), "E");
+  AddOutput(why, false);
 }
 
 void CommandLine::State::AddConvert() {

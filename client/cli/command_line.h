@@ -32,6 +32,7 @@ struct Options {
   std::string kind, name, worker, level, shell, path;
   bool yes = false;
   uint64_t epoch = 0, step = 0;
+  std::optional<uint32_t> row;
   uint32_t rows = 32;
   int columns = 0;
   std::string field;

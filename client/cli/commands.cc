@@ -9,6 +9,7 @@
 #include "client/cli/listing.h"
 #include "client/cli/near.h"
 #include "client/cli/text.h"
+#include "client/cli/why.h"
 #include "core/status.h"
 
 namespace leat::cli {
@@ -148,6 +149,24 @@ absl::StatusOr<int> RunDescribe(Session& session) {
     ASSIGN_OR_RETURN(const Json consumers, List(admin, *FindKind("consumers")));
     return Session::Result{DescribeJob(item, Items(workers, "workers"),
                                        Items(consumers, "consumers"), now),
+                           kGood};
+  });
+}
+
+absl::StatusOr<int> RunWhy(Session& session) {
+  const Options& options = session.options();
+  return session.Show([&]() -> absl::StatusOr<Session::Result> {
+    ASSIGN_OR_RETURN(Connection * connection, session.Connect());
+    const absl::StatusOr<std::string> text = connection->Explain(
+        options.name, options.epoch, options.step, options.row);
+    RETURN_IF_ERROR(WithNearNames(text.status(), connection->admin(),
+                                  *FindKind("jobs"), options.name));
+    ASSIGN_OR_RETURN(const Json rows, ParseArray(*text, "why"));
+    return Session::Result{WhyView({.job = options.name,
+                                    .epoch = options.epoch,
+                                    .step = options.step,
+                                    .one = options.row.has_value()},
+                                   rows),
                            kGood};
   });
 }

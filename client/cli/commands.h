@@ -24,6 +24,7 @@ absl::StatusOr<int> RunDrain(Session& session);
 absl::StatusOr<int> RunUndrain(Session& session);
 absl::StatusOr<int> RunLogLevel(Session& session);
 absl::StatusOr<int> RunSheet(Session& session);
+absl::StatusOr<int> RunWhy(Session& session);
 absl::StatusOr<int> RunInspect(Session& session);
 absl::StatusOr<int> RunConvert(Session& session);
 absl::StatusOr<int> RunCompletion(Session& session);

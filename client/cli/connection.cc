@@ -56,6 +56,22 @@ class ServiceConnection : public Connection {
     return rows;
   }
 
+  absl::StatusOr<std::string> Explain(std::string_view name, uint64_t epoch,
+                                      uint64_t step,
+                                      std::optional<uint32_t> row) override {
+    ASSIGN_OR_RETURN(const std::unique_ptr<Job> job, service_->GetJob(name));
+    if (step >= job->steps_per_epoch()) {
+      return OutOfRange("step {}: job \"{}\" has steps 0 to {}", step, name,
+                        job->steps_per_epoch() - 1);
+    }
+    if (!row) return job->Explain(epoch, step, {}, false, timeout_);
+    if (*row >= job->batch()) {
+      return OutOfRange("row {}: a batch of job \"{}\" has rows 0 to {}", *row,
+                        name, job->batch() - 1);
+    }
+    return job->Explain(epoch, step, {*row}, true, timeout_);
+  }
+
  private:
   const std::unique_ptr<Service> service_;
   const absl::Duration timeout_;

@@ -53,6 +53,13 @@ class Connection {
   // kNotFound: no such job. kInvalidArgument: no such step (names the last).
   virtual absl::StatusOr<Rows> ReadRows(std::string_view job, uint64_t epoch,
                                         uint64_t step, uint32_t count) = 0;
+  // What stands in a step's row, or in all of them: an array of
+  // leat.v1.ExplainedRow. One row's record is read for what is drawn by its
+  // size. kNotFound: no such job. kOutOfRange: no such step or row (names the
+  // last). kFailedPrecondition: the job's samples are in no storage.
+  virtual absl::StatusOr<std::string> Explain(std::string_view job,
+                                              uint64_t epoch, uint64_t step,
+                                              std::optional<uint32_t> row) = 0;
 };
 
 struct Environment {

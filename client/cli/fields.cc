@@ -18,6 +18,13 @@ absl::StatusOr<Json> ParseObject(std::string_view text, std::string_view what) {
   return json;
 }
 
+absl::StatusOr<Json> ParseArray(std::string_view text, std::string_view what) {
+  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (json.is_array()) return json;
+  return Internal("{}: the answer of {} bytes is not a JSON array", what,
+                  text.size());
+}
+
 const Json& At(const Json& json, std::string_view path) {
   static const Json kNull;
   const Json* at = &json;

@@ -19,6 +19,8 @@ using Json = nlohmann::ordered_json;
 
 // kInternal: `text` is not a JSON object; `what` names its source.
 absl::StatusOr<Json> ParseObject(std::string_view text, std::string_view what);
+// The same of an array.
+absl::StatusOr<Json> ParseArray(std::string_view text, std::string_view what);
 
 // `path` is "a.b.c". A null value if any part is absent.
 const Json& At(const Json& json, std::string_view path);

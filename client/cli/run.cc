@@ -16,12 +16,19 @@ using Command = absl::StatusOr<int> (*)(Session&);
 
 const std::map<std::string_view, Command>& Commands() {
   static const auto& commands = *new std::map<std::string_view, Command>{
-      {"status", RunStatus},      {"get", RunGet},
-      {"describe", RunDescribe},  {"delete", RunDelete},
-      {"drain", RunDrain},        {"undrain", RunUndrain},
-      {"log-level", RunLogLevel}, {"sheet", RunSheet},
-      {"inspect", RunInspect},    {"completion", RunCompletion},
-      {"version", RunVersion},    {"convert", RunConvert},
+      {"status", RunStatus},
+      {"get", RunGet},
+      {"describe", RunDescribe},
+      {"delete", RunDelete},
+      {"drain", RunDrain},
+      {"undrain", RunUndrain},
+      {"log-level", RunLogLevel},
+      {"sheet", RunSheet},
+      {"inspect", RunInspect},
+      {"completion", RunCompletion},
+      {"version", RunVersion},
+      {"convert", RunConvert},
+      {"why", RunWhy},
   };
   return commands;
 }

@@ -296,6 +296,22 @@ class Job {
       uint64_t index, absl::Duration timeout,
       std::shared_ptr<SampleSource> source = nullptr) const;
 
+  // Where a sample is stored: the JSON form of leat.v1.StoredRecord. A worker
+  // says it by the dataset's index; nothing is read. kOutOfRange: index.
+  // kFailedPrecondition: consumers bring the samples. kUnavailable: no worker
+  // can say it.
+  absl::StatusOr<std::string> Record(uint64_t index,
+                                     absl::Duration timeout) const;
+  // What stands in rows of a step (empty: all), from where, and with which
+  // draws: an array of the JSON form of leat.v1.ExplainedRow. `read_records`:
+  // records are read for draws that depend on an image's size, which are
+  // unknown else. kOutOfRange: no such step. kNotFound: rows out of range. The
+  // others as of Record.
+  absl::StatusOr<std::string> Explain(uint64_t epoch, uint64_t step,
+                                      std::vector<uint32_t> rows,
+                                      bool read_records,
+                                      absl::Duration timeout) const;
+
   struct State;
   explicit Job(std::unique_ptr<State> state);
 

@@ -97,6 +97,21 @@ LEAT_EXPORT leat_status* leat_job_position(const leat_job* job,
 LEAT_EXPORT leat_status* leat_job_samples(const leat_job* job, uint64_t epoch,
                                           uint64_t step, const uint32_t* rows,
                                           size_t num_rows, int64_t* samples);
+/* Where a sample is stored: *json becomes leat.v1.StoredRecord, with 64-bit
+ * numbers as numbers. Nothing is read. Code 9 (FAILED_PRECONDITION): consumers
+ * bring the job's samples; 11 (OUT_OF_RANGE): no such sample; 14 (UNAVAILABLE):
+ * no worker can say it. */
+LEAT_EXPORT leat_status* leat_job_record(const leat_job* job, uint64_t index,
+                                         double timeout_s, char** json);
+/* What stands in rows of a step, from where, and with which draws: *json
+ * becomes an array of leat.v1.ExplainedRow. `rows` as of leat_job_samples.
+ * `read_records` 1: records are read for draws that depend on an image's size,
+ * which are unknown else. Codes as of leat_job_record; 5 (NOT_FOUND): no such
+ * row. */
+LEAT_EXPORT leat_status* leat_job_explain(const leat_job* job, uint64_t epoch,
+                                          uint64_t step, const uint32_t* rows,
+                                          size_t num_rows, int read_records,
+                                          double timeout_s, char** json);
 LEAT_EXPORT void leat_job_free(leat_job* job);
 
 /* `options_json`: {"epoch", "step", "epochs", "window", "max_window_bytes",

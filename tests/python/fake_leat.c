@@ -69,6 +69,7 @@ static struct {
 static int num_free, num_live, num_made;
 static double delay_s;
 static atomic_int freed_in_use;
+static atomic_int handles; /* services and jobs */
 static uint64_t num_samples = 100;
 static int fail_at_step = -1;
 static int waits_begun, waits_ended;
@@ -82,6 +83,7 @@ LEAT_EXPORT int fake_live(void) {
   return live;
 }
 LEAT_EXPORT int fake_made(void) { return num_made; }
+LEAT_EXPORT int fake_handles(void) { return handles; }
 LEAT_EXPORT int fake_freed_in_use(void) { return freed_in_use; }
 LEAT_EXPORT void fake_set_delay(double seconds) { delay_s = seconds; }
 LEAT_EXPORT void fake_set_samples(uint64_t samples) { num_samples = samples; }
@@ -142,12 +144,14 @@ leat_status* leat_connect(const char* options_json, leat_service** out) {
   if (strstr(options_json, "nobody:") != NULL)
     return Error(14, "no coordinator at nobody:1");
   *out = calloc(1, sizeof **out);
+  ++handles;
   return NULL;
 }
 const char* leat_service_address(const leat_service* service) {
   return "unix-abstract:fake";
 }
 void leat_service_free(leat_service* service) {
+  --handles;
   if (service->users != 0)
     ++freed_in_use;
   else
@@ -187,6 +191,7 @@ leat_status* leat_job_create(leat_service* service, const char* spec_json,
   }
   *out = malloc(sizeof job);
   **out = job;
+  ++handles;
   return NULL;
 }
 leat_status* leat_job_get(leat_service* service, const char* name,
@@ -224,7 +229,10 @@ leat_status* leat_job_position(const leat_job* job, const void* token,
   *epoch = e, *step = s;
   return NULL;
 }
-void leat_job_free(leat_job* job) { free(job); }
+void leat_job_free(leat_job* job) {
+  --handles;
+  free(job);
+}
 
 static char* TakeBuffer(size_t bytes) {
   char* data = NULL;

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """KeyboardInterrupt at random moments: a timer of the system sends a signal, which lands anywhere in the thread."""
 
+import gc
+import os
 import random
 import signal
 import sys
+import time
 
 
 class Interrupts:
@@ -42,6 +45,29 @@ class Interrupts:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, self._before)
         sys.unraisablehook = self._hook
+
+
+PATIENCE_S = 60
+
+
+class Held:
+    """What of the system a process holds: descriptors, and threads also of libraries. Made before the interrupts."""
+
+    def __init__(self):
+        gc.collect()
+        self._before = self._now()
+
+    @staticmethod
+    def _now():
+        return len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))
+
+    def assert_no_more(self):
+        """Waits for threads that are about to end."""
+        until = time.monotonic() + PATIENCE_S
+        gc.collect()
+        while any(now > before for now, before in zip(self._now(), self._before)):
+            assert time.monotonic() < until, f"descriptors and threads: {self._now()}, and {self._before} before"
+            time.sleep(0.001)
 
 
 def gone_through(interrupts, iterator, count):

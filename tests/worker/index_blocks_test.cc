@@ -138,6 +138,11 @@ class IndexBlocksTest : public TfrecordTest {
       EXPECT_EQ(TextsOf(*source, i), TextsOf(**slow, i)) << i;
       EXPECT_EQ(source->RecordOf(i), (*slow)->RecordOf(i)) << i;
       EXPECT_EQ(source->Describe(i), (*slow)->Describe(i)) << i;
+      const auto place = source->Locate(i), same = (*slow)->Locate(i);
+      ASSERT_TRUE(place.ok()) << place.status();
+      EXPECT_EQ(std::tie(place->file, place->offset, place->bytes),
+                std::tie(same->file, same->offset, same->bytes))
+          << i;
       EXPECT_LE(cache->stats().blocks, 1u);
     }
     EXPECT_GT(blocks.fetches, static_cast<int>(blocks.blocks.size()))

@@ -38,6 +38,9 @@ class FaultySource final : public Source {
   std::string Describe(uint64_t sample) const override {
     return source_->Describe(sample);
   }
+  absl::StatusOr<RecordPlace> Locate(uint64_t sample) const override {
+    return source_->Locate(sample);
+  }
   std::map<uint64_t, absl::Status> faults;
   mutable int reads = 0;
 

@@ -171,6 +171,9 @@ class ChangedSource : public Source {
   std::string Describe(uint64_t sample) const override {
     return place_.empty() ? source_->Describe(sample) : place_;
   }
+  absl::StatusOr<RecordPlace> Locate(uint64_t sample) const override {
+    return source_->Locate(sample);
+  }
   mutable std::atomic<int> reads{0};
 
  private:

@@ -8,6 +8,7 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/stubs/logging.h"
 #include "tests/worker/array_support.h"
+#include "tests/worker/located.h"
 #include "worker/source/caffe_record.h"
 
 namespace leat::worker {
@@ -103,6 +104,8 @@ TEST_F(CaffeTest, EncodedImagesComeInTheOrderOfTheKeys) {
     ASSERT_EQ(IntOf(sample.fields[1]), i % 10);
   }
   EXPECT_THAT(source->Describe(5), HasSubstr("data.mdb: value 5"));
+  EXPECT_EQ(source->Locate(7)->index, 7u);
+  EXPECT_THAT(BytesAt(source->Locate(7)), HasSubstr("jjj7"));
 }
 
 TEST_F(CaffeTest, AFileMayBeNamedAndSeveralFollowEachOther) {

@@ -6,6 +6,7 @@
 #include "gmock/gmock.h"
 #include "tests/support/test_data.h"
 #include "tests/worker/array_support.h"
+#include "tests/worker/located.h"
 
 namespace leat::worker {
 namespace {
@@ -52,6 +53,9 @@ TEST_F(CifarTest, PlanesAreInterleaved) {
     for (int c = 0; c < 3; ++c)
       ASSERT_EQ(pixels[3 * i + c], (i + c * 7 + 100) % 251);
   EXPECT_EQ(source->Describe(1), file + ": record 1");
+  const auto place = source->Locate(1);
+  EXPECT_EQ(place->index, 1u);
+  EXPECT_EQ(BytesAt(place)[0], 9) << "the label is a record's first byte";
 }
 
 TEST_F(CifarTest, TheFineLabelComesFirst) {

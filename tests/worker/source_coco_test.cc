@@ -393,6 +393,8 @@ TEST_F(CocoTest, APhotoThatChangedIsAnErrorThatNamesIt) {
   const auto source = Open(Reader(File()));
   ASSERT_TRUE(source.ok()) << source.status();
   EXPECT_EQ((*source)->Describe(2), dir_.path() + "/photos/b.jpg (image 20)");
+  EXPECT_EQ((*source)->Locate(2)->file, dir_.path() + "/photos/b.jpg");
+  EXPECT_EQ((*source)->Locate(2)->key, "20");
   dir_.Write("photos/b.jpg", "longer than it was");
   const absl::Status changed = (*source)->Read(2).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(changed)) << changed;

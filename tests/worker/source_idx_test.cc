@@ -8,6 +8,7 @@
 #include "google/protobuf/stubs/logging.h"
 #include "tests/support/test_data.h"
 #include "tests/worker/array_support.h"
+#include "tests/worker/located.h"
 
 namespace leat::worker {
 namespace {
@@ -76,6 +77,12 @@ TEST_F(IdxTest, ImagesHaveOneChannelAndLabels) {
     EXPECT_EQ(IntOf(sample.fields[1]), 255);
     EXPECT_EQ(IntOf(Get(*source, 0).fields[1]), 5);
     EXPECT_THAT(source->Describe(2), HasSubstr("images: record 2"));
+    const auto place = source->Locate(2);
+    EXPECT_EQ(place->index, 2u);
+    if (gzip)
+      EXPECT_FALSE(place->offset.has_value());
+    else
+      EXPECT_EQ(BytesAt(place), "ijkl");
   }
 }
 

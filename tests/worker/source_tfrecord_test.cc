@@ -7,6 +7,7 @@
 #include "core/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/worker/located.h"
 #include "tests/worker/tfrecord_fixture.h"
 #include "worker/source/tfrecord.h"
 
@@ -40,6 +41,11 @@ TEST_F(TfrecordTest, SamplesAreFileByFileAndRecordByRecord) {
   EXPECT_EQ(source->Describe(1),
             fmt::format("{}: record 1 at {}", At("b.tfrecord"),
                         Labelled("b0", 10).size()));
+  const auto place = source->Locate(1);
+  EXPECT_EQ(place->index, 1u);
+  EXPECT_THAT(BytesAt(place), HasSubstr("b1"));
+  EXPECT_THAT(BytesAt(source->Locate(2)), HasSubstr("a0"));
+  EXPECT_EQ(source->Locate(2)->file, At("a.tfrecord"));
 }
 
 TEST_F(TfrecordTest, FeaturesHaveTheirTypes) {

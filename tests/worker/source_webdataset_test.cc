@@ -7,6 +7,7 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/stubs/logging.h"
 #include "gtest/gtest.h"
+#include "tests/worker/located.h"
 #include "tests/worker/tar_maker.h"
 #include "tests/worker/temp_dir.h"
 #include "worker/source/webdataset.h"
@@ -146,6 +147,9 @@ TEST_F(WebdatasetTest, MissingComponentsAreErrorsSkippedOrEmpty) {
   EXPECT_EQ(source->Read(1)->fields[1].shape, Shape({0}));
   EXPECT_EQ(source->Describe(2), At("a.tar") + ": sample 2");
   EXPECT_EQ(source->Describe(1), At("a.tar") + ": sample 1 at 2560");
+  EXPECT_EQ(BytesAt(source->Locate(1)), "b");
+  EXPECT_EQ(source->Locate(3)->index, 3u);
+  EXPECT_FALSE(source->Locate(2)->offset.has_value()) << "nothing of it";
   missing_ = "skip";
   const absl::Status none =
       IndexError(Reader({dir_.Write("a.tar", TarMemberOf("1.jpg", "b"))}));

@@ -30,6 +30,9 @@ class SwitchedSource final : public Source {
   }
   const Digest& fingerprint() const override { return fingerprint_; }
   std::string Describe(uint64_t) const override { return "record"; }
+  absl::StatusOr<RecordPlace> Locate(uint64_t) const override {
+    return RecordPlace{.file = "record"};
+  }
   absl::Status status;
   mutable std::vector<uint64_t> reads;
 

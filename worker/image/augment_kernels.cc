@@ -32,6 +32,18 @@ Augmenter::Options OptionsOf(const CheckedGraph& graph, uint32_t node) {
   return options;
 }
 
+// "rotate(14.5), posterize(4)"; "none" of no operation.
+std::string TextOf(const AugmentationSteps& steps) {
+  std::string text;
+  for (const AugmentationStep& step : steps) {
+    const AugmentationInfo& info = InfoOf(step.operation);
+    text += text.empty() ? "" : ", ";
+    text += info.name;
+    if (info.least < info.most) text += fmt::format("({})", step.parameter);
+  }
+  return text.empty() ? "none" : text;
+}
+
 // An image to one of its shape. `call` is for draws and arguments.
 class AugmentKernel : public OperatorKernel {
  public:
@@ -139,11 +151,17 @@ class RandAugment final : public AugmentKernel {
         bin_(ConstantArg<int64_t>(graph, node, "m")),
         bins_(ConstantArg<int64_t>(graph, node, "num_magnitude_bins")) {}
 
+  std::string Drawn(const OperatorCall& call) const override {
+    return TextOf(Draw(call.rng));
+  }
+
  private:
+  AugmentationSteps Draw(SampleRng rng) const {
+    return DrawRandAugment(suite_, count_, bin_, bins_, &rng);
+  }
   absl::StatusOr<AugmentationSteps> StepsOf(
       const OperatorCall& call) const override {
-    SampleRng rng = call.rng;
-    return DrawRandAugment(suite_, count_, bin_, bins_, &rng);
+    return Draw(call.rng);
   }
 
   const std::vector<AugmentationRange> suite_;
@@ -160,11 +178,17 @@ class TrivialAugment final : public AugmentKernel {
             ConstantArg<std::vector<std::string>>(graph, node, "excluded"))),
         bins_(ConstantArg<int64_t>(graph, node, "num_magnitude_bins")) {}
 
+  std::string Drawn(const OperatorCall& call) const override {
+    return TextOf(Draw(call.rng));
+  }
+
  private:
+  AugmentationSteps Draw(SampleRng rng) const {
+    return AugmentationSteps{DrawTrivialAugment(suite_, bins_, &rng)};
+  }
   absl::StatusOr<AugmentationSteps> StepsOf(
       const OperatorCall& call) const override {
-    SampleRng rng = call.rng;
-    return AugmentationSteps{DrawTrivialAugment(suite_, bins_, &rng)};
+    return Draw(call.rng);
   }
 
   const std::vector<AugmentationRange> suite_;
@@ -180,11 +204,17 @@ class AutoAugment final : public AugmentKernel {
             AutoAugmentPolicy(ConstantArg<std::string>(graph, node, "policy"),
                               translations.range)) {}
 
+  std::string Drawn(const OperatorCall& call) const override {
+    return TextOf(Draw(call.rng));
+  }
+
  private:
+  AugmentationSteps Draw(SampleRng rng) const {
+    return DrawAutoAugment(policy_, &rng);
+  }
   absl::StatusOr<AugmentationSteps> StepsOf(
       const OperatorCall& call) const override {
-    SampleRng rng = call.rng;
-    return DrawAutoAugment(policy_, &rng);
+    return Draw(call.rng);
   }
 
   const std::vector<SubPolicy> policy_;

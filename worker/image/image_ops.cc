@@ -270,12 +270,12 @@ void DrawAndResize(const ImageOp& op, const Rect& window, View* view) {
       op.filters);
 }
 
-absl::Status Apply(const ImageOp& op, SampleRng rng,
+absl::Status Apply(const ImageOp& op, uint64_t seed, const RowInput& input,
                    const std::vector<Tensor>& values, View* view) {
   const ImageSize size = view->size();
   switch (op.kind) {
     case ImageOp::Kind::kRandomResizedCrop:
-      DrawAndResize(op, op.window.Draw(size, &rng), view);
+      DrawAndResize(op, DrawnWindow(op, seed, input, size), view);
       break;
     case ImageOp::Kind::kResize: {
       ASSIGN_OR_RETURN(const Resizing resizing, ResizingOf(op, size, values));
@@ -283,7 +283,7 @@ absl::Status Apply(const ImageOp& op, SampleRng rng,
       break;
     }
     case ImageOp::Kind::kRandomCrop:
-      view->Crop(op.window.Draw(size, &rng));
+      view->Crop(DrawnWindow(op, seed, input, size));
       break;
     case ImageOp::Kind::kWindow: {
       ASSIGN_OR_RETURN(
@@ -313,12 +313,17 @@ absl::Status Apply(const ImageOp& op, SampleRng rng,
 
 }  // namespace
 
+Rect DrawnWindow(const ImageOp& op, uint64_t seed, const RowInput& input,
+                 ImageSize size) {
+  SampleRng rng(seed, input.epoch, input.sample, op.node);
+  return op.window.Draw(size, &rng);
+}
+
 absl::Status ComposeView(const std::vector<ImageOp>& ops, uint64_t seed,
                          const RowInput& input,
                          const std::vector<Tensor>& values, View* view) {
   for (const ImageOp& op : ops)
-    RETURN_IF_ERROR(Apply(
-        op, SampleRng(seed, input.epoch, input.sample, op.node), values, view));
+    RETURN_IF_ERROR(Apply(op, seed, input, values, view));
   return absl::OkStatus();
 }
 

@@ -58,6 +58,11 @@ struct ImageOp {
   }
 };
 
+// The window of an image of `size` that a random operator takes for this row.
+// REQUIRES: kRandomResizedCrop or kRandomCrop.
+Rect DrawnWindow(const ImageOp& op, uint64_t seed, const RowInput& input,
+                 ImageSize size);
+
 // What the operators do to an image of `source`, with this row's draws and the
 // values computed so far.
 absl::Status ComposeView(const std::vector<ImageOp>& ops, uint64_t seed,

@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
@@ -45,6 +46,10 @@ class OperatorKernel {
   virtual absl::StatusOr<DeviceForm> FormOf(const OperatorCall& call) const {
     return DeviceForm();
   }
+  // For people: what is drawn of call.rng alone, where the result does not say
+  // it; empty: nothing is, or each element has a draw of its own. Inputs and
+  // arguments of the call are not looked at.
+  virtual std::string Drawn(const OperatorCall& call) const { return ""; }
 };
 
 // The kernel of a node; null: it has none here. Arguments are constants of the

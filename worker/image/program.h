@@ -111,6 +111,23 @@ absl::Status SetStoredValues(const RowInput& input,
 absl::StatusOr<std::vector<Step>> CompileSteps(const CheckedGraph& graph,
                                                bool fuse);
 
+// What a draw is made of, beside random words; what is further down includes
+// what is above.
+enum class DrawOf : uint8_t {
+  kNothing,
+  kSample,    // what is stored
+  kPartner,   // another row's sample
+  kElements,  // it is one of each element's
+};
+struct RandomNode {
+  uint32_t node = 0;
+  uint32_t step = 0;  // which takes it
+  DrawOf of = DrawOf::kNothing;
+};
+// In the order of nodes. `steps`: the graph's.
+std::vector<RandomNode> RandomNodes(const CheckedGraph& graph,
+                                    std::span<const Step> steps);
+
 // What the operator of `node` draws from, for a row; `per_batch`: of its step,
 // not of its sample.
 SampleRng DrawsOf(uint64_t seed, const RowInput& input, uint32_t node,
@@ -130,6 +147,7 @@ struct RowProgram::State {
   std::vector<uint32_t> step_of;       // node -> its step, or kNoValue
   std::vector<uint32_t> always;        // nodes whose steps every row runs
   std::vector<uint32_t> partnered;     // values that rows want of partners
+  std::vector<RandomNode> random;
 };
 
 }  // namespace leat::worker

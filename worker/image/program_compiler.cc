@@ -341,6 +341,7 @@ absl::StatusOr<std::unique_ptr<RowProgram>> RowProgram::Compile(
       state->partnered.push_back(partner->input);
   }
   state->always = NeededAlways(*state);
+  state->random = RandomNodes(graph, state->steps);
   return std::unique_ptr<RowProgram>(new RowProgram(std::move(state)));
 }
 

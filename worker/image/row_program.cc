@@ -3,12 +3,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstring>
 #include <optional>
 #include <utility>
 
-#include "core/permutation.h"
 #include "core/status.h"
 #include "worker/image/encoded_image.h"
 #include "worker/image/program.h"
@@ -16,9 +14,6 @@
 
 namespace leat::worker {
 namespace {
-
-// Of MixKey: a seed for the draws of batches, apart from those of samples.
-constexpr uint64_t kBatchSalt = 0x6261746368'000000;  // "batch"
 
 // Of a row, or of what of its partner's it looks at.
 class Execution {
@@ -58,16 +53,90 @@ class Execution {
     return RequireSound(program_.partnered);
   }
 
+  std::vector<NodeDraw> Draws() {
+    Begin();
+    const bool stored = !input_.fields.empty();
+    const absl::Status store = stored ? Store() : absl::OkStatus();
+    std::vector<NodeDraw> draws;
+    for (const RandomNode& random : program_.random) {
+      NodeDraw& draw = draws.emplace_back();
+      draw.node = random.node;
+      if (random.of == DrawOf::kElements)
+        draw.unknown = "each element has a draw of its own";
+      else if (random.of == DrawOf::kPartner)
+        draw.unknown = "it depends on the row's partner";
+      else if (random.of == DrawOf::kSample && !stored)
+        draw.unknown = "it depends on the sample, which was not read";
+      else if (const absl::Status status =
+                   store.ok() ? DrawInto(random, &draw) : store;
+               !status.ok())
+        draw.unknown = Message(status);
+    }
+    return draws;
+  }
+
  private:
   // Values of the row, and what they are made of.
   absl::Status Compute(std::span<const uint32_t> values) {
+    Begin();
+    RETURN_IF_ERROR(Store());
+    return Need(values);
+  }
+  void Begin() {
     const size_t nodes = program_.places.size();
     row_.values.assign(nodes + program_.stored.size(), Tensor{});
     if (row_.buffers.size() < nodes) row_.buffers.resize(nodes);
-    RETURN_IF_ERROR(SetStoredValues(input_, program_.stored, nodes,
-                                    &row_.values, &row_.copies));
     row_.damaged.clear();
-    return Need(values);
+  }
+  absl::Status Store() {
+    return SetStoredValues(input_, program_.stored, program_.places.size(),
+                           &row_.values, &row_.copies);
+  }
+
+  absl::Status DrawInto(const RandomNode& random, NodeDraw* draw) {
+    const Step& step = program_.steps[random.step];
+    if (const auto* kernel = std::get_if<KernelStep>(&step.what)) {
+      draw->text =
+          kernel->kernel->Drawn({{}, {}, Rng(step, kernel->per_batch)});
+      if (!draw->text.empty()) return absl::OkStatus();
+    }
+    if (const auto* decode = std::get_if<DecodeStep>(&step.what)) {
+      RETURN_IF_ERROR(Need(step.needs));
+      const Tensor& encoded = Value(decode->input);
+      ASSIGN_OR_RETURN(const EncodedImage image,
+                       EncodedImage::Open({encoded.data, encoded.bytes()},
+                                          decode->orient, scratch_));
+      return DrawWindow(decode->ops, image.size(), draw);
+    }
+    if (const auto* image = std::get_if<ImageStep>(&step.what)) {
+      RETURN_IF_ERROR(Need(step.needs));
+      const Tensor& in = Value(image->input);
+      return DrawWindow(image->ops, {in.dims[0], in.dims[1]}, draw);
+    }
+    RETURN_IF_ERROR(Need(step.node));
+    float number = 0;
+    Cast(Value(step.node), DType::kFloat32,
+         reinterpret_cast<std::byte*>(&number));
+    draw->values = {number};
+    return absl::OkStatus();
+  }
+
+  // Of the operator draw->node, behind those of `ops` that come before it.
+  absl::Status DrawWindow(const std::vector<ImageOp>& ops, ImageSize size,
+                          NodeDraw* draw) {
+    View view(size);
+    for (const ImageOp& op : ops) {
+      if (op.node == draw->node) {
+        const Rect window = DrawnWindow(op, program_.seed, input_, view.size());
+        for (const int64_t each :
+             {window.y, window.x, window.height, window.width})
+          draw->values.push_back(static_cast<double>(each));
+        return absl::OkStatus();
+      }
+      RETURN_IF_ERROR(
+          ComposeView({op}, program_.seed, input_, row_.values, &view));
+    }
+    return Internal("node {} is in no step", draw->node);
   }
 
   const Tensor& Value(uint32_t index) const { return row_.values[index]; }
@@ -294,65 +363,6 @@ class Execution {
 
 }  // namespace
 
-absl::Status SetStoredValues(const RowInput& input,
-                             std::span<const ValueType> types, size_t nodes,
-                             std::vector<Tensor>* values,
-                             std::vector<std::vector<std::byte>>* copies) {
-  if (input.fields.size() != types.size())
-    return Internal("a stored sample of {} fields, want {}",
-                    input.fields.size(), types.size());
-  copies->resize(types.size());
-  for (size_t i = 0; i < types.size(); ++i) {
-    const StoredField& field = input.fields[i];
-    const ValueType& type = types[i];
-    const Shape& shape = field.shape.empty() ? type.shape : field.shape;
-    const bool encoded = type.kind == ValueType::Kind::kEncoded;
-    Tensor& value = (*values)[nodes + i];
-    value = {type.dtype,
-             encoded ? 1 : static_cast<int>(shape.size()),
-             {},
-             const_cast<std::byte*>(field.bytes.data())};
-    if (encoded)
-      value.dims[0] = static_cast<int64_t>(field.bytes.size());
-    else
-      std::copy(shape.begin(), shape.end(), value.dims.begin());
-    if (shape.size() != type.shape.size() ||
-        value.bytes() != field.bytes.size())
-      return DataLoss(
-          "output {} of the reader has {} bytes and {} axes, want "
-          "{} bytes and {} axes",
-          i, field.bytes.size(), shape.size(), value.bytes(),
-          type.shape.size());
-    if (reinterpret_cast<uintptr_t>(value.data) % SizeOf(type.dtype) != 0) {
-      (*copies)[i].assign(field.bytes.begin(), field.bytes.end());
-      value.data = (*copies)[i].data();
-    }
-  }
-  return absl::OkStatus();
-}
-
-SampleRng DrawsOf(uint64_t seed, const RowInput& input, uint32_t node,
-                  bool per_batch) {
-  if (per_batch)
-    return SampleRng(MixKey(seed, 0, kBatchSalt), input.epoch, input.step,
-                     node);
-  return SampleRng(seed, input.epoch, input.sample, node);
-}
-
-bool Draw(const CoinFlipStep& coin, SampleRng rng) {
-  return rng.NextDouble() < coin.probability;
-}
-
-float Draw(const UniformStep& uniform, SampleRng rng) {
-  const float low = static_cast<float>(uniform.low);
-  const float high = static_cast<float>(uniform.high);
-  const double u = rng.NextDouble();
-  const double exact = low + u * (static_cast<double>(high) - low);
-  const float value = static_cast<float>(exact);
-  // Rounding may reach the bound, which is excluded.
-  return value >= high ? std::nextafter(high, low) : value;
-}
-
 RowProgram::RowProgram(std::unique_ptr<State> state)
     : state_(std::move(state)) {}
 RowProgram::~RowProgram() = default;
@@ -365,6 +375,18 @@ absl::Status RowProgram::Run(
       Execution(*state_, input, state, state.row, outputs).Run();
   scratch.EndRow();
   return status;
+}
+
+std::vector<NodeDraw> RowProgram::Draws(const RowInput& input,
+                                        Scratch& scratch) const {
+  Scratch::State& state = *scratch.state();
+  return Execution(*state_, input, state, state.row).Draws();
+}
+
+bool RowProgram::draws_need_fields() const {
+  return std::ranges::any_of(state_->random, [](const RandomNode& random) {
+    return random.of == DrawOf::kSample;
+  });
 }
 
 }  // namespace leat::worker

@@ -17,6 +17,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -83,6 +84,16 @@ class Scratch {
   std::unique_ptr<State> state_;
 };
 
+// What a random operator draws for a row.
+struct NodeDraw {
+  uint32_t node = 0;
+  // A number, a flag as 0 or 1; of a window y, x, height and width in pixels of
+  // the image that it is cut from.
+  std::vector<double> values;
+  std::string text;     // of operations
+  std::string unknown;  // why there is neither
+};
+
 class RowProgram {
  public:
   // kUnimplemented: an operator without a CPU kernel. `seed` is the job's.
@@ -99,6 +110,13 @@ class RowProgram {
   // `outputs` hold after an error is unspecified.
   absl::Status Run(const RowInput& input, Scratch& scratch,
                    std::span<const std::span<std::byte>> outputs) const;
+
+  // What Run draws for this row, by node, in the order of nodes; also what it
+  // draws in vain, because nothing needs it. Without fields in `input` all that
+  // depends on the sample is unknown. No partner is looked at.
+  std::vector<NodeDraw> Draws(const RowInput& input, Scratch& scratch) const;
+  // Whether fields would make more of them known.
+  bool draws_need_fields() const;
 
   struct State;
 

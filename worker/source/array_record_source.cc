@@ -47,6 +47,10 @@ class ArrayRecordSource final : public Source {
     const size_t file = FileOf(sample);
     return fmt::format("{} record {}", set_.Shown(file), sample - Begin(file));
   }
+  absl::StatusOr<RecordPlace> Locate(uint64_t sample) const override {
+    const size_t file = FileOf(sample);
+    return RecordPlace{.file = set_.Shown(file), .index = sample - Begin(file)};
+  }
   absl::StatusOr<StoredSample> Read(uint64_t sample) const override;
 
  private:

@@ -74,6 +74,13 @@ class CifarSource final : public Source {
     return fmt::format("{}: record {}", files_[place.file]->name(),
                        place.record);
   }
+  absl::StatusOr<RecordPlace> Locate(uint64_t sample) const override {
+    const Place place = PlaceOf(sample);
+    return RecordPlace{.file = files_[place.file]->name(),
+                       .offset = place.record * kind_.record_bytes(),
+                       .bytes = kind_.record_bytes(),
+                       .index = place.record};
+  }
 
   absl::StatusOr<StoredSample> Read(uint64_t sample) const override {
     const Place place = PlaceOf(sample);

@@ -46,6 +46,11 @@ class CocoSource final : public Source {
     return fmt::format("{} (image {})", table_.files().Shown(sample),
                        table_.at(sample).id);
   }
+  absl::StatusOr<RecordPlace> Locate(uint64_t sample) const override {
+    return RecordPlace{.file = table_.files().Shown(sample),
+                       .key = std::to_string(table_.at(sample).id),
+                       .bytes = table_.files().size(sample)};
+  }
   absl::StatusOr<StoredSample> Read(uint64_t sample) const override;
 
  private:

@@ -33,6 +33,12 @@ class ExternalSource final : public Source {
   std::string Describe(uint64_t sample) const override {
     return fmt::format("source \"{}\" sample {}", name_, sample);
   }
+  absl::StatusOr<RecordPlace> Locate(uint64_t sample) const override {
+    return FailedPrecondition(
+        "sample {}: the samples of source \"{}\" are in no storage, consumers "
+        "bring them",
+        sample, name_);
+  }
 
  private:
   const std::string name_;

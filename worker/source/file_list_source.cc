@@ -61,6 +61,10 @@ class FileListSource final : public Source {
   std::string Describe(uint64_t sample) const override {
     return files_.Shown(sample);
   }
+  absl::StatusOr<RecordPlace> Locate(uint64_t sample) const override {
+    return RecordPlace{.file = files_.Shown(sample),
+                       .bytes = files_.size(sample)};
+  }
   absl::StatusOr<StoredSample> Read(uint64_t sample) const override {
     const uint64_t size = files_.size(sample);
     if (size > max_file_bytes_)

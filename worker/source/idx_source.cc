@@ -85,6 +85,13 @@ class IdxSource final : public Source {
   std::string Describe(uint64_t sample) const override {
     return fmt::format("{}: record {}", images_->name(), sample);
   }
+  absl::StatusOr<RecordPlace> Locate(uint64_t sample) const override {
+    RecordPlace place{.file = images_->name(), .index = sample};
+    if (unpacked_ != nullptr) return place;  // offsets are not the file's
+    place.bytes = images_header_.record_bytes();
+    place.offset = images_header_.header_bytes() + sample * *place.bytes;
+    return place;
+  }
 
   absl::StatusOr<StoredSample> Read(uint64_t sample) const override {
     const uint64_t bytes = images_header_.record_bytes();

@@ -146,6 +146,10 @@ class RemoteImageFolder final : public Source {
   std::string Describe(uint64_t sample) const override {
     return files_.Shown(RecordOf(sample));
   }
+  absl::StatusOr<RecordPlace> Locate(uint64_t sample) const override {
+    const uint64_t file = RecordOf(sample);
+    return RecordPlace{.file = files_.Shown(file), .bytes = files_.size(file)};
+  }
   absl::StatusOr<StoredSample> Read(uint64_t sample) const override;
 
  private:

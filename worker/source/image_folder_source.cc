@@ -67,6 +67,10 @@ class ImageFolderSource final : public Source {
   std::string Describe(uint64_t sample) const override {
     return PathOf(RecordOf(sample));
   }
+  absl::StatusOr<RecordPlace> Locate(uint64_t sample) const override {
+    const uint64_t file = RecordOf(sample);
+    return RecordPlace{.file = PathOf(file), .bytes = files_[file].bytes};
+  }
   absl::StatusOr<StoredSample> Read(uint64_t sample) const override;
 
  private:

@@ -57,6 +57,13 @@ class LmdbSource final : public PackedSource {
     return fmt::format("{}: value {}, {} bytes at {}", files_.Shown(file),
                        sample - first_[file], sizes_[sample], offsets_[sample]);
   }
+  absl::StatusOr<RecordPlace> Locate(uint64_t sample) const override {
+    const size_t file = FileOf(sample);
+    return RecordPlace{.file = files_.Shown(file),
+                       .offset = offsets_[sample],
+                       .bytes = sizes_[sample],
+                       .index = sample - first_[file]};
+  }
 
   Extent ExtentOf(uint64_t sample) const override {
     return {FileOf(sample), offsets_[sample],

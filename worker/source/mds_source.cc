@@ -80,6 +80,11 @@ class MdsSource final : public Source {
     return fmt::format("{} sample {}", files_.Shown(shard),
                        sample - Begin(shard));
   }
+  absl::StatusOr<RecordPlace> Locate(uint64_t sample) const override {
+    const size_t shard = ShardOf(sample);
+    return RecordPlace{.file = files_.Shown(shard),
+                       .index = sample - Begin(shard)};
+  }
   absl::StatusOr<StoredSample> Read(uint64_t sample) const override;
 
  private:

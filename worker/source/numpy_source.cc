@@ -55,6 +55,11 @@ class NumpySource final : public Source {
     return rows_ ? fmt::format("{} row {}", files_.Shown(0), sample)
                  : files_.Shown(sample);
   }
+  absl::StatusOr<RecordPlace> Locate(uint64_t sample) const override {
+    if (rows_) return RecordPlace{.file = files_.Shown(0), .index = sample};
+    return RecordPlace{.file = files_.Shown(sample),
+                       .bytes = files_.size(sample)};
+  }
   absl::StatusOr<StoredSample> Read(uint64_t sample) const override;
 
  private:

@@ -80,6 +80,11 @@ class ParquetSource final : public Source {
     return fmt::format("{} row {}", set_.Shown(group.file),
                        sample - first_samples_[group.file]);
   }
+  absl::StatusOr<RecordPlace> Locate(uint64_t sample) const override {
+    const Group& group = groups_[GroupOf(sample)];
+    return RecordPlace{.file = set_.Shown(group.file),
+                       .index = sample - first_samples_[group.file]};
+  }
   absl::StatusOr<StoredSample> Read(uint64_t sample) const override;
 
  private:

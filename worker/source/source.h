@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -62,6 +63,16 @@ struct NearbyLimits {
   uint64_t total_bytes = 2 << 20;  // from the first to the last, gaps and all
 };
 
+// Where a record is, as the index says.
+struct RecordPlace {
+  std::string file;  // as messages show it: without secrets
+  std::string key;   // its own name in the file; empty: the index has none
+  // Of its bytes in the file. Without an offset it is the file, or the index
+  // does not say.
+  std::optional<uint64_t> offset, bytes;
+  std::optional<uint64_t> index;  // among the file's records
+};
+
 class Source {
  public:
   virtual ~Source() = default;
@@ -89,6 +100,10 @@ class Source {
   virtual const Digest& fingerprint() const = 0;
   // For messages: the file's path, or file and offset.
   virtual std::string Describe(uint64_t sample) const = 0;
+  // Reads no record, but may wait for the sample's part of the index.
+  // kFailedPrecondition: samples are in no storage. kUnavailable: the index is
+  // not to be had now.
+  virtual absl::StatusOr<RecordPlace> Locate(uint64_t sample) const = 0;
   // Whether a read may wait for the network before it comes to the file.
   virtual bool waits() const { return false; }
 };

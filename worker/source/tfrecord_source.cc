@@ -87,6 +87,13 @@ class TfrecordSource final : public PackedSource {
   std::string Describe(uint64_t sample) const override {
     return Shown(PlaceOf(sample));
   }
+  absl::StatusOr<RecordPlace> Locate(uint64_t sample) const override {
+    const Place place = PlaceOf(sample);
+    return RecordPlace{.file = files_.Shown(place.file),
+                       .offset = place.offset,
+                       .bytes = place.size,
+                       .index = place.record};
+  }
 
  private:
   absl::Status AddFile(const stored::v1::TfrecordFile& part, bool goes_on,

@@ -43,6 +43,7 @@ class WebdatasetSource final : public PackedSource {
   uint64_t RecordOf(uint64_t sample) const override { return sample; }
   const Digest& fingerprint() const override { return fingerprint_; }
   std::string Describe(uint64_t sample) const override;
+  absl::StatusOr<RecordPlace> Locate(uint64_t sample) const override;
 
  private:
   struct Place {
@@ -160,6 +161,16 @@ std::string WebdatasetSource::Describe(uint64_t sample) const {
   return fmt::format("{}: sample {}{}", files_.Shown(file),
                      sample - first_[file],
                      first == UINT64_MAX ? "" : fmt::format(" at {}", first));
+}
+
+absl::StatusOr<RecordPlace> WebdatasetSource::Locate(uint64_t sample) const {
+  const Extent extent = ExtentOf(sample);
+  RecordPlace place{.file = files_.Shown(extent.file),
+                    .index = sample - first_[extent.file]};
+  if (extent.begin == extent.end) return place;  // all of it is missing
+  place.offset = extent.begin;
+  place.bytes = extent.end - extent.begin;
+  return place;
 }
 
 WebdatasetSource::Layout WebdatasetSource::LayoutOf(uint64_t sample) const {

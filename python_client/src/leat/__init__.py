@@ -28,6 +28,7 @@ from leat._client import Service, connect
 from leat._external import external_source
 from leat._graph import Node, Pipeline, pipeline
 from leat._job import Field, Job
+from leat._why import Draw, Record, Row
 from leat.errors import *  # noqa: F403
 
 from leat import fn  # isort: skip (it asks the library for the operators)
@@ -36,10 +37,13 @@ __version__: str = _native.quick.leat_version().decode()
 
 __all__ = [
     "Batches",
+    "Draw",
     "Field",
     "Job",
     "Node",
     "Pipeline",
+    "Record",
+    "Row",
     "Service",
     "connect",
     "external_source",

@@ -102,8 +102,10 @@ class Service:
 
     def __init__(self, options: dict[str, Any]) -> None:
         text = _native.text(json.dumps(options))
-        pointer = _native.make("leat_service_free", _native.lib.leat_connect, text)
-        self._handle = _native.Handle(pointer, "leat_service_free", "service")
+        out = _native.Cell("leat_service_free")
+        _native.make("leat_service_free", _native.lib.leat_connect, text, out=out)
+        self._handle = _native.Handle(None, "leat_service_free", "service")
+        self._handle.take(out)
         self._embedded = "address" not in options
         if self._embedded:
             _private.tell(self.get("private"))
@@ -225,14 +227,17 @@ class Service:
 
     def _create(self, pipeline: Pipeline, spec: dict[str, Any], timeout_s: float) -> Job:
         text = _native.text(json.dumps(spec))
+        out = _native.Cell("leat_job_free")
         try:
-            pointer = self._handle.make("leat_job_free", _native.lib.leat_job_create, text, timeout_s)
+            self._handle.make("leat_job_free", _native.lib.leat_job_create, text, timeout_s, out=out)
         except Error as error:
             raise pipeline.explain(error) from None
-        return Job(self, pointer, pipeline._source)
+        return Job(self, out, pipeline._source)
 
     def _existing(self, name: str) -> Job:
-        return Job(self, self._handle.make("leat_job_free", _native.lib.leat_job_get, _native.text(name)))
+        out = _native.Cell("leat_job_free")
+        self._handle.make("leat_job_free", _native.lib.leat_job_get, _native.text(name), out=out)
+        return Job(self, out)
 
     def get(
         self,
@@ -246,8 +251,9 @@ class Service:
         another service None.
         """
         ask = _native.lib.leat_service_get
-        text = self._handle.make("leat_string_free", ask, _native.text(what), _native.text(name))
-        return json.loads(_native.take_text(text) or "null")
+        out = _native.Cell("leat_string_free")
+        self._handle.make("leat_string_free", ask, _native.text(what), _native.text(name), out=out)
+        return json.loads(out.text() or "null")
 
     def delete_job(self, name: str) -> None:
         """Forgets a job. Raises leat.NotFound."""

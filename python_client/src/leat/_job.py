@@ -6,14 +6,15 @@ from __future__ import annotations
 import ctypes
 import json
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar, overload
 
 import numpy as np
 
-from leat import _external, _finish, _native, _show
+from leat import _external, _finish, _native, _show, _why
 from leat._batches import BatchIterator, Batches, Opened, row_numbers, row_pointer
 from leat._buffer import Buffer, arrays, stack_one
 from leat._options import seconds, whole
+from leat._why import Record, Row
 from leat.errors import InvalidArgument, OutOfRange
 
 _Iterator = TypeVar("_Iterator", bound=BatchIterator[Any])
@@ -51,11 +52,12 @@ class Sample(dict[str, np.ndarray]):
 class Job:
     """Dataset, pipeline, seed, batch and order under a name: what fixes the bytes of every batch."""
 
-    def __init__(self, service: object, pointer: int | None, source: _external.Source | None = None) -> None:
+    def __init__(self, service: object, made: _native.Cell, source: _external.Source | None = None) -> None:
         self._service = service
         self._source = source  # of leat.external_source
-        self._handle = _native.Handle(pointer, "leat_job_free", "job")
-        facts = json.loads(_native.take_text(_native.lib.leat_job_json(pointer)))
+        self._handle = _native.Handle(None, "leat_job_free", "job")
+        self._handle.take(made)
+        facts = json.loads(_native.take_text(_native.lib.leat_job_json(self._handle.get())))
         job = facts["job"]
         spec = job["spec"]
         self._facts = job
@@ -314,6 +316,70 @@ class Job:
         _native.check(ask(self._handle.get(), *at, *row_pointer(numbers), where))
         return result
 
+    def _number(self, index: Any) -> int:
+        number = whole("index", index, -(2**63), 2**63 - 1)
+        if number < 0:
+            number += self.num_samples
+        if not 0 <= number < self.num_samples:
+            raise OutOfRange(f"sample {index}; job {self.name!r} has {self.num_samples} samples")
+        return number
+
+    def _asked(self, function: Any, *args: Any) -> Any:
+        """What a call that gives JSON answers; Ctrl-C ends the wait for it."""
+        out = _native.Cell("leat_string_free")
+        self._handle.make("leat_string_free", function, *args, out=out)
+        return json.loads(out.text() or "null")
+
+    def record(self, index: int, *, timeout: float = 60.0) -> Record:
+        """Where a sample is stored: its file, and its place there. A worker says it by the index; nothing is read.
+
+            for i in job.samples(epoch=0, step=340):
+                print(job.record(i).path)
+
+        Args:
+            index: as of `sample`.
+            timeout: seconds.
+
+        Raises:
+            leat.OutOfRange: no such sample.
+            leat.FailedPrecondition: the job's samples are in no storage (`leat.external_source`).
+            leat.Unavailable: no worker can say it.
+        """
+        number = self._number(index)
+        return _why.record(self._asked(_native.lib.leat_job_record, number, seconds("timeout", timeout)))
+
+    @overload
+    def why(self, step: int, row: int, epoch: int = ..., *, timeout: float = ...) -> Row: ...
+    @overload
+    def why(self, step: int, row: None = ..., epoch: int = ..., *, timeout: float = ...) -> tuple[Row, ...]: ...
+    def why(
+        self, step: int, row: int | None = None, epoch: int = 0, *, timeout: float = 60.0
+    ) -> Row | tuple[Row, ...]:
+        """What stands in a row of a step, or in all of them (None): from which file, and with which draws.
+
+            for draw in job.why(step=340, row=7).draws:
+                print(draw.op, draw.name, draw.value)
+
+        Of a row that is named the record is read where a draw depends on its image's size, as the window of
+        `fn.random_resized_crop` does. Without a row such draws are None.
+
+        Args:
+            step: of the epoch.
+            row: of the batch, 0 … batch-1.
+            epoch: as of `samples`.
+            timeout: seconds.
+
+        Raises:
+            leat.OutOfRange: no such step.
+            leat.InvalidArgument: no such row.
+            leat.FailedPrecondition, leat.Unavailable: as of `record`.
+        """
+        at = whole("epoch", epoch, 0, 2**53), whole("step", step, 0, 2**53)
+        numbers = None if row is None else row_numbers([whole("row", row, 0, self.batch - 1)], self.batch)
+        asked = (*at, *row_pointer(numbers), 0 if row is None else 1, seconds("timeout", timeout))
+        rows = tuple(_why.row(each) for each in self._asked(_native.lib.leat_job_explain, *asked))
+        return rows if row is None else rows[0]
+
     def sample(self, index: int, *, timeout: float = 60.0, source: Any = None) -> Sample:
         """One sample, as epoch 0 has it: the arrays of one row, which a notebook shows as pictures.
 
@@ -325,11 +391,7 @@ class Job:
         Raises:
             leat.OutOfRange: no such sample.
         """
-        number = whole("index", index, -(2**63), 2**63 - 1)
-        if number < 0:
-            number += self.num_samples
-        if not 0 <= number < self.num_samples:
-            raise OutOfRange(f"sample {index}; job {self.name!r} has {self.num_samples} samples")
+        number = self._number(index)
         buffer = Buffer(self)
         timeout_s = seconds("timeout", timeout)
         if self._external is None:

@@ -78,6 +78,11 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "leat_job_sample": (_STATUS, [c_void_p, c_uint64, c_double, POINTER(c_void_p)]),
     "leat_job_position": (_STATUS, [c_void_p, c_char_p, c_size_t, POINTER(c_uint64), POINTER(c_uint64)]),
     "leat_job_samples": (_STATUS, [c_void_p, c_uint64, c_uint64, POINTER(c_uint32), c_size_t, POINTER(c_int64)]),
+    "leat_job_record": (_STATUS, [c_void_p, c_uint64, c_double, POINTER(c_void_p)]),
+    "leat_job_explain": (
+        _STATUS,
+        [c_void_p, c_uint64, c_uint64, POINTER(c_uint32), c_size_t, c_int, c_double, POINTER(c_void_p)],
+    ),
     "leat_job_free": (None, [c_void_p]),
     "leat_batches_open": (
         _STATUS,
@@ -238,9 +243,11 @@ def make(free: str, function: Any, *args: Any, of: Handle | None = None, out: An
         function: of the library.
         args: its arguments.
         of: its first argument, if that is a handle, which is not freed before the call has returned.
-        out: a c_void_p that gets the pointer, and whose owner frees it.
+        out: a c_void_p that gets the pointer, and whose owner frees it; or a Cell, which lives until the call has
+            returned, whoever waits for it, so that it alone frees what nobody takes.
     """
-    made = c_void_p() if out is None else out
+    cell = out if isinstance(out, Cell) else None
+    made = cell.made if cell is not None else c_void_p() if out is None else out
 
     def call() -> int | None:
         if of is None:
@@ -251,7 +258,7 @@ def make(free: str, function: Any, *args: Any, of: Handle | None = None, out: An
     def drop(status: int | None) -> None:
         if status:
             lib.leat_status_free(status)
-        elif made.value:
+        elif cell is None and made.value:
             pointer, made.value = made.value, None
             _free_of(free)(pointer)
 
@@ -269,6 +276,10 @@ class Cell:
         self._pid = os.getpid()
         self._free = _free_of(free)
         self.made = c_void_p()
+
+    def text(self) -> str:
+        """Of a char*."""
+        return ctypes.string_at(self.made.value or b"").decode("utf-8", "replace")
 
     def free(self, _getpid=os.getpid) -> None:
         """Idempotent; in a forked child it does nothing."""

@@ -103,6 +103,17 @@ struct FakeService {
   std::vector<absl::Status> failing;  // of the next calls, first to last
   std::vector<std::string> calls;
   Rows rows;
+  // Of leat.v1.ExplainedRow.
+  std::string explained = R"([
+    {"row": 0, "padding": false, "pass": 0,
+     "record": {"sample": 5, "root": "/data", "file": "x.tfrecord", "key": "",
+                "offset": 64, "size": 9, "index": 2, "shard": 0,
+                "index_in_shard": 5},
+     "draws": [{"node": 2, "op": "uniform", "name": "scale", "values": [0.25],
+                "text": "", "unknown": ""},
+               {"node": 4, "op": "random_crop", "name": "", "values": [],
+                "text": "", "unknown": "not read"}]},
+    {"row": 1, "padding": false, "pass": 0, "draws": []}])";
 };
 
 class FakeAdmin : public Admin {
@@ -174,6 +185,16 @@ class FakeConnection : public Connection {
         fmt::format("rows {} {} {} {}", job, epoch, step, count));
     if (job != "resnet50") return NotFound("no such job");
     return service_->rows;
+  }
+  absl::StatusOr<std::string> Explain(std::string_view job, uint64_t epoch,
+                                      uint64_t step,
+                                      std::optional<uint32_t> row) override {
+    service_->calls.push_back(fmt::format("explain {} {} {} {}", job, epoch,
+                                          step,
+                                          row ? std::to_string(*row) : "all"));
+    if (job != "resnet50") return NotFound("no such job");
+    if (row && *row >= 2) return OutOfRange("row {}: rows 0 to 1", *row);
+    return service_->explained;
   }
 
  private:

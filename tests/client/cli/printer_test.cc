@@ -36,6 +36,7 @@ std::vector<std::vector<std::string>> ViewCommands() {
           {"describe", "worker", "node1"},
           {"describe", "job", "resnet50"},
           {"describe", "dataset", "train"},
+          {"why", "resnet50", "--step", "3"},
           {"inspect", "."}};
 }
 

@@ -42,6 +42,11 @@ class Fake:
         """Services that were freed while a call worked on them."""
         return self._library.fake_freed_in_use()
 
+    def handles(self):
+        """Services and jobs that nobody has freed."""
+        gc.collect()
+        return self._library.fake_handles()
+
     def made(self):
         """Buffers ever made."""
         return self._library.fake_made()

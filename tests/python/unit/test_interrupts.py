@@ -10,7 +10,7 @@ import threading
 import numpy as np
 import pytest
 import threads
-from interrupts import Interrupts
+from interrupts import Held, Interrupts
 
 import leat
 
@@ -24,7 +24,12 @@ def first_label(batch):
 
 def check(make, job, fake, seed):
     """Runs epochs until enough interrupts have fallen, and compares what came with what has to come."""
-    epochs, live = 30, fake.live()
+    it = make(epochs=1)  # what it starts once and for all is there
+    for _ in it:
+        pass
+    it.close()
+    del it, _
+    epochs, live, held = 30, fake.live(), Held()
     with Interrupts(seed) as interrupts:
         while interrupts.raised < INTERRUPTS:
             it = make(epochs=epochs)
@@ -47,8 +52,9 @@ def check(make, job, fake, seed):
                 number % steps * BATCH for number in range(epochs * steps)
             ]
             it.close()
-            del batch, got
+            del it, batch, got
     assert fake.live() == live
+    held.assert_no_more()
 
 
 def test_numpy_batches_are_neither_lost_nor_repeated(job, fake):
@@ -132,14 +138,36 @@ def test_closing_a_service_waits_for_the_call_that_is_under_way(service, fake, g
         service.job("late", graph.images, batch=10)
 
 
-def test_a_call_that_is_interrupted_raises_nothing_else_and_leaves_no_thread(service, graph):
-    before = threading.active_count()
-    with Interrupts(6, (20e-6, 50e-6, 100e-6, 200e-6)) as interrupts:
+# Within what a call of the fake takes, and behind it.
+MOMENTS = (20e-6, 50e-6, 100e-6, 200e-6, 400e-6)
+
+
+def interrupted(seed, call, fake):
+    """Interrupts `call` often enough; nothing of it is left, neither in the library nor of the system."""
+    call()
+    handles, held, before = fake.handles(), Held(), threading.active_count()
+    with Interrupts(seed, MOMENTS) as interrupts:
         while interrupts.raised < INTERRUPTS:
             try:
                 interrupts.arm()
-                service.job("again", graph.images, batch=10)
+                result = call()
+                interrupts.armed = False
+                del result  # here, since a finalizer that is interrupted does not go on
             except KeyboardInterrupt:
                 pass
     threads.wait_until_ended("leat._threads")
+    assert fake.handles() == handles
+    held.assert_no_more()
     assert threading.active_count() == before
+
+
+def test_a_job_that_is_interrupted_raises_nothing_else_and_leaves_nothing(service, graph, fake):
+    interrupted(6, lambda: service.job("again", graph.images, batch=10), fake)
+
+
+def test_a_connection_that_is_interrupted_raises_nothing_else_and_leaves_nothing(fake):
+    interrupted(7, leat.connect, fake)
+
+
+def test_an_answer_that_is_interrupted_raises_nothing_else_and_leaves_nothing(job, fake):
+    interrupted(8, lambda: job.why(3, 7), fake)

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the fake says of records and rows: records of 10 bytes, ten a file, and
+ * two draws in each row. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "client/leat/leat.h"
+
+enum { kRecordText = 256, kRowText = 1024, kMaxRows = 1024 };
+
+static int PutRecord(char* text, int64_t sample) {
+  return snprintf(text, kRecordText,
+                  "{\"sample\": %lld, \"root\": \"/data\", \"file\": "
+                  "\"%lld.tar\", \"key\": \"\", \"offset\": %lld, \"size\": "
+                  "10, \"index\": %lld, \"shard\": 0, \"index_in_shard\": "
+                  "%lld}",
+                  (long long)sample, (long long)sample / 10,
+                  (long long)sample % 10 * 10, (long long)sample % 10,
+                  (long long)sample);
+}
+
+leat_status* leat_job_record(const leat_job* job, uint64_t index,
+                             double timeout_s, char** json) {
+  *json = malloc(kRecordText);
+  PutRecord(*json, (int64_t)index);
+  return NULL;
+}
+
+leat_status* leat_job_explain(const leat_job* job, uint64_t epoch,
+                              uint64_t step, const uint32_t* rows,
+                              size_t num_rows, int read_records,
+                              double timeout_s, char** json) {
+  int64_t samples[kMaxRows];
+  for (size_t i = 0; i < kMaxRows; ++i) samples[i] = -2;
+  leat_status* const status =
+      leat_job_samples(job, epoch, step, rows, num_rows, samples);
+  if (status != NULL) return status;
+  char* const text = *json = malloc(kMaxRows * kRowText);
+  char* at = text;
+  *at++ = '[';
+  for (size_t i = 0; i < kMaxRows && samples[i] != -2; ++i) {
+    at += sprintf(at, "%s{\"row\": %u, \"padding\": false, \"pass\": %llu",
+                  i == 0 ? "" : ", ", num_rows == 0 ? (unsigned)i : rows[i],
+                  (unsigned long long)epoch);
+    if (samples[i] >= 0) {
+      at += sprintf(at, ", \"record\": ");
+      at += PutRecord(at, samples[i]);
+    }
+    at += sprintf(at,
+                  ", \"draws\": [{\"node\": 3, \"op\": \"coin_flip\", "
+                  "\"name\": \"flip.horizontal\", \"values\": [1.0], "
+                  "\"text\": \"\", \"unknown\": \"\"}, {\"node\": 4, \"op\": "
+                  "\"random_resized_crop\", \"name\": \"\", \"values\": %s, "
+                  "\"text\": \"\", \"unknown\": \"%s\"}]}",
+                  read_records ? "[1.0, 2.0, 30.0, 40.0]" : "[]",
+                  read_records ? "" : "not read");
+  }
+  sprintf(at, "]");
+  return NULL;
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ExplainCalls: leat.v1.ExplainService.
+//
+// A call waits for its job, then for the one thread that answers calls, since
+// an answer may wait for storage:
+//
+//   gRPC ─► JobTable::Get ─► queue, kMaxExplainCalls at most ─► thread ─► gRPC
+//
+// Stop answers all that wait, so that the server can shut down.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "worker/image/row_program.h"
+
+namespace grpc {
+class ServerContextBase;
+class Service;
+}  // namespace grpc
+
+namespace leat::worker {
+
+class JobTable;
+
+inline constexpr size_t kMaxExplainCalls = 64;  // under way
+
+class ExplainCalls {
+ public:
+  // Whether a call may begin.
+  using Admit = std::function<absl::Status(const grpc::ServerContextBase&)>;
+
+  // `jobs` outlives it.
+  ExplainCalls(Admit admit, JobTable* jobs, const ImageLimits& limits);
+  // REQUIRES: the server has shut down.
+  ~ExplainCalls();
+
+  // kResourceExhausted: its thread cannot be had.
+  const absl::Status& started() const;
+  grpc::Service* service();
+  // Answers what waits, and what comes, by kUnavailable.
+  void Stop();
+
+ private:
+  class Grpc;
+  std::unique_ptr<Grpc> grpc_;
+};
+
+}  // namespace leat::worker
