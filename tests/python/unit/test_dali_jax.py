@@ -374,6 +374,28 @@ def test_is_nonpadding_marks_the_samples_of_the_shards(sharding):
         _ = clu.DALIGenericPeekableIterator(FakePipeline(), ["data"]).is_nonpadding
 
 
+@pytest.mark.parametrize("sharding", [None, batch_axis])
+def test_mask_marks_the_rows_that_count(sharding):
+    pipelines = [FakePipeline(7, 3, shard, 2, pad=True, device_id=shard) for shard in range(2)]
+    it = DALIGenericIterator(
+        pipelines,
+        ["data"],
+        reader_name="reader",
+        sharding=sharding and sharding(),
+        last_batch_policy=LastBatchPolicy.MASK,
+    )
+    counted = []
+    for batch in it:
+        valid = np.asarray(batch["valid"]).ravel()
+        data = np.asarray(batch["data"]).ravel()
+        assert valid.dtype == bool and it.samples()[valid].tolist() == data[valid].tolist()
+        assert (it.samples()[~valid] == -1).all()
+        counted += data[valid].tolist()
+        if sharding is not None:
+            assert batch["valid"].sharding == batch_axis()
+    assert sorted(counted) == list(range(7))
+
+
 def defaults(function):
     parameters = [p for p in inspect.signature(function).parameters.values() if p.name != "self"]
     empty = inspect.Parameter.empty

@@ -241,6 +241,28 @@ def test_nothing_deprecated_is_imported():
     subprocess.run([sys.executable, "-W", "error::DeprecationWarning:leat", "-c", code], check=True, timeout=120)
 
 
+@pytest.mark.parametrize("policy", [types.LAST_BATCH_FILL, types.LAST_BATCH_PARTIAL])
+def test_samples_and_where_an_iterator_is(policy):
+    from leat.rocal.plugin.generic import ROCALGenericIterator
+
+    it = ROCALGenericIterator(make(batch_size=20, num_shards=2, shard_id=1, last_batch_policy=policy))
+    with pytest.raises(leat.FailedPrecondition, match="no batch has been taken"):
+        it.samples()
+    for epoch in range(2):
+        for _, labels in it:
+            assert it.samples().tolist() == labels.tolist()
+        assert repr(it).endswith(f"batches of 20>: {len(it)} of {len(it)} batches of epoch {epoch}>")
+        it.reset()
+        assert it.samples().tolist() == labels.tolist()
+
+
+def test_samples_of_several_pipelines_are_one_behind_the_other():
+    it = ROCALJaxIterator([make(shard_id=shard, num_shards=2, batch_size=4) for shard in range(2)])
+    found = samples(it, 3)[-1]
+    assert it.samples().tolist() == [number for each in found for number in each]
+    assert repr(it).startswith("<leat.rocal ROCALJaxIterator over ") and "and 1 more" in repr(it)
+
+
 def test_numpy_iterators():
     from leat.rocal.plugin.generic import ROCALGenericIterator, ROCALNumpyIterator
 
