@@ -129,7 +129,7 @@ def test_a_pipeline_may_be_on_another_device_or_on_none(decorator):
     create = decorator(lambda: {"samples": 47}, output_map=["data"])
     assert next(create(batch_size=3, device_id=1))["data"].devices() == {jax.devices()[1]}
     assert next(create(batch_size=3, device_id=None))["data"].devices() == {jax.devices("cpu")[0]}
-    with pytest.raises(ValueError, match="device_id = 99; this process has 8 devices"):
+    with pytest.raises(ValueError, match="device_id = 99, but this process has 8 devices"):
         create(batch_size=3, device_id=99)
 
 

@@ -154,8 +154,8 @@ class BaseIterator(Iterator[Any]):
         )
         _require(
             all(pipe.reader_meta(self._reader_name)["pad_last_batch"] for pipe in self._pipes),
-            f"LastBatchPolicy.MASK needs pad_last_batch=True of the reader {self._reader_name!r}: otherwise batches are "
-            "filled with the samples of the next epoch, which DALI then leaves out there",
+            f"LastBatchPolicy.MASK needs pad_last_batch=True of the reader {self._reader_name!r}: otherwise batches "
+            "are filled with the samples of the next epoch, which DALI then leaves out there",
         )
 
     @property

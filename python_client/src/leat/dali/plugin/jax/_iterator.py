@@ -11,8 +11,8 @@ from typing import Any
 
 import jax
 
+from leat import _pipeline_placing as _placing
 from leat.dali.plugin.base_iterator import BaseIterator, LastBatchPolicy, check_marked
-from leat.dali.plugin.jax import _placing
 
 _NUM_THREADS = 4
 
@@ -100,8 +100,8 @@ class DALIGenericIterator(BaseIterator):
         check_sharding(sharding)
         if last_batch_policy is LastBatchPolicy.PARTIAL:
             raise AssertionError(
-                "JAX iterator does not support partial last batch policy. LastBatchPolicy.MASK keeps the shape and marks "
-                "the rows."
+                "JAX iterator does not support partial last batch policy. LastBatchPolicy.MASK keeps the shape and "
+                "marks the rows."
             )
         check_marked(output_map, last_batch_policy)
         self.output_map = output_map
