@@ -81,8 +81,8 @@ std::string Batches::token() const {
 }
 
 std::string Batches::TokenAt(uint64_t epoch, uint64_t step) const {
-  const JobInfo& info = state_->job->info();
-  return client::EncodeToken(info.spec.name, info.plan_hash,
+  return client::EncodeToken(state_->job->info().spec.name,
+                             state_->job->token_names().token_hash,
                              {.epoch = epoch, .step = step});
 }
 

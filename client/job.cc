@@ -184,7 +184,7 @@ absl::StatusOr<Position> StartOf(const JobData& job,
         "epoch {} and step {} with a token, which says where to begin; want "
         "one of the two",
         options.epoch, options.step);
-  return DecodeToken(options.token, job.info().spec.name, job.info().plan_hash,
+  return DecodeToken(options.token, job.info().spec.name, job.token_names(),
                      steps);
 }
 
@@ -322,8 +322,7 @@ absl::StatusOr<std::unique_ptr<Batches>> client::JobAccess::OpenFed(
 }
 
 absl::StatusOr<Position> Job::PositionOf(std::string_view token) const {
-  const JobInfo& info = state_->data->info();
-  return client::DecodeToken(token, info.spec.name, info.plan_hash,
+  return client::DecodeToken(token, name(), state_->data->token_names(),
                              steps_per_epoch());
 }
 

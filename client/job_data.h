@@ -14,6 +14,7 @@
 #include "client/control.h"
 #include "client/leat/client.h"
 #include "client/private_service.h"
+#include "client/token.h"
 #include "core/job.h"
 #include "core/mutex.h"
 #include "core/plan.h"
@@ -46,6 +47,7 @@ class JobData {
   const JobInfo& info() const { return info_; }
   const v1::Job& proto() const { return proto_; }
   const Plan& plan() const { return plan_; }
+  const TokenNames& token_names() const { return token_names_; }
 
   // The newest assignment that any iterator has met; nullptr: none.
   std::shared_ptr<const AssignmentTable> table() const;
@@ -56,12 +58,14 @@ class JobData {
       : connection_(std::move(connection)),
         info_(std::move(info)),
         proto_(std::move(proto)),
-        plan_(info_.spec, info_.dataset.shards) {}
+        plan_(info_.spec, info_.dataset.shards),
+        token_names_{TokenHash(info_), info_.plan_hash} {}
 
   const std::shared_ptr<Connection> connection_;
   const JobInfo info_;
   const v1::Job proto_;
   const Plan plan_;
+  const TokenNames token_names_;
   mutable Mutex mu_;
   std::shared_ptr<const AssignmentTable> table_ ABSL_GUARDED_BY(mu_);
 };

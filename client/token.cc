@@ -22,14 +22,18 @@ std::string ShortHash(std::string_view hash) {
                 std::min<size_t>(hash.size(), 6)});
 }
 
+std::string_view TextOf(const Digest& digest) {
+  return {reinterpret_cast<const char*>(digest.data()), digest.size()};
+}
+
 }  // namespace
 
-std::string EncodeToken(std::string_view job, const Digest& plan_hash,
+std::string EncodeToken(std::string_view job, const Digest& token_hash,
                         const Position& position) {
   stored::v1::Token token;
   token.set_format(kFormat);
   token.set_job(std::string(job));
-  token.set_plan_hash(plan_hash.data(), plan_hash.size());
+  token.set_plan_hash(token_hash.data(), token_hash.size());
   token.set_epoch(position.epoch);
   token.set_step(position.step);
   const std::string payload = token.SerializeAsString();
@@ -38,7 +42,7 @@ std::string EncodeToken(std::string_view job, const Digest& plan_hash,
 
 absl::StatusOr<Position> DecodeToken(std::string_view bytes,
                                      std::string_view job,
-                                     const Digest& plan_hash,
+                                     const TokenNames& own,
                                      uint64_t steps_per_epoch) {
   if (bytes.size() > kMaxTokenBytes || !bytes.starts_with(kMagic))
     return InvalidArgument(
@@ -57,18 +61,21 @@ absl::StatusOr<Position> DecodeToken(std::string_view bytes,
   if (token.format() != kFormat)
     return InvalidArgument("token: format {}; this library reads format {}",
                            token.format(), kFormat);
-  const std::string_view own_hash(
-      reinterpret_cast<const char*>(plan_hash.data()), plan_hash.size());
-  if (token.plan_hash() != own_hash) {
+  const std::string_view own_hash = TextOf(own.token_hash);
+  if (token.plan_hash() != own_hash &&
+      token.plan_hash() != TextOf(own.plan_hash)) {
     if (token.job() != job)
       return InvalidArgument(
           "token: of job \"{}\" (plan {}), not of \"{}\" "
           "(plan {})",
           token.job(), ShortHash(token.plan_hash()), job, ShortHash(own_hash));
     return InvalidArgument(
-        "token: of another plan of job \"{}\" ({}, now {}): its dataset, "
-        "pipeline, seed, batch or order has changed",
-        job, ShortHash(token.plan_hash()), ShortHash(own_hash));
+        "token: of another plan of job \"{}\" ({}, now {}): its pipeline, "
+        "seed, batch or order has changed, or its dataset: a file's name below "
+        "the dataset's root, a size, a label or an archive's index; without a "
+        "token one can begin where it stands, at epoch {}, step {}",
+        job, ShortHash(token.plan_hash()), ShortHash(own_hash), token.epoch(),
+        token.step());
   }
   if (token.step() >= steps_per_epoch)
     return InvalidArgument("token: step {}; job \"{}\" has {} steps an epoch",

@@ -16,16 +16,23 @@
 
 namespace leat::client {
 
+// What a job's tokens may name (core/job.h): TokenHash, which new ones do, and
+// PlanHash, which those of older releases do.
+struct TokenNames {
+  Digest token_hash{};
+  Digest plan_hash{};
+};
+
 // Of a consumer whose next step is `position`. Under 1,024 bytes.
-std::string EncodeToken(std::string_view job, const Digest& plan_hash,
+std::string EncodeToken(std::string_view job, const Digest& token_hash,
                         const Position& position);
 
 // kInvalidArgument: not a token, damaged, of a later format, of another job or
-// of another plan of the same job (names both), or a step that the job does not
-// have.
+// of another plan of the same job (names both, and where the token stands), or
+// a step that the job does not have.
 absl::StatusOr<Position> DecodeToken(std::string_view token,
                                      std::string_view job,
-                                     const Digest& plan_hash,
+                                     const TokenNames& own,
                                      uint64_t steps_per_epoch);
 
 }  // namespace leat::client

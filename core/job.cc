@@ -14,6 +14,7 @@ constexpr size_t kMaxJobNameLength = 128;
 
 // Named in the hash, so that another layout of the fields is another hash.
 constexpr std::string_view kPlanHashVersion = "leat.plan.v1";
+constexpr std::string_view kTokenHashVersion = "leat.token.v1";
 
 template <class Enum>
 using Names = std::pair<Enum, std::string_view>;
@@ -227,10 +228,13 @@ uint64_t AllowedBadSamples(const JobSpec& spec, uint64_t num_samples) {
                                                      samples * 1e-12));
 }
 
-Digest PlanHash(const JobSpec& spec, const DatasetInfo& dataset) {
+namespace {
+
+Digest HashOfPlan(std::string_view version, const Graph& pipeline,
+                  const JobSpec& spec, const Digest& dataset) {
   Sha256 hash;
-  hash.UpdateField(kPlanHashVersion);
-  hash.UpdateField(CanonicalText(spec.pipeline));
+  hash.UpdateField(version);
+  hash.UpdateField(CanonicalText(pipeline));
   hash.UpdateU64(spec.seed).UpdateU64(spec.batch);
   hash.UpdateU64(static_cast<uint64_t>(spec.order));
   hash.UpdateU64(static_cast<uint64_t>(spec.last_batch));
@@ -240,8 +244,34 @@ Digest PlanHash(const JobSpec& spec, const DatasetInfo& dataset) {
   hash.UpdateU64(spec.order == Order::kShardShuffle ? spec.shuffle_window : 0);
   hash.UpdateU64(static_cast<uint64_t>(spec.decoder_class));
   hash.UpdateU64(static_cast<uint64_t>(spec.on_bad_sample));
-  hash.Update(std::as_bytes(std::span(dataset.fingerprint)));
+  hash.Update(std::as_bytes(std::span(dataset)));
   return hash.Finish();
+}
+
+// Whether a reader's argument says where its records are, and not what they
+// are.
+bool IsPlace(const Node& reader, std::string_view arg) {
+  static constexpr std::string_view kPlaces[] = {
+      "path", "paths", "root", "files", "array", "annotations", "index"};
+  if (reader.op == "readers.idx") return arg == "images" || arg == "labels";
+  return std::find(std::begin(kPlaces), std::end(kPlaces), arg) !=
+         std::end(kPlaces);
+}
+
+}  // namespace
+
+Digest PlanHash(const JobSpec& spec, const DatasetInfo& dataset) {
+  return HashOfPlan(kPlanHashVersion, spec.pipeline, spec, dataset.fingerprint);
+}
+
+Digest TokenHash(const JobInfo& job) {
+  if (job.dataset.content == Digest{}) return job.plan_hash;
+  Graph pipeline = job.spec.pipeline;
+  for (Node& node : pipeline.nodes)
+    if (node.op.starts_with("readers."))
+      std::erase_if(node.args,
+                    [&](const auto& arg) { return IsPlace(node, arg.first); });
+  return HashOfPlan(kTokenHashVersion, pipeline, job.spec, job.dataset.content);
 }
 
 std::string Difference(const JobSpec& existing, const JobSpec& wanted) {

@@ -89,6 +89,10 @@ struct DatasetInfo {
   std::string reader;    // canonical text of the reader node
   Digest fingerprint{};  // of reader, shard table and every record's identity
                          // (path, size, time of change)
+  // Of what the records are, wherever they lie: names below the dataset's root,
+  // sizes, labels, and what an archive's index says. Zero: indexed by a release
+  // that did not tell it.
+  Digest content{};
   ShardTable shards;
   uint64_t bytes = 0;  // stored, all records
   std::vector<std::string>
@@ -118,6 +122,11 @@ uint64_t AllowedBadSamples(const JobSpec& spec, uint64_t num_samples);
 // REQUIRES: spec.pipeline is normalised, the class is not kAuto. Golden:
 // changing it orphans every token.
 Digest PlanHash(const JobSpec& spec, const DatasetInfo& dataset);
+// What tokens name: as the plan hash, but of the dataset's content instead of
+// where and when it was stored, so that a token outlives a dataset's move. The
+// plan hash itself where the content is not known. Golden, as PlanHash.
+// REQUIRES: as PlanHash.
+Digest TokenHash(const JobInfo& job);
 // "batch 64 != 128; seed 1 != 2": what differs, for people; empty if nothing. A
 // wanted kAuto is satisfied by any class.
 std::string Difference(const JobSpec& existing, const JobSpec& wanted);

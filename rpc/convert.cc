@@ -182,6 +182,7 @@ v1::Dataset ToProto(const DatasetInfo& dataset) {
   proto.set_name(dataset.name);
   proto.set_reader(dataset.reader);
   proto.set_fingerprint(Bytes(dataset.fingerprint));
+  if (dataset.content != Digest{}) proto.set_content(Bytes(dataset.content));
   *proto.mutable_shards() = ToProto(dataset.shards);
   proto.set_bytes(dataset.bytes);
   for (const std::string& name : dataset.classes) proto.add_classes(name);
@@ -304,6 +305,9 @@ absl::StatusOr<DatasetInfo> FromProto(const v1::Dataset& proto) {
   dataset.reader = proto.reader();
   ASSIGN_OR_RETURN(dataset.fingerprint,
                    DigestFrom("fingerprint", proto.fingerprint()));
+  if (!proto.content().empty()) {
+    ASSIGN_OR_RETURN(dataset.content, DigestFrom("content", proto.content()));
+  }
   ASSIGN_OR_RETURN(dataset.shards, FromProto(proto.shards()));
   dataset.bytes = proto.bytes();
   dataset.classes.assign(proto.classes().begin(), proto.classes().end());

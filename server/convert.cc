@@ -206,6 +206,9 @@ absl::StatusOr<IndexHeader> FromProto(const v1::IndexHeader& proto) {
   header.request_id = proto.request_id();
   ASSIGN_OR_RETURN(header.fingerprint,
                    DigestOf("fingerprint", proto.fingerprint()));
+  if (!proto.content().empty()) {
+    ASSIGN_OR_RETURN(header.content, DigestOf("content", proto.content()));
+  }
   ASSIGN_OR_RETURN(header.shards, rpc::FromProto(proto.shards()));
   header.bytes = proto.bytes();
   if (proto.classes_size() > kMaxClasses)

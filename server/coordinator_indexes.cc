@@ -55,9 +55,15 @@ void Coordinator::FinishUpload(const IndexHeader& header, std::string index,
 
   // Made here, since a header may be large.
   const auto indexed = std::make_shared<DatasetIndexed>();
-  indexed->dataset = {header.dataset_id,  header.name,   "",
-                      header.fingerprint, header.shards, header.bytes,
-                      header.classes,     header.types};
+  indexed->dataset = {.id = header.dataset_id,
+                      .name = header.name,
+                      .reader = "",
+                      .fingerprint = header.fingerprint,
+                      .content = header.content,
+                      .shards = header.shards,
+                      .bytes = header.bytes,
+                      .classes = header.classes,
+                      .types = header.types};
   indexed->index_bytes = header.index_bytes;
   indexed->index_sha256 = header.index_sha256;
   if (!header.blocks.empty())

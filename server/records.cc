@@ -36,6 +36,7 @@ struct Encoder {
     to->set_name(info.name);
     to->set_reader(info.reader);
     to->set_fingerprint(Bytes(info.fingerprint));
+    if (info.content != Digest{}) to->set_content(Bytes(info.content));
     stored::v1::StoredShards* shards = to->mutable_shards();
     shards->set_num_samples(info.shards.num_samples());
     if (info.shards.uniform()) {
@@ -96,6 +97,10 @@ absl::StatusOr<DatasetIndexed> Decode(const stored::v1::DatasetIndexed& from) {
   info.reader = from.reader();
   ASSIGN_OR_RETURN(info.fingerprint,
                    ToDigest("a fingerprint", from.fingerprint()));
+  if (!from.content().empty()) {
+    ASSIGN_OR_RETURN(info.content,
+                     ToDigest("a content's hash", from.content()));
+  }
   const stored::v1::StoredShards& shards = from.shards();
   if (shards.sizes().empty()) {
     ASSIGN_OR_RETURN(info.shards, ShardTable::Uniform(shards.num_samples(),

@@ -175,6 +175,7 @@ struct IndexHeader {
   std::string dataset_id;
   uint64_t request_id = 0;
   Digest fingerprint{};
+  Digest content{};  // zero: the worker did not tell it
   ShardTable shards;
   uint64_t bytes = 0;
   std::vector<std::string> classes;

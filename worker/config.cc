@@ -63,6 +63,9 @@ void AddStorageFlags(CLI::App& app, Config& config) {
   app.add_option("--disk-cache", storage.disk_cache,
                  "directory, of this worker alone, for what s3, gs and http "
                  "gave");
+  app.add_option("--local-copy", config.local_copies,
+                 "FROM=TO: this machine has a copy of its own of the folder "
+                 "FROM, which jobs name, at TO; may be given several times");
 }
 
 // Sizes are text until parsed.
@@ -149,6 +152,25 @@ absl::Status Config::Validate() const {
     return InvalidArgument("--name of {} bytes: want up to 128", name.size());
   RETURN_IF_ERROR(gpu.Validate());
   return security.Validate();
+}
+
+absl::Status Config::SetLocalCopies() {
+  for (const std::string& text : local_copies) {
+    const size_t equals = text.find('=');
+    std::string from = text.substr(0, equals);
+    std::string to = equals == std::string::npos ? "" : text.substr(equals + 1);
+    for (std::string* path : {&from, &to})
+      while (path->size() > 1 && path->ends_with('/')) path->pop_back();
+    if (!from.starts_with('/') || !to.starts_with('/') || from == "/" ||
+        to == "/")
+      return InvalidArgument(
+          "--local-copy \"{}\": want FROM=TO, two absolute paths of folders",
+          text);
+    if (!storage.local_copies.emplace(std::move(from), std::move(to)).second)
+      return InvalidArgument("--local-copy \"{}\": its folder is given twice",
+                             text);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Config::ReadSecurity(rpc::Security* into) const {
@@ -281,6 +303,7 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
   else
     config.gpu.devices = *selection;
   config.SetDefaults();
+  status.Update(config.SetLocalCopies());
   if (status.ok()) status = config.Validate();
   if (!status.ok()) return Fail(status);
   return config;

@@ -55,6 +55,7 @@ struct Config {
   int read_threads = 64;
   uint64_t read_ahead_bytes = 0;
   StorageConfig storage;
+  std::vector<std::string> local_copies;  // as given: FROM=TO
   ReadAheadOf read_ahead_of = ReadAheadOf::kRemote;
   NearbyLimits nearby;  // of records that one request brings
   uint64_t group_bytes = 1 << 20;
@@ -77,6 +78,8 @@ struct Config {
 
   // Fills in what the machine decides: threads, cache, buffers.
   void SetDefaults();
+  // Puts local_copies into `storage`. Errors as Validate's.
+  absl::Status SetLocalCopies();
   // kInvalidArgument: names the flag, its value and what was expected.
   absl::Status Validate() const;
   // What the files say now: `tls` and `access_token_file`. After an error

@@ -222,6 +222,7 @@ absl::Status CoordinatorClient::UploadIndex(
     header.set_dataset_id(directive.dataset_id());
     header.set_request_id(directive.request_id());
     header.set_fingerprint(BytesOf(index->fingerprint));
+    if (index->content != Digest{}) header.set_content(BytesOf(index->content));
     *header.mutable_shards() = rpc::ToProto(index->shards);
     header.set_bytes(index->bytes);
     for (const std::string& name : index->classes) header.add_classes(name);

@@ -8,6 +8,7 @@
 namespace leat::client {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 Digest Plan(uint8_t seed) {
@@ -18,7 +19,8 @@ Digest Plan(uint8_t seed) {
 
 std::string Refusal(std::string_view token, std::string_view job = "train",
                     uint8_t plan = 1, uint64_t steps = 100) {
-  const auto position = DecodeToken(token, job, Plan(plan), steps);
+  const auto position =
+      DecodeToken(token, job, {Plan(plan), Plan(plan)}, steps);
   if (position.ok()) return "accepted";
   EXPECT_TRUE(absl::IsInvalidArgument(position.status()));
   return std::string(Message(position.status()));
@@ -28,7 +30,7 @@ TEST(Token, ComesBackAsItWentIn) {
   const Position position{90, 99};
   const std::string token = EncodeToken("train", Plan(1), position);
   EXPECT_LT(token.size(), 1024u);
-  const auto decoded = DecodeToken(token, "train", Plan(1), 100);
+  const auto decoded = DecodeToken(token, "train", {Plan(1), Plan(9)}, 100);
   ASSERT_TRUE(decoded.ok()) << decoded.status();
   EXPECT_EQ(*decoded, position);
 }
@@ -64,8 +66,16 @@ TEST(Token, OfAnotherJobNamesBoth) {
 
 TEST(Token, OfAnotherPlanOfTheSameJobSaysSo) {
   EXPECT_THAT(Refusal(EncodeToken("train", Plan(2), {0, 1})),
-              HasSubstr("another plan of job \"train\" (020202020202, now "
-                        "010101010101)"));
+              AllOf(HasSubstr("another plan of job \"train\" (020202020202, "
+                              "now 010101010101)"),
+                    HasSubstr("at epoch 0, step 1")));
+}
+
+TEST(Token, OfAnOlderReleaseNamesThePlanHash) {
+  const std::string token = EncodeToken("train", Plan(9), {3, 4});
+  const auto decoded = DecodeToken(token, "train", {Plan(1), Plan(9)}, 100);
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(*decoded, (Position{3, 4}));
 }
 
 TEST(Token, StepBeyondTheEpochIsRefused) {

@@ -274,6 +274,44 @@ TEST(PlanHash, SeesTheWindowOfAShardShuffle) {
   EXPECT_NE(PlanHash(spec, Dataset(50)), hash);
 }
 
+JobInfo InfoOf(JobSpec spec, DatasetInfo dataset) {
+  JobInfo job{.spec = std::move(spec), .dataset = std::move(dataset)};
+  job.plan_hash = PlanHash(job.spec, job.dataset);
+  return job;
+}
+
+TEST(TokenHash, IsThePlanHashWhereTheContentIsNotKnown) {
+  const JobInfo job = InfoOf(Spec(), Dataset(50));
+  EXPECT_EQ(TokenHash(job), job.plan_hash);
+}
+
+TEST(TokenHash, SeesWhatTheRecordsAreAndNotWhereTheyLie) {
+  DatasetInfo dataset = Dataset(50);
+  dataset.content.fill(3);
+  JobSpec spec = Spec();
+  const Digest hash = TokenHash(InfoOf(spec, dataset));
+  EXPECT_NE(hash, PlanHash(spec, dataset));
+  dataset.fingerprint[31] ^= 1;
+  spec.pipeline.nodes[0].args["path"] = std::string("/elsewhere");
+  EXPECT_EQ(TokenHash(InfoOf(spec, dataset)), hash);
+  spec.pipeline.nodes[0].args["repeat"] = int64_t{2};
+  EXPECT_NE(TokenHash(InfoOf(spec, dataset)), hash);
+  dataset.content[0] ^= 1;
+  EXPECT_NE(TokenHash(InfoOf(Spec(), dataset)), hash);
+}
+
+TEST(TokenHash, SeesEverythingElseThatChangesBytes) {
+  DatasetInfo dataset = Dataset(50);
+  dataset.content.fill(3);
+  std::set<Digest> hashes = {TokenHash(InfoOf(Spec(), dataset))};
+  for (const auto& [field, change] : Changes()) {
+    JobSpec spec = Spec();
+    change(&spec);
+    EXPECT_TRUE(hashes.insert(TokenHash(InfoOf(spec, dataset))).second)
+        << field;
+  }
+}
+
 // The pipeline and the specs of tests/golden/generate.py.
 TEST(PlanHash, IsGolden) {
   JobSpec spec;

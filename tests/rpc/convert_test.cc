@@ -112,6 +112,7 @@ JobInfo Job() {
                  .reader = "r",
                  .shards = ShardTable::Uniform(100, 10).value()};
   job.dataset.classes = {"cat", "dog"};
+  job.dataset.content.fill(5);
   job.schema.fields = {{"image", DType::kUint8, {224, 224, 3}, 150528},
                        {"label", DType::kInt32, {}, 4}};
   job.plan_hash = PlanHash(job.spec, job.dataset);
@@ -125,6 +126,18 @@ TEST(Convert, JobsSurviveTheWire) {
   EXPECT_EQ(back->spec, job.spec);
   EXPECT_EQ(back->schema, job.schema);
   EXPECT_EQ(back->dataset.classes, job.dataset.classes);
+  EXPECT_EQ(back->dataset.content, job.dataset.content);
+}
+
+TEST(Convert, AJobOfAReleaseThatDidNotTellTheContentIsTaken) {
+  v1::Job proto = ToProto(Job());
+  proto.mutable_dataset()->clear_content();
+  const absl::StatusOr<JobInfo> back = FromProto(proto);
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(back->dataset.content, Digest{});
+  proto.mutable_dataset()->set_content("short");
+  EXPECT_EQ(FromProto(proto).status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 TEST(Convert, AJobWhosePlanHashIsAnothersIsRefused) {

@@ -121,6 +121,7 @@ TEST_F(StoreTest, EveryKindOfEventSurvives) {
   const std::string index(3 * kIndexChunkBytes + 17, 'x');
   DatasetIndexed indexed = Dataset(job->dataset.id, index);
   indexed.dataset = job->dataset;
+  indexed.dataset.content.fill(5);
   const std::vector<Event> events = {
       {WallTime(seconds(5)), indexed},
       {WallTime(seconds(6)),
@@ -150,6 +151,8 @@ TEST_F(StoreTest, EveryKindOfEventSurvives) {
             "node 3 (jpeg_compression_distortion) has no device form");
   EXPECT_EQ(state->FindDataset(job->dataset.id)->info->classes,
             job->dataset.classes);
+  EXPECT_EQ(state->FindDataset(job->dataset.id)->info->content,
+            indexed.dataset.content);
   EXPECT_EQ(state->drained().size(), 1u);
   std::string read;
   for (uint64_t chunk = 0;; ++chunk) {

@@ -130,6 +130,45 @@ TEST_F(FileListTest, FingerprintTellsLabelsOrderAndVersions) {
   EXPECT_NE(of(Files({a, b}, {1, 2})), digest);
 }
 
+TEST_F(FileListTest, TheContentIsThatOfACopyElsewhere) {
+  const auto write = [](TempDir& dir) {
+    dir.Write("a", "first");
+    dir.Write("sub/b", "second");
+    dir.Write("l.txt", "a 1\nsub/b 2");
+  };
+  TempDir other;
+  write(dir_);
+  write(other);
+  const auto of = [&](const Node& reader) {
+    return BuildIndex(reader, limits_)->content;
+  };
+  const std::string here = dir_.path(), there = other.path();
+  const Digest content = of(List(here + "/l.txt"));
+  EXPECT_NE(content, Digest{});
+  EXPECT_EQ(of(List(there + "/l.txt")), content);
+  const Digest files = of(Files({here + "/a", here + "/sub/b"}, {1, 2}));
+  EXPECT_EQ(of(Files({there + "/a", there + "/sub/b"}, {1, 2})), files);
+  EXPECT_NE(of(Files({there + "/a", there + "/sub/b"}, {1, 3})), files);
+  EXPECT_NE(of(Files({there + "/sub/b", there + "/a"}, {1, 2})), files);
+  other.Write("sub/b", "longer than it was");
+  EXPECT_NE(of(List(there + "/l.txt")), content);
+}
+
+TEST_F(FileListTest, AFileOfACopyThatChangesUnderWayIsAnError) {
+  const std::string a = dir_.Write("a", "first");
+  BuiltIndex index = *BuildIndex(Files({a}, {1}), limits_);
+  const auto touch = [&] {
+    fs::last_write_time(a, fs::last_write_time(a) + std::chrono::seconds(1));
+  };
+  touch();
+  const auto source = *OpenSource(Files({a}, {1}), index.blob, limits_);
+  EXPECT_TRUE(source->Read(0).ok());
+  touch();
+  const absl::Status status = source->Read(0).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(Message(status), HasSubstr("changed since it was read first"));
+}
+
 TEST_F(FileListTest, WhatIsWrongIsNamed) {
   const std::string a = dir_.Write("a", "first");
   EXPECT_THAT(Refused(List(dir_.path() + "/none.txt")), HasSubstr("none.txt"));

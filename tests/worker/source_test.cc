@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "leat/stored/v1/records.pb.h"
 #include "tests/worker/stored_image.h"
 #include "tests/worker/temp_dir.h"
+#include "worker/source/storage/storage.h"
 
 namespace leat::worker {
 namespace {
@@ -270,6 +272,7 @@ TEST_F(SourceTest, AFileRemovedAfterIndexingIsNotFound) {
 
 TEST_F(SourceTest, AFileOfAnotherSizeOrTimeHasChanged) {
   const std::string file = dir_.Write("a/1.jpg", "x");
+  dir_.Write("a/2.jpg", "as it was listed");
   const auto source = Open(Index());
   const auto time = fs::last_write_time(file);
   dir_.Write("a/1.jpg", "longer");
@@ -281,6 +284,72 @@ TEST_F(SourceTest, AFileOfAnotherSizeOrTimeHasChanged) {
   status = source->Read(0).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(status));
   EXPECT_THAT(Message(status), HasSubstr("changed after indexing"));
+}
+
+TEST_F(SourceTest, AMachinesOwnCopyHasTimesOfItsOwn) {
+  dir_.Write("a/1.jpg", "x");
+  dir_.Write("a/2.jpg", "y");
+  const BuiltIndex index = Index();
+  const auto touch = [&](const char* name, int seconds) {
+    fs::last_write_time(At(name), fs::last_write_time(At(name)) +
+                                      std::chrono::seconds(seconds));
+  };
+  touch("a/1.jpg", 7);
+  touch("a/2.jpg", 9);
+  const auto source = Open(index);
+  EXPECT_EQ(Text(*source->Read(0)), "x");
+  EXPECT_EQ(Text(*source->Read(1)), "y");
+  touch("a/1.jpg", 1);
+  const absl::Status status = source->Read(0).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(Message(status), HasSubstr("changed after indexing"));
+  EXPECT_TRUE(source->Read(1).ok());
+}
+
+TEST_F(SourceTest, ACopyElsewhereIsReadAndHasTheSameContent) {
+  dir_.Write("a/1.jpg", "one");
+  dir_.Write("b/2.jpg", "two");
+  const BuiltIndex index = Index();
+  TempDir other;
+  other.Write("a/1.jpg", "one");
+  other.Write("b/2.jpg", "two");
+  const BuiltIndex copied = *BuildIndex(Reader(other.path()), limits_);
+  EXPECT_EQ(copied.content, index.content);
+  EXPECT_NE(copied.fingerprint, index.fingerprint);
+  fs::remove_all(At("a"));
+  fs::remove_all(At("b"));
+  StorageConfig config;
+  config.local_copies[dir_.path()] = other.path();
+  const auto storage = *Storage::Create(config);
+  limits_.storage = storage.get();
+  const auto source = Open(index);
+  EXPECT_EQ(Text(*source->Read(0)), "one");
+  EXPECT_EQ(Text(*source->Read(1)), "two");
+  // What is listed through the copy is called as the job calls it.
+  const BuiltIndex listed = Index();
+  EXPECT_EQ(listed.content, index.content);
+  EXPECT_EQ(Text(*Open(listed)->Read(1)), "two");
+}
+
+TEST_F(SourceTest, TheContentIsOfNamesSizesAndClasses) {
+  const std::string file = dir_.Write("a/1.jpg", "one");
+  dir_.Write("b/2.jpg", "two");
+  const Digest content = Index().content;
+  EXPECT_NE(content, Digest{});
+  fs::last_write_time(file,
+                      fs::last_write_time(file) + std::chrono::seconds(3));
+  EXPECT_EQ(Index().content, content);
+  std::set<Digest> others = {content};
+  dir_.Write("a/1.jpg", "larger");
+  EXPECT_TRUE(others.insert(Index().content).second);
+  dir_.Write("a/1.jpg", "one");
+  fs::rename(file, At("a/0.jpg"));
+  EXPECT_TRUE(others.insert(Index().content).second);
+  fs::rename(At("a/0.jpg"), file);
+  fs::rename(At("b"), At("c"));
+  EXPECT_TRUE(others.insert(Index().content).second);
+  fs::rename(At("c"), At("b"));
+  EXPECT_EQ(Index().content, content);
 }
 
 TEST_F(SourceTest, APipeInAFilesPlaceDoesNotHang) {

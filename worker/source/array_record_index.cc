@@ -10,6 +10,7 @@
 #include "google/protobuf/wire_format_lite.h"
 #include "leat/stored/v1/records.pb.h"
 #include "worker/source/array_record.h"
+#include "worker/source/content_hash.h"
 #include "worker/source/each_file.h"
 #include "worker/source/index_blob.h"
 #include "worker/source/loader_args.h"
@@ -155,6 +156,7 @@ absl::StatusOr<BuiltIndex> BuildArrayRecordIndex(const Node& reader,
         return absl::OkStatus();
       }));
   BuiltIndex index;
+  ContentHash content("array_record", paths);
   BlobWriter blob(limits);
   stored::v1::ArrayRecordHead head;
   head.set_reader(CanonicalText(reader));
@@ -172,6 +174,9 @@ absl::StatusOr<BuiltIndex> BuildArrayRecordIndex(const Node& reader,
     for (const uint64_t offset : from.footer.offsets)
       to.add_offsets(offset - std::exchange(before, offset));
     RETURN_IF_ERROR(blob.Add(to));
+    content.AddFile(paths[i], from.size)
+        .AddNumber(to.group())
+        .AddNumbers(to.offsets());
     index.bytes += from.size;
   }
   if (index.bytes == 0)
@@ -185,6 +190,7 @@ absl::StatusOr<BuiltIndex> BuildArrayRecordIndex(const Node& reader,
       index.shards,
       ShardTable::Uniform(samples, ShardTable::DefaultShardSize(samples)));
   index.name = paths[0].substr(paths[0].rfind('/') + 1);
+  content.Finish(&index);
   return index;
 }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/status.h"
+#include "worker/source/content_hash.h"
 #include "worker/source/formats.h"
 #include "worker/source/loader_args.h"
 #include "worker/source/record_file.h"
@@ -160,6 +161,7 @@ absl::StatusOr<BuiltIndex> Build(const Kind& kind, const Node& reader,
     return InvalidArgument("{}: paths: want files or folders", kind.op);
   CifarIndex proto;
   BuiltIndex index;
+  ContentHash content(kind.op, paths);
   for (const std::string& path : paths) {
     ASSIGN_OR_RETURN(const std::vector<std::string> uris,
                      FilesOf(path, prefix, limits));
@@ -170,6 +172,7 @@ absl::StatusOr<BuiltIndex> Build(const Kind& kind, const Node& reader,
         return DataLoss("{}: {} bytes, want a multiple of {}: a record",
                         file->name(), file->size(), kind.record_bytes());
       *proto.add_files() = RecordFileOf(uri, *file);
+      content.AddFile(uri, file->size());
       index.bytes += file->size();
     }
     if (static_cast<size_t>(proto.files_size()) > kMaxFiles)
@@ -180,6 +183,7 @@ absl::StatusOr<BuiltIndex> Build(const Kind& kind, const Node& reader,
   index.fingerprint = FingerprintOf(kind, proto);
   RETURN_IF_ERROR(FinishIndex(paths.front(), index.bytes / kind.record_bytes(),
                               limits, &index));
+  content.Finish(&index);
   return index;
 }
 

@@ -12,6 +12,7 @@
 #include "worker/source/coco.h"
 #include "worker/source/coco_mask.h"
 #include "worker/source/coco_table.h"
+#include "worker/source/content_hash.h"
 #include "worker/source/each_file.h"
 #include "worker/source/index_blob.h"
 #include "worker/source/loader_args.h"
@@ -278,7 +279,13 @@ absl::Status FillIndex(const Node& reader, const CocoOptions& options,
   ASSIGN_OR_RETURN(index->blob, blob.Finish());
   index->bytes = table.files().total_bytes();
   index->fingerprint = table.Fingerprint();
-  return FinishIndex(options.annotations, samples.size(), limits, index);
+  RETURN_IF_ERROR(
+      FinishIndex(options.annotations, samples.size(), limits, index));
+  ContentHash content("coco", {});
+  for (size_t i = 0; i < samples.size(); ++i)
+    content.AddFile(samples[i].image->file_name, found[i].size);
+  content.AddDigest(table.Annotations()).Finish(index);
+  return absl::OkStatus();
 }
 
 }  // namespace

@@ -168,16 +168,26 @@ Digest CocoTable::Fingerprint() const {
   Sha256 hash;
   hash.UpdateField("leat.coco.1");
   files_.UpdateHash(&hash);
+  HashAnnotations(&hash);
+  return hash.Finish();
+}
+
+Digest CocoTable::Annotations() const {
+  Sha256 hash;
+  HashAnnotations(&hash);
+  return hash.Finish();
+}
+
+void CocoTable::HashAnnotations(Sha256* hash) const {
   for (const Entry& entry : samples_)
-    hash.UpdateU64(static_cast<uint64_t>(entry.id))
+    hash->UpdateU64(static_cast<uint64_t>(entry.id))
         .UpdateU64(entry.height)
         .UpdateU64(entry.width)
         .UpdateU64(entry.objects);
-  hash.UpdateField(BytesOf(boxes_)).UpdateField(BytesOf(labels_));
-  hash.UpdateField(BytesOf(polygons_of_)).UpdateField(BytesOf(polygons_));
-  hash.UpdateField(BytesOf(vertices_));
-  hash.UpdateField(BytesOf(runs_of_)).UpdateField(BytesOf(runs_));
-  return hash.Finish();
+  hash->UpdateField(BytesOf(boxes_)).UpdateField(BytesOf(labels_));
+  hash->UpdateField(BytesOf(polygons_of_)).UpdateField(BytesOf(polygons_));
+  hash->UpdateField(BytesOf(vertices_));
+  hash->UpdateField(BytesOf(runs_of_)).UpdateField(BytesOf(runs_));
 }
 
 }  // namespace leat::worker

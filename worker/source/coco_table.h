@@ -31,6 +31,7 @@ class CocoTable {
   uint64_t num_samples() const { return samples_.size(); }
   const FileSet& files() const { return files_; }
   Digest Fingerprint() const;
+  Digest Annotations() const;  // the fingerprint's part without the files
 
   struct Sample {
     int64_t id = 0;
@@ -52,6 +53,8 @@ class CocoTable {
     uint32_t height = 0, width = 0;
     uint64_t objects = 0, polygons = 0, vertices = 0, runs = 0;
   };
+
+  void HashAnnotations(Sha256* hash) const;
 
   FileSet files_;
   std::vector<Entry> samples_;

@@ -10,6 +10,7 @@
 
 #include "core/status.h"
 #include "leat/stored/v1/records.pb.h"
+#include "worker/source/content_hash.h"
 #include "worker/source/each_file.h"
 #include "worker/source/file_list.h"
 #include "worker/source/file_set.h"
@@ -107,6 +108,7 @@ std::string FolderOf(const std::string& uri) {
 absl::StatusOr<BuiltIndex> IndexOf(const Node& reader,
                                    std::vector<LabelledFile> wanted,
                                    std::string_view name,
+                                   const std::vector<std::string>& places,
                                    const SourceLimits& limits) {
   const Storage& storage = StorageOf(limits);
   std::vector<StoredObject> found(wanted.size());
@@ -140,6 +142,10 @@ absl::StatusOr<BuiltIndex> IndexOf(const Node& reader,
   index.bytes = listing.files.total_bytes();
   index.fingerprint = listing.Fingerprint();
   RETURN_IF_ERROR(FinishIndex(name, wanted.size(), limits, &index));
+  ContentHash content("files", places);
+  for (size_t i = 0; i < listing.labels.size(); ++i)
+    content.AddFile(listing.files.name(i), listing.files.size(i));
+  content.AddNumbers(listing.labels).Finish(&index);
   return index;
 }
 
@@ -157,7 +163,7 @@ absl::StatusOr<BuiltIndex> BuildFileList(const Node& reader,
   if (!wanted.ok()) return Annotate(wanted.status(), file->name());
   for (LabelledFile& each : *wanted)
     each.name = Below(root, std::move(each.name));
-  return IndexOf(reader, *std::move(wanted), path, limits);
+  return IndexOf(reader, *std::move(wanted), path, {root}, limits);
 }
 
 absl::StatusOr<BuiltIndex> BuildFiles(const Node& reader,
@@ -183,7 +189,10 @@ absl::StatusOr<BuiltIndex> BuildFiles(const Node& reader,
                       .label = static_cast<int32_t>(label)});
   }
   const std::string name = wanted[0].name;
-  return IndexOf(reader, std::move(wanted), name, limits);
+  std::vector<std::string> places = {root};
+  if (root.empty())
+    for (const LabelledFile& each : wanted) places.push_back(each.name);
+  return IndexOf(reader, std::move(wanted), name, places, limits);
 }
 
 absl::StatusOr<Listing> ListingOf(const Node& reader, std::string_view blob,

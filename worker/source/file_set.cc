@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/source/file_set.h"
 
+#include <limits>
+
+#include "absl/strings/numbers.h"
+#include "core/blame.h"
 #include "core/status.h"
 #include "google/protobuf/stubs/common.h"
+#include "worker/source/own_copy.h"
+#include "worker/source/storage/identity.h"
 
 namespace leat::worker {
 namespace {
@@ -14,6 +20,19 @@ std::string Printable(std::string_view name) {
                  ? std::string(1, c)
                  : fmt::format("\\x{:02x}", static_cast<uint8_t>(c));
   return shown;
+}
+
+constexpr int64_t kNotSeen = std::numeric_limits<int64_t>::min();
+
+// When a local file was last written.
+absl::StatusOr<int64_t> TimeOf(const StoredFile& file) {
+  ASSIGN_OR_RETURN(const Identity identity,
+                   ParseIdentity(file.identity(), file.name()));
+  int64_t ns = kNotSeen;
+  if (!absl::SimpleAtoi(identity.version, &ns))
+    return Internal("{}: a local file of identity {}", file.name(),
+                    file.identity());
+  return ns;
 }
 
 }  // namespace
@@ -53,7 +72,32 @@ std::string FileSet::Uri(size_t i) const {
 
 absl::StatusOr<std::shared_ptr<const StoredFile>> FileSet::Open(
     const Storage& storage, size_t i) const {
-  return storage.Open(Uri(i), identity(i), folder_.empty() ? root_ : folder_);
+  const std::string uri = Uri(i);
+  const std::string& folder = folder_.empty() ? root_ : folder_;
+  absl::call_once(seen_->once, [&] { LookWhetherCopy(storage); });
+  if (seen_->times == nullptr) return storage.Open(uri, identity(i), folder);
+  ASSIGN_OR_RETURN(auto file,
+                   storage.Open(uri, WithoutTime(identity(i)), folder));
+  ASSIGN_OR_RETURN(const int64_t now, TimeOf(*file));
+  int64_t first = kNotSeen;
+  if (seen_->times[i].compare_exchange_strong(first, now) || first == now)
+    return file;
+  return WithBlame(
+      FailedPrecondition("{}: changed since it was read first: written at {} "
+                         "ns, was {} ns",
+                         file->name(), now, first),
+      Blame::kObject);
+}
+
+void FileSet::LookWhetherCopy(const Storage& storage) const {
+  const bool copy = IsOwnCopy(count(), Shown(0), [&](uint64_t i) {
+    if (!IsLocalUri(Uri(i))) return true;
+    const auto now = storage.Stat(Uri(i));
+    return now.ok() && now->identity == identity(i);
+  });
+  if (!copy) return;
+  seen_->times = std::make_unique<std::atomic<int64_t>[]>(count());
+  for (size_t i = 0; i < count(); ++i) seen_->times[i] = kNotSeen;
 }
 
 void FileSet::UpdateHash(Sha256* hash, size_t begin) const {

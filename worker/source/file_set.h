@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FileSet: URIs, sizes and identities of many stored files, compactly (24 bytes
-// and their texts a file). Immutable once filled; then thread-safe.
+// FileSet: URIs, sizes and identities of many stored files, compactly (32 bytes
+// and their texts a file). Thread-safe once filled, when nothing changes but
+// which local files were seen.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -11,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/call_once.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/hash.h"
@@ -36,7 +39,10 @@ class FileSet {
   std::string Uri(size_t i) const;
   // For messages.
   std::string Shown(size_t i) const { return RedactedUri(Uri(i)); }
-  // The file as it was when its identity was taken, if it is that still.
+  // The file as it was when its identity was taken, if it is that still. In a
+  // machine's own copy of the set (own_copy.h) its size is the identity's, and
+  // its time the one that this object saw first. kFailedPrecondition: it has
+  // changed (names both).
   absl::StatusOr<std::shared_ptr<const StoredFile>> Open(const Storage& storage,
                                                          size_t i) const;
   // Names, sizes and identities from `begin`, in order.
@@ -49,6 +55,12 @@ class FileSet {
     uint64_t end = 0;       // of the identity, which follows the name
     uint64_t size = 0;
   };
+  // When each file of a copy was last written, as it was opened first.
+  struct Seen {
+    absl::once_flag once;
+    std::unique_ptr<std::atomic<int64_t>[]> times;  // nullptr: it is no copy
+  };
+  void LookWhetherCopy(const Storage& storage) const;
   uint64_t Begin(size_t i) const { return i == 0 ? 0 : files_[i - 1].end; }
 
   std::string root_;
@@ -56,6 +68,7 @@ class FileSet {
   std::string text_;
   std::vector<File> files_;
   uint64_t total_bytes_ = 0;
+  std::unique_ptr<Seen> seen_ = std::make_unique<Seen>();
 };
 
 // A relative path that stays below where it begins: not empty, no "..", not

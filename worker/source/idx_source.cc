@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/status.h"
+#include "worker/source/content_hash.h"
 #include "worker/source/formats.h"
 #include "worker/source/gzip_reader.h"
 #include "worker/source/idx_file.h"
@@ -177,6 +178,11 @@ absl::StatusOr<BuiltIndex> Build(const Node& reader,
   index.types = {header.record_type(),
                  {ValueType::Kind::kTensor, DType::kInt32, {}}};
   RETURN_IF_ERROR(FinishIndex(uri, header.records(), limits, &index));
+  ContentHash content("idx", {uri, labels_uri});
+  content.AddFile(uri, proto.images().bytes())
+      .AddFile(labels_uri, proto.labels().bytes())
+      .AddNumber(proto.label_type())
+      .Finish(&index);
   return index;
 }
 

@@ -10,6 +10,7 @@
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/stubs/common.h"
 #include "google/protobuf/wire_format_lite.h"
+#include "worker/source/content_hash.h"
 #include "worker/source/index_blob.h"
 #include "worker/source/storage/storage.h"
 #include "worker/source/storage/uri.h"
@@ -129,13 +130,16 @@ namespace {
 // merged: one class, or part, after the other.
 absl::Status AddClass(ListedClass each, int32_t label,
                       const SourceLimits& limits, ListingHash* hash,
-                      IndexBytes* bytes) {
+                      ContentHash* content, IndexBytes* bytes) {
   constexpr size_t kFilesAPartOfAClass = 1024;
   const size_t total = each.files.size();
   const size_t most =
       limits.blocks == nullptr
           ? std::max<size_t>(total, 1)
           : std::clamp<size_t>(limits.block_bytes / 64, 1, kFilesAPartOfAClass);
+  content->AddText(each.directory).AddNumber(total);
+  for (const ImageFile& file : each.files)
+    content->AddFile(file.name(), file.bytes());
   size_t first = 0;
   do {
     const size_t end = std::min(first + most, total);
@@ -174,13 +178,15 @@ absl::StatusOr<BuiltIndex> AssembleImageFolder(
   IndexBytes bytes(limits);
   RETURN_IF_ERROR(bytes.Add(head.SerializeAsString(), 0));
   ListingHash hash(root, options.repeat);
+  ContentHash content("image_folder", {});
+  content.AddNumber(options.repeat);
   for (ListedClass& each : classes) {
     for (const ImageFile& file : each.files) index.bytes += file.bytes();
     files += each.files.size();
     index.classes.push_back(each.directory);
     if (const absl::Status added = AddClass(
             std::move(each), static_cast<int32_t>(index.classes.size() - 1),
-            limits, &hash, &bytes);
+            limits, &hash, &content, &bytes);
         !added.ok())
       return Annotate(added, fmt::format("{}: {} images", root, files));
   }
@@ -193,6 +199,7 @@ absl::StatusOr<BuiltIndex> AssembleImageFolder(
       index.shards,
       ShardTable::Uniform(samples, ShardTable::DefaultShardSize(samples)));
   index.fingerprint = hash.Finish();
+  content.Finish(&index);
   return index;
 }
 

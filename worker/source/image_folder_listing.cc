@@ -26,6 +26,7 @@
 #include "worker/source/image_folder.h"
 #include "worker/source/image_folder_index.h"
 #include "worker/source/modified_time.h"
+#include "worker/source/source_storage.h"
 
 namespace leat::worker {
 namespace {
@@ -187,7 +188,8 @@ bool HasFiles(const ListedClass& each) { return !each.files.empty(); }
 
 absl::StatusOr<BuiltIndex> BuildImageFolderIndex(
     const ImageFolderOptions& options, const SourceLimits& limits) {
-  const std::string root = WithoutTrailingSlashes(options.path);
+  const std::string named = WithoutTrailingSlashes(options.path);
+  const std::string root = StorageOf(limits).LocalPath(named);
   struct stat info;
   if (stat(root.c_str(), &info) != 0) return FileError(errno, "open", root);
   if (!S_ISDIR(info.st_mode))
@@ -213,10 +215,10 @@ absl::StatusOr<BuiltIndex> BuildImageFolderIndex(
   }
   ASSIGN_OR_RETURN(
       BuiltIndex index,
-      AssembleImageFolder(options, root, std::move(classes), limits));
+      AssembleImageFolder(options, named, std::move(classes), limits));
   std::error_code ignored;
   index.name =
-      std::filesystem::weakly_canonical(root, ignored).filename().string();
+      std::filesystem::weakly_canonical(named, ignored).filename().string();
   if (index.name.empty()) index.name = "root";
   return index;
 }

@@ -7,12 +7,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/base/call_once.h"
 #include "core/blame.h"
 #include "core/status.h"
 #include "leat/stored/v1/records.pb.h"
@@ -22,15 +25,21 @@
 #include "worker/source/image_folder_index.h"
 #include "worker/source/image_folder_remote.h"
 #include "worker/source/modified_time.h"
+#include "worker/source/own_copy.h"
+#include "worker/source/source_storage.h"
 #include "worker/source/storage/storage.h"
 
 namespace leat::worker {
 namespace {
 
+constexpr int64_t kNotSeen = std::numeric_limits<int64_t>::min();
+
 struct File {
   uint64_t name_end = 0;  // in names; begins where the one before it ends
   uint64_t bytes = 0;
-  int64_t modified_ns = 0;
+  // When it was last written: as it was listed, or in this machine's own copy
+  // (own_copy.h) as it was read first. An atomic once the source is open.
+  mutable int64_t modified_ns = kNotSeen;
 };
 
 struct Class {
@@ -80,11 +89,12 @@ class ImageFolderSource final : public Source {
   absl::Status CannotOpen(int error, const std::string& path) const;
   static absl::Status CheckFile(const File& file, const struct stat& info,
                                 const std::string& path);
+  void LookWhetherCopy() const;
   // `*stale`: whether it failed because its server does not know it any more.
   absl::Status ReadFile(uint64_t index, const std::string& path,
                         std::byte* bytes, bool* stale) const;
 
-  std::string root_;
+  std::string root_;  // on this machine
   uint64_t repeat_ = 1;
   Digest fingerprint_{};
   uint64_t max_file_bytes_ = 0;
@@ -92,7 +102,19 @@ class ImageFolderSource final : public Source {
   std::string names_;
   std::vector<File> files_;
   std::vector<Class> classes_;  // ascending first_file; none is empty
+  mutable absl::once_flag looked_;
 };
+
+void ImageFolderSource::LookWhetherCopy() const {
+  const bool copy = IsOwnCopy(files_.size(), PathOf(0), [this](uint64_t i) {
+    struct stat info;
+    return stat(PathOf(i).c_str(), &info) == 0 &&
+           NsOfTime(info.st_mtim.tv_sec, info.st_mtim.tv_nsec) ==
+               files_[i].modified_ns;
+  });
+  if (!copy) return;
+  for (const File& file : files_) file.modified_ns = kNotSeen;
+}
 
 absl::Status ImageFolderSource::AddClass(
     const stored::v1::ImageFolderClass& proto) {
@@ -121,7 +143,7 @@ absl::Status ImageFolderSource::Load(const ImageFolderOptions& options,
                                      const SourceLimits& limits) {
   max_file_bytes_ = limits.max_file_bytes;
   max_files_ = limits.max_files;
-  root_ = WithoutTrailingSlashes(options.path);
+  root_ = StorageOf(limits).LocalPath(WithoutTrailingSlashes(options.path));
   repeat_ = options.repeat;
   ASSIGN_OR_RETURN(
       fingerprint_,
@@ -182,7 +204,7 @@ absl::Status ImageFolderSource::CannotOpen(int error,
   return IndexedFileError(error, "open", path, path, root_);
 }
 
-// That it is the file that was listed.
+// That it is the file that was listed, or a copy of it.
 absl::Status ImageFolderSource::CheckFile(const File& file,
                                           const struct stat& info,
                                           const std::string& path) {
@@ -197,15 +219,19 @@ absl::Status ImageFolderSource::CheckFile(const File& file,
                                info.st_size, file.bytes));
   const int64_t modified_ns =
       NsOfTime(info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
-  if (modified_ns != file.modified_ns)
-    return changed(fmt::format("its time of change is {} ns, the index says {}",
-                               modified_ns, file.modified_ns));
-  return absl::OkStatus();
+  int64_t first = kNotSeen;
+  if (std::atomic_ref(file.modified_ns)
+          .compare_exchange_strong(first, modified_ns) ||
+      first == modified_ns)
+    return absl::OkStatus();
+  return changed(
+      fmt::format("its time of change is {} ns, was {}", modified_ns, first));
 }
 
 absl::Status ImageFolderSource::ReadFile(uint64_t index,
                                          const std::string& path,
                                          std::byte* bytes, bool* stale) const {
+  absl::call_once(looked_, [this] { LookWhetherCopy(); });
   const File& file = files_[index];
   const auto failed = [&](int error, std::string_view what) {
     *stale = error == ESTALE;

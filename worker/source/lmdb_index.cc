@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/status.h"
+#include "worker/source/content_hash.h"
 #include "worker/source/lmdb.h"
 #include "worker/source/loader_args.h"
 #include "worker/source/source_storage.h"
@@ -187,11 +188,16 @@ absl::StatusOr<BuiltIndex> BuildLmdbIndex(const LmdbKind& kind,
   Prober prober(kind, limits);
   BuiltIndex index;
   uint64_t samples = 0;
+  ContentHash content(kind.op, paths);
   for (const std::string& path : paths) {
     RETURN_IF_ERROR(AddFile(path, limits, &prober, &proto));
     const LmdbFile& added = proto.files(proto.files_size() - 1);
     index.bytes += added.file().bytes();
     samples += static_cast<uint64_t>(added.sizes_size());
+    content.AddFile(added.file().uri(), added.file().bytes())
+        .AddNumber(added.transaction())
+        .AddNumbers(added.gaps())
+        .AddNumbers(added.sizes());
   }
   if (samples == 0)
     return NotFound("{}: no values in it", RedactedUri(paths.front()));
@@ -209,6 +215,7 @@ absl::StatusOr<BuiltIndex> BuildLmdbIndex(const LmdbKind& kind,
   index.blob = proto.SerializeAsString();
   index.fingerprint = LmdbFingerprint(kind, proto);
   RETURN_IF_ERROR(FinishIndex(paths.front(), samples, limits, &index));
+  content.Finish(&index);
   return index;
 }
 

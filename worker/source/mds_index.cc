@@ -8,6 +8,7 @@
 #include "core/status.h"
 #include "fmt/ranges.h"
 #include "leat/stored/v1/records.pb.h"
+#include "worker/source/content_hash.h"
 #include "worker/source/each_file.h"
 #include "worker/source/index_blob.h"
 #include "worker/source/loader_args.h"
@@ -206,11 +207,18 @@ absl::StatusOr<BuiltIndex> BuildMdsIndex(const Node& reader,
       }));
   BuiltIndex index;
   ASSIGN_OR_RETURN(index.blob, BlobOf(reader, file, *outputs, found, limits));
+  ContentHash content("mds", {});
+  for (const MdsIndexFile::Column& column : file.columns)
+    content.AddText(column.name)
+        .AddText(column.encoding)
+        .AddNumber(column.size);
   std::vector<uint64_t> sizes;
   for (size_t i = 0; i < file.shards.size(); ++i) {
     const MdsShardInfo& shard = file.shards[i];
     if (shard.samples == 0) continue;
     sizes.push_back(shard.samples);
+    // A shard is what it is unpacked, whether or not it lies there packed.
+    content.AddFile(shard.raw.name, shard.raw.bytes);
     index.bytes += found[i].packed ? shard.packed.bytes : shard.raw.bytes;
   }
   ASSIGN_OR_RETURN(index.shards, ShardTable::FromSizes(sizes));
@@ -220,6 +228,7 @@ absl::StatusOr<BuiltIndex> BuildMdsIndex(const Node& reader,
   std::string_view name = options.path;
   while (name.size() > 1 && name.ends_with('/')) name.remove_suffix(1);
   index.name = std::string(name.substr(name.rfind('/') + 1));
+  content.Finish(&index);
   return index;
 }
 

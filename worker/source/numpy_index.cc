@@ -10,6 +10,7 @@
 #include "core/shape_inference.h"
 #include "core/status.h"
 #include "leat/stored/v1/records.pb.h"
+#include "worker/source/content_hash.h"
 #include "worker/source/each_file.h"
 #include "worker/source/index_blob.h"
 #include "worker/source/loader_args.h"
@@ -198,7 +199,19 @@ absl::StatusOr<BuiltIndex> BuildNumpyIndex(const Node& reader,
                                              : CommonType(wanted.files));
   BuiltIndex index;
   ASSIGN_OR_RETURN(index.blob, BlobOf(reader, wanted, type, limits));
-  for (const Listed& each : wanted.files) index.bytes += each.size;
+  std::vector<std::string> places;
+  if (wanted.path.empty())
+    for (const Listed& each : wanted.files) places.push_back(each.uri);
+  else
+    places.push_back(wanted.path);
+  ContentHash content("numpy", places);
+  for (const Listed& each : wanted.files) {
+    index.bytes += each.size;
+    content.AddFile(each.uri, each.size)
+        .AddNumber(each.header.data_offset)
+        .AddNumber(each.header.fortran_order)
+        .AddNumbers(each.header.shape);
+  }
   const uint64_t samples =
       wanted.rows ? static_cast<uint64_t>(wanted.files[0].header.shape[0])
                   : wanted.files.size();
@@ -213,6 +226,7 @@ absl::StatusOr<BuiltIndex> BuildNumpyIndex(const Node& reader,
       wanted.path.empty() ? wanted.files[0].uri : wanted.path;
   while (name.size() > 1 && name.ends_with('/')) name.remove_suffix(1);
   index.name = std::string(name.substr(name.rfind('/') + 1));
+  content.Finish(&index);
   return index;
 }
 

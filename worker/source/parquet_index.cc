@@ -8,6 +8,7 @@
 #include "core/status.h"
 #include "core/stored_type.h"
 #include "leat/stored/v1/records.pb.h"
+#include "worker/source/content_hash.h"
 #include "worker/source/each_file.h"
 #include "worker/source/index_blob.h"
 #include "worker/source/loader_args.h"
@@ -110,6 +111,7 @@ absl::StatusOr<BuiltIndex> BuildParquetIndex(const Node& reader,
         return absl::OkStatus();
       }));
   BuiltIndex index;
+  ContentHash content("parquet", options.paths);
   BlobWriter blob(limits);
   stored::v1::ParquetHead head;
   head.set_reader(CanonicalText(reader));
@@ -132,6 +134,7 @@ absl::StatusOr<BuiltIndex> BuildParquetIndex(const Node& reader,
     part.mutable_file()->set_bytes(files[i].size);
     part.mutable_file()->set_identity(files[i].identity);
     RETURN_IF_ERROR(blob.Add(part));
+    content.AddFile(files[i].uri, files[i].size).AddNumbers(part.rows());
   }
   if (samples == 0)
     return NotFound("{}: no rows in {} files",
@@ -141,6 +144,7 @@ absl::StatusOr<BuiltIndex> BuildParquetIndex(const Node& reader,
   ASSIGN_OR_RETURN(const auto source, OpenParquet(reader, index.blob, limits));
   index.fingerprint = source->fingerprint();
   index.name = NameOfPath(options.paths.front());
+  content.Finish(&index);
   return index;
 }
 

@@ -3,6 +3,7 @@
 
 #include "core/status.h"
 #include "worker/source/source_storage.h"
+#include "worker/source/storage/identity.h"
 
 namespace leat::worker {
 
@@ -19,8 +20,12 @@ absl::StatusOr<OpenedFile> OpenRecordFile(const stored::v1::RecordFile& record,
                                           const SourceLimits& limits) {
   if (record.uri().empty() || record.identity().empty())
     return DataLoss("the index names no file");
-  ASSIGN_OR_RETURN(OpenedFile file,
-                   StorageOf(limits).Open(record.uri(), record.identity()));
+  // Kept open, so that a change of a local file is seen against this moment.
+  ASSIGN_OR_RETURN(
+      OpenedFile file,
+      StorageOf(limits).Open(record.uri(), IsLocalUri(record.uri())
+                                               ? WithoutTime(record.identity())
+                                               : record.identity()));
   if (file->size() != record.bytes())
     return DataLoss("{}: the index says {} bytes, its identity {}",
                     file->name(), record.bytes(), file->size());

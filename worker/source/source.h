@@ -112,6 +112,7 @@ class Source {
 struct BuiltIndex {
   std::string blob;  // the source's own format
   Digest fingerprint{};
+  Digest content{};  // ContentHash; zero: of a reader without storage
   ShardTable shards;
   uint64_t bytes = 0;
   std::vector<std::string> classes;

@@ -10,6 +10,7 @@
 #include "core/status.h"
 #include "core/stored_type.h"
 #include "leat/stored/v1/records.pb.h"
+#include "worker/source/content_hash.h"
 #include "worker/source/file_set.h"
 #include "worker/source/index_blob.h"
 #include "worker/source/indexed_files.h"
@@ -28,7 +29,10 @@ bool IsTfrecordName(std::string_view name) {
 class Assembly {
  public:
   Assembly(const TfrecordOptions& options, const SourceLimits& limits)
-      : options_(options), limits_(limits), blob_(limits) {
+      : options_(options),
+        limits_(limits),
+        blob_(limits),
+        content_("tfrecord", options.paths) {
     BeginTfrecordHash(&hash_);
   }
 
@@ -47,6 +51,7 @@ class Assembly {
     RETURN_IF_ERROR(one.Add(file.uri, file.size, file.identity));
     one.UpdateHash(&hash_, 0);
     hash_.UpdateU64(sizes.size());
+    content_.AddFile(file.uri, file.size).AddNumbers(sizes);
     bytes_ += file.size;
     records_.push_back(sizes.size());
     return AddParts(file, sizes);
@@ -64,6 +69,7 @@ class Assembly {
     built.fingerprint = hash_.Finish();
     built.bytes = bytes_;
     built.name = NameOfPath(path);
+    content_.Finish(&built);
     return built;
   }
 
@@ -97,6 +103,7 @@ class Assembly {
   const SourceLimits& limits_;
   BlobWriter blob_;
   Sha256 hash_;
+  ContentHash content_;
   std::vector<uint64_t> records_;  // of each file that has any
   uint64_t sum_ = 0;
   uint64_t bytes_ = 0;

@@ -9,6 +9,7 @@
 #include "core/status.h"
 #include "core/stored_type.h"
 #include "leat/stored/v1/records.pb.h"
+#include "worker/source/content_hash.h"
 #include "worker/source/file_set.h"
 #include "worker/source/index_blob.h"
 #include "worker/source/indexed_files.h"
@@ -24,7 +25,10 @@ bool IsTarName(std::string_view name) { return name.ends_with(".tar"); }
 class Assembly {
  public:
   Assembly(const WebdatasetOptions& options, const SourceLimits& limits)
-      : options_(options), limits_(limits), blob_(limits) {
+      : options_(options),
+        limits_(limits),
+        blob_(limits),
+        content_("webdataset", options.paths) {
     BeginWebdatasetHash(options, &hash_);
   }
 
@@ -46,6 +50,9 @@ class Assembly {
     RETURN_IF_ERROR(one.Add(file.uri, file.size, file.identity));
     one.UpdateHash(&hash_, 0);
     hash_.UpdateU64(count);
+    content_.AddFile(file.uri, file.size)
+        .AddNumbers(places.blocks)
+        .AddNumbers(places.sizes);
     bytes_ += file.size;
     samples_.push_back(count);
     stored::v1::WebdatasetFile part;
@@ -69,6 +76,7 @@ class Assembly {
     built.fingerprint = hash_.Finish();
     built.bytes = bytes_;
     built.name = NameOfPath(path);
+    content_.Finish(&built);
     return built;
   }
 
@@ -77,6 +85,7 @@ class Assembly {
   const SourceLimits& limits_;
   BlobWriter blob_;
   Sha256 hash_;
+  ContentHash content_;
   std::vector<uint64_t> samples_;  // of each archive that has any
   uint64_t sum_ = 0;
   uint64_t bytes_ = 0;

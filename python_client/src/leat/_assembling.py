@@ -9,7 +9,7 @@ there and gives the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import jax
@@ -27,6 +27,38 @@ except (ImportError, AttributeError):
 
 def _kind(array: jax.Array) -> tuple[Any, ...]:
     return array.aval, array.sharding, getattr(array, "committed", True)
+
+
+class OneCall:
+    """JAX's own call for all devices of an array at once.
+
+    Attributes:
+        devices: in the order of the parts that it takes.
+    """
+
+    def __init__(self, like: jax.Array) -> None:
+        self._aval, self._sharding = like.aval, like.sharding
+        self.devices = [shard.device for shard in like.addressable_shards]
+
+    def __call__(self, parts: list[Any]) -> jax.Array:
+        return _batched_device_put(self._aval, self._sharding, parts, self.devices, True)
+
+    @classmethod
+    def giving(cls, expected: jax.Array, parts: Mapping[jax.Device, Any]) -> OneCall | None:
+        """The call, if it makes `expected` of what the devices hold."""
+        # What a jax_function returned is on a device already; and JAX narrows 64 bits.
+        if _batched_device_put is None or any(
+            not isinstance(part, np.ndarray) or part.dtype != expected.dtype for part in parts.values()
+        ):
+            return None
+        call = cls(expected)
+        try:
+            got = call([parts[device] for device in call.devices])
+            shards = zip(got.addressable_shards, expected.addressable_shards)
+            same = _kind(got) == _kind(expected) and all((a.device, a.index) == (b.device, b.index) for a, b in shards)
+        except Exception:  # another JAX, whose call is another
+            return None
+        return call if same else None
 
 
 def assemble(array: np.ndarray, placement: Placement) -> jax.Array:
@@ -51,15 +83,13 @@ class Assembling:
         self.copied_bytes = 0
         self._placement = placement
         self._pieces = placement.pieces
-        self._devices: list[Any] = []
-        self._indices: list[Any] = []  # of their parts, with the axis that placement.shaped adds
-        self._aval: Any = None  # of the global array: may be made by JAX's one call
+        self._indices: list[Any] = []  # of the devices' parts, with the axis that placement.shaped adds
+        self._one_call: OneCall | None = None
         self._first = True
 
     def __call__(self, array: np.ndarray) -> jax.Array:
-        if self._aval is not None:
-            parts = [array[index] for index in self._indices]
-            return _batched_device_put(self._aval, self._placement.sharding, parts, self._devices, True)
+        if self._one_call is not None:
+            return self._one_call([array[index] for index in self._indices])
         result = assemble(array, self._placement)
         if self._first:
             self._first = False
@@ -74,21 +104,11 @@ class Assembling:
         self.aliased_bytes, self.copied_bytes = aliased_and_copied(pairs)
 
     def _try_one_call(self, array: np.ndarray, expected: jax.Array) -> None:
-        if _batched_device_put is None or expected.dtype != array.dtype:  # JAX has narrowed 64 bits
-            return
-        on = {piece.device: piece for piece in self._pieces}
-        devices = [shard.device for shard in expected.addressable_shards]  # in JAX's own order
-        indices: list[Any] = [on[device].index for device in devices]
-        if self._placement.by_device:
-            indices = [(None, *index) for index in indices]
-        parts = [array[index] for index in indices]
-        try:
-            got = _batched_device_put(expected.aval, expected.sharding, parts, devices, True)
-            shards = zip(got.addressable_shards, expected.addressable_shards)
-            if _kind(got) == _kind(expected) and all((a.device, a.index) == (b.device, b.index) for a, b in shards):
-                self._aval, self._indices, self._devices = expected.aval, indices, devices
-        except Exception:  # another JAX, whose call is another
-            return
+        front = (None,) if self._placement.by_device else ()
+        indices = {piece.device: (*front, *piece.index) for piece in self._pieces}
+        call = OneCall.giving(expected, {device: array[index] for device, index in indices.items()})
+        if call is not None:
+            self._indices, self._one_call = [indices[device] for device in call.devices], call
 
 
 def aliased_and_copied(pairs: Iterable[tuple[np.ndarray, jax.Array]]) -> tuple[int, int]:

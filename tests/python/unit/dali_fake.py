@@ -86,6 +86,9 @@ class FakePipeline:
         self.pulled += 1
         return types.SimpleNamespace(outputs=self._outputs([self._sample(row) for row in rows]), after=step + 1)
 
+    def _samples_at(self, step):
+        return np.array([self._sample(row) for row in range(step * self.batch_size, (step + 1) * self.batch_size)])
+
     def _bounds(self, shard):
         return shard * self._samples // self._shards, (shard + 1) * self._samples // self._shards
 

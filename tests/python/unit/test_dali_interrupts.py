@@ -30,6 +30,9 @@ class Plain(BaseIterator):
     def _convert(self, outputs):
         return [arrays[0].ravel().tolist() for arrays in outputs]
 
+    def _mark(self, batch, valid):
+        return [*batch, *(flags.tolist() for flags in valid)]
+
     def _trim(self, batch, rows):
         return [samples[:count] for samples, count in zip(batch, rows)]
 
@@ -52,8 +55,10 @@ def interrupted(seed, make, count):
 @pytest.mark.parametrize("ahead", [False, True])
 @pytest.mark.parametrize("policy", list(LastBatchPolicy))
 def test_epochs_of_several_pipelines_are_whole(ahead, policy):
+    pads = policy is LastBatchPolicy.MASK
+
     def make():
-        pipelines = [FakePipeline(11, 2, shard, 2, ahead=ahead) for shard in range(2)]
+        pipelines = [FakePipeline(11, 2, shard, 2, ahead=ahead, pad=pads) for shard in range(2)]
         return Plain(pipelines, last_batch_policy=policy, prepare_first_batch=True)
 
     interrupted(1, make, 60)

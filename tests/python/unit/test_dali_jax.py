@@ -129,7 +129,7 @@ def test_a_pipeline_may_be_on_another_device_or_on_none(decorator):
     create = decorator(lambda: {"samples": 47}, output_map=["data"])
     assert next(create(batch_size=3, device_id=1))["data"].devices() == {jax.devices()[1]}
     assert next(create(batch_size=3, device_id=None))["data"].devices() == {jax.devices("cpu")[0]}
-    with pytest.raises(ValueError, match="device_id = 99; this process has 8 devices"):
+    with pytest.raises(ValueError, match="device_id = 99, but this process has 8 devices"):
         create(batch_size=3, device_id=99)
 
 
@@ -372,6 +372,28 @@ def test_is_nonpadding_marks_the_samples_of_the_shards(sharding):
         assert it.is_nonpadding.sharding == batch_axis()
     with pytest.raises(ValueError, match="reader_name"):
         _ = clu.DALIGenericPeekableIterator(FakePipeline(), ["data"]).is_nonpadding
+
+
+@pytest.mark.parametrize("sharding", [None, batch_axis])
+def test_mask_marks_the_rows_that_count(sharding):
+    pipelines = [FakePipeline(7, 3, shard, 2, pad=True, device_id=shard) for shard in range(2)]
+    it = DALIGenericIterator(
+        pipelines,
+        ["data"],
+        reader_name="reader",
+        sharding=sharding and sharding(),
+        last_batch_policy=LastBatchPolicy.MASK,
+    )
+    counted = []
+    for batch in it:
+        valid = np.asarray(batch["valid"]).ravel()
+        data = np.asarray(batch["data"]).ravel()
+        assert valid.dtype == bool and it.samples()[valid].tolist() == data[valid].tolist()
+        assert (it.samples()[~valid] == -1).all()
+        counted += data[valid].tolist()
+        if sharding is not None:
+            assert batch["valid"].sharding == batch_axis()
+    assert sorted(counted) == list(range(7))
 
 
 def defaults(function):

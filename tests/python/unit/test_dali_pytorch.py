@@ -2,6 +2,7 @@
 import numpy as np
 import pytest
 from dali_fake import FakePipeline
+from leat.errors import FailedPrecondition
 
 torch = pytest.importorskip("torch")
 
@@ -30,6 +31,53 @@ def test_the_last_batch_may_be_smaller():
     seen = [[each["label"].ravel().tolist() for each in batch] for batch in it]
     assert seen == [[[0, 1], [3, 4]], [[2], [5, 6]]]
     assert [len(each["data"]) for each in list(it)[-1]] == [2, 1]
+
+
+def test_mask_marks_the_rows_that_count():
+    pipelines = [FakePipeline(7, 2, shard, 2, pad=True, outputs=pair) for shard in range(2)]
+    it = DALIGenericIterator(
+        pipelines, ["x", "y"], reader_name="reader", last_batch_policy=LastBatchPolicy.MASK, auto_reset=True
+    )
+    for _ in range(2):  # each sample counts once an epoch
+        counted = []
+        for batch in it:
+            assert all(each["valid"].dtype == torch.bool and len(each["valid"]) == 2 for each in batch)
+            of_batch = [int(y) for each in batch for y in each["y"][each["valid"]]]
+            samples = it.samples()
+            assert len(samples) == 4 and samples[samples >= 0].tolist() == of_batch
+            counted += of_batch
+        assert sorted(counted) == list(range(7))
+
+
+def test_mask_says_what_it_needs():
+    with pytest.raises(AssertionError, match="MASK needs reader_name"):
+        DALIGenericIterator(FakePipeline(), ["x"], last_batch_policy=LastBatchPolicy.MASK)
+    with pytest.raises(AssertionError, match="MASK needs pad_last_batch=True of the reader 'reader'"):
+        DALIGenericIterator(FakePipeline(), ["x"], reader_name="reader", last_batch_policy=LastBatchPolicy.MASK)
+    with pytest.raises(AssertionError, match="'valid' is that of the marks"):
+        DALIGenericIterator(
+            FakePipeline(pad=True), ["valid"], reader_name="reader", last_batch_policy=LastBatchPolicy.MASK
+        )
+
+
+def test_samples_are_those_of_the_last_batch():
+    it = DALIGenericIterator(
+        FakePipeline(7, 3, pad=True), ["x"], reader_name="reader", last_batch_policy=LastBatchPolicy.PARTIAL
+    )
+    with pytest.raises(FailedPrecondition, match="no batch has been handed out"):
+        it.samples()
+    assert [it.samples().tolist() for _ in it] == [[0, 1, 2], [3, 4, 5], [6]]
+    it.reset()
+    assert it.samples().tolist() == [6]
+
+
+def test_an_iterator_says_where_it_is():
+    it = DALIGenericIterator(FakePipeline(8, 2), ["x"], reader_name="reader")
+    assert repr(it) == (
+        "<leat.dali DALIGenericIterator: 1 pipelines with batches of 2, 0 of 8 samples into its epoch>"
+    )
+    next(it)
+    assert "2 of 8 samples" in repr(it) and len(it) == 4
 
 
 def test_tensors_borrow_the_memory():

@@ -292,7 +292,7 @@ def test_jaxs_own_call_is_used_where_it_gives_the_same(job, order, monkeypatch):
     it = leat.jax.batches(job, sharding=sharding)
     first = next(it)["image"]
     assembled = it._place._fields["image"]
-    assert assembled._aval is not None, "this JAX has another call: leat._assembling stays slow"
+    assert assembled._one_call is not None, "this JAX has another call: leat._assembling stays slow"
     for step, batch in enumerate(it, 1):
         image = batch["image"]
         assert (image.aval, image.sharding) == (first.aval, first.sharding)

@@ -151,7 +151,7 @@ class TestJaxIterator:
 
     def test_what_does_not_fit(self):
         sharding = on_mesh((8,), ("batch",), P("batch"))
-        with pytest.raises(leat.InvalidArgument, match="2 pipelines, but.*hold 8 of the 8 parts"):
+        with pytest.raises(leat.InvalidArgument, match="2 pipelines, but.*into 8 parts, of which this process holds 8"):
             ROCALJaxIterator(per_device(2), sharding)
         with pytest.raises(leat.InvalidArgument, match="expected a NamedSharding"):
             ROCALJaxIterator(per_device(8), sharding=jax.devices())
@@ -239,6 +239,28 @@ def test_two_processes():
 def test_nothing_deprecated_is_imported():
     code = "import leat.rocal.plugin.jax, leat.rocal.plugin.generic"
     subprocess.run([sys.executable, "-W", "error::DeprecationWarning:leat", "-c", code], check=True, timeout=120)
+
+
+@pytest.mark.parametrize("policy", [types.LAST_BATCH_FILL, types.LAST_BATCH_PARTIAL])
+def test_samples_and_where_an_iterator_is(policy):
+    from leat.rocal.plugin.generic import ROCALGenericIterator
+
+    it = ROCALGenericIterator(make(batch_size=20, num_shards=2, shard_id=1, last_batch_policy=policy))
+    with pytest.raises(leat.FailedPrecondition, match="no batch has been taken"):
+        it.samples()
+    for epoch in range(2):
+        for _, labels in it:
+            assert it.samples().tolist() == labels.tolist()
+        assert repr(it).endswith(f"batches of 20>: {len(it)} of {len(it)} batches of epoch {epoch}>")
+        it.reset()
+        assert it.samples().tolist() == labels.tolist()
+
+
+def test_samples_of_several_pipelines_are_one_behind_the_other():
+    it = ROCALJaxIterator([make(shard_id=shard, num_shards=2, batch_size=4) for shard in range(2)])
+    found = samples(it, 3)[-1]
+    assert it.samples().tolist() == [number for each in found for number in each]
+    assert repr(it).startswith("<leat.rocal ROCALJaxIterator over ") and "and 1 more" in repr(it)
 
 
 def test_numpy_iterators():

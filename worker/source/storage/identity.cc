@@ -76,6 +76,13 @@ Identity LocalIdentity(uint64_t size, int64_t mtime_seconds,
           fmt::format("{}", NsOfTime(mtime_seconds, mtime_nanoseconds))};
 }
 
+std::string WithoutTime(std::string_view text) {
+  const auto identity = ParseIdentity(text, "");
+  if (!identity.ok() || identity->kind != Identity::Kind::kMtimeNs)
+    return std::string(text);
+  return Identity{.size = identity->size}.Text();
+}
+
 absl::StatusOr<Identity> ParseIdentity(std::string_view text,
                                        std::string_view uri) {
   Identity out;

@@ -34,6 +34,10 @@ Identity HttpIdentity(uint64_t size, std::string_view etag,
 Identity LocalIdentity(uint64_t size, int64_t mtime_seconds,
                        int64_t mtime_nanoseconds);
 
+// The text of an identity that holds on any machine: of a local file its size,
+// since a copy has another time; others, and what is no identity, unchanged.
+std::string WithoutTime(std::string_view text);
+
 // kInvalidArgument: no text of an identity; names `uri` and the text.
 absl::StatusOr<Identity> ParseIdentity(std::string_view text,
                                        std::string_view uri);

@@ -4,6 +4,7 @@
 #include "core/blame.h"
 #include "core/status.h"
 #include "worker/source/storage/disk_cache.h"
+#include "worker/source/storage/identity.h"
 #include "worker/source/storage/local.h"
 #include "worker/source/storage/storage_backend.h"
 #include "worker/source/storage/uri.h"
@@ -68,15 +69,38 @@ absl::StatusOr<std::unique_ptr<Storage>> Storage::Create(
 
 namespace {
 
+std::string LocalPathOf(const StorageConfig& config, std::string path) {
+  const std::pair<const std::string, std::string>* longest = nullptr;
+  for (const auto& copy : config.local_copies) {
+    const size_t end = copy.first.size();
+    const bool below = path.starts_with(copy.first) &&
+                       (path.size() == end || path[end] == '/');
+    if (below && (longest == nullptr || longest->first.size() < end))
+      longest = &copy;
+  }
+  if (longest == nullptr) return path;
+  return longest->second + path.substr(longest->first.size());
+}
+
+// Errors name what they are about: the copy.
+StorageUri OnThisMachine(const StorageConfig& config, StorageUri uri) {
+  std::string path = LocalPathOf(config, uri.path);
+  if (path != uri.path) uri.name = path;
+  uri.path = std::move(path);
+  return uri;
+}
+
 absl::StatusOr<std::shared_ptr<const StoredFile>> OpenLocalAs(
-    const StorageUri& uri, std::string_view expected,
-    const std::string& folder) {
+    const StorageConfig& config, const StorageUri& wanted,
+    std::string_view expected, const std::string& folder) {
+  const StorageUri uri = OnThisMachine(config, wanted);
   std::string known;
   if (const auto parsed = ParseUri(folder);
       parsed.ok() && parsed->scheme == UriScheme::kLocal)
-    known = parsed->path;
+    known = LocalPathOf(config, parsed->path);
   ASSIGN_OR_RETURN(auto file, OpenLocal(uri.path, uri.name, known));
-  if (!expected.empty() && file->identity() != expected) {
+  if (!expected.empty() && file->identity() != expected &&
+      WithoutTime(file->identity()) != expected) {
     RETURN_IF_ERROR(
         WithBlame(ParseIdentity(expected, uri.name).status(), Blame::kSample));
     return WithBlame(FailedPrecondition("{}: changed: was {}, is {}", uri.name,
@@ -95,7 +119,7 @@ absl::StatusOr<std::shared_ptr<const StoredFile>> Storage::Open(
   // The job or its index says it, to every worker.
   if (!parsed.ok()) return WithBlame(parsed.status(), Blame::kSample);
   auto file = parsed->scheme == UriScheme::kLocal
-                  ? OpenLocalAs(*parsed, expected, folder)
+                  ? OpenLocalAs(backend_->config(), *parsed, expected, folder)
                   : backend_->OpenRemote(*parsed, expected);
   if (!file.ok()) return WithDefaultBlame(file.status(), Blame::kWorker);
   return file;
@@ -104,7 +128,8 @@ absl::StatusOr<std::shared_ptr<const StoredFile>> Storage::Open(
 absl::StatusOr<StoredObject> Storage::Stat(std::string_view uri) const {
   ASSIGN_OR_RETURN(const StorageUri parsed, ParseUri(uri));
   if (parsed.scheme == UriScheme::kLocal) {
-    return StatLocal(parsed.path, parsed.name);
+    const StorageUri here = OnThisMachine(backend_->config(), parsed);
+    return StatLocal(here.path, here.name);
   }
   return backend_->StatRemote(parsed);
 }
@@ -113,9 +138,14 @@ absl::StatusOr<std::vector<StoredObject>> Storage::List(
     std::string_view uri, const std::atomic<bool>* cancelled) const {
   ASSIGN_OR_RETURN(const StorageUri parsed, ParseUri(uri));
   if (parsed.scheme == UriScheme::kLocal) {
-    return ListLocal(parsed.path, backend_->config(), cancelled);
+    return ListLocal(LocalPathOf(backend_->config(), parsed.path),
+                     backend_->config(), cancelled);
   }
   return backend_->ListRemote(parsed, cancelled);
+}
+
+std::string Storage::LocalPath(std::string path) const {
+  return LocalPathOf(backend_->config(), std::move(path));
 }
 
 StorageCounters Storage::counters() const { return backend_->counters(); }

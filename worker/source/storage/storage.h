@@ -112,6 +112,7 @@ class Storage {
   // now; remote storage is not asked here then, but by the first read. Without
   // it, what is there now is taken. kNotFound, kPermissionDenied, ... as
   // StoredFile::ReadAt; kInvalidArgument: no such scheme, or a malformed URI.
+  // Of a local file an identity of its size alone (WithoutTime) is taken too.
   // `folder`: what the dataset of a local file is known by (IndexedFileError).
   absl::StatusOr<std::shared_ptr<const StoredFile>> Open(
       std::string_view uri, std::string_view expected = {},
@@ -126,6 +127,10 @@ class Storage {
   // kUnimplemented: http has no listing. kCancelled: `*cancelled` became true.
   absl::StatusOr<std::vector<StoredObject>> List(
       std::string_view uri, const std::atomic<bool>* cancelled = nullptr) const;
+
+  // Where this machine has what jobs call `path`: StorageConfig::local_copies,
+  // of which the longest folder counts. All of the above look there.
+  std::string LocalPath(std::string path) const;
 
   StorageCounters counters() const;
 

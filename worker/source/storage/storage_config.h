@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 
 namespace leat::worker {
@@ -42,6 +43,10 @@ struct StorageConfig {
   // Ranges of objects that are kept on a disk (disk_cache.h); empty: none are.
   std::string disk_cache;
   uint64_t disk_cache_bytes = 0;
+
+  // Folders that jobs name, and where this machine has a copy of each. Paths
+  // are absolute, without a slash at the end.
+  std::map<std::string, std::string> local_copies;
 
   // Listings.
   uint64_t max_list_entries = 10'000'000;

@@ -13,6 +13,7 @@ import ast
 import functools
 import inspect
 import textwrap
+import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -222,6 +223,11 @@ def converted(function: Callable[..., Any]) -> Callable[..., Any]:
     Raises:
         leat.PipelineError: its source cannot be had.
     """
+    if hasattr(function, "__wrapped__"):
+        raise PipelineError(
+            f"enable_conditionals=True rewrites the source of {function.__name__}, which a decorator has wrapped and "
+            "whose work would be lost; expected the decorator around the pipeline, or a function without it"
+        )
     try:
         source = textwrap.dedent(inspect.getsource(function))
         tree = ast.parse(source)
@@ -243,9 +249,13 @@ def converted(function: Callable[..., Any]) -> Callable[..., Any]:
     ast.increment_lineno(module, function.__code__.co_firstlineno - 1)
     scope: dict[str, Any] = {}
     exec(compile(module, inspect.getsourcefile(function) or "<pipeline>", "exec"), function.__globals__, scope)
-    cells = [cell.cell_contents for cell in function.__closure__ or ()]
     import leat.dali._conditionals as here
 
-    result = scope[f"{_PREFIX}outer"](here, *cells)
-    result.__defaults__, result.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
+    made = scope[f"{_PREFIX}outer"](here, *free)
+    # The original's cells, so that a variable of a function around it has the value of the time at which it is read.
+    cells = dict(zip(made.__code__.co_freevars, made.__closure__ or ()))
+    cells.update(zip(free, function.__closure__ or ()))
+    closure = tuple(cells[name] for name in made.__code__.co_freevars)
+    result = types.FunctionType(made.__code__, function.__globals__, function.__name__, function.__defaults__, closure)
+    result.__kwdefaults__ = function.__kwdefaults__
     return functools.wraps(function)(result)

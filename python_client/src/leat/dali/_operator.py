@@ -81,7 +81,11 @@ HINTS: dict[str, Hint] = {
     "no_copy": Hint("any", None, "what a source gives is not changed, and kept no longer than needed"),
     "parallel": Hint("any", None, "a source is asked in this process"),
     # Pipelines.
-    "num_threads": Hint("any", None, "workers own their threads; leat.connect(threads=…) of a private service"),
+    "num_threads": Hint(
+        "any",
+        None,
+        "workers own their threads: `leat-worker --threads` of a service; a private one takes the machine's cores",
+    ),
     "exec_pipelined": Hint("any", True, "workers are always ahead of the training"),
     "exec_async": Hint("any", True, "workers are always ahead of the training"),
     "exec_dynamic": Hint("any", None, "there is one executor"),

@@ -8,13 +8,15 @@ import json
 import sys
 from typing import Any
 
+import numpy as np
+
 from leat.dali import _current, _node, _plan, types
 from leat.dali._node import DataNode
 from leat.dali._operator import check_hint, warn_of_slower
 from leat.dali._runner import Place, Runner, Taken
 from leat.dali._stages import Settings
 from leat.dali._tensors import TensorList
-from leat.errors import Error, FailedPrecondition, InvalidArgument, NotFound, PipelineError
+from leat.errors import Error, FailedPrecondition, InvalidArgument, NotFound, PipelineError, Unimplemented
 
 _HINTS = (
     "num_threads exec_pipelined exec_async bytes_per_sample set_affinity max_streams default_cuda_stream_priority "
@@ -232,6 +234,16 @@ class Pipeline:
     def _on_gpu(self) -> list[bool]:
         """Of each output, whether the script has it on the GPU."""
         return [node.device == "gpu" for node in self._outputs or ()]
+
+    def _samples_at(self, place: Place) -> np.ndarray:
+        """Which samples the step at a place has, in the order of its rows."""
+        runner = self._built()
+        if runner.reader is None:
+            raise Unimplemented(
+                f"{self._name}: it has no reader, and the samples of an external source have no numbers of Leat's"
+            )
+        epoch, step = divmod(place.steps, len(runner.reader.job))
+        return runner.reader.job.samples(epoch, step, runner.block)
 
     def _place(self) -> Place:
         return self._built().place

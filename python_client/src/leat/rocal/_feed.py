@@ -101,11 +101,13 @@ class Standing(NamedTuple):
         epoch: the one under way.
         taken: steps of it that were handed out.
         last: what each pipeline had of the last step; None: there was none.
+        at: epoch and number of the last step.
     """
 
     epoch: int
     taken: int
     last: list[Taken] | None
+    at: tuple[int, int] = (0, 0)
 
 
 class Found(NamedTuple):
@@ -210,7 +212,8 @@ class Feed:
         if not any(each.rows for each in parts):  # LAST_BATCH_PARTIAL, and only other shards have this batch
             self.standing = standing._replace(taken=standing.taken + 1)
             return None
-        return Found(parts, Standing(standing.epoch, standing.taken + 1, parts))
+        at = standing.epoch, standing.taken
+        return Found(parts, Standing(standing.epoch, standing.taken + 1, parts, at))
 
     def last(self, member: int) -> Taken:
         """What a pipeline had of the last step. Raises FailedPrecondition before the first."""
@@ -220,8 +223,31 @@ class Feed:
 
     def reset(self) -> None:
         """Begins the next epoch, wherever this one is; before its first batch it stays."""
-        epoch, taken, last = self.standing
-        self.standing = Standing(epoch + 1 if taken else epoch, 0, last)
+        standing = self.standing
+        self.standing = standing._replace(epoch=standing.epoch + (standing.taken > 0), taken=0)
+
+    def samples(self) -> np.ndarray:
+        """Which sample stands in each row of the last step, as int64: pipeline after pipeline.
+
+        Raises:
+            leat.FailedPrecondition: there was no step.
+        """
+        standing, numbers = self.standing, []
+        for i, member in enumerate(self.members):
+            first = member.sharding.shard_id * member.rows
+            rows = range(first, first + self.last(i).rows)
+            if not rows:  # LAST_BATCH_PARTIAL
+                continue
+            # As Numbered counts: the epochs of a shard may be shorter than the job's.
+            epoch, step = divmod(standing.at[0] * len(member.job) + standing.at[1], len(member.job))
+            numbers.append(member.job.samples(epoch, step, rows))
+        return np.concatenate(numbers)
+
+    def text(self, what: str) -> str:
+        """For `repr` of an iterator."""
+        first = self.members[0].text
+        more = f" and {len(self.members) - 1} more" if len(self.members) > 1 else ""
+        return f"<{what} over {first}{more}: {self.taken} of {self.length} batches of epoch {self.standing.epoch}>"
 
     def close(self) -> None:
         """Ends all iterators. Idempotent; what was handed out stays valid."""

@@ -22,11 +22,14 @@ class LastBatchPolicy(enum.Enum):
     FILL: it is filled up, by repeating the last sample if the reader pads, else with the samples that follow.
     DROP: it is left out.
     PARTIAL: it is smaller.
+    MASK: of Leat alone: it is filled up, and each pipeline's dict has a bool array "valid", False for the rows that
+        fill. Needs `reader_name`, and a reader with pad_last_batch=True.
     """
 
     FILL = 0
     DROP = 1
     PARTIAL = 2
+    MASK = 3
 
 
 _SAME = {

@@ -10,10 +10,12 @@ import warnings
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from leat._peekable import Found
 from leat.dali.plugin import _checkpoints, _pulling
 from leat.dali.plugin._counting import Counting, LastBatchPolicy, Reader
-from leat.errors import DeadlineExceeded
+from leat.errors import DeadlineExceeded, FailedPrecondition
 
 __all__ = ["BaseIterator", "LastBatchPolicy"]
 
@@ -43,11 +45,27 @@ def _checked_policy(policy: Any, fill_last_batch: bool | None) -> LastBatchPolic
     return policy
 
 
+def check_marked(output_map: list[str], policy: Any) -> None:
+    """Raises AssertionError if an output has the name that LastBatchPolicy.MASK gives to its array."""
+    _require(
+        policy is not LastBatchPolicy.MASK or "valid" not in output_map,
+        f"output_map = {output_map}: with LastBatchPolicy.MASK the name 'valid' is that of the marks; expected another",
+    )
+
+
+class Last(NamedTuple):
+    """Of a batch that was handed out: where it began, and each pipeline's rows that count, if anybody knows."""
+
+    places: _pulling.Places
+    rows: list[int] | None
+
+
 class Standing(NamedTuple):
     """Between two batches: the place of each pipeline, and of the iterator within its epoch. Nothing changes it."""
 
     places: _pulling.Places
     counting: Counting
+    last: Last | None = None
 
 
 class Pulled(NamedTuple):
@@ -111,6 +129,10 @@ class BaseIterator(Iterator[Any]):
         for pipe in self._pipes:
             pipe.build()
         self._reader_name = reader_name
+        self._marks = policy is LastBatchPolicy.MASK
+        if self._marks:
+            self._check_marks()
+            policy = LastBatchPolicy.FILL
         reader = Reader.common([pipe.reader_meta(reader_name) for pipe in self._pipes]) if reader_name else None
         counting = Counting(
             self.batch_size, len(self._pipes), policy, size=size, padded=bool(last_batch_padded), reader=reader
@@ -125,6 +147,17 @@ class BaseIterator(Iterator[Any]):
         if prepare_first_batch:
             self._prepare()
 
+    def _check_marks(self) -> None:
+        _require(
+            self._reader_name,
+            "LastBatchPolicy.MASK needs reader_name: without a reader nobody knows which rows fill a batch up",
+        )
+        _require(
+            all(pipe.reader_meta(self._reader_name)["pad_last_batch"] for pipe in self._pipes),
+            f"LastBatchPolicy.MASK needs pad_last_batch=True of the reader {self._reader_name!r}: otherwise batches "
+            "are filled with the samples of the next epoch, which DALI then leaves out there",
+        )
+
     @property
     def _counting(self) -> Counting:
         return self._standing.counting
@@ -133,6 +166,10 @@ class BaseIterator(Iterator[Any]):
 
     def _convert(self, outputs: list[list[Any]]) -> Any:
         """The framework's batch of each pipeline's outputs."""
+        raise NotImplementedError
+
+    def _mark(self, batch: Any, valid: list[Any]) -> Any:
+        """The batch with the bool arrays of the pipelines as "valid"."""
         raise NotImplementedError
 
     def _trim(self, batch: Any, rows: list[int]) -> Any:
@@ -203,12 +240,17 @@ class BaseIterator(Iterator[Any]):
             raise
         counting = copy.copy(standing.counting)
         dropped = counting.advance()
-        after = Standing(pulled.after, counting)
         if dropped:  # nobody gets it
-            self._standing = after
+            self._standing = Standing(pulled.after, counting, standing.last)
             self._end_epoch()
-        rows = counting.rows_kept()
-        self._found = found = Found(standing, pulled.batch if rows is None else self._trim(pulled.batch, rows), after)
+        rows, batch = counting.rows_kept(), pulled.batch
+        if rows is not None:
+            batch = self._trim(batch, rows)
+        elif self._marks:
+            rows = counting.rows_of_shards()
+            batch = self._mark(batch, [np.arange(self.batch_size) < count for count in rows])
+        after = Standing(pulled.after, counting, Last(standing.places, rows))
+        self._found = found = Found(standing, batch, after)
         return found
 
     _find_next = _find
@@ -276,7 +318,36 @@ class BaseIterator(Iterator[Any]):
             return
         counting.restart()
         begun = tuple(pipe._begun_again(place) for pipe, place in zip(self._pipes, places))
-        self._standing = Standing(begun, counting)
+        self._standing = Standing(begun, counting, self._standing.last)
+
+    def samples(self) -> np.ndarray:
+        """Which sample stands in each row of the last batch handed out, as int64: pipeline after pipeline.
+
+        -1: the row fills the batch up (LastBatchPolicy.MASK). With PARTIAL there are as many as rows.
+
+        Raises:
+            leat.FailedPrecondition: no batch has been handed out.
+            leat.Unimplemented: a pipeline has no reader: its samples have no numbers.
+        """
+        last = self._standing.last
+        if last is None:
+            raise FailedPrecondition("no batch has been handed out; expected samples() after next()")
+        kept = [self.batch_size] * len(self._pipes) if last.rows is None else last.rows
+        numbers = []
+        for pipe, place, count in zip(self._pipes, last.places, kept):
+            found = pipe._samples_at(place)
+            if self._marks:
+                found[count:] = -1
+            numbers.append(found if self._marks else found[:count])
+        return np.concatenate(numbers)
+
+    def __repr__(self) -> str:
+        counting = self._counting
+        of = "" if counting.size < 0 else f" of {counting.size:,}"
+        return (
+            f"<leat.dali {type(self).__name__}: {len(self._pipes)} pipelines with batches of {self.batch_size}, "
+            f"{counting.counter:,}{of} samples into its epoch>"
+        )
 
     # Checkpoints.
 
@@ -310,6 +381,6 @@ class BaseIterator(Iterator[Any]):
                 "Cannot access checkpoints with checkpointing disabled; expected pipelines with "
                 "enable_checkpointing=True"
             )
-        places, counting = self._standing
+        places, counting, _ = self._standing
         state = counting.state()
         return [_checkpoints.pack(pipe._state(place), state) for pipe, place in zip(self._pipes, places)]

@@ -12,7 +12,7 @@ except ImportError as error:
 
 import numpy as np
 
-from leat.dali.plugin.base_iterator import BaseIterator, LastBatchPolicy
+from leat.dali.plugin.base_iterator import BaseIterator, LastBatchPolicy, check_marked
 
 __all__ = ["DALIClassificationIterator", "DALIGenericIterator", "LastBatchPolicy"]
 
@@ -27,7 +27,8 @@ _ARGUMENTS = """
         dynamic_shape: decides nothing.
         last_batch_padded: whether the reader repeats its last sample in the last batch (True), or goes on with the
             samples that follow (False).
-        last_batch_policy: FILL, DROP, or PARTIAL: its tensors have fewer rows.
+        last_batch_policy: FILL, DROP, PARTIAL, whose tensors have fewer rows, or MASK, which adds the bool tensor
+            "valid".
         prepare_first_batch: whether the first batch is made before the first `next`.
 
     Raises:
@@ -86,6 +87,7 @@ class DALIGenericIterator(BaseIterator):
     ) -> None:
         if len(set(output_map)) != len(output_map):
             raise AssertionError(f"output_map names should be distinct; got {output_map}")
+        check_marked(output_map, last_batch_policy)
         self.output_map = output_map
         super().__init__(
             pipelines,
@@ -107,6 +109,12 @@ class DALIGenericIterator(BaseIterator):
                 for name, array, on_gpu in zip(self.output_map, arrays, pipe._on_gpu())
             }
             for arrays, pipe, device in zip(outputs, self._pipes, [_device(pipe.device_id) for pipe in self._pipes])
+        ]
+
+    def _mark(self, batch: list[dict[str, torch.Tensor]], valid: list[Any]) -> list[dict[str, torch.Tensor]]:
+        devices = [_device(pipe.device_id) if any(pipe._on_gpu()) else None for pipe in self._pipes]
+        return [
+            {**tensors, "valid": _tensor(flags, device)} for tensors, flags, device in zip(batch, valid, devices)
         ]
 
     def _trim(self, batch: list[dict[str, torch.Tensor]], rows: list[int]) -> list[dict[str, torch.Tensor]]:

@@ -85,6 +85,17 @@ class OneFeed:
         """Batches of an epoch."""
         return self._feed.length
 
+    def samples(self) -> np.ndarray:
+        """Which sample stands in each row of the last batch, as int64: pipeline after pipeline.
+
+        Raises:
+            leat.FailedPrecondition: no batch has been handed out.
+        """
+        return self._feed.samples()
+
+    def __repr__(self) -> str:
+        return self._feed.text(f"leat.rocal {type(self).__name__}")
+
     def reset(self) -> None:
         """Begins the next epoch, wherever this one is; before the first batch of one it stays there."""
         self._feed.reset()

@@ -8,8 +8,9 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import NamedSharding, PartitionSpec
 
+from leat import _pipeline_placing
 from leat._array_spec import ArraySpec
 from leat._peekable import Found, Peekable
 from leat.errors import InvalidArgument
@@ -20,96 +21,29 @@ from leat.rocal.pipeline import Pipeline
 __all__ = ["ArraySpec", "ROCALJaxIterator", "ROCALPeekableIterator"]
 
 
-def _device(pipeline: Pipeline) -> jax.Device:
-    local = jax.local_devices()
-    if pipeline._device_id >= len(local):
-        raise InvalidArgument(
-            f"{pipeline!r}: device_id = {pipeline._device_id}, but this process has {len(local)} devices: it counts in "
-            "jax.local_devices(), not among those of other processes"
-        )
-    return local[pipeline._device_id]
-
-
-def _named(sharding: Any) -> NamedSharding:
-    """The same layout of rows as a NamedSharding; old JAX's PositionalSharding has one."""
+def _rows_alone(sharding: Any) -> Any:
+    """The same layout of rows; entries of a spec behind the batch axis' have no meaning here."""
     if isinstance(sharding, NamedSharding):
-        return sharding
+        return NamedSharding(sharding.mesh, PartitionSpec(*sharding.spec[:1]))
     if type(sharding).__name__ != "PositionalSharding":
         raise InvalidArgument(f"sharding = {sharding!r:.80}; expected a NamedSharding, of any mesh")
     shape = tuple(sharding.shape)
     if any(size != 1 for size in shape[1:]):
         raise InvalidArgument(f"sharding has the shape {shape}; expected ({shape[0]}, 1): rows alone are cut")
-    places = {index[0].indices(shape[0])[0]: device for device, index in sharding.devices_indices_map(shape).items()}
-    mesh = Mesh(np.array([places[place] for place in sorted(places)]), ("batch",))
-    return NamedSharding(mesh, PartitionSpec("batch"))
+    return sharding
 
 
-class _Sharded:
-    """Makes global arrays: the rows of the pipelines of all processes, in the order of the mesh.
-
-    Only the first entry of the sharding's spec counts: the batch axis'.
-    """
-
-    def __init__(self, pipelines: Sequence[Pipeline], sharding: Any) -> None:
-        named = _named(sharding)
-        entry = named.spec[0] if len(named.spec) else None
-        axes = () if entry is None else entry if isinstance(entry, tuple) else (entry,)
-        self._sharding = NamedSharding(named.mesh, PartitionSpec(entry))
-        self._parts = int(np.prod([named.mesh.shape[axis] for axis in axes], dtype=np.int64))
-        held: dict[int, list[jax.Device]] = {}  # by part, the devices of this process
-        for device, index in self._sharding.addressable_devices_indices_map((self._parts,)).items():
-            assert index is not None
-            held.setdefault(index[0].indices(self._parts)[0], []).append(device)
-        if len(pipelines) != len(held):
-            raise InvalidArgument(
-                f"{len(pipelines)} pipelines, but the devices of this process hold {len(held)} of the {self._parts} "
-                f"parts that {named.spec} makes of a batch on the mesh {dict(named.mesh.shape)}; expected one for each"
-            )
-        # A pipeline's rows lie where its device is; if the devices do not tell the parts apart, the list's order does.
-        part_of = {device: part for part, devices in held.items() for device in devices}
-        local = jax.local_devices()
-        named_parts = [part_of.get(local[p._device_id]) if p._device_id < len(local) else None for p in pipelines]
-        parts = named_parts if set(named_parts) == set(held) else sorted(held)
-        self._devices = [held[part] for part in parts if part is not None]
-
-    def __call__(self, shards: Sequence[np.ndarray]) -> jax.Array:
-        arrays = [shard for shard, devices in zip(shards, self._devices) for _ in devices]
-        devices = [device for devices in self._devices for device in devices]
-        rows, *rest = shards[0].shape
-        return jax.make_array_from_single_device_arrays(
-            (self._parts * rows, *rest), self._sharding, jax.device_put(arrays, devices)
-        )
-
-
-class _OnOne:
-    """One pipeline's arrays on its device."""
-
-    def __init__(self, pipelines: Sequence[Pipeline]) -> None:
-        self._device = _device(pipelines[0])
-
-    def __call__(self, shards: Sequence[np.ndarray]) -> jax.Array:
-        return jax.device_put(shards[0], self._device)
-
-
-class _Stacked:
-    """What pmap takes: an axis of pipelines in front, each on its device or all on one."""
-
-    def __init__(self, pipelines: Sequence[Pipeline]) -> None:
-        self._devices = [_device(pipeline) for pipeline in pipelines]
-        different = len(set(self._devices))
-        if different not in (1, len(pipelines)):
-            ids = [pipeline._device_id for pipeline in pipelines]
-            raise InvalidArgument(f"the pipelines' device_id are {ids}; expected all different or all the same")
-        self._sharding = None
-        if different > 1:
-            mesh = Mesh(np.array(self._devices), ("device",))
-            self._sharding = NamedSharding(mesh, PartitionSpec("device"))
-
-    def __call__(self, shards: Sequence[np.ndarray]) -> jax.Array:
-        if self._sharding is None:
-            return jax.device_put(np.stack(shards), self._devices[0])
-        placed = jax.device_put([shard[None] for shard in shards], self._devices)
-        return jax.make_array_from_single_device_arrays((len(shards), *shards[0].shape), self._sharding, placed)
+def _placing(pipelines: Sequence[Pipeline], sharding: Any) -> Any:
+    """What makes arrays of those of the pipelines."""
+    ids = [pipeline._device_id for pipeline in pipelines]
+    if sharding is not None:
+        return _pipeline_placing.Global(_rows_alone(sharding), ids)
+    devices = [_pipeline_placing.local_device(number) for number in ids]
+    if len(pipelines) == 1:
+        return _pipeline_placing.Single(devices[0])
+    if len(set(devices)) not in (1, len(pipelines)):
+        raise InvalidArgument(f"the pipelines' device_id are {ids}; expected all different or all the same")
+    return _pipeline_placing.Stacked(devices)
 
 
 class ROCALJaxIterator:
@@ -144,11 +78,7 @@ class ROCALJaxIterator:
         self.batch_size = self.pipelines[0]._batch_size
         self.num_devices = len(self.pipelines)
         self.sharding = sharding
-        self._place: Any
-        if sharding is not None:
-            self._place = _Sharded(self.pipelines, sharding)
-        else:
-            self._place = _OnOne(self.pipelines) if self.num_devices == 1 else _Stacked(self.pipelines)
+        self._place = _placing(self.pipelines, sharding)
         self._feed = Feed([pipeline._member() for pipeline in self.pipelines])
         self._found: Found | None = None
         _check_schemas(self.pipelines)
@@ -202,6 +132,17 @@ class ROCALJaxIterator:
         if pipeline._reader == "labelReader" and taken.labels is not None:
             return [*taken.outputs, taken.labels]
         return taken.outputs
+
+    def samples(self) -> np.ndarray:
+        """Which sample stands in each row of the last batch, as int64: pipeline after pipeline.
+
+        Raises:
+            leat.FailedPrecondition: no batch has been handed out.
+        """
+        return self._feed.samples()
+
+    def __repr__(self) -> str:
+        return self._feed.text(f"leat.rocal {type(self).__name__}")
 
     def reset(self) -> None:
         """Begins the next epoch, wherever this one is; before the first batch of one it stays there."""

@@ -11,8 +11,8 @@ from typing import Any
 
 import jax
 
-from leat.dali.plugin.base_iterator import BaseIterator, LastBatchPolicy
-from leat.dali.plugin.jax import _placing
+from leat import _pipeline_placing as _placing
+from leat.dali.plugin.base_iterator import BaseIterator, LastBatchPolicy, check_marked
 
 _NUM_THREADS = 4
 
@@ -27,7 +27,8 @@ ARGUMENTS = """
             "yes": it has begun when StopIteration is raised.
         last_batch_padded: whether the reader repeats its last sample in the last batch (True), or goes on with the
             samples that follow (False).
-        last_batch_policy: FILL or DROP. A `jax.Array` of fewer rows has no place on a mesh: PARTIAL is refused.
+        last_batch_policy: FILL, DROP or MASK, which adds the bool array "valid". A `jax.Array` of fewer rows has no
+            place on a mesh: PARTIAL is refused.
         prepare_first_batch: whether the first batch is made before the first `next`.
         sharding: of the global arrays; the rows of each of its parts come from one pipeline. Any mesh, with axes that
             cut other axes of the outputs or that replicate, on any number of processes.
@@ -98,7 +99,11 @@ class DALIGenericIterator(BaseIterator):
             raise AssertionError(f"output_map names should be distinct; got {output_map}")
         check_sharding(sharding)
         if last_batch_policy is LastBatchPolicy.PARTIAL:
-            raise AssertionError("JAX iterator does not support partial last batch policy.")
+            raise AssertionError(
+                "JAX iterator does not support partial last batch policy. LastBatchPolicy.MASK keeps the shape and "
+                "marks the rows."
+            )
+        check_marked(output_map, last_batch_policy)
         self.output_map = output_map
         self._sharding = sharding
         self._stacks = bool(pmap_compatible)
@@ -122,6 +127,9 @@ class DALIGenericIterator(BaseIterator):
         if len(devices) == 1 and not self._stacks:
             return _placing.Single(devices[0])
         return _placing.Stacked(devices)
+
+    def _mark(self, batch: dict[str, jax.Array], valid: list[Any]) -> dict[str, jax.Array]:
+        return {**batch, "valid": self._place(valid)}
 
     def _convert(self, outputs: list[list[Any]]) -> dict[str, jax.Array]:
         if self._place is None:

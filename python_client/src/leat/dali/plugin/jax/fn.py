@@ -9,8 +9,8 @@ from typing import Any
 
 import jax
 
+from leat import _pipeline_placing as _placing
 from leat.dali import _current, _node
-from leat.dali.plugin.jax import _placing
 
 __all__ = ["jax_function"]
 

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which pipeline's rows each device holds, and the global arrays that are made of them."""
+"""Which pipeline's rows each device holds, and the global arrays made of them: for leat.dali and leat.rocal."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -12,6 +11,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 
 from leat import _assembling, _placement
+from leat.errors import InvalidArgument
 
 _UNSHARDED_DEVICES = "JAX iterator requires shards to be placed on different devices or all on the same device."
 
@@ -20,13 +20,16 @@ def local_device(number: int | None) -> jax.Device:
     """The device of a pipeline's `device_id`; without one, the CPU.
 
     Raises:
-        ValueError: this process has no such device.
+        leat.InvalidArgument: this process has no such device.
     """
     if number is None or number < 0:
         return jax.local_devices(backend="cpu")[0]
     devices = jax.local_devices()
     if number >= len(devices):
-        raise ValueError(f"device_id = {number}; this process has {len(devices)} devices: {devices}")
+        raise InvalidArgument(
+            f"device_id = {number}, but this process has {len(devices)} devices: it counts in jax.local_devices(), not "
+            f"among those of other processes: {devices}"
+        )
     return devices[number]
 
 
@@ -103,7 +106,7 @@ class _Plan:
     def __init__(self, shape: tuple[int, ...], sharding: Any, pieces: Sequence[_Piece]) -> None:
         self._shape, self._sharding, self._pieces = shape, sharding, list(pieces)
         self._devices = [piece.device for piece in pieces]
-        self._one_call: Callable[[list[Any]], jax.Array] | None = None
+        self._one_call: _assembling.OneCall | None = None
         self._first = True
 
     def _by_public_calls(self, parts: list[Any]) -> jax.Array:
@@ -120,27 +123,10 @@ class _Plan:
         return made
 
     def _try_one_call(self, arrays: Sequence[Any], expected: jax.Array) -> None:
-        """As leat._assembling: JAX's own call for all devices at once, if it gives the same."""
-        call = _assembling._batched_device_put
-        # What a jax_function returned is on a device already, and 64 bits are narrowed.
-        if call is None or not isinstance(arrays[0], np.ndarray) or expected.dtype != arrays[0].dtype:
-            return
         on = {piece.device: piece for piece in self._pieces}
-        devices = [shard.device for shard in expected.addressable_shards]  # in JAX's own order
-        pieces = [on[device] for device in devices]
-        one_call = functools.partial(_call, call, expected.aval, expected.sharding, devices)
-        try:
-            got = one_call([piece.of(arrays) for piece in pieces])
-            shards = zip(got.addressable_shards, expected.addressable_shards)
-            same = _assembling._kind(got) == _assembling._kind(expected)
-            if same and all((a.device, a.index) == (b.device, b.index) for a, b in shards):
-                self._pieces, self._one_call = pieces, one_call
-        except Exception:  # another JAX, whose call is another
-            return
-
-
-def _call(call: Any, aval: Any, sharding: Any, devices: list[jax.Device], parts: list[Any]) -> jax.Array:
-    return call(aval, sharding, parts, devices, True)
+        call = _assembling.OneCall.giving(expected, {device: piece.of(arrays) for device, piece in on.items()})
+        if call is not None:
+            self._pieces, self._one_call = [on[device] for device in call.devices], call
 
 
 def _same_shape(arrays: Sequence[Any]) -> tuple[int, ...]:
@@ -187,7 +173,7 @@ class Global(_Arrays):
         numbers: `device_id` of each pipeline.
 
     Raises:
-        ValueError: the pipelines are not one for each part of the rows that this process holds.
+        leat.InvalidArgument: the pipelines are not one for each part of the rows that this process holds.
     """
 
     def __init__(self, sharding: Any, numbers: Sequence[int | None]) -> None:
@@ -196,7 +182,7 @@ class Global(_Arrays):
         self._parts = parts_of(sharding)
         local = self._parts.local
         if len(numbers) != len(local):
-            raise ValueError(
+            raise InvalidArgument(
                 f"{len(numbers)} pipelines, but sharding {sharding} cuts rows into {self._parts.total} parts, of which "
                 f"this process holds {len(local)}; expected a pipeline for each"
             )
