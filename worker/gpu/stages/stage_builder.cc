@@ -140,6 +140,16 @@ absl::StatusOr<DeviceForm> FormOf(const Step& step, const KernelStep& operation,
        DrawsOf(row.seed(), row.input(), step.node, operation.per_batch)});
 }
 
+absl::StatusOr<const DeviceForm*> StageRow::FormOnce(const Step& step) const {
+  if (form_of_ != step.node) {
+    form_of_ = kNoValue;
+    ASSIGN_OR_RETURN(form_,
+                     FormOf(step, std::get<KernelStep>(step.what), *this));
+    form_of_ = step.node;
+  }
+  return &form_;
+}
+
 const ValueType& StageBuilder::TypeOf(uint32_t value) const {
   const auto nodes = static_cast<uint32_t>(graph_.graph.nodes.size());
   return value < nodes ? graph_.types[value][0]
