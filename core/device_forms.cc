@@ -12,6 +12,8 @@
 #include "core/device_forms.h"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 #include <span>
 #include <string>
 #include <string_view>
@@ -104,23 +106,21 @@ bool ChoosesASizeByPixels(const Site& site) {
   if (!site.types[0]->shape.empty() || site.inputs[0] == Place::kHost)
     return false;
   const Shape& joined = site.type.shape;
-  for (const ValueType* side : {site.types[1], site.types[2]})
-    for (size_t axis = 0; axis < joined.size(); ++axis) {
-      const size_t missing = joined.size() - side->shape.size();
-      const bool own = axis >= missing && side->shape[axis - missing] < 0;
-      if (joined[axis] < 0 && !own) return false;
-    }
+  const auto own =
+      std::ranges::count_if(joined, [](int64_t n) { return n < 0; });
+  for (const ValueType* side : {site.types[1], site.types[2]}) {
+    // From the last axis on, which all have.
+    const auto both = std::transform_reduce(
+        side->shape.rbegin(), side->shape.rend(), joined.rbegin(), int64_t{0},
+        std::plus<>(), [](int64_t of_side, int64_t of_both) {
+          return int64_t{of_side < 0 && of_both < 0};
+        });
+    if (both != own) return false;
+  }
   return true;
 }
 bool DividesByPixels(const Site& site) {
   return site.inputs[1] != Place::kHost;
-}
-bool PastesAnotherKind(const Site& site) {
-  return *site.types[0] != *site.types[1];
-}
-bool DoesManyOperations(const Site& site) {
-  return InAStage(site) &&
-         std::get<int64_t>(site.node.args.at("n")) > kMostDeviceOperations;
 }
 bool FillsWithALongPattern(const Site& site) {
   if (!InAStage(site)) return false;
@@ -166,8 +166,6 @@ constexpr Gap kGaps[] = {
     {"where", ChoosesASizeByPixels,
      "chooses between sizes by what the host does not compute"},
     {"floordiv", DividesByPixels, "divides by what the host does not compute"},
-    {"cutmix_paste", PastesAnotherKind, "pastes images of two sizes or types"},
-    {"rand_augment", DoesManyOperations, "does more than 8 operations"},
     {"erase", FillsWithALongPattern, "fills with more than 4096 bytes"},
     {"slice", FillsWithALongPattern, "fills with more than 4096 bytes"},
 };

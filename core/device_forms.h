@@ -20,8 +20,6 @@ namespace leat {
 
 // Of a value that the host computes, or reads, for a GPU's kernels.
 inline constexpr size_t kMostHostValueBytes = size_t{16} << 10;
-// Operations that automatic augmentation does to a sample on a GPU.
-inline constexpr int64_t kMostDeviceOperations = 8;
 // Of the pattern that a box is filled with on a GPU.
 inline constexpr size_t kMostPatternBytes = 4096;
 

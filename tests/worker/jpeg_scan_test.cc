@@ -5,6 +5,7 @@
 #include "worker/image/jpeg_scan.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "core/status.h"
 #include "gtest/gtest.h"
@@ -143,6 +144,20 @@ TEST(JpegScan, OneIntervalHasTheBytesThatItsBitsTake) {
   EXPECT_TRUE(EndsEarly("ab\xff", 3, 0, 8));
 }
 
+TEST(JpegScan, AByteMoreOrLessDecides) {
+  EXPECT_TRUE(EndsEarly(std::string(11, 'a'), 12, 0, 8));
+  EXPECT_FALSE(EndsEarly(std::string(12, 'a'), 12, 0, 8));
+  // The same where each second byte is a 0xff, which takes two in the file.
+  std::string data;
+  for (uint64_t bytes = 1; bytes <= 40; ++bytes) {
+    EXPECT_TRUE(EndsEarly(data, bytes, 0, 8)) << bytes;
+    data += bytes % 2 == 0 ? "\xff\0"s : "a"s;
+    EXPECT_FALSE(EndsEarly(data, bytes, 0, 8)) << bytes;
+    EXPECT_FALSE(EndsEarly(data + "\xff\xd9", bytes, 0, 8)) << bytes;
+    EXPECT_TRUE(EndsEarly(data + "\xff\xd9", bytes + 1, 0, 8)) << bytes;
+  }
+}
+
 TEST(JpegScan, EveryIntervalHasItsBytesAndItsMarker) {
   const auto early = [](const std::string& data) {
     return EndsEarly(data, 5, 2, 8);
@@ -272,6 +287,17 @@ TEST(JpegScan, AnMcuHasABlockForEachSamplingOfItsComponents) {
   EXPECT_EQ(bits({{2, 2}}), 2u);
   EXPECT_EQ(bits({{2, 2}, {1, 1}, {1, 1}}), 12u);
   EXPECT_EQ(bits({{4, 1}, {1, 1}, {1, 2}}), 14u);
+}
+
+// What lies behind a table's symbols, zeros here, is no code.
+TEST(JpegScan, ATableHasNoMoreThan256Codes) {
+  Header header(8, 8, {{1, 1}});
+  header.SetTables({}, {});
+  JHUFF_TBL* const table = header.cinfo_.dc_huff_tbl_ptrs[0];
+  table->bits[1] = 255;
+  table->bits[2] = 255;
+  memset(table->huffval, 9, sizeof table->huffval);
+  EXPECT_EQ(header.Scan().least_bits, 1u + 9);
 }
 
 TEST(JpegScan, ABlockIsCodedAsShortAsItsTablesAllow) {

@@ -23,6 +23,8 @@
 
 #include "core/device_forms.h"
 #include "core/status.h"
+#include "worker/gpu/fused_chains.h"
+#include "worker/gpu/fused_fields.h"
 #include "worker/gpu/fused_layout.h"
 #include "worker/gpu/fused_program.h"
 #include "worker/gpu/fused_tail.h"
@@ -30,12 +32,6 @@
 #include "worker/gpu/whose.h"
 
 namespace leat::worker {
-namespace {
-
-constexpr size_t kMaxPixelTables = size_t{1} << 20;
-constexpr uint32_t kMaxViews = 64;
-
-}  // namespace
 
 class FusedCompiler {
  public:
@@ -48,7 +44,7 @@ class FusedCompiler {
     program_->seed_ = seed;
     program_->limits_ = limits;
     program_->values_ = NumValues(graph_);
-    KeepShapes();
+    program_->shapes_ = builder_.Shapes(program_->values_);
     for (const auto& [name, ref] : graph_.graph.outputs)
       program_->output_values_.push_back(ValueIndex(graph_, ref));
     ASSIGN_OR_RETURN(const std::vector<Step> steps, CompileSteps(graph_, true));
@@ -57,6 +53,11 @@ class FusedCompiler {
     RETURN_IF_ERROR(AddSample(Whose::kPartner, partnered, steps));
     RETURN_IF_ERROR(AddSample(Whose::kRow, program_->output_values_, steps));
     RETURN_IF_ERROR(AddFields());
+    program_->chains_ = std::move(chains_.chains());
+    program_->views_ = std::move(chains_.views());
+    for (const Whose whose : {Whose::kRow, Whose::kPartner})
+      program_->decodes_[whose] = chains_.decodes(whose);
+    program_->dali_ = chains_.dali();
     if (program_->views_.empty())
       return Unimplemented("cannot be fused: no field is made of an image");
     program_->stages_ = std::make_unique<StageProgram>(
@@ -67,7 +68,8 @@ class FusedCompiler {
           "cannot be fused: {} bytes of a row are too few for values whose "
           "size differs from sample to sample",
           limits.value_bytes);
-    program_->LayOut(std::move(fields_), tables_);
+    program_->host_stride_ = fields_.host_stride();
+    program_->LayOut(std::move(fields_.fields()), fields_.tables());
     return std::move(program_);
   }
 
@@ -77,12 +79,6 @@ class FusedCompiler {
   struct Place {
     enum Kind : uint8_t { kNowhere, kHost, kChain, kTail, kStage } kind;
     size_t index = 0;
-  };
-  // Of one of the program's chains.
-  struct ChainEnd {
-    uint32_t node = 0;
-    bool resampled = false, mirrored = false;
-    std::optional<uint32_t> view;  // some field is made of it
   };
   // What stages read of a chain or a tail.
   struct Head {
@@ -154,7 +150,7 @@ class FusedCompiler {
       return AddPartner(step, partner->input);
     if (IsTheHosts(step, inputs)) return AddHostStep(std::move(step));
     if (auto* image = std::get_if<ImageStep>(&step.what)) {
-      RETURN_IF_ERROR(Extend(Extending(*image), image));
+      Extend(image);
       if (image->ops.empty()) return absl::OkStatus();
       return AddStage(step, {image->input});
     }
@@ -185,7 +181,8 @@ class FusedCompiler {
     if (decode.colours() == Colours::kYcbcr)
       return AddYcbcrDecode(step, std::move(decode.ops));
     program_->bgr_ = decode.colours() == Colours::kBgr;
-    return AddChain(chains_.size(), {.node = step.node}, std::move(decode.ops));
+    AddImage(step.node, std::move(decode.ops));
+    return absl::OkStatus();
   }
 
   // YCbCr is rounded, so views are made of the whole image in it, as on the
@@ -193,7 +190,7 @@ class FusedCompiler {
   absl::Status AddYcbcrDecode(const Step& step, std::vector<ImageOp> ops) {
     const uint32_t decode = ops[0].node;
     ops.erase(ops.begin());
-    RETURN_IF_ERROR(AddChain(chains_.size(), {.node = decode}, {}));
+    AddImage(decode, {});
     RETURN_IF_ERROR(EnsureTensor(decode, decode));
     AddYcbcr(decode, &builder_);
     PlaceOf(decode) = {Place::kStage};
@@ -259,12 +256,9 @@ class FusedCompiler {
 
   // A chain whose size is the row's own, which a stage makes.
   absl::Status AddSourceOf(uint32_t user, uint32_t value) {
-    if (program_->views_.size() == kMaxViews)
+    if (!chains_.AddSource(PlaceOf(value).index, AddSource(value, &builder_),
+                           value))
       return CannotFuse(user, "too many views");
-    program_->views_.push_back({.chain = PlaceOf(value).index,
-                                .stage = AddSource(value, &builder_),
-                                .value = value});
-    program_->decodes_[whose_] = true;
     program_->has_own_sizes_ = true;
     return absl::OkStatus();
   }
@@ -291,90 +285,37 @@ class FusedCompiler {
     return absl::OkStatus();
   }
 
-  // Who writes the value writes the field, if nobody else wants the value; or
-  // there is a copy.
-  void AddStageField(uint32_t output, uint32_t value) {
-    const StageTensor from = builder_.TensorOf(value);
-    const StageTensor field{.in = StageTensor::In::kField,
-                            .index = output,
-                            .dtype = from.dtype,
-                            .shape = from.shape};
-    std::vector<Stage*> writers;
-    bool only = true;
-    for (const auto& stage : builder_.stages()) {
-      if (IsSame(stage->out(), from)) {
-        writers.push_back(stage.get());
-        only = only && stage->out().shape == from.shape;
-      }
-      for (const StageTensor* operand : stage->operands())
-        only = only && !IsSame(*operand, from);
-    }
-    size_t wanted = 0;
-    for (const uint32_t other : program_->output_values_)
-      wanted += builder_.Has(other) && IsSame(builder_.TensorOf(other), from);
-    if (writers.empty() || !only || wanted > 1)
-      return AddCopy(from, field, &builder_);
-    for (Stage* writer : writers) writer->WriteTo(field);
-  }
-  static bool IsSame(const StageTensor& a, const StageTensor& b) {
-    return a.in == b.in && a.index == b.index;
-  }
-
   // --- Chains ---------------------------------------------------------------
 
-  // How many of the first operators can go on where another chain of the sample
-  // ends, so that all are one.
-  size_t Extending(const ImageStep& image) const {
-    const Place from = PlaceOf(image.input);
-    if (from.kind != Place::kChain ||
-        program_->chains_[from.index].whose != whose_)
-      return 0;
-    ChainEnd end = chains_[from.index];
-    size_t count = 0;
-    for (const ImageOp& op : image.ops) {
-      if (!op.Extends(end.resampled, end.mirrored)) break;
-      Note(op, &end);
-      ++count;
-    }
-    return count;
+  void AddImage(uint32_t node, std::vector<ImageOp> ops) {
+    PlaceOf(node) = {Place::kChain,
+                     chains_.AddImage(whose_, node, std::move(ops))};
   }
-  static void Note(const ImageOp& op, ChainEnd* end) {
-    end->resampled |= op.Resamples();
-    end->mirrored |= op.kind == ImageOp::Kind::kFlip;
-  }
-  // The first `count` operators of `image` become a chain; it keeps the others.
-  absl::Status Extend(size_t count, ImageStep* image) {
-    if (count == 0) return absl::OkStatus();
+
+  // The first operators, as many as can, go on with the chain that they are
+  // behind; `image` keeps the others.
+  void Extend(ImageStep* image) {
+    const Place from = PlaceOf(image->input);
+    if (from.kind != Place::kChain) return;
+    const size_t count = chains_.Extending(from.index, whose_, image->ops);
+    if (count == 0) return;
     const auto rest = image->ops.begin() + static_cast<ptrdiff_t>(count);
-    const size_t from = PlaceOf(image->input).index;
-    ChainEnd end = chains_[from];
-    end.node = image->input = image->ops[count - 1].node;
-    end.view.reset();
-    RETURN_IF_ERROR(AddChain(from, end, {image->ops.begin(), rest}));
+    image->input = image->ops[count - 1].node;
+    PlaceOf(image->input) = {
+        Place::kChain, chains_.Extend(from.index, {image->ops.begin(), rest})};
     image->ops.erase(image->ops.begin(), rest);
-    return absl::OkStatus();
-  }
-  absl::Status AddChain(size_t parent, ChainEnd end, std::vector<ImageOp> ops) {
-    for (const ImageOp& op : ops) {
-      program_->dali_ |= op.Resamples() && op.filters.dali;
-      Note(op, &end);
-    }
-    PlaceOf(end.node) = {Place::kChain, chains_.size()};
-    chains_.push_back(end);
-    program_->chains_.push_back({parent, whose_, std::move(ops)});
-    return absl::OkStatus();
   }
 
   absl::StatusOr<uint32_t> ViewOf(size_t chain) {
-    ChainEnd& end = chains_[chain];
-    if (end.view) return *end.view;
-    const Shape& shape = graph_.types[end.node][0].shape;
-    end.view = static_cast<uint32_t>(program_->views_.size());
-    if (*end.view == kMaxViews) return CannotFuse(end.node, "too many views");
-    program_->views_.push_back({chain, {shape[0], shape[1]}});
-    program_->decodes_[program_->chains_[chain].whose] = true;
-    return *end.view;
+    const uint32_t node = chains_.node(chain);
+    const Shape& shape = graph_.types[node][0].shape;
+    const std::optional<uint32_t> view =
+        chains_.ViewOf(chain, {shape[0], shape[1]});
+    if (!view) return CannotFuse(node, "too many views");
+    return *view;
   }
+
+  // --- Fields ---------------------------------------------------------------
 
   absl::Status AddFields() {
     const auto outputs = static_cast<uint32_t>(graph_.graph.outputs.size());
@@ -397,7 +338,8 @@ class FusedCompiler {
                              graph_.schema.fields[output].name);
       case Place::kHost:
         if (graph_.schema.fields[output].shape.empty()) {
-          AddHostField(output);
+          fields_.AddHost(output, static_cast<uint32_t>(
+                                      graph_.schema.fields[output].row_bytes));
           return absl::OkStatus();
         }
         RETURN_IF_ERROR(EnsureTensor(value, value));
@@ -408,8 +350,8 @@ class FusedCompiler {
       case Place::kStage:
         break;
     }
-    AddStageField(output, value);
-    fields_.push_back({0, {.kind = FusedKind::kStage, .output = output}});
+    AddFieldOf(value, output, program_->output_values_, &builder_);
+    fields_.AddStage(output);
     return absl::OkStatus();
   }
 
@@ -424,38 +366,10 @@ class FusedCompiler {
     std::reverse(path.begin(), path.end());
     ASSIGN_OR_RETURN(const uint32_t view, ViewOf(place.index));
     FusedTail tail =
-        CompileTail(path, program_->views_[view].size, program_->channels());
-    tail.field.output = output;
-    tail.field.at = static_cast<uint32_t>(tables_.size());
-    tables_.insert(tables_.end(), tail.table.begin(), tail.table.end());
-    tables_.resize(Aligned(tables_.size()));
-    if (tables_.size() > kMaxPixelTables)
+        CompileTail(path, chains_.size_of(view), program_->channels());
+    if (!fields_.AddTail(output, view, std::move(tail)))
       return CannotFuse(node, "tables of normalize and cast are too large");
-    fields_.push_back({view, tail.field});
     return absl::OkStatus();
-  }
-
-  void AddHostField(uint32_t output) {
-    fields_.push_back({0,
-                       {.kind = FusedKind::kHost,
-                        .output = output,
-                        .element_bytes = static_cast<uint32_t>(
-                            graph_.schema.fields[output].row_bytes),
-                        .at = program_->host_stride_}});
-    program_->host_stride_ += sizeof(uint64_t);
-  }
-
-  // What kernels and the host see of values that are on the device.
-  void KeepShapes() {
-    program_->shapes_.resize(program_->values_);
-    for (uint32_t value = 0; value < program_->values_; ++value) {
-      if (value == graph_.reader || !builder_.IsStatic(value)) continue;
-      const ValueType& type = builder_.TypeOf(value);
-      Tensor& tensor = program_->shapes_[value];
-      tensor.dtype = type.dtype;
-      tensor.rank = static_cast<int>(type.shape.size());
-      std::ranges::copy(type.shape, tensor.dims.begin());
-    }
   }
 
   const CheckedGraph& graph_;
@@ -463,14 +377,13 @@ class FusedCompiler {
   Whose whose_ = Whose::kRow;          // whose values there are places for
   OfBoth<std::vector<Place>> places_;  // by value
   std::optional<uint32_t> decode_;     // the step's node
-  std::vector<ChainEnd> chains_;
+  FusedChains chains_;
   std::vector<TailStep> tail_;
   StageBuilder builder_;
   std::vector<Head> heads_;
   std::vector<StageHostValue> host_values_;
   size_t host_bytes_ = 0;
-  std::vector<FusedProgram::ViewField> fields_;
-  std::vector<std::byte> tables_;
+  FusedFields fields_;
 };
 
 absl::StatusOr<std::unique_ptr<FusedProgram>> FusedProgram::Compile(

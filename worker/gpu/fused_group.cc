@@ -92,9 +92,8 @@ FusedRow& FusedGroup::RowOf(size_t row, size_t view) {
 }
 
 // A view has the size of all rows, or its own, for which there is room.
-absl::Status FusedGroup::CheckSize(const FusedProgram::FusedImage& image,
-                                   const View& view, Slice* slice,
-                                   FusedScratch* scratch) const {
+absl::Status FusedGroup::CheckSize(const FusedImage& image, const View& view,
+                                   Slice* slice, FusedScratch* scratch) const {
   const ImageSize size = view.size();
   slice->size = size;
   if (image.stage) {
@@ -151,7 +150,7 @@ absl::Status FusedGroup::ComposeChains(Whose whose, TurnedSize turned,
   std::vector<View>& chains = scratch->chains;
   chains.resize(program.chains_.size(), View(turned));
   for (size_t c = 0; c < chains.size(); ++c) {
-    const FusedProgram::Chain& chain = program.chains_[c];
+    const FusedChain& chain = program.chains_[c];
     if (chain.whose != whose) continue;
     chains[c] = chain.parent == c ? View(turned) : chains[chain.parent];
     RETURN_IF_ERROR(ComposeView(chain.ops, program.seed_, input,
@@ -164,7 +163,7 @@ absl::Status FusedGroup::CheckLimits(Whose whose, FusedScratch* scratch) const {
   const std::vector<View>& chains = scratch->chains;
   const FusedLimits& limits = program_->limits_;
   uint64_t bytes = 0;
-  for (const FusedProgram::FusedImage& image : program_->views_) {
+  for (const FusedImage& image : program_->views_) {
     const View& view = chains[image.chain];
     if (program_->chains_[image.chain].whose != whose || !view.resampled())
       continue;
@@ -275,7 +274,7 @@ absl::Status FusedGroup::PrepareViews(size_t row, Whose whose,
   bool first = true;
   for (size_t v = 0; v < program.views_.size(); ++v) {
     if (program.WhoseView(v) != whose) continue;
-    const FusedProgram::FusedImage& image = program.views_[v];
+    const FusedImage& image = program.views_[v];
     const View& view = scratch->chains[image.chain];
     Slice& slice = slices_[row * header_.views + v];
     RETURN_IF_ERROR(CheckSize(image, view, &slice, scratch));

@@ -125,9 +125,8 @@ class FusedGroup {
   FusedRow& Descriptor(size_t row, size_t view) const;
   // The same, or the stage's.
   FusedRow& RowOf(size_t row, size_t view);
-  absl::Status CheckSize(const FusedProgram::FusedImage& image,
-                         const View& view, Slice* slice,
-                         FusedScratch* scratch) const;
+  absl::Status CheckSize(const FusedImage& image, const View& view,
+                         Slice* slice, FusedScratch* scratch) const;
   absl::Status ComputeHostValues(size_t row, Whose whose, const RowInput& input,
                                  FusedScratch* scratch);
   // Puts together what the image's chains make of it.

@@ -94,7 +94,7 @@ uint64_t FusedProgram::BlockBytes(size_t rows) const {
 }
 
 uint64_t FusedProgram::MostTableBytes() const {
-  for (const Chain& chain : chains_)
+  for (const FusedChain& chain : chains_)
     for (const ImageOp& op : chain.ops)
       if (op.Resamples()) return Aligned(limits_.max_table_bytes);
   return 0;

@@ -28,7 +28,9 @@
 #include "absl/status/statusor.h"
 #include "core/operators.h"
 #include "worker/gpu/device/device_address.h"
+#include "worker/gpu/fused_chains.h"
 #include "worker/gpu/fused_descriptor.h"
+#include "worker/gpu/fused_fields.h"
 #include "worker/gpu/launch_config.h"
 #include "worker/gpu/scaled_table.h"
 #include "worker/gpu/stages/stage_program.h"
@@ -128,27 +130,6 @@ class FusedProgram {
   friend class FusedGroup;
   friend class FusedCompiler;
 
-  // Geometric operators on what another chain gives; the first one's input is
-  // the decoded image.
-  struct Chain {
-    size_t parent = 0;  // an earlier one; of an image's first: itself
-    Whose whose = Whose::kRow;
-    std::vector<ImageOp> ops;
-  };
-  // What a chain gives, if fields are made of it; or, where the size is the
-  // row's own, a value that a stage makes.
-  struct FusedImage {
-    size_t chain = 0;
-    ImageSize size;
-    std::optional<size_t> stage;
-    uint32_t value = 0;
-  };
-  // A field, and the view that it is made of.
-  struct ViewField {
-    uint32_t view;
-    FusedField field;
-  };
-
   // An output of the reader that is the host's.
   struct StoredValue {
     uint32_t output;
@@ -182,8 +163,8 @@ class FusedProgram {
   std::vector<StoredValue> stored_;
   std::vector<Tensor> shapes_;  // of the values; without data
   bool gray_ = false, orient_ = true, dali_ = false;
-  bool bgr_ = false;           // channels are taken backwards
-  std::vector<Chain> chains_;  // in the order in which the CPU runs them
+  bool bgr_ = false;                // channels are taken backwards
+  std::vector<FusedChain> chains_;  // in the order in which the CPU runs them
   std::vector<FusedImage> views_;
   bool has_partner_ = false, has_own_sizes_ = false;
   OfBoth<bool> decodes_;

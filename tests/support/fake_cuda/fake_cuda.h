@@ -33,7 +33,8 @@
 //                           other sizes than its multiples are refused
 //   LEAT_FAKE_NVJPEG_ORDERED  1: the engines follow their stream (0)
 //   LEAT_FAKE_NVJPEG_PREALLOCATE  what PreAllocate fails by, which leaves its
-//                           state half made; 0: it succeeds (0)
+//                           state half made; 0: it succeeds (5:
+//                           ALLOCATOR_FAILURE)
 //   LEAT_FAKE_NVJPEG_BATCH_DAMAGED  what a batch with a damaged image is
 //                           answered by (6: EXECUTION_FAILED)
 //   LEAT_FAKE_NVJPEG_GRAY   0: truncated images are damaged, in place of gray

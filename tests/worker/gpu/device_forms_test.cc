@@ -17,7 +17,6 @@
 namespace leat::worker {
 namespace {
 
-using ::testing::HasSubstr;
 using Ints = std::vector<int64_t>;
 using Floats = std::vector<double>;
 
@@ -350,23 +349,6 @@ TEST(DeviceForms, BoundsAreTheCompilers) {
           0}});
     EXPECT_EQ(AgreeOn(graph), classes == 4096);
   }
-  for (const int64_t n : {8, 9}) {
-    const Node many{
-        "rand_augment", {}, {{"n", Value(n)}, {"m", Value(int64_t{3})}}};
-    Graph graph = Inverted();
-    AddChain(3, {many}, &graph);
-    EXPECT_EQ(AgreeOn(graph), n == 8);
-    // The host does as many as it likes.
-    Graph host = Inverted();
-    AddChain(Add({"constant",
-                  {},
-                  {{"values", Floats(3 * 4 * 3, 7)},
-                   {"shape", Ints{3, 4, 3}},
-                   {"dtype", Word("uint8")}}},
-                 &host),
-             {many}, &host);
-    EXPECT_TRUE(AgreeOn(host));
-  }
 }
 
 TEST(DeviceForms, PatternsAreBoundedInBytes) {
@@ -438,38 +420,6 @@ TEST(DeviceForms, StoredValuesAreNoPixels) {
             {"resize", {}, {{"size", Ints{8, 9}}}}},
            &constant);
   EXPECT_TRUE(AgreeOn(constant));
-}
-
-TEST(DeviceForms, NamesTheNodeAndWhy) {
-  const auto why = [](const Node& last) {
-    Graph graph;
-    graph.nodes = {{"readers.image_folder", {}, {{"path", Word("/data")}}},
-                   {"decode", {{0, 0}}, {}},
-                   {"resize", {{1, 0}}, {{"size", Ints{8}}}},
-                   last};
-    graph.nodes[3].inputs = {{2, 0}};
-    graph.outputs = {{"x", {3, 0}}};
-    const auto checked = Check(graph);
-    EXPECT_TRUE(checked.ok()) << checked.status();
-    return std::string(CheckDeviceForms(*checked).message());
-  };
-  EXPECT_EQ(why({"jpeg_compression_distortion", {}, {}}),
-            "node 3 (jpeg_compression_distortion) has no device form");
-  EXPECT_EQ(why({"rand_augment",
-                 {},
-                 {{"n", Value(int64_t{9})}, {"m", Value(int64_t{3})}}}),
-            "node 3 (rand_augment) does more than 8 operations");
-  EXPECT_EQ(why({"brightness", {}, {}}), "");
-  Graph peeks = Inverted();
-  peeks.outputs.push_back(
-      {"shape", {Add({"peek_shape", {{0, 0}}, {}}, &peeks), 0}});
-  EXPECT_EQ(CheckDeviceForms(*Check(peeks, kStored)).message(),
-            "node 4 (peek_shape) has no device form");
-  Graph none;
-  none.nodes = {{"readers.image_folder", {}, {{"path", Word("/data")}}}};
-  none.outputs = {{"label", {0, 1}}};
-  EXPECT_THAT(std::string(CheckDeviceForms(*Check(none)).message()),
-              HasSubstr("no output is made of an image"));
 }
 
 }  // namespace

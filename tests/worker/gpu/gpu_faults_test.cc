@@ -235,6 +235,28 @@ TEST_F(GpuFaultsTest, WithTwoGpusTheOtherGoesOn) {
             1u);
 }
 
+// Each takes memory of its own; the one that comes too late says so.
+TEST_F(GpuFaultsTest, TwoWorkersShareAGpuWhileItHasRoom) {
+  config_.devices = {.all = false, .indices = {0}};
+  Open();
+  const uint64_t each = gpus_->stats()[0].memory_bytes;
+  auto beside = GpuWorker::Open(config_, {}, wake_, nullptr);
+  ASSERT_TRUE(beside.ok()) << beside.status();
+  for (const DecoderClass decoder :
+       {DecoderClass::kExact, DecoderClass::kNvjpeg})
+    for (GpuWorker* const worker : {gpus_.get(), beside->get()}) {
+      GpuPipeline pipeline(CropGraph(32), *worker, decoder);
+      EXPECT_TRUE(RunGroup(pipeline));
+    }
+  beside->reset();
+  fake_->Set("memory", each * 3 / 2);
+  beside = GpuWorker::Open(config_, {}, wake_, nullptr);
+  EXPECT_THAT(std::string(Message(beside.status())),
+              HasSubstr("bytes are free (fewer --gpu-slots"));
+  GpuPipeline pipeline(CropGraph(32), *gpus_);
+  EXPECT_TRUE(RunGroup(pipeline));
+}
+
 TEST_F(GpuFaultsTest, AnImageThatNvjpegRefusesIsTheHosts) {
   for (const bool engines : {true, false}) {
     fake_->Set("engines", engines ? 7 : 0);

@@ -40,6 +40,7 @@ class RandomStagedGraph : private RandomStagedNodes {
       sized = std::exchange(pixels_, {});
     }
     for (int views = 1 + Below(2); views > 0; --views) AddView(decoded, sized);
+    if (Below(12) == 0) AddPasteOfTwoKinds(decoded);
     for (int left = 1 + Below(most); left > 0; --left)
       if (Below(10) == 0)
         AddMix();
@@ -135,6 +136,19 @@ class RandomStagedGraph : private RandomStagedNodes {
       }
       if (TryAll(std::move(nodes), pixels ? &pixels_ : &host_)) return;
     }
+  }
+
+  // Of an image of one size and one of the sample's own, which a few samples
+  // have.
+  void AddPasteOfTwoKinds(uint32_t decoded) {
+    const auto first = static_cast<uint32_t>(graph_.nodes.size());
+    Node resize = Resize(1, 1);
+    resize.inputs = {{decoded, 0}};
+    resize.args["size"] = Ints{47, 33};
+    std::vector<NodeRef> images = {{first, 0}, {decoded, 0}};
+    if (Below(2)) std::swap(images[0], images[1]);
+    TryAll({resize, {"cutmix_paste", images, {{"lam", Number(0.1, 0.9)}}}},
+           &pixels_);
   }
 
   // A value of one size for all samples, of one of the others or, if none does,

@@ -154,10 +154,11 @@ class RandomStagedNodes {
                 with({{"policy", Word({"image_net", "reduced_cifar10",
                                        "reduced_image_net", "svhn"})}})};
       case 3:
-        return {"rand_augment",
-                {},
-                with({{"n", Value(int64_t{1 + Below(3)})},
-                      {"m", Value(int64_t{Below(31)})}})};
+        return {
+            "rand_augment",
+            {},
+            with({{"n", Value(int64_t{Below(8) ? 1 + Below(3) : 9 + Below(8)})},
+                  {"m", Value(int64_t{Below(31)})}})};
       default:
         return {"trivial_augment_wide", {}, with({})};
     }

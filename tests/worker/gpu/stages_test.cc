@@ -185,7 +185,7 @@ std::vector<Node> EveryOperator() {
       {"auto_augment", {}, {}},
       {"rand_augment",
        {},
-       {{"n", Value(int64_t{3})}, {"m", Value(int64_t{9})}}},
+       {{"n", Value(int64_t{12})}, {"m", Value(int64_t{9})}}},
       {"trivial_augment_wide", {}, {}},
       {"crop_mirror_normalize", {}, {{"crop", Ints{7, 8}}}},
       {"resize", {}, {{"size", Ints{5, 20}}}},
@@ -320,6 +320,23 @@ TEST(Stages, AResultThatDoesNotFitItsSizeIsLeftToTheCpu) {
                                      MakeJpeg({.width = 50, .height = 61}),
                                      MakeJpeg({.width = 50, .height = 60})};
   EXPECT_EQ(CompareRows(graph, gpu, 2, images, 0), 2);
+}
+
+// Samples of another size are bad, which is the CPU's to say.
+TEST(Stages, ImagesOfTwoKindsArePastedWhereTheyHaveOneSize) {
+  for (const bool swapped : {false, true}) {
+    Graph graph = ChainOf({ResizeTo(47, 33)});
+    graph.nodes.push_back({"cutmix_paste",
+                           {{swapped ? 1u : 2u, 0}, {swapped ? 2u : 1u, 0}},
+                           {{"lam", Value(0.6)}}});
+    graph.outputs[0].second = {3, 0};
+    const auto checked = Check(graph);
+    ASSERT_TRUE(checked.ok()) << checked.status();
+    StagedRunner gpu(*checked, 2);
+    ASSERT_TRUE(gpu.status().ok()) << gpu.status();
+    EXPECT_TRUE(gpu.program().has_own_sizes());
+    EXPECT_EQ(CompareRows(graph, gpu, 2, Images(), 0), 1);
+  }
 }
 
 TEST(Stages, DecodesAreYcbcrWhereThePipelineSaysSo) {

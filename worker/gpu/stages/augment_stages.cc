@@ -13,7 +13,6 @@
 #include <utility>
 #include <variant>
 
-#include "core/device_forms.h"
 #include "core/status.h"
 #include "worker/gpu/stages/image_stages.h"
 #include "worker/gpu/stages/map_stage.h"
@@ -25,9 +24,8 @@ namespace {
 // What the form does as operation number `time`; nothing, if it has fewer.
 absl::StatusOr<AugmentationForm> OperationOf(const Step& step,
                                              const StageRow& row, size_t time) {
-  ASSIGN_OR_RETURN(const DeviceForm form,
-                   FormOf(step, std::get<KernelStep>(step.what), row));
-  const auto* augment = std::get_if<AugmentForm>(&form);
+  ASSIGN_OR_RETURN(const DeviceForm* const form, row.FormOnce(step));
+  const auto* augment = std::get_if<AugmentForm>(form);
   if (augment == nullptr)
     return Internal("node {} has another form", step.node);
   if (augment->operations.size() <= time) return ByteTableForm();
@@ -237,9 +235,6 @@ absl::Status AddAugment(const Step& step, const KernelStep& operation,
   StageTensor image = builder->TensorOf(operation.inputs[0]);
   RETURN_IF_ERROR(WantChannels(image, 4));
   const int64_t count = OperationsOf(builder->graph().graph.nodes[step.node]);
-  if (count > kMostDeviceOperations)
-    return Unimplemented("{} operations a sample, want at most {}", count,
-                         kMostDeviceOperations);
   const bool others = operation.op != "equalize";
   for (int64_t time = 0; time + 1 < count; ++time) {
     const StageTensor next = builder->NewValueLike(image.dtype, image);

@@ -99,11 +99,10 @@ absl::Status AddBoxes(const Step& step, const KernelStep& operation,
 
 absl::Status AddPaste(const Step& step, const KernelStep& operation,
                       StageBuilder* builder) {
+  // Where sizes are the row's own, its images are of one size, or it is the
+  // CPU's: AddSizes has asked the operator.
   std::vector<StageTensor> operands = {builder->TensorOf(operation.inputs[1]),
                                        builder->TensorOf(operation.inputs[0])};
-  if (operands[0].shape != operands[1].shape ||
-      operands[0].dtype != operands[1].dtype)
-    return Unimplemented("its images differ in size or type");
   MapRow map;
   map.op = MapOp::kInBoxes;
   map.count = 1;

@@ -57,6 +57,13 @@ class StageRow {
   virtual const std::vector<Tensor>& values() const = 0;
   virtual const RowInput& input() const = 0;
   virtual uint64_t seed() const = 0;
+  // The form of a kernel's step, which is made once for all stages of the node
+  // that follow each other. Valid until the next call.
+  absl::StatusOr<const DeviceForm*> FormOnce(const Step& step) const;
+
+ private:
+  mutable uint32_t form_of_ = kNoValue;  // the node; kNoValue: none
+  mutable DeviceForm form_;
 };
 
 // Memory of the block that a stage has for one row.

@@ -80,6 +80,10 @@ absl::Status AddKernel(const Step& step, const KernelStep& operation,
   return Unimplemented("the operator has no kernel on a GPU");
 }
 
+bool IsSame(const StageTensor& a, const StageTensor& b) {
+  return a.in == b.in && a.index == b.index;
+}
+
 struct Adder {
   const Step& step;
   StageBuilder* builder;
@@ -136,6 +140,16 @@ absl::StatusOr<DeviceForm> FormOf(const Step& step, const KernelStep& operation,
        DrawsOf(row.seed(), row.input(), step.node, operation.per_batch)});
 }
 
+absl::StatusOr<const DeviceForm*> StageRow::FormOnce(const Step& step) const {
+  if (form_of_ != step.node) {
+    form_of_ = kNoValue;
+    ASSIGN_OR_RETURN(form_,
+                     FormOf(step, std::get<KernelStep>(step.what), *this));
+    form_of_ = step.node;
+  }
+  return &form_;
+}
+
 const ValueType& StageBuilder::TypeOf(uint32_t value) const {
   const auto nodes = static_cast<uint32_t>(graph_.graph.nodes.size());
   return value < nodes ? graph_.types[value][0]
@@ -146,6 +160,19 @@ bool StageBuilder::IsStatic(uint32_t value) const {
   const ValueType& type = TypeOf(value);
   return type.kind == ValueType::Kind::kTensor &&
          std::ranges::all_of(type.shape, [](int64_t n) { return n > 0; });
+}
+
+std::vector<Tensor> StageBuilder::Shapes(size_t values) const {
+  std::vector<Tensor> shapes(values);
+  for (uint32_t value = 0; value < values; ++value) {
+    if (value == graph_.reader || !IsStatic(value)) continue;
+    const ValueType& type = TypeOf(value);
+    Tensor& tensor = shapes[value];
+    tensor.dtype = type.dtype;
+    tensor.rank = static_cast<int>(type.shape.size());
+    std::ranges::copy(type.shape, tensor.dims.begin());
+  }
+  return shapes;
 }
 
 bool StageBuilder::Has(uint32_t value) const {
@@ -206,6 +233,31 @@ absl::Status AddStages(const Step& step, const std::vector<uint32_t>& inputs,
   if (by_row(step.node) || std::ranges::any_of(inputs, by_row))
     builder->AddSizes(step);
   return std::visit(Adder{step, builder}, step.what);
+}
+
+void AddFieldOf(uint32_t value, uint32_t output,
+                const std::vector<uint32_t>& outputs, StageBuilder* builder) {
+  const StageTensor from = builder->TensorOf(value);
+  const StageTensor field{.in = StageTensor::In::kField,
+                          .index = output,
+                          .dtype = from.dtype,
+                          .shape = from.shape};
+  std::vector<Stage*> writers;
+  bool only = true;
+  for (const auto& stage : builder->stages()) {
+    if (IsSame(stage->out(), from)) {
+      writers.push_back(stage.get());
+      only = only && stage->out().shape == from.shape;
+    }
+    for (const StageTensor* operand : stage->operands())
+      only = only && !IsSame(*operand, from);
+  }
+  size_t wanted = 0;
+  for (const uint32_t other : outputs)
+    wanted += builder->Has(other) && IsSame(builder->TensorOf(other), from);
+  if (writers.empty() || !only || wanted > 1)
+    return AddCopy(from, field, builder);
+  for (Stage* writer : writers) writer->WriteTo(field);
 }
 
 }  // namespace leat::worker

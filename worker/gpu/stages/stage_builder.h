@@ -39,6 +39,9 @@ class StageBuilder {
   // Whether all sizes of the value are known.
   bool IsStatic(uint32_t value) const;
   const ValueType& TypeOf(uint32_t value) const;
+  // By value, without data: what the host and kernels see of values that are on
+  // the device. Those whose sizes are the rows' own have none.
+  std::vector<Tensor> Shapes(size_t values) const;
 
   // --- What is added --------------------------------------------------------
 
@@ -122,5 +125,10 @@ size_t AddSource(uint32_t node, StageBuilder* builder);
 // A copy of `from`.
 void AddCopy(const StageTensor& from, const StageTensor& to,
              StageBuilder* builder);
+// The value becomes a field, once all stages that compute are there. Who writes
+// the value writes the field, if nobody else wants the value, or there is a
+// copy. `outputs`: the values of all fields.
+void AddFieldOf(uint32_t value, uint32_t output,
+                const std::vector<uint32_t>& outputs, StageBuilder* builder);
 
 }  // namespace leat::worker

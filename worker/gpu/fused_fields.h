@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FusedFields: the fields of a block, while a pipeline is compiled, and the
+// tables of their tails.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "worker/gpu/fused_descriptor.h"
+#include "worker/gpu/fused_tail.h"
+
+namespace leat::worker {
+
+// A field, and the view that it is made of.
+struct ViewField {
+  uint32_t view;
+  FusedField field;
+};
+
+class FusedFields {
+ public:
+  // What a tail makes of a view. False: the tables are too large.
+  bool AddTail(uint32_t output, uint32_t view, FusedTail tail);
+  // A value of the host's.
+  void AddHost(uint32_t output, uint32_t bytes);
+  // What a stage writes.
+  void AddStage(uint32_t output);
+
+  std::vector<ViewField>& fields() { return fields_; }
+  // Where the fields' places count from.
+  const std::vector<std::byte>& tables() const { return tables_; }
+  // Bytes of a row's values of the host's.
+  uint32_t host_stride() const { return host_stride_; }
+
+ private:
+  std::vector<ViewField> fields_;
+  std::vector<std::byte> tables_;
+  uint32_t host_stride_ = 0;
+};
+
+}  // namespace leat::worker
