@@ -92,9 +92,7 @@ bool PeerTable::Forgive(MonotonicTime now, MonotonicTime* due) {
   std::vector<uint16_t> early;
   for (size_t i = 0; i < peers_.size(); ++i) {
     const Peer& peer = peers_[i];
-    // One that is silent is trusted by what it says, and by nothing else.
-    if (peer.avoided_until() <= now || peer.suspect ||
-        (!peer.present && !LastResort(peer)))
+    if (peer.avoided_until() <= now || (!peer.present && !LastResort(peer)))
       continue;
     if (peer.early_at <= now)
       early.push_back(static_cast<uint16_t>(i));
@@ -130,8 +128,7 @@ bool PeerTable::AnyIdle(MonotonicTime now) {
   List(now);
   return std::any_of(can_.begin(), can_.end(), [&](uint16_t i) {
     const Peer& peer = peers_[i];
-    return peer.rows > 0 && !peer.suspect && !peer.faulty &&
-           (!peer.lane || peer.lane->open_rows == 0);
+    return peer.rows > 0 && (!peer.lane || peer.lane->open_rows == 0);
   });
 }
 
@@ -229,6 +226,7 @@ PeerTable::Silence PeerTable::Listen(uint16_t worker, const Row& row,
   if (!std::exchange(peer.suspect, true)) ++suspects_;
   if (stops && !std::exchange(peer.stopped, true)) ++stopped_;
   peer.avoid_until = now + std::max(config_.backoff_max, silence);
+  peer.early_at = now + Jittered(config_.backoff_waiting);
   peer.last_error = "silent";
   return stops ? Silence::kStopped : Silence::kSuspect;
 }

@@ -81,7 +81,8 @@ class PeerTable {
   void Blame(Peer& peer, std::string_view error, MonotonicTime now);
   // The consumer waits, and nobody else can be asked: those that are left alone
   // may be asked now, if that was `backoff_waiting` ago, the oldest first, up
-  // to a bound. False: none may be; *due is when one may, if at all. Acts once
+  // to a bound. A suspect that owes nothing has no other way to show that it
+  // lives. False: none may be; *due is when one may, if at all. Acts once
   // a round.
   bool Forgive(MonotonicTime now, MonotonicTime* due);
   // Whether somebody can be asked whom the row is not asked of.

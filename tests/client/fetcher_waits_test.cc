@@ -14,7 +14,7 @@ class FetcherWaitsTest : public FetcherTest {
   using Workers = std::map<std::string, Is>;
   static constexpr Duration kAnswer = milliseconds(10);
 
-  FetcherWaitsTest() { config_.hedge_burst = 4; }
+  FetcherWaitsTest() { config_.hedge_burst = 0; }
 
   // A step with rows of many shards.
   void AddWideStep() {
@@ -67,12 +67,30 @@ class FetcherWaitsTest : public FetcherTest {
 };
 
 TEST_F(FetcherWaitsTest, ASecondWorkerThatStopsSoonAfterTheFirst) {
-  config_.hedge_burst = 0;
   Begin(3);
   Train(40, {{"w0", Is::kWell}, {"w1", Is::kWell}, {"w2", Is::kWell}});
   Train(2, {{"w0", Is::kSilent}, {"w1", Is::kWell}, {"w2", Is::kWell}});
   ASSERT_TRUE(PeerOf("w0").stopped);
   Train(4, {{"w0", Is::kSilent}, {"w1", Is::kSilent}, {"w2", Is::kWell}});
+}
+
+// Their rows came from elsewhere and were withdrawn: they have nothing to say.
+TEST_F(FetcherWaitsTest, SuspectsThatAreBackAreAskedWhenNobodyElseCanBe) {
+  Begin(3);
+  const Workers well = {
+      {"w0", Is::kWell}, {"w1", Is::kWell}, {"w2", Is::kWell}};
+  Train(40, well);
+  for (const char* stops : {"w1", "w2"}) {
+    Workers workers = well;
+    workers[stops] = Is::kSilent;
+    Train(1, workers);
+  }
+  ASSERT_TRUE(PeerOf("w1").suspect);
+  ASSERT_TRUE(PeerOf("w2").suspect);
+  Workers workers = well;
+  workers["w0"] = Is::kSilent;
+  Train(4, workers);
+  EXPECT_FALSE(PeerOf("w1").suspect && PeerOf("w2").suspect);
 }
 
 // One is away until it is left alone for long. Then it is back, and the other
@@ -123,6 +141,7 @@ TEST_F(FetcherWaitsTest, ManyWorkersThatAreAllAwayAreNotAskedAtOnce) {
 }
 
 TEST_F(FetcherWaitsTest, SlowRowsOfBeforeDoNotMakePatience) {
+  config_.hedge_burst = 4;
   Begin(2);
   for (int i = 0; i < 100; ++i) {
     AddStep({0});
