@@ -124,7 +124,7 @@ uint64_t AllowedBadSamples(const JobSpec& spec, uint64_t num_samples);
 Digest PlanHash(const JobSpec& spec, const DatasetInfo& dataset);
 // What tokens name: as the plan hash, but of the dataset's content instead of
 // where and when it was stored, so that a token outlives a dataset's move. The
-// plan hash itself where the content is not known. Golden, as PlanHash.
+// plan hash itself where the content is not known. A change orphans tokens.
 // REQUIRES: as PlanHash.
 Digest TokenHash(const JobInfo& job);
 // "batch 64 != 128; seed 1 != 2": what differs, for people; empty if nothing. A
