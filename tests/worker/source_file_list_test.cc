@@ -161,6 +161,12 @@ TEST_F(FileListTest, AFileOfACopyThatChangesUnderWayIsAnError) {
     fs::last_write_time(a, fs::last_write_time(a) + std::chrono::seconds(1));
   };
   touch();
+  EXPECT_TRUE(absl::IsFailedPrecondition(
+      (*OpenSource(Files({a}, {1}), index.blob, limits_))->Read(0).status()));
+  StorageConfig config;
+  config.local_copies[dir_.path()] = dir_.path();
+  const auto storage = *Storage::Create(config);
+  limits_.storage = storage.get();
   const auto source = *OpenSource(Files({a}, {1}), index.blob, limits_);
   EXPECT_TRUE(source->Read(0).ok());
   touch();

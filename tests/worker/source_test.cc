@@ -272,7 +272,6 @@ TEST_F(SourceTest, AFileRemovedAfterIndexingIsNotFound) {
 
 TEST_F(SourceTest, AFileOfAnotherSizeOrTimeHasChanged) {
   const std::string file = dir_.Write("a/1.jpg", "x");
-  dir_.Write("a/2.jpg", "as it was listed");
   const auto source = Open(Index());
   const auto time = fs::last_write_time(file);
   dir_.Write("a/1.jpg", "longer");
@@ -286,10 +285,14 @@ TEST_F(SourceTest, AFileOfAnotherSizeOrTimeHasChanged) {
   EXPECT_THAT(Message(status), HasSubstr("changed after indexing"));
 }
 
-TEST_F(SourceTest, AMachinesOwnCopyHasTimesOfItsOwn) {
+TEST_F(SourceTest, ACopyThatIsNamedMayHaveTimesOfItsOwn) {
   dir_.Write("a/1.jpg", "x");
   dir_.Write("a/2.jpg", "y");
   const BuiltIndex index = Index();
+  StorageConfig config;
+  config.local_copies[dir_.path()] = dir_.path();
+  const auto storage = *Storage::Create(config);
+  limits_.storage = storage.get();
   const auto touch = [&](const char* name, int seconds) {
     fs::last_write_time(At(name), fs::last_write_time(At(name)) +
                                       std::chrono::seconds(seconds));

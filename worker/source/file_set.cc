@@ -90,8 +90,8 @@ absl::StatusOr<std::shared_ptr<const StoredFile>> FileSet::Open(
 }
 
 void FileSet::LookWhetherCopy(const Storage& storage) const {
-  const bool copy = IsOwnCopy(count(), Shown(0), [&](uint64_t i) {
-    if (!IsLocalUri(Uri(i))) return true;
+  const bool copy = HasOwnTimes(count(), Shown(0), [&](uint64_t i) {
+    if (!storage.IsCopied(Uri(i))) return true;
     const auto now = storage.Stat(Uri(i));
     return now.ok() && now->identity == identity(i);
   });

@@ -40,7 +40,7 @@ class FileSet {
   // For messages.
   std::string Shown(size_t i) const { return RedactedUri(Uri(i)); }
   // The file as it was when its identity was taken, if it is that still. In a
-  // machine's own copy of the set (own_copy.h) its size is the identity's, and
+  // copy that did not keep times (own_copy.h) its size is the identity's, and
   // its time the one that this object saw first. kFailedPrecondition: it has
   // changed (names both).
   absl::StatusOr<std::shared_ptr<const StoredFile>> Open(const Storage& storage,

@@ -37,8 +37,8 @@ constexpr int64_t kNotSeen = std::numeric_limits<int64_t>::min();
 struct File {
   uint64_t name_end = 0;  // in names; begins where the one before it ends
   uint64_t bytes = 0;
-  // When it was last written: as it was listed, or in this machine's own copy
-  // (own_copy.h) as it was read first. An atomic once the source is open.
+  // When it was last written: as it was listed, or in a copy that did not keep
+  // times (own_copy.h) as it was read first. An atomic once the source is open.
   mutable int64_t modified_ns = kNotSeen;
 };
 
@@ -95,6 +95,7 @@ class ImageFolderSource final : public Source {
                         std::byte* bytes, bool* stale) const;
 
   std::string root_;  // on this machine
+  bool copied_ = false;
   uint64_t repeat_ = 1;
   Digest fingerprint_{};
   uint64_t max_file_bytes_ = 0;
@@ -106,7 +107,8 @@ class ImageFolderSource final : public Source {
 };
 
 void ImageFolderSource::LookWhetherCopy() const {
-  const bool copy = IsOwnCopy(files_.size(), PathOf(0), [this](uint64_t i) {
+  if (!copied_) return;
+  const bool copy = HasOwnTimes(files_.size(), PathOf(0), [this](uint64_t i) {
     struct stat info;
     return stat(PathOf(i).c_str(), &info) == 0 &&
            NsOfTime(info.st_mtim.tv_sec, info.st_mtim.tv_nsec) ==
@@ -143,7 +145,9 @@ absl::Status ImageFolderSource::Load(const ImageFolderOptions& options,
                                      const SourceLimits& limits) {
   max_file_bytes_ = limits.max_file_bytes;
   max_files_ = limits.max_files;
-  root_ = StorageOf(limits).LocalPath(WithoutTrailingSlashes(options.path));
+  const std::string named = WithoutTrailingSlashes(options.path);
+  root_ = StorageOf(limits).LocalPath(named);
+  copied_ = StorageOf(limits).IsCopied(named);
   repeat_ = options.repeat;
   ASSIGN_OR_RETURN(
       fingerprint_,

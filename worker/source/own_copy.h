@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether a machine has the files that were listed, or a copy of its own.
+// Whether files of a folder that --local-copy names have times of their own.
 //
 // Some of the files, spread evenly, are compared with the listing. If none of
-// them has the time that was listed, all were copied or touched: then a file's
-// time is compared with the one that this machine saw first. If any has it,
-// these are the files that were listed, and a file of another time has changed.
-// A set of one file that is rewritten before it is read first counts as a copy;
-// its size, and its format's checks, are what tells then.
+// them has the time that was listed, the copy did not keep times: then a file's
+// time is compared with the one that this machine saw first. If any has it, the
+// copy kept times, and a file of another time has changed. Files of any other
+// folder are those that were listed: one that was rewritten at the same size
+// before it is read first must not pass for a copy.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ namespace leat::worker {
 
 // `is_listed(i)`: whether file i is as it was listed. `name`: of the first, for
 // the log.
-inline bool IsOwnCopy(uint64_t files, std::string_view name,
-                      const std::function<bool(uint64_t)>& is_listed) {
+inline bool HasOwnTimes(uint64_t files, std::string_view name,
+                        const std::function<bool(uint64_t)>& is_listed) {
   constexpr uint64_t kLookedAt = 16;
   const uint64_t some = files < kLookedAt ? files : kLookedAt;
   for (uint64_t k = 0; k < some; ++k)

@@ -69,8 +69,11 @@ absl::StatusOr<std::unique_ptr<Storage>> Storage::Create(
 
 namespace {
 
-std::string LocalPathOf(const StorageConfig& config, std::string path) {
-  const std::pair<const std::string, std::string>* longest = nullptr;
+using Copy = std::pair<const std::string, std::string>;
+
+// nullptr: none.
+const Copy* CopyOf(const StorageConfig& config, std::string_view path) {
+  const Copy* longest = nullptr;
   for (const auto& copy : config.local_copies) {
     const size_t end = copy.first.size();
     const bool below = path.starts_with(copy.first) &&
@@ -78,6 +81,11 @@ std::string LocalPathOf(const StorageConfig& config, std::string path) {
     if (below && (longest == nullptr || longest->first.size() < end))
       longest = &copy;
   }
+  return longest;
+}
+
+std::string LocalPathOf(const StorageConfig& config, std::string path) {
+  const Copy* const longest = CopyOf(config, path);
   if (longest == nullptr) return path;
   return longest->second + path.substr(longest->first.size());
 }
@@ -146,6 +154,12 @@ absl::StatusOr<std::vector<StoredObject>> Storage::List(
 
 std::string Storage::LocalPath(std::string path) const {
   return LocalPathOf(backend_->config(), std::move(path));
+}
+
+bool Storage::IsCopied(std::string_view uri) const {
+  const auto parsed = ParseUri(uri);
+  return parsed.ok() && parsed->scheme == UriScheme::kLocal &&
+         CopyOf(backend_->config(), parsed->path) != nullptr;
 }
 
 StorageCounters Storage::counters() const { return backend_->counters(); }

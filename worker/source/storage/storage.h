@@ -131,6 +131,8 @@ class Storage {
   // Where this machine has what jobs call `path`: StorageConfig::local_copies,
   // of which the longest folder counts. All of the above look there.
   std::string LocalPath(std::string path) const;
+  // Whether `uri` is a local one, in a folder that local_copies names.
+  bool IsCopied(std::string_view uri) const;
 
   StorageCounters counters() const;
 
