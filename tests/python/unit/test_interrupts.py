@@ -152,9 +152,9 @@ def interrupted(seed, call, fake):
                 interrupts.arm()
                 result = call()
                 interrupts.armed = False
-                del result  # here, since a finalizer that is interrupted does not go on
+                result = None  # freed here, since a finalizer that is interrupted does not go on
             except KeyboardInterrupt:
-                pass
+                result = None
     threads.wait_until_ended("leat._threads")
     assert fake.handles() == handles
     held.assert_no_more()
