@@ -21,7 +21,8 @@ namespace {
 
 absl::Status Stopping() { return Unavailable("the worker is draining"); }
 
-// One call. Its messages are gRPC's until Finish, which has an effect once.
+// A call under way. gRPC owns its messages, which must not be touched after
+// Finish. Only the first Finish has an effect.
 class Call {
  public:
   explicit Call(grpc::CallbackServerContext* context)

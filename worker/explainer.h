@@ -18,11 +18,11 @@
 
 namespace leat::worker {
 
-// Of one request.
+// A request may name so many samples or rows; more are kInvalidArgument.
 inline constexpr int kMaxExplained = 1024;
 inline constexpr int kMaxExplainedRead = 64;  // with their records
 
-// Of one thread.
+// Thread-compatible: one thread at a time may call it.
 class Explainer {
  public:
   // Asked between two rows: true ends the call by kCancelled.

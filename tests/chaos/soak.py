@@ -67,7 +67,7 @@ class Wait:
 
 
 class Record:
-    """What happened in a soak."""
+    """Keeps the faults and the waits of a soak, and finds the waits that are too long."""
 
     def __init__(self):
         self.faults, self.waits = [], []

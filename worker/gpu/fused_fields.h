@@ -21,11 +21,12 @@ struct ViewField {
 
 class FusedFields {
  public:
-  // What a tail makes of a view. False: the tables are too large.
+  // The output is what `tail` makes of a view. Returns false if all tables
+  // together are too large: such a pipeline cannot run on the GPU.
   bool AddTail(uint32_t output, uint32_t view, FusedTail tail);
-  // A value of the host's.
+  // The output is a value that the host computes.
   void AddHost(uint32_t output, uint32_t bytes);
-  // What a stage writes.
+  // The output is what a stage writes.
   void AddStage(uint32_t output);
 
   std::vector<ViewField>& fields() { return fields_; }

@@ -67,8 +67,8 @@ struct NearbyLimits {
 struct RecordPlace {
   std::string file;  // as messages show it: without secrets
   std::string key;   // its own name in the file; empty: the index has none
-  // Of its bytes in the file. Without an offset it is the file, or the index
-  // does not say.
+  // Where its bytes begin in the file, and how many they are. No offset: the
+  // record is the whole file, or the index does not say.
   std::optional<uint64_t> offset, bytes;
   std::optional<uint64_t> index;  // among the file's records
 };
