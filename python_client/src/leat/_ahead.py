@@ -102,7 +102,8 @@ class Ahead:
             self._host.begin_wait()
             try:
                 while self.slots[at] is None:
-                    self._filled.get()
+                    with contextlib.suppress(queue.Empty):
+                        self._filled.get(timeout=_threads.SLICE_S)
             finally:
                 self._host.end_wait(isinstance(self.slots[at], Placed))
         else:

@@ -16,13 +16,11 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from leat import _finish, _native, _progress
+from leat import _finish, _native, _progress, _threads
 from leat._buffer import Buffer, arrays, tensors
 from leat.errors import Cancelled, DeadlineExceeded, Error, FailedPrecondition, InvalidArgument
 
 _TOKEN_CAPACITY = 1024
-# How long a wait in the main thread may keep Python from running a signal handler (Ctrl-C).
-_SIGNAL_SLICE_S = 0.25
 
 _T = TypeVar("_T")
 
@@ -237,7 +235,7 @@ class BatchIterator(Iterator[_T], Generic[_T]):
     def _wait(self, buffer: Buffer, timeout: float | None) -> bool:
         """leat_batches_next, in slices in the main thread so that Ctrl-C works. False: the end."""
         in_slices = timeout is None and threading.current_thread() is threading.main_thread()
-        slice_s = _SIGNAL_SLICE_S if in_slices else -1.0 if timeout is None else max(float(timeout), 0.0)
+        slice_s = _threads.SLICE_S if in_slices else -1.0 if timeout is None else max(float(timeout), 0.0)
         while not (self._ended or buffer.out):
             status = _native.lib.leat_batches_next(self._handle.get(), slice_s, ctypes.byref(buffer.out))
             if not status:

@@ -40,7 +40,7 @@ def apart(function: Any) -> Any:
         except BaseException as error:
             errors.append(error)
 
-    _threads.start(run).acquire()
+    _threads.wait(_threads.start(run))
     if errors:
         raise errors[0]
     return results[0]

@@ -220,7 +220,7 @@ def _interruptible(call: Callable[[], int | None], drop: Callable[[int | None], 
             drop(results[0])
 
     try:
-        _threads.start(run).acquire()
+        _threads.wait(_threads.start(run))
     except BaseException:
         # If it has come all the same, nobody else drops it.
         if not deserted.acquire(blocking=False) and not isinstance(results[0], BaseException):

@@ -7,6 +7,7 @@ import concurrent.futures
 import threading
 from typing import Any, NamedTuple
 
+from leat import _threads
 from leat._array_spec import spec_of
 
 
@@ -51,7 +52,8 @@ class Peekable:
 
     def _settle(self) -> None:
         """Waits for the peeks that were asked for: they are of the batch that was the next one then."""
-        concurrent.futures.wait(list(self._asked))
+        while concurrent.futures.wait(list(self._asked), timeout=_threads.SLICE_S).not_done:
+            pass
 
     def _checked(self, found: Found) -> Found:
         specs = _specs_of(found.batch)

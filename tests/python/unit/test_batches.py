@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import gc
 import pickle
-import signal
-import subprocess
-import sys
 import threading
 import time
 import weakref
@@ -298,7 +295,7 @@ def test_waiting_with_a_timeout_loses_nothing(fake, job):
 
 
 def test_a_long_wait_in_slices_is_one_wait(fake, job, monkeypatch):
-    monkeypatch.setattr("leat._batches._SIGNAL_SLICE_S", 0.2)
+    monkeypatch.setattr("leat._threads.SLICE_S", 0.2)
     fake.set_delay(0.2)
     assert next(job.batches())["label"][0] == 0
 
@@ -309,57 +306,6 @@ def test_a_failure_is_raised_at_its_step(fake, job):
     next(it), next(it)
     with pytest.raises(leat.DataLoss, match="cats/1.jpg: not a JPEG file"):
         next(it)
-
-
-INTERRUPTED = """
-import ctypes, os, sys, leat
-from leat import fn
-library = ctypes.CDLL(os.path.join(os.environ["LEAT_NATIVE_DIR"], "libleat.so"))
-library.fake_set_delay.argtypes = [ctypes.c_double]
-job = leat.connect().job("a", leat.pipeline(lambda: fn.readers.image_folder("/x")[1]), batch=10)
-it = job.batches()
-library.fake_set_delay(600)
-try:
-    print("waiting", flush=True)
-    next(it)
-except KeyboardInterrupt:
-    library.fake_set_delay(0)
-    assert next(it)["label"][0] == 0
-    sys.exit(42)
-"""
-
-
-def test_control_c_works_while_waiting():
-    child = subprocess.Popen([sys.executable, "-c", INTERRUPTED], stdout=subprocess.PIPE, text=True)
-    assert child.stdout.readline() == "waiting\n"
-    start = time.monotonic()
-    child.send_signal(signal.SIGINT)
-    assert child.wait(timeout=30) == 42
-    assert time.monotonic() - start < 5
-
-
-def test_control_c_works_while_a_job_is_made():
-    head, _, _ = INTERRUPTED.partition("job = ")
-    code = head + """
-service = leat.connect()
-library.fake_set_delay(600)
-pipeline = leat.pipeline(lambda: fn.readers.image_folder("/x")[1])
-try:
-    print("waiting", flush=True)
-    service.job("slow", pipeline, batch=10)
-except KeyboardInterrupt:
-    service.job("quick", pipeline, batch=10)
-    sys.exit(42)
-"""
-    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    assert child.stdout.readline() == "waiting\n"
-    child.send_signal(signal.SIGINT)
-    assert child.wait(timeout=30) == 42
-
-
-def test_the_interpreter_may_end_with_batches_alive():
-    code = INTERRUPTED.partition("library.fake_set_delay(600)")[0] + "keep = next(it); import sys; sys.keep = keep, it"
-    subprocess.run([sys.executable, "-X", "dev", "-W", "error", "-c", code], check=True, timeout=60)
 
 
 def test_progress_counts_on_from_a_token(job, capfd):
