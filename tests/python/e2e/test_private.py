@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 from conftest import children_of, daemons_of, digest, train, wait_until_gone
@@ -109,10 +108,22 @@ def test_a_package_of_other_files_has_its_own(tmp_path):
         assert pids[0] == pids[2] != pids[1]
 
 
-def listening():
-    """Abstract names of private services."""
-    lines = pathlib.Path("/proc/net/unix").read_text().splitlines()
-    return {line.split("@", 1)[1] for line in lines if "@leat-private-" in line and line.split()[3] == "00010000"}
+def name_of(service):
+    """The abstract name at which a private service listens; other tests may run other services."""
+    sockets = {os.readlink(fd) for fd in pathlib.Path(f"/proc/{service.get('private')['pid']}/fd").iterdir()}
+    lines = [line.split() for line in pathlib.Path("/proc/net/unix").read_text().splitlines()[1:]]
+    (name,) = {line[7] for line in lines if f"socket:[{line[6]}]" in sockets and line[3] == "00010000" and line[7:]}
+    return name.removeprefix("@")
+
+
+def processes_of(name):
+    """Process numbers of the private services of this LEAT_PRIVATE_NAME, and of their daemons."""
+    pids = []
+    for environment in pathlib.Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            if f"LEAT_PRIVATE_NAME={name}".encode() in environment.read_bytes().split(b"\0"):
+                pids.append(int(environment.parent.name))
+    return pids
 
 
 SQUATTER = """
@@ -128,9 +139,9 @@ sys.stdin.read()
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can act for another user")
 def test_another_users_process_at_the_name_is_passed_over():
     with named("squat"):
-        before = listening()
         with leat.connect() as service:
-            (name,) = listening() - before
+            assert service.get("private")["pid"] in processes_of(os.environ["LEAT_PRIVATE_NAME"])
+            name = name_of(service)
             pid = service.get("private")["pid"]
         assert wait_until_gone([pid])
         squatter = subprocess.Popen(
@@ -139,7 +150,7 @@ def test_another_users_process_at_the_name_is_passed_over():
         assert squatter.stdout.readline() == "sits\n"
         try:
             with leat.connect() as service:
-                assert name.removesuffix("-0") + "-1" in listening()
+                assert name_of(service) == name.removesuffix("-0") + "-1"
                 assert service.get("workers")
         finally:
             squatter.communicate()
@@ -226,14 +237,10 @@ def test_a_forked_child_neither_keeps_it_nor_ends_it(folder):
 
 def test_what_does_not_start_says_why_and_leaves_nothing():
     with named("bad"):
-        before = listening()
         for _ in range(2):
             with pytest.raises(leat.Unavailable, match="(?s)leat-worker ended at start with exit code.*/dev/null/no"):
                 leat.connect(disk_cache=("/dev/null/no", "64MiB"))
-        deadline = time.monotonic() + 20
-        while listening() - before and time.monotonic() < deadline:
-            time.sleep(0.02)
-        assert not listening() - before
+        assert wait_until_gone(processes_of(os.environ["LEAT_PRIVATE_NAME"]))
 
 
 def cli(*args):
