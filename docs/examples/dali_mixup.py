@@ -12,35 +12,39 @@ and could go on after it. Each process needs exactly one device.
 import argparse
 import functools
 import pathlib
+from collections.abc import Callable
 
 import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 import leat.dali.fn as fn
-from leat.dali.plugin.jax import data_iterator
+from leat.dali import DataNode
+from leat.dali.plugin.jax import DALIGenericIterator, data_iterator
 from leat.dali.plugin.jax.fn import jax_function
 
 PROCESSES = 2
 
 
-def pictures(folder):
+def pictures(folder: pathlib.Path) -> list[str]:
     return sorted(str(path) for path in folder.iterdir() if path.suffix.lower() in (".jpg", ".jpeg"))
 
 
-def make_iterator(dogs, cats, sharding):
+def make_iterator(
+    dogs: list[str], cats: list[str], sharding: NamedSharding
+) -> Callable[..., DALIGenericIterator]:
     @jax_function(sharding=sharding)
     @jax.jit
     @functools.partial(
         jax.shard_map, mesh=sharding.mesh, in_specs=PartitionSpec("batch"), out_specs=PartitionSpec("batch")
     )
     @jax.vmap
-    def mixup(image):
+    def mixup(image: jax.Array) -> jax.Array:
         other = jax.lax.pshuffle(image, "batch", [1, 0])
         return jax.numpy.clip(0.5 * image + 0.5 * other, 0, 255).astype(jax.numpy.uint8)
 
     @data_iterator(output_map=["mixed", "images"], sharding=sharding)
-    def iterator(shard_id, num_shards):
+    def iterator(shard_id: int, num_shards: int) -> tuple[DataNode, DataNode]:
         assert num_shards == PROCESSES
         jpegs, _ = fn.readers.file(files=dogs if shard_id == 0 else cats, name="image_reader")
         images = fn.decoders.image(jpegs, device="mixed")
@@ -50,8 +54,14 @@ def make_iterator(dogs, cats, sharding):
     return iterator
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+def here(array: jax.Array) -> np.ndarray:
+    """The rows of this process, which has one device."""
+    (local,) = array.addressable_shards
+    return np.asarray(local.data)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Mixup across two processes inside a DALI pipeline")
     parser.add_argument("dogs", type=pathlib.Path, help="folder of JPEG files that process 0 reads")
     parser.add_argument("cats", type=pathlib.Path, help="folder of JPEG files that process 1 reads")
     parser.add_argument("process", type=int, choices=range(PROCESSES))
@@ -65,15 +75,17 @@ def main():
     sharding = NamedSharding(Mesh(jax.devices(), ("batch",)), PartitionSpec("batch"))
     make = make_iterator(pictures(args.dogs), pictures(args.cats), sharding)
     iterator = make(batch_size=PROCESSES * args.batch, num_threads=4)
-    rows = {"mixed": [], "images": []}
+    shape: tuple[int, ...] = ()
+    mixed: list[np.ndarray] = []
+    images: list[np.ndarray] = []
     for _ in range(args.steps):
         batch = next(iterator)
-        for name, kept in rows.items():
-            (local,) = batch[name].addressable_shards
-            kept.append(np.asarray(local.data))
-    print(f"process {args.process}: {args.steps} batches of {batch['mixed'].shape}, of which {local.data.shape} here")
+        shape = batch["mixed"].shape
+        mixed.append(here(batch["mixed"]))
+        images.append(here(batch["images"]))
+    print(f"process {args.process}: {args.steps} batches of {shape}, of which {mixed[-1].shape} here")
     if args.save:
-        np.savez(args.save, **{name: np.concatenate(kept) for name, kept in rows.items()})
+        np.savez(args.save, mixed=np.concatenate(mixed), images=np.concatenate(images))
     jax.distributed.shutdown()
 
 

@@ -12,7 +12,7 @@ import argparse
 import os
 
 
-def parse():
+def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder")
     parser.add_argument("--steps", type=int, default=4)
@@ -22,7 +22,7 @@ def parse():
     return parser.parse_args()
 
 
-def main():
+def main() -> None:
     args = parse()
     os.environ.setdefault("XLA_FLAGS", f"--xla_force_host_platform_device_count={8 // args.processes}")
     import jax
@@ -39,12 +39,16 @@ def main():
         jax.distributed.initialize(args.coordinator, num_processes=args.processes, process_id=args.process)
 
     @leat.pipeline
-    def photos():
+    def photos() -> dict[str, leat.Node]:
         encoded, label = fn.readers.image_folder(args.folder)
         return {"image": fn.random_resized_crop(fn.decode(encoded), size=32), "label": label}
 
     mesh = Mesh(np.array(jax.devices()).reshape(4, 2), ("data", "model"))
-    brightness = jax.jit(lambda image: with_sharding_constraint(image.mean((1, 2, 3)), NamedSharding(mesh, P("data"))))
+    by_data = NamedSharding(mesh, P("data"))
+
+    @jax.jit
+    def brightness(image: jax.Array) -> jax.Array:
+        return with_sharding_constraint(image.mean((1, 2, 3)), by_data)
 
     with leat.connect() as service:
         job = service.job("placement", photos, batch=32, seed=7)

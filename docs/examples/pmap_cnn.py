@@ -21,17 +21,24 @@ import leat  # noqa: E402
 import leat.jax  # noqa: E402
 from leat import fn  # noqa: E402
 
+Parameters = dict[str, dict[str, jax.Array]]
+
 
 @leat.pipeline
-def pictures(folder, part):
+def pictures(folder: str, part: str) -> dict[str, leat.Node]:
     image, label = fn.readers.idx(
         f"{folder}/{part}-images-idx3-ubyte.gz", labels=f"{folder}/{part}-labels-idx1-ubyte.gz"
     )
     return {"image": image, "label": label}  # uint8 (28, 28, 1): a quarter of what floats would be
 
 
-def parameters(key):
-    shapes = {"conv1": (3, 3, 1, 32), "conv2": (3, 3, 32, 64), "dense1": (7 * 7 * 64, 256), "dense2": (256, 10)}
+def parameters(key: jax.Array) -> Parameters:
+    shapes: dict[str, tuple[int, ...]] = {
+        "conv1": (3, 3, 1, 32),
+        "conv2": (3, 3, 32, 64),
+        "dense1": (7 * 7 * 64, 256),
+        "dense2": (256, 10),
+    }
     return {
         name: {
             "w": jax.random.normal(part, shape) * np.sqrt(2 / np.prod(shape[:-1])).astype(np.float32),
@@ -41,7 +48,7 @@ def parameters(key):
     }
 
 
-def logits(params, image):
+def logits(params: Parameters, image: jax.Array) -> jax.Array:
     x = image.astype(jnp.float32) / 255
     for name in ("conv1", "conv2"):
         layer = params[name]
@@ -52,31 +59,38 @@ def logits(params, image):
     return x @ params["dense2"]["w"] + params["dense2"]["b"]
 
 
-def loss_of(params, image, label):
+def loss_of(params: Parameters, image: jax.Array, label: jax.Array) -> jax.Array:
     right = jax.nn.one_hot(label, 10)
     return -(jax.nn.log_softmax(logits(params, image)) * right).sum(-1).mean()
 
 
+def stepped(parameter: jax.Array, gradient: jax.Array) -> jax.Array:
+    return parameter - 0.1 * gradient
+
+
 @functools.partial(jax.pmap, axis_name="device")
-def update(params, image, label):
+def update(params: Parameters, image: jax.Array, label: jax.Array) -> tuple[Parameters, jax.Array]:
     """One step on each device's rows. The gradients' mean is the same everywhere, and so the parameters stay equal."""
     loss, grads = jax.value_and_grad(loss_of)(params, image, label)
     loss, grads = jax.lax.pmean((loss, grads), axis_name="device")
-    return jax.tree_util.tree_map(lambda p, g: p - 0.1 * g, params, grads), loss
+    return jax.tree_util.tree_map(stepped, params, grads), loss
 
 
-def check_equal_on_all_devices(params):
+def check_equal_on_all_devices(params: Parameters) -> None:
     for leaf in jax.tree_util.tree_leaves(params):
         copies = np.asarray(leaf)
         assert (copies == copies[:1]).all(), "the devices' parameters differ"
 
 
-def accuracy(job, params):
-    predict = jax.jit(lambda image: logits(params, image).argmax(-1))
+def accuracy(job: leat.Job, params: Parameters) -> float:
+    @jax.jit
+    def predict(image: jax.Array) -> jax.Array:
+        return logits(params, image).argmax(-1)
+
     return float(np.mean([np.mean(predict(batch["image"]) == batch["label"]) for batch in job.batches()]))
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder")
     parser.add_argument("--epochs", type=int, default=5)
@@ -86,13 +100,20 @@ def main():
     args = parser.parse_args()
     devices = jax.local_devices()
     params = parameters(jax.random.PRNGKey(42))
-    replicas = jax.tree_util.tree_map(lambda leaf: jnp.stack([leaf] * len(devices)), params)
+
+    def on_each(leaf: jax.Array) -> jax.Array:
+        return jnp.stack([leaf] * len(devices))
+
+    def of_the_first(leaf: jax.Array) -> np.ndarray:
+        return np.asarray(leaf[0])
+
+    replicas = jax.tree_util.tree_map(on_each, params)
     with leat.connect() as service:
         job = service.job("train", pictures(args.folder, "train"), batch=args.batch, seed=7)
         print(f"{len(devices)} devices, {len(job)} steps of {job.batch} pictures")
         steps = min(args.steps or len(job), len(job))
         for epoch in range(args.epochs):
-            losses = []
+            losses: list[jax.Array] = []
             with leat.jax.batches(job, devices=devices, start=(epoch, 0)) as batches:
                 for _, batch in zip(range(steps), batches):  # image: uint8 (devices, batch / devices, 28, 28, 1)
                     replicas, loss = update(replicas, batch["image"], batch["label"])
@@ -100,7 +121,7 @@ def main():
                     if args.check:
                         check_equal_on_all_devices(replicas)
             print(f"epoch {epoch + 1}: loss {float(sum(losses)) / steps:.4f}", flush=True)
-        params = jax.tree_util.tree_map(lambda leaf: np.asarray(leaf[0]), replicas)
+        params = jax.tree_util.tree_map(of_the_first, replicas)
         test = service.job("test", pictures(args.folder, "t10k"), batch=500, shuffle=False)
         print(f"accuracy {accuracy(test, params):.4f}")
     if args.check:

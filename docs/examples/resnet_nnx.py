@@ -24,7 +24,7 @@ from leat import fn
 
 
 @leat.pipeline
-def photos(folder, size):
+def photos(folder: str, size: int) -> dict[str, leat.Node]:
     encoded, label = fn.readers.image_folder(folder)
     image = fn.random_resized_crop(fn.decode(encoded), size=size, area=(0.35, 1.0))
     image = fn.flip(image, horizontal=fn.coin_flip(0.5))
@@ -32,27 +32,27 @@ def photos(folder, size):
     return {"image": image, "label": label}
 
 
-def convolution(inputs, outputs, size, stride, rngs):
+def convolution(inputs: int, outputs: int, size: int, stride: int, rngs: nnx.Rngs) -> nnx.Conv:
     return nnx.Conv(inputs, outputs, (size, size), strides=(stride, stride), use_bias=False, rngs=rngs)
 
 
 class Block(nnx.Module):
     """Two convolutions beside a shortcut."""
 
-    def __init__(self, inputs, outputs, stride, rngs):
+    def __init__(self, inputs: int, outputs: int, stride: int, rngs: nnx.Rngs) -> None:
         self.conv1 = convolution(inputs, outputs, 3, stride, rngs)
         self.norm1 = nnx.BatchNorm(outputs, rngs=rngs)
         self.conv2 = convolution(outputs, outputs, 3, 1, rngs)
         self.norm2 = nnx.BatchNorm(outputs, rngs=rngs)
         self.shortcut = convolution(inputs, outputs, 1, stride, rngs)
 
-    def __call__(self, x):
+    def __call__(self, x: jax.Array) -> jax.Array:
         y = jax.nn.relu(self.norm1(self.conv1(x)))
         return jax.nn.relu(self.norm2(self.conv2(y)) + self.shortcut(x))
 
 
 class ResNet(nnx.Module):
-    def __init__(self, classes, width, rngs):
+    def __init__(self, classes: int, width: int, rngs: nnx.Rngs) -> None:
         self.stem = convolution(3, width, 3, 2, rngs)
         self.norm = nnx.BatchNorm(width, rngs=rngs)
         self.block1 = Block(width, width, 1, rngs)
@@ -60,15 +60,17 @@ class ResNet(nnx.Module):
         self.block3 = Block(2 * width, 4 * width, 2, rngs)
         self.head = nnx.Linear(4 * width, classes, rngs=rngs)
 
-    def __call__(self, x):
+    def __call__(self, x: jax.Array) -> jax.Array:
         x = jax.nn.relu(self.norm(self.stem(x)))
         x = self.block3(self.block2(self.block1(x)))
         return self.head(x.mean((1, 2)))
 
 
 @nnx.jit
-def train_step(model, optimizer, batch):
-    def loss_of(model):
+def train_step(
+    model: ResNet, optimizer: nnx.Optimizer[ResNet], batch: dict[str, jax.Array]
+) -> tuple[jax.Array, jax.Array]:
+    def loss_of(model: ResNet) -> tuple[jax.Array, jax.Array]:
         scores = model(batch["image"])
         loss = optax.softmax_cross_entropy_with_integer_labels(scores, batch["label"]).mean()
         return loss, (scores.argmax(-1) == batch["label"]).mean()
@@ -78,7 +80,7 @@ def train_step(model, optimizer, batch):
     return loss, accuracy
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder")
     parser.add_argument("--epochs", type=int, default=10)

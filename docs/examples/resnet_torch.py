@@ -12,7 +12,8 @@ import argparse
 import os
 
 import torch
-from torch import nn
+from torch import distributed, nn
+from torch.utils.data import DataLoader
 
 import leat
 import leat.torch
@@ -20,7 +21,7 @@ from leat import fn
 
 
 @leat.pipeline
-def photos(folder, size):
+def photos(folder: str, size: int) -> dict[str, leat.Node]:
     encoded, label = fn.readers.image_folder(folder)
     image = fn.random_resized_crop(fn.decode(encoded), size=size, area=(0.35, 1.0))
     image = fn.flip(image, horizontal=fn.coin_flip(0.5))
@@ -31,7 +32,7 @@ def photos(folder, size):
 class Block(nn.Module):
     """Two convolutions beside a shortcut."""
 
-    def __init__(self, inputs, outputs, stride):
+    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
         super().__init__()
         self.convolved = nn.Sequential(
             nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=False),
@@ -42,11 +43,11 @@ class Block(nn.Module):
         )
         self.shortcut = nn.Conv2d(inputs, outputs, 1, stride, bias=False)
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         return torch.relu(self.convolved(x) + self.shortcut(x))
 
 
-def resnet(classes, width):
+def resnet(classes: int, width: int) -> nn.Module:
     return nn.Sequential(
         nn.Conv2d(3, width, 3, 2, padding=1, bias=False),
         nn.BatchNorm2d(width),
@@ -60,7 +61,7 @@ def resnet(classes, width):
     )
 
 
-def parse():
+def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder")
     parser.add_argument("--epochs", type=int, default=10)
@@ -72,7 +73,7 @@ def parse():
     return parser.parse_args()
 
 
-def main():
+def main() -> None:
     args = parse()
     several = "RANK" in os.environ  # of torchrun
     device = torch.device("cpu")
@@ -80,13 +81,13 @@ def main():
         device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
         torch.cuda.set_device(device)
     if several:
-        torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
-    first = not several or torch.distributed.get_rank() == 0
+        distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    first = not several or distributed.get_rank() == 0
     torch.manual_seed(0)
     with leat.connect() as service:
         job = service.job("resnet", photos(args.folder, args.size), batch=args.batch, seed=7)
         dataset = leat.torch.IterableDataset(job, device=device, finish="device")
-        loader = torch.utils.data.DataLoader(dataset, batch_size=None)
+        loader = DataLoader(dataset, batch_size=None)
         model = resnet(len(job.classes), args.width).to(device)
         trained = nn.parallel.DistributedDataParallel(model) if several else model
         optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
@@ -100,10 +101,10 @@ def main():
             if first:
                 print(f"going on in epoch {epoch + 1} after step {saved['data']['step']}")
 
-        def save():
+        def save() -> None:
             if args.checkpoint and first:
-                state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "total": total}
-                torch.save({**state, "data": dataset.state_dict()}, args.checkpoint + ".new")
+                state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "data": dataset.state_dict()}
+                torch.save({**state, "total": total}, args.checkpoint + ".new")
                 os.replace(args.checkpoint + ".new", args.checkpoint)
                 print(f"saved in epoch {epoch + 1}", flush=True)
 
@@ -123,7 +124,7 @@ def main():
             total = 0.0
             save()
     if several:
-        torch.distributed.destroy_process_group()
+        distributed.destroy_process_group()
 
 
 if __name__ == "__main__":

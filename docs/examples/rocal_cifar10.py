@@ -11,6 +11,7 @@ are emulated; XLA_FLAGS=--xla_force_host_platform_device_count=8 makes it eight.
 import argparse
 import itertools
 import os
+from typing import Any
 
 os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=2")
 
@@ -26,8 +27,10 @@ from leat.rocal.plugin.jax import ROCALJaxIterator, ROCALPeekableIterator  # noq
 
 SIZES = (3 * 32 * 32, 512, 256, 10)
 
+Parameters = list[tuple[jax.Array, jax.Array]]  # weights and biases of each layer
 
-def cifar10(folder, batch, prefix, device=0, **reading):
+
+def cifar10(folder: str, batch: int, prefix: str, device: int = 0, **reading: Any) -> Pipeline:
     """The pipeline of one device: float images in [-1, 1], channels first."""
     pipeline = Pipeline(batch_size=batch, num_threads=8, device_id=device, seed=42, rocal_cpu=False)
     with pipeline:
@@ -50,7 +53,7 @@ def cifar10(folder, batch, prefix, device=0, **reading):
     return pipeline.build()
 
 
-def parameters(key):
+def parameters(key: jax.Array) -> Parameters:
     keys = jax.random.split(key, len(SIZES) - 1)
     return [
         (jax.random.normal(key, (inputs, outputs)) * np.sqrt(2 / inputs).astype(np.float32), jnp.zeros(outputs))
@@ -58,30 +61,34 @@ def parameters(key):
     ]
 
 
-def logits(params, images):
+def logits(params: Parameters, images: jax.Array) -> jax.Array:
     x = images.reshape(len(images), -1)
     for weights, bias in params[:-1]:
         x = jax.nn.relu(x @ weights + bias)
     return x @ params[-1][0] + params[-1][1]
 
 
-def loss_of(params, images, labels):
+def loss_of(params: Parameters, images: jax.Array, labels: jax.Array) -> jax.Array:
     return -(jax.nn.log_softmax(logits(params, images)) * jax.nn.one_hot(labels, 10)).sum(-1).mean()
 
 
+def stepped(value: jax.Array, slope: jax.Array) -> jax.Array:
+    return value - 0.02 * slope
+
+
 @jax.jit
-def update(params, images, labels):
+def update(params: Parameters, images: jax.Array, labels: jax.Array) -> tuple[Parameters, jax.Array]:
     loss, slopes = jax.value_and_grad(loss_of)(params, images, labels)
-    return jax.tree.map(lambda value, slope: value - 0.02 * slope, params, slopes), loss
+    return jax.tree.map(stepped, params, slopes), loss
 
 
 @jax.jit
-def right(params, images, labels):
+def right(params: Parameters, images: jax.Array, labels: jax.Array) -> jax.Array:
     return (logits(params, images).argmax(-1) == labels).sum()
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main() -> None:
+    parser = argparse.ArgumentParser(description="CIFAR-10 by a rocAL script")
     parser.add_argument("folder")
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--batch", type=int, default=16)
@@ -116,7 +123,7 @@ def main():
     print(f"a batch: {images.shape} {images.dtype}, labels {labels.shape} {labels.dtype}")
     params = jax.device_put(parameters(jax.random.key(0)), NamedSharding(sharding.mesh, PartitionSpec()))
     for epoch in range(args.epochs):
-        losses = []
+        losses: list[float] = []
         for images, labels in itertools.islice(train, args.steps):
             params, loss = update(params, images, labels)
             losses.append(float(loss))

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each lint finds its bad sample, and has nothing to say of the good one beside it."""
 
+import importlib.util
 import json
 import os
 import pathlib
 import subprocess
+import sys
 import tempfile
 import unittest
 from unittest import mock
 
+import example_types
 import file_length
 import format as format_lint
 import headers
@@ -202,6 +205,32 @@ class Protos(Tree):
     def test_enums_have_prefixes_and_an_unspecified(self):
         self.assert_one(self.found("STONE_HARD", "HARD"), "want the prefix STONE_")
         self.assert_one(self.found("STONE_UNSPECIFIED", "STONE_SOFT"), "STONE_UNSPECIFIED = 0")
+
+
+@unittest.skipIf(importlib.util.find_spec("pyright") is None, f"{sys.executable} has no pyright")
+class Types(Tree):
+    def setUp(self):
+        super().setUp()
+        self.write("docs/examples/pyrightconfig.json", (ROOT / "docs/examples/pyrightconfig.json").read_text())
+        self.write("docs/examples/good.py", "def twice(number: int) -> int:\n    return 2 * number\n")
+
+    def test_each_type_is_known_and_each_name_has_a_value(self):
+        self.write("docs/examples/bare.py", "def twice(number) -> int:\n    return 2\n")
+        self.write("docs/examples/unbound.py", "for number in range(int(input())):\n    pass\nprint(number)\n")
+        findings = "\n".join(example_types.check(self.root))
+        self.assertIn("docs/examples/bare.py:1", findings)
+        self.assertIn("docs/examples/unbound.py:3", findings)
+        self.assertNotIn("good.py", findings)
+
+    def test_an_example_goes_to_the_first_interpreter_that_has_its_packages(self):
+        self.write("docs/examples/more.py", "import json\nimport leat.torch\n\nif json:\n    import pip.more\n")
+        self.write("docs/examples/none.py", "from no_such_package import one\n")
+        paths = {name: pathlib.Path(f"docs/examples/{name}.py") for name in ("good", "more", "none")}
+        lacks = {"a": {"pip", "no_such_package"}, "b": {"no_such_package"}}
+        with mock.patch.object(example_types, "lacking", lambda python, names: lacks[python]):
+            given, left_out = example_types.shared_out(self.root, ["a", "b"])
+        self.assertEqual(given, {"a": {paths["good"]}, "b": {paths["more"]}})
+        self.assertEqual(left_out, {paths["none"]: {"no_such_package"}})
 
 
 class Compiled(Tree):

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from leat import _finish, _native, _progress, _threads
 from leat._buffer import Buffer, arrays, tensors
@@ -23,6 +24,7 @@ from leat.errors import Cancelled, DeadlineExceeded, Error, FailedPrecondition, 
 _TOKEN_CAPACITY = 1024
 
 _T = TypeVar("_T")
+_Self = TypeVar("_Self", bound="BatchIterator[Any]")
 
 
 def row_numbers(rows: Any, batch: int) -> np.ndarray | None:
@@ -144,10 +146,10 @@ class BatchIterator(Iterator[_T], Generic[_T]):
         self._shows_progress = True
         self._bar = _progress.Bar(self, self._end)
 
-    def __iter__(self) -> Any:
+    def __iter__(self: _Self) -> _Self:
         return self
 
-    def __enter__(self) -> Any:
+    def __enter__(self: _Self) -> _Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -365,7 +367,7 @@ def row_pointer(rows: np.ndarray | None) -> tuple[Any, int]:
     return rows.ctypes.data_as(ctypes.POINTER(ctypes.c_uint32)), rows.size
 
 
-class Batches(BatchIterator[dict[str, Any]]):
+class Batches(BatchIterator[dict[str, npt.NDArray[Any]]]):
     """Batches in order, each a dict of NumPy arrays; made by `Job.batches`.
 
     The arrays may be written to and kept for any time; memory is used again

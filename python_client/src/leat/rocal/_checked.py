@@ -7,12 +7,14 @@ import functools
 import inspect
 import numbers
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from leat._operators import nearest
 from leat.errors import InvalidArgument, Unimplemented
 from leat.rocal import types
 from leat.rocal._tensor import Tensor, dtype_of, image_of, layout_of
+
+_Result = TypeVar("_Result")
 
 # By function, the arguments that are accepted without a meaning; docs/rocal.md lists the same.
 HINTS: dict[str, tuple[str, ...]] = {}
@@ -49,7 +51,7 @@ def _public(function: Callable[..., Any], hints: Mapping[str, Any]) -> inspect.S
     return signature.replace(parameters=[*signature.parameters.values(), *added])
 
 
-def operator(name: str, **hints: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def operator(name: str, **hints: Any) -> Callable[[Callable[..., _Result]], Callable[..., _Result]]:
     """Makes a function of `leat.rocal.fn` of one that has no hints among its parameters.
 
     Args:
@@ -57,7 +59,7 @@ def operator(name: str, **hints: Any) -> Callable[[Callable[..., Any]], Callable
         **hints: arguments that are checked for their type and dropped, with their defaults.
     """
 
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+    def decorate(function: Callable[..., _Result]) -> Callable[..., _Result]:
         where = f"fn.{name}"
         signature = _public(function, hints)
         HINTS[where] = tuple(hints)
@@ -87,10 +89,10 @@ def operator(name: str, **hints: Any) -> Callable[[Callable[..., Any]], Callable
     return decorate
 
 
-def image_operator(name: str, **hints: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def image_operator(name: str, **hints: Any) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
     """An operator from an image to an image: with rocAL's output_layout (NHWC) and output_dtype (UINT8)."""
 
-    def decorate(function: Callable[..., Tensor]) -> Callable[..., Any]:
+    def decorate(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         @functools.wraps(function)
         def call(
             image: Any, /, *args: Any, output_layout: Any = types.NHWC, output_dtype: Any = types.UINT8, **kwargs: Any

@@ -8,7 +8,7 @@ import copy
 import logging
 import warnings
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from leat.errors import DeadlineExceeded, FailedPrecondition
 __all__ = ["BaseIterator", "LastBatchPolicy"]
 
 _logger = logging.getLogger("leat.dali")
+_Batch = TypeVar("_Batch")
+_Self = TypeVar("_Self", bound="BaseIterator[Any]")
 
 
 def _require(condition: Any, text: str) -> None:
@@ -77,7 +79,7 @@ class Pulled(NamedTuple):
     error: Exception | None = None
 
 
-class BaseIterator(Iterator[Any]):
+class BaseIterator(Iterator[_Batch], Generic[_Batch]):
     """Over the batches of pipelines, epoch after epoch; the base of each framework's iterator.
 
     While a batch is used, the next one, if it has arrived and the pipelines
@@ -164,15 +166,15 @@ class BaseIterator(Iterator[Any]):
 
     # What a framework brings.
 
-    def _convert(self, outputs: list[list[Any]]) -> Any:
+    def _convert(self, outputs: list[list[Any]]) -> _Batch:
         """The framework's batch of each pipeline's outputs."""
         raise NotImplementedError
 
-    def _mark(self, batch: Any, valid: list[Any]) -> Any:
+    def _mark(self, batch: _Batch, valid: list[Any]) -> _Batch:
         """The batch with the bool arrays of the pipelines as "valid"."""
         raise NotImplementedError
 
-    def _trim(self, batch: Any, rows: list[int]) -> Any:
+    def _trim(self, batch: _Batch, rows: list[int]) -> _Batch:
         """The first rows of each of the first pipelines' batches."""
         raise NotImplementedError
 
@@ -270,7 +272,7 @@ class BaseIterator(Iterator[Any]):
 
     # For users.
 
-    def __next__(self) -> Any:
+    def __next__(self) -> _Batch:
         self._ever_consumed = True
         found = self._find_next()
         # No calls from here on: see the class.
@@ -278,7 +280,7 @@ class BaseIterator(Iterator[Any]):
         self._found = self._pulled = None
         return found.batch
 
-    def next(self) -> Any:
+    def next(self) -> _Batch:
         """The next batch, as `next(iterator)`."""
         self._ever_consumed = True
         found = self._find_next()
@@ -287,7 +289,7 @@ class BaseIterator(Iterator[Any]):
         self._found = self._pulled = None
         return found.batch
 
-    def __iter__(self) -> Any:
+    def __iter__(self: _Self) -> _Self:
         """Begins the next epoch, if the last one has been gone through; goes on in it otherwise."""
         if self._counting.counter != 0 and self._ever_consumed:
             self.reset()

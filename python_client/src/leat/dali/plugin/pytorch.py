@@ -58,7 +58,7 @@ def _tensor(array: Any, device: torch.device | None) -> torch.Tensor:
     return tensor if device is None else tensor.to(device, non_blocking=True)
 
 
-class DALIGenericIterator(BaseIterator):
+class DALIGenericIterator(BaseIterator[list[dict[str, torch.Tensor]]]):
     __doc__ = (
         """Iterates over batches of pipelines, as lists with a dict of `torch.Tensor` for each pipeline.
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import numpy as np
@@ -17,6 +17,9 @@ from leat.errors import InvalidArgument
 from leat.rocal import types
 from leat.rocal._feed import Feed, Taken
 from leat.rocal.pipeline import Pipeline
+
+_Self = TypeVar("_Self", bound="ROCALJaxIterator")
+_Peekable = TypeVar("_Peekable", bound="ROCALPeekableIterator")
 
 __all__ = ["ArraySpec", "ROCALJaxIterator", "ROCALPeekableIterator"]
 
@@ -86,7 +89,7 @@ class ROCALJaxIterator:
             pipeline._run_by(self._feed, i)
         self.iterator_length = self._feed.length
 
-    def __iter__(self) -> Any:
+    def __iter__(self: _Self) -> _Self:
         return self
 
     def __len__(self) -> int:
@@ -180,7 +183,7 @@ class ROCALPeekableIterator(Peekable, ROCALJaxIterator):
         self._begin_peeking()
         super().__init__(pipelines, sharding)
 
-    def __iter__(self) -> ROCALPeekableIterator:
+    def __iter__(self: _Peekable) -> _Peekable:
         with self._lock:
             if self._feed.taken and self._known() is None:
                 self.reset()

@@ -7,7 +7,7 @@ import functools
 import inspect
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, overload
 
 import jax
 
@@ -79,7 +79,7 @@ def check_sharding(sharding: Any) -> None:
         )
 
 
-class DALIGenericIterator(BaseIterator):
+class DALIGenericIterator(BaseIterator[dict[str, jax.Array]]):
     __doc__ = "Iterates over batches of pipelines, as dicts of `jax.Array`." + _ITERATOR
 
     def __init__(
@@ -222,6 +222,34 @@ def decorate(
     return decorator if pipeline_fn is None else decorator(pipeline_fn)
 
 
+@overload
+def data_iterator(
+    pipeline_fn: Callable[..., Any],
+    output_map: list[str] = ...,
+    size: int = ...,
+    reader_name: str | None = ...,
+    auto_reset: str | bool | None = ...,
+    last_batch_padded: bool = ...,
+    last_batch_policy: LastBatchPolicy = ...,
+    prepare_first_batch: bool = ...,
+    sharding: jax.sharding.Sharding | None = ...,
+    devices: list[jax.Device] | None = ...,
+    pmap_compatible: bool | None = ...,
+) -> Callable[..., DALIGenericIterator]: ...
+@overload
+def data_iterator(
+    pipeline_fn: None = None,
+    output_map: list[str] = ...,
+    size: int = ...,
+    reader_name: str | None = ...,
+    auto_reset: str | bool | None = ...,
+    last_batch_padded: bool = ...,
+    last_batch_policy: LastBatchPolicy = ...,
+    prepare_first_batch: bool = ...,
+    sharding: jax.sharding.Sharding | None = ...,
+    devices: list[jax.Device] | None = ...,
+    pmap_compatible: bool | None = ...,
+) -> Callable[[Callable[..., Any]], Callable[..., DALIGenericIterator]]: ...
 def data_iterator(
     pipeline_fn: Callable[..., Any] | None = None,
     output_map: list[str] = [],  # noqa: B006 (read only)

