@@ -222,6 +222,15 @@ class Types(Tree):
         self.assertIn("docs/examples/unbound.py:3", findings)
         self.assertNotIn("good.py", findings)
 
+    def test_nothing_in_the_public_interface_is_left_to_guess(self):
+        self.write("python_client/src/mill/py.typed", "")
+        self.write("python_client/src/mill/__init__.py",
+                   "class Mill:\n    def __init__(self, stones: int) -> None:\n        self.stones: int = stones\n")
+        self.assertEqual(list(example_types.unknown(self.root, "mill")), [])
+        self.write("python_client/src/mill/__init__.py",
+                   "class Mill:\n    def __init__(self, stones: int) -> None:\n        self.stones = int(stones)\n")
+        self.assert_one(list(example_types.unknown(self.root, "mill")), "mill/__init__.py:3", "mill.Mill.stones")
+
     def test_an_example_goes_to_the_first_interpreter_that_has_its_packages(self):
         self.write("docs/examples/more.py", "import json\nimport leat.torch\n\nif json:\n    import pip.more\n")
         self.write("docs/examples/none.py", "from no_such_package import one\n")

@@ -97,7 +97,7 @@ class Source:
         self.given = source
         self._lock = threading.Lock()
         self._spent = False
-        self.in_order = False
+        self.in_order: bool = False
         if isinstance(source, Mapping):
             raise InvalidArgument(
                 f"source is a mapping, {_shown(source)}, whose keys are no sample numbers; expected a function of a "

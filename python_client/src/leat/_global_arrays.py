@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Sequence
-from typing import Any, Union
+from typing import Any, TypeAlias
 
 import jax
 import numpy as np
@@ -31,7 +31,7 @@ class DataPartitionType(enum.Enum):
     REPLICATED = "replicated"
 
 
-Partition = Union[DataPartitionType, PartitionSpec]
+Partition: TypeAlias = "DataPartitionType | PartitionSpec"
 
 
 def data_partition_type_to_spec(partition: Partition, *, mesh: Mesh | None = None) -> PartitionSpec:

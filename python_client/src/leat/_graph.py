@@ -14,7 +14,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn, ParamSpec, overload
+from typing import Any, ClassVar, NoReturn, ParamSpec, TypeAlias, overload
 
 from leat import _native
 from leat.errors import Error, InvalidArgument, PipelineError
@@ -30,6 +30,9 @@ def user_line() -> str:
     while frame is not None and os.path.abspath(frame.f_code.co_filename).startswith(_PACKAGE_FOLDER):
         frame = frame.f_back  # type: ignore[assignment]
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else "?"
+
+
+_Forbidden: TypeAlias = Callable[..., NoReturn]
 
 
 def _forbidden(what: str) -> Callable[..., NoReturn]:
@@ -49,12 +52,19 @@ class Operation:
 
     __slots__ = ("args", "inputs", "number", "op", "source", "where")
 
+    op: str
+    inputs: tuple[Node, ...]
+    args: dict[str, Any]
+    where: str
+    source: Any  # of leat.external_source
+    number: int
+
     def __init__(self, op: str, inputs: tuple[Node, ...], args: dict[str, Any]) -> None:
         self.op = op
         self.inputs = inputs
         self.args = args
         self.where = user_line()
-        self.source: Any = None  # of leat.external_source
+        self.source = None
         self.number = next(_ORDER_OF_MAKING)
 
 
@@ -85,17 +95,24 @@ class Node:
     def __repr__(self) -> str:
         return f"<output {self._output} of fn.{self.op} at {self.where}>"
 
-    __hash__ = object.__hash__
-    __bool__ = _forbidden("a test of the truth (if, while, and, or, not)")
-    __iter__ = _forbidden("iteration or unpacking")
-    __len__ = _forbidden("len()")
-    __getitem__ = _forbidden("indexing")
-    __contains__ = _forbidden("'in'")
-    __int__ = __index__ = _forbidden("int()")
-    __float__ = _forbidden("float()")
-    __array__ = _forbidden("NumPy's array()")
-    __pow__ = __mod__ = __matmul__ = __lshift__ = __rshift__ = _forbidden("this arithmetic")
-    __array_ufunc__ = None  # NumPy leaves `array * node` to the node
+    def __hash__(self) -> int:
+        return object.__hash__(self)
+
+    __bool__: ClassVar[_Forbidden] = _forbidden("a test of the truth (if, while, and, or, not)")
+    __iter__: ClassVar[_Forbidden] = _forbidden("iteration or unpacking")
+    __len__: ClassVar[_Forbidden] = _forbidden("len()")
+    __getitem__: ClassVar[_Forbidden] = _forbidden("indexing")
+    __contains__: ClassVar[_Forbidden] = _forbidden("'in'")
+    __int__: ClassVar[_Forbidden] = _forbidden("int()")
+    __index__: ClassVar[_Forbidden] = __int__
+    __float__: ClassVar[_Forbidden] = _forbidden("float()")
+    __array__: ClassVar[_Forbidden] = _forbidden("NumPy's array()")
+    __pow__: ClassVar[_Forbidden] = _forbidden("this arithmetic")
+    __mod__: ClassVar[_Forbidden] = __pow__
+    __matmul__: ClassVar[_Forbidden] = __pow__
+    __lshift__: ClassVar[_Forbidden] = __pow__
+    __rshift__: ClassVar[_Forbidden] = __pow__
+    __array_ufunc__: ClassVar[None] = None  # NumPy leaves `array * node` to the node
 
     def __add__(self, other: Any) -> Node:
         return _binary("add", self, other)
@@ -136,7 +153,14 @@ class Node:
     def __xor__(self, other: Any) -> Node:
         return _binary("bitwise_xor", self, other)
 
-    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
+    def __rand__(self, other: Any) -> Node:
+        return _binary("bitwise_and", self, other)
+
+    def __ror__(self, other: Any) -> Node:
+        return _binary("bitwise_or", self, other)
+
+    def __rxor__(self, other: Any) -> Node:
+        return _binary("bitwise_xor", self, other)
 
     def __lt__(self, other: Any) -> Node:
         return _binary("lt", self, other)

@@ -65,12 +65,12 @@ class Job:
         self._steps = int(facts["steps_per_epoch"])
         self.plan_hash: str = facts["plan_hash"]
         self.name: str = spec["name"]
-        self.batch = int(spec["batch"])
-        self.seed = int(_get(spec, "seed", 0))
+        self.batch: int = int(spec["batch"])
+        self.seed: int = int(_get(spec, "seed", 0))
         self.decoder: str = _get(spec, "decoder_class", "DECODER_CLASS_EXACT").rpartition("_")[2].lower()
         self.last_batch: str = _get(spec, "last_batch", "LAST_BATCH_DROP").rpartition("_")[2].lower()
         dataset = job.get("dataset", {})
-        self.num_samples = int(_get(dataset.get("shards", {}), "num_samples", 0))
+        self.num_samples: int = int(_get(dataset.get("shards", {}), "num_samples", 0))
         self.classes: tuple[str, ...] = tuple(dataset.get("classes", ()))
         self.schema: dict[str, Field] = {
             field["name"]: Field(

@@ -275,13 +275,13 @@ class Cell:
     def __init__(self, free: str) -> None:
         self._pid = os.getpid()
         self._free = _free_of(free)
-        self.made = c_void_p()
+        self.made: c_void_p = c_void_p()
 
     def text(self) -> str:
         """Of a char*."""
         return ctypes.string_at(self.made.value or b"").decode("utf-8", "replace")
 
-    def free(self, _getpid=os.getpid) -> None:
+    def free(self, _getpid: Callable[[], int] = os.getpid) -> None:
         """Idempotent; in a forked child it does nothing."""
         # Nothing is called between the two stores, so that no signal handler comes in between.
         pointer, self.made.value = self.made.value, None
@@ -362,7 +362,7 @@ class Handle:
     def closed(self) -> bool:
         return self._pointer is None
 
-    def close(self, _getpid=os.getpid) -> None:
+    def close(self, _getpid: Callable[[], int] = os.getpid) -> None:
         """Idempotent."""
         if self._pid != _getpid():
             self._pointer = None

@@ -34,7 +34,7 @@ class Together:
         self._token = parts[0].token()
         self._bar: _progress.Bar | None = None
         self._shows_progress = False
-        self.job = parts[0].job
+        self.job: Any = parts[0].job
         self.epoch: int | None = None
         self.step: int | None = None
 

@@ -234,7 +234,7 @@ def batches(
     job: Job,
     *,
     sharding: jax.sharding.Sharding | Mapping[str, jax.sharding.Sharding] | None = None,
-    devices: Sequence[jax.Device] | None = None,
+    devices: Sequence[Any] | None = None,
     epochs: int | None = None,
     token: bytes | None = None,
     start: tuple[int, int] | None = None,

@@ -21,10 +21,10 @@ import jax
 
 try:
     import orbax.checkpoint as ocp
-except ModuleNotFoundError as error:
-    if not (error.name or "").startswith("orbax"):
+except ModuleNotFoundError as _error:
+    if not (_error.name or "").startswith("orbax"):
         raise
-    raise ImportError("leat.orbax needs Orbax: pip install 'leat-data[orbax]'") from error
+    raise ImportError("leat.orbax needs Orbax: pip install 'leat-data[orbax]'") from _error
 
 from leat.errors import NotFound
 

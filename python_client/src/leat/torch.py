@@ -21,10 +21,10 @@ import numpy as np
 try:
     import torch
     import torch.utils.data
-except ModuleNotFoundError as error:
-    if error.name != "torch":
+except ModuleNotFoundError as _error:
+    if _error.name != "torch":
         raise
-    raise ImportError("leat.torch needs PyTorch 1.12 or later: pip install 'leat-data[torch]'") from error
+    raise ImportError("leat.torch needs PyTorch 1.12 or later: pip install 'leat-data[torch]'") from _error
 
 from leat import _finish, _placement, _plane
 from leat._batches import BatchIterator, samples_of

@@ -21,6 +21,6 @@ from leat.dali._node import DataNode
 from leat.dali._pipeline import Pipeline
 from leat.dali._tensors import TensorList
 
-newaxis = NewAxis()
+newaxis: NewAxis = NewAxis()
 
 __all__ = ["DataNode", "Pipeline", "TensorList", "fn", "math", "newaxis", "pipeline_def", "tfrecord", "types"]

@@ -54,13 +54,13 @@ class DataNode:
         flag: Node | None = None,
         encoded: bool = False,
     ) -> None:
-        self.node = node
-        self.layout = layout or ""
+        self.node: Node = node
+        self.layout: str = layout or ""
         self.sizes: Sizes | None = tuple(sizes) if sizes is not None else None
-        self.dtype = dtype
-        self.device = device
-        self.flag = flag
-        self.encoded = encoded
+        self.dtype: str | None = dtype
+        self.device: str = device
+        self.flag: Node | None = flag
+        self.encoded: bool = encoded
 
     @property
     def ndim(self) -> int | None:
@@ -97,7 +97,8 @@ class DataNode:
         """The same value: where it is computed, the worker decides."""
         return self.on("cpu")
 
-    __hash__ = object.__hash__
+    def __hash__(self) -> int:
+        return object.__hash__(self)
 
     def __bool__(self) -> bool:
         raise TypeError(
@@ -153,7 +154,14 @@ class DataNode:
     def __xor__(self, other: Any) -> DataNode:
         return binary("bitwise_xor", self, other)
 
-    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
+    def __rand__(self, other: Any) -> DataNode:
+        return binary("bitwise_and", self, other)
+
+    def __ror__(self, other: Any) -> DataNode:
+        return binary("bitwise_or", self, other)
+
+    def __rxor__(self, other: Any) -> DataNode:
+        return binary("bitwise_xor", self, other)
 
     def __lt__(self, other: Any) -> DataNode:
         return binary("lt", self, other)

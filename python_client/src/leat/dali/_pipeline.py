@@ -69,11 +69,11 @@ class Pipeline:
             raise TypeError(f"Pipeline: batch_size = {batch_size!r:.40}; expected a whole number")
         self._batch_size = None if batch_size is None or batch_size == -1 else batch_size.__index__()
         self.num_threads = num_threads
-        self.device_id = None if device_id is None or device_id == -1 else device_id
-        self.seed = None if seed is None or seed < 0 else int(seed)
+        self.device_id: int | None = None if device_id is None or device_id == -1 else device_id
+        self.seed: int | None = None if seed is None or seed < 0 else int(seed)
         self.prefetch_queue_depth = prefetch_queue_depth
-        self.exec_dynamic = bool(exec_dynamic if exec_dynamic is not None else experimental_exec_dynamic)
-        self.enable_checkpointing = bool(enable_checkpointing)
+        self.exec_dynamic: bool = bool(exec_dynamic if exec_dynamic is not None else experimental_exec_dynamic)
+        self.enable_checkpointing: bool = bool(enable_checkpointing)
         self._checks = {"dtype": output_dtype, "ndim": output_ndim, "layout": output_layout}
         self._checkpoint = checkpoint
         self._name = "pipeline"
@@ -277,7 +277,8 @@ class Pipeline:
         runner.place = taken.after
         return batches
 
-    outputs = share_outputs = run
+    outputs = run
+    share_outputs = run
 
     def schedule_run(self) -> None:
         """Nothing: workers are ahead by themselves."""

@@ -10,7 +10,9 @@ from typing import Any
 from leat.errors import InvalidArgument
 
 # DALI's words for the types.
-int64, string, float32 = "int64", "string", "float32"
+int64: str = "int64"
+string: str = "string"
+float32: str = "float32"
 
 
 @dataclasses.dataclass(frozen=True)

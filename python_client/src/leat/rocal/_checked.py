@@ -7,7 +7,7 @@ import functools
 import inspect
 import numbers
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from leat._operators import nearest
 from leat.errors import InvalidArgument, Unimplemented
@@ -118,7 +118,10 @@ def image_operator(name: str, **hints: Any) -> Callable[[Callable[..., Tensor]],
     return decorate
 
 
-def refused(name: str, instead: str = "") -> Callable[..., Any]:
+Refused: TypeAlias = Callable[..., Any]
+
+
+def refused(name: str, instead: str = "") -> Refused:
     """A function of rocAL's that Leat has not: it says so when it is called."""
     REFUSED.add(f"fn.{name}")
 

@@ -30,9 +30,9 @@ class Tensor:
     def __init__(
         self, node: Node, dtype: str | None = None, layout: types.Layout | None = None, planar: Node | None = None
     ) -> None:
-        self.node = node
-        self.dtype = dtype
-        self.layout = layout
+        self.node: Node = node
+        self.dtype: str | None = dtype
+        self.layout: types.Layout | None = layout
         self._planar = planar  # the same with channels first, if there is a shorter way to it than transposing
 
     def __repr__(self) -> str:

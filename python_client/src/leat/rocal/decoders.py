@@ -10,7 +10,7 @@ from typing import Any
 from leat import fn
 from leat.errors import InvalidArgument, Unimplemented
 from leat.rocal import types
-from leat.rocal._checked import operator, refused
+from leat.rocal._checked import Refused, operator, refused
 from leat.rocal._source import Encoded, Sharding
 from leat.rocal._tensor import Tensor, constant_of, pixels
 
@@ -165,4 +165,4 @@ def image_raw(
     return Tensor(fn.reshape(jpegs.source.raw(where), shape=(height, width, channels)), "uint8")
 
 
-audio = refused("decoders.audio")
+audio: Refused = refused("decoders.audio")

@@ -7,6 +7,7 @@ Images lie as `output_layout` says (NHWC), in the type that `output_dtype` says
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from leat import fn as _leat
@@ -14,13 +15,13 @@ from leat._operators import nearest
 from leat._options import whole
 from leat.errors import InvalidArgument, Unimplemented
 from leat.rocal import decoders, noise, random, readers, types
-from leat.rocal._checked import image_operator, operator, refused
+from leat.rocal._checked import Refused, image_operator, operator, refused
 from leat.rocal._crop import center_crop, crop, crop_mirror_normalize
 from leat.rocal._resize import random_crop, resize, resize_crop_mirror, resize_mirror_normalize
 from leat.rocal._tensor import Tensor, constant_of, flag, image_of, per_sample, pixels
 from leat.rocal.pipeline import Pipeline
 
-snp_noise = noise.snp
+snp_noise: Callable[..., Tensor] = noise.snp
 
 
 @operator("uniform", device=None)
@@ -269,7 +270,7 @@ _refuse(
     "preemphasis_filter rain random_bbox_crop resample resize_crop snow spectrogram ssd_random_crop "
     "tensor_add_tensor_float tensor_mul_scalar_float to_decibels vignette"
 )
-external_source = refused("external_source", "leat.external_source does that outside of leat.rocal")
+external_source: Refused = refused("external_source", "leat.external_source does that outside of leat.rocal")
 
 
 def __getattr__(name: str) -> NoReturn:

@@ -7,7 +7,7 @@ from typing import Any
 
 from leat import fn
 from leat.errors import InvalidArgument
-from leat.rocal._checked import image_operator, refused
+from leat.rocal._checked import Refused, image_operator, refused
 from leat.rocal._tensor import Tensor, per_sample
 
 __all__ = ["gaussian", "shot", "snp"]
@@ -42,5 +42,5 @@ def snp(
     return Tensor(node, image.dtype)
 
 
-gaussian = refused("noise.gaussian", "leat.fn.noise_gaussian has other units")
-shot = refused("noise.shot", "leat.fn.noise_shot has other units")
+gaussian: Refused = refused("noise.gaussian", "leat.fn.noise_gaussian has other units")
+shot: Refused = refused("noise.shot", "leat.fn.noise_shot has other units")

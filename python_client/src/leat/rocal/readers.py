@@ -12,7 +12,7 @@ from leat._graph import Node
 from leat._options import whole
 from leat.errors import InvalidArgument, Unimplemented
 from leat.rocal import types
-from leat.rocal._checked import operator, refused
+from leat.rocal._checked import Refused, operator, refused
 from leat.rocal._source import Encoded, Label, Sharding, Source
 from leat.rocal._tensor import Tensor, constant_of
 from leat.rocal.pipeline import Pipeline
@@ -357,7 +357,7 @@ def webdataset(
     return Encoded(source)
 
 
-mxnet = refused("readers.mxnet")
-sequence_reader = refused("readers.sequence_reader")
-video = refused("readers.video")
-video_resize = refused("readers.video_resize")
+mxnet: Refused = refused("readers.mxnet")
+sequence_reader: Refused = refused("readers.sequence_reader")
+video: Refused = refused("readers.video")
+video_resize: Refused = refused("readers.video_resize")

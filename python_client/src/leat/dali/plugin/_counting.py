@@ -99,10 +99,10 @@ class Counting:
         reader: Reader | None = None,
     ) -> None:
         self.batch = batch
-        self.policy = policy
-        self.padded = padded
-        self.size = size
-        self.counter = 0
+        self.policy: LastBatchPolicy = policy
+        self.padded: bool = padded
+        self.size: int = size
+        self.counter: int = 0
         self._reader = reader
         self._step = batch if reader else batch * pipelines
         if reader is not None:
@@ -228,6 +228,7 @@ class Counting:
                 f"the checkpoint is of another iterator: it counts {state}, and this one {here}; expected that of an "
                 "iterator over pipelines of the same number and the same shards"
             )
-        self.counter, self.size = int(state["counter"]), int(state["size"])
+        self.counter = int(state["counter"])
+        self.size = int(state["size"])
         if self._reader is not None:
             self._before, self._sizes, self._ids = ([int(v) for v in state[key]] for key in ("before", "sizes", "ids"))

@@ -7,8 +7,8 @@ from typing import Any
 
 try:
     import torch
-except ImportError as error:
-    raise ImportError("leat.dali.plugin.pytorch needs PyTorch: pip install 'leat-data[torch]'") from error
+except ImportError as _error:
+    raise ImportError("leat.dali.plugin.pytorch needs PyTorch: pip install 'leat-data[torch]'") from _error
 
 import numpy as np
 

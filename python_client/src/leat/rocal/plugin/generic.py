@@ -51,7 +51,7 @@ class OneFeed:
         if not isinstance(pipeline, Pipeline):
             raise InvalidArgument(f"pipeline = {pipeline!r:.80}; expected a Pipeline")
         self.loader = pipeline
-        self.batch_size = pipeline._batch_size
+        self.batch_size: int = pipeline._batch_size
         self._feed = Feed([pipeline._member()])
         pipeline._run_by(self._feed, 0)
 

@@ -69,7 +69,7 @@ class ROCALJaxIterator:
         Raises:
             leat.InvalidArgument: pipelines that do not fit each other or the sharding, or LAST_BATCH_PARTIAL.
         """
-        self.pipelines = list(pipelines) if isinstance(pipelines, (list, tuple)) else [pipelines]
+        self.pipelines: list[Pipeline] = list(pipelines) if isinstance(pipelines, (list, tuple)) else [pipelines]
         if not self.pipelines or not all(isinstance(pipeline, Pipeline) for pipeline in self.pipelines):
             raise InvalidArgument(f"pipelines = {pipelines!r:.80}; expected a Pipeline, or a list of them")
         for pipeline in self.pipelines:
@@ -78,8 +78,8 @@ class ROCALJaxIterator:
                     f"{pipeline!r} has LAST_BATCH_PARTIAL; JAX's arrays have the same rows at every step: expected "
                     "LAST_BATCH_FILL or LAST_BATCH_DROP"
                 )
-        self.batch_size = self.pipelines[0]._batch_size
-        self.num_devices = len(self.pipelines)
+        self.batch_size: int = self.pipelines[0]._batch_size
+        self.num_devices: int = len(self.pipelines)
         self.sharding = sharding
         self._place = _placing(self.pipelines, sharding)
         self._feed = Feed([pipeline._member() for pipeline in self.pipelines])
@@ -87,7 +87,7 @@ class ROCALJaxIterator:
         _check_schemas(self.pipelines)
         for i, pipeline in enumerate(self.pipelines):
             pipeline._run_by(self._feed, i)
-        self.iterator_length = self._feed.length
+        self.iterator_length: int = self._feed.length
 
     def __iter__(self: _Self) -> _Self:
         return self

@@ -233,7 +233,7 @@ def data_iterator(
     last_batch_policy: LastBatchPolicy = ...,
     prepare_first_batch: bool = ...,
     sharding: jax.sharding.Sharding | None = ...,
-    devices: list[jax.Device] | None = ...,
+    devices: list[Any] | None = ...,
     pmap_compatible: bool | None = ...,
 ) -> Callable[..., DALIGenericIterator]: ...
 @overload
@@ -247,7 +247,7 @@ def data_iterator(
     last_batch_policy: LastBatchPolicy = ...,
     prepare_first_batch: bool = ...,
     sharding: jax.sharding.Sharding | None = ...,
-    devices: list[jax.Device] | None = ...,
+    devices: list[Any] | None = ...,
     pmap_compatible: bool | None = ...,
 ) -> Callable[[Callable[..., Any]], Callable[..., DALIGenericIterator]]: ...
 def data_iterator(
@@ -260,7 +260,7 @@ def data_iterator(
     last_batch_policy: LastBatchPolicy = LastBatchPolicy.FILL,
     prepare_first_batch: bool = True,
     sharding: jax.sharding.Sharding | None = None,
-    devices: list[jax.Device] | None = None,
+    devices: list[Any] | None = None,
     pmap_compatible: bool | None = None,
 ) -> Any:
     options = {name: value for name, value in locals().items() if name not in ("pipeline_fn", "devices")}

@@ -105,7 +105,7 @@ def peekable_data_iterator(
     last_batch_policy: LastBatchPolicy = ...,
     prepare_first_batch: bool = ...,
     sharding: jax.sharding.Sharding | None = ...,
-    devices: list[jax.Device] | None = ...,
+    devices: list[Any] | None = ...,
     pmap_compatible: bool | None = ...,
 ) -> Callable[..., DALIGenericPeekableIterator]: ...
 @overload
@@ -119,7 +119,7 @@ def peekable_data_iterator(
     last_batch_policy: LastBatchPolicy = ...,
     prepare_first_batch: bool = ...,
     sharding: jax.sharding.Sharding | None = ...,
-    devices: list[jax.Device] | None = ...,
+    devices: list[Any] | None = ...,
     pmap_compatible: bool | None = ...,
 ) -> Callable[[Callable[..., Any]], Callable[..., DALIGenericPeekableIterator]]: ...
 def peekable_data_iterator(
@@ -132,7 +132,7 @@ def peekable_data_iterator(
     last_batch_policy: LastBatchPolicy = LastBatchPolicy.FILL,
     prepare_first_batch: bool = True,
     sharding: jax.sharding.Sharding | None = None,
-    devices: list[jax.Device] | None = None,
+    devices: list[Any] | None = None,
     pmap_compatible: bool | None = None,
 ) -> Any:
     options = {name: value for name, value in locals().items() if name not in ("pipeline_fn", "devices")}
