@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pyright accepts the programs of docs/examples, as their pyrightconfig.json asks, in strict mode; and it knows the type
-of each thing in the public interface of the Python package."""
+"""pyright accepts the programs of docs/examples, as their pyrightconfig.json asks, in strict mode; and it knows all types
+in the public interface of the Python package."""
 
 import argparse
 import ast
@@ -79,7 +79,7 @@ def diagnosed(root, python):
 
 
 def unknown(root, package="leat"):
-    """What a package's public interface leaves to guess. A base class of another package that has no types is not ours."""
+    """What a package's public interface leaves to guess, other than untyped base classes of other packages."""
     told = pyright("--pythonpath", sys.executable, "--verifytypes", package, "--ignoreexternal",
                    PYTHONPATH=str(root / PACKAGE))
     symbols = told.get("typeCompleteness", {}).get("symbols", [])
