@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pyright accepts the programs of docs/examples, as their pyrightconfig.json asks, in strict mode; and it knows all types
-in the public interface of the Python package."""
+"""pyright accepts the programs of docs/examples, as their pyrightconfig.json asks, in strict mode; and it knows all
+types in the public interface of the Python package."""
 
 import argparse
 import ast

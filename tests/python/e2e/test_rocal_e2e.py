@@ -83,6 +83,7 @@ def test_epochs_of_a_shuffled_shard(cifar):
         (types.LAST_BATCH_FILL, True, [45, 46, 47, 48, 49, *[49] * 15]),
         (types.LAST_BATCH_FILL, False, [45, 46, 47, 48, 49, *range(15)]),
         (types.LAST_BATCH_PARTIAL, True, [45, 46, 47, 48, 49]),
+        (types.LAST_BATCH_MASK, True, [45, 46, 47, 48, 49, *[49] * 10]),
         (types.LAST_BATCH_DROP, True, None),
     ],
 )
@@ -96,7 +97,8 @@ def test_the_last_batch(cifar, policy, pad, last):
     (images,) = arrays(pipeline)
     expected = [40, 41, 42, 43, 44, *last]
     np.testing.assert_array_equal(images, IMAGES[expected[: len(images)]])
-    assert len(images) + pipeline.get_last_batch_padded_size() == 20 and len(images) == min(len(expected), 20)
+    sizes = {types.LAST_BATCH_FILL: (20, 0), types.LAST_BATCH_PARTIAL: (10, 10), types.LAST_BATCH_MASK: (20, 10)}
+    assert (len(images), pipeline.get_last_batch_padded_size()) == sizes[policy]
 
 
 # 33 - 32 = 1: half of it rounds to 0, as in rocAL, and to 1 in DALI.

@@ -37,8 +37,16 @@ class FakeJob:
             return None
         return begin + (walked if walked < size else walked % size if self.spec["last_batch"] == "fill" else size - 1)
 
+    def fills(self, epoch, step, row):
+        block, offset = divmod(row, self.rows)
+        part = (block + epoch) % self.parts if self.spec.get("rotate_parts") else block
+        begin, end = (self.num_samples * k // self.parts for k in (part, part + 1))
+        return step * self.rows + offset >= end - begin
+
     def samples(self, epoch, step, rows):
         found = [self._sample(epoch, step, row) for row in rows]
+        if self.spec["last_batch"] == "mask":
+            found = [None if self.fills(epoch, step, row) else sample for row, sample in zip(rows, found)]
         return np.array([-1 if sample is None else sample for sample in found])
 
     def batches(self, epochs, rows, start):
@@ -61,6 +69,8 @@ class FakeBatches:
         batch = {name: images for name in self.job.outputs}
         if "label" in batch:
             batch["label"] = np.array(samples, np.int32)
+        if self.job.spec["last_batch"] == "mask":
+            batch["valid"] = np.array([not self.job.fills(*self.at, row) for row in self.rows])
         last = self.step + 1 == len(self.job)
         self.at = (self.epoch + 1, 0) if last else (self.epoch, self.step + 1)
         interrupt, FakeJob.interrupt = FakeJob.interrupt, False

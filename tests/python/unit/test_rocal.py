@@ -35,6 +35,7 @@ class TestCounting:
             (types.LAST_BATCH_FILL, False, "fill"),
             (types.LAST_BATCH_PARTIAL, True, "partial"),
             (2, True, "partial"),
+            (types.LAST_BATCH_MASK, True, "mask"),
         ],
     )
     def test_policies_are_those_of_the_job(self, jobs, policy, pad, spec):
@@ -73,6 +74,19 @@ class TestCounting:
         while pipeline.rocal_run() == types.OK:
             sizes.append((pipeline.get_output_tensors()[0].batch_size(), pipeline.get_last_batch_padded_size()))
         assert sizes == [(20, 0), (20, 0), (10, 10)]
+
+    def test_masked_batches_are_whole_and_the_rows_that_fill_are_counted(self):
+        pipeline = make(batch_size=20, last_batch_policy=types.LAST_BATCH_MASK)
+        sizes = []
+        while pipeline.rocal_run() == types.OK:
+            sizes.append((pipeline.get_output_tensors()[0].batch_size(), pipeline.get_last_batch_padded_size()))
+        assert sizes == [(20, 0), (20, 0), (20, 10)]
+
+    def test_a_mask_wants_padding_and_whole_batches(self):
+        with pytest.raises(leat.InvalidArgument, match="LAST_BATCH_MASK with pad_last_batch = False; expected True"):
+            make(last_batch_policy=types.LAST_BATCH_MASK, pad_last_batch=False)
+        with pytest.raises(leat.InvalidArgument, match="shard_size = 10 with LAST_BATCH_MASK; expected a multiple"):
+            make(last_batch_policy=types.LAST_BATCH_MASK, shard_size=10).run()
 
     def test_what_a_pipeline_says_about_itself(self):
         pipeline = make(batch_size=20)

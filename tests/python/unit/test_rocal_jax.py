@@ -263,6 +263,31 @@ def test_samples_of_several_pipelines_are_one_behind_the_other():
     assert repr(it).startswith("<leat.rocal ROCALJaxIterator over ") and "and 1 more" in repr(it)
 
 
+def test_a_mask_counts_each_sample_once():
+    """Three shards, of 16 or 17 samples: the last of 5 batches has a valid row or two of each."""
+    it = ROCALJaxIterator(
+        [make(shard_id=shard, num_shards=3, last_batch_policy=types.LAST_BATCH_MASK) for shard in range(3)]
+    )
+    counted = []
+    for images, labels, valid in it:
+        assert valid.dtype == bool and valid.shape == labels.shape == (3, 4)
+        assert (it.samples() < 0).tolist() == (~np.asarray(valid)).ravel().tolist()
+        counted += np.asarray(labels)[np.asarray(valid)].tolist()
+    assert sorted(counted) == list(range(SAMPLES)) and not np.asarray(valid).all()
+
+
+def test_a_mask_behind_the_labels():
+    from leat.rocal.plugin.generic import ROCALGenericIterator, ROCALNumpyIterator
+
+    def masked():
+        return make(batch_size=30, last_batch_policy=types.LAST_BATCH_MASK)
+
+    *_, ((images,), labels, valid) = ROCALGenericIterator(masked())
+    assert valid.tolist() == [True] * 20 + [False] * 10 and len(images) == len(labels) == 30
+    *_, (images, valid) = ROCALNumpyIterator(masked())
+    assert valid.tolist() == [True] * 20 + [False] * 10
+
+
 def test_numpy_iterators():
     from leat.rocal.plugin.generic import ROCALGenericIterator, ROCALNumpyIterator
 
@@ -286,3 +311,5 @@ def test_torch_iterators():
     (images,), labels = next(it)
     assert labels.dtype == torch.int64 and labels.tolist() == list(range(20)) and images.shape == (20, 2)
     assert len(it) == 60
+    *_, (_, labels, valid) = ROCALClassificationIterator(make(batch_size=30, last_batch_policy=types.LAST_BATCH_MASK))
+    assert valid.dtype == torch.bool and labels[valid].tolist() == list(range(30, 50))

@@ -44,11 +44,13 @@ class Taken(NamedTuple):
     Attributes:
         outputs: in the order of set_outputs, rows first.
         labels: int32, one a row, or (1, rows, classes); None: the reader has none.
+        valid: bool, one a row, False for those that fill; None: the policy is not LAST_BATCH_MASK.
         rows: how many.
     """
 
     outputs: list[np.ndarray]
     labels: np.ndarray | None
+    valid: np.ndarray | None
     rows: int
 
 
@@ -162,8 +164,10 @@ def _steps(member: Member) -> int:
         raise InvalidArgument(
             f"{where}: shard_size = {size}, but a shard of {sharding.num_shards} has {shortest} samples"
         )
-    if sharding.policy is types.LAST_BATCH_PARTIAL and size % rows:
-        raise InvalidArgument(f"{where}: shard_size = {size} with LAST_BATCH_PARTIAL; expected a multiple of {rows}")
+    if sharding.policy in (types.LAST_BATCH_PARTIAL, types.LAST_BATCH_MASK) and size % rows:
+        raise InvalidArgument(
+            f"{where}: shard_size = {size} with {sharding.policy.name}; expected a multiple of {rows}"
+        )
     return size // rows if sharding.policy is types.LAST_BATCH_DROP else -(-size // rows)
 
 
@@ -263,4 +267,4 @@ def _taken(member: Member, arrays: dict[str, np.ndarray]) -> Taken:
         labels = labels.astype(np.int32, copy=False)
         if member.one_hot:
             labels = labels[None]
-    return Taken(outputs, labels, rows)
+    return Taken(outputs, labels, arrays.get("valid"), rows)

@@ -59,11 +59,17 @@ class Sharding:
             check_hint(f"{where}: {name}", value, True)
         if whole(f"{where}: shard_size", shard_size, -1, 2**48) == 0:
             raise InvalidArgument(f"{where}: shard_size = 0; expected the samples of an epoch, or -1: all of the shard")
+        policy = constant_of(f"{where}: last_batch_policy", last_batch_policy, types.LastBatchPolicy)
+        if policy is types.LAST_BATCH_MASK and not pad_last_batch:
+            raise InvalidArgument(
+                f"{where}: last_batch_policy = LAST_BATCH_MASK with pad_last_batch = False; expected True: rows that "
+                "fill a batch repeat the shard's last sample"
+            )
         return cls(
             shard_id=whole(f"{where}: shard_id, of {shards} shards,", shard_id, 0, shards - 1),
             num_shards=shards,
             random_shuffle=bool(random_shuffle),
-            policy=constant_of(f"{where}: last_batch_policy", last_batch_policy, types.LastBatchPolicy),
+            policy=policy,
             pad=bool(pad_last_batch),
             stick=bool(stick_to_shard),
             shard_size=int(shard_size),
@@ -71,7 +77,11 @@ class Sharding:
 
     def spec(self, batch_size: int) -> dict[str, Any]:
         """The arguments of `Service.job`: block k of the batch's rows is what the pipeline of shard k asks for."""
-        last_batch = {types.LAST_BATCH_DROP: "drop", types.LAST_BATCH_PARTIAL: "partial"}.get(self.policy)
+        last_batch = {
+            types.LAST_BATCH_DROP: "drop",
+            types.LAST_BATCH_PARTIAL: "partial",
+            types.LAST_BATCH_MASK: "mask",
+        }.get(self.policy)
         spec: dict[str, Any] = {
             "batch": batch_size * self.num_shards,
             "num_parts": self.num_shards,

@@ -315,8 +315,10 @@ class Pipeline:
         return (feed.length - feed.taken) * self._batch_size
 
     def get_last_batch_padded_size(self) -> int:
-        """Rows that the last batch lacks under LAST_BATCH_PARTIAL."""
-        return self._batch_size - self._last().rows
+        """Rows that the last batch lacks under LAST_BATCH_PARTIAL, or that fill it under LAST_BATCH_MASK."""
+        last = self._last()
+        filled = 0 if last.valid is None else int(np.count_nonzero(~last.valid))
+        return self._batch_size - last.rows + filled
 
     def is_empty(self) -> bool:
         """Whether the epoch is over."""

@@ -126,11 +126,16 @@ class ExternalSourceMode(enum.IntEnum):
 
 
 class LastBatchPolicy(enum.IntEnum):
-    """What becomes of the samples of a shard that fill no batch."""
+    """What becomes of the samples of a shard that fill no batch.
+
+    LAST_BATCH_MASK, of Leat alone: the last one is repeated, as LAST_BATCH_FILL does with pad_last_batch=True, and each
+    batch ends with a bool array that is False for the rows that fill.
+    """
 
     LAST_BATCH_FILL = 0
     LAST_BATCH_DROP = 1
     LAST_BATCH_PARTIAL = 2
+    LAST_BATCH_MASK = 3
 
 
 class MissingComponent(enum.IntEnum):
@@ -219,6 +224,7 @@ EXTSOURCE_RAW_UNCOMPRESSED = ExternalSourceMode.EXTSOURCE_RAW_UNCOMPRESSED
 LAST_BATCH_FILL = LastBatchPolicy.LAST_BATCH_FILL
 LAST_BATCH_DROP = LastBatchPolicy.LAST_BATCH_DROP
 LAST_BATCH_PARTIAL = LastBatchPolicy.LAST_BATCH_PARTIAL
+LAST_BATCH_MASK = LastBatchPolicy.LAST_BATCH_MASK
 MISSING_COMPONENT_ERROR = MissingComponent.MISSING_COMPONENT_ERROR
 MISSING_COMPONENT_SKIP = MissingComponent.MISSING_COMPONENT_SKIP
 MISSING_COMPONENT_EMPTY = MissingComponent.MISSING_COMPONENT_EMPTY

@@ -106,16 +106,19 @@ class OneFeed:
 
 
 class ROCALGenericIterator(OneFeed):
-    """Batches as (list of NumPy arrays, labels); labels are None if the reader has none."""
+    """Batches as (list of NumPy arrays, labels); labels are None if the reader has none.
+
+    Under LAST_BATCH_MASK they are (list, labels, valid): a bool for each row, False for those that fill the last batch.
+    """
 
     def __init__(self, pipeline: Any, **options: Any) -> None:
         """Builds the pipeline if it is not built. docs/rocal.md says which options have no meaning here."""
         check_iterator(type(self).__name__, options, {**_HINTS, **_CLASSIFICATION})
         super().__init__(pipeline)
 
-    def result(self, taken: Taken) -> tuple[list[np.ndarray], np.ndarray | None]:
+    def result(self, taken: Taken) -> tuple[Any, ...]:
         """See the class."""
-        return taken.outputs, taken.labels
+        return (taken.outputs, taken.labels) if taken.valid is None else (taken.outputs, taken.labels, taken.valid)
 
 
 class ROCALClassificationIterator(ROCALGenericIterator):
@@ -123,7 +126,7 @@ class ROCALClassificationIterator(ROCALGenericIterator):
 
 
 class ROCALNumpyIterator(OneFeed):
-    """Batches as lists of NumPy arrays, without labels."""
+    """Batches as lists of NumPy arrays, without labels; under LAST_BATCH_MASK `valid` is the last one."""
 
     def __init__(self, pipeline: Any, **options: Any) -> None:
         """As of `ROCALGenericIterator`."""
@@ -132,4 +135,4 @@ class ROCALNumpyIterator(OneFeed):
 
     def result(self, taken: Taken) -> list[np.ndarray]:
         """See the class."""
-        return taken.outputs
+        return taken.outputs if taken.valid is None else [*taken.outputs, taken.valid]

@@ -52,6 +52,8 @@ def _placing(pipelines: Sequence[Pipeline], sharding: Any) -> Any:
 class ROCALJaxIterator:
     """Batches as lists of `jax.Array`: the pipeline's outputs, and the labels of fn.readers.file and cifar10.
 
+    Under LAST_BATCH_MASK a bool array follows: False for the rows that fill the last batch of an epoch.
+
     An epoch ends with StopIteration, as often as it is asked; `reset` begins the
     next one, also in the middle of one. Going through it again with `for` does
     not. Use from one thread at a time.
@@ -76,7 +78,7 @@ class ROCALJaxIterator:
             if pipeline._last_batch_policy is types.LAST_BATCH_PARTIAL:
                 raise InvalidArgument(
                     f"{pipeline!r} has LAST_BATCH_PARTIAL; JAX's arrays have the same rows at every step: expected "
-                    "LAST_BATCH_FILL or LAST_BATCH_DROP"
+                    "LAST_BATCH_MASK, LAST_BATCH_FILL or LAST_BATCH_DROP"
                 )
         self.batch_size: int = self.pipelines[0]._batch_size
         self.num_devices: int = len(self.pipelines)
@@ -132,9 +134,12 @@ class ROCALJaxIterator:
 
     @staticmethod
     def _arrays(pipeline: Pipeline, taken: Taken) -> list[np.ndarray]:
+        arrays = list(taken.outputs)
         if pipeline._reader == "labelReader" and taken.labels is not None:
-            return [*taken.outputs, taken.labels]
-        return taken.outputs
+            arrays.append(taken.labels)
+        if taken.valid is not None:
+            arrays.append(taken.valid)
+        return arrays
 
     def samples(self) -> np.ndarray:
         """Which sample stands in each row of the last batch, as int64: pipeline after pipeline.

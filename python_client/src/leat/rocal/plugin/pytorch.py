@@ -19,7 +19,8 @@ class ROCALGenericIterator(generic.ROCALGenericIterator):
     """Batches as (list of tensors, labels): int64 labels, one a row, or int32 (1, rows, classes) if one-hot.
 
     Tensors stay as they are when the next batch is taken. labels are None if
-    the reader has none.
+    the reader has none. Under LAST_BATCH_MASK a bool tensor follows: False for
+    the rows that fill the last batch.
     """
 
     def __init__(self, pipeline: Any, *, device: str = "cpu", device_id: int = 0, **options: Any) -> None:
@@ -47,7 +48,8 @@ class ROCALGenericIterator(generic.ROCALGenericIterator):
             labels = self._tensor(taken.labels)
             if not self.loader._one_hot_encoding:
                 labels = labels.long()
-        return [self._tensor(array) for array in taken.outputs], labels
+        outputs = [self._tensor(array) for array in taken.outputs]
+        return (outputs, labels) if taken.valid is None else (outputs, labels, self._tensor(taken.valid))
 
     def _tensor(self, array: np.ndarray) -> torch.Tensor:
         return torch.from_numpy(array).to(self._device)
