@@ -55,7 +55,8 @@ def connect(
         cert: with `key`: PEM files of this client's certificate and key. None: the files LEAT_TLS_CERT, LEAT_TLS_KEY.
         key: see `cert`.
         timeout: seconds for connecting, and for each call without a time-out of its own.
-        workers: of the private service: worker processes (default 1).
+        workers: of the private service: worker processes (default 1). It and the options below are not used where
+            LEAT_COORDINATOR gives the address, which is logged, and are refused beside `address`.
         threads: of the private service: decoding threads of each worker (default: this machine's cores / workers).
         cache: of the private service: memory for encoded samples, in bytes or as "8GiB" (default: an eighth of the
             machine's for each worker).
@@ -72,7 +73,8 @@ def connect(
         leat.Unauthenticated: the access token is missing or wrong.
         leat.InvalidArgument: an option is wrong.
     """
-    address = address or os.environ.get("LEAT_COORDINATOR") or None
+    named = address or None
+    address = named or os.environ.get("LEAT_COORDINATOR") or None
     options: dict[str, Any] = {"timeout_s": seconds("timeout", timeout)}
     if address is None:
         _credentials.refuse(
@@ -83,8 +85,14 @@ def connect(
     else:
         given = {"workers": workers, "threads": threads, "cache": cache, "disk_cache": disk_cache, "devices": devices}
         for name, value in given.items():
-            if value is not None:
+            if value is None:
+                continue
+            if named is not None:
                 raise InvalidArgument(f"{name} is an option of a private service only; address is {address!r}")
+            # The script names no address, so it may be one that runs on a laptop, too.
+            _private.logger.info(
+                "%s is an option of a private service and is not used: LEAT_COORDINATOR is %s", name, address
+            )
         options["address"] = address
         options["access_token"] = _credentials.access_token(access_token, access_token_file)
         options["ca_pem"] = _credentials.pem("ca", ca)
@@ -106,6 +114,7 @@ class Service:
         _native.make("leat_service_free", _native.lib.leat_connect, text, out=out)
         self._handle = _native.Handle(None, "leat_service_free", "service")
         self._handle.take(out)
+        self._address: str = _native.lib.leat_service_address(self._handle.get()).decode()
         self._embedded = "address" not in options
         if self._embedded:
             _private.tell(self.get("private"))
@@ -123,7 +132,8 @@ class Service:
     @property
     def address(self) -> str:
         """The coordinator's address; of a private service its socket."""
-        return _native.lib.leat_service_address(self._handle.get()).decode()
+        self._handle.get()  # raises if it is closed; the pointer may be another thread's to free by now
+        return self._address
 
     def close(self) -> None:
         """Ends the connection. Idempotent."""

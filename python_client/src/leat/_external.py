@@ -7,7 +7,7 @@ import ctypes
 import inspect
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 
@@ -196,13 +196,29 @@ def _length(source: Any) -> int | None:
         return None
 
 
+@overload
+def external_source(
+    source: Any, types: str, *, num_samples: int | None = ..., name: str = ...
+) -> Node: ...
+@overload
+def external_source(
+    source: Any, types: list[Type] | tuple[str, ...], *, num_samples: int | None = ..., name: str = ...
+) -> tuple[Node, ...]: ...
+@overload
+def external_source(
+    source: Any, types: tuple[Any, Sequence[int | None]], *, num_samples: int | None = ..., name: str = ...
+) -> Node: ...
+@overload
+def external_source(
+    source: Any, types: Sequence[Type], *, num_samples: int | None = ..., name: str = ...
+) -> tuple[Node, ...]: ...
 def external_source(
     source: Any,
     types: Type | Sequence[Type],
     *,
     num_samples: int | None = None,
     name: str = "external",
-) -> Any:
+) -> Node | tuple[Node, ...]:
     """A reader of samples that this process brings, for use in a `leat.pipeline`.
 
     Workers decode and augment them as any others; order, sharding, epochs, tokens and fail-over are those of any

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -10,6 +11,7 @@ from typing import Any, TypeVar
 from leat._batches import BatchIterator
 from leat.errors import FailedPrecondition
 
+_logger = logging.getLogger("leat")
 _Iterator = TypeVar("_Iterator", bound=BatchIterator[Any])
 
 
@@ -44,6 +46,7 @@ def open_on(devices: Sequence[int], opener: Callable[[int, int], _Iterator]) -> 
             each.close()
         # No driver, or no such device in this process: the framework copies from host memory.
         if isinstance(error, FailedPrecondition) and not forced():
+            _logger.info("batches for CUDA devices %s come through host memory: %s", list(devices), error)
             return None
         raise
     return opened

@@ -179,7 +179,8 @@ class IterableDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]])
     Of each batch a process gets its own rows only: of `world_size` blocks that of its rank. All processes have the same
     number of steps. Hand it to torch's DataLoader or torchdata's StatefulDataLoader with batch_size=None and
     num_workers=0, or iterate over it: Leat's own workers read ahead, between epochs too. A pass that is broken off
-    is over: the next one is the next epoch, unless a state was loaded.
+    is over: the next one is the next epoch, unless a state was loaded. After a look at one batch, `set_epoch(0)` begins
+    epoch 0 from its first batch.
     """
 
     def __init__(

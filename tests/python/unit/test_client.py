@@ -6,7 +6,7 @@ import sys
 import pytest
 
 import leat
-from leat import _shared
+from leat import _native, _shared
 
 
 def test_a_job_tells_what_it_is(job):
@@ -175,6 +175,23 @@ def test_a_private_service_needs_nothing_of_the_environment(monkeypatch, connect
     monkeypatch.setenv("LEAT_TLS_CA", "/no/such/file")
     leat.connect().close()
     assert "ca_pem" not in connected
+
+
+def test_a_script_with_options_of_a_private_service_runs_with_another_one(monkeypatch, connected, caplog):
+    monkeypatch.setenv("LEAT_COORDINATOR", "somebody:1")
+    with caplog.at_level("INFO", logger="leat"):
+        leat.connect(threads=2, cache="1GiB").close()
+    assert connected == {"address": "somebody:1", "timeout_s": 10.0}
+    assert [line.split()[0] for line in caplog.messages] == ["threads", "cache"]
+    assert "not used: LEAT_COORDINATOR is somebody:1" in caplog.text
+
+
+def test_the_address_is_not_asked_of_a_handle_that_another_thread_may_free(monkeypatch, service):
+    monkeypatch.delattr(_native.lib, "leat_service_address")
+    assert service.address == "unix-abstract:fake"
+    service.close()
+    with pytest.raises(leat.FailedPrecondition, match="this service is closed"):
+        _ = service.address
 
 
 def test_a_closed_service_says_so(service):

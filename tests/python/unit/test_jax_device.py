@@ -103,9 +103,11 @@ def test_another_plane_is_not_the_devices(floats, gpu, monkeypatch):
         assert np.asarray(next(it)["image"]).tobytes() == next(floats.batches())["image"].tobytes()
 
 
-def test_without_such_a_device_batches_come_through_host_memory(fake, floats, gpu, monkeypatch):
+def test_without_such_a_device_batches_come_through_host_memory(fake, floats, gpu, monkeypatch, caplog):
     fake.set_devices(1)  # and it wants the second
-    it = leat.jax.batches(floats, sharding=gpu)
+    with caplog.at_level("INFO", logger="leat"):
+        it = leat.jax.batches(floats, sharding=gpu)
+    assert "come through host memory: no such CUDA device" in caplog.text
     assert not isinstance(it._place, _jax_device.DevicesPlacing)
     next(it)
     monkeypatch.setenv("LEAT_PLANE", "cuda")

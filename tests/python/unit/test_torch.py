@@ -81,6 +81,14 @@ def test_each_pass_over_a_dataset_is_the_next_epoch(job, wrapped):
     assert [batch["image"].numpy().tobytes() for batch in batches] == images(job, 2)
 
 
+def test_after_a_look_at_one_batch_the_epoch_can_begin_anew(job):
+    dataset = leat.torch.IterableDataset(job)
+    batches = loader(dataset)
+    next(iter(batches))
+    dataset.set_epoch(0)
+    assert [batch["image"].numpy().tobytes() for batch in batches] == images(job, 0)
+
+
 def test_an_epoch_that_was_broken_off_is_over(job):
     dataset = leat.torch.IterableDataset(job)
     for _ in zip(range(3), dataset):
