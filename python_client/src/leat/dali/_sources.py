@@ -64,6 +64,8 @@ class BatchSource:
         self._iterator: Iterator[Any] | None = None
         self._drawn = 0  # from the iterator
         self._exhausted = False
+        # Whether it said that the epoch ends, and whether it may still say so of the epoch before.
+        self._stopped = self._owes_stop = False
         self._fed: collections.deque[tuple[Any, int | None]] = collections.deque()
         self._last: tuple[Any, int | None] | None = None
         self._parameters = _parameters(given) if callable(given) and not _makes_iterators(given) else None
@@ -110,6 +112,7 @@ class BatchSource:
             self._epoch, self._iteration = place
         else:  # it goes on: what it has given is of the new epoch
             kept = {n: Given(given.outputs, (place[0], i)) for i, (n, given) in enumerate(self._kept.items(), 1)}
+            self._owes_stop, self._stopped = not self._stopped and not kept, False
             self._kept, self._epoch, self._iteration = kept, place[0], len(kept)
 
     def forget(self, step: int) -> None:
@@ -126,9 +129,7 @@ class BatchSource:
         kept = self._kept.get(step)
         if kept is not None:
             return kept
-        try:
-            self._ask(rows)
-        except StopIteration:
+        if not self._asked(rows):
             return None
         try:
             outputs = self._outputs(rows)
@@ -142,6 +143,23 @@ class BatchSource:
         self._iteration += 1
         self._got = {}
         return given
+
+    def _asked(self, rows: int) -> bool:
+        """Whether there is a batch, which `_got` holds.
+
+        An iterator with a size ends its epoch without asking the source again. A source that begins again by itself
+        then still has to say that its own epoch has ended, which is no end of the new one.
+        """
+        while True:
+            try:
+                self._ask(rows)
+            except StopIteration:
+                if not self._owes_stop or self._iteration:
+                    self._stopped = True
+                    return False
+                self._owes_stop, self._got = False, {}
+            else:
+                return True
 
     def _ask(self, rows: int) -> None:
         """Fills `_got`; raises StopIteration at the end."""
@@ -199,7 +217,7 @@ class BatchSource:
             raise StopIteration
         self._open()
         assert self._iterator is not None
-        for self._got[row] in self._iterator:
+        for self._got[row] in _following(self._iterator):
             self._drawn += 1
             return
         self._exhausted = True
@@ -207,7 +225,7 @@ class BatchSource:
             raise StopIteration
         self._iterator, self._drawn, self._exhausted = None, 0, False
         self._open()
-        for self._got[row] in self._iterator:
+        for self._got[row] in _following(self._iterator):
             self._drawn += 1
             return
         raise StopIteration
@@ -249,6 +267,11 @@ class BatchSource:
         if ndim is not None and len(first.shape) != ndim:
             raise InvalidArgument(f"{_WHERE}: output {i} has {len(first.shape)} axes a sample; expected {ndim}")
         return result
+
+
+def _following(iterator: Any) -> Iterator[Any]:
+    """The next value of an iterator, which is not asked to begin again, as a `for` over it would do."""
+    return itertools.starmap(next, ((iterator,),))
 
 
 def _array(value: Any) -> np.ndarray:
