@@ -175,6 +175,7 @@ def operator(
         accepted = [*COMMON.split(), *hints.split()]
         known = [*(each.name for each in arguments), *accepted, "name", *(["seed"] if random else [])]
         named = any(each.name == "name" for each in arguments)
+        defaults = {each.name: each.default for each in arguments}
 
         @functools.wraps(function)
         def call(*given: Any, **kwargs: Any) -> Any:
@@ -183,7 +184,8 @@ def operator(
                 parts = [each if isinstance(each, (list, tuple)) else [each] * sets for each in given]
                 return [call(*each, **kwargs) for each in zip(*parts)]
             refuse_unknown(where, kwargs, [*known, *inputs])
-            given = (*given, *(kwargs.pop(each) for each in inputs[len(given) :] if each in kwargs))
+            given = (*given, *(kwargs.pop(each) for each in inputs[len(given) :] if kwargs.get(each) is not None))
+            kwargs = _without_none(where, kwargs, defaults)
             if not variadic and not len(inputs) - optional_inputs <= len(given) <= len(inputs):
                 raise TypeError(f"{where} takes {len(inputs)} inputs, not {len(given)}")
             nodes = [_input(where, i, each) for i, each in enumerate(given)]
@@ -191,7 +193,7 @@ def operator(
             if random:
                 seed = kwargs.pop("seed", None)
                 if seed is not None and seed != -1:
-                    _current.add_seed(_seed(where, seed))
+                    _current.add_seed(seed_of(f"{where}: seed", seed))
             operator_name = kwargs.pop("name", None)
             if operator_name is not None and not isinstance(operator_name, str):
                 raise TypeError(f"{where}: name = {operator_name!r:.80}; expected a text")
@@ -208,6 +210,14 @@ def operator(
     return decorate
 
 
+def _without_none(where: str, kwargs: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
+    """The arguments but those that are None, which stands for the default of an optional one."""
+    for name, value in kwargs.items():
+        if value is None and defaults.get(name) is inspect.Parameter.empty:
+            raise TypeError(f"{where}: {name} = None; expected a value, since it has no default")
+    return {name: value for name, value in kwargs.items() if value is not None}
+
+
 def _has_node(values: Any) -> bool:
     return any(isinstance(each, DataNode) for each in values)
 
@@ -221,9 +231,10 @@ def _input(where: str, i: int, value: Any) -> DataNode:
     raise PipelineError(f"{where}: input {i} is {type(value).__name__} {value!r:.60}; expected a node{hint}")
 
 
-def _seed(where: str, seed: Any) -> int:
+def seed_of(where: str, seed: Any) -> int:
+    """A seed; raises InvalidArgument if it is none."""
     if isinstance(seed, bool) or not isinstance(seed, numbers.Integral):
-        raise InvalidArgument(f"{where}: seed = {seed!r:.40}; expected a whole number")
+        raise InvalidArgument(f"{where} = {seed!r:.40}; expected a whole number")
     return int(seed)
 
 
