@@ -121,7 +121,7 @@ def test_run_gives_lists_of_tensors(ten):
 
     image, label = images().run()
     assert (len(image), image.layout(), image.dtype, image.shape()) == (2, "HWC", types.UINT8, [(8, 9, 1)] * 2)
-    assert image.as_array().shape == image.as_tensor().shape == (2, 8, 9, 1)
+    assert image.as_array().shape == (2, 8, 9, 1) and image.as_tensor().shape() == [2, 8, 9, 1]
     assert image.is_dense_tensor() and image.as_cpu() is image
     np.testing.assert_array_equal(image.at(1), image[1])
     assert (label.dtype, label.as_array().tolist()) == (types.FLOAT16, [[0.0], [1.0]])

@@ -42,6 +42,7 @@ HINTS: dict[str, Hint] = {
         "text", None, "workers decide where they compute; torch's iterators leave outputs of the CPU in host memory"
     ),
     "bytes_per_sample_hint": Hint("any", [0], _MEMORY),
+    "seed": Hint("int", -1, "of an operator that draws no random numbers: nothing depends on it"),
     "preserve": Hint("bool", False, "an operator whose result is not needed has no effect that could be seen"),
     # Readers.
     "dont_use_mmap": Hint("bool", False, _READING),
@@ -70,6 +71,7 @@ HINTS: dict[str, Hint] = {
     "jpeg_fancy_upsampling": Hint("bool", False, "chroma is always upsampled smoothly, as DALI's CPU does"),
     "preallocate_height_hint": Hint("int", 0, _MEMORY),
     "preallocate_width_hint": Hint("int", 0, _MEMORY),
+    "memory_stats": Hint("bool", False, "`leat get workers` shows what workers use"),
     "use_fast_idct": Hint("bool", False, "the accurate transform is always used"),
     # Resampling.
     "minibatch_size": Hint("int", 32, _MEMORY),
@@ -172,7 +174,7 @@ def operator(
         arguments += [
             inspect.Parameter(each, inspect.Parameter.KEYWORD_ONLY, default=d) for each, d in (more or {}).items()
         ]
-        accepted = [*COMMON.split(), *hints.split()]
+        accepted = [*COMMON.split(), *hints.split(), *([] if random else ["seed"])]
         known = [*(each.name for each in arguments), *accepted, "name", *(["seed"] if random else [])]
         named = any(each.name == "name" for each in arguments)
         defaults = {each.name: each.default for each in arguments}

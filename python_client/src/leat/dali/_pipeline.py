@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -63,12 +63,12 @@ class Pipeline:
         given = locals()
         for name in _HINTS:
             check_hint("Pipeline", name, given[name])
+            setattr(self, name, given[name])
         if (py_num_workers or 1) > 1:
             warn_of_slower("Pipeline", "py_num_workers")
         if batch_size is not None and (isinstance(batch_size, bool) or not hasattr(batch_size, "__index__")):
             raise TypeError(f"Pipeline: batch_size = {batch_size!r:.40}; expected a whole number")
         self._batch_size = None if batch_size is None or batch_size == -1 else batch_size.__index__()
-        self.num_threads = num_threads
         self.device_id = None if device_id is None or device_id == -1 else device_id
         self.seed = None if seed is None or seed < 0 else int(seed)
         self.prefetch_queue_depth = 2 if prefetch_queue_depth is None else prefetch_queue_depth
@@ -274,7 +274,7 @@ class Pipeline:
         for name, data in inputs.items():
             self._source(name).feed(data, runner.place.steps)
         taken = self._take(runner.place)
-        batches = tuple([TensorList(batch, _layout(node)) for batch, node in zip(taken.outputs, self._outputs)])
+        batches = tuple([TensorList(batch, _layout(node, batch)) for batch, node in zip(taken.outputs, self._outputs)])
         # No calls from here on: see Runner.
         runner.place = taken.after
         return batches
@@ -328,6 +328,21 @@ class Pipeline:
         # When the interpreter ends, modules are gone, and the process frees what the library holds.
         if getattr(self, "_runner", None) is not None and not _is_finalizing():
             self.close()
+
+    def serialize(self, *_: Any, **__: Any) -> NoReturn:
+        """Refused: a graph holds functions of this process."""
+        raise Unimplemented(
+            f"{self._name}: Pipeline.serialize: a graph holds functions of this process, which are not stored; call "
+            "the function that defines it where it is needed: pipelines of one graph share a job"
+        )
+
+    @classmethod
+    def deserialize(cls, *_: Any, **__: Any) -> NoReturn:
+        """Refused, as `serialize`."""
+        raise Unimplemented(
+            "Pipeline.deserialize: Leat reads no graphs that DALI has written; call the function that defines the "
+            "pipeline"
+        )
 
     # What readers know.
 
@@ -402,10 +417,11 @@ def _plan_hash(runner: Runner) -> str:
     return "" if runner.reader is None else runner.reader.job.plan_hash
 
 
-def _layout(node: DataNode) -> str:
-    """Of an output; of an external source the one that was fed."""
+def _layout(node: DataNode, batch: Any) -> str:
+    """Of an output, if it names all axes; of an external source the one that was fed."""
     source = getattr(node.node._operation, "source", None)
-    return node.layout if source is None else node.layout or source.layout_of(node.node._output)
+    layout = node.layout if source is None else node.layout or source.layout_of(node.node._output)
+    return layout if len(layout) == len(batch[0].shape) else ""
 
 
 def _depth(value: Any) -> int:

@@ -15,7 +15,7 @@ from leat._graph import Node
 from leat.dali import types
 from leat.dali._node import ConsumerOperation, DataNode
 from leat.dali._operator import HINTS, check_hint, refuse_unknown, warn_of_slower
-from leat.dali._tensors import TensorList
+from leat.dali._tensors import TensorList, plain
 from leat.errors import FailedPrecondition, InvalidArgument
 
 _WHERE = "fn.external_source"
@@ -279,8 +279,7 @@ class BatchSource:
 
     def _checked(self, i: int, value: Any, rows: int) -> Any:
         """An array with a batch axis, or a list of arrays."""
-        if isinstance(value, TensorList):
-            value = value._batch
+        value = plain(value)
         if isinstance(value, (list, tuple)):
             samples = [_array(each) for each in value]
             count = len(samples)
@@ -312,7 +311,7 @@ def _has_parts(value: Any, count: int) -> bool:
     """Whether it gives a value for each output: a tuple or list of so many, or an array, whose first rows they are."""
     if isinstance(value, (tuple, list)):
         return len(value) == count
-    shape = getattr(value, "shape", None)
+    shape = getattr(plain(value), "shape", None)
     return isinstance(shape, tuple) and len(shape) > 0 and int(shape[0]) >= count
 
 
