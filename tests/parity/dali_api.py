@@ -49,7 +49,7 @@ class Pipeline:
         self.max_batch_size = self.batch_size = batch
         self._meta = {
             "epoch_size": samples,
-            "epoch_size_padded": -(-samples // shards) * shards,
+            "epoch_size_padded": -(-samples // shards) * shards if pads else samples,
             "number_of_shards": shards,
             "shard_id": shard,
             "pad_last_batch": pads,

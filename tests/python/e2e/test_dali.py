@@ -28,14 +28,14 @@ def test_a_shard_runs_on_into_the_next_and_batches_across_passes(ten):
     assert steps(last, 4) == [[6, 7, 8, 9], [0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 0, 1]]
     assert first.reader_meta("reader") == {
         "epoch_size": 10,
-        "epoch_size_padded": 12,
+        "epoch_size_padded": 10,
         "number_of_shards": 3,
         "shard_id": 0,
         "pad_last_batch": 0,
         "stick_to_shard": 0,
     }
-    assert last.epoch_size("reader") == 12
-    assert last.epoch_size() == {"reader": 12}
+    assert last.epoch_size("reader") == 10
+    assert last.epoch_size() == {"reader": 10}
     with pytest.raises(leat.NotFound, match="no reader 'other'; the pipeline has 'reader'"):
         last.reader_meta("other")
 
@@ -49,6 +49,20 @@ def test_padding_repeats_the_last_sample_until_all_shards_have_given_as_many(ten
     pipelines = [labels_of(ten, num_shards=3, shard_id=k, pad_last_batch=True, batch_size=3) for k in range(3)]
     assert steps(pipelines[0], 3) == [[0, 1, 2], [2, 2, 2], [3, 4, 5]]
     assert steps(pipelines[2], 3) == [[6, 7, 8], [9, 9, 9], [0, 1, 2]]
+
+
+def test_only_a_reader_that_pads_has_more_samples_with_those_that_pad(ten):
+    pipeline = labels_of(ten, num_shards=3, shard_id=1, pad_last_batch=True, batch_size=4)
+    assert [pipeline.reader_meta("reader")[key] for key in ("epoch_size", "epoch_size_padded")] == [10, 12]
+    assert pipeline.epoch_size("reader") == 12
+
+
+def test_the_seed_of_a_shuffle_after_each_epoch_decides_its_order(ten):
+    orders = [
+        steps(labels_of(ten, shuffle_after_epoch=True, shuffle_after_epoch_seed=seed, batch_size=10), 2)
+        for seed in (1, 2, 1)
+    ]
+    assert orders[0] == orders[2] != orders[1]
 
 
 def test_shuffled_files_are_permuted_before_they_are_cut_into_shards(ten):
@@ -107,7 +121,7 @@ def test_run_gives_lists_of_tensors(ten):
 
     image, label = images().run()
     assert (len(image), image.layout(), image.dtype, image.shape()) == (2, "HWC", types.UINT8, [(8, 9, 1)] * 2)
-    assert image.as_array().shape == image.as_tensor().shape == (2, 8, 9, 1)
+    assert image.as_array().shape == (2, 8, 9, 1) and image.as_tensor().shape() == [2, 8, 9, 1]
     assert image.is_dense_tensor() and image.as_cpu() is image
     np.testing.assert_array_equal(image.at(1), image[1])
     assert (label.dtype, label.as_array().tolist()) == (types.FLOAT16, [[0.0], [1.0]])

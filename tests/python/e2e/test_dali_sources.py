@@ -267,3 +267,64 @@ def test_steps_that_workers_compute_of_a_source_are_whole_wherever_an_interrupt_
     ]
     pipeline.close()
     threads.wait_until_ended(FEEDS)
+
+
+def fed():
+    @pipeline_def(batch_size=2)
+    def given():
+        return fn.external_source(name="x")
+
+    return given()
+
+
+def test_the_layout_of_what_is_fed_is_that_of_the_output():
+    pipeline = fed()
+    pipeline.feed_input("x", np.zeros((2, 3, 4, 1), np.uint8), layout="HWC")
+    (images,) = pipeline.run()
+    assert images.layout() == "HWC"
+    pipeline.feed_input("x", images)  # what a pipeline gave may be fed again, with its layout
+    (again,) = pipeline.run()
+    assert (again.layout(), again.shape()) == ("HWC", [(3, 4, 1)] * 2)
+    with pytest.raises(leat.InvalidArgument, match="layout = 'CHW' of 'x'; expected 'HWC'"):
+        pipeline.feed_input("x", np.zeros((2, 1, 3, 4), np.uint8), layout="CHW")
+
+
+def test_a_layout_that_does_not_fit_what_is_fed_is_refused():
+    pipeline = fed()
+    pipeline.feed_input("x", np.zeros((2, 3), np.uint8), layout="HWC")
+    with pytest.raises(leat.InvalidArgument, match="has 1 axes a sample; its layout 'HWC' names 3"):
+        pipeline.run()
+
+
+def test_a_layout_comes_too_late_for_operators():
+    @pipeline_def(batch_size=2)
+    def given():
+        return fn.external_source(name="x") + 1
+
+    pipeline = given()
+    with pytest.raises(leat.InvalidArgument, match=r"expected fn.external_source\(layout='HWC'\)"):
+        pipeline.feed_input("x", np.zeros((2, 3, 4, 1), np.uint8), layout="HWC")
+    with pytest.raises(TypeError, match="colour"):
+        pipeline.feed_input("x", np.zeros((2, 3), np.uint8), colour="RGB")
+
+
+@pytest.mark.parametrize("batch", [True, False])
+def test_the_rows_of_an_array_are_the_values_of_several_outputs(batch):
+    given = np.arange(12, dtype=np.int32).reshape((2, 2, 3) if batch else (3, 4))
+
+    @pipeline_def(batch_size=2)
+    def parts():
+        return tuple(fn.external_source(lambda: given, num_outputs=2, batch=batch))
+
+    first, second = (np.asarray(each) for each in parts()._next())
+    np.testing.assert_array_equal(first, given[0] if batch else [given[0]] * 2)
+    np.testing.assert_array_equal(second, given[1] if batch else [given[1]] * 2)
+
+
+def test_an_array_of_too_few_rows_is_not_several_outputs():
+    @pipeline_def(batch_size=2)
+    def parts():
+        return tuple(fn.external_source(lambda: np.zeros((1, 2, 3), np.int32), num_outputs=2))
+
+    with pytest.raises(leat.InvalidArgument, match="num_outputs says a tuple of 2"):
+        parts()._next()

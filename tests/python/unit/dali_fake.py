@@ -53,7 +53,7 @@ class FakePipeline:
     def reader_meta(self, name=None):
         meta = {
             "epoch_size": self._samples,
-            "epoch_size_padded": -(-self._samples // self._shards) * self._shards,
+            "epoch_size_padded": -(-self._samples // self._shards) * self._shards if self._pad else self._samples,
             "number_of_shards": self._shards,
             "shard_id": self._shard,
             "pad_last_batch": self._pad,

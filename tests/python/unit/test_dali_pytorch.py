@@ -1,14 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
+import leat
 import numpy as np
 import pytest
 from dali_fake import FakePipeline
+from leat.dali.tensors import TensorListCPU
 from leat.errors import FailedPrecondition
 
 torch = pytest.importorskip("torch")
 
 from leat.dali.plugin import pytorch  # noqa: E402
 from leat.dali.plugin.base_iterator import LastBatchPolicy  # noqa: E402
-from leat.dali.plugin.pytorch import DALIClassificationIterator, DALIGenericIterator  # noqa: E402
+from leat.dali.plugin.pytorch import (  # noqa: E402
+    DALIClassificationIterator,
+    DALIGenericIterator,
+    DALIRaggedIterator,
+    feed_ndarray,
+)
 
 
 def pair(samples):
@@ -98,3 +105,22 @@ def test_wrong_names_are_told():
         DALIGenericIterator(FakePipeline(), ["x", "x"])
     with pytest.raises(ValueError, match="'x', 'y'.* and the pipeline 1 outputs"):
         DALIGenericIterator(FakePipeline(), ["x", "y"])
+
+
+def test_a_batch_or_a_sample_is_copied_into_a_tensor():
+    batch = TensorListCPU(np.arange(6, dtype=np.float32).reshape(2, 3))
+    target = torch.zeros(2, 3)
+    assert feed_ndarray(batch, target) is target
+    assert target.tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert feed_ndarray(batch[1], torch.zeros(3), non_blocking=True).tolist() == [3, 4, 5]
+    with pytest.raises(leat.InvalidArgument, match=r"torch.float32 \(2, 3\) into torch.float32 \(3, 2\)"):
+        feed_ndarray(batch, torch.zeros(3, 2))
+    with pytest.raises(leat.InvalidArgument, match="torch.float32 .* into torch.int64"):
+        feed_ndarray(batch, torch.zeros(2, 3, dtype=torch.int64))
+    with pytest.raises(TypeError, match="ndarray into Tensor; expected a TensorCPU"):
+        feed_ndarray(np.zeros(3), torch.zeros(3))
+
+
+def test_an_iterator_over_samples_of_several_shapes_is_refused():
+    with pytest.raises(leat.Unimplemented, match="DALIRaggedIterator.*one shape"):
+        DALIRaggedIterator([], ["x"], output_types=[])

@@ -14,7 +14,7 @@ Workers of the service that LEAT_COORDINATOR names, or of a private one, compute
 is and how it differs.
 """
 
-from leat.dali import fn, math, tfrecord, types
+from leat.dali import data_node, fn, math, ops, pipeline, tensors, tfrecord, types
 from leat.dali._definition import pipeline_def
 from leat.dali._indexing import NewAxis
 from leat.dali._node import DataNode
@@ -23,4 +23,18 @@ from leat.dali._tensors import TensorList
 
 newaxis: NewAxis = NewAxis()
 
-__all__ = ["DataNode", "Pipeline", "TensorList", "fn", "math", "newaxis", "pipeline_def", "tfrecord", "types"]
+__all__ = [
+    "DataNode",
+    "Pipeline",
+    "TensorList",
+    "data_node",
+    "fn",
+    "math",
+    "newaxis",
+    "ops",
+    "pipeline",
+    "pipeline_def",
+    "tensors",
+    "tfrecord",
+    "types",
+]

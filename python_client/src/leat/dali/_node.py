@@ -196,7 +196,9 @@ class DataNode:
     def __pow__(self, other: Any) -> DataNode:
         if not isinstance(other, int) or isinstance(other, bool) or not 1 <= other <= 16:
             raise InvalidArgument(f"{self!r} ** {other!r:.40}; Leat's workers compute whole powers from 1 to 16")
-        return functools.reduce(lambda a, b: binary("mul", a, b), [self] * other)
+        # As with any other number: bytes become int32, which holds more of the powers.
+        base = self if self.dtype in ("int32", "int64", "float16", "float32") else binary("mul", self, 1)
+        return functools.reduce(lambda a, b: binary("mul", a, b), [base] * other)
 
     def __rpow__(self, other: Any) -> DataNode:
         raise InvalidArgument(f"{other!r:.40} ** {self!r}: Leat's workers do not compute it")
@@ -297,10 +299,30 @@ def binary(op: str, a: Any, b: Any) -> DataNode:
 
 
 def cast(x: DataNode, dtype: str) -> DataNode:
-    """In another type; itself if it has that."""
+    """In another type; itself if it has that. A fraction of one half is rounded away from zero, as DALI does."""
     if x.dtype == dtype:
         return x
-    return DataNode(apply("cast", x, dtype=dtype), layout=x.layout, sizes=x.sizes, dtype=dtype, device=x.device)
+    if dtype in ("uint8", "int32", "int64") and x.dtype in (None, "float16", "float32", "float64"):
+        node = _rounded(x, dtype)
+    else:
+        node = apply("cast", x, dtype=dtype)
+    return DataNode(node, layout=x.layout, sizes=x.sizes, dtype=dtype, device=x.device)
+
+
+def _rounded(x: DataNode, dtype: str) -> Node:
+    """The nearest whole numbers: the library takes the even one of two that are as near, which is put right here.
+
+    2.5 becomes 2 there, and 0.5 is left over, with the sign of 2.5: the result is 2 + 1. Of 1.5, which becomes 2, -0.5
+    is left over, which has not the sign of 1.5. The difference is exact wherever there are fractions.
+    """
+    wide = "int32" if dtype == "uint8" else dtype  # so that 255.5 is 256 before it is the greatest byte
+    whole = apply("cast", x, dtype=wide)
+    rest = apply("sub", x, whole)
+    up = apply("bitwise_and", apply("eq", rest, 0.5), apply("gt", x, 0))
+    down = apply("bitwise_and", apply("eq", rest, -0.5), apply("lt", x, 0))
+    more, less = (apply("cast", each, dtype=wide) for each in (up, down))
+    whole = apply("sub", apply("add", whole, more), less)
+    return whole if wide == dtype else apply("cast", whole, dtype=dtype)
 
 
 def scalar(where: str, value: Any, kind: str) -> Any:
@@ -376,6 +398,27 @@ def consumer_call(
         DataNode(Node(operation, i), layout=layouts[i] if i < len(layouts) else "", device=device)
         for i in range(num_outputs)
     )
+
+
+def need_type(x: DataNode, where: str, right: frozenset[str]) -> None:
+    """Has what this process brings for `x` refused when it is of a type with which `where` gives other values.
+
+    Args:
+        x: a node of a type that is not known when the pipeline is defined.
+        where: the operator, for messages.
+        right: the names of NumPy's types with which its values are right.
+    """
+    pending, seen = [x.node], set()
+    while pending:
+        node = pending.pop()
+        operation = node._operation
+        if isinstance(operation, ConsumerOperation):
+            known = operation.source is not None and operation.source.has_type(node._output)
+            if not known:
+                operation.exact[node._output] = (where, operation.exact.get(node._output, (where, right))[1] & right)
+        elif operation.number not in seen:
+            seen.add(operation.number)
+            pending += operation.inputs
 
 
 def constant_values(where: str, value: DataNode) -> list[Any]:

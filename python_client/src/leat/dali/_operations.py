@@ -29,6 +29,8 @@ class ConsumerOperation(Operation):
         source: of an external source: a _sources.BatchSource.
         outputs: how many values it gives.
         preserve: it runs even if nothing needs what it gives.
+        exact: for an output whose type the script does not say: the operator whose values depend on the type, and the
+            types with which they are right.
     """
 
     def __init__(self, op: str, inputs: Sequence[Node], outputs: int) -> None:
@@ -37,3 +39,4 @@ class ConsumerOperation(Operation):
         self.source: Any = None
         self.outputs = outputs
         self.preserve = False
+        self.exact: dict[int, tuple[str, frozenset[str]]] = {}

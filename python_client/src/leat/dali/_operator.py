@@ -42,6 +42,7 @@ HINTS: dict[str, Hint] = {
         "text", None, "workers decide where they compute; torch's iterators leave outputs of the CPU in host memory"
     ),
     "bytes_per_sample_hint": Hint("any", [0], _MEMORY),
+    "seed": Hint("int", -1, "of an operator that draws no random numbers: nothing depends on it"),
     "preserve": Hint("bool", False, "an operator whose result is not needed has no effect that could be seen"),
     # Readers.
     "dont_use_mmap": Hint("bool", False, _READING),
@@ -70,6 +71,7 @@ HINTS: dict[str, Hint] = {
     "jpeg_fancy_upsampling": Hint("bool", False, "chroma is always upsampled smoothly, as DALI's CPU does"),
     "preallocate_height_hint": Hint("int", 0, _MEMORY),
     "preallocate_width_hint": Hint("int", 0, _MEMORY),
+    "memory_stats": Hint("bool", False, "`leat get workers` shows what workers use"),
     "use_fast_idct": Hint("bool", False, "the accurate transform is always used"),
     # Resampling.
     "minibatch_size": Hint("int", 32, _MEMORY),
@@ -172,9 +174,10 @@ def operator(
         arguments += [
             inspect.Parameter(each, inspect.Parameter.KEYWORD_ONLY, default=d) for each, d in (more or {}).items()
         ]
-        accepted = [*COMMON.split(), *hints.split()]
+        accepted = [*COMMON.split(), *hints.split(), *([] if random else ["seed"])]
         known = [*(each.name for each in arguments), *accepted, "name", *(["seed"] if random else [])]
         named = any(each.name == "name" for each in arguments)
+        defaults = {each.name: each.default for each in arguments}
 
         @functools.wraps(function)
         def call(*given: Any, **kwargs: Any) -> Any:
@@ -183,7 +186,8 @@ def operator(
                 parts = [each if isinstance(each, (list, tuple)) else [each] * sets for each in given]
                 return [call(*each, **kwargs) for each in zip(*parts)]
             refuse_unknown(where, kwargs, [*known, *inputs])
-            given = (*given, *(kwargs.pop(each) for each in inputs[len(given) :] if each in kwargs))
+            given = (*given, *(kwargs.pop(each) for each in inputs[len(given) :] if kwargs.get(each) is not None))
+            kwargs = _without_none(where, kwargs, defaults)
             if not variadic and not len(inputs) - optional_inputs <= len(given) <= len(inputs):
                 raise TypeError(f"{where} takes {len(inputs)} inputs, not {len(given)}")
             nodes = [_input(where, i, each) for i, each in enumerate(given)]
@@ -191,7 +195,7 @@ def operator(
             if random:
                 seed = kwargs.pop("seed", None)
                 if seed is not None and seed != -1:
-                    _current.add_seed(_seed(where, seed))
+                    _current.add_seed(seed_of(f"{where}: seed", seed))
             operator_name = kwargs.pop("name", None)
             if operator_name is not None and not isinstance(operator_name, str):
                 raise TypeError(f"{where}: name = {operator_name!r:.80}; expected a text")
@@ -208,6 +212,14 @@ def operator(
     return decorate
 
 
+def _without_none(where: str, kwargs: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
+    """The arguments but those that are None, which stands for the default of an optional one."""
+    for name, value in kwargs.items():
+        if value is None and defaults.get(name) is inspect.Parameter.empty:
+            raise TypeError(f"{where}: {name} = None; expected a value, since it has no default")
+    return {name: value for name, value in kwargs.items() if value is not None}
+
+
 def _has_node(values: Any) -> bool:
     return any(isinstance(each, DataNode) for each in values)
 
@@ -221,9 +233,10 @@ def _input(where: str, i: int, value: Any) -> DataNode:
     raise PipelineError(f"{where}: input {i} is {type(value).__name__} {value!r:.60}; expected a node{hint}")
 
 
-def _seed(where: str, seed: Any) -> int:
+def seed_of(where: str, seed: Any) -> int:
+    """A seed; raises InvalidArgument if it is none."""
     if isinstance(seed, bool) or not isinstance(seed, numbers.Integral):
-        raise InvalidArgument(f"{where}: seed = {seed!r:.40}; expected a whole number")
+        raise InvalidArgument(f"{where} = {seed!r:.40}; expected a whole number")
     return int(seed)
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -63,15 +63,15 @@ class Pipeline:
         given = locals()
         for name in _HINTS:
             check_hint("Pipeline", name, given[name])
+            setattr(self, name, given[name])
         if (py_num_workers or 1) > 1:
             warn_of_slower("Pipeline", "py_num_workers")
         if batch_size is not None and (isinstance(batch_size, bool) or not hasattr(batch_size, "__index__")):
             raise TypeError(f"Pipeline: batch_size = {batch_size!r:.40}; expected a whole number")
         self._batch_size = None if batch_size is None or batch_size == -1 else batch_size.__index__()
-        self.num_threads = num_threads
         self.device_id: int | None = None if device_id is None or device_id == -1 else device_id
         self.seed: int | None = None if seed is None or seed < 0 else int(seed)
-        self.prefetch_queue_depth = prefetch_queue_depth
+        self.prefetch_queue_depth: Any = 2 if prefetch_queue_depth is None else prefetch_queue_depth
         self.exec_dynamic: bool = bool(exec_dynamic if exec_dynamic is not None else experimental_exec_dynamic)
         self.enable_checkpointing: bool = bool(enable_checkpointing)
         self._checks = {"dtype": output_dtype, "ndim": output_ndim, "layout": output_layout}
@@ -158,6 +158,8 @@ class Pipeline:
         plan = _plan.make([each.node for each in self._outputs], self._sinks)
         _plan.settle_types(plan)
         _require_names(plan)
+        for operation in plan.sources:
+            operation.source.has_users = plan.takes(operation)
         reader = plan.reader.reader if plan.reader is not None else None
         settings = Settings(
             rows=self.max_batch_size,
@@ -272,7 +274,7 @@ class Pipeline:
         for name, data in inputs.items():
             self._source(name).feed(data, runner.place.steps)
         taken = self._take(runner.place)
-        batches = tuple([TensorList(batch, node.layout) for batch, node in zip(taken.outputs, self._outputs)])
+        batches = tuple([TensorList(batch, _layout(node, batch)) for batch, node in zip(taken.outputs, self._outputs)])
         # No calls from here on: see Runner.
         runner.place = taken.after
         return batches
@@ -287,9 +289,21 @@ class Pipeline:
     def release_outputs(self) -> None:
         """Nothing: a batch's memory is used again when nobody holds its arrays."""
 
-    def feed_input(self, data_node: Any, data: Any, layout: Any = None, cuda_stream: Any = None, **_: Any) -> None:
-        """A batch for an external source without a source: by its name, or its node."""
-        self._source(data_node).feed(data)
+    def feed_input(
+        self,
+        data_node: Any,
+        data: Any,
+        layout: str | None = None,
+        cuda_stream: Any = None,
+        use_copy_kernel: bool | None = False,
+    ) -> None:
+        """A batch for an external source without a source: by its name, or its node.
+
+        `layout` is that of the pipeline's outputs that are this source; operators take that of fn.external_source.
+        """
+        for hint, value in (("cuda_stream", cuda_stream), ("use_copy_kernel", use_copy_kernel)):
+            check_hint("feed_input", hint, value)
+        self._source(data_node).feed(data, layout=layout)
 
     def _source(self, data_node: Any) -> Any:
         self._built()
@@ -316,6 +330,21 @@ class Pipeline:
         if getattr(self, "_runner", None) is not None and not _is_finalizing():
             self.close()
 
+    def serialize(self, *_: Any, **__: Any) -> NoReturn:
+        """Refused: a graph holds functions of this process."""
+        raise Unimplemented(
+            f"{self._name}: Pipeline.serialize: a graph holds functions of this process, which are not stored; call "
+            "the function that defines it where it is needed: pipelines of one graph share a job"
+        )
+
+    @classmethod
+    def deserialize(cls, *_: Any, **__: Any) -> NoReturn:
+        """Refused, as `serialize`."""
+        raise Unimplemented(
+            "Pipeline.deserialize: Leat reads no graphs that DALI has written; call the function that defines the "
+            "pipeline"
+        )
+
     # What readers know.
 
     def reader_meta(self, name: str | None = None) -> dict[str, Any]:
@@ -329,7 +358,7 @@ class Pipeline:
             shards = reader.num_shards
             metas[reader.name or f"__{reader.op}"] = {
                 "epoch_size": samples,
-                "epoch_size_padded": -(-samples // shards) * shards,
+                "epoch_size_padded": -(-samples // shards) * shards if reader.pad_last_batch else samples,
                 "number_of_shards": shards,
                 "shard_id": reader.shard_id,
                 "pad_last_batch": int(reader.pad_last_batch),
@@ -346,7 +375,7 @@ class Pipeline:
         return metas[name]
 
     def epoch_size(self, name: str | None = None) -> Any:
-        """Samples in an epoch of the reader, padded to a multiple of the shards; without a name: {name: …}."""
+        """Samples in an epoch of the reader, with those that pad the shards if it pads; without a name: {name: …}."""
         if name is not None:
             return self.reader_meta(name)["epoch_size_padded"]
         return {key: meta["epoch_size_padded"] for key, meta in self.reader_meta().items()}
@@ -387,6 +416,13 @@ class Pipeline:
 def _plan_hash(runner: Runner) -> str:
     """What fixes the bytes of the reader's batches; empty: there is no reader."""
     return "" if runner.reader is None else runner.reader.job.plan_hash
+
+
+def _layout(node: DataNode, batch: Any) -> str:
+    """Of an output, if it names all axes; of an external source the one that was fed."""
+    source = getattr(node.node._operation, "source", None)
+    layout = node.layout if source is None else node.layout or source.layout_of(node.node._output)
+    return layout if len(layout) == len(batch[0].shape) else ""
 
 
 def _depth(value: Any) -> int:

@@ -141,6 +141,11 @@ class Plan:
         consumers = [each for each in self.stages if isinstance(each, ConsumerStage)]
         return [each for stage in consumers for each in stage.operations if each.source is not None]
 
+    def takes(self, operation: Operation) -> bool:
+        """Whether an operation takes what this one gives."""
+        operations = [each for stage in self.stages for each in stage.operations]
+        return any(node._operation is operation for each in operations for node in needs(each))
+
 
 def _reachable(nodes: list[Node], sinks: list[Operation]) -> list[Operation]:
     found: dict[int, Operation] = {}

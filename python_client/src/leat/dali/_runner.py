@@ -8,6 +8,9 @@ import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from leat._graph import Node
 from leat.dali import _plan
 from leat.dali._operations import ConsumerOperation
 from leat.dali._plan import ConsumerStage, Key, key_of
@@ -142,6 +145,15 @@ def _place_of(operation: ConsumerOperation) -> Key:
     return operation.number, -1
 
 
+def _taken_by(node: Node, values: Values, rows: int) -> Any:
+    """What a call of this process gets: a constant is the same in every row, and no job computes it."""
+    if node._operation.op != "constant":
+        return values[key_of(node)]
+    args = node._operation.args
+    sample = np.array(args["values"]).astype(args["dtype"]).reshape(args.get("shape", ()))
+    return np.repeat(sample[None], rows, axis=0)
+
+
 def _nothing() -> Iterator[Values]:
     while True:
         yield {}
@@ -159,6 +171,6 @@ def _consumed(stage: ConsumerStage, upstream: Iterator[Values] | None, first: in
                 values[_place_of(operation)] = given.after
             else:
                 assert operation.call is not None
-                results = operation.call([values[key_of(each)] for each in operation.inputs])
+                results = operation.call([_taken_by(each, values, rows) for each in operation.inputs])
             values.update({(operation.number, i): result for i, result in enumerate(results or ())})
         yield values

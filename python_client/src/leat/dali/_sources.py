@@ -15,6 +15,7 @@ from leat._graph import Node
 from leat.dali import types
 from leat.dali._node import ConsumerOperation, DataNode
 from leat.dali._operator import HINTS, check_hint, refuse_unknown, warn_of_slower
+from leat.dali._tensors import TensorList, plain
 from leat.errors import FailedPrecondition, InvalidArgument
 
 _WHERE = "fn.external_source"
@@ -38,6 +39,8 @@ class BatchSource:
     Attributes:
         name: of the operator, for Pipeline.feed_input; None: it has none.
         given: what the script gave; None: batches come by feed_input.
+        has_users: whether operators take what it gives, which know its layout when the pipeline is defined.
+        fed_layout: that of the batches that were fed, if the script has given none before.
     """
 
     def __init__(
@@ -52,27 +55,58 @@ class BatchSource:
         repeat_last: bool,
         dtypes: Sequence[Any],
         ndims: Sequence[Any],
+        layouts: Sequence[Any],
     ) -> None:
         self.name, self.given = name, given
+        self.has_users = False
+        self.fed_layout: str | None = None
         self._num_outputs = num_outputs
         self._batch, self._batch_info = batch, batch_info
         self._cycle, self._repeat_last = cycle, repeat_last
-        self._dtypes, self._ndims = dtypes, ndims
+        self._dtypes, self._ndims, self._layouts = dtypes, ndims, layouts
         self._epoch, self._iteration = 0, 0
         self._kept: dict[int, Given] = {}  # by step
         self._got: dict[int, Any] = {}  # of the next batch: the batch, or its first samples
         self._iterator: Iterator[Any] | None = None
         self._drawn = 0  # from the iterator
         self._exhausted = False
+        # Whether it said that the epoch ends, and whether it may still say so of the epoch before.
+        self._stopped = self._owes_stop = False
         self._fed: collections.deque[tuple[Any, int | None]] = collections.deque()
         self._last: tuple[Any, int | None] | None = None
         self._parameters = _parameters(given) if callable(given) and not _makes_iterators(given) else None
 
-    def feed(self, data: Any, step: int | None = None) -> None:
-        """One batch, for `batch`; `step`: the one that it is meant for, if any."""
+    def feed(self, data: Any, step: int | None = None, layout: str | None = None) -> None:
+        """One batch, for `batch`; `step`: the one that it is meant for, if any; `layout`: of its samples."""
         if self.given is not None:
             raise InvalidArgument(f"{_WHERE}: {self.name!r} has a source; feed_input is for those that have none")
+        if layout is None and isinstance(data, TensorList):
+            layout = data.layout()
+        if layout:
+            self._check_fed_layout(layout)
+            self.fed_layout = layout
         self._fed.append((data, step))
+
+    def _check_fed_layout(self, layout: Any) -> None:
+        known = self._layouts[0] or self.fed_layout
+        if not isinstance(layout, str) or known and known != layout:
+            raise InvalidArgument(
+                f"feed_input: layout = {layout!r:.40} of {self.name!r}; expected {repr(known) if known else 'a text'}, "
+                "as before"
+            )
+        if not known and self.has_users:
+            raise InvalidArgument(
+                f"feed_input: layout = {layout!r} of {self.name!r}, and operators that take it were defined without "
+                f"one; expected fn.external_source(layout={layout!r})"
+            )
+
+    def has_type(self, output: int) -> bool:
+        """Whether the script says the type of an output."""
+        return self._dtypes[output] is not None
+
+    def layout_of(self, output: int) -> str:
+        """The layout of an output's samples; empty: nobody has said it."""
+        return self._layouts[output] or (self.fed_layout or "" if output == 0 else "")
 
     def withdraw(self, step: int) -> None:
         """Forgets what was fed for a step that was not handed out."""
@@ -110,6 +144,7 @@ class BatchSource:
             self._epoch, self._iteration = place
         else:  # it goes on: what it has given is of the new epoch
             kept = {n: Given(given.outputs, (place[0], i)) for i, (n, given) in enumerate(self._kept.items(), 1)}
+            self._owes_stop, self._stopped = not self._stopped and not kept, False
             self._kept, self._epoch, self._iteration = kept, place[0], len(kept)
 
     def forget(self, step: int) -> None:
@@ -126,9 +161,7 @@ class BatchSource:
         kept = self._kept.get(step)
         if kept is not None:
             return kept
-        try:
-            self._ask(rows)
-        except StopIteration:
+        if not self._asked(rows):
             return None
         try:
             outputs = self._outputs(rows)
@@ -142,6 +175,23 @@ class BatchSource:
         self._iteration += 1
         self._got = {}
         return given
+
+    def _asked(self, rows: int) -> bool:
+        """Whether there is a batch, which `_got` holds.
+
+        An iterator with a size ends its epoch without asking the source again. A source that begins again by itself
+        then still has to say that its own epoch has ended, which is no end of the new one.
+        """
+        while True:
+            try:
+                self._ask(rows)
+            except StopIteration:
+                if not self._owes_stop or self._iteration:
+                    self._stopped = True
+                    return False
+                self._owes_stop, self._got = False, {}
+            else:
+                return True
 
     def _ask(self, rows: int) -> None:
         """Fills `_got`; raises StopIteration at the end."""
@@ -165,21 +215,21 @@ class BatchSource:
             data = self._columns([self._got[row] for row in range(rows)])
         if self._num_outputs is None:
             return [self._checked(0, data, rows)]
-        if not isinstance(data, (tuple, list)) or len(data) != self._num_outputs:
+        if not _has_parts(data, self._num_outputs):
             raise InvalidArgument(
                 f"{_WHERE}: the source gave {_shown(data)}; num_outputs says a tuple of {self._num_outputs}"
             )
-        return [self._checked(i, each, rows) for i, each in enumerate(data)]
+        return [self._checked(i, data[i], rows) for i in range(self._num_outputs)]
 
     def _columns(self, samples: list[Any]) -> list[Any]:
         if self._num_outputs is None:
             return samples
         for sample in samples:
-            if not isinstance(sample, (tuple, list)) or len(sample) != self._num_outputs:
+            if not _has_parts(sample, self._num_outputs):
                 raise InvalidArgument(
                     f"{_WHERE}: a sample is {_shown(sample)}; expected {self._num_outputs} values"
                 )
-        return [list(each) for each in zip(*samples)]
+        return [[sample[i] for sample in samples] for i in range(self._num_outputs)]
 
     def _take(self, row: int) -> None:
         if self._fed:
@@ -199,7 +249,7 @@ class BatchSource:
             raise StopIteration
         self._open()
         assert self._iterator is not None
-        for self._got[row] in self._iterator:
+        for self._got[row] in _following(self._iterator):
             self._drawn += 1
             return
         self._exhausted = True
@@ -207,7 +257,7 @@ class BatchSource:
             raise StopIteration
         self._iterator, self._drawn, self._exhausted = None, 0, False
         self._open()
-        for self._got[row] in self._iterator:
+        for self._got[row] in _following(self._iterator):
             self._drawn += 1
             return
         raise StopIteration
@@ -229,6 +279,7 @@ class BatchSource:
 
     def _checked(self, i: int, value: Any, rows: int) -> Any:
         """An array with a batch axis, or a list of arrays."""
+        value = plain(value)
         if isinstance(value, (list, tuple)):
             samples = [_array(each) for each in value]
             count = len(samples)
@@ -248,7 +299,25 @@ class BatchSource:
             raise InvalidArgument(f"{_WHERE}: output {i} is {first.dtype}; expected {dtype}, as dtype says")
         if ndim is not None and len(first.shape) != ndim:
             raise InvalidArgument(f"{_WHERE}: output {i} has {len(first.shape)} axes a sample; expected {ndim}")
+        layout = self.layout_of(i)
+        if layout and len(first.shape) != len(layout):
+            raise InvalidArgument(
+                f"{_WHERE}: output {i} has {len(first.shape)} axes a sample; its layout {layout!r} names {len(layout)}"
+            )
         return result
+
+
+def _has_parts(value: Any, count: int) -> bool:
+    """Whether it gives a value for each output: a tuple or list of so many, or an array, whose first rows they are."""
+    if isinstance(value, (tuple, list)):
+        return len(value) == count
+    shape = getattr(plain(value), "shape", None)
+    return isinstance(shape, tuple) and len(shape) > 0 and int(shape[0]) >= count
+
+
+def _following(iterator: Any) -> Iterator[Any]:
+    """The next value of an iterator, which is not asked to begin again, as a `for` over it would do."""
+    return itertools.starmap(next, ((iterator,),))
 
 
 def _array(value: Any) -> np.ndarray:
@@ -302,8 +371,8 @@ def external_source(
     cuda_stream: Any = None,
     use_copy_kernel: Any = None,
     blocking: Any = None,
-    batch: bool = True,
-    repeat_last: bool = False,
+    batch: bool | None = True,
+    repeat_last: bool | None = False,
     parallel: Any = None,
     no_copy: Any = None,
     prefetch_queue_depth: Any = None,
@@ -349,12 +418,13 @@ def external_source(
         source,
         num_outputs,
         name=name or f"external_source_{next(_numbers)}",
-        batch=bool(batch),
+        batch=batch is None or bool(batch),
         batch_info=bool(batch_info),
         cycle=_CYCLES[cycle],
         repeat_last=bool(repeat_last),
         dtypes=dtypes,
         ndims=ndims,
+        layouts=layouts,
     )
     nodes = []
     for i in range(count):

@@ -161,6 +161,12 @@ class FedStage:
                 types.append("encoded")
                 continue
             dtype, sizes = _sizes(array)
+            if 0 in sizes:
+                node = self._stage.imports[i]
+                raise InvalidArgument(
+                    f"fn.{node.op} ({node.where}) gave samples of shape {tuple(sizes)}; Leat's workers compute no "
+                    "values with an axis of size 0: give such samples as an output, or leave them out"
+                )
             if self._types is not None:
                 before, old = _parsed(self._types[i])
                 if before != dtype or len(old) != len(sizes):
@@ -235,6 +241,12 @@ def _brought(node: Node, value: Any) -> Any:
         return [_brought(node, each) for each in value]
     array = np.asarray(value)
     name = array.dtype.name
+    operator, right = getattr(node._operation, "exact", {}).get(node._output, ("", ()))
+    if operator and name not in right:
+        raise InvalidArgument(
+            f"fn.{node.op} ({node.where}) gave {name} without saying so, and the values of {operator} depend on the "
+            f"type; expected dtype of fn.external_source, or fn.cast to one of {', '.join(sorted(right))}"
+        )
     if name not in _OURS:
         if name not in _WIDER:
             raise InvalidArgument(

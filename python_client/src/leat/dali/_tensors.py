@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Pipeline.run gives: a batch of one output."""
+"""What Pipeline.run gives: a batch of one output, and its samples."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import ctypes
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,24 +13,139 @@ from leat.dali import types
 from leat.errors import InvalidArgument
 
 
-class TensorList:
-    """The samples of one output of one step; arrays look into the library's memory, and keep it."""
+class TensorCPU:
+    """An array in the host's memory, with the names of its axes; it looks into what it was made of, and keeps it.
 
-    def __init__(self, batch: Any, layout: str = "") -> None:
+    NumPy, torch and JAX take it as an array (`__array__`, `__dlpack__`). `is_pinned` decides nothing.
+    """
+
+    def __init__(self, object: Any, layout: str | None = None, is_pinned: bool = False) -> None:
+        if isinstance(object, TensorCPU):
+            layout = object.layout() if layout is None else layout
+        elif not hasattr(object, "__array__") and hasattr(object, "__dlpack__"):
+            object = np.from_dlpack(object)
+        self._array = np.asarray(object)
+        self._layout = _checked(layout or "", self._array.ndim, "a tensor")
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        array = self._array if dtype is None else self._array.astype(dtype, copy=False)
+        return array.copy() if copy and array is self._array else array
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        return self._array.__array_interface__
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self._array.__dlpack_device__()
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __repr__(self) -> str:
+        return f"TensorCPU({self._array!r}, layout={self._layout!r})"
+
+    def shape(self) -> list[int]:
+        """The sizes of its axes."""
+        return list(self._array.shape)
+
+    def strides(self) -> list[int]:
+        """Bytes from an element to the next, along each axis."""
+        return list(self._array.strides)
+
+    @property
+    def ndim(self) -> int:
+        """How many axes it has."""
+        return self._array.ndim
+
+    @property
+    def dtype(self) -> types.DALIDataType:
+        """Of the elements."""
+        return types.from_numpy_type(self._array.dtype)
+
+    def layout(self) -> str:
+        """The names of its axes."""
+        return self._layout
+
+    def source_info(self) -> str:
+        """Empty: workers give no metadata with their rows; `iterator.samples()` says which samples they are."""
+        return ""
+
+    def get_property(self, key: str) -> str | None:
+        """The layout or the source; None for other words."""
+        return {"layout": self._layout, "source_info": ""}.get(key)
+
+    def as_cpu(self) -> TensorCPU:
+        """The same: it is in the host's memory."""
+        return self
+
+    def device_id(self) -> int | None:
+        """None: it is on no GPU."""
+        return None
+
+    def data_ptr(self) -> int:
+        """The address of the first element."""
+        return self._array.ctypes.data
+
+    def copy_to_external(self, ptr: Any) -> None:
+        """Copies the elements, row by row, to an address, which must have room for all of them."""
+        address = getattr(ptr, "value", ptr)
+        if isinstance(address, bool) or not isinstance(address, int) or address <= 0:
+            raise InvalidArgument(f"copy_to_external: ptr = {ptr!r:.60}; expected an address")
+        array = np.ascontiguousarray(self._array)
+        ctypes.memmove(address, array.ctypes.data, array.nbytes)
+
+    def squeeze(self, dim: int | None = None) -> bool:
+        """Takes the axes of size 1 away, or one of them; whether there were any."""
+        kept = [i for i, size in enumerate(self._array.shape) if size != 1 or dim not in (None, i)]
+        squeezed = len(kept) < self._array.ndim
+        self._array = self._array.reshape([self._array.shape[i] for i in kept])
+        self._layout = "".join(self._layout[i] for i in kept) if self._layout else ""
+        return squeezed
+
+
+class TensorListCPU:
+    """The samples of one output of one step; arrays look into the library's memory, and keep it.
+
+    Made of a list of arrays, one a sample, or of an array with a batch axis. `is_pinned` decides nothing.
+    """
+
+    def __init__(self, batch: Any, layout: str | None = None, is_pinned: bool = False) -> None:
+        first = batch[0] if isinstance(batch, (list, tuple)) and batch else batch
+        if layout is None:
+            layout = first.layout() if isinstance(first, (TensorCPU, TensorListCPU)) else ""
+            layout = layout[1:] if first is batch and isinstance(batch, TensorCPU) else layout
+        if isinstance(batch, TensorListCPU):
+            batch = batch._batch
+        elif isinstance(batch, (list, tuple)):
+            samples = [np.asarray(each) for each in batch]
+            kinds = {(each.shape, each.dtype) for each in samples}
+            batch = np.stack(samples) if len(kinds) == 1 else samples
+        elif isinstance(batch, TensorCPU):
+            batch = np.asarray(batch)
         self._batch = batch
-        self._layout = layout
+        self._layout = layout if not len(batch) else _checked(layout, len(batch[0].shape), "a sample")
 
     def __len__(self) -> int:
         return len(self._batch)
 
-    def __getitem__(self, i: int) -> Any:
-        return self._batch[i]
+    def __getitem__(self, i: int | slice) -> Any:
+        if isinstance(i, slice):
+            return [self[at] for at in range(*i.indices(len(self)))]
+        if not -len(self) <= i < len(self):
+            raise IndexError(f"sample {i} of a batch of {len(self)}")
+        return TensorCPU(self._batch[i], self._layout)
 
-    def __iter__(self) -> Iterator[Any]:
-        return (self._batch[i] for i in range(len(self)))
+    def __iter__(self) -> Iterator[TensorCPU]:
+        return (self[i] for i in range(len(self)))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self.as_array(), dtype=dtype) if copy else np.asarray(self.as_array(), dtype=dtype)
 
     def __repr__(self) -> str:
-        return f"TensorList({len(self)} samples, {self.dtype}, layout={self._layout!r})"
+        return f"TensorListCPU({len(self)} samples, {self.dtype}, layout={self._layout!r})"
 
     def at(self, i: int) -> np.ndarray:
         """One sample, as an array."""
@@ -37,7 +153,7 @@ class TensorList:
 
     def shape(self) -> list[tuple[int, ...]]:
         """Of each sample."""
-        return [tuple(each.shape) for each in self]
+        return [tuple(each.shape) for each in self._batch]
 
     def layout(self) -> str:
         """The names of a sample's axes."""
@@ -45,23 +161,56 @@ class TensorList:
 
     @property
     def dtype(self) -> types.DALIDataType:
-        """Of the elements."""
+        """Of the elements; NO_TYPE: there are no samples."""
+        if not len(self):
+            return types.NO_TYPE
         return types.from_numpy_type(np.dtype(str(self._batch[0].dtype)))
 
     def is_dense_tensor(self) -> bool:
         """Whether all samples have one shape."""
         return not isinstance(self._batch, list)
 
-    def as_tensor(self) -> Any:
-        """The batch as one array with a batch axis."""
+    def _dense(self) -> Any:
         if isinstance(self._batch, list):
             raise InvalidArgument("samples of several shapes are no tensor; .at(i) gives one of them")
         return self._batch
 
+    def as_tensor(self) -> TensorCPU:
+        """The batch as one tensor with a batch axis, named N where the others have names."""
+        return TensorCPU(self._dense(), f"N{self._layout}" if self._layout else "")
+
+    def as_reshaped_tensor(self, shape: Sequence[int]) -> TensorCPU:
+        """The elements of the batch in other axes."""
+        return TensorCPU(self.as_array().reshape(tuple(shape)))
+
     def as_array(self) -> np.ndarray:
         """The batch as one NumPy array."""
-        return np.asarray(self.as_tensor())
+        return np.asarray(self._dense())
 
-    def as_cpu(self) -> TensorList:
+    def as_cpu(self) -> TensorListCPU:
         """The same: it is in the host's memory."""
         return self
+
+    def device_id(self) -> int | None:
+        """None: it is on no GPU."""
+        return None
+
+    def get_property(self, key: str) -> Any:
+        """The layout, or the empty sources of all samples; None for other words."""
+        return {"layout": self._layout, "source_info": [""] * len(self)}.get(key)
+
+
+TensorList = TensorListCPU
+
+
+def plain(value: Any) -> Any:
+    """What a tensor or a batch of them holds; anything else as it is."""
+    if isinstance(value, TensorListCPU):
+        return value._batch
+    return np.asarray(value) if isinstance(value, TensorCPU) else value
+
+
+def _checked(layout: str, axes: int, what: str) -> str:
+    if not isinstance(layout, str) or layout and len(layout) != axes:
+        raise InvalidArgument(f"layout = {layout!r:.40} of {what} of {axes} axes; expected a letter for each")
+    return layout

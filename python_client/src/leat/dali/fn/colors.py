@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from leat.dali import _node, types
 from leat.dali._node import DataNode
 from leat.dali._operator import operator
@@ -12,14 +14,63 @@ from leat.dali.fn import geometry
 from leat.errors import InvalidArgument, Unimplemented
 
 
+_FLOATS = frozenset(("float16", "float32", "float64"))
+# Types that workers compute as a wider one: that, and the bounds of their own.
+_NARROW = {
+    "int8": ("int32", -(1 << 7), (1 << 7) - 1),
+    "int16": ("int32", -(1 << 15), (1 << 15) - 1),
+    "uint16": ("int32", 0, (1 << 16) - 1),
+    "uint32": ("int64", 0, (1 << 32) - 1),
+}
+
+
 def _colored(op: str, x: DataNode, dtype: Any, varying: dict[str, Any], **args: Any) -> DataNode:
+    """A linear map of an image's values.
+
+    Its middle and its range are those of DALI's type. Of one that workers compute as a wider type the result is
+    computed in float32, whose range is 1, and cut to the bounds of the type.
+    """
     where = f"fn.{op}"
     pixels, turned = geometry.pixels_last(x)
-    scalars = {name: _node.scalar(f"{where}: {name}", value, "float") for name, value in varying.items()}
     name = None if dtype is None else types.name_of(f"{where}: dtype", dtype)
-    node = _node.apply(op, pixels, dtype=name, **scalars, **args)
-    result = DataNode(node, layout=pixels.layout, sizes=pixels.sizes, dtype=name or pixels.dtype, device=x.device)
+    if x.dtype is None:
+        _node.need_type(x, where, _FLOATS | {"uint8", *(() if op == "color_twist" else ("int32", "int64"))})
+    if op == "color_twist" and x.dtype not in (None, "uint8", *_FLOATS):
+        result = _mapped(op, _node.cast(pixels, "float32"), "float32", varying, **args)
+        result = _typed_as(result + _middle_of_bytes(**varying), name, x.dtype)
+    elif x.dtype in _NARROW:
+        _, low, high = _NARROW[x.dtype]
+        if "contrast" in varying and args.get("contrast_center") is None:
+            args["contrast_center"] = [(high + 1) // 2]
+        shift = varying.pop("brightness_shift", None) if name is None else None
+        result = _mapped(op, pixels, name or "float32", varying, **args)
+        if shift is not None:
+            result = result + (shift if isinstance(shift, DataNode) else np.asarray(shift)) * float(high)
+        result = _typed_as(result, name, x.dtype)
+    else:
+        result = _mapped(op, pixels, name, varying, **args)
     return geometry.pixels_first(result) if turned else result
+
+
+def _mapped(op: str, x: DataNode, name: str | None, varying: dict[str, Any], **args: Any) -> DataNode:
+    scalars = {key: _node.scalar(f"fn.{op}: {key}", value, "float") for key, value in varying.items()}
+    node = _node.apply(op, x, dtype=name, **scalars, **args)
+    return DataNode(node, layout=x.layout, sizes=x.sizes, dtype=name or x.dtype, device=x.device)
+
+
+def _middle_of_bytes(*, brightness: Any, contrast: Any, **_: Any) -> Any:
+    """What a contrast about 128, the middle of all whole numbers there, adds to one about 0.5, that of floats."""
+    left, factor = (each if isinstance(each, DataNode) else np.asarray(each) for each in (contrast, brightness))
+    return (1 - left) * factor * 127.5
+
+
+def _typed_as(x: DataNode, name: str | None, dtype: str) -> DataNode:
+    """In the type that is asked for by name, or in DALI's of the input, to whose bounds it is cut."""
+    if name is not None or dtype not in _NARROW:
+        return _node.cast(x, name or dtype)
+    wide, low, high = _NARROW[dtype]
+    cut = _node.binary("min", _node.binary("max", _node.cast(x, wide), low), high)
+    return DataNode(cut.node, layout=x.layout, sizes=x.sizes, dtype=dtype, device=x.device)
 
 
 def _center(where: str, value: Any) -> list[float] | None:

@@ -13,8 +13,8 @@ from leat.errors import InvalidArgument
 
 _HINTS = (
     "affine device_memory_padding device_memory_padding_jpeg2k host_memory_padding host_memory_padding_jpeg2k "
-    "hw_decoder_load hybrid_huffman_threshold jpeg_fancy_upsampling preallocate_height_hint preallocate_width_hint "
-    "use_fast_idct"
+    "hw_decoder_load hybrid_huffman_threshold jpeg_fancy_upsampling memory_stats preallocate_height_hint "
+    "preallocate_width_hint use_fast_idct"
 )
 _CACHE = " cache_batch_copy cache_debug cache_size cache_threshold cache_type"
 

@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from leat.dali import _node, types
 from leat.dali._node import DataNode
@@ -305,6 +308,32 @@ def _warped(where: str, op: str, x: DataNode, size: Any, fill_value: Any, interp
     return image_of(pixels, node, height, width, turned=turned)
 
 
+def _rotated_size(x: DataNode, degrees: Any) -> tuple[int, ...]:
+    """Height and width of what holds all corners, with the parity of the sides that they come from.
+
+    Empty where the angle or the image's size is not known, and near odd multiples of 45 degrees, where a sine and a
+    cosine that are rounded do not say whose parity it is: the worker finds the size then.
+    """
+    if not isinstance(degrees, float) or x.sizes is None or len(x.sizes) != 3:
+        return ()
+    height, width = x.sizes[1:] if x.layout == "CHW" else x.sizes[:2]
+    if height is None or width is None:
+        return ()
+    sine, cosine = abs(math.sin(math.radians(degrees))), abs(math.cos(math.radians(degrees)))
+    if abs(sine - cosine) < 1e-6:
+        return ()
+    upright = sine < cosine
+
+    def side(exact: float, parity: int) -> int:
+        least = math.ceil(exact - 0.01)
+        return least + (least + parity) % 2
+
+    return (
+        side(cosine * height + sine * width, height if upright else width),
+        side(cosine * width + sine * height, width if upright else height),
+    )
+
+
 @operator("rotate")
 def rotate(
     input: DataNode,
@@ -322,6 +351,7 @@ def rotate(
     if axis is not None:
         raise Unimplemented(f"{where}: axis is of volumes, which Leat has not")
     turn = _node.scalar(f"{where}: angle", angle, "float")
+    size = size if keep_size or np.size(size) or isinstance(size, DataNode) else _rotated_size(input, turn)
     result = _warped(where, "rotate", input, size, fill_value, interp_type, angle=turn, keep_size=bool(keep_size))
     return typed(where, result, dtype)
 

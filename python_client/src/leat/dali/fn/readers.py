@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from leat._graph import Node
-from leat.dali import _node, types
+from leat.dali import _current, _node, types
 from leat.dali import tfrecord as _tfrecord
 from leat.dali._node import DataNode, ReaderOperation
-from leat.dali._operator import operator
+from leat.dali._operator import operator, seed_of
 from leat.dali.fn import _files
 from leat.errors import InvalidArgument, Unimplemented
 
@@ -51,7 +51,9 @@ _SHUFFLES: dict[str, Any] = {**_SHARDS, "shuffle_after_epoch": False, "shuffle_a
 
 def _reader(op: str, name: str | None, shards: dict[str, Any], *, across: bool = False) -> Reader:
     where = f"fn.{op}"
-    shards.pop("shuffle_after_epoch_seed", None)
+    seed = shards.pop("shuffle_after_epoch_seed", None)
+    if seed is not None and shards.get("shuffle_after_epoch"):
+        _current.add_seed(seed_of(f"{where}: shuffle_after_epoch_seed", seed))
     for key in ("random_shuffle", "pad_last_batch", "stick_to_shard", "shuffle_after_epoch"):
         value = shards.get(key, False)
         if not isinstance(value, (bool, int)):

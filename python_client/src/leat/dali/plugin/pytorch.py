@@ -12,9 +12,16 @@ except ImportError as _error:
 
 import numpy as np
 
+from leat.dali.plugin._torch_feeding import DALIRaggedIterator, feed_ndarray
 from leat.dali.plugin.base_iterator import BaseIterator, LastBatchPolicy, check_marked
 
-__all__ = ["DALIClassificationIterator", "DALIGenericIterator", "LastBatchPolicy"]
+__all__ = [
+    "DALIClassificationIterator",
+    "DALIGenericIterator",
+    "DALIRaggedIterator",
+    "LastBatchPolicy",
+    "feed_ndarray",
+]
 
 _ARGUMENTS = """
         size: samples of an epoch, summed over the pipelines, where no reader says it. -1, with one pipeline: the

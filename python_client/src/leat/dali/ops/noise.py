@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`nvidia.dali.ops.noise`: the operators of `leat.dali.fn.noise` as classes."""
+
+from leat.dali.fn import noise as _functions
+from leat.dali.ops import _classes
+
+_CLASSES = _classes.of_group(__name__, _functions)
+globals().update(_CLASSES)
+
+__all__ = [*_CLASSES]

@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`nvidia.dali.pipeline.experimental`: conditionals were there before they were an argument of `pipeline_def`."""
+
+from leat.dali._definition import pipeline_def
+
+__all__ = ["pipeline_def"]

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The arguments of every function of leat.dali.fn, without a service."""
+
+import inspect
+import types as python_types
+
+import numpy as np
+import pytest
+from leat.dali import Pipeline, _plan, fn, pipeline_def, tfrecord, types
+
+
+def encoded():
+    return fn.readers.file(file_root="/photos")[0]
+
+
+def image():
+    return fn.crop(fn.decoders.image(encoded()), crop=(8, 10))
+
+
+def label():
+    return fn.readers.file(file_root="/photos")[1]
+
+
+FEATURES = {"label": tfrecord.FixedLenFeature([], tfrecord.int64, -1)}
+WINDOW = {"crop": (4, 4)}
+IMAGE, ENCODED, NOTHING = (lambda: (image(),)), (lambda: (encoded(),)), tuple
+# The inputs of each operator, the arguments that this call of it needs, and what of its result is an output.
+CALLS = {
+    "brightness": (IMAGE, {}),
+    "brightness_contrast": (IMAGE, {}),
+    "cast": (IMAGE, {"dtype": types.FLOAT}),
+    "cast_like": (lambda: (image(), fn.random.uniform()), {}),
+    "cat": (lambda: (image(),) * 2, {}),
+    "color_space_conversion": (IMAGE, {"image_type": types.RGB, "output_type": types.GRAY}),
+    "color_twist": (IMAGE, {}),
+    "contrast": (IMAGE, {}),
+    "copy": (IMAGE, {}),
+    "crop": (IMAGE, WINDOW),
+    "crop_mirror_normalize": (IMAGE, {}),
+    "decoders.image": (ENCODED, {}, lambda x: fn.crop(x, crop=(4, 4))),
+    "decoders.image_crop": (ENCODED, WINDOW),
+    "decoders.image_random_crop": (ENCODED, {}, lambda x: fn.resize(x, size=4)),
+    "decoders.image_slice": (ENCODED, {"start": (1, 1), "shape": (4, 4)}),
+    "equalize": (IMAGE, {}),
+    "erase": (IMAGE, {"anchor": (1, 1), "shape": (2, 2)}),
+    "expand_dims": (IMAGE, {"axes": 0}),
+    "external_source": (NOTHING, {"source": len}),
+    "flip": (IMAGE, {}),
+    "full": (lambda: (7,), {}),
+    "gaussian_blur": (IMAGE, {"sigma": 1.0}),
+    "hsv": (IMAGE, {}),
+    "hue": (IMAGE, {}),
+    "jpeg_compression_distortion": (IMAGE, {}),
+    "lookup_table": (IMAGE, {"keys": [1], "values": [2]}),
+    "noise.gaussian": (IMAGE, {}),
+    "noise.salt_and_pepper": (IMAGE, {}),
+    "noise.shot": (IMAGE, {}),
+    "normalize": (IMAGE, {}),
+    "one_hot": (lambda: (label(),), {"num_classes": 3}),
+    "ones": (NOTHING, {}),
+    "pad": (IMAGE, {}),
+    "peek_image_shape": (ENCODED, {}),
+    "python_function": (IMAGE, {"function": len}),
+    "random.beta": (NOTHING, {}),
+    "random.choice": (lambda: ([1, 2],), {}),
+    "random.coin_flip": (NOTHING, {}),
+    "random.normal": (NOTHING, {}),
+    "random.uniform": (NOTHING, {}),
+    "random_resized_crop": (IMAGE, {"size": 4}),
+    "readers.caffe": (NOTHING, {"path": "/lmdb"}, lambda both: both[1]),
+    "readers.caffe2": (NOTHING, {"path": "/lmdb"}, lambda both: both[1]),
+    "readers.coco": (NOTHING, {"annotations_file": "/a.json"}, lambda all: fn.pad(all[2], axes=0, shape=9)),
+    "readers.file": (NOTHING, {"file_root": "/photos"}, lambda both: both[1]),
+    "readers.numpy": (NOTHING, {"file_root": "/arrays"}),
+    "readers.tfrecord": (NOTHING, {"path": "/records", "features": FEATURES}, lambda all: all["label"]),
+    "readers.webdataset": (NOTHING, {"paths": "/tar", "ext": "cls", "dtypes": types.INT32}),
+    "reinterpret": (IMAGE, {"shape": (80, 3)}),
+    "reshape": (IMAGE, {"shape": (80, 3)}),
+    "resize": (IMAGE, {"size": (4, 4)}),
+    "resize_crop_mirror": (IMAGE, {"size": (6, 6), **WINDOW}),
+    "rotate": (IMAGE, {"angle": 30.0}),
+    "saturation": (IMAGE, {}),
+    "slice": (IMAGE, {"start": (1, 1), "shape": (4, 4)}),
+    "squeeze": (lambda: (image()[:1],), {"axes": 0}),
+    "stack": (lambda: (image(),) * 2, {}),
+    "transpose": (IMAGE, {"perm": (2, 0, 1)}),
+    "warp_affine": (IMAGE, {"matrix": (1, 0, 0, 0, 1, 0)}),
+    "zeros": (NOTHING, {}),
+}
+# These are refused whatever their arguments are.
+REFUSED = {"permute_batch", "readers.mxnet"}
+
+
+def operators(module=fn):
+    """The functions of fn and its groups, by DALI's names."""
+    found = {}
+    for name, value in vars(module).items():
+        if isinstance(value, python_types.ModuleType) and name in ("readers", "decoders", "random", "noise"):
+            found |= operators(value)
+        elif not name.startswith("_") and getattr(value, "__module__", "") == "leat.dali.fn":
+            found[value.__qualname__] = value
+    return {**found, "external_source": fn.external_source}
+
+
+def graph_of(function):
+    """The parts of the pipeline's graph, without what is numbered anew in each."""
+    pipeline = pipeline_def(function, batch_size=4)()
+    plan = _plan.make([each.node for each in pipeline._outputs], pipeline._sinks)
+    operations = [
+        (each.op, {name: str(value).partition(" at ")[0] for name, value in each.args.items()})
+        for stage in plan.stages
+        for each in stage.operations
+    ]
+    sources = [{**vars(each.source), "name": None} for each in plan.sources]
+    outputs = [(each.layout, each.sizes, each.dtype, each.device) for each in pipeline._outputs]
+    return operations, sources, outputs, plan.reader and plan.reader.reader, pipeline._operator_seeds
+
+
+def called(operator, /, **more):
+    """The graph of the call of CALLS, with more arguments."""
+    inputs, needed, *picked = CALLS[operator]
+
+    def result():
+        value = operators()[operator](*inputs(), **needed, **more)
+        return picked[0](value) if picked else value
+
+    return graph_of(result)
+
+
+def test_every_operator_is_called_here():
+    assert set(operators()) == {*CALLS, *REFUSED}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_none_is_the_default_of_every_optional_argument(name):
+    plain = called(name)
+    parameters = inspect.signature(operators()[name]).parameters.values()
+    optional = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY and each.default is not each.empty]
+    optional = [each for each in optional if each not in CALLS[name][1]]
+    assert optional
+    for argument in optional:
+        assert called(name, **{argument: None}) == plain, argument
+    assert called(name, **dict.fromkeys(optional)) == plain
+
+
+@pytest.mark.parametrize(
+    ("call", "argument"),
+    [
+        (lambda: fn.cast(image(), dtype=None), "dtype"),
+        (lambda: fn.rotate(image(), angle=None), "angle"),
+        (lambda: fn.random_resized_crop(image(), size=None), "size"),
+        (lambda: fn.python_function(image(), function=None), "function"),
+    ],
+)
+def test_none_is_no_value_of_an_argument_that_is_needed(call, argument):
+    with pytest.raises(TypeError, match=f"{argument} = None; expected a value"):
+        graph_of(call)
+
+
+def test_the_defaults_that_none_stands_for_are_those_of_dali():
+    operations = called("crop_mirror_normalize", output_layout=None, dtype=None, std=None, mean=None)[0]
+    args = operations[-1][1]
+    assert (args["output_layout"], args["dtype"], args["mean"], args["std"]) == ("CHW", "float32", "[0.0]", "[1.0]")
+
+
+def test_none_is_the_default_of_the_pipelines_arguments():
+    arguments = [name for name in inspect.signature(Pipeline.__init__).parameters if name not in ("self", "batch_size")]
+    with Pipeline(batch_size=2, **dict.fromkeys(arguments)) as pipeline:
+        pipeline.set_outputs(fn.external_source(lambda: np.int32([[1], [2]])))
+    assert pipeline.run()[0].as_array().tolist() == [[1], [2]]

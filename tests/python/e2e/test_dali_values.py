@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values of leat.dali's operators; the expected ones are what DALI 2.4 answers on the CPU."""
+
+import leat
+import numpy as np
+import pytest
+from leat.dali import fn, math, pipeline_def, types
+
+
+def values_of(function, batch_size=2):
+    """The arrays of one step."""
+    return [np.array(each) for each in pipeline_def(batch_size=batch_size)(function)()._next()]
+
+
+def image(value, dtype):
+    return np.full((2, 2, 2, 3), value, dtype)
+
+
+@pytest.mark.parametrize("dtype", [None, types.UINT8])
+def test_powers_of_bytes_do_not_wrap(dtype):
+    def powers():
+        x = fn.external_source(lambda: np.uint8([[8], [9]]), dtype=dtype)
+        return x**3, x**1, math.pow(x, 2), fn.cast(x, dtype=types.FLOAT16) ** 2
+
+    cubes, same, squares, halves = values_of(powers)
+    assert (cubes.ravel().tolist(), cubes.dtype) == ([512, 729], np.int32)
+    assert (same.ravel().tolist(), same.dtype) == ([8, 9], np.int32)
+    assert squares.ravel().tolist() == [64, 81]
+    assert (halves.ravel().tolist(), halves.dtype) == ([64.0, 81.0], np.float16)
+
+
+@pytest.mark.parametrize("dtype", [None, types.FLOAT, types.FLOAT16])
+def test_casts_round_a_half_away_from_zero(dtype):
+    given = [0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 254.5, 255.5, 0.25, -7.75, 2049.0, -300.0]
+    kind = np.float16 if dtype is types.FLOAT16 else np.float32
+
+    def casts():
+        x = fn.external_source(lambda: np.array([given] * 2, kind), dtype=dtype)
+        return tuple(fn.cast(x, dtype=each) for each in (types.INT32, types.INT64, types.UINT8))
+
+    whole = [1, 2, 3, -1, -2, -3, 255, 256, 0, -8, 2049 if kind is np.float32 else 2048, -300]
+    bytes_ = [1, 2, 3, 0, 0, 0, 255, 255, 0, 0, 255, 0]
+    assert [each[0].tolist() for each in values_of(casts)] == [whole, whole, bytes_]
+
+
+def test_casts_of_what_is_out_of_range_or_nearly_a_half_stay_what_they_are():
+    given = [0.49999997, 8388607.5, 3e9, -3e9, 16777217.0]
+
+    def casts():
+        x = fn.external_source(lambda: np.float32([given] * 2), dtype=types.FLOAT)
+        return fn.cast(x, dtype=types.INT32), fn.cast(x, dtype=types.INT64)
+
+    narrow, wide = (each[0].tolist() for each in values_of(casts))
+    assert narrow == [0, 8388608, 2**31 - 1, -(2**31), 16777216]
+    assert wide == [0, 8388608, 3_000_000_000, -3_000_000_000, 16777216]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "twist", "about", "shifted"),
+    [
+        (types.UINT8, 114, 114, 114),
+        (types.INT8, 114, 82, 82),
+        (types.INT16, 114, 8242, 8242),
+        (types.UINT16, 114, 16434, 16434),
+        (types.INT32, 114, 536870976, 536870976),
+        (types.UINT32, 114, 1073741874, 1073741874),
+        (types.FLOAT, 50.25, 50.25, 50.25),
+    ],
+)
+def test_contrast_is_about_the_middle_of_the_type(dtype, twist, about, shifted):
+    def changed():
+        x = fn.external_source(lambda: image(100, types.to_numpy_type(dtype)), dtype=dtype, layout="HWC")
+        return (
+            fn.color_twist(x, contrast=0.5),
+            fn.brightness_contrast(x, contrast=0.5),
+            fn.contrast(x, contrast=0.5),
+            fn.brightness(x, brightness=0.5, brightness_shift=0.25),
+        )
+
+    tolerance = 1e-7 * max(about, shifted)  # DALI computes in float32, too
+    found = [float(each.flat[0]) for each in values_of(changed)]
+    assert found[0] == twist
+    assert found[1:] == pytest.approx([about, about, shifted], abs=tolerance)
+
+
+def test_a_twist_by_nodes_is_about_128_for_integers():
+    def twisted():
+        x = fn.external_source(lambda: image(100, np.int32), dtype=types.INT32, layout="HWC")
+        half = fn.external_source(lambda: np.float32([0.5, 0.25]), dtype=types.FLOAT, ndim=0)
+        return fn.color_twist(x, contrast=half, brightness=2.0)
+
+    (result,) = values_of(twisted)
+    assert (result[0].flat[0], result[1].flat[0], result.dtype) == (228, 242, np.int32)
+
+
+def test_colours_of_integers_that_workers_widen_are_cut_to_their_own_range():
+    def bright():
+        x = fn.external_source(lambda: image(30000, np.int16), dtype=types.INT16, layout="HWC")
+        return fn.brightness(x, brightness=2.0), fn.brightness(x, brightness=-2.0)
+
+    assert [each.flat[0] for each in values_of(bright)] == [32767, -32768]
+
+
+@pytest.mark.parametrize(("kind", "operator"), [(np.int16, fn.contrast), (np.int32, fn.color_twist)])
+def test_a_type_that_decides_and_that_nobody_says_is_refused(kind, operator):
+    def changed():
+        x = fn.crop(fn.external_source(lambda: image(100, kind), layout="HWC"), crop=(1, 1))
+        return operator(x, contrast=0.5)
+
+    name = operator.__name__
+    with pytest.raises(leat.InvalidArgument, match=rf"gave {np.dtype(kind)} without saying so.*fn\.{name} depend"):
+        values_of(changed)
+
+
+def test_a_function_may_take_constants_alone():
+    def called():
+        constant = types.Constant(np.int32([1, 2]))
+        ones, number = fn.ones(shape=[2], dtype=types.FLOAT), fn.external_source(lambda: np.int32([[3, 4], [5, 6]]))
+        return (
+            fn.python_function(constant, function=lambda x: x * 2),
+            fn.python_function(ones, number, function=lambda a, b: a + b),
+            fn.python_function(types.Constant(7), function=lambda x: x + 1),
+        )
+
+    assert [each.tolist() for each in values_of(called)] == [[[2, 4], [2, 4]], [[4, 5], [6, 7]], [8, 8]]
+    (alone,) = values_of(lambda: fn.python_function(types.Constant(np.float32([0.5])), function=lambda x: -x))
+    assert alone.tolist() == [[-0.5], [-0.5]]
+
+
+def test_a_value_without_elements_is_refused_by_name_where_a_worker_needs_it():
+    def empty():
+        return fn.external_source(lambda: np.zeros((2, 0, 4), np.uint8)) + 1
+
+    with pytest.raises(leat.InvalidArgument, match=r"fn.external_source \(.*\) gave samples of shape \(0, 4\)"):
+        values_of(empty)
+    (given,) = values_of(lambda: fn.external_source(lambda: np.zeros((2, 0, 4), np.uint8)))
+    assert given.shape == (2, 0, 4)
+
+
+@pytest.mark.parametrize(
+    ("angle", "size"), [(15.0, (28, 36)), (90.0, (30, 20)), (-60.0, (36, 34)), (0.0, (20, 30)), (180.0, (20, 30))]
+)
+def test_an_image_of_one_size_turned_by_a_constant_has_one_size(angle, size):
+    def turned():
+        x = fn.external_source(lambda: np.arange(2 * 24 * 36 * 3).astype(np.uint8).reshape(2, 24, 36, 3), layout="HWC")
+        x = fn.resize(x, size=(20, 30))
+        # A node that is always the same number: the worker finds the size for each sample.
+        varying = fn.external_source(lambda: np.float32([angle] * 2), dtype=types.FLOAT, ndim=0)
+        return fn.rotate(x, angle=angle), fn.pad(fn.rotate(x, angle=varying), axes=(0, 1), shape=size)
+
+    constant, found = values_of(turned)
+    assert constant.shape[1:] == (*size, 3)
+    np.testing.assert_array_equal(constant, found)
+
+
+def test_an_array_of_more_axes_than_workers_have_is_an_error(tmp_path):
+    for i in range(2):
+        np.save(tmp_path / f"{i}.npy", np.zeros((1,) * 12, np.uint8))
+    with pytest.raises(leat.InvalidArgument, match="output of 12 axes, at most 8"):
+        values_of(lambda: fn.readers.numpy(file_root=tmp_path))
