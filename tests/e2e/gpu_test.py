@@ -51,6 +51,9 @@ class GpuTest(cluster.FakeGpuTest):
         self.assertEqual(len(seen["devices"]), 1)
         self.assertIn("DECODER_CLASS_NVJPEG", seen["decoder_classes"])
         self.assertEqual(len(seen["devices"][0]["uuid"]), 32)
+        self.assertRegex(worker.tail(), 'gpu.ready gpu=0 name="Fake GPU" uuid=[0-9a-f]{32} memory_bytes=[0-9]+ '
+                                        'compute=9.0 driver=13.0 nvjpeg=13.0.1 jpeg_engines=7 jpeg_cores=1 '
+                                        'jpegs_at_once=7 no_engines="" slots=4 held_bytes=[0-9]+ most_bytes=[0-9]+')
 
     def test_class_nvjpeg_is_served_by_gpu_workers_only(self):
         self.start_coordinator()
@@ -94,6 +97,19 @@ class GpuTest(cluster.FakeGpuTest):
         self.assert_oracle(self.consumer(self.spec()).finish())
         self.assertEqual(broken.process.wait(cluster.PATIENCE_S), 1)
         self.assertRegex(broken.tail(), "leat-worker: GPU 0 cannot be used any more: .*700")
+
+    def test_a_gpu_that_goes_ends_the_worker_and_a_new_one_does_without(self):
+        """As when MIG mode is switched on under it: first errors, then a driver that shows no GPU."""
+        self.start_coordinator()
+        broken = self.start_gpu_worker(env={"LEAT_FAKE_CUDA_FAIL": "cuLaunchKernel:6+:101"})
+        consumer = self.consumer(self.spec())
+        self.assertEqual(broken.process.wait(cluster.PATIENCE_S), 1)
+        self.assertRegex(broken.tail(), "leat-worker: GPU 0 cannot be used any more: .* lost its MIG instance .*101")
+        hidden = {**self.fakes, "LEAT_FAKE_CUDA_DEVICES": "0"}
+        with self.assertRaisesRegex(cluster.DaemonFailed, "--devices 0: the driver shows this process no GPU"):
+            self.start_worker("--devices", "0", env=hidden)
+        self.assertRegex(self.start_worker("--devices", "all", env=hidden).tail(), "gpu.none .*shows this process no GPU")
+        self.assert_oracle(consumer.finish())
 
     def test_a_gpu_that_fails_again_and_again_is_given_up(self):
         self.start_coordinator()

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What of nvJPEG's regions and scales is documented nowhere, or wrongly, and
-// what Leat relies on: of photos; and of drawn images with odd sides, in colour
-// and gray, every combination that the engines take.
+// what Leat relies on: of photos; and of drawn images with even and odd sides,
+// in colour and gray, every combination that the engines take.
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -197,26 +197,58 @@ struct Asked {
   int h, v;
   bool luma, region;
   int halvings;
+  int64_t width, height;
 };
+
+// The right and bottom edge, beginning on an iMCU's border of all samplings.
+StoredRect LastQuarter(int64_t width, int64_t height) {
+  constexpr int64_t kUnit = 16;
+  const int64_t x = width / 2 / kUnit * kUnit, y = height / 2 / kUnit * kUnit;
+  return {x, y, width - x, height - y};
+}
+
+// Whether a region has the bytes that the engines give it in the whole image,
+// where rows may look: one iMCU inside of its edges, and up to the image's own.
+void CompareWithWhole(const Bench& bench, const Asked& asked,
+                      const std::string& file, const DecodeShape& shape,
+                      const Pixels& part, const Case& of, Report* report) {
+  const auto whole =
+      Decode(bench, file, worker::WholeImage({asked.height, asked.width}), 0xaa,
+             asked.luma);
+  if (!whole.ok()) return;  // said of the whole image's own case
+  const int64_t left = shape.region.x > 0 ? 8 * asked.h : 0;
+  const int64_t top = shape.region.y > 0 ? 8 * asked.v : 0;
+  int64_t differ = 0;
+  for (int64_t y = top; y < part.size.height; ++y)
+    for (int64_t x = left; x < part.size.width; ++x)
+      differ += !std::equal(part.At(x, y), part.At(x, y) + part.channels,
+                            whole->At(x + shape.region.x, y + shape.region.y));
+  report->Figure("pixels that differ from the whole image's",
+                 static_cast<double>(differ), "", of);
+  report->Check(fmt::format("{}, {}, {} x {}: a region at the edge has the "
+                            "whole image's bytes",
+                            asked.sampling, asked.luma ? "kY" : "kRGBI",
+                            asked.width, asked.height),
+                differ == 0, fmt::format("{} pixels differ", differ));
+}
 
 // Where the engines take it: how far it is from what libjpeg-turbo's pixels
 // give: a region of the stored image, each pixel of which is a mean.
 void CompareAsked(const Bench& bench, const Asked& asked, Report* report) {
-  constexpr int64_t kWidth = 641, kHeight = 479;
-  const std::string file = testing::MakeJpeg({.width = kWidth,
-                                              .height = kHeight,
+  const std::string file = testing::MakeJpeg({.width = int(asked.width),
+                                              .height = int(asked.height),
                                               .color = asked.color,
                                               .h = asked.h,
                                               .v = asked.v,
                                               .seed = 11});
-  // The last rows and columns, beginning on an iMCU's border.
-  const StoredRect part =
-      asked.region ? StoredRect{320, 240, kWidth - 320, kHeight - 240}
-                   : StoredRect{0, 0, kWidth, kHeight};
+  const StoredRect part = asked.region
+                              ? LastQuarter(asked.width, asked.height)
+                              : StoredRect{0, 0, asked.width, asked.height};
   const DecodeShape shape{
       .region = part, .cut = asked.region, .halvings = asked.halvings};
   const Case of = {{"sampling", asked.sampling},
                    {"output", asked.luma ? "kY" : "kRGBI"},
+                   {"sides", fmt::format("{} x {}", asked.width, asked.height)},
                    {"region", asked.region ? "right and bottom edge" : "whole"},
                    {"scale", fmt::format("1/{}", 1 << asked.halvings)}};
   const auto got = Decode(bench, file, shape, 0xaa, asked.luma);
@@ -239,7 +271,8 @@ void CompareAsked(const Bench& bench, const Asked& asked, Report* report) {
         for (int64_t v = 0; v < side; ++v)
           for (int64_t u = 0; u < side; ++u)
             mean += plain.pixels[static_cast<size_t>(
-                ((part.y + y * side + v) * kWidth + part.x + x * side + u) *
+                ((part.y + y * side + v) * asked.width + part.x + x * side +
+                 u) *
                     channels +
                 c)];
         sum += std::abs(static_cast<double>(mean / (side * side)) -
@@ -250,10 +283,12 @@ void CompareAsked(const Bench& bench, const Asked& asked, Report* report) {
   // What a scale makes of noise is each decoder's own; photos say whether it is
   // a mean.
   if (asked.halvings > 0) return;
-  report->Check(fmt::format("{}, {}, {}: near libjpeg-turbo", asked.sampling,
-                            of[1].second, of[2].second),
-                sum / count <= 3,
-                fmt::format("mean {:.3g} of 255", sum / count));
+  report->Check(
+      fmt::format("{}, {}, {}, {}: near libjpeg-turbo", asked.sampling,
+                  of[1].second, of[2].second, of[3].second),
+      sum / count <= 3, fmt::format("mean {:.3g} of 255", sum / count));
+  if (asked.region)
+    CompareWithWhole(bench, asked, file, shape, *got, of, report);
 }
 
 }  // namespace
@@ -265,12 +300,18 @@ void CheckShapes(const Setup& setup, Report* report) {
        {std::tuple("gray", testing::JpegColor::kGray, 1, 1),
         std::tuple("4:4:4", testing::JpegColor::kYcc, 1, 1),
         std::tuple("4:2:2", testing::JpegColor::kYcc, 2, 1),
+        std::tuple("4:4:0", testing::JpegColor::kYcc, 1, 2),
         std::tuple("4:2:0", testing::JpegColor::kYcc, 2, 2)})
     for (const bool luma : {false, true})
       for (const bool region : {false, true})
         for (int halvings = 0; halvings <= worker::kMostHalvings; ++halvings)
-          CompareAsked(bench, {sampling, color, h, v, luma, region, halvings},
-                       report);
+          for (const auto& [width, height] :
+               {std::pair(641, 479), std::pair(640, 480), std::pair(641, 480),
+                std::pair(640, 479), std::pair(33, 49)})
+            CompareAsked(
+                bench,
+                {sampling, color, h, v, luma, region, halvings, width, height},
+                report);
   ComparePhotos(setup, bench, report);
 }
 

@@ -11,6 +11,7 @@ NOTHING = "not measured"
 # Figures that get a table of their own: name -> the step that measures it.
 DETAILS = {"kernel": "handles", "engines": "handles", "device": "handles", "largest difference": "whole",
            "mean difference": "whole", "engines take it": "shapes", "mean difference to libjpeg-turbo": "shapes",
+           "pixels that differ from the whole image's": "shapes",
            "nvJPEG's answer": "damage", "a batch": "damage", "nvJPEG alone": "nvjpeg",
            "memory that nvJPEG asks for": "nvjpeg", "copy": "copies", "page-locking": "copies",
            "files to rows": "slots", "cores used": "slots", "cores of a thread": "slots", "device memory": "slots",

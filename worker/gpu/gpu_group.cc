@@ -159,8 +159,12 @@ absl::Status GpuGroup::ChooseDecoding(size_t row,
   const DecodeShapes shapes =
       ShapesOf(header, window, fused_.most_halvings(row));
   r.encoded = program_.fused->EncodedOf(r.input);
-  ASSIGN_OR_RETURN(r.choice,
-                   slot_->decoder->Choose(r.encoded, r.luma, shapes.span()));
+  auto choice = slot_->decoder->Choose(r.encoded, r.luma, shapes.span());
+  if (!choice.ok()) {
+    queue_->Suspect();
+    return choice.status();
+  }
+  r.choice = *choice;
   PinEncoded(&r);
   if (r.choice.shape.halvings > 0)
     fused_.HalveRow(row, r.choice.shape.halvings, &thread->fused());

@@ -28,10 +28,11 @@ GpuQueue::GpuQueue(const Device* gpu, Slots* slots, GpuQueueOptions options,
       wake_(std::move(wake)),
       on_lost_(std::move(on_lost)),
       num_slots_(slots->all().size()),
+      first_(slots->all().front()),
       free_slots_(static_cast<int>(num_slots_)),
       free_(slots->all()),
       changed_at_(Clock::Real().Now()),
-      submitted_(num_slots_),
+      submitted_(num_slots_ + 1),
       repairs_(num_slots_),
       running_groups_(num_slots_) {
   const auto start = [this](const char* name, void (GpuQueue::*loop)()) {
@@ -94,9 +95,27 @@ void GpuQueue::Submit(GpuGroup* group) {
 void GpuQueue::SubmitLoop() {
   while (std::optional<GpuGroup*> group =
              submitted_.Pop(MonotonicTime::max())) {
+    if (*group == nullptr) {
+      Look();
+      continue;
+    }
     absl::Status status = lost() ? WhyLost() : Enqueue(*group);
     running_groups_.TryPush({*group, std::move(status)});
   }
+}
+
+void GpuQueue::Suspect() {
+  if (!suspected_.exchange(true)) submitted_.TryPush(nullptr);
+}
+
+// Waiting says what has become of the whole context.
+void GpuQueue::Look() {
+  suspected_ = false;
+  if (lost()) return;
+  if (const absl::Status status = first_->queue->Wait(); !status.ok())
+    Lose(Unavailable("GPU {} cannot be used any more: {}", gpu_->info().index,
+                     Message(status)),
+         true);
 }
 
 absl::Status GpuQueue::Enqueue(GpuGroup* group) {
@@ -174,7 +193,9 @@ absl::Status GpuQueue::Failed(const absl::Status& status) {
   {
     MutexLock lock(&mu_);
     ++stats_.groups_failed_total;
-    give_up = ++failures_ >= options_.max_failures;
+    // Memory that is short is no sign that the GPU is broken: it comes back.
+    if (!absl::IsResourceExhausted(status)) ++failures_;
+    give_up = failures_ >= options_.max_failures;
   }
   LOG_WARN("gpu.group_failed gpu={} error=\"{}\"", index, Message(status));
   if (IsPoisoned(status)) {

@@ -62,6 +62,10 @@ class GpuQueue {
   void Release(Slot* slot);
   // Computes and answers the group.
   void Submit(GpuGroup* group);
+  // A call failed outside of a group's run: asks the GPU, on a thread of the
+  // queue's, whether it is lost. Without this, a lost GPU on which no row gets
+  // as far as a group's run would be found out by nobody.
+  void Suspect();
 
   // Of the slots and groups.
   GpuStats stats() const;
@@ -75,6 +79,7 @@ class GpuQueue {
   void SubmitLoop();
   void CompleteLoop();
   void RepairLoop();
+  void Look();
   absl::Status Enqueue(GpuGroup* group);
   void Complete(GpuGroup* group, absl::Status status);
   absl::Status Repair(GpuGroup* group, GpuThread* thread);
@@ -91,8 +96,10 @@ class GpuQueue {
   const std::shared_ptr<WakeSignal> wake_;
   const std::function<void(const absl::Status&, bool)> on_lost_;
   const size_t num_slots_;
+  const Slot* const first_;
   std::atomic<int> free_slots_;
   std::atomic<bool> lost_{false};
+  std::atomic<bool> suspected_{false};  // a look is in submitted_
 
   mutable Mutex mu_;
   std::vector<Slot*> free_ ABSL_GUARDED_BY(mu_);
@@ -102,7 +109,7 @@ class GpuQueue {
   MonotonicTime changed_at_ ABSL_GUARDED_BY(mu_);
   GpuStats stats_ ABSL_GUARDED_BY(mu_);
 
-  // Of at most a group a slot.
+  // Of at most a group a slot, and a look at the GPU (null).
   BoundedQueue<GpuGroup*> submitted_, repairs_;
   BoundedQueue<Running> running_groups_;
   std::vector<std::thread> threads_;

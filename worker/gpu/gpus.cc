@@ -130,13 +130,15 @@ absl::Status Gpus::OpenOne(Platform& platform, int index) {
   const GpuInfo& info = gpu.info();
   LOG_INFO(
       "gpu.ready gpu={} name=\"{}\" uuid={} memory_bytes={} compute={} "
-      "driver={} nvjpeg={} jpeg_engines={} jpeg_cores={} no_engines=\"{}\" "
+      "driver={} nvjpeg={} jpeg_engines={} jpeg_cores={} jpegs_at_once={} "
+      "no_engines=\"{}\" "
       "slots={} held_bytes={} most_bytes={}",
       info.index, info.name, info.uuid, info.memory_bytes, info.compute,
       info.driver_version,
       info.decoder_version.empty() ? "none" : info.decoder_version,
-      info.jpeg_engines, info.jpeg_cores, info.no_engines, config_.slots,
-      member.slots->device_bytes(), member.slots->most_device_bytes());
+      info.jpeg_engines, info.jpeg_cores, JpegsAtOnce({info}), info.no_engines,
+      config_.slots, member.slots->device_bytes(),
+      member.slots->most_device_bytes());
   infos_.push_back(info);
   members_.push_back(std::move(member));
   return absl::OkStatus();

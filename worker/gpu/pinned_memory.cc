@@ -42,7 +42,6 @@ struct LentPinner::State {
 
   void Run();
   void Lock(Pinned& pinned) const;
-  // A failure means that the GPU is lost.
   void Unlock(const Used& used) const {
     if (!used.locked) return;
     (void)gpu->MakeCurrent();

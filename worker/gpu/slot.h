@@ -18,7 +18,7 @@ inline constexpr size_t kSlotBlockBytes = 20 << 20;
 
 struct Slot {
   int index = 0;
-  // Pinned: the descriptor block, and decoded pixels.
+  // Pinned, if the driver allows it: the descriptor block, and decoded pixels.
   std::span<std::byte> block, pixels;
   // On the device: the same, results, and images that the decoder makes.
   DeviceAddress device_block, device_pixels;

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/gpu/slots.h"
 
+#include <cstdlib>
 #include <utility>
 
+#include "core/log.h"
 #include "core/status.h"
+#include "worker/gpu/device/device_error.h"
 
 namespace leat::worker {
 namespace {
@@ -26,6 +29,36 @@ absl::StatusOr<std::unique_ptr<Slots>> Slots::Create(const GpuConfig& config,
   return slots;
 }
 
+absl::Status Slots::AllocateHost(uint64_t count, uint64_t bytes) {
+  absl::Status refused;
+  uint64_t ordinary = 0;
+  for (uint64_t i = 0; i < count; ++i) {
+    const auto pinned = device_.AllocatePinned(bytes);
+    HostMemory host{.memory = pinned.ok() ? *pinned : nullptr,
+                    .pinned = pinned.ok()};
+    if (!pinned.ok()) {
+      if (!IsPoisoned(pinned.status()))
+        host.memory =
+            static_cast<std::byte*>(std::aligned_alloc(kSlotAlignment, bytes));
+      if (host.memory == nullptr)
+        return Annotate(pinned.status(),
+                        fmt::format("page-locking {} bytes for each of {} "
+                                    "slots",
+                                    bytes, count));
+      refused = pinned.status();
+      ++ordinary;
+    }
+    host_.push_back(host);
+  }
+  if (ordinary > 0)
+    LOG_WARN(
+        "gpu.slots_not_pinned gpu={} slots={} of={} bytes={} error=\"{}\" "
+        "note=\"these slots have ordinary memory, which takes longer to "
+        "copy\"",
+        device_.info().index, ordinary, count, bytes, Message(refused));
+  return absl::OkStatus();
+}
+
 absl::Status Slots::Allocate(const GpuConfig& config) {
   const uint64_t pixels = AlignedInSlot(config.slot_bytes);
   const uint64_t results = AlignedInSlot(config.group_bytes);
@@ -33,12 +66,7 @@ absl::Status Slots::Allocate(const GpuConfig& config) {
   const uint64_t pinned = kSlotBlockBytes + pixels;
   const uint64_t on_device = pinned + results + images;
   const auto count = static_cast<uint64_t>(config.slots);
-  auto host = device_.AllocatePinned(count * pinned);
-  if (!host.ok())
-    return Annotate(host.status(), fmt::format("page-locking {} bytes for {} "
-                                               "slots",
-                                               count * pinned, count));
-  pinned_ = *host;
+  RETURN_IF_ERROR(AllocateHost(count, pinned));
   const Device::MemoryInfo room = device_.memory();
   const auto memory = device_.Allocate(count * on_device);
   if (!memory.ok())
@@ -54,7 +82,7 @@ absl::Status Slots::Allocate(const GpuConfig& config) {
       own_bytes_ + (decodes() ? count * config.decoder_bytes : 0);
   for (uint64_t i = 0; i < count; ++i) {
     auto slot = std::make_unique<Slot>();
-    std::byte* const first = pinned_ + i * pinned;
+    std::byte* const first = host_[i].memory;
     slot->index = static_cast<int>(i);
     slot->block = {first, kSlotBlockBytes};
     slot->pixels = {first + kSlotBlockBytes, pixels};
@@ -75,7 +103,7 @@ absl::Status Slots::Equip(Slot* slot, uint64_t decoder_bytes) {
   return absl::OkStatus();
 }
 
-// What fails here fails because the GPU is lost, and nothing can be done.
+// Waiting fails only where the GPU is lost, and then nothing runs any more.
 Slots::~Slots() {
   (void)device_.MakeCurrent();
   for (const std::unique_ptr<Slot>& slot : slots_) {
@@ -85,7 +113,11 @@ Slots::~Slots() {
     slot->queue.reset();
   }
   if (memory_) device_.Free(memory_);
-  if (pinned_ != nullptr) device_.FreePinned(pinned_);
+  for (const HostMemory& host : host_)
+    if (host.pinned)
+      device_.FreePinned(host.memory);
+    else
+      std::free(host.memory);
 }
 
 uint64_t Slots::device_bytes() const {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Slots: a GPU's slots, cut from one piece of pinned memory and one of the
-// device's at start. Later only decoders take more, within a bound.
+// Slots: a GPU's slots. At start they take one piece of the device's memory,
+// and each a piece of pinned memory. A slot that is refused pinned memory has
+// ordinary memory: the GPU copies it by way of the driver's own buffer, so the
+// slot is slower and its bytes are the same. Later only decoders take more,
+// within a bound.
 #pragma once
 
 #include <cstdint>
@@ -31,11 +34,17 @@ class Slots {
  private:
   explicit Slots(const Device* device) : device_(*device) {}
   absl::Status Allocate(const GpuConfig& config);
+  absl::Status AllocateHost(uint64_t count, uint64_t bytes);
   absl::Status Equip(Slot* slot, uint64_t decoder_bytes);
   bool decodes() const { return device_.decoder_class().has_value(); }
 
+  struct HostMemory {
+    std::byte* memory = nullptr;
+    bool pinned = false;
+  };
+
   const Device& device_;
-  std::byte* pinned_ = nullptr;
+  std::vector<HostMemory> host_;  // of each slot
   DeviceAddress memory_;
   uint64_t own_bytes_ = 0, most_device_bytes_ = 0;
   std::vector<std::unique_ptr<Slot>> slots_;

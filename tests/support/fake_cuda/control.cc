@@ -2,6 +2,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <string>
 
 #include "cuda/nvjpeg.h"
 #include "tests/support/fake_cuda/fake_cuda.h"
@@ -11,6 +12,17 @@ using leat::MutexLock;
 using leat::cuda::Result;
 using leat::fake_cuda::GetState;
 using leat::fake_cuda::State;
+
+namespace {
+
+// Of what has happened, rather than of what is live.
+bool IsTotal(const std::string& what) {
+  return what.starts_with("pageable_") || what.ends_with("_images") ||
+         what == "launches" || what == "pinned_refusals" ||
+         what == "spinning_waits";
+}
+
+}  // namespace
 
 void fake_cuda_reset() {
   State& state = GetState();
@@ -26,6 +38,8 @@ void fake_cuda_reset() {
   state.contexts.clear();
   state.used_bytes.clear();
   state.pinned_bytes = 0;
+  state.pinned_requests = 0;
+  state.context_flags = 0;
   state.allocations.clear();
   state.mapped.clear();
   state.pinned.clear();
@@ -77,9 +91,7 @@ int64_t fake_cuda_count(const char* what) {
   if (std::strcmp(what, "*") == 0) {
     int64_t all = 0;
     for (const auto& [name, count] : state.counts)
-      if (!name.starts_with("pageable_") && name != "launches" &&
-          !name.ends_with("_images"))
-        all += count;
+      if (!IsTotal(name)) all += count;
     return all;
   }
   const auto found = state.counts.find(what);

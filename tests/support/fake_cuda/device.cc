@@ -230,7 +230,9 @@ Result cuDevicePrimaryCtxSetFlags_v2(Device device, Flags flags) {
   State& state = GetState();
   MutexLock lock(&state.mu);
   if (!IsDevice(state, device)) return Result::kInvalidDevice;
-  return flags > 0xff ? Result::kInvalidValue : Result::kSuccess;
+  if (flags > 0xff) return Result::kInvalidValue;
+  state.context_flags = flags;
+  return Result::kSuccess;
 }
 
 Result cuDevicePrimaryCtxRelease_v2(Device device) {

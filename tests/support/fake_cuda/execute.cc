@@ -98,6 +98,8 @@ Result cuStreamSynchronize(Stream stream) {
   thread->Drain();
   State& state = GetState();
   MutexLock lock(&state.mu);
+  if ((state.context_flags & kContextBlockingSync) == 0)
+    ++state.counts["spinning_waits"];
   return state.poison;
 }
 
@@ -130,7 +132,8 @@ Result cuEventCreate(Event* event, Flags flags) {
   MutexLock lock(&state.mu);
   const uint64_t handle = state.NewHandle();
   state.events[handle] = {.device = device,
-                          .timing = (flags & kEventDisableTiming) == 0};
+                          .timing = (flags & kEventDisableTiming) == 0,
+                          .sleeps = (flags & kEventBlockingSync) != 0};
   ++state.counts["events"];
   *event = AsHandle<Event>(handle);
   return Result::kSuccess;
@@ -186,6 +189,9 @@ Result cuEventSynchronize(Event event) {
   if (marker != nullptr) marker->Wait();
   State& state = GetState();
   MutexLock lock(&state.mu);
+  const auto known = state.events.find(HandleOf(event));
+  if (known != state.events.end() && !known->second.sleeps)
+    ++state.counts["spinning_waits"];
   return state.poison;
 }
 

@@ -28,6 +28,8 @@
 //   LEAT_FAKE_NVJPEG_ROI    0: the engine cannot decode regions (1)
 //   LEAT_FAKE_NVJPEG_SCALE  0: the engine cannot decode at 1/2, 1/4, 1/8 (1)
 //   LEAT_FAKE_CUDA_PINNED   bytes that may be page-locked (64 GiB)
+//   LEAT_FAKE_CUDA_REFUSE_PINNED  N: every Nth request for page-locked memory
+//                           is refused with OUT_OF_MEMORY; 0: none (2)
 //   LEAT_FAKE_CUDA_REGISTER_MS  what page-locking a consumer's memory takes (5)
 //   LEAT_FAKE_CUDA_GRANULARITY  of virtual memory, in this process (2 MiB);
 //                           other sizes than its multiples are refused
@@ -45,6 +47,31 @@
 //                           a region's edge inside an image whose chroma is
 //                           interpolated, and of a smaller image the last ones
 //                           if the image has only a part of them (1)
+//
+// What is unkind, whether it is so by default, and a test that fails where Leat
+// does not bear it:
+//
+//   REFUSE_PINNED   on   GpuScarce.ABlockThatIsRefusedIsAskedForOnceMore,
+//                        GpuScarce.ASlotThatMayNotBePageLockedIsSlowerAndRight
+//   REGISTER_MS     on   PinnedLentTest.OthersDoNotWaitForIt
+//   GRANULARITY     on   e2e.device, a worker that maps in other units
+//   ORDERED = 0     on   NvjpegShapes.ARowDependsOnItsImageAndViewAlone
+//   PREALLOCATE     on   NvjpegShapes.APreAllocationThatSucceedsChangesNoByte
+//   BATCH_DAMAGED,  on   NvjpegShapes.ADamagedImageIsFoundOutByTheHost, which
+//   DAMAGED              sets each to every code
+//   GRAY            on   NvjpegShapes.ATruncatedFileIsDamagedThoughTheEngines…
+//   EDGES           on   NvjpegShapes.RegionsOfRandomPipelinesHaveTheWhole…
+//   ROI, SCALE = 0  off  NvjpegShapes.WhatTheEnginesCannotDoIsNotAskedOfThem:
+//                        with them off nothing of that is decoded
+//   ENGINES = 0     off  GpuTest.WithoutEnginesCudaDecodes
+//   FAIL            off  GpuFaultsTest, GpuScarce.AGpuThatGoesIsSaidOnce…: a
+//                        driver that fails leaves no ordinary test
+//   MEMORY, PINNED  off  GpuFaultsTest.AGpuThatCannotBeHadSaysWhatToDo,
+//                        GpuScarce.BlocksThatAreKeptGoBackWhereMemoryIsShort:
+//                        how much is short depends on the test
+//   COMPUTE,        off  GpuFaultsTest.AGpuThatCannotBeHadSaysWhatToDo
+//   VERSION
+//   DEVICES = 0     off  GpuScarce.AProcessThatIsShownNoGpuSaysWhy
 #pragma once
 
 #include <stddef.h>
@@ -56,12 +83,13 @@ extern "C" {
 // flight; what is live is forgotten.
 void fake_cuda_reset(void);
 // The nth call from now on of `symbol` returns `code`, `onwards`: and all that
-// follow. Codes that poison a real context poison this one: all later calls
-// return them.
+// follow. Codes that poison a real context poison this one, as do those that
+// mean a GPU that has gone (46, 100, 101, 802, 999: reset, off the bus, its MIG
+// instance destroyed): all later calls return them.
 void fake_cuda_fail(const char* symbol, uint64_t nth, int onwards, int code);
 // "memory", "devices", "compute", "version", "engines", "cores", "roi",
 // "scale", "edges", "damaged", "batch_damaged", "gray", "preallocate",
-// "ordered", "pinned", "register_ms", "granularity".
+// "ordered", "pinned", "refuse_pinned", "register_ms", "granularity".
 // 0: there is no such setting.
 int fake_cuda_set(const char* setting, uint64_t value);
 uint64_t fake_cuda_get(const char* setting);
@@ -72,7 +100,9 @@ uint64_t fake_cuda_calls(const char* symbol);
 // "events", "modules", "contexts", "handles", "reservations", "mappings",
 // "nvjpeg_handles", "nvjpeg_states", ...; "*": all together. And totals:
 // "pageable_copies", "pageable_files", "launches", "hardware_images", of these
-// "region_images", "scaled_images".
+// "region_images", "scaled_images"; "hybrid_images" and "gpu_hybrid_images", by
+// CUDA's backend; "pinned_refusals"; "spinning_waits", of a host, for a stream
+// or an event.
 int64_t fake_cuda_count(const char* what);
 uint64_t fake_cuda_violations(void);
 // The text of the first violations; null beyond.

@@ -220,6 +220,10 @@ NvjpegResult nvjpegDecodeJpegHost(NvjpegHandle handle, NvjpegDecoder decoder,
   if (!IsOf(state, state->pinned_buffer))
     return NvjpegResult::kInvalidParameter;
   state->format = params->options.format;
+  fake_cuda_add(decoder->backend == NvjpegBackend::kGpuHybrid
+                    ? "gpu_hybrid_images"
+                    : "hybrid_images",
+                1);
   if (!state->pinned_buffer->pinned.Grow(jpeg->data.size(), nullptr))
     return NvjpegResult::kAllocatorFailure;
   return DecodePixels(jpeg->data, OptionsOf(handle, state, params),

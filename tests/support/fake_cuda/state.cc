@@ -53,9 +53,12 @@ bool IsHarmless(const char* symbol) {
   return false;
 }
 
-// Codes that, on a real GPU, all later calls return too.
+// Codes that, on a real GPU, all later calls return too: those of a spoilt
+// context, and those that say that there is no such GPU.
 bool IsSticky(Result code) {
-  return cuda::PoisonsContext(code) && code != Result::kIllegalState;
+  return code == Result::kNoDevice || code == Result::kInvalidDevice ||
+         code == Result::kSystemNotReady ||
+         (cuda::PoisonsContext(code) && code != Result::kIllegalState);
 }
 
 void Report() {
@@ -114,6 +117,7 @@ void State::ReadEnvironment() {
   settings["preallocate"] = Number("LEAT_FAKE_NVJPEG_PREALLOCATE", 5);
   settings["ordered"] = Number("LEAT_FAKE_NVJPEG_ORDERED", 0);
   settings["pinned"] = Number("LEAT_FAKE_CUDA_PINNED", 64ull << 30);
+  settings["refuse_pinned"] = Number("LEAT_FAKE_CUDA_REFUSE_PINNED", 2);
   settings["register_ms"] = Number("LEAT_FAKE_CUDA_REGISTER_MS", 5);
   settings["granularity"] = Number("LEAT_FAKE_CUDA_GRANULARITY", 2 << 20);
   const char* const given = std::getenv("LEAT_FAKE_CUDA_NAME");
@@ -178,6 +182,11 @@ bool State::Take(int device, size_t bytes) {
 }
 
 bool State::TakePinned(size_t bytes) {
+  const uint64_t refused = settings["refuse_pinned"];
+  if (++pinned_requests; refused != 0 && pinned_requests % refused == 0) {
+    ++counts["pinned_refusals"];
+    return false;
+  }
   if (bytes > settings["pinned"] || pinned_bytes > settings["pinned"] - bytes)
     return false;
   pinned_bytes += bytes;

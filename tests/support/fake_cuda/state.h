@@ -54,6 +54,7 @@ struct FunctionObject {
 struct EventObject {
   int device = 0;
   bool timing = true;
+  bool sleeps = false;             // a host that waits for it
   std::shared_ptr<Marker> marker;  // of the last record
 };
 struct StreamEntry {
@@ -90,6 +91,8 @@ struct State {
   std::map<int, int> contexts ABSL_GUARDED_BY(mu);  // retains of a device
   std::map<int, uint64_t> used_bytes ABSL_GUARDED_BY(mu);  // of a device
   uint64_t pinned_bytes ABSL_GUARDED_BY(mu) = 0;
+  uint64_t pinned_requests ABSL_GUARDED_BY(mu) = 0;
+  cuda::Flags context_flags ABSL_GUARDED_BY(mu) = 0;
   Ranges allocations ABSL_GUARDED_BY(mu);  // of cuMemAlloc
   Ranges mapped ABSL_GUARDED_BY(mu);       // virtual memory in use
   Ranges pinned ABSL_GUARDED_BY(mu);       // of cuMemHostAlloc
@@ -119,7 +122,8 @@ struct State {
   bool IsPinned(uintptr_t at, size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // Takes `bytes` of a device's memory. False: there is not as much.
   bool Take(int device, size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // Takes `bytes` of what may be page-locked. False: as above.
+  // Takes `bytes` of what may be page-locked. False: there is not as much, or
+  // it is this request's turn to be refused.
   bool TakePinned(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // All streams' threads, to wait for without the lock.
   std::vector<std::shared_ptr<StreamThread>> Threads(int device)

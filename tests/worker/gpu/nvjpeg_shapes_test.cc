@@ -250,6 +250,7 @@ TEST_F(NvjpegShapes, FilesAreInPageLockedMemoryIfThereIsRoom) {
     files.push_back(MakeJpeg({.width = 400, .height = 300, .quality = 98}));
   for (const uint64_t slot_bytes : {16 << 20, 1 << 20}) {
     config_.slot_bytes = slot_bytes;
+    fake_->Set("refuse_pinned", 0);
     Open();
     GpuPipeline pipeline(CropGraph(24), *gpus_, DecoderClass::kNvjpeg);
     ExpectExact(pipeline, files);

@@ -51,6 +51,16 @@ std::string CoresNear(std::string pci_bus_id) {
   return list;
 }
 
+// What CUDA's documents say of a device that is unavailable, not there, or not
+// ready; and what is unknown.
+bool MayHaveGone(cuda::Result result) {
+  return result == cuda::Result::kDeviceUnavailable ||
+         result == cuda::Result::kNoDevice ||
+         result == cuda::Result::kInvalidDevice ||
+         result == cuda::Result::kSystemNotReady ||
+         result == cuda::Result::kUnknown;
+}
+
 }  // namespace
 
 CudaDevice::CudaDevice(std::shared_ptr<const cuda::Driver> driver,
@@ -94,10 +104,11 @@ absl::Status CudaDevice::Retain() {
 
 CudaDevice::~CudaDevice() {
   if (context_ == nullptr) return;
-  // What fails here fails because the GPU is lost, and nothing can be done.
   (void)MakeCurrent();
-  if (module_ != nullptr) driver_->ModuleUnload(module_);
-  driver_->DevicePrimaryCtxRelease(device_);
+  if (module_ != nullptr)
+    Released(driver_->ModuleUnload(module_), "cuModuleUnload");
+  Released(driver_->DevicePrimaryCtxRelease(device_),
+           "cuDevicePrimaryCtxRelease");
 }
 
 absl::Status CudaDevice::Describe() {
@@ -121,7 +132,7 @@ absl::Status CudaDevice::Describe() {
 absl::Status CudaDevice::DescribeAbilities() {
   const cuda::Driver& d = *driver_;
   int version = 0;
-  d.DriverGetVersion(&version);
+  RETURN_IF_ERROR(Check(d.DriverGetVersion(&version), "cuDriverGetVersion"));
   info_.driver_version =
       fmt::format("{}.{}", version / 1000, version % 1000 / 10);
   int major = 0, minor = 0;
@@ -198,12 +209,13 @@ absl::StatusOr<DeviceAddress> CudaDevice::Allocate(uint64_t bytes) const {
 }
 
 void CudaDevice::Free(DeviceAddress memory) const {
-  driver_->MemFree(memory.number());
+  Released(driver_->MemFree(memory.number()), "cuMemFree");
 }
 
 Device::MemoryInfo CudaDevice::memory() const {
   size_t free_bytes = 0, all_bytes = 0;
-  driver_->MemGetInfo(&free_bytes, &all_bytes);
+  if (!Check(driver_->MemGetInfo(&free_bytes, &all_bytes), "cuMemGetInfo").ok())
+    return {.free_bytes = 0, .all_bytes = info_.memory_bytes};
   return {.free_bytes = free_bytes, .all_bytes = all_bytes};
 }
 
@@ -216,7 +228,7 @@ absl::StatusOr<std::byte*> CudaDevice::AllocatePinned(size_t bytes) const {
 }
 
 void CudaDevice::FreePinned(std::byte* memory) const {
-  driver_->MemFreeHost(memory);
+  Released(driver_->MemFreeHost(memory), "cuMemFreeHost");
 }
 
 absl::Status CudaDevice::Pin(std::byte* memory, uint64_t bytes) const {
@@ -226,7 +238,7 @@ absl::Status CudaDevice::Pin(std::byte* memory, uint64_t bytes) const {
 }
 
 void CudaDevice::Unpin(std::byte* memory) const {
-  driver_->MemHostUnregister(memory);
+  Released(driver_->MemHostUnregister(memory), "cuMemHostUnregister");
 }
 
 absl::StatusOr<std::unique_ptr<MappedMemory>> CudaDevice::Import(
@@ -244,8 +256,29 @@ absl::Status CudaDevice::WaitStream(cuda::Stream stream) const {
 
 absl::Status CudaDevice::Check(cuda::Result result, const char* call) const {
   absl::Status status = cuda::Check(*driver_, result, call);
-  if (cuda::PoisonsContext(result)) return Poisoned(std::move(status));
+  const bool gone = context_ != nullptr && MayHaveGone(result);
+  if (gone)
+    status = Annotate(status,
+                      "it may have been reset, have fallen off the bus or have "
+                      "lost its MIG instance (nvidia-smi and the kernel's log "
+                      "say more)");
+  if (cuda::PoisonsContext(result)) status = Poisoned(std::move(status));
+  if (gone || IsPoisoned(status)) lost_ = true;
   return status;
+}
+
+void CudaDevice::Released(cuda::Result result, const char* call) const {
+  SayNotReleased(Check(result, call));
+}
+
+void CudaDevice::Released(cuda::NvjpegResult result, const char* call) const {
+  SayNotReleased(cuda::Check(result, call));
+}
+
+void CudaDevice::SayNotReleased(const absl::Status& status) const {
+  if (status.ok() || lost_ || said_.exchange(true)) return;
+  LOG_WARN("gpu.not_released gpu={} error=\"{}\" note=\"said once\"",
+           info_.index, Message(status));
 }
 
 }  // namespace leat::worker

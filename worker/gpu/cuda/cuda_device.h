@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -57,6 +58,11 @@ class CudaDevice final : public Device {
   // Until the stream is empty.
   absl::Status WaitStream(cuda::Stream stream) const;
   absl::Status Check(cuda::Result result, const char* call) const;
+  // For calls that give something back, whose callers cannot return an error:
+  // the first failure is said in the log. Of a lost GPU everything fails, and
+  // that has been said.
+  void Released(cuda::Result result, const char* call) const;
+  void Released(cuda::NvjpegResult result, const char* call) const;
 
  private:
   CudaDevice(std::shared_ptr<const cuda::Driver> driver,
@@ -66,6 +72,7 @@ class CudaDevice final : public Device {
   absl::Status Retain();
   absl::Status LoadKernels();
   void OpenNvjpeg();
+  void SayNotReleased(const absl::Status& status) const;
 
   const std::shared_ptr<const cuda::Driver> driver_;
   const std::shared_ptr<const cuda::Nvjpeg> nvjpeg_;
@@ -77,6 +84,8 @@ class CudaDevice final : public Device {
   cuda::Context context_ = nullptr;
   cuda::Module module_ = nullptr;
   std::array<cuda::Function, kNumKernels> kernels_{};
+  mutable std::atomic<bool> lost_{false};
+  mutable std::atomic<bool> said_{false};  // that something was not released
 };
 
 }  // namespace leat::worker

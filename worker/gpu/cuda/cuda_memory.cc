@@ -15,13 +15,13 @@ absl::StatusOr<std::unique_ptr<CudaMemory>> CudaMemory::Map(
                          device.info().index, bytes, Message(status));
 }
 
-// A failure means that the GPU is lost.
 CudaMemory::~CudaMemory() {
   const cuda::Driver& d = device_.driver();
   (void)device_.MakeCurrent();
-  if (mapped_) d.MemUnmap(address_, bytes_);
-  if (address_ != 0) d.MemAddressFree(address_, bytes_);
-  if (handle_ != 0) d.MemRelease(handle_);
+  if (mapped_) device_.Released(d.MemUnmap(address_, bytes_), "cuMemUnmap");
+  if (address_ != 0)
+    device_.Released(d.MemAddressFree(address_, bytes_), "cuMemAddressFree");
+  if (handle_ != 0) device_.Released(d.MemRelease(handle_), "cuMemRelease");
 }
 
 absl::Status CudaMemory::MapAll(int fd) {

@@ -39,7 +39,14 @@ absl::StatusOr<std::unique_ptr<Platform>> OpenPlatform() {
   const auto search = cuda::LibrarySearch::FromEnvironment();
   ASSIGN_OR_RETURN(std::shared_ptr<const cuda::Driver> driver,
                    cuda::LoadDriver(search));
-  RETURN_IF_ERROR(cuda::Check(*driver, driver->Init(0), "cuInit"));
+  const cuda::Result init = driver->Init(0);
+  absl::Status begun = cuda::Check(*driver, init, "cuInit");
+  if (init == cuda::Result::kNoDevice)
+    begun =
+        Annotate(begun,
+                 "the driver shows this process no GPU (CUDA_VISIBLE_DEVICES "
+                 "hides them, or a GPU in MIG mode has no compute instance)");
+  RETURN_IF_ERROR(begun);
   int count = 0;
   RETURN_IF_ERROR(
       cuda::Check(*driver, driver->DeviceGetCount(&count), "cuDeviceGetCount"));

@@ -20,11 +20,12 @@ absl::StatusOr<std::unique_ptr<CudaQueue>> CudaQueue::Create(
   return queue;
 }
 
-// What fails here fails because the GPU is lost, and nothing can be done.
 CudaQueue::~CudaQueue() {
   const cuda::Driver& d = device_.driver();
-  if (mark_ != nullptr) d.EventDestroy(mark_);
-  if (stream_ != nullptr) d.StreamDestroy(stream_);
+  if (mark_ != nullptr)
+    device_.Released(d.EventDestroy(mark_), "cuEventDestroy");
+  if (stream_ != nullptr)
+    device_.Released(d.StreamDestroy(stream_), "cuStreamDestroy");
 }
 
 absl::Status CudaQueue::ToDevice(DeviceAddress to, const void* from,

@@ -49,8 +49,8 @@ std::string WhyNoHandle(NvjpegResult result) {
 }
 
 // Empty: there are engines, which `info` tells of.
-std::string FindEngines(const cuda::Nvjpeg& nvjpeg, NvjpegMemory* memory,
-                        GpuInfo* info) {
+std::string FindEngines(const cuda::Nvjpeg& nvjpeg, const CudaDevice& gpu,
+                        NvjpegMemory* memory, GpuInfo* info) {
   if (!HasEngineCalls(nvjpeg)) return "nvJPEG is older than 11.9";
   cuda::NvjpegHandle handle = nullptr;
   NvjpegResult result =
@@ -59,7 +59,7 @@ std::string FindEngines(const cuda::Nvjpeg& nvjpeg, NvjpegMemory* memory,
   if (result != NvjpegResult::kSuccess) return WhyNoHandle(result);
   unsigned engines = 0, cores = 0;
   result = nvjpeg.GetHardwareDecoderInfo(handle, &engines, &cores);
-  nvjpeg.Destroy(handle);
+  gpu.Released(nvjpeg.Destroy(handle), "nvjpegDestroy");
   if (result != NvjpegResult::kSuccess)
     return Text(result, "nvjpegGetHardwareDecoderInfo");
   if (engines == 0) return "nvJPEG finds no engine on this GPU";
@@ -85,10 +85,10 @@ absl::StatusOr<std::unique_ptr<const NvjpegDevice>> NvjpegDevice::Open(
       nvjpeg->CreateExV2(cuda::NvjpegBackend::kDefault, memory.device(),
                          memory.pinned(), NvjpegFlags(*nvjpeg), &handle),
       "nvjpegCreateExV2"));
-  nvjpeg->Destroy(handle);
+  gpu->Released(nvjpeg->Destroy(handle), "nvjpegDestroy");
   info->decoder_version =
       fmt::format("{}.{}.{}", nvjpeg->major, nvjpeg->minor, nvjpeg->patch);
-  info->no_engines = FindEngines(*nvjpeg, &memory, info);
+  info->no_engines = FindEngines(*nvjpeg, *gpu, &memory, info);
   return std::make_unique<const NvjpegDevice>(nvjpeg, gpu,
                                               info->no_engines.empty());
 }

@@ -51,13 +51,25 @@ void* KeptBlocks::Take(size_t bytes) {
     booked = Book(block, &unused);
   }
   for (void* const memory : unused) Free(memory);
-  void* const memory = booked ? Allocate(block) : nullptr;
+  void* const memory = booked ? Obtain(block) : nullptr;
   MutexLock lock(&mu_);
   if (memory != nullptr)
     taken_[memory] = block;
   else if (booked)
     held_bytes_ -= block;
   return memory;
+}
+
+void* KeptBlocks::Obtain(size_t bytes) {
+  if (void* const memory = Allocate(bytes)) return memory;
+  std::multimap<size_t, void*> unused;
+  {
+    MutexLock lock(&mu_);
+    unused.swap(kept_);
+    for (const auto& [size, memory] : unused) held_bytes_ -= size;
+  }
+  for (const auto& [size, memory] : unused) Free(memory);
+  return Allocate(bytes);
 }
 
 // The smallest that is large enough, and not much too large.
@@ -117,13 +129,12 @@ void* KeptBlocks::Allocate(size_t bytes) const {
   return kind_ == Kind::kDevice ? cuda::AsPointer(device) : pinned;
 }
 
-// What fails here fails because the GPU is lost, and nothing can be done.
 void KeptBlocks::Free(void* memory) const {
   (void)gpu_.MakeCurrent();
   if (kind_ == Kind::kDevice)
-    gpu_.driver().MemFree(reinterpret_cast<uintptr_t>(memory));
+    gpu_.Free(DeviceAddress(reinterpret_cast<uintptr_t>(memory)));
   else
-    gpu_.driver().MemFreeHost(memory);
+    gpu_.FreePinned(static_cast<std::byte*>(memory));
 }
 
 NvjpegMemory::NvjpegMemory(const CudaDevice* gpu, uint64_t most_device_bytes,

@@ -49,6 +49,9 @@ class KeptBlocks {
   uint64_t held_bytes() const;
 
  private:
+  // From the driver. If it refuses, what is kept unused goes back to it, and it
+  // is asked once more.
+  void* Obtain(size_t bytes);
   void* TakeKept(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Makes room below the bound: blocks that leave it are put into `unused`.
   bool Book(size_t bytes, std::vector<void*>* unused)

@@ -66,16 +66,25 @@ absl::Status NvjpegPhases::CreatePage(Page* page) {
 NvjpegPhases::~NvjpegPhases() {
   const cuda::Nvjpeg& n = nvjpeg_;
   for (const cuda::NvjpegParams params : {as_rgb_, as_luma_})
-    if (params != nullptr) n.DecodeParamsDestroy(params);
+    if (params != nullptr)
+      gpu_.Released(n.DecodeParamsDestroy(params), "nvjpegDecodeParamsDestroy");
   for (const Page& page : pages_) {
     for (const cuda::NvjpegState state : page.states)
-      if (state != nullptr) n.JpegStateDestroy(state);
-    if (page.pinned != nullptr) n.BufferPinnedDestroy(page.pinned);
-    if (page.device != nullptr) n.BufferDeviceDestroy(page.device);
-    if (page.parsed != nullptr) n.JpegStreamDestroy(page.parsed);
+      if (state != nullptr)
+        gpu_.Released(n.JpegStateDestroy(state), "nvjpegJpegStateDestroy");
+    if (page.pinned != nullptr)
+      gpu_.Released(n.BufferPinnedDestroy(page.pinned),
+                    "nvjpegBufferPinnedDestroy");
+    if (page.device != nullptr)
+      gpu_.Released(n.BufferDeviceDestroy(page.device),
+                    "nvjpegBufferDeviceDestroy");
+    if (page.parsed != nullptr)
+      gpu_.Released(n.JpegStreamDestroy(page.parsed),
+                    "nvjpegJpegStreamDestroy");
   }
   for (const cuda::NvjpegDecoder decoder : decoders_)
-    if (decoder != nullptr) n.DecoderDestroy(decoder);
+    if (decoder != nullptr)
+      gpu_.Released(n.DecoderDestroy(decoder), "nvjpegDecoderDestroy");
 }
 
 NvjpegResult NvjpegPhases::Choose(const JpegToDecode& image,

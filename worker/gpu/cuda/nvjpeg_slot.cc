@@ -105,13 +105,18 @@ NvjpegSlot::~NvjpegSlot() {
   const cuda::Nvjpeg& n = nvjpeg_;
   MutexLock lock(&asking_);
   phases_.reset();
-  if (asked_for_ != nullptr) n.DecodeParamsDestroy(asked_for_);
-  for (const cuda::NvjpegParams params : shapes_) n.DecodeParamsDestroy(params);
+  if (asked_for_ != nullptr)
+    gpu_.Released(n.DecodeParamsDestroy(asked_for_),
+                  "nvjpegDecodeParamsDestroy");
+  for (const cuda::NvjpegParams params : shapes_)
+    gpu_.Released(n.DecodeParamsDestroy(params), "nvjpegDecodeParamsDestroy");
   for (const Batch& batch : {rgb_, luma_})
-    if (batch.state != nullptr) n.JpegStateDestroy(batch.state);
-  if (asked_ != nullptr) n.JpegStreamDestroy(asked_);
+    if (batch.state != nullptr)
+      gpu_.Released(n.JpegStateDestroy(batch.state), "nvjpegJpegStateDestroy");
+  if (asked_ != nullptr)
+    gpu_.Released(n.JpegStreamDestroy(asked_), "nvjpegJpegStreamDestroy");
   for (const cuda::NvjpegHandle handle : {engines_, cuda_})
-    if (handle != nullptr) n.Destroy(handle);
+    if (handle != nullptr) gpu_.Released(n.Destroy(handle), "nvjpegDestroy");
 }
 
 bool NvjpegSlot::Takes(const JpegDecoder::Header& header) const {
