@@ -55,7 +55,7 @@
 //                        GpuScarce.ASlotThatMayNotBePageLockedIsSlowerAndRight
 //   REGISTER_MS     on   PinnedLentTest.OthersDoNotWaitForIt
 //   GRANULARITY     on   e2e.device, a worker that maps in other units
-//   ORDERED = 0     on   NvjpegShapes.ARowDependsOnItsImageAndViewAlone
+//   ORDERED = 0     on   GpuScarce.TheEnginesAreCalledWhenThePassBeforeHasEnded
 //   PREALLOCATE     on   NvjpegShapes.APreAllocationThatSucceedsChangesNoByte
 //   BATCH_DAMAGED,  on   NvjpegShapes.ADamagedImageIsFoundOutByTheHost, which
 //   DAMAGED              sets each to every code
