@@ -108,7 +108,8 @@ class GpuTest(cluster.FakeGpuTest):
         hidden = {**self.fakes, "LEAT_FAKE_CUDA_DEVICES": "0"}
         with self.assertRaisesRegex(cluster.DaemonFailed, "--devices 0: the driver shows this process no GPU"):
             self.start_worker("--devices", "0", env=hidden)
-        self.assertRegex(self.start_worker("--devices", "all", env=hidden).tail(), "gpu.none .*shows this process no GPU")
+        worker = self.start_worker("--devices", "all", env=hidden)
+        self.assertRegex(worker.tail(), "gpu.none .*shows this process no GPU")
         self.assert_oracle(consumer.finish())
 
     def test_a_gpu_that_fails_again_and_again_is_given_up(self):

@@ -49,6 +49,7 @@ def environment(top, fake):
     env["LEAT_CONSUMER_BIN"] = str(top / "checks/e2e_consumer")
     if fake:
         env.update(LEAT_CUDA_LIBRARY=str(fake / "libcuda.so.1"), LEAT_NVJPEG_LIBRARY=str(fake / "libnvjpeg.so.13"))
+        env.setdefault("LEAT_FAKE_CUDA_REFUSE_PINNED", "0")  # page-locked memory is measured
     for bundled in sorted((top / "lib").glob("libnvjpeg.so.*"))[:1]:
         env.setdefault("LEAT_NVJPEG_LIBRARY", str(bundled))
     return env

@@ -52,10 +52,11 @@
 // does not bear it:
 //
 //   REFUSE_PINNED   on   GpuScarce.ABlockThatIsRefusedIsAskedForOnceMore,
-//                        GpuScarce.ASlotThatMayNotBePageLockedIsSlowerAndRight
+//                        GpuScarce.ASlotThatMayNotBePageLockedIsSlowerAndRight;
+//                        off under tests/gpu/run, which measures such memory
 //   REGISTER_MS     on   PinnedLentTest.OthersDoNotWaitForIt
 //   GRANULARITY     on   e2e.device, a worker that maps in other units
-//   ORDERED = 0     on   NvjpegShapes.ARowDependsOnItsImageAndViewAlone
+//   ORDERED = 0     on   GpuScarce.TheEnginesAreCalledWhenThePassBeforeHasEnded
 //   PREALLOCATE     on   NvjpegShapes.APreAllocationThatSucceedsChangesNoByte
 //   BATCH_DAMAGED,  on   NvjpegShapes.ADamagedImageIsFoundOutByTheHost, which
 //   DAMAGED              sets each to every code

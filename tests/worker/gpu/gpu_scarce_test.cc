@@ -7,6 +7,7 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -191,6 +192,33 @@ TEST_F(GpuScarce, ThreadsThatWaitForTheGpuSleep) {
     EXPECT_EQ(fake_->Count("spinning_waits"), 0);
     Close();
   }
+}
+
+// The engines do not follow their stream: they would write over images that the
+// kernel of the pass before still reads.
+TEST_F(GpuScarce, TheEnginesAreCalledWhenThePassBeforeHasEnded) {
+  fake_->Set("refuse_pinned", 0);
+  config_.decode_bytes = kMaxNvjpegImageBytes;
+  regions_ = false;
+  Open();
+  GpuPipeline pipeline(CropGraph(16), *gpus_, DecoderClass::kNvjpeg);
+  // 36 MB each: two a pass.
+  const std::vector<std::string> files(
+      3, MakeJpeg({.width = 4000, .height = 3000, .quality = 30}));
+  const auto waits = [this] { return fake_->Calls("cuStreamSynchronize"); };
+  const auto batches = [this] { return fake_->Calls("nvjpegDecodeBatchedEx"); };
+  const uint64_t waits_before = waits(), batches_before = batches();
+  fake_->Hold();
+  GroupResult result;
+  std::thread group([&] { result = pipeline.Run(files); });
+  while (waits() == waits_before && batches() < batches_before + 2)
+    std::this_thread::yield();
+  EXPECT_EQ(batches(), batches_before + 1);
+  fake_->Release();
+  group.join();
+  EXPECT_EQ(batches(), batches_before + 2);
+  EXPECT_TRUE(result.ok());
+  ExpectExact(pipeline, files);
 }
 
 TEST_F(GpuScarce, TheSizeOfAnImageAloneChoosesItsBackend) {

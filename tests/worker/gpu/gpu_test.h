@@ -36,6 +36,9 @@ class FakeCuda {
   void Set(const char* setting, uint64_t value) {
     Call<int(const char*, uint64_t)>("fake_cuda_set", setting, value);
   }
+  // While held, streams and engines begin nothing new.
+  void Hold() { Call<void()>("fake_cuda_hold"); }
+  void Release() { Call<void()>("fake_cuda_release"); }
   int64_t Count(const char* what) {
     return Call<int64_t(const char*)>("fake_cuda_count", what);
   }
