@@ -158,27 +158,30 @@ constexpr Gap kGaps[] = {
     {"", IsTooMuchForTheHost, "gives more than the host computes for a GPU"},
     {"peek_shape", Always, kNoForm},
     {"jpeg_compression_distortion", InAStage, kNoForm},
-    {"one_hot", InAStage, kNoForm},
     {"length", InAStage, kOfAnySize},
     {"cutmix_share", InAStage, kOfAnySize},
     {"", TakesWhatIsNowhere,
      "takes a stored value that is no image and over 16 KiB, or of any size"},
     {"where", ChoosesASizeByPixels,
      "chooses between sizes by what the host does not compute"},
-    {"floordiv", DividesByPixels, "divides by what the host does not compute"},
     {"erase", FillsWithALongPattern, "fills with more than 4096 bytes"},
     {"slice", FillsWithALongPattern, "fills with more than 4096 bytes"},
 };
 
 // What kernels compute, and not behind the GPU's decoder: it makes one image a
-// row, and an image whose values find no room is the host's.
+// row, and an image whose values find no room, or that a kernel finds bad, is
+// the host's.
 constexpr std::string_view kMayFindNoRoom =
     "has values whose size differs from sample to sample, and a sample whose "
     "values find no room on a GPU is decoded by the host";
+constexpr std::string_view kMayFail =
+    "may fail by a sample's pixels, and such a sample is decoded by the host";
 constexpr Gap kDecoderGaps[] = {
     {"partner", Always,
      "gives another row's value, and the GPU's decoder makes one image a row"},
     {"", TakesAnySize, kMayFindNoRoom},
+    {"floordiv", DividesByPixels, kMayFail},
+    {"one_hot", InAStage, kMayFail},
 };
 
 // --- Places -----------------------------------------------------------------

@@ -24,7 +24,7 @@ inline constexpr size_t kMostHostValueBytes = size_t{16} << 10;
 inline constexpr size_t kMostPatternBytes = 4096;
 
 // kUnimplemented: names a node that is in a gap, its operator, and why: "node 3
-// (one_hot) has no device form".
+// (peek_shape) has no device form".
 absl::Status CheckDeviceForms(const CheckedGraph& graph);
 
 // Whether the pipeline can have decoder class nvjpeg, where the GPU's decoder

@@ -27,9 +27,10 @@ namespace leat::worker {
 // of it is written any more after that.
 class KernelGroup {
  public:
-  // One status a row of the group: OK, the sample's fault (as RowProgram::Run
-  // says it), or the device's: kUnavailable, of all rows. On a thread of the
-  // device's; if a row has failed by its sample, on one that may read and
+  // One status a row of the group: OK; the sample's fault (as RowProgram::Run
+  // says it); kAborted: the row must be prepared again, from the same sample;
+  // or the device's: kUnavailable, of all rows. On a thread of the
+  // device's; if a row has failed otherwise, on one that may read and
   // decode, with a `state` for Prepare, which is null otherwise.
   using Done = std::function<void(std::span<const absl::Status> rows,
                                   ThreadState* state)>;

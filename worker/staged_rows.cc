@@ -3,7 +3,8 @@
 // What happens to bad samples where rows go through a device in groups: the
 // same as JobRuntime::Compute's, row by row, only that a sample may turn out
 // bad after the group has run. Such rows take their next substitute, or become
-// zeros, in another run of the group; one that fails for good fails alone.
+// zeros, in another run of the group; one that fails for good fails alone. A
+// row that a group cannot judge is prepared again before that.
 #include <utility>
 #include <vector>
 
@@ -25,9 +26,7 @@ class StagedRows final : public GroupStage {
                        ThreadState* state) override {
     rows_[index] = {.of = row, .candidate = row.sample};
     rows_[index].of.records = nullptr;  // not kept
-    absl::Status status = Try(index, row.records, state);
-    if (!IsBad(status, row.absent)) return status;
-    return AfterBadSample(index, status, state);
+    return TryOrReplace(index, row.records, state);
   }
 
   void Forget(size_t index) override { group_->Forget(index); }
@@ -68,6 +67,14 @@ class StagedRows final : public GroupStage {
                             : job_->OfRecord(r.candidate, status);
   }
 
+  // Prepares the row from its candidate or, if that is bad, as the policy says.
+  absl::Status TryOrReplace(size_t row, const RowRecords* records,
+                            ThreadState* state) {
+    const absl::Status status = Try(row, records, state);
+    if (!IsBad(status, rows_[row].of.absent)) return status;
+    return AfterBadSample(row, status, state);
+  }
+
   // The row's candidate is bad. OK: it is prepared from another one, or left to
   // become zeros.
   absl::Status AfterBadSample(size_t row, absl::Status status,
@@ -100,14 +107,19 @@ class StagedRows final : public GroupStage {
   void OnRun(std::span<const absl::Status> rows, ThreadState* state) {
     for (const absl::Status& each : rows)
       if (const absl::Status status = Judged(each);
-          !status.ok() && BlameOf(status) != Blame::kSample)
+          !status.ok() && !absl::IsAborted(each) &&
+          BlameOf(status) != Blame::kSample)
         return Answer(std::vector<absl::Status>(rows.size(), status));
     failed_.resize(rows.size());
     bool again = false;
     for (size_t row = 0; row < rows.size(); ++row) {
       if (rows[row].ok()) continue;
-      failed_[row] = AfterBadSample(
-          row, job_->OfRecord(rows_[row].candidate, rows[row]), state);
+      failed_[row] =
+          absl::IsAborted(rows[row])
+              ? TryOrReplace(row, nullptr, state)
+              : AfterBadSample(row,
+                               job_->OfRecord(rows_[row].candidate, rows[row]),
+                               state);
       if (failed_[row].ok())
         again = true;
       else

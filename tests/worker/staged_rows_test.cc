@@ -19,7 +19,8 @@ namespace {
 using testing::HasSubstr;
 
 // Files that begin with '!' fail in Prepare, those with '?' in Run, those with
-// '#' break the device.
+// '#' break the device. Of those with '~' the group has no answer in the first
+// Run; prepared again, they are as the rest of the file says.
 class FakeGroup final : public KernelGroup {
  public:
   FakeGroup(const GroupOutputs& outputs, int* runs)
@@ -27,7 +28,9 @@ class FakeGroup final : public KernelGroup {
   absl::Status Prepare(size_t row, const RowInput&, StoredSample stored,
                        ThreadState*) override {
     rows_[row].reset();
-    const char first = static_cast<char>(stored.fields[0].bytes[0]);
+    char first = static_cast<char>(stored.fields[0].bytes[0]);
+    if (first == '~' && again_.contains(row))
+      first = static_cast<char>(stored.fields[0].bytes[1]);
     if (first == '!') return DataLoss("it is bad");
     rows_[row] = first;
     return absl::OkStatus();
@@ -48,6 +51,12 @@ class FakeGroup final : public KernelGroup {
         rows_[row].reset();
         continue;
       }
+      if (value == '~') {
+        statuses[row] = Aborted("the group cannot say");
+        again_.insert(row);
+        rows_[row].reset();
+        continue;
+      }
       done_.insert(row);
       std::memset(outputs_.At(0, row), value, outputs_.field_bytes[0]);
       if (outputs_.field_bytes.size() > 2)
@@ -59,7 +68,7 @@ class FakeGroup final : public KernelGroup {
  private:
   const GroupOutputs outputs_;
   std::vector<std::optional<char>> rows_;
-  std::set<size_t> done_;
+  std::set<size_t> done_, again_;
   int* const runs_;
 };
 
@@ -163,6 +172,25 @@ TEST_F(StagedRowsTest, GoodRowsTakeOneRun) {
   Open(BadSamplePolicy::kFail);
   EXPECT_EQ(*Rows(), "abcdef");
   EXPECT_EQ(runs_, 1);
+}
+
+TEST_F(StagedRowsTest, ARowWithoutAnAnswerIsPreparedAgainFromTheSameSample) {
+  Write('c', "~z");
+  Open(BadSamplePolicy::kReplace);
+  EXPECT_EQ(*Rows(), "abzdef");
+  EXPECT_EQ(runs_, 2);
+  EXPECT_TRUE(bad_.Take().empty());
+  Write('c', "~!");
+  Open(BadSamplePolicy::kFail);
+  const absl::Status status = Rows().status();
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_THAT(std::string(Message(status)), HasSubstr("sample 2: "));
+  Open(BadSamplePolicy::kReplace);
+  EXPECT_EQ(*Rows(), std::string("ab") + Substitute(2, "c") + "def");
+  EXPECT_EQ(bad_.Take().size(), 1u);
+  Open(BadSamplePolicy::kZero);
+  EXPECT_EQ(*Rows(), std::string("ab\0def", 6));
+  EXPECT_EQ(valid_, "110111");
 }
 
 TEST_F(StagedRowsTest, FailNamesTheSampleWhereverItTurnsOutBad) {

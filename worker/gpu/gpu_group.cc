@@ -48,6 +48,11 @@ absl::Status GpuGroup::Begin() {
   if (values > pixels_room_)
     return Internal("values of {} bytes in a slot of {}", values, pixels_room_);
   pixels_room_ = (pixels_room_ - values) / kAlignment * kAlignment;
+  if (program_.fused->FaultBytes(outputs_.rows) > 0) {
+    std::byte* const words = slot_->pixels.data() + pixels_room_ +
+                             program_.fused->FaultsAt(outputs_.rows);
+    faults_ = {reinterpret_cast<uint32_t*>(words), outputs_.rows};
+  }
   RETURN_IF_ERROR(
       fused_.Begin(*program_.fused, outputs_.rows, slot_->block,
                    {.block = slot_->device_block,
@@ -65,11 +70,27 @@ DeviceAddress GpuGroup::OutputAddress(size_t row, size_t field) const {
          row * outputs_.field_bytes[field];
 }
 
+// In the two memories they have the same place.
+DeviceAddress GpuGroup::faults_address() const {
+  return slot_->device_pixels +
+         static_cast<uint64_t>(std::as_bytes(faults_).data() -
+                               slot_->pixels.data());
+}
+
+void GpuGroup::TakeFaults() {
+  for (size_t row = 0; row < faults_.size(); ++row) {
+    if (faults_[row] == 0) continue;
+    rows_[row].stage = RowStage::kFaulted;
+    rows_[row].status = Aborted("a kernel found the row bad");
+  }
+}
+
 absl::Status GpuGroup::Prepare(size_t row, const RowInput& input,
                                StoredSample stored, ThreadState* state) {
   RETURN_IF_ERROR(begun_);
   if (queue_->lost()) return queue_->WhyLost();
   GroupRow& r = rows_[row];
+  const bool for_cpu = r.for_cpu;
   r = {};
   r.record = std::move(stored);
   r.input = input;
@@ -77,7 +98,7 @@ absl::Status GpuGroup::Prepare(size_t row, const RowInput& input,
   auto* const thread = static_cast<GpuThread*>(state);
   const FusedProgram* const fused = program_.fused.get();
   absl::StatusOr<bool> prepared = false;
-  if (fused != nullptr) prepared = PrepareRow(row, thread);
+  if (fused != nullptr && !for_cpu) prepared = PrepareRow(row, thread);
   // Of a pipeline that chooses, the CPU computes only what a sample needs, and
   // it knows what is to become of a row whose partner is bad: it has the last
   // word on what is wrong. What is wrong with the decoder is none of its
@@ -270,7 +291,10 @@ void GpuGroup::Answer(const absl::Status& lost, ThreadState* state) {
   if (lost.ok())
     for (size_t i = 0; i < rows_.size(); ++i) {
       statuses[i] = std::exchange(rows_[i].status, absl::OkStatus());
-      if (!statuses[i].ok()) rows_[i] = {};
+      if (statuses[i].ok()) continue;
+      const bool faulted = rows_[i].stage == RowStage::kFaulted;
+      rows_[i] = {};
+      rows_[i].for_cpu = faulted;
     }
   const Done done = std::move(done_);
   done(statuses, state);

@@ -14,6 +14,9 @@
 // its own. A partner that is odd in any way leaves the row to the CPU, which
 // alone follows the job's policy.
 //
+// A row that a kernel finds bad (a divisor of 0 among its pixels) is answered
+// by kAborted, and the CPU computes it when it is prepared again.
+//
 // Threads: Prepare of several rows at once; between Run and `done` the group
 // belongs to its GpuQueue.
 #pragma once
@@ -70,6 +73,7 @@ enum class RowStage : uint8_t {
   kStored,   // the CPU has computed it: in place, or into `values`
   kRefused,  // the decoder refused it: for libjpeg-turbo
   kFailed,   // the decoder failed on it: libjpeg-turbo says if it is damaged
+  kFaulted,  // a kernel found it bad: the CPU says what is wrong with it
   kDone,     // the outputs have it, or nobody wants it
 };
 
@@ -95,7 +99,14 @@ struct GroupRow {
   DecodeChoice choice;
   OfBoth<RowPixels> pixels;
   std::vector<std::byte> values;  // field after field, for a device's outputs
+  bool for_cpu = false;           // when it is prepared again: it was kFaulted
 };
+
+// Nothing more is computed or stored of it in this Run.
+inline bool IsForRepair(const GroupRow& row) {
+  return row.stage == RowStage::kRefused || row.stage == RowStage::kFailed ||
+         row.stage == RowStage::kFaulted;
+}
 
 class GpuGroup final : public KernelGroup {
  public:
@@ -126,6 +137,12 @@ class GpuGroup final : public KernelGroup {
   bool on_device() const { return outputs_.device >= 0; }
   // Where the kernel writes.
   DeviceAddress OutputAddress(size_t row, size_t field) const;
+  // By row, not 0: a kernel found the row bad. Here, and on the device; none
+  // where the program has no such kernel.
+  std::span<uint32_t> faults() const { return faults_; }
+  DeviceAddress faults_address() const;
+  // What the last Run has left in `faults` becomes the rows' stage and status.
+  void TakeFaults();
   // By libjpeg-turbo and the CPU's operators.
   absl::Status ComputeOnCpu(size_t row, GpuThread* thread);
   // Whether libjpeg-turbo decodes all of the row's image without complaint.
@@ -165,6 +182,7 @@ class GpuGroup final : public KernelGroup {
   std::vector<size_t> field_at_;  // of the fields in the slot's outputs
   // Of the slot's memory for pixels: behind it lie the stages' values.
   size_t pixels_room_;
+  std::span<uint32_t> faults_;
   std::atomic<size_t> pixels_used_{0};
   Done done_;
 };

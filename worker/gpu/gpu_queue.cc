@@ -144,12 +144,9 @@ void GpuQueue::CompleteLoop() {
 
 void GpuQueue::Complete(GpuGroup* group, absl::Status status) {
   if (!status.ok()) status = Failed(status);
-  const auto& rows = group->rows();
+  if (status.ok()) group->TakeFaults();
   const bool repair =
-      status.ok() && std::any_of(rows.begin(), rows.end(), [](const auto& row) {
-        return row.stage == RowStage::kRefused ||
-               row.stage == RowStage::kFailed;
-      });
+      status.ok() && std::ranges::any_of(group->rows(), IsForRepair);
   if (repair) {
     repairs_.TryPush(std::move(group));
     return;

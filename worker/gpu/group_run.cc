@@ -10,11 +10,6 @@
 namespace leat::worker {
 namespace {
 
-// Computed later, if at all.
-bool IsForRepair(const GroupRow& row) {
-  return row.stage == RowStage::kRefused || row.stage == RowStage::kFailed;
-}
-
 // What kValidField says of it.
 bool IsValid(const GroupRow& row) {
   return row.stage != RowStage::kEmpty && !row.input.padding;
@@ -54,6 +49,7 @@ absl::Status GroupRun::Enqueue() {
     if (rows[row].stage == RowStage::kPixels ||
         rows[row].stage == RowStage::kEncoded)
       todo_.push_back(row);
+  RETURN_IF_ERROR(ClearFaults());
   for (size_t begin = 0; begin < todo_.size();) {
     const size_t end = PassEnd(begin);
     absl::Status status =
@@ -69,6 +65,7 @@ absl::Status GroupRun::Enqueue() {
     RETURN_IF_ERROR(status);
     begin = end;
   }
+  RETURN_IF_ERROR(FetchFaults());
   RETURN_IF_ERROR(group_.on_device() ? StoreToDevice() : FetchResults());
   for (const size_t row : todo_)
     if (computed_[row]) rows[row].stage = RowStage::kDone;
@@ -170,6 +167,21 @@ absl::Status GroupRun::Launch(std::span<const size_t> rows) {
                                   fused.used_bytes()));
   return group_.program().fused->Launch(group_.rows().size(), slot.device_block,
                                         &queue_);
+}
+
+// The host's too: where no kernel runs, nothing is copied over them.
+absl::Status GroupRun::ClearFaults() {
+  const std::span<uint32_t> faults = group_.faults();
+  std::ranges::fill(faults, 0);
+  if (faults.empty() || todo_.empty()) return absl::OkStatus();
+  return queue_.Fill(group_.faults_address(), 0, faults.size_bytes());
+}
+
+absl::Status GroupRun::FetchFaults() {
+  const std::span<uint32_t> faults = group_.faults();
+  if (faults.empty() || todo_.empty()) return absl::OkStatus();
+  return queue_.ToHost(faults.data(), group_.faults_address(),
+                       faults.size_bytes());
 }
 
 absl::Status GroupRun::FetchResults() {

@@ -5,6 +5,9 @@
 //   for each pass:  pixels and descriptors to the GPU, decoding, the kernels
 //   then:           results to the host, what has no pixels, the mark
 //
+// Where kernels may find a row bad, the fault words are set to 0 before the
+// passes, and copied to the host with the results.
+//
 // Usually one pass. More where the images that are decoded there exceed the
 // slot's memory, and where the GPU had no memory for a pass: then half of its
 // rows.
@@ -46,6 +49,8 @@ class GroupRun {
   absl::Status SendPixels(std::span<const size_t> rows);
   absl::Status Decode(std::span<const size_t> rows);
   absl::Status Launch(std::span<const size_t> rows);
+  absl::Status ClearFaults();
+  absl::Status FetchFaults();
   absl::Status FetchResults();
   absl::Status FetchField(size_t field);
   absl::Status StoreToDevice();

@@ -42,6 +42,12 @@ struct LookupForm {
   std::span<const std::byte> table;  // of the result's type
   uint64_t places = 0;
 };
+// For each element `classes` elements, of which the one that it names is `on`
+// and the others are `off`. Another number than 0 to classes - 1 is an error.
+struct OneHotForm {
+  std::span<const std::byte> off, on;  // an element of the result's type each
+  uint64_t classes = 0;
+};
 // An operator of arithmetic_loops.h on two values, converted to `type` before;
 // the result is of `computed` before it is converted to the result's.
 struct ArithmeticForm {
@@ -126,7 +132,7 @@ struct AugmentForm {
 };
 
 using DeviceForm =
-    std::variant<std::monostate, LinearForm, MatrixForm, LookupForm,
+    std::variant<std::monostate, LinearForm, MatrixForm, LookupForm, OneHotForm,
                  ArithmeticForm, BoxForm, WindowForm, PasteForm, WarpForm,
                  BlurForm, NoiseForm, AugmentForm, StandardForm>;
 

@@ -144,6 +144,14 @@ class OneHot : public OperatorKernel {
     return absl::OkStatus();
   }
 
+  absl::StatusOr<DeviceForm> FormOf(const OperatorCall&) const override {
+    const auto classes = static_cast<size_t>(classes_);
+    const size_t bytes = all_off_.size() / classes;
+    return OneHotForm{.off = std::span(all_off_).first(bytes),
+                      .on = std::span(on_).first(bytes),
+                      .classes = classes};
+  }
+
  private:
   int64_t classes_;
   leat::Shape shape_;

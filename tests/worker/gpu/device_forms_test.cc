@@ -137,8 +137,9 @@ bool ExpectAgreement(const CheckedGraph& graph) {
   EXPECT_TRUE(nvjpeg.ok() || absl::IsUnimplemented(nvjpeg)) << nvjpeg;
   EXPECT_LE(nvjpeg.ok(), table.ok());
   if (program.ok()) {
-    EXPECT_EQ(nvjpeg.ok(),
-              !(*program)->has_partner() && !(*program)->has_own_sizes())
+    EXPECT_EQ(nvjpeg.ok(), !(*program)->has_partner() &&
+                               !(*program)->has_own_sizes() &&
+                               (*program)->FaultBytes(1) == 0)
         << nvjpeg << "\n"
         << CanonicalText(graph.graph);
   }

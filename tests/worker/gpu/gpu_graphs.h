@@ -62,6 +62,33 @@ inline Graph OwnSizeGraph(int64_t size) {
   return graph;
 }
 
+// An int32 for each channel of a pixel that is drawn from the decoded image:
+// `seldom` where the byte is a multiple of 5, else `often`.
+inline uint32_t AddPixel(double seldom, double often, Graph* graph) {
+  std::vector<int64_t> keys;
+  for (int64_t byte = 0; byte < 256; byte += 5) keys.push_back(byte);
+  const auto pixel = static_cast<uint32_t>(graph->nodes.size());
+  graph->nodes.push_back({"random_resized_crop",
+                          {{1, 0}},
+                          {{"size", std::vector<int64_t>{1, 1}}}});
+  graph->nodes.push_back({"lookup_table",
+                          {{pixel, 0}},
+                          {{"keys", keys},
+                           {"values", std::vector<double>(keys.size(), seldom)},
+                           {"default_value", often},
+                           {"dtype", std::string("int32")}}});
+  return pixel + 1;
+}
+// CropGraph's image and, as another output, what it is divided by: some rows
+// fail.
+inline Graph DividingGraph(int64_t size, const std::string& path = "/data") {
+  Graph graph = CropGraph(size, path);
+  const uint32_t divisor = AddPixel(0, 3, &graph);
+  graph.nodes.push_back({"floordiv", {{2, 0}, {divisor, 0}}, {}});
+  graph.outputs.push_back({"quotient", {divisor + 1, 0}});
+  return graph;
+}
+
 // share × x + (1 - share) × partner(x); the node of the sum.
 inline uint32_t AddBlend(uint32_t x, uint32_t share, Graph* graph) {
   const auto add = [graph](Node node) {

@@ -104,6 +104,50 @@ class GpuJobTest : public HostGroupTest {
     return results;
   }
 
+  // The rows of a step that hold samples.
+  std::vector<RowOf> RowsOf(uint64_t epoch, uint64_t step) const {
+    const Plan& plan = gpu_->plan();
+    std::vector<RowOf> rows;
+    for (uint32_t row = 0; row < plan.rows_in(step); ++row) {
+      uint64_t sample;
+      plan.Samples(epoch, step, std::span(&row, 1), std::span(&sample, 1));
+      rows.push_back(
+          {.epoch = epoch, .step = step, .row = row, .sample = sample});
+    }
+    return rows;
+  }
+  // Both have the same to say of these rows, and report the same samples.
+  void ExpectCpus(const std::vector<RowOf>& rows, const std::string& where) {
+    const auto results = OnGpu(rows);
+    const BadSamples::Report of_gpu = bad_.Take();
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const auto expected = OnCpu(rows[i]);
+      ASSERT_EQ(results[i].status(), expected.status())
+          << where << " row " << i;
+      (expected.ok() ? good_ : failed_) += 1;
+      if (expected.ok()) {
+        ASSERT_EQ(*results[i], *expected) << where << " row " << i;
+      }
+    }
+    const BadSamples::Report of_cpu = bad_.Take();
+    ASSERT_EQ(of_gpu.size(), of_cpu.size()) << where;
+    if (of_cpu.empty()) return;
+    const auto &got = of_gpu.at("job"), &want = of_cpu.at("job");
+    ASSERT_EQ(got.size(), want.size()) << where;
+    for (const auto& [sample, entry] : want) {
+      ASSERT_TRUE(got.contains(sample)) << where << " sample " << sample;
+      EXPECT_EQ(got.at(sample).reason, entry.reason) << where;
+      EXPECT_EQ(got.at(sample).count, entry.count) << where;
+    }
+  }
+  void ExpectCpusEpochs(const std::string& where) {
+    for (uint64_t epoch = 0; epoch < 2; ++epoch)
+      for (uint64_t step = 0; step < gpu_->plan().steps_per_epoch(); ++step)
+        ExpectCpus(RowsOf(epoch, step), where + " epoch " +
+                                            std::to_string(epoch) + " step " +
+                                            std::to_string(step));
+  }
+
   const TempDir dir_;
   uint64_t jobs_ = 0;  // opened
   SampleCache cache_{64 << 20};
@@ -112,6 +156,7 @@ class GpuJobTest : public HostGroupTest {
   RuntimeContext of_gpu_, of_cpu_;
   std::unique_ptr<ThreadState> state_;
   std::shared_ptr<const JobRuntime> gpu_, cpu_;
+  int good_ = 0, failed_ = 0;  // rows that were compared
 };
 
 }  // namespace leat::worker

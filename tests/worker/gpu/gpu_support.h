@@ -30,6 +30,7 @@ using RowBytes = std::vector<std::byte>;
 struct GroupResult {
   std::vector<absl::Status> prepared, computed;  // by row
   std::vector<RowBytes> rows;
+  int again = 0;  // rows that were prepared twice
   bool ok() const {
     const auto good = [](const absl::Status& s) { return s.ok(); };
     return std::all_of(prepared.begin(), prepared.end(), good) &&
@@ -162,17 +163,38 @@ class GpuPipeline {
       ADD_FAILURE() << "no slot";
       return;
     }
-    bool good = true;
+    bool lost = false;
     for (size_t row = 0; row < count; ++row) {
       result->prepared.push_back(
           Prepare(*group, row, files[begin + row], begin + row));
-      good = good && result->prepared.back().ok();
+      const absl::Status& status = result->prepared.back();
+      if (!status.ok()) group->Forget(row);
+      lost = lost || absl::IsUnavailable(status);
     }
-    if (good)
-      for (absl::Status& status : RunGroup(*group))
-        result->computed.push_back(std::move(status));
+    if (!lost) RunToTheEnd(*group, files, begin, result);
     for (size_t row = 0; row < count; ++row)
       result->rows.push_back(memory.Row(outputs, row));
+  }
+
+  // Runs the group again for rows that want it.
+  void RunToTheEnd(KernelGroup& group, const std::vector<std::string>& files,
+                   size_t begin, GroupResult* result) {
+    std::vector<absl::Status> computed = RunGroup(group);
+    bool again = false;
+    for (size_t row = 0; row < computed.size(); ++row) {
+      if (!absl::IsAborted(computed[row])) continue;
+      ++result->again;
+      computed[row] = Prepare(group, row, files[begin + row], begin + row);
+      again = again || computed[row].ok();
+      if (!computed[row].ok()) group.Forget(row);
+    }
+    if (again) {
+      const std::vector<absl::Status> second = RunGroup(group);
+      for (size_t row = 0; row < computed.size(); ++row)
+        if (computed[row].ok()) computed[row] = second[row];
+    }
+    for (absl::Status& status : computed)
+      result->computed.push_back(std::move(status));
   }
 
   const CheckedGraph checked_;

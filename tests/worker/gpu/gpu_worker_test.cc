@@ -87,6 +87,50 @@ TEST_F(GpuTest, RowsAreWrittenStraightIntoLentDeviceMemory) {
   }
 }
 
+// A row that a kernel finds bad has written to the device's memory by then.
+TEST_F(GpuTest, RowsThatFailByTheirPixelsAreTheCpusInDeviceMemory) {
+  Open();
+  GpuPipeline pipeline(DividingGraph(32), *gpus_);
+  ASSERT_TRUE(pipeline.kernel().staged(false));
+  constexpr size_t kRows = 12, kImage = 32 * 32 * 3;
+  const std::vector<size_t> bytes = {kImage, 4, kImage * 4, 1};
+  const std::vector<uint64_t> offsets = {0, 40'000, 80'000, 600'000};
+  const DeviceBytes memory(700'000);
+  const GroupOutputs outputs{.rows = kRows,
+                             .base = memory.data(),
+                             .device = 0,
+                             .offsets = offsets,
+                             .field_bytes = bytes};
+  const auto group = pipeline.kernel().BeginGroup(outputs);
+  std::vector<std::string> files;
+  for (uint32_t i = 0; i < kRows; ++i)
+    files.push_back(MakeJpeg({.width = 90, .height = 70, .seed = i}));
+  for (size_t row = 0; row < kRows; ++row)
+    ASSERT_TRUE(pipeline.Prepare(*group, row, files[row]).ok());
+  const std::vector<absl::Status> first = GpuPipeline::RunGroup(*group);
+  size_t failed = 0;
+  for (size_t row = 0; row < kRows; ++row) {
+    const absl::Status expected = pipeline.OnCpu(files[row], row).status();
+    ASSERT_EQ(absl::IsAborted(first[row]), !expected.ok()) << first[row];
+    if (first[row].ok()) continue;
+    ++failed;
+    EXPECT_EQ(pipeline.Prepare(*group, row, files[row]), expected);
+  }
+  EXPECT_GT(failed, 1u);
+  EXPECT_LT(failed, kRows - 1);
+  for (const absl::Status& status : GpuPipeline::RunGroup(*group))
+    EXPECT_TRUE(status.ok()) << status;
+  for (size_t row = 0; row < kRows; ++row) {
+    RowBytes got;
+    for (size_t f = 0; f < 3; ++f)
+      got.insert(got.end(), outputs.At(f, row), outputs.At(f, row) + bytes[f]);
+    EXPECT_EQ(*outputs.At(3, row), std::byte{first[row].ok()}) << row;
+    EXPECT_EQ(got, first[row].ok() ? *pipeline.OnCpu(files[row], row)
+                                   : RowBytes(got.size(), std::byte{0}))
+        << row;
+  }
+}
+
 // The label, which the fused kernel writes though no view is its own.
 TEST_F(GpuTest, HostValuesReachDeviceMemoryWhereSizesAreTheRowsOwn) {
   Open();

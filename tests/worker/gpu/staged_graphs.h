@@ -24,6 +24,7 @@ class RandomStagedGraph : private RandomStagedNodes {
   // Of at most `most` operators on pixels; its outputs, the last ones first.
   Graph Make(int most) {
     graph_ = {};
+    has_classes_ = false;
     pixels_.clear();
     Add({"readers.image_folder", {}, {{"path", Value(std::string("/data"))}}});
     AddHostValues();
@@ -81,6 +82,7 @@ class RandomStagedGraph : private RandomStagedNodes {
 
   // Tries until one fits.
   void AddOperator() {
+    if (Below(12) == 0 && TryAll(MayFail(), &pixels_)) return;
     for (int attempt = 0; attempt < 20; ++attempt) {
       Node node = Operator();
       if (node.inputs.empty()) node.inputs = {{Last(), 0}};
@@ -98,6 +100,42 @@ class RandomStagedGraph : private RandomStagedNodes {
     graph_.nodes = std::move(more.nodes);
     to->push_back(last);
     return true;
+  }
+
+  // What fails where a byte of the sample is one of a few: a division by 0, or
+  // a class that is none.
+  std::vector<Node> MayFail() {
+    const auto first = static_cast<uint32_t>(graph_.nodes.size());
+    // Classes are many elements for one: once is enough.
+    const bool divides = has_classes_ || Below(2) == 0;
+    has_classes_ = has_classes_ || !divides;
+    const int classes = 2 + Below(2);
+    const auto value = [&](bool bad) -> double {
+      if (bad) return divides ? 0 : Pick({-1, classes, 9'999});
+      return divides ? Pick({-7, 1, 3, 200}) : Below(classes);
+    };
+    Ints keys;
+    Floats values;
+    for (int i = Below(4); i > 0; --i) {
+      keys.push_back(Below(256));
+      values.push_back(value(Below(3) == 0));
+    }
+    keys.push_back(255);
+    values.push_back(value(false));
+    const Node table{"lookup_table",
+                     {{Any(), 0}},
+                     {{"keys", keys},
+                      {"values", values},
+                      {"default_value", Value(value(false))},
+                      {"dtype", Word({"uint8", "int32", "int64"})}}};
+    if (divides) return {table, {"floordiv", {{Last(), 0}, {first, 0}}, {}}};
+    return {table,
+            {"one_hot",
+             {{first, 0}},
+             {{"num_classes", Value(int64_t{classes})},
+              {"on_value", Value(Between(-300, 300))},
+              {"off_value", Value(Between(-300, 300))},
+              {"dtype", Type()}}}};
   }
 
   // A row and its partner: as mixup and CutMix do, or the partner alone. Values
@@ -167,6 +205,7 @@ class RandomStagedGraph : private RandomStagedNodes {
 
   Graph graph_;
   std::vector<uint32_t> host_;
+  bool has_classes_ = false;  // of pixels
 };
 
 }  // namespace leat::worker

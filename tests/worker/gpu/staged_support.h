@@ -29,13 +29,16 @@ class StagedRunner {
   const absl::Status& status() const { return status_; }
   const FusedProgram& program() const { return *program_; }
 
-  // One status a row; kResourceExhausted: for the CPU. Outputs are off by
-  // `misalign` bytes.
+  // One status a row; kResourceExhausted: for the CPU; kAborted: a kernel found
+  // it bad. Outputs are off by `misalign` bytes.
   std::vector<absl::Status> Run(const std::vector<std::string>& jpegs,
                                 uint64_t epoch, size_t misalign) {
     const size_t rows = jpegs.size();
     Block block(program_->BlockBytes(rows));
     Block values(std::max<uint64_t>(program_->ValueBytes(rows), 1));
+    const std::span<std::byte> faults = values.span().subspan(
+        program_->FaultsAt(rows), program_->FaultBytes(rows));
+    std::ranges::fill(faults, std::byte{0});
     FusedGroup group;
     std::vector<absl::Status> statuses(
         rows,
@@ -58,6 +61,13 @@ class StagedRunner {
     for (size_t row = 0; row < rows; ++row)
       for (std::vector<std::byte>& output : outputs_[row])
         output = Unguarded(output, misalign);
+    for (size_t row = 0; row * sizeof(uint32_t) < faults.size(); ++row) {
+      uint32_t fault;
+      memcpy(&fault, &faults[row * sizeof fault], sizeof fault);
+      if (fault == 0) continue;
+      EXPECT_TRUE(statuses[row].ok()) << "it was left out of the launches";
+      statuses[row] = Aborted("a kernel found it bad");
+    }
     return statuses;
   }
 

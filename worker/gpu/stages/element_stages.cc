@@ -89,10 +89,14 @@ absl::Status AddArithmetic(const Step& step, const KernelStep& operation,
             : builder->NewConstant(form.second.first(SizeOf(form.type)),
                                    form.type, {}));
   MapStage::Adjust adjust;
-  if (form.divides) {
-    if (operands[1].in != StageTensor::In::kHost)
-      return Unimplemented("its divisor is not the host's, who looks for 0");
+  if (form.divides && operands[1].in == StageTensor::In::kHost) {
     adjust = ChecksDivisor(operation.inputs[1], form.type);
+  } else if (form.divides) {
+    builder->AddFault();
+    adjust = [](const StageRow& row, const StageMemory&, MapRow* map) {
+      map->fault = row.FaultAddress();
+      return absl::OkStatus();
+    };
   }
   builder->Add(std::make_unique<MapStage>(builder->NewResult(step.node),
                                           std::move(operands), map,
@@ -114,6 +118,33 @@ absl::Status AddLookup(const Step& step, const KernelStep& operation,
       std::vector{builder->TensorOf(operation.inputs[0])}, map,
       [table](const StageRow& row, const StageMemory&, MapRow* map) {
         map->table = row.AddressOf(table);
+        return absl::OkStatus();
+      }));
+  return absl::OkStatus();
+}
+
+absl::Status AddOneHot(const Step& step, const KernelStep& operation,
+                       StageBuilder* builder) {
+  ASSIGN_OR_RETURN(const OneHotForm form, ConstantForm<OneHotForm>(operation));
+  std::vector<std::byte> elements(form.off.begin(), form.off.end());
+  elements.insert(elements.end(), form.on.begin(), form.on.end());
+  const StageTensor table =
+      builder->NewConstant(elements, builder->TypeOf(step.node).dtype, {2});
+  const StageTensor from = builder->TensorOf(operation.inputs[0]);
+  MapRow map;
+  map.op = MapOp::kOneHot;
+  map.count = form.classes;
+  builder->AddFault();
+  builder->Add(std::make_unique<MapStage>(
+      builder->NewResult(step.node), std::vector{from}, map,
+      [from, table](const StageRow& row, const StageMemory&, MapRow* map) {
+        map->table = row.AddressOf(table);
+        map->fault = row.FaultAddress();
+        // The last axis is the classes'. What counts as a scalar has no other.
+        const auto dense = DenseSteps(row.SizesOf(from));
+        std::ranges::fill(map->in[0].steps, 0);
+        for (uint32_t axis = 0; axis + 1 < map->rank; ++axis)
+          map->in[0].steps[axis] = static_cast<int32_t>(dense[axis]);
         return absl::OkStatus();
       }));
   return absl::OkStatus();

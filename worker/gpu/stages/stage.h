@@ -50,6 +50,8 @@ class StageRow {
  public:
   virtual ~StageRow() = default;
   virtual uint64_t AddressOf(const StageTensor& tensor) const = 0;
+  // Of the row's fault word. REQUIRES: StageBuilder::AddFault was called.
+  virtual uint64_t FaultAddress() const = 0;
   // Valid as long as the tensor and values().
   Sizes SizesOf(const StageTensor& tensor) const;
   // Of the sample's nodes: sizes, and data of those that the host has

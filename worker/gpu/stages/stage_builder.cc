@@ -57,6 +57,7 @@ constexpr FamilyOf kFamilies[] = {
     {"noise_gaussian", AddNoise},
     {"noise_salt_and_pepper", AddNoise},
     {"noise_shot", AddNoise},
+    {"one_hot", AddOneHot},
     {"pad", AddBoxes},
     {"rand_augment", AddAugment},
     {"rotate", AddWarp},

@@ -60,11 +60,14 @@ class StageBuilder {
   void AddSizes(const Step& step) {
     sized_steps_.push_back({step, whose_, TypeOf(step.node).shape});
   }
+  // A stage may find that the row has failed: there is a fault word.
+  void AddFault() { may_fail_ = true; }
 
   std::vector<std::unique_ptr<Stage>>& stages() { return stages_; }
   const std::vector<std::byte>& constants() const { return constants_; }
   const std::vector<PlaceBytes>& value_bytes() const { return value_bytes_; }
   std::vector<SizedStep>& sized_steps() { return sized_steps_; }
+  bool may_fail() const { return may_fail_; }
 
  private:
   const CheckedGraph& graph_;
@@ -74,6 +77,7 @@ class StageBuilder {
   std::vector<SizedStep> sized_steps_;
   std::vector<std::byte> constants_;
   std::vector<std::unique_ptr<Stage>> stages_;
+  bool may_fail_ = false;
 };
 
 // Adds the stages of a step whose inputs the builder has.
@@ -85,6 +89,8 @@ absl::Status AddStages(const Step& step, const std::vector<uint32_t>& inputs,
 absl::Status AddArithmetic(const Step& step, const KernelStep& operation,
                            StageBuilder* builder);
 absl::Status AddLookup(const Step& step, const KernelStep& operation,
+                       StageBuilder* builder);
+absl::Status AddOneHot(const Step& step, const KernelStep& operation,
                        StageBuilder* builder);
 absl::Status AddLinear(const Step& step, const KernelStep& operation,
                        StageBuilder* builder);

@@ -57,6 +57,8 @@ enum class MapOp : uint8_t {
   kNormalize,  // Normalized by the operands mean and factor, and `constant`
   kLinear,     // Linear by `factor` and `constant`
   kLookup,     // an element of `table`, of `count` places and one for others
+  kOneHot,     // of `count` elements for one of the operand's, the one that it
+               // names is the second of `table`, and the others the first
   kWhere,      // the second operand where the first is true, else the third;
                // operand k as it is if bit k of `count` is set
   kInBoxes,    // the first operand inside any of the boxes, else the second
@@ -91,8 +93,12 @@ struct MapRow {
   uint32_t dims[kStageAxes] = {};  // of the result
   StageOperand in[3];
   float factor = 1, constant = 0;
-  uint64_t table = 0;  // of kLookup: elements; of kInBoxes: StageBox[count]
+  // Of kLookup and kOneHot: elements; of kInBoxes: StageBox[count].
+  uint64_t table = 0;
   uint64_t count = 0;
+  // Of the row's uint32_t that is set where an element makes the operation
+  // fail: a divisor of 0, a class that is none. 0: none does.
+  uint64_t fault = 0;
 };
 
 // --- Pixel by pixel ---------------------------------------------------------

@@ -19,6 +19,7 @@ class BoundRow final : public StageRow {
   uint64_t AddressOf(const StageTensor& tensor) const override {
     return group_.AddressOf(row_, tensor);
   }
+  uint64_t FaultAddress() const override { return group_.FaultAddressOf(row_); }
   const std::vector<Tensor>& values() const override { return values_; }
   const RowInput& input() const override { return input_; }
   uint64_t seed() const override { return seed_; }
@@ -61,6 +62,11 @@ uint64_t StageGroup::AddressOf(size_t row, const StageTensor& tensor) const {
       return outputs_[row * fields_ + tensor.index];
   }
   return 0;
+}
+
+uint64_t StageGroup::FaultAddressOf(size_t row) const {
+  return device_.values.number() + program_->FaultsAt(rows_) +
+         row * sizeof(uint32_t);
 }
 
 StageHead* StageGroup::HeadOf(size_t stage, size_t row) const {

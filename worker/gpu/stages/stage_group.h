@@ -34,6 +34,9 @@ class StageGroup {
   // writes.
   uint64_t AddressOf(size_t row, const StageTensor& tensor) const;
 
+  // Of the row's fault word. REQUIRES: the program may fail.
+  uint64_t FaultAddressOf(size_t row) const;
+
   // Sets the sizes of values of one of the row's samples that are its own, and
   // writes the descriptors of the stages that compute the sample's values.
   // `values`: of its nodes; data of those that the host computes, sizes of

@@ -207,10 +207,20 @@ LEAT_PIXEL bool IsInBoxes(const MapRow& row, const MapPlace& place) {
   return false;
 }
 
+// Several threads may say it at the same time: they write the same.
+LEAT_PIXEL void SetFault(const MapRow& row) {
+  *reinterpret_cast<uint32_t*>(AtAddress(row.fault)) = 1;
+}
+
 LEAT_PIXEL void StoreArithmetic(const MapRow& row, const MapPlace& place,
                                 uint64_t to) {
   const StageValue a = LoadValue(place.at[0], row.in[0].dtype);
   const StageValue b = LoadValue(place.at[1], row.in[1].dtype);
+  // The type in which it divides has all of the divisor's values.
+  if (row.fault != 0 && b.integer == 0) {
+    SetFault(row);
+    return StoreValue({}, row.head.dtype, to);
+  }
   const StageValue value = ArithmeticAs(row.op, row.type, a, b);
   // Bytes that were computed are bools as they are.
   if (row.head.dtype == DType::kBool && row.computed == DType::kUint8)
@@ -257,6 +267,14 @@ LEAT_PIXEL void MapThread(uint64_t rows, uint32_t thread, uint32_t index) {
       const auto key = static_cast<uint64_t>(
           LoadValue(place.at[0], row.in[0].dtype).integer);
       const uint64_t at = key < row.count ? key : row.count;
+      return CopyStored(row.table + at * StageSizeOf(dtype), dtype, to);
+    }
+    case MapOp::kOneHot: {
+      // Huge if negative.
+      const auto key = static_cast<uint64_t>(
+          LoadValue(place.at[0], row.in[0].dtype).integer);
+      if (key >= row.count) SetFault(row);
+      const uint64_t at = thread % row.count == key ? 1 : 0;
       return CopyStored(row.table + at * StageSizeOf(dtype), dtype, to);
     }
     case MapOp::kWhere:

@@ -46,10 +46,13 @@ StageProgram::StageProgram(StageBuilder builder,
     : stages_(std::move(builder.stages())),
       sized_steps_(std::move(builder.sized_steps())),
       constants_(builder.constants()),
-      host_(std::move(host)) {
+      host_(std::move(host)),
+      may_fail_(builder.may_fail()) {
   const std::vector<PlaceBytes>& values = builder.value_bytes();
   const bool by_row = std::ranges::any_of(
       values, [](const PlaceBytes& bytes) { return bytes.each > 0; });
+  // The row's fault word has its room in the share.
+  if (may_fail_) value_bytes -= std::min(value_bytes, kValueAlignment);
   if (by_row) most_elements_ = std::min(value_bytes, kMostElements);
   // Values that meet share the row's bytes: by sixteenths down to what fits.
   for (;; most_elements_ -= (most_elements_ + 15) / 16) {

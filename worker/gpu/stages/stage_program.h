@@ -5,9 +5,13 @@
 //
 // In the block, behind what the fused kernel reads:
 //   descriptors[stage][rows] | more of the stages[rows] | host's values[rows]
-// In the slot's memory: values[rows] (value_places.h). Those whose sizes differ
-// from row to row have places of as many elements each as a row's share of the
-// memory has room for; a row that needs more is the CPU's.
+// In the slot's memory:
+//   values[rows] | fault words[rows]
+// Values have places (value_places.h). Those whose sizes differ from row to row
+// have places of as many elements each as a row's share of the memory has room
+// for; a row that needs more is the CPU's. Fault words are there if a stage may
+// find that a row has failed: a uint32_t a row, which is 0 before the launches,
+// and not 0 if the CPU must say what is wrong with the row.
 // Immutable; thread-safe.
 #pragma once
 
@@ -58,7 +62,14 @@ class StageProgram {
 
   // Bytes of the block behind the constants, and of the slot's memory.
   uint64_t BlockBytes(size_t rows) const;
-  uint64_t ValueBytes(size_t rows) const { return rows * places_.row_bytes(); }
+  uint64_t ValueBytes(size_t rows) const {
+    return FaultsAt(rows) + FaultBytes(rows);
+  }
+  // Of the latter: the fault words, and their place. 0 bytes: there are none.
+  uint64_t FaultBytes(size_t rows) const {
+    return may_fail_ ? rows * sizeof(uint32_t) : 0;
+  }
+  uint64_t FaultsAt(size_t rows) const { return rows * places_.row_bytes(); }
 
   // Offsets within those bytes of the block.
   uint64_t DescriptorAt(size_t stage, size_t rows, size_t row) const;
@@ -79,6 +90,7 @@ class StageProgram {
   std::vector<std::byte> constants_;
   std::vector<StageHostValue> host_;
   ValuePlaces places_;
+  bool may_fail_ = false;
   // Of a row, up to each stage; the last: of all.
   std::vector<size_t> descriptors_, extras_;
   size_t host_bytes_ = 0;
