@@ -81,20 +81,25 @@ void Control::Prepare(grpc::ClientContext* context,
                         absl::ToChronoMicroseconds(bounded));
 }
 
-absl::Status Control::Map(const grpc::Status& status) const {
+// Whether the coordinator said it or gRPC did is told by the connection and the
+// clock: gRPC's texts differ from release to release.
+absl::Status Control::Map(const grpc::Status& status,
+                          const grpc::ClientContext& context) const {
   if (status.ok()) return absl::OkStatus();
   const absl::Status mapped = rpc::FromGrpc(status);
   const std::string_view message = Message(mapped);
   if (absl::IsUnavailable(mapped) &&
-      message.find("failed to connect") != std::string_view::npos)
+      channel_->GetState(/*try_to_connect=*/false) != GRPC_CHANNEL_READY)
     return Unavailable("no coordinator at {}: {}", address_, Reason(message));
   if (absl::IsUnimplemented(mapped))
     return FailedPrecondition(
         "{} answers, but is not a Leat coordinator (or is of an older version)",
         address_);
-  if (absl::IsDeadlineExceeded(mapped) && message == "Deadline Exceeded")
-    return DeadlineExceeded("the coordinator at {} did not answer in time",
-                            address_);
+  // The coordinator's own answer comes before the deadline.
+  if (absl::IsDeadlineExceeded(mapped) &&
+      std::chrono::system_clock::now() >= context.deadline())
+    return DeadlineExceeded("the coordinator at {} did not answer in time: {}",
+                            address_, message);
   return mapped;
 }
 
@@ -107,8 +112,8 @@ absl::Status Control::Connect(absl::Time deadline) {
     grpc::ClientContext context;
     Prepare(&context, left);
     v1::HelloResponse response;
-    const absl::Status status =
-        Map(coordinator_->Hello(&context, v1::HelloRequest(), &response));
+    const absl::Status status = Map(
+        coordinator_->Hello(&context, v1::HelloRequest(), &response), context);
     if (status.ok()) return status;
     if (absl::IsUnauthenticated(status) || absl::IsPermissionDenied(status) ||
         absl::IsFailedPrecondition(status))

@@ -42,7 +42,7 @@ class Control {
                     const Request& request, Response* response) {
     grpc::ClientContext context;
     Prepare(&context, timeout_);
-    return Map(((*admin_).*method)(&context, request, response));
+    return Map(((*admin_).*method)(&context, request, response), context);
   }
   template <class Request, class Response>
   absl::Status Call(CoordinatorMethod<Request, Response> method,
@@ -50,7 +50,7 @@ class Control {
                     absl::Duration timeout) {
     grpc::ClientContext context;
     Prepare(&context, timeout);
-    return Map(((*coordinator_).*method)(&context, request, response));
+    return Map(((*coordinator_).*method)(&context, request, response), context);
   }
 
   // ConsumerSession streams.
@@ -62,7 +62,8 @@ class Control {
 
  private:
   void Prepare(grpc::ClientContext* context, absl::Duration timeout) const;
-  absl::Status Map(const grpc::Status& status) const;
+  absl::Status Map(const grpc::Status& status,
+                   const grpc::ClientContext& context) const;
 
   const std::string address_;
   const rpc::Security security_;

@@ -7,6 +7,7 @@
 
 #include "absl/strings/string_view.h"
 #include "leat/v1/coordinator.pb.h"
+#include "server/decoders.h"
 
 namespace leat::server {
 namespace {
@@ -101,7 +102,8 @@ TableBuilder::Built TableBuilder::Build(const std::vector<Member>& members,
   const auto collect = [&](bool troubled_too) {
     for (const Member& member : members) {
       const WorkerRegistration& worker = *member.registration;
-      if ((member.troubled && !troubled_too) || !worker.Has(key_.decoder_class))
+      if ((member.troubled && !troubled_too) ||
+          !DecodesAs(worker, key_.decoder_class, key_.decoders))
         continue;
       fit.push_back({worker.name, member.weight});
       refs.push_back({worker.name, worker.address});

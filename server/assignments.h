@@ -2,11 +2,11 @@
 //
 // Assignments: the owners of the shards of every dataset in use, versioned.
 //
-// There is a table for each (dataset, decoder class) that a job or a consumer
-// uses. It names the READY workers that have the class and no trouble with
-// their storage. A table gets a new version, from one counter for all, only if
-// something in it changed. The instance number tells the coordinators of
-// different starts apart.
+// There is a table for each (dataset, decoder class, decoders) that a job or a
+// consumer uses. It names the READY workers that have the class, decode like
+// that (server/decoders.h) and have no trouble with their storage. A table gets
+// a new version, from one counter for all, only if something in it changed. The
+// instance number tells the coordinators of different starts apart.
 //
 // A table is advice that consumers obey, so an empty one would stop them: where
 // nobody is fit to own shards, the table stays as it was, and a table that
@@ -33,6 +33,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "core/assignment.h"
+#include "core/hash.h"
 #include "server/membership.h"
 #include "server/types.h"
 
@@ -41,6 +42,7 @@ namespace leat::server {
 struct TableKey {
   std::string dataset_id;
   DecoderClass decoder_class = DecoderClass::kExact;
+  Digest decoders{};  // what its plans began with; zero: they have not
   friend auto operator<=>(const TableKey&, const TableKey&) = default;
 };
 

@@ -39,6 +39,13 @@ Consumer& ConsumerTable::Add(SessionId id, Consumer consumer) {
   return added;
 }
 
+void ConsumerTable::Move(SessionId id, const TableKey& key) {
+  Consumer& consumer = consumers_.at(id);
+  Forget(&by_table_, consumer.key, id);
+  consumer.key = key;
+  by_table_[key].insert(id);
+}
+
 Consumer* ConsumerTable::Find(SessionId id) {
   const auto it = consumers_.find(id);
   return it == consumers_.end() ? nullptr : &it->second;
@@ -63,6 +70,11 @@ std::optional<Consumer> ConsumerTable::Remove(SessionId id) {
 
 const std::set<SessionId>& ConsumerTable::OfTable(const TableKey& key) const {
   return In(by_table_, key);
+}
+
+const std::set<SessionId>& ConsumerTable::OfPlan(
+    const Digest& plan_hash) const {
+  return In(by_plan_, plan_hash);
 }
 
 const std::set<SessionId>& ConsumerTable::OfJob(std::string_view job) const {

@@ -47,8 +47,11 @@ struct Consumer : WokenSession {
 
 class ConsumerTable {
  public:
-  // REQUIRES: `id` is new; opening, job and key do not change any more.
+  // REQUIRES: `id` is new; opening and job do not change any more, nor key but
+  // by Move.
   Consumer& Add(SessionId id, Consumer consumer);
+  // REQUIRES: `id` is known.
+  void Move(SessionId id, const TableKey& key);
   // nullptr: none.
   Consumer* Find(SessionId id);
   const Consumer* Find(SessionId id) const;
@@ -56,6 +59,7 @@ class ConsumerTable {
 
   const std::set<SessionId>& OfTable(const TableKey& key) const;
   const std::set<SessionId>& OfJob(std::string_view job) const;
+  const std::set<SessionId>& OfPlan(const Digest& plan_hash) const;
   bool UsesPlan(const Digest& plan_hash) const {
     return by_plan_.contains(plan_hash);
   }

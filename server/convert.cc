@@ -129,6 +129,15 @@ absl::StatusOr<WorkerRegistration> FromProto(const v1::RegisterWorker& proto) {
     if (std::find(classes.begin(), classes.end(), known) == classes.end())
       classes.push_back(known);
   }
+  for (const v1::Decoders& own : proto.decoders()) {
+    const auto known = static_cast<DecoderClass>(own.decoder_class());
+    // Of each class the first, and nothing that cannot be a digest.
+    const absl::StatusOr<Digest> digest = DigestOf("decoders", own.digest());
+    if (!digest.ok() || *digest == Digest{} || !registration.Has(known) ||
+        registration.DecodersOf(known) != nullptr)
+      continue;
+    registration.decoders.push_back({known, *digest, Cut(own.libraries())});
+  }
   registration.host = Cut(proto.host());
   registration.pid = proto.pid();
   registration.highest_sequence_seen = proto.highest_sequence_seen();
@@ -240,6 +249,15 @@ google::protobuf::Timestamp ToProto(WallTime time) {
   return proto;
 }
 
+v1::Decoders ToProto(const Decoders& decoders) {
+  v1::Decoders proto;
+  proto.set_decoder_class(
+      static_cast<v1::DecoderClass>(decoders.decoder_class));
+  proto.set_digest(decoders.digest.data(), decoders.digest.size());
+  proto.set_libraries(decoders.libraries);
+  return proto;
+}
+
 v1::WorkerInfo ToProto(const WorkerView& view) {
   const WorkerRegistration& from = *view.registration;
   v1::WorkerInfo proto;
@@ -258,6 +276,9 @@ v1::WorkerInfo ToProto(const WorkerView& view) {
   proto.set_host(from.host);
   proto.set_pid(from.pid);
   proto.mutable_devices()->Assign(from.devices.begin(), from.devices.end());
+  for (const Decoders& own : from.decoders)
+    *proto.add_decoders() = ToProto(own);
+  proto.set_decoders_differ(view.decoders_differ);
   return proto;
 }
 
@@ -280,6 +301,7 @@ v1::JobSummary ToProto(const JobView& view) {
   proto.set_failure(view.failure);
   proto.set_gpu_use(view.not_on_gpu.empty() ? v1::GPU_USE_YES : v1::GPU_USE_NO);
   proto.set_gpu_reason(view.not_on_gpu);
+  if (view.decoders) *proto.mutable_decoders() = ToProto(*view.decoders);
   return proto;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Life cycle, time, tables and durable writes. Jobs are in coordinator_jobs.cc,
+// what they are decoded with in coordinator_decoders.cc,
 // indexes in coordinator_indexes.cc and coordinator_blocks.cc, what nobody uses
 // any more in coordinator_expiry.cc, sessions in coordinator_sessions.cc, views
 // and findings in coordinator_views.cc.
@@ -82,7 +83,11 @@ absl::Status Coordinator::Recover() {
     return absl::OkStatus();
   }));
   const absl::Status compacted = store_->Compact(state_.Events());
-  for (const auto& [name, job] : state_.jobs()) UseTable(*job.info, &effects);
+  for (const auto& [name, job] : state_.jobs()) {
+    UseTable(*job.info, &effects);
+    if (!state_.DecodersOf(job.info->plan_hash))
+      loaded_unsettled_.insert(job.info->plan_hash);
+  }
   assignments_.ForgetNew();
   recovered_jobs_ = !state_.jobs().empty();
   effects.Add([this, compacted, datasets = state_.datasets().size(),
@@ -233,11 +238,14 @@ void Coordinator::Tick(Now now) {
   CollectBlocks(now, &effects);
   if (tables_held_until_ && now.mono >= *tables_held_until_)
     tables_held_until_.reset();
+  if (!tables_held_until_) loaded_unsettled_.clear();
   if (update_at_ && now.mono >= *update_at_ && !tables_held_until_) {
     update_at_.reset();
     all_tables_due_ = true;
     effects.Add(wake_);
+    settle_at_ = MonotonicTime::min();
   }
+  if (settle_at_ && now.mono >= *settle_at_) SettleDecoders(now, &effects);
 }
 
 MonotonicTime Coordinator::DeadlineLocked() const {
@@ -248,6 +256,7 @@ MonotonicTime Coordinator::DeadlineLocked() const {
     next = std::min(next, tables_held_until_
                               ? std::max(*update_at_, *tables_held_until_)
                               : *update_at_);
+  if (settle_at_) next = std::min(next, *settle_at_);
   next = std::min(next, creations_.NextDeadline());
   if (config_.job_ttl > Duration(0)) next = std::min(next, maintain_at_);
   return next;
@@ -279,8 +288,7 @@ void Coordinator::MembersChanged(Now now, Effects* effects) {
 }
 
 void Coordinator::UseTable(const JobInfo& job, Effects* effects) {
-  assignments_.Use({job.dataset.id, job.spec.decoder_class},
-                   job.dataset.shards.num_shards());
+  assignments_.Use(KeyOf(job), job.dataset.shards.num_shards());
   if (assignments_.has_new()) effects->Add(wake_);
 }
 

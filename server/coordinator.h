@@ -113,6 +113,8 @@ class Coordinator {
       std::string_view name) const;
   absl::StatusOr<std::shared_ptr<const JobInfo>> GetJob(
       const Digest& plan_hash) const;
+  // The decoders that the plan began with; nullopt: it has not.
+  std::optional<Decoders> DecodersOf(const Digest& plan_hash) const;
   void DeleteJob(const std::string& name, Done done);
   // By id, prefix or name. Also forgets a failed listing.
   void DeleteDataset(const std::string& key, Done done);
@@ -214,7 +216,8 @@ class Coordinator {
   const std::string& cluster() const { return config_.cluster; }
   // For tests: the published table of a dataset; nullptr: none.
   std::shared_ptr<const Assignment> AssignmentOf(
-      const std::string& dataset_id, DecoderClass decoder_class) const;
+      const std::string& dataset_id, DecoderClass decoder_class,
+      const Digest& decoders = {}) const;
   // For tests of what calls cost: members looked at under the lock so far.
   uint64_t member_visits() const;
 
@@ -236,6 +239,19 @@ class Coordinator {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Announce(const TableKey& key, const std::vector<std::string>& workers)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // --- Decoders (coordinator_decoders.cc)
+  TableKey KeyOf(const JobInfo& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void SettleSoon(Effects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::vector<Digest> ToSettle(DecoderClass decoder_class) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::optional<Decoders> MostThreads(DecoderClass decoder_class) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void SettleDecoders(Now now, Effects* effects)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void MoveTables(const Digest& plan_hash, Effects* effects)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void SnapDecoders(Snapshot* to) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
   void UseTable(const JobInfo& job, Effects* effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ReleaseTable(const TableKey& key, Effects* effects)
@@ -249,7 +265,8 @@ class Coordinator {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Answer(uint64_t creation, JobCreation::Answer answer, Effects* effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void JobGone(const JobInfo& job, Effects* effects)
+  // `key`: as it was while the job was there.
+  void JobGone(const JobInfo& job, const TableKey& key, Effects* effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void FinishIndexing(const std::string& dataset_id, const absl::Status& status,
                       Effects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -321,6 +338,9 @@ class Coordinator {
   std::optional<MonotonicTime> started_at_ ABSL_GUARDED_BY(mu_);
   std::optional<MonotonicTime> update_at_ ABSL_GUARDED_BY(mu_);
   bool all_tables_due_ ABSL_GUARDED_BY(mu_) = false;
+  std::optional<MonotonicTime> settle_at_ ABSL_GUARDED_BY(mu_);
+  // Plans that were loaded and have not begun: they wait as long as tables do.
+  std::set<Digest> loaded_unsettled_ ABSL_GUARDED_BY(mu_);
   // After a start: until then no table of before is published; max(): no worker
   // has come yet.
   bool recovered_jobs_ ABSL_GUARDED_BY(mu_) = false;

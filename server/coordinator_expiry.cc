@@ -101,7 +101,7 @@ void Coordinator::NoteUsed(std::vector<std::string> jobs, Effects* effects) {
 
 void Coordinator::ExpireJob(const std::string& name, MonotonicTime used,
                             Effects* effects) {
-  const auto gone = std::make_shared<std::shared_ptr<const JobInfo>>();
+  const auto gone = std::make_shared<GoneJob>();
   Write write;
   write.decide = [this, name, used,
                   gone](Effects*) -> absl::StatusOr<std::optional<Event>> {
@@ -111,20 +111,20 @@ void Coordinator::ExpireJob(const std::string& name, MonotonicTime used,
     if (job == nullptr || InUse(*job->info) || last == used_at_.end() ||
         last->second != used)
       return std::nullopt;
-    *gone = job->info;
+    *gone = {job->info, KeyOf(*job->info)};
     return Event{{}, JobDeleted{name}, {}};
   };
   write.finish = [this, name, used, gone](const absl::Status& status,
                                           Effects* inner) {
     mu_.AssertHeld();
-    if (!status.ok() || *gone == nullptr) return;
+    if (!status.ok() || gone->info == nullptr) return;
     inner->Add([name, ttl = config_.job_ttl] {
       LOG_INFO("job.expired job={} unused_for_h={}", name,
                std::chrono::duration_cast<std::chrono::hours>(ttl).count());
     });
-    JobGone(**gone, inner);
+    JobGone(*gone->info, gone->key, inner);
     // The dataset has been unused for as long.
-    const std::string& dataset = (*gone)->dataset.id;
+    const std::string& dataset = gone->info->dataset.id;
     if (!state_.HasJobs(dataset)) unused_since_.try_emplace(dataset, used);
     maintain_at_ = MonotonicTime::min();
     inner->Add(wake_);

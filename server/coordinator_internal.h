@@ -47,6 +47,12 @@ struct Coordinator::WorkerSession : WokenSession {
   std::string swept;
 };
 
+// A job that is deleted, as it was. `info` nullptr: one that was set aside.
+struct GoneJob {
+  std::shared_ptr<const JobInfo> info;
+  TableKey key;
+};
+
 // A durable change. Both functions are called with the lock held.
 struct Coordinator::Write {
   // What to append; nullopt: nothing, which is fine.

@@ -103,6 +103,7 @@ void Coordinator::JobWritten(uint64_t creation, const std::string& name,
                              Effects* effects) {
   const std::shared_ptr<const JobInfo> info = state_.FindJob(name)->info;
   UseTable(*info, effects);
+  if (!state_.DecodersOf(info->plan_hash)) SettleSoon(effects);
   unused_since_.erase(info->dataset.id);
   effects->Add([info] {
     LOG_INFO("job.created job={} plan={} decoder={} samples={}",
@@ -131,14 +132,15 @@ void Coordinator::DeleteJob(const std::string& name, Done done) {
   Effects effects;
   MutexLock lock(&mu_);
   // What it was; nullptr: one that was set aside.
-  const auto gone = std::make_shared<std::shared_ptr<const JobInfo>>();
+  const auto gone = std::make_shared<GoneJob>();
   Write write;
   write.decide = [this, name,
                   gone](Effects*) -> absl::StatusOr<std::optional<Event>> {
     mu_.AssertHeld();
     Event event{{}, JobDeleted{name}, {}};
     if (!state_.Check(event).ok()) return NotFound("no job \"{}\"", name);
-    if (const JobRecord* job = state_.FindJob(name)) *gone = job->info;
+    if (const JobRecord* job = state_.FindJob(name))
+      *gone = {job->info, KeyOf(*job->info)};
     return event;
   };
   write.finish = [this, name, gone, done = std::move(done)](
@@ -146,19 +148,20 @@ void Coordinator::DeleteJob(const std::string& name, Done done) {
     mu_.AssertHeld();
     if (status.ok()) {
       inner->Add([name] { LOG_INFO("job.deleted job={}", name); });
-      if (*gone != nullptr) JobGone(**gone, inner);
+      if (gone->info != nullptr) JobGone(*gone->info, gone->key, inner);
     }
     inner->Add([done, status] { done(status); });
   };
   Enqueue(std::move(write), &effects);
 }
 
-void Coordinator::JobGone(const JobInfo& job, Effects* effects) {
+void Coordinator::JobGone(const JobInfo& job, const TableKey& key,
+                          Effects* effects) {
   bad_samples_.ForgetJob(job.spec.name);
   if (state_.FindJob(job.plan_hash) == nullptr)
     bad_samples_.ForgetPlan(job.plan_hash);
   used_at_.erase(job.spec.name);
-  ReleaseTable({job.dataset.id, job.spec.decoder_class}, effects);
+  ReleaseTable(key, effects);
 }
 
 }  // namespace leat::server

@@ -278,7 +278,7 @@ absl::StatusOr<SessionId> Coordinator::OpenConsumer(
   Consumer opened;
   opened.opening = opening;
   opened.job = job->info->spec.name;
-  opened.key = {job->info->dataset.id, job->info->spec.decoder_class};
+  opened.key = KeyOf(*job->info);
   opened.wake = std::move(wake);
   opened.opened_at = opened.last_report_at = now.wall;
   const Consumer& consumer = consumers_.Add(id, std::move(opened));
@@ -346,9 +346,10 @@ void Coordinator::CloseConsumer(SessionId session) {
 }
 
 std::shared_ptr<const Assignment> Coordinator::AssignmentOf(
-    const std::string& dataset_id, DecoderClass decoder_class) const {
+    const std::string& dataset_id, DecoderClass decoder_class,
+    const Digest& decoders) const {
   MutexLock lock(&mu_);
-  return assignments_.Get({dataset_id, decoder_class});
+  return assignments_.Get({dataset_id, decoder_class, decoders});
 }
 
 uint64_t Coordinator::member_visits() const {

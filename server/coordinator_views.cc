@@ -16,15 +16,22 @@ namespace leat::server {
 
 std::vector<WorkerView> Coordinator::Workers(const Page& page) const {
   std::vector<WorkerView> views;
-  MutexLock lock(&mu_);
-  const auto& workers = membership_.workers();
-  for (auto it = workers.upper_bound(page.after);
-       it != workers.end() && views.size() < page.limit; ++it) {
-    const Membership::Worker& worker = it->second;
-    views.push_back({worker.registration, worker.state(), worker.weight,
-                     assignments_.Load(it->first), worker.report,
-                     worker.joined_at, worker.last_heartbeat_at});
+  std::vector<DecoderGroup> groups;
+  {
+    MutexLock lock(&mu_);
+    groups = state_.DecoderGroups();
+    const auto& workers = membership_.workers();
+    for (auto it = workers.upper_bound(page.after);
+         it != workers.end() && views.size() < page.limit; ++it) {
+      const Membership::Worker& worker = it->second;
+      views.push_back({worker.registration, worker.state(), worker.weight,
+                       assignments_.Load(it->first), worker.report,
+                       worker.joined_at, worker.last_heartbeat_at,
+                       /*decoders_differ=*/""});
+    }
   }
+  for (WorkerView& view : views)
+    view.decoders_differ = DecodersDiffer(*view.registration, groups);
   return views;
 }
 
@@ -34,6 +41,7 @@ JobView Coordinator::ViewOf(const JobRecord& job) const {
   view.created_at = job.created_at;
   view.last_used_at = job.last_used_at;
   view.not_on_gpu = job.not_on_gpu;
+  view.decoders = state_.DecodersOf(job.info->plan_hash);
   const std::string& name = job.info->spec.name;
   for (const SessionId id : consumers_.OfJob(name)) {
     const ConsumerReport& report = consumers_.Find(id)->report;
@@ -184,6 +192,7 @@ std::vector<Finding> Coordinator::Findings(Now now) const {
   {
     MutexLock lock(&mu_);
     SnapWorkers(&snapshot);
+    SnapDecoders(&snapshot);
     SnapJobs(now, &snapshot);
     SnapStore(&snapshot);
   }

@@ -57,8 +57,15 @@ void Membership::Count(const Worker& worker, int sign) {
   if (worker.state() == WorkerState::kReady) {
     num_ready_ += sign;
     if (!worker.troubles.empty()) num_troubled_ += sign;
-    for (DecoderClass each : worker.registration->decoder_classes)
+    for (DecoderClass each : worker.registration->decoder_classes) {
       num_ready_of_[each] += sign;
+      const Decoders* const own = worker.registration->DecodersOf(each);
+      const std::pair key(each, own == nullptr ? Digest{} : own->digest);
+      size_t& threads = decoder_threads_[key];
+      const size_t own_threads = worker.registration->threads;
+      threads = sign > 0 ? threads + own_threads : threads - own_threads;
+      if (threads == 0) decoder_threads_.erase(key);
+    }
   }
   if (!worker.weighed) return;
   auto& alike = thread_weights_[worker.registration->decoder_classes];

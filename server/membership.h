@@ -35,6 +35,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -115,6 +116,9 @@ class Membership {
   }
   size_t num_ready() const { return num_ready_; }
   size_t num_ready(DecoderClass decoder_class) const;
+  // READY workers, by class and digest (zero: they do not tell it): threads.
+  using DecoderThreads = std::map<std::pair<DecoderClass, Digest>, size_t>;
+  const DecoderThreads& decoder_threads() const { return decoder_threads_; }
   size_t num_lost() const { return lost_.size(); }
   size_t num_troubled() const { return num_troubled_; }
   bool full() const { return workers_.size() >= config_.max_workers; }
@@ -145,6 +149,7 @@ class Membership {
 
   size_t num_ready_ = 0, num_troubled_ = 0;  // troubled ones are ready
   std::map<DecoderClass, size_t> num_ready_of_;
+  DecoderThreads decoder_threads_;
   // Of weighed workers of the same decoder classes: how many have threads of a
   // weight of 2^(key / 16).
   std::map<std::vector<DecoderClass>, std::map<int, size_t>> thread_weights_;

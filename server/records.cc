@@ -86,6 +86,12 @@ struct Encoder {
     out->mutable_jobs_used()->mutable_names()->Assign(used.names.begin(),
                                                       used.names.end());
   }
+  void operator()(const DecodersSettled& settled) const {
+    stored::v1::DecodersSettled* to = out->mutable_decoders_settled();
+    for (const Digest& plan : settled.plans) to->add_plan_hashes(Bytes(plan));
+    to->set_digest(Bytes(settled.digest));
+    to->set_libraries(settled.libraries);
+  }
   void operator()(const SetAside&) const {}  // is its record
 };
 
@@ -152,6 +158,19 @@ absl::StatusOr<JobCreated> Decode(const stored::v1::JobCreated& from) {
   return created;
 }
 
+absl::StatusOr<DecodersSettled> Decode(
+    const stored::v1::DecodersSettled& from) {
+  DecodersSettled settled;
+  for (const std::string& plan : from.plan_hashes()) {
+    ASSIGN_OR_RETURN(settled.plans.emplace_back(),
+                     ToDigest("a plan hash", plan));
+  }
+  ASSIGN_OR_RETURN(settled.digest,
+                   ToDigest("the decoders' digest", from.digest()));
+  settled.libraries = from.libraries();
+  return settled;
+}
+
 // The number of the field of the event's kind, which this version does not
 // know. 0: the event has none.
 int UnknownKind(const stored::v1::Event& proto) {
@@ -214,6 +233,10 @@ absl::StatusOr<Event> DecodeEvent(std::string_view bytes) {
       event.kind = JobsUsed{
           {proto.jobs_used().names().begin(), proto.jobs_used().names().end()}};
       return event;
+    case stored::v1::Event::kDecodersSettled: {
+      ASSIGN_OR_RETURN(event.kind, Decode(proto.decoders_settled()));
+      return event;
+    }
     case stored::v1::Event::KIND_NOT_SET:
       break;
   }

@@ -95,6 +95,35 @@ void AddDecoders(const Snapshot& at, Writer* to) {
   }
 }
 
+void AddUnlikeDecoders(const Snapshot& at, Writer* to) {
+  for (const auto& worker : at.first_unlike)
+    to->Add("WORKER_DECODERS", "warn",
+            fmt::format("worker {} on host {} would make other bytes of some "
+                        "jobs: {}; it owns none of their shards",
+                        worker->name, worker->host,
+                        DecodersDiffer(*worker, at.decoder_groups)),
+            "install the same libraries and the same leat-worker on all hosts; "
+            "new jobs begin with what most threads have");
+  if (at.unlike > at.first_unlike.size())
+    to->Add("WORKER_DECODERS", "warn",
+            fmt::format("{} more workers decode unlike some jobs",
+                        at.unlike - at.first_unlike.size()),
+            "list them: leat get workers");
+  for (const auto& [key, undecoded] : at.undecoded) {
+    const Snapshot::Jobs& jobs = undecoded.jobs;
+    const bool one = jobs.total == 1;
+    to->Add("NO_DECODER", "error",
+            fmt::format("job{} {}{} began with {} decoders {}, and no ready "
+                        "worker decodes like that",
+                        one ? "" : "s", fmt::join(jobs.first, ", "),
+                        jobs.total > jobs.first.size() ? " and others" : "",
+                        Name(undecoded.decoders.decoder_class),
+                        Text(undecoded.decoders)),
+            "start a worker with those libraries; or delete the job and create "
+            "it anew, which changes its bytes");
+  }
+}
+
 void AddJobs(const Snapshot& at, Writer* to) {
   for (const Snapshot::Stalled& consumer : at.stalled)
     to->Add(
@@ -177,6 +206,7 @@ std::vector<Finding> FindingsOf(const Snapshot& snapshot) {
   AddWorkers(snapshot, &to);
   AddStorageTroubles(snapshot, &to);
   AddDecoders(snapshot, &to);
+  AddUnlikeDecoders(snapshot, &to);
   AddJobs(snapshot, &to);
   AddStore(snapshot, &to);
   return to.Take();

@@ -14,11 +14,14 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "server/decoders.h"
 #include "server/state.h"
 #include "server/types.h"
 
@@ -65,6 +68,16 @@ struct Snapshot {
   std::vector<LostWorker> first_lost;
   std::vector<TroubledWorker> first_troubled;
   std::map<DecoderClass, Jobs> without_decoder;
+  // READY workers that decode unlike some jobs, and what the jobs began with.
+  std::vector<std::shared_ptr<const WorkerRegistration>> first_unlike;
+  size_t unlike = 0;
+  std::vector<DecoderGroup> decoder_groups;
+  // Jobs that no READY worker decodes alike.
+  struct Undecoded {
+    Decoders decoders;
+    Jobs jobs;
+  };
+  std::map<std::pair<DecoderClass, Digest>, Undecoded> undecoded;
   // Jobs and datasets.
   std::vector<Stalled> stalled;
   std::vector<BadJob> bad_jobs;

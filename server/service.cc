@@ -150,8 +150,12 @@ grpc::ServerUnaryReactor* CoordinatorService::GetJob(
     if (!hash.ok()) return Reply(context, hash.status());
     job = coordinator_->GetJob(*hash);
   }
-  if (job.ok()) *response->mutable_job() = rpc::ToProto(**job);
-  return Reply(context, job.status());
+  if (!job.ok()) return Reply(context, job.status());
+  *response->mutable_job() = rpc::ToProto(**job);
+  if (const std::optional<Decoders> decoders =
+          coordinator_->DecodersOf((*job)->plan_hash))
+    *response->mutable_decoders() = ToProto(*decoders);
+  return Reply(context, absl::OkStatus());
 }
 
 grpc::ServerWriteReactor<v1::GetIndexResponse>* CoordinatorService::GetIndex(

@@ -2,6 +2,7 @@
 #include "server/state.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "core/status.h"
@@ -12,6 +13,7 @@ namespace leat::server {
 namespace {
 
 constexpr size_t kMinPrefix = 4;
+const std::set<Digest> kNoPlans;
 
 }  // namespace
 
@@ -110,6 +112,7 @@ void State::On(const Event& event, const JobCreated& created) {
   jobs_[created.spec.name] = {std::move(info), event.at, event.at,
                               std::move(told.not_on_gpu)};
   by_hash_[created.plan_hash].insert(created.spec.name);
+  if (by_hash_[created.plan_hash].size() == 1) PlanCame(created.plan_hash);
   by_dataset_[created.dataset_id].insert(created.spec.name);
 }
 
@@ -130,9 +133,12 @@ void State::On(const Event&, const JobDeleted& deleted) {
     at->second.erase(deleted.name);
     if (at->second.empty()) index.erase(at);
   };
-  remove(by_hash_, it->second.info->plan_hash);
-  remove(by_dataset_, it->second.info->dataset.id);
+  const std::shared_ptr<const JobInfo> info = std::move(it->second.info);
+  remove(by_hash_, info->plan_hash);
+  remove(by_dataset_, info->dataset.id);
   jobs_.erase(it);
+  if (!by_hash_.contains(info->plan_hash))
+    PlanWent(info->plan_hash, info->spec.decoder_class);
 }
 
 void State::On(const Event& event, const WorkerDrained& drained) {
@@ -147,6 +153,63 @@ void State::On(const Event& event, const JobsUsed& used) {
   for (const std::string& name : used.names)
     if (const auto it = jobs_.find(name); it != jobs_.end())
       it->second.last_used_at = std::max(it->second.last_used_at, event.at);
+}
+
+void State::PlanCame(const Digest& plan_hash) {
+  const DecoderClass decoder_class =
+      FindJob(plan_hash)->info->spec.decoder_class;
+  const auto settled = settled_.find(plan_hash);
+  if (settled == settled_.end()) {
+    unsettled_[decoder_class].insert(plan_hash);
+    return;
+  }
+  unsettled_[decoder_class].erase(plan_hash);
+  const Settled& at = settled->second;
+  DecoderGroup& group = groups_[{decoder_class, at.digest}];
+  group.decoders = {decoder_class, at.digest, at.libraries};
+  ++group.plans;
+}
+
+void State::PlanWent(const Digest& plan_hash, DecoderClass decoder_class) {
+  unsettled_[decoder_class].erase(plan_hash);
+  const auto settled = settled_.find(plan_hash);
+  if (settled == settled_.end()) return;
+  const auto group = groups_.find({decoder_class, settled->second.digest});
+  if (--group->second.plans == 0) groups_.erase(group);
+  settled_.erase(settled);
+}
+
+// A job that was set aside may have any plan: while there is one, nothing that
+// was settled is forgotten.
+void State::On(const Event& event, const DecodersSettled& settled) {
+  const bool keep = std::ranges::any_of(set_aside_, [](const Event& aside) {
+    return !std::get<SetAside>(aside.kind).job.empty();
+  });
+  for (const Digest& plan : settled.plans) {
+    const bool has_jobs = by_hash_.contains(plan);
+    if ((!has_jobs && !keep) || settled_.contains(plan)) continue;
+    settled_[plan] = {settled.digest, settled.libraries, event.at};
+    if (has_jobs) PlanCame(plan);
+  }
+}
+
+std::optional<Decoders> State::DecodersOf(const Digest& plan_hash) const {
+  const JobRecord* const job = FindJob(plan_hash);
+  const auto settled = settled_.find(plan_hash);
+  if (job == nullptr || settled == settled_.end()) return std::nullopt;
+  return Decoders{job->info->spec.decoder_class, settled->second.digest,
+                  settled->second.libraries};
+}
+
+const std::set<Digest>& State::Unsettled(DecoderClass decoder_class) const {
+  const auto it = unsettled_.find(decoder_class);
+  return it == unsettled_.end() ? kNoPlans : it->second;
+}
+
+std::vector<DecoderGroup> State::DecoderGroups() const {
+  std::vector<DecoderGroup> groups;
+  for (const auto& [key, group] : groups_) groups.push_back(group);
+  return groups;
 }
 
 void State::On(const Event& event, const SetAside& aside) {
@@ -179,6 +242,16 @@ std::vector<Event> State::Events() const {
   for (const auto& [name, at] : drained_)
     events.push_back({at, WorkerDrained{name}});
   events.insert(events.end(), set_aside_.begin(), set_aside_.end());
+  // Behind those that were set aside, for whose sake some of it is kept.
+  std::map<std::tuple<WallTime, Digest, std::string>, DecodersSettled> settled;
+  for (const auto& [plan, at] : settled_) {
+    DecodersSettled& event = settled[{at.at, at.digest, at.libraries}];
+    event.digest = at.digest;
+    event.libraries = at.libraries;
+    event.plans.push_back(plan);
+  }
+  for (auto& [key, event] : settled)
+    events.push_back({std::get<WallTime>(key), std::move(event)});
   return events;
 }
 

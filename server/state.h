@@ -16,9 +16,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -27,6 +29,7 @@
 #include "core/clock.h"
 #include "core/index_blocks.h"
 #include "core/job.h"
+#include "server/decoders.h"
 
 namespace leat::server {
 
@@ -61,6 +64,13 @@ struct WorkerUndrained {
 struct JobsUsed {
   std::vector<std::string> names;
 };
+// The plans' first workers decode so. Of plans that have no job, and of those
+// whose decoders are settled, it means nothing.
+struct DecodersSettled {
+  std::vector<Digest> plans;
+  Digest digest{};
+  std::string libraries;
+};
 // An event that was stored and cannot be used.
 struct SetAside {
   std::string record;  // leat.stored.v1.Event, as it was stored
@@ -72,7 +82,8 @@ struct SetAside {
 struct Event {
   WallTime at{};  // for people; a job's age is counted by it
   std::variant<DatasetIndexed, DatasetDeleted, JobCreated, JobDeleted,
-               WorkerDrained, WorkerUndrained, JobsUsed, SetAside>
+               WorkerDrained, WorkerUndrained, JobsUsed, DecodersSettled,
+               SetAside>
       kind;
   // Of a JobCreated that was read back: as it was stored, with what this
   // version does not know of it.
@@ -117,6 +128,12 @@ class State {
   const std::map<std::string, JobRecord>& jobs() const { return jobs_; }
   const std::map<std::string, WallTime>& drained() const { return drained_; }
   const std::vector<Event>& set_aside() const { return set_aside_; }
+  // What the plan began with; nullopt: it has not.
+  std::optional<Decoders> DecodersOf(const Digest& plan_hash) const;
+  // Plans of jobs of the class that have not begun.
+  const std::set<Digest>& Unsettled(DecoderClass decoder_class) const;
+  // What the plans of all jobs began with.
+  std::vector<DecoderGroup> DecoderGroups() const;
 
   // nullptr: none.
   const DatasetRecord* FindDataset(std::string_view id) const;
@@ -140,6 +157,7 @@ class State {
   absl::Status Fits(const WorkerDrained&) const { return absl::OkStatus(); }
   absl::Status Fits(const WorkerUndrained&) const { return absl::OkStatus(); }
   absl::Status Fits(const JobsUsed&) const { return absl::OkStatus(); }
+  absl::Status Fits(const DecodersSettled&) const { return absl::OkStatus(); }
   absl::Status Fits(const SetAside&) const { return absl::OkStatus(); }
   void On(const Event& event, const DatasetIndexed& indexed);
   void On(const Event& event, const DatasetDeleted& deleted);
@@ -148,6 +166,7 @@ class State {
   void On(const Event& event, const WorkerDrained& drained);
   void On(const Event& event, const WorkerUndrained& undrained);
   void On(const Event& event, const JobsUsed& used);
+  void On(const Event& event, const DecodersSettled& settled);
   void On(const Event& event, const SetAside& aside);
   // What the job's spec and its dataset tell.
   struct Told {
@@ -158,6 +177,9 @@ class State {
   absl::StatusOr<Told> ToldOf(const JobCreated& created,
                               const DatasetRecord& dataset) const;
   bool IsSetAside(std::string_view job) const;
+  // The plan has jobs, or has them no more.
+  void PlanCame(const Digest& plan_hash);
+  void PlanWent(const Digest& plan_hash, DecoderClass decoder_class);
 
   std::map<std::string, DatasetRecord> datasets_;  // by id
   std::map<std::string, JobRecord> jobs_;          // by name
@@ -166,6 +188,16 @@ class State {
   // Names of jobs, by plan hash and by dataset.
   std::map<Digest, std::set<std::string>> by_hash_;
   std::map<std::string, std::set<std::string>, std::less<>> by_dataset_;
+  // By plan hash: what was settled, also for jobs that were set aside.
+  struct Settled {
+    Digest digest{};
+    std::string libraries;
+    WallTime at{};
+  };
+  std::map<Digest, Settled> settled_;
+  // Of plans that have jobs.
+  std::map<DecoderClass, std::set<Digest>> unsettled_;
+  std::map<std::pair<DecoderClass, Digest>, DecoderGroup> groups_;
 };
 
 }  // namespace leat::server

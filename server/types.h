@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -86,6 +87,13 @@ struct BadSampleReport {
   std::vector<CountedBadSamples> plans;
 };
 
+// v1::Decoders.
+struct Decoders {
+  DecoderClass decoder_class = DecoderClass::kExact;
+  Digest digest{};
+  std::string libraries;
+};
+
 struct WorkerRegistration {
   std::string name;
   std::string address;
@@ -96,7 +104,14 @@ struct WorkerRegistration {
   uint64_t pid = 0;
   uint64_t highest_sequence_seen = 0;
   std::vector<v1::Device> devices;
+  std::vector<Decoders> decoders;  // each of another class that it has
 
+  // nullptr: it does not tell them.
+  const Decoders* DecodersOf(DecoderClass decoder_class) const {
+    for (const Decoders& own : decoders)
+      if (own.decoder_class == decoder_class) return &own;
+    return nullptr;
+  }
   bool Has(DecoderClass decoder_class) const {
     return std::find(decoder_classes.begin(), decoder_classes.end(),
                      decoder_class) != decoder_classes.end();
@@ -213,12 +228,14 @@ struct WorkerView {
   uint64_t shards_owned = 0;
   WorkerReport report;
   WallTime joined_at, last_heartbeat_at;
+  std::string decoders_differ;  // as in v1::WorkerInfo
 };
 
 struct JobView {
   std::shared_ptr<const JobInfo> info;
   WallTime created_at, last_used_at;
-  std::string not_on_gpu;  // as in PreparedJob
+  std::string not_on_gpu;            // as in PreparedJob
+  std::optional<Decoders> decoders;  // nullopt: not settled
   uint64_t consumers = 0;
   uint64_t epoch = 0, step = 0, steps_per_epoch = 0;
   double rows_per_s = 0;

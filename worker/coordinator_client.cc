@@ -5,11 +5,13 @@
 #include <string_view>
 #include <utility>
 
+#include "core/log.h"
 #include "core/status.h"
 #include "rpc/channel.h"
 #include "rpc/convert.h"
 #include "rpc/index_blocks.h"
 #include "rpc/status.h"
+#include "worker/own_decoders.h"
 
 namespace leat::worker {
 namespace {
@@ -97,6 +99,11 @@ absl::StatusOr<JobInfo> CoordinatorClient::FetchJob(
   v1::GetJobResponse response;
   RETURN_IF_ERROR(
       rpc::FromGrpc(call.stub()->GetJob(&context, request, &response)));
+  if (absl::Status alike = CheckDecoders(options_.decoders, response);
+      !alike.ok()) {
+    LOG_WARN("job.refused error=\"{}\"", Message(alike));
+    return alike;
+  }
   return rpc::FromProto(response.job());
 }
 

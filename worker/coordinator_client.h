@@ -16,6 +16,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "core/mutex.h"
@@ -32,6 +33,8 @@ struct CoordinatorClientOptions {
   Duration index_timeout = std::chrono::seconds(120);
   Duration block_timeout = std::chrono::seconds(30);
   uint64_t max_index_bytes = SourceLimits{}.max_index_bytes;
+  // This worker's: it serves no job that began with others.
+  std::vector<v1::Decoders> decoders;
 };
 
 class CoordinatorClient final : public JobFetcher {
@@ -39,6 +42,7 @@ class CoordinatorClient final : public JobFetcher {
   CoordinatorClient(CoordinatorClientOptions options, rpc::Security security);
   ~CoordinatorClient() override;
 
+  // Also kUnavailable, blamed on the worker: it decodes unlike the job.
   absl::StatusOr<JobInfo> FetchJob(const std::string& plan_hash) override;
   absl::StatusOr<FetchedBlocks> FetchBlocks(
       const DatasetInfo& dataset) override;

@@ -19,6 +19,7 @@
 #include "worker/explain_service.h"
 #include "worker/gpu_worker.h"
 #include "worker/job_table.h"
+#include "worker/own_decoders.h"
 #include "worker/plane/device_importer.h"
 #include "worker/plane/lending_server.h"
 #include "worker/rows_service.h"
@@ -112,13 +113,15 @@ rpc::ServerOptions ServerOptions(const Config& config) {
 struct Worker::State {
   State(Config c, WorkerEvents e, std::shared_ptr<WakeSignal> w,
         std::unique_ptr<GpuWorker> g, std::unique_ptr<LendingServer> l,
-        std::unique_ptr<Storage> s)
+        std::unique_ptr<Storage> s, std::vector<v1::Decoders> d)
       : storage(std::move(s)),
+        decoders(std::move(d)),
         config(WithStorage(std::move(c), storage.get())),
         events(std::move(e)),
         wake(std::move(w)),
         gpus(std::move(g)),
-        client({.address = config.coordinator}, config.security),
+        client({.address = config.coordinator, .decoders = decoders},
+               config.security),
         cache(config.cache_bytes),
         context{.kernels = gpus->kernels(),
                 .cache = &cache,
@@ -200,6 +203,7 @@ struct Worker::State {
   void HeartbeatLost(const v1::Heartbeat& heartbeat);
 
   const std::unique_ptr<Storage> storage;  // outlives the sources
+  const std::vector<v1::Decoders> decoders;
   const Config config;
   const WorkerEvents events;
   const std::shared_ptr<WakeSignal> wake;
@@ -281,6 +285,7 @@ v1::WorkerStats Worker::State::CollectStats() {
   stats.set_rows_total(now.rows_total);
   stats.set_bytes_sent_total(rows.counters().bytes_sent);
   stats.set_payload_copies_total(rows.counters().payload_copies);
+  stats.set_damaged_streams_total(rows.counters().damaged_streams);
   stats.set_rows_queued(now.rows_queued);
   stats.set_rows_placed_total(now.rows_placed_total);
   if (lending != nullptr) stats.set_lent_bytes(lending->counters().bytes);
@@ -370,6 +375,7 @@ absl::Status Worker::State::StartSession() {
   registration.set_threads(static_cast<uint32_t>(config.threads));
   for (const DecoderClass each : gpus->decoder_classes())
     registration.add_decoder_classes(static_cast<v1::DecoderClass>(each));
+  registration.mutable_decoders()->Assign(decoders.begin(), decoders.end());
   for (const GpuInfo& gpu : gpus->devices()) {
     v1::Device& device = *registration.add_devices();
     device.set_index(static_cast<uint32_t>(gpu.index));
@@ -412,9 +418,10 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(Config config,
                    StartLending(config, gpus->importer()));
   ASSIGN_OR_RETURN(std::unique_ptr<Storage> storage,
                    Storage::Create(config.storage));
-  auto state = std::make_unique<State>(std::move(config), std::move(events),
-                                       wake, std::move(gpus),
-                                       std::move(lending), std::move(storage));
+  ASSIGN_OR_RETURN(std::vector<v1::Decoders> decoders, OwnDecoders(*gpus));
+  auto state = std::make_unique<State>(
+      std::move(config), std::move(events), wake, std::move(gpus),
+      std::move(lending), std::move(storage), std::move(decoders));
   const Config& c = state->config;
   RETURN_IF_ERROR(state->CheckThreads());
   ASSIGN_OR_RETURN(

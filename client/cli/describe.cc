@@ -13,6 +13,7 @@ namespace {
 
 constexpr size_t kMaxClasses = 20;
 constexpr size_t kMaxBadSamples = 100;
+constexpr size_t kShortDigest = 12;  // hexadecimal digits
 
 // "2026-11-21T02:00:00Z (12m ago)".
 std::string When(const Json& json, std::string_view path, absl::Time now) {
@@ -119,6 +120,14 @@ Cell DecoderClass(const Json& spec, const Json& workers) {
           able == 0 ? Tone::kBad : Tone::kPlain};
 }
 
+// How it decodes: "1a2b3c4d5e6f (libjpeg-turbo 2.1.5)"; empty: not told.
+std::string DecodersText(const Json& decoders) {
+  const std::string digest = HexOfBase64(Text(decoders, "digest"));
+  if (digest.empty()) return "";
+  return fmt::format("{} ({})", digest.substr(0, kShortDigest),
+                     Text(decoders, "libraries"));
+}
+
 // What GPU workers compute the job on; empty: the coordinator does not say.
 std::string GpuUse(const Json& job) {
   const std::string word = EnumWord(Text(job, "gpu_use"), "GPU_USE_");
@@ -178,6 +187,7 @@ View DescribeJob(const Json& job, const Json& workers, const Json& consumers,
                  "{} parts{}", Whole(spec, "num_parts"),
                  Text(spec, "rotate_parts") == "true" ? ", rotating" : "")},
       {"Decoder class", DecoderClass(spec, workers)},
+      {"Began with", DecodersText(At(job, "decoders"))},
       {"GPU", GpuUse(job)},
       {"On bad sample", BadSamplePolicy(job)},
       {"Plan hash", HexOfBase64(Text(job, "job.plan_hash"))},
@@ -309,6 +319,17 @@ View DescribeWorker(const Json& worker, absl::Time now) {
       {"Decoder classes", fmt::format("{}", fmt::join(decoders, ", "))},
       {"Shards owned", Text(worker, "shards_owned")},
       {"Weight", fmt::format("{:.2f}", Number(worker, "weight"))}};
+  for (const Json& own : Items(worker, "decoders"))
+    who.facts.emplace_back(
+        fmt::format("Decodes {}",
+                    EnumWord(Text(own, "decoder_class"), "DECODER_CLASS_")),
+        DecodersText(own));
+  if (const std::string differ = Text(worker, "decoders_differ");
+      !differ.empty())
+    who.facts.emplace_back(
+        "Owns less",
+        Cell(fmt::format("{}; it owns none of their shards", differ),
+             Tone::kWarn));
   Section load;
   load.title = "Load";
   load.facts = {
@@ -327,7 +348,8 @@ View DescribeWorker(const Json& worker, absl::Time now) {
       {"Buffers in use", fmt::format("{} of {}", Whole(stats, "buffers_in_use"),
                                      Whole(stats, "buffers_total"))},
       {"Memory", Size(Whole(stats, "rss_bytes"))},
-      {"Bad samples", Text(stats, "bad_samples_total")}};
+      {"Bad samples", Text(stats, "bad_samples_total")},
+      {"Damaged streams", Text(stats, "damaged_streams_total")}};
   view.sections = {std::move(who), std::move(load)};
   AddStorage(stats, &view);
   AddDevices(worker, &view);

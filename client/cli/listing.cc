@@ -50,6 +50,15 @@ Cell Stall(double fraction) {
                                                     : Tone::kPlain};
 }
 
+// The classes that a worker has, and whether it decodes unlike some jobs.
+Cell Decoders(const Json& worker) {
+  std::vector<std::string> names = Strings(worker, "decoder_classes");
+  for (std::string& name : names) name = EnumWord(name, "DECODER_CLASS_");
+  std::string text = Join(names, kMaxJoined);
+  if (Text(worker, "decoders_differ").empty()) return text;
+  return {text + " (unlike some jobs)", Tone::kWarn};
+}
+
 Cell State(const std::string& word) {
   Tone tone = Tone::kPlain;
   if (word == "ready") tone = Tone::kGood;
@@ -186,8 +195,6 @@ Table WorkersTable(const Json& workers, absl::Time now) {
                    {"PID", 0, true, true},
                    {"ADDRESS", 8}};
   for (const Json& item : workers) {
-    std::vector<std::string> decoders = Strings(item, "decoder_classes");
-    for (std::string& name : decoders) name = EnumWord(name, "DECODER_CLASS_");
     table.rows.push_back({{Text(item, "name"), Tone::kBold},
                           State(EnumWord(Text(item, "state"), "WORKER_STATE_")),
                           Count(item, "shards_owned"),
@@ -203,7 +210,7 @@ Table WorkersTable(const Json& workers, absl::Time now) {
                           Count(item, "stats.streams"),
                           Mebibytes(Whole(item, "stats.bytes_sent_total")),
                           Mebibytes(Whole(item, "stats.rss_bytes")),
-                          Join(decoders, kMaxJoined),
+                          Decoders(item),
                           Text(item, "version"),
                           Text(item, "host"),
                           Count(item, "pid"),

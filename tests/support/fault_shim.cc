@@ -21,6 +21,8 @@
 // The wall clock is that of clock_gettime, gettimeofday and time, and of waits
 // until a time of it; one that has begun ends when it would have without a
 // jump. LEAT_FAULT_THREADS: so many threads may be started in all.
+// LEAT_FAULT_PIXELS: libjpeg decodes like another release: the first byte of
+// every row differs.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -288,6 +290,18 @@ int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
       Next<int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*)>(
           "pthread_create");
   return next(thread, attributes, body, argument);
+}
+
+unsigned jpeg_read_scanlines(void* decoder, unsigned char** rows,
+                             unsigned most) {
+  static auto* const next =
+      Next<unsigned(void*, unsigned char**, unsigned)>("jpeg_read_scanlines");
+  static const bool changed = getenv("LEAT_FAULT_PIXELS") != nullptr;
+  const unsigned got = next(decoder, rows, most);
+  if (changed)
+    for (unsigned i = 0; i < got; ++i)
+      rows[i][0] = static_cast<unsigned char>(rows[i][0] ^ 0x80);
+  return got;
 }
 
 int clock_gettime(clockid_t clock, timespec* time) {

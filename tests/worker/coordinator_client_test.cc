@@ -3,6 +3,9 @@
 
 #include <unistd.h>
 
+#include <optional>
+
+#include "core/blame.h"
 #include "core/status.h"
 #include "fmt/format.h"
 #include "gtest/gtest.h"
@@ -29,9 +32,12 @@ class FakeCoordinator final : public v1::CoordinatorService::Service {
         !known.ok())
       return rpc::ToGrpc(known);
     *response->mutable_job() = job_;
+    if (began_with) *response->mutable_decoders() = *began_with;
     return grpc::Status::OK;
   }
   const std::string& address() const { return server_->address(); }
+
+  std::optional<v1::Decoders> began_with;
 
  private:
   const v1::Job job_;
@@ -64,6 +70,36 @@ TEST(CoordinatorClient, GetsAJobWhoseReaderNamesAsManyFilesAsThereMayBe) {
   const absl::StatusOr<JobInfo> got = client.FetchJob("any");
   ASSERT_TRUE(got.ok()) << got.status();
   EXPECT_EQ(got->plan_hash, job.plan_hash);
+}
+
+v1::Decoders DecodersOf(char digest, const std::string& libraries,
+                        v1::DecoderClass of = v1::DECODER_CLASS_EXACT) {
+  v1::Decoders decoders;
+  decoders.set_decoder_class(of);
+  decoders.set_digest(std::string(32, digest));
+  decoders.set_libraries(libraries);
+  return decoders;
+}
+
+TEST(CoordinatorClient, TakesNoJobThatBeganWithOtherDecoders) {
+  FakeCoordinator coordinator(JobWithPaths(1));
+  CoordinatorClient client(
+      {.address = coordinator.address(),
+       .decoders = {DecodersOf('n', "nv", v1::DECODER_CLASS_NVJPEG),
+                    DecodersOf('m', "mine")}},
+      {.token = "new"});
+  EXPECT_TRUE(client.FetchJob("any").ok()) << "no worker has served it";
+  coordinator.began_with = DecodersOf('m', "mine, by another name");
+  EXPECT_TRUE(client.FetchJob("any").ok());
+  coordinator.began_with = DecodersOf('o', "others");
+  const absl::Status refused = client.FetchJob("any").status();
+  EXPECT_TRUE(absl::IsUnavailable(refused)) << "others may serve it";
+  EXPECT_EQ(BlameOf(refused), Blame::kWorker) << "asking again is no use";
+  EXPECT_EQ(Message(refused),
+            "job j began with exact decoders 6f6f6f6f6f6f (others), this "
+            "worker's are 6d6d6d6d6d6d (mine): it would make other bytes");
+  coordinator.began_with = DecodersOf('n', "nv", v1::DECODER_CLASS_NVJPEG);
+  EXPECT_TRUE(client.FetchJob("any").ok()) << "each class has its own";
 }
 
 TEST(CoordinatorClient, ShowsTheTokenThatItWasGivenLast) {

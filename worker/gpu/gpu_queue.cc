@@ -121,9 +121,12 @@ void GpuQueue::Look() {
 absl::Status GpuQueue::Enqueue(GpuGroup* group) {
   GroupRun run(options_.decode_bytes, group);
   absl::Status status = run.Enqueue();
-  // Nothing may be written after the answer.
-  if (!status.ok() && !IsPoisoned(status))
-    if (absl::Status end = group->slot().queue->Wait(); !end.ok())
+  // Nothing may be written after the answer. Of a lost device it is said first:
+  // the process then ends, also where the wait does not.
+  const bool poisoned = IsPoisoned(status);
+  if (poisoned) LosePoisoned(status);
+  if (!status.ok())
+    if (absl::Status end = group->slot().queue->Wait(); !end.ok() && !poisoned)
       status = Poisoned(end);
   MutexLock lock(&mu_);
   stats_.splits_total += run.splits();
@@ -196,15 +199,19 @@ absl::Status GpuQueue::Failed(const absl::Status& status) {
   }
   LOG_WARN("gpu.group_failed gpu={} error=\"{}\"", index, Message(status));
   if (IsPoisoned(status)) {
-    Lose(Unavailable("GPU {} cannot be used any more: {}", index,
-                     Message(status)),
-         true);
+    LosePoisoned(status);
   } else if (give_up) {
     Lose(Unavailable("GPU {} is given up after {} failures: {}", index,
                      options_.max_failures, Message(status)),
          false);
   }
   return Unavailable("GPU {}: {}", index, Message(status));
+}
+
+void GpuQueue::LosePoisoned(const absl::Status& status) {
+  Lose(Unavailable("GPU {} cannot be used any more: {}", gpu_->info().index,
+                   Message(status)),
+       /*poisoned=*/true);
 }
 
 void GpuQueue::Lose(const absl::Status& why, bool poisoned) {

@@ -85,6 +85,7 @@ class GpuQueue {
   absl::Status Repair(GpuGroup* group, GpuThread* thread);
   // What consumers are told; counts it, and may lose the GPU.
   absl::Status Failed(const absl::Status& status);
+  void LosePoisoned(const absl::Status& status);
   void Lose(const absl::Status& why, bool poisoned);
   void Begin();
   void End();

@@ -242,6 +242,21 @@ TEST(Describe, AWorkerShowsWhatItAsksOfStorageIfItDoes) {
   EXPECT_THAT(shell.out, Not(HasSubstr("Storage")));
 }
 
+TEST(Describe, AWorkerShowsHowItDecodesAndWhichJobsItDecodesUnlike) {
+  Shell shell;
+  ASSERT_EQ(shell.Run({"describe", "worker", "node1"}), 0);
+  EXPECT_THAT(shell.out, HasSubstr("000102030405 (libjpeg-turbo 2.1.5)\n"));
+  EXPECT_THAT(shell.out,
+              HasSubstr("but 2 plans began with 3c4d (y) there; it owns "
+                        "none of their shards\n"));
+  EXPECT_THAT(shell.out, ::testing::ContainsRegex("Damaged streams +41\n"));
+  ASSERT_EQ(shell.Run({"describe", "worker", "node2"}), 0);
+  EXPECT_THAT(shell.out, Not(HasSubstr("Decodes")));
+  EXPECT_THAT(shell.out, Not(HasSubstr("began with")));
+  ASSERT_EQ(shell.Run({"get", "workers", "-o", "wide"}), 0);
+  EXPECT_THAT(shell.out, HasSubstr("exact (unlike some jobs)"));
+}
+
 TEST(Near, FindsMisspeltNamesAndUniqueBeginnings) {
   const std::vector<std::string> names = {"resnet50", "resnet101", "vit"};
   EXPECT_THAT(Near("resnet5", names), ElementsAre("resnet50"));

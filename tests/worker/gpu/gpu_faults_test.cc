@@ -202,8 +202,14 @@ TEST_F(GpuFaultsTest, APoisonedContextIsTheEndAndSaidOnce) {
     fake_->Fail(call, 1, true, kIllegalAddress);
     if (std::string(call) == "cuStreamSynchronize")
       fake_->Fail("cuLaunchKernel", 1, true, kInvalidValue);
+    const uint64_t waits = fake_->Calls("cuStreamSynchronize");
     EXPECT_FALSE(RunGroup(pipeline)) << call;
     EXPECT_TRUE(absl::IsUnavailable(fatal_)) << call;
+    // Nothing is written after the answer: the queue or its mark was waited
+    // for.
+    EXPECT_TRUE(fake_->Calls("cuStreamSynchronize") > waits ||
+                std::string(call) == "cuEventSynchronize")
+        << call;
     EXPECT_THAT(std::string(Message(fatal_)),
                 HasSubstr("GPU 0 cannot be used any more"));
     // A consumer that asks is told so, and gets no slot for ever.

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/control.h"
+
+#include <unistd.h>
+
+#include "absl/synchronization/notification.h"
+#include "core/status.h"
+#include "fmt/format.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rpc/server.h"
+#include "rpc/status.h"
+
+namespace leat::client {
+namespace {
+
+using ::testing::StartsWith;
+
+// Answers every GetJob alike, or not before it is told to.
+class OneAnswer final : public v1::CoordinatorService::Service {
+ public:
+  explicit OneAnswer(absl::Status answer) : answer_(std::move(answer)) {
+    server_ =
+        rpc::Server::Start(
+            {.address = fmt::format("unix-abstract:leat-control-{}", getpid())},
+            {}, {this})
+            .value();
+  }
+  ~OneAnswer() override { server_.reset(); }
+  grpc::Status GetJob(grpc::ServerContext*, const v1::GetJobRequest*,
+                      v1::GetJobResponse*) override {
+    if (answer_.ok()) held.WaitForNotification();
+    return rpc::ToGrpc(answer_);
+  }
+  const std::string& address() const { return server_->address(); }
+
+  absl::Notification held;
+
+ private:
+  const absl::Status answer_;
+  std::unique_ptr<rpc::Server> server_;
+};
+
+absl::Status Asked(Control& control, absl::Duration timeout) {
+  v1::GetJobRequest request;
+  request.set_name("j");
+  v1::GetJobResponse response;
+  return control.Call(&v1::CoordinatorService::Stub::GetJob, request, &response,
+                      timeout);
+}
+
+TEST(Control, WhatTheCoordinatorSaysIsNotTakenForGrpcsWords) {
+  for (const absl::Status& said :
+       {Unavailable("worker a failed to connect to its storage"),
+        DeadlineExceeded("Deadline Exceeded")}) {
+    OneAnswer coordinator(said);
+    Control control(coordinator.address(), {}, absl::Minutes(1));
+    EXPECT_EQ(Asked(control, absl::Minutes(1)), said);
+  }
+}
+
+TEST(Control, NobodyThereAndNobodyAnsweringAreNamed) {
+  OneAnswer coordinator(absl::OkStatus());
+  Control late(coordinator.address(), {}, absl::Minutes(1));
+  const absl::Status status = Asked(late, absl::Milliseconds(50));
+  coordinator.held.Notify();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  EXPECT_THAT(std::string(Message(status)),
+              StartsWith(fmt::format("the coordinator at {} did not answer in "
+                                     "time",
+                                     coordinator.address())));
+  const std::string nobody = coordinator.address() + "-nobody";
+  Control absent(nobody, {}, absl::Minutes(1));
+  const absl::Status gone = Asked(absent, absl::Minutes(1));
+  EXPECT_TRUE(absl::IsUnavailable(gone)) << gone;
+  EXPECT_THAT(std::string(Message(gone)),
+              StartsWith(fmt::format("no coordinator at {}: ", nobody)));
+}
+
+}  // namespace
+}  // namespace leat::client
