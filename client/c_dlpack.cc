@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The C interface: batches and tensors as Python's capsules, and tensors as
+// The C interface: what the library gives as Python's capsules, and tensors as
 // DLPack. Over leat.h alone. The structures are DLPack's (dmlc/dlpack, versions
 // 0.x and 1.0), whose layout is fixed.
 #include <dlfcn.h>
@@ -108,10 +108,12 @@ Function* OfPython(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
 }
 
-constexpr char kSlotName[] = "leat_batch_slot";
+constexpr char kSlotName[] = "leat_slot";
 
-struct BatchSlot {
-  leat_batch* batch = nullptr;  // first: the capsule's pointer points to it
+struct Slot {
+  void* pointer = nullptr;  // first: the capsule's pointer points to it
+  void (*release)(void*) = nullptr;
+  bool waits = false;
   const pid_t process = getpid();
 };
 
@@ -119,10 +121,18 @@ void FreeSlot(void* capsule) {
   const auto pointer_of =
       OfPython<void*(void*, const char*)>("PyCapsule_GetPointer");
   if (pointer_of == nullptr) return;
-  const std::unique_ptr<BatchSlot> slot(
-      static_cast<BatchSlot*>(pointer_of(capsule, kSlotName)));
-  if (slot && slot->batch != nullptr && slot->process == getpid())
-    leat_batch_free(slot->batch);
+  const std::unique_ptr<Slot> slot(
+      static_cast<Slot*>(pointer_of(capsule, kSlotName)));
+  if (!slot || slot->pointer == nullptr || slot->process != getpid()) return;
+  const auto give_gil = OfPython<void*()>("PyEval_SaveThread");
+  const auto take_gil = OfPython<void(void*)>("PyEval_RestoreThread");
+  if (!slot->waits || give_gil == nullptr || take_gil == nullptr) {
+    slot->release(slot->pointer);
+    return;
+  }
+  void* const thread = give_gil();
+  slot->release(slot->pointer);
+  take_gil(thread);
 }
 
 template <class Managed>
@@ -161,11 +171,13 @@ void leat_dlpack_capsule_free(void* capsule) {
     Delete<DLManagedTensorVersioned>(pointer_of(capsule, name));
 }
 
-void* leat_batch_slot_capsule(void) {
+void* leat_slot_capsule(void (*release)(void*), int waits) {
   const auto make =
       OfPython<void*(void*, const char*, void (*)(void*))>("PyCapsule_New");
   if (make == nullptr) return nullptr;
-  auto slot = std::make_unique<BatchSlot>();
+  auto slot = std::make_unique<Slot>();
+  slot->release = release;
+  slot->waits = waits != 0;
   void* const capsule = make(slot.get(), kSlotName, FreeSlot);
   if (capsule != nullptr) slot.release();
   return capsule;

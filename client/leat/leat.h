@@ -254,11 +254,12 @@ LEAT_EXPORT void* leat_batch_dlpack(leat_batch* batch, size_t index,
  * the name "dltensor" or "dltensor_versioned": calls the deleter, unless a
  * consumer has renamed the capsule. Needs a Python interpreter. */
 LEAT_EXPORT void leat_dlpack_capsule_free(void* capsule);
-/* A new PyCapsule of the name "leat_batch_slot", whose pointer is a
- * leat_batch** to NULL, for calls that make a batch. Its destructor frees the
- * batch, unless the process was forked meanwhile. Needs a Python interpreter,
- * and the GIL. */
-LEAT_EXPORT void* leat_batch_slot_capsule(void);
+/* A new PyCapsule of the name "leat_slot", whose pointer is a void** to NULL,
+ * for calls that make something. Its destructor calls `release` with what is
+ * stored there, if anything is and the process was not forked meanwhile;
+ * without the GIL if `waits` is not 0. Needs a Python interpreter, and the
+ * GIL. */
+LEAT_EXPORT void* leat_slot_capsule(void (*release)(void*), int waits);
 /* Of a batch in device memory: frees `batch` now, and returns the buffer after
  * the work that is queued on `stream` (CUstream or cudaStream_t; NULL: the
  * default stream). The batch is freed also when an error is returned. The

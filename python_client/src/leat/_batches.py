@@ -50,7 +50,7 @@ class Opened(NamedTuple):
     """An iterator of the library.
 
     Attributes:
-        cell: has its pointer, until a handle takes it.
+        cell: has its pointer.
         begin: epoch and step of the first batch.
         end: the first epoch that is not delivered; None: there is no end.
         feeder: of a job whose samples come from here.
@@ -117,8 +117,7 @@ class BatchIterator(Iterator[_T], Generic[_T]):
         self._finish = _finish.of_batches(self._handle.get(), job.schema)
 
     def _begin(self, opened: Opened) -> None:
-        self._handle = handle = _native.Handle(None, "leat_batches_free", "batches iterator")
-        handle.take(opened.cell)
+        self._handle = _native.Handle(opened.cell, "batches iterator")
         self._begun_at, self._end = opened.begin, opened.end
         self._feeder = opened.feeder
         self._ended = False

@@ -9,7 +9,6 @@ arrays all hold the array. The last reference frees the batch, in any thread.
 
 from __future__ import annotations
 
-import ctypes
 import functools
 from typing import Any
 
@@ -23,23 +22,14 @@ def _dtype(name: bytes) -> np.dtype:
     return np.dtype(name.decode())
 
 
-_SLOT = b"leat_batch_slot"
-_pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
-    ("PyCapsule_GetPointer", ctypes.pythonapi)
-)
-
-
 class Buffer:
     """Room for one batch of the library, which is freed once, with the last array that looks into it.
-
-    A batch has an owner at every moment, wherever a signal handler raises: the library writes its address into a
-    capsule of its own, and frees it in the capsule's destructor, where no handler runs.
 
     The job outlives the batch in the library too: ending a connection takes time, and must not happen in
     leat_batch_free, which keeps the GIL.
 
     Attributes:
-        out: the address, for calls that make a batch; 0 until then.
+        out: the address, for as long as the buffer lives; 0 until there is a batch.
     """
 
     # CPython clears attributes in the order of their names: the batch before the job.
@@ -47,8 +37,13 @@ class Buffer:
 
     def __init__(self, job: Any) -> None:
         self._job = job
-        self._batch = _native.quick.leat_batch_slot_capsule()
-        self.out = ctypes.c_void_p.from_address(_pointer_of(self._batch, _SLOT) or 0)
+        self._batch = _native.Cell("leat_batch_free")
+        self.out = self._batch.made
+
+    @property
+    def cell(self) -> _native.Cell:
+        """For calls that make a batch and may go on after an interrupt: it keeps the memory that they write to."""
+        return self._batch
 
     def place(self) -> tuple[int, int]:
         """Epoch and step of the batch."""

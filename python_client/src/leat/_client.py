@@ -111,9 +111,8 @@ class Service:
     def __init__(self, options: dict[str, Any]) -> None:
         text = _native.text(json.dumps(options))
         out = _native.Cell("leat_service_free")
-        _native.make("leat_service_free", _native.lib.leat_connect, text, out=out)
-        self._handle = _native.Handle(None, "leat_service_free", "service")
-        self._handle.take(out)
+        _native.make(_native.lib.leat_connect, text, out=out)
+        self._handle = _native.Handle(out, "service")
         self._address: str = _native.lib.leat_service_address(self._handle.get()).decode()
         self._embedded = "address" not in options
         if self._embedded:
@@ -239,14 +238,14 @@ class Service:
         text = _native.text(json.dumps(spec))
         out = _native.Cell("leat_job_free")
         try:
-            self._handle.make("leat_job_free", _native.lib.leat_job_create, text, timeout_s, out=out)
+            self._handle.make(_native.lib.leat_job_create, text, timeout_s, out=out)
         except Error as error:
             raise pipeline.explain(error) from None
         return Job(self, out, pipeline._source)
 
     def _existing(self, name: str) -> Job:
         out = _native.Cell("leat_job_free")
-        self._handle.make("leat_job_free", _native.lib.leat_job_get, _native.text(name), out=out)
+        self._handle.make(_native.lib.leat_job_get, _native.text(name), out=out)
         return Job(self, out)
 
     def get(
@@ -262,7 +261,7 @@ class Service:
         """
         ask = _native.lib.leat_service_get
         out = _native.Cell("leat_string_free")
-        self._handle.make("leat_string_free", ask, _native.text(what), _native.text(name), out=out)
+        self._handle.make(ask, _native.text(what), _native.text(name), out=out)
         return json.loads(out.text() or "null")
 
     def delete_job(self, name: str) -> None:

@@ -355,7 +355,8 @@ class Feeder:
     def __init__(self, feed: _native.Cell, reader: Reader, source: Source) -> None:
         self.error: BaseException | None = None
         assert feed.made.value is not None
-        self._cell, self._feed = feed, feed.made.value
+        self._cell: _native.Cell | None = feed
+        self._feed = feed.made.value
         self._reader = reader
         self._read = source.reader(reader.num_samples)
         # Such a thread may hang: a source that never returns does not keep the interpreter from ending.
@@ -372,7 +373,7 @@ class Feeder:
                 if not all(self._bring(epoch.value, sample) for sample in samples[: count.value]):
                     return
         finally:
-            self._cell.free()
+            self._cell = None
 
     def _bring(self, epoch: int, sample: int) -> bool:
         try:

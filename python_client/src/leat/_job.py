@@ -55,8 +55,7 @@ class Job:
     def __init__(self, service: object, made: _native.Cell, source: _external.Source | None = None) -> None:
         self._service = service
         self._source = source  # of leat.external_source
-        self._handle = _native.Handle(None, "leat_job_free", "job")
-        self._handle.take(made)
+        self._handle = _native.Handle(made, "job")
         facts = json.loads(_native.take_text(_native.lib.leat_job_json(self._handle.get())))
         job = facts["job"]
         spec = job["spec"]
@@ -327,7 +326,7 @@ class Job:
     def _asked(self, function: Any, *args: Any) -> Any:
         """What a call that gives JSON answers; Ctrl-C ends the wait for it."""
         out = _native.Cell("leat_string_free")
-        self._handle.make("leat_string_free", function, *args, out=out)
+        self._handle.make(function, *args, out=out)
         return json.loads(out.text() or "null")
 
     def record(self, index: int, *, timeout: float = 60.0) -> Record:
@@ -395,7 +394,7 @@ class Job:
         buffer = Buffer(self)
         timeout_s = seconds("timeout", timeout)
         if self._external is None:
-            self._handle.make("leat_batch_free", _native.lib.leat_job_sample, number, timeout_s, out=buffer.out)
+            self._handle.make(_native.lib.leat_job_sample, number, timeout_s, out=buffer.cell)
         else:
             chosen = self._external.chosen(
                 self._source if source is None else source, self.name, {"one sample is wanted": True}
@@ -403,5 +402,5 @@ class Job:
             fields = self._external.fields(chosen.read(0, number))
             pointer = self._external.pointer(fields)
             ask = _native.lib.leat_job_sample_brought
-            self._handle.make("leat_batch_free", ask, number, pointer, len(fields), timeout_s, out=buffer.out)
+            self._handle.make(ask, number, pointer, len(fields), timeout_s, out=buffer.cell)
         return Sample(stack_one(arrays(buffer)))

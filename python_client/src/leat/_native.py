@@ -127,7 +127,7 @@ _QUICK_FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "leat_batch_tensor": (Tensor, [c_void_p, c_size_t]),
     "leat_batch_free": (None, [c_void_p]),
     "leat_dlpack_capsule_free": (None, [c_void_p]),
-    "leat_batch_slot_capsule": (py_object, []),
+    "leat_slot_capsule": (py_object, [c_void_p, c_int]),
     "leat_batch_dlpack": (c_void_p, [c_void_p, c_size_t, c_int, c_void_p]),
 }
 
@@ -200,120 +200,100 @@ def text(value: str | os.PathLike[str] | None) -> bytes | None:
     return encoded
 
 
-def _interruptible(call: Callable[[], int | None], drop: Callable[[int | None], None]) -> int | None:
-    """The status of `call()`. Ctrl-C ends the wait for it in the main thread, where it runs in a thread of its own.
-
-    Args:
-        call: of the library.
-        drop: frees what `call` gave, if nobody waits any more.
-    """
+def _interruptible(call: Callable[[], int | None]) -> int | None:
+    """The status of `call()`. Ctrl-C ends the wait for it in the main thread, where it runs in a thread of its own."""
     if threading.current_thread() is not threading.main_thread():
         return call()
-    deserted, results = threading.Lock(), []
+    # The thread takes the call with all that it refers to, so that none of it is there when the wait is over.
+    calls, deserted, results = [call], threading.Lock(), []
+
+    def drop_if_deserted() -> None:
+        # Of this thread and the one that waits, the second one frees the status.
+        if not deserted.acquire(blocking=False) and not isinstance(results[0], BaseException) and results[0]:
+            lib.leat_status_free(results[0])
 
     def run() -> None:
         try:
-            results.append(call())
+            results.append(calls.pop()())
         except BaseException as error:
             results.append(error)
-        if not deserted.acquire(blocking=False) and not isinstance(results[0], BaseException):
-            drop(results[0])
+        drop_if_deserted()
 
     try:
         _threads.wait(_threads.start(run))
     except BaseException:
-        # If it has come all the same, nobody else drops it.
-        if not deserted.acquire(blocking=False) and not isinstance(results[0], BaseException):
-            drop(results[0])
+        drop_if_deserted()
         raise
     if isinstance(results[0], BaseException):
         raise results[0]
     return results[0]
 
 
-def _free_of(name: str) -> Any:
-    return getattr(quick if name in _QUICK_FUNCTIONS else lib, name)
-
-
-def make(free: str, function: Any, *args: Any, of: Handle | None = None, out: Any = None) -> int:
-    """Calls `function(*args, &out)` and returns the new pointer; Ctrl-C ends the wait in the main thread.
-
-    Args:
-        free: the name of the function that frees the result if it comes after an interrupt.
-        function: of the library.
-        args: its arguments.
-        of: its first argument, if that is a handle, which is not freed before the call has returned.
-        out: a c_void_p that gets the pointer, and whose owner frees it; or a Cell, which lives until the call has
-            returned, whoever waits for it, so that it alone frees what nobody takes.
-    """
-    cell = out if isinstance(out, Cell) else None
-    made = cell.made if cell is not None else c_void_p() if out is None else out
-
-    def call() -> int | None:
-        if of is None:
-            return function(*args, ctypes.byref(made))
-        with of.in_use() as pointer:
-            return function(pointer, *args, ctypes.byref(made))
-
-    def drop(status: int | None) -> None:
-        if status:
-            lib.leat_status_free(status)
-        elif cell is None and made.value:
-            pointer, made.value = made.value, None
-            _free_of(free)(pointer)
-
-    check(_interruptible(call, drop))
-    return made.value or 0
+_SLOT = b"leat_slot"
+_pointer_of = ctypes.PYFUNCTYPE(c_void_p, py_object, c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
 
 
 class Cell:
-    """Where a call of the library stores a new pointer; frees it with itself, unless a Handle takes it.
+    """Where a call of the library stores a new pointer, which is freed with the cell.
 
-    An interrupt behind the call finds the pointer here, and not in a variable that is lost with its frame.
+    The pointer has an owner at every moment, wherever a signal handler raises: the library writes it into a capsule of
+    its own, and frees it in the capsule's destructor, where no handler runs. In a forked child nothing is freed.
+
+    Attributes:
+        made: the pointer, for as long as the cell lives.
     """
 
+    __slots__ = ("_slot", "made")
+
     def __init__(self, free: str) -> None:
-        self._pid = os.getpid()
-        self._free = _free_of(free)
-        self.made: c_void_p = c_void_p()
+        """Empty. `free`: the name of the function that frees the pointer."""
+        waits = free not in _QUICK_FUNCTIONS
+        release = ctypes.cast(getattr(lib if waits else quick, free), c_void_p)
+        self._slot: Any = quick.leat_slot_capsule(release, waits)
+        self.made: c_void_p = c_void_p.from_address(_pointer_of(self._slot, _SLOT) or 0)
 
     def text(self) -> str:
         """Of a char*."""
         return ctypes.string_at(self.made.value or b"").decode("utf-8", "replace")
 
-    def free(self, _getpid: Callable[[], int] = os.getpid) -> None:
-        """Idempotent; in a forked child it does nothing."""
-        # Nothing is called between the two stores, so that no signal handler comes in between.
-        pointer, self.made.value = self.made.value, None
-        if pointer is not None and self._pid == _getpid():
-            self._free(pointer)
 
-    def __del__(self) -> None:
-        if hasattr(self, "made"):
-            self.free()
+def make(function: Any, *args: Any, out: Cell, of: Handle | None = None) -> None:
+    """Calls `function(*args, &out)`; Ctrl-C ends the wait in the main thread.
+
+    Args:
+        function: of the library.
+        args: its arguments.
+        out: gets the pointer. It lives until the call has returned, whoever waits for it.
+        of: its first argument, if that is a handle, which is not freed before the call has returned.
+    """
+
+    def call() -> int | None:
+        if of is None:
+            return function(*args, ctypes.byref(out.made))
+        with of.in_use() as pointer:
+            return function(pointer, *args, ctypes.byref(out.made))
+
+    check(_interruptible(call))
 
 
 class Handle:
-    """Owns one pointer of the library and frees it once, in the process that made it.
+    """What a cell has, until it is closed, in the process that made it.
 
     A forked child has none of the library's threads: there, use raises and
-    dropping the handle does nothing. Thread-safe: closing a handle in the middle of a call of `make` or `in_use` frees
-    the pointer when the call has returned.
+    dropping the handle does nothing. Thread-safe: who uses the pointer holds the cell, so that closing a handle in the
+    middle of a call of `make`, `do` or `in_use` frees it when the call has returned.
     """
 
-    def __init__(self, pointer: int | None, free: str, what: str) -> None:
-        self._pointer = pointer
-        self._free = _free_of(free)
+    def __init__(self, cell: Cell, what: str) -> None:
+        """REQUIRES: the cell is not empty."""
+        self._cell: Cell | None = cell
         self._what = what
-        self._lock = threading.RLock()  # re-entrant: a signal handler may close in the middle of anything
-        self._users = 0
-        self._left: int | None = None  # closed, and freed by the last user
         self._pid = os.getpid()
 
-    def make(self, free: str, function: Any, *args: Any, out: Any = None) -> int:
+    def make(self, function: Any, *args: Any, out: Cell) -> None:
         """As `make`, of a function whose first argument this is."""
         self.get()
-        return make(free, function, *args, of=self, out=out)
+        make(function, *args, out=out, of=self)
 
     def do(self, function: Any, *args: Any) -> None:
         """Calls `function(pointer, *args)`, which gives a status only. Ctrl-C ends the wait in the main thread."""
@@ -323,62 +303,37 @@ class Handle:
             with self.in_use() as pointer:
                 return function(pointer, *args)
 
-        check(_interruptible(call, lambda status: lib.leat_status_free(status) if status else None))
+        check(_interruptible(call))
 
     @contextlib.contextmanager
     def in_use(self) -> Iterator[int]:
-        """The pointer, which stays valid inside of `with`. For threads that no signal handler interrupts."""
-        with self._lock:
-            pointer = self.get()
-            self._users += 1
-        try:
-            yield pointer
-        finally:
-            with self._lock:
-                self._users -= 1
-                left = None if self._users else self._left
-                if left is not None:
-                    self._left = None
-            if left is not None:
-                self._free(left)
+        """The pointer, which stays valid inside of `with`."""
+        cell = self._held()
+        yield cell.made.value or 0
+        del cell
 
-    def get(self) -> int:
-        """The pointer; raises if it is closed or belongs to the parent process."""
+    def _held(self) -> Cell:
         if self._pid != os.getpid():
             raise errors.FailedPrecondition(
                 f"this {self._what} belongs to process {self._pid}, which was forked: "
                 f"call leat.connect in process {os.getpid()}"
             )
-        if self._pointer is None:
+        cell = self._cell
+        if cell is None:
             raise errors.FailedPrecondition(f"this {self._what} is closed")
-        return self._pointer
+        return cell
 
-    def take(self, cell: Cell) -> None:
-        """Takes a cell's pointer over; the handle has none before."""
-        # Nothing is called between the two stores, so that one of them owns the pointer at any moment.
-        self._pointer, cell.made.value = cell.made.value, None
+    def get(self) -> int:
+        """The pointer; raises if it is closed or belongs to the parent process."""
+        return self._held().made.value or 0
 
     @property
     def closed(self) -> bool:
-        return self._pointer is None
+        return self._cell is None
 
-    def close(self, _getpid: Callable[[], int] = os.getpid) -> None:
+    def close(self) -> None:
         """Idempotent."""
-        if self._pid != _getpid():
-            self._pointer = None
-            return
-        with self._lock:
-            # Nothing is called between the stores and _free, so that no signal handler comes in between.
-            pointer, self._pointer = self._pointer, None
-            if pointer is not None:
-                if self._users:
-                    self._left = pointer
-                else:
-                    self._free(pointer)
-
-    def __del__(self) -> None:
-        if hasattr(self, "_pid"):
-            self.close()
+        self._cell = None
 
     def __reduce__(self) -> Any:
         raise TypeError(f"a {self._what} cannot be pickled: call leat.connect in the other process")

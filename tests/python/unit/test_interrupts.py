@@ -4,7 +4,9 @@
 A timer of the system sends the signal, so that it lands anywhere in the main thread, also in the middle of a call.
 """
 
+import ctypes
 import signal
+import sys
 import threading
 
 import numpy as np
@@ -13,6 +15,8 @@ import threads
 from interrupts import Held, Interrupts
 
 import leat
+from leat import _native
+from leat._buffer import Buffer
 
 INTERRUPTS = 400
 BATCH = 10
@@ -138,6 +142,43 @@ def test_closing_a_service_waits_for_the_call_that_is_under_way(service, fake, g
         service.job("late", graph.images, batch=10)
 
 
+def test_no_python_runs_when_something_is_freed(graph, fake):
+    """An interrupt in a finalizer ends it, and what it was to free would stay."""
+    service = leat.connect()
+    job = service.job("again", graph.images, batch=10)
+    batches = job.batches()
+    handles, called = fake.handles(), []
+
+    def call(frame, event, arg):
+        if event == "call":
+            called.append(frame.f_code.co_name)
+
+    sys.setprofile(call)
+    del batches, job, service
+    sys.setprofile(None)
+    assert called == [] and fake.handles() == handles - 2
+
+
+def test_what_a_call_writes_to_is_there_until_it_returns(job, monkeypatch):
+    """Ctrl-C leaves it running, and nobody waits for its sample any more."""
+    returns, written = threading.Event(), []
+
+    def sample(handle, number, timeout, out):
+        written.append(ctypes.addressof(out._obj))
+        signal.raise_signal(signal.SIGINT)
+        returns.wait(60)
+
+    monkeypatch.setattr(_native.lib, "leat_job_sample", sample)
+    try:
+        job.sample(0)
+    except KeyboardInterrupt:
+        pass
+    others = [Buffer(job) for _ in range(8)]  # which get the memory that was freed last
+    returns.set()
+    assert len(written) == 1 and written[0] not in [ctypes.addressof(each.out) for each in others]
+    threads.wait_until_ended("leat._threads")
+
+
 # Within what a call of the fake takes, and behind it.
 MOMENTS = (20e-6, 50e-6, 100e-6, 200e-6, 400e-6)
 
@@ -150,11 +191,10 @@ def interrupted(seed, call, fake):
         while interrupts.raised < INTERRUPTS:
             try:
                 interrupts.arm()
-                result = call()
+                call()  # what it gave is freed here, and an interrupt may fall into that, too
                 interrupts.armed = False
-                result = None  # freed here, since a finalizer that is interrupted does not go on
             except KeyboardInterrupt:
-                result = None
+                pass
     threads.wait_until_ended("leat._threads")
     assert fake.handles() == handles
     held.assert_no_more()
