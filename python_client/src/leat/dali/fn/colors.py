@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from leat.dali import _node, types
+from leat.dali import _node, _refused, types
 from leat.dali._node import DataNode
 from leat.dali._operator import operator
 from leat.dali.fn import geometry
@@ -218,10 +218,7 @@ def copy(input: DataNode) -> DataNode:
 @operator("permute_batch")
 def permute_batch(input: DataNode, *, indices: Any) -> DataNode:
     """Refused: workers do not see the batch."""
-    raise Unimplemented(
-        "fn.permute_batch: rows of a batch come from several workers, none of which sees all; permute the arrays of "
-        "the batch, or mix in a jax_function"
-    )
+    raise _refused.unimplemented("fn.permute_batch")
 
 
 @operator("lookup_table")
@@ -287,7 +284,7 @@ def normalize(
     """scale * (x - mean) / stddev + shift; what is not given is computed of the sample."""
     where = "fn.normalize"
     if batch:
-        raise Unimplemented(f"{where}: batch = True; workers do not see the whole batch")
+        raise Unimplemented(_refused.ARGUMENTS[where, "batch"].of(f"{where}: batch = {batch!r:.40}"))
     name = types.name_of(f"{where}: dtype", dtype)
     args = {
         key: None if each is None else _node.numbers(f"{where}: {key}", each)
