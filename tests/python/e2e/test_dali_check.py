@@ -38,7 +38,7 @@ def test_a_refused_name_says_why_where_it_is_used_and_in_the_check(name):
         for part in name.split(".")[1:]:
             target = getattr(target, part)
         target(arguments.image(), indices=[0]) if "permute" in name else target(path="/x", index_path="/y")
-    assert str(error.value) == refusal
+    assert str(error.value).removesuffix(f" ({__file__}:{error.traceback[0].lineno + 1})") == refusal
 
 
 @pytest.mark.parametrize(("operator", "argument"), _refused.ARGUMENTS)
@@ -46,7 +46,8 @@ def test_a_refused_argument_says_its_value_and_why(operator, argument):
     refusal = _refused.ARGUMENTS[operator, argument]
     with pytest.raises(leat.Unimplemented) as error:
         arguments.called(operator.removeprefix("fn."), **{argument: True})
-    assert str(error.value) == refusal.of(f"{operator}: {argument} = True")
+    text = refusal.of(f"{operator}: {argument} = True")
+    assert str(error.value).startswith(f"{text} ({arguments.__file__}:")
     assert said(f"{operator}(x, {argument}=True)") == [refusal.of(f"{operator}: {argument} = True")]
     assert said(f"{operator}(x, {argument}=None)") == []
 
