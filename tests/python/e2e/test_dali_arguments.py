@@ -6,7 +6,7 @@ import types as python_types
 
 import numpy as np
 import pytest
-from leat.dali import Pipeline, _plan, fn, pipeline_def, tfrecord, types
+from leat.dali import Pipeline, _plan, fn, ops, pipeline_def, tfrecord, types
 
 
 def encoded():
@@ -155,6 +155,23 @@ def test_none_is_the_default_of_every_optional_argument(name):
 def test_none_is_no_value_of_an_argument_that_is_needed(call, argument):
     with pytest.raises(TypeError, match=f"{argument} = None; expected a value"):
         graph_of(call)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda: fn.cast(image(), dtype=types.INT16),
+        lambda: fn.resize(image(), sise=3),
+        lambda: fn.crop(image()),
+        lambda: fn.external_source(7),
+        lambda: ops.Resize(sise=3),
+    ],
+)
+def test_an_error_names_the_line_of_the_script_once(use):
+    with pytest.raises((TypeError, ValueError)) as error:
+        use()
+    assert str(error.value).endswith(f" ({__file__}:{use.__code__.co_firstlineno})")
+    assert str(error.value).count(__file__) == 1
 
 
 def test_the_defaults_that_none_stands_for_are_those_of_dali():

@@ -101,13 +101,45 @@ def test_colours_of_integers_that_workers_widen_are_cut_to_their_own_range():
     assert [each.flat[0] for each in values_of(bright)] == [32767, -32768]
 
 
-@pytest.mark.parametrize(("kind", "operator"), [(np.int16, fn.contrast), (np.int32, fn.color_twist)])
-def test_a_type_that_decides_and_that_nobody_says_is_refused(kind, operator):
+@pytest.mark.parametrize(
+    ("dtype", "low", "high"),
+    [
+        (types.INT8, -128, 127),
+        (types.INT16, -(2**15), 2**15 - 1),
+        (types.UINT16, 0, 2**16 - 1),
+        (types.UINT32, 0, 2**32 - 1),
+        (types.UINT8, 0, 255),
+        (types.FLOAT, -1.0, 1.0),
+    ],
+)
+def test_salt_and_pepper_are_the_bounds_of_the_type_and_noise_stays_within(dtype, low, high):
+    def noisy():
+        x = fn.external_source(lambda: image(100, types.to_numpy_type(dtype)), dtype=dtype, layout="HWC")
+        salted = fn.noise.salt_and_pepper(x, prob=1.0, salt_vs_pepper=0.5)
+        return salted, fn.noise.gaussian(x, mean=1e12), fn.noise.shot(x)
+
+    values, most, shot = values_of(noisy)
+    assert set(values.ravel().tolist()) == {low, high}
+    if dtype is not types.FLOAT:
+        assert set(most.ravel().tolist()) == {high} and shot.max() <= high
+
+
+@pytest.mark.parametrize(
+    ("kind", "operator", "args"),
+    [
+        (np.int16, fn.contrast, {"contrast": 0.5}),
+        (np.int32, fn.color_twist, {"contrast": 0.5}),
+        (np.int16, fn.noise.salt_and_pepper, {}),
+        (np.uint16, fn.noise.gaussian, {}),
+        (np.int8, fn.noise.shot, {}),
+    ],
+)
+def test_a_type_that_decides_and_that_nobody_says_is_refused(kind, operator, args):
     def changed():
         x = fn.crop(fn.external_source(lambda: image(100, kind), layout="HWC"), crop=(1, 1))
-        return operator(x, contrast=0.5)
+        return operator(x, **args)
 
-    name = operator.__name__
+    name = operator.__qualname__
     with pytest.raises(leat.InvalidArgument, match=rf"gave {np.dtype(kind)} without saying so.*fn\.{name} depend"):
         values_of(changed)
 

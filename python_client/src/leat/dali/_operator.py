@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from leat._graph import user_line
 from leat._operators import nearest
 from leat.dali import _current, _node
 from leat.dali._node import DataNode
-from leat.errors import InvalidArgument, PipelineError
+from leat.errors import Error, InvalidArgument, PipelineError
 
 _logger = logging.getLogger("leat.dali")
 
@@ -147,6 +148,22 @@ def refuse_unknown(where: str, given: Iterable[str], known: Iterable[str]) -> No
             raise TypeError(f"{where} has no argument {name!r}{nearest(name, known)}")
 
 
+def says_line(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, with the line of the script in what it raises of a wrong argument."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except (Error, TypeError, ValueError) as error:
+            line = user_line()
+            if line not in str(error):
+                error.args = (f"{error} ({line})",)
+            raise
+
+    return call
+
+
 def operator(
     name: str,
     *,
@@ -179,6 +196,7 @@ def operator(
         named = any(each.name == "name" for each in arguments)
         defaults = {each.name: each.default for each in arguments}
 
+        @says_line
         @functools.wraps(function)
         def call(*given: Any, **kwargs: Any) -> Any:
             sets = next((len(each) for each in given if isinstance(each, (list, tuple)) and _has_node(each)), None)

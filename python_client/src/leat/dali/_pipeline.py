@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from leat.dali import _current, _node, _plan, types
+from leat.dali import _current, _node, _plan, _refused, types
 from leat.dali._node import DataNode
 from leat.dali._operator import check_hint, warn_of_slower
 from leat.dali._runner import Place, Runner, Taken
@@ -332,18 +332,12 @@ class Pipeline:
 
     def serialize(self, *_: Any, **__: Any) -> NoReturn:
         """Refused: a graph holds functions of this process."""
-        raise Unimplemented(
-            f"{self._name}: Pipeline.serialize: a graph holds functions of this process, which are not stored; call "
-            "the function that defines it where it is needed: pipelines of one graph share a job"
-        )
+        raise _refused.unimplemented("Pipeline.serialize")
 
     @classmethod
     def deserialize(cls, *_: Any, **__: Any) -> NoReturn:
         """Refused, as `serialize`."""
-        raise Unimplemented(
-            "Pipeline.deserialize: Leat reads no graphs that DALI has written; call the function that defines the "
-            "pipeline"
-        )
+        raise _refused.unimplemented("Pipeline.deserialize")
 
     # What readers know.
 

@@ -14,7 +14,7 @@ import numpy as np
 from leat._graph import Node
 from leat.dali import types
 from leat.dali._node import ConsumerOperation, DataNode
-from leat.dali._operator import HINTS, check_hint, refuse_unknown, warn_of_slower
+from leat.dali._operator import HINTS, check_hint, refuse_unknown, says_line, warn_of_slower
 from leat.dali._tensors import TensorList, plain
 from leat.errors import FailedPrecondition, InvalidArgument
 
@@ -358,6 +358,7 @@ def _each(name: str, value: Any, count: int) -> list[Any]:
 _numbers = itertools.count()
 
 
+@says_line
 def external_source(
     source: Any = None,
     num_outputs: int | None = None,

@@ -5,15 +5,8 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from leat.dali import _node
+from leat.dali import _node, _refused
 from leat.dali._node import DataNode
-from leat.errors import Unimplemented
-
-_OTHERS = frozenset(
-    "sqrt rsqrt cbrt exp log log2 log10 floor ceil sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh fpow "
-    "atan2".split()
-)
-
 
 def abs(input: Any) -> DataNode:
     """Without the sign."""
@@ -46,8 +39,6 @@ def clamp(value: Any, lo: Any, hi: Any) -> DataNode:
 
 
 def __getattr__(name: str) -> NoReturn:
-    if name in _OTHERS:
-        raise Unimplemented(
-            f"math.{name}: Leat's workers do not compute it; fn.lookup_table does for bytes, jax_function for all else"
-        )
+    if f"math.{name}" in _refused.NAMES:
+        raise _refused.unimplemented(f"math.{name}")
     raise AttributeError(f"leat.dali.math has no {name!r}")

@@ -5,13 +5,11 @@ from __future__ import annotations
 
 from typing import NoReturn
 
+from leat.dali import _refused
 from leat.errors import Unimplemented
 
 
 def __getattr__(name: str) -> NoReturn:
     if name.startswith("__"):
         raise AttributeError(name)
-    raise Unimplemented(
-        f"auto_aug.augmentations.{name}: Leat's workers compute the policies that have names (auto_augment, "
-        "rand_augment, trivial_augment), not single augmentations"
-    )
+    raise Unimplemented(_refused.NAMES["auto_aug.augmentations"].of(f"auto_aug.augmentations.{name}"))

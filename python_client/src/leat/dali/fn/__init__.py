@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leat._operators import nearest
+from leat.dali import _refused
 from leat.dali._legacy import LEGACY, warn_of_legacy
 from leat.dali._sources import external_source
 from leat.dali.fn import decoders, noise, random, readers
@@ -46,17 +46,6 @@ from leat.dali.fn.shapes import (
     stack,
     transpose,
     zeros,
-)
-
-# What DALI has besides.
-_OTHERS = frozenset(
-    "audio_decoder audio_resample batch_permutation bb_flip bbox_paste bbox_rotate box_encoder clahe coord_flip "
-    "coord_transform debayer dl_tensor_python_function dump_image element_extract experimental filter full_like "
-    "get_property grid_mask io jitter laplacian mel_filter_bank mfcc multi_paste nemo_asr_reader nonsilent_region "
-    "numba_function ones_like optical_flow paste per_frame plugin power_spectrum preemphasis_filter "
-    "random_bbox_crop random_crop_generator reductions roi_random_crop segmentation sequence_reader "
-    "sequence_rearrange spectrogram sphere subscript tensor_resize to_decibels torch_python_function transforms "
-    "video_reader water zeros_like".split()
 )
 
 __all__ = [
@@ -114,6 +103,4 @@ def __getattr__(name: str) -> Any:
         group, _, function = LEGACY[name].rpartition(".")
         warn_of_legacy(f"fn.{name}", f"fn.{LEGACY[name]}")
         return getattr(globals()[group], function)
-    if name in _OTHERS:
-        raise AttributeError(f"fn.{name}: DALI has it, Leat has not; docs/dali.md lists what there is")
-    raise AttributeError(f"leat.dali.fn has no operator {name!r}{nearest(name, __all__)}")
+    raise _refused.missing("fn", name, __all__)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from leat.dali import _node, types
+from leat.dali import _node, _refused, types
 from leat.dali._node import DataNode
 from leat.dali._operator import operator
 from leat.dali.fn import geometry
@@ -16,7 +16,7 @@ from leat.errors import InvalidArgument, Unimplemented
 
 _FLOATS = frozenset(("float16", "float32", "float64"))
 # Types that workers compute as a wider one: that, and the bounds of their own.
-_NARROW = {
+NARROW = {
     "int8": ("int32", -(1 << 7), (1 << 7) - 1),
     "int16": ("int32", -(1 << 15), (1 << 15) - 1),
     "uint16": ("int32", 0, (1 << 16) - 1),
@@ -38,8 +38,8 @@ def _colored(op: str, x: DataNode, dtype: Any, varying: dict[str, Any], **args: 
     if op == "color_twist" and x.dtype not in (None, "uint8", *_FLOATS):
         result = _mapped(op, _node.cast(pixels, "float32"), "float32", varying, **args)
         result = _typed_as(result + _middle_of_bytes(**varying), name, x.dtype)
-    elif x.dtype in _NARROW:
-        _, low, high = _NARROW[x.dtype]
+    elif x.dtype in NARROW:
+        _, low, high = NARROW[x.dtype]
         if "contrast" in varying and args.get("contrast_center") is None:
             args["contrast_center"] = [(high + 1) // 2]
         shift = varying.pop("brightness_shift", None) if name is None else None
@@ -66,11 +66,18 @@ def _middle_of_bytes(*, brightness: Any, contrast: Any, **_: Any) -> Any:
 
 def _typed_as(x: DataNode, name: str | None, dtype: str) -> DataNode:
     """In the type that is asked for by name, or in DALI's of the input, to whose bounds it is cut."""
-    if name is not None or dtype not in _NARROW:
+    if name is not None or dtype not in NARROW:
         return _node.cast(x, name or dtype)
-    wide, low, high = _NARROW[dtype]
-    cut = _node.binary("min", _node.binary("max", _node.cast(x, wide), low), high)
-    return DataNode(cut.node, layout=x.layout, sizes=x.sizes, dtype=dtype, device=x.device)
+    return cut(_node.cast(x, NARROW[dtype][0]), dtype)
+
+
+def cut(x: DataNode, dtype: str | None) -> DataNode:
+    """With the values beyond the bounds of a type of NARROW at these bounds; of other types as it is."""
+    if dtype not in NARROW:
+        return x
+    _, low, high = NARROW[dtype]
+    within = _node.binary("min", _node.binary("max", x, low), high)
+    return DataNode(within.node, layout=x.layout, sizes=x.sizes, dtype=dtype, device=x.device)
 
 
 def _center(where: str, value: Any) -> list[float] | None:
@@ -218,10 +225,7 @@ def copy(input: DataNode) -> DataNode:
 @operator("permute_batch")
 def permute_batch(input: DataNode, *, indices: Any) -> DataNode:
     """Refused: workers do not see the batch."""
-    raise Unimplemented(
-        "fn.permute_batch: rows of a batch come from several workers, none of which sees all; permute the arrays of "
-        "the batch, or mix in a jax_function"
-    )
+    raise _refused.unimplemented("fn.permute_batch")
 
 
 @operator("lookup_table")
@@ -287,7 +291,7 @@ def normalize(
     """scale * (x - mean) / stddev + shift; what is not given is computed of the sample."""
     where = "fn.normalize"
     if batch:
-        raise Unimplemented(f"{where}: batch = True; workers do not see the whole batch")
+        raise Unimplemented(_refused.ARGUMENTS[where, "batch"].of(f"{where}: batch = {batch!r:.40}"))
     name = types.name_of(f"{where}: dtype", dtype)
     args = {
         key: None if each is None else _node.numbers(f"{where}: {key}", each)

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
-from leat.dali import _node, types
+from leat.dali import _node, _refused, types
 from leat.dali._node import DataNode
 from leat.dali._operator import operator
 from leat.dali.fn import geometry
@@ -142,3 +142,7 @@ def peek_image_shape(
     node = _node.apply("peek_shape", input, orient=bool(adjust_orientation))
     shape = DataNode(node, sizes=(3,), dtype="int64")
     return _node.cast(shape, types.name_of(f"{where}: dtype", dtype))
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise _refused.missing("fn.decoders", name, ("image", "image_crop", "image_random_crop", "image_slice"))

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from leat.dali import _node, types
+from leat.dali import _node, _refused, types
 from leat.dali._node import DataNode
 from leat.dali._operator import operator
 from leat.dali.fn._regions import axes_of, region, slice_arguments, sliced
@@ -102,7 +102,9 @@ class Crop:
         if rounding not in ("round", "truncate"):
             raise InvalidArgument(f'{where}: rounding = {rounding!r}; expected "round" or "truncate"')
         if isinstance(crop_d, DataNode) or crop_d or isinstance(pos_z, DataNode) or pos_z != 0.5:
-            raise Unimplemented(f"{where}: crop_d and crop_pos_z are of volumes, which Leat has not")
+            deep = isinstance(crop_d, DataNode) or crop_d
+            name, value = ("crop_d", crop_d) if deep else ("crop_pos_z", pos_z)
+            raise Unimplemented(_refused.ARGUMENTS[where, name].of(f"{where}: {name} = {value!r:.60}"))
         for name, value in (("crop_h", crop_h), ("crop_w", crop_w)):
             if isinstance(value, DataNode):
                 raise InvalidArgument(
@@ -273,7 +275,7 @@ def flip(input: DataNode, *, depthwise: Any = 0, horizontal: Any = 1, vertical: 
     """The image mirrored."""
     where = "fn.flip"
     if isinstance(depthwise, DataNode) or depthwise:
-        raise Unimplemented(f"{where}: depthwise is of volumes, which Leat has not")
+        raise Unimplemented(_refused.ARGUMENTS[where, "depthwise"].of(f"{where}: depthwise = {depthwise!r:.60}"))
     pixels, turned = pixels_last(input)
     node = _node.apply(
         "flip",
@@ -349,7 +351,7 @@ def rotate(
     """The image turned about its centre."""
     where = "fn.rotate"
     if axis is not None:
-        raise Unimplemented(f"{where}: axis is of volumes, which Leat has not")
+        raise Unimplemented(_refused.ARGUMENTS[where, "axis"].of(f"{where}: axis = {axis!r:.60}"))
     turn = _node.scalar(f"{where}: angle", angle, "float")
     size = size if keep_size or np.size(size) or isinstance(size, DataNode) else _rotated_size(input, turn)
     result = _warped(where, "rotate", input, size, fill_value, interp_type, angle=turn, keep_size=bool(keep_size))

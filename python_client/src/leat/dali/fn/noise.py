@@ -8,17 +8,28 @@ from typing import Any
 from leat.dali import _node
 from leat.dali._node import DataNode
 from leat.dali._operator import operator
+from leat.dali.fn import colors
+
+_RIGHT = frozenset(("uint8", "int32", "int64", "float16", "float32", "float64"))
+
+
+def _need_type(where: str, x: DataNode) -> None:
+    """The bounds of the type decide: those of one that workers widen have to be known."""
+    if x.dtype is None:
+        _node.need_type(x, where, _RIGHT)
 
 
 @operator("noise.gaussian", random=True)
 def gaussian(input: DataNode, *, mean: Any = 0.0, stddev: Any = 1.0) -> DataNode:
     """Normally distributed noise added."""
     where = "fn.noise.gaussian"
-    return input.like(
+    _need_type(where, input)
+    result = input.like(
         "noise_gaussian",
         mean=_node.scalar(f"{where}: mean", mean, "float"),
         stddev=_node.scalar(f"{where}: stddev", stddev, "float"),
     )
+    return colors.cut(result, input.dtype)
 
 
 @operator("noise.salt_and_pepper", random=True)
@@ -33,6 +44,10 @@ def salt_and_pepper(
 ) -> DataNode:
     """Values replaced by the largest or the least."""
     where = "fn.noise.salt_and_pepper"
+    _need_type(where, input)
+    if input.dtype in colors.NARROW:
+        _, low, high = colors.NARROW[input.dtype]
+        salt_val, pepper_val = (high if salt_val is None else salt_val), (low if pepper_val is None else pepper_val)
     return input.like(
         "noise_salt_and_pepper",
         prob=_node.scalar(f"{where}: prob", prob, "float"),
@@ -46,4 +61,7 @@ def salt_and_pepper(
 @operator("noise.shot", random=True)
 def shot(input: DataNode, *, factor: Any = 20.0) -> DataNode:
     """Shot noise."""
-    return input.like("noise_shot", factor=_node.scalar("fn.noise.shot: factor", factor, "float"))
+    where = "fn.noise.shot"
+    _need_type(where, input)
+    result = input.like("noise_shot", factor=_node.scalar(f"{where}: factor", factor, "float"))
+    return colors.cut(result, input.dtype)

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from leat._graph import Node
-from leat.dali import _current, _node, types
+from leat.dali import _current, _node, _refused, types
 from leat.dali import tfrecord as _tfrecord
 from leat.dali._node import DataNode, ReaderOperation
 from leat.dali._operator import operator, seed_of
@@ -390,4 +390,8 @@ def coco(
 @operator("readers.mxnet", hints=_HINTS, random=True, more=_SHUFFLES)
 def mxnet(*, path: Any, index_path: Any, name: str | None = None, **shards: Any) -> DataNode:
     """Refused: Leat reads no RecordIO."""
-    raise Unimplemented("fn.readers.mxnet: Leat reads no RecordIO; write the records as TFRecord, WebDataset or files")
+    raise _refused.unimplemented("fn.readers.mxnet")
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise _refused.missing("fn.readers", name, ("file", "caffe", "caffe2", "tfrecord", "webdataset", "numpy", "coco"))

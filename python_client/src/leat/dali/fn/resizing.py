@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leat.dali import _node, types
+from leat.dali import _node, _refused, types
 from leat.dali._node import DataNode
 from leat.dali._operator import operator
 from leat.dali.fn import geometry
@@ -36,7 +36,8 @@ def size_arguments(where: str, options: dict[str, Any]) -> tuple[dict[str, Any],
     if mode not in _MODES:
         raise InvalidArgument(f"{where}: mode = {mode!r}; expected one of {', '.join(map(repr, _MODES))}")
     if _is_given(options["resize_z"]):
-        raise Unimplemented(f"{where}: resize_z is of volumes, which Leat has not")
+        refusal = _refused.ARGUMENTS[where, "resize_z"]
+        raise Unimplemented(refusal.of(f"{where}: resize_z = {options['resize_z']!r:.60}"))
     sides = [name for name in ("resize_x", "resize_y") if _is_given(options[name])]
     methods = [name for name in ("resize_shorter", "resize_longer") if _is_given(options[name])]
     methods += ["size"] if options["size"] is not None else []
@@ -171,7 +172,7 @@ def resize(input: DataNode, **options: Any) -> DataNode:
     """The image, or a region of it, resized."""
     where = "fn.resize"
     if options.pop("save_attrs", False):
-        raise Unimplemented(f"{where}: save_attrs is not supported; take input.shape() before")
+        raise Unimplemented(_refused.ARGUMENTS[where, "save_attrs"].of(f"{where}: save_attrs = True"))
     result, turned, (vertical, horizontal) = resized(where, input, {**_SIZE, **options})
     if vertical or horizontal:
         result = result.like("flip", horizontal=horizontal, vertical=vertical)

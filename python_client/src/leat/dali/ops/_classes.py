@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from leat.dali import fn
-from leat.dali._operator import refuse_unknown
+from leat.dali._operator import refuse_unknown, says_line
 
 # Arguments that a constructor takes by position.
 _POSITIONAL = {
@@ -32,6 +32,7 @@ class Operator:
     _function: Callable[..., Any]
     _name: str
 
+    @says_line
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         names = _POSITIONAL.get(self._name, ())
         where = f"ops.{type(self).__qualname__}"

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import torch
 
+from leat.dali import _refused
 from leat.dali._tensors import TensorCPU, TensorListCPU
-from leat.errors import InvalidArgument, Unimplemented
+from leat.errors import InvalidArgument
 
 
 def feed_ndarray(
@@ -51,11 +52,4 @@ class DALIRaggedIterator:
     """Refused: batches of Leat's workers have one shape."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
-        _refuse()
-
-
-def _refuse() -> NoReturn:
-    raise Unimplemented(
-        "plugin.pytorch.DALIRaggedIterator: Leat's workers give batches whose samples have one shape; resize, crop or "
-        "pad them (fn.pad with shape), and use DALIGenericIterator"
-    )
+        raise _refused.unimplemented("plugin.pytorch.DALIRaggedIterator")

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What DALI has and Leat refuses: each name with the reason and what to write instead.
+
+The functions that refuse, `python -m leat.dali.check` and the table of docs/dali.md say what stands here;
+`python -m leat.dali.check --refused` prints the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from leat._operators import nearest
+from leat.errors import Unimplemented
+
+
+class Refusal(NamedTuple):
+    """Why a name is refused, and what to write instead."""
+
+    why: str
+    instead: str
+
+    def of(self, name: str) -> str:
+        """The message."""
+        return f"{name}: {self.why}; {self.instead}"
+
+
+_FUNCTION = "call fn.python_function, or a jax_function"
+_BOXES = "boxes, points and masks are values like others, which no operator knows as such"
+# Names that have the reason in common.
+_GROUPS = (
+    (
+        "fn.audio_decoder fn.audio_resample fn.decoders.audio fn.mel_filter_bank fn.mfcc fn.nemo_asr_reader "
+        "fn.nonsilent_region fn.power_spectrum fn.preemphasis_filter fn.readers.nemo_asr fn.spectrogram fn.to_decibels",
+        Refusal("workers decode and compute no audio", "compute it in fn.python_function"),
+    ),
+    (
+        "fn.decoders.video fn.element_extract fn.inputs fn.optical_flow fn.per_frame fn.readers.sequence "
+        "fn.readers.video fn.readers.video_resize fn.sequence_rearrange fn.sequence_reader fn.video_reader",
+        Refusal("values are single images: there are no videos and no sequences", "read single frames as files"),
+    ),
+    (
+        "fn.batch_permutation fn.permute_batch",
+        Refusal(
+            "rows of a batch come from several workers, none of which sees all",
+            "permute the arrays of the batch, or mix in a jax_function",
+        ),
+    ),
+    (
+        "fn.bb_flip fn.bbox_paste fn.bbox_rotate fn.box_encoder fn.coord_flip fn.coord_transform fn.random_bbox_crop "
+        "fn.roi_random_crop fn.segmentation",
+        Refusal(_BOXES, _FUNCTION),
+    ),
+    (
+        "fn.clahe fn.debayer fn.dump_image fn.filter fn.grid_mask fn.jitter fn.laplacian fn.multi_paste fn.paste "
+        "fn.reductions fn.sphere fn.water",
+        Refusal("workers do not compute it", _FUNCTION),
+    ),
+    (
+        "fn.dl_tensor_python_function fn.numba_function fn.plugin fn.torch_python_function",
+        Refusal("functions run in the training's process, on arrays of NumPy or JAX", _FUNCTION),
+    ),
+    (
+        "fn.full_like fn.ones_like fn.zeros_like",
+        Refusal("constants have a shape that is known when the pipeline is defined", "use fn.full(shape=…)"),
+    ),
+    ("fn.experimental", Refusal("workers compute none of DALI's experiments", "use what has left fn.experimental")),
+    (
+        "fn.get_property",
+        Refusal("workers give no metadata as values", "iterator.samples() says which samples they are"),
+    ),
+    ("fn.io", Refusal("workers read through readers alone", "use fn.readers.file, or an external_source")),
+    ("fn.random_crop_generator", Refusal("windows are not drawn by themselves", "use fn.random_resized_crop")),
+    ("fn.readers.mxnet", Refusal("Leat reads no RecordIO", "write the records as TFRecord, WebDataset or files")),
+    ("fn.subscript", Refusal("indices are no operator of their own", "write node[…]")),
+    ("fn.tensor_resize", Refusal("resampling is of images", "use fn.resize")),
+    ("fn.transforms", Refusal("matrices are constants", "compute it with NumPy, for fn.warp_affine(matrix=…)")),
+    (
+        " ".join(
+            f"math.{name}"
+            for name in "sqrt rsqrt cbrt exp log log2 log10 floor ceil sin cos tan asin acos atan sinh cosh tanh asinh "
+            "acosh atanh fpow atan2".split()
+        ),
+        Refusal("workers do not compute it", "fn.lookup_table does for bytes, a jax_function for all else"),
+    ),
+    (
+        "auto_aug.augmentations auto_aug.core",
+        Refusal(
+            "workers compute the policies that have names, no others",
+            "use auto_augment, rand_augment or trivial_augment",
+        ),
+    ),
+    (
+        "tensors.TensorGPU tensors.TensorListGPU",
+        Refusal(
+            "what Pipeline.run gives is in the host's memory",
+            "the iterators of plugin.jax and plugin.pytorch put it on a device",
+        ),
+    ),
+    (
+        "Pipeline.deserialize Pipeline.serialize",
+        Refusal(
+            "a graph holds functions of this process, which are not stored",
+            "call the function that defines it where it is needed: pipelines of one graph share a job",
+        ),
+    ),
+    (
+        "plugin.pytorch.DALIRaggedIterator",
+        Refusal(
+            "batches of workers have samples of one shape",
+            "resize, crop or pad them (fn.pad with shape), and use DALIGenericIterator",
+        ),
+    ),
+    (
+        "plugin.mxnet plugin.paddle plugin.tf plugin.numba plugin.pytorch.experimental",
+        Refusal("there is no such plugin", "use plugin.jax or plugin.pytorch"),
+    ),
+    (
+        "experimental.dynamic",
+        Refusal("operators are computed by workers, as a graph, not one by one", "write a pipeline with pipeline_def"),
+    ),
+)
+NAMES: dict[str, Refusal] = {name: refusal for names, refusal in _GROUPS for name in names.split()}
+
+_VOLUMES = Refusal("values are single images: there are no volumes", "leave it out")
+# Arguments that are refused unless they have their defaults, by operator.
+ARGUMENTS: dict[tuple[str, str], Refusal] = {
+    **{("fn.crop", name): _VOLUMES for name in ("crop_d", "crop_pos_z")},
+    **{("fn.crop_mirror_normalize", name): _VOLUMES for name in ("crop_d", "crop_pos_z")},
+    **{("fn.decoders.image_crop", name): _VOLUMES for name in ("crop_d", "crop_pos_z")},
+    **{("fn.resize_crop_mirror", name): _VOLUMES for name in ("crop_d", "crop_pos_z", "resize_z")},
+    ("fn.flip", "depthwise"): _VOLUMES,
+    ("fn.resize", "resize_z"): _VOLUMES,
+    ("fn.rotate", "axis"): _VOLUMES,
+    ("fn.normalize", "batch"): Refusal("workers do not see the whole batch", "normalize each sample"),
+    ("fn.resize", "save_attrs"): Refusal("workers give no second output there", "take input.shape() before"),
+}
+
+
+def unimplemented(name: str) -> Unimplemented:
+    """The error of a name of NAMES."""
+    return Unimplemented(NAMES[name].of(name))
+
+
+def missing(module: str, name: str, known: Iterable[str]) -> AttributeError:
+    """The error of a name that a module has not."""
+    refusal = NAMES.get(f"{module}.{name}")
+    if refusal is not None:
+        return AttributeError(refusal.of(f"{module}.{name}"))
+    return AttributeError(f"leat.dali.{module} has no operator {name!r}{nearest(name, known)}")
+
+
+def found(name: str) -> Refusal | None:
+    """Why a name, or the group in which it stands, is refused."""
+    parts = name.split(".")
+    for end in range(len(parts), 0, -1):
+        refusal = NAMES.get(".".join(parts[:end]))
+        if refusal is not None:
+            return refusal
+    return None
+
+
+TWO_READERS = "workers read one dataset a pipeline; make two pipelines"
+# What no name says.
+_GENERAL = (
+    ("samples of several shapes as an output", "a batch is one array", "resize, crop or pad them"),
+    ("an external source of unknown shape before reshape, cat, stack and `node[1]`", "the graph's shapes are found "
+     "before there is data", "external_source(ndim=…, layout=…), then fn.crop, fn.resize or fn.reshape"),
+    ("two readers in a pipeline", *TWO_READERS.split("; ")),
+    ("`if` on a node in a helper that the pipeline calls", "the pipeline's own function alone is rewritten",
+     "write it in that function"),
+    ("sizes, matrices, means and fill values that vary from sample to sample", "they are constants of the graph",
+     "choose among several results with `if`"),
+    ("types other than BOOL, UINT8, INT32, INT64, FLOAT16 and FLOAT", "workers compute these", "use the next wider"),
+)  # fmt: skip
+
+
+def table() -> str:
+    """The rows of docs/dali.md."""
+    rows = [(", ".join(f"`{name}`" for name in names.split()), *refusal) for names, refusal in _GROUPS]
+    by_reason: dict[Refusal, list[str]] = {}
+    for (operator, argument), refusal in ARGUMENTS.items():
+        by_reason.setdefault(refusal, []).append(f"`{operator}({argument}=)`")
+    rows += [(", ".join(names), *refusal) for refusal, names in by_reason.items()]
+    lines = ["| what | why | instead |", "|---|---|---|"]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in [*rows, *_GENERAL])]) + "\n"
+

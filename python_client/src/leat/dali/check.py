@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Says of a script of DALI's, without running it, what of it will not work on Leat.
+
+    python -m leat.dali.check SCRIPT.py…
+
+One line for each finding: the file and line, the name as DALI has it, the reason, and what to write instead. The exit
+status is 1 if there are any, and 2 if a script cannot be read. Names and arguments are looked up as the script imports
+them; what depends on data, such as the shapes of samples, is said when the pipeline is built. `--refused` prints the
+table of docs/dali.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib
+import inspect
+import pathlib
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from leat._operators import nearest
+from leat.dali import _refused, types
+from leat.errors import Error
+
+# A script is read whole.
+_MOST_BYTES = 4 << 20
+_ROOTS = ("nvidia.dali", "leat.dali")
+
+
+class Finding(NamedTuple):
+    """Something that will not work."""
+
+    line: int
+    text: str
+
+
+def _after_root(name: str) -> str | None:
+    """What follows "nvidia.dali" or "leat.dali", "" if nothing does; None: it is another module's."""
+    for root in _ROOTS:
+        if name == root or name.startswith(f"{root}."):
+            return name[len(root) + 1 :]
+    return None
+
+
+class _Script:
+    """The names of a script that are DALI's."""
+
+    def __init__(self, tree: ast.AST) -> None:
+        self._names: dict[str, str] = {}  # of the script: the full one
+        self.imports: list[tuple[int, str]] = []
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                self._import(node)
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                self._import_from(node, node.module)
+
+    def _import(self, node: ast.Import) -> None:
+        for each in node.names:
+            if _after_root(each.name) is not None:
+                self.imports.append((node.lineno, each.name))
+            if each.asname:
+                self._names[each.asname] = each.name
+            else:
+                self._names[each.name.partition(".")[0]] = each.name.partition(".")[0]
+
+    def _import_from(self, node: ast.ImportFrom, module: str) -> None:
+        for each in node.names:
+            full = f"{module}.{each.name}"
+            self._names[each.asname or each.name] = full
+            if each.name != "*" and _after_root(full) is not None:
+                self.imports.append((node.lineno, full))
+
+    def name_of(self, node: ast.AST) -> str | None:
+        """What an expression names after DALI's root; None: nothing of DALI's."""
+        parts: list[str] = []
+        while isinstance(node, ast.Attribute):
+            parts.append(node.attr)
+            node = node.value
+        if not isinstance(node, ast.Name) or node.id not in self._names:
+            return None
+        return _after_root(".".join([self._names[node.id], *reversed(parts)]))
+
+
+def _exported(module: str) -> set[str] | None:
+    """The names in `__all__` of a module of leat.dali that is not imported; None: there is no such module."""
+    base = pathlib.Path(__file__).parent.joinpath(*module.split("."))
+    path = next((each for each in (base.with_suffix(".py"), base / "__init__.py") if each.is_file()), None)
+    if path is None:
+        return None
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and [getattr(each, "id", "") for each in node.targets] == ["__all__"]:
+            return set(ast.literal_eval(node.value))
+    return {each.name for each in tree.body if isinstance(each, (ast.FunctionDef, ast.ClassDef))}
+
+
+def _in_plugin(name: str) -> str | None:
+    """Why a name of a plugin will not work. A plugin is not imported, since it needs its framework."""
+    parts = name.split(".")
+    for end in range(len(parts), 0, -1):
+        names = _exported(".".join(parts[:end]))
+        if names is None:
+            continue
+        if end == len(parts) or parts[end] in names:
+            return None
+        return f"leat.dali.{'.'.join(parts[:end])} has no {parts[end]!r}{nearest(parts[end], names)}"
+    return f"leat.dali has no {name}"
+
+
+def _looked_up(name: str) -> tuple[Any, str | None]:
+    """What a name is in leat.dali, and why it will not work."""
+    refusal = _refused.found(name)
+    if refusal is not None:
+        return None, refusal.of(name)
+    if name == "*" or not name:
+        return None, None
+    if name.split(".")[0] == "plugin":
+        return None, _in_plugin(name)
+    value: Any = importlib.import_module("leat.dali")
+    at = "leat.dali"
+    for part in name.split("."):
+        if part.startswith("__"):
+            return None, None
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)
+                value = getattr(value, part)
+        except (AttributeError, Error) as error:
+            if not inspect.ismodule(value):  # of an object, which only a run has
+                return None, None
+            try:
+                value = importlib.import_module(f"{at}.{part}")
+            except ImportError:
+                known = [each for each in dir(value) if not each.startswith("_")]
+                plain = str(error).startswith("module ")  # Python's own words
+                return None, f"{at} has no {part!r}{nearest(part, known)}" if plain else str(error)
+        at = f"{at}.{part}"
+    return value, None
+
+
+def _is_default(node: ast.expr, parameter: inspect.Parameter) -> bool:
+    """Whether an argument says nothing: None, or what the default is. A value that is not a constant says something."""
+    try:
+        value = ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return False
+    return value is None or bool(value == parameter.default)
+
+
+def _of_call(script: _Script, node: ast.Call, name: str, function: Callable[..., Any]) -> Iterator[str]:
+    """What of the arguments will not work."""
+    own = getattr(function, "_function", function)  # of a class of ops
+    where = f"fn.{own.__qualname__}"
+    parameters = inspect.signature(own).parameters
+    for keyword in node.keywords:
+        if keyword.arg is None:
+            continue
+        if keyword.arg not in parameters:
+            yield f"{name} has no argument {keyword.arg!r}{nearest(keyword.arg, parameters)}"
+            continue
+        refusal = _refused.ARGUMENTS.get((where, keyword.arg))
+        if refusal is not None and not _is_default(keyword.value, parameters[keyword.arg]):
+            yield refusal.of(f"{name}: {keyword.arg} = {ast.unparse(keyword.value):.60}")
+        wanted = script.name_of(keyword.value) if keyword.arg == "dtype" and where != "fn.external_source" else None
+        if wanted is not None and wanted.startswith("types."):
+            try:
+                types.name_of(f"{name}: dtype", getattr(types, wanted[6:], wanted))
+            except Error as error:
+                yield str(error)
+
+
+def _is_operator(value: Any) -> bool:
+    return getattr(getattr(value, "_function", value), "__module__", "") in ("leat.dali.fn", "leat.dali._sources")
+
+
+def _readers(script: _Script, tree: ast.AST) -> Iterator[Finding]:
+    """Functions that call two readers, by their own statements."""
+    for function in ast.walk(tree):
+        if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) or not any(
+            (script.name_of(each.func if isinstance(each, ast.Call) else each) or "").endswith("pipeline_def")
+            for each in function.decorator_list
+        ):
+            continue
+        calls = [each for statement in function.body for each in ast.walk(statement) if isinstance(each, ast.Call)]
+        found = [(each.lineno, script.name_of(each.func) or "") for each in calls]
+        readers = sorted(each for each in found if each[1].startswith(("fn.readers.", "ops.readers.")))
+        ways = any(isinstance(each, (ast.If, ast.IfExp)) for each in ast.walk(function))
+        for line, name in readers[1:] if not ways else []:
+            yield Finding(line, f"{name}: the second reader of {function.name}: {_refused.TWO_READERS}")
+
+
+def findings(text: str) -> list[Finding]:
+    """What of a script will not work, in the order of its lines.
+
+    Raises:
+        SyntaxError, ValueError, RecursionError, MemoryError: it is no script of Python.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tree = ast.parse(text)
+    script = _Script(tree)
+    found: set[Finding] = set()
+    for line, full in script.imports:
+        reason = _looked_up(_after_root(full) or "")[1]
+        if reason is not None:
+            found.add(Finding(line, reason))
+    inner = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and id(node) not in inner:
+            name = script.name_of(node)
+            reason = None if name is None else _looked_up(name)[1]
+            if reason is not None:
+                found.add(Finding(node.lineno, reason))
+        elif isinstance(node, ast.Call):
+            name = script.name_of(node.func)
+            value = None if name is None else _looked_up(name)[0]
+            if name is not None and _is_operator(value):
+                found |= {Finding(node.lineno, reason) for reason in _of_call(script, node, name, value)}
+    return sorted(found | set(_readers(script, tree)))
+
+
+def _read(path: str) -> str:
+    with open(path, "rb") as file:
+        data = file.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise ValueError(f"it has more than {_MOST_BYTES} bytes; expected a script")
+    return data.decode("utf-8-sig")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m leat.dali.check", description="Says what of a script of DALI's will not work on Leat."
+    )
+    parser.add_argument("scripts", nargs="*", metavar="SCRIPT.py")
+    parser.add_argument("--refused", action="store_true", help="print the table of what is refused")
+    options = parser.parse_args(arguments)
+    if options.refused:
+        print(_refused.table(), end="")
+        return 0
+    if not options.scripts:
+        parser.error("there is no script; expected at least one")
+    status = 0
+    for path in options.scripts:
+        try:
+            found = findings(_read(path))
+        except (OSError, SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            print(f"{path}: cannot be read: {error}", file=sys.stderr)
+            status = 2
+            continue
+        for line, text in found:
+            print(f"{path}:{line}: {text}")
+        if not found:
+            print(f"{path}: nothing was found that will not work")
+        status = max(status, 1 if found else 0)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

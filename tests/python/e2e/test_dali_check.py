@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What leat.dali refuses, and the check of scripts that says so, without a service."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+import leat
+import pytest
+import test_dali_arguments as arguments
+from leat.dali import _refused, check, fn, math
+
+ROOT = pathlib.Path(__file__).parents[3]
+HEADER = """\
+import nvidia.dali as dali
+import nvidia.dali.types as types
+from nvidia.dali import fn, ops, pipeline_def
+"""
+
+
+def said(line):
+    """What is said of a line behind HEADER."""
+    return [text for at, text in check.findings(HEADER + line + "\n") if at == 4]
+
+
+def test_the_table_of_the_manual_is_that_of_the_code():
+    page = (ROOT / "docs" / "dali.md").read_text(encoding="utf-8")
+    assert _refused.table() in page, "run: python -m leat.dali.check --refused, and put it into docs/dali.md"
+
+
+@pytest.mark.parametrize("name", [name for name in _refused.NAMES if name.split(".")[0] in ("fn", "math")])
+def test_a_refused_name_says_why_where_it_is_used_and_in_the_check(name):
+    refusal = _refused.NAMES[name].of(name)
+    assert said(f"dali.{name}(x)") == [refusal]
+    target = {"fn": fn, "math": math}[name.split(".")[0]]
+    with pytest.raises((AttributeError, leat.Unimplemented)) as error:
+        for part in name.split(".")[1:]:
+            target = getattr(target, part)
+        target(arguments.image(), indices=[0]) if "permute" in name else target(path="/x", index_path="/y")
+    assert str(error.value).removesuffix(f" ({__file__}:{error.traceback[0].lineno + 1})") == refusal
+
+
+@pytest.mark.parametrize(("operator", "argument"), _refused.ARGUMENTS)
+def test_a_refused_argument_says_its_value_and_why(operator, argument):
+    refusal = _refused.ARGUMENTS[operator, argument]
+    with pytest.raises(leat.Unimplemented) as error:
+        arguments.called(operator.removeprefix("fn."), **{argument: True})
+    text = refusal.of(f"{operator}: {argument} = True")
+    assert str(error.value).startswith(f"{text} ({arguments.__file__}:")
+    assert said(f"{operator}(x, {argument}=True)") == [refusal.of(f"{operator}: {argument} = True")]
+    assert said(f"{operator}(x, {argument}=None)") == []
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("fn.resize(x, sise=3)", "fn.resize has no argument 'sise'; did you mean 'size'?"),
+        ("ops.Resize(save_attrs=True)", "ops.Resize: save_attrs = True"),
+        ("ops.decoders.Image(sise=3)", "ops.decoders.Image has no argument 'sise'"),
+        ("fn.cast(x, dtype=types.INT16)", "fn.cast: dtype = DALIDataType.INT16"),
+        ("fn.normalise(x)", "no operator 'normalise'; did you mean 'normalize'?"),
+        ("fn.reductions.mean(x)", "fn.reductions.mean: workers do not compute it"),
+        ("from nvidia.dali.backend import TensorGPU", "leat.dali has no 'backend'"),
+        ("from nvidia.dali.plugin.pytorch import TorchPythonFunction", "plugin.pytorch has no 'TorchPythonFunction'"),
+        ("from nvidia.dali.plugin.pytorch import DALIRaggedIterator", "samples of one shape"),
+        ("import nvidia.dali.plugin.tf as dali_tf", "plugin.tf: there is no such plugin"),
+        ("import nvidia.dali.experimental.dynamic as ndd", "experimental.dynamic: .*pipeline_def"),
+        ("from nvidia.dali.auto_aug.core import augmentation", r"auto_aug\.core\.augmentation"),
+        ("from nvidia.dali.tensors import TensorListGPU", r"tensors\.TensorListGPU"),
+    ],
+)
+def test_a_line_that_will_not_work_is_found(line, words):
+    (text,) = said(line)
+    assert re.search(words if "\\" in words or ".*" in words else re.escape(words), text)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "fn.external_source(f, dtype=types.INT16)",
+        "fn.image_decoder(x), ops.ImageDecoder(device='mixed')",
+        "fn.crop(x, crop_d=0.0, crop=(3, 3), **more)",
+        "types.Constant(3).shape, dali.Pipeline.current().epoch_size",
+        "from nvidia.dali.plugin.jax.clu import peekable_data_iterator",
+        "from nvidia.dali.plugin.pytorch import DALIGenericIterator, feed_ndarray",
+        "from nvidia.dali.plugin.base_iterator import LastBatchPolicy",
+        "from nvidia.dali.pipeline.experimental import pipeline_def",
+        "from nvidia.dali.auto_aug import auto_augment; auto_augment.auto_augment_image_net(x)",
+        "from nvidia.dalinar import fn2; fn2.what(1)",
+        "import nvidia.dali.plugin.jax as dax; dax.DALIGenericIterator; dax.fn.jax_function",
+    ],
+)
+def test_a_line_that_works_is_passed_over(line):
+    assert said(line) == []
+
+
+def test_the_second_reader_of_a_pipeline_is_found():
+    script = """
+@pipeline_def
+def two():
+    a, _ = fn.readers.file(file_root="a")
+    return a, fn.readers.numpy(file_root="b")
+
+def helper():
+    return fn.readers.file(), fn.readers.file()
+
+@pipeline_def(batch_size=3)
+def one(kind):
+    return fn.readers.file(file_root="a") if kind else fn.readers.numpy(file_root="b")
+"""
+    text = f"fn.readers.numpy: the second reader of two: {_refused.TWO_READERS}"
+    assert check.findings(HEADER + script) == [(8, text)]
+
+
+@pytest.mark.parametrize("script", sorted((ROOT / "docs" / "examples").glob("dali*.py")), ids=lambda path: path.name)
+def test_our_examples_pass(script):
+    assert check.findings(script.read_text(encoding="utf-8")) == []
+
+
+def test_the_command_names_file_and_line_and_has_a_status(tmp_path):
+    bad, good, none = (tmp_path / name for name in ("bad.py", "good.py", "none.py"))
+    bad.write_text(HEADER + "fn.spectrogram(x)\nraise SystemExit('it ran')\n")
+    good.write_text(HEADER)
+
+    def run(*paths):
+        command = [sys.executable, "-W", "error", "-m", "leat.dali.check", *map(str, paths)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        return done.returncode, done.stdout, done.stderr
+
+    refusal = _refused.NAMES["fn.spectrogram"].of("fn.spectrogram")
+    assert run(bad, good) == (1, f"{bad}:4: {refusal}\n{good}: nothing was found that will not work\n", "")
+    code, out, err = run(none, good)
+    assert (code, out) == (2, f"{good}: nothing was found that will not work\n")
+    assert err.startswith(f"{none}: cannot be read: ")
+    assert run("--refused") == (0, _refused.table(), "")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"def f(:\n",
+        b"\0",
+        b"\xff\xfe",
+        b"#" * ((4 << 20) + 1),
+        b"x = " + b"(" * 100_000,
+        b"x = " + b"-" * 100_000 + b"1",
+    ],
+    ids=["syntax", "zero", "encoding", "size", "brackets", "depth"],
+)
+def test_what_is_no_script_is_an_error(content, tmp_path, capsys):
+    path = tmp_path / "script.py"
+    path.write_bytes(content)
+    assert check.main([str(path)]) == 2
+    assert capsys.readouterr().err.startswith(f"{path}: cannot be read: ")
