@@ -146,12 +146,12 @@ void Coordinator::SnapDecoders(Snapshot* to) const {
   if (any_unlike)
     for (const auto& [name, worker] : membership_.workers()) {
       if (worker.state() != WorkerState::kReady) continue;
+      const WorkerRegistration& own = *worker.registration;
       const bool unlike = std::ranges::any_of(
           to->decoder_groups, [&](const DecoderGroup& group) {
             const Decoders& of = group.decoders;
-            return worker.registration->Has(of.decoder_class) &&
-                   !DecodesAs(*worker.registration, of.decoder_class,
-                              of.digest);
+            return own.Has(of.decoder_class) &&
+                   !DecodesAs(own, of.decoder_class, of.digest);
           });
       if (unlike && to->unlike++ < kMaxAlike)
         to->first_unlike.push_back(worker.registration);
