@@ -118,8 +118,11 @@ void Coordinator::MoveTables(const Digest& plan_hash, Effects* effects) {
   for (size_t i = 0; i < users; ++i) UseTable(*job->info, effects);
   for (const SessionId id : consumers) {
     consumers_.Move(id, to);
-    consumers_.Find(id)->pending = true;
+    Consumer* const consumer = consumers_.Find(id);
+    consumer->pending = true;
+    WakeLater(id, consumer);  // the table may be there for another plan
   }
+  effects->Add(wake_);
   for (size_t i = 0; i < users; ++i) ReleaseTable(from, effects);
 }
 

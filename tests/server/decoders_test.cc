@@ -137,6 +137,33 @@ TEST(Decoders, WorkersThatDoNotTellThemServeEveryJob) {
   EXPECT_THAT(Owners(world, dataset, HashOf("jpeg 2")), IsEmpty());
 }
 
+TEST(Decoders, AConsumerThatComesBeforeItsJobBeginsGetsATableThatIsThere) {
+  World world;
+  const SessionId a = world.Join(Decoding("a", "jpeg 2"));
+  world.MakeJob(SpecOf("j", "/d"), a);
+  world.Advance(seconds(1));
+  SessionId consumer = 0;
+  std::shared_ptr<const Assignment> told;
+  const auto look = [&] {
+    const auto next = world->NextForConsumer(consumer);
+    if (next.ok() && *next != nullptr) told = *next;
+  };
+  const Now now = world.now();
+  world->CreateJob(SpecOf("k", "/d", 32), now.mono + seconds(60), now,
+                   [&](absl::StatusOr<CreatedJob> created) {
+                     ASSERT_TRUE(created.ok()) << created.status();
+                     const Digest& plan = created->info->plan_hash;
+                     ASSERT_FALSE(world->DecodersOf(plan).has_value());
+                     const auto opened = world->OpenConsumer(
+                         {plan, "host", 1, "c", ""}, now, look);
+                     ASSERT_TRUE(opened.ok()) << opened.status();
+                     consumer = *opened;
+                   });
+  world.Write();
+  ASSERT_NE(told, nullptr) << "nobody has woken it";
+  EXPECT_EQ(told->workers.size(), 1u);
+}
+
 TEST(Decoders, AJobThatWasMadeWithoutWorkersBeginsWithTheFirst) {
   World world;
   const SessionId a = world.Join(Decoding("a", "jpeg 2"));

@@ -22,7 +22,7 @@ Graph PastedGraph() {
 TEST_F(GpuTest, RowsOfRandomPipelinesAreTheCpus) {
   Open();
   CompareRandomGroups(*gpus_, 8, DecoderClass::kExact);
-  CompareRandomStagedGroups(*gpus_, 12);
+  CompareRandomStagedGroups(*gpus_, StagedPipelines(12));
 }
 
 // Memory of the device, which the fake has in the host's.

@@ -5,6 +5,7 @@
 // partners.
 #pragma once
 
+#include <cstdlib>
 #include <random>
 #include <string>
 #include <utility>
@@ -14,6 +15,13 @@
 #include "tests/worker/gpu/staged_nodes.h"
 
 namespace leat::worker {
+
+// How many random pipelines a test compares: LEAT_STAGED_PIPELINES of them, or
+// as many as is usual for the test.
+inline int StagedPipelines(int usual) {
+  const char* const given = std::getenv("LEAT_STAGED_PIPELINES");
+  return given != nullptr ? std::atoi(given) : usual;
+}
 
 // Builds one graph; `random` decides everything. Operators that the checker
 // refuses for the values at hand are left out.

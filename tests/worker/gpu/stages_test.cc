@@ -2,7 +2,6 @@
 //
 // Pipelines behind the fused kernel: the CPU's bytes, and values that do not
 // get into each other's way.
-#include <cstdlib>
 #include <map>
 #include <random>
 
@@ -99,10 +98,8 @@ int CompareRows(const Graph& graph, StagedRunner& gpu, uint64_t seed,
   return same;
 }
 
-// LEAT_STAGED_PIPELINES: how many.
 TEST(Stages, RandomPipelinesHaveTheCpusBytes) {
-  const char* given = std::getenv("LEAT_STAGED_PIPELINES");
-  const int rounds = given != nullptr ? std::atoi(given) : 400;
+  const int rounds = StagedPipelines(400);
   const std::vector<std::string> images = Images();
   std::mt19937 random(20'260'301);
   std::map<std::string, int> refused;
