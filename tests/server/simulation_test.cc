@@ -17,17 +17,14 @@
 
 #include "gtest/gtest.h"
 #include "tests/server/world.h"
+#include "tests/support/sanitized.h"
 
 namespace leat::server {
 namespace {
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr int kWorkers = 300, kConsumers = 200;
-constexpr uint64_t kShards = 4096;
-#else
-constexpr int kWorkers = 10'000, kConsumers = 8'000;
-constexpr uint64_t kShards = 65'536;
-#endif
+constexpr int kWorkers = testing::kSanitized ? 300 : 10'000;
+constexpr int kConsumers = testing::kSanitized ? 200 : 8'000;
+constexpr uint64_t kShards = testing::kSanitized ? 4096 : 65'536;
 constexpr int kJobs = 2;                             // the second one for GPUs
 constexpr Duration kStep = std::chrono::minutes(5);  // also between heartbeats
 constexpr Duration kLostAfter = 3 * kStep;

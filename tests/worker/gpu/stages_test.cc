@@ -8,6 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/jpeg_maker.h"
+#include "tests/support/sanitized.h"
 #include "tests/worker/gpu/staged_graphs.h"
 #include "tests/worker/gpu/staged_support.h"
 #include "tests/worker/row_beside.h"
@@ -99,7 +100,7 @@ int CompareRows(const Graph& graph, StagedRunner& gpu, uint64_t seed,
 }
 
 TEST(Stages, RandomPipelinesHaveTheCpusBytes) {
-  const int rounds = StagedPipelines(400);
+  const int rounds = StagedPipelines(testing::kSanitized ? 100 : 400);
   const std::vector<std::string> images = Images();
   std::mt19937 random(20'260'301);
   std::map<std::string, int> refused;
