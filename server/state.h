@@ -195,7 +195,7 @@ class State {
     WallTime at{};
   };
   std::map<Digest, Settled> settled_;
-  // Of plans that have jobs.
+  // Plans that have jobs, and whose decoders are not settled yet.
   std::map<DecoderClass, std::set<Digest>> unsettled_;
   std::map<std::pair<DecoderClass, Digest>, DecoderGroup> groups_;
 };

@@ -121,8 +121,9 @@ void GpuQueue::Look() {
 absl::Status GpuQueue::Enqueue(GpuGroup* group) {
   GroupRun run(options_.decode_bytes, group);
   absl::Status status = run.Enqueue();
-  // Nothing may be written after the answer. Of a lost device it is said first:
-  // the process then ends, also where the wait does not.
+  // Nothing may be written after the answer, so the queue is waited for. If the
+  // device is lost, that wait may never end: the loss is reported before it, so
+  // that the process ends all the same.
   const bool poisoned = IsPoisoned(status);
   if (poisoned) LosePoisoned(status);
   if (!status.ok())

@@ -15,7 +15,7 @@ using Ints = std::vector<int64_t>;
 
 Value Type(const char* dtype) { return Value(std::string(dtype)); }
 
-// What each byte becomes.
+// A lookup that gives each byte the value that `value_of` returns for it.
 Node Table(const char* dtype, const std::function<int(int)>& value_of) {
   Ints keys;
   std::vector<double> values;

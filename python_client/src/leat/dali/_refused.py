@@ -161,7 +161,7 @@ def found(name: str) -> Refusal | None:
 
 
 TWO_READERS = "workers read one dataset a pipeline; make two pipelines"
-# What no name says.
+# These refusals belong to no single operator or argument; docs/dali.md lists them.
 _GENERAL = (
     ("samples of several shapes as an output", "a batch is one array", "resize, crop or pad them"),
     ("an external source of unknown shape before reshape, cat, stack and `node[1]`", "the graph's shapes are found "

@@ -57,12 +57,12 @@ class TensorCPU:
 
     @property
     def ndim(self) -> int:
-        """How many axes it has."""
+        """The number of axes."""
         return self._array.ndim
 
     @property
     def dtype(self) -> types.DALIDataType:
-        """Of the elements."""
+        """The type of the elements, as DALI names it."""
         return types.from_numpy_type(self._array.dtype)
 
     def layout(self) -> str:

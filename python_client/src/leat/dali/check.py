@@ -151,7 +151,7 @@ def _is_default(node: ast.expr, parameter: inspect.Parameter) -> bool:
 
 
 def _of_call(script: _Script, node: ast.Call, name: str, function: Callable[..., Any]) -> Iterator[str]:
-    """What of the arguments will not work."""
+    """Yields a message for each argument of a call that leat.dali refuses."""
     own = getattr(function, "_function", function)  # of a class of ops
     where = f"fn.{own.__qualname__}"
     parameters = inspect.signature(own).parameters
