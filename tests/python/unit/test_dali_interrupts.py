@@ -16,7 +16,7 @@ from leat.dali import Pipeline, fn
 from leat.dali._node import consumer_call
 from leat.dali.plugin.base_iterator import BaseIterator, LastBatchPolicy
 
-INTERRUPTS = 250
+INTERRUPTS = 1000
 
 
 class Plain(BaseIterator):

@@ -18,7 +18,7 @@ import leat
 from leat import _native
 from leat._buffer import Buffer
 
-INTERRUPTS = 400
+INTERRUPTS = 1000
 BATCH = 10
 
 

@@ -89,7 +89,7 @@ class TestJaxIterator:
 
         expected = epochs(kind(make()), 39)
         with Interrupts(1) as interrupts:
-            while interrupts.raised < 100:
+            while interrupts.raised < 1000:
                 assert epochs(kind(make()), 39, interrupts) == expected
 
     def test_without_sharding_one_pipeline_gives_arrays_of_its_device(self):
