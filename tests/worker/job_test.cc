@@ -452,6 +452,47 @@ TEST_F(TableTest, ADatasetThatCannotBeOpenedHereIsUnavailable) {
   EXPECT_EQ(fetcher_.fetches(), 1) << "storage's own tries are over";
 }
 
+// Runtimes and what they keep belong to a plan hash. What a worker fetched
+// before a job was replaced goes on with its own files, beside the new one.
+TEST_F(TableTest, AJobThatWasReplacedGivesItsOwnBytesAndTheNewOneOthers) {
+  TempDir other;
+  for (const char c : std::string("ABCDEF"))
+    other.Write(std::string("k/") + static_cast<char>(c - 'A' + 'a') + ".jpg",
+                std::string(1, c));
+  const FakeJob before = Job();
+  const auto after = MakeFakeJob(other.path(), 2, BadSamplePolicy::kFail);
+  ASSERT_TRUE(after.ok()) << after.status();
+  ASSERT_EQ(before.info.spec.name, after->info.spec.name);
+  ASSERT_NE(before.key(), after->key());
+  fetcher_.Add(before);
+  JobTable table(Fast(), &fetcher_, &context_);
+  const auto old = Get(table, before.key());
+  ASSERT_TRUE(old.ok()) << old.status();
+  EXPECT_EQ(*Row(**old, 0), 'a');
+
+  fetcher_.AnswerWith(before.key(), std::nullopt);
+  fetcher_.Add(*after);
+  const auto now = Get(table, after->key());
+  ASSERT_TRUE(now.ok()) << now.status();
+  for (int round = 0; round < 2; ++round)  // from the files, from the cache
+    for (uint64_t sample = 0; sample < 6; ++sample) {
+      EXPECT_EQ(*Row(**old, sample), static_cast<char>('a' + sample));
+      EXPECT_EQ(*Row(**now, sample), static_cast<char>('A' + sample));
+    }
+  EXPECT_EQ(cache_.stats().records, 12u);
+  EXPECT_EQ(*Get(table, before.key()), *old) << "it needs nobody any more";
+  EXPECT_EQ(fetcher_.fetches(), 2);
+}
+
+TEST_F(TableTest, AJobOfAnotherPlanThanWasAskedForIsRefused) {
+  const FakeJob asked = Job(), given = Job(BadSamplePolicy::kZero);
+  fetcher_.AnswerWith(asked.key(), given);
+  JobTable table(Fast(), &fetcher_, &context_);
+  const absl::Status status = Get(table, asked.key()).status();
+  EXPECT_TRUE(absl::IsInternal(status)) << status;
+  EXPECT_THAT(std::string(Message(status)), HasSubstr("another plan hash"));
+}
+
 TEST_F(TableTest, AnIndexOfAnotherDatasetIsRefused) {
   FakeJob job = Job();
   stored::v1::ImageFolderIndex index;
