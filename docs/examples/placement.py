@@ -43,7 +43,7 @@ def main() -> None:
         encoded, label = fn.readers.image_folder(args.folder)
         return {"image": fn.random_resized_crop(fn.decode(encoded), size=32), "label": label}
 
-    mesh = Mesh(np.array(jax.devices()).reshape(4, 2), ("data", "model"))
+    mesh = Mesh(np.reshape(np.array(jax.devices()), (4, 2)), ("data", "model"))
     by_data = NamedSharding(mesh, P("data"))
 
     @jax.jit

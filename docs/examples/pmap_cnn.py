@@ -87,7 +87,7 @@ def accuracy(job: leat.Job, params: Parameters) -> float:
     def predict(image: jax.Array) -> jax.Array:
         return logits(params, image).argmax(-1)
 
-    return float(np.mean([np.mean(predict(batch["image"]) == batch["label"]) for batch in job.batches()]))
+    return float(np.mean([np.mean(predict(jnp.asarray(batch["image"])) == batch["label"]) for batch in job.batches()]))
 
 
 def main() -> None:

@@ -55,10 +55,12 @@ class WhyTest(cluster.ClusterTest):
         image, label, number = ((self.folder / f"{epoch}-{step}-{name}").read_bytes()
                                 for name in ("image", "label", "number"))
         rows = []
-        for row in range(len(label) // 4):
+        count = len(image) // (SIDE * SIDE * 3)
+        wide = len(label) // count  # bytes of a label
+        for row in range(count):
             pixels = image[row * SIDE * SIDE * 3:(row + 1) * SIDE * SIDE * 3]
             left, right = pixels[0], pixels[(SIDE - 1) * 3]
-            rows.append((max(left, right), right > left, struct.unpack_from("<i", label, 4 * row)[0],
+            rows.append((max(left, right), right > left, int.from_bytes(label[wide * row:][:wide], "little"),
                          struct.unpack_from("<f", number, 4 * row)[0]))
         return rows
 
@@ -145,6 +147,45 @@ class WhyTest(cluster.ClusterTest):
             record = row["record"]
             self.assertEqual(record["index"], record["sample"] % (SAMPLES // 2))
             self.assertEqual(record["file"], f"{record['sample'] * 2 // SAMPLES}.tar")
+
+    def converted(self, form):
+        """The pictures in another form, by `leat convert`: its folder."""
+        for sample in range(SAMPLES):
+            path = self.folder / "images" / "ab"[sample * 2 // SAMPLES] / f"{sample:02}.bmp"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(picture(colour(sample)))
+        done = subprocess.run([program("CLI"), "convert", self.folder / "images", self.folder / form, "--to", form],
+                              capture_output=True, text=True, timeout=PATIENCE_S)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return self.folder / form
+
+    def check_records(self, reader, root, file):
+        """Of a form in which a record holds its picture somewhere: place and size are those of the record."""
+        def content(record):
+            self.assertEqual((record["root"], record["file"]), (str(root), file))
+            with open(root / file, "rb") as stream:
+                stream.seek(record["offset"])
+                stored = stream.read(record["size"])
+            self.assertEqual(stored.count(picture(0)[:54]), 1, "one picture: no record beside it")
+            return stored[stored.index(picture(0)[:54]):]
+
+        rows = self.check(reader, content, lambda sample: sample * 2 // SAMPLES)
+        for row in rows:
+            self.assertEqual(row["record"]["index"], row["record"]["sample"])
+        text = self.why("job", "--step", 1, "--row", 5)
+        self.assertIn(f"{root}/{file}", text)
+        self.assertIn(str(rows[5]["record"]["offset"]), text)
+
+    def test_records_of_a_tfrecord_file(self):
+        root = self.converted("tfrecord")
+        texts = [{"strings_value": {"values": values}} for values in
+                 ([str(root)], ["image/encoded", "image/class/label"], ["encoded", "int64"])]
+        self.check_records(node("readers.tfrecord", paths=texts[0], features=texts[1], types=texts[2]), root,
+                           "part-00000.tfrecord")
+
+    def test_values_of_an_lmdb(self):
+        root = self.converted("caffe2")
+        self.check_records(node("readers.caffe2", path={"strings_value": {"values": [str(root)]}}), root, "data.mdb")
 
 
 if __name__ == "__main__":

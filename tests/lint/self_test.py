@@ -217,8 +217,12 @@ class Types(Tree):
     def test_each_type_is_known_and_each_name_has_a_value(self):
         self.write("docs/examples/bare.py", "def twice(number) -> int:\n    return 2\n")
         self.write("docs/examples/unbound.py", "for number in range(int(input())):\n    pass\nprint(number)\n")
+        self.write("docs/examples/guessed.py",
+                   "def numbers() -> int:\n    values = []\n    values.append(1)\n    return len(values)\n")
         findings = "\n".join(example_types.check(self.root))
         self.assertIn("docs/examples/bare.py:1", findings)
+        for rule in ("reportUnknownMemberType", "reportUnknownArgumentType"):
+            self.assertRegex(findings, rf"guessed\.py:\d: .*{rule}")
         self.assertIn("docs/examples/unbound.py:3", findings)
         self.assertNotIn("good.py", findings)
 

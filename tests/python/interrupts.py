@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""KeyboardInterrupt at random moments: a timer of the system sends a signal, which lands anywhere in the thread."""
+"""KeyboardInterrupt at random moments: a timer of the system sends a signal, which lands anywhere in the thread.
+
+LEAT_TEST_INTERRUPTS is how many a test waits for. 1000 take about a minute of one core in all.
+"""
 
 import gc
 import os
@@ -7,6 +10,8 @@ import random
 import signal
 import sys
 import time
+
+INTERRUPTS = int(os.environ.get("LEAT_TEST_INTERRUPTS", "200"))
 
 
 class Interrupts:

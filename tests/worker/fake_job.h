@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -134,6 +135,13 @@ class FakeFetcher : public JobFetcher {
   void Add(const FakeJob& job) {
     MutexLock lock(&mu_);
     jobs_[job.key()] = job;
+  }
+  // From now on it answers with `job` when it is asked for `plan_hash`, or that
+  // there is none such.
+  void AnswerWith(const std::string& plan_hash, std::optional<FakeJob> job) {
+    MutexLock lock(&mu_);
+    jobs_.erase(plan_hash);
+    if (job) jobs_[plan_hash] = *std::move(job);
   }
   // The next `failures` calls fail by `status`.
   void Fail(int failures, absl::Status status) {

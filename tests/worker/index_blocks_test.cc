@@ -12,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "leat/stored/v1/records.pb.h"
 #include "tests/worker/fake_job.h"
+#include "tests/worker/tar_maker.h"
 #include "tests/worker/tfrecord_fixture.h"
 #include "worker/block_source.h"
 #include "worker/index_cache.h"
@@ -160,6 +161,30 @@ TEST_F(IndexBlocksTest, BlocksOfRecordsSayTheSameAsTheWhole) {
   const Node reader = Records();
   // Files together in a block, a file a block, a file over several.
   for (const uint64_t block_bytes : {300, 100, 16})
+    ExpectSame(reader, block_bytes);
+}
+
+TEST_F(IndexBlocksTest, BlocksOfArchivesSayTheSameAsTheWhole) {
+  // 9 archives of 1 to 9 samples, of which every third has no second field.
+  Texts paths;
+  for (int part = 0; part < 9; ++part) {
+    std::string archive;
+    for (int i = 0; i <= part; ++i) {
+      const std::string key = fmt::format("deep/{}-{}", part, i);
+      archive += TarMemberOf(key + ".jpg", std::string(700 * i, 'x') + key);
+      if (i % 3 != 2) archive += TarMemberOf(key + ".cls", key);
+    }
+    paths.push_back(
+        dir_.Write(fmt::format("{}.tar", part), archive + TarEnd()));
+  }
+  const Node reader = {.op = "readers.webdataset",
+                       .inputs = {},
+                       .args = {{"paths", paths},
+                                {"ext", Texts{"jpg", "cls"}},
+                                {"types", Texts{"encoded", "bytes"}},
+                                {"missing", "empty"}}};
+  // Archives together in a block, an archive a block, one over several.
+  for (const uint64_t block_bytes : {400, 100, 16})
     ExpectSame(reader, block_bytes);
 }
 

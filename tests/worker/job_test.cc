@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <atomic>
 #include <filesystem>
-#include <latch>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "core/blame.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "leat/stored/v1/records.pb.h"
-#include "tests/worker/fake_job.h"
+#include "tests/worker/job_fixture.h"
 #include "worker/job_runtime.h"
-#include "worker/job_table.h"
 
 namespace leat::worker {
 namespace {
@@ -20,53 +16,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
-
-class JobTest : public testing::Test {
- protected:
-  JobTest() {
-    for (const char c : std::string("abcdef"))
-      dir_.Write(std::string("k/") + c + ".jpg", std::string(1, c));
-    context_ = {.kernels = FakeKernels(),
-                .cache = &cache_,
-                .bad_samples = &bad_,
-                .ownership = &ownership_};
-  }
-  FakeJob Job(BadSamplePolicy policy = BadSamplePolicy::kFail,
-              const std::string& name = "job") {
-    auto job = MakeFakeJob(dir_.path(), 2, policy, name);
-    EXPECT_TRUE(job.ok()) << job.status();
-    return *std::move(job);
-  }
-  absl::StatusOr<JobTable::Runtime> Create(const FakeJob& job) {
-    auto source =
-        OpenSource(job.info.spec.pipeline.nodes[0], job.blob, SourceLimits{});
-    EXPECT_TRUE(source.ok()) << source.status();
-    return JobRuntime::Create(job.info, *std::move(source), 1, &context_);
-  }
-  // The first byte of the row's image; `valid` by the field, if there is one.
-  absl::StatusOr<char> Row(const JobRuntime& job, uint64_t sample,
-                           bool* valid = nullptr,
-                           const RowRecords* records = nullptr,
-                           std::vector<uint64_t> absent = {}) {
-    std::vector<std::vector<std::byte>> fields;
-    for (const size_t bytes : job.field_bytes())
-      fields.emplace_back(bytes, std::byte{77});
-    const std::vector<std::span<std::byte>> outputs(fields.begin(),
-                                                    fields.end());
-    RETURN_IF_ERROR(
-        job.Compute({.sample = sample, .records = records, .absent = absent},
-                    nullptr, outputs));
-    if (valid != nullptr) *valid = fields.back()[0] == std::byte{1};
-    return static_cast<char>(fields[0][0]);
-  }
-
-  TempDir dir_;
-  SampleCache cache_{1 << 20};
-  BadSamples bad_;
-  Ownership ownership_;
-  RuntimeContext context_;
-  FakeFetcher fetcher_;
-};
 
 TEST_F(JobTest, ComputesRows) {
   const auto job = Create(Job());
@@ -326,159 +275,6 @@ TEST_F(JobTest, AsksMustAgreeWithThePlan) {
                   .ok());
   for (const RowAsk& ask : wrong)
     EXPECT_TRUE(absl::IsInvalidArgument(job.CheckAsk(ask)));
-}
-
-class TableTest : public JobTest {
- protected:
-  absl::StatusOr<JobTable::Runtime> Get(JobTable& table, const std::string& key,
-                                        Finish finish = Finish::kWorker) {
-    absl::StatusOr<JobTable::Runtime> result = absl::UnknownError("");
-    std::latch done(1);
-    table.Get(key, finish, [&](absl::StatusOr<JobTable::Runtime> runtime) {
-      result = std::move(runtime);
-      done.count_down();
-    });
-    done.wait();
-    return result;
-  }
-  JobTableOptions Fast() {
-    return {.max_jobs = 2,
-            .max_waiting = 100,
-            .threads = 2,
-            .load_timeout = std::chrono::milliseconds(200),
-            .first_backoff = std::chrono::milliseconds(1),
-            .max_backoff = std::chrono::milliseconds(4)};
-  }
-};
-
-TEST_F(TableTest, FetchesOnceHoweverManyAsk) {
-  const FakeJob job = Job();
-  fetcher_.Add(job);
-  JobTable table(Fast(), &fetcher_, &context_);
-  std::latch done(50);
-  for (int i = 0; i < 50; ++i)
-    table.Get(job.key(), Finish::kWorker,
-              [&](absl::StatusOr<JobTable::Runtime> runtime) {
-                EXPECT_TRUE(runtime.ok()) << runtime.status();
-                done.count_down();
-              });
-  done.wait();
-  EXPECT_EQ(fetcher_.fetches(), 1);
-}
-
-TEST_F(TableTest, WaitsForACoordinatorThatIsAway) {
-  const FakeJob job = Job();
-  fetcher_.Add(job);
-  fetcher_.Fail(3, Unavailable("away"));
-  JobTable table(Fast(), &fetcher_, &context_);
-  EXPECT_TRUE(Get(table, job.key()).ok());
-  EXPECT_EQ(fetcher_.fetches(), 4);
-}
-
-TEST_F(TableTest, GivesUpInTime) {
-  fetcher_.Fail(1'000'000, Unavailable("away"));
-  JobTable table(Fast(), &fetcher_, &context_);
-  EXPECT_TRUE(absl::IsUnavailable(Get(table, Job().key()).status()));
-}
-
-TEST_F(TableTest, AnUnknownJobIsNotFoundAndNotRemembered) {
-  const FakeJob job = Job();
-  JobTable table(Fast(), &fetcher_, &context_);
-  EXPECT_TRUE(absl::IsNotFound(Get(table, job.key()).status()));
-  fetcher_.Add(job);
-  EXPECT_TRUE(Get(table, job.key()).ok());
-}
-
-TEST_F(TableTest, TheLeastUsedJobIsForgotten) {
-  const FakeJob a = Job(BadSamplePolicy::kFail, "a"),
-                b = Job(BadSamplePolicy::kZero, "b"),
-                c = Job(BadSamplePolicy::kReplace, "c");
-  for (const FakeJob* job : {&a, &b, &c}) fetcher_.Add(*job);
-  JobTable table(Fast(), &fetcher_, &context_);
-  for (const FakeJob* job : {&a, &b, &a, &c, &a})
-    EXPECT_TRUE(Get(table, job->key()).ok());
-  EXPECT_EQ(fetcher_.fetches(), 3);
-  EXPECT_TRUE(Get(table, b.key()).ok());
-  EXPECT_EQ(fetcher_.fetches(), 4);
-}
-
-TEST_F(TableTest, AJobHasARuntimeForEachFinish) {
-  dir_.Write("k/c.jpg", "!");
-  const auto job = MakeFakeJob(dir_.path(), 2, BadSamplePolicy::kZero, "job",
-                               /*normalized=*/true);
-  ASSERT_TRUE(job.ok()) << job.status();
-  fetcher_.Add(*job);
-  JobTable table(Fast(), &fetcher_, &context_);
-  const auto fields = Get(table, job->key(), Finish::kWorker);
-  const auto heads = Get(table, job->key(), Finish::kDevice);
-  ASSERT_TRUE(fields.ok() && heads.ok()) << heads.status();
-  EXPECT_THAT((*fields)->field_bytes(),
-              testing::ElementsAre(4 * kFakeImageBytes, 4, 1));
-  EXPECT_THAT((*heads)->field_bytes(),
-              testing::ElementsAre(kFakeImageBytes, 4, 1));
-  // A bad sample is treated as ever.
-  bool valid = true;
-  EXPECT_EQ(*Row(**heads, 2, &valid), 0);
-  EXPECT_FALSE(valid);
-  EXPECT_EQ(*Row(**heads, 3, &valid), 'd');
-  EXPECT_TRUE(valid);
-  EXPECT_EQ(*Get(table, job->key(), Finish::kDevice), *heads);
-  EXPECT_EQ(fetcher_.fetches(), 2);
-}
-
-// A reader that opens its files with the job (LMDB): the worker without them is
-// not the one to say that the job cannot be.
-TEST_F(TableTest, ADatasetThatCannotBeOpenedHereIsUnavailable) {
-  FakeJob job = Job();
-  Node& reader = job.info.spec.pipeline.nodes[0];
-  reader = {.op = "readers.caffe",
-            .args = {{"path", std::vector<std::string>{"/nowhere/data"}}}};
-  job.info.dataset.types = {{ValueType::Kind::kEncoded, DType::kUint8, {}},
-                            {ValueType::Kind::kTensor, DType::kInt32, {}}};
-  stored::v1::LmdbIndex index;
-  index.add_types()->set_encoded(true);
-  index.add_types()->set_dtype(static_cast<uint32_t>(DType::kInt32));
-  stored::v1::RecordFile& file = *index.add_files()->mutable_file();
-  file.set_uri("/nowhere/data/data.mdb");
-  file.set_bytes(10);
-  file.set_identity("size=10 mtime_ns=1");
-  job.blob = index.SerializeAsString();
-  fetcher_.Add(job);
-  JobTable table(Fast(), &fetcher_, &context_);
-  const absl::Status status = Get(table, job.key()).status();
-  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
-  EXPECT_EQ(BlameOf(status), Blame::kWorker);
-  EXPECT_THAT(std::string(Message(status)), HasSubstr("/nowhere/data"));
-  EXPECT_EQ(fetcher_.fetches(), 1) << "storage's own tries are over";
-}
-
-TEST_F(TableTest, AnIndexOfAnotherDatasetIsRefused) {
-  FakeJob job = Job();
-  stored::v1::ImageFolderIndex index;
-  ASSERT_TRUE(index.ParseFromString(job.blob));
-  index.mutable_classes(0)->mutable_files(0)->set_bytes(99);
-  job.blob = index.SerializeAsString();
-  fetcher_.Add(job);
-  JobTable table(Fast(), &fetcher_, &context_);
-  EXPECT_TRUE(absl::IsDataLoss(Get(table, job.key()).status()));
-}
-
-TEST_F(TableTest, EndsWhileAFetchIsRetried) {
-  fetcher_.Fail(1'000'000, Unavailable("away"));
-  JobTableOptions options = Fast();
-  options.load_timeout = std::chrono::hours(1);
-  options.first_backoff = std::chrono::hours(1);
-  std::atomic<int> answers{0};
-  {
-    JobTable table(options, &fetcher_, &context_);
-    for (int i = 0; i < 3; ++i)
-      table.Get(std::string(32, static_cast<char>(i)), Finish::kWorker,
-                [&](absl::StatusOr<JobTable::Runtime> runtime) {
-                  EXPECT_FALSE(runtime.ok());
-                  ++answers;
-                });
-  }
-  EXPECT_EQ(answers, 3);
 }
 
 }  // namespace

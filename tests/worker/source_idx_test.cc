@@ -190,6 +190,14 @@ TEST_F(IdxTest, GzipOfSeveralMembersIsOneFile) {
   EXPECT_EQ(TextOf(Get(*source, 2).fields[0]), "ijkl");
 }
 
+// A cache may keep a record after its source has gone: nothing but the record.
+TEST_F(IdxTest, ARecordOfAnUnpackedFileKeepsNoOther) {
+  const auto source = Open(Reader(Gzip(kImages)));
+  const StoredSample one = Get(*source, 2), same = Get(*source, 2);
+  EXPECT_EQ(TextOf(one.fields[0]), "ijkl");
+  EXPECT_NE(one.fields[0].bytes.data(), same.fields[0].bytes.data());
+}
+
 TEST_F(IdxTest, WhatIsUnpackedIsBounded) {
   limits_.max_unpacked_bytes = 23;
   EXPECT_TRUE(

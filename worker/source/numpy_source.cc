@@ -4,10 +4,10 @@
 // and the shapes, where they differ.
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include "core/hash.h"
-#include "core/mutex.h"
 #include "core/status.h"
 #include "leat/stored/v1/records.pb.h"
 #include "worker/source/file_set.h"
@@ -15,6 +15,7 @@
 #include "worker/source/index_blob.h"
 #include "worker/source/loader_args.h"
 #include "worker/source/numpy.h"
+#include "worker/source/shard_cache.h"
 #include "worker/source/source_storage.h"
 
 namespace leat::worker {
@@ -84,9 +85,12 @@ class NumpySource final : public Source {
   FileSet files_;
   std::vector<Layout> layouts_;
   std::vector<int64_t> shapes_;  // one after the other, if ragged_
-  mutable Mutex mu_;
-  mutable std::shared_ptr<const StoredFile> array_
-      ABSL_GUARDED_BY(mu_);  // if rows_, once it was wanted
+  // The one file whose rows are samples, if rows_, once it was wanted.
+  struct Held {
+    std::shared_ptr<const StoredFile> file;
+    uint64_t bytes() const { return 0; }
+  };
+  mutable ShardCache<Held> array_{0, 1};
 };
 
 absl::Status NumpySource::LoadHead(const stored::v1::NumpyHead& head,
@@ -176,11 +180,13 @@ Shape NumpySource::ShapeOf(uint64_t sample) const {
 absl::StatusOr<std::shared_ptr<const StoredFile>> NumpySource::Open(
     size_t index) const {
   if (!rows_) return files_.Open(storage_, index);
-  MutexLock lock(&mu_);
-  if (array_ == nullptr) {
-    ASSIGN_OR_RETURN(array_, files_.Open(storage_, 0));
-  }
-  return array_;
+  ASSIGN_OR_RETURN(
+      const std::shared_ptr<const Held> held,
+      array_.Get(0, [this]() -> absl::StatusOr<std::shared_ptr<const Held>> {
+        ASSIGN_OR_RETURN(auto file, files_.Open(storage_, 0));
+        return std::make_shared<const Held>(Held{std::move(file)});
+      }));
+  return held->file;
 }
 
 absl::StatusOr<StoredSample> NumpySource::Read(uint64_t sample) const {

@@ -8,15 +8,13 @@ import types
 import numpy as np
 import pytest
 from dali_fake import FakePipeline
-from interrupts import Interrupts, gone_through
+from interrupts import INTERRUPTS, Interrupts, gone_through
 
 import leat
 from leat._numbered import Numbered
 from leat.dali import Pipeline, fn
 from leat.dali._node import consumer_call
 from leat.dali.plugin.base_iterator import BaseIterator, LastBatchPolicy
-
-INTERRUPTS = 250
 
 
 class Plain(BaseIterator):

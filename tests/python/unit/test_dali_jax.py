@@ -6,7 +6,7 @@ import pathlib
 import numpy as np
 import pytest
 from dali_fake import FakePipeline
-from interrupts import Interrupts, gone_through
+from interrupts import INTERRUPTS, Interrupts, gone_through
 
 jax = pytest.importorskip("jax")
 
@@ -301,7 +301,7 @@ def test_no_batch_is_lost_or_repeated_wherever_an_interrupt_falls(kind):
 
     expected = [rows(batch["x"]) for batch, _ in zip(iter(lambda it=make(): next(it, None), 0), range(5))]
     with Interrupts(1) as interrupts:
-        while interrupts.raised < 100:
+        while interrupts.raised < INTERRUPTS:
             got = gone_through(interrupts, make(), 40)
             assert [rows(batch["x"]) for batch in got][:5] == expected
             assert len({str(rows(batch["x"])) for batch in got}) == 11

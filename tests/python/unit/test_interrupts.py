@@ -12,13 +12,12 @@ import threading
 import numpy as np
 import pytest
 import threads
-from interrupts import Held, Interrupts
+from interrupts import INTERRUPTS, Held, Interrupts
 
 import leat
 from leat import _native
 from leat._buffer import Buffer
 
-INTERRUPTS = 400
 BATCH = 10
 
 
@@ -111,7 +110,7 @@ def test_the_passes_of_a_dataset_are_whole(job, fake):
 
     data = leat.torch.IterableDataset(job)
     with Interrupts(4) as interrupts:
-        for _ in range(100):
+        while interrupts.raised < INTERRUPTS:
             state, seen = None, []
             epoch = data.state_dict()["epoch"]
             while len(seen) < len(job):

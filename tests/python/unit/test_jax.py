@@ -179,10 +179,18 @@ def test_a_failure_comes_at_its_own_step(fake, job, sharding):
     assert int(next(it)["label"][0]) == 0
     assert int(next(it)["label"][0]) == 16
     token = it.token()
-    for _ in range(2):
-        with pytest.raises(leat.DataLoss, match="cats/1.jpg"):
+    lengths = []
+    for _ in range(4):
+        with pytest.raises(leat.DataLoss, match="cats/1.jpg") as error:
             next(it)
+        lengths.append(len(error.traceback))
     assert it.token() == token
+    assert max(lengths) == lengths[0], "frames of one call are kept for the next"
+    # What failed may be over: the iterator goes on there, when it is told to.
+    fake.fail_at_step(-1)
+    it.set_state(token)
+    assert int(next(it)["label"][0]) == 32
+    it.close()
 
 
 @pytest.mark.parametrize("order", [[*range(8)], [3, 1], [6]])

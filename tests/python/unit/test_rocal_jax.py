@@ -9,7 +9,7 @@ import sys
 import leat
 import numpy as np
 import pytest
-from interrupts import Interrupts
+from interrupts import INTERRUPTS, Interrupts
 from leat.rocal import _feed, types
 from rocal_fakes import SAMPLES, FakeJob, jobs, make, samples  # noqa: F401
 from test_processes import free_port
@@ -89,7 +89,7 @@ class TestJaxIterator:
 
         expected = epochs(kind(make()), 39)
         with Interrupts(1) as interrupts:
-            while interrupts.raised < 100:
+            while interrupts.raised < INTERRUPTS:
                 assert epochs(kind(make()), 39, interrupts) == expected
 
     def test_without_sharding_one_pipeline_gives_arrays_of_its_device(self):

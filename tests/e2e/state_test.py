@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The coordinator over a state that another release wrote: an older one, and a newer one than itself.
+
+What an older release leaves is made of what this one leaves: the records are cut down to the fields of the first
+release, and the index goes into the database. What a newer one leaves has events and fields that nobody knows here.
+Field numbers and layouts are written out, so that a change of either fails.
+"""
+
+import hashlib
+import os
+import shutil
+import sqlite3
+import struct
+import unittest
+
+import cluster
+
+PHOTOS, BATCH = 24, 8
+INDEXED, CREATED, USED, DECODERS, FOREIGN = 2, 4, 8, 9, 100  # kinds of leat.stored.v1.Event, and one that is none
+CRC32C = [0] * 256
+for index in range(256):
+    crc = index
+    for _ in range(8):
+        crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    CRC32C[index] = crc
+
+
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = crc >> 8 ^ CRC32C[(crc ^ byte) & 0xFF]
+    return crc ^ 0xFFFFFFFF
+
+
+def varint(value):
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*out, value])
+
+
+def read_varint(data, at):
+    value = shift = 0
+    while True:
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 0x80:
+            return value, at
+
+
+def fields(message):
+    """[(number, value)] of a protobuf message: ints, and bytes."""
+    found, at = [], 0
+    while at < len(message):
+        tag, at = read_varint(message, at)
+        value, at = read_varint(message, at)
+        if tag & 7 == 2:
+            value, at = message[at:at + value], at + value
+        found.append((tag >> 3, value))
+    return found
+
+
+def message(found):
+    return b"".join(varint(number << 3) + varint(value) if isinstance(value, int) else
+                    varint(number << 3 | 2) + varint(len(value)) + value for number, value in found)
+
+
+def kind(record):
+    return next(number for number, _ in fields(record) if number != 1)
+
+
+def changed(record, change):
+    """An event whose kind's fields are what `change` makes of them."""
+    return message([(number, value if number == 1 else message(change(fields(value))))
+                    for number, value in fields(record)])
+
+
+class State:
+    """The files of a coordinator that does not run."""
+
+    def __init__(self, folder):
+        self._folder = folder
+        self._database = sqlite3.connect(folder / "leat.db")
+        self.records = [record for record, in self._database.execute("SELECT record FROM events ORDER BY seq")]
+
+    def block(self, sha256):
+        path, = (each for each in (self._folder / "blocks").rglob("*") if sha256.hex() in each.name)
+        return path.read_bytes()
+
+    def write(self, records, indexes=()):
+        """Instead of what is there. `indexes`: (dataset, bytes), which are kept in the database, in one piece."""
+        base, previous = self._database.execute("SELECT base_seq, base_hash FROM meta").fetchone()
+        with self._database:
+            self._database.execute("DELETE FROM events")
+            for sequence, record in enumerate(records, base + 1):
+                previous = hashlib.sha256(previous + struct.pack("<QQ", sequence, len(record)) + record).digest()
+                self._database.execute("INSERT INTO events VALUES(?,?,?,?)",
+                                       (sequence, crc32c(record), previous, record))
+            for dataset, index in indexes:
+                self._database.execute("INSERT INTO indexes VALUES(?,?,?,?)", (dataset, 0, crc32c(index), index))
+        mark = (b"LEATHW01" + struct.pack("<Q", base + len(records)) + previous).ljust(60, b"\0")
+        (self._folder / "high-water").write_bytes(2 * (mark + struct.pack("<I", crc32c(mark))))
+
+    def close(self):
+        self._database.close()
+
+
+class StateTest(cluster.ClusterTest):
+    def setUp(self):
+        super().setUp()
+        data = self.folder / "data"
+        for i, photo in enumerate(sorted(cluster.photos().rglob("*.*"))[:PHOTOS]):
+            (data / str(i % 3)).mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(photo, data / str(i % 3) / f"{i}{photo.suffix}")
+        self.job = self.spec(cluster.train_graph(data, side=32), batch=BATCH, name="job")
+        self.expected = self.oracle_steps(self.job, 1)
+        self.start_cluster(workers=1)
+        self.assert_served()
+
+    def assert_served(self):
+        consumer = self.consumer(self.job, epochs=1).finish()
+        self.assertIsNone(consumer.error)
+        self.assertEqual(consumer.steps, self.expected)
+
+    def over(self, change):
+        """Stops the coordinator, has its state changed, and starts it again."""
+        self.assertEqual(self.coordinator.stop(), 0)
+        state = State(self.folder / "state")
+        result = change(state)
+        state.close()
+        self.restart_coordinator()
+        self.until("the worker is back", lambda: any(
+            worker["state"] == "WORKER_STATE_READY" for worker in self.get("workers")["workers"]))
+        return result
+
+    def set_aside(self):
+        return [each["summary"] for each in self.get("status")["findings"] if each["code"] == "STATE_SET_ASIDE"]
+
+    def test_what_the_first_release_wrote_is_served_and_kept(self):
+        def as_the_first(state):
+            indexes = []
+
+            def dataset(found):
+                blocks = [dict(fields(value))[1] for number, value in found if number == 11]
+                self.assertTrue(blocks)
+                index = b"".join(map(state.block, blocks))
+                indexes.append((dict(found)[1], index))
+                old = [(number, value) for number, value in found if number < 8]
+                return [*old, (8, len(index)), (9, hashlib.sha256(index).digest())]
+
+            records = [changed(record, dataset) if kind(record) == INDEXED else record for record in state.records
+                       if kind(record) not in (USED, DECODERS)]
+            self.assertEqual([kind(record) for record in records], [INDEXED, CREATED])
+            state.write(records, indexes)
+            shutil.rmtree(self.folder / "state" / "blocks")
+
+        self.over(as_the_first)
+        self.assertEqual(self.set_aside(), [])
+        self.assert_served()  # by the worker that has the index, under the old plan's hash
+        self.workers[0].kill9()
+        self.start_worker()
+        self.assert_served()  # by one that fetches it from the database
+        # And what this release has written over it.
+        self.over(lambda state: None)
+        self.assertEqual(self.set_aside(), [])
+        self.assert_served()
+
+    def test_what_a_newer_release_wrote_is_kept_and_named_and_the_rest_is_served(self):
+        foreign = message([(1, 5), (FOREIGN, b"what only it knows")])
+
+        def as_a_newer(state):
+            created = next(record for record in state.records if kind(record) == CREATED)
+
+            def refused(found):
+                spec = message([*fields(dict(found)[3]), (1000, b"what makes other batches")])
+                return [(1, b"newer"), (2, dict(found)[2]), (3, spec), (4, bytes(32))]
+
+            # An event and a job that it does not know, and a field that it may pass over.
+            known = changed(state.records[0], lambda found: [*found, (1000, b"what else there is")])
+            job = changed(created, refused)
+            state.write([known, *state.records[1:], foreign, job])
+            return job
+
+        job = self.over(as_a_newer)
+        for _ in range(2):  # also after a restart, which has written the log anew
+            named = "; ".join(self.set_aside())
+            self.assertIn("kind 100", named)
+            self.assertIn("newer", named)
+            self.assert_served()
+            # The newer release finds again what it wrote, byte by byte.
+            kept = self.over(lambda state: state.records)
+            self.assertIn(foreign, kept)
+            self.assertIn(job, kept)
+
+
+if __name__ == "__main__":
+    os.chdir(cluster.tempfile.gettempdir())
+    unittest.main()

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A whole worker that its coordinator never answers.
+#include "worker/worker.h"
+
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "fmt/format.h"
+#include "gtest/gtest.h"
+#include "leat/v1/worker.grpc.pb.h"
+#include "rpc/auth.h"
+#include "rpc/channel.h"
+
+namespace leat::worker {
+namespace {
+
+TEST(Worker, CountsStreamsThatWereDamagedOnTheirWay) {
+  Config config;
+  config.listen = fmt::format("unix-abstract:leat-worker-test-{}", getpid());
+  config.coordinator = config.listen + "-nobody";
+  config.threads = 1;
+  config.read_threads = 0;
+  config.cache_bytes = 1 << 20;
+  config.has_cache_bytes = true;
+  config.plane = "grpc";
+  config.SetDefaults();
+  ASSERT_EQ(config.Validate(), absl::OkStatus());
+  auto worker = Worker::Start(std::move(config), {});
+  ASSERT_TRUE(worker.ok()) << worker.status();
+  EXPECT_EQ((*worker)->CollectStats().damaged_streams_total(), 0u);
+
+  const auto stub =
+      v1::WorkerService::NewStub(rpc::MakeChannel((*worker)->address(), {}));
+  for (uint64_t damaged = 1; damaged <= 2; ++damaged) {
+    grpc::ClientContext context;
+    rpc::AddMetadata({}, &context);
+    context.set_deadline(std::chrono::system_clock::now() +
+                         std::chrono::seconds(20));
+    const auto call = stub->Rows(&context);
+    v1::RowsRequest request;  // which says that it has a checksum, and has none
+    request.mutable_open()->set_plan_hash(std::string(32, 'x'));
+    request.mutable_open()->set_checksums(true);
+    call->Write(request);
+    v1::RowsResponse response;
+    EXPECT_FALSE(call->Read(&response));
+    EXPECT_EQ(call->Finish().error_code(), grpc::StatusCode::DATA_LOSS);
+    EXPECT_EQ((*worker)->CollectStats().damaged_streams_total(), damaged);
+  }
+  EXPECT_TRUE((*worker)->Drain());
+}
+
+}  // namespace
+}  // namespace leat::worker
