@@ -49,7 +49,7 @@ struct StorageConfig {
   std::map<std::string, std::string> local_copies;
 
   // Listings.
-  uint64_t max_list_entries = 10'000'000;
+  uint64_t max_list_entries = 100'000'000;
   int max_list_depth = 64;  // directories inside directories
   uint64_t max_page_bytes = 16 << 20;
 
