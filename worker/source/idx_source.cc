@@ -98,22 +98,21 @@ class IdxSource final : public Source {
     const uint64_t bytes = images_header_.record_bytes();
     const uint64_t place = sample * bytes;
     const int32_t label = labels_ == nullptr ? kNoLabel : labels_[sample];
-    const uint64_t label_at = LabelPlace(unpacked_ == nullptr ? bytes : 0);
+    const uint64_t label_at = LabelPlace(bytes);
     SampleBytes own = NewSampleBytes(label_at + sizeof label);
     std::memcpy(own.get() + label_at, &label, sizeof label);
     StoredSample stored;
     stored.fields.resize(2);
     stored.fields[1].bytes = {own.get() + label_at, sizeof label};
-    if (unpacked_ != nullptr) {
-      stored.fields[0].bytes = {unpacked_.get() + place, bytes};
-      stored.owner = std::make_shared<std::pair<SampleBytes, SampleBytes>>(
-          unpacked_, std::move(own));
-      return stored;
-    }
     const std::span<std::byte> record(own.get(), bytes);
-    RETURN_IF_ERROR(
-        images_->ReadAt(images_header_.header_bytes() + place, record));
-    SwapElements(record, SizeOf(images_header_.dtype()));
+    if (unpacked_ != nullptr) {
+      // A cached record must not keep the whole file's bytes alive.
+      std::memcpy(record.data(), unpacked_.get() + place, bytes);
+    } else {
+      RETURN_IF_ERROR(
+          images_->ReadAt(images_header_.header_bytes() + place, record));
+      SwapElements(record, SizeOf(images_header_.dtype()));
+    }
     stored.fields[0].bytes = record;
     stored.owner = std::move(own);
     return stored;

@@ -176,10 +176,16 @@ Shape NumpySource::ShapeOf(uint64_t sample) const {
 absl::StatusOr<std::shared_ptr<const StoredFile>> NumpySource::Open(
     size_t index) const {
   if (!rows_) return files_.Open(storage_, index);
-  MutexLock lock(&mu_);
-  if (array_ == nullptr) {
-    ASSIGN_OR_RETURN(array_, files_.Open(storage_, 0));
+  {
+    MutexLock lock(&mu_);
+    if (array_ != nullptr) return array_;
   }
+  // Without the lock: of those that come at once each opens it, and all but
+  // one are dropped.
+  ASSIGN_OR_RETURN(std::shared_ptr<const StoredFile> opened,
+                   files_.Open(storage_, 0));
+  MutexLock lock(&mu_);
+  if (array_ == nullptr) array_ = std::move(opened);
   return array_;
 }
 
