@@ -41,7 +41,7 @@ class JobTest : public testing::Test {
     auto source =
         OpenSource(job.info.spec.pipeline.nodes[0], job.blob, SourceLimits{});
     EXPECT_TRUE(source.ok()) << source.status();
-    return JobRuntime::Create(job.info, *std::move(source), 1, &context_);
+    return JobRuntime::Create(job.info, *std::move(source), &context_);
   }
   // The first byte of the row's image; `valid` by the field, if there is one.
   absl::StatusOr<char> Row(const JobRuntime& job, uint64_t sample,
@@ -156,6 +156,20 @@ TEST_F(JobTest, OnlyOwnedShardsAreCached) {
   EXPECT_EQ(cache_.stats().records, 1u);
 }
 
+// The index that a job was made with knows its files by size and time.
+TEST_F(JobTest, AFileThatChangedIsNotServedForTheOneThatIsKept) {
+  const auto before = Create(Job());
+  ASSERT_TRUE(before.ok()) << before.status();
+  EXPECT_EQ(*Row(**before, 0), 'a');
+  dir_.Write("k/a.jpg", "zz");
+  EXPECT_EQ(*Row(**before, 0), 'a') << "what was indexed is kept";
+  const auto after = Create(Job());
+  ASSERT_TRUE(after.ok()) << after.status();
+  EXPECT_EQ(*Row(**after, 0), 'z');
+  EXPECT_EQ(*Row(**before, 0), 'a');
+  EXPECT_EQ(cache_.stats().records, 2u);
+}
+
 // Another source, but for what it is asked to do.
 class ChangedSource : public Source {
  public:
@@ -238,7 +252,7 @@ TEST_F(JobTest,
                  std::vector<bool>(job.info.dataset.shards.num_shards(), true));
   const auto source = std::make_shared<NeighbouringSource>(
       *OpenSource(job.info.spec.pipeline.nodes[0], job.blob, SourceLimits{}));
-  const auto runtime = JobRuntime::Create(job.info, source, 1, &context_);
+  const auto runtime = JobRuntime::Create(job.info, source, &context_);
   ASSERT_TRUE(runtime.ok()) << runtime.status();
   const uint64_t samples[] = {0, 1, 2, 3, 4, 5};
   EXPECT_EQ((*runtime)->CountTogether(samples), 4u);
@@ -270,8 +284,7 @@ TEST_F(JobTest, OnlyDatasetsOnTheNetworkAreReadAhead) {
   std::shared_ptr<const Source> source =
       *OpenSource(job.info.spec.pipeline.nodes[0], job.blob, SourceLimits{});
   const auto remote = JobRuntime::Create(
-      job.info, std::make_shared<ChangedSource>(source, "s3://b/k"), 1,
-      &context_);
+      job.info, std::make_shared<ChangedSource>(source, "s3://b/k"), &context_);
   ASSERT_TRUE(remote.ok()) << remote.status();
   EXPECT_TRUE((*remote)->reads_ahead());
 }
@@ -283,7 +296,7 @@ TEST_F(JobTest, ReadsAreTriedAgainUntilTheWorkerStops) {
   std::shared_ptr<const Source> source =
       *OpenSource(job.info.spec.pipeline.nodes[0], job.blob, SourceLimits{});
   const auto failing = std::make_shared<ChangedSource>(source, "");
-  const auto runtime = JobRuntime::Create(job.info, failing, 1, &context_);
+  const auto runtime = JobRuntime::Create(job.info, failing, &context_);
   ASSERT_TRUE(runtime.ok()) << runtime.status();
   EXPECT_THAT(Row(**runtime, 0).status().message(),
               HasSubstr("cut off (tried 3 times)"));
