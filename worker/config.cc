@@ -97,16 +97,34 @@ absl::StatusOr<uint64_t> ParseSize(std::string_view text) {
                          text);
 }
 
-void Config::SetDefaults() {
-  if (threads == 0) threads = UsableCores();
-  const uint64_t memory = UsableMemory();
-  if (!has_cache_bytes) cache_bytes = memory / 8;
+void Config::SetDefaults() { SetDefaults(UsableCores(), UsableMemory()); }
+
+void Config::SetDefaults(int machine_cores, uint64_t machine_bytes) {
+  if (threads == 0) threads = machine_cores;
+  if (!has_memory_bytes)
+    memory_bytes = std::max<uint64_t>(machine_bytes / 16 * 3, 512ull << 20);
+  const auto part = [this](uint64_t* bytes, uint64_t of, uint64_t least,
+                           uint64_t most) {
+    if (*bytes == 0) *bytes = std::clamp(memory_bytes / of, least, most);
+    return *bytes;
+  };
+  const uint64_t others = part(&index_bytes, 8, 64ull << 20, 512ull << 20) +
+                          part(&buffer_bytes, 4, 160ull << 20, 1ull << 30) +
+                          part(&read_ahead_bytes, 8, 64ull << 20, 1ull << 30);
+  if (!has_cache_bytes)
+    cache_bytes = memory_bytes - std::min(memory_bytes, others);
   has_cache_bytes = true;
-  if (buffer_bytes == 0)
-    buffer_bytes = std::clamp<uint64_t>(memory / 16, 160ull << 20, 1ull << 30);
-  if (read_ahead_bytes == 0)
-    read_ahead_bytes =
-        std::clamp<uint64_t>(memory / 32, 64ull << 20, 1ull << 30);
+}
+
+absl::Status Config::CheckMemory() const {
+  const uint64_t parts =
+      cache_bytes + index_bytes + buffer_bytes + read_ahead_bytes;
+  if (!has_memory_bytes || parts <= memory_bytes) return absl::OkStatus();
+  return InvalidArgument(
+      "--memory {}: want at least {}: --cache {} + --index-cache {} + "
+      "--buffers {} + --read-ahead {}",
+      memory_bytes, parts, cache_bytes, index_bytes, buffer_bytes,
+      read_ahead_bytes);
 }
 
 absl::Status Config::Validate() const {
@@ -117,6 +135,7 @@ absl::Status Config::Validate() const {
   if (listen.empty()) return InvalidArgument("--listen: want HOST:PORT");
   if (threads < 1 || threads > 1024)
     return InvalidArgument("--threads {}: want 1 to 1024", threads);
+  RETURN_IF_ERROR(CheckMemory());
   if (buffer_bytes < 1 << 20)
     return InvalidArgument("--buffers {}: want at least 1MiB", buffer_bytes);
   if (read_threads < 0 || read_threads > 1024)
@@ -185,7 +204,8 @@ absl::Status Config::ReadSecurity(rpc::Security* into) const {
 
 std::string Config::ToString() const {
   return fmt::format(
-      "listen={} coordinator={} threads={} cache_bytes={} index_bytes={} "
+      "listen={} coordinator={} threads={} memory_bytes={} cache_bytes={} "
+      "index_bytes={} "
       "buffer_bytes={} "
       "read_threads={} read_ahead_bytes={} disk_cache_bytes={} "
       "group_bytes={} max_unsent_groups_per_stream={} max_rows_per_stream={} "
@@ -193,11 +213,11 @@ std::string Config::ToString() const {
       "gpu_group_bytes={} gpu_decode_bytes={} gpu_nvjpeg_bytes={} "
       "drain_timeout_ms={} max_connections={} max_connections_per_address={} "
       "watchdog_interval_ms={} tls={} token={}",
-      listen, coordinator, threads, cache_bytes, index_bytes, buffer_bytes,
-      read_threads, read_ahead_bytes, storage.disk_cache_bytes, group_bytes,
-      max_unsent_groups_per_stream, max_rows_per_stream, max_rows_total,
-      max_streams, gpu.slots, gpu.slot_bytes, gpu.group_bytes, gpu.decode_bytes,
-      gpu.decoder_bytes, drain_timeout_ms, max_connections,
+      listen, coordinator, threads, memory_bytes, cache_bytes, index_bytes,
+      buffer_bytes, read_threads, read_ahead_bytes, storage.disk_cache_bytes,
+      group_bytes, max_unsent_groups_per_stream, max_rows_per_stream,
+      max_rows_total, max_streams, gpu.slots, gpu.slot_bytes, gpu.group_bytes,
+      gpu.decode_bytes, gpu.decoder_bytes, drain_timeout_ms, max_connections,
       max_connections_per_address, watchdog_interval_ms,
       !security.cert_pem.empty(), !security.token.empty());
 }
@@ -210,13 +230,19 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
   if (!environment.plane.empty()) config.plane = environment.plane;
   std::string devices = "all", log_format = "text";
   SizeFlag sizes[] = {
-      {"--cache", "memory for encoded samples; the default is 1/8 of it",
+      {"--memory",
+       "all memory for caches and buffers; the default is 3/16 of the control "
+       "group's",
+       &config.memory_bytes, ""},
+      {"--cache",
+       "of --memory, for stored samples; the default is what others leave",
        &config.cache_bytes, ""},
-      {"--index-cache", "memory for blocks of datasets' indexes",
+      {"--index-cache", "of --memory, for blocks of datasets' indexes",
        &config.index_bytes, ""},
-      {"--buffers", "memory for batches being computed and sent",
+      {"--buffers", "of --memory, for batches being computed and sent",
        &config.buffer_bytes, ""},
-      {"--read-ahead", "memory for records read ahead of the decode threads",
+      {"--read-ahead",
+       "of --memory, for records read ahead of the decode threads",
        &config.read_ahead_bytes, ""},
       {"--read-together",
        "records read ahead by one request span at most these bytes; 0: one by "
@@ -294,7 +320,8 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
     if (!bytes.ok()) return Fail(Annotate(bytes.status(), size.flag));
     *size.bytes = *bytes;
   }
-  config.has_cache_bytes = !sizes[0].text.empty();
+  config.has_memory_bytes = !sizes[0].text.empty();
+  config.has_cache_bytes = !sizes[1].text.empty();
   if (log_format == "json") config.log_format = LogFormat::kJson;
   absl::Status status = config.ReadSecurity(&config.security);
   status.Update(rpc::RefuseOtherTokens(environment.leat_token.c_str()));

@@ -46,10 +46,13 @@ struct Config {
 
   // Performance. 0: from the machine, by SetDefaults.
   int threads = 0;
-  uint64_t cache_bytes = 0;  // of encoded samples
+  // All that the worker keeps in memory: the next three, and read_ahead_bytes.
+  uint64_t memory_bytes = 0;
+  bool has_memory_bytes = false;  // given, not from the machine
+  uint64_t cache_bytes = 0;       // the sample cache
   bool has_cache_bytes = false;
-  uint64_t index_bytes = 512ull << 20;  // of blocks of indexes, opened
-  uint64_t buffer_bytes = 0;            // of batches being computed and sent
+  uint64_t index_bytes = 0;   // the index cache: blocks of indexes, opened
+  uint64_t buffer_bytes = 0;  // of batches being computed and sent
   // Reading ahead of the decode threads: threads (0: none, the decode threads
   // wait for storage), bytes, and of which datasets.
   int read_threads = 64;
@@ -76,8 +79,12 @@ struct Config {
   SourceLimits source;
   ImageLimits image;
 
-  // Fills in what the machine decides: threads, cache, buffers.
+  // Fills in what is left open, by what the machine has: threads, and memory.
+  // Of `memory_bytes` (three sixteenths of the machine's) an eighth is for
+  // indexes, a quarter for buffers, an eighth for records read ahead, each
+  // within bounds, and the sample cache has what they leave.
   void SetDefaults();
+  void SetDefaults(int machine_cores, uint64_t machine_bytes);
   // Puts local_copies into `storage`. Errors as Validate's.
   absl::Status SetLocalCopies();
   // kInvalidArgument: names the flag, its value and what was expected.
@@ -85,6 +92,8 @@ struct Config {
   // What the files say now: `tls` and `access_token_file`. After an error
   // `into` is as it was. Errors: as rpc::ReadTls and rpc::ReadAccessToken.
   absl::Status ReadSecurity(rpc::Security* into) const;
+  // kInvalidArgument: the parts of `memory_bytes` are more than it.
+  absl::Status CheckMemory() const;
   // One line of key=value, without secrets.
   std::string ToString() const;
 };

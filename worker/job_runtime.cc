@@ -40,6 +40,13 @@ absl::Status Elsewhere(const absl::Status& status, std::string_view how = "") {
 
 }  // namespace
 
+Digest DatasetKeyOf(const Digest& fingerprint, const Node& reader) {
+  return Sha256()
+      .Update(std::as_bytes(std::span(fingerprint)))
+      .UpdateField(CanonicalText(reader))
+      .Finish();
+}
+
 bool IsBad(const absl::Status& status, std::span<const uint64_t> absent) {
   const std::optional<Blame> blame = BlameOf(status);
   if (blame == Blame::kSample) return true;
@@ -49,7 +56,7 @@ bool IsBad(const absl::Status& status, std::span<const uint64_t> absent) {
 }
 
 absl::StatusOr<std::shared_ptr<const JobRuntime>> JobRuntime::Create(
-    JobInfo job, std::shared_ptr<const Source> source, uint64_t cache_key,
+    JobInfo job, std::shared_ptr<const Source> source,
     const RuntimeContext* context, Finish finish) {
   ASSIGN_OR_RETURN(CheckedGraph graph, CheckSpec(job.spec, job.dataset.types));
   RETURN_IF_ERROR(CheckAgainst(job.spec, job.dataset));
@@ -66,25 +73,30 @@ absl::StatusOr<std::shared_ptr<const JobRuntime>> JobRuntime::Create(
   const bool reads_ahead =
       brought.empty() && (context->read_ahead_of == ReadAheadOf::kAll ||
                           ReadsWait(graph.graph.nodes[graph.reader], *source));
-  std::string root = RootOf(graph.graph.nodes[graph.reader]);
+  const Node& reader = graph.graph.nodes[graph.reader];
+  SampleCache::DatasetPtr kept =
+      context->cache->Open(DatasetKeyOf(job.dataset.fingerprint, reader),
+                           job.dataset.id, job.dataset.name);
+  std::string root = RootOf(reader);
   if (finish == Finish::kDevice) graph = SplitFinish(graph).head;
   absl::StatusOr<std::unique_ptr<RowKernel>> kernel =
       context->kernels.compile(graph, job.spec.seed, job.spec.decoder_class);
   if (!kernel.ok())
     return Annotate(kernel.status(), fmt::format("job {}", job.spec.name));
-  return std::shared_ptr<const JobRuntime>(new JobRuntime(
-      std::move(job), std::move(source), cache_key, std::move(root), context,
-      graph.schema, std::move(brought), *std::move(kernel), reads_ahead));
+  return std::shared_ptr<const JobRuntime>(
+      new JobRuntime(std::move(job), std::move(source), std::move(kept),
+                     std::move(root), context, graph.schema, std::move(brought),
+                     *std::move(kernel), reads_ahead));
 }
 
 JobRuntime::JobRuntime(JobInfo job, std::shared_ptr<const Source> source,
-                       uint64_t cache_key, std::string root,
+                       SampleCache::DatasetPtr kept, std::string root,
                        const RuntimeContext* context, const BatchSchema& rows,
                        std::vector<ValueType> brought,
                        std::unique_ptr<RowKernel> kernel, bool reads_ahead)
     : job_(std::move(job)),
       source_(std::move(source)),
-      cache_key_(cache_key),
+      kept_(std::move(kept)),
       root_(std::move(root)),
       context_(context),
       kernel_(std::move(kernel)),
@@ -98,6 +110,10 @@ JobRuntime::JobRuntime(JobInfo job, std::shared_ptr<const Source> source,
   for (const Field& field : rows.fields)
     field_bytes_.push_back(field.row_bytes);
   if (has_valid_field_) field_bytes_.push_back(1);
+}
+
+std::shared_ptr<const void> JobRuntime::BeginUse() const {
+  return context_->cache->BeginUse(kept_);
 }
 
 absl::StatusOr<StoredSample> JobRuntime::Stored(
@@ -137,7 +153,7 @@ std::vector<RowRecords> JobRuntime::ReadTogether(
     std::span<const RowOf> rows) const {
   std::vector<uint64_t> missing;
   for (const RowOf& row : rows)
-    if (!context_->cache->Contains(KeyOf(row.sample)))
+    if (!context_->cache->Contains(kept_, source_->RecordOf(row.sample)))
       missing.push_back(row.sample);
   std::vector<absl::StatusOr<StoredSample>> at_hand;
   if (missing.size() > 1 && Admit().ok()) at_hand = source_->ReadMany(missing);
@@ -183,10 +199,11 @@ absl::StatusOr<StoredSample> JobRuntime::Read(
   if (records != nullptr)
     for (const ReadRecord& record : *records)
       if (record.sample == sample) return record.stored;
-  const bool keep = context_->ownership->Owns(
-      job_.dataset.id, job_.dataset.shards.ShardOf(sample));
+  const uint32_t shard = job_.dataset.shards.ShardOf(sample);
   absl::StatusOr<StoredSample> stored = context_->cache->Get(
-      KeyOf(sample), keep, [&]() -> absl::StatusOr<StoredSample> {
+      kept_, {.number = source_->RecordOf(sample), .shard = shard},
+      context_->ownership->Owns(job_.dataset.id, shard),
+      [&]() -> absl::StatusOr<StoredSample> {
         if (at_hand == nullptr || !at_hand->ok()) return ReadStored(sample);
         Ended(absl::OkStatus(), sample);
         return *std::move(*at_hand);

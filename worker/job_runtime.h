@@ -51,6 +51,10 @@ struct RuntimeContext {
   NearbyLimits nearby;  // of records that are read ahead by one request
 };
 
+// What caches know a dataset by: its records, and what its reader takes of
+// them.
+Digest DatasetKeyOf(const Digest& fingerprint, const Node& reader);
+
 // Whether the error makes a sample bad, where these are known to be absent.
 bool IsBad(const absl::Status& status, std::span<const uint64_t> absent);
 
@@ -59,17 +63,20 @@ class RowPartner;
 class JobRuntime final : public RowWork,
                          public std::enable_shared_from_this<JobRuntime> {
  public:
-  // Checks the job again, as if nobody had. `cache_key`: the dataset's number
-  // in the cache. `finish`: what the rows are: the fields, or their heads.
+  // Checks the job again, as if nobody had. `finish`: what the rows are: the
+  // fields, or their heads.
   // kFailedPrecondition: the job does not fit the source. kUnimplemented: not
   // with this worker's hardware.
   static absl::StatusOr<std::shared_ptr<const JobRuntime>> Create(
-      JobInfo job, std::shared_ptr<const Source> source, uint64_t cache_key,
+      JobInfo job, std::shared_ptr<const Source> source,
       const RuntimeContext* context, Finish finish = Finish::kWorker);
 
   const JobInfo& job() const { return job_; }
   const Plan& plan() const { return plan_; }
   const Source& source() const { return *source_; }
+  // The job is being read while what is returned lives: caches keep its dataset
+  // (worker/source/storage/dataset_uses.h).
+  std::shared_ptr<const void> BeginUse() const;
   // A sample as rows have it: from cache or storage. Errors: as of rows.
   absl::StatusOr<StoredSample> ReadSample(uint64_t sample) const {
     return Read(sample, nullptr);
@@ -104,7 +111,7 @@ class JobRuntime final : public RowWork,
   friend class RowPartner;
   friend class StagedRows;
   JobRuntime(JobInfo job, std::shared_ptr<const Source> source,
-             uint64_t cache_key, std::string root,
+             SampleCache::DatasetPtr kept, std::string root,
              const RuntimeContext* context, const BatchSchema& rows,
              std::vector<ValueType> brought, std::unique_ptr<RowKernel> kernel,
              bool reads_ahead);
@@ -117,9 +124,6 @@ class JobRuntime final : public RowWork,
   absl::StatusOr<StoredSample> Read(
       uint64_t sample, const RowRecords* records,
       absl::StatusOr<StoredSample>* at_hand = nullptr) const;
-  CacheKey KeyOf(uint64_t sample) const {
-    return {.dataset = cache_key_, .record = source_->RecordOf(sample)};
-  }
   // With tries, unless the root is known to be in trouble.
   absl::StatusOr<StoredSample> ReadStored(uint64_t sample) const;
   absl::Status Admit() const;
@@ -148,7 +152,7 @@ class JobRuntime final : public RowWork,
 
   const JobInfo job_;
   const std::shared_ptr<const Source> source_;
-  const uint64_t cache_key_;
+  const SampleCache::DatasetPtr kept_;
   const std::string root_;  // of storage troubles
   const RuntimeContext* const context_;
   const std::unique_ptr<RowKernel> kernel_;

@@ -10,6 +10,7 @@
 #include "core/log.h"
 #include "core/status.h"
 #include "core/thread.h"
+#include "worker/source/storage/storage.h"
 
 namespace leat::worker {
 namespace {
@@ -26,6 +27,19 @@ absl::Status OfOpening(const absl::Status& status) {
   const std::optional<Blame> blame = BlameOf(status);
   if (!blame.has_value() || blame == Blame::kSample) return status;
   return WithBlame(Unavailable("{}", Message(status)), *blame);
+}
+
+// The source, which keeps what it reads by.
+std::shared_ptr<const Source> WithStorage(
+    std::shared_ptr<const Storage> storage,
+    std::shared_ptr<const Source> source) {
+  struct Both {
+    std::shared_ptr<const Storage> storage;
+    std::shared_ptr<const Source> source;  // ends first
+  };
+  auto both = std::make_shared<Both>(std::move(storage), std::move(source));
+  const Source* const at = both->source.get();
+  return {std::move(both), at};
 }
 
 }  // namespace
@@ -144,17 +158,15 @@ absl::StatusOr<JobTable::Runtime> JobTable::LoadOnce(const Key& key) {
                   }))
     return Internal("the coordinator answered with job {} of another plan hash",
                     job.spec.name);
-  uint64_t cache_key = 0;
-  ASSIGN_OR_RETURN(std::shared_ptr<const Source> source,
-                   OpenIndex(job, &cache_key));
-  return JobRuntime::Create(std::move(job), std::move(source), cache_key,
-                            context_, finish);
+  ASSIGN_OR_RETURN(std::shared_ptr<const Source> source, OpenIndex(job));
+  return JobRuntime::Create(std::move(job), std::move(source), context_,
+                            finish);
 }
 
 // An index of one block beside its head is held as long as its source is: a
 // small dataset never waits for it again.
 absl::StatusOr<std::shared_ptr<const Source>> JobTable::OpenBlocks(
-    const JobInfo& job, const Node& reader) {
+    const JobInfo& job, const Node& reader, const SourceLimits& limits) {
   const DatasetInfo& dataset = job.dataset;
   ASSIGN_OR_RETURN(FetchedBlocks index, fetcher_->FetchBlocks(dataset));
   bool by_block = false;
@@ -179,10 +191,10 @@ absl::StatusOr<std::shared_ptr<const Source>> JobTable::OpenBlocks(
                            .first(by_block ? 1 : index.blocks.size())));
   if (by_block)
     return std::make_shared<const BlockSource>(
-        reader, dataset, std::move(index.blocks), std::move(bytes),
-        options_.source_limits, index_cache_);
+        reader, dataset, std::move(index.blocks), std::move(bytes), limits,
+        index_cache_);
   absl::StatusOr<std::shared_ptr<const Source>> opened =
-      OpenSource(reader, bytes, options_.source_limits);
+      OpenSource(reader, bytes, limits);
   if (!opened.ok()) return OfOpening(opened.status());
   return opened;
 }
@@ -209,7 +221,7 @@ absl::StatusOr<std::string> JobTable::FetchWhole(
 }
 
 absl::StatusOr<std::shared_ptr<const Source>> JobTable::OpenIndex(
-    const JobInfo& job, uint64_t* cache_key) {
+    const JobInfo& job) {
   ASSIGN_OR_RETURN(const CheckedGraph graph,
                    CheckSpec(job.spec, job.dataset.types));
   const Node& reader = graph.graph.nodes[graph.reader];
@@ -217,24 +229,27 @@ absl::StatusOr<std::shared_ptr<const Source>> JobTable::OpenIndex(
   {
     MutexLock lock(&mu_);
     const auto it = indexes_.find(key);
-    if (it != indexes_.end()) {
-      *cache_key = it->second.cache_key;
-      if (std::shared_ptr<const Source> source = it->second.source.lock())
+    if (it != indexes_.end())
+      if (std::shared_ptr<const Source> source = it->second.lock())
         return source;
-    }
   }
+  SourceLimits limits = options_.source_limits;
+  std::shared_ptr<const Storage> storage;
+  if (limits.storage != nullptr)
+    storage = limits.storage->ForDataset(
+        DatasetKeyOf(job.dataset.fingerprint, reader), job.dataset.name);
+  limits.storage = storage.get();
   ASSIGN_OR_RETURN(std::shared_ptr<const Source> source,
-                   OpenBlocks(job, reader));
+                   OpenBlocks(job, reader, limits));
   if (source->fingerprint() != job.dataset.fingerprint)
     return DataLoss("dataset {}: the index is not that of its fingerprint",
                     job.dataset.name);
+  source = WithStorage(std::move(storage), std::move(source));
   MutexLock lock(&mu_);
-  if (*cache_key == 0) *cache_key = next_cache_key_++;
   if (indexes_.size() > 16 * options_.max_jobs)
-    std::erase_if(indexes_, [](const auto& each) {
-      return each.second.source.expired();
-    });
-  indexes_[std::move(key)] = {.source = source, .cache_key = *cache_key};
+    std::erase_if(indexes_,
+                  [](const auto& each) { return each.second.expired(); });
+  indexes_[std::move(key)] = source;
   return source;
 }
 

@@ -92,18 +92,13 @@ class JobTable {
   // What fixes a source: the data, and the reader's canonical text, which says
   // what of a record is read.
   using SourceKey = std::pair<Digest, std::string>;
-  struct SharedIndex {
-    std::weak_ptr<const Source> source;
-    uint64_t cache_key = 0;
-  };
 
   void Work();
   absl::StatusOr<Runtime> Load(const Key& key);
   absl::StatusOr<Runtime> LoadOnce(const Key& key);
-  absl::StatusOr<std::shared_ptr<const Source>> OpenIndex(const JobInfo& job,
-                                                          uint64_t* cache_key);
-  absl::StatusOr<std::shared_ptr<const Source>> OpenBlocks(const JobInfo& job,
-                                                           const Node& reader);
+  absl::StatusOr<std::shared_ptr<const Source>> OpenIndex(const JobInfo& job);
+  absl::StatusOr<std::shared_ptr<const Source>> OpenBlocks(
+      const JobInfo& job, const Node& reader, const SourceLimits& limits);
   absl::StatusOr<std::string> FetchWhole(const DatasetInfo& dataset,
                                          std::span<const IndexBlock> blocks);
   // False: the table is being destroyed.
@@ -123,8 +118,8 @@ class JobTable {
       ABSL_GUARDED_BY(mu_);  // last used first
   std::map<Key, std::vector<Callback>> waiting_ ABSL_GUARDED_BY(mu_);
   size_t num_waiting_ ABSL_GUARDED_BY(mu_) = 0;
-  std::map<SourceKey, SharedIndex> indexes_ ABSL_GUARDED_BY(mu_);
-  uint64_t next_cache_key_ ABSL_GUARDED_BY(mu_) = 1;
+  std::map<SourceKey, std::weak_ptr<const Source>> indexes_
+      ABSL_GUARDED_BY(mu_);
   std::vector<std::thread> threads_;
   absl::Status started_;
 };

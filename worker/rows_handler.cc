@@ -184,12 +184,15 @@ void RowsHandler::OnGroup(FinishedGroup group) {
 void RowsHandler::OnClosed(const absl::Status& status) {
   Scheduler::StreamId id = 0;
   std::vector<WiredAsk> pending;
+  std::shared_ptr<const void> use;
   {
     MutexLock lock(&mu_);
     closed_ = true;
+    use.swap(use_);
     id = std::exchange(stream_id_, 0);
     pending.swap(pending_);
   }
+  use.reset();
   if (id != 0) shared_->scheduler->CloseStream(id);
   if (lending_ != nullptr) lending_->Close();
   LOG_DEBUG("rows.closed consumer={} status=\"{}\"", consumer_,
@@ -259,11 +262,13 @@ absl::Status RowsHandler::Begin(JobTable::Runtime runtime) {
   ASSIGN_OR_RETURN(const Scheduler::StreamId id,
                    shared_->scheduler->OpenStream(runtime, shared_from_this()));
   std::vector<WiredAsk> pending;
+  std::shared_ptr<const void> use = runtime->BeginUse();
   bool closed = false;
   {
     MutexLock lock(&mu_);
     closed = closed_;
     if (!closed) {
+      use_ = std::move(use);
       runtime_ = std::move(runtime);
       stream_id_ = id;
       pending = std::exchange(pending_, {});

@@ -108,6 +108,8 @@ class RowsHandler final : public rpc::StreamHandler<grpc::ByteBuffer>,
   bool opened_ ABSL_GUARDED_BY(mu_) = false;
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
   JobTable::Runtime runtime_ ABSL_GUARDED_BY(mu_);
+  // While the stream is open.
+  std::shared_ptr<const void> use_ ABSL_GUARDED_BY(mu_);
   Scheduler::StreamId stream_id_ ABSL_GUARDED_BY(mu_) = 0;  // 0: not yet
   std::vector<WiredAsk> pending_ ABSL_GUARDED_BY(mu_);
   size_t pending_rows_ ABSL_GUARDED_BY(mu_) = 0;

@@ -1,180 +1,254 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Each dataset has a heap of what is kept of it, the highest rank on top, which
+// is all that admission asks for; the samples themselves are in slices, by
+// record, so that hits of many threads do not meet.
 #include "worker/sample_cache.h"
 
 #include <algorithm>
-#include <deque>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "core/mutex.h"
 #include "core/status.h"
 
 namespace leat::worker {
 namespace {
 
-constexpr uint64_t kSliceBytes = 32ull << 20;  // at least, but for one slice
 constexpr uint64_t kMaxSlices = 16;
-constexpr uint64_t kEntryOverhead = 160;  // a record's cost beside its bytes
-constexpr uint8_t kMaxHits = 3;
-
-// A read in progress, shared by those who wait for it. Guarded by the slice.
-struct Flight {
-  bool done = false;
-  absl::StatusOr<StoredSample> result = absl::UnknownError("not read");
-};
+// More than one record of most datasets, and less than anybody notices.
+constexpr uint64_t kMarginOf = 128;
 
 }  // namespace
 
-class SampleCache::Slice {
- public:
-  explicit Slice(uint64_t limit_bytes) : limit_(limit_bytes) {}
-
-  absl::StatusOr<StoredSample> Get(const CacheKey& key, bool keep,
-                                   ReadFunction read) {
-    std::shared_ptr<Flight> flight;
-    {
-      MutexLock lock(&mu_);
-      if (const auto it = entries_.find(key); it != entries_.end()) {
-        it->second.hits = std::min<uint8_t>(it->second.hits + 1, kMaxHits);
-        ++hits_;
-        return it->second.sample;
-      }
-      if (const auto it = flights_.find(key); it != flights_.end()) {
-        flight = it->second;
-        while (!flight->done) landed_.Wait(&mu_);
-        ++hits_;
-        return flight->result;
-      }
-      flight = std::make_shared<Flight>();
-      flights_.emplace(key, flight);
-      ++misses_;
-    }
-    absl::StatusOr<StoredSample> sample = read();
-    MutexLock lock(&mu_);
-    flight->done = true;
-    flight->result = sample;
-    flights_.erase(key);
-    if (sample.ok() && keep) Insert(key, *sample);
-    landed_.NotifyAll();
-    return sample;
+struct SampleCache::Kept {
+  uint64_t rank = 0;
+  uint64_t record = 0;
+  uint64_t bytes = 0;
+  uint32_t shard = 0;
+  friend bool operator<(const Kept& a, const Kept& b) {
+    return a.rank < b.rank;
   }
-
-  bool Contains(const CacheKey& key) const {
-    MutexLock lock(&mu_);
-    return entries_.contains(key) || flights_.contains(key);
-  }
-
-  void AddTo(Stats& stats) const {
-    MutexLock lock(&mu_);
-    stats.bytes += bytes_;
-    stats.records += entries_.size();
-    stats.hits += hits_;
-    stats.misses += misses_;
-  }
-
- private:
-  struct Entry {
-    StoredSample sample;
-    uint64_t bytes = 0;
-    uint8_t hits = 0;  // since it entered its queue, at most kMaxHits
-    bool main = false;
-  };
-
-  void Insert(const CacheKey& key, const StoredSample& sample)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    const uint64_t bytes = sample.bytes() + kEntryOverhead;
-    if (bytes > limit_ / 2) return;
-    while (bytes_ + bytes > limit_) EvictOne();
-    const bool main = ghosts_.contains(key);
-    entries_.emplace(
-        key, Entry{.sample = sample, .bytes = bytes, .hits = 0, .main = main});
-    bytes_ += bytes;
-    if (main) {
-      main_.push_back(key);
-    } else {
-      small_.push_back(key);
-      small_bytes_ += bytes;
-    }
-  }
-
-  // Frees one record. REQUIRES: there is one.
-  void EvictOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    while (true) {
-      const bool from_small =
-          !small_.empty() && (main_.empty() || small_bytes_ > limit_ / 10);
-      std::deque<CacheKey>& queue = from_small ? small_ : main_;
-      const CacheKey key = queue.front();
-      queue.pop_front();
-      Entry& entry = entries_.find(key)->second;
-      if (from_small) small_bytes_ -= entry.bytes;
-      if (entry.hits > 0) {
-        entry.hits = from_small ? 0 : entry.hits - 1;
-        entry.main = true;
-        main_.push_back(key);
-        continue;
-      }
-      if (from_small) Remember(key);
-      bytes_ -= entry.bytes;
-      entries_.erase(key);
-      return;
-    }
-  }
-
-  // Keeps the key of a record that left the small queue, for about as many
-  // records as are kept.
-  void Remember(const CacheKey& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    ghost_order_.push_back(key);
-    ++ghosts_[key];
-    while (ghost_order_.size() > entries_.size() + 16) {
-      const auto it = ghosts_.find(ghost_order_.front());
-      if (--it->second == 0) ghosts_.erase(it);
-      ghost_order_.pop_front();
-    }
-  }
-
-  const uint64_t limit_;
-  mutable Mutex mu_;
-  CondVar landed_;
-  absl::flat_hash_map<CacheKey, Entry> entries_ ABSL_GUARDED_BY(mu_);
-  absl::flat_hash_map<CacheKey, std::shared_ptr<Flight>> flights_
-      ABSL_GUARDED_BY(mu_);
-  std::deque<CacheKey> small_ ABSL_GUARDED_BY(mu_);
-  std::deque<CacheKey> main_ ABSL_GUARDED_BY(mu_);
-  std::deque<CacheKey> ghost_order_ ABSL_GUARDED_BY(mu_);
-  absl::flat_hash_map<CacheKey, uint32_t> ghosts_
-      ABSL_GUARDED_BY(mu_);  // key -> times in ghost_order_
-  uint64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;
-  uint64_t small_bytes_ ABSL_GUARDED_BY(mu_) = 0;
-  uint64_t hits_ ABSL_GUARDED_BY(mu_) = 0;
-  uint64_t misses_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-SampleCache::SampleCache(uint64_t limit_bytes) : limit_bytes_(limit_bytes) {
-  const uint64_t slices =
-      std::clamp<uint64_t>(limit_bytes / kSliceBytes, 1, kMaxSlices);
-  for (uint64_t i = 0; i < slices; ++i)
-    slices_.push_back(std::make_unique<Slice>(limit_bytes / slices));
+class SampleCache::Dataset final : public CachedDataset {
+ public:
+  Dataset(const Digest& key, std::string id, std::string name, uint64_t number)
+      : CachedDataset(key, std::move(name)),
+        number(number),
+        id(std::move(id)) {}
+
+  const uint64_t number;  // in the keys of slices
+  const std::string id;
+  // Guarded by the cache's lock.
+  std::vector<Kept> heap;
+  std::vector<bool> owned;
+  bool owned_changed = false;
+};
+
+// A read in progress, shared by those who wait for it. Guarded by its slice.
+struct SampleCache::Flight {
+  bool done = false;
+  bool keep = false;  // one of those who want it may keep it
+  absl::StatusOr<StoredSample> result = absl::UnknownError("not read");
+};
+
+struct SampleCache::Slice {
+  Mutex mu;
+  CondVar landed;
+  absl::flat_hash_map<Key, StoredSample> kept ABSL_GUARDED_BY(mu);
+  absl::flat_hash_map<Key, std::shared_ptr<Flight>> flights ABSL_GUARDED_BY(mu);
+};
+
+namespace {
+
+template <class Slice>
+std::vector<std::unique_ptr<Slice>> MakeSlices() {
+  std::vector<std::unique_ptr<Slice>> slices;
+  for (uint64_t i = 0; i < kMaxSlices; ++i)
+    slices.push_back(std::make_unique<Slice>());
+  return slices;
 }
+
+}  // namespace
+
+SampleCache::SampleCache(uint64_t limit_bytes, DatasetUses* uses,
+                         const Clock& clock)
+    : limit_bytes_(limit_bytes),
+      uses_(uses),
+      clock_(clock),
+      slices_(MakeSlices<Slice>()),
+      shares_(limit_bytes, limit_bytes / kMarginOf, uses, clock) {}
 
 SampleCache::~SampleCache() = default;
 
-SampleCache::Slice& SampleCache::SliceOf(const CacheKey& key) const {
-  return *slices_[absl::Hash<CacheKey>{}(key) % slices_.size()];
+SampleCache::Slice& SampleCache::SliceOf(const Key& key) const {
+  return *slices_[absl::Hash<Key>{}(key) % slices_.size()];
 }
 
-absl::StatusOr<StoredSample> SampleCache::Get(const CacheKey& key, bool keep,
+SampleCache::DatasetPtr SampleCache::Open(const Digest& key,
+                                          const std::string& id,
+                                          const std::string& name) {
+  Gone gone;  // freed without the lock
+  MutexLock lock(&mu_);
+  if (const auto it = datasets_.find(key); it != datasets_.end())
+    return it->second;
+  if (datasets_.size() >= kMaxDatasets) ForgetSome(&gone);
+  const auto dataset = std::make_shared<Dataset>(key, id, name, next_number_++);
+  shares_.Add(dataset.get());
+  datasets_.emplace(key, dataset);
+  return dataset;
+}
+
+std::shared_ptr<const void> SampleCache::BeginUse(
+    const DatasetPtr& dataset) const {
+  return uses_ == nullptr ? nullptr : uses_->Begin(dataset->key);
+}
+
+// Every dataset that nobody holds.
+void SampleCache::ForgetSome(Gone* gone) {
+  for (auto it = datasets_.begin(); it != datasets_.end();) {
+    Dataset& dataset = *it->second;
+    if (it->second.use_count() > 1) {
+      ++it;
+      continue;
+    }
+    for (const Kept& kept : dataset.heap) Take(dataset, kept, gone);
+    shares_.Remove(&dataset);
+    it = datasets_.erase(it);
+  }
+}
+
+absl::StatusOr<StoredSample> SampleCache::Get(const DatasetPtr& dataset,
+                                              const Record& record, bool keep,
                                               ReadFunction read) {
-  return SliceOf(key).Get(key, keep, read);
+  const Key key = {dataset->number, record.number};
+  Slice& slice = SliceOf(key);
+  std::shared_ptr<Flight> flight;
+  {
+    MutexLock lock(&slice.mu);
+    if (const auto it = slice.kept.find(key); it != slice.kept.end()) {
+      ++dataset->hits;
+      return it->second;
+    }
+    if (const auto it = slice.flights.find(key); it != slice.flights.end()) {
+      flight = it->second;
+      flight->keep = flight->keep || keep;
+      while (!flight->done) slice.landed.Wait(&slice.mu);
+      ++dataset->hits;
+      return flight->result;
+    }
+    flight = std::make_shared<Flight>();
+    flight->keep = keep;
+    slice.flights.emplace(key, flight);
+  }
+  const MonotonicTime began = clock_.Now();
+  absl::StatusOr<StoredSample> sample = read();
+  ++dataset->misses;
+  dataset->read_ns += static_cast<uint64_t>((clock_.Now() - began).count());
+  {
+    MutexLock lock(&slice.mu);
+    flight->done = true;
+    flight->result = sample;
+    keep = flight->keep;
+    slice.landed.NotifyAll();
+  }
+  Gone gone;  // freed without a lock
+  if (sample.ok() && keep) Keep(*dataset, record, *sample, &gone);
+  MutexLock lock(&slice.mu);
+  slice.flights.erase(key);
+  return sample;
 }
 
-bool SampleCache::Contains(const CacheKey& key) const {
-  return SliceOf(key).Contains(key);
+// Nobody else keeps the record meanwhile: its flight is not over.
+void SampleCache::Keep(Dataset& dataset, const Record& record,
+                       const StoredSample& sample, Gone* gone) {
+  const uint64_t bytes = sample.bytes() + kEntryBytes;
+  const uint64_t rank = RankOf(dataset.key, record.number);
+  MutexLock lock(&mu_);
+  if (!MakeRoom(dataset, rank, bytes, gone)) return;
+  dataset.heap.push_back({rank, record.number, bytes, record.shard});
+  std::push_heap(dataset.heap.begin(), dataset.heap.end());
+  shares_.Grew(&dataset, bytes);
+  const Key key = {dataset.number, record.number};
+  Slice& slice = SliceOf(key);
+  MutexLock slice_lock(&slice.mu);
+  slice.kept.emplace(key, sample);
+}
+
+bool SampleCache::MakeRoom(Dataset& dataset, uint64_t rank, uint64_t bytes,
+                           Gone* gone) {
+  if (!shares_.HasRoom(bytes))
+    for (const auto& [key, each] : datasets_)
+      if (std::exchange(each->owned_changed, false)) DropNotOwned(*each, gone);
+  if (!shares_.Admits(&dataset, rank, bytes)) return false;
+  while (!shares_.HasRoom(bytes)) {
+    auto* const giver = static_cast<Dataset*>(shares_.Giver(&dataset, bytes));
+    if (giver == &dataset &&
+        (dataset.heap.empty() || dataset.heap.front().rank <= rank)) {
+      CacheShares::Fell(&dataset, rank);
+      return false;
+    }
+    DropTop(*giver, gone);
+  }
+  return true;
+}
+
+void SampleCache::DropTop(Dataset& dataset, Gone* gone) {
+  std::pop_heap(dataset.heap.begin(), dataset.heap.end());
+  const Kept top = dataset.heap.back();
+  dataset.heap.pop_back();
+  shares_.Shrank(&dataset, top.bytes);
+  CacheShares::Fell(&dataset, top.rank);
+  Take(dataset, top, gone);
+}
+
+void SampleCache::DropNotOwned(Dataset& dataset, Gone* gone) {
+  const auto others = std::partition(
+      dataset.heap.begin(), dataset.heap.end(), [&](const Kept& kept) {
+        return kept.shard >= dataset.owned.size() || dataset.owned[kept.shard];
+      });
+  for (auto it = others; it != dataset.heap.end(); ++it) {
+    shares_.Shrank(&dataset, it->bytes);
+    Take(dataset, *it, gone);
+  }
+  dataset.heap.erase(others, dataset.heap.end());
+  std::make_heap(dataset.heap.begin(), dataset.heap.end());
+}
+
+// Out of its slice.
+void SampleCache::Take(const Dataset& dataset, const Kept& kept, Gone* gone) {
+  const Key key = {dataset.number, kept.record};
+  Slice& slice = SliceOf(key);
+  MutexLock lock(&slice.mu);
+  const auto it = slice.kept.find(key);
+  gone->push_back(std::move(it->second));
+  slice.kept.erase(it);
+}
+
+bool SampleCache::Contains(const DatasetPtr& dataset, uint64_t record) const {
+  const Key key = {dataset->number, record};
+  Slice& slice = SliceOf(key);
+  MutexLock lock(&slice.mu);
+  return slice.kept.contains(key) || slice.flights.contains(key);
+}
+
+void SampleCache::SetOwned(const std::string& id,
+                           const std::vector<bool>& owned) {
+  MutexLock lock(&mu_);
+  for (const auto& [key, dataset] : datasets_) {
+    if (dataset->id != id) continue;
+    dataset->owned = owned;
+    dataset->owned_changed = true;
+  }
 }
 
 SampleCache::Stats SampleCache::stats() const {
-  Stats stats;
-  for (const auto& slice : slices_) slice->AddTo(stats);
-  return stats;
+  MutexLock lock(&mu_);
+  return {.bytes = shares_.bytes(),
+          .records = shares_.entries(),
+          .hits = shares_.hits(),
+          .misses = shares_.misses(),
+          .datasets = shares_.stats()};
 }
 
 }  // namespace leat::worker

@@ -18,6 +18,7 @@
 #include "worker/cores.h"
 #include "worker/explain_service.h"
 #include "worker/gpu_worker.h"
+#include "worker/heartbeat_parts.h"
 #include "worker/job_table.h"
 #include "worker/own_decoders.h"
 #include "worker/plane/device_importer.h"
@@ -69,20 +70,6 @@ std::vector<bool> OwnedIn(const v1::OwnedShards& message) {
   return owned;
 }
 
-void AddTroubles(const std::vector<StorageTroubles::Trouble>& troubles,
-                 v1::Heartbeat* heartbeat) {
-  for (const StorageTroubles::Trouble& each : troubles) {
-    v1::StorageTrouble& proto = *heartbeat->add_storage_troubles();
-    proto.set_root(each.root);
-    proto.set_error(each.error);
-    const auto seconds =
-        std::chrono::duration_cast<std::chrono::seconds>(each.lasting);
-    proto.mutable_lasting()->set_seconds(seconds.count());
-    proto.mutable_lasting()->set_nanos(
-        static_cast<int32_t>((each.lasting - seconds).count()));
-  }
-}
-
 // Null: consumers' memory is not taken.
 absl::StatusOr<std::unique_ptr<LendingServer>> StartLending(
     const Config& config, DeviceImporter* importer) {
@@ -113,8 +100,10 @@ rpc::ServerOptions ServerOptions(const Config& config) {
 struct Worker::State {
   State(Config c, WorkerEvents e, std::shared_ptr<WakeSignal> w,
         std::unique_ptr<GpuWorker> g, std::unique_ptr<LendingServer> l,
-        std::unique_ptr<Storage> s, std::vector<v1::Decoders> d)
-      : storage(std::move(s)),
+        std::unique_ptr<DatasetUses> u, std::unique_ptr<Storage> s,
+        std::vector<v1::Decoders> d)
+      : uses(std::move(u)),
+        storage(std::move(s)),
         decoders(std::move(d)),
         config(WithStorage(std::move(c), storage.get())),
         events(std::move(e)),
@@ -122,7 +111,7 @@ struct Worker::State {
         gpus(std::move(g)),
         client({.address = config.coordinator, .decoders = decoders},
                config.security),
-        cache(config.cache_bytes),
+        cache(config.cache_bytes, uses.get()),
         context{.kernels = gpus->kernels(),
                 .cache = &cache,
                 .bad_samples = &bad_samples,
@@ -202,7 +191,8 @@ struct Worker::State {
   v1::Heartbeat MakeHeartbeat();
   void HeartbeatLost(const v1::Heartbeat& heartbeat);
 
-  const std::unique_ptr<Storage> storage;  // outlives the sources
+  const std::unique_ptr<DatasetUses> uses;  // outlives what asks it
+  const std::unique_ptr<Storage> storage;   // outlives the sources
   const std::vector<v1::Decoders> decoders;
   const Config config;
   const WorkerEvents events;
@@ -290,6 +280,7 @@ v1::WorkerStats Worker::State::CollectStats() {
   stats.set_rows_placed_total(now.rows_placed_total);
   if (lending != nullptr) stats.set_lent_bytes(lending->counters().bytes);
   stats.set_streams(now.streams);
+  AddCached(cached.datasets, stats.mutable_cached_datasets());
   stats.set_cache_bytes(cached.bytes);
   stats.set_cache_limit_bytes(cache.limit_bytes());
   stats.set_cache_hits_total(cached.hits);
@@ -301,6 +292,7 @@ v1::WorkerStats Worker::State::CollectStats() {
   stats.set_disk_cache_hits_total(stored.disk_hits);
   stats.set_disk_cache_misses_total(stored.disk_misses);
   stats.set_disk_cache_bytes(stored.disk_bytes);
+  AddCached(stored.disk_datasets, stats.mutable_disk_cached_datasets());
   stats.set_rows_ahead(now.rows_ahead);
   stats.set_bytes_ahead(now.bytes_ahead);
   const IndexCache::Stats indexes = jobs.index_stats();
@@ -397,7 +389,9 @@ absl::Status Worker::State::StartSession() {
               [this](const v1::Heartbeat& beat) { HeartbeatLost(beat); },
           .on_owned_shards =
               [this](const v1::OwnedShards& message) {
-                ownership.Set(message.dataset_id(), OwnedIn(message));
+                std::vector<bool> owned = OwnedIn(message);
+                cache.SetOwned(message.dataset_id(), owned);
+                ownership.Set(message.dataset_id(), std::move(owned));
               },
           .on_registered = events.on_ready,
           .on_refused = events.on_refused},
@@ -416,12 +410,15 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(Config config,
       GpuWorker::Open(config.gpu, config.image, wake, events.on_fatal));
   ASSIGN_OR_RETURN(std::unique_ptr<LendingServer> lending,
                    StartLending(config, gpus->importer()));
-  ASSIGN_OR_RETURN(std::unique_ptr<Storage> storage,
-                   Storage::Create(config.storage));
+  auto uses = std::make_unique<DatasetUses>(Clock::Real());
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<Storage> storage,
+      Storage::Create(config.storage, StorageHooks{.uses = uses.get()}));
   ASSIGN_OR_RETURN(std::vector<v1::Decoders> decoders, OwnDecoders(*gpus));
-  auto state = std::make_unique<State>(
-      std::move(config), std::move(events), wake, std::move(gpus),
-      std::move(lending), std::move(storage), std::move(decoders));
+  auto state = std::make_unique<State>(std::move(config), std::move(events),
+                                       wake, std::move(gpus),
+                                       std::move(lending), std::move(uses),
+                                       std::move(storage), std::move(decoders));
   const Config& c = state->config;
   RETURN_IF_ERROR(state->CheckThreads());
   ASSIGN_OR_RETURN(

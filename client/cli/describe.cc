@@ -264,11 +264,29 @@ void AddDevices(const Json& worker, View* view) {
 namespace {
 
 // "75.0 % hits".
-std::string HitsText(const Json& stats, std::string_view cache) {
-  const auto hits = Number(stats, fmt::format("{}_hits_total", cache));
-  const auto misses = Number(stats, fmt::format("{}_misses_total", cache));
+std::string HitsText(double hits, double misses) {
   return fmt::format("{} % hits",
                      Percent(hits == 0 ? 0 : hits / (hits + misses)));
+}
+
+std::string HitsText(const Json& stats, std::string_view cache) {
+  return HitsText(Number(stats, fmt::format("{}_hits_total", cache)),
+                  Number(stats, fmt::format("{}_misses_total", cache)));
+}
+
+// What a cache has of each dataset: "imagenet   2.0 MiB, 20 entries, ...".
+void AddCached(const Json& stats, std::string_view field, std::string title,
+               View* view) {
+  Section section;
+  section.title = std::move(title);
+  for (const Json& each : Items(stats, field))
+    section.facts.emplace_back(
+        Text(each, "dataset"),
+        fmt::format("{}, {} entries, {}", Size(Whole(each, "bytes")),
+                    Whole(each, "entries"),
+                    HitsText(Number(each, "hits_total"),
+                             Number(each, "misses_total"))));
+  if (!section.facts.empty()) view->sections.push_back(std::move(section));
 }
 
 // Nothing of a worker that has read local files only.
@@ -351,7 +369,9 @@ View DescribeWorker(const Json& worker, absl::Time now) {
       {"Bad samples", Text(stats, "bad_samples_total")},
       {"Damaged streams", Text(stats, "damaged_streams_total")}};
   view.sections = {std::move(who), std::move(load)};
+  AddCached(stats, "cached_datasets", "Cached in memory", &view);
   AddStorage(stats, &view);
+  AddCached(stats, "disk_cached_datasets", "Cached on disk", &view);
   AddDevices(worker, &view);
   return view;
 }

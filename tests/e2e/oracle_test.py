@@ -50,6 +50,21 @@ class OracleTest(cluster.PhotosTest):
             self.start_worker("--read-ahead-of", "all", "--read-threads", "3", "--read-ahead", "1MiB", threads=2)
         self.assert_oracle(self.consumer(self.spec()).finish())
 
+    def test_caches_of_any_size(self):
+        self.start_coordinator()
+        self.start_worker("--cache", "0")
+        self.start_worker("--cache", "1MiB")
+        large = self.start_worker("--cache", "1GiB")
+        self.assert_oracle(self.consumer(self.spec()).finish())
+
+        def kept():
+            stats = {each["name"]: each["stats"] for each in self.get("workers")["workers"]}
+            return stats if int(stats.get(large.name, {}).get("cache_bytes", 0)) > 1 << 20 else None
+        for name, each in self.until("the workers' figures", kept).items():
+            self.assertLessEqual(int(each.get("cache_bytes", 0)), int(each.get("cache_limit_bytes", 0)), name)
+            self.assertEqual(sum(int(dataset.get("bytes", 0)) for dataset in each.get("cached_datasets", [])),
+                             int(each.get("cache_bytes", 0)), name)
+
     def test_real_photos(self):
         photos = cluster.test_data.real("imagenet-sample")
         self.start_cluster(workers=2)

@@ -20,14 +20,7 @@ namespace {
 
 using fuzz::Input;
 
-// As on disk.
-struct Entry {
-  char magic[8];
-  uint64_t high, low, offset;
-  uint32_t size, crc, reserved, entry_crc;
-};
-static_assert(sizeof(Entry) == 48);
-
+using Entry = DiskEntry;
 constexpr size_t kSummed = sizeof(Entry) - sizeof(uint32_t);
 constexpr uint64_t kMaxRange = 1 << 16;
 
@@ -69,17 +62,21 @@ void Run(std::string_view bytes) {
   for (const auto& file : std::filesystem::directory_iterator(dir.path()))
     std::filesystem::remove(file);
   const std::string_view data = Data(bytes), index = Index(bytes);
-  dir.Write("0000000000000007.data", data);
-  dir.Write("0000000000000007.index", index);
+  const std::vector<Entry> entries = EntriesOf(index);
+  const DiskSegmentName name = {
+      .stratum = entries.empty() ? 0 : StratumOf(entries.front().high),
+      .number = 7};
+  dir.Write(name.File("data"), data);
+  dir.Write(name.File("index"), index);
   const auto opened =
       DiskCache::Open({.directory = dir.path(), .max_bytes = 1 << 20});
   fuzz::Require(opened.ok());
   DiskCache& cache = **opened;
   std::vector<std::byte> into;
-  for (const Entry& entry : EntriesOf(index)) {
+  for (const Entry& entry : entries) {
     if (entry.size > kMaxRange) continue;
     into.resize(entry.size);
-    if (!cache.Get({entry.high, entry.low}, into)) continue;
+    if (!cache.Get(nullptr, {entry.high, entry.low}, into)) continue;
     // An entry of that key says so, and it is not always this one.
     fuzz::Require(
         data.find(std::string_view(reinterpret_cast<const char*>(into.data()),
@@ -87,9 +84,9 @@ void Run(std::string_view bytes) {
   }
   const RangeKey key = RangeKey::Of("s3://bucket/new", 5, 100);
   const std::vector<std::byte> range(100, std::byte{42});
-  cache.Put(key, range);
+  cache.Put(nullptr, key, range);
   into.assign(100, std::byte{0});
-  fuzz::Require(cache.Get(key, into) && into == range);
+  fuzz::Require(cache.Get(nullptr, key, into) && into == range);
   fuzz::Require(cache.stats().bytes <= 1 << 20);
 }
 
@@ -102,15 +99,15 @@ std::string Written(size_t ranges) {
     fuzz::Require(cache.ok());
     for (size_t i = 0; i < ranges; ++i) {
       const std::vector<std::byte> range(20 + i, static_cast<std::byte>(i));
-      (*cache)->Put(RangeKey::Of("s3://bucket/key", i, range.size()), range);
+      (*cache)->Put(nullptr, {.high = 5, .low = i}, range);
     }
   }
-  const auto read = [&](const char* name) {
-    std::ifstream file(dir.path() + "/" + name, std::ios::binary);
+  const DiskSegmentName name = {.stratum = StratumOf(5), .number = 1};
+  const auto read = [&](const char* kind) {
+    std::ifstream file(dir.path() + "/" + name.File(kind), std::ios::binary);
     return std::string(std::istreambuf_iterator<char>(file), {});
   };
-  return fuzz::PutText(read("0000000000000001.data")) +
-         read("0000000000000001.index");
+  return fuzz::PutText(read("data")) + read("index");
 }
 
 std::vector<std::string> Seeds() {

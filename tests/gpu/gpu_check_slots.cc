@@ -70,9 +70,8 @@ absl::StatusOr<double> Pipeline(const Setup& setup, worker::GpuWorker& gpus,
                                        .cache = &cache,
                                        .bad_samples = &bad,
                                        .ownership = &ownership};
-  ASSIGN_OR_RETURN(
-      const auto runtime,
-      worker::JobRuntime::Create(std::move(job), source, 1, &context));
+  ASSIGN_OR_RETURN(const auto runtime, worker::JobRuntime::Create(
+                                           std::move(job), source, &context));
   worker::BufferPool pool(uint64_t{1} << 30, setup.wake, gpus.buffer_memory());
   worker::Scheduler scheduler(
       {.threads = setup.threads,

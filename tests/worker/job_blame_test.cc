@@ -127,7 +127,7 @@ class JobBlameTest : public testing::TestWithParam<bool> {
     ASSERT_TRUE(info.ok()) << info.status();
     source_ = std::make_shared<FaultySource>(
         *OpenSource(info->info.spec.pipeline.nodes[0], info->blob, {}));
-    auto job = JobRuntime::Create(info->info, source_, 1, &context_);
+    auto job = JobRuntime::Create(info->info, source_, &context_);
     ASSERT_TRUE(job.ok()) << job.status();
     job_ = *job;
   }

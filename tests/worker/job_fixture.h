@@ -34,7 +34,7 @@ class JobTest : public testing::Test {
     auto source =
         OpenSource(job.info.spec.pipeline.nodes[0], job.blob, SourceLimits{});
     EXPECT_TRUE(source.ok()) << source.status();
-    return JobRuntime::Create(job.info, *std::move(source), 1, &context_);
+    return JobRuntime::Create(job.info, *std::move(source), &context_);
   }
   // The first byte of the row's image; `valid` by the field, if there is one.
   absl::StatusOr<char> Row(const JobRuntime& job, uint64_t sample,

@@ -105,6 +105,20 @@ TEST_F(JobTest, OnlyOwnedShardsAreCached) {
   EXPECT_EQ(cache_.stats().records, 1u);
 }
 
+// The index that a job was made with knows its files by size and time.
+TEST_F(JobTest, AFileThatChangedIsNotServedForTheOneThatIsKept) {
+  const auto before = Create(Job());
+  ASSERT_TRUE(before.ok()) << before.status();
+  EXPECT_EQ(*Row(**before, 0), 'a');
+  dir_.Write("k/a.jpg", "zz");
+  EXPECT_EQ(*Row(**before, 0), 'a') << "what was indexed is kept";
+  const auto after = Create(Job());
+  ASSERT_TRUE(after.ok()) << after.status();
+  EXPECT_EQ(*Row(**after, 0), 'z');
+  EXPECT_EQ(*Row(**before, 0), 'a');
+  EXPECT_EQ(cache_.stats().records, 2u);
+}
+
 // Another source, but for what it is asked to do.
 class ChangedSource : public Source {
  public:
@@ -187,7 +201,7 @@ TEST_F(JobTest,
                  std::vector<bool>(job.info.dataset.shards.num_shards(), true));
   const auto source = std::make_shared<NeighbouringSource>(
       *OpenSource(job.info.spec.pipeline.nodes[0], job.blob, SourceLimits{}));
-  const auto runtime = JobRuntime::Create(job.info, source, 1, &context_);
+  const auto runtime = JobRuntime::Create(job.info, source, &context_);
   ASSERT_TRUE(runtime.ok()) << runtime.status();
   const uint64_t samples[] = {0, 1, 2, 3, 4, 5};
   EXPECT_EQ((*runtime)->CountTogether(samples), 4u);
@@ -219,8 +233,7 @@ TEST_F(JobTest, OnlyDatasetsOnTheNetworkAreReadAhead) {
   std::shared_ptr<const Source> source =
       *OpenSource(job.info.spec.pipeline.nodes[0], job.blob, SourceLimits{});
   const auto remote = JobRuntime::Create(
-      job.info, std::make_shared<ChangedSource>(source, "s3://b/k"), 1,
-      &context_);
+      job.info, std::make_shared<ChangedSource>(source, "s3://b/k"), &context_);
   ASSERT_TRUE(remote.ok()) << remote.status();
   EXPECT_TRUE((*remote)->reads_ahead());
 }
@@ -232,7 +245,7 @@ TEST_F(JobTest, ReadsAreTriedAgainUntilTheWorkerStops) {
   std::shared_ptr<const Source> source =
       *OpenSource(job.info.spec.pipeline.nodes[0], job.blob, SourceLimits{});
   const auto failing = std::make_shared<ChangedSource>(source, "");
-  const auto runtime = JobRuntime::Create(job.info, failing, 1, &context_);
+  const auto runtime = JobRuntime::Create(job.info, failing, &context_);
   ASSERT_TRUE(runtime.ok()) << runtime.status();
   EXPECT_THAT(Row(**runtime, 0).status().message(),
               HasSubstr("cut off (tried 3 times)"));

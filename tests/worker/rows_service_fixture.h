@@ -170,7 +170,8 @@ class RowsServiceTest : public testing::Test {
 
   TempDir dir_;
   Gate gate_;
-  SampleCache cache_{1 << 20};
+  DatasetUses uses_{Clock::Real()};
+  SampleCache cache_{1 << 20, &uses_};
   BadSamples bad_;
   Ownership ownership_;
   RuntimeContext context_;

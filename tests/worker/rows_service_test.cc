@@ -68,6 +68,23 @@ v1::RowsRequest Checked(v1::RowsRequest request) {
   return request;
 }
 
+TEST_F(RowsServiceTest, AStreamIsAUseOfItsDatasetWhileItIsOpen) {
+  Start();
+  const Digest key = DatasetKeyOf(job_.info.dataset.fingerprint,
+                                  job_.info.spec.pipeline.nodes[0]);
+  EXPECT_FALSE(uses_.Of(key).lives);
+  auto client = Open();
+  ASSERT_TRUE(client->call->Write(MakeAsk(1, 0)));
+  v1::RowsResponse response;
+  ASSERT_TRUE(client->call->Read(&response));
+  EXPECT_EQ(uses_.Of(key).ended, MonotonicTime::max());
+  client->call->WritesDone();
+  EXPECT_TRUE(Finish(*client).ok());
+  ASSERT_TRUE(rows_->WaitNoStreams(MonotonicTime::max()));
+  EXPECT_TRUE(uses_.Of(key).lives) << "it rests";
+  EXPECT_LT(uses_.Of(key).ended, MonotonicTime::max());
+}
+
 TEST_F(RowsServiceTest, ChecksumsAreSentToWhoAsksForThem) {
   Start();
   for (const bool asks : {false, true}) {

@@ -86,6 +86,14 @@ TEST_F(IdxTest, ImagesHaveOneChannelAndLabels) {
   }
 }
 
+// What a cache keeps of a record is its bytes, not the unpacked file.
+TEST_F(IdxTest, RecordsOfAGzipOwnTheirBytes) {
+  const auto source = Open(Reader(Gzip(kImages), Gzip(kLabels)));
+  const auto first = source->Read(0), again = source->Read(0);
+  ASSERT_TRUE(first.ok() && again.ok());
+  EXPECT_NE(first->fields[0].bytes.data(), again->fields[0].bytes.data());
+}
+
 TEST_F(IdxTest, WithoutLabelsTheyAreMinusOne) {
   const auto source = Open(Reader(kImages));
   EXPECT_EQ(IntOf(Get(*source, 1).fields[1]), -1);

@@ -98,7 +98,6 @@ class StagedRowsTest : public testing::Test {
                                 -> absl::StatusOr<std::unique_ptr<RowKernel>> {
                   return std::make_unique<StagedKernel>(&runs_);
                 }},
-                .cache = &cache_,
                 .bad_samples = &bad_,
                 .ownership = &ownership_};
   }
@@ -110,8 +109,9 @@ class StagedRowsTest : public testing::Test {
     ASSERT_TRUE(info.ok()) << info.status();
     auto source = OpenSource(info->info.spec.pipeline.nodes[0], info->blob, {});
     // Files are written anew between cases, which the cache cannot know.
-    auto job = JobRuntime::Create(info->info, *std::move(source),
-                                  /*cache_key=*/++opened_, &context_);
+    job_.reset();
+    context_.cache = &cache_.emplace(1 << 20);
+    auto job = JobRuntime::Create(info->info, *std::move(source), &context_);
     ASSERT_TRUE(job.ok()) << job.status();
     job_ = *job;
   }
@@ -157,12 +157,11 @@ class StagedRowsTest : public testing::Test {
   }
 
   TempDir dir_;
-  SampleCache cache_{1 << 20};
+  std::optional<SampleCache> cache_;
   BadSamples bad_;
   Ownership ownership_;
   RuntimeContext context_;
   std::shared_ptr<const JobRuntime> job_;
-  uint64_t opened_ = 0;
   int runs_ = 0;
   std::string valid_;
   std::vector<absl::Status> by_row_;  // what the stage said of each

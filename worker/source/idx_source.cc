@@ -106,7 +106,7 @@ class IdxSource final : public Source {
     stored.fields[1].bytes = {own.get() + label_at, sizeof label};
     const std::span<std::byte> record(own.get(), bytes);
     if (unpacked_ != nullptr) {
-      // A copy: a record that is kept must not keep the whole file.
+      // A cached record must not keep the whole file's bytes alive.
       std::memcpy(record.data(), unpacked_.get() + place, bytes);
     } else {
       RETURN_IF_ERROR(

@@ -242,6 +242,19 @@ TEST(Describe, AWorkerShowsWhatItAsksOfStorageIfItDoes) {
   EXPECT_THAT(shell.out, Not(HasSubstr("Storage")));
 }
 
+TEST(Describe, AWorkerShowsWhatItKeepsOfEachDataset) {
+  Shell shell;
+  ASSERT_EQ(shell.Run({"describe", "worker", "node1"}), 0);
+  EXPECT_THAT(shell.out, HasSubstr("\nCached in memory\n"));
+  EXPECT_THAT(shell.out, ::testing::ContainsRegex(
+                             "train +1.0 MiB, 10 entries, 75.0 % hits\n"));
+  EXPECT_THAT(shell.out, HasSubstr("\nCached on disk\n"));
+  EXPECT_THAT(shell.out, ::testing::ContainsRegex(
+                             "val +2.0 MiB, 20 entries, 90.0 % hits\n"));
+  ASSERT_EQ(shell.Run({"describe", "worker", "node2"}), 0);
+  EXPECT_THAT(shell.out, Not(HasSubstr("Cached")));
+}
+
 TEST(Describe, AWorkerShowsHowItDecodesAndWhichJobsItDecodesUnlike) {
   Shell shell;
   ASSERT_EQ(shell.Run({"describe", "worker", "node1"}), 0);

@@ -6,6 +6,7 @@
 
 #include <latch>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -50,15 +51,18 @@ class GpuJobTest : public HostGroupTest {
         OpenSource(finished->info.spec.pipeline.nodes[0], finished->blob, {});
     ASSERT_TRUE(source.ok()) << source.status();
     const std::shared_ptr<const Source> shared = *std::move(source);
-    of_gpu_ = {
-        .cache = &cache_, .bad_samples = &bad_, .ownership = &ownership_};
+    // Files are written anew between jobs, which a cache cannot know.
+    gpu_.reset();
+    cpu_.reset();
+    of_gpu_ = {.cache = &cache_.emplace(64 << 20),
+               .bad_samples = &bad_,
+               .ownership = &ownership_};
     of_cpu_ = of_gpu_;
     of_gpu_.kernels = gpus_->kernels();
     of_cpu_.kernels = ImageKernels({});
     state_ = of_gpu_.kernels.make_thread_state();
-    const uint64_t cache_key = ++jobs_;
-    gpu_ = *JobRuntime::Create(finished->info, shared, cache_key, &of_gpu_);
-    cpu_ = *JobRuntime::Create(finished->info, shared, cache_key, &of_cpu_);
+    gpu_ = *JobRuntime::Create(finished->info, shared, &of_gpu_);
+    cpu_ = *JobRuntime::Create(finished->info, shared, &of_cpu_);
   }
 
   // A row's fields, one behind the other.
@@ -149,8 +153,7 @@ class GpuJobTest : public HostGroupTest {
   }
 
   const TempDir dir_;
-  uint64_t jobs_ = 0;  // opened
-  SampleCache cache_{64 << 20};
+  std::optional<SampleCache> cache_;
   BadSamples bad_;
   Ownership ownership_;
   RuntimeContext of_gpu_, of_cpu_;

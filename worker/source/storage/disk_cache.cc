@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DIR/lock            held by the process that uses the directory
-// DIR/<16 hex>.data   ranges, one after the other
-// DIR/<16 hex>.index  an Entry each, written after its range
-//
-// Places in both files are given out under the lock and written without it. So
-// an entry may be missing between others, after a crash or a failed write; its
-// bytes are no Entry then, by their CRC.
+// Places in a segment's files are given out under the lock and written without
+// it. So an entry may be missing between others, after a crash or a failed
+// write; its bytes are no entry then, by their CRC. Files are opened for each
+// read and write, so that many segments take no descriptors; whoever opens one
+// that was given up meanwhile finds nothing, and who made its files anew
+// removes them.
 #include "worker/source/storage/disk_cache.h"
 
 #include <dirent.h>
@@ -17,8 +16,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -27,73 +26,16 @@
 #include "core/log.h"
 #include "core/status.h"
 #include "worker/source/file_error.h"
+#include "worker/source/storage/disk_segment.h"
 
 namespace leat::worker {
 namespace {
 
 constexpr uint64_t kMinBytes = 1 << 20;
-constexpr size_t kMaxSegmentFiles = 4 * DiskCache::kSegments;
-constexpr char kMagic[8] = {'l', 'e', 'a', 't', 'd', 'c', '0', '1'};
-
-// As on disk: little-endian, as all processors that we run on.
-struct Entry {
-  char magic[8];
-  uint64_t high, low;  // the key
-  uint64_t offset;
-  uint32_t size;
-  uint32_t crc;  // of the range
-  uint32_t reserved;
-  uint32_t entry_crc;  // of what is before it
-};
-static_assert(sizeof(Entry) == 48);
-
-uint32_t CrcOf(const Entry& entry) {
-  return Crc32c(std::as_bytes(std::span(&entry, 1))
-                    .first(sizeof entry - sizeof entry.entry_crc));
-}
-
-std::string FileName(const std::string& directory, uint64_t number,
-                     std::string_view kind) {
-  return fmt::format("{}/{:016x}.{}", directory, number, kind);
-}
-
-bool ReadFully(int fd, std::span<std::byte> into, uint64_t offset) {
-  for (size_t done = 0; done < into.size();) {
-    const ssize_t got = pread(fd, into.data() + done, into.size() - done,
-                              static_cast<off_t>(offset + done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return false;
-    done += static_cast<size_t>(got);
-  }
-  return true;
-}
-
-// Whoever can write there chooses what jobs train on: checksums tell damage,
-// not intent.
-absl::Status CheckOwn(const std::string& directory) {
-  std::string path = directory;  // with a slash behind it a link is followed
-  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
-  struct stat about;
-  if (lstat(path.c_str(), &about) != 0)
-    return FileError(errno, "look at the disk cache", directory);
-  if (!S_ISDIR(about.st_mode))
-    return FailedPrecondition("disk cache {}: want a directory, not a link",
-                              directory);
-  if (about.st_uid != geteuid())
-    return FailedPrecondition(
-        "disk cache {}: it is user {}'s, want one of user {}, who runs this "
-        "worker",
-        directory, about.st_uid, geteuid());
-  if ((about.st_mode & (S_IWGRP | S_IWOTH)) != 0)
-    return FailedPrecondition(
-        "disk cache {}: others may write to it (mode {:04o}), want 0700",
-        directory, about.st_mode & 07777);
-  return absl::OkStatus();
-}
-
-int OpenOwn(const std::string& path, int flags) {
-  return open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
-}
+// Of the bytes, so free that a dataset takes back ranks that it gave up. More
+// than a stratum of what is kept.
+constexpr uint64_t kMarginOf = 8;
+constexpr size_t kEntriesAtOnce = 16 << 10;  // read of an index
 
 }  // namespace
 
@@ -105,36 +47,33 @@ RangeKey RangeKey::Of(std::string_view object, uint64_t offset, uint64_t size) {
   return key;
 }
 
-// Its files stay open while anybody reads or writes them, also when it has been
-// forgotten and they are removed.
-class DiskCache::Segment {
- public:
-  Segment(uint64_t number, int data, int index)
-      : number(number), data(data), index(index) {}
-  ~Segment() {
-    close(data);
-    close(index);
-  }
-  Segment(const Segment&) = delete;
-  Segment& operator=(const Segment&) = delete;
+struct DiskCache::Segment {
+  Segment(DiskDataset* dataset, DiskSegmentName name)
+      : dataset(dataset), name(std::move(name)) {}
 
-  const uint64_t number;
-  const int data, index;
+  DiskDataset* const dataset;
+  const DiskSegmentName name;
   // Guarded by the cache's lock.
-  uint64_t size = 0;     // bytes of `data` that were given out
-  uint32_t entries = 0;  // the same of `index`
+  uint64_t size = 0;     // bytes of the data file that were given out
+  uint64_t entries = 0;  // the same of the index
   bool forgotten = false;
   std::vector<RangeKey> keys;
 
-  uint64_t bytes() const { return size + entries * sizeof(Entry); }
+  uint64_t bytes() const { return size + entries * sizeof(DiskEntry); }
+};
+
+class DiskDataset final : public CachedDataset {
+ public:
+  using CachedDataset::CachedDataset;
+  // By stratum. Guarded by the cache's lock.
+  std::map<uint32_t, DiskCache::SegmentPtr> segments;
 };
 
 DiskCache::DiskCache(DiskCacheOptions options, int lock_fd)
     : options_(std::move(options)),
       lock_fd_(lock_fd),
-      segment_bytes_(options_.max_bytes / kSegments),
-      segment_entries_(static_cast<uint32_t>(
-          std::max<uint64_t>(options_.max_ranges / kSegments, 1))) {}
+      shares_(options_.max_bytes, options_.max_bytes / kMarginOf, options_.uses,
+              *options_.clock) {}
 
 DiskCache::~DiskCache() { close(lock_fd_); }
 
@@ -145,11 +84,12 @@ absl::StatusOr<std::unique_ptr<DiskCache>> DiskCache::Open(
     return InvalidArgument("disk cache {}: {} bytes, want at least {}",
                            directory, options.max_bytes, kMinBytes);
   if (!options.write) options.write = &pwrite;
+  if (options.clock == nullptr) options.clock = &Clock::Real();
   if (mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST)
     return FileError(errno, "make the disk cache", directory);
-  RETURN_IF_ERROR(CheckOwn(directory));
+  RETURN_IF_ERROR(CheckOwnDirectory(directory));
   const std::string lock = directory + "/lock";
-  const int fd = OpenOwn(lock, O_CREAT);
+  const int fd = OpenOwn(lock, O_RDWR | O_CREAT);
   if (fd < 0) return FileError(errno, "open", lock);
   if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
     const int error = errno;
@@ -162,259 +102,349 @@ absl::StatusOr<std::unique_ptr<DiskCache>> DiskCache::Open(
   }
   std::unique_ptr<DiskCache> cache(new DiskCache(std::move(options), fd));
   RETURN_IF_ERROR(cache->Load());
-  cache->MakeFirstSegment();
   return cache;
 }
 
 absl::Status DiskCache::Load() {
   DIR* const directory = opendir(options_.directory.c_str());
   if (directory == nullptr) return FileError(errno, "list", options_.directory);
-  std::vector<uint64_t> numbers;
+  std::map<uint64_t, DiskSegmentName> names;  // by number: oldest first
+  size_t of_other_version = 0;
   while (const dirent* const entry = readdir(directory)) {
-    uint64_t number = 0;
-    if (std::sscanf(entry->d_name, "%16lx.data", &number) == 1 &&
-        FileName("", number, "data").substr(1) == entry->d_name)
-      numbers.push_back(number);
+    const std::string file = entry->d_name;
+    // A segment without data is removed below; one without an index, too.
+    const auto name = DiskSegmentName::Of(file);
+    if (name) names.emplace(name->number, *name);
+    if (name || !IsOfOtherVersion(file)) continue;
+    unlinkat(dirfd(directory), file.c_str(), 0);
+    ++of_other_version;
   }
   closedir(directory);
-  std::sort(numbers.begin(), numbers.end());
-  for (const uint64_t number : numbers) RETURN_IF_ERROR(LoadSegment(number));
-  std::vector<SegmentPtr> removed;
-  MutexLock lock(&mu_);
-  if (!segments_.empty()) next_number_ = segments_.back()->number + 1;
-  while (!segments_.empty() && (stats_.bytes > options_.max_bytes ||
-                                segments_.size() > kMaxSegmentFiles))
-    removed.push_back(ForgetOldest());
+  if (of_other_version > 0)
+    LOG_WARN("disk_cache.other_version directory={} files_removed={}",
+             options_.directory, of_other_version);
+  Segments removed;
+  TakeUp(names, &removed);
   RemoveFiles(removed);
+  uint64_t ranges = 0, bytes = 0;
+  {
+    MutexLock lock(&mu_);
+    ranges = places_.size();
+    bytes = shares_.bytes();
+  }
   LOG_INFO("disk_cache.opened directory={} ranges={} bytes={} limit_bytes={}",
-           options_.directory, places_.size(), stats_.bytes,
-           options_.max_bytes);
+           options_.directory, ranges, bytes, options_.max_bytes);
   return absl::OkStatus();
 }
 
-// Ranges that come while somebody makes a segment are passed over, and the
-// first ranges of an empty cache come all at once.
-void DiskCache::MakeFirstSegment() {
-  uint64_t number = 0;
+// Datasets are added in the order in which they were written to last: what
+// nobody has read since goes in that order.
+void DiskCache::TakeUp(const std::map<uint64_t, DiskSegmentName>& names,
+                       Segments* removed) {
+  std::vector<Digest> newest_first;
+  for (auto it = names.rbegin(); it != names.rend(); ++it)
+    if (std::ranges::find(newest_first, it->second.dataset) ==
+        newest_first.end())
+      newest_first.push_back(it->second.dataset);
+  Segments found;
+  std::vector<DatasetPtr> held;  // until they have their segments
   {
     MutexLock lock(&mu_);
-    if (!segments_.empty()) return;
-    number = next_number_++;
+    nobody_ = DatasetOf(Digest{}, removed);
+    nobody_->name = "(no dataset)";
+    for (auto it = newest_first.rbegin(); it != newest_first.rend(); ++it)
+      held.push_back(DatasetOf(*it, removed));
+    for (const auto& [number, name] : names) {
+      next_number_ = number + 1;
+      found.push_back(std::make_shared<Segment>(
+          DatasetOf(name.dataset, removed).get(), name));
+    }
   }
-  SegmentPtr segment = MakeSegment(number);
-  if (segment == nullptr) return StopKeeping(errno);
+  for (const SegmentPtr& segment : found) LoadSegment(segment);
   MutexLock lock(&mu_);
-  segments_.push_back(std::move(segment));
+  for (const SegmentPtr& segment : found) {
+    const bool first =
+        !segment->keys.empty() &&
+        segment->dataset->segments.emplace(segment->name.stratum, segment)
+            .second;
+    if (first) {
+      shares_.Grew(segment->dataset, segment->bytes(), segment->entries);
+    } else {
+      removed->push_back(segment);
+      segment->forgotten = true;
+      absl::erase_if(places_, [&](const auto& each) {
+        return each.second.segment == segment;
+      });
+    }
+  }
+  while (!HasRoom(0)) {
+    auto* const giver = static_cast<DiskDataset*>(
+        shares_.Giver(nobody_.get(), options_.max_bytes));
+    if (giver->segments.empty()) break;
+    DropTop(*giver, removed);
+  }
 }
 
-absl::Status DiskCache::LoadSegment(uint64_t number) {
-  const std::string data_name = FileName(options_.directory, number, "data");
-  const std::string index_name = FileName(options_.directory, number, "index");
-  const int data = OpenOwn(data_name, 0);
-  if (data < 0) return FileError(errno, "open", data_name);
-  const int index = OpenOwn(index_name, O_CREAT);
-  if (index < 0) {
-    const int error = errno;
-    close(data);
-    return FileError(error, "open", index_name);
-  }
-  const auto segment = std::make_shared<Segment>(number, data, index);
+// What cannot be read has no keys.
+void DiskCache::LoadSegment(const SegmentPtr& segment) {
+  const std::string stem = options_.directory + '/';
+  const int data = OpenOwn(stem + segment->name.File("data"), O_RDONLY);
+  const int index = OpenOwn(stem + segment->name.File("index"), O_RDONLY);
   struct stat of_data, of_index;
-  if (fstat(data, &of_data) != 0) return FileError(errno, "look at", data_name);
-  if (fstat(index, &of_index) != 0)
-    return FileError(errno, "look at", index_name);
-  segment->size = static_cast<uint64_t>(of_data.st_size);
-  // A half entry at the end counts: the next one goes behind it.
-  const uint64_t entries =
-      (static_cast<uint64_t>(of_index.st_size) + sizeof(Entry) - 1) /
-      sizeof(Entry);
-  segment->entries =
-      static_cast<uint32_t>(std::min<uint64_t>(entries, segment_entries_));
-  std::vector<Entry> read(static_cast<uint64_t>(of_index.st_size) /
-                          sizeof(Entry));
-  if (read.size() > segment_entries_) read.resize(segment_entries_);
-  if (!ReadFully(index, std::as_writable_bytes(std::span(read)), 0))
-    read.clear();
+  const bool there = data >= 0 && index >= 0 && fstat(data, &of_data) == 0 &&
+                     fstat(index, &of_index) == 0;
+  if (there) {
+    const auto size = static_cast<uint64_t>(of_data.st_size);
+    const auto index_size = static_cast<uint64_t>(of_index.st_size);
+    // A half entry at the end counts: the next one goes behind it.
+    const uint64_t entries = std::min<uint64_t>(
+        (index_size + sizeof(DiskEntry) - 1) / sizeof(DiskEntry),
+        options_.max_ranges);
+    std::vector<DiskEntry> read;
+    const uint64_t whole = std::min(entries, index_size / sizeof(DiskEntry));
+    for (uint64_t at = 0; at < whole; at += read.size()) {
+      read.resize(std::min<uint64_t>(whole - at, kEntriesAtOnce));
+      if (!ReadFully(index, std::as_writable_bytes(std::span(read)),
+                     at * sizeof(DiskEntry)))
+        break;
+      AddPlaces(segment, read, size);
+    }
+    MutexLock lock(&mu_);
+    segment->size = size;
+    segment->entries = entries;
+  }
+  if (data >= 0) close(data);
+  if (index >= 0) close(index);
+}
+
+void DiskCache::AddPlaces(const SegmentPtr& segment,
+                          std::span<const DiskEntry> entries, uint64_t size) {
   MutexLock lock(&mu_);
-  for (const Entry& entry : read) {
-    if (std::memcmp(entry.magic, kMagic, sizeof kMagic) != 0 ||
-        entry.entry_crc != CrcOf(entry) || entry.offset > segment->size ||
-        entry.size > segment->size - entry.offset)
+  for (const DiskEntry& entry : entries) {
+    if (!entry.IsSound(size) || StratumOf(entry.high) != segment->name.stratum)
       continue;
     const RangeKey key{entry.high, entry.low};
     places_[key] = {segment, entry.offset, entry.size, entry.crc};
     segment->keys.push_back(key);
   }
-  stats_.bytes += segment->bytes();
-  segments_.push_back(segment);
-  return absl::OkStatus();
 }
 
-bool DiskCache::Get(const RangeKey& key, std::span<std::byte> into) {
+DiskCache::DatasetPtr DiskCache::OpenDataset(const Digest& key,
+                                             const std::string& name) {
+  Segments removed;
+  DatasetPtr dataset;
+  {
+    MutexLock lock(&mu_);
+    dataset = DatasetOf(key, &removed);
+    dataset->name = name;
+  }
+  RemoveFiles(removed);
+  return dataset;
+}
+
+DiskCache::DatasetPtr DiskCache::DatasetOf(const Digest& key,
+                                           Segments* removed) {
+  if (const auto it = datasets_.find(key); it != datasets_.end())
+    return it->second;
+  // Those that nobody holds go when there are too many.
+  for (auto it = datasets_.begin();
+       datasets_.size() >= kMaxDatasets && it != datasets_.end();) {
+    if (it->second.use_count() > 1) {
+      ++it;
+      continue;
+    }
+    while (!it->second->segments.empty()) DropTop(*it->second, removed);
+    shares_.Remove(it->second.get());
+    it = datasets_.erase(it);
+  }
+  auto dataset = std::make_shared<DiskDataset>(key, ToHex(key));
+  shares_.Add(dataset.get());
+  return datasets_.emplace(key, std::move(dataset)).first->second;
+}
+
+bool DiskCache::Get(const DatasetPtr& dataset, const RangeKey& key,
+                    std::span<std::byte> into) {
+  DiskDataset& of = dataset == nullptr ? *nobody_ : *dataset;
   Place place;
   {
     MutexLock lock(&mu_);
     const auto it = places_.find(key);
     if (it == places_.end() || it->second.size != into.size()) {
-      ++stats_.misses;
+      ++of.misses;
       return false;
     }
     place = it->second;
   }
-  const bool sound = ReadFully(place.segment->data, into, place.offset) &&
+  const int data = OpenOwn(
+      options_.directory + '/' + place.segment->name.File("data"), O_RDONLY);
+  const bool sound = data >= 0 && ReadFully(data, into, place.offset) &&
                      Crc32c(into) == place.crc;
-  MutexLock lock(&mu_);
-  if (sound) {
-    ++stats_.hits;
-    return true;
+  if (data >= 0) close(data);
+  ++(sound ? of.hits : of.misses);
+  if (sound) return true;
+  bool first = false;
+  {
+    MutexLock lock(&mu_);
+    if (place.segment->forgotten) return false;
+    first = damaged_++ == 0;
+    const auto it = places_.find(key);
+    if (it != places_.end() && it->second.segment == place.segment &&
+        it->second.offset == place.offset)
+      places_.erase(it);
   }
-  ++stats_.misses;
-  if (stats_.damaged++ == 0)
-    LOG_WARN("disk_cache.damaged directory={} segment={:016x} offset={}",
-             options_.directory, place.segment->number, place.offset);
-  const auto it = places_.find(key);
-  if (it != places_.end() && it->second.segment == place.segment &&
-      it->second.offset == place.offset)
-    places_.erase(it);
+  if (first)
+    LOG_WARN("disk_cache.damaged directory={} segment={} offset={}",
+             options_.directory, place.segment->name.File("data"),
+             place.offset);
   return false;
 }
 
-bool DiskCache::HasRoom(uint64_t size) const {
-  if (segments_.empty()) return false;
-  const Segment& last = *segments_.back();
-  return last.entries < segment_entries_ &&
-         last.bytes() + size + sizeof(Entry) <= segment_bytes_;
+bool DiskCache::HasRoom(uint64_t bytes) const {
+  return shares_.HasRoom(bytes) && shares_.entries() < options_.max_ranges;
 }
 
-bool DiskCache::MustEvict() const {
-  return !segments_.empty() &&
-         (stats_.bytes + segment_bytes_ > options_.max_bytes ||
-          segments_.size() >= kMaxSegmentFiles);
-}
-
-DiskCache::SegmentPtr DiskCache::ForgetOldest() {
-  SegmentPtr segment = std::move(segments_.front());
-  segments_.pop_front();
+void DiskCache::DropTop(DiskDataset& dataset, Segments* removed) {
+  const auto top = std::prev(dataset.segments.end());
+  const SegmentPtr segment = top->second;
+  dataset.segments.erase(top);
   segment->forgotten = true;
-  stats_.bytes -= segment->bytes();
   for (const RangeKey& key : segment->keys) {
     const auto it = places_.find(key);
     if (it != places_.end() && it->second.segment == segment) places_.erase(it);
   }
-  return segment;
+  shares_.Shrank(&dataset, segment->bytes(), segment->entries);
+  CacheShares::Fell(&dataset, LowestRankOf(segment->name.stratum));
+  removed->push_back(segment);
 }
 
-// An index without data would be left for ever; data without an index is found.
-void DiskCache::RemoveFiles(const std::vector<SegmentPtr>& segments) const {
-  for (const SegmentPtr& segment : segments) {
-    unlink(FileName(options_.directory, segment->number, "index").c_str());
-    unlink(FileName(options_.directory, segment->number, "data").c_str());
-  }
+// An index without data would be removed at the next start.
+void DiskCache::RemoveFiles(const Segments& segments) const {
+  for (const SegmentPtr& segment : segments)
+    for (const char* kind : {"index", "data"})
+      unlink((options_.directory + '/' + segment->name.File(kind)).c_str());
 }
 
-DiskCache::SegmentPtr DiskCache::MakeSegment(uint64_t number) {
-  const std::string names[] = {FileName(options_.directory, number, "data"),
-                               FileName(options_.directory, number, "index")};
-  const int data = OpenOwn(names[0], O_CREAT | O_TRUNC);
-  if (data < 0) return nullptr;
-  const int index = OpenOwn(names[1], O_CREAT | O_TRUNC);
-  if (index < 0) {
-    const int error = errno;
-    close(data);
-    errno = error;
-    return nullptr;
-  }
-  return std::make_shared<Segment>(number, data, index);
-}
-
-// False: the range is not to be kept.
-bool DiskCache::Reserve(const RangeKey& key, uint64_t size, Slot* slot) {
-  std::vector<SegmentPtr> removed;
-  uint64_t number = 0;
-  {
-    MutexLock lock(&mu_);
-    if (!keeping_ || places_.contains(key)) return false;
-    // Full: most of what comes is passed over.
-    if (segments_.size() > 1 &&
-        stats_.bytes + segment_bytes_ > options_.max_bytes &&
-        offered_++ % kAdmitOneOf != 0)
+bool DiskCache::MakeRoom(DiskDataset& dataset, const RangeKey& key,
+                         uint64_t bytes, Segments* removed) {
+  const uint64_t rank = key.high;
+  if (!shares_.Admits(&dataset, rank, bytes)) return false;
+  while (!HasRoom(bytes)) {
+    auto* const giver =
+        static_cast<DiskDataset*>(shares_.Giver(&dataset, bytes));
+    if (giver == &dataset &&
+        (dataset.segments.empty() ||
+         dataset.segments.rbegin()->first <= StratumOf(rank))) {
+      CacheShares::Fell(&dataset, rank);
       return false;
-    if (!HasRoom(size)) {
-      if (rolling_) return false;
-      rolling_ = true;
-      while (MustEvict()) removed.push_back(ForgetOldest());
-      number = next_number_++;
     }
+    DropTop(*giver, removed);
   }
-  if (number > 0) {
-    RemoveFiles(removed);
-    SegmentPtr segment = MakeSegment(number);
-    if (segment == nullptr) StopKeeping(errno);
-    MutexLock lock(&mu_);
-    rolling_ = false;
-    if (segment == nullptr) return false;
-    segments_.push_back(std::move(segment));
-  }
-  MutexLock lock(&mu_);
-  if (!HasRoom(size)) return false;  // others were faster
-  slot->segment = segments_.back();
-  slot->offset = slot->segment->size;
-  slot->entry = slot->segment->entries;
-  slot->segment->size += size;
-  ++slot->segment->entries;
-  stats_.bytes += size + sizeof(Entry);
   return true;
 }
 
-void DiskCache::Put(const RangeKey& key, std::span<const std::byte> bytes) {
-  if (bytes.empty() || bytes.size() + sizeof(Entry) > segment_bytes_ ||
+// False: the range is not to be kept.
+bool DiskCache::Reserve(DiskDataset& dataset, const RangeKey& key,
+                        uint64_t size, Slot* slot) {
+  Segments removed;
+  bool reserved = false;
+  {
+    MutexLock lock(&mu_);
+    if (!keeping_ || places_.contains(key)) return false;
+    reserved = MakeRoom(dataset, key, size + sizeof(DiskEntry), &removed);
+    if (reserved) {
+      const uint32_t stratum = StratumOf(key.high);
+      SegmentPtr& segment = dataset.segments[stratum];
+      if (segment == nullptr)
+        segment = std::make_shared<Segment>(
+            &dataset, DiskSegmentName{dataset.key, stratum, next_number_++});
+      *slot = {segment, segment->size, segment->entries};
+      segment->size += size;
+      ++segment->entries;
+      shares_.Grew(&dataset, size + sizeof(DiskEntry));
+    }
+  }
+  RemoveFiles(removed);
+  return reserved;
+}
+
+// Into one of the segment's files, which is made if it is not there. 0, or
+// errno.
+int DiskCache::Write(const Slot& slot, std::span<const std::byte> bytes,
+                     const std::string& kind, uint64_t offset) const {
+  const int fd =
+      OpenOwn(options_.directory + '/' + slot.segment->name.File(kind),
+              O_WRONLY | O_CREAT);
+  if (fd < 0) return errno;
+  int error = 0;
+  for (size_t done = 0; error == 0 && done < bytes.size();) {
+    const ssize_t got =
+        options_.write(fd, bytes.data() + done, bytes.size() - done,
+                       static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0)
+      error = got < 0 ? errno : ENOSPC;
+    else
+      done += static_cast<size_t>(got);
+  }
+  close(fd);
+  return error;
+}
+
+void DiskCache::Put(const DatasetPtr& dataset, const RangeKey& key,
+                    std::span<const std::byte> bytes) {
+  if (bytes.empty() || bytes.size() + sizeof(DiskEntry) > max_range_bytes() ||
       bytes.size() > UINT32_MAX)
     return;
   Slot slot;
-  if (!Reserve(key, bytes.size(), &slot)) return;
-  Entry entry = {.magic = {},
-                 .high = key.high,
-                 .low = key.low,
-                 .offset = slot.offset,
-                 .size = static_cast<uint32_t>(bytes.size()),
-                 .crc = Crc32c(bytes),
-                 .reserved = 0,
-                 .entry_crc = 0};
-  std::memcpy(entry.magic, kMagic, sizeof kMagic);
-  entry.entry_crc = CrcOf(entry);
-  const auto write = [&](int fd, std::span<const std::byte> from,
-                         uint64_t offset) {
-    for (size_t done = 0; done < from.size();) {
-      const ssize_t got =
-          options_.write(fd, from.data() + done, from.size() - done,
-                         static_cast<off_t>(offset + done));
-      if (got < 0 && errno == EINTR) continue;
-      if (got <= 0) return got < 0 ? errno : ENOSPC;
-      done += static_cast<size_t>(got);
-    }
-    return 0;
-  };
-  int error = write(slot.segment->data, bytes, slot.offset);
+  if (!Reserve(dataset == nullptr ? *nobody_ : *dataset, key, bytes.size(),
+               &slot))
+    return;
+  DiskEntry entry = {.high = key.high,
+                     .low = key.low,
+                     .offset = slot.offset,
+                     .size = static_cast<uint32_t>(bytes.size()),
+                     .crc = Crc32c(bytes)};
+  entry.entry_crc = entry.Crc();
+  int error = Write(slot, bytes, "data", slot.offset);
   if (error == 0)
-    error = write(slot.segment->index, std::as_bytes(std::span(&entry, 1)),
-                  slot.entry * sizeof(Entry));
-  if (error != 0) return StopKeeping(error);
-  MutexLock lock(&mu_);
-  if (slot.segment->forgotten) return;
-  const Place place{slot.segment, slot.offset, entry.size, entry.crc};
-  if (places_.emplace(key, place).second) slot.segment->keys.push_back(key);
+    error = Write(slot, std::as_bytes(std::span(&entry, 1)), "index",
+                  slot.entry * sizeof(DiskEntry));
+  bool forgotten = false;
+  {
+    MutexLock lock(&mu_);
+    forgotten = slot.segment->forgotten;
+    const Place place{slot.segment, slot.offset, entry.size, entry.crc};
+    if (!forgotten && error == 0 && places_.emplace(key, place).second)
+      slot.segment->keys.push_back(key);
+  }
+  if (forgotten) RemoveFiles({slot.segment});  // that this made anew
+  // Descriptors come back; the disk's room and health may not.
+  if (error != 0 && error != EMFILE && error != ENFILE) StopKeeping(error);
+}
+
+void DiskCache::Took(const DatasetPtr& dataset, Duration duration) {
+  DiskDataset& of = dataset == nullptr ? *nobody_ : *dataset;
+  of.read_ns += static_cast<uint64_t>(duration.count());
 }
 
 void DiskCache::StopKeeping(int error) {
-  MutexLock lock(&mu_);
-  if (!std::exchange(keeping_, false)) return;
+  uint64_t bytes = 0;
+  {
+    MutexLock lock(&mu_);
+    if (!std::exchange(keeping_, false)) return;
+    bytes = shares_.bytes();
+  }
   LOG_WARN("disk_cache.stopped directory={} bytes={} error=\"{}\"",
-           options_.directory, stats_.bytes, std::strerror(error));
+           options_.directory, bytes, std::strerror(error));
 }
 
 DiskCacheStats DiskCache::stats() const {
   MutexLock lock(&mu_);
-  return stats_;
+  return {.hits = shares_.hits(),
+          .misses = shares_.misses(),
+          .damaged = damaged_,
+          .bytes = shares_.bytes(),
+          .datasets = shares_.stats()};
 }
 
 }  // namespace leat::worker

@@ -6,27 +6,30 @@
 // by the same range only. Readers ask for the same ranges every epoch (records,
 // chunks, whole small objects), and nothing is fetched that nobody asked for.
 //
-// Ranges are appended to segment files, a data and an index file each. The
-// oldest segment goes as a whole when there is no room (FIFO), and once that is
-// so, one in kAdmitOneOf new ranges is kept: so a dataset that is larger than
-// the cache does not wash out in each epoch what the next one would find.
+// Which ranges are kept is cache_shares.h's rule, as of samples in memory: of a
+// dataset those of the lowest ranks that fit. Ranges lie in segments by dataset
+// and stratum, a run of ranks, a data and an index file each; a full cache
+// gives up the highest stratum of a dataset as a whole: one unlink, and no
+// holes. A stratum is at most a 64th of the dataset, and an eighth of what is
+// kept of it.
 //
 // Every range and every entry of an index has a CRC-32C. Nothing is synced to
 // disk: after a crash what is torn or missing is not found, that is all. What
 // cannot be read or is damaged is a miss; what cannot be written (a full disk)
-// ends the keeping of new ranges until the process starts again.
+// ends the keeping of new ranges until the process starts again. Segments of
+// another version are removed at the start, and so are those that hold nothing.
 //
 // The directory is one process's at a time; it and its files are its user's
 // only, since they hold what that user may read.
-// Thread-safe; no lock is held while reading or writing.
+// Thread-safe; no lock is held while reading, writing or removing.
 #pragma once
 
 #include <sys/types.h>
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -36,20 +39,26 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/clock.h"
+#include "core/hash.h"
 #include "core/mutex.h"
+#include "worker/source/storage/cache_shares.h"
+#include "worker/source/storage/disk_segment.h"
 
 namespace leat::worker {
 
 struct DiskCacheOptions {
   std::string directory;  // made if missing; its parent must exist
   uint64_t max_bytes = 0;
-  uint64_t max_ranges = 4'000'000;  // about 100 bytes of memory each
+  uint64_t max_ranges = 4'000'000;    // about 100 bytes of memory each
+  const DatasetUses* uses = nullptr;  // null: no dataset is in use
+  const Clock* clock = nullptr;       // null: the machine's
   // Tests make it fail.
   std::function<ssize_t(int, const void*, size_t, off_t)> write;  // pwrite
 };
 
 // What a range is found by: a hash of the object's URL, its version, offset and
-// size.
+// size. Its rank is `high`.
 struct RangeKey {
   uint64_t high = 0;
   uint64_t low = 0;
@@ -68,16 +77,22 @@ struct DiskCacheStats {
   uint64_t misses = 0;
   uint64_t damaged = 0;  // of the misses: kept, and not as it was written
   uint64_t bytes = 0;    // of the files
+  std::vector<CachedDatasetStats> datasets;
 };
+
+// A dataset whose ranges are kept, by whoever holds it.
+class DiskDataset;
 
 class DiskCache {
  public:
-  static constexpr uint64_t kSegments = 32;  // that the bytes are divided into
-  static constexpr uint64_t kAdmitOneOf = 4;
+  using DatasetPtr = std::shared_ptr<DiskDataset>;
+
+  static constexpr uint64_t kMaxShareOf = 32;   // of the bytes: a range
+  static constexpr size_t kMaxDatasets = 1024;  // beside those that are held
 
   // Takes up what an earlier process left. kFailedPrecondition: another one
   // uses the directory now, or it is a link, another user's, or others may
-  // write to it. Others: it cannot be made, read or locked (names
+  // write to it. Others: it cannot be made, written to, read or locked (names
   // it). kInvalidArgument: max_bytes below 1 MiB.
   static absl::StatusOr<std::unique_ptr<DiskCache>> Open(
       DiskCacheOptions options);
@@ -85,17 +100,27 @@ class DiskCache {
   DiskCache(const DiskCache&) = delete;
   DiskCache& operator=(const DiskCache&) = delete;
 
-  // Fills `into`, if the range is kept; otherwise `into` holds anything.
-  bool Get(const RangeKey& key, std::span<std::byte> into);
+  // `key`: as DatasetUses knows it.
+  DatasetPtr OpenDataset(const Digest& key, const std::string& name);
+
+  // Fills `into`, if the range is kept, for whichever dataset; otherwise `into`
+  // holds anything. `dataset` null: none, whose ranges go first.
+  bool Get(const DatasetPtr& dataset, const RangeKey& key,
+           std::span<std::byte> into);
   // Keeps the range, or not.
-  void Put(const RangeKey& key, std::span<const std::byte> bytes);
+  void Put(const DatasetPtr& dataset, const RangeKey& key,
+           std::span<const std::byte> bytes);
+  // That reading what was missed took so long.
+  void Took(const DatasetPtr& dataset, Duration duration);
   DiskCacheStats stats() const;
   // Of a range that may be kept.
-  uint64_t max_range_bytes() const { return segment_bytes_; }
+  uint64_t max_range_bytes() const { return options_.max_bytes / kMaxShareOf; }
 
  private:
-  class Segment;
+  friend class DiskDataset;
+  struct Segment;
   using SegmentPtr = std::shared_ptr<Segment>;
+  using Segments = std::vector<SegmentPtr>;
   struct Place {
     SegmentPtr segment;
     uint64_t offset = 0;
@@ -106,35 +131,42 @@ class DiskCache {
   struct Slot {
     SegmentPtr segment;
     uint64_t offset = 0;
-    uint32_t entry = 0;
+    uint64_t entry = 0;
   };
 
   DiskCache(DiskCacheOptions options, int lock_fd);
   absl::Status Load();
-  absl::Status LoadSegment(uint64_t number);
-  void MakeFirstSegment();
-  // nullptr: errno says why.
-  SegmentPtr MakeSegment(uint64_t number);
-  bool HasRoom(uint64_t size) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  bool MustEvict() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Its files are removed without the lock.
-  SegmentPtr ForgetOldest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void RemoveFiles(const std::vector<SegmentPtr>& segments) const;
-  bool Reserve(const RangeKey& key, uint64_t size, Slot* slot);
+  void TakeUp(const std::map<uint64_t, DiskSegmentName>& names,
+              Segments* removed);
+  void LoadSegment(const SegmentPtr& segment);
+  void AddPlaces(const SegmentPtr& segment, std::span<const DiskEntry> entries,
+                 uint64_t size);
+  // Finds, or adds, a dataset; those that nobody holds may go for it.
+  DatasetPtr DatasetOf(const Digest& key, Segments* removed)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool HasRoom(uint64_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool MakeRoom(DiskDataset& dataset, const RangeKey& key, uint64_t bytes,
+                Segments* removed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Their files are removed without the lock.
+  void DropTop(DiskDataset& dataset, Segments* removed)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void RemoveFiles(const Segments& segments) const;
+  bool Reserve(DiskDataset& dataset, const RangeKey& key, uint64_t size,
+               Slot* slot);
+  int Write(const Slot& slot, std::span<const std::byte> bytes,
+            const std::string& kind, uint64_t offset) const;
   void StopKeeping(int error);
 
   const DiskCacheOptions options_;
   const int lock_fd_;
-  const uint64_t segment_bytes_;
-  const uint32_t segment_entries_;
   mutable Mutex mu_;
+  CacheShares shares_ ABSL_GUARDED_BY(mu_);
+  std::map<Digest, DatasetPtr> datasets_ ABSL_GUARDED_BY(mu_);
   absl::flat_hash_map<RangeKey, Place> places_ ABSL_GUARDED_BY(mu_);
-  std::deque<SegmentPtr> segments_ ABSL_GUARDED_BY(mu_);  // oldest first
   uint64_t next_number_ ABSL_GUARDED_BY(mu_) = 1;
-  bool rolling_ ABSL_GUARDED_BY(mu_) = false;  // somebody makes a segment
   bool keeping_ ABSL_GUARDED_BY(mu_) = true;
-  uint64_t offered_ ABSL_GUARDED_BY(mu_) = 0;  // while full
-  DiskCacheStats stats_ ABSL_GUARDED_BY(mu_);
+  uint64_t damaged_ ABSL_GUARDED_BY(mu_) = 0;
+  DatasetPtr nobody_;  // constant after Open
 };
 
 }  // namespace leat::worker

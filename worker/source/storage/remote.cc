@@ -85,7 +85,8 @@ StorageCounters Remote::counters() const {
           .hedges = hedges_,
           .disk_hits = kept.hits,
           .disk_misses = kept.misses,
-          .disk_bytes = kept.bytes};
+          .disk_bytes = kept.bytes,
+          .disk_datasets = kept.datasets};
 }
 
 Verdict Remote::Run(std::span<const std::unique_ptr<HttpTask>> tasks) {

@@ -28,6 +28,7 @@ class Remote {
 
   const StorageConfig& config() const { return config_; }
   DiskCache* disk() const { return disk_.get(); }  // may be null
+  const Clock& clock() const { return *clock_; }
   WallTime WallNow() const { return clock_->WallNow(); }
   StorageCounters counters() const;
   Verdict Run(std::span<const std::unique_ptr<HttpTask>> tasks);
@@ -51,10 +52,12 @@ class Remote {
 
 // What the object is now.
 absl::StatusOr<Identity> ProbeObject(Remote& remote, const Target& target);
-// The object as it was when it had `identity`; asks nothing.
+// The object as it was when it had `identity`; asks nothing. `dataset`: whose
+// its ranges are in the disk cache; may be null.
 std::shared_ptr<const StoredFile> OpenRemoteFile(std::shared_ptr<Remote> remote,
                                                  Target target,
-                                                 Identity identity);
+                                                 Identity identity,
+                                                 DiskCache::DatasetPtr dataset);
 // Everything below the key prefix of `uri`, as Storage::List.
 absl::StatusOr<std::vector<StoredObject>> ListBucket(
     Remote& remote, const StorageUri& uri,

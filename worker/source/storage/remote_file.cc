@@ -16,14 +16,15 @@ namespace {
 
 class RemoteFile : public StoredFile {
  public:
-  RemoteFile(std::shared_ptr<Remote> remote, Target target, Identity identity)
+  RemoteFile(std::shared_ptr<Remote> remote, Target target, Identity identity,
+             DiskCache::DatasetPtr dataset)
       : remote_(std::move(remote)),
         target_(std::move(target)),
         identity_(std::move(identity)),
         identity_text_(identity_.Text()),
         disk_(HasVersion(identity_) ? remote_->disk() : nullptr),
-        disk_name_(disk_ == nullptr ? "" : target_.url + ' ' + identity_text_) {
-  }
+        disk_name_(disk_ == nullptr ? "" : target_.url + ' ' + identity_text_),
+        dataset_(std::move(dataset)) {}
 
   const std::string& name() const override { return target_.name; }
   uint64_t size() const override { return identity_.size; }
@@ -55,9 +56,14 @@ class RemoteFile : public StoredFile {
     for (size_t begin = 0; begin < sorted.size();) {
       begin = AddGroup(sorted, begin, &tasks);
     }
+    const MonotonicTime began = remote_->clock().Now();
     const Verdict verdict = remote_->Run(tasks);
     if (verdict.changed) return Changed(verdict.status);
-    if (disk_ != nullptr && verdict.kind == Verdict::Kind::kDone) Keep(sorted);
+    if (disk_ != nullptr && verdict.kind == Verdict::Kind::kDone) {
+      if (!sorted.empty())
+        disk_->Took(dataset_, remote_->clock().Now() - began);
+      Keep(sorted);
+    }
     return WithDefaultBlame(verdict.status, Blame::kWorker);
   }
 
@@ -81,14 +87,15 @@ class RemoteFile : public StoredFile {
         const uint64_t size = std::min(part_bytes, range.into.size() - at);
         const ReadRange part = {range.offset + at,
                                 range.into.subspan(at, size)};
-        if (!disk_->Get(KeyOf(part), part.into)) left.push_back(part);
+        if (!disk_->Get(dataset_, KeyOf(part), part.into)) left.push_back(part);
       }
     }
     *ranges = std::move(left);
   }
 
   void Keep(const std::vector<ReadRange>& ranges) const {
-    for (const ReadRange& range : ranges) disk_->Put(KeyOf(range), range.into);
+    for (const ReadRange& range : ranges)
+      disk_->Put(dataset_, KeyOf(range), range.into);
   }
 
   // Adds the tasks of the group that begins with range `begin`; returns where
@@ -142,15 +149,16 @@ class RemoteFile : public StoredFile {
   const std::string identity_text_;
   DiskCache* const disk_;  // null: nothing of this object is kept
   const std::string disk_name_;
+  const DiskCache::DatasetPtr dataset_;  // null: not known
 };
 
 }  // namespace
 
-std::shared_ptr<const StoredFile> OpenRemoteFile(std::shared_ptr<Remote> remote,
-                                                 Target target,
-                                                 Identity identity) {
+std::shared_ptr<const StoredFile> OpenRemoteFile(
+    std::shared_ptr<Remote> remote, Target target, Identity identity,
+    DiskCache::DatasetPtr dataset) {
   return std::make_shared<RemoteFile>(std::move(remote), std::move(target),
-                                      std::move(identity));
+                                      std::move(identity), std::move(dataset));
 }
 
 }  // namespace leat::worker

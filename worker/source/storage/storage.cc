@@ -49,8 +49,9 @@ absl::Status CheckConfig(const StorageConfig& config) {
 
 }  // namespace
 
-Storage::Storage(std::unique_ptr<StorageBackend> backend)
-    : backend_(std::move(backend)) {}
+Storage::Storage(std::shared_ptr<StorageBackend> backend,
+                 std::shared_ptr<DiskDataset> dataset)
+    : backend_(std::move(backend)), dataset_(std::move(dataset)) {}
 Storage::~Storage() = default;
 
 absl::StatusOr<std::unique_ptr<Storage>> Storage::Create(
@@ -61,10 +62,21 @@ absl::StatusOr<std::unique_ptr<Storage>> Storage::Create(
     ASSIGN_OR_RETURN(disk,
                      DiskCache::Open({.directory = config.disk_cache,
                                       .max_bytes = config.disk_cache_bytes,
+                                      .uses = hooks.uses,
+                                      .clock = hooks.clock,
                                       .write = nullptr}));
   }
-  return std::unique_ptr<Storage>(new Storage(std::make_unique<StorageBackend>(
-      config, std::move(hooks), std::move(disk))));
+  return std::unique_ptr<Storage>(
+      new Storage(std::make_shared<StorageBackend>(config, std::move(hooks),
+                                                   std::move(disk)),
+                  nullptr));
+}
+
+std::unique_ptr<Storage> Storage::ForDataset(const Digest& key,
+                                             const std::string& name) const {
+  DiskCache* const disk = backend_->disk();
+  return std::unique_ptr<Storage>(new Storage(
+      backend_, disk == nullptr ? nullptr : disk->OpenDataset(key, name)));
 }
 
 namespace {
@@ -128,7 +140,7 @@ absl::StatusOr<std::shared_ptr<const StoredFile>> Storage::Open(
   if (!parsed.ok()) return WithBlame(parsed.status(), Blame::kSample);
   auto file = parsed->scheme == UriScheme::kLocal
                   ? OpenLocalAs(backend_->config(), *parsed, expected, folder)
-                  : backend_->OpenRemote(*parsed, expected);
+                  : backend_->OpenRemote(*parsed, expected, dataset_);
   if (!file.ok()) return WithDefaultBlame(file.status(), Blame::kWorker);
   return file;
 }

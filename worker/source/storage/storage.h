@@ -38,6 +38,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/clock.h"
+#include "core/hash.h"
+#include "worker/source/storage/cache_shares.h"
 #include "worker/source/storage/storage_config.h"
 
 namespace leat::worker {
@@ -79,10 +81,13 @@ class StoredFile {
 
 // The world outside, for tests. Unset members mean the real one.
 class StorageClock;
+class DatasetUses;
 struct StorageHooks {
   StorageClock* clock = nullptr;     // must outlive all files
   std::function<uint64_t()> random;  // 64 uniform bits; thread-safe
   std::function<const char*(const char*)> getenv;
+  // Must outlive all files. nullptr: no dataset is in use.
+  const DatasetUses* uses = nullptr;
 };
 
 // For metrics: what was asked of remote storage since the start.
@@ -94,8 +99,10 @@ struct StorageCounters {
   uint64_t disk_hits = 0;
   uint64_t disk_misses = 0;
   uint64_t disk_bytes = 0;
+  std::vector<CachedDatasetStats> disk_datasets;
 };
 
+class DiskDataset;
 class StorageBackend;
 
 // One a process. Thread-safe.
@@ -106,6 +113,12 @@ class Storage {
   static absl::StatusOr<std::unique_ptr<Storage>> Create(
       const StorageConfig& config, StorageHooks hooks = {});
   ~Storage();
+
+  // The same storage, as a dataset's readers see it: the disk cache keeps what
+  // they read as that dataset's. `key`: as DatasetUses knows it. Outlives what
+  // it was made of, and its files outlive it.
+  std::unique_ptr<Storage> ForDataset(const Digest& key,
+                                      const std::string& name) const;
 
   // Opens for reading. With `expected` (an identity that List or Stat gave) it
   // is a kFailedPrecondition error, naming both, if the object is another one
@@ -141,8 +154,11 @@ class Storage {
   void Stop() const;
 
  private:
-  explicit Storage(std::unique_ptr<StorageBackend> backend);
-  std::unique_ptr<StorageBackend> backend_;
+  Storage(std::shared_ptr<StorageBackend> backend,
+          std::shared_ptr<DiskDataset> dataset);
+
+  const std::shared_ptr<StorageBackend> backend_;
+  const std::shared_ptr<DiskDataset> dataset_;  // null: nothing is known
 };
 
 // The URI of the entry `name` (as List names it) below `uri`; escapes what the

@@ -74,7 +74,8 @@ absl::StatusOr<std::shared_ptr<S3Account>> StorageBackend::AccountOf(
 }
 
 absl::StatusOr<std::shared_ptr<const StoredFile>> StorageBackend::OpenRemote(
-    const StorageUri& uri, std::string_view expected) {
+    const StorageUri& uri, std::string_view expected,
+    DiskCache::DatasetPtr dataset) {
   ASSIGN_OR_RETURN(auto remote, GetRemote());
   ASSIGN_OR_RETURN(auto account, AccountOf(uri.scheme));
   if (uri.scheme != UriScheme::kHttp && uri.path.empty()) {
@@ -95,11 +96,11 @@ absl::StatusOr<std::shared_ptr<const StoredFile>> StorageBackend::OpenRemote(
     }
   }
   return OpenRemoteFile(std::move(remote), std::move(target),
-                        std::move(identity));
+                        std::move(identity), std::move(dataset));
 }
 
 absl::StatusOr<StoredObject> StorageBackend::StatRemote(const StorageUri& uri) {
-  ASSIGN_OR_RETURN(const auto file, OpenRemote(uri, ""));
+  ASSIGN_OR_RETURN(const auto file, OpenRemote(uri, "", nullptr));
   return StoredObject{uri.name, file->size(), file->identity()};
 }
 

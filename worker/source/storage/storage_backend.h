@@ -25,10 +25,12 @@ class StorageBackend {
                  std::shared_ptr<DiskCache> disk);
 
   const StorageConfig& config() const { return config_; }
+  DiskCache* disk() const { return disk_.get(); }  // may be null
   StorageCounters counters() const;
 
   absl::StatusOr<std::shared_ptr<const StoredFile>> OpenRemote(
-      const StorageUri& uri, std::string_view expected);
+      const StorageUri& uri, std::string_view expected,
+      DiskCache::DatasetPtr dataset);
   absl::StatusOr<StoredObject> StatRemote(const StorageUri& uri);
   absl::StatusOr<std::vector<StoredObject>> ListRemote(
       const StorageUri& uri, const std::atomic<bool>* cancelled);

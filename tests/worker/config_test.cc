@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/config.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace leat::worker {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr uint64_t kMiB = 1 << 20, kGiB = 1 << 30;
+
+uint64_t SumOf(const Config& config) {
+  return config.cache_bytes + config.index_bytes + config.buffer_bytes +
+         config.read_ahead_bytes;
+}
+
+TEST(Config, MemoryIsDividedAmongAllThatTheWorkerKeeps) {
+  for (const uint64_t machine : {1 * kGiB, 8 * kGiB, 64 * kGiB, 1024 * kGiB}) {
+    Config config;
+    config.SetDefaults(4, machine);
+    EXPECT_EQ(config.memory_bytes,
+              std::max<uint64_t>(machine / 16 * 3, 512 * kMiB));
+    EXPECT_EQ(SumOf(config), config.memory_bytes);
+    EXPECT_GE(config.cache_bytes, config.memory_bytes / 4);
+    EXPECT_TRUE(config.CheckMemory().ok());
+  }
+  Config config;
+  config.memory_bytes = 2 * kGiB;
+  config.has_memory_bytes = true;
+  config.SetDefaults(4, 64 * kGiB);
+  EXPECT_EQ(SumOf(config), 2 * kGiB);
+  EXPECT_EQ(config.index_bytes, 256 * kMiB);
+  EXPECT_EQ(config.buffer_bytes, 512 * kMiB);
+  EXPECT_EQ(config.read_ahead_bytes, 256 * kMiB);
+  EXPECT_EQ(config.cache_bytes, kGiB);
+}
+
+TEST(Config, WhatIsGivenStays) {
+  Config config;
+  config.has_cache_bytes = true;  // --cache 0
+  config.buffer_bytes = 3 * kMiB;
+  config.index_bytes = 1100;
+  config.SetDefaults(4, 64 * kGiB);
+  EXPECT_EQ(config.cache_bytes, 0u);
+  EXPECT_EQ(config.buffer_bytes, 3 * kMiB);
+  EXPECT_EQ(config.index_bytes, 1100u);
+}
+
+TEST(Config, PartsThatAreMoreThanTheMemoryAreRefused) {
+  Config config;
+  config.memory_bytes = kGiB;
+  config.has_memory_bytes = true;
+  config.cache_bytes = kGiB;
+  config.has_cache_bytes = true;
+  config.SetDefaults(4, 64 * kGiB);
+  const absl::Status status = config.CheckMemory();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(),
+              AllOf(HasSubstr("--memory 1073741824"),
+                    HasSubstr("--cache 1073741824"), HasSubstr("--buffers")));
+  // As much as the machine has, nobody has asked for less.
+  config.has_memory_bytes = false;
+  config.SetDefaults(4, kGiB);
+  EXPECT_TRUE(config.CheckMemory().ok());
+}
+
+}  // namespace
+}  // namespace leat::worker

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/heartbeat_parts.h"
+
+#include <chrono>
+
+namespace leat::worker {
+namespace {
+
+constexpr int kCachedShown = 32;  // datasets of a cache in one heartbeat
+
+}  // namespace
+
+void AddTroubles(const std::vector<StorageTroubles::Trouble>& troubles,
+                 v1::Heartbeat* heartbeat) {
+  for (const StorageTroubles::Trouble& each : troubles) {
+    v1::StorageTrouble& proto = *heartbeat->add_storage_troubles();
+    proto.set_root(each.root);
+    proto.set_error(each.error);
+    const auto seconds =
+        std::chrono::duration_cast<std::chrono::seconds>(each.lasting);
+    proto.mutable_lasting()->set_seconds(seconds.count());
+    proto.mutable_lasting()->set_nanos(
+        static_cast<int32_t>((each.lasting - seconds).count()));
+  }
+}
+
+void AddCached(const std::vector<CachedDatasetStats>& datasets,
+               google::protobuf::RepeatedPtrField<v1::CachedDataset>* to) {
+  for (const CachedDatasetStats& each : datasets) {
+    if (to->size() >= kCachedShown) return;
+    if (each.bytes + each.hits + each.misses == 0) continue;
+    v1::CachedDataset& proto = *to->Add();
+    proto.set_dataset(each.name);
+    proto.set_bytes(each.bytes);
+    proto.set_entries(each.entries);
+    proto.set_hits_total(each.hits);
+    proto.set_misses_total(each.misses);
+  }
+}
+
+}  // namespace leat::worker

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Parts of a heartbeat, as messages.
+#pragma once
+
+#include <vector>
+
+#include "leat/v1/coordinator.pb.h"
+#include "worker/source/storage/cache_shares.h"
+#include "worker/storage_troubles.h"
+
+namespace leat::worker {
+
+void AddTroubles(const std::vector<StorageTroubles::Trouble>& troubles,
+                 v1::Heartbeat* heartbeat);
+
+// Of the first 32 those that have something, or were asked for.
+void AddCached(const std::vector<CachedDatasetStats>& datasets,
+               google::protobuf::RepeatedPtrField<v1::CachedDataset>* to);
+
+}  // namespace leat::worker
