@@ -90,4 +90,23 @@ absl::Status ControlAdmin::SetLogLevel(std::string_view level,
   return control_.Call(&Stub::SetLogLevel, request, &response);
 }
 
+absl::StatusOr<std::string> ControlAdmin::CreateAccessToken(
+    std::string_view role, std::string_view name, absl::Duration lifetime) {
+  v1::CreateAccessTokenRequest request;
+  request.set_role(std::string(role));
+  request.set_name(std::string(name));
+  if (lifetime > absl::ZeroDuration())
+    request.mutable_lifetime()->set_seconds(absl::ToInt64Seconds(lifetime));
+  return Get(&Stub::CreateAccessToken, request);
+}
+absl::StatusOr<std::string> ControlAdmin::ListAccessTokens() {
+  return Get(&Stub::ListAccessTokens, v1::ListAccessTokensRequest());
+}
+absl::Status ControlAdmin::RevokeAccessToken(std::string_view token) {
+  v1::RevokeAccessTokenRequest request;
+  request.set_token(std::string(token));
+  v1::RevokeAccessTokenResponse response;
+  return control_.Call(&Stub::RevokeAccessToken, request, &response);
+}
+
 }  // namespace leat::client

@@ -28,6 +28,11 @@ class ControlAdmin : public Admin {
   absl::Status UndrainWorker(std::string_view name) override;
   absl::Status SetLogLevel(std::string_view level,
                            std::string_view worker) override;
+  absl::StatusOr<std::string> CreateAccessToken(
+      std::string_view role, std::string_view name,
+      absl::Duration lifetime) override;
+  absl::StatusOr<std::string> ListAccessTokens() override;
+  absl::Status RevokeAccessToken(std::string_view token) override;
 
  private:
   template <class Request, class Response>

@@ -12,6 +12,7 @@
 #include "client/machine.h"
 #include "client/private_service.h"
 #include "client/retry.h"
+#include "core/access.h"
 #include "core/status.h"
 #include "rpc/convert.h"
 #include "rpc/process.h"
@@ -86,6 +87,8 @@ absl::StatusOr<std::unique_ptr<Service>> Service::Connect(
                          .cert_pem = options.cert_pem,
                          .key_pem = options.key_pem};
   RETURN_IF_ERROR(security.Validate());
+  if (!security.token.empty())
+    RETURN_IF_ERROR(CheckTokenText("access_token", security.token, 1));
   RETURN_IF_ERROR(CheckThreads());
   std::unique_ptr<client::PrivateService> lease;
   std::string address = options.address;

@@ -44,15 +44,27 @@ bool IsLocal(std::string_view address) {
   return address == "localhost";
 }
 
+bool IsExposed(const Security& security, std::string_view address) {
+  if (IsLocal(address)) return false;
+  return security.cert_pem.empty() ||
+         (security.token.empty() && security.ca_pem.empty());
+}
+
 absl::Status CheckListener(const Security& security, std::string_view address) {
   RETURN_IF_ERROR(security.Validate());
-  if (security.cert_pem.empty() && !IsLocal(address) && !security.insecure)
+  if (security.insecure || !IsExposed(security, address))
+    return absl::OkStatus();
+  if (security.cert_pem.empty())
     return PermissionDenied(
         "{} can be reached from other machines, and TLS is not set up: give "
         "--tls-cert and --tls-key, or --insecure if "
         "plaintext is meant",
         address);
-  return absl::OkStatus();
+  return PermissionDenied(
+      "{} can be reached from other machines, and everybody would be let in: "
+      "give --access-token-file, or --tls-ca for callers' certificates, or "
+      "--insecure if that is meant",
+      address);
 }
 
 std::shared_ptr<grpc::ChannelCredentials> ChannelCredentials(
@@ -68,10 +80,23 @@ void AddMetadata(const Security& security, grpc::ClientContext* context) {
   if (!security.token.empty()) context->AddMetadata(kTokenKey, security.token);
 }
 
+std::string_view TokenOf(const grpc::ServerContextBase& context) {
+  return Find(context.client_metadata(), kTokenKey);
+}
+
+absl::Status CheckVersion(const grpc::ServerContextBase& context) {
+  const std::string_view version = Find(context.client_metadata(), kVersionKey);
+  if (Major(version) != Major(kProtocolVersion))
+    return FailedPrecondition(
+        "the caller speaks protocol version {}, this service {}: install "
+        "matching releases",
+        version.empty() ? "none" : version.substr(0, 32), kProtocolVersion);
+  return absl::OkStatus();
+}
+
 absl::Status CheckMetadata(const Security& security,
                            const grpc::ServerContextBase& context) {
-  const auto& metadata = context.client_metadata();
-  const std::string_view token = Find(metadata, kTokenKey);
+  const std::string_view token = TokenOf(context);
   if (!security.token.empty() &&
       (token.size() != security.token.size() ||
        CRYPTO_memcmp(token.data(), security.token.data(), token.size()) != 0))
@@ -79,13 +104,7 @@ absl::Status CheckMetadata(const Security& security,
         "{} access token: this service asks for its own (--access-token-file, "
         "LEAT_ACCESS_TOKEN)",
         token.empty() ? "no" : "wrong");
-  const std::string_view version = Find(metadata, kVersionKey);
-  if (Major(version) != Major(kProtocolVersion))
-    return FailedPrecondition(
-        "the caller speaks protocol version {}, this service {}: install "
-        "matching releases",
-        version.empty() ? "none" : version.substr(0, 32), kProtocolVersion);
-  return absl::OkStatus();
+  return CheckVersion(context);
 }
 
 }  // namespace leat::rpc

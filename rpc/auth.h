@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Security: transport credentials and the shared token. Protocol version: both
-// sides say theirs.
+// Security: transport credentials and one's own token. Protocol version: both
+// sides say theirs. Who may call what is Access's (rpc/access.h).
 //
-// Plaintext is for loopback and Unix sockets; any other listener needs TLS, or
-// `insecure` said aloud.
+// Plaintext, and callers that nothing is known of, are for loopback and Unix
+// sockets; any other listener needs TLS, and a token or callers' certificates,
+// or `insecure` said aloud.
 #pragma once
 
 #include <memory>
@@ -30,7 +31,7 @@ struct Security {
   std::string
       cert_pem;  // server: with key_pem turns TLS on; client: its certificate
   std::string key_pem;
-  bool insecure = false;  // server: plaintext beyond loopback is meant
+  bool insecure = false;  // server: what is said above is meant
 
   // kInvalidArgument: a certificate without a key, ...
   absl::Status Validate() const;
@@ -39,17 +40,21 @@ struct Security {
 // True of "127.x", "[::1]", "localhost", "unix:", "unix-abstract:".
 bool IsLocal(std::string_view address);
 
-// kPermissionDenied: `address` is not local, and neither TLS nor `insecure` is
-// set.
+// Whether a listener at `address` lets in what `insecure` is for.
+bool IsExposed(const Security& security, std::string_view address);
+// kPermissionDenied: it is exposed, and `insecure` is not set.
 absl::Status CheckListener(const Security& security, std::string_view address);
 std::shared_ptr<grpc::ChannelCredentials> ChannelCredentials(
     const Security& security);
 
 // Client: adds "leat-version" and "leat-token" to one call.
 void AddMetadata(const Security& security, grpc::ClientContext* context);
-// Server: first line of every handler. kUnauthenticated: wrong or missing token
-// (compared in constant time). kFailedPrecondition: the peer's major version
-// differs; names both.
+// Server: what the caller shows; empty: nothing.
+std::string_view TokenOf(const grpc::ServerContextBase& context);
+// kFailedPrecondition: the peer's major version differs; names both.
+absl::Status CheckVersion(const grpc::ServerContextBase& context);
+// kUnauthenticated: wrong or missing token (compared in constant time). Others:
+// of CheckVersion.
 absl::Status CheckMetadata(const Security& security,
                            const grpc::ServerContextBase& context);
 

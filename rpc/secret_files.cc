@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "core/access.h"
 #include "core/status.h"
 
 namespace leat::rpc {
@@ -57,8 +58,8 @@ absl::StatusOr<std::string> ReadAccessToken(const std::string& path) {
   while (!token.empty() &&
          (token.back() == '\n' || token.back() == '\r' || token.back() == ' '))
     token.pop_back();
-  if (token.empty())
-    return InvalidArgument("--access-token-file {}: the token is empty", path);
+  RETURN_IF_ERROR(CheckTokenText(fmt::format("--access-token-file {}", path),
+                                 token, kMinOwnToken));
   return token;
 }
 

@@ -13,31 +13,8 @@
 namespace leat::server {
 namespace {
 
-// Checks who calls, then answers with what `handle` returns.
-grpc::ServerUnaryReactor* Handle(grpc::CallbackServerContext* context,
-                                 const rpc::Security& security,
-                                 const std::function<absl::Status()>& handle) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  absl::Status status = rpc::CheckMetadata(security, *context);
-  if (status.ok()) status = handle();
-  reactor->Finish(rpc::ToGrpc(status));
-  return reactor;
-}
-
-// The same for what is answered later.
-grpc::ServerUnaryReactor* HandleLater(
-    grpc::CallbackServerContext* context, const rpc::Security& security,
-    const std::function<void(Coordinator::Done)>& handle) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  if (absl::Status status = rpc::CheckMetadata(security, *context);
-      !status.ok())
-    reactor->Finish(rpc::ToGrpc(status));
-  else
-    handle([reactor](const absl::Status& result) {
-      reactor->Finish(rpc::ToGrpc(result));
-    });
-  return reactor;
-}
+// Longer than anybody plans for.
+constexpr int64_t kMaxLifetimeSeconds = int64_t{100} * 365 * 86'400;
 
 // Entries of a page, at most; and bytes after which a page ends.
 constexpr size_t kPageOfWorkers = 1000, kPageOfJobs = 100, kPageOfDatasets = 16;
@@ -97,12 +74,59 @@ absl::Status CheckLevel(const std::string& level) {
                          fmt::join(kLevels, ", "));
 }
 
+// What a request asks for, and the hash of `text`.
+absl::StatusOr<AccessToken> TokenFor(
+    const v1::CreateAccessTokenRequest& request, const std::string& text,
+    WallTime now) {
+  AccessToken token;
+  ASSIGN_OR_RETURN(token.role, RoleFrom(request.role()));
+  token.id = std::string(TokenId(text));
+  token.name = request.name().empty()
+                   ? fmt::format("{}-{}", Name(token.role), token.id)
+                   : request.name();
+  token.sha256 = HashOf(text);
+  token.created_at = now;
+  if (!request.has_lifetime()) return token;
+  const int64_t seconds = request.lifetime().seconds();
+  if (seconds < 1 || seconds > kMaxLifetimeSeconds)
+    return InvalidArgument("lifetime {} s: want 1 to {}", seconds,
+                           kMaxLifetimeSeconds);
+  token.expires_at = now + std::chrono::seconds(seconds);
+  return token;
+}
+
 }  // namespace
+
+// Checks who calls, then answers with what `handle` returns.
+grpc::ServerUnaryReactor* AdminService::Handle(
+    std::string_view method, grpc::CallbackServerContext* context,
+    const std::function<absl::Status()>& handle) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  absl::Status status = access_->Admit(method, *context).status();
+  if (status.ok()) status = handle();
+  reactor->Finish(rpc::ToGrpc(status));
+  return reactor;
+}
+
+// The same for what is answered later.
+grpc::ServerUnaryReactor* AdminService::HandleLater(
+    std::string_view method, grpc::CallbackServerContext* context,
+    const std::function<void(Coordinator::Done)>& handle) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  if (absl::Status status = access_->Admit(method, *context).status();
+      !status.ok())
+    reactor->Finish(rpc::ToGrpc(status));
+  else
+    handle([reactor](const absl::Status& result) {
+      reactor->Finish(rpc::ToGrpc(result));
+    });
+  return reactor;
+}
 
 grpc::ServerUnaryReactor* AdminService::GetStatus(
     grpc::CallbackServerContext* context, const v1::GetStatusRequest*,
     v1::GetStatusResponse* response) {
-  return Handle(context, *security_, [&] {
+  return Handle("AdminService/GetStatus", context, [&] {
     response->set_version(std::string(rpc::kLeatVersion));
     {
       MutexLock lock(&mu_);
@@ -137,7 +161,7 @@ grpc::ServerUnaryReactor* AdminService::GetStatus(
 grpc::ServerUnaryReactor* AdminService::ListWorkers(
     grpc::CallbackServerContext* context, const v1::ListWorkersRequest* request,
     v1::ListWorkersResponse* response) {
-  return Handle(context, *security_, [&] {
+  return Handle("AdminService/ListWorkers", context, [&] {
     return FillPage(
         *request, kPageOfWorkers, response, response->mutable_workers(),
         [&](const Page& page) { return coordinator_->Workers(page); },
@@ -148,7 +172,7 @@ grpc::ServerUnaryReactor* AdminService::ListWorkers(
 grpc::ServerUnaryReactor* AdminService::ListJobs(
     grpc::CallbackServerContext* context, const v1::ListJobsRequest* request,
     v1::ListJobsResponse* response) {
-  return Handle(context, *security_, [&] {
+  return Handle("AdminService/ListJobs", context, [&] {
     return FillPage(
         *request, kPageOfJobs, response, response->mutable_jobs(),
         [&](const Page& page) { return coordinator_->Jobs(page); },
@@ -160,7 +184,7 @@ grpc::ServerUnaryReactor* AdminService::ListDatasets(
     grpc::CallbackServerContext* context,
     const v1::ListDatasetsRequest* request,
     v1::ListDatasetsResponse* response) {
-  return Handle(context, *security_, [&] {
+  return Handle("AdminService/ListDatasets", context, [&] {
     return FillPage(
         *request, kPageOfDatasets, response, response->mutable_datasets(),
         [&](const Page& page) { return coordinator_->Datasets(page); },
@@ -171,7 +195,7 @@ grpc::ServerUnaryReactor* AdminService::ListDatasets(
 grpc::ServerUnaryReactor* AdminService::ListShards(
     grpc::CallbackServerContext* context, const v1::ListShardsRequest* request,
     v1::ListShardsResponse* response) {
-  return Handle(context, *security_, [&]() -> absl::Status {
+  return Handle("AdminService/ListShards", context, [&]() -> absl::Status {
     ASSIGN_OR_RETURN(const std::vector<ShardView> shards,
                      coordinator_->Shards(request->dataset()));
     for (size_t i = 0; i < shards.size(); ++i) {
@@ -190,7 +214,7 @@ grpc::ServerUnaryReactor* AdminService::ListConsumers(
     grpc::CallbackServerContext* context,
     const v1::ListConsumersRequest* request,
     v1::ListConsumersResponse* response) {
-  return Handle(context, *security_, [&] {
+  return Handle("AdminService/ListConsumers", context, [&] {
     return FillPage(
         *request, kPageOfWorkers, response, response->mutable_consumers(),
         [&](const Page& page) { return coordinator_->Consumers(page); },
@@ -201,45 +225,99 @@ grpc::ServerUnaryReactor* AdminService::ListConsumers(
 grpc::ServerUnaryReactor* AdminService::DeleteJob(
     grpc::CallbackServerContext* context, const v1::DeleteJobRequest* request,
     v1::DeleteJobResponse*) {
-  return HandleLater(context, *security_, [&](Coordinator::Done done) {
-    coordinator_->DeleteJob(request->name(), std::move(done));
-  });
+  return HandleLater(
+      "AdminService/DeleteJob", context, [&](Coordinator::Done done) {
+        coordinator_->DeleteJob(request->name(), std::move(done));
+      });
 }
 
 grpc::ServerUnaryReactor* AdminService::DeleteDataset(
     grpc::CallbackServerContext* context,
     const v1::DeleteDatasetRequest* request, v1::DeleteDatasetResponse*) {
-  return HandleLater(context, *security_, [&](Coordinator::Done done) {
-    coordinator_->DeleteDataset(request->name(), std::move(done));
-  });
+  return HandleLater(
+      "AdminService/DeleteDataset", context, [&](Coordinator::Done done) {
+        coordinator_->DeleteDataset(request->name(), std::move(done));
+      });
 }
 
 grpc::ServerUnaryReactor* AdminService::DrainWorker(
     grpc::CallbackServerContext* context, const v1::DrainWorkerRequest* request,
     v1::DrainWorkerResponse*) {
-  return HandleLater(context, *security_, [&](Coordinator::Done done) {
-    coordinator_->DrainWorker(request->name(), /*drain=*/true, Now::Of(*clock_),
-                              std::move(done));
-  });
+  return HandleLater(
+      "AdminService/DrainWorker", context, [&](Coordinator::Done done) {
+        coordinator_->DrainWorker(request->name(), /*drain=*/true,
+                                  Now::Of(*clock_), std::move(done));
+      });
 }
 
 grpc::ServerUnaryReactor* AdminService::UndrainWorker(
     grpc::CallbackServerContext* context,
     const v1::UndrainWorkerRequest* request, v1::UndrainWorkerResponse*) {
-  return HandleLater(context, *security_, [&](Coordinator::Done done) {
-    coordinator_->DrainWorker(request->name(), /*drain=*/false,
-                              Now::Of(*clock_), std::move(done));
-  });
+  return HandleLater(
+      "AdminService/UndrainWorker", context, [&](Coordinator::Done done) {
+        coordinator_->DrainWorker(request->name(), /*drain=*/false,
+                                  Now::Of(*clock_), std::move(done));
+      });
 }
 
 grpc::ServerUnaryReactor* AdminService::SetLogLevel(
     grpc::CallbackServerContext* context, const v1::SetLogLevelRequest* request,
     v1::SetLogLevelResponse*) {
-  return Handle(context, *security_, [&]() -> absl::Status {
+  return Handle("AdminService/SetLogLevel", context, [&]() -> absl::Status {
     RETURN_IF_ERROR(CheckLevel(request->level()));
     if (request->worker().empty()) return leat::SetLogLevel(request->level());
     return coordinator_->SetWorkerLogLevel(request->worker(), request->level());
   });
+}
+
+grpc::ServerUnaryReactor* AdminService::CreateAccessToken(
+    grpc::CallbackServerContext* context,
+    const v1::CreateAccessTokenRequest* request,
+    v1::CreateAccessTokenResponse* response) {
+  return HandleLater(
+      "AdminService/CreateAccessToken", context, [&](Coordinator::Done done) {
+        if (!asks_for_tokens_)
+          return done(FailedPrecondition(
+              "this coordinator asks for no access token, so that one would "
+              "keep nobody out: start it with --access-token-file"));
+        const Now now = Now::Of(*clock_);
+        absl::StatusOr<std::string> text = rpc::RandomTokenText();
+        if (!text.ok()) return done(text.status());
+        const absl::StatusOr<AccessToken> token =
+            TokenFor(*request, *text, now.wall);
+        if (!token.ok()) return done(token.status());
+        coordinator_->CreateAccess(
+            *token, now,
+            [response, info = ToProto(*token), text = *std::move(text),
+             done = std::move(done)](const absl::Status& created) {
+              if (created.ok()) {
+                *response->mutable_info() = info;
+                response->set_token(text);
+              }
+              done(created);
+            });
+      });
+}
+
+grpc::ServerUnaryReactor* AdminService::ListAccessTokens(
+    grpc::CallbackServerContext* context, const v1::ListAccessTokensRequest*,
+    v1::ListAccessTokensResponse* response) {
+  return Handle("AdminService/ListAccessTokens", context, [&] {
+    for (const AccessToken& token : coordinator_->Access())
+      *response->add_tokens() = ToProto(token);
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* AdminService::RevokeAccessToken(
+    grpc::CallbackServerContext* context,
+    const v1::RevokeAccessTokenRequest* request,
+    v1::RevokeAccessTokenResponse*) {
+  return HandleLater("AdminService/RevokeAccessToken", context,
+                     [&](Coordinator::Done done) {
+                       coordinator_->RevokeAccess(
+                           request->token(), Now::Of(*clock_), std::move(done));
+                     });
 }
 
 }  // namespace leat::server

@@ -3,23 +3,27 @@
 // AdminService: leat.v1.AdminService over gRPC. Translates and forwards.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <string_view>
 
 #include "core/clock.h"
 #include "core/mutex.h"
 #include "leat/v1/admin.grpc.pb.h"
-#include "rpc/auth.h"
+#include "rpc/access.h"
 #include "server/coordinator.h"
 
 namespace leat::server {
 
 class AdminService final : public v1::AdminService::CallbackService {
  public:
-  // All outlive it.
-  AdminService(Coordinator* coordinator, const rpc::Security* security,
-               const Clock* clock)
+  // All outlive it. `asks_for_tokens`: the daemon has an access token of its
+  // own, so that others keep somebody out.
+  AdminService(Coordinator* coordinator, rpc::Access* access,
+               bool asks_for_tokens, const Clock* clock)
       : coordinator_(coordinator),
-        security_(security),
+        access_(access),
+        asks_for_tokens_(asks_for_tokens),
         clock_(clock),
         started_at_(clock->WallNow()) {}
 
@@ -70,10 +74,30 @@ class AdminService final : public v1::AdminService::CallbackService {
       grpc::CallbackServerContext* context,
       const v1::SetLogLevelRequest* request,
       v1::SetLogLevelResponse* response) override;
+  grpc::ServerUnaryReactor* CreateAccessToken(
+      grpc::CallbackServerContext* context,
+      const v1::CreateAccessTokenRequest* request,
+      v1::CreateAccessTokenResponse* response) override;
+  grpc::ServerUnaryReactor* ListAccessTokens(
+      grpc::CallbackServerContext* context,
+      const v1::ListAccessTokensRequest* request,
+      v1::ListAccessTokensResponse* response) override;
+  grpc::ServerUnaryReactor* RevokeAccessToken(
+      grpc::CallbackServerContext* context,
+      const v1::RevokeAccessTokenRequest* request,
+      v1::RevokeAccessTokenResponse* response) override;
 
  private:
+  grpc::ServerUnaryReactor* Handle(std::string_view method,
+                                   grpc::CallbackServerContext* context,
+                                   const std::function<absl::Status()>& handle);
+  grpc::ServerUnaryReactor* HandleLater(
+      std::string_view method, grpc::CallbackServerContext* context,
+      const std::function<void(Coordinator::Done)>& handle);
+
   Coordinator* const coordinator_;
-  const rpc::Security* const security_;
+  rpc::Access* const access_;
+  const bool asks_for_tokens_;
   const Clock* const clock_;
   const WallTime started_at_;
   Mutex mu_;

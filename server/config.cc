@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/config.h"
 
+#include "core/access.h"
 #include "core/status.h"
 
 namespace leat::server {
@@ -13,6 +14,10 @@ absl::Status Config::Validate() const {
         "--max-connections {}, --max-connections-per-address {}: want 0 or "
         "more",
         server.max_connections, server.max_connections_per_address);
+  if (!TokenId(security.token).empty())
+    return InvalidArgument(
+        "the coordinator's own access token has the form of those of \"leat "
+        "access create\": want another secret, as of \"openssl rand -hex 32\"");
   RETURN_IF_ERROR(security.Validate());
   return coordinator.Validate();
 }

@@ -73,6 +73,30 @@ v1::BadSample ToProto(const BadSample& sample) {
   return proto;
 }
 
+google::protobuf::Timestamp TimeToProto(WallTime time) {
+  const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                      time.time_since_epoch())
+                      .count();
+  google::protobuf::Timestamp proto;
+  proto.set_seconds(ns / 1'000'000'000);
+  proto.set_nanos(static_cast<int32_t>(ns % 1'000'000'000));
+  return proto;
+}
+
+void Fill(const AccessTokens& from, v1::KnownAccessTokens* to) {
+  to->set_instance(from.instance);
+  to->set_version(from.version);
+  for (const AccessToken& token : from.tokens) {
+    v1::KnownAccessToken* proto = to->add_tokens();
+    proto->set_id(token.id);
+    proto->set_name(token.name);
+    proto->set_role(std::string(Name(token.role)));
+    proto->set_sha256(token.sha256.data(), token.sha256.size());
+    if (token.expires_at)
+      *proto->mutable_expires_at() = TimeToProto(*token.expires_at);
+  }
+}
+
 struct MessageToProto {
   v1::WorkerSessionResponse* out;
   void operator()(const Welcome& welcome) const {
@@ -83,6 +107,8 @@ struct MessageToProto {
     proto->mutable_heartbeat_interval()->set_nanos(static_cast<int32_t>(
         (welcome.heartbeat_interval % std::chrono::seconds(1)).count()));
     proto->set_sequence(welcome.sequence);
+    if (welcome.access_tokens != nullptr)
+      Fill(*welcome.access_tokens, proto->mutable_access_tokens());
   }
   void operator()(const IndexDirective& directive) const {
     v1::IndexDataset* proto = out->mutable_index_dataset();
@@ -94,6 +120,9 @@ struct MessageToProto {
   }
   void operator()(const LogLevelDirective& directive) const {
     out->set_log_level(directive.level);
+  }
+  void operator()(const std::shared_ptr<const AccessTokens>& tokens) const {
+    Fill(*tokens, out->mutable_access_tokens());
   }
   void operator()(const OwnedShards& owned) const {
     v1::OwnedShards* proto = out->mutable_owned_shards();
@@ -239,13 +268,16 @@ v1::WorkerSessionResponse ToProto(const WorkerMessage& message) {
   return proto;
 }
 
-google::protobuf::Timestamp ToProto(WallTime time) {
-  const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
-                      time.time_since_epoch())
-                      .count();
-  google::protobuf::Timestamp proto;
-  proto.set_seconds(ns / 1'000'000'000);
-  proto.set_nanos(static_cast<int32_t>(ns % 1'000'000'000));
+google::protobuf::Timestamp ToProto(WallTime time) { return TimeToProto(time); }
+
+v1::AccessTokenInfo ToProto(const AccessToken& token) {
+  v1::AccessTokenInfo proto;
+  proto.set_id(token.id);
+  proto.set_name(token.name);
+  proto.set_role(std::string(Name(token.role)));
+  *proto.mutable_created_at() = ToProto(token.created_at);
+  if (token.expires_at)
+    *proto.mutable_expires_at() = ToProto(*token.expires_at);
   return proto;
 }
 

@@ -28,6 +28,7 @@ v1::WorkerInfo ToProto(const WorkerView& view);
 v1::JobSummary ToProto(const JobView& view);
 v1::DatasetSummary ToProto(const DatasetView& view);
 v1::ConsumerInfo ToProto(const ConsumerView& view);
+v1::AccessTokenInfo ToProto(const AccessToken& token);
 v1::Finding ToProto(const Finding& finding);
 google::protobuf::Timestamp ToProto(WallTime time);
 

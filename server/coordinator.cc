@@ -3,8 +3,9 @@
 // Life cycle, time, tables and durable writes. Jobs are in coordinator_jobs.cc,
 // what they are decoded with in coordinator_decoders.cc,
 // indexes in coordinator_indexes.cc and coordinator_blocks.cc, what nobody uses
-// any more in coordinator_expiry.cc, sessions in coordinator_sessions.cc, views
-// and findings in coordinator_views.cc.
+// any more in coordinator_expiry.cc, access tokens in coordinator_access.cc,
+// sessions in coordinator_sessions.cc, views and findings in
+// coordinator_views.cc.
 //
 // A durable write:
 //
@@ -70,7 +71,8 @@ Coordinator::Coordinator(const CoordinatorConfig& config, Store* store,
       membership_(config.membership),
       // Numbers of an earlier start mean nothing now.
       indexing_(config.indexing, (instance << 32) | 1),
-      bad_samples_(config.max_bad_samples) {}
+      bad_samples_(config.max_bad_samples),
+      access_(std::make_shared<AccessTokens>()) {}
 
 Coordinator::~Coordinator() = default;
 
@@ -89,6 +91,7 @@ absl::Status Coordinator::Recover() {
       loaded_unsettled_.insert(job.info->plan_hash);
   }
   assignments_.ForgetNew();
+  PublishAccess({MonotonicTime::min(), WallTime::min()}, &effects);
   recovered_jobs_ = !state_.jobs().empty();
   effects.Add([this, compacted, datasets = state_.datasets().size(),
                jobs = state_.jobs().size(),
@@ -246,6 +249,7 @@ void Coordinator::Tick(Now now) {
     settle_at_ = MonotonicTime::min();
   }
   if (settle_at_ && now.mono >= *settle_at_) SettleDecoders(now, &effects);
+  if (now.mono >= access_due_) PublishAccess(now, &effects);
 }
 
 MonotonicTime Coordinator::DeadlineLocked() const {
@@ -257,6 +261,7 @@ MonotonicTime Coordinator::DeadlineLocked() const {
                               ? std::max(*update_at_, *tables_held_until_)
                               : *update_at_);
   if (settle_at_) next = std::min(next, *settle_at_);
+  next = std::min(next, access_due_);
   next = std::min(next, creations_.NextDeadline());
   if (config_.job_ttl > Duration(0)) next = std::min(next, maintain_at_);
   return next;

@@ -79,7 +79,7 @@ struct CoordinatorConfig {
   // last of its jobs; 0: never.
   Duration job_ttl = std::chrono::hours(30 * 24);
   std::string cluster = "leat";  // its name, for people
-  // Not empty: the address that anybody on the network can use unencrypted.
+  // Not empty: the address that is exposed to the network (rpc/auth.h).
   std::string insecure_listener;
 
   // kInvalidArgument names the field, the value and what was expected.
@@ -155,7 +155,8 @@ class Coordinator {
 
   // --- Workers
 
-  // kInvalidArgument: a name or address that will not do. kResourceExhausted.
+  // kInvalidArgument: a name or address that will not do. kAlreadyExists: of
+  // another identity. kResourceExhausted.
   absl::StatusOr<SessionId> RegisterWorker(
       const WorkerRegistration& registration, Now now, Wake wake);
   // kAborted: the session was replaced. kNotFound: unknown.
@@ -167,6 +168,21 @@ class Coordinator {
   // `left`: the worker ended its session in good order.
   void CloseWorker(SessionId session, bool left, Now now);
   void DrainWorker(const std::string& name, bool drain, Now now, Done done);
+
+  // --- Access tokens
+
+  // Called with every new list of those that are valid, from the call that
+  // makes it; two may come in the wrong order, and their versions tell. Set
+  // before Recover.
+  using OnAccess = std::function<void(std::shared_ptr<const AccessTokens>)>;
+  void set_on_access(OnAccess on_access) { on_access_ = std::move(on_access); }
+  // kInvalidArgument: the name, or it has expired. kAlreadyExists: its id.
+  // kResourceExhausted: there are kMaxAccessTokens.
+  void CreateAccess(const AccessToken& token, Now now, Done done);
+  // By id or by name. kNotFound; kInvalidArgument: several have the name.
+  void RevokeAccess(const std::string& key, Now now, Done done);
+  // Expired ones included; by id.
+  std::vector<AccessToken> Access() const;
   absl::Status SetWorkerLogLevel(std::string_view name, std::string_view level);
 
   // --- Consumers
@@ -298,6 +314,15 @@ class Coordinator {
   void NoteUsed(std::vector<std::string> jobs, Effects* effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
+  // --- Access tokens (coordinator_access.cc)
+  absl::StatusOr<std::string> FindAccess(const std::string& key) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void EnqueueAccess(
+      std::function<absl::StatusOr<std::optional<Event>>()> decide,
+      std::string what, Now now, Done done) ABSL_LOCKS_EXCLUDED(mu_);
+  void PublishAccess(Now now, Effects* effects)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
   // --- Sessions and views (coordinator_sessions.cc, coordinator_views.cc)
   void NoteBadSamples(const BadSampleReport& report, Effects* effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -313,6 +338,7 @@ class Coordinator {
   Store* const store_;  // synchronises itself
   const uint64_t instance_;
   const Wake wake_;
+  OnAccess on_access_;
 
   // Held while tables are computed. Taken before mu_.
   Mutex tables_mu_ ABSL_ACQUIRED_BEFORE(mu_);
@@ -334,6 +360,10 @@ class Coordinator {
   bool shut_down_ ABSL_GUARDED_BY(mu_) = false;
   absl::Status last_write_ ABSL_GUARDED_BY(mu_);  // of the store
   BadSampleLedger bad_samples_ ABSL_GUARDED_BY(mu_);
+  std::shared_ptr<const AccessTokens> access_
+      ABSL_GUARDED_BY(mu_);  // version 0: before Recover
+  // When one of them expires; max(): none does.
+  MonotonicTime access_due_ ABSL_GUARDED_BY(mu_) = MonotonicTime::max();
 
   std::optional<MonotonicTime> started_at_ ABSL_GUARDED_BY(mu_);
   std::optional<MonotonicTime> update_at_ ABSL_GUARDED_BY(mu_);

@@ -38,6 +38,7 @@ struct Coordinator::WorkerSession : WokenSession {
   std::string name;
   bool replaced = false;
   bool welcomed = false;
+  uint64_t access_version = 0;            // of the list that it was sent
   std::string log_level;                  // to be sent; empty: none
   std::deque<IndexDirective> directives;  // at most Indexing's requests
   std::set<std::string> datasets;         // whose owned shards are to be sent

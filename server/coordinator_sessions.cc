@@ -6,8 +6,10 @@
 // called without the lock, and its stream asks for the next message until there
 // is none.
 //
-//   RegisterWorker ─► Welcome ─► log level, directives, owned shards, as noted
-//      └─ the name again: the older session ends with kAborted
+//   RegisterWorker ─► Welcome ─► access tokens, log level, directives, owned
+//      │           shards, as noted
+//      └─ the name again, by the same identity: the older session ends with
+//         kAborted; by another: refused, until the worker is lost
 //   OpenConsumer ─► the job's failure, if it is given up ─► its newest table,
 //      and again whenever it is published; older ones in between are left out
 #include <algorithm>
@@ -54,7 +56,21 @@ absl::StatusOr<SessionId> Coordinator::RegisterWorker(
   Effects effects;
   MutexLock lock(&mu_);
   if (shut_down_) return Stopping();
-  if (membership_.Find(registration.name) == nullptr && membership_.full())
+  const Membership::Worker* const known = membership_.Find(registration.name);
+  if (known != nullptr && !known->lost &&
+      known->registration->identity != registration.identity) {
+    effects.Add([registration, its = known->registration->identity] {
+      LOG_WARN("worker.refused worker={} identity={} registered_by={}",
+               registration.name, registration.identity, its);
+    });
+    return AlreadyExists(
+        "worker {} lives, and registered as {}, not as {}: give this one "
+        "another --name, or the same access token or certificate; the name is "
+        "free once the other is lost",
+        registration.name, known->registration->identity,
+        registration.identity);
+  }
+  if (known == nullptr && membership_.full())
     return ResourceExhausted("too many workers: {}",
                              membership_.workers().size());
   NoteStart(now);
@@ -161,9 +177,12 @@ absl::StatusOr<std::optional<WorkerMessage>> Coordinator::NextForWorker(
   if (session.replaced)
     return Aborted("worker {} was registered again by another process",
                    session.name);
+  const bool told = std::exchange(session.access_version, access_->version) ==
+                    access_->version;
   if (!std::exchange(session.welcomed, true))
     return WorkerMessage(
-        Welcome{config_.heartbeat_interval, store_->sequence()});
+        Welcome{config_.heartbeat_interval, store_->sequence(), access_});
+  if (!told) return WorkerMessage(access_);
   if (!session.log_level.empty())
     return WorkerMessage(
         LogLevelDirective{std::exchange(session.log_level, "")});

@@ -43,13 +43,19 @@ struct Daemon::Parts {
         driver(clock, std::move(on_failed)),
         coordinator(config.coordinator, store.get(), RandomInstance(),
                     [this] { driver.Wake(); }),
-        service(&coordinator, &config.security, clock),
-        admin(&coordinator, &config.security, clock) {}
+        access(config.security, clock),
+        service(&coordinator, &access, clock),
+        admin(&coordinator, &access, !config.security.token.empty(), clock) {
+    coordinator.set_on_access([this](std::shared_ptr<const AccessTokens> told) {
+      access.Replace(std::move(told));
+    });
+  }
 
   Config config;
   std::unique_ptr<Store> store;
   Driver driver;
   Coordinator coordinator;
+  rpc::Access access;
   CoordinatorService service;
   AdminService admin;
   std::unique_ptr<rpc::Server> server;
@@ -68,7 +74,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
     std::function<void(const absl::Status&)> on_failed) {
   RETURN_IF_ERROR(config.Validate());
   Config adjusted = config;
-  if (!rpc::IsLocal(config.listen) && config.security.cert_pem.empty() &&
+  if (rpc::IsExposed(config.security, config.listen) &&
       config.security.insecure)
     adjusted.coordinator.insecure_listener = config.listen;
   ASSIGN_OR_RETURN(std::unique_ptr<Store> store, OpenStore(config));
@@ -76,6 +82,12 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
       adjusted, clock, std::move(store), std::move(on_failed))));
   Parts& parts = *daemon->parts_;
   RETURN_IF_ERROR(parts.coordinator.Recover());
+  if (const size_t tokens = parts.coordinator.Access().size();
+      tokens > 0 && config.security.token.empty())
+    return FailedPrecondition(
+        "the state has {} access tokens, and none would be asked for: want "
+        "--access-token-file or LEAT_ACCESS_TOKEN",
+        tokens);
   RETURN_IF_ERROR(parts.driver.Start(&parts.coordinator));
   rpc::ServerOptions options = config.server;
   options.address = config.listen;

@@ -10,6 +10,7 @@
 #include <cstdlib>
 
 #include "absl/time/time.h"
+#include "core/access.h"
 #include "core/log.h"
 #include "core/status.h"
 #include "rpc/process.h"
@@ -64,8 +65,9 @@ void AddFlags(CLI::App* app, Config* config, Flags* flags) {
   app->add_option("--tls-key", flags->tls.key, "its private key, PEM");
   app->add_option("--tls-ca", flags->tls.ca,
                   "authorities of callers' certificates, PEM; asks for one");
-  app->add_flag("--insecure", config->security.insecure,
-                "allow unencrypted connections from the network");
+  app->add_flag(
+      "--insecure", config->security.insecure,
+      "allow unencrypted connections and unknown callers from the network");
   app->add_option("--heartbeat-interval-ms", flags->heartbeat_interval_ms,
                   "how often workers report")
       ->capture_default_str();
@@ -123,6 +125,9 @@ absl::Status Complete(const Flags& flags, Config* config) {
                      rpc::ReadAccessToken(flags.access_token_file));
   } else if (const char* token = std::getenv("LEAT_ACCESS_TOKEN")) {
     security.token = token;
+    if (!security.token.empty())
+      RETURN_IF_ERROR(
+          CheckTokenText("LEAT_ACCESS_TOKEN", security.token, kMinOwnToken));
   }
   RETURN_IF_ERROR(rpc::RefuseOtherTokens(std::getenv("LEAT_TOKEN")));
   RETURN_IF_ERROR(rpc::ReadTls(flags.tls, &security));

@@ -26,6 +26,17 @@ absl::StatusOr<Digest> ToDigest(std::string_view what, const std::string& raw) {
   return digest;
 }
 
+int64_t UnixNs(WallTime time) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             time.time_since_epoch())
+      .count();
+}
+
+WallTime FromUnixNs(int64_t ns) {
+  return WallTime(std::chrono::duration_cast<WallTime::duration>(
+      std::chrono::nanoseconds(ns)));
+}
+
 struct Encoder {
   stored::v1::Event* out;
 
@@ -91,6 +102,18 @@ struct Encoder {
     for (const Digest& plan : settled.plans) to->add_plan_hashes(Bytes(plan));
     to->set_digest(Bytes(settled.digest));
     to->set_libraries(settled.libraries);
+  }
+  void operator()(const AccessCreated& created) const {
+    stored::v1::AccessCreated* to = out->mutable_access_created();
+    to->set_id(created.token.id);
+    to->set_name(created.token.name);
+    to->set_role(std::string(Name(created.token.role)));
+    to->set_sha256(Bytes(created.token.sha256));
+    if (created.token.expires_at)
+      to->set_expires_at_unix_ns(UnixNs(*created.token.expires_at));
+  }
+  void operator()(const AccessRevoked& revoked) const {
+    out->mutable_access_revoked()->set_id(revoked.id);
   }
   void operator()(const SetAside&) const {}  // is its record
 };
@@ -171,6 +194,19 @@ absl::StatusOr<DecodersSettled> Decode(
   return settled;
 }
 
+// kInvalidArgument: a role of a later version.
+absl::StatusOr<AccessCreated> Decode(const stored::v1::AccessCreated& from) {
+  AccessCreated created;
+  created.token.id = from.id();
+  created.token.name = from.name();
+  ASSIGN_OR_RETURN(created.token.role, RoleFrom(from.role()));
+  ASSIGN_OR_RETURN(created.token.sha256,
+                   ToDigest("an access token's hash", from.sha256()));
+  if (from.expires_at_unix_ns() != 0)
+    created.token.expires_at = FromUnixNs(from.expires_at_unix_ns());
+  return created;
+}
+
 // The number of the field of the event's kind, which this version does not
 // know. 0: the event has none.
 int UnknownKind(const stored::v1::Event& proto) {
@@ -185,9 +221,7 @@ std::string EncodeEvent(const Event& event) {
   if (const auto* aside = std::get_if<SetAside>(&event.kind))
     return aside->record;
   stored::v1::Event proto;
-  proto.set_at_unix_ns(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                           event.at.time_since_epoch())
-                           .count());
+  proto.set_at_unix_ns(UnixNs(event.at));
   std::visit(Encoder{&proto}, event.kind);
   return proto.SerializeAsString();
 }
@@ -197,8 +231,7 @@ absl::StatusOr<Event> DecodeEvent(std::string_view bytes) {
   if (!proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
     return DataLoss("{} bytes are not a leat.stored.v1.Event", bytes.size());
   Event event;
-  event.at = WallTime(std::chrono::duration_cast<WallTime::duration>(
-      std::chrono::nanoseconds(proto.at_unix_ns())));
+  event.at = FromUnixNs(proto.at_unix_ns());
   switch (proto.kind_case()) {
     case stored::v1::Event::kDatasetIndexed: {
       ASSIGN_OR_RETURN(event.kind, Decode(proto.dataset_indexed()));
@@ -237,6 +270,20 @@ absl::StatusOr<Event> DecodeEvent(std::string_view bytes) {
       ASSIGN_OR_RETURN(event.kind, Decode(proto.decoders_settled()));
       return event;
     }
+    case stored::v1::Event::kAccessCreated: {
+      const stored::v1::AccessCreated& created = proto.access_created();
+      absl::StatusOr<AccessCreated> decoded = Decode(created);
+      if (decoded.ok())
+        event.kind = *std::move(decoded);
+      else
+        event.kind = SetAside{std::string(bytes),
+                              fmt::format("access token {}", created.id()),
+                              std::string(Message(decoded.status())), "", ""};
+      return event;
+    }
+    case stored::v1::Event::kAccessRevoked:
+      event.kind = AccessRevoked{proto.access_revoked().id()};
+      return event;
     case stored::v1::Event::KIND_NOT_SET:
       break;
   }

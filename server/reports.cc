@@ -174,7 +174,8 @@ void AddSetAside(const Snapshot& at, Writer* to) {
 void AddStore(const Snapshot& at, Writer* to) {
   if (!at.insecure_listener.empty())
     to->Add("INSECURE_LISTENER", "warn",
-            fmt::format("{} takes unencrypted connections from the network",
+            fmt::format("{} takes unencrypted connections, or unknown callers, "
+                        "from the network",
                         at.insecure_listener),
             "give --tls-cert, --tls-key and --access-token-file instead of "
             "--insecure");

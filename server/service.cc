@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/status.h"
+#include "rpc/access.h"
 #include "rpc/convert.h"
 #include "rpc/server_stream.h"
 #include "rpc/status.h"
@@ -111,7 +112,7 @@ class RejectedRead : public grpc::ServerReadReactor<Request> {
 grpc::ServerUnaryReactor* CoordinatorService::Hello(
     grpc::CallbackServerContext* context, const v1::HelloRequest*,
     v1::HelloResponse* response) {
-  if (absl::Status allowed = rpc::CheckMetadata(*security_, *context);
+  if (absl::Status allowed = Admit("CoordinatorService/Hello", *context);
       !allowed.ok())
     return Reply(context, allowed);
   response->set_version(std::string(rpc::kLeatVersion));
@@ -123,7 +124,7 @@ grpc::ServerUnaryReactor* CoordinatorService::Hello(
 grpc::ServerUnaryReactor* CoordinatorService::CreateJob(
     grpc::CallbackServerContext* context, const v1::CreateJobRequest* request,
     v1::CreateJobResponse* response) {
-  if (absl::Status allowed = rpc::CheckMetadata(*security_, *context);
+  if (absl::Status allowed = Admit("CoordinatorService/CreateJob", *context);
       !allowed.ok())
     return Reply(context, allowed);
   absl::StatusOr<JobSpec> spec = rpc::FromProto(request->spec());
@@ -137,7 +138,7 @@ grpc::ServerUnaryReactor* CoordinatorService::CreateJob(
 grpc::ServerUnaryReactor* CoordinatorService::GetJob(
     grpc::CallbackServerContext* context, const v1::GetJobRequest* request,
     v1::GetJobResponse* response) {
-  if (absl::Status allowed = rpc::CheckMetadata(*security_, *context);
+  if (absl::Status allowed = Admit("CoordinatorService/GetJob", *context);
       !allowed.ok())
     return Reply(context, allowed);
   absl::StatusOr<std::shared_ptr<const JobInfo>> job =
@@ -160,7 +161,7 @@ grpc::ServerUnaryReactor* CoordinatorService::GetJob(
 
 grpc::ServerWriteReactor<v1::GetIndexResponse>* CoordinatorService::GetIndex(
     grpc::CallbackServerContext* context, const v1::GetIndexRequest* request) {
-  if (absl::Status allowed = rpc::CheckMetadata(*security_, *context);
+  if (absl::Status allowed = Admit("CoordinatorService/GetIndex", *context);
       !allowed.ok())
     return new RejectedWrite<v1::GetIndexResponse>(allowed);
   return StartGetIndex(coordinator_, request->dataset_id());
@@ -169,7 +170,7 @@ grpc::ServerWriteReactor<v1::GetIndexResponse>* CoordinatorService::GetIndex(
 grpc::ServerReadReactor<v1::UploadIndexRequest>*
 CoordinatorService::UploadIndex(grpc::CallbackServerContext* context,
                                 v1::UploadIndexResponse*) {
-  if (absl::Status allowed = rpc::CheckMetadata(*security_, *context);
+  if (absl::Status allowed = Admit("CoordinatorService/UploadIndex", *context);
       !allowed.ok())
     return new RejectedRead<v1::UploadIndexRequest>(allowed);
   return StartUploadIndex(coordinator_, clock_);
@@ -179,7 +180,7 @@ grpc::ServerUnaryReactor* CoordinatorService::GetIndexBlocks(
     grpc::CallbackServerContext* context,
     const v1::GetIndexBlocksRequest* request,
     v1::GetIndexBlocksResponse* response) {
-  absl::Status status = rpc::CheckMetadata(*security_, *context);
+  absl::Status status = Admit("CoordinatorService/GetIndexBlocks", *context);
   if (status.ok())
     status = AnswerIndexBlocks(*coordinator_, *request, response);
   return Reply(context, status);
@@ -188,7 +189,8 @@ grpc::ServerUnaryReactor* CoordinatorService::GetIndexBlocks(
 grpc::ServerWriteReactor<v1::GetIndexBlockResponse>*
 CoordinatorService::GetIndexBlock(grpc::CallbackServerContext* context,
                                   const v1::GetIndexBlockRequest* request) {
-  if (absl::Status allowed = rpc::CheckMetadata(*security_, *context);
+  if (absl::Status allowed =
+          Admit("CoordinatorService/GetIndexBlock", *context);
       !allowed.ok())
     return new RejectedWrite<v1::GetIndexBlockResponse>(allowed);
   const absl::StatusOr<Digest> name = DigestOf("sha256", request->sha256());
@@ -201,7 +203,7 @@ grpc::ServerUnaryReactor* CoordinatorService::FindIndexBlocks(
     grpc::CallbackServerContext* context,
     const v1::FindIndexBlocksRequest* request,
     v1::FindIndexBlocksResponse* response) {
-  absl::Status status = rpc::CheckMetadata(*security_, *context);
+  absl::Status status = Admit("CoordinatorService/FindIndexBlocks", *context);
   if (status.ok())
     status =
         AnswerFindBlocks(coordinator_, Now::Of(*clock_), *request, response);
@@ -211,7 +213,8 @@ grpc::ServerUnaryReactor* CoordinatorService::FindIndexBlocks(
 grpc::ServerReadReactor<v1::PutIndexBlockRequest>*
 CoordinatorService::PutIndexBlock(grpc::CallbackServerContext* context,
                                   v1::PutIndexBlockResponse*) {
-  if (absl::Status allowed = rpc::CheckMetadata(*security_, *context);
+  if (absl::Status allowed =
+          Admit("CoordinatorService/PutIndexBlock", *context);
       !allowed.ok())
     return new RejectedRead<v1::PutIndexBlockRequest>(allowed);
   return StartPutIndexBlock(coordinator_, clock_, &block_writes_);
@@ -221,26 +224,29 @@ grpc::ServerBidiReactor<v1::WorkerSessionRequest, v1::WorkerSessionResponse>*
 CoordinatorService::WorkerSession(grpc::CallbackServerContext* context) {
   using In = v1::WorkerSessionRequest;
   using Out = v1::WorkerSessionResponse;
-  if (absl::Status allowed = rpc::CheckMetadata(*security_, *context);
-      !allowed.ok())
-    return new rpc::RejectedStream<In, Out>(allowed);
+  const absl::StatusOr<rpc::Caller> caller =
+      access_->Admit("CoordinatorService/WorkerSession", *context);
+  if (!caller.ok()) return new rpc::RejectedStream<In, Out>(caller.status());
   return rpc::ServerStream<In, Out>::Start(
       context, kSessionQueue,
-      [this, context](std::shared_ptr<rpc::Stream<Out>> stream) {
+      [&, this](std::shared_ptr<rpc::Stream<Out>> stream) {
+        access_->Watch(*caller, stream);
         return MakeWorkerSession(
-            coordinator_, clock_, [context] { return context->IsCancelled(); },
-            std::move(stream));
+            coordinator_, clock_, caller->identity,
+            [context] { return context->IsCancelled(); }, std::move(stream));
       });
 }
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>*
 CoordinatorService::ConsumerSession(grpc::CallbackServerContext* context) {
   using Raw = grpc::ByteBuffer;
-  if (absl::Status allowed = rpc::CheckMetadata(*security_, *context);
-      !allowed.ok())
-    return new rpc::RejectedStream<Raw, Raw>(allowed);
+  const absl::StatusOr<rpc::Caller> caller =
+      access_->Admit("CoordinatorService/ConsumerSession", *context);
+  if (!caller.ok()) return new rpc::RejectedStream<Raw, Raw>(caller.status());
   return rpc::ServerStream<Raw, Raw>::Start(
-      context, kSessionQueue, [this](std::shared_ptr<rpc::Stream<Raw>> stream) {
+      context, kSessionQueue,
+      [&, this](std::shared_ptr<rpc::Stream<Raw>> stream) {
+        access_->Watch(*caller, stream);
         return MakeConsumerSession(coordinator_, clock_, std::move(stream));
       });
 }

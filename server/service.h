@@ -10,9 +10,11 @@
 // ConsumerSession is the same with assignments only.
 #pragma once
 
+#include <string_view>
+
 #include "core/clock.h"
 #include "leat/v1/coordinator.grpc.pb.h"
-#include "rpc/auth.h"
+#include "rpc/access.h"
 #include "server/block_transfer.h"
 #include "server/coordinator.h"
 
@@ -38,9 +40,9 @@ using CoordinatorServiceBase = v1::CoordinatorService::WithCallbackMethod_Hello<
 class CoordinatorService final : public CoordinatorServiceBase {
  public:
   // All outlive it.
-  CoordinatorService(Coordinator* coordinator, const rpc::Security* security,
+  CoordinatorService(Coordinator* coordinator, rpc::Access* access,
                      const Clock* clock)
-      : coordinator_(coordinator), security_(security), clock_(clock) {}
+      : coordinator_(coordinator), access_(access), clock_(clock) {}
 
   grpc::ServerUnaryReactor* Hello(grpc::CallbackServerContext* context,
                                   const v1::HelloRequest* request,
@@ -77,8 +79,13 @@ class CoordinatorService final : public CoordinatorServiceBase {
       grpc::CallbackServerContext* context) override;
 
  private:
+  absl::Status Admit(std::string_view method,
+                     const grpc::CallbackServerContext& context) const {
+    return access_->Admit(method, context).status();
+  }
+
   Coordinator* const coordinator_;
-  const rpc::Security* const security_;
+  rpc::Access* const access_;
   const Clock* const clock_;
   TransferSlots block_reads_{kMaxBlockReads};
   TransferSlots block_writes_{kMaxBlockWrites};

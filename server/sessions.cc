@@ -20,10 +20,11 @@ class WorkerHandler : public rpc::StreamHandler<v1::WorkerSessionRequest>,
                       public std::enable_shared_from_this<WorkerHandler> {
  public:
   WorkerHandler(Coordinator* coordinator, const Clock* clock,
-                std::function<bool()> peer_gone,
+                std::string identity, std::function<bool()> peer_gone,
                 std::shared_ptr<rpc::Stream<v1::WorkerSessionResponse>> stream)
       : coordinator_(coordinator),
         clock_(clock),
+        identity_(std::move(identity)),
         peer_gone_(std::move(peer_gone)),
         stream_(std::move(stream)) {}
 
@@ -48,8 +49,9 @@ class WorkerHandler : public rpc::StreamHandler<v1::WorkerSessionRequest>,
     const SessionId session = this->session();
     const Now now = Now::Of(*clock_);
     if (message.has_register_() && session == 0) {
-      ASSIGN_OR_RETURN(const WorkerRegistration registration,
+      ASSIGN_OR_RETURN(WorkerRegistration registration,
                        FromProto(message.register_()));
+      registration.identity = identity_;
       ASSIGN_OR_RETURN(const SessionId registered,
                        coordinator_->RegisterWorker(
                            registration, now, [weak = weak_from_this()] {
@@ -85,6 +87,7 @@ class WorkerHandler : public rpc::StreamHandler<v1::WorkerSessionRequest>,
 
   Coordinator* const coordinator_;
   const Clock* const clock_;
+  const std::string identity_;
   const std::function<bool()> peer_gone_;
   const std::shared_ptr<rpc::Stream<v1::WorkerSessionResponse>> stream_;
   Mutex mu_;
@@ -180,11 +183,12 @@ class ConsumerHandler : public rpc::StreamHandler<grpc::ByteBuffer>,
 }  // namespace
 
 std::shared_ptr<rpc::StreamHandler<v1::WorkerSessionRequest>> MakeWorkerSession(
-    Coordinator* coordinator, const Clock* clock,
+    Coordinator* coordinator, const Clock* clock, std::string identity,
     std::function<bool()> peer_gone,
     std::shared_ptr<rpc::Stream<v1::WorkerSessionResponse>> stream) {
   return std::make_shared<WorkerHandler>(
-      coordinator, clock, std::move(peer_gone), std::move(stream));
+      coordinator, clock, std::move(identity), std::move(peer_gone),
+      std::move(stream));
 }
 
 std::shared_ptr<rpc::StreamHandler<grpc::ByteBuffer>> MakeConsumerSession(

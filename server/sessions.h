@@ -17,8 +17,9 @@
 
 namespace leat::server {
 
+// `identity`: the caller's (rpc/access.h).
 std::shared_ptr<rpc::StreamHandler<v1::WorkerSessionRequest>> MakeWorkerSession(
-    Coordinator* coordinator, const Clock* clock,
+    Coordinator* coordinator, const Clock* clock, std::string identity,
     std::function<bool()> peer_gone,
     std::shared_ptr<rpc::Stream<v1::WorkerSessionResponse>> stream);
 

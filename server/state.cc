@@ -212,6 +212,27 @@ std::vector<DecoderGroup> State::DecoderGroups() const {
   return groups;
 }
 
+absl::Status State::Fits(const AccessCreated& created) const {
+  if (access_.contains(created.token.id))
+    return AlreadyExists("access token {} exists", created.token.id);
+  return absl::OkStatus();
+}
+
+void State::On(const Event& event, const AccessCreated& created) {
+  AccessToken& token = access_[created.token.id] = created.token;
+  token.created_at = event.at;
+}
+
+absl::Status State::Fits(const AccessRevoked& revoked) const {
+  if (!access_.contains(revoked.id))
+    return NotFound("no access token {}", revoked.id);
+  return absl::OkStatus();
+}
+
+void State::On(const Event&, const AccessRevoked& revoked) {
+  access_.erase(revoked.id);
+}
+
 void State::On(const Event& event, const SetAside& aside) {
   set_aside_.push_back({event.at, aside});
 }
@@ -241,6 +262,8 @@ std::vector<Event> State::Events() const {
   for (auto& [at, names] : used) events.push_back({at, std::move(names)});
   for (const auto& [name, at] : drained_)
     events.push_back({at, WorkerDrained{name}});
+  for (const auto& [id, token] : access_)
+    events.push_back({token.created_at, AccessCreated{token}});
   events.insert(events.end(), set_aside_.begin(), set_aside_.end());
   // Behind those that were set aside, for whose sake some of it is kept.
   std::map<std::tuple<WallTime, Digest, std::string>, DecodersSettled> settled;

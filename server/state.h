@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// State: what the coordinator must not forget: datasets, jobs, drained workers.
+// State: what the coordinator must not forget: datasets, jobs, drained workers,
+// access tokens.
 //
 // Changed only by Apply(event), so that a replay of the same events gives the
 // same state: recovery, simulation and tests share one path.
@@ -26,6 +27,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/access.h"
 #include "core/clock.h"
 #include "core/index_blocks.h"
 #include "core/job.h"
@@ -71,6 +73,12 @@ struct DecodersSettled {
   Digest digest{};
   std::string libraries;
 };
+struct AccessCreated {
+  AccessToken token;  // made at the event's time
+};
+struct AccessRevoked {
+  std::string id;
+};
 // An event that was stored and cannot be used.
 struct SetAside {
   std::string record;  // leat.stored.v1.Event, as it was stored
@@ -83,7 +91,7 @@ struct Event {
   WallTime at{};  // for people; a job's age is counted by it
   std::variant<DatasetIndexed, DatasetDeleted, JobCreated, JobDeleted,
                WorkerDrained, WorkerUndrained, JobsUsed, DecodersSettled,
-               SetAside>
+               AccessCreated, AccessRevoked, SetAside>
       kind;
   // Of a JobCreated that was read back: as it was stored, with what this
   // version does not know of it.
@@ -128,6 +136,8 @@ class State {
   const std::map<std::string, JobRecord>& jobs() const { return jobs_; }
   const std::map<std::string, WallTime>& drained() const { return drained_; }
   const std::vector<Event>& set_aside() const { return set_aside_; }
+  // By id.
+  const std::map<std::string, AccessToken>& access() const { return access_; }
   // What the plan began with; nullopt: it has not.
   std::optional<Decoders> DecodersOf(const Digest& plan_hash) const;
   // Plans of jobs of the class that have not begun.
@@ -158,6 +168,8 @@ class State {
   absl::Status Fits(const WorkerUndrained&) const { return absl::OkStatus(); }
   absl::Status Fits(const JobsUsed&) const { return absl::OkStatus(); }
   absl::Status Fits(const DecodersSettled&) const { return absl::OkStatus(); }
+  absl::Status Fits(const AccessCreated& created) const;
+  absl::Status Fits(const AccessRevoked& revoked) const;
   absl::Status Fits(const SetAside&) const { return absl::OkStatus(); }
   void On(const Event& event, const DatasetIndexed& indexed);
   void On(const Event& event, const DatasetDeleted& deleted);
@@ -167,6 +179,8 @@ class State {
   void On(const Event& event, const WorkerUndrained& undrained);
   void On(const Event& event, const JobsUsed& used);
   void On(const Event& event, const DecodersSettled& settled);
+  void On(const Event& event, const AccessCreated& created);
+  void On(const Event& event, const AccessRevoked& revoked);
   void On(const Event& event, const SetAside& aside);
   // What the job's spec and its dataset tell.
   struct Told {
@@ -184,6 +198,7 @@ class State {
   std::map<std::string, DatasetRecord> datasets_;  // by id
   std::map<std::string, JobRecord> jobs_;          // by name
   std::map<std::string, WallTime> drained_;        // by name
+  std::map<std::string, AccessToken> access_;      // by id
   std::vector<Event> set_aside_;                   // in order
   // Names of jobs, by plan hash and by dataset.
   std::map<Digest, std::set<std::string>> by_hash_;

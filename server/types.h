@@ -16,6 +16,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/access.h"
 #include "core/clock.h"
 #include "core/graph.h"
 #include "core/hash.h"
@@ -103,6 +104,7 @@ struct WorkerRegistration {
   std::string host;
   uint64_t pid = 0;
   uint64_t highest_sequence_seen = 0;
+  std::string identity;  // rpc::Caller's
   std::vector<v1::Device> devices;
   std::vector<Decoders> decoders;  // each of another class that it has
 
@@ -164,6 +166,7 @@ struct OwnedShards {
 struct Welcome {
   Duration heartbeat_interval{};
   uint64_t sequence = 0;
+  std::shared_ptr<const AccessTokens> access_tokens;
 };
 struct IndexDirective {
   std::string dataset_id;
@@ -176,7 +179,8 @@ struct LogLevelDirective {
   std::string level;
 };
 using WorkerMessage =
-    std::variant<Welcome, IndexDirective, LogLevelDirective, OwnedShards>;
+    std::variant<Welcome, IndexDirective, LogLevelDirective, OwnedShards,
+                 std::shared_ptr<const AccessTokens>>;
 
 struct ConsumerOpening {
   Digest plan_hash{};

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "CLI/CLI.hpp"
+#include "core/access.h"
 #include "core/status.h"
 #include "worker/cores.h"
 
@@ -299,7 +300,7 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
   app.add_option("--tls-key", config.tls.key, "PEM file");
   app.add_option("--tls-ca", config.tls.ca, "PEM file of the roots to trust");
   app.add_flag("--insecure", config.security.insecure,
-               "plaintext beyond loopback is meant");
+               "plaintext and unknown callers beyond loopback are meant");
   app.add_option("--log-format", log_format, "text or json")
       ->check(CLI::IsMember({"text", "json"}));
   app.add_option("--log-level", config.log_level, "")
@@ -324,6 +325,9 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
   config.has_cache_bytes = !sizes[1].text.empty();
   if (log_format == "json") config.log_format = LogFormat::kJson;
   absl::Status status = config.ReadSecurity(&config.security);
+  if (!config.security.token.empty())
+    status.Update(CheckTokenText("LEAT_ACCESS_TOKEN", config.security.token,
+                                 kMinOwnToken));
   status.Update(rpc::RefuseOtherTokens(environment.leat_token.c_str()));
   if (const auto selection = ParseDevices(devices); !selection.ok())
     status.Update(selection.status());

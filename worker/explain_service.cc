@@ -109,13 +109,15 @@ class ExplainCalls::Grpc final
       grpc::CallbackServerContext* context,
       const v1::LocateSamplesRequest* request,
       v1::LocateSamplesResponse* response) override {
-    return Begin(context, request, response, &Explainer::Locate);
+    return Begin("ExplainService/LocateSamples", context, request, response,
+                 &Explainer::Locate);
   }
   grpc::ServerUnaryReactor* ExplainRows(
       grpc::CallbackServerContext* context,
       const v1::ExplainRowsRequest* request,
       v1::ExplainRowsResponse* response) override {
-    return Begin(context, request, response, &Explainer::Explain);
+    return Begin("ExplainService/ExplainRows", context, request, response,
+                 &Explainer::Explain);
   }
 
   const absl::Status& started() const { return started_; }
@@ -156,12 +158,13 @@ class ExplainCalls::Grpc final
 
   template <class Request, class Response>
   grpc::ServerUnaryReactor* Begin(
-      grpc::CallbackServerContext* context, const Request* request,
-      Response* response, typename CallOf<Request, Response>::Method method) {
+      std::string_view name, grpc::CallbackServerContext* context,
+      const Request* request, Response* response,
+      typename CallOf<Request, Response>::Method method) {
     const auto call = std::make_shared<CallOf<Request, Response>>(
         context, request, response, method);
     grpc::ServerUnaryReactor* const reactor = call->reactor();
-    absl::Status status = admit_(*context);
+    absl::Status status = admit_(name, *context);
     if (status.ok()) status = shared_->Add(call);
     if (!status.ok()) {
       call->Finish(status);

@@ -31,7 +31,8 @@ inline constexpr size_t kMaxExplainCalls = 64;  // under way
 class ExplainCalls {
  public:
   // Whether a call may begin.
-  using Admit = std::function<absl::Status(const grpc::ServerContextBase&)>;
+  using Admit = std::function<absl::Status(std::string_view method,
+                                           const grpc::ServerContextBase&)>;
 
   // `jobs` outlives it.
   ExplainCalls(Admit admit, JobTable* jobs, const ImageLimits& limits);

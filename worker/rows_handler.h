@@ -24,7 +24,7 @@
 #include "core/mutex.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "leat/v1/worker.pb.h"
-#include "rpc/auth.h"
+#include "rpc/access.h"
 #include "rpc/stream.h"
 #include "worker/job_table.h"
 #include "worker/plane/lending_server.h"
@@ -37,6 +37,9 @@ namespace leat::worker {
 struct RowsShared {
   using RowsStream = rpc::Stream<grpc::ByteBuffer>;
 
+  explicit RowsShared(rpc::Security security)
+      : access(std::move(security), &Clock::Real()) {}
+
   RowsServiceOptions options;
   JobTable* jobs = nullptr;
   Scheduler* scheduler = nullptr;
@@ -44,13 +47,11 @@ struct RowsShared {
   RowsCounters counters;
   std::atomic<uint64_t> brought_bytes{0};  // of samples that are kept
   std::atomic<bool> draining{false};
+  rpc::Access access;  // synchronises itself
 
   Mutex mu;
   CondVar changed;
   std::set<std::shared_ptr<RowsStream>> streams ABSL_GUARDED_BY(mu);
-  rpc::Security security ABSL_GUARDED_BY(mu);
-  // Is taken beside security.token; empty: none.
-  std::string token_before ABSL_GUARDED_BY(mu);
 };
 
 absl::Status DrainingStatus();

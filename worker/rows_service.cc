@@ -27,11 +27,14 @@ class RowsService::Grpc final
 
   grpc::ServerBidiReactor<Buffer, Buffer>* Rows(
       grpc::CallbackServerContext* context) override {
-    if (const absl::Status status = Admit(*context); !status.ok())
-      return new rpc::RejectedStream<Buffer, Buffer>(status);
+    const absl::StatusOr<rpc::Caller> caller =
+        Admit("WorkerService/Rows", *context);
+    if (!caller.ok())
+      return new rpc::RejectedStream<Buffer, Buffer>(caller.status());
     return rpc::ServerStream<Buffer, Buffer>::Start(
         context, shared_->options.max_queued_messages,
-        [this](std::shared_ptr<Stream<Buffer>> stream) {
+        [&, this](std::shared_ptr<Stream<Buffer>> stream) {
+          shared_->access.Watch(*caller, stream);
           {
             MutexLock lock(&shared_->mu);
             shared_->streams.insert(stream);
@@ -40,35 +43,23 @@ class RowsService::Grpc final
         });
   }
 
-  absl::Status Admit(const grpc::ServerContextBase& context) {
-    RETURN_IF_ERROR(Check(context));
-    return shared_->draining ? DrainingStatus() : absl::OkStatus();
+  absl::StatusOr<rpc::Caller> Admit(std::string_view method,
+                                    const grpc::ServerContextBase& context) {
+    absl::StatusOr<rpc::Caller> caller = shared_->access.Admit(method, context);
+    if (caller.ok() && shared_->draining) return DrainingStatus();
+    return caller;
   }
   RowsShared& shared() { return *shared_; }
 
  private:
-  absl::Status Check(const grpc::ServerContextBase& context) {
-    MutexLock lock(&shared_->mu);
-    const absl::Status status = rpc::CheckMetadata(shared_->security, context);
-    if (!absl::IsUnauthenticated(status) || shared_->token_before.empty())
-      return status;
-    rpc::Security before;
-    before.token = shared_->token_before;
-    return rpc::CheckMetadata(before, context);
-  }
-
   const std::shared_ptr<RowsShared> shared_;
 };
 
 RowsService::RowsService(RowsServiceOptions options, rpc::Security security,
                          JobTable* jobs, Scheduler* scheduler,
                          LendingServer* lending) {
-  auto shared = std::make_shared<RowsShared>();
+  auto shared = std::make_shared<RowsShared>(std::move(security));
   shared->options = options;
-  {
-    MutexLock lock(&shared->mu);
-    shared->security = std::move(security);
-  }
   shared->jobs = jobs;
   shared->scheduler = scheduler;
   shared->lending = lending;
@@ -79,19 +70,15 @@ RowsService::~RowsService() = default;
 
 grpc::Service* RowsService::service() { return grpc_.get(); }
 
-absl::Status RowsService::Admit(const grpc::ServerContextBase& context) {
-  return grpc_->Admit(context);
+absl::Status RowsService::Admit(std::string_view method,
+                                const grpc::ServerContextBase& context) {
+  return grpc_->Admit(method, context).status();
 }
+
+rpc::Access& RowsService::access() { return grpc_->shared().access; }
 
 const RowsCounters& RowsService::counters() const {
   return grpc_->shared().counters;
-}
-
-void RowsService::ReplaceToken(std::string token) {
-  RowsShared& shared = grpc_->shared();
-  MutexLock lock(&shared.mu);
-  std::swap(shared.security.token, token);
-  shared.token_before = token == shared.security.token ? "" : std::move(token);
 }
 
 void RowsService::StartDraining() { grpc_->shared().draining = true; }

@@ -10,10 +10,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "core/clock.h"
-#include "rpc/auth.h"
+#include "rpc/access.h"
 
 namespace grpc {
 class ServerContextBase;
@@ -52,12 +53,12 @@ class RowsService {
   ~RowsService();
 
   grpc::Service* service();
-  // Whether a call of another of the worker's services may begin: it knows the
-  // token, and the worker is not draining.
-  absl::Status Admit(const grpc::ServerContextBase& context);
-  // What streams that are opened from now on must know. So that trainings go
-  // on, the one before it is taken, too, until the next call.
-  void ReplaceToken(std::string token);
+  // Whether a call of another of the worker's services may begin: the caller
+  // may (rpc::Access), and the worker is not draining.
+  absl::Status Admit(std::string_view method,
+                     const grpc::ServerContextBase& context);
+  // Who is let in.
+  rpc::Access& access();
   const RowsCounters& counters() const;
 
   // From now on streams are refused, and asks answered by kUnavailable; what

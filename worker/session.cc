@@ -240,6 +240,8 @@ absl::Status Session::State::Serve(rpc::Stream<Request>& stream, Inbox& inbox) {
 void Session::State::Handle(const Response& message) {
   switch (message.kind_case()) {
     case Response::kWelcome: {
+      if (message.welcome().has_access_tokens() && events.on_access_tokens)
+        events.on_access_tokens(message.welcome().access_tokens());
       const auto& interval = message.welcome().heartbeat_interval();
       heartbeat_interval =
           std::clamp<Duration>(std::chrono::seconds(std::clamp<int64_t>(
@@ -261,6 +263,10 @@ void Session::State::Handle(const Response& message) {
       if (!directives.TryPush(v1::IndexDataset(message.index_dataset())))
         LOG_WARN("session.directive_dropped dataset={}",
                  message.index_dataset().dataset_id());
+      break;
+    case Response::kAccessTokens:
+      if (events.on_access_tokens)
+        events.on_access_tokens(message.access_tokens());
       break;
     case Response::kOwnedShards:
       events.on_owned_shards(message.owned_shards());

@@ -41,6 +41,7 @@ struct SessionEvents {
   // A heartbeat that was made and could not be sent.
   std::function<void(const v1::Heartbeat&)> heartbeat_lost;
   std::function<void(const v1::OwnedShards&)> on_owned_shards;
+  std::function<void(const v1::KnownAccessTokens&)> on_access_tokens;
   // The first registration succeeded.
   std::function<void()> on_registered;
   // The coordinator refuses this worker for good: wrong token or version before

@@ -20,6 +20,7 @@
 #include "worker/gpu_worker.h"
 #include "worker/heartbeat_parts.h"
 #include "worker/job_table.h"
+#include "worker/known_tokens.h"
 #include "worker/own_decoders.h"
 #include "worker/plane/device_importer.h"
 #include "worker/plane/lending_server.h"
@@ -130,8 +131,9 @@ struct Worker::State {
               .max_brought_bytes_total = config.max_brought_bytes_total},
              config.security, &jobs, &scheduler, lending.get()),
         explain(
-            [this](const grpc::ServerContextBase& call) {
-              return rows.Admit(call);
+            [this](std::string_view method,
+                   const grpc::ServerContextBase& call) {
+              return rows.Admit(method, call);
             },
             &jobs, config.image) {}
   ~State() {
@@ -393,6 +395,10 @@ absl::Status Worker::State::StartSession() {
                 cache.SetOwned(message.dataset_id(), owned);
                 ownership.Set(message.dataset_id(), std::move(owned));
               },
+          .on_access_tokens =
+              [this](const v1::KnownAccessTokens& message) {
+                rows.access().Replace(TokensIn(message));
+              },
           .on_registered = events.on_ready,
           .on_refused = events.on_refused},
       &client);
@@ -444,7 +450,7 @@ absl::Status Worker::Replace(const rpc::Security& security) {
   else
     RETURN_IF_ERROR(rpc::CheckRoots(security));
   state_->client.ReplaceSecurity(security);
-  state_->rows.ReplaceToken(security.token);
+  state_->rows.access().ReplaceOwn(security.token);
   return absl::OkStatus();
 }
 

@@ -82,6 +82,7 @@ struct CommandLine::State {
   void AddGlobal();
   void AddViews();
   void AddActions();
+  void AddAccess();
   void AddLocal();
   void AddWhy();
   void AddConvert();
@@ -180,6 +181,36 @@ void CommandLine::State::AddActions() {
       "--worker", options.worker, "of this worker; default: the coordinator");
   worker->type_name("NAME");
   values[worker] = Names("workers");
+}
+
+void CommandLine::State::AddAccess() {
+  CLI::App* access = Command(
+      "access", "Access tokens: who may call the service, and what",
+      "  leat access create --role trainer --name vision --expires 90d > "
+      "token\n"
+      "  leat access list\n"
+      "  leat access revoke vision\n"
+      "  leat access roles         # which role may call which method\n");
+  Choice(
+      access
+          ->add_option("ACTION", options.kind, "create, list, revoke or roles")
+          ->required(),
+      {"create", "list", "revoke", "roles"});
+  access->add_option("TOKEN", options.name, "of revoke: its id or its name");
+  Choice(access->add_option("--role", options.role,
+                            "of create: viewer, trainer, worker or operator"),
+         {"viewer", "trainer", "worker", "operator"})
+      ->type_name("ROLE");
+  access
+      ->add_option("--name", options.token_name,
+                   "of create: for people; several tokens may have the same")
+      ->type_name("NAME");
+  access
+      ->add_option("--expires", options.expires,
+                   "of create: how long it is good for, as 90d or 12h; "
+                   "default: until it is revoked")
+      ->type_name("TIME");
+  AddOutput(access, false);
 }
 
 void CommandLine::State::AddLocal() {
@@ -341,6 +372,7 @@ CommandLine::CommandLine() : state_(std::make_unique<State>()) {
   state_->AddGlobal();
   state_->AddViews();
   state_->AddActions();
+  state_->AddAccess();
   state_->AddConvert();
   state_->AddLocal();
   for (CLI::App* sub : app.get_subcommands([](CLI::App*) { return true; })) {

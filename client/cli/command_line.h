@@ -30,6 +30,7 @@ struct Options {
   uint32_t count = 0;  // redraws; 0: without end
   // Of single commands.
   std::string kind, name, worker, level, shell, path;
+  std::string role, token_name, expires;
   bool yes = false;
   uint64_t epoch = 0, step = 0;
   std::optional<uint32_t> row;

@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 
 namespace leat {
 
@@ -32,6 +33,14 @@ class Admin {
   // `worker` empty: the coordinator's.
   virtual absl::Status SetLogLevel(std::string_view level,
                                    std::string_view worker) = 0;
+  // `name` empty: one is made. `lifetime` zero: the token does not expire. The
+  // answer's "token" is a secret that nobody else keeps.
+  virtual absl::StatusOr<std::string> CreateAccessToken(
+      std::string_view role, std::string_view name,
+      absl::Duration lifetime) = 0;
+  virtual absl::StatusOr<std::string> ListAccessTokens() = 0;
+  // By id or by name.
+  virtual absl::Status RevokeAccessToken(std::string_view token) = 0;
 };
 
 }  // namespace leat

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "absl/synchronization/notification.h"
+#include "client/leat/client.h"
 #include "core/status.h"
 #include "fmt/format.h"
 #include "gmock/gmock.h"
@@ -14,6 +15,7 @@
 namespace leat::client {
 namespace {
 
+using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 // Answers every GetJob alike, or not before it is told to.
@@ -75,6 +77,17 @@ TEST(Control, NobodyThereAndNobodyAnsweringAreNamed) {
   EXPECT_TRUE(absl::IsUnavailable(gone)) << gone;
   EXPECT_THAT(std::string(Message(gone)),
               StartsWith(fmt::format("no coordinator at {}: ", nobody)));
+}
+
+TEST(Connect, ATokenThatCannotBeSentIsNamedAndNotTold) {
+  for (const char* wrong : {"of two\nlines", "with a space", "\x7f"}) {
+    const auto service =
+        Service::Connect({.address = "127.0.0.1:1", .access_token = wrong});
+    EXPECT_TRUE(absl::IsInvalidArgument(service.status())) << service.status();
+    const std::string text(Message(service.status()));
+    EXPECT_THAT(text, HasSubstr("access_token"));
+    EXPECT_EQ(text.find(wrong), std::string::npos) << text;
+  }
 }
 
 }  // namespace

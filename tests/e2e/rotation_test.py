@@ -10,6 +10,9 @@ import cluster
 
 
 class Rotation(cluster.PhotosTest):
+    FIRST = "the-first-access-token"
+    SECOND = "the-second-access-token"
+
     def setUp(self):
         super().setUp()
         self.token = self.folder / "token"
@@ -23,22 +26,22 @@ class Rotation(cluster.PhotosTest):
         self.until(word, lambda: word in worker.tail())
 
     def test_a_worker_reads_its_token_again(self):
-        self.token.write_text("first")
+        self.token.write_text(self.FIRST)
         self.start_coordinator("--access-token-file", str(self.token))
         worker = self.start_worker("--access-token-file", str(self.token), threads=2)
-        self.pull("--access-token", "first")
+        self.pull("--access-token", self.FIRST)
 
         self.token.write_text("")  # what is wrong is said, and changes nothing
         worker.signal(signal.SIGHUP)
         self.logged(worker, "tls.not_reloaded")
-        self.pull("--access-token", "first")
+        self.pull("--access-token", self.FIRST)
 
         self.coordinator.stop()
-        self.token.write_text("second")
+        self.token.write_text(self.SECOND)
         self.restart_coordinator("--access-token-file", str(self.token))
         worker.signal(signal.SIGHUP)
         self.logged(worker, "tls.reloaded")
-        self.pull("--access-token", "second")
+        self.pull("--access-token", self.SECOND)
 
     def certificate(self):
         """A new pair, which is its own authority."""

@@ -126,5 +126,28 @@ TEST(Auth, LocalAddressesAreThoseThatNoOtherMachineReaches) {
     EXPECT_FALSE(IsLocal(remote)) << remote;
 }
 
+TEST(Auth, ListenersBeyondThisMachineNeedTlsAndKnownCallers) {
+  const Security tls{.cert_pem = "c", .key_pem = "k"};
+  Security token = tls, mutual = tls, plain, insecure = tls;
+  token.token = plain.token = "0123456789abcdef";
+  mutual.ca_pem = "roots";
+  insecure.insecure = true;
+  EXPECT_TRUE(CheckListener(token, "0.0.0.0:1").ok());
+  EXPECT_TRUE(CheckListener(mutual, "0.0.0.0:1").ok());
+  EXPECT_TRUE(CheckListener(insecure, "0.0.0.0:1").ok());
+  EXPECT_TRUE(IsExposed(insecure, "0.0.0.0:1"));
+  EXPECT_FALSE(IsExposed(token, "0.0.0.0:1"));
+  for (const Security& open : {tls, plain, Security{}}) {
+    const absl::Status status = CheckListener(open, "0.0.0.0:1");
+    EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied);
+    EXPECT_NE(Message(status).find("0.0.0.0:1"), std::string_view::npos);
+    EXPECT_NE(Message(status).find(open.cert_pem.empty() ? "--tls-cert"
+                                                         : "--access-token"),
+              std::string_view::npos)
+        << status;
+    EXPECT_TRUE(CheckListener(open, "127.0.0.1:1").ok());
+  }
+}
+
 }  // namespace
 }  // namespace leat::rpc

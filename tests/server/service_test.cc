@@ -9,6 +9,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <future>
 
 #include "gmock/gmock.h"
@@ -282,6 +283,16 @@ TEST(Daemon, ConfigurationErrorsAreNamed) {
             absl::StatusCode::kPermissionDenied);
   EXPECT_EQ(rpc::ReadAccessToken("/no/such/file").status().code(),
             absl::StatusCode::kNotFound);
+  const std::string file = testing::TempDir() + "/leat_own_token";
+  for (const char* wrong : {"x\n", "0123456789\nabcdef\n", "\n"}) {
+    std::ofstream(file) << wrong;
+    EXPECT_EQ(rpc::ReadAccessToken(file).status().code(),
+              absl::StatusCode::kInvalidArgument)
+        << wrong;
+  }
+  std::ofstream(file) << "0123456789abcdef\r\n";
+  EXPECT_EQ(*rpc::ReadAccessToken(file), "0123456789abcdef");
+  std::filesystem::remove(file);
   EXPECT_TRUE(rpc::RefuseOtherTokens(nullptr).ok());
   EXPECT_TRUE(rpc::RefuseOtherTokens("").ok());
   EXPECT_EQ(rpc::RefuseOtherTokens("secret").code(),

@@ -242,6 +242,49 @@ TEST(State, TheLastUseOfAJobIsKept) {
   EXPECT_EQ(again.FindJob("j")->created_at, WallTime(seconds(2)));
 }
 
+TEST(State, AccessTokensAreKeptUntilTheyAreRevoked) {
+  State state;
+  AccessToken token;
+  token.id = "0a1b2c3d";
+  token.name = "vision";
+  token.role = Role::kTrainer;
+  token.sha256 = HashOf("text");
+  token.expires_at = WallTime(seconds(99));
+  ASSERT_TRUE(
+      state.Apply({WallTime(seconds(5)), AccessCreated{token}, {}}).ok());
+  EXPECT_EQ(state.Check({{}, AccessCreated{token}, {}}).code(),
+            absl::StatusCode::kAlreadyExists);
+  State again;
+  for (const Event& event : state.Events())
+    again.Replay(*DecodeEvent(EncodeEvent(event)));
+  EXPECT_TRUE(again.set_aside().empty());
+  const AccessToken& read = again.access().at("0a1b2c3d");
+  EXPECT_EQ(read.name, "vision");
+  EXPECT_EQ(read.role, Role::kTrainer);
+  EXPECT_EQ(read.sha256, token.sha256);
+  EXPECT_EQ(read.created_at, WallTime(seconds(5)));
+  EXPECT_EQ(read.expires_at, token.expires_at);
+  const Event revoked{{}, AccessRevoked{"0a1b2c3d"}, {}};
+  ASSERT_TRUE(again.Apply(*DecodeEvent(EncodeEvent(revoked))).ok());
+  EXPECT_TRUE(again.access().empty());
+  EXPECT_TRUE(again.Events().empty());
+  EXPECT_EQ(again.Check(revoked).code(), absl::StatusCode::kNotFound);
+}
+
+TEST(State, AnAccessTokenOfALaterVersionsRoleOpensNothingAndIsKept) {
+  stored::v1::Event stored;
+  stored.mutable_access_created()->set_id("0a1b2c3d");
+  stored.mutable_access_created()->set_role("auditor");
+  stored.mutable_access_created()->set_sha256(std::string(32, 'h'));
+  State state;
+  state.Replay(*DecodeEvent(stored.SerializeAsString()));
+  EXPECT_TRUE(state.access().empty());
+  ASSERT_EQ(state.set_aside().size(), 1u);
+  const auto& aside = std::get<SetAside>(state.set_aside()[0].kind);
+  EXPECT_EQ(aside.what, "access token 0a1b2c3d");
+  EXPECT_EQ(EncodeEvent(state.Events()[0]), stored.SerializeAsString());
+}
+
 TEST(Prepare, UnderZeroTheBatchSaysWhichRowsAreValid) {
   JobSpec spec = SpecOf("j", "/d");
   EXPECT_EQ(Prepare(spec)->schema.fields.size(), 2u);

@@ -215,12 +215,12 @@ TEST_F(RowsServiceTest, TheTokenBeforeTheLastOneIsTakenUntilTheNext) {
     call->WritesDone();
     return call->Finish().error_code() != grpc::StatusCode::UNAUTHENTICATED;
   };
-  rows_->ReplaceToken("second");
+  rows_->access().ReplaceOwn("second");
   EXPECT_TRUE(taken("second"));
   EXPECT_TRUE(taken("secret")) << "trainings that know only the old one";
   EXPECT_FALSE(taken("third"));
   EXPECT_FALSE(taken(""));
-  rows_->ReplaceToken("second");
+  rows_->access().ReplaceOwn("second");
   EXPECT_TRUE(taken("second"));
   EXPECT_FALSE(taken("secret"));
 }

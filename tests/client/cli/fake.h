@@ -166,6 +166,22 @@ class FakeAdmin : public Admin {
                            std::string_view worker) override {
     return Call(fmt::format("log-level {} {}", level, worker));
   }
+  absl::StatusOr<std::string> CreateAccessToken(
+      std::string_view role, std::string_view name,
+      absl::Duration lifetime) override {
+    RETURN_IF_ERROR(Call(fmt::format("access-create {} {} {}", role, name,
+                                     absl::FormatDuration(lifetime))));
+    return fmt::format(
+        R"({{"info": {{"id": "0a1b2c3d", "name": "vision", "role": "{}"}},
+             "token": "leat_0a1b2c3d_secret"}})",
+        role);
+  }
+  absl::StatusOr<std::string> ListAccessTokens() override {
+    return List("access");
+  }
+  absl::Status RevokeAccessToken(std::string_view token) override {
+    return Call("access-revoke " + std::string(token));
+  }
 
  private:
   absl::Status Call(std::string what) {

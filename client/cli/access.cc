@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// leat access: makes, lists and revokes access tokens.
+#include "core/access.h"
+
+#include <charconv>
+
+#include "client/cli/commands.h"
+#include "client/cli/exit_code.h"
+#include "client/cli/fields.h"
+#include "client/cli/text.h"
+#include "core/status.h"
+
+namespace leat::cli {
+namespace {
+
+// "90d", or what absl takes ("12h", "90m"). Empty: zero.
+absl::StatusOr<absl::Duration> Lifetime(std::string_view text) {
+  if (text.empty()) return absl::ZeroDuration();
+  absl::Duration lifetime;
+  uint32_t days = 0;
+  const char* const end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, days);
+  if (error == std::errc() && at + 1 == end && *at == 'd')
+    lifetime = absl::Hours(24) * days;
+  else if (!absl::ParseDuration(std::string(text), &lifetime))
+    lifetime = absl::ZeroDuration();
+  if (lifetime < absl::Seconds(1))
+    return InvalidArgument("--expires {}: want a time such as 90d or 12h",
+                           text);
+  return lifetime;
+}
+
+absl::StatusOr<int> CreateToken(Session& session) {
+  const Options& options = session.options();
+  if (options.role.empty())
+    return InvalidArgument(
+        "create: --role is missing: want viewer, trainer, worker or operator");
+  ASSIGN_OR_RETURN(const absl::Duration lifetime, Lifetime(options.expires));
+  ASSIGN_OR_RETURN(Connection * connection, session.Connect());
+  ASSIGN_OR_RETURN(const std::string text,
+                   connection->admin().CreateAccessToken(
+                       options.role, options.token_name, lifetime));
+  ASSIGN_OR_RETURN(const Json answer, ParseObject(text, "access token"));
+  *session.environment().out << Printable(Text(answer, "token")) << std::endl;
+  session.Say(
+      fmt::format("access token {} \"{}\" of role {}: it is not shown again",
+                  Text(answer, "info.id"), Text(answer, "info.name"),
+                  Text(answer, "info.role")));
+  return kGood;
+}
+
+Table TokensTable(const Json& tokens, absl::Time now) {
+  Table table{
+      {{"ID"}, {"NAME"}, {"ROLE"}, {"CREATED", 1}, {"EXPIRES"}, {"STATE"}}, {}};
+  for (const Json& token : tokens) {
+    const std::string expires = Text(token, "expires_at");
+    absl::Time at;
+    const bool known =
+        absl::ParseTime(absl::RFC3339_full, expires, &at, nullptr);
+    const bool expired = known && at <= now;
+    table.rows.push_back(
+        {Text(token, "id"), Text(token, "name"), Text(token, "role"),
+         Text(token, "created_at"), expires.empty() ? "never" : expires,
+         expired ? Cell("expired", Tone::kWarn) : Cell("valid", Tone::kGood)});
+  }
+  return table;
+}
+
+absl::StatusOr<int> ListToken(Session& session) {
+  return session.Show([&]() -> absl::StatusOr<Session::Result> {
+    ASSIGN_OR_RETURN(Connection * connection, session.Connect());
+    ASSIGN_OR_RETURN(const std::string text,
+                     connection->admin().ListAccessTokens());
+    View view;
+    ASSIGN_OR_RETURN(view.data, ParseObject(text, "access tokens"));
+    const Json& tokens = Items(view.data, "tokens");
+    for (const Json& token : tokens) view.names.push_back(Text(token, "id"));
+    if (tokens.empty())
+      view.note = "no access tokens; \"leat access create\" makes one";
+    Section section;
+    section.table = TokensTable(tokens, session.environment().now());
+    view.sections.push_back(std::move(section));
+    return Session::Result{std::move(view), kGood};
+  });
+}
+
+absl::StatusOr<int> RevokeToken(Session& session) {
+  const std::string& name = session.options().name;
+  if (name.empty())
+    return InvalidArgument("revoke: which one? want an id or a name");
+  ASSIGN_OR_RETURN(Connection * connection, session.Connect());
+  RETURN_IF_ERROR(connection->admin().RevokeAccessToken(name));
+  session.Say(fmt::format("access token \"{}\" is revoked", name));
+  return kGood;
+}
+
+}  // namespace
+
+absl::StatusOr<int> RunAccess(Session& session) {
+  const std::string& action = session.options().kind;
+  if (action == "create") return CreateToken(session);
+  if (action == "list") return ListToken(session);
+  if (action == "revoke") return RevokeToken(session);
+  *session.environment().out << MethodTable() << std::flush;
+  return kGood;
+}
+
+}  // namespace leat::cli

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rpc/access.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/status.h"
+#include "openssl/crypto.h"
+#include "openssl/rand.h"
+
+namespace leat::rpc {
+namespace {
+
+absl::Status NotKnown(std::string_view id) {
+  return Unauthenticated(
+      "access token {} is not known here: it was revoked, or another cluster "
+      "made it; an operator makes one with \"leat access create\"",
+      id);
+}
+
+absl::Status Ended(std::string_view id) {
+  return Unauthenticated(
+      "access token {} was revoked, or has expired; an operator makes one with "
+      "\"leat access create\"",
+      id);
+}
+
+std::string RolesOf(const MethodRule& rule) {
+  std::string roles;
+  for (const Role role : kRoles)
+    if (MayCall(role, rule))
+      roles += fmt::format("{}{}", roles.empty() ? "" : " or ", Name(role));
+  return roles;
+}
+
+Caller WithoutToken(const grpc::ServerContextBase& context,
+                    const Security& security) {
+  if (!security.token.empty()) return {Role::kOperator, "own", ""};
+  const std::shared_ptr<const grpc::AuthContext> peer = context.auth_context();
+  if (peer != nullptr && peer->IsPeerAuthenticated())
+    if (const auto names = peer->GetPeerIdentity(); !names.empty())
+      return {Role::kOperator,
+              fmt::format("certificate/{}",
+                          std::string_view(names[0].data(), names[0].size())),
+              ""};
+  return {Role::kOperator, "anybody", ""};
+}
+
+}  // namespace
+
+Access::Access(Security security, const Clock* clock) : clock_(clock) {
+  MutexLock lock(&mu_);
+  own_ = std::move(security);
+}
+
+absl::StatusOr<Caller> Access::Admit(
+    std::string_view method, const grpc::ServerContextBase& context) const {
+  const MethodRule* const rule = FindMethod(method);
+  if (rule == nullptr)
+    return Internal("method {} has no line in the table of methods", method);
+  ASSIGN_OR_RETURN(Caller caller, Identify(context));
+  if (MayCall(caller.role, *rule)) return caller;
+  return PermissionDenied(
+      "{} is for role {}; access token {} ({}) has role {}: an operator makes "
+      "another one with \"leat access create\"",
+      method, RolesOf(*rule), caller.token, caller.identity, Name(caller.role));
+}
+
+// A token of the coordinator's form is looked up in its list alone, also where
+// the daemon itself shows it: a worker's token must not open the worker.
+absl::StatusOr<Caller> Access::Identify(
+    const grpc::ServerContextBase& context) const {
+  const std::string_view text = TokenOf(context);
+  MutexLock lock(&mu_);
+  const bool own_is_listed = !TokenId(own_.token).empty();
+  const bool open =
+      own_.token.empty() && (tokens_ == nullptr || tokens_->tokens.empty());
+  if (open || (!own_.token.empty() && !own_is_listed)) {
+    absl::Status known = CheckMetadata(own_, context);
+    if (known.ok()) return WithoutToken(context, own_);
+    if (!absl::IsUnauthenticated(known)) return known;
+    if (!before_.token.empty() && CheckMetadata(before_, context).ok())
+      return WithoutToken(context, before_);
+    if (TokenId(text).empty()) return known;
+  }
+  RETURN_IF_ERROR(CheckVersion(context));
+  return FromList(text);
+}
+
+absl::StatusOr<Caller> Access::FromList(std::string_view text) const {
+  const std::string_view id = TokenId(text);
+  if (id.empty())
+    return Unauthenticated(
+        "{} access token: this service takes those of \"leat access create\" "
+        "(--access-token-file, LEAT_ACCESS_TOKEN)",
+        text.empty() ? "no" : "wrong");
+  if (tokens_ == nullptr)
+    return Unavailable(
+        "the coordinator has not told this process its access tokens yet: ask "
+        "again");
+  const AccessToken* const token = tokens_->Find(id);
+  const Digest hash = HashOf(text);
+  if (token == nullptr ||
+      CRYPTO_memcmp(hash.data(), token->sha256.data(), hash.size()) != 0)
+    return NotKnown(id);
+  if (token->ExpiredAt(clock_->WallNow())) return Ended(id);
+  return Caller{token->role,
+                fmt::format("{}/{}", Name(token->role), token->name),
+                token->id};
+}
+
+void Access::WatchToken(const Caller& caller, std::function<bool()> gone,
+                        std::function<void(absl::Status)> end) {
+  if (caller.token.empty()) return;
+  {
+    MutexLock lock(&mu_);
+    if (tokens_ != nullptr && tokens_->Find(caller.token) != nullptr) {
+      // Those that have ended are few beside those that are open.
+      if (watched_.size() >= sweep_at_) {
+        std::erase_if(watched_, [](const Watched& one) { return one.gone(); });
+        sweep_at_ = std::max<size_t>(64, 2 * watched_.size());
+      }
+      watched_.push_back({caller.token, std::move(gone), std::move(end)});
+      return;
+    }
+  }
+  end(Ended(caller.token));  // revoked since it was admitted
+}
+
+void Access::Replace(std::shared_ptr<const AccessTokens> tokens) {
+  std::vector<Watched> ended;
+  {
+    MutexLock lock(&mu_);
+    if (tokens_ != nullptr && tokens_->instance == tokens->instance &&
+        tokens_->version > tokens->version)
+      return;
+    tokens_.swap(tokens);
+    std::erase_if(watched_, [&](Watched& one) {
+      mu_.AssertHeld();
+      if (tokens_->Find(one.token) != nullptr) return false;
+      ended.push_back(std::move(one));
+      return true;
+    });
+  }
+  for (const Watched& one : ended) one.end(Ended(one.token));
+}
+
+void Access::ReplaceOwn(std::string token) {
+  MutexLock lock(&mu_);
+  std::swap(own_.token, token);
+  const bool taken = token != own_.token && TokenId(token).empty();
+  before_.token = taken ? std::move(token) : "";
+}
+
+absl::StatusOr<std::string> RandomTokenText() {
+  std::array<uint8_t, kTokenRandomBytes> random;
+  if (RAND_bytes(random.data(), static_cast<int>(random.size())) != 1)
+    return Unavailable("OpenSSL has no random bytes for an access token");
+  std::string text = TokenText(random);
+  OPENSSL_cleanse(random.data(), random.size());
+  return text;
+}
+
+}  // namespace leat::rpc

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Access: who calls a daemon, and whether the caller may. The first line of
+// every handler asks it.
+//
+// A caller is known by an access token of the coordinator's list, or by the
+// token that the daemon was started with, which opens everything. A daemon that
+// was started without one, and has no list, admits everybody as an operator:
+// with callers' certificates (--tls-ca), everybody who has one.
+//
+// Streams that were opened with a token end when it leaves the list.
+//
+// Thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/access.h"
+#include "core/clock.h"
+#include "core/mutex.h"
+#include "grpcpp/server_context.h"
+#include "rpc/auth.h"
+#include "rpc/stream.h"
+
+namespace leat::rpc {
+
+struct Caller {
+  Role role = Role::kOperator;
+  // "worker/gpu-nodes": a token's role and name. "certificate/NAME", "own" (the
+  // daemon's own token), "anybody". Is the same for a token and for the one
+  // that takes its place.
+  std::string identity;
+  std::string token;  // its id; empty: it is not of the list
+};
+
+class Access {
+ public:
+  // `clock` outlives it: for expiries.
+  Access(Security security, const Clock* clock);
+
+  // `method`: as in core/access.h. kUnauthenticated: no token, or one that is
+  // not known or has expired. kPermissionDenied: the role may not; names
+  // token, role and the roles that may. kFailedPrecondition: the version.
+  // kUnavailable: the list has not been told yet. kInternal: a method without a
+  // line in the table.
+  absl::StatusOr<Caller> Admit(std::string_view method,
+                               const grpc::ServerContextBase& context) const;
+  // Ends `stream` by kUnauthenticated when the caller's token leaves the list.
+  template <class Out>
+  void Watch(const Caller& caller, const std::shared_ptr<Stream<Out>>& stream) {
+    const std::weak_ptr<Stream<Out>> weak = stream;
+    WatchToken(
+        caller, [weak] { return weak.expired(); },
+        [weak](absl::Status why) {
+          if (const auto open = weak.lock()) open->Close(std::move(why));
+        });
+  }
+
+  // What callers must know from now on. A list of the same instance and a
+  // smaller version is ignored.
+  void Replace(std::shared_ptr<const AccessTokens> tokens);
+  // The token that the daemon itself shows, and takes. So that trainings go on,
+  // the one before it is taken, too, until the next call.
+  void ReplaceOwn(std::string token);
+
+ private:
+  struct Watched {
+    std::string token;
+    std::function<bool()> gone;
+    std::function<void(absl::Status)> end;
+  };
+
+  void WatchToken(const Caller& caller, std::function<bool()> gone,
+                  std::function<void(absl::Status)> end);
+  absl::StatusOr<Caller> Identify(const grpc::ServerContextBase& context) const;
+  absl::StatusOr<Caller> FromList(std::string_view text) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const Clock* const clock_;
+  mutable Mutex mu_;
+  Security own_ ABSL_GUARDED_BY(mu_);
+  Security before_ ABSL_GUARDED_BY(mu_);  // no token: none
+  // nullptr: none was told.
+  std::shared_ptr<const AccessTokens> tokens_ ABSL_GUARDED_BY(mu_);
+  std::vector<Watched> watched_ ABSL_GUARDED_BY(mu_);
+  size_t sweep_at_ ABSL_GUARDED_BY(mu_) = 64;
+};
+
+// Of kTokenRandomBytes bytes by OpenSSL. kUnavailable: it has none.
+absl::StatusOr<std::string> RandomTokenText();
+
+}  // namespace leat::rpc
