@@ -2,6 +2,7 @@
 #include "worker/image/jpeg_forms/coefficients.h"
 
 #include <algorithm>
+#include <array>
 
 #include "core/status.h"
 #include "worker/image/jpeg_forms/blocks.h"
@@ -14,29 +15,38 @@ constexpr uint8_t kByteValue = 0xf0, kWideValue = 0xf1;
 constexpr std::array<int8_t, 16> kSmallValues = {-8, -7, -6, -5, -4, -3, -2, -1,
                                                  1,  2,  3,  4,  5,  6,  7,  8};
 
+// kZigzag, on to where the 252 bytes of a block can lead at most: so one look
+// at its end is enough.
+constexpr auto kLongZigzag = [] {
+  std::array<uint8_t, 4096> places{};
+  places.fill(DCTSIZE2 - 1);
+  std::copy(kZigzag.begin(), kZigzag.end(), places.begin());
+  return places;
+}();
+static_assert(kLongZigzag.size() > 1 + (Coefficients::kMaxBlockBytes - 3) * 15);
+
 // The block at `from`, whose length leads to `end`. False: it is none.
 bool Expand(const uint8_t* from, const uint8_t* end, JCOEF* block) {
   block[0] = static_cast<JCOEF>(LoadLittle<uint16_t>(from + 1));
   from += 3;
   unsigned at = 1;
-  while (from < end && at < DCTSIZE2) {
+  while (from < end) {
     const unsigned code = *from++;
     if (code < kByteValue) {
       at += code >> 4;
-      block[kZigzag[at++]] = kSmallValues[code & 15];
+      block[kLongZigzag[at++]] = kSmallValues[code & 15];
       continue;
     }
-    const size_t width = code == kByteValue ? 2 : 3;
-    if (code > kWideValue || static_cast<size_t>(end - from) < width)
-      return false;
+    const ptrdiff_t width = code == kByteValue ? 2 : 3;
+    if (code > kWideValue || end - from < width) return false;
     at += from[0];
     if (at >= DCTSIZE2) return false;
     block[kZigzag[at++]] =
-        width == 2 ? static_cast<JCOEF>(static_cast<int8_t>(from[1]))
+        width == 2 ? static_cast<JCOEF>((from[1] ^ 0x80) - 0x80)
                    : static_cast<JCOEF>(LoadLittle<uint16_t>(from + 1));
     from += width;
   }
-  return from == end && at <= DCTSIZE2;
+  return at <= DCTSIZE2;
 }
 
 }  // namespace

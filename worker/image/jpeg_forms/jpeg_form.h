@@ -26,8 +26,10 @@
 //   48  what the kind has
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <initializer_list>
 #include <memory>
 #include <span>
@@ -103,8 +105,12 @@ std::vector<std::byte> SealForm(
 template <class Number>
 inline Number LoadLittle(const uint8_t* from) {
   Number number = 0;
-  for (size_t i = sizeof number; i-- > 0;)
-    number = static_cast<Number>(number << 8 | from[i]);
+  if constexpr (std::endian::native == std::endian::little) {
+    std::memcpy(&number, from, sizeof number);
+  } else {
+    for (size_t i = sizeof number; i-- > 0;)
+      number = static_cast<Number>(number << 8 | from[i]);
+  }
   return number;
 }
 template <class Number>
