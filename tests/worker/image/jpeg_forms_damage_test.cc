@@ -19,7 +19,7 @@ TEST(JpegFormsOfDamage, AreMadeWithoutAnyOtherMeaningOfIt) {
       if (!decoder.Open(BytesOf(copy)).ok()) continue;
       const StoredSize size = decoder.header().size;
       for (const bool gray : {false, true}) {
-        const Rect window = RandomWindow(random, size.width, size.height);
+        const Rect window = RandomPart(random, size.width, size.height);
         const WindowOfJpeg plain =
             DecodeJpeg(decoder, BytesOf(copy), window, gray);
         const MadeForms made =

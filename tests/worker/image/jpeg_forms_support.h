@@ -107,7 +107,7 @@ inline MadeForms MakeFormsOf(JpegDecoder& decoder,
 }
 
 // Small ones and large ones, and ones that touch the sides.
-inline Rect RandomWindow(std::mt19937& random, int64_t width, int64_t height) {
+inline Rect RandomPart(std::mt19937& random, int64_t width, int64_t height) {
   const auto below = [&](int64_t n) {
     return static_cast<int64_t>(random() % static_cast<uint64_t>(n));
   };

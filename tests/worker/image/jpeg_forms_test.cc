@@ -35,7 +35,7 @@ int CountDifferent(const std::string& jpeg, int windows, uint32_t seed) {
   const DecodedImage colours = testing::PlainDecode(jpeg);
   const DecodedImage grays = testing::PlainDecode(jpeg, true);
   EXPECT_FALSE(colours.pixels.empty());
-  const Rect first = RandomWindow(random, colours.width, colours.height);
+  const Rect first = RandomPart(random, colours.width, colours.height);
   const MadeForms made = MakeFormsOf(decoder, BytesOf(jpeg), first, seed % 3);
   int different =
       made.window.pixels !=
@@ -46,7 +46,7 @@ int CountDifferent(const std::string& jpeg, int windows, uint32_t seed) {
     if (!form.ok()) return windows;
     for (int i = 0; i < windows; ++i) {
       const bool gray = i % 3 == 2;
-      Rect window = RandomWindow(random, colours.width, colours.height);
+      Rect window = RandomPart(random, colours.width, colours.height);
       if (i == 0) window = {0, 0, colours.width, colours.height};
       const WindowOfJpeg read =
           DecodeJpeg(decoder, BytesOf(jpeg), window, gray, form->get());
@@ -112,7 +112,7 @@ TEST(JpegForms, GiveTheBitsOfInks) {
     for (const JpegFormKind kind : kFormKinds) {
       ASSERT_TRUE(made.of(kind).ok()) << made.of(kind).status();
       for (int i = 0; i < 20; ++i) {
-        const Rect window = RandomWindow(random, 290, 70);
+        const Rect window = RandomPart(random, 290, 70);
         const WindowOfJpeg read = DecodeJpeg(decoder, BytesOf(jpeg), window,
                                              i % 2 == 0, made.of(kind)->get());
         EXPECT_TRUE(read.used_form);
@@ -163,7 +163,7 @@ TEST(JpegForms, AreTheSameWhicheverWindowMadeThem) {
   const MadeForms made = MakeFormsOf(decoder, BytesOf(jpeg));
   for (int i = 0; i < 20; ++i) {
     const MadeForms again = MakeFormsOf(
-        decoder, BytesOf(jpeg), RandomWindow(random, 401, 203), i % 2 == 0);
+        decoder, BytesOf(jpeg), RandomPart(random, 401, 203), i % 2 == 0);
     for (const JpegFormKind kind : kFormKinds)
       EXPECT_TRUE(std::ranges::equal((*again.of(kind))->bytes(),
                                      (*made.of(kind))->bytes()));
