@@ -11,8 +11,10 @@
 
 #include "core/status.h"
 #include "worker/image/jpeg_errors.h"
+#include "worker/image/jpeg_forms/form_decoding.h"
 #include "worker/image/jpeg_header.h"
 #include "worker/image/jpeg_scan.h"
+#include "worker/image/jpeg_shape.h"
 #include "worker/image/kernels.h"
 #include "worker/image/pixel.h"
 
@@ -43,7 +45,10 @@ struct JpegDecoder::State {
   Progress progress = {};
   ImageLimits limits;
   Header header;
+  std::span<const std::byte> file;
+  FormDecoding forms;
   // Of the decoding in progress.
+  bool partial = false;
   Rect window;
   bool gray = false;
   bool cmyk = false;        // decoded as CMYK
@@ -61,57 +66,18 @@ struct JpegDecoder::State {
   JSAMPROW row_pointers[kStripRows] = {};
 
   void Create();
-  bool ReadHeader(const unsigned char* bytes, unsigned long size);
+  bool ReadHeader();
   absl::Status Prepare(const Rect& of, bool to_gray, bool to_dense,
-                       bool partial);
-  bool Begin(bool partial);
+                       bool may_be_partial);
+  bool Begin();
   bool ReadStrip(int rows);  // to row_pointers; counts them in rows_done
+  bool BeginWithoutForms();
   absl::Status Fill(int rows);
   absl::Status Lose(int64_t first_row);
   absl::Status Failed() const;
   absl::Status Check() const;
   void Convert(int rows);
 };
-
-namespace {
-
-// Samples are stored for all of the image before the first row comes out.
-bool StoresCoefficients(jpeg_decompress_struct* cinfo) {
-  return cinfo->progressive_mode || jpeg_has_multiple_scans(cinfo);
-}
-
-uint64_t CoefficientBytes(const jpeg_decompress_struct& cinfo) {
-  uint64_t bytes = 0;
-  int max_h = 1, max_v = 1;
-  for (int i = 0; i < cinfo.num_components; ++i) {
-    max_h = std::max(max_h, cinfo.comp_info[i].h_samp_factor);
-    max_v = std::max(max_v, cinfo.comp_info[i].v_samp_factor);
-  }
-  const auto mcus_wide = (cinfo.image_width + 8u * max_h - 1) / (8u * max_h);
-  const auto mcus_high = (cinfo.image_height + 8u * max_v - 1) / (8u * max_v);
-  for (int i = 0; i < cinfo.num_components; ++i)
-    bytes += uint64_t{mcus_wide} * mcus_high * 64 * sizeof(JCOEF) *
-             cinfo.comp_info[i].h_samp_factor *
-             cinfo.comp_info[i].v_samp_factor;
-  return bytes;
-}
-
-// libjpeg's cropping is exact, given a margin of one iMCU, where its
-// upsampling looks at no more than the neighbouring sample: everywhere but in
-// kinds that hardly exist, which are not worth the doubt.
-bool PartialIsExact(const jpeg_decompress_struct& cinfo) {
-  const int components = cinfo.num_components;
-  if (components == 1) return true;
-  const jpeg_component_info* info = cinfo.comp_info;
-  const int h = info[0].h_samp_factor, v = info[0].v_samp_factor;
-  if (h > 4 || v > 4 || h * v > 4 || h == 3 || v == 3) return false;
-  for (int i = 1; i < 3; ++i)
-    if (info[i].h_samp_factor != 1 || info[i].v_samp_factor != 1) return false;
-  return components == 3 ||
-         (info[3].h_samp_factor == h && info[3].v_samp_factor == v);
-}
-
-}  // namespace
 
 JpegDecoder::JpegDecoder(const ImageLimits& limits)
     : state_(std::make_unique<State>()) {
@@ -130,7 +96,9 @@ const JpegDecoder::Header& JpegDecoder::header() const {
   return state_->header;
 }
 
-size_t JpegDecoder::scratch_bytes() const { return state_->strip.capacity(); }
+size_t JpegDecoder::scratch_bytes() const {
+  return state_->strip.capacity() + state_->forms.held();
+}
 
 void JpegDecoder::State::Create() {
   jpeg_create_decompress(&cinfo);
@@ -141,20 +109,20 @@ void JpegDecoder::State::Create() {
 
 // libjpeg keeps tables from file to file, so that a file that lacks some would
 // be decoded by another one's: each begins with none.
-bool JpegDecoder::State::ReadHeader(const unsigned char* bytes,
-                                    unsigned long size) {
+bool JpegDecoder::State::ReadHeader() {
   if (setjmp(errors.jump) != 0) {
     jpeg_abort_decompress(&cinfo);
     return false;
   }
   jpeg_destroy_decompress(&cinfo);
   Create();
-  jpeg_mem_src(&cinfo, bytes, size);
+  jpeg_mem_src(&cinfo, reinterpret_cast<const unsigned char*>(file.data()),
+               static_cast<unsigned long>(file.size()));
   jpeg_read_header(&cinfo, TRUE);
   return true;
 }
 
-bool JpegDecoder::State::Begin(bool partial) {
+bool JpegDecoder::State::Begin() {
   if (setjmp(errors.jump) != 0) {
     jpeg_abort_decompress(&cinfo);
     return false;
@@ -167,6 +135,7 @@ bool JpegDecoder::State::Begin(bool partial) {
                           : dense ? JCS_EXT_RGB
                                   : JCS_EXT_RGBX;
   jpeg_start_decompress(&cinfo);
+  forms.Begin(&cinfo);
   left = static_cast<int>(window.x);
   rows_to_discard = static_cast<int>(window.y);
   if (!partial) return true;
@@ -185,6 +154,8 @@ bool JpegDecoder::State::Begin(bool partial) {
   if (end - first < width) {
     jpeg_crop_scanline(&cinfo, &offset, &cropped);
     left -= static_cast<int>(offset);
+    const int mcu = cinfo.num_components == 1 ? DCTSIZE : unit;
+    forms.Want(offset / mcu, (offset + cropped - 1) / mcu);
   }
   if (rows_to_discard > 0) {
     jpeg_skip_scanlines(&cinfo, rows_to_discard);
@@ -207,10 +178,22 @@ bool JpegDecoder::State::ReadStrip(int rows) {
   return true;
 }
 
+// After a form had no MCU: as if there were no forms, on to the row that was
+// about to come out.
+bool JpegDecoder::State::BeginWithoutForms() {
+  forms.GiveUp();
+  errors.Forget();
+  if (!ReadHeader() || !Begin()) return false;
+  rows_to_discard += static_cast<int>(window.height) - rows_left;
+  rows_done = 0;
+  return true;
+}
+
 // The window's next rows, to row_pointers.
 absl::Status JpegDecoder::State::Fill(int rows) {
   rows_done = 0;
-  if (damage.ok() && !ReadStrip(rows))
+  if (damage.ok() && !ReadStrip(rows) &&
+      !(errors.no_mcus && BeginWithoutForms() && ReadStrip(rows)))
     RETURN_IF_ERROR(Lose(window.y + window.height - rows_left + rows_done));
   for (int i = rows_done; i < rows; ++i) memset(row_pointers[i], 0, row_bytes);
   rows_left -= rows;
@@ -249,13 +232,16 @@ absl::Status JpegDecoder::State::Check() const {
   }
 }
 
-absl::Status JpegDecoder::Open(std::span<const std::byte> bytes) {
+absl::Status JpegDecoder::Open(std::span<const std::byte> bytes,
+                               const JpegForm* form) {
   State& s = *state_;
   const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
   if (bytes.size() < 3 || data[0] != 0xff || data[1] != 0xd8 || data[2] != 0xff)
     return InvalidArgument("not a JPEG image: looks like {}", LooksLike(bytes));
   s.errors.Forget();
-  if (!s.ReadHeader(data, bytes.size())) return s.errors.ToStatus();
+  s.file = bytes;
+  s.forms.Open(bytes, form);
+  if (!s.ReadHeader()) return s.errors.ToStatus();
   if (absl::Status status = s.Check(); !status.ok()) return status;
   if (!HasEnd(bytes))
     return DataLoss(
@@ -289,15 +275,6 @@ bool JpegDecoder::EndsEarly() const {
          JpegScan::Of(state_->cinfo).EndsEarly();
 }
 
-namespace {
-
-bool IsCmyk(const jpeg_decompress_struct& cinfo) {
-  return cinfo.jpeg_color_space == JCS_CMYK ||
-         cinfo.jpeg_color_space == JCS_YCCK;
-}
-
-}  // namespace
-
 absl::Status JpegDecoder::State::Failed() const {
   if (errors.too_many_scans)
     return ResourceExhausted("JPEG has more scans than the limit of {}",
@@ -306,7 +283,7 @@ absl::Status JpegDecoder::State::Failed() const {
 }
 
 absl::Status JpegDecoder::State::Prepare(const Rect& of, bool to_gray,
-                                         bool to_dense, bool partial) {
+                                         bool to_dense, bool may_be_partial) {
   window = of;
   gray = to_gray;
   dense = to_dense;
@@ -315,7 +292,9 @@ absl::Status JpegDecoder::State::Prepare(const Rect& of, bool to_gray,
   rows_left = static_cast<int>(window.height);
   damage = absl::OkStatus();
   sound_rows = header.size.height;
-  if (Begin(partial && PartialIsExact(cinfo))) return absl::OkStatus();
+  partial = may_be_partial && PartialIsExact(cinfo);
+  if (Begin() || (errors.no_mcus && BeginWithoutForms()))
+    return absl::OkStatus();
   left = 0;
   return Lose(window.y);
 }
@@ -385,5 +364,16 @@ absl::Status JpegDecoder::ReadInto(const Rect& window, bool gray, bool partial,
 const absl::Status& JpegDecoder::damage() const { return state_->damage; }
 
 int64_t JpegDecoder::sound_rows() const { return state_->sound_rows; }
+
+void JpegDecoder::MakeForms(FormKinds kinds, size_t max_bytes) {
+  state_->forms.Record(kinds, max_bytes);
+}
+
+absl::StatusOr<std::unique_ptr<const JpegForm>> JpegDecoder::TakeForm(
+    JpegFormKind kind) {
+  return state_->forms.Take(kind);
+}
+
+bool JpegDecoder::used_form() const { return state_->forms.used(); }
 
 }  // namespace leat::worker

@@ -15,6 +15,9 @@
 // begin to the last MCU that the row is made of are (docs/decisions/0025). So
 // damage below the window is not seen, but for a missing end of image, which is
 // looked for in Open.
+//
+// A form of the file (jpeg_forms/) makes decoding faster and changes neither
+// pixels nor damage.
 #pragma once
 
 #include <array>
@@ -24,6 +27,8 @@
 #include <span>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "worker/image/jpeg_forms/form_kinds.h"
 #include "worker/image/rect.h"
 #include "worker/image/row_program.h"
 
@@ -59,7 +64,14 @@ class JpegDecoder {
   // depends on the image's size is allocated. kInvalidArgument: not a JPEG, or
   // of a kind that is not supported. kDataLoss: damaged or cut off.
   // kResourceExhausted: over a limit.
-  absl::Status Open(std::span<const std::byte> bytes);
+  //
+  // `form` may be null; else it must live until the last ReadRows, and was made
+  // of these bytes: who brought the two together has asked form->IsOf(bytes).
+  // One that plainly is not this file's, or has no MCU where one is wanted, is
+  // not used. In place of the file it may be given Coefficients::file_header()
+  // of the form.
+  absl::Status Open(std::span<const std::byte> bytes,
+                    const JpegForm* form = nullptr);
   const Header& header() const;
 
   // Whether the file certainly lacks data of its last MCU (jpeg_scan.h), found
@@ -91,6 +103,22 @@ class JpegDecoder {
   // CanReadInto(window).
   absl::Status ReadInto(const Rect& window, bool gray, bool partial,
                         uint8_t* out, ptrdiff_t stride);
+
+  // The next decoding makes forms of the file on the way; coefficients of more
+  // than `max_bytes` are not kept. REQUIRES: Open succeeded, and Start was not
+  // called.
+  void MakeForms(FormKinds kinds, size_t max_bytes);
+  // Such a form, after the window's last row was read; each once. Where the
+  // window ends above the image's end, the rest of the codes are gone through
+  // here. kFailedPrecondition: the file is of a kind without forms, or nobody
+  // has asked for this form. kDataLoss: a part of the file is damaged; the
+  // window need not be. kResourceExhausted: over `max_bytes`. kUnimplemented:
+  // libjpeg is one that forms do not work with.
+  // REQUIRES: the file's bytes are still there.
+  absl::StatusOr<std::unique_ptr<const JpegForm>> TakeForm(JpegFormKind kind);
+  // Whether the form that was given is used: so far, and for the window that
+  // was started last.
+  bool used_form() const;
 
   // Bytes of buffers held.
   size_t scratch_bytes() const;

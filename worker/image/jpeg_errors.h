@@ -21,6 +21,7 @@ struct JpegErrors {
   jpeg_error_mgr manager;  // first: libjpeg hands out a pointer to it
   jmp_buf jump;
   bool too_many_scans = false;  // set by who counts them
+  bool no_mcus = false;         // set by who has no coefficients for libjpeg
 
   // For cinfo.err.
   jpeg_error_mgr* Init();
@@ -30,6 +31,7 @@ struct JpegErrors {
   void Forget() {
     code_ = 0;
     too_many_scans = false;
+    no_mcus = false;
   }
 
   // Describes the last error. kDataLoss: the file is damaged. kInvalidArgument:

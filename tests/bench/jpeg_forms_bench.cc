@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// jpeg_forms_bench [ROUNDS] FOLDER: milliseconds an image to decode the JPEG
+// files under FOLDER, plainly and by each form, one thread, processor time, in
+// turns: the windows of random resized crops, whole images, and whole images of
+// which forms are made on the way. Prints medians of the rounds and how many
+// times plain decoding takes, the forms' bytes, and the windows whose pixels
+// differ. Exits 1 if any do.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "core/crc32c.h"
+#include "core/status.h"
+#include "worker/image/jpeg_decoder.h"
+#include "worker/image/jpeg_forms/jpeg_form.h"
+
+namespace leat::worker {
+namespace {
+
+double Now() {
+  timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) +
+         static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+struct Photo {
+  std::string file;
+  Rect whole, window;
+  std::unique_ptr<const JpegForm> seek_index, coefficients;
+
+  std::span<const std::byte> bytes() const {
+    return std::as_bytes(std::span(file));
+  }
+};
+
+// As random_resized_crop draws by default: 8 to 100 % of the area, sides of
+// 3 : 4 to 4 : 3.
+Rect RandomCrop(std::mt19937& random, const Rect& whole) {
+  std::uniform_real_distribution<double> unit(0, 1);
+  for (int tries = 0; tries < 10; ++tries) {
+    const double area = static_cast<double>(whole.width * whole.height) *
+                        (0.08 + 0.92 * unit(random));
+    const double ratio = std::exp(std::log(4.0 / 3) * (2 * unit(random) - 1));
+    const auto width = std::llround(std::sqrt(area * ratio));
+    const auto height = std::llround(std::sqrt(area / ratio));
+    if (width < 1 || height < 1 || width > whole.width || height > whole.height)
+      continue;
+    const auto at = [&](int64_t room) {
+      return static_cast<int64_t>(unit(random) * static_cast<double>(room + 1));
+    };
+    return {at(whole.width - width), at(whole.height - height), width, height};
+  }
+  const int64_t side = std::min(whole.width, whole.height);
+  return {(whole.width - side) / 2, (whole.height - side) / 2, side, side};
+}
+
+// Decodes; gives the sum of the pixels if it is wanted.
+uint32_t Decode(JpegDecoder& decoder, const Photo& photo, const Rect& window,
+                const JpegForm* form, bool sum = false) {
+  const auto require = [](const absl::Status& status) {
+    if (status.ok()) return;
+    std::fprintf(stderr, "%s\n", std::string(Message(status)).c_str());
+    std::exit(1);
+  };
+  require(decoder.Open(photo.bytes(), form));
+  require(decoder.Start(window, false));
+  uint32_t crc = 0;
+  PixelRows rows;
+  for (int64_t y = 0; y < window.height; y += rows.count) {
+    require(decoder.ReadRows(&rows));
+    for (int i = 0; sum && i < rows.count; ++i)
+      for (int64_t x = 0; x < window.width; ++x)
+        crc = ExtendCrc32c(
+            crc, std::as_bytes(std::span(
+                     rows.first + static_cast<size_t>(i) * rows.stride +
+                         static_cast<size_t>(x) * 4,
+                     3)));
+  }
+  require(decoder.damage());
+  return crc;
+}
+
+// False: the file has no forms.
+bool MakeForms(JpegDecoder& decoder, Photo& photo, FormKinds kinds) {
+  if (!decoder.Open(photo.bytes()).ok()) return false;
+  photo.whole = {0, 0, decoder.header().size.width,
+                 decoder.header().size.height};
+  decoder.MakeForms(kinds, size_t{1} << 30);
+  if (!decoder.Start(photo.whole, false).ok()) return false;
+  PixelRows rows;
+  for (int64_t y = 0; y < photo.whole.height; y += rows.count)
+    if (!decoder.ReadRows(&rows).ok()) return false;
+  if (!decoder.damage().ok()) return false;
+  if (kinds.seek_index) {
+    auto form = decoder.TakeForm(JpegFormKind::kSeekIndex);
+    if (!form.ok()) return false;
+    photo.seek_index = *std::move(form);
+  }
+  if (kinds.coefficients) {
+    auto form = decoder.TakeForm(JpegFormKind::kCoefficients);
+    if (!form.ok()) return false;
+    photo.coefficients = *std::move(form);
+  }
+  return true;
+}
+
+std::vector<Photo> ReadPhotos(JpegDecoder& decoder, const char* folder) {
+  std::vector<Photo> photos;
+  std::mt19937 random(7);
+  size_t others = 0, bytes = 0, seek = 0, coefficients = 0;
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(folder)) {
+    if (!entry.is_regular_file()) continue;
+    std::ifstream file(entry.path(), std::ios::binary);
+    Photo photo{.file = {std::istreambuf_iterator<char>(file), {}}};
+    if (!MakeForms(decoder, photo, {true, true})) {
+      ++others;
+      continue;
+    }
+    photo.window = RandomCrop(random, photo.whole);
+    bytes += photo.file.size();
+    seek += photo.seek_index->size_bytes();
+    coefficients += photo.coefficients->size_bytes();
+    photos.push_back(std::move(photo));
+  }
+  if (photos.empty()) return photos;
+  const auto share = [&](size_t of) {
+    return static_cast<double>(of) / static_cast<double>(bytes);
+  };
+  std::printf(
+      "%zu photos of %zu bytes on average, %zu files without forms\n"
+      "seek index %.4f of the file's bytes, coefficients %.3f\n",
+      photos.size(), bytes / photos.size(), others, share(seek),
+      share(coefficients));
+  return photos;
+}
+
+size_t CountDifferent(JpegDecoder& decoder, const std::vector<Photo>& photos) {
+  size_t different = 0;
+  for (const Photo& photo : photos)
+    for (const Rect& window : {photo.whole, photo.window}) {
+      const uint32_t plain = Decode(decoder, photo, window, nullptr, true);
+      for (const JpegForm* form :
+           {photo.seek_index.get(), photo.coefficients.get()})
+        different += Decode(decoder, photo, window, form, true) != plain;
+    }
+  return different;
+}
+
+struct Case {
+  const char* name;
+  size_t yardstick;  // which case is plain
+  std::function<void(Photo&)> run;
+  std::vector<double> times;  // ms an image
+};
+
+std::vector<Case> Cases(JpegDecoder& decoder) {
+  const auto crop = [&](auto form) {
+    return [&decoder, form](Photo& photo) {
+      Decode(decoder, photo, photo.window, form(photo));
+    };
+  };
+  const auto whole = [&](auto form) {
+    return [&decoder, form](Photo& photo) {
+      Decode(decoder, photo, photo.whole, form(photo));
+    };
+  };
+  const auto make = [&](FormKinds kinds) {
+    return
+        [&decoder, kinds](Photo& photo) { MakeForms(decoder, photo, kinds); };
+  };
+  const auto none = [](const Photo&) -> const JpegForm* { return nullptr; };
+  const auto seek = [](const Photo& photo) { return photo.seek_index.get(); };
+  const auto coefficients = [](const Photo& photo) {
+    return photo.coefficients.get();
+  };
+  return {{"crop, plain", 0, crop(none), {}},
+          {"crop, seek index", 0, crop(seek), {}},
+          {"crop, coefficients", 0, crop(coefficients), {}},
+          {"whole, plain", 3, whole(none), {}},
+          {"whole, seek index", 3, whole(seek), {}},
+          {"whole, coefficients", 3, whole(coefficients), {}},
+          {"whole, makes a seek index", 3, make({.seek_index = true}), {}},
+          {"whole, makes both", 3, make({true, true}), {}}};
+}
+
+}  // namespace
+}  // namespace leat::worker
+
+int main(int argc, char** argv) {
+  using namespace leat::worker;  // a program of one file
+  const int rounds = argc == 3 ? std::atoi(argv[1]) : 7;
+  if (argc < 2 || argc > 3 || rounds < 1) {
+    std::fprintf(stderr, "usage: jpeg_forms_bench [ROUNDS] FOLDER\n");
+    return 2;
+  }
+  JpegDecoder decoder{ImageLimits{}};
+  std::vector<Photo> photos = ReadPhotos(decoder, argv[argc - 1]);
+  if (photos.empty()) {
+    std::fprintf(stderr, "no JPEG with forms under %s\n", argv[argc - 1]);
+    return 1;
+  }
+  const size_t different = CountDifferent(decoder, photos);
+  std::printf("%zu of %zu decodings differ\n", different, 4 * photos.size());
+  std::vector<Case> cases = Cases(decoder);
+  for (int round = 0; round < rounds; ++round)
+    for (Case& one : cases) {
+      const double begin = Now();
+      for (Photo& photo : photos) one.run(photo);
+      one.times.push_back((Now() - begin) * 1e3 /
+                          static_cast<double>(photos.size()));
+    }
+  for (Case& one : cases) std::sort(one.times.begin(), one.times.end());
+  const auto median = [&](size_t i) {
+    return cases[i].times[cases[i].times.size() / 2];
+  };
+  for (size_t i = 0; i < cases.size(); ++i)
+    std::printf("%-28s %.3f ms (least %.3f)   %.2f x\n", cases[i].name,
+                median(i), cases[i].times.front(),
+                median(cases[i].yardstick) / median(i));
+  return different == 0 ? 0 : 1;
+}

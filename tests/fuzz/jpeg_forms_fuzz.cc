@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Forms of JPEGs against plain libjpeg-turbo. An input is a choice of windows
+// (10 bytes), changes of a form (a count, and 5 bytes each), and a file, which
+// may be damaged. Whatever the file: a decoding that makes forms says what one
+// without them says, of pixels and of damage; forms are of sound files only;
+// and a decoding with a form says the same again. A form that is changed, and
+// has its sum put right, ends in some pixels, or in libjpeg's.
+#include <array>
+#include <cstring>
+
+#include "core/crc32c.h"
+#include "tests/fuzz/input.h"
+#include "tests/fuzz/target.h"
+#include "tests/worker/image/jpeg_forms_support.h"
+
+namespace leat::worker::jpeg_forms_fuzz {
+namespace {
+
+constexpr ImageLimits kLimits = {
+    .max_pixels = 300'000, .max_side = 5'000, .max_scratch_bytes = 50'000'000};
+constexpr size_t kMostChanges = 8;
+
+struct Change {
+  uint32_t at = 0;
+  uint8_t to = 0;
+};
+
+struct Choice {
+  explicit Choice(fuzz::Input& input) {
+    flags = input.Byte();
+    for (uint8_t& part : parts) part = input.Byte();
+    changes = std::min<size_t>(input.Byte(), kMostChanges);
+    for (size_t i = 0; i < changes; ++i)
+      change[i] = {input.Number<uint32_t>(), input.Byte()};
+  }
+  bool gray() const { return (flags & 1) != 0; }
+
+  // The first window or the second.
+  Rect Window(StoredSize size, size_t which) const {
+    const uint8_t* const p = parts.data() + 4 * which;
+    const auto part = [](int64_t length, uint8_t at, uint8_t of) {
+      const int64_t taken = std::max<int64_t>(1, length * (of + 1) / 256);
+      return std::pair((length - taken) * at / 255, taken);
+    };
+    const auto [y, height] = part(size.height, p[0], p[1]);
+    const auto [x, width] = part(size.width, p[2], p[3]);
+    return {x, y, width, height};
+  }
+
+  uint8_t flags = 0;
+  std::array<uint8_t, 8> parts{};
+  size_t changes = 0;
+  std::array<Change, kMostChanges> change{};
+};
+
+void CheckChanged(const JpegForm& form, const Choice& choice,
+                  std::span<const std::byte> file, const Rect& window,
+                  JpegDecoder& decoder) {
+  std::vector<std::byte> bytes(form.bytes().begin(), form.bytes().end());
+  // The magic, the sum and the version are left as they are.
+  constexpr size_t kFirst = 10;
+  for (size_t i = 0; i < choice.changes; ++i)
+    bytes[kFirst + choice.change[i].at % (bytes.size() - kFirst)] =
+        static_cast<std::byte>(choice.change[i].to);
+  const uint32_t sum = Crc32c(std::span(bytes).subspan(8));
+  std::memcpy(bytes.data() + 4, &sum, sizeof sum);
+  // Exactly as large as it is: what reads beyond is found.
+  bytes.shrink_to_fit();
+  const auto changed = JpegForm::Parse(std::move(bytes));
+  if (!changed.ok()) return fuzz::Require(!Message(changed.status()).empty());
+  const WindowOfJpeg read =
+      DecodeJpeg(decoder, file, window, choice.gray(), changed->get());
+  fuzz::Require(read.status.ok() && read.damage.ok());
+}
+
+void Run(std::string_view text) {
+  static JpegDecoder& decoder = *new JpegDecoder(kLimits);
+  fuzz::Input input(text);
+  const Choice choice(input);
+  const std::string_view rest = input.Rest();
+  const auto file = std::as_bytes(std::span(rest.data(), rest.size()));
+  if (!decoder.Open(file).ok()) return;
+  const StoredSize size = decoder.header().size;
+  const bool gray = choice.gray();
+  const Rect first = choice.Window(size, 0), second = choice.Window(size, 1);
+  const WindowOfJpeg plain = DecodeJpeg(decoder, file, first, gray);
+  const MadeForms made = MakeFormsOf(decoder, file, first, gray);
+  fuzz::Require(made.window.SameAs(plain));
+  if (!made.seek_index.ok()) {
+    fuzz::Require(made.seek_index.status().code() ==
+                  made.coefficients.status().code());
+    return;
+  }
+  const WindowOfJpeg other = DecodeJpeg(decoder, file, second, gray);
+  fuzz::Require(other.status.ok() && other.damage.ok());
+  for (const JpegFormKind kind : kFormKinds) {
+    fuzz::Require(made.of(kind).ok());
+    const JpegForm& form = **made.of(kind);
+    const WindowOfJpeg read = DecodeJpeg(decoder, file, second, gray, &form);
+    fuzz::Require(read.used_form && read.SameAs(other));
+    if (choice.changes > 0) CheckChanged(form, choice, file, second, decoder);
+  }
+}
+
+std::vector<std::string> Seeds() {
+  using testing::JpegColor;
+  using testing::JpegSpec;
+  std::vector<std::string> inputs;
+  int next = 0;
+  for (const JpegSpec& spec :
+       {JpegSpec{.width = 300, .height = 17, .quality = 40},
+        JpegSpec{.width = 19, .height = 47, .h = 1, .v = 1, .quality = 98},
+        JpegSpec{.width = 70, .height = 33, .h = 2, .v = 1},
+        JpegSpec{.width = 35, .height = 49, .h = 1, .v = 2, .orientation = 8},
+        JpegSpec{.width = 150,
+        .height = 20,
+        .color = JpegColor::kGray,
+        .h = 1,
+        .v = 1},
+        JpegSpec{.width = 30,
+        .height = 31,
+        .color = JpegColor::kYcck,
+        .h = 1,
+        .v = 1},
+        JpegSpec{.width = 40, .height = 24, .h = 4, .v = 1},
+        JpegSpec{.width = 40, .height = 24, .progressive = true},
+        JpegSpec{.width = 40, .height = 24, .restart_interval = 2}}) {
+    std::string choice = fuzz::PutByte(next % 3 == 2);
+    for (const int part :
+         {40 * next, 100, 255 - 20 * next, 60, 0, 255, 128, next * 28})
+      choice += fuzz::PutByte(part);
+    choice += fuzz::PutByte(next % 4);
+    for (int i = 0; i < next % 4; ++i)
+      choice += fuzz::PutNumber<uint32_t>(i == 0 ? 5 : 1000u * i) +
+                fuzz::PutByte(77 * i);
+    inputs.push_back(choice + testing::MakeJpeg(spec));
+    ++next;
+  }
+  return inputs;
+}
+
+const fuzz::Target kTarget(
+    {.name = "jpeg_forms", .run = Run, .seeds = Seeds, .runs = 400});
+
+}  // namespace
+}  // namespace leat::worker::jpeg_forms_fuzz

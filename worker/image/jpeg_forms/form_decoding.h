@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FormDecoding: what a JpegDecoder has to do with forms: it decodes a file with
+// one, or makes some.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include "worker/image/jpeg_forms/form_readers.h"
+#include "worker/image/jpeg_forms/recorder.h"
+
+namespace leat::worker {
+
+// Thread-compatible. Its memory is kept from file to file.
+class FormDecoding {
+ public:
+  // A file is opened, with a form of it or null.
+  void Open(std::span<const std::byte> file, const JpegForm* form);
+  // The next decoding makes forms, and uses none.
+  void Record(FormKinds kinds, size_t max_bytes);
+
+  // Takes libjpeg's MCUs over, if there is a form that fits or one is to be
+  // made, and the file is of a kind that has forms. REQUIRES:
+  // jpeg_start_decompress has returned, nothing was decoded.
+  void Begin(j_decompress_ptr cinfo);
+  // MCUs beyond these columns may be zero: nobody looks at them.
+  void Want(uint32_t first_column, uint32_t last_column) {
+    wanted_.first_column = first_column;
+    wanted_.last_column = last_column;
+  }
+  // The source had no MCU: libjpeg decodes the file, from its begin.
+  void GiveUp();
+
+  // As JpegDecoder's.
+  bool used() const { return used_; }
+  absl::StatusOr<std::unique_ptr<const JpegForm>> Take(JpegFormKind kind);
+
+  size_t held() const { return recorder_.held(); }
+
+ private:
+  std::span<const std::byte> file_;
+  const JpegForm* form_ = nullptr;
+  FormKinds kinds_;
+  size_t max_bytes_ = 0;
+  absl::Status recording_;  // OK: under way
+  bool used_ = false;
+  bool given_up_ = false;
+
+  HuffmanTables tables_;
+  FileScan scan_;
+  WantedBlocks wanted_;
+  FormReaders readers_;
+  FormRecorder recorder_;
+};
+
+}  // namespace leat::worker

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tables that say what the next bits of a scan mean.
+//
+// ITU-T T.81, F.2.2: a code of up to 16 bits gives a symbol. A DC symbol is the
+// number of bits, behind the code, of the difference to the block's DC
+// predictor, which is the DC coefficient of the component's block before it. An
+// AC symbol has a number of zeros in its upper half, and in its lower half the
+// number of bits of the coefficient that follows these; 0x00 ends the block,
+// 0xf0 means 16 zeros.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+
+extern "C" {
+#include <jpeglib.h>
+}
+
+namespace leat::worker {
+
+// Codes of up to this many bits are looked up at once.
+inline constexpr int kLookupBits = 10;
+
+// Of `bits` bits, as they stand in a scan.
+inline int32_t ExtendedValue(uint32_t value, int bits) {
+  return value < (1u << (bits - 1))
+             ? static_cast<int32_t>(value) - (1 << bits) + 1
+             : static_cast<int32_t>(value);
+}
+
+// The code itself: what both kinds of tables look longer codes up in.
+class HuffmanCode {
+ public:
+  // False: the counts make no code.
+  bool Build(const JHUFF_TBL& table);
+  // Whether it was built of the same codes.
+  bool IsOf(const JHUFF_TBL& table) const;
+  // The code at the begin of 64 bits: its length, and its symbol. 0: none.
+  int Find(uint64_t bits, uint8_t* symbol) const {
+    const auto next = static_cast<uint32_t>(bits >> 48);
+    for (size_t length = 1; length <= 16; ++length) {
+      if (next >= limit_[length]) continue;
+      const uint32_t at = (next >> (16 - length)) + offset_[length];
+      *symbol = symbols_[at & 255];
+      return static_cast<int>(length);
+    }
+    return 0;
+  }
+
+  // Calls function(code, length, symbol) for codes that are looked up at once.
+  template <class Function>
+  void ForEachShort(Function function) const {
+    uint32_t code = 0;
+    size_t next = 0;
+    for (int length = 1; length <= kLookupBits; ++length, code <<= 1)
+      for (int i = 0; i < counts_[static_cast<size_t>(length)]; ++i)
+        function(code++, length, symbols_[next++]);
+  }
+
+ private:
+  bool built_ = false;
+  std::array<uint8_t, 17> counts_{};  // by length
+  std::array<uint8_t, 256> symbols_{};
+  // By length: the first 16 bits beyond its codes, and what leads from a code
+  // to its symbol.
+  std::array<uint32_t, 17> limit_{}, offset_{};
+};
+
+class DcTable {
+ public:
+  bool Build(const JHUFF_TBL& table);
+  // The low byte is the code's length, the high one the difference's. 0: the
+  // code is longer.
+  uint16_t Look(uint64_t bits) const {
+    return look_[bits >> (64 - kLookupBits)];
+  }
+  const HuffmanCode& code() const { return code_; }
+
+ private:
+  HuffmanCode code_;
+  std::array<uint16_t, size_t{1} << kLookupBits> look_{};
+};
+
+class AcTable {
+ public:
+  static constexpr int kEnd = 128;  // more than any run leads to
+  // An entry of a whole coefficient: bits 0 … 6 are the bits that it takes,
+  // 8 … 15 how far it goes on in the block (kEnd: to its end), 16 … 31 its
+  // value, 0 for none. With kSymbolOnly: the code's bits, and its symbol in
+  // 16 … 23. 0: the code is longer.
+  static constexpr int32_t kSymbolOnly = 0x80;
+  bool Build(const JHUFF_TBL& table);
+  int32_t Look(uint64_t bits) const {
+    return look_[bits >> (64 - kLookupBits)];
+  }
+  const HuffmanCode& code() const { return code_; }
+
+ private:
+  void Fill(uint32_t code, int length, uint8_t symbol);
+
+  HuffmanCode code_;
+  std::array<int32_t, size_t{1} << kLookupBits> look_{};
+};
+
+// A decoder's: most files have the tables of the file before.
+class HuffmanTables {
+ public:
+  // Those that the scan uses. False: one is missing or makes no code.
+  bool Build(const jpeg_decompress_struct& cinfo);
+  // REQUIRES: Build was true, of a scan that uses it.
+  const DcTable& dc(int number) const { return dc_[Index(number)]; }
+  const AcTable& ac(int number) const { return ac_[Index(number)]; }
+
+ private:
+  static size_t Index(int number) {
+    return static_cast<size_t>(number) % NUM_HUFF_TBLS;
+  }
+  std::array<DcTable, NUM_HUFF_TBLS> dc_;
+  std::array<AcTable, NUM_HUFF_TBLS> ac_;
+};
+
+}  // namespace leat::worker

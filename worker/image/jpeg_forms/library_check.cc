@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/image/jpeg_forms/library_check.h"
+
+#include <csetjmp>
+#include <string>
+#include <vector>
+
+#include "worker/image/decoder_digest.h"
+#include "worker/image/jpeg_errors.h"
+#include "worker/image/jpeg_forms/recorder.h"
+
+#if defined(LIBJPEG_TURBO_VERSION_NUMBER) && __has_include(<jpegint.h>)
+// The versions that were read: 2.0 to 3.x have the same decode_mcu.
+#if LIBJPEG_TURBO_VERSION_NUMBER >= 2000000 && \
+    LIBJPEG_TURBO_VERSION_NUMBER < 4000000
+#define LEAT_JPEG_TAKES_MCUS 1
+#endif
+#endif
+
+#ifdef LEAT_JPEG_TAKES_MCUS
+extern "C" {
+#define JPEG_INTERNALS
+#include <jpegint.h>
+}
+#undef MAX
+#undef MIN
+#endif
+
+namespace leat::worker {
+
+#ifdef LEAT_JPEG_TAKES_MCUS
+
+namespace {
+
+boolean NextMcu(j_decompress_ptr cinfo, JBLOCKROW* blocks) {
+  if (static_cast<McuSource*>(cinfo->client_data)->Next(blocks)) return TRUE;
+  JpegErrors* const errors =
+      JpegErrors::Of(reinterpret_cast<j_common_ptr>(cinfo));
+  errors->no_mcus = true;
+  std::longjmp(errors->jump, 1);
+}
+
+}  // namespace
+
+void TakeMcusFrom(McuSource* source, j_decompress_ptr cinfo) {
+  cinfo->client_data = source;
+  cinfo->entropy->decode_mcu = NextMcu;
+}
+
+namespace {
+
+// Counts what libjpeg asks for.
+class CountingSource final : public McuSource {
+ public:
+  explicit CountingSource(McuSource* source) : source_(source) {}
+  bool Next(JBLOCKROW* blocks) override {
+    ++asked_;
+    return source_->Next(blocks);
+  }
+  size_t asked() const { return asked_; }
+
+ private:
+  McuSource* const source_;
+  size_t asked_ = 0;
+};
+
+// A known file, decoded by libjpeg alone or by a source of ours.
+struct Trial {
+  std::string file;
+  jpeg_decompress_struct cinfo = {};
+  JpegErrors errors;
+  HuffmanTables tables;
+  FileScan scan;
+  WantedBlocks wanted;
+  FormRecorder recorder;
+  CountingSource source{&recorder};
+  std::vector<uint8_t> pixels;
+
+  // False: it did not come to its end.
+  bool Run(bool by_source) {
+    cinfo.err = errors.Init();
+    if (setjmp(errors.jump) != 0) {
+      jpeg_destroy_decompress(&cinfo);
+      return false;
+    }
+    jpeg_create_decompress(&cinfo);
+    jpeg_mem_src(&cinfo, reinterpret_cast<const unsigned char*>(file.data()),
+                 static_cast<unsigned long>(file.size()));
+    jpeg_read_header(&cinfo, TRUE);
+    cinfo.dct_method = JDCT_ISLOW;
+    jpeg_start_decompress(&cinfo);
+    const size_t row_bytes = size_t{3} * cinfo.output_width;
+    pixels.resize(row_bytes * cinfo.output_height);
+    const bool taken = !by_source || Take();
+    while (taken && cinfo.output_scanline < cinfo.output_height) {
+      JSAMPROW row = pixels.data() + row_bytes * cinfo.output_scanline;
+      jpeg_read_scanlines(&cinfo, &row, 1);
+    }
+    jpeg_destroy_decompress(&cinfo);
+    return taken;
+  }
+  bool Take() {
+    const std::span<const std::byte> bytes = std::as_bytes(std::span(file));
+    if (!DescribeScan(cinfo, bytes, &tables, &scan, &wanted)) return false;
+    recorder.Begin(bytes, scan, wanted, {}, 0);
+    TakeMcusFrom(&source, &cinfo);
+    return true;
+  }
+};
+
+bool Try() {
+  const auto trial = std::make_unique<Trial>();
+  trial->file = KnownImages().front();  // JPEG 4:2:0
+  if (!trial->Run(false)) return false;
+  const std::vector<uint8_t> pixels = trial->pixels;
+  trial->pixels.clear();
+  return trial->Run(true) && trial->pixels == pixels &&
+         trial->source.asked() ==
+             size_t{trial->scan.layout.columns} * trial->scan.layout.rows;
+}
+
+}  // namespace
+
+bool LibraryTakesMcus() {
+  static const bool takes = Try();
+  return takes;
+}
+
+#else
+
+void TakeMcusFrom(McuSource*, j_decompress_ptr) {}
+bool LibraryTakesMcus() { return false; }
+
+#endif
+
+}  // namespace leat::worker

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FormRecorder: decodes a file's scan in libjpeg's place and notes on the way
+// what forms are made of, so that they cost no second decoding.
+//
+// libjpeg asks for the MCUs down to the last row that somebody looks at; Finish
+// goes over those below.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "worker/image/jpeg_forms/form_kinds.h"
+#include "worker/image/jpeg_forms/jpeg_form.h"
+#include "worker/image/jpeg_forms/scan_bits.h"
+
+namespace leat::worker {
+
+// Thread-compatible. Its memory is kept from file to file.
+class FormRecorder final : public McuSource {
+ public:
+  // `max_bytes`: of the coefficients; a file that has more gets no such form.
+  // REQUIRES: the file, `scan` and `wanted` live until the last Next or Make.
+  void Begin(std::span<const std::byte> file, const FileScan& scan,
+             const WantedBlocks& wanted, FormKinds kinds, size_t max_bytes);
+  bool Next(JBLOCKROW* blocks) override;
+
+  // The form, of all of the file. kDataLoss: the scan breaks off or has a code
+  // that is none, anywhere. kResourceExhausted: more than `max_bytes`.
+  // REQUIRES: Begin with this kind; it is asked for once.
+  absl::StatusOr<std::unique_ptr<const JpegForm>> Make(JpegFormKind kind);
+
+  size_t held() const;  // bytes
+
+ private:
+  void AddEntry();
+  bool DecodeMcu(JBLOCKROW* blocks);
+  bool DecodeAndRecord(JBLOCKROW* blocks);
+  bool HasRoom();
+  absl::Status Finish();
+
+  std::span<const std::byte> file_;
+  const FileScan* scan_ = nullptr;
+  const WantedBlocks* wanted_ = nullptr;
+  FormKinds kinds_;
+  size_t max_bytes_ = 0;
+
+  uint32_t row_ = 0, column_ = 0;  // of the next MCU
+  bool failed_ = false;
+  bool too_large_ = false;
+  ScanBits bits_;
+  std::array<int32_t, kMaxJpegComponents> predictors_{};
+
+  std::vector<uint8_t> entries_;      // of the seek index
+  std::vector<uint8_t> row_offsets_;  // of the coefficients
+  std::vector<uint8_t> blocks_;       // of the coefficients: size is room
+  size_t block_bytes_ = 0;            // of blocks_
+  JBLOCK dropped_ = {};
+};
+
+}  // namespace leat::worker

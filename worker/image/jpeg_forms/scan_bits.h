@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ScanBits: reads the coded data of a scan bit by bit, and begins anywhere.
+//
+// ITU-T T.81, B.1.1.5: a byte 0xff of the data is followed by a 0, which is
+// none of the data ("stuffed"). 0xff with anything else ends them here: that is
+// a marker, and data that go on behind it are not for this reader.
+//
+// The bit offset of a place is eight times the offset of the byte of its next
+// bit, counted with stuffed bytes, plus the bits of that byte that are read.
+// So it leads into the file as it is.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+namespace leat::worker {
+
+// Trivially copied, so that loops keep it in registers.
+struct ScanBits {
+  const uint8_t* at = nullptr;  // the next byte
+  const uint8_t* end = nullptr;
+  uint64_t bits = 0;  // the next ones, from the top
+  int count = 0;      // how many of them
+  int padding = 0;    // zeros given so far because the data had ended
+
+  static ScanBits From(std::span<const uint8_t> data) {
+    return {.at = data.data(), .end = data.data() + data.size()};
+  }
+  // REQUIRES: offset / 8 is within the data or at their end.
+  static ScanBits From(std::span<const uint8_t> data, uint32_t offset) {
+    ScanBits from = From(data.subspan(offset / 8));
+    from.Refill();
+    from.Drop(static_cast<int>(offset % 8));
+    return from;
+  }
+
+  // There are 56 bits at least, of which those behind the data's end are 0.
+  void Refill() {
+    if (end - at >= 8) {
+      uint64_t next = 0;
+      std::memcpy(&next, at, 8);
+      next = __builtin_bswap64(next);
+      if (!HasFf(next)) {
+        // Bits beyond `count` are of the byte at `at`, which comes next.
+        bits |= next >> count;
+        at += (63 - count) >> 3;
+        count |= 56;
+        return;
+      }
+    }
+    *this = RefilledByByte(*this);
+  }
+  // REQUIRES: number <= count, for both.
+  void Drop(int number) {
+    bits <<= number;
+    count -= number;
+  }
+  // REQUIRES: number > 0.
+  uint32_t Take(int number) {
+    const auto taken = static_cast<uint32_t>(bits >> (64 - number));
+    Drop(number);
+    return taken;
+  }
+  // More was taken than the data have.
+  bool Overrun() const { return padding > count; }
+  // The bit offset of the next bit; `data` as given to From. REQUIRES: not
+  // Overrun().
+  uint32_t Offset(std::span<const uint8_t> data) const;
+
+ private:
+  static bool HasFf(uint64_t bytes) {
+    constexpr uint64_t kOnes = 0x0101010101010101;
+    return ((~bytes - kOnes) & bytes & (kOnes << 7)) != 0;
+  }
+  static ScanBits RefilledByByte(ScanBits scan);
+};
+
+}  // namespace leat::worker

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// For example a window that needs the columns 20 to 40 of MCUs: of each of its
+// rows, decoding begins at column 16, drops what 16 to 19 say, and ends behind
+// 40. Of rows above it nothing is looked at.
+#include "worker/image/jpeg_forms/seek_index.h"
+
+#include "core/status.h"
+#include "worker/image/jpeg_forms/blocks.h"
+#include "worker/image/jpeg_forms/form_readers.h"
+
+namespace leat::worker {
+
+absl::StatusOr<std::unique_ptr<const JpegForm>> SeekIndex::Of(
+    const Header& header, std::vector<std::byte> bytes) {
+  const ScanLayout& layout = header.layout;
+  std::unique_ptr<SeekIndex> index(new SeekIndex(header, std::move(bytes)));
+  const size_t entries = size_t{layout.rows} * EntriesOfRow(layout);
+  if (index->content().size() != entries * EntryBytes(layout))
+    return DataLoss("seek index of a JPEG has {} bytes of entries, want {}",
+                    index->content().size(), entries * EntryBytes(layout));
+  const uint64_t end = uint64_t{header.file_bytes - layout.scan_begin} * 8;
+  uint64_t last = 0;
+  for (uint32_t row = 0; row < layout.rows; ++row)
+    for (uint32_t group = 0; group < EntriesOfRow(layout); ++group) {
+      const uint64_t offset = index->At(row, group).bit_offset;
+      if (offset < last || offset > end)
+        return DataLoss(
+            "seek index of a JPEG has the bit offset {} in row {}, want {} to "
+            "{}",
+            offset, row, last, end);
+      last = offset;
+    }
+  return index;
+}
+
+SeekIndex::Entry SeekIndex::At(uint32_t row, uint32_t group) const {
+  const ScanLayout& layout = header().layout;
+  const uint8_t* from =
+      content().data() +
+      EntryBytes(layout) * (size_t{row} * EntriesOfRow(layout) + group);
+  Entry entry{.bit_offset = LoadLittle<uint32_t>(from)};
+  for (size_t i = 0; i < layout.components; ++i)
+    entry.predictors[i] =
+        static_cast<int16_t>(LoadLittle<uint16_t>(from + 4 + 2 * i));
+  return entry;
+}
+
+McuSource* SeekIndex::Begin(const FileScan& scan, const WantedBlocks& wanted,
+                            FormReaders* readers) const {
+  readers->seek.Begin(*this, scan, wanted);
+  return &readers->seek;
+}
+
+void SeekReader::Begin(const SeekIndex& index, const FileScan& scan,
+                       const WantedBlocks& wanted) {
+  *this = SeekReader();
+  index_ = &index;
+  scan_ = &scan;
+  wanted_ = &wanted;
+}
+
+bool SeekReader::Next(JBLOCKROW* blocks) {
+  const uint32_t row = row_, column = column_;
+  if (row >= scan_->layout.rows) return false;
+  if (++column_ == scan_->layout.columns) {
+    column_ = 0;
+    ++row_;
+  }
+  const bool at_entry = column % SeekIndex::kStep == 0;
+  if (blocks == nullptr || column > wanted_->last_column) {
+    there_ = false;
+    return true;
+  }
+  if (!there_ && column < wanted_->first_column &&
+      column / SeekIndex::kStep < wanted_->first_column / SeekIndex::kStep)
+    return true;
+  if (!there_) {
+    if (!at_entry) return false;  // skipped within a row: libjpeg does not
+    const SeekIndex::Entry entry = index_->At(row, column / SeekIndex::kStep);
+    bits_ = ScanBits::From(scan_->data, entry.bit_offset);
+    predictors_ = entry.predictors;
+    there_ = true;
+  }
+  return Decode(column >= wanted_->first_column ? blocks : nullptr);
+}
+
+bool SeekReader::Decode(JBLOCKROW* blocks) {
+  const FileScan& scan = *scan_;
+  for (size_t i = 0; i < scan.layout.blocks; ++i) {
+    int32_t* const predictor = &predictors_[scan.layout.component_of[i]];
+    bool sound = false;
+    if (blocks != nullptr && wanted_->of_needed_component[i]) {
+      StoreSink sink{blocks[i][0]};
+      sound = DecodeBlock(&bits_, *scan.dc[i], *scan.ac[i], predictor, sink);
+    } else {
+      DropSink sink;
+      sound = DecodeBlock(&bits_, *scan.dc[i], *scan.ac[i], predictor, sink);
+    }
+    if (!sound) return false;
+  }
+  return !bits_.Overrun();
+}
+
+}  // namespace leat::worker

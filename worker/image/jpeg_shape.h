@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the header that libjpeg has read says of how a file is decoded.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+
+extern "C" {
+#include <jpeglib.h>
+}
+
+namespace leat::worker {
+
+// Samples are stored for all of the image before the first row comes out.
+bool StoresCoefficients(jpeg_decompress_struct* cinfo);
+// How many bytes of them.
+uint64_t CoefficientBytes(const jpeg_decompress_struct& cinfo);
+
+// libjpeg's cropping is exact, given a margin of one iMCU, where its
+// upsampling looks at no more than the neighbouring sample: everywhere but in
+// kinds that hardly exist, which are not worth the doubt.
+bool PartialIsExact(const jpeg_decompress_struct& cinfo);
+
+bool IsCmyk(const jpeg_decompress_struct& cinfo);
+
+}  // namespace leat::worker
