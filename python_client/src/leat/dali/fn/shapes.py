@@ -15,6 +15,11 @@ from leat.dali._operator import operator
 from leat.dali.fn.geometry import axes_of
 from leat.errors import InvalidArgument, Unimplemented
 
+__all__ = [
+    "cat", "expand_dims", "joined", "pad", "reinterpret", "reshape", "reshaped", "shapes", "squeeze", "stack",
+    "transpose",
+]  # fmt: skip
+
 
 def _whole_numbers(where: str, value: Any) -> list[int]:
     numbers = _node.constant_values(where, value) if isinstance(value, DataNode) else _node.numbers(where, value)
@@ -233,7 +238,7 @@ def joined(where: str, parts: Sequence[DataNode], axis: int) -> DataNode:
 @operator("cat")
 def cat(*inputs: DataNode, axis: int = 0, axis_name: str | None = None) -> DataNode:
     """Values one behind the other along an axis."""
-    place = axes_of("fn.cat", inputs[0], [axis], axis_name)[0]
+    place = axes_of("fn.cat", inputs[0], None if axis_name else [axis], axis_name)[0]
     return joined("fn.cat", inputs, place)
 
 
@@ -254,30 +259,7 @@ def stack(*inputs: DataNode, axis: int = 0, axis_name: str | None = None) -> Dat
     return result
 
 
-def _filled(where: str, value: Any, dtype: Any, shape: Any, layout: str | None) -> DataNode:
-    sizes = () if shape is None else tuple(_whole_numbers(f"{where}: shape", shape))
-    return _node.constant(np.full(sizes, value, dtype), layout=layout)
-
-
-@operator("full")
-def full(fill_value: DataNode, *, layout: str | None = None, shape: Any = None) -> DataNode:
-    """A value in every place of the shape."""
-    where = "fn.full"
-    sizes = () if shape is None else tuple(_whole_numbers(f"{where}: shape", shape))
-    if not sizes:
-        return fill_value
-    zeros = _node.constant(np.zeros(sizes, fill_value.dtype or "float32"))
-    result = _node.binary("add", zeros, fill_value)
-    return DataNode(result.node, layout=layout, sizes=sizes, dtype=result.dtype)
-
-
-@operator("zeros")
-def zeros(*, dtype: Any = types.INT32, layout: str | None = None, shape: Any = None) -> DataNode:
-    """Zeros."""
-    return _filled("fn.zeros", 0, types.name_of("fn.zeros: dtype", dtype), shape, layout)
-
-
-@operator("ones")
-def ones(*, dtype: Any = types.INT32, layout: str | None = None, shape: Any = None) -> DataNode:
-    """Ones."""
-    return _filled("fn.ones", 1, types.name_of("fn.ones: dtype", dtype), shape, layout)
+@operator("shapes")
+def shapes(input: DataNode, *, dtype: Any = types.INT64) -> DataNode:
+    """The sizes of each sample's axes, one after the other."""
+    return input.shape(dtype=dtype)
