@@ -66,6 +66,68 @@ def test_floats_between_pixels_are_not_rounded_to_bytes():
     assert blurred == pytest.approx([10.10388, 9.83487, 13.52201, 17.176092], abs=1e-5)
 
 
+def test_fractions_of_sizes_and_places_in_elements_are_left_out():
+    def parts():
+        part = fn.slice(pixels(), start=(1.9, 2.6), shape=(1.7, 2.2), axes=(0, 1))
+        return part, fn.crop(pixels(), crop=(2.9, 1.6)), fn.slice(pixels(), start=(1,), end=(2.9,), axes=(0,))
+
+    part, window, rows = outputs_of(parts)
+    assert part[0].ravel().tolist() == [13, 20]
+    assert (window.shape[1:3], rows.shape[1:3]) == ((2, 1), (1, 4))
+
+
+@pytest.mark.parametrize(("mask", "first"), [(0, 0), (1, 21), (2, 26), (3, 18)])
+def test_a_mirror_of_a_resized_window_is_a_mask_of_directions(mask, first):
+    def mirrored():
+        node = fn.external_source(lambda: np.int32([mask] * 2), dtype=types.INT32, ndim=0)
+        window = {"size": (4, 4), "crop": (4, 4)}
+        constant = fn.resize_crop_mirror(pixels(), mirror=mask, **window)
+        return constant, fn.resize_crop_mirror(pixels(), mirror=node, **window)
+
+    constant, varying = outputs_of(mirrored)
+    assert constant[0].flat[0] == first
+    np.testing.assert_array_equal(constant, varying)
+
+
+def test_a_layout_goes_with_the_number_of_axes():
+    def shaped():
+        same, other = fn.reshape(pixels(), shape=(2, 8, 1)), fn.reshape(pixels(), shape=(4, 4))
+        return same, other, fn.python_function(pixels(), function=lambda x: x)
+
+    pipeline = pipeline_def(batch_size=2)(shaped)()
+    assert [each.layout() for each in pipeline.run()] == ["HWC", "", ""]
+
+
+def test_a_layout_of_a_transposition_names_its_axes_and_orders_nothing():
+    def turned():
+        x = fn.external_source(lambda: np.arange(48, dtype=np.uint8).reshape(2, 2, 3, 4), layout="HWC", ndim=3)
+        return (
+            fn.transpose(x, output_layout="CHW"),
+            fn.transpose(x, perm=(2, 0, 1), transpose_layout=False),
+            fn.transpose(x, perm=(2, 0, 1)),
+        )
+
+    pipeline = pipeline_def(batch_size=2)(turned)()
+    reverse, kept, named = pipeline.run()
+    assert (reverse.shape()[0], reverse.layout()) == ((4, 3, 2), "CHW")
+    assert reverse.at(0).ravel()[:4].tolist() == [0, 12, 4, 16]
+    assert (kept.shape()[0], kept.layout(), kept.at(0).ravel()[:4].tolist()) == ((4, 2, 3), "HWC", [0, 4, 8, 12])
+    assert named.layout() == "CHW"
+    with pytest.raises(leat.InvalidArgument, match="output_layout = 'AB' of 3 axes"):
+        outputs_of(lambda: fn.transpose(pixels(), output_layout="AB"))
+
+
+def test_a_table_of_whole_numbers_rounds_one_half_away_from_zero():
+    def looked_up():
+        x = fn.external_source(lambda: np.uint8([[0, 1, 2]] * 2), dtype=types.UINT8)
+        table = {"keys": [1, 2], "values": [5.4, 6.5], "default_value": -1.5}
+        return tuple(fn.lookup_table(x, **table, dtype=each) for each in (types.INT32, types.FLOAT))
+
+    whole, floats = (each[0].tolist() for each in outputs_of(looked_up))
+    assert whole == [-2, 5, 7]
+    assert floats == pytest.approx([-1.5, 5.4, 6.5])
+
+
 def test_shot_noise_without_a_factor_is_refused():
     with pytest.raises(leat.InvalidArgument, match="fn.noise.shot: factor = 0.0; expected more than 0"):
         outputs_of(lambda: fn.noise.shot(pixels(), factor=0.0))

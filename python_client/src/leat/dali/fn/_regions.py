@@ -137,10 +137,20 @@ def _named(where: str, axes: list[int], named: dict[str, Any]) -> Region:
     start = _one_of(where, named, ("start", "rel_start"))
     extent = _one_of(where, named, ("shape", "end", "rel_shape", "rel_end"))
     count = len(axes)
+
+    def values(name: str | None) -> list[Any]:
+        if name is None:
+            return []
+        found = _values(f"{where}: {name}", named[name], count)
+        # Places in elements are whole numbers, of which DALI leaves a fraction out.
+        if name.startswith("rel_"):
+            return found
+        return [each if isinstance(each, DataNode) else int(each) for each in found]
+
     return Region(
         axes,
-        _values(f"{where}: {start}", named[start], count) if start else [],
-        _values(f"{where}: {extent}", named[extent], count) if extent else [],
+        values(start),
+        values(extent),
         extent in ("end", "rel_end"),
         start == "rel_start",
         extent in ("rel_shape", "rel_end"),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -229,6 +230,11 @@ def permute_batch(input: DataNode, *, indices: Any) -> DataNode:
     raise _refused.unimplemented("fn.permute_batch")
 
 
+def _away_from_zero(value: Any) -> float:
+    """The nearest whole number, of two that are as near the one that is farther from zero."""
+    return math.copysign(math.floor(abs(float(value)) + 0.5), value)
+
+
 @operator("lookup_table")
 def lookup_table(
     input: DataNode, *, default_value: float = 0.0, dtype: Any = types.FLOAT, keys: Any = (), values: Any = ()
@@ -239,6 +245,8 @@ def lookup_table(
     names, results = _node.numbers(f"{where}: keys", keys), _node.numbers(f"{where}: values", values)
     if len(names) != len(results):
         raise InvalidArgument(f"{where}: {len(names)} keys and {len(results)} values; expected as many")
+    if not name.startswith("float"):
+        *results, default_value = (_away_from_zero(each) for each in (*results, default_value))
     node = _node.apply(
         "lookup_table", input, keys=names, values=results, default_value=float(default_value), dtype=name
     )

@@ -160,7 +160,7 @@ class Crop:
 
 
 def _whole(where: str, value: Any) -> int:
-    number = round(float(value))
+    number = int(value)  # DALI leaves a fraction out
     if number < 1:
         raise InvalidArgument(f"{where} = {value!r}; expected at least 1")
     return number

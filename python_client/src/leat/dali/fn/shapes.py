@@ -97,7 +97,10 @@ def reshape(
         if layout is None:
             raise InvalidArgument(f"{where}: none of shape, rel_shape, src_dims and layout is given")
         return DataNode(data.node, layout=layout, sizes=data.sizes, dtype=data.dtype, encoded=data.encoded)
-    return reshaped(data, _target(where, data, shape, rel_shape, src_dims), layout)
+    sizes = _target(where, data, shape, rel_shape, src_dims)
+    if layout is None and len(sizes) == len(data.layout):
+        layout = data.layout
+    return reshaped(data, sizes, layout)
 
 
 @operator("reinterpret", optional_inputs=1)
@@ -153,21 +156,21 @@ def expand_dims(data: DataNode, *, axes: Any, new_axis_names: str = "") -> DataN
 def transpose(
     input: DataNode, *, output_layout: str | None = None, perm: Any = None, transpose_layout: bool = True
 ) -> DataNode:
-    """The axes in another order; without one, the reverse."""
+    """The axes in another order; without one, the reverse. `output_layout` names the result's and orders nothing."""
     where = "fn.transpose"
     if perm is not None:
         order = _whole_numbers(f"{where}: perm", perm)
-    elif output_layout and input.layout:
-        if sorted(output_layout) != sorted(input.layout):
-            raise InvalidArgument(f"{where}: output_layout = {output_layout!r}; the input has {input.layout!r}")
-        order = [input.layout.index(name) for name in output_layout]
     elif input.ndim is not None:
         order = list(reversed(range(input.ndim)))
     else:
         raise InvalidArgument(f"{where}: perm must be given, since the number of axes is not known")
-    layout = ""
-    if transpose_layout and len(input.layout) == len(order):
-        layout = "".join(input.layout[i] for i in order)
+    if output_layout and len(output_layout) != len(order):
+        raise InvalidArgument(
+            f"{where}: output_layout = {output_layout!r} of {len(order)} axes; expected a letter for each"
+        )
+    layout = input.layout
+    if transpose_layout and len(layout) == len(order):
+        layout = "".join(layout[i] for i in order)
     sizes = None if input.sizes is None else [input.sizes[i] for i in order]
     return DataNode(
         _node.apply("transpose", input, perm=order), layout=output_layout or layout, sizes=sizes, dtype=input.dtype
