@@ -63,7 +63,7 @@ class Peekable:
             if spec != self._specs[key]:
                 self._hand_out(found)  # type: ignore[attr-defined]
                 raise ValueError(
-                    f"The shape or type of the output changed between iterations: output {key!r} is {spec}, and was "
+                    f"The shape or type of the output changed between iterations. Output {key!r} is {spec}, and was "
                     f"{self._specs[key]}; expected the same at every step"
                 )
         return found

@@ -47,6 +47,7 @@ CALLS = {
     "external_source": (NOTHING, {"source": len}),
     "flip": (IMAGE, {}),
     "full": (lambda: (7,), {}),
+    "full_like": (lambda: (image(), 7), {}),
     "gaussian_blur": (IMAGE, {"sigma": 1.0}),
     "hsv": (IMAGE, {}),
     "hue": (IMAGE, {}),
@@ -58,6 +59,7 @@ CALLS = {
     "normalize": (IMAGE, {}),
     "one_hot": (lambda: (label(),), {"num_classes": 3}),
     "ones": (NOTHING, {}),
+    "ones_like": (IMAGE, {}),
     "pad": (IMAGE, {}),
     "peek_image_shape": (ENCODED, {}),
     "python_function": (IMAGE, {"function": len}),
@@ -80,12 +82,14 @@ CALLS = {
     "resize_crop_mirror": (IMAGE, {"size": (6, 6), **WINDOW}),
     "rotate": (IMAGE, {"angle": 30.0}),
     "saturation": (IMAGE, {}),
+    "shapes": (lambda: (fn.zeros(shape=(2, 3)),), {}),
     "slice": (IMAGE, {"start": (1, 1), "shape": (4, 4)}),
     "squeeze": (lambda: (image()[:1],), {"axes": 0}),
     "stack": (lambda: (image(),) * 2, {}),
     "transpose": (IMAGE, {"perm": (2, 0, 1)}),
     "warp_affine": (IMAGE, {"matrix": (1, 0, 0, 0, 1, 0)}),
     "zeros": (NOTHING, {}),
+    "zeros_like": (IMAGE, {}),
 }
 # These are refused whatever their arguments are.
 REFUSED = {"permute_batch", "readers.mxnet"}

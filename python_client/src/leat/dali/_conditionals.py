@@ -122,6 +122,12 @@ def _flag(value: Any) -> DataNode:
     return DataNode(_node.apply("ne", node, 0), sizes=node.sizes, dtype="bool") if node.dtype != "bool" else node
 
 
+def do_not_convert(func: Callable[..., Any] | None = None) -> Callable[..., Any]:
+    """The function, whose `if` is Python's own also where a pipeline calls it: only the pipeline's own function is
+    rewritten, so there is nothing to be left out."""
+    return do_not_convert if func is None else func
+
+
 _PREFIX = "_leat_"
 
 
@@ -215,6 +221,15 @@ def _branch(name: str, names: list[str], body: list[ast.stmt]) -> ast.FunctionDe
     return _function(name, names, [*body, result])
 
 
+def _chooses(tree: ast.AST) -> bool:
+    """Whether a lambda in it has an expression that is rewritten in functions."""
+    parts = [part for each in ast.walk(tree) if isinstance(each, ast.Lambda) for part in ast.walk(each.body)]
+    return any(
+        isinstance(each, (ast.IfExp, ast.BoolOp)) or isinstance(each, ast.UnaryOp) and isinstance(each.op, ast.Not)
+        for each in parts
+    )
+
+
 def converted(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function, with `if`, `and`, `or` and `not` on nodes made into choices for each sample.
 
@@ -238,6 +253,8 @@ def converted(function: Callable[..., Any]) -> Callable[..., Any]:
         ) from None
     definition = tree.body[0]
     if not isinstance(definition, ast.FunctionDef):
+        if function.__name__ == "<lambda>" and not _chooses(tree):
+            return function
         raise PipelineError(f"enable_conditionals=True: {function!r:.80} is no function that `def` defines")
     definition.decorator_list = []
     free = function.__code__.co_freevars

@@ -107,8 +107,8 @@ class DataNode:
             "to sample takes the node"
         )
 
-    def __iter__(self) -> Any:
-        raise TypeError(f"{self!r} cannot be iterated or unpacked: it is one output of an operator")
+    # Scripts ask isinstance(result, Iterable) to tell an operator's one output from several.
+    __iter__ = None
 
     def __len__(self) -> int:
         raise TypeError(f"{self!r} has no length while the pipeline is defined; .shape() gives a node")
@@ -257,11 +257,34 @@ _RANKS = ("bool", "uint8", "int32", "int64", "float16", "float32")
 _COMPARISONS = frozenset("lt le gt ge eq ne".split())
 
 
+# The library takes no more numbers for an argument.
+_MOST_NUMBERS = 4096
+
+
 def constant(value: Any, *, layout: str | None = "") -> DataNode:
-    """A node of numbers."""
+    """A node of numbers; of an array of more than the library takes, one that this process brings for each step."""
+    if isinstance(value, np.ndarray) and value.size > _MOST_NUMBERS:
+        return _brought(value, layout)
     node = _constant(value)
     args = node._operation.args
     return DataNode(node, layout=layout, sizes=tuple(args.get("shape", ())), dtype=args["dtype"])
+
+
+def _brought(value: np.ndarray, layout: str | None) -> DataNode:
+    pipeline = _current.pipeline()
+    if pipeline is None:
+        raise PipelineError(
+            f"a constant of shape {value.shape} outside of a pipeline; expected it in the function or the `with` block "
+            "that defines one"
+        )
+    kept = np.ascontiguousarray(value)
+
+    def call(_: list[Any]) -> list[Any]:
+        return [np.broadcast_to(kept, (pipeline.max_batch_size, *kept.shape))]
+
+    (node,) = consumer_call(call, (), 1, layout, preserve=False)
+    node.sizes, node.dtype = kept.shape, kept.dtype.name
+    return node
 
 
 def node_of(value: Any) -> DataNode:

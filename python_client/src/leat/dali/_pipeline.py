@@ -82,6 +82,7 @@ class Pipeline:
         self._operator_seeds: list[int] = []
         self._plan: _plan.Plan | None = None
         self._runner: Runner | None = None
+        self._set_up: int | None = None
 
     # Defining.
 
@@ -219,10 +220,19 @@ class Pipeline:
         """Whether `_take` takes a time-out: nothing runs in this process."""
         return self._built().direct is not None
 
+    def iter_setup(self) -> None:
+        """For classes of scripts: feeds the external sources of a step, before it is made; StopIteration ends the data.
+
+        It is asked once a step, also of a step that an exception ends and that is made again.
+        """
+
     def _take(self, place: Place, timeout: float | None = None) -> Taken:
         """As `Runner.at`, and checked."""
         runner = self._built()
         runner.place = place
+        if self._set_up != place.steps:
+            self.iter_setup()
+            self._set_up = place.steps
         taken = runner.at(place, timeout)
         dtypes, ndims = self._checks["dtype"], self._checks["ndim"]
         for i, batch in enumerate(taken.outputs if dtypes or ndims else ()):
@@ -416,6 +426,11 @@ def _layout(node: DataNode, batch: Any) -> str:
     """Of an output, if it names all axes; of an external source the one that was fed."""
     source = getattr(node.node._operation, "source", None)
     layout = node.layout if source is None else node.layout or source.layout_of(node.node._output)
+    if node.node.op == "constant" and layout and len(layout) != len(batch[0].shape):
+        raise InvalidArgument(
+            f"Layout '{layout}' has {len(layout)} dimensions but output shape has {len(batch[0].shape)}: a constant of "
+            f"shape {tuple(batch[0].shape)} ({node.node.where})"
+        )
     return layout if len(layout) == len(batch[0].shape) else ""
 
 

@@ -98,7 +98,8 @@ class WorkerStage:
     def _explained(self, error: InvalidArgument) -> InvalidArgument:
         """The same error, with what an output of the job's own is for."""
         lines = [
-            f"  {name!r} goes to this process, which takes whole batches of one shape"
+            f"  {name!r} goes to this process, which takes whole batches of one shape, not a batch "
+            "of samples with different shapes"
             for name in self.exports
             if f'"{name}"' in str(error) and not name.startswith("output")
         ]
@@ -172,7 +173,7 @@ def _times(operations: list[Operation], has_reader: bool) -> dict[int, int]:
             if operation.source is not None:
                 times[operation.number] = 1 if has_reader else _BEFORE_ALL
             else:
-                latest = max(before, default=_BEFORE_ALL)
+                latest = max(before, default=1 if has_reader else _BEFORE_ALL)
                 times[operation.number] = latest if latest % 2 else latest + 1
         else:
             latest = max(before, default=0)

@@ -60,10 +60,6 @@ _GROUPS = (
         "fn.dl_tensor_python_function fn.numba_function fn.plugin fn.torch_python_function",
         Refusal("functions run in the training's process, on arrays of NumPy or JAX", _FUNCTION),
     ),
-    (
-        "fn.full_like fn.ones_like fn.zeros_like",
-        Refusal("constants have a shape that is known when the pipeline is defined", "use fn.full(shape=…)"),
-    ),
     ("fn.experimental", Refusal("workers compute none of DALI's experiments", "use what has left fn.experimental")),
     (
         "fn.get_property",

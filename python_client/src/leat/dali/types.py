@@ -191,6 +191,8 @@ def Constant(  # noqa: N802 (DALI's name)
     shape: Any = None,
     layout: str | None = None,
     device: str | None = None,
+    *,
+    name: str | None = None,
 ) -> Any:
     """The same value for every sample.
 
@@ -200,10 +202,13 @@ def Constant(  # noqa: N802 (DALI's name)
         shape: of the result; a number fills it, of a list there must be as many.
         layout: the names of its axes.
         device: accepted; it has no meaning here.
+        name: accepted; only sources and readers are asked for by name.
 
     Returns:
         A node.
     """
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"Constant: name = {name!r:.60}; expected a text")
     array = np.asarray(value)
     if dtype is not None:
         array = array.astype(np.dtype(name_of("Constant: dtype", dtype)))

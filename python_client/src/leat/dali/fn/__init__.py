@@ -9,6 +9,7 @@ from leat.dali import _refused
 from leat.dali._legacy import LEGACY, warn_of_legacy
 from leat.dali._sources import external_source
 from leat.dali.fn import decoders, noise, random, readers
+from leat.dali.fn._filled import full, full_like, ones, ones_like, zeros, zeros_like
 from leat.dali.fn.colors import (
     brightness,
     brightness_contrast,
@@ -37,15 +38,13 @@ from leat.dali.fn.resizing import random_resized_crop, resize, resize_crop_mirro
 from leat.dali.fn.shapes import (
     cat,
     expand_dims,
-    full,
-    ones,
     pad,
     reinterpret,
     reshape,
+    shapes,
     squeeze,
     stack,
     transpose,
-    zeros,
 )
 
 __all__ = [
@@ -67,6 +66,7 @@ __all__ = [
     "external_source",
     "flip",
     "full",
+    "full_like",
     "gaussian_blur",
     "hsv",
     "hue",
@@ -76,6 +76,7 @@ __all__ = [
     "normalize",
     "one_hot",
     "ones",
+    "ones_like",
     "pad",
     "peek_image_shape",
     "permute_batch",
@@ -89,12 +90,14 @@ __all__ = [
     "resize_crop_mirror",
     "rotate",
     "saturation",
+    "shapes",
     "slice",
     "squeeze",
     "stack",
     "transpose",
     "warp_affine",
     "zeros",
+    "zeros_like",
 ]
 
 

@@ -33,9 +33,33 @@ class Region:
     rel_extent: bool
 
 
+# The default of `axes`, which a script's own takes the place of, and of `axis_names` with it.
+ROWS_LAST = (1, 0)
+
+
+def plane_of(where: str, x: DataNode, axes: Any, axis_names: Any, default: str) -> list[int]:
+    """The axes of an operator whose default is a plane by name: its `axes` too, where the input's axes have no names.
+
+    Args:
+        default: of `axis_names`.
+    """
+    if axis_names == default and (axes is not ROWS_LAST or not x.layout):
+        return axes_of(where, x, axes, None)
+    return axes_of(where, x, None if axes is ROWS_LAST else axes, axis_names)
+
+
 def axes_of(where: str, x: DataNode, axes: Any, axis_names: Any) -> list[int]:
-    """The axes: by name where they are named and the layout is known, else by number."""
-    if axis_names and not isinstance(axis_names, DataNode) and x.layout:
+    """The axes: by name if names are given, else by number."""
+    if axis_names:
+        if axes is not None:
+            raise InvalidArgument(
+                f"{where}: axes = {axes!r:.60} and axis_names = {axis_names!r:.60}; expected one of them"
+            )
+        if isinstance(axis_names, DataNode) or not x.layout:
+            raise InvalidArgument(
+                f"{where}: axis_names = {axis_names!r:.60} of {x!r}, whose axes have no names when the pipeline is "
+                "defined; expected axes, or a layout of its source"
+            )
         missing = [name for name in axis_names if name not in x.layout]
         if missing:
             raise InvalidArgument(f"{where}: axis_names = {axis_names!r}; the input has the layout {x.layout!r}")
@@ -79,16 +103,14 @@ def slice_arguments(
     named: dict[str, Any],
     normalized_anchor: bool,
     normalized_shape: bool,
-    axes: Any,
-    axis_names: Any,
+    chosen: list[int],
 ) -> Region:
-    """The region of DALI's positional inputs, or of its named arguments."""
+    """The region of DALI's positional inputs, or of its named arguments, of the chosen axes."""
     given = [name for name, value in named.items() if value is not None]
     if (anchor is None) != (shape_input is None):
         raise InvalidArgument(f"{where}: an anchor is given without a shape; expected both inputs or neither")
     if anchor is not None and given:
         raise InvalidArgument(f"{where}: the anchor is an input and {given[0]} is given; expected one way of the two")
-    chosen = axes_of(where, x, axes, axis_names)
     if anchor is not None and shape_input is not None:
         count = len(chosen)
         return Region(
@@ -115,10 +137,20 @@ def _named(where: str, axes: list[int], named: dict[str, Any]) -> Region:
     start = _one_of(where, named, ("start", "rel_start"))
     extent = _one_of(where, named, ("shape", "end", "rel_shape", "rel_end"))
     count = len(axes)
+
+    def values(name: str | None) -> list[Any]:
+        if name is None:
+            return []
+        found = _values(f"{where}: {name}", named[name], count)
+        # Places in elements are whole numbers, of which DALI leaves a fraction out.
+        if name.startswith("rel_"):
+            return found
+        return [each if isinstance(each, DataNode) else int(each) for each in found]
+
     return Region(
         axes,
-        _values(f"{where}: {start}", named[start], count) if start else [],
-        _values(f"{where}: {extent}", named[extent], count) if extent else [],
+        values(start),
+        values(extent),
         extent in ("end", "rel_end"),
         start == "rel_start",
         extent in ("rel_shape", "rel_end"),

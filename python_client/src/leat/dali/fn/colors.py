@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from leat.dali import _node, _refused, types
 from leat.dali._node import DataNode
 from leat.dali._operator import operator
 from leat.dali.fn import geometry
+from leat.dali.fn._regions import ROWS_LAST, plane_of
 from leat.errors import InvalidArgument, Unimplemented
 
 
@@ -188,7 +190,7 @@ def gaussian_blur(input: DataNode, *, dtype: Any = None, sigma: Any = (0.0,), wi
     window = _node.numbers(f"{where}: window_size", window_size)
     if len(window) != 1 or not isinstance(sigma, DataNode) and len(_node.numbers(f"{where}: sigma", sigma)) != 1:
         raise Unimplemented(f"{where}: sigma and window_size of each axis; Leat blurs all axes alike")
-    pixels, turned = geometry.pixels_last(input)
+    pixels, turned = geometry.pixels_last(geometry.wide(where, input, dtype))
     result = pixels.like(
         "gaussian_blur", sigma=_node.scalar(f"{where}: sigma", sigma, "float"), window_size=int(window[0])
     )
@@ -228,6 +230,11 @@ def permute_batch(input: DataNode, *, indices: Any) -> DataNode:
     raise _refused.unimplemented("fn.permute_batch")
 
 
+def _away_from_zero(value: Any) -> float:
+    """The nearest whole number, of two that are as near the one that is farther from zero."""
+    return math.copysign(math.floor(abs(float(value)) + 0.5), value)
+
+
 @operator("lookup_table")
 def lookup_table(
     input: DataNode, *, default_value: float = 0.0, dtype: Any = types.FLOAT, keys: Any = (), values: Any = ()
@@ -238,6 +245,8 @@ def lookup_table(
     names, results = _node.numbers(f"{where}: keys", keys), _node.numbers(f"{where}: values", values)
     if len(names) != len(results):
         raise InvalidArgument(f"{where}: {len(names)} keys and {len(results)} values; expected as many")
+    if not name.startswith("float"):
+        *results, default_value = (_away_from_zero(each) for each in (*results, default_value))
     node = _node.apply(
         "lookup_table", input, keys=names, values=results, default_value=float(default_value), dtype=name
     )
@@ -265,10 +274,10 @@ def one_hot(
     )
     one = input.sizes is not None and all(each == 1 for each in input.sizes)
     if one and axis != -1:
-        from leat.dali.fn import shapes
+        from leat.dali.fn.shapes import reshaped
 
         vector = DataNode(node, sizes=(num_classes,), dtype=name)
-        return shapes.reshaped(vector, [*(each or 1 for each in input.sizes or ()), num_classes])
+        return reshaped(vector, [*(each or 1 for each in input.sizes or ()), num_classes])
     sizes = (num_classes,) if one else None if input.sizes is None else (*input.sizes, num_classes)
     return DataNode(node, sizes=sizes, dtype=name, layout=axis_name if one else "")
 
@@ -330,7 +339,7 @@ def erase(
     input: DataNode,
     *,
     anchor: Any = (),
-    axes: Any = (1, 0),
+    axes: Any = ROWS_LAST,
     axis_names: Any = "HW",
     centered_anchor: bool = False,
     fill_value: Any = (0.0,),
@@ -344,7 +353,7 @@ def erase(
     if not normalized and normalized_anchor != normalized_shape:
         raise Unimplemented(f"{where}: normalized_anchor and normalized_shape differ; expected both or neither")
     args = {
-        "axes": geometry.axes_of(where, input, axes, axis_names),
+        "axes": plane_of(where, input, axes, axis_names, "HW"),
         "normalized": bool(normalized or normalized_anchor),
         "centered_anchor": bool(centered_anchor),
         "fill_value": _node.numbers(f"{where}: fill_value", fill_value),

@@ -9,6 +9,7 @@ from leat.dali import _node, _refused, types
 from leat.dali._node import DataNode
 from leat.dali._operator import operator
 from leat.dali.fn import geometry
+from leat.dali.fn._regions import ROWS_LAST, plane_of
 from leat.errors import InvalidArgument
 
 _HINTS = (
@@ -100,7 +101,7 @@ def image_slice(
     shape_input: DataNode | None = None,
     *,
     adjust_orientation: bool = True,
-    axes: Any = (1, 0),
+    axes: Any = ROWS_LAST,
     axis_names: Any = "WH",
     dtype: Any = types.UINT8,
     end: Any = None,
@@ -124,8 +125,9 @@ def image_slice(
         "rel_end": rel_end,
         "rel_shape": rel_shape,
     }
+    chosen = plane_of(where, decoded, axes, axis_names, "WH")
     region = geometry.slice_arguments(
-        where, decoded, anchor, shape_input, given, normalized_anchor, normalized_shape, axes, axis_names
+        where, decoded, anchor, shape_input, given, normalized_anchor, normalized_shape, chosen
     )
     return _typed(where, geometry.sliced(where, decoded, region, "error", [0.0]), dtype)
 

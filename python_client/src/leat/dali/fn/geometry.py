@@ -13,7 +13,7 @@ import numpy as np
 from leat.dali import _node, _refused, types
 from leat.dali._node import DataNode
 from leat.dali._operator import operator
-from leat.dali.fn._regions import axes_of, region, slice_arguments, sliced
+from leat.dali.fn._regions import ROWS_LAST, axes_of, plane_of, region, slice_arguments, sliced
 from leat.errors import InvalidArgument, Unimplemented
 
 __all__ = ["axes_of", "region", "slice_arguments", "sliced"]
@@ -70,6 +70,14 @@ def image_of(
 def typed(where: str, x: DataNode, dtype: Any) -> DataNode:
     """In the type that the argument `dtype` asks for."""
     return x if dtype is None else _node.cast(x, types.name_of(f"{where}: dtype", dtype))
+
+
+def wide(where: str, x: DataNode, dtype: Any) -> DataNode:
+    """The input of an operator that interpolates: in float32 where the result is to be floats, so that the values
+    between the pixels are not rounded before they become floats."""
+    if dtype is None or x.dtype == "float32" or not types.name_of(f"{where}: dtype", dtype).startswith("float"):
+        return x
+    return _node.cast(x, "float32")
 
 
 @dataclasses.dataclass
@@ -152,7 +160,7 @@ class Crop:
 
 
 def _whole(where: str, value: Any) -> int:
-    number = round(float(value))
+    number = int(value)  # DALI leaves a fraction out
     if number < 1:
         raise InvalidArgument(f"{where} = {value!r}; expected at least 1")
     return number
@@ -187,7 +195,7 @@ def slice(
     anchor: DataNode | None = None,
     shape_input: DataNode | None = None,
     *,
-    axes: Any = (1, 0),
+    axes: Any = ROWS_LAST,
     axis_names: Any = "WH",
     dtype: Any = None,
     end: Any = None,
@@ -205,9 +213,8 @@ def slice(
     where = "fn.slice"
     named = {"start": start, "end": end, "shape": shape}
     named |= {"rel_start": rel_start, "rel_end": rel_end, "rel_shape": rel_shape}
-    part = slice_arguments(
-        where, data, anchor, shape_input, named, normalized_anchor, normalized_shape, axes, axis_names
-    )
+    chosen = plane_of(where, data, axes, axis_names, "WH")
+    part = slice_arguments(where, data, anchor, shape_input, named, normalized_anchor, normalized_shape, chosen)
     policy = policy_of(where, out_of_bounds_policy)
     return typed(where, sliced(where, data, part, policy, _node.numbers(f"{where}: fill_values", fill_values)), dtype)
 
@@ -354,7 +361,8 @@ def rotate(
         raise Unimplemented(_refused.ARGUMENTS[where, "axis"].of(f"{where}: axis = {axis!r:.60}"))
     turn = _node.scalar(f"{where}: angle", angle, "float")
     size = size if keep_size or np.size(size) or isinstance(size, DataNode) else _rotated_size(input, turn)
-    result = _warped(where, "rotate", input, size, fill_value, interp_type, angle=turn, keep_size=bool(keep_size))
+    pixels = wide(where, input, dtype)
+    result = _warped(where, "rotate", pixels, size, fill_value, interp_type, angle=turn, keep_size=bool(keep_size))
     return typed(where, result, dtype)
 
 
@@ -379,7 +387,8 @@ def warp_affine(
         values = _node.constant_values(f"{where}: its second input", mtx)
     if len(values) != 6:
         raise InvalidArgument(f"{where}: matrix has {len(values)} numbers; expected two rows of three")
+    pixels = wide(where, data, dtype)
     result = _warped(
-        where, "warp_affine", data, size, fill_value, interp_type, matrix=values, inverse_map=bool(inverse_map)
+        where, "warp_affine", pixels, size, fill_value, interp_type, matrix=values, inverse_map=bool(inverse_map)
     )
     return typed(where, result, dtype)

@@ -5,10 +5,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from leat.dali import _node
 from leat.dali._node import DataNode
 from leat.dali._operator import operator
 from leat.dali.fn import colors
+from leat.errors import InvalidArgument
 
 _RIGHT = frozenset(("uint8", "int32", "int64", "float16", "float32", "float64"))
 
@@ -62,6 +65,8 @@ def salt_and_pepper(
 def shot(input: DataNode, *, factor: Any = 20.0) -> DataNode:
     """Shot noise."""
     where = "fn.noise.shot"
+    if not isinstance(factor, DataNode) and np.size(factor) == 1 and not np.ravel(factor)[0]:
+        raise InvalidArgument(f"{where}: factor = {factor!r:.40}; expected more than 0; a small one gives little noise")
     _need_type(where, input)
     result = input.like("noise_shot", factor=_node.scalar(f"{where}: factor", factor, "float"))
     return colors.cut(result, input.dtype)

@@ -39,5 +39,6 @@ def python_function(
         rows = [results_of(samples) for samples in zip(*arrays)]
         return [np.stack([np.asarray(row[i]) for row in rows]) for i in range(num_outputs)]
 
-    nodes = _node.consumer_call(call, input, num_outputs, output_layouts, preserve=num_outputs == 0)
+    layouts = [""] * num_outputs if output_layouts is None else output_layouts
+    nodes = _node.consumer_call(call, input, num_outputs, layouts, preserve=num_outputs == 0)
     return nodes[0] if num_outputs == 1 else nodes or None

@@ -6,13 +6,18 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from leat._graph import Node
 from leat.dali import _node, types
 from leat.dali._node import DataNode
 from leat.dali._operator import operator
 from leat.errors import InvalidArgument
 
+# So many numbers are drawn one by one; of some distributions more are, as noise on zeros.
 _MOST_DRAWN = 64
+_MOST_NOISE = 1 << 24
+_UNIFORM_BITS = 24
 _range = range  # hidden below by arguments of DALI's
 
 
@@ -33,6 +38,9 @@ def _drawn(where: str, op: str, shape: tuple[int, ...], **args: Any) -> Node:
     count = math.prod(shape)
     if not shape:
         return _node.apply(op, **args)
+    if op in _NOISE and _MOST_DRAWN < count <= _MOST_NOISE:
+        zeros = _node.apply("pad", _node.constant(np.zeros(1, np.float32)), axes=(0,), shape=(count,))
+        return _node.apply("reshape", _NOISE[op](zeros, **args), shape=shape)
     if not 1 <= count <= _MOST_DRAWN:
         raise InvalidArgument(
             f"{where}: shape = {shape} has {count} numbers; Leat draws at most {_MOST_DRAWN} a sample"
@@ -45,6 +53,31 @@ def _drawn(where: str, op: str, shape: tuple[int, ...], **args: Any) -> Node:
             value = _node.apply("mul", value, unit)
         total = value if total is None else _node.apply("add", total, value)
     return _node.apply("reshape", total, shape=shape)
+
+
+def _coins(zeros: Node, probability: float) -> Node:
+    """1 with the given probability, else 0."""
+    return _node.apply(
+        "noise_salt_and_pepper", zeros, prob=probability, salt_vs_pepper=1.0, salt_val=(1.0,), per_channel=True
+    )
+
+
+def _uniform_noise(zeros: Node, low: float = 0.0, high: float = 1.0) -> Node:
+    """Fractions of 24 bits, each of which is drawn, between two bounds."""
+    total = zeros
+    for bit in _range(1, _UNIFORM_BITS + 1):
+        part = _node.apply(
+            "noise_salt_and_pepper", zeros, prob=0.5, salt_vs_pepper=1.0, salt_val=(2.0**-bit,), per_channel=True
+        )
+        total = _node.apply("add", total, part)
+    return total if (low, high) == (0.0, 1.0) else _node.apply("add", _node.apply("mul", total, high - low), low)
+
+
+def _normal_noise(zeros: Node, mean: Any, stddev: Any) -> Node:
+    return _node.apply("noise_gaussian", zeros, mean=mean, stddev=stddev)
+
+
+_NOISE = {"coin_flip": _coins, "uniform": _uniform_noise, "normal": _normal_noise}
 
 
 def _typed(where: str, node: Node, shape: tuple[int, ...], made: str, dtype: Any, default: str) -> DataNode:

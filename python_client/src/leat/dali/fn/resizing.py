@@ -179,6 +179,20 @@ def resize(input: DataNode, **options: Any) -> DataNode:
     return geometry.pixels_first(result) if turned else result
 
 
+def _mirrored(where: str, mirror: Any) -> dict[str, Any]:
+    """What a mask of directions flips: 1 is horizontal, 2 vertical, 3 both."""
+    if isinstance(mirror, DataNode) and (mirror.flag is not None or mirror.dtype == "bool"):
+        return {"horizontal": _node.scalar(f"{where}: mirror", mirror, "bool")}
+    if isinstance(mirror, DataNode):
+        whole = _node.cast(mirror, "int32")
+        bits = {name: _node.binary("bitwise_and", whole, bit) for name, bit in (("horizontal", 1), ("vertical", 2))}
+        return {name: _node.scalar(f"{where}: mirror", bit, "bool") for name, bit in bits.items()}
+    (mask,) = _node.numbers(f"{where}: mirror", mirror)
+    if mask not in (0, 1, 2, 3):
+        raise InvalidArgument(f"{where}: mirror = {mirror!r:.60}; expected 0, 1 (horizontal), 2 (vertical) or 3 (both)")
+    return {"horizontal": bool(int(mask) & 1), "vertical": bool(int(mask) & 2)}
+
+
 @operator(
     "resize_crop_mirror",
     hints=_HINTS,
@@ -189,11 +203,11 @@ def resize_crop_mirror(input: DataNode, **options: Any) -> DataNode:
     where = "fn.resize_crop_mirror"
     size_and_place = [options.pop(name, default) for name, default in _WINDOW.items()]
     window = geometry.Crop.of(where, *size_and_place)
-    mirror = _node.scalar(f"{where}: mirror", options.pop("mirror", 0), "bool")
+    flips = _mirrored(where, options.pop("mirror", 0))
     result, turned, (vertical, horizontal) = resized(where, input, {**_SIZE, **options})
     if vertical or horizontal:
         result = result.like("flip", horizontal=horizontal, vertical=vertical)
-    result = window.applied(where, result).like("flip", horizontal=mirror)
+    result = window.applied(where, result).like("flip", **flips)
     return geometry.pixels_first(result) if turned else result
 
 

@@ -15,6 +15,11 @@ from leat.dali._operator import operator
 from leat.dali.fn.geometry import axes_of
 from leat.errors import InvalidArgument, Unimplemented
 
+__all__ = [
+    "cat", "expand_dims", "joined", "pad", "reinterpret", "reshape", "reshaped", "shapes", "squeeze", "stack",
+    "transpose",
+]  # fmt: skip
+
 
 def _whole_numbers(where: str, value: Any) -> list[int]:
     numbers = _node.constant_values(where, value) if isinstance(value, DataNode) else _node.numbers(where, value)
@@ -92,7 +97,10 @@ def reshape(
         if layout is None:
             raise InvalidArgument(f"{where}: none of shape, rel_shape, src_dims and layout is given")
         return DataNode(data.node, layout=layout, sizes=data.sizes, dtype=data.dtype, encoded=data.encoded)
-    return reshaped(data, _target(where, data, shape, rel_shape, src_dims), layout)
+    sizes = _target(where, data, shape, rel_shape, src_dims)
+    if layout is None and len(sizes) == len(data.layout):
+        layout = data.layout
+    return reshaped(data, sizes, layout)
 
 
 @operator("reinterpret", optional_inputs=1)
@@ -148,21 +156,21 @@ def expand_dims(data: DataNode, *, axes: Any, new_axis_names: str = "") -> DataN
 def transpose(
     input: DataNode, *, output_layout: str | None = None, perm: Any = None, transpose_layout: bool = True
 ) -> DataNode:
-    """The axes in another order; without one, the reverse."""
+    """The axes in another order; without one, the reverse. `output_layout` names the result's and orders nothing."""
     where = "fn.transpose"
     if perm is not None:
         order = _whole_numbers(f"{where}: perm", perm)
-    elif output_layout and input.layout:
-        if sorted(output_layout) != sorted(input.layout):
-            raise InvalidArgument(f"{where}: output_layout = {output_layout!r}; the input has {input.layout!r}")
-        order = [input.layout.index(name) for name in output_layout]
     elif input.ndim is not None:
         order = list(reversed(range(input.ndim)))
     else:
         raise InvalidArgument(f"{where}: perm must be given, since the number of axes is not known")
-    layout = ""
-    if transpose_layout and len(input.layout) == len(order):
-        layout = "".join(input.layout[i] for i in order)
+    if output_layout and len(output_layout) != len(order):
+        raise InvalidArgument(
+            f"{where}: output_layout = {output_layout!r} of {len(order)} axes; expected a letter for each"
+        )
+    layout = input.layout
+    if transpose_layout and len(layout) == len(order):
+        layout = "".join(layout[i] for i in order)
     sizes = None if input.sizes is None else [input.sizes[i] for i in order]
     return DataNode(
         _node.apply("transpose", input, perm=order), layout=output_layout or layout, sizes=sizes, dtype=input.dtype
@@ -233,7 +241,7 @@ def joined(where: str, parts: Sequence[DataNode], axis: int) -> DataNode:
 @operator("cat")
 def cat(*inputs: DataNode, axis: int = 0, axis_name: str | None = None) -> DataNode:
     """Values one behind the other along an axis."""
-    place = axes_of("fn.cat", inputs[0], [axis], axis_name)[0]
+    place = axes_of("fn.cat", inputs[0], None if axis_name else [axis], axis_name)[0]
     return joined("fn.cat", inputs, place)
 
 
@@ -254,30 +262,7 @@ def stack(*inputs: DataNode, axis: int = 0, axis_name: str | None = None) -> Dat
     return result
 
 
-def _filled(where: str, value: Any, dtype: Any, shape: Any, layout: str | None) -> DataNode:
-    sizes = () if shape is None else tuple(_whole_numbers(f"{where}: shape", shape))
-    return _node.constant(np.full(sizes, value, dtype), layout=layout)
-
-
-@operator("full")
-def full(fill_value: DataNode, *, layout: str | None = None, shape: Any = None) -> DataNode:
-    """A value in every place of the shape."""
-    where = "fn.full"
-    sizes = () if shape is None else tuple(_whole_numbers(f"{where}: shape", shape))
-    if not sizes:
-        return fill_value
-    zeros = _node.constant(np.zeros(sizes, fill_value.dtype or "float32"))
-    result = _node.binary("add", zeros, fill_value)
-    return DataNode(result.node, layout=layout, sizes=sizes, dtype=result.dtype)
-
-
-@operator("zeros")
-def zeros(*, dtype: Any = types.INT32, layout: str | None = None, shape: Any = None) -> DataNode:
-    """Zeros."""
-    return _filled("fn.zeros", 0, types.name_of("fn.zeros: dtype", dtype), shape, layout)
-
-
-@operator("ones")
-def ones(*, dtype: Any = types.INT32, layout: str | None = None, shape: Any = None) -> DataNode:
-    """Ones."""
-    return _filled("fn.ones", 1, types.name_of("fn.ones: dtype", dtype), shape, layout)
+@operator("shapes")
+def shapes(input: DataNode, *, dtype: Any = types.INT64) -> DataNode:
+    """The sizes of each sample's axes, one after the other."""
+    return input.shape(dtype=dtype)

@@ -105,9 +105,10 @@ class _Call:
             raise TypeError(f"{self._name}: output at index {i} is {type(output).__name__}; expected a jax.Array")
         output = self._on_one_device(i, output)
         if output.ndim == 0 or rows is not None and output.shape[0] != rows:
+            shape = " x ".join(map(str, output.shape)) or "()"
             raise RuntimeError(
                 f"{self._name} was called with the current batch size of {rows}, but the output at index {i} has the "
-                f"shape {output.shape}; expected {rows} samples along its first axis"
+                f"shape {shape}; expected {rows} samples along its first axis"
             )
         layout = self._layouts[i] if i < len(self._layouts) else ""
         if layout and len(layout) != output.ndim - 1:

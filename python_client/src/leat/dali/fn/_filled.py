@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Constants: one value in every place of a shape, which is given or another value's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from leat.dali import _node, types
+from leat.dali._node import DataNode
+from leat.dali._operator import operator
+from leat.errors import InvalidArgument
+
+
+def sizes_of(where: str, shape: Any) -> tuple[int, ...]:
+    """The sizes that an argument `shape` says; None: of a scalar."""
+    if shape is None:
+        return ()
+    found = _node.constant_values(where, shape) if isinstance(shape, DataNode) else _node.numbers(where, shape)
+    if any(each != int(each) or each < 0 for each in found):
+        raise InvalidArgument(f"{where} = {shape!r:.80}; expected whole numbers, 0 or more")
+    return tuple(int(each) for each in found)
+
+
+def _filled(where: str, value: Any, dtype: Any, shape: Any, layout: str | None) -> DataNode:
+    array = np.full(sizes_of(f"{where}: shape", shape), value, types.name_of(f"{where}: dtype", dtype))
+    return _node.constant(array, layout=layout)
+
+
+@operator("full")
+def full(fill_value: DataNode, *, layout: str | None = None, shape: Any = None) -> DataNode:
+    """A value in every place of the shape."""
+    sizes = sizes_of("fn.full: shape", shape)
+    if not sizes:
+        return fill_value
+    zeros = _node.constant(np.zeros(sizes, fill_value.dtype or "float32"))
+    result = _node.binary("add", zeros, fill_value)
+    return DataNode(result.node, layout=layout, sizes=sizes, dtype=result.dtype)
+
+
+@operator("zeros")
+def zeros(*, dtype: Any = types.INT32, layout: str | None = None, shape: Any = None) -> DataNode:
+    """Zeros."""
+    return _filled("fn.zeros", 0, dtype, shape, layout)
+
+
+@operator("ones")
+def ones(*, dtype: Any = types.INT32, layout: str | None = None, shape: Any = None) -> DataNode:
+    """Ones."""
+    return _filled("fn.ones", 1, dtype, shape, layout)
+
+
+# Types of sources that workers compute as the next wider.
+_COMPUTED = {"int8": "int32", "int16": "int32", "uint16": "int32", "uint32": "int64", "float64": "float32"}
+
+
+def _bits_like(x: DataNode, value: bool) -> DataNode:
+    """The same bool in every place of `x`, whatever numbers are there."""
+    found = _node.binary("eq", x, x)
+    return _node.binary("bitwise_or" if value else "bitwise_and", found, value)
+
+
+def _typed_like(where: str, x: DataNode, result: DataNode, dtype: Any = None) -> DataNode:
+    """A result in the shape of `x`: of its type unless `dtype` says otherwise."""
+    name = x.dtype if dtype is None else types.name_of(f"{where}: dtype", dtype)
+    if name is None:
+        raise InvalidArgument(
+            f"{where}: the type of {x!r} is not known when the pipeline is defined; expected dtype of its source, or "
+            "fn.cast before"
+        )
+    node = _node.cast(result, _COMPUTED.get(name, name)).node
+    return DataNode(node, layout=x.layout, sizes=x.sizes, dtype=name, device=x.device)
+
+
+@operator("zeros_like")
+def zeros_like(like: DataNode, *, dtype: Any = None) -> DataNode:
+    """Zeros in the shape of a value, of its type unless `dtype` says otherwise."""
+    return _typed_like("fn.zeros_like", like, _bits_like(like, False), dtype)
+
+
+@operator("ones_like")
+def ones_like(like: DataNode, *, dtype: Any = None) -> DataNode:
+    """Ones in the shape of a value, of its type unless `dtype` says otherwise."""
+    return _typed_like("fn.ones_like", like, _bits_like(like, True), dtype)
+
+
+@operator("full_like")
+def full_like(like: DataNode, fill_value: DataNode) -> DataNode:
+    """A value in every place of the shape of another, and of that one's type."""
+    zeros = _node.cast(_bits_like(like, False), "int32")
+    return _typed_like("fn.full_like", like, _node.binary("add", zeros, fill_value))
