@@ -62,6 +62,12 @@ class SessionReceiver : public rpc::StreamHandler<v1::ConsumerSessionResponse> {
 // Index and job messages can be larger than gRPC's default of 4 MiB.
 constexpr int kMaxReceiveBytes = 256 << 20;
 
+absl::Status NoCoordinator(const std::string& address) {
+  return FailedPrecondition(
+      "{} answers, but is not a Leat coordinator (or is of an older version)",
+      address);
+}
+
 }  // namespace
 
 Control::Control(std::string address, rpc::Security security,
@@ -91,10 +97,10 @@ absl::Status Control::Map(const grpc::Status& status,
   if (absl::IsUnavailable(mapped) &&
       channel_->GetState(/*try_to_connect=*/false) != GRPC_CHANNEL_READY)
     return Unavailable("no coordinator at {}: {}", address_, Reason(message));
-  if (absl::IsUnimplemented(mapped))
-    return FailedPrecondition(
-        "{} answers, but is not a Leat coordinator (or is of an older version)",
-        address_);
+  // A server that lacks the method says no more than that; what the coordinator
+  // or a worker does not do has a text.
+  if (absl::IsUnimplemented(mapped) && status.error_message().empty())
+    return NoCoordinator(address_);
   // The coordinator's own answer comes before the deadline.
   if (absl::IsDeadlineExceeded(mapped) &&
       std::chrono::system_clock::now() >= context.deadline())
@@ -115,6 +121,7 @@ absl::Status Control::Connect(absl::Time deadline) {
     const absl::Status status = Map(
         coordinator_->Hello(&context, v1::HelloRequest(), &response), context);
     if (status.ok()) return status;
+    if (absl::IsUnimplemented(status)) return NoCoordinator(address_);
     if (absl::IsUnauthenticated(status) || absl::IsPermissionDenied(status) ||
         absl::IsFailedPrecondition(status))
       return Annotate(status, fmt::format("coordinator at {}", address_));

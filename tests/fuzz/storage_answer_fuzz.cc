@@ -173,7 +173,8 @@ void Read(const std::shared_ptr<Remote>& remote, std::string_view uri_text) {
   const auto identity = ProbeObject(*remote, target);
   if (!identity.ok()) return;
   fuzz::Require(ParseIdentity(identity->Text(), "").ok());
-  const auto file = OpenRemoteFile(remote, std::move(target), *identity);
+  const auto file =
+      OpenRemoteFile(remote, std::move(target), *identity, nullptr);
   std::vector<std::byte> memory(std::min<uint64_t>(file->size(), 200));
   const std::span<std::byte> bytes(memory);
   (void)file->ReadAt(0, bytes);

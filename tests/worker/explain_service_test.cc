@@ -106,7 +106,7 @@ class ExplainServiceTest : public ::testing::Test {
   JobTable jobs_{
       {.load_timeout = std::chrono::milliseconds(100)}, &fetcher_, &context_};
   std::atomic<bool> refuse_{false};
-  ExplainCalls calls_{[this](const grpc::ServerContextBase&) {
+  ExplainCalls calls_{[this](std::string_view, const grpc::ServerContextBase&) {
                         return refuse_ ? Unauthenticated("the token is wrong")
                                        : absl::OkStatus();
                       },

@@ -190,3 +190,10 @@ def test_an_array_of_more_axes_than_workers_have_is_an_error(tmp_path):
         np.save(tmp_path / f"{i}.npy", np.zeros((1,) * 12, np.uint8))
     with pytest.raises(leat.InvalidArgument, match="output of 12 axes, at most 8"):
         values_of(lambda: fn.readers.numpy(file_root=tmp_path))
+
+
+def test_an_array_of_a_type_that_workers_do_not_compute_is_an_error_that_names_it(tmp_path):
+    np.save(tmp_path / "0.npy", np.zeros(3, np.int8))
+    with pytest.raises(leat.Unimplemented, match=r"0\.npy.*i1") as error:
+        values_of(lambda: fn.readers.numpy(file_root=tmp_path))
+    assert "coordinator" not in str(error.value)
