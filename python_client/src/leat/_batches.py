@@ -283,7 +283,7 @@ class BatchIterator(Iterator[_T], Generic[_T]):
         Raises:
             leat.InvalidArgument: it is of another job, or lies behind the last epoch. The iterator stays where it was.
         """
-        self.prepared(state)()
+        _threads.to_its_end(self.prepared(state))
 
     def prepared(self, state: bytes) -> Callable[[], None]:
         """Opens at `state`, or raises as `set_state`; what it returns goes on there."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import _thread
+import threading
 from collections.abc import Callable
 
 # An interrupt that arrives in the moment before a wait begins does not end that wait: CPython looks for interrupts
@@ -46,3 +47,48 @@ def wait(running: _thread.LockType) -> None:
     """Acquires a lock. An interrupt ends the wait within SLICE_S, and the lock is not held then."""
     while not running.acquire(timeout=SLICE_S):
         pass
+
+
+def to_its_end(run: Callable[[], None]) -> None:
+    """Calls `run()`, and returns or raises when it has returned: an interrupt does not leave it half done.
+
+    In the main thread `run` gets a thread of its own, where no signal handler runs. It must not want a lock that the
+    main thread holds.
+
+    Raises:
+        KeyboardInterrupt, or what else a signal handler raised meanwhile. Before `run` has begun: it never does.
+        What `run` raised.
+        RuntimeError: the system allows no further thread; `run` was not called.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        run()
+        return
+    begun, ended = _thread.allocate_lock(), _thread.allocate_lock()
+    ended.acquire()
+    done: list[bool] = []
+    failed: list[BaseException] = []
+
+    def call() -> None:
+        if not begun.acquire(blocking=False):
+            return  # an interrupted start was repeated
+        try:
+            run()
+        except BaseException as error:
+            failed.append(error)
+        done.append(True)
+        ended.release()
+
+    interrupt: BaseException | None = None
+    while not done:
+        try:
+            if not begun.locked():
+                _thread.start_new_thread(call, ())
+            wait(ended)
+        except BaseException as error:
+            if not begun.locked() and isinstance(error, RuntimeError):
+                raise
+            interrupt = error
+    if interrupt is not None:
+        raise interrupt
+    if failed:
+        raise failed[0]

@@ -21,7 +21,7 @@ from leat import _jax_version  # noqa: F401  # isort: skip (it says what to inst
 import jax
 import numpy as np
 
-from leat import _ahead, _assembling, _finish, _jax_device, _jax_finish, _placement, _plane, _together
+from leat import _ahead, _assembling, _finish, _jax_device, _jax_finish, _placement, _plane, _threads, _together
 from leat._batches import samples_of
 from leat._global_arrays import (
     DataPartitionType,
@@ -170,13 +170,17 @@ class GlobalBatches(Iterator[dict[str, jax.Array]]):
         Raises:
             leat.InvalidArgument: it is of another job, or lies behind the last epoch. The iterator stays where it was.
         """
-        go_on = self._host.prepared(state)
-        self._stop()
-        go_on()
-        self._stop = self._host.close
-        self._token = self._host.token()
-        self._ahead = self._failure = self.epoch = self.step = None
-        self._ended = False
+        host_goes_on = self._host.prepared(state)
+
+        def go_on() -> None:
+            self._stop()
+            host_goes_on()
+            self._stop = self._host.close
+            self._token = self._host.token()
+            self._ahead = self._failure = self.epoch = self.step = None
+            self._ended = False
+
+        _threads.to_its_end(go_on)
 
     def stats(self) -> dict[str, Any]:
         """As `leat.Batches.stats`, and of batches in host memory for CPU devices:

@@ -79,6 +79,38 @@ def test_global_arrays_are_neither_lost_nor_repeated(fake, job):
     check(lambda **options: leat.jax.batches(job, sharding=sharding, **options), job, fake, 3)
 
 
+def check_moves(it):
+    """An interrupted set_state has moved the iterator, or has not: it never leaves it closed."""
+    for _ in range(5):
+        next(it)
+    state = it.get_state()
+    before = 40
+    with Interrupts(4) as interrupts:
+        while interrupts.raised < INTERRUPTS:
+            try:
+                interrupts.arm()
+                while interrupts.armed:
+                    it.set_state(state)
+            except KeyboardInterrupt:
+                pass
+            label = first_label(next(it))
+            assert label in (50, (before + 10) % 100)
+            before = label
+    it.close()
+    threads.wait_until_ended("leat._threads")
+
+
+def test_an_interrupted_set_state_leaves_no_iterator_closed(job):
+    check_moves(job.batches(epochs=0))
+
+
+def test_an_interrupted_set_state_leaves_no_global_iterator_closed(job):
+    jax = pytest.importorskip("jax")
+    import leat.jax
+
+    check_moves(leat.jax.batches(job, sharding=jax.sharding.SingleDeviceSharding(jax.devices()[0]), epochs=0))
+
+
 def test_the_token_goes_on_with_the_batch_that_was_not_handed_out(job, fake):
     """In the slice in which Ctrl-C is pressed a batch arrives: it is the next one, here and by the token."""
     for _ in range(20):
