@@ -278,9 +278,11 @@ def _brought(value: np.ndarray, layout: str | None) -> DataNode:
             "that defines one"
         )
     kept = np.ascontiguousarray(value)
+    batch = np.broadcast_to(kept, (pipeline.max_batch_size, *kept.shape))
 
+    # It holds no pipeline: the thread that feeds a pipeline would keep it alive.
     def call(_: list[Any]) -> list[Any]:
-        return [np.broadcast_to(kept, (pipeline.max_batch_size, *kept.shape))]
+        return [batch]
 
     (node,) = consumer_call(call, (), 1, layout, preserve=False)
     node.sizes, node.dtype = kept.shape, kept.dtype.name
