@@ -37,7 +37,8 @@ std::shared_ptr<const Source> WithStorage(
     std::shared_ptr<const Storage> storage;
     std::shared_ptr<const Source> source;  // ends first
   };
-  auto both = std::make_shared<Both>(std::move(storage), std::move(source));
+  auto both =
+      std::make_shared<Both>(Both{std::move(storage), std::move(source)});
   const Source* const at = both->source.get();
   return {std::move(both), at};
 }

@@ -12,8 +12,8 @@ namespace leat::worker {
 namespace {
 
 constexpr uint8_t kByteValue = 0xf0, kWideValue = 0xf1;
-constexpr std::array<int8_t, 16> kSmallValues = {-8, -7, -6, -5, -4, -3, -2, -1,
-                                                 1,  2,  3,  4,  5,  6,  7,  8};
+constexpr std::array<JCOEF, 16> kSmallValues = {-8, -7, -6, -5, -4, -3, -2, -1,
+                                                1,  2,  3,  4,  5,  6,  7,  8};
 
 // kZigzag, on to where the 252 bytes of a block can lead at most: so one look
 // at its end is enough.
