@@ -63,8 +63,8 @@ class Access {
         });
   }
 
-  // What callers must know from now on. A list of the same instance and a
-  // smaller version is ignored.
+  // Callers must show one of these tokens from now on. A list of the same
+  // instance and a smaller version is ignored.
   void Replace(std::shared_ptr<const AccessTokens> tokens);
   // The token that the daemon itself shows, and takes. So that trainings go on,
   // the one before it is taken, too, until the next call.

@@ -57,7 +57,7 @@ class RowsService {
   // may (rpc::Access), and the worker is not draining.
   absl::Status Admit(std::string_view method,
                      const grpc::ServerContextBase& context);
-  // Who is let in.
+  // Decides who is let in.
   rpc::Access& access();
   const RowsCounters& counters() const;
 

@@ -53,7 +53,7 @@ TEST(DecoderDigest, DISABLED_IsPrinted) {
   std::cout << "digest=" << ToHex(*digest) << "\n";
 }
 
-// What a process with this environment prints.
+// Returns what a process with this environment prints.
 std::string DigestWith(const std::string& environment) {
   const std::string command = fmt::format(
       "{} exec '{}' --gtest_also_run_disabled_tests "

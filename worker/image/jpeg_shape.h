@@ -14,7 +14,7 @@ namespace leat::worker {
 
 // Samples are stored for all of the image before the first row comes out.
 bool StoresCoefficients(jpeg_decompress_struct* cinfo);
-// How many bytes of them.
+// Returns how many bytes the coefficients take.
 uint64_t CoefficientBytes(const jpeg_decompress_struct& cinfo);
 
 // libjpeg's cropping is exact, given a margin of one iMCU, where its

@@ -66,7 +66,7 @@ struct CachedDataset {
 // spread.
 uint64_t RankOf(const Digest& dataset, uint64_t record);
 
-// What people are shown.
+// People are shown this of a dataset.
 struct CachedDatasetStats {
   std::string name;
   uint64_t bytes = 0;
@@ -130,7 +130,7 @@ class CacheShares {
   uint64_t bytes_ = 0;
   uint64_t entries_ = 0;
   MonotonicTime period_began_;
-  // Of datasets that were removed.
+  // These count for datasets that were removed.
   uint64_t hits_before_ = 0, misses_before_ = 0;
 };
 
