@@ -185,7 +185,7 @@ void DiskCache::TakeUp(const std::map<uint64_t, DiskSegmentName>& names,
   }
 }
 
-// Returns no keys if the file cannot be read.
+// A segment that cannot be read gets no keys.
 void DiskCache::LoadSegment(const SegmentPtr& segment) {
   const std::string stem = options_.directory + '/';
   const int data = OpenOwn(stem + segment->name.File("data"), O_RDONLY);
