@@ -89,7 +89,7 @@ def changed_files(root):
 
 
 def run(root, build, name, units, command, salt=""):
-    """Runs command(file, arguments) -> argv over the units; returns the output of each that fails."""
+    """Runs command(file, unit) -> argv over the units; returns the output of each that fails."""
     root, store = pathlib.Path(root).resolve(), pathlib.Path(build) / "lint" / name
     changed = changed_files(root)
     if changed is not None:
@@ -105,7 +105,7 @@ def run(root, build, name, units, command, salt=""):
         file = passed.with_suffix(".cc")
         file.write_text("".join(f'#include "{root / source}"  // NOLINT(bugprone-suspicious-include)\n'
                                 for source in unit.sources))
-        argv = command(file, unit.arguments)
+        argv = command(file, unit)
         done = subprocess.run(argv, cwd=root, capture_output=True, text=True)
         file.unlink()
         if done.returncode == 0:

@@ -11,6 +11,7 @@ import tempfile
 import unittest
 from unittest import mock
 
+import common
 import example_types
 import file_length
 import format as format_lint
@@ -265,6 +266,17 @@ class Compiled(Tree):
     def test_a_header_compiles_alone(self):
         self.write("core/b.h", SPDX + "std::string name();\n")
         self.assert_one(headers.check(self.root, self.root / "build"), "core/b.h")
+
+    def test_a_precompiled_header_hides_nothing_that_another_fails_to_include(self):
+        self.write("core/base.h", SPDX + "#include <map>\n#include <string>\n#include <vector>\n")
+        for name in "cdefg":  # so many that base.h is worth it
+            self.write(f"core/{name}.h", SPDX + '#include "core/base.h"\ninline std::vector<int> %s;\n' % name)
+        self.write("core/h.h", SPDX + "inline std::vector<int> h;\n")
+        self.assert_one(headers.check(self.root, self.root / "build"), "core/h.h")
+        shared = headers.Precompiled(self.root, self.root, {
+            path: common.own_includes(self.root, path) for path in common.files(self.root, ".h")})
+        self.assertEqual(shared.options(pathlib.Path("core/h.h"), ["-std=c++20"]), [])
+        self.assertIn("core_base.h.pch", shared.options(pathlib.Path("core/c.h"), [f"-I{self.root}", "-std=c++20"])[1])
 
     def test_tidy(self):
         self.write("core/a.cc", SPDX + "int Twice(int number) { return 2 * number; }\n")

@@ -8,9 +8,9 @@ import compiled
 def check(root, build):
     settings = (root / ".clang-tidy").read_text()
 
-    def command(file, arguments):
+    def command(file, unit):
         return ["clang-tidy-14", "--quiet", f"--config-file={root / '.clang-tidy'}", str(file), "--",
-                "-Wthread-safety", *arguments]
+                "-Wthread-safety", *unit.arguments]
 
     return compiled.run(root, build, "tidy", compiled.domain_units(root, build), command, settings)
 
