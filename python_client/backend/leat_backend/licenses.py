@@ -7,6 +7,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+from collections.abc import Iterable
 
 from leat_backend.errors import BuildError
 
@@ -16,17 +17,25 @@ _COMMON = pathlib.Path("/usr/share/common-licenses")
 _HEADERS = ("libcli11-dev", "nlohmann-json3-dev", "libspdlog-dev", "libfmt-dev", "libabsl-dev", "libgrpc++-dev")
 
 
-def package_of(path: pathlib.Path) -> str:
-    """The Debian package that holds a file."""
-    # dpkg may know it by the name before /lib became a link to /usr/lib.
-    for name in dict.fromkeys((str(path.resolve()), str(path), str(path.resolve()).removeprefix("/usr"),
-                               f"/usr{path}")):
-        if shutil.which("dpkg-query") is None:
-            break
-        done = subprocess.run(["dpkg-query", "-S", name], capture_output=True, text=True)
-        if done.returncode == 0:
-            return done.stdout.split(":")[0]
-    raise BuildError(f"{path}: no Debian package holds it, so its licence is not known")
+def packages_of(paths: Iterable[pathlib.Path]) -> dict[pathlib.Path, str]:
+    """The Debian package that holds each file. One question for all: dpkg reads all of its lists for each question."""
+    # dpkg may know a file by the name before /lib became a link to /usr/lib.
+    names = {path: list(dict.fromkeys((str(path.resolve()), str(path), str(path.resolve()).removeprefix("/usr"),
+                                       f"/usr{path}"))) for path in paths}
+    owners: dict[str, str] = {}
+    if names and shutil.which("dpkg-query") is not None:
+        asked = [name for several in names.values() for name in several]
+        # Most files have one of their names there, so it always ends with 1.
+        answer = subprocess.run(["dpkg-query", "-S", *asked], capture_output=True, text=True).stdout
+        for line in answer.splitlines():  # "libc6:amd64, other: /path", and "diversion by package from: /path"
+            packages, _, name = line.rpartition(": ")
+            if packages and not packages.startswith("diversion by "):
+                owners[name] = packages.split(",")[0].split(":")[0]
+    found = {path: owners[name] for path, several in names.items() for name in reversed(several) if name in owners}
+    for path in names:
+        if path not in found:
+            raise BuildError(f"{path}: no Debian package holds it, so its licence is not known")
+    return found
 
 
 def write_package(package: pathlib.Path, folder: pathlib.Path) -> None:
@@ -43,7 +52,7 @@ def write_package(package: pathlib.Path, folder: pathlib.Path) -> None:
 
 def write(root: pathlib.Path, folder: pathlib.Path, libraries: dict[str, pathlib.Path]) -> None:
     """folder/PACKAGE/copyright for every library, and the common licences that they refer to."""
-    packages = {package_of(path) for path in libraries.values()}
+    packages = set(packages_of(libraries.values()).values())
     referred = set()
     headers = {package for package in _HEADERS if (_DOC / package).is_dir()}
     for package in sorted(packages | headers):

@@ -125,9 +125,10 @@ class Gathered:
     def _check(self) -> None:
         files = self.elf_files()
         left_out.check(files)
-        for file in files:
-            if not PARQUET.match(file.name):
-                for line in elf.unresolved(file):
+        loaded = [file for file in files if not PARQUET.match(file.name)]
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            for file, lines in zip(loaded, pool.map(elf.unresolved, loaded), strict=True):
+                for line in lines:
                     raise BuildError(f"{file.relative_to(self.folder)} would not load: {line}")
 
     def elf_files(self) -> list[pathlib.Path]:

@@ -114,7 +114,7 @@ def test_one_that_slipped_in_is_found(tmp_path, gathered):
 
 def test_a_library_that_no_package_holds_has_no_licence(tmp_path):
     with pytest.raises(BuildError, match="libours.so.1: no Debian package holds it"):
-        licenses.package_of(library(tmp_path, "libours.so.1", "int f(void) { return 1; }"))
+        licenses.packages_of([library(tmp_path, "libours.so.1", "int f(void) { return 1; }")])
 
 
 def test_an_old_python_is_said_in_a_line(tmp_path, monkeypatch):

@@ -6,6 +6,7 @@
 
 #include "core/device_forms.h"
 #include "core/status.h"
+#include "tests/support/sanitized.h"
 #include "tests/worker/damaged_jpegs.h"
 #include "tests/worker/gpu/fused_graphs.h"
 #include "tests/worker/gpu/group_test.h"
@@ -91,7 +92,8 @@ TEST_F(GpuDamageTest, MakesTheSameRowsBadOnCoresAndOnGpus) {
   std::vector<std::string> files;
   uint32_t seed = 0;
   for (const std::string& jpeg : JpegsOfManyKinds())
-    for (std::string& copy : JpegDamager(jpeg, ++seed).Copies(8))
+    for (std::string& copy :
+         JpegDamager(jpeg, ++seed).Copies(testing::kSanitized ? 2 : 8))
       files.push_back(std::move(copy));
   std::vector<Graph> graphs = FusedViewGraphs();
   std::mt19937 random(12);
@@ -105,9 +107,9 @@ TEST_F(GpuDamageTest, MakesTheSameRowsBadOnCoresAndOnGpus) {
   for (size_t g = 0; g < FusedViewGraphs().size(); ++g) {
     const auto good = std::count_if(expected[g].begin(), expected[g].end(),
                                     [](const Row& row) { return row.ok(); });
-    EXPECT_GT(good, 30) << CanonicalText(graphs[g]);
-    EXPECT_LT(good, static_cast<long>(files.size()) - 100)
-        << CanonicalText(graphs[g]);
+    const auto all = static_cast<long>(files.size());
+    EXPECT_GT(good, all / 10) << CanonicalText(graphs[g]);
+    EXPECT_LT(good, all * 2 / 3) << CanonicalText(graphs[g]);
   }
   for (const bool room : {true, false}) {
     config_.slot_bytes = room ? 16 << 20 : 64;
