@@ -93,7 +93,7 @@ TEST_F(GpuDamageTest, MakesTheSameRowsBadOnCoresAndOnGpus) {
   uint32_t seed = 0;
   for (const std::string& jpeg : JpegsOfManyKinds())
     for (std::string& copy :
-         JpegDamager(jpeg, ++seed).Copies(testing::kSanitized ? 2 : 8))
+         JpegDamager(jpeg, ++seed).Copies(testing::kSanitized ? 32 : 8))
       files.push_back(std::move(copy));
   std::vector<Graph> graphs = FusedViewGraphs();
   std::mt19937 random(12);
