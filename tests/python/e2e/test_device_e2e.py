@@ -33,9 +33,9 @@ def run(folder, **environment):
 def test_batches_are_in_the_devices_memory(folder):
     out = run(folder)
     assert out.returncode == 0, out.stderr
-    gpus, plane, received, steps = out.stdout.split()
-    # A build without a GPU worker sends rows through the host's memory.
-    assert plane == "cuda" if int(gpus) else plane in ("shm", "grpc")
+    gpus, placed, received, steps = out.stdout.split()
+    # With LEAT_PLANE=cuda a row in the batch's memory is on the device; one that is late may come twice, once as bytes.
+    assert int(placed) > 0 or not int(gpus)
     # finish="device": a byte an element, and the labels.
     assert int(received) >= int(steps) * 16 * (3 * 16 * 20 + 4)
     assert int(received) < int(steps) * 16 * 2 * 3 * 16 * 20
