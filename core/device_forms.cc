@@ -157,6 +157,7 @@ constexpr Gap kGaps[] = {
     {"decode", IsSecondDecode, "is a second decode"},
     {"", IsTooMuchForTheHost, "gives more than the host computes for a GPU"},
     {"peek_shape", Always, kNoForm},
+    {"stored_bytes", Always, kNoForm},
     {"jpeg_compression_distortion", InAStage, kNoForm},
     {"length", InAStage, kOfAnySize},
     {"cutmix_share", InAStage, kOfAnySize},

@@ -105,11 +105,19 @@ TypesOr InferWindow(Node* node, Inputs inputs) {
                                      width ? rule.Fixed(*width) : -1, in[2]});
 }
 
+absl::Status WantEncoded(const ValueType& input) {
+  if (input.kind == ValueType::Kind::kEncoded) return absl::OkStatus();
+  return InvalidArgument("input is {}, want an encoded image", TypeText(input));
+}
+
 TypesOr InferPeekShape(Node*, Inputs inputs) {
-  if (inputs[0].kind != ValueType::Kind::kEncoded)
-    return InvalidArgument("input is {}, want an encoded image",
-                           TypeText(inputs[0]));
+  RETURN_IF_ERROR(WantEncoded(inputs[0]));
   return OneTensor(DType::kInt64, {3});
+}
+
+TypesOr InferStoredBytes(Node*, Inputs inputs) {
+  RETURN_IF_ERROR(WantEncoded(inputs[0]));
+  return OneTensor(DType::kUint8, {-1});
 }
 
 TypesOr InferFlip(Node*, Inputs inputs) {
@@ -230,6 +238,9 @@ void AddWindows(OperatorList* list) {
                 "without decoding it; channels are 1 of a gray image, else 3: "
                 "alpha is not counted"),
        InferPeekShape});
+  list->push_back({Operator("stored_bytes", 1, 1, {},
+                            "encoded image -> the bytes of its file (uint8)"),
+                   InferStoredBytes});
 }
 
 }  // namespace

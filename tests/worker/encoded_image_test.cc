@@ -95,6 +95,26 @@ TEST(PeekShape, RefusesWhatIsNoImageAndTakesTheLargest) {
               HasSubstr("want an encoded image"));
 }
 
+TEST(StoredBytes, AreThoseOfTheFileWhateverItIs) {
+  Graph graph = Peek(true);
+  graph.nodes[1] = {"stored_bytes", {{0, 0}}, {}};
+  graph.nodes.push_back({"slice",
+                         {{1, 0}},
+                         {{"start", std::vector<int64_t>{0}},
+                          {"shape", std::vector<int64_t>{4}},
+                          {"out_of_bounds_policy", Value(std::string("pad"))}}});
+  graph.outputs[0].second.node = 2;
+  Runner runner(graph, 1);
+  Scratch scratch({});
+  const std::pair<std::string, std::string> kCut[] = {
+      {"text", "text"}, {"\xff\xd8", {"\xff\xd8\0\0", 4}}, {"longer", "long"}};
+  for (const auto& [file, head] : kCut) {
+    const absl::Status status = runner.Run(file, scratch);
+    ASSERT_TRUE(status.ok()) << Message(status);
+    EXPECT_EQ(memcmp(runner.outputs[0].data(), head.data(), 4), 0) << file;
+  }
+}
+
 Node Op(const char* op, std::vector<int64_t> size) {
   return {op, {}, {{"size", std::move(size)}}};
 }

@@ -108,6 +108,7 @@ TEST(GeometryOperators, WrongArgumentsAreRefusedWhenAJobIsCreated) {
       {"random_crop", {{"aspect", Floats{1, NAN}}}, "aspect"},
       {"random_crop", {{"attempts", Value(int64_t{0})}}, "attempts"},
       {"peek_shape", {}, "want an encoded image"},
+      {"stored_bytes", {}, "want an encoded image"},
       {"gaussian_blur", {}, "both 0"},
       {"gaussian_blur", {{"window_size", Value(int64_t{4})}}, "odd"},
       {"gaussian_blur", {{"sigma", Value(-1.0)}}, "sigma"},

@@ -23,6 +23,7 @@ KernelOr MakePad(const CheckedGraph& graph, uint32_t node);
 KernelOr MakeReshape(const CheckedGraph& graph, uint32_t node);
 KernelOr MakeRotate(const CheckedGraph& graph, uint32_t node);
 KernelOr MakeSlice(const CheckedGraph& graph, uint32_t node);
+KernelOr MakeStoredBytes(const CheckedGraph& graph, uint32_t node);
 KernelOr MakeWarpAffine(const CheckedGraph& graph, uint32_t node);
 
 }  // namespace leat::worker

@@ -72,6 +72,7 @@ constexpr Entry kKernels[] = {
     {"rotate", MakeRotate},
     {"saturation", MakeColorTwist},
     {"slice", MakeSlice},
+    {"stored_bytes", MakeStoredBytes},
     {"sub", MakeBinary},
     {"warp_affine", MakeWarpAffine},
     {"where", MakeWhere},

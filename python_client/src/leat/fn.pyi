@@ -149,6 +149,19 @@ def peek_shape(input: Node, /, orient: bool = True) -> Node:
         leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
     """
 
+def stored_bytes(input: Node, /) -> Node:
+    """encoded image -> the bytes of its file (uint8).
+
+    Args:
+        input: a node (positional)
+
+    Returns:
+        A node.
+
+    Raises:
+        leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
+    """
+
 def pad(input: Node, /, fill_value: float = 0.0, axes: int | Sequence[int] = (), align: int | Sequence[int] = (), shape: int | Sequence[int] = ()) -> Node:
     """the value, extended at the ends of its axes.
 

@@ -300,16 +300,6 @@ def test_random_numbers_do_not_depend_on_the_batch(ten):
     assert ((whole[1] >= 2) & (whole[1] < 3)).all() and np.unique(whole[1]).size == 6
 
 
-def test_an_output_of_several_shapes_is_an_error_that_names_it(ten):
-    @pipeline_def(batch_size=2)
-    def several():
-        jpegs, label = fn.readers.file(file_root=ten)
-        return label, fn.decoders.image(jpegs)
-
-    with pytest.raises(leat.InvalidArgument, match=r'output "output1".*differs from sample to sample'):
-        several().build()
-
-
 def test_the_types_of_outputs_are_checked(ten):
     good = labels_of(ten, batch_size=2, output_dtype=types.INT32, output_ndim=1)
     assert steps(good, 1) == [[0, 1]]

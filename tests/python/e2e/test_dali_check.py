@@ -63,7 +63,6 @@ def test_a_refused_argument_says_its_value_and_why(operator, argument):
         ("fn.reductions.mean(x)", "fn.reductions.mean: workers do not compute it"),
         ("from nvidia.dali.backend import TensorGPU", "leat.dali has no 'backend'"),
         ("from nvidia.dali.plugin.pytorch import TorchPythonFunction", "plugin.pytorch has no 'TorchPythonFunction'"),
-        ("from nvidia.dali.plugin.pytorch import DALIRaggedIterator", "samples of one shape"),
         ("import nvidia.dali.plugin.tf as dali_tf", "plugin.tf: there is no such plugin"),
         ("import nvidia.dali.experimental.dynamic as ndd", "experimental.dynamic: .*pipeline_def"),
         ("from nvidia.dali.auto_aug.core import augmentation", r"auto_aug\.core\.augmentation"),

@@ -291,15 +291,6 @@ def test_calls_of_the_consumer_cut_the_graph():
     assert sorted(first.exports) == ["input1_of_flip_2_0", "output1", "output2"]
 
 
-def test_what_goes_to_this_process_has_one_shape():
-    def cut():
-        (result,) = consumer_call(lambda arrays: arrays, [photos()], 1, None, True)
-        return result
-
-    with pytest.raises(leat.InvalidArgument, match=r"(?s)differs from sample to sample.*goes to this process"):
-        nodes_of(cut)
-
-
 def test_a_call_that_has_to_run_is_kept_though_nothing_needs_it():
     def kept():
         image = fn.crop(photos(), crop=(8, 8))

@@ -9,11 +9,13 @@ its kind that is not before its inputs'. Random numbers without inputs are drawn
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 from leat import _external
 from leat._graph import Node, Operation, Pipeline
 from leat.dali._node import ConsumerOperation, ReaderOperation
+from leat.dali._varying import Form
 from leat.errors import InvalidArgument
 
 # One value: the operation's number, and which of its outputs.
@@ -51,13 +53,16 @@ class WorkerStage:
     exports: dict[str, Node] = dataclasses.field(default_factory=dict)
     encoded: set[Key] = dataclasses.field(default_factory=set)
 
-    def pipeline(self, name: str, types: list[str] | None = None, source: str = "") -> Pipeline:
+    def pipeline(
+        self, name: str, types: list[str] | None = None, source: str = "", forms: Mapping[str, Form] | None = None
+    ) -> Pipeline:
         """The job's graph.
 
         Args:
             name: of the pipeline, for messages.
             types: of the imports, as leat.external_source takes them.
             source: the name of what it is fed.
+            forms: how the job carries what it gives, by its names; others are given as they are.
         """
         made: dict[Key, Node] = {}
         if types is not None:
@@ -82,7 +87,10 @@ class WorkerStage:
                     made[operation.number, output] = Node(copies[operation.number], output)
                 else:
                     value(Node(operation, output))
-        outputs = {each: made[key_of(node)] for each, node in self.exports.items()}
+        outputs: dict[str, Node] = {}
+        for each, node in self.exports.items():
+            given = made[key_of(node)]
+            outputs.update(forms[each].carried(each, given) if forms and each in forms else {each: given})
         if types is not None and not self.imports:
             outputs["nothing"] = fed[0]
 
@@ -90,20 +98,7 @@ class WorkerStage:
             return outputs
 
         trace.__qualname__ = trace.__name__ = name
-        try:
-            return Pipeline(trace, (), {})
-        except InvalidArgument as error:
-            raise self._explained(error) from None
-
-    def _explained(self, error: InvalidArgument) -> InvalidArgument:
-        """The same error, with what an output of the job's own is for."""
-        lines = [
-            f"  {name!r} goes to this process, which takes whole batches of one shape, not a batch "
-            "of samples with different shapes"
-            for name in self.exports
-            if f'"{name}"' in str(error) and not name.startswith("output")
-        ]
-        return type(error)("\n".join([str(error), *lines]))
+        return Pipeline(trace, (), {})
 
     def _outputs_of(self, operation: Operation) -> set[int]:
         used = {0}

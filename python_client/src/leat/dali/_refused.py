@@ -101,13 +101,6 @@ _GROUPS = (
         ),
     ),
     (
-        "plugin.pytorch.DALIRaggedIterator",
-        Refusal(
-            "batches of workers have samples of one shape",
-            "resize, crop or pad them (fn.pad with shape), and use DALIGenericIterator",
-        ),
-    ),
-    (
         "plugin.mxnet plugin.paddle plugin.tf plugin.numba plugin.pytorch.experimental",
         Refusal("there is no such plugin", "use plugin.jax or plugin.pytorch"),
     ),
@@ -159,7 +152,8 @@ def found(name: str) -> Refusal | None:
 TWO_READERS = "workers read one dataset a pipeline; make two pipelines"
 # These refusals belong to no single operator or argument; docs/dali.md lists them.
 _GENERAL = (
-    ("samples of several shapes as an output", "a batch is one array", "resize, crop or pad them"),
+    ("samples of several shapes in a batch of `DALIGenericIterator`, or for a `jax_function`", "each takes whole "
+     "arrays", "resize, crop or pad them, or use `DALIRaggedIterator` or `Pipeline.run`"),
     ("an external source of unknown shape before reshape, cat, stack and `node[1]`", "the graph's shapes are found "
      "before there is data", "external_source(ndim=…, layout=…), then fn.crop, fn.resize or fn.reshape"),
     ("two readers in a pipeline", *TWO_READERS.split("; ")),

@@ -71,7 +71,7 @@ class Runner:
         self._ended: Place | None = None  # where a source has ended
         self._closed = False
         self.direct: list[str] | None = None
-        if self.reader is not None and len(plan.stages) == 1:
+        if self.reader is not None and len(plan.stages) == 1 and self.reader.gives_arrays:
             names = {key_of(node): name for name, node in plan.stages[0].exports.items()}  # type: ignore[union-attr]
             self.direct = [names[key_of(node)] for node in plan.outputs]
 

@@ -12,7 +12,7 @@ import functools
 import itertools
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ import numpy as np
 from leat import _shared
 from leat._graph import Node
 from leat._numbered import Numbered
+from leat.dali import _varying
 from leat.dali._plan import Key, WorkerStage, key_of
 from leat.errors import Cancelled, InvalidArgument
 
@@ -55,18 +56,10 @@ class ReaderStage:
     def __init__(self, stage: WorkerStage, settings: Settings) -> None:
         self._stage, self._settings = stage, settings
         reader = stage.reader
-        # A permutation of all samples, of which each shard takes its rows, unless shards have to keep theirs.
-        whole = reader.across and reader.random_shuffle and not (reader.pad_last_batch or reader.stick_to_shard)
-        parts = {} if whole else {"num_parts": settings.shards, "rotate_parts": not reader.stick_to_shard}
+        self._outputs, self._closed = _varying.Outputs(), False
         try:
-            self.job = _shared.job(
-                stage.pipeline(settings.name),
-                batch=settings.rows * settings.shards,
-                seed=settings.seed,
-                shuffle="global" if reader.random_shuffle else "sequential",
-                last_batch="pad" if reader.pad_last_batch else "stream",
-                **parts,
-            )
+            # The first one: it names the bytes, also when a job with more room gives them.
+            self.job = self._outputs.made(self._job)
         except InvalidArgument as error:
             few = re.search(r"num_parts \d+: want at most (\d+)", str(error))
             if few is None:
@@ -76,20 +69,53 @@ class ReaderStage:
             raise _too_few(reader, self.job.num_samples)
         self._steps = Numbered(self.job, rows=settings.block)
 
+    def _job(self, forms: Mapping[str, _varying.Form]) -> Any:
+        settings, reader = self._settings, self._stage.reader
+        # A permutation of all samples, of which each shard takes its rows, unless shards have to keep theirs.
+        whole = reader.across and reader.random_shuffle and not (reader.pad_last_batch or reader.stick_to_shard)
+        parts = {} if whole else {"num_parts": settings.shards, "rotate_parts": not reader.stick_to_shard}
+        return _shared.job(
+            self._stage.pipeline(settings.name, forms=forms),
+            batch=settings.rows * settings.shards,
+            seed=settings.seed,
+            shuffle="global" if reader.random_shuffle else "sequential",
+            last_batch="pad" if reader.pad_last_batch else "stream",
+            **parts,
+        )
+
+    @property
+    def gives_arrays(self) -> bool:
+        """Whether `at` gives the stage's outputs as they are: each is an array, whatever the samples are."""
+        return not self._outputs.vary
+
     def at(self, step: int, timeout: float | None = None) -> Any:
-        """As `Numbered.at`."""
+        """As `Numbered.at`. REQUIRES: gives_arrays."""
         return self._steps.at(step, timeout)
 
     def run(self, first: int) -> Iterator[Values]:
         """Step after step, from `first` on, until it is closed."""
         for step in itertools.count(first):
-            batch = self.at(step)
-            if batch is None:
+            values = self._values(step)
+            if values is None:
                 return
-            yield {key_of(node): batch[name] for name, node in self._stage.exports.items()}
+            yield {key_of(node): values[name] for name, node in self._stage.exports.items()}
+
+    def _values(self, step: int) -> dict[str, Any] | None:
+        while not self._closed:
+            batch = self._steps.at(step)
+            if batch is None:
+                break
+            values = self._outputs.values(batch, self._stage.exports)
+            if values is not None:
+                return values
+            # An interrupt must not find a closed iterator here: it would say that there are no more batches.
+            before, self._steps = self._steps, Numbered(self._outputs.made(self._job), rows=self._settings.block)
+            before.close()
+        return None
 
     def close(self) -> None:
         """Idempotent."""
+        self._closed = True
         self._steps.close()
 
 
@@ -106,6 +132,7 @@ class FedStage:
     def __init__(self, stage: WorkerStage, settings: Settings, source: str) -> None:
         self._stage, self._settings, self._source = stage, settings, source
         self._types: list[str] | None = None
+        self._outputs = _varying.Outputs()
         self._batches: Numbered | None = None
         # Entering a lock leaves no moment in which it is held by nobody's `with`; entering a condition does.
         self._lock = threading.RLock()
@@ -132,14 +159,26 @@ class FedStage:
             if not pending:
                 return
             due, values = pending.popleft()
-            assert self._batches is not None
-            batch = self._batches.at(due)
-            if batch is None:
+            given = self._given(due)
+            if given is None:
                 return
-            values.update({key_of(node): batch[name] for name, node in self._stage.exports.items()})
+            values.update({key_of(node): given[name] for name, node in self._stage.exports.items()})
             with self._lock:
                 self._steps.pop(due, None)
             yield values
+
+    def _given(self, step: int) -> dict[str, Any] | None:
+        """What the job gives of a step that was fed."""
+        while not self._closed:
+            assert self._batches is not None and self._types is not None
+            batch = self._batches.at(step)
+            if batch is None:
+                break
+            given = self._outputs.values(batch, self._stage.exports)
+            if given is not None:
+                return given
+            self._open(self._types)
+        return None
 
     def _feed(self, step: int, values: Values) -> None:
         arrays = [_brought(node, values[key_of(node)]) for node in self._stage.imports]
@@ -188,12 +227,14 @@ class FedStage:
                 self._changed.notify_all()
             self._batches.rewind()
         settings = self._settings
-        job = _shared.job(
-            self._stage.pipeline(settings.name, types, self._source),
-            batch=settings.rows * settings.shards,
-            seed=settings.seed,
-            shuffle="sequential",
-            last_batch="drop",
+        job = self._outputs.made(
+            lambda forms: _shared.job(
+                self._stage.pipeline(settings.name, types, self._source, forms),
+                batch=settings.rows * settings.shards,
+                seed=settings.seed,
+                shuffle="sequential",
+                last_batch="drop",
+            )
         )
         source = functools.partial(self._sample, self._rewinds)
         self._batches = Numbered(job, rows=settings.block, source=source, window=min(64, settings.ahead))

@@ -8,10 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from leat.dali import _node
+from leat.dali import _current, _node
 from leat.dali._node import DataNode
 from leat.dali._operator import operator
 from leat.errors import InvalidArgument
+
+
+def _batch(samples: Any) -> Any:
+    """An array with a batch axis, or a list of arrays where shapes differ."""
+    arrays = [np.asarray(each) for each in samples]
+    return np.stack(arrays) if len({each.shape for each in arrays}) == 1 else arrays
 
 
 @operator("python_function")
@@ -24,6 +30,7 @@ def python_function(
 ) -> Any:
     """What a function of this process makes of each sample, or with batch_processing of lists of them."""
     where = "fn.python_function"
+    pipeline = _current.pipeline()
 
     def results_of(given: tuple[Any, ...]) -> tuple[Any, ...]:
         result = function(*given)
@@ -33,11 +40,12 @@ def python_function(
         return results
 
     def call(batches: list[Any]) -> list[Any]:
-        arrays = [np.asarray(each) for each in batches]
+        arrays = [each if isinstance(each, list) else np.asarray(each) for each in batches]
         if batch_processing:
-            return [np.stack([np.asarray(each) for each in part]) for part in results_of(tuple(map(list, arrays)))]
-        rows = [results_of(samples) for samples in zip(*arrays)]
-        return [np.stack([np.asarray(row[i]) for row in rows]) for i in range(num_outputs)]
+            return [_batch(part) for part in results_of(tuple(map(list, arrays)))]
+        count = len(arrays[0]) if arrays else pipeline.max_batch_size
+        rows = [results_of(tuple(each[row] for each in arrays)) for row in range(count)]
+        return [_batch([row[i] for row in rows]) for i in range(num_outputs)]
 
     layouts = [""] * num_outputs if output_layouts is None else output_layouts
     nodes = _node.consumer_call(call, input, num_outputs, layouts, preserve=num_outputs == 0)

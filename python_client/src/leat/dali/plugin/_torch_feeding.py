@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What DALI's PyTorch plugin has beside its iterators."""
+"""What DALI's PyTorch plugin has beside its iterators, and batches of several shapes as sparse tensors."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
-from leat.dali import _refused
 from leat.dali._tensors import TensorCPU, TensorListCPU
-from leat.errors import InvalidArgument
 
 
 def feed_ndarray(
@@ -29,7 +28,8 @@ def feed_ndarray(
 
     Raises:
         TypeError: one of the two is something else.
-        leat.InvalidArgument: their shapes or types differ, or the samples have several shapes.
+        AssertionError: their shapes or types differ.
+        leat.InvalidArgument: the samples have several shapes.
     """
     if not isinstance(dali_tensor, (TensorCPU, TensorListCPU)) or not isinstance(arr, torch.Tensor):
         raise TypeError(
@@ -37,10 +37,14 @@ def feed_ndarray(
             "TensorListCPU into a torch.Tensor"
         )
     given = torch.from_numpy(np.ascontiguousarray(np.asarray(dali_tensor)))
-    if given.shape != arr.shape or given.dtype != arr.dtype:
-        raise InvalidArgument(
-            f"feed_ndarray: {given.dtype} {tuple(given.shape)} into {arr.dtype} {tuple(arr.shape)}; expected the same "
-            "type and shape"
+    if given.dtype != arr.dtype:
+        raise AssertionError(
+            "The element type of DALI Tensor/TensorList doesn't match the element type of the target PyTorch Tensor: "
+            f"{given.dtype} and {arr.dtype}; expected one type"
+        )
+    if given.shape != arr.shape:
+        raise AssertionError(
+            f"feed_ndarray: a value of shape {tuple(given.shape)} into {tuple(arr.shape)}; expected one shape"
         )
     if cuda_stream is None:
         return arr.copy_(given, non_blocking=non_blocking)
@@ -48,8 +52,18 @@ def feed_ndarray(
         return arr.copy_(given, non_blocking=non_blocking)
 
 
-class DALIRaggedIterator:
-    """Refused: batches of Leat's workers have one shape."""
+def sparse_tensor(samples: Sequence[np.ndarray]) -> torch.Tensor:
+    """A sparse tensor with a batch axis, in which the elements of each sample are given, also those that are 0.
 
-    def __init__(self, *_: Any, **__: Any) -> None:
-        raise _refused.unimplemented("plugin.pytorch.DALIRaggedIterator")
+    Args:
+        samples: at least one; of one type and number of axes.
+    """
+    sizes = [max(each) for each in zip(*(sample.shape for sample in samples))]
+    places = [
+        np.concatenate([np.full((1, sample.size), row), np.indices(sample.shape).reshape(sample.ndim, -1)])
+        for row, sample in enumerate(samples)
+    ]
+    values = np.concatenate([sample.ravel() for sample in samples])
+    return torch.sparse_coo_tensor(
+        torch.from_numpy(np.concatenate(places, axis=1)), torch.from_numpy(values), (len(samples), *sizes)
+    )

@@ -192,7 +192,19 @@ class BaseIterator(Iterator[_Batch], Generic[_Batch]):
                 ) from None
             self._ever_consumed = True
 
+    # Whether `_convert` takes lists of samples where their shapes differ.
+    _takes_lists = False
+
     def _check_rows(self, outputs: list[list[Any]]) -> None:
+        for arrays in outputs if not self._takes_lists else ():
+            for i, array in enumerate(arrays):
+                if isinstance(array, list):
+                    shapes = sorted({tuple(each.shape) for each in array})
+                    raise ValueError(
+                        f"output {i} of the pipeline has samples of several shapes, {shapes[0]} and {shapes[-1]} among "
+                        "them, and the iterator gives whole arrays; resize, crop or pad them, or use "
+                        "plugin.pytorch.DALIRaggedIterator"
+                    )
         if self._reader_name is None and self._counting.size < 0:
             return
         for arrays in outputs:

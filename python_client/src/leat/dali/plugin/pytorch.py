@@ -12,7 +12,7 @@ except ImportError as _error:
 
 import numpy as np
 
-from leat.dali.plugin._torch_feeding import DALIRaggedIterator, feed_ndarray
+from leat.dali.plugin._torch_feeding import feed_ndarray, sparse_tensor
 from leat.dali.plugin.base_iterator import BaseIterator, LastBatchPolicy, check_marked
 
 __all__ = [
@@ -161,3 +161,94 @@ class DALIClassificationIterator(DALIGenericIterator):
             last_batch_policy,
             prepare_first_batch,
         )
+
+
+class DALIRaggedIterator(BaseIterator[list[dict[str, Any]]]):
+    __doc__ = (
+        """Iterates over batches of pipelines whose samples may have several shapes.
+
+    Args:
+        pipelines: of `leat.dali.Pipeline`: one, or a list of them with the same batch size.
+        output_map: a name for each of the pipelines' outputs, in their order, all different.
+        output_types: what each output becomes. DENSE_TAG: a tensor; its samples have one shape. SPARSE_LIST_TAG: a
+            list of a tensor for each sample. SPARSE_COO_TAG: a sparse tensor, as large as the largest sample, in which
+            the elements of all samples are given. None: all are dense."""
+        + _ARGUMENTS
+    )
+    DENSE_TAG = "dense"
+    SPARSE_LIST_TAG = "sparse_list"
+    SPARSE_COO_TAG = "sparse_coo"
+    _takes_lists = True
+
+    def __init__(
+        self,
+        pipelines: Any,
+        output_map: list[str],
+        size: int = -1,
+        reader_name: str | None = None,
+        output_types: list[str] | None = None,
+        auto_reset: str | bool | None = False,
+        fill_last_batch: bool | None = None,
+        dynamic_shape: bool | None = False,
+        last_batch_padded: bool = False,
+        last_batch_policy: LastBatchPolicy = LastBatchPolicy.FILL,
+        prepare_first_batch: bool = True,
+    ) -> None:
+        tags = [self.DENSE_TAG] * len(output_map) if output_types is None else list(output_types)
+        if len(set(output_map)) != len(output_map):
+            raise AssertionError(f"output_map names should be distinct; got {output_map}")
+        if len(tags) != len(output_map):
+            raise AssertionError(f"output_types has {len(tags)} entries for the names {output_map}; expected as many")
+        known = (self.DENSE_TAG, self.SPARSE_LIST_TAG, self.SPARSE_COO_TAG)
+        if not set(tags) <= set(known):
+            raise AssertionError(f"output_types = {tags}; expected each to be one of {known}")
+        check_marked(output_map, last_batch_policy)
+        self.output_map, self._tags = output_map, tags
+        super().__init__(
+            pipelines,
+            size,
+            reader_name,
+            auto_reset,
+            fill_last_batch,
+            last_batch_padded,
+            last_batch_policy,
+            prepare_first_batch,
+        )
+
+    def _convert(self, outputs: list[list[Any]]) -> list[dict[str, Any]]:
+        if len(self.output_map) != len(outputs[0]):
+            raise ValueError(f"output_map has the names {self.output_map}, and the pipeline {len(outputs[0])} outputs")
+        return [
+            {
+                name: self._converted(name, tag, batch, _device(pipe.device_id) if on_gpu else None)
+                for name, tag, batch, on_gpu in zip(self.output_map, self._tags, batches, pipe._on_gpu())
+            }
+            for batches, pipe in zip(outputs, self._pipes)
+        ]
+
+    def _converted(self, name: str, tag: str, batch: Any, device: torch.device | None) -> Any:
+        if tag == self.DENSE_TAG:
+            if isinstance(batch, list):
+                shapes = sorted({tuple(each.shape) for each in batch})
+                raise ValueError(
+                    f"{name!r} has samples of several shapes, {shapes[0]} and {shapes[-1]} among them; expected "
+                    "SPARSE_LIST_TAG or SPARSE_COO_TAG in output_types"
+                )
+            return _tensor(batch, device)
+        if tag == self.SPARSE_LIST_TAG:
+            return [_tensor(each, device) for each in batch]
+        sparse = sparse_tensor([np.asarray(each) for each in batch])
+        return sparse if device is None else sparse.to(device)
+
+    def _mark(self, batch: list[dict[str, Any]], valid: list[Any]) -> list[dict[str, Any]]:
+        return [{**values, "valid": _tensor(flags, None)} for values, flags in zip(batch, valid)]
+
+    def _trim(self, batch: list[dict[str, Any]], rows: list[int]) -> list[dict[str, Any]]:
+        return [{name: _first(value, n) for name, value in values.items()} for values, n in zip(batch, rows)]
+
+
+def _first(value: Any, count: int) -> Any:
+    """The first samples of a tensor, a sparse one, or a list."""
+    if isinstance(value, torch.Tensor) and value.is_sparse:
+        return value.index_select(0, torch.arange(count, device=value.device))
+    return value[:count]

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""leat.dali's outputs whose samples have several shapes, and files as they are, over a private service."""
+
+import numpy as np
+import pytest
+from leat.dali import fn, pipeline_def, types
+from leat.dali.plugin import base_iterator
+
+# The last ones are larger than what the first job has room for.
+SHAPES = [(2, 3), (3, 3), (1, 5), (4, 1), (2, 2), (90, 60), (7, 7), (130, 300)]
+
+
+@pytest.fixture(scope="module")
+def arrays(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("arrays")
+    for i, shape in enumerate(SHAPES):
+        np.save(folder / f"{i}.npy", np.full(shape, i, np.float32))
+    return folder
+
+
+@pipeline_def(seed=5, enable_checkpointing=True)
+def noisy(folder):
+    values = fn.readers.numpy(file_root=str(folder), name="reader")
+    return values, values + fn.random.uniform(range=(0.0, 0.5)), fn.random.normal()
+
+
+def samples_of(pipeline, steps):
+    """Of each sample: its outputs."""
+    found = []
+    for _ in range(steps):
+        found += zip(*([np.array(each) for each in output] for output in pipeline.run()))
+    return found
+
+
+def test_samples_of_several_shapes_are_the_same_in_every_batch_and_after_a_restart(arrays):
+    whole = samples_of(noisy(arrays, batch_size=8), 2)
+    assert [each[0].shape for each in whole] == SHAPES * 2
+    assert all((each[0] == i % 8).all() for i, each in enumerate(whole))
+    drawn = [each[1].ravel()[0] - i % 8 for i, each in enumerate(whole)]
+    assert len(set(drawn)) == 16 and all(0 <= each < 0.5 for each in drawn)
+
+    small = noisy(arrays, batch_size=2)
+    parts = samples_of(small, 5)  # of which the third has no room at first
+    restored = noisy(arrays, batch_size=2, checkpoint=small.checkpoint())
+    parts += samples_of(restored, 3)
+    for one, other in zip(whole, parts, strict=True):
+        for a, b in zip(one, other):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_a_batch_is_a_list_only_where_its_samples_differ(arrays):
+    @pipeline_def(batch_size=1)
+    def one():
+        return fn.readers.numpy(file_root=str(arrays), files=["7.npy", "0.npy"])
+
+    pipeline = one()
+    first, second = pipeline.run()[0], pipeline.run()[0]
+    assert first.is_dense_tensor() and first.as_array().shape == (1, 130, 300)
+    assert second.as_array().shape == (1, 2, 3) and second.dtype == types.FLOAT
+
+
+def test_files_are_given_as_they_are(ten):
+    @pipeline_def(batch_size=10)
+    def files():
+        encoded, label = fn.readers.file(file_root=ten)
+        return encoded, label, fn.decoders.image(encoded)
+
+    encoded, labels, images = files().run()
+    names = sorted(path for path in ten.rglob("*.jpg"))
+    for file, path, label in zip(encoded, names, labels, strict=True):
+        assert np.asarray(file).tobytes() == path.read_bytes() and file.dtype == types.UINT8
+        assert int(np.asarray(label)[0]) == names.index(path)
+    assert len(images) == 10 and images.layout() == "HWC"
+
+
+def test_calls_of_this_process_take_and_give_lists(ten):
+    given = [[np.full((2 + i + step, 3), i, np.int32) for i in range(3)] for step in range(3)]
+    asked = []
+
+    def longer(sample):
+        asked.append(sample.shape)
+        return np.concatenate([sample, sample[:1]])
+
+    @pipeline_def(batch_size=3)
+    def calls():
+        values = fn.external_source(given)
+        return fn.python_function(values * 2, function=longer) + 1, values * 2
+
+    pipeline = calls()
+    for step in range(3):
+        result, doubled = pipeline.run()
+        for i in range(3):
+            assert np.asarray(result[i]).tolist() == [[2 * i + 1] * 3] * (3 + i + step)
+            assert np.asarray(doubled[i]).tolist() == [[2 * i] * 3] * (2 + i + step)
+    assert asked[:9] == [(2 + i + step, 3) for step in range(3) for i in range(3)]
+
+    @pipeline_def(batch_size=3)
+    def lengths():
+        sizes = fn.python_function(fn.readers.file(file_root=ten)[0], function=lambda file: np.int64(len(file)))
+        return sizes, fn.python_function(function=lambda: np.float32(2), num_outputs=1)
+
+    sizes, twos = lengths().run()
+    assert min(np.asarray(sizes).ravel()) > 100 and np.asarray(twos).tolist() == [2, 2, 2]
+
+
+def test_an_iterator_of_whole_arrays_says_which_output_has_several_shapes(arrays):
+    class Arrays(base_iterator.BaseIterator):
+        def _convert(self, outputs):
+            return [each.shape for each in outputs[0]]
+
+    policy = base_iterator.LastBatchPolicy.FILL
+    with pytest.raises(ValueError, match=r"output 0 of the pipeline has samples of several shapes, \(2, 3\) and"):
+        Arrays(noisy(arrays, batch_size=2), -1, "reader", False, None, False, policy, True)
+    ones = Arrays(noisy(arrays, batch_size=1), -1, "reader", False, None, False, policy, True)
+    assert [shapes[0] for shapes in ones] == [(1, *shape) for shape in SHAPES]
