@@ -94,24 +94,6 @@ def test_a_line_that_works_is_passed_over(line):
     assert said(line) == []
 
 
-def test_the_second_reader_of_a_pipeline_is_found():
-    script = """
-@pipeline_def
-def two():
-    a, _ = fn.readers.file(file_root="a")
-    return a, fn.readers.numpy(file_root="b")
-
-def helper():
-    return fn.readers.file(), fn.readers.file()
-
-@pipeline_def(batch_size=3)
-def one(kind):
-    return fn.readers.file(file_root="a") if kind else fn.readers.numpy(file_root="b")
-"""
-    text = f"fn.readers.numpy: the second reader of two: {_refused.TWO_READERS}"
-    assert check.findings(HEADER + script) == [(8, text)]
-
-
 @pytest.mark.parametrize("script", sorted((ROOT / "docs" / "examples").glob("dali*.py")), ids=lambda path: path.name)
 def test_our_examples_pass(script):
     assert check.findings(script.read_text(encoding="utf-8")) == []

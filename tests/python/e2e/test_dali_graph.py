@@ -190,12 +190,19 @@ def test_every_operator_that_the_page_names_exists():
         assert callable(getattr(fn, name.strip())), name
 
 
-def test_two_readers_are_an_error_when_the_pipeline_is_built():
+def test_each_reader_has_a_job_with_what_meets_its_values():
     def two():
-        return fn.readers.file(file_root="/a")[1], fn.readers.caffe2(path="/b")[1]
+        a, b = (fn.crop(fn.decoders.image(fn.readers.file(file_root=each)[0]), crop=(8, 8)) for each in ("/a", "/b"))
+        coin = fn.random.coin_flip()
+        b = fn.flip(b, horizontal=coin)
+        return a, b + 1, (a + b) * 2, fn.random.uniform()
 
-    with pytest.raises(leat.InvalidArgument, match=r"two readers, readers\.file.*readers\.caffe2"):
-        pipeline_def(two, batch_size=2)().build()
+    plan = plan_of(pipeline_def(two, batch_size=4)())
+    assert [(each.time, each.reader is not None) for each in plan.stages] == [(0, True), (0, True), (2, False)]
+    ops = [[each.op for each in stage.operations if each.op not in ("decode", "reshape")] for stage in plan.stages]
+    assert ops[0] == ["readers.image_folder", "crop", "uniform"]
+    assert sorted(ops[1]) == ["add", "coin_flip", "crop", "flip", "readers.image_folder"]
+    assert ops[2] == ["add", "mul"] and len(plan.stages[2].imports) == 2
 
 
 def test_an_error_of_the_graph_names_the_scripts_line():

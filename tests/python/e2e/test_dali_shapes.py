@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""leat.dali's outputs whose samples have several shapes, and files as they are, over a private service."""
+"""leat.dali over a private service: outputs whose samples have several shapes, files as they are, several readers."""
 
 import numpy as np
 import pytest
@@ -113,3 +113,30 @@ def test_an_iterator_of_whole_arrays_says_which_output_has_several_shapes(arrays
         Arrays(noisy(arrays, batch_size=2), -1, "reader", False, None, False, policy, True)
     ones = Arrays(noisy(arrays, batch_size=1), -1, "reader", False, None, False, policy, True)
     assert [shapes[0] for shapes in ones] == [(1, *shape) for shape in SHAPES]
+
+
+@pipeline_def(batch_size=3, seed=1, enable_checkpointing=True)
+def two_readers(ten, arrays, **shards):
+    a = fn.readers.file(file_root=ten, name="a", random_shuffle=True, **shards)[1]
+    b = fn.readers.file(file_root=ten, name="b", random_shuffle=True)[1]
+    values = fn.readers.numpy(file_root=str(arrays), name="values")
+    return a, b, a * 100 + b, values * fn.random.coin_flip(probability=1.0)
+
+
+def test_readers_go_on_each_by_itself(ten, arrays):
+    pipeline = two_readers(ten, arrays)
+    meta = pipeline.reader_meta()
+    assert [(name, meta[name]["epoch_size"]) for name in meta] == [("a", 10), ("b", 10), ("values", 8)]
+    found = samples_of(pipeline, 10)
+    a, b, both, values = zip(*found)
+    a, b, both = (np.ravel(each).tolist() for each in (a, b, both))
+    for order in (a, b):
+        assert all(sorted(order[at : at + 10]) == list(range(10)) for at in (0, 10, 20))
+    assert a != b and both == [100 * x + y for x, y in zip(a, b)]
+    assert [each.shape for each in values] == [SHAPES[i % 8] for i in range(30)]
+
+    restored = two_readers(ten, arrays, checkpoint=pipeline.checkpoint())
+    for one, other in zip(samples_of(pipeline, 4), samples_of(restored, 4), strict=True):
+        assert [each.tolist() for each in one] == [each.tolist() for each in other]
+    with pytest.raises(Exception, match="another pipeline"):
+        two_readers(ten, arrays, checkpoint=pipeline.checkpoint(), num_shards=2).build()

@@ -180,10 +180,10 @@ class Pipeline:
         for operation, place in zip(plan.sources, places):
             operation.source.go_to(place, settings.rows)
         runner = Runner(plan, settings, first)
-        if of is not None and of != _plan_hash(runner):
+        if of is not None and of != runner.plan_hash:
             raise InvalidArgument(
                 f"{self._name}: the checkpoint is of another pipeline, batch size, seed or data (plan {of[:12]}, not "
-                f"{_plan_hash(runner)[:12]})"
+                f"{runner.plan_hash[:12]})"
             )
         self._plan, self._runner = plan, runner
 
@@ -250,12 +250,14 @@ class Pipeline:
     def _samples_at(self, place: Place) -> np.ndarray:
         """Which samples the step at a place has, in the order of its rows."""
         runner = self._built()
-        if runner.reader is None:
+        if len(runner.readers) != 1:
             raise Unimplemented(
-                f"{self._name}: it has no reader, and the samples of an external source have no numbers of Leat's"
+                f"{self._name}: it has {len(runner.readers)} readers; expected one, since the samples of an external "
+                "source have no numbers of Leat's, and those of several readers several"
             )
-        epoch, step = divmod(place.steps, len(runner.reader.job))
-        return runner.reader.job.samples(epoch, step, runner.block)
+        (reader,) = runner.readers
+        epoch, step = divmod(place.steps, len(reader.job))
+        return reader.job.samples(epoch, step, runner.block)
 
     def _place(self) -> Place:
         return self._built().place
@@ -356,9 +358,9 @@ class Pipeline:
         runner = self._built()
         assert self._plan is not None
         metas = {}
-        if self._plan.reader is not None and runner.reader is not None:
-            reader = self._plan.reader.reader
-            samples = runner.reader.job.num_samples
+        for operation, stage in zip(self._plan.readers, runner.readers):
+            reader = operation.reader
+            samples = stage.job.num_samples
             shards = reader.num_shards
             metas[reader.name or f"__{reader.op}"] = {
                 "epoch_size": samples,
@@ -390,7 +392,7 @@ class Pipeline:
         """Where it is, or a place of its own, for Pipeline(checkpoint=…)."""
         runner = self._built()
         steps, sources = runner.place if place is None else place
-        state = {"leat.dali": 1, "steps": steps, "plan": _plan_hash(runner), "sources": sources}
+        state = {"leat.dali": 1, "steps": steps, "plan": runner.plan_hash, "sources": sources}
         return json.dumps(state).encode()
 
     def checkpoint(self, filename: str | None = None) -> bytes:
@@ -417,11 +419,6 @@ class Pipeline:
         return steps, plan, places
 
 
-def _plan_hash(runner: Runner) -> str:
-    """What fixes the bytes of the reader's batches; empty: there is no reader."""
-    return "" if runner.reader is None else runner.reader.job.plan_hash
-
-
 def _layout(node: DataNode, batch: Any) -> str:
     """Of an output, if it names all axes; of an external source the one that was fed."""
     source = getattr(node.node._operation, "source", None)
@@ -446,8 +443,7 @@ def _depth(value: Any) -> int:
 
 def _require_names(plan: _plan.Plan) -> None:
     names = [each.source.name for each in plan.sources]
-    if plan.reader is not None:
-        names.append(plan.reader.reader.name)
+    names += [each.reader.name for each in plan.readers]
     for name in names:
         if name is not None and names.count(name) > 1:
             raise InvalidArgument(f"two operators have the name {name!r}; expected each at most once")

@@ -2,8 +2,9 @@
 """Cuts the graph of a pipeline into what workers compute and what this process does in between.
 
 Every operation has a time. Workers' jobs run at even times, calls and external sources of this process at odd ones: the
-reader's job at 0, a call on its results at 1, the job over what the call gave at 2. An operation's time is the first of
-its kind that is not before its inputs'. Random numbers without inputs are drawn by the first job, whoever uses them.
+jobs of readers at 0, a call on their results at 1, the job over what the call gave at 2. An operation's time is the
+first of its kind that is not before its inputs'; what takes values of several readers is at 2, since each reader has a
+job of its own. Random numbers without inputs are drawn by the job of a reader whose values they meet.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class WorkerStage:
     """A job.
 
     Attributes:
-        reader: of the first job, if the pipeline has a reader; None: the job is fed by this process.
+        reader: of a job that reads; None: the job is fed by this process.
         imports: what it is fed.
         exports: what it gives, by the names of its outputs.
         encoded: imports that are image files.
@@ -129,7 +130,12 @@ class Plan:
 
     stages: list[WorkerStage | ConsumerStage]
     outputs: list[Node]
-    reader: ReaderOperation | None
+    readers: list[ReaderOperation]
+
+    @property
+    def reader(self) -> ReaderOperation | None:
+        """The first one, whose shards are those of the pipeline; None: there is none."""
+        return self.readers[0] if self.readers else None
 
     @property
     def sources(self) -> list[ConsumerOperation]:
@@ -158,22 +164,56 @@ def _is_constant(operation: Operation) -> bool:
     return operation.op == "constant"
 
 
-def _times(operations: list[Operation], has_reader: bool) -> dict[int, int]:
-    times: dict[int, int] = {}
+def _wanted(operations: list[Operation], readers: dict[int, int]) -> dict[int, int]:
+    """Of what depends on no reader, the first reader whose values it meets: their job computes it, too."""
+    of: dict[int, set[int]] = {}
+    for operation in operations:
+        mine = {readers[operation.number]} if operation.number in readers else set()
+        of[operation.number] = mine.union(*(of[each._operation.number] for each in needs(operation)))
+    met: dict[int, set[int]] = {}
+    for operation in reversed(operations):
+        mine = of[operation.number] or met.get(operation.number, set())
+        for each in needs(operation):
+            if not of[each._operation.number]:
+                met.setdefault(each._operation.number, set()).update(mine)
+    return {number: min(each) for number, each in met.items() if each}
+
+
+# Of an operation: its time, and at time 0 the number of the reader whose job it is in; 0 otherwise.
+Where = tuple[int, int]
+
+
+def _places(operations: list[Operation], readers: dict[int, int]) -> dict[int, Where]:
+    """Of all operations but constants.
+
+    Args:
+        operations: in an order in which inputs come first.
+        readers: the place of each reader among the readers, by the operation's number.
+    """
+    wanted = _wanted(operations, readers)
+    found: dict[int, Where] = {}
     for operation in operations:
         if _is_constant(operation):
             continue
-        before = [times[n] for n in (each._operation.number for each in needs(operation)) if n in times]
+        before = [found[n] for n in (each._operation.number for each in needs(operation)) if n in found]
+        latest = max((time for time, _ in before), default=None)
         if isinstance(operation, ConsumerOperation):
-            if operation.source is not None:
-                times[operation.number] = 1 if has_reader else _BEFORE_ALL
-            else:
-                latest = max(before, default=1 if has_reader else _BEFORE_ALL)
-                times[operation.number] = latest if latest % 2 else latest + 1
+            first = 1 if readers else _BEFORE_ALL
+            time = first if operation.source is not None or latest is None else latest + 1 - latest % 2
+            found[operation.number] = (time, 0)
+            continue
+        time = 0 if latest is None else latest + latest % 2
+        if time > 0:
+            found[operation.number] = (time, 0)
+            continue
+        jobs = {job for at, job in before if at == 0}
+        if operation.number in readers:
+            jobs = {readers[operation.number]}
+        if len(jobs) > 1:  # this process brings the values of several readers together
+            found[operation.number] = (2, 0)
         else:
-            latest = max(before, default=0)
-            times[operation.number] = latest + latest % 2
-    return times
+            found[operation.number] = (0, jobs.pop() if jobs else wanted.get(operation.number, 0))
+    return found
 
 
 def make(outputs: list[Node], sinks: list[Operation]) -> Plan:
@@ -182,58 +222,50 @@ def make(outputs: list[Node], sinks: list[Operation]) -> Plan:
     Args:
         outputs: of the pipeline.
         sinks: operations that run though no output needs them.
-
-    Raises:
-        leat.InvalidArgument: it has two readers.
     """
     operations = _reachable(outputs, sinks)
     readers = [each for each in operations if isinstance(each, ReaderOperation)]
-    if len(readers) > 1:
-        raise InvalidArgument(
-            f"the pipeline has two readers, {readers[0].reader.op} ({readers[0].where}) and {readers[1].reader.op} "
-            f"({readers[1].where}); Leat's workers read one dataset a pipeline: make two pipelines"
-        )
-    times = _times(operations, bool(readers))
-    if any(_is_constant(each._operation) for each in outputs):
-        times |= {each._operation.number: 0 for each in outputs if _is_constant(each._operation)}
-    stages: dict[int, WorkerStage | ConsumerStage] = {}
+    places = _places(operations, {each.number: i for i, each in enumerate(readers)})
+    places |= {each._operation.number: (0, 0) for each in outputs if _is_constant(each._operation)}
+    stages: dict[Where, WorkerStage | ConsumerStage] = {}
     for operation in operations:
-        time = times.get(operation.number)
-        if time is None:
+        place = places.get(operation.number)
+        if place is None:
             continue
         if isinstance(operation, ConsumerOperation):
-            consumer = stages.setdefault(time, ConsumerStage(time, []))
+            consumer = stages.setdefault(place, ConsumerStage(place[0], []))
             assert isinstance(consumer, ConsumerStage)
             consumer.operations.append(operation)
         else:
-            worker = stages.setdefault(time, WorkerStage(time, []))
+            worker = stages.setdefault(place, WorkerStage(place[0], []))
             assert isinstance(worker, WorkerStage)
             worker.operations.append(operation)
-    ordered = [stages[time] for time in sorted(stages)]
-    if readers:
-        first = next(each for each in ordered if isinstance(each, WorkerStage))
-        first.reader = readers[0].reader
-    _connect(ordered, times, outputs)
-    return Plan(ordered, outputs, readers[0] if readers else None)
+            if isinstance(operation, ReaderOperation):
+                worker.reader = operation.reader
+    _connect(stages, places, outputs)
+    return Plan([stages[place] for place in sorted(stages)], outputs, readers)
 
 
-def _connect(stages: list[WorkerStage | ConsumerStage], times: dict[int, int], outputs: list[Node]) -> None:
+def _connect(
+    stages: dict[Where, WorkerStage | ConsumerStage], places: dict[int, Where], outputs: list[Node]
+) -> None:
     """What crosses the borders."""
-    workers = {each.time: each for each in stages if isinstance(each, WorkerStage)}
 
     def export(node: Node, name: str) -> None:
-        stage = workers.get(times.get(node._operation.number, 1))
-        if stage is None or key_of(node) in {key_of(each) for each in stage.exports.values()}:
+        place = places.get(node._operation.number)
+        stage = None if place is None else stages[place]
+        if not isinstance(stage, WorkerStage) or key_of(node) in {key_of(each) for each in stage.exports.values()}:
             return
         stage.exports[name] = node
 
     for i, node in enumerate(outputs):
         export(node, f"output{i}")
-    for stage in stages:
+    for here in sorted(stages):
+        stage = stages[here]
         for place, operation in enumerate(stage.operations):
             for i, node in enumerate(needs(operation)):
                 name = f"input{i}_of_{operation.op}_{stage.time}_{place}"
-                crosses = times.get(node._operation.number) not in (None, stage.time)
+                crosses = places.get(node._operation.number) not in (None, here)
                 if isinstance(stage, ConsumerStage) or crosses:
                     export(node, name)
                 if isinstance(stage, WorkerStage) and crosses:
@@ -244,20 +276,19 @@ def _connect(stages: list[WorkerStage | ConsumerStage], times: dict[int, int], o
 
 
 def settle_types(plan: Plan) -> None:
-    """Says of a reader's outputs that may be image files whether something decodes them."""
-    if plan.reader is None:
-        return
-    reader = plan.reader
-    first = next(each for each in plan.stages if isinstance(each, WorkerStage))
-    decoded = {
-        each._output
-        for operation in first.operations
-        if operation.op in _IMAGE_FILES
-        for each in operation.inputs
-        if each._operation is reader
-    }
-    types = list(reader.args.get("types", ()))
-    for output, (encoded, otherwise) in reader.reader.either.items():
-        types[output] = encoded if output in decoded else otherwise
-    if types:
-        reader.args["types"] = types
+    """Says of readers' outputs that may be image files whether something decodes them."""
+    for reader in plan.readers:
+        decoded = {
+            each._output
+            for stage in plan.stages
+            if isinstance(stage, WorkerStage)
+            for operation in stage.operations
+            if operation.op in _IMAGE_FILES
+            for each in operation.inputs
+            if each._operation is reader
+        }
+        types = list(reader.args.get("types", ()))
+        for output, (encoded, otherwise) in reader.reader.either.items():
+            types[output] = encoded if output in decoded else otherwise
+        if types:
+            reader.args["types"] = types

@@ -149,14 +149,12 @@ def found(name: str) -> Refusal | None:
     return None
 
 
-TWO_READERS = "workers read one dataset a pipeline; make two pipelines"
 # These refusals belong to no single operator or argument; docs/dali.md lists them.
 _GENERAL = (
     ("samples of several shapes in a batch of `DALIGenericIterator`, or for a `jax_function`", "each takes whole "
      "arrays", "resize, crop or pad them, or use `DALIRaggedIterator` or `Pipeline.run`"),
     ("an external source of unknown shape before reshape, cat, stack and `node[1]`", "the graph's shapes are found "
      "before there is data", "external_source(ndim=…, layout=…), then fn.crop, fn.resize or fn.reshape"),
-    ("two readers in a pipeline", *TWO_READERS.split("; ")),
     ("`if` on a node in a helper that the pipeline calls", "the pipeline's own function alone is rewritten",
      "write it in that function"),
     ("sizes, matrices, means and fill values that vary from sample to sample", "they are constants of the graph",

@@ -45,24 +45,24 @@ class Runner:
     Use from one thread at a time.
 
     Attributes:
-        reader: the reader's job; None: the pipeline has no reader.
+        readers: the readers' jobs.
         place: behind the last step handed out.
-        direct: the names of the outputs in the reader's job, if there is no other stage.
+        direct: the names of the outputs in the job of the only reader, if there is no other stage.
         block: its rows of the batch of all shards.
     """
 
     def __init__(self, plan: _plan.Plan, settings: Settings, first: int = 0) -> None:
         self._plan, self._settings = plan, settings
         self.block = settings.block
-        self.reader: ReaderStage | None = None
+        self.readers: list[ReaderStage] = []
         self._fed: dict[int, FedStage] = {}
         digest = hashlib.sha256()
         for stage in plan.stages:
             if isinstance(stage, ConsumerStage):
                 digest.update(f"consumer {len(stage.operations)}".encode())
             elif stage.reader is not None:
-                self.reader = ReaderStage(stage, settings)
-                digest.update(json.dumps(self.reader.job.plan_hash).encode())
+                self.readers.append(ReaderStage(stage, settings.of_reader(len(self.readers), stage.reader)))
+                digest.update(json.dumps(self.readers[-1].job.plan_hash).encode())
             else:
                 self._fed[stage.time] = FedStage(stage, settings, f"leat.dali {stage.time} {digest.hexdigest()[:16]}")
         self.place = Place(first, tuple(each.source.place for each in plan.sources))
@@ -71,9 +71,15 @@ class Runner:
         self._ended: Place | None = None  # where a source has ended
         self._closed = False
         self.direct: list[str] | None = None
-        if self.reader is not None and len(plan.stages) == 1 and self.reader.gives_arrays:
+        if self.readers and len(plan.stages) == 1 and self.readers[0].gives_arrays:
             names = {key_of(node): name for name, node in plan.stages[0].exports.items()}  # type: ignore[union-attr]
             self.direct = [names[key_of(node)] for node in plan.outputs]
+
+    @property
+    def plan_hash(self) -> str:
+        """What fixes the bytes of the readers' batches; empty: there is no reader."""
+        hashes = [reader.job.plan_hash for reader in self.readers]
+        return hashes[0] if len(hashes) == 1 else hashlib.sha256(" ".join(hashes).encode()).hexdigest() if hashes else ""
 
     def at(self, place: Place, timeout: float | None = None) -> Taken:
         """The step at a place, which may be asked for again; those before it have been handed out.
@@ -86,8 +92,8 @@ class Runner:
             StopIteration: an external source has ended, or the pipeline was closed.
             leat.DeadlineExceeded: the step was not there in time; nothing is lost.
         """
-        if self.direct is not None and self.reader is not None:
-            batch = self.reader.at(place.steps, timeout)
+        if self.direct is not None:
+            batch = self.readers[0].at(place.steps, timeout)
             if batch is None:
                 raise StopIteration
             return Taken([batch[name] for name in self.direct], place._replace(steps=place.steps + 1))
@@ -118,12 +124,13 @@ class Runner:
         for operation, at in zip(self._plan.sources, place.sources):
             operation.source.go_on(place.steps, at)
         values: Iterator[Values] | None = None
+        readers = iter(self.readers)
         for stage in self._plan.stages:
             if isinstance(stage, ConsumerStage):
                 values = _consumed(stage, values, place.steps, self._settings.rows)
             elif stage.reader is not None:
-                assert self.reader is not None
-                values = self.reader.run(place.steps)
+                read = next(readers).run(place.steps)
+                values = read if values is None else _together(values, read)
             else:
                 fed = self._fed[stage.time]
                 fed.rewind(place.steps)
@@ -134,8 +141,8 @@ class Runner:
     def close(self) -> None:
         """Ends all jobs' iterators. Idempotent."""
         self._values, self._closed = None, True
-        if self.reader is not None:
-            self.reader.close()
+        for reader in self.readers:
+            reader.close()
         for stage in self._fed.values():
             stage.close()
 
@@ -152,6 +159,12 @@ def _taken_by(node: Node, values: Values, rows: int) -> Any:
     args = node._operation.args
     sample = np.array(args["values"]).astype(args["dtype"]).reshape(args.get("shape", ()))
     return np.repeat(sample[None], rows, axis=0)
+
+
+def _together(first: Iterator[Values], second: Iterator[Values]) -> Iterator[Values]:
+    """What both give of each step, until one ends."""
+    for one, other in zip(first, second):
+        yield {**one, **other}
 
 
 def _nothing() -> Iterator[Values]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import hashlib
 import itertools
 import re
 import threading
@@ -43,6 +44,20 @@ class Settings:
     def __init__(self, *, rows: int, shard: int, shards: int, seed: int, name: str, ahead: int) -> None:
         self.rows, self.shard, self.shards = rows, shard, shards
         self.seed, self.name, self.ahead = seed, name, ahead
+
+    def of_reader(self, place: int, reader: Any) -> Settings:
+        """Those of the job of one of several readers: with its shards, and random numbers of its own."""
+        seed = self.seed
+        if place > 0:
+            seed = int.from_bytes(hashlib.sha256(f"reader {place} of {seed}".encode()).digest()[:8], "little")
+        return Settings(
+            rows=self.rows,
+            shard=reader.shard_id,
+            shards=reader.num_shards,
+            seed=seed,
+            name=self.name,
+            ahead=self.ahead,
+        )
 
     @property
     def block(self) -> range:

@@ -176,22 +176,6 @@ def _is_operator(value: Any) -> bool:
     return getattr(getattr(value, "_function", value), "__module__", "") in ("leat.dali.fn", "leat.dali._sources")
 
 
-def _readers(script: _Script, tree: ast.AST) -> Iterator[Finding]:
-    """Functions that call two readers, by their own statements."""
-    for function in ast.walk(tree):
-        if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) or not any(
-            (script.name_of(each.func if isinstance(each, ast.Call) else each) or "").endswith("pipeline_def")
-            for each in function.decorator_list
-        ):
-            continue
-        calls = [each for statement in function.body for each in ast.walk(statement) if isinstance(each, ast.Call)]
-        found = [(each.lineno, script.name_of(each.func) or "") for each in calls]
-        readers = sorted(each for each in found if each[1].startswith(("fn.readers.", "ops.readers.")))
-        ways = any(isinstance(each, (ast.If, ast.IfExp)) for each in ast.walk(function))
-        for line, name in readers[1:] if not ways else []:
-            yield Finding(line, f"{name}: the second reader of {function.name}: {_refused.TWO_READERS}")
-
-
 def findings(text: str) -> list[Finding]:
     """What of a script will not work, in the order of its lines.
 
@@ -219,7 +203,7 @@ def findings(text: str) -> list[Finding]:
             value = None if name is None else _looked_up(name)[0]
             if name is not None and _is_operator(value):
                 found |= {Finding(node.lineno, reason) for reason in _of_call(script, node, name, value)}
-    return sorted(found | set(_readers(script, tree)))
+    return sorted(found)
 
 
 def _read(path: str) -> str:

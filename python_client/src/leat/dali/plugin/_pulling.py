@@ -57,7 +57,7 @@ class Together:
     def __init__(self, pipelines: Sequence[Any]) -> None:
         self._runners = [pipeline._runner for pipeline in pipelines]
         rows = np.concatenate([np.arange(runner.block.start, runner.block.stop) for runner in self._runners])
-        self._batches = Numbered(self._runners[0].reader.job, rows=rows)
+        self._batches = Numbered(self._runners[0].readers[0].job, rows=rows)
 
     @staticmethod
     def possible(pipelines: Sequence[Any]) -> bool:
@@ -67,7 +67,7 @@ class Together:
             return False
         if any(any(pipeline._checks.values()) for pipeline in pipelines):
             return False
-        jobs = {(runner.reader.job.name, runner.reader.job.plan_hash, runner.place.steps) for runner in runners}
+        jobs = {(each.readers[0].job.name, each.readers[0].job.plan_hash, each.place.steps) for each in runners}
         return len(jobs) == 1 and len({runner.block.start for runner in runners}) == len(runners)
 
     def at(self, places: Places, timeout: float | None) -> tuple[Outputs, Places]:
