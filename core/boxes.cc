@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <type_traits>
 #include <utility>
 
@@ -157,7 +158,15 @@ absl::StatusOr<std::vector<PadRule>> PadRules(const Node& node, int rank) {
   return rules;
 }
 
+Shape WithSizesOf(Shape shape, const Ints& axes,
+                  std::span<const int64_t> input) {
+  for (size_t i = 0; i < axes.size(); ++i)
+    if (axes[i] >= 0) shape[i] = input[static_cast<size_t>(axes[i])];
+  return shape;
+}
+
 absl::StatusOr<Shape> Reshaped(const Shape& shape, int64_t elements) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   Shape result = shape;
   int64_t* open = nullptr;
   int64_t count = 1;
@@ -167,12 +176,12 @@ absl::StatusOr<Shape> Reshaped(const Shape& shape, int64_t elements) {
       good = good && open == nullptr;
       open = &side;
     } else {
-      good = good && side >= 1 && count <= elements;
+      good = good && side >= 0 && (side == 0 || count <= kMost / side);
       if (good) count *= side;
     }
   }
   if (open != nullptr) {
-    good = good && elements % count == 0;
+    good = good && count > 0 && elements % count == 0;
     if (good) *open = elements / count;
   } else {
     good = good && count == elements;

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -59,6 +60,11 @@ struct PadRule {
 absl::StatusOr<std::vector<PadRule>> PadRules(const Node& node, int rank);
 
 // --- reshape ----------------------------------------------------------------
+
+// `shape`, with the sizes of the input's axes that `axes` names; -1 names none.
+// REQUIRES: `axes` is empty or as long as `shape`, and below the input's rank.
+Shape WithSizesOf(Shape shape, const std::vector<int64_t>& axes,
+                  std::span<const int64_t> input);
 
 // `shape`, whose one -1 is completed so that it has `elements` elements.
 // kInvalidArgument: it cannot.

@@ -39,10 +39,21 @@ TypesOr InferPad(Node* node, Inputs inputs) {
 
 TypesOr InferReshape(Node* node, Inputs inputs) {
   RETURN_IF_ERROR(WantTensor(inputs[0]));
-  const Ints& shape = ArgOf<Ints>(*node, "shape");
-  if (shape.size() > kMaxRank)
+  const Ints& given = ArgOf<Ints>(*node, "shape");
+  const Ints& axes = ArgOf<Ints>(*node, "axes");
+  if (given.size() > kMaxRank)
     return InvalidArgument("argument \"shape\" has {} numbers, want at most {}",
-                           shape.size(), kMaxRank);
+                           given.size(), kMaxRank);
+  const auto rank = static_cast<int64_t>(inputs[0].shape.size());
+  if (!axes.empty() &&
+      (axes.size() != given.size() ||
+       std::any_of(axes.begin(), axes.end(),
+                   [&](int64_t axis) { return axis >= rank; })))
+    return InvalidArgument(
+        "argument \"axes\" is [{}], want an axis of {}, or -1, for each of {} "
+        "sizes",
+        fmt::join(axes, ", "), TypeText(inputs[0]), given.size());
+  const Shape shape = WithSizesOf(given, axes, inputs[0].shape);
   int64_t elements = 1;
   bool known = true;
   for (const int64_t side : inputs[0].shape) {
@@ -50,11 +61,17 @@ TypesOr InferReshape(Node* node, Inputs inputs) {
     if (known) elements *= side;
   }
   if (!known) {
-    if (std::count(shape.begin(), shape.end(), -1) > 1 ||
-        std::count(shape.begin(), shape.end(), 0) > 0)
+    int64_t open = 0;
+    bool good = true;
+    for (size_t i = 0; i < given.size(); ++i) {
+      if (!axes.empty() && axes[i] >= 0) continue;
+      open += given[i] == -1;
+      good = good && given[i] != 0;
+    }
+    if (!good || open > 1)
       return InvalidArgument(
           "argument \"shape\" is [{}], want sizes, and -1 for at most one",
-          fmt::join(shape, ", "));
+          fmt::join(given, ", "));
     return OneTensor(inputs[0].dtype, shape);
   }
   auto reshaped = Reshaped(shape, elements);
@@ -220,7 +237,10 @@ void AddShapes(OperatorList* list) {
       {Operator("reshape", 1, 1,
                 {IntsArg("shape", -1, kMostElements,
                          "sizes; one may be -1: what the others leave; none: "
-                         "a scalar")},
+                         "a scalar"),
+                 IntsArg("axes", -1, 7,
+                         "for each of the sizes the axis of the input whose "
+                         "size it is instead, or -1; none: each is as given")},
                 "the same elements in other axes"),
        InferReshape});
   list->push_back(

@@ -170,6 +170,30 @@ TEST(Reshape, KeepsTheElements) {
               HasSubstr("reshape: 120 elements do not fill the shape (7, 15)"));
 }
 
+TEST(Reshape, TakesSizesOfTheInputsAxes) {
+  const Array in = RandomArray<float>({4, 6, 5});
+  struct Case {
+    Ints shape, axes;
+    Shape wanted;
+  };
+  for (const Case& each : {Case{{0, 1, -1, 0}, {0, -1, -1, 2}, {4, 1, 6, 5}},
+                           Case{{1, 1, 1}, {2, 1, 0}, {5, 6, 4}},
+                           Case{{-1, 0}, {-1, 1}, {20, 6}}}) {
+    for (const Array& value : {in, Array(in).Open()}) {
+      const auto result = Apply(
+          "reshape", {{"shape", each.shape}, {"axes", each.axes}}, {value});
+      ASSERT_TRUE(result.ok()) << Message(result.status());
+      EXPECT_EQ(result->shape, each.wanted);
+      EXPECT_EQ(result->bytes, in.bytes);
+    }
+  }
+  const auto wrong =
+      Apply("reshape", {{"shape", Ints{0, 0}}, {"axes", Ints{0, 1}}},
+            {Array(in).Open()});
+  EXPECT_THAT(std::string(Message(wrong.status())),
+              HasSubstr("120 elements do not fill the shape (4, 6)"));
+}
+
 TEST(Slice, IsAPartOfTheInput) {
   const char* const policies[] = {"error", "pad", "trim"};
   for (int round = 0; round < 300; ++round) {

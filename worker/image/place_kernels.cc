@@ -70,12 +70,13 @@ class Pad final : public OperatorKernel {
 
 class Reshape final : public OperatorKernel {
  public:
-  explicit Reshape(const Ints& shape) : shape_(shape) {}
+  Reshape(const Ints& shape, const Ints& axes) : shape_(shape), axes_(axes) {}
 
   absl::Status Shape(const OperatorCall& call, Tensor* result) const override {
-    ASSIGN_OR_RETURN(
-        const auto shape,
-        Reshaped(shape_, static_cast<int64_t>(call.inputs[0]->elements())));
+    const Tensor& in = *call.inputs[0];
+    ASSIGN_OR_RETURN(const auto shape,
+                     Reshaped(WithSizesOf(shape_, axes_, in.dims),
+                              static_cast<int64_t>(in.elements())));
     result->rank = static_cast<int>(shape.size());
     std::copy(shape.begin(), shape.end(), result->dims.begin());
     return absl::OkStatus();
@@ -88,7 +89,7 @@ class Reshape final : public OperatorKernel {
   }
 
  private:
-  const Ints shape_;
+  const Ints shape_, axes_;
 };
 
 class Length final : public OperatorKernel {
@@ -294,7 +295,8 @@ KernelOr MakeLength(const CheckedGraph& graph, uint32_t node) {
 }
 
 KernelOr MakeReshape(const CheckedGraph& graph, uint32_t node) {
-  return std::make_shared<Reshape>(ConstantArg<Ints>(graph, node, "shape"));
+  return std::make_shared<Reshape>(ConstantArg<Ints>(graph, node, "shape"),
+                                   ConstantArg<Ints>(graph, node, "axes"));
 }
 
 KernelOr MakeSlice(const CheckedGraph& graph, uint32_t node) {

@@ -179,12 +179,13 @@ def pad(input: Node, /, fill_value: float = 0.0, axes: int | Sequence[int] = (),
         leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
     """
 
-def reshape(input: Node, /, shape: int | Sequence[int] = ()) -> Node:
+def reshape(input: Node, /, shape: int | Sequence[int] = (), axes: int | Sequence[int] = ()) -> Node:
     """the same elements in other axes.
 
     Args:
         input: a node (positional)
         shape: sizes; one may be -1: what the others leave; none: a scalar (ints; -1 … 1e+09; default ())
+        axes: for each of the sizes the axis of the input whose size it is instead, or -1; none: each is as given (ints; -1 … 7; default ())
 
     Returns:
         A node.

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leat.dali import _node, types
+from leat.dali import _axes, _node, types
 from leat.dali._node import DataNode
 from leat.errors import InvalidArgument
 
@@ -14,10 +14,11 @@ def shape_of(x: DataNode, dtype: Any) -> DataNode:
     """A vector of the sizes of each sample's axes."""
     if x.encoded:
         raise InvalidArgument(f"shape() of {x!r}: of image files, fn.peek_image_shape gives it")
-    if x.ndim is None:
+    sizes = _axes.sizes_of(x)
+    if sizes is None:
         raise InvalidArgument(f"shape() of {x!r}: its number of axes is not known when the pipeline is defined")
     name = "int64" if dtype is None else types.name_of("shape: dtype", dtype)
-    rank = x.ndim
+    rank = len(sizes)
     if x.sizes is not None and None not in x.sizes:
         return _node.cast(_node.constant(list(x.sizes)), name)
     total: DataNode | None = None
@@ -76,6 +77,9 @@ def _range(x: DataNode, axis: int, part: slice, size: int | None) -> DataNode:
     for bound in (part.start, part.stop):
         if isinstance(bound, DataNode):
             raise InvalidArgument(f"{x!r} is indexed with a range of nodes; fn.slice takes them")
+    if size is None and part.stop is None and part.start < 0:
+        node = _node.apply("slice", x, axes=(axis,), rel_start=(1.0,), offset_0=float(part.start))
+        return DataNode(node, layout=x.layout, sizes=x.sizes, dtype=x.dtype)
     if size is None and any(bound is not None and bound < 0 for bound in (part.start, part.stop)):
         raise InvalidArgument(f"{x!r} is indexed from the end, and the size of axis {axis} is not known")
     low, high, _ = part.indices(size) if size is not None else (part.start or 0, part.stop, 1)
@@ -104,21 +108,23 @@ def subscript(x: DataNode, key: Any) -> DataNode:
     """node[key]."""
     given = list(key) if isinstance(key, tuple) else [key]
     dots = any(each is Ellipsis for each in given)
+    if x.sizes is None:
+        x = DataNode(x.node, layout=x.layout, sizes=_axes.sizes_of(x), dtype=x.dtype, device=x.device)
     if dots and any(isinstance(each, NewAxis) for each in given):
         raise InvalidArgument(f"{x!r} is indexed with '...' and newaxis; expected one of them")
     parts = _expanded(x, tuple(each for each in given if not isinstance(each, NewAxis)))
-    left: list[int | None] = []
+    left: list[int] = []
     names: list[str] = []
     reshaped = len(parts) < sum(each is not Ellipsis for each in given)
     axis = 0
     for part in parts if dots else given:
         if isinstance(part, NewAxis):
-            left.append(1)
+            left.append(-1)
             names.append(part.name)
             continue
         x, vanishes = _one(x, axis, part)
         if not vanishes:
-            left.append(x.sizes[axis] if x.sizes is not None else None)
+            left.append(axis)
             names.append(x.layout[axis] if axis < len(x.layout) else "")
         reshaped = reshaped or vanishes
         axis += 1
@@ -126,16 +132,9 @@ def subscript(x: DataNode, key: Any) -> DataNode:
         return x
     if x.sizes is None:
         raise InvalidArgument(f"an index changes the axes of {x!r}, and their number is not known; use fn.slice")
-    left += x.sizes[axis:]
+    left += range(axis, len(x.sizes))
     names += x.layout[axis:]
-    if sum(each is None for each in left) > 1:
-        raise InvalidArgument(
-            f"an index changes the axes of {x!r}, and the sizes of several others are not known when the pipeline is "
-            "defined; a range ([:, :, 0:1]) keeps them"
-        )
-    layout = "".join(names) if all(names) and len(names) == len(left) else ""
-    node = _node.apply("reshape", x, shape=[-1 if each is None else each for each in left])
-    return DataNode(node, layout=layout, sizes=left, dtype=x.dtype)
+    return _axes.regrouped(x, left, "".join(names) if all(names) and len(names) == len(left) else "")
 
 
 _node.subscript, _node.shape_of = subscript, shape_of

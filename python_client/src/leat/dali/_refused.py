@@ -153,8 +153,9 @@ def found(name: str) -> Refusal | None:
 _GENERAL = (
     ("samples of several shapes in a batch of `DALIGenericIterator`, or for a `jax_function`", "each takes whole "
      "arrays", "resize, crop or pad them, or use `DALIRaggedIterator` or `Pipeline.run`"),
-    ("an external source of unknown shape before reshape, cat, stack and `node[1]`", "the graph's shapes are found "
-     "before there is data", "external_source(ndim=…, layout=…), then fn.crop, fn.resize or fn.reshape"),
+    ("values of unknown length before `fn.cat`, and batches of `feed_input` of unknown axes before reshape, stack and "
+     "`node[1]`", "the graph's shapes are found before there is data", "fn.crop, fn.resize or fn.reshape before "
+     "`fn.cat`; external_source(ndim=…) or external_source(layout=…)"),
     ("`if` on a node in a helper that the pipeline calls", "the pipeline's own function alone is rewritten",
      "write it in that function"),
     ("sizes, matrices, means and fill values that vary from sample to sample", "they are constants of the graph",

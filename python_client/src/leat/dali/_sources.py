@@ -104,6 +104,18 @@ class BatchSource:
         """Whether the script says the type of an output."""
         return self._dtypes[output] is not None
 
+    def first_rank(self, output: int, rows: int) -> int | None:
+        """How many axes an output's samples have in the first batch, which is asked for and kept; None: nobody knows."""
+        if self.given is None or self._iteration or self._kept:
+            return None
+        try:
+            self._ask(rows)
+        except StopIteration:
+            return None
+        batch = self._outputs(rows)[output]
+        ranks = {len(each.shape) for each in batch} if isinstance(batch, list) else {len(batch.shape) - 1}
+        return ranks.pop() if len(ranks) == 1 else None
+
     def layout_of(self, output: int) -> str:
         """The layout of an output's samples; empty: nobody has said it."""
         return self._layouts[output] or (self.fed_layout or "" if output == 0 else "")
@@ -126,12 +138,12 @@ class BatchSource:
         self._epoch, self._iteration = place[0], 0
         if self.given is None or self._parameters:
             self._iteration = place[1]
+            self._got = {} if place[1] else self._got  # the first batch, if it was asked for
             return
         for _ in range(place[1]):
-            self._got = {}
             self._ask(rows)
             self._iteration += 1
-        self._got = {}
+            self._got = {}
 
     def go_on(self, step: int, place: tuple[int, int]) -> None:
         """`batch` is asked for `step` next, which is behind `place`: where it was then, or a new epoch's beginning."""

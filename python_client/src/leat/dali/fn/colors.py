@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from leat.dali import _node, _refused, types
+from leat.dali import _axes, _node, _refused, types
 from leat.dali._node import DataNode
 from leat.dali._operator import operator
 from leat.dali.fn import geometry
@@ -266,20 +266,33 @@ def one_hot(
 ) -> DataNode:
     """Classes as vectors; a sample of one element is a scalar, unless axis says otherwise."""
     where = "fn.one_hot"
-    if axis not in (-1, input.ndim):
-        raise Unimplemented(f"{where}: axis = {axis}; Leat puts the classes last")
+    known = input.sizes if axis == -1 else _axes.sizes_of(input)
+    rank = None if known is None else len(known)
+    if axis != -1 and (rank is None or not 0 <= axis <= rank):
+        axes = "that is not known" if rank is None else f"with {rank + 1} axes"
+        raise InvalidArgument(f"{where}: axis = {axis} of a result {axes}; expected -1, the last, or one of them")
     name = types.name_of(f"{where}: dtype", dtype)
     node = _node.apply(
         "one_hot", input, num_classes=num_classes, on_value=float(on_value), off_value=float(off_value), dtype=name
     )
-    one = input.sizes is not None and all(each == 1 for each in input.sizes)
-    if one and axis != -1:
-        from leat.dali.fn.shapes import reshaped
+    one = known is not None and all(each == 1 for each in known)
+    if axis == -1 or rank is None or known is None:
+        sizes = (num_classes,) if one else None if known is None else (*known, num_classes)
+        layout = (axis_name or "") if one else _with_name(input.layout, rank or 0, axis_name)
+        return DataNode(node, sizes=sizes, dtype=name, layout=layout)
+    if one:
+        node = _node.apply("reshape", node, shape=[1] * rank + [num_classes])
+    order, sizes = list(range(rank)), list(known)
+    order.insert(axis, rank)
+    sizes.insert(axis, num_classes)
+    if axis != rank:
+        node = _node.apply("transpose", node, perm=order)
+    return DataNode(node, sizes=sizes, dtype=name, layout=_with_name(input.layout, axis, axis_name))
 
-        vector = DataNode(node, sizes=(num_classes,), dtype=name)
-        return reshaped(vector, [*(each or 1 for each in input.sizes or ()), num_classes])
-    sizes = (num_classes,) if one else None if input.sizes is None else (*input.sizes, num_classes)
-    return DataNode(node, sizes=sizes, dtype=name, layout=axis_name if one else "")
+
+def _with_name(layout: str, axis: int, name: str | None) -> str:
+    """The layout with a further axis; empty if it names some of them only."""
+    return layout[:axis] + name + layout[axis:] if layout and name else ""
 
 
 @operator("normalize")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from leat.dali import _node, types
+from leat.dali import _axes, _node, types
 from leat.dali._node import DataNode
 from leat.dali._operator import operator
 from leat.dali.fn.geometry import axes_of
@@ -28,52 +28,62 @@ def _whole_numbers(where: str, value: Any) -> list[int]:
     return [int(each) for each in numbers]
 
 
-def _source_sizes(where: str, x: DataNode, order: Sequence[int]) -> list[int | None]:
-    if x.sizes is None:
-        raise InvalidArgument(f"{where}: the shape of {x!r} is not known when the pipeline is defined; give shape")
-    return [1 if i < 0 else x.sizes[i] for i in order]
+def _sizes(where: str, x: DataNode) -> tuple[int | None, ...]:
+    found = _axes.sizes_of(x)
+    if found is None:
+        raise InvalidArgument(
+            f"{where}: the number of axes of {x!r} is not known when the pipeline is defined; give shape, or ndim or "
+            "layout of fn.external_source"
+        )
+    return found
 
 
-def _target(where: str, x: DataNode, shape: Any, rel_shape: Any, src_dims: Any) -> list[int]:
+def _target(where: str, x: DataNode, shape: Any, rel_shape: Any, src_dims: Any) -> tuple[list[int], list[int] | None]:
+    """Sizes, of which one may be -1; and for each the axis of the input whose size it is instead, if it is not -1."""
     if shape is not None and rel_shape is not None:
         raise InvalidArgument(f"{where}: shape and rel_shape are given; expected one of them")
     if shape is not None:
         sizes = _whole_numbers(f"{where}: shape", shape)
         if src_dims is None:
-            return sizes
-    order = list(range(x.ndim or 0)) if src_dims is None else _whole_numbers(f"{where}: src_dims", src_dims)
-    found = _source_sizes(where, x, order)
+            return sizes, None
+    found = _sizes(where, x)
+    order = list(range(len(found))) if src_dims is None else _whole_numbers(f"{where}: src_dims", src_dims)
+    for axis in order:
+        if not -1 <= axis < len(found):
+            raise InvalidArgument(
+                f"{where}: the src_dims argument contains {axis}; expected -1, or an axis of {len(found)}"
+            )
     if shape is not None:
-        return [given if given > 0 else _known(where, size) for given, size in zip(sizes, found)]
-    if rel_shape is None:
-        return _with_one_open(found)
-    factors = _node.numbers(f"{where}: rel_shape", rel_shape)
-    if len(factors) > len(found):
-        raise InvalidArgument(f"{where}: rel_shape has {len(factors)} numbers for {len(found)} axes")
-    return [-1 if each < 0 else round(_known(where, size) * each) for each, size in zip(factors, found)]
+        factors: list[Any] = [1 if size <= 0 else None for size in sizes]
+    elif rel_shape is None:
+        sizes, factors = [-1] * len(order), [1] * len(order)
+    else:
+        factors = _node.numbers(f"{where}: rel_shape", rel_shape)
+        if len(factors) > len(order):
+            raise InvalidArgument(f"{where}: rel_shape has {len(factors)} numbers for {len(order)} axes")
+        sizes = [-1] * len(factors)
+    kept = [-1] * len(sizes)
+    for i, (factor, axis) in enumerate(zip(factors, order)):
+        size = 1 if axis < 0 else found[axis]
+        if factor is None or factor < 0:
+            continue
+        if size is None and factor != 1:
+            raise InvalidArgument(f"{where}: the size of axis {axis} is not known when the pipeline is defined")
+        sizes[i] = -1 if size is None else round(size * factor)
+        kept[i] = axis if size is None else -1
+    return sizes, kept if sum(axis >= 0 for axis in kept) > 0 else None
 
 
-def _known(where: str, size: int | None) -> int:
-    if size is None:
-        raise InvalidArgument(f"{where}: the size of an axis is not known when the pipeline is defined; give shape")
-    return size
-
-
-def _with_one_open(sizes: Sequence[int | None]) -> list[int]:
-    """Sizes for the library, which works out at most one."""
-    if sum(each is None for each in sizes) > 1:
-        raise InvalidArgument(f"the sizes of several axes, {tuple(sizes)}, are not known when the pipeline is defined")
-    return [-1 if each is None else each for each in sizes]
-
-
-def reshaped(x: DataNode, sizes: Sequence[int], layout: str | None = "") -> DataNode:
-    """The same elements in other axes; one size may be -1."""
+def reshaped(
+    x: DataNode, sizes: Sequence[int], layout: str | None = "", axes: Sequence[int] | None = None
+) -> DataNode:
+    """The same elements in other axes; one size may be -1, besides those that are the sizes of axes of the value."""
     known: list[int | None] = [None if each < 0 else each for each in sizes]
     if x.sizes is not None and None not in x.sizes and known.count(None) == 1:
         rest = math.prod(each for each in known if each is not None)
         if rest:
             known[known.index(None)] = math.prod(each for each in x.sizes if each is not None) // rest
-    node = _node.apply("reshape", x, shape=list(sizes))
+    node = _node.apply("reshape", x, shape=list(sizes), axes=None if axes is None else list(axes))
     return DataNode(node, layout=layout, sizes=known, dtype=x.dtype, device=x.device)
 
 
@@ -97,10 +107,10 @@ def reshape(
         if layout is None:
             raise InvalidArgument(f"{where}: none of shape, rel_shape, src_dims and layout is given")
         return DataNode(data.node, layout=layout, sizes=data.sizes, dtype=data.dtype, encoded=data.encoded)
-    sizes = _target(where, data, shape, rel_shape, src_dims)
+    sizes, axes = _target(where, data, shape, rel_shape, src_dims)
     if layout is None and len(sizes) == len(data.layout):
         layout = data.layout
-    return reshaped(data, sizes, layout)
+    return reshaped(data, sizes, layout, axes)
 
 
 @operator("reinterpret", optional_inputs=1)
@@ -126,12 +136,12 @@ def squeeze(data: DataNode, *, axes: Any = None, axis_names: Any = None) -> Data
     """Without the given axes, whose size is 1."""
     where = "fn.squeeze"
     chosen = axes_of(where, data, axes, axis_names)
-    sizes = _source_sizes(where, data, range(data.ndim or 0))
+    sizes = _sizes(where, data)
     for axis in chosen:
         if not 0 <= axis < len(sizes) or sizes[axis] not in (1, None):
-            raise InvalidArgument(f"{where}: axis {axis} of a value of shape {tuple(sizes)}; expected size 1")
+            raise InvalidArgument(f"{where}: axis {axis} of a value of shape {sizes}; expected size 1")
     layout = "".join(name for i, name in enumerate(data.layout) if i not in chosen)
-    return reshaped(data, _with_one_open([each for i, each in enumerate(sizes) if i not in chosen]), layout)
+    return _axes.regrouped(data, [axis for axis in range(len(sizes)) if axis not in chosen], layout)
 
 
 @operator("expand_dims")
@@ -139,17 +149,17 @@ def expand_dims(data: DataNode, *, axes: Any, new_axis_names: str = "") -> DataN
     """With axes of size 1 at the given places of the result."""
     where = "fn.expand_dims"
     chosen = sorted(_whole_numbers(f"{where}: axes", axes))
-    sizes, names = _source_sizes(where, data, range(data.ndim or 0)), list(data.layout)
+    kept, names = list(range(len(_sizes(where, data)))), list(data.layout)
     if new_axis_names and len(new_axis_names) != len(chosen):
         raise InvalidArgument(f"{where}: new_axis_names = {new_axis_names!r}; expected {len(chosen)} letters")
     for i, axis in enumerate(chosen):
-        if not 0 <= axis <= len(sizes):
-            raise InvalidArgument(f"{where}: axis {axis} of a result of {len(sizes) + 1} axes")
-        sizes.insert(axis, 1)
+        if not 0 <= axis <= len(kept):
+            raise InvalidArgument(f"{where}: axis {axis} of a result of {len(kept) + 1} axes")
+        kept.insert(axis, -1)
         if new_axis_names:
             names.insert(axis, new_axis_names[i])
-    layout = "".join(names) if new_axis_names and len(names) == len(sizes) else ""
-    return reshaped(data, _with_one_open(sizes), layout)
+    layout = "".join(names) if new_axis_names and len(names) == len(kept) else ""
+    return _axes.regrouped(data, kept, layout)
 
 
 @operator("transpose")
@@ -160,10 +170,8 @@ def transpose(
     where = "fn.transpose"
     if perm is not None:
         order = _whole_numbers(f"{where}: perm", perm)
-    elif input.ndim is not None:
-        order = list(reversed(range(input.ndim)))
     else:
-        raise InvalidArgument(f"{where}: perm must be given, since the number of axes is not known")
+        order = list(reversed(range(len(_sizes(where, input)))))
     if output_layout and len(output_layout) != len(order):
         raise InvalidArgument(
             f"{where}: output_layout = {output_layout!r} of {len(order)} axes; expected a letter for each"
@@ -251,10 +259,10 @@ def stack(*inputs: DataNode, axis: int = 0, axis_name: str | None = None) -> Dat
     where = "fn.stack"
     parts = []
     for each in inputs:
-        sizes = list(_source_sizes(where, each, range(each.ndim or 0)))
-        place = axis + len(sizes) + 1 if axis < 0 else axis
-        sizes.insert(place, 1)
-        parts.append(reshaped(each, _with_one_open(sizes)))
+        kept = list(range(len(_sizes(where, each))))
+        place = axis + len(kept) + 1 if axis < 0 else axis
+        kept.insert(place, -1)
+        parts.append(_axes.regrouped(each, kept))
     result = joined(where, parts, place)
     names = inputs[0].layout
     if axis_name and len(names) == len(result.sizes or ()) - 1:

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The axes of a value, as far as they are known while a pipeline is defined, and the same elements in others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from leat.dali import _current, _node
+from leat.dali._node import ConsumerOperation, DataNode
+
+
+def sizes_of(x: DataNode) -> _node.Sizes | None:
+    """Of a sample's axes, None where it is not known; None: not even how many there are.
+
+    An external source, of which the script says neither ndim nor layout, is asked for its first batch.
+    """
+    if x.sizes is not None or x.ndim is not None:
+        return x.sizes if x.sizes is not None else (None,) * (x.ndim or 0)
+    operation, pipeline = x.node._operation, _current.pipeline()
+    if not isinstance(operation, ConsumerOperation) or operation.source is None or pipeline is None:
+        return None
+    rank = operation.source.first_rank(x.node._output, pipeline.max_batch_size)
+    return None if rank is None else (None,) * rank
+
+
+def regrouped(x: DataNode, axes: Sequence[int], layout: str | None = "") -> DataNode:
+    """The same elements in axes of the value's own, in their order, and new ones.
+
+    Args:
+        axes: of the result: which axis of the value each is, or -1: a new one, of size 1. Axes that are left out have
+            size 1, or the sample is bad.
+    """
+    sizes = sizes_of(x)
+    assert sizes is not None
+    found = [1 if axis < 0 else sizes[axis] for axis in axes]
+    left = [size for axis, size in enumerate(sizes) if axis not in axes]
+    # One size that is worked out would take up what is left of an axis that turns out to be larger than 1.
+    if found.count(None) <= (0 if None in left else 1):
+        node = _node.apply("reshape", x, shape=[-1 if size is None else size for size in found])
+    else:
+        node = _node.apply("reshape", x, shape=[1 if axis < 0 else 0 for axis in axes], axes=list(axes))
+    return DataNode(node, layout=layout, sizes=found, dtype=x.dtype, device=x.device)
