@@ -113,6 +113,12 @@ def test_an_iterator_of_whole_arrays_says_which_output_has_several_shapes(arrays
         Arrays(noisy(arrays, batch_size=2), -1, "reader", False, None, False, policy, True)
     ones = Arrays(noisy(arrays, batch_size=1), -1, "reader", False, None, False, policy, True)
     assert [shapes[0] for shapes in ones] == [(1, *shape) for shape in SHAPES]
+    (pipeline,) = ones._pipes
+    for method in (pipeline.run, pipeline.schedule_run, pipeline.share_outputs, pipeline.release_outputs):
+        with pytest.raises(RuntimeError, match="Currently used: PipelineAPIType.ITERATOR"):
+            method()
+    pipeline.enable_api_check(False)
+    assert pipeline.run()[0].as_array().shape == (1, *SHAPES[0])
 
 
 @pipeline_def(batch_size=3, seed=1, enable_checkpointing=True)

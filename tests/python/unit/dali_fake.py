@@ -6,6 +6,7 @@ import types
 
 import numpy as np
 
+from leat.dali._ways import Ways
 from leat.errors import DeadlineExceeded
 
 
@@ -43,6 +44,7 @@ class FakePipeline:
         self._samples, self._shard, self._shards = samples, shard_id, num_shards
         self._pad, self._stick, self._outputs, self._source = pad, stick, outputs, source
         self._may_look_ahead = ahead
+        self._ways = Ways()
         self.is_restored_from_checkpoint = checkpoint is not None
         self._checkpoint = checkpoint
         self._step = 0 if checkpoint is None else json.loads(checkpoint)["steps"]

@@ -6,8 +6,10 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 
-from leat.dali import Pipeline, _operator, fn
+from leat.dali import Pipeline, _operator, fn, types
+from leat.dali._ways import Ways
 
 
 def test_a_hint_whose_loss_costs_speed_is_a_warning_once(caplog, monkeypatch):
@@ -19,6 +21,16 @@ def test_a_hint_whose_loss_costs_speed_is_a_warning_once(caplog, monkeypatch):
                 fn.external_source(lambda i: np.zeros((2, 1)), parallel=False)
     assert len(caplog.messages) == 2
     assert "py_num_workers" in caplog.messages[0] and "parallel=True" in caplog.messages[1]
+
+
+def test_a_pipeline_is_run_in_one_way():
+    ways, way = Ways(), types.PipelineAPIType
+    ways.use(way.BASIC)
+    ways.use(way.BASIC)
+    with pytest.raises(RuntimeError, match="used: PipelineAPIType.BASIC, but trying to use PipelineAPIType.ITERATOR"):
+        ways.use(way.ITERATOR)
+    ways.enable_check(False)
+    ways.use(way.ITERATOR)
 
 
 def test_outputs_are_where_the_script_has_them():

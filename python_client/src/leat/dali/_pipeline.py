@@ -16,6 +16,7 @@ from leat.dali._operator import check_hint, warn_of_slower
 from leat.dali._runner import Place, Runner, Taken
 from leat.dali._stages import Settings
 from leat.dali._tensors import TensorList
+from leat.dali._ways import Ways
 from leat.errors import Error, FailedPrecondition, InvalidArgument, NotFound, PipelineError, Unimplemented
 
 _HINTS = (
@@ -83,6 +84,7 @@ class Pipeline:
         self._plan: _plan.Plan | None = None
         self._runner: Runner | None = None
         self._set_up: int | None = None
+        self._ways = Ways()
 
     # Defining.
 
@@ -279,6 +281,19 @@ class Pipeline:
         Args:
             inputs: batches for external sources without a source, by name. If the run fails, they are given back.
         """
+        self._ways.use(types.PipelineAPIType.BASIC)
+        return self._run(inputs)
+
+    def outputs(self) -> tuple[TensorList, ...]:
+        """The next batch of every output, of which scripts say schedule_run before."""
+        self._ways.use(types.PipelineAPIType.SCHEDULED)
+        return self._run({})
+
+    def share_outputs(self) -> tuple[TensorList, ...]:
+        """As `outputs`."""
+        return self.outputs()
+
+    def _run(self, inputs: dict[str, Any]) -> tuple[TensorList, ...]:
         runner = self._built()
         assert self._plan is not None and self._outputs is not None
         for operation in self._plan.sources:
@@ -291,15 +306,18 @@ class Pipeline:
         runner.place = taken.after
         return batches
 
-    outputs = run
-    share_outputs = run
-
     def schedule_run(self) -> None:
         """Nothing: workers are ahead by themselves."""
+        self._ways.use(types.PipelineAPIType.SCHEDULED)
         self._built()
 
     def release_outputs(self) -> None:
         """Nothing: a batch's memory is used again when nobody holds its arrays."""
+        self._ways.use(types.PipelineAPIType.SCHEDULED)
+
+    def enable_api_check(self, enable: bool) -> None:
+        """Whether `run`, schedule_run with its like, and an iterator over the pipeline exclude each other."""
+        self._ways.enable_check(enable)
 
     def feed_input(
         self,

@@ -178,7 +178,7 @@ class BatchInfo:
 
 
 class PipelineAPIType(enum.Enum):
-    """How a pipeline is run; Leat has no difference."""
+    """How a pipeline is run: by run, by an iterator over it, or by schedule_run and outputs."""
 
     BASIC = 0
     ITERATOR = 1

@@ -15,6 +15,7 @@ import numpy as np
 from leat._peekable import Found
 from leat.dali.plugin import _checkpoints, _pulling
 from leat.dali.plugin._counting import Counting, LastBatchPolicy, Reader
+from leat.dali.types import PipelineAPIType
 from leat.errors import DeadlineExceeded, FailedPrecondition
 
 __all__ = ["BaseIterator", "LastBatchPolicy"]
@@ -130,6 +131,7 @@ class BaseIterator(Iterator[_Batch], Generic[_Batch]):
             )
         for pipe in self._pipes:
             pipe.build()
+            pipe._ways.use(PipelineAPIType.ITERATOR)
         self._reader_name = reader_name
         self._marks = policy is LastBatchPolicy.MASK
         if self._marks:
