@@ -10,6 +10,7 @@ from conftest import TINY_JPEG
 from interrupts import Interrupts
 from leat.dali import Pipeline, fn, pipeline_def, types
 from leat.dali._node import consumer_call
+from leat.dali.tensors import TensorListCPU
 
 FEEDS = "leat._external"
 
@@ -285,7 +286,7 @@ def test_the_layout_of_what_is_fed_is_that_of_the_output():
     pipeline.feed_input("x", images)  # what a pipeline gave may be fed again, with its layout
     (again,) = pipeline.run()
     assert (again.layout(), again.shape()) == ("HWC", [(3, 4, 1)] * 2)
-    with pytest.raises(leat.InvalidArgument, match="layout = 'CHW' of 'x'; expected 'HWC'"):
+    with pytest.raises(leat.InvalidArgument, match='previous iteration was "HWC" and the current is "CHW"'):
         pipeline.feed_input("x", np.zeros((2, 1, 3, 4), np.uint8), layout="CHW")
 
 
@@ -328,3 +329,100 @@ def test_an_array_of_too_few_rows_is_not_several_outputs():
 
     with pytest.raises(leat.InvalidArgument, match="num_outputs says a tuple of 2"):
         parts()._next()
+
+
+def given(source, batch_size=2, **arguments):
+    @pipeline_def(batch_size=batch_size)
+    def pipeline():
+        return fn.external_source(source, **arguments)
+
+    return pipeline()
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (lambda *many: 0, r"var-positional argument `\*many`"),
+        (lambda one, **more: 0, r"var-keyword argument `\*\*more`"),
+        (lambda *, only=1: 0, "keyword-only argument `only`"),
+        (lambda one, two: 0, "more than one positional argument"),
+    ],
+)
+def test_a_function_of_other_arguments_is_no_source(function, words):
+    with pytest.raises(TypeError, match=words):
+        given(function)
+
+
+def test_batches_stay_of_one_type_and_number_of_axes():
+    ones = [np.ones((2, 3), np.int32), np.ones((2, 3), np.float32), np.ones((2, 3, 1), np.int32)]
+    for source, words in (
+        (ones[:2], "Type in the previous iteration was int32 and the current type is float"),
+        (ones[::2], "in the previous iteration was 1 and the current is 2"),
+    ):
+        pipeline = given(source)
+        pipeline.run()
+        with pytest.raises(RuntimeError, match=words):
+            pipeline.run()
+    for arguments, words in (
+        ({"dtype": types.UINT8}, "expected data of type uint8 and got: int32"),
+        ({"ndim": 3}, "expected data with 3 dimensions and got 1 dimensions"),
+    ):
+        with pytest.raises(RuntimeError, match=words):
+            given(ones, **arguments).run()
+    with pytest.raises(RuntimeError, match="does not match the ndim"):
+        given(ones, ndim=2, layout="HWC")
+
+
+def test_the_layout_of_a_batch_is_that_of_the_output():
+    batches = [TensorListCPU(np.zeros((2, 3), np.int32), layout) for layout in ("A", "A", "B")]
+    pipeline = given(batches)
+    assert [pipeline.run()[0].layout() for _ in range(2)] == ["A", "A"]
+    with pytest.raises(RuntimeError, match='previous iteration was "A" and the current is "B"'):
+        pipeline.run()
+    with pytest.raises(RuntimeError, match='Expected data with layout: "X" and got: "A"'):
+        given(batches, layout="X").run()
+
+
+def test_outputs_that_nobody_needs_are_a_warning():
+    @pipeline_def(batch_size=2)
+    def two():
+        return fn.external_source(lambda: [np.zeros((2, 1), np.int32)] * 3, num_outputs=3)[1]
+
+    with pytest.warns(Warning, match="produces 3 outputs, but the outputs at the indices 0, 2 are not used"):
+        two().build()
+
+
+def test_a_source_is_asked_for_its_axes_and_gives_the_batch_all_the_same():
+    asked = []
+
+    def batch(i):
+        asked.append(i)
+        return [np.full((1, 2 + row, 3 + i), 10 * i + row, np.int32) for row in range(2)]
+
+    @pipeline_def(batch_size=2, enable_checkpointing=True)
+    def axes():
+        x = fn.external_source(batch)
+        return fn.squeeze(x, axes=0), fn.expand_dims(x, axes=[0, 3]), x[0, 1], fn.stack(x, x), x.shape(), x[:, -1:]
+
+    pipeline = axes()
+    assert asked == [0]
+    for step in range(2):
+        squeezed, expanded, part, stacked, shape, last = pipeline.run()
+        assert squeezed.shape() == [(2, 3 + step), (3, 3 + step)]
+        assert expanded.shape() == [(1, 1, 2, 1, 3 + step), (1, 1, 3, 1, 3 + step)]
+        assert np.array(part).tolist() == [[10 * step] * (3 + step), [10 * step + 1] * (3 + step)]
+        assert stacked.shape() == [(2, 1, 2, 3 + step), (2, 1, 3, 3 + step)]
+        assert np.array(shape).tolist() == [[1, 2, 3 + step], [1, 3, 3 + step]]
+        assert last.shape() == [(1, 1, 3 + step)] * 2
+    assert asked[:3] == [0, 1, 2]
+    restored = axes(checkpoint=pipeline.checkpoint())
+    assert np.array(restored.run()[2]).tolist() == [[20] * 5, [21] * 5]
+
+
+def test_an_axis_that_is_left_out_has_one_element():
+    @pipeline_def(batch_size=1)
+    def squeezed():
+        return fn.squeeze(fn.external_source(lambda: np.zeros((1, 3, 4), np.int32), ndim=2), axes=0)
+
+    with pytest.raises(leat.Error, match="12 elements do not fill the shape"):
+        squeezed().run()

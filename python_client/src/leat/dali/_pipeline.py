@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
+import warnings
 from typing import Any, NoReturn
 
 import numpy as np
@@ -162,7 +163,10 @@ class Pipeline:
         _plan.settle_types(plan)
         _require_names(plan)
         for operation in plan.sources:
-            operation.source.has_users = plan.takes(operation)
+            operation.source.has_users, operation.source.used = plan.takes(operation), plan.used(operation)
+            unused = operation.source.unused()
+            if unused is not None:
+                warnings.warn(unused, Warning, stacklevel=2)
         reader = plan.reader.reader if plan.reader is not None else None
         settings = Settings(
             rows=self.max_batch_size,

@@ -145,8 +145,14 @@ class Plan:
 
     def takes(self, operation: Operation) -> bool:
         """Whether an operation takes what this one gives."""
-        operations = [each for stage in self.stages for each in stage.operations]
-        return any(node._operation is operation for each in operations for node in needs(each))
+        return any(node._operation is operation for node in self._taken())
+
+    def used(self, operation: Operation) -> set[int]:
+        """The operation's outputs that another one takes, or that are the pipeline's."""
+        return {node._output for node in [*self.outputs, *self._taken()] if node._operation is operation}
+
+    def _taken(self) -> list[Node]:
+        return [node for stage in self.stages for each in stage.operations for node in needs(each)]
 
 
 def _reachable(nodes: list[Node], sinks: list[Operation]) -> list[Operation]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import collections
 import inspect
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,10 +15,10 @@ from leat._graph import Node
 from leat.dali import types
 from leat.dali._node import ConsumerOperation, DataNode
 from leat.dali._operator import HINTS, check_hint, refuse_unknown, says_line, warn_of_slower
-from leat.dali._tensors import TensorList, plain
+from leat.dali._source_checks import WHERE, Seen, layout_in, parameters_of
+from leat.dali._tensors import plain
 from leat.errors import FailedPrecondition, InvalidArgument
 
-_WHERE = "fn.external_source"
 _CYCLES = {None: "no", False: "no", "no": "no", True: "quiet", "quiet": "quiet", "raise": "raise"}
 
 
@@ -40,7 +40,7 @@ class BatchSource:
         name: of the operator, for Pipeline.feed_input; None: it has none.
         given: what the script gave; None: batches come by feed_input.
         has_users: whether operators take what it gives, which know its layout when the pipeline is defined.
-        fed_layout: that of the batches that were fed, if the script has given none before.
+        used: which of its outputs the pipeline needs, once it is built.
     """
 
     def __init__(
@@ -59,11 +59,12 @@ class BatchSource:
     ) -> None:
         self.name, self.given = name, given
         self.has_users = False
-        self.fed_layout: str | None = None
+        self.used: set[int] = set()
         self._num_outputs = num_outputs
         self._batch, self._batch_info = batch, batch_info
         self._cycle, self._repeat_last = cycle, repeat_last
-        self._dtypes, self._ndims, self._layouts = dtypes, ndims, layouts
+        self._dtypes = dtypes
+        self._seen = [Seen(i, *each) for i, each in enumerate(zip(dtypes, ndims, layouts))]
         self._epoch, self._iteration = 0, 0
         self._kept: dict[int, Given] = {}  # by step
         self._got: dict[int, Any] = {}  # of the next batch: the batch, or its first samples
@@ -74,31 +75,41 @@ class BatchSource:
         self._stopped = self._owes_stop = False
         self._fed: collections.deque[tuple[Any, int | None]] = collections.deque()
         self._last: tuple[Any, int | None] | None = None
-        self._parameters = _parameters(given) if callable(given) and not _makes_iterators(given) else None
+        self._parameters = parameters_of(given) if callable(given) and not _makes_iterators(given) else None
 
     def feed(self, data: Any, step: int | None = None, layout: str | None = None) -> None:
         """One batch, for `batch`; `step`: the one that it is meant for, if any; `layout`: of its samples."""
         if self.given is not None:
-            raise InvalidArgument(f"{_WHERE}: {self.name!r} has a source; feed_input is for those that have none")
-        if layout is None and isinstance(data, TensorList):
-            layout = data.layout()
+            raise InvalidArgument(
+                f"feed_input: Cannot use `feed_input` on the external source '{self.name}' with a `source` argument "
+                "specified."
+            )
+        layout = layout_in(data) if layout is None else layout
         if layout:
-            self._check_fed_layout(layout)
-            self.fed_layout = layout
+            self._take_layout(0, layout)
         self._fed.append((data, step))
 
-    def _check_fed_layout(self, layout: Any) -> None:
-        known = self._layouts[0] or self.fed_layout
-        if not isinstance(layout, str) or known and known != layout:
+    def _take_layout(self, output: int, layout: Any) -> None:
+        if isinstance(layout, str) and not self._seen[output].layout and self.has_users:
             raise InvalidArgument(
-                f"feed_input: layout = {layout!r:.40} of {self.name!r}; expected {repr(known) if known else 'a text'}, "
-                "as before"
+                f"layout = {layout!r} of a batch of {self.name!r}, and operators that take it were defined without one; "
+                f"expected fn.external_source(layout={layout!r})"
             )
-        if not known and self.has_users:
-            raise InvalidArgument(
-                f"feed_input: layout = {layout!r} of {self.name!r}, and operators that take it were defined without "
-                f"one; expected fn.external_source(layout={layout!r})"
-            )
+        self._seen[output].take_layout(layout)
+
+    def unused(self) -> str | None:
+        """What DALI warns of: a source gives outputs that the pipeline does not need. None: it needs all."""
+        left = [i for i in range(self._num_outputs or 1) if i not in self.used]
+        if self.given is None or not left:
+            return None
+        which = f"output at the index {left[0]} is" if len(left) == 1 else (
+            f"outputs at the indices {', '.join(map(str, left))} are"
+        )
+        name = f"{type(self.given).__name__} {getattr(self.given, '__qualname__', '')}".strip()
+        return (
+            f"The external source node '{self.name} ({name})' produces {self._num_outputs} outputs, but the {which} not "
+            "used. Stop producing unused outputs, for they cost time."
+        )
 
     def has_type(self, output: int) -> bool:
         """Whether the script says the type of an output."""
@@ -118,7 +129,7 @@ class BatchSource:
 
     def layout_of(self, output: int) -> str:
         """The layout of an output's samples; empty: nobody has said it."""
-        return self._layouts[output] or (self.fed_layout or "" if output == 0 else "")
+        return self._seen[output].layout
 
     def withdraw(self, step: int) -> None:
         """Forgets what was fed for a step that was not handed out."""
@@ -229,7 +240,7 @@ class BatchSource:
             return [self._checked(0, data, rows)]
         if not _has_parts(data, self._num_outputs):
             raise InvalidArgument(
-                f"{_WHERE}: the source gave {_shown(data)}; num_outputs says a tuple of {self._num_outputs}"
+                f"{WHERE}: the source gave {_shown(data)}; num_outputs says a tuple of {self._num_outputs}"
             )
         return [self._checked(i, data[i], rows) for i in range(self._num_outputs)]
 
@@ -239,7 +250,7 @@ class BatchSource:
         for sample in samples:
             if not _has_parts(sample, self._num_outputs):
                 raise InvalidArgument(
-                    f"{_WHERE}: a sample is {_shown(sample)}; expected {self._num_outputs} values"
+                    f"{WHERE}: a sample is {_shown(sample)}; expected {self._num_outputs} values"
                 )
         return [[sample[i] for sample in samples] for i in range(self._num_outputs)]
 
@@ -251,7 +262,7 @@ class BatchSource:
             self._got[row] = self._last
         else:
             raise FailedPrecondition(
-                f"{_WHERE}: {self.name!r} has no source and no batch left; call feed_input before each run"
+                f"{WHERE}: {self.name!r} has no source and no batch left; call feed_input before each run"
             )
 
     def _one(self, info: Any, row: int) -> None:
@@ -281,7 +292,7 @@ class BatchSource:
             return
         if ended and self._iterator is self.given:
             raise FailedPrecondition(
-                f"{_WHERE}: the source is a generator, which an exception ended after {self._drawn} values; "
+                f"{WHERE}: the source is a generator, which an exception ended after {self._drawn} values; "
                 "expected a function that makes generators, which can be brought to where it was"
             )
         iterator = iter(self.given() if callable(self.given) else self.given)
@@ -291,6 +302,10 @@ class BatchSource:
 
     def _checked(self, i: int, value: Any, rows: int) -> Any:
         """An array with a batch axis, or a list of arrays."""
+        layout = "" if self.given is None else layout_in(value)
+        # Operators take what has no layout for HWC.
+        if layout and not (self.has_users and layout == "HWC" and not self._seen[i].layout):
+            self._take_layout(i, layout)
         value = plain(value)
         if isinstance(value, (list, tuple)):
             samples = [_array(each) for each in value]
@@ -302,20 +317,10 @@ class BatchSource:
             count = result.shape[0] if len(result.shape) else 0
         if count != rows:
             raise InvalidArgument(
-                f"{_WHERE}: the source gave a batch of {count} samples for output {i}; Leat takes batches of "
+                f"{WHERE}: the source gave a batch of {count} samples for output {i}; Leat takes batches of "
                 f"max_batch_size, {rows}"
             )
-        first = result[0]
-        dtype, ndim = self._dtypes[i], self._ndims[i]
-        if dtype is not None and np.dtype(str(first.dtype).rpartition(".")[2]) != np.dtype(types.to_numpy_type(dtype)):
-            raise InvalidArgument(f"{_WHERE}: output {i} is {first.dtype}; expected {dtype}, as dtype says")
-        if ndim is not None and len(first.shape) != ndim:
-            raise InvalidArgument(f"{_WHERE}: output {i} has {len(first.shape)} axes a sample; expected {ndim}")
-        layout = self.layout_of(i)
-        if layout and len(first.shape) != len(layout):
-            raise InvalidArgument(
-                f"{_WHERE}: output {i} has {len(first.shape)} axes a sample; its layout {layout!r} names {len(layout)}"
-            )
+        self._seen[i].check(result[0])
         return result
 
 
@@ -335,7 +340,7 @@ def _following(iterator: Any) -> Iterator[Any]:
 def _array(value: Any) -> np.ndarray:
     array = np.asarray(value)
     if array.dtype.kind not in "biuf":
-        raise InvalidArgument(f"{_WHERE}: the source gave {_shown(value)}; expected arrays of numbers")
+        raise InvalidArgument(f"{WHERE}: the source gave {_shown(value)}; expected arrays of numbers")
     return array
 
 
@@ -347,23 +352,10 @@ def _makes_iterators(source: Any) -> bool:
     return inspect.isgeneratorfunction(source)
 
 
-def _parameters(source: Callable[..., Any]) -> int:
-    """How many values the source takes: none, or one."""
-    try:
-        parameters = list(inspect.signature(source).parameters.values())
-    except (TypeError, ValueError):
-        return 1
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    required = [each for each in parameters if each.kind in kinds and each.default is each.empty]
-    if len(required) > 1:
-        raise InvalidArgument(f"{_WHERE}: source {source!r:.60} takes {len(required)} values; expected none or one")
-    return 1 if required or any(each.kind in (*kinds, each.VAR_POSITIONAL) for each in parameters) else 0
-
-
 def _each(name: str, value: Any, count: int) -> list[Any]:
     values = list(value) if isinstance(value, (list, tuple)) else [value] * count
     if len(values) != count:
-        raise InvalidArgument(f"{_WHERE}: {name} has {len(values)} entries; expected {count}, one for each output")
+        raise InvalidArgument(f"{WHERE}: {name} has {len(values)} entries; expected {count}, one for each output")
     return values
 
 
@@ -408,22 +400,22 @@ def external_source(
     Returns:
         A node; a list of nodes if num_outputs is given.
     """
-    refuse_unknown(_WHERE, kwargs, inspect.signature(external_source).parameters)
+    refuse_unknown(WHERE, kwargs, inspect.signature(external_source).parameters)
     hints = {"device": device, "cuda_stream": cuda_stream, "use_copy_kernel": use_copy_kernel, "blocking": blocking}
     hints |= {"parallel": parallel, "no_copy": no_copy, "prefetch_queue_depth": prefetch_queue_depth}
     for hint, value in {**hints, "bytes_per_sample_hint": bytes_per_sample_hint}.items():
         assert hint in HINTS
-        check_hint(_WHERE, hint, value)
+        check_hint(WHERE, hint, value)
     if parallel:
-        warn_of_slower(_WHERE, "parallel=True")
+        warn_of_slower(WHERE, "parallel=True")
     if cycle not in _CYCLES:
-        raise InvalidArgument(f'{_WHERE}: cycle = {cycle!r}; expected "no", "quiet", "raise", True, False or None')
+        raise InvalidArgument(f'{WHERE}: cycle = {cycle!r}; expected "no", "quiet", "raise", True, False or None')
     if source is not None and not callable(source) and not hasattr(source, "__iter__"):
-        raise InvalidArgument(f"{_WHERE}: source is {_shown(source)}; expected a function or an iterable")
+        raise InvalidArgument(f"{WHERE}: source is {_shown(source)}; expected a function or an iterable")
     if num_outputs is not None and (
         isinstance(num_outputs, bool) or not isinstance(num_outputs, int) or num_outputs < 1
     ):
-        raise InvalidArgument(f"{_WHERE}: num_outputs = {num_outputs!r}; expected at least 1")
+        raise InvalidArgument(f"{WHERE}: num_outputs = {num_outputs!r}; expected at least 1")
     count = 1 if num_outputs is None else num_outputs
     layouts, dtypes, ndims = (_each(*each, count) for each in (("layout", layout), ("dtype", dtype), ("ndim", ndim)))
     operation = ConsumerOperation("external_source", (), count)

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is asked of an external source: of the function that it is, and of what it gives, batch after batch."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from leat.dali import types
+from leat.dali._tensors import TensorCPU, TensorListCPU
+from leat.errors import InvalidArgument
+
+WHERE = "fn.external_source"
+_NAMES = {types.FLOAT: "float", types.FLOAT64: "double"}
+
+
+def parameters_of(source: Callable[..., Any]) -> int:
+    """How many values a source takes: none, or one. TypeError: it takes something else, as DALI has it."""
+    try:
+        parameters = list(inspect.signature(source).parameters.values())
+    except (TypeError, ValueError):
+        return 1
+    for each in parameters:
+        wrong = {
+            each.VAR_POSITIONAL: f"var-positional argument `*{each.name}`",
+            each.VAR_KEYWORD: f"var-keyword argument `**{each.name}`",
+            each.KEYWORD_ONLY: f"keyword-only argument `{each.name}`",
+        }.get(each.kind)
+        if wrong is not None:
+            raise TypeError(f"{WHERE}: source {source!r:.60}: Found {wrong} which is not allowed.; expected none or one")
+    required = [each for each in parameters if each.default is each.empty]
+    if len(required) > 1:
+        raise TypeError(
+            f"{WHERE}: source {source!r:.60}: Found more than one positional argument, which is not allowed."
+        )
+    return 1 if parameters else 0
+
+
+def layout_in(data: Any) -> str:
+    """The layout of a batch that has one; empty: it has none."""
+    if isinstance(data, TensorListCPU):
+        return data.layout()
+    first = data[0] if isinstance(data, (list, tuple)) and data else None
+    return first.layout() if isinstance(first, TensorCPU) else ""
+
+
+def _name(dtype: Any) -> str:
+    """DALI's name of a type."""
+    word = dtype if isinstance(dtype, types.DALIDataType) else types.from_numpy_type(str(dtype).rpartition(".")[2])
+    return _NAMES.get(word, word.name.lower())
+
+
+class Seen:
+    """One output of a source: what the script says of it, and what its batches were so far, of which all are to be.
+
+    Attributes:
+        layout: of its samples; empty: nobody has said it.
+    """
+
+    def __init__(self, output: int, dtype: Any, ndim: int | None, layout: str | None) -> None:
+        self.layout = layout or ""
+        self._where = f"{WHERE}: output {output}"
+        self._said = layout or ""
+        self._ndim = ndim
+        self._wanted: Any = dtype
+        self._dtype: Any = None
+        self._rank: int | None = None
+        if layout and ndim is not None and len(layout) != ndim:
+            raise InvalidArgument(
+                f"{self._where}: Number of dimensions in the provided layout does not match the ndim argument. The "
+                f'arguments provided:\n ndim = {ndim},\n layout: "{layout}".'
+            )
+
+    def take_layout(self, layout: Any) -> None:
+        """That of a batch."""
+        if not isinstance(layout, str):
+            raise InvalidArgument(f"{self._where}: layout = {layout!r:.40}; expected a text")
+        if self._said and layout != self._said:
+            raise InvalidArgument(f'{self._where}: Expected data with layout: "{self._said}" and got: "{layout}".')
+        if self.layout and layout != self.layout:
+            raise InvalidArgument(
+                f"{self._where}: Layout of the data fed to the external source has changed from previous iteration. "
+                f'Layout in the previous iteration was "{self.layout}" and the current is "{layout}".'
+            )
+        self.layout = layout
+
+    def check(self, sample: Any) -> None:
+        """Raises InvalidArgument unless a batch's first sample is as the script says, and as those before."""
+        dtype, rank = np.dtype(str(sample.dtype).rpartition(".")[2]), len(sample.shape)
+        if self._wanted is not None and dtype != np.dtype(types.to_numpy_type(self._wanted)):
+            raise InvalidArgument(
+                f"{self._where}: ExternalSource expected data of type {_name(self._wanted)} and got: {_name(dtype)}"
+            )
+        if self._ndim is not None and rank != self._ndim:
+            raise InvalidArgument(
+                f"{self._where}: ExternalSource expected data with {self._ndim} dimensions and got {rank} dimensions"
+            )
+        if self.layout and rank != len(self.layout):
+            raise InvalidArgument(
+                f"{self._where} has {rank} axes a sample; its layout {self.layout!r} names {len(self.layout)}"
+            )
+        if self._dtype not in (None, dtype):
+            raise InvalidArgument(
+                f"{self._where}: Type of the data fed to the external source has changed from the previous iteration. "
+                f"Type in the previous iteration was {_name(self._dtype)} and the current type is {_name(dtype)}."
+            )
+        if self._rank not in (None, rank):
+            raise InvalidArgument(
+                f"{self._where}: Number of dimensions of the data fed to the external source has changed from previous "
+                f"iteration. Dimensionality in the previous iteration was {self._rank} and the current is {rank}."
+            )
+        self._dtype, self._rank = dtype, rank
