@@ -75,6 +75,8 @@ INPUTS: dict[str, Case] = {
     "erase": lambda d, x: d.fn.erase(x, anchor=(2, 3), shape=(4, 4), fill_value=9.0),
     "erase by axes": lambda d, x: d.fn.erase(x, anchor=(1, 2), shape=(3, 5), axes=(0, 1), fill_value=9.0),
     "expand_dims": lambda d, x: d.fn.expand_dims(d.fn.crop(x, crop=(6, 5)), axes=0),
+    "ceil": lambda d, x: d.math.ceil(x),
+    "floor": lambda d, x: d.math.floor(x),
     "flip": lambda d, x: d.fn.flip(x, horizontal=1, vertical=1),
     "floordiv": lambda d, x: x // 3,
     "full": lambda d, x: d.fn.full(d.types.Constant(3), shape=(2, 2)),

@@ -230,7 +230,7 @@ def test_a_pipeline_that_nobody_holds_leaves_no_threads():
 
 
 def test_an_exception_in_a_source_or_a_call_is_the_callers():
-    def broken(*_):
+    def broken(_=None):
         raise KeyError("mine")
 
     with Pipeline(batch_size=2) as first:

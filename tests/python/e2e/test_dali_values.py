@@ -197,3 +197,55 @@ def test_an_array_of_a_type_that_workers_do_not_compute_is_an_error_that_names_i
     with pytest.raises(leat.Unimplemented, match=r"0\.npy.*i1") as error:
         values_of(lambda: fn.readers.numpy(file_root=tmp_path))
     assert "coordinator" not in str(error.value)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_whole_numbers_below_and_above(dtype):
+    given = np.array([2.5, -2.5, 3.0, -0.25, 0.75, 1e4 + 0.5, -np.inf, np.inf, np.nan, 2.4999], dtype)
+
+    def whole():
+        x = fn.external_source(lambda: np.stack([given] * 2), dtype=types.from_numpy_type(dtype))
+        return math.floor(x), math.ceil(x), math.floor(fn.external_source(lambda: np.int32([3, -4])))
+
+    floor, ceil, integers = values_of(whole)
+    np.testing.assert_array_equal(floor[0], np.floor(given))
+    np.testing.assert_array_equal(ceil[1], np.ceil(given))
+    assert floor.dtype == ceil.dtype == dtype
+    assert (integers.tolist(), integers.dtype) == ([3.0, -4.0], np.float32)
+    large = np.float32([2**31 + 256, 2.0**23 + 1, 1e30])
+    (kept,) = values_of(lambda: math.floor(fn.external_source(lambda: large[None]) * 1.0), batch_size=1)
+    np.testing.assert_array_equal(kept[0], large)
+    with pytest.raises(leat.InvalidArgument, match="`floor` cannot be a boolean"):
+        values_of(lambda: math.floor(types.Constant(True)))
+
+
+def test_choices_of_a_shape_are_the_values_and_as_likely_as_said():
+    large = [2**40 + 1, 7, 2**40 + 3]
+
+    def chosen():
+        some = fn.random.choice(types.Constant(np.int64(large)), shape=(4000,), p=[0.5, 0.0, 0.5])
+        return some, fn.random.choice(5, shape=4000), fn.random.uniform(values=[0.5, -2.0], shape=(40, 100))
+
+    some, five, halves = (each.reshape(2, -1) for each in values_of(chosen))
+    assert some.dtype == np.int64 and five.dtype == np.int32
+    for row in range(2):
+        assert set(some[row]) == {2**40 + 1, 2**40 + 3} and 1800 < np.sum(some[row] == 2**40 + 1) < 2200
+        assert all(650 < each < 950 for each in np.bincount(five[row], minlength=5)) and five[row].max() == 4
+        assert set(halves[row]) == {0.5, -2.0} and 1800 < np.sum(halves[row] < 0) < 2200
+    assert not np.array_equal(five[0], five[1])
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: fn.random.choice(2, p=0.25), "Unexpected shape"),
+        (lambda: fn.random.choice([1, 2], p=[1.5, 0.5]), "in range .* got: 1.5 for sample: 0 at index 0"),
+        (lambda: fn.random.choice([1, 2], p=[0.25, 0.25]), "must be 1.0, but got 0.5"),
+        (lambda: fn.random.choice(-5), "positive number of elements for sampling, got: -5"),
+        (lambda: fn.random.choice(5.0), "not supported for 0D"),
+        (lambda: fn.random.choice([*range(1, 300)], shape=3), "299 values.*expected 256"),
+    ],
+)
+def test_choices_that_there_are_not_are_refused(call, words):
+    with pytest.raises(leat.InvalidArgument, match=words):
+        values_of(call)

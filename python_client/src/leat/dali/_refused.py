@@ -74,7 +74,7 @@ _GROUPS = (
     (
         " ".join(
             f"math.{name}"
-            for name in "sqrt rsqrt cbrt exp log log2 log10 floor ceil sin cos tan asin acos atan sinh cosh tanh asinh "
+            for name in "sqrt rsqrt cbrt exp log log2 log10 sin cos tan asin acos atan sinh cosh tanh asinh "
             "acosh atanh fpow atan2".split()
         ),
         Refusal("workers do not compute it", "fn.lookup_table does for bytes, a jax_function for all else"),

@@ -79,7 +79,7 @@ class Runner:
     def plan_hash(self) -> str:
         """What fixes the bytes of the readers' batches; empty: there is no reader."""
         hashes = [reader.job.plan_hash for reader in self.readers]
-        return hashes[0] if len(hashes) == 1 else hashlib.sha256(" ".join(hashes).encode()).hexdigest() if hashes else ""
+        return " ".join(hashes) if len(hashes) < 2 else hashlib.sha256(" ".join(hashes).encode()).hexdigest()
 
     def at(self, place: Place, timeout: float | None = None) -> Taken:
         """The step at a place, which may be asked for again; those before it have been handed out.

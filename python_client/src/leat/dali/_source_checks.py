@@ -30,7 +30,7 @@ def parameters_of(source: Callable[..., Any]) -> int:
             each.KEYWORD_ONLY: f"keyword-only argument `{each.name}`",
         }.get(each.kind)
         if wrong is not None:
-            raise TypeError(f"{WHERE}: source {source!r:.60}: Found {wrong} which is not allowed.; expected none or one")
+            raise TypeError(f"{WHERE}: source {source!r:.60}: Found {wrong} which is not allowed.")
     required = [each for each in parameters if each.default is each.empty]
     if len(required) > 1:
         raise TypeError(

@@ -92,8 +92,8 @@ class BatchSource:
     def _take_layout(self, output: int, layout: Any) -> None:
         if isinstance(layout, str) and not self._seen[output].layout and self.has_users:
             raise InvalidArgument(
-                f"layout = {layout!r} of a batch of {self.name!r}, and operators that take it were defined without one; "
-                f"expected fn.external_source(layout={layout!r})"
+                f"layout = {layout!r} of a batch of {self.name!r}, and operators that take it were defined without "
+                f"one; expected fn.external_source(layout={layout!r})"
             )
         self._seen[output].take_layout(layout)
 
@@ -102,13 +102,12 @@ class BatchSource:
         left = [i for i in range(self._num_outputs or 1) if i not in self.used]
         if self.given is None or not left:
             return None
-        which = f"output at the index {left[0]} is" if len(left) == 1 else (
-            f"outputs at the indices {', '.join(map(str, left))} are"
-        )
+        places = ", ".join(map(str, left))
+        which = f"output at the index {places} is" if len(left) == 1 else f"outputs at the indices {places} are"
         name = f"{type(self.given).__name__} {getattr(self.given, '__qualname__', '')}".strip()
         return (
-            f"The external source node '{self.name} ({name})' produces {self._num_outputs} outputs, but the {which} not "
-            "used. Stop producing unused outputs, for they cost time."
+            f"The external source node '{self.name} ({name})' produces {self._num_outputs} outputs, but the {which} "
+            "not used. Stop producing unused outputs, for they cost time."
         )
 
     def has_type(self, output: int) -> bool:
@@ -116,7 +115,7 @@ class BatchSource:
         return self._dtypes[output] is not None
 
     def first_rank(self, output: int, rows: int) -> int | None:
-        """How many axes an output's samples have in the first batch, which is asked for and kept; None: nobody knows."""
+        """How many axes samples of an output have in the first batch, which is asked for and kept; None: not known."""
         if self.given is None or self._iteration or self._kept:
             return None
         try:

@@ -3,8 +3,8 @@
 
 Such an output is carried as the elements of each sample in a row, filled up or cut to the job's room, and the sizes of
 its axes. A batch with a larger sample is asked for again of a job with room for it, which is twice the room or more: as
-many jobs are made as the largest sample has bits, at the most. What a sample's elements are does not depend on the room,
-since random numbers are drawn of the seed and the operators' places, which are the same.
+many jobs are made as the largest sample has bits, at the most. What a sample's elements are does not depend on the
+room, since random numbers are drawn of the seed and the operators' places, which are the same.
 """
 
 from __future__ import annotations

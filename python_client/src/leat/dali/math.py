@@ -7,6 +7,8 @@ from typing import Any, NoReturn
 
 from leat.dali import _node, _refused
 from leat.dali._node import DataNode
+from leat.errors import InvalidArgument
+
 
 def abs(input: Any) -> DataNode:
     """Without the sign."""
@@ -16,6 +18,37 @@ def abs(input: Any) -> DataNode:
 def fabs(input: Any) -> DataNode:
     """Without the sign, as float."""
     return _node.cast(_node.node_of(input), "float32").like("abs")
+
+
+def floor(input: Any) -> DataNode:
+    """The greatest whole number that is not above it, as float."""
+    return _whole("floor", input)
+
+
+def ceil(input: Any) -> DataNode:
+    """The least whole number that is not below it, as float."""
+    return _whole("ceil", input)
+
+
+# From here on float32 has whole numbers only.
+_WHOLE_FROM = 2.0**23
+
+
+def _whole(name: str, input: Any) -> DataNode:
+    """The nearest whole number, and one less or more where it is on the wrong side."""
+    x = _node.node_of(input)
+    if x.dtype == "bool":
+        raise InvalidArgument(
+            f"Input to arithmetic operator `{name}` cannot be a boolean. Consider using bitwise operator."
+        )
+    value = x if x.dtype == "float16" else _node.cast(x, "float32")
+    nearest = _node.apply("cast", _node.apply("cast", value, dtype="int64"), dtype=value.dtype)
+    wrong = _node.apply("cast", _node.apply("gt" if name == "floor" else "lt", nearest, value), dtype=value.dtype)
+    whole = _node.apply("sub" if name == "floor" else "add", nearest, wrong)
+    # What is larger, infinite or no number stays what it is.
+    small = _node.apply("lt", _node.apply("abs", value), _WHOLE_FROM)
+    node = _node.apply("where", small, whole, value)
+    return DataNode(node, layout=x.layout, sizes=x.sizes, dtype=value.dtype, device=x.device)
 
 
 def min(left: Any, right: Any) -> DataNode:

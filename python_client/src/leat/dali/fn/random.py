@@ -17,6 +17,8 @@ from leat.errors import InvalidArgument
 # So many numbers are drawn one by one; of some distributions more are, as noise on zeros.
 _MOST_DRAWN = 64
 _MOST_NOISE = 1 << 24
+_MOST_CHOICES = 256
+_MOST_DRAWN_FROM = 4096
 _UNIFORM_BITS = 24
 _range = range  # hidden below by arguments of DALI's
 
@@ -38,7 +40,7 @@ def _drawn(where: str, op: str, shape: tuple[int, ...], **args: Any) -> Node:
     count = math.prod(shape)
     if not shape:
         return _node.apply(op, **args)
-    if op in _NOISE and _MOST_DRAWN < count <= _MOST_NOISE:
+    if op in _NOISE and (_MOST_DRAWN < count or op == "choice") and 1 <= count <= _MOST_NOISE:
         zeros = _node.apply("pad", _node.constant(np.zeros(1, np.float32)), axes=(0,), shape=(count,))
         return _node.apply("reshape", _NOISE[op](zeros, **args), shape=shape)
     if not 1 <= count <= _MOST_DRAWN:
@@ -77,7 +79,28 @@ def _normal_noise(zeros: Node, mean: Any, stddev: Any) -> Node:
     return _node.apply("noise_gaussian", zeros, mean=mean, stddev=stddev)
 
 
-_NOISE = {"coin_flip": _coins, "uniform": _uniform_noise, "normal": _normal_noise}
+def _chosen(zeros: Node, values: list[Any], probabilities: list[float] | None = None, dtype: str = "float32") -> Node:
+    """One of the values in each place, exactly as given."""
+    unit = _uniform_noise(zeros)
+    if probabilities is None and values == list(_range(len(values))):
+        drawn = _node.apply("cast", _node.apply("mul", unit, 2.0**_UNIFORM_BITS), dtype="int64")
+        place = _node.apply("floordiv", _node.apply("mul", drawn, len(values)), 1 << _UNIFORM_BITS)
+        return _node.apply("cast", place, dtype=dtype)
+    if len(values) > _MOST_CHOICES:
+        raise InvalidArgument(
+            f"fn.random: one of {len(values)} values in each place of a shape; expected {_MOST_CHOICES} at most"
+        )
+    shares = probabilities or [1.0 / len(values)] * len(values)
+    numbers = [_node.constant(np.asarray(each, dtype)) for each in values]
+    result = _node.apply("where", _node.apply("ge", unit, 0.0), numbers[0], numbers[0])
+    bound = 0.0
+    for number, share in zip(numbers[1:], shares):
+        bound += share
+        result = _node.apply("where", _node.apply("ge", unit, bound), number, result)
+    return result
+
+
+_NOISE = {"coin_flip": _coins, "uniform": _uniform_noise, "normal": _normal_noise, "choice": _chosen}
 
 
 def _typed(where: str, node: Node, shape: tuple[int, ...], made: str, dtype: Any, default: str) -> DataNode:
@@ -151,13 +174,39 @@ def choice(a: DataNode, shape_like: DataNode | None = None, *, p: Any = None, sh
     sizes = _shape(where, shape, shape_like)
     values = _node.constant_values(f"{where}: a", a)
     if a.sizes == ():
+        if a.dtype in ("float16", "float32"):
+            raise InvalidArgument(
+                f"{where}: Data type {a.dtype} is not supported for 0D inputs; expected whole numbers"
+            )
+        if values[0] < 1:
+            raise InvalidArgument(
+                f"{where}: Expected positive number of elements for sampling, got: {values[0]} for sample: 0."
+            )
+        if values[0] > _MOST_DRAWN_FROM:
+            raise InvalidArgument(f"{where}: a = {values[0]}; expected at most {_MOST_DRAWN_FROM}")
         values = [float(each) for each in _range(int(values[0]))]
     elif a.ndim != 1:
         raise InvalidArgument(f"{where}: a has {a.ndim} axes; Leat chooses among numbers")
-    shares = None if p is None else _node.numbers(f"{where}: p", p)
+    shares = None if p is None else _shares(where, p, len(values))
     dtype = a.dtype or "float32"
     drawn = _drawn(where, "choice", sizes, values=values, probabilities=shares, dtype=dtype)
-    return _node.cast(DataNode(drawn, sizes=sizes, dtype="float32" if sizes else dtype), dtype)
+    return DataNode(drawn, sizes=sizes, dtype=dtype)
+
+
+def _shares(where: str, p: Any, count: int) -> list[float]:
+    found = [float(each) for each in _node.numbers(f"{where}: p", p)]
+    if len(found) != count:
+        raise InvalidArgument(
+            f'{where}: Unexpected shape for argument "p". Expected {{{count}}}, but got {{{len(found)}}}'
+        )
+    for i, each in enumerate(found):
+        if not 0 <= each <= 1:
+            raise InvalidArgument(
+                f"{where}: Probabilities must be in range [0.0, 1.0], but got: {each:g} for sample: 0 at index {i}."
+            )
+    if abs(sum(found) - 1) > 1e-3:
+        raise InvalidArgument(f"{where}: Sum of probabilities must be 1.0, but got {sum(found):g} for sample: 0.")
+    return found
 
 
 @operator("random.beta", random=True, optional_inputs=1)
