@@ -223,7 +223,7 @@ def test_choices_of_a_shape_are_the_values_and_as_likely_as_said():
     large = [2**40 + 1, 7, 2**40 + 3]
 
     def chosen():
-        some = fn.random.choice(types.Constant(np.int64(large)), shape=(4000,), p=[0.5, 0.0, 0.5])
+        some = fn.random.choice(types.Constant(np.int64(large), dtype=types.INT64), shape=(4000,), p=[0.5, 0.0, 0.5])
         return some, fn.random.choice(5, shape=4000), fn.random.uniform(values=[0.5, -2.0], shape=(40, 100))
 
     some, five, halves = (each.reshape(2, -1) for each in values_of(chosen))

@@ -15,8 +15,9 @@ from jax.sharding import Mesh, NamedSharding  # noqa: E402
 from jax.sharding import PartitionSpec as P  # noqa: E402
 
 from leat.dali.plugin.base_iterator import LastBatchPolicy  # noqa: E402
-from leat.dali.plugin.jax import DALIGenericIterator, clu, data_iterator  # noqa: E402
+from leat.dali.plugin.jax import DALIGenericIterator, clu, data_iterator, integration  # noqa: E402
 from leat.dali.plugin.jax.clu import peekable_data_iterator  # noqa: E402
+from leat.dali.tensors import TensorListCPU  # noqa: E402
 
 BOTH = pytest.mark.parametrize("decorator", [data_iterator, peekable_data_iterator])
 
@@ -179,6 +180,16 @@ def test_positional_shardings_work_where_jax_has_them():
     batch = next(data_iterator(function, output_map=["x", "y"], sharding=sharding, reader_name="reader")(batch_size=4))
     assert rows(batch["y"]) == [0, 1, 4, 5] and batch["x"].sharding == sharding
     assert [rows(shard.data) for shard in batch["y"].addressable_shards] == [[0, 1], [4, 5]]
+
+
+def test_a_tensor_is_put_where_its_script_has_it():
+    batch = TensorListCPU(np.arange(6, dtype=np.int32).reshape(2, 3))
+    for target, wanted in ((None, jax.devices("cpu")[0]), (1, jax.devices()[1])):
+        batch._target = target
+        for tensor in (batch.as_tensor(), batch[1]):
+            array = integration._to_jax_array(tensor, False)
+            assert integration._jax_device(array) == wanted
+            np.testing.assert_array_equal(array, np.asarray(tensor))
 
 
 def test_pipelines_of_their_own_devices_are_put_there():

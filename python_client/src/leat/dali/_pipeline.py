@@ -306,6 +306,8 @@ class Pipeline:
             self._source(name).feed(data, runner.place.steps)
         taken = self._take(runner.place)
         batches = tuple([TensorList(batch, _layout(node, batch)) for batch, node in zip(taken.outputs, self._outputs)])
+        for batch, on_gpu in zip(batches, self._on_gpu()):
+            batch._target = self.device_id if on_gpu else None
         # No calls from here on: see Runner.
         runner.place = taken.after
         return batches

@@ -19,6 +19,9 @@ class TensorCPU:
     NumPy, torch and JAX take it as an array (`__array__`, `__dlpack__`). `is_pinned` decides nothing.
     """
 
+    # The GPU on which the script has it, where a plugin may put it.
+    _target: int | None = None
+
     def __init__(self, object: Any, layout: str | None = None, is_pinned: bool = False) -> None:
         if isinstance(object, TensorCPU):
             layout = object.layout() if layout is None else layout
@@ -112,6 +115,8 @@ class TensorListCPU:
     Made of a list of arrays, one a sample, or of an array with a batch axis. `is_pinned` decides nothing.
     """
 
+    _target: int | None = None  # as of its samples
+
     def __init__(self, batch: Any, layout: str | None = None, is_pinned: bool = False) -> None:
         first = batch[0] if isinstance(batch, (list, tuple)) and batch else batch
         if layout is None:
@@ -136,7 +141,11 @@ class TensorListCPU:
             return [self[at] for at in range(*i.indices(len(self)))]
         if not -len(self) <= i < len(self):
             raise IndexError(f"sample {i} of a batch of {len(self)}")
-        return TensorCPU(self._batch[i], self._layout)
+        return self._placed(TensorCPU(self._batch[i], self._layout))
+
+    def _placed(self, tensor: TensorCPU) -> TensorCPU:
+        tensor._target = self._target
+        return tensor
 
     def __iter__(self) -> Iterator[TensorCPU]:
         return (self[i] for i in range(len(self)))
@@ -177,7 +186,7 @@ class TensorListCPU:
 
     def as_tensor(self) -> TensorCPU:
         """The batch as one tensor with a batch axis, named N where the others have names."""
-        return TensorCPU(self._dense(), f"N{self._layout}" if self._layout else "")
+        return self._placed(TensorCPU(self._dense(), f"N{self._layout}" if self._layout else ""))
 
     def as_reshaped_tensor(self, shape: Sequence[int]) -> TensorCPU:
         """The elements of the batch in other axes."""

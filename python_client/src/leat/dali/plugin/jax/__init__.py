@@ -3,7 +3,7 @@
 
 from leat import _jax_version  # noqa: F401  # isort: skip (it says what to install)
 
-from leat.dali.plugin.jax import fn
+from leat.dali.plugin.jax import fn, integration
 from leat.dali.plugin.jax._iterator import DALIGenericIterator, data_iterator
 
-__all__ = ["DALIGenericIterator", "data_iterator", "fn"]
+__all__ = ["DALIGenericIterator", "data_iterator", "fn", "integration"]
