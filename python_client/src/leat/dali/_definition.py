@@ -71,6 +71,4 @@ def split_arguments(
 def define(pipeline: Pipeline, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Calls a function that defines a graph; what it returns are the pipeline's outputs."""
     pipeline._name = getattr(function, "__qualname__", "pipeline")
-    with pipeline:
-        result = function(*args, **kwargs)
-        pipeline.set_outputs(*(result if isinstance(result, (tuple, list)) else [result]))
+    pipeline._define(lambda: function(*args, **kwargs))

@@ -7,14 +7,16 @@ import hashlib
 import json
 import sys
 import warnings
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
 
-from leat.dali import _current, _node, _plan, _refused, types
+from leat.dali import _current, _node, _plan, _refused, _settled, types
 from leat.dali._node import DataNode
 from leat.dali._operator import check_hint, warn_of_slower
 from leat.dali._runner import Place, Runner, Taken
+from leat.dali._source_checks import layout_in
 from leat.dali._stages import Settings
 from leat.dali._tensors import TensorList
 from leat.dali._ways import Ways
@@ -82,6 +84,12 @@ class Pipeline:
         self._outputs: list[DataNode] | None = None
         self._sinks: list[Any] = []
         self._operator_seeds: list[int] = []
+        # What defined the graph, if it was not a `with` block; sources are numbered as they are made.
+        self._function: Callable[[], Any] | None = None
+        self._defined = False
+        self._sources_made = 0
+        self._fed_layouts: dict[int, str] = {}
+        self._begun: Place | None = None
         self._plan: _plan.Plan | None = None
         self._runner: Runner | None = None
         self._set_up: int | None = None
@@ -100,6 +108,36 @@ class Pipeline:
     def current() -> Pipeline | None:
         """The pipeline whose `with` block this is in."""
         return _current.pipeline()
+
+    def _define(self, function: Callable[[], Any] | None) -> None:
+        """Runs what defines the graph, and keeps it for `_defined_again`; None: define_graph of a script's class."""
+        self._function, self._defined = function, True
+        with self:
+            result = getattr(self, "define_graph")() if function is None else function()  # noqa: B009
+            self.set_outputs(*(result if isinstance(result, (tuple, list)) else [result]))
+
+    def _defined_again(self, source: Any, layout: str) -> Any:
+        """The source in a graph that is defined once more, where operators know the layout of what it is fed.
+
+        The source as it is, if a step was handed out, or nobody knows how the graph was defined.
+        """
+        runner, plan = self._runner, self._plan
+        if not self._defined or source.number is None or runner is None or plan is None:
+            return source
+        if runner.place != self._begun:
+            return source
+        self._fed_layouts[source.number] = layout
+        self._runner = self._plan = self._outputs = None
+        self._sinks, self._operator_seeds, self._sources_made = [], [], 0
+        runner.close()
+        self._define(self._function)
+        self.build()
+        assert self._plan is not None
+        found = {each.source.number: each.source for each in self._plan.sources}
+        for operation in plan.sources:
+            if operation.source.number in found:
+                found[operation.source.number].take_fed(operation.source)
+        return found.get(source.number, source)
 
     def set_outputs(self, *outputs: Any) -> None:
         """What a batch consists of; numbers are the same for every sample."""
@@ -152,16 +190,14 @@ class Pipeline:
         if self._runner is not None:
             return
         if self._outputs is None and hasattr(self, "define_graph"):
-            with self:
-                result = self.define_graph()
-                self.set_outputs(*(result if isinstance(result, (tuple, list)) else [result]))
+            self._define(None)
         if self._outputs is None:
             raise PipelineError(
                 f"{self._name}: it has no outputs; expected set_outputs, or a function that returns them"
             )
         plan = _plan.make([each.node for each in self._outputs], self._sinks)
         _plan.settle_types(plan)
-        _require_names(plan)
+        _settled.require_names(plan)
         for operation in plan.sources:
             operation.source.has_users, operation.source.used = plan.takes(operation), plan.used(operation)
             unused = operation.source.unused()
@@ -174,7 +210,7 @@ class Pipeline:
             shards=reader.num_shards if reader else 1,
             seed=self._job_seed(),
             name=self._name,
-            ahead=1 if any(each.source.given is None for each in plan.sources) else _depth(self.prefetch_queue_depth),
+            ahead=_settled.steps_ahead(plan, self.prefetch_queue_depth),
         )
         self._check_outputs()
         first, of, places = (0, None, []) if self._checkpoint is None else self._restored()
@@ -191,7 +227,7 @@ class Pipeline:
                 f"{self._name}: the checkpoint is of another pipeline, batch size, seed or data (plan {of[:12]}, not "
                 f"{runner.plan_hash[:12]})"
             )
-        self._plan, self._runner = plan, runner
+        self._plan, self._runner, self._begun = plan, runner, runner.place
 
     def _job_seed(self) -> int:
         if not self._operator_seeds:
@@ -239,6 +275,8 @@ class Pipeline:
         if self._set_up != place.steps:
             self.iter_setup()
             self._set_up = place.steps
+            runner = self._built()  # which may be another one now
+            runner.place = place
         taken = runner.at(place, timeout)
         dtypes, ndims = self._checks["dtype"], self._checks["ndim"]
         for i, batch in enumerate(taken.outputs if dtypes or ndims else ()):
@@ -275,6 +313,7 @@ class Pipeline:
         """The next batch of every output; StopIteration at the end of an external source."""
         runner = self._built()
         taken = self._take(runner.place)
+        runner = self._built()
         # No calls from here on: see Runner.
         runner.place = taken.after
         return taken.outputs
@@ -303,9 +342,11 @@ class Pipeline:
         for operation in self._plan.sources:
             operation.source.withdraw(runner.place.steps)
         for name, data in inputs.items():
-            self._source(name).feed(data, runner.place.steps)
-        taken = self._take(runner.place)
-        batches = tuple([TensorList(batch, _layout(node, batch)) for batch, node in zip(taken.outputs, self._outputs)])
+            self._feed(name, data, step=runner.place.steps)
+        taken = self._take(self._built().place)
+        runner = self._built()
+        layouts = [_settled.layout_of(node, batch) for node, batch in zip(self._outputs, taken.outputs)]
+        batches = tuple([TensorList(batch, layout) for batch, layout in zip(taken.outputs, layouts)])
         for batch, on_gpu in zip(batches, self._on_gpu()):
             batch._target = self.device_id if on_gpu else None
         # No calls from here on: see Runner.
@@ -335,19 +376,30 @@ class Pipeline:
     ) -> None:
         """A batch for an external source without a source: by its name, or its node.
 
-        `layout` is that of the pipeline's outputs that are this source; operators take that of fn.external_source.
+        `layout` is that of the samples. Before the first step, a graph that a function or define_graph defines is
+        defined again if operators take the source and do not know it; later it has to be fn.external_source's.
         """
         for hint, value in (("cuda_stream", cuda_stream), ("use_copy_kernel", use_copy_kernel)):
             check_hint("feed_input", hint, value)
-        self._source(data_node).feed(data, layout=layout)
+        self._feed(data_node, data, layout)
+
+    def _feed(self, data_node: Any, data: Any, layout: Any = None, step: int | None = None) -> None:
+        source = self._source(data_node)
+        layout = layout_in(data) if layout is None else layout
+        if layout and source.lacks(layout):
+            source = self._defined_again(source, layout)
+        source.feed(data, step, layout)
 
     def _source(self, data_node: Any) -> Any:
         self._built()
         assert self._plan is not None
         node = data_node.node._operation if isinstance(data_node, DataNode) else None
+        given = getattr(node, "source", None)
         for operation in self._plan.sources:
-            if operation is node or node is None and operation.source.name == data_node:
-                return operation.source
+            source = operation.source
+            again = given is not None and given.number is not None and given.number == source.number
+            if operation is node or again or node is None and source.name == data_node:
+                return source
         names = ", ".join(repr(each.source.name) for each in self._plan.sources) or "none"
         raise NotFound(f"feed_input: no external source {data_node!r:.60}; the pipeline has {names}")
 
@@ -441,33 +493,3 @@ class Pipeline:
         except (ValueError, KeyError, TypeError):
             raise InvalidArgument("Pipeline: checkpoint is not what a pipeline's checkpoint() returned") from None
         return steps, plan, places
-
-
-def _layout(node: DataNode, batch: Any) -> str:
-    """Of an output, if it names all axes; of an external source the one that was fed."""
-    source = getattr(node.node._operation, "source", None)
-    layout = node.layout if source is None else node.layout or source.layout_of(node.node._output)
-    if node.node.op == "constant" and layout and len(layout) != len(batch[0].shape):
-        raise InvalidArgument(
-            f"Layout '{layout}' has {len(layout)} dimensions but output shape has {len(batch[0].shape)}: a constant of "
-            f"shape {tuple(batch[0].shape)} ({node.node.where})"
-        )
-    return layout if len(layout) == len(batch[0].shape) else ""
-
-
-def _depth(value: Any) -> int:
-    """How far ahead of the training this process computes: the least of DALI's numbers."""
-    numbers = (
-        list(value.values()) if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else [value]
-    )
-    if not numbers or any(isinstance(each, bool) or not isinstance(each, int) or each < 1 for each in numbers):
-        raise TypeError(f"Pipeline: prefetch_queue_depth = {value!r:.60}; expected a whole number, at least 1")
-    return min(64, *numbers) if len(numbers) > 1 else min(64, numbers[0])
-
-
-def _require_names(plan: _plan.Plan) -> None:
-    names = [each.source.name for each in plan.sources]
-    names += [each.reader.name for each in plan.readers]
-    for name in names:
-        if name is not None and names.count(name) > 1:
-            raise InvalidArgument(f"two operators have the name {name!r}; expected each at most once")

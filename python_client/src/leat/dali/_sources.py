@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from leat._graph import Node
-from leat.dali import types
+from leat.dali import _current, types
 from leat.dali._node import ConsumerOperation, DataNode
 from leat.dali._operator import HINTS, check_hint, refuse_unknown, says_line, warn_of_slower
 from leat.dali._source_checks import WHERE, Seen, layout_in, parameters_of
@@ -41,6 +41,7 @@ class BatchSource:
         given: what the script gave; None: batches come by feed_input.
         has_users: whether operators take what it gives, which know its layout when the pipeline is defined.
         used: which of its outputs the pipeline needs, once it is built.
+        number: among the sources of the pipeline that is being defined; None: there is none.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class BatchSource:
         self.name, self.given = name, given
         self.has_users = False
         self.used: set[int] = set()
+        self.number: int | None = None
         self._num_outputs = num_outputs
         self._batch, self._batch_info = batch, batch_info
         self._cycle, self._repeat_last = cycle, repeat_last
@@ -84,13 +86,20 @@ class BatchSource:
                 f"feed_input: Cannot use `feed_input` on the external source '{self.name}' with a `source` argument "
                 "specified."
             )
-        layout = layout_in(data) if layout is None else layout
         if layout:
             self._take_layout(0, layout)
         self._fed.append((data, step))
 
+    def take_fed(self, other: BatchSource) -> None:
+        """The batches that were fed to the same source of a graph that is given up."""
+        self._fed = other._fed
+
+    def lacks(self, layout: Any) -> bool:
+        """Whether operators take what it gives, and do not know the layout that a batch has."""
+        return isinstance(layout, str) and not self._seen[0].layout and self.has_users
+
     def _take_layout(self, output: int, layout: Any) -> None:
-        if isinstance(layout, str) and not self._seen[output].layout and self.has_users:
+        if self.has_users and isinstance(layout, str) and not self._seen[output].layout:
             raise InvalidArgument(
                 f"layout = {layout!r} of a batch of {self.name!r}, and operators that take it were defined without "
                 f"one; expected fn.external_source(layout={layout!r})"
@@ -417,6 +426,11 @@ def external_source(
         raise InvalidArgument(f"{WHERE}: num_outputs = {num_outputs!r}; expected at least 1")
     count = 1 if num_outputs is None else num_outputs
     layouts, dtypes, ndims = (_each(*each, count) for each in (("layout", layout), ("dtype", dtype), ("ndim", ndim)))
+    pipeline, number = _current.pipeline(), None
+    if pipeline is not None:
+        number = pipeline._sources_made
+        pipeline._sources_made += 1
+        layouts[0] = layouts[0] or pipeline._fed_layouts.get(number)
     operation = ConsumerOperation("external_source", (), count)
     operation.source = BatchSource(  # type: ignore[attr-defined]
         source,
@@ -430,6 +444,7 @@ def external_source(
         ndims=ndims,
         layouts=layouts,
     )
+    operation.source.number = number
     nodes = []
     for i in range(count):
         axes = ndims[i] if ndims[i] is not None else len(layouts[i] or "") or None

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a pipeline works out when it is built and run: layouts of outputs, how far it is ahead, names that are taken."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leat.dali._node import DataNode
+from leat.dali._plan import Plan
+from leat.errors import InvalidArgument
+
+
+def layout_of(node: DataNode, batch: Any) -> str:
+    """Of an output, if it names all axes; of an external source the one that was fed."""
+    source = getattr(node.node._operation, "source", None)
+    layout = node.layout if source is None else node.layout or source.layout_of(node.node._output)
+    if node.node.op == "constant" and layout and len(layout) != len(batch[0].shape):
+        raise InvalidArgument(
+            f"Layout '{layout}' has {len(layout)} dimensions but output shape has {len(batch[0].shape)}: a constant of "
+            f"shape {tuple(batch[0].shape)} ({node.node.where})"
+        )
+    return layout if len(layout) == len(batch[0].shape) else ""
+
+
+def steps_ahead(plan: Plan, value: Any) -> int:
+    """How far ahead of the training this process computes: the least of DALI's numbers; 1 if a script feeds it."""
+    numbers = (
+        list(value.values()) if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else [value]
+    )
+    if not numbers or any(isinstance(each, bool) or not isinstance(each, int) or each < 1 for each in numbers):
+        raise TypeError(f"Pipeline: prefetch_queue_depth = {value!r:.60}; expected a whole number, at least 1")
+    return 1 if any(each.source.given is None for each in plan.sources) else min(64, min(numbers))
+
+
+def require_names(plan: Plan) -> None:
+    """Raises InvalidArgument if two sources or readers have one name."""
+    names = [each.source.name for each in plan.sources]
+    names += [each.reader.name for each in plan.readers]
+    for name in names:
+        if name is not None and names.count(name) > 1:
+            raise InvalidArgument(f"two operators have the name {name!r}; expected each at most once")
