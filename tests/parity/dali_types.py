@@ -130,6 +130,8 @@ RESULTS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "cast": lambda d, x, t: d.fn.cast(x * 300.5 - 40000.0, dtype=t),
     "color_twist": lambda d, x, t: d.fn.color_twist(x, brightness=1.5, dtype=t),
     "Constant": lambda d, x, t: d.types.Constant(np.int64([1, 0, 77]), dtype=t),
+    "constant": lambda d, x, t: d.fn.constant(idata=[1, 0, 77, -3, 300], dtype=t),
+    "constant of floats": lambda d, x, t: d.fn.constant(fdata=[1.5, 0.0, 77.25, -2.5, 300.5], dtype=t),
     "contrast": lambda d, x, t: d.fn.contrast(x, contrast=3.0, dtype=t),
     "crop": lambda d, x, t: d.fn.crop(x, crop=(6, 5), dtype=t),
     "crop_mirror_normalize": lambda d, x, t: d.fn.crop_mirror_normalize(x, mean=[30.0], std=[0.25], dtype=t),

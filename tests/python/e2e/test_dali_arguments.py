@@ -33,6 +33,7 @@ CALLS = {
     "cat": (lambda: (image(),) * 2, {}),
     "color_space_conversion": (IMAGE, {"image_type": types.RGB, "output_type": types.GRAY}),
     "color_twist": (IMAGE, {}),
+    "constant": (NOTHING, {"idata": [1, 2]}),
     "contrast": (IMAGE, {}),
     "copy": (IMAGE, {}),
     "crop": (IMAGE, WINDOW),

@@ -235,6 +235,20 @@ def test_choices_of_a_shape_are_the_values_and_as_likely_as_said():
     assert not np.array_equal(five[0], five[1])
 
 
+def test_constants_are_of_fdata_or_idata():
+    def constants():
+        bytes_of = fn.constant(idata=(-1, 1, 300), dtype=types.UINT8)
+        return fn.constant(fdata=(1.25, 3)), fn.constant(idata=-4, shape=(2, 2), layout="AB"), bytes_of
+
+    floats, filled, cut = (each[0] for each in values_of(constants))
+    assert (floats.tolist(), floats.dtype) == ([1.25, 3.0], np.float32)
+    assert (filled.tolist(), filled.dtype) == ([[-4, -4]] * 2, np.int32)
+    assert cut.tolist() == [0, 1, 255]
+    for wrong in ({}, {"idata": 1, "fdata": 1.0}, {"idata": [1, 2], "shape": 3}):
+        with pytest.raises(leat.InvalidArgument, match="fn.constant: .*expected"):
+            values_of(lambda: fn.constant(**wrong))  # noqa: B023
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [

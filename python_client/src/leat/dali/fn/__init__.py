@@ -9,7 +9,7 @@ from leat.dali import _refused
 from leat.dali._legacy import LEGACY, warn_of_legacy
 from leat.dali._sources import external_source
 from leat.dali.fn import decoders, noise, random, readers
-from leat.dali.fn._filled import full, full_like, ones, ones_like, zeros, zeros_like
+from leat.dali.fn._filled import constant, full, full_like, ones, ones_like, zeros, zeros_like
 from leat.dali.fn.colors import (
     brightness,
     brightness_contrast,
@@ -55,6 +55,7 @@ __all__ = [
     "cat",
     "color_space_conversion",
     "color_twist",
+    "constant",
     "contrast",
     "copy",
     "crop",

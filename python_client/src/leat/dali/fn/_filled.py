@@ -39,6 +39,27 @@ def full(fill_value: DataNode, *, layout: str | None = None, shape: Any = None) 
     return DataNode(result.node, layout=layout, sizes=sizes, dtype=result.dtype)
 
 
+@operator("constant")
+def constant(
+    *, dtype: Any = None, fdata: Any = None, idata: Any = None, layout: str | None = None, shape: Any = None
+) -> DataNode:
+    """Numbers: float32 of `fdata`, or int32 of `idata`, unless `dtype` says otherwise; one fills the shape."""
+    where = "fn.constant"
+    if (fdata is None) == (idata is None):
+        raise InvalidArgument(f"{where}: fdata = {fdata!r:.60} and idata = {idata!r:.60}; expected one of them")
+    argument, data, default = ("fdata", fdata, types.FLOAT) if idata is None else ("idata", idata, types.INT32)
+    name = types.name_of(f"{where}: dtype", default if dtype is None else dtype)
+    given = np.array(_node.numbers(f"{where}: {argument}", data))
+    if not name.startswith("float") and name != "bool":
+        bounds = np.iinfo(name)
+        given = np.clip(np.rint(given) if fdata is not None else given, bounds.min, bounds.max)
+    sizes = (given.size,) if shape is None else sizes_of(f"{where}: shape", shape)
+    if given.size not in (1, int(np.prod(sizes))):
+        raise InvalidArgument(f"{where}: {given.size} numbers for shape {sizes}; expected as many, or one")
+    array = np.full(sizes, given[0]) if given.size == 1 else given.reshape(sizes)
+    return _node.constant(array.astype(name), layout=layout)
+
+
 @operator("zeros")
 def zeros(*, dtype: Any = types.INT32, layout: str | None = None, shape: Any = None) -> DataNode:
     """Zeros."""
