@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -53,33 +54,42 @@ def _name(dtype: Any) -> str:
     return _NAMES.get(word, word.name.lower())
 
 
+@dataclasses.dataclass
 class Seen:
     """One output of a source: what the script says of it, and what its batches were so far, of which all are to be.
 
     Attributes:
+        output: its number.
+        wanted, ndim, said: the script's type, number of axes and layout; None: it says none.
         layout: of its samples; empty: nobody has said it.
     """
 
-    def __init__(self, output: int, dtype: Any, ndim: int | None, layout: str | None) -> None:
-        self.layout = layout or ""
-        self._where = f"{WHERE}: output {output}"
-        self._said = layout or ""
-        self._ndim = ndim
-        self._wanted: Any = dtype
-        self._dtype: Any = None
-        self._rank: int | None = None
-        if layout and ndim is not None and len(layout) != ndim:
+    output: int
+    wanted: Any
+    ndim: int | None
+    said: str | None
+    layout: str = ""
+    _dtype: Any = None
+    _rank: int | None = None
+
+    def __post_init__(self) -> None:
+        self.layout = self.said or ""
+        if self.said and self.ndim is not None and len(self.said) != self.ndim:
             raise InvalidArgument(
                 f"{self._where}: Number of dimensions in the provided layout does not match the ndim argument. The "
-                f'arguments provided:\n ndim = {ndim},\n layout: "{layout}".'
+                f'arguments provided:\n ndim = {self.ndim},\n layout: "{self.said}".'
             )
+
+    @property
+    def _where(self) -> str:
+        return f"{WHERE}: output {self.output}"
 
     def take_layout(self, layout: Any) -> None:
         """That of a batch."""
         if not isinstance(layout, str):
             raise InvalidArgument(f"{self._where}: layout = {layout!r:.40}; expected a text")
-        if self._said and layout != self._said:
-            raise InvalidArgument(f'{self._where}: Expected data with layout: "{self._said}" and got: "{layout}".')
+        if self.said and layout != self.said:
+            raise InvalidArgument(f'{self._where}: Expected data with layout: "{self.said}" and got: "{layout}".')
         if self.layout and layout != self.layout:
             raise InvalidArgument(
                 f"{self._where}: Layout of the data fed to the external source has changed from previous iteration. "
@@ -90,13 +100,13 @@ class Seen:
     def check(self, sample: Any) -> None:
         """Raises InvalidArgument unless a batch's first sample is as the script says, and as those before."""
         dtype, rank = np.dtype(str(sample.dtype).rpartition(".")[2]), len(sample.shape)
-        if self._wanted is not None and dtype != np.dtype(types.to_numpy_type(self._wanted)):
+        if self.wanted is not None and dtype != np.dtype(types.to_numpy_type(self.wanted)):
             raise InvalidArgument(
-                f"{self._where}: ExternalSource expected data of type {_name(self._wanted)} and got: {_name(dtype)}"
+                f"{self._where}: ExternalSource expected data of type {_name(self.wanted)} and got: {_name(dtype)}"
             )
-        if self._ndim is not None and rank != self._ndim:
+        if self.ndim is not None and rank != self.ndim:
             raise InvalidArgument(
-                f"{self._where}: ExternalSource expected data with {self._ndim} dimensions and got {rank} dimensions"
+                f"{self._where}: ExternalSource expected data with {self.ndim} dimensions and got {rank} dimensions"
             )
         if self.layout and rank != len(self.layout):
             raise InvalidArgument(

@@ -7,8 +7,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from leat.dali import _axes, _node, types
 from leat.dali._node import DataNode
 from leat.dali._operator import operator
