@@ -458,6 +458,16 @@ def test_a_source_is_asked_for_its_axes_and_gives_the_batch_all_the_same():
     assert np.array(restored.run()[2]).tolist() == [[20] * 5, [21] * 5]
 
 
+def test_a_source_is_asked_for_its_type():
+    def like(source):
+        x = fn.external_source(source)
+        return fn.zeros_like(x), fn.full_like(x, 7)
+
+    zeros, sevens = pipeline_def(like, batch_size=2)(lambda: np.ones((2, 3), np.float32)).run()
+    assert (zeros.dtype, sevens.dtype, sevens.shape()) == (types.FLOAT, types.FLOAT, [(3,)] * 2)
+    assert not np.any(zeros.as_array()) and np.all(sevens.as_array() == 7)
+
+
 def test_an_axis_that_is_left_out_has_one_element():
     @pipeline_def(batch_size=1)
     def squeezed():

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from leat.dali import _current, _node
 from leat.dali._node import ConsumerOperation, DataNode
@@ -16,11 +17,25 @@ def sizes_of(x: DataNode) -> _node.Sizes | None:
     """
     if x.sizes is not None or x.ndim is not None:
         return x.sizes if x.sizes is not None else (None,) * (x.ndim or 0)
+    batch = _first_batch(x)
+    if batch is None:
+        return None
+    ranks = {len(each.shape) for each in batch} if isinstance(batch, list) else {len(batch.shape) - 1}
+    return (None,) * ranks.pop() if len(ranks) == 1 else None
+
+
+def type_of(x: DataNode) -> str | None:
+    """The name of the elements' type; None: not known. Of a source that does not say it, that of its first batch."""
+    batch = _first_batch(x) if x.dtype is None else None
+    return x.dtype if batch is None else str(batch[0].dtype).rpartition(".")[2]
+
+
+def _first_batch(x: DataNode) -> Any:
+    """What the value is in the first batch, if it is an external source's; None: that is not known."""
     operation, pipeline = x.node._operation, _current.pipeline()
     if not isinstance(operation, ConsumerOperation) or operation.source is None or pipeline is None:
         return None
-    rank = operation.source.first_rank(x.node._output, pipeline.max_batch_size)
-    return None if rank is None else (None,) * rank
+    return operation.source.first_batch(x.node._output, pipeline.max_batch_size)
 
 
 def regrouped(x: DataNode, axes: Sequence[int], layout: str | None = "") -> DataNode:

@@ -123,17 +123,15 @@ class BatchSource:
         """Whether the script says the type of an output."""
         return self._dtypes[output] is not None
 
-    def first_rank(self, output: int, rows: int) -> int | None:
-        """How many axes samples of an output have in the first batch, which is asked for and kept; None: not known."""
+    def first_batch(self, output: int, rows: int) -> Any:
+        """Of an output: the first batch, which is asked for and kept; None: there is none, or it was asked for."""
         if self.given is None or self._iteration or self._kept:
             return None
         try:
             self._ask(rows)
         except StopIteration:
             return None
-        batch = self._outputs(rows)[output]
-        ranks = {len(each.shape) for each in batch} if isinstance(batch, list) else {len(batch.shape) - 1}
-        return ranks.pop() if len(ranks) == 1 else None
+        return self._outputs(rows)[output]
 
     def layout_of(self, output: int) -> str:
         """The layout of an output's samples; empty: nobody has said it."""

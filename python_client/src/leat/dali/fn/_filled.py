@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from leat.dali import _node, types
+from leat.dali import _axes, _node, types
 from leat.dali._node import DataNode
 from leat.dali._operator import operator
 from leat.errors import InvalidArgument
@@ -84,7 +84,7 @@ def _bits_like(x: DataNode, value: bool) -> DataNode:
 
 def _typed_like(where: str, x: DataNode, result: DataNode, dtype: Any = None) -> DataNode:
     """A result in the shape of `x`: of its type unless `dtype` says otherwise."""
-    name = x.dtype if dtype is None else types.name_of(f"{where}: dtype", dtype)
+    name = _axes.type_of(x) if dtype is None else types.name_of(f"{where}: dtype", dtype)
     if name is None:
         raise InvalidArgument(
             f"{where}: the type of {x!r} is not known when the pipeline is defined; expected dtype of its source, or "
