@@ -173,7 +173,7 @@ def test_constants_in_the_shape_of_another_value():
     assert (sevens[0].tolist(), sevens.dtype) == ([[7, 7, 7]], np.uint8)
     assert (shape[0].tolist(), shape.dtype) == ([3, 4], np.int64)
     with pytest.raises(leat.InvalidArgument, match="fn.zeros_like: the type of .* is not known"):
-        outputs_of(lambda: fn.zeros_like(fn.external_source(lambda: [np.float32([1])] * 2)))
+        outputs_of(lambda: fn.zeros_like(fn.external_source(lambda: [np.float32([1])] * 2) + 1))
 
 
 def test_a_layout_that_does_not_name_the_axes_of_a_constant_is_refused():
