@@ -118,7 +118,7 @@ def test_an_iterator_of_whole_arrays_says_which_output_has_several_shapes(arrays
         with pytest.raises(RuntimeError, match="Currently used: PipelineAPIType.ITERATOR"):
             method()
     pipeline.enable_api_check(False)
-    assert pipeline.run()[0].as_array().shape == (1, *SHAPES[0])
+    assert len(pipeline.run()[0]) == 1
 
 
 @pipeline_def(batch_size=3, seed=1, enable_checkpointing=True)

@@ -126,12 +126,17 @@ class Pipeline:
             return source
         if runner.place != self._begun:
             return source
-        self._fed_layouts[source.number] = layout
+        before = dict(vars(self))
+        self._fed_layouts = {**self._fed_layouts, source.number: layout}
         self._runner = self._plan = self._outputs = None
         self._sinks, self._operator_seeds, self._sources_made = [], [], 0
+        try:
+            self._define(self._function)
+            self.build()
+        except BaseException:  # the layout does not fit the operators: the graph is what it was
+            vars(self).update(before)
+            raise
         runner.close()
-        self._define(self._function)
-        self.build()
         assert self._plan is not None
         found = {each.source.number: each.source for each in self._plan.sources}
         for operation in plan.sources:
