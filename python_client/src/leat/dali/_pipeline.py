@@ -441,19 +441,7 @@ class Pipeline:
         metas = {}
         for operation, stage in zip(self._plan.readers, runner.readers):
             reader = operation.reader
-            samples = stage.job.num_samples
-            shards = reader.num_shards
-            metas[reader.name or f"__{reader.op}"] = {
-                "epoch_size": samples,
-                "epoch_size_padded": -(-samples // shards) * shards if reader.pad_last_batch else samples,
-                "number_of_shards": shards,
-                "shard_id": reader.shard_id,
-                "pad_last_batch": int(reader.pad_last_batch),
-                # Padded shards rotate also then, so that each sees all samples.
-                "stick_to_shard": int(
-                    reader.stick_to_shard or reader.shuffle_after_epoch and not reader.pad_last_batch
-                ),
-            }
+            metas[reader.name or f"__{reader.op}"] = _settled.meta_of(reader, stage.job.num_samples)
         if name is None:
             return metas
         if name not in metas:

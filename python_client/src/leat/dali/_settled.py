@@ -39,3 +39,17 @@ def require_names(plan: Plan) -> None:
     for name in names:
         if name is not None and names.count(name) > 1:
             raise InvalidArgument(f"two operators have the name {name!r}; expected each at most once")
+
+
+def meta_of(reader: Any, samples: int) -> dict[str, int]:
+    """What Pipeline.reader_meta says of a reader of so many samples."""
+    shards = reader.num_shards
+    return {
+        "epoch_size": samples,
+        "epoch_size_padded": -(-samples // shards) * shards if reader.pad_last_batch else samples,
+        "number_of_shards": shards,
+        "shard_id": reader.shard_id,
+        "pad_last_batch": int(reader.pad_last_batch),
+        # Padded shards rotate also then, so that each sees all samples.
+        "stick_to_shard": int(reader.stick_to_shard or reader.shuffle_after_epoch and not reader.pad_last_batch),
+    }
