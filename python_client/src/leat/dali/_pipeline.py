@@ -119,12 +119,13 @@ class Pipeline:
     def _defined_again(self, source: Any, layout: str) -> Any:
         """The source in a graph that is defined once more, where operators know the layout of what it is fed.
 
-        The source as it is, if a step was handed out, or nobody knows how the graph was defined.
+        The source as it is, if a step was handed out, a script's own source was asked, which cannot be asked again, or
+        nobody knows how the graph was defined.
         """
         runner, plan = self._runner, self._plan
         if not self._defined or source.number is None or runner is None or plan is None:
             return source
-        if runner.place != self._begun:
+        if runner.place != self._begun or any(each.source.was_asked for each in plan.sources):
             return source
         before = dict(vars(self))
         self._fed_layouts = {**self._fed_layouts, source.number: layout}
@@ -441,7 +442,8 @@ class Pipeline:
         metas = {}
         for operation, stage in zip(self._plan.readers, runner.readers):
             reader = operation.reader
-            metas[reader.name or f"__{reader.op}"] = _settled.meta_of(reader, stage.job.num_samples)
+            key = reader.name or f"__{reader.op}"
+            metas[f"{key}_{len(metas)}" if key in metas else key] = _settled.meta_of(reader, stage.job.num_samples)
         if name is None:
             return metas
         if name not in metas:

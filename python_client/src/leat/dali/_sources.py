@@ -90,6 +90,11 @@ class BatchSource:
             self._take_layout(0, layout)
         self._fed.append((data, step))
 
+    @property
+    def was_asked(self) -> bool:
+        """Whether the script's source has given something that was not handed out."""
+        return self.given is not None and bool(self._got or self._kept)
+
     def take_fed(self, other: BatchSource) -> None:
         """The batches that were fed to the same source of a graph that is given up."""
         self._fed = other._fed
