@@ -45,6 +45,11 @@ void AddStorageFlags(CLI::App& app, Config& config) {
   app.add_option("--read-ahead-of", config.read_ahead_of,
                  "remote: datasets on the network; all: on local disks too")
       ->transform(CLI::CheckedTransformer(kDatasets));
+  app.add_option("--forms", config.forms,
+                 "what is kept of JPEG files beside them, in what of --cache "
+                 "they leave: none, seek, coefficients, or all, whichever "
+                 "saves most")
+      ->check(CLI::IsMember({"none", "seek", "coefficients", "all"}));
   app.add_option("--storage-connections", storage.connections,
                  "requests to remote storage at a time")
       ->check(CLI::Range(1, 10'000));
@@ -115,6 +120,11 @@ void Config::SetDefaults(int machine_cores, uint64_t machine_bytes) {
   if (!has_cache_bytes)
     cache_bytes = memory_bytes - std::min(memory_bytes, others);
   has_cache_bytes = true;
+}
+
+FormKinds Config::form_kinds() const {
+  return {.seek_index = forms == "seek" || forms == "all",
+          .coefficients = forms == "coefficients" || forms == "all"};
 }
 
 absl::Status Config::CheckMemory() const {
@@ -206,7 +216,7 @@ absl::Status Config::ReadSecurity(rpc::Security* into) const {
 std::string Config::ToString() const {
   return fmt::format(
       "listen={} coordinator={} threads={} memory_bytes={} cache_bytes={} "
-      "index_bytes={} "
+      "forms={} index_bytes={} "
       "buffer_bytes={} "
       "read_threads={} read_ahead_bytes={} disk_cache_bytes={} "
       "group_bytes={} max_unsent_groups_per_stream={} max_rows_per_stream={} "
@@ -214,13 +224,14 @@ std::string Config::ToString() const {
       "gpu_group_bytes={} gpu_decode_bytes={} gpu_nvjpeg_bytes={} "
       "drain_timeout_ms={} max_connections={} max_connections_per_address={} "
       "watchdog_interval_ms={} tls={} token={}",
-      listen, coordinator, threads, memory_bytes, cache_bytes, index_bytes,
-      buffer_bytes, read_threads, read_ahead_bytes, storage.disk_cache_bytes,
-      group_bytes, max_unsent_groups_per_stream, max_rows_per_stream,
-      max_rows_total, max_streams, gpu.slots, gpu.slot_bytes, gpu.group_bytes,
-      gpu.decode_bytes, gpu.decoder_bytes, drain_timeout_ms, max_connections,
-      max_connections_per_address, watchdog_interval_ms,
-      !security.cert_pem.empty(), !security.token.empty());
+      listen, coordinator, threads, memory_bytes, cache_bytes, forms,
+      index_bytes, buffer_bytes, read_threads, read_ahead_bytes,
+      storage.disk_cache_bytes, group_bytes, max_unsent_groups_per_stream,
+      max_rows_per_stream, max_rows_total, max_streams, gpu.slots,
+      gpu.slot_bytes, gpu.group_bytes, gpu.decode_bytes, gpu.decoder_bytes,
+      drain_timeout_ms, max_connections, max_connections_per_address,
+      watchdog_interval_ms, !security.cert_pem.empty(),
+      !security.token.empty());
 }
 
 std::variant<Config, int> ParseFlags(int argc, char** argv,

@@ -14,6 +14,7 @@
 #include "rpc/auth.h"
 #include "rpc/secret_files.h"
 #include "worker/gpu_worker.h"
+#include "worker/image/jpeg_forms/form_kinds.h"
 #include "worker/image/row_program.h"
 #include "worker/job_runtime.h"
 #include "worker/plane/lending_server.h"
@@ -51,6 +52,9 @@ struct Config {
   bool has_memory_bytes = false;  // given, not from the machine
   uint64_t cache_bytes = 0;       // the sample cache
   bool has_cache_bytes = false;
+  // What it keeps of JPEG files beside them, where there is room: "none",
+  // "seek", "coefficients", or "all" of them.
+  std::string forms = "all";
   uint64_t index_bytes = 0;   // the index cache: blocks of indexes, opened
   uint64_t buffer_bytes = 0;  // of batches being computed and sent
   // Reading ahead of the decode threads: threads (0: none, the decode threads
@@ -92,6 +96,7 @@ struct Config {
   // What the files say now: `tls` and `access_token_file`. After an error
   // `into` is as it was. Errors: as rpc::ReadTls and rpc::ReadAccessToken.
   absl::Status ReadSecurity(rpc::Security* into) const;
+  FormKinds form_kinds() const;  // of `forms`
   // kInvalidArgument: the parts of `memory_bytes` are more than it.
   absl::Status CheckMemory() const;
   // One line of key=value, without secrets.

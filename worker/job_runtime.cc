@@ -10,6 +10,7 @@
 #include "core/status.h"
 #include "core/stored_type.h"
 #include "worker/row_partner.h"
+#include "worker/sample_forms.h"
 #include "worker/source/blame_rules.h"
 
 namespace leat::worker {
@@ -36,6 +37,12 @@ absl::Status Elsewhere(const absl::Status& status, std::string_view how = "") {
   const Blame blame = BlameOf(status).value_or(Blame::kWorker);
   if (blame == Blame::kSample || blame == Blame::kObject) return status;
   return WithBlame(Unavailable("{}{}", Message(status), how), blame);
+}
+
+// Of which some may be several samples' under `repeat`.
+uint64_t RecordsOf(const Source& source) {
+  const uint64_t samples = source.num_samples();
+  return samples == 0 ? 0 : source.RecordOf(samples - 1) + 1;
 }
 
 }  // namespace
@@ -74,9 +81,9 @@ absl::StatusOr<std::shared_ptr<const JobRuntime>> JobRuntime::Create(
       brought.empty() && (context->read_ahead_of == ReadAheadOf::kAll ||
                           ReadsWait(graph.graph.nodes[graph.reader], *source));
   const Node& reader = graph.graph.nodes[graph.reader];
-  SampleCache::DatasetPtr kept =
-      context->cache->Open(DatasetKeyOf(job.dataset.fingerprint, reader),
-                           job.dataset.id, job.dataset.name);
+  SampleCache::DatasetPtr kept = context->cache->Open(
+      DatasetKeyOf(job.dataset.fingerprint, reader), job.dataset.id,
+      job.dataset.name, RecordsOf(*source));
   std::string root = RootOf(reader);
   if (finish == Finish::kDevice) graph = SplitFinish(graph).head;
   absl::StatusOr<std::unique_ptr<RowKernel>> kernel =
@@ -213,6 +220,10 @@ absl::StatusOr<StoredSample> JobRuntime::Read(
   return stored;
 }
 
+SampleForms JobRuntime::FormsOf(uint64_t sample) const {
+  return {context_->cache, &kept_, source_->RecordOf(sample)};
+}
+
 absl::StatusOr<StoredSample> JobRuntime::ReadStored(uint64_t sample) const {
   RETURN_IF_ERROR(Admit());
   for (int attempt = 1;; ++attempt) {
@@ -270,11 +281,13 @@ absl::Status JobRuntime::Try(
     std::span<const std::span<std::byte>> outputs) const {
   ASSIGN_OR_RETURN(const StoredSample stored,
                    Stored(row.sample, row.brought, row.records));
+  SampleForms forms = FormsOf(row.sample);
   absl::Status status = kernel_->Run({.epoch = PassOf(row),
                                       .sample = row.sample,
                                       .fields = stored.fields,
                                       .step = row.step,
-                                      .partner = partner},
+                                      .partner = partner,
+                                      .forms = &forms},
                                      state, outputs);
   return partner->failed() ? Judged(std::move(status))
                            : OfRecord(row.sample, status);

@@ -59,6 +59,7 @@ Digest DatasetKeyOf(const Digest& fingerprint, const Node& reader);
 bool IsBad(const absl::Status& status, std::span<const uint64_t> absent);
 
 class RowPartner;
+class SampleForms;
 
 class JobRuntime final : public RowWork,
                          public std::enable_shared_from_this<JobRuntime> {
@@ -124,6 +125,8 @@ class JobRuntime final : public RowWork,
   absl::StatusOr<StoredSample> Read(
       uint64_t sample, const RowRecords* records,
       absl::StatusOr<StoredSample>* at_hand = nullptr) const;
+  // For a row that decodes the sample.
+  SampleForms FormsOf(uint64_t sample) const;
   // With tries, unless the root is known to be in trouble.
   absl::StatusOr<StoredSample> ReadStored(uint64_t sample) const;
   absl::Status Admit() const;

@@ -7,10 +7,12 @@ namespace leat::worker {
 
 absl::StatusOr<RowInput> RowPartner::Read(uint64_t pass, uint64_t sample) {
   ASSIGN_OR_RETURN(stored_, job_.Read(sample, row_.records));
+  forms_.emplace(job_.FormsOf(sample));
   return RowInput{.epoch = pass,
                   .sample = sample,
                   .fields = stored_.fields,
-                  .step = row_.step};
+                  .step = row_.step,
+                  .forms = &*forms_};
 }
 
 absl::StatusOr<RowInput> RowPartner::Input() {

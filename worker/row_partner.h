@@ -11,7 +11,10 @@
 // Thread-compatible.
 #pragma once
 
+#include <optional>
+
 #include "worker/job_runtime.h"
+#include "worker/sample_forms.h"
 
 namespace leat::worker {
 
@@ -37,6 +40,7 @@ class RowPartner final : public PartnerRow {
   const JobRuntime& job_;
   const RowOf row_;
   StoredSample stored_;
+  std::optional<SampleForms> forms_;
   absl::Status status_;
 };
 

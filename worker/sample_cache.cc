@@ -8,8 +8,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
-#include "core/status.h"
+#include "worker/sample_cache_state.h"
 
 namespace leat::worker {
 namespace {
@@ -17,49 +16,6 @@ namespace {
 constexpr uint64_t kMaxSlices = 16;
 // More than one record of most datasets, and less than anybody notices.
 constexpr uint64_t kMarginOf = 128;
-
-}  // namespace
-
-struct SampleCache::Kept {
-  uint64_t rank = 0;
-  uint64_t record = 0;
-  uint64_t bytes = 0;
-  uint32_t shard = 0;
-  friend bool operator<(const Kept& a, const Kept& b) {
-    return a.rank < b.rank;
-  }
-};
-
-class SampleCache::Dataset final : public CachedDataset {
- public:
-  Dataset(const Digest& key, std::string id, std::string name, uint64_t number)
-      : CachedDataset(key, std::move(name)),
-        number(number),
-        id(std::move(id)) {}
-
-  const uint64_t number;  // in the keys of slices
-  const std::string id;
-  // Guarded by the cache's lock.
-  std::vector<Kept> heap;
-  std::vector<bool> owned;
-  bool owned_changed = false;
-};
-
-// A read in progress, shared by those who wait for it. Guarded by its slice.
-struct SampleCache::Flight {
-  bool done = false;
-  bool keep = false;  // one of those who want it may keep it
-  absl::StatusOr<StoredSample> result = absl::UnknownError("not read");
-};
-
-struct SampleCache::Slice {
-  Mutex mu;
-  CondVar landed;
-  absl::flat_hash_map<Key, StoredSample> kept ABSL_GUARDED_BY(mu);
-  absl::flat_hash_map<Key, std::shared_ptr<Flight>> flights ABSL_GUARDED_BY(mu);
-};
-
-namespace {
 
 template <class Slice>
 std::vector<std::unique_ptr<Slice>> MakeSlices() {
@@ -72,12 +28,18 @@ std::vector<std::unique_ptr<Slice>> MakeSlices() {
 }  // namespace
 
 SampleCache::SampleCache(uint64_t limit_bytes, DatasetUses* uses,
-                         const Clock& clock)
+                         const Clock& clock, FormKinds forms)
     : limit_bytes_(limit_bytes),
+      forms_(forms),
       uses_(uses),
       clock_(clock),
       slices_(MakeSlices<Slice>()),
-      shares_(limit_bytes, limit_bytes / kMarginOf, uses, clock) {}
+      shares_(limit_bytes, limit_bytes / kMarginOf, uses, clock),
+      plan_at_(clock.Now() + kPlanPeriod),
+      planned_at_(clock.Now()) {
+  MutexLock lock(&mu_);
+  SetFormRoom();
+}
 
 SampleCache::~SampleCache() = default;
 
@@ -87,13 +49,15 @@ SampleCache::Slice& SampleCache::SliceOf(const Key& key) const {
 
 SampleCache::DatasetPtr SampleCache::Open(const Digest& key,
                                           const std::string& id,
-                                          const std::string& name) {
+                                          const std::string& name,
+                                          uint64_t records) {
   Gone gone;  // freed without the lock
   MutexLock lock(&mu_);
   if (const auto it = datasets_.find(key); it != datasets_.end())
     return it->second;
   if (datasets_.size() >= kMaxDatasets) ForgetSome(&gone);
   const auto dataset = std::make_shared<Dataset>(key, id, name, next_number_++);
+  dataset->records = records;
   shares_.Add(dataset.get());
   datasets_.emplace(key, dataset);
   return dataset;
@@ -128,7 +92,7 @@ absl::StatusOr<StoredSample> SampleCache::Get(const DatasetPtr& dataset,
     MutexLock lock(&slice.mu);
     if (const auto it = slice.kept.find(key); it != slice.kept.end()) {
       ++dataset->hits;
-      return it->second;
+      return it->second.sample;
     }
     if (const auto it = slice.flights.find(key); it != slice.flights.end()) {
       flight = it->second;
@@ -169,10 +133,13 @@ void SampleCache::Keep(Dataset& dataset, const Record& record,
   dataset.heap.push_back({rank, record.number, bytes, record.shard});
   std::push_heap(dataset.heap.begin(), dataset.heap.end());
   shares_.Grew(&dataset, bytes);
+  DropForms(gone);
+  SetFormRoom();
   const Key key = {dataset.number, record.number};
   Slice& slice = SliceOf(key);
   MutexLock slice_lock(&slice.mu);
-  slice.kept.emplace(key, sample);
+  slice.kept.emplace(key,
+                     Entry{.sample = sample, .form = nullptr, .refused = {}});
 }
 
 bool SampleCache::MakeRoom(Dataset& dataset, uint64_t rank, uint64_t bytes,
@@ -215,8 +182,9 @@ void SampleCache::DropNotOwned(Dataset& dataset, Gone* gone) {
   std::make_heap(dataset.heap.begin(), dataset.heap.end());
 }
 
-// Out of its slice.
-void SampleCache::Take(const Dataset& dataset, const Kept& kept, Gone* gone) {
+// Out of its slice, with its form.
+void SampleCache::Take(Dataset& dataset, const Kept& kept, Gone* gone) {
+  form_bytes_ -= dataset.RemoveForm(kept.rank, kept.record);
   const Key key = {dataset.number, kept.record};
   Slice& slice = SliceOf(key);
   MutexLock lock(&slice.mu);
@@ -244,7 +212,7 @@ void SampleCache::SetOwned(const std::string& id,
 
 SampleCache::Stats SampleCache::stats() const {
   MutexLock lock(&mu_);
-  return {.bytes = shares_.bytes(),
+  return {.bytes = shares_.bytes() + form_bytes_,
           .records = shares_.entries(),
           .hits = shares_.hits(),
           .misses = shares_.misses(),

@@ -13,8 +13,15 @@
 // identities included) and of what its reader takes of them. So a file that
 // changed is never served for the one that was indexed, nor the reverse.
 //
-// What an entry costs is all that it holds, and 192 bytes: a value may be more
-// than the encoded sample, as long as its cost says so.
+// What an entry costs is all that it holds, and 192 bytes.
+//
+// Beside a record may be kept a form of its JPEG, by which it is decoded faster
+// to the same bits (worker/image/jpeg_forms). Forms have what records leave:
+// they count for no dataset's share, and give way, the highest ranks first,
+// whenever a record is kept. Which records have which form is planned
+// (form_plan.h) by what decodes have been seen to take, after 32 decodes, at
+// twice as many, and so on, and every minute: a form for the lowest ranks, so
+// that owners of a shard agree. What is kept beyond a plan stays.
 //
 // Reads are single-flight: of several threads that miss the same record one
 // reads, the others wait for it, as long as storage lets it take, and get the
@@ -28,6 +35,8 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,6 +45,7 @@
 #include "core/clock.h"
 #include "core/hash.h"
 #include "core/mutex.h"
+#include "worker/image/jpeg_forms/form_keeper.h"
 #include "worker/source/storage/cache_shares.h"
 #include "worker/stored_sample.h"
 
@@ -46,7 +56,14 @@ class SampleCache {
   using ReadFunction = absl::FunctionRef<absl::StatusOr<StoredSample>()>;
 
   static constexpr uint64_t kEntryBytes = 192;  // beside its value
+  static constexpr uint64_t kFormBytes = 192;   // beside a form
   static constexpr size_t kMaxDatasets = 1024;  // that nobody holds
+  // Decodes of a dataset that use no form: the first, and each of so many, to
+  // know how long that takes.
+  static constexpr uint64_t kFirstPlain = 16, kPlainOf = 256;
+  // Decodes before the first plan.
+  static constexpr uint64_t kFirstPlan = 32;
+  static constexpr Duration kPlanPeriod = std::chrono::minutes(1);
 
   // A dataset that is read through the cache, by whoever holds it.
   class Dataset;
@@ -58,15 +75,18 @@ class SampleCache {
   };
 
   // `limit_bytes` 0: keeps nothing, but reads are still single-flight. `uses`
-  // null: no dataset is known to be in use. Both outlive it.
+  // null: no dataset is known to be in use. Both outlive it. `forms`: what may
+  // be kept beside records.
   explicit SampleCache(uint64_t limit_bytes, DatasetUses* uses = nullptr,
-                       const Clock& clock = Clock::Real());
+                       const Clock& clock = Clock::Real(),
+                       FormKinds forms = {});
   ~SampleCache();
 
-  // `key`: as above. `id`: by which SetOwned names the dataset. The datasets of
-  // this cache; it outlives their uses.
+  // `key`: as above. `id`: by which SetOwned names the dataset. `records`: how
+  // many it has; 0: not known. The datasets of this cache; it outlives their
+  // uses.
   DatasetPtr Open(const Digest& key, const std::string& id,
-                  const std::string& name);
+                  const std::string& name, uint64_t records = 0);
 
   // Jobs read the dataset while what is returned lives. Null without `uses`.
   std::shared_ptr<const void> BeginUse(const DatasetPtr& dataset) const;
@@ -81,12 +101,29 @@ class SampleCache {
   // nothing.
   bool Contains(const DatasetPtr& dataset, uint64_t record) const;
 
+  // Before a decode of a record's JPEG. Forms are those of the very bytes that
+  // are kept, at the same address: of others, and of records that are not kept,
+  // there is nothing to use nor to make.
+  FormWish AskForm(const DatasetPtr& dataset, uint64_t record,
+                   std::span<const std::byte> file);
+  // Keeps the form in place of a lesser one. False: there is no room, or `file`
+  // is not kept.
+  bool KeepForm(const DatasetPtr& dataset, uint64_t record,
+                std::span<const std::byte> file, KeptForm form);
+  // No such forms can be made of the record.
+  void RefuseForms(const DatasetPtr& dataset, uint64_t record, FormKinds kinds);
+  // That a decode has taken so long, by `used` or, without one, plainly.
+  static void CountDecode(const DatasetPtr& dataset,
+                          std::optional<JpegFormKind> used, Duration took);
+  bool keeps_forms() const { return forms_.any(); }
+  const Clock& clock() const { return clock_; }
+
   // This worker's shards of a dataset: owned[shard]; those beyond its size are
   // owned.
   void SetOwned(const std::string& id, const std::vector<bool>& owned);
 
   struct Stats {
-    uint64_t bytes = 0;
+    uint64_t bytes = 0;  // forms included
     uint64_t records = 0;
     uint64_t hits = 0;
     uint64_t misses = 0;  // reads
@@ -96,6 +133,7 @@ class SampleCache {
   uint64_t limit_bytes() const { return limit_bytes_; }
 
  private:
+  struct Entry;
   struct Kept;
   struct Flight;
   struct Slice;
@@ -108,7 +146,7 @@ class SampleCache {
       return H::combine(std::move(state), key.dataset, key.record);
     }
   };
-  using Gone = std::vector<StoredSample>;
+  using Gone = std::vector<Entry>;
 
   Slice& SliceOf(const Key& key) const;
   void Keep(Dataset& dataset, const Record& record, const StoredSample& sample,
@@ -118,10 +156,17 @@ class SampleCache {
   void DropTop(Dataset& dataset, Gone* gone) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void DropNotOwned(Dataset& dataset, Gone* gone)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Take(const Dataset& dataset, const Kept& kept, Gone* gone);
+  void Take(Dataset& dataset, const Kept& kept, Gone* gone)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ForgetSome(Gone* gone) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void PlanIfDue();
+  void Plan(MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool IsLiving(const Dataset& dataset) const;
+  void DropForms(Gone* gone) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void SetFormRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const uint64_t limit_bytes_;
+  const FormKinds forms_;
   DatasetUses* const uses_;
   const Clock& clock_;
   const std::vector<std::unique_ptr<Slice>> slices_;
@@ -129,6 +174,12 @@ class SampleCache {
   CacheShares shares_ ABSL_GUARDED_BY(mu_);
   uint64_t next_number_ ABSL_GUARDED_BY(mu_) = 1;
   std::map<Digest, DatasetPtr> datasets_ ABSL_GUARDED_BY(mu_);
+  uint64_t form_bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  // Of forms: asked for, room, and when they are planned again.
+  std::atomic<uint64_t> forms_asked_{0}, form_room_{0};
+  std::atomic<uint64_t> plan_at_asked_{kFirstPlan};
+  std::atomic<MonotonicTime> plan_at_;
+  MonotonicTime planned_at_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace leat::worker

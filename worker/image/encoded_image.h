@@ -18,6 +18,7 @@
 #include "worker/image/colours.h"
 #include "worker/image/damaged_view.h"
 #include "worker/image/geometry.h"
+#include "worker/image/jpeg_forms/kept_decode.h"
 #include "worker/image/scratch.h"
 
 namespace leat::worker {
@@ -26,11 +27,12 @@ namespace leat::worker {
 // another image is opened with the same scratch.
 class EncodedImage {
  public:
-  // Reads the header; no orientation if not `orient`. Errors as
-  // RowProgram::Run's.
+  // Reads the header; no orientation if not `orient`. `forms` may be null; of a
+  // JPEG, else, it is asked for forms here, and told of them behind Run. Errors
+  // as RowProgram::Run's.
   static absl::StatusOr<EncodedImage> Open(std::span<const std::byte> file,
-                                           bool orient,
-                                           Scratch::State& scratch);
+                                           bool orient, Scratch::State& scratch,
+                                           FormKeeper* forms = nullptr);
 
   // Turned.
   ImageSize size() const { return orientation_.Turned(stored_.size); }
@@ -38,7 +40,7 @@ class EncodedImage {
   // Writes view.size() pixels of `colours` to `out`, dense. `partial` as
   // JpegDecoder::Start. Of a damaged JPEG, pixels made of lost rows are as if
   // these were black, and *damage says what is lost; it is reset otherwise.
-  // Damage of other formats is an error: kDataLoss.
+  // Damage of other formats is an error: kDataLoss. Once.
   absl::Status Run(const View& view, Colours colours, bool partial,
                    Scratch::State& scratch, std::byte* out,
                    std::optional<DamagedView>* damage) const;
@@ -51,7 +53,8 @@ class EncodedImage {
                            Scratch::State& scratch) const;
 
   std::span<const std::byte> file_;
-  const Codec* codec_ = nullptr;  // null: a JPEG
+  std::optional<KeptDecode> kept_;  // of a JPEG
+  const Codec* codec_ = nullptr;    // null: a JPEG
   ImageHeader stored_;
   Orientation orientation_;
 };

@@ -219,7 +219,7 @@ class Execution {
     const Tensor& encoded = Value(decode.input);
     ASSIGN_OR_RETURN(const EncodedImage image,
                      EncodedImage::Open({encoded.data, encoded.bytes()},
-                                        decode.orient, scratch_));
+                                        decode.orient, scratch_, input_.forms));
     View view(image.size());
     RETURN_IF_ERROR(
         ComposeView(decode.ops, program_.seed, input_, row_.values, &view));

@@ -36,6 +36,7 @@ struct ImageLimits {
   uint64_t kept_scratch_bytes = 128ull << 20;
 };
 
+class FormKeeper;
 class PartnerRow;
 
 // One sample as stored: a field for each of the reader's outputs. Read only
@@ -49,6 +50,9 @@ struct RowInput {
       nullptr;  // of programs with `partner`; others ignore it
   // The row only fills the batch: where there is a kValidField, it says false.
   bool padding = false;
+  // Who keeps forms of the sample's JPEG (jpeg_forms/form_keeper.h); null:
+  // nobody.
+  FormKeeper* forms = nullptr;
 };
 
 // The row of the same step that `partner` looks at.

@@ -148,12 +148,15 @@ bool CacheShares::Admits(CachedDataset* dataset, uint64_t rank,
 
 std::vector<CachedDatasetStats> CacheShares::stats() const {
   std::vector<CachedDatasetStats> stats;
-  for (const CachedDataset* const each : datasets_)
+  for (const CachedDataset* const each : datasets_) {
     stats.push_back({.name = each->name,
                      .bytes = each->bytes,
                      .entries = each->entries,
                      .hits = each->hits,
-                     .misses = each->misses});
+                     .misses = each->misses,
+                     .forms = {}});
+    each->Describe(&stats.back());
+  }
   std::stable_sort(
       stats.begin(), stats.end(),
       [](const auto& a, const auto& b) { return a.bytes > b.bytes; });

@@ -29,6 +29,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -37,6 +38,23 @@
 #include "worker/source/storage/dataset_uses.h"
 
 namespace leat::worker {
+
+// People are shown this of a dataset.
+struct CachedFormStats {  // of its JPEG files (worker/image/jpeg_forms)
+  std::string_view form;
+  uint64_t bytes = 0;
+  uint64_t entries = 0;
+  uint64_t hits = 0;  // decodes by it
+  uint64_t saved_ms = 0;
+};
+struct CachedDatasetStats {
+  std::string name;
+  uint64_t bytes = 0;  // forms included
+  uint64_t entries = 0;
+  uint64_t hits = 0;
+  uint64_t misses = 0;
+  std::vector<CachedFormStats> forms;
+};
 
 // A dataset, as one cache sees it.
 struct CachedDataset {
@@ -47,6 +65,9 @@ struct CachedDataset {
   virtual ~CachedDataset() = default;
   CachedDataset(const CachedDataset&) = delete;
   CachedDataset& operator=(const CachedDataset&) = delete;
+
+  // Adds what the cache keeps beside the entries. With the cache's lock.
+  virtual void Describe(CachedDatasetStats*) const {}
 
   const Digest key;
   std::atomic<uint64_t> hits{0};
@@ -65,15 +86,6 @@ struct CachedDataset {
 // A number of a record that depends on its dataset and itself only, evenly
 // spread.
 uint64_t RankOf(const Digest& dataset, uint64_t record);
-
-// People are shown this of a dataset.
-struct CachedDatasetStats {
-  std::string name;
-  uint64_t bytes = 0;
-  uint64_t entries = 0;
-  uint64_t hits = 0;
-  uint64_t misses = 0;
-};
 
 class CacheShares {
  public:

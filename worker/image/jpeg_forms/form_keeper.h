@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FormKeeper: whoever keeps the forms of files, as decodes see it. A decode
+// asks it which form there is and which is wanted, and gives it what was made
+// on the way. Rows have the same bytes whatever it answers.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "worker/image/jpeg_forms/form_kinds.h"
+
+namespace leat::worker {
+
+// A form, for who holds it and cannot look into it.
+struct KeptForm {
+  std::shared_ptr<const JpegForm> form;  // null: none
+  JpegFormKind kind = JpegFormKind::kSeekIndex;
+  size_t bytes = 0;
+};
+
+// What the keeper says before a decode.
+struct FormWish {
+  KeptForm use;          // made of these very bytes; none: decode plainly
+  FormKinds make;        // if any: by a plain decode
+  size_t max_bytes = 0;  // of coefficients that are made
+};
+
+// What the decode says behind it.
+struct FormAnswer {
+  std::optional<JpegFormKind> used;  // to the end; none: decoded plainly
+  std::vector<KeptForm> made;
+  FormKinds refused;  // of those that were to be made
+};
+
+// Called by one thread, Begin and End in turns.
+class FormKeeper {
+ public:
+  virtual ~FormKeeper() = default;
+  // A JPEG file is about to be decoded.
+  virtual FormWish Begin(std::span<const std::byte> file) = 0;
+  // It was. Not called of a file that cannot be decoded.
+  virtual void End(FormAnswer answer) = 0;
+};
+
+}  // namespace leat::worker

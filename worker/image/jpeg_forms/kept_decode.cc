@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/image/jpeg_forms/kept_decode.h"
+
+#include <utility>
+
+#include "core/status.h"
+#include "worker/image/jpeg_forms/jpeg_form.h"
+
+namespace leat::worker {
+
+KeptDecode::KeptDecode(FormKeeper* keeper, std::span<const std::byte> file)
+    : keeper_(keeper), file_(file) {
+  if (keeper_ != nullptr) wish_ = keeper_->Begin(file);
+}
+
+absl::Status KeptDecode::Open(JpegDecoder& decoder) const {
+  RETURN_IF_ERROR(decoder.Open(file_, wish_.use.form.get()));
+  if (wish_.make.any()) decoder.MakeForms(wish_.make, wish_.max_bytes);
+  return absl::OkStatus();
+}
+
+void KeptDecode::End(JpegDecoder& decoder) const {
+  if (keeper_ == nullptr) return;
+  FormAnswer answer;
+  if (wish_.use.form != nullptr && decoder.used_form())
+    answer.used = wish_.use.kind;
+  for (const JpegFormKind kind :
+       {JpegFormKind::kSeekIndex, JpegFormKind::kCoefficients}) {
+    if (!wish_.make.Has(kind)) continue;
+    absl::StatusOr<std::unique_ptr<const JpegForm>> form =
+        decoder.TakeForm(kind);
+    if (form.ok()) {
+      const size_t bytes = (*form)->size_bytes();
+      answer.made.push_back({*std::move(form), kind, bytes});
+    } else if (kind == JpegFormKind::kSeekIndex) {
+      answer.refused.seek_index = true;
+    } else {
+      answer.refused.coefficients = true;
+    }
+  }
+  keeper_->End(std::move(answer));
+}
+
+}  // namespace leat::worker

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which forms are kept beside records.
+//
+// For example 1,000 records of 100 kB in a cache of 300 MB. The first 16
+// decodes are plain and take 1 ms each. The plan after 32 expects that all
+// records will be kept, so that 200 MB are left; that a seek index saves 0.3 of
+// a plain decode for 1.8 kB, and coefficients 0.55 of it for 200 kB. Seek
+// indexes go to all records, and coefficients to those of the lowest 99 % of
+// the ranks. Later plans have measured all of these.
+#include <algorithm>
+#include <iterator>
+#include <limits>
+#include <utility>
+
+#include "worker/sample_cache_state.h"
+
+namespace leat::worker {
+namespace {
+
+constexpr uint64_t kLeastMeasured = 8;  // decodes or forms, for a mean
+// What is assumed of photos as long as it was not measured: of a plain
+// decode's time, and of the record's bytes.
+constexpr double kSeekTime = 0.7, kCoefficientTime = 0.45;
+constexpr double kSeekSize = 1.0 / 64, kCoefficientSize = 2;
+
+size_t WayOf(JpegFormKind kind) { return static_cast<size_t>(kind); }
+
+// Below it is this share of all ranks.
+uint64_t RankBelow(double share) {
+  if (share >= 1) return std::numeric_limits<uint64_t>::max();
+  return share <= 0 ? 0 : static_cast<uint64_t>(share * 0x1p64);
+}
+
+}  // namespace
+
+void SampleCache::Dataset::AddForm(uint64_t rank, uint64_t record,
+                                   FormCost cost) {
+  forms[{rank, record}] = cost;
+  ++form_entries[WayOf(cost.kind)];
+  form_bytes[WayOf(cost.kind)] += cost.bytes;
+}
+
+uint64_t SampleCache::Dataset::RemoveForm(uint64_t rank, uint64_t record) {
+  const auto it = forms.find({rank, record});
+  if (it == forms.end()) return 0;
+  const FormCost cost = it->second;
+  forms.erase(it);
+  --form_entries[WayOf(cost.kind)];
+  form_bytes[WayOf(cost.kind)] -= cost.bytes;
+  return cost.bytes;
+}
+
+double SampleCache::Dataset::RecordsToKeep(bool living) const {
+  const auto have = static_cast<double>(entries);
+  if (!living) return have;
+  double share = 1;
+  if (!owned.empty())
+    share = static_cast<double>(std::count(owned.begin(), owned.end(), true)) /
+            static_cast<double>(owned.size());
+  return std::max(have, share * static_cast<double>(records));
+}
+
+FormDemand SampleCache::Dataset::DemandSince(double to_keep, double seconds) {
+  for (size_t way = 0; way < kWays; ++way) {
+    const uint64_t count = decodes[way], ns = decode_ns[way];
+    if (count - decodes_before[way] < kLeastMeasured) continue;
+    mean_ns[way] = static_cast<double>(ns - ns_before[way]) /
+                   static_cast<double>(count - decodes_before[way]);
+    decodes_before[way] = count;
+    ns_before[way] = ns;
+  }
+  const uint64_t asked = asked_forms;
+  const uint64_t asked_since = asked - std::exchange(asked_before_plan, asked);
+  const double record_bytes =
+      static_cast<double>(bytes) / static_cast<double>(entries);
+  const auto size = [&](JpegFormKind kind, double usual) {
+    const uint64_t count = form_entries[WayOf(kind)];
+    if (count < kLeastMeasured) return kFormBytes + usual * record_bytes;
+    return static_cast<double>(form_bytes[WayOf(kind)]) /
+           static_cast<double>(count);
+  };
+  const auto time = [&](JpegFormKind kind, double usual) {
+    const double mean = mean_ns[WayOf(kind)];
+    return mean > 0 ? mean : usual * mean_ns[0];
+  };
+  return {
+      .records = to_keep,
+      .decodes =
+          mean_ns[0] > 0 ? static_cast<double>(asked_since) / seconds : 0,
+      .seek_bytes = size(JpegFormKind::kSeekIndex, kSeekSize),
+      .coefficient_bytes = size(JpegFormKind::kCoefficients, kCoefficientSize),
+      .plain_ns = mean_ns[0],
+      .seek_ns = time(JpegFormKind::kSeekIndex, kSeekTime),
+      .coefficient_ns = time(JpegFormKind::kCoefficients, kCoefficientTime)};
+}
+
+// Of all decodes there were: what plain ones take on average, less what these
+// did.
+void SampleCache::Dataset::Describe(CachedDatasetStats* stats) const {
+  stats->bytes += all_form_bytes();
+  const uint64_t plain = decodes[0], plain_ns = decode_ns[0];
+  for (const JpegFormKind kind :
+       {JpegFormKind::kSeekIndex, JpegFormKind::kCoefficients}) {
+    const size_t way = WayOf(kind);
+    const uint64_t hits = decodes[way];
+    if (form_entries[way] + hits == 0) continue;
+    const double would_take = plain == 0 ? 0
+                                         : static_cast<double>(plain_ns) /
+                                               static_cast<double>(plain) *
+                                               static_cast<double>(hits);
+    const double saved_ns = would_take - static_cast<double>(decode_ns[way]);
+    stats->forms.push_back(
+        {.form = FormName(kind),
+         .bytes = form_bytes[way],
+         .entries = form_entries[way],
+         .hits = hits,
+         .saved_ms = static_cast<uint64_t>(std::max(0.0, saved_ns / 1e6))});
+  }
+}
+
+void SampleCache::CountDecode(const DatasetPtr& dataset,
+                              std::optional<JpegFormKind> used, Duration took) {
+  const size_t way = used ? WayOf(*used) : 0;
+  ++dataset->decodes[way];
+  dataset->decode_ns[way] +=
+      static_cast<uint64_t>(std::max<int64_t>(0, took.count()));
+}
+
+bool SampleCache::IsLiving(const Dataset& dataset) const {
+  return uses_ != nullptr && uses_->Of(dataset.key).lives;
+}
+
+void SampleCache::SetFormRoom() {
+  const uint64_t used = shares_.bytes() + form_bytes_;
+  form_room_ = limit_bytes_ - std::min(limit_bytes_, used);
+}
+
+void SampleCache::PlanIfDue() {
+  const uint64_t asked = ++forms_asked_;
+  const MonotonicTime now = clock_.Now();
+  if (asked < plan_at_asked_ && now < plan_at_.load()) return;
+  MutexLock lock(&mu_);
+  if (asked < plan_at_asked_ && now < plan_at_.load()) return;
+  plan_at_asked_ = std::max(kFirstPlan, 2 * asked);
+  plan_at_ = now + kPlanPeriod;
+  Plan(now);
+}
+
+void SampleCache::Plan(MonotonicTime now) {
+  const double seconds =
+      std::max(1e-3, std::chrono::duration<double>(now - planned_at_).count());
+  planned_at_ = now;
+  std::vector<Dataset*> planned;
+  std::vector<FormDemand> demands;
+  double to_keep_bytes = 0;
+  for (const auto& [key, each] : datasets_) {
+    if (each->entries == 0) continue;
+    const double records = each->RecordsToKeep(IsLiving(*each));
+    to_keep_bytes += records * static_cast<double>(each->bytes) /
+                     static_cast<double>(each->entries);
+    planned.push_back(each.get());
+    demands.push_back(each->DemandSince(records, seconds));
+  }
+  const std::vector<FormShare> shares = PlanForms(
+      demands, forms_,
+      std::max(0.0, static_cast<double>(limit_bytes_) - to_keep_bytes));
+  for (size_t i = 0; i < planned.size(); ++i) {
+    planned[i]->coefficients_below = RankBelow(shares[i].coefficients);
+    planned[i]->any_below = RankBelow(shares[i].any);
+  }
+}
+
+FormWish SampleCache::AskForm(const DatasetPtr& dataset, uint64_t record,
+                              std::span<const std::byte> file) {
+  if (!forms_.any()) return {};
+  PlanIfDue();
+  const uint64_t turn = dataset->asked_forms++;
+  if (turn < kFirstPlain || turn % kPlainOf == 0) return {};
+  const uint64_t rank = RankOf(dataset->key, record);
+  const bool wants_coefficients = rank < dataset->coefficients_below;
+  const bool wants_any = rank < dataset->any_below;
+  const uint64_t room = form_room_;
+  const auto has_room = [&](double size) {
+    return static_cast<double>(file.size()) * size + kFormBytes <=
+           static_cast<double>(room);
+  };
+  FormWish wish;
+  wish.max_bytes = room;
+  const Key key = {dataset->number, record};
+  Slice& slice = SliceOf(key);
+  MutexLock lock(&slice.mu);
+  const auto it = slice.kept.find(key);
+  if (it == slice.kept.end() || !it->second.Holds(file)) return {};
+  const Entry& entry = it->second;
+  if (entry.form != nullptr && entry.form->file != file.data()) return {};
+  const bool has_coefficients =
+      entry.form != nullptr &&
+      entry.form->kept.kind == JpegFormKind::kCoefficients;
+  if (wants_coefficients && !has_coefficients && !entry.refused.coefficients &&
+      has_room(kCoefficientSize))
+    wish.make.coefficients = true;
+  else if (wants_any && entry.form == nullptr && forms_.seek_index &&
+           !entry.refused.seek_index && has_room(kSeekSize))
+    wish.make.seek_index = true;
+  else if (entry.form != nullptr)
+    wish.use = entry.form->kept;
+  return wish;
+}
+
+bool SampleCache::KeepForm(const DatasetPtr& dataset, uint64_t record,
+                           std::span<const std::byte> file, KeptForm form) {
+  const uint64_t bytes = form.bytes + kFormBytes;
+  const JpegFormKind kind = form.kind;
+  const uint64_t rank = RankOf(dataset->key, record);
+  // What it replaces, or itself; freed without a lock.
+  auto other = std::make_unique<const Entry::Form>(
+      Entry::Form{.file = file.data(), .kept = std::move(form)});
+  const Key key = {dataset->number, record};
+  Slice& slice = SliceOf(key);
+  MutexLock lock(&mu_);
+  MutexLock slice_lock(&slice.mu);
+  const auto it = slice.kept.find(key);
+  if (it == slice.kept.end() || !it->second.Holds(file)) return false;
+  Entry& entry = it->second;
+  if (entry.form != nullptr &&
+      (entry.form->kept.kind >= kind || entry.form->file != file.data()))
+    return false;
+  const uint64_t before =
+      entry.form == nullptr ? 0 : entry.form->kept.bytes + kFormBytes;
+  if (bytes > limit_bytes_ ||
+      shares_.bytes() + form_bytes_ - before > limit_bytes_ - bytes)
+    return false;
+  std::swap(entry.form, other);
+  form_bytes_ -= dataset->RemoveForm(rank, record);
+  dataset->AddForm(rank, record, {.kind = kind, .bytes = bytes});
+  form_bytes_ += bytes;
+  SetFormRoom();
+  return true;
+}
+
+void SampleCache::RefuseForms(const DatasetPtr& dataset, uint64_t record,
+                              FormKinds kinds) {
+  const Key key = {dataset->number, record};
+  Slice& slice = SliceOf(key);
+  MutexLock lock(&slice.mu);
+  const auto it = slice.kept.find(key);
+  if (it == slice.kept.end()) return;
+  FormKinds& refused = it->second.refused;
+  refused.seek_index = refused.seek_index || kinds.seek_index;
+  refused.coefficients = refused.coefficients || kinds.coefficients;
+}
+
+// As many as records want the room of: first of datasets that nobody reads,
+// then of the one that has most.
+void SampleCache::DropForms(Gone* gone) {
+  while (form_bytes_ > 0 && shares_.bytes() + form_bytes_ > limit_bytes_) {
+    Dataset* giver = nullptr;
+    bool giver_lives = true;
+    for (const auto& [key, each] : datasets_) {
+      if (each->forms.empty()) continue;
+      const bool lives = IsLiving(*each);
+      const bool before = giver == nullptr ||
+                          (lives == giver_lives ? each->all_form_bytes() >
+                                                      giver->all_form_bytes()
+                                                : giver_lives);
+      if (!before) continue;
+      giver = each.get();
+      giver_lives = lives;
+    }
+    const auto [rank, record] = std::prev(giver->forms.end())->first;
+    form_bytes_ -= giver->RemoveForm(rank, record);
+    const Key key = {giver->number, record};
+    Slice& slice = SliceOf(key);
+    MutexLock lock(&slice.mu);
+    gone->push_back({.sample = {},
+                     .form = std::move(slice.kept.find(key)->second.form),
+                     .refused = {}});
+  }
+}
+
+}  // namespace leat::worker

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a SampleCache holds.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "core/mutex.h"
+#include "core/status.h"
+#include "worker/form_plan.h"
+#include "worker/sample_cache.h"
+
+namespace leat::worker {
+
+// A record that is kept. Guarded by its slice.
+struct SampleCache::Entry {
+  struct Form {
+    const std::byte* file = nullptr;  // of which it is: a field's bytes
+    KeptForm kept;
+  };
+
+  bool Holds(std::span<const std::byte> file) const {
+    for (const StoredField& field : sample.fields)
+      if (field.bytes.data() == file.data() &&
+          field.bytes.size() == file.size())
+        return true;
+    return false;
+  }
+
+  StoredSample sample;
+  std::unique_ptr<const Form> form;  // null: none
+  FormKinds refused;                 // of its file
+};
+
+struct SampleCache::Kept {
+  uint64_t rank = 0;
+  uint64_t record = 0;
+  uint64_t bytes = 0;
+  uint32_t shard = 0;
+  friend bool operator<(const Kept& a, const Kept& b) {
+    return a.rank < b.rank;
+  }
+};
+
+class SampleCache::Dataset final : public CachedDataset {
+ public:
+  // Decodes and forms are counted by kind; 0: without one.
+  static constexpr size_t kWays = 3;
+  struct FormCost {
+    JpegFormKind kind = JpegFormKind::kSeekIndex;
+    uint64_t bytes = 0;
+  };
+
+  Dataset(const Digest& key, std::string id, std::string name, uint64_t number)
+      : CachedDataset(key, std::move(name)),
+        number(number),
+        id(std::move(id)) {}
+
+  void Describe(CachedDatasetStats* stats) const override;
+
+  const uint64_t number;  // in the keys of slices
+  const std::string id;
+  // Decodes, what they took, and below which ranks records are to have
+  // coefficients, or any form.
+  std::atomic<uint64_t> asked_forms{0};
+  std::array<std::atomic<uint64_t>, kWays> decodes{}, decode_ns{};
+  std::atomic<uint64_t> coefficients_below{0}, any_below{0};
+
+  // Guarded by the cache's lock, and so are the functions.
+  std::vector<Kept> heap;
+  std::vector<bool> owned;
+  bool owned_changed = false;
+  uint64_t records = 0;  // 0: not known
+  // By rank and record.
+  std::map<std::pair<uint64_t, uint64_t>, FormCost> forms;
+  std::array<uint64_t, kWays> form_entries{}, form_bytes{};
+  // What the last plans saw.
+  uint64_t asked_before_plan = 0;
+  std::array<uint64_t, kWays> decodes_before{}, ns_before{};
+  std::array<double, kWays> mean_ns{};  // 0: not known
+
+  uint64_t all_form_bytes() const { return form_bytes[1] + form_bytes[2]; }
+  void AddForm(uint64_t rank, uint64_t record, FormCost cost);
+  // The bytes that it had; 0: there is none.
+  uint64_t RemoveForm(uint64_t rank, uint64_t record);
+  // Records that are kept or, if it is read, will be.
+  double RecordsToKeep(bool living) const;
+  // Takes the decodes since the last plan into account. No decodes in it: how
+  // long a plain one takes is not known.
+  FormDemand DemandSince(double records, double seconds);
+};
+
+// A read in progress, shared by those who wait for it. Guarded by its slice.
+struct SampleCache::Flight {
+  bool done = false;
+  bool keep = false;  // one of those who want it may keep it
+  absl::StatusOr<StoredSample> result = absl::UnknownError("not read");
+};
+
+struct SampleCache::Slice {
+  Mutex mu;
+  CondVar landed;
+  absl::flat_hash_map<Key, Entry> kept ABSL_GUARDED_BY(mu);
+  absl::flat_hash_map<Key, std::shared_ptr<Flight>> flights ABSL_GUARDED_BY(mu);
+};
+
+}  // namespace leat::worker
