@@ -2,6 +2,7 @@
 #include "worker/heartbeat_parts.h"
 
 #include <chrono>
+#include <string>
 
 namespace leat::worker {
 namespace {
@@ -35,6 +36,14 @@ void AddCached(const std::vector<CachedDatasetStats>& datasets,
     proto.set_entries(each.entries);
     proto.set_hits_total(each.hits);
     proto.set_misses_total(each.misses);
+    for (const CachedFormStats& form : each.forms) {
+      v1::CachedForm& of = *proto.add_forms();
+      of.set_form(std::string(form.form));
+      of.set_bytes(form.bytes);
+      of.set_entries(form.entries);
+      of.set_hits_total(form.hits);
+      of.set_saved_ms_total(form.saved_ms);
+    }
   }
 }
 

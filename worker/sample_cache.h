@@ -110,7 +110,7 @@ class SampleCache {
   // is not kept.
   bool KeepForm(const DatasetPtr& dataset, uint64_t record,
                 std::span<const std::byte> file, KeptForm form);
-  // No such forms can be made of the record.
+  // No such forms are to be made of the record again, as long as it is kept.
   void RefuseForms(const DatasetPtr& dataset, uint64_t record, FormKinds kinds);
   // That a decode has taken so long, by `used` or, without one, plainly.
   static void CountDecode(const DatasetPtr& dataset,

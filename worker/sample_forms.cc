@@ -22,8 +22,14 @@ void SampleForms::End(FormAnswer answer) {
                              cache_.clock().Now() - began_);
   if (answer.refused.any())
     cache_.RefuseForms(dataset_, record_, answer.refused);
-  for (KeptForm& form : answer.made)
-    cache_.KeepForm(dataset_, record_, file_, std::move(form));
+  for (KeptForm& form : answer.made) {
+    const JpegFormKind kind = form.kind;
+    if (cache_.KeepForm(dataset_, record_, file_, std::move(form))) continue;
+    // It is not made in vain again.
+    cache_.RefuseForms(dataset_, record_,
+                       {.seek_index = kind == JpegFormKind::kSeekIndex,
+                        .coefficients = kind == JpegFormKind::kCoefficients});
+  }
 }
 
 }  // namespace leat::worker

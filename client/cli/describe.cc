@@ -274,18 +274,27 @@ std::string HitsText(const Json& stats, std::string_view cache) {
                   Number(stats, fmt::format("{}_misses_total", cache)));
 }
 
-// What a cache has of each dataset: "imagenet   2.0 MiB, 20 entries, ...".
+// What a cache has of each dataset: "imagenet   2.0 MiB, 20 entries, ...", and
+// beside its JPEG files: "imagenet, coefficients   3.9 MiB, 20 entries, ...".
 void AddCached(const Json& stats, std::string_view field, std::string title,
                View* view) {
   Section section;
   section.title = std::move(title);
-  for (const Json& each : Items(stats, field))
+  for (const Json& each : Items(stats, field)) {
     section.facts.emplace_back(
         Text(each, "dataset"),
         fmt::format("{}, {} entries, {}", Size(Whole(each, "bytes")),
                     Whole(each, "entries"),
                     HitsText(Number(each, "hits_total"),
                              Number(each, "misses_total"))));
+    for (const Json& form : Items(each, "forms"))
+      section.facts.emplace_back(
+          fmt::format("{}, {}", Text(each, "dataset"), Text(form, "form")),
+          fmt::format("{}, {} entries, {} decodes, {} ms saved",
+                      Size(Whole(form, "bytes")), Whole(form, "entries"),
+                      Whole(form, "hits_total"),
+                      Whole(form, "saved_ms_total")));
+  }
   if (!section.facts.empty()) view->sections.push_back(std::move(section));
 }
 

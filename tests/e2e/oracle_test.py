@@ -65,6 +65,28 @@ class OracleTest(cluster.PhotosTest):
             self.assertEqual(sum(int(dataset.get("bytes", 0)) for dataset in each.get("cached_datasets", [])),
                              int(each.get("cache_bytes", 0)), name)
 
+    def test_forms_of_any_kind_in_caches_of_any_size(self):
+        self.start_coordinator()
+        flags = {"none": "1GiB", "seek": "1GiB", "coefficients": "1GiB", "all": "12MiB"}
+        kept = {self.start_worker("--forms", forms, "--cache", cache).name: forms for forms, cache in flags.items()}
+        # Decoded in every epoch; the second one by what the first has left.
+        self.assert_oracle(self.consumer(self.spec()).finish())
+        self.assert_oracle(self.consumer(self.spec()).finish())
+
+        def used():
+            found = {}
+            for each in self.get("workers")["workers"]:
+                stats = each.get("stats", {})
+                self.assertLessEqual(int(stats.get("cache_bytes", 0)), int(stats.get("cache_limit_bytes", 0)))
+                datasets = stats.get("cached_datasets", [])
+                found[kept[each["name"]]] = {form["form"] for dataset in datasets for form in dataset.get("forms", [])
+                                             if int(form.get("hits_total", 0)) > 0}
+            return found if found.get("seek") and found.get("coefficients") and found.get("all") else None
+        found = self.until("decodes by forms", used)
+        self.assertEqual(found["none"], set())
+        self.assertEqual(found["seek"], {"seek index"})
+        self.assertEqual(found["coefficients"], {"coefficients"})
+
     def test_real_photos(self):
         photos = cluster.test_data.real("imagenet-sample")
         self.start_cluster(workers=2)

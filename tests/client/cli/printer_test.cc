@@ -248,6 +248,11 @@ TEST(Describe, AWorkerShowsWhatItKeepsOfEachDataset) {
   EXPECT_THAT(shell.out, HasSubstr("\nCached in memory\n"));
   EXPECT_THAT(shell.out, ::testing::ContainsRegex(
                              "train +1.0 MiB, 10 entries, 75.0 % hits\n"));
+  EXPECT_THAT(
+      shell.out,
+      ::testing::ContainsRegex(
+          "train, coefficients +512.0 KiB, 5 entries, 40 decodes, 123 ms "
+          "saved\n"));
   EXPECT_THAT(shell.out, HasSubstr("\nCached on disk\n"));
   EXPECT_THAT(shell.out, ::testing::ContainsRegex(
                              "val +2.0 MiB, 20 entries, 90.0 % hits\n"));

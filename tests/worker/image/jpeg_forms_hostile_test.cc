@@ -123,6 +123,41 @@ TEST_F(HostileForms, WhateverTheyHoldDecodingEnds) {
   EXPECT_GT(other, kRuns / 15);
 }
 
+// Where the last block of a form's bytes begins.
+size_t LastBlockAt(const Coefficients& form) {
+  const ScanLayout& layout = form.header().layout;
+  const std::span<const uint8_t> row = form.BlocksFrom(layout.rows - 1);
+  size_t last = 0, next = 0;
+  for (uint32_t i = 0; i < layout.columns * layout.blocks; ++i) {
+    last = next;
+    next += row[last];
+  }
+  EXPECT_EQ(next, row.size());
+  return static_cast<size_t>(row.data() - reinterpret_cast<const uint8_t*>(
+                                              form.bytes().data())) +
+         last;
+}
+
+// The last block is of a component that gray decoding does not look at, so that
+// nothing but its length says that it is wrong.
+TEST_F(HostileForms, ABlockThatIsLongerThanTheRestIsNone) {
+  const auto& form = dynamic_cast<const Coefficients&>(**made_.coefficients);
+  const size_t at = LastBlockAt(form);
+  const WindowOfJpeg plain = DecodeJpeg(decoder_, BytesOf(jpeg_), {}, true);
+  EXPECT_TRUE(DecodeJpeg(decoder_, BytesOf(jpeg_), {}, true, &form).used_form);
+  for (const int length : {0, 2, 255}) {
+    FormBytes bytes = Copy(form);
+    bytes[at] = static_cast<std::byte>(length);
+    Reseal(bytes);
+    const auto wrong = JpegForm::Parse(bytes);
+    ASSERT_TRUE(wrong.ok()) << wrong.status();
+    const WindowOfJpeg read =
+        DecodeJpeg(decoder_, BytesOf(jpeg_), {}, true, wrong->get());
+    EXPECT_FALSE(read.used_form) << length;
+    EXPECT_TRUE(read.SameAs(plain)) << length;
+  }
+}
+
 // The rows above the place were right, and libjpeg goes on below them.
 TEST_F(HostileForms, ABrokenFormLeavesTheRestToLibjpeg) {
   const std::string jpeg = testing::MakeJpeg({.width = 300, .height = 400});

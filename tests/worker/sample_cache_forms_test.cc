@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Forms beside records: what is planned, kept, and given up. Their contents are
+// nobody's business here.
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "core/status.h"
+#include "gtest/gtest.h"
+#include "tests/worker/stored_image.h"
+#include "worker/sample_cache.h"
+#include "worker/sample_forms.h"
+
+namespace leat::worker {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr size_t kPhoto = 10'000, kSeek = 200, kCoefs = 20'000;
+constexpr uint64_t kPhotoCost = kPhoto + 4 + SampleCache::kEntryBytes;
+constexpr uint64_t kCoefsCost = kCoefs + SampleCache::kFormBytes;
+constexpr FormKinds kAnyForm = {.seek_index = true, .coefficients = true};
+
+KeptForm SomeForm(JpegFormKind kind) {
+  const auto owner = std::make_shared<const int>(1);
+  const auto* const form = reinterpret_cast<const JpegForm*>(owner.get());
+  return {std::shared_ptr<const JpegForm>(owner, form), kind,
+          kind == JpegFormKind::kSeekIndex ? kSeek : kCoefs};
+}
+
+absl::StatusOr<StoredSample> ReadPhoto() {
+  const auto bytes = std::make_shared<std::vector<std::byte>>(kPhoto);
+  StoredSample stored = StoredImage(*bytes, 1);
+  stored.owner = std::make_shared<const std::pair<std::shared_ptr<const void>,
+                                                  std::shared_ptr<const void>>>(
+      stored.owner, bytes);
+  return stored;
+}
+
+// A cache, whose datasets are read.
+class FormedCache {
+ public:
+  explicit FormedCache(uint64_t limit, FormKinds kinds = kAnyForm)
+      : cache(limit, &uses, clock, kinds) {}
+
+  SampleCache::DatasetPtr Open(const char* name, uint64_t records) {
+    uses_begun_[name] = uses.Begin(HashOf(name));
+    return cache.Open(HashOf(name), name, name, records);
+  }
+  void End(const char* name) { uses_begun_.erase(name); }
+
+  // Reads and decodes; says which form was used or made.
+  struct Done {
+    FormWish wish;
+    std::optional<JpegFormKind> used;
+  };
+  Done Decode(const SampleCache::DatasetPtr& dataset, uint64_t record,
+              bool has_forms = true) {
+    const auto sample = cache.Get(dataset, {.number = record}, true, ReadPhoto);
+    SampleForms forms(&cache, &dataset, record);
+    Done done{.wish = forms.Begin(sample->fields[0].bytes), .used = {}};
+    FormAnswer answer;
+    if (done.wish.use.form != nullptr) answer.used = done.wish.use.kind;
+    done.used = answer.used;
+    for (const JpegFormKind kind :
+         {JpegFormKind::kSeekIndex, JpegFormKind::kCoefficients})
+      if (has_forms && done.wish.make.Has(kind))
+        answer.made.push_back(SomeForm(kind));
+    if (!has_forms) answer.refused = done.wish.make;
+    clock.Advance(!answer.used                               ? milliseconds(10)
+                  : *answer.used == JpegFormKind::kSeekIndex ? milliseconds(7)
+                                                             : milliseconds(4));
+    forms.End(std::move(answer));
+    return done;
+  }
+  void Epoch(const SampleCache::DatasetPtr& dataset, uint64_t records) {
+    std::vector<uint64_t> order(records);
+    std::iota(order.begin(), order.end(), 0);
+    std::shuffle(order.begin(), order.end(), random);
+    for (const uint64_t record : order) Decode(dataset, record);
+  }
+  // Of the dataset `name`.
+  CachedFormStats Stats(const char* name, JpegFormKind kind) const {
+    for (const CachedDatasetStats& each : cache.stats().datasets)
+      if (each.name == name)
+        for (const CachedFormStats& form : each.forms)
+          if (form.form == FormName(kind)) return form;
+    return {};
+  }
+
+  FakeClock clock;
+  DatasetUses uses{clock};
+  SampleCache cache;
+  std::mt19937 random{1};
+
+ private:
+  std::map<std::string, std::shared_ptr<const void>> uses_begun_;
+};
+
+TEST(SampleCacheForms, AllRecordsGetCoefficientsWhereThereIsRoom) {
+  FormedCache photos(100'000'000);
+  const auto dataset = photos.Open("one", 200);
+  for (int epoch = 0; epoch < 4; ++epoch) photos.Epoch(dataset, 200);
+  const auto coefficients = photos.Stats("one", JpegFormKind::kCoefficients);
+  EXPECT_EQ(coefficients.entries, 200u);
+  EXPECT_EQ(coefficients.bytes, 200 * kCoefsCost);
+  EXPECT_EQ(photos.Stats("one", JpegFormKind::kSeekIndex).entries, 0u);
+  EXPECT_EQ(photos.cache.stats().bytes, 200 * (kPhotoCost + kCoefsCost));
+  EXPECT_EQ(photos.cache.stats().datasets[0].bytes, photos.cache.stats().bytes);
+  EXPECT_GT(coefficients.hits, 500u);
+  EXPECT_EQ(coefficients.saved_ms, 6 * coefficients.hits);
+}
+
+TEST(SampleCacheForms, WhereThereIsRoomForSomeTheLowestRanksHaveCoefficients) {
+  constexpr uint64_t kRecords = 400;
+  FormedCache photos(kRecords * kPhotoCost + kRecords / 2 * kCoefsCost +
+                     kRecords * 400);
+  const auto dataset = photos.Open("one", kRecords);
+  for (int epoch = 0; epoch < 6; ++epoch) {
+    photos.Epoch(dataset, kRecords);
+    ASSERT_LE(photos.cache.stats().bytes, photos.cache.limit_bytes());
+  }
+  EXPECT_EQ(photos.cache.stats().records, kRecords);
+  std::vector<std::pair<uint64_t, JpegFormKind>> ranked;
+  for (uint64_t record = 0; record < kRecords; ++record) {
+    std::optional<JpegFormKind> used;
+    // One may be plain, to measure, and one may make the form.
+    for (int tries = 0; tries < 4 && !used; ++tries)
+      used = photos.Decode(dataset, record).used;
+    ASSERT_TRUE(used.has_value()) << record;
+    ranked.emplace_back(RankOf(HashOf("one"), record), *used);
+  }
+  std::sort(ranked.begin(), ranked.end());
+  const auto coefficients = [&](size_t first, size_t end) {
+    return std::count_if(ranked.begin() + static_cast<ptrdiff_t>(first),
+                         ranked.begin() + static_cast<ptrdiff_t>(end),
+                         [](const auto& each) {
+                           return each.second == JpegFormKind::kCoefficients;
+                         });
+  };
+  EXPECT_GE(coefficients(0, 160), 140);
+  EXPECT_EQ(coefficients(240, kRecords), 0);
+  EXPECT_GE(coefficients(0, kRecords), 185);
+}
+
+TEST(SampleCacheForms, OnlyKindsThatMayBeAreMade) {
+  for (const FormKinds kinds : {FormKinds{}, FormKinds{.seek_index = true},
+                                FormKinds{.coefficients = true}}) {
+    FormedCache photos(100'000'000, kinds);
+    const auto dataset = photos.Open("one", 100);
+    for (int epoch = 0; epoch < 4; ++epoch) photos.Epoch(dataset, 100);
+    for (const JpegFormKind kind :
+         {JpegFormKind::kSeekIndex, JpegFormKind::kCoefficients})
+      EXPECT_EQ(photos.Stats("one", kind).entries, kinds.Has(kind) ? 100u : 0u)
+          << FormName(kind);
+  }
+}
+
+// Of a dataset larger than the cache, whose size nobody has said: forms are
+// made, and all of them go again.
+TEST(SampleCacheForms, NoFormKeepsARecordOut) {
+  constexpr uint64_t kRecords = 400, kLimit = kRecords / 2 * kPhotoCost;
+  FormedCache with(kLimit), without(kLimit, {});
+  const auto dataset = with.Open("one", 0), same = without.Open("one", 0);
+  uint64_t most = 0;
+  for (int epoch = 0; epoch < 3; ++epoch)
+    for (uint64_t record = 0; record < kRecords; ++record) {
+      with.Decode(dataset, record);
+      without.Decode(same, record);
+      ASSERT_LE(with.cache.stats().bytes, kLimit);
+      most = std::max(most,
+                      with.Stats("one", JpegFormKind::kCoefficients).entries);
+    }
+  EXPECT_GT(most, 10u);
+  EXPECT_EQ(with.cache.stats().records, without.cache.stats().records);
+  EXPECT_EQ(with.cache.stats().hits, without.cache.stats().hits);
+  for (uint64_t record = 0; record < kRecords; ++record)
+    EXPECT_EQ(with.cache.Contains(dataset, record),
+              without.cache.Contains(same, record));
+}
+
+TEST(SampleCacheForms, FormsOfADatasetThatNobodyReadsGiveWayFirst) {
+  constexpr uint64_t kRecords = 100;
+  FormedCache photos(3 * kRecords * kPhotoCost + 2 * kRecords * kCoefsCost);
+  const auto first = photos.Open("first", kRecords);
+  const auto second = photos.Open("second", kRecords);
+  for (int epoch = 0; epoch < 4; ++epoch) {
+    photos.Epoch(first, kRecords);
+    photos.Epoch(second, kRecords);
+  }
+  EXPECT_EQ(photos.Stats("first", JpegFormKind::kCoefficients).entries,
+            kRecords);
+  EXPECT_EQ(photos.Stats("second", JpegFormKind::kCoefficients).entries,
+            kRecords);
+  photos.End("first");
+  photos.clock.Advance(DatasetUses::kRest + milliseconds(1));
+  const auto third = photos.Open("third", 2 * kRecords);
+  for (uint64_t record = 0; record < 2 * kRecords; ++record)
+    photos.cache.Get(third, {.number = record}, true, ReadPhoto).IgnoreError();
+  EXPECT_LT(photos.Stats("first", JpegFormKind::kCoefficients).entries,
+            kRecords);
+  EXPECT_EQ(photos.Stats("second", JpegFormKind::kCoefficients).entries,
+            kRecords);
+  EXPECT_EQ(photos.cache.stats().records, 4 * kRecords);
+}
+
+TEST(SampleCacheForms, AreOfTheVeryBytesThatAreKept) {
+  FormedCache photos(100'000'000);
+  const auto dataset = photos.Open("one", 20);
+  for (int epoch = 0; epoch < 10; ++epoch) photos.Epoch(dataset, 20);
+  const auto kept = photos.cache.Get(dataset, {.number = 1}, true, ReadPhoto);
+  const auto other = ReadPhoto();
+  const auto file = kept->fields[0].bytes, copy = other->fields[0].bytes;
+  EXPECT_NE(photos.cache.AskForm(dataset, 1, file).use.form, nullptr);
+  for (const auto& bytes : {copy, file.first(9), kept->fields[1].bytes}) {
+    const FormWish wish = photos.cache.AskForm(dataset, 1, bytes);
+    EXPECT_EQ(wish.use.form, nullptr);
+    EXPECT_FALSE(wish.make.any());
+    EXPECT_FALSE(photos.cache.KeepForm(dataset, 1, bytes,
+                                       SomeForm(JpegFormKind::kCoefficients)));
+  }
+  EXPECT_FALSE(photos.cache.AskForm(dataset, 77, file).make.any());
+  EXPECT_FALSE(photos.cache.KeepForm(dataset, 77, file,
+                                     SomeForm(JpegFormKind::kSeekIndex)));
+}
+
+TEST(SampleCacheForms, ALesserFormTakesNoPlaceOfABetterOne) {
+  FormedCache photos(100'000'000);
+  const auto dataset = photos.Open("one", 20);
+  const auto kept = photos.cache.Get(dataset, {.number = 1}, true, ReadPhoto);
+  const auto keep = [&](JpegFormKind kind) {
+    return photos.cache.KeepForm(dataset, 1, kept->fields[0].bytes,
+                                 SomeForm(kind));
+  };
+  EXPECT_TRUE(keep(JpegFormKind::kSeekIndex));
+  EXPECT_FALSE(keep(JpegFormKind::kSeekIndex));
+  EXPECT_TRUE(keep(JpegFormKind::kCoefficients));
+  EXPECT_FALSE(keep(JpegFormKind::kSeekIndex));
+  EXPECT_EQ(photos.cache.stats().bytes, kPhotoCost + kCoefsCost);
+}
+
+TEST(SampleCacheForms, WhatHasNoFormsIsNotAskedAgain) {
+  FormedCache photos(100'000'000);
+  const auto dataset = photos.Open("one", 50);
+  std::map<uint64_t, int> asked;
+  for (int epoch = 0; epoch < 8; ++epoch)
+    for (uint64_t record = 0; record < 50; ++record)
+      if (photos.Decode(dataset, record, false).wish.make.any())
+        ++asked[record];
+  EXPECT_EQ(asked.size(), 50u);
+  for (const auto& [record, times] : asked) EXPECT_LE(times, 2) << record;
+}
+
+TEST(SampleCacheForms, DecodesGoOnBeingMeasuredPlainly) {
+  FormedCache photos(100'000'000);
+  const auto dataset = photos.Open("one", 50);
+  for (int epoch = 0; epoch < 4; ++epoch) photos.Epoch(dataset, 50);
+  int plain = 0;
+  for (uint64_t i = 0; i < 4 * SampleCache::kPlainOf; ++i)
+    plain += !photos.Decode(dataset, i % 50).used;
+  EXPECT_EQ(plain, 4);
+}
+
+TEST(SampleCacheForms, ManyThreadsAgree) {
+  FormedCache photos(200 * kPhotoCost + 50 * kCoefsCost);
+  const auto dataset = photos.Open("one", 0);
+  std::vector<std::thread> threads;
+  for (uint32_t t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      std::minstd_rand random(t + 1);
+      for (int i = 0; i < 3000; ++i) {
+        const uint64_t record = random() % 300;
+        const auto sample =
+            photos.cache.Get(dataset, {.number = record}, true, ReadPhoto);
+        SampleForms forms(&photos.cache, &dataset, record);
+        const FormWish wish = forms.Begin(sample->fields[0].bytes);
+        FormAnswer answer;
+        if (wish.use.form != nullptr) answer.used = wish.use.kind;
+        if (wish.make.coefficients)
+          answer.made.push_back(SomeForm(JpegFormKind::kCoefficients));
+        if (wish.make.seek_index)
+          answer.made.push_back(SomeForm(JpegFormKind::kSeekIndex));
+        forms.End(std::move(answer));
+        if (i % 500 == 0)
+          photos.cache.SetOwned("one", std::vector<bool>(1, i % 1000 == 0));
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_LE(photos.cache.stats().bytes, photos.cache.limit_bytes());
+}
+
+}  // namespace
+}  // namespace leat::worker
