@@ -38,6 +38,20 @@ TEST(Config, MemoryIsDividedAmongAllThatTheWorkerKeeps) {
   EXPECT_EQ(config.cache_bytes, kGiB);
 }
 
+TEST(Config, FormsAreChosenByName) {
+  Config config;
+  EXPECT_TRUE(config.form_kinds().seek_index);
+  EXPECT_TRUE(config.form_kinds().coefficients);
+  config.forms = "none";
+  EXPECT_FALSE(config.form_kinds().any());
+  config.forms = "seek";
+  EXPECT_TRUE(config.form_kinds().seek_index);
+  EXPECT_FALSE(config.form_kinds().coefficients);
+  config.forms = "coefficients";
+  EXPECT_FALSE(config.form_kinds().seek_index);
+  EXPECT_TRUE(config.form_kinds().coefficients);
+}
+
 TEST(Config, WhatIsGivenStays) {
   Config config;
   config.has_cache_bytes = true;  // --cache 0

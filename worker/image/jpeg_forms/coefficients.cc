@@ -156,14 +156,16 @@ bool CoefficientReader::Next(JBLOCKROW* blocks) {
     there_ = true;
   }
   const bool wanted = column >= wanted_->first_column;
+  const uint8_t* at = at_;
   for (size_t i = 0; i < layout.blocks; ++i) {
-    if (at_ == end_ || *at_ < 3 || end_ - at_ < *at_) return false;
-    const uint8_t* const next = at_ + *at_;
+    if (at == end_ || *at < 3 || end_ - at < *at) return false;
+    const uint8_t* const next = at + *at;
     if (wanted && wanted_->of_needed_component[i] &&
-        !Expand(at_, next, blocks[i][0]))
+        !Expand(at, next, blocks[i][0]))
       return false;
-    at_ = next;
+    at = next;
   }
+  at_ = at;
   return true;
 }
 

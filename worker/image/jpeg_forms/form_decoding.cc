@@ -34,8 +34,11 @@ void FormDecoding::Begin(j_decompress_ptr cinfo) {
   recording_ = CheckHasForms(*cinfo);
   if (!recording_.ok()) return;
   wanted_ = {};
+  const bool reads_codes =
+      kinds_.any() || form_->kind() != JpegFormKind::kCoefficients;
   if (!LibraryTakesMcus() ||
-      !DescribeScan(*cinfo, file_, &tables_, &scan_, &wanted_)) {
+      !DescribeScan(*cinfo, file_, reads_codes ? &tables_ : nullptr, &scan_,
+                    &wanted_)) {
     recording_ = Unimplemented(
         "forms of JPEGs are off: libjpeg is not one that takes coefficients");
     return;

@@ -50,14 +50,16 @@ bool DescribeScan(const jpeg_decompress_struct& cinfo,
             .scan_begin = static_cast<uint32_t>(file.size() - left)};
   scan->data = {
       reinterpret_cast<const uint8_t*>(file.data()) + file.size() - left, left};
-  if (!tables->Build(cinfo)) return false;
+  if (tables != nullptr && !tables->Build(cinfo)) return false;
   for (size_t i = 0; i < layout.blocks; ++i) {
     const int number = cinfo.MCU_membership[i];
     if (number < 0 || number >= layout.components) return false;
     const jpeg_component_info& component = *cinfo.cur_comp_info[number];
     layout.component_of[i] = static_cast<uint8_t>(number);
-    scan->dc[i] = &tables->dc(component.dc_tbl_no);
-    scan->ac[i] = &tables->ac(component.ac_tbl_no);
+    scan->dc[i] =
+        tables == nullptr ? nullptr : &tables->dc(component.dc_tbl_no);
+    scan->ac[i] =
+        tables == nullptr ? nullptr : &tables->ac(component.ac_tbl_no);
     wanted->of_needed_component[i] = component.component_needed != FALSE;
   }
   return true;

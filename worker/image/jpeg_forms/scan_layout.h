@@ -64,8 +64,9 @@ struct WantedBlocks {
 absl::Status CheckHasForms(const jpeg_decompress_struct& cinfo);
 
 // Sets *scan and `wanted->of_needed_component`. False: the tables make no
-// sense. REQUIRES: CheckHasForms is OK, jpeg_start_decompress has returned, and
-// nothing was decoded since; the source is `file`, in memory.
+// sense. `tables` null: the scan has none, for who reads no codes. REQUIRES:
+// CheckHasForms is OK, jpeg_start_decompress has returned, and nothing was
+// decoded since; the source is `file`, in memory.
 bool DescribeScan(const jpeg_decompress_struct& cinfo,
                   std::span<const std::byte> file, HuffmanTables* tables,
                   FileScan* scan, WantedBlocks* wanted);
