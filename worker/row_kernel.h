@@ -36,8 +36,9 @@ class KernelGroup {
                                   ThreadState* state)>;
 
   virtual ~KernelGroup() = default;
-  // `input` without its fields, which are those of `stored`; its partner is
-  // looked at during the call. Errors: as RowProgram::Run, and kUnavailable.
+  // `input` without its fields, which are those of `stored`; its partner, and
+  // who keeps its forms, are asked during the call. Errors: as RowProgram::Run,
+  // and kUnavailable.
   virtual absl::Status Prepare(size_t row, const RowInput& input,
                                StoredSample stored, ThreadState* state) = 0;
   // Nobody wants the row: it counts as computed, nothing of it is written, and

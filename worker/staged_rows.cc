@@ -12,6 +12,7 @@
 #include "core/status.h"
 #include "worker/job_runtime.h"
 #include "worker/row_partner.h"
+#include "worker/sample_forms.h"
 #include "worker/source/blame_rules.h"
 
 namespace leat::worker {
@@ -55,12 +56,14 @@ class StagedRows final : public GroupStage {
     RowOf of = r.of;
     of.records = records;
     RowPartner partner(*job_, of);
+    SampleForms forms = job_->FormsOf(r.candidate);
     absl::Status status = group_->Prepare(row,
                                           {.epoch = job_->PassOf(of),
                                            .sample = r.candidate,
                                            .step = of.step,
                                            .partner = &partner,
-                                           .padding = job_->IsPadding(of)},
+                                           .padding = job_->IsPadding(of),
+                                           .forms = &forms},
                                           std::move(stored), state);
     r.partner_bad = partner.bad();
     return partner.failed() ? Judged(std::move(status))

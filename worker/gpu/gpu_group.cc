@@ -9,6 +9,7 @@
 #include "worker/gpu/gpu_queue.h"
 #include "worker/image/codecs/codec.h"
 #include "worker/image/jpeg_check.h"
+#include "worker/image/jpeg_forms/kept_decode.h"
 #include "worker/image/scratch.h"
 
 namespace leat::worker {
@@ -109,8 +110,10 @@ absl::Status GpuGroup::Prepare(size_t row, const RowInput& input,
     prepared = false;
   absl::Status status = prepared.status();
   if (prepared.ok() && !*prepared) status = ComputeOnCpu(row, thread);
-  // Rows with partners are computed, or need the GPU alone, by now.
+  // Rows with partners are computed, or need the GPU alone, by now; and what
+  // the host decodes of the row, it has decoded.
   r.input.partner = nullptr;
+  r.input.forms = nullptr;
   if (!status.ok()) r = {};
   return status;
 }
@@ -138,11 +141,14 @@ absl::StatusOr<bool> GpuGroup::PrepareSample(size_t row, Whose whose,
   const bool decodes = program_.fused->decodes(whose);
   JpegDecoder& decoder = thread->scratch().state()->decoder;
   JpegDecoder::Header header;
+  std::optional<KeptDecode> kept;
   if (decodes) {
     const std::span<const std::byte> encoded = program_.fused->EncodedOf(input);
     // Other formats are the CPU's in every class.
     if (!IsJpeg(encoded)) return false;
-    RETURN_IF_ERROR(decoder.Open(encoded));
+    const bool exact = program_.decoder_class == DecoderClass::kExact;
+    kept.emplace(exact ? input.forms : nullptr, encoded);
+    RETURN_IF_ERROR(kept->Open(decoder));
     header = decoder.header();
   }
   const absl::StatusOr<StoredRect> window = fused_.PrepareRow(
@@ -168,7 +174,10 @@ absl::StatusOr<bool> GpuGroup::PrepareSample(size_t row, Whose whose,
     RETURN_IF_ERROR(ChooseDecoding(row, header, *window, thread));
     return true;
   }
-  return DecodeWindow(*window, thread, &rows_[row].pixels[whose]);
+  ASSIGN_OR_RETURN(const bool decoded,
+                   DecodeWindow(*window, thread, &rows_[row].pixels[whose]));
+  if (decoded) kept->End(decoder);
+  return decoded;
 }
 
 absl::Status GpuGroup::ChooseDecoding(size_t row,
