@@ -133,7 +133,7 @@ void SampleCache::Keep(Dataset& dataset, const Record& record,
   dataset.heap.push_back({rank, record.number, bytes, record.shard});
   std::push_heap(dataset.heap.begin(), dataset.heap.end());
   shares_.Grew(&dataset, bytes);
-  DropForms(gone);
+  DropForms(0, false, gone);
   SetFormRoom();
   const Key key = {dataset.number, record.number};
   Slice& slice = SliceOf(key);

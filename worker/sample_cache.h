@@ -162,7 +162,10 @@ class SampleCache {
   void PlanIfDue();
   void Plan(MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool IsLiving(const Dataset& dataset) const;
-  void DropForms(Gone* gone) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Until so many bytes more fit beside records; `idle_only`: of datasets that
+  // nobody reads.
+  void DropForms(uint64_t bytes, bool idle_only, Gone* gone)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void SetFormRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const uint64_t limit_bytes_;

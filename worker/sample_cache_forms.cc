@@ -128,11 +128,14 @@ void SampleCache::CountDecode(const DatasetPtr& dataset,
 }
 
 bool SampleCache::IsLiving(const Dataset& dataset) const {
-  return uses_ != nullptr && uses_->Of(dataset.key).lives;
+  return uses_ == nullptr || uses_->Of(dataset.key).lives;
 }
 
 void SampleCache::SetFormRoom() {
-  const uint64_t used = shares_.bytes() + form_bytes_;
+  uint64_t used = shares_.bytes() + form_bytes_;
+  for (const auto& [key, each] : datasets_)
+    if (!each->forms.empty() && !IsLiving(*each))
+      used -= each->all_form_bytes();
   form_room_ = limit_bytes_ - std::min(limit_bytes_, used);
 }
 
@@ -169,6 +172,7 @@ void SampleCache::Plan(MonotonicTime now) {
     planned[i]->coefficients_below = RankBelow(shares[i].coefficients);
     planned[i]->any_below = RankBelow(shares[i].any);
   }
+  SetFormRoom();
 }
 
 FormWish SampleCache::AskForm(const DatasetPtr& dataset, uint64_t record,
@@ -216,9 +220,11 @@ bool SampleCache::KeepForm(const DatasetPtr& dataset, uint64_t record,
   // What it replaces, or itself; freed without a lock.
   auto other = std::make_unique<const Entry::Form>(
       Entry::Form{.file = file.data(), .kept = std::move(form)});
+  Gone gone;  // as that
   const Key key = {dataset->number, record};
   Slice& slice = SliceOf(key);
   MutexLock lock(&mu_);
+  DropForms(bytes, true, &gone);
   MutexLock slice_lock(&slice.mu);
   const auto it = slice.kept.find(key);
   if (it == slice.kept.end() || !it->second.Holds(file)) return false;
@@ -251,10 +257,10 @@ void SampleCache::RefuseForms(const DatasetPtr& dataset, uint64_t record,
   refused.coefficients = refused.coefficients || kinds.coefficients;
 }
 
-// As many as records want the room of: first of datasets that nobody reads,
-// then of the one that has most.
-void SampleCache::DropForms(Gone* gone) {
-  while (form_bytes_ > 0 && shares_.bytes() + form_bytes_ > limit_bytes_) {
+// First of datasets that nobody reads, then of the one that has most.
+void SampleCache::DropForms(uint64_t bytes, bool idle_only, Gone* gone) {
+  while (form_bytes_ > 0 &&
+         shares_.bytes() + form_bytes_ + bytes > limit_bytes_) {
     Dataset* giver = nullptr;
     bool giver_lives = true;
     for (const auto& [key, each] : datasets_) {
@@ -268,6 +274,7 @@ void SampleCache::DropForms(Gone* gone) {
       giver = each.get();
       giver_lives = lives;
     }
+    if (idle_only && giver_lives) return;
     const auto [rank, record] = std::prev(giver->forms.end())->first;
     form_bytes_ -= giver->RemoveForm(rank, record);
     const Key key = {giver->number, record};

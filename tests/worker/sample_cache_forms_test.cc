@@ -208,6 +208,26 @@ TEST(SampleCacheForms, FormsOfADatasetThatNobodyReadsGiveWayFirst) {
   EXPECT_EQ(photos.cache.stats().records, 4 * kRecords);
 }
 
+TEST(SampleCacheForms, FormsOfADatasetThatNobodyReadsGiveWayToOthers) {
+  constexpr uint64_t kRecords = 100;
+  FormedCache photos(2 * kRecords * kPhotoCost + kRecords * kCoefsCost);
+  const auto first = photos.Open("first", kRecords);
+  for (int epoch = 0; epoch < 4; ++epoch) photos.Epoch(first, kRecords);
+  EXPECT_EQ(photos.Stats("first", JpegFormKind::kCoefficients).entries,
+            kRecords);
+  const auto second = photos.Open("second", kRecords);
+  for (int epoch = 0; epoch < 10; ++epoch) photos.Epoch(second, kRecords);
+  EXPECT_EQ(photos.Stats("first", JpegFormKind::kCoefficients).entries,
+            kRecords)
+      << "a job reads them";
+  photos.End("first");
+  photos.clock.Advance(DatasetUses::kRest + milliseconds(1));
+  for (int epoch = 0; epoch < 10; ++epoch) photos.Epoch(second, kRecords);
+  EXPECT_GE(photos.Stats("second", JpegFormKind::kCoefficients).entries, 90u);
+  EXPECT_LE(photos.Stats("first", JpegFormKind::kCoefficients).entries, 10u);
+  EXPECT_EQ(photos.cache.stats().records, 2 * kRecords);
+}
+
 TEST(SampleCacheForms, AreOfTheVeryBytesThatAreKept) {
   FormedCache photos(100'000'000);
   const auto dataset = photos.Open("one", 20);
