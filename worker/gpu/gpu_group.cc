@@ -141,14 +141,14 @@ absl::StatusOr<bool> GpuGroup::PrepareSample(size_t row, Whose whose,
   const bool decodes = program_.fused->decodes(whose);
   JpegDecoder& decoder = thread->scratch().state()->decoder;
   JpegDecoder::Header header;
-  std::optional<KeptDecode> kept;
+  KeptDecode kept;
   if (decodes) {
     const std::span<const std::byte> encoded = program_.fused->EncodedOf(input);
     // Other formats are the CPU's in every class.
     if (!IsJpeg(encoded)) return false;
     const bool exact = program_.decoder_class == DecoderClass::kExact;
-    kept.emplace(exact ? input.forms : nullptr, encoded);
-    RETURN_IF_ERROR(kept->Open(decoder));
+    kept = KeptDecode(exact ? input.forms : nullptr, encoded);
+    RETURN_IF_ERROR(kept.Open(decoder));
     header = decoder.header();
   }
   const absl::StatusOr<StoredRect> window = fused_.PrepareRow(
@@ -176,7 +176,7 @@ absl::StatusOr<bool> GpuGroup::PrepareSample(size_t row, Whose whose,
   }
   ASSIGN_OR_RETURN(const bool decoded,
                    DecodeWindow(*window, thread, &rows_[row].pixels[whose]));
-  if (decoded) kept->End(decoder);
+  if (decoded) kept.End(decoder);
   return decoded;
 }
 

@@ -24,8 +24,8 @@ absl::StatusOr<EncodedImage> EncodedImage::Open(std::span<const std::byte> file,
   EncodedImage image;
   image.file_ = file;
   if (IsJpeg(file)) {
-    image.kept_.emplace(forms, file);
-    RETURN_IF_ERROR(image.kept_->Open(scratch.decoder));
+    image.kept_ = KeptDecode(forms, file);
+    RETURN_IF_ERROR(image.kept_.Open(scratch.decoder));
     const JpegDecoder::Header& header = scratch.decoder.header();
     image.stored_ = {.size = header.size, .orientation = header.orientation};
   } else {
@@ -43,7 +43,7 @@ absl::Status EncodedImage::Run(const View& view, Colours colours, bool partial,
                                std::optional<DamagedView>* damage) const {
   RETURN_IF_ERROR(Decode(view, colours, partial, scratch, out));
   damage->reset();
-  if (kept_) kept_->End(scratch.decoder);
+  kept_.End(scratch.decoder);
   if (codec_ == nullptr && !scratch.decoder.damage().ok())
     *damage = DamagedView{.why = scratch.decoder.damage(),
                           .sound_rows = scratch.decoder.sound_rows(),

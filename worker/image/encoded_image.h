@@ -53,8 +53,8 @@ class EncodedImage {
                            Scratch::State& scratch) const;
 
   std::span<const std::byte> file_;
-  std::optional<KeptDecode> kept_;  // of a JPEG
-  const Codec* codec_ = nullptr;    // null: a JPEG
+  KeptDecode kept_;               // of a JPEG
+  const Codec* codec_ = nullptr;  // null: a JPEG
   ImageHeader stored_;
   Orientation orientation_;
 };

@@ -15,6 +15,8 @@ namespace leat::worker {
 // Lives as long as the decode; thread-compatible.
 class KeptDecode {
  public:
+  // Of no file.
+  KeptDecode() = default;
   // `keeper` null: nobody keeps any.
   KeptDecode(FormKeeper* keeper, std::span<const std::byte> file);
 
@@ -24,8 +26,8 @@ class KeptDecode {
   void End(JpegDecoder& decoder) const;
 
  private:
-  FormKeeper* const keeper_;
-  const std::span<const std::byte> file_;
+  FormKeeper* keeper_ = nullptr;
+  std::span<const std::byte> file_;
   FormWish wish_;
 };
 
