@@ -24,6 +24,7 @@ constexpr MethodRule kMethods[] = {
     {"AdminService/DeleteDataset", kNo, kNo, kNo},
     {"AdminService/DeleteJob", kNo, kNo, kNo},
     {"AdminService/DrainWorker", kNo, kNo, kNo},
+    {"AdminService/GetBottleneck", kYes, kYes, kNo},
     {"AdminService/GetStatus", kYes, kYes, kNo},
     {"AdminService/ListAccessTokens", kNo, kNo, kNo},
     {"AdminService/ListConsumers", kYes, kYes, kNo},

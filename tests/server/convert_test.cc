@@ -35,6 +35,10 @@ void Fill(Message* message, int* next) {
       case FieldDescriptor::CPPTYPE_STRING:
         reflection.SetString(message, field, "text " + std::to_string(value));
         break;
+      case FieldDescriptor::CPPTYPE_ENUM:  // each value but the first is one
+        reflection.SetEnumValue(
+            message, field, 1 + value % (field->enum_type()->value_count() - 1));
+        break;
       case FieldDescriptor::CPPTYPE_MESSAGE:
         if (field->is_repeated())
           for (int k = 0; k < 2; ++k)
