@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/blame.h"
+#include "core/stages.h"
 #include "core/status.h"
 #include "core/stored_type.h"
 #include "worker/row_partner.h"
@@ -163,7 +164,10 @@ std::vector<RowRecords> JobRuntime::ReadTogether(
     if (!context_->cache->Contains(kept_, source_->RecordOf(row.sample)))
       missing.push_back(row.sample);
   std::vector<absl::StatusOr<StoredSample>> at_hand;
-  if (missing.size() > 1 && Admit().ok()) at_hand = source_->ReadMany(missing);
+  if (missing.size() > 1 && Admit().ok()) {
+    const StageScope reading(Stage::kRead);
+    at_hand = source_->ReadMany(missing);
+  }
   std::vector<RowRecords> records;
   auto next = at_hand.begin();
   bool away = false;  // storage does not answer
@@ -206,6 +210,7 @@ absl::StatusOr<StoredSample> JobRuntime::Read(
   if (records != nullptr)
     for (const ReadRecord& record : *records)
       if (record.sample == sample) return record.stored;
+  const StageScope reading(Stage::kRead);
   const uint32_t shard = job_.dataset.shards.ShardOf(sample);
   absl::StatusOr<StoredSample> stored = context_->cache->Get(
       kept_, {.number = source_->RecordOf(sample), .shard = shard},

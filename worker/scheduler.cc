@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/stages.h"
 #include "core/status.h"
 #include "core/thread.h"
 #include "worker/scheduler_state.h"
@@ -133,6 +134,7 @@ Scheduler::Scheduler(SchedulerOptions options, BufferPool* pool,
 }
 
 void Scheduler::DecodeLoop() {
+  const StageThread enrolled(&state_->decode_clocks);
   std::unique_ptr<ThreadState> state;
   if (state_->options.make_thread_state)
     state = state_->options.make_thread_state();
@@ -261,8 +263,10 @@ absl::Status Scheduler::Ask(StreamId id, RowAsk ask) {
                            ask.ask_id, rows, ask.samples.size(),
                            ask.brought.size());
   bool ahead = false;
+  const MonotonicTime now = state_->clock.Now();
   {
     MutexLock lock(&state_->mu);
+    state_->NoteWaits(now);
     const auto it = state_->streams.find(id);
     if (it == state_->streams.end()) return NotFound("the stream is closed");
     StreamState& stream = *it->second;
@@ -281,8 +285,8 @@ absl::Status Scheduler::Ask(StreamId id, RowAsk ask) {
     const Position position{ask.epoch, ask.step, state_->next_arrival++};
     if (!stream.positions.emplace(ask.ask_id, position).second)
       return InvalidArgument("ask {} is asked already", ask.ask_id);
-    stream.asks.emplace(position, PendingAsk{.ask = std::move(ask),
-                                             .asked_at = state_->clock.Now()});
+    stream.asks.emplace(position,
+                        PendingAsk{.ask = std::move(ask), .asked_at = now});
     stream.rows_queued += rows;
     state_->rows_queued += rows;
   }
@@ -340,8 +344,10 @@ bool Scheduler::RunOne(ThreadState* state) {
   State::Task task;
   while (true) {
     bool begun = false, more = false, wake_reader = false;
+    const MonotonicTime now = state_->clock.Now();
     {
       MutexLock lock(&state_->mu);
+      state_->NoteWaits(now);
       begun = state_->Begin(&task);
       more = begun && state_->rows_queued > 0;
       wake_reader = state_->ReaderWanted();
@@ -357,7 +363,8 @@ bool Scheduler::RunOne(ThreadState* state) {
   }
   const MonotonicTime start = state_->clock.Now();
   const absl::Status status = State::Compute(task, state);
-  const Duration spent = state_->clock.Now() - start;
+  const MonotonicTime end = state_->clock.Now();
+  const Duration spent = end - start;
   state_->counters->busy_ns += static_cast<uint64_t>(spent.count());
   State::Ended ended;
   {
@@ -369,6 +376,7 @@ bool Scheduler::RunOne(ThreadState* state) {
   if (ended.delivers) State::Deliver(std::move(task.group));
   task = {};
   MutexLock lock(&state_->mu);
+  state_->NoteWaits(end);
   --state_->rows_in_work;
   state_->progress.NotifyAll();
   return true;
@@ -376,14 +384,28 @@ bool Scheduler::RunOne(ThreadState* state) {
 
 Scheduler::Stats Scheduler::stats() const {
   Stats stats;
+  const MonotonicTime now = state_->clock.Now();
   {
     MutexLock lock(&state_->mu);
+    state_->NoteWaits(now);
+    stats.decode_waits = state_->decode_waits;
+    stats.read_waits = state_->read_waits;
+    stats.readers = state_->read_threads;
     stats.rows_queued = state_->rows_queued;
     stats.streams = state_->streams.size();
     stats.bytes_ahead = state_->bytes_ahead;
-    for (const auto& [id, stream] : state_->streams)
+    for (const auto& [id, stream] : state_->streams) {
       stats.rows_ahead += stream->rows_ahead;
+      if (stream->ahead)
+        stats.read_depth += stream->rows_queued - stream->rows_ready;
+      stats.groups_unsent_limit += stream->max_groups;
+    }
   }
+  stats.decode_stages = state_->decode_clocks.Fold();
+  stats.read_stages = state_->read_clocks.Fold();
+  stats.groups_unsent = state_->counters->groups_unsent;
+  stats.groups_sent_total = state_->counters->groups_sent;
+  stats.sending_ns_total = state_->counters->sending_ns;
   stats.rows_total = state_->counters->rows_total;
   stats.rows_placed_total = state_->counters->rows_placed_total;
   stats.row_errors_total = state_->counters->row_errors_total;

@@ -56,6 +56,7 @@
 #include "absl/status/statusor.h"
 #include "core/clock.h"
 #include "core/mutex.h"
+#include "core/stages.h"
 #include "worker/buffer_pool.h"
 #include "worker/histogram.h"
 #include "worker/row_work.h"
@@ -142,6 +143,21 @@ class Scheduler {
     uint64_t bytes_ahead = 0;  // of these
     uint64_t busy_ns_total = 0;
     Histogram::Snapshot latency;  // from asked to sent, by row
+
+    // Where the threads' time went: what they did, and why they waited.
+    struct Waits {
+      uint64_t idle_ns = 0;    // nothing was asked for
+      uint64_t input_ns = 0;   // all that was asked for was being read
+      uint64_t output_ns = 0;  // there was no room for what could begin
+    };
+    StageTimes decode_stages, read_stages;  // of the threads of each kind
+    Waits decode_waits, read_waits;
+    int readers = 0;        // threads that read ahead, which have begun
+    size_t read_depth = 0;  // rows that were asked for and not read
+    // Groups that were finished, and those whose last byte has been sent.
+    uint64_t groups_unsent = 0, groups_sent_total = 0;
+    uint64_t sending_ns_total = 0;  // of those that were sent, all together
+    uint64_t groups_unsent_limit = 0;
   };
   Stats stats() const;
   int threads() const;

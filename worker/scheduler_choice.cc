@@ -2,7 +2,8 @@
 //
 // Which row is next: start-time fair queueing between jobs and, in a job,
 // between streams. Virtual time is the time spent; the floor is that of the
-// last one chosen, and who becomes eligible starts no lower.
+// last one chosen, and who becomes eligible starts no lower. And why threads
+// find nothing.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -126,6 +127,25 @@ StreamState* Scheduler::State::Choose(Next* next) {
   }
   if (from != nullptr) floor = std::max(floor, from->vtime);
   return chosen;
+}
+
+void Scheduler::State::NoteWaits(MonotonicTime now) {
+  if (now <= waits_at) return;
+  const auto spent = static_cast<uint64_t>(
+      Duration(now - std::exchange(waits_at, now)).count());
+  const auto threads = static_cast<size_t>(decode_threads);
+  const uint64_t decoders = spent * (threads - std::min(threads, rows_in_work));
+  const uint64_t readers = spent * static_cast<uint64_t>(std::max(
+                                       0, read_threads - readers_running));
+  if (rows_queued == 0) {
+    decode_waits.idle_ns += decoders;
+    read_waits.idle_ns += readers;
+    return;
+  }
+  (readers_running > 0 ? decode_waits.input_ns : decode_waits.output_ns) +=
+      decoders;
+  // What no reader is given has been read, or lacks room.
+  (streams_ahead == 0 ? read_waits.idle_ns : read_waits.output_ns) += readers;
 }
 
 }  // namespace leat::worker

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/stages.h"
 #include "core/status.h"
 #include "worker/scheduler_state.h"
 
@@ -142,6 +143,9 @@ void Scheduler::State::Deliver(std::shared_ptr<Group> group) {
   group->memory.reset();
   group->outputs = {};
   group->sent = true;
+  group->sent_at = group->clock.Now();
+  ++group->counters->groups_unsent;
+  const StageScope handing(Stage::kGroup);
   FinishedGroup result{.ask_id = group->ask_id,
                        .group_id = group->group_id,
                        .rows = group->rows,

@@ -20,6 +20,7 @@
 
 #include "core/blame.h"
 #include "core/log.h"
+#include "core/stages.h"
 #include "core/status.h"
 #include "core/thread.h"
 #include "worker/scheduler_state.h"
@@ -256,6 +257,7 @@ absl::Status Scheduler::StartReader(int number) {
 }
 
 void Scheduler::ReadLoop() {
+  const StageThread enrolled(&state_->read_clocks);
   bool idle = false;
   while (!state_->stopping.load()) {
     const uint32_t seen = state_->reading.Prepare();
@@ -268,8 +270,10 @@ void Scheduler::ReadLoop() {
 bool Scheduler::ReadSome(bool was_idle) {
   State::ReadTask task;
   bool begun = false, is_short = false;
+  const MonotonicTime now = state_->clock.Now();
   {
     MutexLock lock(&state_->mu);
+    state_->NoteWaits(now);
     if (was_idle) --state_->readers_idle;
     begun = state_->BeginRead(&task);
     if (!begun) {
@@ -285,10 +289,11 @@ bool Scheduler::ReadSome(bool was_idle) {
   state_->reading.Notify();  // another one may find more
   const MonotonicTime start = state_->clock.Now();
   std::vector<RowRecords> records = state_->Read(task);
-  const Duration spent = state_->clock.Now() - start;
+  const MonotonicTime end = state_->clock.Now();
   {
     MutexLock lock(&state_->mu);
-    state_->EndRead(task, records, spent);
+    state_->NoteWaits(end);
+    state_->EndRead(task, records, end - start);
   }
   state_->wake->Notify();
   return true;

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/stages.h"
 #include "core/status.h"
 #include "worker/scheduler_state.h"
 
@@ -136,6 +137,7 @@ void Scheduler::State::Join(StreamState& stream, Groups* groups) {
 }
 
 void Scheduler::State::Open(State& state, Groups groups) {
+  const StageScope opening(Stage::kGroup);
   std::vector<absl::Status> statuses(groups.size());
   Groups ready, failed;
   for (size_t i = 0; i < groups.size(); ++i) {

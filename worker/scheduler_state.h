@@ -18,6 +18,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "core/mutex.h"
+#include "core/stages.h"
 #include "worker/scheduler.h"
 
 namespace leat::worker {
@@ -27,6 +28,7 @@ namespace leat::worker {
 struct SharedCounters {
   std::atomic<uint64_t> rows_total{0}, rows_placed_total{0};
   std::atomic<uint64_t> row_errors_total{0}, busy_ns{0};
+  std::atomic<uint64_t> groups_unsent{0}, groups_sent{0}, sending_ns{0};
   Histogram latency;
 };
 
@@ -99,9 +101,18 @@ struct Group {
         std::shared_ptr<WakeSignal> w)
       : clock(c), counters(std::move(s)), wake(std::move(w)) {}
   ~Group() {
-    if (sent) counters->latency.Add(clock.Now() - asked_at, rows.size());
+    if (sent) CountSent();
     credit.reset();  // before the buffer's release, which wakes a thread
     if (placed) wake->Notify();
+  }
+
+  void CountSent() const {
+    const MonotonicTime now = clock.Now();
+    counters->latency.Add(now - asked_at, rows.size());
+    counters->sending_ns += static_cast<uint64_t>(
+        std::max(Duration(now - sent_at), Duration(0)).count());
+    ++counters->groups_sent;
+    --counters->groups_unsent;
   }
 
   // Constant once open.
@@ -136,7 +147,8 @@ struct Group {
   size_t begun = 0;   // as many; the first ones, where nothing is read ahead
   size_t done = 0;
   bool dropped = false;
-  bool sent = false;  // handed to its sink
+  bool sent = false;  // handed to its sink, at `sent_at`
+  MonotonicTime sent_at{};
   size_t failed_at = 0;
   absl::Status status;
 };
@@ -203,7 +215,11 @@ struct Job {
 struct Scheduler::State {
   State(SchedulerOptions o, BufferPool* p, std::shared_ptr<WakeSignal> w,
         const Clock& c)
-      : options(std::move(o)), pool(p), wake(std::move(w)), clock(c) {}
+      : options(std::move(o)),
+        pool(p),
+        wake(std::move(w)),
+        clock(c),
+        waits_at(c.Now()) {}
 
   using Groups = std::vector<std::shared_ptr<Group>>;
 
@@ -317,6 +333,9 @@ struct Scheduler::State {
                Duration spent) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // Whether a thread sleeps that would find something to read.
   bool ReaderWanted() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // What the threads waited for since it was called last, as things stand: to
+  // be called before that changes. Costs the same however much there is.
+  void NoteWaits(MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   static absl::Status Compute(const Task& task, ThreadState* state);
   // Hands a group that nobody writes to any more to its sink.
   static void Deliver(std::shared_ptr<Group> group);
@@ -332,6 +351,7 @@ struct Scheduler::State {
       std::make_shared<SharedCounters>();
   std::atomic<bool> stopping{false};
   WakeSignal reading;  // of the threads that read
+  StageClocks decode_clocks{clock}, read_clocks{clock};
 
   mutable Mutex mu;
   CondVar progress;  // a row, an ask, a stage or a thread has ended
@@ -356,6 +376,9 @@ struct Scheduler::State {
   int readers_running ABSL_GUARDED_BY(mu) = 0;
   int readers_idle ABSL_GUARDED_BY(mu) = 0;
   uint64_t bytes_ahead ABSL_GUARDED_BY(mu) = 0;
+  MonotonicTime waits_at ABSL_GUARDED_BY(mu);
+  Scheduler::Stats::Waits decode_waits ABSL_GUARDED_BY(mu);
+  Scheduler::Stats::Waits read_waits ABSL_GUARDED_BY(mu);
 };
 
 }  // namespace leat::worker

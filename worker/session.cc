@@ -16,6 +16,7 @@
 #include "core/bounded_queue.h"
 #include "core/log.h"
 #include "core/mutex.h"
+#include "core/stages.h"
 #include "core/status.h"
 #include "core/thread.h"
 #include "rpc/client_stream.h"
@@ -330,6 +331,7 @@ absl::Status Session::State::Retry(std::string_view event,
 // would only take time.
 absl::StatusOr<BuiltIndex> Session::State::BuildFor(
     const v1::IndexDataset& directive, BlockSender* sender) {
+  const StageScope listing(Stage::kList);
   ASSIGN_OR_RETURN(const Node reader, rpc::FromProto(directive.reader()));
   SourceLimits limits = options.source_limits;
   const uint64_t most = directive.max_index_bytes() > 0
@@ -351,6 +353,8 @@ absl::StatusOr<BuiltIndex> Session::State::BuildFor(
 }
 
 void Session::State::RunDirectives() {
+  std::optional<StageThread> enrolled;
+  if (options.stages != nullptr) enrolled.emplace(options.stages);
   while (true) {
     const std::optional<v1::IndexDataset> directive =
         directives.Pop(MonotonicTime::max());

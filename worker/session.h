@@ -15,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "core/clock.h"
+#include "core/stages.h"
 #include "leat/v1/coordinator.pb.h"
 #include "worker/source/source.h"
 
@@ -33,6 +34,8 @@ struct SessionOptions {
   // For an upload while the coordinator is out of reach.
   Duration upload_patience = std::chrono::minutes(1);
   SourceLimits source_limits;
+  // Whose time listings take; null: it is not measured. Outlives the session.
+  StageClocks* stages = nullptr;
 };
 
 // Called on the session's thread.

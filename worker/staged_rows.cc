@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/blame.h"
+#include "core/stages.h"
 #include "core/status.h"
 #include "worker/job_runtime.h"
 #include "worker/row_partner.h"
@@ -57,6 +58,7 @@ class StagedRows final : public GroupStage {
     of.records = records;
     RowPartner partner(*job_, of);
     SampleForms forms = job_->FormsOf(r.candidate);
+    const StageScope preparing(Stage::kDecode);
     absl::Status status = group_->Prepare(row,
                                           {.epoch = job_->PassOf(of),
                                            .sample = r.candidate,

@@ -28,6 +28,7 @@
 #include "worker/scheduler.h"
 #include "worker/session.h"
 #include "worker/source/storage/storage.h"
+#include "worker/stage_report.h"
 #include "worker/storage_troubles.h"
 
 namespace leat::worker {
@@ -208,6 +209,7 @@ struct Worker::State {
   SampleCache cache;
   StopSignal stop;
   StorageTroubles troubles;
+  StageClocks listing{Clock::Real()};  // the thread that lists datasets
   const RuntimeContext context;
   BufferPool pool;
   const std::unique_ptr<LendingServer> lending;  // null: memory is not taken
@@ -315,6 +317,11 @@ v1::WorkerStats Worker::State::CollectStats() {
   summary.set_p95_ms(latency.p95_ms);
   summary.set_max_ms(latency.max_ms);
   stats.set_rss_bytes(ResidentBytes());
+  AddStages({.scheduler = now,
+             .threads = config.threads,
+             .listing = listing.Fold(),
+             .gpus = gpus_now},
+            stats.mutable_stages());
   last = now;
   last_at = at;
   return stats;
@@ -363,6 +370,7 @@ void Worker::State::HeartbeatLost(const v1::Heartbeat& heartbeat) {
 absl::Status Worker::State::StartSession() {
   SessionOptions options;
   options.source_limits = config.source;
+  options.stages = &listing;
   v1::RegisterWorker& registration = options.registration;
   registration.set_name(name);
   registration.set_address(address);

@@ -37,7 +37,8 @@ void Fill(Message* message, int* next) {
         break;
       case FieldDescriptor::CPPTYPE_ENUM:  // each value but the first is one
         reflection.SetEnumValue(
-            message, field, 1 + value % (field->enum_type()->value_count() - 1));
+            message, field,
+            1 + value % (field->enum_type()->value_count() - 1));
         break;
       case FieldDescriptor::CPPTYPE_MESSAGE:
         if (field->is_repeated())

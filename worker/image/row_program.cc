@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/stages.h"
 #include "core/status.h"
 #include "worker/image/encoded_image.h"
 #include "worker/image/program.h"
@@ -216,6 +217,7 @@ class Execution {
   }
 
   absl::Status RunStep(const Step& step, const DecodeStep& decode) {
+    const StageScope decoding(Stage::kDecode);
     const Tensor& encoded = Value(decode.input);
     ASSIGN_OR_RETURN(const EncodedImage image,
                      EncodedImage::Open({encoded.data, encoded.bytes()},
@@ -370,6 +372,7 @@ RowProgram::~RowProgram() = default;
 absl::Status RowProgram::Run(
     const RowInput& input, Scratch& scratch,
     std::span<const std::span<std::byte>> outputs) const {
+  const StageScope augmenting(Stage::kAugment);
   Scratch::State& state = *scratch.state();
   absl::Status status =
       Execution(*state_, input, state, state.row, outputs).Run();

@@ -2,6 +2,7 @@
 #include "worker/source/storage/storage.h"
 
 #include "core/blame.h"
+#include "core/stages.h"
 #include "core/status.h"
 #include "worker/source/storage/disk_cache.h"
 #include "worker/source/storage/identity.h"
@@ -135,6 +136,7 @@ absl::StatusOr<std::shared_ptr<const StoredFile>> OpenLocalAs(
 absl::StatusOr<std::shared_ptr<const StoredFile>> Storage::Open(
     std::string_view uri, std::string_view expected,
     const std::string& folder) const {
+  const StageScope opening(Stage::kOpen);
   const absl::StatusOr<StorageUri> parsed = ParseUri(uri);
   // The job or its index says it, to every worker.
   if (!parsed.ok()) return WithBlame(parsed.status(), Blame::kSample);

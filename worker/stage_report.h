@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The stages of a worker, as messages: what v1::StageStats says of each.
+#pragma once
+
+#include <vector>
+
+#include "core/stages.h"
+#include "leat/v1/types.pb.h"
+#include "worker/gpu_worker.h"
+#include "worker/scheduler.h"
+
+namespace leat::worker {
+
+struct StageReport {
+  const Scheduler::Stats& scheduler;
+  int threads = 0;     // decode threads
+  StageTimes listing;  // of the thread that lists datasets
+  const std::vector<GpuStats>& gpus;
+};
+
+// LIST to SEND, in this order; DEVICE where there are GPUs.
+void AddStages(const StageReport& report,
+               google::protobuf::RepeatedPtrField<v1::StageStats>* to);
+
+}  // namespace leat::worker
