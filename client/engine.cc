@@ -280,7 +280,10 @@ absl::StatusOr<std::shared_ptr<Step>> Engine::Next(MonotonicTime deadline) {
       return nullptr;
     }
     fetcher_.set_waiting(true);
-    if (!std::exchange(told, true)) Wake();
+    if (!std::exchange(told, true)) {
+      if (!options_.ahead) fetcher_.BeginWait();
+      Wake();
+    }
     if (Now() >= deadline) {
       fetcher_.set_waiting(false);
       CountWait(begin, false);
@@ -293,7 +296,9 @@ absl::StatusOr<std::shared_ptr<Step>> Engine::Next(MonotonicTime deadline) {
 
 void Engine::BeginWait() {
   MutexLock lock(&mu_);
-  if (options_.ahead) waiting_since_ = Now();
+  if (!options_.ahead) return;
+  waiting_since_ = Now();
+  fetcher_.BeginWait();
 }
 
 void Engine::EndWait(bool delivered) {
@@ -311,6 +316,7 @@ void Engine::AddWait(Duration wait, bool delivered) {
   waiting_since_ = {};
   waited_ += wait;
   step_wait_ += wait;
+  fetcher_.EndWait(wait);
   if (delivered) wait_.Add(std::exchange(step_wait_, Duration(0)));
 }
 

@@ -85,9 +85,14 @@ struct EngineStats {
   Duration elapsed{0};  // since the first Next
   Duration waited{0};   // of it, in Next, or as told
   LatencyHistogram wait;
+  Duration receiving{0};  // copying rows into place, on all streams
+  size_t streams = 0;
+  size_t open_rows = 0;    // asked, and not come
+  size_t ready_steps = 0;  // complete ones, of the window
   struct Worker {
     std::string name, address;
     uint64_t rows, bytes, failures;
+    Duration waited_for;
   };
   std::vector<Worker> workers;
 };
@@ -139,9 +144,11 @@ class Engine : public std::enable_shared_from_this<Engine> {
   absl::Status StartThreads();
   void OnAssignment(const v1::Assignment& assignment);
   v1::ConsumerStats Report();
+  void AddStages(const EngineStats& stats, v1::ConsumerStats* report) const;
   // All but the workers.
   EngineStats Totals(MonotonicTime now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void AddWorkers(EngineStats* stats) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndIdle(const std::vector<std::shared_ptr<Lane>>& lanes);
   Position After(Position position) const;
   bool AtEnd(const Position& position) const;
@@ -181,6 +188,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   Duration step_wait_ ABSL_GUARDED_BY(mu_){0};
   uint64_t steps_ ABSL_GUARDED_BY(mu_) = 0;
   LatencyHistogram wait_ ABSL_GUARDED_BY(mu_);
+  Duration receiving_ ABSL_GUARDED_BY(mu_){0};
   struct Snapshot {
     MonotonicTime at{};
     uint64_t rows = 0;

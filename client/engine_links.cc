@@ -65,6 +65,7 @@ class Engine::Handler : public LinkHandler {
       piece = *std::move(begun);
     }
     while (piece) {
+      const MonotonicTime begin = LinkNow();
       const Group& group = *piece->group;
       if (group.source)
         group.step->CopyRows(*group.source, *group.memory, group.indices,
@@ -75,7 +76,9 @@ class Engine::Handler : public LinkHandler {
                               piece->offset + offset, bytes);
         });
       const std::shared_ptr<Group> keep = piece->group;  // not under the lock
+      const Duration copying = LinkNow() - begin;
       MutexLock lock(&engine_->mu_);
+      engine_->receiving_ += copying;
       piece = engine_->fetcher_.End(*lane_, *piece, LinkNow());
       engine_->Settle();
     }

@@ -11,6 +11,12 @@
 namespace leat::client {
 namespace {
 
+constexpr size_t kWaitedForShown = 16;  // workers, of those that were
+
+uint64_t Nanoseconds(Duration duration) {
+  return static_cast<uint64_t>(std::max(duration, Duration(0)).count());
+}
+
 double Seconds(Duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
@@ -27,20 +33,61 @@ EngineStats Engine::Totals(MonotonicTime now) const {
                     .plane = fetcher_.plane(),
                     .steps = steps_,
                     .waited = waited_,
-                    .wait = wait_};
+                    .wait = wait_,
+                    .receiving = receiving_,
+                    .streams = fetcher_.num_lanes(),
+                    .open_rows = fetcher_.open_rows(),
+                    .ready_steps = fetcher_.num_ready()};
   if (first_next_ != MonotonicTime{}) stats.elapsed = now - first_next_;
   if (waiting_since_ != MonotonicTime{}) stats.waited += now - waiting_since_;
   return stats;
+}
+
+void Engine::AddWorkers(EngineStats* stats) const {
+  for (const Peer& peer : fetcher_.peers())
+    stats->workers.push_back({peer.ref.name, peer.ref.address, peer.rows,
+                              peer.bytes, peer.failures, peer.waited_for});
 }
 
 EngineStats Engine::stats() const {
   const MonotonicTime now = Clock::Real().Now();
   MutexLock lock(&mu_);
   EngineStats stats = Totals(now);
-  for (const Peer& peer : fetcher_.peers())
-    stats.workers.push_back({peer.ref.name, peer.ref.address, peer.rows,
-                             peer.bytes, peer.failures});
+  AddWorkers(&stats);
   return stats;
+}
+
+// What the consumer does: it takes rows, and trains.
+void Engine::AddStages(const EngineStats& stats,
+                       v1::ConsumerStats* report) const {
+  v1::StageStats& receive = *report->add_stages();
+  receive.set_stage(v1::STAGE_RECEIVE);
+  receive.set_places(static_cast<uint32_t>(stats.streams));
+  receive.set_items_total(stats.counters.rows);
+  receive.set_busy_ns_total(Nanoseconds(stats.receiving));
+  receive.set_queue_depth(stats.open_rows);
+  receive.set_queue_capacity(options_.window * options_.map->rows().size());
+  v1::StageStats& train = *report->add_stages();
+  train.set_stage(v1::STAGE_TRAIN);
+  train.set_places(1);
+  train.set_items_total(stats.steps);
+  train.set_busy_ns_total(Nanoseconds(stats.elapsed - stats.waited));
+  train.set_input_ns_total(Nanoseconds(stats.waited));
+  train.set_queue_depth(stats.ready_steps);
+  train.set_queue_capacity(options_.window);
+  std::vector<EngineStats::Worker> workers = stats.workers;
+  std::erase_if(workers, [](const EngineStats::Worker& worker) {
+    return worker.waited_for <= Duration(0);
+  });
+  std::sort(workers.begin(), workers.end(), [](const auto& a, const auto& b) {
+    return a.waited_for > b.waited_for;
+  });
+  workers.resize(std::min(workers.size(), kWaitedForShown));
+  for (const EngineStats::Worker& worker : workers) {
+    v1::WaitedFor& waited = *report->add_waited_for();
+    waited.set_worker(worker.name);
+    waited.set_waited_ns_total(Nanoseconds(worker.waited_for));
+  }
 }
 
 v1::ConsumerStats Engine::Report() {
@@ -52,6 +99,7 @@ v1::ConsumerStats Engine::Report() {
   {
     MutexLock lock(&mu_);
     stats = Totals(now);
+    AddWorkers(&stats);
     delivered = delivered_;
     last =
         std::exchange(last_report_, {now, stats.counters.rows, stats.waited});
@@ -77,6 +125,7 @@ v1::ConsumerStats Engine::Report() {
   wait->set_p50_ms(Milliseconds(stats.wait.Quantile(0.5)));
   wait->set_p95_ms(Milliseconds(stats.wait.Quantile(0.95)));
   wait->set_max_ms(Milliseconds(stats.wait.max()));
+  AddStages(stats, &report);
   report.set_epoch(delivered.epoch);
   report.set_step(delivered.step);
   if (interval > 0) {

@@ -35,6 +35,51 @@ uint64_t Fetcher::brought_bytes() const {
   return bytes;
 }
 
+size_t Fetcher::num_ready() const {
+  return static_cast<size_t>(std::count_if(
+      window_.steps.begin(), window_.steps.end(),
+      [](const std::shared_ptr<Step>& step) { return step->ready(); }));
+}
+
+size_t Fetcher::open_rows() const {
+  size_t rows = 0;
+  for (const Peer& peer : peers_.peers())
+    if (peer.lane) rows += peer.lane->open_rows;
+  return rows;
+}
+
+size_t Fetcher::num_lanes() const {
+  return static_cast<size_t>(
+      std::count_if(peers_.peers().begin(), peers_.peers().end(),
+                    [](const Peer& peer) { return peer.lane != nullptr; }));
+}
+
+void Fetcher::BeginWait() {
+  owed_.clear();
+  owed_rows_ = 0;
+  if (window_.steps.empty()) return;
+  std::vector<uint32_t> rows(peers_.size());
+  for (const Row& row : window_.steps.front()->rows) {
+    if (row.settled()) continue;
+    for (const uint16_t worker : row.asked) {
+      if (worker == Row::kNobody) continue;
+      ++rows[worker];
+      ++owed_rows_;
+      break;
+    }
+  }
+  for (size_t worker = 0; worker < rows.size(); ++worker)
+    if (rows[worker] > 0)
+      owed_.emplace_back(static_cast<uint16_t>(worker), rows[worker]);
+}
+
+void Fetcher::EndWait(Duration waited) {
+  for (const auto& [worker, rows] : owed_)
+    peers_.at(worker).waited_for +=
+        Duration(waited.count() / owed_rows_ * rows);
+  owed_.clear();
+}
+
 std::shared_ptr<Step> Fetcher::PopHead(MonotonicTime now) {
   std::shared_ptr<Step> step = std::move(window_.steps.front());
   window_.steps.pop_front();

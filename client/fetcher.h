@@ -56,6 +56,15 @@ class Fetcher {
   const Step& head() const { return *window_.steps.front(); }
   // REQUIRES: head().complete().
   std::shared_ptr<Step> PopHead(MonotonicTime now);
+  // Steps that could be handed out now.
+  size_t num_ready() const;
+  // Rows that have been asked and have not come, and streams that are open.
+  size_t open_rows() const;
+  size_t num_lanes() const;
+  // The consumer begins to wait, and has waited for so long: the workers that
+  // owed rows of the head as it began have caused it, each by its share.
+  void BeginWait();
+  void EndWait(Duration waited);
   // Whether the consumer waits for the head: only then are rows late.
   void set_waiting(bool waiting) { waiting_ = waiting; }
 
@@ -184,6 +193,9 @@ class Fetcher {
   MonotonicTime waiting_since_{};  // as Decide knows it; zero: nobody waits
   bool noted_ = false;             // since then
   MonotonicTime head_since_{};
+  // Of the wait under way: rows that each peer owed, and all of them.
+  std::vector<std::pair<uint16_t, uint32_t>> owed_;
+  uint32_t owed_rows_ = 0;
   MonotonicTime due_ = MonotonicTime::max();
 };
 

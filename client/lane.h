@@ -132,7 +132,8 @@ struct Peer {
   uint64_t failures = 0;
   uint64_t rows = 0;
   uint64_t bytes = 0;
-  double row_ns = 0;  // that a row takes it, moving average; 0: not known
+  Duration waited_for{0};  // of the consumer's waits, those that it caused
+  double row_ns = 0;       // that a row takes it, moving average; 0: not known
   // Bytes of brought samples that it may owe at a time; 0: no bound of its own.
   uint64_t brought_bytes = 0;
   Plane plane = Plane::kAuto;  // of its newest rows; kAuto: none

@@ -52,6 +52,7 @@ class PeerTable {
   const AssignmentTable* table() const { return table_.get(); }
   const std::deque<Peer>& peers() const { return peers_; }
   Peer& at(uint16_t worker) { return peers_[worker]; }
+  size_t size() const { return peers_.size(); }
   uint64_t num_samples() const { return shards_.num_samples(); }
   // Returns the number of workers that the table names.
   size_t num_named() const { return peer_of_.size(); }
