@@ -186,5 +186,36 @@ TEST_F(FetcherWaitsTest, WhereTheLateRowsAreIsSaidOnceAStep) {
   EXPECT_THAT(note, ::testing::HasSubstr("connection refused"));
 }
 
+// Samples 0 and 1 are w0's first, 10 to 12 w1's.
+TEST_F(FetcherWaitsTest, AWaitIsPutDownToTheWorkersThatOweItsRows) {
+  Begin(2);
+  AddStep({0, 1, 10, 11, 12});
+  fetcher_->BeginWait();  // nothing has been asked of anybody
+  fetcher_->EndWait(seconds(7));
+  const std::vector<Action> actions = Decide();
+  EXPECT_EQ(fetcher_->open_rows(), 5u);
+  EXPECT_EQ(fetcher_->num_lanes(), 2u);
+  EXPECT_EQ(fetcher_->num_ready(), 0u);
+  fetcher_->BeginWait();
+  fetcher_->EndWait(seconds(5));
+  EXPECT_EQ(PeerOf("w0").waited_for, seconds(2));
+  EXPECT_EQ(PeerOf("w1").waited_for, seconds(3));
+
+  for (const Action& action : actions)
+    if (!action.rows.empty() && WorkerOf(action) == "w0") {
+      EXPECT_TRUE(Answer(action).ok());
+    }
+  fetcher_->BeginWait();
+  for (const Action& action : actions)
+    if (!action.rows.empty() && WorkerOf(action) == "w1") {
+      EXPECT_TRUE(Answer(action).ok());
+    }
+  fetcher_->EndWait(seconds(1));
+  EXPECT_EQ(PeerOf("w0").waited_for, seconds(2));
+  EXPECT_EQ(PeerOf("w1").waited_for, seconds(4));
+  EXPECT_EQ(fetcher_->open_rows(), 0u);
+  EXPECT_EQ(fetcher_->num_ready(), 1u);
+}
+
 }  // namespace
 }  // namespace leat::client

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FindBottleneck: what limits a job, judged by what its consumers and the
+// workers did in a while.
+//
+// A stage limits if it is busy while it does not wait for its input. So the
+// judgement begins at the end, with the trainer, and walks to the beginning;
+// no verdict follows from one figure:
+//
+//   the trainer does not wait ───────────────────────────────► trainer
+//   it waits, and mostly for one worker that delivers little ─► straggler
+//   decode threads or GPUs busy, and not waiting for records ─► decode
+//   decode threads wait for room, and finished groups wait
+//     for the network ────────────────────────────────────────► network
+//   decode threads wait for records, or spend their time in
+//     reading them, and reads are under way ──────────────────► storage
+//   nobody is busy, nothing is under way: rows are asked for
+//     too late ───────────────────────────────────────────────► window
+//
+// Pure: the same figures give the same verdict.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace leat {
+
+// Of a while. Shares are of the time, 0 to 1, averages over the places.
+struct WorkerFigures {
+  std::string name;
+  double threads = 1;
+  double rows_per_s = 0;
+  // Of the decode threads' time.
+  double reading = 0;     // in storage and caches
+  double decoding = 0;    // decoding and all other operators
+  double for_input = 0;   // waiting for records that are being read
+  double for_output = 0;  // waiting for room
+  // Of the time.
+  double fetching = 0;  // read-ahead threads at work: 1 is one thread, always
+  double sending = 0;   // a stream has finished groups that are not sent
+  double device = -1;   // GPUs have groups on them; negative: it has none
+};
+
+struct ConsumerFigures {
+  std::string name;
+  double rows_per_s = 0;
+  double waiting = 0;  // of its time, for batches
+  double ready = 0;    // of its window, steps that are complete
+  // The worker that caused most of the waits, and its share of them.
+  std::string waited_for;
+  double waited_for_share = 0;
+};
+
+enum class Limit : uint8_t {
+  kUnknown,
+  kTrainer,
+  kNetwork,
+  kStorage,
+  kDecodeCpu,
+  kDecodeGpu,
+  kStraggler,
+  kWindow,
+  kWorkers,  // there are none
+};
+
+// "decode_cpu".
+std::string_view Name(Limit limit);
+// For people: "decode (CPU)".
+std::string_view Title(Limit limit);
+
+struct Figure {
+  std::string what;
+  double value = 0;
+  std::string unit;
+};
+
+struct Bottleneck {
+  Limit limit = Limit::kUnknown;
+  std::string subject;          // the worker or consumer it is about
+  std::string summary;          // a sentence
+  std::vector<Figure> figures;  // three, but of kUnknown
+  std::string advice;           // the one thing to change
+};
+
+// `workers`: those that serve.
+Bottleneck FindBottleneck(const std::vector<WorkerFigures>& workers,
+                          const std::vector<ConsumerFigures>& consumers);
+
+}  // namespace leat
