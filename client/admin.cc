@@ -69,6 +69,16 @@ absl::StatusOr<std::string> ControlAdmin::ListShards(std::string_view dataset) {
 absl::StatusOr<std::string> ControlAdmin::ListConsumers() {
   return GetAll(&Stub::ListConsumers);
 }
+absl::StatusOr<std::string> ControlAdmin::GetBottleneck(std::string_view job,
+                                                        absl::Duration since) {
+  v1::GetBottleneckRequest request;
+  request.set_job(std::string(job));
+  const int64_t seconds = absl::IDivDuration(since, absl::Seconds(1), &since);
+  request.mutable_since()->set_seconds(seconds);
+  request.mutable_since()->set_nanos(
+      static_cast<int32_t>(absl::ToInt64Nanoseconds(since)));
+  return Get(&Stub::GetBottleneck, request);
+}
 absl::Status ControlAdmin::DeleteJob(std::string_view name) {
   return Do<v1::DeleteJobRequest>(&Stub::DeleteJob, name);
 }

@@ -22,6 +22,8 @@ class ControlAdmin : public Admin {
   absl::StatusOr<std::string> ListDatasets() override;
   absl::StatusOr<std::string> ListShards(std::string_view dataset) override;
   absl::StatusOr<std::string> ListConsumers() override;
+  absl::StatusOr<std::string> GetBottleneck(std::string_view job,
+                                            absl::Duration since) override;
   absl::Status DeleteJob(std::string_view name) override;
   absl::Status DeleteDataset(std::string_view name) override;
   absl::Status DrainWorker(std::string_view name) override;

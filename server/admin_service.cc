@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <optional>
 
 #include "core/log.h"
 #include "core/status.h"
@@ -15,6 +16,10 @@ namespace {
 
 // Longer than anybody plans for.
 constexpr int64_t kMaxLifetimeSeconds = int64_t{100} * 365 * 86'400;
+
+// What limits a job is judged by a minute, unless another time is asked for.
+constexpr Duration kSinceDefault = std::chrono::minutes(1);
+constexpr Duration kSinceMost = std::chrono::hours(1);
 
 // Entries of a page, at most; and bytes after which a page ends.
 constexpr size_t kPageOfWorkers = 1000, kPageOfJobs = 100, kPageOfDatasets = 16;
@@ -123,6 +128,20 @@ grpc::ServerUnaryReactor* AdminService::HandleLater(
   return reactor;
 }
 
+std::vector<JobView> AdminService::Jobs(const Page& page) const {
+  std::vector<JobView> views = coordinator_->Jobs(page);
+  const MonotonicTime from = clock_->Now() - kSinceDefault;
+  std::optional<std::vector<WorkerFigures>> workers;
+  for (JobView& view : views) {
+    if (view.consumers == 0) continue;
+    if (!workers) workers = coordinator_->WorkersSince(from);
+    const absl::StatusOr<BottleneckView> limit =
+        coordinator_->BottleneckOf(view.info->spec.name, *workers, from);
+    if (limit.ok()) view.limited_by = std::string(Title(limit->found.limit));
+  }
+  return views;
+}
+
 grpc::ServerUnaryReactor* AdminService::GetStatus(
     grpc::CallbackServerContext* context, const v1::GetStatusRequest*,
     v1::GetStatusResponse* response) {
@@ -147,7 +166,7 @@ grpc::ServerUnaryReactor* AdminService::GetStatus(
       page.after = views.back().registration->name;
     }
     for (Page page{"", kPageOfJobs};;) {
-      const std::vector<JobView> views = coordinator_->Jobs(page);
+      const std::vector<JobView> views = Jobs(page);
       for (const JobView& view : views) *response->add_jobs() = SummaryOf(view);
       if (views.size() < page.limit) break;
       page.after = views.back().info->spec.name;
@@ -175,7 +194,7 @@ grpc::ServerUnaryReactor* AdminService::ListJobs(
   return Handle("AdminService/ListJobs", context, [&] {
     return FillPage(
         *request, kPageOfJobs, response, response->mutable_jobs(),
-        [&](const Page& page) { return coordinator_->Jobs(page); },
+        [&](const Page& page) { return Jobs(page); },
         [](const JobView& view) { return view.info->spec.name; });
   });
 }
@@ -219,6 +238,32 @@ grpc::ServerUnaryReactor* AdminService::ListConsumers(
         *request, kPageOfWorkers, response, response->mutable_consumers(),
         [&](const Page& page) { return coordinator_->Consumers(page); },
         [](const ConsumerView& view) { return view.key; });
+  });
+}
+
+grpc::ServerUnaryReactor* AdminService::GetBottleneck(
+    grpc::CallbackServerContext* context,
+    const v1::GetBottleneckRequest* request,
+    v1::GetBottleneckResponse* response) {
+  return Handle("AdminService/GetBottleneck", context, [&]() -> absl::Status {
+    Duration since = kSinceDefault;
+    if (request->has_since()) {
+      constexpr int64_t kMost = kSinceMost / std::chrono::seconds(1) + 1;
+      since = std::chrono::seconds(
+                  std::clamp<int64_t>(request->since().seconds(), -1, kMost)) +
+              Duration(request->since().nanos());
+      if (since <= Duration(0) || since > kSinceMost)
+        return InvalidArgument("since {} s: want more than 0 and up to {}",
+                               request->since().seconds(),
+                               kSinceMost / std::chrono::seconds(1));
+    }
+    const MonotonicTime from = clock_->Now() - since;
+    ASSIGN_OR_RETURN(
+        const BottleneckView view,
+        coordinator_->BottleneckOf(request->job(),
+                                   coordinator_->WorkersSince(from), from));
+    *response = ToProto(view);
+    return absl::OkStatus();
   });
 }
 

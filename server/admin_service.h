@@ -55,6 +55,10 @@ class AdminService final : public v1::AdminService::CallbackService {
       grpc::CallbackServerContext* context,
       const v1::ListConsumersRequest* request,
       v1::ListConsumersResponse* response) override;
+  grpc::ServerUnaryReactor* GetBottleneck(
+      grpc::CallbackServerContext* context,
+      const v1::GetBottleneckRequest* request,
+      v1::GetBottleneckResponse* response) override;
   grpc::ServerUnaryReactor* DeleteJob(grpc::CallbackServerContext* context,
                                       const v1::DeleteJobRequest* request,
                                       v1::DeleteJobResponse* response) override;
@@ -88,6 +92,8 @@ class AdminService final : public v1::AdminService::CallbackService {
       v1::RevokeAccessTokenResponse* response) override;
 
  private:
+  // With what limits those that somebody pulls.
+  std::vector<JobView> Jobs(const Page& page) const;
   grpc::ServerUnaryReactor* Handle(std::string_view method,
                                    grpc::CallbackServerContext* context,
                                    const std::function<absl::Status()>& handle);

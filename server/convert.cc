@@ -334,6 +334,7 @@ v1::JobSummary ToProto(const JobView& view) {
   proto.set_gpu_use(view.not_on_gpu.empty() ? v1::GPU_USE_YES : v1::GPU_USE_NO);
   proto.set_gpu_reason(view.not_on_gpu);
   if (view.decoders) *proto.mutable_decoders() = ToProto(*view.decoders);
+  proto.set_limited_by(view.limited_by);
   return proto;
 }
 
@@ -370,6 +371,25 @@ v1::Finding ToProto(const Finding& finding) {
   proto.set_severity(finding.severity);
   proto.set_summary(finding.summary);
   proto.set_remedy(finding.remedy);
+  return proto;
+}
+
+v1::GetBottleneckResponse ToProto(const BottleneckView& view) {
+  v1::GetBottleneckResponse proto;
+  proto.set_job(view.job);
+  proto.set_limit(std::string(Name(view.found.limit)));
+  proto.set_subject(view.found.subject);
+  proto.set_summary(view.found.summary);
+  for (const Figure& from : view.found.figures) {
+    v1::Figure& figure = *proto.add_figures();
+    figure.set_what(from.what);
+    figure.set_value(from.value);
+    figure.set_unit(from.unit);
+  }
+  proto.set_advice(view.found.advice);
+  proto.mutable_seen()->set_seconds(view.seen / std::chrono::seconds(1));
+  proto.set_workers(view.workers);
+  proto.set_consumers(view.consumers);
   return proto;
 }
 

@@ -30,6 +30,7 @@ v1::DatasetSummary ToProto(const DatasetView& view);
 v1::ConsumerInfo ToProto(const ConsumerView& view);
 v1::AccessTokenInfo ToProto(const AccessToken& token);
 v1::Finding ToProto(const Finding& finding);
+v1::GetBottleneckResponse ToProto(const BottleneckView& view);
 google::protobuf::Timestamp ToProto(WallTime time);
 
 }  // namespace leat::server

@@ -68,6 +68,7 @@ Coordinator::Coordinator(const CoordinatorConfig& config, Store* store,
       store_(store),
       instance_(instance),
       wake_(std::move(wake)),
+      figures_(config.history),
       membership_(config.membership),
       // Numbers of an earlier start mean nothing now.
       indexing_(config.indexing, (instance << 32) | 1),

@@ -44,6 +44,7 @@
 #include "server/assignments.h"
 #include "server/bad_samples.h"
 #include "server/consumer_table.h"
+#include "server/figures.h"
 #include "server/indexing.h"
 #include "server/job_creations.h"
 #include "server/membership.h"
@@ -64,6 +65,7 @@ struct CoordinatorConfig {
   // long, before it is reported as stalled.
   double stall_fraction = 0.25;
   Duration stall_after = std::chrono::seconds(10);
+  History::Config history;  // of what workers and consumers did
   size_t max_consumers = 20'000;
   size_t max_waiting_jobs = 4096;
   size_t max_writes = 4096;
@@ -228,6 +230,14 @@ class Coordinator {
   std::vector<ConsumerView> Consumers(const Page& page = {}) const;
   absl::StatusOr<std::vector<ShardView>> Shards(std::string_view dataset) const;
   std::vector<Finding> Findings(Now now) const;
+  // What READY workers did since then: those that told it. `seen` as Figures'.
+  std::vector<WorkerFigures> WorkersSince(MonotonicTime since,
+                                          size_t* seen = nullptr) const;
+  // What limits the job, by what `workers` and its consumers did since then.
+  // kNotFound.
+  absl::StatusOr<BottleneckView> BottleneckOf(
+      const std::string& job, const std::vector<WorkerFigures>& workers,
+      MonotonicTime since) const;
   const Store& store() const { return *store_; }
   const std::string& cluster() const { return config_.cluster; }
   // For tests: the published table of a dataset; nullptr: none.
@@ -339,6 +349,9 @@ class Coordinator {
   const uint64_t instance_;
   const Wake wake_;
   OnAccess on_access_;
+
+  // Noted without mu_.
+  Figures figures_;
 
   // Held while tables are computed. Taken before mu_.
   Mutex tables_mu_ ABSL_ACQUIRED_BEFORE(mu_);

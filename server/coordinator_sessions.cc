@@ -118,6 +118,9 @@ absl::Status Coordinator::Heartbeat(SessionId session, WorkerReport report,
   Membership::Worker* worker = membership_.Find(session);
   if (worker == nullptr) return NotFound("no session {}", session);
   NoteBadSamples(bad_samples, &effects);
+  if (report.stats != nullptr)
+    effects.Add([this, name = it->second.name, stats = report.stats,
+                 mono = now.mono] { figures_.NoteWorker(name, *stats, mono); });
   const bool was_lost = worker->lost;
   const bool was_troubled = !worker->troubles.empty();
   if (!membership_.Heartbeat(worker, std::move(report), std::move(troubles),
@@ -314,10 +317,15 @@ absl::StatusOr<SessionId> Coordinator::OpenConsumer(
 
 absl::Status Coordinator::ReportConsumer(SessionId session,
                                          ConsumerReport report, Now now) {
+  Effects effects;
   MutexLock lock(&mu_);
   Consumer* const found = consumers_.Find(session);
   if (found == nullptr) return NotFound("no session {}", session);
   Consumer& consumer = *found;
+  if (report.stats != nullptr)
+    effects.Add(
+        [this, name = consumer.opening.consumer, stats = report.stats,
+         mono = now.mono] { figures_.NoteConsumer(name, *stats, mono); });
   const bool stalls = report.stall_fraction >= config_.stall_fraction;
   consumer.report = std::move(report);
   consumer.last_report_at = now.wall;

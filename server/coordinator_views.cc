@@ -13,6 +13,11 @@
 #include "server/coordinator_internal.h"
 
 namespace leat::server {
+namespace {
+
+constexpr size_t kFiguresAtOnce = 1000;  // workers looked at with the lock
+
+}  // namespace
 
 std::vector<WorkerView> Coordinator::Workers(const Page& page) const {
   std::vector<WorkerView> views;
@@ -185,6 +190,54 @@ absl::StatusOr<std::vector<ShardView>> Coordinator::Shards(
     }
   }
   return views;
+}
+
+std::vector<WorkerFigures> Coordinator::WorkersSince(MonotonicTime since,
+                                                     size_t* seen) const {
+  std::vector<WorkerFigures> figures;
+  std::string after;
+  while (true) {
+    std::vector<std::string> names;
+    bool more = false;
+    {
+      MutexLock lock(&mu_);
+      const auto& workers = membership_.workers();
+      auto it = workers.upper_bound(after);
+      for (size_t n = 0; it != workers.end() && n < kFiguresAtOnce; ++it, ++n) {
+        after = it->first;
+        if (it->second.state() == WorkerState::kReady) names.push_back(after);
+      }
+      more = it != workers.end();
+    }
+    for (const std::string& name : names)
+      if (auto of = figures_.OfWorker(name, since, seen))
+        figures.push_back(*std::move(of));
+    if (!more) return figures;
+  }
+}
+
+absl::StatusOr<BottleneckView> Coordinator::BottleneckOf(
+    const std::string& job, const std::vector<WorkerFigures>& workers,
+    MonotonicTime since) const {
+  std::vector<std::string> names;
+  {
+    MutexLock lock(&mu_);
+    if (state_.FindJob(job) == nullptr) return NotFound("no job \"{}\"", job);
+    for (const SessionId id : consumers_.OfJob(job))
+      names.push_back(consumers_.Find(id)->opening.consumer);
+  }
+  size_t seen = 0;
+  std::vector<ConsumerFigures> consumers;
+  for (const std::string& name : names)
+    if (auto of = figures_.OfConsumer(name, since, &seen))
+      consumers.push_back(*std::move(of));
+  BottleneckView view;
+  view.job = job;
+  view.found = FindBottleneck(workers, consumers);
+  view.seen = static_cast<int64_t>(seen) * History::kSlot;
+  view.workers = workers.size();
+  view.consumers = consumers.size();
+  return view;
 }
 
 std::vector<Finding> Coordinator::Findings(Now now) const {

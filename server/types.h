@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "core/access.h"
+#include "core/bottleneck.h"
 #include "core/clock.h"
 #include "core/graph.h"
 #include "core/hash.h"
@@ -248,7 +249,8 @@ struct JobView {
   std::vector<BadSample> bad_samples;
   // These are set for a job with a budget of bad samples.
   uint64_t bad_samples_different = 0, bad_samples_allowed = 0;
-  std::string failure;  // why it is given up; empty: it is not
+  std::string failure;     // why it is given up; empty: it is not
+  std::string limited_by;  // as in v1::JobSummary
 };
 
 struct DatasetView {
@@ -272,6 +274,14 @@ struct ConsumerView {
   std::string job;
   ConsumerReport report;
   WallTime opened_at, last_report_at;
+};
+
+// What limits a job.
+struct BottleneckView {
+  std::string job;
+  Bottleneck found;
+  Duration seen{0};  // what there are samples of
+  uint64_t workers = 0, consumers = 0;
 };
 
 }  // namespace leat::server

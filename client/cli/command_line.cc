@@ -85,6 +85,7 @@ struct CommandLine::State {
   void AddAccess();
   void AddLocal();
   void AddWhy();
+  void AddBottleneck();
   void AddConvert();
   CommandNode Node(const CLI::App* command) const;
 };
@@ -147,6 +148,7 @@ void CommandLine::State::AddViews() {
   values[describe->add_option("NAME", options.name, "name or unique beginning")
              ->required()] = NamesOfKind();
   AddOutput(describe, true);
+  AddBottleneck();
 }
 
 void CommandLine::State::AddActions() {
@@ -259,6 +261,21 @@ void CommandLine::State::AddLocal() {
              ->required(),
          {"bash", "zsh", "fish"});
   Command("version", "The version of this program", "  leat version\n");
+}
+
+void CommandLine::State::AddBottleneck() {
+  CLI::App* bottleneck =
+      Command("bottleneck", "What limits a job, and the one thing to change",
+              "  leat bottleneck resnet50\n"
+              "  leat bottleneck resnet50 --since 10m\n"
+              "  leat bottleneck resnet50 -o json | jq -r .limit\n");
+  values[bottleneck->add_option("JOB", options.name, "the job, its whole name")
+             ->required()] = Names("jobs");
+  bottleneck
+      ->add_option("--since", options.since,
+                   "judge by so much time, as 30s or 5m, up to 1h (1m)")
+      ->type_name("TIME");
+  AddOutput(bottleneck, true);
 }
 
 void CommandLine::State::AddWhy() {

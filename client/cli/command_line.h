@@ -32,6 +32,7 @@ struct Options {
   std::string kind, name, worker, level, shell, path;
   std::string role, token_name, expires;
   bool yes = false;
+  std::string since = "1m";
   uint64_t epoch = 0, step = 0;
   std::optional<uint32_t> row;
   uint32_t rows = 32;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "client/cli/bottleneck.h"
 #include "client/cli/describe.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/listing.h"
@@ -168,6 +169,22 @@ absl::StatusOr<int> RunWhy(Session& session) {
                                     .one = options.row.has_value()},
                                    rows),
                            kGood};
+  });
+}
+
+absl::StatusOr<int> RunBottleneck(Session& session) {
+  const Options& options = session.options();
+  ASSIGN_OR_RETURN(const absl::Duration since,
+                   ParseTimeFlag("--since", options.since));
+  return session.Show([&]() -> absl::StatusOr<Session::Result> {
+    ASSIGN_OR_RETURN(Connection * connection, session.Connect());
+    Admin& admin = connection->admin();
+    const absl::StatusOr<std::string> text =
+        admin.GetBottleneck(options.name, since);
+    RETURN_IF_ERROR(
+        WithNearNames(text.status(), admin, *FindKind("jobs"), options.name));
+    ASSIGN_OR_RETURN(Json answer, ParseObject(*text, "bottleneck"));
+    return Session::Result{BottleneckView(std::move(answer)), kGood};
   });
 }
 

@@ -19,6 +19,7 @@ absl::Status WithNearNames(absl::Status status, Admin& admin, const Kind& kind,
 absl::StatusOr<int> RunStatus(Session& session);
 absl::StatusOr<int> RunGet(Session& session);
 absl::StatusOr<int> RunDescribe(Session& session);
+absl::StatusOr<int> RunBottleneck(Session& session);
 absl::StatusOr<int> RunDelete(Session& session);
 absl::StatusOr<int> RunDrain(Session& session);
 absl::StatusOr<int> RunUndrain(Session& session);

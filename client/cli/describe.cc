@@ -199,7 +199,7 @@ View DescribeJob(const Json& job, const Json& workers, const Json& consumers,
                                              Whole(job, "steps_per_epoch")))},
       {"Rate (rows/s)", Rate(Number(job, "rows_per_s"))},
       {"Stall (%)", Percent(Number(job, "stall_fraction"))},
-      {"Limited by", LimitedBy(job, workers)}};
+      {"Limited by", Text(job, "limited_by")}};
   if (const std::string failure = Text(job, "failure"); !failure.empty())
     facts.facts.emplace_back("Given up", Cell(failure, Tone::kBad));
   Section pipeline;
@@ -476,7 +476,7 @@ View StatusView(Json status, absl::Time now) {
   run.title = fmt::format("Jobs ({}) on {} dataset{}", jobs.size(),
                           Whole(status, "datasets"),
                           Whole(status, "datasets") == 1 ? "" : "s");
-  run.table = JobsTable(jobs, &workers, now);
+  run.table = JobsTable(jobs, now);
   if (jobs.empty()) run.lines.push_back({"none", Tone::kDim, 2});
   view.sections = {std::move(head), std::move(work), std::move(run)};
   view.data = std::move(status);

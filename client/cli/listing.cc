@@ -19,9 +19,8 @@ constexpr std::array<Kind, 5> kKinds = {{
     {"consumers", "consumer", "c", "consumer"},
 }};
 
-// A trainer that waits less than this is the one that limits.
+// A trainer that waits less than this is held up by nothing.
 constexpr double kStalled = 0.05;
-constexpr double kBusy = 0.7;
 // Owners shown of one shard are few (≤ 4); jobs of a dataset may be many.
 constexpr size_t kMaxJoined = 4;
 
@@ -156,22 +155,6 @@ uint64_t NumShards(const Json& dataset) {
   return samples / size + (samples % size > 0 ? 1 : 0);
 }
 
-std::string LimitedBy(const Json& job, const Json& workers) {
-  if (Whole(job, "consumers") == 0) return "-";
-  uint64_t threads = 0;
-  double busy = 0;
-  for (const Json& worker : workers) {
-    if (Text(worker, "state") != "WORKER_STATE_READY") continue;
-    const uint64_t n = std::max<uint64_t>(1, Whole(worker, "threads"));
-    threads += n;
-    busy += static_cast<double>(n) * Number(worker, "stats.busy_fraction");
-  }
-  if (threads == 0) return "no workers";
-  if (Number(job, "stall_fraction") < kStalled) return "trainer";
-  return busy / static_cast<double>(threads) >= kBusy ? "workers"
-                                                      : "storage or network";
-}
-
 Table WorkersTable(const Json& workers, absl::Time now) {
   Table table;
   table.columns = {{"NAME"},
@@ -219,43 +202,40 @@ Table WorkersTable(const Json& workers, absl::Time now) {
   return table;
 }
 
-Table JobsTable(const Json& jobs, const Json* workers, absl::Time now) {
+Table JobsTable(const Json& jobs, absl::Time now) {
   Table table;
   table.columns = {{"NAME"},
                    {"EPOCH", 0, false, true},
                    {"STEP", 0, false, true},
                    {"RATE(rows/s)", 0, false, true},
-                   {"STALL(%)", 1, false, true}};
-  if (workers != nullptr) table.columns.push_back({"LIMITED BY", 2});
-  for (const Column& column : std::vector<Column>{{"CONSUMERS", 4, false, true},
-                                                  {"BAD", 3, false, true},
-                                                  {"AGE", 5, false, true},
-                                                  {"DATASET", 6},
-                                                  {"BATCH", 7, false, true},
-                                                  {"ORDER", 0, true},
-                                                  {"LAST BATCH", 0, true},
-                                                  {"DECODER", 0, true},
-                                                  {"PLAN", 0, true}}) {
-    table.columns.push_back(column);
-  }
+                   {"STALL(%)", 1, false, true},
+                   {"LIMITED BY", 2},
+                   {"CONSUMERS", 4, false, true},
+                   {"BAD", 3, false, true},
+                   {"AGE", 5, false, true},
+                   {"DATASET", 6},
+                   {"BATCH", 7, false, true},
+                   {"ORDER", 0, true},
+                   {"LAST BATCH", 0, true},
+                   {"DECODER", 0, true},
+                   {"PLAN", 0, true}};
   for (const Json& item : jobs) {
-    std::vector<Cell> row = {{Text(item, "job.spec.name"), Tone::kBold},
-                             Count(item, "epoch"),
-                             Progress(item, ""),
-                             Rate(Number(item, "rows_per_s")),
-                             Stall(Number(item, "stall_fraction"))};
-    if (workers != nullptr) row.push_back(LimitedBy(item, *workers));
-    for (Cell& cell : std::vector<Cell>{
-             Count(item, "consumers"), Bad(item, "bad_samples_total"),
-             AgeSince(Text(item, "created_at"), now),
-             Text(item, "job.dataset.name"), Count(item, "job.spec.batch"),
-             EnumWord(Text(item, "job.spec.order"), "ORDER_"),
-             EnumWord(Text(item, "job.spec.last_batch"), "LAST_BATCH_"),
-             EnumWord(Text(item, "job.spec.decoder_class"), "DECODER_CLASS_"),
-             HexOfBase64(Text(item, "job.plan_hash")).substr(0, 12)}) {
-      row.push_back(std::move(cell));
-    }
-    table.rows.push_back(std::move(row));
+    table.rows.push_back(
+        {{Text(item, "job.spec.name"), Tone::kBold},
+         Count(item, "epoch"),
+         Progress(item, ""),
+         Rate(Number(item, "rows_per_s")),
+         Stall(Number(item, "stall_fraction")),
+         Text(item, "limited_by"),
+         Count(item, "consumers"),
+         Bad(item, "bad_samples_total"),
+         AgeSince(Text(item, "created_at"), now),
+         Text(item, "job.dataset.name"),
+         Count(item, "job.spec.batch"),
+         EnumWord(Text(item, "job.spec.order"), "ORDER_"),
+         EnumWord(Text(item, "job.spec.last_batch"), "LAST_BATCH_"),
+         EnumWord(Text(item, "job.spec.decoder_class"), "DECODER_CLASS_"),
+         HexOfBase64(Text(item, "job.plan_hash")).substr(0, 12)});
   }
   return table;
 }
@@ -324,7 +304,7 @@ View ListingView(const Kind& kind, Json answer, absl::Time now) {
   for (const Json& item : items) view.names.push_back(Text(item, kind.name));
   Section section;
   if (kind.plural == "workers") section.table = WorkersTable(items, now);
-  if (kind.plural == "jobs") section.table = JobsTable(items, nullptr, now);
+  if (kind.plural == "jobs") section.table = JobsTable(items, now);
   if (kind.plural == "datasets") section.table = DatasetsTable(items, now);
   if (kind.plural == "shards") section.table = ShardsTable(items);
   if (kind.plural == "consumers") section.table = ConsumersTable(items, now);

@@ -34,13 +34,8 @@ View ListingView(const Kind& kind, Json answer, absl::Time now);
 
 // Parts that other views share.
 Table WorkersTable(const Json& workers, absl::Time now);
-// `workers` null: no LIMITED BY column.
-Table JobsTable(const Json& jobs, const Json* workers, absl::Time now);
+Table JobsTable(const Json& jobs, absl::Time now);
 Table ConsumersTable(const Json& consumers, absl::Time now);
-// Who limits a job, from its stall and the workers' load: "trainer",
-// "workers" (their cores are busy), "storage or network" (cores idle, trainer
-// waiting), "no workers", or "-" without consumers.
-std::string LimitedBy(const Json& job, const Json& workers);
 uint64_t NumShards(const Json& dataset);
 
 }  // namespace leat::cli

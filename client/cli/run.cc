@@ -23,6 +23,7 @@ const std::map<std::string_view, Command>& Commands() {
       {"sheet", RunSheet},           {"inspect", RunInspect},
       {"completion", RunCompletion}, {"version", RunVersion},
       {"convert", RunConvert},       {"why", RunWhy},
+      {"bottleneck", RunBottleneck},
   };
   return commands;
 }

@@ -26,6 +26,9 @@ class Admin {
   virtual absl::StatusOr<std::string> ListDatasets() = 0;
   virtual absl::StatusOr<std::string> ListShards(std::string_view dataset) = 0;
   virtual absl::StatusOr<std::string> ListConsumers() = 0;
+  // `since`: looks so far back, up to an hour.
+  virtual absl::StatusOr<std::string> GetBottleneck(std::string_view job,
+                                                    absl::Duration since) = 0;
   virtual absl::Status DeleteJob(std::string_view name) = 0;
   virtual absl::Status DeleteDataset(std::string_view name) = 0;
   virtual absl::Status DrainWorker(std::string_view name) = 0;

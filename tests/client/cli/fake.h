@@ -78,10 +78,12 @@ inline std::string JobsJson() {
    "epoch": "3", "step": "120", "steps_per_epoch": "1251",
    "gpu_use": "GPU_USE_YES", "gpu_reason": "",
    "rows_per_s": 1650.0, "stall_fraction": 0.12, "bad_samples_total": "4",
+   "limited_by": "decode (CPU)",
    "bad_samples": [{"sample": "17", "record": "n01/a\u001b[31m.jpg",
      "reason": "Premature end of JPEG file", "count": "4"}]},
   {"job": {"spec": {"name": "status", "batch": 8},
-           "dataset": {"name": "train"}}, "consumers": "0"}]})";
+           "dataset": {"name": "train"}}, "consumers": "0"}]
+})";
 }
 
 inline constexpr char kDatasets[] = R"json({"datasets": [
@@ -103,10 +105,24 @@ inline constexpr char kConsumers[] = R"({"consumers": [
   "plane": "grpc"}, "opened_at": "2026-11-21T01:31:00Z",
   "last_report_at": "2026-11-21T01:59:58Z"}]})";
 
+inline constexpr char kBottleneck[] = R"({"job": "resnet50",
+ "limit": "decode_cpu", "subject": "",
+ "summary": "the decode threads are busy, and their records are there",
+ "figures": [
+  {"what": "the trainer waits for batches", "value": 41.5,
+   "unit": "% of its time"},
+  {"what": "decode threads decode and augment", "value": 93,
+   "unit": "% of their time"},
+  {"what": "decode threads wait for records", "value": 0.5,
+   "unit": "% of their time"}],
+ "advice": "add workers, or threads: leat-worker --threads",
+ "seen": "58s", "workers": 2, "consumers": 1})";
+
 struct FakeService {
   std::map<std::string, std::string> answers = {
-      {"workers", kWorkers}, {"jobs", JobsJson()},      {"datasets", kDatasets},
-      {"shards", kShards},   {"consumers", kConsumers},
+      {"workers", kWorkers},     {"jobs", JobsJson()},
+      {"datasets", kDatasets},   {"shards", kShards},
+      {"consumers", kConsumers}, {"bottleneck", kBottleneck},
   };
   std::string findings = "[]";
   absl::Status connect;               // of connecting
@@ -151,6 +167,13 @@ class FakeAdmin : public Admin {
   }
   absl::StatusOr<std::string> ListConsumers() override {
     return List("consumers");
+  }
+  absl::StatusOr<std::string> GetBottleneck(std::string_view job,
+                                            absl::Duration since) override {
+    RETURN_IF_ERROR(Call(
+        fmt::format("bottleneck {} {}", job, absl::FormatDuration(since))));
+    if (job != "resnet50") return NotFound("no such job");
+    return service_->answers["bottleneck"];
   }
   absl::Status DeleteJob(std::string_view name) override {
     return Call("delete-job " + std::string(name));

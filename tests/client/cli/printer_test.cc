@@ -37,6 +37,7 @@ std::vector<std::vector<std::string>> ViewCommands() {
           {"describe", "job", "resnet50"},
           {"describe", "dataset", "train"},
           {"why", "resnet50", "--step", "3"},
+          {"bottleneck", "resnet50"},
           {"inspect", "."}};
 }
 
@@ -190,7 +191,7 @@ TEST(Describe, AJobShowsItsPipelinePlanAndBadSamples) {
                                    "()"));
   EXPECT_THAT(shell.out, HasSubstr("trainer0-77"));
   EXPECT_THAT(shell.out, HasSubstr("n01/a\\x1b[31m.jpg"));
-  EXPECT_THAT(shell.out, HasSubstr("Limited by     workers"));
+  EXPECT_THAT(shell.out, HasSubstr("Limited by     decode (CPU)"));
 }
 
 TEST(Describe, AJobOfAClassThatNotEverybodyHasTellsWhoHasIt) {

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/figures.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace leat::server {
+namespace {
+
+// Whose last report is older has ended.
+constexpr Duration kForgetReports = std::chrono::minutes(5);
+constexpr size_t kMaxReports = 65'536;
+
+// What the shares of a sample are.
+enum WorkerShare : size_t {
+  kReading,
+  kDecoding,
+  kForInput,
+  kForOutput,
+  kFetching,  // of kMostFetching threads
+  kSending,
+  kDeviceBusy,
+};
+enum ConsumerShare : size_t {
+  kWaitingShare,
+  kReadyShare,
+  kWaitedForShare,
+};
+constexpr double kMostFetching = 200;  // 0.005 of which is a thread
+constexpr uint32_t kMostThreads = 1 << 20;
+
+std::string WorkerSeries(std::string_view name) {
+  return std::string("w ").append(name);
+}
+std::string ConsumerSeries(std::string_view name) {
+  return std::string("c ").append(name);
+}
+
+const v1::StageStats& StageOf(
+    const google::protobuf::RepeatedPtrField<v1::StageStats>& stages,
+    v1::Stage stage) {
+  const auto found =
+      std::find_if(stages.begin(), stages.end(),
+                   [stage](const auto& each) { return each.stage() == stage; });
+  return found == stages.end() ? v1::StageStats::default_instance() : *found;
+}
+
+uint64_t Grown(uint64_t before, uint64_t after) {
+  return after > before ? after - before : 0;
+}
+
+double SecondsOf(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+// The share of `places` × `seconds` that `ns` is.
+double ShareOf(uint64_t ns, double places, double seconds) {
+  return places <= 0 ? 0 : static_cast<double>(ns) / 1e9 / places / seconds;
+}
+
+}  // namespace
+
+std::optional<Figures::Totals> Figures::Before(const std::string& series,
+                                               Totals now) {
+  ForgetBefore(now.at);
+  const auto found = last_.find(series);
+  if (found == last_.end()) {
+    if (last_.size() < kMaxReports) last_.emplace(series, std::move(now));
+    return std::nullopt;
+  }
+  if (now.at < found->second.at + History::kSlot) return std::nullopt;
+  Totals before = std::exchange(found->second, std::move(now));
+  // It has begun anew since.
+  if (found->second.rows < before.rows) return std::nullopt;
+  return before;
+}
+
+void Figures::ForgetBefore(MonotonicTime now) {
+  if (now < swept_at_ + kForgetReports) return;
+  swept_at_ = now;
+  absl::erase_if(last_, [now](const auto& each) {
+    return each.second.at + kForgetReports < now;
+  });
+}
+
+void Figures::NoteWorker(const std::string& name, const v1::WorkerStats& stats,
+                         MonotonicTime now) {
+  if (stats.stages().empty()) return;  // of a release that does not tell
+  const v1::StageStats& open = StageOf(stats.stages(), v1::STAGE_OPEN);
+  const v1::StageStats& read = StageOf(stats.stages(), v1::STAGE_READ);
+  const v1::StageStats& decode = StageOf(stats.stages(), v1::STAGE_DECODE);
+  const v1::StageStats& augment = StageOf(stats.stages(), v1::STAGE_AUGMENT);
+  const v1::StageStats& device = StageOf(stats.stages(), v1::STAGE_DEVICE);
+  const v1::StageStats& send = StageOf(stats.stages(), v1::STAGE_SEND);
+  // Threads that read ahead are counted in READ's waits; where there are none,
+  // the decode threads read.
+  const uint64_t reads = open.busy_ns_total() + read.busy_ns_total();
+  const bool ahead = read.idle_ns_total() + read.output_ns_total() > 0 ||
+                     read.places() != decode.places();
+  Totals totals;
+  totals.at = now;
+  totals.rows = stats.rows_total();
+  totals.ns[ahead ? kFetching : kReading] = reads;
+  totals.ns[kDecoding] = decode.busy_ns_total() + augment.busy_ns_total();
+  totals.ns[kForInput] = decode.input_ns_total();
+  totals.ns[kForOutput] = decode.output_ns_total();
+  totals.ns[kSending] = send.busy_ns_total();
+  totals.ns[kDeviceBusy] = device.busy_ns_total();
+  const std::string series = WorkerSeries(name);
+  MutexLock lock(&mu_);
+  const std::optional<Totals> before = Before(series, totals);
+  if (!before) return;
+  const double seconds = SecondsOf(now - before->at);
+  const auto share = [&](size_t index, double places) {
+    return ShareOf(Grown(before->ns[index], totals.ns[index]), places, seconds);
+  };
+  History::Sample sample;
+  sample.rows_per_s = static_cast<float>(
+      static_cast<double>(totals.rows - before->rows) / seconds);
+  for (const size_t index : {kReading, kDecoding, kForInput, kForOutput})
+    sample.Set(index, share(index, decode.places()));
+  sample.Set(kFetching, share(kFetching, kMostFetching));
+  // Groups that nothing has been sent of, all the time, tell nothing of how
+  // long they take.
+  const bool stuck =
+      send.queue_depth() > 0 && totals.ns[kSending] == before->ns[kSending];
+  sample.Set(kSending, stuck ? 1 : share(kSending, send.places()));
+  sample.Set(kDeviceBusy, share(kDeviceBusy, device.places()));
+  // Of a worker, `other` is its threads, and whether it has a GPU.
+  sample.other = std::min(decode.places(), kMostThreads) << 1 |
+                 (device.places() > 0 ? 1u : 0u);
+  history_.Add(series, sample, now - History::kSlot);
+}
+
+void Figures::NoteConsumer(const std::string& name,
+                           const v1::ConsumerStats& stats, MonotonicTime now) {
+  if (stats.stages().empty()) return;
+  const v1::StageStats& train = StageOf(stats.stages(), v1::STAGE_TRAIN);
+  Totals totals;
+  totals.at = now;
+  totals.rows = stats.rows_total();
+  totals.ns[kWaitingShare] = train.input_ns_total();
+  for (const v1::WaitedFor& each : stats.waited_for())
+    totals.waited_for[each.worker()] = each.waited_ns_total();
+  const std::string series = ConsumerSeries(name);
+  MutexLock lock(&mu_);
+  const std::optional<Totals> before = Before(series, totals);
+  if (!before) return;
+  const double seconds = SecondsOf(now - before->at);
+  const uint64_t waited =
+      Grown(before->ns[kWaitingShare], totals.ns[kWaitingShare]);
+  History::Sample sample;
+  sample.rows_per_s = static_cast<float>(
+      static_cast<double>(totals.rows - before->rows) / seconds);
+  sample.Set(kWaitingShare, ShareOf(waited, 1, seconds));
+  if (train.queue_capacity() > 0)
+    sample.Set(kReadyShare, static_cast<double>(train.queue_depth()) /
+                                static_cast<double>(train.queue_capacity()));
+  uint64_t most = 0;
+  for (const auto& [worker, ns] : totals.waited_for) {
+    const auto earlier = before->waited_for.find(worker);
+    const uint64_t grown =
+        Grown(earlier == before->waited_for.end() ? 0 : earlier->second, ns);
+    if (grown <= most) continue;
+    most = grown;
+    sample.other = history_.NumberOf(WorkerSeries(worker));
+  }
+  if (waited > 0)
+    sample.Set(kWaitedForShare,
+               static_cast<double>(most) / static_cast<double>(waited));
+  history_.Add(series, sample, now - History::kSlot);
+}
+
+std::optional<WorkerFigures> Figures::OfWorker(const std::string& name,
+                                               MonotonicTime since,
+                                               size_t* seen) const {
+  WorkerFigures sum;
+  sum.name = name;
+  double samples = 0, devices = 0;
+  sum.threads = sum.device = 0;
+  {
+    MutexLock lock(&mu_);
+    history_.ForEach(WorkerSeries(name), since,
+                     [&](const History::Sample& sample) {
+                       ++samples;
+                       sum.threads = sample.other >> 1;
+                       sum.rows_per_s += sample.rows_per_s;
+                       sum.reading += sample.Get(kReading);
+                       sum.decoding += sample.Get(kDecoding);
+                       sum.for_input += sample.Get(kForInput);
+                       sum.for_output += sample.Get(kForOutput);
+                       sum.fetching += kMostFetching * sample.Get(kFetching);
+                       sum.sending += sample.Get(kSending);
+                       if ((sample.other & 1) == 0) return;
+                       ++devices;
+                       sum.device += sample.Get(kDeviceBusy);
+                     });
+  }
+  if (samples == 0) return std::nullopt;
+  for (double* each :
+       {&sum.rows_per_s, &sum.reading, &sum.decoding, &sum.for_input,
+        &sum.for_output, &sum.fetching, &sum.sending})
+    *each /= samples;
+  sum.device = devices > 0 ? sum.device / devices : -1;
+  if (seen != nullptr) *seen = std::max(*seen, static_cast<size_t>(samples));
+  return sum;
+}
+
+std::optional<ConsumerFigures> Figures::OfConsumer(const std::string& name,
+                                                   MonotonicTime since,
+                                                   size_t* seen) const {
+  ConsumerFigures sum;
+  sum.name = name;
+  double samples = 0, most = 0;
+  absl::flat_hash_map<uint32_t, double> waits;  // by the worker waited for
+  MutexLock lock(&mu_);
+  history_.ForEach(
+      ConsumerSeries(name), since, [&](const History::Sample& sample) {
+        ++samples;
+        sum.rows_per_s += sample.rows_per_s;
+        sum.waiting += sample.Get(kWaitingShare);
+        sum.ready += sample.Get(kReadyShare);
+        waits[sample.other] +=
+            sample.Get(kWaitingShare) * sample.Get(kWaitedForShare);
+      });
+  if (samples == 0) return std::nullopt;
+  for (const auto& [worker, wait] : waits) {
+    const std::string_view series = history_.NameOf(worker);
+    if (wait <= most || series.empty()) continue;
+    most = wait;
+    sum.waited_for = series.substr(WorkerSeries("").size());
+  }
+  if (sum.waiting > 0) sum.waited_for_share = std::min(1.0, most / sum.waiting);
+  for (double* each : {&sum.rows_per_s, &sum.waiting, &sum.ready})
+    *each /= samples;
+  if (seen != nullptr) *seen = std::max(*seen, static_cast<size_t>(samples));
+  return sum;
+}
+
+size_t Figures::bytes() const {
+  MutexLock lock(&mu_);
+  return history_.bytes();
+}
+
+}  // namespace leat::server

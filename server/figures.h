@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Figures: what workers and consumers did, of what they report.
+//
+// Reports count since a process began. Of two reports, a slot of the history
+// (server/history.h) or more apart, the differences make a sample: shares of
+// the time between them. A process that began anew counts from zero, and is
+// compared with its own reports only. What a job did in a while is the mean of
+// its samples.
+//
+//   NoteWorker("w0", {decode: 8 threads, busy 10 s}, 12:00:00)
+//   NoteWorker("w0", {decode: 8 threads, busy 18 s}, 12:00:02) ─► decoding 0.5
+//
+// Thread-safe, with a lock of its own that no file, network or log is touched
+// under. Reports are hostile: whatever they say, the shares are in [0, 1].
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "core/bottleneck.h"
+#include "core/mutex.h"
+#include "leat/v1/types.pb.h"
+#include "server/history.h"
+
+namespace leat::server {
+
+class Figures {
+ public:
+  explicit Figures(const History::Config& config) : history_(config) {}
+
+  void NoteWorker(const std::string& name, const v1::WorkerStats& stats,
+                  MonotonicTime now);
+  void NoteConsumer(const std::string& name, const v1::ConsumerStats& stats,
+                    MonotonicTime now);
+
+  // What it did since then; nullopt: there are no samples. `seen`, if it is not
+  // null, becomes the number of samples if that is more.
+  std::optional<WorkerFigures> OfWorker(const std::string& name,
+                                        MonotonicTime since,
+                                        size_t* seen = nullptr) const;
+  std::optional<ConsumerFigures> OfConsumer(const std::string& name,
+                                            MonotonicTime since,
+                                            size_t* seen = nullptr) const;
+  size_t bytes() const;
+
+ private:
+  // Counts of a report, since its process began.
+  struct Totals {
+    MonotonicTime at{};
+    uint64_t rows = 0;
+    std::array<uint64_t, History::kShares> ns{};
+    absl::flat_hash_map<std::string, uint64_t> waited_for;  // by worker
+  };
+
+  // The report to compare with; nullopt: it is too early, or the first one. The
+  // new one takes its place unless it is too early.
+  std::optional<Totals> Before(const std::string& series, Totals now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void ForgetBefore(MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  mutable Mutex mu_;
+  History history_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_map<std::string, Totals> last_ ABSL_GUARDED_BY(mu_);
+  MonotonicTime swept_at_ ABSL_GUARDED_BY(mu_){};
+};
+
+}  // namespace leat::server

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// History: what workers and consumers did, one sample each two seconds, for an
+// hour: what is asked of the past needs no other program.
+//
+// Samples lie in chunks of a minute, and in a chunk by series, so memory is
+// taken by what there is, and what is old goes at once:
+//
+//   chunks_   12:00 {1: 30 samples, 2: 30 samples}   12:01 {1: …}   …
+//
+// The oldest chunk goes when it is an hour old, or when there are `max_bytes`:
+// at the default an hour of 8,000 workers and consumers, a quarter of an hour
+// of 30,000. A series that has no sample in any chunk is forgotten.
+//
+// Thread-compatible; the owner locks. Time: callers pass `now`.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/container/flat_hash_map.h"
+#include "core/clock.h"
+
+namespace leat::server {
+
+class History {
+ public:
+  static constexpr Duration kSlot = std::chrono::seconds(2);
+  static constexpr size_t kChunkSlots = 30;
+  static constexpr size_t kShares = 8;
+
+  struct Config {
+    Duration keep = std::chrono::hours(1);
+    size_t max_bytes = 256 << 20;
+    size_t max_series = 65'536;  // new ones are left out beyond
+  };
+  // Of one slot. What the shares are of is the owner's matter.
+  struct Sample {
+    static constexpr float kNone = -1;
+    float rows_per_s = kNone;  // kNone: there is no sample
+    uint32_t other = 0;        // number of another series; 0: none
+    std::array<uint8_t, kShares> shares{};
+
+    // A share of 0 to 1, to half a per cent; more is 1.
+    void Set(size_t index, double share);
+    double Get(size_t index) const;
+  };
+
+  explicit History(const Config& config) : config_(config) {}
+
+  // Numbers begin with 1. 0: the series is not known.
+  uint32_t NumberOf(std::string_view series) const;
+  // Empty: no series has the number.
+  std::string_view NameOf(uint32_t number) const;
+  // Replaces what the slot of `now` has. `now` does not go back by more than a
+  // chunk.
+  void Add(std::string_view series, const Sample& sample, MonotonicTime now);
+  // The samples of the slots since then, the oldest first.
+  void ForEach(std::string_view series, MonotonicTime since,
+               const std::function<void(const Sample&)>& visit) const;
+
+  size_t bytes() const { return arrays_ * kArrayBytes; }
+  size_t num_series() const { return numbers_.size(); }
+
+ private:
+  using Samples = std::array<Sample, kChunkSlots>;
+  // With its place in a chunk's map.
+  static constexpr size_t kArrayBytes = sizeof(Samples) + 48;
+  struct Chunk {
+    int64_t number = 0;  // its first slot, by kChunkSlots
+    absl::flat_hash_map<uint32_t, std::unique_ptr<Samples>> samples;
+  };
+
+  static int64_t SlotOf(MonotonicTime time);
+  Chunk* ChunkFor(int64_t number);
+  void DropOldest();
+  uint32_t Number(std::string_view series);
+
+  const Config config_;
+  std::deque<Chunk> chunks_;  // by number
+  size_t arrays_ = 0;
+  uint32_t next_number_ = 1;
+  absl::flat_hash_map<std::string, uint32_t> numbers_;
+  struct Known {
+    std::string name;
+    int64_t last_chunk = 0;  // that has a sample of it
+  };
+  absl::flat_hash_map<uint32_t, Known> names_;
+};
+
+}  // namespace leat::server

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/figures.h"
+
+#include "gtest/gtest.h"
+
+namespace leat::server {
+namespace {
+
+constexpr uint64_t kSecond = 1'000'000'000;
+
+v1::StageStats& Add(v1::Stage stage, uint32_t places, uint64_t busy_ns,
+                    google::protobuf::RepeatedPtrField<v1::StageStats>* to) {
+  v1::StageStats& stats = *to->Add();
+  stats.set_stage(stage);
+  stats.set_places(places);
+  stats.set_busy_ns_total(busy_ns);
+  return stats;
+}
+
+// A worker of 8 threads that has decoded for so long, and waited for records.
+v1::WorkerStats WorkerAt(uint64_t rows, uint64_t decoding_ns,
+                         uint64_t input_ns) {
+  v1::WorkerStats stats;
+  stats.set_rows_total(rows);
+  Add(v1::STAGE_READ, 8, 0, stats.mutable_stages());
+  Add(v1::STAGE_DECODE, 8, decoding_ns, stats.mutable_stages())
+      .set_input_ns_total(input_ns);
+  Add(v1::STAGE_SEND, 2, 0, stats.mutable_stages());
+  return stats;
+}
+
+v1::ConsumerStats ConsumerAt(uint64_t rows, uint64_t waited_ns,
+                             const std::string& worker = "") {
+  v1::ConsumerStats stats;
+  stats.set_rows_total(rows);
+  v1::StageStats& train = Add(v1::STAGE_TRAIN, 1, 0, stats.mutable_stages());
+  train.set_input_ns_total(waited_ns);
+  train.set_queue_depth(1);
+  train.set_queue_capacity(4);
+  if (worker.empty()) return stats;
+  stats.add_waited_for()->set_worker(worker);
+  stats.mutable_waited_for(0)->set_waited_ns_total(waited_ns);
+  return stats;
+}
+
+class FiguresTest : public testing::Test {
+ protected:
+  MonotonicTime After(int64_t seconds) const {
+    return begin_ + std::chrono::seconds(seconds);
+  }
+
+  const MonotonicTime begin_{std::chrono::hours(7)};
+  Figures figures_{History::Config()};
+};
+
+TEST_F(FiguresTest, AreTheDifferencesOfReports) {
+  figures_.NoteWorker("w0", WorkerAt(1000, 50 * kSecond, 7), After(0));
+  EXPECT_FALSE(figures_.OfWorker("w0", begin_).has_value());
+  figures_.NoteWorker("w0", WorkerAt(1100, 50 * kSecond, 7), After(1));
+  EXPECT_FALSE(figures_.OfWorker("w0", begin_).has_value());
+  figures_.NoteWorker("w0", WorkerAt(1400, 58 * kSecond, 7 + 4 * kSecond),
+                      After(2));
+  figures_.NoteWorker("w0", WorkerAt(2400, 74 * kSecond, 7 + 4 * kSecond),
+                      After(4));
+  size_t seen = 0;
+  const std::optional<WorkerFigures> both =
+      figures_.OfWorker("w0", begin_, &seen);
+  ASSERT_TRUE(both.has_value());
+  EXPECT_EQ(seen, 2u);
+  EXPECT_EQ(both->threads, 8);
+  EXPECT_NEAR(both->rows_per_s, 350, 1);
+  EXPECT_NEAR(both->decoding, 0.75, 0.01);
+  EXPECT_NEAR(both->for_input, 0.125, 0.01);
+  EXPECT_LT(both->device, 0);
+  EXPECT_NEAR(figures_.OfWorker("w0", After(2))->decoding, 1, 0.01);
+}
+
+TEST_F(FiguresTest, AProcessThatBeganAnewIsComparedWithItself) {
+  figures_.NoteWorker("w0", WorkerAt(100'000, 900 * kSecond, 0), After(0));
+  figures_.NoteWorker("w0", WorkerAt(10, kSecond, 0), After(2));
+  EXPECT_FALSE(figures_.OfWorker("w0", begin_).has_value());
+  figures_.NoteWorker("w0", WorkerAt(30, 9 * kSecond, 0), After(4));
+  EXPECT_NEAR(figures_.OfWorker("w0", begin_)->decoding, 0.5, 0.01);
+}
+
+TEST_F(FiguresTest, HostileReportsStayInTheirBounds) {
+  const uint64_t most = ~uint64_t{0};
+  figures_.NoteWorker("w0", WorkerAt(0, 0, most), After(0));
+  figures_.NoteWorker("w0", WorkerAt(most, most, 0), After(2));
+  const std::optional<WorkerFigures> found = figures_.OfWorker("w0", begin_);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->decoding, 1);
+  EXPECT_EQ(found->for_input, 0);
+  for (int i = 0; i < 100'000; ++i)
+    figures_.NoteConsumer("c" + std::to_string(i), ConsumerAt(0, 0), After(2));
+  for (int i = 0; i < 100'000; ++i)
+    figures_.NoteConsumer("c" + std::to_string(i), ConsumerAt(9, 9), After(4));
+  EXPECT_LE(figures_.bytes(), History::Config().max_bytes);
+}
+
+TEST_F(FiguresTest, WhoIsWaitedForMostIsNamed) {
+  figures_.NoteWorker("slow", WorkerAt(0, 0, 0), After(0));
+  figures_.NoteWorker("slow", WorkerAt(9, 0, 0), After(2));
+  figures_.NoteConsumer("c", ConsumerAt(0, 0, "slow"), After(2));
+  figures_.NoteConsumer("c", ConsumerAt(64, kSecond, "slow"), After(4));
+  figures_.NoteConsumer("c", ConsumerAt(128, 3 * kSecond, "slow"), After(6));
+  const std::optional<ConsumerFigures> found = figures_.OfConsumer("c", begin_);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_NEAR(found->waiting, 0.75, 0.01);
+  EXPECT_NEAR(found->ready, 0.25, 0.01);
+  EXPECT_NEAR(found->rows_per_s, 32, 0.5);
+  EXPECT_EQ(found->waited_for, "slow");
+  EXPECT_NEAR(found->waited_for_share, 1, 0.01);
+}
+
+TEST_F(FiguresTest, AWorkerThatTheCoordinatorDoesNotKnowIsNotNamed) {
+  figures_.NoteConsumer("c", ConsumerAt(0, 0, "made up"), After(2));
+  figures_.NoteConsumer("c", ConsumerAt(64, kSecond, "made up"), After(4));
+  const std::optional<ConsumerFigures> found = figures_.OfConsumer("c", begin_);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->waited_for, "");
+}
+
+}  // namespace
+}  // namespace leat::server
