@@ -64,6 +64,13 @@ void Sanitise(google::protobuf::Message* message) {
   }
 }
 
+// At most a day: how long exactly more lasts is of no use to anybody.
+Duration LastingOf(const google::protobuf::Duration& proto) {
+  constexpr int64_t kDay = 86'400;
+  return std::chrono::seconds(std::clamp<int64_t>(proto.seconds(), 0, kDay)) +
+         Duration(std::clamp(proto.nanos(), 0, 999'999'999));
+}
+
 v1::BadSample ToProto(const BadSample& sample) {
   v1::BadSample proto;
   proto.set_sample(sample.sample);
@@ -197,7 +204,8 @@ std::vector<StorageTrouble> TroublesOf(const v1::Heartbeat& proto) {
   for (int i = 0; i < std::min(proto.storage_troubles_size(), kMaxTroubles);
        ++i)
     troubles.push_back({Cut(proto.storage_troubles(i).root()),
-                        Cut(proto.storage_troubles(i).error())});
+                        Cut(proto.storage_troubles(i).error()),
+                        LastingOf(proto.storage_troubles(i).lasting())});
   return troubles;
 }
 
@@ -311,6 +319,15 @@ v1::WorkerInfo ToProto(const WorkerView& view) {
   for (const Decoders& own : from.decoders)
     *proto.add_decoders() = ToProto(own);
   proto.set_decoders_differ(view.decoders_differ);
+  for (const StorageTrouble& from : view.troubles) {
+    v1::StorageTrouble& trouble = *proto.add_storage_troubles();
+    trouble.set_root(from.root);
+    trouble.set_error(from.error);
+    trouble.mutable_lasting()->set_seconds(from.lasting /
+                                           std::chrono::seconds(1));
+    trouble.mutable_lasting()->set_nanos(
+        static_cast<int32_t>((from.lasting % std::chrono::seconds(1)).count()));
+  }
   return proto;
 }
 

@@ -32,7 +32,7 @@ std::vector<WorkerView> Coordinator::Workers(const Page& page) const {
       views.push_back({worker.registration, worker.state(), worker.weight,
                        assignments_.Load(it->first), worker.report,
                        worker.joined_at, worker.last_heartbeat_at,
-                       /*decoders_differ=*/""});
+                       /*decoders_differ=*/"", worker.troubles});
     }
   }
   for (WorkerView& view : views)

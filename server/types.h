@@ -61,8 +61,7 @@ inline constexpr int kMaxTroubles = 16;
 // Storage that a worker cannot read, by its own fault.
 struct StorageTrouble {
   std::string root, error;
-  friend bool operator==(const StorageTrouble&,
-                         const StorageTrouble&) = default;
+  Duration lasting{0};
 };
 
 struct BadSample {
@@ -234,6 +233,7 @@ struct WorkerView {
   WorkerReport report;
   WallTime joined_at, last_heartbeat_at;
   std::string decoders_differ;  // as in v1::WorkerInfo
+  std::vector<StorageTrouble> troubles;
 };
 
 struct JobView {

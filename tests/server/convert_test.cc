@@ -3,7 +3,10 @@
 
 #include <cmath>
 #include <limits>
+#include <set>
 
+#include "core/stages.h"
+#include "google/protobuf/text_format.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "gtest/gtest.h"
 
@@ -85,6 +88,108 @@ TEST(Convert, EveryFieldOfAConsumersStatisticsReachesPeople) {
   EXPECT_EQ(view.report.rows_per_s, stats.rows_per_s());
   EXPECT_EQ(view.report.stall_fraction, stats.stall_fraction());
   EXPECT_EQ(Difference(stats, ToProto(view).stats()), "");
+}
+
+std::set<std::string> FieldsOf(const google::protobuf::Descriptor& type) {
+  std::set<std::string> names;
+  for (int i = 0; i < type.field_count(); ++i)
+    names.insert(std::string(type.field(i)->name()));
+  return names;
+}
+
+// A field of one message as it is in the field of the same name of another.
+std::string FieldText(const Message& message, const std::string& name) {
+  const FieldDescriptor* field = message.GetDescriptor()->FindFieldByName(name);
+  if (field == nullptr) return "there is no " + name;
+  std::string text;
+  if (!field->is_repeated()) {
+    google::protobuf::TextFormat::PrintFieldValueToString(message, field, -1,
+                                                          &text);
+    return text;
+  }
+  for (int i = 0; i < message.GetReflection()->FieldSize(message, field); ++i) {
+    std::string one;
+    google::protobuf::TextFormat::PrintFieldValueToString(message, field, i,
+                                                          &one);
+    text += one + "\n";
+  }
+  return text;
+}
+
+// Whoever adds a field says here where people see it.
+TEST(Convert, EveryFieldOfARegistrationReachesPeople) {
+  v1::RegisterWorker registration;
+  registration.set_name("w0");
+  registration.set_address("host:1");
+  registration.set_version("1.2");
+  registration.set_threads(3);
+  registration.add_decoder_classes(v1::DECODER_CLASS_NVJPEG);
+  registration.add_decoder_classes(v1::DECODER_CLASS_EXACT);
+  registration.set_host("host");
+  registration.set_pid(4);
+  registration.set_highest_sequence_seen(5);
+  int next = 0;
+  Fill(registration.add_devices(), &next);
+  v1::Decoders& decoders = *registration.add_decoders();
+  decoders.set_decoder_class(v1::DECODER_CLASS_EXACT);
+  decoders.set_digest(std::string(32, 'd'));
+  decoders.set_libraries("libjpeg 1");
+  const auto stored = FromProto(registration);
+  ASSERT_TRUE(stored.ok()) << stored.status();
+  WorkerView view;
+  view.registration = std::make_shared<const WorkerRegistration>(*stored);
+  const v1::WorkerInfo info = ToProto(view);
+  for (const std::string& name : FieldsOf(*v1::RegisterWorker::descriptor())) {
+    // The finding STATE_REGRESSED is what it is for.
+    if (name == "highest_sequence_seen") continue;
+    EXPECT_NE(FieldText(registration, name), "") << name;
+    EXPECT_EQ(FieldText(registration, name), FieldText(info, name)) << name;
+  }
+}
+
+TEST(Convert, EveryFieldOfAHeartbeatReachesPeople) {
+  // Of them `stats` is above; jobs list the bad samples (JobSummary).
+  EXPECT_EQ(FieldsOf(*v1::Heartbeat::descriptor()),
+            (std::set<std::string>{"stats", "bad_samples", "storage_troubles",
+                                   "counted_bad_samples"}));
+  v1::Heartbeat heartbeat;
+  for (int i = 1; i <= 2; ++i) {
+    v1::StorageTrouble& trouble = *heartbeat.add_storage_troubles();
+    trouble.set_root("/data" + std::to_string(i));
+    trouble.set_error("EIO");
+    trouble.mutable_lasting()->set_seconds(i);
+    trouble.mutable_lasting()->set_nanos(500);
+  }
+  int next = 0;
+  Fill(heartbeat.add_bad_samples(), &next);
+  WorkerView worker;
+  worker.registration = std::make_shared<const WorkerRegistration>();
+  worker.troubles = TroublesOf(heartbeat);
+  EXPECT_EQ(FieldText(heartbeat, "storage_troubles"),
+            FieldText(ToProto(worker), "storage_troubles"));
+  JobView job;
+  job.info = std::make_shared<const JobInfo>();
+  const BadSampleReport report = BadSamplesOf(heartbeat);
+  ASSERT_EQ(report.jobs.size(), 1u);
+  job.bad_samples = report.jobs[0].samples;
+  const v1::JobSummary summary = ToProto(job);
+  ASSERT_EQ(summary.bad_samples_size(), 2);
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(
+        Difference(heartbeat.bad_samples(0).samples(i), summary.bad_samples(i)),
+        "");
+}
+
+// What the stages are called is the same in code and on the wire.
+TEST(Convert, StagesHaveTheWiresNumbers) {
+  const google::protobuf::EnumDescriptor& wire = *v1::Stage_descriptor();
+  ASSERT_EQ(static_cast<size_t>(wire.value_count()), kStages);
+  for (int i = 1; i < wire.value_count(); ++i) {
+    std::string name = "STAGE_";
+    for (const char c : Name(static_cast<Stage>(wire.value(i)->number())))
+      name += static_cast<char>(c - 'a' + 'A');
+    EXPECT_EQ(wire.value(i)->name(), name);
+  }
 }
 
 TEST(Convert, WhatANewerWorkerReportsIsPassedOn) {
