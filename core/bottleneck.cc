@@ -185,7 +185,7 @@ class Judge {
         Share("decode threads decode and augment", mean_.decoding,
               kOfTheirTime),
         "read ahead: leat-worker --read-ahead-of all; or let the cache hold "
-        "more: --cache-bytes");
+        "more: --cache");
   }
   Bottleneck Storage() const {
     return Make(
@@ -204,12 +204,13 @@ class Judge {
         "bring workers nearer");
   }
   Bottleneck Window() const {
-    return Make(
-        Limit::kWindow,
-        "nobody is busy: rows are asked for too late to be there in "
-        "time",
-        Threads(), Share("of its window is ready", consumer_.ready, "%"),
-        "ask for more steps ahead: batches(window=...)", consumer_.name);
+    return Make(Limit::kWindow,
+                "nobody is busy: rows are asked for too late to be there in "
+                "time",
+                Threads(),
+                Share("of its window is ready", consumer_.ready, "%"),
+                "ask for more steps ahead: give the iterator a larger window",
+                consumer_.name);
   }
 
   const std::vector<WorkerFigures>& workers_;

@@ -131,8 +131,7 @@ void AddJobs(const Snapshot& at, Writer* to) {
         fmt::format("consumer {} of job {} waits {:.0f} % of its time for "
                     "batches",
                     consumer.consumer, consumer.job, 100 * consumer.fraction),
-        "see leat status: if its job is limited by decode, add workers or "
-        "threads; if the workers are idle, storage or the network limits");
+        fmt::format("ask what limits it: leat bottleneck {}", consumer.job));
   for (const Snapshot::BadJob& bad : at.bad_jobs)
     if (!bad.verdict.ok())
       to->Add("JOB_GIVEN_UP", "error", std::string(Message(bad.verdict)),
