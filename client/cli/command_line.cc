@@ -67,7 +67,7 @@ struct CommandLine::State {
   }
   void AddOutput(CLI::App* command, bool watch) {
     Choice(command->add_option("-o,--output", options.output,
-                               "table, wide, json, yaml or name"),
+                               "table, wide, json, jsonl, yaml, csv or name"),
            FormatNames())
         ->type_name("FORMAT");
     if (!watch) return;

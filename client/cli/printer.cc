@@ -163,6 +163,56 @@ std::string ToJson(const Json& data) {
          '\n';
 }
 
+// One line: of a list that is all the data, one for each item.
+std::string ToJsonLines(const Json& data) {
+  const auto line = [](const Json& json) {
+    return EscapeJson(
+               json.dump(-1, ' ', false, Json::error_handler_t::replace)) +
+           '\n';
+  };
+  if (!data.is_object() || data.size() != 1 || !data.begin()->is_array())
+    return line(data);
+  std::string lines;
+  for (const Json& item : *data.begin()) lines += line(item);
+  return lines;
+}
+
+// As RFC 4180 has it, with line feeds. No value has a line's end: it is
+// escaped.
+std::string CsvCell(std::string_view text) {
+  const std::string cell = Printable(text);
+  if (cell.find_first_of("\",") == std::string::npos) return cell;
+  std::string quoted = "\"";
+  for (const char c : cell) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + '"';
+}
+
+// Facts and tables; sections are parted by an empty line.
+std::string ToCsv(const View& view) {
+  std::string csv;
+  const auto append = [&csv](const auto& cells, const auto& text_of) {
+    bool first = true;
+    for (const auto& cell : cells) {
+      csv += (first ? "" : ",") + CsvCell(text_of(cell));
+      first = false;
+    }
+    csv += '\n';
+  };
+  for (const Section& section : view.sections) {
+    if (section.facts.empty() && section.table.rows.empty()) continue;
+    if (!csv.empty()) csv += '\n';
+    for (const auto& [key, cell] : section.facts)
+      append(std::vector<std::string>{key, cell.text},
+             [](const std::string& text) { return text; });
+    if (section.table.rows.empty()) continue;
+    append(section.table.columns,
+           [](const Column& column) { return column.title; });
+    for (const std::vector<Cell>& row : section.table.rows)
+      append(row, [](const Cell& cell) { return cell.text; });
+  }
+  return csv;
+}
+
 // True if a YAML reader takes `text`, unquoted, for this very string.
 bool PlainInYaml(std::string_view text) {
   static constexpr std::string_view kWords[] = {"y",    "n",   "yes",  "no",
@@ -241,8 +291,12 @@ Printed Print(const View& view, const PrintStyle& style) {
   switch (style.format) {
     case Format::kJson:
       return {ToJson(view.data), {}};
+    case Format::kJsonl:
+      return {ToJsonLines(view.data), {}};
     case Format::kYaml:
       return {ToYaml(view.data), {}};
+    case Format::kCsv:
+      return {ToCsv(view), {}};
     case Format::kName: {
       Printed out;
       for (const std::string& name : view.names) {
@@ -258,8 +312,8 @@ Printed Print(const View& view, const PrintStyle& style) {
 }
 
 const std::vector<std::string>& FormatNames() {
-  static const auto& names =
-      *new std::vector<std::string>{"table", "wide", "json", "yaml", "name"};
+  static const auto& names = *new std::vector<std::string>{
+      "table", "wide", "json", "jsonl", "yaml", "csv", "name"};
   return names;
 }
 

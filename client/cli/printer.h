@@ -23,8 +23,8 @@ struct Printed {
   std::vector<std::string> dropped;
 };
 
-// Never fails: text that is not UTF-8 is escaped (table, wide, name) or
-// replaced (json, yaml). In json and yaml too no character can steer a
+// Never fails: text that is not UTF-8 is escaped (table, wide, csv, name) or
+// replaced (json, jsonl, yaml). In none of them a character can steer a
 // terminal.
 Printed Print(const View& view, const PrintStyle& style);
 

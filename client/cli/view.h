@@ -55,13 +55,13 @@ struct Section {
 };
 
 struct View {
-  Json data;                       // -o json and yaml: whole, stable names
+  Json data;                       // -o json, jsonl, yaml: stable names
   std::vector<std::string> names;  // -o name
-  std::vector<Section> sections;   // -o table and wide
+  std::vector<Section> sections;   // -o table, wide and csv
   // For people, on stderr: "no workers; start one with ...".
   std::string note;
 };
 
-enum class Format { kTable, kWide, kJson, kYaml, kName };
+enum class Format { kTable, kWide, kJson, kJsonl, kYaml, kCsv, kName };
 
 }  // namespace leat::cli

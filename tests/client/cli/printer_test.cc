@@ -88,6 +88,33 @@ TEST(Printer, JsonKeepsTheServicesNamesAndTimes) {
   EXPECT_EQ(json["workers"][0]["state"], "WORKER_STATE_READY");
 }
 
+TEST(Printer, JsonLinesHaveAnItemEach) {
+  Shell shell;
+  shell.Run({"get", "workers", "-o", "jsonl"});
+  const std::vector<std::string> lines = Lines(shell.out);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(Json::parse(lines[1])["name"], "node2");
+  shell.Run({"describe", "worker", "node1", "-o", "jsonl"});
+  ASSERT_EQ(Lines(shell.out).size(), 1u);
+  EXPECT_EQ(Json::parse(shell.out)["name"], "node1");
+}
+
+TEST(Printer, CsvHasEveryColumnAndQuotesWhatNeedsIt) {
+  Shell shell;
+  shell.terminal = true;
+  shell.width = 40;
+  shell.service.answers["workers"] =
+      R"({"workers": [{"name": "a\"b,c", "host": "x\ny"}]})";
+  shell.Run({"get", "workers", "-o", "csv"});
+  const std::vector<std::string> lines = Lines(shell.out);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_THAT(lines[0], AllOf(HasSubstr("NAME,STATE,"), HasSubstr("ADDRESS")));
+  EXPECT_THAT(lines[1], ::testing::StartsWith("\"a\"\"b,c\","));
+  EXPECT_THAT(lines[1], HasSubstr(",x\\ny,"));
+  shell.Run({"describe", "dataset", "train", "-o", "csv"});
+  EXPECT_THAT(shell.out, HasSubstr("Dataset,train\n"));
+}
+
 TEST(Printer, NamesAreOneALine) {
   Shell shell;
   shell.Run({"get", "jobs", "-o", "name"});
