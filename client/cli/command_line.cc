@@ -3,9 +3,8 @@
 
 #include <algorithm>
 
-#include "CLI/CLI.hpp"
+#include "client/cli/command_line_state.h"
 #include "client/cli/near.h"
-#include "client/cli/printer.h"
 #include "core/status.h"
 
 namespace leat::cli {
@@ -37,58 +36,7 @@ class HelpFormatter : public CLI::Formatter {
   const std::map<const CLI::App*, std::string>* examples_;  // not owned
 };
 
-Values Words(std::vector<std::string> words) {
-  return {Values::Of::kWords, std::move(words), ""};
-}
-Values Files() { return {Values::Of::kFiles, {}, ""}; }
-Values Names(std::string kind) {
-  return {Values::Of::kNames, {}, std::move(kind)};
-}
-Values NamesOfKind() { return {Values::Of::kNamesOfKind, {}, ""}; }
-
 }  // namespace
-
-struct CommandLine::State {
-  CLI::App app{"Looks at a Leat service and runs it.", "leat"};
-  Options options;
-  std::map<const CLI::App*, std::string> examples;
-  std::map<const CLI::Option*, Values> values;
-
-  CLI::App* Command(const std::string& name, const std::string& text,
-                    const std::string& example) {
-    CLI::App* command = app.add_subcommand(name, text);
-    examples[command] = example;
-    return command;
-  }
-  CLI::Option* Choice(CLI::Option* option, std::vector<std::string> words) {
-    option->check(CLI::IsMember(words).description(""));
-    values[option] = Words(std::move(words));
-    return option;
-  }
-  void AddOutput(CLI::App* command, bool watch) {
-    Choice(command->add_option("-o,--output", options.output,
-                               "table, wide, json, jsonl, yaml, csv or name"),
-           FormatNames())
-        ->type_name("FORMAT");
-    if (!watch) return;
-    command->add_flag("-w,--watch", options.watch, "print again and again");
-    command
-        ->add_option("--interval", options.interval,
-                     "time between two prints, as 2s or 500ms")
-        ->type_name("TIME");
-    command->add_option("--count", options.count, "stop after so many prints")
-        ->type_name("N");
-  }
-  void AddGlobal();
-  void AddViews();
-  void AddActions();
-  void AddAccess();
-  void AddLocal();
-  void AddWhy();
-  void AddBottleneck();
-  void AddConvert();
-  CommandNode Node(const CLI::App* command) const;
-};
 
 void CommandLine::State::AddGlobal() {
   app.add_option("--coordinator", options.coordinator,
@@ -149,6 +97,8 @@ void CommandLine::State::AddViews() {
              ->required()] = NamesOfKind();
   AddOutput(describe, true);
   AddBottleneck();
+  AddTop();
+  AddWait();
 }
 
 void CommandLine::State::AddActions() {
@@ -261,21 +211,6 @@ void CommandLine::State::AddLocal() {
              ->required(),
          {"bash", "zsh", "fish"});
   Command("version", "The version of this program", "  leat version\n");
-}
-
-void CommandLine::State::AddBottleneck() {
-  CLI::App* bottleneck =
-      Command("bottleneck", "What limits a job, and the one thing to change",
-              "  leat bottleneck resnet50\n"
-              "  leat bottleneck resnet50 --since 10m\n"
-              "  leat bottleneck resnet50 -o json | jq -r .limit\n");
-  values[bottleneck->add_option("JOB", options.name, "the job, its whole name")
-             ->required()] = Names("jobs");
-  bottleneck
-      ->add_option("--since", options.since,
-                   "judge by so much time, as 30s or 5m, up to 1h (1m)")
-      ->type_name("TIME");
-  AddOutput(bottleneck, true);
 }
 
 void CommandLine::State::AddWhy() {

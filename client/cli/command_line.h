@@ -33,6 +33,7 @@ struct Options {
   std::string role, token_name, expires;
   bool yes = false;
   std::string since = "1m";
+  std::string sort, condition, within = "5m";
   uint64_t epoch = 0, step = 0;
   std::optional<uint32_t> row;
   uint32_t rows = 32;

@@ -20,6 +20,8 @@ absl::StatusOr<int> RunStatus(Session& session);
 absl::StatusOr<int> RunGet(Session& session);
 absl::StatusOr<int> RunDescribe(Session& session);
 absl::StatusOr<int> RunBottleneck(Session& session);
+absl::StatusOr<int> RunTop(Session& session);
+absl::StatusOr<int> RunWait(Session& session);
 absl::StatusOr<int> RunDelete(Session& session);
 absl::StatusOr<int> RunDrain(Session& session);
 absl::StatusOr<int> RunUndrain(Session& session);

@@ -16,14 +16,23 @@ using Command = absl::StatusOr<int> (*)(Session&);
 
 const std::map<std::string_view, Command>& Commands() {
   static const auto& commands = *new std::map<std::string_view, Command>{
-      {"status", RunStatus},         {"get", RunGet},
-      {"describe", RunDescribe},     {"delete", RunDelete},
-      {"drain", RunDrain},           {"undrain", RunUndrain},
-      {"log-level", RunLogLevel},    {"access", RunAccess},
-      {"sheet", RunSheet},           {"inspect", RunInspect},
-      {"completion", RunCompletion}, {"version", RunVersion},
-      {"convert", RunConvert},       {"why", RunWhy},
+      {"status", RunStatus},
+      {"get", RunGet},
+      {"describe", RunDescribe},
+      {"delete", RunDelete},
+      {"drain", RunDrain},
+      {"undrain", RunUndrain},
+      {"log-level", RunLogLevel},
+      {"access", RunAccess},
+      {"sheet", RunSheet},
+      {"inspect", RunInspect},
+      {"completion", RunCompletion},
+      {"version", RunVersion},
+      {"convert", RunConvert},
+      {"why", RunWhy},
       {"bottleneck", RunBottleneck},
+      {"top", RunTop},
+      {"wait", RunWait},
   };
   return commands;
 }

@@ -169,12 +169,13 @@ void Session::Put(const View& view, bool redraw) const {
 }
 
 absl::StatusOr<int> Session::Show(
-    const std::function<absl::StatusOr<Result>()>& make) const {
+    const std::function<absl::StatusOr<Result>()>& make, bool watch) const {
   const Options& options = line_.options();
+  watch = watch || options.watch;
   ASSIGN_OR_RETURN(const absl::Duration interval,
                    ParseTimeFlag("--interval", options.interval));
   const Format format = FormatOf(options.output);
-  const bool redraw = options.watch && environment_.out_is_terminal &&
+  const bool redraw = watch && environment_.out_is_terminal &&
                       (format == Format::kTable || format == Format::kWide);
   int exit_code = kGood;
   for (uint32_t n = 0;; ++n) {
@@ -194,7 +195,7 @@ absl::StatusOr<int> Session::Show(
       Say(Message(result.status()));
     }
     if (!environment_.out->good()) return exit_code;  // nobody reads any more
-    const uint32_t prints = options.watch ? options.count : 1;
+    const uint32_t prints = watch ? options.count : 1;
     if (prints > 0 && n + 1 >= prints) return exit_code;
     environment_.pause(interval);
   }

@@ -36,10 +36,10 @@ class Session {
     View view;
     int exit_code = 0;
   };
-  // Prints what `make` makes, again and again with --watch; returns the exit
-  // code of the last.
-  absl::StatusOr<int> Show(
-      const std::function<absl::StatusOr<Result>()>& make) const;
+  // Prints what `make` makes, again and again with --watch or `watch`; returns
+  // the exit code of the last.
+  absl::StatusOr<int> Show(const std::function<absl::StatusOr<Result>()>& make,
+                           bool watch = false) const;
 
  private:
   absl::StatusOr<ConnectOptions> MakeOptions() const;

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The parts of a CommandLine that its sources share. Not for others.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "client/cli/command_line.h"
+#include "client/cli/printer.h"
+
+namespace leat::cli {
+
+inline Values Words(std::vector<std::string> words) {
+  return {Values::Of::kWords, std::move(words), ""};
+}
+inline Values Files() { return {Values::Of::kFiles, {}, ""}; }
+inline Values Names(std::string kind) {
+  return {Values::Of::kNames, {}, std::move(kind)};
+}
+inline Values NamesOfKind() { return {Values::Of::kNamesOfKind, {}, ""}; }
+
+struct CommandLine::State {
+  CLI::App app{"Looks at a Leat service and runs it.", "leat"};
+  Options options;
+  std::map<const CLI::App*, std::string> examples;
+  std::map<const CLI::Option*, Values> values;
+
+  CLI::App* Command(const std::string& name, const std::string& text,
+                    const std::string& example) {
+    CLI::App* command = app.add_subcommand(name, text);
+    examples[command] = example;
+    return command;
+  }
+  CLI::Option* Choice(CLI::Option* option, std::vector<std::string> words) {
+    option->check(CLI::IsMember(words).description(""));
+    values[option] = Words(std::move(words));
+    return option;
+  }
+  void AddOutput(CLI::App* command, bool watch) {
+    Choice(command->add_option("-o,--output", options.output,
+                               "table, wide, json, jsonl, yaml, csv or name"),
+           FormatNames())
+        ->type_name("FORMAT");
+    if (!watch) return;
+    command->add_flag("-w,--watch", options.watch, "print again and again");
+    command
+        ->add_option("--interval", options.interval,
+                     "time between two prints, as 2s or 500ms")
+        ->type_name("TIME");
+    command->add_option("--count", options.count, "stop after so many prints")
+        ->type_name("N");
+  }
+  void AddGlobal();
+  void AddViews();
+  void AddActions();
+  void AddAccess();
+  void AddLocal();
+  void AddWhy();
+  void AddBottleneck();
+  void AddTop();
+  void AddWait();
+  void AddConvert();
+  CommandNode Node(const CLI::App* command) const;
+};
+
+}  // namespace leat::cli

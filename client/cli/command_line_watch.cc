@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Commands that look at what a service does over a time.
+#include "client/cli/command_line_state.h"
+
+namespace leat::cli {
+
+void CommandLine::State::AddBottleneck() {
+  CLI::App* bottleneck =
+      Command("bottleneck", "What limits a job, and the one thing to change",
+              "  leat bottleneck resnet50\n"
+              "  leat bottleneck resnet50 --since 10m\n"
+              "  leat bottleneck resnet50 -o json | jq -r .limit\n");
+  values[bottleneck->add_option("JOB", options.name, "the job, its whole name")
+             ->required()] = Names("jobs");
+  bottleneck
+      ->add_option("--since", options.since,
+                   "judge by so much time, as 30s or 5m, up to 1h (1m)")
+      ->type_name("TIME");
+  AddOutput(bottleneck, true);
+}
+
+void CommandLine::State::AddTop() {
+  CLI::App* top = Command("top", "Who is at what, sorted, again and again",
+                          "  leat top\n  leat top consumers --sort waits\n"
+                          "  leat top jobs --rows 10 --interval 5s\n"
+                          "  leat top --count 2 -o csv\n");
+  Choice(top->add_option("KIND", options.kind,
+                         "workers (default), jobs or consumers"),
+         {"workers", "jobs", "consumers"});
+  top->add_option("--sort", options.sort,
+                  "the beginning of a column's title (rate)")
+      ->type_name("COLUMN");
+  top->add_option("--rows", options.rows, "rows shown, 1 to 1000 (32)")
+      ->check(CLI::Range(1, 1000).description(""))
+      ->type_name("N");
+  AddOutput(top, true);
+}
+
+void CommandLine::State::AddWait() {
+  CLI::App* wait =
+      Command("wait", "Wait until a worker, job or dataset is as is wanted",
+              "  leat wait worker/node7 --for=ready\n"
+              "  leat wait job/resnet50 --for=idle --within 1h\n"
+              "  leat wait dataset/train --for=ready\n");
+  wait->add_option("WHAT", options.name,
+                   "worker/NAME, job/NAME or dataset/NAME, the whole name")
+      ->required();
+  wait->add_option("--for", options.condition,
+                   "of a worker ready, draining or lost; of a job running or "
+                   "idle; of a dataset ready or failed; of each gone")
+      ->required()
+      ->type_name("STATE");
+  wait->add_option("--within", options.within,
+                   "give up after so long, with exit code 4 (5m)")
+      ->type_name("TIME");
+  wait->add_option("--interval", options.interval, "time between two looks")
+      ->type_name("TIME");
+}
+
+}  // namespace leat::cli

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Commands that look again and again: top redraws, wait ends when something
+// holds.
+#include <array>
+#include <utility>
+
+#include "client/cli/commands.h"
+#include "client/cli/exit_code.h"
+#include "client/cli/near.h"
+#include "client/cli/text.h"
+#include "client/cli/top.h"
+#include "core/status.h"
+
+namespace leat::cli {
+namespace {
+
+absl::StatusOr<Json> ListOf(Admin& admin, std::string_view plural) {
+  absl::StatusOr<std::string> text = plural == "workers" ? admin.ListWorkers()
+                                     : plural == "jobs"  ? admin.ListJobs()
+                                     : plural == "datasets"
+                                         ? admin.ListDatasets()
+                                         : admin.ListConsumers();
+  RETURN_IF_ERROR(text.status());
+  return ParseObject(*text, plural);
+}
+
+struct Condition {
+  std::string_view kind, name;
+};
+// "gone" is every kind's: there is no such thing.
+constexpr std::array<Condition, 7> kConditions = {{{"workers", "ready"},
+                                                   {"workers", "draining"},
+                                                   {"workers", "lost"},
+                                                   {"jobs", "running"},
+                                                   {"jobs", "idle"},
+                                                   {"datasets", "ready"},
+                                                   {"datasets", "failed"}}};
+
+// What a thing is at present, of its kind's conditions.
+std::string StateOf(std::string_view kind, const Json& item) {
+  if (kind == "workers") return EnumWord(Text(item, "state"), "WORKER_STATE_");
+  if (kind == "jobs") return Whole(item, "consumers") > 0 ? "running" : "idle";
+  return Text(item, "state");
+}
+
+absl::Status CheckCondition(const Kind& kind, std::string_view wanted) {
+  std::string known = "gone";
+  for (const Condition& each : kConditions) {
+    if (each.kind != kind.plural) continue;
+    if (each.name == wanted) return absl::OkStatus();
+    known += fmt::format(", {}", each.name);
+  }
+  if (wanted == "gone") return absl::OkStatus();
+  return InvalidArgument("--for={}: of a {} want one of {}", wanted,
+                         kind.singular, known);
+}
+
+// What it is now; "gone".
+absl::StatusOr<std::string> Look(Admin& admin, const Kind& kind,
+                                 std::string_view name) {
+  ASSIGN_OR_RETURN(const Json answer, ListOf(admin, kind.plural));
+  for (const Json& item : Items(answer, kind.plural))
+    if (Text(item, kind.name) == name) return StateOf(kind.plural, item);
+  return "gone";
+}
+
+}  // namespace
+
+absl::StatusOr<int> RunTop(Session& session) {
+  const Options& options = session.options();
+  const Kind* kind = FindKind(options.kind.empty() ? "workers" : options.kind);
+  if (kind == nullptr || kind->plural == "datasets" || kind->plural == "shards")
+    return InvalidArgument("no \"{}\" in top: want workers, jobs or consumers",
+                           options.kind);
+  Top top({.kind = std::string(kind->plural),
+           .sort = options.sort,
+           .rows = options.rows});
+  return session.Show(
+      [&]() -> absl::StatusOr<Session::Result> {
+        ASSIGN_OR_RETURN(Connection * connection, session.Connect());
+        ASSIGN_OR_RETURN(Json answer,
+                         ListOf(connection->admin(), kind->plural));
+        ASSIGN_OR_RETURN(View view, top.Next(std::move(answer),
+                                             session.environment().now()));
+        return Session::Result{std::move(view), kGood};
+      },
+      /*watch=*/true);
+}
+
+absl::StatusOr<int> RunWait(Session& session) {
+  const Options& options = session.options();
+  const size_t slash = options.name.find('/');
+  const Kind* kind = FindKind(options.name.substr(0, slash));
+  if (slash == std::string::npos || kind == nullptr ||
+      kind->plural == "shards" || kind->plural == "consumers")
+    return InvalidArgument(
+        "wait for \"{}\": want worker/NAME, job/NAME or dataset/NAME",
+        options.name);
+  const std::string name = options.name.substr(slash + 1);
+  RETURN_IF_ERROR(CheckCondition(*kind, options.condition));
+  ASSIGN_OR_RETURN(const absl::Duration interval,
+                   ParseTimeFlag("--interval", options.interval));
+  ASSIGN_OR_RETURN(const absl::Duration within,
+                   ParseTimeFlag("--within", options.within));
+  const Environment& environment = session.environment();
+  const absl::Time deadline = environment.now() + within;
+  std::string seen = "not known";
+  while (true) {
+    // A coordinator that restarts is waited through.
+    absl::StatusOr<Connection*> connection = session.Connect();
+    absl::StatusOr<std::string> state = connection.status();
+    if (connection.ok()) state = Look((*connection)->admin(), *kind, name);
+    if (state.ok() && *state == options.condition) return kGood;
+    if (!state.ok() && !absl::IsUnavailable(state.status()) &&
+        !absl::IsDeadlineExceeded(state.status()))
+      return state.status();
+    seen = state.ok() ? *state : std::string(Message(state.status()));
+    const absl::Duration left = deadline - environment.now();
+    if (left <= absl::ZeroDuration())
+      return DeadlineExceeded("{} \"{}\" is not {} within {}: {}",
+                              kind->singular, name, options.condition,
+                              options.within, seen);
+    environment.pause(std::min(interval, left));
+  }
+}
+
+}  // namespace leat::cli
