@@ -2,6 +2,7 @@
 #include "server/figures.h"
 
 #include "gtest/gtest.h"
+#include "tests/server/world.h"
 
 namespace leat::server {
 namespace {
@@ -91,9 +92,9 @@ TEST_F(FiguresTest, HostileReportsStayInTheirBounds) {
   ASSERT_TRUE(found.has_value());
   EXPECT_EQ(found->decoding, 1);
   EXPECT_EQ(found->for_input, 0);
-  for (int i = 0; i < 100'000; ++i)
+  for (int i = 0; i < 70'000; ++i)
     figures_.NoteConsumer("c" + std::to_string(i), ConsumerAt(0, 0), After(2));
-  for (int i = 0; i < 100'000; ++i)
+  for (int i = 0; i < 70'000; ++i)
     figures_.NoteConsumer("c" + std::to_string(i), ConsumerAt(9, 9), After(4));
   EXPECT_LE(figures_.bytes(), History::Config().max_bytes);
 }
@@ -111,6 +112,46 @@ TEST_F(FiguresTest, WhoIsWaitedForMostIsNamed) {
   EXPECT_NEAR(found->rows_per_s, 32, 0.5);
   EXPECT_EQ(found->waited_for, "slow");
   EXPECT_NEAR(found->waited_for_share, 1, 0.01);
+}
+
+TEST_F(FiguresTest, MakeTheCoordinatorsVerdict) {
+  World world;
+  const SessionId worker = world.Join("w0");
+  const auto job = world.MakeJob(SpecOf("j", "/d"), worker);
+  ASSERT_NE(job, nullptr);
+  const SessionId consumer = world.Open(*job, "c");
+  const auto verdict = [&world] {
+    const MonotonicTime from = world.now().mono - std::chrono::minutes(1);
+    const auto view = world->BottleneckOf("j", world->WorkersSince(from), from);
+    return view.ok() ? view->found.limit : Limit::kNetwork;
+  };
+  EXPECT_EQ(verdict(), Limit::kUnknown);
+  const auto report = [&](uint64_t at, uint64_t waited) {
+    const v1::WorkerStats worker_stats =
+        WorkerAt(100 * at, 8 * at * kSecond, 0);
+    const v1::ConsumerStats consumer_stats =
+        ConsumerAt(100 * at, waited * kSecond, "w0");
+    EXPECT_EQ(world->Heartbeat(
+                  worker,
+                  {100, std::make_shared<const v1::WorkerStats>(worker_stats)},
+                  {}, world.now()),
+              absl::OkStatus());
+    EXPECT_EQ(world->ReportConsumer(
+                  consumer,
+                  {.stats = std::make_shared<const v1::ConsumerStats>(
+                       consumer_stats)},
+                  world.now()),
+              absl::OkStatus());
+  };
+  report(0, 0);
+  world.Advance(seconds(2));
+  report(2, 1);
+  EXPECT_EQ(verdict(), Limit::kDecodeCpu);
+  EXPECT_EQ(world->BottleneckOf("k", {}, world.now().mono).status().code(),
+            absl::StatusCode::kNotFound);
+  // Who has gone does not count.
+  world->CloseConsumer(consumer);
+  EXPECT_EQ(verdict(), Limit::kUnknown);
 }
 
 TEST_F(FiguresTest, AWorkerThatTheCoordinatorDoesNotKnowIsNotNamed) {

@@ -168,6 +168,34 @@ TEST_F(ServiceTest, ManyJobsOfManyClassesCostAConnectionNothing) {
   EXPECT_NE(jobs.next_page_token(), "");
 }
 
+TEST_F(ServiceTest, WhatLimitsAJobIsAskedForAWhileOfUpToAnHour) {
+  FakeWorker worker(client_.get(), "a");
+  v1::CreateJobResponse created;
+  std::future<grpc::Status> creating =
+      std::async([&] { return client_->Create(SpecOf("j", "/d"), &created); });
+  ASSERT_TRUE(worker.Upload(worker.Asked(), "index").ok());
+  ASSERT_TRUE(creating.get().ok());
+  const auto ask = [&](const std::string& job, int64_t seconds,
+                       v1::GetBottleneckResponse* response) {
+    v1::GetBottleneckRequest request;
+    request.set_job(job);
+    if (seconds != 0) request.mutable_since()->set_seconds(seconds);
+    return client_->admin()
+        .GetBottleneck(client_->Context().get(), request, response)
+        .error_code();
+  };
+  v1::GetBottleneckResponse answer;
+  EXPECT_EQ(ask("j", 0, &answer), grpc::StatusCode::OK);
+  EXPECT_EQ(answer.limit(), "unknown");
+  EXPECT_EQ(answer.job(), "j");
+  EXPECT_EQ(ask("j", 3600, &answer), grpc::StatusCode::OK);
+  EXPECT_EQ(ask("j", 3601, &answer), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(ask("j", -1, &answer), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(ask("j", int64_t{1} << 62, &answer),
+            grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(ask("k", 60, &answer), grpc::StatusCode::NOT_FOUND);
+}
+
 TEST_F(ServiceTest, StorageTroublesOfAHeartbeatBecomeAFinding) {
   FakeWorker worker(client_.get(), "a");
   worker.Next();

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "fmt/format.h"
 #include "gtest/gtest.h"
@@ -18,7 +19,7 @@
 namespace leat::worker {
 namespace {
 
-TEST(Worker, CountsStreamsThatWereDamagedOnTheirWay) {
+Config AloneConfig() {
   Config config;
   config.listen = fmt::format("unix-abstract:leat-worker-test-{}", getpid());
   config.coordinator = config.listen + "-nobody";
@@ -28,8 +29,33 @@ TEST(Worker, CountsStreamsThatWereDamagedOnTheirWay) {
   config.has_cache_bytes = true;
   config.plane = "grpc";
   config.SetDefaults();
-  ASSERT_EQ(config.Validate(), absl::OkStatus());
-  auto worker = Worker::Start(std::move(config), {});
+  EXPECT_EQ(config.Validate(), absl::OkStatus());
+  return config;
+}
+
+// What a thread has not done it has waited for: a stage's times add up.
+TEST(Worker, TellsItsStagesInTheirOrder) {
+  auto worker = Worker::Start(AloneConfig(), {});
+  ASSERT_TRUE(worker.ok()) << worker.status();
+  const v1::WorkerStats first = (*worker)->CollectStats();
+  std::vector<v1::Stage> stages;
+  for (const v1::StageStats& stage : first.stages())
+    stages.push_back(stage.stage());
+  EXPECT_EQ(stages, (std::vector<v1::Stage>{v1::STAGE_LIST, v1::STAGE_OPEN,
+                                            v1::STAGE_READ, v1::STAGE_DECODE,
+                                            v1::STAGE_AUGMENT, v1::STAGE_GROUP,
+                                            v1::STAGE_SEND}));
+  const v1::StageStats& decode = first.stages(3);
+  EXPECT_EQ(decode.places(), 1u);
+  EXPECT_EQ(decode.busy_ns_total(), 0u);
+  EXPECT_EQ(decode.input_ns_total() + decode.output_ns_total(), 0u);
+  const v1::WorkerStats second = (*worker)->CollectStats();
+  EXPECT_GT(second.stages(3).idle_ns_total(), decode.idle_ns_total());
+  EXPECT_TRUE((*worker)->Drain());
+}
+
+TEST(Worker, CountsStreamsThatWereDamagedOnTheirWay) {
+  auto worker = Worker::Start(AloneConfig(), {});
   ASSERT_TRUE(worker.ok()) << worker.status();
   EXPECT_EQ((*worker)->CollectStats().damaged_streams_total(), 0u);
 
