@@ -34,8 +34,8 @@ class Limits(ChaosTest):
                               capture_output=True, text=True, timeout=cluster.PATIENCE_S)
         return json.loads(done.stdout) if done.returncode == 0 else {"error": done.stderr}
 
-    def assert_limit(self, limit, subject=None, serve=lambda: None):
-        """The verdict comes to be `limit`. `serve` is called between two looks."""
+    def assert_limit(self, limit, subject=None):
+        """The verdict comes to be `limit`."""
         end, answer = time.monotonic() + cluster.PATIENCE_S, None
         while time.monotonic() < end:
             answer = self.bottleneck()
@@ -44,26 +44,28 @@ class Limits(ChaosTest):
                 self.assertEqual(len(answer["figures"]), 3, answer)
                 self.assertTrue(answer["advice"], answer)
                 return answer
-            serve()
             threading.Event().wait(0.3)  # a look costs CPU, which is what is judged here
         self.fail(f"never {limit} {subject or ''}, but {json.dumps(answer, indent=1)}")
 
-    def test_a_slow_trainer(self):
-        self.start_worker(threads=2)
-        consumer = self.train(spec=self.spec(cluster.train_graph(cluster.photos(), faults.SIDE), batch=8),
+    def train_at(self, step_s, batch=8):
+        """A trainer whose steps take so long: with others than that one thing there is time."""
+        consumer = self.train(spec=self.spec(cluster.train_graph(cluster.photos(), faults.SIDE), batch=batch),
                               epochs=1000)
         stop = threading.Event()
-        self.addCleanup(stop.set)
 
         def train():
-            while not stop.wait(0.1):  # a step of training
+            while not stop.wait(step_s):
                 consumer.pull(1)
 
         thread = threading.Thread(target=train, daemon=True)
+        self.addCleanup(thread.join, cluster.PATIENCE_S)
+        self.addCleanup(stop.set)
         thread.start()
+
+    def test_a_slow_trainer(self):
+        self.start_worker(threads=2)
+        self.train_at(0.1)
         self.assert_limit("trainer")
-        stop.set()
-        thread.join(cluster.PATIENCE_S)
 
     def test_few_threads(self):
         self.start_worker(threads=1)
@@ -115,15 +117,15 @@ class Limits(ChaosTest):
     def test_a_narrow_link_of_one_worker(self):
         _, proxy = self.worker_behind_a_proxy(name="far", threads=1)
         self.start_worker(name="near", threads=1)
-        proxy.set(bytes_per_s=300_000)
-        self.train_on(side=faults.SIDE)
+        proxy.set(bytes_per_s=100_000)
+        self.train_at(0.15, batch=32)
         self.assert_limit("straggler", "far")
 
     def test_a_worker_that_stops_again_and_again(self):
         stopped = self.start_worker(name="stopped", threads=1)
         self.start_worker(name="running", threads=1)
         self._keep(Stutter(stopped, on_s=0.05, off_s=0.4))
-        self.train_on(side=16, batch=32)
+        self.train_at(0.15, batch=32)
         self.assert_limit("straggler", "stopped")
 
     def test_a_small_window_over_a_long_way(self):
