@@ -99,6 +99,7 @@ void CommandLine::State::AddViews() {
   AddBottleneck();
   AddTop();
   AddWait();
+  AddDoctor();
 }
 
 void CommandLine::State::AddActions() {

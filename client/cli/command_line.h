@@ -31,7 +31,7 @@ struct Options {
   // Of single commands.
   std::string kind, name, worker, level, shell, path;
   std::string role, token_name, expires;
-  bool yes = false;
+  bool yes = false, local = false;
   std::string since = "1m";
   std::string sort, condition, within = "5m";
   uint64_t epoch = 0, step = 0;

@@ -63,6 +63,7 @@ struct CommandLine::State {
   void AddBottleneck();
   void AddTop();
   void AddWait();
+  void AddDoctor();
   void AddConvert();
   CommandNode Node(const CLI::App* command) const;
 };

@@ -37,6 +37,16 @@ void CommandLine::State::AddTop() {
   AddOutput(top, true);
 }
 
+void CommandLine::State::AddDoctor() {
+  CLI::App* doctor =
+      Command("doctor", "What is not as it should be, and what to do about it",
+              "  leat doctor\n  leat doctor --local\n"
+              "  leat doctor -o name    # codes of what is wrong\n");
+  doctor->add_flag("--local", options.local,
+                   "this machine alone: no coordinator is asked");
+  AddOutput(doctor, false);
+}
+
 void CommandLine::State::AddWait() {
   CLI::App* wait =
       Command("wait", "Wait until a worker, job or dataset is as is wanted",

@@ -22,6 +22,7 @@ absl::StatusOr<int> RunDescribe(Session& session);
 absl::StatusOr<int> RunBottleneck(Session& session);
 absl::StatusOr<int> RunTop(Session& session);
 absl::StatusOr<int> RunWait(Session& session);
+absl::StatusOr<int> RunDoctor(Session& session);
 absl::StatusOr<int> RunDelete(Session& session);
 absl::StatusOr<int> RunDrain(Session& session);
 absl::StatusOr<int> RunUndrain(Session& session);

@@ -33,6 +33,7 @@ const std::map<std::string_view, Command>& Commands() {
       {"bottleneck", RunBottleneck},
       {"top", RunTop},
       {"wait", RunWait},
+      {"doctor", RunDoctor},
   };
   return commands;
 }

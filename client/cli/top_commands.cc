@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Commands that look again and again: top redraws, wait ends when something
-// holds.
+// Commands that look at a service and judge: top redraws, wait ends when
+// something holds, doctor says what is not as it should be.
 #include <array>
 #include <utility>
 
 #include "client/cli/commands.h"
+#include "client/cli/doctor.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/near.h"
 #include "client/cli/text.h"
@@ -86,6 +87,35 @@ absl::StatusOr<int> RunTop(Session& session) {
         return Session::Result{std::move(view), kGood};
       },
       /*watch=*/true);
+}
+
+// The machine's part is said also where no coordinator answers.
+absl::StatusOr<int> RunDoctor(Session& session) {
+  const Options& options = session.options();
+  return session.Show([&]() -> absl::StatusOr<Session::Result> {
+    std::vector<Diagnosis> diagnoses = DiagnoseLocal(GatherLocal());
+    if (!options.local) {
+      absl::StatusOr<Connection*> connection = session.Connect();
+      absl::StatusOr<std::string> text = connection.status();
+      if (connection.ok()) text = (*connection)->admin().GetStatus();
+      if (text.ok()) {
+        ASSIGN_OR_RETURN(const Json status, ParseObject(*text, "status"));
+        for (Diagnosis& each :
+             DiagnoseService(status, session.environment().version,
+                             session.environment().now()))
+          diagnoses.push_back(std::move(each));
+      } else {
+        diagnoses.push_back(
+            {"COORDINATOR", "error", std::string(Message(text.status())),
+             "--coordinator HOST:PORT or LEAT_COORDINATOR says where the "
+             "coordinator is; --local asks for this machine alone"});
+      }
+    }
+    int exit_code = kGood;
+    for (const Diagnosis& each : diagnoses)
+      if (each.severity == "error") exit_code = kUnhealthy;
+    return Session::Result{DoctorView(diagnoses), exit_code};
+  });
 }
 
 absl::StatusOr<int> RunWait(Session& session) {
