@@ -6,6 +6,7 @@
 #include <sys/timex.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <set>
 #include <thread>
@@ -62,7 +63,9 @@ bool IsLoopback(std::string_view address) {
 std::string FirstOf(const std::vector<std::string>& names) {
   const size_t shown = std::min(names.size(), kNamed);
   return fmt::format(
-      "{}{}", fmt::join(names.begin(), names.begin() + shown, ", "),
+      "{}{}",
+      fmt::join(names.begin(), names.begin() + static_cast<ptrdiff_t>(shown),
+                ", "),
       names.size() > shown ? fmt::format(" and {} more", names.size() - shown)
                            : "");
 }
@@ -163,8 +166,10 @@ std::vector<Diagnosis> DiagnoseService(const Json& status,
                            version, own_version,
                            others.empty() ? "" : ", workers ", FirstOf(others)),
          "install one version everywhere");
-  to.Add("ADDRESSES", !loopback.empty() && hosts.size() > 1 ? "error" : "",
-         loopback.empty()
+  const bool apart = !loopback.empty() && hosts.size() > 1;
+  to.Add("ADDRESSES", apart ? "error" : "",
+         hosts.size() <= 1 ? "the workers are on one host"
+         : !apart
              ? "no worker tells consumers an address of its own host only"
              : fmt::format("consumers of other hosts cannot reach {}, whose "
                            "addresses are of their own hosts only",
