@@ -95,9 +95,10 @@ absl::StatusOr<int> RunDoctor(Session& session) {
   return session.Show([&]() -> absl::StatusOr<Session::Result> {
     std::vector<Diagnosis> diagnoses = DiagnoseLocal(GatherLocal());
     if (!options.local) {
-      absl::StatusOr<Connection*> connection = session.Connect();
-      absl::StatusOr<std::string> text = connection.status();
-      if (connection.ok()) text = (*connection)->admin().GetStatus();
+      const absl::StatusOr<Connection*> connection = session.Connect();
+      const absl::StatusOr<std::string> text =
+          connection.ok() ? (*connection)->admin().GetStatus()
+                          : absl::StatusOr<std::string>(connection.status());
       if (text.ok()) {
         ASSIGN_OR_RETURN(const Json status, ParseObject(*text, "status"));
         for (Diagnosis& each :
@@ -138,9 +139,10 @@ absl::StatusOr<int> RunWait(Session& session) {
   std::string seen = "not known";
   while (true) {
     // A coordinator that restarts is waited through.
-    absl::StatusOr<Connection*> connection = session.Connect();
-    absl::StatusOr<std::string> state = connection.status();
-    if (connection.ok()) state = Look((*connection)->admin(), *kind, name);
+    const absl::StatusOr<Connection*> connection = session.Connect();
+    const absl::StatusOr<std::string> state =
+        connection.ok() ? Look((*connection)->admin(), *kind, name)
+                        : absl::StatusOr<std::string>(connection.status());
     if (state.ok() && *state == options.condition) return kGood;
     if (!state.ok() && !absl::IsUnavailable(state.status()) &&
         !absl::IsDeadlineExceeded(state.status()))
