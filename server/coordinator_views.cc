@@ -220,8 +220,10 @@ absl::StatusOr<BottleneckView> Coordinator::BottleneckOf(
     const std::string& job, const std::vector<WorkerFigures>& workers,
     MonotonicTime since) const {
   std::vector<std::string> names;
+  bool served = false;
   {
     MutexLock lock(&mu_);
+    served = membership_.num_ready() > 0;
     if (state_.FindJob(job) == nullptr) return NotFound("no job \"{}\"", job);
     for (const SessionId id : consumers_.OfJob(job))
       names.push_back(consumers_.Find(id)->opening.consumer);
@@ -234,6 +236,13 @@ absl::StatusOr<BottleneckView> Coordinator::BottleneckOf(
   BottleneckView view;
   view.job = job;
   view.found = FindBottleneck(workers, consumers);
+  // Workers that have told nothing are workers.
+  if (served && view.found.limit == Limit::kWorkers)
+    view.found = {.limit = Limit::kUnknown,
+                  .summary = "the workers have not told what they do",
+                  .advice =
+                      "ask again in a few seconds; workers of an older "
+                      "release do not tell it"};
   view.seen = static_cast<int64_t>(seen) * History::kSlot;
   view.workers = workers.size();
   view.consumers = consumers.size();
