@@ -42,7 +42,7 @@ class Diagnoses {
 
 uint64_t SoftLimit(int which) {
   rlimit limit{};
-  if (getrlimit(static_cast<__rlimit_resource>(which), &limit) != 0) return 0;
+  if (getrlimit(which, &limit) != 0) return 0;
   return limit.rlim_cur == RLIM_INFINITY ? ~uint64_t{0} : limit.rlim_cur;
 }
 
