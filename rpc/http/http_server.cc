@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// All that happens to connections happens on the loop's thread, so nothing here
+// has a lock. A connection is owned by the operation that is under way on it;
+// the loop's list has them in the order in which their requests began:
+//
+//   connections_: [sends nothing since 9 s] [idle since 2 s] [began now]
+//                  closed first, when there are too many
+#include "rpc/http/http_server.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/ssl/context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/core/tcp_stream.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/read.hpp>
+#include <boost/beast/http/span_body.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <boost/beast/http/write.hpp>
+#include <boost/beast/ssl/ssl_stream.hpp>
+#include <list>
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "core/log.h"
+#include "core/status.h"
+#include "core/thread.h"
+#include "openssl/ssl.h"
+#include "rpc/listener.h"
+
+namespace leat::rpc {
+namespace {
+
+namespace net = boost::asio;
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+using boost::system::error_code;
+using net::ip::tcp;
+using TlsContext = std::shared_ptr<net::ssl::context>;  // null: plaintext
+using Request = http::request<http::string_body>;
+using Response = http::response<http::span_body<const char>>;
+
+// After an accept that failed for want of descriptors or memory.
+constexpr auto kRest = std::chrono::milliseconds(100);
+// Of a request's buffer, beyond its header and body: chunks' sizes.
+constexpr size_t kFraming = 4 << 10;
+
+std::string_view View(beast::string_view text) {
+  return {text.data(), text.size()};
+}
+
+absl::Status TlsError(std::string_view flag, const error_code& error) {
+  return InvalidArgument("{}: {}", flag, error.message());
+}
+
+absl::StatusOr<TlsContext> ContextFor(const HttpTls& tls) {
+  if (tls.cert.empty()) return TlsContext();
+  auto context =
+      std::make_shared<net::ssl::context>(net::ssl::context::tls_server);
+  SSL_CTX* const native = context->native_handle();
+  SSL_CTX_set_min_proto_version(native, TLS1_2_VERSION);
+  // Nothing is resumed: a certificate is asked for on each connection.
+  SSL_CTX_set_options(native, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION);
+  SSL_CTX_set_session_cache_mode(native, SSL_SESS_CACHE_OFF);
+  error_code error;
+  context->use_certificate_chain(net::buffer(tls.cert), error);
+  if (error) return TlsError("--tls-cert", error);
+  context->use_private_key(net::buffer(tls.key), net::ssl::context::pem, error);
+  if (error) return TlsError("--tls-key", error);
+  if (tls.ca.empty()) return context;
+  context->add_certificate_authority(net::buffer(tls.ca), error);
+  if (error) return TlsError("--tls-ca", error);
+  context->set_verify_mode(
+      net::ssl::verify_peer | net::ssl::verify_fail_if_no_peer_cert, error);
+  if (error) return TlsError("--tls-ca", error);
+  return context;
+}
+
+// What a request that was not taken is answered; nullopt: nothing, since the
+// caller is gone, or was too slow.
+std::optional<HttpResponse> AnswerTo(const error_code& error) {
+  if (error == http::error::header_limit ||
+      error == http::error::buffer_overflow)
+    return HttpResponse::Text(431, "the header is too large\n");
+  if (error == http::error::body_limit)
+    return HttpResponse::Text(413, "the body is too large\n");
+  const error_code any = http::make_error_code(http::error::bad_version);
+  if (error.category() != any.category() ||
+      error == http::error::end_of_stream ||
+      error == http::error::partial_message)
+    return std::nullopt;
+  return HttpResponse::Text(400, "this is no request of HTTP/1.1\n");
+}
+
+}  // namespace
+
+class HttpServer::Loop {
+ public:
+  Loop(const HttpOptions& options, Handler handler)
+      : options_(options), handler_(std::move(handler)), io_(1) {}
+
+  // First call.
+  absl::Status Open(const Listener& listener, TlsContext context);
+  bool is_tls() const { return is_tls_; }
+  void Run();
+  // The next two: on any thread.
+  void Stop() { io_.stop(); }
+  void Replace(TlsContext context) {
+    net::post(io_, [this, taken = std::move(context)]() mutable {
+      context_ = std::move(taken);
+    });
+  }
+
+ private:
+  class Connection;
+  template <class Stream>
+  class StreamConnection;
+  using Connections = std::list<Connection*>;
+  struct Door {
+    explicit Door(net::io_context* io) : acceptor(*io), rest(*io) {}
+    tcp::acceptor acceptor;
+    net::steady_timer rest;
+  };
+
+  void Accept(Door* door);
+  void Begin(tcp::socket socket);
+  bool MakeRoom(const net::ip::address& address);
+  HttpResponse Answer(const Request& request) const;
+
+  const HttpOptions options_;
+  const Handler handler_;
+  std::string address_;
+  bool is_tls_ = false;
+  TlsContext context_;
+  Connections connections_;  // whose request began first, first
+  // Owns what is under way, which looks at the members above when it ends.
+  net::io_context io_;
+  std::vector<std::unique_ptr<Door>> doors_;
+};
+
+class HttpServer::Loop::Connection {
+ public:
+  Connection(Loop* loop, net::ip::address address)
+      : loop_(loop), address_(std::move(address)) {}
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+  virtual ~Connection() { Leave(); }
+
+  const net::ip::address& address() const { return address_; }
+  // It is for the caller to go on.
+  bool waits() const { return waits_; }
+  // Ends what is under way. Takes it off the list.
+  virtual void Close() = 0;
+
+ protected:
+  // A request begins.
+  void Enter() {
+    Leave();
+    place_ = loop_->connections_.insert(loop_->connections_.end(), this);
+    waits_ = true;
+  }
+  void Leave() {
+    if (place_) loop_->connections_.erase(*std::exchange(place_, {}));
+  }
+
+  Loop* const loop_;
+  bool waits_ = true;
+
+ private:
+  const net::ip::address address_;
+  std::optional<Connections::iterator> place_;
+};
+
+template <class Stream>
+class HttpServer::Loop::StreamConnection final
+    : public Connection,
+      public std::enable_shared_from_this<StreamConnection<Stream>> {
+ public:
+  static constexpr bool kTls = !std::is_same_v<Stream, beast::tcp_stream>;
+
+  // `arguments`: of the stream. `context` is null without TLS.
+  template <class... Arguments>
+  StreamConnection(Loop* loop, net::ip::address address, TlsContext context,
+                   Arguments&&... arguments)
+      : Connection(loop, std::move(address)),
+        context_(std::move(context)),
+        stream_(std::forward<Arguments>(arguments)...),
+        buffer_(loop->options_.max_header_bytes +
+                loop->options_.max_body_bytes + kFraming) {}
+
+  void Start() {
+    if constexpr (kTls) {
+      this->Enter();
+      AllowTime();
+      stream_.async_handshake(
+          net::ssl::stream_base::server,
+          [self = this->shared_from_this()](const error_code& error) {
+            if (!error) self->Read();
+          });
+    } else {
+      Read();
+    }
+  }
+
+  void Close() override {
+    this->Leave();
+    beast::get_lowest_layer(stream_).close();
+  }
+
+ private:
+  void AllowTime() {
+    beast::get_lowest_layer(stream_).expires_after(
+        this->loop_->options_.request_timeout);
+  }
+
+  void Read() {
+    this->Enter();
+    parser_.emplace();
+    parser_->header_limit(
+        static_cast<uint32_t>(this->loop_->options_.max_header_bytes));
+    parser_->body_limit(uint64_t{this->loop_->options_.max_body_bytes});
+    AllowTime();
+    http::async_read(
+        stream_, buffer_, *parser_,
+        [self = this->shared_from_this()](const error_code& error, size_t) {
+          self->OnRead(error);
+        });
+  }
+
+  void OnRead(const error_code& error) {
+    this->waits_ = false;
+    const Request& request = parser_->get();
+    if (error) {
+      keep_alive_ = false;
+      std::optional<HttpResponse> answer = AnswerTo(error);
+      if (answer) Write(*std::move(answer), /*version=*/11, /*head=*/false);
+      return;
+    }
+    keep_alive_ = request.keep_alive();
+    Write(this->loop_->Answer(request), request.version(),
+          request.method() == http::verb::head);
+  }
+
+  void Write(HttpResponse answer, unsigned version, bool head) {
+    body_ = std::move(answer.body);
+    response_.emplace();
+    Response& response = *response_;
+    response.version(version);
+    response.result(answer.status);
+    response.set(http::field::content_type, answer.type);
+    response.set(http::field::cache_control, "no-store");
+    response.set("X-Content-Type-Options", "nosniff");
+    if (answer.status == 401)
+      response.set(http::field::www_authenticate, "Bearer");
+    if (answer.status == 405) response.set(http::field::allow, "GET, HEAD");
+    if (!head)
+      response.body() =
+          Response::body_type::value_type(body_->data(), body_->size());
+    response.content_length(body_->size());
+    response.keep_alive(keep_alive_);
+    AllowTime();
+    http::async_write(
+        stream_, response,
+        [self = this->shared_from_this()](const error_code& error, size_t) {
+          self->OnWritten(error);
+        });
+  }
+
+  void OnWritten(const error_code& error) {
+    response_.reset();
+    body_.reset();
+    if (error) return;
+    if (keep_alive_) return Read();
+    if constexpr (kTls) {
+      AllowTime();
+      stream_.async_shutdown(
+          [self = this->shared_from_this()](const error_code&) {});
+    } else {
+      error_code ignored;
+      beast::get_lowest_layer(stream_).socket().shutdown(
+          tcp::socket::shutdown_send, ignored);
+    }
+  }
+
+  const TlsContext context_;  // outlives the stream
+  Stream stream_;
+  beast::flat_buffer buffer_;
+  std::optional<http::request_parser<http::string_body>> parser_;
+  bool keep_alive_ = false;
+  // What is being sent.
+  std::shared_ptr<const std::string> body_;
+  std::optional<Response> response_;
+};
+
+absl::Status HttpServer::Loop::Open(const Listener& listener,
+                                    TlsContext context) {
+  address_ = listener.address();
+  is_tls_ = context != nullptr;
+  context_ = std::move(context);
+  for (const int listening : listener.sockets()) {
+    sockaddr_storage name{};
+    socklen_t size = sizeof name;
+    const int fd = fcntl(listening, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0 ||
+        getsockname(fd, reinterpret_cast<sockaddr*>(&name), &size) != 0) {
+      if (fd >= 0) close(fd);
+      return ResourceExhausted("cannot listen on {}: no descriptor is left",
+                               address_);
+    }
+    auto door = std::make_unique<Door>(&io_);
+    error_code error;
+    door->acceptor.assign(name.ss_family == AF_INET6 ? tcp::v6() : tcp::v4(),
+                          fd, error);
+    if (error) {
+      close(fd);
+      return Unavailable("cannot listen on {}: {}", address_, error.message());
+    }
+    Accept(doors_.emplace_back(std::move(door)).get());
+  }
+  return absl::OkStatus();
+}
+
+// What Asio throws, where memory is short, ends the operation that wanted it.
+void HttpServer::Loop::Run() {
+  while (!io_.stopped()) try {
+      io_.run();
+    } catch (const std::exception& error) {
+      LOG_ERROR("http.failed error=\"{}\"", error.what());
+    }
+}
+
+void HttpServer::Loop::Accept(Door* door) {
+  door->acceptor.async_accept(
+      [this, door](const error_code& error, tcp::socket socket) {
+        if (error == net::error::operation_aborted) return;
+        if (!error) Begin(std::move(socket));
+        if (!error || error == net::error::connection_aborted)
+          return Accept(door);
+        LOG_WARN("http.accept error=\"{}\"", error.message());
+        door->rest.expires_after(kRest);
+        door->rest.async_wait([this, door](const error_code& stopped) {
+          if (!stopped) Accept(door);
+        });
+      });
+}
+
+void HttpServer::Loop::Begin(tcp::socket socket) {
+  error_code error;
+  const tcp::endpoint from = socket.remote_endpoint(error);
+  if (error || !MakeRoom(from.address())) return;
+  if (context_ == nullptr)
+    std::make_shared<StreamConnection<beast::tcp_stream>>(
+        this, from.address(), nullptr, std::move(socket))
+        ->Start();
+  else
+    std::make_shared<StreamConnection<beast::ssl_stream<beast::tcp_stream>>>(
+        this, from.address(), context_, std::move(socket), *context_)
+        ->Start();
+}
+
+// False: all are being answered.
+bool HttpServer::Loop::MakeRoom(const net::ip::address& address) {
+  const auto of_it = static_cast<size_t>(std::count_if(
+      connections_.begin(), connections_.end(),
+      [&](const Connection* each) { return each->address() == address; }));
+  const bool too_many_of_it = of_it >= options_.max_connections_per_address;
+  if (!too_many_of_it && connections_.size() < options_.max_connections)
+    return true;
+  for (Connection* const each : connections_) {
+    if (!each->waits() || (too_many_of_it && each->address() != address))
+      continue;
+    each->Close();
+    return true;
+  }
+  return false;
+}
+
+HttpResponse HttpServer::Loop::Answer(const Request& request) const {
+  const size_t hosts = request.count(http::field::host);
+  if (hosts > 1 || (hosts == 0 && request.version() > 10))
+    return HttpResponse::Text(400, "want one field Host\n");
+  if (hosts == 1 && !IsHostOf(View(request[http::field::host]), address_))
+    return HttpResponse::Text(
+        421,
+        "the field Host does not name this server: want an IP address or "
+        "localhost\n");
+  if (request.method() != http::verb::get &&
+      request.method() != http::verb::head)
+    return HttpResponse::Text(405, "want GET or HEAD\n");
+  if (request.count(http::field::authorization) > 1)
+    return HttpResponse::Text(400, "want at most one field Authorization\n");
+  const std::string_view target = View(request.target());
+  return handler_(
+      {.path = target.substr(0, target.find('?')),
+       .token = BearerToken(View(request[http::field::authorization]))});
+}
+
+HttpServer::HttpServer(std::unique_ptr<Loop> loop) : loop_(std::move(loop)) {}
+
+absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(
+    const HttpOptions& options, const HttpTls& tls, Handler handler) {
+  if (IsUnixAddress(options.address))
+    return InvalidArgument("--http {}: want HOST:PORT", options.address);
+  ASSIGN_OR_RETURN(TlsContext context, ContextFor(tls));
+  ASSIGN_OR_RETURN(const Listener listener,
+                   Listener::Bind(options.address, options.request_timeout));
+  std::unique_ptr<HttpServer> server(
+      new HttpServer(std::make_unique<Loop>(options, std::move(handler))));
+  server->address_ = listener.address();
+  RETURN_IF_ERROR(server->loop_->Open(listener, std::move(context)));
+  RETURN_IF_ERROR(StartThread(
+      "leat-http", [loop = server->loop_.get()] { loop->Run(); },
+      &server->thread_));
+  return server;
+}
+
+HttpServer::~HttpServer() {
+  loop_->Stop();
+  if (thread_.joinable()) thread_.join();
+}
+
+absl::Status HttpServer::ReplaceTls(const HttpTls& tls) {
+  ASSIGN_OR_RETURN(TlsContext context, ContextFor(tls));
+  if ((context != nullptr) != loop_->is_tls())
+    return FailedPrecondition(
+        "--tls-cert: whether {} speaks TLS is decided at the start", address_);
+  loop_->Replace(std::move(context));
+  return absl::OkStatus();
+}
+
+}  // namespace leat::rpc

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rpc/http/status_pages.h"
+
+#include "core/status.h"
+
+namespace leat::rpc {
+namespace {
+
+constexpr char kMetricsType[] = "text/plain; version=0.0.4; charset=utf-8";
+
+HttpResponse Refusal(const absl::Status& why) {
+  unsigned status = 500;
+  if (absl::IsUnauthenticated(why)) status = 401;
+  if (absl::IsPermissionDenied(why)) status = 403;
+  if (absl::IsUnavailable(why)) status = 503;
+  return HttpResponse::Text(status, fmt::format("{}\n", Message(why)));
+}
+
+}  // namespace
+
+HttpResponse StatusPages::Answer(const HttpRequest& request) {
+  if (request.path == "/livez") return HttpResponse::Text(200, "ok\n");
+  if (request.path == "/metrics") return Metrics(request.token);
+  if (request.path != "/readyz")
+    return HttpResponse::Text(404, "want /livez, /readyz or /metrics\n");
+  const absl::Status ready = sources_.ready();
+  if (ready.ok()) return HttpResponse::Text(200, "ok\n");
+  return HttpResponse::Text(503, fmt::format("{}\n", Message(ready)));
+}
+
+HttpResponse StatusPages::Metrics(std::string_view token) {
+  if (const absl::Status admitted = sources_.admit(token); !admitted.ok())
+    return Refusal(admitted);
+  const MonotonicTime now = clock_->Now();
+  if (metrics_ == nullptr || now >= made_at_ + kMetricsAge) {
+    metrics_ = std::make_shared<const std::string>(sources_.metrics());
+    made_at_ = now;
+  }
+  HttpResponse response;
+  response.type = kMetricsType;
+  response.body = metrics_;
+  return response;
+}
+
+}  // namespace leat::rpc

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// StatusPages: what a daemon shows over HTTP.
+//
+//   /livez    200: the process answers
+//   /readyz   200: it can do its work; 503 says why it cannot
+//   /metrics  what it has counted, as Prometheus reads it; for roles that may
+//             call AdminService/GetStatus
+//
+// The first two tell nothing of jobs or data, and answer everybody.
+// Thread-compatible: a server's handler.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "core/clock.h"
+#include "rpc/http/http_message.h"
+
+namespace leat::rpc {
+
+// What a viewer may call, and so who may read the metrics (core/access.h).
+inline constexpr std::string_view kMetricsRule = "AdminService/GetStatus";
+
+struct StatusSources {
+  // OK, or why the daemon cannot do its work.
+  std::function<absl::Status()> ready;
+  // In Prometheus' text format.
+  std::function<std::string()> metrics;
+  // Whether a caller with this token (empty: none) may read the metrics.
+  std::function<absl::Status(std::string_view token)> admit;
+};
+
+class StatusPages {
+ public:
+  // The metrics are made at most so often, however many ask for them.
+  static constexpr Duration kMetricsAge = std::chrono::seconds(1);
+
+  // `clock` outlives it.
+  StatusPages(StatusSources sources, const Clock* clock)
+      : sources_(std::move(sources)), clock_(clock) {}
+
+  HttpResponse Answer(const HttpRequest& request);
+
+ private:
+  HttpResponse Metrics(std::string_view token);
+
+  const StatusSources sources_;
+  const Clock* const clock_;
+  std::shared_ptr<const std::string> metrics_;  // null: none yet
+  MonotonicTime made_at_{};
+};
+
+}  // namespace leat::rpc
