@@ -52,6 +52,10 @@ class Access {
   // line in the table.
   absl::StatusOr<Caller> Admit(std::string_view method,
                                const grpc::ServerContextBase& context) const;
+  // The same of a caller that shows `token` (empty: none) elsewhere than in a
+  // call's metadata, and tells no version.
+  absl::StatusOr<Caller> AdmitToken(std::string_view method,
+                                    std::string_view token) const;
   // Ends `stream` by kUnauthenticated when the caller's token leaves the list.
   template <class Out>
   void Watch(const Caller& caller, const std::shared_ptr<Stream<Out>>& stream) {
@@ -80,6 +84,7 @@ class Access {
   void WatchToken(const Caller& caller, std::function<bool()> gone,
                   std::function<void(absl::Status)> end);
   absl::StatusOr<Caller> Identify(const grpc::ServerContextBase& context) const;
+  absl::StatusOr<Caller> IdentifyToken(std::string_view token) const;
   absl::StatusOr<Caller> FromList(std::string_view text) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 

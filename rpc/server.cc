@@ -161,6 +161,13 @@ void Server::Drain(Duration timeout) {
       std::chrono::duration_cast<std::chrono::system_clock::duration>(timeout));
 }
 
+absl::Status Server::answers() const {
+  const int missed = watchdog_ == nullptr ? 0 : watchdog_->missed();
+  if (missed == 0) return absl::OkStatus();
+  return Unavailable("{} has not answered its own process {} times in a row",
+                     address_, missed);
+}
+
 absl::Status Server::ReplaceTls(const Security& security) {
   if (tls_ == nullptr) return FailedPrecondition("TLS is off");
   return tls_->Replace(security);

@@ -70,6 +70,8 @@ class Server {
   // kFailedPrecondition: TLS is off.
   absl::Status ReplaceTls(const Security& security);
   Acceptor::Counters connections() const { return acceptor_->counters(); }
+  // OK, or how often in a row it has not answered its own process.
+  absl::Status answers() const;
 
  private:
   Server() = default;

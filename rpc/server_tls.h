@@ -7,10 +7,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/clock.h"
 #include "core/mutex.h"
 #include "grpc/grpc_security.h"
 #include "grpcpp/security/server_credentials.h"
@@ -23,6 +25,9 @@ namespace leat::rpc {
 absl::Status CheckTls(const Security& security);
 // The same of the roots to trust alone, if there are any.
 absl::Status CheckRoots(const Security& security);
+
+// When the first certificate in `pem` expires; nullopt: there is none.
+std::optional<WallTime> ExpiryOf(const std::string& pem);
 
 class ServerTls {
  public:

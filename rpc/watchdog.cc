@@ -68,7 +68,9 @@ void Watchdog::Loop() {
     Deafness::Question question = {.due = due, .started = started};
     question.answer = ask_(started + options_.interval);
     question.ended = Clock::Real().Now();
-    if (deafness.Add(question)) return on_deaf_();
+    const bool is_deaf = deafness.Add(question);
+    missed_ = deafness.misses();
+    if (is_deaf) return on_deaf_();
     if (deafness.misses() > 0)
       LOG_WARN("watchdog.missed in_a_row={} of={}", deafness.misses(),
                options_.misses);

@@ -11,6 +11,7 @@
 // Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <thread>
@@ -59,6 +60,8 @@ class Watchdog {
       const WatchdogOptions& options, Ask ask, std::function<void()> on_deaf);
   // Waits for the question that is being asked.
   ~Watchdog();
+  // In a row, until now.
+  int missed() const { return missed_; }
 
  private:
   Watchdog(const WatchdogOptions& options, Ask ask,
@@ -71,6 +74,7 @@ class Watchdog {
   const Ask ask_;
   const std::function<void()> on_deaf_;
   std::thread thread_;
+  std::atomic<int> missed_ = 0;
   Mutex mu_;
   CondVar stopping_;
   bool stop_ ABSL_GUARDED_BY(mu_) = false;

@@ -3,6 +3,7 @@
 
 #include "core/access.h"
 #include "core/status.h"
+#include "rpc/status_server.h"
 
 namespace leat::server {
 
@@ -18,6 +19,7 @@ absl::Status Config::Validate() const {
     return InvalidArgument(
         "the coordinator's own access token has the form of those of \"leat "
         "access create\": want another secret, as of \"openssl rand -hex 32\"");
+  if (!http.empty()) RETURN_IF_ERROR(rpc::HttpAddress(http).status());
   RETURN_IF_ERROR(security.Validate());
   return coordinator.Validate();
 }
@@ -28,11 +30,12 @@ std::string Config::ToString() const {
         .count();
   };
   return fmt::format(
-      "listen={} state={} token={} tls={} heartbeat_interval_ms={} "
+      "listen={} http={} state={} token={} tls={} heartbeat_interval_ms={} "
       "lost_after_ms={} job_ttl_h={} cluster={} drain_timeout_ms={} "
       "max_connections={} max_connections_per_address={} "
       "watchdog_interval_ms={}",
-      listen, state_dir.empty() ? "memory" : state_dir,
+      listen, http.empty() ? "none" : http,
+      state_dir.empty() ? "memory" : state_dir,
       security.token.empty() ? "no" : "yes",
       security.cert_pem.empty() ? "no" : "yes",
       ms(coordinator.heartbeat_interval), ms(coordinator.membership.lost_after),

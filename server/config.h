@@ -16,6 +16,7 @@ namespace leat::server {
 struct Config {
   // Behaviour.
   std::string listen = "127.0.0.1:7411";
+  std::string http;       // HOST:PORT or PORT of the status pages; empty: none
   std::string state_dir;  // empty: in memory
   bool accept_data_loss = false;
   rpc::Security security;

@@ -225,6 +225,14 @@ class Coordinator {
   // A page's `after` is the name of the last worker or job, or a view's `key`.
   std::vector<WorkerView> Workers(const Page& page = {}) const;
   std::vector<JobView> Jobs(const Page& page = {}) const;
+  // Jobs that have consumers or met bad samples: the first `most` by name, and
+  // how many there are, of how many jobs. steps_per_epoch is as consumers told
+  // it, or 0.
+  struct UsedJobs {
+    std::vector<JobView> first;
+    size_t total = 0, of = 0;
+  };
+  UsedJobs JobsInUse(size_t most) const;
   std::vector<DatasetView> Datasets(const Page& page = {}) const;
   size_t num_datasets() const;  // failed and unfinished listings included
   std::vector<ConsumerView> Consumers(const Page& page = {}) const;

@@ -92,6 +92,18 @@ std::vector<JobView> Coordinator::Jobs(const Page& page) const {
   return views;
 }
 
+Coordinator::UsedJobs Coordinator::JobsInUse(size_t most) const {
+  UsedJobs used;
+  MutexLock lock(&mu_);
+  used.of = state_.jobs().size();
+  for (const auto& [name, job] : state_.jobs()) {
+    if (consumers_.OfJob(name).empty() && !bad_samples_.jobs().contains(name))
+      continue;
+    if (used.total++ < most) used.first.push_back(ViewOf(job));
+  }
+  return used;
+}
+
 std::vector<DatasetView> Coordinator::Datasets(const Page& page) const {
   MutexLock lock(&mu_);
   // In the order of names, which need not differ, and then of ids. An entry is

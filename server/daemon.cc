@@ -1,15 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/daemon.h"
 
+#include <sys/statvfs.h>
+
+#include <atomic>
+#include <cerrno>
+#include <optional>
 #include <random>
 #include <utility>
 
 #include "core/status.h"
 #include "rpc/server.h"
+#include "rpc/server_tls.h"
+#include "rpc/status_server.h"
 #include "server/admin_service.h"
 #include "server/driver.h"
+#include "server/metrics.h"
 #include "server/service.h"
 #include "server/sqlite_store.h"
+#include "server/state_directory.h"
+#include "server/timed_store.h"
 
 namespace leat::server {
 namespace {
@@ -19,6 +29,26 @@ uint64_t RandomInstance() {
   std::random_device random;
   const uint64_t high = random();
   return (high << 32 | random()) | 1;
+}
+
+// A write that takes so long waits for a disk that does not answer.
+constexpr Duration kWriteHangs = std::chrono::seconds(10);
+// Of the file system, for SQLite's next pages.
+constexpr uint64_t kLeastRoom = 1 << 20;
+
+// Whether a change could be written into the folder. kResourceExhausted,
+// kPermissionDenied, kUnavailable.
+absl::Status CheckRoom(const std::string& directory) {
+  struct statvfs found {};
+  if (statvfs(directory.c_str(), &found) != 0)
+    return ErrnoStatus(errno, "cannot look at the state's folder");
+  if ((found.f_flag & ST_RDONLY) != 0)
+    return PermissionDenied("the state's file system is read-only");
+  const uint64_t room = uint64_t{found.f_bavail} * found.f_frsize;
+  if (room >= kLeastRoom) return absl::OkStatus();
+  return ResourceExhausted(
+      "the state's file system has {} bytes left: want at least {}", room,
+      kLeastRoom);
 }
 
 absl::StatusOr<std::unique_ptr<Store>> OpenStore(const Config& config) {
@@ -36,12 +66,14 @@ absl::StatusOr<std::unique_ptr<Store>> OpenStore(const Config& config) {
 // In the order of construction; destroyed the other way round, so that nothing
 // calls what is gone.
 struct Daemon::Parts {
-  Parts(const Config& from, const Clock* clock, std::unique_ptr<Store> opened,
+  Parts(const Config& from, const Clock* c, std::unique_ptr<Store> opened,
         std::function<void(const absl::Status&)> on_failed)
       : config(from),
-        store(std::move(opened)),
+        clock(c),
+        started_at(clock->WallNow()),
+        store(std::move(opened), clock),
         driver(clock, std::move(on_failed)),
-        coordinator(config.coordinator, store.get(), RandomInstance(),
+        coordinator(config.coordinator, &store, RandomInstance(),
                     [this] { driver.Wake(); }),
         access(config.security, clock),
         service(&coordinator, &access, clock),
@@ -51,19 +83,78 @@ struct Daemon::Parts {
     });
   }
 
+  absl::Status StateWritable() const;
+  absl::Status Ready() const;
+  std::string Metrics() const;
+  absl::Status StartPages();
+
   Config config;
-  std::unique_ptr<Store> store;
+  const Clock* const clock;
+  const WallTime started_at;
+  TimedStore store;
   Driver driver;
   Coordinator coordinator;
   rpc::Access access;
   CoordinatorService service;
   AdminService admin;
   std::unique_ptr<rpc::Server> server;
+  std::atomic<bool> draining = false;
+  mutable Mutex mu;
+  // nullopt: no TLS.
+  std::optional<WallTime> certificate_expiry ABSL_GUARDED_BY(mu);
+  std::unique_ptr<rpc::StatusServer> pages;  // null: none; asks all above
 };
+
+// What hangs is asked first: statvfs may hang with it.
+absl::Status Daemon::Parts::StateWritable() const {
+  RETURN_IF_ERROR(coordinator.StoreFailure());
+  const std::optional<MonotonicTime> since = store.times().writing_since;
+  if (since && clock->Now() >= *since + kWriteHangs)
+    return Unavailable(
+        "a change has been waiting for the state's disk for {} s",
+        std::chrono::duration_cast<std::chrono::seconds>(clock->Now() - *since)
+            .count());
+  return config.state_dir.empty() ? absl::OkStatus()
+                                  : CheckRoom(config.state_dir);
+}
+
+absl::Status Daemon::Parts::Ready() const {
+  if (draining) return Unavailable("the coordinator is stopping");
+  RETURN_IF_ERROR(StateWritable());
+  return server->answers();
+}
+
+std::string Daemon::Parts::Metrics() const {
+  MetricSources sources = {.started_at = started_at,
+                           .writes = store.times(),
+                           .state_writable = StateWritable(),
+                           .answers = server->answers(),
+                           .connections = server->connections()};
+  {
+    MutexLock lock(&mu);
+    sources.certificate_expiry = certificate_expiry;
+  }
+  return MetricsOf(coordinator, sources, Now::Of(*clock));
+}
+
+absl::Status Daemon::Parts::StartPages() {
+  if (config.http.empty()) return absl::OkStatus();
+  {
+    MutexLock lock(&mu);
+    certificate_expiry = rpc::ExpiryOf(config.security.cert_pem);
+  }
+  ASSIGN_OR_RETURN(
+      pages, rpc::StatusServer::Start({.address = config.http,
+                                       .ready = [this] { return Ready(); },
+                                       .metrics = [this] { return Metrics(); }},
+                                      config.security, &access, clock));
+  return absl::OkStatus();
+}
 
 Daemon::Daemon(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 
 Daemon::~Daemon() {
+  parts_->pages.reset();
   parts_->coordinator.Shutdown();
   parts_->server.reset();
   parts_->driver.Stop();
@@ -95,18 +186,30 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
                    rpc::Server::Start(options, parts.config.security,
                                       {&parts.service, &parts.admin}));
   parts.admin.set_address(parts.server->address());
+  RETURN_IF_ERROR(parts.StartPages());
   return daemon;
 }
 
 const std::string& Daemon::address() const { return parts_->server->address(); }
 
+std::string Daemon::http_address() const {
+  return parts_->pages == nullptr ? "" : parts_->pages->address();
+}
+
 Coordinator& Daemon::coordinator() { return parts_->coordinator; }
 
 absl::Status Daemon::ReplaceTls(const rpc::Security& security) {
-  return parts_->server->ReplaceTls(security);
+  RETURN_IF_ERROR(parts_->server->ReplaceTls(security));
+  {
+    MutexLock lock(&parts_->mu);
+    parts_->certificate_expiry = rpc::ExpiryOf(security.cert_pem);
+  }
+  return parts_->pages == nullptr ? absl::OkStatus()
+                                  : parts_->pages->ReplaceTls(security);
 }
 
 void Daemon::Drain() {
+  parts_->draining = true;
   parts_->coordinator.Shutdown();
   parts_->server->Drain(parts_->config.drain_timeout);
 }

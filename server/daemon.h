@@ -23,8 +23,8 @@ class Daemon {
  public:
   // `on_failed` is told once, on some thread, that the state cannot be written
   // any more; may be null. Errors: of Config::Validate, SqliteStore::Open,
-  // rpc::Server::Start; kFailedPrecondition: the state has access tokens, and
-  // the daemon has none of its own.
+  // rpc::Server::Start and rpc::StatusServer::Start; kFailedPrecondition: the
+  // state has access tokens, and the daemon has none of its own.
   static absl::StatusOr<std::unique_ptr<Daemon>> Start(
       const Config& config, const Clock* clock,
       std::function<void(const absl::Status&)> on_failed = nullptr);
@@ -32,6 +32,8 @@ class Daemon {
   ~Daemon();
 
   const std::string& address() const;
+  // Of the status pages; empty: there are none.
+  std::string http_address() const;
   Coordinator& coordinator();
   // Errors: as rpc::Server::ReplaceTls.
   absl::Status ReplaceTls(const rpc::Security& security);

@@ -52,6 +52,9 @@ void AddFlags(CLI::App* app, Config* config, Flags* flags) {
                   "where to listen: HOST:PORT (port 0: any), unix:PATH, "
                   "unix-abstract:NAME")
       ->capture_default_str();
+  app->add_option("--http", config->http,
+                  "where /livez, /readyz and /metrics are shown: HOST:PORT, "
+                  "or a PORT of this machine alone; nowhere without it");
   app->add_option("--state", config->state_dir,
                   "directory for what must survive a restart; without it "
                   "everything is in memory");

@@ -11,6 +11,7 @@
 #include "CLI/CLI.hpp"
 #include "core/access.h"
 #include "core/status.h"
+#include "rpc/status_server.h"
 #include "worker/cores.h"
 
 namespace leat::worker {
@@ -144,6 +145,7 @@ absl::Status Config::Validate() const {
         "--coordinator: want HOST:PORT (or LEAT_COORDINATOR in the "
         "environment)");
   if (listen.empty()) return InvalidArgument("--listen: want HOST:PORT");
+  if (!http.empty()) RETURN_IF_ERROR(rpc::HttpAddress(http).status());
   if (threads < 1 || threads > 1024)
     return InvalidArgument("--threads {}: want 1 to 1024", threads);
   RETURN_IF_ERROR(CheckMemory());
@@ -215,8 +217,8 @@ absl::Status Config::ReadSecurity(rpc::Security* into) const {
 
 std::string Config::ToString() const {
   return fmt::format(
-      "listen={} coordinator={} threads={} memory_bytes={} cache_bytes={} "
-      "forms={} index_bytes={} "
+      "listen={} http={} coordinator={} threads={} memory_bytes={} "
+      "cache_bytes={} forms={} index_bytes={} "
       "buffer_bytes={} "
       "read_threads={} read_ahead_bytes={} disk_cache_bytes={} "
       "group_bytes={} max_unsent_groups_per_stream={} max_rows_per_stream={} "
@@ -224,14 +226,14 @@ std::string Config::ToString() const {
       "gpu_group_bytes={} gpu_decode_bytes={} gpu_nvjpeg_bytes={} "
       "drain_timeout_ms={} max_connections={} max_connections_per_address={} "
       "watchdog_interval_ms={} tls={} token={}",
-      listen, coordinator, threads, memory_bytes, cache_bytes, forms,
-      index_bytes, buffer_bytes, read_threads, read_ahead_bytes,
-      storage.disk_cache_bytes, group_bytes, max_unsent_groups_per_stream,
-      max_rows_per_stream, max_rows_total, max_streams, gpu.slots,
-      gpu.slot_bytes, gpu.group_bytes, gpu.decode_bytes, gpu.decoder_bytes,
-      drain_timeout_ms, max_connections, max_connections_per_address,
-      watchdog_interval_ms, !security.cert_pem.empty(),
-      !security.token.empty());
+      listen, http.empty() ? "none" : http, coordinator, threads, memory_bytes,
+      cache_bytes, forms, index_bytes, buffer_bytes, read_threads,
+      read_ahead_bytes, storage.disk_cache_bytes, group_bytes,
+      max_unsent_groups_per_stream, max_rows_per_stream, max_rows_total,
+      max_streams, gpu.slots, gpu.slot_bytes, gpu.group_bytes, gpu.decode_bytes,
+      gpu.decoder_bytes, drain_timeout_ms, max_connections,
+      max_connections_per_address, watchdog_interval_ms,
+      !security.cert_pem.empty(), !security.token.empty());
 }
 
 std::variant<Config, int> ParseFlags(int argc, char** argv,
@@ -280,6 +282,9 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
   app.set_version_flag("--version", std::string(rpc::kLeatVersion));
   app.add_option("--listen", config.listen,
                  "HOST:PORT, or unix-abstract:NAME; port 0: any");
+  app.add_option("--http", config.http,
+                 "where /livez, /readyz and /metrics are shown: HOST:PORT, or "
+                 "a PORT of this machine alone; nowhere without it");
   app.add_option("--coordinator", config.coordinator,
                  "the coordinator's HOST:PORT (or LEAT_COORDINATOR)");
   app.add_option("--name", config.name, "unique; the default is host and port");

@@ -26,6 +26,7 @@ namespace leat::worker {
 struct Config {
   // Behaviour.
   std::string listen = "127.0.0.1:0";
+  std::string http;  // HOST:PORT or PORT of the status pages; empty: none
   std::string coordinator;  // required
   std::string name;         // empty: host and port, or host and process
   std::string advertise;    // empty: what it listens on

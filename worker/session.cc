@@ -135,6 +135,7 @@ struct Session::State {
   BoundedQueue<v1::IndexDataset> directives;
 
   std::atomic<bool> cancelled{false};
+  std::atomic<bool> alive{false};
   Mutex mu;
   CondVar stop_changed;
   bool stopping ABSL_GUARDED_BY(mu) = false;
@@ -165,6 +166,7 @@ void Session::State::Run() {
   while (!Stopping()) {
     welcomed = false;
     const absl::Status status = RunStream();
+    alive = false;
     if (Stopping()) return;
     if (IsRefusal(status, registered)) {
       LOG_ERROR("session.refused coordinator={} error=\"{}\"",
@@ -253,6 +255,7 @@ void Session::State::Handle(const Response& message) {
           std::max<uint64_t>(options.registration.highest_sequence_seen(),
                              message.welcome().sequence()));
       welcomed = true;
+      alive = true;
       LOG_INFO("session.registered coordinator={} version={} heartbeat_ms={}",
                client->address(), message.welcome().coordinator_version(),
                heartbeat_interval.count() / 1'000'000);
@@ -392,6 +395,8 @@ Session::~Session() {
   Leave();
   if (state_->index_thread.joinable()) state_->index_thread.join();
 }
+
+bool Session::alive() const { return state_->alive; }
 
 void Session::Leave() {
   state_->cancelled = true;

@@ -64,6 +64,8 @@ class Session {
   // kResourceExhausted: a thread cannot be had.
   const absl::Status& started() const { return started_; }
 
+  // Registered at the coordinator, by a stream that is open.
+  bool alive() const;
   // Ends the membership: the coordinator forgets this worker. Waits for the
   // stream to end; a listing in progress is cancelled, and not waited for.
   // Idempotent.

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/worker.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
+#include <atomic>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -13,17 +12,22 @@
 #include "core/mutex.h"
 #include "core/status.h"
 #include "rpc/server.h"
+#include "rpc/server_tls.h"
+#include "rpc/status_server.h"
 #include "worker/capacity.h"
 #include "worker/coordinator_client.h"
 #include "worker/cores.h"
+#include "worker/device_stats.h"
 #include "worker/explain_service.h"
 #include "worker/gpu_worker.h"
 #include "worker/heartbeat_parts.h"
 #include "worker/job_table.h"
 #include "worker/known_tokens.h"
+#include "worker/metrics.h"
 #include "worker/own_decoders.h"
 #include "worker/plane/device_importer.h"
 #include "worker/plane/lending_server.h"
+#include "worker/registration.h"
 #include "worker/rows_service.h"
 #include "worker/scheduler.h"
 #include "worker/session.h"
@@ -37,30 +41,6 @@ namespace {
 // Of a message: a sample that its consumer brings, and an ask around it.
 constexpr int kMaxReceiveBytes = kMaxBroughtBytes + (4 << 20);
 constexpr size_t kCountedAtOnce = 16'384;  // bad samples in one heartbeat
-
-std::string HostName() {
-  std::array<char, 256> name{};
-  if (gethostname(name.data(), name.size() - 1) != 0) return "worker";
-  return name.data();
-}
-
-// Unique on a host, and the same after a restart where the port is fixed.
-std::string DefaultName(const std::string& listen) {
-  const size_t colon = listen.rfind(':');
-  const std::string last =
-      colon == std::string::npos ? "" : listen.substr(colon + 1);
-  if (last.empty() || last == "0")
-    return fmt::format("{}-{}", HostName(), getpid());
-  return fmt::format("{}-{}", HostName(), last);
-}
-
-// A listener on every interface is reached by the host's name.
-std::string Reachable(const std::string& address) {
-  const size_t colon = address.rfind(':');
-  const std::string host = address.substr(0, colon);
-  if (host != "0.0.0.0" && host != "[::]") return address;
-  return HostName() + address.substr(colon);
-}
 
 // Nothing, which is as if all were owned, where the message is malformed.
 std::vector<bool> OwnedIn(const v1::OwnedShards& message) {
@@ -139,6 +119,7 @@ struct Worker::State {
             },
             &jobs, config.image) {}
   ~State() {
+    pages.reset();
     StopReading();
     client.Shutdown();  // nobody waits for calls that nobody needs
     session.reset();
@@ -187,11 +168,18 @@ struct Worker::State {
     return troubles.Start();
   }
   absl::Status StartSession();
-  // What the GPUs did since last_gpus, also into `stats`.
-  Capacity::Devices AddDeviceStats(const std::vector<GpuStats>& now,
-                                   double seconds, v1::WorkerStats* stats) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  v1::WorkerStats CollectStats();
+  // What was at the end of an interval, and what was learned until then.
+  struct Interval {
+    MonotonicTime at = Clock::Real().Now();
+    Scheduler::Stats rows;
+    std::vector<GpuStats> gpus;
+    Capacity capacity;
+  };
+  // Of the time since `interval`, which is then another one's beginning.
+  v1::WorkerStats CollectStats(Interval* interval) ABSL_LOCKS_EXCLUDED(mu);
+  absl::Status StartPages();
+  absl::Status Ready() const;
+  std::string Metrics();
   v1::Heartbeat MakeHeartbeat();
   void HeartbeatLost(const v1::Heartbeat& heartbeat);
 
@@ -221,48 +209,21 @@ struct Worker::State {
   std::unique_ptr<Session> session;
 
   Mutex mu;
-  MonotonicTime last_at ABSL_GUARDED_BY(mu) = Clock::Real().Now();
-  Scheduler::Stats last ABSL_GUARDED_BY(mu);
-  std::vector<GpuStats> last_gpus ABSL_GUARDED_BY(mu);
-  Capacity capacity ABSL_GUARDED_BY(mu);
+  // A scrape ends no interval of the heartbeats'.
+  Interval reported ABSL_GUARDED_BY(mu), scraped ABSL_GUARDED_BY(mu);
+  // nullopt: no TLS.
+  std::optional<WallTime> certificate_expiry ABSL_GUARDED_BY(mu);
+  const WallTime started_at = Clock::Real().WallNow();
+  std::atomic<bool> draining = false;
+  std::unique_ptr<rpc::StatusServer> pages;  // null: none; asks all above
 };
 
-Capacity::Devices Worker::State::AddDeviceStats(
-    const std::vector<GpuStats>& now, double seconds,
-    v1::WorkerStats* stats) const {
-  Capacity::Devices devices;
-  for (size_t i = 0; i < now.size(); ++i) {
-    const GpuStats& gpu = now[i];
-    const GpuStats before = i < last_gpus.size() ? last_gpus[i] : GpuStats();
-    const double busy =
-        static_cast<double>(gpu.busy_ns_total - before.busy_ns_total) / 1e9;
-    devices.rows += static_cast<double>(gpu.rows_total() - before.rows_total());
-    devices.busy_seconds += busy;
-    devices.group_seconds +=
-        static_cast<double>(gpu.group_ns_total - before.group_ns_total) / 1e9;
-    ++devices.devices;
-    v1::DeviceStats& proto = *stats->add_devices();
-    proto.set_index(static_cast<uint32_t>(gpu.index));
-    proto.set_slots(static_cast<uint32_t>(gpu.slots));
-    proto.set_slots_in_use(static_cast<uint32_t>(gpu.slots_in_use));
-    proto.set_memory_bytes(gpu.memory_bytes);
-    proto.set_busy_fraction(std::clamp(busy / seconds, 0.0, 1.0));
-    proto.set_groups_total(gpu.groups_total);
-    proto.set_groups_failed_total(gpu.groups_failed_total);
-    proto.set_rows_exact_total(gpu.rows_exact_total);
-    proto.set_rows_hardware_total(gpu.rows_hardware_total);
-    proto.set_rows_cuda_total(gpu.rows_kernels_total);
-    proto.set_rows_host_total(gpu.rows_host_total);
-    proto.set_splits_total(gpu.splits_total);
-  }
-  return devices;
-}
-
-v1::WorkerStats Worker::State::CollectStats() {
+v1::WorkerStats Worker::State::CollectStats(Interval* interval) {
   const Scheduler::Stats now = scheduler.stats();
   const SampleCache::Stats cached = cache.stats();
   v1::WorkerStats stats;
   MutexLock lock(&mu);
+  auto& [last_at, last, last_gpus, capacity] = *interval;
   const MonotonicTime at = Clock::Real().Now();
   const double seconds =
       std::max(1e-6, std::chrono::duration<double>(at - last_at).count());
@@ -273,7 +234,7 @@ v1::WorkerStats Worker::State::CollectStats() {
   capacity.Update({.rows = rows_done,
                    .threads = static_cast<double>(config.threads),
                    .thread_seconds = busy},
-                  AddDeviceStats(gpus_now, seconds, &stats));
+                  AddDeviceStats(last_gpus, gpus_now, seconds, &stats));
   last_gpus = gpus_now;
   stats.set_rows_per_s(rows_done / seconds);
   stats.set_capacity_rows_per_s(capacity.rows_per_s());
@@ -329,7 +290,7 @@ v1::WorkerStats Worker::State::CollectStats() {
 
 v1::Heartbeat Worker::State::MakeHeartbeat() {
   v1::Heartbeat heartbeat;
-  *heartbeat.mutable_stats() = CollectStats();
+  *heartbeat.mutable_stats() = CollectStats(&reported);
   AddTroubles(troubles.Lasting(), &heartbeat);
   for (const auto& [job, samples] : bad_samples.Take()) {
     v1::JobBadSamples& bad = *heartbeat.add_bad_samples();
@@ -379,19 +340,7 @@ absl::Status Worker::State::StartSession() {
   for (const DecoderClass each : gpus->decoder_classes())
     registration.add_decoder_classes(static_cast<v1::DecoderClass>(each));
   registration.mutable_decoders()->Assign(decoders.begin(), decoders.end());
-  for (const GpuInfo& gpu : gpus->devices()) {
-    v1::Device& device = *registration.add_devices();
-    device.set_index(static_cast<uint32_t>(gpu.index));
-    device.set_uuid(gpu.uuid);
-    device.set_name(gpu.name);
-    device.set_memory_bytes(gpu.memory_bytes);
-    device.set_compute(gpu.compute);
-    device.set_jpeg_engines(static_cast<uint32_t>(gpu.jpeg_engines));
-    device.set_jpeg_cores(static_cast<uint32_t>(gpu.jpeg_cores));
-    device.set_nvjpeg_version(gpu.decoder_version);
-  }
-  registration.set_host(HostName());
-  registration.set_pid(static_cast<uint64_t>(getpid()));
+  AddMachine(gpus->devices(), &registration);
   session = std::make_unique<Session>(
       std::move(options),
       SessionEvents{
@@ -412,6 +361,42 @@ absl::Status Worker::State::StartSession() {
           .on_refused = events.on_refused},
       &client);
   return session->started();
+}
+
+absl::Status Worker::State::Ready() const {
+  if (draining) return Unavailable("the worker is stopping");
+  if (!session->alive())
+    return Unavailable("the worker is not registered at its coordinator");
+  return server->answers();
+}
+
+std::string Worker::State::Metrics() {
+  MetricSources sources = {.started_at = started_at,
+                           .stats = CollectStats(&scraped),
+                           .latency = scheduler.stats().latency,
+                           .threads = static_cast<uint64_t>(config.threads),
+                           .in_session = session->alive(),
+                           .answers = server->answers(),
+                           .connections = server->connections()};
+  {
+    MutexLock lock(&mu);
+    sources.certificate_expiry = certificate_expiry;
+  }
+  return MetricsOf(sources);
+}
+
+absl::Status Worker::State::StartPages() {
+  if (config.http.empty()) return absl::OkStatus();
+  {
+    MutexLock lock(&mu);
+    certificate_expiry = rpc::ExpiryOf(config.security.cert_pem);
+  }
+  ASSIGN_OR_RETURN(pages, rpc::StatusServer::Start(
+                              {.address = config.http,
+                               .ready = [this] { return Ready(); },
+                               .metrics = [this] { return Metrics(); }},
+                              config.security, &rows.access(), &Clock::Real()));
+  return absl::OkStatus();
 }
 
 Worker::Worker(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -446,11 +431,15 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(Config config,
   LOG_INFO("worker.serving name={} address={} {}", state->name, state->address,
            c.ToString());
   RETURN_IF_ERROR(state->StartSession());
+  RETURN_IF_ERROR(state->StartPages());
   return std::unique_ptr<Worker>(new Worker(std::move(state)));
 }
 
 const std::string& Worker::address() const { return state_->address; }
 const std::string& Worker::name() const { return state_->name; }
+std::string Worker::http_address() const {
+  return state_->pages == nullptr ? "" : state_->pages->address();
+}
 
 absl::Status Worker::Replace(const rpc::Security& security) {
   RETURN_IF_ERROR(security.Validate());
@@ -458,6 +447,12 @@ absl::Status Worker::Replace(const rpc::Security& security) {
     RETURN_IF_ERROR(state_->server->ReplaceTls(security));
   else
     RETURN_IF_ERROR(rpc::CheckRoots(security));
+  {
+    MutexLock lock(&state_->mu);
+    state_->certificate_expiry = rpc::ExpiryOf(security.cert_pem);
+  }
+  if (state_->pages != nullptr)
+    RETURN_IF_ERROR(state_->pages->ReplaceTls(security));
   state_->client.ReplaceSecurity(security);
   state_->rows.access().ReplaceOwn(security.token);
   return absl::OkStatus();
@@ -467,6 +462,7 @@ bool Worker::Drain() {
   const MonotonicTime deadline =
       Clock::Real().Now() +
       std::chrono::milliseconds(state_->config.drain_timeout_ms);
+  state_->draining = true;
   LOG_INFO("worker.draining timeout_ms={}", state_->config.drain_timeout_ms);
   state_->server->StopServing();
   state_->session->Leave();
@@ -486,6 +482,8 @@ bool Worker::Drain() {
   return false;
 }
 
-v1::WorkerStats Worker::CollectStats() { return state_->CollectStats(); }
+v1::WorkerStats Worker::CollectStats() {
+  return state_->CollectStats(&state_->reported);
+}
 
 }  // namespace leat::worker

@@ -30,8 +30,9 @@ class Worker {
   static constexpr Duration kStopTime = std::chrono::seconds(2);
 
   // `config` has been validated. Returns once it listens. Errors: as
-  // rpc::Server::Start and GpuWorker::Open; kResourceExhausted: the system does
-  // not give all threads (names the first that is missing).
+  // rpc::Server::Start, rpc::StatusServer::Start and GpuWorker::Open;
+  // kResourceExhausted: the system does not give all threads (names the first
+  // that is missing).
   static absl::StatusOr<std::unique_ptr<Worker>> Start(Config config,
                                                        WorkerEvents events);
   // Hard stop.
@@ -40,6 +41,8 @@ class Worker {
   // The address that consumers use.
   const std::string& address() const;
   const std::string& name() const;
+  // Of the status pages; empty: there are none.
+  std::string http_address() const;
   // Leaves the coordinator, finishes what was asked, at most until
   // Config.drain_timeout_ms, ends the streams, and stops the threads. False:
   // storage or a device does not answer, which the log names; threads that wait

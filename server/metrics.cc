@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/metrics.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "leat/v1/admin.pb.h"
+#include "leat/v1/types.pb.h"
+#include "rpc/auth.h"
+
+namespace leat::server {
+namespace {
+
+using rpc::FieldMetric;
+using rpc::Fold;
+using rpc::Metric;
+using rpc::MetricKind;
+using rpc::MetricPage;
+
+constexpr size_t kPage = 1000;
+
+constexpr Metric kBuild = {"leat_build_info", MetricKind::kGauge,
+                           "1, with the release and the daemon."};
+constexpr Metric kStart = {"leat_start_time_seconds", MetricKind::kGauge,
+                           "When the daemon was started, since 1970."};
+constexpr Metric kWorkers = {"leat_workers", MetricKind::kGauge,
+                             "Workers that are known, by state."};
+constexpr Metric kLease = {
+    "leat_worker_lease_age_seconds", MetricKind::kGauge,
+    "Time since the last heartbeat of the worker that has been silent longest, "
+    "of those that are not lost."};
+constexpr Metric kJobs = {"leat_jobs", MetricKind::kGauge,
+                          "Jobs that are kept."};
+constexpr Metric kShownJobs = {"leat_jobs_in_use", MetricKind::kGauge,
+                               "Jobs that have consumers, or had bad samples."};
+constexpr Metric kDatasets = {
+    "leat_datasets", MetricKind::kGauge,
+    "Datasets, with those that are being listed or could not be."};
+constexpr Metric kConsumers = {"leat_consumers", MetricKind::kGauge,
+                               "Batch iterators that have a session."};
+constexpr Metric kFindings = {
+    "leat_findings", MetricKind::kGauge,
+    "Findings that stand now, by code and severity (warn, error)."};
+constexpr Metric kSequence = {"leat_state_sequence", MetricKind::kGauge,
+                              "Number of the last event in the state."};
+constexpr Metric kWritable = {
+    "leat_state_writable", MetricKind::kGauge,
+    "1: a change of the state could be kept; 0: /readyz says why not."};
+constexpr Metric kCommit = {
+    "leat_coordinator_commit_seconds", MetricKind::kHistogram,
+    "Time of a change of the state to be durable: SQLite's commit with its "
+    "fsync."};
+constexpr Metric kCommitsFailed = {"leat_coordinator_commits_failed_total",
+                                   MetricKind::kCounter,
+                                   "Changes of the state that failed."};
+constexpr Metric kAnswers = {
+    "leat_listener_up", MetricKind::kGauge,
+    "1: the daemon answers calls of its own process; 0: it does not."};
+constexpr Metric kAccepted = {"leat_connections_accepted_total",
+                              MetricKind::kCounter,
+                              "Connections that were accepted for calls."};
+constexpr Metric kRefused = {
+    "leat_connections_refused_total", MetricKind::kCounter,
+    "Connections that were closed at once, by the bound that they exceeded."};
+constexpr Metric kExpiry = {"leat_cert_expiry_timestamp_seconds",
+                            MetricKind::kGauge,
+                            "When the daemon's certificate expires, since "
+                            "1970; no series without TLS."};
+
+// A field that is no metric.
+constexpr FieldMetric None(std::string_view field, std::string_view why) {
+  return {.field = field, .help = why};
+}
+
+constexpr FieldMetric kStatusFields[] = {
+    None("version", "label of leat_build_info"),
+    None("address", "a scraper knows it"),
+    None("state_store", "a text; leat_state_writable says how it is"),
+    {"started_at", kStart.name, kStart.kind, kStart.help},
+    {"sequence", kSequence.name, kSequence.kind, kSequence.help},
+    {"findings", kFindings.name, kFindings.kind, kFindings.help},
+    {"workers", kWorkers.name, kWorkers.kind, kWorkers.help},
+    {"jobs", kJobs.name, kJobs.kind, kJobs.help},
+    {"datasets", kDatasets.name, kDatasets.kind, kDatasets.help},
+    None("log_level", "a text"),
+    None("cluster", "label of leat_build_info"),
+};
+
+constexpr FieldMetric kFindingFields[] = {
+    None("code", "label of leat_findings"),
+    None("severity", "label of leat_findings"),
+    None("summary", "a text for people"),
+    None("remedy", "a text for people"),
+};
+
+constexpr std::string_view kWorkersOwn = "on the worker's own page";
+
+constexpr FieldMetric kWorkerFields[] = {
+    None("name", "unbounded: a scraper's label of the worker's own page"),
+    None("address", "unbounded"),
+    {"state", kWorkers.name, kWorkers.kind, kWorkers.help},
+    None("version", kWorkersOwn),
+    {"threads", "leat_workers_threads", MetricKind::kGauge,
+     "Decode threads of all workers that are not lost."},
+    None("decoder_classes", "finding NO_DECODER says where one is missing"),
+    None("weight", "relative to others, of one worker"),
+    {"shards_owned", "leat_workers_shards_owned", MetricKind::kGauge,
+     "Shards that workers own first, of all datasets."},
+    None("stats", kWorkersOwn),
+    None("joined_at", "leat_start_time_seconds of the worker's own page"),
+    {"last_heartbeat_at", kLease.name, kLease.kind, kLease.help},
+    None("host", "unbounded"),
+    None("pid", "names a process"),
+    None("devices", kWorkersOwn),
+    None("decoders", "digests and texts"),
+    None("decoders_differ", "finding WORKER_DECODERS says it"),
+};
+
+// Of WorkerStats what sums up to the cluster's; all else is on workers' pages.
+constexpr FieldMetric kClusterFields[] = {
+    {"rows_per_s", "leat_workers_rows_per_second", MetricKind::kGauge,
+     "Rows that all workers made in a second, over their last reports."},
+    {"capacity_rows_per_s", "leat_workers_capacity_rows_per_second",
+     MetricKind::kGauge,
+     "Rows that all workers could make in a second, as measured."},
+};
+
+constexpr FieldMetric kJobFields[] = {
+    None("job", "its name is the label; the rest does not change"),
+    None("created_at", "does not change"),
+    {"consumers", "leat_job_consumers", MetricKind::kGauge,
+     "Batch iterators of the job."},
+    {"epoch", "leat_job_epoch", MetricKind::kGauge,
+     "Epoch of the least advanced consumer."},
+    {"step", "leat_job_step", MetricKind::kGauge,
+     "Step in its epoch of the least advanced consumer."},
+    {"steps_per_epoch", "leat_job_steps_per_epoch", MetricKind::kGauge,
+     "Steps of an epoch; 0: no consumer has told it."},
+    {"rows_per_s", "leat_job_rows_per_second", MetricKind::kGauge,
+     "Rows that the job's consumers took in a second, over their last "
+     "reports."},
+    {"stall_fraction", "leat_job_stall_ratio", MetricKind::kGauge,
+     "Share of its time, 0 to 1, that the worst consumer waited for batches, "
+     "over its last report."},
+    {"bad_samples_total", "leat_job_bad_samples_total", MetricKind::kCounter,
+     "Bad samples that workers met, each as often as it was met."},
+    None("bad_samples", "records and reasons: leat describe job"),
+    None("last_used_at", "jobs in use have series"),
+    None("gpu_use", "does not change"),
+    None("gpu_reason", "a text"),
+    {"bad_samples_different", "leat_job_bad_samples", MetricKind::kGauge,
+     "Different bad samples of a job with max_bad."},
+    {"bad_samples_allowed", "leat_job_bad_samples_allowed", MetricKind::kGauge,
+     "Different bad samples that a job with max_bad may have."},
+    None("failure", "finding JOB_GIVEN_UP says it"),
+    None("decoders", "a digest and a text"),
+};
+
+constexpr std::string_view kFalls =
+    "a sum of counters that falls when a consumer leaves is no counter; "
+    "workers count rows and bytes";
+
+constexpr FieldMetric kConsumerFields[] = {
+    None("consumer", "unbounded"),
+    None("stats", "its message has fields of its own"),
+    None("opened_at", "of one consumer"),
+    None("last_report_at", "of one consumer"),
+};
+
+constexpr FieldMetric kConsumerStatsFields[] = {
+    None("job", "the label"),
+    None("host", "unbounded"),
+    None("pid", "names a process"),
+    None("epoch", "leat_job_epoch"),
+    None("step", "leat_job_step"),
+    None("steps_per_epoch", "leat_job_steps_per_epoch"),
+    None("rows_total", kFalls),
+    None("rows_per_s", "leat_job_rows_per_second"),
+    None("stall_fraction", "leat_job_stall_ratio"),
+    None("wait", "its message has fields of its own"),
+    None("plane", "a text"),
+    {"hedged_rows_total", "leat_job_hedged_rows", MetricKind::kGauge,
+     "Rows that the job's present consumers asked of two workers, since they "
+     "were late."},
+    {"failed_over_rows_total", "leat_job_failed_over_rows", MetricKind::kGauge,
+     "Rows that the job's present consumers asked of another worker, since one "
+     "was lost."},
+    None("bytes_received_total", kFalls),
+    None("payload_copies_total", "of one consumer: leat get consumers"),
+    None("memory", "a text"),
+};
+
+// Of the consumer that waits longest.
+constexpr FieldMetric kWaitFields[] = {
+    None("count", "of the report's interval"),
+    None("mean_ms", "the quantiles say more"),
+    {.field = "p50_ms",
+     .name = "leat_job_step_wait_p50_seconds",
+     .kind = MetricKind::kGauge,
+     .help = "Median time that the trainer waited for a step, over the last "
+             "report of the consumer that waits longest.",
+     .scale = 1e-3,
+     .fold = Fold::kMost},
+    {.field = "p95_ms",
+     .name = "leat_job_step_wait_p95_seconds",
+     .kind = MetricKind::kGauge,
+     .help = "95th percentile of the time that the trainer waited for a step, "
+             "over the last report of the consumer that waits longest.",
+     .scale = 1e-3,
+     .fold = Fold::kMost},
+    {.field = "max_ms",
+     .name = "leat_job_step_wait_max_seconds",
+     .kind = MetricKind::kGauge,
+     .help = "Longest time that the trainer waited for a step, over the last "
+             "report of the consumer that waits longest.",
+     .scale = 1e-3,
+     .fold = Fold::kMost},
+};
+
+constexpr FieldMetric kDatasetFields[] = {
+    None("dataset", "unbounded: leat get datasets"),
+    None("indexed_at", "of one dataset"),
+    None("state", "finding INDEX_FAILED says where a listing failed"),
+    None("failure", "a text"),
+    None("jobs", "names"),
+    None("index_bytes", "of one dataset"),
+};
+
+void AddWorkers(const Coordinator& coordinator, Now now, MetricPage* page) {
+  std::array<uint64_t, 4> states{};
+  double oldest = 0;
+  for (Page at{"", kPage};;) {
+    const std::vector<WorkerView> views = coordinator.Workers(at);
+    for (const WorkerView& view : views) {
+      ++states[static_cast<size_t>(view.state) % states.size()];
+      if (view.state == WorkerState::kLost) continue;
+      const std::chrono::duration<double> age =
+          now.wall - view.last_heartbeat_at;
+      oldest = std::max(oldest, age.count());
+      v1::WorkerInfo info;
+      info.set_threads(view.registration->threads);
+      info.set_shards_owned(view.shards_owned);
+      page->Add(kWorkerFields, info, {});
+      if (view.report.stats != nullptr)
+        page->Add(kClusterFields, *view.report.stats, {});
+    }
+    if (views.size() < at.limit) break;
+    at.after = views.back().registration->name;
+  }
+  for (const auto& [state, name] :
+       {std::pair(WorkerState::kReady, "ready"),
+        std::pair(WorkerState::kDraining, "draining"),
+        std::pair(WorkerState::kLost, "lost")})
+    page->Add(kWorkers, {{"state", name}},
+              static_cast<double>(states[static_cast<size_t>(state)]));
+  page->Add(kLease, {}, oldest);
+}
+
+v1::JobSummary NumbersOf(const JobView& view) {
+  v1::JobSummary numbers;
+  numbers.set_consumers(view.consumers);
+  numbers.set_epoch(view.epoch);
+  numbers.set_step(view.step);
+  numbers.set_steps_per_epoch(view.steps_per_epoch);
+  numbers.set_rows_per_s(view.rows_per_s);
+  numbers.set_stall_fraction(view.stall_fraction);
+  numbers.set_bad_samples_total(view.bad_samples_total);
+  numbers.set_bad_samples_different(view.bad_samples_different);
+  numbers.set_bad_samples_allowed(view.bad_samples_allowed);
+  return numbers;
+}
+
+void AddJobs(const Coordinator& coordinator, MetricPage* page) {
+  const Coordinator::UsedJobs used = coordinator.JobsInUse(kMaxJobSeries);
+  page->Add(kJobs, {}, static_cast<double>(used.of));
+  page->Add(kShownJobs, {}, static_cast<double>(used.total));
+  std::set<std::string, std::less<>> shown;
+  for (const JobView& view : used.first) {
+    const std::string& name = view.info->spec.name;
+    shown.insert(name);
+    page->Add(kJobFields, NumbersOf(view), {{"job", name}});
+  }
+  uint64_t consumers = 0;
+  for (Page at{"", kPage};;) {
+    const std::vector<ConsumerView> views = coordinator.Consumers(at);
+    consumers += views.size();
+    for (const ConsumerView& view : views) {
+      if (view.report.stats == nullptr || !shown.contains(view.job)) continue;
+      const MetricPage::Labels labels = {{"job", view.job}};
+      page->Add(kConsumerStatsFields, *view.report.stats, labels);
+      page->Add(kWaitFields, view.report.stats->wait(), labels);
+    }
+    if (views.size() < at.limit) break;
+    at.after = views.back().key;
+  }
+  page->Add(kConsumers, {}, static_cast<double>(consumers));
+}
+
+double SecondsOf(WallTime time) {
+  return std::chrono::duration<double>(time.time_since_epoch()).count();
+}
+
+void AddState(const Coordinator& coordinator, const MetricSources& sources,
+              MetricPage* page) {
+  page->Add(kSequence, {}, static_cast<double>(coordinator.store().sequence()));
+  page->Add(kWritable, {}, sources.state_writable.ok() ? 1 : 0);
+  const TimedStore::Times& writes = sources.writes;
+  std::vector<MetricPage::Bucket> buckets;
+  uint64_t count = 0;
+  for (size_t i = 0; i < TimedStore::kSeconds.size(); ++i)
+    buckets.push_back({TimedStore::kSeconds[i], count += writes.counts[i]});
+  page->AddHistogram(kCommit, {}, std::move(buckets),
+                     count + writes.counts.back(), writes.seconds);
+  page->Add(kCommitsFailed, {}, static_cast<double>(writes.failed));
+}
+
+}  // namespace
+
+std::string MetricsOf(const Coordinator& coordinator,
+                      const MetricSources& sources, Now now) {
+  MetricPage page;
+  for (const ReportedMessage& reported : ReportedMessages())
+    page.Declare(reported.fields);
+  page.Declare(kExpiry);
+  page.Add(kBuild,
+           {{"cluster", coordinator.cluster()},
+            {"daemon", "coordinator"},
+            {"version", std::string(rpc::kLeatVersion)}},
+           1);
+  page.Add(kStart, {}, SecondsOf(sources.started_at));
+  AddWorkers(coordinator, now, &page);
+  AddJobs(coordinator, &page);
+  page.Add(kDatasets, {}, static_cast<double>(coordinator.num_datasets()));
+  for (const Finding& finding : coordinator.Findings(now))
+    page.Add(kFindings,
+             {{"code", finding.code}, {"severity", finding.severity}}, 1);
+  AddState(coordinator, sources, &page);
+  page.Add(kAnswers, {}, sources.answers.ok() ? 1 : 0);
+  const rpc::Acceptor::Counters& connections = sources.connections;
+  page.Add(kAccepted, {}, static_cast<double>(connections.accepted));
+  page.Add(kRefused, {{"bound", "all"}},
+           static_cast<double>(connections.refused_all));
+  page.Add(kRefused, {{"bound", "address"}},
+           static_cast<double>(connections.refused_address));
+  if (sources.certificate_expiry)
+    page.Add(kExpiry, {}, SecondsOf(*sources.certificate_expiry));
+  return page.Text();
+}
+
+std::vector<ReportedMessage> ReportedMessages() {
+  return {{v1::GetStatusResponse::descriptor(), kStatusFields},
+          {v1::Finding::descriptor(), kFindingFields},
+          {v1::WorkerInfo::descriptor(), kWorkerFields},
+          {v1::WorkerStats::descriptor(), kClusterFields},
+          {v1::JobSummary::descriptor(), kJobFields},
+          {v1::ConsumerInfo::descriptor(), kConsumerFields},
+          {v1::ConsumerStats::descriptor(), kConsumerStatsFields},
+          {v1::LatencySummary::descriptor(), kWaitFields},
+          {v1::DatasetSummary::descriptor(), kDatasetFields}};
+}
+
+}  // namespace leat::server

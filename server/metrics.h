@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a coordinator shows to Prometheus: members, jobs, findings and its
+// state, of the same messages that the CLI shows. Labels are bounded: names of
+// workers stand on the workers' own pages, and at most kMaxJobSeries jobs have
+// series of their own.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/clock.h"
+#include "google/protobuf/descriptor.h"
+#include "rpc/acceptor.h"
+#include "rpc/http/metric_page.h"
+#include "server/coordinator.h"
+#include "server/timed_store.h"
+
+namespace leat::server {
+
+// Jobs that are in use, by name, that have series.
+inline constexpr size_t kMaxJobSeries = 200;
+
+// What the page is made of, apart from the coordinator.
+struct MetricSources {
+  WallTime started_at;
+  TimedStore::Times writes;
+  absl::Status state_writable, answers;
+  rpc::Acceptor::Counters connections;
+  std::optional<WallTime> certificate_expiry;  // nullopt: no TLS
+};
+
+// In Prometheus' text format.
+std::string MetricsOf(const Coordinator& coordinator,
+                      const MetricSources& sources, Now now);
+
+// A message that is reported, and what becomes of each of its fields.
+struct ReportedMessage {
+  const google::protobuf::Descriptor* message;
+  std::span<const rpc::FieldMetric> fields;
+};
+std::vector<ReportedMessage> ReportedMessages();
+
+}  // namespace leat::server

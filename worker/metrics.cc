@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/metrics.h"
+
+#include <cmath>
+#include <utility>
+
+#include "rpc/auth.h"
+
+namespace leat::worker {
+namespace {
+
+using rpc::FieldMetric;
+using rpc::Metric;
+using rpc::MetricKind;
+using rpc::MetricPage;
+
+constexpr MetricKind kCounter = MetricKind::kCounter;
+constexpr MetricKind kGauge = MetricKind::kGauge;
+
+constexpr Metric kBuild = {"leat_build_info", kGauge,
+                           "1, with the release and the daemon."};
+constexpr Metric kStart = {"leat_start_time_seconds", kGauge,
+                           "When the daemon was started, since 1970."};
+constexpr Metric kThreads = {"leat_decode_threads", kGauge,
+                             "Threads that decode."};
+constexpr Metric kSession = {
+    "leat_session_up", kGauge,
+    "1: registered at the coordinator; 0: the worker looks for it."};
+constexpr Metric kRowSeconds = {
+    "leat_row_seconds", MetricKind::kHistogram,
+    "Time of a row, from when it was asked until it was sent."};
+constexpr Metric kAnswers = {
+    "leat_listener_up", kGauge,
+    "1: the daemon answers calls of its own process; 0: it does not."};
+constexpr Metric kAccepted = {"leat_connections_accepted_total", kCounter,
+                              "Connections that were accepted for calls."};
+constexpr Metric kRefused = {
+    "leat_connections_refused_total", kCounter,
+    "Connections that were closed at once, by the bound that they exceeded."};
+constexpr Metric kExpiry = {
+    "leat_cert_expiry_timestamp_seconds", kGauge,
+    "When the daemon's certificate expires, since 1970; no series without "
+    "TLS."};
+
+// Metrics that several fields share.
+constexpr char kSamples[] = "leat_samples_total";
+constexpr char kSamplesHelp[] =
+    "Rows that were served, and bad samples that were met; the row of a bad "
+    "sample is served too where a substitute stands in.";
+constexpr char kDepth[] = "leat_queue_depth";
+constexpr char kDepthHelp[] = "What waits, or is in use, of a bounded queue.";
+constexpr char kHits[] = "leat_cache_hits_total";
+constexpr char kHitsHelp[] = "Looks into a cache that found what was wanted.";
+constexpr char kMisses[] = "leat_cache_misses_total";
+constexpr char kMissesHelp[] = "Looks into a cache that found nothing.";
+constexpr char kCacheBytes[] = "leat_cache_bytes";
+constexpr char kCacheBytesHelp[] = "Bytes that a cache holds.";
+constexpr char kDeviceRows[] = "leat_device_rows_total";
+constexpr char kDeviceRowsHelp[] =
+    "Rows that a GPU computed, by what decoded them.";
+
+// A field that is no metric.
+constexpr FieldMetric Unshown(std::string_view field, std::string_view why) {
+  return {.field = field, .help = why};
+}
+
+constexpr FieldMetric kStatsFields[] = {
+    Unshown("rows_per_s", "rate() of leat_samples_total"),
+    {"capacity_rows_per_s", "leat_capacity_rows_per_second", kGauge,
+     "Rows that the worker could make in a second, as measured; 0: not yet."},
+    {"rows_total", kSamples, kCounter, kSamplesHelp, "outcome", "served"},
+    {"bytes_sent_total", "leat_bytes_total", kCounter,
+     "Bytes of batches that were sent to consumers.", "dir", "sent"},
+    {"payload_copies_total", "leat_payload_copies_total", kCounter,
+     "Copies of batches' bytes between decoding and socket; 0 is right."},
+    {"rows_queued", kDepth, kGauge, kDepthHelp, "queue", "rows"},
+    {"streams", "leat_streams", kGauge, "Streams of rows that are open."},
+    {"cache_bytes", kCacheBytes, kGauge, kCacheBytesHelp, "cache", "memory"},
+    {"cache_limit_bytes", "leat_cache_limit_bytes", kGauge,
+     "Bytes that a cache may hold.", "cache", "memory"},
+    {"cache_hits_total", kHits, kCounter, kHitsHelp, "cache", "memory"},
+    {"cache_misses_total", kMisses, kCounter, kMissesHelp, "cache", "memory"},
+    {"buffers_in_use", kDepth, kGauge, kDepthHelp, "queue", "buffers"},
+    {"buffers_total", "leat_queue_capacity", kGauge,
+     "What a bounded queue may hold.", "queue", "buffers"},
+    {"busy_fraction", "leat_decode_busy_ratio", kGauge,
+     "Share of their time, 0 to 1, that decode threads were at work since the "
+     "last scrape."},
+    {"bad_samples_total", kSamples, kCounter, kSamplesHelp, "outcome", "bad"},
+    {"row_latency", kRowSeconds.name, kRowSeconds.kind, kRowSeconds.help},
+    {"rss_bytes", "leat_resident_memory_bytes", kGauge,
+     "Resident memory of the process."},
+    Unshown("devices", "its message has fields of its own"),
+    {"rows_placed_total", "leat_rows_placed_total", kCounter,
+     "Rows that were written into memory that consumers had lent."},
+    {"lent_bytes", "leat_lent_bytes", kGauge,
+     "Bytes of consumers' memory that are mapped."},
+    {"storage_requests_total", "leat_storage_requests_total", kCounter,
+     "Requests to s3, gs and http."},
+    {"storage_retries_total", "leat_storage_retries_total", kCounter,
+     "Of leat_storage_requests_total, those after a failure."},
+    {"storage_hedges_total", "leat_storage_hedges_total", kCounter,
+     "Of leat_storage_requests_total, second ones for late ranges."},
+    {"disk_cache_hits_total", kHits, kCounter, kHitsHelp, "cache", "disk"},
+    {"disk_cache_misses_total", kMisses, kCounter, kMissesHelp, "cache",
+     "disk"},
+    {"disk_cache_bytes", kCacheBytes, kGauge, kCacheBytesHelp, "cache", "disk"},
+    {"rows_ahead", kDepth, kGauge, kDepthHelp, "queue", "read_ahead"},
+    {"bytes_ahead", "leat_read_ahead_bytes", kGauge,
+     "Bytes of records that were read ahead of the decode threads."},
+    {"index_bytes", kCacheBytes, kGauge, kCacheBytesHelp, "cache", "index"},
+    {"index_blocks_fetched_total", "leat_index_blocks_fetched_total", kCounter,
+     "Blocks of indexes that were fetched from the coordinator."},
+    {"damaged_streams_total", "leat_damaged_streams_total", kCounter,
+     "Streams that were ended, since a request was changed on its way."},
+    Unshown("cached_datasets", "its message has fields of its own"),
+    Unshown("disk_cached_datasets", "its message has fields of its own"),
+};
+
+constexpr FieldMetric kDeviceFields[] = {
+    Unshown("index", "the label"),
+    {"slots", "leat_device_slots", kGauge,
+     "Groups of rows that may be on a GPU at the same time."},
+    {"slots_in_use", "leat_device_slots_in_use", kGauge,
+     "Groups of rows that are on a GPU."},
+    {"memory_bytes", "leat_device_memory_bytes", kGauge,
+     "Memory of a GPU that the worker holds."},
+    {"busy_fraction", "leat_device_busy_ratio", kGauge,
+     "Share of the time, 0 to 1, with a group on a GPU since the last scrape."},
+    {"groups_total", "leat_device_groups_total", kCounter,
+     "Groups of rows that a GPU computed."},
+    {"groups_failed_total", "leat_device_groups_failed_total", kCounter,
+     "Groups of rows that failed on a GPU."},
+    {"rows_exact_total", kDeviceRows, kCounter, kDeviceRowsHelp, "decoder",
+     "exact"},
+    {"rows_hardware_total", kDeviceRows, kCounter, kDeviceRowsHelp, "decoder",
+     "hardware"},
+    {"rows_cuda_total", kDeviceRows, kCounter, kDeviceRowsHelp, "decoder",
+     "cuda"},
+    {"rows_host_total", kDeviceRows, kCounter, kDeviceRowsHelp, "decoder",
+     "host"},
+    {"splits_total", "leat_device_splits_total", kCounter,
+     "Groups of rows that were halved for want of memory."},
+};
+
+constexpr FieldMetric kDatasetFields[] = {
+    Unshown("dataset", "the label"),
+    {"bytes", "leat_cache_dataset_bytes", kGauge,
+     "Bytes of a dataset that a cache holds; datasets with most, 32 at most."},
+    {"entries", "leat_cache_dataset_entries", kGauge,
+     "Records, or ranges of objects, of a dataset that a cache holds."},
+    {"hits_total", "leat_cache_dataset_hits_total", kCounter,
+     "Looks for a dataset's records that a cache answered."},
+    {"misses_total", "leat_cache_dataset_misses_total", kCounter,
+     "Looks for a dataset's records that a cache could not answer."},
+};
+
+constexpr std::string_view kInHistogram = "leat_row_seconds has it";
+
+constexpr FieldMetric kLatencyFields[] = {
+    Unshown("count", kInHistogram),  Unshown("mean_ms", kInHistogram),
+    Unshown("p50_ms", kInHistogram), Unshown("p95_ms", kInHistogram),
+    Unshown("max_ms", kInHistogram),
+};
+
+// One class a doubling, from a millisecond to a minute; shorter times are in
+// the first, longer ones only in the count.
+void AddLatency(const Histogram::Snapshot& latency, MetricPage* page) {
+  constexpr int kFirst = 10, kLast = 26;  // powers of two, in microseconds
+  static_assert(kLast * Histogram::kSteps < Histogram::kBuckets);
+  std::vector<MetricPage::Bucket> buckets;
+  uint64_t count = 0;
+  int next = 0;
+  for (int power = kFirst; power <= kLast; ++power) {
+    for (; next <= power * Histogram::kSteps; ++next)
+      count += latency.counts[next];
+    buckets.push_back({std::exp2(power) / 1e6, count});
+  }
+  for (; next < Histogram::kBuckets; ++next) count += latency.counts[next];
+  page->AddHistogram(kRowSeconds, {}, std::move(buckets), count,
+                     static_cast<double>(latency.sum_ns) / 1e9);
+}
+
+void AddDatasets(
+    const std::string& cache,
+    const google::protobuf::RepeatedPtrField<v1::CachedDataset>& datasets,
+    MetricPage* page) {
+  for (const v1::CachedDataset& dataset : datasets)
+    page->Add(kDatasetFields, dataset,
+              {{"cache", cache}, {"dataset", dataset.dataset()}});
+}
+
+double Seconds(WallTime time) {
+  return std::chrono::duration<double>(time.time_since_epoch()).count();
+}
+
+}  // namespace
+
+std::string MetricsOf(const MetricSources& sources) {
+  MetricPage page;
+  for (const ReportedMessage& reported : ReportedMessages())
+    page.Declare(reported.fields);
+  page.Declare(kExpiry);
+  page.Add(kBuild,
+           {{"daemon", "worker"}, {"version", std::string(rpc::kLeatVersion)}},
+           1);
+  page.Add(kStart, {}, Seconds(sources.started_at));
+  page.Add(kThreads, {}, static_cast<double>(sources.threads));
+  page.Add(kSession, {}, sources.in_session ? 1 : 0);
+  page.Add(kStatsFields, sources.stats, {});
+  AddLatency(sources.latency, &page);
+  for (const v1::DeviceStats& device : sources.stats.devices())
+    page.Add(kDeviceFields, device,
+             {{"device", std::to_string(device.index())}});
+  AddDatasets("memory", sources.stats.cached_datasets(), &page);
+  AddDatasets("disk", sources.stats.disk_cached_datasets(), &page);
+  page.Add(kAnswers, {}, sources.answers.ok() ? 1 : 0);
+  page.Add(kAccepted, {}, static_cast<double>(sources.connections.accepted));
+  page.Add(kRefused, {{"bound", "all"}},
+           static_cast<double>(sources.connections.refused_all));
+  page.Add(kRefused, {{"bound", "address"}},
+           static_cast<double>(sources.connections.refused_address));
+  if (sources.certificate_expiry)
+    page.Add(kExpiry, {}, Seconds(*sources.certificate_expiry));
+  return page.Text();
+}
+
+std::vector<ReportedMessage> ReportedMessages() {
+  return {{v1::WorkerStats::descriptor(), kStatsFields},
+          {v1::DeviceStats::descriptor(), kDeviceFields},
+          {v1::CachedDataset::descriptor(), kDatasetFields},
+          {v1::LatencySummary::descriptor(), kLatencyFields}};
+}
+
+}  // namespace leat::worker

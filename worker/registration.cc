@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/registration.h"
+
+#include <unistd.h>
+
+#include <array>
+
+#include "fmt/format.h"
+
+namespace leat::worker {
+namespace {
+
+std::string HostName() {
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) return "worker";
+  return name.data();
+}
+
+}  // namespace
+
+std::string DefaultName(const std::string& listen) {
+  const size_t colon = listen.rfind(':');
+  const std::string last =
+      colon == std::string::npos ? "" : listen.substr(colon + 1);
+  if (last.empty() || last == "0")
+    return fmt::format("{}-{}", HostName(), getpid());
+  return fmt::format("{}-{}", HostName(), last);
+}
+
+std::string Reachable(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  const std::string host = address.substr(0, colon);
+  if (host != "0.0.0.0" && host != "[::]") return address;
+  return HostName() + address.substr(colon);
+}
+
+void AddMachine(const std::vector<GpuInfo>& gpus,
+                v1::RegisterWorker* registration) {
+  for (const GpuInfo& gpu : gpus) {
+    v1::Device& device = *registration->add_devices();
+    device.set_index(static_cast<uint32_t>(gpu.index));
+    device.set_uuid(gpu.uuid);
+    device.set_name(gpu.name);
+    device.set_memory_bytes(gpu.memory_bytes);
+    device.set_compute(gpu.compute);
+    device.set_jpeg_engines(static_cast<uint32_t>(gpu.jpeg_engines));
+    device.set_jpeg_cores(static_cast<uint32_t>(gpu.jpeg_cores));
+    device.set_nvjpeg_version(gpu.decoder_version);
+  }
+  registration->set_host(HostName());
+  registration->set_pid(static_cast<uint64_t>(getpid()));
+}
+
+}  // namespace leat::worker

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a worker names itself to its coordinator, and what it says of its
+// machine.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "leat/v1/coordinator.pb.h"
+#include "worker/gpu_worker.h"
+
+namespace leat::worker {
+
+// Unique on a host, and the same after a restart where the port of `listen` is
+// fixed.
+std::string DefaultName(const std::string& listen);
+// A listener on every interface is reached by the host's name.
+std::string Reachable(const std::string& address);
+// Host, process and GPUs.
+void AddMachine(const std::vector<GpuInfo>& gpus,
+                v1::RegisterWorker* registration);
+
+}  // namespace leat::worker
