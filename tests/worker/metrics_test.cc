@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a worker shows to Prometheus: every field of its heartbeats' statistics.
+#include "worker/metrics.h"
+
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/field_metrics.h"
+
+namespace leat::worker {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(WorkerMetrics, HaveEveryFieldThatIsReported) {
+  for (const ReportedMessage& reported : ReportedMessages())
+    EXPECT_EQ(FieldTrouble(*reported.message, reported.fields), "");
+}
+
+TEST(WorkerMetrics, ShowCachesDevicesAndDatasets) {
+  MetricSources sources;
+  sources.stats.set_rows_total(7);
+  sources.stats.set_bad_samples_total(2);
+  sources.stats.set_cache_hits_total(3);
+  sources.stats.set_disk_cache_hits_total(4);
+  sources.stats.set_index_bytes(5);
+  v1::DeviceStats& device = *sources.stats.add_devices();
+  device.set_index(1);
+  device.set_rows_host_total(6);
+  v1::CachedDataset& dataset = *sources.stats.add_cached_datasets();
+  dataset.set_dataset("cats");
+  dataset.set_bytes(8);
+  const std::string page = MetricsOf(sources);
+  for (const char* line :
+       {"leat_samples_total{outcome=\"served\"} 7\n",
+        "leat_samples_total{outcome=\"bad\"} 2\n",
+        "leat_cache_hits_total{cache=\"memory\"} 3\n",
+        "leat_cache_hits_total{cache=\"disk\"} 4\n",
+        "leat_cache_bytes{cache=\"index\"} 5\n",
+        "leat_device_rows_total{device=\"1\",decoder=\"host\"} 6\n",
+        "leat_cache_dataset_bytes{cache=\"memory\",dataset=\"cats\"} 8\n",
+        "leat_session_up 0\n", "leat_listener_up 1\n"})
+    EXPECT_THAT(page, HasSubstr(line));
+  EXPECT_THAT(page, Not(HasSubstr("\nleat_cert_expiry")));
+  EXPECT_THAT(page, HasSubstr("# TYPE leat_cert_expiry_timestamp_seconds"));
+}
+
+TEST(WorkerMetrics, ShowTheTimesOfRows) {
+  Histogram histogram;
+  histogram.Add(std::chrono::microseconds(100));
+  histogram.Add(std::chrono::microseconds(1500), 2);
+  histogram.Add(std::chrono::hours(1));
+  MetricSources sources;
+  sources.latency = histogram.snapshot();
+  const std::string page = MetricsOf(sources);
+  for (const char* line : {"leat_row_seconds_bucket{le=\"0.001024\"} 1\n",
+                           "leat_row_seconds_bucket{le=\"0.002048\"} 3\n",
+                           "leat_row_seconds_bucket{le=\"67.108864\"} 3\n",
+                           "leat_row_seconds_bucket{le=\"+Inf\"} 4\n",
+                           "leat_row_seconds_count 4\n"})
+    EXPECT_THAT(page, HasSubstr(line));
+}
+
+}  // namespace
+}  // namespace leat::worker
