@@ -281,7 +281,7 @@ void AddJobs(const Coordinator& coordinator, MetricPage* page) {
   for (const JobView& view : used.first) {
     const std::string& name = view.info->spec.name;
     shown.insert(name);
-    page->Add(kJobFields, NumbersOf(view), {{"job", name}});
+    page->Add(kJobFields, NumbersOf(view), {{"leat_job", name}});
   }
   uint64_t consumers = 0;
   for (Page at{"", kPage};;) {
@@ -289,7 +289,7 @@ void AddJobs(const Coordinator& coordinator, MetricPage* page) {
     consumers += views.size();
     for (const ConsumerView& view : views) {
       if (view.report.stats == nullptr || !shown.contains(view.job)) continue;
-      const MetricPage::Labels labels = {{"job", view.job}};
+      const MetricPage::Labels labels = {{"leat_job", view.job}};
       page->Add(kConsumerStatsFields, *view.report.stats, labels);
       page->Add(kWaitFields, view.report.stats->wait(), labels);
     }
