@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What daemons show over HTTP, as Prometheus, its linters and attackers see it; and the alerts and boards over that."""
+
+import http.client
+import json
+import os
+import pathlib
+import re
+import shutil
+import socket
+import subprocess
+import time
+import unittest
+import urllib.parse
+
+import cluster
+from cluster import PATIENCE_S, program
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+ALERTS = ROOT / "deploy/prometheus/alerts.yaml"
+BOARDS = sorted((ROOT / "deploy/grafana").glob("*.json"))
+GUIDE = ROOT / "docs/guide/observability.md"
+# Of Prometheus itself; and what a histogram's series end with.
+THEIR_OWN = {"up"}
+HISTOGRAM = re.compile(r"_(bucket|sum|count)$")
+METRIC = re.compile(r"\b(?:leat_[a-z0-9_]+|up)\b(?=\s*(?:\{|\[|[^\w\s(=~!]|\s|$))")
+LEAT_JOB = re.compile(r"\bleat_job\b(?!_)")  # the label
+GRAFANA = {"$__rate_interval": "5m", "$__interval": "1m", "$leat_job": ".*", "$instance": ".*"}
+GROWTH_KIB = 8 << 10
+
+
+def tool(name):
+    path = shutil.which(name)
+    if path is None:
+        raise unittest.SkipTest(f"no {name} here: install Debian's package prometheus")
+    return path
+
+
+def http_address(daemon):
+    """Where its pages are, which it has logged before it said that it was ready."""
+    return re.search(r"http\.serving address=(\S+)", pathlib.Path(daemon.log).read_text())[1]
+
+
+def get(address, path, token=None, host=None):
+    """Status and text."""
+    connection = http.client.HTTPConnection(address, timeout=PATIENCE_S)
+    headers = {"Host": host or address}
+    if token:
+        headers["Authorization"] = f"Bearer {token}"
+    try:
+        connection.request("GET", path, headers=headers)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+    finally:
+        connection.close()
+
+
+def metrics_in(expression):
+    """The names of metrics in a PromQL expression."""
+    bare = re.sub(r'"[^"]*"', '""', expression)
+    bare = re.sub(r"\b(?:by|on|without|ignoring)\s*\([^)]*\)", "", bare)
+    return {HISTOGRAM.sub("", name) if HISTOGRAM.search(name) else name
+            for name in METRIC.findall(bare) if not LEAT_JOB.fullmatch(name)}
+
+
+def alerts():
+    """Of alerts.yaml: a dict each. Read by its own shape, so that no package is needed."""
+    found, key = [], None
+    for line in ALERTS.read_text().splitlines():
+        words = line.strip()
+        if words.startswith("- alert: "):
+            found.append({"alert": words[len("- alert: "):]})
+        elif found and re.match(r"(expr|for|severity|summary|runbook_url): ", words):
+            key, _, value = words.partition(": ")
+            found[-1][key] = value
+        elif found and key == "expr":
+            found[-1]["expr"] = words
+            key = None
+    return found
+
+
+def expressions():
+    """(board, panel, expression) of every board, with values in place of Grafana's variables."""
+    for path in BOARDS:
+        for panel in json.loads(path.read_text())["panels"]:
+            for target in panel["targets"]:
+                expression = target["expr"]
+                for variable, value in GRAFANA.items():
+                    expression = expression.replace(variable, value)
+                yield path.name, panel["title"], expression
+
+
+class Pages(cluster.ClusterTest):
+    """A coordinator and a worker with pages."""
+
+    def start(self):
+        self.start_coordinator("--http", "127.0.0.1:0")
+        self.start_worker("--http", "0")
+        return [http_address(self.coordinator), http_address(self.workers[0])]
+
+
+class DeployedFilesTest(Pages):
+    def test_alerts_and_boards_name_metrics_that_exist(self):
+        exist = set(THEIR_OWN)
+        for address in self.start():
+            exist |= set(re.findall(r"^# TYPE (\S+)", get(address, "/metrics")[1], re.M))
+        self.assertGreater(len(exist), 50)
+        headings = set(re.findall(r"^### (\w+)$", GUIDE.read_text(), re.M))
+        self.assertEqual(len(alerts()), 17)
+        for alert in alerts():
+            with self.subTest(alert["alert"]):
+                self.assertTrue(metrics_in(alert["expr"]))
+                self.assertLessEqual(metrics_in(alert["expr"]), exist)
+                self.assertIn(alert["severity"], ("warning", "critical"))
+                self.assertTrue(alert["summary"])
+                page, _, anchor = alert["runbook_url"].partition("#")
+                self.assertEqual(ROOT / page, GUIDE)
+                self.assertIn(anchor, {heading.lower() for heading in headings})
+        self.assertEqual(headings, {alert["alert"] for alert in alerts()})
+        self.assertEqual([path.name for path in BOARDS], ["cluster.json", "job.json", "worker.json"])
+        for board, panel, expression in expressions():
+            with self.subTest(board, panel=panel):
+                self.assertTrue(metrics_in(expression))
+                self.assertLessEqual(metrics_in(expression), exist)
+
+    def test_promtool_accepts_metrics_alerts_and_boards(self):
+        promtool = tool("promtool")
+        for address in self.start():
+            done = subprocess.run([promtool, "check", "metrics"], input=get(address, "/metrics")[1], text=True,
+                                  capture_output=True)
+            self.assertEqual((done.returncode, done.stdout + done.stderr), (0, ""))
+        rules = self.folder / "boards.yaml"
+        # JSON is YAML; a recording rule's expression is parsed as a panel's is.
+        rules.write_text(json.dumps({"groups": [{"name": "boards", "rules": [
+            {"record": f"panel:{number}", "expr": expression}
+            for number, (_, _, expression) in enumerate(expressions())]}]}))
+        for path in (ALERTS, rules):
+            done = subprocess.run([promtool, "check", "rules", str(path)], text=True, capture_output=True)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+
+class ReadinessTest(Pages):
+    def test_a_worker_is_ready_while_it_has_a_coordinator(self):
+        coordinator, worker = self.start()
+        self.assertEqual(get(coordinator, "/readyz"), (200, "ok\n"))
+        self.assertEqual(get(worker, "/readyz"), (200, "ok\n"))
+        self.coordinator.kill9()
+        self.until("the worker sees it", lambda: get(worker, "/readyz")[0] == 503)
+        self.assertIn("not registered", get(worker, "/readyz")[1])
+        self.assertIn("\nleat_session_up 0\n", get(worker, "/metrics")[1])
+        self.assertEqual(get(worker, "/livez"), (200, "ok\n"))
+        self.restart_coordinator()
+        self.until("it has registered again", lambda: get(worker, "/readyz")[0] == 200)
+
+    def test_pages_beyond_loopback_want_what_calls_want(self):
+        argv = [program("COORDINATOR"), "--listen", "127.0.0.1:0", "--http", "0.0.0.0:0"]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE_S)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("--http", done.stderr)
+        self.assertIn("--tls-cert", done.stderr)
+
+    def test_metrics_want_a_viewers_token_where_calls_want_one(self):
+        own = "an-own-token-of-the-daemon"
+        self.start_coordinator("--http", "127.0.0.1:0", env={"LEAT_ACCESS_TOKEN": own})
+        address = http_address(self.coordinator)
+        made = {}
+        for role in ("viewer", "worker"):
+            done = subprocess.run([program("CLI"), "--coordinator", self.coordinator.address, "access", "create",
+                                   "--role", role], capture_output=True, text=True, timeout=PATIENCE_S,
+                                  env={**os.environ, "LEAT_ACCESS_TOKEN": own})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            made[role] = done.stdout.split()[-1]
+        self.assertEqual(get(address, "/metrics")[0], 401)
+        self.assertEqual(get(address, "/metrics", own + "x")[0], 401)
+        self.assertEqual(get(address, "/metrics", made["worker"])[0], 403)
+        self.assertEqual(get(address, "/metrics", made["viewer"])[0], 200)
+        self.assertEqual(get(address, "/metrics", own)[0], 200)
+        self.assertEqual(get(address, "/readyz"), (200, "ok\n"))
+        self.assertEqual(get(address, "/metrics", own, host="evil.example")[0], 421)
+
+
+def resident_kib(daemon):
+    for line in pathlib.Path(f"/proc/{daemon.process.pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1])
+    raise AssertionError("no VmRSS")
+
+
+class AttackTest(Pages):
+    def flood(self, address, begin, more):
+        """Sends `more` until it is not taken any more; how many bytes that were."""
+        host, port = address.rsplit(":", 1)
+        sent = 0
+        with socket.create_connection((host, int(port)), PATIENCE_S) as caller:
+            try:
+                caller.sendall(begin)
+                while sent < 200 << 20:
+                    caller.sendall(more)
+                    sent += len(more)
+            except (BrokenPipeError, ConnectionResetError):
+                pass
+        return sent
+
+    def test_daemons_are_as_they_were(self):
+        head = b"GET /metrics HTTP/1.1\r\n"
+        chunked = b"POST /metrics HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+        bytes_, headers = b"a" * 65536, b"".join(b"X-%04d: a\r\n" % i for i in range(5000))
+        addresses = self.start()
+        for daemon, address in zip([self.coordinator, self.workers[0]], addresses):
+            get(address, "/metrics")
+            before = resident_kib(daemon)
+            for begin, more in ((head + b"X: ", bytes_), (head, headers), (b"GET /", bytes_),
+                                (chunked, b"10000\r\n" + bytes_ + b"\r\n"), (chunked + b"0\r\n", headers),
+                                (chunked + b"-2\r\n", bytes_)):
+                self.assertLess(self.flood(address, begin, more), 50 << 20, begin)
+                self.assertEqual(get(address, "/metrics")[0], 200)
+            host, port = address.rsplit(":", 1)
+            half = []
+            for _ in range(250):
+                half.append(socket.create_connection((host, int(port)), PATIENCE_S))
+                try:
+                    half[-1].sendall(head + b"X: ")
+                except (BrokenPipeError, ConnectionResetError):
+                    pass
+            self.assertEqual(get(address, "/metrics")[0], 200)
+            grown = resident_kib(daemon) - before
+            for each in half:
+                each.close()
+            if not os.environ.get("LEAT_SANITIZED"):
+                self.assertLessEqual(grown, GROWTH_KIB, daemon.name)
+
+
+class Prometheus:
+    """Debian's, of a folder of its own."""
+
+    def __init__(self, folder, targets):
+        self.folder = folder / "prometheus"
+        self.folder.mkdir()
+        config = {"global": {"scrape_interval": "1s", "evaluation_interval": "1s"}, "rule_files": [str(ALERTS)],
+                  "scrape_configs": [{"job_name": job, "static_configs": [{"targets": [target]}]}
+                                     for job, target in targets.items()]}
+        (self.folder / "config.yaml").write_text(json.dumps(config))
+        for _ in range(5):  # another process may take the port
+            with socket.socket() as free:
+                free.bind(("127.0.0.1", 0))
+                self.address = f"127.0.0.1:{free.getsockname()[1]}"
+            self.log = open(self.folder / "log", "ab")
+            self.process = subprocess.Popen(
+                [tool("prometheus"), "--config.file", str(self.folder / "config.yaml"), "--storage.tsdb.path",
+                 str(self.folder / "data"), "--web.listen-address", self.address], stdout=self.log, stderr=self.log)
+            if self._ready():
+                return
+            self.close()
+        raise AssertionError((self.folder / "log").read_text()[-2000:])
+
+    def _ready(self):
+        end = time.monotonic() + PATIENCE_S
+        while self.process.poll() is None and time.monotonic() < end:
+            try:
+                if get(self.address, "/-/ready")[0] == 200:
+                    return True
+            except OSError:
+                pass
+            try:
+                self.process.wait(0.1)
+            except subprocess.TimeoutExpired:
+                pass
+        return False
+
+    def query(self, expression):
+        """The values of the series that it gives."""
+        status, text = get(self.address, "/api/v1/query?" + urllib.parse.urlencode({"query": expression}))
+        if status != 200:
+            raise AssertionError(f"{expression}: {text}")
+        return [float(series["value"][1]) for series in json.loads(text)["data"]["result"]]
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        self.log.close()
+
+
+class ScrapeTest(Pages):
+    def test_prometheus_counts_the_rows_of_an_epoch(self):
+        tool("prometheus")
+        coordinator, worker = self.start()
+        prometheus = self._keep(Prometheus(self.folder, {"leat-coordinator": coordinator, "leat-worker": worker}))
+        consumer = self.consumer(self.spec(), epochs=1).finish()
+        self.assertEqual(consumer.error, None)
+        rows = consumer.end["rows"]
+        self.assertEqual(rows, 512)
+        for expression in (f'sum(leat_samples_total{{outcome="served"}}) >= {rows}',
+                           f"sum(leat_row_seconds_count) >= {rows}",
+                           "sum(leat_coordinator_commit_seconds_count) >= 2",
+                           'leat_workers{state="ready"} == 1 and on (instance) leat_jobs == 1',
+                           'count(up == 1) == 2'):
+            self.until(expression, lambda e=expression: prometheus.query(e))
+        self.assertEqual(prometheus.query('ALERTS{alertstate="firing"}'), [])
+        self.workers[0].kill9()
+        self.until("it misses the worker", lambda: prometheus.query('up{job="leat-worker"} == 0'))
+        self.until("the alert waits", lambda: prometheus.query('ALERTS{alertname="LeatWorkerDown"}'))
+
+
+if __name__ == "__main__":
+    unittest.main()
