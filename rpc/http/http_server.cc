@@ -26,6 +26,7 @@
 #include <boost/beast/http/string_body.hpp>
 #include <boost/beast/http/write.hpp>
 #include <boost/beast/ssl/ssl_stream.hpp>
+#include <exception>
 #include <list>
 #include <optional>
 #include <type_traits>
