@@ -8,6 +8,7 @@ import pathlib
 import re
 import shutil
 import socket
+import ssl
 import subprocess
 import time
 import unittest
@@ -72,9 +73,10 @@ def http_address(daemon):
     return re.search(r"http\.serving address=(\S+)", pathlib.Path(daemon.log).read_text())[1]
 
 
-def get(address, path, token=None, host=None):
-    """Status and text."""
-    connection = http.client.HTTPConnection(address, timeout=PATIENCE_S)
+def get(address, path, token=None, host=None, tls=None):
+    """Status and text. `tls`: an SSLContext."""
+    connection = (http.client.HTTPSConnection(address, timeout=PATIENCE_S, context=tls) if tls else
+                  http.client.HTTPConnection(address, timeout=PATIENCE_S))
     headers = {"Host": host or address}
     if token:
         headers["Authorization"] = f"Bearer {token}"
@@ -206,6 +208,26 @@ class ReadinessTest(Pages):
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("--http", done.stderr)
         self.assertIn("--tls-cert", done.stderr)
+
+    def test_beyond_loopback_they_speak_tls(self):
+        made = subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+                               "-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext",
+                               "subjectAltName=DNS:localhost", "-keyout", "key.pem", "-out", "cert.pem"],
+                              cwd=self.folder, capture_output=True)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        cert, own = self.folder / "cert.pem", "an-own-token-of-the-daemon"
+        self.start_coordinator("--http", "0.0.0.0:0", "--tls-cert", str(cert), "--tls-key",
+                               str(self.folder / "key.pem"), env={"LEAT_ACCESS_TOKEN": own})
+        address = "localhost:" + http_address(self.coordinator).rpartition(":")[2]
+        tls = ssl.create_default_context(cafile=cert)
+        self.assertEqual(get(address, "/readyz", tls=tls), (200, "ok\n"))
+        self.assertEqual(get(address, "/metrics", tls=tls)[0], 401)
+        status, page = get(address, "/metrics", own, tls=tls)
+        self.assertEqual(status, 200)
+        expiry = float(re.search(r"^leat_cert_expiry_timestamp_seconds (\S+)$", page, re.M)[1])
+        self.assertLess(abs(expiry - time.time() - 2 * 86400), 600)
+        with self.assertRaises((http.client.HTTPException, OSError)):
+            get(address, "/readyz")
 
     def test_metrics_want_a_viewers_token_where_calls_want_one(self):
         own = "an-own-token-of-the-daemon"
