@@ -17,6 +17,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/ssl/context.hpp>
+#include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
@@ -25,7 +26,6 @@
 #include <boost/beast/http/span_body.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <boost/beast/http/write.hpp>
-#include <boost/beast/ssl/ssl_stream.hpp>
 #include <exception>
 #include <list>
 #include <optional>
@@ -135,7 +135,7 @@ class HttpServer::Loop {
 
   void Accept(Door* door);
   void Begin(tcp::socket socket);
-  bool MakeRoom(const net::ip::address& address);
+  void MakeRoom(const net::ip::address& address);
   HttpResponse Answer(const Request& request) const;
 
   const HttpOptions options_;
@@ -158,8 +158,6 @@ class HttpServer::Loop::Connection {
   virtual ~Connection() { Leave(); }
 
   const net::ip::address& address() const { return address_; }
-  // It is for the caller to go on.
-  bool waits() const { return waits_; }
   // Ends what is under way. Takes it off the list.
   virtual void Close() = 0;
 
@@ -168,14 +166,12 @@ class HttpServer::Loop::Connection {
   void Enter() {
     Leave();
     place_ = loop_->connections_.insert(loop_->connections_.end(), this);
-    waits_ = true;
   }
   void Leave() {
     if (place_) loop_->connections_.erase(*std::exchange(place_, {}));
   }
 
   Loop* const loop_;
-  bool waits_ = true;
 
  private:
   const net::ip::address address_;
@@ -239,7 +235,6 @@ class HttpServer::Loop::StreamConnection final
   }
 
   void OnRead(const error_code& error) {
-    this->waits_ = false;
     const Request& request = parser_->get();
     if (error) {
       keep_alive_ = false;
@@ -358,32 +353,30 @@ void HttpServer::Loop::Accept(Door* door) {
 void HttpServer::Loop::Begin(tcp::socket socket) {
   error_code error;
   const tcp::endpoint from = socket.remote_endpoint(error);
-  if (error || !MakeRoom(from.address())) return;
+  if (error) return;
+  MakeRoom(from.address());
   if (context_ == nullptr)
     std::make_shared<StreamConnection<beast::tcp_stream>>(
         this, from.address(), nullptr, std::move(socket))
         ->Start();
   else
-    std::make_shared<StreamConnection<beast::ssl_stream<beast::tcp_stream>>>(
+    std::make_shared<StreamConnection<net::ssl::stream<beast::tcp_stream>>>(
         this, from.address(), context_, std::move(socket), *context_)
         ->Start();
 }
 
-// False: all are being answered.
-bool HttpServer::Loop::MakeRoom(const net::ip::address& address) {
+// For one more connection from `address`.
+void HttpServer::Loop::MakeRoom(const net::ip::address& address) {
   const auto of_it = static_cast<size_t>(std::count_if(
       connections_.begin(), connections_.end(),
       [&](const Connection* each) { return each->address() == address; }));
   const bool too_many_of_it = of_it >= options_.max_connections_per_address;
-  if (!too_many_of_it && connections_.size() < options_.max_connections)
-    return true;
+  if (!too_many_of_it && connections_.size() < options_.max_connections) return;
   for (Connection* const each : connections_) {
-    if (!each->waits() || (too_many_of_it && each->address() != address))
-      continue;
+    if (too_many_of_it && each->address() != address) continue;
     each->Close();
-    return true;
+    return;
   }
-  return false;
 }
 
 HttpResponse HttpServer::Loop::Answer(const Request& request) const {
