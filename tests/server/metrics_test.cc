@@ -11,6 +11,7 @@
 #include "core/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "leat/v1/types.pb.h"
 #include "tests/support/field_metrics.h"
 
 namespace leat::server {
