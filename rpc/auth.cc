@@ -37,11 +37,15 @@ absl::Status Security::Validate() const {
   return absl::OkStatus();
 }
 
+// A name that begins with "127." is anybody's.
 bool IsLocal(std::string_view address) {
   for (std::string_view prefix :
-       {"127.", "[::1]", "localhost:", "unix:", "unix-abstract:"})
+       {"[::1]", "localhost:", "unix:", "unix-abstract:"})
     if (StartsWith(address, prefix)) return true;
-  return address == "localhost";
+  const std::string_view host = address.substr(0, address.find(':'));
+  return address == "localhost" ||
+         (StartsWith(host, "127.") &&
+          host.find_first_not_of("0123456789.") == host.npos);
 }
 
 bool IsExposed(const Security& security, std::string_view address) {

@@ -13,6 +13,7 @@
 #include "core/status.h"
 #include "rpc/status_server.h"
 #include "worker/cores.h"
+#include "worker/source/storage/allowed.h"
 
 namespace leat::worker {
 namespace {
@@ -73,6 +74,10 @@ void AddStorageFlags(CLI::App& app, Config& config) {
   app.add_option("--local-copy", config.local_copies,
                  "FROM=TO: this machine has a copy of its own of the folder "
                  "FROM, which jobs name, at TO; may be given several times");
+  app.add_option("--allow", config.allow,
+                 "what jobs may read: folders, s3://BUCKET[/PREFIX], gs://..., "
+                 "http(s)://HOST[:PORT][/PREFIX]; the default is everything on "
+                 "a loopback listener, and nothing on others");
 }
 
 // Sizes are text until parsed.
@@ -183,6 +188,9 @@ absl::Status Config::Validate() const {
   if (name.size() > 128)
     return InvalidArgument("--name of {} bytes: want up to 128", name.size());
   RETURN_IF_ERROR(gpu.Validate());
+  RETURN_IF_ERROR(AllowedReads::Create(storage.allow, [](const char*) {
+                    return static_cast<const char*>(nullptr);
+                  }).status());
   return security.Validate();
 }
 
@@ -205,6 +213,13 @@ absl::Status Config::SetLocalCopies() {
   return absl::OkStatus();
 }
 
+void Config::SetAllowed() {
+  if (allow.empty() && rpc::IsLocal(listen)) return;
+  storage.allow = allow;
+  for (const auto& copy : storage.local_copies)
+    storage.allow->push_back(copy.second);
+}
+
 absl::Status Config::ReadSecurity(rpc::Security* into) const {
   rpc::Security read = *into;
   RETURN_IF_ERROR(rpc::ReadTls(tls, &read));
@@ -225,7 +240,7 @@ std::string Config::ToString() const {
       "max_rows_total={} max_streams={} gpu_slots={} gpu_slot_bytes={} "
       "gpu_group_bytes={} gpu_decode_bytes={} gpu_nvjpeg_bytes={} "
       "drain_timeout_ms={} max_connections={} max_connections_per_address={} "
-      "watchdog_interval_ms={} tls={} token={}",
+      "watchdog_interval_ms={} reads={} tls={} token={}",
       listen, http.empty() ? "none" : http, coordinator, threads, memory_bytes,
       cache_bytes, forms, index_bytes, buffer_bytes, read_threads,
       read_ahead_bytes, storage.disk_cache_bytes, group_bytes,
@@ -233,6 +248,9 @@ std::string Config::ToString() const {
       max_streams, gpu.slots, gpu.slot_bytes, gpu.group_bytes, gpu.decode_bytes,
       gpu.decoder_bytes, drain_timeout_ms, max_connections,
       max_connections_per_address, watchdog_interval_ms,
+      !storage.allow           ? "everything"
+      : storage.allow->empty() ? "nothing"
+                               : "allowed",
       !security.cert_pem.empty(), !security.token.empty());
 }
 
@@ -351,6 +369,7 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
     config.gpu.devices = *selection;
   config.SetDefaults();
   status.Update(config.SetLocalCopies());
+  config.SetAllowed();
   if (status.ok()) status = config.Validate();
   if (!status.ok()) return Fail(status);
   return config;

@@ -64,6 +64,7 @@ struct Config {
   uint64_t read_ahead_bytes = 0;
   StorageConfig storage;
   std::vector<std::string> local_copies;  // as given: FROM=TO
+  std::vector<std::string> allow;         // as given; see SetAllowed
   ReadAheadOf read_ahead_of = ReadAheadOf::kRemote;
   NearbyLimits nearby;  // of records that one request brings
   uint64_t group_bytes = 1 << 20;
@@ -92,6 +93,10 @@ struct Config {
   void SetDefaults(int machine_cores, uint64_t machine_bytes);
   // Puts local_copies into `storage`. Errors as Validate's.
   absl::Status SetLocalCopies();
+  // What jobs may read: below `allow` and the copies of local_copies. Without
+  // `allow`, everything if nobody beyond this machine can ask.
+  // REQUIRES: SetLocalCopies was called.
+  void SetAllowed();
   // kInvalidArgument: names the flag, its value and what was expected.
   absl::Status Validate() const;
   // What the files say now: `tls` and `access_token_file`. After an error

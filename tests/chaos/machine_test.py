@@ -145,7 +145,7 @@ class Packets(ChaosTest):
 
     def start_behind(self, network):
         self.start_coordinator("--insecure", listen=f"{network.host}:0")
-        self.start_worker("--insecure", "--listen", f"{network.address}:0", before=network.before)
+        self.start_worker("--insecure", "--allow", "/", "--listen", f"{network.address}:0", before=network.before)
 
     def test_loss_and_reordering(self):
         network = self._keep(Lossy(11, self.SEED))
@@ -182,7 +182,8 @@ class OneWay(ChaosTest):
         network = self._keep(Network(14))
         self.start_coordinator("--insecure", listen=f"{network.host}:0")
         self.start_worker(name="near")
-        self.start_worker("--insecure", "--listen", f"{network.address}:0", name="far", before=network.before)
+        self.start_worker("--insecure", "--allow", "/", "--listen", f"{network.address}:0", name="far",
+                          before=network.before)
         consumer = self.train()
         consumer.pull(3)
         network.mute()

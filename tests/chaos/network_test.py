@@ -153,7 +153,8 @@ class Namespaces(ChaosTest):
         network = self._keep(faults.Network(7))
         self.start_coordinator("--insecure", listen=f"{network.host}:0")
         self.start_worker(name="near")
-        self.start_worker("--insecure", "--listen", f"{network.address}:0", name="far", before=network.before)
+        self.start_worker("--insecure", "--allow", "/", "--listen", f"{network.address}:0", name="far",
+                          before=network.before)
         consumer = self.train()
         consumer.pull(3)
         network.cut()

@@ -121,8 +121,9 @@ TEST(Auth, LocalAddressesAreThoseThatNoOtherMachineReaches) {
   for (const char* local : {"127.0.0.1:0", "[::1]:80", "localhost:1",
                             "unix:/tmp/x", "unix-abstract:x"})
     EXPECT_TRUE(IsLocal(local)) << local;
-  for (const char* remote : {"0.0.0.0:1", "[::]:1", "10.0.0.1:1", "host:7411",
-                             "1270.0.0.1:1", "localhost.example:1"})
+  for (const char* remote :
+       {"0.0.0.0:1", "[::]:1", "10.0.0.1:1", "host:7411", "1270.0.0.1:1",
+        "localhost.example:1", "127.evil.example:1"})
     EXPECT_FALSE(IsLocal(remote)) << remote;
 }
 

@@ -81,5 +81,25 @@ TEST(Config, PartsThatAreMoreThanTheMemoryAreRefused) {
   EXPECT_TRUE(config.CheckMemory().ok());
 }
 
+TEST(Config, ReadsEverythingOnLoopbackAndElsewhereWhatIsAllowed) {
+  const auto allowed = [](const std::string& listen,
+                          std::vector<std::string> allow) {
+    Config config;
+    config.listen = listen;
+    config.allow = std::move(allow);
+    config.local_copies = {"/data=/nvme"};
+    EXPECT_TRUE(config.SetLocalCopies().ok());
+    config.SetAllowed();
+    return config.storage.allow;
+  };
+  for (const char* own : {"127.0.0.1:0", "[::1]:7", "unix-abstract:x"})
+    EXPECT_EQ(allowed(own, {}), std::nullopt) << own;
+  for (const char* open : {"0.0.0.0:0", "[::]:7", "127.evil.example:7"})
+    EXPECT_EQ(allowed(open, {}), std::vector<std::string>{"/nvme"}) << open;
+  const std::vector<std::string> both = {"/data", "/nvme"};
+  EXPECT_EQ(allowed("127.0.0.1:0", {"/data"}), both);
+  EXPECT_EQ(allowed("0.0.0.0:0", {"/data"}), both);
+}
+
 }  // namespace
 }  // namespace leat::worker

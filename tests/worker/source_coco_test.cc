@@ -20,6 +20,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 namespace fs = std::filesystem;
 using Texts = std::vector<std::string>;
 using Floats = std::vector<float>;
@@ -280,7 +281,7 @@ TEST_F(CocoTest, WhatIsWrongIsNamed) {
               HasSubstr("annotations[0]: category_id: 4, want the id of one of "
                         "the 2 categories"));
   EXPECT_THAT(one(R"({"id": "x", "image_id": 7})"),
-              HasSubstr("id: \"x\", want a whole number"));
+              HasSubstr("id: a text of 1 bytes, want a whole number"));
   EXPECT_THAT(one(R"({"id": 5, "image_id": 7})"), HasSubstr("no category_id"));
   EXPECT_THAT(one("7"), HasSubstr("annotations[0]: 7, want an object"));
 }
@@ -327,6 +328,8 @@ TEST_F(CocoTest, WhatIsWrongWithImagesAndListsIsNamed) {
               HasSubstr("it has no list \"categories\""));
   EXPECT_THAT(Refused("[]"), HasSubstr("a list, want an object"));
   EXPECT_THAT(Refused(""), HasSubstr("no JSON at byte"));
+  EXPECT_THAT(Refused("root:secret:19000::"), Not(HasSubstr("secret")));
+  EXPECT_THAT(Refused("\"a secret"), Not(HasSubstr("secret")));
   EXPECT_THAT(Refused(File() + "x"), HasSubstr("no JSON at byte"));
   EXPECT_THAT(Refused(File(), {{"outputs", Texts{"box"}}}),
               HasSubstr("outputs: no \"box\""));

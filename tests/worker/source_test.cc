@@ -285,6 +285,27 @@ TEST_F(SourceTest, AFileOfAnotherSizeOrTimeHasChanged) {
   EXPECT_THAT(Message(status), HasSubstr("changed after indexing"));
 }
 
+TEST_F(SourceTest, AFolderOfImagesIsReadOnlyBelowWhatIsAllowed) {
+  dir_.Write("a/1.jpg", "pixels");
+  TempDir secret;
+  secret.Write("c/1.jpg", "secret");
+  StorageConfig config;
+  config.allow = std::vector<std::string>{dir_.path()};
+  const auto storage = *Storage::Create(config);
+  limits_.storage = storage.get();
+  const BuiltIndex index = Index();
+  const auto source = Open(index);
+  EXPECT_TRUE(source->Read(0).ok());
+  fs::remove(At("a/1.jpg"));
+  fs::create_symlink(secret.path() + "/c/1.jpg", At("a/1.jpg"));
+  EXPECT_TRUE(absl::IsPermissionDenied(source->Read(0).status()));
+  for (const std::string& path : {secret.path(), At("../none")})
+    EXPECT_TRUE(
+        absl::IsPermissionDenied(BuildIndex(Reader(path), limits_).status()));
+  fs::create_symlink(secret.path(), At("b"));
+  EXPECT_TRUE(absl::IsPermissionDenied(IndexError()));
+}
+
 TEST_F(SourceTest, ACopyThatIsNamedMayHaveTimesOfItsOwn) {
   dir_.Write("a/1.jpg", "x");
   dir_.Write("a/2.jpg", "y");

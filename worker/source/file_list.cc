@@ -10,12 +10,9 @@ namespace leat::worker {
 namespace {
 
 constexpr std::string_view kBlanks = " \t\r\v\f";
-constexpr size_t kMaxShown = 100;  // of a line, in messages
-
+// A file that is no list may be anybody's secret, so messages do not quote it.
 std::string Shown(std::string_view line) {
-  if (line.size() <= kMaxShown) return fmt::format("\"{}\"", line);
-  return fmt::format("\"{}\" and {} bytes more", line.substr(0, kMaxShown),
-                     line.size() - kMaxShown);
+  return fmt::format("{} bytes", line.size());
 }
 
 absl::StatusOr<LabelledFile> ParseLine(std::string_view line) {

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -27,6 +28,7 @@
 #include "worker/source/image_folder_index.h"
 #include "worker/source/modified_time.h"
 #include "worker/source/source_storage.h"
+#include "worker/source/storage/allowed.h"
 
 namespace leat::worker {
 namespace {
@@ -51,6 +53,8 @@ class Lister {
     const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(path.c_str()),
                                                         closedir);
     if (directory == nullptr) return FileError(errno, "list", path);
+    RETURN_IF_ERROR(
+        StorageOf(limits_).allowed().CheckOpened(dirfd(directory.get()), path));
     Found found;
     while (true) {
       errno = 0;
@@ -190,8 +194,13 @@ absl::StatusOr<BuiltIndex> BuildImageFolderIndex(
     const ImageFolderOptions& options, const SourceLimits& limits) {
   const std::string named = WithoutTrailingSlashes(options.path);
   const std::string root = StorageOf(limits).LocalPath(named);
+  int fd = -1;
+  RETURN_IF_ERROR(StorageOf(limits).allowed().Open(root, O_PATH, root, &fd));
+  if (fd < 0) return FileError(errno, "open", root);
   struct stat info;
-  if (stat(root.c_str(), &info) != 0) return FileError(errno, "open", root);
+  const int error = fstat(fd, &info) == 0 ? 0 : errno;
+  close(fd);
+  if (error != 0) return FileError(error, "open", root);
   if (!S_ISDIR(info.st_mode))
     return FailedPrecondition("{} is a file: want a directory of images", root);
 

@@ -27,6 +27,7 @@
 #include "worker/source/modified_time.h"
 #include "worker/source/own_copy.h"
 #include "worker/source/source_storage.h"
+#include "worker/source/storage/allowed.h"
 #include "worker/source/storage/storage.h"
 
 namespace leat::worker {
@@ -94,7 +95,8 @@ class ImageFolderSource final : public Source {
   absl::Status ReadFile(uint64_t index, const std::string& path,
                         std::byte* bytes, bool* stale) const;
 
-  std::string root_;  // on this machine
+  const AllowedReads* allowed_ = nullptr;  // the storage's, which outlives us
+  std::string root_;                       // on this machine
   bool copied_ = false;
   uint64_t repeat_ = 1;
   Digest fingerprint_{};
@@ -145,6 +147,7 @@ absl::Status ImageFolderSource::Load(const ImageFolderOptions& options,
                                      const SourceLimits& limits) {
   max_file_bytes_ = limits.max_file_bytes;
   max_files_ = limits.max_files;
+  allowed_ = &StorageOf(limits).allowed();
   const std::string named = WithoutTrailingSlashes(options.path);
   root_ = StorageOf(limits).LocalPath(named);
   copied_ = StorageOf(limits).IsCopied(named);
@@ -242,8 +245,10 @@ absl::Status ImageFolderSource::ReadFile(uint64_t index,
     return IndexedFileError(error, what, path, path, root_);
   };
   // Not blocking: a pipe in the file's place must not hold a decode thread.
-  const FileDescriptor fd(
-      open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  int opened = -1;
+  RETURN_IF_ERROR(
+      allowed_->Open(path, O_RDONLY | O_NOCTTY | O_NONBLOCK, path, &opened));
+  const FileDescriptor fd(opened);
   if (fd.get() < 0) return CannotOpen(errno, path);
   struct stat info;
   if (fstat(fd.get(), &info) != 0) return failed(errno, "read");

@@ -70,7 +70,7 @@ absl::StatusOr<Section> ParseSection(std::string_view text,
 // Empty if there is no such file.
 absl::StatusOr<std::string> ReadText(const std::string& path) {
   if (path.empty()) return "";
-  const auto file = OpenLocal(path, path);
+  const auto file = OpenLocal(nullptr, path, path);
   if (file.status().code() == absl::StatusCode::kNotFound) return "";
   if (!file.ok()) return file.status();
   return ReadWhole(**file, kMaxFileBytes);

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <cstring>
 
-#include "fmt/format.h"
+#include "core/status.h"
 
 namespace leat::worker {
 namespace {
@@ -55,7 +55,9 @@ CurlTransfer::CurlTransfer(HttpTransport::Id id, HttpRequest request,
                            HttpTransport::Done done)
     : id_(id), request_(std::move(request)), done_(std::move(done)) {}
 
-CURL* CurlTransfer::Prepare(const StorageConfig& config) {
+CURL* CurlTransfer::Prepare(const StorageConfig& config,
+                            const AllowedReads& allowed) {
+  allowed_ = &allowed;
   easy_.reset(curl_easy_init());
   if (easy_ == nullptr) return nullptr;
   for (const std::string& header : request_.headers) {
@@ -82,6 +84,12 @@ void CurlTransfer::SetOptions(const StorageConfig& config) {
   set(CURLOPT_HEADERDATA, static_cast<void*>(this));
   set(CURLOPT_WRITEFUNCTION, &OnBody);
   set(CURLOPT_WRITEDATA, static_cast<void*>(this));
+  if (!request_.trusted_host) {
+    set(CURLOPT_OPENSOCKETFUNCTION, &OnSocket);
+    set(CURLOPT_OPENSOCKETDATA, static_cast<void*>(this));
+    set(CURLOPT_PREREQFUNCTION, &OnRequest);
+    set(CURLOPT_PREREQDATA, static_cast<void*>(this));
+  }
   set(CURLOPT_NOBODY, request_.head ? 1L : 0L);
   set(CURLOPT_PROTOCOLS_STR, "http,https");
   set(CURLOPT_REDIR_PROTOCOLS_STR,
@@ -111,6 +119,10 @@ void CurlTransfer::SetOptions(const StorageConfig& config) {
 }
 
 HttpResponse CurlTransfer::Finish(CURLcode code) {
+  if (code != CURLE_OK && !refusal_.empty()) {
+    response_.failure = HttpResponse::Failure::kRefused;
+    response_.failure_text = refusal_;
+  }
   if (response_.failure == HttpResponse::Failure::kNone) {
     response_.failure = FailureOf(code, response_.status);
     if (code != CURLE_OK) {
@@ -125,6 +137,48 @@ size_t CurlTransfer::OnHeader(char* data, size_t size, size_t count,
                               void* self) {
   static_cast<CurlTransfer*>(self)->TakeHeader({data, size * count});
   return size * count;
+}
+
+// A connection that is made. One of several addresses may be refused, and
+// another one be taken.
+curl_socket_t CurlTransfer::OnSocket(void* self, curlsocktype purpose,
+                                     curl_sockaddr* address) {
+  auto& transfer = *static_cast<CurlTransfer*>(self);
+  if (purpose != CURLSOCKTYPE_IPCXN || !transfer.MayAsk())
+    return CURL_SOCKET_BAD;
+  if (const absl::Status status =
+          transfer.allowed_->CheckAddress(address->addr, transfer.request_.url);
+      !status.ok()) {
+    transfer.Refuse(status);
+    return CURL_SOCKET_BAD;
+  }
+  return socket(address->family, address->socktype | SOCK_CLOEXEC,
+                address->protocol);
+}
+
+// A request on any connection, also on one that another transfer has made.
+int CurlTransfer::OnRequest(void* self, char* ip, char*, int port, int) {
+  auto& transfer = *static_cast<CurlTransfer*>(self);
+  if (!transfer.MayAsk()) return CURL_PREREQFUNC_ABORT;
+  const absl::Status status =
+      transfer.allowed_->CheckAddress(ip, port, transfer.request_.url);
+  if (status.ok()) return CURL_PREREQFUNC_OK;
+  transfer.Refuse(status);
+  return CURL_PREREQFUNC_ABORT;
+}
+
+bool CurlTransfer::MayAsk() {
+  if (!request_.follow_redirects) return true;
+  const char* url = nullptr;
+  curl_easy_getinfo(easy_.get(), CURLINFO_EFFECTIVE_URL, &url);
+  const absl::Status status =
+      allowed_->CheckUrl(url == nullptr ? "" : url, request_.url);
+  if (!status.ok()) Refuse(status);
+  return status.ok();
+}
+
+void CurlTransfer::Refuse(const absl::Status& why) {
+  if (refusal_.empty()) refusal_ = std::string(Message(why));
 }
 
 size_t CurlTransfer::OnBody(char* data, size_t size, size_t count, void* self) {

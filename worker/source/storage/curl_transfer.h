@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "worker/source/storage/allowed.h"
 #include "worker/source/storage/http.h"
 #include "worker/source/storage/storage_config.h"
 
@@ -31,8 +32,8 @@ class CurlTransfer {
   CurlTransfer& operator=(const CurlTransfer&) = delete;
 
   HttpTransport::Id id() const { return id_; }
-  // Makes the handle ready. nullptr: out of memory.
-  CURL* Prepare(const StorageConfig& config);
+  // Makes the handle ready. nullptr: out of memory. `allowed` outlives it.
+  CURL* Prepare(const StorageConfig& config, const AllowedReads& allowed);
   CURL* easy() const { return easy_.get(); }
   // The response, now that libcurl is done with the handle.
   HttpResponse Finish(CURLcode code);
@@ -41,6 +42,13 @@ class CurlTransfer {
  private:
   static size_t OnHeader(char* data, size_t size, size_t count, void* self);
   static size_t OnBody(char* data, size_t size, size_t count, void* self);
+  static curl_socket_t OnSocket(void* self, curlsocktype purpose,
+                                curl_sockaddr* address);
+  static int OnRequest(void* self, char* ip, char* own_ip, int port,
+                       int own_port);
+  // Whether the URL that it has been sent to may be asked.
+  bool MayAsk();
+  void Refuse(const absl::Status& why);
   void TakeHeader(std::string_view line);
   // False ends the transfer.
   bool TakeBody(std::string_view bytes);
@@ -49,9 +57,11 @@ class CurlTransfer {
   const HttpTransport::Id id_;
   const HttpRequest request_;
   const HttpTransport::Done done_;
+  const AllowedReads* allowed_ = nullptr;  // set by Prepare
   std::unique_ptr<curl_slist, CurlFreeList> headers_;
   std::array<char, CURL_ERROR_SIZE> error_ = {};
   HttpResponse response_;
+  std::string refusal_;  // of an address or a redirect; empty: none
   std::unique_ptr<CURL, CurlFreeEasy> easy_;  // last: cleaned up first
 };
 

@@ -33,8 +33,10 @@ bool InitCurl() {
 
 class CurlTransport::Loop {
  public:
-  explicit Loop(const StorageConfig& config)
-      : config_(config), multi_(curl_multi_init()) {}
+  Loop(const StorageConfig& config, std::shared_ptr<const AllowedReads> allowed)
+      : config_(config),
+        allowed_(std::move(allowed)),
+        multi_(curl_multi_init()) {}
 
   ~Loop() {
     {
@@ -125,7 +127,7 @@ class CurlTransport::Loop {
   }
 
   void StartOne(std::unique_ptr<CurlTransfer> transfer) {
-    CURL* const easy = transfer->Prepare(config_);
+    CURL* const easy = transfer->Prepare(config_, *allowed_);
     if (easy == nullptr || curl_multi_add_handle(multi_.get(), easy) != 0) {
       Report(std::move(transfer), CURLE_OUT_OF_MEMORY);
       return;
@@ -162,6 +164,7 @@ class CurlTransport::Loop {
   }
 
   const StorageConfig config_;
+  const std::shared_ptr<const AllowedReads> allowed_;
   const std::unique_ptr<CURLM, CurlFreeMulti> multi_;
   std::thread thread_;
   // The loop's thread's; after its end the destructor's.
@@ -182,9 +185,9 @@ CurlTransport::CurlTransport(std::unique_ptr<Loop> loop)
 CurlTransport::~CurlTransport() = default;
 
 absl::StatusOr<std::unique_ptr<CurlTransport>> CurlTransport::Create(
-    const StorageConfig& config) {
+    const StorageConfig& config, std::shared_ptr<const AllowedReads> allowed) {
   if (!InitCurl()) return Internal("libcurl: its global set-up failed");
-  auto loop = std::make_unique<Loop>(config);
+  auto loop = std::make_unique<Loop>(config, std::move(allowed));
   RETURN_IF_ERROR(loop->Start());
   return std::unique_ptr<CurlTransport>(new CurlTransport(std::move(loop)));
 }

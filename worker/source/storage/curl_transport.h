@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "worker/source/storage/allowed.h"
 #include "worker/source/storage/http.h"
 #include "worker/source/storage/storage_config.h"
 
@@ -17,7 +18,7 @@ class CurlTransport : public HttpTransport {
  public:
   // kInternal: libcurl cannot be set up.
   static absl::StatusOr<std::unique_ptr<CurlTransport>> Create(
-      const StorageConfig& config);
+      const StorageConfig& config, std::shared_ptr<const AllowedReads> allowed);
   // REQUIRES: nothing is under way.
   ~CurlTransport() override;
 

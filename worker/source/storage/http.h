@@ -19,6 +19,7 @@ struct HttpRequest {
   std::string url;
   std::vector<std::string> headers;  // "Name: value"; may hold secrets
   bool follow_redirects = false;     // at most 5; never from https to http
+  bool trusted_host = false;         // by the operator: at any address
   // A range: `into.size()` bytes from `first` on. Bodies of 206, and of 200 if
   // `first` is 0, go to `into`; others to HttpResponse::body.
   std::optional<uint64_t> first;
@@ -33,6 +34,7 @@ struct HttpResponse {
     kTimeout,     // too slow: the same
     kTooLarge,    // more bytes than were asked for
     kFinal,       // no try can help: a bad certificate, a malformed URL
+    kRefused,     // it, or what it redirects to, may not be asked
   };
 
   Failure failure = Failure::kNone;

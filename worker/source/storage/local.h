@@ -9,24 +9,27 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "worker/source/storage/allowed.h"
 #include "worker/source/storage/identity.h"
 #include "worker/source/storage/storage.h"
 
 namespace leat::worker {
 
-// kFailedPrecondition: neither a file nor a link to one. Others as
-// IndexedFileError, which `folder` is for.
+// `allowed`: of jobs; null: the worker's own file. kFailedPrecondition: neither
+// a file nor a link to one. Others as AllowedReads::Open and IndexedFileError,
+// which `folder` is for.
 absl::StatusOr<std::shared_ptr<const StoredFile>> OpenLocal(
-    const std::string& path, const std::string& name,
-    const std::string& folder = {});
-absl::StatusOr<StoredObject> StatLocal(const std::string& path,
+    std::shared_ptr<const AllowedReads> allowed, const std::string& path,
+    const std::string& name, const std::string& folder = {});
+absl::StatusOr<StoredObject> StatLocal(const AllowedReads& allowed,
+                                       const std::string& path,
                                        const std::string& name);
 // Whether the path is on a file system of the network; false where nothing is
 // there.
 bool IsOnNetwork(const std::string& path);
 // As Storage::List.
 absl::StatusOr<std::vector<StoredObject>> ListLocal(
-    const std::string& path, const StorageConfig& config,
-    const std::atomic<bool>* cancelled);
+    const AllowedReads& allowed, const std::string& path,
+    const StorageConfig& config, const std::atomic<bool>* cancelled);
 
 }  // namespace leat::worker

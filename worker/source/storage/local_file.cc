@@ -37,15 +37,22 @@ absl::Status NotAFile(const struct stat& stat, const std::string& name) {
       Blame::kObject);
 }
 
-// Non-blocking: a pipe without a writer must not hold us up.
-int OpenToRead(const std::string& path) {
-  return open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+// Non-blocking: a pipe without a writer must not hold us up. As
+// AllowedReads::Open.
+absl::Status OpenToRead(const AllowedReads* allowed, const std::string& path,
+                        const std::string& name, int* fd) {
+  constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
+  if (allowed != nullptr) return allowed->Open(path, kFlags, name, fd);
+  *fd = open(path.c_str(), kFlags);
+  return absl::OkStatus();
 }
 
 class LocalFile : public StoredFile {
  public:
-  LocalFile(int fd, std::string path, std::string name, std::string folder)
-      : fd_(fd),
+  LocalFile(std::shared_ptr<const AllowedReads> allowed, int fd,
+            std::string path, std::string name, std::string folder)
+      : allowed_(std::move(allowed)),
+        fd_(fd),
         path_(std::move(path)),
         name_(std::move(name)),
         folder_(std::move(folder)) {}
@@ -96,14 +103,15 @@ class LocalFile : public StoredFile {
   }
 
   absl::Status OpenAgain() const {
-    const int fd = OpenToRead(path_);
+    int fd = -1;
+    RETURN_IF_ERROR(OpenToRead(allowed_.get(), path_, name_, &fd));
     if (fd < 0) {
       const int error = errno;
       const absl::Status status =
           IndexedFileError(error, "open again", name_, path_, folder_);
       return error == ESTALE ? WithBlame(status, Blame::kWorker) : status;
     }
-    const LocalFile now(fd, path_, name_, folder_);
+    const LocalFile now(allowed_, fd, path_, name_, folder_);
     struct stat stat;
     if (fstat(fd, &stat) != 0) return FileError(errno, "look at", name_);
     if (!S_ISREG(stat.st_mode)) return NotAFile(stat, name_);
@@ -169,6 +177,7 @@ class LocalFile : public StoredFile {
   }
 
   // Constant after Init.
+  const std::shared_ptr<const AllowedReads> allowed_;  // null: everything
   const int fd_;
   const std::string path_;
   const std::string name_;
@@ -181,21 +190,27 @@ class LocalFile : public StoredFile {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const StoredFile>> OpenLocal(
-    const std::string& path, const std::string& name,
-    const std::string& folder) {
-  const int fd = OpenToRead(path);
+    std::shared_ptr<const AllowedReads> allowed, const std::string& path,
+    const std::string& name, const std::string& folder) {
+  int fd = -1;
+  RETURN_IF_ERROR(OpenToRead(allowed.get(), path, name, &fd));
   if (fd < 0) return IndexedFileError(errno, "open", name, path, folder);
-  auto file = std::make_shared<LocalFile>(fd, path, name, folder);
+  auto file =
+      std::make_shared<LocalFile>(std::move(allowed), fd, path, name, folder);
   RETURN_IF_ERROR(file->Init());
   return file;
 }
 
-absl::StatusOr<StoredObject> StatLocal(const std::string& path,
+absl::StatusOr<StoredObject> StatLocal(const AllowedReads& allowed,
+                                       const std::string& path,
                                        const std::string& name) {
+  int fd = -1;
+  RETURN_IF_ERROR(allowed.Open(path, O_PATH, name, &fd));
+  if (fd < 0) return FileError(errno, "look at", name);
   struct stat stat;
-  if (::stat(path.c_str(), &stat) != 0) {
-    return FileError(errno, "look at", name);
-  }
+  const int error = fstat(fd, &stat) == 0 ? 0 : errno;
+  close(fd);
+  if (error != 0) return FileError(error, "look at", name);
   if (!S_ISREG(stat.st_mode)) return NotAFile(stat, name);
   const Identity identity = IdentityOf(stat);
   return StoredObject{name, identity.size, identity.Text()};

@@ -24,9 +24,12 @@ using Dir = std::unique_ptr<DIR, CloseDir>;
 
 class LocalListing {
  public:
-  LocalListing(const std::string& root, const StorageConfig& config,
-               const std::atomic<bool>* cancelled)
-      : root_(root), config_(config), cancelled_(cancelled) {}
+  LocalListing(const AllowedReads& allowed, const std::string& root,
+               const StorageConfig& config, const std::atomic<bool>* cancelled)
+      : allowed_(allowed),
+        root_(root),
+        config_(config),
+        cancelled_(cancelled) {}
 
   absl::StatusOr<std::vector<StoredObject>> Run() {
     RETURN_IF_ERROR(ReadDirectory(AT_FDCWD, root_, ""));
@@ -47,8 +50,12 @@ class LocalListing {
   // `below`.
   absl::Status ReadDirectory(int parent, const std::string& entry,
                              const std::string& below) {
-    const int fd = openat(parent, entry.c_str(),
-                          O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK);
+    constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK;
+    int fd = -1;
+    if (parent == AT_FDCWD)
+      RETURN_IF_ERROR(allowed_.Open(entry, kFlags, entry, &fd));
+    else
+      fd = openat(parent, entry.c_str(), kFlags);
     if (fd < 0) return FileError(errno, "list", PathOf(below));
     const Dir dir(fdopendir(fd));
     if (dir == nullptr) {
@@ -56,6 +63,7 @@ class LocalListing {
       close(fd);
       return FileError(error, "list", PathOf(below));
     }
+    RETURN_IF_ERROR(allowed_.CheckOpened(fd, PathOf(below)));
     struct stat self;
     if (fstat(fd, &self) != 0) {
       return FileError(errno, "look at", PathOf(below));
@@ -112,6 +120,7 @@ class LocalListing {
     return absl::OkStatus();
   }
 
+  const AllowedReads& allowed_;
   const std::string& root_;
   const StorageConfig& config_;
   const std::atomic<bool>* const cancelled_;
@@ -122,9 +131,9 @@ class LocalListing {
 }  // namespace
 
 absl::StatusOr<std::vector<StoredObject>> ListLocal(
-    const std::string& path, const StorageConfig& config,
-    const std::atomic<bool>* cancelled) {
-  return LocalListing(path, config, cancelled).Run();
+    const AllowedReads& allowed, const std::string& path,
+    const StorageConfig& config, const std::atomic<bool>* cancelled) {
+  return LocalListing(allowed, path, config, cancelled).Run();
 }
 
 }  // namespace leat::worker

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/source/storage/storage.h"
 
+#include <cstdlib>
+
 #include "core/blame.h"
 #include "core/stages.h"
 #include "core/status.h"
+#include "worker/source/storage/allowed.h"
 #include "worker/source/storage/disk_cache.h"
 #include "worker/source/storage/identity.h"
 #include "worker/source/storage/local.h"
@@ -58,6 +61,10 @@ Storage::~Storage() = default;
 absl::StatusOr<std::unique_ptr<Storage>> Storage::Create(
     const StorageConfig& config, StorageHooks hooks) {
   RETURN_IF_ERROR(CheckConfig(config));
+  if (!hooks.getenv)
+    hooks.getenv = [](const char* name) { return std::getenv(name); };
+  ASSIGN_OR_RETURN(std::shared_ptr<const AllowedReads> allowed,
+                   AllowedReads::Create(config.allow, hooks.getenv));
   std::shared_ptr<DiskCache> disk;
   if (!config.disk_cache.empty()) {
     ASSIGN_OR_RETURN(disk,
@@ -67,10 +74,10 @@ absl::StatusOr<std::unique_ptr<Storage>> Storage::Create(
                                       .clock = hooks.clock,
                                       .write = nullptr}));
   }
-  return std::unique_ptr<Storage>(
-      new Storage(std::make_shared<StorageBackend>(config, std::move(hooks),
-                                                   std::move(disk)),
-                  nullptr));
+  return std::unique_ptr<Storage>(new Storage(
+      std::make_shared<StorageBackend>(config, std::move(hooks),
+                                       std::move(allowed), std::move(disk)),
+      nullptr));
 }
 
 std::unique_ptr<Storage> Storage::ForDataset(const Digest& key,
@@ -112,14 +119,16 @@ StorageUri OnThisMachine(const StorageConfig& config, StorageUri uri) {
 }
 
 absl::StatusOr<std::shared_ptr<const StoredFile>> OpenLocalAs(
-    const StorageConfig& config, const StorageUri& wanted,
+    const StorageBackend& backend, const StorageUri& wanted,
     std::string_view expected, const std::string& folder) {
+  const StorageConfig& config = backend.config();
   const StorageUri uri = OnThisMachine(config, wanted);
   std::string known;
   if (const auto parsed = ParseUri(folder);
       parsed.ok() && parsed->scheme == UriScheme::kLocal)
     known = LocalPathOf(config, parsed->path);
-  ASSIGN_OR_RETURN(auto file, OpenLocal(uri.path, uri.name, known));
+  ASSIGN_OR_RETURN(auto file,
+                   OpenLocal(backend.allowed(), uri.path, uri.name, known));
   if (!expected.empty() && file->identity() != expected &&
       WithoutTime(file->identity()) != expected) {
     RETURN_IF_ERROR(
@@ -141,7 +150,7 @@ absl::StatusOr<std::shared_ptr<const StoredFile>> Storage::Open(
   // The job or its index says it, to every worker.
   if (!parsed.ok()) return WithBlame(parsed.status(), Blame::kSample);
   auto file = parsed->scheme == UriScheme::kLocal
-                  ? OpenLocalAs(backend_->config(), *parsed, expected, folder)
+                  ? OpenLocalAs(*backend_, *parsed, expected, folder)
                   : backend_->OpenRemote(*parsed, expected, dataset_);
   if (!file.ok()) return WithDefaultBlame(file.status(), Blame::kWorker);
   return file;
@@ -151,7 +160,7 @@ absl::StatusOr<StoredObject> Storage::Stat(std::string_view uri) const {
   ASSIGN_OR_RETURN(const StorageUri parsed, ParseUri(uri));
   if (parsed.scheme == UriScheme::kLocal) {
     const StorageUri here = OnThisMachine(backend_->config(), parsed);
-    return StatLocal(here.path, here.name);
+    return StatLocal(allowed(), here.path, here.name);
   }
   return backend_->StatRemote(parsed);
 }
@@ -160,7 +169,7 @@ absl::StatusOr<std::vector<StoredObject>> Storage::List(
     std::string_view uri, const std::atomic<bool>* cancelled) const {
   ASSIGN_OR_RETURN(const StorageUri parsed, ParseUri(uri));
   if (parsed.scheme == UriScheme::kLocal) {
-    return ListLocal(LocalPathOf(backend_->config(), parsed.path),
+    return ListLocal(allowed(), LocalPathOf(backend_->config(), parsed.path),
                      backend_->config(), cancelled);
   }
   return backend_->ListRemote(parsed, cancelled);
@@ -175,6 +184,8 @@ bool Storage::IsCopied(std::string_view uri) const {
   return parsed.ok() && parsed->scheme == UriScheme::kLocal &&
          CopyOf(backend_->config(), parsed->path) != nullptr;
 }
+
+const AllowedReads& Storage::allowed() const { return *backend_->allowed(); }
 
 StorageCounters Storage::counters() const { return backend_->counters(); }
 

@@ -102,6 +102,7 @@ struct StorageCounters {
   std::vector<CachedDatasetStats> disk_datasets;
 };
 
+class AllowedReads;
 class DiskDataset;
 class StorageBackend;
 
@@ -109,7 +110,7 @@ class StorageBackend;
 class Storage {
  public:
   // kInvalidArgument: a bound of `config` that is not in its range (names it).
-  // Others: as DiskCache::Open.
+  // Others: as AllowedReads::Create and DiskCache::Open.
   static absl::StatusOr<std::unique_ptr<Storage>> Create(
       const StorageConfig& config, StorageHooks hooks = {});
   ~Storage();
@@ -127,6 +128,7 @@ class Storage {
   // StoredFile::ReadAt; kInvalidArgument: no such scheme, or a malformed URI.
   // Of a local file an identity of its size alone (WithoutTime) is taken too.
   // `folder`: what the dataset of a local file is known by (IndexedFileError).
+  // kPermissionDenied, also of Stat and List: outside of StorageConfig::allow.
   absl::StatusOr<std::shared_ptr<const StoredFile>> Open(
       std::string_view uri, std::string_view expected = {},
       const std::string& folder = {}) const;
@@ -146,6 +148,9 @@ class Storage {
   std::string LocalPath(std::string path) const;
   // Whether `uri` is a local one, in a folder that local_copies names.
   bool IsCopied(std::string_view uri) const;
+
+  // For who opens local files itself.
+  const AllowedReads& allowed() const;
 
   StorageCounters counters() const;
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/source/storage/storage_backend.h"
 
-#include <cstdlib>
 #include <random>
 
 #include "core/blame.h"
@@ -20,13 +19,14 @@ uint64_t RealRandom() {
 }  // namespace
 
 StorageBackend::StorageBackend(const StorageConfig& config, StorageHooks hooks,
+                               std::shared_ptr<const AllowedReads> allowed,
                                std::shared_ptr<DiskCache> disk)
-    : config_(config), hooks_(std::move(hooks)), disk_(std::move(disk)) {
+    : config_(config),
+      hooks_(std::move(hooks)),
+      allowed_(std::move(allowed)),
+      disk_(std::move(disk)) {
   if (hooks_.clock == nullptr) hooks_.clock = &StorageClock::Real();
   if (!hooks_.random) hooks_.random = &RealRandom;
-  if (!hooks_.getenv) {
-    hooks_.getenv = [](const char* name) { return std::getenv(name); };
-  }
   const char* const bundle = hooks_.getenv("AWS_CA_BUNDLE");
   if (config_.ca_bundle.empty() && bundle != nullptr) {
     config_.ca_bundle = bundle;
@@ -43,7 +43,7 @@ absl::StatusOr<std::shared_ptr<Remote>> StorageBackend::GetRemote() {
   if (remote_ != nullptr) return remote_;
   if (stopped_)
     return WithBlame(Cancelled("the worker stops"), Blame::kPassing);
-  ASSIGN_OR_RETURN(auto transport, CurlTransport::Create(config_));
+  ASSIGN_OR_RETURN(auto transport, CurlTransport::Create(config_, allowed_));
   remote_ = std::make_shared<Remote>(config_, std::move(transport),
                                      hooks_.clock, hooks_.random, disk_);
   return remote_;
@@ -76,6 +76,7 @@ absl::StatusOr<std::shared_ptr<S3Account>> StorageBackend::AccountOf(
 absl::StatusOr<std::shared_ptr<const StoredFile>> StorageBackend::OpenRemote(
     const StorageUri& uri, std::string_view expected,
     DiskCache::DatasetPtr dataset) {
+  RETURN_IF_ERROR(allowed_->CheckRemote(uri));
   ASSIGN_OR_RETURN(auto remote, GetRemote());
   ASSIGN_OR_RETURN(auto account, AccountOf(uri.scheme));
   if (uri.scheme != UriScheme::kHttp && uri.path.empty()) {
@@ -110,6 +111,7 @@ absl::StatusOr<std::vector<StoredObject>> StorageBackend::ListRemote(
     return Unimplemented("{}: http has no listing; name the files, or use s3",
                          uri.name);
   }
+  RETURN_IF_ERROR(allowed_->CheckRemote(uri));
   ASSIGN_OR_RETURN(auto remote, GetRemote());
   ASSIGN_OR_RETURN(const auto account, AccountOf(uri.scheme));
   return ListBucket(*remote, uri, account, cancelled);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/mutex.h"
+#include "worker/source/storage/allowed.h"
 #include "worker/source/storage/remote.h"
 #include "worker/source/storage/storage.h"
 #include "worker/source/storage/uri.h"
@@ -20,11 +21,15 @@ namespace leat::worker {
 // Thread-safe.
 class StorageBackend {
  public:
-  // `disk`: may be null.
+  // `disk`: may be null. REQUIRES: hooks.getenv.
   StorageBackend(const StorageConfig& config, StorageHooks hooks,
+                 std::shared_ptr<const AllowedReads> allowed,
                  std::shared_ptr<DiskCache> disk);
 
   const StorageConfig& config() const { return config_; }
+  const std::shared_ptr<const AllowedReads>& allowed() const {
+    return allowed_;
+  }
   DiskCache* disk() const { return disk_.get(); }  // may be null
   StorageCounters counters() const;
 
@@ -45,6 +50,7 @@ class StorageBackend {
   // Constant after construction.
   StorageConfig config_;
   StorageHooks hooks_;
+  const std::shared_ptr<const AllowedReads> allowed_;
   const std::shared_ptr<DiskCache> disk_;
   mutable Mutex mu_;
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;

@@ -7,7 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace leat::worker {
 
@@ -47,6 +49,9 @@ struct StorageConfig {
   // Folders that jobs name, and where this machine has a copy of each. Paths
   // are absolute, without a slash at the end.
   std::map<std::string, std::string> local_copies;
+
+  // What may be read, as AllowedReads::Create has it; nullopt: everything.
+  std::optional<std::vector<std::string>> allow;
 
   // Listings.
   uint64_t max_list_entries = 100'000'000;

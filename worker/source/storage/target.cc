@@ -97,6 +97,7 @@ HttpRequest Target::Request(bool head, WallTime now) const {
     out.follow_redirects = true;
     return out;
   }
+  out.trusted_host = account->has_endpoint();
   const std::string canonical = CanonicalQuery(query);
   const size_t path = PathOf(url);
   if (path == url.size()) out.url += '/';

@@ -32,6 +32,8 @@ class S3Account {
 
   Credentials credentials() const;
   const std::string& region() const { return region_; }
+  // Whether the operator says where it is.
+  bool has_endpoint() const { return !endpoint_.empty(); }
   // "http://host:1/base/bucket", or Amazon's "https://bucket.s3....".
   std::string BucketUrl(const std::string& bucket) const;
 

@@ -70,6 +70,8 @@ Verdict ExplainFailure(const HttpResponse& response, const Asked& asked) {
       return Failed(DataLoss("{}: {}", asked.what, text));
     case Failure::kFinal:
       return Failed(FailedPrecondition("{}: {}", asked.what, text));
+    case Failure::kRefused:
+      return Failed(PermissionDenied("{}: {}", asked.what, text));
     case Failure::kNone:
     case Failure::kConnection:
       break;
@@ -107,7 +109,8 @@ Verdict Explain(const HttpResponse& response, const Asked& asked,
   }
   const ErrorBody body = ParseErrorBody(response.body);
   std::string said = fmt::format("{}", response.status);
-  if (!body.code.empty()) {
+  // A plain URL may be anything, and its words are not ours to repeat.
+  if (!body.code.empty() && !asked.region.empty()) {
     said += fmt::format(" {}: {}", Clean(body.code, asked.credentials),
                         Clean(body.message, asked.credentials));
   }
