@@ -218,6 +218,8 @@ void Acceptor::Take(int listener, int fd, const sockaddr_storage& peer,
   if (static_cast<int>(handed_.size()) >= options_.max_connections)
     return Refuse(fd, host, /*all=*/true);
   if (IsFull(host)) return Refuse(fd, host, /*all=*/false);
+  if (options_.newcomers != nullptr && !options_.newcomers->Add(fd, peer))
+    return Refuse(fd, host, /*all=*/true);
   ++accepted_;
   if (!host.empty()) ++by_host_[host];
   handed_[fd] = {.inode = Inode(fd), .host = std::move(host)};

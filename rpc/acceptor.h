@@ -28,6 +28,7 @@
 #include "core/clock.h"
 #include "core/mutex.h"
 #include "rpc/listener.h"
+#include "rpc/newcomers.h"
 
 namespace leat::rpc {
 
@@ -40,6 +41,9 @@ struct AcceptorOptions {
   Duration longest_rest = std::chrono::seconds(1);
   // The least time between two looks at which connections have ended.
   Duration look_interval = std::chrono::milliseconds(100);
+  // Is told of each connection but the process's own; null: nobody is. Outlives
+  // the acceptor.
+  Newcomers* newcomers = nullptr;
   // As accept4(2).
   std::function<int(int, sockaddr*, socklen_t*, int)> accept = accept4;
 };
@@ -48,7 +52,7 @@ class Acceptor {
  public:
   struct Counters {
     uint64_t accepted = 0;
-    uint64_t refused_all = 0;      // max_connections
+    uint64_t refused_all = 0;      // max_connections, and newcomers
     uint64_t refused_address = 0;  // max_connections_per_address
     uint64_t rests = 0;
     uint64_t own = 0;  // of Expect

@@ -75,7 +75,11 @@ Access::Access(Security security, const Clock* clock) : clock_(clock) {
 
 absl::StatusOr<Caller> Access::Admit(
     std::string_view method, const grpc::ServerContextBase& context) const {
-  return Allow(method, [&] { return Identify(context); });
+  return Allow(method, [&]() -> absl::StatusOr<Caller> {
+    ASSIGN_OR_RETURN(Caller caller, Identify(context));
+    if (on_known_) on_known_(context.peer());
+    return caller;
+  });
 }
 
 absl::StatusOr<Caller> Access::AdmitToken(std::string_view method,

@@ -44,6 +44,11 @@ class Access {
  public:
   // `clock` outlives it: for expiries.
   Access(Security security, const Clock* clock);
+  // Is told from where each caller calls whom Admit has identified, as gRPC
+  // names it. REQUIRES: called before calls come.
+  void set_on_known(std::function<void(std::string_view peer)> on_known) {
+    on_known_ = std::move(on_known);
+  }
 
   // `method`: as in core/access.h. kUnauthenticated: no token, or one that is
   // not known or has expired. kPermissionDenied: the role may not; names
@@ -89,6 +94,7 @@ class Access {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Clock* const clock_;
+  std::function<void(std::string_view)> on_known_;  // constant; may be empty
   mutable Mutex mu_;
   Security own_ ABSL_GUARDED_BY(mu_);
   Security before_ ABSL_GUARDED_BY(mu_);  // no token: none

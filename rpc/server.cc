@@ -10,7 +10,6 @@
 
 #include "core/log.h"
 #include "core/status.h"
-#include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/resource_quota.h"
 #include "grpcpp/server.h"
@@ -41,6 +40,7 @@ int ConnectionsOfThisProcess() {
 
 AcceptorOptions Caps(const ServerOptions& options) {
   AcceptorOptions caps;
+  caps.newcomers = options.newcomers;
   caps.max_connections = options.max_connections > 0
                              ? options.max_connections
                              : ConnectionsOfThisProcess();
@@ -84,11 +84,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(
     const ServerOptions& options, const Security& security,
     const std::vector<grpc::Service*>& services) {
   RETURN_IF_ERROR(CheckListener(security, options.address));
-  static std::once_flag plugins;
-  std::call_once(plugins, [] {
-    grpc::EnableDefaultHealthCheckService(true);
-    grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-  });
+  static std::once_flag health;
+  std::call_once(health, [] { grpc::EnableDefaultHealthCheckService(true); });
   std::unique_ptr<Server> server(new Server);
   std::shared_ptr<grpc::ServerCredentials> credentials =
       grpc::InsecureServerCredentials();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Server: one gRPC server's life: start, drain, stop. Health and reflection are
-// on.
+// Server: one gRPC server's life: start, drain, stop. Health is on. Reflection
+// is not: it would tell everybody who connects what there is.
 //
 // Connections are accepted here (Acceptor), not by gRPC: where its own listener
 // once lacks a descriptor, it never accepts again. A watchdog asks the server
@@ -44,7 +44,10 @@ struct ServerOptions {
   // 0: three quarters of the process's descriptors, at most 20,000.
   int max_connections = 0;
   int max_connections_per_address = 0;  // 0: half of max_connections
-  Duration watchdog_interval{0};        // 0: no watchdog
+  // Is told of connections; null: nothing is bound before callers are known.
+  // Outlives the server.
+  Newcomers* newcomers = nullptr;
+  Duration watchdog_interval{0};  // 0: no watchdog
   // Empty: ends the process with kDeafExitCode.
   std::function<void()> on_deaf;
 };

@@ -98,6 +98,7 @@ struct Daemon::Parts {
   absl::Status StartPages();
 
   Config config;
+  std::unique_ptr<rpc::Newcomers> newcomers;  // outlives the server
   const Clock* const clock;
   const WallTime started_at;
   TimedStore store;
@@ -189,6 +190,10 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
   RETURN_IF_ERROR(parts.driver.Start(&parts.coordinator));
   rpc::ServerOptions options = config.server;
   options.address = config.listen;
+  ASSIGN_OR_RETURN(parts.newcomers, rpc::Newcomers::Start(config.newcomers));
+  options.newcomers = parts.newcomers.get();
+  parts.access.set_on_known(
+      [n = options.newcomers](std::string_view peer) { n->Prove(peer); });
   ASSIGN_OR_RETURN(parts.server,
                    rpc::Server::Start(options, parts.config.security,
                                       {&parts.service, &parts.admin}));

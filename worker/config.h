@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "core/log.h"
 #include "rpc/auth.h"
+#include "rpc/newcomers.h"
 #include "rpc/secret_files.h"
 #include "worker/gpu_worker.h"
 #include "worker/image/jpeg_forms/form_kinds.h"
@@ -40,6 +41,7 @@ struct Config {
   std::string access_token_file;  // empty: the environment's access token
   // 0: three quarters of the descriptors; half of that.
   int max_connections = 0, max_connections_per_address = 0;
+  rpc::NewcomerOptions newcomers;         // without flags
   int64_t watchdog_interval_ms = 10'000;  // 0: none
   int64_t job_timeout_ms = 30'000;        // to fetch a job while out of reach
   // How rows reach consumers on this host: "auto"; "grpc": their memory is not

@@ -68,11 +68,13 @@ absl::StatusOr<std::unique_ptr<LendingServer>> StartLending(
   return nullptr;
 }
 
-rpc::ServerOptions ServerOptions(const Config& config) {
+rpc::ServerOptions ServerOptions(const Config& config,
+                                 rpc::Newcomers* newcomers) {
   return {.address = config.listen,
           .max_receive_bytes = kMaxReceiveBytes,
           .max_connections = config.max_connections,
           .max_connections_per_address = config.max_connections_per_address,
+          .newcomers = newcomers,
           .watchdog_interval =
               std::chrono::milliseconds(config.watchdog_interval_ms)};
 }
@@ -183,8 +185,9 @@ struct Worker::State {
   v1::Heartbeat MakeHeartbeat();
   void HeartbeatLost(const v1::Heartbeat& heartbeat);
 
-  const std::unique_ptr<DatasetUses> uses;  // outlives what asks it
-  const std::unique_ptr<Storage> storage;   // outlives the sources
+  std::unique_ptr<rpc::Newcomers> newcomers;  // outlives the server
+  const std::unique_ptr<DatasetUses> uses;    // outlives what asks it
+  const std::unique_ptr<Storage> storage;     // outlives the sources
   const std::vector<v1::Decoders> decoders;
   const Config config;
   const WorkerEvents events;
@@ -421,9 +424,13 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(Config config,
                                        std::move(storage), std::move(decoders));
   const Config& c = state->config;
   RETURN_IF_ERROR(state->CheckThreads());
+  ASSIGN_OR_RETURN(state->newcomers, rpc::Newcomers::Start(c.newcomers));
+  rpc::Newcomers* const newcomers = state->newcomers.get();
+  state->rows.access().set_on_known(
+      [newcomers](std::string_view peer) { newcomers->Prove(peer); });
   ASSIGN_OR_RETURN(
       state->server,
-      rpc::Server::Start(ServerOptions(c), c.security,
+      rpc::Server::Start(ServerOptions(c, newcomers), c.security,
                          {state->rows.service(), state->explain.service()}));
   state->address =
       c.advertise.empty() ? Reachable(state->server->address()) : c.advertise;

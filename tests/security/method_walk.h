@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which methods a daemon serves, by its own reflection, and what it answers to
-// a call of any of them.
+// Which methods there are, by the protos, and what a daemon answers to a call
+// of any of them.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "google/protobuf/descriptor.h"
-#include "google/protobuf/unknown_field_set.h"
+#include "google/protobuf/descriptor_database.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/grpcpp.h"
 #include "rpc/channel.h"
@@ -83,51 +83,23 @@ class AnyCall {
   std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call_;
 };
 
-// The texts in all fields of this number, of a serialised message.
-inline std::vector<std::string> TextsIn(const std::string& message,
-                                        int number) {
-  google::protobuf::UnknownFieldSet fields;
-  std::vector<std::string> texts;
-  if (!fields.ParseFromString(message)) return texts;
-  for (int i = 0; i < fields.field_count(); ++i)
-    if (fields.field(i).number() == number &&
-        fields.field(i).type() ==
-            google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED)
-      texts.push_back(fields.field(i).length_delimited());
-  return texts;
-}
-
-// By grpc.reflection.v1alpha: names of all services.
-inline std::vector<std::string> ServicesOf(
-    const std::shared_ptr<grpc::Channel>& channel) {
-  AnyCall call(channel,
-               "grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
-               "");
-  call.Send(std::string("\x3a\x00", 2));  // list_services = ""
-  std::string answer;
-  std::vector<std::string> names;
-  if (!call.Read(&answer)) return names;
-  for (const std::string& list : TextsIn(answer, 6))  // list_services_response
-    for (const std::string& service : TextsIn(list, 1))
-      for (const std::string& name : TextsIn(service, 1)) names.push_back(name);
-  return names;
-}
-
-// "leat.v1.AdminService/GetStatus", of all services of ours.
-inline std::vector<std::string> MethodsOf(
-    const std::vector<std::string>& services) {
-  std::vector<std::string> methods;
-  for (const std::string& name : services) {
-    if (name.starts_with("grpc.")) continue;
-    const google::protobuf::ServiceDescriptor* service =
-        google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(
-            name);
-    if (service == nullptr) {
+// "leat.v1.AdminService/GetStatus", of all services in this program's protos.
+inline std::vector<std::string> AllMethods() {
+  using google::protobuf::DescriptorPool;
+  std::vector<std::string> files, methods;
+  DescriptorPool::internal_generated_database()->FindAllFileNames(&files);
+  for (const std::string& name : files) {
+    if (!name.starts_with("leat/")) continue;
+    const google::protobuf::FileDescriptor* const file =
+        DescriptorPool::generated_pool()->FindFileByName(name);
+    if (file == nullptr) {
       methods.push_back(name + "/?");
       continue;
     }
-    for (int i = 0; i < service->method_count(); ++i)
-      methods.push_back(name + "/" + service->method(i)->name());
+    for (int i = 0; i < file->service_count(); ++i)
+      for (int j = 0; j < file->service(i)->method_count(); ++j)
+        methods.push_back(file->service(i)->full_name() + "/" +
+                          file->service(i)->method(j)->name());
   }
   return methods;
 }

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Newcomers: connections of which nothing is known yet. Each has a time and a
+// number of bytes to show an access token, or what else opens the daemon; then
+// it is shut down. gRPC bounds neither: it keeps whatever headers it is sent,
+// and asks who calls when it has a whole request.
+//
+// A connection is watched by a descriptor of its own, so that it cannot be
+// mistaken for another one that got its number. Unix sockets are not watched:
+// they are inside the machine.
+//
+// Thread-safe.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/clock.h"
+#include "core/mutex.h"
+
+namespace leat::rpc {
+
+struct NewcomerOptions {
+  Duration time = std::chrono::seconds(10);
+  uint64_t bytes = 1 << 20;  // received; also those of TLS
+  // At a time; 0: an eighth of the process's descriptors, at most 4,096. One
+  // more takes the place of the oldest, if that had `least_time`.
+  size_t max = 0;
+  Duration least_time = std::chrono::seconds(1);
+};
+
+class Newcomers {
+ public:
+  struct Counters {
+    uint64_t proven = 0;
+    uint64_t late = 0, large = 0, crowded_out = 0;  // shut down
+  };
+
+  // kResourceExhausted: no thread or no descriptor can be had.
+  static absl::StatusOr<std::unique_ptr<Newcomers>> Start(
+      NewcomerOptions options);
+  ~Newcomers();
+
+  // A connection that was accepted, before anybody reads from it. False: there
+  // is no room for it, and the caller closes it.
+  bool Add(int fd, const sockaddr_storage& peer);
+  // Who calls from there is known. `peer`: as gRPC names it,
+  // "ipv4:127.0.0.1:7411".
+  void Prove(std::string_view peer);
+  Counters counters() const;
+
+ private:
+  enum class Why { kLate, kLarge, kCrowdedOut, kGone };
+  struct Newcomer {
+    int fd = -1;  // ours
+    std::string key;
+    MonotonicTime came{};
+  };
+
+  explicit Newcomers(const NewcomerOptions& options) : options_(options) {}
+  void Loop();
+  int MillisecondsToWait() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Whether `id` has sent too much, or has gone.
+  void Look(uint64_t id, uint32_t events) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Take(std::map<uint64_t, Newcomer>::iterator it, Why why)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void CloseTaken();
+
+  const NewcomerOptions options_;
+  int epoll_ = -1, wake_ = -1;
+  std::thread thread_;
+
+  mutable Mutex mu_;
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  uint64_t last_id_ ABSL_GUARDED_BY(mu_) = 0;
+  // By age, so deadlines ascend.
+  std::map<uint64_t, Newcomer> newcomers_ ABSL_GUARDED_BY(mu_);
+  std::unordered_map<std::string, uint64_t> by_key_ ABSL_GUARDED_BY(mu_);
+  // Taken out, and to be closed without the lock: whether to shut down, and fd.
+  std::vector<std::pair<bool, int>> taken_ ABSL_GUARDED_BY(mu_);
+  Counters counters_ ABSL_GUARDED_BY(mu_);
+  uint64_t logged_ ABSL_GUARDED_BY(mu_) = 0;
+  MonotonicTime next_log_ ABSL_GUARDED_BY(mu_){};
+};
+
+}  // namespace leat::rpc
