@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <future>
+#include <optional>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -37,6 +38,15 @@ void Say(std::string_view line) {
 [[noreturn]] void EndAtOnce(int signal) {
   Say("a second stop signal: the process ends at once\n");
   _exit(128 + signal);
+}
+
+// A certificate and its key are replaced one after the other.
+constexpr auto kSettleTime = std::chrono::milliseconds(500);
+
+int MillisecondsTo(MonotonicTime when) {
+  const auto left =
+      std::chrono::ceil<std::chrono::milliseconds>(when - Clock::Real().Now());
+  return static_cast<int>(std::max<int64_t>(left.count(), 0));
 }
 
 volatile sig_atomic_t late_exit_code = 1;
@@ -134,20 +144,31 @@ void StopSignals::Ask() {
   }
 }
 
-int StopSignals::Wait(int lifeline_fd, const std::function<void()>& on_hangup) {
+int StopSignals::Wait(int lifeline_fd, FileWatch* files,
+                      const std::function<void(bool asked)>& on_reload) {
   // poll passes over a negative descriptor.
-  pollfd waits[3] = {
-      {signals_, POLLIN, 0}, {asked_, POLLIN, 0}, {lifeline_fd, POLLIN, 0}};
+  pollfd waits[4] = {{signals_, POLLIN, 0},
+                     {asked_, POLLIN, 0},
+                     {lifeline_fd, POLLIN, 0},
+                     {files == nullptr ? -1 : files->fd(), POLLIN, 0}};
   int result = 0;
+  std::optional<MonotonicTime> reload_at;  // files have changed
   while (true) {
-    if (poll(waits, 3, -1) < 0) continue;
+    if (poll(waits, 4, reload_at ? MillisecondsTo(*reload_at) : -1) < 0)
+      continue;
+    if (reload_at && Clock::Real().Now() >= *reload_at) {
+      reload_at.reset();
+      on_reload(false);
+    }
+    if (waits[3].revents != 0 && files->Changed() && !reload_at)
+      reload_at = Clock::Real().Now() + kSettleTime;
     if (signalfd_siginfo info;
         (waits[0].revents & POLLIN) && read(signals_, &info, sizeof info) ==
                                            static_cast<ssize_t>(sizeof info)) {
       result = static_cast<int>(info.ssi_signo);
       if (result != SIGHUP) break;
       LOG_INFO("process.hangup note=\"SIGHUP reloads, and ends nothing\"");
-      on_hangup();
+      on_reload(true);
     } else if (waits[1].revents != 0) {
       result = kAsked;
       break;

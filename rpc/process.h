@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "core/clock.h"
+#include "rpc/file_watch.h"
 
 namespace leat::rpc {
 
@@ -43,10 +44,13 @@ class StopSignals {
 
   // Waits for SIGTERM, SIGINT, Ask, or, with lifeline_fd ≥ 0, for that
   // descriptor to be closed by its other end. Each SIGHUP before that is logged
-  // and calls `on_hangup`. Returns the signal's number, kLifeline or kAsked.
-  // From then on a further SIGTERM or SIGINT ends the process at once, with
-  // exit code 128 and the signal's number. REQUIRES: called once.
-  int Wait(int lifeline_fd, const std::function<void()>& on_hangup);
+  // and calls `on_reload(true)`; when `files` have changed (null: none are
+  // watched) and half a second is over, it calls `on_reload(false)`. Returns
+  // the signal's number, kLifeline or kAsked. From then on a further SIGTERM or
+  // SIGINT ends the process at once, with exit code 128 and the signal's
+  // number. REQUIRES: called once.
+  int Wait(int lifeline_fd, FileWatch* files,
+           const std::function<void(bool asked)>& on_reload);
   // From any thread, at any time.
   void Ask();
 

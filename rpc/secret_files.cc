@@ -3,12 +3,14 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <utility>
 
 #include "core/access.h"
+#include "core/log.h"
 #include "core/status.h"
 
 namespace leat::rpc {
@@ -81,6 +83,13 @@ absl::Status ReadTls(const TlsFiles& files, Security* security) {
   RETURN_IF_ERROR(get("--tls-cert", files.cert, &read.cert_pem));
   RETURN_IF_ERROR(get("--tls-key", files.key, &read.key_pem));
   RETURN_IF_ERROR(get("--tls-ca", files.ca, &read.ca_pem));
+  if (struct stat info{}; !files.key.empty() &&
+                          stat(files.key.c_str(), &info) == 0 &&
+                          (info.st_mode & S_IROTH) != 0)
+    LOG_WARN(
+        "tls.key_readable path={} mode={:o} note=\"every user of this machine "
+        "can read it: chmod 600\"",
+        files.key, info.st_mode & 0777);
   security->cert_pem = std::move(read.cert_pem);
   security->key_pem = std::move(read.key_pem);
   security->ca_pem = std::move(read.ca_pem);

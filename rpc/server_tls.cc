@@ -3,8 +3,10 @@
 
 #include <time.h>
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "core/log.h"
 #include "core/status.h"
@@ -13,6 +15,7 @@
 #include "openssl/err.h"
 #include "openssl/pem.h"
 #include "openssl/x509.h"
+#include "openssl/x509v3.h"
 
 namespace leat::rpc {
 namespace {
@@ -35,32 +38,74 @@ Bio Reader(const std::string& pem) {
 // A daemon has nobody to ask for a passphrase.
 int NoPassphrase(char*, int, int, void*) { return -1; }
 
-Certificate FirstCertificate(const std::string& pem) {
-  Certificate certificate(
-      PEM_read_bio_X509(Reader(pem).get(), nullptr, NoPassphrase, nullptr));
+constexpr size_t kMaxChain = 100;
+
+// Up to the first that is none.
+std::vector<Certificate> CertificatesIn(const std::string& pem) {
+  std::vector<Certificate> certificates;
+  const Bio reader = Reader(pem);
+  while (certificates.size() < kMaxChain) {
+    Certificate next(
+        PEM_read_bio_X509(reader.get(), nullptr, NoPassphrase, nullptr));
+    if (next == nullptr) break;
+    certificates.push_back(std::move(next));
+  }
   ERR_clear_error();
-  return certificate;
+  return certificates;
+}
+
+bool HasNames(const X509* certificate) {
+  return X509_get_ext_by_NID(certificate, NID_subject_alt_name, -1) >= 0;
+}
+
+// nullopt: a time that is none.
+std::optional<WallTime> TimeOf(const ASN1_TIME* time) {
+  tm when{};
+  if (ASN1_TIME_to_tm(time, &when) != 1) return std::nullopt;
+  return std::chrono::system_clock::from_time_t(timegm(&when));
+}
+
+// The key is that of the first, and each is issued by the next.
+absl::Status CheckChain(const std::vector<Certificate>& chain, EVP_PKEY* key) {
+  size_t own = 0;
+  while (own < chain.size() && !X509_check_private_key(chain[own].get(), key))
+    ++own;
+  ERR_clear_error();
+  if (own == chain.size())
+    return InvalidArgument("--tls-key: it is not the key of --tls-cert");
+  if (own > 0)
+    return InvalidArgument(
+        "--tls-cert: --tls-key is the key of its certificate {}: want that one "
+        "first, then who issued it, and so on",
+        own + 1);
+  for (size_t i = 1; i < chain.size(); ++i)
+    if (X509_check_issued(chain[i].get(), chain[i - 1].get()) != X509_V_OK)
+      return InvalidArgument(
+          "--tls-cert: its certificate {} did not issue certificate {}: want "
+          "the server's own first, then who issued it, and so on",
+          i + 1, i);
+  return absl::OkStatus();
 }
 
 // "2026-01-31T12:00:00Z".
-std::string Expiry(const X509* certificate) {
+std::string TimeText(const ASN1_TIME* time) {
   tm when{};
-  if (ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &when) != 1)
-    return "unknown";
+  if (ASN1_TIME_to_tm(time, &when) != 1) return "unknown";
   return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z",
                      when.tm_year + 1900, when.tm_mon + 1, when.tm_mday,
                      when.tm_hour, when.tm_min, when.tm_sec);
 }
 
 void LogCertificate(const Security& security) {
-  const Certificate certificate = FirstCertificate(security.cert_pem);
-  if (certificate == nullptr) return;
-  const ASN1_TIME* const end = X509_get0_notAfter(certificate.get());
-  if (X509_cmp_current_time(end) < 0)
-    LOG_WARN("tls.expired expiry={} note=\"callers refuse this certificate\"",
-             Expiry(certificate.get()));
+  const std::vector<Certificate> chain = CertificatesIn(security.cert_pem);
+  if (chain.empty()) return;
+  const absl::Status valid = CheckDates(security, Clock::Real().WallNow());
+  if (!valid.ok())
+    LOG_WARN("tls.expired error=\"{}\" note=\"callers refuse it\"",
+             Message(valid));
   else
-    LOG_INFO("tls.certificate expiry={}", Expiry(certificate.get()));
+    LOG_INFO("tls.certificate expiry={}",
+             TimeText(X509_get0_notAfter(chain.front().get())));
 }
 
 // gRPC's own class for these credentials cannot be made to ask for new ones.
@@ -86,24 +131,49 @@ class FetchingCredentials final : public grpc::ServerCredentials {
 
 absl::Status CheckTls(const Security& security) {
   RETURN_IF_ERROR(security.Validate());
-  const Certificate certificate = FirstCertificate(security.cert_pem);
-  if (certificate == nullptr)
+  const std::vector<Certificate> chain = CertificatesIn(security.cert_pem);
+  if (chain.empty())
     return InvalidArgument("--tls-cert: want a certificate in PEM");
   const Key key(PEM_read_bio_PrivateKey(Reader(security.key_pem).get(), nullptr,
                                         NoPassphrase, nullptr));
-  const bool fits =
-      key != nullptr && X509_check_private_key(certificate.get(), key.get());
   ERR_clear_error();
   if (key == nullptr)
     return InvalidArgument(
         "--tls-key: want a private key in PEM, without a passphrase");
-  if (!fits)
-    return InvalidArgument("--tls-key: it is not the key of --tls-cert");
+  RETURN_IF_ERROR(CheckChain(chain, key.get()));
+  if (!HasNames(chain.front().get()))
+    return InvalidArgument(
+        "--tls-cert: it has no subjectAltName, so it is no host's: want "
+        "DNS:NAME or IP:ADDRESS in it");
   return CheckRoots(security);
 }
 
+absl::Status CheckDates(const Security& security, WallTime now) {
+  size_t number = 0;
+  for (const Certificate& each : CertificatesIn(security.cert_pem)) {
+    ++number;
+    const ASN1_TIME* const begin = X509_get0_notBefore(each.get());
+    const ASN1_TIME* const end = X509_get0_notAfter(each.get());
+    if (const auto until = TimeOf(end); !until || now >= *until)
+      return InvalidArgument("--tls-cert: its certificate {} expired at {}",
+                             number, TimeText(end));
+    if (const auto from = TimeOf(begin); !from || now < *from)
+      return InvalidArgument("--tls-cert: its certificate {} is valid from {}",
+                             number, TimeText(begin));
+  }
+  return absl::OkStatus();
+}
+
+std::optional<WallTime> CertificateExpiry(const Security& security) {
+  std::optional<WallTime> first;
+  for (const Certificate& each : CertificatesIn(security.cert_pem))
+    if (const auto end = TimeOf(X509_get0_notAfter(each.get())))
+      first = std::min(first.value_or(*end), *end);
+  return first;
+}
+
 absl::Status CheckRoots(const Security& security) {
-  if (!security.ca_pem.empty() && FirstCertificate(security.ca_pem) == nullptr)
+  if (!security.ca_pem.empty() && CertificatesIn(security.ca_pem).empty())
     return InvalidArgument("--tls-ca: want certificates in PEM");
   return absl::OkStatus();
 }
@@ -143,12 +213,16 @@ std::shared_ptr<grpc::ServerCredentials> ServerTls::Credentials() {
 
 absl::Status ServerTls::Replace(const Security& security) {
   RETURN_IF_ERROR(CheckTls(security));
+  RETURN_IF_ERROR(CheckDates(security, Clock::Real().WallNow()));
   if (asks_for_certificates_ == security.ca_pem.empty())
     return FailedPrecondition(
         "--tls-ca: whether callers' certificates are asked for is decided at "
         "the start");
   {
     MutexLock lock(&mu_);
+    if (ca_ == security.ca_pem && cert_ == security.cert_pem &&
+        key_ == security.key_pem)
+      return absl::OkStatus();
     ca_ = security.ca_pem;
     cert_ = security.cert_pem;
     key_ = security.key_pem;

@@ -20,9 +20,14 @@
 
 namespace leat::rpc {
 
-// kInvalidArgument: a file is not PEM, the key is not the certificate's, or it
-// has a passphrase. Says which.
+// kInvalidArgument: a file is not PEM, the key is not the first certificate's,
+// or it has a passphrase, a certificate was not issued by the next one, or the
+// first is for no host (without a subjectAltName). Says which.
 absl::Status CheckTls(const Security& security);
+// kInvalidArgument: a certificate is expired, or not valid yet. Says when.
+absl::Status CheckDates(const Security& security, WallTime now);
+// When the first of the certificates expires. nullopt: there are none.
+std::optional<WallTime> CertificateExpiry(const Security& security);
 // The same of the roots to trust alone, if there are any.
 absl::Status CheckRoots(const Security& security);
 
@@ -37,7 +42,7 @@ class ServerTls {
 
   // For one server, which ends before this object.
   std::shared_ptr<grpc::ServerCredentials> Credentials();
-  // Shown to connections from now on. Errors: as CheckTls;
+  // Shown to connections from now on. Errors: as CheckTls and CheckDates;
   // kFailedPrecondition: callers' certificates were asked for and would not be
   // any more, or the other way round. After an error the last good ones stay.
   absl::Status Replace(const Security& security);

@@ -171,6 +171,9 @@ class Coordinator {
   void CloseWorker(SessionId session, bool left, Now now);
   void DrainWorker(const std::string& name, bool drain, Now now, Done done);
 
+  // When the certificate that this daemon shows expires; nullopt: it has none.
+  void SetCertificateExpiry(std::optional<WallTime> at);
+
   // --- Access tokens
 
   // Called with every new list of those that are valid, from the call that
@@ -385,6 +388,7 @@ class Coordinator {
       ABSL_GUARDED_BY(mu_);  // version 0: before Recover
   // When one of them expires; max(): none does.
   MonotonicTime access_due_ ABSL_GUARDED_BY(mu_) = MonotonicTime::max();
+  std::optional<WallTime> certificate_expiry_ ABSL_GUARDED_BY(mu_);
 
   std::optional<MonotonicTime> started_at_ ABSL_GUARDED_BY(mu_);
   std::optional<MonotonicTime> update_at_ ABSL_GUARDED_BY(mu_);

@@ -261,6 +261,11 @@ absl::StatusOr<BottleneckView> Coordinator::BottleneckOf(
   return view;
 }
 
+void Coordinator::SetCertificateExpiry(std::optional<WallTime> at) {
+  MutexLock lock(&mu_);
+  certificate_expiry_ = at;
+}
+
 std::vector<Finding> Coordinator::Findings(Now now) const {
   Snapshot snapshot;
   {
@@ -269,6 +274,8 @@ std::vector<Finding> Coordinator::Findings(Now now) const {
     SnapDecoders(&snapshot);
     SnapJobs(now, &snapshot);
     SnapStore(&snapshot);
+    if (certificate_expiry_)
+      snapshot.certificate_left = *certificate_expiry_ - now.wall;
   }
   return FindingsOf(snapshot);
 }

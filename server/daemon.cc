@@ -197,6 +197,8 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
   ASSIGN_OR_RETURN(parts.server,
                    rpc::Server::Start(options, parts.config.security,
                                       {&parts.service, &parts.admin}));
+  parts.coordinator.SetCertificateExpiry(
+      rpc::CertificateExpiry(config.security));
   parts.admin.set_address(parts.server->address());
   RETURN_IF_ERROR(parts.StartPages());
   return daemon;
@@ -212,6 +214,7 @@ Coordinator& Daemon::coordinator() { return parts_->coordinator; }
 
 absl::Status Daemon::ReplaceTls(const rpc::Security& security) {
   RETURN_IF_ERROR(parts_->server->ReplaceTls(security));
+  parts_->coordinator.SetCertificateExpiry(rpc::CertificateExpiry(security));
   {
     MutexLock lock(&parts_->mu);
     parts_->certificate_expiry = rpc::ExpiryOf(security.cert_pem);

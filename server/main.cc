@@ -152,8 +152,8 @@ void ReportReady(int fd, const std::string& address) {
   close(fd);
 }
 
-// What SIGHUP does: the certificates are read again. What is wrong with them is
-// logged, and the last good ones stay.
+// What SIGHUP does, and a change of the files: they are read again. What is
+// wrong with them is logged, and the last good ones stay.
 void Reload(const Flags& flags, rpc::Security security, Daemon* daemon) {
   if (flags.tls.cert.empty()) return;
   absl::Status status = rpc::ReadTls(flags.tls, &security);
@@ -200,7 +200,8 @@ int Run(int argc, char** argv) {
                 absl::IsInvalidArgument(daemon.status()) ? 2 : 1);
   LOG_INFO("coordinator.serving address={}", (*daemon)->address());
   ReportReady(flags.ready_fd, (*daemon)->address());
-  const int signal = signals.Wait(flags.lifeline_fd, [&] {
+  rpc::FileWatch files({flags.tls.cert, flags.tls.key, flags.tls.ca});
+  const int signal = signals.Wait(flags.lifeline_fd, &files, [&](bool) {
     Reload(flags, config.security, daemon->get());
   });
   LOG_INFO("coordinator.stopping cause={} timeout_ms={}",

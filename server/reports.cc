@@ -170,6 +170,13 @@ void AddSetAside(const Snapshot& at, Writer* to) {
             "they are kept; run the version that wrote them");
 }
 
+constexpr Duration kCertificateWarn = std::chrono::hours(30 * 24);
+constexpr Duration kCertificateError = std::chrono::hours(7 * 24);
+
+int64_t HoursOf(Duration duration) {
+  return std::chrono::duration_cast<std::chrono::hours>(duration).count();
+}
+
 void AddStore(const Snapshot& at, Writer* to) {
   if (!at.insecure_listener.empty())
     to->Add("INSECURE_LISTENER", "warn",
@@ -178,6 +185,17 @@ void AddStore(const Snapshot& at, Writer* to) {
                         at.insecure_listener),
             "give --tls-cert, --tls-key and --access-token-file instead of "
             "--insecure");
+  if (at.certificate_left && *at.certificate_left < kCertificateWarn)
+    to->Add("CERTIFICATE_EXPIRES",
+            *at.certificate_left < kCertificateError ? "error" : "warn",
+            *at.certificate_left > Duration::zero()
+                ? fmt::format("the coordinator's certificate expires in {} "
+                              "days and {} hours",
+                              HoursOf(*at.certificate_left) / 24,
+                              HoursOf(*at.certificate_left) % 24)
+                : "the coordinator's certificate has expired: nobody can "
+                  "connect",
+            "replace --tls-cert and --tls-key; they are read when they change");
   const auto not_kept = [&at] {
     return fmt::format("the last change was not kept: {}",
                        Message(at.last_write));

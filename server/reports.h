@@ -84,6 +84,7 @@ struct Snapshot {
   std::vector<FailedListing> failed_listings;
   // The store.
   std::string insecure_listener;
+  std::optional<Duration> certificate_left;  // until it expires; or since
   absl::Status last_write;
   std::vector<SetAside> first_set_aside;
   size_t set_aside = 0;

@@ -39,19 +39,29 @@ void SayReady(int fd, const std::string& address) {
   close(fd);
 }
 
-// What SIGHUP does: the certificates and the token are read again. What is
-// wrong with them is logged, and the last good ones stay.
-void Reload(const leat::worker::Config& config, leat::worker::Worker* worker) {
+bool Equal(const leat::rpc::Security& a, const leat::rpc::Security& b) {
+  return a.token == b.token && a.ca_pem == b.ca_pem &&
+         a.cert_pem == b.cert_pem && a.key_pem == b.key_pem;
+}
+
+// What SIGHUP (`asked`) does, and a change of the files: the certificates and
+// the token are read again. What is wrong with them is logged, and the last
+// good ones, `*last`, stay.
+void Reload(const leat::worker::Config& config, bool asked,
+            leat::rpc::Security* last, leat::worker::Worker* worker) {
   if (config.tls.cert.empty() && config.tls.ca.empty() &&
       config.access_token_file.empty())
     return;
   leat::rpc::Security security = config.security;
   absl::Status status = config.ReadSecurity(&security);
+  if (status.ok() && !asked && Equal(security, *last)) return;
   if (status.ok()) status = worker->Replace(security);
-  if (!status.ok())
+  if (!status.ok()) {
     LOG_ERROR("tls.not_reloaded error=\"{}\"", leat::Message(status));
-  else
-    LOG_INFO("tls.reloaded");
+    return;
+  }
+  *last = security;
+  LOG_INFO("tls.reloaded");
 }
 
 int Run(const leat::worker::Config& config, leat::rpc::StopSignals* signals) {
@@ -84,8 +94,12 @@ int Run(const leat::worker::Config& config, leat::rpc::StopSignals* signals) {
   }
   address = (*worker)->address();
   ready_step();
-  const int signal =
-      signals->Wait(config.lifeline_fd, [&] { Reload(config, worker->get()); });
+  leat::rpc::Security last = config.security;
+  leat::rpc::FileWatch files({config.tls.cert, config.tls.key, config.tls.ca,
+                              config.access_token_file});
+  const int signal = signals->Wait(config.lifeline_fd, &files, [&](bool asked) {
+    Reload(config, asked, &last, worker->get());
+  });
   // Nobody is left to serve, and nothing here is worth a clean end.
   if (signal == leat::rpc::StopSignals::kLifeline) std::_Exit(0);
   if (refused) {

@@ -48,6 +48,7 @@ TEST(Reports, EachFactIsAFindingWithARemedyInAFixedOrder) {
                  {"k", 4, "truncated", DataLoss("job k: too many")}};
   at.failed_listings = {{"reader", "no such folder"}};
   at.insecure_listener = "0.0.0.0:1";
+  at.certificate_left = std::chrono::hours(8 * 24);
   at.last_write = ResourceExhausted("full");
   at.set_aside = 1;
   at.first_set_aside = {{"", "job old", "its check refuses it", "old", ""}};
@@ -56,8 +57,26 @@ TEST(Reports, EachFactIsAFindingWithARemedyInAFixedOrder) {
               ElementsAre("NO_WORKERS", "WORKER_LOST", "WORKERS_SILENT",
                           "WORKER_STORAGE", "NO_DECODER", "CONSUMER_STALLED",
                           "BAD_SAMPLES", "JOB_GIVEN_UP", "INDEX_FAILED",
-                          "INSECURE_LISTENER", "STATE_FULL", "STATE_SET_ASIDE",
-                          "STATE_REGRESSED"));
+                          "INSECURE_LISTENER", "CERTIFICATE_EXPIRES",
+                          "STATE_FULL", "STATE_SET_ASIDE", "STATE_REGRESSED"));
+}
+
+TEST(Reports, ACertificateIsSpokenOfBeforeItExpires) {
+  const auto at = [](int hours) {
+    Snapshot snapshot = Healthy();
+    snapshot.certificate_left = std::chrono::hours(hours);
+    const std::vector<Finding> findings = FindingsOf(snapshot);
+    return findings.empty()
+               ? std::string()
+               : findings.front().severity + ": " + findings.front().summary;
+  };
+  EXPECT_EQ(at(30 * 24), "");
+  EXPECT_THAT(at(30 * 24 - 1), HasSubstr("warn: "));
+  EXPECT_THAT(at(30 * 24 - 1), HasSubstr("29 days and 23 hours"));
+  EXPECT_THAT(at(7 * 24), HasSubstr("warn: "));
+  EXPECT_THAT(at(7 * 24 - 1), HasSubstr("error: "));
+  EXPECT_THAT(at(0), HasSubstr("has expired"));
+  EXPECT_THAT(at(-50), HasSubstr("has expired"));
 }
 
 TEST(Reports, WhatIsTooMuchToListIsCounted) {
