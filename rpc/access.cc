@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/status.h"
+#include "grpc/grpc_security_constants.h"
 #include "openssl/crypto.h"
 #include "openssl/rand.h"
 
@@ -42,6 +43,11 @@ absl::StatusOr<Caller> Allow(std::string_view method,
     return Internal("method {} has no line in the table of methods", method);
   ASSIGN_OR_RETURN(Caller caller, identify());
   if (MayCall(caller.role, *rule)) return caller;
+  if (caller.token.empty())
+    return PermissionDenied(
+        "{} is for role {}; {} has role {}: want an access token of that role, "
+        "or a certificate that --role-from-san gives it",
+        method, RolesOf(*rule), caller.identity, Name(caller.role));
   return PermissionDenied(
       "{} is for role {}; access token {} ({}) has role {}: an operator makes "
       "another one with \"leat access create\"",
@@ -64,6 +70,29 @@ Caller WithoutToken(const grpc::ServerContextBase& context,
                           std::string_view(names[0].data(), names[0].size())),
               ""};
   return {Role::kOperator, "anybody", ""};
+}
+
+// By the first rule that fits one of its names.
+absl::StatusOr<Caller> FromCertificate(const grpc::ServerContextBase& context,
+                                       const std::vector<SanRole>& rules) {
+  const std::shared_ptr<const grpc::AuthContext> peer = context.auth_context();
+  std::string shown;  // one that has no role
+  const bool known = peer != nullptr && peer->IsPeerAuthenticated();
+  for (const SanRole& rule : rules) {
+    if (!known) break;
+    const bool uri = rule.pattern.find("://") != std::string::npos;
+    for (const grpc::string_ref each : peer->FindPropertyValues(
+             uri ? GRPC_PEER_URI_PROPERTY_NAME : GRPC_PEER_DNS_PROPERTY_NAME)) {
+      const std::string_view name(each.data(), each.size());
+      if (Fits(rule, name))
+        return Caller{rule.role, fmt::format("certificate/{}", name), ""};
+      shown = name;
+    }
+  }
+  return Unauthenticated(
+      "no access token, and the certificate has no name that gives a role here "
+      "(it has \"{}\"): want a token, or a name that fits --role-from-san",
+      shown.substr(0, 256));
 }
 
 }  // namespace
@@ -93,9 +122,13 @@ absl::StatusOr<Caller> Access::Identify(
     const grpc::ServerContextBase& context) const {
   const std::string_view text = TokenOf(context);
   MutexLock lock(&mu_);
+  if (text.empty() && !own_.san_roles.empty()) {
+    RETURN_IF_ERROR(CheckVersion(context));
+    return FromCertificate(context, own_.san_roles);
+  }
   const bool own_is_listed = !TokenId(own_.token).empty();
-  const bool open =
-      own_.token.empty() && (tokens_ == nullptr || tokens_->tokens.empty());
+  const bool open = own_.token.empty() && own_.san_roles.empty() &&
+                    (tokens_ == nullptr || tokens_->tokens.empty());
   if (open || (!own_.token.empty() && !own_is_listed)) {
     absl::Status known = CheckMetadata(own_, context);
     if (known.ok()) return WithoutToken(context, own_);

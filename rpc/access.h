@@ -4,9 +4,10 @@
 // every handler asks it.
 //
 // A caller is known by an access token of the coordinator's list, or by the
-// token that the daemon was started with, which opens everything. A daemon that
-// was started without one, and has no list, admits everybody as an operator:
-// with callers' certificates (--tls-ca), everybody who has one.
+// token that the daemon was started with, which opens everything, or by a name
+// in its certificate that has a role (--role-from-san). A daemon that was
+// started without all of these admits everybody as an operator: with callers'
+// certificates (--tls-ca), everybody who has one.
 //
 // Streams that were opened with a token end when it leaves the list.
 //

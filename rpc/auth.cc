@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rpc/auth.h"
 
+#include "absl/strings/ascii.h"
 #include "core/status.h"
 #include "openssl/crypto.h"
 
@@ -34,7 +35,52 @@ absl::Status Security::Validate() const {
     return InvalidArgument(
         "TLS needs a certificate and its key: only the {} is given",
         cert_pem.empty() ? "key" : "certificate");
+  if (!san_roles.empty() && (ca_pem.empty() || cert_pem.empty()))
+    return InvalidArgument(
+        "--role-from-san needs --tls-ca, --tls-cert and --tls-key: else no "
+        "caller shows a certificate");
   return absl::OkStatus();
+}
+
+absl::StatusOr<SanRole> ParseSanRole(std::string_view text) {
+  const size_t equals = text.rfind('=');
+  if (equals == text.npos || equals == 0)
+    return InvalidArgument(
+        "--role-from-san \"{}\": want PATTERN=ROLE, as "
+        "spiffe://example.org/trainer/*=trainer",
+        text);
+  absl::StatusOr<Role> role = RoleFrom(text.substr(equals + 1));
+  if (!role.ok())
+    return Annotate(role.status(), fmt::format("--role-from-san \"{}\"", text));
+  return SanRole{std::string(text.substr(0, equals)), *role};
+}
+
+// What the last star stands for grows until the rest fits. A star that was
+// before a stop is never looked at again: it could not grow past the stop.
+bool Fits(const SanRole& rule, std::string_view name) {
+  const std::string_view pattern = rule.pattern;
+  const bool uri = pattern.find("://") != pattern.npos;
+  const char stop = uri ? '/' : '.';
+  const auto same = [uri](char a, char b) {
+    return uri ? a == b : absl::ascii_tolower(a) == absl::ascii_tolower(b);
+  };
+  size_t p = 0, n = 0, star = pattern.npos, taken = 0;
+  while (n < name.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      taken = n;
+    } else if (p < pattern.size() && same(pattern[p], name[n])) {
+      ++p;
+      ++n;
+    } else if (star != pattern.npos && name[taken] != stop) {
+      p = star + 1;
+      n = ++taken;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
 }
 
 // A name that begins with "127." is anybody's.

@@ -11,8 +11,11 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/access.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/server_context.h"
@@ -24,6 +27,17 @@ inline constexpr std::string_view kProtocolVersion = "1.0";
 // Of the programs.
 inline constexpr std::string_view kLeatVersion = "0.1.0";
 
+// Which role a caller's certificate gives: by its subjectAltName of DNS or URI.
+struct SanRole {
+  std::string pattern;  // '*': anything but a dot (DNS) or a slash (URI)
+  Role role = Role::kViewer;
+};
+// "spiffe://example.org/trainer/*=trainer" or "*.nodes.example.org=worker".
+// kInvalidArgument: says what is wanted.
+absl::StatusOr<SanRole> ParseSanRole(std::string_view text);
+// Of DNS names the case does not count.
+bool Fits(const SanRole& rule, std::string_view name);
+
 struct Security {
   std::string token;   // empty: none is asked for, none sent
   std::string ca_pem;  // client: roots to trust; server: roots of client
@@ -32,8 +46,11 @@ struct Security {
       cert_pem;  // server: with key_pem turns TLS on; client: its certificate
   std::string key_pem;
   bool insecure = false;  // server: what is said above is meant
+  // Server: the first that fits a certificate. None: a certificate is an
+  // operator's.
+  std::vector<SanRole> san_roles;
 
-  // kInvalidArgument: a certificate without a key, ...
+  // kInvalidArgument: a certificate without a key, san_roles without ca_pem.
   absl::Status Validate() const;
 };
 

@@ -32,6 +32,7 @@ struct Flags {
   std::string job_ttl = "720h";
   int64_t drain_timeout_ms = 2000, watchdog_interval_ms = 10'000;
   int ready_fd = -1, lifeline_fd = -1;
+  std::vector<std::string> san_roles;
 };
 
 void AddServerFlags(CLI::App* app, rpc::ServerOptions* options, Flags* flags) {
@@ -68,6 +69,9 @@ void AddFlags(CLI::App* app, Config* config, Flags* flags) {
   app->add_option("--tls-key", flags->tls.key, "its private key, PEM");
   app->add_option("--tls-ca", flags->tls.ca,
                   "authorities of callers' certificates, PEM; asks for one");
+  app->add_option("--role-from-san", flags->san_roles,
+                  "PATTERN=ROLE: the role of callers whose certificate has "
+                  "such a DNS name or URI; the first that fits counts");
   app->add_flag(
       "--insecure", config->security.insecure,
       "allow unencrypted connections and unknown callers from the network");
@@ -134,6 +138,10 @@ absl::Status Complete(const Flags& flags, Config* config) {
   }
   RETURN_IF_ERROR(rpc::RefuseOtherTokens(std::getenv("LEAT_TOKEN")));
   RETURN_IF_ERROR(rpc::ReadTls(flags.tls, &security));
+  for (const std::string& text : flags.san_roles) {
+    ASSIGN_OR_RETURN(rpc::SanRole rule, rpc::ParseSanRole(text));
+    security.san_roles.push_back(std::move(rule));
+  }
   return config->Validate();
 }
 

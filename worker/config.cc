@@ -333,6 +333,10 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
                  "PEM file: turns TLS on; SIGHUP reads it again");
   app.add_option("--tls-key", config.tls.key, "PEM file");
   app.add_option("--tls-ca", config.tls.ca, "PEM file of the roots to trust");
+  std::vector<std::string> san_roles;
+  app.add_option("--role-from-san", san_roles,
+                 "PATTERN=ROLE: the role of callers whose certificate has such "
+                 "a DNS name or URI; the first that fits counts");
   app.add_flag("--insecure", config.security.insecure,
                "plaintext and unknown callers beyond loopback are meant");
   app.add_option("--log-format", log_format, "text or json")
@@ -359,6 +363,11 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
   config.has_cache_bytes = !sizes[1].text.empty();
   if (log_format == "json") config.log_format = LogFormat::kJson;
   absl::Status status = config.ReadSecurity(&config.security);
+  for (const std::string& text : san_roles) {
+    absl::StatusOr<rpc::SanRole> rule = rpc::ParseSanRole(text);
+    status.Update(rule.status());
+    if (rule.ok()) config.security.san_roles.push_back(*std::move(rule));
+  }
   if (!config.security.token.empty())
     status.Update(CheckTokenText("LEAT_ACCESS_TOKEN", config.security.token,
                                  kMinOwnToken));

@@ -110,6 +110,30 @@ TEST(Auth, TlsServersAreVerifiedByTheirRoots) {
   std::filesystem::remove_all(dir);
 }
 
+TEST(Auth, RolesOfCertificatesAreByPatterns) {
+  const auto fits = [](const char* pattern, const char* name) {
+    return Fits(ParseSanRole(std::string(pattern) + "=viewer").value(), name);
+  };
+  EXPECT_TRUE(fits("spiffe://a/trainer/*", "spiffe://a/trainer/x.y"));
+  EXPECT_TRUE(fits("spiffe://a/*/t*r", "spiffe://a/b/trainer"));
+  EXPECT_TRUE(fits("*.nodes.example", "GPU-1.nodes.example"));
+  EXPECT_TRUE(fits("a=b", "a=b"));
+  for (const char* name :
+       {"spiffe://a/trainer", "spiffe://a/trainer/x/y", "spiffe://b/trainer/x",
+        "spiffe://a/Trainer/x", "xspiffe://a/trainer/x", ""})
+    EXPECT_FALSE(fits("spiffe://a/trainer/*", name)) << name;
+  for (const char* name : {"a.b.nodes.example", "nodes.example",
+                           "x.nodes.example.evil", "x.nodes.exampl"})
+    EXPECT_FALSE(fits("*.nodes.example", name)) << name;
+  for (const char* wrong : {"", "a", "=viewer", "a=", "a=king"})
+    EXPECT_EQ(ParseSanRole(wrong).status().code(),
+              absl::StatusCode::kInvalidArgument)
+        << wrong;
+  Security alone;
+  alone.san_roles = {{"a", Role::kViewer}};
+  EXPECT_EQ(alone.Validate().code(), absl::StatusCode::kInvalidArgument);
+}
+
 TEST(Auth, ACertificateNeedsItsKey) {
   EXPECT_EQ(Security{.cert_pem = "x"}.Validate().code(),
             absl::StatusCode::kInvalidArgument);
