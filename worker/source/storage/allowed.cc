@@ -82,14 +82,14 @@ bool HasDots(std::string_view path) {
 }
 
 // 4 bytes of IPv4, also inside IPv6, or 16 of IPv6; empty: neither.
-std::string AddressBytes(const sockaddr& address, uint16_t* port) {
-  if (address.sa_family == AF_INET) {
+std::string AddressBytes(const sockaddr_storage& address, uint16_t* port) {
+  if (address.ss_family == AF_INET) {
     sockaddr_in v4;
     std::memcpy(&v4, &address, sizeof v4);
     *port = ntohs(v4.sin_port);
     return {reinterpret_cast<const char*>(&v4.sin_addr), sizeof v4.sin_addr};
   }
-  if (address.sa_family != AF_INET6) return {};
+  if (address.ss_family != AF_INET6) return {};
   sockaddr_in6 v6;
   std::memcpy(&v6, &address, sizeof v6);
   *port = ntohs(v6.sin6_port);
@@ -116,17 +116,14 @@ std::optional<std::string> AddressIn(std::string_view host) {
   const std::string text(host);
   uint16_t port = 0;
   sockaddr_storage storage{};
-  auto& any = reinterpret_cast<sockaddr&>(storage);
-  if (auto& v4 = reinterpret_cast<sockaddr_in&>(storage);
-      inet_pton(AF_INET, text.c_str(), &v4.sin_addr) == 1) {
-    v4.sin_family = AF_INET;
-    return AddressBytes(any, &port);
-  }
-  if (auto& v6 = reinterpret_cast<sockaddr_in6&>(storage);
-      inet_pton(AF_INET6, text.c_str(), &v6.sin6_addr) == 1) {
-    v6.sin6_family = AF_INET6;
-    return AddressBytes(any, &port);
-  }
+  storage.ss_family = AF_INET;
+  if (inet_pton(AF_INET, text.c_str(),
+                &reinterpret_cast<sockaddr_in&>(storage).sin_addr) == 1)
+    return AddressBytes(storage, &port);
+  storage.ss_family = AF_INET6;
+  if (inet_pton(AF_INET6, text.c_str(),
+                &reinterpret_cast<sockaddr_in6&>(storage).sin6_addr) == 1)
+    return AddressBytes(storage, &port);
   return std::nullopt;
 }
 
@@ -188,8 +185,9 @@ absl::StatusOr<std::shared_ptr<const AllowedReads>> AllowedReads::Create(
        {"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"}) {
     const char* const proxy = env(name);
     if (proxy == nullptr || *proxy == '\0') continue;
-    std::string url = proxy;
-    if (url.find("://") == std::string::npos) url = "http://" + url;
+    std::string url = proxy;  // of http, socks5 and the like
+    const size_t scheme = url.find("://");
+    url.replace(0, scheme == std::string::npos ? 0 : scheme + 3, "http://");
     const std::optional<UrlParts> parts = TakeApart(url);
     if (!parts) continue;
     allowed->AddAddress(parts->host, parts->port);
@@ -338,7 +336,7 @@ absl::Status AllowedReads::CheckUrl(std::string_view url,
                        : "a malformed URL");
 }
 
-absl::Status AllowedReads::CheckAddress(const sockaddr& address,
+absl::Status AllowedReads::CheckAddress(const sockaddr_storage& address,
                                         std::string_view asked) const {
   uint16_t port = 0;
   const std::string bytes = AddressBytes(address, &port);

@@ -60,7 +60,7 @@ class AllowedReads {
   // kPermissionDenied: nobody may be asked there. `asked`: the job's own URL. A
   // worker that may read everything reads this machine's servers, too, if the
   // job says so itself, and not a name or a server.
-  absl::Status CheckAddress(const sockaddr& address,
+  absl::Status CheckAddress(const sockaddr_storage& address,
                             std::string_view asked) const;
   // The same of an address as text.
   absl::Status CheckAddress(std::string_view ip, int port,
