@@ -26,6 +26,10 @@ struct CurlFreeUrl {
   void operator()(CURLU* url) const { curl_url_cleanup(url); }
 };
 
+struct FreePath {
+  void operator()(char* path) const { std::free(path); }
+};
+
 struct UrlParts {
   std::string scheme, host, port, path;
 };
@@ -257,8 +261,8 @@ bool AllowedReads::IsBelowFolder(const std::string& path) const {
   for (const std::string& folder : folders_)
     if (IsAtOrBelow(path, folder)) return true;
   for (const std::string& folder : folders_) {
-    const std::unique_ptr<char, decltype(&std::free)> real(
-        realpath(folder.c_str(), nullptr), std::free);
+    const std::unique_ptr<char, FreePath> real(
+        realpath(folder.c_str(), nullptr));
     if (real != nullptr && IsAtOrBelow(path, real.get())) return true;
   }
   return false;

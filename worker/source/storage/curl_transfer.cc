@@ -146,8 +146,11 @@ curl_socket_t CurlTransfer::OnSocket(void* self, curlsocktype purpose,
   auto& transfer = *static_cast<CurlTransfer*>(self);
   if (purpose != CURLSOCKTYPE_IPCXN || !transfer.MayAsk())
     return CURL_SOCKET_BAD;
+  sockaddr_storage name{};
+  std::memcpy(&name, &address->addr,
+              std::min<size_t>(address->addrlen, sizeof name));
   if (const absl::Status status =
-          transfer.allowed_->CheckAddress(address->addr, transfer.request_.url);
+          transfer.allowed_->CheckAddress(name, transfer.request_.url);
       !status.ok()) {
     transfer.Refuse(status);
     return CURL_SOCKET_BAD;
@@ -169,7 +172,7 @@ int CurlTransfer::OnRequest(void* self, char* ip, char*, int port, int) {
 
 bool CurlTransfer::MayAsk() {
   if (!request_.follow_redirects) return true;
-  const char* url = nullptr;
+  char* url = nullptr;
   curl_easy_getinfo(easy_.get(), CURLINFO_EFFECTIVE_URL, &url);
   const absl::Status status =
       allowed_->CheckUrl(url == nullptr ? "" : url, request_.url);
