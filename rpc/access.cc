@@ -212,9 +212,9 @@ void Access::Replace(std::shared_ptr<const AccessTokens> tokens) {
 
 void Access::ReplaceOwn(std::string token) {
   MutexLock lock(&mu_);
+  if (token == own_.token) return;
   std::swap(own_.token, token);
-  const bool taken = token != own_.token && TokenId(token).empty();
-  before_.token = taken ? std::move(token) : "";
+  before_.token = TokenId(token).empty() ? std::move(token) : "";
 }
 
 absl::StatusOr<std::string> RandomTokenText() {

@@ -77,7 +77,7 @@ class Access {
   // instance and a smaller version is ignored.
   void Replace(std::shared_ptr<const AccessTokens> tokens);
   // The token that the daemon itself shows, and takes. So that trainings go on,
-  // the one before it is taken, too, until the next call.
+  // the one before it is taken, too, until another one comes.
   void ReplaceOwn(std::string token);
 
  private:
