@@ -220,7 +220,10 @@ TEST_F(RowsServiceTest, TheTokenBeforeTheLastOneIsTakenUntilTheNext) {
   EXPECT_TRUE(taken("secret")) << "trainings that know only the old one";
   EXPECT_FALSE(taken("third"));
   EXPECT_FALSE(taken(""));
-  rows_->access().ReplaceOwn("second");
+  rows_->access().ReplaceOwn("second");  // read again, and the same
+  EXPECT_TRUE(taken("secret"));
+  rows_->access().ReplaceOwn("third");
+  EXPECT_TRUE(taken("third"));
   EXPECT_TRUE(taken("second"));
   EXPECT_FALSE(taken("secret"));
 }
