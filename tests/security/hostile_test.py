@@ -6,7 +6,6 @@ The certificates are made by the lines of docs/guide/security.md, as they stand 
 
 import json
 import pathlib
-import re
 import shutil
 import socket
 import ssl
