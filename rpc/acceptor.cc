@@ -216,10 +216,10 @@ void Acceptor::Take(int listener, int fd, const sockaddr_storage& peer,
       IsFull(host))
     DropEnded();
   if (static_cast<int>(handed_.size()) >= options_.max_connections)
-    return Refuse(fd, host, /*all=*/true);
-  if (IsFull(host)) return Refuse(fd, host, /*all=*/false);
+    return Refuse(fd, host, Bound::kAll);
+  if (IsFull(host)) return Refuse(fd, host, Bound::kAddress);
   if (options_.newcomers != nullptr && !options_.newcomers->Add(fd, peer))
-    return Refuse(fd, host, /*all=*/true);
+    return Refuse(fd, host, Bound::kNewcomers);
   ++accepted_;
   if (!host.empty()) ++by_host_[host];
   handed_[fd] = {.inode = Inode(fd), .host = std::move(host)};
@@ -232,7 +232,8 @@ bool Acceptor::IsFull(const std::string& host) {
          found->second >= options_.max_connections_per_address;
 }
 
-void Acceptor::Refuse(int fd, const std::string& host, bool all) {
+void Acceptor::Refuse(int fd, const std::string& host, Bound bound) {
+  const bool all = bound != Bound::kAddress;
   ++(all ? refused_all_ : refused_address_);  // before the peer can notice
   close(fd);
   const MonotonicTime now = Clock::Real().Now();
@@ -245,7 +246,9 @@ void Acceptor::Refuse(int fd, const std::string& host, bool all) {
       address_, HostText(host), all ? handed_.size() : by_host_[host],
       all ? options_.max_connections : options_.max_connections_per_address,
       refused - std::exchange(refusals_logged_, refused),
-      all ? "--max-connections" : "--max-connections-per-address");
+      bound == Bound::kAll       ? "--max-connections"
+      : bound == Bound::kAddress ? "--max-connections-per-address"
+                                 : "too many callers that are not known yet");
 }
 
 void Acceptor::DropEnded() {

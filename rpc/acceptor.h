@@ -97,7 +97,8 @@ class Acceptor {
   void Rest(int error);
   void Recovered();
   bool IsFull(const std::string& host);
-  void Refuse(int fd, const std::string& host, bool all);
+  enum class Bound { kAll, kAddress, kNewcomers };
+  void Refuse(int fd, const std::string& host, Bound bound);
   void DropEnded();
   void Drop(std::unordered_map<int, Handed>::iterator handed);
   bool IsExpected(const sockaddr_storage& peer, socklen_t size);
