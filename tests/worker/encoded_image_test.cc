@@ -98,11 +98,12 @@ TEST(PeekShape, RefusesWhatIsNoImageAndTakesTheLargest) {
 TEST(StoredBytes, AreThoseOfTheFileWhateverItIs) {
   Graph graph = Peek(true);
   graph.nodes[1] = {"stored_bytes", {{0, 0}}, {}};
-  graph.nodes.push_back({"slice",
-                         {{1, 0}},
-                         {{"start", std::vector<int64_t>{0}},
-                          {"shape", std::vector<int64_t>{4}},
-                          {"out_of_bounds_policy", Value(std::string("pad"))}}});
+  graph.nodes.push_back(
+      {"slice",
+       {{1, 0}},
+       {{"start", std::vector<int64_t>{0}},
+        {"shape", std::vector<int64_t>{4}},
+        {"out_of_bounds_policy", Value(std::string("pad"))}}});
   graph.outputs[0].second.node = 2;
   Runner runner(graph, 1);
   Scratch scratch({});

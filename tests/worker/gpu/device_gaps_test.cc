@@ -88,9 +88,9 @@ TEST(DeviceGaps, NameTheNodeAndWhy) {
             "(jpeg_compression_distortion) has no device form");
   EXPECT_EQ(WhyNot({{"peek_shape", {{0, 0}}, {}}}),
             "(peek_shape) has no device form");
-  EXPECT_EQ(WhyNot({{"stored_bytes", {{0, 0}}, {}},
-                    {"length", {{kNext, 0}}, {}}}),
-            "(stored_bytes) has no device form");
+  EXPECT_EQ(
+      WhyNot({{"stored_bytes", {{0, 0}}, {}}, {"length", {{kNext, 0}}, {}}}),
+      "(stored_bytes) has no device form");
   EXPECT_EQ(
       WhyNot(
           {{"mul", {{kPixel, 0}, {8, 0}}, {}},
