@@ -26,7 +26,8 @@ int64_t History::SlotOf(MonotonicTime time) {
 }
 
 uint32_t History::NumberOf(std::string_view series) const {
-  const auto found = numbers_.find(series);
+  const auto found =
+      numbers_.find(absl::string_view(series.data(), series.size()));
   return found == numbers_.end() ? 0 : found->second;
 }
 
@@ -39,7 +40,7 @@ uint32_t History::Number(std::string_view series) {
   if (const uint32_t known = NumberOf(series); known != 0) return known;
   if (numbers_.size() >= config_.max_series) return 0;
   const uint32_t number = next_number_++;
-  numbers_.emplace(series, number);
+  numbers_.emplace(std::string(series), number);
   names_[number].name = series;
   return number;
 }
