@@ -81,7 +81,7 @@ absl::StatusOr<Caller> FromCertificate(const grpc::ServerContextBase& context,
   for (const SanRole& rule : rules) {
     if (!known) break;
     const bool uri = rule.pattern.find("://") != std::string::npos;
-    for (const grpc::string_ref each : peer->FindPropertyValues(
+    for (const grpc::string_ref& each : peer->FindPropertyValues(
              uri ? GRPC_PEER_URI_PROPERTY_NAME : GRPC_PEER_DNS_PROPERTY_NAME)) {
       const std::string_view name(each.data(), each.size());
       if (Fits(rule, name))
@@ -143,8 +143,9 @@ absl::StatusOr<Caller> Access::Identify(
 
 absl::StatusOr<Caller> Access::IdentifyToken(std::string_view token) const {
   MutexLock lock(&mu_);
-  const bool nobody_asked =
-      own_.token.empty() && (tokens_ == nullptr || tokens_->tokens.empty());
+  // Where certificates give roles, one without a token is nobody's.
+  const bool nobody_asked = own_.token.empty() && own_.san_roles.empty() &&
+                            (tokens_ == nullptr || tokens_->tokens.empty());
   if (nobody_asked) return Caller{Role::kOperator, "anybody", ""};
   for (const std::string* own : {&own_.token, &before_.token})
     if (!own->empty() && TokenId(*own).empty() && IsText(token, *own))

@@ -178,15 +178,6 @@ absl::Status CheckRoots(const Security& security) {
   return absl::OkStatus();
 }
 
-std::optional<WallTime> ExpiryOf(const std::string& pem) {
-  const Certificate certificate = FirstCertificate(pem);
-  tm when{};
-  if (certificate == nullptr ||
-      ASN1_TIME_to_tm(X509_get0_notAfter(certificate.get()), &when) != 1)
-    return std::nullopt;
-  return std::chrono::system_clock::from_time_t(timegm(&when));
-}
-
 ServerTls::ServerTls(const Security& security)
     : asks_for_certificates_(!security.ca_pem.empty()),
       ca_(security.ca_pem),

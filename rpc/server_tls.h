@@ -31,9 +31,6 @@ std::optional<WallTime> CertificateExpiry(const Security& security);
 // The same of the roots to trust alone, if there are any.
 absl::Status CheckRoots(const Security& security);
 
-// When the first certificate in `pem` expires; nullopt: there is none.
-std::optional<WallTime> ExpiryOf(const std::string& pem);
-
 class ServerTls {
  public:
   // Errors: as CheckTls.

@@ -173,6 +173,7 @@ class Coordinator {
 
   // When the certificate that this daemon shows expires; nullopt: it has none.
   void SetCertificateExpiry(std::optional<WallTime> at);
+  std::optional<WallTime> CertificateExpiry() const;
 
   // --- Access tokens
 

@@ -266,6 +266,11 @@ void Coordinator::SetCertificateExpiry(std::optional<WallTime> at) {
   certificate_expiry_ = at;
 }
 
+std::optional<WallTime> Coordinator::CertificateExpiry() const {
+  MutexLock lock(&mu_);
+  return certificate_expiry_;
+}
+
 std::vector<Finding> Coordinator::Findings(Now now) const {
   Snapshot snapshot;
   {

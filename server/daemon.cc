@@ -109,9 +109,6 @@ struct Daemon::Parts {
   AdminService admin;
   std::unique_ptr<rpc::Server> server;
   std::atomic<bool> draining = false;
-  mutable Mutex mu;
-  // nullopt: no TLS.
-  std::optional<WallTime> certificate_expiry ABSL_GUARDED_BY(mu);
   std::unique_ptr<rpc::StatusServer> pages;  // null: none; asks all above
 };
 
@@ -135,24 +132,18 @@ absl::Status Daemon::Parts::Ready() const {
 }
 
 std::string Daemon::Parts::Metrics() const {
-  MetricSources sources = {.started_at = started_at,
-                           .writes = store.times(),
-                           .state_writable = StateWritable(),
-                           .answers = server->answers(),
-                           .connections = server->connections()};
-  {
-    MutexLock lock(&mu);
-    sources.certificate_expiry = certificate_expiry;
-  }
+  MetricSources sources = {
+      .started_at = started_at,
+      .writes = store.times(),
+      .state_writable = StateWritable(),
+      .answers = server->answers(),
+      .connections = server->connections(),
+      .certificate_expiry = coordinator.CertificateExpiry()};
   return MetricsOf(coordinator, sources, Now::Of(*clock));
 }
 
 absl::Status Daemon::Parts::StartPages() {
   if (config.http.empty()) return absl::OkStatus();
-  {
-    MutexLock lock(&mu);
-    certificate_expiry = rpc::ExpiryOf(config.security.cert_pem);
-  }
   ASSIGN_OR_RETURN(
       pages, rpc::StatusServer::Start({.address = config.http,
                                        .ready = [this] { return Ready(); },
@@ -215,10 +206,6 @@ Coordinator& Daemon::coordinator() { return parts_->coordinator; }
 absl::Status Daemon::ReplaceTls(const rpc::Security& security) {
   RETURN_IF_ERROR(parts_->server->ReplaceTls(security));
   parts_->coordinator.SetCertificateExpiry(rpc::CertificateExpiry(security));
-  {
-    MutexLock lock(&parts_->mu);
-    parts_->certificate_expiry = rpc::ExpiryOf(security.cert_pem);
-  }
   return parts_->pages == nullptr ? absl::OkStatus()
                                   : parts_->pages->ReplaceTls(security);
 }

@@ -392,7 +392,7 @@ absl::Status Worker::State::StartPages() {
   if (config.http.empty()) return absl::OkStatus();
   {
     MutexLock lock(&mu);
-    certificate_expiry = rpc::ExpiryOf(config.security.cert_pem);
+    certificate_expiry = rpc::CertificateExpiry(config.security);
   }
   ASSIGN_OR_RETURN(pages, rpc::StatusServer::Start(
                               {.address = config.http,
@@ -456,7 +456,7 @@ absl::Status Worker::Replace(const rpc::Security& security) {
     RETURN_IF_ERROR(rpc::CheckRoots(security));
   {
     MutexLock lock(&state_->mu);
-    state_->certificate_expiry = rpc::ExpiryOf(security.cert_pem);
+    state_->certificate_expiry = rpc::CertificateExpiry(security);
   }
   if (state_->pages != nullptr)
     RETURN_IF_ERROR(state_->pages->ReplaceTls(security));
