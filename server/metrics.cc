@@ -117,6 +117,7 @@ constexpr FieldMetric kWorkerFields[] = {
     None("devices", kWorkersOwn),
     None("decoders", "digests and texts"),
     None("decoders_differ", "finding WORKER_DECODERS says it"),
+    None("storage_troubles", "finding WORKER_STORAGE says it"),
 };
 
 // Of WorkerStats what sums up to the cluster's; all else is on workers' pages.
@@ -157,6 +158,7 @@ constexpr FieldMetric kJobFields[] = {
      "Different bad samples that a job with max_bad may have."},
     None("failure", "finding JOB_GIVEN_UP says it"),
     None("decoders", "a digest and a text"),
+    None("limited_by", "a text: leat bottleneck"),
 };
 
 constexpr std::string_view kFalls =
@@ -191,6 +193,8 @@ constexpr FieldMetric kConsumerStatsFields[] = {
     None("bytes_received_total", kFalls),
     None("payload_copies_total", "of one consumer: leat get consumers"),
     None("memory", "a text"),
+    None("stages", "of one consumer; leat bottleneck judges by it"),
+    None("waited_for", "names of workers; leat bottleneck judges by it"),
 };
 
 // Of the consumer that waits longest.

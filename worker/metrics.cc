@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/stages.h"
 #include "rpc/auth.h"
 
 namespace leat::worker {
@@ -55,6 +56,10 @@ constexpr char kMisses[] = "leat_cache_misses_total";
 constexpr char kMissesHelp[] = "Looks into a cache that found nothing.";
 constexpr char kCacheBytes[] = "leat_cache_bytes";
 constexpr char kCacheBytesHelp[] = "Bytes that a cache holds.";
+constexpr char kStageSeconds[] = "leat_stage_seconds_total";
+constexpr char kStageSecondsHelp[] =
+    "Time of the threads, slots or streams of a stage, by what they did in it: "
+    "work, or a wait for the stage before, for room behind, or for an ask.";
 constexpr char kDeviceRows[] = "leat_device_rows_total";
 constexpr char kDeviceRowsHelp[] =
     "Rows that a GPU computed, by what decoded them.";
@@ -115,6 +120,34 @@ constexpr FieldMetric kStatsFields[] = {
      "Streams that were ended, since a request was changed on its way."},
     Unshown("cached_datasets", "its message has fields of its own"),
     Unshown("disk_cached_datasets", "its message has fields of its own"),
+    Unshown("stages", "its message has fields of its own"),
+};
+
+constexpr FieldMetric StageTime(std::string_view field,
+                                std::string_view value) {
+  return {.field = field,
+          .name = kStageSeconds,
+          .kind = kCounter,
+          .help = kStageSecondsHelp,
+          .label = "state",
+          .value = value,
+          .scale = 1e-9};
+}
+
+constexpr FieldMetric kStageFields[] = {
+    Unshown("stage", "the label"),
+    {"places", "leat_stage_places", kGauge,
+     "Threads, slots or streams that may be in a stage at the same time."},
+    {"items_total", "leat_stage_items_total", kCounter,
+     "Records, rows or groups that entered a stage."},
+    StageTime("busy_ns_total", "busy"),
+    StageTime("input_ns_total", "input"),
+    StageTime("output_ns_total", "output"),
+    StageTime("idle_ns_total", "idle"),
+    {"queue_depth", "leat_stage_queue_depth", kGauge,
+     "What waits in front of a stage."},
+    {"queue_capacity", "leat_stage_queue_capacity", kGauge,
+     "What may wait in front of a stage; 0: it has no bound of its own."},
 };
 
 constexpr FieldMetric kDeviceFields[] = {
@@ -153,6 +186,23 @@ constexpr FieldMetric kDatasetFields[] = {
      "Looks for a dataset's records that a cache answered."},
     {"misses_total", "leat_cache_dataset_misses_total", kCounter,
      "Looks for a dataset's records that a cache could not answer."},
+    Unshown("forms", "its message has fields of its own"),
+};
+
+constexpr FieldMetric kFormFields[] = {
+    Unshown("form", "the label"),
+    {"bytes", "leat_cache_form_bytes", kGauge,
+     "Bytes of forms of a dataset's JPEG files that a cache holds."},
+    {"entries", "leat_cache_form_entries", kGauge,
+     "Records of which a cache holds a form."},
+    {"hits_total", "leat_cache_form_hits_total", kCounter,
+     "Decodes by a form."},
+    {.field = "saved_ms_total",
+     .name = "leat_cache_form_saved_seconds_total",
+     .kind = kCounter,
+     .help = "Time of decode threads that forms saved, by the mean time of "
+             "decodes without one.",
+     .scale = 1e-3},
 };
 
 constexpr std::string_view kInHistogram = "leat_row_seconds has it";
@@ -185,9 +235,13 @@ void AddDatasets(
     const std::string& cache,
     const google::protobuf::RepeatedPtrField<v1::CachedDataset>& datasets,
     MetricPage* page) {
-  for (const v1::CachedDataset& dataset : datasets)
+  for (const v1::CachedDataset& dataset : datasets) {
     page->Add(kDatasetFields, dataset,
               {{"cache", cache}, {"dataset", dataset.dataset()}});
+    for (const v1::CachedForm& form : dataset.forms())
+      page->Add(kFormFields, form,
+                {{"dataset", dataset.dataset()}, {"form", form.form()}});
+  }
 }
 
 double Seconds(WallTime time) {
@@ -212,6 +266,9 @@ std::string MetricsOf(const MetricSources& sources) {
   for (const v1::DeviceStats& device : sources.stats.devices())
     page.Add(kDeviceFields, device,
              {{"device", std::to_string(device.index())}});
+  for (const v1::StageStats& stage : sources.stats.stages())
+    page.Add(kStageFields, stage,
+             {{"stage", std::string(Name(static_cast<Stage>(stage.stage())))}});
   AddDatasets("memory", sources.stats.cached_datasets(), &page);
   AddDatasets("disk", sources.stats.disk_cached_datasets(), &page);
   page.Add(kAnswers, {}, sources.answers.ok() ? 1 : 0);
@@ -228,7 +285,9 @@ std::string MetricsOf(const MetricSources& sources) {
 std::vector<ReportedMessage> ReportedMessages() {
   return {{v1::WorkerStats::descriptor(), kStatsFields},
           {v1::DeviceStats::descriptor(), kDeviceFields},
+          {v1::StageStats::descriptor(), kStageFields},
           {v1::CachedDataset::descriptor(), kDatasetFields},
+          {v1::CachedForm::descriptor(), kFormFields},
           {v1::LatencySummary::descriptor(), kLatencyFields}};
 }
 

@@ -33,6 +33,12 @@ TEST(WorkerMetrics, ShowCachesDevicesAndDatasets) {
   v1::CachedDataset& dataset = *sources.stats.add_cached_datasets();
   dataset.set_dataset("cats");
   dataset.set_bytes(8);
+  v1::CachedForm& form = *dataset.add_forms();
+  form.set_form("coefficients");
+  form.set_saved_ms_total(1500);
+  v1::StageStats& stage = *sources.stats.add_stages();
+  stage.set_stage(v1::STAGE_DECODE);
+  stage.set_busy_ns_total(2'000'000'000);
   const std::string page = MetricsOf(sources);
   for (const char* line :
        {"leat_samples_total{outcome=\"served\"} 7\n",
@@ -42,6 +48,9 @@ TEST(WorkerMetrics, ShowCachesDevicesAndDatasets) {
         "leat_cache_bytes{cache=\"index\"} 5\n",
         "leat_device_rows_total{device=\"1\",decoder=\"host\"} 6\n",
         "leat_cache_dataset_bytes{cache=\"memory\",dataset=\"cats\"} 8\n",
+        "leat_cache_form_saved_seconds_total{dataset=\"cats\",form="
+        "\"coefficients\"} 1.5\n",
+        "leat_stage_seconds_total{stage=\"decode\",state=\"busy\"} 2\n",
         "leat_session_up 0\n", "leat_listener_up 1\n"})
     EXPECT_THAT(page, HasSubstr(line));
   EXPECT_THAT(page, Not(HasSubstr("\nleat_cert_expiry")));
