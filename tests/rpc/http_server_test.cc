@@ -195,7 +195,9 @@ TEST(HttpServer, ClosesConnectionsThatTakeTooLong) {
     Caller idle(*server);
     idle.Send(kGet);
     answered = idle.ReadUntil("token \n").starts_with("HTTP/1.1 200");
-    if (answered) EXPECT_TRUE(idle.IsClosed());
+    if (answered) {
+      EXPECT_TRUE(idle.IsClosed());
+    }
   }
 }
 
@@ -258,7 +260,9 @@ TEST(HttpServer, EndlessRequestsTakeNoMemory) {
     EXPECT_LT(sent, kOffered / 4) << begin;
     EXPECT_THAT(Get(*server), StartsWith("HTTP/1.1 200")) << begin;
   }
-  if (!kSanitized) EXPECT_LE(ResidentKib(), before + kGrowth);
+  if (!kSanitized) {
+    EXPECT_LE(ResidentKib(), before + kGrowth);
+  }
 }
 
 TEST(HttpServer, AnswersWhile250RequestsAreHalfOpen) {
@@ -269,10 +273,14 @@ TEST(HttpServer, AnswersWhile250RequestsAreHalfOpen) {
     half.push_back(std::make_unique<Caller>(*server));
     ASSERT_TRUE(half.back()->connected());
     half.back()->Send("GET /page HTTP/1.1\r\nX: ");
-    if (i % 50 == 49) EXPECT_THAT(Get(*server), StartsWith("HTTP/1.1 200"));
+    if (i % 50 == 49) {
+      EXPECT_THAT(Get(*server), StartsWith("HTTP/1.1 200"));
+    }
   }
   EXPECT_TRUE(half.front()->IsClosed());
-  if (!kSanitized) EXPECT_LE(ResidentKib(), before + (8 << 10));
+  if (!kSanitized) {
+    EXPECT_LE(ResidentKib(), before + (8 << 10));
+  }
   half.clear();
   EXPECT_THAT(Get(*server), StartsWith("HTTP/1.1 200"));
 }

@@ -152,8 +152,9 @@ class FloodTest : public ::testing::Test {
   }
   void ServesAndHasNotGrown() {
     EXPECT_TRUE(Health(daemon_->address()).ok());
-    if (!testing::kSanitized)
+    if (!testing::kSanitized) {
       EXPECT_LE(worker::ResidentBytes(), before_ + kMostGrowth);
+    }
   }
 
   std::unique_ptr<server::Daemon> daemon_;

@@ -22,8 +22,9 @@ using ::testing::HasSubstr;
 TEST(CoordinatorMetrics, HaveEveryFieldThatIsReported) {
   for (const ReportedMessage& reported : ReportedMessages())
     // The workers' own pages have the rest.
-    if (reported.message != v1::WorkerStats::descriptor())
+    if (reported.message != v1::WorkerStats::descriptor()) {
       EXPECT_EQ(FieldTrouble(*reported.message, reported.fields), "");
+    }
 }
 
 // Appends wait until they are let go.
