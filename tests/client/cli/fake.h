@@ -74,7 +74,7 @@ inline constexpr char kJobJson[] = R"({"spec": {"name": "resnet50",
 
 inline std::string JobsJson() {
   return std::string(R"({"jobs": [{"job": )") + kJobJson +
-         R"(, "created_at": "2026-11-21T01:30:00Z", "consumers": "2",
+         R"json(, "created_at": "2026-11-21T01:30:00Z", "consumers": "2",
    "epoch": "3", "step": "120", "steps_per_epoch": "1251",
    "gpu_use": "GPU_USE_YES", "gpu_reason": "",
    "rows_per_s": 1650.0, "stall_fraction": 0.12, "bad_samples_total": "4",
@@ -82,8 +82,7 @@ inline std::string JobsJson() {
    "bad_samples": [{"sample": "17", "record": "n01/a\u001b[31m.jpg",
      "reason": "Premature end of JPEG file", "count": "4"}]},
   {"job": {"spec": {"name": "status", "batch": 8},
-           "dataset": {"name": "train"}}, "consumers": "0"}]
-})";
+           "dataset": {"name": "train"}}, "consumers": "0"}]})json";
 }
 
 inline constexpr char kDatasets[] = R"json({"datasets": [
