@@ -137,7 +137,7 @@ class Limits(ChaosTest):
     def test_no_worker(self):
         worker = self.start_worker()
         self.train_on(side=16, batch=16)
-        self.until("a verdict", lambda: self.bottleneck().get("consumers"))
+        self.until("a verdict", lambda: int(self.bottleneck().get("consumers", 0)) > 0)
         worker.kill9()
         self.assert_limit("workers")
 

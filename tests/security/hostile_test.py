@@ -121,8 +121,8 @@ class HostileTrainer(cluster.PhotosTest):
         with self.assertRaisesRegex(cluster.DaemonFailed, "role worker"):
             self.start_worker("--access-token-file", str(self.folder / "trainer-token"), *self.tls("vision"),
                               name="false")
-        self.assertEqual([worker["name"] for worker in json.loads(self.leat("get", "workers", "-o", "json").stdout)],
-                         ["w0"])
+        listed = json.loads(self.leat("get", "workers", "-o", "json").stdout)
+        self.assertEqual([worker["name"] for worker in listed["workers"]], ["w0"])
         self.works()
 
     def connect(self, address, certificate=None):
