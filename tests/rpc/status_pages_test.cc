@@ -117,6 +117,10 @@ TEST(Access, KnowsTokensOfCallersWithoutMetadata) {
   FakeClock clock;
   Access open({}, &clock);
   EXPECT_EQ(open.AdmitToken(kMetricsRule, "").value().identity, "anybody");
+  // A page's caller shows no certificate that the rules could look at.
+  Access by_names({.san_roles = {{"*.example.org", Role::kViewer}}}, &clock);
+  EXPECT_EQ(by_names.AdmitToken(kMetricsRule, "").status().code(),
+            absl::StatusCode::kUnauthenticated);
   Access access({.token = "own-token-of-16-characters"}, &clock);
   EXPECT_EQ(access.AdmitToken(kMetricsRule, "own-token-of-16-characters")
                 .value()
