@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <functional>
-#include <optional>
 
 #include "core/log.h"
 #include "core/status.h"
@@ -128,15 +127,15 @@ grpc::ServerUnaryReactor* AdminService::HandleLater(
   return reactor;
 }
 
-std::vector<JobView> AdminService::Jobs(const Page& page) const {
+std::vector<JobView> AdminService::Jobs(const Page& page,
+                                        KnownFigures* workers) const {
   std::vector<JobView> views = coordinator_->Jobs(page);
   const MonotonicTime from = clock_->Now() - kSinceDefault;
-  std::optional<std::vector<WorkerFigures>> workers;
   for (JobView& view : views) {
     if (view.consumers == 0) continue;
-    if (!workers) workers = coordinator_->WorkersSince(from);
+    if (!*workers) *workers = coordinator_->WorkersSince(from);
     const absl::StatusOr<BottleneckView> limit =
-        coordinator_->BottleneckOf(view.info->spec.name, *workers, from);
+        coordinator_->BottleneckOf(view.info->spec.name, **workers, from);
     if (limit.ok()) view.limited_by = std::string(Title(limit->found.limit));
   }
   return views;
@@ -165,8 +164,9 @@ grpc::ServerUnaryReactor* AdminService::GetStatus(
       if (views.size() < page.limit) break;
       page.after = views.back().registration->name;
     }
+    KnownFigures workers;
     for (Page page{"", kPageOfJobs};;) {
-      const std::vector<JobView> views = Jobs(page);
+      const std::vector<JobView> views = Jobs(page, &workers);
       for (const JobView& view : views) *response->add_jobs() = SummaryOf(view);
       if (views.size() < page.limit) break;
       page.after = views.back().info->spec.name;
@@ -192,9 +192,10 @@ grpc::ServerUnaryReactor* AdminService::ListJobs(
     grpc::CallbackServerContext* context, const v1::ListJobsRequest* request,
     v1::ListJobsResponse* response) {
   return Handle("AdminService/ListJobs", context, [&] {
+    KnownFigures workers;
     return FillPage(
         *request, kPageOfJobs, response, response->mutable_jobs(),
-        [&](const Page& page) { return Jobs(page); },
+        [&](const Page& page) { return Jobs(page, &workers); },
         [](const JobView& view) { return view.info->spec.name; });
   });
 }

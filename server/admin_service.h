@@ -4,8 +4,10 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/clock.h"
 #include "core/mutex.h"
@@ -92,8 +94,11 @@ class AdminService final : public v1::AdminService::CallbackService {
       v1::RevokeAccessTokenResponse* response) override;
 
  private:
-  // With what limits those that somebody pulls.
-  std::vector<JobView> Jobs(const Page& page) const;
+  // What all workers did; nullopt: nobody has asked for it yet.
+  using KnownFigures = std::optional<std::vector<WorkerFigures>>;
+
+  // With what limits those that somebody pulls. `workers` is one answer's.
+  std::vector<JobView> Jobs(const Page& page, KnownFigures* workers) const;
   grpc::ServerUnaryReactor* Handle(std::string_view method,
                                    grpc::CallbackServerContext* context,
                                    const std::function<absl::Status()>& handle);
