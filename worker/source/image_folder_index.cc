@@ -126,9 +126,16 @@ absl::Status NoImages(std::string_view root) {
 
 namespace {
 
+void SetFile(const FolderFile& file, ImageFile* proto) {
+  proto->set_name(std::string(file.name));
+  proto->set_bytes(file.bytes);
+  proto->set_modified_ns(file.modified_ns);
+  proto->set_identity(std::string(file.identity));
+}
+
 // Adds a class, into blocks in parts. Messages concatenated are messages
 // merged: one class, or part, after the other.
-absl::Status AddClass(ListedClass each, int32_t label,
+absl::Status AddClass(const ListedClass& each, int32_t label,
                       const SourceLimits& limits, ListingHash* hash,
                       ContentHash* content, IndexBytes* bytes) {
   constexpr size_t kFilesAPartOfAClass = 1024;
@@ -138,8 +145,8 @@ absl::Status AddClass(ListedClass each, int32_t label,
           ? std::max<size_t>(total, 1)
           : std::clamp<size_t>(limits.block_bytes / 64, 1, kFilesAPartOfAClass);
   content->AddText(each.directory).AddNumber(total);
-  for (const ImageFile& file : each.files)
-    content->AddFile(file.name(), file.bytes());
+  for (size_t i = 0; i < total; ++i)
+    content->AddFile(each.files[i].name, each.files[i].bytes);
   size_t first = 0;
   do {
     const size_t end = std::min(first + most, total);
@@ -153,7 +160,7 @@ absl::Status AddClass(ListedClass each, int32_t label,
     }
     proto.mutable_files()->Reserve(static_cast<int>(end - first));
     for (size_t i = first; i < end; ++i)
-      proto.add_files()->Swap(&each.files[i]);
+      SetFile(each.files[i], proto.add_files());
     hash->AddClass(proto);
     std::string text;
     if (!part.SerializeToString(&text))
@@ -180,13 +187,15 @@ absl::StatusOr<BuiltIndex> AssembleImageFolder(
   ListingHash hash(root, options.repeat);
   ContentHash content("image_folder", {});
   content.AddNumber(options.repeat);
-  for (ListedClass& each : classes) {
-    for (const ImageFile& file : each.files) index.bytes += file.bytes();
+  for (ListedClass& listed : classes) {
+    const ListedClass each = std::move(listed);  // frees it at the end
+    for (size_t i = 0; i < each.files.size(); ++i)
+      index.bytes += each.files[i].bytes;
     files += each.files.size();
     index.classes.push_back(each.directory);
-    if (const absl::Status added = AddClass(
-            std::move(each), static_cast<int32_t>(index.classes.size() - 1),
-            limits, &hash, &content, &bytes);
+    if (const absl::Status added =
+            AddClass(each, static_cast<int32_t>(index.classes.size() - 1),
+                     limits, &hash, &content, &bytes);
         !added.ok())
       return Annotate(added, fmt::format("{}: {} images", root, files));
   }

@@ -4,6 +4,7 @@
 // the index of what was listed.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "core/hash.h"
 #include "leat/stored/v1/records.pb.h"
+#include "worker/source/folder_files.h"
 #include "worker/source/image_folder.h"
 #include "worker/source/source.h"
 
@@ -21,7 +23,7 @@ namespace leat::worker {
 // One class: its files in the order of samples.
 struct ListedClass {
   std::string directory;  // below the root; "": the root itself
-  std::vector<stored::v1::ImageFile> files;
+  FolderFiles files;
 };
 
 bool IsImageName(std::string_view name);

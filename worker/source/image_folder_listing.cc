@@ -22,8 +22,8 @@
 #include "core/mutex.h"
 #include "core/status.h"
 #include "core/thread.h"
-#include "leat/stored/v1/records.pb.h"
 #include "worker/source/file_error.h"
+#include "worker/source/folder_files.h"
 #include "worker/source/image_folder.h"
 #include "worker/source/image_folder_index.h"
 #include "worker/source/modified_time.h"
@@ -34,28 +34,24 @@ namespace leat::worker {
 namespace {
 
 constexpr int kMaxDepth = 64;  // of directories below a class
-using stored::v1::ImageFile;
 using FileId = std::pair<dev_t, ino_t>;
 
-struct Found {
-  std::vector<ImageFile> files;
-  std::vector<std::string> directories;  // names, sorted
-};
-
-// One directory's images (names prefixed by `prefix`) and sub-directories.
 class Lister {
  public:
   Lister(const SourceLimits& limits, FileId root)
       : limits_(limits), root_(root) {}
 
-  absl::StatusOr<Found> List(const std::string& path,
-                             const std::string& prefix) {
+  // Adds one directory's images, their names prefixed by `prefix`, to `files`,
+  // and returns the names of its sub-directories, sorted.
+  absl::StatusOr<std::vector<std::string>> List(const std::string& path,
+                                                const std::string& prefix,
+                                                FolderFiles& files) {
     const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(path.c_str()),
                                                         closedir);
     if (directory == nullptr) return FileError(errno, "list", path);
     RETURN_IF_ERROR(
         StorageOf(limits_).allowed().CheckOpened(dirfd(directory.get()), path));
-    Found found;
+    std::vector<std::string> directories;
     while (true) {
       errno = 0;
       const dirent* const entry = readdir(directory.get());
@@ -63,28 +59,26 @@ class Lister {
         if (errno != 0) return FileError(errno, "list", path);
         break;
       }
-      RETURN_IF_ERROR(
-          Take(dirfd(directory.get()), *entry, path, prefix, found));
+      RETURN_IF_ERROR(Take(dirfd(directory.get()), *entry, path, prefix, files,
+                           directories));
     }
-    std::sort(found.directories.begin(), found.directories.end());
-    return found;
+    std::sort(directories.begin(), directories.end());
+    return directories;
   }
 
   // All images below `path`, names relative to it, in byte order.
-  absl::StatusOr<std::vector<ImageFile>> Walk(const std::string& path) {
-    std::vector<ImageFile> files;
+  absl::StatusOr<FolderFiles> Walk(const std::string& path) {
+    FolderFiles files;
     std::vector<FileId> ancestors = {root_};
     RETURN_IF_ERROR(WalkInto(path, "", ancestors, files));
-    std::sort(files.begin(), files.end(),
-              [](const ImageFile& a, const ImageFile& b) {
-                return a.name() < b.name();
-              });
+    files.SortByName();
     return files;
   }
 
  private:
   absl::Status Take(int directory, const dirent& entry, const std::string& path,
-                    const std::string& prefix, Found& found) {
+                    const std::string& prefix, FolderFiles& files,
+                    std::vector<std::string>& directories) {
     if (limits_.cancelled != nullptr && *limits_.cancelled)
       return Cancelled("{}: the listing was cancelled", path);
     const std::string_view name = entry.d_name;
@@ -93,7 +87,7 @@ class Lister {
     if (image || entry.d_type == DT_DIR)
       RETURN_IF_ERROR(CheckImageName(path, name));
     if (entry.d_type == DT_DIR) {
-      found.directories.emplace_back(name);
+      directories.emplace_back(name);
       return absl::OkStatus();
     }
     // Symbolic links, and file systems that do not say, are asked.
@@ -107,23 +101,22 @@ class Lister {
     }
     if (S_ISDIR(info.st_mode)) {
       RETURN_IF_ERROR(CheckImageName(path, name));
-      found.directories.emplace_back(name);
+      directories.emplace_back(name);
       return absl::OkStatus();
     }
     if (!image || !S_ISREG(info.st_mode)) return absl::OkStatus();
     if (++files_ > limits_.max_files)
       return ResourceExhausted("{}: more than {} images: the limit", path,
                                limits_.max_files);
-    ImageFile& file = found.files.emplace_back();
-    file.set_name(prefix + std::string(name));
-    file.set_bytes(static_cast<uint64_t>(info.st_size));
-    file.set_modified_ns(NsOfTime(info.st_mtim.tv_sec, info.st_mtim.tv_nsec));
+    files.Add(
+        {.name = prefix + std::string(name),
+         .bytes = static_cast<uint64_t>(info.st_size),
+         .modified_ns = NsOfTime(info.st_mtim.tv_sec, info.st_mtim.tv_nsec)});
     return absl::OkStatus();
   }
 
   absl::Status WalkInto(const std::string& path, const std::string& prefix,
-                        std::vector<FileId>& ancestors,
-                        std::vector<ImageFile>& files) {
+                        std::vector<FileId>& ancestors, FolderFiles& files) {
     struct stat info;
     if (stat(path.c_str(), &info) != 0) return FileError(errno, "list", path);
     const FileId id(info.st_dev, info.st_ino);
@@ -139,10 +132,9 @@ class Lister {
       return ResourceExhausted("{}: more than {} directories: the limit", path,
                                limits_.max_files);
     ancestors.push_back(id);
-    ASSIGN_OR_RETURN(Found found, List(path, prefix));
-    std::move(found.files.begin(), found.files.end(),
-              std::back_inserter(files));
-    for (const std::string& name : found.directories)
+    ASSIGN_OR_RETURN(const std::vector<std::string> directories,
+                     List(path, prefix, files));
+    for (const std::string& name : directories)
       RETURN_IF_ERROR(
           WalkInto(path + "/" + name, prefix + name + "/", ancestors, files));
     ancestors.pop_back();
@@ -205,22 +197,21 @@ absl::StatusOr<BuiltIndex> BuildImageFolderIndex(
     return FailedPrecondition("{} is a file: want a directory of images", root);
 
   Lister lister(limits, {info.st_dev, info.st_ino});
-  ASSIGN_OR_RETURN(Found top, lister.List(root, ""));
+  FolderFiles unclassified;
+  ASSIGN_OR_RETURN(std::vector<std::string> directories,
+                   lister.List(root, "", unclassified));
   std::vector<ListedClass> classes;
-  for (std::string& name : top.directories)
+  for (std::string& name : directories)
     classes.push_back({.directory = std::move(name)});
   RETURN_IF_ERROR(WalkClasses(lister, root, limits.listing_threads, classes));
   if (std::none_of(classes.begin(), classes.end(), HasFiles)) {
-    if (top.files.empty()) return NoImages(root);
-    std::sort(top.files.begin(), top.files.end(),
-              [](const ImageFile& a, const ImageFile& b) {
-                return a.name() < b.name();
-              });
+    if (unclassified.empty()) return NoImages(root);
+    unclassified.SortByName();
     classes.clear();
-    classes.push_back({.directory = "", .files = std::move(top.files)});
-  } else if (!top.files.empty()) {
+    classes.push_back({.directory = "", .files = std::move(unclassified)});
+  } else if (!unclassified.empty()) {
     LOG_WARN("source.unclassified path={} images={} skipped=\"beside classes\"",
-             root, top.files.size());
+             root, unclassified.size());
   }
   ASSIGN_OR_RETURN(
       BuiltIndex index,

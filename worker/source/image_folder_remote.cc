@@ -14,6 +14,7 @@
 #include "core/status.h"
 #include "leat/stored/v1/records.pb.h"
 #include "worker/source/file_set.h"
+#include "worker/source/folder_files.h"
 #include "worker/source/image_folder_index.h"
 #include "worker/source/record_paths.h"
 #include "worker/source/source_storage.h"
@@ -51,11 +52,11 @@ class Sorter {
       : root_(root), limits_(limits) {}
 
   // Takes what lies below the root, in byte order.
-  absl::Status Add(StoredObject object) {
+  absl::Status Add(const StoredObject& object) {
     const std::string_view name = object.name;
     if (name.empty() || name.front() == '.') return absl::OkStatus();
     const size_t slash = name.find('/');
-    std::vector<ImageFile>* files = &unclassified_;
+    FolderFiles* files = &unclassified_;
     if (slash != std::string_view::npos && slash != 0) {
       const std::string directory(name.substr(0, slash));
       RETURN_IF_ERROR(CheckImageName(root_, directory));
@@ -71,10 +72,9 @@ class Sorter {
     if (++files_ > limits_.max_files)
       return ResourceExhausted("{}: more than {} images: the limit", root_,
                                limits_.max_files);
-    ImageFile& file = files->emplace_back();
-    file.set_name(object.name.substr(slash + 1));  // npos + 1 is 0
-    file.set_bytes(object.size);
-    file.set_identity(std::move(object.identity));
+    files->Add({.name = name.substr(slash + 1),  // npos + 1 is 0
+                .bytes = object.size,
+                .identity = object.identity});
     return absl::OkStatus();
   }
 
@@ -105,8 +105,8 @@ class Sorter {
  private:
   const std::string& root_;
   const SourceLimits& limits_;
-  std::map<std::string, std::vector<ImageFile>> classes_;
-  std::vector<ImageFile> unclassified_;
+  std::map<std::string, FolderFiles> classes_;
+  FolderFiles unclassified_;
   uint64_t files_ = 0;
   uint64_t odd_ = 0;
   std::string odd_name_;
@@ -232,8 +232,8 @@ absl::StatusOr<BuiltIndex> BuildRemoteImageFolder(
   ASSIGN_OR_RETURN(std::vector<StoredObject> objects,
                    StorageOf(limits).List(root, limits.cancelled));
   Sorter sorter(root, limits);
-  for (StoredObject& object : objects)
-    RETURN_IF_ERROR(sorter.Add(std::move(object)));
+  for (const StoredObject& object : objects)
+    RETURN_IF_ERROR(sorter.Add(object));
   std::vector<StoredObject>().swap(objects);
   ASSIGN_OR_RETURN(std::vector<ListedClass> classes, sorter.Finish());
   ASSIGN_OR_RETURN(
