@@ -92,6 +92,14 @@ uint64_t BytesReceived(int fd) {
   return info.tcpi_bytes_received;
 }
 
+// Resets the connection. What has come and was not read is dropped, so gRPC
+// makes no calls of it, and the caller is not left waiting for room.
+void Reset(int fd) {
+  sockaddr none{};
+  none.sa_family = AF_UNSPEC;
+  if (connect(fd, &none, sizeof none) != 0) shutdown(fd, SHUT_RDWR);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Newcomers>> Newcomers::Start(
@@ -257,7 +265,7 @@ void Newcomers::CloseTaken() {
     }
   }
   for (const auto& [end, fd] : taken) {
-    if (end) shutdown(fd, SHUT_RDWR);
+    if (end) Reset(fd);
     close(fd);
   }
   if (since_last > 0)

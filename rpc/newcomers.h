@@ -2,7 +2,7 @@
 //
 // Newcomers: connections of which nothing is known yet. Each has a time and a
 // number of bytes to show an access token, or what else opens the daemon; then
-// it is shut down. gRPC bounds neither: it keeps whatever headers it is sent,
+// it is reset. gRPC bounds neither: it keeps whatever headers it is sent,
 // and asks who calls when it has a whole request.
 //
 // A connection is watched by a descriptor of its own, so that it cannot be
@@ -32,7 +32,7 @@ namespace leat::rpc {
 
 struct NewcomerOptions {
   Duration time = std::chrono::seconds(10);
-  uint64_t bytes = 1 << 20;  // received; also those of TLS
+  uint64_t bytes = 256 << 10;  // received; also those of TLS
   // At a time; 0: an eighth of the process's descriptors, at most 4,096. One
   // more takes the place of the oldest, if that had `least_time`.
   size_t max = 0;

@@ -17,6 +17,7 @@
 #include "core/status.h"
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
+#include "leat/v1/worker.grpc.pb.h"
 #include "rpc/channel.h"
 #include "rpc/self_call.h"
 #include "tests/support/health.h"
@@ -26,7 +27,8 @@ namespace {
 
 std::unique_ptr<Server> Start(const ServerOptions& options,
                               const Security& security = {}) {
-  return Server::Start(options, security, {}).value();
+  static v1::WorkerService::CallbackService service;
+  return Server::Start(options, security, {&service}).value();
 }
 
 TEST(Server, AnswersOnEachKindOfAddress) {

@@ -20,7 +20,7 @@ import cluster  # noqa: E402
 
 GUIDE = (ROOT / "docs/guide/security.md").read_text()
 SECRET = "root-x-the-secret-of-this-machine"
-MOST_BYTES = (1 << 20) + (16 << 20)  # of a connection that shows nothing, with what the kernel holds
+MOST_BYTES = (256 << 10) + (16 << 20)  # of a connection that shows nothing, with what the kernel holds
 MOST_GROWTH = 32 << 20
 
 
@@ -111,8 +111,8 @@ class HostileTrainer(cluster.PhotosTest):
     def test_it_changes_nothing_that_is_not_its_own(self):
         self.works()
         (self.folder / "trainer-token").write_text(self.trainer)
-        for words in (("delete", "job", "job"), ("drain", "w0"), ("access", "list"), ("access", "revoke", "nodes"),
-                      ("access", "create", "--role", "operator", "--name", "me")):
+        for words in (("delete", "job", "job", "--yes"), ("drain", "w0"), ("access", "list"),
+                      ("access", "revoke", "nodes"), ("access", "create", "--role", "operator", "--name", "me")):
             for token in (self.trainer, "", "x" * 40):
                 done = self.leat(*words, token=token, code=None)
                 self.assertNotEqual(done.returncode, 0, words)
