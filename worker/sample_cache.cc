@@ -58,6 +58,8 @@ SampleCache::DatasetPtr SampleCache::Open(const Digest& key,
   if (datasets_.size() >= kMaxDatasets) ForgetSome(&gone);
   const auto dataset = std::make_shared<Dataset>(key, id, name, next_number_++);
   dataset->records = records;
+  if (const auto owned = owned_.find(id); owned != owned_.end())
+    dataset->owned = owned->second;
   shares_.Add(dataset.get());
   datasets_.emplace(key, dataset);
   return dataset;
@@ -203,6 +205,9 @@ bool SampleCache::Contains(const DatasetPtr& dataset, uint64_t record) const {
 void SampleCache::SetOwned(const std::string& id,
                            const std::vector<bool>& owned) {
   MutexLock lock(&mu_);
+  // Full of datasets that were: only caching depends on it.
+  if (owned_.size() >= kMaxDatasets && !owned_.contains(id)) owned_.clear();
+  owned_[id] = owned;
   for (const auto& [key, dataset] : datasets_) {
     if (dataset->id != id) continue;
     dataset->owned = owned;

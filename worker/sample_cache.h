@@ -40,6 +40,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "core/clock.h"
@@ -119,7 +120,8 @@ class SampleCache {
   const Clock& clock() const { return clock_; }
 
   // This worker's shards of a dataset: owned[shard]; those beyond its size are
-  // owned.
+  // owned. Also of one that is opened later: shards are assigned when a dataset
+  // is created, and it is opened for the first job.
   void SetOwned(const std::string& id, const std::vector<bool>& owned);
 
   struct Stats {
@@ -177,6 +179,9 @@ class SampleCache {
   CacheShares shares_ ABSL_GUARDED_BY(mu_);
   uint64_t next_number_ ABSL_GUARDED_BY(mu_) = 1;
   std::map<Digest, DatasetPtr> datasets_ ABSL_GUARDED_BY(mu_);
+  // By the dataset's id, as they were set.
+  absl::flat_hash_map<std::string, std::vector<bool>> owned_
+      ABSL_GUARDED_BY(mu_);
   uint64_t form_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   // Of forms: asked for, room, and when they are planned again.
   std::atomic<uint64_t> forms_asked_{0}, form_room_{0};
