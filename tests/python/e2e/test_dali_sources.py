@@ -441,21 +441,34 @@ def test_a_source_is_asked_for_its_axes_and_gives_the_batch_all_the_same():
     @pipeline_def(batch_size=2, enable_checkpointing=True)
     def axes():
         x = fn.external_source(batch)
-        return fn.squeeze(x, axes=0), fn.expand_dims(x, axes=[0, 3]), x[0, 1], fn.stack(x, x), x.shape(), x[:, -1:]
+        ends = x[:, -1:], x[:, -1]
+        return fn.squeeze(x, axes=0), fn.expand_dims(x, axes=[0, 3]), x[0, 1], fn.stack(x, x), x.shape(), *ends
 
     pipeline = axes()
     assert asked == [0]
     for step in range(2):
-        squeezed, expanded, part, stacked, shape, last = pipeline.run()
+        squeezed, expanded, part, stacked, shape, last, at_last = pipeline.run()
         assert squeezed.shape() == [(2, 3 + step), (3, 3 + step)]
         assert expanded.shape() == [(1, 1, 2, 1, 3 + step), (1, 1, 3, 1, 3 + step)]
         assert np.array(part).tolist() == [[10 * step] * (3 + step), [10 * step + 1] * (3 + step)]
         assert stacked.shape() == [(2, 1, 2, 3 + step), (2, 1, 3, 3 + step)]
         assert np.array(shape).tolist() == [[1, 2, 3 + step], [1, 3, 3 + step]]
         assert last.shape() == [(1, 1, 3 + step)] * 2
+        assert at_last.shape() == [(1, 3 + step)] * 2
     assert asked[:3] == [0, 1, 2]
     restored = axes(checkpoint=pipeline.checkpoint())
     assert np.array(restored.run()[2]).tolist() == [[20] * 5, [21] * 5]
+
+
+def test_a_negative_index_counts_from_each_samples_own_end():
+    @pipeline_def(batch_size=2)
+    def ends():
+        x = fn.external_source(lambda: [np.arange(2 + row, dtype=np.int32) for row in range(2)])
+        return x[-1], x[-2:]
+
+    last, two = ends().run()
+    assert last.as_array().ravel().tolist() == [1, 2]
+    assert two.as_array().tolist() == [[0, 1], [1, 2]]
 
 
 def test_a_source_is_asked_for_its_type():

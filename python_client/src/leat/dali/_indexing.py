@@ -23,7 +23,7 @@ def shape_of(x: DataNode, dtype: Any) -> DataNode:
         return _node.cast(_node.constant(list(x.sizes)), name)
     total: DataNode | None = None
     for axis in range(rank):
-        length = DataNode(_node.apply("length", x, axis=axis), sizes=(), dtype="int32")
+        length = _length(x, axis)
         part = length if rank == 1 else length * [int(axis == i) for i in range(rank)]
         total = part if total is None else total + part
     assert total is not None
@@ -47,6 +47,16 @@ def _expanded(x: DataNode, key: Any) -> list[Any]:
     return parts
 
 
+def _length(x: DataNode, axis: int) -> DataNode:
+    """The size of an axis of each sample."""
+    return DataNode(_node.apply("length", x, axis=axis), sizes=(), dtype="int32")
+
+
+def _from_end(x: DataNode, axis: int, place: int) -> Any:
+    """The place that a negative number names on an axis whose size may differ between samples."""
+    return _node.scalar("an index", _length(x, axis) + place, "float")
+
+
 def _one(x: DataNode, axis: int, part: Any) -> tuple[DataNode, bool]:
     """The part of an axis; whether the axis is to vanish."""
     size = x.sizes[axis] if x.sizes is not None else None
@@ -66,7 +76,7 @@ def _one(x: DataNode, axis: int, part: Any) -> tuple[DataNode, bool]:
         if size is not None and not -size <= place < size:
             raise IndexError(f"index {place} of an axis of {size}")
         if place < 0 and size is None:
-            node = _node.apply("slice", x, axes=(axis,), rel_start=(1.0,), shape=(1,), offset_0=float(place))
+            node = _node.apply("slice", x, axes=(axis,), start=(0,), shape=(1,), offset_0=_from_end(x, axis, place))
         else:
             node = _node.apply("slice", x, axes=(axis,), start=(place % size if size else place,), shape=(1,))
     sizes = None if x.sizes is None else [1 if i == axis else each for i, each in enumerate(x.sizes)]
@@ -78,7 +88,7 @@ def _range(x: DataNode, axis: int, part: slice, size: int | None) -> DataNode:
         if isinstance(bound, DataNode):
             raise InvalidArgument(f"{x!r} is indexed with a range of nodes; fn.slice takes them")
     if size is None and part.stop is None and part.start < 0:
-        node = _node.apply("slice", x, axes=(axis,), rel_start=(1.0,), offset_0=float(part.start))
+        node = _node.apply("slice", x, axes=(axis,), start=(0,), offset_0=_from_end(x, axis, part.start))
         return DataNode(node, layout=x.layout, sizes=x.sizes, dtype=x.dtype)
     if size is None and any(bound is not None and bound < 0 for bound in (part.start, part.stop)):
         raise InvalidArgument(f"{x!r} is indexed from the end, and the size of axis {axis} is not known")

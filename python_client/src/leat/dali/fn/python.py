@@ -30,7 +30,7 @@ def python_function(
 ) -> Any:
     """What a function of this process makes of each sample, or with batch_processing of lists of them."""
     where = "fn.python_function"
-    pipeline = _current.pipeline()
+    batch_size = _current.pipeline().max_batch_size  # a function that held the pipeline would keep it alive
 
     def results_of(given: tuple[Any, ...]) -> tuple[Any, ...]:
         result = function(*given)
@@ -43,7 +43,7 @@ def python_function(
         arrays = [each if isinstance(each, list) else np.asarray(each) for each in batches]
         if batch_processing:
             return [_batch(part) for part in results_of(tuple(map(list, arrays)))]
-        count = len(arrays[0]) if arrays else pipeline.max_batch_size
+        count = len(arrays[0]) if arrays else batch_size
         rows = [results_of(tuple(each[row] for each in arrays)) for row in range(count)]
         return [_batch([row[i] for row in rows]) for i in range(num_outputs)]
 

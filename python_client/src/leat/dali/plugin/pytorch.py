@@ -203,7 +203,8 @@ class DALIRaggedIterator(BaseIterator[list[dict[str, Any]]]):
         if not set(tags) <= set(known):
             raise AssertionError(f"output_types = {tags}; expected each to be one of {known}")
         check_marked(output_map, last_batch_policy)
-        self.output_map, self._tags = output_map, tags
+        self.output_map: list[str] = output_map
+        self._tags = tags
         super().__init__(
             pipelines,
             size,
