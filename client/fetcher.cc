@@ -74,9 +74,10 @@ void Fetcher::BeginWait() {
 }
 
 void Fetcher::EndWait(Duration waited) {
+  const auto all = static_cast<double>(waited.count());
   for (const auto& [worker, rows] : owed_)
     peers_.at(worker).waited_for +=
-        Duration(waited.count() / owed_rows_ * rows);
+        Duration(static_cast<int64_t>(all * rows / owed_rows_));
   owed_.clear();
 }
 
