@@ -8,6 +8,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <linux/tcp.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -30,6 +31,8 @@ namespace {
 
 constexpr uint64_t kWakeId = 0;  // newcomers begin at 1
 constexpr auto kEndedLogInterval = std::chrono::seconds(10);
+// gRPC needs it to end the calls of a connection that was reset.
+constexpr auto kTrimAfter = std::chrono::seconds(1);
 
 size_t MostNewcomers() {
   rlimit limit{};
@@ -194,6 +197,7 @@ void Newcomers::Loop() {
   std::array<epoll_event, 64> events;
   while (true) {
     int wait_ms = 0;
+    bool trim = false;
     {
       MutexLock lock(&mu_);
       if (stopping_) return;
@@ -215,15 +219,21 @@ void Newcomers::Loop() {
       while (!newcomers_.empty() &&
              now - newcomers_.begin()->second.came >= options_.time)
         Take(newcomers_.begin(), Why::kLate);
+      trim = now >= trim_at_;
+      if (trim) trim_at_ = MonotonicTime::max();
     }
     CloseTaken();
+    // The allocator would keep it for calls that never come.
+    if (trim) malloc_trim(0);
   }
 }
 
 int Newcomers::MillisecondsToWait() const {
-  if (newcomers_.empty()) return -1;
-  const Duration left =
-      newcomers_.begin()->second.came + options_.time - Clock::Real().Now();
+  MonotonicTime until = trim_at_;
+  if (!newcomers_.empty())
+    until = std::min(until, newcomers_.begin()->second.came + options_.time);
+  if (until == MonotonicTime::max()) return -1;
+  const Duration left = until - Clock::Real().Now();
   const auto ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
   return static_cast<int>(std::clamp<int64_t>(ms, 0, 60'000));
 }
@@ -244,7 +254,10 @@ void Newcomers::Take(std::map<uint64_t, Newcomer>::iterator it, Why why) {
   by_key_.erase(it->second.key);
   newcomers_.erase(it);
   if (why == Why::kLate) ++counters_.late;
-  if (why == Why::kLarge) ++counters_.large;
+  if (why == Why::kLarge) {
+    ++counters_.large;
+    trim_at_ = std::min(trim_at_, Clock::Real().Now() + kTrimAfter);
+  }
   if (why == Why::kCrowdedOut) ++counters_.crowded_out;
   taken_.emplace_back(why != Why::kGone, fd);
 }
