@@ -84,8 +84,9 @@ def diagnosed(root, python):
 
 def unknown(root, package="leat"):
     """What a package's public interface leaves to guess, other than untyped base classes of other packages."""
-    told = pyright("--pythonpath", sys.executable, "--verifytypes", package, "--ignoreexternal",
-                   PYTHONPATH=str(root / PACKAGE))
+    # For a package pyright takes the first python of PATH, whatever --pythonpath says.
+    path = os.pathsep.join((os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)))
+    told = pyright("--verifytypes", package, "--ignoreexternal", PYTHONPATH=str(root / PACKAGE), PATH=path)
     symbols = told.get("typeCompleteness", {}).get("symbols", [])
     if not symbols:
         raise SystemExit(f"pyright found no symbol of {package} in {root / PACKAGE}")

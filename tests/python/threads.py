@@ -24,10 +24,15 @@ def running(module):
     }
 
 
+def wait_until(holds, otherwise):
+    """Returns when `holds()`; fails after PATIENCE_S with the text of `otherwise()`."""
+    until = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < until, otherwise()
+        time.sleep(0.001)
+
+
 def wait_until_ended(module):
     """Returns when no other thread runs in `module`; fails after PATIENCE_S."""
-    until = time.monotonic() + PATIENCE_S
     gc.collect()
-    while running(module):
-        assert time.monotonic() < until, f"a thread of {module} goes on"
-        time.sleep(0.001)
+    wait_until(lambda: not running(module), lambda: f"a thread of {module} goes on")

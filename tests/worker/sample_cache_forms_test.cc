@@ -3,6 +3,7 @@
 // Forms beside records: what is planned, kept, and given up. Their contents are
 // nobody's business here.
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -293,6 +294,7 @@ TEST(SampleCacheForms, ManyThreadsAgree) {
   const auto dataset = photos.Open("one", 0);
   photos.Epoch(dataset, 100);
   std::vector<std::thread> threads;
+  std::atomic<int> kept = 0;  // forms; records may have displaced all of them
   for (uint32_t t = 0; t < 4; ++t)
     threads.emplace_back([&, t] {
       std::minstd_rand random(t + 1);
@@ -302,7 +304,7 @@ TEST(SampleCacheForms, ManyThreadsAgree) {
             photos.cache.Get(dataset, {.number = record}, true, ReadPhoto);
         const auto file = sample->fields[0].bytes;
         photos.cache.AskForm(dataset, record, file);
-        photos.cache.KeepForm(
+        kept += photos.cache.KeepForm(
             dataset, record, file,
             SomeForm(random() % 2 == 0 ? JpegFormKind::kSeekIndex
                                        : JpegFormKind::kCoefficients));
@@ -315,7 +317,7 @@ TEST(SampleCacheForms, ManyThreadsAgree) {
   for (std::thread& thread : threads) thread.join();
   const SampleCache::Stats stats = photos.cache.stats();
   EXPECT_LE(stats.bytes, photos.cache.limit_bytes());
-  EXPECT_FALSE(stats.datasets[0].forms.empty());
+  EXPECT_GT(kept, 0);
   uint64_t bytes = stats.records * kPhotoCost;
   for (const CachedFormStats& form : stats.datasets[0].forms)
     bytes += form.bytes;

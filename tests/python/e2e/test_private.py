@@ -145,7 +145,12 @@ def test_another_users_process_at_the_name_is_passed_over():
             pid = service.get("private")["pid"]
         assert wait_until_gone([pid])
         squatter = subprocess.Popen(
-            [sys.executable, "-c", SQUATTER, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, user=65534
+            # The system's own: another user may have no way into the folder of the environment.
+            [os.path.realpath(sys.executable), "-c", SQUATTER, name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            user=65534,
         )
         assert squatter.stdout.readline() == "sits\n"
         try:
