@@ -43,7 +43,7 @@ class Newcomers {
  public:
   struct Counters {
     uint64_t proven = 0;
-    uint64_t late = 0, large = 0, crowded_out = 0;  // shut down
+    uint64_t late = 0, large = 0, crowded_out = 0;  // reset
   };
 
   // kResourceExhausted: no thread or no descriptor can be had.
@@ -86,7 +86,7 @@ class Newcomers {
   // By age, so deadlines ascend.
   std::map<uint64_t, Newcomer> newcomers_ ABSL_GUARDED_BY(mu_);
   std::unordered_map<std::string, uint64_t> by_key_ ABSL_GUARDED_BY(mu_);
-  // Taken out, and to be closed without the lock: whether to shut down, and fd.
+  // Taken out, and to be closed without the lock: whether to reset, and fd.
   std::vector<std::pair<bool, int>> taken_ ABSL_GUARDED_BY(mu_);
   Counters counters_ ABSL_GUARDED_BY(mu_);
   // When memory that calls of `large` ones took goes back to the system; max():
