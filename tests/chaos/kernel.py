@@ -8,6 +8,7 @@ machine does not let us have skips the test.
 import os
 import pathlib
 import shutil
+import stat
 import subprocess
 import unittest
 
@@ -23,6 +24,9 @@ def as_somebody(uid):
     """Words before a program, for limits that root does not have."""
     if os.geteuid() != 0 or shutil.which("setpriv") is None:
         raise unittest.SkipTest("only root can start programs as another user, by setpriv")
+    for folder in pathlib.Path(os.environ["LEAT_COORDINATOR_BIN"]).resolve().parents:
+        if not folder.stat().st_mode & stat.S_IXOTH:
+            raise unittest.SkipTest(f"another user has no way into {folder}, where the programs are")
     return ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
 
 
