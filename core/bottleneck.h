@@ -27,17 +27,18 @@
 
 namespace leat {
 
-// Of a while. Shares are of the time, 0 to 1, averages over the places.
+// What a worker did in some period. The figures from `reading` on are shares of
+// that period, from 0 to 1, and averages over the threads or streams.
 struct WorkerFigures {
   std::string name;
   double threads = 1;
   double rows_per_s = 0;
-  // Of the decode threads' time.
+  // The decode threads spend these shares of their time.
   double reading = 0;     // in storage and caches
   double decoding = 0;    // decoding and all other operators
   double for_input = 0;   // waiting for records that are being read
   double for_output = 0;  // waiting for room
-  // Of the time.
+  // These are shares of the period itself.
   double fetching = 0;  // read-ahead threads at work: 1 is one thread, always
   double sending = 0;   // a stream has finished groups that are not sent
   double device = -1;   // GPUs have groups on them; negative: it has none

@@ -79,7 +79,8 @@ class StageClock {
   std::array<std::atomic<uint64_t>, kStages> busy_ns_{}, items_{};
 };
 
-// Of threads that do the same work. Thread-safe; outlives their enrolments.
+// Adds up where the time of threads that do the same work goes. It is
+// thread-safe and outlives their enrolments.
 class StageClocks {
  public:
   explicit StageClocks(const Clock& clock) : clock_(clock) {}

@@ -54,7 +54,8 @@ class Newcomers {
   // A connection that was accepted, before anybody reads from it. False: there
   // is no room for it, and the caller closes it.
   bool Add(int fd, const sockaddr_storage& peer);
-  // Who calls from there is known. `peer`: as gRPC names it,
+  // Tells that the caller at `peer` is known, so that its connection is no
+  // longer watched. `peer` is written as gRPC names it,
   // "ipv4:127.0.0.1:7411".
   void Prove(std::string_view peer);
   Counters counters() const;

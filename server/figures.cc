@@ -11,7 +11,7 @@ namespace {
 constexpr Duration kForgetReports = std::chrono::minutes(5);
 constexpr size_t kMaxReports = 65'536;
 
-// What the shares of a sample are.
+// Indices of a sample's shares: each says what a worker spends the time on.
 enum WorkerShare : size_t {
   kReading,
   kDecoding,

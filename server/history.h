@@ -40,7 +40,8 @@ class History {
     size_t max_bytes = 256 << 20;
     size_t max_series = 65'536;  // new ones are left out beyond
   };
-  // Of one slot. What the shares are of is the owner's matter.
+  // What one slot holds. The owner of the history decides what each share is a
+  // share of.
   struct Sample {
     static constexpr float kNone = -1;
     float rows_per_s = kNone;  // kNone: there is no sample

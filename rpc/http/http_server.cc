@@ -293,7 +293,7 @@ class HttpServer::Loop::StreamConnection final
   beast::flat_buffer buffer_;
   std::optional<http::request_parser<http::string_body>> parser_;
   bool keep_alive_ = false;
-  // What is being sent.
+  // Hold the answer until all of it has been sent.
   std::shared_ptr<const std::string> body_;
   std::optional<Response> response_;
 };

@@ -190,7 +190,7 @@ Where = tuple[int, int]
 
 
 def _places(operations: list[Operation], readers: dict[int, int]) -> dict[int, Where]:
-    """Of all operations but constants.
+    """Returns where each operation other than a constant is computed.
 
     Args:
         operations: in an order in which inputs come first.

@@ -85,7 +85,7 @@ class Seen:
         return f"{WHERE}: output {self.output}"
 
     def take_layout(self, layout: Any) -> None:
-        """That of a batch."""
+        """Takes the layout that a batch came with, and refuses one that differs from what was said."""
         if not isinstance(layout, str):
             raise InvalidArgument(f"{self._where}: layout = {layout!r:.40}; expected a text")
         if self.said and layout != self.said:

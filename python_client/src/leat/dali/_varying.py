@@ -31,7 +31,7 @@ _FIRST_ROOM = 1 << 12
 
 @dataclasses.dataclass(frozen=True)
 class Form:
-    """How a job carries an output.
+    """Says how a job carries an output whose samples may differ in shape.
 
     Attributes:
         file: it is an image file, of which the bytes are given.
@@ -60,7 +60,7 @@ class Form:
         return [axis for axis, size in enumerate(self.sizes or ()) if size is None]
 
     def shapes(self, name: str, batch: Any) -> list[tuple[int, ...]]:
-        """Of each sample of a batch."""
+        """Returns the shape of each sample of a batch."""
         assert self.sizes is not None
         rows = len(batch[name])
         columns = [

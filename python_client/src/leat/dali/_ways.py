@@ -7,7 +7,7 @@ from leat.dali.types import PipelineAPIType
 
 
 class Ways:
-    """Which way a pipeline is run. Use from one thread at a time."""
+    """Remembers which way a pipeline is run, so that two ways are not mixed. Use it from one thread at a time."""
 
     def __init__(self) -> None:
         self._used: PipelineAPIType | None = None
