@@ -71,7 +71,7 @@ absl::StatusOr<std::vector<uint64_t>> SamplesOf(const JobData& job,
                                                 uint64_t epoch, uint64_t step,
                                                 std::span<const uint32_t> rows);
 
-// How `job` is fetched; the caller adds what of it.
+// Says how `job` is fetched; the caller adds which part of it.
 EngineOptions EngineOptionsFor(const std::shared_ptr<JobData>& job);
 
 }  // namespace client

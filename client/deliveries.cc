@@ -133,7 +133,7 @@ absl::StatusOr<std::optional<Piece>> Deliveries::BeginData(
       if (lane.ending.contains(header.ask_id()))
         return InvalidArgument("data of ask {}, whose rows have places",
                                header.ask_id());
-      // Of an ask that was withdrawn: its rows came from elsewhere.
+      // The ask was withdrawn, since its rows came from elsewhere.
       if (header.offset() == 0)
         window_.counters.duplicate_rows +=
             static_cast<uint64_t>(header.rows_size());

@@ -69,7 +69,7 @@ class Deliveries {
   // late, as far as the budget goes.
   void AskElsewhere(Lane& lane, Row::Again why, HedgeBudget* budget);
 
-  // As of Fetcher.
+  // These have the contracts of Fetcher's functions of these names.
   absl::StatusOr<std::optional<Piece>> Begin(Lane& lane,
                                              const v1::RowsResponse& header,
                                              size_t data_bytes,

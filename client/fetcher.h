@@ -51,7 +51,7 @@ class Fetcher {
   // The window: steps in order; the head is the next to be handed out.
   void AddStep(std::shared_ptr<Step> step, MonotonicTime now);
   size_t num_steps() const { return window_.steps.size(); }
-  // Of the samples that have been brought for them.
+  // The bytes of the samples that have been brought for the steps.
   uint64_t brought_bytes() const;
   const Step& head() const { return *window_.steps.front(); }
   // REQUIRES: head().complete().
@@ -150,7 +150,7 @@ class Fetcher {
   size_t quarantined() const { return leases_.quarantined(); }
   // Final: what LEAT_PLANE asks for cannot be had.
   const absl::Status& plane_error() const { return leases_.plane_error(); }
-  // Of the newest rows: "grpc", "shm", "cuda", or several joined by "+".
+  // How the newest rows came: "grpc", "shm", "cuda", or several with "+".
   std::string plane() const;
 
   // Steps in device memory that have become complete; each once, Uploaded
@@ -193,7 +193,7 @@ class Fetcher {
   MonotonicTime waiting_since_{};  // as Decide knows it; zero: nobody waits
   bool noted_ = false;             // since then
   MonotonicTime head_since_{};
-  // Of the wait under way: rows that each peer owed, and all of them.
+  // For the wait under way: the rows that each peer owed, and their sum.
   std::vector<std::pair<uint16_t, uint32_t>> owed_;
   uint32_t owed_rows_ = 0;
   MonotonicTime due_ = MonotonicTime::max();

@@ -70,7 +70,7 @@ class HedgeBudget {
   static constexpr double kWithoutDelivery = 0.1;
   static constexpr double kLongest = 60;  // seconds
 
-  // Of the head's rows, in a second.
+  // The share of the head's rows that may be hedged in a second.
   double ShareOf(Workers workers) const {
     switch (workers) {
       case Workers::kSilent:

@@ -102,7 +102,7 @@ absl::Status CheckOptions(const BatchesOptions& options) {
   return absl::OkStatus();
 }
 
-// How rows may come, by the environment.
+// Returns how rows may come, as the environment says.
 absl::StatusOr<Plane> PlaneFromEnvironment(const BatchesOptions& options) {
   const char* const name = std::getenv("LEAT_PLANE");
   if (name == nullptr || *name == '\0') return Plane::kAuto;

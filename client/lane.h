@@ -95,7 +95,7 @@ struct Lane {
   // When its last group came, or its first row was asked.
   MonotonicTime busy_since{};
   std::unordered_map<uint64_t, OpenAsk> asks;  // by id
-  // By the worker's number of the group.
+  // The key is the number that the worker gave the group.
   std::unordered_map<uint64_t, std::shared_ptr<Group>> groups;
   // The messages that take more rows, by bytes and in place, of the round
   // `message_round`: indices into its messages.

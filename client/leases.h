@@ -69,7 +69,7 @@ class Leases {
   std::vector<std::shared_ptr<StepMemory>> TakeReleased() {
     return std::exchange(released_, {});
   }
-  // As of Fetcher.
+  // These have the contracts of Fetcher's functions of these names.
   absl::StatusOr<bool> Opened(Lane& lane, const v1::Opened& opened);
   void LendingReady(Lane& lane);
   void LendingFailed(Lane& lane, const absl::Status& status);

@@ -20,7 +20,7 @@
 namespace leat {
 namespace {
 
-// Of an iterator: the engine, the lender, the feeder, and who waits for Next.
+// The threads of an iterator: engine, lender, feeder, the caller of Next.
 constexpr int kOwnThreads = 4;
 
 // gRPC starts threads when it wants them: where it gets none it hangs, or ends

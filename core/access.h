@@ -52,7 +52,7 @@ std::string MethodTable();
 inline constexpr size_t kMaxAccessTokens = 1000;  // of one coordinator
 inline constexpr size_t kMaxTokenName = 64;
 inline constexpr size_t kMaxTokenText = 4096;
-// Of the token that a daemon is started with: shorter ones can be guessed.
+// A token that a daemon is started with is longer: short ones are guessed.
 inline constexpr size_t kMinOwnToken = 16;
 
 struct AccessToken {

@@ -82,11 +82,11 @@ class Assigner {
   std::vector<AssignedWorker> workers_;  // sorted by name
   std::vector<uint16_t> owners_;
   std::vector<uint32_t> loads_;
-  // By worker: hash of the name, 1 / weight, the load that it may have.
+  // Indexed by worker: hash of the name, 1 / weight, the most load.
   std::vector<uint64_t> hashes_;
   std::vector<double> inverse_weights_;
   std::vector<uint32_t> limits_;
-  // By shard: the largest key of its owners; a worker above it is no owner.
+  // Indexed by shard: the largest key of its owners; others are above it.
   std::vector<float> worst_keys_;
 };
 

@@ -23,7 +23,7 @@
 
 namespace leat {
 
-// By name.
+// Pipelines name these operations.
 enum class Augmentation : uint8_t {
   kAutoContrast,
   kBrightness,

@@ -14,7 +14,7 @@
 
 namespace leat {
 
-// As in v1::Blame.
+// The values are those of v1::Blame.
 enum class Blame : uint8_t {
   kSample = 1,  // bytes that were read are bad: every worker would say so
   kObject,      // what was indexed is not there, as seen from here

@@ -40,7 +40,7 @@ Figure Share(std::string what, double share, std::string_view unit) {
   return {std::move(what), 100 * share, std::string(unit)};
 }
 
-// Of all workers, by their threads; of GPUs, of those that have some.
+// Averages all workers by threads, and GPUs over those that have some.
 WorkerFigures MeanOf(const std::vector<WorkerFigures>& workers,
                      std::string_view without = "") {
   WorkerFigures mean;

@@ -18,9 +18,9 @@
 
 namespace leat {
 
-// Of a value that the host computes, or reads, for a GPU's kernels.
+// The most bytes of a value that the host computes for a GPU's kernels.
 inline constexpr size_t kMostHostValueBytes = size_t{16} << 10;
-// Of the pattern that a box is filled with on a GPU.
+// The most bytes of a pattern that a GPU fills a box with.
 inline constexpr size_t kMostPatternBytes = 4096;
 
 // kUnimplemented: names a node that is in a gap, its operator, and why: "node 3

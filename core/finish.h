@@ -49,7 +49,7 @@ struct SplitGraph {
   // needed is left out if it is the last; otherwise a coin_flip, whose value is
   // not used, keeps its number.
   CheckedGraph head;
-  // By field; nullopt: the head is the field.
+  // Indexed by field; nullopt: the head is the field.
   std::vector<std::optional<FieldFinish>> finish;
 };
 

@@ -74,7 +74,7 @@ std::vector<ArgInfo> Join(std::vector<ArgInfo> first,
 OperatorInfo Operator(std::string name, int inputs, int outputs,
                       std::vector<ArgInfo> args, std::string doc);
 OperatorInfo Random(OperatorInfo info);
-// Of a reader whose outputs' types only the data knows.
+// Marks a reader whose outputs' types only the data knows.
 OperatorInfo StoredTypes(OperatorInfo info);
 
 // --- Types ------------------------------------------------------------------

@@ -40,7 +40,7 @@ struct Resizing {
   Part rows, columns;
 };
 
-// In each pair: height, width.
+// Each pair is a height and a width.
 struct ResizeRule {
   ResizeMode mode = ResizeMode::kStretch;
   std::array<double, 2> want{};  // 0: not asked for

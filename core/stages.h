@@ -84,7 +84,7 @@ class StageClock {
 class StageClocks {
  public:
   explicit StageClocks(const Clock& clock) : clock_(clock) {}
-  // Of all threads that are, and were, enrolled.
+  // Returns the sum over all threads that are, or were, enrolled.
   StageTimes Fold() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

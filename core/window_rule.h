@@ -14,7 +14,7 @@
 
 namespace leat {
 
-// In each pair: rows, columns.
+// Each pair is rows and columns.
 using WindowParts = std::array<Interval, 2>;
 
 struct WindowRule {

@@ -44,7 +44,7 @@ struct AcceptorOptions {
   // Is told of each connection but the process's own; null: nobody is. Outlives
   // the acceptor.
   Newcomers* newcomers = nullptr;
-  // As accept4(2).
+  // Has the contract of accept4(2).
   std::function<int(int, sockaddr*, socklen_t*, int)> accept = accept4;
 };
 
@@ -71,7 +71,7 @@ class Acceptor {
   void Stop();
 
   const std::string& address() const { return address_; }
-  // As the listener's first socket has it; false after Stop.
+  // Gives the name of the listener's first socket; false after Stop.
   bool ListensAt(sockaddr_storage* name, socklen_t* size) const;
   Counters counters() const;
   // It has no descriptors or memory to accept with.

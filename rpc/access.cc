@@ -72,7 +72,7 @@ Caller WithoutToken(const grpc::ServerContextBase& context,
   return {Role::kOperator, "anybody", ""};
 }
 
-// By the first rule that fits one of its names.
+// The first rule that fits one of the certificate's names decides.
 absl::StatusOr<Caller> FromCertificate(const grpc::ServerContextBase& context,
                                        const std::vector<SanRole>& rules) {
   const std::shared_ptr<const grpc::AuthContext> peer = context.auth_context();

@@ -24,7 +24,7 @@ namespace leat::rpc {
 
 // Major.minor of the wire. Peers of another major version refuse each other.
 inline constexpr std::string_view kProtocolVersion = "1.0";
-// Of the programs.
+// The version of all programs.
 inline constexpr std::string_view kLeatVersion = "0.1.0";
 
 // Which role a caller's certificate gives: by its subjectAltName of DNS or URI.
@@ -35,7 +35,7 @@ struct SanRole {
 // "spiffe://example.org/trainer/*=trainer" or "*.nodes.example.org=worker".
 // kInvalidArgument: says what is wanted.
 absl::StatusOr<SanRole> ParseSanRole(std::string_view text);
-// Of DNS names the case does not count.
+// DNS names are compared without regard to case.
 bool Fits(const SanRole& rule, std::string_view name);
 
 struct Security {

@@ -84,7 +84,7 @@ class Newcomers {
   mutable Mutex mu_;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   uint64_t last_id_ ABSL_GUARDED_BY(mu_) = 0;
-  // By age, so deadlines ascend.
+  // The key is the age, so deadlines ascend.
   std::map<uint64_t, Newcomer> newcomers_ ABSL_GUARDED_BY(mu_);
   std::unordered_map<std::string, uint64_t> by_key_ ABSL_GUARDED_BY(mu_);
   // Taken out, and to be closed without the lock: whether to reset, and fd.

@@ -27,7 +27,7 @@ namespace leat::rpc {
 
 struct StatusServerOptions {
   std::string address;  // "HOST:PORT"; "PORT": on 127.0.0.1
-  // Both are called on the server's thread.
+  // The server calls both on its thread.
   std::function<absl::Status()> ready;
   std::function<std::string()> metrics;
 };

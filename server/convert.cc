@@ -167,7 +167,7 @@ absl::StatusOr<WorkerRegistration> FromProto(const v1::RegisterWorker& proto) {
   }
   for (const v1::Decoders& own : proto.decoders()) {
     const auto known = static_cast<DecoderClass>(own.decoder_class());
-    // Of each class the first, and nothing that cannot be a digest.
+    // The first digest of each class counts; what cannot be one is left out.
     const absl::StatusOr<Digest> digest = DigestOf("decoders", own.digest());
     if (!digest.ok() || *digest == Digest{} || !registration.Has(known) ||
         registration.DecodersOf(known) != nullptr)

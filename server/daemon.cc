@@ -33,7 +33,7 @@ uint64_t RandomInstance() {
 
 // A write that takes so long waits for a disk that does not answer.
 constexpr Duration kWriteHangs = std::chrono::seconds(10);
-// Of the file system, for SQLite's next pages.
+// The file system must have so much room for SQLite's next pages.
 constexpr uint64_t kLeastRoom = 1 << 20;
 
 // Whether a change could be written into the folder. kResourceExhausted,

@@ -32,7 +32,7 @@ class Daemon {
   ~Daemon();
 
   const std::string& address() const;
-  // Of the status pages; empty: there are none.
+  // The address of the status pages; empty: there are none.
   std::string http_address() const;
   Coordinator& coordinator();
   // Errors: as rpc::Server::ReplaceTls.

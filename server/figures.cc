@@ -126,7 +126,7 @@ void Figures::NoteWorker(const std::string& name, const v1::WorkerStats& stats,
       send.queue_depth() > 0 && totals.ns[kSending] == before->ns[kSending];
   sample.Set(kSending, stuck ? 1 : share(kSending, send.places()));
   sample.Set(kDeviceBusy, share(kDeviceBusy, device.places()));
-  // Of a worker, `other` is its threads, and whether it has a GPU.
+  // For a worker, `other` is its threads, and whether it has a GPU.
   sample.other = std::min(decode.places(), kMostThreads) << 1 |
                  (device.places() > 0 ? 1u : 0u);
   history_.Add(series, sample, now - History::kSlot);

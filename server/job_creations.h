@@ -49,7 +49,7 @@ class JobCreations {
 
  private:
   std::map<uint64_t, JobCreation> creations_;
-  // Of those in Phase::kListing.
+  // Holds those in Phase::kListing.
   std::set<std::pair<MonotonicTime, uint64_t>> deadlines_;
 };
 

@@ -120,7 +120,7 @@ constexpr FieldMetric kWorkerFields[] = {
     None("storage_troubles", "finding WORKER_STORAGE says it"),
 };
 
-// Of WorkerStats what sums up to the cluster's; all else is on workers' pages.
+// The fields of WorkerStats that sum up; all else is on workers' pages.
 constexpr FieldMetric kClusterFields[] = {
     {"rows_per_s", "leat_workers_rows_per_second", MetricKind::kGauge,
      "Rows that all workers made in a second, over their last reports."},
@@ -197,7 +197,7 @@ constexpr FieldMetric kConsumerStatsFields[] = {
     None("waited_for", "names of workers; leat bottleneck judges by it"),
 };
 
-// Of the consumer that waits longest.
+// The figures of the consumer that waits longest.
 constexpr FieldMetric kWaitFields[] = {
     None("count", "of the report's interval"),
     None("mean_ms", "the quantiles say more"),

@@ -73,7 +73,7 @@ absl::StatusOr<State::Told> State::ToldOf(const JobCreated& created,
                                           const DatasetRecord& dataset) const {
   if (!created.schema.fields.empty())
     return Told{created.schema, created.not_on_gpu};
-  // As read from disk: the dataset tells.
+  // The state on disk has no types: the dataset tells them.
   ASSIGN_OR_RETURN(PreparedJob job, Prepare(created.spec, dataset.info->types));
   return Told{std::move(job.schema), std::move(job.not_on_gpu)};
 }

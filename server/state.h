@@ -103,7 +103,7 @@ struct DatasetRecord {
   uint64_t index_bytes = 0;
   Digest index_sha256{};
   WallTime indexed_at{};
-  // As in DatasetIndexed.
+  // These are the blocks of DatasetIndexed.
   std::shared_ptr<const std::vector<IndexBlock>> blocks{};
 };
 
@@ -136,7 +136,7 @@ class State {
   const std::map<std::string, JobRecord>& jobs() const { return jobs_; }
   const std::map<std::string, WallTime>& drained() const { return drained_; }
   const std::vector<Event>& set_aside() const { return set_aside_; }
-  // By id.
+  // The key is the token's id.
   const std::map<std::string, AccessToken>& access() const { return access_; }
   // What the plan began with; nullopt: it has not.
   std::optional<Decoders> DecodersOf(const Digest& plan_hash) const;
@@ -203,7 +203,7 @@ class State {
   // Names of jobs, by plan hash and by dataset.
   std::map<Digest, std::set<std::string>> by_hash_;
   std::map<std::string, std::set<std::string>, std::less<>> by_dataset_;
-  // By plan hash: what was settled, also for jobs that were set aside.
+  // The key is the plan's hash; jobs that were set aside are here, too.
   struct Settled {
     Digest digest{};
     std::string libraries;

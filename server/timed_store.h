@@ -34,7 +34,7 @@ class TimedStore final : public Store {
   TimedStore(std::unique_ptr<Store> store, const Clock* clock)
       : store_(std::move(store)), clock_(clock) {}
 
-  // Of the calls of Append.
+  // How long the calls of Append took.
   Times times() const;
 
   std::string description() const override { return store_->description(); }

@@ -76,7 +76,7 @@ struct JobBadSamples {
   std::vector<BadSample> samples;
 };
 
-// Of one plan whose jobs have a budget: each once.
+// The bad samples of a plan whose jobs have a budget, each once.
 struct CountedBadSamples {
   Digest plan_hash{};
   std::vector<uint64_t> samples;

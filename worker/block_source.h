@@ -40,7 +40,7 @@ class BlockSource final : public Source {
   absl::StatusOr<StoredSample> Read(uint64_t sample) const override;
   std::vector<absl::StatusOr<StoredSample>> ReadMany(
       std::span<const uint64_t> samples) const override;
-  // Of those that are in the block of the first, if it is here.
+  // Counts those that are in the block of the first, if it is here.
   size_t Nearby(std::span<const uint64_t> samples,
                 const NearbyLimits& limits) const override;
   const Digest& fingerprint() const override { return fingerprint_; }

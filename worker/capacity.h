@@ -15,7 +15,7 @@ namespace leat::worker {
 
 class Capacity {
  public:
-  // Of an interval.
+  // What threads did in an interval.
   struct Threads {
     double rows = 0;
     double threads = 0;

@@ -21,9 +21,9 @@ namespace leat::worker {
 struct FormDemand {
   double records = 0;  // that are kept, or will be
   double decodes = 0;  // of them in a second
-  // Of a record's form.
+  // The size of a record's form.
   double seek_bytes = 0, coefficient_bytes = 0;
-  // Of a decode.
+  // The time of one decode.
   double plain_ns = 0, seek_ns = 0, coefficient_ns = 0;
 };
 

@@ -14,7 +14,7 @@ namespace leat::worker {
 void AddTroubles(const std::vector<StorageTroubles::Trouble>& troubles,
                  v1::Heartbeat* heartbeat);
 
-// Of the first 32 those that have something, or were asked for.
+// Adds those of the first 32 that have something, or were asked for.
 void AddCached(const std::vector<CachedDatasetStats>& datasets,
                google::protobuf::RepeatedPtrField<v1::CachedDataset>* to);
 

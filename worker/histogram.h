@@ -37,7 +37,7 @@ class Histogram {
     double mean_ms = 0, p50_ms = 0, p95_ms = 0;
     double max_ms = 0;  // the upper edge of the last bucket in use
   };
-  // Of what was added between two snapshots.
+  // Summarizes what was added between two snapshots.
   static Summary Summarize(const Snapshot& before, const Snapshot& after);
 
  private:

@@ -40,7 +40,7 @@ absl::Status Elsewhere(const absl::Status& status, std::string_view how = "") {
   return WithBlame(Unavailable("{}{}", Message(status), how), blame);
 }
 
-// Of which some may be several samples' under `repeat`.
+// Counts records; under `repeat` some are several samples'.
 uint64_t RecordsOf(const Source& source) {
   const uint64_t samples = source.num_samples();
   return samples == 0 ? 0 : source.RecordOf(samples - 1) + 1;

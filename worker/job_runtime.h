@@ -116,7 +116,7 @@ class JobRuntime final : public RowWork,
              const RuntimeContext* context, const BatchSchema& rows,
              std::vector<ValueType> brought, std::unique_ptr<RowKernel> kernel,
              bool reads_ahead);
-  // As it was brought (null: it was not), or from storage.
+  // Returns the sample as it was brought, or from storage if that is null.
   absl::StatusOr<StoredSample> Stored(uint64_t sample,
                                       const StoredSample* brought,
                                       const RowRecords* records) const;
@@ -132,7 +132,7 @@ class JobRuntime final : public RowWork,
   absl::Status Admit() const;
   void Ended(const absl::Status& status, uint64_t sample) const;
   bool Pause(Duration duration) const;
-  // As the kernel's error, with the record's name and its blame.
+  // Returns the kernel's error with the record's name and its blame.
   absl::Status OfRecord(uint64_t sample, const absl::Status& status) const;
   // The row that is this one's partner.
   RowOf PartnerOf(RowOf row) const;

@@ -55,14 +55,14 @@ class KernelGroup {
 class RowKernel {
  public:
   virtual ~RowKernel() = default;
-  // As RowProgram::Run.
+  // Has the contract of RowProgram::Run.
   virtual absl::Status Run(
       const RowInput& input, ThreadState* state,
       std::span<const std::span<std::byte>> outputs) const = 0;
 
-  // As RowWork's: in groups, or by Run.
+  // Like RowWork::staged: rows are computed in groups, or by Run.
   virtual bool staged(bool on_device) const { return false; }
-  // As RowWork's.
+  // These are like RowWork's functions of the same names.
   virtual size_t most_rows() const { return SIZE_MAX; }
   virtual bool CanBegin(int device) const { return true; }
   virtual std::unique_ptr<KernelGroup> BeginGroup(

@@ -28,7 +28,7 @@ class RowPartner final : public PartnerRow {
 
   // The last With failed: what the program said is about the partner.
   bool failed() const { return !status_.ok(); }
-  // By the partner's sample, and no other can take its place.
+  // The partner's sample is bad, and no other can take its place.
   bool bad() const { return IsBad(status_, row_.absent); }
 
  private:

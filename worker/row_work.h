@@ -58,7 +58,7 @@ class LentMemory {
   // Index of the GPU (as in --devices) whose memory it is; -1: the host's.
   virtual int device() const = 0;
   virtual uint32_t rows() const = 0;  // places
-  // Of place 0, by field.
+  // The offsets of place 0, by field.
   virtual std::span<const uint64_t> field_offsets() const = 0;
 };
 
@@ -96,7 +96,7 @@ struct GroupOutputs {
 // more is destroyed before Finish; none is destroyed between Finish and `done`.
 class GroupStage {
  public:
-  // By row: OK, or its error; empty: all are OK.
+  // A status for each row: OK, or its error; empty: all are OK.
   using Done = std::function<void(std::vector<absl::Status> rows)>;
 
   virtual ~GroupStage() = default;

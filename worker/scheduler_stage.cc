@@ -98,7 +98,7 @@ void Scheduler::State::Join(StreamState& stream, Groups* groups) {
   const auto add = [&](StreamState& of, const std::shared_ptr<Group>& group) {
     mu.AssertHeld();
     Reserve(of, *group);
-    // Of a stream's groups in a stage all count as one.
+    // All groups of a stream in a stage count as one.
     auto& credit = credits.try_emplace(of.id, group->credit).first->second;
     group->credit = credit;
     room -= group->rows.size();

@@ -37,7 +37,7 @@ struct SharedCounters {
 struct ReadAccount {
   int threads = 0;
   uint64_t bytes = 0;  // read and not taken; being read, by the mean
-  // Of a row, moving averages.
+  // Moving averages of one row.
   double mean_bytes = 128 << 10;
   double mean_ns = 1e6;
 };
@@ -252,7 +252,7 @@ struct Scheduler::State {
     std::pair<uint64_t, uint64_t> step;  // after its epoch
   };
   Next Look(const StreamState& stream) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // As Look, for the threads that read: a row to read, or an ask.
+  // Look, for the threads that read: returns a row to read, or an ask.
   Next LookToRead(const StreamState& stream) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   static Next NextOf(Ready ready, const StreamState& stream,

@@ -38,7 +38,7 @@
 namespace leat::worker {
 namespace {
 
-// Of a message: a sample that its consumer brings, and an ask around it.
+// The most bytes of a message: a brought sample and an ask around it.
 constexpr int kMaxReceiveBytes = kMaxBroughtBytes + (4 << 20);
 constexpr size_t kCountedAtOnce = 16'384;  // bad samples in one heartbeat
 
@@ -177,7 +177,7 @@ struct Worker::State {
     std::vector<GpuStats> gpus;
     Capacity capacity;
   };
-  // Of the time since `interval`, which is then another one's beginning.
+  // Collects the time since `interval`, and begins the next interval.
   v1::WorkerStats CollectStats(Interval* interval) ABSL_LOCKS_EXCLUDED(mu);
   absl::Status StartPages();
   absl::Status Ready() const;

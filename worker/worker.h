@@ -41,7 +41,7 @@ class Worker {
   // The address that consumers use.
   const std::string& address() const;
   const std::string& name() const;
-  // Of the status pages; empty: there are none.
+  // The address of the status pages; empty: there are none.
   std::string http_address() const;
   // Leaves the coordinator, finishes what was asked, at most until
   // Config.drain_timeout_ms, ends the streams, and stops the threads. False:

@@ -18,17 +18,17 @@
 namespace leat::cli {
 
 struct Options {
-  // Of every command.
+  // Every command takes these.
   std::string coordinator, access_token_file, tls_ca, tls_cert, tls_key;
   std::string private_pid;  // "true": the only one
   std::string timeout = "10s";
   std::string color = "auto";
-  // Of commands that print a View.
+  // Commands that print a View take these.
   std::string output = "table";
   bool watch = false;
   std::string interval = "2s";
   uint32_t count = 0;  // redraws; 0: without end
-  // Of single commands.
+  // Each of these belongs to few commands.
   std::string kind, name, worker, level, shell, path;
   std::string role, token_name, expires;
   bool yes = false, local = false;

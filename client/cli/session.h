@@ -18,7 +18,7 @@ namespace leat::cli {
 
 class Session {
  public:
-  // Both outlive the session.
+  // The arguments must outlive the session.
   Session(const CommandLine& line, const Environment& environment)
       : line_(line), environment_(environment) {}
 
@@ -43,7 +43,7 @@ class Session {
 
  private:
   absl::StatusOr<ConnectOptions> MakeOptions() const;
-  // Of --private; 0: no process is named.
+  // Returns the process that --private names; 0: it names none.
   absl::StatusOr<int64_t> PrivatePid() const;
   // Prints one view; `redraw`: over the last one.
   void Put(const View& view, bool redraw) const;

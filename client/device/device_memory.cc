@@ -143,7 +143,7 @@ void DeviceMemory::CopyFrom(const BatchMemory& from, size_t offset,
   staging_->CopyFrom(*other.staging_, offset, bytes);
   const Gpu::Scope scope(*gpu_);
   absl::Status status = scope.status();
-  // Of device memory within a device: the host would not wait by itself.
+  // The host would not wait by itself for a copy within a device.
   if (status.ok())
     status = gpu_->Check(
         gpu_->driver().MemcpyDtoDAsync(

@@ -49,11 +49,11 @@ class DeviceMemory : public BatchMemory {
   std::shared_ptr<BatchMemory> host_part() const override { return staging_; }
   // Into the host's part.
   void Write(size_t offset, std::span<const std::byte> bytes) override;
-  // Both parts; it is there when this returns, or status() is not OK.
+  // Copies both parts; they are there on return, or status() is not OK.
   void CopyFrom(const BatchMemory& from, size_t offset, size_t bytes) override;
 
   const Gpu& gpu() const { return *gpu_; }
-  // Of all CopyFrom so far.
+  // The first error of all CopyFrom so far.
   absl::Status status() const;
 
   Reuse reuse() override;

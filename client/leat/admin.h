@@ -42,7 +42,7 @@ class Admin {
       std::string_view role, std::string_view name,
       absl::Duration lifetime) = 0;
   virtual absl::StatusOr<std::string> ListAccessTokens() = 0;
-  // By id or by name.
+  // `token` is its id or its name.
   virtual absl::Status RevokeAccessToken(std::string_view token) = 0;
 };
 

@@ -45,7 +45,7 @@ struct ConnectOptions {
   absl::Duration timeout = absl::Seconds(
       10);  // of connecting, and of every call without one of its own
 
-  // Of the private service only.
+  // Only the private service uses these.
   std::string daemon_dir;  // where leat-coordinator and leat-worker are; empty:
                            // beside this library, then PATH
   uint32_t embedded_workers = 1;
@@ -91,7 +91,7 @@ class Batch {
   // Rows in each tensor: those asked for, fewer in a last partial batch.
   uint32_t rows() const;
   std::span<const Tensor> tensors() const;
-  // As BatchesOptions::device.
+  // Where the batch is; the numbers are those of BatchesOptions::device.
   int device() const;
   // Of a batch in device memory: ends it now, before the work that uses it has
   // finished. `stream`: a CUstream (cudaStream_t) of the device's primary

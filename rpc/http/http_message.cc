@@ -30,7 +30,7 @@ bool IsNameCharacter(char c) {
          c == '.' || c == '_';
 }
 
-// Of "HOST", "HOST:PORT", "[V6]" and "[V6]:PORT"; nullopt: none of these.
+// Takes "HOST", "HOST:PORT", "[V6]" and "[V6]:PORT"; nullopt: none of these.
 std::optional<std::string> HostIn(std::string_view text) {
   if (text.empty() || text.size() > kMaxHost) return std::nullopt;
   std::string_view host, rest;

@@ -53,7 +53,7 @@ using Response = http::response<http::span_body<const char>>;
 
 // After an accept that failed for want of descriptors or memory.
 constexpr auto kRest = std::chrono::milliseconds(100);
-// Of a request's buffer, beyond its header and body: chunks' sizes.
+// A request's buffer has so much more than header and body: chunks' sizes.
 constexpr size_t kFraming = 4 << 10;
 
 std::string_view View(beast::string_view text) {

@@ -32,9 +32,9 @@ struct DecodeShape {
 
 // The whole image, at full size.
 DecodeShape WholeImage(StoredSize stored);
-// Of `stored` when decoded at 1 / 2^halvings: halves up.
+// The size of `stored` when decoded at 1 / 2^halvings: halves go up.
 StoredSize Halved(StoredSize stored, int halvings);
-// Of the pixels that the shape has.
+// The size of the pixels that the shape has.
 StoredSize DecodedSize(const DecodeShape& shape);
 
 // Shapes in order: the first one that the engines take is decoded.

@@ -130,7 +130,7 @@ class FusedCompiler {
     }
   }
 
-  // Of a value that the host may hold for kernels; 0: it may not.
+  // The bytes of a value that the host may hold for kernels; 0: it may not.
   size_t HostBytes(uint32_t value) const {
     const ValueType& type = builder_.TypeOf(value);
     if (!builder_.IsStatic(value)) return 0;

@@ -48,7 +48,7 @@ enum class FusedKind : uint32_t {
   kStage,  // what a stage behind this kernel writes: nothing here
 };
 
-// Of all rows.
+// One field of all rows.
 struct FusedField {
   FusedKind kind = FusedKind::kBytes;
   uint32_t output = 0;         // its place in the schema and in the outputs

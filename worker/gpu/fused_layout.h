@@ -20,7 +20,7 @@ inline uint64_t EntryBytes(int64_t count) {
 inline uint64_t WeightBytes(int64_t count, int64_t taps) {
   return Aligned(static_cast<uint64_t>(count * taps) * sizeof(int16_t));
 }
-// Of a row: the entries and weights of both axes.
+// The bytes of a row's tables: the entries and weights of both axes.
 inline uint64_t TableBytes(int64_t width, int64_t taps_across, int64_t height,
                            int64_t taps_down) {
   return EntryBytes(width) + WeightBytes(width, taps_across) +

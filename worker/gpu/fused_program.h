@@ -46,7 +46,7 @@ class DeviceQueue;
 
 // A thread's working memory for FusedGroup::PrepareRow. Reused.
 struct FusedScratch {
-  // Of one of a row's samples.
+  // One of a row's samples.
   struct Sample {
     std::vector<Tensor> values;                // ValueIndex
     std::vector<std::vector<std::byte>> host;  // what those of the host borrow
@@ -158,7 +158,7 @@ class FusedProgram {
   // of a group's other rows follow.
   uint64_t StagesAt(FusedHeader* header) const;
   uint64_t TablesAt(FusedHeader* header) const;
-  // Of one of a row's images; 0 where no view resamples.
+  // The most that one image of a row takes; 0 where no view resamples.
   uint64_t MostTableBytes() const;
 
   uint64_t seed_ = 0;

@@ -60,7 +60,7 @@ struct GpuProgram {
   // Null, in class exact: the CPU computes all rows, and the GPU takes them
   // where they belong in its memory.
   std::unique_ptr<FusedProgram> fused;
-  // Of a group, for which a slot has room.
+  // The most rows of a group, for which a slot has room.
   size_t most_rows = kMaxGpuGroupRows;
   std::unique_ptr<RowProgram> cpu;
 };
@@ -143,7 +143,7 @@ class GpuGroup final : public KernelGroup {
   DeviceAddress faults_address() const;
   // What the last Run has left in `faults` becomes the rows' stage and status.
   void TakeFaults();
-  // By libjpeg-turbo and the CPU's operators.
+  // Decodes with libjpeg-turbo and runs the CPU's operators.
   absl::Status ComputeOnCpu(size_t row, GpuThread* thread);
   // Whether libjpeg-turbo decodes all of the row's image without complaint.
   bool IsSound(size_t row, GpuThread* thread) const;
@@ -158,7 +158,7 @@ class GpuGroup final : public KernelGroup {
   // The same of one of its samples.
   absl::StatusOr<bool> PrepareSample(size_t row, Whose whose,
                                      const RowInput& input, GpuThread* thread);
-  // Of an image for the decoder, of which `window` is read.
+  // Chooses how an image is decoded, of which `window` is read.
   absl::Status ChooseDecoding(size_t row, const JpegDecoder::Header& header,
                               const StoredRect& window, GpuThread* thread);
   // A place in the slot's memory for pixels; nullopt: there is no room.
@@ -180,7 +180,7 @@ class GpuGroup final : public KernelGroup {
   absl::Status begun_;
   std::vector<GroupRow> rows_;
   std::vector<size_t> field_at_;  // of the fields in the slot's outputs
-  // Of the slot's memory for pixels: behind it lie the stages' values.
+  // The bytes of the slot for pixels; the stages' values lie behind them.
   size_t pixels_room_;
   std::span<uint32_t> faults_;
   std::atomic<size_t> pixels_used_{0};

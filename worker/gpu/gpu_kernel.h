@@ -21,7 +21,7 @@ class GpuKernel final : public RowKernel {
   GpuKernel(GpuProgram program, std::vector<GpuQueue*> queues)
       : program_(std::move(program)), queues_(std::move(queues)) {}
 
-  // Of class exact only.
+  // Only class `exact` uses this.
   absl::Status Run(
       const RowInput& input, ThreadState* state,
       std::span<const std::span<std::byte>> outputs) const override;

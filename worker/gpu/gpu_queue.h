@@ -67,7 +67,7 @@ class GpuQueue {
   // as far as a group's run would be found out by nobody.
   void Suspect();
 
-  // Of the slots and groups.
+  // Returns what the slots and groups did.
   GpuStats stats() const;
 
  private:
@@ -110,7 +110,7 @@ class GpuQueue {
   MonotonicTime changed_at_ ABSL_GUARDED_BY(mu_);
   GpuStats stats_ ABSL_GUARDED_BY(mu_);
 
-  // Of at most a group a slot, and a look at the GPU (null).
+  // Each holds at most one group a slot, and one look at the GPU (null).
   BoundedQueue<GpuGroup*> submitted_, repairs_;
   BoundedQueue<Running> running_groups_;
   std::vector<std::thread> threads_;

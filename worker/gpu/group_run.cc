@@ -15,7 +15,7 @@ bool IsValid(const GroupRow& row) {
   return row.stage != RowStage::kEmpty && !row.input.padding;
 }
 
-// Of decoded images, for the kernel and for decoders.
+// Decoded images are aligned so, for the kernel and for decoders.
 constexpr uint64_t kPartAlignment = 512;
 
 uint64_t AlignedPart(uint64_t bytes) {

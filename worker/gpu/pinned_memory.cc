@@ -52,7 +52,7 @@ struct LentPinner::State {
   Mutex mu;
   CondVar changed;
   std::deque<std::weak_ptr<Pinned>> to_lock ABSL_GUARDED_BY(mu);
-  // As many as are lent at most: they count as lent until they are dropped.
+  // Holds as many as are lent at most: they count until they are dropped.
   std::deque<Used> to_unlock ABSL_GUARDED_BY(mu);
   bool stopping ABSL_GUARDED_BY(mu) = false;
 };

@@ -13,7 +13,7 @@
 
 namespace leat::worker {
 
-// Of descriptors: as many rows go through a slot together as it has room for.
+// The room for descriptors, which bounds the rows of a slot.
 inline constexpr size_t kSlotBlockBytes = 20 << 20;
 
 struct Slot {

@@ -76,7 +76,7 @@ inline Rect BuildDaliTables(const View& view, DaliTable* across,
           down->end_input() - down->first_input()};
 }
 
-// As CopyTables.
+// The counterpart of CopyTables for DALI's tables.
 inline void CopyDaliTables(const DaliTable& across, const DaliTable& down,
                            bool mirror_y, std::byte* memory, uint64_t at,
                            FusedRow* row) {

@@ -69,7 +69,7 @@ struct Greatest {
   }
 };
 
-// Of one value; the second is not looked at.
+// Takes one value; the second is not looked at.
 struct Negative {
   template <class T>
   static LEAT_PIXEL T Of(T a, T) {

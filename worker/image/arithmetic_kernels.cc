@@ -209,7 +209,7 @@ class Constant : public OperatorKernel {
   }
 
  private:
-  // As cast does it, from a double: large integers keep their digits.
+  // Converts a double as cast does: large integers keep their digits.
   template <class T>
   static T Stored(double value) {
     if constexpr (std::is_same_v<T, bool>)

@@ -90,7 +90,7 @@ LEAT_PIXEL double AddGray(double gray, uint64_t sum, int64_t channels,
   const double share = static_cast<double>(sum) * weight;
   return gray + share;
 }
-// Of Linear, by `factor`.
+// The constant of Linear for a contrast of `factor`.
 LEAT_PIXEL float ContrastConstant(double centre, double factor) {
   const double kept = centre * factor;
   return static_cast<float>(centre - kept);

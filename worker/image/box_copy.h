@@ -34,7 +34,7 @@ class FillPattern {
   // Rounded and saturated.
   FillPattern(std::span<const double> values, DType dtype);
   void Fill(const Tensor& out, const Box& box) const;
-  // Of the dtype: one, or a last axis of them.
+  // The pattern's elements of the dtype: one, or a last axis of them.
   std::span<const std::byte> elements() const { return elements_; }
 
  private:

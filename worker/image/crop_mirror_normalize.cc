@@ -54,7 +54,7 @@ class CropMirrorNormalize final : public OperatorKernel {
       factor_.push_back(static_cast<float>(scale / of(std, c)));
       fill_.push_back(static_cast<float>(of(fill, c)));
     }
-    // Of every byte: 256 results a channel, as they are stored.
+    // A channel has 256 results, one for every byte, as they are stored.
     WithStorage(dtype_, [&]<class Out>(Out) {
       table_.resize(in_channels_ * 256 * sizeof(Out));
       for (int64_t c = 0; c < in_channels_; ++c)

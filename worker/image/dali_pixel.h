@@ -64,7 +64,7 @@ struct DaliMap {
   float xx = 1, xy = 0, x0 = 0;
   float yx = 0, yy = 1, y0 = 0;
 
-  // Of row y's first pixel.
+  // Where row y's first pixel is read.
   LEAT_PIXEL float FirstX(int32_t y) const { return First(xx, xy, x0, y); }
   LEAT_PIXEL float FirstY(int32_t y) const { return First(yx, yy, y0, y); }
   // From run to run.

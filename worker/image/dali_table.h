@@ -24,7 +24,7 @@ class DaliTable {
   // REQUIRES: in, out in [1, 2^20]; the middle of every output lies in [0, in].
   void SetAxis(const ResampleAxis& axis);
   bool nearest() const { return points_.empty(); }
-  // Of an output.
+  // How many inputs an output takes.
   int taps() const { return taps_; }
   // Inputs that may be tapped, as far as they exist: what the order of the
   // passes is chosen by.

@@ -27,7 +27,7 @@ struct DamagedView {
   StoredSize stored;
   Orientation orientation;
   View view;  // of the image as it is turned
-  // By any operator so far, as ImageOp::Extends asks.
+  // Whether any operator so far did so, as ImageOp::Extends asks.
   bool resampled = false, mirrored = false;
 
   // The operators that made `view`.

@@ -47,7 +47,7 @@ struct JpegDecoder::State {
   Header header;
   std::span<const std::byte> file;
   FormDecoding forms;
-  // Of the decoding in progress.
+  // Whether the decoding in progress reads a part only.
   bool partial = false;
   Rect window;
   bool gray = false;

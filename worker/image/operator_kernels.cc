@@ -17,7 +17,7 @@ struct Entry {
   Maker make;
 };
 
-// By the operator's name.
+// Sorted by the operator's name.
 constexpr Entry kKernels[] = {
     {"augment", MakeAugment},
     {"auto_augment", MakeAutoAugment},

@@ -28,7 +28,7 @@ struct Of : Plain {
   constexpr explicit Of(const Plain& plain) : Plain(plain) {}
   template <class Other>
   Of(const Of<Plain, Other>&) = delete;
-  // As Plain's, in its order.
+  // Takes the numbers of Plain, in its order.
   template <std::convertible_to<int64_t>... Numbers>
   requires(sizeof...(Numbers) > 1) constexpr Of(Numbers... numbers)
       : Plain{static_cast<int64_t>(numbers)...} {}

@@ -12,7 +12,7 @@
 namespace leat::worker {
 namespace {
 
-// Of MixKey: a seed for the draws of batches, apart from those of samples.
+// Salts MixKey, so that batches draw apart from samples.
 constexpr uint64_t kBatchSalt = 0x6261746368'000000;  // "batch"
 
 bool Takes(const std::vector<ImageOp>& ops, uint32_t node) {
@@ -46,7 +46,7 @@ std::vector<DrawOf> MadeOf(const CheckedGraph& checked) {
   return made_of;
 }
 
-// Of a random node whose value is made of `value`.
+// Says what a random node draws whose value is made of `value`.
 DrawOf DrawOfStep(const Step& step, DrawOf value, bool scalar) {
   if (const auto* kernel = std::get_if<KernelStep>(&step.what)) {
     if (scalar) return value;

@@ -16,7 +16,7 @@
 namespace leat::worker {
 namespace {
 
-// Of a row, or of what of its partner's it looks at.
+// The execution of a row, or of what it looks at of its partner's.
 class Execution {
  public:
   // No `outputs`: every value goes to `row`, which is the scratch's.
@@ -122,7 +122,7 @@ class Execution {
     return absl::OkStatus();
   }
 
-  // Of the operator draw->node, behind those of `ops` that come before it.
+  // Draws for the operator draw->node, behind those of `ops` before it.
   absl::Status DrawWindow(const std::vector<ImageOp>& ops, ImageSize size,
                           NodeDraw* draw) {
     View view(size);
@@ -147,7 +147,7 @@ class Execution {
     return absl::OkStatus();
   }
 
-  // As deep as the graph, whose nodes are bounded.
+  // Recurses as deep as the graph, whose nodes are bounded.
   absl::Status Need(uint32_t value) {
     if (value >= program_.places.size() || Value(value).data != nullptr)
       return absl::OkStatus();

@@ -22,7 +22,7 @@ struct RowValues {
   std::vector<Tensor> values;
   std::vector<std::vector<std::byte>> buffers;
   std::vector<std::vector<std::byte>> copies;  // of stored values
-  // Of those that show an image of a damaged file: hardly ever any.
+  // Values that show an image of a damaged file: hardly ever any.
   std::vector<std::pair<uint32_t, DamagedView>> damaged;
 };
 
@@ -45,11 +45,11 @@ struct Scratch::State {
   JpegDecoder decoder;
   Resampler resampler;
   DaliResampler dali;
-  // Of an image whose orientation must be changed: as stored, as turned.
+  // An image whose orientation must be changed: as stored, as turned.
   std::vector<std::byte> stored, turned;
   // The part of an image that `dali` reads.
   std::vector<std::byte> window;
-  // Of a result whose every pixel is one of the image's: which one.
+  // Which pixel of the image each pixel of a result is.
   std::vector<int32_t> rows_taken, columns_taken;
   std::vector<uint32_t> offsets_taken;
   // An image that is decoded whole.
@@ -57,7 +57,7 @@ struct Scratch::State {
   // Rows on their way into the resampler, and one channel of a result.
   std::vector<std::byte> rows, plane;
   RowValues row, partner;
-  // Of the row in progress: what it has asked for, of each buffer the most.
+  // What the row in progress has asked for, of each buffer the most.
   std::vector<std::pair<const void*, size_t>> asked;
   size_t asked_bytes = 0;
   uint64_t steps_run = 0;   // of programs; for tests

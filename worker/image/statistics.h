@@ -18,7 +18,7 @@ LEAT_PIXEL double AddSquare(double sum, float x, double mean) {
   return sum + square;
 }
 
-// Of `count` elements.
+// The variance of `count` elements.
 LEAT_PIXEL double VarianceOf(double squares, double count, double ddof) {
   const double freedom = count - ddof;
   return squares / (freedom > 0 ? freedom : 0);

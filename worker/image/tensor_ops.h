@@ -42,7 +42,7 @@ class Normalizer {
   // in.dims' last axis is the channels; `out` holds as many elements.
   void Run(const Tensor& in, std::byte* out) const;
 
-  // Of Normalized, a channel each.
+  // Normalized has one of each a channel.
   const std::vector<float>& means() const { return mean_; }
   const std::vector<float>& factors() const { return factor_; }
   float shift() const { return shift_; }
@@ -54,7 +54,7 @@ class Normalizer {
   DType out_;
   std::vector<float> mean_, factor_;
   float shift_;
-  // Of every byte, for every channel; and the same as float16.
+  // The results of every byte, for every channel; the same as float16.
   std::vector<float> floats_;
   std::vector<uint16_t> halves_;
 };

@@ -25,7 +25,7 @@ void ConvertValues(const std::byte* in, DType from, size_t count, DType to,
 struct ValueLoops {
   void (*bytes_to_floats)(const uint8_t* in, size_t count, float* out);
   void (*floats_to_bytes)(const float* in, size_t count, uint8_t* out);
-  // Of bytes: factors and matrices are numbers, not infinite.
+  // Takes bytes; factors and matrices are numbers, not infinite.
   void (*linear_bytes)(const uint8_t* in, size_t count, float factor,
                        float constant, uint8_t* out);
   void (*linear_floats)(const float* in, size_t count, float factor,

@@ -19,7 +19,7 @@
 namespace leat::worker {
 
 struct WarpMap {
-  // Of the centre of the result's first pixel, and its steps.
+  // Where the centre of the result's first pixel lies, and the steps.
   int64_t x0 = 0, y0 = 0;
   int64_t xx = 0, xy = 0, yx = 0, yy = 0;
 

@@ -71,7 +71,7 @@ struct LendingServer::State {
   MonotonicTime rest_until = MonotonicTime::max();  // if not listening
 
   Mutex mu;
-  // By the first bytes of their secrets.
+  // The key is the first bytes of a stream's secret.
   std::map<std::string, std::weak_ptr<StreamLending>> streams
       ABSL_GUARDED_BY(mu);
   size_t forget_at ABSL_GUARDED_BY(mu) = 64;  // streams

@@ -89,7 +89,7 @@ absl::Status ArrayRecordSource::AddFile(
   const uint64_t begin = files_.empty() ? 0 : files_.back().end;
   const uint64_t records = proto.records();
   const uint64_t group = proto.group();
-  // As many offsets as chunks, and the end of the last.
+  // There are as many offsets as chunks, and the end of the last.
   if (records == 0 || group == 0 || records > kMaxSamples - begin ||
       (records - 1) / group + 2 != static_cast<uint64_t>(proto.offsets_size()))
     return DataLoss("{}: {} records in groups of {}, {} offsets",

@@ -28,7 +28,7 @@ uint64_t PixelBytes(const CaffeRecord& record) {
   return bytes;
 }
 
-// As int32 fields are written: 64-bit varints.
+// int32 fields are written as 64-bit varints.
 int64_t Signed(uint64_t varint) {
   return static_cast<int32_t>(static_cast<uint32_t>(varint));
 }
@@ -89,7 +89,7 @@ bool AddDims(const WireReader::Field& field, Tensor* tensor) {
 
 // False: malformed.
 bool ParseTensor(std::span<const std::byte> bytes, Tensor* tensor) {
-  // Of both kinds of numbers, those of the type count.
+  // Only the kind of numbers that fits the type counts.
   Tensor floats, ints;
   WireReader reader(bytes);
   for (WireReader::Field field; reader.Next(&field);) {

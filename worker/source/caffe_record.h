@@ -15,7 +15,7 @@ namespace leat::worker {
 struct CaffeRecord {
   bool encoded = false;
   std::span<const std::byte> image;  // in the message's own bytes
-  // Of raw pixels; each at least 1, and their product is the image's bytes.
+  // The shape of raw pixels; the product is the image's bytes.
   int64_t height = 0, width = 0, channels = 0;
   bool planes = false;               // one channel after the other: (c, h, w)
   DType label_type = DType::kInt32;  // or kFloat32

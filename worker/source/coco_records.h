@@ -75,7 +75,7 @@ class CocoRecords {
   void EndCategory();
   void EndAnnotation();
   void EndRuns();
-  // Of the record: the first is told.
+  // Only the first thing that is wrong with a record is told.
   void Wrong(std::string what);
   void Want(std::string_view field, const JsonScalar& value,
             std::string_view wanted);

@@ -47,7 +47,7 @@ class CocoTable {
   Sample at(uint64_t sample) const;
 
  private:
-  // Of one sample; the ends of what it has in the members below.
+  // One sample; its boxes and masks end at these places of the members.
   struct Entry {
     int64_t id = 0;
     uint32_t height = 0, width = 0;

@@ -43,7 +43,7 @@ class ContentHash {
     return *this;
   }
   ContentHash& AddDigest(const Digest& digest) { return AddNumbers(digest); }
-  // As many numbers, little-endian as they lie in memory.
+  // Adds numbers as they lie in memory, little-endian.
   template <class Numbers>
   ContentHash& AddNumbers(const Numbers& numbers) {
     const auto bytes = std::as_bytes(

@@ -33,7 +33,7 @@ struct IdxHeader {
   uint64_t record_bytes() const;
   uint64_t payload_bytes() const { return records() * record_bytes(); }
   uint64_t header_bytes() const { return 4 + 4 * sizes.size(); }
-  // Of a record; height and width become (h, w, 1).
+  // The type of a record; height and width become (h, w, 1).
   ValueType record_type() const;
   friend bool operator==(const IdxHeader&, const IdxHeader&) = default;
 };

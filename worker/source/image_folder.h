@@ -32,7 +32,7 @@ struct ImageFolderOptions {
 // names the argument, or the URI.
 absl::StatusOr<ImageFolderOptions> ImageFolderOptionsOf(const Node& reader);
 
-// As indexes name their root.
+// Returns the path as indexes name their root.
 std::string WithoutTrailingSlashes(std::string path);
 
 // The identity of a listing: root, repeat, then class by class its directory

@@ -17,7 +17,7 @@
 
 namespace leat::worker {
 
-// As BuildImageFolderIndex; further errors as Storage::List has them.
+// Like BuildImageFolderIndex; further errors are those of Storage::List.
 absl::StatusOr<BuiltIndex> BuildRemoteImageFolder(
     const ImageFolderOptions& options, const SourceLimits& limits);
 

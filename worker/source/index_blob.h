@@ -81,7 +81,7 @@ class BlobWriter {
  public:
   explicit BlobWriter(const SourceLimits& limits) : bytes_(limits) {}
 
-  // As IndexBytes.
+  // Has the contract of IndexBytes::Add.
   absl::Status Add(const google::protobuf::MessageLite& message,
                    uint64_t samples = 0) {
     std::string framed;

@@ -28,7 +28,7 @@ struct Shard {
   uint64_t end = 0;  // samples up to and with it
   uint64_t raw_bytes = 0;
   Compression compression = Compression::kNone;
-  // Of what is unpacked.
+  // These belong to the unpacked file.
   std::vector<std::string> file_hashes;
   std::vector<std::string> raw_hashes;
 };

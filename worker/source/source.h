@@ -53,7 +53,7 @@ struct SourceLimits {
   const Storage* storage = nullptr;
   // What one source keeps of shards that it had to decompress whole.
   uint64_t max_unpacked_bytes = 1ull << 30;
-  // Of one Parquet file; in memory it takes a multiple of that.
+  // The bytes of one Parquet footer; in memory it takes a multiple.
   uint64_t max_footer_bytes = 16 << 20;
 };
 
@@ -96,7 +96,7 @@ class Source {
                         const NearbyLimits& limits) const {
     return 1;
   }
-  // As BuildIndex gave it, computed from what was opened.
+  // The fingerprint that BuildIndex gave, computed from what was opened.
   virtual const Digest& fingerprint() const = 0;
   // For messages: the file's path, or file and offset.
   virtual std::string Describe(uint64_t sample) const = 0;
@@ -125,7 +125,7 @@ struct BuiltIndex {
 // its own that defines it.
 struct SourceFormat {
   std::string_view op;  // "readers.image_folder"
-  // As BuildIndex and OpenSource below.
+  // These have the contracts of BuildIndex and OpenSource below.
   absl::StatusOr<BuiltIndex> (*build)(const Node& reader,
                                       const SourceLimits& limits);
   absl::StatusOr<std::unique_ptr<Source>> (*open)(const Node& reader,

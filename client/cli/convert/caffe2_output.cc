@@ -92,7 +92,7 @@ class Caffe2Output : public RecordOutput {
     MDB_envinfo info;
     RETURN_IF_ERROR(Check(mdb_env_info(env_.get(), &info)));
     const uint64_t used = info.me_last_pgno + 1;
-    // As many again for the tree and for pages that are replaced.
+    // The tree and pages that are replaced take as many again.
     const uint64_t wanted =
         (used + 2 * std::max(pages, kPagesPerTransaction)) * page_bytes();
     if (wanted > info.me_mapsize) {

@@ -33,7 +33,7 @@ inline std::string Varint(uint64_t value) {
   return bytes;
 }
 
-// By itself.
+// Encodes the field alone, without a message around it.
 inline std::string BytesField(uint32_t field, std::string_view value) {
   std::string bytes;
   AppendBytes(field, value, &bytes);

@@ -18,7 +18,7 @@ import tempfile
 from leat_backend import elf
 from leat_backend.errors import BuildError
 
-# By the part of the name after "lib" and before the version.
+# Matches the part of a library's name after "lib" and before the version.
 _NAMES = re.compile(
     r"^lib(jbig|ldap(_r)?|lber|rtmp|ssh2?|gssapi(_krb5)?|krb5(support)?|k5crypto|com_err|sasl2|gnutls|idn2?|unistring"
     r"|psl|nettle|hogweed|gmp|p11-kit|tasn1|keyutils|readline|gdbm)(-[\d.]+)?\.so(\.|$)")

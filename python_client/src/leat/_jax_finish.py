@@ -79,7 +79,7 @@ class DeviceFinish:
             for name, placement in placements.items()
         }
         self._devices = [piece.device for piece in next(iter(placements.values())).pieces]
-        # Of these devices, whatever the mesh of the fields' shardings is: each has a block of the first axis.
+        # Each of these devices has a block of the first axis, whatever the mesh of the fields' shardings is.
         self._sharding = NamedSharding(Mesh(np.array(self._devices), (_AXIS,)), PartitionSpec(_AXIS))
         self._tables = {
             name: self._stacked([finish.table_of(piece) for piece in self._pieces[name]])

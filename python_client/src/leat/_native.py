@@ -208,7 +208,7 @@ def _interruptible(call: Callable[[], int | None]) -> int | None:
     calls, deserted, results = [call], threading.Lock(), []
 
     def drop_if_deserted() -> None:
-        # Of this thread and the one that waits, the second one frees the status.
+        # This thread and the one that waits both come here; the second one frees the status.
         if not deserted.acquire(blocking=False) and not isinstance(results[0], BaseException) and results[0]:
             lib.leat_status_free(results[0])
 

@@ -48,7 +48,7 @@ class NvjpegSlot final : public ImageDecoder {
   uint64_t device_bytes() const override { return memory_.device_bytes(); }
 
  private:
-  // Of the engines, for one colour format.
+  // What the engines decode together, for one colour format.
   struct Batch {
     cuda::NvjpegFormat format;
     cuda::NvjpegState state = nullptr;

@@ -41,7 +41,7 @@ class Device {
   // Whether it maps memory that another process exports as a file descriptor.
   virtual bool imports() const = 0;
 
-  // Of the calling thread, until it makes another one current.
+  // Holds for the calling thread until it makes another one current.
   virtual absl::Status MakeCurrent() const = 0;
   // Keeps the calling thread on cores near the device, where that is known.
   virtual void NearThread() const = 0;

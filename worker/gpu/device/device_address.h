@@ -12,7 +12,7 @@ class DeviceAddress {
  public:
   constexpr DeviceAddress() = default;  // of nothing
   constexpr explicit DeviceAddress(uint64_t number) : number_(number) {}
-  // Of memory that a device counts as the host does.
+  // The address of memory that a device counts as the host does.
   static DeviceAddress Of(const void* memory) {
     return DeviceAddress(reinterpret_cast<uintptr_t>(memory));
   }

@@ -185,7 +185,7 @@ class ResampleStage final : public ImageStage {
   const size_t table_bytes_;
 };
 
-// Of the tables of any view of an image of this size; kUnimplemented: too many.
+// The bytes of the tables of any view of the image; kUnimplemented: too many.
 absl::StatusOr<size_t> TableRoom(const ImageStep& image, const Shape& in,
                                  const Shape& out) {
   uint64_t most = 0;

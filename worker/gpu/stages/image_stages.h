@@ -11,7 +11,7 @@
 namespace leat::worker {
 
 inline uint64_t PixelsOf(Sizes image) { return ElementsOf(image.first(2)); }
-// Of a launch with a thread a pixel, as Stage::threads counts them.
+// Counts the threads of a launch with one a pixel, as Stage::threads does.
 inline uint32_t PixelThreadsFor(const StageTensor& image) {
   return image.by_row() ? 0 : static_cast<uint32_t>(PixelsOf(image.shape));
 }

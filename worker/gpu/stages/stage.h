@@ -88,7 +88,7 @@ class Stage {
   // Whose values it computes.
   Whose whose() const { return whose_; }
   void BelongTo(Whose whose) { whose_ = whose; }
-  // Of a row, at most; 0: as many as a value of the row's has elements at most.
+  // The most for one row; 0: as many as its value has elements at most.
   uint32_t threads() const { return threads_; }
   virtual size_t descriptor_bytes() const = 0;
   virtual size_t extra_bytes() const { return 0; }

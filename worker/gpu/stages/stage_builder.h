@@ -85,7 +85,7 @@ class StageBuilder {
 absl::Status AddStages(const Step& step, const std::vector<uint32_t>& inputs,
                        StageBuilder* builder);
 
-// By family; each for the steps that AddStages gives it.
+// One function a family adds the steps that AddStages gives it.
 absl::Status AddArithmetic(const Step& step, const KernelStep& operation,
                            StageBuilder* builder);
 absl::Status AddLookup(const Step& step, const KernelStep& operation,

@@ -58,7 +58,7 @@ LEAT_PIXEL uint8_t AutoContrastedByte(const uint32_t* counts, int32_t x) {
   if (x < range.least || x > range.greatest) return 0;
   return AutoContrasted(x, range.least, range.greatest);
 }
-// By the distance from the mean of gray.
+// Scales the distance from the mean of gray.
 LEAT_PIXEL uint8_t ContrastedByte(const ByteTableRow& row,
                                   const uint32_t* counts, int32_t x) {
   double mean = 0;

@@ -93,7 +93,7 @@ struct MapRow {
   uint32_t dims[kStageAxes] = {};  // of the result
   StageOperand in[3];
   float factor = 1, constant = 0;
-  // Of kLookup and kOneHot: elements; of kInBoxes: StageBox[count].
+  // kLookup, kOneHot: elements; kInBoxes: StageBox[count].
   uint64_t table = 0;
   uint64_t count = 0;
   // Of the row's uint32_t that is set where an element makes the operation

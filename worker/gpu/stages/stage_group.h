@@ -48,7 +48,7 @@ class StageGroup {
   // tables are in the block. TakeRow follows.
   void BindSource(size_t row, size_t stage, ImageSize size,
                   const FusedRow& source);
-  // Of nothing: nothing is written there.
+  // Sets where an output goes; a null address: it is not written.
   void BindOutput(size_t row, size_t field, DeviceAddress address);
   // The launches compute the row, or nothing of it.
   void TakeRow(size_t row);

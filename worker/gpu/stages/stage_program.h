@@ -91,7 +91,7 @@ class StageProgram {
   std::vector<StageHostValue> host_;
   ValuePlaces places_;
   bool may_fail_ = false;
-  // Of a row, up to each stage; the last: of all.
+  // The bytes of a row up to each stage; the last entry is for all stages.
   std::vector<size_t> descriptors_, extras_;
   size_t host_bytes_ = 0;
 };

@@ -88,7 +88,7 @@ class StandardStage final : public Stage {
   const StageTensor in_, means_, deviations_;
 };
 
-// By a mean and a factor of each group, two floats.
+// Each group has a mean and a factor, two floats.
 void BindStandard(const StandardForm& form, Sizes sizes, uint64_t statistics,
                   MapRow* map) {
   map->constant = form.shift;

@@ -36,7 +36,7 @@ class ValuePlaces {
   // called.
   uint64_t at(uint32_t value) const { return values_[value].at; }
   uint64_t bytes(uint32_t value) const { return values_[value].bytes; }
-  // Of a row, aligned.
+  // The aligned bytes of a row.
   uint64_t row_bytes() const { return row_bytes_; }
   // Whether both are needed at the same time.
   bool Meet(uint32_t a, uint32_t b) const;

@@ -241,7 +241,7 @@ class RunReader {
 
  private:
   uint32_t Byte(size_t at) const { return static_cast<uint8_t>(data_[at]); }
-  // Of two pixels in a byte the high one is first.
+  // The high half of a byte is the first of its two pixels.
   uint32_t Index(uint32_t value, uint32_t i) const {
     return layout_.bits == 8 ? value : i % 2 == 0 ? value >> 4 : value & 15;
   }

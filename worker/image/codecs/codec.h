@@ -38,7 +38,7 @@ struct ImageHeader {
 
 struct Codec {
   const char* name;  // "PNG"
-  // By the first bytes.
+  // Looks at the first bytes.
   bool (*recognises)(std::span<const std::byte> file);
   // Without decoding. kInvalidArgument: of a kind that is not supported.
   // kDataLoss: damaged or cut off. kResourceExhausted: over a limit.

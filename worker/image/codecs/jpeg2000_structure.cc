@@ -155,7 +155,7 @@ class StreamWalker {
     tiles_ = 1;
     for (size_t i = 0; i < 2; ++i) {
       tiles_ *= CeilDiv(right[i] - tile_left[i], tile[i]);
-      // Of the largest component.
+      // The largest component decides.
       tile_side_[i] = CeilDiv(std::min(tile[i], right[i] - left[i]),
                               i == 0 ? least_dx : least_dy);
     }

@@ -32,7 +32,7 @@ constexpr uint16_t kCompressions[] = {
     COMPRESSION_CCITTFAX4, COMPRESSION_LZW,           COMPRESSION_JPEG,
     COMPRESSION_PACKBITS,  COMPRESSION_ADOBE_DEFLATE, COMPRESSION_DEFLATE,
     COMPRESSION_ZSTD};
-// Of one allocation of libtiff's: tables of strips, rows of its decoders.
+// The most that libtiff may allocate at once, for tables and for rows.
 constexpr tmsize_t kMaxAllocation = tmsize_t{256} << 20;
 
 // What libtiff said first.

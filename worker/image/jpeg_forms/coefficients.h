@@ -34,7 +34,7 @@ class Coefficients final : public JpegForm {
  public:
   static constexpr size_t kMaxBlockBytes = 255;  // 3, and 4 × 63
 
-  // As Parse, behind the checks of the header and the sum.
+  // Parses what is behind the header and the sum, which were checked.
   static absl::StatusOr<std::unique_ptr<const JpegForm>> Of(
       const Header& header, std::vector<std::byte> bytes);
 

@@ -33,7 +33,7 @@ class FormDecoding {
   // The source had no MCU: libjpeg decodes the file, from its begin.
   void GiveUp();
 
-  // As JpegDecoder's.
+  // These are like JpegDecoder's functions of the same names.
   bool used() const { return used_; }
   absl::StatusOr<std::unique_ptr<const JpegForm>> Take(JpegFormKind kind);
 

@@ -24,7 +24,7 @@ namespace leat::worker {
 // Codes of up to this many bits are looked up at once.
 inline constexpr int kLookupBits = 10;
 
-// Of `bits` bits, as they stand in a scan.
+// The value of `bits` bits, as they stand in a scan.
 inline int32_t ExtendedValue(uint32_t value, int bits) {
   return value < (1u << (bits - 1))
              ? static_cast<int32_t>(value) - (1 << bits) + 1

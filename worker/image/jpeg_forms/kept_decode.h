@@ -15,12 +15,12 @@ namespace leat::worker {
 // Lives as long as the decode; thread-compatible.
 class KeptDecode {
  public:
-  // Of no file.
+  // Stands for no file.
   KeptDecode() = default;
   // `keeper` null: nobody keeps any.
   KeptDecode(FormKeeper* keeper, std::span<const std::byte> file);
 
-  // As JpegDecoder's, with the form that the keeper has.
+  // Like JpegDecoder::Open, with the form that the keeper has.
   absl::Status Open(JpegDecoder& decoder) const;
   // Behind the last row that is wanted of the file.
   void End(JpegDecoder& decoder) const;

@@ -43,7 +43,7 @@ struct ScanLayout {
 struct FileScan {
   ScanLayout layout;
   std::span<const uint8_t> data;  // from the coded data to the file's end
-  // By block of an MCU.
+  // Indexed by the block of an MCU.
   std::array<const DcTable*, kMaxMcuBlocks> dc{};
   std::array<const AcTable*, kMaxMcuBlocks> ac{};
 };

@@ -32,7 +32,7 @@ class SeekIndex final : public JpegForm {
     return 4 + 2 * size_t{layout.components};
   }
 
-  // As Parse, behind the checks of the header and the sum.
+  // Parses what is behind the header and the sum, which were checked.
   static absl::StatusOr<std::unique_ptr<const JpegForm>> Of(
       const Header& header, std::vector<std::byte> bytes);
 

@@ -15,7 +15,7 @@
 namespace leat::worker {
 namespace {
 
-// Of a footer's memory to its bytes in the file, about.
+// A footer in memory takes about so many times its bytes in the file.
 constexpr uint64_t kFooterCost = 12;
 
 ParquetElement IntElement(const parquet::IntLogicalType& type) {

@@ -47,7 +47,7 @@ struct ParquetError {
 
 struct ParquetBounds {
   uint64_t max_footer_bytes = 0;
-  // Of a unit: its pages as stored, the same unpacked, and its values.
+  // The bytes of a unit: its pages as stored, unpacked, and its values.
   uint64_t max_unit_bytes = 0;
 };
 
@@ -87,7 +87,7 @@ class ParquetUnit {
   uint64_t rows = 0;
   uint64_t bytes = 0;             // what it costs
   std::vector<ParquetRow> state;  // of each row; empty: all kValue
-  // Of kBytes: a row each.
+  // For kBytes: one entry a row.
   std::vector<std::span<const uint8_t>> items;
   // Of others: elements of `width` bytes each (1: bool; 2: float16; 4: other
   // numbers of up to 32 bits; 8), a row each, or up to ends[row] of lists.

@@ -27,7 +27,7 @@ absl::StatusOr<StoredObject> StatLocal(const AllowedReads& allowed,
 // Whether the path is on a file system of the network; false where nothing is
 // there.
 bool IsOnNetwork(const std::string& path);
-// As Storage::List.
+// Has the contract of Storage::List.
 absl::StatusOr<std::vector<StoredObject>> ListLocal(
     const AllowedReads& allowed, const std::string& path,
     const StorageConfig& config, const std::atomic<bool>* cancelled);

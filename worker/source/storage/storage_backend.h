@@ -39,7 +39,7 @@ class StorageBackend {
   absl::StatusOr<StoredObject> StatRemote(const StorageUri& uri);
   absl::StatusOr<std::vector<StoredObject>> ListRemote(
       const StorageUri& uri, const std::atomic<bool>* cancelled);
-  // As Storage::Stop.
+  // Has the contract of Storage::Stop.
   void Stop();
 
  private:

@@ -196,7 +196,7 @@ class DataNode:
     def __pow__(self, other: Any) -> DataNode:
         if not isinstance(other, int) or isinstance(other, bool) or not 1 <= other <= 16:
             raise InvalidArgument(f"{self!r} ** {other!r:.40}; Leat's workers compute whole powers from 1 to 16")
-        # As with any other number: bytes become int32, which holds more of the powers.
+        # Bytes become int32 as with any other number, which holds more of the powers.
         base = self if self.dtype in ("int32", "int64", "float16", "float32") else binary("mul", self, 1)
         return functools.reduce(lambda a, b: binary("mul", a, b), [base] * other)
 

@@ -185,7 +185,7 @@ def _wanted(operations: list[Operation], readers: dict[int, int]) -> dict[int, i
     return {number: min(each) for number, each in met.items() if each}
 
 
-# Of an operation: its time, and at time 0 the number of the reader whose job it is in; 0 otherwise.
+# An operation's time and, at time 0, the number of the reader whose job it is in, else 0.
 Where = tuple[int, int]
 
 

@@ -25,7 +25,7 @@ from leat.dali import _varying
 from leat.dali._plan import Key, WorkerStage, key_of
 from leat.errors import Cancelled, InvalidArgument
 
-# Of one step: arrays with a batch axis, or lists of one array a sample where sizes differ.
+# The values of one step: arrays with a batch axis, or lists of one array a sample where sizes differ.
 Values = dict[Key, Any]
 _OURS = ("bool", "uint8", "int32", "int64", "float16", "float32")
 _WIDER = {"int8": "int32", "int16": "int32", "uint16": "int32", "uint32": "int64", "float64": "float32"}

@@ -242,7 +242,7 @@ class Feed:
             rows = range(first, first + self.last(i).rows)
             if not rows:  # LAST_BATCH_PARTIAL
                 continue
-            # As Numbered counts: the epochs of a shard may be shorter than the job's.
+            # Numbered counts so: the epochs of a shard may be shorter than the job's.
             epoch, step = divmod(standing.at[0] * len(member.job) + standing.at[1], len(member.job))
             numbers.append(member.job.samples(epoch, step, rows))
         return np.concatenate(numbers)

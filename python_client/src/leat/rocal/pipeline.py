@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Pipeline", "pipeline_def"]
 
 _LABEL = "label"
-# Of the constructor, with rocAL's defaults.
+# What the constructor takes, with rocAL's defaults.
 _HINTS: dict[str, Any] = {
     "num_threads": 0,
     "exec_pipelined": True,

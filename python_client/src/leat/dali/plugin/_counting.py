@@ -108,7 +108,7 @@ class Counting:
         if reader is not None:
             n = reader.shards
             self.padded = reader.pads
-            # By the shard's number.
+            # The samples of each shard, in the order of their numbers.
             self._shards = [reader.samples * (k + 1) // n - reader.samples * k // n for k in range(n)]
             # By the number of the pipeline, of all processes: what it reads in this epoch, and how much of that it
             # has read before the epoch began.

@@ -21,7 +21,7 @@ class Each:
     def __init__(self, pipelines: Sequence[Any]) -> None:
         self._pipelines = list(pipelines)
         self.looks_ahead = all(getattr(pipeline, "_may_look_ahead", False) for pipeline in self._pipelines)
-        # Of those pipelines that had some in time: the place that was asked for, and what was there.
+        # Pipelines that had some in time have an entry: the place that was asked for, and what was there.
         self._pulled: list[tuple[Any, Any] | None] = [None] * len(self._pipelines)
 
     def at(self, places: Places, timeout: float | None) -> tuple[Outputs, Places]:
