@@ -32,8 +32,8 @@ class BatchMemory {
   virtual int fd() const { return -1; }
   virtual size_t mapped_bytes() const = 0;
   virtual std::string device_uuid() const { return {}; }  // of kDevice
-  // Of kDevice: memory of this host beside it, where rows that do not come from
-  // that device are put first.
+  // For kDevice this is memory of this host beside it, where rows that do not
+  // come from that device are put first.
   virtual std::shared_ptr<BatchMemory> host_part() const { return nullptr; }
 
   // Writes `bytes` at `offset`. On any thread; of disjoint places at once.
@@ -45,9 +45,9 @@ class BatchMemory {
   // memory can be had by then.
   enum class Reuse { kNow, kLater, kNever };
   virtual Reuse reuse() { return Reuse::kNow; }
-  // Of memory that said kLater: has `ring` called once, on any thread, when the
-  // device has finished with it. A device that has failed may call nobody, so
-  // who waits looks again after a while. `ring` must not block, nor call the
+  // For memory that said kLater: has `ring` called once, on any thread, when
+  // the device has finished with it. A device that has failed may call nobody,
+  // so who waits looks again after a while. `ring` must not block, nor call the
   // device. Does not wait. REQUIRES: as for reuse.
   virtual void RingWhenFree(std::function<void()> ring) { ring = nullptr; }
 

@@ -58,15 +58,15 @@ absl::StatusOr<std::unique_ptr<Job>> MakeJob(
 
 // What the C interface does beyond the public one.
 struct JobAccess {
-  // As Job::Open, of a job with an external reader; the caller serves the
+  // Like Job::Open, for a job with an external reader; the caller serves the
   // iterator's feed.
   static absl::StatusOr<std::unique_ptr<Batches>> OpenFed(
       const Job& job, const BatchesOptions& options,
       std::shared_ptr<Feed>* feed);
 };
 
-// Of these rows of a step; kNoSample for padding too. kOutOfRange: no such
-// step.
+// Returns the samples of these rows of a step; kNoSample for padding too.
+// kOutOfRange: no such step.
 absl::StatusOr<std::vector<uint64_t>> SamplesOf(const JobData& job,
                                                 uint64_t epoch, uint64_t step,
                                                 std::span<const uint32_t> rows);

@@ -58,8 +58,8 @@ struct EngineOptions {
   uint32_t window = 4;  // steps
   // Who calls Next is not who waits: BeginWait and EndWait are told.
   bool ahead = false;
-  // Of samples that are brought; null: workers read them. Steps are not begun
-  // while those under way have brought more than `max_brought_bytes`.
+  // Where brought samples come from; null: workers read them. Steps are not
+  // begun while those under way have brought more than `max_brought_bytes`.
   std::shared_ptr<Feed> feed;
   std::shared_ptr<SampleSource>
       source;  // serves the feed; null: the owner does

@@ -62,7 +62,7 @@ struct FetcherConfig {
   std::string needed;  // what not every worker has, for people; may be empty
   // Bounds.
   uint32_t max_ask_rows = 8192;  // of one message
-  // Of samples that are brought: in one message, if it has more than one, and
+  // The bytes of brought samples: in one message, if it has more than one, and
   // outstanding on one stream, where the last ask may go beyond.
   uint64_t max_ask_bytes = 1 << 20;
   uint64_t max_lane_bytes = 32 << 20;

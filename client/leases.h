@@ -89,8 +89,8 @@ class Leases {
   void WantMemory(const std::shared_ptr<Step>& step);
   // The step's memory is offered to every lane that takes some.
   void OfferToAll(const Step& step);
-  // What of a step's memory the worker is to write to: a GPU's if it has that
-  // GPU, else this host's. nullptr: nothing.
+  // Returns the part of a step's memory that the worker is to write to: a GPU's
+  // if it has that GPU, else this host's. nullptr: nothing.
   std::shared_ptr<BatchMemory> PartFor(const Lane& lane,
                                        const StepMemory& memory) const;
   // The rows of the ask may be written to `part` of the step's memory.

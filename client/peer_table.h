@@ -154,7 +154,7 @@ class PeerTable {
   std::deque<Peer> peers_;
   std::unordered_map<std::string, uint16_t> numbers_;  // by name and address
   std::vector<uint16_t> unused_;  // numbers that may be given to other workers
-  // Of this round: who can be asked for anything, of those that the table names
+  // In this round: who can be asked for anything, of those that the table names
   // and of the last resort.
   bool listed_ = false, forgave_ = false;
   std::vector<uint16_t> can_, last_;

@@ -161,8 +161,8 @@ struct Step {
   // What workers said of samples that they do not find; null: nothing.
   std::unique_ptr<Absences> absences;
   bool wants_memory = false;  // other memory has been asked for
-  // Of device memory: what came into the host's part is copied to the device's
-  // when the step is complete. Of host memory: done.
+  // With device memory, what came into the host's part is copied to the
+  // device's when the step is complete. With host memory it is done.
   enum class Upload : uint8_t { kDue, kUnderWay, kDone };
   Upload upload = Upload::kDone;
   std::shared_ptr<StepMemory> memory;  // not null; also its writers'

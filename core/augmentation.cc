@@ -85,8 +85,8 @@ class Ranges {
   const TranslationRange translation_;
 };
 
-// As the tables below have it: no bin where the operation has no magnitude, and
-// kIdentity for a stage that there is not.
+// An entry of the tables below: no bin where the operation has no magnitude,
+// and kIdentity for a stage that there is not.
 struct StageEntry {
   Augmentation operation = kIdentity;
   float probability = 0;

@@ -124,8 +124,8 @@ class Judge {
     if (consumer_.waited_for_share < kOverItsShare * RowsShare()) return false;
     return BusyShare(MeanOf(workers_, consumer_.waited_for)) < kBusyShare;
   }
-  // Of the rows that workers deliver, those of the one that is waited for. One
-  // that is not among them serves no more.
+  // Returns the share, of the rows that workers deliver, of the one that is
+  // waited for. One that is not among them serves no more.
   double RowsShare() const {
     for (const WorkerFigures& worker : workers_)
       if (worker.name == consumer_.waited_for && mean_.rows_per_s > 0)

@@ -31,7 +31,7 @@ class SampleRng {
   // Uniform in [0, bound), unbiased (rejection). REQUIRES: bound > 0.
   uint32_t NextBelow(uint32_t bound);
 
-  // By which a device draws the same words: word i is word i % 4 of the block
+  // From this a device draws the same words: word i is word i % 4 of the block
   // whose counter is i / 4 higher in its first place. REQUIRES: nothing was
   // drawn.
   struct Origin {

@@ -41,8 +41,8 @@ class ShardShuffle {
   uint64_t SampleAt(uint64_t position) const;
 
   const uint64_t key_;
-  // Of the i-th shard of the permuted sequence: its first sample in the range,
-  // and its first position; one more position at the end.
+  // Entry i is of the i-th shard of the permuted sequence: its first sample in
+  // the range, and its first position; one more position at the end.
   std::vector<uint64_t> samples_;
   std::vector<uint64_t> starts_;
   // Positions where the blocks of each pass begin, and the end.

@@ -23,8 +23,8 @@ struct WindowRule {
 
   static WindowRule Of(const Node& node);
 
-  // As slice rounds (SliceRule), but that lengths in pixels are rounded, too.
-  // kInvalidArgument: an argument is not in [0, 65500], not a number, or a
+  // Rounds as slice does (SliceRule), but that lengths in pixels are rounded,
+  // too. kInvalidArgument: an argument is not in [0, 65500], not a number, or a
   // share of over 1; the window is empty or not inside the image.
   absl::StatusOr<WindowParts> At(ImageSize image, double y, double x,
                                  double height, double width) const;

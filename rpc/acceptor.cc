@@ -71,8 +71,8 @@ std::string NameOf(const sockaddr_storage& name, socklen_t size) {
          std::string(reinterpret_cast<const char*>(&port), sizeof port);
 }
 
-// Of the socket behind a descriptor, the same for nothing else that is open;
-// 0: none.
+// Returns a number of the socket behind a descriptor, the same for nothing else
+// that is open; 0: none.
 uint64_t Inode(int fd) {
   struct stat found {};
   if (fstat(fd, &found) != 0 || !S_ISSOCK(found.st_mode)) return 0;

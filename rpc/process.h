@@ -12,8 +12,8 @@
 
 namespace leat::rpc {
 
-// Of a process that answers nobody, and ends so that it is started again
-// (sysexits.h: EX_UNAVAILABLE).
+// The exit code of a process that answers nobody, and ends so that it is
+// started again (sysexits.h: EX_UNAVAILABLE).
 inline constexpr int kDeafExitCode = 69;
 
 // Raises the soft limit of descriptors to the hard one, and logs both. A

@@ -14,9 +14,9 @@
 
 namespace leat::server {
 
-// Of a coordinator that cannot keep its state: after a failed fsync nobody
-// knows what is on the disk, so it ends, and the next one reads what is
-// (sysexits.h: EX_IOERR).
+// The exit code of a coordinator that cannot keep its state: after a failed
+// fsync nobody knows what is on the disk, so it ends, and the next one reads
+// what is (sysexits.h: EX_IOERR).
 inline constexpr int kStateFailedExitCode = 74;
 
 class Daemon {

@@ -150,8 +150,8 @@ class Membership {
   size_t num_ready_ = 0, num_troubled_ = 0;  // troubled ones are ready
   std::map<DecoderClass, size_t> num_ready_of_;
   DecoderThreads decoder_threads_;
-  // Of weighed workers of the same decoder classes: how many have threads of a
-  // weight of 2^(key / 16).
+  // Counts, for weighed workers of the same decoder classes, how many have
+  // threads of a weight of 2^(key / 16).
   std::map<std::vector<DecoderClass>, std::map<int, size_t>> thread_weights_;
   double thread_rows_per_s_ = 0;  // median; 0: nobody has measured
   MonotonicTime thread_measured_at_;

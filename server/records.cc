@@ -170,8 +170,8 @@ absl::StatusOr<JobCreated> Decode(const stored::v1::JobCreated& from) {
   ASSIGN_OR_RETURN(JobSpec spec, rpc::FromProto(proto));
   ASSIGN_OR_RETURN(PreparedJob job, Prepare(spec));
   JobCreated created;
-  // As it was stored: a later version may normalise in another way, and the
-  // plan hash is of the stored form.
+  // The spec stays as it was stored: a later version may normalise in another
+  // way, and the plan hash is of the stored form.
   created.spec = std::move(spec);
   created.dataset_id = from.dataset_id();
   created.schema = std::move(job.schema);

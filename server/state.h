@@ -93,8 +93,8 @@ struct Event {
                WorkerDrained, WorkerUndrained, JobsUsed, DecodersSettled,
                AccessCreated, AccessRevoked, SetAside>
       kind;
-  // Of a JobCreated that was read back: as it was stored, with what this
-  // version does not know of it.
+  // The bytes of a JobCreated that was read back, as it was stored, with what
+  // this version does not know of it.
   std::string record{};
 };
 
@@ -151,8 +151,8 @@ class State {
   const JobRecord* FindJob(const Digest& plan_hash) const;
   // Names of all jobs of the plan: they differ in nothing else.
   std::set<std::string> JobsWith(const Digest& plan_hash) const;
-  // By id, by unique prefix of it (at least 4 digits), or by name. kNotFound;
-  // kInvalidArgument: several match (lists them).
+  // Finds a dataset by id, by unique prefix of it (at least 4 digits), or by
+  // name. kNotFound; kInvalidArgument: several match (lists them).
   absl::StatusOr<const DatasetRecord*> ResolveDataset(
       std::string_view key) const;
   // Those that were set aside included.

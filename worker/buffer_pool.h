@@ -50,8 +50,8 @@ class PooledBuffer {
   PooledBuffer(PooledBuffer&& other) noexcept;
   PooledBuffer& operator=(PooledBuffer&& other) noexcept;
 
-  // As many bytes as were asked for; none before a buffer without memory has
-  // been given some.
+  // Returns as many bytes as were asked for; none before a buffer without
+  // memory has been given some.
   std::span<std::byte> bytes() const { return bytes_; }
   bool has_memory() const { return bytes_.data() != nullptr; }
   // Gives a reserved buffer its memory, and frees what made room for it; where

@@ -27,7 +27,7 @@ struct FormDemand {
   double plain_ns = 0, seek_ns = 0, coefficient_ns = 0;
 };
 
-// Of a dataset's records, those of the lowest ranks: what share of them has
+// Forms go to the records of the lowest ranks: what share of them has
 // coefficients, and what share has those or a seek index.
 struct FormShare {
   double coefficients = 0;

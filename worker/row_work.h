@@ -77,8 +77,8 @@ struct GroupOutputs {
   std::span<const uint64_t> offsets;    // of the first place, by field
   std::span<const size_t> field_bytes;  // of a row
   std::span<const uint32_t> places;     // by row; empty: 0, 1, 2 …
-  // By row, where rows of several asks go to memories of their own; empty: all
-  // go to `base`.
+  // A target for each row, where rows of several asks go to memories of their
+  // own; empty: all go to `base`.
   std::span<const RowTarget> targets;
 
   std::byte* At(size_t field, size_t row) const {
@@ -155,15 +155,15 @@ class RowWork {
   virtual bool staged(bool on_device) const { return false; }
   // Of staged work: rows of a group, at most; 1 and more. Constant.
   virtual size_t most_rows() const { return SIZE_MAX; }
-  // Of staged work: whether BeginGroup would find room now for a group that
+  // For staged work: whether BeginGroup would find room now for a group that
   // goes to `device` (-1: the host). The scheduler's WakeSignal is notified
   // when that may have changed. Cheap; called with the scheduler's lock held.
   virtual bool CanBegin(int device) const { return true; }
-  // Of staged work: a stage for a group; called without locks, by one thread at
-  // a time. `outputs` stay valid until the stage is destroyed, and so does this
-  // work; but for the memory of rows that nobody wants any more, which are not
-  // prepared from then on, and forgotten before Finish. nullptr: no room after
-  // all; CanBegin is false then, until the signal.
+  // For staged work: returns a stage for a group; called without locks, by one
+  // thread at a time. `outputs` stay valid until the stage is destroyed, and so
+  // does this work; but for the memory of rows that nobody wants any more,
+  // which are not prepared from then on, and forgotten before Finish. nullptr:
+  // no room after all; CanBegin is false then, until the signal.
   virtual std::unique_ptr<GroupStage> BeginGroup(
       const GroupOutputs& outputs) const {
     return nullptr;

@@ -95,7 +95,7 @@ FormDemand SampleCache::Dataset::DemandSince(double to_keep, double seconds) {
       .coefficient_ns = time(JpegFormKind::kCoefficients, kCoefficientTime)};
 }
 
-// Of all decodes there were: what plain ones take on average, less what these
+// Over all decodes there were: what plain ones take on average, less what these
 // did.
 void SampleCache::Dataset::Describe(CachedDatasetStats* stats) const {
   stats->bytes += all_form_bytes();

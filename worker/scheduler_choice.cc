@@ -56,8 +56,8 @@ bool Scheduler::State::MayPlan(const StreamState& stream, size_t most,
   if (ask.ask.memory != nullptr) return true;
   const size_t rows = std::min(most, ask.ask.rows.size() - ask.next);
   const size_t reserve = held == 0 ? 0 : pool->limit_bytes() / 4;
-  // Of what is booked for rows that storage may hold up, no job takes more than
-  // it leaves.
+  // From what is booked for rows that storage may hold up, no job takes more
+  // than it leaves.
   const size_t to_others = stream.ahead ? stream.job->booked : 0;
   return pool->CanReserve(rows * stream.row_bytes,
                           booked + std::max(reserve, to_others));

@@ -85,8 +85,8 @@ bool Scheduler::State::IsRipe(const StreamState& stream,
           (!IsStaged(group) || !HasBytesLeft(*stream.job)));
 }
 
-// Of the job with the fewest threads, the stream with the fewest rows ahead;
-// among equals, the earliest step.
+// Chooses, for the job with the fewest threads, the stream with the fewest rows
+// ahead; among equals, the earliest step.
 StreamState* Scheduler::State::ChooseToRead(Next* next) {
   using Rank = std::tuple<int, size_t, std::pair<uint64_t, uint64_t>>;
   StreamState* chosen = nullptr;

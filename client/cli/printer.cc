@@ -177,8 +177,8 @@ std::string ToJsonLines(const Json& data) {
   return lines;
 }
 
-// As RFC 4180 has it, with line feeds. No value has a line's end: it is
-// escaped.
+// Quotes as RFC 4180 does; lines end with line feeds. No value has a line's
+// end: it is escaped.
 std::string CsvCell(std::string_view text) {
   const std::string cell = Printable(text);
   if (cell.find_first_of("\",") == std::string::npos) return cell;

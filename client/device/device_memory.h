@@ -57,8 +57,8 @@ class DeviceMemory : public BatchMemory {
   absl::Status status() const;
 
   Reuse reuse() override;
-  // By a host function on a stream of its own, which waits for the event: the
-  // trainer's stream is not held up.
+  // Rings from a host function on a stream of its own, which waits for the
+  // event: the trainer's stream is not held up.
   void RingWhenFree(std::function<void()> ring) override;
   // The work that is on `stream` now still uses it. kInternal, kUnavailable:
   // CUDA's error; it is never used again.

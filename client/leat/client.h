@@ -51,8 +51,9 @@ struct ConnectOptions {
   uint32_t embedded_workers = 1;
   uint32_t embedded_threads =
       0;  // decode threads of each; 0: the cgroup's cores / workers
-  // Of all workers: memory for encoded samples (0: an eighth of the machine's
-  // for each), and a folder, with its bound, for what remote storage gave.
+  // All workers use these: memory for encoded samples (0: an eighth of the
+  // machine's for each), and a folder, with its bound, for what remote storage
+  // gave.
   uint64_t embedded_cache_bytes = 0;
   std::string embedded_disk_cache;
   uint64_t embedded_disk_cache_bytes = 0;
@@ -93,7 +94,7 @@ class Batch {
   std::span<const Tensor> tensors() const;
   // Where the batch is; the numbers are those of BatchesOptions::device.
   int device() const;
-  // Of a batch in device memory: ends it now, before the work that uses it has
+  // Ends a batch in device memory now, before the work that uses it has
   // finished. `stream`: a CUstream (cudaStream_t) of the device's primary
   // context, nullptr: its default stream; the buffer is written again only
   // after all work that is queued there at the time of the call. The batch is
@@ -175,8 +176,8 @@ struct BatchesOptions {
   // Next is called by a thread that works ahead of the trainer: what the
   // trainer waits is told by Batches::BeginWait and EndWait.
   bool ahead = false;
-  // Of a job with the reader "readers.external"; required there. Its samples in
-  // flight take up to max_window_bytes more.
+  // Brings the samples of the reader "readers.external", which requires it. Its
+  // samples in flight take up to max_window_bytes more.
   std::shared_ptr<SampleSource> source;
 };
 
@@ -241,8 +242,8 @@ class Batches {
   void EndWait(bool delivered);
   // Where the consumer is: after the last batch that Next returned.
   std::string token() const;
-  // Of a consumer whose next batch is this one. REQUIRES: step < steps of an
-  // epoch.
+  // Returns the token of a consumer whose next batch is this one. REQUIRES:
+  // step < steps of an epoch.
   std::string TokenAt(uint64_t epoch, uint64_t step) const;
   // The plan's samples of a step, in the order of options.rows; ~0 marks a row
   // without one: padding, or beyond the end of a partial batch. kOutOfRange: no
@@ -343,9 +344,10 @@ class Service {
   Admin& admin();
   // The coordinator's address; of a private service its socket.
   const std::string& address() const;
-  // Of a private service, a JSON object: "pid", of the process that keeps it;
-  // "started": whether this connection started it; "lessees": how many shared
-  // it then, this one included; "options". Of another: "null".
+  // Returns a JSON object for a private service: "pid", of the process that
+  // keeps it; "started": whether this connection started it; "lessees": how
+  // many shared it then, this one included; "options". For another service it
+  // is "null".
   std::string PrivateJson() const;
 
   struct State;

@@ -46,9 +46,10 @@ struct DecodeShapes {
   }
 };
 
-// Of an image whose `window` is looked at, and which may be halved up to
-// `most_halvings` times: the region or the reduced image, whichever has fewer
-// pixels (the region, if it is a draw), then the other, then the whole.
+// Returns the shapes, best first, for an image whose `window` is looked at, and
+// which may be halved up to `most_halvings` times: the region or the reduced
+// image, whichever has fewer pixels (the region, if it is a draw), then the
+// other, then the whole.
 //
 // The region is the window, widened to whole iMCUs and by one more on each
 // side, as far as there are any: upsampled chroma depends on its neighbours,

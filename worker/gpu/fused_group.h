@@ -85,8 +85,9 @@ class FusedGroup {
   absl::Status BindSource(size_t row, const FusedSource& source,
                           Whose whose = Whose::kRow);
 
-  // Of the row's field in memory that the kernel can write; of nothing: it does
-  // not write this field (a host value that the caller stores itself).
+  // Sets where the row's field goes, in memory that the kernel can write; a
+  // null address: it does not write this field (a host value that the caller
+  // stores itself).
   void BindOutput(size_t row, size_t field, DeviceAddress address);
 
   // The kernel writes nothing of the row, not even host values.

@@ -122,9 +122,10 @@ class FusedProgram {
   size_t stages() const { return stages_->stages().size(); }
   StageLaunch stage(size_t stage, size_t rows) const;
   uint64_t ValueBytes(size_t rows) const { return stages_->ValueBytes(rows); }
-  // Of that memory, a uint32_t a row from FaultsAt on, to be set to 0 before
-  // the launches. A row whose word is not 0 behind them is for the CPU, which
-  // says what is wrong with it, if anything is. 0 bytes: no row can fail so.
+  // The part of that memory that holds a uint32_t a row, from FaultsAt on,
+  // which is to be set to 0 before the launches. A row whose word is not 0
+  // behind them is for the CPU, which says what is wrong with it, if anything
+  // is. 0 bytes: no row can fail so.
   uint64_t FaultBytes(size_t rows) const { return stages_->FaultBytes(rows); }
   uint64_t FaultsAt(size_t rows) const { return stages_->FaultsAt(rows); }
   // Puts all of them on the queue. `block`: the device's copy.

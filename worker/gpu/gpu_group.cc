@@ -100,7 +100,7 @@ absl::Status GpuGroup::Prepare(size_t row, const RowInput& input,
   const FusedProgram* const fused = program_.fused.get();
   absl::StatusOr<bool> prepared = false;
   if (fused != nullptr && !for_cpu) prepared = PrepareRow(row, thread);
-  // Of a pipeline that chooses, the CPU computes only what a sample needs, and
+  // In a pipeline that chooses, the CPU computes only what a sample needs, and
   // it knows what is to become of a row whose partner is bad: it has the last
   // word on what is wrong. What is wrong with the decoder is none of its
   // business.

@@ -92,8 +92,8 @@ struct GroupRow {
   absl::Status status;
   StoredSample record;
   RowInput input;  // of it
-  // Of kEncoded: its file; only its first component is wanted; how the
-  // decoder does it.
+  // For kEncoded: its file; only its first component is wanted; how the decoder
+  // does it.
   std::span<const std::byte> encoded;
   bool luma = false;
   DecodeChoice choice;
@@ -137,8 +137,8 @@ class GpuGroup final : public KernelGroup {
   bool on_device() const { return outputs_.device >= 0; }
   // Where the kernel writes.
   DeviceAddress OutputAddress(size_t row, size_t field) const;
-  // By row, not 0: a kernel found the row bad. Here, and on the device; none
-  // where the program has no such kernel.
+  // A word a row, here and on the device; not 0: a kernel found the row bad.
+  // None where the program has no such kernel.
   std::span<uint32_t> faults() const { return faults_; }
   DeviceAddress faults_address() const;
   // What the last Run has left in `faults` becomes the rows' stage and status.
@@ -166,8 +166,8 @@ class GpuGroup final : public KernelGroup {
   // Copies the row's file into page-locked memory, where there is room: the one
   // thread that calls the decoder would spend its time on copying it otherwise.
   void PinEncoded(GroupRow* row);
-  // Of the image that the thread's decoder has opened. False: the slot has no
-  // room.
+  // Decodes `window` of the image that the thread's decoder has opened. False:
+  // the slot has no room.
   absl::StatusOr<bool> DecodeWindow(const StoredRect& window, GpuThread* thread,
                                     RowPixels* pixels);
   void StoreHostValues(size_t row);

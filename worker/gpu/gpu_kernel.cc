@@ -18,16 +18,17 @@ constexpr FusedLimits kLimits{.max_table_bytes = size_t{128} << 10};
 // Between the fields of a group's results.
 constexpr size_t kFieldPadding = 256;
 
-// Of a group in class exact, where its results are not larger: with fewer rows
-// a GPU is not worth its launches.
+// The fewest rows of a group in class exact, where its results are not larger:
+// with fewer rows a GPU is not worth its launches.
 constexpr size_t kFewestRows = 8;
 
 // Half of a slot is for values between operators, the rest for pixels on their
 // way.
 uint64_t RoomForValues(uint64_t slot_bytes) { return slot_bytes / 2; }
 
-// Of values of a sample's own size: a photo's, as data sets have them. Groups
-// are smaller where their rows have less room, since larger ones are the CPU's.
+// The elements that a value of a sample's own size is taken to have: a photo's,
+// as datasets have them. Groups are smaller where their rows have less room,
+// since larger ones are the CPU's.
 constexpr uint64_t kPhotoElements = uint64_t{500} * 375 * 3;
 
 // The program, where values of a sample's own size have the room that a group

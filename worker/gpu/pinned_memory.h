@@ -39,8 +39,8 @@ class PinnedMemory final : public BufferMemory {
 // are dropped then.
 class LentPinner {
  public:
-  // Of so many memories at most that wait to be locked; those beyond are used
-  // as they are.
+  // At most so many memories wait to be locked; those beyond are used as they
+  // are.
   static constexpr size_t kMaxWaiting = 4096;
 
   explicit LentPinner(std::shared_ptr<const Device> gpu);

@@ -18,8 +18,8 @@ struct Affine {
   static Affine Move(double x, double y) { return {1, 0, x, 0, 1, y}; }
   static Affine Scale(double s) { return {s, 0, 0, 0, s, 0}; }
   static Affine Shear(double x, double y) { return {1, x, 0, y, 1, 0}; }
-  // By `degrees`, counter-clockwise where y points down; the same bits on every
-  // machine. In fixed point, multiples of 90 are exact.
+  // Turns by `degrees`, counter-clockwise where y points down; the same bits on
+  // every machine. In fixed point, multiples of 90 are exact.
   static Affine Turn(double degrees);
 
   // This map after `first`.

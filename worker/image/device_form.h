@@ -72,8 +72,8 @@ struct BoxForm {
 struct WindowForm {
   int64_t at[2] = {}, size[2] = {};
   bool mirror = false;
-  // Of Normalized, a channel of the image each; what lies outside it, before it
-  // is converted to the result's type.
+  // Normalized has one of each a channel of the image; what lies outside it,
+  // before it is converted to the result's type.
   std::span<const float> means, factors, fills;
   float shift = 0;
   bool planes = false;
@@ -107,8 +107,8 @@ struct NoiseForm {
   SampleRng::Origin origin;
   float mean = 0, deviation = 0;  // of kNormal
   float factor = 0;               // of kShot; 0: none
-  // Of kSaltAndPepper: words below `noisy` change `group` elements, those below
-  // `salted` to the one, the others to the other, of the value's type.
+  // For kSaltAndPepper: words below `noisy` change `group` elements, those
+  // below `salted` to the one, the others to the other, of the value's type.
   uint64_t noisy = 0, salted = 0;
   uint32_t group = 1;
   std::byte salt[8] = {}, pepper[8] = {};

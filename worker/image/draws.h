@@ -75,8 +75,8 @@ LEAT_PIXEL float FewEvents(float mean, double none, uint32_t word) {
   return events;
 }
 
-// By the normal distribution with its first correction for skewness (Cornish
-// and Fisher, 1938).
+// Draws by the normal distribution with its first correction for skewness
+// (Cornish and Fisher, 1938).
 LEAT_PIXEL float ManyEvents(float mean, uint32_t a, uint32_t b) {
   float z, unused;
   NormalPair(a, b, &z, &unused);

@@ -22,8 +22,8 @@ struct JpegScan {
   // No MCU takes fewer, by the file's own Huffman tables.
   uint64_t least_bits = 0;
 
-  // Of a file whose header was read. REQUIRES: its first scan has all
-  // components, and is sequential and Huffman coded.
+  // Returns the first scan of a file whose header was read. REQUIRES: its first
+  // scan has all components, and is sequential and Huffman coded.
   static JpegScan Of(const jpeg_decompress_struct& cinfo);
 
   // Whether the data end too early for the MCUs that the header promises:

@@ -83,8 +83,8 @@ class Compiler {
     }
   }
 
-  // Of a `where`: the choice is the sample's, and the chosen value's own sizes
-  // are those of the result that are not known before.
+  // Whether it is a `where` of which the choice is the sample's, and the chosen
+  // value's own sizes are those of the result that are not known before.
   bool ChoosesOne(uint32_t i) const {
     const Node& node = graph_.nodes[i];
     if (node.op != "where" || !TypeOf(node.inputs[0]).shape.empty())

@@ -19,12 +19,12 @@ struct BlameRule {
   Blame blame = Blame::kWorker;
 };
 
-// Of a system call on a file. The object's: only if the folder that the dataset
-// is known by is there (FolderIsThere).
+// The rule for a failed system call on a file. It is the object's fault only if
+// the folder that the dataset is known by is there (FolderIsThere).
 BlameRule RuleOfErrno(int error);
 
-// Of an HTTP response that is not what was wanted. `code`: what S3 says in the
-// body; empty: nothing. Passing: another try may help.
+// The rule for an HTTP response that is not what was wanted. `code`: what S3
+// says in the body; empty: nothing. Passing: another try may help.
 BlameRule RuleOfHttp(int status, std::string_view code);
 
 // What a reader or a decoder says. Where nobody has said whose trouble it is

@@ -99,9 +99,9 @@ absl::StatusOr<CocoFile> ParseCoco(const StoredFile& file,
                                    const CocoOptions& options,
                                    const SourceLimits& limits);
 
-// As SourceFormat. kDataLoss: as ParseCoco, ids that are there twice, and
-// annotations of images or categories that are not. kNotFound: one of
-// CocoOptions::images that the file does not have.
+// Has the contract of SourceFormat::build. kDataLoss: as ParseCoco, ids that
+// are there twice, and annotations of images or categories that are not.
+// kNotFound: one of CocoOptions::images that the file does not have.
 absl::StatusOr<BuiltIndex> BuildCocoIndex(const Node& reader,
                                           const SourceLimits& limits);
 absl::StatusOr<std::unique_ptr<Source>> OpenCoco(const Node& reader,

@@ -21,9 +21,9 @@ namespace leat::worker {
 absl::StatusOr<BuiltIndex> BuildRemoteImageFolder(
     const ImageFolderOptions& options, const SourceLimits& limits);
 
-// As OpenImageFolder: 24 bytes, a name and an identity a file. Nothing is asked
-// of storage before the first Read; that opens the object which was listed.
-// kFailedPrecondition: it is another one now (names both identities).
+// Like OpenImageFolder, with 24 bytes, a name and an identity a file. Nothing
+// is asked of storage before the first Read; that opens the object which was
+// listed. kFailedPrecondition: it is another one now (names both identities).
 absl::StatusOr<std::unique_ptr<Source>> OpenRemoteImageFolder(
     const ImageFolderOptions& options, std::string_view blob,
     const SourceLimits& limits);

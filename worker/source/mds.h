@@ -69,9 +69,9 @@ absl::StatusOr<MdsIndexFile> ParseMdsIndex(std::string_view json);
 
 // --- The source -------------------------------------------------------------
 
-// As SourceFormat. kNotFound: no index.json, no such column (names those that
-// there are), a shard's file; kFailedPrecondition: a file of another size than
-// the index says.
+// Has the contract of SourceFormat::build. kNotFound: no index.json, no such
+// column (names those that there are), a shard's file; kFailedPrecondition: a
+// file of another size than the index says.
 absl::StatusOr<BuiltIndex> BuildMdsIndex(const Node& reader,
                                          const SourceLimits& limits);
 absl::StatusOr<std::unique_ptr<Source>> OpenMds(const Node& reader,

@@ -27,8 +27,9 @@ namespace leat::worker {
 // StoredFile::ReadAt; names the file.
 absl::StatusOr<NumpyHeader> ReadNumpyHeader(const StoredFile& file);
 
-// As SourceFormat. kInvalidArgument: not exactly one of files, path and array.
-// kNotFound: no file matches the pattern (says it), or the array has no rows.
+// Has the contract of SourceFormat::build. kInvalidArgument: not exactly one of
+// files, path and array. kNotFound: no file matches the pattern (says it), or
+// the array has no rows.
 absl::StatusOr<BuiltIndex> BuildNumpyIndex(const Node& reader,
                                            const SourceLimits& limits);
 absl::StatusOr<std::unique_ptr<Source>> OpenNumpy(const Node& reader,

@@ -70,7 +70,7 @@ absl::StatusOr<size_t> FindParquetColumn(const ParquetFooter& footer,
 absl::Status CheckParquetType(const ParquetColumn& column,
                               const ValueType& type);
 
-// Of a row: the bytes of its value. kInvalidArgument: null, or of another
+// Returns the bytes of a row's value. kInvalidArgument: null, or of another
 // number of elements than `type` wants.
 // REQUIRES: CheckParquetType; row < unit.rows.
 absl::StatusOr<uint64_t> ParquetBytes(const ParquetUnit& unit, uint64_t row,

@@ -71,14 +71,14 @@ class SampleCollector {
   ComponentPlaces places_;
 };
 
-// By the archive's headers. Errors as WalkTar and SampleCollector; name the
-// file.
+// Reads the archive's headers. Errors are those of WalkTar and SampleCollector;
+// they name the file.
 absl::StatusOr<ComponentPlaces> SamplesOfTar(
     const StoredFile& file, const std::vector<std::string>& ext,
     MissingComponent missing, uint64_t max_samples,
     const std::atomic<bool>* cancelled);
 
-// By an index of DALI's. kFailedPrecondition: it is not of that file, as its
+// Reads an index of DALI's. kFailedPrecondition: it is not of that file, as its
 // size, the headers of the first and last and of some more components show.
 // kInvalidArgument: no such index; names the line.
 absl::StatusOr<ComponentPlaces> SamplesOfDaliIndex(

@@ -46,8 +46,8 @@ class Device {
   // Keeps the calling thread on cores near the device, where that is known.
   virtual void NearThread() const = 0;
 
-  // Of the device. Both may wait for all that it does: they are for the start
-  // and the end, and for decoders' memory, which is kept.
+  // Memory of the device. Both may wait for all that it does: they are for the
+  // start and the end, and for decoders' memory, which is kept.
   virtual absl::StatusOr<DeviceAddress> Allocate(uint64_t bytes) const = 0;
   virtual void Free(DeviceAddress memory) const = 0;
   struct MemoryInfo {

@@ -54,8 +54,8 @@ class StageRow {
   virtual uint64_t FaultAddress() const = 0;
   // Valid as long as the tensor and values().
   Sizes SizesOf(const StageTensor& tensor) const;
-  // Of the sample's nodes: sizes, and data of those that the host has
-  // computed.
+  // The values of the sample's nodes: sizes, and data of those that the host
+  // has computed.
   virtual const std::vector<Tensor>& values() const = 0;
   virtual const RowInput& input() const = 0;
   virtual uint64_t seed() const = 0;

@@ -14,8 +14,8 @@
 
 namespace leat::worker {
 
-// Of a value of the row's: its bytes, or those of an element, if it has sizes
-// of the row's own.
+// The bytes of a value of the row's, or those of an element, if it has sizes of
+// the row's own.
 struct PlaceBytes {
   uint64_t all = 0, each = 0;
 };
@@ -39,8 +39,9 @@ class StageBuilder {
   // Whether all sizes of the value are known.
   bool IsStatic(uint32_t value) const;
   const ValueType& TypeOf(uint32_t value) const;
-  // By value, without data: what the host and kernels see of values that are on
-  // the device. Those whose sizes are the rows' own have none.
+  // Returns, for each value, without data, what the host and kernels see of
+  // values that are on the device. Those whose sizes are the rows' own have
+  // none.
   std::vector<Tensor> Shapes(size_t values) const;
 
   // --- What is added --------------------------------------------------------

@@ -96,8 +96,8 @@ struct MapRow {
   // kLookup, kOneHot: elements; kInBoxes: StageBox[count].
   uint64_t table = 0;
   uint64_t count = 0;
-  // Of the row's uint32_t that is set where an element makes the operation
-  // fail: a divisor of 0, a class that is none. 0: none does.
+  // The address of the row's uint32_t that is set where an element makes the
+  // operation fail: a divisor of 0, a class that is none. 0: none does.
   uint64_t fault = 0;
 };
 

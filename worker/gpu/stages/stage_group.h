@@ -30,8 +30,8 @@ class StageGroup {
              std::span<std::byte> block, uint64_t constants_at, uint64_t at,
              const StageDevice& device);
 
-  // Of a value, as descriptors have it: a head's is where the fused kernel
-  // writes.
+  // Returns the address of a value, as descriptors have it: a head's is where
+  // the fused kernel writes.
   uint64_t AddressOf(size_t row, const StageTensor& tensor) const;
 
   // Of the row's fault word. REQUIRES: the program may fail.

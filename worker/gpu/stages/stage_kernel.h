@@ -15,7 +15,7 @@
 
 namespace leat::worker {
 
-// By StageKind. A kernel's only parameter is the address of the rows'
+// Indexed by StageKind. A kernel's only parameter is the address of the rows'
 // descriptors, a uint64_t.
 inline constexpr const char* kStageKernels[kStageKinds] = {
     "leat_stage_map",     "leat_stage_pixels",     "leat_stage_resample",

@@ -11,8 +11,8 @@ namespace leat::worker {
 
 namespace {
 
-// Of a value whose size is a row's own: less is of no use, and more takes more
-// threads than a launch has.
+// The bounds of a value whose size is a row's own: less is of no use, and more
+// takes more threads than a launch has.
 constexpr uint64_t kLeastElements = 1024;
 constexpr uint64_t kMostElements = uint64_t{1} << 28;
 

@@ -64,8 +64,8 @@ class HuffmanCode {
   bool built_ = false;
   std::array<uint8_t, 17> counts_{};  // by length
   std::array<uint8_t, 256> symbols_{};
-  // By length: the first 16 bits beyond its codes, and what leads from a code
-  // to its symbol.
+  // Indexed by length: the first 16 bits beyond its codes, and what leads from
+  // a code to its symbol.
   std::array<uint32_t, 17> limit_{}, offset_{};
 };
 

@@ -89,8 +89,9 @@ class ParquetUnit {
   std::vector<ParquetRow> state;  // of each row; empty: all kValue
   // For kBytes: one entry a row.
   std::vector<std::span<const uint8_t>> items;
-  // Of others: elements of `width` bytes each (1: bool; 2: float16; 4: other
-  // numbers of up to 32 bits; 8), a row each, or up to ends[row] of lists.
+  // For other types: elements of `width` bytes each (1: bool; 2: float16; 4:
+  // other numbers of up to 32 bits; 8), a row each, or up to ends[row] of
+  // lists.
   std::span<const uint8_t> numbers;
   uint32_t width = 0;
   std::vector<uint32_t> ends;  // of lists

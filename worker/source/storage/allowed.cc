@@ -34,9 +34,9 @@ struct UrlParts {
   std::string scheme, host, port, path;
 };
 
-// By libcurl, which takes the same URL apart again to ask for it: nothing can
-// mean one host here and another one there. Numbers of IPv4 in any form come
-// out as four decimal ones. nullopt: it is malformed.
+// Lets libcurl do it, which takes the same URL apart again to ask for it:
+// nothing can mean one host here and another one there. Numbers of IPv4 in any
+// form come out as four decimal ones. nullopt: it is malformed.
 std::optional<UrlParts> TakeApart(std::string_view text) {
   const std::unique_ptr<CURLU, CurlFreeUrl> url(curl_url());
   if (url == nullptr ||

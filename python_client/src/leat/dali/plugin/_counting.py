@@ -110,7 +110,7 @@ class Counting:
             self.padded = reader.pads
             # The samples of each shard, in the order of their numbers.
             self._shards = [reader.samples * (k + 1) // n - reader.samples * k // n for k in range(n)]
-            # By the number of the pipeline, of all processes: what it reads in this epoch, and how much of that it
+            # The index is the pipeline's number, of all processes: what it reads in this epoch, and how much of that it
             # has read before the epoch began.
             self._sizes = list(self._shards)
             self._before = [0] * n
