@@ -95,7 +95,7 @@ class Leases {
                                        const StepMemory& memory) const;
   // The rows of the ask may be written to `part` of the step's memory.
   static void Begin(OpenAsk& ask, const BatchMemory& part);
-  // Nothing of the ask is written any more.
+  // The caller says that no row of the ask is written any more.
   void EndLease(Lane& lane, OpenAsk& ask);
   // A reference to memory is about to be dropped, which may be the last.
   void Release(const std::shared_ptr<StepMemory>& memory) {

@@ -16,7 +16,7 @@ constexpr double kRowTimeGain = 0.2;
 // Of the workers, one in so many may be taken to have stopped at a time. More
 // are not silent by chance: storage, or a start, keeps them all.
 constexpr size_t kStoppedShare = 10;
-// Of those that are left alone, so many are asked early in `backoff_waiting`.
+// So many of those that are left alone are asked early in `backoff_waiting`.
 constexpr size_t kForgiven = 32;
 
 // A bug of a worker, by its code.

@@ -46,7 +46,7 @@ enum class Augmentation : uint8_t {
 struct AugmentationInfo {
   Augmentation operation;
   std::string_view name;
-  // Of the parameter, inclusive. Both 0: the operation has none.
+  // The range of the parameter, inclusive. Both 0: the operation has none.
   double least, most;
 };
 

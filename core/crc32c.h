@@ -13,8 +13,8 @@ namespace leat {
 
 uint32_t Crc32c(std::span<const std::byte> bytes);
 uint32_t Crc32c(std::string_view bytes);
-// The sum of what `crc` is the sum of, and `bytes` behind it. That of nothing
-// is 0.
+// The sum of what `crc` is the sum of, and `bytes` behind it. The sum of no
+// bytes is 0.
 uint32_t ExtendCrc32c(uint32_t crc, std::span<const std::byte> bytes);
 // The same by a table, a byte at a time: what the fast one is tested against.
 uint32_t Crc32cByTable(std::span<const std::byte> bytes);

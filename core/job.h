@@ -89,9 +89,9 @@ struct DatasetInfo {
   std::string reader;    // canonical text of the reader node
   Digest fingerprint{};  // of reader, shard table and every record's identity
                          // (path, size, time of change)
-  // Of what the records are, wherever they lie: names below the dataset's root,
-  // sizes, labels, and what an archive's index says. Zero: indexed by a release
-  // that did not tell it.
+  // A hash of what the records are, wherever they lie: names below the
+  // dataset's root, sizes, labels, and what an archive's index says. Zero:
+  // indexed by a release that did not tell it.
   Digest content{};
   ShardTable shards;
   uint64_t bytes = 0;  // stored, all records

@@ -62,7 +62,7 @@ struct Snapshot {
     uint64_t seen = 0, sequence = 0;
   };
 
-  // Workers. Of lists, the first kMaxAlike; the numbers are of all.
+  // Workers. Lists hold the first kMaxAlike; the numbers count all.
   size_t workers = 0, ready = 0, lost = 0, troubled = 0;
   bool held = false;  // silent ones keep their shards
   std::vector<LostWorker> first_lost;

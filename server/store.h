@@ -38,7 +38,8 @@ class Store {
   virtual std::string description() const = 0;
   // False: what it holds ends with the process.
   virtual bool durable() const = 0;
-  // Of the last event; 0: none yet. Never waits for another call.
+  // The number of the last event; 0: there is none yet. Never waits for another
+  // call.
   virtual uint64_t sequence() const = 0;
 
   // Calls `apply` for each event, oldest first. kDataLoss: damaged. Errors of

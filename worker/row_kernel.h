@@ -44,8 +44,8 @@ class KernelGroup {
   // Nobody wants the row: it counts as computed, nothing of it is written, and
   // its memory may be gone. Not during its Prepare or Run.
   virtual void Forget(size_t row) = 0;
-  // Computes the rows that were prepared since the last Run. Of the others,
-  // those that have no value yet become zeros. If the outputs have a field
+  // Computes the rows that were prepared since the last Run. Those of the
+  // others that have no value yet become zeros. If the outputs have a field
   // after the pipeline's last (kValidField), it says which ones were computed.
   // Must not block; `done` once, also from within.
   virtual void Run(Done done) = 0;

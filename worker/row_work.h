@@ -153,7 +153,7 @@ class RowWork {
   // (`on_device`) or the host's. False: by Compute, one by one; which cannot
   // write a GPU's memory. Constant.
   virtual bool staged(bool on_device) const { return false; }
-  // Of staged work: rows of a group, at most; 1 and more. Constant.
+  // For staged work: the most rows of a group, 1 or more. Constant.
   virtual size_t most_rows() const { return SIZE_MAX; }
   // For staged work: whether BeginGroup would find room now for a group that
   // goes to `device` (-1: the host). The scheduler's WakeSignal is notified

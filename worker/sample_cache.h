@@ -183,7 +183,7 @@ class SampleCache {
   absl::flat_hash_map<std::string, std::vector<bool>> owned_
       ABSL_GUARDED_BY(mu_);
   uint64_t form_bytes_ ABSL_GUARDED_BY(mu_) = 0;
-  // Of forms: asked for, room, and when they are planned again.
+  // For forms: how often they were asked for, their room, the next plan.
   std::atomic<uint64_t> forms_asked_{0}, form_room_{0};
   std::atomic<uint64_t> plan_at_asked_{kFirstPlan};
   std::atomic<MonotonicTime> plan_at_;

@@ -134,7 +134,7 @@ class StagedRows final : public GroupStage {
     Answer(std::move(failed_));
   }
 
-  // Nothing of this object is touched after it: `done_` may drop it.
+  // This object is not touched afterwards: `done_` may drop it.
   void Answer(std::vector<absl::Status> rows) {
     const Done done = std::move(done_);
     done(std::move(rows));

@@ -298,7 +298,7 @@ void AddCached(const Json& stats, std::string_view field, std::string title,
   if (!section.facts.empty()) view->sections.push_back(std::move(section));
 }
 
-// Nothing of a worker that has read local files only.
+// Adds nothing for a worker that has read local files only.
 void AddStorage(const Json& stats, View* view) {
   const uint64_t requests = Whole(stats, "storage_requests_total");
   const uint64_t kept = Whole(stats, "disk_cache_bytes");

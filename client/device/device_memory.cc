@@ -89,7 +89,7 @@ void DeviceMemory::Pin() {
               Message(gpu_->Check(result, "cuMemHostRegister")));
 }
 
-// Of what Map has done, the last first. What a failure leaves is lost.
+// Undoes what Map has done, the last first. What a failure leaves is lost.
 void DeviceMemory::Unmap() {
   const cuda::Driver& cuda = gpu_->driver();
   if (fd_ >= 0) close(std::exchange(fd_, -1));

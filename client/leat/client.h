@@ -357,7 +357,7 @@ class Service {
   std::unique_ptr<State> state_;
 };
 
-// Of the library: "0.1.0".
+// The library's version: "0.1.0".
 std::string_view Version();
 
 }  // namespace leat

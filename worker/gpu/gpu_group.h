@@ -147,8 +147,7 @@ class GpuGroup final : public KernelGroup {
   absl::Status ComputeOnCpu(size_t row, GpuThread* thread);
   // Whether libjpeg-turbo decodes all of the row's image without complaint.
   bool IsSound(size_t row, GpuThread* thread) const;
-  // The statuses of rows, or `lost` for all. Nothing of the group is touched
-  // after it.
+  // The statuses of rows, or `lost` for all. The group is not touched after it.
   void Answer(const absl::Status& lost, ThreadState* state);
 
  private:

@@ -18,7 +18,7 @@
 namespace leat::worker {
 namespace {
 
-// What of a shard is there.
+// Which files of a shard are there.
 struct Found {
   bool packed = false;
   std::string identity;

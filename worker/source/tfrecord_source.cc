@@ -116,7 +116,7 @@ class TfrecordSource final : public PackedSource {
 
   const TfrecordOptions options_;
   const uint64_t max_bytes_;
-  // What of a file is before the first of its records that are known here.
+  // The part of a file before the first of its records that are known here.
   struct Begun {
     uint64_t records = 0;
     uint64_t bytes = 0;

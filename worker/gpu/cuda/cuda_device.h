@@ -59,7 +59,7 @@ class CudaDevice final : public Device {
   absl::Status WaitStream(cuda::Stream stream) const;
   absl::Status Check(cuda::Result result, const char* call) const;
   // For calls that give something back, whose callers cannot return an error:
-  // the first failure is said in the log. Of a lost GPU everything fails, and
+  // the first failure is said in the log. On a lost GPU everything fails, and
   // that has been said.
   void Released(cuda::Result result, const char* call) const;
   void Released(cuda::NvjpegResult result, const char* call) const;

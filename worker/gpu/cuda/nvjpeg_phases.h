@@ -33,7 +33,7 @@ class NvjpegPhases {
   static absl::StatusOr<std::unique_ptr<NvjpegPhases>> Create(
       const cuda::Nvjpeg* nvjpeg, const CudaDevice* gpu,
       cuda::NvjpegHandle handle, NvjpegMemory* memory);
-  // Nothing of it is on a stream any more.
+  // REQUIRES: none of its work is on a stream any more.
   ~NvjpegPhases();
 
   // Puts the image on the stream, after the host's part. Waits there for the

@@ -24,7 +24,7 @@ namespace leat::worker {
 // Thread-compatible but for Takes, Choose and device_bytes.
 class ImageDecoder {
  public:
-  // Nothing of it is on the queue any more.
+  // REQUIRES: none of its work is on the queue any more.
   virtual ~ImageDecoder() = default;
 
   // What it is called in messages.
@@ -52,7 +52,7 @@ class ImageDecoder {
   // these images. Others: device_error.h.
   virtual absl::Status Decode(std::span<JpegToDecode> images) = 0;
 
-  // Of the device's memory, that it holds now. Thread-safe.
+  // The bytes of the device's memory that it holds now. Thread-safe.
   virtual uint64_t device_bytes() const = 0;
 };
 

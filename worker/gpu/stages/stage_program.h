@@ -65,7 +65,8 @@ class StageProgram {
   uint64_t ValueBytes(size_t rows) const {
     return FaultsAt(rows) + FaultBytes(rows);
   }
-  // Of the latter: the fault words, and their place. 0 bytes: there are none.
+  // The fault words among those bytes, and their place; 0 bytes: there are
+  // none.
   uint64_t FaultBytes(size_t rows) const {
     return may_fail_ ? rows * sizeof(uint32_t) : 0;
   }

@@ -46,7 +46,8 @@ class Coefficients final : public JpegForm {
 
   // The file's header and an end of image, to be opened in the file's place.
   std::span<const std::byte> file_header() const;
-  // Of the row's blocks, and of those behind them. REQUIRES: row < rows.
+  // The bytes of the blocks of the row and of those behind it. REQUIRES: row <
+  // rows.
   std::span<const uint8_t> BlocksFrom(uint32_t row) const;
 
  private:

@@ -43,7 +43,7 @@ struct HttpResponse {
   uint64_t received = 0;  // bytes at the begin of `into`
   std::string body;       // the first max_body bytes; larger bodies of 200 are
                           // kTooLarge
-  // Of the last response, after redirects; empty: not there.
+  // Headers of the last response, after redirects; empty: it is not there.
   std::string etag;
   std::string last_modified;
   std::string content_range;
