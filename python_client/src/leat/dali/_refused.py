@@ -105,7 +105,7 @@ _GROUPS = (
         Refusal("there is no such plugin", "use plugin.jax or plugin.pytorch"),
     ),
     (
-        "experimental.dynamic",
+        "experimental experimental.dynamic",
         Refusal("operators are computed by workers, as a graph, not one by one", "write a pipeline with pipeline_def"),
     ),
 )
