@@ -4,7 +4,7 @@
     count.py CHECKOUT --results FOLDER [--data FOLDER] [--groups NAME…] [--files NAME…] [--control FOLDER]
     count.py CHECKOUT --results FOLDER --library nvidia.dali …
 
-CHECKOUT is a checkout of DALI, of which dali/test/python is copied with `leat.dali` in place of `nvidia.dali`; the folder
+CHECKOUT is a checkout of DALI, of which dali/test/python is copied with `leat.dali` for `nvidia.dali`; the folder
 of --data stands for DALI_EXTRA_PATH. Each file is a process of its own, and so is what comes after a case that takes
 longer than --seconds. Each file's outcomes are a file of --results; a file that is there is not run again. Prints a row
 for each group: cases run, those that are not applicable, the others, and how many of these pass.
