@@ -79,6 +79,7 @@ INPUTS: dict[str, Case] = {
     "floor": lambda d, x: d.math.floor(x),
     "flip": lambda d, x: d.fn.flip(x, horizontal=1, vertical=1),
     "floordiv": lambda d, x: x // 3,
+    "floordiv exactly": lambda d, x: ((x // 3) & 1) * 100,
     "full": lambda d, x: d.fn.full(d.types.Constant(3), shape=(2, 2)),
     "full_like": lambda d, x: d.fn.full_like(x, d.types.Constant(3)),
     "gaussian_blur": lambda d, x: d.fn.gaussian_blur(x, window_size=5),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What leat.dali refuses, and the check of scripts that says so, without a service."""
 
+import importlib
 import pathlib
 import re
 import subprocess
@@ -39,6 +40,18 @@ def test_a_refused_name_says_why_where_it_is_used_and_in_the_check(name):
             target = getattr(target, part)
         target(arguments.image(), indices=[0]) if "permute" in name else target(path="/x", index_path="/y")
     assert str(error.value).removesuffix(f" ({__file__}:{error.traceback[0].lineno + 1})") == refusal
+
+
+@pytest.mark.parametrize(
+    "name", ["experimental", "experimental.dynamic", "plugin.tf", "plugin.mxnet", "plugin.numba.fn", "fn.transforms"]
+)
+def test_importing_a_refused_module_says_why(name):
+    refusal = _refused.found(name)
+    with pytest.raises(ModuleNotFoundError) as error:
+        importlib.import_module(f"leat.dali.{name}")
+    assert refusal is not None and str(error.value).endswith(f": {refusal.why}; {refusal.instead}")
+    with pytest.raises(ModuleNotFoundError, match="No module named 'leat.dali.nothing'"):
+        importlib.import_module("leat.dali.nothing")
 
 
 @pytest.mark.parametrize(("operator", "argument"), _refused.ARGUMENTS)

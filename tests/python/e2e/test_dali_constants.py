@@ -247,3 +247,11 @@ def test_conditionals_of_a_lambda_without_a_choice():
     choose = lambda: fn.ones() if fn.random.coin_flip() else fn.zeros()  # noqa: E731
     with pytest.raises(leat.PipelineError, match="no function that `def` defines"):
         pipeline_def(choose, batch_size=1, enable_conditionals=True)
+
+
+def test_a_constant_is_on_the_device_that_the_script_says():
+    with Pipeline(batch_size=1):
+        assert [types.Constant(1, device=each).device for each in ("gpu", "cpu", None)] == ["gpu", "cpu", "cpu"]
+        assert types.ScalarConstant(2.5).dtype == "float32" and types.ScalarConstant(True).sizes == ()
+        with pytest.raises(TypeError, match=r"ScalarConstant: value = \[1\] \(list\); expected a number"):
+            types.ScalarConstant([1])

@@ -131,6 +131,10 @@ def test_a_pipeline_says_what_it_was_given():
     pipeline = Pipeline(batch_size=2, num_threads=3, exec_async=False, py_num_workers=1, max_streams=4)
     assert (pipeline.num_threads, pipeline.exec_async, pipeline.exec_pipelined) == (3, False, True)
     assert (pipeline.py_num_workers, pipeline.py_start_method, pipeline.max_streams) == (1, "fork", 4)
+    assert (pipeline.exec_separated, pipeline.cpu_queue_size, pipeline.gpu_queue_size) == (False, 2, 2)
+    pipeline.start_py_workers()
+    apart = Pipeline(batch_size=2, prefetch_queue_depth={"cpu_size": 3, "gpu_size": 5})
+    assert (apart.exec_separated, apart.cpu_queue_size, apart.gpu_queue_size) == (True, 3, 5)
 
 
 def test_outputs_are_tensors():

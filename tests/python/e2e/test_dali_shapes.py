@@ -146,3 +146,24 @@ def test_readers_go_on_each_by_itself(ten, arrays):
         assert [each.tolist() for each in one] == [each.tolist() for each in other]
     with pytest.raises(Exception, match="another pipeline"):
         two_readers(ten, arrays, checkpoint=pipeline.checkpoint(), num_shards=2).build()
+
+
+def test_outputs_say_which_files_they_are_made_of(ten, arrays):
+    names = [str(path) for path in sorted(ten.rglob("*.jpg"))]
+
+    @pipeline_def(batch_size=3)
+    def three():
+        label = fn.readers.file(file_root=ten, name="a", shard_id=1, num_shards=2)[1]
+        other = fn.readers.numpy(file_root=str(arrays), name="b")
+        called = fn.python_function(label, other, function=lambda x, y: x + y.size, num_outputs=1)
+        return label, other, called, fn.external_source(lambda: np.zeros((3, 1)))
+
+    pipeline = three()
+    for _ in range(3):
+        label, other, called, source = pipeline.run()
+        files = label.get_property("source_info")
+        assert files == [names[int(np.asarray(each)[0])] for each in label]
+        values = [each.source_info() for each in other]
+        assert values == [str(arrays / f"{int(np.asarray(each).flat[0])}.npy") for each in other]
+        assert called[-1].source_info() == f"{files[2]};{values[2]}"
+        assert source[0].source_info() == "" and label[1:][0].get_property("source_info") == files[1]

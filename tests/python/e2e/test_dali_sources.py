@@ -418,8 +418,8 @@ def test_the_layout_of_a_batch_is_that_of_the_output():
     assert [pipeline.run()[0].layout() for _ in range(2)] == ["A", "A"]
     with pytest.raises(RuntimeError, match='previous iteration was "A" and the current is "B"'):
         pipeline.run()
-    with pytest.raises(RuntimeError, match='Expected data with layout: "X" and got: "A"'):
-        given(batches, layout="X").run()
+    named = given(batches, layout="X")
+    assert [named.run()[0].layout() for _ in range(3)] == ["X", "X", "X"]
 
 
 def test_outputs_that_nobody_needs_are_a_warning():

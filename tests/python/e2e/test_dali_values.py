@@ -29,6 +29,29 @@ def test_powers_of_bytes_do_not_wrap(dtype):
     assert (halves.ravel().tolist(), halves.dtype) == ([64.0, 81.0], np.float16)
 
 
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_whole_numbers_are_divided_towards_zero(dtype):
+    given = [-7, -6, -1, 0, 1, 6, 7]
+
+    def quotients():
+        x = fn.external_source(lambda: np.array([given] * 2, dtype))
+        return x // 3, x // -3, 20 // (x + 8) * 0 + x // np.int32(2), fn.cast(x, dtype=types.UINT8) // 3
+
+    by_3, by_less, by_2, bytes_ = (each[0] for each in values_of(quotients))
+    assert (by_3.tolist(), by_3.dtype) == ([-2, -2, 0, 0, 0, 2, 2], dtype)
+    assert by_less.tolist() == [2, 2, 0, 0, 0, -2, -2] and by_2.tolist() == [-3, -3, 0, 0, 0, 3, 3]
+    assert bytes_.tolist() == [0, 0, 0, 0, 0, 2, 2]
+
+
+def test_a_quotient_with_a_fraction_on_either_side_has_one():
+    def quotients():
+        x = fn.external_source(lambda: np.int32([[7], [-7]]), dtype=types.INT32)
+        return x // 2.0, fn.cast(x, dtype=types.FLOAT16) // 2
+
+    for each, dtype in zip(values_of(quotients), (np.float32, np.float16)):
+        assert (each.ravel().tolist(), each.dtype) == ([3.5, -3.5], dtype)
+
+
 @pytest.mark.parametrize("dtype", [None, types.FLOAT, types.FLOAT16])
 def test_casts_round_a_half_away_from_zero(dtype):
     given = [0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 254.5, 255.5, 0.25, -7.75, 2049.0, -300.0]

@@ -13,6 +13,7 @@ from jax.sharding import PartitionSpec as P  # noqa: E402
 
 from leat.dali import _current, _node  # noqa: E402
 from leat.dali.plugin.jax.fn import jax_function  # noqa: E402
+from leat.errors import InvalidArgument  # noqa: E402
 
 BATCH = np.arange(24, dtype=np.float32).reshape(4, 3, 2)
 
@@ -116,12 +117,12 @@ def test_an_array_of_another_kind_of_device_is_told(nodes):
             return [types.SimpleNamespace(platform="gpu")]
 
     jax_function(lambda a: a)("node")
-    with pytest.raises(ValueError, match="array residing on the device of kind `gpu`, expected `cpu`"):
+    with pytest.raises(InvalidArgument, match="array residing on the device of kind `gpu`, expected `cpu`"):
         nodes[-1].call._on_one_device(0, Elsewhere())
 
 
 def test_samples_of_several_shapes_are_told(nodes):
-    with pytest.raises(ValueError, match="batch of samples with different shapes"):
+    with pytest.raises(InvalidArgument, match="batch of samples with different shapes"):
         called(nodes, lambda a: a, [np.zeros(1), np.zeros(2)])
 
 

@@ -14,13 +14,14 @@ Workers of the service that LEAT_COORDINATOR names, or of a private one, compute
 is and how it differs.
 """
 
-from leat.dali import data_node, fn, math, ops, pipeline, tensors, tfrecord, types
+from leat.dali import _absent, data_node, fn, math, ops, pipeline, tensors, tfrecord, types
 from leat.dali._definition import pipeline_def
 from leat.dali._indexing import NewAxis
 from leat.dali._node import DataNode
 from leat.dali._pipeline import Pipeline
 from leat.dali._tensors import TensorList
 
+_absent.install()
 newaxis: NewAxis = NewAxis()
 
 __all__ = [

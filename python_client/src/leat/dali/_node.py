@@ -140,10 +140,10 @@ class DataNode:
         return binary("div", other, self)
 
     def __floordiv__(self, other: Any) -> DataNode:
-        return binary("floordiv", self, other)
+        return quotient(self, other)
 
     def __rfloordiv__(self, other: Any) -> DataNode:
-        return binary("floordiv", other, self)
+        return quotient(other, self)
 
     def __and__(self, other: Any) -> DataNode:
         return binary("bitwise_and", self, other)
@@ -320,6 +320,22 @@ def binary(op: str, a: Any, b: Any) -> DataNode:
         sizes=_broadcast(a, b),
         dtype=dtype,
         device=device,
+    )
+
+
+def quotient(a: Any, b: Any) -> DataNode:
+    """a // b as DALI has it: of whole numbers it is cut towards zero, with a fraction on either side it is a / b."""
+    a, b = node_of(a), node_of(b)
+    if any(each.dtype in ("float16", "float32") for each in (a, b)):
+        return binary("div", a, b)
+    down = binary("floordiv", a, b)
+    if down.dtype in ("bool", "uint8"):
+        return down
+    rest = apply("sub", a, apply("mul", down, b))
+    negative = apply("bitwise_xor", apply("lt", a, 0), apply("lt", b, 0))
+    up = apply("cast", apply("bitwise_and", apply("ne", rest, 0), negative), dtype="int32")
+    return DataNode(
+        apply("add", down, up), layout=down.layout, sizes=down.sizes, dtype=down.dtype, device=down.device
     )
 
 

@@ -8,13 +8,15 @@ import json
 import sys
 import warnings
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
-from leat.dali import _current, _node, _plan, _refused, _settled, types
+from leat.dali import _current, _node, _plan, _settled, types
+from leat.dali._formalities import Formalities
 from leat.dali._node import DataNode
 from leat.dali._operator import check_hint, warn_of_slower
+from leat.dali._origins import Origin
 from leat.dali._runner import Place, Runner, Taken
 from leat.dali._source_checks import layout_in
 from leat.dali._stages import Settings
@@ -29,7 +31,7 @@ _HINTS = (
 ).split()
 
 
-class Pipeline:
+class Pipeline(Formalities):
     """A graph of operators, and where in its data it is.
 
     Build it by calling functions of `fn` in a `with` block and then set_outputs, or by `pipeline_def`. All pipelines of
@@ -349,12 +351,16 @@ class Pipeline:
             operation.source.withdraw(runner.place.steps)
         for name, data in inputs.items():
             self._feed(name, data, step=runner.place.steps)
-        taken = self._take(self._built().place)
+        place = self._built().place
+        taken = self._take(place)
         runner = self._built()
         layouts = [_settled.layout_of(node, batch) for node, batch in zip(self._outputs, taken.outputs)]
         batches = tuple([TensorList(batch, layout) for batch, layout in zip(taken.outputs, layouts)])
-        for batch, on_gpu in zip(batches, self._on_gpu()):
+        for batch, on_gpu, readers in zip(batches, self._on_gpu(), self._plan.readers_of_outputs):
             batch._target = self.device_id if on_gpu else None
+            if readers:
+                made_of = [runner.readers[i] for i in readers]
+                batch._origin = Origin([(each.job, each.block) for each in made_of], place.steps)
         # No calls from here on: see Runner.
         runner.place = taken.after
         return batches
@@ -423,15 +429,6 @@ class Pipeline:
         # When the interpreter ends, modules are gone, and the process frees what the library holds.
         if getattr(self, "_runner", None) is not None and not _is_finalizing():
             self.close()
-
-    def serialize(self, *_: Any, **__: Any) -> NoReturn:
-        """Refused: a graph holds functions of this process."""
-        raise _refused.unimplemented("Pipeline.serialize")
-
-    @classmethod
-    def deserialize(cls, *_: Any, **__: Any) -> NoReturn:
-        """Refused, as `serialize`."""
-        raise _refused.unimplemented("Pipeline.deserialize")
 
     # What readers know.
 

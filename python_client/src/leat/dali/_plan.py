@@ -10,6 +10,7 @@ job of its own. Random numbers without inputs are drawn by the job of a reader w
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -142,6 +143,12 @@ class Plan:
         """Its external sources."""
         consumers = [each for each in self.stages if isinstance(each, ConsumerStage)]
         return [each for stage in consumers for each in stage.operations if each.source is not None]
+
+    @functools.cached_property
+    def readers_of_outputs(self) -> list[list[int]]:
+        """Of each output, the readers of whose samples it is made, by their places among the readers."""
+        found = [{each.number for each in _reachable([output], [])} for output in self.outputs]
+        return [[i for i, reader in enumerate(self.readers) if reader.number in each] for each in found]
 
     def takes(self, operation: Operation) -> bool:
         """Whether an operation takes what this one gives."""

@@ -36,7 +36,8 @@ _GROUPS = (
     ),
     (
         "fn.decoders.video fn.element_extract fn.inputs fn.optical_flow fn.per_frame fn.readers.sequence "
-        "fn.readers.video fn.readers.video_resize fn.sequence_rearrange fn.sequence_reader fn.video_reader",
+        "fn.readers.video fn.readers.video_resize fn.sequence_rearrange fn.sequence_reader fn.video_reader "
+        "fn.video_reader_resize",
         Refusal("values are single images: there are no videos and no sequences", "read single frames as files"),
     ),
     (
@@ -48,7 +49,7 @@ _GROUPS = (
     ),
     (
         "fn.bb_flip fn.bbox_paste fn.bbox_rotate fn.box_encoder fn.coord_flip fn.coord_transform fn.random_bbox_crop "
-        "fn.roi_random_crop fn.segmentation",
+        "fn.roi_random_crop fn.segmentation fn.ssd_random_crop",
         Refusal(_BOXES, _FUNCTION),
     ),
     (
@@ -69,8 +70,19 @@ _GROUPS = (
     ("fn.random_crop_generator", Refusal("windows are not drawn by themselves", "use fn.random_resized_crop")),
     ("fn.readers.mxnet", Refusal("Leat reads no RecordIO", "write the records as TFRecord, WebDataset or files")),
     ("fn.subscript", Refusal("indices are no operator of their own", "write node[…]")),
+    (
+        "fn.decoders.inflate fn.decoders.numpy",
+        Refusal("workers decode images alone", "use fn.readers.numpy, or decode it in fn.python_function"),
+    ),
+    (
+        "fn.fast_resize_crop_mirror",
+        Refusal("there is one resampling", "use fn.resize_crop_mirror(antialias=False)"),
+    ),
     ("fn.tensor_resize", Refusal("resampling is of images", "use fn.resize")),
-    ("fn.transforms", Refusal("matrices are constants", "compute it with NumPy, for fn.warp_affine(matrix=…)")),
+    (
+        "fn.transforms fn.transform_translation",
+        Refusal("matrices are constants", "compute it with NumPy, for fn.warp_affine(matrix=…)"),
+    ),
     (
         " ".join(
             f"math.{name}"
@@ -105,7 +117,7 @@ _GROUPS = (
         Refusal("there is no such plugin", "use plugin.jax or plugin.pytorch"),
     ),
     (
-        "experimental.dynamic",
+        "experimental experimental.dynamic",
         Refusal("operators are computed by workers, as a graph, not one by one", "write a pipeline with pipeline_def"),
     ),
 )

@@ -313,7 +313,8 @@ class BatchSource:
 
     def _checked(self, i: int, value: Any, rows: int) -> Any:
         """An array with a batch axis, or a list of arrays."""
-        layout = "" if self.given is None else layout_in(value)
+        # A layout that the script says is what the axes are called, whatever a source calls them.
+        layout = "" if self.given is None or self._seen[i].said else layout_in(value)
         # Operators take what has no layout for HWC.
         if layout and not (self.has_users and layout == "HWC" and not self._seen[i].layout):
             self._take_layout(i, layout)

@@ -99,6 +99,11 @@ class ReaderStage:
         )
 
     @property
+    def block(self) -> range:
+        """The pipeline's rows of the job's batch."""
+        return self._settings.block
+
+    @property
     def gives_arrays(self) -> bool:
         """Whether `at` gives the stage's outputs as they are: each is an array, whatever the samples are."""
         return not self._outputs.vary

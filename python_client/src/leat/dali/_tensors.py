@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ class TensorCPU:
 
     # The GPU on which the script has it, where a plugin may put it.
     _target: int | None = None
+    # Says where the sample is stored.
+    _origin: Callable[[], str] | None = None
 
     def __init__(self, object: Any, layout: str | None = None, is_pinned: bool = False) -> None:
         if isinstance(object, TensorCPU):
@@ -73,12 +76,16 @@ class TensorCPU:
         return self._layout
 
     def source_info(self) -> str:
-        """Empty: workers give no metadata with their rows; `iterator.samples()` says which samples they are."""
-        return ""
+        """The path of the file that the sample is read from; " at index 3" follows where a file has several records.
+
+        Of a sample that is made of those of several readers, all of them, with ";" in between. Empty: no reader has
+        given it. Each call asks the service.
+        """
+        return "" if self._origin is None else self._origin()
 
     def get_property(self, key: str) -> str | None:
         """The layout or the source; None for other words."""
-        return {"layout": self._layout, "source_info": ""}.get(key)
+        return self.source_info() if key == "source_info" else {"layout": self._layout}.get(key)
 
     def as_cpu(self) -> TensorCPU:
         """The same: it is in the host's memory."""
@@ -116,6 +123,7 @@ class TensorListCPU:
     """
 
     _target: int | None = None  # as of its samples
+    _origin: Callable[[int], str] | None = None  # of each sample
 
     def __init__(self, batch: Any, layout: str | None = None, is_pinned: bool = False) -> None:
         first = batch[0] if isinstance(batch, (list, tuple)) and batch else batch
@@ -141,7 +149,10 @@ class TensorListCPU:
             return [self[at] for at in range(*i.indices(len(self)))]
         if not -len(self) <= i < len(self):
             raise IndexError(f"sample {i} of a batch of {len(self)}")
-        return self._placed(TensorCPU(self._batch[i], self._layout))
+        sample = self._placed(TensorCPU(self._batch[i], self._layout))
+        if self._origin is not None:
+            sample._origin = functools.partial(self._origin, i % len(self))
+        return sample
 
     def _placed(self, tensor: TensorCPU) -> TensorCPU:
         tensor._target = self._target
@@ -205,8 +216,10 @@ class TensorListCPU:
         return None
 
     def get_property(self, key: str) -> Any:
-        """The layout, or the empty sources of all samples; None for other words."""
-        return {"layout": self._layout, "source_info": [""] * len(self)}.get(key)
+        """The layout, or the sources of all samples; None for other words."""
+        if key == "source_info":
+            return [each.source_info() for each in self]
+        return {"layout": self._layout}.get(key)
 
 
 TensorList = TensorListCPU

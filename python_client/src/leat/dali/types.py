@@ -201,7 +201,7 @@ def Constant(  # noqa: N802 (DALI's name)
         dtype: of the elements; None: an array's own (float64 becomes float32), int32, float32 or bool of numbers.
         shape: of the result; a number fills it, of a list there must be as many.
         layout: the names of its axes.
-        device: accepted; it has no meaning here.
+        device: "gpu": the script has it on the GPU, as after `.gpu()`.
         name: accepted; only sources and readers are asked for by name.
 
     Returns:
@@ -221,4 +221,12 @@ def Constant(  # noqa: N802 (DALI's name)
         if array.size != 1 and array.size != int(np.prod(sizes)):
             raise InvalidArgument(f"Constant: {array.size} values for shape {sizes}")
         array = np.broadcast_to(array, sizes) if array.size == 1 else array.reshape(sizes)
-    return _node.constant(array, layout=layout)
+    node = _node.constant(array, layout=layout)
+    return node.on("gpu") if device == "gpu" else node
+
+
+def ScalarConstant(value: Any, dtype: DALIDataType | None = None) -> Any:  # noqa: N802 (DALI's name)
+    """As `Constant`, of one number."""
+    if not isinstance(value, (bool, int, float, np.number, np.bool_)):
+        raise TypeError(f"ScalarConstant: value = {value!r:.60} ({type(value).__name__}); expected a number")
+    return Constant(value, dtype)

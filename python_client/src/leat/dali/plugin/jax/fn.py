@@ -11,6 +11,7 @@ import jax
 
 from leat import _pipeline_placing as _placing
 from leat.dali import _current, _node
+from leat.errors import InvalidArgument
 
 __all__ = ["jax_function"]
 
@@ -72,7 +73,7 @@ class _Call:
     def __call__(self, arrays: Sequence[Any]) -> list[jax.Array]:
         for i, array in enumerate(arrays):
             if not hasattr(array, "shape"):
-                raise ValueError(
+                raise InvalidArgument(
                     f"{self._name} takes batches of one shape, and its input {i} is a batch of samples with different "
                     "shapes; resize, crop or pad them first"
                 )
@@ -112,7 +113,7 @@ class _Call:
             )
         layout = self._layouts[i] if i < len(self._layouts) else ""
         if layout and len(layout) != output.ndim - 1:
-            raise ValueError(
+            raise InvalidArgument(
                 f"{self._name}: the layout {layout!r} of the output at index {i} has {len(layout)} axes, and its "
                 f"samples {output.ndim - 1}"
             )
@@ -122,18 +123,18 @@ class _Call:
         if self._global is not None:
             shards = [shard.data for shard in output.addressable_shards]
             if len(shards) != 1:
-                raise ValueError(
+                raise InvalidArgument(
                     f"{self._name} returned multiple shards as output {i}: expected exactly one, got {len(shards)}."
                 )
             output = shards[0]
         devices = list(output.devices())
         if len(devices) != 1:
-            raise ValueError(
+            raise InvalidArgument(
                 f"{self._name} returned array split across multiple devices ({len(devices)}) as output {i}; expected "
                 "an array on a single device."
             )
         if devices[0].platform != self._device.platform:
-            raise ValueError(
+            raise InvalidArgument(
                 f"{self._name} returned array residing on the device of kind `{devices[0].platform}`, expected "
                 f"`{self._device.platform}` (output {i})."
             )
@@ -205,7 +206,8 @@ def jax_function(
 
     When the pipeline is defined, NotImplementedError: `sharding`, and this process has several devices; ValueError:
     `sharding` is none. When it runs, RuntimeError: the function returned another number of outputs, or of samples;
-    ValueError: arrays on several devices, on one of another kind, or with another number of axes than their layout has.
+    leat.InvalidArgument, which is a ValueError, too: its samples have several shapes, or it returned arrays on several
+    devices, on one of another kind, or with another number of axes than their layout has.
     """
     _check_arguments(num_outputs, output_layouts, device)
 

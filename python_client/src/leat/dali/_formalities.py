@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Methods and properties of DALI's pipelines that have nothing to do here, or that are refused by name."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from leat.dali import _refused
+
+
+class Formalities:
+    """What scripts call of a pipeline besides defining and running it."""
+
+    prefetch_queue_depth: Any
+
+    def start_py_workers(self) -> None:
+        """Nothing: sources are asked in this process."""
+
+    @property
+    def exec_separated(self) -> bool:
+        """Whether prefetch_queue_depth says two numbers. It decides nothing: the least of them counts."""
+        return isinstance(self.prefetch_queue_depth, dict)
+
+    @property
+    def cpu_queue_size(self) -> int:
+        """The number that prefetch_queue_depth says for DALI's CPU stage."""
+        depth = self.prefetch_queue_depth
+        return depth["cpu_size"] if isinstance(depth, dict) else depth
+
+    @property
+    def gpu_queue_size(self) -> int:
+        """The number that prefetch_queue_depth says for DALI's GPU stage."""
+        depth = self.prefetch_queue_depth
+        return depth["gpu_size"] if isinstance(depth, dict) else depth
+
+    def serialize(self, *_: Any, **__: Any) -> NoReturn:
+        """Refused: a graph holds functions of this process."""
+        raise _refused.unimplemented("Pipeline.serialize")
+
+    @classmethod
+    def deserialize(cls, *_: Any, **__: Any) -> NoReturn:
+        """Refused, as `serialize`."""
+        raise _refused.unimplemented("Pipeline.deserialize")
