@@ -5,6 +5,8 @@ The chroot is a copy of bundle_test's with the packages that ours depend on, and
 root, a Debian mirror (LEAT_DEBIAN_MIRROR) and debhelper; without them these tests are skipped and say so.
 """
 
+import hashlib
+import json
 import pathlib
 import shutil
 import sys
@@ -58,6 +60,35 @@ assert os.listdir("/var/lib/leat-coordinator"), "the state is elsewhere"
 with leat.connect() as service:  # a private one
     epoch(service)
 """
+
+
+class BillTest(unittest.TestCase):
+    """deploy/sbom.py."""
+
+    def test_the_bill_names_artefacts_and_every_library_with_its_version(self):
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="leat-bill-"))
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        (folder / "leat.tar").write_text("x")
+        bills = []
+        for name in ("one.json", "two.json"):
+            done = run(sys.executable, "-B", ROOT / "deploy/sbom.py", "--build", build_dir(), "-o", folder / name,
+                       folder / "leat.tar")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            bills.append((folder / name).read_bytes())
+        self.assertEqual(*bills)
+        bill = json.loads(bills[0])
+        self.assertEqual((bill["bomFormat"], bill["specVersion"]), ("CycloneDX", "1.5"))
+        parts = {one["name"]: one for one in bill["components"]}
+        self.assertEqual(parts["leat.tar"]["hashes"][0]["content"], hashlib.sha256(b"x").hexdigest())
+        for name, use in (("libgrpc29", "loaded"), ("libjpeg62-turbo", "loaded"), ("libcli11-dev", "compiled in")):
+            installed = run("dpkg-query", "-W", "-f", "${Version}", name).stdout
+            self.assertEqual(parts[name]["version"], installed)
+            self.assertIn(f"pkg:deb/debian/{name}@", parts[name]["purl"])
+            self.assertEqual(parts[name]["properties"][0]["value"], use)
+        self.assertTrue(parts["libjpeg62-turbo"]["licenses"])
+        references = [one["bom-ref"] for one in bill["components"]]
+        self.assertEqual(len(references), len(set(references)))
+        self.assertLessEqual(set(bill["dependencies"][0]["dependsOn"]), set(references))
 
 
 class PackagesTest(cluster.ClusterTest):
