@@ -8,6 +8,7 @@ root, a Debian mirror (LEAT_DEBIAN_MIRROR) and debhelper; without them these tes
 import hashlib
 import json
 import pathlib
+import re
 import shutil
 import sys
 import tempfile
@@ -102,13 +103,27 @@ class PackagesTest(cluster.ClusterTest):
         bare = bare_debian(build_dir() / "bookworm-minbase")
         cls.scratch = pathlib.Path(tempfile.mkdtemp(prefix="leat-packages-"))
         cls.addClassCleanup(shutil.rmtree, cls.scratch, ignore_errors=True)
-        cls.debs = {}
-        for revision in (1, 2):
-            cls.debs[revision] = cls.scratch / str(revision)
-            built = run(ROOT / "deploy/debian/build", "--build-dir", build_dir(), "--fast", "--revision", revision,
-                        "-o", cls.debs[revision])
-            assert built.returncode == 0, built.stdout + built.stderr
+        cls.debs = {1: cls.scratch / "1", 2: cls.scratch / "2"}
+        built = run(ROOT / "deploy/debian/build", "--build-dir", build_dir(), "--fast", "-o", cls.debs[1])
+        assert built.returncode == 0, built.stdout + built.stderr
+        cls.make_newer()
         cls.debian = cls.chroot(bare, build_dir() / "bookworm-packages")
+
+    @classmethod
+    def make_newer(cls):
+        """Revision 2: the same packages with another version, and with another comment in the configuration files."""
+        cls.debs[2].mkdir()
+        for deb in cls.debs[1].glob("*.deb"):
+            root = cls.scratch / deb.stem
+            assert run("dpkg-deb", "-R", deb, root).returncode == 0
+            control = root / "DEBIAN/control"
+            old = re.search(r"(?m)^Version: (.*)-1$", control.read_text())[1]
+            control.write_text(control.read_text().replace(f"{old}-1", f"{old}-2"))
+            for file in root.glob("etc/leat/*.yaml"):
+                file.write_text(f"# A newer file.\n{file.read_text()}")
+            packed = run("dpkg-deb", "--root-owner-group", "-Znone", "-b", root, cls.debs[2])
+            assert packed.returncode == 0, packed.stderr
+            shutil.rmtree(root)
 
     @classmethod
     def chroot(cls, bare, folder):
@@ -195,6 +210,7 @@ class PackagesTest(cluster.ClusterTest):
         self.install(2)
         self.assertIn("-2", self.inside("dpkg-query", "-W", "-f", "${Version}", "leat-worker"))
         self.assertTrue((self.debian / "etc/leat/worker.yaml").read_text().endswith("threads: 2\n"))
+        self.assertTrue((self.debian / "etc/leat/coordinator.yaml").read_text().startswith("# A newer file.\n"))
         self.inside("leat-worker", "--check-config", "--config", "/etc/leat/worker.yaml")
         # A removal keeps both, a purge neither.
         self.inside("dpkg", "--remove", *OURS)
