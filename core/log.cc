@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/json.h"
+#include "core/log_text.h"
 #include "core/status.h"
 #include "spdlog/formatter.h"
 #include "spdlog/sinks/stdout_sinks.h"
@@ -42,27 +43,6 @@ void AppendTime(spdlog::log_clock::time_point time, std::string* line) {
                  "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z",
                  utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday, utc.tm_hour,
                  utc.tm_min, utc.tm_sec, (since_epoch - seconds).count());
-}
-
-// Control characters become escapes, so that an event stays one line and what
-// a user typed cannot pass for another event or drive a terminal.
-void AppendPrintable(std::string_view text, std::string* line) {
-  for (char c : text) {
-    const auto byte = static_cast<uint8_t>(c);
-    if (c == '\n')
-      *line += "\\n";
-    else if (byte < 0x20 || byte == 0x7F)
-      fmt::format_to(std::back_inserter(*line), "\\x{:02x}", byte);
-    else
-      *line += c;
-  }
-}
-
-// A line has a bound, whatever a user's path or a peer's message brings.
-std::string_view Bounded(const spdlog::details::log_msg& msg) {
-  constexpr size_t kMaxMessage = 16 * 1024;
-  return std::string_view(msg.payload.data(), msg.payload.size())
-      .substr(0, kMaxMessage);
 }
 
 // time level program message
@@ -136,6 +116,24 @@ std::shared_ptr<spdlog::logger>& TheLogger() {
 }
 
 }  // namespace
+
+std::string_view Bounded(const spdlog::details::log_msg& msg) {
+  constexpr size_t kMaxMessage = 16 * 1024;
+  return std::string_view(msg.payload.data(), msg.payload.size())
+      .substr(0, kMaxMessage);
+}
+
+void AppendPrintable(std::string_view text, std::string* line) {
+  for (char c : text) {
+    const auto byte = static_cast<uint8_t>(c);
+    if (c == '\n')
+      *line += "\\n";
+    else if (byte < 0x20 || byte == 0x7F)
+      fmt::format_to(std::back_inserter(*line), "\\x{:02x}", byte);
+    else
+      *line += c;
+  }
+}
 
 spdlog::logger* Logger() { return TheLogger().get(); }
 

@@ -124,13 +124,14 @@ absl::Status Server::Open(Listener listener, const ServerOptions& options) {
   if (options.watchdog_interval <= Duration::zero()) return absl::OkStatus();
   std::function<void()> on_deaf = options.on_deaf;
   if (!on_deaf) on_deaf = [address = address_] { EndDeaf(address); };
-  ASSIGN_OR_RETURN(watchdog_,
-                   Watchdog::Start(
-                       {.interval = options.watchdog_interval},
-                       [a = acceptor_.get()](MonotonicTime deadline) {
-                         return AskSelf(a, deadline);
-                       },
-                       std::move(on_deaf)));
+  ASSIGN_OR_RETURN(
+      watchdog_,
+      Watchdog::Start(
+          {.interval = options.watchdog_interval, .on_alive = options.on_alive},
+          [a = acceptor_.get()](MonotonicTime deadline) {
+            return AskSelf(a, deadline);
+          },
+          std::move(on_deaf)));
   return absl::OkStatus();
 }
 

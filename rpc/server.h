@@ -48,6 +48,8 @@ struct ServerOptions {
   // Outlives the server.
   Newcomers* newcomers = nullptr;
   Duration watchdog_interval{0};  // 0: no watchdog
+  // WatchdogOptions::on_alive.
+  std::function<void()> on_alive;
   // Empty: ends the process with kDeafExitCode.
   std::function<void()> on_deaf;
 };

@@ -74,6 +74,8 @@ void Watchdog::Loop() {
     if (deafness.misses() > 0)
       LOG_WARN("watchdog.missed in_a_row={} of={}", deafness.misses(),
                options_.misses);
+    else if (options_.on_alive)
+      options_.on_alive();
     due = std::max(started + options_.interval, question.ended);
   }
 }

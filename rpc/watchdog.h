@@ -25,6 +25,9 @@ namespace leat::rpc {
 struct WatchdogOptions {
   Duration interval = std::chrono::seconds(10);  // also a question's deadline
   int misses = 3;                                // in a row
+  // Is told on the watchdog's thread after each question that was not missed;
+  // empty: nobody is.
+  std::function<void()> on_alive;
 };
 
 // Deafness: decides from the answers, and from how late they are, whether the

@@ -8,13 +8,18 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 
 #include "absl/time/time.h"
 #include "core/access.h"
 #include "core/log.h"
 #include "core/status.h"
+#include "rpc/flag_file.h"
+#include "rpc/journal_log.h"
 #include "rpc/process.h"
 #include "rpc/secret_files.h"
+#include "rpc/service_notifier.h"
+#include "rpc/status_server.h"
 #include "server/config.h"
 #include "server/daemon.h"
 
@@ -60,7 +65,8 @@ void AddFlags(CLI::App* app, Config* config, Flags* flags) {
                   "directory for what must survive a restart; without it "
                   "everything is in memory");
   app->add_flag("--accept-data-loss", config->accept_data_loss,
-                "start with what can be read of a damaged state");
+                "start with what can be read of a damaged state")
+      ->configurable(false);
   app->add_option("--access-token-file", flags->access_token_file,
                   "file with the access token that callers must know (or the "
                   "environment's LEAT_ACCESS_TOKEN)");
@@ -97,7 +103,9 @@ void AddFlags(CLI::App* app, Config* config, Flags* flags) {
       ->check(CLI::Range(0, 86'400'000))
       ->capture_default_str();
   AddServerFlags(app, &config->server, flags);
-  app->add_option("--log-format", flags->log_format, "text or json")
+  app->add_option("--log-format", flags->log_format,
+                  "text or json; text has no time for systemd's journal, which "
+                  "adds it")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
   app->add_option("--log-level", flags->log_level,
@@ -105,9 +113,11 @@ void AddFlags(CLI::App* app, Config* config, Flags* flags) {
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error"}))
       ->capture_default_str();
   app->add_option("--ready-fd", flags->ready_fd,
-                  "write the address to this descriptor when serving");
+                  "write the address to this descriptor when serving")
+      ->configurable(false);
   app->add_option("--lifeline-fd", flags->lifeline_fd,
-                  "exit when the other end of this pipe closes");
+                  "exit when the other end of this pipe closes")
+      ->configurable(false);
   app->set_version_flag("--version", std::string(rpc::kLeatVersion));
 }
 
@@ -145,6 +155,14 @@ absl::Status Complete(const Flags& flags, Config* config) {
   return config->Validate();
 }
 
+// What a start would say of the addresses.
+absl::Status CheckListeners(const Config& config) {
+  RETURN_IF_ERROR(rpc::CheckListener(config.security, config.listen));
+  if (config.http.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::string http, rpc::HttpAddress(config.http));
+  return rpc::CheckListener(config.security, http);
+}
+
 int Fail(const absl::Status& status, int code) {
   const std::string_view text = Message(status);
   std::fprintf(stderr, "leat-coordinator: %.*s\n",
@@ -169,31 +187,67 @@ void Reload(const Flags& flags, rpc::Security security, Daemon* daemon) {
   if (!status.ok()) LOG_ERROR("tls.not_reloaded error=\"{}\"", Message(status));
 }
 
-int Run(int argc, char** argv) {
-  rpc::StopSignals signals;
-  Config config;
-  Flags flags;
+// The exit code of a command line that is wrong, or that asks for nothing to be
+// served (--help, --check-config).
+std::optional<int> Parse(int argc, char** argv, Config* config, Flags* flags) {
   CLI::App app(
       "The coordinator of a Leat service: datasets, jobs, membership and who "
       "owns which shard.",
       "leat-coordinator");
-  AddFlags(&app, &config, &flags);
+  AddFlags(&app, config, flags);
+  rpc::FlagFile file(&app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  if (absl::Status status = Complete(flags, &config); !status.ok())
-    return Fail(status, absl::IsInvalidArgument(status) ? 2 : 1);
+  if (absl::Status status = file.Apply(); !status.ok()) return Fail(status, 2);
+  if (file.print()) {
+    fmt::print("{}", file.Text());
+    return 0;
+  }
+  absl::Status status = Complete(*flags, config);
+  if (file.check() && status.ok()) status = CheckListeners(*config);
+  if (!status.ok())
+    return Fail(
+        MakeStatus(status.code(), "{}{}", Message(status), file.Origin()),
+        absl::IsInvalidArgument(status) ? 2 : 1);
+  if (!file.check()) return std::nullopt;
+  fmt::print("the configuration is good{}\n", file.Origin());
+  return 0;
+}
+
+// A daemon on a lifeline belongs to the process at its other end, and systemd
+// is told of that process, if of any.
+rpc::NotifySettings WhomToTell(const Flags& flags) {
+  if (flags.lifeline_fd >= 0) return {};
+  return rpc::NotifySettings::Read(
+      [](const char* name) -> const char* { return std::getenv(name); },
+      getpid());
+}
+
+int Run(int argc, char** argv) {
+  rpc::StopSignals signals;
+  Config config;
+  Flags flags;
+  if (const std::optional<int> code = Parse(argc, argv, &config, &flags); code)
+    return *code;
   InitLog("leat-coordinator",
           flags.log_format == "json" ? LogFormat::kJson : LogFormat::kText,
           spdlog::level::info);
+  if (flags.log_format == "text")
+    rpc::LogForJournal(std::getenv("JOURNAL_STREAM"));
   if (absl::Status status = SetLogLevel(flags.log_level); !status.ok())
     return Fail(status, 2);
   rpc::RaiseDescriptorLimit();
   if (absl::Status status = rpc::CheckThreads(/*own=*/0); !status.ok())
     return Fail(status, 1);
+  rpc::ServiceNotifier notifier(WhomToTell(flags), &Clock::Real());
+  config.server.watchdog_interval =
+      notifier.WatchdogInterval(config.server.watchdog_interval);
+  config.server.on_alive = [&notifier] { notifier.Alive(); };
   LOG_INFO("coordinator.starting {}", config.ToString());
+  notifier.Status("reading the state");
 
   std::atomic<bool> state_failed = false;
   absl::StatusOr<std::unique_ptr<Daemon>> daemon =
@@ -208,10 +262,15 @@ int Run(int argc, char** argv) {
                 absl::IsInvalidArgument(daemon.status()) ? 2 : 1);
   LOG_INFO("coordinator.serving address={}", (*daemon)->address());
   ReportReady(flags.ready_fd, (*daemon)->address());
+  const std::string serving = "serving " + (*daemon)->address();
+  notifier.Ready(serving);
   rpc::FileWatch files({flags.tls.cert, flags.tls.key, flags.tls.ca});
-  const int signal = signals.Wait(flags.lifeline_fd, &files, [&](bool) {
+  const int signal = signals.Wait(flags.lifeline_fd, &files, [&](bool asked) {
+    if (asked) notifier.Reloading();
     Reload(flags, config.security, daemon->get());
+    if (asked) notifier.Ready(serving);
   });
+  notifier.Stopping("waiting for calls to end");
   LOG_INFO("coordinator.stopping cause={} timeout_ms={}",
            signal == rpc::StopSignals::kLifeline ? "lifeline"
            : signal == rpc::StopSignals::kAsked

@@ -11,6 +11,7 @@
 #include "CLI/CLI.hpp"
 #include "core/access.h"
 #include "core/status.h"
+#include "rpc/flag_file.h"
 #include "rpc/status_server.h"
 #include "worker/cores.h"
 #include "worker/source/storage/allowed.h"
@@ -36,6 +37,14 @@ int Fail(const absl::Status& status) {
   return 2;
 }
 
+// What a start would say of the addresses.
+absl::Status CheckListeners(const Config& config) {
+  RETURN_IF_ERROR(rpc::CheckListener(config.security, config.listen));
+  if (config.http.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::string http, rpc::HttpAddress(config.http));
+  return rpc::CheckListener(config.security, http);
+}
+
 // How records are read, and what is kept of them.
 void AddStorageFlags(CLI::App& app, Config& config) {
   static const std::map<std::string, ReadAheadOf> kDatasets = {
@@ -46,7 +55,8 @@ void AddStorageFlags(CLI::App& app, Config& config) {
       ->check(CLI::Range(0, 1024));
   app.add_option("--read-ahead-of", config.read_ahead_of,
                  "remote: datasets on the network; all: on local disks too")
-      ->transform(CLI::CheckedTransformer(kDatasets));
+      ->transform(CLI::CheckedTransformer(kDatasets))
+      ->default_str("remote");
   app.add_option("--forms", config.forms,
                  "what is kept of JPEG files beside them, in what of --cache "
                  "they leave: none, seek, coefficients, or all, whichever "
@@ -339,24 +349,37 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
                  "a DNS name or URI; the first that fits counts");
   app.add_flag("--insecure", config.security.insecure,
                "plaintext and unknown callers beyond loopback are meant");
-  app.add_option("--log-format", log_format, "text or json")
+  app.add_option("--log-format", log_format,
+                 "text or json; text has no time for systemd's journal, which "
+                 "adds it")
       ->check(CLI::IsMember({"text", "json"}));
-  app.add_option("--log-level", config.log_level, "")
+  app.add_option("--log-level", config.log_level,
+                 "trace, debug, info, warn or error")
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error"}));
   app.add_option("--ready-fd", config.ready_fd,
-                 "inherited descriptor: gets the address once ready");
+                 "inherited descriptor: gets the address once ready")
+      ->configurable(false);
   app.add_option("--lifeline-fd", config.lifeline_fd,
-                 "inherited pipe: exits when its other end closes");
+                 "inherited pipe: exits when its other end closes")
+      ->configurable(false);
+  rpc::FlagFile file(&app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
     return Fail(InvalidArgument("{}", error.what()));
   }
+  if (absl::Status status = file.Apply(); !status.ok()) return Fail(status);
+  if (file.print()) {
+    fmt::print("{}", file.Text());
+    return 0;
+  }
   for (const SizeFlag& size : sizes) {
     if (size.text.empty()) continue;
     const absl::StatusOr<uint64_t> bytes = ParseSize(size.text);
-    if (!bytes.ok()) return Fail(Annotate(bytes.status(), size.flag));
+    if (!bytes.ok())
+      return Fail(InvalidArgument("{}: {}{}", size.flag,
+                                  Message(bytes.status()), file.Origin()));
     *size.bytes = *bytes;
   }
   config.has_memory_bytes = !sizes[0].text.empty();
@@ -380,8 +403,12 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
   status.Update(config.SetLocalCopies());
   config.SetAllowed();
   if (status.ok()) status = config.Validate();
-  if (!status.ok()) return Fail(status);
-  return config;
+  if (status.ok() && file.check()) status = CheckListeners(config);
+  if (!status.ok())
+    return Fail(InvalidArgument("{}{}", Message(status), file.Origin()));
+  if (!file.check()) return config;
+  fmt::print("the configuration is good{}\n", file.Origin());
+  return 0;
 }
 
 }  // namespace leat::worker

@@ -14,8 +14,10 @@
 
 #include "core/log.h"
 #include "core/status.h"
+#include "rpc/journal_log.h"
 #include "rpc/process.h"
 #include "rpc/secret_files.h"
+#include "rpc/service_notifier.h"
 #include "worker/config.h"
 #include "worker/worker.h"
 
@@ -64,7 +66,22 @@ void Reload(const leat::worker::Config& config, bool asked,
   LOG_INFO("tls.reloaded");
 }
 
-int Run(const leat::worker::Config& config, leat::rpc::StopSignals* signals) {
+// A daemon on a lifeline belongs to the process at its other end, and systemd
+// is told of that process, if of any.
+leat::rpc::NotifySettings WhomToTell(const leat::worker::Config& config) {
+  if (config.lifeline_fd >= 0) return {};
+  return leat::rpc::NotifySettings::Read(
+      [](const char* name) -> const char* { return std::getenv(name); },
+      getpid());
+}
+
+int Run(leat::worker::Config config, leat::rpc::StopSignals* signals) {
+  leat::rpc::ServiceNotifier notifier(WhomToTell(config), &leat::Clock::Real());
+  config.watchdog_interval_ms =
+      std::chrono::duration_cast<std::chrono::milliseconds>(
+          notifier.WatchdogInterval(
+              std::chrono::milliseconds(config.watchdog_interval_ms)))
+          .count();
   std::atomic<bool> refused{false}, broken{false};
   const auto fail = [signals](std::string_view what, const absl::Status& status,
                               std::atomic<bool>* why) {
@@ -76,11 +93,15 @@ int Run(const leat::worker::Config& config, leat::rpc::StopSignals* signals) {
   std::atomic<int> steps{0};
   std::string address;
   const auto ready_step = [&] {
-    if (++steps == 2) SayReady(config.ready_fd, address);
+    if (++steps != 2) return;
+    SayReady(config.ready_fd, address);
+    notifier.Status(
+        fmt::format("serving {}, known to {}", address, config.coordinator));
   };
   auto worker = leat::worker::Worker::Start(
       config,
       {.on_ready = ready_step,
+       .on_alive = [&] { notifier.Alive(); },
        .on_refused =
            [&](const absl::Status& status) {
              fail(fmt::format("coordinator {}: ", config.coordinator), status,
@@ -93,13 +114,19 @@ int Run(const leat::worker::Config& config, leat::rpc::StopSignals* signals) {
     return 1;
   }
   address = (*worker)->address();
+  // systemd is not kept waiting for a coordinator that starts later.
+  notifier.Ready(fmt::format("serving {}, waiting for the coordinator {}",
+                             address, config.coordinator));
   ready_step();
   leat::rpc::Security last = config.security;
   leat::rpc::FileWatch files({config.tls.cert, config.tls.key, config.tls.ca,
                               config.access_token_file});
   const int signal = signals->Wait(config.lifeline_fd, &files, [&](bool asked) {
+    if (asked) notifier.Reloading();
     Reload(config, asked, &last, worker->get());
+    if (asked) notifier.Ready(fmt::format("serving {}", address));
   });
+  notifier.Stopping("finishing what was asked");
   // Nobody is left to serve, and nothing here is worth a clean end.
   if (signal == leat::rpc::StopSignals::kLifeline) std::_Exit(0);
   if (refused) {
@@ -131,6 +158,8 @@ int main(int argc, char** argv) {
   const auto& config = std::get<leat::worker::Config>(flags);
   leat::InitLog("leat-worker", config.log_format,
                 spdlog::level::from_str(config.log_level));
+  if (config.log_format == leat::LogFormat::kText)
+    leat::rpc::LogForJournal(std::getenv("JOURNAL_STREAM"));
   if (!FromEnvironment("GRPC_EXPERIMENTS").empty())
     LOG_WARN("worker.environment GRPC_EXPERIMENTS=\"{}\" note=\"untested\"",
              FromEnvironment("GRPC_EXPERIMENTS"));

@@ -69,14 +69,16 @@ absl::StatusOr<std::unique_ptr<LendingServer>> StartLending(
 }
 
 rpc::ServerOptions ServerOptions(const Config& config,
-                                 rpc::Newcomers* newcomers) {
+                                 rpc::Newcomers* newcomers,
+                                 const WorkerEvents& events) {
   return {.address = config.listen,
           .max_receive_bytes = kMaxReceiveBytes,
           .max_connections = config.max_connections,
           .max_connections_per_address = config.max_connections_per_address,
           .newcomers = newcomers,
           .watchdog_interval =
-              std::chrono::milliseconds(config.watchdog_interval_ms)};
+              std::chrono::milliseconds(config.watchdog_interval_ms),
+          .on_alive = events.on_alive};
 }
 
 }  // namespace
@@ -430,7 +432,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(Config config,
       [newcomers](std::string_view peer) { newcomers->Prove(peer); });
   ASSIGN_OR_RETURN(
       state->server,
-      rpc::Server::Start(ServerOptions(c, newcomers), c.security,
+      rpc::Server::Start(ServerOptions(c, newcomers, state->events), c.security,
                          {state->rows.service(), state->explain.service()}));
   state->address =
       c.advertise.empty() ? Reachable(state->server->address()) : c.advertise;

@@ -18,6 +18,8 @@ namespace leat::worker {
 struct WorkerEvents {
   // Registered for the first time, and serving.
   std::function<void()> on_ready;
+  // rpc::ServerOptions::on_alive.
+  std::function<void()> on_alive;
   // The coordinator refuses this worker for good.
   std::function<void(const absl::Status&)> on_refused;
   // A GPU has failed so that this process can do no more (GpuWorker::Open).

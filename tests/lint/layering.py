@@ -13,6 +13,7 @@ RULES = {
     "rpc/": {"own": ("core/", "rpc/"), "grpc": True, "proto": ("leat/v1/", "leat/stored/")},
     "rpc/convert": {"own": ("core/", "rpc/convert"), "grpc": False, "proto": ("leat/v1/",)},
     "rpc/lending": {"own": ("core/", "rpc/lending"), "grpc": False, "proto": ("leat/v1/",)},
+    "rpc/flag_file": {"own": ("core/", "rpc/flag_file"), "grpc": False, "proto": ()},
     "rpc/http/": {"own": ("core/", "rpc/http/", "rpc/listener.h"), "grpc": False, "proto": ("leat/v1/",)},
     "server/": {"own": ("core/", "rpc/", "server/"), "grpc": True, "proto": ("leat/v1/", "leat/stored/")},
     "worker/": {"own": ("core/", "rpc/", "worker/"), "not": ("worker/gpu/",), "grpc": True,

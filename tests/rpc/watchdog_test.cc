@@ -89,6 +89,38 @@ TEST(Watchdog, SaysOnceThatNobodyIsAnswered) {
   EXPECT_EQ(deaf, 1);
 }
 
+TEST(Watchdog, IsAliveAfterEachQuestionThatWasNotMissed) {
+  std::atomic<int> asked = 0, alive = 0, deaf = 0;
+  {
+    std::mutex mu;
+    std::condition_variable ended;
+    const auto watchdog = Watchdog::Start(
+        {.interval = milliseconds(1), .on_alive = [&] { ++alive; }},
+        [&](MonotonicTime) {
+          switch (++asked) {
+            case 1:
+              return Answer::kCame;
+            case 2:
+              return Answer::kMissed;
+            case 3:
+              return Answer::kCouldNotAsk;
+            default:
+              return Answer::kMissed;
+          }
+        },
+        [&] {
+          std::lock_guard<std::mutex> lock(mu);
+          ++deaf;
+          ended.notify_all();
+        });
+    ASSERT_TRUE(watchdog.ok()) << watchdog.status();
+    std::unique_lock<std::mutex> lock(mu);
+    ASSERT_TRUE(ended.wait_for(lock, seconds(20), [&] { return deaf > 0; }));
+  }
+  EXPECT_EQ(asked, 6);
+  EXPECT_EQ(alive, 2);
+}
+
 TEST(Watchdog, StopsBetweenQuestions) {
   std::atomic<int> asked = 0;
   {

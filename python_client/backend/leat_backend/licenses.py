@@ -14,7 +14,7 @@ from leat_backend.errors import BuildError
 _DOC = pathlib.Path("/usr/share/doc")
 _COMMON = pathlib.Path("/usr/share/common-licenses")
 # Headers that are compiled into our programs.
-_HEADERS = ("libboost1.81-dev", "libcli11-dev", "nlohmann-json3-dev", "libspdlog-dev", "libfmt-dev", "libabsl-dev",
+HEADERS = ("libboost1.81-dev", "libcli11-dev", "nlohmann-json3-dev", "libspdlog-dev", "libfmt-dev", "libabsl-dev",
             "libgrpc++-dev")
 
 
@@ -55,7 +55,7 @@ def write(root: pathlib.Path, folder: pathlib.Path, libraries: dict[str, pathlib
     """folder/PACKAGE/copyright for every library, and the common licences that they refer to."""
     packages = set(packages_of(libraries.values()).values())
     referred = set()
-    headers = {package for package in _HEADERS if (_DOC / package).is_dir()}
+    headers = {package for package in HEADERS if (_DOC / package).is_dir()}
     for package in sorted(packages | headers):
         copyright_file = _DOC / package / "copyright"
         if not copyright_file.exists():

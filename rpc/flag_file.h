@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FlagFile: a daemon's flags in a file, which --config names. The file is YAML:
+// one map, whose keys are the flags without their dashes.
+//
+//   listen: 0.0.0.0:7411
+//   insecure: false
+//   allow:
+//     - /srv/data
+//     - s3://photos
+//
+// A flag on the command line replaces the key of its name, also where both may
+// be given several times. What is wrong with a file is an error that names the
+// file, the line and the key: a key that is no flag (with the nearest one), a
+// key twice, a value that the flag does not take.
+//
+// Flags for which CLI11's `configurable` is false are not for a file:
+// descriptors that one process hands to another, and what is meant for a single
+// start.
+//
+// Thread-compatible.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace YAML {
+class Node;
+}
+
+namespace leat::rpc {
+
+class FlagFile {
+ public:
+  static constexpr size_t kMaxBytes = 1 << 20;
+
+  // Adds --config, --check-config and --print-config to `app`, which outlives
+  // this. REQUIRES: `app` has all of its other flags.
+  explicit FlagFile(CLI::App* app);
+
+  // Gives the file's values to the flags that the command line does not give.
+  // Without --config it does nothing. REQUIRES: `app` has parsed the command
+  // line. kInvalidArgument: the file's content, as above. kNotFound,
+  // kPermissionDenied, kUnavailable: the file cannot be read.
+  absl::Status Apply();
+
+  // "" or " (with FILE)": for errors that name a flag whose value may come from
+  // the file.
+  std::string Origin() const;
+  // The daemon is to check its flags and files, and to serve nobody.
+  bool check() const { return check_; }
+  // The daemon is to print Text() and to serve nobody.
+  bool print() const { return print_; }
+  // A file with every flag and its help. The flags that were given have their
+  // values, and the others stand in comments. Apply accepts it.
+  std::string Text() const;
+
+ private:
+  absl::Status ApplyText(const std::string& text);
+  absl::Status ApplyKey(const std::string& key, const YAML::Node& value);
+  // The error's place: "FILE, line 3".
+  std::string Place(const YAML::Node& node) const;
+  std::string KeyText(std::string_view key, const CLI::Option& option) const;
+
+  CLI::App* const app_;
+  std::string path_;
+  bool check_ = false, print_ = false;
+  std::map<std::string, CLI::Option*, std::less<>> options_;  // by key
+  std::map<std::string, std::string, std::less<>> defaults_;  // shown by Text
+};
+
+}  // namespace leat::rpc
