@@ -29,6 +29,9 @@ void AddServerFlags(CLI::App& app, Config& config) {
                  "how often this process asks itself whether it answers; after "
                  "three misses in a row it ends; 0: never")
       ->check(CLI::Range(0, 86'400'000));
+  app.add_flag("--no-seccomp", config.no_seccomp,
+               "this process may start programs, and whatever else its user "
+               "may: no filter of system calls");
 }
 
 int Fail(const absl::Status& status) {

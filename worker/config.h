@@ -43,6 +43,7 @@ struct Config {
   int max_connections = 0, max_connections_per_address = 0;
   rpc::NewcomerOptions newcomers;         // without flags
   int64_t watchdog_interval_ms = 10'000;  // 0: none
+  bool no_seccomp = false;  // the process is not confined (rpc/confinement.h)
   int64_t job_timeout_ms = 30'000;  // to fetch a job while out of reach
   // How rows reach consumers on this host: "auto"; "grpc": their memory is not
   // taken; "shm", "cuda": it is an error if it cannot be.

@@ -14,6 +14,7 @@
 
 #include "core/log.h"
 #include "core/status.h"
+#include "rpc/confinement.h"
 #include "rpc/process.h"
 #include "rpc/secret_files.h"
 #include "worker/config.h"
@@ -87,7 +88,11 @@ int Run(const leat::worker::Config& config, leat::rpc::StopSignals* signals) {
                   &refused);
            },
        .on_fatal =
-           [&](const absl::Status& status) { fail("", status, &broken); }});
+           [&](const absl::Status& status) { fail("", status, &broken); },
+       .confine =
+           [&config](bool devices) {
+             leat::rpc::ConfineDaemon(!config.no_seccomp, devices);
+           }});
   if (!worker.ok()) {
     fmt::print(stderr, "leat-worker: {}\n", leat::Message(worker.status()));
     return 1;

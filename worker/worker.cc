@@ -420,6 +420,8 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(Config config,
       std::move(decoders), std::move(scratch));
   const Config& c = state->config;
   RETURN_IF_ERROR(state->CheckThreads());
+  if (state->events.confine)
+    state->events.confine(!state->gpus->devices().empty());
   ASSIGN_OR_RETURN(state->newcomers, rpc::Newcomers::Start(c.newcomers));
   rpc::Newcomers* const newcomers = state->newcomers.get();
   state->rows.access().set_on_known(
