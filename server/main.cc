@@ -14,6 +14,7 @@
 #include "core/access.h"
 #include "core/log.h"
 #include "core/status.h"
+#include "rpc/confinement.h"
 #include "rpc/flag_file.h"
 #include "rpc/journal_log.h"
 #include "rpc/process.h"
@@ -37,6 +38,7 @@ struct Flags {
   std::string job_ttl = "720h";
   int64_t drain_timeout_ms = 2000, watchdog_interval_ms = 10'000;
   int ready_fd = -1, lifeline_fd = -1;
+  bool no_seccomp = false;
   std::vector<std::string> san_roles;
 };
 
@@ -51,6 +53,9 @@ void AddServerFlags(CLI::App* app, rpc::ServerOptions* options, Flags* flags) {
                   "after three misses in a row it ends; 0: never")
       ->check(CLI::Range(0, 86'400'000))
       ->capture_default_str();
+  app->add_flag("--no-seccomp", flags->no_seccomp,
+                "this process may start programs, and whatever else its user "
+                "may: no filter of system calls");
 }
 
 void AddFlags(CLI::App* app, Config* config, Flags* flags) {
@@ -247,6 +252,7 @@ int Run(int argc, char** argv) {
       notifier.WatchdogInterval(config.server.watchdog_interval);
   config.server.on_alive = [&notifier] { notifier.Alive(); };
   LOG_INFO("coordinator.starting {}", config.ToString());
+  rpc::ConfineDaemon(!flags.no_seccomp, /*drivers=*/false);
   notifier.Status("reading the state");
 
   std::atomic<bool> state_failed = false;

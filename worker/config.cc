@@ -30,6 +30,9 @@ void AddServerFlags(CLI::App& app, Config& config) {
                  "how often this process asks itself whether it answers; after "
                  "three misses in a row it ends; 0: never")
       ->check(CLI::Range(0, 86'400'000));
+  app.add_flag("--no-seccomp", config.no_seccomp,
+               "this process may start programs, and whatever else its user "
+               "may: no filter of system calls");
 }
 
 int Fail(const absl::Status& status) {
@@ -133,9 +136,22 @@ void Config::SetDefaults(int machine_cores, uint64_t machine_bytes) {
   const uint64_t others = part(&index_bytes, 8, 64ull << 20, 512ull << 20) +
                           part(&buffer_bytes, 4, 160ull << 20, 1ull << 30) +
                           part(&read_ahead_bytes, 8, 64ull << 20, 1ull << 30);
+  if (decode_bytes == 0)
+    decode_bytes = std::max<uint64_t>(machine_bytes / 4, 512ull << 20);
+  // Half of it at most, with what is kept.
+  image.kept_scratch_bytes =
+      std::min<uint64_t>(ImageLimits().kept_scratch_bytes,
+                         decode_bytes / 4 / static_cast<uint64_t>(threads));
   if (!has_cache_bytes)
     cache_bytes = memory_bytes - std::min(memory_bytes, others);
   has_cache_bytes = true;
+}
+
+uint64_t Config::shared_decode_bytes() const {
+  // A thread may keep as much as its row may have: of another row.
+  const uint64_t own =
+      2 * static_cast<uint64_t>(threads) * image.kept_scratch_bytes;
+  return decode_bytes - std::min(decode_bytes, own);
 }
 
 FormKinds Config::form_kinds() const {
@@ -166,6 +182,9 @@ absl::Status Config::Validate() const {
   RETURN_IF_ERROR(CheckMemory());
   if (buffer_bytes < 1 << 20)
     return InvalidArgument("--buffers {}: want at least 1MiB", buffer_bytes);
+  if (decode_bytes < 64 << 20)
+    return InvalidArgument("--decode-memory {}: want at least 64MiB",
+                           decode_bytes);
   if (read_threads < 0 || read_threads > 1024)
     return InvalidArgument("--read-threads {}: want 0 to 1024", read_threads);
   if (read_ahead_bytes < 1 << 20)
@@ -244,20 +263,21 @@ std::string Config::ToString() const {
   return fmt::format(
       "listen={} http={} coordinator={} threads={} memory_bytes={} "
       "cache_bytes={} forms={} index_bytes={} "
-      "buffer_bytes={} "
+      "buffer_bytes={} decode_bytes={} "
       "read_threads={} read_ahead_bytes={} disk_cache_bytes={} "
       "group_bytes={} max_unsent_groups_per_stream={} max_rows_per_stream={} "
-      "max_rows_total={} max_streams={} gpu_slots={} gpu_slot_bytes={} "
+      "max_rows_total={} max_streams={} formats={} gpu_slots={} "
+      "gpu_slot_bytes={} "
       "gpu_group_bytes={} gpu_decode_bytes={} gpu_nvjpeg_bytes={} "
       "drain_timeout_ms={} max_connections={} max_connections_per_address={} "
       "watchdog_interval_ms={} reads={} tls={} token={}",
       listen, http.empty() ? "none" : http, coordinator, threads, memory_bytes,
-      cache_bytes, forms, index_bytes, buffer_bytes, read_threads,
+      cache_bytes, forms, index_bytes, buffer_bytes, decode_bytes, read_threads,
       read_ahead_bytes, storage.disk_cache_bytes, group_bytes,
       max_unsent_groups_per_stream, max_rows_per_stream, max_rows_total,
-      max_streams, gpu.slots, gpu.slot_bytes, gpu.group_bytes, gpu.decode_bytes,
-      gpu.decoder_bytes, drain_timeout_ms, max_connections,
-      max_connections_per_address, watchdog_interval_ms,
+      max_streams, image.formats.ToString(), gpu.slots, gpu.slot_bytes,
+      gpu.group_bytes, gpu.decode_bytes, gpu.decoder_bytes, drain_timeout_ms,
+      max_connections, max_connections_per_address, watchdog_interval_ms,
       !storage.allow           ? "everything"
       : storage.allow->empty() ? "nothing"
                                : "allowed",
@@ -271,6 +291,7 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
   config.security.token = environment.access_token;
   if (!environment.plane.empty()) config.plane = environment.plane;
   std::string devices = "all", log_format = "text";
+  std::string formats = config.image.formats.ToString();
   SizeFlag sizes[] = {
       {"--memory",
        "all memory for caches and buffers; the default is 3/16 of the control "
@@ -283,6 +304,10 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
        &config.index_bytes, ""},
       {"--buffers", "of --memory, for batches being computed and sent",
        &config.buffer_bytes, ""},
+      {"--decode-memory",
+       "working memory of all decode threads, beside --memory; the default is "
+       "a quarter of the control group's",
+       &config.decode_bytes, ""},
       {"--read-ahead",
        "of --memory, for records read ahead of the decode threads",
        &config.read_ahead_bytes, ""},
@@ -321,6 +346,9 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
   app.add_option("--threads", config.threads,
                  "decode threads; the default is the control group's cores")
       ->check(CLI::Range(1, 1024));
+  app.add_option("--formats", formats,
+                 "image formats that are decoded: jpeg, and some of png, webp, "
+                 "bmp, tiff, jpeg2000; the default is all of them");
   AddStorageFlags(app, config);
   app.add_option("--devices", devices, "all, none, or GPUs 0,1,...");
   app.add_option("--gpu-slots", config.gpu.slots,
@@ -399,6 +427,10 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
     status.Update(selection.status());
   else
     config.gpu.devices = *selection;
+  if (const auto decoded = ImageFormats::Parse(formats); !decoded.ok())
+    status.Update(decoded.status());
+  else
+    config.image.formats = *decoded;
   config.SetDefaults();
   status.Update(config.SetLocalCopies());
   config.SetAllowed();

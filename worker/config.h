@@ -43,7 +43,8 @@ struct Config {
   int max_connections = 0, max_connections_per_address = 0;
   rpc::NewcomerOptions newcomers;         // without flags
   int64_t watchdog_interval_ms = 10'000;  // 0: none
-  int64_t job_timeout_ms = 30'000;        // to fetch a job while out of reach
+  bool no_seccomp = false;  // the process is not confined (rpc/confinement.h)
+  int64_t job_timeout_ms = 30'000;  // to fetch a job while out of reach
   // How rows reach consumers on this host: "auto"; "grpc": their memory is not
   // taken; "shm", "cuda": it is an error if it cannot be.
   std::string plane = "auto";
@@ -60,6 +61,8 @@ struct Config {
   std::string forms = "all";
   uint64_t index_bytes = 0;   // the index cache: blocks of indexes, opened
   uint64_t buffer_bytes = 0;  // of batches being computed and sent
+  // Beside memory_bytes: the working memory of all decode threads.
+  uint64_t decode_bytes = 0;
   // Reading ahead of the decode threads: threads (0: none, the decode threads
   // wait for storage), bytes, and of which datasets.
   int read_threads = 64;
@@ -83,11 +86,13 @@ struct Config {
   uint64_t max_jobs = 64;
   LendingOptions lending;
   // The release's, without flags: under `replace` and `zero` they decide a
-  // row's bytes, so they are the same on every worker.
+  // row's bytes, so they are the same on every worker. But image.formats, and
+  // what a thread keeps, are the worker's own, and decide no byte.
   SourceLimits source;
   ImageLimits image;
 
   // Fills in what is left open, by what the machine has: threads, and memory.
+  // `decode_bytes` is a quarter of the machine's memory, at least 512 MiB.
   // Of `memory_bytes` (three sixteenths of the machine's) an eighth is for
   // indexes, a quarter for buffers, an eighth for records read ahead, each
   // within bounds, and the sample cache has what they leave.
@@ -105,6 +110,9 @@ struct Config {
   // `into` is as it was. Errors: as rpc::ReadTls and rpc::ReadAccessToken.
   absl::Status ReadSecurity(rpc::Security* into) const;
   FormKinds form_kinds() const;  // of `forms`
+  // What of decode_bytes is for rows that need more than their thread has for
+  // itself. REQUIRES: SetDefaults was called.
+  uint64_t shared_decode_bytes() const;
   // kInvalidArgument: the parts of `memory_bytes` are more than it.
   absl::Status CheckMemory() const;
   // One line of key=value, without secrets.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/heartbeat_parts.h"
 
+#include <algorithm>
 #include <chrono>
 #include <string>
 
@@ -45,6 +46,23 @@ void AddCached(const std::vector<CachedDatasetStats>& datasets,
       of.set_saved_ms_total(form.saved_ms);
     }
   }
+}
+
+void ReturnBadSamples(const v1::Heartbeat& heartbeat, BadSamples* to) {
+  BadSamples::Report report;
+  for (const v1::JobBadSamples& bad : heartbeat.bad_samples())
+    for (const v1::BadSample& sample : bad.samples())
+      report[bad.job()][sample.sample()] = {.record = sample.record(),
+                                            .reason = sample.reason(),
+                                            .count = sample.count()};
+  to->Return(report);
+  BadSamples::Counted counted;
+  for (const v1::CountedBadSamples& from : heartbeat.counted_bad_samples()) {
+    Digest plan;
+    std::copy_n(from.plan_hash().begin(), plan.size(), plan.begin());
+    counted[plan].insert(from.samples().begin(), from.samples().end());
+  }
+  to->ReturnCounted(counted);
 }
 
 }  // namespace leat::worker

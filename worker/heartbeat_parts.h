@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "leat/v1/coordinator.pb.h"
+#include "worker/bad_samples.h"
 #include "worker/source/storage/cache_shares.h"
 #include "worker/storage_troubles.h"
 
@@ -17,5 +18,8 @@ void AddTroubles(const std::vector<StorageTroubles::Trouble>& troubles,
 // Adds those of the first 32 that have something, or were asked for.
 void AddCached(const std::vector<CachedDatasetStats>& datasets,
                google::protobuf::RepeatedPtrField<v1::CachedDataset>* to);
+
+// Gives back the bad samples of a heartbeat that was lost, for the next one.
+void ReturnBadSamples(const v1::Heartbeat& heartbeat, BadSamples* to);
 
 }  // namespace leat::worker

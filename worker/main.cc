@@ -14,6 +14,7 @@
 
 #include "core/log.h"
 #include "core/status.h"
+#include "rpc/confinement.h"
 #include "rpc/journal_log.h"
 #include "rpc/process.h"
 #include "rpc/secret_files.h"
@@ -108,7 +109,11 @@ int Run(leat::worker::Config config, leat::rpc::StopSignals* signals) {
                   &refused);
            },
        .on_fatal =
-           [&](const absl::Status& status) { fail("", status, &broken); }});
+           [&](const absl::Status& status) { fail("", status, &broken); },
+       .confine =
+           [&config](bool devices) {
+             leat::rpc::ConfineDaemon(!config.no_seccomp, devices);
+           }});
   if (!worker.ok()) {
     fmt::print(stderr, "leat-worker: {}\n", leat::Message(worker.status()));
     return 1;

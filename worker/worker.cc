@@ -21,6 +21,7 @@
 #include "worker/explain_service.h"
 #include "worker/gpu_worker.h"
 #include "worker/heartbeat_parts.h"
+#include "worker/image/scratch_budget.h"
 #include "worker/job_table.h"
 #include "worker/known_tokens.h"
 #include "worker/metrics.h"
@@ -68,6 +69,12 @@ absl::StatusOr<std::unique_ptr<LendingServer>> StartLending(
   return nullptr;
 }
 
+// For a thread that decodes a row now and then, and shares with nobody.
+ImageLimits WithoutBudget(ImageLimits limits) {
+  limits.budget = nullptr;
+  return limits;
+}
+
 rpc::ServerOptions ServerOptions(const Config& config,
                                  rpc::Newcomers* newcomers,
                                  const WorkerEvents& events) {
@@ -87,8 +94,9 @@ struct Worker::State {
   State(Config c, WorkerEvents e, std::shared_ptr<WakeSignal> w,
         std::unique_ptr<GpuWorker> g, std::unique_ptr<LendingServer> l,
         std::unique_ptr<DatasetUses> u, std::unique_ptr<Storage> s,
-        std::vector<v1::Decoders> d)
-      : uses(std::move(u)),
+        std::vector<v1::Decoders> d, std::unique_ptr<ScratchBudget> b)
+      : scratch(std::move(b)),
+        uses(std::move(u)),
         storage(std::move(s)),
         decoders(std::move(d)),
         config(WithStorage(std::move(c), storage.get())),
@@ -121,7 +129,7 @@ struct Worker::State {
                    const grpc::ServerContextBase& call) {
               return rows.Admit(method, call);
             },
-            &jobs, config.image) {}
+            &jobs, WithoutBudget(config.image)) {}
   ~State() {
     pages.reset();
     StopReading();
@@ -160,6 +168,7 @@ struct Worker::State {
   // Ends what waits for storage, as far as anybody can.
   void StopReading() {
     stop.Stop();
+    scratch->Stop();
     jobs.StopFetchingBlocks();
     storage->Stop();
     explain.Stop();
@@ -185,8 +194,9 @@ struct Worker::State {
   absl::Status Ready() const;
   std::string Metrics();
   v1::Heartbeat MakeHeartbeat();
-  void HeartbeatLost(const v1::Heartbeat& heartbeat);
 
+  // Outlives the threads that decode.
+  const std::unique_ptr<ScratchBudget> scratch;
   std::unique_ptr<rpc::Newcomers> newcomers;  // outlives the server
   const std::unique_ptr<DatasetUses> uses;    // outlives what asks it
   const std::unique_ptr<Storage> storage;     // outlives the sources
@@ -316,23 +326,6 @@ v1::Heartbeat Worker::State::MakeHeartbeat() {
   return heartbeat;
 }
 
-void Worker::State::HeartbeatLost(const v1::Heartbeat& heartbeat) {
-  BadSamples::Report report;
-  for (const v1::JobBadSamples& bad : heartbeat.bad_samples())
-    for (const v1::BadSample& sample : bad.samples())
-      report[bad.job()][sample.sample()] = {.record = sample.record(),
-                                            .reason = sample.reason(),
-                                            .count = sample.count()};
-  bad_samples.Return(report);
-  BadSamples::Counted counted;
-  for (const v1::CountedBadSamples& from : heartbeat.counted_bad_samples()) {
-    Digest plan;
-    std::copy_n(from.plan_hash().begin(), plan.size(), plan.begin());
-    counted[plan].insert(from.samples().begin(), from.samples().end());
-  }
-  bad_samples.ReturnCounted(counted);
-}
-
 absl::Status Worker::State::StartSession() {
   SessionOptions options;
   options.source_limits = config.source;
@@ -348,22 +341,23 @@ absl::Status Worker::State::StartSession() {
   AddMachine(gpus->devices(), &registration);
   session = std::make_unique<Session>(
       std::move(options),
-      SessionEvents{
-          .make_heartbeat = [this] { return MakeHeartbeat(); },
-          .heartbeat_lost =
-              [this](const v1::Heartbeat& beat) { HeartbeatLost(beat); },
-          .on_owned_shards =
-              [this](const v1::OwnedShards& message) {
-                std::vector<bool> owned = OwnedIn(message);
-                cache.SetOwned(message.dataset_id(), owned);
-                ownership.Set(message.dataset_id(), std::move(owned));
-              },
-          .on_access_tokens =
-              [this](const v1::KnownAccessTokens& message) {
-                rows.access().Replace(TokensIn(message));
-              },
-          .on_registered = events.on_ready,
-          .on_refused = events.on_refused},
+      SessionEvents{.make_heartbeat = [this] { return MakeHeartbeat(); },
+                    .heartbeat_lost =
+                        [this](const v1::Heartbeat& beat) {
+                          ReturnBadSamples(beat, &bad_samples);
+                        },
+                    .on_owned_shards =
+                        [this](const v1::OwnedShards& message) {
+                          std::vector<bool> owned = OwnedIn(message);
+                          cache.SetOwned(message.dataset_id(), owned);
+                          ownership.Set(message.dataset_id(), std::move(owned));
+                        },
+                    .on_access_tokens =
+                        [this](const v1::KnownAccessTokens& message) {
+                          rows.access().Replace(TokensIn(message));
+                        },
+                    .on_registered = events.on_ready,
+                    .on_refused = events.on_refused},
       &client);
   return session->started();
 }
@@ -410,6 +404,8 @@ Worker::~Worker() = default;
 absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(Config config,
                                                       WorkerEvents events) {
   const auto wake = std::make_shared<WakeSignal>();
+  auto scratch = std::make_unique<ScratchBudget>(config.shared_decode_bytes());
+  config.image.budget = scratch.get();
   ASSIGN_OR_RETURN(
       std::unique_ptr<GpuWorker> gpus,
       GpuWorker::Open(config.gpu, config.image, wake, events.on_fatal));
@@ -420,12 +416,14 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(Config config,
       std::unique_ptr<Storage> storage,
       Storage::Create(config.storage, StorageHooks{.uses = uses.get()}));
   ASSIGN_OR_RETURN(std::vector<v1::Decoders> decoders, OwnDecoders(*gpus));
-  auto state = std::make_unique<State>(std::move(config), std::move(events),
-                                       wake, std::move(gpus),
-                                       std::move(lending), std::move(uses),
-                                       std::move(storage), std::move(decoders));
+  auto state = std::make_unique<State>(
+      std::move(config), std::move(events), wake, std::move(gpus),
+      std::move(lending), std::move(uses), std::move(storage),
+      std::move(decoders), std::move(scratch));
   const Config& c = state->config;
   RETURN_IF_ERROR(state->CheckThreads());
+  if (state->events.confine)
+    state->events.confine(!state->gpus->devices().empty());
   ASSIGN_OR_RETURN(state->newcomers, rpc::Newcomers::Start(c.newcomers));
   rpc::Newcomers* const newcomers = state->newcomers.get();
   state->rows.access().set_on_known(

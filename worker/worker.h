@@ -24,6 +24,10 @@ struct WorkerEvents {
   std::function<void(const absl::Status&)> on_refused;
   // A GPU has failed so that this process can do no more (GpuWorker::Open).
   std::function<void(const absl::Status&)> on_fatal;
+  // Called once, when devices and storage are open and before anybody is
+  // served, so that it may take rights from the process; `devices`: there are
+  // some. May be null.
+  std::function<void(bool devices)> confine;
 };
 
 class Worker {

@@ -38,6 +38,27 @@ TEST(Config, MemoryIsDividedAmongAllThatTheWorkerKeeps) {
   EXPECT_EQ(config.cache_bytes, kGiB);
 }
 
+TEST(Config, DecodeMemoryIsOfAllThreadsTogether) {
+  for (const uint64_t machine : {1 * kGiB, 8 * kGiB, 64 * kGiB})
+    for (const int threads : {1, 4, 64}) {
+      Config config;
+      config.SetDefaults(threads, machine);
+      EXPECT_EQ(config.decode_bytes,
+                std::max<uint64_t>(machine / 4, 512 * kMiB));
+      EXPECT_LE(config.image.kept_scratch_bytes, 128 * kMiB);
+      EXPECT_EQ(
+          config.shared_decode_bytes() + 2 * static_cast<uint64_t>(threads) *
+                                             config.image.kept_scratch_bytes,
+          config.decode_bytes);
+      EXPECT_GE(config.shared_decode_bytes(), config.decode_bytes / 2);
+    }
+  Config config;
+  config.decode_bytes = kGiB;
+  config.SetDefaults(4, 64 * kGiB);
+  EXPECT_EQ(config.image.kept_scratch_bytes, 64 * kMiB);
+  EXPECT_EQ(config.shared_decode_bytes(), 512 * kMiB);
+}
+
 TEST(Config, FormsAreChosenByName) {
   Config config;
   EXPECT_TRUE(config.form_kinds().seek_index);

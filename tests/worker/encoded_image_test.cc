@@ -4,7 +4,9 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <tuple>
 
+#include "core/blame.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/image_maker.h"
@@ -93,6 +95,53 @@ TEST(PeekShape, RefusesWhatIsNoImageAndTakesTheLargest) {
   graph.outputs[0].second.node = 2;
   EXPECT_THAT(std::string(Message(Check(graph).status())),
               HasSubstr("want an encoded image"));
+}
+
+TEST(Formats, OneThatIsOffIsTheWorkersTroubleAndNotTheSamples) {
+  Runner decodes(ChainOf({{"resize", {}, {{"size", std::vector<int64_t>{8}}}}}),
+                 1);
+  Runner peeks(Peek(true), 1);
+  Scratch few({.formats = *ImageFormats::Parse("jpeg,png")}), all({});
+  const std::tuple<std::string, std::string, bool> kFiles[] = {
+      {"jpeg", MakeJpeg({.width = 61, .height = 45}), true},
+      {"png", MakePng(MakePicture(61, 45, 3)), true},
+      {"webp", MakeWebp(MakePicture(61, 45, 3)), false},
+      {"bmp", MakeBmp(MakePicture(61, 45, 3)), false},
+      {"tiff", MakeTiff(MakePicture(61, 45, 3)), false},
+      {"jpeg2000", MakeJpeg2000(MakePicture(61, 45, 3)), false}};
+  for (const auto& [name, file, on] : kFiles)
+    for (Runner* runner : {&decodes, &peeks}) {
+      EXPECT_TRUE(runner->Run(file, all).ok()) << name;
+      const absl::Status status = runner->Run(file, few);
+      EXPECT_EQ(status.ok(), on) << name;
+      if (on) continue;
+      EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+      EXPECT_EQ(BlameOf(status), Blame::kWorker);
+      EXPECT_THAT(std::string(Message(status)),
+                  HasSubstr("want " + name + " in its --formats jpeg,png"));
+    }
+}
+
+TEST(Formats, AreReadByName) {
+  EXPECT_EQ(ImageFormats().ToString(), "jpeg,png,webp,bmp,tiff,jpeg2000");
+  const auto some = ImageFormats::Parse("tiff,jpeg,jpeg");
+  ASSERT_TRUE(some.ok());
+  EXPECT_EQ(some->ToString(), "jpeg,tiff");
+  EXPECT_TRUE(some->has(ImageFormat::kTiff));
+  EXPECT_FALSE(some->has(ImageFormat::kBmp));
+  const std::pair<const char*, const char*> kWrong[] = {
+      {"", "\"\" is no image format"},
+      {"jpeg,", "\"\" is no image format"},
+      {"jpeg,gif", "\"gif\" is no image format"},
+      {"jpeg, png", "\" png\" is no image format"},
+      {"JPEG", "\"JPEG\" is no image format"},
+      {"png,bmp", "want jpeg among them"}};
+  for (const auto& [text, want] : kWrong) {
+    const absl::Status status = ImageFormats::Parse(text).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
+    EXPECT_THAT(std::string(Message(status)), HasSubstr(want));
+    EXPECT_THAT(std::string(Message(status)), HasSubstr("--formats \""));
+  }
 }
 
 TEST(StoredBytes, AreThoseOfTheFileWhateverItIs) {

@@ -27,13 +27,15 @@ absl::StatusOr<EncodedImage> EncodedImage::Open(std::span<const std::byte> file,
     image.kept_ = KeptDecode(forms, file);
     RETURN_IF_ERROR(image.kept_.Open(scratch.decoder));
     const JpegDecoder::Header& header = scratch.decoder.header();
-    image.stored_ = {.size = header.size, .orientation = header.orientation};
+    image.stored_ = {.size = header.size,
+                     .orientation = header.orientation,
+                     .working_bytes = scratch.decoder.working_bytes()};
   } else {
-    image.codec_ = FindCodec(file);
-    if (image.codec_ == nullptr) return UnknownImage(file);
+    ASSIGN_OR_RETURN(image.codec_, FindCodec(file, scratch.limits.formats));
     ASSIGN_OR_RETURN(image.stored_,
                      image.codec_->read_header(file, scratch.limits));
   }
+  RETURN_IF_ERROR(scratch.Charge(image.stored_.working_bytes));
   image.orientation_ = Orientation::Of(orient ? image.stored_.orientation : 1);
   return image;
 }

@@ -45,6 +45,7 @@ struct JpegDecoder::State {
   Progress progress = {};
   ImageLimits limits;
   Header header;
+  uint64_t working_bytes = 0;
   std::span<const std::byte> file;
   FormDecoding forms;
   // Whether the decoding in progress reads a part only.
@@ -76,6 +77,7 @@ struct JpegDecoder::State {
   absl::Status Lose(int64_t first_row);
   absl::Status Failed() const;
   absl::Status Check() const;
+  int MostScans() const;
   void Convert(int rows);
 };
 
@@ -95,6 +97,8 @@ JpegDecoder::~JpegDecoder() { jpeg_destroy_decompress(&state_->cinfo); }
 const JpegDecoder::Header& JpegDecoder::header() const {
   return state_->header;
 }
+
+uint64_t JpegDecoder::working_bytes() const { return state_->working_bytes; }
 
 size_t JpegDecoder::scratch_bytes() const {
   return state_->strip.capacity() + state_->forms.held();
@@ -232,6 +236,15 @@ absl::Status JpegDecoder::State::Check() const {
   }
 }
 
+// Each scan of a JPEG of several goes through all of the image.
+int JpegDecoder::State::MostScans() const {
+  const uint64_t pixels =
+      uint64_t{cinfo.image_width} * uint64_t{cinfo.image_height};
+  const uint64_t scans = limits.max_scan_pixels / std::max<uint64_t>(pixels, 1);
+  return static_cast<int>(
+      std::min<uint64_t>(scans, static_cast<uint64_t>(limits.max_scans)));
+}
+
 absl::Status JpegDecoder::Open(std::span<const std::byte> bytes,
                                const JpegForm* form) {
   State& s = *state_;
@@ -243,16 +256,18 @@ absl::Status JpegDecoder::Open(std::span<const std::byte> bytes,
   s.forms.Open(bytes, form);
   if (!s.ReadHeader()) return s.errors.ToStatus();
   if (absl::Status status = s.Check(); !status.ok()) return status;
+  s.progress.max_scans = s.MostScans();
   if (!HasEnd(bytes))
     return DataLoss(
         "truncated JPEG: premature end of the file ({} bytes) without an end "
         "of image",
         bytes.size());
-  const bool stored = StoresCoefficients(&s.cinfo);
-  if (stored && CoefficientBytes(s.cinfo) > s.limits.max_scratch_bytes)
+  s.working_bytes =
+      StoresCoefficients(&s.cinfo) ? CoefficientBytes(s.cinfo) : 0;
+  if (s.working_bytes > s.limits.max_scratch_bytes)
     return ResourceExhausted(
         "JPEG of several scans needs {} bytes, over the limit of {}",
-        CoefficientBytes(s.cinfo), s.limits.max_scratch_bytes);
+        s.working_bytes, s.limits.max_scratch_bytes);
   s.header = {.size = {s.cinfo.image_height, s.cinfo.image_width},
               .orientation = ExifOrientation(bytes),
               .components = s.cinfo.num_components,
@@ -277,8 +292,9 @@ bool JpegDecoder::EndsEarly() const {
 
 absl::Status JpegDecoder::State::Failed() const {
   if (errors.too_many_scans)
-    return ResourceExhausted("JPEG has more scans than the limit of {}",
-                             limits.max_scans);
+    return ResourceExhausted(
+        "JPEG of {} × {} has more scans than the limit of {}",
+        header.size.width, header.size.height, progress.max_scans);
   return errors.ToStatus();
 }
 

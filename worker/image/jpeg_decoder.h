@@ -73,6 +73,9 @@ class JpegDecoder {
   absl::Status Open(std::span<const std::byte> bytes,
                     const JpegForm* form = nullptr);
   const Header& header() const;
+  // What libjpeg takes for the coefficients of a file of several scans; 0: of
+  // one. REQUIRES: Open succeeded.
+  uint64_t working_bytes() const;
 
   // Whether the file certainly lacks data of its last MCU (jpeg_scan.h), found
   // out without decoding: decoding the last row finds damage. False of kinds

@@ -16,6 +16,7 @@
 #include "core/operators.h"
 #include "core/philox.h"
 #include "worker/image/device_form.h"
+#include "worker/image/image_formats.h"
 #include "worker/image/tensor_ops.h"
 
 namespace leat::worker {
@@ -26,7 +27,8 @@ struct OperatorCall {
   // Values of the arguments that are per sample and given by a node, in the
   // order of OperatorInfo::args; null: it is a constant of the kernel.
   std::span<const Tensor* const> args;
-  SampleRng rng;  // the same in Shape and Run
+  SampleRng rng;         // the same in Shape and Run
+  ImageFormats formats;  // those of which headers may be read
 };
 
 // Immutable; thread-safe.

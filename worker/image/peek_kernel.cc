@@ -18,9 +18,12 @@ constexpr ImageLimits kNoLimits = {
     .max_pixels = std::numeric_limits<uint64_t>::max(),
     .max_side = std::numeric_limits<uint32_t>::max(),
     .max_scans = std::numeric_limits<int>::max(),
+    .max_scan_pixels = std::numeric_limits<uint64_t>::max(),
+    .max_unpacked_bytes = std::numeric_limits<uint64_t>::max(),
     .max_scratch_bytes = std::numeric_limits<uint64_t>::max()};
 
-absl::StatusOr<ImageHeader> HeaderOf(std::span<const std::byte> file) {
+absl::StatusOr<ImageHeader> HeaderOf(std::span<const std::byte> file,
+                                     const ImageFormats& formats) {
   if (IsJpeg(file)) {
     JpegDecoder decoder(kNoLimits);
     RETURN_IF_ERROR(decoder.Open(file));
@@ -29,8 +32,7 @@ absl::StatusOr<ImageHeader> HeaderOf(std::span<const std::byte> file) {
                        .orientation = header.orientation,
                        .channels = header.components == 1 ? 1 : 3};
   }
-  const Codec* const codec = FindCodec(file);
-  if (codec == nullptr) return UnknownImage(file);
+  ASSIGN_OR_RETURN(const Codec* const codec, FindCodec(file, formats));
   return codec->read_header(file, kNoLimits);
 }
 
@@ -48,7 +50,7 @@ class PeekShape final : public OperatorKernel {
                    const Tensor& result) const override {
     const Tensor& file = *call.inputs[0];
     ASSIGN_OR_RETURN(const ImageHeader header,
-                     HeaderOf({file.data, file.bytes()}));
+                     HeaderOf({file.data, file.bytes()}, call.formats));
     const ImageSize size =
         Orientation::Of(orient_ ? header.orientation : 1).Turned(header.size);
     const int64_t shape[] = {size.height, size.width, header.channels};

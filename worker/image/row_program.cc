@@ -346,7 +346,8 @@ class Execution {
       inputs.push_back(&Value(input));
     for (const uint32_t arg : operation.args)
       args.push_back(arg == kNoValue ? nullptr : &Value(arg));
-    const OperatorCall call{inputs, args, Rng(step, operation.per_batch)};
+    const OperatorCall call{inputs, args, Rng(step, operation.per_batch),
+                            scratch_.limits.formats};
     Tensor result{step.dtype, 0, {}, nullptr};
     if (absl::Status status = operation.kernel->Shape(call, &result);
         !status.ok())
@@ -373,11 +374,13 @@ absl::Status RowProgram::Run(
     const RowInput& input, Scratch& scratch,
     std::span<const std::span<std::byte>> outputs) const {
   const StageScope augmenting(Stage::kAugment);
-  Scratch::State& state = *scratch.state();
-  absl::Status status =
-      Execution(*state_, input, state, state.row, outputs).Run();
-  scratch.EndRow();
-  return status;
+  while (true) {
+    RETURN_IF_ERROR(scratch.BeginRow());
+    Scratch::State& state = *scratch.state();
+    absl::Status status =
+        Execution(*state_, input, state, state.row, outputs).Run();
+    if (!scratch.EndRow()) return status;
+  }
 }
 
 std::vector<NodeDraw> RowProgram::Draws(const RowInput& input,

@@ -23,17 +23,30 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/operators.h"
+#include "worker/image/image_formats.h"
 #include "worker/stored_sample.h"
 
 namespace leat::worker {
 
+class ScratchBudget;
+
 struct ImageLimits {
   uint64_t max_pixels = 100'000'000;  // of a stored image
   uint32_t max_side = 65'500;
-  int max_scans = 64;                       // of a progressive JPEG
+  // Work, so that no file keeps a thread for long: scans of a JPEG, scans times
+  // pixels of it, and what all strips or tiles of a TIFF hold.
+  int max_scans = 64;
+  uint64_t max_scan_pixels = 2'000'000'000;
+  uint64_t max_unpacked_bytes = 2ull << 30;
   uint64_t max_scratch_bytes = 2ull << 30;  // of one row, on one thread
-  // What a thread holds between rows: an image of 40 megapixels.
+  // What a thread holds between rows, and a row may have without asking the
+  // budget: an image of 40 megapixels.
   uint64_t kept_scratch_bytes = 128ull << 20;
+  // The working memory of all threads beside that; null: unbounded. Outlives
+  // every Scratch.
+  ScratchBudget* budget = nullptr;
+  // The worker's own, where the rest is the release's.
+  ImageFormats formats;
 };
 
 class FormKeeper;
@@ -82,10 +95,19 @@ class Scratch {
   ~Scratch();
   struct State;
   State* state() { return state_.get(); }
-  void EndRow();
+  // Takes of the budget what the row lacked when it was tried before, or else,
+  // if that is there at once, what the row before needed. Errors: as
+  // ScratchBudget::Take's.
+  absl::Status BeginRow();
+  // Whether the row lacked working memory: it is to be computed again then.
+  bool EndRow();
 
  private:
   std::unique_ptr<State> state_;
+  uint64_t taken_ = 0;         // of the budget
+  uint64_t taken_before_ = 0;  // by the row's last try
+  uint64_t lacked_ = 0;        // what it needed in all
+  uint64_t needed_ = 0;        // by the last row
 };
 
 // What a random operator draws for a row.
@@ -111,7 +133,9 @@ class RowProgram {
   // row_bytes long, decoded straight into place. kDataLoss: a corrupt or
   // truncated image. kInvalidArgument: not an image that can be decoded (says
   // what it looks like). kResourceExhausted: over a limit (names it). What
-  // `outputs` hold after an error is unspecified.
+  // `outputs` hold after an error is unspecified. May wait for working memory
+  // and compute the row again (scratch_budget.h): errors of ScratchBudget::Take
+  // too.
   absl::Status Run(const RowInput& input, Scratch& scratch,
                    std::span<const std::span<std::byte>> outputs) const;
 

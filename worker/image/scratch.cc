@@ -2,8 +2,10 @@
 #include "worker/image/scratch.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/status.h"
+#include "worker/image/scratch_budget.h"
 
 namespace leat::worker {
 
@@ -21,6 +23,7 @@ absl::Status Scratch::State::Reserve(size_t bytes,
           limits.max_scratch_bytes);
     it->second = want;
     asked_bytes = total;
+    RETURN_IF_ERROR(Afford());
   }
   if (buffer->size() >= want) return absl::OkStatus();
   buffer_bytes += want - buffer->size();
@@ -28,6 +31,18 @@ absl::Status Scratch::State::Reserve(size_t bytes,
   std::vector<std::byte>().swap(*buffer);
   *buffer = std::vector<std::byte>(want);
   return absl::OkStatus();
+}
+
+absl::Status Scratch::State::Charge(uint64_t bytes) {
+  charged = std::max(charged, bytes);
+  return Afford();
+}
+
+absl::Status Scratch::State::Afford() {
+  const uint64_t total = asked_bytes + charged;
+  if (limits.budget == nullptr || total <= granted) return absl::OkStatus();
+  lacked = total;
+  return absl::AbortedError("the row lacks working memory");
 }
 
 size_t Scratch::State::held() const {
@@ -40,13 +55,41 @@ Scratch::Scratch(const ImageLimits& limits)
 
 Scratch::~Scratch() = default;
 
-void Scratch::EndRow() {
+absl::Status Scratch::BeginRow() {
+  ScratchBudget* const budget = state_->limits.budget;
+  if (budget == nullptr) return absl::OkStatus();
+  const uint64_t own = state_->limits.kept_scratch_bytes;
+  if (const uint64_t lacked = std::exchange(lacked_, 0); lacked > 0) {
+    // Twice as much each time, so that few tries are in vain.
+    const uint64_t wanted =
+        std::max(lacked - own, std::min(2 * taken_before_, budget->bytes()));
+    RETURN_IF_ERROR(budget->Take(wanted));
+    taken_ = wanted;
+  } else if (needed_ > own && budget->TryTake(needed_ - own)) {
+    taken_ = needed_ - own;
+  }
+  state_->granted = own + taken_;
+  return absl::OkStatus();
+}
+
+bool Scratch::EndRow() {
+  needed_ = state_->asked_bytes + state_->charged;
+  lacked_ = state_->lacked;
   state_->asked.clear();
   state_->asked_bytes = 0;
-  if (state_->held() <= state_->limits.kept_scratch_bytes) return;
-  const uint64_t steps_run = state_->steps_run;
-  state_ = std::make_unique<State>(ImageLimits(state_->limits));
-  state_->steps_run = steps_run;
+  state_->charged = 0;
+  state_->lacked = 0;
+  state_->granted = state_->limits.kept_scratch_bytes;
+  if (state_->held() > state_->limits.kept_scratch_bytes) {
+    const uint64_t steps_run = state_->steps_run;
+    state_ = std::make_unique<State>(ImageLimits(state_->limits));
+    state_->steps_run = steps_run;
+  }
+  // Behind that, so that what others take is free.
+  taken_before_ = std::exchange(taken_, 0);
+  if (taken_before_ > 0) state_->limits.budget->Return(taken_before_);
+  if (lacked_ == 0) taken_before_ = 0;
+  return lacked_ > 0;
 }
 
 }  // namespace leat::worker

@@ -29,6 +29,7 @@ struct RowValues {
 struct Scratch::State {
   explicit State(const ImageLimits& image_limits)
       : limits(image_limits),
+        granted(image_limits.kept_scratch_bytes),
         decoder(image_limits),
         resampler(BestKernels()),
         dali(BestDaliLoops()) {}
@@ -37,11 +38,20 @@ struct Scratch::State {
   // lost. kResourceExhausted: the row has asked for over max_scratch_bytes.
   // What earlier rows have left does not count, so that whether a row fails
   // depends on that row alone.
+  // kAborted: more than `granted`; the row is to be computed again.
   absl::Status Reserve(size_t bytes, std::vector<std::byte>* buffer);
+  // The same of what a library takes while it decodes an image, which is over
+  // before the next one.
+  absl::Status Charge(uint64_t bytes);
   // In bytes, of this and of the decoder and the resamplers.
   size_t held() const;
+  // That the row has no more than was granted. kAborted: as Reserve's.
+  absl::Status Afford();
 
   const ImageLimits limits;
+  // What the row may have in all, and what it would have needed; 0: no more.
+  uint64_t granted;
+  uint64_t lacked = 0;
   JpegDecoder decoder;
   Resampler resampler;
   DaliResampler dali;
@@ -60,6 +70,7 @@ struct Scratch::State {
   // What the row in progress has asked for, of each buffer the most.
   std::vector<std::pair<const void*, size_t>> asked;
   size_t asked_bytes = 0;
+  uint64_t charged = 0;     // the most that a library has taken
   uint64_t steps_run = 0;   // of programs; for tests
   size_t buffer_bytes = 0;  // of all vectors that Reserve has made
 };

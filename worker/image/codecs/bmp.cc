@@ -290,6 +290,7 @@ absl::Status DecodeBmp(Bytes file, const ImageHeader& header,
 
 }  // namespace
 
-const Codec kBmp = {"BMP", RecognisesBmp, ReadBmpHeader, DecodeBmp};
+const Codec kBmp = {"BMP", ImageFormat::kBmp, RecognisesBmp, ReadBmpHeader,
+                    DecodeBmp};
 
 }  // namespace leat::worker

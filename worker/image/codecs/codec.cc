@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/image/codecs/codec.h"
 
+#include "core/blame.h"
 #include "core/status.h"
 #include "worker/image/jpeg_header.h"
 
@@ -10,6 +11,18 @@ const Codec* FindCodec(std::span<const std::byte> file) {
   for (const Codec* codec : {&kPng, &kWebp, &kBmp, &kTiff, &kJpeg2000})
     if (codec->recognises(file)) return codec;
   return nullptr;
+}
+
+absl::StatusOr<const Codec*> FindCodec(std::span<const std::byte> file,
+                                       const ImageFormats& formats) {
+  const Codec* const codec = FindCodec(file);
+  if (codec == nullptr) return UnknownImage(file);
+  if (formats.has(codec->format)) return codec;
+  return WithBlame(
+      FailedPrecondition("a {} image, which this worker does not decode: want "
+                         "{} in its --formats {}",
+                         codec->name, Name(codec->format), formats.ToString()),
+      Blame::kWorker);
 }
 
 bool IsJpeg(std::span<const std::byte> file) {

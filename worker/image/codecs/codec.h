@@ -20,6 +20,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "worker/image/image_formats.h"
 #include "worker/image/rect.h"
 #include "worker/image/row_program.h"
 
@@ -29,6 +30,9 @@ struct ImageHeader {
   StoredSize size;
   int orientation = 1;  // EXIF's, 1 … 8
   int channels = 3;     // of what is decoded: 1 (gray) or 3 (R, G, B)
+  // About what decoding takes beside its result, where that depends on the
+  // image's size.
+  uint64_t working_bytes = 0;
 
   size_t bytes() const {
     return static_cast<size_t>(size.width) * static_cast<size_t>(size.height) *
@@ -38,6 +42,7 @@ struct ImageHeader {
 
 struct Codec {
   const char* name;  // "PNG"
+  ImageFormat format;
   // Looks at the first bytes.
   bool (*recognises)(std::span<const std::byte> file);
   // Without decoding. kInvalidArgument: of a kind that is not supported.
@@ -61,6 +66,12 @@ extern const Codec kJpeg2000;
 
 // The one that recognises the bytes; nullptr: none does, or they are a JPEG.
 const Codec* FindCodec(std::span<const std::byte> file);
+
+// The same, of a worker that decodes `formats`. kInvalidArgument: no codec
+// recognises the bytes. kFailedPrecondition, of the worker (core/blame.h): the
+// format is switched off; names it and the flag.
+absl::StatusOr<const Codec*> FindCodec(std::span<const std::byte> file,
+                                       const ImageFormats& formats);
 
 // Begins as a JPEG does. Such bytes are JpegDecoder's.
 bool IsJpeg(std::span<const std::byte> file);

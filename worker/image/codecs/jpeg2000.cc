@@ -21,6 +21,9 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
+// Each takes OpenJPEG up to a microsecond.
+constexpr uint64_t kMaxParts = 32'000'000;
+
 bool RecognisesJpeg2000(Bytes file) {
   return BytesAre(file, 0, std::string_view("\0\0\0\x0cjP  \r\n\x87\n", 12)) ||
          BytesAre(file, 0, "\xff\x4f\xff\x51");
@@ -36,10 +39,15 @@ absl::StatusOr<ImageHeader> ReadJpeg2000Header(Bytes file,
                                  structure.max_height, limits));
   RETURN_IF_ERROR(
       CheckCodecMemory("JPEG 2000", structure.memory_bytes, limits));
+  if (structure.parts > kMaxParts)
+    return ResourceExhausted(
+        "JPEG 2000 has about {} packets and code-blocks, over the limit of {}",
+        structure.parts, kMaxParts);
   const bool gray = structure.components < 3 && !structure.palette;
   return ImageHeader{.size = {static_cast<int64_t>(structure.height),
                               static_cast<int64_t>(structure.width)},
-                     .channels = gray ? 1 : 3};
+                     .channels = gray ? 1 : 3,
+                     .working_bytes = structure.memory_bytes};
 }
 
 struct Source {
@@ -210,7 +218,8 @@ absl::Status DecodeJpeg2000(Bytes file, const ImageHeader& header,
 
 }  // namespace
 
-const Codec kJpeg2000 = {"JPEG 2000", RecognisesJpeg2000, ReadJpeg2000Header,
+const Codec kJpeg2000 = {"JPEG 2000", ImageFormat::kJpeg2000,
+                         RecognisesJpeg2000, ReadJpeg2000Header,
                          DecodeJpeg2000};
 
 }  // namespace leat::worker

@@ -64,6 +64,8 @@ class StreamWalker {
         samples * kSampleBytes +
         tiles_ * (kTileBytes + kTileComponentBytes * structure_->components) +
         coding_bytes_ * structure_->components + packet_bytes_;
+    structure_->parts = tiles_ * static_cast<uint64_t>(structure_->components) *
+                        (blocks_ + precincts_ * layers_);
     return absl::OkStatus();
   }
 
@@ -173,6 +175,7 @@ class StreamWalker {
     const uint32_t block_y = (BigEndian(content, 2, 1) & 15) + 2;
     if (levels > 32) return;  // OpenJPEG refuses it
     uint64_t bytes = 0, most_precincts = 0;
+    uint64_t all_precincts = 0, all_blocks = 0;
     for (uint32_t r = 0; r <= levels; ++r) {
       uint32_t log_x = 15, log_y = 15;
       if (has_precincts && 5 + r < content.size()) {
@@ -190,7 +193,11 @@ class StreamWalker {
           ((height >> std::min(block_y, log_y > 0 ? log_y - 1 : 0)) + 2);
       bytes += precincts * kPrecinctBytes + blocks * kCodeBlockBytes;
       most_precincts = std::max(most_precincts, precincts);
+      all_precincts += precincts;
+      all_blocks += blocks;
     }
+    precincts_ = std::max(precincts_, all_precincts);
+    blocks_ = std::max(blocks_, all_blocks);
     coding_bytes_ = std::max(coding_bytes_, bytes);
     // A flag of 16 bits for each packet.
     packet_bytes_ =
@@ -204,6 +211,7 @@ class StreamWalker {
   uint64_t tiles_ = 0, layers_ = 1;
   uint64_t tile_side_[2] = {};
   uint64_t coding_bytes_ = 0, packet_bytes_ = 0;
+  uint64_t precincts_ = 0, blocks_ = 0;  // of a tile's component
 };
 
 struct FileBox {

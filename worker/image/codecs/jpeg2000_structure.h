@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a JPEG 2000 file is made of, without decoding it: sizes, and how much
-// memory OpenJPEG will take for it.
+// memory and work OpenJPEG will take for it.
 //
 // OpenJPEG makes tables of tiles, precincts and code-blocks whose sizes the
 // file's headers decide and no option bounds: some bytes can ask for gigabytes.
@@ -23,6 +23,9 @@ struct Jpeg2000Structure {
   bool palette = false;  // components are indices
   // About what OpenJPEG allocates.
   uint64_t memory_bytes = 0;
+  // About how many packets and code-blocks it goes through, of all tiles: a
+  // packet need not have a byte in the file.
+  uint64_t parts = 0;
 };
 
 // kDataLoss: damaged or cut off: the markers of all tile-parts are walked.

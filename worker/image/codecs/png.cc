@@ -13,6 +13,7 @@
 #include <png.h>
 
 #include <csetjmp>
+#include <cstdint>
 #include <cstring>
 #include <optional>
 
@@ -28,6 +29,11 @@ using Bytes = std::span<const std::byte>;
 
 constexpr std::string_view kMagic("\x89PNG\r\n\x1a\n", 8);
 constexpr size_t kChunkOverhead = 12;  // length, type, checksum
+// With the last row libpng inflates all image data that are left, and a byte
+// can stand for a thousand. So a row may take as many bytes as it has when it
+// is unpacked, four times for tiny chunks, and so many more.
+constexpr size_t kMostBehindRow = 64 << 10;
+constexpr size_t kMostPixelBytes = 8;
 
 bool RecognisesPng(Bytes file) { return BytesAre(file, 0, kMagic); }
 
@@ -77,6 +83,7 @@ absl::StatusOr<ImageHeader> ReadPngHeader(Bytes file,
 struct Reader {
   jmp_buf jump;
   Bytes rest;
+  size_t left = SIZE_MAX;  // that may be read for the row
   png_structp png = nullptr;
   png_infop info = nullptr;
   bool unexpected_rows = false;
@@ -94,6 +101,8 @@ void OnWarning(png_structp, png_const_charp) {}
 void OnRead(png_structp png, png_bytep to, size_t size) {
   auto* reader = static_cast<Reader*>(png_get_io_ptr(png));
   if (size > reader->rest.size()) png_error(png, "premature end of the file");
+  if (size > reader->left) png_error(png, "image data go on behind the rows");
+  if (reader->left != SIZE_MAX) reader->left -= size;
   memcpy(to, reader->rest.data(), size);
   reader->rest = reader->rest.subspan(size);
 }
@@ -118,9 +127,16 @@ bool ReadPixels(Reader* reader, size_t row_bytes, uint32_t height,
   if (png_get_rowbytes(png, reader->info) != row_bytes ||
       png_get_image_height(png, reader->info) != height)
     png_error(png, "its header is not what it was");
+  const size_t most =
+      4 * kMostPixelBytes *
+          static_cast<size_t>(png_get_image_width(png, reader->info)) +
+      kMostBehindRow;
   for (int pass = 0; pass < passes; ++pass)
-    for (uint32_t y = 0; y < height; ++y)
+    for (uint32_t y = 0; y < height; ++y) {
+      reader->left = most;
       png_read_row(png, out + y * row_bytes, nullptr);
+    }
+  reader->left = SIZE_MAX;  // for what stands behind the image data
   png_read_end(png, nullptr);
   return true;
 }
@@ -146,6 +162,7 @@ absl::Status DecodePng(Bytes file, const ImageHeader& header,
 
 }  // namespace
 
-const Codec kPng = {"PNG", RecognisesPng, ReadPngHeader, DecodePng};
+const Codec kPng = {"PNG", ImageFormat::kPng, RecognisesPng, ReadPngHeader,
+                    DecodePng};
 
 }  // namespace leat::worker

@@ -8,7 +8,8 @@
 // multiply by alpha. CMYK is turned by (255 - ink) × (255 - black) / 255.
 // Compressions are those of kCompressions: others have decoders whose memory
 // the file decides. What libtiff warns of while it decodes is damage; what it
-// warns of in the directory (unknown tags) is not.
+// warns of in the directory (unknown tags) is not. tiff_structure.h says what
+// is looked at before libtiff is.
 #include <tiffio.h>
 
 #include <array>
@@ -20,6 +21,7 @@
 
 #include "core/status.h"
 #include "worker/image/codecs/codec.h"
+#include "worker/image/codecs/tiff_structure.h"
 #include "worker/image/pixel.h"
 
 namespace leat::worker {
@@ -110,6 +112,12 @@ struct TiffLayout {
     }
   }
   bool palette() const { return photometric == PHOTOMETRIC_PALETTE; }
+  // Strips or tiles. REQUIRES: no side of one is 0.
+  uint64_t units() const {
+    return (uint64_t{width} + unit_width - 1) / unit_width *
+           ((uint64_t{height} + unit_height - 1) / unit_height) *
+           static_cast<uint64_t>(planar ? wanted() : 1);
+  }
   int channels() const { return wanted() == 1 && !palette() ? 1 : 3; }
 };
 
@@ -152,6 +160,7 @@ class TiffFile {
   }
   absl::Status CheckKind();
   absl::Status ReadUnits(const ImageLimits& limits);
+  absl::Status CheckStored();
   absl::Status ReadPalette();
   absl::Status DecodeUnit(uint32_t index, uint32_t x, uint32_t y, int plane,
                           uint8_t* out);
@@ -267,7 +276,28 @@ absl::Status TiffFile::ReadUnits(const ImageLimits& limits) {
                ? DataLoss("damaged TIFF: rows of {} bytes, want {}",
                           l.unit_row_bytes, (row_bits + 7) / 8)
                : Damaged();
+  RETURN_IF_ERROR(
+      CheckTiffWork(l.units(), l.unit_height, l.unit_row_bytes, limits));
   return CheckCodecMemory("TIFF", l.unit_bytes * 2, limits);
+}
+
+// That strips or tiles do not all name the same bytes, and what these are.
+absl::Status TiffFile::CheckStored() {
+  const Bytes file = memory_.bytes;
+  uint64_t named = 0;
+  for (uint64_t i = 0; i < layout_.units(); ++i) {
+    const auto index = static_cast<uint32_t>(i);
+    const uint64_t at = TIFFGetStrileOffset(tiff_.get(), index);
+    const uint64_t bytes = TIFFGetStrileByteCount(tiff_.get(), index);
+    if (!messages_.error.empty()) return Damaged();
+    if (at > file.size() || bytes > file.size() - at) continue;  // is not read
+    named += bytes;
+    if (layout_.compression == COMPRESSION_JPEG)
+      RETURN_IF_ERROR(CheckTiffJpeg(file.subspan(at, bytes)));
+  }
+  if (named <= 2 * file.size()) return absl::OkStatus();
+  return DataLoss("damaged TIFF: its {} name {} bytes, of a file of {}",
+                  layout_.tiled ? "tiles" : "strips", named, file.size());
 }
 
 absl::Status TiffFile::ReadPalette() {
@@ -350,6 +380,7 @@ absl::Status TiffFile::DecodeUnit(uint32_t index, uint32_t x, uint32_t y,
 absl::Status TiffFile::Decode(uint8_t* out) {
   const TiffLayout& l = layout_;
   messages_ = {};
+  RETURN_IF_ERROR(CheckStored());
   unit_.resize(l.unit_bytes);
   const int planes = l.planar ? l.wanted() : 1;
   uint32_t index = 0;
@@ -370,12 +401,14 @@ bool RecognisesTiff(Bytes file) {
 
 absl::StatusOr<ImageHeader> ReadTiffHeader(Bytes file,
                                            const ImageLimits& limits) {
+  RETURN_IF_ERROR(CheckTiffDirectory(file));
   TiffFile tiff(file);
   RETURN_IF_ERROR(tiff.Read(limits));
   const TiffLayout& layout = tiff.layout();
   return ImageHeader{.size = {layout.height, layout.width},
                      .orientation = layout.orientation,
-                     .channels = layout.channels()};
+                     .channels = layout.channels(),
+                     .working_bytes = layout.unit_bytes * 2};
 }
 
 absl::Status DecodeTiff(Bytes file, const ImageHeader&,
@@ -387,6 +420,7 @@ absl::Status DecodeTiff(Bytes file, const ImageHeader&,
 
 }  // namespace
 
-const Codec kTiff = {"TIFF", RecognisesTiff, ReadTiffHeader, DecodeTiff};
+const Codec kTiff = {"TIFF", ImageFormat::kTiff, RecognisesTiff, ReadTiffHeader,
+                     DecodeTiff};
 
 }  // namespace leat::worker

@@ -71,13 +71,13 @@ absl::StatusOr<ImageHeader> ReadWebpHeader(Bytes file,
   RETURN_IF_ERROR(CheckImageSize("WebP", static_cast<uint64_t>(features.width),
                                  static_cast<uint64_t>(features.height),
                                  limits));
-  const ImageHeader header{.size = {features.height, features.width},
-                           .orientation = OrientationOf(file, end),
-                           .channels = 3};
+  ImageHeader header{.size = {features.height, features.width},
+                     .orientation = OrientationOf(file, end),
+                     .channels = 3};
   constexpr int kLossless = 2;
   if (features.format == kLossless)
-    RETURN_IF_ERROR(
-        CheckCodecMemory("WebP", header.bytes() / 3 * kBytesAPixel, limits));
+    header.working_bytes = header.bytes() / 3 * kBytesAPixel;
+  RETURN_IF_ERROR(CheckCodecMemory("WebP", header.working_bytes, limits));
   return header;
 }
 
@@ -98,6 +98,7 @@ absl::Status DecodeWebp(Bytes file, const ImageHeader& header,
 
 }  // namespace
 
-const Codec kWebp = {"WebP", RecognisesWebp, ReadWebpHeader, DecodeWebp};
+const Codec kWebp = {"WebP", ImageFormat::kWebp, RecognisesWebp, ReadWebpHeader,
+                     DecodeWebp};
 
 }  // namespace leat::worker

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ImageFormats: which formats of image files a worker decodes (--formats).
+//
+// JPEG is always among them. An image of a format that is switched off is the
+// worker's own trouble and never a bad sample: another worker may decode it, so
+// if a policy replaced it here, the bytes of a batch would depend on who
+// computes it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+
+namespace leat::worker {
+
+enum class ImageFormat : uint8_t { kJpeg, kPng, kWebp, kBmp, kTiff, kJpeg2000 };
+
+// As --formats has it: "tiff", "jpeg2000".
+std::string_view Name(ImageFormat format);
+
+class ImageFormats {
+ public:
+  constexpr ImageFormats() = default;  // all
+
+  // "jpeg,png,tiff". kInvalidArgument: a name that is none, or no jpeg.
+  static absl::StatusOr<ImageFormats> Parse(std::string_view text);
+
+  constexpr bool has(ImageFormat format) const {
+    return (bits_ >> static_cast<int>(format) & 1) != 0;
+  }
+  // As Parse takes it, in the order of ImageFormat.
+  std::string ToString() const;
+
+ private:
+  uint32_t bits_ = 0x3f;
+};
+
+}  // namespace leat::worker
