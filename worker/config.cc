@@ -52,6 +52,8 @@ absl::Status CheckListeners(const Config& config) {
 void AddStorageFlags(CLI::App& app, Config& config) {
   static const std::map<std::string, ReadAheadOf> kDatasets = {
       {"remote", ReadAheadOf::kRemote}, {"all", ReadAheadOf::kAll}};
+  static const std::map<std::string, DiskCacheOf> kDiskCacheOf = {
+      {"remote", DiskCacheOf::kRemote}, {"all", DiskCacheOf::kAll}};
   StorageConfig& storage = config.storage;
   app.add_option("--read-threads", config.read_threads,
                  "threads that wait for remote storage; 0: decode threads do")
@@ -61,9 +63,9 @@ void AddStorageFlags(CLI::App& app, Config& config) {
       ->transform(CLI::CheckedTransformer(kDatasets))
       ->default_str("remote");
   app.add_option("--forms", config.forms,
-                 "what is kept of JPEG files beside them, in what of --cache "
-                 "they leave: none, seek, coefficients, or all, whichever "
-                 "saves most")
+                 "what is kept of JPEG files beside them, in what they leave "
+                 "of --cache and of --disk-cache-bytes: none, seek, "
+                 "coefficients, or all, whichever saves most")
       ->check(CLI::IsMember({"none", "seek", "coefficients", "all"}));
   app.add_option("--storage-connections", storage.connections,
                  "requests to remote storage at a time")
@@ -83,7 +85,11 @@ void AddStorageFlags(CLI::App& app, Config& config) {
                "of a read from remote storage with all its tries");
   app.add_option("--disk-cache", storage.disk_cache,
                  "directory, of this worker alone, for what s3, gs and http "
-                 "gave");
+                 "gave, and for forms of its JPEG files");
+  app.add_option("--disk-cache-of", config.disk_cache_of,
+                 "remote: --disk-cache is for s3, gs and http; all: for "
+                 "records on file systems (NFS, local disks), too")
+      ->transform(CLI::CheckedTransformer(kDiskCacheOf));
   app.add_option("--local-copy", config.local_copies,
                  "FROM=TO: this machine has a copy of its own of the folder "
                  "FROM, which jobs name, at TO; may be given several times");
@@ -196,6 +202,9 @@ absl::Status Config::Validate() const {
   if (storage.disk_cache.empty() != (storage.disk_cache_bytes == 0))
     return InvalidArgument(
         "--disk-cache and --disk-cache-bytes: want both or none");
+  if (storage.disk_cache.empty() && disk_cache_of == DiskCacheOf::kAll)
+    return InvalidArgument(
+        "--disk-cache-of all: want --disk-cache DIR beside it");
   if (!storage.disk_cache.empty() && storage.disk_cache_bytes < 64 << 20)
     return InvalidArgument("--disk-cache-bytes {}: want at least 64MiB",
                            storage.disk_cache_bytes);
@@ -265,6 +274,7 @@ std::string Config::ToString() const {
       "cache_bytes={} forms={} index_bytes={} "
       "buffer_bytes={} decode_bytes={} "
       "read_threads={} read_ahead_bytes={} disk_cache_bytes={} "
+      "disk_cache_of={} "
       "group_bytes={} max_unsent_groups_per_stream={} max_rows_per_stream={} "
       "max_rows_total={} max_streams={} formats={} gpu_slots={} "
       "gpu_slot_bytes={} "
@@ -273,7 +283,8 @@ std::string Config::ToString() const {
       "watchdog_interval_ms={} reads={} tls={} token={}",
       listen, http.empty() ? "none" : http, coordinator, threads, memory_bytes,
       cache_bytes, forms, index_bytes, buffer_bytes, decode_bytes, read_threads,
-      read_ahead_bytes, storage.disk_cache_bytes, group_bytes,
+      read_ahead_bytes, storage.disk_cache_bytes,
+      disk_cache_of == DiskCacheOf::kAll ? "all" : "remote", group_bytes,
       max_unsent_groups_per_stream, max_rows_per_stream, max_rows_total,
       max_streams, image.formats.ToString(), gpu.slots, gpu.slot_bytes,
       gpu.group_bytes, gpu.decode_bytes, gpu.decoder_bytes, drain_timeout_ms,

@@ -14,6 +14,7 @@
 #include "rpc/auth.h"
 #include "rpc/newcomers.h"
 #include "rpc/secret_files.h"
+#include "worker/disk_forms.h"
 #include "worker/gpu_worker.h"
 #include "worker/image/jpeg_forms/form_kinds.h"
 #include "worker/image/row_program.h"
@@ -56,8 +57,8 @@ struct Config {
   bool has_memory_bytes = false;  // given, not from the machine
   uint64_t cache_bytes = 0;       // the sample cache
   bool has_cache_bytes = false;
-  // What it keeps of JPEG files beside them, where there is room: "none",
-  // "seek", "coefficients", or "all" of them.
+  // What it keeps of JPEG files beside them and in the disk cache, where there
+  // is room: "none", "seek", "coefficients", or "all" of them.
   std::string forms = "all";
   uint64_t index_bytes = 0;   // the index cache: blocks of indexes, opened
   uint64_t buffer_bytes = 0;  // of batches being computed and sent
@@ -68,6 +69,7 @@ struct Config {
   int read_threads = 64;
   uint64_t read_ahead_bytes = 0;
   StorageConfig storage;
+  DiskCacheOf disk_cache_of = DiskCacheOf::kRemote;
   std::vector<std::string> local_copies;  // as given: FROM=TO
   std::vector<std::string> allow;         // as given; see SetAllowed
   ReadAheadOf read_ahead_of = ReadAheadOf::kRemote;

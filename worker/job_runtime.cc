@@ -17,8 +17,6 @@
 namespace leat::worker {
 namespace {
 
-constexpr auto kReadBackoff = std::chrono::milliseconds(20);
-
 absl::Status CheckSchema(const JobInfo& job, const CheckedGraph& graph) {
   BatchSchema schema = graph.schema;
   if (HasValidField(job.spec))
@@ -31,13 +29,6 @@ absl::Status CheckSchema(const JobInfo& job, const CheckedGraph& graph) {
       "job {}: its schema is not that of its pipeline: the coordinator is of "
       "another version",
       job.spec.name);
-}
-
-// What another worker may do better, as a code that says so, too.
-absl::Status Elsewhere(const absl::Status& status, std::string_view how = "") {
-  const Blame blame = BlameOf(status).value_or(Blame::kWorker);
-  if (blame == Blame::kSample || blame == Blame::kObject) return status;
-  return WithBlame(Unavailable("{}{}", Message(status), how), blame);
 }
 
 // Counts records; under `repeat` some are several samples'.
@@ -86,6 +77,11 @@ absl::StatusOr<std::shared_ptr<const JobRuntime>> JobRuntime::Create(
       DatasetKeyOf(job.dataset.fingerprint, reader), job.dataset.id,
       job.dataset.name, RecordsOf(*source));
   std::string root = RootOf(reader);
+  DiskForms::DatasetPtr on_disk =
+      context->disk == nullptr || !brought.empty()
+          ? nullptr
+          : context->disk->Open(DatasetKeyOf(job.dataset.fingerprint, reader),
+                                job.dataset.name, root);
   if (finish == Finish::kDevice) graph = SplitFinish(graph).head;
   absl::StatusOr<std::unique_ptr<RowKernel>> kernel =
       context->kernels.compile(graph, job.spec.seed, job.spec.decoder_class);
@@ -93,18 +89,20 @@ absl::StatusOr<std::shared_ptr<const JobRuntime>> JobRuntime::Create(
     return Annotate(kernel.status(), fmt::format("job {}", job.spec.name));
   return std::shared_ptr<const JobRuntime>(
       new JobRuntime(std::move(job), std::move(source), std::move(kept),
-                     std::move(root), context, graph.schema, std::move(brought),
-                     *std::move(kernel), reads_ahead));
+                     std::move(on_disk), std::move(root), context, graph.schema,
+                     std::move(brought), *std::move(kernel), reads_ahead));
 }
 
 JobRuntime::JobRuntime(JobInfo job, std::shared_ptr<const Source> source,
-                       SampleCache::DatasetPtr kept, std::string root,
+                       SampleCache::DatasetPtr kept,
+                       DiskForms::DatasetPtr on_disk, std::string root,
                        const RuntimeContext* context, const BatchSchema& rows,
                        std::vector<ValueType> brought,
                        std::unique_ptr<RowKernel> kernel, bool reads_ahead)
     : job_(std::move(job)),
       source_(std::move(source)),
       kept_(std::move(kept)),
+      on_disk_(std::move(on_disk)),
       root_(std::move(root)),
       context_(context),
       kernel_(std::move(kernel)),
@@ -124,74 +122,6 @@ std::shared_ptr<const void> JobRuntime::BeginUse() const {
   return context_->cache->BeginUse(kept_);
 }
 
-absl::StatusOr<StoredSample> JobRuntime::Stored(
-    uint64_t sample, const StoredSample* brought,
-    const RowRecords* records) const {
-  if (brought == nullptr) return Read(sample, records);
-  const size_t fields = brought->fields.size();
-  if (fields != brought_.size())
-    return OfRecord(
-        sample, InvalidArgument("{} fields, want {}", fields, brought_.size()));
-  for (size_t i = 0; i < fields; ++i) {
-    const StoredField& field = brought->fields[i];
-    if (const absl::Status status =
-            CheckStored(brought_[i], field.bytes.size(), field.shape);
-        !status.ok())
-      return OfRecord(sample, Annotate(status, fmt::format("field {}", i)));
-  }
-  return *brought;
-}
-
-RowRecords JobRuntime::ReadAhead(const RowOf& row) const {
-  RowRecords records = {
-      {.sample = row.sample, .stored = Read(row.sample, nullptr)}};
-  if (!has_partners_) return records;
-  const uint64_t partner = PartnerOf(row).sample;
-  if (partner != row.sample)
-    records.push_back({.sample = partner, .stored = Read(partner, nullptr)});
-  return records;
-}
-
-size_t JobRuntime::CountTogether(std::span<const uint64_t> samples) const {
-  // Partners lie anywhere.
-  return has_partners_ ? 1 : source_->Nearby(samples, context_->nearby);
-}
-
-std::vector<RowRecords> JobRuntime::ReadTogether(
-    std::span<const RowOf> rows) const {
-  std::vector<uint64_t> missing;
-  for (const RowOf& row : rows)
-    if (!context_->cache->Contains(kept_, source_->RecordOf(row.sample)))
-      missing.push_back(row.sample);
-  std::vector<absl::StatusOr<StoredSample>> at_hand;
-  if (missing.size() > 1 && Admit().ok()) {
-    const StageScope reading(Stage::kRead);
-    at_hand = source_->ReadMany(missing);
-  }
-  std::vector<RowRecords> records;
-  auto next = at_hand.begin();
-  bool away = false;  // storage does not answer
-  for (const RowOf& row : rows) {
-    const bool mine =
-        next != at_hand.end() &&
-        missing[static_cast<size_t>(next - at_hand.begin())] == row.sample;
-    absl::StatusOr<StoredSample>* const own = mine ? &*next++ : nullptr;
-    // Its neighbour was tried for long already.
-    if (away && own != nullptr && !own->ok()) {
-      records.push_back({{.sample = row.sample,
-                          .stored = WithSample(Elsewhere(Judged(own->status())),
-                                               row.sample)}});
-      continue;
-    }
-    records.push_back(
-        {{.sample = row.sample, .stored = Read(row.sample, nullptr, own)}});
-    const absl::Status status = records.back().front().stored.status();
-    const std::optional<Blame> blame = BlameOf(status);
-    away = away || blame == Blame::kWorker || blame == Blame::kPassing;
-  }
-  return records;
-}
-
 RowOf JobRuntime::PartnerOf(RowOf row) const {
   if (row.step >= plan_.steps_per_epoch()) return row;
   const uint32_t rows[] = {row.row,
@@ -202,66 +132,6 @@ RowOf JobRuntime::PartnerOf(RowOf row) const {
   row.row = rows[1];
   row.sample = samples[1];
   return row;
-}
-
-absl::StatusOr<StoredSample> JobRuntime::Read(
-    uint64_t sample, const RowRecords* records,
-    absl::StatusOr<StoredSample>* at_hand) const {
-  if (records != nullptr)
-    for (const ReadRecord& record : *records)
-      if (record.sample == sample) return record.stored;
-  const StageScope reading(Stage::kRead);
-  const uint32_t shard = job_.dataset.shards.ShardOf(sample);
-  absl::StatusOr<StoredSample> stored = context_->cache->Get(
-      kept_, {.number = source_->RecordOf(sample), .shard = shard},
-      context_->ownership->Owns(job_.dataset.id, shard),
-      [&]() -> absl::StatusOr<StoredSample> {
-        if (at_hand == nullptr || !at_hand->ok()) return ReadStored(sample);
-        Ended(absl::OkStatus(), sample);
-        return *std::move(*at_hand);
-      });
-  // Others may wait for the same record by another number.
-  if (!stored.ok()) return WithSample(stored.status(), sample);
-  return stored;
-}
-
-SampleForms JobRuntime::FormsOf(uint64_t sample) const {
-  return {context_->cache, &kept_, source_->RecordOf(sample)};
-}
-
-absl::StatusOr<StoredSample> JobRuntime::ReadStored(uint64_t sample) const {
-  RETURN_IF_ERROR(Admit());
-  for (int attempt = 1;; ++attempt) {
-    absl::StatusOr<StoredSample> read = source_->Read(sample);
-    const absl::Status status = Judged(read.status());
-    const std::optional<Blame> blame = BlameOf(status);
-    const bool answered = !blame.has_value() || blame == Blame::kSample ||
-                          blame == Blame::kObject;
-    if (answered || attempt >= context_->read_attempts) Ended(status, sample);
-    if (read.ok()) return read;
-    if (answered) return status;
-    if (attempt >= context_->read_attempts)
-      return Elsewhere(status, fmt::format(" (tried {} times)", attempt));
-    if (!Pause(kReadBackoff * attempt))
-      return WithBlame(Cancelled("{} (the worker stops)", Message(status)),
-                       Blame::kPassing);
-  }
-}
-
-absl::Status JobRuntime::Admit() const {
-  return context_->troubles == nullptr ? absl::OkStatus()
-                                       : context_->troubles->Admit(root_);
-}
-
-void JobRuntime::Ended(const absl::Status& status, uint64_t sample) const {
-  if (context_->troubles != nullptr)
-    context_->troubles->Ended(root_, status, source_, sample);
-}
-
-// Before another try. False: the worker stops.
-bool JobRuntime::Pause(Duration duration) const {
-  StopSignal never;
-  return (context_->stop == nullptr ? &never : context_->stop)->Pause(duration);
 }
 
 absl::Status JobRuntime::OfRecord(uint64_t sample,
@@ -286,7 +156,7 @@ absl::Status JobRuntime::Try(
     std::span<const std::span<std::byte>> outputs) const {
   ASSIGN_OR_RETURN(const StoredSample stored,
                    Stored(row.sample, row.brought, row.records));
-  SampleForms forms = FormsOf(row.sample);
+  SampleForms forms = FormsOf(row.sample, stored);
   absl::Status status = kernel_->Run({.epoch = PassOf(row),
                                       .sample = row.sample,
                                       .fields = stored.fields,

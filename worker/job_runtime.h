@@ -22,6 +22,7 @@
 #include "core/job.h"
 #include "core/plan.h"
 #include "worker/bad_samples.h"
+#include "worker/disk_forms.h"
 #include "worker/ownership.h"
 #include "worker/row_kernel.h"
 #include "worker/row_work.h"
@@ -49,6 +50,7 @@ struct RuntimeContext {
   StorageTroubles* troubles = nullptr;  // null: none are kept
   ReadAheadOf read_ahead_of = ReadAheadOf::kRemote;
   NearbyLimits nearby;  // of records that are read ahead by one request
+  const DiskForms* disk = nullptr;  // null: nothing is kept by record on a disk
 };
 
 // What caches know a dataset by: its records, and what its reader takes of
@@ -112,10 +114,10 @@ class JobRuntime final : public RowWork,
   friend class RowPartner;
   friend class StagedRows;
   JobRuntime(JobInfo job, std::shared_ptr<const Source> source,
-             SampleCache::DatasetPtr kept, std::string root,
-             const RuntimeContext* context, const BatchSchema& rows,
-             std::vector<ValueType> brought, std::unique_ptr<RowKernel> kernel,
-             bool reads_ahead);
+             SampleCache::DatasetPtr kept, DiskForms::DatasetPtr on_disk,
+             std::string root, const RuntimeContext* context,
+             const BatchSchema& rows, std::vector<ValueType> brought,
+             std::unique_ptr<RowKernel> kernel, bool reads_ahead);
   // Returns the sample as it was brought, or from storage if that is null.
   absl::StatusOr<StoredSample> Stored(uint64_t sample,
                                       const StoredSample* brought,
@@ -125,8 +127,12 @@ class JobRuntime final : public RowWork,
   absl::StatusOr<StoredSample> Read(
       uint64_t sample, const RowRecords* records,
       absl::StatusOr<StoredSample>* at_hand = nullptr) const;
-  // For a row that decodes the sample.
-  SampleForms FormsOf(uint64_t sample) const;
+  // Whether Read finds it without storage.
+  bool IsKept(uint64_t record) const;
+  // From the disk cache, else from storage.
+  absl::StatusOr<StoredSample> ReadMissing(uint64_t sample) const;
+  // For a row that decodes the sample, which was read so.
+  SampleForms FormsOf(uint64_t sample, const StoredSample& stored) const;
   // With tries, unless the root is known to be in trouble.
   absl::StatusOr<StoredSample> ReadStored(uint64_t sample) const;
   absl::Status Admit() const;
@@ -156,7 +162,8 @@ class JobRuntime final : public RowWork,
   const JobInfo job_;
   const std::shared_ptr<const Source> source_;
   const SampleCache::DatasetPtr kept_;
-  const std::string root_;  // of storage troubles
+  const DiskForms::DatasetPtr on_disk_;  // null: nothing of it is
+  const std::string root_;               // of storage troubles
   const RuntimeContext* const context_;
   const std::unique_ptr<RowKernel> kernel_;
   const Plan plan_;

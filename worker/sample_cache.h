@@ -104,9 +104,12 @@ class SampleCache {
 
   // Before a decode of a record's JPEG. Forms are those of the very bytes that
   // are kept, at the same address: of others, and of records that are not kept,
-  // there is nothing to use nor to make.
+  // there is nothing to use nor to make. `*plainly`: whether the decode is to
+  // use none and make none, whoever has one, so that it can be measured.
   FormWish AskForm(const DatasetPtr& dataset, uint64_t record,
-                   std::span<const std::byte> file);
+                   std::span<const std::byte> file, bool* plainly = nullptr);
+  // Whether one is kept. Counts as nothing.
+  bool HasForm(const DatasetPtr& dataset, uint64_t record) const;
   // Keeps the form in place of a lesser one. False: there is no room, or `file`
   // is not kept.
   bool KeepForm(const DatasetPtr& dataset, uint64_t record,

@@ -175,12 +175,22 @@ void SampleCache::Plan(MonotonicTime now) {
   SetFormRoom();
 }
 
+bool SampleCache::HasForm(const DatasetPtr& dataset, uint64_t record) const {
+  const Key key = {dataset->number, record};
+  Slice& slice = SliceOf(key);
+  MutexLock lock(&slice.mu);
+  const auto it = slice.kept.find(key);
+  return it != slice.kept.end() && it->second.form != nullptr;
+}
+
 FormWish SampleCache::AskForm(const DatasetPtr& dataset, uint64_t record,
-                              std::span<const std::byte> file) {
+                              std::span<const std::byte> file, bool* plainly) {
   if (!forms_.any()) return {};
   PlanIfDue();
   const uint64_t turn = dataset->asked_forms++;
-  if (turn < kFirstPlain || turn % kPlainOf == 0) return {};
+  const bool measured = turn < kFirstPlain || turn % kPlainOf == 0;
+  if (plainly != nullptr) *plainly = measured;
+  if (measured) return {};
   const uint64_t rank = RankOf(dataset->key, record);
   const bool wants_coefficients = rank < dataset->coefficients_below;
   const bool wants_any = rank < dataset->any_below;

@@ -4,14 +4,63 @@
 #include <utility>
 
 namespace leat::worker {
+namespace {
+
+FormKinds OnlyForm(JpegFormKind kind) {
+  return {.seek_index = kind == JpegFormKind::kSeekIndex,
+          .coefficients = kind == JpegFormKind::kCoefficients};
+}
+
+}  // namespace
 
 FormWish SampleForms::Begin(std::span<const std::byte> file) {
   if (!cache_.keeps_forms()) return {};
-  FormWish wish = cache_.AskForm(dataset_, record_, file);
   file_ = file;
+  bool plainly = false;
+  FormWish wish = cache_.AskForm(dataset_, record_, file, &plainly);
+  for_memory_ = wish.make;
+  if (disk_.forms != nullptr && !plainly) AskDisk(&wish);
   making_ = wish.make.any();
   began_ = cache_.clock().Now();
   return wish;
+}
+
+void SampleForms::AskDisk(FormWish* wish) {
+  const KeptForm* const read = disk_.read != nullptr && disk_.read->IsOf(file_)
+                                   ? &disk_.read->kept
+                                   : nullptr;
+  const bool at_hand =
+      read != nullptr &&
+      (read->kind == JpegFormKind::kCoefficients || !wish->make.coefficients);
+  if (at_hand && wish->make.any()) {
+    cache_.KeepForm(dataset_, record_, file_, *read);
+    for_memory_ = wish->make = {};
+  }
+  if (wish->make.any()) return;
+  if (read != nullptr &&
+      (wish->use.form == nullptr || wish->use.kind < read->kind))
+    wish->use = *read;
+  else if (wish->use.form != nullptr)
+    disk_.forms->KeepForm(disk_.dataset, record_, wish->use);
+  wish->make = DiskLacks(wish->use);
+  if (!wish->make.any()) return;
+  wish->use = {};
+  wish->max_bytes = disk_.forms->max_form_bytes();
+}
+
+FormKinds SampleForms::DiskLacks(const KeptForm& used) const {
+  const FormKinds kinds = disk_.forms->kinds();
+  JpegFormKind next = JpegFormKind::kCoefficients;
+  if (used.form == nullptr && kinds.seek_index) next = JpegFormKind::kSeekIndex;
+  // Of seek indexes those from the disk: of others it is not known that the
+  // record was asked for in an epoch before.
+  if (used.form != nullptr &&
+      (used.kind == JpegFormKind::kCoefficients || disk_.read == nullptr))
+    return {};
+  return kinds.Has(next) &&
+                 disk_.forms->Wants(disk_.dataset, record_, next, file_.size())
+             ? OnlyForm(next)
+             : FormKinds();
 }
 
 // A decode that makes forms takes longer, and is no measure of anything.
@@ -20,16 +69,30 @@ void SampleForms::End(FormAnswer answer) {
   if (!making_)
     SampleCache::CountDecode(dataset_, answer.used,
                              cache_.clock().Now() - began_);
-  if (answer.refused.any())
-    cache_.RefuseForms(dataset_, record_, answer.refused);
+  for (const JpegFormKind kind :
+       {JpegFormKind::kSeekIndex, JpegFormKind::kCoefficients})
+    if (answer.refused.Has(kind)) EndOf(kind);
   for (KeptForm& form : answer.made) {
     const JpegFormKind kind = form.kind;
-    if (cache_.KeepForm(dataset_, record_, file_, std::move(form))) continue;
+    if (disk_.forms != nullptr)
+      disk_.forms->KeepForm(disk_.dataset, record_, form);
+    if (!for_memory_.Has(kind) ||
+        cache_.KeepForm(dataset_, record_, file_, std::move(form)))
+      continue;
     // It is not made in vain again.
-    cache_.RefuseForms(dataset_, record_,
-                       {.seek_index = kind == JpegFormKind::kSeekIndex,
-                        .coefficients = kind == JpegFormKind::kCoefficients});
+    cache_.RefuseForms(dataset_, record_, OnlyForm(kind));
   }
+}
+
+// Coefficients may have been too large for the sample cache, and not for the
+// disk, or the other way round.
+void SampleForms::EndOf(JpegFormKind refused) {
+  const bool of_no_kind = refused == JpegFormKind::kSeekIndex;
+  const bool memory = for_memory_.Has(refused);
+  if (memory || of_no_kind)
+    cache_.RefuseForms(dataset_, record_, OnlyForm(refused));
+  if (disk_.forms != nullptr && (!memory || of_no_kind))
+    disk_.forms->RefuseForm(disk_.dataset, record_, refused);
 }
 
 }  // namespace leat::worker

@@ -1,33 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // SampleForms: the forms of one sample's JPEG, for one row that decodes it: as
-// the sample cache has them, with what the decode takes.
+// the sample cache and the disk have them, with what the decode takes.
+//
+// A form that a disk gave with the record takes the place of one that is to be
+// made, and the sample cache is offered it. The disk is offered what the sample
+// cache has and what is made. For the disk itself seek indexes are made, which
+// cost next to nothing; and coefficients, which cost a quarter of a decode,
+// where its seek index is used: so an only epoch does not pay for them.
 #pragma once
 
+#include <memory>
 #include <span>
+#include <utility>
 
 #include "core/clock.h"
+#include "worker/disk_forms.h"
 #include "worker/image/jpeg_forms/form_keeper.h"
 #include "worker/sample_cache.h"
 
 namespace leat::worker {
 
+// What the disk cache has to do with a sample.
+struct SampleOnDisk {
+  const DiskForms* forms = nullptr;  // null: nothing of it is kept there
+  DiskForms::DatasetPtr dataset = nullptr;
+  std::shared_ptr<const ReadForm> read = nullptr;  // with the record
+};
+
 // Thread-compatible.
 class SampleForms final : public FormKeeper {
  public:
-  // Both outlive it.
+  // `cache` and `dataset` outlive it, and so does what `disk` points to.
   SampleForms(SampleCache* cache, const SampleCache::DatasetPtr* dataset,
-              uint64_t record)
-      : cache_(*cache), dataset_(*dataset), record_(record) {}
+              uint64_t record, SampleOnDisk disk = {})
+      : cache_(*cache),
+        dataset_(*dataset),
+        record_(record),
+        disk_(std::move(disk)) {}
 
   FormWish Begin(std::span<const std::byte> file) override;
   void End(FormAnswer answer) override;
 
  private:
+  void AskDisk(FormWish* wish);
+  // What a decode may make for the disk, which uses `used` if it is not null.
+  FormKinds DiskLacks(const KeptForm& used) const;
+  void EndOf(JpegFormKind refused);
+
   SampleCache& cache_;
   const SampleCache::DatasetPtr& dataset_;
   const uint64_t record_;
+  const SampleOnDisk disk_;
   std::span<const std::byte> file_;
+  FormKinds for_memory_;  // what the sample cache wants to be made
   bool making_ = false;
   MonotonicTime began_;
 };

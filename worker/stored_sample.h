@@ -22,13 +22,19 @@ struct StoredField {
   Shape shape;
 };
 
+struct ReadForm;  // disk_forms.h
+
 struct StoredSample {
   // As many as the reader has outputs. Valid while `owner` lives.
   absl::InlinedVector<StoredField, 2> fields;
   std::shared_ptr<const void> owner;
+  // What a disk had beside the record, to decode it faster; null: nothing.
+  std::shared_ptr<const ReadForm> form = nullptr;
+  size_t form_bytes = 0;
 
+  // With the form's.
   size_t bytes() const {
-    size_t sum = 0;
+    size_t sum = form_bytes;
     for (const StoredField& field : fields) sum += field.bytes.size();
     return sum;
   }

@@ -35,6 +35,7 @@
 #include "worker/source/storage/storage.h"
 #include "worker/stage_report.h"
 #include "worker/storage_troubles.h"
+#include "worker/worker_parts.h"
 
 namespace leat::worker {
 namespace {
@@ -51,22 +52,6 @@ std::vector<bool> OwnedIn(const v1::OwnedShards& message) {
   std::vector<bool> owned(shards);
   for (uint32_t i = 0; i < shards; ++i) owned[i] = bits[i / 8] >> i % 8 & 1;
   return owned;
-}
-
-// Null: consumers' memory is not taken.
-absl::StatusOr<std::unique_ptr<LendingServer>> StartLending(
-    const Config& config, DeviceImporter* importer) {
-  if (config.plane == "grpc") return nullptr;
-  if (config.plane == "cuda" && importer == nullptr)
-    return FailedPrecondition(
-        "LEAT_PLANE cuda: this worker has no GPU whose memory it can be lent");
-  absl::StatusOr<std::unique_ptr<LendingServer>> server =
-      LendingServer::Start(config.lending, importer);
-  if (server.ok()) return server;
-  if (config.plane != "auto")
-    return Annotate(server.status(), "LEAT_PLANE " + config.plane);
-  LOG_WARN("worker.lending error=\"{}\"", Message(server.status()));
-  return nullptr;
 }
 
 // For a thread that decodes a row now and then, and shares with nobody.
@@ -94,10 +79,12 @@ struct Worker::State {
   State(Config c, WorkerEvents e, std::shared_ptr<WakeSignal> w,
         std::unique_ptr<GpuWorker> g, std::unique_ptr<LendingServer> l,
         std::unique_ptr<DatasetUses> u, std::unique_ptr<Storage> s,
-        std::vector<v1::Decoders> d, std::unique_ptr<ScratchBudget> b)
+        std::unique_ptr<DiskForms> f, std::vector<v1::Decoders> d,
+        std::unique_ptr<ScratchBudget> b)
       : scratch(std::move(b)),
         uses(std::move(u)),
         storage(std::move(s)),
+        disk_forms(std::move(f)),
         decoders(std::move(d)),
         config(WithStorage(std::move(c), storage.get())),
         events(std::move(e)),
@@ -114,7 +101,8 @@ struct Worker::State {
                 .stop = &stop,
                 .troubles = &troubles,
                 .read_ahead_of = config.read_ahead_of,
-                .nearby = config.nearby},
+                .nearby = config.nearby,
+                .disk = disk_forms.get()},
         pool(config.buffer_bytes, wake, gpus->buffer_memory()),
         lending(std::move(l)),
         scheduler(SchedulerConfig(), &pool, wake, Clock::Real()),
@@ -197,9 +185,10 @@ struct Worker::State {
 
   // Outlives the threads that decode.
   const std::unique_ptr<ScratchBudget> scratch;
-  std::unique_ptr<rpc::Newcomers> newcomers;  // outlives the server
-  const std::unique_ptr<DatasetUses> uses;    // outlives what asks it
-  const std::unique_ptr<Storage> storage;     // outlives the sources
+  std::unique_ptr<rpc::Newcomers> newcomers;    // outlives the server
+  const std::unique_ptr<DatasetUses> uses;      // outlives what asks it
+  const std::unique_ptr<Storage> storage;       // outlives the sources
+  const std::unique_ptr<DiskForms> disk_forms;  // null: none are kept
   const std::vector<v1::Decoders> decoders;
   const Config config;
   const WorkerEvents events;
@@ -415,11 +404,13 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(Config config,
   ASSIGN_OR_RETURN(
       std::unique_ptr<Storage> storage,
       Storage::Create(config.storage, StorageHooks{.uses = uses.get()}));
+  ASSIGN_OR_RETURN(std::unique_ptr<DiskForms> disk_forms,
+                   StartDiskForms(config, *storage));
   ASSIGN_OR_RETURN(std::vector<v1::Decoders> decoders, OwnDecoders(*gpus));
   auto state = std::make_unique<State>(
       std::move(config), std::move(events), wake, std::move(gpus),
       std::move(lending), std::move(uses), std::move(storage),
-      std::move(decoders), std::move(scratch));
+      std::move(disk_forms), std::move(decoders), std::move(scratch));
   const Config& c = state->config;
   RETURN_IF_ERROR(state->CheckThreads());
   if (state->events.confine)

@@ -87,6 +87,41 @@ class OracleTest(cluster.PhotosTest):
         self.assertEqual(found["seek"], {"seek index"})
         self.assertEqual(found["coefficients"], {"coefficients"})
 
+    def test_forms_on_disks_outlive_their_workers_and_damage(self):
+        self.start_coordinator()
+        kept = self.folder / "kept"
+        kept.mkdir()
+
+        def start(number):
+            return self.start_worker("--cache", "0", "--disk-cache", str(kept / str(number)),
+                                     "--disk-cache-bytes", "256MiB", "--disk-cache-of", "all")
+
+        def used(worker):
+            for each in self.get("workers")["workers"]:
+                if each["name"] == worker.name:
+                    return [form["form"] for dataset in each.get("stats", {}).get("disk_cached_datasets", [])
+                            for form in dataset.get("forms", []) if int(form.get("hits_total", 0)) > 0]
+            return []
+        first = [start(number) for number in range(2)]
+        for _ in range(2):
+            self.assert_oracle(self.consumer(self.spec()).finish())
+        for worker in first:
+            self.until("decodes by forms from the disk", lambda worker=worker: len(used(worker)) == 2)
+        for worker in first:
+            worker.kill9()
+        # Of every file a byte in a thousand is another one.
+        draws = random.Random(5)
+        for path in sorted(kept.rglob("*.data")) + sorted(kept.rglob("*.index")):
+            content = bytearray(path.read_bytes())
+            for _ in range(len(content) // 1000 + 1):
+                content[draws.randrange(len(content))] ^= 1 << draws.randrange(8)
+            path.write_bytes(content)
+        second = [start(number) for number in range(2)]
+        for _ in range(2):
+            self.assert_oracle(self.consumer(self.spec()).finish())
+        for worker in second:
+            self.until("decodes by forms from the disk", lambda worker=worker: used(worker))
+
     def test_real_photos(self):
         photos = cluster.test_data.real("imagenet-sample")
         self.start_cluster(workers=2)

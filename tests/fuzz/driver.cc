@@ -5,6 +5,11 @@
 //   leat_fuzz CORPUS               every file of CORPUS/TARGET, then TARGET's
 //                                  number of runs on changed ones
 //   leat_fuzz --replay TARGET FILE...
+//   leat_fuzz --runs TARGET CORPUS COUNT SEED
+//                                  that many runs of one target on changed
+//                                  files, other ones for each seed, so that
+//                                  several processes share a long run; says how
+//                                  many a second of a core there were
 //   leat_fuzz --seeds DIRECTORY    writes what to begin with, a folder a target
 //
 // The same files give the same runs, on every machine. An input that kills the
@@ -16,8 +21,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -92,31 +100,68 @@ void Begin(const TargetInfo& target) {
   crash_file = "crash-" + std::string(target.name);
 }
 
-bool RunTarget(const TargetInfo& target, const fs::path& folder) {
+// Empty: there are none.
+std::vector<std::string> ReadCorpus(const fs::path& folder) {
   std::vector<fs::path> paths;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder, ignored))
     paths.push_back(entry.path());
   std::sort(paths.begin(), paths.end());
-  if (paths.empty()) {
-    fprintf(stderr, "leat_fuzz: no files in %s\n", folder.c_str());
-    return false;
-  }
-  Begin(target);
   std::vector<std::string> corpus;
-  for (const fs::path& path : paths) {
-    corpus.push_back(ReadFile(path));
-    RunOn(target, corpus.back());
-  }
+  for (const fs::path& path : paths) corpus.push_back(ReadFile(path));
+  if (corpus.empty())
+    fprintf(stderr, "leat_fuzz: no files in %s\n", folder.c_str());
+  return corpus;
+}
+
+void RunChanged(const TargetInfo& target,
+                const std::vector<std::string>& corpus, Random* random) {
+  std::string input = Mutated(corpus, random);
+  if (target.repair != nullptr && (*random)() % 16 != 0) target.repair(input);
+  RunOn(target, input);
+}
+
+bool RunTarget(const TargetInfo& target, const fs::path& folder) {
+  const std::vector<std::string> corpus = ReadCorpus(folder);
+  if (corpus.empty()) return false;
+  Begin(target);
+  for (const std::string& input : corpus) RunOn(target, input);
   Random random(1);
-  for (int i = 0; i < target.runs; ++i) {
-    std::string input = Mutated(corpus, &random);
-    if (target.repair != nullptr && random() % 16 != 0) target.repair(input);
-    RunOn(target, input);
-  }
+  for (int i = 0; i < target.runs; ++i) RunChanged(target, corpus, &random);
   printf("%.*s: %zu files, %d changed\n", static_cast<int>(target.name.size()),
          target.name.data(), corpus.size(), target.runs);
   return true;
+}
+
+// As `--runs` says. A line each so many, since a long run may be ended.
+bool RunLong(const TargetInfo& target, const fs::path& folder, uint64_t count,
+             uint64_t seed) {
+  constexpr uint64_t kLineEach = 1'000'000;
+  const std::vector<std::string> corpus = ReadCorpus(folder);
+  if (corpus.empty()) return false;
+  Begin(target);
+  Random random(seed);
+  const clock_t began = clock();
+  for (uint64_t done = 1; done <= count; ++done) {
+    RunChanged(target, corpus, &random);
+    if (done % kLineEach != 0 && done != count) continue;
+    const double seconds =
+        static_cast<double>(clock() - began) / CLOCKS_PER_SEC;
+    printf("%.*s: seed %llu, %llu changed, %.0f a second of a core\n",
+           static_cast<int>(target.name.size()), target.name.data(),
+           static_cast<unsigned long long>(seed),
+           static_cast<unsigned long long>(done),
+           static_cast<double>(done) / std::max(seconds, 1e-9));
+    fflush(stdout);
+  }
+  return true;
+}
+
+// False: it is no number.
+bool ReadNumber(const std::string& text, uint64_t* number) {
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), *number);
+  return error == std::errc() && end == text.data() + text.size();
 }
 
 bool WriteSeeds(const TargetInfo& target, const fs::path& folder) {
@@ -158,9 +203,19 @@ int Main(const std::vector<std::string>& arguments) {
       return 0;
     }
   }
+  uint64_t count = 0, seed = 0;
+  if (arguments.size() == 5 && arguments[0] == "--runs" &&
+      ReadNumber(arguments[3], &count) && ReadNumber(arguments[4], &seed)) {
+    for (const TargetInfo& target : targets)
+      if (target.name == arguments[1])
+        return RunLong(target, fs::path(arguments[2]) / target.name, count,
+                       seed)
+                   ? 0
+                   : 1;
+  }
   fprintf(stderr,
-          "usage: leat_fuzz CORPUS | --replay TARGET FILE... | --seeds "
-          "DIRECTORY\ntargets:");
+          "usage: leat_fuzz CORPUS | --replay TARGET FILE... | --runs TARGET "
+          "CORPUS COUNT SEED | --seeds DIRECTORY\ntargets:");
   for (const TargetInfo& target : targets)
     fprintf(stderr, " %.*s", static_cast<int>(target.name.size()),
             target.name.data());

@@ -73,6 +73,21 @@ TEST(Config, FormsAreChosenByName) {
   EXPECT_TRUE(config.form_kinds().coefficients);
 }
 
+TEST(Config, WhatADiskCacheIsOfWantsADiskCache) {
+  Config config;
+  config.coordinator = "127.0.0.1:7411";
+  config.SetDefaults(4, 64 * kGiB);
+  EXPECT_TRUE(config.Validate().ok()) << config.Validate();
+  config.disk_cache_of = DiskCacheOf::kAll;
+  const absl::Status status = config.Validate();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(), AllOf(HasSubstr("--disk-cache-of all"),
+                                      HasSubstr("--disk-cache DIR")));
+  config.storage.disk_cache = "/kept";
+  config.storage.disk_cache_bytes = 64 * kMiB;
+  EXPECT_TRUE(config.Validate().ok()) << config.Validate();
+}
+
 TEST(Config, WhatIsGivenStays) {
   Config config;
   config.has_cache_bytes = true;  // --cache 0

@@ -43,8 +43,10 @@ CacheShares::CacheShares(uint64_t limit_bytes, uint64_t margin,
 void CacheShares::Remove(CachedDataset* dataset) {
   bytes_ -= dataset->bytes;
   entries_ -= dataset->entries;
-  hits_before_ += dataset->hits;
-  misses_before_ += dataset->misses;
+  if (dataset->tier == 0) {
+    hits_before_ += dataset->hits;
+    misses_before_ += dataset->misses;
+  }
   std::erase(datasets_, dataset);
 }
 
@@ -84,6 +86,29 @@ void CacheShares::Measure() {
   }
 }
 
+bool CacheShares::Lives(const CachedDataset& dataset) const {
+  return uses_ != nullptr && uses_->Of(dataset.used_as).lives;
+}
+
+// The highest tier first, and of it whoever has most. Of its own tier only one
+// that has clearly more, so that two do not take the same bytes in turns.
+CachedDataset* CacheShares::FormGiver(const CachedDataset& dataset,
+                                      uint64_t bytes) const {
+  CachedDataset* giver = nullptr;
+  for (CachedDataset* const each : datasets_) {
+    if (each == &dataset || each->bytes == 0 || each->tier == 0 ||
+        each->tier < dataset.tier)
+      continue;
+    if (each->tier == dataset.tier &&
+        each->bytes <= dataset.bytes + bytes + margin_)
+      continue;
+    if (giver == nullptr || each->tier > giver->tier ||
+        (each->tier == giver->tier && each->bytes > giver->bytes))
+      giver = each;
+  }
+  return giver;
+}
+
 std::vector<CacheShares::Living> CacheShares::SharesFor(
     CachedDataset* wanting) {
   Measure();
@@ -91,8 +116,8 @@ std::vector<CacheShares::Living> CacheShares::SharesFor(
   double sum = 0;
   bool measured = true;
   for (CachedDataset* const each : datasets_) {
-    if (each != wanting && each->bytes == 0) continue;
-    if (uses_ == nullptr || !uses_->Of(each->key).lives) continue;
+    if (each->tier > 0 || (each != wanting && each->bytes == 0)) continue;
+    if (!Lives(*each)) continue;
     living.push_back({each, 0});
     sum += each->weight;
     measured = measured && each->weight > 0;
@@ -112,12 +137,18 @@ CachedDataset* CacheShares::Giver(CachedDataset* dataset, uint64_t bytes) {
   for (CachedDataset* const each : datasets_) {
     if (each == dataset || each->bytes == 0) continue;
     const auto standing =
-        uses_ == nullptr ? DatasetUses::Standing() : uses_->Of(each->key);
-    if (standing.lives || standing.ended >= ended) continue;
+        uses_ == nullptr ? DatasetUses::Standing() : uses_->Of(each->used_as);
+    if (standing.lives || standing.ended > ended) continue;
+    // Of equals, forms first.
+    if (idle != nullptr && standing.ended == ended && each->tier <= idle->tier)
+      continue;
     idle = each;
     ended = standing.ended;
   }
   if (idle != nullptr) return idle;
+  if (!Lives(*dataset)) return dataset;
+  if (CachedDataset* const forms = FormGiver(*dataset, bytes)) return forms;
+  if (dataset->tier > 0) return dataset;
   const std::vector<Living> living = SharesFor(dataset);
   const auto own =
       std::find_if(living.begin(), living.end(),
@@ -148,7 +179,10 @@ bool CacheShares::Admits(CachedDataset* dataset, uint64_t rank,
 
 std::vector<CachedDatasetStats> CacheShares::stats() const {
   std::vector<CachedDatasetStats> stats;
+  std::vector<Digest> shown;
   for (const CachedDataset* const each : datasets_) {
+    if (each->tier > 0) continue;
+    shown.push_back(each->key);
     stats.push_back({.name = each->name,
                      .bytes = each->bytes,
                      .entries = each->entries,
@@ -156,6 +190,20 @@ std::vector<CachedDatasetStats> CacheShares::stats() const {
                      .misses = each->misses,
                      .forms = {}});
     each->Describe(&stats.back());
+  }
+  for (const CachedDataset* const each : datasets_) {
+    if (each->tier == 0) continue;
+    const auto of = std::find(shown.begin(), shown.end(), each->used_as);
+    const auto at = static_cast<size_t>(of - shown.begin());
+    if (of == shown.end()) {
+      shown.push_back(each->used_as);
+      stats.push_back({.name = each->name, .forms = {}});
+    }
+    stats[at].bytes += each->bytes;
+    stats[at].forms.push_back({.form = each->form,
+                               .bytes = each->bytes,
+                               .entries = each->entries,
+                               .hits = each->hits});
   }
   std::stable_sort(
       stats.begin(), stats.end(),
@@ -165,13 +213,15 @@ std::vector<CachedDatasetStats> CacheShares::stats() const {
 
 uint64_t CacheShares::hits() const {
   uint64_t sum = hits_before_;
-  for (const CachedDataset* const each : datasets_) sum += each->hits;
+  for (const CachedDataset* const each : datasets_)
+    if (each->tier == 0) sum += each->hits;
   return sum;
 }
 
 uint64_t CacheShares::misses() const {
   uint64_t sum = misses_before_;
-  for (const CachedDataset* const each : datasets_) sum += each->misses;
+  for (const CachedDataset* const each : datasets_)
+    if (each->tier == 0) sum += each->misses;
   return sum;
 }
 

@@ -17,8 +17,11 @@
 // is all that any rule can have; a rule that goes by recency keeps what has
 // just been used, which is what comes last again. Bytes are given up
 //   1. by datasets that do not live, the one whose last use ended first;
-//   2. by the dataset that is most over its share, to one below its own;
-//   3. else by the very dataset that wants them: ranks above the record's go,
+//   2. by forms of records (`tier`), the highest tier first, to records and to
+//      forms of a lower tier: so forms have what records leave;
+//   3. by the dataset that is most over its share, to one below its own; forms
+//      of a tier are shared evenly;
+//   4. else by the very dataset that wants them: ranks above the record's go,
 //      or it is not kept.
 //
 // Thread-compatible: the cache's lock guards it, and all but the atomics of its
@@ -61,7 +64,7 @@ struct CachedDataset {
   static constexpr uint64_t kAllRanks = std::numeric_limits<uint64_t>::max();
 
   CachedDataset(const Digest& key, std::string name)
-      : key(key), name(std::move(name)) {}
+      : key(key), name(std::move(name)), used_as(key) {}
   virtual ~CachedDataset() = default;
   CachedDataset(const CachedDataset&) = delete;
   CachedDataset& operator=(const CachedDataset&) = delete;
@@ -76,6 +79,11 @@ struct CachedDataset {
 
   // Guarded by the cache's lock.
   std::string name;  // for people
+  // A cache may have forms of a dataset's records as datasets of their own.
+  // Their tier is above 0, which is that of records.
+  int tier = 0;
+  std::string_view form;  // of a tier above 0: what people are shown
+  Digest used_as;         // the dataset's key, as DatasetUses knows it
   uint64_t bytes = 0;
   uint64_t entries = 0;
   uint64_t highest = kAllRanks;
@@ -121,7 +129,9 @@ class CacheShares {
   uint64_t limit_bytes() const { return limit_; }
   uint64_t bytes() const { return bytes_; }
   uint64_t entries() const { return entries_; }
-  std::vector<CachedDatasetStats> stats() const;  // those of most bytes first
+  // Those of most bytes first, forms with the dataset that they are of.
+  std::vector<CachedDatasetStats> stats() const;
+  // Of records.
   uint64_t hits() const;
   uint64_t misses() const;
 
@@ -130,7 +140,10 @@ class CacheShares {
     CachedDataset* dataset;
     double share;
   };
-  // Those that live, with their shares. `wanting` is among them if it lives.
+  bool Lives(const CachedDataset& dataset) const;
+  // Of datasets that live, the forms that give way to `dataset`; null: none.
+  CachedDataset* FormGiver(const CachedDataset& dataset, uint64_t bytes) const;
+  // Records that live, with their shares. `wanting` is among them if it lives.
   std::vector<Living> SharesFor(CachedDataset* wanting);
   void Measure();
 

@@ -6,9 +6,6 @@
 // read and write, so that many segments take no descriptors; whoever opens one
 // that was given up meanwhile finds nothing, and who made its files anew
 // removes them.
-#include "worker/source/storage/disk_cache.h"
-
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -26,6 +23,7 @@
 #include "core/log.h"
 #include "core/status.h"
 #include "worker/source/file_error.h"
+#include "worker/source/storage/disk_cache_state.h"
 #include "worker/source/storage/disk_segment.h"
 
 namespace leat::worker {
@@ -35,7 +33,6 @@ constexpr uint64_t kMinBytes = 1 << 20;
 // Of the bytes, so free that a dataset takes back ranks that it gave up. More
 // than a stratum of what is kept.
 constexpr uint64_t kMarginOf = 8;
-constexpr size_t kEntriesAtOnce = 16 << 10;  // read of an index
 
 }  // namespace
 
@@ -46,28 +43,6 @@ RangeKey RangeKey::Of(std::string_view object, uint64_t offset, uint64_t size) {
   std::memcpy(&key, digest.data(), sizeof key);
   return key;
 }
-
-struct DiskCache::Segment {
-  Segment(DiskDataset* dataset, DiskSegmentName name)
-      : dataset(dataset), name(std::move(name)) {}
-
-  DiskDataset* const dataset;
-  const DiskSegmentName name;
-  // Guarded by the cache's lock.
-  uint64_t size = 0;     // bytes of the data file that were given out
-  uint64_t entries = 0;  // the same of the index
-  bool forgotten = false;
-  std::vector<RangeKey> keys;
-
-  uint64_t bytes() const { return size + entries * sizeof(DiskEntry); }
-};
-
-class DiskDataset final : public CachedDataset {
- public:
-  using CachedDataset::CachedDataset;
-  // By stratum. Guarded by the cache's lock.
-  std::map<uint32_t, DiskCache::SegmentPtr> segments;
-};
 
 DiskCache::DiskCache(DiskCacheOptions options, int lock_fd)
     : options_(std::move(options)),
@@ -105,130 +80,6 @@ absl::StatusOr<std::unique_ptr<DiskCache>> DiskCache::Open(
   return cache;
 }
 
-absl::Status DiskCache::Load() {
-  DIR* const directory = opendir(options_.directory.c_str());
-  if (directory == nullptr) return FileError(errno, "list", options_.directory);
-  std::map<uint64_t, DiskSegmentName> names;  // by number: oldest first
-  size_t of_other_version = 0;
-  while (const dirent* const entry = readdir(directory)) {
-    const std::string file = entry->d_name;
-    // A segment without data is removed below; one without an index, too.
-    const auto name = DiskSegmentName::Of(file);
-    if (name) names.emplace(name->number, *name);
-    if (name || !IsOfOtherVersion(file)) continue;
-    unlinkat(dirfd(directory), file.c_str(), 0);
-    ++of_other_version;
-  }
-  closedir(directory);
-  if (of_other_version > 0)
-    LOG_WARN("disk_cache.other_version directory={} files_removed={}",
-             options_.directory, of_other_version);
-  Segments removed;
-  TakeUp(names, &removed);
-  RemoveFiles(removed);
-  uint64_t ranges = 0, bytes = 0;
-  {
-    MutexLock lock(&mu_);
-    ranges = places_.size();
-    bytes = shares_.bytes();
-  }
-  LOG_INFO("disk_cache.opened directory={} ranges={} bytes={} limit_bytes={}",
-           options_.directory, ranges, bytes, options_.max_bytes);
-  return absl::OkStatus();
-}
-
-// Datasets are added in the order in which they were written to last: what
-// nobody has read since goes in that order.
-void DiskCache::TakeUp(const std::map<uint64_t, DiskSegmentName>& names,
-                       Segments* removed) {
-  std::vector<Digest> newest_first;
-  for (auto it = names.rbegin(); it != names.rend(); ++it)
-    if (std::ranges::find(newest_first, it->second.dataset) ==
-        newest_first.end())
-      newest_first.push_back(it->second.dataset);
-  Segments found;
-  std::vector<DatasetPtr> held;  // until they have their segments
-  {
-    MutexLock lock(&mu_);
-    nobody_ = DatasetOf(Digest{}, removed);
-    nobody_->name = "(no dataset)";
-    for (auto it = newest_first.rbegin(); it != newest_first.rend(); ++it)
-      held.push_back(DatasetOf(*it, removed));
-    for (const auto& [number, name] : names) {
-      next_number_ = number + 1;
-      found.push_back(std::make_shared<Segment>(
-          DatasetOf(name.dataset, removed).get(), name));
-    }
-  }
-  for (const SegmentPtr& segment : found) LoadSegment(segment);
-  MutexLock lock(&mu_);
-  for (const SegmentPtr& segment : found) {
-    const bool first =
-        !segment->keys.empty() &&
-        segment->dataset->segments.emplace(segment->name.stratum, segment)
-            .second;
-    if (first) {
-      shares_.Grew(segment->dataset, segment->bytes(), segment->entries);
-    } else {
-      removed->push_back(segment);
-      segment->forgotten = true;
-      absl::erase_if(places_, [&](const auto& each) {
-        return each.second.segment == segment;
-      });
-    }
-  }
-  while (!HasRoom(0)) {
-    auto* const giver = static_cast<DiskDataset*>(
-        shares_.Giver(nobody_.get(), options_.max_bytes));
-    if (giver->segments.empty()) break;
-    DropTop(*giver, removed);
-  }
-}
-
-// A segment that cannot be read gets no keys.
-void DiskCache::LoadSegment(const SegmentPtr& segment) {
-  const std::string stem = options_.directory + '/';
-  const int data = OpenOwn(stem + segment->name.File("data"), O_RDONLY);
-  const int index = OpenOwn(stem + segment->name.File("index"), O_RDONLY);
-  struct stat of_data, of_index;
-  const bool there = data >= 0 && index >= 0 && fstat(data, &of_data) == 0 &&
-                     fstat(index, &of_index) == 0;
-  if (there) {
-    const auto size = static_cast<uint64_t>(of_data.st_size);
-    const auto index_size = static_cast<uint64_t>(of_index.st_size);
-    // A half entry at the end counts: the next one goes behind it.
-    const uint64_t entries = std::min<uint64_t>(
-        (index_size + sizeof(DiskEntry) - 1) / sizeof(DiskEntry),
-        options_.max_ranges);
-    std::vector<DiskEntry> read;
-    const uint64_t whole = std::min(entries, index_size / sizeof(DiskEntry));
-    for (uint64_t at = 0; at < whole; at += read.size()) {
-      read.resize(std::min<uint64_t>(whole - at, kEntriesAtOnce));
-      if (!ReadFully(index, std::as_writable_bytes(std::span(read)),
-                     at * sizeof(DiskEntry)))
-        break;
-      AddPlaces(segment, read, size);
-    }
-    MutexLock lock(&mu_);
-    segment->size = size;
-    segment->entries = entries;
-  }
-  if (data >= 0) close(data);
-  if (index >= 0) close(index);
-}
-
-void DiskCache::AddPlaces(const SegmentPtr& segment,
-                          std::span<const DiskEntry> entries, uint64_t size) {
-  MutexLock lock(&mu_);
-  for (const DiskEntry& entry : entries) {
-    if (!entry.IsSound(size) || StratumOf(entry.high) != segment->name.stratum)
-      continue;
-    const RangeKey key{entry.high, entry.low};
-    places_[key] = {segment, entry.offset, entry.size, entry.crc};
-    segment->keys.push_back(key);
-  }
-}
-
 DiskCache::DatasetPtr DiskCache::OpenDataset(const Digest& key,
                                              const std::string& name) {
   Segments removed;
@@ -237,6 +88,22 @@ DiskCache::DatasetPtr DiskCache::OpenDataset(const Digest& key,
     MutexLock lock(&mu_);
     dataset = DatasetOf(key, &removed);
     dataset->name = name;
+  }
+  RemoveFiles(removed);
+  return dataset;
+}
+
+DiskCache::DatasetPtr DiskCache::OpenForms(const Digest& key,
+                                           const FormsOf& of) {
+  Segments removed;
+  DatasetPtr dataset;
+  {
+    MutexLock lock(&mu_);
+    dataset = DatasetOf(key, &removed);
+    dataset->name = of.name;
+    dataset->tier = of.tier;
+    dataset->form = of.form;
+    dataset->used_as = of.dataset;
   }
   RemoveFiles(removed);
   return dataset;
@@ -275,17 +142,66 @@ bool DiskCache::Get(const DatasetPtr& dataset, const RangeKey& key,
     }
     place = it->second;
   }
+  return ReadPlace(of, key, place, into);
+}
+
+std::optional<std::vector<std::byte>> DiskCache::Find(const DatasetPtr& dataset,
+                                                      const RangeKey& key) {
+  DiskDataset& of = dataset == nullptr ? *nobody_ : *dataset;
+  Place place;
+  {
+    MutexLock lock(&mu_);
+    const auto it = places_.find(key);
+    if (it == places_.end() || it->second.size > max_range_bytes()) {
+      ++of.misses;
+      return std::nullopt;
+    }
+    place = it->second;
+  }
+  std::vector<std::byte> bytes(place.size);
+  if (!ReadPlace(of, key, place, bytes)) return std::nullopt;
+  return bytes;
+}
+
+std::optional<uint64_t> DiskCache::SizeOf(const RangeKey& key) const {
+  MutexLock lock(&mu_);
+  const auto it = places_.find(key);
+  if (it == places_.end()) return std::nullopt;
+  return it->second.size;
+}
+
+// Counts as a hit or a miss.
+bool DiskCache::ReadPlace(DiskDataset& of, const RangeKey& key,
+                          const Place& place, std::span<std::byte> into) {
   const int data = OpenOwn(
       options_.directory + '/' + place.segment->name.File("data"), O_RDONLY);
   const bool sound = data >= 0 && ReadFully(data, into, place.offset) &&
                      Crc32c(into) == place.crc;
   if (data >= 0) close(data);
   ++(sound ? of.hits : of.misses);
-  if (sound) return true;
+  if (!sound) ForgetPlace(key, place);
+  return sound;
+}
+
+void DiskCache::Refuse(const DatasetPtr& dataset, const RangeKey& key) {
+  DiskDataset& of = dataset == nullptr ? *nobody_ : *dataset;
+  --of.hits;
+  ++of.misses;
+  Place place;
+  {
+    MutexLock lock(&mu_);
+    const auto it = places_.find(key);
+    if (it == places_.end()) return;
+    place = it->second;
+  }
+  ForgetPlace(key, place);
+}
+
+void DiskCache::ForgetPlace(const RangeKey& key, const Place& place) {
   bool first = false;
   {
     MutexLock lock(&mu_);
-    if (place.segment->forgotten) return false;
+    if (place.segment->forgotten) return;
     first = damaged_++ == 0;
     const auto it = places_.find(key);
     if (it != places_.end() && it->second.segment == place.segment &&
@@ -296,7 +212,6 @@ bool DiskCache::Get(const DatasetPtr& dataset, const RangeKey& key,
     LOG_WARN("disk_cache.damaged directory={} segment={} offset={}",
              options_.directory, place.segment->name.File("data"),
              place.offset);
-  return false;
 }
 
 bool DiskCache::HasRoom(uint64_t bytes) const {
@@ -324,6 +239,13 @@ void DiskCache::RemoveFiles(const Segments& segments) const {
       unlink((options_.directory + '/' + segment->name.File(kind)).c_str());
 }
 
+// Whether the dataset, which has to give up bytes itself, has none above the
+// rank.
+bool DiskCache::IsTop(const DiskDataset& dataset, uint64_t rank) {
+  return dataset.segments.empty() ||
+         dataset.segments.rbegin()->first <= StratumOf(rank);
+}
+
 bool DiskCache::MakeRoom(DiskDataset& dataset, const RangeKey& key,
                          uint64_t bytes, Segments* removed) {
   const uint64_t rank = key.high;
@@ -331,15 +253,26 @@ bool DiskCache::MakeRoom(DiskDataset& dataset, const RangeKey& key,
   while (!HasRoom(bytes)) {
     auto* const giver =
         static_cast<DiskDataset*>(shares_.Giver(&dataset, bytes));
-    if (giver == &dataset &&
-        (dataset.segments.empty() ||
-         dataset.segments.rbegin()->first <= StratumOf(rank))) {
+    if (giver == &dataset && IsTop(dataset, rank)) {
       CacheShares::Fell(&dataset, rank);
       return false;
     }
     DropTop(*giver, removed);
   }
   return true;
+}
+
+bool DiskCache::Wants(const DatasetPtr& dataset, const RangeKey& key,
+                      uint64_t size) {
+  const uint64_t bytes = size + sizeof(DiskEntry);
+  if (size == 0 || bytes > max_range_bytes()) return false;
+  DiskDataset& of = dataset == nullptr ? *nobody_ : *dataset;
+  MutexLock lock(&mu_);
+  if (!keeping_ || places_.contains(key) ||
+      !shares_.Admits(&of, key.high, bytes))
+    return false;
+  return HasRoom(bytes) || shares_.Giver(&of, bytes) != &of ||
+         !IsTop(of, key.high);
 }
 
 // False: the range is not to be kept.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DiskCache: ranges of remote objects in a directory, within a bound of bytes.
+// DiskCache: ranges of remote objects in a directory, within a bound of bytes;
+// and whatever else its owner finds again by a key (worker/disk_forms.h).
 //
 // What is kept is what was read: a range of a version of an object, found again
 // by the same range only. Readers ask for the same ranges every epoch (records,
@@ -31,6 +32,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -58,7 +60,7 @@ struct DiskCacheOptions {
 };
 
 // What a range is found by: a hash of the object's URL, its version, offset and
-// size. Its rank is `high`.
+// size; others have keys of their owner's. Its rank is `high`.
 struct RangeKey {
   uint64_t high = 0;
   uint64_t low = 0;
@@ -75,7 +77,7 @@ struct RangeKey {
 struct DiskCacheStats {
   uint64_t hits = 0;
   uint64_t misses = 0;
-  uint64_t damaged = 0;  // of the misses: kept, and not as it was written
+  uint64_t damaged = 0;  // kept, and not as it was written
   uint64_t bytes = 0;    // of the files
   std::vector<CachedDatasetStats> datasets;
 };
@@ -103,10 +105,32 @@ class DiskCache {
   // `key`: as DatasetUses knows it.
   DatasetPtr OpenDataset(const Digest& key, const std::string& name);
 
+  // Forms of the records of a dataset, as a dataset of their own, which give
+  // way to records and to forms of a lower tier (cache_shares.h). `key`: nobody
+  // else's.
+  struct FormsOf {
+    Digest dataset{};  // as DatasetUses knows it
+    std::string name;
+    int tier = 1;           // 1 and more
+    std::string_view form;  // for people; a constant
+  };
+  DatasetPtr OpenForms(const Digest& key, const FormsOf& of);
+
   // Fills `into`, if the range is kept, for whichever dataset; otherwise `into`
   // holds anything. `dataset` null: none, whose ranges go first.
   bool Get(const DatasetPtr& dataset, const RangeKey& key,
            std::span<std::byte> into);
+  // As Get, of what has a size that the caller does not know. nullopt: it is
+  // not kept, or damaged.
+  std::optional<std::vector<std::byte>> Find(const DatasetPtr& dataset,
+                                             const RangeKey& key);
+  // Of what is kept under the key. Reads nothing, and counts as nothing.
+  std::optional<uint64_t> SizeOf(const RangeKey& key) const;
+  // What Find gave is not what it should be: it is forgotten, and counted as
+  // damaged.
+  void Refuse(const DatasetPtr& dataset, const RangeKey& key);
+  // Whether Put would keep so many bytes, as far as can be seen now.
+  bool Wants(const DatasetPtr& dataset, const RangeKey& key, uint64_t size);
   // Keeps the range, or not.
   void Put(const DatasetPtr& dataset, const RangeKey& key,
            std::span<const std::byte> bytes);
@@ -144,7 +168,11 @@ class DiskCache {
   // Finds, or adds, a dataset; those that nobody holds may go for it.
   DatasetPtr DatasetOf(const Digest& key, Segments* removed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool ReadPlace(DiskDataset& of, const RangeKey& key, const Place& place,
+                 std::span<std::byte> into);
+  void ForgetPlace(const RangeKey& key, const Place& place);
   bool HasRoom(uint64_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  static bool IsTop(const DiskDataset& dataset, uint64_t rank);
   bool MakeRoom(DiskDataset& dataset, const RangeKey& key, uint64_t bytes,
                 Segments* removed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Their files are removed without the lock.

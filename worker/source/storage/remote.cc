@@ -79,14 +79,11 @@ Remote::Remote(const StorageConfig& config,
                requests_, retries_,    hedges_, stop_} {}
 
 StorageCounters Remote::counters() const {
-  const DiskCacheStats kept = disk_ ? disk_->stats() : DiskCacheStats{};
-  return {.requests = requests_,
-          .retries = retries_,
-          .hedges = hedges_,
-          .disk_hits = kept.hits,
-          .disk_misses = kept.misses,
-          .disk_bytes = kept.bytes,
-          .disk_datasets = kept.datasets};
+  StorageCounters counters;
+  counters.requests = requests_;
+  counters.retries = retries_;
+  counters.hedges = hedges_;
+  return counters;
 }
 
 Verdict Remote::Run(std::span<const std::unique_ptr<HttpTask>> tasks) {

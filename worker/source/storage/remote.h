@@ -30,7 +30,7 @@ class Remote {
   DiskCache* disk() const { return disk_.get(); }  // may be null
   const Clock& clock() const { return *clock_; }
   WallTime WallNow() const { return clock_->WallNow(); }
-  StorageCounters counters() const;
+  StorageCounters counters() const;  // of requests
   Verdict Run(std::span<const std::unique_ptr<HttpTask>> tasks);
   Verdict Run(std::unique_ptr<HttpTask> task);
   // Ends what runs and what is to come.

@@ -187,6 +187,10 @@ bool Storage::IsCopied(std::string_view uri) const {
 
 const AllowedReads& Storage::allowed() const { return *backend_->allowed(); }
 
+std::shared_ptr<DiskCache> Storage::disk() const {
+  return backend_->shared_disk();
+}
+
 StorageCounters Storage::counters() const { return backend_->counters(); }
 
 void Storage::Stop() const { backend_->Stop(); }

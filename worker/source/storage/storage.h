@@ -90,12 +90,14 @@ struct StorageHooks {
   const DatasetUses* uses = nullptr;
 };
 
-// For metrics: what was asked of remote storage since the start.
+// For metrics: what was asked of remote storage, and of the disk cache, since
+// the start.
 struct StorageCounters {
   uint64_t requests = 0;  // all of them
   uint64_t retries = 0;   // of those, after a failure
   uint64_t hedges = 0;    // of those, second ones for late ranges
-  // Ranges that were looked for in the disk cache, and the bytes of its files.
+  // Ranges and records that were looked for in the disk cache, and the bytes of
+  // its files.
   uint64_t disk_hits = 0;
   uint64_t disk_misses = 0;
   uint64_t disk_bytes = 0;
@@ -103,6 +105,7 @@ struct StorageCounters {
 };
 
 class AllowedReads;
+class DiskCache;
 class DiskDataset;
 class StorageBackend;
 
@@ -151,6 +154,8 @@ class Storage {
 
   // For who opens local files itself.
   const AllowedReads& allowed() const;
+  // For who keeps more than ranges there; null: there is none.
+  std::shared_ptr<DiskCache> disk() const;
 
   StorageCounters counters() const;
 

@@ -34,8 +34,18 @@ StorageBackend::StorageBackend(const StorageConfig& config, StorageHooks hooks,
 }
 
 StorageCounters StorageBackend::counters() const {
-  const MutexLock lock(&mu_);
-  return remote_ == nullptr ? StorageCounters{} : remote_->counters();
+  StorageCounters counters;
+  {
+    const MutexLock lock(&mu_);
+    if (remote_ != nullptr) counters = remote_->counters();
+  }
+  if (disk_ == nullptr) return counters;
+  DiskCacheStats kept = disk_->stats();
+  counters.disk_hits = kept.hits;
+  counters.disk_misses = kept.misses;
+  counters.disk_bytes = kept.bytes;
+  counters.disk_datasets = std::move(kept.datasets);
+  return counters;
 }
 
 absl::StatusOr<std::shared_ptr<Remote>> StorageBackend::GetRemote() {

@@ -31,6 +31,7 @@ class StorageBackend {
     return allowed_;
   }
   DiskCache* disk() const { return disk_.get(); }  // may be null
+  const std::shared_ptr<DiskCache>& shared_disk() const { return disk_; }
   StorageCounters counters() const;
 
   absl::StatusOr<std::shared_ptr<const StoredFile>> OpenRemote(

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a job's records are read: from the sample cache, else from the disk
+// cache, else where they lie.
+#include <optional>
+#include <utility>
+
+#include "core/blame.h"
+#include "core/stages.h"
+#include "core/status.h"
+#include "core/stored_type.h"
+#include "worker/job_runtime.h"
+#include "worker/sample_forms.h"
+#include "worker/source/blame_rules.h"
+
+namespace leat::worker {
+namespace {
+
+constexpr auto kReadBackoff = std::chrono::milliseconds(20);
+
+// What another worker may do better, as a code that says so, too.
+absl::Status Elsewhere(const absl::Status& status, std::string_view how = "") {
+  const Blame blame = BlameOf(status).value_or(Blame::kWorker);
+  if (blame == Blame::kSample || blame == Blame::kObject) return status;
+  return WithBlame(Unavailable("{}{}", Message(status), how), blame);
+}
+
+}  // namespace
+
+absl::StatusOr<StoredSample> JobRuntime::Stored(
+    uint64_t sample, const StoredSample* brought,
+    const RowRecords* records) const {
+  if (brought == nullptr) return Read(sample, records);
+  const size_t fields = brought->fields.size();
+  if (fields != brought_.size())
+    return OfRecord(
+        sample, InvalidArgument("{} fields, want {}", fields, brought_.size()));
+  for (size_t i = 0; i < fields; ++i) {
+    const StoredField& field = brought->fields[i];
+    if (const absl::Status status =
+            CheckStored(brought_[i], field.bytes.size(), field.shape);
+        !status.ok())
+      return OfRecord(sample, Annotate(status, fmt::format("field {}", i)));
+  }
+  return *brought;
+}
+
+RowRecords JobRuntime::ReadAhead(const RowOf& row) const {
+  RowRecords records = {
+      {.sample = row.sample, .stored = Read(row.sample, nullptr)}};
+  if (!has_partners_) return records;
+  const uint64_t partner = PartnerOf(row).sample;
+  if (partner != row.sample)
+    records.push_back({.sample = partner, .stored = Read(partner, nullptr)});
+  return records;
+}
+
+size_t JobRuntime::CountTogether(std::span<const uint64_t> samples) const {
+  // Partners lie anywhere.
+  return has_partners_ ? 1 : source_->Nearby(samples, context_->nearby);
+}
+
+std::vector<RowRecords> JobRuntime::ReadTogether(
+    std::span<const RowOf> rows) const {
+  std::vector<uint64_t> missing;
+  for (const RowOf& row : rows)
+    if (!IsKept(source_->RecordOf(row.sample))) missing.push_back(row.sample);
+  std::vector<absl::StatusOr<StoredSample>> at_hand;
+  if (missing.size() > 1 && Admit().ok()) {
+    const StageScope reading(Stage::kRead);
+    at_hand = source_->ReadMany(missing);
+  }
+  std::vector<RowRecords> records;
+  auto next = at_hand.begin();
+  bool away = false;  // storage does not answer
+  for (const RowOf& row : rows) {
+    const bool mine =
+        next != at_hand.end() &&
+        missing[static_cast<size_t>(next - at_hand.begin())] == row.sample;
+    absl::StatusOr<StoredSample>* const own = mine ? &*next++ : nullptr;
+    // Its neighbour was tried for long already.
+    if (away && own != nullptr && !own->ok()) {
+      records.push_back({{.sample = row.sample,
+                          .stored = WithSample(Elsewhere(Judged(own->status())),
+                                               row.sample)}});
+      continue;
+    }
+    records.push_back(
+        {{.sample = row.sample, .stored = Read(row.sample, nullptr, own)}});
+    const absl::Status status = records.back().front().stored.status();
+    const std::optional<Blame> blame = BlameOf(status);
+    away = away || blame == Blame::kWorker || blame == Blame::kPassing;
+  }
+  return records;
+}
+
+absl::StatusOr<StoredSample> JobRuntime::Read(
+    uint64_t sample, const RowRecords* records,
+    absl::StatusOr<StoredSample>* at_hand) const {
+  if (records != nullptr)
+    for (const ReadRecord& record : *records)
+      if (record.sample == sample) return record.stored;
+  const StageScope reading(Stage::kRead);
+  const uint32_t shard = job_.dataset.shards.ShardOf(sample);
+  const uint64_t record = source_->RecordOf(sample);
+  absl::StatusOr<StoredSample> stored = context_->cache->Get(
+      kept_, {.number = record, .shard = shard},
+      context_->ownership->Owns(job_.dataset.id, shard),
+      [&]() -> absl::StatusOr<StoredSample> {
+        if (at_hand == nullptr || !at_hand->ok()) return ReadMissing(sample);
+        Ended(absl::OkStatus(), sample);
+        if (on_disk_ != nullptr)
+          context_->disk->KeepRecord(on_disk_, record, **at_hand,
+                                     Duration::zero());
+        return *std::move(*at_hand);
+      });
+  // Others may wait for the same record by another number.
+  if (!stored.ok()) return WithSample(stored.status(), sample);
+  if (on_disk_ != nullptr && !context_->cache->HasForm(kept_, record))
+    context_->disk->ReadFormOf(on_disk_, record, &*stored);
+  return stored;
+}
+
+bool JobRuntime::IsKept(uint64_t record) const {
+  return context_->cache->Contains(kept_, record) ||
+         (on_disk_ != nullptr && context_->disk->HasRecord(on_disk_, record));
+}
+
+absl::StatusOr<StoredSample> JobRuntime::ReadMissing(uint64_t sample) const {
+  if (on_disk_ == nullptr) return ReadStored(sample);
+  const uint64_t record = source_->RecordOf(sample);
+  if (std::optional<StoredSample> kept =
+          context_->disk->ReadRecord(on_disk_, record);
+      kept.has_value())
+    return *std::move(kept);
+  const MonotonicTime began = context_->cache->clock().Now();
+  absl::StatusOr<StoredSample> stored = ReadStored(sample);
+  if (stored.ok())
+    context_->disk->KeepRecord(on_disk_, record, *stored,
+                               context_->cache->clock().Now() - began);
+  return stored;
+}
+
+SampleForms JobRuntime::FormsOf(uint64_t sample,
+                                const StoredSample& stored) const {
+  return {context_->cache, &kept_, source_->RecordOf(sample),
+          SampleOnDisk{.forms = on_disk_ == nullptr ? nullptr : context_->disk,
+                       .dataset = on_disk_,
+                       .read = stored.form}};
+}
+
+absl::StatusOr<StoredSample> JobRuntime::ReadStored(uint64_t sample) const {
+  RETURN_IF_ERROR(Admit());
+  for (int attempt = 1;; ++attempt) {
+    absl::StatusOr<StoredSample> read = source_->Read(sample);
+    const absl::Status status = Judged(read.status());
+    const std::optional<Blame> blame = BlameOf(status);
+    const bool answered = !blame.has_value() || blame == Blame::kSample ||
+                          blame == Blame::kObject;
+    if (answered || attempt >= context_->read_attempts) Ended(status, sample);
+    if (read.ok()) return read;
+    if (answered) return status;
+    if (attempt >= context_->read_attempts)
+      return Elsewhere(status, fmt::format(" (tried {} times)", attempt));
+    if (!Pause(kReadBackoff * attempt))
+      return WithBlame(Cancelled("{} (the worker stops)", Message(status)),
+                       Blame::kPassing);
+  }
+}
+
+absl::Status JobRuntime::Admit() const {
+  return context_->troubles == nullptr ? absl::OkStatus()
+                                       : context_->troubles->Admit(root_);
+}
+
+void JobRuntime::Ended(const absl::Status& status, uint64_t sample) const {
+  if (context_->troubles != nullptr)
+    context_->troubles->Ended(root_, status, source_, sample);
+}
+
+// Before another try. False: the worker stops.
+bool JobRuntime::Pause(Duration duration) const {
+  StopSignal never;
+  return (context_->stop == nullptr ? &never : context_->stop)->Pause(duration);
+}
+
+}  // namespace leat::worker

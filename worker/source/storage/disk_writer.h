@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// DiskWriter: writes to a disk cache behind those who read and decode. What it
+// is given waits within a bound of bytes; what is over that is dropped, since a
+// later epoch will give it again, and nobody waits for a slow disk.
+//
+// Thread-safe. Its thread ends with it; what waits then is dropped.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/clock.h"
+#include "core/mutex.h"
+#include "worker/source/storage/disk_cache.h"
+
+namespace leat::worker {
+
+class DiskWriter {
+ public:
+  // kResourceExhausted: the system gives no thread.
+  static absl::StatusOr<std::unique_ptr<DiskWriter>> Start(
+      std::shared_ptr<DiskCache> cache, uint64_t max_waiting_bytes);
+  ~DiskWriter();
+  DiskWriter(const DiskWriter&) = delete;
+  DiskWriter& operator=(const DiskWriter&) = delete;
+
+  // As DiskCache::Put, later. False: too much waits, and it is dropped.
+  bool Offer(DiskCache::DatasetPtr dataset, const RangeKey& key,
+             std::vector<std::byte> bytes);
+  // Until nothing waits and nothing is being written. False: not by `deadline`.
+  bool WaitIdle(MonotonicTime deadline);
+
+  uint64_t dropped() const;
+
+ private:
+  struct Item {
+    DiskCache::DatasetPtr dataset;
+    RangeKey key;
+    std::vector<std::byte> bytes;
+  };
+
+  DiskWriter(std::shared_ptr<DiskCache> cache, uint64_t max_waiting_bytes);
+  void Run();
+
+  const std::shared_ptr<DiskCache> cache_;
+  const uint64_t max_waiting_bytes_;
+  mutable Mutex mu_;
+  CondVar changed_;
+  std::deque<Item> waiting_ ABSL_GUARDED_BY(mu_);
+  uint64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;  // with those being written
+  uint64_t dropped_ ABSL_GUARDED_BY(mu_) = 0;
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  std::thread thread_;
+};
+
+}  // namespace leat::worker

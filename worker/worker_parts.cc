@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/worker_parts.h"
+
+#include <utility>
+
+#include "core/log.h"
+#include "core/status.h"
+#include "worker/image/jpeg_forms/form_codec.h"
+
+namespace leat::worker {
+
+absl::StatusOr<std::unique_ptr<LendingServer>> StartLending(
+    const Config& config, DeviceImporter* importer) {
+  if (config.plane == "grpc") return nullptr;
+  if (config.plane == "cuda" && importer == nullptr)
+    return FailedPrecondition(
+        "LEAT_PLANE cuda: this worker has no GPU whose memory it can be lent");
+  absl::StatusOr<std::unique_ptr<LendingServer>> server =
+      LendingServer::Start(config.lending, importer);
+  if (server.ok()) return server;
+  if (config.plane != "auto")
+    return Annotate(server.status(), "LEAT_PLANE " + config.plane);
+  LOG_WARN("worker.lending error=\"{}\"", Message(server.status()));
+  return nullptr;
+}
+
+absl::StatusOr<std::unique_ptr<DiskForms>> StartDiskForms(
+    const Config& config, const Storage& storage) {
+  std::shared_ptr<DiskCache> disk = storage.disk();
+  if (disk == nullptr || (!config.form_kinds().any() &&
+                          config.disk_cache_of == DiskCacheOf::kRemote))
+    return nullptr;
+  return DiskForms::Start(
+      std::move(disk), {.kinds = config.form_kinds(),
+                        .codec = JpegFormCodec(),
+                        .of = config.disk_cache_of,
+                        .local_records = config.storage.local_copies.empty()});
+}
+
+}  // namespace leat::worker

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Parts of a worker that its configuration may leave out.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "worker/config.h"
+#include "worker/disk_forms.h"
+#include "worker/plane/device_importer.h"
+#include "worker/plane/lending_server.h"
+#include "worker/source/storage/storage.h"
+
+namespace leat::worker {
+
+// Null: consumers' memory is not taken. An error: the configuration wants that
+// it is, and it cannot be.
+absl::StatusOr<std::unique_ptr<LendingServer>> StartLending(
+    const Config& config, DeviceImporter* importer);
+
+// Null: nothing is kept by record on a disk. Errors: as DiskForms::Start.
+absl::StatusOr<std::unique_ptr<DiskForms>> StartDiskForms(
+    const Config& config, const Storage& storage);
+
+}  // namespace leat::worker
