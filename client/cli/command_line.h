@@ -31,6 +31,7 @@ struct Options {
   // Of single commands.
   std::string kind, name, worker, level, shell, path;
   std::string role, token_name, expires;
+  std::optional<uint32_t> min_workers, max_workers;
   bool yes = false, local = false;
   std::string since = "1m";
   std::string sort, condition, within = "5m";

@@ -58,6 +58,7 @@ struct CommandLine::State {
   void AddViews();
   void AddActions();
   void AddAccess();
+  void AddPool();
   void AddLocal();
   void AddWhy();
   void AddBottleneck();

@@ -24,6 +24,7 @@ const std::map<std::string_view, Command>& Commands() {
       {"undrain", RunUndrain},
       {"log-level", RunLogLevel},
       {"access", RunAccess},
+      {"pool", RunPool},
       {"sheet", RunSheet},
       {"inspect", RunInspect},
       {"completion", RunCompletion},
