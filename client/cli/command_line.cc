@@ -327,6 +327,7 @@ CommandLine::CommandLine() : state_(std::make_unique<State>()) {
   state_->AddActions();
   state_->AddAccess();
   state_->AddPool();
+  state_->AddSlurm();
   state_->AddConvert();
   state_->AddLocal();
   for (CLI::App* sub : app.get_subcommands([](CLI::App*) { return true; })) {

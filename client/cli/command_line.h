@@ -14,6 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/cli/convert/convert.h"
+#include "client/cli/slurm_scripts.h"
 
 namespace leat::cli {
 
@@ -42,6 +43,7 @@ struct Options {
   std::string field;
   std::string picture = "sheet.png";
   ConvertOptions convert;
+  SlurmOptions slurm;
 };
 
 // What a shell offers for a value.

@@ -59,6 +59,7 @@ struct CommandLine::State {
   void AddActions();
   void AddAccess();
   void AddPool();
+  void AddSlurm();
   void AddLocal();
   void AddWhy();
   void AddBottleneck();

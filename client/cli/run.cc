@@ -25,6 +25,7 @@ const std::map<std::string_view, Command>& Commands() {
       {"log-level", RunLogLevel},
       {"access", RunAccess},
       {"pool", RunPool},
+      {"slurm", RunSlurm},
       {"sheet", RunSheet},
       {"inspect", RunInspect},
       {"completion", RunCompletion},

@@ -287,6 +287,7 @@ struct Shell {
   bool terminal = false;
   size_t width = 0;
   int pauses = 0;
+  std::function<absl::StatusOr<Ended>(const std::vector<std::string>&)> spawn;
   std::string out, err;
 
   int Run(std::vector<std::string> args) {
@@ -317,6 +318,11 @@ struct Shell {
                              absl::UTCTimeZone());
     };
     environment.pause = [this](absl::Duration) { ++pauses; };
+    environment.spawn = [this](const std::vector<std::string>& argv,
+                               absl::Duration) -> absl::StatusOr<Ended> {
+      if (!spawn) return NotFound("no program {}", argv[0]);
+      return spawn(argv);
+    };
     const int exit_code = RunCli(std::move(args), environment);
     out = out_stream.str();
     err = err_stream.str();
