@@ -64,7 +64,7 @@ struct Array {
   bool held = false;
 };
 
-std::string Text(uint64_t value) { return fmt::format("{}", value); }
+std::string Decimal(uint64_t value) { return fmt::format("{}", value); }
 
 // Shares the desired tasks among the arrays, the oldest first.
 void PlanArrays(const std::map<uint64_t, Array>& arrays, uint64_t desired,
@@ -76,16 +76,16 @@ void PlanArrays(const std::map<uint64_t, Array>& arrays, uint64_t desired,
     if (array.pending == 0) continue;
     if (take == 0 && !array.held) {
       // A throttle of 0 would be none at all.
-      plan->cancels.push_back({"--state=PENDING", Text(job)});
+      plan->cancels.push_back({"--state=PENDING", Decimal(job)});
       continue;
     }
     spare += array.pending;
     if (take == 0) continue;
     if (array.throttle != take)
-      plan->commands.push_back({"scontrol", "update", "JobId=" + Text(job),
-                                "ArrayTaskThrottle=" + Text(take)});
+      plan->commands.push_back({"scontrol", "update", "JobId=" + Decimal(job),
+                                "ArrayTaskThrottle=" + Decimal(take)});
     if (array.held)
-      plan->commands.push_back({"scontrol", "release", Text(job)});
+      plan->commands.push_back({"scontrol", "release", Decimal(job)});
   }
   plan->submit = desired > 0 && (left > 0 || spare * kSpareOf < array_size);
 }
