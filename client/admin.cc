@@ -119,4 +119,31 @@ absl::Status ControlAdmin::RevokeAccessToken(std::string_view token) {
   return control_.Call(&Stub::RevokeAccessToken, request, &response);
 }
 
+absl::StatusOr<std::string> ControlAdmin::ListPools() {
+  v1::ListPoolsResponse response;
+  const absl::Status status = control_.Call(&v1::PoolService::Stub::ListPools,
+                                            v1::ListPoolsRequest(), &response);
+  if (!status.ok()) return status;
+  return ToJsonNumbers(response).dump();
+}
+absl::Status ControlAdmin::SetPool(std::string_view name, uint32_t min,
+                                   uint32_t max) {
+  v1::SetPoolRequest request;
+  request.set_name(std::string(name));
+  request.set_min(min);
+  request.set_max(max);
+  v1::SetPoolResponse response;
+  return control_.Call(&v1::PoolService::Stub::SetPool, request, &response);
+}
+absl::Status ControlAdmin::WatchPool(
+    std::string_view name, absl::Duration within,
+    const std::function<bool(const std::string& pool)>& on_pool) {
+  v1::WatchPoolRequest request;
+  request.set_name(std::string(name));
+  return control_.WatchPool(
+      request, within, [&](const v1::WatchPoolResponse& response) {
+        return on_pool(ToJsonNumbers(response.pool()).dump());
+      });
+}
+
 }  // namespace leat::client

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ControlAdmin: leat/admin.h over AdminService. Thread-safe.
+// ControlAdmin: leat/admin.h over AdminService and PoolService. Thread-safe.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -35,6 +36,12 @@ class ControlAdmin : public Admin {
       absl::Duration lifetime) override;
   absl::StatusOr<std::string> ListAccessTokens() override;
   absl::Status RevokeAccessToken(std::string_view token) override;
+  absl::StatusOr<std::string> ListPools() override;
+  absl::Status SetPool(std::string_view name, uint32_t min,
+                       uint32_t max) override;
+  absl::Status WatchPool(
+      std::string_view name, absl::Duration within,
+      const std::function<bool(const std::string& pool)>& on_pool) override;
 
  private:
   template <class Request, class Response>

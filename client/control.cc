@@ -77,7 +77,8 @@ Control::Control(std::string address, rpc::Security security,
       timeout_(timeout),
       channel_(rpc::MakeChannel(address_, security_, kMaxReceiveBytes)),
       admin_(v1::AdminService::NewStub(channel_)),
-      coordinator_(v1::CoordinatorService::NewStub(channel_)) {}
+      coordinator_(v1::CoordinatorService::NewStub(channel_)),
+      pools_(v1::PoolService::NewStub(channel_)) {}
 
 void Control::Prepare(grpc::ClientContext* context,
                       absl::Duration timeout) const {
@@ -145,6 +146,29 @@ absl::Status Control::Connect(absl::Time deadline) {
       "{} (tried for {}); start one with: leat-coordinator "
       "--listen {}",
       text, absl::FormatDuration(timeout_), address_);
+}
+
+absl::Status Control::WatchPool(
+    const v1::WatchPoolRequest& request, absl::Duration within,
+    const std::function<bool(const v1::WatchPoolResponse&)>& on_response) {
+  grpc::ClientContext context;
+  Prepare(&context, within);
+  const std::unique_ptr<grpc::ClientReader<v1::WatchPoolResponse>> reader =
+      pools_->WatchPool(&context, request);
+  v1::WatchPoolResponse response;
+  while (reader->Read(&response)) {
+    if (on_response(response)) continue;
+    context.TryCancel();
+    while (reader->Read(&response)) {
+    }
+    reader->Finish();
+    return absl::OkStatus();
+  }
+  const grpc::Status status = reader->Finish();
+  if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED &&
+      std::chrono::system_clock::now() >= context.deadline())
+    return absl::OkStatus();
+  return Map(status, context);
 }
 
 Session::Opener Control::Sessions() const {

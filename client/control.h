@@ -6,6 +6,7 @@
 // Thread-safe.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -15,6 +16,7 @@
 #include "grpcpp/channel.h"
 #include "leat/v1/admin.grpc.pb.h"
 #include "leat/v1/coordinator.grpc.pb.h"
+#include "leat/v1/pool.grpc.pb.h"
 #include "rpc/auth.h"
 
 namespace leat::client {
@@ -36,6 +38,10 @@ class Control {
   using CoordinatorMethod = grpc::Status (v1::CoordinatorService::Stub::*)(
       grpc::ClientContext*, const Request&, Response*);
 
+  template <class Request, class Response>
+  using PoolMethod = grpc::Status (v1::PoolService::Stub::*)(
+      grpc::ClientContext*, const Request&, Response*);
+
   // One call, with the connection's timeout or `timeout`.
   template <class Request, class Response>
   absl::Status Call(AdminMethod<Request, Response> method,
@@ -45,6 +51,13 @@ class Control {
     return Map(((*admin_).*method)(&context, request, response), context);
   }
   template <class Request, class Response>
+  absl::Status Call(PoolMethod<Request, Response> method,
+                    const Request& request, Response* response) {
+    grpc::ClientContext context;
+    Prepare(&context, timeout_);
+    return Map(((*pools_).*method)(&context, request, response), context);
+  }
+  template <class Request, class Response>
   absl::Status Call(CoordinatorMethod<Request, Response> method,
                     const Request& request, Response* response,
                     absl::Duration timeout) {
@@ -52,6 +65,11 @@ class Control {
     Prepare(&context, timeout);
     return Map(((*coordinator_).*method)(&context, request, response), context);
   }
+
+  // OK: `on_response` said false, or the time is over.
+  absl::Status WatchPool(
+      const v1::WatchPoolRequest& request, absl::Duration within,
+      const std::function<bool(const v1::WatchPoolResponse&)>& on_response);
 
   // ConsumerSession streams.
   Session::Opener Sessions() const;
@@ -71,6 +89,7 @@ class Control {
   const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<v1::AdminService::Stub> admin_;
   const std::shared_ptr<v1::CoordinatorService::Stub> coordinator_;
+  const std::unique_ptr<v1::PoolService::Stub> pools_;
 };
 
 }  // namespace leat::client

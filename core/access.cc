@@ -48,6 +48,9 @@ constexpr MethodRule kMethods[] = {
     {"CoordinatorService/WorkerSession", kNo, kNo, kYes},
     {"ExplainService/ExplainRows", kNo, kYes, kNo},
     {"ExplainService/LocateSamples", kNo, kYes, kNo},
+    {"PoolService/ListPools", kYes, kYes, kNo},
+    {"PoolService/SetPool", kNo, kNo, kNo},
+    {"PoolService/WatchPool", kYes, kYes, kNo},
     {"WorkerService/Rows", kNo, kYes, kNo},
 };
 

@@ -177,6 +177,7 @@ absl::StatusOr<WorkerRegistration> FromProto(const v1::RegisterWorker& proto) {
   registration.host = Cut(proto.host());
   registration.pid = proto.pid();
   registration.highest_sequence_seen = proto.highest_sequence_seen();
+  if (!proto.pool().empty()) registration.pool = proto.pool();
   for (int i = 0; i < std::min(proto.devices_size(), kMaxDevices); ++i) {
     registration.devices.push_back(proto.devices(i));
     Sanitise(&registration.devices.back());
@@ -286,6 +287,22 @@ v1::AccessTokenInfo ToProto(const AccessToken& token) {
   *proto.mutable_created_at() = ToProto(token.created_at);
   if (token.expires_at)
     *proto.mutable_expires_at() = ToProto(*token.expires_at);
+  return proto;
+}
+
+v1::Pool ToProto(const PoolView& view) {
+  v1::Pool proto;
+  proto.set_name(view.name);
+  proto.set_min(view.bounds.min);
+  proto.set_max(view.bounds.max);
+  proto.set_desired(view.target.desired);
+  proto.set_workers(static_cast<uint32_t>(view.workers));
+  proto.set_draining(static_cast<uint32_t>(view.draining));
+  proto.set_reason(view.target.reason);
+  proto.mutable_drain()->Assign(view.target.drain.begin(),
+                                view.target.drain.end());
+  proto.set_version(view.version);
+  proto.set_demand_rows_per_s(view.target.demand_rows_per_s);
   return proto;
 }
 

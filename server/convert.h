@@ -6,6 +6,7 @@
 #include "absl/status/statusor.h"
 #include "leat/v1/admin.pb.h"
 #include "leat/v1/coordinator.pb.h"
+#include "leat/v1/pool.pb.h"
 #include "leat/v1/types.pb.h"
 #include "server/types.h"
 
@@ -29,6 +30,7 @@ v1::JobSummary ToProto(const JobView& view);
 v1::DatasetSummary ToProto(const DatasetView& view);
 v1::ConsumerInfo ToProto(const ConsumerView& view);
 v1::AccessTokenInfo ToProto(const AccessToken& token);
+v1::Pool ToProto(const PoolView& view);
 v1::Finding ToProto(const Finding& finding);
 v1::GetBottleneckResponse ToProto(const BottleneckView& view);
 google::protobuf::Timestamp ToProto(WallTime time);

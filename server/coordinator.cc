@@ -4,8 +4,8 @@
 // what they are decoded with in coordinator_decoders.cc,
 // indexes in coordinator_indexes.cc and coordinator_blocks.cc, what nobody uses
 // any more in coordinator_expiry.cc, access tokens in coordinator_access.cc,
-// sessions in coordinator_sessions.cc, views and findings in
-// coordinator_views.cc.
+// pools in coordinator_pools.cc, sessions in coordinator_sessions.cc, views and
+// findings in coordinator_views.cc.
 //
 // A durable write:
 //
@@ -201,6 +201,8 @@ void Coordinator::NoteStart(Now now) {
   if (started_at_) return;
   started_at_ = now.mono;
   maintain_at_ = now.mono;
+  if (!state_.pools().empty())
+    pools_at_ = pools_held_until_ = now.mono + config_.pool_hold;
   if (recovered_jobs_) tables_held_until_ = MonotonicTime::max();
 }
 
@@ -231,6 +233,7 @@ void Coordinator::ExpireMembers(Now now, Effects* effects) {
 }
 
 void Coordinator::Tick(Now now) {
+  DecidePools(now);
   Effects effects;
   MutexLock lock(&mu_);
   NoteStart(now);
@@ -263,6 +266,7 @@ MonotonicTime Coordinator::DeadlineLocked() const {
                               : *update_at_);
   if (settle_at_) next = std::min(next, *settle_at_);
   next = std::min(next, access_due_);
+  next = std::min(next, pools_at_);
   next = std::min(next, creations_.NextDeadline());
   if (config_.job_ttl > Duration(0)) next = std::min(next, maintain_at_);
   return next;
@@ -284,6 +288,7 @@ void Coordinator::Shutdown() {
   for (auto& [id, session] : worker_sessions_) WakeLater(id, &session);
   for (const auto& [id, consumer] : consumers_.all())
     WakeLater(id, consumers_.Find(id));
+  for (const auto& [id, watcher] : pool_watchers_) effects.Add(watcher.wake);
   effects.Add(wake_);
 }
 

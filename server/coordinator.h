@@ -80,6 +80,8 @@ struct CoordinatorConfig {
   // A job that nobody has used for so long is deleted, and its dataset with the
   // last of its jobs; 0: never.
   Duration job_ttl = std::chrono::hours(30 * 24);
+  // After a start with pools in the store: workers come back in this time.
+  Duration pool_hold = std::chrono::seconds(15);
   std::string cluster = "leat";  // its name, for people
   // Not empty: the address that is exposed to the network (rpc/auth.h).
   std::string insecure_listener;
@@ -170,6 +172,20 @@ class Coordinator {
   // `left`: the worker ended its session in good order.
   void CloseWorker(SessionId session, bool left, Now now);
   void DrainWorker(const std::string& name, bool drain, Now now, Done done);
+
+  // --- Pools (core/pool_policy.h)
+
+  // Max 0 forgets the bounds. kInvalidArgument: the name, or the bounds.
+  // kResourceExhausted: too many pools.
+  void SetPool(const std::string& name, const PoolBounds& bounds, Done done);
+  // Those that have bounds, or workers that are not lost; by name.
+  std::vector<PoolView> Pools() const;
+  // A number for the next two. `wake`: there may be something new to send.
+  // kInvalidArgument: the name. kResourceExhausted. kUnavailable.
+  absl::StatusOr<uint64_t> WatchPool(const std::string& name, Wake wake);
+  // What the watcher has not been sent; nullopt: nothing now. kUnavailable.
+  absl::StatusOr<std::optional<PoolView>> NextForWatcher(uint64_t watcher);
+  void CloseWatcher(uint64_t watcher);
 
   // When the certificate that this daemon shows expires; nullopt: it has none.
   void SetCertificateExpiry(std::optional<WallTime> at);
@@ -263,6 +279,18 @@ class Coordinator {
   class Effects;  // callbacks to run when the lock is gone
   struct WorkerSession;
   struct Write;
+  struct PoolSeen;
+  struct PoolsSeen;
+  struct PublishedPool {
+    PoolBounds bounds;
+    PoolTarget target;
+    uint64_t version = 0;
+  };
+  struct PoolWatcher {
+    std::string pool;
+    Wake wake;
+    std::optional<uint64_t> sent;  // the version; 0: that it has no bounds
+  };
 
   // --- Life cycle (coordinator.cc)
   void Enqueue(Write write, Effects* effects)
@@ -345,6 +373,21 @@ class Coordinator {
   void PublishAccess(Now now, Effects* effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
+  // --- Pools (coordinator_pools.cc)
+  void DecidePools(Now now) ABSL_LOCKS_EXCLUDED(mu_, pools_mu_);
+  PoolsSeen SeePools() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::optional<std::vector<PoolJob>> PoolJobs(const PoolsSeen& seen,
+                                               const PoolSeen& pool,
+                                               MonotonicTime since,
+                                               MonotonicTime now) const
+      ABSL_LOCKS_EXCLUDED(mu_);
+  void PublishPools(const PoolsSeen& seen, Now now, Effects* effects)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void WakeWatchers(const std::string& pool, Effects* effects)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  PoolView ViewOfPool(const std::string& name) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
   // --- Sessions and views (coordinator_sessions.cc, coordinator_views.cc)
   void NoteBadSamples(const BadSampleReport& report, Effects* effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -369,6 +412,11 @@ class Coordinator {
   Mutex tables_mu_ ABSL_ACQUIRED_BEFORE(mu_);
   uint64_t table_version_ ABSL_GUARDED_BY(tables_mu_) = 0;
 
+  // Held while it is decided how many workers there should be. Taken before
+  // mu_.
+  Mutex pools_mu_ ABSL_ACQUIRED_BEFORE(mu_);
+  std::map<std::string, PoolPolicy> policies_ ABSL_GUARDED_BY(pools_mu_);
+
   mutable Mutex mu_;
   State state_ ABSL_GUARDED_BY(mu_);
   Membership membership_ ABSL_GUARDED_BY(mu_);
@@ -390,6 +438,13 @@ class Coordinator {
   // When one of them expires; max(): none does.
   MonotonicTime access_due_ ABSL_GUARDED_BY(mu_) = MonotonicTime::max();
   std::optional<WallTime> certificate_expiry_ ABSL_GUARDED_BY(mu_);
+
+  std::map<std::string, PublishedPool> pools_ ABSL_GUARDED_BY(mu_);
+  std::map<uint64_t, PoolWatcher> pool_watchers_ ABSL_GUARDED_BY(mu_);
+  uint64_t pool_version_ ABSL_GUARDED_BY(mu_) = 0;
+  // When pools are decided on; max(): there are none.
+  MonotonicTime pools_at_ ABSL_GUARDED_BY(mu_) = MonotonicTime::max();
+  MonotonicTime pools_held_until_ ABSL_GUARDED_BY(mu_) = MonotonicTime::min();
 
   std::optional<MonotonicTime> started_at_ ABSL_GUARDED_BY(mu_);
   std::optional<MonotonicTime> update_at_ ABSL_GUARDED_BY(mu_);

@@ -47,6 +47,7 @@ absl::StatusOr<SessionId> Coordinator::RegisterWorker(
     const WorkerRegistration& registration, Now now, Wake wake) {
   RETURN_IF_ERROR(CheckText("a worker's name", registration.name));
   RETURN_IF_ERROR(CheckText("a worker's address", registration.address));
+  RETURN_IF_ERROR(CheckPoolName(registration.pool));
   if (registration.threads == 0)
     return InvalidArgument("worker {}: threads 0: want at least 1",
                            registration.name);

@@ -16,6 +16,7 @@
 #include "server/admin_service.h"
 #include "server/driver.h"
 #include "server/metrics.h"
+#include "server/pool_service.h"
 #include "server/service.h"
 #include "server/sqlite_store.h"
 #include "server/state_directory.h"
@@ -86,7 +87,8 @@ struct Daemon::Parts {
                     [this] { driver.Wake(); }),
         access(config.security, clock),
         service(&coordinator, &access, clock),
-        admin(&coordinator, &access, !config.security.token.empty(), clock) {
+        admin(&coordinator, &access, !config.security.token.empty(), clock),
+        pools(&coordinator, &access) {
     coordinator.set_on_access([this](std::shared_ptr<const AccessTokens> told) {
       access.Replace(std::move(told));
     });
@@ -107,6 +109,7 @@ struct Daemon::Parts {
   rpc::Access access;
   CoordinatorService service;
   AdminService admin;
+  PoolService pools;
   std::unique_ptr<rpc::Server> server;
   std::atomic<bool> draining = false;
   std::unique_ptr<rpc::StatusServer> pages;  // null: none; asks all above
@@ -185,9 +188,10 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
   options.newcomers = parts.newcomers.get();
   parts.access.set_on_known(
       [n = options.newcomers](std::string_view peer) { n->Prove(peer); });
-  ASSIGN_OR_RETURN(parts.server,
-                   rpc::Server::Start(options, parts.config.security,
-                                      {&parts.service, &parts.admin}));
+  ASSIGN_OR_RETURN(
+      parts.server,
+      rpc::Server::Start(options, parts.config.security,
+                         {&parts.service, &parts.admin, &parts.pools}));
   parts.coordinator.SetCertificateExpiry(
       rpc::CertificateExpiry(config.security));
   parts.admin.set_address(parts.server->address());

@@ -209,6 +209,15 @@ bool Membership::SetDrained(std::string_view name, bool drained) {
   return true;
 }
 
+bool Membership::SetRetiring(std::string_view name, bool retiring) {
+  Worker* worker = Find(name);
+  if (worker == nullptr || worker->retiring == retiring) return false;
+  Count(*worker, -1);
+  worker->retiring = retiring;
+  Count(*worker, +1);
+  return true;
+}
+
 // When the front of a list of members is due. max(): the list is empty.
 MonotonicTime Membership::DueAt(const Queue& queue) const {
   if (queue.empty()) return MonotonicTime::max();

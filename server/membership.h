@@ -61,7 +61,8 @@ class Membership {
   struct Worker {
     std::shared_ptr<const WorkerRegistration> registration;
     SessionId session = 0;  // 0: its stream has ended
-    bool drained = false;
+    bool drained = false;   // by an operator
+    bool retiring = false;  // its pool has too many
     bool lost = false;
     double weight = 1;
     bool weighed = false;  // by its capacity
@@ -72,9 +73,9 @@ class Membership {
     int deviations = 0;
 
     WorkerState state() const {
-      return lost      ? WorkerState::kLost
-             : drained ? WorkerState::kDraining
-                       : WorkerState::kReady;
+      return lost                  ? WorkerState::kLost
+             : drained || retiring ? WorkerState::kDraining
+                                   : WorkerState::kReady;
     }
 
    private:
@@ -101,6 +102,9 @@ class Membership {
   bool Disconnect(SessionId session, bool left, Now now);
   // True: known and changed.
   bool SetDrained(std::string_view name, bool drained);
+  // The same of a worker that its pool gives up. A worker that registers again
+  // begins without it.
+  bool SetRetiring(std::string_view name, bool retiring);
   // Marks lost and forgets what is due.
   Expired Expire(Now now);
   // When Expire has something to do, at the earliest. max(): never.

@@ -8,8 +8,10 @@
 #include <utility>
 
 #include "leat/v1/admin.pb.h"
+#include "leat/v1/pool.pb.h"
 #include "leat/v1/types.pb.h"
 #include "rpc/auth.h"
+#include "server/convert.h"
 
 namespace leat::server {
 namespace {
@@ -233,6 +235,34 @@ constexpr FieldMetric kDatasetFields[] = {
     None("index_bytes", "of one dataset"),
 };
 
+constexpr FieldMetric kPoolFields[] = {
+    None("name", "the label"),
+    {"min", "leat_pool_min_workers", MetricKind::kGauge,
+     "Workers that the pool has at least."},
+    {"max", "leat_pool_max_workers", MetricKind::kGauge,
+     "Workers that the pool may have; 0: nobody scales it."},
+    {"desired", "leat_pool_desired_workers", MetricKind::kGauge,
+     "Workers that should serve; of a pool that nobody scales, those that do."},
+    {"workers", "leat_pool_workers", MetricKind::kGauge,
+     "Workers of the pool that are not lost."},
+    {"draining", "leat_pool_draining_workers", MetricKind::kGauge,
+     "Of them, those that own nothing any more."},
+    None("reason", "a text: leat get pools"),
+    None("drain", "names of workers"),
+    None("version", "counts changes of the others"),
+    {"demand_rows_per_s", "leat_pool_demand_rows_per_second",
+     MetricKind::kGauge,
+     "Rows that trainers would take of the pool in a second if they never "
+     "waited."},
+};
+
+void AddPools(const Coordinator& coordinator, MetricPage* page) {
+  size_t shown = 0;
+  for (const PoolView& view : coordinator.Pools())
+    if (view.bounds.max > 0 || shown++ < kMaxPoolSeries)
+      page->Add(kPoolFields, ToProto(view), {{"pool", view.name}});
+}
+
 void AddWorkers(const Coordinator& coordinator, Now now, MetricPage* page) {
   std::array<uint64_t, 4> states{};
   double oldest = 0;
@@ -336,6 +366,7 @@ std::string MetricsOf(const Coordinator& coordinator,
            1);
   page.Add(kStart, {}, SecondsOf(sources.started_at));
   AddWorkers(coordinator, now, &page);
+  AddPools(coordinator, &page);
   AddJobs(coordinator, &page);
   page.Add(kDatasets, {}, static_cast<double>(coordinator.num_datasets()));
   for (const Finding& finding : coordinator.Findings(now))
@@ -363,7 +394,8 @@ std::vector<ReportedMessage> ReportedMessages() {
           {v1::ConsumerInfo::descriptor(), kConsumerFields},
           {v1::ConsumerStats::descriptor(), kConsumerStatsFields},
           {v1::LatencySummary::descriptor(), kWaitFields},
-          {v1::DatasetSummary::descriptor(), kDatasetFields}};
+          {v1::DatasetSummary::descriptor(), kDatasetFields},
+          {v1::Pool::descriptor(), kPoolFields}};
 }
 
 }  // namespace leat::server

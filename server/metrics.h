@@ -23,6 +23,8 @@ namespace leat::server {
 
 // Jobs that are in use, by name, that have series.
 inline constexpr size_t kMaxJobSeries = 200;
+// Pools without bounds that have series; workers may say any name.
+inline constexpr size_t kMaxPoolSeries = 100;
 
 // What the page is made of, apart from the coordinator.
 struct MetricSources {

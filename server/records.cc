@@ -115,6 +115,12 @@ struct Encoder {
   void operator()(const AccessRevoked& revoked) const {
     out->mutable_access_revoked()->set_id(revoked.id);
   }
+  void operator()(const PoolBounded& bounded) const {
+    stored::v1::PoolBounded* to = out->mutable_pool_bounded();
+    to->set_pool(bounded.pool);
+    to->set_min(bounded.bounds.min);
+    to->set_max(bounded.bounds.max);
+  }
   void operator()(const SetAside&) const {}  // is its record
 };
 
@@ -284,6 +290,11 @@ absl::StatusOr<Event> DecodeEvent(std::string_view bytes) {
     case stored::v1::Event::kAccessRevoked:
       event.kind = AccessRevoked{proto.access_revoked().id()};
       return event;
+    case stored::v1::Event::kPoolBounded: {
+      const stored::v1::PoolBounded& bounded = proto.pool_bounded();
+      event.kind = PoolBounded{bounded.pool(), {bounded.min(), bounded.max()}};
+      return event;
+    }
     case stored::v1::Event::KIND_NOT_SET:
       break;
   }

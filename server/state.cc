@@ -233,6 +233,13 @@ void State::On(const Event&, const AccessRevoked& revoked) {
   access_.erase(revoked.id);
 }
 
+void State::On(const Event& event, const PoolBounded& bounded) {
+  if (bounded.bounds.max == 0)
+    pools_.erase(bounded.pool);
+  else
+    pools_[bounded.pool] = {bounded.bounds, event.at};
+}
+
 void State::On(const Event& event, const SetAside& aside) {
   set_aside_.push_back({event.at, aside});
 }
@@ -264,6 +271,8 @@ std::vector<Event> State::Events() const {
     events.push_back({at, WorkerDrained{name}});
   for (const auto& [id, token] : access_)
     events.push_back({token.created_at, AccessCreated{token}});
+  for (const auto& [name, pool] : pools_)
+    events.push_back({pool.at, PoolBounded{name, pool.bounds}});
   events.insert(events.end(), set_aside_.begin(), set_aside_.end());
   // Behind those that were set aside, for whose sake some of it is kept.
   std::map<std::tuple<WallTime, Digest, std::string>, DecodersSettled> settled;

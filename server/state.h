@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // State: what the coordinator must not forget: datasets, jobs, drained workers,
-// access tokens.
+// access tokens, bounds of pools.
 //
 // Changed only by Apply(event), so that a replay of the same events gives the
 // same state: recovery, simulation and tests share one path.
@@ -31,6 +31,7 @@
 #include "core/clock.h"
 #include "core/index_blocks.h"
 #include "core/job.h"
+#include "core/pool_policy.h"
 #include "server/decoders.h"
 
 namespace leat::server {
@@ -79,6 +80,11 @@ struct AccessCreated {
 struct AccessRevoked {
   std::string id;
 };
+// With max 0 the pool has no bounds any more.
+struct PoolBounded {
+  std::string pool;
+  PoolBounds bounds;
+};
 // An event that was stored and cannot be used.
 struct SetAside {
   std::string record;  // leat.stored.v1.Event, as it was stored
@@ -91,7 +97,7 @@ struct Event {
   WallTime at{};  // for people; a job's age is counted by it
   std::variant<DatasetIndexed, DatasetDeleted, JobCreated, JobDeleted,
                WorkerDrained, WorkerUndrained, JobsUsed, DecodersSettled,
-               AccessCreated, AccessRevoked, SetAside>
+               AccessCreated, AccessRevoked, PoolBounded, SetAside>
       kind;
   // The bytes of a JobCreated that was read back, as it was stored, with what
   // this version does not know of it.
@@ -138,6 +144,12 @@ class State {
   const std::vector<Event>& set_aside() const { return set_aside_; }
   // The key is the token's id.
   const std::map<std::string, AccessToken>& access() const { return access_; }
+  struct BoundedPool {
+    PoolBounds bounds;
+    WallTime at{};
+  };
+  // Those that have bounds, by name.
+  const std::map<std::string, BoundedPool>& pools() const { return pools_; }
   // What the plan began with; nullopt: it has not.
   std::optional<Decoders> DecodersOf(const Digest& plan_hash) const;
   // Plans of jobs of the class that have not begun.
@@ -170,6 +182,7 @@ class State {
   absl::Status Fits(const DecodersSettled&) const { return absl::OkStatus(); }
   absl::Status Fits(const AccessCreated& created) const;
   absl::Status Fits(const AccessRevoked& revoked) const;
+  absl::Status Fits(const PoolBounded&) const { return absl::OkStatus(); }
   absl::Status Fits(const SetAside&) const { return absl::OkStatus(); }
   void On(const Event& event, const DatasetIndexed& indexed);
   void On(const Event& event, const DatasetDeleted& deleted);
@@ -181,6 +194,7 @@ class State {
   void On(const Event& event, const DecodersSettled& settled);
   void On(const Event& event, const AccessCreated& created);
   void On(const Event& event, const AccessRevoked& revoked);
+  void On(const Event& event, const PoolBounded& bounded);
   void On(const Event& event, const SetAside& aside);
   // What the job's spec and its dataset tell.
   struct Told {
@@ -199,6 +213,7 @@ class State {
   std::map<std::string, JobRecord> jobs_;          // by name
   std::map<std::string, WallTime> drained_;        // by name
   std::map<std::string, AccessToken> access_;      // by id
+  std::map<std::string, BoundedPool> pools_;       // by name
   std::vector<Event> set_aside_;                   // in order
   // Names of jobs, by plan hash and by dataset.
   std::map<Digest, std::set<std::string>> by_hash_;

@@ -23,6 +23,7 @@
 #include "core/hash.h"
 #include "core/index_blocks.h"
 #include "core/job.h"
+#include "core/pool_policy.h"
 #include "leat/v1/types.pb.h"
 
 namespace leat::server {
@@ -107,6 +108,7 @@ struct WorkerRegistration {
   std::string identity;  // rpc::Caller's
   std::vector<v1::Device> devices;
   std::vector<Decoders> decoders;  // each of another class that it has
+  std::string pool = std::string(kDefaultPool);
 
   // nullptr: it does not tell them.
   const Decoders* DecodersOf(DecoderClass decoder_class) const {
@@ -274,6 +276,14 @@ struct ConsumerView {
   std::string job;
   ConsumerReport report;
   WallTime opened_at, last_report_at;
+};
+
+struct PoolView {
+  std::string name;
+  PoolBounds bounds;
+  PoolTarget target;  // of a pool without bounds: the workers that serve
+  uint64_t version = 0;
+  uint64_t workers = 0, draining = 0;
 };
 
 // What limits a job.

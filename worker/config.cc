@@ -10,6 +10,7 @@
 
 #include "CLI/CLI.hpp"
 #include "core/access.h"
+#include "core/pool_policy.h"
 #include "core/status.h"
 #include "rpc/flag_file.h"
 #include "rpc/status_server.h"
@@ -223,6 +224,7 @@ absl::Status Config::Validate() const {
         "--max-connections {}, --max-connections-per-address {}: want 0 or "
         "more",
         max_connections, max_connections_per_address);
+  if (!pool.empty()) RETURN_IF_ERROR(Annotate(CheckPoolName(pool), "--pool"));
   if (name.size() > 128)
     return InvalidArgument("--name of {} bytes: want up to 128", name.size());
   RETURN_IF_ERROR(gpu.Validate());
@@ -301,6 +303,7 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
   config.coordinator = environment.coordinator;
   config.security.token = environment.access_token;
   if (!environment.plane.empty()) config.plane = environment.plane;
+  config.pool = environment.pool;
   std::string devices = "all", log_format = "text";
   std::string formats = config.image.formats.ToString();
   SizeFlag sizes[] = {
@@ -352,10 +355,15 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
   app.add_option("--coordinator", config.coordinator,
                  "the coordinator's HOST:PORT (or LEAT_COORDINATOR)");
   app.add_option("--name", config.name, "unique; the default is host and port");
+  app.add_option("--pool", config.pool,
+                 "the pool that the worker belongs to (or LEAT_POOL); the "
+                 "default is \"default\"");
   app.add_option("--advertise", config.advertise,
                  "the address that consumers use, if not the listener's");
-  app.add_option("--threads", config.threads,
-                 "decode threads; the default is the control group's cores")
+  app.add_option(
+         "--threads", config.threads,
+         "decode threads; the default is the control group's cores, or what "
+         "Slurm gave the task")
       ->check(CLI::Range(1, 1024));
   app.add_option("--formats", formats,
                  "image formats that are decoded: jpeg, and some of png, webp, "
@@ -442,7 +450,11 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
     status.Update(decoded.status());
   else
     config.image.formats = *decoded;
-  config.SetDefaults();
+  const TaskLimits task =
+      LimitsOfTask(environment.slurm_cpus, environment.slurm_memory,
+                   environment.slurm_memory_per_cpu);
+  config.SetDefaults(std::min(UsableCores(), task.cores),
+                     std::min(UsableMemory(), task.memory_bytes));
   status.Update(config.SetLocalCopies());
   config.SetAllowed();
   if (status.ok()) status = config.Validate();

@@ -31,6 +31,7 @@ struct Config {
   std::string http;  // HOST:PORT or PORT of the status pages; empty: none
   std::string coordinator;  // required
   std::string name;         // empty: host and port, or host and process
+  std::string pool;         // empty: "default"
   std::string advertise;    // empty: what it listens on
   rpc::Security security;
   LogFormat log_format = LogFormat::kText;
@@ -127,6 +128,12 @@ struct Environment {
   std::string coordinator;   // LEAT_COORDINATOR
   std::string plane;         // LEAT_PLANE
   std::string leat_token;    // LEAT_TOKEN, which is refused
+  std::string pool;          // LEAT_POOL
+  // What Slurm gave the task: a number of cores, and MiB of memory a node or a
+  // core. Empty: nothing is said.
+  std::string slurm_cpus;            // SLURM_CPUS_PER_TASK
+  std::string slurm_memory;          // SLURM_MEM_PER_NODE
+  std::string slurm_memory_per_cpu;  // SLURM_MEM_PER_CPU
 };
 
 // A configuration, or the exit code of flags that end the program (--help, or a

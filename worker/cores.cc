@@ -136,6 +136,25 @@ uint64_t UsableMemory(const MachinePaths& paths) {
 
 uint64_t UsableMemory() { return UsableMemory(MachinePaths{}); }
 
+TaskLimits LimitsOfTask(std::string_view cpus, std::string_view memory,
+                        std::string_view memory_per_cpu) {
+  constexpr int64_t kMostMiB = int64_t{1} << 40;
+  constexpr int64_t kMostCores = 1 << 20;
+  const auto positive = [](std::string_view text, int64_t most) {
+    const std::optional<int64_t> value = ParseInt(text);
+    return value && *value > 0 && *value <= most ? *value : 0;
+  };
+  TaskLimits limits;
+  const int64_t cores = positive(cpus, kMostCores);
+  if (cores > 0) limits.cores = static_cast<int>(cores);
+  int64_t mib = positive(memory, kMostMiB);
+  if (mib == 0)
+    mib = positive(memory_per_cpu, kMostMiB / kMostCores) *
+          std::max<int64_t>(cores, 1);
+  if (mib > 0) limits.memory_bytes = static_cast<uint64_t>(mib) << 20;
+  return limits;
+}
+
 uint64_t ResidentBytes() {
   std::ifstream file("/proc/self/statm");
   uint64_t total = 0, resident = 0;

@@ -5,7 +5,9 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
+#include <string_view>
 
 namespace leat::worker {
 
@@ -27,6 +29,18 @@ int UsableCores();
 // machine's.
 uint64_t UsableMemory(const MachinePaths& paths);
 uint64_t UsableMemory();
+
+// What an engine gave this task of its machine.
+struct TaskLimits {
+  int cores = std::numeric_limits<int>::max();
+  uint64_t memory_bytes = std::numeric_limits<uint64_t>::max();
+};
+// Of the texts of SLURM_CPUS_PER_TASK, SLURM_MEM_PER_NODE and SLURM_MEM_PER_CPU
+// (MiB). What is empty or no positive number limits nothing: a site need not
+// bind tasks to what they asked for, so that the mask and the control group
+// alone would promise the whole node.
+TaskLimits LimitsOfTask(std::string_view cpus, std::string_view memory,
+                        std::string_view memory_per_cpu);
 
 // Resident bytes of this process; 0 if unknown.
 uint64_t ResidentBytes();

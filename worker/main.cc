@@ -158,7 +158,11 @@ int main(int argc, char** argv) {
       {.access_token = FromEnvironment("LEAT_ACCESS_TOKEN"),
        .coordinator = FromEnvironment("LEAT_COORDINATOR"),
        .plane = FromEnvironment("LEAT_PLANE"),
-       .leat_token = FromEnvironment("LEAT_TOKEN")});
+       .leat_token = FromEnvironment("LEAT_TOKEN"),
+       .pool = FromEnvironment("LEAT_POOL"),
+       .slurm_cpus = FromEnvironment("SLURM_CPUS_PER_TASK"),
+       .slurm_memory = FromEnvironment("SLURM_MEM_PER_NODE"),
+       .slurm_memory_per_cpu = FromEnvironment("SLURM_MEM_PER_CPU")});
   if (const int* code = std::get_if<int>(&flags)) return *code;
   const auto& config = std::get<leat::worker::Config>(flags);
   leat::InitLog("leat-worker", config.log_format,

@@ -321,6 +321,7 @@ absl::Status Worker::State::StartSession() {
   options.stages = &listing;
   v1::RegisterWorker& registration = options.registration;
   registration.set_name(name);
+  registration.set_pool(config.pool);
   registration.set_address(address);
   registration.set_version(std::string(rpc::kLeatVersion));
   registration.set_threads(static_cast<uint32_t>(config.threads));

@@ -73,16 +73,16 @@ void CommandLine::State::AddViews() {
 
   CLI::App* get =
       Command("get",
-              "List workers, jobs, datasets, shards or "
-              "consumers",
+              "List workers, jobs, datasets, shards, consumers or "
+              "pools",
               "  leat get workers -o wide\n  leat get jobs --watch\n"
               "  leat get shards my-dataset\n"
               "  leat get jobs resnet50 -o yaml\n");
   values[get->add_option("KIND", options.kind,
-                         "workers, jobs, datasets, shards or consumers (or w, "
-                         "j, ds, sh, c)")
+                         "workers, jobs, datasets, shards, consumers or pools "
+                         "(or w, j, ds, sh, c, p)")
              ->required()] =
-      Words({"workers", "jobs", "datasets", "shards", "consumers"});
+      Words({"workers", "jobs", "datasets", "shards", "consumers", "pools"});
   values[get->add_option("NAME", options.name,
                          "one of them, by name or unique beginning; for "
                          "shards the dataset")] = NamesOfKind();
@@ -326,6 +326,8 @@ CommandLine::CommandLine() : state_(std::make_unique<State>()) {
   state_->AddViews();
   state_->AddActions();
   state_->AddAccess();
+  state_->AddPool();
+  state_->AddSlurm();
   state_->AddConvert();
   state_->AddLocal();
   for (CLI::App* sub : app.get_subcommands([](CLI::App*) { return true; })) {

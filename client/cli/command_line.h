@@ -14,6 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/cli/convert/convert.h"
+#include "client/cli/slurm_scripts.h"
 
 namespace leat::cli {
 
@@ -31,6 +32,7 @@ struct Options {
   // Each of these belongs to few commands.
   std::string kind, name, worker, level, shell, path;
   std::string role, token_name, expires;
+  std::optional<uint32_t> min_workers, max_workers;
   bool yes = false, local = false;
   std::string since = "1m";
   std::string sort, condition, within = "5m";
@@ -41,6 +43,7 @@ struct Options {
   std::string field;
   std::string picture = "sheet.png";
   ConvertOptions convert;
+  SlurmOptions slurm;
 };
 
 // What a shell offers for a value.

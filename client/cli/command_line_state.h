@@ -58,6 +58,8 @@ struct CommandLine::State {
   void AddViews();
   void AddActions();
   void AddAccess();
+  void AddPool();
+  void AddSlurm();
   void AddLocal();
   void AddWhy();
   void AddBottleneck();

@@ -27,7 +27,7 @@ absl::StatusOr<const Kind*> KindOf(std::string_view word) {
   if (kind != nullptr) return kind;
   std::vector<std::string> words;
   for (const char* each :
-       {"workers", "jobs", "datasets", "shards", "consumers"}) {
+       {"workers", "jobs", "datasets", "shards", "consumers", "pools"}) {
     words.push_back(each);
   }
   return InvalidArgument("no kind \"{}\"{}; want one of {}", word,
@@ -40,6 +40,7 @@ absl::StatusOr<Json> List(Admin& admin, const Kind& kind) {
   if (kind.plural == "datasets") {
     return Parsed(admin.ListDatasets(), "datasets");
   }
+  if (kind.plural == "pools") return Parsed(admin.ListPools(), "pools");
   return Parsed(admin.ListConsumers(), "consumers");
 }
 
@@ -127,7 +128,8 @@ absl::StatusOr<int> RunGet(Session& session) {
 absl::StatusOr<int> RunDescribe(Session& session) {
   const Options& options = session.options();
   ASSIGN_OR_RETURN(const Kind* kind, KindOf(options.kind));
-  if (kind->plural == "shards" || kind->plural == "consumers") {
+  if (kind->plural != "workers" && kind->plural != "jobs" &&
+      kind->plural != "datasets") {
     return InvalidArgument(
         "describe shows a worker, a job or a dataset; "
         "leat get {} lists {}",

@@ -28,6 +28,8 @@ absl::StatusOr<int> RunDrain(Session& session);
 absl::StatusOr<int> RunUndrain(Session& session);
 absl::StatusOr<int> RunLogLevel(Session& session);
 absl::StatusOr<int> RunAccess(Session& session);
+absl::StatusOr<int> RunPool(Session& session);
+absl::StatusOr<int> RunSlurm(Session& session);
 absl::StatusOr<int> RunSheet(Session& session);
 absl::StatusOr<int> RunWhy(Session& session);
 absl::StatusOr<int> RunInspect(Session& session);

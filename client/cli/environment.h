@@ -17,6 +17,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "client/cli/spawn.h"
 #include "client/leat/admin.h"
 #include "client/leat/client.h"
 
@@ -76,6 +77,10 @@ struct Environment {
       connect;
   std::function<absl::Time()> now;
   std::function<void(absl::Duration)> pause;  // between redraws
+  // Runs a program: Spawn.
+  std::function<absl::StatusOr<Ended>(const std::vector<std::string>& argv,
+                                      absl::Duration limit)>
+      spawn;
 };
 
 // The real service, through the public client.

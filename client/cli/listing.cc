@@ -11,12 +11,13 @@
 namespace leat::cli {
 namespace {
 
-constexpr std::array<Kind, 5> kKinds = {{
+constexpr std::array<Kind, 6> kKinds = {{
     {"workers", "worker", "w", "name"},
     {"jobs", "job", "j", "job.spec.name"},
     {"datasets", "dataset", "ds", "dataset.name"},
     {"shards", "shard", "sh", "shard"},
     {"consumers", "consumer", "c", "consumer"},
+    {"pools", "pool", "p", "name"},
 }};
 
 // A trainer that waits less than this is held up by nothing.
@@ -123,12 +124,46 @@ Table ShardsTable(const Json& shards) {
   return table;
 }
 
+Table PoolsTable(const Json& pools) {
+  Table table;
+  table.columns = {{"NAME"},
+                   {"DESIRED", 0, false, true},
+                   {"WORKERS", 0, false, true},
+                   {"DRAINING", 2, false, true},
+                   {"MIN", 0, false, true},
+                   {"MAX", 0, false, true},
+                   {"DEMAND(rows/s)", 3, false, true},
+                   {"REASON", 4},
+                   {"DRAIN", 0, true}};
+  for (const Json& item : pools) {
+    const bool scaled = Whole(item, "max") > 0;
+    const uint64_t serving =
+        Whole(item, "workers") -
+        std::min(Whole(item, "draining"), Whole(item, "workers"));
+    const bool met = !scaled || serving == Whole(item, "desired");
+    table.rows.push_back(
+        {{Text(item, "name"), Tone::kBold},
+         Count(item, "desired"),
+         {Count(item, "workers"), met ? Tone::kPlain : Tone::kWarn},
+         Count(item, "draining"),
+         scaled ? Count(item, "min") : "-",
+         scaled ? Count(item, "max") : "-",
+         Rate(Number(item, "demand_rows_per_s")),
+         Text(item, "reason"),
+         Join(Strings(item, "drain"), kMaxJoined)});
+  }
+  return table;
+}
+
 std::string_view EmptyHint(std::string_view plural) {
   if (plural == "workers") {
     return "; start one: leat-worker --coordinator HOST:PORT";
   }
   if (plural == "consumers") return "; no training script pulls batches now";
   if (plural == "shards") return "";
+  if (plural == "pools") {
+    return "; set one: leat pool set NAME --min N --max N";
+  }
   return "; a training script creates them: service.job(...)";
 }
 
@@ -144,7 +179,7 @@ const Kind* FindKind(std::string_view word) {
 }
 
 std::string_view KindList() {
-  return "workers, jobs, datasets, shards, consumers";
+  return "workers, jobs, datasets, shards, consumers, pools";
 }
 
 uint64_t NumShards(const Json& dataset) {
@@ -308,6 +343,7 @@ View ListingView(const Kind& kind, Json answer, absl::Time now) {
   if (kind.plural == "datasets") section.table = DatasetsTable(items, now);
   if (kind.plural == "shards") section.table = ShardsTable(items);
   if (kind.plural == "consumers") section.table = ConsumersTable(items, now);
+  if (kind.plural == "pools") section.table = PoolsTable(items);
   if (items.empty()) {
     view.note = fmt::format("no {}{}", kind.plural, EmptyHint(kind.plural));
   }

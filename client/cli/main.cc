@@ -41,6 +41,7 @@ int main(int argc, char** argv) {
   environment.connect = leat::cli::ConnectService;
   environment.now = absl::Now;
   environment.pause = absl::SleepFor;
+  environment.spawn = leat::cli::Spawn;
   return leat::cli::RunCli(std::vector<std::string>(argv + 1, argv + argc),
                            environment);
 }

@@ -24,6 +24,8 @@ const std::map<std::string_view, Command>& Commands() {
       {"undrain", RunUndrain},
       {"log-level", RunLogLevel},
       {"access", RunAccess},
+      {"pool", RunPool},
+      {"slurm", RunSlurm},
       {"sheet", RunSheet},
       {"inspect", RunInspect},
       {"completion", RunCompletion},

@@ -2,12 +2,14 @@
 //
 // Admin: what operators see and do. Replies are the JSON form (proto field
 // names, snake_case, unset fields printed, 64-bit numbers as numbers) of the
-// responses in proto/leat/v1/admin.proto, so that every tool prints the same
-// names.
+// responses in proto/leat/v1/admin.proto and pool.proto, so that every tool
+// prints the same names.
 //
-// Thread-safe. Every call has the connection's timeout.
+// Thread-safe. Every call but WatchPool has the connection's timeout.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -44,6 +46,16 @@ class Admin {
   virtual absl::StatusOr<std::string> ListAccessTokens() = 0;
   // `token` is its id or its name.
   virtual absl::Status RevokeAccessToken(std::string_view token) = 0;
+  virtual absl::StatusOr<std::string> ListPools() = 0;
+  // `max` 0: the pool has no bounds any more.
+  virtual absl::Status SetPool(std::string_view name, uint32_t min,
+                               uint32_t max) = 0;
+  // Calls `on_pool` with the pool as it stands (leat.v1.Pool), and again when
+  // it changes, on this thread. OK: `on_pool` said false, or the time `within`
+  // is over. kUnavailable: the coordinator has gone.
+  virtual absl::Status WatchPool(
+      std::string_view name, absl::Duration within,
+      const std::function<bool(const std::string& pool)>& on_pool) = 0;
 };
 
 }  // namespace leat

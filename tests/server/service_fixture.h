@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "leat/v1/admin.grpc.pb.h"
 #include "leat/v1/coordinator.grpc.pb.h"
+#include "leat/v1/pool.grpc.pb.h"
 #include "rpc/channel.h"
 #include "rpc/convert.h"
 #include "server/daemon.h"
@@ -26,7 +27,8 @@ class Client {
       : channel_(rpc::MakeChannel(address, Security(token))),
         security_(Security(token)),
         coordinator_(v1::CoordinatorService::NewStub(channel_)),
-        admin_(v1::AdminService::NewStub(channel_)) {}
+        admin_(v1::AdminService::NewStub(channel_)),
+        pools_(v1::PoolService::NewStub(channel_)) {}
 
   std::unique_ptr<grpc::ClientContext> Context(int seconds_left = 10) {
     auto context = std::make_unique<grpc::ClientContext>();
@@ -44,6 +46,7 @@ class Client {
   }
   v1::CoordinatorService::Stub& coordinator() { return *coordinator_; }
   v1::AdminService::Stub& admin() { return *admin_; }
+  v1::PoolService::Stub& pools() { return *pools_; }
 
   v1::GetStatusResponse Status() {
     v1::GetStatusResponse response;
@@ -63,6 +66,7 @@ class Client {
   const rpc::Security security_;
   std::unique_ptr<v1::CoordinatorService::Stub> coordinator_;
   std::unique_ptr<v1::AdminService::Stub> admin_;
+  std::unique_ptr<v1::PoolService::Stub> pools_;
 };
 
 // A worker that can only register and list.

@@ -271,6 +271,24 @@ TEST(State, AccessTokensAreKeptUntilTheyAreRevoked) {
   EXPECT_EQ(again.Check(revoked).code(), absl::StatusCode::kNotFound);
 }
 
+TEST(State, BoundsOfPoolsAreKeptUntilTheyAreForgotten) {
+  State state;
+  const WallTime at = WallTime(seconds(77));
+  ASSERT_TRUE(state.Apply({at, PoolBounded{"cpu", {1, 8}}, {}}).ok());
+  ASSERT_TRUE(state.Apply({at, PoolBounded{"gpu", {0, 2}}, {}}).ok());
+  ASSERT_TRUE(state.Apply({at, PoolBounded{"gpu", {0, 0}}, {}}).ok());
+  State again;
+  for (const Event& event : state.Events()) {
+    const absl::StatusOr<Event> read = DecodeEvent(EncodeEvent(event));
+    ASSERT_TRUE(read.ok()) << read.status();
+    again.Replay(*read);
+  }
+  ASSERT_EQ(again.pools().size(), 1u);
+  EXPECT_EQ(again.pools().at("cpu").bounds, (PoolBounds{1, 8}));
+  EXPECT_EQ(again.pools().at("cpu").at, at);
+  EXPECT_TRUE(again.set_aside().empty());
+}
+
 TEST(State, AnAccessTokenOfALaterVersionsRoleOpensNothingAndIsKept) {
   stored::v1::Event stored;
   stored.mutable_access_created()->set_id("0a1b2c3d");

@@ -67,6 +67,24 @@ TEST_F(CoresTest, AQuotaNeverExceedsTheMask) {
   EXPECT_EQ(UsableCores(paths(), 4), 4);
 }
 
+TEST(TaskLimits, AreWhatSlurmSays) {
+  EXPECT_EQ(LimitsOfTask("4", "", "").cores, 4);
+  EXPECT_EQ(LimitsOfTask("4", "2048", "").memory_bytes, uint64_t{2} << 30);
+  EXPECT_EQ(LimitsOfTask("4", "", "1024").memory_bytes, uint64_t{4} << 30);
+  EXPECT_EQ(LimitsOfTask("", "", "1024").memory_bytes, uint64_t{1} << 30);
+}
+
+TEST(TaskLimits, WhatIsNoNumberLimitsNothing) {
+  const TaskLimits none;
+  for (const char* text : {"", "0", "-3", "many", "4x", "99999999999999999999"})
+    for (const TaskLimits& limits :
+         {LimitsOfTask(text, "", ""), LimitsOfTask("", text, ""),
+          LimitsOfTask("", "", text)}) {
+      EXPECT_EQ(limits.cores, none.cores) << text;
+      EXPECT_EQ(limits.memory_bytes, none.memory_bytes) << text;
+    }
+}
+
 TEST_F(CoresTest, MemoryIsTheSmallestLimit) {
   Write("meminfo", "MemTotal:  1024 kB\nMemFree: 1 kB\n");
   EXPECT_EQ(UsableMemory(paths()), 1u << 20);

@@ -33,6 +33,8 @@ TEST(ExitCodes, EveryCommandSucceedsWithZeroAndQuietStderr) {
       {"get", "sh", "tr"},
       {"get", "consumers"},
       {"get", "c"},
+      {"get", "pools"},
+      {"get", "p", "cpu"},
       {"describe", "worker", "node1"},
       {"describe", "job", "resnet50"},
       {"describe", "dataset", "train"},

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstring>
+#include <functional>
 #include <map>
 #include <sstream>
 #include <string>
@@ -117,16 +118,27 @@ inline constexpr char kBottleneck[] = R"({"job": "resnet50",
  "advice": "add workers, or threads: leat-worker --threads",
  "seen": "58s", "workers": 2, "consumers": 1})";
 
+inline constexpr char kPools[] = R"({"pools": [
+ {"name": "cpu", "min": 1, "max": 8, "desired": 3, "workers": 4,
+  "draining": 1, "reason": "job train waits for 30 % of its time",
+  "drain": ["cpu.12_3"], "version": "7", "demand_rows_per_s": 412.5},
+ {"name": "default", "min": 0, "max": 0, "desired": 1, "workers": 1,
+  "draining": 0, "reason": "nobody scales it", "drain": [],
+  "version": "7"}]})";
+
 struct FakeService {
   std::map<std::string, std::string> answers = {
       {"workers", kWorkers},     {"jobs", JobsJson()},
       {"datasets", kDatasets},   {"shards", kShards},
       {"consumers", kConsumers}, {"bottleneck", kBottleneck},
+      {"pools", kPools},
   };
   std::string findings = "[]";
   absl::Status connect;               // of connecting
   std::vector<absl::Status> failing;  // of the next calls, first to last
   std::vector<std::string> calls;
+  // What a watcher of pools is told, one after the other.
+  std::vector<std::string> watched;
   Rows rows;
   // Of leat.v1.ExplainedRow.
   std::string explained = R"([
@@ -206,6 +218,22 @@ class FakeAdmin : public Admin {
   absl::Status RevokeAccessToken(std::string_view token) override {
     return Call("access-revoke " + std::string(token));
   }
+  absl::StatusOr<std::string> ListPools() override { return List("pools"); }
+  absl::Status SetPool(std::string_view name, uint32_t min,
+                       uint32_t max) override {
+    return Call(fmt::format("pool-set {} {} {}", name, min, max));
+  }
+  absl::Status WatchPool(
+      std::string_view name, absl::Duration,
+      const std::function<bool(const std::string&)>& on_pool) override {
+    RETURN_IF_ERROR(Call("pool-watch " + std::string(name)));
+    while (!service_->watched.empty()) {
+      const std::string pool = service_->watched.front();
+      service_->watched.erase(service_->watched.begin());
+      if (!on_pool(pool)) break;
+    }
+    return absl::OkStatus();
+  }
 
  private:
   absl::Status Call(std::string what) {
@@ -259,6 +287,7 @@ struct Shell {
   bool terminal = false;
   size_t width = 0;
   int pauses = 0;
+  std::function<absl::StatusOr<Ended>(const std::vector<std::string>&)> spawn;
   std::string out, err;
 
   int Run(std::vector<std::string> args) {
@@ -289,6 +318,11 @@ struct Shell {
                              absl::UTCTimeZone());
     };
     environment.pause = [this](absl::Duration) { ++pauses; };
+    environment.spawn = [this](const std::vector<std::string>& argv,
+                               absl::Duration) -> absl::StatusOr<Ended> {
+      if (!spawn) return NotFound("no program {}", argv[0]);
+      return spawn(argv);
+    };
     const int exit_code = RunCli(std::move(args), environment);
     out = out_stream.str();
     err = err_stream.str();

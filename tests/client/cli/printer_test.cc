@@ -33,6 +33,7 @@ std::vector<std::vector<std::string>> ViewCommands() {
           {"get", "datasets"},
           {"get", "shards", "train"},
           {"get", "consumers"},
+          {"get", "pools"},
           {"describe", "worker", "node1"},
           {"describe", "job", "resnet50"},
           {"describe", "dataset", "train"},

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Spawn: runs a program to its end. The program gets no input and no shell.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+namespace leat::cli {
+
+struct Ended {
+  int exit_code = 0;  // 128 + N: by signal N
+  std::string out, err;
+};
+
+// Of each of the two outputs; what a program prints beyond that is an error.
+inline constexpr size_t kMaxSpawnOutput = 16 << 20;
+
+// `argv[0]` is found on PATH. kNotFound: there is no such program.
+// kDeadlineExceeded: it was ended, since it took longer. kResourceExhausted:
+// it printed too much, or no process can be had.
+absl::StatusOr<Ended> Spawn(const std::vector<std::string>& argv,
+                            absl::Duration limit);
+
+}  // namespace leat::cli

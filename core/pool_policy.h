@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PoolPolicy: how many workers a pool should have, and which ones to take away.
+//
+//   demand  = rows/s that the pool's trainers would take if they never waited
+//   rate    = median of what one worker could make in a second
+//   need    = demand / (0.85 × rate), rounded up
+//
+//   trainers wait for more than 2 % ──► at once: need, and at least one more
+//                                       than serve; at most 2 × as many, plus 1
+//   demand < 0.7 × desired × rate, for
+//     ten minutes without a stall ────► need, at most once a minute
+//   else ─────────────────────────────► as before
+//
+// A raise counts from the workers that serve, not from those that were asked
+// for: while they are on their way the same figures ask for the same number.
+// What is seen of trainers begins anew when workers have come (LookFrom), so
+// that a stall which they have ended does not ask for more.
+//
+// Victims are those who were chosen before, then the slowest, then those with
+// the least in their caches. Nothing is lost if an engine ends other ones.
+//
+// Level-triggered: a target says all that there is to know. Pure: reads no
+// clock. Thread-compatible.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "core/clock.h"
+
+namespace leat {
+
+inline constexpr std::string_view kDefaultPool = "default";
+inline constexpr uint32_t kMaxPoolWorkers = 100'000;
+
+// kInvalidArgument: not 1 to 63 letters, digits, '-', '_' and '.', with a
+// letter or digit in front. Engines use the name in names of their own.
+absl::Status CheckPoolName(std::string_view name);
+
+struct PoolBounds {
+  uint32_t min = 0;
+  uint32_t max = 0;  // 0: nobody scales the pool
+  friend bool operator==(const PoolBounds&, const PoolBounds&) = default;
+};
+
+// kInvalidArgument: min above max, or more than kMaxPoolWorkers.
+absl::Status CheckPoolBounds(const PoolBounds& bounds);
+
+// A worker that lives, and that no operator has drained.
+struct PoolWorker {
+  std::string name;
+  double capacity_rows_per_s = 0;  // 0: not yet measured
+  uint64_t cache_bytes = 0;
+};
+
+// What a job's consumers did since LookFrom.
+struct PoolJob {
+  std::string name;
+  double rows_per_s = 0;
+  double waiting = 0;  // of the time of the consumer that waits most
+  // It still waits now. False for a wait that is over, and where nobody is
+  // busy, so that more workers would wait as well.
+  bool stalls = false;
+  double share = 1;  // of its rows, that this pool makes
+};
+
+struct PoolTarget {
+  uint32_t desired = 0;
+  std::vector<std::string> drain;  // sorted
+  std::string reason;              // of the last change of `desired`
+  double demand_rows_per_s = 0;
+};
+
+class PoolPolicy {
+ public:
+  // From when on figures of consumers tell of the workers as they are.
+  MonotonicTime LookFrom(MonotonicTime now) const;
+
+  // `jobs`: nullopt: nothing has been seen since LookFrom.
+  // REQUIRES: bounds.max > 0; `now` does not go back.
+  PoolTarget Decide(const PoolBounds& bounds,
+                    const std::vector<PoolWorker>& workers,
+                    const std::optional<std::vector<PoolJob>>& jobs,
+                    MonotonicTime now);
+
+ private:
+  void Begin(const PoolBounds& bounds, uint32_t serving, MonotonicTime now);
+  void Judge(const PoolBounds& bounds, const std::vector<PoolWorker>& workers,
+             const std::vector<PoolJob>& jobs, MonotonicTime now);
+  void Change(uint32_t desired, std::string reason, MonotonicTime now);
+  void ChooseVictims(const std::vector<PoolWorker>& workers);
+
+  bool begun_ = false;
+  PoolTarget target_;
+  std::set<std::string> known_;  // workers at the last decision
+  MonotonicTime began_at_, changed_at_, members_at_;
+  std::optional<MonotonicTime> low_since_;
+};
+
+}  // namespace leat
