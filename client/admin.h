@@ -3,6 +3,7 @@
 // ControlAdmin: leat/admin.h over AdminService. Thread-safe.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -35,6 +36,12 @@ class ControlAdmin : public Admin {
       absl::Duration lifetime) override;
   absl::StatusOr<std::string> ListAccessTokens() override;
   absl::Status RevokeAccessToken(std::string_view token) override;
+  absl::Status WatchEvents(
+      const EventsQuery& query,
+      const std::function<bool(std::string_view json)>& on_events) override;
+  absl::Status MuteFinding(std::string_view code,
+                           absl::Duration lifetime) override;
+  absl::Status UnmuteFinding(std::string_view code) override;
 
  private:
   template <class Request, class Response>

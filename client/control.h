@@ -6,6 +6,7 @@
 // Thread-safe.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -51,6 +52,27 @@ class Control {
     grpc::ClientContext context;
     Prepare(&context, timeout);
     return Map(((*coordinator_).*method)(&context, request, response), context);
+  }
+
+  // A call with many answers, for `timeout` at most. `on_response` says whether
+  // to go on; where it does not, the call ends with OK.
+  template <class Response, class Request>
+  absl::Status ReadAll(
+      std::unique_ptr<grpc::ClientReader<Response>> (
+          v1::AdminService::Stub::*method)(grpc::ClientContext*,
+                                           const Request&),
+      const Request& request, absl::Duration timeout,
+      const std::function<bool(const Response&)>& on_response) {
+    grpc::ClientContext context;
+    Prepare(&context, timeout);
+    const auto reader = ((*admin_).*method)(&context, request);
+    Response response;
+    bool stopped = false;
+    while (!stopped && reader->Read(&response))
+      stopped = !on_response(response);
+    if (stopped) context.TryCancel();
+    const absl::Status status = Map(reader->Finish(), context);
+    return stopped ? absl::OkStatus() : status;
   }
 
   // ConsumerSession streams.

@@ -73,6 +73,10 @@ class Access {
         });
   }
 
+  // The same for what is no Stream: `end` is called once, unless `gone`.
+  void WatchToken(const Caller& caller, std::function<bool()> gone,
+                  std::function<void(absl::Status)> end);
+
   // Callers must show one of these tokens from now on. A list of the same
   // instance and a smaller version is ignored.
   void Replace(std::shared_ptr<const AccessTokens> tokens);
@@ -87,8 +91,6 @@ class Access {
     std::function<void(absl::Status)> end;
   };
 
-  void WatchToken(const Caller& caller, std::function<bool()> gone,
-                  std::function<void(absl::Status)> end);
   absl::StatusOr<Caller> Identify(const grpc::ServerContextBase& context) const;
   absl::StatusOr<Caller> IdentifyToken(std::string_view token) const;
   absl::StatusOr<Caller> FromList(std::string_view text) const

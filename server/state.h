@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // State: what the coordinator must not forget: datasets, jobs, drained workers,
-// access tokens.
+// access tokens, muted findings.
 //
 // Changed only by Apply(event), so that a replay of the same events gives the
 // same state: recovery, simulation and tests share one path.
@@ -79,6 +79,20 @@ struct AccessCreated {
 struct AccessRevoked {
   std::string id;
 };
+// Findings of the code are no trouble until then; nullopt: until it is unmuted.
+struct FindingMuted {
+  std::string code;
+  std::optional<WallTime> until;
+  std::string severity;  // the worst that is muted: "warn", "error"
+
+  bool Covers(std::string_view severity_found, WallTime now) const {
+    return (!until || now < *until) &&
+           (severity == "error" || severity_found != "error");
+  }
+};
+struct FindingUnmuted {
+  std::string code;
+};
 // An event that was stored and cannot be used.
 struct SetAside {
   std::string record;  // leat.stored.v1.Event, as it was stored
@@ -91,7 +105,8 @@ struct Event {
   WallTime at{};  // for people; a job's age is counted by it
   std::variant<DatasetIndexed, DatasetDeleted, JobCreated, JobDeleted,
                WorkerDrained, WorkerUndrained, JobsUsed, DecodersSettled,
-               AccessCreated, AccessRevoked, SetAside>
+               AccessCreated, AccessRevoked, FindingMuted, FindingUnmuted,
+               SetAside>
       kind;
   // Of a JobCreated that was read back: as it was stored, with what this
   // version does not know of it.
@@ -138,6 +153,9 @@ class State {
   const std::vector<Event>& set_aside() const { return set_aside_; }
   // By id.
   const std::map<std::string, AccessToken>& access() const { return access_; }
+  // By code. Those that have ended stay until the code is muted again: there
+  // are as many as codes at most.
+  const std::map<std::string, FindingMuted>& mutes() const { return mutes_; }
   // What the plan began with; nullopt: it has not.
   std::optional<Decoders> DecodersOf(const Digest& plan_hash) const;
   // Plans of jobs of the class that have not begun.
@@ -170,6 +188,8 @@ class State {
   absl::Status Fits(const DecodersSettled&) const { return absl::OkStatus(); }
   absl::Status Fits(const AccessCreated& created) const;
   absl::Status Fits(const AccessRevoked& revoked) const;
+  absl::Status Fits(const FindingMuted&) const { return absl::OkStatus(); }
+  absl::Status Fits(const FindingUnmuted&) const { return absl::OkStatus(); }
   absl::Status Fits(const SetAside&) const { return absl::OkStatus(); }
   void On(const Event& event, const DatasetIndexed& indexed);
   void On(const Event& event, const DatasetDeleted& deleted);
@@ -181,6 +201,8 @@ class State {
   void On(const Event& event, const DecodersSettled& settled);
   void On(const Event& event, const AccessCreated& created);
   void On(const Event& event, const AccessRevoked& revoked);
+  void On(const Event& event, const FindingMuted& muted);
+  void On(const Event& event, const FindingUnmuted& unmuted);
   void On(const Event& event, const SetAside& aside);
   // What the job's spec and its dataset tell.
   struct Told {
@@ -199,6 +221,8 @@ class State {
   std::map<std::string, JobRecord> jobs_;          // by name
   std::map<std::string, WallTime> drained_;        // by name
   std::map<std::string, AccessToken> access_;      // by id
+  std::map<std::string, FindingMuted> mutes_;      // by code
+  std::map<std::string, WallTime> muted_at_;       // by code
   std::vector<Event> set_aside_;                   // in order
   // Names of jobs, by plan hash and by dataset.
   std::map<Digest, std::set<std::string>> by_hash_;

@@ -117,7 +117,30 @@ inline constexpr char kBottleneck[] = R"({"job": "resnet50",
  "advice": "add workers, or threads: leat-worker --threads",
  "seen": "58s", "workers": 2, "consumers": 1})";
 
+// One answer of WatchEvents: numbers from `first` on.
+inline std::string EventsJson(uint64_t first, int count, uint64_t instance = 7,
+                              uint64_t missed = 0) {
+  std::string events;
+  for (uint64_t i = first; i < first + static_cast<uint64_t>(count); ++i)
+    events += fmt::format(
+        R"({}{{"sequence": {}, "at": "2026-11-21T01:59:{:02}.250Z",
+            "type": "worker.lost", "severity": "warn",
+            "subjects": ["worker/node{}"],
+            "message": "worker node{} sends no heartbeat; its shards go to others"}})",
+        i == first ? "" : ", ", i, i % 60, i, i);
+  return fmt::format(
+      R"({{"events": [{}], "sequence": {}, "instance": {}, "missed": {}}})",
+      events, first + count - 1, instance, missed);
+}
+
 struct FakeService {
+  // Of each call of WatchEvents: its answers, and how it ends. Without one a
+  // call has one answer without events.
+  struct Watched {
+    std::vector<std::string> answers;
+    absl::Status status;
+  };
+  std::vector<Watched> watched;
   std::map<std::string, std::string> answers = {
       {"workers", kWorkers},     {"jobs", JobsJson()},
       {"datasets", kDatasets},   {"shards", kShards},
@@ -205,6 +228,30 @@ class FakeAdmin : public Admin {
   }
   absl::Status RevokeAccessToken(std::string_view token) override {
     return Call("access-revoke " + std::string(token));
+  }
+  absl::Status WatchEvents(
+      const EventsQuery& query,
+      const std::function<bool(std::string_view)>& on_events) override {
+    RETURN_IF_ERROR(Call(fmt::format(
+        "events after {} of {} about \"{}\"{}{}", query.after, query.instance,
+        query.subject, query.follow ? " follow" : "",
+        query.since ? " since " + absl::FormatDuration(*query.since) : "")));
+    FakeService::Watched call{{EventsJson(1, 0)}, absl::OkStatus()};
+    if (!service_->watched.empty()) {
+      call = service_->watched.front();
+      service_->watched.erase(service_->watched.begin());
+    }
+    for (const std::string& answer : call.answers)
+      if (!on_events(answer)) return absl::OkStatus();
+    return call.status;
+  }
+  absl::Status MuteFinding(std::string_view code,
+                           absl::Duration lifetime) override {
+    return Call(
+        fmt::format("mute {} {}", code, absl::FormatDuration(lifetime)));
+  }
+  absl::Status UnmuteFinding(std::string_view code) override {
+    return Call(fmt::format("unmute {}", code));
   }
 
  private:
