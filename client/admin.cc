@@ -5,6 +5,18 @@
 #include "core/status.h"
 
 namespace leat::client {
+namespace {
+
+// A call that follows events: whoever wants more asks again, so that one whose
+// connection broke unnoticed does not wait for ever.
+constexpr absl::Duration kFollowFor = absl::Minutes(1);
+
+void SetDuration(absl::Duration from, google::protobuf::Duration* to) {
+  to->set_seconds(absl::IDivDuration(from, absl::Seconds(1), &from));
+  to->set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(from)));
+}
+
+}  // namespace
 
 template <class Request, class Response>
 absl::StatusOr<std::string> ControlAdmin::Get(
@@ -73,10 +85,7 @@ absl::StatusOr<std::string> ControlAdmin::GetBottleneck(std::string_view job,
                                                         absl::Duration since) {
   v1::GetBottleneckRequest request;
   request.set_job(std::string(job));
-  const int64_t seconds = absl::IDivDuration(since, absl::Seconds(1), &since);
-  request.mutable_since()->set_seconds(seconds);
-  request.mutable_since()->set_nanos(
-      static_cast<int32_t>(absl::ToInt64Nanoseconds(since)));
+  SetDuration(since, request.mutable_since());
   return Get(&Stub::GetBottleneck, request);
 }
 absl::Status ControlAdmin::DeleteJob(std::string_view name) {
@@ -144,6 +153,42 @@ absl::Status ControlAdmin::WatchPool(
       request, within, [&](const v1::WatchPoolResponse& response) {
         return on_pool(ToJsonNumbers(response.pool()).dump());
       });
+}
+absl::Status ControlAdmin::WatchEvents(
+    const EventsQuery& query,
+    const std::function<bool(std::string_view json)>& on_events) {
+  v1::WatchEventsRequest request;
+  request.set_after(query.after);
+  request.set_instance(query.instance);
+  request.set_subject(query.subject);
+  request.set_follow(query.follow);
+  if (query.since) SetDuration(*query.since, request.mutable_since());
+  bool answered = false;
+  const absl::Status status = control_.ReadAll<v1::WatchEventsResponse>(
+      &Stub::WatchEvents, request,
+      query.follow ? kFollowFor : control_.timeout(),
+      [&](const v1::WatchEventsResponse& response) {
+        answered = true;
+        return on_events(ToJsonNumbers(response).dump());
+      });
+  const bool over =
+      query.follow && answered && absl::IsDeadlineExceeded(status);
+  return over ? absl::OkStatus() : status;
+}
+absl::Status ControlAdmin::MuteFinding(std::string_view code,
+                                       absl::Duration lifetime) {
+  v1::MuteFindingRequest request;
+  request.set_code(std::string(code));
+  if (lifetime > absl::ZeroDuration())
+    SetDuration(lifetime, request.mutable_lifetime());
+  v1::MuteFindingResponse response;
+  return control_.Call(&Stub::MuteFinding, request, &response);
+}
+absl::Status ControlAdmin::UnmuteFinding(std::string_view code) {
+  v1::UnmuteFindingRequest request;
+  request.set_code(std::string(code));
+  v1::UnmuteFindingResponse response;
+  return control_.Call(&Stub::UnmuteFinding, request, &response);
 }
 
 }  // namespace leat::client

@@ -42,6 +42,12 @@ class ControlAdmin : public Admin {
   absl::Status WatchPool(
       std::string_view name, absl::Duration within,
       const std::function<bool(const std::string& pool)>& on_pool) override;
+  absl::Status WatchEvents(
+      const EventsQuery& query,
+      const std::function<bool(std::string_view json)>& on_events) override;
+  absl::Status MuteFinding(std::string_view code,
+                           absl::Duration lifetime) override;
+  absl::Status UnmuteFinding(std::string_view code) override;
 
  private:
   template <class Request, class Response>

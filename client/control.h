@@ -70,6 +70,26 @@ class Control {
   absl::Status WatchPool(
       const v1::WatchPoolRequest& request, absl::Duration within,
       const std::function<bool(const v1::WatchPoolResponse&)>& on_response);
+  // A call with many answers, for `timeout` at most. `on_response` says whether
+  // to go on; where it does not, the call ends with OK.
+  template <class Response, class Request>
+  absl::Status ReadAll(
+      std::unique_ptr<grpc::ClientReader<Response>> (
+          v1::AdminService::Stub::*method)(grpc::ClientContext*,
+                                           const Request&),
+      const Request& request, absl::Duration timeout,
+      const std::function<bool(const Response&)>& on_response) {
+    grpc::ClientContext context;
+    Prepare(&context, timeout);
+    const auto reader = ((*admin_).*method)(&context, request);
+    Response response;
+    bool stopped = false;
+    while (!stopped && reader->Read(&response))
+      stopped = !on_response(response);
+    if (stopped) context.TryCancel();
+    const absl::Status status = Map(reader->Finish(), context);
+    return stopped ? absl::OkStatus() : status;
+  }
 
   // ConsumerSession streams.
   Session::Opener Sessions() const;

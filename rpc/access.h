@@ -73,8 +73,7 @@ class Access {
         });
   }
 
-  // The same of what is no such stream: `end` is called with the reason, and
-  // nothing once it is `gone`.
+  // The same for what is no Stream: `end` is called once, unless `gone`.
   void WatchToken(const Caller& caller, std::function<bool()> gone,
                   std::function<void(absl::Status)> end);
 

@@ -9,6 +9,7 @@
 #include "core/status.h"
 #include "rpc/status.h"
 #include "server/convert.h"
+#include "server/event_stream.h"
 
 namespace leat::server {
 namespace {
@@ -266,6 +267,37 @@ grpc::ServerUnaryReactor* AdminService::GetBottleneck(
     *response = ToProto(view);
     return absl::OkStatus();
   });
+}
+
+grpc::ServerWriteReactor<v1::WatchEventsResponse>* AdminService::WatchEvents(
+    grpc::CallbackServerContext* context,
+    const v1::WatchEventsRequest* request) {
+  return StartWatchEvents(coordinator_, access_,
+                          access_->Admit("AdminService/WatchEvents", *context),
+                          *request, clock_->WallNow());
+}
+
+grpc::ServerUnaryReactor* AdminService::MuteFinding(
+    grpc::CallbackServerContext* context, const v1::MuteFindingRequest* request,
+    v1::MuteFindingResponse*) {
+  return HandleLater(
+      "AdminService/MuteFinding", context, [&](Coordinator::Done done) {
+        std::optional<Duration> lifetime;
+        if (request->has_lifetime())
+          lifetime = std::chrono::seconds(std::clamp<int64_t>(
+              request->lifetime().seconds(), -1, kMaxLifetimeSeconds));
+        coordinator_->MuteFinding(request->code(), lifetime, Now::Of(*clock_),
+                                  std::move(done));
+      });
+}
+
+grpc::ServerUnaryReactor* AdminService::UnmuteFinding(
+    grpc::CallbackServerContext* context,
+    const v1::UnmuteFindingRequest* request, v1::UnmuteFindingResponse*) {
+  return HandleLater(
+      "AdminService/UnmuteFinding", context, [&](Coordinator::Done done) {
+        coordinator_->UnmuteFinding(request->code(), std::move(done));
+      });
 }
 
 grpc::ServerUnaryReactor* AdminService::DeleteJob(

@@ -61,6 +61,17 @@ class AdminService final : public v1::AdminService::CallbackService {
       grpc::CallbackServerContext* context,
       const v1::GetBottleneckRequest* request,
       v1::GetBottleneckResponse* response) override;
+  grpc::ServerWriteReactor<v1::WatchEventsResponse>* WatchEvents(
+      grpc::CallbackServerContext* context,
+      const v1::WatchEventsRequest* request) override;
+  grpc::ServerUnaryReactor* MuteFinding(
+      grpc::CallbackServerContext* context,
+      const v1::MuteFindingRequest* request,
+      v1::MuteFindingResponse* response) override;
+  grpc::ServerUnaryReactor* UnmuteFinding(
+      grpc::CallbackServerContext* context,
+      const v1::UnmuteFindingRequest* request,
+      v1::UnmuteFindingResponse* response) override;
   grpc::ServerUnaryReactor* DeleteJob(grpc::CallbackServerContext* context,
                                       const v1::DeleteJobRequest* request,
                                       v1::DeleteJobResponse* response) override;

@@ -405,6 +405,11 @@ v1::Finding ToProto(const Finding& finding) {
   proto.set_severity(finding.severity);
   proto.set_summary(finding.summary);
   proto.set_remedy(finding.remedy);
+  proto.mutable_subjects()->Assign(finding.subjects.begin(),
+                                   finding.subjects.end());
+  proto.set_muted(finding.muted);
+  if (finding.muted_until)
+    *proto.mutable_muted_until() = ToProto(*finding.muted_until);
   return proto;
 }
 
@@ -424,6 +429,23 @@ v1::GetBottleneckResponse ToProto(const BottleneckView& view) {
   proto.mutable_seen()->set_seconds(view.seen / std::chrono::seconds(1));
   proto.set_workers(view.workers);
   proto.set_consumers(view.consumers);
+  return proto;
+}
+
+v1::WatchEventsResponse ToProto(const EventPage& page) {
+  v1::WatchEventsResponse proto;
+  for (const auto& event : page.events) {
+    v1::ClusterEvent* to = proto.add_events();
+    to->set_sequence(event->sequence);
+    *to->mutable_at() = ToProto(event->at);
+    to->set_type(event->type);
+    to->set_severity(event->severity);
+    to->mutable_subjects()->Assign(event->subjects.begin(),
+                                   event->subjects.end());
+    to->set_message(event->message);
+  }
+  proto.set_sequence(page.sequence);
+  proto.set_missed(page.missed);
   return proto;
 }
 

@@ -8,6 +8,7 @@
 #include "leat/v1/coordinator.pb.h"
 #include "leat/v1/pool.pb.h"
 #include "leat/v1/types.pb.h"
+#include "server/cluster_events.h"
 #include "server/types.h"
 
 namespace leat::server {
@@ -33,6 +34,7 @@ v1::AccessTokenInfo ToProto(const AccessToken& token);
 v1::Pool ToProto(const PoolView& view);
 v1::Finding ToProto(const Finding& finding);
 v1::GetBottleneckResponse ToProto(const BottleneckView& view);
+v1::WatchEventsResponse ToProto(const EventPage& page);
 google::protobuf::Timestamp ToProto(WallTime time);
 
 }  // namespace leat::server

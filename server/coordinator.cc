@@ -4,8 +4,8 @@
 // what they are decoded with in coordinator_decoders.cc,
 // indexes in coordinator_indexes.cc and coordinator_blocks.cc, what nobody uses
 // any more in coordinator_expiry.cc, access tokens in coordinator_access.cc,
-// pools in coordinator_pools.cc, sessions in coordinator_sessions.cc, views and
-// findings in coordinator_views.cc.
+// pools in coordinator_pools.cc, sessions in coordinator_sessions.cc, views in
+// coordinator_views.cc, events and findings in coordinator_events.cc.
 //
 // A durable write:
 //
@@ -69,11 +69,13 @@ Coordinator::Coordinator(const CoordinatorConfig& config, Store* store,
       instance_(instance),
       wake_(std::move(wake)),
       figures_(config.history),
+      events_(config.events, instance),
       membership_(config.membership),
       // Numbers of an earlier start mean nothing now.
       indexing_(config.indexing, (instance << 32) | 1),
       bad_samples_(config.max_bad_samples),
-      access_(std::make_shared<AccessTokens>()) {}
+      access_(std::make_shared<AccessTokens>()),
+      finding_watch_(config.finding_gone_after) {}
 
 Coordinator::~Coordinator() = default;
 
@@ -126,6 +128,7 @@ bool Coordinator::RunWrite(Now now) {
     Effects effects;
     MutexLock lock(&mu_);
     if (writing_ || writes_.empty()) return false;
+    Seen(now);
     write = std::move(writes_.front());
     writes_.pop_front();
     absl::StatusOr<std::optional<Event>> decided = write.decide(&effects);
@@ -198,11 +201,17 @@ void Coordinator::WakeLater(SessionId id, WokenSession* session) {
 // The first moment that this process knows of. Tables of the process before are
 // kept by those who have them until the workers are back.
 void Coordinator::NoteStart(Now now) {
+  Seen(now);
   if (started_at_) return;
   started_at_ = now.mono;
   maintain_at_ = now.mono;
   if (!state_.pools().empty())
     pools_at_ = pools_held_until_ = now.mono + config_.pool_hold;
+  Happened("coordinator.started", "info",
+           {fmt::format("coordinator/{}", config_.cluster)},
+           fmt::format("the coordinator started with {} datasets and {} jobs",
+                       state_.datasets().size(), state_.jobs().size()),
+           /*effects=*/nullptr);
   if (recovered_jobs_) tables_held_until_ = MonotonicTime::max();
 }
 
@@ -225,8 +234,18 @@ void Coordinator::ExpireMembers(Now now, Effects* effects) {
           "rather unreachable than lost\"",
           held);
     });
+  if (expired.held > 0)
+    Happened("workers.silent", "warn", {},
+             fmt::format("{} workers fell silent at once; they keep their "
+                         "shards for a while",
+                         expired.held),
+             effects);
   for (const std::string& name : expired.lost) {
     effects->Add([name] { LOG_WARN("worker.lost worker={}", name); });
+    Happened("worker.lost", "warn", {"worker/" + name},
+             fmt::format(
+                 "worker {} sends no heartbeat; its shards go to others", name),
+             effects);
     GiveUp(indexing_.LoseWorker(name), now, effects);
   }
   if (!expired.lost.empty()) MembersChanged(now, effects);
@@ -290,6 +309,7 @@ void Coordinator::Shutdown() {
     WakeLater(id, consumers_.Find(id));
   for (const auto& [id, watcher] : pool_watchers_) effects.Add(watcher.wake);
   effects.Add(wake_);
+  effects.Add([this] { events_.Stop(); });
 }
 
 void Coordinator::MembersChanged(Now now, Effects* effects) {
@@ -318,6 +338,7 @@ bool Coordinator::RunTables() {
   MutexLock computing(&tables_mu_);
   std::vector<std::shared_ptr<TableBuilder>> due;
   std::vector<Member> members;
+  std::set<std::string> published;  // datasets
   {
     MutexLock lock(&mu_);
     due = assignments_.Due(std::exchange(all_tables_due_, false));
@@ -331,8 +352,11 @@ bool Coordinator::RunTables() {
     if (!assignments_.Publish(*builder, built) || built.table == nullptr)
       continue;
     Announce(builder->key(), built.changed);
+    published.insert(builder->key().dataset_id);
     effects.Add(wake_);
   }
+  MutexLock lock(&mu_);
+  TablesHappened(published, members.size(), &effects);
   return true;
 }
 

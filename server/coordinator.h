@@ -43,8 +43,10 @@
 #include "core/mutex.h"
 #include "server/assignments.h"
 #include "server/bad_samples.h"
+#include "server/cluster_events.h"
 #include "server/consumer_table.h"
 #include "server/figures.h"
+#include "server/finding_watch.h"
 #include "server/indexing.h"
 #include "server/job_creations.h"
 #include "server/membership.h"
@@ -66,6 +68,9 @@ struct CoordinatorConfig {
   double stall_fraction = 0.25;
   Duration stall_after = std::chrono::seconds(10);
   History::Config history;  // of what workers and consumers did
+  ClusterEvents::Config events;
+  // A finding that was not there for so long has gone.
+  Duration finding_gone_after = std::chrono::seconds(10);
   size_t max_consumers = 20'000;
   size_t max_waiting_jobs = 4096;
   size_t max_writes = 4096;
@@ -218,7 +223,7 @@ class Coordinator {
       SessionId session);
   // Why its job is given up, told once; nullopt: it is not, or was told.
   std::optional<absl::Status> FailureForConsumer(SessionId session);
-  void CloseConsumer(SessionId session);
+  void CloseConsumer(SessionId session, Now now);
 
   // --- Time and writes
 
@@ -240,6 +245,19 @@ class Coordinator {
   // once.
   void Shutdown();
 
+  // --- Events and findings
+
+  // What happened. Thread-safe by itself.
+  ClusterEvents& events() { return events_; }
+  // Notes which findings came and went. To be called every few seconds: some
+  // come with nothing but time.
+  void CompareFindings(Now now);
+  // `lifetime` nullopt: until it is unmuted. kInvalidArgument: no such code.
+  void MuteFinding(const std::string& code, std::optional<Duration> lifetime,
+                   Now now, Done done);
+  void UnmuteFinding(const std::string& code, Done done);
+  std::vector<Finding> Findings(Now now) const;
+
   // --- Views; sorted by name
 
   // A page's `after` is the name of the last worker or job, or a view's `key`.
@@ -257,7 +275,6 @@ class Coordinator {
   size_t num_datasets() const;  // failed and unfinished listings included
   std::vector<ConsumerView> Consumers(const Page& page = {}) const;
   absl::StatusOr<std::vector<ShardView>> Shards(std::string_view dataset) const;
-  std::vector<Finding> Findings(Now now) const;
   // What READY workers did since then: those that told it. `seen` as Figures'.
   std::vector<WorkerFigures> WorkersSince(MonotonicTime since,
                                           size_t* seen = nullptr) const;
@@ -305,6 +322,19 @@ class Coordinator {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Announce(const TableKey& key, const std::vector<std::string>& workers)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // --- Events (coordinator_events.cc)
+  void Seen(Now now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { latest_ = now.wall; }
+  // An event at the latest moment that is known. Whoever watches is woken when
+  // the lock is gone.
+  void Happened(std::string type, std::string severity,
+                std::vector<std::string> subjects, std::string message,
+                Effects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void TablesHappened(const std::set<std::string>& datasets, size_t workers,
+                      Effects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::string DatasetName(const std::string& id) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void EnqueueMute(Event event, std::string what, Done done)
+      ABSL_LOCKS_EXCLUDED(mu_);
   // --- Decoders (coordinator_decoders.cc)
   TableKey KeyOf(const JobInfo& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void SettleSoon(Effects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -389,6 +419,9 @@ class Coordinator {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // --- Sessions and views (coordinator_sessions.cc, coordinator_views.cc)
+  void NoteBeat(const Membership::Worker& worker, bool was_lost,
+                bool was_troubled, Effects* effects)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void NoteBadSamples(const BadSampleReport& report, Effects* effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CountBadSamples(const CountedBadSamples& counted, Effects* effects)
@@ -407,6 +440,7 @@ class Coordinator {
 
   // Noted without mu_.
   Figures figures_;
+  ClusterEvents events_;  // synchronises itself; noted in the order of mu_
 
   // Held while tables are computed. Taken before mu_.
   Mutex tables_mu_ ABSL_ACQUIRED_BEFORE(mu_);
@@ -445,6 +479,9 @@ class Coordinator {
   // When pools are decided on; max(): there are none.
   MonotonicTime pools_at_ ABSL_GUARDED_BY(mu_) = MonotonicTime::max();
   MonotonicTime pools_held_until_ ABSL_GUARDED_BY(mu_) = MonotonicTime::min();
+  FindingWatch finding_watch_ ABSL_GUARDED_BY(mu_);
+  // The latest moment that a caller told: what events are stamped with.
+  WallTime latest_ ABSL_GUARDED_BY(mu_){};
 
   std::optional<MonotonicTime> started_at_ ABSL_GUARDED_BY(mu_);
   std::optional<MonotonicTime> update_at_ ABSL_GUARDED_BY(mu_);

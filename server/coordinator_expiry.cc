@@ -122,6 +122,12 @@ void Coordinator::ExpireJob(const std::string& name, MonotonicTime used,
       LOG_INFO("job.expired job={} unused_for_h={}", name,
                std::chrono::duration_cast<std::chrono::hours>(ttl).count());
     });
+    Happened("job.expired", "info", {"job/" + name},
+             fmt::format(
+                 "job {} was deleted: nobody used it for {} hours", name,
+                 std::chrono::duration_cast<std::chrono::hours>(config_.job_ttl)
+                     .count()),
+             inner);
     JobGone(*gone->info, gone->key, inner);
     // The dataset has been unused for as long.
     const std::string& dataset = gone->info->dataset.id;
@@ -133,7 +139,7 @@ void Coordinator::ExpireJob(const std::string& name, MonotonicTime used,
 }
 
 void Coordinator::ExpireDataset(const std::string& id, Effects* effects) {
-  const auto gone = std::make_shared<bool>(false);
+  const auto gone = std::make_shared<std::string>();  // its name
   Write write;
   write.decide = [this, id,
                   gone](Effects*) -> absl::StatusOr<std::optional<Event>> {
@@ -142,14 +148,19 @@ void Coordinator::ExpireDataset(const std::string& id, Effects* effects) {
     if (assignments_.Uses(id) || !unused_since_.contains(id) ||
         !state_.Check(event).ok())
       return std::nullopt;
-    *gone = true;
+    *gone = DatasetName(id);
     return event;
   };
   write.finish = [this, id, gone](const absl::Status& status, Effects* inner) {
     mu_.AssertHeld();
-    if (!status.ok() || !*gone) return;
+    if (!status.ok() || gone->empty()) return;
     inner->Add(
         [id] { LOG_INFO("dataset.expired dataset={}", id.substr(0, 12)); });
+    Happened("dataset.expired", "info", {"dataset/" + *gone},
+             fmt::format("dataset {} was deleted with its index: no job used "
+                         "it",
+                         *gone),
+             inner);
     unused_since_.erase(id);
   };
   Enqueue(std::move(write), effects);

@@ -89,6 +89,10 @@ void Coordinator::FinishUpload(const IndexHeader& header, std::string index,
       LOG_INFO("dataset.indexed dataset={} name={} samples={} status={}",
                id.substr(0, 12), name, samples, result.ToString());
     });
+    if (result.ok())
+      Happened("dataset.indexed", "info", {"dataset/" + name},
+               fmt::format("dataset {} was listed: {} samples", name, samples),
+               inner);
     FinishIndexing(id, result, inner);
     inner->Add([done, result] { done(result); });
   };
@@ -150,6 +154,10 @@ void Coordinator::GiveUp(const std::vector<Indexing::GivenUp>& given_up,
                          Now now, Effects* effects) {
   for (const auto& [dataset_id, why] : given_up) {
     indexing_.Fail(dataset_id, Message(why), now);
+    Happened("dataset.not_indexed", "warn",
+             {"dataset/" + dataset_id.substr(0, 12)},
+             fmt::format("a dataset could not be listed: {}", Message(why)),
+             effects);
     FinishIndexing(dataset_id, why, effects);
   }
 }
@@ -174,6 +182,12 @@ void Coordinator::AssignListings(Now now, Effects* effects) {
     effects->Add([dataset = directive.dataset_id.substr(0, 12), name = name] {
       LOG_INFO("dataset.listing dataset={} worker={}", dataset, name);
     });
+    Happened(
+        "dataset.listing", "info",
+        {"dataset/" + directive.dataset_id.substr(0, 12), "worker/" + name},
+        fmt::format("worker {} lists a dataset for the job that wants it",
+                    name),
+        effects);
     directive.max_index_bytes = config_.max_index_bytes;
     directive.index_block_bytes = config_.index_block_bytes;
     it->second.directives.push_back(std::move(directive));
@@ -202,8 +216,9 @@ void Coordinator::DeleteDataset(const std::string& key, Done done) {
   Effects effects;
   MutexLock lock(&mu_);
   const auto gone = std::make_shared<std::string>();
+  const auto name = std::make_shared<std::string>(key);
   Write write;
-  write.decide = [this, key,
+  write.decide = [this, key, name,
                   gone](Effects*) -> absl::StatusOr<std::optional<Event>> {
     mu_.AssertHeld();
     const absl::StatusOr<const DatasetRecord*> dataset =
@@ -212,15 +227,18 @@ void Coordinator::DeleteDataset(const std::string& key, Done done) {
       return std::nullopt;
     RETURN_IF_ERROR(dataset.status());
     *gone = (*dataset)->info->id;
+    *name = (*dataset)->info->name;
     Event event{{}, DatasetDeleted{*gone}, {}};
     RETURN_IF_ERROR(state_.Check(event));
     return event;
   };
-  write.finish = [this, key, gone, done = std::move(done)](
+  write.finish = [this, key, gone, name, done = std::move(done)](
                      const absl::Status& status, Effects* inner) {
     mu_.AssertHeld();
     if (status.ok()) {
       inner->Add([key] { LOG_INFO("dataset.deleted dataset={}", key); });
+      Happened("dataset.deleted", "info", {"dataset/" + *name},
+               fmt::format("dataset {} was deleted", *name), inner);
       unused_since_.erase(*gone);
     }
     inner->Add([done, status] { done(status); });

@@ -111,6 +111,12 @@ void Coordinator::JobWritten(uint64_t creation, const std::string& name,
              Name(info->spec.decoder_class),
              info->dataset.shards.num_samples());
   });
+  Happened("job.created", "info",
+           {"job/" + info->spec.name, "dataset/" + info->dataset.name},
+           fmt::format("job {} was created, of {} samples of dataset {}",
+                       info->spec.name, info->dataset.shards.num_samples(),
+                       info->dataset.name),
+           effects);
   Answer(creation, CreatedJob{info, /*attached=*/false}, effects);
 }
 
@@ -148,6 +154,8 @@ void Coordinator::DeleteJob(const std::string& name, Done done) {
     mu_.AssertHeld();
     if (status.ok()) {
       inner->Add([name] { LOG_INFO("job.deleted job={}", name); });
+      Happened("job.deleted", "info", {"job/" + name},
+               fmt::format("job {} was deleted", name), inner);
       if (gone->info != nullptr) JobGone(*gone->info, gone->key, inner);
     }
     inner->Add([done, status] { done(status); });

@@ -83,6 +83,11 @@ absl::StatusOr<SessionId> Coordinator::RegisterWorker(
     effects.Add([name = registration.name, replaced] {
       LOG_WARN("worker.replaced worker={} session={}", name, replaced);
     });
+    Happened("worker.replaced", "warn", {"worker/" + registration.name},
+             fmt::format("worker {} registered again while its session was "
+                         "open: the older one ends",
+                         registration.name),
+             &effects);
     old->second.replaced = true;
     effects.Add(old->second.wake);
   }
@@ -97,6 +102,11 @@ absl::StatusOr<SessionId> Coordinator::RegisterWorker(
     LOG_INFO("worker.joined worker={} address={} threads={} session={}",
              registration.name, registration.address, registration.threads, id);
   });
+  Happened("worker.joined", "info", {"worker/" + registration.name},
+           fmt::format("worker {} joined from {}, with {} threads, version {}",
+                       registration.name, registration.host,
+                       registration.threads, registration.version),
+           &effects);
   // What the worker's former process was listing is lost.
   GiveUp(indexing_.LoseWorker(registration.name), now, &effects);
   ProlongHold(now);
@@ -119,6 +129,7 @@ absl::Status Coordinator::Heartbeat(SessionId session, WorkerReport report,
   Membership::Worker* worker = membership_.Find(session);
   if (worker == nullptr) return NotFound("no session {}", session);
   NoteBadSamples(bad_samples, &effects);
+  Seen(now);
   if (report.stats != nullptr)
     effects.Add([this, name = it->second.name, stats = report.stats,
                  mono = now.mono] { figures_.NoteWorker(name, *stats, mono); });
@@ -134,6 +145,7 @@ absl::Status Coordinator::Heartbeat(SessionId session, WorkerReport report,
   effects.Add([what, name = it->second.name, weight = worker->weight] {
     LOG_INFO("worker.{} worker={} weight={:.3f}", what, name, weight);
   });
+  NoteBeat(*worker, was_lost, was_troubled, &effects);
   if (was_lost) AssignListings(now, &effects);
   MembersChanged(now, &effects);
   return absl::OkStatus();
@@ -165,6 +177,8 @@ void Coordinator::CountBadSamples(const CountedBadSamples& counted,
     const absl::Status verdict = bad_samples_.Verdict(*job);
     if (verdict.ok()) continue;
     effects->Add([verdict] { LOG_ERROR("job.given_up {}", Message(verdict)); });
+    Happened("job.given_up", "error", {"job/" + job->spec.name},
+             std::string(Message(verdict)), effects);
     for (const SessionId id : consumers_.OfJob(job->spec.name))
       WakeLater(id, consumers_.Find(id));
     effects->Add(wake_);
@@ -226,6 +240,13 @@ void Coordinator::CloseWorker(SessionId session, bool left, Now now) {
     LOG_INFO("worker.{} worker={} session={}", left ? "left" : "disconnected",
              name, session);
   });
+  Seen(now);
+  if (left)
+    Happened("worker.left", "info", {"worker/" + name},
+             fmt::format("worker {} left in good order", name), &effects);
+  else
+    Happened("worker.disconnected", "warn", {"worker/" + name},
+             fmt::format("the connection to worker {} broke", name), &effects);
   const bool changed = membership_.Disconnect(session, left, now);
   // Nobody answers a listing on a stream that has ended.
   GiveUp(indexing_.LoseWorker(name), now, &effects);
@@ -260,6 +281,12 @@ void Coordinator::DrainWorker(const std::string& name, bool drain, Now now,
       inner->Add([name, drain] {
         LOG_INFO("worker.{} worker={}", drain ? "drained" : "undrained", name);
       });
+      Happened(drain ? "worker.drained" : "worker.undrained", "info",
+               {"worker/" + name},
+               drain ? fmt::format(
+                           "worker {} drains: it owns no shard any more", name)
+                     : fmt::format("worker {} may own shards again", name),
+               inner);
       MembersChanged(now, inner);
       AssignListings(now, inner);
     }
@@ -312,6 +339,11 @@ absl::StatusOr<SessionId> Coordinator::OpenConsumer(
     LOG_INFO("consumer.opened consumer={} job={} host={} pid={}",
              opening.consumer, job, opening.host, opening.pid);
   });
+  Happened("consumer.opened", "info",
+           {"consumer/" + opening.consumer, "job/" + consumer.job},
+           fmt::format("consumer {} on {} pulls batches of job {}",
+                       opening.consumer, opening.host, consumer.job),
+           &effects);
   effects.Add(consumer.wake);
   return id;
 }
@@ -322,6 +354,7 @@ absl::Status Coordinator::ReportConsumer(SessionId session,
   MutexLock lock(&mu_);
   Consumer* const found = consumers_.Find(session);
   if (found == nullptr) return NotFound("no session {}", session);
+  Seen(now);
   Consumer& consumer = *found;
   if (report.stats != nullptr)
     effects.Add(
@@ -362,7 +395,7 @@ std::optional<absl::Status> Coordinator::FailureForConsumer(SessionId session) {
   return verdict;
 }
 
-void Coordinator::CloseConsumer(SessionId session) {
+void Coordinator::CloseConsumer(SessionId session, Now now) {
   Effects effects;
   MutexLock lock(&mu_);
   const std::optional<Consumer> consumer = consumers_.Remove(session);
@@ -370,6 +403,13 @@ void Coordinator::CloseConsumer(SessionId session) {
   effects.Add([name = consumer->opening.consumer, job = consumer->job] {
     LOG_INFO("consumer.closed consumer={} job={}", name, job);
   });
+  Seen(now);
+  Happened("consumer.closed", "info",
+           {"consumer/" + consumer->opening.consumer, "job/" + consumer->job},
+           fmt::format("consumer {} of job {} ended at epoch {}, step {}",
+                       consumer->opening.consumer, consumer->job,
+                       consumer->report.epoch, consumer->report.step),
+           &effects);
   ReleaseTable(consumer->key, &effects);
 }
 

@@ -271,20 +271,6 @@ std::optional<WallTime> Coordinator::CertificateExpiry() const {
   return certificate_expiry_;
 }
 
-std::vector<Finding> Coordinator::Findings(Now now) const {
-  Snapshot snapshot;
-  {
-    MutexLock lock(&mu_);
-    SnapWorkers(&snapshot);
-    SnapDecoders(&snapshot);
-    SnapJobs(now, &snapshot);
-    SnapStore(&snapshot);
-    if (certificate_expiry_)
-      snapshot.certificate_left = *certificate_expiry_ - now.wall;
-  }
-  return FindingsOf(snapshot);
-}
-
 void Coordinator::SnapWorkers(Snapshot* to) const {
   const auto& workers = membership_.workers();
   to->workers = workers.size();
@@ -328,7 +314,8 @@ void Coordinator::SnapJobs(Now now, Snapshot* to) const {
   }
   for (const Indexing::Failure& failure : indexing_.failures())
     if (state_.FindDataset(failure.dataset_id) == nullptr)
-      to->failed_listings.push_back({failure.reader_text, failure.message});
+      to->failed_listings.push_back({failure.reader_text, failure.message,
+                                     failure.dataset_id.substr(0, 12)});
 }
 
 void Coordinator::SnapStore(Snapshot* to) const {

@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/driver.h"
 
+#include <algorithm>
+
 #include "core/status.h"
 #include "core/thread.h"
 
 namespace leat::server {
+namespace {
+
+// Findings come and go with time alone, so they are looked at again and again.
+constexpr Duration kCompareFindings = std::chrono::seconds(2);
+
+}  // namespace
 
 absl::Status Driver::Start(Coordinator* coordinator) {
   RETURN_IF_ERROR(StartThread(
@@ -71,15 +79,18 @@ void Driver::Loop(const std::function<bool()>& work) {
 
 void Driver::TickLoop(Coordinator* coordinator) {
   uint64_t seen = 0;
+  MonotonicTime compare_at = clock_->Now();
   while (true) {
     coordinator->Tick(Now::Of(*clock_));
-    const MonotonicTime deadline = coordinator->NextDeadline();
+    if (const Now now = Now::Of(*clock_); now.mono >= compare_at) {
+      coordinator->CompareFindings(now);
+      compare_at = now.mono + kCompareFindings;
+    }
+    const MonotonicTime deadline =
+        std::min(coordinator->NextDeadline(), compare_at);
     MutexLock lock(&mu_);
     while (!stopped_ && wakes_ == seen) {
-      if (deadline == MonotonicTime::max())
-        woken_.Wait(&mu_);
-      else if (!woken_.WaitUntil(&mu_, deadline))
-        break;
+      if (!woken_.WaitUntil(&mu_, deadline)) break;
     }
     if (stopped_) return;
     seen = wakes_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Driver: the four threads that move a Coordinator: one makes its durable
-// writes (and may wait for the disk), one does what is due with time, one
-// computes tables, and one wakes sessions.
+// writes (and may wait for the disk), one does what is due with time and
+// compares the findings, one computes tables, and one wakes sessions.
 //
 // Thread-safe.
 #pragma once

@@ -45,7 +45,8 @@ constexpr Metric kConsumers = {"leat_consumers", MetricKind::kGauge,
                                "Batch iterators that have a session."};
 constexpr Metric kFindings = {
     "leat_findings", MetricKind::kGauge,
-    "Findings that stand now, by code and severity (warn, error)."};
+    "Findings that stand now and are not muted, by code and severity (warn, "
+    "error)."};
 constexpr Metric kSequence = {"leat_state_sequence", MetricKind::kGauge,
                               "Number of the last event in the state."};
 constexpr Metric kWritable = {
@@ -96,6 +97,9 @@ constexpr FieldMetric kFindingFields[] = {
     None("severity", "label of leat_findings"),
     None("summary", "a text for people"),
     None("remedy", "a text for people"),
+    None("subjects", "names: in the CLI"),
+    None("muted", "muted ones are not counted"),
+    None("muted_until", "as muted"),
 };
 
 constexpr std::string_view kWorkersOwn = "on the worker's own page";
@@ -370,8 +374,9 @@ std::string MetricsOf(const Coordinator& coordinator,
   AddJobs(coordinator, &page);
   page.Add(kDatasets, {}, static_cast<double>(coordinator.num_datasets()));
   for (const Finding& finding : coordinator.Findings(now))
-    page.Add(kFindings,
-             {{"code", finding.code}, {"severity", finding.severity}}, 1);
+    if (!finding.muted)
+      page.Add(kFindings,
+               {{"code", finding.code}, {"severity", finding.severity}}, 1);
   AddState(coordinator, sources, &page);
   page.Add(kAnswers, {}, sources.answers.ok() ? 1 : 0);
   const rpc::Acceptor::Counters& connections = sources.connections;

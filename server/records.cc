@@ -121,6 +121,15 @@ struct Encoder {
     to->set_min(bounded.bounds.min);
     to->set_max(bounded.bounds.max);
   }
+  void operator()(const FindingMuted& muted) const {
+    stored::v1::FindingMuted* to = out->mutable_finding_muted();
+    to->set_code(muted.code);
+    if (muted.until) to->set_until_unix_ns(UnixNs(*muted.until));
+    to->set_severity(muted.severity);
+  }
+  void operator()(const FindingUnmuted& unmuted) const {
+    out->mutable_finding_unmuted()->set_code(unmuted.code);
+  }
   void operator()(const SetAside&) const {}  // is its record
 };
 
@@ -295,6 +304,18 @@ absl::StatusOr<Event> DecodeEvent(std::string_view bytes) {
       event.kind = PoolBounded{bounded.pool(), {bounded.min(), bounded.max()}};
       return event;
     }
+    case stored::v1::Event::kFindingMuted: {
+      const stored::v1::FindingMuted& from = proto.finding_muted();
+      FindingMuted muted{
+          .code = from.code(), .until = {}, .severity = from.severity()};
+      if (from.until_unix_ns() != 0)
+        muted.until = FromUnixNs(from.until_unix_ns());
+      event.kind = std::move(muted);
+      return event;
+    }
+    case stored::v1::Event::kFindingUnmuted:
+      event.kind = FindingUnmuted{proto.finding_unmuted().code()};
+      return event;
     case stored::v1::Event::KIND_NOT_SET:
       break;
   }

@@ -12,10 +12,13 @@ namespace {
 // Adds findings, each with what to do about it.
 class Writer {
  public:
-  void Add(std::string code, std::string severity, std::string summary,
+  // `subjects`: as in v1::Finding.
+  void Add(std::string code, std::string severity,
+           std::vector<std::string> subjects, std::string summary,
            std::string remedy) {
     findings_.push_back({std::move(code), std::move(severity),
-                         std::move(summary), std::move(remedy)});
+                         std::move(summary), std::move(remedy),
+                         std::move(subjects)});
   }
   std::vector<Finding> Take() { return std::move(findings_); }
 
@@ -23,30 +26,38 @@ class Writer {
   std::vector<Finding> findings_;
 };
 
+using Subjects = std::vector<std::string>;
+
+Subjects JobSubjects(const Snapshot::Jobs& jobs) {
+  Subjects subjects;
+  for (const std::string& name : jobs.first) subjects.push_back("job/" + name);
+  return subjects;
+}
+
 void AddWorkers(const Snapshot& at, Writer* to) {
   if (at.ready == 0 && at.workers == 0)
-    to->Add("NO_WORKERS", "error",
+    to->Add("NO_WORKERS", "error", {},
             "no worker is connected: no batch can be made",
             "start leat-worker --coordinator ADDRESS on some machine");
   else if (at.ready == 0)
-    to->Add("NO_WORKERS", "error",
+    to->Add("NO_WORKERS", "error", {},
             fmt::format("none of {} workers is ready: consumers keep asking "
                         "those that they know",
                         at.workers),
             "undrain a worker (leat undrain NAME), or start another one");
   for (const Snapshot::LostWorker& worker : at.first_lost)
     to->Add(
-        "WORKER_LOST", "warn",
+        "WORKER_LOST", "warn", {"worker/" + worker.name},
         fmt::format("worker {} sends no heartbeat; its shards are with others",
                     worker.name),
         fmt::format("look at its log on host {}, and start it again",
                     worker.host));
   if (at.lost > kMaxAlike)
-    to->Add("WORKER_LOST", "warn",
+    to->Add("WORKER_LOST", "warn", {},
             fmt::format("{} more workers are lost", at.lost - kMaxAlike),
             "list them: leat get workers");
   if (at.held)
-    to->Add("WORKERS_SILENT", "warn",
+    to->Add("WORKERS_SILENT", "warn", {},
             "many workers fell silent at once: they keep their shards while "
             "the coordinator waits for them",
             "look at the network between the coordinator and the workers, and "
@@ -58,7 +69,7 @@ void AddStorageTroubles(const Snapshot& at, Writer* to) {
   const char* const severity = all ? "error" : "warn";
   for (const Snapshot::TroubledWorker& worker : at.first_troubled)
     to->Add(
-        "WORKER_STORAGE", severity,
+        "WORKER_STORAGE", severity, {"worker/" + worker.name},
         fmt::format("worker {} on host {} cannot read {}: {}{}; {}",
                     worker.name, worker.host, worker.first.root,
                     worker.first.error,
@@ -71,7 +82,7 @@ void AddStorageTroubles(const Snapshot& at, Writer* to) {
         "mount the storage or mend its rights there; the worker comes back by "
         "itself");
   if (at.troubled > kMaxAlike)
-    to->Add("WORKER_STORAGE", severity,
+    to->Add("WORKER_STORAGE", severity, {},
             fmt::format("{} more workers have such trouble",
                         at.troubled - kMaxAlike),
             "look at the storage that they share");
@@ -80,7 +91,7 @@ void AddStorageTroubles(const Snapshot& at, Writer* to) {
 void AddDecoders(const Snapshot& at, Writer* to) {
   for (const auto& [decoder_class, jobs] : at.without_decoder) {
     const bool one = jobs.total == 1;
-    to->Add("NO_DECODER", "error",
+    to->Add("NO_DECODER", "error", JobSubjects(jobs),
             fmt::format("job{} {}{} want{} decoder class {}, which none of {} "
                         "ready worker{} has",
                         one ? "" : "s", fmt::join(jobs.first, ", "),
@@ -97,7 +108,7 @@ void AddDecoders(const Snapshot& at, Writer* to) {
 
 void AddUnlikeDecoders(const Snapshot& at, Writer* to) {
   for (const auto& worker : at.first_unlike)
-    to->Add("WORKER_DECODERS", "warn",
+    to->Add("WORKER_DECODERS", "warn", {"worker/" + worker->name},
             fmt::format("worker {} on host {} would make other bytes of some "
                         "jobs: {}; it owns none of their shards",
                         worker->name, worker->host,
@@ -105,14 +116,14 @@ void AddUnlikeDecoders(const Snapshot& at, Writer* to) {
             "install the same libraries and the same leat-worker on all hosts; "
             "new jobs begin with what most threads have");
   if (at.unlike > at.first_unlike.size())
-    to->Add("WORKER_DECODERS", "warn",
+    to->Add("WORKER_DECODERS", "warn", {},
             fmt::format("{} more workers decode unlike some jobs",
                         at.unlike - at.first_unlike.size()),
             "list them: leat get workers");
   for (const auto& [key, undecoded] : at.undecoded) {
     const Snapshot::Jobs& jobs = undecoded.jobs;
     const bool one = jobs.total == 1;
-    to->Add("NO_DECODER", "error",
+    to->Add("NO_DECODER", "error", JobSubjects(jobs),
             fmt::format("job{} {}{} began with {} decoders {}, and no ready "
                         "worker decodes like that",
                         one ? "" : "s", fmt::join(jobs.first, ", "),
@@ -128,26 +139,28 @@ void AddJobs(const Snapshot& at, Writer* to) {
   for (const Snapshot::Stalled& consumer : at.stalled)
     to->Add(
         "CONSUMER_STALLED", "warn",
+        {"consumer/" + consumer.consumer, "job/" + consumer.job},
         fmt::format("consumer {} of job {} waits {:.0f} % of its time for "
                     "batches",
                     consumer.consumer, consumer.job, 100 * consumer.fraction),
         fmt::format("ask what limits it: leat bottleneck {}", consumer.job));
   for (const Snapshot::BadJob& bad : at.bad_jobs)
     if (!bad.verdict.ok())
-      to->Add("JOB_GIVEN_UP", "error", std::string(Message(bad.verdict)),
+      to->Add("JOB_GIVEN_UP", "error", {"job/" + bad.job},
+              std::string(Message(bad.verdict)),
               fmt::format("mend or remove the files, or delete the job and "
                           "create it with another max_bad: leat describe job "
                           "{}",
                           bad.job));
     else
-      to->Add("BAD_SAMPLES", "warn",
+      to->Add("BAD_SAMPLES", "warn", {"job/" + bad.job},
               fmt::format("job {} met bad samples {} times; the first: {}",
                           bad.job, bad.met, bad.first_reason),
               fmt::format("list them: leat describe job {}; mend or remove the "
                           "files, or set on_bad_sample",
                           bad.job));
   for (const Snapshot::FailedListing& failed : at.failed_listings)
-    to->Add("INDEX_FAILED", "warn",
+    to->Add("INDEX_FAILED", "warn", {"dataset/" + failed.dataset},
             fmt::format("{} could not be listed: {}", failed.reader,
                         failed.message),
             "mend the path and create the job again");
@@ -156,6 +169,7 @@ void AddJobs(const Snapshot& at, Writer* to) {
 void AddSetAside(const Snapshot& at, Writer* to) {
   for (const SetAside& aside : at.first_set_aside)
     to->Add("STATE_SET_ASIDE", "warn",
+            aside.job.empty() ? Subjects{} : Subjects{"job/" + aside.job},
             fmt::format("{} is stored, but this version cannot use it: {}",
                         aside.what, aside.why),
             aside.job.empty()
@@ -164,7 +178,7 @@ void AddSetAside(const Snapshot& at, Writer* to) {
                               "delete it: leat delete job {}",
                               aside.job));
   if (at.set_aside > kMaxAlike)
-    to->Add("STATE_SET_ASIDE", "warn",
+    to->Add("STATE_SET_ASIDE", "warn", {},
             fmt::format("{} more stored events cannot be used",
                         at.set_aside - kMaxAlike),
             "they are kept; run the version that wrote them");
@@ -179,7 +193,7 @@ int64_t HoursOf(Duration duration) {
 
 void AddStore(const Snapshot& at, Writer* to) {
   if (!at.insecure_listener.empty())
-    to->Add("INSECURE_LISTENER", "warn",
+    to->Add("INSECURE_LISTENER", "warn", {},
             fmt::format("{} takes unencrypted connections, or unknown callers, "
                         "from the network",
                         at.insecure_listener),
@@ -187,7 +201,7 @@ void AddStore(const Snapshot& at, Writer* to) {
             "--insecure");
   if (at.certificate_left && *at.certificate_left < kCertificateWarn)
     to->Add("CERTIFICATE_EXPIRES",
-            *at.certificate_left < kCertificateError ? "error" : "warn",
+            *at.certificate_left < kCertificateError ? "error" : "warn", {},
             *at.certificate_left > Duration::zero()
                 ? fmt::format("the coordinator's certificate expires in {} "
                               "days and {} hours",
@@ -201,15 +215,15 @@ void AddStore(const Snapshot& at, Writer* to) {
                        Message(at.last_write));
   };
   if (absl::IsResourceExhausted(at.last_write))
-    to->Add("STATE_FULL", "error", not_kept(),
+    to->Add("STATE_FULL", "error", {}, not_kept(),
             "free space for the state directory; running jobs go on");
   else if (!at.last_write.ok())
-    to->Add("STATE_FAILED", "error", not_kept(),
+    to->Add("STATE_FAILED", "error", {}, not_kept(),
             "mend the disk of the state directory; the coordinator ends, and "
             "is to be started again");
   AddSetAside(at, to);
   if (at.regressed)
-    to->Add("STATE_REGRESSED", "error",
+    to->Add("STATE_REGRESSED", "error", {"worker/" + at.regressed->worker},
             fmt::format("worker {} has seen event {}, but the state ends at {}",
                         at.regressed->worker, at.regressed->seen,
                         at.regressed->sequence),
@@ -228,6 +242,14 @@ std::vector<Finding> FindingsOf(const Snapshot& snapshot) {
   AddJobs(snapshot, &to);
   AddStore(snapshot, &to);
   return to.Take();
+}
+
+absl::Status CheckFindingCode(std::string_view code) {
+  if (std::find(kFindingCodes.begin(), kFindingCodes.end(), code) !=
+      kFindingCodes.end())
+    return absl::OkStatus();
+  return InvalidArgument("no finding has the code \"{}\": want one of {}",
+                         code.substr(0, 64), fmt::join(kFindingCodes, ", "));
 }
 
 }  // namespace leat::server

@@ -12,11 +12,13 @@
 // Immutable once taken.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -51,6 +53,7 @@ struct Snapshot {
   };
   struct FailedListing {
     std::string reader, message;
+    std::string dataset{};  // the beginning of its id
   };
   // Names of jobs: the first few, and how many.
   struct Jobs {
@@ -93,5 +96,16 @@ struct Snapshot {
 
 // In the order: workers, jobs, the store.
 std::vector<Finding> FindingsOf(const Snapshot& snapshot);
+
+// Every code that a finding may have.
+inline constexpr std::array<std::string_view, 16> kFindingCodes = {
+    "BAD_SAMPLES",    "CERTIFICATE_EXPIRES", "CONSUMER_STALLED",
+    "INDEX_FAILED",   "INSECURE_LISTENER",   "JOB_GIVEN_UP",
+    "NO_DECODER",     "NO_WORKERS",          "STATE_FAILED",
+    "STATE_FULL",     "STATE_REGRESSED",     "STATE_SET_ASIDE",
+    "WORKERS_SILENT", "WORKER_DECODERS",     "WORKER_LOST",
+    "WORKER_STORAGE"};
+// kInvalidArgument: no finding has it (lists them).
+absl::Status CheckFindingCode(std::string_view code);
 
 }  // namespace leat::server

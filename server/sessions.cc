@@ -121,7 +121,7 @@ class ConsumerHandler : public rpc::StreamHandler<grpc::ByteBuffer>,
   void OnWritten(size_t) override { Pump(); }
   void OnClosed(const absl::Status&) override {
     if (const SessionId session = this->session(); session != 0)
-      coordinator_->CloseConsumer(session);
+      coordinator_->CloseConsumer(session, Now::Of(*clock_));
   }
 
  private:

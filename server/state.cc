@@ -240,6 +240,16 @@ void State::On(const Event& event, const PoolBounded& bounded) {
     pools_[bounded.pool] = {bounded.bounds, event.at};
 }
 
+void State::On(const Event& event, const FindingMuted& muted) {
+  mutes_[muted.code] = muted;
+  muted_at_[muted.code] = event.at;
+}
+
+void State::On(const Event&, const FindingUnmuted& unmuted) {
+  mutes_.erase(unmuted.code);
+  muted_at_.erase(unmuted.code);
+}
+
 void State::On(const Event& event, const SetAside& aside) {
   set_aside_.push_back({event.at, aside});
 }
@@ -273,6 +283,8 @@ std::vector<Event> State::Events() const {
     events.push_back({token.created_at, AccessCreated{token}});
   for (const auto& [name, pool] : pools_)
     events.push_back({pool.at, PoolBounded{name, pool.bounds}});
+  for (const auto& [code, muted] : mutes_)
+    events.push_back({muted_at_.at(code), muted});
   events.insert(events.end(), set_aside_.begin(), set_aside_.end());
   // Behind those that were set aside, for whose sake some of it is kept.
   std::map<std::tuple<WallTime, Digest, std::string>, DecodersSettled> settled;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // State: what the coordinator must not forget: datasets, jobs, drained workers,
-// access tokens, bounds of pools.
+// access tokens, bounds of pools, muted findings.
 //
 // Changed only by Apply(event), so that a replay of the same events gives the
 // same state: recovery, simulation and tests share one path.
@@ -85,6 +85,20 @@ struct PoolBounded {
   std::string pool;
   PoolBounds bounds;
 };
+// Findings of the code are no trouble until then; nullopt: until it is unmuted.
+struct FindingMuted {
+  std::string code;
+  std::optional<WallTime> until;
+  std::string severity;  // the worst that is muted: "warn", "error"
+
+  bool Covers(std::string_view severity_found, WallTime now) const {
+    return (!until || now < *until) &&
+           (severity == "error" || severity_found != "error");
+  }
+};
+struct FindingUnmuted {
+  std::string code;
+};
 // An event that was stored and cannot be used.
 struct SetAside {
   std::string record;  // leat.stored.v1.Event, as it was stored
@@ -97,7 +111,8 @@ struct Event {
   WallTime at{};  // for people; a job's age is counted by it
   std::variant<DatasetIndexed, DatasetDeleted, JobCreated, JobDeleted,
                WorkerDrained, WorkerUndrained, JobsUsed, DecodersSettled,
-               AccessCreated, AccessRevoked, PoolBounded, SetAside>
+               AccessCreated, AccessRevoked, PoolBounded, FindingMuted,
+               FindingUnmuted, SetAside>
       kind;
   // The bytes of a JobCreated that was read back, as it was stored, with what
   // this version does not know of it.
@@ -150,6 +165,9 @@ class State {
   };
   // Those that have bounds, by name.
   const std::map<std::string, BoundedPool>& pools() const { return pools_; }
+  // By code. Those that have ended stay until the code is muted again: there
+  // are as many as codes at most.
+  const std::map<std::string, FindingMuted>& mutes() const { return mutes_; }
   // What the plan began with; nullopt: it has not.
   std::optional<Decoders> DecodersOf(const Digest& plan_hash) const;
   // Plans of jobs of the class that have not begun.
@@ -183,6 +201,8 @@ class State {
   absl::Status Fits(const AccessCreated& created) const;
   absl::Status Fits(const AccessRevoked& revoked) const;
   absl::Status Fits(const PoolBounded&) const { return absl::OkStatus(); }
+  absl::Status Fits(const FindingMuted&) const { return absl::OkStatus(); }
+  absl::Status Fits(const FindingUnmuted&) const { return absl::OkStatus(); }
   absl::Status Fits(const SetAside&) const { return absl::OkStatus(); }
   void On(const Event& event, const DatasetIndexed& indexed);
   void On(const Event& event, const DatasetDeleted& deleted);
@@ -195,6 +215,8 @@ class State {
   void On(const Event& event, const AccessCreated& created);
   void On(const Event& event, const AccessRevoked& revoked);
   void On(const Event& event, const PoolBounded& bounded);
+  void On(const Event& event, const FindingMuted& muted);
+  void On(const Event& event, const FindingUnmuted& unmuted);
   void On(const Event& event, const SetAside& aside);
   // What the job's spec and its dataset tell.
   struct Told {
@@ -214,6 +236,8 @@ class State {
   std::map<std::string, WallTime> drained_;        // by name
   std::map<std::string, AccessToken> access_;      // by id
   std::map<std::string, BoundedPool> pools_;       // by name
+  std::map<std::string, FindingMuted> mutes_;      // by code
+  std::map<std::string, WallTime> muted_at_;       // by code
   std::vector<Event> set_aside_;                   // in order
   // Names of jobs, by plan hash and by dataset.
   std::map<Digest, std::set<std::string>> by_hash_;

@@ -219,6 +219,9 @@ struct Finding {
   std::string severity;  // "warn", "error"
   std::string summary;
   std::string remedy;
+  std::vector<std::string> subjects{};  // as in v1::Finding
+  bool muted = false;
+  std::optional<WallTime> muted_until{};  // nullopt: until it is unmuted
 };
 
 // Part of a list in order: what follows `after`, at most `limit` entries.

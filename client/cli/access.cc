@@ -3,8 +3,6 @@
 // leat access: makes, lists and revokes access tokens.
 #include "core/access.h"
 
-#include <charconv>
-
 #include "client/cli/commands.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/fields.h"
@@ -14,29 +12,13 @@
 namespace leat::cli {
 namespace {
 
-// "90d", or what absl takes ("12h", "90m"). Empty: zero.
-absl::StatusOr<absl::Duration> Lifetime(std::string_view text) {
-  if (text.empty()) return absl::ZeroDuration();
-  absl::Duration lifetime;
-  uint32_t days = 0;
-  const char* const end = text.data() + text.size();
-  const auto [at, error] = std::from_chars(text.data(), end, days);
-  if (error == std::errc() && at + 1 == end && *at == 'd')
-    lifetime = absl::Hours(24) * days;
-  else if (!absl::ParseDuration(std::string(text), &lifetime))
-    lifetime = absl::ZeroDuration();
-  if (lifetime < absl::Seconds(1))
-    return InvalidArgument("--expires {}: want a time such as 90d or 12h",
-                           text);
-  return lifetime;
-}
-
 absl::StatusOr<int> CreateToken(Session& session) {
   const Options& options = session.options();
   if (options.role.empty())
     return InvalidArgument(
         "create: --role is missing: want viewer, trainer, worker or operator");
-  ASSIGN_OR_RETURN(const absl::Duration lifetime, Lifetime(options.expires));
+  ASSIGN_OR_RETURN(const absl::Duration lifetime,
+                   ParseLifetimeFlag("--expires", options.expires));
   ASSIGN_OR_RETURN(Connection * connection, session.Connect());
   ASSIGN_OR_RETURN(const std::string text,
                    connection->admin().CreateAccessToken(

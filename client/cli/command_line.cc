@@ -45,6 +45,11 @@ void CommandLine::State::AddGlobal() {
   app.add_flag("--private", options.private_pid,
                "the private service of this user on this machine; "
                "--private=PID: of several the one that this process keeps");
+  CLI::Option* context = app.add_option(
+      "--context", options.context,
+      "a service by its name in \"leat context list\" (LEAT_CONTEXT)");
+  context->type_name("NAME");
+  values[context] = Names("contexts");
   const auto file = [&](const char* flag, std::string& value,
                         const char* text) {
     CLI::Option* option = app.add_option(flag, value, text)->type_name("FILE");
@@ -98,8 +103,11 @@ void CommandLine::State::AddViews() {
   AddOutput(describe, true);
   AddBottleneck();
   AddTop();
+  AddEvents();
+  AddHealth();
   AddWait();
   AddDoctor();
+  AddReport();
 }
 
 void CommandLine::State::AddActions() {
@@ -211,6 +219,10 @@ void CommandLine::State::AddLocal() {
   Choice(completion->add_option("SHELL", options.shell, "bash, zsh or fish")
              ->required(),
          {"bash", "zsh", "fish"});
+  CLI::App* man = Command("man", "Write leat's manual pages into a folder",
+                          "  leat man ~/.local/share/man/man1 && man leat\n");
+  values[man->add_option("FOLDER", options.path, "an existing folder")
+             ->required()] = Files();
   Command("version", "The version of this program", "  leat version\n");
 }
 
@@ -282,17 +294,20 @@ CommandNode CommandLine::State::Node(const CLI::App* command) const {
   CommandNode node;
   node.name = command->get_name();
   node.text = command->get_description();
+  if (const auto found = examples.find(command); found != examples.end())
+    node.examples = found->second;
   for (const CLI::Option* option : command->get_options()) {
     const auto found = values.find(option);
     const Values known = found == values.end() ? Values{} : found->second;
     if (option->get_positional()) {
-      node.positionals.push_back(known);
+      node.positionals.push_back({option->get_name(/*positional=*/true),
+                                  option->get_description(),
+                                  option->get_required(), known});
       continue;
     }
-    OptionNode item{{},
-                    option->get_description(),
-                    option->get_items_expected_max() > 0,
-                    known};
+    OptionNode item{
+        {},    option->get_description(), option->get_items_expected_max() > 0,
+        known, option->get_type_name(),   option->get_required()};
     for (const std::string& name : option->get_snames()) {
       item.flags.push_back("-" + name);
     }
@@ -328,6 +343,7 @@ CommandLine::CommandLine() : state_(std::make_unique<State>()) {
   state_->AddAccess();
   state_->AddPool();
   state_->AddSlurm();
+  state_->AddContext();
   state_->AddConvert();
   state_->AddLocal();
   for (CLI::App* sub : app.get_subcommands([](CLI::App*) { return true; })) {
@@ -398,7 +414,13 @@ absl::StatusOr<CommandLine::Parsed> CommandLine::Parse(
 const Options& CommandLine::options() const { return state_->options; }
 
 bool CommandLine::Given(std::string_view flag) const {
-  return state_->app.count(std::string(flag)) > 0;
+  const CLI::App& app = state_->app;
+  std::vector<const CLI::App*> at = {&app};
+  for (const CLI::App* chosen : app.get_subcommands()) at.push_back(chosen);
+  return std::any_of(at.begin(), at.end(), [&](const CLI::App* each) {
+    const CLI::Option* option = each->get_option_no_throw(std::string(flag));
+    return option != nullptr && option->count() > 0;
+  });
 }
 
 std::string CommandLine::Help() const { return state_->app.help(); }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CommandLine: the program's commands and options, as a CLI11 tree; what was
-// parsed; and the same tree as plain data for the shells' completion.
+// parsed; and the same tree as plain data for the shells' completion and the
+// manual pages.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +23,7 @@ struct Options {
   // Every command takes these.
   std::string coordinator, access_token_file, tls_ca, tls_cert, tls_key;
   std::string private_pid;  // "true": the only one
+  std::string context;
   std::string timeout = "10s";
   std::string color = "auto";
   // Commands that print a View take these.
@@ -42,6 +44,7 @@ struct Options {
   int columns = 0;
   std::string field;
   std::string picture = "sheet.png";
+  std::string report = "report.html";
   ConvertOptions convert;
   SlurmOptions slurm;
 };
@@ -59,14 +62,24 @@ struct OptionNode {
   std::string text;
   bool takes_value = false;
   Values values;
+  std::string type;  // of the value: "FORMAT"
+  bool required = false;
+};
+
+struct PositionalNode {
+  std::string name;  // "JOB"
+  std::string text;
+  bool required = false;
+  Values values;
 };
 
 struct CommandNode {
   std::string name;
   std::string text;
   std::vector<OptionNode> options;
-  std::vector<Values> positionals;
+  std::vector<PositionalNode> positionals;
   std::vector<CommandNode> commands;
+  std::string examples;  // a line each, indented
 };
 
 class CommandLine {

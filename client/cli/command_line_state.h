@@ -40,11 +40,14 @@ struct CommandLine::State {
     values[option] = Words(std::move(words));
     return option;
   }
-  void AddOutput(CLI::App* command, bool watch) {
+  void AddFormat(CLI::App* command) {
     Choice(command->add_option("-o,--output", options.output,
                                "table, wide, json, jsonl, yaml, csv or name"),
            FormatNames())
         ->type_name("FORMAT");
+  }
+  void AddOutput(CLI::App* command, bool watch) {
+    AddFormat(command);
     if (!watch) return;
     command->add_flag("-w,--watch", options.watch, "print again and again");
     command
@@ -67,6 +70,10 @@ struct CommandLine::State {
   void AddWait();
   void AddDoctor();
   void AddConvert();
+  void AddContext();
+  void AddEvents();
+  void AddHealth();
+  void AddReport();
   CommandNode Node(const CLI::App* command) const;
 };
 

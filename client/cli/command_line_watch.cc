@@ -68,4 +68,74 @@ void CommandLine::State::AddWait() {
       ->type_name("TIME");
 }
 
+void CommandLine::State::AddEvents() {
+  CLI::App* events =
+      Command("events", "What happened, and with --watch what happens",
+              "  leat events\n  leat events job/resnet50 --since 1h\n"
+              "  leat events --watch worker\n"
+              "  leat events --watch -o jsonl | jq -r .type\n");
+  events->add_option("ABOUT", options.name,
+                     "worker, job, dataset, consumer, finding or coordinator, "
+                     "alone or with /NAME; default: everything");
+  events
+      ->add_option("--since", options.since,
+                   "events of the last so long, as 30s or 5m; default: all "
+                   "that the coordinator remembers")
+      ->type_name("TIME");
+  AddFormat(events);
+  events->add_flag("-w,--watch", options.watch,
+                   "go on with events as they happen");
+  events
+      ->add_option("--count", options.count,
+                   "with --watch: end after so many events")
+      ->type_name("N");
+}
+
+void CommandLine::State::AddHealth() {
+  CLI::App* health = Command("health", "Findings, and which of them are muted",
+                             "  leat health\n"
+                             "  leat health mute CERTIFICATE_EXPIRES --for 7d\n"
+                             "  leat health unmute CERTIFICATE_EXPIRES\n");
+  Choice(health->add_option("ACTION", options.kind,
+                            "show (default), mute or unmute"),
+         {"show", "mute", "unmute"});
+  health->add_option("CODE", options.name,
+                     "of mute and unmute: a finding's code");
+  health
+      ->add_option("--for", options.expires,
+                   "of mute: for so long, as 12h or 7d; default: until it is "
+                   "unmuted. A finding that gets worse is not muted")
+      ->type_name("TIME");
+  AddOutput(health, true);
+}
+
+void CommandLine::State::AddReport() {
+  CLI::App* report =
+      Command("report", "One HTML file with all of it, to attach to an issue",
+              "  leat report -o report.html\n");
+  CLI::Option* file = report->add_option("-o,--output", options.report,
+                                         "file; - is stdout (report.html)");
+  file->type_name("FILE");
+  values[file] = Files();
+}
+
+void CommandLine::State::AddContext() {
+  CLI::App* context = Command(
+      "context", "Services that leat knows by name, and the current one",
+      "  leat context set lab --coordinator lab.example:7411 \\\n"
+      "      --tls-ca ca.pem --access-token-file lab.token\n"
+      "  leat context use lab\n"
+      "  leat context list\n"
+      "  leat --context lab status\n");
+  Choice(
+      context
+          ->add_option("ACTION", options.kind, "list, show, use, set or delete")
+          ->required(),
+      {"list", "show", "use", "set", "delete"});
+  values[context->add_option("NAME", options.name,
+                             "the context; of show the current one by "
+                             "default")] = Names("contexts");
+  AddOutput(context, false);
+}
+
 }  // namespace leat::cli

@@ -7,6 +7,7 @@
 #include "client/cli/bottleneck.h"
 #include "client/cli/describe.h"
 #include "client/cli/exit_code.h"
+#include "client/cli/health.h"
 #include "client/cli/listing.h"
 #include "client/cli/near.h"
 #include "client/cli/text.h"

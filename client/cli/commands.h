@@ -34,6 +34,11 @@ absl::StatusOr<int> RunSheet(Session& session);
 absl::StatusOr<int> RunWhy(Session& session);
 absl::StatusOr<int> RunInspect(Session& session);
 absl::StatusOr<int> RunConvert(Session& session);
+absl::StatusOr<int> RunEvents(Session& session);
+absl::StatusOr<int> RunHealth(Session& session);
+absl::StatusOr<int> RunReport(Session& session);
+absl::StatusOr<int> RunContext(Session& session);
+absl::StatusOr<int> RunMan(Session& session);
 absl::StatusOr<int> RunCompletion(Session& session);
 absl::StatusOr<int> RunVersion(Session& session);
 

@@ -79,7 +79,10 @@ std::string BashReply(const Values& values) {
 // The names of things of a kind, for every POSIX shell.
 constexpr std::string_view kNamesFunction = R"(_leat_names() {
   local kind=$1
-  case $kind in sh|shard|shards) kind=datasets ;; esac
+  case $kind in
+    sh|shard|shards) kind=datasets ;;
+    contexts) command leat context list -o name 2>/dev/null; return ;;
+  esac
   command leat get "$kind" -o name --timeout 1s 2>/dev/null
 }
 )";
@@ -133,7 +136,7 @@ std::string BashCompletion(const CommandNode& root) {
                             Quoted(Join(AllFlags(root, command))));
     for (size_t i = 0; i < command.positionals.size(); ++i) {
       of_positionals += fmt::format("    {}:{}) {} ;;\n", command.name, i,
-                                    BashReply(command.positionals[i]));
+                                    BashReply(command.positionals[i].values));
     }
   }
   for (const OptionNode& option : root.options) add_option("*", option);
@@ -222,7 +225,7 @@ _leat() {
     for (size_t i = 0; i < command.positionals.size(); ++i) {
       out += " \\\n          " +
              Quoted(fmt::format("{}:argument:{}", i + 1,
-                                ZshAction(command.positionals[i])));
+                                ZshAction(command.positionals[i].values)));
     }
     out += " ;;\n";
   }
@@ -286,8 +289,9 @@ std::string FishCompletion(const CommandNode& root) {
       if (option.flags.front() != "-h") body += FishOption(option, seen);
     }
     for (size_t i = 0; i < command.positionals.size(); ++i) {
-      body += fmt::format("complete -c leat -n '__leat_at {} {}'{}\n", i + 1,
-                          command.name, FishValues(command.positionals[i]));
+      body +=
+          fmt::format("complete -c leat -n '__leat_at {} {}'{}\n", i + 1,
+                      command.name, FishValues(command.positionals[i].values));
     }
   }
   std::sort(valued.begin(), valued.end());
@@ -318,6 +322,10 @@ end
 function __leat_names
   set -l kind $argv[1]
   contains -- "$kind" sh shard shards; and set kind datasets
+  if test "$kind" = contexts
+    command leat context list -o name 2>/dev/null
+    return
+  end
   command leat get $kind -o name --timeout 1s 2>/dev/null
 end
 complete -c leat -f

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One thing in full, and the service on one screen. Pure functions of the
-// coordinator's answers.
+// One thing in full. Pure functions of the coordinator's answers.
 #pragma once
 
 #include <string>
@@ -18,11 +17,6 @@ View DescribeJob(const Json& job, const Json& workers, const Json& consumers,
 View DescribeWorker(const Json& worker, absl::Time now);
 // `dataset`: a DatasetSummary.
 View DescribeDataset(const Json& dataset, absl::Time now);
-
-// `status`: GetStatusResponse.
-View StatusView(Json status, absl::Time now);
-// True if a finding is an error.
-bool Unhealthy(const Json& status);
 
 // One line a node: "%2 = flip(%1, horizontal=%3)", then the outputs.
 std::vector<std::string> PipelineListing(const Json& graph);

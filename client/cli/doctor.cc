@@ -185,9 +185,12 @@ std::vector<Diagnosis> DiagnoseService(const Json& status,
                : "the coordinator's clock is not ahead of this one",
            "synchronise the clocks of all hosts");
   }
-  for (const Json& finding : Items(status, "findings"))
-    to.Add(Text(finding, "code"), Text(finding, "severity"),
-           Text(finding, "summary"), Text(finding, "remedy"));
+  for (const Json& finding : Items(status, "findings")) {
+    const bool muted = Text(finding, "muted") == "true";
+    to.Add(Text(finding, "code"), muted ? "" : Text(finding, "severity"),
+           (muted ? "muted: " : "") + Text(finding, "summary"),
+           Text(finding, "remedy"));
+  }
   return to.Take();
 }
 

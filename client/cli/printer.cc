@@ -102,8 +102,9 @@ void AppendTable(const Table& table, const PrintStyle& style, Printed& out) {
     }
     out.text += '\n';
   };
-  append_row([&](size_t i) { return table.columns[i].title; },
-             [](size_t) { return Tone::kDim; });
+  if (!style.further)
+    append_row([&](size_t i) { return table.columns[i].title; },
+               [](size_t) { return Tone::kDim; });
   for (size_t r = 0; r < texts.size(); ++r) {
     append_row([&](size_t i) { return texts[r][i]; },
                [&](size_t i) { return table.rows[r][i].tone; });
@@ -128,13 +129,17 @@ void AppendLines(const Section& section, const PrintStyle& style,
                  Printed& out) {
   for (const Line& line : section.lines) {
     const auto indent = static_cast<size_t>(line.indent);
+    const auto hang = static_cast<size_t>(line.hang);
+    const size_t taken = indent + hang;
     const size_t room =
         style.width == 0
             ? 0
-            : std::max<size_t>(8, style.width - std::min(style.width, indent));
+            : std::max<size_t>(8, style.width - std::min(style.width, taken));
+    bool first = true;
     for (const std::string& part : Wrap(Printable(line.text), room)) {
-      out.text += std::string(indent, ' ');
+      out.text += std::string(indent + (first ? 0 : hang), ' ');
       out.text += Colored(part, line.tone, style.color) + '\n';
+      first = false;
     }
   }
 }
@@ -188,7 +193,7 @@ std::string CsvCell(std::string_view text) {
 }
 
 // Facts and tables; sections are parted by an empty line.
-std::string ToCsv(const View& view) {
+std::string ToCsv(const View& view, bool titles) {
   std::string csv;
   const auto append = [&csv](const auto& cells, const auto& text_of) {
     bool first = true;
@@ -205,8 +210,9 @@ std::string ToCsv(const View& view) {
       append(std::vector<std::string>{key, cell.text},
              [](const std::string& text) { return text; });
     if (section.table.rows.empty()) continue;
-    append(section.table.columns,
-           [](const Column& column) { return column.title; });
+    if (titles)
+      append(section.table.columns,
+             [](const Column& column) { return column.title; });
     for (const std::vector<Cell>& row : section.table.rows)
       append(row, [](const Cell& cell) { return cell.text; });
   }
@@ -294,9 +300,9 @@ Printed Print(const View& view, const PrintStyle& style) {
     case Format::kJsonl:
       return {ToJsonLines(view.data), {}};
     case Format::kYaml:
-      return {ToYaml(view.data), {}};
+      return {(style.further ? "---\n" : "") + ToYaml(view.data), {}};
     case Format::kCsv:
-      return {ToCsv(view), {}};
+      return {ToCsv(view, !style.further), {}};
     case Format::kName: {
       Printed out;
       for (const std::string& name : view.names) {

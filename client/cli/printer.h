@@ -15,6 +15,9 @@ struct PrintStyle {
   Format format = Format::kTable;
   bool color = false;
   size_t width = 0;  // columns of the terminal; 0: no limit
+  // It goes on where another one of the same columns ended: csv and wide have
+  // no titles again, yaml begins a document.
+  bool further = false;
 };
 
 struct Printed {

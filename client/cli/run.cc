@@ -12,30 +12,38 @@
 namespace leat::cli {
 namespace {
 
-using Command = absl::StatusOr<int> (*)(Session&);
+struct Command {
+  absl::StatusOr<int> (*run)(Session&);
+  bool local = false;  // asks no service: contexts do not matter
+};
 
 const std::map<std::string_view, Command>& Commands() {
   static const auto& commands = *new std::map<std::string_view, Command>{
-      {"status", RunStatus},
-      {"get", RunGet},
-      {"describe", RunDescribe},
-      {"delete", RunDelete},
-      {"drain", RunDrain},
-      {"undrain", RunUndrain},
-      {"log-level", RunLogLevel},
-      {"access", RunAccess},
-      {"pool", RunPool},
-      {"slurm", RunSlurm},
-      {"sheet", RunSheet},
-      {"inspect", RunInspect},
-      {"completion", RunCompletion},
-      {"version", RunVersion},
-      {"convert", RunConvert},
-      {"why", RunWhy},
-      {"bottleneck", RunBottleneck},
-      {"top", RunTop},
-      {"wait", RunWait},
-      {"doctor", RunDoctor},
+      {"status", {RunStatus}},
+      {"get", {RunGet}},
+      {"describe", {RunDescribe}},
+      {"delete", {RunDelete}},
+      {"drain", {RunDrain}},
+      {"undrain", {RunUndrain}},
+      {"log-level", {RunLogLevel}},
+      {"access", {RunAccess}},
+      {"pool", {RunPool}},
+      {"slurm", {RunSlurm}},
+      {"sheet", {RunSheet}},
+      {"inspect", {RunInspect, true}},
+      {"completion", {RunCompletion, true}},
+      {"version", {RunVersion, true}},
+      {"convert", {RunConvert, true}},
+      {"why", {RunWhy}},
+      {"bottleneck", {RunBottleneck}},
+      {"top", {RunTop}},
+      {"wait", {RunWait}},
+      {"doctor", {RunDoctor}},
+      {"events", {RunEvents}},
+      {"health", {RunHealth}},
+      {"report", {RunReport}},
+      {"context", {RunContext, true}},
+      {"man", {RunMan, true}},
   };
   return commands;
 }
@@ -78,7 +86,11 @@ int RunCli(std::vector<std::string> args, const Environment& environment) {
     *environment.out << parsed->help << std::flush;
     return kGood;
   }
-  const absl::StatusOr<int> exit_code = Commands().at(parsed->command)(session);
+  const Command& command = Commands().at(parsed->command);
+  const absl::Status used =
+      command.local ? absl::OkStatus() : session.UseContext();
+  const absl::StatusOr<int> exit_code =
+      used.ok() ? command.run(session) : absl::StatusOr<int>(used);
   if (exit_code.ok()) return *exit_code;
   const absl::StatusCode code = exit_code.status().code();
   session.Say(

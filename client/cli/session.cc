@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "client/cli/exit_code.h"
+#include "client/cli/near.h"
 #include "client/cli/printer.h"
 #include "client/cli/text.h"
 #include "core/status.h"
@@ -51,49 +52,113 @@ absl::StatusOr<absl::Duration> ParseTimeFlag(std::string_view flag,
   return duration;
 }
 
+absl::StatusOr<absl::Duration> ParseLifetimeFlag(std::string_view flag,
+                                                 std::string_view text) {
+  if (text.empty()) return absl::ZeroDuration();
+  absl::Duration lifetime;
+  uint32_t days = 0;
+  const char* const end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, days);
+  if (error == std::errc() && at + 1 == end && *at == 'd')
+    lifetime = absl::Hours(24) * days;
+  else if (!absl::ParseDuration(std::string(text), &lifetime))
+    lifetime = absl::ZeroDuration();
+  if (lifetime < absl::Seconds(1))
+    return InvalidArgument("{} {}: want a time such as 90d or 12h", flag, text);
+  return lifetime;
+}
+
+// A context takes the place of the environment, so that no token of one
+// service is sent to another one. Flags are over both.
+absl::Status Session::UseContext() {
+  const Options& options = line_.options();
+  const auto variable = [&](const char* name) {
+    return environment_.variable(name).value_or("");
+  };
+  const bool named = line_.Given("--context");
+  for (const char* flag : {"--coordinator", "--private"}) {
+    if (!line_.Given(flag)) continue;
+    if (named) return InvalidArgument("--context and {}: want one", flag);
+    return absl::OkStatus();
+  }
+  std::string name = named ? options.context : variable("LEAT_CONTEXT");
+  if (name.empty() && !variable("LEAT_COORDINATOR").empty())
+    return absl::OkStatus();
+  const std::string path = ContextsPath(environment_.variable);
+  Contexts contexts;
+  if (!path.empty()) {
+    ASSIGN_OR_RETURN(contexts, ReadContexts(path));
+  }
+  if (name.empty()) name = contexts.current;
+  if (name.empty()) return absl::OkStatus();
+  const auto found = contexts.all.find(name);
+  if (found == contexts.all.end()) {
+    std::vector<std::string> names;
+    for (const auto& [each, context] : contexts.all) names.push_back(each);
+    return NotFound("no context \"{}\" in {}{}", name,
+                    path.empty() ? "any file" : path, DidYouMean(name, names));
+  }
+  context_ = Resolved(found->second, path, variable("HOME"));
+  return absl::OkStatus();
+}
+
+Format Session::format() const {
+  const bool own =
+      line_.Given("--output") || !context_ || context_->output.empty();
+  return FormatOf(own ? line_.options().output : context_->output);
+}
+
 absl::StatusOr<ConnectOptions> Session::MakeOptions() const {
   const Options& options = line_.options();
   const auto value_of = [&](std::string_view flag, const std::string& given,
-                            const char* variable) {
+                            const char* variable, std::string Context::*kept) {
     if (line_.Given(flag)) return given;
+    if (context_) return (*context_).*kept;
     return environment_.variable(variable).value_or("");
   };
   ConnectOptions connect;
-  ASSIGN_OR_RETURN(connect.timeout,
-                   ParseTimeFlag("--timeout", options.timeout));
+  const bool context_timeout =
+      context_ && !context_->timeout.empty() && !line_.Given("--timeout");
+  ASSIGN_OR_RETURN(
+      connect.timeout,
+      ParseTimeFlag("--timeout",
+                    context_timeout ? context_->timeout : options.timeout));
   if (line_.Given("--private")) {
     ASSIGN_OR_RETURN(connect.private_pid, PrivatePid());
     return connect;
   }
-  connect.address =
-      value_of("--coordinator", options.coordinator, "LEAT_COORDINATOR");
+  connect.address = value_of("--coordinator", options.coordinator,
+                             "LEAT_COORDINATOR", &Context::coordinator);
   if (connect.address.empty()) connect.address = kDefaultAddress;
-  if (line_.Given("--access-token-file")) {
-    ASSIGN_OR_RETURN(
-        connect.access_token,
-        ReadSmallFile("--access-token-file", options.access_token_file));
+  const bool own_token = line_.Given("--access-token-file");
+  const std::string token_file = own_token  ? options.access_token_file
+                                 : context_ ? context_->access_token_file
+                                            : "";
+  if (own_token || !token_file.empty()) {
+    ASSIGN_OR_RETURN(connect.access_token,
+                     ReadSmallFile("--access-token-file", token_file));
     while (!connect.access_token.empty() &&
            std::isspace(static_cast<uint8_t>(connect.access_token.back()))) {
       connect.access_token.pop_back();
     }
-  } else {
+  } else if (!context_) {
     connect.access_token =
         environment_.variable("LEAT_ACCESS_TOKEN").value_or("");
   }
   const auto read = [&](std::string_view flag, const std::string& given,
-                        const char* variable,
+                        const char* variable, std::string Context::*kept,
                         std::string& pem) -> absl::Status {
-    const std::string path = value_of(flag, given, variable);
+    const std::string path = value_of(flag, given, variable, kept);
     if (path.empty()) return absl::OkStatus();
     ASSIGN_OR_RETURN(pem, ReadSmallFile(flag, path));
     return absl::OkStatus();
   };
-  RETURN_IF_ERROR(
-      read("--tls-ca", options.tls_ca, "LEAT_TLS_CA", connect.ca_pem));
-  RETURN_IF_ERROR(
-      read("--tls-cert", options.tls_cert, "LEAT_TLS_CERT", connect.cert_pem));
-  RETURN_IF_ERROR(
-      read("--tls-key", options.tls_key, "LEAT_TLS_KEY", connect.key_pem));
+  RETURN_IF_ERROR(read("--tls-ca", options.tls_ca, "LEAT_TLS_CA",
+                       &Context::tls_ca, connect.ca_pem));
+  RETURN_IF_ERROR(read("--tls-cert", options.tls_cert, "LEAT_TLS_CERT",
+                       &Context::tls_cert, connect.cert_pem));
+  RETURN_IF_ERROR(read("--tls-key", options.tls_key, "LEAT_TLS_KEY",
+                       &Context::tls_key, connect.key_pem));
   if (connect.cert_pem.empty() != connect.key_pem.empty()) {
     return InvalidArgument("--tls-cert and --tls-key go together");
   }
@@ -131,11 +196,12 @@ void Session::Say(std::string_view message) const {
   *environment_.err << "leat: " << Printable(message) << std::endl;
 }
 
-void Session::Put(const View& view, bool redraw) const {
+void Session::Put(const View& view, bool redraw, bool further) const {
   const Options& options = line_.options();
   PrintStyle style;
-  style.format = FormatOf(options.output);
+  style.format = format();
   style.width = environment_.width();
+  style.further = further;
   const auto variable = [&](const char* name) {
     return environment_.variable(name).value_or("");
   };
@@ -174,7 +240,7 @@ absl::StatusOr<int> Session::Show(
   watch = watch || options.watch;
   ASSIGN_OR_RETURN(const absl::Duration interval,
                    ParseTimeFlag("--interval", options.interval));
-  const Format format = FormatOf(options.output);
+  const Format format = this->format();
   const bool redraw = watch && environment_.out_is_terminal &&
                       (format == Format::kTable || format == Format::kWide);
   int exit_code = kGood;
@@ -185,7 +251,7 @@ absl::StatusOr<int> Session::Show(
       const bool text = format == Format::kTable || format == Format::kWide;
       if (n > 0 && !redraw && text) *environment_.out << '\n';
       if (n > 0 && format == Format::kYaml) *environment_.out << "---\n";
-      Put(result->view, redraw);
+      Put(result->view, redraw, /*further=*/false);
       exit_code = result->exit_code;
     } else if (n == 0) {
       return result.status();

@@ -6,11 +6,13 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "absl/status/statusor.h"
 #include "client/cli/command_line.h"
+#include "client/cli/contexts.h"
 #include "client/cli/environment.h"
 #include "client/cli/view.h"
 
@@ -26,10 +28,21 @@ class Session {
   const CommandLine& line() const { return line_; }
   const Environment& environment() const { return environment_; }
 
+  // Looks up the context that is meant, if one is (docs/OPERATIONS.md says
+  // which). Before Connect and Show. kNotFound: no such context.
+  // kInvalidArgument, kFailedPrecondition: its file, or two addresses.
+  absl::Status UseContext();
   // Connected once; a failure is not remembered.
   absl::StatusOr<Connection*> Connect();
   // A message for people, on stderr; escaped.
   void Say(std::string_view message) const;
+
+  // What -o says; of a context, if the command line does not.
+  Format format() const;
+  // Prints one view; `further`: as PrintStyle's.
+  void PrintView(const View& view, bool further) const {
+    Put(view, false, further);
+  }
 
   // What a command shows, and the exit code that goes with it.
   struct Result {
@@ -45,11 +58,12 @@ class Session {
   absl::StatusOr<ConnectOptions> MakeOptions() const;
   // Returns the process that --private names; 0: it names none.
   absl::StatusOr<int64_t> PrivatePid() const;
-  // Prints one view; `redraw`: over the last one.
-  void Put(const View& view, bool redraw) const;
+  // `redraw`: over the last one.
+  void Put(const View& view, bool redraw, bool further) const;
 
   const CommandLine& line_;
   const Environment& environment_;
+  std::optional<Context> context_;  // in use; its paths are resolved
   std::unique_ptr<Connection> connection_;
 };
 
@@ -57,5 +71,9 @@ class Session {
 // above zero; names `flag`.
 absl::StatusOr<absl::Duration> ParseTimeFlag(std::string_view flag,
                                              std::string_view text);
+
+// The same of a time that may be days: "90d", "12h". Empty: zero.
+absl::StatusOr<absl::Duration> ParseLifetimeFlag(std::string_view flag,
+                                                 std::string_view text);
 
 }  // namespace leat::cli

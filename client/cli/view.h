@@ -44,6 +44,7 @@ struct Line {
   std::string text;  // broken at spaces where it is too long
   Tone tone = Tone::kPlain;
   int indent = 0;
+  int hang = 0;  // of its second and further lines, beyond `indent`
 };
 
 // Printed in this order; empty parts are left out.

@@ -5,11 +5,13 @@
 // responses in proto/leat/v1/admin.proto and pool.proto, so that every tool
 // prints the same names.
 //
-// Thread-safe. Every call but WatchPool has the connection's timeout.
+// Thread-safe. Every call has the connection's timeout, but for those that
+// watch a pool or follow events.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -18,6 +20,15 @@
 #include "absl/time/time.h"
 
 namespace leat {
+
+// Which events of the coordinator are wanted.
+struct EventsQuery {
+  // As in the last answer: events behind it. Zero: all.
+  uint64_t after = 0, instance = 0;
+  std::optional<absl::Duration> since;  // of the last so long, and later ones
+  std::string subject;  // "job/resnet50", or a kind: "worker"; empty: all
+  bool follow = false;  // also those that are still to happen
+};
 
 class Admin {
  public:
@@ -56,6 +67,17 @@ class Admin {
   virtual absl::Status WatchPool(
       std::string_view name, absl::Duration within,
       const std::function<bool(const std::string& pool)>& on_pool) = 0;
+  // Events, oldest first: `on_events` gets each answer as it comes, and says
+  // whether to go on; the first answer comes at once. With `follow` the call
+  // lasts a minute at most: ask again after the last answer. OK also where
+  // `on_events` ended it.
+  virtual absl::Status WatchEvents(
+      const EventsQuery& query,
+      const std::function<bool(std::string_view json)>& on_events) = 0;
+  // `lifetime` zero: until it is unmuted.
+  virtual absl::Status MuteFinding(std::string_view code,
+                                   absl::Duration lifetime) = 0;
+  virtual absl::Status UnmuteFinding(std::string_view code) = 0;
 };
 
 }  // namespace leat

@@ -469,7 +469,7 @@ TEST(Coordinator, ARunningConsumerKeepsItsViewWhenItsJobIsDeleted) {
           .status()
           .code(),
       StatusCode::kNotFound);
-  world->CloseConsumer(consumer);
+  world->CloseConsumer(consumer, world.now());
   EXPECT_EQ(world->AssignmentOf(job->dataset.id, DecoderClass::kExact),
             nullptr);
 }

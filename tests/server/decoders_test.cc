@@ -132,7 +132,7 @@ TEST(Decoders, WorkersThatDoNotTellThemServeEveryJob) {
   ASSERT_TRUE(next.ok() && *next != nullptr);
   EXPECT_EQ((*next)->workers.size(), 2u);
   // Nothing is left of either table when all its users are gone.
-  world->CloseConsumer(consumer);
+  world->CloseConsumer(consumer, world.now());
   EXPECT_TRUE(world.DeleteJob("j").ok());
   EXPECT_THAT(Owners(world, dataset, HashOf("jpeg 2")), IsEmpty());
 }

@@ -50,7 +50,7 @@ TEST(Expiry, AJobInUseStaysAndItsUseIsCountedFromItsEnd) {
   const SessionId consumer = world.Open(*job, "c");
   world.Advance(hours(1000));
   EXPECT_EQ(JobNames(world), Names{"j"});
-  world->CloseConsumer(consumer);
+  world->CloseConsumer(consumer, world.now());
   world.Advance(hours(46));
   EXPECT_EQ(JobNames(world), Names{"j"});
   world.Advance(hours(4));
@@ -75,7 +75,7 @@ TEST(Expiry, TheLastUseSurvivesARestart) {
   const auto young = world.MakeJob(SpecOf("young", "/young"), a);
   const SessionId consumer = world.Open(*young, "c");
   world.Advance(hours(28 * 24));
-  world->CloseConsumer(consumer);
+  world->CloseConsumer(consumer, world.now());
   const uint64_t written = world.store().sequence();
   EXPECT_LE(written, 4u + 29u) << "a use is stored once a day, at most";
   EXPECT_GE(written, 4u + 20u);
@@ -112,7 +112,7 @@ TEST(Expiry, ADatasetOfAnotherJobStays) {
   ASSERT_TRUE(world.DeleteJob("two").ok());
   world.Advance(hours(100));
   EXPECT_EQ(world->Datasets().size(), 1u);
-  world->CloseConsumer(consumer);
+  world->CloseConsumer(consumer, world.now());
   world.Advance(hours(100));
   EXPECT_TRUE(world->Datasets().empty());
 }
@@ -126,7 +126,7 @@ TEST(Expiry, AConsumerUsesAllJobsOfItsPlan) {
   const SessionId consumer = world.Open(*two, "c");
   world.Advance(hours(100));
   EXPECT_EQ(JobNames(world), (Names{"one", "two"}));
-  world->CloseConsumer(consumer);
+  world->CloseConsumer(consumer, world.now());
   world.Advance(hours(100));
   EXPECT_TRUE(JobNames(world).empty());
 }

@@ -150,7 +150,7 @@ TEST_F(FiguresTest, MakeTheCoordinatorsVerdict) {
   EXPECT_EQ(world->BottleneckOf("k", {}, world.now().mono).status().code(),
             absl::StatusCode::kNotFound);
   // Who has gone does not count.
-  world->CloseConsumer(consumer);
+  world->CloseConsumer(consumer, world.now());
   EXPECT_EQ(verdict(), Limit::kUnknown);
 }
 

@@ -88,7 +88,7 @@ class Day {
       speed = speed == 1 ? 0.5 : 1;
     }
     for (int i = 0; i < 40; ++i) {
-      world_->CloseConsumer(consumers_.front());
+      world_->CloseConsumer(consumers_.front(), world_.now());
       consumers_.pop_front();
       Open();
     }

@@ -45,6 +45,8 @@ TEST(ExitCodes, EveryCommandSucceedsWithZeroAndQuietStderr) {
       {"completion", "bash"},
       {"completion", "zsh"},
       {"completion", "fish"},
+      {"health"},
+      {"events", "--help"},
   };
   for (const std::vector<std::string>& command : commands) {
     Shell shell;

@@ -126,7 +126,30 @@ inline constexpr char kPools[] = R"({"pools": [
   "draining": 0, "reason": "nobody scales it", "drain": [],
   "version": "7"}]})";
 
+// One answer of WatchEvents: numbers from `first` on.
+inline std::string EventsJson(uint64_t first, int count, uint64_t instance = 7,
+                              uint64_t missed = 0) {
+  std::string events;
+  for (uint64_t i = first; i < first + static_cast<uint64_t>(count); ++i)
+    events += fmt::format(
+        R"({}{{"sequence": {}, "at": "2026-11-21T01:59:{:02}.250Z",
+            "type": "worker.lost", "severity": "warn",
+            "subjects": ["worker/node{}"],
+            "message": "worker node{} sends no heartbeat; its shards go to others"}})",
+        i == first ? "" : ", ", i, i % 60, i, i);
+  return fmt::format(
+      R"({{"events": [{}], "sequence": {}, "instance": {}, "missed": {}}})",
+      events, first + count - 1, instance, missed);
+}
+
 struct FakeService {
+  // Of each call of WatchEvents: its answers, and how it ends. Without one a
+  // call has one answer without events.
+  struct Watched {
+    std::vector<std::string> answers;
+    absl::Status status;
+  };
+  std::vector<Watched> watched;
   std::map<std::string, std::string> answers = {
       {"workers", kWorkers},     {"jobs", JobsJson()},
       {"datasets", kDatasets},   {"shards", kShards},
@@ -138,7 +161,7 @@ struct FakeService {
   std::vector<absl::Status> failing;  // of the next calls, first to last
   std::vector<std::string> calls;
   // What a watcher of pools is told, one after the other.
-  std::vector<std::string> watched;
+  std::vector<std::string> pools_seen;
   Rows rows;
   // Of leat.v1.ExplainedRow.
   std::string explained = R"([
@@ -227,12 +250,36 @@ class FakeAdmin : public Admin {
       std::string_view name, absl::Duration,
       const std::function<bool(const std::string&)>& on_pool) override {
     RETURN_IF_ERROR(Call("pool-watch " + std::string(name)));
-    while (!service_->watched.empty()) {
-      const std::string pool = service_->watched.front();
-      service_->watched.erase(service_->watched.begin());
+    while (!service_->pools_seen.empty()) {
+      const std::string pool = service_->pools_seen.front();
+      service_->pools_seen.erase(service_->pools_seen.begin());
       if (!on_pool(pool)) break;
     }
     return absl::OkStatus();
+  }
+  absl::Status WatchEvents(
+      const EventsQuery& query,
+      const std::function<bool(std::string_view)>& on_events) override {
+    RETURN_IF_ERROR(Call(fmt::format(
+        "events after {} of {} about \"{}\"{}{}", query.after, query.instance,
+        query.subject, query.follow ? " follow" : "",
+        query.since ? " since " + absl::FormatDuration(*query.since) : "")));
+    FakeService::Watched call{{EventsJson(1, 0)}, absl::OkStatus()};
+    if (!service_->watched.empty()) {
+      call = service_->watched.front();
+      service_->watched.erase(service_->watched.begin());
+    }
+    for (const std::string& answer : call.answers)
+      if (!on_events(answer)) return absl::OkStatus();
+    return call.status;
+  }
+  absl::Status MuteFinding(std::string_view code,
+                           absl::Duration lifetime) override {
+    return Call(
+        fmt::format("mute {} {}", code, absl::FormatDuration(lifetime)));
+  }
+  absl::Status UnmuteFinding(std::string_view code) override {
+    return Call(fmt::format("unmute {}", code));
   }
 
  private:

@@ -39,6 +39,7 @@ std::vector<std::vector<std::string>> ViewCommands() {
           {"describe", "dataset", "train"},
           {"why", "resnet50", "--step", "3"},
           {"bottleneck", "resnet50"},
+          {"health"},
           {"inspect", "."}};
 }
 

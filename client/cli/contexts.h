@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Contexts: services that the CLI knows by a name, and which of them is meant
+// where none is named. Kept in a file of YAML that people may write, too:
+//
+//   current: lab
+//   contexts:
+//     lab:
+//       coordinator: lab.example:7411
+//       access_token_file: lab.token      # beside this file
+//       tls_ca: ~/certificates/lab.pem
+//       timeout: 30s
+//       output: wide
+//
+// The file holds no secret, but says where secrets are sent: nobody else may
+// write it, and nobody else may read it where it names a token or a key.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace leat::cli {
+
+// Empty: it is not set.
+struct Context {
+  std::string coordinator, access_token_file, tls_ca, tls_cert, tls_key;
+  std::string timeout, output;
+};
+
+struct Contexts {
+  std::string current;  // empty: none
+  std::map<std::string, Context> all;
+};
+
+// A key of a context, as the file has it, and the flag that it stands for.
+struct ContextKey {
+  std::string_view key, flag;
+  std::string Context::*value;
+  bool file = false;  // a path
+};
+std::span<const ContextKey> ContextKeys();
+
+using Variable =
+    std::function<std::optional<std::string>(const char* variable)>;
+// LEAT_CONFIG; else leat/config.yaml in XDG_CONFIG_HOME or ~/.config. Empty:
+// there is no such place.
+std::string ContextsPath(const Variable& variable);
+
+// No file: no contexts. kInvalidArgument: names path, line, key and what is
+// expected. kFailedPrecondition: it cannot be read, or others may change it.
+absl::StatusOr<Contexts> ReadContexts(const std::string& path);
+absl::StatusOr<Contexts> ParseContexts(const std::string& path,
+                                       const std::string& text);
+// Takes the place of the file as a whole, of mode 0600.
+absl::Status WriteContexts(const std::string& path, const Contexts& contexts);
+
+// kInvalidArgument: not 1 to 64 of letters, digits, '.', '_' and '-'.
+absl::Status CheckContextName(std::string_view name);
+// `what`: for the error.
+absl::Status CheckContextValue(const ContextKey& key, std::string_view what,
+                               const std::string& value);
+
+// With its paths as they are to be opened: "~/" is `home`; others are beside
+// the file at `path`.
+Context Resolved(Context context, const std::string& path,
+                 const std::string& home);
+
+}  // namespace leat::cli

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Manual pages, made of the command tree, so that they cannot miss a command
+// or an option: leat(1), and leat-COMMAND(1) for each command.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "client/cli/command_line.h"
+
+namespace leat::cli {
+
+// Files by their names: "leat.1", "leat-top.1". Text for groff's macros "man".
+// The same tree and version give the same bytes.
+std::map<std::string, std::string> ManPages(const CommandNode& root,
+                                            std::string_view version);
+
+}  // namespace leat::cli

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/cli/report.h"
+
+#include <filesystem>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/client/cli/fake.h"
+
+namespace leat::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+TEST(Report, HoldsEveryPartInOneFile) {
+  Shell shell;
+  shell.service.watched = {{{EventsJson(1, 2)}, {}}};
+  shell.service.findings =
+      R"([{"code": "WORKER_LOST", "severity": "warn", "summary": "node2"}])";
+  ASSERT_EQ(shell.Run({"report", "-o", "-"}), 0) << shell.err;
+  for (const char* part :
+       {"WARN WORKER_LOST: node2", "node1", "resnet50", "trainer0-77",
+        "the decode threads are busy", "worker node2 sends no heartbeat",
+        "DESCRIPTORS", "What to change: add workers", "2026-11-21T02:00:00Z"})
+    EXPECT_THAT(shell.out, HasSubstr(part));
+  EXPECT_THAT(shell.out, Not(HasSubstr("<script")));
+  EXPECT_THAT(shell.out, Not(HasSubstr("src=")));
+  EXPECT_THAT(shell.out, Not(HasSubstr("href=")));
+  EXPECT_THAT(shell.out, Not(HasSubstr("\x1b")));
+  EXPECT_TRUE(shell.out.starts_with("<!doctype html>"));
+  EXPECT_TRUE(shell.out.ends_with("</html>\n"));
+}
+
+TEST(Report, IsWrittenWhereItIsWanted) {
+  const std::string path =
+      std::filesystem::path(testing::TempDir()) / "leat-report.html";
+  Shell shell;
+  ASSERT_EQ(shell.Run({"report", "-o", path}), 0) << shell.err;
+  EXPECT_THAT(shell.err, HasSubstr("holds no tokens"));
+  EXPECT_THAT(shell.out, IsEmpty());
+  EXPECT_GT(std::filesystem::file_size(path), 1000u);
+  std::filesystem::remove(path);
+  EXPECT_EQ(shell.Run({"report", "-o", "/no/such/folder/r.html"}), 1);
+  shell.service.connect = Unavailable("nobody");
+  EXPECT_EQ(shell.Run({"report", "-o", path}), 4);
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST(Report, TextsOfTheServiceAreNoMarkup) {
+  View view;
+  Section section;
+  section.title = "<b>\"'&";
+  section.facts = {{"<i>", {"<script>alert(1)</script>"}}};
+  section.lines = {{"</p>\x1b[2J"}};
+  section.table = {{{"<td>"}}, {{{"\" onload=\"x"}}}};
+  view.sections = {section};
+  const std::string html = ReportHtml("<h>", {{"<t>", view}});
+  EXPECT_THAT(html, HasSubstr("&lt;b&gt;&quot;&#39;&amp;"));
+  EXPECT_THAT(html, HasSubstr("&lt;script&gt;alert(1)&lt;/script&gt;"));
+  EXPECT_THAT(html, HasSubstr("&quot; onload=&quot;x"));
+  EXPECT_THAT(html, HasSubstr("&lt;/p&gt;\\x1b[2J"));
+  EXPECT_THAT(html, Not(HasSubstr("<script")));
+  EXPECT_THAT(html, HasSubstr("&lt;t&gt;"));
+}
+
+TEST(Report, LongTablesAreCutAndSayIt) {
+  View view;
+  Section section;
+  section.table.columns = {{"N"}};
+  for (int i = 0; i < 5000; ++i)
+    section.table.rows.push_back({std::to_string(i)});
+  view.sections = {section};
+  const std::string html = ReportHtml("", {{"t", view}});
+  EXPECT_THAT(html, HasSubstr("The first 2000 of 5000 rows."));
+  EXPECT_THAT(html, Not(HasSubstr(">2000<")));
+}
+
+TEST(Report, AddressesLoseTheirSecrets) {
+  const std::vector<std::pair<std::string, std::string>> table = {
+      {"", ""},
+      {"plain text, a@b ?c", "plain text, a@b ?c"},
+      {"https://host/a/b.tar", "https://host/a/b.tar"},
+      {"s3://key:secret@host/a?sig=1", "s3://...@host/a?..."},
+      {"(path=\"https://u:p@h/x?token=t\", n=1)",
+       "(path=\"https://...@h/x?...\", n=1)"},
+      {"https://h/a@b", "https://h/a@b"},
+      {"a://u:p@q@h/x b://v:w@i", "a://...@h/x b://...@i"},
+      {"https://h#frag", "https://h#..."},
+      {"://", "://"},
+  };
+  for (const auto& [text, wanted] : table)
+    EXPECT_EQ(WithoutSecrets(text), wanted);
+}
+
+}  // namespace
+}  // namespace leat::cli
