@@ -105,8 +105,8 @@ class ClusterEvents {
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
 };
 
-// Of an EventQuery: "KIND/NAME" or "KIND" of a kind that events are about.
-// kInvalidArgument lists the kinds.
+// Checks the subject of an EventQuery: "KIND/NAME" or "KIND" of a kind that
+// events are about. kInvalidArgument lists the kinds.
 absl::Status CheckSubject(std::string_view subject);
 // Whether `subject` is what an EventQuery asks for.
 bool IsAbout(std::string_view subject, std::string_view wanted);

@@ -45,6 +45,7 @@
 #include "server/bad_samples.h"
 #include "server/cluster_events.h"
 #include "server/consumer_table.h"
+#include "server/coordinator_config.h"
 #include "server/figures.h"
 #include "server/finding_watch.h"
 #include "server/indexing.h"
@@ -56,44 +57,6 @@
 #include "server/types.h"
 
 namespace leat::server {
-
-struct CoordinatorConfig {
-  MembershipConfig membership;
-  IndexingConfig indexing;
-  Duration heartbeat_interval = std::chrono::seconds(1);
-  // Changes of members within this time make one new assignment.
-  Duration assignment_delay = std::chrono::milliseconds(50);
-  // The share of its time that a consumer may wait for batches, and for how
-  // long, before it is reported as stalled.
-  double stall_fraction = 0.25;
-  Duration stall_after = std::chrono::seconds(10);
-  History::Config history;  // of what workers and consumers did
-  ClusterEvents::Config events;
-  // A finding that was not there for so long has gone.
-  Duration finding_gone_after = std::chrono::seconds(10);
-  size_t max_consumers = 20'000;
-  size_t max_waiting_jobs = 4096;
-  size_t max_writes = 4096;
-  size_t max_jobs = 10'000;
-  size_t max_bad_samples = 100;            // listed per job; all are counted
-  uint64_t max_index_bytes = 64ull << 30;  // of all its blocks; workers are
-                                           // told this and the next
-  uint64_t index_block_bytes = kIndexBlockBytes;
-  uint64_t max_whole_index_bytes = 512ull << 20;  // of one that is sent whole
-  // A block that no dataset refers to is kept for so long.
-  Duration keep_blocks = std::chrono::hours(1);
-  // A job that nobody has used for so long is deleted, and its dataset with the
-  // last of its jobs; 0: never.
-  Duration job_ttl = std::chrono::hours(30 * 24);
-  // After a start with pools in the store: workers come back in this time.
-  Duration pool_hold = std::chrono::seconds(15);
-  std::string cluster = "leat";  // its name, for people
-  // Not empty: the address that is exposed to the network (rpc/auth.h).
-  std::string insecure_listener;
-
-  // kInvalidArgument names the field, the value and what was expected.
-  absl::Status Validate() const;
-};
 
 class Coordinator {
  public:

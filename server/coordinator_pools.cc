@@ -174,9 +174,9 @@ void Coordinator::PublishPools(const PoolsSeen& seen, Now now,
                       before.target.drain == next.target.drain;
     next.version = same ? before.version : ++pool_version_;
     if (before.target.desired != next.target.desired || before.version == 0)
-      effects->Add([name, target = next.target] {
-        LOG_INFO("pool.desired pool={} desired={} drain={} reason=\"{}\"", name,
-                 target.desired, target.drain.size(), target.reason);
+      effects->Add([pool_name = name, target = next.target] {
+        LOG_INFO("pool.desired pool={} desired={} drain={} reason=\"{}\"",
+                 pool_name, target.desired, target.drain.size(), target.reason);
       });
     before = std::move(next);
     if (!same) WakeWatchers(name, effects);
@@ -303,7 +303,7 @@ absl::StatusOr<std::optional<PoolView>> Coordinator::NextForWatcher(
   const bool set = state_.pools().contains(watcher.pool);
   if (set && !pools_.contains(watcher.pool)) return std::nullopt;
   PoolView view = ViewOfPool(watcher.pool);
-  // Of a pool without bounds there is one thing to say.
+  // There is one thing to say about a pool without bounds.
   const uint64_t version = view.bounds.max == 0 ? 0 : view.version;
   if (watcher.sent == version) return std::nullopt;
   watcher.sent = version;

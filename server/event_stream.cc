@@ -135,7 +135,7 @@ absl::StatusOr<EventQuery> EventQueryOf(const v1::WatchEventsRequest& request,
   EventQuery query;
   RETURN_IF_ERROR(CheckSubject(request.subject()));
   query.subject = request.subject();
-  // Of another start the numbers mean nothing: all is told.
+  // The numbers of another start mean nothing, so all events are told.
   if (request.instance() == 0 || request.instance() == instance)
     query.after = request.after();
   if (!request.has_since()) return query;

@@ -102,7 +102,7 @@ class Membership {
   bool Disconnect(SessionId session, bool left, Now now);
   // True: known and changed.
   bool SetDrained(std::string_view name, bool drained);
-  // The same of a worker that its pool gives up. A worker that registers again
+  // The same for a worker that its pool gives up. A worker that registers again
   // begins without it.
   bool SetRetiring(std::string_view name, bool retiring);
   // Marks lost and forgets what is due.

@@ -165,8 +165,8 @@ class State {
   };
   // Those that have bounds, by name.
   const std::map<std::string, BoundedPool>& pools() const { return pools_; }
-  // By code. Those that have ended stay until the code is muted again: there
-  // are as many as codes at most.
+  // The key is the code. Mutes that have ended stay until the code is muted
+  // again: there are as many as codes at most.
   const std::map<std::string, FindingMuted>& mutes() const { return mutes_; }
   // What the plan began with; nullopt: it has not.
   std::optional<Decoders> DecodersOf(const Digest& plan_hash) const;

@@ -113,7 +113,7 @@ struct Config {
   // `into` is as it was. Errors: as rpc::ReadTls and rpc::ReadAccessToken.
   absl::Status ReadSecurity(rpc::Security* into) const;
   FormKinds form_kinds() const;  // of `forms`
-  // What of decode_bytes is for rows that need more than their thread has for
+  // The part of decode_bytes for rows that need more than their thread has for
   // itself. REQUIRES: SetDefaults was called.
   uint64_t shared_decode_bytes() const;
   // kInvalidArgument: the parts of `memory_bytes` are more than it.

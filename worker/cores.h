@@ -35,10 +35,10 @@ struct TaskLimits {
   int cores = std::numeric_limits<int>::max();
   uint64_t memory_bytes = std::numeric_limits<uint64_t>::max();
 };
-// Of the texts of SLURM_CPUS_PER_TASK, SLURM_MEM_PER_NODE and SLURM_MEM_PER_CPU
-// (MiB). What is empty or no positive number limits nothing: a site need not
-// bind tasks to what they asked for, so that the mask and the control group
-// alone would promise the whole node.
+// Reads the texts of SLURM_CPUS_PER_TASK, SLURM_MEM_PER_NODE and
+// SLURM_MEM_PER_CPU (MiB). What is empty or no positive number limits nothing:
+// a site need not bind tasks to what they asked for, so that the mask and the
+// control group alone would promise the whole node.
 TaskLimits LimitsOfTask(std::string_view cpus, std::string_view memory,
                         std::string_view memory_per_cpu);
 

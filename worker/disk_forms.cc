@@ -16,7 +16,8 @@ namespace {
 constexpr uint64_t kRecordVersion = 1;
 // Says that no form can be made: shorter than any.
 constexpr size_t kRefusedBytes = 4;
-// Of a file's bytes: what a form of a photo takes, with some room.
+// A photo's seek index takes one in so many of its file's bytes, and its
+// coefficients take so many times them, with some room.
 constexpr size_t kUsualSeekOf = 32, kUsualCoefficients = 2;
 
 size_t DiskWayOf(JpegFormKind kind) { return static_cast<size_t>(kind); }

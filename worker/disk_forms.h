@@ -57,7 +57,7 @@ struct ReadForm {
   KeptForm kept;
 };
 
-// Of which datasets a disk cache keeps something.
+// Which datasets a disk cache keeps something of.
 enum class DiskCacheOf {
   kRemote,  // s3, gs and http
   kAll,
@@ -112,7 +112,7 @@ class DiskForms {
 
   FormKinds kinds() const { return options_.kinds; }
   uint64_t max_form_bytes() const { return cache_->max_range_bytes(); }
-  // As DiskWriter's.
+  // These have the contracts of DiskWriter's functions.
   bool WaitIdle(MonotonicTime deadline) { return writer_->WaitIdle(deadline); }
   uint64_t dropped() const { return writer_->dropped(); }
 

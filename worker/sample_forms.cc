@@ -52,8 +52,8 @@ FormKinds SampleForms::DiskLacks(const KeptForm& used) const {
   const FormKinds kinds = disk_.forms->kinds();
   JpegFormKind next = JpegFormKind::kCoefficients;
   if (used.form == nullptr && kinds.seek_index) next = JpegFormKind::kSeekIndex;
-  // Of seek indexes those from the disk: of others it is not known that the
-  // record was asked for in an epoch before.
+  // Seek indexes from the disk alone: of others it is not known that the record
+  // was asked for in an epoch before.
   if (used.form != nullptr &&
       (used.kind == JpegFormKind::kCoefficients || disk_.read == nullptr))
     return {};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// leat context: lists, shows, chooses, sets and deletes contexts.
+// leat context lists, shows, chooses, sets and deletes contexts.
 #include <filesystem>
 
 #include "client/cli/commands.h"
@@ -12,7 +12,7 @@
 namespace leat::cli {
 namespace {
 
-// The file, and what it holds.
+// Known is the file of the contexts and what it holds.
 struct Known {
   std::string path;
   Contexts contexts;

@@ -52,7 +52,7 @@ absl::Status CheckAddress(std::string_view what, const std::string& address) {
   return InvalidArgument("{} \"{}\": want HOST:PORT", what, address);
 }
 
-// Closes a descriptor.
+// A File closes its descriptor.
 class File {
  public:
   explicit File(int fd) : fd_(fd) {}
@@ -67,7 +67,7 @@ class File {
   const int fd_;
 };
 
-// What of the file stands in which line, for errors.
+// The Reader knows in which line of the file a value stands, for errors.
 class Reader {
  public:
   explicit Reader(const std::string& path) : path_(path) {}
@@ -114,7 +114,8 @@ class Reader {
     return node.Scalar();
   }
 
-  // A map whose keys are among `keys` (none: any), each once.
+  // Checks that the node is a map and has each key once, and only those of
+  // `keys` if there are some.
   absl::Status CheckMap(const YAML::Node& node, const std::string& what,
                         const std::vector<std::string>& keys) const {
     if (!node.IsMap()) return At(node, what + ": want keys and values");
@@ -164,7 +165,7 @@ class Reader {
   const std::string path_;
 };
 
-// Nobody else may change it; nor read it, if it names what is secret.
+// Nobody else may change the file, nor read it if it names what is secret.
 absl::Status CheckMode(const std::string& path, const struct stat& found,
                        const Contexts& contexts) {
   const uint32_t mode = found.st_mode & 0777;
@@ -300,7 +301,7 @@ absl::Status WriteContexts(const std::string& path, const Contexts& contexts) {
     return FailedPrecondition("{}: cannot be written: {}", path, why);
   };
   std::error_code error;
-  // A link stays one.
+  // Where the path is a link, the file that it leads to is replaced.
   fs::path target = fs::weakly_canonical(path, error);
   if (error) target = path;
   const fs::path folder = target.parent_path();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Contexts: services that the CLI knows by a name, and which of them is meant
-// where none is named. Kept in a file of YAML that people may write, too:
+// A context is a service that the CLI knows by a name; the current one is meant
+// where none is named. They are kept in a file of YAML that people may write,
+// too:
 //
 //   current: lab
 //   contexts:
@@ -28,7 +29,7 @@
 
 namespace leat::cli {
 
-// Empty: it is not set.
+// A value that is empty is not set.
 struct Context {
   std::string coordinator, access_token_file, tls_ca, tls_cert, tls_key;
   std::string timeout, output;
@@ -39,7 +40,8 @@ struct Contexts {
   std::map<std::string, Context> all;
 };
 
-// A key of a context, as the file has it, and the flag that it stands for.
+// This is a key of a context, as the file has it, and the flag that it stands
+// for.
 struct ContextKey {
   std::string_view key, flag;
   std::string Context::*value;
@@ -49,26 +51,27 @@ std::span<const ContextKey> ContextKeys();
 
 using Variable =
     std::function<std::optional<std::string>(const char* variable)>;
-// LEAT_CONFIG; else leat/config.yaml in XDG_CONFIG_HOME or ~/.config. Empty:
-// there is no such place.
+// The path is LEAT_CONFIG, or else leat/config.yaml in XDG_CONFIG_HOME or
+// ~/.config. It is empty where there is no such place.
 std::string ContextsPath(const Variable& variable);
 
-// No file: no contexts. kInvalidArgument: names path, line, key and what is
-// expected. kFailedPrecondition: it cannot be read, or others may change it.
+// Where there is no file there are no contexts. kInvalidArgument: the message
+// names path, line, key and what is expected. kFailedPrecondition: the file
+// cannot be read, or others may change it.
 absl::StatusOr<Contexts> ReadContexts(const std::string& path);
 absl::StatusOr<Contexts> ParseContexts(const std::string& path,
                                        const std::string& text);
-// Takes the place of the file as a whole, of mode 0600.
+// Puts a new file of mode 0600 in the place of the old one.
 absl::Status WriteContexts(const std::string& path, const Contexts& contexts);
 
-// kInvalidArgument: not 1 to 64 of letters, digits, '.', '_' and '-'.
+// kInvalidArgument: the name is not 1 to 64 letters, digits, '.', '_' and '-'.
 absl::Status CheckContextName(std::string_view name);
-// `what`: for the error.
+// `what` names the value in the error.
 absl::Status CheckContextValue(const ContextKey& key, std::string_view what,
                                const std::string& value);
 
-// With its paths as they are to be opened: "~/" is `home`; others are beside
-// the file at `path`.
+// Returns the context with its paths as they are to be opened: "~/" becomes
+// `home`, and other relative ones are beside the file at `path`.
 Context Resolved(Context context, const std::string& path,
                  const std::string& home);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `leat events`: what is remembered is one View. With --watch each answer is
-// one, and whoever was cut off asks again behind the last number that was seen:
+// Without --watch, `leat events` makes one View of all that is remembered. With
+// it, each answer is a View, and a call that was cut off is made again behind
+// the last number that was seen:
 //
 //   ask {after 0}                     -> 1 2 3, sequence 3, instance 77
 //   ... the connection breaks ...
@@ -23,7 +24,7 @@
 namespace leat::cli {
 namespace {
 
-// Between two attempts to reach a coordinator that has gone.
+// This is the time between two attempts to reach a coordinator that has gone.
 constexpr absl::Duration kAskAgain = absl::Seconds(2);
 
 Tone ToneOf(const Json& event) {
@@ -32,8 +33,8 @@ Tone ToneOf(const Json& event) {
   return severity == "warn" ? Tone::kWarn : Tone::kPlain;
 }
 
-// "11-21 01:59:59" of an RFC 3339 time in UTC: what the coordinator's clock
-// said, whatever this machine's says.
+// Makes "11-21 01:59:59" of an RFC 3339 time in UTC. It is what the
+// coordinator's clock said, whatever this machine's clock says.
 std::string Short(const std::string& rfc3339) {
   if (rfc3339.size() < 19 || rfc3339[10] != 'T') return rfc3339;
   return rfc3339.substr(5, 5) + ' ' + rfc3339.substr(11, 8);
@@ -85,7 +86,7 @@ absl::StatusOr<std::string> EventSubject(const std::string& text) {
   const std::string word = text.substr(0, slash);
   const std::string name = slash == std::string::npos ? "" : text.substr(slash);
   if (const Kind* kind = FindKind(word);
-      kind != nullptr && kind->plural != "shards")
+      kind != nullptr && kind->plural != "shards" && kind->plural != "pools")
     return std::string(kind->singular) + name;
   for (const char* other : {"finding", "coordinator"})
     if (word == other || word == std::string(other) + 's') return other + name;
@@ -99,13 +100,13 @@ absl::StatusOr<std::string> EventSubject(const std::string& text) {
 
 namespace {
 
-// What one run of `leat events` has seen.
+// A Follower knows what one run of `leat events` has seen.
 class Follower {
  public:
   Follower(Session* session, EventsQuery query)
       : session_(session), query_(std::move(query)) {}
 
-  // Of one answer; whether more is wanted.
+  // Shows or keeps what one answer has, and returns whether more is wanted.
   absl::StatusOr<bool> Take(std::string_view text) {
     ASSIGN_OR_RETURN(const Json answer, ParseObject(text, "events"));
     const uint64_t instance = Whole(answer, "instance");
@@ -128,7 +129,8 @@ class Follower {
     while (most > 0 && shown_ + events.size() > most)
       events.erase(events.size() - 1);
     if (!events.empty()) {
-      session_->PrintView(EventsView(events, session_->format()), printed_++ > 0);
+      session_->PrintView(EventsView(events, session_->format()),
+                          printed_++ > 0);
       shown_ += events.size();
     }
     return (most == 0 || shown_ < most) && session_->environment().out->good();
@@ -144,7 +146,7 @@ class Follower {
   size_t shown_ = 0, printed_ = 0;
 };
 
-// One call. `ended`: nothing more is wanted.
+// Makes one call. `ended` becomes true when nothing more is wanted.
 absl::Status Ask(Session& session, Follower* follower, bool* ended) {
   ASSIGN_OR_RETURN(Connection * connection, session.Connect());
   absl::Status taken;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Events as a View: a line each for people, broken where the terminal ends; a
-// table for `wide` and csv. Pure functions of the coordinator's answers.
+// A View shows an event as a line, which is broken where the terminal ends, or
+// as a row of a table for `wide` and csv. These are pure functions of the
+// coordinator's answers.
 #pragma once
 
 #include <string>
@@ -11,11 +12,12 @@
 
 namespace leat::cli {
 
-// `events`: of a leat.v1.WatchEventsResponse.
+// `events` are those of a leat.v1.WatchEventsResponse.
 View EventsView(const Json& events, Format format);
 
-// "worker", "w/node1", "jobs" as what the coordinator knows: "worker",
-// "worker/node1", "job". kInvalidArgument: no such kind (names near ones).
+// Turns "worker", "w/node1" and "jobs" into what the coordinator knows:
+// "worker", "worker/node1" and "job". kInvalidArgument: there is no such kind;
+// the message names near ones.
 absl::StatusOr<std::string> EventSubject(const std::string& text);
 
 }  // namespace leat::cli

@@ -35,7 +35,7 @@ std::string Plural(size_t count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
-// "1 error, 2 warnings, 1 muted".
+// The text is such as "1 error, 2 warnings, 1 muted".
 Cell Verdict(const Counts& counts) {
   Cell verdict("healthy", Tone::kGood);
   if (counts.warnings > 0)
@@ -48,7 +48,7 @@ Cell Verdict(const Counts& counts) {
   return verdict;
 }
 
-// "  (muted)", "  (muted for 59m)"; empty: it is not.
+// Returns " (muted)" or " (muted for 59m)", and nothing if it is not muted.
 std::string MutedText(const Json& finding, absl::Time now) {
   if (!IsMuted(finding)) return "";
   absl::Time until;

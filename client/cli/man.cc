@@ -14,8 +14,9 @@
 namespace leat::cli {
 namespace {
 
-// A text of roff. Characters that roff draws as others than people type, as
-// hyphens and quotes, are named; a point at a line's beginning is no request.
+// Makes a text of roff. Characters that roff would draw as others than people
+// type, such as hyphens and quotes, are named, and a point at a line's
+// beginning is made no request.
 std::string Roff(std::string_view text) {
   static constexpr std::pair<char, std::string_view> kNamed[] = {
       {'\\', "\\e"},  {'-', "\\-"},   {'\'', "\\(aq"},
@@ -41,7 +42,7 @@ std::string Italic(std::string_view text) {
   return "\\fI" + Roff(text) + "\\fR";
 }
 
-// A sentence: the tree's texts begin small and have no full stop.
+// Adds the full stop, which the tree's texts lack.
 std::string Sentence(std::string_view text) {
   std::string out(text);
   if (out.empty()) return out;
@@ -76,7 +77,7 @@ std::string ManTitle(std::string_view page, std::string_view version) {
   std::string upper;
   for (const char c : page)
     upper += static_cast<char>(c >= 'a' && c <= 'z' ? c - 32 : c);
-  // Without a date: the version says which release it is of.
+  // The page has no date: the version says which release it belongs to.
   return fmt::format(
       ".\\\" Made by \"leat man\" of the program's own table of commands.\n"
       ".TH {} 1 \"\" \"leat {}\" \"Leat\"\n",

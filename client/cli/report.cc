@@ -96,7 +96,7 @@ std::string_view ClassOf(Tone tone) {
   return "";
 }
 
-// `<td class="right good">`.
+// Makes a tag such as `<td class="right good">`.
 std::string Opened(std::string_view tag, Tone tone, bool right = false) {
   std::string classes(right ? "right" : "");
   if (const std::string_view own = ClassOf(tone); !own.empty())
@@ -151,14 +151,15 @@ bool EndsAddress(char c) {
          c == '<' || c == '>' || c == ')' || c == ',';
 }
 
-// What cannot be had is said in its place: a report of the rest is of use.
+// The note stands where a part cannot be had, since a report of the rest is of
+// use.
 View NoteView(std::string note) {
   View view;
   view.note = std::move(note);
   return view;
 }
 
-// The answer of a List call as a View.
+// Makes a View of the answer of a List call.
 View ListedView(const Kind& kind, const absl::StatusOr<std::string>& answer,
                 absl::Time now) {
   if (!answer.ok()) return NoteView(std::string(Message(answer.status())));
@@ -187,7 +188,7 @@ View EventsPart(Admin& admin) {
   return view;
 }
 
-// Verdicts on the jobs that somebody pulls.
+// Shows the verdicts on the jobs that somebody pulls.
 View BottlenecksPart(Admin& admin, const Json& status) {
   View all;
   size_t judged = 0, running = 0;

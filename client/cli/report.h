@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One self-contained HTML file of Views, to attach to an issue: no script, no
-// address outside, nothing of the service that could be taken for markup, and
-// no secret that an address of storage holds.
+// A report is one HTML file of Views, to attach to an issue. It has no script
+// and loads nothing; no text of the service is taken for markup; and secrets in
+// addresses of storage are left out.
 #pragma once
 
 #include <string>
@@ -18,12 +18,12 @@ struct ReportPart {
   View view;
 };
 
-// `heading`: what the report is of, and when it was made.
+// `heading` says when the report was made.
 std::string ReportHtml(std::string_view heading,
                        const std::vector<ReportPart>& parts);
 
-// `text`, without user names, passwords and queries of the addresses in it:
-// "s3://key:secret@host/a?sig=1" is "s3://...@host/a?...".
+// Leaves out user names, passwords and queries of the addresses in the text:
+// "s3://key:secret@host/a?sig=1" becomes "s3://...@host/a?...".
 std::string WithoutSecrets(std::string_view text);
 
 }  // namespace leat::cli

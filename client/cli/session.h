@@ -72,7 +72,7 @@ class Session {
 absl::StatusOr<absl::Duration> ParseTimeFlag(std::string_view flag,
                                              std::string_view text);
 
-// The same of a time that may be days: "90d", "12h". Empty: zero.
+// The same for a time that may be days: "90d", "12h". Empty: zero.
 absl::StatusOr<absl::Duration> ParseLifetimeFlag(std::string_view flag,
                                                  std::string_view text);
 

@@ -286,15 +286,16 @@ absl::StatusOr<int> Down(Session& session) {
   }
   ASSIGN_OR_RETURN(const std::vector<SlurmTasks> queue,
                    Queue(session, SlurmJobName(pool)));
+  // Tasks that wait go first: each would take the place of one that ends.
+  for (const SlurmTasks& tasks : queue)
+    if (tasks.state == SlurmTasks::State::kPending)
+      Cancel(session, {"--state=PENDING", fmt::format("{}", tasks.job)});
   uint64_t ended = 0;
   for (const SlurmTasks& tasks : queue) {
-    const std::string job = fmt::format("{}", tasks.job);
-    if (tasks.state == SlurmTasks::State::kPending)
-      Cancel(session, {"--state=PENDING", job});
     if (tasks.state != SlurmTasks::State::kRunning) continue;
     ++ended;
     Cancel(session, {"--signal=TERM", "--batch",
-                     fmt::format("{}_{}", job, tasks.index)});
+                     fmt::format("{}_{}", tasks.job, tasks.index)});
   }
   session.Say(fmt::format("pool \"{}\": {} worker{} drain{}", pool, ended,
                           ended == 1 ? "" : "s", ended == 1 ? "s" : ""));

@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kFields = 5;
 constexpr size_t kSignalsAtOnce = 100;
-// Of an array's tasks: with fewer that wait, another array is submitted.
+// When fewer than this part of an array's tasks wait, another is submitted.
 constexpr uint64_t kSpareOf = 5;
 
 std::vector<std::string_view> Split(std::string_view text, char at) {

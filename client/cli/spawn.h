@@ -16,7 +16,7 @@ struct Ended {
   std::string out, err;
 };
 
-// Of each of the two outputs; what a program prints beyond that is an error.
+// The most bytes of each output; it is an error if a program prints more.
 inline constexpr size_t kMaxSpawnOutput = 16 << 20;
 
 // `argv[0]` is found on PATH. kNotFound: there is no such program.

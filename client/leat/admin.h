@@ -23,7 +23,7 @@ namespace leat {
 
 // Which events of the coordinator are wanted.
 struct EventsQuery {
-  // As in the last answer: events behind it. Zero: all.
+  // The last answer's number; only later events are wanted. Zero: all.
   uint64_t after = 0, instance = 0;
   std::optional<absl::Duration> since;  // of the last so long, and later ones
   std::string subject;  // "job/resnet50", or a kind: "worker"; empty: all

@@ -46,7 +46,7 @@ class Simulation {
           return each.second <= now_ && !Drains(each.first);
         }));
   }
-  // Of the trainer's time, in the last step.
+  // The share of the trainer's time, in the last step.
   double waiting() const { return waiting_; }
   seconds elapsed() const {
     return std::chrono::duration_cast<seconds>(now_ - MonotonicTime());

@@ -109,7 +109,7 @@ class OracleTest(cluster.PhotosTest):
             self.until("decodes by forms from the disk", lambda worker=worker: len(used(worker)) == 2)
         for worker in first:
             worker.kill9()
-        # Of every file a byte in a thousand is another one.
+        # One byte in a thousand of every file is changed.
         draws = random.Random(5)
         for path in sorted(kept.rglob("*.data")) + sorted(kept.rglob("*.index")):
             content = bytearray(path.read_bytes())

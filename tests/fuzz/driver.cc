@@ -133,7 +133,8 @@ bool RunTarget(const TargetInfo& target, const fs::path& folder) {
   return true;
 }
 
-// As `--runs` says. A line each so many, since a long run may be ended.
+// Runs as often as `--runs` says, and prints a line now and then, since a long
+// run may be ended.
 bool RunLong(const TargetInfo& target, const fs::path& folder, uint64_t count,
              uint64_t seed) {
   constexpr uint64_t kLineEach = 1'000'000;

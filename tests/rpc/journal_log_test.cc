@@ -12,7 +12,7 @@
 namespace leat::rpc {
 namespace {
 
-// As systemd names stderr in JOURNAL_STREAM.
+// The name that systemd gives stderr in JOURNAL_STREAM.
 std::string StderrsName() {
   struct stat found {};
   EXPECT_EQ(fstat(STDERR_FILENO, &found), 0);

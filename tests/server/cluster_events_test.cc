@@ -48,7 +48,7 @@ TEST(ClusterEvents, ARingKeepsTheNewestAndCountsTheMissed) {
   EXPECT_THAT(Numbers(page), ElementsAre(6));
   EXPECT_EQ(page.missed, 0u);
   EXPECT_FALSE(page.more);
-  // Of a number that is still to come nothing is behind.
+  // No event is behind a number that is still to come.
   EXPECT_THAT(Numbers(*events.Read({.after = 900}, 0)), IsEmpty());
   EXPECT_EQ(events.Read({.after = 900}, 0)->sequence, 6u);
 }
@@ -154,7 +154,8 @@ std::vector<std::string> TypesOf(World* world, const std::string& subject) {
 
 std::string MessageOf(World* world, const std::string& type) {
   std::string message = "none";
-  for (const auto& event : (**world).events().Read({}, 0)->events)
+  const EventPage page = *(**world).events().Read({}, 0);
+  for (const auto& event : page.events)
     if (event->type == type) message = event->message;
   return message;
 }

@@ -25,6 +25,7 @@ std::vector<std::string> CodesOf(const Snapshot& snapshot) {
   std::vector<std::string> codes;
   for (const Finding& finding : FindingsOf(snapshot)) {
     EXPECT_FALSE(finding.summary.empty() || finding.remedy.empty());
+    EXPECT_TRUE(CheckFindingCode(finding.code).ok()) << finding.code;
     codes.push_back(finding.code);
   }
   return codes;

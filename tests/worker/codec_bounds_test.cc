@@ -99,7 +99,7 @@ uint64_t Get(const std::string& file, size_t at, int bytes) {
   return LittleEndian(AsSpan(file), at, bytes);
 }
 
-// Of a TIFF of many tags, each of which names all of the file.
+// A TIFF of many tags, each of which names all of the file.
 std::string TiffOfTags(size_t tags, size_t values) {
   std::string file(8 + 2 + 12 * tags + 4 + values, '\0');
   memcpy(file.data(), "II*\0\x08\0\0\0", 8);

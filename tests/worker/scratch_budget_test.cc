@@ -118,7 +118,7 @@ TEST(ScratchBudget, AllThreadsTogetherHaveNoMore) {
   Runner plain(WholeImages(), 1, false);
   Scratch alone({});
   ASSERT_TRUE(plain.Run(large, alone).ok());
-  // Of one row, and not of two.
+  // There is room for one row, and not for two.
   ScratchBudget budget(1'500'000);
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i)
@@ -152,7 +152,7 @@ TEST(ScratchBudget, WhatALibraryTakesCounts) {
   Runner runner(ChainOf({{"crop", {}, {{"size", std::vector<int64_t>{8}}}}}),
                 1);
   Scratch scratch(Sharing(&budget));
-  // Of the first a window is decoded; the coefficients of the other are stored.
+  // The first decodes a window; the other has its coefficients stored.
   EXPECT_TRUE(
       runner.Run(MakeJpeg({.width = 700, .height = 500}), scratch).ok());
   const absl::Status status = runner.Run(

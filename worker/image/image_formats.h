@@ -18,7 +18,7 @@ namespace leat::worker {
 
 enum class ImageFormat : uint8_t { kJpeg, kPng, kWebp, kBmp, kTiff, kJpeg2000 };
 
-// As --formats has it: "tiff", "jpeg2000".
+// The name that --formats takes: "tiff", "jpeg2000".
 std::string_view Name(ImageFormat format);
 
 class ImageFormats {
@@ -31,7 +31,7 @@ class ImageFormats {
   constexpr bool has(ImageFormat format) const {
     return (bits_ >> static_cast<int>(format) & 1) != 0;
   }
-  // As Parse takes it, in the order of ImageFormat.
+  // A text that Parse takes, in the order of ImageFormat.
   std::string ToString() const;
 
  private:

@@ -40,7 +40,7 @@ struct Scratch::State {
   // depends on that row alone.
   // kAborted: more than `granted`; the row is to be computed again.
   absl::Status Reserve(size_t bytes, std::vector<std::byte>* buffer);
-  // The same of what a library takes while it decodes an image, which is over
+  // The same for what a library takes while it decodes an image, which is over
   // before the next one.
   absl::Status Charge(uint64_t bytes);
   // In bytes, of this and of the decoder and the resamplers.

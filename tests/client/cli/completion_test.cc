@@ -85,7 +85,7 @@ TEST_F(Completion, BashOffersWhatBelongsThere) {
   EXPECT_EQ(Bash(script, "leat get shards \"\""), "datasets-a datasets-b\n");
   EXPECT_EQ(Bash(script, "leat drain workers-b"), "workers-b\n");
   EXPECT_EQ(Bash(script, "leat get -o js"), "json jsonl\n");
-  // Of contexts, which are asked of the program by another command.
+  // Names of contexts are asked of the program by another command.
   EXPECT_EQ(Bash(script, "leat --context \"\""), "list-a list-b\n");
   EXPECT_EQ(Bash(script, "leat context use \"\""), "list-a list-b\n");
   EXPECT_EQ(Bash(script, "leat health m"), "mute\n");
@@ -131,7 +131,7 @@ TEST_F(Completion, FishOffersWhatBelongsThere) {
 
 TEST_F(Completion, EveryCommandIsInEveryScript) {
   const CommandNode root = CommandLine().Tree();
-  EXPECT_EQ(root.commands.size(), 23u);
+  EXPECT_EQ(root.commands.size(), 25u);
   for (const CommandNode& command : root.commands) {
     for (const std::string& script :
          {BashCompletion(root), ZshCompletion(root), FishCompletion(root)}) {

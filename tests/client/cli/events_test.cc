@@ -41,6 +41,7 @@ TEST(Events, AreAskedForByKindNameAndTime) {
   EXPECT_EQ(shell.Run({"events", "wrker"}), 2);
   EXPECT_THAT(shell.err, HasSubstr("did you mean worker?"));
   EXPECT_EQ(shell.Run({"events", "shards"}), 2);
+  EXPECT_EQ(shell.Run({"events", "pools"}), 2);
   EXPECT_EQ(shell.Run({"events", "--since", "soon"}), 2);
   EXPECT_THAT(shell.err, HasSubstr("--since \"soon\""));
 }

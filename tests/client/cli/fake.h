@@ -143,8 +143,8 @@ inline std::string EventsJson(uint64_t first, int count, uint64_t instance = 7,
 }
 
 struct FakeService {
-  // Of each call of WatchEvents: its answers, and how it ends. Without one a
-  // call has one answer without events.
+  // What each call of WatchEvents answers, and how it ends. Without one a call
+  // has one answer without events.
   struct Watched {
     std::vector<std::string> answers;
     absl::Status status;

@@ -102,7 +102,8 @@ TEST(ManPages, AreWrittenAndReadWell) {
       "groff -man -Tascii -P-cbou {}", (folder / "leat-access.1").string()));
   std::filesystem::remove_all(folder);
   if (Output("command -v groff").empty()) GTEST_SKIP() << "no groff here";
-  EXPECT_THAT(text, HasSubstr("leat access create --role trainer --name vision"));
+  EXPECT_THAT(text,
+              HasSubstr("leat access create --role trainer --name vision"));
   EXPECT_THAT(text, HasSubstr("-o, --output FORMAT"));
   EXPECT_THAT(text, Not(HasSubstr("\\")));
 }

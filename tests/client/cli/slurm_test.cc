@@ -61,7 +61,9 @@ class FakeSlurm {
           line.find("coordinator") != std::string::npos ? coordinator : Lines(),
           ""};
     log.push_back(line);
-    if (argv[0] == "scancel") EXPECT_EQ(argv[1], "--quiet");
+    if (argv[0] == "scancel") {
+      EXPECT_EQ(argv[1], "--quiet");
+    }
     if (argv[0] == "sbatch") return Submit(argv);
     if (argv[0] == "scontrol") Control(argv);
     if (argv[0] == "scancel") Cancel({argv.begin() + 1, argv.end()});
@@ -139,7 +141,7 @@ class SlurmCommand : public ::testing::Test {
   int Scale(uint64_t desired, const std::vector<std::string>& drain = {},
             uint64_t array_size = 100) {
     const Json pool = {{"max", 9}, {"desired", desired}, {"drain", drain}};
-    shell_.service.watched = {pool.dump()};
+    shell_.service.pools_seen = {pool.dump()};
     return shell_.Run({"slurm", "scale", "cpu", "--dir", dir_, "--once",
                        "--array-size", fmt::format("{}", array_size)});
   }
@@ -210,7 +212,7 @@ TEST_F(SlurmCommand, TwoArraysOfTwoAdaptersAreOneInReserve) {
 }
 
 TEST_F(SlurmCommand, APoolThatNobodySetIsLeftAlone) {
-  shell_.service.watched = {R"({"max": 0, "desired": 0, "drain": []})"};
+  shell_.service.pools_seen = {R"({"max": 0, "desired": 0, "drain": []})"};
   EXPECT_EQ(shell_.Run({"slurm", "scale", "cpu", "--dir", dir_, "--once"}),
             kGood);
   EXPECT_THAT(slurm_.log, IsEmpty());

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import stand_ins
 
 
-# Of cases of other frameworks, which are not run: Leat has no plugin for them.
+# Names of cases of other frameworks, which are not run: Leat has no plugin for them.
 _OTHERS = {"mxnet", "gluon", "paddle", "cupy", "numba", "tensorflow", "tf"}
 
 

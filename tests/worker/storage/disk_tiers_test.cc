@@ -26,7 +26,7 @@ class DiskTiersTest : public DiskCacheTest {
                               .tier = tier,
                               .form = tier == 1 ? "first" : "second"});
   }
-  // Of a record, in this dataset.
+  // The key of a record's form in this dataset.
   static RangeKey FormKey(const DiskCache::DatasetPtr& dataset, uint64_t i) {
     return {.high = KeyOf(i).high, .low = RankOf(DigestOf(dataset), i)};
   }

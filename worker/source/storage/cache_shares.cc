@@ -139,7 +139,7 @@ CachedDataset* CacheShares::Giver(CachedDataset* dataset, uint64_t bytes) {
     const auto standing =
         uses_ == nullptr ? DatasetUses::Standing() : uses_->Of(each->used_as);
     if (standing.lives || standing.ended > ended) continue;
-    // Of equals, forms first.
+    // Among equals, forms go first.
     if (idle != nullptr && standing.ended == ended && each->tier <= idle->tier)
       continue;
     idle = each;

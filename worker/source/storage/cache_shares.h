@@ -131,7 +131,7 @@ class CacheShares {
   uint64_t entries() const { return entries_; }
   // Those of most bytes first, forms with the dataset that they are of.
   std::vector<CachedDatasetStats> stats() const;
-  // Of records.
+  // These count records.
   uint64_t hits() const;
   uint64_t misses() const;
 
@@ -141,7 +141,7 @@ class CacheShares {
     double share;
   };
   bool Lives(const CachedDataset& dataset) const;
-  // Of datasets that live, the forms that give way to `dataset`; null: none.
+  // Returns the living dataset whose forms give way to `dataset`; null: none.
   CachedDataset* FormGiver(const CachedDataset& dataset, uint64_t bytes) const;
   // Records that live, with their shares. `wanting` is among them if it lives.
   std::vector<Living> SharesFor(CachedDataset* wanting);

@@ -120,11 +120,12 @@ class DiskCache {
   // holds anything. `dataset` null: none, whose ranges go first.
   bool Get(const DatasetPtr& dataset, const RangeKey& key,
            std::span<std::byte> into);
-  // As Get, of what has a size that the caller does not know. nullopt: it is
+  // Like Get, for an entry whose size the caller does not know. nullopt: it is
   // not kept, or damaged.
   std::optional<std::vector<std::byte>> Find(const DatasetPtr& dataset,
                                              const RangeKey& key);
-  // Of what is kept under the key. Reads nothing, and counts as nothing.
+  // Returns the size of what is kept under the key. It reads and counts
+  // nothing.
   std::optional<uint64_t> SizeOf(const RangeKey& key) const;
   // What Find gave is not what it should be: it is forgotten, and counted as
   // damaged.

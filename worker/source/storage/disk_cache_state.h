@@ -29,7 +29,7 @@ struct DiskCache::Segment {
 class DiskDataset final : public CachedDataset {
  public:
   using CachedDataset::CachedDataset;
-  // By stratum. Guarded by the cache's lock.
+  // Indexed by stratum, and guarded by the cache's lock.
   std::map<uint32_t, DiskCache::SegmentPtr> segments;
 };
 

@@ -10,7 +10,7 @@
 namespace leat::worker {
 namespace {
 
-// Of an item that waits, beside its bytes.
+// What an item that waits takes beside its bytes.
 constexpr uint64_t kWaitingItemBytes = 128;
 
 }  // namespace

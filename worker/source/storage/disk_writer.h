@@ -30,7 +30,7 @@ class DiskWriter {
   DiskWriter(const DiskWriter&) = delete;
   DiskWriter& operator=(const DiskWriter&) = delete;
 
-  // As DiskCache::Put, later. False: too much waits, and it is dropped.
+  // Like DiskCache::Put, but later. False: too much waits, and it is dropped.
   bool Offer(DiskCache::DatasetPtr dataset, const RangeKey& key,
              std::vector<std::byte> bytes);
   // Until nothing waits and nothing is being written. False: not by `deadline`.
