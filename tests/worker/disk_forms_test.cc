@@ -135,7 +135,8 @@ TEST_F(DiskFormsTest, MemoryTakesFormsFromTheDiskAndGivesItItsOwn) {
                   OnDisk(JpegFormKind::kCoefficients).entries,
               40u);
     uint64_t in_memory = 0;
-    for (const CachedFormStats& form : memory.stats().datasets[0].forms)
+    const auto stats = memory.stats();
+    for (const CachedFormStats& form : stats.datasets[0].forms)
       in_memory += form.entries;
     EXPECT_EQ(in_memory, 40u);
   }
