@@ -47,7 +47,7 @@ struct EngineOptions {
   uint64_t steps_per_epoch = 0;
   std::function<void(uint64_t epoch, uint64_t step, std::span<uint64_t>)> plan;
 
-  // Which part of the job is delivered.
+  // The part of the job from `start` to `end_epoch` is delivered.
   Position start;
   uint64_t end_epoch = 1;  // the first one not delivered; 0: without end
   std::shared_ptr<const RowMap> map;
@@ -66,7 +66,7 @@ struct EngineOptions {
   uint64_t max_brought_bytes = 4ull << 30;
   Finish finish = Finish::kWorker;
 
-  // How rows are fetched.
+  // These say how rows are fetched.
   FetcherConfig fetch;
   Lender::Config lend;
   Session::Config session;

@@ -27,8 +27,8 @@
 
 namespace leat {
 
-// What a worker did in some period. The figures from `reading` on are shares of
-// that period, from 0 to 1, and averages over the threads or streams.
+// The figures say what a worker did in a period. Those from `reading` on are
+// shares of that period, from 0 to 1, and averages over the threads or streams.
 struct WorkerFigures {
   std::string name;
   double threads = 1;

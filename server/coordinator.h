@@ -210,7 +210,7 @@ class Coordinator {
 
   // --- Events and findings
 
-  // What happened. Thread-safe by itself.
+  // Returns the ring of what happened, which is thread-safe by itself.
   ClusterEvents& events() { return events_; }
   // Notes which findings came and went. To be called every few seconds: some
   // come with nothing but time.

@@ -14,7 +14,8 @@
 
 namespace leat::server {
 
-// What a request asks for. kInvalidArgument: the subject or the time.
+// Reads what a request asks for. kInvalidArgument names a wrong subject or
+// time.
 absl::StatusOr<EventQuery> EventQueryOf(const v1::WatchEventsRequest& request,
                                         uint64_t instance, WallTime now);
 

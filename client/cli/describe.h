@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One thing in full. Pure functions of the coordinator's answers.
+// These functions show one thing in full. They depend on the coordinator's
+// answers alone.
 #pragma once
 
 #include <string>

@@ -15,7 +15,7 @@
 
 namespace leat::cli {
 
-// What this process sees of this machine.
+// LocalFacts holds what this process sees of this machine.
 struct LocalFacts {
   uint64_t descriptors = 0;                   // the soft limit
   std::optional<uint64_t> shm_free_bytes;     // of /dev/shm; none: not there

@@ -100,7 +100,7 @@ It failed.
 The command line, or a value on it, is wrong.
 .TP
 3
-What is named is not there.
+The thing that was named does not exist.
 .TP
 4
 The coordinator cannot be reached, or the time is over.

@@ -27,7 +27,7 @@ std::string Quoted(std::string_view text) {
   return quoted + "'";
 }
 
-// What both begin with. `host` is what the daemon listens on.
+// Both scripts begin with this. The daemon listens on `host`.
 constexpr std::string_view kCommon = R"sh(set -u
 cd {DIR} || exit 1
 host={LISTEN}

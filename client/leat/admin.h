@@ -21,7 +21,7 @@
 
 namespace leat {
 
-// Which events of the coordinator are wanted.
+// An EventsQuery says which events of the coordinator are wanted.
 struct EventsQuery {
   // The last answer's number; only later events are wanted. Zero: all.
   uint64_t after = 0, instance = 0;

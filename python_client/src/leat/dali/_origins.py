@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Origin:
-    """Of one output of one step. The service is asked when somebody wants to know, not before.
+    """Says where the samples of one output of one step are stored. It asks the service when it is called first.
 
     Args:
         readers: of each reader of whose samples the output is made: its job, and the rows of the pipeline in a batch of
