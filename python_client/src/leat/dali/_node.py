@@ -16,6 +16,7 @@ import numpy as np
 from leat import _operators
 from leat._graph import Node
 from leat._graph import constant as _constant
+from leat._graph import user_line
 from leat.dali import _current
 from leat.dali._operations import ConsumerOperation, ReaderOperation
 from leat.errors import InvalidArgument, PipelineError
@@ -302,6 +303,13 @@ def _broadcast(a: DataNode, b: DataNode) -> Sizes | None:
     return tuple(y if x == 1 else (x if x is not None else (y if y != 1 else None)) for x, y in zip(longer, padded))
 
 
+def holds_nodes(value: Any) -> bool:
+    """Whether the value is a node, or a list with one at any depth."""
+    if isinstance(value, (list, tuple)):
+        return any(holds_nodes(each) for each in value)
+    return isinstance(value, DataNode)
+
+
 def binary(op: str, a: Any, b: Any) -> DataNode:
     """Arithmetic and comparison, value by value."""
     a, b = node_of(a), node_of(b)
@@ -312,7 +320,11 @@ def binary(op: str, a: Any, b: Any) -> DataNode:
         dtype = max(a.dtype, b.dtype, key=_RANKS.index)
         if op == "div" and not dtype.startswith("float"):
             dtype = "float32"
-    first = a if len(a.layout) >= len(b.layout) else b
+    first, other = (a, b) if len(a.layout) >= len(b.layout) else (b, a)
+    if not first.layout.endswith(other.layout):
+        raise InvalidArgument(
+            f"{op} of values with the layouts {a.layout!r} and {b.layout!r}; expected the same, or none ({user_line()})"
+        )
     device = "gpu" if "gpu" in (a.device, b.device) else "cpu"
     return DataNode(
         apply(op, a, b),

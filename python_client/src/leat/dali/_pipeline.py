@@ -116,7 +116,8 @@ class Pipeline(Formalities):
         self._function, self._defined = function, True
         with self:
             result = getattr(self, "define_graph")() if function is None else function()  # noqa: B009
-            self.set_outputs(*(result if isinstance(result, (tuple, list)) else [result]))
+            several = (tuple, list) if function is None else tuple  # as DALI has it
+            self.set_outputs(*(result if isinstance(result, several) else [result]))
 
     def _defined_again(self, source: Any, layout: str) -> Any:
         """The source in a graph that is defined once more, where operators know the layout of what it is fed.
@@ -148,12 +149,19 @@ class Pipeline(Formalities):
         return found.get(source.number, source)
 
     def set_outputs(self, *outputs: Any) -> None:
-        """What a batch consists of; numbers are the same for every sample."""
+        """What a batch consists of: nodes, and numbers or lists of numbers, which are the same for every sample.
+
+        Raises TypeError if an output is a list that holds nodes.
+        """
         if self._runner is not None:
             raise FailedPrecondition("set_outputs: the pipeline is built; expected it before build()")
-        flat = [each for part in outputs for each in (part if isinstance(part, (list, tuple)) else [part])]
         nodes = []
-        for i, each in enumerate(flat):
+        for i, each in enumerate(outputs):
+            if not isinstance(each, DataNode) and _node.holds_nodes(each):
+                raise TypeError(
+                    f"{self._name}: output {i} is a {type(each).__name__} that holds nodes; expected each node as an "
+                    "output of its own: write * in front of it"
+                )
             try:
                 nodes.append(_node.node_of(each))
             except (Error, TypeError):

@@ -126,11 +126,10 @@ NAMES: dict[str, Refusal] = {name: refusal for names, refusal in _GROUPS for nam
 _VOLUMES = Refusal("values are single images: there are no volumes", "leave it out")
 # Arguments that are refused unless they have their defaults, by operator.
 ARGUMENTS: dict[tuple[str, str], Refusal] = {
-    **{("fn.crop", name): _VOLUMES for name in ("crop_d", "crop_pos_z")},
-    **{("fn.crop_mirror_normalize", name): _VOLUMES for name in ("crop_d", "crop_pos_z")},
-    **{("fn.decoders.image_crop", name): _VOLUMES for name in ("crop_d", "crop_pos_z")},
-    **{("fn.resize_crop_mirror", name): _VOLUMES for name in ("crop_d", "crop_pos_z", "resize_z")},
-    ("fn.flip", "depthwise"): _VOLUMES,
+    ("fn.crop", "crop_d"): _VOLUMES,
+    ("fn.crop_mirror_normalize", "crop_d"): _VOLUMES,
+    ("fn.decoders.image_crop", "crop_d"): _VOLUMES,
+    **{("fn.resize_crop_mirror", name): _VOLUMES for name in ("crop_d", "resize_z")},
     ("fn.resize", "resize_z"): _VOLUMES,
     ("fn.rotate", "axis"): _VOLUMES,
     ("fn.normalize", "batch"): Refusal("workers do not see the whole batch", "normalize each sample"),

@@ -34,7 +34,9 @@ def given(**args: Any) -> dict[str, Any]:
 
 
 def pixels_last(x: DataNode) -> tuple[DataNode, bool]:
-    """The image with its channels last; whether they were first."""
+    """The image with its channels last; whether they were first. Raises InvalidArgument if the layout is no image's."""
+    if x.layout and not {"H", "W"} <= set(x.layout):
+        raise InvalidArgument(f'the input has the layout {x.layout!r}; expected one with H and W, as "HWC" has')
     if x.layout != "CHW":
         return x, False
     sizes = None if x.sizes is None else (x.sizes[1], x.sizes[2], x.sizes[0])
@@ -106,13 +108,12 @@ class Crop:
         pos_z: Any,
         rounding: Any,
     ) -> Crop:
-        """Of DALI's arguments."""
+        """The window that DALI's arguments describe."""
         if rounding not in ("round", "truncate"):
             raise InvalidArgument(f'{where}: rounding = {rounding!r}; expected "round" or "truncate"')
-        if isinstance(crop_d, DataNode) or crop_d or isinstance(pos_z, DataNode) or pos_z != 0.5:
-            deep = isinstance(crop_d, DataNode) or crop_d
-            name, value = ("crop_d", crop_d) if deep else ("crop_pos_z", pos_z)
-            raise Unimplemented(_refused.ARGUMENTS[where, name].of(f"{where}: {name} = {value!r:.60}"))
+        _node.scalar(f"{where}: crop_pos_z", pos_z, "float")  # an image has no depth: a place in it decides nothing
+        if isinstance(crop_d, DataNode) or crop_d:
+            raise Unimplemented(_refused.ARGUMENTS[where, "crop_d"].of(f"{where}: crop_d = {crop_d!r:.60}"))
         for name, value in (("crop_h", crop_h), ("crop_w", crop_w)):
             if isinstance(value, DataNode):
                 raise InvalidArgument(
@@ -281,8 +282,7 @@ def crop_mirror_normalize(
 def flip(input: DataNode, *, depthwise: Any = 0, horizontal: Any = 1, vertical: Any = 0) -> DataNode:
     """The image mirrored."""
     where = "fn.flip"
-    if isinstance(depthwise, DataNode) or depthwise:
-        raise Unimplemented(_refused.ARGUMENTS[where, "depthwise"].of(f"{where}: depthwise = {depthwise!r:.60}"))
+    _node.scalar(f"{where}: depthwise", depthwise, "bool")  # an image has no depth that could be mirrored
     pixels, turned = pixels_last(input)
     node = _node.apply(
         "flip",
