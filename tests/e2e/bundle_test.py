@@ -5,6 +5,8 @@ The chroot is made once and kept in the build tree (LEAT_BUILD_DIR). It needs ro
 (LEAT_DEBIAN_MIRROR); without them those tests are skipped and say so.
 """
 
+import atexit
+import functools
 import json
 import os
 import pathlib
@@ -69,20 +71,24 @@ def bare_debian(folder):
     return folder
 
 
+@functools.cache
+def packed_here():
+    """The bundle of this build tree, packed once: that takes longer than any of its tests. Kept until the process ends."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="leat-bundle-test-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    packed = run(ROOT / "deploy/bundle", "--build-dir", build_dir(), "-o", folder / "leat.tar")
+    if packed.returncode != 0:
+        raise AssertionError(f"deploy/bundle: {packed.stdout}{packed.stderr}")
+    return folder / "leat.tar"
+
+
 class BundleTest(cluster.ClusterTest):
-    """`cls.tar`: the bundle of this build tree, packed once for all tests; or LEAT_BUNDLE, to test that one."""
+    """`cls.tar`: the bundle of this build tree; or LEAT_BUNDLE, to test that one."""
 
     @classmethod
     def setUpClass(cls):
-        cls.scratch = pathlib.Path(tempfile.mkdtemp(prefix="leat-bundle-test-"))
-        cls.addClassCleanup(shutil.rmtree, cls.scratch, ignore_errors=True)
-        if os.environ.get("LEAT_BUNDLE"):
-            cls.tar = pathlib.Path(os.environ["LEAT_BUNDLE"])
-            return
-        cls.tar = cls.scratch / "leat.tar"  # packing it takes longer than all of its tests
-        packed = run(ROOT / "deploy/bundle", "--build-dir", build_dir(), "-o", cls.tar)
-        if packed.returncode != 0:
-            raise AssertionError(f"deploy/bundle: {packed.stdout}{packed.stderr}")
+        given = os.environ.get("LEAT_BUNDLE")
+        cls.tar = pathlib.Path(given) if given else packed_here()
 
     @classmethod
     def unpack(cls, folder):
@@ -263,11 +269,11 @@ class ContentsTest(BundleTest):
             folder = self.folder / "photos" / f"class{number % 4}"
             folder.mkdir(parents=True, exist_ok=True)
             (folder / f"{number:02}.JPG").write_bytes(os.urandom(100 << 10))
-        out = self.folder / "some.tar.gz"
+        out = self.folder / "some.tar"
         packed = run(ROOT / "deploy/bundle", "--build-dir", build_dir(), "-o", out, "--data", self.folder / "photos",
                      "--data-mib", 2, "--without-parquet")
         self.assertEqual(packed.returncode, 0, packed.stderr)
-        names = [n for n in run("tar", "-tzf", out).stdout.splitlines() if n.endswith(".JPG")]
+        names = [n for n in run("tar", "-tf", out).stdout.splitlines() if n.endswith(".JPG")]
         self.assertIn(len(names), (19, 20))
         self.assertEqual({n.split("/")[-2] for n in names}, {f"class{c}" for c in range(4)})
 
