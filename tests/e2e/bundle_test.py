@@ -73,7 +73,7 @@ def bare_debian(folder):
 
 @functools.cache
 def packed_here():
-    """The bundle of this build tree, packed once: that takes longer than any of its tests. Kept until the process ends."""
+    """The bundle of this build tree. It is packed once, which takes longer than any of its tests."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="leat-bundle-test-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     packed = run(ROOT / "deploy/bundle", "--build-dir", build_dir(), "-o", folder / "leat.tar")

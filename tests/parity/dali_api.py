@@ -21,6 +21,7 @@ import warnings
 
 from nvidia.dali.plugin import base_iterator as dali
 
+from leat.dali._ways import Ways
 from leat.dali.plugin import base_iterator as ours
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
@@ -47,6 +48,7 @@ class Pipeline:
 
     def __init__(self, samples, shards, batch, shard, pads, sticks):
         self.max_batch_size = self.batch_size = batch
+        self._ways = Ways()
         self._meta = {
             "epoch_size": samples,
             "epoch_size_padded": -(-samples // shards) * shards if pads else samples,

@@ -10,6 +10,7 @@ arguments and defaults that are not DALI's. Exit status 1: a case is beyond its 
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import pathlib
 import sys
@@ -213,6 +214,36 @@ def conditional(d: Any, root: str) -> Any:
     return result
 
 
+def _five_more(angle: float) -> Any:
+    return np.float32(angle + 5)
+
+
+@case(ROUNDED)
+def augmented(d: Any, root: str) -> Any:
+    a = importlib.import_module(f"{d.__name__}.auto_aug.augmentations")
+    core = importlib.import_module(f"{d.__name__}.auto_aug.core")
+    jpegs, label = d.fn.readers.file(file_root=root)
+    image = d.fn.crop(d.fn.decoders.image(jpegs), crop=(120, 160))
+
+    @core.augmentation(mag_range=(0, 40), randomly_negate=True, mag_to_param=_five_more)
+    def turn(data: Any, angle: Any, fill_value: Any = 0) -> Any:
+        return d.fn.rotate(data, angle=angle, fill_value=fill_value, keep_size=True)
+
+    def at(sign: int) -> dict[str, Any]:
+        place = core.signed_bin(3, random_sign=d.fn.random.uniform(values=[sign, sign], dtype=d.types.INT32))
+        return {"magnitude_bin": place, "num_magnitude_bins": 11}
+
+    exact = [a.posterize, a.solarize, a.solarize_add, a.invert, a.auto_contrast, a.identity, turn]
+    moved = [a.shear_x, a.shear_y, a.translate_x_no_shape, a.translate_y_no_shape, a.rotate]
+    valued = [a.brightness, a.contrast, a.color, a.sharpness, a.equalize]
+    return (
+        *(one(image, **at(0)) for one in [*exact, *moved, *valued]),
+        *(one(image, **at(1)) for one in [turn, *moved, *valued[:4]]),
+        a.translate_x(image, shape=(120, 160), fill_value=None, **at(1)),
+        core.select([a.invert, turn, a.shear_x], d.fn.reshape(label, shape=[]) % 3, image, fill_value=7, **at(1)),
+    )
+
+
 @case(EXACT)
 def sourced(d: Any, root: str) -> Any:
     def batch(info: Any) -> Any:
@@ -225,7 +256,7 @@ def sourced(d: Any, root: str) -> Any:
 
 
 def run(d: Any, function: Callable[..., Any], root: str) -> list[list[np.ndarray]]:
-    conditionals = function.__name__ == "conditional"
+    conditionals = function.__name__ in ("augmented", "conditional")
     decorate = d.pipeline_def(batch_size=BATCH, num_threads=2, device_id=None, enable_conditionals=conditionals)
     pipeline = decorate(function)(d, root)
     pipeline.build()

@@ -20,8 +20,8 @@ from typing import Any
 
 # Modules of nvidia.dali that leat.dali lacks, or has to refuse by name.
 _MISSING = (
-    "_autograph _utils _utils.hacks auto_aug.augmentations auto_aug.core auto_aug.core._args auto_aug.core._select "
-    "auto_aug.core._utils auto_aug.core.augmentation auto_aug.core.policy backend backend_impl experimental "
+    "_autograph _utils _utils.hacks auto_aug.core._args auto_aug.core._select auto_aug.core._utils "
+    "auto_aug.core.augmentation auto_aug.core.policy backend backend_impl experimental "
     "experimental.dynamic plugin.jax.iterator plugin.mxnet plugin.numba plugin.numba.experimental plugin.numba.fn "
     "plugin.numba.fn.experimental plugin.paddle plugin.pytorch.experimental plugin.pytorch.loader_evaluator plugin.tf "
     "plugin.triton plugin.video plugin_manager python_function_plugin ops.transforms fn.transforms fn.experimental "

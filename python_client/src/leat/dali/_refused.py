@@ -92,13 +92,6 @@ _GROUPS = (
         Refusal("workers do not compute it", "fn.lookup_table does for bytes, a jax_function for all else"),
     ),
     (
-        "auto_aug.augmentations auto_aug.core",
-        Refusal(
-            "workers compute the policies that have names, no others",
-            "use auto_augment, rand_augment or trivial_augment",
-        ),
-    ),
-    (
         "tensors.TensorGPU tensors.TensorListGPU",
         Refusal(
             "what Pipeline.run gives is in the host's memory",

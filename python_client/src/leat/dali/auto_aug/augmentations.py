@@ -1,15 +1,239 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nvidia.dali.auto_aug.augmentations`: single augmentations, which are refused by name."""
+"""`nvidia.dali.auto_aug.augmentations`: the augmentations of the policies that have names.
+
+Each takes images (uint8, HWC, of 3 channels or 1) and a magnitude's bin; `shear_x.augmentation(mag_range=(0, 0.5))` is
+the same with other magnitudes. `fill_value` is what is outside the image (None: the nearest pixel of its edge),
+`interp_type` what is between pixels.
+"""
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import Any
 
-from leat.dali import _refused
-from leat.errors import Unimplemented
+import numpy as np
+
+from leat.dali import _node, fn
+from leat.dali._node import DataNode
+from leat.dali.auto_aug._common import augmented
+from leat.dali.auto_aug.core import Augmentation, augmentation, refused
+
+__all__ = [
+    "auto_contrast",
+    "brightness",
+    "color",
+    "contrast",
+    "equalize",
+    "identity",
+    "invert",
+    "posterize",
+    "rotate",
+    "sharpness",
+    "shear_x",
+    "shear_y",
+    "solarize",
+    "solarize_add",
+    "translate_x",
+    "translate_x_no_shape",
+    "translate_y",
+    "translate_y_no_shape",
+]
+
+_BYTE_BITS = 8
 
 
-def __getattr__(name: str) -> NoReturn:
-    if name.startswith("__"):
-        raise AttributeError(name)
-    raise Unimplemented(_refused.NAMES["auto_aug.augmentations"].of(f"auto_aug.augmentations.{name}"))
+def _changed(
+    operation: str, data: DataNode, magnitude: Any = None, fill_value: Any = 128, interp_type: Any = None
+) -> DataNode:
+    """One operation of `leat.fn.augment`."""
+    where = f"augmentations.{operation}"
+    return augmented(
+        where,
+        "augment",
+        data,
+        operation=operation,
+        magnitude=_node.scalar(f"{where}: magnitude", magnitude, "float"),
+        fill_value=fill_value,
+        interp_type=interp_type,
+        max_translate_abs=None,
+        max_translate_rel=None,
+        seed=None,
+    )
+
+
+def warp_x_param(magnitude: Any) -> list[Any]:
+    """A vector along x."""
+    return [magnitude, 0]
+
+
+def warp_y_param(magnitude: Any) -> list[Any]:
+    """A vector along y."""
+    return [0, magnitude]
+
+
+@augmentation(mag_range=(0, 0.3), randomly_negate=True, mag_to_param=warp_x_param)
+def shear_x(data: DataNode, shear: DataNode, fill_value: Any = 128, interp_type: Any = None) -> DataNode:
+    """x + shear · y; the shear is (shear, 0)."""
+    return _changed("shear_x", data, shear[0], fill_value, interp_type)
+
+
+@augmentation(mag_range=(0, 0.3), randomly_negate=True, mag_to_param=warp_y_param)
+def shear_y(data: DataNode, shear: DataNode, fill_value: Any = 128, interp_type: Any = None) -> DataNode:
+    """y + shear · x; the shear is (0, shear)."""
+    return _changed("shear_y", data, shear[1], fill_value, interp_type)
+
+
+@augmentation(mag_range=(0.0, 1.0), randomly_negate=True, mag_to_param=warp_x_param)
+def translate_x(
+    data: DataNode, rel_offset: DataNode, shape: Any, fill_value: Any = 128, interp_type: Any = None
+) -> DataNode:
+    """Moved to the right by a share of the image's width, which is shape[1]."""
+    return _changed("translate_x", data, rel_offset[0] * shape[1], fill_value, interp_type)
+
+
+@augmentation(mag_range=(0, 250), randomly_negate=True, mag_to_param=warp_x_param, name="translate_x")
+def translate_x_no_shape(data: DataNode, offset: DataNode, fill_value: Any = 128, interp_type: Any = None) -> DataNode:
+    """Moved to the right by a number of pixels."""
+    return _changed("translate_x", data, offset[0], fill_value, interp_type)
+
+
+@augmentation(mag_range=(0.0, 1.0), randomly_negate=True, mag_to_param=warp_y_param)
+def translate_y(
+    data: DataNode, rel_offset: DataNode, shape: Any, fill_value: Any = 128, interp_type: Any = None
+) -> DataNode:
+    """Moved down by a share of the image's height, which is shape[0]."""
+    return _changed("translate_y", data, rel_offset[1] * shape[0], fill_value, interp_type)
+
+
+@augmentation(mag_range=(0, 250), randomly_negate=True, mag_to_param=warp_y_param, name="translate_y")
+def translate_y_no_shape(data: DataNode, offset: DataNode, fill_value: Any = 128, interp_type: Any = None) -> DataNode:
+    """Moved down by a number of pixels."""
+    return _changed("translate_y", data, offset[1], fill_value, interp_type)
+
+
+@augmentation(mag_range=(0, 30), randomly_negate=True)
+def rotate(
+    data: DataNode, angle: DataNode, fill_value: Any = 128, interp_type: Any = None, rotate_keep_size: bool = True
+) -> DataNode:
+    """Turned by degrees, counter-clockwise."""
+    if rotate_keep_size:
+        return _changed("rotate", data, angle, fill_value, interp_type)
+    return fn.rotate(data, angle=angle, fill_value=fill_value, interp_type=interp_type, keep_size=False)
+
+
+def shift_enhance_range(magnitude: Any) -> Any:
+    """A factor that keeps the image for the magnitude 0."""
+    return 1 + magnitude
+
+
+@augmentation(mag_range=(0, 0.9), randomly_negate=True, mag_to_param=shift_enhance_range)
+def brightness(data: DataNode, parameter: DataNode) -> DataNode:
+    """Every value times the parameter."""
+    return _changed("brightness", data, parameter)
+
+
+@augmentation(mag_range=(0, 0.9), randomly_negate=True, mag_to_param=shift_enhance_range)
+def contrast(data: DataNode, parameter: DataNode) -> DataNode:
+    """Every value's distance from the mean of the image's gray times the parameter."""
+    return _changed("contrast", data, parameter)
+
+
+@augmentation(mag_range=(0, 0.9), randomly_negate=True, mag_to_param=shift_enhance_range)
+def color(data: DataNode, parameter: DataNode) -> DataNode:
+    """Every value's distance from its pixel's gray times the parameter."""
+    return _changed("color", data, parameter)
+
+
+def sharpness_kernel(magnitude: Any) -> np.ndarray:
+    """The filter of 3 × 3 that sharpens (1), keeps (0) or smooths (-1)."""
+    smooth = np.ones((3, 3), np.float32)
+    smooth[1, 1] = 5
+    keep = np.zeros((3, 3), np.float32)
+    keep[1, 1] = 1
+    return keep + magnitude * (keep - smooth / smooth.sum())
+
+
+def sharpness_kernel_shifted(magnitude: Any) -> np.ndarray:
+    """`sharpness_kernel` of magnitudes from 0 to 2, of which 1 keeps the image."""
+    return sharpness_kernel(magnitude - 1)
+
+
+class _Sharpness(Augmentation):
+    """Workers know the strength of a filter, not any filter."""
+
+    def parameter_of(self, magnitude: Any) -> np.ndarray:
+        """The factor, 1 more than the magnitude of the filter that mag_to_param gives."""
+        kernel = super().parameter_of(magnitude)
+        strength = -kernel[0, 0] / np.float32(1 / 13) if kernel.shape == (3, 3) else np.nan
+        if not np.allclose(kernel, sharpness_kernel(strength), atol=1e-5):
+            raise refused(
+                f"augmentation {self.name}: mag_to_param gives a filter of its own for the magnitude "
+                f"{magnitude}; expected what sharpness_kernel gives: workers have no other filters"
+            )
+        return np.asarray(1 + strength, np.float32)
+
+
+@augmentation(
+    mag_range=(0, 0.9),
+    randomly_negate=True,
+    mag_to_param=sharpness_kernel,
+    param_device="auto",
+    augmentation_cls=_Sharpness,
+)
+def sharpness(data: DataNode, factor: DataNode) -> DataNode:
+    """The smoothed image, and a factor of what differs from it; 1 keeps the image."""
+    return _changed("sharpness", data, factor)
+
+
+def poster_mask_uint8(magnitude: Any) -> np.ndarray:
+    """The mask that keeps the highest bits: as many as the magnitude, rounded, but 1 to 8."""
+    kept = min(max(int(np.round(magnitude)), 1), _BYTE_BITS)
+    return np.asarray(256 - (1 << (_BYTE_BITS - kept)), np.uint8)
+
+
+@augmentation(mag_range=(0, 4), mag_to_param=poster_mask_uint8, param_device="auto")
+def posterize(data: DataNode, mask: DataNode) -> DataNode:
+    """The bits of the mask."""
+    return data & mask
+
+
+@augmentation(mag_range=(256, 0), param_device="auto")
+def solarize(data: DataNode, threshold: DataNode) -> DataNode:
+    """255 less the value, from the threshold on."""
+    return _changed("solarize", data, threshold)
+
+
+def solarize_add_shift(shift: Any) -> Any:
+    """What is added to the lower half of the values, which has to leave them bytes."""
+    if not 0 <= shift < 128:
+        raise refused(f"augmentation solarize_add: shift = {shift!r:.60}; expected 0 to 127")
+    return np.uint8(shift)
+
+
+@augmentation(mag_range=(0, 110), param_device="auto", mag_to_param=solarize_add_shift)
+def solarize_add(data: DataNode, shift: DataNode) -> DataNode:
+    """The shift is added to values below 128."""
+    return _changed("solarize_add", data, shift)
+
+
+@augmentation
+def invert(data: DataNode, _: Any) -> DataNode:
+    """255 less the value."""
+    return _changed("invert", data)
+
+
+@augmentation
+def equalize(data: DataNode, _: Any) -> DataNode:
+    """Each channel's histogram made even."""
+    return _changed("equalize", data)
+
+
+@augmentation
+def auto_contrast(data: DataNode, _: Any) -> DataNode:
+    """Each channel stretched from 0 to 255."""
+    return _changed("auto_contrast", data)
+
+
+@augmentation
+def identity(data: DataNode, _: Any) -> DataNode:
+    """The image as it is."""
+    return data
