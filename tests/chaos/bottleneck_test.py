@@ -124,7 +124,7 @@ class Limits(ChaosTest):
     def test_a_worker_that_stops_again_and_again(self):
         stopped = self.start_worker(name="stopped", threads=1)
         self.start_worker(name="running", threads=1)
-        self._keep(Stutter(stopped, on_s=0.05, off_s=0.4))
+        self._keep(Stutter(stopped, on_s=0.01, off_s=0.4))
         self.train_at(0.15, batch=32)
         self.assert_limit("straggler", "stopped")
 

@@ -12,6 +12,7 @@ class Formalities:
     """What scripts call of a pipeline besides defining and running it."""
 
     prefetch_queue_depth: Any
+    exec_pipelined: Any
 
     def start_py_workers(self) -> None:
         """Nothing: sources are asked in this process."""
@@ -32,6 +33,11 @@ class Formalities:
         """The number that prefetch_queue_depth says for DALI's GPU stage."""
         depth = self.prefetch_queue_depth
         return depth["gpu_size"] if isinstance(depth, dict) else depth
+
+    @property
+    def steps_unseen(self) -> int:
+        """How many steps DALI has computed beyond the one that it gives: they do not see what is fed after it."""
+        return max(self.cpu_queue_size, self.gpu_queue_size) - 1 if self.exec_pipelined in (None, True) else 0
 
     def serialize(self, *_: Any, **__: Any) -> NoReturn:
         """Refused: a graph holds functions of this process."""

@@ -216,6 +216,7 @@ class Pipeline(Formalities):
         _settled.require_names(plan)
         for operation in plan.sources:
             operation.source.has_users, operation.source.used = plan.takes(operation), plan.used(operation)
+            operation.source.ahead = self.steps_unseen
             unused = operation.source.unused()
             if unused is not None:
                 warnings.warn(unused, Warning, stacklevel=2)

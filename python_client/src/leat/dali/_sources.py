@@ -41,6 +41,7 @@ class BatchSource:
         given: what the script gave; None: batches come by feed_input.
         has_users: whether operators take what it gives, which know its layout when the pipeline is defined.
         used: which of its outputs the pipeline needs, once it is built.
+        ahead: for how many steps DALI, which computes them ahead, would not see a batch that is fed now.
         number: among the sources of the pipeline that is being defined; None: there is none.
     """
 
@@ -62,6 +63,7 @@ class BatchSource:
         self.has_users = False
         self.used: set[int] = set()
         self.number: int | None = None
+        self.ahead = 0
         self._num_outputs = num_outputs
         self._batch, self._batch_info = batch, batch_info
         self._cycle, self._repeat_last = cycle, repeat_last
@@ -75,8 +77,10 @@ class BatchSource:
         self._exhausted = False
         # Whether it said that the epoch ends, and whether it may still say so of the epoch before.
         self._stopped = self._owes_stop = False
-        self._fed: collections.deque[tuple[Any, int | None]] = collections.deque()
-        self._last: tuple[Any, int | None] | None = None
+        self._given_out = 0  # batches, of all epochs
+        # What was fed, the step that it is meant for, and how many batches are given before DALI would see it.
+        self._fed: collections.deque[tuple[Any, int | None, int]] = collections.deque()
+        self._last: tuple[Any, int | None, int] | None = None
         self._parameters = parameters_of(given) if callable(given) and not _makes_iterators(given) else None
 
     def feed(self, data: Any, step: int | None = None, layout: str | None = None) -> None:
@@ -88,7 +92,9 @@ class BatchSource:
             )
         if layout:
             self._take_layout(0, layout)
-        self._fed.append((data, step))
+        # The first step is computed when it is asked for, and sees all that was fed before it.
+        seen = self._given_out + self.ahead if self._given_out else 0
+        self._fed.append((data, step, seen))
 
     @property
     def was_asked(self) -> bool:
@@ -207,6 +213,7 @@ class BatchSource:
         # No calls from here on: an interrupt finds all of it done, or nothing.
         self._kept[step] = given
         self._iteration += 1
+        self._given_out += 1
         self._got = {}
         return given
 
@@ -266,10 +273,12 @@ class BatchSource:
         return [[sample[i] for sample in samples] for i in range(self._num_outputs)]
 
     def _take(self, row: int) -> None:
-        if self._fed:
+        # Without repeat_last each step takes the batch that is next, whenever it was fed.
+        waits = self._repeat_last and self._last is not None
+        if self._fed and (not waits or self._fed[0][2] <= self._given_out):
             for self._last in itertools.starmap(self._fed.popleft, ((),)):
                 self._got[row] = self._last
-        elif self._repeat_last and self._last is not None:
+        elif waits:
             self._got[row] = self._last
         else:
             raise FailedPrecondition(
