@@ -58,7 +58,7 @@ def darker(data, by):
 
 
 def numbers(one, bins, sign):
-    magnitudes = one._magnitudes(bins) if one.mag_range is not None else []
+    magnitudes = one._get_magnitudes(bins) if one.mag_range is not None else []
     made = []
     for magnitude in magnitudes:
         parameter = np.asarray(one.mag_to_param(magnitude * sign), dtype=np.float64).ravel()
@@ -114,7 +114,7 @@ def test_each_is_what_the_operator_makes_of_its_magnitude(name):
     if one.mag_range is None:
         number = None
     else:
-        parameter = np.ravel(one.parameter_of(one._magnitudes(11)[4])).astype(np.float64)
+        parameter = np.ravel(one.parameter_of(one._get_magnitudes(11)[4])).astype(np.float64)
         number = float(parameter[np.abs(parameter).argmax()]) * {"translate_x": 30, "translate_y": 20}.get(name, 1)
     if name == "posterize":
         number = 8 - np.log2(256 - number)
@@ -152,6 +152,16 @@ def test_a_bin_may_vary_from_sample_to_sample():
     wanted = np.maximum(IMAGES.astype(np.int32) - places.reshape(-1, 1, 1, 1) * 50, 0)
     np.testing.assert_array_equal(found, wanted)
     assert set(places) == {0, 1, 2}
+
+
+def test_a_bin_may_come_from_a_source_whose_shape_nobody_says():
+    places = np.arange(BATCH, dtype=np.int32) % 3
+
+    def made(x):
+        return darker(x, magnitude_bin=fn.external_source(lambda: places, batch=True), num_magnitude_bins=3)
+
+    found = output(made)
+    np.testing.assert_array_equal(found, np.maximum(IMAGES.astype(np.int32) - places.reshape(-1, 1, 1, 1) * 50, 0))
 
 
 def test_magnitudes_may_be_listed_and_replaced():

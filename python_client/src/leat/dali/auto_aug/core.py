@@ -179,7 +179,7 @@ class Augmentation:
             )
         return np.asarray(parameter)
 
-    def _magnitudes(self, count: int | None) -> np.ndarray:
+    def _get_magnitudes(self, count: int | None) -> np.ndarray:
         if isinstance(self.mag_range, np.ndarray):
             if count not in (None, len(self.mag_range)):
                 raise refused(
@@ -198,7 +198,7 @@ class Augmentation:
     def _parameter(self, magnitude_bin: Any, count: int | None) -> DataNode | None:
         if self.mag_range is None:
             return None
-        magnitudes = self._magnitudes(count)
+        magnitudes = self._get_magnitudes(count)
         if magnitude_bin is None:
             raise refused(f"augmentation {self.name}: it has magnitudes, and no magnitude_bin; expected one")
         if self.randomly_negate and not isinstance(magnitude_bin, SignedBin):
@@ -230,6 +230,7 @@ def _looked_up(name: str, parameters: list[np.ndarray], place: DataNode) -> Data
             )
     if not 1 <= first.size <= _MOST_PARAMETERS:
         raise refused(f"augmentation {name}: mag_to_param gives {first.size} numbers; expected 1 to {_MOST_PARAMETERS}")
+    place = DataNode(_node.apply("reshape", place, shape=()), sizes=(), dtype=place.dtype)
     table = _typed(np.stack(parameters)).reshape(len(parameters), -1)
     dtype = getattr(types, table.dtype.name.upper().replace("FLOAT32", "FLOAT"))
     columns = [
