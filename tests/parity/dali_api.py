@@ -17,14 +17,17 @@ import json
 import logging
 import pathlib
 import sys
+import types
 import warnings
 
 from nvidia.dali.plugin import base_iterator as dali
 
-from leat.dali._ways import Ways
 from leat.dali.plugin import base_iterator as ours
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
+sys.path.append(str(TESTS / "python" / "unit"))
+import dali_fake  # noqa: E402
+
 TABLE = TESTS / "python" / "unit" / "dali_iterators.json"
 EPOCHS = 8
 FEW = (
@@ -41,14 +44,23 @@ FEW = (
 )
 
 
-class Pipeline:
-    """What both iterators ask of a pipeline; its batches hold nothing."""
+class OurPipeline(dali_fake.FakePipeline):
+    """What our iterators ask of a pipeline; its batches hold nothing."""
+
+    def __init__(self, samples, shards, batch, shard, pads, sticks):
+        super().__init__(samples, batch, shard, shards, pad=pads, stick=sticks)
+
+    def _take(self, step, timeout=None):
+        return types.SimpleNamespace(outputs=[], after=step + 1)
+
+
+class TheirPipeline:
+    """What DALI's iterator asks of a pipeline; its batches hold nothing."""
 
     _enable_checkpointing = enable_checkpointing = is_restored_from_checkpoint = False
 
     def __init__(self, samples, shards, batch, shard, pads, sticks):
         self.max_batch_size = self.batch_size = batch
-        self._ways = Ways()
         self._meta = {
             "epoch_size": samples,
             "epoch_size_padded": -(-samples // shards) * shards if pads else samples,
@@ -73,9 +85,6 @@ class Pipeline:
         return False
 
     def share_outputs(self):
-        return []
-
-    def _next(self):
         return []
 
 
@@ -115,7 +124,8 @@ def counted(iterator, epochs):
 
 def run(module, kind, case, epochs=EPOCHS):
     samples, shards, batch, policy, pads, sticks, local, reset = case
-    pipelines = [Pipeline(samples, shards, batch, shard, pads, sticks) for shard in local]
+    pipeline = OurPipeline if kind is Ours else TheirPipeline
+    pipelines = [pipeline(samples, shards, batch, shard, pads, sticks) for shard in local]
     arguments = {"reader_name": "reader", "auto_reset": reset, "prepare_first_batch": False}
     if kind is Ours:
         arguments = {"size": -1, "fill_last_batch": None, "last_batch_padded": False, **arguments}
