@@ -71,3 +71,52 @@ def test_what_only_volumes_have_decides_nothing_of_an_image():
             fn.crop(x, crop=(4, 4), crop_pos_z="middle")
         with pytest.raises(leat.Unimplemented, match="crop_d = 2"):
             fn.crop(x, crop=(4, 4), crop_d=2)
+
+
+def numbers(shape, layout=None):
+    """Zeros of a shape that the script does not say."""
+    return fn.external_source(lambda: [np.zeros(shape, np.int32)] * 2, layout=layout)
+
+
+@pytest.mark.parametrize(
+    ("made", "layout", "shape"),
+    [
+        (lambda: fn.expand_dims(numbers((3, 4), "AB"), axes=[0, 2], new_axis_names="XY"), "XAYB", [1, 3, 1, 4]),
+        (lambda: fn.expand_dims(numbers((3, 4), "AB"), axes=[2, 0], new_axis_names="XY"), "YAXB", [1, 3, 1, 4]),
+        (lambda: fn.expand_dims(numbers((3, 4), "AB"), axes=[2, 0]), "", [1, 3, 1, 4]),
+        (lambda: fn.expand_dims(numbers((3, 4), "AB"), axes=[]), "AB", [3, 4]),
+        (lambda: fn.expand_dims(numbers(()), axes=[0, 1], new_axis_names="XY"), "XY", [1, 1]),
+        (lambda: fn.one_hot(numbers((3, 4), "AB"), num_classes=5), "", [3, 4, 5]),
+        (lambda: fn.one_hot(numbers((1, 1), "AB"), num_classes=5), "", [5]),
+        (lambda: fn.one_hot(numbers((1, 1), "AB"), num_classes=5, axis=-1, axis_name="X"), "ABX", [1, 1, 5]),
+        (lambda: fn.one_hot(numbers((1, 1), "AB"), num_classes=5, axis=0, axis_name="X"), "XAB", [5, 1, 1]),
+        (lambda: fn.one_hot(numbers((3, 4), "AB"), num_classes=5, axis=1, axis_name="X"), "AXB", [3, 5, 4]),
+        (lambda: fn.one_hot(numbers(()), num_classes=5, axis=0, axis_name="X"), "X", [5]),
+        (lambda: fn.one_hot(fn.reshape(numbers(()), shape=[1]), num_classes=5, axis_name="X"), "X", [5]),
+        (lambda: fn.one_hot(fn.reshape(numbers((2,), "A"), shape=[2]), num_classes=5, axis_name="X"), "AX", [2, 5]),
+    ],
+)
+def test_new_axes_have_the_names_and_places_of_dali(made, layout, shape):
+    @pipeline_def(batch_size=2)
+    def of():
+        return made()
+
+    (out,) = of().run()
+    assert (out.layout(), list(out[0].shape())) == (layout, shape)
+
+
+@pytest.mark.parametrize(
+    ("made", "why"),
+    [
+        (lambda x: fn.expand_dims(x, axes=[1, 1]), r"axes = \[1, 1\]; Duplicate axis index found"),
+        (lambda x: fn.expand_dims(x, axes=[0], new_axis_names="X"), r"layout is ''; Specifying ``new_axis_names``"),
+        (lambda x: fn.one_hot(x, num_classes=5, axis_name="XY"), r"axis_name = 'XY'; it must be a single character"),
+        (lambda x: fn.one_hot(x, num_classes=5, axis=2), r"axis = 2 of a result with 2 axes"),
+        (lambda x: fn.one_hot(x, num_classes=5, axis=0, axis_name="X"), r"axis_name = 'X' of a value without a layout"),
+        (lambda x: fn.one_hot(x, num_classes=5, axis_name="X"), r"sizes are not known.*expected axis, or a value of"),
+    ],
+)
+def test_names_of_axes_that_dali_refuses_or_a_worker_cannot_know(made, why):
+    with Pipeline(batch_size=2):
+        with pytest.raises(leat.InvalidArgument, match=why):
+            made(numbers((3,)))

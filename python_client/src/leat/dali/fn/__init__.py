@@ -13,22 +13,16 @@ from leat.dali.fn._filled import constant, full, full_like, ones, ones_like, zer
 from leat.dali.fn.colors import (
     brightness,
     brightness_contrast,
-    cast,
-    cast_like,
     color_space_conversion,
     color_twist,
     contrast,
-    copy,
     equalize,
     erase,
     gaussian_blur,
     hsv,
     hue,
     jpeg_compression_distortion,
-    lookup_table,
     normalize,
-    one_hot,
-    permute_batch,
     saturation,
 )
 from leat.dali.fn.decoders import peek_image_shape
@@ -46,6 +40,7 @@ from leat.dali.fn.shapes import (
     stack,
     transpose,
 )
+from leat.dali.fn.values import cast, cast_like, copy, lookup_table, one_hot, permute_batch
 
 __all__ = [
     "brightness",

@@ -1,20 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators on colours and values."""
+"""Operators on colours."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
-from leat.dali import _axes, _node, _refused, types
+from leat.dali import _node, _refused, types
 from leat.dali._node import DataNode
 from leat.dali._operator import operator
 from leat.dali.fn import geometry
 from leat.dali.fn._regions import ROWS_LAST, plane_of
 from leat.errors import InvalidArgument, Unimplemented
-
 
 _FLOATS = frozenset(("float16", "float32", "float64"))
 # Types that workers compute as a wider one: that, and the bounds of their own.
@@ -202,97 +200,6 @@ def jpeg_compression_distortion(input: DataNode, *, quality: Any = 50) -> DataNo
     """What JPEG of that quality leaves."""
     quality = _node.scalar("fn.jpeg_compression_distortion: quality", quality, "float")
     return input.like("jpeg_compression_distortion", quality=quality)
-
-
-@operator("cast")
-def cast(input: DataNode, *, dtype: Any) -> DataNode:
-    """The same values in another type; to integers rounded and saturated."""
-    return _node.cast(input, types.name_of("fn.cast: dtype", dtype))
-
-
-@operator("cast_like")
-def cast_like(input_0: DataNode, input_1: DataNode) -> DataNode:
-    """The first in the type of the second."""
-    if input_1.dtype is None:
-        raise InvalidArgument(f"fn.cast_like: the type of {input_1!r} is not known when the pipeline is defined")
-    return _node.cast(input_0, input_1.dtype)
-
-
-@operator("copy")
-def copy(input: DataNode) -> DataNode:
-    """The same."""
-    return input
-
-
-@operator("permute_batch")
-def permute_batch(input: DataNode, *, indices: Any) -> DataNode:
-    """Refused: workers do not see the batch."""
-    raise _refused.unimplemented("fn.permute_batch")
-
-
-def _away_from_zero(value: Any) -> float:
-    """The nearest whole number, of two that are as near the one that is farther from zero."""
-    return math.copysign(math.floor(abs(float(value)) + 0.5), value)
-
-
-@operator("lookup_table")
-def lookup_table(
-    input: DataNode, *, default_value: float = 0.0, dtype: Any = types.FLOAT, keys: Any = (), values: Any = ()
-) -> DataNode:
-    """values[i] where x is keys[i]."""
-    where = "fn.lookup_table"
-    name = types.name_of(f"{where}: dtype", dtype)
-    names, results = _node.numbers(f"{where}: keys", keys), _node.numbers(f"{where}: values", values)
-    if len(names) != len(results):
-        raise InvalidArgument(f"{where}: {len(names)} keys and {len(results)} values; expected as many")
-    if not name.startswith("float"):
-        *results, default_value = (_away_from_zero(each) for each in (*results, default_value))
-    node = _node.apply(
-        "lookup_table", input, keys=names, values=results, default_value=float(default_value), dtype=name
-    )
-    return DataNode(node, layout=input.layout, sizes=input.sizes, dtype=name)
-
-
-@operator("one_hot")
-def one_hot(
-    input: DataNode,
-    *,
-    axis: int = -1,
-    axis_name: str | None = None,
-    dtype: Any = types.FLOAT,
-    num_classes: int = 0,
-    off_value: float = 0.0,
-    on_value: float = 1.0,
-) -> DataNode:
-    """Classes as vectors; a sample of one element is a scalar, unless axis says otherwise."""
-    where = "fn.one_hot"
-    known = input.sizes if axis == -1 else _axes.sizes_of(input)
-    rank = None if known is None else len(known)
-    if axis != -1 and (rank is None or not 0 <= axis <= rank):
-        axes = "that is not known" if rank is None else f"with {rank + 1} axes"
-        raise InvalidArgument(f"{where}: axis = {axis} of a result {axes}; expected -1, the last, or one of them")
-    name = types.name_of(f"{where}: dtype", dtype)
-    node = _node.apply(
-        "one_hot", input, num_classes=num_classes, on_value=float(on_value), off_value=float(off_value), dtype=name
-    )
-    one = known is not None and all(each == 1 for each in known)
-    if axis == -1 or rank is None or known is None:
-        sizes = (num_classes,) if one else None if known is None else (*known, num_classes)
-        layout = (axis_name or "") if one else _with_name(input.layout, rank or 0, axis_name)
-        return DataNode(node, sizes=sizes, dtype=name, layout=layout)
-    if one:
-        node = _node.apply("reshape", node, shape=[1] * rank + [num_classes])
-    order, sizes = list(range(rank)), list(known)
-    order.insert(axis, rank)
-    sizes.insert(axis, num_classes)
-    if axis != rank:
-        node = _node.apply("transpose", node, perm=order)
-    return DataNode(node, sizes=sizes, dtype=name, layout=_with_name(input.layout, axis, axis_name))
-
-
-def _with_name(layout: str, axis: int, name: str | None) -> str:
-    """The layout with a further axis; empty if it names some of them only."""
-    return layout[:axis] + name + layout[axis:] if layout and name else ""
 
 
 @operator("normalize")

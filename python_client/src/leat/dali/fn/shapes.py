@@ -72,9 +72,7 @@ def _target(where: str, x: DataNode, shape: Any, rel_shape: Any, src_dims: Any) 
     return sizes, kept if sum(axis >= 0 for axis in kept) > 0 else None
 
 
-def reshaped(
-    x: DataNode, sizes: Sequence[int], layout: str | None = "", axes: Sequence[int] | None = None
-) -> DataNode:
+def reshaped(x: DataNode, sizes: Sequence[int], layout: str | None = "", axes: Sequence[int] | None = None) -> DataNode:
     """The same elements in other axes; one size may be -1, besides those that are the sizes of axes of the value."""
     known: list[int | None] = [None if each < 0 else each for each in sizes]
     if x.sizes is not None and None not in x.sizes and known.count(None) == 1:
@@ -146,18 +144,25 @@ def squeeze(data: DataNode, *, axes: Any = None, axis_names: Any = None) -> Data
 def expand_dims(data: DataNode, *, axes: Any, new_axis_names: str = "") -> DataNode:
     """With axes of size 1 at the given places of the result."""
     where = "fn.expand_dims"
-    chosen = sorted(_whole_numbers(f"{where}: axes", axes))
+    chosen = _whole_numbers(f"{where}: axes", axes)
+    if not chosen:
+        return data
+    if len(set(chosen)) < len(chosen):
+        raise InvalidArgument(f"{where}: axes = {chosen}; Duplicate axis index found")
     kept, names = list(range(len(_sizes(where, data)))), list(data.layout)
     if new_axis_names and len(new_axis_names) != len(chosen):
         raise InvalidArgument(f"{where}: new_axis_names = {new_axis_names!r}; expected {len(chosen)} letters")
-    for i, axis in enumerate(chosen):
+    if new_axis_names and len(names) != len(kept):
+        raise InvalidArgument(
+            f"{where}: new_axis_names = {new_axis_names!r} of a value whose layout is {data.layout!r}; Specifying "
+            "``new_axis_names`` requires an input with a proper layout."
+        )
+    for axis, name in sorted(zip(chosen, new_axis_names or " " * len(chosen))):
         if not 0 <= axis <= len(kept):
             raise InvalidArgument(f"{where}: axis {axis} of a result of {len(kept) + 1} axes")
         kept.insert(axis, -1)
-        if new_axis_names:
-            names.insert(axis, new_axis_names[i])
-    layout = "".join(names) if new_axis_names and len(names) == len(kept) else ""
-    return _axes.regrouped(data, kept, layout)
+        names.insert(axis, name)
+    return _axes.regrouped(data, kept, "".join(names) if new_axis_names else "")
 
 
 @operator("transpose")
