@@ -103,6 +103,7 @@ std::string PipelineBuilder::SpecJson(const JobOptions& options) const {
       {"last_batch", Enum("LAST_BATCH_", options.last_batch)},
       {"num_parts", options.num_parts},
       {"rotate_parts", options.rotate_parts},
+      {"mix_parts", options.mix_parts},
       {"shuffle_window", options.shuffle_window},
       {"decoder_class", Enum("DECODER_CLASS_", options.decoder_class)},
       {"on_bad_sample", Enum("BAD_SAMPLE_POLICY_", options.on_bad_sample)}};

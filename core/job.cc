@@ -161,6 +161,10 @@ absl::StatusOr<CheckedGraph> CheckSpec(const JobSpec& spec,
         spec.num_parts, spec.batch);
   if (spec.rotate_parts && spec.num_parts == 0)
     return InvalidArgument("rotate_parts: want num_parts with it");
+  if (spec.mix_parts && spec.num_parts == 0)
+    return InvalidArgument("mix_parts: want num_parts with it");
+  if (spec.mix_parts && spec.order == Order::kSequential)
+    return InvalidArgument("mix_parts: want order global or shard with it");
   if (spec.order == Order::kShardShuffle &&
       (spec.shuffle_window == 0 || spec.shuffle_window > kMaxShards))
     return InvalidArgument("shuffle_window {}: want 1 to {} shards",
@@ -241,6 +245,7 @@ Digest HashOfPlan(std::string_view version, const Graph& pipeline,
   hash.UpdateU64(spec.num_parts);
   // Jobs from before there was a choice keep their hashes.
   if (spec.rotate_parts) hash.UpdateField("rotate_parts");
+  if (spec.mix_parts) hash.UpdateField("mix_parts");
   hash.UpdateU64(spec.order == Order::kShardShuffle ? spec.shuffle_window : 0);
   hash.UpdateU64(static_cast<uint64_t>(spec.decoder_class));
   hash.UpdateU64(static_cast<uint64_t>(spec.on_bad_sample));
@@ -293,6 +298,7 @@ std::string Difference(const JobSpec& existing, const JobSpec& wanted) {
   compare_names("last_batch", existing.last_batch, wanted.last_batch);
   compare("num_parts", existing.num_parts, wanted.num_parts);
   compare("rotate_parts", existing.rotate_parts, wanted.rotate_parts);
+  compare("mix_parts", existing.mix_parts, wanted.mix_parts);
   // Without effect under other orders.
   if (existing.order == Order::kShardShuffle &&
       wanted.order == Order::kShardShuffle)

@@ -58,6 +58,10 @@ struct JobSpec {
   uint32_t num_parts = 0;
   // The rows of part k read part (k + epoch) mod n. Needs `num_parts`.
   bool rotate_parts = false;
+  // Each pass cuts the parts out of one order of the whole dataset, so that
+  // samples change parts; otherwise each part orders its own samples. Needs
+  // `num_parts` and an order that shuffles.
+  bool mix_parts = false;
   // Shards in the sliding window of Order::kShardShuffle.
   uint32_t shuffle_window = 16;
   DecoderClass decoder_class = DecoderClass::kExact;

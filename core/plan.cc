@@ -78,6 +78,7 @@ struct Plan::State {
         num_samples(shards.num_samples()),
         num_parts(std::max(spec.num_parts, uint32_t{1})),
         rotate(spec.rotate_parts),
+        mix(spec.mix_parts),
         block_rows(batch / num_parts) {
     if (order == Order::kShardShuffle)
       shard_orders = std::make_unique<ShardOrders>(shards, spec.shuffle_window);
@@ -133,6 +134,7 @@ struct Plan::State {
   const uint64_t num_samples;
   const uint32_t num_parts;
   const bool rotate;
+  const bool mix;
   const uint32_t block_rows;
   std::unique_ptr<ShardOrders> shard_orders;  // under kShardShuffle only
 };
@@ -162,14 +164,20 @@ Plan::State::Pass Plan::State::PassInStream(uint32_t block,
 void Plan::State::MapPass(const Pass& pass,
                           std::span<uint64_t> positions) const {
   if (pass.range.size() == 0) return;
-  const uint64_t key = MixKey(seed, pass.number, kOrderSalt + pass.part);
+  // What is put in order: the part's samples, or all, of which it takes some.
+  const ShardTable::Range ordered =
+      mix ? ShardTable::Range{0, num_samples} : pass.range;
+  if (mix)
+    for (uint64_t& position : positions) position += pass.range.begin;
+  const uint64_t key =
+      MixKey(seed, pass.number, kOrderSalt + (mix ? 0 : pass.part));
   if (order == Order::kShardShuffle) {
-    shard_orders->Get(key, pass.range)->MapInPlace(positions);
+    shard_orders->Get(key, ordered)->MapInPlace(positions);
     return;
   }
   if (order == Order::kGlobalShuffle)
-    Permutation(pass.range.size(), key).MapInPlace(positions);
-  for (uint64_t& position : positions) position += pass.range.begin;
+    Permutation(ordered.size(), key).MapInPlace(positions);
+  for (uint64_t& position : positions) position += ordered.begin;
 }
 
 Plan::Plan(const JobSpec& spec, const ShardTable& shards)

@@ -7,7 +7,9 @@
 // permuted inside a sliding window of shards. Global layout: row r of step s is
 // order[s·G + r]. Part layout (n parts): rows [k·G/n, (k+1)·G/n) belong to part
 // k and walk its samples [⌊N·k/n⌋, ⌊N·(k+1)/n⌋), in an order of the part's own;
-// if parts rotate, these rows walk part (k + epoch) mod n. All parts have the
+// if parts are mixed, they walk these places of the epoch's order of all
+// samples. If parts rotate, these rows walk part (k + epoch) mod n. All parts
+// have the
 // same number of steps: of the smallest part under kDrop, of the largest
 // otherwise.
 //

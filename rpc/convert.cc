@@ -149,6 +149,7 @@ v1::JobSpec ToProto(const JobSpec& spec) {
   proto.set_last_batch(static_cast<v1::LastBatch>(spec.last_batch));
   proto.set_num_parts(spec.num_parts);
   proto.set_rotate_parts(spec.rotate_parts);
+  proto.set_mix_parts(spec.mix_parts);
   proto.set_shuffle_window(spec.shuffle_window);
   proto.set_decoder_class(static_cast<v1::DecoderClass>(spec.decoder_class));
   proto.set_on_bad_sample(static_cast<v1::BadSamplePolicy>(spec.on_bad_sample));
@@ -248,6 +249,7 @@ absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& proto) {
                             LastBatch::kMask));
   spec.num_parts = proto.num_parts();
   spec.rotate_parts = proto.rotate_parts();
+  spec.mix_parts = proto.mix_parts();
   spec.shuffle_window = proto.shuffle_window() == 0 ? kDefaultShuffleWindow
                                                     : proto.shuffle_window();
   ASSIGN_OR_RETURN(spec.decoder_class,

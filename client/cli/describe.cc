@@ -184,8 +184,9 @@ View DescribeJob(const Json& job, const Json& workers, const Json& consumers,
        Whole(spec, "num_parts") == 0
            ? "global"
            : fmt::format(
-                 "{} parts{}", Whole(spec, "num_parts"),
-                 Text(spec, "rotate_parts") == "true" ? ", rotating" : "")},
+                 "{} parts{}{}", Whole(spec, "num_parts"),
+                 Text(spec, "rotate_parts") == "true" ? ", rotating" : "",
+                 Text(spec, "mix_parts") == "true" ? ", mixed" : "")},
       {"Decoder class", DecoderClass(spec, workers)},
       {"Began with", DecodersText(At(job, "decoders"))},
       {"GPU", GpuUse(job)},

@@ -46,6 +46,7 @@ struct JobOptions {
                                         // "stream", "mask"
   uint32_t num_parts = 0;               // 0: global row layout
   bool rotate_parts = false;            // by one, each epoch
+  bool mix_parts = false;               // cut from one order of all samples
   uint32_t shuffle_window = 0;          // shards; 0: the service's default
   std::string decoder_class = "exact";  // "exact", "nvjpeg"
   std::string on_bad_sample = "fail";   // "fail", "replace", "zero"

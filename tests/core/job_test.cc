@@ -132,6 +132,14 @@ TEST(CheckSpec, ErrorsNameTheFieldTheValueAndWhatIsWanted) {
             "last_batch 7: want one of drop, fill, pad, partial, stream, mask");
   EXPECT_EQ(SpecError([](JobSpec* s) { s->rotate_parts = true; }),
             "rotate_parts: want num_parts with it");
+  EXPECT_EQ(SpecError([](JobSpec* s) { s->mix_parts = true; }),
+            "mix_parts: want num_parts with it");
+  EXPECT_EQ(SpecError([](JobSpec* s) {
+              s->num_parts = 3;
+              s->order = Order::kSequential;
+              s->mix_parts = true;
+            }),
+            "mix_parts: want order global or shard with it");
   EXPECT_EQ(SpecError([](JobSpec* s) { s->decoder_class = DecoderClass{4}; }),
             "decoder_class 4: want one of exact, nvjpeg, auto");
   EXPECT_EQ(
@@ -249,6 +257,8 @@ TEST(PlanHash, SeesEverythingThatChangesBytes) {
   JobSpec rotating = Spec();
   Changes().at("num_parts")(&rotating);
   rotating.rotate_parts = true;
+  EXPECT_TRUE(hashes.insert(PlanHash(rotating, Dataset(50))).second);
+  rotating.mix_parts = true;
   EXPECT_TRUE(hashes.insert(PlanHash(rotating, Dataset(50))).second);
   DatasetInfo other = Dataset(50);
   other.fingerprint[31] ^= 1;

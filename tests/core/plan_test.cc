@@ -124,23 +124,26 @@ std::vector<Samples> PartOrders(JobSpec spec, const ShardTable& table,
 }
 
 void ExpectAsReference(const JobSpec& spec, const ShardTable& table) {
-  SCOPED_TRACE(fmt::format("N {} batch {} parts {} {} {}", table.num_samples(),
-                           spec.batch, spec.num_parts, Name(spec.order),
-                           Name(spec.last_batch)));
+  SCOPED_TRACE(fmt::format(
+      "N {} batch {} parts {} mix {} {} {}", table.num_samples(), spec.batch,
+      spec.num_parts, spec.mix_parts, Name(spec.order), Name(spec.last_batch)));
   DatasetInfo dataset;
   dataset.shards = table;
   if (!CheckAgainst(spec, dataset).ok()) return;
   const Plan plan(spec, table);
   for (uint64_t epoch : {0, 1}) {
     const std::vector<Samples> orders = PartOrders(spec, table, epoch);
+    JobSpec whole = spec;
+    whole.num_parts = 0;
+    const Samples all = PartOrders(whole, table, epoch)[0];
     for (size_t part = 0; part < orders.size(); ++part) {
-      Samples sorted = orders[part];
-      std::sort(sorted.begin(), sorted.end());
+      Samples found = orders[part];
+      if (!spec.mix_parts) std::sort(found.begin(), found.end());
       Samples want;
       for (uint64_t i = table.num_samples() * part / orders.size();
            i < table.num_samples() * (part + 1) / orders.size(); ++i)
-        want.push_back(i);
-      ASSERT_EQ(sorted, want) << "part " << part;
+        want.push_back(spec.mix_parts ? all[i] : i);
+      ASSERT_EQ(found, want) << "part " << part;
       if (spec.order == Order::kSequential) {
         ASSERT_EQ(orders[part], want);
       }
@@ -175,8 +178,11 @@ TEST(Plan, AgreesWithASlowReferenceInEveryLayoutAndPolicy) {
         for (uint32_t batch : {1, 2, 4, 6, 12})
           for (uint32_t parts = 0; parts <= batch; ++parts)
             if (parts == 0 || batch % parts == 0)
-              ExpectAsReference(Spec(batch, order, last_batch, parts),
-                                Table(samples));
+              for (bool mix : {false, true}) {
+                JobSpec spec = Spec(batch, order, last_batch, parts);
+                spec.mix_parts = mix && parts > 0;
+                ExpectAsReference(spec, Table(samples));
+              }
 }
 
 TEST(Plan, AgreesWithASlowReferenceForIrregularShards) {
@@ -211,9 +217,10 @@ TEST(Plan, RotatingPartsMoveOnByOneEachEpoch) {
 
 // What each block walks: pass after pass, from lists.
 void ExpectStream(JobSpec spec, const ShardTable& table, uint64_t passes) {
-  SCOPED_TRACE(fmt::format("N {} batch {} parts {} rotate {} {}",
+  SCOPED_TRACE(fmt::format("N {} batch {} parts {} rotate {} mix {} {}",
                            table.num_samples(), spec.batch, spec.num_parts,
-                           spec.rotate_parts, Name(spec.order)));
+                           spec.rotate_parts, spec.mix_parts,
+                           Name(spec.order)));
   const uint32_t parts = std::max(spec.num_parts, 1u);
   const uint32_t block_rows = spec.batch / parts;
   JobSpec fixed = spec;
@@ -251,11 +258,13 @@ TEST(Plan, AStreamWalksPassAfterPassWithoutAGap) {
       for (uint32_t batch : {1, 2, 6, 12})
         for (uint32_t parts = 0; parts <= batch && parts <= samples; ++parts)
           if (parts == 0 || batch % parts == 0)
-            for (bool rotate : {false, true}) {
-              JobSpec spec = Spec(batch, order, LastBatch::kStream, parts);
-              spec.rotate_parts = rotate;
-              ExpectStream(spec, Table(samples), 7);
-            }
+            for (bool rotate : {false, true})
+              for (bool mix : {false, true}) {
+                JobSpec spec = Spec(batch, order, LastBatch::kStream, parts);
+                spec.rotate_parts = rotate;
+                spec.mix_parts = mix;
+                ExpectStream(spec, Table(samples), 7);
+              }
 }
 
 TEST(Plan, AStreamReachesItsLastStep) {

@@ -17,6 +17,7 @@ JobSpec SpecWithEveryKindOfValue() {
   spec.last_batch = LastBatch::kStream;
   spec.num_parts = 4;
   spec.rotate_parts = true;
+  spec.mix_parts = true;
   spec.shuffle_window = 7;
   spec.on_bad_sample = BadSamplePolicy::kZero;
   spec.max_bad = 0.01;

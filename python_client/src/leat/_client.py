@@ -149,6 +149,7 @@ class Service:
         last_batch: Literal["drop", "fill", "pad", "partial", "stream", "mask"] = "drop",
         num_parts: int | None = None,
         rotate_parts: bool = False,
+        mix_parts: bool = False,
         shuffle_window: int | None = None,
         on_bad_sample: Literal["fail", "replace", "zero"] = "fail",
         max_bad: float | None = None,
@@ -172,6 +173,8 @@ class Service:
             num_parts: cuts the dataset into this many contiguous parts, each with its own rows of the batch (what
                 DALI means by num_shards); None: rows come from the whole dataset.
             rotate_parts: in epoch e the rows of part k read part (k + e) % num_parts.
+            mix_parts: each epoch shuffles the whole dataset and cuts the parts out of that order, so that samples
+                change parts. Without it a part keeps its samples and shuffles them.
             shuffle_window: shards in the window of "shard" (default 16).
             on_bad_sample: "fail" the iterator, "replace" by another sample, or "zero" the row and clear its entry of
                 the array "valid", which every batch has.
@@ -222,6 +225,8 @@ class Service:
             spec["num_parts"] = whole("num_parts", num_parts, 1, 2**20)
         if rotate_parts:
             spec["rotate_parts"] = True
+        if mix_parts:
+            spec["mix_parts"] = True
         if shuffle_window is not None:
             spec["shuffle_window"] = whole("shuffle_window", shuffle_window, 1, 2**31)
         timeout_s = seconds("timeout", timeout)

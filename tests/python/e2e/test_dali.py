@@ -74,6 +74,32 @@ def test_shuffled_files_are_permuted_before_they_are_cut_into_shards(ten):
     assert any(sorted(parts[0]) != list(range(5)) for parts in passes)
 
 
+@pytest.mark.parametrize(
+    ("reader", "sizes"),
+    [
+        ({"random_shuffle": True}, [(3, 3, 4), (3, 4, 3), (4, 3, 3)]),
+        ({"shuffle_after_epoch": True}, [(3, 3, 4)] * 3),
+    ],
+)
+def test_shards_of_one_pass_hold_each_sample_once(ten, reader, sizes):
+    pipelines = [labels_of(ten, num_shards=3, shard_id=k, batch_size=1, **reader) for k in range(3)]
+    assert pipelines[0].reader_meta("reader")["stick_to_shard"] == int("shuffle_after_epoch" in reader)
+    passes = [[sum(steps(each, n), []) for each, n in zip(pipelines, of)] for of in sizes]
+    for parts in passes:
+        assert sorted(sum(parts, [])) == list(range(10))
+    assert len({tuple(sum(parts, [])) for parts in passes}) == len(passes)
+
+
+def test_padded_shards_of_a_shuffled_pass_hold_each_sample(ten):
+    padded = {"num_shards": 3, "pad_last_batch": True, "random_shuffle": True, "batch_size": 2}
+    pipelines = [labels_of(ten, shard_id=k, **padded) for k in range(3)]
+    passes = [[sum(steps(each, 2), []) for each in pipelines] for _ in range(4)]
+    for parts in passes:
+        assert set(sum(parts, [])) == set(range(10))
+        assert all(len(part) == 4 for part in parts)
+    assert len({tuple(sorted(set(parts[0]))) for parts in passes}) > 1
+
+
 def test_fewer_samples_than_shards_is_an_error(ten):
     with pytest.raises(
         leat.InvalidArgument, match="The number of input samples: 10, needs to be at least equal to .*11"

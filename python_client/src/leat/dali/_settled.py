@@ -50,6 +50,5 @@ def meta_of(reader: Any, samples: int) -> dict[str, int]:
         "number_of_shards": shards,
         "shard_id": reader.shard_id,
         "pad_last_batch": int(reader.pad_last_batch),
-        # Padded shards rotate also then, so that each sees all samples.
-        "stick_to_shard": int(reader.stick_to_shard or reader.shuffle_after_epoch and not reader.pad_last_batch),
+        "stick_to_shard": int(reader.stick_to_shard or reader.shuffle_after_epoch),
     }

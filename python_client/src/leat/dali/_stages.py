@@ -86,16 +86,15 @@ class ReaderStage:
 
     def _job(self, forms: Mapping[str, _varying.Form]) -> Any:
         settings, reader = self._settings, self._stage.reader
-        # A permutation of all samples, of which each shard takes its rows, unless shards have to keep theirs.
-        whole = reader.across and reader.random_shuffle and not (reader.pad_last_batch or reader.stick_to_shard)
-        parts = {} if whole else {"num_parts": settings.shards, "rotate_parts": not reader.stick_to_shard}
         return _shared.job(
             self._stage.pipeline(settings.name, forms=forms),
             batch=settings.rows * settings.shards,
             seed=settings.seed,
             shuffle="global" if reader.random_shuffle else "sequential",
             last_batch="pad" if reader.pad_last_batch else "stream",
-            **parts,
+            num_parts=settings.shards,
+            rotate_parts=not (reader.stick_to_shard or reader.shuffle_after_epoch),
+            mix_parts=reader.across and reader.random_shuffle and not reader.stick_to_shard,
         )
 
     @property

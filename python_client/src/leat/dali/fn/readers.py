@@ -22,7 +22,8 @@ class Reader:
 
     Attributes:
         op: DALI's name of the reader.
-        across: with random_shuffle, shards are parts of one permutation of all samples, made anew for each pass.
+        across: with random_shuffle, shards that do not stick are parts of one permutation of all samples, made anew for
+            each pass.
     """
 
     op: str
