@@ -7,12 +7,14 @@
 namespace leat::cli {
 
 void CommandLine::State::AddPool() {
-  CLI::App* pool =
-      Command("pool", "How many workers a pool may have",
-              "  leat pool set cpu --min 1 --max 8\n"
-              "  leat pool set cpu --max 0     # nobody scales it any more\n"
-              "  leat get pools --watch\n");
-  Choice(pool->add_option("ACTION", options.kind, "set")->required(), {"set"});
+  CLI::App* pool = Command(
+      "pool", "How many workers a pool may have, and should have",
+      "  leat pool set cpu --min 1 --max 8\n"
+      "  leat pool set cpu --max 0     # nobody scales it any more\n"
+      "  leat pool watch cpu -o jsonl  # a line now and at each change\n"
+      "  leat get pools --watch\n");
+  Choice(pool->add_option("ACTION", options.kind, "set or watch")->required(),
+         {"set", "watch"});
   values[pool->add_option("NAME", options.name, "the pool, its whole name")
              ->required()] = Names("pools");
   const auto bound = [pool](const char* flag, std::optional<uint32_t>& value,
@@ -24,6 +26,7 @@ void CommandLine::State::AddPool() {
   bound("--min", options.min_workers, "workers at least (0)");
   bound("--max", options.max_workers,
         "workers at most; 0: the pool has no bounds, and nobody scales it");
+  AddOutput(pool, false);
 }
 
 void CommandLine::State::AddSlurm() {

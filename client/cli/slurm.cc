@@ -22,6 +22,7 @@
 #include "client/cli/commands.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/fields.h"
+#include "client/cli/pool.h"
 #include "client/cli/slurm_pool.h"
 #include "client/cli/slurm_scripts.h"
 #include "client/cli/text.h"
@@ -34,9 +35,6 @@ namespace {
 
 // For one command of Slurm: a controller that is busy answers within this.
 constexpr absl::Duration kCommandTime = absl::Seconds(60);
-// What nobody tells of, the end of tasks, is looked for so often.
-constexpr absl::Duration kLookAgain = absl::Seconds(30);
-constexpr absl::Duration kMaxPause = absl::Seconds(30);
 constexpr absl::Duration kDownTime = absl::Seconds(30);
 constexpr int kMaxPasses = 3;
 constexpr size_t kTokenBytes = 32;
@@ -232,39 +230,10 @@ absl::Status Reconcile(Session& session, const SlurmService& service,
 }
 
 absl::StatusOr<int> Scale(Session& session) {
-  const Options& options = session.options();
-  ASSIGN_OR_RETURN(const SlurmService service, ServiceOf(options));
-  absl::Duration pause = absl::Seconds(1);
-  while (true) {
-    absl::Status last;
-    const auto on_pool = [&](const std::string& text) {
-      const absl::StatusOr<Json> pool = ParseObject(text, "pool");
-      last = pool.ok() ? Reconcile(session, service, *pool) : pool.status();
-      if (!last.ok()) session.Say(Message(last));
-      return !options.slurm.once;
-    };
-    const absl::StatusOr<Connection*> connection = session.Connect();
-    const absl::Status watched =
-        connection.ok() ? (*connection)
-                              ->admin()
-                              .WatchPool(service.pool, kLookAgain, on_pool)
-                        : connection.status();
-    if (options.slurm.once) {
-      RETURN_IF_ERROR(watched);
-      RETURN_IF_ERROR(last);
-      return kGood;
-    }
-    if (watched.ok()) {
-      pause = absl::Seconds(1);
-      continue;
-    }
-    if (absl::IsInvalidArgument(watched) || absl::IsPermissionDenied(watched) ||
-        absl::IsUnauthenticated(watched))
-      return watched;
-    session.Say(Message(watched));
-    session.environment().pause(pause);
-    pause = std::min(kMaxPause, pause * 2);
-  }
+  ASSIGN_OR_RETURN(const SlurmService service, ServiceOf(session.options()));
+  return FollowPool(
+      session, service.pool, session.options().slurm.once,
+      [&](const Json& pool) { return Reconcile(session, service, pool); });
 }
 
 absl::StatusOr<int> Down(Session& session) {

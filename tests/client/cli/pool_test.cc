@@ -32,6 +32,8 @@ TEST(PoolCommand, WhatIsMissingOrWrongIsNamed) {
       {{"pool", "set", "cpu", "--max", "-1"}, "--max"},
       {{"pool", "set", "cpu", "--max", "many"}, "--max"},
       {{"pool", "set", "a b", "--max", "2"}, "a b"},
+      {{"pool", "watch", "a b"}, "a b"},
+      {{"pool", "watch", "cpu", "--max", "2"}, "--max are of set"},
       {{"pool", "set", "cpu", "--min", "3", "--max", "2"}, "min 3 and max 2"},
   };
   for (const auto& [command, part] : table) {
@@ -40,6 +42,24 @@ TEST(PoolCommand, WhatIsMissingOrWrongIsNamed) {
     EXPECT_THAT(shell.err, HasSubstr(part));
     EXPECT_THAT(shell.service.calls, IsEmpty());
   }
+}
+
+TEST(PoolCommand, WatchPrintsEachChangeAndWaitsForACoordinatorThatIsAway) {
+  Shell shell;
+  shell.service.pools_seen = {R"({"name": "cpu", "max": 8, "desired": 2})",
+                              R"({"name": "cpu", "max": 8, "desired": 5})"};
+  shell.service.failing = {absl::OkStatus(), absl::UnavailableError("gone"),
+                           absl::PermissionDeniedError("no viewer")};
+  EXPECT_NE(shell.Run({"pool", "watch", "cpu", "-o", "jsonl"}), kGood);
+  EXPECT_EQ(shell.out,
+            "{\"name\":\"cpu\",\"max\":8,\"desired\":2}\n"
+            "{\"name\":\"cpu\",\"max\":8,\"desired\":5}\n");
+  EXPECT_THAT(shell.err, HasSubstr("gone"));
+  EXPECT_THAT(shell.err, HasSubstr("no viewer"));
+  EXPECT_EQ(shell.pauses, 1);
+  EXPECT_THAT(
+      shell.service.calls,
+      ElementsAre("pool-watch cpu", "pool-watch cpu", "pool-watch cpu"));
 }
 
 TEST(PoolCommand, PoolsAreListedWithTheirReasons) {

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A `leat-worker` below an engine's process, which it never outlives."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from leat import _native
+from leat.errors import InvalidArgument
+
+# A worker that ends sooner has failed at its start; the next one is started when so much time is over.
+SHORTEST_LIFE_S = 20.0
+# Arguments of a pool that name files, and the flags of Leat's programs that take them.
+_FILES = {
+    "access_token_file": "--access-token-file",
+    "tls_ca": "--tls-ca",
+    "tls_cert": "--tls-cert",
+    "tls_key": "--tls-key",
+}
+
+
+def service(coordinator: str | None, **files: str | None) -> dict[str, str]:
+    """Where the service is and what it asks for; what is not said comes from LEAT_COORDINATOR and its like.
+
+    Values are for programs on other nodes, and engines show them to everybody. So there is no access token among them,
+    only the name of its file.
+    """
+    found = {}
+    address = coordinator or os.environ.get("LEAT_COORDINATOR")
+    if not address:
+        raise InvalidArgument("coordinator is missing; expected HOST:PORT, or LEAT_COORDINATOR")
+    found["coordinator"] = address
+    for name in _FILES:
+        value = files.get(name) or os.environ.get(f"LEAT_{name.upper()}")
+        if value:
+            found[name] = value
+    if os.environ.get("LEAT_ACCESS_TOKEN") and "access_token_file" not in found:
+        raise InvalidArgument(
+            "LEAT_ACCESS_TOKEN is set, and the engine would show it to everybody; expected access_token_file, a file "
+            "that every node can read"
+        )
+    return found
+
+
+def service_flags(found: dict[str, str]) -> list[str]:
+    """The flags of Leat's programs for it; {host} in a file's name is this host's name."""
+    host = socket.gethostname()
+    flags = ["--coordinator", found["coordinator"]]
+    for name, flag in _FILES.items():
+        if name in found:
+            flags += [flag, found[name].replace("{host}", host)]
+    return flags
+
+
+def program(name: str) -> str:
+    """The path of one of the programs of this package, on this machine."""
+    return str(_native._find() / name)
+
+
+class Daemon:
+    """A running `leat-worker`. When this process ends, however it ends, the worker ends too."""
+
+    def __init__(self, flags: Sequence[str]) -> None:
+        read, self._lifeline = os.pipe()
+        try:
+            self._process = subprocess.Popen(
+                [program("leat-worker"), *flags, "--lifeline-fd", str(read)], pass_fds=(read,), start_new_session=True
+            )
+        except BaseException:
+            os.close(self._lifeline)
+            raise
+        finally:
+            os.close(read)
+        self._started = time.monotonic()
+
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        return self._process.pid
+
+    def wait(self) -> int:
+        """Returns its exit status when it has ended; if it failed, no sooner than SHORTEST_LIFE_S after its start."""
+        status = self._process.wait()
+        rest = self._started + SHORTEST_LIFE_S - time.monotonic()
+        if status != 0 and rest > 0:
+            time.sleep(rest)
+        return status
+
+    def drain(self, grace_s: float) -> int:
+        """Lets it finish what it was asked, kills it after `grace_s` seconds, and returns its exit status."""
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            return self._process.wait(grace_s)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            return self._process.wait()
+
+
+def worker_flags(config: dict[str, Any], name: str, host: str) -> list[str]:
+    """The flags of a worker of a pool.
+
+    Args:
+        config: "service", "pool", "threads", "flags".
+        name: the worker's, unique.
+        host: where clients reach this node.
+    """
+    return [
+        *service_flags(config["service"]),
+        *("--pool", config["pool"], "--name", name, "--listen", f"{host}:0", "--threads", str(config["threads"])),
+        *config["flags"],
+    ]

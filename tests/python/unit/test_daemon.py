@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What leat.ray and leat.dask hand to other nodes, and the worker below an engine's process."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import leat
+import pytest
+from leat import _daemon
+
+
+@pytest.fixture(autouse=True)
+def no_service(monkeypatch):
+    for name in ("COORDINATOR", "ACCESS_TOKEN", "ACCESS_TOKEN_FILE", "TLS_CA", "TLS_CERT", "TLS_KEY"):
+        monkeypatch.delenv(f"LEAT_{name}", raising=False)
+
+
+def test_a_service_is_an_address_and_names_of_files(monkeypatch):
+    monkeypatch.setenv("LEAT_TLS_CA", "/ca.pem")
+    found = _daemon.service("head:7411", access_token_file="/token", tls_cert="/tls/{host}.pem", tls_key=None)
+    assert _daemon.service_flags(found) == [
+        *("--coordinator", "head:7411", "--access-token-file", "/token", "--tls-ca", "/ca.pem"),
+        *("--tls-cert", f"/tls/{socket.gethostname()}.pem"),
+    ]
+    monkeypatch.setenv("LEAT_COORDINATOR", "other:1")
+    assert _daemon.service(None) == {"coordinator": "other:1", "tls_ca": "/ca.pem"}
+
+
+def test_an_access_token_is_not_shown_to_the_engine(monkeypatch):
+    monkeypatch.setenv("LEAT_ACCESS_TOKEN", "secret-secret-secret")
+    with pytest.raises(leat.InvalidArgument, match="expected access_token_file") as caught:
+        _daemon.service("head:7411")
+    assert "secret-" not in str(caught.value)
+    assert "secret-secret-secret" not in _daemon.service("head:7411", access_token_file="/token").values()
+
+
+def test_a_missing_coordinator_is_named():
+    with pytest.raises(leat.InvalidArgument, match="coordinator is missing; expected HOST:PORT, or LEAT_COORDINATOR"):
+        _daemon.service(None)
+
+
+@pytest.fixture
+def worker(monkeypatch, tmp_path):
+    """A program in the place of leat-worker, which ends with its lifeline and by SIGTERM, or as its first flag says."""
+    path = tmp_path / "leat-worker"
+    path.write_text(
+        f"#!{sys.executable}\n"
+        "import os, sys, time\n"
+        "if sys.argv[1] == 'fails': sys.exit(3)\n"
+        "if sys.argv[1] == 'stays':\n"
+        "    import signal\n"
+        "    signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "    print('deaf', flush=True)\n"
+        "os.read(int(sys.argv[sys.argv.index('--lifeline-fd') + 1]), 1)\n"
+    )
+    path.chmod(0o755)
+    monkeypatch.setattr(_daemon, "program", lambda name: str(tmp_path / name))
+
+
+def test_a_worker_that_fails_at_once_is_told_later(worker, monkeypatch):
+    monkeypatch.setattr(_daemon, "SHORTEST_LIFE_S", 0.5)
+    start = time.monotonic()
+    assert _daemon.Daemon(["fails"]).wait() == 3
+    assert time.monotonic() - start >= 0.5
+
+
+def test_a_worker_drains_and_is_killed_if_it_does_not(worker, capfd):
+    assert _daemon.Daemon(["waits"]).drain(10) == -signal.SIGTERM
+    deaf = _daemon.Daemon(["stays"])
+    while "deaf" not in capfd.readouterr().out:
+        time.sleep(0.01)
+    assert deaf.drain(0.2) == -signal.SIGKILL
+
+
+def test_a_worker_ends_with_the_process_that_started_it(worker, tmp_path):
+    script = (
+        "import time, sys\nfrom leat import _daemon\n"
+        f"_daemon.program = lambda name: {str(tmp_path / 'leat-worker')!r}\n"
+        "print(_daemon.Daemon(['waits']).pid, flush=True)\ntime.sleep(60)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as parent:
+        child = int(parent.stdout.readline())
+        parent.kill()
+    end = time.monotonic() + 10
+    while os.path.exists(f"/proc/{child}"):
+        # Nobody may collect it here: a zombie has ended, too.
+        if open(f"/proc/{child}/stat").read().rpartition(")")[2].split()[0] == "Z":
+            break
+        assert time.monotonic() < end
+        time.sleep(0.05)
