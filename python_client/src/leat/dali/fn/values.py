@@ -76,7 +76,9 @@ def one_hot(
     where = "fn.one_hot"
     name = types.name_of(f"{where}: dtype", dtype)
     if axis_name is not None and len(axis_name) != 1:
-        raise InvalidArgument(f"{where}: axis_name = {axis_name!r}; it must be a single character")
+        raise InvalidArgument(
+            f"{where}: axis_name = {axis_name!r}; Unsupported axis_name value: it must be a single character"
+        )
     made = {"num_classes": num_classes, "on_value": float(on_value), "off_value": float(off_value), "dtype": name}
     if "axis" in given:
         return _one_hot_along(where, input, given["axis"], axis_name, made)
@@ -122,5 +124,7 @@ def _with_name(where: str, x: DataNode, rank: int, axis: int, name: str | None) 
     if name is None:
         return ""
     if len(x.layout) != rank:
-        raise InvalidArgument(f"{where}: axis_name = {name!r} of a value without a layout; expected one that has one")
+        raise InvalidArgument(
+            f"{where}: axis_name = {name!r} of a value without a layout (Input layout mismatch); expected one that has one"
+        )
     return x.layout[:axis] + name + x.layout[axis:]
