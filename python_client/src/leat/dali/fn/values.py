@@ -125,6 +125,7 @@ def _with_name(where: str, x: DataNode, rank: int, axis: int, name: str | None) 
         return ""
     if len(x.layout) != rank:
         raise InvalidArgument(
-            f"{where}: axis_name = {name!r} of a value without a layout (Input layout mismatch); expected one that has one"
+            f"{where}: axis_name = {name!r} of a value without a layout (Input layout mismatch); expected one "
+            "that has one"
         )
     return x.layout[:axis] + name + x.layout[axis:]
