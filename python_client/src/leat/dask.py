@@ -59,7 +59,7 @@ class Workers(distributed.WorkerPlugin):
         if isinstance(flags, str):
             raise InvalidArgument(f"flags = {flags!r:.80}; expected a list of texts")
         files = {"access_token_file": access_token_file, "tls_ca": tls_ca, "tls_cert": tls_cert, "tls_key": tls_key}
-        self.name = f"leat-{pool}"
+        self.name: str = f"leat-{pool}"
         self._grace = float(grace)
         self._config: dict[str, Any] = {
             "pool": pool,
