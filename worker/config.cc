@@ -66,8 +66,9 @@ void AddStorageFlags(CLI::App& app, Config& config) {
   app.add_option("--forms", config.forms,
                  "what is kept of JPEG files beside them, in what they leave "
                  "of --cache and of --disk-cache-bytes: none, seek, "
-                 "coefficients, or all, whichever saves most")
-      ->check(CLI::IsMember({"none", "seek", "coefficients", "all"}));
+                 "coefficients, pixels (in memory only), or all, whichever "
+                 "saves most")
+      ->check(CLI::IsMember({"none", "seek", "coefficients", "pixels", "all"}));
   app.add_option("--storage-connections", storage.connections,
                  "requests to remote storage at a time")
       ->check(CLI::Range(1, 10'000));
@@ -163,7 +164,8 @@ uint64_t Config::shared_decode_bytes() const {
 
 FormKinds Config::form_kinds() const {
   return {.seek_index = forms == "seek" || forms == "all",
-          .coefficients = forms == "coefficients" || forms == "all"};
+          .coefficients = forms == "coefficients" || forms == "all",
+          .pixels = forms == "pixels" || forms == "all"};
 }
 
 absl::Status Config::CheckMemory() const {

@@ -20,7 +20,9 @@ constexpr size_t kRefusedBytes = 4;
 // coefficients take so many times them, with some room.
 constexpr size_t kUsualSeekOf = 32, kUsualCoefficients = 2;
 
-size_t DiskWayOf(JpegFormKind kind) { return static_cast<size_t>(kind); }
+// Pixels are no McuForm, and reading as many bytes takes as long as a decode.
+constexpr JpegFormKind kDiskKinds[] = {JpegFormKind::kSeekIndex,
+                                       JpegFormKind::kCoefficients};
 
 // What the entries of a kind, in a version, are known by.
 Digest DiskKeyOf(const Digest& dataset, std::string_view what,
@@ -51,7 +53,7 @@ class DiskForms::Dataset {
   }
 
   Entries records;
-  std::array<Entries, kKinds> forms;
+  std::array<Entries, kDecodeWays> forms;
 
  private:
   const Digest key_;
@@ -82,10 +84,9 @@ DiskForms::DatasetPtr DiskForms::Open(const Digest& key,
     dataset->records.key = DiskKeyOf(key, "record", kRecordVersion);
     dataset->records.on_disk = cache_->OpenDataset(key, name);
   }
-  for (const JpegFormKind kind :
-       {JpegFormKind::kSeekIndex, JpegFormKind::kCoefficients}) {
+  for (const JpegFormKind kind : kDiskKinds) {
     if (!options_.kinds.Has(kind)) continue;
-    Dataset::Entries& entries = dataset->forms[DiskWayOf(kind)];
+    Dataset::Entries& entries = dataset->forms[WayOf(kind)];
     entries.key = DiskKeyOf(key, FormName(kind), options_.codec.version);
     entries.on_disk =
         cache_->OpenForms(entries.key, {.dataset = key,
@@ -130,7 +131,7 @@ void DiskForms::ReadFormOf(const DatasetPtr& dataset, uint64_t record,
                            StoredSample* sample) const {
   for (const JpegFormKind kind :
        {JpegFormKind::kCoefficients, JpegFormKind::kSeekIndex}) {
-    const Dataset::Entries& entries = dataset->forms[DiskWayOf(kind)];
+    const Dataset::Entries& entries = dataset->forms[WayOf(kind)];
     if (entries.on_disk == nullptr) continue;
     const RangeKey key = dataset->KeyOf(entries, record);
     const std::optional<uint64_t> size = cache_->SizeOf(key);
@@ -159,7 +160,7 @@ void DiskForms::ReadFormOf(const DatasetPtr& dataset, uint64_t record,
 
 bool DiskForms::Wants(const DatasetPtr& dataset, uint64_t record,
                       JpegFormKind kind, size_t file_bytes) const {
-  const Dataset::Entries& entries = dataset->forms[DiskWayOf(kind)];
+  const Dataset::Entries& entries = dataset->forms[WayOf(kind)];
   if (entries.on_disk == nullptr) return false;
   const size_t usual = kind == JpegFormKind::kSeekIndex
                            ? file_bytes / kUsualSeekOf
@@ -170,7 +171,7 @@ bool DiskForms::Wants(const DatasetPtr& dataset, uint64_t record,
 
 void DiskForms::KeepForm(const DatasetPtr& dataset, uint64_t record,
                          const KeptForm& form) const {
-  const Dataset::Entries& entries = dataset->forms[DiskWayOf(form.kind)];
+  const Dataset::Entries& entries = dataset->forms[WayOf(form.kind)];
   if (entries.on_disk == nullptr) return;
   const RangeKey key = dataset->KeyOf(entries, record);
   if (!cache_->Wants(entries.on_disk, key, form.bytes)) return;
@@ -180,7 +181,7 @@ void DiskForms::KeepForm(const DatasetPtr& dataset, uint64_t record,
 
 void DiskForms::RefuseForm(const DatasetPtr& dataset, uint64_t record,
                            JpegFormKind kind) const {
-  const Dataset::Entries& entries = dataset->forms[DiskWayOf(kind)];
+  const Dataset::Entries& entries = dataset->forms[WayOf(kind)];
   if (entries.on_disk == nullptr) return;
   writer_->Offer(entries.on_disk, dataset->KeyOf(entries, record),
                  std::vector<std::byte>(kRefusedBytes));

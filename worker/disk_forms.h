@@ -64,7 +64,7 @@ enum class DiskCacheOf {
 };
 
 struct DiskFormsOptions {
-  FormKinds kinds;  // that may be kept
+  FormKinds kinds;  // that may be kept; pixels never are
   FormCodec codec;
   DiskCacheOf of = DiskCacheOf::kRemote;
   // Whether records of local datasets are kept: not where this machine has
@@ -75,8 +75,6 @@ struct DiskFormsOptions {
 
 class DiskForms {
  public:
-  static constexpr size_t kKinds = 3;  // by JpegFormKind
-
   class Dataset;
   using DatasetPtr = std::shared_ptr<const Dataset>;
 

@@ -5,11 +5,12 @@
 //
 // The nanoseconds that a form saves in a second, for each byte of it, decide:
 // what is worth most comes first, while there is room. A record has one form,
-// so that coefficients beside a seek index are worth, and cost, the difference.
-// Where they are worth more for each byte than the seek index itself, nothing
-// is gained by keeping that first.
+// so that a larger one in place of a smaller one is worth, and costs, the
+// difference. Where it is worth more for each byte than the smaller one itself,
+// nothing is gained by keeping that first.
 #pragma once
 
+#include <array>
 #include <span>
 #include <vector>
 
@@ -21,17 +22,31 @@ namespace leat::worker {
 struct FormDemand {
   double records = 0;  // that are kept, or will be
   double decodes = 0;  // of them in a second
-  // The size of a record's form.
-  double seek_bytes = 0, coefficient_bytes = 0;
-  // The time of one decode.
-  double plain_ns = 0, seek_ns = 0, coefficient_ns = 0;
+  double plain_ns = 0;
+  // The size of a record's form, and the time of a decode by it.
+  struct Form {
+    double bytes = 0;
+    double ns = 0;
+  };
+  Form seek_index, coefficients, pixels;
+
+  const Form& of(JpegFormKind kind) const {
+    return kind == JpegFormKind::kSeekIndex      ? seek_index
+           : kind == JpegFormKind::kCoefficients ? coefficients
+                                                 : pixels;
+  }
 };
 
-// Forms go to the records of the lowest ranks: what share of them has
-// coefficients, and what share has those or a seek index.
+// Forms go to the records of the lowest ranks: what share of them has a form of
+// a kind or of a larger one.
 struct FormShare {
-  double coefficients = 0;
-  double any = 0;
+  std::array<double, kDecodeWays> from{};  // by WayOf(kind)
+
+  double any() const { return from[WayOf(JpegFormKind::kSeekIndex)]; }
+  double coefficients() const {
+    return from[WayOf(JpegFormKind::kCoefficients)];
+  }
+  double pixels() const { return from[WayOf(JpegFormKind::kPixels)]; }
 };
 
 // By demand. `kinds`: what may be kept.

@@ -5,9 +5,10 @@
 // For example 1,000 records of 100 kB in a cache of 300 MB. The first 16
 // decodes are plain and take 1 ms each. The plan after 32 expects that all
 // records will be kept, so that 200 MB are left; that a seek index saves 0.3 of
-// a plain decode for 1.8 kB, and coefficients 0.55 of it for 200 kB. Seek
-// indexes go to all records, and coefficients to those of the lowest 99 % of
-// the ranks. Later plans have measured all of these.
+// a plain decode for 1.8 kB, coefficients 0.55 of it for 200 kB, and pixels
+// 0.95 of it for 540 kB. Seek indexes go to all records, and coefficients to
+// those of the lowest 99 % of the ranks: behind a seek index they save more for
+// each byte than pixels do. Later plans have measured all of these.
 #include <algorithm>
 #include <iterator>
 #include <limits>
@@ -21,10 +22,11 @@ namespace {
 constexpr uint64_t kLeastMeasured = 8;  // decodes or forms, for a mean
 // What is assumed of photos as long as it was not measured: of a plain
 // decode's time, and of the record's bytes.
-constexpr double kSeekTime = 0.7, kCoefficientTime = 0.45;
-constexpr double kSeekSize = 1.0 / 64, kCoefficientSize = 2;
-
-size_t WayOf(JpegFormKind kind) { return static_cast<size_t>(kind); }
+struct UsualForm {
+  double time = 0, size = 0;
+};
+constexpr std::array<UsualForm, kDecodeWays> kUsualForms = {
+    {{}, {0.7, 1.0 / 64}, {0.45, 2}, {0.05, 5.4}}};
 
 // Below it is this share of all ranks.
 uint64_t RankBelow(double share) {
@@ -62,7 +64,7 @@ double SampleCache::Dataset::RecordsToKeep(bool living) const {
 }
 
 FormDemand SampleCache::Dataset::DemandSince(double to_keep, double seconds) {
-  for (size_t way = 0; way < kWays; ++way) {
+  for (size_t way = 0; way < kDecodeWays; ++way) {
     const uint64_t count = decodes[way], ns = decode_ns[way];
     if (count - decodes_before[way] < kLeastMeasured) continue;
     mean_ns[way] = static_cast<double>(ns - ns_before[way]) /
@@ -74,25 +76,31 @@ FormDemand SampleCache::Dataset::DemandSince(double to_keep, double seconds) {
   const uint64_t asked_since = asked - std::exchange(asked_before_plan, asked);
   const double record_bytes =
       static_cast<double>(bytes) / static_cast<double>(entries);
-  const auto size = [&](JpegFormKind kind, double usual) {
-    const uint64_t count = form_entries[WayOf(kind)];
-    if (count < kLeastMeasured) return kFormBytes + usual * record_bytes;
-    return static_cast<double>(form_bytes[WayOf(kind)]) /
-           static_cast<double>(count);
+  const auto form = [&](JpegFormKind kind) {
+    const size_t way = WayOf(kind);
+    const UsualForm& usual = kUsualForms[way];
+    const uint64_t count = form_entries[way];
+    return FormDemand::Form{
+        .bytes = count < kLeastMeasured ? kFormBytes + usual.size * record_bytes
+                                        : static_cast<double>(form_bytes[way]) /
+                                              static_cast<double>(count),
+        .ns = mean_ns[way] > 0 ? mean_ns[way] : usual.time * mean_ns[0]};
   };
-  const auto time = [&](JpegFormKind kind, double usual) {
-    const double mean = mean_ns[WayOf(kind)];
-    return mean > 0 ? mean : usual * mean_ns[0];
-  };
-  return {
-      .records = to_keep,
-      .decodes =
-          mean_ns[0] > 0 ? static_cast<double>(asked_since) / seconds : 0,
-      .seek_bytes = size(JpegFormKind::kSeekIndex, kSeekSize),
-      .coefficient_bytes = size(JpegFormKind::kCoefficients, kCoefficientSize),
-      .plain_ns = mean_ns[0],
-      .seek_ns = time(JpegFormKind::kSeekIndex, kSeekTime),
-      .coefficient_ns = time(JpegFormKind::kCoefficients, kCoefficientTime)};
+  return {.records = to_keep,
+          .decodes =
+              mean_ns[0] > 0 ? static_cast<double>(asked_since) / seconds : 0,
+          .plain_ns = mean_ns[0],
+          .seek_index = form(JpegFormKind::kSeekIndex),
+          .coefficients = form(JpegFormKind::kCoefficients),
+          .pixels = form(JpegFormKind::kPixels)};
+}
+
+std::optional<JpegFormKind> SampleCache::Dataset::WantedAt(
+    uint64_t rank) const {
+  std::optional<JpegFormKind> wanted;
+  for (const JpegFormKind kind : kJpegFormKinds)
+    if (rank < wanted_below[WayOf(kind)]) wanted = kind;
+  return wanted;
 }
 
 // Over all decodes there were: what plain ones take on average, less what these
@@ -100,8 +108,7 @@ FormDemand SampleCache::Dataset::DemandSince(double to_keep, double seconds) {
 void SampleCache::Dataset::Describe(CachedDatasetStats* stats) const {
   stats->bytes += all_form_bytes();
   const uint64_t plain = decodes[0], plain_ns = decode_ns[0];
-  for (const JpegFormKind kind :
-       {JpegFormKind::kSeekIndex, JpegFormKind::kCoefficients}) {
+  for (const JpegFormKind kind : kJpegFormKinds) {
     const size_t way = WayOf(kind);
     const uint64_t hits = decodes[way];
     if (form_entries[way] + hits == 0) continue;
@@ -168,10 +175,9 @@ void SampleCache::Plan(MonotonicTime now) {
   const std::vector<FormShare> shares = PlanForms(
       demands, forms_,
       std::max(0.0, static_cast<double>(limit_bytes_) - to_keep_bytes));
-  for (size_t i = 0; i < planned.size(); ++i) {
-    planned[i]->coefficients_below = RankBelow(shares[i].coefficients);
-    planned[i]->any_below = RankBelow(shares[i].any);
-  }
+  for (size_t i = 0; i < planned.size(); ++i)
+    for (size_t way = 1; way < kDecodeWays; ++way)
+      planned[i]->wanted_below[way] = RankBelow(shares[i].from[way]);
   SetFormRoom();
 }
 
@@ -191,14 +197,9 @@ FormWish SampleCache::AskForm(const DatasetPtr& dataset, uint64_t record,
   const bool measured = turn < kFirstPlain || turn % kPlainOf == 0;
   if (plainly != nullptr) *plainly = measured;
   if (measured) return {};
-  const uint64_t rank = RankOf(dataset->key, record);
-  const bool wants_coefficients = rank < dataset->coefficients_below;
-  const bool wants_any = rank < dataset->any_below;
+  const std::optional<JpegFormKind> wanted =
+      dataset->WantedAt(RankOf(dataset->key, record));
   const uint64_t room = form_room_;
-  const auto has_room = [&](double size) {
-    return static_cast<double>(file.size()) * size + kFormBytes <=
-           static_cast<double>(room);
-  };
   FormWish wish;
   wish.max_bytes = room;
   const Key key = {dataset->number, record};
@@ -208,17 +209,19 @@ FormWish SampleCache::AskForm(const DatasetPtr& dataset, uint64_t record,
   if (it == slice.kept.end() || !it->second.Holds(file)) return {};
   const Entry& entry = it->second;
   if (entry.form != nullptr && entry.form->file != file.data()) return {};
-  const bool has_coefficients =
-      entry.form != nullptr &&
-      entry.form->kept.kind == JpegFormKind::kCoefficients;
-  if (wants_coefficients && !has_coefficients && !entry.refused.coefficients &&
-      has_room(kCoefficientSize))
-    wish.make.coefficients = true;
-  else if (wants_any && entry.form == nullptr && forms_.seek_index &&
-           !entry.refused.seek_index && has_room(kSeekSize))
-    wish.make.seek_index = true;
-  else if (entry.form != nullptr)
-    wish.use = entry.form->kept;
+  // The largest kind up to the one that is wanted, of which one can be made.
+  for (size_t way = wanted ? WayOf(*wanted) : 0; way > 0; --way) {
+    const auto kind = static_cast<JpegFormKind>(way);
+    if (entry.form != nullptr && entry.form->kept.kind >= kind) break;
+    const double bytes =
+        static_cast<double>(file.size()) * kUsualForms[way].size + kFormBytes;
+    if (!forms_.Has(kind) || entry.refused.Has(kind) ||
+        bytes > static_cast<double>(room))
+      continue;
+    wish.make.Add(kind);
+    return wish;
+  }
+  if (entry.form != nullptr) wish.use = entry.form->kept;
   return wish;
 }
 
@@ -262,9 +265,7 @@ void SampleCache::RefuseForms(const DatasetPtr& dataset, uint64_t record,
   MutexLock lock(&slice.mu);
   const auto it = slice.kept.find(key);
   if (it == slice.kept.end()) return;
-  FormKinds& refused = it->second.refused;
-  refused.seek_index = refused.seek_index || kinds.seek_index;
-  refused.coefficients = refused.coefficients || kinds.coefficients;
+  it->second.refused.Add(kinds);
 }
 
 // First of datasets that nobody reads, then of the one that has most.

@@ -7,6 +7,8 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <numeric>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,8 +53,6 @@ struct SampleCache::Kept {
 
 class SampleCache::Dataset final : public CachedDataset {
  public:
-  // Decodes and forms are counted by kind; 0: without one.
-  static constexpr size_t kWays = 3;
   struct FormCost {
     JpegFormKind kind = JpegFormKind::kSeekIndex;
     uint64_t bytes = 0;
@@ -67,11 +67,11 @@ class SampleCache::Dataset final : public CachedDataset {
 
   const uint64_t number;  // in the keys of slices
   const std::string id;
-  // Decodes, what they took, and below which ranks records are to have
-  // coefficients, or any form.
+  // By way: decodes, what they took, and below which ranks records are to have
+  // a form of the kind or a larger one.
   std::atomic<uint64_t> asked_forms{0};
-  std::array<std::atomic<uint64_t>, kWays> decodes{}, decode_ns{};
-  std::atomic<uint64_t> coefficients_below{0}, any_below{0};
+  std::array<std::atomic<uint64_t>, kDecodeWays> decodes{}, decode_ns{};
+  std::array<std::atomic<uint64_t>, kDecodeWays> wanted_below{};
 
   // Guarded by the cache's lock, and so are the functions.
   std::vector<Kept> heap;
@@ -80,13 +80,17 @@ class SampleCache::Dataset final : public CachedDataset {
   uint64_t records = 0;  // 0: not known
   // By rank and record.
   std::map<std::pair<uint64_t, uint64_t>, FormCost> forms;
-  std::array<uint64_t, kWays> form_entries{}, form_bytes{};
+  std::array<uint64_t, kDecodeWays> form_entries{}, form_bytes{};
   // What the last plans saw.
   uint64_t asked_before_plan = 0;
-  std::array<uint64_t, kWays> decodes_before{}, ns_before{};
-  std::array<double, kWays> mean_ns{};  // 0: not known
+  std::array<uint64_t, kDecodeWays> decodes_before{}, ns_before{};
+  std::array<double, kDecodeWays> mean_ns{};  // 0: not known
 
-  uint64_t all_form_bytes() const { return form_bytes[1] + form_bytes[2]; }
+  uint64_t all_form_bytes() const {
+    return std::accumulate(form_bytes.begin(), form_bytes.end(), uint64_t{0});
+  }
+  // The kind that the plan wants beside a record of this rank.
+  std::optional<JpegFormKind> WantedAt(uint64_t rank) const;
   void AddForm(uint64_t rank, uint64_t record, FormCost cost);
   // The bytes that it had; 0: there is none.
   uint64_t RemoveForm(uint64_t rank, uint64_t record);

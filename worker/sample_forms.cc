@@ -6,9 +6,11 @@
 namespace leat::worker {
 namespace {
 
-FormKinds OnlyForm(JpegFormKind kind) {
-  return {.seek_index = kind == JpegFormKind::kSeekIndex,
-          .coefficients = kind == JpegFormKind::kCoefficients};
+// Whether one of the others decodes faster than the kind.
+bool IsLess(JpegFormKind kind, FormKinds others) {
+  for (const JpegFormKind other : kJpegFormKinds)
+    if (others.Has(other) && other > kind) return true;
+  return false;
 }
 
 }  // namespace
@@ -29,9 +31,7 @@ void SampleForms::AskDisk(FormWish* wish) {
   const KeptForm* const read = disk_.read != nullptr && disk_.read->IsOf(file_)
                                    ? &disk_.read->kept
                                    : nullptr;
-  const bool at_hand =
-      read != nullptr &&
-      (read->kind == JpegFormKind::kCoefficients || !wish->make.coefficients);
+  const bool at_hand = read != nullptr && !IsLess(read->kind, wish->make);
   if (at_hand && wish->make.any()) {
     cache_.KeepForm(dataset_, record_, file_, *read);
     for_memory_ = wish->make = {};
@@ -55,11 +55,11 @@ FormKinds SampleForms::DiskLacks(const KeptForm& used) const {
   // Seek indexes from the disk alone: of others it is not known that the record
   // was asked for in an epoch before.
   if (used.form != nullptr &&
-      (used.kind == JpegFormKind::kCoefficients || disk_.read == nullptr))
+      (used.kind >= JpegFormKind::kCoefficients || disk_.read == nullptr))
     return {};
   return kinds.Has(next) &&
                  disk_.forms->Wants(disk_.dataset, record_, next, file_.size())
-             ? OnlyForm(next)
+             ? FormKinds::Only(next)
              : FormKinds();
 }
 
@@ -69,8 +69,7 @@ void SampleForms::End(FormAnswer answer) {
   if (!making_)
     SampleCache::CountDecode(dataset_, answer.used,
                              cache_.clock().Now() - began_);
-  for (const JpegFormKind kind :
-       {JpegFormKind::kSeekIndex, JpegFormKind::kCoefficients})
+  for (const JpegFormKind kind : kJpegFormKinds)
     if (answer.refused.Has(kind)) EndOf(kind);
   for (KeptForm& form : answer.made) {
     const JpegFormKind kind = form.kind;
@@ -80,7 +79,7 @@ void SampleForms::End(FormAnswer answer) {
         cache_.KeepForm(dataset_, record_, file_, std::move(form)))
       continue;
     // It is not made in vain again.
-    cache_.RefuseForms(dataset_, record_, OnlyForm(kind));
+    cache_.RefuseForms(dataset_, record_, FormKinds::Only(kind));
   }
 }
 
@@ -90,7 +89,7 @@ void SampleForms::EndOf(JpegFormKind refused) {
   const bool of_no_kind = refused == JpegFormKind::kSeekIndex;
   const bool memory = for_memory_.Has(refused);
   if (memory || of_no_kind)
-    cache_.RefuseForms(dataset_, record_, OnlyForm(refused));
+    cache_.RefuseForms(dataset_, record_, FormKinds::Only(refused));
   if (disk_.forms != nullptr && (!memory || of_no_kind))
     disk_.forms->RefuseForm(disk_.dataset, record_, refused);
 }

@@ -27,6 +27,8 @@
 namespace leat::worker {
 namespace {
 
+constexpr FormKinds kMcuForms = {.seek_index = true, .coefficients = true};
+
 double Now() {
   timespec now;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -37,7 +39,7 @@ double Now() {
 struct Photo {
   std::string file;
   Rect whole, window;
-  std::unique_ptr<const JpegForm> seek_index, coefficients;
+  std::unique_ptr<const JpegForm> seek_index, coefficients, pixels;
 
   std::span<const std::byte> bytes() const {
     return std::as_bytes(std::span(file));
@@ -112,19 +114,25 @@ bool MakeForms(JpegDecoder& decoder, Photo& photo, FormKinds kinds) {
     if (!form.ok()) return false;
     photo.coefficients = *std::move(form);
   }
+  if (kinds.pixels) {
+    auto form = decoder.TakeForm(JpegFormKind::kPixels);
+    if (!form.ok()) return false;
+    photo.pixels = *std::move(form);
+  }
   return true;
 }
 
 std::vector<Photo> ReadPhotos(JpegDecoder& decoder, const char* folder) {
   std::vector<Photo> photos;
   std::mt19937 random(7);
-  size_t others = 0, bytes = 0, seek = 0, coefficients = 0;
+  size_t others = 0, bytes = 0, seek = 0, coefficients = 0, pixels = 0;
   for (const auto& entry :
        std::filesystem::recursive_directory_iterator(folder)) {
     if (!entry.is_regular_file()) continue;
     std::ifstream file(entry.path(), std::ios::binary);
     Photo photo{.file = {std::istreambuf_iterator<char>(file), {}}};
-    if (!MakeForms(decoder, photo, {true, true})) {
+    if (!MakeForms(decoder, photo, kMcuForms) ||
+        !MakeForms(decoder, photo, {.pixels = true})) {
       ++others;
       continue;
     }
@@ -132,6 +140,7 @@ std::vector<Photo> ReadPhotos(JpegDecoder& decoder, const char* folder) {
     bytes += photo.file.size();
     seek += photo.seek_index->size_bytes();
     coefficients += photo.coefficients->size_bytes();
+    pixels += photo.pixels->size_bytes();
     photos.push_back(std::move(photo));
   }
   if (photos.empty()) return photos;
@@ -140,9 +149,9 @@ std::vector<Photo> ReadPhotos(JpegDecoder& decoder, const char* folder) {
   };
   std::printf(
       "%zu photos of %zu bytes on average, %zu files without forms\n"
-      "seek index %.4f of the file's bytes, coefficients %.3f\n",
+      "seek index %.4f of the file's bytes, coefficients %.3f, pixels %.2f\n",
       photos.size(), bytes / photos.size(), others, share(seek),
-      share(coefficients));
+      share(coefficients), share(pixels));
   return photos;
 }
 
@@ -152,7 +161,8 @@ size_t CountDifferent(JpegDecoder& decoder, const std::vector<Photo>& photos) {
     for (const Rect& window : {photo.whole, photo.window}) {
       const uint32_t plain = Decode(decoder, photo, window, nullptr, true);
       for (const JpegForm* form :
-           {photo.seek_index.get(), photo.coefficients.get()})
+           {photo.seek_index.get(), photo.coefficients.get(),
+            photo.pixels.get()})
         different += Decode(decoder, photo, window, form, true) != plain;
     }
   return different;
@@ -185,14 +195,18 @@ std::vector<Case> Cases(JpegDecoder& decoder) {
   const auto coefficients = [](const Photo& photo) {
     return photo.coefficients.get();
   };
+  const auto pixels = [](const Photo& photo) { return photo.pixels.get(); };
   return {{"crop, plain", 0, crop(none), {}},
           {"crop, seek index", 0, crop(seek), {}},
           {"crop, coefficients", 0, crop(coefficients), {}},
-          {"whole, plain", 3, whole(none), {}},
-          {"whole, seek index", 3, whole(seek), {}},
-          {"whole, coefficients", 3, whole(coefficients), {}},
-          {"whole, makes a seek index", 3, make({.seek_index = true}), {}},
-          {"whole, makes both", 3, make({true, true}), {}}};
+          {"crop, pixels", 0, crop(pixels), {}},
+          {"whole, plain", 4, whole(none), {}},
+          {"whole, seek index", 4, whole(seek), {}},
+          {"whole, coefficients", 4, whole(coefficients), {}},
+          {"whole, pixels", 4, whole(pixels), {}},
+          {"whole, makes a seek index", 4, make({.seek_index = true}), {}},
+          {"whole, makes both", 4, make(kMcuForms), {}},
+          {"whole, makes pixels", 4, make({.pixels = true}), {}}};
 }
 
 }  // namespace
@@ -212,7 +226,7 @@ int main(int argc, char** argv) {
     return 1;
   }
   const size_t different = CountDifferent(decoder, photos);
-  std::printf("%zu of %zu decodings differ\n", different, 4 * photos.size());
+  std::printf("%zu of %zu decodings differ\n", different, 6 * photos.size());
   std::vector<Case> cases = Cases(decoder);
   for (int round = 0; round < rounds; ++round)
     for (Case& one : cases) {

@@ -67,7 +67,7 @@ class OracleTest(cluster.PhotosTest):
 
     def test_forms_of_any_kind_in_caches_of_any_size(self):
         self.start_coordinator()
-        flags = {"none": "1GiB", "seek": "1GiB", "coefficients": "1GiB", "all": "12MiB"}
+        flags = {"none": "1GiB", "seek": "1GiB", "coefficients": "1GiB", "pixels": "1GiB", "all": "12MiB"}
         kept = {self.start_worker("--forms", forms, "--cache", cache).name: forms for forms, cache in flags.items()}
         # Decoded in every epoch; the second one by what the first has left.
         self.assert_oracle(self.consumer(self.spec()).finish())
@@ -81,11 +81,12 @@ class OracleTest(cluster.PhotosTest):
                 datasets = stats.get("cached_datasets", [])
                 found[kept[each["name"]]] = {form["form"] for dataset in datasets for form in dataset.get("forms", [])
                                              if int(form.get("hits_total", 0)) > 0}
-            return found if found.get("seek") and found.get("coefficients") and found.get("all") else None
+            return found if all(found.get(forms) for forms in flags if forms != "none") else None
         found = self.until("decodes by forms", used)
         self.assertEqual(found["none"], set())
         self.assertEqual(found["seek"], {"seek index"})
         self.assertEqual(found["coefficients"], {"coefficients"})
+        self.assertEqual(found["pixels"], {"pixels"})
 
     def test_forms_on_disks_outlive_their_workers_and_damage(self):
         self.start_coordinator()

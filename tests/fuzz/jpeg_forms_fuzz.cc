@@ -74,6 +74,19 @@ void CheckChanged(const JpegForm& form, const Choice& choice,
   fuzz::Require(read.status.ok() && read.damage.ok());
 }
 
+// Pixels are made of files of more kinds, and no more of damaged ones.
+void CheckPixels(std::span<const std::byte> file, const Rect& first,
+                 const Rect& second, bool gray, JpegDecoder& decoder) {
+  const WindowOfJpeg plain = DecodeJpeg(decoder, file, first, gray);
+  const MadePixels made = MakePixelsOf(decoder, file, first, gray);
+  fuzz::Require(made.window.SameAs(plain));
+  if (!made.form.ok()) return;
+  const WindowOfJpeg read =
+      DecodeJpeg(decoder, file, second, gray, made.form->get());
+  fuzz::Require(read.used_form && read.status.ok() && read.damage.ok());
+  fuzz::Require(read.SameAs(DecodeJpeg(decoder, file, second, gray)));
+}
+
 void Run(std::string_view text) {
   static JpegDecoder& decoder = *new JpegDecoder(kLimits);
   fuzz::Input input(text);
@@ -87,6 +100,7 @@ void Run(std::string_view text) {
   const WindowOfJpeg plain = DecodeJpeg(decoder, file, first, gray);
   const MadeForms made = MakeFormsOf(decoder, file, first, gray);
   fuzz::Require(made.window.SameAs(plain));
+  CheckPixels(file, first, second, gray, decoder);
   if (!made.seek_index.ok()) {
     fuzz::Require(made.seek_index.status().code() ==
                   made.coefficients.status().code());
@@ -94,7 +108,7 @@ void Run(std::string_view text) {
   }
   const WindowOfJpeg other = DecodeJpeg(decoder, file, second, gray);
   fuzz::Require(other.status.ok() && other.damage.ok());
-  for (const JpegFormKind kind : kFormKinds) {
+  for (const JpegFormKind kind : kMcuFormKinds) {
     fuzz::Require(made.of(kind).ok());
     const JpegForm& form = **made.of(kind);
     const WindowOfJpeg read = DecodeJpeg(decoder, file, second, gray, &form);

@@ -68,6 +68,10 @@ TEST(Config, FormsAreChosenByName) {
   config.forms = "seek";
   EXPECT_TRUE(config.form_kinds().seek_index);
   EXPECT_FALSE(config.form_kinds().coefficients);
+  EXPECT_FALSE(config.form_kinds().pixels);
+  config.forms = "pixels";
+  EXPECT_TRUE(config.form_kinds().pixels);
+  EXPECT_FALSE(config.form_kinds().coefficients);
   config.forms = "coefficients";
   EXPECT_FALSE(config.form_kinds().seek_index);
   EXPECT_TRUE(config.form_kinds().coefficients);

@@ -3,6 +3,7 @@
 // Forms beside records: what is planned, kept, and given up. Their contents are
 // nobody's business here.
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <map>
 #include <memory>
@@ -25,16 +26,21 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr size_t kPhoto = 10'000, kSeek = 200, kCoefs = 20'000;
+constexpr size_t kPhoto = 10'000, kSeek = 200, kCoefs = 20'000, kPixs = 54'000;
 constexpr uint64_t kPhotoCost = kPhoto + 4 + SampleCache::kEntryBytes;
 constexpr uint64_t kCoefsCost = kCoefs + SampleCache::kFormBytes;
+constexpr uint64_t kPixsCost = kPixs + SampleCache::kFormBytes;
 constexpr FormKinds kAnyForm = {.seek_index = true, .coefficients = true};
+constexpr FormKinds kPixelsToo = {
+    .seek_index = true, .coefficients = true, .pixels = true};
 
 KeptForm SomeForm(JpegFormKind kind) {
   const auto owner = std::make_shared<const int>(1);
   const auto* const form = reinterpret_cast<const JpegForm*>(owner.get());
   return {std::shared_ptr<const JpegForm>(owner, form), kind,
-          kind == JpegFormKind::kSeekIndex ? kSeek : kCoefs};
+          kind == JpegFormKind::kSeekIndex      ? kSeek
+          : kind == JpegFormKind::kCoefficients ? kCoefs
+                                                : kPixs};
 }
 
 absl::StatusOr<StoredSample> ReadPhoto() {
@@ -71,14 +77,12 @@ class FormedCache {
     FormAnswer answer;
     if (done.wish.use.form != nullptr) answer.used = done.wish.use.kind;
     done.used = answer.used;
-    for (const JpegFormKind kind :
-         {JpegFormKind::kSeekIndex, JpegFormKind::kCoefficients})
+    for (const JpegFormKind kind : kJpegFormKinds)
       if (has_forms && done.wish.make.Has(kind))
         answer.made.push_back(SomeForm(kind));
     if (!has_forms) answer.refused = done.wish.make;
-    clock.Advance(!answer.used                               ? milliseconds(10)
-                  : *answer.used == JpegFormKind::kSeekIndex ? milliseconds(7)
-                                                             : milliseconds(4));
+    static constexpr std::array<int, kDecodeWays> kTimes = {10, 7, 4, 1};
+    clock.Advance(milliseconds(kTimes[answer.used ? WayOf(*answer.used) : 0]));
     forms.End(std::move(answer));
     return done;
   }
@@ -120,6 +124,34 @@ TEST(SampleCacheForms, AllRecordsGetCoefficientsWhereThereIsRoom) {
   EXPECT_EQ(coefficients.saved_ms, 6 * coefficients.hits);
 }
 
+TEST(SampleCacheForms, AllRecordsGetPixelsWhereThereIsRoom) {
+  FormedCache photos(100'000'000, kPixelsToo);
+  const auto dataset = photos.Open("one", 200);
+  for (int epoch = 0; epoch < 4; ++epoch) photos.Epoch(dataset, 200);
+  const auto pixels = photos.Stats("one", JpegFormKind::kPixels);
+  EXPECT_EQ(pixels.entries, 200u);
+  EXPECT_EQ(photos.cache.stats().bytes, 200 * (kPhotoCost + kPixsCost));
+  EXPECT_GT(pixels.hits, 500u);
+  EXPECT_EQ(pixels.saved_ms, 9 * pixels.hits);
+}
+
+// Of 400 records, half: the others keep their coefficients.
+TEST(SampleCacheForms, PixelsTakeThePlaceOfCoefficientsWhileThereIsRoom) {
+  constexpr uint64_t kRecords = 400;
+  FormedCache photos(kRecords * (kPhotoCost + kCoefsCost) +
+                         kRecords / 2 * (kPixsCost - kCoefsCost) + 100'000,
+                     kPixelsToo);
+  const auto dataset = photos.Open("one", kRecords);
+  for (int epoch = 0; epoch < 8; ++epoch) {
+    photos.Epoch(dataset, kRecords);
+    ASSERT_LE(photos.cache.stats().bytes, photos.cache.limit_bytes());
+  }
+  EXPECT_EQ(photos.cache.stats().records, kRecords);
+  EXPECT_NEAR(photos.Stats("one", JpegFormKind::kPixels).entries, 200, 40);
+  EXPECT_NEAR(photos.Stats("one", JpegFormKind::kCoefficients).entries, 200,
+              60);
+}
+
 TEST(SampleCacheForms, WhereThereIsRoomForSomeTheLowestRanksHaveCoefficients) {
   constexpr uint64_t kRecords = 400;
   FormedCache photos(kRecords * kPhotoCost + kRecords / 2 * kCoefsCost +
@@ -152,13 +184,13 @@ TEST(SampleCacheForms, WhereThereIsRoomForSomeTheLowestRanksHaveCoefficients) {
 }
 
 TEST(SampleCacheForms, OnlyKindsThatMayBeAreMade) {
-  for (const FormKinds kinds : {FormKinds{}, FormKinds{.seek_index = true},
-                                FormKinds{.coefficients = true}}) {
+  for (const FormKinds kinds :
+       {FormKinds{}, FormKinds{.seek_index = true},
+        FormKinds{.coefficients = true}, FormKinds{.pixels = true}}) {
     FormedCache photos(100'000'000, kinds);
     const auto dataset = photos.Open("one", 100);
     for (int epoch = 0; epoch < 4; ++epoch) photos.Epoch(dataset, 100);
-    for (const JpegFormKind kind :
-         {JpegFormKind::kSeekIndex, JpegFormKind::kCoefficients})
+    for (const JpegFormKind kind : kJpegFormKinds)
       EXPECT_EQ(photos.Stats("one", kind).entries, kinds.Has(kind) ? 100u : 0u)
           << FormName(kind);
   }

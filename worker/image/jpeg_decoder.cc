@@ -7,6 +7,7 @@
 #include "worker/image/jpeg_decoder.h"
 
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "core/status.h"
@@ -48,6 +49,7 @@ struct JpegDecoder::State {
   uint64_t working_bytes = 0;
   std::span<const std::byte> file;
   FormDecoding forms;
+  const Pixels* served = nullptr;  // copied in place of the decoding
   // Whether the decoding in progress reads a part only.
   bool partial = false;
   Rect window;
@@ -70,10 +72,14 @@ struct JpegDecoder::State {
   bool ReadHeader();
   absl::Status Prepare(const Rect& of, bool to_gray, bool to_dense,
                        bool may_be_partial);
+  absl::Status BeginDecoding(const Rect& of, bool to_gray, bool to_dense,
+                             bool may_be_partial);
+  absl::StatusOr<std::unique_ptr<const Pixels>> DecodePixels(bool to_gray);
   bool Begin();
   bool ReadStrip(int rows);  // to row_pointers; counts them in rows_done
   bool BeginWithoutForms();
   absl::Status Fill(int rows);
+  absl::Status FillAll(uint8_t* out, ptrdiff_t to_next);
   absl::Status Lose(int64_t first_row);
   absl::Status Failed() const;
   absl::Status Check() const;
@@ -195,6 +201,13 @@ bool JpegDecoder::State::BeginWithoutForms() {
 
 // The window's next rows, to row_pointers.
 absl::Status JpegDecoder::State::Fill(int rows) {
+  if (served != nullptr) {
+    const int64_t y = window.y + window.height - rows_left;
+    for (int i = 0; i < rows; ++i)
+      served->CopyRow(y + i, window.x, window.width, dense, row_pointers[i]);
+    rows_left -= rows;
+    return absl::OkStatus();
+  }
   rows_done = 0;
   if (damage.ok() && !ReadStrip(rows) &&
       !(errors.no_mcus && BeginWithoutForms() && ReadStrip(rows)))
@@ -298,16 +311,61 @@ absl::Status JpegDecoder::State::Failed() const {
   return errors.ToStatus();
 }
 
+// All rows that are left, `to_next` bytes apart. REQUIRES: row_bytes is set.
+absl::Status JpegDecoder::State::FillAll(uint8_t* out, ptrdiff_t to_next) {
+  while (rows_left > 0) {
+    const int rows = std::min(kStripRows, rows_left);
+    // Rows that are discarded take the first one's place.
+    for (int i = 0; i < rows; ++i, out += to_next) row_pointers[i] = out;
+    RETURN_IF_ERROR(Fill(rows));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status JpegDecoder::State::Prepare(const Rect& of, bool to_gray,
                                          bool to_dense, bool may_be_partial) {
+  if (forms.WantsPixels()) {
+    forms.SetPixels(DecodePixels(to_gray));
+    errors.Forget();
+    if (!ReadHeader()) return errors.ToStatus();
+  }
+  return BeginDecoding(of, to_gray, to_dense, may_be_partial);
+}
+
+// The image in these colours. What is decoded next begins with the header.
+absl::StatusOr<std::unique_ptr<const Pixels>> JpegDecoder::State::DecodePixels(
+    bool to_gray) {
+  if (IsCmyk(cinfo))
+    return FailedPrecondition(
+        "JPEG has inks: pixels are kept of colours and grays");
+  ASSIGN_OR_RETURN(std::vector<std::byte> pixels,
+                   forms.PixelRoom(header.size, to_gray));
+  RETURN_IF_ERROR(BeginDecoding({0, 0, header.size.width, header.size.height},
+                                to_gray,
+                                /*to_dense=*/true, /*may_be_partial=*/false));
+  row_bytes = static_cast<size_t>(window.width) * (gray ? 1 : 3);
+  RETURN_IF_ERROR(FillAll(reinterpret_cast<uint8_t*>(pixels.data()),
+                          static_cast<ptrdiff_t>(row_bytes)));
+  RETURN_IF_ERROR(damage);
+  return Pixels::Of(file, header.size, gray, std::move(pixels));
+}
+
+absl::Status JpegDecoder::State::BeginDecoding(const Rect& of, bool to_gray,
+                                               bool to_dense,
+                                               bool may_be_partial) {
   window = of;
   gray = to_gray;
   dense = to_dense;
-  cmyk = IsCmyk(cinfo);
-  pixel_bytes = gray && !cmyk ? 1 : 4;
   rows_left = static_cast<int>(window.height);
   damage = absl::OkStatus();
   sound_rows = header.size.height;
+  served = forms.Serve(header.size, gray);
+  cmyk = served == nullptr && IsCmyk(cinfo);
+  pixel_bytes = gray && !cmyk ? 1 : 4;
+  if (served != nullptr) {
+    left = 0;
+    return absl::OkStatus();
+  }
   partial = may_be_partial && PartialIsExact(cinfo);
   if (Begin() || (errors.no_mcus && BeginWithoutForms()))
     return absl::OkStatus();
@@ -318,8 +376,9 @@ absl::Status JpegDecoder::State::Prepare(const Rect& of, bool to_gray,
 absl::Status JpegDecoder::Start(const Rect& window, bool gray, bool partial) {
   State& s = *state_;
   RETURN_IF_ERROR(s.Prepare(window, gray, false, partial));
-  const auto width =
-      s.damage.ok() ? static_cast<int64_t>(s.cinfo.output_width) : window.width;
+  const auto width = s.damage.ok() && s.served == nullptr
+                         ? static_cast<int64_t>(s.cinfo.output_width)
+                         : window.width;
   s.row_bytes = static_cast<size_t>(width) * s.pixel_bytes;
   s.stride = (s.row_bytes + kRowPadding + 63) / 64 * 64;
   const size_t bytes = s.stride * kStripRows + 128;
@@ -368,13 +427,7 @@ absl::Status JpegDecoder::ReadInto(const Rect& window, bool gray, bool partial,
   State& s = *state_;
   RETURN_IF_ERROR(s.Prepare(window, gray, true, partial));
   s.row_bytes = static_cast<size_t>(window.width) * (gray ? 1 : 3);
-  while (s.rows_left > 0) {
-    const int rows = std::min(kStripRows, s.rows_left);
-    // Rows that are discarded take the first one's place.
-    for (int i = 0; i < rows; ++i, out += stride) s.row_pointers[i] = out;
-    RETURN_IF_ERROR(s.Fill(rows));
-  }
-  return absl::OkStatus();
+  return s.FillAll(out, stride);
 }
 
 const absl::Status& JpegDecoder::damage() const { return state_->damage; }

@@ -68,8 +68,8 @@ class JpegDecoder {
   // `form` may be null; else it must live until the last ReadRows, and was made
   // of these bytes: who brought the two together has asked form->IsOf(bytes).
   // One that plainly is not this file's, or has no MCU where one is wanted, is
-  // not used. In place of the file it may be given Coefficients::file_header()
-  // of the form.
+  // not used; nor are pixels of other colours than are asked for. In place of
+  // the file it may be given Coefficients::file_header() of the form.
   absl::Status Open(std::span<const std::byte> bytes,
                     const JpegForm* form = nullptr);
   const Header& header() const;
@@ -107,16 +107,18 @@ class JpegDecoder {
   absl::Status ReadInto(const Rect& window, bool gray, bool partial,
                         uint8_t* out, ptrdiff_t stride);
 
-  // The next decoding makes forms of the file on the way; coefficients of more
-  // than `max_bytes` are not kept. REQUIRES: Open succeeded, and Start was not
-  // called.
+  // The next decoding makes forms of the file on the way; coefficients or
+  // pixels of more than `max_bytes` are not kept. Pixels are made by decoding
+  // all of the file first, in the colours that Start is told. REQUIRES: Open
+  // succeeded, and Start was not called; pixels are asked for alone.
   void MakeForms(FormKinds kinds, size_t max_bytes);
   // Such a form, after the window's last row was read; each once. Where the
   // window ends above the image's end, the rest of the codes are gone through
-  // here. kFailedPrecondition: the file is of a kind without forms, or nobody
-  // has asked for this form. kDataLoss: a part of the file is damaged; the
-  // window need not be. kResourceExhausted: over `max_bytes`. kUnimplemented:
-  // libjpeg is one that forms do not work with.
+  // here. kFailedPrecondition: the file is of a kind without this form, or
+  // nobody has asked for it. kDataLoss: a part of the file is damaged; the
+  // window need not be. kResourceExhausted: over `max_bytes`, or pixels cannot
+  // be decoded within the limits. kUnimplemented: libjpeg is one that McuForms
+  // do not work with.
   // REQUIRES: the file's bytes are still there.
   absl::StatusOr<std::unique_ptr<const JpegForm>> TakeForm(JpegFormKind kind);
   // Whether the form that was given is used: so far, and for the window that

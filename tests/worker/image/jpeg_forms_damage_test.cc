@@ -34,7 +34,7 @@ TEST(JpegFormsOfDamage, AreMadeWithoutAnyOtherMeaningOfIt) {
         ++made_of_changed;
         // Sound, as far as anyone can see.
         EXPECT_TRUE(DecodeJpeg(decoder, BytesOf(copy), {}, gray).damage.ok());
-        for (const JpegFormKind kind : kFormKinds) {
+        for (const JpegFormKind kind : kMcuFormKinds) {
           const WindowOfJpeg read = DecodeJpeg(decoder, BytesOf(copy), window,
                                                gray, made.of(kind)->get());
           EXPECT_TRUE(read.SameAs(plain)) << FormName(kind);
@@ -55,7 +55,7 @@ TEST(JpegFormsOfDamage, BelowTheWindowSpoilTheFormAndNotTheWindow) {
   EXPECT_TRUE(made.window.damage.ok());
   EXPECT_TRUE(
       made.window.SameAs(DecodeJpeg(decoder, BytesOf(jpeg), window, false)));
-  for (const JpegFormKind kind : kFormKinds)
+  for (const JpegFormKind kind : kMcuFormKinds)
     EXPECT_EQ(made.of(kind).status().code(), absl::StatusCode::kDataLoss);
 }
 

@@ -27,7 +27,8 @@ class HostileForms : public ::testing::Test {
  protected:
   void SetUp() override {
     made_ = MakeFormsOf(decoder_, BytesOf(jpeg_));
-    for (const JpegFormKind kind : kFormKinds) ASSERT_TRUE(made_.of(kind).ok());
+    for (const JpegFormKind kind : kMcuFormKinds)
+      ASSERT_TRUE(made_.of(kind).ok());
   }
 
   JpegDecoder decoder_{ImageLimits{}};
@@ -37,7 +38,7 @@ class HostileForms : public ::testing::Test {
 };
 
 TEST_F(HostileForms, EveryCutIsRefused) {
-  for (const JpegFormKind kind : kFormKinds) {
+  for (const JpegFormKind kind : kMcuFormKinds) {
     const FormBytes whole = Copy(**made_.of(kind));
     for (size_t size = 0; size < whole.size(); ++size)
       ASSERT_FALSE(
@@ -54,7 +55,7 @@ TEST_F(HostileForms, EveryCutIsRefused) {
 }
 
 TEST_F(HostileForms, EveryFlippedBitIsRefused) {
-  for (const JpegFormKind kind : kFormKinds) {
+  for (const JpegFormKind kind : kMcuFormKinds) {
     FormBytes bytes = Copy(**made_.of(kind));
     for (size_t i = 0; i < bytes.size(); ++i) {
       const auto bit = std::byte{1} << (i % 8);
@@ -66,7 +67,7 @@ TEST_F(HostileForms, EveryFlippedBitIsRefused) {
 }
 
 TEST_F(HostileForms, AnotherVersionAndAnotherKindAreRefused) {
-  for (const JpegFormKind kind : kFormKinds) {
+  for (const JpegFormKind kind : kMcuFormKinds) {
     FormBytes bytes = Copy(**made_.of(kind));
     bytes[8] = std::byte{2};
     Reseal(bytes);
@@ -94,7 +95,7 @@ TEST_F(HostileForms, WhateverTheyHoldDecodingEnds) {
   std::mt19937 random(6);
   const WindowOfJpeg plain = DecodeJpeg(decoder_, BytesOf(jpeg_), {}, false);
   int refused = 0, unused = 0, other = 0;
-  for (const JpegFormKind kind : kFormKinds)
+  for (const JpegFormKind kind : kMcuFormKinds)
     for (int run = 0; run < kRuns; ++run) {
       FormBytes bytes = Copy(**made_.of(kind));
       for (int changes = 1 + static_cast<int>(random() % 3); changes > 0;

@@ -21,8 +21,8 @@ namespace leat::worker {
 
 using Form = std::unique_ptr<const JpegForm>;
 
-inline constexpr JpegFormKind kFormKinds[] = {JpegFormKind::kSeekIndex,
-                                              JpegFormKind::kCoefficients};
+inline constexpr JpegFormKind kMcuFormKinds[] = {JpegFormKind::kSeekIndex,
+                                                 JpegFormKind::kCoefficients};
 inline constexpr size_t kAnyFormBytes = size_t{1} << 30;
 
 inline std::span<const std::byte> BytesOf(const std::string& text) {
@@ -103,6 +103,26 @@ inline MadeForms MakeFormsOf(JpegDecoder& decoder,
       ReadWindow(decoder, window.width == 0 ? WholeOf(decoder) : window, gray);
   made.seek_index = decoder.TakeForm(JpegFormKind::kSeekIndex);
   made.coefficients = decoder.TakeForm(JpegFormKind::kCoefficients);
+  return made;
+}
+
+// The pixels of a file, made before `window` is decoded.
+struct MadePixels {
+  WindowOfJpeg window;
+  absl::StatusOr<Form> form;
+};
+
+inline MadePixels MakePixelsOf(JpegDecoder& decoder,
+                               std::span<const std::byte> file,
+                               const Rect& window = {}, bool gray = false,
+                               size_t max_bytes = kAnyFormBytes) {
+  MadePixels made;
+  made.window.status = decoder.Open(file);
+  if (!made.window.status.ok()) return made;
+  decoder.MakeForms({.pixels = true}, max_bytes);
+  made.window =
+      ReadWindow(decoder, window.width == 0 ? WholeOf(decoder) : window, gray);
+  made.form = decoder.TakeForm(JpegFormKind::kPixels);
   return made;
 }
 

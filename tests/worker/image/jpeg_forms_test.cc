@@ -40,7 +40,7 @@ int CountDifferent(const std::string& jpeg, int windows, uint32_t seed) {
   int different =
       made.window.pixels !=
       (seed % 3 != 0 ? Crop(grays, first, 1) : Crop(colours, first, 3));
-  for (const JpegFormKind kind : kFormKinds) {
+  for (const JpegFormKind kind : kMcuFormKinds) {
     const auto& form = made.of(kind);
     EXPECT_TRUE(form.ok()) << FormName(kind) << ": " << form.status();
     if (!form.ok()) return windows;
@@ -109,7 +109,7 @@ TEST(JpegForms, GiveTheBitsOfInks) {
     const std::string jpeg =
         MakeJpeg({.width = 290, .height = 70, .color = color});
     const MadeForms made = MakeFormsOf(decoder, BytesOf(jpeg));
-    for (const JpegFormKind kind : kFormKinds) {
+    for (const JpegFormKind kind : kMcuFormKinds) {
       ASSERT_TRUE(made.of(kind).ok()) << made.of(kind).status();
       for (int i = 0; i < 20; ++i) {
         const Rect window = RandomPart(random, 290, 70);
@@ -139,7 +139,7 @@ TEST(JpegForms, ReadIntoTakesThem) {
   const std::string jpeg = MakeJpeg({.width = 300, .height = 200});
   const MadeForms made = MakeFormsOf(decoder, BytesOf(jpeg));
   const Rect window{0, 37, 300, 100};
-  for (const JpegFormKind kind : kFormKinds)
+  for (const JpegFormKind kind : kMcuFormKinds)
     for (const bool gray : {false, true}) {
       const size_t bytes = size_t{300} * 100 * (gray ? 1 : 3);
       std::vector<uint8_t> pixels(bytes), plain(bytes);
@@ -164,7 +164,7 @@ TEST(JpegForms, AreTheSameWhicheverWindowMadeThem) {
   for (int i = 0; i < 20; ++i) {
     const MadeForms again = MakeFormsOf(
         decoder, BytesOf(jpeg), RandomPart(random, 401, 203), i % 2 == 0);
-    for (const JpegFormKind kind : kFormKinds)
+    for (const JpegFormKind kind : kMcuFormKinds)
       EXPECT_TRUE(std::ranges::equal((*again.of(kind))->bytes(),
                                      (*made.of(kind))->bytes()));
   }
@@ -174,7 +174,7 @@ TEST(JpegForms, ComeBackFromTheirBytes) {
   JpegDecoder decoder({});
   const std::string jpeg = MakeJpeg({.width = 401, .height = 203});
   const MadeForms made = MakeFormsOf(decoder, BytesOf(jpeg));
-  for (const JpegFormKind kind : kFormKinds) {
+  for (const JpegFormKind kind : kMcuFormKinds) {
     const JpegForm& form = **made.of(kind);
     EXPECT_EQ(form.kind(), kind);
     EXPECT_EQ(form.size_bytes(), form.bytes().size());
@@ -199,7 +199,7 @@ TEST(JpegForms, OfAnotherFileAreNoneOfThisOne) {
   const std::string larger = MakeJpeg({.width = 200, .height = 100, .seed = 9});
   ASSERT_NE(larger.size(), jpeg.size());
   const MadeForms made = MakeFormsOf(decoder, BytesOf(jpeg));
-  for (const JpegFormKind kind : kFormKinds) {
+  for (const JpegFormKind kind : kMcuFormKinds) {
     const JpegForm& form = **made.of(kind);
     EXPECT_TRUE(form.IsOf(BytesOf(jpeg)));
     EXPECT_FALSE(form.IsOf(BytesOf(other)));
@@ -252,7 +252,7 @@ TEST(JpegForms, AreNotMadeOfKindsThatLibjpegDecodesAlone) {
     const MadeForms made = MakeFormsOf(decoder, BytesOf(jpeg));
     const WindowOfJpeg plain = DecodeJpeg(decoder, BytesOf(jpeg), {}, false);
     EXPECT_TRUE(made.window.SameAs(plain)) << why;
-    for (const JpegFormKind kind : kFormKinds) {
+    for (const JpegFormKind kind : kMcuFormKinds) {
       const absl::Status status = made.of(kind).status();
       EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
       EXPECT_THAT(std::string(Message(status)), HasSubstr(why));

@@ -30,7 +30,7 @@
 
 namespace leat::worker {
 
-class Coefficients final : public JpegForm {
+class Coefficients final : public McuForm {
  public:
   static constexpr size_t kMaxBlockBytes = 255;  // 3, and 4 × 63
 
@@ -52,7 +52,7 @@ class Coefficients final : public JpegForm {
 
  private:
   Coefficients(const Header& header, std::vector<std::byte> bytes)
-      : JpegForm(header, std::move(bytes)) {}
+      : McuForm(header, std::move(bytes)) {}
   absl::Status Locate();
 
   std::span<const uint8_t> file_header_, row_offsets_, blocks_;

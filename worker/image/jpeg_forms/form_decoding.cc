@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/image/jpeg_forms/form_decoding.h"
 
+#include <utility>
+
 #include "core/status.h"
 #include "worker/image/jpeg_forms/library_check.h"
 
@@ -16,26 +18,54 @@ absl::Status NothingRecorded() {
 
 void FormDecoding::Open(std::span<const std::byte> file, const JpegForm* form) {
   file_ = file;
-  form_ = form;
+  const bool is_pixels =
+      form != nullptr && form->kind() == JpegFormKind::kPixels;
+  pixels_ = is_pixels ? static_cast<const Pixels*>(form) : nullptr;
+  mcus_ = is_pixels ? nullptr : static_cast<const McuForm*>(form);
   kinds_ = {};
   recording_ = absl::OkStatus();
-  used_ = given_up_ = false;
+  used_ = given_up_ = wants_pixels_ = false;
+  made_pixels_ = nullptr;
 }
 
 void FormDecoding::Record(FormKinds kinds, size_t max_bytes) {
   kinds_ = kinds;
   max_bytes_ = max_bytes;
   recording_ = NothingRecorded();
+  wants_pixels_ = kinds.pixels;
+}
+
+const Pixels* FormDecoding::Serve(StoredSize size, bool gray) {
+  used_ = pixels_ != nullptr && pixels_->Serves(file_.size(), size, gray);
+  return used_ ? pixels_ : nullptr;
+}
+
+bool FormDecoding::WantsPixels() { return std::exchange(wants_pixels_, false); }
+
+absl::StatusOr<std::vector<std::byte>> FormDecoding::PixelRoom(
+    StoredSize size, bool gray) const {
+  const size_t bytes = Pixels::BytesOf(size, gray);
+  if (bytes > max_bytes_)
+    return ResourceExhausted("pixels of a JPEG have {} bytes, want at most {}",
+                             bytes, max_bytes_);
+  return std::vector<std::byte>(bytes);
+}
+
+void FormDecoding::SetPixels(
+    absl::StatusOr<std::unique_ptr<const Pixels>> pixels) {
+  made_pixels_ = std::move(pixels);
+  pixels_ = made_pixels_.ok() ? made_pixels_->get() : nullptr;
 }
 
 void FormDecoding::Begin(j_decompress_ptr cinfo) {
   used_ = false;
-  if (given_up_ || (form_ == nullptr && !kinds_.any())) return;
+  const bool records = kinds_.seek_index || kinds_.coefficients;
+  if (given_up_ || (mcus_ == nullptr && !records)) return;
   recording_ = CheckHasForms(*cinfo);
   if (!recording_.ok()) return;
   wanted_ = {};
   const bool reads_codes =
-      kinds_.any() || form_->kind() != JpegFormKind::kCoefficients;
+      records || mcus_->kind() != JpegFormKind::kCoefficients;
   if (!LibraryTakesMcus() ||
       !DescribeScan(*cinfo, file_, reads_codes ? &tables_ : nullptr, &scan_,
                     &wanted_)) {
@@ -43,11 +73,11 @@ void FormDecoding::Begin(j_decompress_ptr cinfo) {
         "forms of JPEGs are off: libjpeg is not one that takes coefficients");
     return;
   }
-  if (kinds_.any()) {
+  if (records) {
     recorder_.Begin(file_, scan_, wanted_, kinds_, max_bytes_);
     TakeMcusFrom(&recorder_, cinfo);
-  } else if (form_->Fits(scan_.layout, file_.size())) {
-    TakeMcusFrom(form_->Begin(scan_, wanted_, &readers_), cinfo);
+  } else if (mcus_->Fits(scan_.layout, file_.size())) {
+    TakeMcusFrom(mcus_->Begin(scan_, wanted_, &readers_), cinfo);
     used_ = true;
   }
 }
@@ -60,6 +90,11 @@ void FormDecoding::GiveUp() {
 absl::StatusOr<std::unique_ptr<const JpegForm>> FormDecoding::Take(
     JpegFormKind kind) {
   if (!kinds_.Has(kind)) return NothingRecorded();
+  if (kind == JpegFormKind::kPixels) {
+    if (wants_pixels_) return NothingRecorded();
+    RETURN_IF_ERROR(made_pixels_.status());
+    return *std::exchange(made_pixels_, NothingRecorded());
+  }
   RETURN_IF_ERROR(recording_);
   return recorder_.Make(kind);
 }

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "worker/image/jpeg_forms/form_readers.h"
+#include "worker/image/jpeg_forms/pixels.h"
 #include "worker/image/jpeg_forms/recorder.h"
 
 namespace leat::worker {
@@ -18,8 +19,19 @@ class FormDecoding {
  public:
   // A file is opened, with a form of it or null.
   void Open(std::span<const std::byte> file, const JpegForm* form);
-  // The next decoding makes forms, and uses none.
+  // The next decoding makes forms, and uses none but pixels that it made.
   void Record(FormKinds kinds, size_t max_bytes);
+
+  // The pixels to copy in place of a decoding, if there are any of these
+  // colours; it counts as used then.
+  const Pixels* Serve(StoredSize size, bool gray);
+  // Whether the whole file is to be decoded for its pixels: asked once.
+  bool WantsPixels();
+  // Room for its pixels. kResourceExhausted: there is too little.
+  absl::StatusOr<std::vector<std::byte>> PixelRoom(StoredSize size,
+                                                   bool gray) const;
+  // The file's pixels, or why there are none.
+  void SetPixels(absl::StatusOr<std::unique_ptr<const Pixels>> pixels);
 
   // Takes libjpeg's MCUs over, if there is a form that fits or one is to be
   // made, and the file is of a kind that has forms. REQUIRES:
@@ -41,12 +53,15 @@ class FormDecoding {
 
  private:
   std::span<const std::byte> file_;
-  const JpegForm* form_ = nullptr;
+  const McuForm* mcus_ = nullptr;
+  const Pixels* pixels_ = nullptr;
   FormKinds kinds_;
   size_t max_bytes_ = 0;
   absl::Status recording_;  // OK: under way
   bool used_ = false;
   bool given_up_ = false;
+  bool wants_pixels_ = false;
+  absl::StatusOr<std::unique_ptr<const Pixels>> made_pixels_ = nullptr;
 
   HuffmanTables tables_;
   FileScan scan_;

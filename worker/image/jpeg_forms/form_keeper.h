@@ -25,13 +25,15 @@ struct KeptForm {
 // What the keeper says before a decode.
 struct FormWish {
   KeptForm use;          // made of these very bytes; none: decode plainly
-  FormKinds make;        // if any: by a plain decode
-  size_t max_bytes = 0;  // of coefficients that are made
+  FormKinds make;        // if any: by a plain decode; pixels alone
+  size_t max_bytes = 0;  // of coefficients or pixels that are made
 };
 
 // What the decode says behind it.
 struct FormAnswer {
-  std::optional<JpegFormKind> used;  // to the end; none: decoded plainly
+  // To the end; none: decoded plainly, as where the kept pixels have other
+  // colours.
+  std::optional<JpegFormKind> used;
   std::vector<KeptForm> made;
   FormKinds refused;  // of those that were to be made
 };

@@ -3,6 +3,8 @@
 // The kinds of forms, for who neither makes nor reads one (jpeg_form.h).
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -10,20 +12,61 @@ namespace leat::worker {
 
 class JpegForm;
 
-enum class JpegFormKind : uint8_t { kSeekIndex = 1, kCoefficients = 2 };
+// In the order of their bytes: a larger kind decodes faster.
+enum class JpegFormKind : uint8_t {
+  kSeekIndex = 1,
+  kCoefficients = 2,
+  kPixels = 3
+};
+
+inline constexpr std::array kJpegFormKinds = {JpegFormKind::kSeekIndex,
+                                              JpegFormKind::kCoefficients,
+                                              JpegFormKind::kPixels};
+
+// Ways to decode a file, as an index: 0 is without a form, others are kinds.
+inline constexpr size_t kDecodeWays = 4;
+inline constexpr size_t WayOf(JpegFormKind kind) {
+  return static_cast<size_t>(kind);
+}
 
 inline std::string_view FormName(JpegFormKind kind) {
-  return kind == JpegFormKind::kSeekIndex ? "seek index" : "coefficients";
+  switch (kind) {
+    case JpegFormKind::kSeekIndex:
+      return "seek index";
+    case JpegFormKind::kCoefficients:
+      return "coefficients";
+    case JpegFormKind::kPixels:
+      return "pixels";
+  }
+  return "";
 }
 
 // A choice of them.
 struct FormKinds {
   bool seek_index = false;
   bool coefficients = false;
+  bool pixels = false;
 
-  bool any() const { return seek_index || coefficients; }
+  static FormKinds Only(JpegFormKind kind) {
+    FormKinds kinds;
+    kinds.Add(kind);
+    return kinds;
+  }
+
+  bool any() const { return seek_index || coefficients || pixels; }
   bool Has(JpegFormKind kind) const {
-    return kind == JpegFormKind::kSeekIndex ? seek_index : coefficients;
+    return kind == JpegFormKind::kSeekIndex      ? seek_index
+           : kind == JpegFormKind::kCoefficients ? coefficients
+                                                 : pixels;
+  }
+  void Add(JpegFormKind kind) {
+    (kind == JpegFormKind::kSeekIndex      ? seek_index
+     : kind == JpegFormKind::kCoefficients ? coefficients
+                                           : pixels) = true;
+  }
+  void Add(const FormKinds& others) {
+    for (const JpegFormKind kind : kJpegFormKinds)
+      if (others.Has(kind)) Add(kind);
   }
 };
 

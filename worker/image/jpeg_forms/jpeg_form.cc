@@ -32,8 +32,8 @@ absl::Status CheckSum(std::span<const std::byte> bytes, const uint8_t* from) {
   return absl::OkStatus();
 }
 
-JpegForm::Header ReadFormHeader(const uint8_t* from) {
-  JpegForm::Header header;
+McuForm::Header ReadFormHeader(const uint8_t* from) {
+  McuForm::Header header;
   ScanLayout& layout = header.layout;
   layout.components = from[11];
   layout.blocks = from[12];
@@ -48,7 +48,7 @@ JpegForm::Header ReadFormHeader(const uint8_t* from) {
   return header;
 }
 
-absl::Status CheckLayout(const JpegForm::Header& header) {
+absl::Status CheckLayout(const McuForm::Header& header) {
   const ScanLayout& layout = header.layout;
   constexpr uint32_t kMostMcus = 65536 / DCTSIZE;
   bool sound =
@@ -73,7 +73,7 @@ absl::StatusOr<std::unique_ptr<const JpegForm>> JpegForm::Parse(
     std::vector<std::byte> bytes) {
   const auto* from = reinterpret_cast<const uint8_t*>(bytes.data());
   RETURN_IF_ERROR(CheckSum(bytes, from));
-  const Header header = ReadFormHeader(from);
+  const McuForm::Header header = ReadFormHeader(from);
   RETURN_IF_ERROR(CheckLayout(header));
   switch (const auto kind = static_cast<JpegFormKind>(from[10])) {
     case JpegFormKind::kSeekIndex:
@@ -86,22 +86,22 @@ absl::StatusOr<std::unique_ptr<const JpegForm>> JpegForm::Parse(
   }
 }
 
-std::span<const uint8_t> JpegForm::content() const {
-  return std::span(reinterpret_cast<const uint8_t*>(bytes_.data()),
-                   bytes_.size())
+bool JpegForm::IsOf(std::span<const std::byte> file) const {
+  return HasFileBytes(file.size()) && Crc32c(file) == file_.crc;
+}
+
+std::span<const uint8_t> McuForm::content() const {
+  return std::span(reinterpret_cast<const uint8_t*>(bytes().data()),
+                   size_bytes())
       .subspan(kHeaderBytes);
 }
 
-bool JpegForm::IsOf(std::span<const std::byte> file) const {
-  return file.size() == header_.file_bytes && Crc32c(file) == header_.file_crc;
-}
-
-bool JpegForm::Fits(const ScanLayout& layout, size_t file_bytes) const {
-  return file_bytes == header_.file_bytes && layout == header_.layout;
+bool McuForm::Fits(const ScanLayout& layout, size_t file_bytes) const {
+  return HasFileBytes(file_bytes) && layout == header_.layout;
 }
 
 std::vector<std::byte> SealForm(
-    JpegFormKind kind, const JpegForm::Header& header,
+    JpegFormKind kind, const McuForm::Header& header,
     std::initializer_list<std::span<const uint8_t>> parts) {
   size_t size = kHeaderBytes;
   for (const auto& part : parts) size += part.size();

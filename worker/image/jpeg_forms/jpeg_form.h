@@ -8,17 +8,21 @@
 //   Coefficients   the coefficients themselves, in bytes that decode faster
 //                  than Huffman codes: 1.9 times the bytes of a photo; it
 //                  stands in the file's place
+//   Pixels         the decoded image: 5.4 times the bytes of a photo, and a
+//                  decode is a copy
 //
-// A form is made of a sound file only, and of the kinds that CheckHasForms
-// takes. All others are decoded as if there were no forms, which is why damage
-// has one meaning (docs/decisions/0025).
+// A form is made of a sound file only; a seek index and coefficients, which
+// give libjpeg its MCUs, of the kinds that CheckHasForms takes. All others are
+// decoded as if there were no forms, which is why damage has one meaning
+// (docs/decisions/0025).
 //
-// A form is bytes: they go to disks and to other workers, and what comes back
-// is not trusted. Parse checks the sum, the version and all offsets; whatever
-// gets past it may decode to other pixels, or not at all, but never reads or
-// writes outside its buffers.
+// McuForms are bytes: they go to disks and to other workers, and what comes
+// back is not trusted. Parse checks the sum, the version and all offsets;
+// whatever gets past it may decode to other pixels, or not at all, but never
+// reads or writes outside its buffers. Pixels stay in the process whose
+// library decoded them.
 //
-// The layout, numbers in little-endian order:
+// The layout of McuForms, numbers in little-endian order:
 //    0  "LeJF", u32 CRC-32C of all that follows, u16 version, u8 kind
 //   11  u8 components, u8 blocks of an MCU, 10 × u8 component of each block
 //   23  u8 0, u16 width, u16 height, u32 columns and u32 rows of MCUs
@@ -52,14 +56,8 @@ class JpegForm {
   // Forms of other versions are refused.
   static constexpr uint16_t kVersion = 1;
 
-  struct Header {
-    ScanLayout layout;
-    uint32_t file_bytes = 0;
-    uint32_t file_crc = 0;
-  };
-
   // kDataLoss: damaged or cut off, or its numbers contradict each other.
-  // kInvalidArgument: not a form, or one of another version.
+  // kInvalidArgument: not an McuForm, or one of another version.
   static absl::StatusOr<std::unique_ptr<const JpegForm>> Parse(
       std::vector<std::byte> bytes);
 
@@ -71,6 +69,34 @@ class JpegForm {
   // Whether it was made of these bytes. It reads them all: ask when a form and
   // a file are brought together, not at each decoding.
   virtual bool IsOf(std::span<const std::byte> file) const;
+
+  // An McuForm's are for a disk or another worker.
+  std::span<const std::byte> bytes() const { return bytes_; }
+  size_t size_bytes() const { return bytes_.size(); }
+
+ protected:
+  struct FileSum {
+    uint32_t bytes = 0;
+    uint32_t crc = 0;
+  };
+  JpegForm(FileSum file, std::vector<std::byte> bytes)
+      : file_(file), bytes_(std::move(bytes)) {}
+  bool HasFileBytes(size_t bytes) const { return bytes == file_.bytes; }
+
+ private:
+  const FileSum file_;
+  const std::vector<std::byte> bytes_;
+};
+
+// A form that gives libjpeg the MCUs of a file's only scan.
+class McuForm : public JpegForm {
+ public:
+  struct Header {
+    ScanLayout layout;
+    uint32_t file_bytes = 0;
+    uint32_t file_crc = 0;
+  };
+
   // Whether it may be used with a file of so many bytes and this layout, as
   // far as that can be seen in no time.
   virtual bool Fits(const ScanLayout& layout, size_t file_bytes) const;
@@ -80,26 +106,24 @@ class JpegForm {
   virtual McuSource* Begin(const FileScan& scan, const WantedBlocks& wanted,
                            FormReaders* readers) const = 0;
 
-  // For a disk or another worker.
-  std::span<const std::byte> bytes() const { return bytes_; }
-  size_t size_bytes() const { return bytes_.size(); }
   const Header& header() const { return header_; }
 
  protected:
-  JpegForm(Header header, std::vector<std::byte> bytes)
-      : header_(header), bytes_(std::move(bytes)) {}
+  McuForm(Header header, std::vector<std::byte> bytes)
+      : JpegForm({header.file_bytes, header.file_crc}, std::move(bytes)),
+        header_(header) {}
   std::span<const uint8_t> content() const;
 
  private:
   const Header header_;
-  const std::vector<std::byte> bytes_;
 };
 
-// --- For forms --------------------------------------------------------------
+// --- For McuForms
+// --------------------------------------------------------------
 
 // The header and `parts`, with the sum.
 std::vector<std::byte> SealForm(
-    JpegFormKind kind, const JpegForm::Header& header,
+    JpegFormKind kind, const McuForm::Header& header,
     std::initializer_list<std::span<const uint8_t>> parts);
 
 template <class Number>

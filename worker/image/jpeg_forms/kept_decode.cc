@@ -24,18 +24,15 @@ void KeptDecode::End(JpegDecoder& decoder) const {
   FormAnswer answer;
   if (wish_.use.form != nullptr && decoder.used_form())
     answer.used = wish_.use.kind;
-  for (const JpegFormKind kind :
-       {JpegFormKind::kSeekIndex, JpegFormKind::kCoefficients}) {
+  for (const JpegFormKind kind : kJpegFormKinds) {
     if (!wish_.make.Has(kind)) continue;
     absl::StatusOr<std::unique_ptr<const JpegForm>> form =
         decoder.TakeForm(kind);
     if (form.ok()) {
       const size_t bytes = (*form)->size_bytes();
       answer.made.push_back({*std::move(form), kind, bytes});
-    } else if (kind == JpegFormKind::kSeekIndex) {
-      answer.refused.seek_index = true;
     } else {
-      answer.refused.coefficients = true;
+      answer.refused.Add(kind);
     }
   }
   keeper_->End(std::move(answer));

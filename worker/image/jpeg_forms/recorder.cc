@@ -124,7 +124,7 @@ absl::Status FormRecorder::Finish() {
 absl::StatusOr<std::unique_ptr<const JpegForm>> FormRecorder::Make(
     JpegFormKind kind) {
   RETURN_IF_ERROR(Finish());
-  const JpegForm::Header header{
+  const McuForm::Header header{
       .layout = scan_->layout,
       .file_bytes = static_cast<uint32_t>(file_.size()),
       .file_crc = Crc32c(file_)};

@@ -22,7 +22,7 @@
 
 namespace leat::worker {
 
-class SeekIndex final : public JpegForm {
+class SeekIndex final : public McuForm {
  public:
   static constexpr uint32_t kStep = 16;  // MCUs
   static uint32_t EntriesOfRow(const ScanLayout& layout) {
@@ -49,7 +49,7 @@ class SeekIndex final : public JpegForm {
 
  private:
   SeekIndex(const Header& header, std::vector<std::byte> bytes)
-      : JpegForm(header, std::move(bytes)) {}
+      : McuForm(header, std::move(bytes)) {}
 };
 
 // Decodes the MCUs that are wanted, and those of their group before them.
