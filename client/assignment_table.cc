@@ -29,7 +29,8 @@ AssignmentTable::FromProto(const v1::Assignment& assignment,
   table->version_ = assignment.version();
   table->per_shard_ = per_shard;
   for (const v1::WorkerRef& worker : assignment.workers())
-    table->workers_.push_back({worker.name(), worker.address()});
+    table->workers_.push_back(
+        {worker.name(), worker.address(), worker.public_key()});
   table->owners_.resize(owners.size() / 2);
   for (size_t i = 0; i < table->owners_.size(); ++i) {
     const auto low = static_cast<uint8_t>(owners[2 * i]);

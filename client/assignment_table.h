@@ -22,6 +22,7 @@ class AssignmentTable {
   struct Worker {
     std::string name;
     std::string address;
+    std::string public_key{};  // empty: it proves nothing (rpc/worker_key.h)
   };
 
   // kInvalidArgument: of another dataset, or sizes that do not fit together.

@@ -117,6 +117,7 @@ BatchesStats Batches::stats() const {
   stats.duplicate_rows = engine.counters.duplicate_rows;
   stats.payload_copies = engine.counters.payload_copies;
   stats.damaged_streams = engine.counters.damaged_streams;
+  stats.unproven_streams = engine.counters.unproven_streams;
   for (const client::EngineStats::Worker& worker : engine.workers)
     stats.workers.push_back({.worker = worker.name,
                              .address = worker.address,

@@ -114,6 +114,7 @@ json StatsJson(const BatchesStats& stats) {
           {"duplicate_rows", stats.duplicate_rows},
           {"payload_copies", stats.payload_copies},
           {"damaged_streams", stats.damaged_streams},
+          {"unproven_streams", stats.unproven_streams},
           {"plane", stats.plane},
           {"workers", std::move(workers)}};
 }

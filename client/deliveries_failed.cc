@@ -183,6 +183,7 @@ void Deliveries::Closed(Lane& lane, const absl::Status& status,
   Peer& peer = peers_.at(lane.worker);
   lane.closed = true;
   if (absl::IsDataLoss(status)) ++window_.counters.damaged_streams;
+  if (lane.unproven) ++window_.counters.unproven_streams;
   for (auto& [id, group] : lane.groups) Abandon(*group);
   lane.groups.clear();
   if (lane.retired) return;  // nothing was asked there

@@ -7,6 +7,7 @@
 #include "client/engine.h"
 #include "core/log.h"
 #include "core/status.h"
+#include "rpc/worker_key.h"
 
 namespace leat::client {
 namespace {
@@ -45,13 +46,20 @@ v1::RowsRequest RequestFor(const LaneMessage& action) {
 
 }  // namespace
 
-// One lane's link: copies what comes into the steps' buffers.
+// One lane's link: copies what comes into the steps' buffers, once who sends it
+// has proved to be the worker.
 class Engine::Handler : public LinkHandler {
  public:
-  Handler(std::shared_ptr<Engine> engine, std::shared_ptr<Lane> lane)
-      : engine_(std::move(engine)), lane_(std::move(lane)) {}
+  Handler(std::shared_ptr<Engine> engine, std::shared_ptr<Lane> lane,
+          AssignmentTable::Worker worker, v1::OpenRows open)
+      : engine_(std::move(engine)),
+        lane_(std::move(lane)),
+        worker_(std::move(worker)),
+        open_(std::move(open)),
+        proven_(worker_.public_key.empty()) {}
 
   absl::Status OnRows(const rpc::RowsFrame& frame) override {
+    if (!proven_) RETURN_IF_ERROR(TakeProof(frame.header));
     if (frame.header.has_opened()) return OnOpened(frame.header.opened());
     std::optional<Piece> piece;
     {
@@ -95,6 +103,24 @@ class Engine::Handler : public LinkHandler {
   }
 
  private:
+  // Without the lock: it is a signature to compare.
+  absl::Status TakeProof(const v1::RowsResponse& first) {
+    const absl::Status proof =
+        first.has_opened()
+            ? rpc::CheckProof(worker_.public_key, open_, first.opened().proof())
+            : Unauthenticated("it sends rows before a proof");
+    proven_ = proof.ok();
+    if (proven_) return absl::OkStatus();
+    {
+      MutexLock lock(&engine_->mu_);
+      lane_->unproven = true;
+    }
+    return Unavailable(
+        "what answers at {} is not worker {} as the coordinator knows it: {}; "
+        "nothing of it is used",
+        worker_.address, worker_.name, Message(proof));
+  }
+
   absl::Status OnOpened(const v1::Opened& opened) {
     absl::StatusOr<bool> lend = false;
     {
@@ -117,12 +143,15 @@ class Engine::Handler : public LinkHandler {
 
   std::shared_ptr<Engine> engine_;
   std::shared_ptr<Lane> lane_;
+  const AssignmentTable::Worker worker_;
+  const v1::OpenRows open_;
+  bool proven_;
 };
 
 bool Engine::EndLane(Lane& lane, const absl::Status& status) {
   std::shared_ptr<Link> link;  // dropped without the lock
   std::string worker;
-  bool has_leases = false;
+  bool has_leases = false, unproven = false;
   {
     MutexLock lock(&mu_);
     if (!cancelled_) worker = fetcher_.peers()[lane.worker].ref.name;
@@ -130,8 +159,16 @@ bool Engine::EndLane(Lane& lane, const absl::Status& status) {
     link = std::move(lane.link);
     Settle();
     has_leases = Fetcher::HasLeases(lane);
+    unproven = lane.unproven;
   }
-  if (!worker.empty() && absl::IsDataLoss(status))
+  if (!worker.empty() && unproven)
+    LOG_WARN(
+        "link.unproven worker={} reason=\"{}\" note=\"see what listens there; "
+        "a "
+        "worker that was started again is asked once the coordinator has told "
+        "of it\"",
+        worker, Message(status));
+  else if (!worker.empty() && absl::IsDataLoss(status))
     LOG_WARN("link.damaged worker={} reason=\"{}\"", worker, Message(status));
   else if (!worker.empty())
     LOG_DEBUG("link.closed worker={} reason=\"{}\"", worker, Message(status));
@@ -162,20 +199,24 @@ void Engine::Perform(std::vector<LaneMessage> actions) {
 
 // The lane's link, opened if it has none. nullptr: the lane has ended.
 std::shared_ptr<Link> Engine::LinkOf(const std::shared_ptr<Lane>& lane) {
-  std::string address;
+  AssignmentTable::Worker worker;
   {
     MutexLock lock(&mu_);
     if (cancelled_ || lane->closed || lane->broken) return nullptr;
     if (lane->link) return lane->link;
-    address = fetcher_.peers()[lane->worker].ref.address;
+    worker = fetcher_.peers()[lane->worker].ref;
     ++open_links_;
   }
-  std::shared_ptr<Link> link = options_.links(
-      address, std::make_shared<Handler>(shared_from_this(), lane));
   v1::RowsRequest request;
-  request.mutable_open()->set_plan_hash(options_.open.plan_hash());
-  request.mutable_open()->set_consumer(options_.open.consumer());
-  request.mutable_open()->set_finish(static_cast<v1::Finish>(options_.finish));
+  v1::OpenRows& open = *request.mutable_open();
+  open.set_plan_hash(options_.open.plan_hash());
+  open.set_consumer(options_.open.consumer());
+  open.set_finish(static_cast<v1::Finish>(options_.finish));
+  // Without a nonce there is no proof, and nothing is taken.
+  if (!worker.public_key.empty()) open.set_nonce(rpc::MakeNonce().value_or(""));
+  std::shared_ptr<Link> link = options_.links(
+      worker.address,
+      std::make_shared<Handler>(shared_from_this(), lane, worker, open));
   const bool sent = link->Send(request).ok();
   {
     MutexLock lock(&mu_);

@@ -83,10 +83,11 @@ struct Lending {
 };
 
 struct Lane {
-  uint16_t worker = 0;   // the peer's number
-  bool broken = false;   // nothing more is asked here; its end will be told
-  bool closed = false;   // its end has been told
-  bool retired = false;  // it was idle; its end is no failure
+  uint16_t worker = 0;    // the peer's number
+  bool broken = false;    // nothing more is asked here; its end will be told
+  bool closed = false;    // its end has been told
+  bool retired = false;   // it was idle; its end is no failure
+  bool unproven = false;  // who answered is not the worker
   size_t open_rows = 0;
   uint64_t open_bytes = 0;  // of their samples, if they are brought
   // When the worker last said something on this stream; zero: it has not.

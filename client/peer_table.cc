@@ -60,6 +60,19 @@ uint16_t PeerTable::PeerFor(const AssignmentTable::Worker& ref) {
   return number;
 }
 
+// Another process has the name and the address: what the one before did says
+// nothing of it. A lane that is open stays the former one's.
+void PeerTable::Renew(Peer& peer, const AssignmentTable::Worker& ref) {
+  Trust(peer);
+  peer.ref = ref;
+  peer.avoid_until = peer.fault_until = {};
+  peer.fault_backoff = Duration(0);
+  peer.failures_in_row = 0;
+  peer.faulty = false;
+  peer.last_error.clear();
+  peer.last_code = absl::StatusCode::kOk;
+}
+
 std::vector<std::shared_ptr<Lane>> PeerTable::SetTable(
     std::shared_ptr<const AssignmentTable> table) {
   std::vector<std::shared_ptr<Lane>> lanes;
@@ -74,8 +87,11 @@ std::vector<std::shared_ptr<Lane>> PeerTable::SetTable(
   peer_of_.clear();
   for (const AssignmentTable::Worker& ref : table_->workers()) {
     const uint16_t worker = PeerFor(ref);
-    if (worker != Row::kNobody) peers_[worker].present = true;
     peer_of_.push_back(worker);
+    if (worker == Row::kNobody) continue;
+    peers_[worker].present = true;
+    if (peers_[worker].ref.public_key != ref.public_key)
+      Renew(peers_[worker], ref);
   }
   listed_ = false;
   window_.dirty = true;

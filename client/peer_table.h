@@ -126,6 +126,7 @@ class PeerTable {
 
  private:
   uint16_t PeerFor(const AssignmentTable::Worker& ref);
+  void Renew(Peer& peer, const AssignmentTable::Worker& ref);
   void FreeUnused();
   // Whether the peer can be asked for anything.
   bool HasRoom(const Peer& peer, MonotonicTime now) const;

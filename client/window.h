@@ -19,9 +19,10 @@ struct FetchCounters {
   uint64_t rows = 0, bytes = 0;
   uint64_t hedged_rows = 0, failed_over_rows = 0, duplicate_rows = 0;
   uint64_t payload_copies = 0;
-  uint64_t damaged_streams = 0;  // ended by a checksum that did not fit
-  uint64_t placed_rows = 0;      // written in place by their worker
-  uint64_t evacuated_steps = 0;  // moved to other memory
+  uint64_t damaged_streams = 0;   // ended by a checksum that did not fit
+  uint64_t unproven_streams = 0;  // of who did not prove to be the worker
+  uint64_t placed_rows = 0;       // written in place by their worker
+  uint64_t evacuated_steps = 0;   // moved to other memory
 };
 
 struct Window {

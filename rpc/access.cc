@@ -41,8 +41,13 @@ absl::StatusOr<Caller> Allow(std::string_view method,
   const MethodRule* const rule = FindMethod(method);
   if (rule == nullptr)
     return Internal("method {} has no line in the table of methods", method);
-  ASSIGN_OR_RETURN(Caller caller, identify());
-  if (MayCall(caller.role, *rule)) return caller;
+  absl::StatusOr<Caller> known = identify();
+  if (absl::IsUnauthenticated(known.status()))
+    return Unauthenticated("{} ({} is for role {})", Message(known.status()),
+                           method, RolesOf(*rule));
+  RETURN_IF_ERROR(known.status());
+  Caller& caller = *known;
+  if (MayCall(caller.role, *rule)) return known;
   if (caller.token.empty())
     return PermissionDenied(
         "{} is for role {}; {} has role {}: want an access token of that role, "
@@ -97,7 +102,8 @@ absl::StatusOr<Caller> FromCertificate(const grpc::ServerContextBase& context,
 
 }  // namespace
 
-Access::Access(Security security, const Clock* clock) : clock_(clock) {
+Access::Access(Security security, const Clock* clock)
+    : clock_(clock), bounds_(clock) {
   MutexLock lock(&mu_);
   own_ = std::move(security);
 }
@@ -106,7 +112,10 @@ absl::StatusOr<Caller> Access::Admit(
     std::string_view method, const grpc::ServerContextBase& context) const {
   return Allow(method, [&]() -> absl::StatusOr<Caller> {
     ASSIGN_OR_RETURN(Caller caller, Identify(context));
-    if (on_known_) on_known_(context.peer());
+    const std::string peer = context.peer();
+    if (on_known_) on_known_(peer);
+    caller.address = HostOf(peer);
+    RETURN_IF_ERROR(bounds_.Call(caller.role, caller.identity, caller.address));
     return caller;
   });
 }
@@ -177,6 +186,10 @@ absl::StatusOr<Caller> Access::FromList(std::string_view text) const {
 
 void Access::WatchToken(const Caller& caller, std::function<bool()> gone,
                         std::function<void(absl::Status)> end) {
+  if (absl::Status bound =
+          bounds_.Open(caller.role, caller.identity, caller.address, gone);
+      !bound.ok())
+    return end(std::move(bound));
   if (caller.token.empty()) return;
   {
     MutexLock lock(&mu_);

@@ -9,7 +9,8 @@
 // started without all of these admits everybody as an operator: with callers'
 // certificates (--tls-ca), everybody who has one.
 //
-// Streams that were opened with a token end when it leaves the list.
+// Streams that were opened with a token end when it leaves the list. How often
+// a caller calls, and how many streams it has, is bounded (caller_bounds.h).
 //
 // Thread-safe.
 #pragma once
@@ -28,6 +29,7 @@
 #include "core/mutex.h"
 #include "grpcpp/server_context.h"
 #include "rpc/auth.h"
+#include "rpc/caller_bounds.h"
 #include "rpc/stream.h"
 
 namespace leat::rpc {
@@ -38,7 +40,8 @@ struct Caller {
   // daemon's own token), "anybody". Is the same for a token and for the one
   // that takes its place.
   std::string identity;
-  std::string token;  // its id; empty: it is not of the list
+  std::string token;    // its id; empty: it is not of the list
+  std::string address;  // its host's
 };
 
 class Access {
@@ -55,14 +58,15 @@ class Access {
   // not known or has expired. kPermissionDenied: the role may not; names
   // token, role and the roles that may. kFailedPrecondition: the version.
   // kUnavailable: the list has not been told yet. kInternal: a method without a
-  // line in the table.
+  // line in the table. kResourceExhausted: the caller's bound.
   absl::StatusOr<Caller> Admit(std::string_view method,
                                const grpc::ServerContextBase& context) const;
   // The same of a caller that shows `token` (empty: none) elsewhere than in a
   // call's metadata, and tells no version.
   absl::StatusOr<Caller> AdmitToken(std::string_view method,
                                     std::string_view token) const;
-  // Ends `stream` by kUnauthenticated when the caller's token leaves the list.
+  // Ends `stream` by kUnauthenticated when the caller's token leaves the list,
+  // and at once by kResourceExhausted if the caller has too many.
   template <class Out>
   void Watch(const Caller& caller, const std::shared_ptr<Stream<Out>>& stream) {
     const std::weak_ptr<Stream<Out>> weak = stream;
@@ -97,6 +101,7 @@ class Access {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Clock* const clock_;
+  mutable CallerBounds bounds_;                     // synchronises itself
   std::function<void(std::string_view)> on_known_;  // constant; may be empty
   mutable Mutex mu_;
   Security own_ ABSL_GUARDED_BY(mu_);

@@ -111,16 +111,15 @@ absl::Status Confine(bool drivers) {
                      strerror(first.error()));
 }
 
-void ConfineDaemon(bool wanted, bool drivers) {
-  if (!wanted) {
-    LOG_WARN("process.not_confined reason=\"--no-seccomp\"");
-    return;
-  }
-  const absl::Status status = Confine(drivers);
-  if (status.ok())
+std::string ConfineDaemon(bool wanted, bool drivers) {
+  const absl::Status status =
+      wanted ? Confine(drivers) : FailedPrecondition("--no-seccomp");
+  if (status.ok()) {
     LOG_INFO("process.confined drivers={}", drivers);
-  else
-    LOG_WARN("process.not_confined reason=\"{}\"", Message(status));
+    return "";
+  }
+  LOG_WARN("process.not_confined reason=\"{}\"", Message(status));
+  return absl::IsUnimplemented(status) ? "" : std::string(Message(status));
 }
 
 }  // namespace leat::rpc

@@ -12,6 +12,8 @@
 // process, its threads, and whatever it might start.
 #pragma once
 
+#include <string>
+
 #include "absl/status/status.h"
 
 namespace leat::rpc {
@@ -26,7 +28,8 @@ namespace leat::rpc {
 absl::Status Confine(bool drivers);
 
 // Does so, unless it is not `wanted`, and logs `process.confined`, or a warning
-// `process.not_confined` with the reason.
-void ConfineDaemon(bool wanted, bool drivers);
+// `process.not_confined` with the reason, which it returns; empty: the process
+// is confined, or is a build for sanitizers, of which nobody needs to be told.
+std::string ConfineDaemon(bool wanted, bool drivers);
 
 }  // namespace leat::rpc

@@ -22,6 +22,7 @@ std::string Encoded(const Assignment& assignment) {
     v1::WorkerRef* ref = proto.add_workers();
     ref->set_name(worker.name);
     ref->set_address(worker.address);
+    ref->set_public_key(worker.public_key);
   }
   proto.set_owners_per_shard(assignment.owners_per_shard);
   proto.set_owners(assignment.owners);
@@ -106,7 +107,7 @@ TableBuilder::Built TableBuilder::Build(const std::vector<Member>& members,
           !DecodesAs(worker, key_.decoder_class, key_.decoders))
         continue;
       fit.push_back({worker.name, member.weight});
-      refs.push_back({worker.name, worker.address});
+      refs.push_back({worker.name, worker.address, worker.public_key});
     }
   };
   collect(/*troubled_too=*/false);

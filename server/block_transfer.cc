@@ -15,11 +15,6 @@ namespace {
 
 constexpr int kMaxBlocksToFind = 1024;
 
-absl::Status Busy() {
-  return Unavailable(
-      "the coordinator moves as many blocks as it can: try again");
-}
-
 class GetBlockCall
     : public grpc::ServerWriteReactor<v1::GetIndexBlockResponse> {
  public:
@@ -30,7 +25,7 @@ class GetBlockCall
     if (taken_)
       Next();
     else
-      Finish(rpc::ToGrpc(Busy()));
+      Finish(rpc::ToGrpc(TransfersAreBusy()));
   }
 
  private:
@@ -80,7 +75,7 @@ class PutBlockCall : public grpc::ServerReadReactor<v1::PutIndexBlockRequest> {
     if (taken_)
       StartRead(&request_);
     else
-      Answer(Busy());
+      Answer(TransfersAreBusy());
   }
 
  private:
@@ -139,6 +134,11 @@ class PutBlockCall : public grpc::ServerReadReactor<v1::PutIndexBlockRequest> {
 };
 
 }  // namespace
+
+absl::Status TransfersAreBusy() {
+  return Unavailable(
+      "the coordinator moves as much of indexes as it can: try again");
+}
 
 absl::Status AnswerIndexBlocks(const Coordinator& coordinator,
                                const v1::GetIndexBlocksRequest& request,

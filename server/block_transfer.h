@@ -21,21 +21,26 @@ namespace leat::server {
 
 inline constexpr int kMaxBlockReads = 64;
 inline constexpr int kMaxBlockWrites = 16;
+// Bytes of indexes that come whole, which are held until they are complete.
+inline constexpr int64_t kMaxWholeBytes = int64_t{1} << 30;
 
-// Thread-safe.
+// Calls at a time, or bytes. Thread-safe.
 class TransferSlots {
  public:
-  explicit TransferSlots(int slots) : free_(slots) {}
-  bool Take() {
-    if (free_.fetch_sub(1) > 0) return true;
-    free_.fetch_add(1);
+  explicit TransferSlots(int64_t slots) : free_(slots) {}
+  bool Take(int64_t slots = 1) {
+    if (free_.fetch_sub(slots) >= slots) return true;
+    free_.fetch_add(slots);
     return false;
   }
-  void Give() { free_.fetch_add(1); }
+  void Give(int64_t slots = 1) { free_.fetch_add(slots); }
 
  private:
-  std::atomic<int> free_;
+  std::atomic<int64_t> free_;
 };
+
+// Who gets no slot. kUnavailable.
+absl::Status TransfersAreBusy();
 
 absl::Status AnswerIndexBlocks(const Coordinator& coordinator,
                                const v1::GetIndexBlocksRequest& request,

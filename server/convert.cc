@@ -10,6 +10,7 @@
 #include "rpc/auth.h"
 #include "rpc/convert.h"
 #include "rpc/index_blocks.h"
+#include "rpc/worker_key.h"
 
 namespace leat::server {
 namespace {
@@ -178,6 +179,12 @@ absl::StatusOr<WorkerRegistration> FromProto(const v1::RegisterWorker& proto) {
   registration.pid = proto.pid();
   registration.highest_sequence_seen = proto.highest_sequence_seen();
   if (!proto.pool().empty()) registration.pool = proto.pool();
+  const size_t key_bytes = proto.public_key().size();
+  if (key_bytes != 0 && key_bytes != rpc::kPublicKeyBytes)
+    return InvalidArgument("worker {}: a public key of {} bytes: want {}",
+                           Cut(proto.name()), key_bytes, rpc::kPublicKeyBytes);
+  registration.public_key = proto.public_key();
+  registration.not_confined = Cut(proto.not_confined());
   for (int i = 0; i < std::min(proto.devices_size(), kMaxDevices); ++i) {
     registration.devices.push_back(proto.devices(i));
     Sanitise(&registration.devices.back());
@@ -336,6 +343,8 @@ v1::WorkerInfo ToProto(const WorkerView& view) {
   for (const Decoders& own : from.decoders)
     *proto.add_decoders() = ToProto(own);
   proto.set_decoders_differ(view.decoders_differ);
+  proto.set_public_key(from.public_key);
+  proto.set_not_confined(from.not_confined);
   for (const StorageTrouble& from : view.troubles) {
     v1::StorageTrouble& trouble = *proto.add_storage_troubles();
     trouble.set_root(from.root);

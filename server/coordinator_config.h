@@ -52,6 +52,7 @@ struct CoordinatorConfig {
   std::string cluster = "leat";  // its name, for people
   // Not empty: the address that is exposed to the network (rpc/auth.h).
   std::string insecure_listener;
+  std::string not_confined;  // why this process is not; empty: it is
 
   // kInvalidArgument names the field, the value and what was expected.
   absl::Status Validate() const;

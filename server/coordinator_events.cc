@@ -96,6 +96,7 @@ std::vector<Finding> Coordinator::Findings(Now now) const {
   }
   std::vector<Finding> findings = FindingsOf(snapshot);
   for (Finding& finding : findings) {
+    if (finding.code == kNeverMuted) continue;
     const auto mute = mutes.find(finding.code);
     if (mute == mutes.end() || !mute->second.Covers(finding.severity, now.wall))
       continue;
@@ -153,6 +154,11 @@ void Coordinator::MuteFinding(const std::string& code,
                               Done done) {
   if (absl::Status known = CheckFindingCode(code); !known.ok())
     return done(known);
+  if (code == kNeverMuted)
+    return done(InvalidArgument(
+        "{} cannot be muted: give TLS and an access token instead of "
+        "--insecure",
+        code));
   if (lifetime && (*lifetime <= Duration(0) || *lifetime > kMaxMute))
     return done(InvalidArgument("lifetime {} s: want more than 0 and up to {}",
                                 *lifetime / std::chrono::seconds(1),

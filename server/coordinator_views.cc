@@ -277,10 +277,15 @@ void Coordinator::SnapWorkers(Snapshot* to) const {
   to->ready = membership_.num_ready();
   to->lost = membership_.num_lost();
   to->troubled = membership_.num_troubled();
+  to->unconfined = membership_.num_unconfined();
   to->held = membership_.held_until().has_value();
-  if (to->lost > 0 || to->troubled > 0)
+  if (to->lost > 0 || to->troubled > 0 || to->unconfined > 0)
     for (const auto& [name, worker] : workers) {
       const std::string& host = worker.registration->host;
+      const std::string& why = worker.registration->not_confined;
+      if (!worker.lost && !why.empty() &&
+          to->first_unconfined.size() < kMaxAlike)
+        to->first_unconfined.push_back({name, host, why});
       if (worker.lost && to->first_lost.size() < kMaxAlike)
         to->first_lost.push_back({name, host});
       if (!worker.lost && !worker.troubles.empty() &&
@@ -320,6 +325,7 @@ void Coordinator::SnapJobs(Now now, Snapshot* to) const {
 
 void Coordinator::SnapStore(Snapshot* to) const {
   to->insecure_listener = config_.insecure_listener;
+  to->not_confined = config_.not_confined;
   to->last_write = last_write_;
   to->set_aside = state_.set_aside().size();
   for (size_t i = 0; i < std::min(to->set_aside, kMaxAlike); ++i) {

@@ -15,9 +15,16 @@ namespace {
 
 class GetIndexCall : public grpc::ServerWriteReactor<v1::GetIndexResponse> {
  public:
-  GetIndexCall(Coordinator* coordinator, std::string dataset_id)
-      : coordinator_(coordinator), dataset_id_(std::move(dataset_id)) {
-    Next();
+  GetIndexCall(Coordinator* coordinator, std::string dataset_id,
+               TransferSlots* slots)
+      : coordinator_(coordinator),
+        dataset_id_(std::move(dataset_id)),
+        slots_(slots),
+        taken_(slots->Take()) {
+    if (taken_)
+      Next();
+    else
+      Finish(rpc::ToGrpc(TransfersAreBusy()));
   }
 
  private:
@@ -27,7 +34,10 @@ class GetIndexCall : public grpc::ServerWriteReactor<v1::GetIndexResponse> {
     else
       Next();
   }
-  void OnDone() override { delete this; }
+  void OnDone() override {
+    if (taken_) slots_->Give();
+    delete this;
+  }
 
   void Next() {
     absl::StatusOr<std::string> chunk =
@@ -45,14 +55,17 @@ class GetIndexCall : public grpc::ServerWriteReactor<v1::GetIndexResponse> {
 
   Coordinator* const coordinator_;
   const std::string dataset_id_;
+  TransferSlots* const slots_;
+  const bool taken_;
   uint64_t next_ = 0;
   v1::GetIndexResponse response_;
 };
 
 class UploadIndexCall : public grpc::ServerReadReactor<v1::UploadIndexRequest> {
  public:
-  UploadIndexCall(Coordinator* coordinator, const Clock* clock)
-      : coordinator_(coordinator), clock_(clock) {
+  UploadIndexCall(Coordinator* coordinator, const Clock* clock,
+                  TransferSlots* bytes)
+      : coordinator_(coordinator), clock_(clock), bytes_(bytes) {
     StartRead(&request_);
   }
 
@@ -61,6 +74,7 @@ class UploadIndexCall : public grpc::ServerReadReactor<v1::UploadIndexRequest> {
     if (finished_) return;
     if (!ok) return End();
     if (absl::Status status = Take(); !status.ok()) return Refuse(status);
+    if (header_ && !TakeBytes()) return Answer(TransfersAreBusy());
     if (!finished_) StartRead(&request_);
   }
   void OnCancel() override { cancelled_ = true; }
@@ -69,7 +83,17 @@ class UploadIndexCall : public grpc::ServerReadReactor<v1::UploadIndexRequest> {
     if (cut_short_ && !cancelled_)
       coordinator_->RefuseUpload(dataset_id_, request_id_, CutShort(),
                                  Now::Of(*clock_));
+    bytes_->Give(taken_);
     delete this;
+  }
+  // Of an index that comes whole, once. False: others have them, who will end.
+  bool TakeBytes() {
+    const auto wanted = static_cast<int64_t>(
+        header_->blocks.empty() ? header_->index_bytes : 0);
+    if (taken_ == wanted) return true;
+    if (!bytes_->Take(wanted)) return false;
+    taken_ = wanted;
+    return true;
   }
   absl::Status CutShort() const {
     return DataLoss("an index of {} bytes ended after {}", header_->index_bytes,
@@ -140,6 +164,8 @@ class UploadIndexCall : public grpc::ServerReadReactor<v1::UploadIndexRequest> {
 
   Coordinator* const coordinator_;
   const Clock* const clock_;
+  TransferSlots* const bytes_;
+  int64_t taken_ = 0;  // of them
   v1::UploadIndexRequest request_;
   std::string dataset_id_;  // of the header, also of one that is refused
   uint64_t request_id_ = 0;
@@ -153,13 +179,13 @@ class UploadIndexCall : public grpc::ServerReadReactor<v1::UploadIndexRequest> {
 }  // namespace
 
 grpc::ServerWriteReactor<v1::GetIndexResponse>* StartGetIndex(
-    Coordinator* coordinator, std::string dataset_id) {
-  return new GetIndexCall(coordinator, std::move(dataset_id));
+    Coordinator* coordinator, std::string dataset_id, TransferSlots* slots) {
+  return new GetIndexCall(coordinator, std::move(dataset_id), slots);
 }
 
 grpc::ServerReadReactor<v1::UploadIndexRequest>* StartUploadIndex(
-    Coordinator* coordinator, const Clock* clock) {
-  return new UploadIndexCall(coordinator, clock);
+    Coordinator* coordinator, const Clock* clock, TransferSlots* bytes) {
+  return new UploadIndexCall(coordinator, clock, bytes);
 }
 
 }  // namespace leat::server

@@ -9,14 +9,17 @@
 #include "core/clock.h"
 #include "grpcpp/support/server_callback.h"
 #include "leat/v1/coordinator.pb.h"
+#include "server/block_transfer.h"
 #include "server/coordinator.h"
 
 namespace leat::server {
 
-// Both delete themselves when the call is over.
+// Both delete themselves when the call is over. What they are given outlives
+// them. A call that brings an index takes the bytes of one that comes whole; an
+// index in blocks is in memory block by block.
 grpc::ServerWriteReactor<v1::GetIndexResponse>* StartGetIndex(
-    Coordinator* coordinator, std::string dataset_id);
+    Coordinator* coordinator, std::string dataset_id, TransferSlots* slots);
 grpc::ServerReadReactor<v1::UploadIndexRequest>* StartUploadIndex(
-    Coordinator* coordinator, const Clock* clock);
+    Coordinator* coordinator, const Clock* clock, TransferSlots* bytes);
 
 }  // namespace leat::server

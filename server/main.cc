@@ -252,7 +252,8 @@ int Run(int argc, char** argv) {
       notifier.WatchdogInterval(config.server.watchdog_interval);
   config.server.on_alive = [&notifier] { notifier.Alive(); };
   LOG_INFO("coordinator.starting {}", config.ToString());
-  rpc::ConfineDaemon(!flags.no_seccomp, /*drivers=*/false);
+  config.coordinator.not_confined =
+      rpc::ConfineDaemon(!flags.no_seccomp, /*drivers=*/false);
   notifier.Status("reading the state");
 
   std::atomic<bool> state_failed = false;

@@ -54,6 +54,8 @@ void Membership::Move(Worker* worker, Queue* to) {
 // Adds `worker` to what is counted, or takes it out. Around each change of what
 // it reads.
 void Membership::Count(const Worker& worker, int sign) {
+  if (!worker.lost && !worker.registration->not_confined.empty())
+    num_unconfined_ += sign;
   if (worker.state() == WorkerState::kReady) {
     num_ready_ += sign;
     if (!worker.troubles.empty()) num_troubled_ += sign;

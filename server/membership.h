@@ -125,6 +125,8 @@ class Membership {
   const DecoderThreads& decoder_threads() const { return decoder_threads_; }
   size_t num_lost() const { return lost_.size(); }
   size_t num_troubled() const { return num_troubled_; }
+  // Of those that are not lost: they said why they are not confined.
+  size_t num_unconfined() const { return num_unconfined_; }
   bool full() const { return workers_.size() >= config_.max_workers; }
   // For tests of what calls cost: workers looked at so far.
   uint64_t visits() const { return visits_; }
@@ -152,6 +154,7 @@ class Membership {
   MonotonicTime hold_began_;
 
   size_t num_ready_ = 0, num_troubled_ = 0;  // troubled ones are ready
+  size_t num_unconfined_ = 0;
   std::map<DecoderClass, size_t> num_ready_of_;
   DecoderThreads decoder_threads_;
   // Counts, for weighed workers of the same decoder classes, how many have

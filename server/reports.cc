@@ -88,6 +88,30 @@ void AddStorageTroubles(const Snapshot& at, Writer* to) {
             "look at the storage that they share");
 }
 
+void AddUnconfined(const Snapshot& at, Writer* to) {
+  const char* const remedy =
+      "start it without --no-seccomp, on a kernel and in a container that let "
+      "a process confine itself";
+  const auto add = [&](Subjects subjects, const std::string& who,
+                       const std::string& why) {
+    to->Add("NOT_CONFINED", "warn", std::move(subjects),
+            fmt::format("no filter of system calls holds {}, so code from a "
+                        "hole of a decoder could start programs there: {}",
+                        who, why),
+            remedy);
+  };
+  if (!at.not_confined.empty()) add({}, "the coordinator", at.not_confined);
+  for (const Snapshot::UnconfinedWorker& worker : at.first_unconfined)
+    add({"worker/" + worker.name},
+        fmt::format("worker {} on host {}", worker.name, worker.host),
+        worker.why);
+  if (at.unconfined > at.first_unconfined.size())
+    to->Add("NOT_CONFINED", "warn", {},
+            fmt::format("no filter of system calls holds {} more workers",
+                        at.unconfined - at.first_unconfined.size()),
+            remedy);
+}
+
 void AddDecoders(const Snapshot& at, Writer* to) {
   for (const auto& [decoder_class, jobs] : at.without_decoder) {
     const bool one = jobs.total == 1;
@@ -237,6 +261,7 @@ std::vector<Finding> FindingsOf(const Snapshot& snapshot) {
   Writer to;
   AddWorkers(snapshot, &to);
   AddStorageTroubles(snapshot, &to);
+  AddUnconfined(snapshot, &to);
   AddDecoders(snapshot, &to);
   AddUnlikeDecoders(snapshot, &to);
   AddJobs(snapshot, &to);

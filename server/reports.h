@@ -41,6 +41,9 @@ struct Snapshot {
     StorageTrouble first;
     size_t troubles = 1;
   };
+  struct UnconfinedWorker {
+    std::string name, host, why;
+  };
   struct Stalled {
     std::string consumer, job;
     double fraction = 0;
@@ -66,10 +69,11 @@ struct Snapshot {
   };
 
   // Workers. Lists hold the first kMaxAlike; the numbers count all.
-  size_t workers = 0, ready = 0, lost = 0, troubled = 0;
+  size_t workers = 0, ready = 0, lost = 0, troubled = 0, unconfined = 0;
   bool held = false;  // silent ones keep their shards
   std::vector<LostWorker> first_lost;
   std::vector<TroubledWorker> first_troubled;
+  std::vector<UnconfinedWorker> first_unconfined;
   std::map<DecoderClass, Jobs> without_decoder;
   // READY workers that decode unlike some jobs, and what the jobs began with.
   std::vector<std::shared_ptr<const WorkerRegistration>> first_unlike;
@@ -85,8 +89,9 @@ struct Snapshot {
   std::vector<Stalled> stalled;
   std::vector<BadJob> bad_jobs;
   std::vector<FailedListing> failed_listings;
-  // The store.
+  // The coordinator and its store.
   std::string insecure_listener;
+  std::string not_confined;  // why no filter holds it; empty: one does
   std::optional<Duration> certificate_left;  // until it expires; or since
   absl::Status last_write;
   std::vector<SetAside> first_set_aside;
@@ -98,13 +103,15 @@ struct Snapshot {
 std::vector<Finding> FindingsOf(const Snapshot& snapshot);
 
 // Every code that a finding may have.
-inline constexpr std::array<std::string_view, 16> kFindingCodes = {
-    "BAD_SAMPLES",    "CERTIFICATE_EXPIRES", "CONSUMER_STALLED",
-    "INDEX_FAILED",   "INSECURE_LISTENER",   "JOB_GIVEN_UP",
-    "NO_DECODER",     "NO_WORKERS",          "STATE_FAILED",
-    "STATE_FULL",     "STATE_REGRESSED",     "STATE_SET_ASIDE",
-    "WORKERS_SILENT", "WORKER_DECODERS",     "WORKER_LOST",
-    "WORKER_STORAGE"};
+inline constexpr std::array<std::string_view, 17> kFindingCodes = {
+    "BAD_SAMPLES",     "CERTIFICATE_EXPIRES", "CONSUMER_STALLED",
+    "INDEX_FAILED",    "INSECURE_LISTENER",   "JOB_GIVEN_UP",
+    "NOT_CONFINED",    "NO_DECODER",          "NO_WORKERS",
+    "STATE_FAILED",    "STATE_FULL",          "STATE_REGRESSED",
+    "STATE_SET_ASIDE", "WORKERS_SILENT",      "WORKER_DECODERS",
+    "WORKER_LOST",     "WORKER_STORAGE"};
+// Who lets in everybody is told so for as long as he does.
+inline constexpr std::string_view kNeverMuted = "INSECURE_LISTENER";
 // kInvalidArgument: no finding has it (lists them).
 absl::Status CheckFindingCode(std::string_view code);
 

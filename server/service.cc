@@ -164,7 +164,7 @@ grpc::ServerWriteReactor<v1::GetIndexResponse>* CoordinatorService::GetIndex(
   if (absl::Status allowed = Admit("CoordinatorService/GetIndex", *context);
       !allowed.ok())
     return new RejectedWrite<v1::GetIndexResponse>(allowed);
-  return StartGetIndex(coordinator_, request->dataset_id());
+  return StartGetIndex(coordinator_, request->dataset_id(), &index_reads_);
 }
 
 grpc::ServerReadReactor<v1::UploadIndexRequest>*
@@ -173,7 +173,7 @@ CoordinatorService::UploadIndex(grpc::CallbackServerContext* context,
   if (absl::Status allowed = Admit("CoordinatorService/UploadIndex", *context);
       !allowed.ok())
     return new RejectedRead<v1::UploadIndexRequest>(allowed);
-  return StartUploadIndex(coordinator_, clock_);
+  return StartUploadIndex(coordinator_, clock_, &whole_bytes_);
 }
 
 grpc::ServerUnaryReactor* CoordinatorService::GetIndexBlocks(

@@ -89,6 +89,8 @@ class CoordinatorService final : public CoordinatorServiceBase {
   const Clock* const clock_;
   TransferSlots block_reads_{kMaxBlockReads};
   TransferSlots block_writes_{kMaxBlockWrites};
+  TransferSlots index_reads_{kMaxBlockReads};
+  TransferSlots whole_bytes_{kMaxWholeBytes};
 };
 
 }  // namespace leat::server

@@ -109,6 +109,8 @@ struct WorkerRegistration {
   std::vector<v1::Device> devices;
   std::vector<Decoders> decoders;  // each of another class that it has
   std::string pool = std::string(kDefaultPool);
+  std::string public_key;    // v1::WorkerRef's; empty: it proves nothing
+  std::string not_confined;  // as in v1::WorkerInfo
 
   // nullptr: it does not tell them.
   const Decoders* DecodersOf(DecoderClass decoder_class) const {
@@ -128,6 +130,7 @@ enum class WorkerState : uint8_t { kReady = 1, kDraining = 2, kLost = 3 };
 struct WorkerRef {
   std::string name;
   std::string address;
+  std::string public_key{};  // as in v1::WorkerRef
   friend bool operator==(const WorkerRef&, const WorkerRef&) = default;
 };
 

@@ -146,6 +146,8 @@ void Config::SetDefaults(int machine_cores, uint64_t machine_bytes) {
                           part(&read_ahead_bytes, 8, 64ull << 20, 1ull << 30);
   if (decode_bytes == 0)
     decode_bytes = std::max<uint64_t>(machine_bytes / 4, 512ull << 20);
+  if (unpacked_bytes == 0)
+    unpacked_bytes = std::max<uint64_t>(machine_bytes / 8, 256ull << 20);
   // Half of it at most, with what is kept.
   image.kept_scratch_bytes =
       std::min<uint64_t>(ImageLimits().kept_scratch_bytes,
@@ -194,6 +196,9 @@ absl::Status Config::Validate() const {
   if (decode_bytes < 64 << 20)
     return InvalidArgument("--decode-memory {}: want at least 64MiB",
                            decode_bytes);
+  if (unpacked_bytes < 16 << 20)
+    return InvalidArgument("--unpacked-memory {}: want at least 16MiB",
+                           unpacked_bytes);
   if (read_threads < 0 || read_threads > 1024)
     return InvalidArgument("--read-threads {}: want 0 to 1024", read_threads);
   if (read_ahead_bytes < 1 << 20)
@@ -276,7 +281,7 @@ std::string Config::ToString() const {
   return fmt::format(
       "listen={} http={} coordinator={} threads={} memory_bytes={} "
       "cache_bytes={} forms={} index_bytes={} "
-      "buffer_bytes={} decode_bytes={} "
+      "buffer_bytes={} decode_bytes={} unpacked_bytes={} "
       "read_threads={} read_ahead_bytes={} disk_cache_bytes={} "
       "disk_cache_of={} "
       "group_bytes={} max_unsent_groups_per_stream={} max_rows_per_stream={} "
@@ -286,8 +291,8 @@ std::string Config::ToString() const {
       "drain_timeout_ms={} max_connections={} max_connections_per_address={} "
       "watchdog_interval_ms={} reads={} tls={} token={}",
       listen, http.empty() ? "none" : http, coordinator, threads, memory_bytes,
-      cache_bytes, forms, index_bytes, buffer_bytes, decode_bytes, read_threads,
-      read_ahead_bytes, storage.disk_cache_bytes,
+      cache_bytes, forms, index_bytes, buffer_bytes, decode_bytes,
+      unpacked_bytes, read_threads, read_ahead_bytes, storage.disk_cache_bytes,
       disk_cache_of == DiskCacheOf::kAll ? "all" : "remote", group_bytes,
       max_unsent_groups_per_stream, max_rows_per_stream, max_rows_total,
       max_streams, image.formats.ToString(), gpu.slots, gpu.slot_bytes,
@@ -324,6 +329,10 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
        "working memory of all decode threads, beside --memory; the default is "
        "a quarter of the control group's",
        &config.decode_bytes, ""},
+      {"--unpacked-memory",
+       "what readers keep of decompressed shards, chunks and files, beside "
+       "both; the default is an eighth of the control group's",
+       &config.unpacked_bytes, ""},
       {"--read-ahead",
        "of --memory, for records read ahead of the decode threads",
        &config.read_ahead_bytes, ""},

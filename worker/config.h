@@ -65,6 +65,8 @@ struct Config {
   uint64_t buffer_bytes = 0;  // of batches being computed and sent
   // Beside memory_bytes: the working memory of all decode threads.
   uint64_t decode_bytes = 0;
+  // Beside both: what readers keep of shards that they decompressed.
+  uint64_t unpacked_bytes = 0;
   // Reading ahead of the decode threads: threads (0: none, the decode threads
   // wait for storage), bytes, and of which datasets.
   int read_threads = 64;
@@ -95,7 +97,8 @@ struct Config {
   ImageLimits image;
 
   // Fills in what is left open, by what the machine has: threads, and memory.
-  // `decode_bytes` is a quarter of the machine's memory, at least 512 MiB.
+  // `decode_bytes` is a quarter of the machine's memory, at least 512 MiB,
+  // `unpacked_bytes` an eighth, at least 256 MiB.
   // Of `memory_bytes` (three sixteenths of the machine's) an eighth is for
   // indexes, a quarter for buffers, an eighth for records read ahead, each
   // within bounds, and the sample cache has what they leave.

@@ -9,6 +9,7 @@ namespace leat::worker {
 namespace {
 
 constexpr int kCachedShown = 32;  // datasets of a cache in one heartbeat
+constexpr size_t kCountedAtOnce = 16'384;  // bad samples in one heartbeat
 
 }  // namespace
 
@@ -45,6 +46,25 @@ void AddCached(const std::vector<CachedDatasetStats>& datasets,
       of.set_hits_total(form.hits);
       of.set_saved_ms_total(form.saved_ms);
     }
+  }
+}
+
+void TakeBadSamples(BadSamples* from, v1::Heartbeat* heartbeat) {
+  for (const auto& [job, samples] : from->Take()) {
+    v1::JobBadSamples& bad = *heartbeat->add_bad_samples();
+    bad.set_job(job);
+    for (const auto& [sample, entry] : samples) {
+      v1::BadSample& proto = *bad.add_samples();
+      proto.set_sample(sample);
+      proto.set_record(entry.record);
+      proto.set_reason(entry.reason);
+      proto.set_count(entry.count);
+    }
+  }
+  for (const auto& [plan, samples] : from->TakeCounted(kCountedAtOnce)) {
+    v1::CountedBadSamples& counted = *heartbeat->add_counted_bad_samples();
+    counted.set_plan_hash(plan.data(), plan.size());
+    counted.mutable_samples()->Add(samples.begin(), samples.end());
   }
 }
 

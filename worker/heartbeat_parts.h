@@ -19,6 +19,9 @@ void AddTroubles(const std::vector<StorageTroubles::Trouble>& troubles,
 void AddCached(const std::vector<CachedDatasetStats>& datasets,
                google::protobuf::RepeatedPtrField<v1::CachedDataset>* to);
 
+// Moves what was added since the last heartbeat into this one.
+void TakeBadSamples(BadSamples* from, v1::Heartbeat* heartbeat);
+
 // Gives back the bad samples of a heartbeat that was lost, for the next one.
 void ReturnBadSamples(const v1::Heartbeat& heartbeat, BadSamples* to);
 

@@ -112,7 +112,7 @@ int Run(leat::worker::Config config, leat::rpc::StopSignals* signals) {
            [&](const absl::Status& status) { fail("", status, &broken); },
        .confine =
            [&config](bool devices) {
-             leat::rpc::ConfineDaemon(!config.no_seccomp, devices);
+             return leat::rpc::ConfineDaemon(!config.no_seccomp, devices);
            }});
   if (!worker.ok()) {
     fmt::print(stderr, "leat-worker: {}\n", leat::Message(worker.status()));

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "fmt/format.h"
+#include "rpc/auth.h"
 
 namespace leat::worker {
 namespace {
@@ -32,6 +33,15 @@ std::string Reachable(const std::string& address) {
   const std::string host = address.substr(0, colon);
   if (host != "0.0.0.0" && host != "[::]") return address;
   return HostName() + address.substr(colon);
+}
+
+void AddProgram(const Config& config, const GpuWorker& gpus,
+                v1::RegisterWorker* registration) {
+  registration->set_pool(config.pool);
+  registration->set_version(std::string(rpc::kLeatVersion));
+  registration->set_threads(static_cast<uint32_t>(config.threads));
+  for (const DecoderClass each : gpus.decoder_classes())
+    registration->add_decoder_classes(static_cast<v1::DecoderClass>(each));
 }
 
 void AddMachine(const std::vector<GpuInfo>& gpus,

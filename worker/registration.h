@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "leat/v1/coordinator.pb.h"
+#include "worker/config.h"
 #include "worker/gpu_worker.h"
 
 namespace leat::worker {
@@ -17,6 +18,9 @@ namespace leat::worker {
 std::string DefaultName(const std::string& listen);
 // A listener on every interface is reached by the host's name.
 std::string Reachable(const std::string& address);
+// Pool, version, threads and what it decodes.
+void AddProgram(const Config& config, const GpuWorker& gpus,
+                v1::RegisterWorker* registration);
 // Host, process and GPUs.
 void AddMachine(const std::vector<GpuInfo>& gpus,
                 v1::RegisterWorker* registration);

@@ -228,7 +228,7 @@ absl::Status RowsHandler::Open(const v1::OpenRows& open) {
   }
   consumer_ = open.consumer();
   checksums_ = open.checksums();
-  SendOpened();
+  RETURN_IF_ERROR(SendOpened(open));
   shared_->jobs->Get(
       open.plan_hash(), finish,
       [weak = weak_from_this()](absl::StatusOr<JobTable::Runtime> runtime) {
@@ -238,9 +238,13 @@ absl::Status RowsHandler::Open(const v1::OpenRows& open) {
   return absl::OkStatus();
 }
 
-void RowsHandler::SendOpened() {
+absl::Status RowsHandler::SendOpened(const v1::OpenRows& open) {
   v1::RowsResponse response;
   v1::Opened& opened = *response.mutable_opened();
+  if (shared_->options.key != nullptr) {
+    ASSIGN_OR_RETURN(*opened.mutable_proof(),
+                     shared_->options.key->Prove(open));
+  }
   if (lending_ != nullptr) {
     opened.set_lending_address(shared_->lending->address());
     opened.set_lending_secret(lending_->secret());
@@ -248,6 +252,7 @@ void RowsHandler::SendOpened() {
       opened.add_device_uuids(uuid);
   }
   Send(response);
+  return absl::OkStatus();
 }
 
 // Not while OnMessage hands on asks of its own: both hold ask_mu_.

@@ -79,7 +79,7 @@ class RowsHandler final : public rpc::StreamHandler<grpc::ByteBuffer>,
                       v1::RowsRequest* request);
   absl::Status Handle(v1::RowsRequest request);
   absl::Status Open(const v1::OpenRows& open);
-  void SendOpened();
+  absl::Status SendOpened(const v1::OpenRows& open);
   void OnRuntime(absl::StatusOr<JobTable::Runtime> runtime);
   absl::Status Begin(JobTable::Runtime runtime);
   absl::StatusOr<WiredAsk> Keep(v1::AskRows proto);

@@ -59,7 +59,7 @@ RowsService::RowsService(RowsServiceOptions options, rpc::Security security,
                          JobTable* jobs, Scheduler* scheduler,
                          LendingServer* lending) {
   auto shared = std::make_shared<RowsShared>(std::move(security));
-  shared->options = options;
+  shared->options = std::move(options);
   shared->jobs = jobs;
   shared->scheduler = scheduler;
   shared->lending = lending;

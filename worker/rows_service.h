@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "core/clock.h"
 #include "rpc/access.h"
+#include "rpc/worker_key.h"
 
 namespace grpc {
 class ServerContextBase;
@@ -33,6 +34,9 @@ struct RowsServiceOptions {
   // The bytes of brought samples, which are kept until their rows are computed.
   uint64_t max_brought_bytes_per_stream = 160 << 20;
   uint64_t max_brought_bytes_total = 2ull << 30;
+  // By which streams are told that this is the worker that the coordinator
+  // knows; null: they are not.
+  std::shared_ptr<const rpc::WorkerKey> key;
 };
 
 struct RowsCounters {

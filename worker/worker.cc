@@ -14,6 +14,7 @@
 #include "rpc/server.h"
 #include "rpc/server_tls.h"
 #include "rpc/status_server.h"
+#include "rpc/worker_key.h"
 #include "worker/capacity.h"
 #include "worker/coordinator_client.h"
 #include "worker/cores.h"
@@ -33,6 +34,7 @@
 #include "worker/scheduler.h"
 #include "worker/session.h"
 #include "worker/source/storage/storage.h"
+#include "worker/source/unpacked_budget.h"
 #include "worker/stage_report.h"
 #include "worker/storage_troubles.h"
 #include "worker/worker_parts.h"
@@ -42,7 +44,6 @@ namespace {
 
 // The most bytes of a message: a brought sample and an ask around it.
 constexpr int kMaxReceiveBytes = kMaxBroughtBytes + (4 << 20);
-constexpr size_t kCountedAtOnce = 16'384;  // bad samples in one heartbeat
 
 // Nothing, which is as if all were owned, where the message is malformed.
 std::vector<bool> OwnedIn(const v1::OwnedShards& message) {
@@ -80,13 +81,16 @@ struct Worker::State {
         std::unique_ptr<GpuWorker> g, std::unique_ptr<LendingServer> l,
         std::unique_ptr<DatasetUses> u, std::unique_ptr<Storage> s,
         std::unique_ptr<DiskForms> f, std::vector<v1::Decoders> d,
-        std::unique_ptr<ScratchBudget> b)
-      : scratch(std::move(b)),
+        std::unique_ptr<ScratchBudget> b,
+        std::shared_ptr<const rpc::WorkerKey> k)
+      : key(std::move(k)),
+        scratch(std::move(b)),
         uses(std::move(u)),
         storage(std::move(s)),
         disk_forms(std::move(f)),
         decoders(std::move(d)),
-        config(WithStorage(std::move(c), storage.get())),
+        unpacked(c.unpacked_bytes),
+        config(WithStorage(std::move(c), storage.get(), &unpacked)),
         events(std::move(e)),
         wake(std::move(w)),
         gpus(std::move(g)),
@@ -110,7 +114,8 @@ struct Worker::State {
         rows({.max_rows_per_stream = config.max_rows_per_stream,
               .max_brought_bytes_per_stream =
                   config.max_brought_bytes_per_stream,
-              .max_brought_bytes_total = config.max_brought_bytes_total},
+              .max_brought_bytes_total = config.max_brought_bytes_total,
+              .key = key},
              config.security, &jobs, &scheduler, lending.get()),
         explain(
             [this](std::string_view method,
@@ -126,8 +131,10 @@ struct Worker::State {
     server.reset();
   }
 
-  static Config WithStorage(Config config, const Storage* storage) {
+  static Config WithStorage(Config config, const Storage* storage,
+                            UnpackedBudget* unpacked) {
     config.source.storage = storage;
+    config.source.unpacked = unpacked;
     return config;
   }
   SchedulerOptions SchedulerConfig() const {
@@ -183,6 +190,8 @@ struct Worker::State {
   std::string Metrics();
   v1::Heartbeat MakeHeartbeat();
 
+  const std::shared_ptr<const rpc::WorkerKey> key;
+  std::string not_confined;  // why this process is not; empty: it is
   // Outlives the threads that decode.
   const std::unique_ptr<ScratchBudget> scratch;
   std::unique_ptr<rpc::Newcomers> newcomers;    // outlives the server
@@ -190,6 +199,7 @@ struct Worker::State {
   const std::unique_ptr<Storage> storage;       // outlives the sources
   const std::unique_ptr<DiskForms> disk_forms;  // null: none are kept
   const std::vector<v1::Decoders> decoders;
+  UnpackedBudget unpacked;  // outlives the sources
   const Config config;
   const WorkerEvents events;
   const std::shared_ptr<WakeSignal> wake;
@@ -296,22 +306,7 @@ v1::Heartbeat Worker::State::MakeHeartbeat() {
   v1::Heartbeat heartbeat;
   *heartbeat.mutable_stats() = CollectStats(&reported);
   AddTroubles(troubles.Lasting(), &heartbeat);
-  for (const auto& [job, samples] : bad_samples.Take()) {
-    v1::JobBadSamples& bad = *heartbeat.add_bad_samples();
-    bad.set_job(job);
-    for (const auto& [sample, entry] : samples) {
-      v1::BadSample& proto = *bad.add_samples();
-      proto.set_sample(sample);
-      proto.set_record(entry.record);
-      proto.set_reason(entry.reason);
-      proto.set_count(entry.count);
-    }
-  }
-  for (const auto& [plan, samples] : bad_samples.TakeCounted(kCountedAtOnce)) {
-    v1::CountedBadSamples& counted = *heartbeat.add_counted_bad_samples();
-    counted.set_plan_hash(plan.data(), plan.size());
-    counted.mutable_samples()->Add(samples.begin(), samples.end());
-  }
+  TakeBadSamples(&bad_samples, &heartbeat);
   return heartbeat;
 }
 
@@ -321,14 +316,12 @@ absl::Status Worker::State::StartSession() {
   options.stages = &listing;
   v1::RegisterWorker& registration = options.registration;
   registration.set_name(name);
-  registration.set_pool(config.pool);
   registration.set_address(address);
-  registration.set_version(std::string(rpc::kLeatVersion));
-  registration.set_threads(static_cast<uint32_t>(config.threads));
-  for (const DecoderClass each : gpus->decoder_classes())
-    registration.add_decoder_classes(static_cast<v1::DecoderClass>(each));
+  AddProgram(config, *gpus, &registration);
   registration.mutable_decoders()->Assign(decoders.begin(), decoders.end());
   AddMachine(gpus->devices(), &registration);
+  registration.set_public_key(key->public_key());
+  registration.set_not_confined(not_confined);
   session = std::make_unique<Session>(
       std::move(options),
       SessionEvents{.make_heartbeat = [this] { return MakeHeartbeat(); },
@@ -408,14 +401,18 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(Config config,
   ASSIGN_OR_RETURN(std::unique_ptr<DiskForms> disk_forms,
                    StartDiskForms(config, *storage));
   ASSIGN_OR_RETURN(std::vector<v1::Decoders> decoders, OwnDecoders(*gpus));
+  ASSIGN_OR_RETURN(std::shared_ptr<const rpc::WorkerKey> key,
+                   rpc::WorkerKey::Make());
   auto state = std::make_unique<State>(
       std::move(config), std::move(events), wake, std::move(gpus),
       std::move(lending), std::move(uses), std::move(storage),
-      std::move(disk_forms), std::move(decoders), std::move(scratch));
+      std::move(disk_forms), std::move(decoders), std::move(scratch),
+      std::move(key));
   const Config& c = state->config;
   RETURN_IF_ERROR(state->CheckThreads());
   if (state->events.confine)
-    state->events.confine(!state->gpus->devices().empty());
+    state->not_confined =
+        state->events.confine(!state->gpus->devices().empty());
   ASSIGN_OR_RETURN(state->newcomers, rpc::Newcomers::Start(c.newcomers));
   rpc::Newcomers* const newcomers = state->newcomers.get();
   state->rows.access().set_on_known(

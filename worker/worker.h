@@ -26,8 +26,8 @@ struct WorkerEvents {
   std::function<void(const absl::Status&)> on_fatal;
   // Called once, when devices and storage are open and before anybody is
   // served, so that it may take rights from the process; `devices`: there are
-  // some. May be null.
-  std::function<void(bool devices)> confine;
+  // some. Returns why it could not, for people; empty: it could. May be null.
+  std::function<std::string(bool devices)> confine;
 };
 
 class Worker {

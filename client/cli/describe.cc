@@ -364,6 +364,8 @@ View DescribeWorker(const Json& worker, absl::Time now) {
         "Owns less",
         Cell(fmt::format("{}; it owns none of their shards", differ),
              Tone::kWarn));
+  if (const std::string why = Text(worker, "not_confined"); !why.empty())
+    who.facts.emplace_back("Not confined", Cell(why, Tone::kWarn));
   Section load;
   load.title = "Load";
   load.facts = {

@@ -108,14 +108,41 @@ Format Session::format() const {
   return FormatOf(own ? line_.options().output : context_->output);
 }
 
+std::string Session::ValueOf(std::string_view flag, const std::string& given,
+                             const char* variable,
+                             std::string Context::*kept) const {
+  if (line_.Given(flag)) return given;
+  if (context_) return (*context_).*kept;
+  return environment_.variable(variable).value_or("");
+}
+
+CredentialSources Session::credentials() const {
+  const Options& options = line_.options();
+  CredentialSources sources;
+  if (line_.Given("--access-token-file"))
+    sources.token_file = options.access_token_file;
+  else if (context_)
+    sources.token_file = context_->access_token_file;
+  else
+    sources.token = environment_.variable("LEAT_ACCESS_TOKEN").value_or("");
+  sources.ca =
+      ValueOf("--tls-ca", options.tls_ca, "LEAT_TLS_CA", &Context::tls_ca);
+  sources.cert = ValueOf("--tls-cert", options.tls_cert, "LEAT_TLS_CERT",
+                         &Context::tls_cert);
+  sources.key =
+      ValueOf("--tls-key", options.tls_key, "LEAT_TLS_KEY", &Context::tls_key);
+  return sources;
+}
+
+std::string Session::address() const {
+  const std::string address =
+      ValueOf("--coordinator", line_.options().coordinator, "LEAT_COORDINATOR",
+              &Context::coordinator);
+  return address.empty() ? kDefaultAddress : address;
+}
+
 absl::StatusOr<ConnectOptions> Session::MakeOptions() const {
   const Options& options = line_.options();
-  const auto value_of = [&](std::string_view flag, const std::string& given,
-                            const char* variable, std::string Context::*kept) {
-    if (line_.Given(flag)) return given;
-    if (context_) return (*context_).*kept;
-    return environment_.variable(variable).value_or("");
-  };
   ConnectOptions connect;
   const bool context_timeout =
       context_ && !context_->timeout.empty() && !line_.Given("--timeout");
@@ -127,38 +154,26 @@ absl::StatusOr<ConnectOptions> Session::MakeOptions() const {
     ASSIGN_OR_RETURN(connect.private_pid, PrivatePid());
     return connect;
   }
-  connect.address = value_of("--coordinator", options.coordinator,
-                             "LEAT_COORDINATOR", &Context::coordinator);
-  if (connect.address.empty()) connect.address = kDefaultAddress;
-  const bool own_token = line_.Given("--access-token-file");
-  const std::string token_file = own_token  ? options.access_token_file
-                                 : context_ ? context_->access_token_file
-                                            : "";
-  if (own_token || !token_file.empty()) {
+  connect.address = address();
+  const CredentialSources sources = credentials();
+  connect.access_token = sources.token;
+  if (line_.Given("--access-token-file") || !sources.token_file.empty()) {
     ASSIGN_OR_RETURN(connect.access_token,
-                     ReadSmallFile("--access-token-file", token_file));
+                     ReadSmallFile("--access-token-file", sources.token_file));
     while (!connect.access_token.empty() &&
            std::isspace(static_cast<uint8_t>(connect.access_token.back()))) {
       connect.access_token.pop_back();
     }
-  } else if (!context_) {
-    connect.access_token =
-        environment_.variable("LEAT_ACCESS_TOKEN").value_or("");
   }
-  const auto read = [&](std::string_view flag, const std::string& given,
-                        const char* variable, std::string Context::*kept,
-                        std::string& pem) -> absl::Status {
-    const std::string path = value_of(flag, given, variable, kept);
+  const auto read = [](std::string_view flag, const std::string& path,
+                       std::string& pem) -> absl::Status {
     if (path.empty()) return absl::OkStatus();
     ASSIGN_OR_RETURN(pem, ReadSmallFile(flag, path));
     return absl::OkStatus();
   };
-  RETURN_IF_ERROR(read("--tls-ca", options.tls_ca, "LEAT_TLS_CA",
-                       &Context::tls_ca, connect.ca_pem));
-  RETURN_IF_ERROR(read("--tls-cert", options.tls_cert, "LEAT_TLS_CERT",
-                       &Context::tls_cert, connect.cert_pem));
-  RETURN_IF_ERROR(read("--tls-key", options.tls_key, "LEAT_TLS_KEY",
-                       &Context::tls_key, connect.key_pem));
+  RETURN_IF_ERROR(read("--tls-ca", sources.ca, connect.ca_pem));
+  RETURN_IF_ERROR(read("--tls-cert", sources.cert, connect.cert_pem));
+  RETURN_IF_ERROR(read("--tls-key", sources.key, connect.key_pem));
   if (connect.cert_pem.empty() != connect.key_pem.empty()) {
     return InvalidArgument("--tls-cert and --tls-key go together");
   }

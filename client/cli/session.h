@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "client/cli/command_line.h"
 #include "client/cli/contexts.h"
+#include "client/cli/credentials.h"
 #include "client/cli/environment.h"
 #include "client/cli/view.h"
 
@@ -32,6 +33,11 @@ class Session {
   // which). Before Connect and Show. kNotFound: no such context.
   // kInvalidArgument, kFailedPrecondition: its file, or two addresses.
   absl::Status UseContext();
+  // What the connection's secrets are taken from: the flags, the context or the
+  // environment.
+  CredentialSources credentials() const;
+  // The coordinator's address, of the same.
+  std::string address() const;
   // Connected once; a failure is not remembered.
   absl::StatusOr<Connection*> Connect();
   // A message for people, on stderr; escaped.
@@ -56,6 +62,8 @@ class Session {
 
  private:
   absl::StatusOr<ConnectOptions> MakeOptions() const;
+  std::string ValueOf(std::string_view flag, const std::string& given,
+                      const char* variable, std::string Context::*kept) const;
   // Returns the process that --private names; 0: it names none.
   absl::StatusOr<int64_t> PrivatePid() const;
   // `redraw`: over the last one.

@@ -6,15 +6,19 @@
 #include <utility>
 
 #include "client/cli/commands.h"
+#include "client/cli/credentials.h"
 #include "client/cli/doctor.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/near.h"
 #include "client/cli/text.h"
+#include "client/cli/tls_probe.h"
 #include "client/cli/top.h"
 #include "core/status.h"
 
 namespace leat::cli {
 namespace {
+
+constexpr absl::Duration kProbePatience = absl::Seconds(5);
 
 absl::StatusOr<Json> ListOf(Admin& admin, std::string_view plural) {
   absl::StatusOr<std::string> text = plural == "workers" ? admin.ListWorkers()
@@ -66,6 +70,34 @@ absl::StatusOr<std::string> Look(Admin& admin, const Kind& kind,
   return "gone";
 }
 
+// The token and the certificates that this command would show, and the one that
+// the coordinator shows.
+void AddCredentials(const Session& session, std::vector<Diagnosis>* to) {
+  if (session.line().Given("--private")) return;
+  const CredentialSources sources = session.credentials();
+  for (Diagnosis& each : DiagnoseCredentials(GatherCredentials(sources),
+                                             session.environment().now()))
+    to->push_back(std::move(each));
+  if (session.options().local || (sources.ca.empty() && sources.cert.empty()))
+    return;
+  if (auto shown = ProbeTls(session.address(), sources.ca, kProbePatience))
+    to->push_back(*std::move(shown));
+}
+
+// What the coordinator says of a caller that it does not let in names the token
+// and the role.
+Diagnosis NotAnswered(const absl::Status& status) {
+  const bool refused =
+      absl::IsUnauthenticated(status) || absl::IsPermissionDenied(status);
+  return {refused ? "ACCESS_TOKEN_REFUSED" : "COORDINATOR", "error",
+          std::string(Message(status)),
+          refused ? "have an operator make a token for you (leat access "
+                    "create), and give it by --access-token-file or "
+                    "LEAT_ACCESS_TOKEN"
+                  : "--coordinator HOST:PORT or LEAT_COORDINATOR says where "
+                    "the coordinator is; --local asks for this machine alone"};
+}
+
 }  // namespace
 
 absl::StatusOr<int> RunTop(Session& session) {
@@ -94,6 +126,7 @@ absl::StatusOr<int> RunDoctor(Session& session) {
   const Options& options = session.options();
   return session.Show([&]() -> absl::StatusOr<Session::Result> {
     std::vector<Diagnosis> diagnoses = DiagnoseLocal(GatherLocal());
+    AddCredentials(session, &diagnoses);
     if (!options.local) {
       const absl::StatusOr<Connection*> connection = session.Connect();
       const absl::StatusOr<std::string> text =
@@ -106,10 +139,7 @@ absl::StatusOr<int> RunDoctor(Session& session) {
                              session.environment().now()))
           diagnoses.push_back(std::move(each));
       } else {
-        diagnoses.push_back(
-            {"COORDINATOR", "error", std::string(Message(text.status())),
-             "--coordinator HOST:PORT or LEAT_COORDINATOR says where the "
-             "coordinator is; --local asks for this machine alone"});
+        diagnoses.push_back(NotAnswered(text.status()));
       }
     }
     int exit_code = kGood;

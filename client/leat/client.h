@@ -219,6 +219,9 @@ struct BatchesStats {
   uint64_t payload_copies = 0;    // user-space copies of rows: one each
   // Connections that were dropped because bytes were changed on their way.
   uint64_t damaged_streams = 0;
+  // Connections that were dropped because who answered did not prove to be the
+  // worker that the coordinator speaks of: nothing of them was used.
+  uint64_t unproven_streams = 0;
   std::string plane = "grpc";
   std::vector<WorkerTraffic> workers;
 };

@@ -15,6 +15,7 @@
 #include "leat/v1/types.pb.h"
 #include "rpc/auth.h"
 #include "rpc/server.h"
+#include "rpc/worker_key.h"
 #include "worker/plane/lending_server.h"
 
 namespace leat::client {
@@ -68,6 +69,13 @@ class FakeWorker {
   void TakeMemory(Taking taking, size_t memories = 64);
   // Pieces of memory that consumers have lent and not taken back.
   uint64_t lent() const;
+  // The coordinator tells `told`'s public half, from its next assignment on,
+  // and streams are proved by `own`; null: none is. Not before Start.
+  using Key = std::shared_ptr<const rpc::WorkerKey>;
+  void SetKeys(Key told, Key own);
+  std::string public_key() const;
+  // Whether streams begin with `opened`, as they must.
+  void set_greets(bool greets) { greets_ = greets; }
   // Closes the lending sockets, while the streams go on.
   void CloseLending();
 
@@ -105,6 +113,8 @@ class FakeWorker {
   std::string spoiled_text_ ABSL_GUARDED_BY(mu_);
   Taking taking_ ABSL_GUARDED_BY(mu_) = Taking::kNone;
   std::shared_ptr<worker::LendingServer> lending_ ABSL_GUARDED_BY(mu_);
+  std::atomic<bool> greets_{true};
+  Key told_ ABSL_GUARDED_BY(mu_), own_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<Service> service_;
   std::unique_ptr<rpc::Server> server_;
 };

@@ -210,6 +210,7 @@ void FakeCoordinator::SetWorkers(const std::vector<const FakeWorker*>& workers,
     v1::WorkerRef* ref = assignment.add_workers();
     ref->set_name(worker->name());
     ref->set_address(worker->address());
+    ref->set_public_key(worker->public_key());
   }
   for (uint32_t s = 0; s < job_.dataset.shards.num_shards(); ++s)
     for (size_t i = 0; i < per_shard; ++i) {

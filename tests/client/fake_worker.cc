@@ -79,7 +79,7 @@ class FakeWorker::Handler : public rpc::StreamHandler<Buffer>,
     if (!rpc::DecodeRequest(message, &request).ok()) return;
     if (request.has_open()) {
       checksums_ = worker_->checksums_ && request.open().checksums();
-      Open();
+      Open(request.open());
     }
     if (request.has_cancel()) Cancel(request.cancel().ask_id());
     if (!request.has_ask()) return;
@@ -105,11 +105,12 @@ class FakeWorker::Handler : public rpc::StreamHandler<Buffer>,
   }
 
  private:
-  void Open() {
+  void Open(const v1::OpenRows& open) {
     v1::RowsResponse first;
     v1::Opened* opened = first.mutable_opened();
     {
       MutexLock lock(&worker_->mu_);
+      if (worker_->own_) *opened->mutable_proof() = *worker_->own_->Prove(open);
       if (worker_->taking_ == Taking::kTaken && worker_->lending_) {
         opened->set_lending_address(worker_->lending_->address());
         opened->set_lending_secret(lending_->secret());
@@ -118,7 +119,7 @@ class FakeWorker::Handler : public rpc::StreamHandler<Buffer>,
         opened->set_lending_secret(std::string(16, 'x'));
       }
     }
-    Send(first);
+    if (worker_->greets_) Send(first);
   }
   bool Borrow(const v1::AskRows& ask) {
     auto loan = lending_->Borrow(
@@ -350,6 +351,17 @@ void FakeWorker::TakeMemory(Taking taking, size_t memories) {
 uint64_t FakeWorker::lent() const {
   MutexLock lock(&mu_);
   return lending_->counters().memories;
+}
+
+void FakeWorker::SetKeys(Key told, Key own) {
+  MutexLock lock(&mu_);
+  told_ = std::move(told);
+  own_ = std::move(own);
+}
+
+std::string FakeWorker::public_key() const {
+  MutexLock lock(&mu_);
+  return told_ ? told_->public_key() : "";
 }
 
 void FakeWorker::CloseLending() {

@@ -118,7 +118,7 @@ class Consumer:
         if words[0] == "end":
             self.end = dict(zip(("steps", "rows", "copies", "hedged", "failed_over", "duplicates", "damaged"),
                                 map(int, words[1:8])))
-            self.plane = words[8]
+            self.plane, self.end["unproven"] = words[8], int(words[9])
         elif words[0] == "error":
             self.error = (int(words[1]), " ".join(words[2:]))
         return False

@@ -213,10 +213,11 @@ absl::Status Run(const Flags& flags) {
   RETURN_IF_ERROR(Pull(flags, *batches));
   if (!flags.token_out.empty()) WriteFile(flags.token_out, batches->token());
   const BatchesStats stats = batches->stats();
-  Print(fmt::format("end {} {} {} {} {} {} {} {}", stats.steps, stats.rows,
+  Print(fmt::format("end {} {} {} {} {} {} {} {} {}", stats.steps, stats.rows,
                     stats.payload_copies, stats.hedged_rows,
                     stats.failed_over_rows, stats.duplicate_rows,
-                    stats.damaged_streams, stats.plane));
+                    stats.damaged_streams, stats.plane,
+                    stats.unproven_streams));
   return absl::OkStatus();
 }
 

@@ -54,6 +54,10 @@ class Confined(cluster.PhotosTest):
         for daemon in (self.coordinator, worker):
             self.assertEqual({count for count, _ in self.of_threads(daemon)}, {self.own}, daemon.name)
             self.assertIn("process.not_confined", pathlib.Path(daemon.log).read_text())
+        found = [finding for finding in self.get("status")["findings"] if finding["code"] == "NOT_CONFINED"]
+        self.assertEqual([finding.get("subjects", []) for finding in found], [[], ["worker/w0"]])
+        for finding in found:
+            self.assertIn("--no-seccomp", finding["summary"])
 
 
 if __name__ == "__main__":

@@ -299,6 +299,23 @@ TEST(Mutes, AreOfCodesThatThereAre) {
   EXPECT_TRUE(std::ranges::is_sorted(kFindingCodes));
 }
 
+// Neither by asking, nor by a state in which an older release muted it.
+TEST(Mutes, AnInsecureListenerIsSpokenOfForAsLongAsThereIsOne) {
+  CoordinatorConfig config;
+  config.insecure_listener = "0.0.0.0:7411";
+  const auto store = std::make_shared<MemoryStore>();
+  ASSERT_TRUE(
+      store
+          ->Append({{}, FindingMuted{"INSECURE_LISTENER", {}, "error"}, {}}, {})
+          .ok());
+  World world(config, store);
+  EXPECT_FALSE(FindingIn(&world, "INSECURE_LISTENER")->muted);
+  const absl::Status refused = Mute(&world, "INSECURE_LISTENER", seconds(9));
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(Message(refused)), HasSubstr("--insecure"));
+  EXPECT_FALSE(FindingIn(&world, "INSECURE_LISTENER")->muted);
+}
+
 TEST(Mutes, AreKeptAsTheyAre) {
   const WallTime until{std::chrono::hours(5)};
   for (const FindingMuted& muted :

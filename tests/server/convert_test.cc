@@ -134,6 +134,8 @@ TEST(Convert, EveryFieldOfARegistrationReachesPeople) {
   decoders.set_decoder_class(v1::DECODER_CLASS_EXACT);
   decoders.set_digest(std::string(32, 'd'));
   decoders.set_libraries("libjpeg 1");
+  registration.set_public_key(std::string(32, 'k'));
+  registration.set_not_confined("--no-seccomp");
   const auto stored = FromProto(registration);
   ASSERT_TRUE(stored.ok()) << stored.status();
   WorkerView view;
@@ -145,6 +147,17 @@ TEST(Convert, EveryFieldOfARegistrationReachesPeople) {
     if (name == "highest_sequence_seen" || name == "pool") continue;
     EXPECT_NE(FieldText(registration, name), "") << name;
     EXPECT_EQ(FieldText(registration, name), FieldText(info, name)) << name;
+  }
+}
+
+TEST(Convert, APublicKeyOfAnotherSizeIsNone) {
+  v1::RegisterWorker registration;
+  registration.set_name("w0");
+  for (const size_t bytes : {1, 31, 33, 100'000}) {
+    registration.set_public_key(std::string(bytes, 'k'));
+    const absl::Status status = FromProto(registration).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << bytes;
+    EXPECT_LT(Message(status).size(), 100u);
   }
 }
 

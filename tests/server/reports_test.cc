@@ -43,6 +43,9 @@ TEST(Reports, EachFactIsAFindingWithARemedyInAFixedOrder) {
   at.first_lost = {{"w", "host"}};
   at.troubled = 1;
   at.first_troubled = {{"v", "host", {"/data", "EIO"}, 2}};
+  at.not_confined = "--no-seccomp";
+  at.unconfined = 1;
+  at.first_unconfined = {{"u", "host", "EINVAL"}};
   at.without_decoder[DecoderClass::kNvjpeg] = {{"a", "b"}, 9};
   at.stalled = {{"c", "j", 0.5}};
   at.bad_jobs = {{"j", 4, "truncated", absl::OkStatus()},
@@ -56,10 +59,11 @@ TEST(Reports, EachFactIsAFindingWithARemedyInAFixedOrder) {
   at.regressed = {"w", 9, 5};
   EXPECT_THAT(CodesOf(at),
               ElementsAre("NO_WORKERS", "WORKER_LOST", "WORKERS_SILENT",
-                          "WORKER_STORAGE", "NO_DECODER", "CONSUMER_STALLED",
-                          "BAD_SAMPLES", "JOB_GIVEN_UP", "INDEX_FAILED",
-                          "INSECURE_LISTENER", "CERTIFICATE_EXPIRES",
-                          "STATE_FULL", "STATE_SET_ASIDE", "STATE_REGRESSED"));
+                          "WORKER_STORAGE", "NOT_CONFINED", "NOT_CONFINED",
+                          "NO_DECODER", "CONSUMER_STALLED", "BAD_SAMPLES",
+                          "JOB_GIVEN_UP", "INDEX_FAILED", "INSECURE_LISTENER",
+                          "CERTIFICATE_EXPIRES", "STATE_FULL",
+                          "STATE_SET_ASIDE", "STATE_REGRESSED"));
 }
 
 TEST(Reports, ACertificateIsSpokenOfBeforeItExpires) {

@@ -59,6 +59,20 @@ TEST(Config, DecodeMemoryIsOfAllThreadsTogether) {
   EXPECT_EQ(config.shared_decode_bytes(), 512 * kMiB);
 }
 
+// Of all that a worker keeps and works with, by default: 9/16 of what there is.
+TEST(Config, WhatIsBoundedFitsIntoTheControlGroup) {
+  for (const uint64_t machine : {8 * kGiB, 64 * kGiB}) {
+    Config config;
+    config.SetDefaults(8, machine);
+    EXPECT_EQ(config.unpacked_bytes, machine / 8);
+    EXPECT_LE(config.memory_bytes + config.decode_bytes + config.unpacked_bytes,
+              machine / 16 * 9);
+  }
+  Config small;
+  small.SetDefaults(1, kGiB);
+  EXPECT_EQ(small.unpacked_bytes, 256 * kMiB);
+}
+
 TEST(Config, FormsAreChosenByName) {
   Config config;
   EXPECT_TRUE(config.form_kinds().seek_index);

@@ -108,6 +108,29 @@ TEST_F(RowsServiceTest, ChecksumsAreSentToWhoAsksForThem) {
   EXPECT_EQ(rows_->counters().damaged_streams, 0u);
 }
 
+TEST_F(RowsServiceTest, WhoSendsANonceGetsAProofThatItIsTheWorker) {
+  const auto key = *rpc::WorkerKey::Make();
+  service_options_.key = key;
+  Start();
+  EXPECT_EQ(Open()->opened.proof(), "");
+  v1::RowsRequest request;
+  v1::OpenRows& open = *request.mutable_open();
+  open.set_plan_hash(job_.key());
+  open.set_consumer("test");
+  open.set_nonce(*rpc::MakeNonce());
+  auto client = Connect();
+  ASSERT_TRUE(client->call->Write(request));
+  v1::RowsResponse response;
+  ASSERT_TRUE(client->call->Read(&response));
+  const absl::Status proved =
+      rpc::CheckProof(key->public_key(), open, response.opened().proof());
+  EXPECT_TRUE(proved.ok()) << proved;
+  auto wrong = Connect();
+  open.set_nonce("short");
+  ASSERT_TRUE(wrong->call->Write(request));
+  EXPECT_EQ(Finish(*wrong).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
 TEST_F(RowsServiceTest, ARequestThatWasChangedOnItsWayEndsItsStream) {
   Start();
   v1::RowsRequest open;

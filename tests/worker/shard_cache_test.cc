@@ -77,5 +77,84 @@ TEST_F(ShardCacheTest, AFailureIsEverybodysWhoWaited) {
       << "a failure is not kept";
 }
 
+struct SizedShard {
+  uint64_t size;
+  uint64_t bytes() const { return size; }
+};
+using SizedShards = ShardCache<SizedShard>;
+
+// Opens it, or finds it; whether it was opened.
+bool Opens(SizedShards* cache, uint64_t key, uint64_t size) {
+  bool opened = false;
+  const auto got = cache->Get(key, [&]() -> absl::StatusOr<SizedShards::Ptr> {
+    opened = true;
+    return std::make_shared<const SizedShard>(SizedShard{size});
+  });
+  EXPECT_TRUE(got.ok() && (*got)->size == size);
+  return opened;
+}
+
+TEST(UnpackedBudget, TheSumOfAllCachesIsBounded) {
+  UnpackedBudget budget(100);
+  {
+    SizedShards a(80, 10, &budget), b(80, 10, &budget);
+    for (uint64_t key = 0; key < 4; ++key) EXPECT_TRUE(Opens(&a, key, 20));
+    EXPECT_EQ(budget.taken(), 80u);
+    for (uint64_t key = 0; key < 4; ++key) EXPECT_TRUE(Opens(&b, key, 20));
+    EXPECT_EQ(budget.taken(), 100u);
+    EXPECT_EQ(a.bytes() + b.bytes(), 100u);
+    // What nobody used for longest made room: a's.
+    EXPECT_EQ(b.bytes(), 80u);
+    EXPECT_FALSE(Opens(&a, 3, 20));
+    EXPECT_TRUE(Opens(&a, 0, 20)) << "b, used before a was, gives one up";
+    EXPECT_EQ(a.bytes(), 40u);
+    EXPECT_EQ(b.bytes(), 60u);
+  }
+  EXPECT_EQ(budget.taken(), 0u);
+}
+
+TEST(UnpackedBudget, WhatIsLargerThanAllIsKeptAlone) {
+  UnpackedBudget budget(100);
+  SizedShards a(1000, 10, &budget), b(1000, 10, &budget);
+  EXPECT_TRUE(Opens(&a, 1, 500));
+  EXPECT_FALSE(Opens(&a, 1, 500));
+  EXPECT_EQ(budget.taken(), 500u);
+  EXPECT_TRUE(Opens(&b, 1, 50));
+  EXPECT_EQ(a.bytes(), 0u);
+  EXPECT_EQ(budget.taken(), 50u);
+}
+
+TEST(UnpackedBudget, WhatCannotBeGivenUpLeavesNoRoom) {
+  UnpackedBudget budget(100);
+  SizedShards a(1000, 10, &budget);
+  UnpackedShare share, other;
+  EXPECT_TRUE(share.Take(&budget, 70));
+  EXPECT_TRUE(Opens(&a, 1, 30));
+  EXPECT_FALSE(other.Take(&budget, 40)) << "and what it could have had is gone";
+  EXPECT_EQ(budget.taken(), 70u);
+  EXPECT_TRUE(Opens(&a, 2, 50)) << "it is served, and not kept";
+  EXPECT_TRUE(Opens(&a, 2, 50));
+  EXPECT_EQ(a.bytes(), 0u);
+  EXPECT_FALSE(Opens(&a, 3, 30) && Opens(&a, 3, 30));
+}
+
+// Threads of several caches, each in the others' way.
+TEST(UnpackedBudget, ManyThreadsTakeAndGiveUp) {
+  UnpackedBudget budget(64);
+  {
+    SizedShards caches[] = {{64, 8, &budget}, {64, 8, &budget}};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i)
+      threads.emplace_back([&, i] {
+        for (uint64_t n = 0; n < 2000; ++n)
+          Opens(&caches[(n + static_cast<uint64_t>(i)) % 2], n % 7, 16);
+      });
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_LE(budget.taken(), 64u);
+    EXPECT_EQ(budget.taken(), caches[0].bytes() + caches[1].bytes());
+  }
+  EXPECT_EQ(budget.taken(), 0u);
+}
+
 }  // namespace
 }  // namespace leat::worker

@@ -36,7 +36,7 @@ class ArrayRecordSource final : public Source {
         storage_(StorageOf(limits)),
         max_file_bytes_(limits.max_file_bytes),
         open_(kOpenFiles, kOpenFiles),
-        chunks_(limits.max_unpacked_bytes, kKeptChunks) {}
+        chunks_(limits.max_unpacked_bytes, kKeptChunks, limits.unpacked) {}
 
   absl::Status Load(const Node& reader, std::string_view blob);
 

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/blame.h"
 #include "core/status.h"
 #include "worker/source/content_hash.h"
 #include "worker/source/formats.h"
@@ -19,6 +20,7 @@
 #include "worker/source/loader_args.h"
 #include "worker/source/record_file.h"
 #include "worker/source/source_storage.h"
+#include "worker/source/unpacked_budget.h"
 
 namespace leat::worker {
 namespace {
@@ -70,6 +72,14 @@ class IdxSource final : public Source {
     SourceLimits left = limits;
     ASSIGN_OR_RETURN(const bool gzip, IsGzip(*images_));
     if (gzip) {
+      if (!held_.Take(limits.unpacked, images_header_.payload_bytes()))
+        return WithBlame(
+            ResourceExhausted(
+                "{}: {} bytes when unpacked, and other datasets have what "
+                "--unpacked-memory gives ({}): give more, or unpack the file",
+                images_->name(), images_header_.payload_bytes(),
+                limits.unpacked->bytes()),
+            Blame::kWorker);
       ASSIGN_OR_RETURN(unpacked_, LoadIdx(*images_, images_header_, left));
       left.max_unpacked_bytes -= images_header_.payload_bytes();
     } else if (images_->size() !=
@@ -144,6 +154,7 @@ class IdxSource final : public Source {
   OpenedFile images_;
   IdxHeader images_header_;
   SampleBytes unpacked_;               // null: read from the file
+  UnpackedShare held_;                 // for it
   std::unique_ptr<int32_t[]> labels_;  // null: there are none
   Digest fingerprint_{};
 };

@@ -68,7 +68,7 @@ class MdsSource final : public Source {
         storage_(StorageOf(limits)),
         max_file_bytes_(limits.max_file_bytes),
         files_(options_.path),
-        open_(limits.max_unpacked_bytes, kOpenShards) {}
+        open_(limits.max_unpacked_bytes, kOpenShards, limits.unpacked) {}
 
   absl::Status Load(const Node& reader, std::string_view blob);
 

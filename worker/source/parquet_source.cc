@@ -66,9 +66,9 @@ class ParquetSource final : public Source {
         storage_(StorageOf(limits)),
         bounds_(BoundsOf(limits)),
         max_samples_(limits.max_files),
-        open_(limits.max_unpacked_bytes / 4, kOpenFiles),
-        chunks_(limits.max_unpacked_bytes / 4, kOpenChunks),
-        units_(limits.max_unpacked_bytes / 2, kKeptUnits) {}
+        open_(limits.max_unpacked_bytes / 4, kOpenFiles, limits.unpacked),
+        chunks_(limits.max_unpacked_bytes / 4, kOpenChunks, limits.unpacked),
+        units_(limits.max_unpacked_bytes / 2, kKeptUnits, limits.unpacked) {}
 
   absl::Status Load(const Node& reader, std::string_view blob);
 

@@ -24,6 +24,7 @@
 namespace leat::worker {
 
 class Storage;
+class UnpackedBudget;
 
 // Takes an index block by block (core/index_blocks.h), in order.
 class IndexSink {
@@ -53,6 +54,8 @@ struct SourceLimits {
   const Storage* storage = nullptr;
   // What one source keeps of shards that it had to decompress whole.
   uint64_t max_unpacked_bytes = 1ull << 30;
+  // What all sources keep so together; must outlive them. nullptr: no bound.
+  UnpackedBudget* unpacked = nullptr;
   // The bytes of one Parquet footer; in memory it takes a multiple.
   uint64_t max_footer_bytes = 16 << 20;
 };

@@ -22,6 +22,7 @@ _SUMS = (
     "duplicate_rows",
     "payload_copies",
     "damaged_streams",
+    "unproven_streams",
 )
 
 
