@@ -108,6 +108,7 @@ void Deliveries::AskElsewhere(Lane& lane, Row::Again why, HedgeBudget* budget) {
 absl::StatusOr<std::optional<Piece>> Deliveries::Begin(
     Lane& lane, const v1::RowsResponse& header, size_t data_bytes,
     MonotonicTime now) {
+  now_ = now;
   if (header.has_error()) {
     RETURN_IF_ERROR(RowError(lane, header, now));
     return std::nullopt;
@@ -218,6 +219,7 @@ absl::StatusOr<std::shared_ptr<Group>> Deliveries::Claim(
 
 std::optional<Piece> Deliveries::End(Lane& lane, const Piece& piece,
                                      MonotonicTime now) {
+  now_ = now;
   Group& group = *piece.group;
   if (group.source) return FinishMove(piece);
   Step& step = *group.step;
@@ -381,9 +383,24 @@ void Deliveries::Answered(Lane& lane, uint64_t ask_id,
     if (row.num_asked() == 0) window_.MakePending(*ask.step, index);
   }
   if (ask.open > 0) return;
+  if (ask.step->trace) TraceAsk(lane, ask_id, ask, false);
   leases_.EndLease(lane, ask);
   leases_.Release(ask.memory);
   lane.asks.erase(found);
+}
+
+void Deliveries::TraceAsk(const Lane& lane, uint64_t ask_id, const OpenAsk& ask,
+                          bool failed) const {
+  const TracedStep& trace = *ask.step->trace;
+  trace.Record({.of = nullptr,
+                .kind = SpanKind::kAsk,
+                .failed = failed,
+                .id = trace.AskId(ask_id),
+                .parent = trace.StepId(),
+                .begin_ns = trace.Unix(ask.asked_at),
+                .end_ns = trace.Unix(std::max(now_, ask.asked_at)),
+                .rows = ask.indices.size(),
+                .worker = peers_.at(lane.worker).ref.name});
 }
 
 // Withdraws what is still asked of a step that has all its rows.
@@ -395,6 +412,7 @@ void Deliveries::Completed(const Step* step) {
         ++it;
         continue;
       }
+      if (step->trace) TraceAsk(*peer.lane, it->first, it->second, false);
       peer.lane->open_rows -= it->second.open;
       peer.lane->open_bytes -= it->second.open_bytes;
       withdrawals_.push_back({.lane = peer.lane, .ask_id = it->first});

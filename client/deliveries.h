@@ -106,6 +106,9 @@ class Deliveries {
   void CountRows(Lane& lane, const Group& group, uint64_t rows,
                  MonotonicTime now);
   void Answered(Lane& lane, uint64_t ask_id, std::span<const uint32_t> indices);
+  // What was asked is not owed any more.
+  void TraceAsk(const Lane& lane, uint64_t ask_id, const OpenAsk& ask,
+                bool failed) const;
   void Abandon(Group& group);
   void Completed(const Step* step);
 
@@ -116,6 +119,7 @@ class Deliveries {
   std::vector<LaneMessage> withdrawals_;
   uint64_t next_ask_ = 1;
   uint64_t round_ = 0;
+  MonotonicTime now_{};  // of the newest call that told it
 };
 
 }  // namespace leat::client

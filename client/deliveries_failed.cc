@@ -182,6 +182,7 @@ void Deliveries::Closed(Lane& lane, const absl::Status& status,
                         MonotonicTime now) {
   Peer& peer = peers_.at(lane.worker);
   lane.closed = true;
+  now_ = now;
   if (absl::IsDataLoss(status)) ++window_.counters.damaged_streams;
   if (lane.unproven) ++window_.counters.unproven_streams;
   for (auto& [id, group] : lane.groups) Abandon(*group);
@@ -192,6 +193,7 @@ void Deliveries::Closed(Lane& lane, const absl::Status& status,
   if (lane.open_bytes > 0 && absl::IsResourceExhausted(status))
     peers_.Squeeze(lane);
   for (auto& [id, ask] : lane.asks) {
+    if (ask.step->trace) TraceAsk(lane, id, ask, true);
     leases_.Release(ask.memory);
     for (const uint32_t index : ask.indices) {
       Row& row = ask.step->rows[index];

@@ -238,6 +238,12 @@ bool Engine::PlanOne() {
     feed_failed_ = true;
     step->Fail(brought->status());
   }
+  if (options_.tracer != nullptr) {
+    step->trace = options_.tracer->Step(options_.open.plan_hash(), options_.job,
+                                        options_.open.consumer(),
+                                        position.epoch, position.step);
+    if (step->trace) step->planned_at = Now();
+  }
   fetcher_.AddStep(std::move(step), Now());
   planned_ = After(position);
   Settle();  // a step may have no rows here
@@ -260,6 +266,7 @@ absl::StatusOr<std::shared_ptr<Step>> Engine::Next(MonotonicTime deadline) {
       delivered_ = After(delivered_);
       ++steps_;
       CountWait(begin, true);
+      if (step->trace) TraceStep(*step, begin);
       Wake();
       return step;
     }

@@ -34,6 +34,7 @@
 #include "core/finish.h"
 #include "core/mutex.h"
 #include "core/shard_table.h"
+#include "core/tracing.h"
 
 namespace leat::client {
 
@@ -74,6 +75,8 @@ struct EngineOptions {
   Session::Opener sessions;  // null: no coordinator, only `table`
   v1::OpenConsumer open;
   std::shared_ptr<const AssignmentTable> table;  // known already; may be null
+  // Whose listeners see steps; outlives the engine. nullptr: nobody does.
+  const Tracer* tracer = nullptr;
   // Told each new table; may be null.
   std::function<void(std::shared_ptr<const AssignmentTable>)> on_table;
 };
@@ -154,6 +157,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   bool AtEnd(const Position& position) const;
   void Wake() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Settle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // `step` is handed out to who began to want it at `begin`.
+  void TraceStep(const Step& step, MonotonicTime begin) const;
   void CountWait(MonotonicTime begin, bool delivered)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AddWait(Duration wait, bool delivered)

@@ -44,6 +44,17 @@ v1::RowsRequest RequestFor(const LaneMessage& action) {
   return request;
 }
 
+void TraceReceive(const Group& group, MonotonicTime begin, MonotonicTime end) {
+  const TracedStep& trace = *group.step->trace;
+  trace.Record({.of = nullptr,
+                .kind = SpanKind::kReceive,
+                .thread = ThreadNumber(),
+                .parent = trace.AskId(group.ask_id),
+                .begin_ns = trace.Unix(begin),
+                .end_ns = trace.Unix(end),
+                .rows = group.indices.size()});
+}
+
 }  // namespace
 
 // One lane's link: copies what comes into the steps' buffers, once who sends it
@@ -84,7 +95,9 @@ class Engine::Handler : public LinkHandler {
                               piece->offset + offset, bytes);
         });
       const std::shared_ptr<Group> keep = piece->group;  // not under the lock
-      const Duration copying = LinkNow() - begin;
+      const MonotonicTime end = LinkNow();
+      const Duration copying = end - begin;
+      if (group.step->trace) TraceReceive(group, begin, end);
       MutexLock lock(&engine_->mu_);
       engine_->receiving_ += copying;
       piece = engine_->fetcher_.End(*lane_, *piece, LinkNow());

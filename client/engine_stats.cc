@@ -28,6 +28,24 @@ Position Engine::position() const {
   return delivered_;
 }
 
+void Engine::TraceStep(const Step& step, MonotonicTime begin) const {
+  const TracedStep& trace = *step.trace;
+  const MonotonicTime now = Clock::Real().Now();
+  trace.Record({.of = nullptr,
+                .kind = SpanKind::kStep,
+                .id = trace.StepId(),
+                .parent = 0,
+                .begin_ns = trace.Unix(step.planned_at),
+                .end_ns = trace.Unix(now),
+                .rows = step.rows.size()});
+  if (options_.ahead) return;  // who wants it is not the trainer
+  trace.Record({.of = nullptr,
+                .kind = SpanKind::kWait,
+                .parent = trace.StepId(),
+                .begin_ns = trace.Unix(std::max(begin, step.planned_at)),
+                .end_ns = trace.Unix(now)});
+}
+
 EngineStats Engine::Totals(MonotonicTime now) const {
   EngineStats stats{.counters = fetcher_.counters(),
                     .plane = fetcher_.plane(),

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "client/batches_state.h"
+#include "client/collect_spans.h"
 #include "client/deadline.h"
 #include "client/device/device_batches.h"
 #include "client/explain.h"
@@ -81,6 +82,8 @@ EngineOptions EngineOptionsFor(const std::shared_ptr<JobData>& job) {
         fmt::format("decoder class {}", Name(info.spec.decoder_class));
   // Consumers of a cluster draw different numbers.
   options.fetch.random = options.session.random = RandomFractions();
+  if (const auto& tracing = job->connection()->tracing)
+    options.tracer = &tracing->tracer();
   options.table = job->table();
   options.on_table = [job](std::shared_ptr<const AssignmentTable> table) {
     job->OfferTable(std::move(table));
@@ -304,6 +307,15 @@ absl::StatusOr<std::string> Job::Explain(uint64_t epoch, uint64_t step,
   for (const v1::ExplainedRow& row : explained)
     json.push_back(client::ToJsonNumbers(row));
   return json.dump();
+}
+
+absl::StatusOr<std::string> Job::CollectSpans(absl::Duration duration,
+                                              double ratio,
+                                              absl::Duration timeout) const {
+  ASSIGN_OR_RETURN(
+      const nlohmann::json spans,
+      client::CollectSpans(*state_->data, duration, ratio, timeout));
+  return spans.dump();
 }
 
 absl::StatusOr<std::unique_ptr<Batches>> Job::Open(

@@ -11,6 +11,7 @@
 
 #include "client/admin.h"
 #include "client/assignment_table.h"
+#include "client/client_tracing.h"
 #include "client/control.h"
 #include "client/leat/client.h"
 #include "client/private_service.h"
@@ -34,6 +35,8 @@ struct Connection {
   const std::unique_ptr<PrivateService> lease;  // null: a service elsewhere
   Control control;
   ControlAdmin admin;
+  // null: steps are not traced.
+  const std::shared_ptr<ClientTracing> tracing = ClientTracing::Shared();
 };
 
 // Immutable but for the newest table. Thread-safe.

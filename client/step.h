@@ -31,6 +31,7 @@
 #include "client/batch_pool.h"
 #include "client/feed.h"
 #include "core/clock.h"
+#include "core/tracing.h"
 
 namespace leat::client {
 
@@ -165,7 +166,9 @@ struct Step {
   // device's when the step is complete. With host memory it is done.
   enum class Upload : uint8_t { kDue, kUnderWay, kDone };
   Upload upload = Upload::kDone;
-  std::shared_ptr<StepMemory> memory;  // not null; also its writers'
+  std::shared_ptr<StepMemory> memory;       // not null; also its writers'
+  std::shared_ptr<const TracedStep> trace;  // null: it is not traced
+  MonotonicTime planned_at{};               // if it is traced
 };
 
 }  // namespace leat::client

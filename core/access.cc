@@ -54,6 +54,7 @@ constexpr MethodRule kMethods[] = {
     {"PoolService/ListPools", kYes, kYes, kNo},
     {"PoolService/SetPool", kNo, kNo, kNo},
     {"PoolService/WatchPool", kYes, kYes, kNo},
+    {"TraceService/CollectSpans", kYes, kYes, kNo},
     {"WorkerService/Rows", kNo, kYes, kNo},
 };
 

@@ -10,6 +10,7 @@
 #include "core/stages.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace leat {
 namespace {
@@ -22,6 +23,7 @@ constexpr std::array<std::string_view, kStages> kStageNames = {
     "device", "group", "send", "receive", "train"};
 
 thread_local StageClock* stage_clock = nullptr;
+thread_local StageObserver* stage_observer = nullptr;
 
 }  // namespace
 
@@ -97,12 +99,23 @@ StageThread::~StageThread() {
   std::erase(clocks_->running_, &own_);
 }
 
-StageScope::StageScope(Stage stage) : clock_(stage_clock) {
-  if (clock_ != nullptr) before_ = clock_->Enter(stage, /*count=*/true);
+StageObserver* ExchangeStageObserver(StageObserver* observer) {
+  return std::exchange(stage_observer, observer);
+}
+
+StageScope::StageScope(Stage stage) : clock_(stage_clock), stage_(stage) {
+  if (clock_ == nullptr) return;
+  before_ = clock_->Enter(stage, /*count=*/true);
+  observer_ = stage_observer;
+  if (observer_ != nullptr) [[unlikely]]
+    begin_ = clock_->Now();
 }
 
 StageScope::~StageScope() {
-  if (clock_ != nullptr) clock_->Enter(before_, /*count=*/false);
+  if (clock_ == nullptr) return;
+  clock_->Enter(before_, /*count=*/false);
+  if (observer_ != nullptr) [[unlikely]]
+    observer_->OnStage(stage_, begin_, clock_->Now());
 }
 
 }  // namespace leat

@@ -60,6 +60,17 @@ struct StageTimes {
   std::array<One, kStages> all{};
 };
 
+// Is told each stage that the calling thread has left, with the time of those
+// that were entered inside it.
+class StageObserver {
+ public:
+  virtual ~StageObserver() = default;
+  virtual void OnStage(Stage stage, MonotonicTime begin, MonotonicTime end) = 0;
+};
+// Sets who is told of the calling thread's stages, null: nobody; returns who
+// was. A thread that is not enrolled has no stages.
+StageObserver* ExchangeStageObserver(StageObserver* observer);
+
 // One thread's. Enter by that thread; AddTo by any.
 class StageClock {
  public:
@@ -67,6 +78,7 @@ class StageClock {
   // Returns the stage that it was in. `count`: it is another item of `stage`.
   Stage Enter(Stage stage, bool count);
   void AddTo(StageTimes* times) const;
+  MonotonicTime Now() const { return clock_.Now(); }
 
  private:
   uint64_t SinceStart() const;
@@ -120,7 +132,10 @@ class StageScope {
 
  private:
   StageClock* const clock_;  // null: the thread is not enrolled
+  Stage stage_;
   Stage before_ = Stage::kNone;
+  StageObserver* observer_ = nullptr;
+  MonotonicTime begin_{};  // if it is observed
 };
 
 }  // namespace leat

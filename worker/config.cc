@@ -31,6 +31,13 @@ void AddServerFlags(CLI::App& app, Config& config) {
                  "how often this process asks itself whether it answers; after "
                  "three misses in a row it ends; 0: never")
       ->check(CLI::Range(0, 86'400'000));
+  app.add_option("--otlp-endpoint", config.otlp.endpoint,
+                 "http(s)://HOST:PORT of a collector that takes spans by OTLP "
+                 "over gRPC (or OTEL_EXPORTER_OTLP_ENDPOINT); nothing is "
+                 "traced without it");
+  app.add_option("--trace-ratio", config.otlp.ratio,
+                 "the share of steps that are traced, the same at trainers (or "
+                 "OTEL_TRACES_SAMPLER_ARG)");
   app.add_flag("--no-seccomp", config.no_seccomp,
                "this process may start programs, and whatever else its user "
                "may: no filter of system calls");
@@ -235,6 +242,7 @@ absl::Status Config::Validate() const {
   if (name.size() > 128)
     return InvalidArgument("--name of {} bytes: want up to 128", name.size());
   RETURN_IF_ERROR(gpu.Validate());
+  RETURN_IF_ERROR(otlp.Validate());
   RETURN_IF_ERROR(AllowedReads::Create(storage.allow, [](const char*) {
                     return static_cast<const char*>(nullptr);
                   }).status());
@@ -311,6 +319,7 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
   config.security.token = environment.access_token;
   if (!environment.plane.empty()) config.plane = environment.plane;
   config.pool = environment.pool;
+  config.otlp = environment.otlp;
   std::string devices = "all", log_format = "text";
   std::string formats = config.image.formats.ToString();
   SizeFlag sizes[] = {

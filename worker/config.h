@@ -13,6 +13,7 @@
 #include "core/log.h"
 #include "rpc/auth.h"
 #include "rpc/newcomers.h"
+#include "rpc/otlp_exporter.h"
 #include "rpc/secret_files.h"
 #include "worker/disk_forms.h"
 #include "worker/gpu_worker.h"
@@ -50,6 +51,7 @@ struct Config {
   // How rows reach consumers on this host: "auto"; "grpc": their memory is not
   // taken; "shm", "cuda": it is an error if it cannot be.
   std::string plane = "auto";
+  rpc::OtlpSettings otlp;  // where spans of traced steps go
 
   // Performance. 0: from the machine, by SetDefaults.
   int threads = 0;
@@ -132,6 +134,7 @@ struct Environment {
   std::string plane;         // LEAT_PLANE
   std::string leat_token;    // LEAT_TOKEN, which is refused
   std::string pool;          // LEAT_POOL
+  rpc::OtlpSettings otlp;    // OTEL_*
   // What Slurm gave the task: a number of cores, and MiB of memory a node or a
   // core. Empty: nothing is said.
   std::string slurm_cpus;            // SLURM_CPUS_PER_TASK

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // leat-worker. Exit codes: 0 after a drain, 1 failed, 2 wrong flags, 69
-// answered nobody, 130 or 143 after a second signal.
+// answered nobody, 130 or 143 after a second signal. `leat-worker index URI` is
+// no daemon (worker/index_command.h).
 #include <unistd.h>
 
 #include <atomic>
@@ -16,10 +17,12 @@
 #include "core/status.h"
 #include "rpc/confinement.h"
 #include "rpc/journal_log.h"
+#include "rpc/otlp_exporter.h"
 #include "rpc/process.h"
 #include "rpc/secret_files.h"
 #include "rpc/service_notifier.h"
 #include "worker/config.h"
+#include "worker/index_command.h"
 #include "worker/worker.h"
 
 namespace {
@@ -152,7 +155,20 @@ int Run(leat::worker::Config config, leat::rpc::StopSignals* signals) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "index") {
+    // It reads bytes that may be anybody's. Where the kernel has no filter it
+    // goes on without.
+    leat::rpc::Confine(/*drivers=*/false).IgnoreError();
+    return leat::worker::RunIndexCommand(argc - 1, argv + 1);
+  }
   leat::rpc::StopSignals signals;
+  const absl::StatusOr<leat::rpc::OtlpSettings> otlp =
+      leat::rpc::OtlpFromEnvironment(
+          [](const char* name) -> const char* { return std::getenv(name); });
+  if (!otlp.ok()) {
+    fmt::print(stderr, "leat-worker: {}\n", leat::Message(otlp.status()));
+    return 2;
+  }
   auto flags = leat::worker::ParseFlags(
       argc, argv,
       {.access_token = FromEnvironment("LEAT_ACCESS_TOKEN"),
@@ -160,6 +176,7 @@ int main(int argc, char** argv) {
        .plane = FromEnvironment("LEAT_PLANE"),
        .leat_token = FromEnvironment("LEAT_TOKEN"),
        .pool = FromEnvironment("LEAT_POOL"),
+       .otlp = *otlp,
        .slurm_cpus = FromEnvironment("SLURM_CPUS_PER_TASK"),
        .slurm_memory = FromEnvironment("SLURM_MEM_PER_NODE"),
        .slurm_memory_per_cpu = FromEnvironment("SLURM_MEM_PER_CPU")});

@@ -38,6 +38,10 @@ constexpr Metric kAccepted = {"leat_connections_accepted_total", kCounter,
 constexpr Metric kRefused = {
     "leat_connections_refused_total", kCounter,
     "Connections that were closed at once, by the bound that they exceeded."};
+constexpr Metric kSpans = {
+    "leat_spans_total", kCounter,
+    "Spans of traced steps that a collector took, and those that it did not "
+    "take, or for which there was no room."};
 constexpr Metric kExpiry = {
     "leat_cert_expiry_timestamp_seconds", kGauge,
     "When the daemon's certificate expires, since 1970; no series without "
@@ -277,6 +281,10 @@ std::string MetricsOf(const MetricSources& sources) {
            static_cast<double>(sources.connections.refused_all));
   page.Add(kRefused, {{"bound", "address"}},
            static_cast<double>(sources.connections.refused_address));
+  page.Add(kSpans, {{"outcome", "exported"}},
+           static_cast<double>(sources.spans.exported));
+  page.Add(kSpans, {{"outcome", "dropped"}},
+           static_cast<double>(sources.spans.dropped));
   if (sources.certificate_expiry)
     page.Add(kExpiry, {}, Seconds(*sources.certificate_expiry));
   return page.Text();

@@ -16,6 +16,7 @@
 #include "leat/v1/types.pb.h"
 #include "rpc/acceptor.h"
 #include "rpc/http/metric_page.h"
+#include "rpc/otlp_exporter.h"
 #include "worker/histogram.h"
 
 namespace leat::worker {
@@ -28,6 +29,7 @@ struct MetricSources {
   bool in_session = false;
   absl::Status answers;
   rpc::Acceptor::Counters connections;
+  rpc::OtlpCounters spans;
   std::optional<WallTime> certificate_expiry;  // nullopt: no TLS
 };
 

@@ -16,6 +16,10 @@
 #include "absl/status/statusor.h"
 #include "worker/stored_sample.h"
 
+namespace leat {
+class TracedStep;
+}
+
 namespace leat::worker {
 
 // What a decode thread keeps between rows: scratch memory.
@@ -190,6 +194,8 @@ struct RowAsk {
   // substitutes or partners): where this one does not find them either, they
   // are bad.
   std::vector<uint64_t> absent;
+  // Where its spans go; null: its step is not traced.
+  std::shared_ptr<const TracedStep> trace;
 };
 
 // Rows that were computed together. Payload: field after field, each
@@ -205,8 +211,9 @@ struct FinishedGroup {
   const void* lease = nullptr;   // the ask's; during OnGroup
   std::span<const std::byte> payload;
   // Holds the payload, and counts as one of the stream's unsent groups; the
-  // buffer goes back to its pool when dropped. Dropping takes no lock: fit for
-  // gRPC's release hooks.
+  // buffer goes back to its pool when dropped. Dropping takes no lock, but for
+  // that of a SpanBuffer where the step is traced: fit for gRPC's release
+  // hooks.
   std::shared_ptr<const void> owner;
 };
 

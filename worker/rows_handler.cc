@@ -8,6 +8,7 @@
 #include "core/finish.h"
 #include "core/log.h"
 #include "core/status.h"
+#include "core/tracing.h"
 #include "rpc/raw_frame.h"
 
 namespace leat::worker {
@@ -227,6 +228,7 @@ absl::Status RowsHandler::Open(const v1::OpenRows& open) {
       return InvalidArgument("the stream is open already");
   }
   consumer_ = open.consumer();
+  plan_hash_ = open.plan_hash();
   checksums_ = open.checksums();
   RETURN_IF_ERROR(SendOpened(open));
   shared_->jobs->Get(
@@ -362,6 +364,9 @@ absl::Status RowsHandler::Submit(Scheduler::StreamId id, WiredAsk wired) {
     }
     RETURN_IF_ERROR(placed);
   }
+  if (const Tracer* const tracer = shared_->options.tracer; tracer != nullptr)
+    ask.trace = tracer->Step(plan_hash_, runtime->job_key(), consumer_,
+                             ask.epoch, ask.step);
   return shared_->scheduler->Ask(id, std::move(ask));
 }
 

@@ -99,7 +99,7 @@ class RowsHandler final : public rpc::StreamHandler<grpc::ByteBuffer>,
   const std::shared_ptr<RowsShared> shared_;
   const std::shared_ptr<RowsShared::RowsStream> stream_;
   const std::shared_ptr<StreamLending> lending_;  // null: none
-  std::string consumer_;                          // OnMessage's
+  std::string consumer_, plan_hash_;              // constant once opened
   std::atomic<bool> checksums_{false};            // due in each message
   const std::shared_ptr<std::atomic<uint64_t>> brought_bytes_ =
       std::make_shared<std::atomic<uint64_t>>(0);  // as RowsShared's

@@ -22,6 +22,10 @@ class ServerContextBase;
 class Service;
 }  // namespace grpc
 
+namespace leat {
+class Tracer;
+}
+
 namespace leat::worker {
 
 class JobTable;
@@ -37,6 +41,8 @@ struct RowsServiceOptions {
   // By which streams are told that this is the worker that the coordinator
   // knows; null: they are not.
   std::shared_ptr<const rpc::WorkerKey> key;
+  // Whose listeners see asks; outlives the service's streams. nullptr: nobody.
+  const Tracer* tracer = nullptr;
 };
 
 struct RowsCounters {

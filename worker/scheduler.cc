@@ -362,7 +362,13 @@ bool Scheduler::RunOne(ThreadState* state) {
       State::Open(*state_, std::exchange(task.opens, {}));
   }
   const MonotonicTime start = state_->clock.Now();
-  const absl::Status status = State::Compute(task, state);
+  absl::Status status;
+  {
+    SpanScope row(task.group->trace, SpanKind::kRow, task.group->span, 1,
+                  state_->clock);
+    status = State::Compute(task, state);
+    if (!status.ok()) row.set_failed();
+  }
   const MonotonicTime end = state_->clock.Now();
   const Duration spent = end - start;
   state_->counters->busy_ns += static_cast<uint64_t>(spent.count());

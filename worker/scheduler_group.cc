@@ -41,6 +41,23 @@ void UseBuffer(Group& group) {
   group.outputs.offsets = group.offsets;
 }
 
+void Group::RecordSpans(MonotonicTime now) const {
+  const auto record = [&](SpanKind kind, uint64_t id, uint64_t parent,
+                          MonotonicTime begin, MonotonicTime end) {
+    trace->Record({.of = nullptr,
+                   .kind = kind,
+                   .failed = kind == SpanKind::kRows && !status.ok(),
+                   .id = id,
+                   .parent = parent,
+                   .begin_ns = trace->Unix(begin),
+                   .end_ns = trace->Unix(end),
+                   .rows = rows.size()});
+  };
+  record(SpanKind::kQueue, 0, span, asked_at, planned_at);
+  record(SpanKind::kSend, 0, span, sent_at, now);
+  record(SpanKind::kRows, span, trace->AskId(ask_id), asked_at, now);
+}
+
 GroupMap::iterator Scheduler::State::Plan(StreamState& stream, size_t most) {
   const auto it = stream.asks.begin();
   PendingAsk& ask = it->second;
@@ -68,8 +85,15 @@ GroupMap::iterator Scheduler::State::Plan(StreamState& stream, size_t most) {
   group->outputs.rows = rows;
   group->outputs.field_bytes = stream.work->field_bytes();
   if (ask.ask.memory != nullptr) UseMemory(*group, ask);
+  if (ask.ask.trace != nullptr) [[unlikely]] {
+    group->trace = ask.ask.trace;
+    group->span = group->trace->RowsId(group->ask_id, group->group_id);
+    group->planned_at = clock.Now();
+  }
   if (stream.ahead) {
     group->reads = std::make_shared<GroupReads>();
+    group->reads->trace = group->trace;
+    group->reads->span = group->span;
     group->reads->account = stream.job->reads;
     group->reads->records.resize(rows);
     if (!group->placed)

@@ -288,7 +288,12 @@ bool Scheduler::ReadSome(bool was_idle) {
   }
   state_->reading.Notify();  // another one may find more
   const MonotonicTime start = state_->clock.Now();
-  std::vector<RowRecords> records = state_->Read(task);
+  std::vector<RowRecords> records;
+  {
+    const SpanScope reading(task.reads->trace, SpanKind::kReadAhead,
+                            task.reads->span, task.rows.size(), state_->clock);
+    records = state_->Read(task);
+  }
   const MonotonicTime end = state_->clock.Now();
   {
     MutexLock lock(&state_->mu);

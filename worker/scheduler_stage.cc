@@ -84,6 +84,17 @@ absl::Status FirstError(const std::vector<absl::Status>& rows,
   return absl::OkStatus();
 }
 
+// A stage has finished the group's rows, since `begin`.
+void RecordDevice(const Group& group, MonotonicTime begin) {
+  group.trace->Record({.of = nullptr,
+                       .kind = SpanKind::kDevice,
+                       .failed = !group.status.ok(),
+                       .parent = group.span,
+                       .begin_ns = group.trace->Unix(begin),
+                       .end_ns = group.trace->Unix(group.clock.Now()),
+                       .rows = group.rows.size()});
+}
+
 }  // namespace
 
 void Scheduler::State::Join(StreamState& stream, Groups* groups) {
@@ -225,13 +236,16 @@ void Scheduler::State::Finish(std::shared_ptr<State> state,
                               std::shared_ptr<SharedStage> shared) {
   GroupStage* const stage = shared->stage.get();
   for (const size_t row : shared->unwanted) stage->Forget(row);
+  const MonotonicTime begin = state->clock.Now();
   const auto end = std::make_shared<StageEnd>(
-      [state = std::move(state), shared = std::move(shared)](
+      [begin, state = std::move(state), shared = std::move(shared)](
           const std::vector<absl::Status>& rows) mutable {
         shared->stage.reset();
         for (std::shared_ptr<Group>& group :
              std::exchange(shared->groups, {})) {
           group->status = FirstError(rows, *group);
+          if (group->trace != nullptr) [[unlikely]]
+            RecordDevice(*group, begin);
           Deliver(std::move(group));
         }
         shared.reset();

@@ -19,6 +19,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "core/mutex.h"
 #include "core/stages.h"
+#include "core/tracing.h"
 #include "worker/scheduler.h"
 
 namespace leat::worker {
@@ -51,6 +52,9 @@ struct GroupReads {
   std::set<size_t> ready;            // rows that were read and not begun
   size_t asked = 0;                  // rows before it were given to a thread
   std::atomic<bool> dropped{false};  // also read without the lock
+  // As the group's; constant.
+  std::shared_ptr<const TracedStep> trace;
+  uint64_t span = 0;
 };
 
 // Where an ask stands in its job: epoch, then step, then arrival.
@@ -113,7 +117,11 @@ struct Group {
         std::max(Duration(now - sent_at), Duration(0)).count());
     ++counters->groups_sent;
     --counters->groups_unsent;
+    if (trace != nullptr) [[unlikely]]
+      RecordSpans(now);
   }
+  // The group's, which has been sent.
+  void RecordSpans(MonotonicTime now) const;
 
   // Constant once open.
   const Clock& clock;
@@ -138,9 +146,12 @@ struct Group {
   std::shared_ptr<const LentMemory> memory;
   std::shared_ptr<const RowWork> work;
   std::shared_ptr<SharedStage> stage;
-  size_t first = 0;                   // row of the stage
-  std::shared_ptr<GroupReads> reads;  // null: not read ahead
-  std::vector<RowRecords> unwanted;   // of a dropped group
+  size_t first = 0;                         // row of the stage
+  std::shared_ptr<GroupReads> reads;        // null: not read ahead
+  std::vector<RowRecords> unwanted;         // of a dropped group
+  std::shared_ptr<const TracedStep> trace;  // null: the step is not traced
+  uint64_t span = 0;                        // the group's
+  MonotonicTime planned_at{};               // if it is traced
   // Guarded by the scheduler's lock until complete.
   Phase phase = Phase::kPlanned;
   size_t booked = 0;  // bytes of the pool, for the buffer that it lacks

@@ -38,6 +38,7 @@
 #include "worker/stage_report.h"
 #include "worker/storage_troubles.h"
 #include "worker/worker_parts.h"
+#include "worker/worker_tracing.h"
 
 namespace leat::worker {
 namespace {
@@ -115,14 +116,10 @@ struct Worker::State {
               .max_brought_bytes_per_stream =
                   config.max_brought_bytes_per_stream,
               .max_brought_bytes_total = config.max_brought_bytes_total,
-              .key = key},
+              .key = key,
+              .tracer = tracing.tracer()},
              config.security, &jobs, &scheduler, lending.get()),
-        explain(
-            [this](std::string_view method,
-                   const grpc::ServerContextBase& call) {
-              return rows.Admit(method, call);
-            },
-            &jobs, WithoutBudget(config.image)) {}
+        explain(Admits(), &jobs, WithoutBudget(config.image)) {}
   ~State() {
     pages.reset();
     StopReading();
@@ -131,6 +128,11 @@ struct Worker::State {
     server.reset();
   }
 
+  TraceCalls::Admit Admits() {
+    return [this](std::string_view method, const auto& call) {
+      return rows.Admit(method, call);
+    };
+  }
   static Config WithStorage(Config config, const Storage* storage,
                             UnpackedBudget* unpacked) {
     config.source.storage = storage;
@@ -167,12 +169,14 @@ struct Worker::State {
     jobs.StopFetchingBlocks();
     storage->Stop();
     explain.Stop();
+    tracing.Stop();
   }
   // kResourceExhausted: the system does not give all threads.
   absl::Status CheckThreads() {
     RETURN_IF_ERROR(scheduler.started());
     RETURN_IF_ERROR(jobs.started());
     RETURN_IF_ERROR(explain.started());
+    RETURN_IF_ERROR(tracing.started());
     return troubles.Start();
   }
   absl::Status StartSession();
@@ -217,6 +221,7 @@ struct Worker::State {
   const std::unique_ptr<LendingServer> lending;  // null: memory is not taken
   Scheduler scheduler;
   JobTable jobs;
+  WorkerTracing tracing{Admits()};
   RowsService rows;
   ExplainCalls explain;
   std::unique_ptr<rpc::Server> server;
@@ -359,7 +364,8 @@ std::string Worker::State::Metrics() {
                            .threads = static_cast<uint64_t>(config.threads),
                            .in_session = session->alive(),
                            .answers = server->answers(),
-                           .connections = server->connections()};
+                           .connections = server->connections(),
+                           .spans = tracing.exported()};
   {
     MutexLock lock(&mu);
     sources.certificate_expiry = certificate_expiry;
@@ -420,12 +426,14 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(Config config,
   ASSIGN_OR_RETURN(
       state->server,
       rpc::Server::Start(ServerOptions(c, newcomers, state->events), c.security,
-                         {state->rows.service(), state->explain.service()}));
+                         {state->rows.service(), state->explain.service(),
+                          state->tracing.service()}));
   state->address =
       c.advertise.empty() ? Reachable(state->server->address()) : c.advertise;
   state->name = c.name.empty() ? DefaultName(c.listen) : c.name;
   LOG_INFO("worker.serving name={} address={} {}", state->name, state->address,
            c.ToString());
+  RETURN_IF_ERROR(state->tracing.StartExport(c, state->name));
   RETURN_IF_ERROR(state->StartSession());
   RETURN_IF_ERROR(state->StartPages());
   return std::unique_ptr<Worker>(new Worker(std::move(state)));

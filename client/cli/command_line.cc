@@ -203,6 +203,8 @@ void CommandLine::State::AddLocal() {
   values[picture] = Files();
 
   AddWhy();
+  AddIndex();
+  AddTrace();
 
   CLI::App* inspect =
       Command("inspect", "What a JPEG, a token or a folder of images holds",

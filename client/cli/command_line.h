@@ -36,6 +36,11 @@ struct Options {
   std::string role, token_name, expires;
   std::optional<uint32_t> min_workers, max_workers;
   bool yes = false, local = false;
+  std::string format, daemon_dir, state_folder;
+  std::vector<std::string> reader_args;
+  uint64_t read_records = 100;
+  std::string duration = "10s", trace = "trace.json";
+  double ratio = 1;
   std::string since = "1m";
   std::string sort, condition, within = "5m";
   uint64_t epoch = 0, step = 0;

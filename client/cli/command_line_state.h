@@ -74,6 +74,8 @@ struct CommandLine::State {
   void AddEvents();
   void AddHealth();
   void AddReport();
+  void AddIndex();
+  void AddTrace();
   CommandNode Node(const CLI::App* command) const;
 };
 

@@ -41,9 +41,25 @@ void CommandLine::State::AddDoctor() {
   CLI::App* doctor =
       Command("doctor", "What is not as it should be, and what to do about it",
               "  leat doctor\n  leat doctor --local\n"
+              "  leat doctor --local --state /var/lib/leat --data "
+              "s3://bucket/train\n"
               "  leat doctor -o name    # codes of what is wrong\n");
   doctor->add_flag("--local", options.local,
                    "this machine alone: no coordinator is asked");
+  const auto path = [&](const char* flag, std::string& value, const char* text,
+                        const char* type) {
+    CLI::Option* option = doctor->add_option(flag, value, text);
+    option->type_name(type);
+    values[option] = Files();
+  };
+  path("--state", options.state_folder,
+       "also measure how long this folder takes to keep a write, as a "
+       "coordinator does it in its --state",
+       "FOLDER");
+  path("--data", options.path,
+       "also list this dataset and read one of its records, with this user's "
+       "credentials",
+       "URI");
   AddOutput(doctor, false);
 }
 

@@ -72,6 +72,13 @@ class ServiceConnection : public Connection {
     return job->Explain(epoch, step, {*row}, true, timeout_);
   }
 
+  absl::StatusOr<std::string> CollectSpans(std::string_view name,
+                                           absl::Duration duration,
+                                           double ratio) override {
+    ASSIGN_OR_RETURN(const std::unique_ptr<Job> job, service_->GetJob(name));
+    return job->CollectSpans(duration, ratio, timeout_);
+  }
+
  private:
   const std::unique_ptr<Service> service_;
   const absl::Duration timeout_;

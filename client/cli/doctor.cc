@@ -55,6 +55,20 @@ double CpuQuota() {
   return std::strtod(quota.c_str(), nullptr) / period;
 }
 
+// "0" or "0-1" or "0,2-3": how many that are.
+unsigned NumaNodes() {
+  std::ifstream in("/sys/devices/system/node/online");
+  unsigned count = 0, first = 0, last = 0;
+  while (in >> first) {
+    last = first;
+    if (in.peek() == '-') in.ignore(), in >> last;
+    if (!in || last < first) break;
+    count += last - first + 1;
+    if (in.peek() == ',') in.ignore();
+  }
+  return std::max(1u, count);
+}
+
 bool IsLoopback(std::string_view address) {
   return address.starts_with("127.") || address.starts_with("localhost:") ||
          address.starts_with("[::1]") || address.starts_with("unix");
@@ -85,6 +99,7 @@ LocalFacts GatherLocal() {
         state != TIME_ERROR && (clock.status & STA_UNSYNC) == 0;
   facts.cpus = std::thread::hardware_concurrency();
   facts.cpu_quota = CpuQuota();
+  facts.numa_nodes = NumaNodes();
   facts.has_gpu = std::ifstream("/dev/nvidiactl").is_open();
   std::ifstream driver("/proc/driver/nvidia/version");
   std::getline(driver, facts.gpu_driver);
@@ -118,6 +133,13 @@ std::vector<Diagnosis> DiagnoseLocal(const LocalFacts& facts) {
              : fmt::format("{} CPUs, without a quota", facts.cpus),
          "raise the quota, or start leat-worker with --threads of it: more "
          "threads are stopped in turns");
+  to.Add(
+      "NUMA", facts.numa_nodes > 1 ? "warn" : "",
+      facts.numa_nodes > 1
+          ? fmt::format("memory and CPUs are in {} nodes", facts.numa_nodes)
+          : "memory and CPUs are in one node",
+      "start a leat-worker on each: numactl --cpunodebind=N --membind=N; one "
+      "process over all of them waits for memory of the other nodes");
   if (facts.clock_is_synchronised)
     to.Add("CLOCK", *facts.clock_is_synchronised ? "" : "warn",
            *facts.clock_is_synchronised ? "the clock is synchronised"

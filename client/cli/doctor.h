@@ -22,8 +22,9 @@ struct LocalFacts {
   std::optional<bool> clock_is_synchronised;  // none: the system does not say
   unsigned cpus = 0;                          // that may be used
   double cpu_quota = 0;                       // of a cgroup, in CPUs; 0: none
-  bool has_gpu = false;                       // the device is there
-  std::string gpu_driver;                     // its version; empty: none
+  unsigned numa_nodes = 1;
+  bool has_gpu = false;       // the device is there
+  std::string gpu_driver;     // its version; empty: none
   uint64_t locked_bytes = 0;  // that may be locked; ~0: without a limit
 };
 

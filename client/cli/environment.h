@@ -61,6 +61,10 @@ class Connection {
   virtual absl::StatusOr<std::string> Explain(std::string_view job,
                                               uint64_t epoch, uint64_t step,
                                               std::optional<uint32_t> row) = 0;
+  // leat::Job::CollectSpans. kNotFound: no such job.
+  virtual absl::StatusOr<std::string> CollectSpans(std::string_view job,
+                                                   absl::Duration duration,
+                                                   double ratio) = 0;
 };
 
 struct Environment {
@@ -70,6 +74,8 @@ struct Environment {
   std::ostream* err = nullptr;  // messages
   bool in_is_terminal = false;
   bool out_is_terminal = false;
+  bool err_is_terminal = false;
+  std::string program_dir;        // where this program is; empty: not known
   std::function<size_t()> width;  // of the terminal now; 0: not one
   std::function<std::optional<std::string>(const char* name)> variable;
   std::function<absl::StatusOr<std::unique_ptr<Connection>>(
@@ -78,8 +84,9 @@ struct Environment {
   std::function<absl::Time()> now;
   std::function<void(absl::Duration)> pause;  // between redraws
   // Runs a program: Spawn.
-  std::function<absl::StatusOr<Ended>(const std::vector<std::string>& argv,
-                                      absl::Duration limit)>
+  std::function<absl::StatusOr<Ended>(
+      const std::vector<std::string>& argv, absl::Duration limit,
+      const std::function<void(std::string_view)>& on_err)>
       spawn;
 };
 

@@ -12,6 +12,7 @@
 #include "client/cli/listing.h"
 #include "client/cli/sheet.h"
 #include "client/cli/text.h"
+#include "client/cli/trace.h"
 #include "core/status.h"
 
 namespace leat::cli {
@@ -56,6 +57,45 @@ absl::StatusOr<int> RunSheet(Session& session) {
       options.picture, sheet.tiles, rows->batch, options.name, rows->epoch,
       rows->step, sheet.picture.width, sheet.picture.height));
   if (!sheet.note.empty()) session.Say(sheet.note);
+  return kGood;
+}
+
+absl::StatusOr<int> RunTrace(Session& session) {
+  const Options& options = session.options();
+  const Environment& environment = session.environment();
+  ASSIGN_OR_RETURN(const absl::Duration duration,
+                   ParseTimeFlag("--duration", options.duration));
+  ASSIGN_OR_RETURN(Connection * connection, session.Connect());
+  const auto consumers = [&]() -> absl::StatusOr<Json> {
+    ASSIGN_OR_RETURN(const std::string text,
+                     connection->admin().ListConsumers());
+    return ParseObject(text, "consumers");
+  };
+  Collected collected{.job = options.name};
+  ASSIGN_OR_RETURN(collected.before, consumers());
+  collected.begin_ns = absl::ToUnixNanos(environment.now());
+  absl::StatusOr<std::string> spans =
+      connection->CollectSpans(options.name, duration, options.ratio);
+  RETURN_IF_ERROR(WithNearNames(spans.status(), connection->admin(),
+                                *FindKind("jobs"), options.name));
+  collected.end_ns = absl::ToUnixNanos(environment.now());
+  ASSIGN_OR_RETURN(collected.after, consumers());
+  ASSIGN_OR_RETURN(collected.workers, ParseArray(*spans, "spans"));
+  const TraceFile file = MakeTrace(collected);
+  if (options.trace == "-")
+    *environment.out << file.json << std::flush;
+  else
+    RETURN_IF_ERROR(WriteFile(options.trace, file.json));
+  for (const std::string& error : file.errors) session.Say(error);
+  session.Say(fmt::format(
+      "{}: {} spans of {} workers, {} consumers{}; open it at ui.perfetto.dev",
+      options.trace, file.spans, file.workers, file.consumers,
+      file.dropped > 0
+          ? fmt::format("; {} spans found no room: --ratio takes fewer steps",
+                        file.dropped)
+          : ""));
+  if (file.spans == 0)
+    session.Say("no rows were computed; is the job running?");
   return kGood;
 }
 

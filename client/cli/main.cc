@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
 
 #include "client/cli/environment.h"
@@ -14,6 +15,13 @@ std::optional<std::string> Variable(const char* name) {
   const char* value = std::getenv(name);
   if (value == nullptr) return std::nullopt;
   return value;
+}
+
+std::string ProgramDir() {
+  std::error_code error;
+  const std::filesystem::path program =
+      std::filesystem::read_symlink("/proc/self/exe", error);
+  return error ? std::string() : program.parent_path().string();
 }
 
 // COLUMNS decides, also for a pipe; else the terminal.
@@ -36,6 +44,8 @@ int main(int argc, char** argv) {
   environment.err = &std::cerr;
   environment.in_is_terminal = isatty(STDIN_FILENO) != 0;
   environment.out_is_terminal = isatty(STDOUT_FILENO) != 0;
+  environment.err_is_terminal = isatty(STDERR_FILENO) != 0;
+  environment.program_dir = ProgramDir();
   environment.width = Width;
   environment.variable = Variable;
   environment.connect = leat::cli::ConnectService;

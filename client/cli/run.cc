@@ -30,6 +30,7 @@ const std::map<std::string_view, Command>& Commands() {
       {"pool", {RunPool}},
       {"slurm", {RunSlurm}},
       {"sheet", {RunSheet}},
+      {"index", {RunIndex, true}},
       {"inspect", {RunInspect, true}},
       {"completion", {RunCompletion, true}},
       {"version", {RunVersion, true}},
@@ -42,6 +43,7 @@ const std::map<std::string_view, Command>& Commands() {
       {"events", {RunEvents}},
       {"health", {RunHealth}},
       {"report", {RunReport}},
+      {"trace", {RunTrace}},
       {"context", {RunContext, true}},
       {"man", {RunMan, true}},
   };
@@ -95,7 +97,7 @@ int RunCli(std::vector<std::string> args, const Environment& environment) {
   const absl::StatusCode code = exit_code.status().code();
   session.Say(
       fmt::format("{}: {}", parsed->command, Message(exit_code.status())));
-  if (!Remedy(code).empty()) session.Say(Remedy(code));
+  if (!command.local && !Remedy(code).empty()) session.Say(Remedy(code));
   return ExitCodeOf(code);
 }
 

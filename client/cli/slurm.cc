@@ -47,7 +47,7 @@ std::string FirstLine(std::string_view text) {
 absl::StatusOr<std::string> Ask(Session& session,
                                 const std::vector<std::string>& command) {
   ASSIGN_OR_RETURN(Ended ended,
-                   session.environment().spawn(command, kCommandTime));
+                   session.environment().spawn(command, kCommandTime, nullptr));
   if (ended.exit_code == 0) return std::move(ended.out);
   const std::string why = FirstLine(ended.err.empty() ? ended.out : ended.err);
   return Unavailable("Slurm refuses \"{}\" (exit {}): {}",

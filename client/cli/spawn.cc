@@ -41,7 +41,9 @@ struct Pipe {
 };
 
 // Reads both until their ends. False: the time is over, or it is too much.
-absl::Status Drain(Pipe* out, Pipe* err, absl::Time end, Ended* into) {
+absl::Status Drain(Pipe* out, Pipe* err, absl::Time end,
+                   const std::function<void(std::string_view)>& on_err,
+                   Ended* into) {
   std::array<pollfd, 2> waits = {pollfd{out->read_end, POLLIN, 0},
                                  pollfd{err->read_end, POLLIN, 0}};
   const std::array<std::string*, 2> texts = {&into->out, &into->err};
@@ -59,7 +61,9 @@ absl::Status Drain(Pipe* out, Pipe* err, absl::Time end, Ended* into) {
         waits[i].fd = -1;
         continue;
       }
-      texts[i]->append(buffer.data(), static_cast<size_t>(got));
+      const std::string_view text(buffer.data(), static_cast<size_t>(got));
+      texts[i]->append(text);
+      if (i == 1 && on_err) on_err(text);
       if (texts[i]->size() > kMaxSpawnOutput)
         return ResourceExhausted("it printed more than {} bytes",
                                  kMaxSpawnOutput);
@@ -88,8 +92,9 @@ int Start(const std::vector<std::string>& argv, const Pipe& out,
 
 }  // namespace
 
-absl::StatusOr<Ended> Spawn(const std::vector<std::string>& argv,
-                            absl::Duration limit) {
+absl::StatusOr<Ended> Spawn(
+    const std::vector<std::string>& argv, absl::Duration limit,
+    const std::function<void(std::string_view)>& on_err) {
   Pipe out, err;
   if (!out.Open() || !err.Open())
     return ResourceExhausted("{}: no pipe: {}", argv[0], strerror(errno));
@@ -103,7 +108,8 @@ absl::StatusOr<Ended> Spawn(const std::vector<std::string>& argv,
   out.CloseWrite();
   err.CloseWrite();
   Ended ended;
-  const absl::Status drained = Drain(&out, &err, absl::Now() + limit, &ended);
+  const absl::Status drained =
+      Drain(&out, &err, absl::Now() + limit, on_err, &ended);
   if (!drained.ok()) kill(pid, SIGKILL);
   int state = 0;
   while (waitpid(pid, &state, 0) < 0 && errno == EINTR) {

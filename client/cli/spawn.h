@@ -3,7 +3,9 @@
 // Spawn: runs a program to its end. The program gets no input and no shell.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -21,8 +23,10 @@ inline constexpr size_t kMaxSpawnOutput = 16 << 20;
 
 // `argv[0]` is found on PATH. kNotFound: there is no such program.
 // kDeadlineExceeded: it was ended, since it took longer. kResourceExhausted:
-// it printed too much, or no process can be had.
-absl::StatusOr<Ended> Spawn(const std::vector<std::string>& argv,
-                            absl::Duration limit);
+// it printed too much, or no process can be had. `on_err`, unless it is null,
+// is told what the program writes to its error output, as it comes.
+absl::StatusOr<Ended> Spawn(
+    const std::vector<std::string>& argv, absl::Duration limit,
+    const std::function<void(std::string_view)>& on_err = nullptr);
 
 }  // namespace leat::cli

@@ -8,7 +8,9 @@
 #include "client/cli/commands.h"
 #include "client/cli/credentials.h"
 #include "client/cli/doctor.h"
+#include "client/cli/doctor_probes.h"
 #include "client/cli/exit_code.h"
+#include "client/cli/index.h"
 #include "client/cli/near.h"
 #include "client/cli/text.h"
 #include "client/cli/tls_probe.h"
@@ -19,6 +21,7 @@ namespace leat::cli {
 namespace {
 
 constexpr absl::Duration kProbePatience = absl::Seconds(5);
+constexpr absl::Duration kDataTime = absl::Seconds(60);
 
 absl::StatusOr<Json> ListOf(Admin& admin, std::string_view plural) {
   absl::StatusOr<std::string> text = plural == "workers" ? admin.ListWorkers()
@@ -127,6 +130,13 @@ absl::StatusOr<int> RunDoctor(Session& session) {
   return session.Show([&]() -> absl::StatusOr<Session::Result> {
     std::vector<Diagnosis> diagnoses = DiagnoseLocal(GatherLocal());
     AddCredentials(session, &diagnoses);
+    if (!options.state_folder.empty())
+      diagnoses.push_back(DiagnoseSync(options.state_folder,
+                                       MeasureSync(options.state_folder)));
+    if (!options.path.empty())
+      diagnoses.push_back(DiagnoseData(
+          options.path, ListDataset(session, options.path, /*read_records=*/1,
+                                    kDataTime, nullptr)));
     if (!options.local) {
       const absl::StatusOr<Connection*> connection = session.Connect();
       const absl::StatusOr<std::string> text =

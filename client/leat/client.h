@@ -316,6 +316,16 @@ class Job {
                                       bool read_records,
                                       absl::Duration timeout) const;
 
+  // What all workers do for steps of this job in the next `duration`, up to a
+  // minute: an array with, of each worker, "worker", "address", and "dropped"
+  // and "spans", the JSON form of leat.v1.CollectedSpan, or "error". `ratio`:
+  // of steps. At most 64 workers are asked, and 200,000 spans come in all.
+  // `timeout`: how long answers may take after that. kInvalidArgument: the
+  // duration, the ratio. kUnavailable: no worker answers.
+  absl::StatusOr<std::string> CollectSpans(absl::Duration duration,
+                                           double ratio,
+                                           absl::Duration timeout) const;
+
   struct State;
   explicit Job(std::unique_ptr<State> state);
 

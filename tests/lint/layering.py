@@ -48,6 +48,8 @@ _PYTHON = re.compile(r"^\s*(?:import|from)\s+(grpc|google\.protobuf)\b", re.M)
 
 def check_include(path, rule, name):
     """What is wrong with `path` including `name`, or None."""
+    if name.startswith("opentelemetry/") and not path.startswith("rpc/otlp_exporter"):
+        return "does not know OpenTelemetry's messages: rpc/otlp_exporter.h sends spans"
     if _GRPC.search(name) and not rule["grpc"]:
         return "does not know gRPC"
     if _PROTO.search(name):

@@ -104,7 +104,9 @@ def check_file(file, used):
 
 
 def check(root):
-    protos = [str(p.relative_to("proto")) for p in common.files(root, ".proto") if p.parts[0] == "proto"]
+    # Names and numbers of opentelemetry/ are those of OpenTelemetry's protocol.
+    protos = [str(p.relative_to("proto")) for p in common.files(root, ".proto")
+              if p.parts[0] == "proto" and p.parts[1] != "opentelemetry"]
     findings, used = [], {}
     if protos:
         for file in describe(root, protos):

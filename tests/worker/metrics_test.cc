@@ -39,6 +39,7 @@ TEST(WorkerMetrics, ShowCachesDevicesAndDatasets) {
   v1::StageStats& stage = *sources.stats.add_stages();
   stage.set_stage(v1::STAGE_DECODE);
   stage.set_busy_ns_total(2'000'000'000);
+  sources.spans = {.exported = 11, .dropped = 12};
   const std::string page = MetricsOf(sources);
   for (const char* line :
        {"leat_samples_total{outcome=\"served\"} 7\n",
@@ -51,7 +52,9 @@ TEST(WorkerMetrics, ShowCachesDevicesAndDatasets) {
         "leat_cache_form_saved_seconds_total{dataset=\"cats\",form="
         "\"coefficients\"} 1.5\n",
         "leat_stage_seconds_total{stage=\"decode\",state=\"busy\"} 2\n",
-        "leat_session_up 0\n", "leat_listener_up 1\n"})
+        "leat_spans_total{outcome=\"exported\"} 11\n",
+        "leat_spans_total{outcome=\"dropped\"} 12\n", "leat_session_up 0\n",
+        "leat_listener_up 1\n"})
     EXPECT_THAT(page, HasSubstr(line));
   EXPECT_THAT(page, Not(HasSubstr("\nleat_cert_expiry")));
   EXPECT_THAT(page, HasSubstr("# TYPE leat_cert_expiry_timestamp_seconds"));

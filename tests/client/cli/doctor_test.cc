@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/cli/doctor.h"
 
+#include <filesystem>
 #include <map>
 
+#include "client/cli/doctor_probes.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/client/cli/fake.h"
@@ -47,15 +49,50 @@ TEST(Doctor, EachTroubleOfAMachineHasACodeAndARemedy) {
   facts.cpus = 64;
   facts.cpu_quota = 2;
   facts.has_gpu = true;
+  facts.numa_nodes = 2;
   const auto found = ByCode(DiagnoseLocal(facts));
   for (const char* code : {"DESCRIPTORS", "SHARED_MEMORY", "CPU", "CLOCK",
-                           "GPU_DRIVER", "LOCKED_MEMORY"}) {
+                           "GPU_DRIVER", "LOCKED_MEMORY", "NUMA"}) {
     ASSERT_TRUE(found.contains(code)) << code;
     EXPECT_NE(found.at(code).severity, "ok") << code;
     EXPECT_NE(found.at(code).remedy, "") << code;
   }
   EXPECT_EQ(found.at("GPU_DRIVER").severity, "error");
   EXPECT_THAT(found.at("CPU").evidence, HasSubstr("64 CPUs"));
+}
+
+TEST(Doctor, AFolderThatKeepsWritesAndOneThatDoesNot) {
+  const std::string folder = std::filesystem::temp_directory_path();
+  const absl::StatusOr<absl::Duration> slow = MeasureSync(folder);
+  ASSERT_TRUE(slow.ok()) << slow.status();
+  EXPECT_GT(*slow, absl::ZeroDuration());
+  EXPECT_EQ(DiagnoseSync("/d", absl::Milliseconds(2)).severity, "ok");
+  const Diagnosis warned = DiagnoseSync("/d", absl::Seconds(2));
+  EXPECT_EQ(warned.severity, "warn");
+  EXPECT_EQ(warned.evidence, "/d keeps a write within 2s");
+  EXPECT_NE(warned.remedy, "");
+  const Diagnosis failed = DiagnoseSync("/no/x", MeasureSync("/no/x"));
+  EXPECT_EQ(failed.severity, "error");
+  EXPECT_THAT(failed.evidence, HasSubstr("/no/x: No such file"));
+}
+
+TEST(Doctor, DataThatCanBeReadAndDataThatCannot) {
+  Shell shell;
+  shell.spawn = [](const std::vector<std::string>& argv) {
+    EXPECT_EQ(argv.back(), "s3://b/x");
+    return Ended{0, R"({"uri": "s3://b/x", "format": "mds", "records": 9,
+                        "records_read": 1, "bad_records": 0})",
+                 ""};
+  };
+  shell.Run({"doctor", "--local", "--data", "s3://b/x", "-o", "json"});
+  EXPECT_THAT(shell.out, HasSubstr("s3://b/x: 9 records of mds, of which 1 was "
+                                   "read"));
+  shell.spawn = [](const std::vector<std::string>&) {
+    return Ended{1, R"({"error": {"code": 7, "message": "no right"}})", ""};
+  };
+  EXPECT_EQ(shell.Run({"doctor", "--local", "--data", "s3://b/x"}), 6);
+  EXPECT_THAT(shell.out, HasSubstr("s3://b/x: no right"));
+  EXPECT_EQ(DiagnoseData("x", Json{{"bad_records", 1}}).severity, "error");
 }
 
 TEST(Doctor, AServiceOfSeveralVersionsAndLoopbackAddresses) {

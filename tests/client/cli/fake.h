@@ -164,6 +164,23 @@ struct FakeService {
   std::vector<std::string> pools_seen;
   Rows rows;
   // Of leat.v1.ExplainedRow.
+  std::string spans = R"([
+    {"worker": "node1", "address": "10.0.0.1:7412", "dropped": 3, "spans": [
+      {"id": 10, "parent": 1, "kind": "SPAN_KIND_ROWS", "begin_ns": 1000000,
+       "end_ns": 5000000, "rows": 2, "epoch": 0, "step": 7, "consumer": "c"},
+      {"id": 11, "parent": 10, "kind": "SPAN_KIND_QUEUE", "begin_ns": 1000000,
+       "end_ns": 2000000, "rows": 2, "epoch": 0, "step": 7, "consumer": "c"},
+      {"id": 12, "parent": 10, "kind": "SPAN_KIND_SEND", "begin_ns": 4000000,
+       "end_ns": 5000000, "rows": 2, "epoch": 0, "step": 7, "consumer": "c"},
+      {"id": 13, "parent": 10, "kind": "SPAN_KIND_ROW", "begin_ns": 2000000,
+       "end_ns": 4000000, "thread": 3, "rows": 1, "epoch": 0, "step": 7,
+       "consumer": "c", "failed": true},
+      {"id": 14, "parent": 13, "kind": "SPAN_KIND_DECODE", "begin_ns": 2500000,
+       "end_ns": 3500000, "thread": 3, "epoch": 0, "step": 7, "consumer": "c"},
+      {"id": 20, "parent": 2, "kind": "SPAN_KIND_ROWS", "begin_ns": 1500000,
+       "end_ns": 4500000, "rows": 2, "epoch": 0, "step": 8, "consumer": "c"}
+    ]},
+    {"worker": "node2", "address": "10.0.0.2:7412", "error": "no answer"}])";
   std::string explained = R"([
     {"row": 0, "padding": false, "pass": 0,
      "record": {"sample": 5, "root": "/data", "file": "x.tfrecord", "key": "",
@@ -319,6 +336,14 @@ class FakeConnection : public Connection {
     if (row && *row >= 2) return OutOfRange("row {}: rows 0 to 1", *row);
     return service_->explained;
   }
+  absl::StatusOr<std::string> CollectSpans(std::string_view job,
+                                           absl::Duration duration,
+                                           double ratio) override {
+    service_->calls.push_back(fmt::format(
+        "spans {} {} {}", job, absl::FormatDuration(duration), ratio));
+    if (job != "resnet50") return NotFound("no such job");
+    return service_->spans;
+  }
 
  private:
   FakeService* service_;
@@ -365,8 +390,12 @@ struct Shell {
                              absl::UTCTimeZone());
     };
     environment.pause = [this](absl::Duration) { ++pauses; };
-    environment.spawn = [this](const std::vector<std::string>& argv,
-                               absl::Duration) -> absl::StatusOr<Ended> {
+    environment.err_is_terminal = terminal;
+    environment.spawn =
+        [this](const std::vector<std::string>& argv, absl::Duration,
+               const std::function<void(std::string_view)>& on_err)
+        -> absl::StatusOr<Ended> {
+      if (on_err) on_err("1 s: 5 records\n");
       if (!spawn) return NotFound("no program {}", argv[0]);
       return spawn(argv);
     };

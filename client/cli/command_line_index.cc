@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Commands that look into datasets, and into the time of single steps.
+#include "client/cli/command_line_state.h"
+
+namespace leat::cli {
+
+void CommandLine::State::AddIndex() {
+  CLI::App* index =
+      Command("index", "What a dataset holds, listed without a service",
+              "  leat index /data/train\n"
+              "  leat index 's3://bucket/train-*.tar' --read 1000\n"
+              "  leat index table/ --format parquet --arg columns=id --arg "
+              "types=int64\n"
+              "  leat index /data/train -o json | jq .records\n");
+  values[index
+             ->add_option("URI", options.path,
+                          "file, folder, or pattern of files; a path, s3://, "
+                          "gs:// or http://")
+             ->required()] = Files();
+  index
+      ->add_option("--format", options.format,
+                   "a reader's name without \"readers.\"; the default follows "
+                   "from names")
+      ->type_name("FORMAT");
+  index
+      ->add_option("--arg", options.reader_args,
+                   "an argument of the reader, of a list one value; may be "
+                   "given several times")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+  index
+      ->add_option("--read", options.read_records,
+                   "how many records are read, spread evenly, to find bad ones "
+                   "(100)")
+      ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 40).description(""))
+      ->type_name("N");
+  index
+      ->add_option("--within", options.within,
+                   "give up after so long, with exit code 4 (5m)")
+      ->type_name("TIME");
+  CLI::Option* daemons = index->add_option(
+      "--daemon-dir", options.daemon_dir,
+      "folder of leat-worker, which lists; default: leat's own, then PATH");
+  daemons->type_name("FOLDER");
+  values[daemons] = Files();
+  AddOutput(index, false);
+}
+
+void CommandLine::State::AddTrace() {
+  CLI::App* trace = Command(
+      "trace", "What workers do for a job's steps, as a file for Perfetto",
+      "  leat trace resnet50 --duration 10s -o trace.json\n"
+      "  leat trace resnet50 --ratio 0.1 --duration 1m\n");
+  values[trace->add_option("JOB", options.name, "the job, its whole name")
+             ->required()] = Names("jobs");
+  trace
+      ->add_option("--duration", options.duration,
+                   "look for so long, up to 1m (10s)")
+      ->type_name("TIME");
+  trace
+      ->add_option("--ratio", options.ratio,
+                   "the share of steps that are looked at (1)")
+      ->check(CLI::Range(0.0, 1.0).description(""))
+      ->type_name("R");
+  CLI::Option* file = trace->add_option("-o,--output", options.trace,
+                                        "file; - is stdout (trace.json)");
+  file->type_name("FILE");
+  values[file] = Files();
+}
+
+}  // namespace leat::cli

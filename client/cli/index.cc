@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/cli/index.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "client/cli/commands.h"
+#include "client/cli/exit_code.h"
+#include "client/cli/text.h"
+#include "core/status.h"
+#include "fmt/ranges.h"
+
+namespace leat::cli {
+namespace {
+
+constexpr size_t kMaxClassesNamed = 20;
+// The worker ends by itself when the time is over; a file system that hangs may
+// keep it from that.
+constexpr absl::Duration kGrace = absl::Seconds(10);
+
+std::string ClassesText(const Json& classes) {
+  if (classes.empty()) return "";
+  std::vector<std::string> names;
+  for (const Json& each : classes) {
+    if (names.size() == kMaxClassesNamed) break;
+    names.push_back(each.is_string() ? each.get<std::string>() : "?");
+  }
+  return fmt::format("{}: {}{}", classes.size(), fmt::join(names, ", "),
+                     classes.size() > names.size() ? ", ..." : "");
+}
+
+std::string ShardsText(const Json& shards) {
+  const uint64_t least = Whole(shards, "least_records");
+  const uint64_t most = Whole(shards, "most_records");
+  if (least == most)
+    return fmt::format("{} of {} records", Whole(shards, "count"), most);
+  return fmt::format("{} of {} to {} records", Whole(shards, "count"), least,
+                     most);
+}
+
+// "paths=["/data/a.tar"], ext=["jpg","cls"]".
+std::string ArgsText(const Json& args) {
+  std::vector<std::string> texts;
+  for (const auto& [name, value] : args.items())
+    texts.push_back(fmt::format("{}={}", name, value.dump()));
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+Section FieldsSection(const Json& fields) {
+  Section section;
+  section.table.columns = {{"FIELD"},
+                           {"TYPE"},
+                           {"LEAST(bytes)", 2, false, true},
+                           {"MEAN(bytes)", 1, false, true},
+                           {"MOST(bytes)", 2, false, true}};
+  for (const Json& field : fields) {
+    const bool read = field.contains("mean_bytes");
+    const auto size = [&](const char* name) {
+      return read ? Text(field, name) : std::string("-");
+    };
+    section.table.rows.push_back({{Text(field, "name"), Tone::kBold},
+                                  Text(field, "type"),
+                                  size("least_bytes"),
+                                  size("mean_bytes"),
+                                  size("most_bytes")});
+  }
+  return section;
+}
+
+Section BadSection(const Json& report) {
+  Section section;
+  section.title =
+      fmt::format("Bad records ({} of {} that were read)",
+                  Whole(report, "bad_records"), Whole(report, "records_read"));
+  section.table.columns = {
+      {"SAMPLE", 0, false, true}, {"RECORD", 1}, {"REASON"}};
+  for (const Json& bad : Items(report, "bad"))
+    section.table.rows.push_back({Text(bad, "sample"),
+                                  Text(bad, "record"),
+                                  {Text(bad, "error"), Tone::kBad}});
+  return section;
+}
+
+// The path as a training script's reader has it, so that the fingerprint is
+// that of the script's dataset.
+std::string AbsoluteUri(const std::string& uri) {
+  if (uri.find("://") != std::string::npos) return uri;
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::absolute(uri, error);
+  return error ? uri : path.lexically_normal().string();
+}
+
+std::vector<std::string> ArgvOf(const Session& session, const std::string& uri,
+                                uint64_t read_records, absl::Duration within,
+                                bool progress) {
+  const Options& options = session.options();
+  std::vector<std::string> argv = {
+      WorkerProgram(options.daemon_dir, session.environment().program_dir),
+      "index",
+      "--within-ms",
+      std::to_string(absl::ToInt64Milliseconds(within)),
+      "--read",
+      std::to_string(read_records)};
+  if (!options.format.empty())
+    argv.insert(argv.end(), {"--format", options.format});
+  for (const std::string& arg : options.reader_args)
+    argv.insert(argv.end(), {"--arg", arg});
+  if (progress) argv.push_back("--progress");
+  argv.insert(argv.end(), {"--", AbsoluteUri(uri)});
+  return argv;
+}
+
+// The report, or the error that the worker printed.
+absl::StatusOr<Json> ReportOf(const Ended& ended) {
+  absl::StatusOr<Json> report = ParseObject(ended.out, "leat-worker index");
+  if (!report.ok())
+    return Internal("leat-worker index ended with {}: {}", ended.exit_code,
+                    ended.err.empty() ? Message(report.status())
+                                      : std::string_view(ended.err));
+  if (report->contains("error")) {
+    const auto code =
+        static_cast<absl::StatusCode>(Whole(*report, "error.code"));
+    return absl::Status(
+        code == absl::StatusCode::kOk ? absl::StatusCode::kUnknown : code,
+        Text(*report, "error.message"));
+  }
+  return report;
+}
+
+}  // namespace
+
+std::string WorkerProgram(const std::string& daemon_dir,
+                          const std::string& program_dir) {
+  constexpr const char* kName = "leat-worker";
+  if (!daemon_dir.empty()) return daemon_dir + "/" + kName;
+  const std::string beside = program_dir + "/" + kName;
+  if (!program_dir.empty() && access(beside.c_str(), X_OK) == 0) return beside;
+  return kName;
+}
+
+View IndexView(Json report) {
+  View view;
+  view.names = {Text(report, "fingerprint")};
+  const uint64_t bad = Whole(report, "bad_records");
+  Section facts;
+  facts.facts = {
+      {"Dataset", {Text(report, "name"), Tone::kBold}},
+      {"URI", Text(report, "uri")},
+      {"Format", fmt::format("{} ({})", Text(report, "format"),
+                             ArgsText(At(report, "args")))},
+      {"Records", Text(report, "records")},
+      {"Size", Size(Whole(report, "bytes"))},
+      {"Shards", ShardsText(At(report, "shards"))},
+      {"Classes", ClassesText(Items(report, "classes"))},
+      {"Index",
+       fmt::format("{} in {} blocks", Size(Whole(report, "index.bytes")),
+                   Whole(report, "index.blocks"))},
+      {"Fingerprint", Text(report, "fingerprint")},
+      {"Content", Text(report, "content")},
+      {"Read",
+       {fmt::format("{} records, {} bad", Whole(report, "records_read"), bad),
+        bad > 0 ? Tone::kBad : Tone::kPlain}}};
+  std::erase_if(facts.facts,
+                [](const auto& fact) { return fact.second.text.empty(); });
+  for (const std::string& text : Strings(report, "left_out"))
+    facts.lines.push_back({"Left out: " + text, Tone::kWarn});
+  view.sections = {std::move(facts), FieldsSection(Items(report, "fields"))};
+  if (bad > 0) view.sections.push_back(BadSection(report));
+  view.data = std::move(report);
+  return view;
+}
+
+absl::StatusOr<Json> ListDataset(
+    const Session& session, const std::string& uri, uint64_t read_records,
+    absl::Duration within,
+    const std::function<void(std::string_view)>& on_err) {
+  ASSIGN_OR_RETURN(
+      const Ended ended,
+      session.environment().spawn(ArgvOf(session, uri, read_records, within,
+                                         /*progress=*/on_err != nullptr),
+                                  within + kGrace, on_err));
+  return ReportOf(ended);
+}
+
+absl::StatusOr<int> RunIndex(Session& session) {
+  const Options& options = session.options();
+  const Environment& environment = session.environment();
+  ASSIGN_OR_RETURN(const absl::Duration within,
+                   ParseTimeFlag("--within", options.within));
+  // One line that is written over and over, and away in the end.
+  std::function<void(std::string_view)> on_err;
+  if (environment.err_is_terminal)
+    on_err = [&environment](std::string_view text) {
+      while (text.ends_with('\n')) text.remove_suffix(1);
+      text.remove_prefix(text.find_last_of('\n') + 1);
+      *environment.err << "\r" << Printable(text) << "\x1b[K" << std::flush;
+    };
+  return session.Show([&]() -> absl::StatusOr<Session::Result> {
+    absl::StatusOr<Json> report = ListDataset(
+        session, options.path, options.read_records, within, on_err);
+    if (on_err) *environment.err << "\r\x1b[K" << std::flush;
+    RETURN_IF_ERROR(report.status());
+    const bool healthy = Whole(*report, "bad_records") == 0;
+    return Session::Result{IndexView(*std::move(report)),
+                           healthy ? kGood : kUnhealthy};
+  });
+}
+
+}  // namespace leat::cli

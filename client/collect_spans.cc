@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/collect_spans.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "client/json.h"
+#include "core/mutex.h"
+#include "core/status.h"
+#include "leat/v1/trace.grpc.pb.h"
+#include "rpc/channel.h"
+#include "rpc/status.h"
+
+namespace leat::client {
+namespace {
+
+constexpr absl::Duration kMaxCollect = absl::Seconds(60);
+constexpr size_t kMaxSpansOfOne = 20'000;  // trace.proto
+
+absl::StatusOr<std::vector<v1::WorkerRef>> WorkersToTrace(Control& control) {
+  std::vector<v1::WorkerRef> workers;
+  v1::ListWorkersRequest request;
+  do {
+    v1::ListWorkersResponse page;
+    RETURN_IF_ERROR(
+        control.Call(&v1::AdminService::Stub::ListWorkers, request, &page));
+    for (const v1::WorkerInfo& worker : page.workers()) {
+      if (worker.state() == v1::WORKER_STATE_LOST ||
+          workers.size() >= kMaxWorkersTraced)
+        continue;
+      v1::WorkerRef& ref = workers.emplace_back();
+      ref.set_name(worker.name());
+      ref.set_address(worker.address());
+    }
+    if (page.next_page_token() == request.page_token()) break;
+    request.set_page_token(page.next_page_token());
+  } while (!request.page_token().empty() && workers.size() < kMaxWorkersTraced);
+  return workers;
+}
+
+// The calls under way, and their end.
+struct Collection {
+  struct Call {
+    v1::WorkerRef worker;
+    std::unique_ptr<v1::TraceService::Stub> stub;
+    grpc::ClientContext context;
+    v1::CollectSpansResponse response;
+    grpc::Status status;
+  };
+  std::vector<std::unique_ptr<Call>> calls;
+  Mutex mu;
+  CondVar changed;
+  size_t left ABSL_GUARDED_BY(mu) = 0;
+
+  void End() {
+    MutexLock lock(&mu);
+    --left;
+    changed.NotifyAll();
+  }
+  // Every call has a deadline.
+  void Wait() {
+    MutexLock lock(&mu);
+    while (left > 0) changed.Wait(&mu);
+  }
+};
+
+void StartCalls(const v1::CollectSpansRequest& request,
+                const rpc::Security& security,
+                std::chrono::system_clock::time_point deadline,
+                Collection* collection) {
+  {
+    MutexLock lock(&collection->mu);
+    collection->left = collection->calls.size();
+  }
+  for (const auto& each : collection->calls) {
+    Collection::Call& call = *each;
+    call.stub = v1::TraceService::NewStub(
+        rpc::MakeChannel(call.worker.address(), security));
+    rpc::AddMetadata(security, &call.context);
+    call.context.set_deadline(deadline);
+    call.stub->async()->CollectSpans(&call.context, &request, &call.response,
+                                     [&call, collection](grpc::Status status) {
+                                       call.status = std::move(status);
+                                       collection->End();
+                                     });
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<nlohmann::json> CollectSpans(const JobData& job,
+                                            absl::Duration duration,
+                                            double ratio,
+                                            absl::Duration timeout) {
+  if (duration <= absl::ZeroDuration() || duration > kMaxCollect)
+    return InvalidArgument("a trace of {}: want more than 0, up to {}",
+                           absl::FormatDuration(duration),
+                           absl::FormatDuration(kMaxCollect));
+  if (!(ratio > 0 && ratio <= 1))
+    return InvalidArgument("a trace of {} of the steps: want up to 1", ratio);
+  Control& control = job.connection()->control;
+  ASSIGN_OR_RETURN(const std::vector<v1::WorkerRef> workers,
+                   WorkersToTrace(control));
+  if (workers.empty()) return Unavailable("no worker is ready");
+  v1::CollectSpansRequest request;
+  const auto& plan_hash = job.info().plan_hash;
+  request.set_plan_hash(plan_hash.data(), plan_hash.size());
+  const int64_t ns = absl::ToInt64Nanoseconds(duration);
+  request.mutable_duration()->set_seconds(ns / 1'000'000'000);
+  request.mutable_duration()->set_nanos(
+      static_cast<int32_t>(ns % 1'000'000'000));
+  request.set_ratio(ratio);
+  request.set_max_spans(static_cast<uint32_t>(
+      std::min(kMaxSpansOfOne, kMaxSpansCollected / workers.size())));
+  Collection collection;
+  for (const v1::WorkerRef& worker : workers) {
+    collection.calls.push_back(std::make_unique<Collection::Call>());
+    collection.calls.back()->worker = worker;
+  }
+  StartCalls(request, control.security(),
+             std::chrono::system_clock::now() +
+                 absl::ToChronoMicroseconds(duration + timeout),
+             &collection);
+  collection.Wait();
+  nlohmann::json all = nlohmann::json::array();
+  absl::Status last;
+  size_t answered = 0;
+  for (const auto& call : collection.calls) {
+    nlohmann::json one = {{"worker", call->worker.name()},
+                          {"address", call->worker.address()}};
+    const absl::Status status = rpc::FromGrpc(call->status);
+    if (status.ok()) {
+      ++answered;
+      one.update(ToJsonNumbers(call->response));
+    } else {
+      last = Annotate(status, fmt::format("worker {}", call->worker.name()));
+      one["error"] = absl::IsUnimplemented(status)
+                         ? "it is of a version that traces nothing"
+                         : std::string(Message(status));
+    }
+    all.push_back(std::move(one));
+  }
+  if (answered == 0) return last;
+  return all;
+}
+
+}  // namespace leat::client

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What workers did for a job's steps in a while (leat/v1/trace.proto). All that
+// are not lost are asked at the same time.
+#pragma once
+
+#include <cstddef>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "client/job_data.h"
+#include "nlohmann/json.hpp"
+
+namespace leat::client {
+
+inline constexpr size_t kMaxWorkersTraced = 64;
+inline constexpr size_t kMaxSpansCollected = 200'000;  // of all workers
+
+// An array; of each worker {"worker", "address", "error"} or {"worker",
+// "address", "dropped", "spans": [leat.v1.CollectedSpan]}. kInvalidArgument:
+// duration or ratio. kUnavailable: there is no worker, or none answers.
+absl::StatusOr<nlohmann::json> CollectSpans(const JobData& job,
+                                            absl::Duration duration,
+                                            double ratio,
+                                            absl::Duration timeout);
+
+}  // namespace leat::client

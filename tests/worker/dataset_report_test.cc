@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a dataset holds, found out from its URI alone.
+#include "worker/dataset_report.h"
+
+#include <string>
+#include <vector>
+
+#include "core/hash.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/worker/tar_maker.h"
+#include "tests/worker/temp_dir.h"
+#include "tests/worker/tfrecord_maker.h"
+#include "worker/source/guess_reader.h"
+
+namespace leat::worker {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+using Code = absl::StatusCode;
+using Texts = std::vector<std::string>;
+
+const std::string kJpeg = std::string("\xff\xd8\xff\xe0", 4) + "not a photo";
+
+class ReportTest : public testing::Test {
+ protected:
+  absl::StatusOr<Json> Try(const std::string& uri, KnownReader known = {}) {
+    options_.uri = uri;
+    options_.known = std::move(known);
+    ReportProgress progress;
+    const auto text = ReportDataset(options_, &progress);
+    if (!text.ok()) return text.status();
+    return Json::parse(*text);
+  }
+  Json Report(const std::string& uri, KnownReader known = {}) {
+    const auto report = Try(uri, std::move(known));
+    EXPECT_TRUE(report.ok()) << report.status();
+    return report.ok() ? *report : Json::object();
+  }
+  // A field's names, or types.
+  static Texts FieldsOf(const Json& report, const char* what) {
+    Texts found;
+    for (const Json& field : report.value("fields", Json::array()))
+      found.push_back(field.at(what));
+    return found;
+  }
+  std::string Photos(int count) {
+    for (int i = 0; i < count; ++i)
+      dir_.Write(
+          fmt::format("photos/{}/{:03}.jpg", i % 2 == 0 ? "cat" : "dog", i),
+          std::string(static_cast<size_t>(i) + 1, 'x'));
+    return dir_.path() + "/photos";
+  }
+
+  TempDir dir_;
+  ReportOptions options_;
+};
+
+TEST_F(ReportTest, AnImageFolder) {
+  const std::string folder = Photos(30);
+  const Json report = Report(folder);
+  EXPECT_EQ(report.at("format"), "image_folder");
+  EXPECT_EQ(report.at("records"), 30);
+  EXPECT_EQ(report.at("bytes"), 30 * 31 / 2);
+  EXPECT_EQ(report.at("classes"), Json({"cat", "dog"}));
+  EXPECT_EQ(report.at("records_read"), 30);
+  EXPECT_EQ(report.at("bad_records"), 0);
+  EXPECT_THAT(FieldsOf(report, "name"), ElementsAre("image", "label"));
+  EXPECT_EQ(report.at("fields")[0].at("least_bytes"), 1);
+  EXPECT_EQ(report.at("fields")[0].at("most_bytes"), 30);
+  const auto index =
+      BuildIndex({.op = "readers.image_folder",
+                  .inputs = {},
+                  .args = {{"path", folder}, {"repeat", int64_t{1}}}},
+                 {});
+  ASSERT_TRUE(index.ok());
+  EXPECT_EQ(report.at("fingerprint"), ToHex(index->fingerprint));
+}
+
+TEST_F(ReportTest, AnArchiveSaysItsFields) {
+  std::string tar;
+  for (int i = 0; i < 5; ++i)
+    tar += TarMemberOf(fmt::format("a/{}.jpg", i), kJpeg) +
+           TarMemberOf(fmt::format("a/{}.cls", i), fmt::format("{}", i)) +
+           TarMemberOf(fmt::format("a/{}.json", i), "{}");
+  dir_.Write("t/x-0.tar", tar + TarEnd());
+  const Json report = Report(dir_.path() + "/t");
+  EXPECT_EQ(report.at("format"), "webdataset");
+  EXPECT_EQ(report.at("records"), 5);
+  EXPECT_THAT(FieldsOf(report, "name"), ElementsAre("jpg", "cls", "json"));
+  EXPECT_THAT(FieldsOf(report, "type"),
+              ElementsAre("an encoded image", "int64 scalar", "uint8 (?,)"));
+  EXPECT_EQ(Report(dir_.path() + "/t/x-*.tar").at("records"), 5);
+}
+
+TEST_F(ReportTest, RecordsSayTheirFeatures) {
+  std::string file;
+  for (int i = 0; i < 4; ++i)
+    file += TfrecordOf(ExampleOf({{"image", BytesFeature({kJpeg})},
+                                  {"label", IntFeature({i})},
+                                  {"boxes", FloatFeature({1, 2, 3, 4})},
+                                  {"text", BytesFeature({"words"})}}));
+  const Json report = Report(dir_.Write("x.tfrecord-00000-of-00001", file));
+  EXPECT_EQ(report.at("format"), "tfrecord");
+  EXPECT_EQ(report.at("records"), 4);
+  EXPECT_THAT(FieldsOf(report, "name"),
+              ElementsAre("boxes", "image", "label", "text"));
+  EXPECT_THAT(FieldsOf(report, "type"),
+              ElementsAre("float32 (?,)", "an encoded image", "int64 scalar",
+                          "uint8 (?,)"));
+  EXPECT_EQ(report.at("bad_records"), 0);
+}
+
+TEST_F(ReportTest, BadRecordsAreNamed) {
+  std::string first = TfrecordOf(ExampleOf({{"label", IntFeature({1})}}));
+  std::string second = TfrecordOf(ExampleOf({{"other", IntFeature({1})}}));
+  const Json report = Report(dir_.Write("x.tfrecord", first + second));
+  EXPECT_EQ(report.at("bad_records"), 1);
+  EXPECT_EQ(report.at("bad")[0].at("sample"), 1);
+  EXPECT_THAT(report.at("bad")[0].at("error").get<std::string>(),
+              HasSubstr("label"));
+}
+
+TEST_F(ReportTest, OfAnIndexInBlocksAFewAreKeptAndReadFrom) {
+  std::string file;
+  for (int i = 0; i < 2000; ++i)
+    file += TfrecordOf(ExampleOf({{"n", IntFeature({i})}}));
+  options_.limits.block_bytes = 400;  // a hundred records each
+  options_.read_records = 40;
+  const Json report = Report(dir_.Write("x.tfrecord", file));
+  EXPECT_EQ(report.at("records"), 2000);
+  EXPECT_GT(report.at("index").at("blocks"), 10);
+  EXPECT_EQ(report.at("records_read"), 40);
+  EXPECT_EQ(report.at("bad_records"), 0);
+}
+
+TEST_F(ReportTest, NothingIsReadIfNothingIsToBe) {
+  options_.read_records = 0;
+  const Json report = Report(Photos(3));
+  EXPECT_EQ(report.at("records_read"), 0);
+  EXPECT_FALSE(report.at("fields")[0].contains("mean_bytes"));
+}
+
+TEST_F(ReportTest, WhatTheCallerKnowsCounts) {
+  std::string tar = TarMemberOf("0.jpg", kJpeg) + TarMemberOf("0.txt", "ab");
+  const std::string path = dir_.Write("data", tar + TarEnd());
+  EXPECT_EQ(Try(path).status().code(), Code::kInvalidArgument);
+  const Json report =
+      Report(path, {.format = "webdataset",
+                    .args = {{"ext", {"txt"}}, {"types", {"uint8[2]"}}}});
+  EXPECT_THAT(FieldsOf(report, "name"), ElementsAre("txt"));
+  EXPECT_THAT(FieldsOf(report, "type"), ElementsAre("uint8 (2,)"));
+}
+
+TEST_F(ReportTest, ErrorsNameWhatIsWrong) {
+  const std::string folder = Photos(2);
+  EXPECT_EQ(Try(dir_.path() + "/none").status().code(), Code::kNotFound);
+  const auto known = [&](KnownReader reader) {
+    return Try(folder, std::move(reader)).status();
+  };
+  EXPECT_THAT(known({.format = "imagefolder"}).ToString(),
+              HasSubstr("no format \"imagefolder\": want one of "));
+  EXPECT_THAT(known({.args = {{"pth", {"x"}}}}).ToString(),
+              HasSubstr("no argument \"pth\": want one of path, repeat"));
+  EXPECT_THAT(known({.args = {{"repeat", {"two"}}}}).ToString(),
+              HasSubstr("argument \"repeat\": \"two\" is no number"));
+  EXPECT_THAT(known({.args = {{"repeat", {"0.5"}}}}).ToString(),
+              HasSubstr("want a whole number"));
+  EXPECT_THAT(known({.args = {{"repeat", {"0"}}}}).ToString(),
+              HasSubstr("argument \"repeat\""));
+  EXPECT_THAT(known({.args = {{"repeat", {"1", "2"}}}}).ToString(),
+              HasSubstr("is given 2 times"));
+  EXPECT_EQ(known({.format = "external"}).code(), Code::kInvalidArgument);
+}
+
+TEST_F(ReportTest, HostileFirstFilesAreErrors) {
+  EXPECT_EQ(Try(dir_.Write("a.tar", std::string(512, 'x'))).status().code(),
+            Code::kDataLoss);
+  EXPECT_EQ(Try(dir_.Write("b.tar", TarEnd())).status().code(),
+            Code::kNotFound);
+  EXPECT_EQ(Try(dir_.Write("c.tfrecord", "short")).status().code(),
+            Code::kOutOfRange);
+  EXPECT_EQ(
+      Try(dir_.Write("d.tfrecord", TfrecordOf("\x0a\xff"))).status().code(),
+      Code::kDataLoss);
+  dir_.Write("m/index.json", "[");
+  EXPECT_EQ(Try(dir_.path() + "/m").status().code(), Code::kDataLoss);
+}
+
+TEST(FormatOfName, FollowsFromEndings) {
+  EXPECT_EQ(FormatOfName("s3://b/a.tar"), "webdataset");
+  EXPECT_EQ(FormatOfName("https://h/a.parquet?sig=1"), "parquet");
+  EXPECT_EQ(FormatOfName("/d/train-images-idx3-ubyte.gz"), "idx");
+  EXPECT_EQ(FormatOfName("/d.tar/photos"), "");
+  EXPECT_EQ(FormatOfName(""), "");
+}
+
+}  // namespace
+}  // namespace leat::worker

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `leat-worker index URI`: lists a dataset and says what it holds, as JSON on
+// standard output, without a coordinator. `leat index` starts it, since readers
+// are the worker's.
+#pragma once
+
+namespace leat::worker {
+
+// `argv[0]` is "index". Exit codes: 0 it was listed; 1 it was not, and the JSON
+// is {"error": {"code", "message"}}; 2 wrong flags.
+int RunIndexCommand(int argc, char** argv);
+
+}  // namespace leat::worker

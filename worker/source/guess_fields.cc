@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Fields by a look into the first file that a reader would list:
+//
+//   webdataset   the extensions of the archive's first sample
+//   tfrecord     the features of the first record
+//   parquet      the columns of the footer that some type fits
+//   mds          the columns of index.json that some type fits
+//
+// A record whose bytes begin as image files do is an encoded image.
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+
+#include "core/status.h"
+#include "core/stored_type.h"
+#include "worker/source/guess_reader.h"
+#include "worker/source/mds.h"
+#include "worker/source/parquet.h"
+#include "worker/source/record_paths.h"
+#include "worker/source/source_storage.h"
+#include "worker/source/tar.h"
+#include "worker/source/tf_example.h"
+#include "worker/source/tfrecord_framing.h"
+#include "worker/source/webdataset_samples.h"
+#include "worker/source/wire_reader.h"
+
+namespace leat::worker {
+namespace {
+
+using Texts = std::vector<std::string>;
+
+constexpr int kMaxFieldsGuessed = 100;
+constexpr uint64_t kMaxFirstRecord = 64 << 20;
+
+constexpr std::string_view kImageEndings[] = {
+    "jpg", "jpeg", "jpe", "png", "webp", "bmp", "tif", "tiff", "jp2", "j2k"};
+constexpr std::string_view kNumberEndings[] = {"cls", "id", "idx", "index"};
+
+struct Fields {
+  Texts names, types;
+  void Add(std::string name, std::string type) {
+    if (names.size() >= kMaxFieldsGuessed) return;
+    names.push_back(std::move(name));
+    types.push_back(std::move(type));
+  }
+};
+
+template <size_t N>
+bool EndsWithOneOf(std::string_view extension,
+                   const std::string_view (&endings)[N]) {
+  const std::string_view last =
+      extension.substr(extension.find_last_of('.') + 1);
+  return std::find(std::begin(endings), std::end(endings), last) !=
+         std::end(endings);
+}
+
+bool LooksLikeImage(std::span<const std::byte> bytes) {
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()),
+                              std::min<size_t>(bytes.size(), 12));
+  return text.starts_with("\xff\xd8\xff") ||
+         text.starts_with("\x89PNG\r\n\x1a\n") || text.starts_with("BM") ||
+         text.starts_with("II*") || text.starts_with("MM") ||
+         (text.starts_with("RIFF") && text.substr(8) == "WEBP");
+}
+
+bool IsTar(std::string_view name) { return name.ends_with(".tar"); }
+bool IsTfrecord(std::string_view name) {
+  return name.find(".tfrecord") != std::string_view::npos &&
+         !name.ends_with(".idx") && !name.ends_with(".index");
+}
+bool IsParquet(std::string_view name) {
+  return name.ends_with(".parquet") || name.ends_with(".parq") ||
+         name.ends_with(".pq");
+}
+
+absl::StatusOr<std::shared_ptr<const StoredFile>> OpenFirst(
+    const Texts& paths, bool (*is_own)(std::string_view),
+    const SourceLimits& limits) {
+  ASSIGN_OR_RETURN(const std::vector<ListedFile> files,
+                   ListPaths({paths.front()}, is_own, limits));
+  return StorageOf(limits).Open(files.front().uri, files.front().identity);
+}
+
+absl::StatusOr<Fields> FieldsOfTar(const StoredFile& file,
+                                   const SourceLimits& limits) {
+  Fields fields;
+  std::string first;
+  std::set<std::string, std::less<>> seen;
+  bool done = false;
+  const absl::Status walked = WalkTar(
+      file, limits.cancelled, [&](const TarMember& member) -> absl::Status {
+        const ComponentName name = ComponentNameOf(member.name);
+        if (name.extension.empty()) return absl::OkStatus();
+        if (first.empty()) first = name.sample;
+        done = first != name.sample;
+        if (done) return Cancelled("the first sample has ended");
+        if (!seen.insert(std::string(name.extension)).second)
+          return absl::OkStatus();
+        fields.Add(std::string(name.extension),
+                   EndsWithOneOf(name.extension, kImageEndings)    ? "encoded"
+                   : EndsWithOneOf(name.extension, kNumberEndings) ? "int64"
+                                                                   : "bytes");
+        return absl::OkStatus();
+      });
+  if (!done) RETURN_IF_ERROR(walked);
+  if (fields.names.empty())
+    return NotFound("{}: no sample in it: want files such as 0001.jpg",
+                    file.name());
+  return fields;
+}
+
+// The names of an Example's features, as they come.
+absl::StatusOr<Texts> NamesOfExample(std::span<const std::byte> example) {
+  Texts names;
+  WireReader message(example);
+  WireReader::Field part, entry, value;
+  while (message.Next(&part)) {
+    if (part.number != 1 || part.type != WireReader::kBytes) continue;
+    WireReader features(part.bytes);
+    while (features.Next(&entry)) {
+      if (entry.number != 1 || entry.type != WireReader::kBytes) continue;
+      WireReader pair(entry.bytes);
+      while (pair.Next(&value))
+        if (value.number == 1 && value.type == WireReader::kBytes)
+          names.emplace_back(reinterpret_cast<const char*>(value.bytes.data()),
+                             value.bytes.size());
+    }
+    if (features.malformed()) return DataLoss("its features are malformed");
+  }
+  if (message.malformed()) return DataLoss("it is no tf.Example");
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  std::erase_if(names, [](const std::string& name) {
+    return name.empty() || name.find('\0') != std::string::npos;
+  });
+  return names;
+}
+
+absl::StatusOr<Fields> FieldsOfExample(std::span<const std::byte> example) {
+  ASSIGN_OR_RETURN(const Texts names, NamesOfExample(example));
+  std::vector<FeatureBytes> found(names.size());
+  RETURN_IF_ERROR(FindFeatures(example, names, found));
+  Fields fields;
+  for (size_t i = 0; i < names.size(); ++i) {
+    ASSIGN_OR_RETURN(const FeatureValues values, ParseFeature(found[i]));
+    const std::string many = values.count == 1 ? "" : "[?]";
+    switch (values.kind) {
+      case FeatureValues::Kind::kBytes:
+        fields.Add(names[i],
+                   LooksLikeImage(values.bytes) ? "encoded" : "bytes");
+        break;
+      case FeatureValues::Kind::kFloats:
+        fields.Add(names[i], "float32" + many);
+        break;
+      case FeatureValues::Kind::kInts:
+        fields.Add(names[i], "int64" + many);
+        break;
+      case FeatureValues::Kind::kNone:
+        break;
+    }
+  }
+  if (fields.names.empty()) return NotFound("its first record has no features");
+  return fields;
+}
+
+absl::StatusOr<Fields> FieldsOfTfrecord(const StoredFile& file) {
+  std::array<std::byte, kTfrecordHeader> header{};
+  RETURN_IF_ERROR(file.ReadAt(0, header));
+  absl::StatusOr<uint32_t> size = TfrecordSize(header, file.size());
+  if (!size.ok()) return Annotate(size.status(), file.name());
+  if (*size > kMaxFirstRecord)
+    return ResourceExhausted("{}: its first record has {} bytes", file.name(),
+                             *size);
+  std::vector<std::byte> record(*size);
+  RETURN_IF_ERROR(file.ReadAt(0, record));
+  const auto data = TfrecordData(record);
+  absl::StatusOr<Fields> fields = data.ok()
+                                      ? FieldsOfExample(*data)
+                                      : absl::StatusOr<Fields>(data.status());
+  if (!fields.ok()) return Annotate(fields.status(), file.name());
+  return fields;
+}
+
+// A type that the column's values fit; empty: none.
+std::string TypeOfColumn(const ParquetColumn& column) {
+  if (column.element == ParquetElement::kBytes) {
+    const bool is_image = column.name.find("image") != std::string::npos ||
+                          column.name.find("img") != std::string::npos ||
+                          EndsWithOneOf(column.name, kImageEndings);
+    const std::string text = is_image ? "encoded" : "bytes";
+    return CheckParquetType(column, *ParseStoredType(text)).ok() ? text : "";
+  }
+  for (const char* name :
+       {"bool", "uint8", "int32", "int64", "float16", "float32"}) {
+    const std::string text =
+        std::string(name) + (column.lists == 1 ? "[?]" : "");
+    const absl::StatusOr<ValueType> type = ParseStoredType(text);
+    if (type.ok() && CheckParquetType(column, *type).ok()) return text;
+  }
+  return "";
+}
+
+absl::StatusOr<Fields> FieldsOfParquet(const StoredFile& file,
+                                       const SourceLimits& limits,
+                                       Texts* left_out) {
+  ASSIGN_OR_RETURN(const ParquetLibrary* const library, LoadParquetLibrary());
+  const StoredParquet input(file);
+  ParquetError error;
+  const auto footer = library->open(input, BoundsOf(limits), &error);
+  if (footer == nullptr) return Annotate(input.StatusOf(error), file.name());
+  Fields fields;
+  for (const ParquetColumn& column : footer->columns) {
+    const std::string type = TypeOfColumn(column);
+    const std::string& name =
+        column.list_name.empty() ? column.name : column.list_name;
+    if (type.empty())
+      left_out->push_back(
+          fmt::format("column \"{}\": {} is not read", name, column.type));
+    else
+      fields.Add(name, type);
+  }
+  if (fields.names.empty())
+    return NotFound("{}: no column that can be read", file.name());
+  return fields;
+}
+
+absl::StatusOr<Texts> ColumnsOfMds(const std::string& folder,
+                                   const SourceLimits& limits,
+                                   Texts* left_out) {
+  ASSIGN_OR_RETURN(const auto file,
+                   StorageOf(limits).Open(JoinUri(folder, "index.json")));
+  ASSIGN_OR_RETURN(const std::string text, ReadWhole(*file, kMaxMdsIndexBytes));
+  absl::StatusOr<MdsIndexFile> index = ParseMdsIndex(text);
+  if (!index.ok()) return Annotate(index.status(), file->name());
+  Texts columns;
+  for (const MdsIndexFile::Column& column : index->columns) {
+    const absl::Status fits =
+        ParseMdsColumn(column.encoding, column.size, false).status();
+    if (fits.ok())
+      columns.push_back(column.name);
+    else
+      left_out->push_back(
+          fmt::format("column \"{}\": {}", column.name, Message(fits)));
+  }
+  if (columns.empty())
+    return NotFound("{}: no column that can be read", file->name());
+  return columns;
+}
+
+}  // namespace
+
+absl::Status GuessFields(const Texts& paths, const SourceLimits& limits,
+                         GuessedReader* guess) {
+  Node& node = guess->node;
+  if (node.op == "readers.mds") {
+    if (node.args.contains("columns")) return absl::OkStatus();
+    ASSIGN_OR_RETURN(node.args["columns"],
+                     ColumnsOfMds(paths.front(), limits, &guess->left_out));
+    return absl::OkStatus();
+  }
+  const bool tar = node.op == "readers.webdataset";
+  const bool tfrecord = node.op == "readers.tfrecord";
+  const bool parquet = node.op == "readers.parquet";
+  const char* const names = tar        ? "ext"
+                            : tfrecord ? "features"
+                            : parquet  ? "columns"
+                                       : nullptr;
+  if (names == nullptr || node.args.contains(names)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const auto file, OpenFirst(paths,
+                                              tar        ? IsTar
+                                              : tfrecord ? IsTfrecord
+                                                         : IsParquet,
+                                              limits));
+  absl::StatusOr<Fields> fields =
+      tar        ? FieldsOfTar(*file, limits)
+      : tfrecord ? FieldsOfTfrecord(*file)
+                 : FieldsOfParquet(*file, limits, &guess->left_out);
+  RETURN_IF_ERROR(fields.status());
+  node.args[names] = std::move(fields->names);
+  node.args["types"] = std::move(fields->types);
+  return absl::OkStatus();
+}
+
+}  // namespace leat::worker

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// GuessReader: the reader node of a dataset of which only the URI is known.
+//
+// The format follows from names: of the file, of a pattern's files, or of what
+// lies in a folder. The fields follow from one look into the first file: a tar
+// archive's extensions, a tf.Example's features, a table's columns. Nothing is
+// listed, so that a look costs the same for any size.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/graph.h"
+#include "core/operators.h"
+#include "worker/source/source.h"
+
+namespace leat::worker {
+
+// What the caller knows already.
+struct KnownReader {
+  std::string format;  // "webdataset"; empty: it is to be found out
+  // Arguments of the reader by name; a list's values one by one.
+  std::map<std::string, std::vector<std::string>> args;
+};
+
+struct GuessedReader {
+  Node node;  // complete: its arguments have their types, defaults are set
+  std::vector<std::string> fields;  // a name for each output; may be empty
+  // Empty where only the data knows them (OperatorInfo::stored_types).
+  std::vector<ValueType> types;
+  // What was left out: columns that no type fits, with the reason.
+  std::vector<std::string> left_out;
+};
+
+// "webdataset" of "s3://b/train-{000}.tar"; empty: the name says nothing.
+std::string FormatOfName(std::string_view uri);
+
+// kInvalidArgument: no such format or argument, or a value that it does not
+// take (names it). kNotFound: no such path. Others as storage and the format's
+// reader say of the first file.
+absl::StatusOr<GuessedReader> GuessReader(const std::string& uri,
+                                          const KnownReader& known,
+                                          const SourceLimits& limits);
+
+// --- Parts, by format -------------------------------------------------------
+
+// Adds arguments that say what the fields are, unless the caller gave some.
+absl::Status GuessFields(const std::vector<std::string>& paths,
+                         const SourceLimits& limits, GuessedReader* guess);
+
+}  // namespace leat::worker

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// WorkerTracing: who may see what a worker does for single steps: callers of
+// leat.v1.TraceService, and a collector (rpc/otlp_exporter.h).
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "core/clock.h"
+#include "core/tracing.h"
+#include "rpc/otlp_exporter.h"
+#include "worker/config.h"
+#include "worker/trace_service.h"
+
+namespace leat::worker {
+
+class WorkerTracing {
+ public:
+  explicit WorkerTracing(TraceCalls::Admit admit);
+
+  // kResourceExhausted: a thread cannot be had.
+  const absl::Status& started() const { return calls_.started(); }
+  // Sends spans where `config` says, under the worker's name. Errors: as
+  // rpc::OtlpExporter::Start.
+  absl::Status StartExport(const Config& config, const std::string& name);
+
+  const Tracer* tracer() const { return &tracer_; }
+  grpc::Service* service() { return calls_.service(); }
+  void Stop() { calls_.Stop(); }
+  rpc::OtlpCounters exported() const;
+
+ private:
+  Tracer tracer_{Clock::Real()};
+  TraceCalls calls_;
+  std::unique_ptr<rpc::OtlpExporter> exporter_;  // null: nowhere
+};
+
+}  // namespace leat::worker
