@@ -40,6 +40,7 @@ absl::StatusOr<std::unique_ptr<StatusServer>> StatusServer::Start(
     const Access* access, const Clock* clock) {
   HttpOptions http;
   ASSIGN_OR_RETURN(http.address, HttpAddress(options.address));
+  http.takes_posts = options.others != nullptr;
   if (absl::Status allowed = CheckListener(security, http.address);
       !allowed.ok())
     return Annotate(allowed, "--http");
@@ -49,7 +50,8 @@ absl::StatusOr<std::unique_ptr<StatusServer>> StatusServer::Start(
        .admit =
            [access](std::string_view token) {
              return access->AdmitToken(kMetricsRule, token).status();
-           }},
+           },
+       .others = options.others},
       clock));
   server->is_tls_ = !security.cert_pem.empty() && !IsLocal(http.address);
   ASSIGN_OR_RETURN(

@@ -27,9 +27,11 @@ namespace leat::rpc {
 
 struct StatusServerOptions {
   std::string address;  // "HOST:PORT"; "PORT": on 127.0.0.1
-  // The server calls both on its thread.
+  // The server calls all of them on its thread.
   std::function<absl::Status()> ready;
   std::function<std::string()> metrics;
+  // Answers other paths, POST included; null: there are none.
+  std::function<HttpResponse(const HttpRequest&)> others = nullptr;
 };
 
 class StatusServer {

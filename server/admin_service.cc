@@ -17,35 +17,12 @@ namespace {
 // Longer than anybody plans for.
 constexpr int64_t kMaxLifetimeSeconds = int64_t{100} * 365 * 86'400;
 
-// What limits a job is judged by a minute, unless another time is asked for.
-constexpr Duration kSinceDefault = std::chrono::minutes(1);
 constexpr Duration kSinceMost = std::chrono::hours(1);
 
 // Entries of a page, at most; and bytes after which a page ends.
 constexpr size_t kPageOfWorkers = 1000, kPageOfJobs = 100, kPageOfDatasets = 16;
 constexpr size_t kPageBytes = 2 << 20;
 constexpr size_t kMaxPageToken = 4096;
-
-// Without what may be large: see GetStatus in admin.proto.
-v1::JobSummary SummaryOf(const JobView& view) {
-  JobView small = view;
-  auto info = std::make_shared<JobInfo>();
-  info->spec = view.info->spec;
-  info->spec.pipeline = Graph();
-  info->schema = view.info->schema;
-  info->plan_hash = view.info->plan_hash;
-  const DatasetInfo& dataset = view.info->dataset;
-  info->dataset.id = dataset.id;
-  info->dataset.name = dataset.name;
-  info->dataset.reader = dataset.reader;
-  info->dataset.fingerprint = dataset.fingerprint;
-  info->dataset.bytes = dataset.bytes;
-  small.info = std::move(info);
-  v1::JobSummary proto = ToProto(small);
-  proto.mutable_job()->mutable_dataset()->mutable_shards()->set_num_samples(
-      dataset.shards.num_samples());
-  return proto;
-}
 
 // Takes a page of what `list` gives; `key_of` names an entry for the next one.
 template <class Request, class Response, class Field, class List, class KeyOf>
@@ -128,52 +105,11 @@ grpc::ServerUnaryReactor* AdminService::HandleLater(
   return reactor;
 }
 
-std::vector<JobView> AdminService::Jobs(const Page& page,
-                                        KnownFigures* workers) const {
-  std::vector<JobView> views = coordinator_->Jobs(page);
-  const MonotonicTime from = clock_->Now() - kSinceDefault;
-  for (JobView& view : views) {
-    if (view.consumers == 0) continue;
-    if (!*workers) *workers = coordinator_->WorkersSince(from);
-    const absl::StatusOr<BottleneckView> limit =
-        coordinator_->BottleneckOf(view.info->spec.name, **workers, from);
-    if (limit.ok()) view.limited_by = std::string(Title(limit->found.limit));
-  }
-  return views;
-}
-
 grpc::ServerUnaryReactor* AdminService::GetStatus(
     grpc::CallbackServerContext* context, const v1::GetStatusRequest*,
     v1::GetStatusResponse* response) {
   return Handle("AdminService/GetStatus", context, [&] {
-    response->set_version(std::string(rpc::kLeatVersion));
-    {
-      MutexLock lock(&mu_);
-      response->set_address(address_);
-    }
-    response->set_cluster(coordinator_->cluster());
-    response->set_state_store(coordinator_->store().description());
-    *response->mutable_started_at() = ToProto(started_at_);
-    response->set_sequence(coordinator_->store().sequence());
-    for (const Finding& finding : coordinator_->Findings(Now::Of(*clock_)))
-      *response->add_findings() = ToProto(finding);
-    // In pages, so that the coordinator's lock is free between them.
-    for (Page page{"", kPageOfWorkers};;) {
-      const std::vector<WorkerView> views = coordinator_->Workers(page);
-      for (const WorkerView& view : views)
-        *response->add_workers() = ToProto(view);
-      if (views.size() < page.limit) break;
-      page.after = views.back().registration->name;
-    }
-    KnownFigures workers;
-    for (Page page{"", kPageOfJobs};;) {
-      const std::vector<JobView> views = Jobs(page, &workers);
-      for (const JobView& view : views) *response->add_jobs() = SummaryOf(view);
-      if (views.size() < page.limit) break;
-      page.after = views.back().info->spec.name;
-    }
-    response->set_datasets(coordinator_->num_datasets());
-    response->set_log_level(std::string(LogLevel()));
+    *response = view_.Status();
     return absl::OkStatus();
   });
 }
@@ -193,10 +129,10 @@ grpc::ServerUnaryReactor* AdminService::ListJobs(
     grpc::CallbackServerContext* context, const v1::ListJobsRequest* request,
     v1::ListJobsResponse* response) {
   return Handle("AdminService/ListJobs", context, [&] {
-    KnownFigures workers;
+    StatusView::KnownFigures workers;
     return FillPage(
         *request, kPageOfJobs, response, response->mutable_jobs(),
-        [&](const Page& page) { return Jobs(page, &workers); },
+        [&](const Page& page) { return view_.Jobs(page, &workers); },
         [](const JobView& view) { return view.info->spec.name; });
   });
 }
@@ -248,7 +184,7 @@ grpc::ServerUnaryReactor* AdminService::GetBottleneck(
     const v1::GetBottleneckRequest* request,
     v1::GetBottleneckResponse* response) {
   return Handle("AdminService/GetBottleneck", context, [&]() -> absl::Status {
-    Duration since = kSinceDefault;
+    Duration since = kJudgedBy;
     if (request->has_since()) {
       constexpr int64_t kMost = kSinceMost / std::chrono::seconds(1) + 1;
       since = std::chrono::seconds(

@@ -4,16 +4,13 @@
 #pragma once
 
 #include <functional>
-#include <optional>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "core/clock.h"
-#include "core/mutex.h"
 #include "leat/v1/admin.grpc.pb.h"
 #include "rpc/access.h"
 #include "server/coordinator.h"
+#include "server/status_view.h"
 
 namespace leat::server {
 
@@ -27,13 +24,10 @@ class AdminService final : public v1::AdminService::CallbackService {
         access_(access),
         asks_for_tokens_(asks_for_tokens),
         clock_(clock),
-        started_at_(clock->WallNow()) {}
+        view_(coordinator, clock) {}
 
-  // What GetStatus reports as the address, known once the server has started.
-  void set_address(const std::string& address) {
-    MutexLock lock(&mu_);
-    address_ = address;
-  }
+  // What GetStatus answers; thread-safe.
+  StatusView& view() { return view_; }
 
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
                                       const v1::GetStatusRequest* request,
@@ -105,11 +99,6 @@ class AdminService final : public v1::AdminService::CallbackService {
       v1::RevokeAccessTokenResponse* response) override;
 
  private:
-  // What all workers did; nullopt: nobody has asked for it yet.
-  using KnownFigures = std::optional<std::vector<WorkerFigures>>;
-
-  // With what limits those that somebody pulls. `workers` is one answer's.
-  std::vector<JobView> Jobs(const Page& page, KnownFigures* workers) const;
   grpc::ServerUnaryReactor* Handle(std::string_view method,
                                    grpc::CallbackServerContext* context,
                                    const std::function<absl::Status()>& handle);
@@ -121,9 +110,7 @@ class AdminService final : public v1::AdminService::CallbackService {
   rpc::Access* const access_;
   const bool asks_for_tokens_;
   const Clock* const clock_;
-  const WallTime started_at_;
-  Mutex mu_;
-  std::string address_ ABSL_GUARDED_BY(mu_);
+  StatusView view_;
 };
 
 }  // namespace leat::server

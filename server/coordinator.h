@@ -58,6 +58,10 @@
 
 namespace leat::server {
 
+// Of a JobHistory.
+inline constexpr int64_t kMaxHistorySteps = 180;
+inline constexpr size_t kMaxStrips = 64;
+
 class Coordinator {
  public:
   using Done = std::function<void(absl::Status)>;
@@ -246,6 +250,15 @@ class Coordinator {
   absl::StatusOr<BottleneckView> BottleneckOf(
       const std::string& job, const std::vector<WorkerFigures>& workers,
       MonotonicTime since) const;
+  // In at most kMaxHistorySteps steps of equal length; `since` is an hour at
+  // most. kNotFound.
+  absl::StatusOr<JobHistory> HistoryOf(const std::string& job, Duration since,
+                                       Now now) const;
+  // As Figures::Stages.
+  std::vector<v1::StageStats> StagesSince(MonotonicTime since,
+                                          Duration* seen) const {
+    return figures_.Stages(since, seen);
+  }
   const Store& store() const { return *store_; }
   const std::string& cluster() const { return config_.cluster; }
   // For tests: the published table of a dataset; nullptr: none.

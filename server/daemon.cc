@@ -21,6 +21,7 @@
 #include "server/sqlite_store.h"
 #include "server/state_directory.h"
 #include "server/timed_store.h"
+#include "server/web_page.h"
 
 namespace leat::server {
 namespace {
@@ -88,7 +89,8 @@ struct Daemon::Parts {
         access(config.security, clock),
         service(&coordinator, &access, clock),
         admin(&coordinator, &access, !config.security.token.empty(), clock),
-        pools(&coordinator, &access) {
+        pools(&coordinator, &access),
+        page(&coordinator, &admin.view(), &access, clock) {
     coordinator.set_on_access([this](std::shared_ptr<const AccessTokens> told) {
       access.Replace(std::move(told));
     });
@@ -110,6 +112,7 @@ struct Daemon::Parts {
   CoordinatorService service;
   AdminService admin;
   PoolService pools;
+  WebPage page;
   std::unique_ptr<rpc::Server> server;
   std::atomic<bool> draining = false;
   std::unique_ptr<rpc::StatusServer> pages;  // null: none; asks all above
@@ -147,11 +150,15 @@ std::string Daemon::Parts::Metrics() const {
 
 absl::Status Daemon::Parts::StartPages() {
   if (config.http.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(
-      pages, rpc::StatusServer::Start({.address = config.http,
-                                       .ready = [this] { return Ready(); },
-                                       .metrics = [this] { return Metrics(); }},
-                                      config.security, &access, clock));
+  ASSIGN_OR_RETURN(pages, rpc::StatusServer::Start(
+                              {.address = config.http,
+                               .ready = [this] { return Ready(); },
+                               .metrics = [this] { return Metrics(); },
+                               .others =
+                                   [this](const rpc::HttpRequest& request) {
+                                     return page.Answer(request);
+                                   }},
+                              config.security, &access, clock));
   return absl::OkStatus();
 }
 
@@ -194,7 +201,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
                          {&parts.service, &parts.admin, &parts.pools}));
   parts.coordinator.SetCertificateExpiry(
       rpc::CertificateExpiry(config.security));
-  parts.admin.set_address(parts.server->address());
+  parts.admin.view().set_address(parts.server->address());
   RETURN_IF_ERROR(parts.StartPages());
   return daemon;
 }

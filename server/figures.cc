@@ -2,6 +2,7 @@
 #include "server/figures.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace leat::server {
@@ -25,9 +26,20 @@ enum ConsumerShare : size_t {
   kWaitingShare,
   kReadyShare,
   kWaitedForShare,
+  kWaitP50,  // as ShareOfMs
+  kWaitP95,
 };
 constexpr double kMostFetching = 200;  // 0.005 of which is a thread
 constexpr uint32_t kMostThreads = 1 << 20;
+
+// A time as a share, by its logarithm: 0.01 ms is 0, and 100 s is 1.
+constexpr double kLeastMs = 0.01, kDecades = 7;
+double ShareOfMs(double ms) {
+  return ms <= kLeastMs ? 0 : std::log10(ms / kLeastMs) / kDecades;
+}
+double MsOfShare(double share) {
+  return share <= 0 ? 0 : kLeastMs * std::pow(10, kDecades * share);
+}
 
 std::string WorkerSeries(std::string_view name) {
   return std::string("w ").append(name);
@@ -106,10 +118,12 @@ void Figures::NoteWorker(const std::string& name, const v1::WorkerStats& stats,
   totals.ns[kForOutput] = decode.output_ns_total();
   totals.ns[kSending] = send.busy_ns_total();
   totals.ns[kDeviceBusy] = device.busy_ns_total();
+  totals.stages = CountsOf(stats.stages());
   const std::string series = WorkerSeries(name);
   MutexLock lock(&mu_);
   const std::optional<Totals> before = Before(series, totals);
   if (!before) return;
+  AddStages(*before, totals, stats.stages());
   const double seconds = SecondsOf(now - before->at);
   const auto share = [&](size_t index, double places) {
     return ShareOf(Grown(before->ns[index], totals.ns[index]), places, seconds);
@@ -142,10 +156,12 @@ void Figures::NoteConsumer(const std::string& name,
   totals.ns[kWaitingShare] = train.input_ns_total();
   for (const v1::WaitedFor& each : stats.waited_for())
     totals.waited_for[each.worker()] = each.waited_ns_total();
+  totals.stages = CountsOf(stats.stages());
   const std::string series = ConsumerSeries(name);
   MutexLock lock(&mu_);
   const std::optional<Totals> before = Before(series, totals);
   if (!before) return;
+  AddStages(*before, totals, stats.stages());
   const double seconds = SecondsOf(now - before->at);
   const uint64_t waited =
       Grown(before->ns[kWaitingShare], totals.ns[kWaitingShare]);
@@ -168,7 +184,100 @@ void Figures::NoteConsumer(const std::string& name,
   if (waited > 0)
     sample.Set(kWaitedForShare,
                static_cast<double>(most) / static_cast<double>(waited));
+  sample.Set(kWaitP50, ShareOfMs(stats.wait().p50_ms()));
+  sample.Set(kWaitP95, ShareOfMs(stats.wait().p95_ms()));
   history_.Add(series, sample, now - History::kSlot);
+}
+
+Figures::AllStages Figures::CountsOf(const Reported& stages) {
+  AllStages counts;
+  for (const v1::StageStats& each : stages) {
+    if (each.stage() <= 0 || !v1::Stage_IsValid(each.stage())) continue;
+    counts.at(static_cast<size_t>(each.stage())) = {
+        .items = each.items_total(),
+        .busy_ns = each.busy_ns_total(),
+        .input_ns = each.input_ns_total(),
+        .output_ns = each.output_ns_total(),
+        .idle_ns = each.idle_ns_total()};
+  }
+  return counts;
+}
+
+void Figures::AddStages(const Totals& before, const Totals& now,
+                        const Reported& told) {
+  const int64_t slot = History::SlotOf(now.at);
+  StageSlot& sum = stages_[static_cast<size_t>(slot) % kStageSlots];
+  if (sum.slot != slot) sum = {.slot = slot};
+  const double ns = SecondsOf(now.at - before.at) * 1e9;
+  for (const v1::StageStats& each : told) {
+    if (each.stage() <= 0 || !v1::Stage_IsValid(each.stage())) continue;
+    const auto index = static_cast<size_t>(each.stage());
+    const StageCounts& from = before.stages.at(index);
+    const StageCounts& to = now.stages.at(index);
+    StageCounts& into = sum.stages.at(index);
+    const double places = std::min(each.places(), kMostThreads);
+    const auto most = static_cast<uint64_t>(places * ns);
+    into.items += Grown(from.items, to.items);
+    into.busy_ns += std::min(most, Grown(from.busy_ns, to.busy_ns));
+    into.input_ns += std::min(most, Grown(from.input_ns, to.input_ns));
+    into.output_ns += std::min(most, Grown(from.output_ns, to.output_ns));
+    into.idle_ns += std::min(most, Grown(from.idle_ns, to.idle_ns));
+    into.place_ns += places * ns;
+  }
+}
+
+std::vector<v1::StageStats> Figures::Stages(MonotonicTime since,
+                                            Duration* seen) const {
+  const int64_t first = History::SlotOf(since);
+  AllStages sum;
+  int64_t slots = 0;
+  {
+    MutexLock lock(&mu_);
+    for (const StageSlot& slot : stages_) {
+      if (slot.slot < first) continue;
+      ++slots;
+      for (size_t i = 0; i < kStages; ++i) {
+        const StageCounts& from = slot.stages.at(i);
+        StageCounts& into = sum.at(i);
+        into.items += from.items;
+        into.busy_ns += from.busy_ns;
+        into.input_ns += from.input_ns;
+        into.output_ns += from.output_ns;
+        into.idle_ns += from.idle_ns;
+        into.place_ns += from.place_ns;
+      }
+    }
+  }
+  std::vector<v1::StageStats> stages;
+  *seen = slots * History::kSlot;
+  const double ns = SecondsOf(*seen) * 1e9;
+  for (size_t i = 0; i < kStages; ++i) {
+    const StageCounts& from = sum.at(i);
+    if (from.place_ns <= 0) continue;
+    v1::StageStats& stage = stages.emplace_back();
+    stage.set_stage(static_cast<v1::Stage>(i));
+    stage.set_places(static_cast<uint32_t>(std::lround(from.place_ns / ns)));
+    stage.set_items_total(from.items);
+    stage.set_busy_ns_total(from.busy_ns);
+    stage.set_input_ns_total(from.input_ns);
+    stage.set_output_ns_total(from.output_ns);
+    stage.set_idle_ns_total(from.idle_ns);
+  }
+  return stages;
+}
+
+void Figures::ForEachOfConsumer(
+    const std::string& name, MonotonicTime since,
+    const std::function<void(const ConsumerMoment&)>& visit) const {
+  MutexLock lock(&mu_);
+  history_.ForEach(ConsumerSeries(name), since,
+                   [&](int64_t slot, const History::Sample& sample) {
+                     visit({.slot = slot,
+                            .rows_per_s = sample.rows_per_s,
+                            .waiting = sample.Get(kWaitingShare),
+                            .wait_p50_ms = MsOfShare(sample.Get(kWaitP50)),
+                            .wait_p95_ms = MsOfShare(sample.Get(kWaitP95))});
+                   });
 }
 
 std::optional<WorkerFigures> Figures::OfWorker(const std::string& name,

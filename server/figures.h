@@ -17,6 +17,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -29,6 +30,15 @@
 #include "server/history.h"
 
 namespace leat::server {
+
+// What a consumer did in a slot of the history.
+struct ConsumerMoment {
+  int64_t slot = 0;
+  double rows_per_s = 0;
+  double waiting = 0;  // of its time
+  // Of a step, to a tenth of their value.
+  double wait_p50_ms = 0, wait_p95_ms = 0;
+};
 
 class Figures {
  public:
@@ -47,14 +57,38 @@ class Figures {
   std::optional<ConsumerFigures> OfConsumer(const std::string& name,
                                             MonotonicTime since,
                                             size_t* seen = nullptr) const;
+  // The oldest first.
+  void ForEachOfConsumer(
+      const std::string& name, MonotonicTime since,
+      const std::function<void(const ConsumerMoment&)>& visit) const;
+  // What all workers and consumers did in each stage since then, five minutes
+  // at most: `places` is how many there were on average, and totals are of that
+  // time. `seen` becomes the time that was told of. Stages that nobody told of
+  // are left out.
+  std::vector<v1::StageStats> Stages(MonotonicTime since, Duration* seen) const;
   size_t bytes() const;
 
  private:
+  using Reported = google::protobuf::RepeatedPtrField<v1::StageStats>;
+  static constexpr size_t kStages = v1::Stage_ARRAYSIZE;
+  static constexpr size_t kStageSlots = 150;
+  // Of one stage: counts, and what they are shares of.
+  struct StageCounts {
+    uint64_t items = 0, busy_ns = 0, input_ns = 0, output_ns = 0, idle_ns = 0;
+    double place_ns = 0;
+  };
+  using AllStages = std::array<StageCounts, kStages>;
+  struct StageSlot {
+    int64_t slot = -1;
+    AllStages stages{};
+  };
+
   // Counts of a report, since its process began.
   struct Totals {
     MonotonicTime at{};
     uint64_t rows = 0;
     std::array<uint64_t, History::kShares> ns{};
+    AllStages stages{};
     absl::flat_hash_map<std::string, uint64_t> waited_for;  // by worker
   };
 
@@ -62,11 +96,18 @@ class Figures {
   // new one takes its place unless it is too early.
   std::optional<Totals> Before(const std::string& series, Totals now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  static AllStages CountsOf(const Reported& stages);
+  // Adds what has grown between two reports.
+  void AddStages(const Totals& before, const Totals& now, const Reported& told)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ForgetBefore(MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   mutable Mutex mu_;
   History history_ ABSL_GUARDED_BY(mu_);
   absl::flat_hash_map<std::string, Totals> last_ ABSL_GUARDED_BY(mu_);
+  // By slot, modulo its size.
+  std::vector<StageSlot> stages_ ABSL_GUARDED_BY(mu_) =
+      std::vector<StageSlot>(kStageSlots);
   MonotonicTime swept_at_ ABSL_GUARDED_BY(mu_){};
 };
 

@@ -97,6 +97,12 @@ void History::Add(std::string_view series, const Sample& sample,
 
 void History::ForEach(std::string_view series, MonotonicTime since,
                       const std::function<void(const Sample&)>& visit) const {
+  ForEach(series, since, [&](int64_t, const Sample& each) { visit(each); });
+}
+
+void History::ForEach(
+    std::string_view series, MonotonicTime since,
+    const std::function<void(int64_t, const Sample&)>& visit) const {
   const uint32_t id = NumberOf(series);
   if (id == 0) return;
   const int64_t first = SlotOf(since);
@@ -107,9 +113,9 @@ void History::ForEach(std::string_view series, MonotonicTime since,
     if (found == chunk.samples.end()) continue;
     for (size_t i = 0; i < kChunkSlots; ++i) {
       const Sample& sample = (*found->second)[i];
-      if (begin + static_cast<int64_t>(i) >= first &&
-          sample.rows_per_s != Sample::kNone)
-        visit(sample);
+      const int64_t slot = begin + static_cast<int64_t>(i);
+      if (slot >= first && sample.rows_per_s != Sample::kNone)
+        visit(slot, sample);
     }
   }
 }

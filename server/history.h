@@ -62,9 +62,13 @@ class History {
   // Replaces what the slot of `now` has. `now` does not go back by more than a
   // chunk.
   void Add(std::string_view series, const Sample& sample, MonotonicTime now);
-  // The samples of the slots since then, the oldest first.
+  // The samples of the slots since then, the oldest first. `slot`: as SlotOf.
+  void ForEach(
+      std::string_view series, MonotonicTime since,
+      const std::function<void(int64_t slot, const Sample&)>& visit) const;
   void ForEach(std::string_view series, MonotonicTime since,
                const std::function<void(const Sample&)>& visit) const;
+  static int64_t SlotOf(MonotonicTime time);
 
   size_t bytes() const { return arrays_ * kArrayBytes; }
   size_t num_series() const { return numbers_.size(); }
@@ -78,7 +82,6 @@ class History {
     absl::flat_hash_map<uint32_t, std::unique_ptr<Samples>> samples;
   };
 
-  static int64_t SlotOf(MonotonicTime time);
   Chunk* ChunkFor(int64_t number);
   void DropOldest();
   uint32_t Number(std::string_view series);

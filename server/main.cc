@@ -64,8 +64,9 @@ void AddFlags(CLI::App* app, Config* config, Flags* flags) {
                   "unix-abstract:NAME")
       ->capture_default_str();
   app->add_option("--http", config->http,
-                  "where /livez, /readyz and /metrics are shown: HOST:PORT, "
-                  "or a PORT of this machine alone; nowhere without it");
+                  "where the page, /livez, /readyz and /metrics are shown: "
+                  "HOST:PORT, or a PORT of this machine alone; nowhere without "
+                  "it");
   app->add_option("--state", config->state_dir,
                   "directory for what must survive a restart; without it "
                   "everything is in memory");

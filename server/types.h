@@ -300,4 +300,19 @@ struct BottleneckView {
   uint64_t workers = 0, consumers = 0;
 };
 
+// What a job's consumers did over time. Numbers below 0: nothing is known of
+// that step of time.
+struct JobHistory {
+  struct Strip {
+    std::string consumer, host;
+    std::vector<double> waiting;  // of its time
+  };
+  WallTime begin{};
+  Duration step{0};
+  // Of all of them together, and of the one that waits longest.
+  std::vector<double> rows_per_s, wait_p50_ms, wait_p95_ms;
+  std::vector<Strip> strips;  // of those that wait most
+  size_t consumers = 0;
+};
+
 }  // namespace leat::server

@@ -63,6 +63,29 @@ bool IsIpAddress(const std::string& host) {
          inet_pton(AF_INET6, host.c_str(), bytes.data()) == 1;
 }
 
+int HexDigit(char c) {
+  if (IsDigit(c)) return c - '0';
+  const char low = Lower(c);
+  return low >= 'a' && low <= 'f' ? low - 'a' + 10 : -1;
+}
+
+// What is no escape stands for itself.
+std::string PercentDecoded(std::string_view text) {
+  std::string decoded;
+  decoded.reserve(text.size());
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '%' && i + 2 < text.size() && HexDigit(text[i + 1]) >= 0 &&
+        HexDigit(text[i + 2]) >= 0) {
+      decoded +=
+          static_cast<char>(16 * HexDigit(text[i + 1]) + HexDigit(text[i + 2]));
+      i += 2;
+    } else {
+      decoded += text[i] == '+' ? ' ' : text[i];
+    }
+  }
+  return decoded;
+}
+
 bool IsLoopback(std::string_view host) {
   return EqualWords(host, "localhost") || host.starts_with("127.") ||
          host == "::1";
@@ -78,6 +101,42 @@ std::string_view BearerToken(std::string_view authorization) {
   while (authorization.starts_with(' ')) authorization.remove_prefix(1);
   while (authorization.ends_with(' ')) authorization.remove_suffix(1);
   return authorization;
+}
+
+bool IsOwnOrigin(std::string_view fetch_site, std::string_view origin,
+                 std::string_view host) {
+  if (!fetch_site.empty())
+    return fetch_site == "same-origin" || fetch_site == "none";
+  if (origin.empty()) return true;
+  for (const std::string_view scheme : {"http://", "https://"})
+    if (origin.starts_with(scheme))
+      return EqualWords(origin.substr(scheme.size()), host);
+  return false;
+}
+
+std::string_view CookieIn(std::string_view cookies, std::string_view name) {
+  std::string_view found;
+  while (!cookies.empty()) {
+    std::string_view one = cookies.substr(0, cookies.find(';'));
+    cookies.remove_prefix(std::min(cookies.size(), one.size() + 1));
+    while (one.starts_with(' ')) one.remove_prefix(1);
+    if (!one.starts_with(name) || !one.substr(name.size()).starts_with('='))
+      continue;
+    if (!found.empty()) return {};
+    found = one.substr(name.size() + 1);
+  }
+  return found;
+}
+
+std::string FormValue(std::string_view form, std::string_view name) {
+  while (!form.empty()) {
+    const std::string_view one = form.substr(0, form.find('&'));
+    form.remove_prefix(std::min(form.size(), one.size() + 1));
+    if (one.substr(0, one.find('=')) != name || one.size() <= name.size())
+      continue;
+    return PercentDecoded(one.substr(name.size() + 1));
+  }
+  return "";
 }
 
 bool IsHostOf(std::string_view host, std::string_view address) {

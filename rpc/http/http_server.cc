@@ -9,6 +9,8 @@
 #include "rpc/http/http_server.h"
 
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -19,6 +21,7 @@
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http/parser.hpp>
@@ -36,7 +39,7 @@
 #include "core/log.h"
 #include "core/status.h"
 #include "core/thread.h"
-#include "openssl/ssl.h"
+#include "rpc/http/http_tls.h"
 #include "rpc/listener.h"
 
 namespace leat::rpc {
@@ -47,44 +50,18 @@ namespace beast = boost::beast;
 namespace http = boost::beast::http;
 using boost::system::error_code;
 using net::ip::tcp;
-using TlsContext = std::shared_ptr<net::ssl::context>;  // null: plaintext
 using Request = http::request<http::string_body>;
 using Response = http::response<http::span_body<const char>>;
 
 // After an accept that failed for want of descriptors or memory.
 constexpr auto kRest = std::chrono::milliseconds(100);
+// What the kernel may hold of an endless answer that is not taken.
+constexpr int kEndlessSendBytes = 256 << 10;
 // A request's buffer has so much more than header and body: chunks' sizes.
 constexpr size_t kFraming = 4 << 10;
 
 std::string_view View(beast::string_view text) {
   return {text.data(), text.size()};
-}
-
-absl::Status TlsError(std::string_view flag, const error_code& error) {
-  return InvalidArgument("{}: {}", flag, error.message());
-}
-
-absl::StatusOr<TlsContext> ContextFor(const HttpTls& tls) {
-  if (tls.cert.empty()) return TlsContext();
-  auto context =
-      std::make_shared<net::ssl::context>(net::ssl::context::tls_server);
-  SSL_CTX* const native = context->native_handle();
-  SSL_CTX_set_min_proto_version(native, TLS1_2_VERSION);
-  // Nothing is resumed: a certificate is asked for on each connection.
-  SSL_CTX_set_options(native, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION);
-  SSL_CTX_set_session_cache_mode(native, SSL_SESS_CACHE_OFF);
-  error_code error;
-  context->use_certificate_chain(net::buffer(tls.cert), error);
-  if (error) return TlsError("--tls-cert", error);
-  context->use_private_key(net::buffer(tls.key), net::ssl::context::pem, error);
-  if (error) return TlsError("--tls-key", error);
-  if (tls.ca.empty()) return context;
-  context->add_certificate_authority(net::buffer(tls.ca), error);
-  if (error) return TlsError("--tls-ca", error);
-  context->set_verify_mode(
-      net::ssl::verify_peer | net::ssl::verify_fail_if_no_peer_cert, error);
-  if (error) return TlsError("--tls-ca", error);
-  return context;
 }
 
 // What a request that was not taken is answered; nullopt: nothing, since the
@@ -137,6 +114,9 @@ class HttpServer::Loop {
   void Begin(tcp::socket socket);
   void MakeRoom(const net::ip::address& address);
   HttpResponse Answer(const Request& request) const;
+  bool IsPost(const Request& request) const {
+    return options_.takes_posts && request.method() == http::verb::post;
+  }
 
   const HttpOptions options_;
   const Handler handler_;
@@ -144,6 +124,7 @@ class HttpServer::Loop {
   bool is_tls_ = false;
   TlsContext context_;
   Connections connections_;  // whose request began first, first
+  size_t endless_ = 0;       // of them: answers without an end
   // Owns what is under way, which looks at the members above when it ends.
   net::io_context io_;
   std::vector<std::unique_ptr<Door>> doors_;
@@ -155,7 +136,10 @@ class HttpServer::Loop::Connection {
       : loop_(loop), address_(std::move(address)) {}
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
-  virtual ~Connection() { Leave(); }
+  virtual ~Connection() {
+    Leave();
+    if (endless_) --loop_->endless_;
+  }
 
   const net::ip::address& address() const { return address_; }
   // Ends what is under way. Takes it off the list.
@@ -171,10 +155,18 @@ class HttpServer::Loop::Connection {
     if (place_) loop_->connections_.erase(*std::exchange(place_, {}));
   }
 
+  // Whether one more answer without an end may begin.
+  bool BeginEndless() {
+    if (loop_->endless_ >= loop_->options_.max_endless) return false;
+    ++loop_->endless_;
+    return endless_ = true;
+  }
+
   Loop* const loop_;
 
  private:
   const net::ip::address address_;
+  bool endless_ = false;
   std::optional<Connections::iterator> place_;
 };
 
@@ -248,6 +240,11 @@ class HttpServer::Loop::StreamConnection final
   }
 
   void Write(HttpResponse answer, unsigned version, bool head) {
+    const bool endless = answer.more != nullptr && !head;
+    if (endless && !this->BeginEndless())
+      answer = HttpResponse::Text(503, "too many pages are open\n");
+    else if (endless)
+      Prepare(&answer);
     body_ = std::move(answer.body);
     response_.emplace();
     Response& response = *response_;
@@ -259,10 +256,11 @@ class HttpServer::Loop::StreamConnection final
     if (answer.status == 401)
       response.set(http::field::www_authenticate, "Bearer");
     if (answer.status == 405) response.set(http::field::allow, "GET, HEAD");
+    for (const auto& [name, value] : answer.fields) response.set(name, value);
     if (!head)
       response.body() =
           Response::body_type::value_type(body_->data(), body_->size());
-    response.content_length(body_->size());
+    if (more_ == nullptr) response.content_length(body_->size());
     response.keep_alive(keep_alive_);
     AllowTime();
     http::async_write(
@@ -275,8 +273,58 @@ class HttpServer::Loop::StreamConnection final
   void OnWritten(const error_code& error) {
     response_.reset();
     body_.reset();
+    // An answer whose end is the connection's ends by this error.
+    if (more_ != nullptr && (!error || error == http::error::end_of_stream))
+      return Rest();
     if (error) return;
     if (keep_alive_) return Read();
+    Finish();
+  }
+
+  // An endless answer keeps no memory but its next text: not the request's, and
+  // not much of the kernel's.
+  void Prepare(HttpResponse* answer) {
+    more_ = std::move(answer->more);
+    every_ = answer->every;
+    keep_alive_ = false;
+    parser_.reset();
+    buffer_.shrink_to_fit();
+    auto& socket = beast::get_lowest_layer(stream_).socket();
+    error_code ignored;
+    socket.set_option(net::socket_base::send_buffer_size(kEndlessSendBytes),
+                      ignored);
+    const auto wait = static_cast<int>(this->loop_->options_.request_timeout /
+                                       std::chrono::milliseconds(1));
+    setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_USER_TIMEOUT, &wait,
+               sizeof wait);
+  }
+
+  // Until more is asked for.
+  void Rest() {
+    beast::get_lowest_layer(stream_).expires_never();
+    timer_.emplace(stream_.get_executor());
+    timer_->expires_after(every_);
+    timer_->async_wait(
+        [self = this->shared_from_this()](const error_code& stopped) {
+          if (!stopped) self->WriteMore();
+        });
+  }
+
+  void WriteMore() {
+    if (!beast::get_lowest_layer(stream_).socket().is_open()) return;
+    body_ = more_();
+    if (body_ == nullptr) return Finish();
+    if (body_->empty()) return Rest();
+    AllowTime();
+    net::async_write(
+        stream_, net::buffer(*body_),
+        [self = this->shared_from_this()](const error_code& error, size_t) {
+          self->body_.reset();
+          if (!error) self->Rest();
+        });
+  }
+
+  void Finish() {
     if constexpr (kTls) {
       AllowTime();
       stream_.async_shutdown(
@@ -293,6 +341,10 @@ class HttpServer::Loop::StreamConnection final
   beast::flat_buffer buffer_;
   std::optional<http::request_parser<http::string_body>> parser_;
   bool keep_alive_ = false;
+  // Of an endless answer.
+  std::function<std::shared_ptr<const std::string>()> more_;
+  Duration every_{};
+  std::optional<net::steady_timer> timer_;
   // Hold the answer until all of it has been sent.
   std::shared_ptr<const std::string> body_;
   std::optional<Response> response_;
@@ -389,14 +441,24 @@ HttpResponse HttpServer::Loop::Answer(const Request& request) const {
         "the field Host does not name this server: want an IP address or "
         "localhost\n");
   if (request.method() != http::verb::get &&
-      request.method() != http::verb::head)
+      request.method() != http::verb::head && !IsPost(request))
     return HttpResponse::Text(405, "want GET or HEAD\n");
   if (request.count(http::field::authorization) > 1)
     return HttpResponse::Text(400, "want at most one field Authorization\n");
   const std::string_view target = View(request.target());
+  const std::string_view path = target.substr(0, target.find('?'));
   return handler_(
-      {.path = target.substr(0, target.find('?')),
-       .token = BearerToken(View(request[http::field::authorization]))});
+      {.path = path,
+       .token = BearerToken(View(request[http::field::authorization])),
+       .query = target.substr(std::min(target.size(), path.size() + 1)),
+       .cookie = View(request[http::field::cookie]),
+       .last_event_id = View(request["Last-Event-ID"]),
+       .body = request.body(),
+       .is_post = IsPost(request),
+       .is_own_origin = IsOwnOrigin(View(request["Sec-Fetch-Site"]),
+                                    View(request[http::field::origin]),
+                                    View(request[http::field::host])),
+       .is_tls = is_tls_});
 }
 
 HttpServer::HttpServer(std::unique_ptr<Loop> loop) : loop_(std::move(loop)) {}
@@ -405,7 +467,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(
     const HttpOptions& options, const HttpTls& tls, Handler handler) {
   if (IsUnixAddress(options.address))
     return InvalidArgument("--http {}: want HOST:PORT", options.address);
-  ASSIGN_OR_RETURN(TlsContext context, ContextFor(tls));
+  ASSIGN_OR_RETURN(TlsContext context, TlsContextFor(tls));
   ASSIGN_OR_RETURN(const Listener listener,
                    Listener::Bind(options.address, options.request_timeout));
   std::unique_ptr<HttpServer> server(
@@ -424,7 +486,7 @@ HttpServer::~HttpServer() {
 }
 
 absl::Status HttpServer::ReplaceTls(const HttpTls& tls) {
-  ASSIGN_OR_RETURN(TlsContext context, ContextFor(tls));
+  ASSIGN_OR_RETURN(TlsContext context, TlsContextFor(tls));
   if ((context != nullptr) != loop_->is_tls())
     return FailedPrecondition(
         "--tls-cert: whether {} speaks TLS is decided at the start", address_);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// HttpServer: answers GET and HEAD of a few small pages over HTTP/1.1, on one
-// thread of its own.
+// HttpServer: answers GET and HEAD of a few small pages over HTTP/1.1, and POST
+// where it is told to, on one thread of its own.
 //
 // Everything that a caller can take is bounded: the bytes of a header and of a
 // body, connections, those of one address, and the time for a request and for
 // its answer. Where connections are used up, the one whose request has been
 // under way the longest is closed for the newest, so that callers who send
-// nothing keep nobody out.
+// nothing keep nobody out. Answers without an end (HttpResponse::more) are
+// bounded in number by themselves, and hold one text each.
 //
 // Thread-safe.
 #pragma once
@@ -29,9 +30,12 @@ namespace leat::rpc {
 struct HttpOptions {
   std::string address;  // "HOST:PORT", port 0: any
   size_t max_header_bytes = 16 << 10;
-  size_t max_body_bytes = 4 << 10;  // bodies are read and not used
+  size_t max_body_bytes = 4 << 10;
+  bool takes_posts = false;
   size_t max_connections = 64;
   size_t max_connections_per_address = 48;
+  // Answers without an end; one more is answered 503.
+  size_t max_endless = 16;
   // For a request to be complete, which a connection without one waits for too;
   // and for its answer to be taken.
   Duration request_timeout = std::chrono::seconds(10);

@@ -8,17 +8,23 @@ namespace {
 
 constexpr char kMetricsType[] = "text/plain; version=0.0.4; charset=utf-8";
 
+}  // namespace
+
 HttpResponse Refusal(const absl::Status& why) {
   unsigned status = 500;
   if (absl::IsUnauthenticated(why)) status = 401;
   if (absl::IsPermissionDenied(why)) status = 403;
+  if (absl::IsNotFound(why)) status = 404;
+  if (absl::IsInvalidArgument(why)) status = 400;
   if (absl::IsUnavailable(why)) status = 503;
   return HttpResponse::Text(status, fmt::format("{}\n", Message(why)));
 }
 
-}  // namespace
-
 HttpResponse StatusPages::Answer(const HttpRequest& request) {
+  const bool own = request.path == "/livez" || request.path == "/readyz" ||
+                   request.path == "/metrics";
+  if (!own && sources_.others) return sources_.others(request);
+  if (request.is_post) return HttpResponse::Text(405, "want GET or HEAD\n");
   if (request.path == "/livez") return HttpResponse::Text(200, "ok\n");
   if (request.path == "/metrics") return Metrics(request.token);
   if (request.path != "/readyz")

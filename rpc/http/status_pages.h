@@ -7,7 +7,8 @@
 //   /metrics  what it has counted, as Prometheus reads it; for roles that may
 //             call AdminService/GetStatus
 //
-// The first two tell nothing of jobs or data, and answer everybody.
+// Other paths are the daemon's own. The first two tell nothing of jobs or data,
+// and answer everybody.
 // Thread-compatible: a server's handler.
 #pragma once
 
@@ -33,7 +34,12 @@ struct StatusSources {
   std::function<std::string()> metrics;
   // Whether a caller with this token (empty: none) may read the metrics.
   std::function<absl::Status(std::string_view token)> admit;
+  // Answers what has another path; null: there is none.
+  std::function<HttpResponse(const HttpRequest&)> others = nullptr;
 };
+
+// What a caller who may not, or of whom it is not known, is answered.
+HttpResponse Refusal(const absl::Status& why);
 
 class StatusPages {
  public:

@@ -301,6 +301,57 @@ class AttackTest(Pages):
                 self.assertLessEqual(grown, GROWTH_KIB, daemon.name)
 
 
+class PageAttackTest(Pages):
+    """The same for the coordinator's page and its streams."""
+
+    def test_the_coordinator_is_as_it_was(self):
+        address = self.start()[0]
+        host, port = address.rsplit(":", 1)
+
+        def caller(request=b""):
+            connection = socket.create_connection((host, int(port)), PATIENCE_S)
+            self.addCleanup(connection.close)
+            try:
+                connection.sendall(request)
+            except (BrokenPipeError, ConnectionResetError):
+                pass
+            return connection
+
+        def request(path, fields=b""):
+            return b"GET " + path + b" HTTP/1.1\r\nHost: localhost\r\n" + fields + b"\r\n"
+
+        for path in ("/", "/api/state", "/metrics"):
+            self.assertEqual(get(address, path)[0], 200)
+        before = resident_kib(self.coordinator)
+        # Streams that are left open: nobody reads what they send.
+        streams = [caller(request(b"/live")) for _ in range(250)]
+        self.assertEqual(get(address, "/api/state")[0], 200)
+        # 10,000 requests, 100 at a time; the answers are read.
+        paths = (b"/", b"/api/state", b"/api/history?job=none&minutes=60", b"/api/worker?name=" + b"x" * 500)
+        for _ in range(25):
+            several = caller(b"".join(request(paths[i % 4]) for i in range(399)) +
+                             request(b"/api/state", b"Connection: close\r\n"))
+            while several.recv(1 << 20):
+                pass
+            several.close()
+        self.assertEqual(get(address, "/api/state")[0], 200)
+        # Answers that nobody takes; sessions that nobody has; events of all times.
+        slow = [caller(request(b"/") * 100) for _ in range(40)]
+        for i in range(500):
+            caller(b"POST /sign-in HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 20\r\n\r\n" +
+                   b"token=%014d" % i).close()
+        for last in (b"0-0", b"18446744073709551615-18446744073709551615", b"-", b"x" * 8000):
+            caller(request(b"/live", b"Last-Event-ID: " + last + b"\r\n")).close()
+        self.assertEqual(get(address, "/api/state")[0], 200)
+        grown = resident_kib(self.coordinator) - before
+        for each in [*streams, *slow]:
+            each.close()
+        if "libasan" not in pathlib.Path(f"/proc/{self.coordinator.process.pid}/maps").read_text():
+            self.assertLessEqual(grown, GROWTH_KIB)
+        status, text = get(address, "/livez")
+        self.assertEqual((status, text), (200, "ok\n"))
+
+
 class Prometheus:
     """Debian's, of a folder of its own."""
 

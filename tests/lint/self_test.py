@@ -18,6 +18,7 @@ import format as format_lint
 import headers
 import hygiene
 import layering
+import page
 import proto_style
 import tidy
 
@@ -174,6 +175,27 @@ class Text(Tree):
         self.write("core/a.cc", SPDX + "int a;\n")
         self.write("a.py", "a = = 1\n")
         self.assert_one(format_lint.check(self.root), "a.py:1")
+
+
+class Pages(unittest.TestCase):
+    def found(self, name, content):
+        return page.check_text(pathlib.Path(name), f"{SPDX}{content}")
+
+    def test_scripts_make_no_markup_and_stay_at_their_place(self):
+        self.assertEqual(self.found("a.js", 'fetch("api/state");  // not "/api"\nconst text = "a";\n'), [])
+        for line in ("a.innerHTML = b;", 'eval("a");', 'new Function("a");', 'setTimeout("a()", 1);', 'fetch("/api");',
+                     'new EventSource("/live");', 'fetch("https://a.example");', "const a = `//a.example`;", "var a;",
+                     "debugger;", "x" * 121):
+            self.assertEqual(len(self.found("a.js", line + "\n")), 1, line)
+        self.assertEqual(len(self.found("a.js", "\n" * 400)), 1)
+
+    def test_markup_and_styles_load_nothing_of_others(self):
+        self.assertEqual(self.found("a.html", '<script src="a.js"></script><form action="b"></form>\n'), [])
+        for line in ('<p style="a">', "<style>", '<p onclick="a">', "<script>", '<img src="/a">', '<a href="b:c">'):
+            self.assertEqual(len(self.found("a.html", line + "\n")), 1, line)
+        self.assertEqual(self.found("a.css", "p { color: red; }\n"), [])
+        for line in ('@import "a";', "p { background: url(a); }"):
+            self.assertEqual(len(self.found("a.css", line + "\n")), 1, line)
 
 
 class Protos(Tree):

@@ -3,14 +3,9 @@
 // An HTTP server as hostile callers see it: over bare sockets.
 #include "rpc/http/http_server.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -22,6 +17,7 @@
 #include "gtest/gtest.h"
 #include "openssl/pem.h"
 #include "openssl/ssl.h"
+#include "tests/rpc/http_caller.h"
 #include "tests/support/sanitized.h"
 
 namespace leat::rpc {
@@ -33,7 +29,6 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-constexpr int kPatienceMs = 20'000;
 constexpr char kGet[] = "GET /page HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 HttpResponse Page(const HttpRequest& request) {
@@ -45,77 +40,6 @@ std::unique_ptr<HttpServer> StartPages(HttpOptions options = {},
                                        const HttpTls& tls = {}) {
   if (options.address.empty()) options.address = "127.0.0.1:0";
   return HttpServer::Start(options, tls, Page).value();
-}
-
-uint16_t PortOf(const HttpServer& server) {
-  const std::string& address = server.address();
-  uint16_t port = 0;
-  const char* const end = address.data() + address.size();
-  std::from_chars(address.data() + address.rfind(':') + 1, end, port);
-  return port;
-}
-
-// A caller's end of a connection, from `source`.
-class Caller {
- public:
-  explicit Caller(const HttpServer& server, const char* source = "127.0.0.1")
-      : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in own{}, other{};
-    own.sin_family = other.sin_family = AF_INET;
-    inet_pton(AF_INET, source, &own.sin_addr);
-    inet_pton(AF_INET, "127.0.0.1", &other.sin_addr);
-    other.sin_port = htons(PortOf(server));
-    bind(fd_, reinterpret_cast<const sockaddr*>(&own), sizeof own);
-    connected_ = connect(fd_, reinterpret_cast<const sockaddr*>(&other),
-                         sizeof other) == 0;
-  }
-  Caller(const Caller&) = delete;
-  ~Caller() { close(fd_); }
-
-  int fd() const { return fd_; }
-  bool connected() const { return connected_; }
-  // False: the other end has closed it.
-  bool Send(std::string_view text) {
-    while (!text.empty()) {
-      pollfd wait = {fd_, POLLOUT, 0};
-      if (poll(&wait, 1, kPatienceMs) != 1) return false;
-      const ssize_t sent = send(fd_, text.data(), text.size(), MSG_NOSIGNAL);
-      if (sent <= 0) return false;
-      text.remove_prefix(static_cast<size_t>(sent));
-    }
-    return true;
-  }
-  // What comes until `end` has come, or the other end closes it.
-  std::string ReadUntil(std::string_view end) {
-    std::string text;
-    char bytes[4096];
-    while (end.empty() || text.find(end) == std::string::npos) {
-      pollfd wait = {fd_, POLLIN, 0};
-      if (poll(&wait, 1, kPatienceMs) != 1) return text + "(late)";
-      const ssize_t got = recv(fd_, bytes, sizeof bytes, 0);
-      if (got <= 0) break;
-      text.append(bytes, static_cast<size_t>(got));
-    }
-    return text;
-  }
-  // The other end closes it, without a word.
-  bool IsClosed() { return ReadUntil("").empty(); }
-
- private:
-  const int fd_;
-  bool connected_ = false;
-};
-
-std::string Ask(const HttpServer& server, std::string_view request) {
-  Caller caller(server);
-  caller.Send(request);
-  return caller.ReadUntil("");
-}
-
-std::string Get(const HttpServer& server, std::string_view path = "/page") {
-  return Ask(server, fmt::format("GET {} HTTP/1.1\r\nHost: localhost\r\n"
-                                 "Connection: close\r\n\r\n",
-                                 path));
 }
 
 TEST(HttpServer, AnswersGetAndHead) {
@@ -139,7 +63,7 @@ TEST(HttpServer, AnswersGetAndHead) {
 
 TEST(HttpServer, KeepsAConnectionForMoreRequests) {
   const auto server = StartPages();
-  Caller caller(*server);
+  HttpCaller caller(*server);
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(caller.Send(kGet));
     EXPECT_THAT(caller.ReadUntil("token \n"), StartsWith("HTTP/1.1 200"));
@@ -186,13 +110,13 @@ TEST(HttpServer, RefusesWhatIsNoRequestForIt) {
 TEST(HttpServer, ClosesConnectionsThatTakeTooLong) {
   const auto server =
       StartPages({.request_timeout = std::chrono::milliseconds(50)});
-  Caller silent(*server), slow(*server);
+  HttpCaller silent(*server), slow(*server);
   ASSERT_TRUE(slow.Send("GET /page HTTP/1.1\r\nX"));
   EXPECT_TRUE(silent.IsClosed());
   EXPECT_TRUE(slow.IsClosed());
   // One that was answered in time, and asks no more.
   for (bool answered = false; !answered;) {
-    Caller idle(*server);
+    HttpCaller idle(*server);
     idle.Send(kGet);
     answered = idle.ReadUntil("token \n").starts_with("HTTP/1.1 200");
     if (answered) {
@@ -205,7 +129,7 @@ TEST(HttpServer, ClosesConnectionsThatTakeTooLong) {
 TEST(HttpServer, ASlowSenderGetsNoMoreTime) {
   const auto server =
       StartPages({.request_timeout = std::chrono::milliseconds(200)});
-  Caller slow(*server);
+  HttpCaller slow(*server);
   const MonotonicTime start = Clock::Real().Now();
   ASSERT_TRUE(slow.Send("GET /page HTTP/1.1\r\n"));
   pollfd closed = {slow.fd(), POLLIN, 0};
@@ -214,18 +138,6 @@ TEST(HttpServer, ASlowSenderGetsNoMoreTime) {
     ASSERT_LT(Clock::Real().Now() - start, std::chrono::seconds(20));
   }
   EXPECT_TRUE(slow.IsClosed());
-}
-
-uint64_t ResidentKib() {
-  std::ifstream file("/proc/self/status");
-  std::string word;
-  while (file >> word)
-    if (word == "VmRSS:") {
-      uint64_t kib = 0;
-      file >> kib;
-      return kib;
-    }
-  return 0;
 }
 
 std::string Headers() {
@@ -252,7 +164,7 @@ TEST(HttpServer, EndlessRequestsTakeNoMemory) {
   EXPECT_THAT(Get(*server), StartsWith("HTTP/1.1 200"));
   const uint64_t before = ResidentKib();
   for (const auto& [begin, more] : floods) {
-    Caller caller(*server);
+    HttpCaller caller(*server);
     size_t sent = 0;
     for (bool open = caller.Send(begin); open && sent < kOffered;
          sent += more.size())
@@ -268,9 +180,9 @@ TEST(HttpServer, EndlessRequestsTakeNoMemory) {
 TEST(HttpServer, AnswersWhile250RequestsAreHalfOpen) {
   const auto server = StartPages();
   const uint64_t before = ResidentKib();
-  std::vector<std::unique_ptr<Caller>> half;
+  std::vector<std::unique_ptr<HttpCaller>> half;
   for (int i = 0; i < 250; ++i) {
-    half.push_back(std::make_unique<Caller>(*server));
+    half.push_back(std::make_unique<HttpCaller>(*server));
     ASSERT_TRUE(half.back()->connected());
     half.back()->Send("GET /page HTTP/1.1\r\nX: ");
     if (i % 50 == 49) {
@@ -288,12 +200,12 @@ TEST(HttpServer, AnswersWhile250RequestsAreHalfOpen) {
 TEST(HttpServer, OneAddressDoesNotPushOutOthers) {
   const auto server =
       StartPages({.max_connections = 8, .max_connections_per_address = 4});
-  Caller quiet(*server, "127.0.0.2");
+  HttpCaller quiet(*server, "127.0.0.2");
   ASSERT_TRUE(quiet.Send(kGet));
   ASSERT_THAT(quiet.ReadUntil("token \n"), StartsWith("HTTP/1.1 200"));
-  std::vector<std::unique_ptr<Caller>> many;
+  std::vector<std::unique_ptr<HttpCaller>> many;
   for (int i = 0; i < 20; ++i) {
-    many.push_back(std::make_unique<Caller>(*server));
+    many.push_back(std::make_unique<HttpCaller>(*server));
     many.back()->Send("GET /page HTTP/1.1\r\nX: ");
   }
   EXPECT_TRUE(many.front()->IsClosed());
@@ -303,7 +215,7 @@ TEST(HttpServer, OneAddressDoesNotPushOutOthers) {
 
 TEST(HttpServer, EndsWithConnectionsOpen) {
   auto server = StartPages();
-  Caller idle(*server), half(*server);
+  HttpCaller idle(*server), half(*server);
   ASSERT_TRUE(idle.Send(kGet));
   EXPECT_THAT(idle.ReadUntil("token \n"), StartsWith("HTTP/1.1 200"));
   ASSERT_TRUE(half.Send("GET /"));
@@ -355,7 +267,7 @@ class HttpTlsTest : public ::testing::Test {
     Load(context, trusted, own);
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
     SSL* const ssl = SSL_new(context);
-    Caller caller(server);
+    HttpCaller caller(server);
     SSL_set_fd(ssl, caller.fd());
     std::string text;
     char bytes[4096];

@@ -99,6 +99,48 @@ TEST_F(FiguresTest, HostileReportsStayInTheirBounds) {
   EXPECT_LE(figures_.bytes(), History::Config().max_bytes);
 }
 
+TEST_F(FiguresTest, StagesAreSumsOverAllWhoTellOfThem) {
+  Duration seen{0};
+  EXPECT_TRUE(figures_.Stages(begin_, &seen).empty());
+  for (const char* name : {"w0", "w1"}) {
+    figures_.NoteWorker(name, WorkerAt(0, 0, 0), After(0));
+    figures_.NoteWorker(name, WorkerAt(64, 8 * kSecond, 2 * kSecond), After(2));
+  }
+  figures_.NoteWorker("w1", WorkerAt(64, 10 * kSecond, 2 * kSecond), After(4));
+  const auto stages = figures_.Stages(begin_, &seen);
+  EXPECT_EQ(seen, std::chrono::seconds(4));
+  ASSERT_EQ(stages.size(), 3u);
+  EXPECT_EQ(stages[1].stage(), v1::STAGE_DECODE);
+  EXPECT_EQ(stages[1].places(), 12u);  // 16 for a half of the time, then 8
+  EXPECT_EQ(stages[1].busy_ns_total(), 18 * kSecond);
+  EXPECT_EQ(stages[1].input_ns_total(), 4 * kSecond);
+  EXPECT_EQ(figures_.Stages(After(4), &seen).at(1).busy_ns_total(),
+            2 * kSecond);
+  // Whatever is told, a place is not busy for longer than there is time.
+  figures_.NoteWorker("w1", WorkerAt(64, ~uint64_t{0}, 0), After(6));
+  EXPECT_EQ(figures_.Stages(After(6), &seen).at(1).busy_ns_total(),
+            16 * kSecond);
+}
+
+TEST_F(FiguresTest, MomentsOfAConsumerHaveTheirWaits) {
+  v1::ConsumerStats stats = ConsumerAt(0, 0);
+  figures_.NoteConsumer("c", stats, After(0));
+  stats = ConsumerAt(100, kSecond);
+  stats.mutable_wait()->set_p50_ms(3);
+  stats.mutable_wait()->set_p95_ms(250);
+  figures_.NoteConsumer("c", stats, After(2));
+  std::vector<ConsumerMoment> moments;
+  figures_.ForEachOfConsumer("c", begin_, [&](const ConsumerMoment& moment) {
+    moments.push_back(moment);
+  });
+  ASSERT_EQ(moments.size(), 1u);
+  EXPECT_EQ(moments[0].slot, History::SlotOf(begin_));
+  EXPECT_NEAR(moments[0].waiting, 0.5, 0.01);
+  EXPECT_NEAR(moments[0].rows_per_s, 50, 1);
+  EXPECT_NEAR(moments[0].wait_p50_ms, 3, 0.3);
+  EXPECT_NEAR(moments[0].wait_p95_ms, 250, 25);
+}
+
 TEST_F(FiguresTest, WhoIsWaitedForMostIsNamed) {
   figures_.NoteWorker("slow", WorkerAt(0, 0, 0), After(0));
   figures_.NoteWorker("slow", WorkerAt(9, 0, 0), After(2));

@@ -13,9 +13,9 @@ from leat_backend.errors import BuildError
 
 _DOC = pathlib.Path("/usr/share/doc")
 _COMMON = pathlib.Path("/usr/share/common-licenses")
-# Headers that are compiled into our programs.
+# Headers that are compiled into our programs, and dygraphs, which is a part of one.
 HEADERS = ("libboost1.81-dev", "libcli11-dev", "nlohmann-json3-dev", "libspdlog-dev", "libfmt-dev", "libabsl-dev",
-            "libgrpc++-dev")
+            "libgrpc++-dev", "libjs-dygraphs")
 
 
 def packages_of(paths: Iterable[pathlib.Path]) -> dict[pathlib.Path, str]:

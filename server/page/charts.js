@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Lines over time, by dygraphs: a job's rate, and how long its consumers wait
+// for a batch; with marks where something happened.
+
+import { $, color, say } from "./dom.js";
+import { clock, milliseconds, rate } from "./format.js";
+
+/* global Dygraph */
+
+// What is worth a mark: not each assignment of shards.
+const MARKED = /^(coordinator|worker|workers|job|finding|consumer)\./;
+const SIGNS = { error: "\u2715", warn: "!", info: "\u2022" };
+const RANKS = ["info", "warn", "error"];
+const MAX_MARKS = 40;
+
+// The legend's plugin measures by an inline style, which the page's policy
+// forbids; the captions say what it would.
+function withoutLegend() {
+  if (Dygraph.Plugins?.Legend) Dygraph.PLUGINS = Dygraph.PLUGINS.filter((each) => each !== Dygraph.Plugins.Legend);
+}
+
+function options(labels, colors, text, output) {
+  return {
+    labels: ["time", ...labels],
+    colors: colors.map(color),
+    legend: "never",
+    strokeWidth: 1.75,
+    series: Object.fromEntries(labels.slice(1).map((label) => [label, { strokePattern: [6, 3] }])),
+    connectSeparatedPoints: false,
+    includeZero: true,
+    fillGraph: labels.length === 1,
+    fillAlpha: 0.12,
+    gridLineColor: color("line"),
+    axisLineColor: color("line"),
+    gridLineWidth: 0.5,
+    axisLabelFontSize: 11,
+    highlightCircleSize: 3.5,
+    rightGap: 8,
+    yRangePad: 4,
+    axes: {
+      x: { axisLabelFormatter: (time) => clock(time).slice(0, 5), pixelsPerLabel: 70 },
+      y: { axisLabelFormatter: (value) => text(value).replace(" ms", ""), axisLabelWidth: 48, pixelsPerLabel: 30 },
+    },
+    highlightCallback: (event, time, points) =>
+      say(output, `${clock(time)}: ${points.filter((point) => Number.isFinite(point.yval))
+        .map((point) => (labels.length > 1 ? `${point.name} ` : "") + text(point.yval)).join(", ")}`),
+    unhighlightCallback: () => say(output, ""),
+    interactionModel: {},
+  };
+}
+
+export class Charts {
+  constructor() {
+    withoutLegend();
+    this.charts = [];
+    this.marks = [];
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.paint());
+  }
+
+  // history: of /api/history.
+  show(history) {
+    this.history = history;
+    const at = (i) => new Date(history.begin_ms + i * history.step_ms);
+    const rows = (...series) => series[0].map((_, i) => [at(i), ...series.map((each) => each[i])]);
+    this.draw(0, "rate", rows(history.rows_per_s), ["rows/s"], ["blue"], rate);
+    this.draw(1, "wait", rows(history.wait_p50_ms, history.wait_p95_ms), ["half within", "95 % within"],
+      ["blue", "orange"], milliseconds);
+    this.annotate();
+  }
+
+  draw(number, id, rows, labels, colors, text) {
+    const empty = rows.every((row) => row.slice(1).every((value) => value === null));
+    $(`#${id}`).classList.toggle("empty", empty);
+    const none = labels.map(() => 0);
+    const file = empty ? [[new Date(this.history.begin_ms), ...none], [new Date(), ...none]] : rows;
+    const chart = this.charts[number];
+    if (chart) return chart.updateOptions({ file, dateWindow: null });
+    this.charts[number] = new Dygraph($(`#${id}`), file, options(labels, colors, text, $(`#${id}-at`)));
+  }
+
+  // Colours are the canvas's own, so they change with the style.
+  paint() {
+    for (const chart of this.charts) chart.destroy();
+    this.charts = [];
+    if (this.history) this.show(this.history);
+  }
+
+  // events: the newest first.
+  happened(events) {
+    this.marks = events.filter((event) => MARKED.test(event.type)).slice(0, MAX_MARKS);
+    if (this.history) this.annotate();
+  }
+
+  annotate() {
+    const { begin_ms: begin, step_ms: step, rows_per_s: known } = this.history;
+    const of = (series) => {
+      const places = new Map();  // one mark a step: the worst, and how many
+      for (const event of this.marks) {
+        let i = Math.floor((Date.parse(event.at) - begin) / step);
+        if (i < 0 || i >= known.length) continue;
+        while (i > 0 && known[i] === null) --i;
+        if (known[i] === null) continue;
+        const place = places.get(i) ?? { severity: "info", texts: [] };
+        if (RANKS.indexOf(event.severity) > RANKS.indexOf(place.severity)) place.severity = event.severity;
+        place.texts.push(`${clock(Date.parse(event.at))} ${event.message}`);
+        places.set(i, place);
+      }
+      return [...places].map(([i, place]) => ({
+        series,
+        x: begin + i * step,
+        shortText: SIGNS[place.severity] ?? SIGNS.info,
+        text: place.texts.slice(0, 8).join("\n"),
+        cssClass: `mark ${place.severity}`,
+        attachAtBottom: true,
+        width: 16,
+        height: 16,
+      }));
+    };
+    this.charts[0]?.setAnnotations(of("rows/s"));
+    this.charts[1]?.setAnnotations(of("half within"));
+  }
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Numbers and times as people read them.
+
+// protobuf's JSON leaves out what is 0, and has 64 bits as text.
+export const number = (value) => Number(value ?? 0);
+
+const THOUSANDS = ["", " k", " M", " G", " T"];
+const BINARY = [" B", " KiB", " MiB", " GiB", " TiB", " PiB"];
+
+function scaled(value, base, units) {
+  let unit = 0;
+  while (Math.abs(value) >= base && unit + 1 < units.length) {
+    value /= base;
+    ++unit;
+  }
+  const size = Math.abs(value);
+  const digits = unit === 0 && Number.isInteger(value) ? 0 : size < 10 ? 2 : size < 100 ? 1 : 0;
+  return value.toFixed(digits) + units[unit];
+}
+
+// 1234567 ─► "1.23 M".
+export const count = (value) =>
+  value < 10000 ? Math.round(value).toLocaleString("en") : scaled(value, 1000, THOUSANDS);
+export const rate = (value) => (value < 1000 ? scaled(value, 1000, [""]) : scaled(value, 1000, THOUSANDS));
+export const bytes = (value) => scaled(value, 1024, BINARY);
+export const percent = (share) => `${(100 * share).toFixed(0)} %`;
+
+// 0.21 ms, 14 ms, 1.3 s.
+export function milliseconds(ms) {
+  if (ms === 0) return "0 ms";
+  if (ms >= 1000) return `${(ms / 1000).toFixed(ms < 10000 ? 1 : 0)} s`;
+  return `${ms < 1 ? ms.toFixed(2) : ms < 10 ? ms.toFixed(1) : ms.toFixed(0)} ms`;
+}
+
+// 90 s, 12 min, 3 h, 4 d.
+export function duration(seconds) {
+  if (seconds < 120) return `${Math.max(0, Math.round(seconds))} s`;
+  if (seconds < 7200) return `${Math.round(seconds / 60)} min`;
+  if (seconds < 172800) return `${Math.round(seconds / 3600)} h`;
+  return `${Math.round(seconds / 86400)} d`;
+}
+
+// The time of a day, here.
+export const clock = (time) => new Date(time).toLocaleTimeString("en-GB");
+
+// "WORKER_STATE_LOST" ─► "lost".
+export const word = (name, prefix) => (name ?? "").replace(prefix, "").toLowerCase();
+
+// A word of a shell's command line.
+export const quoted = (text) => (/^[\w.:@%+=,/-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The stream of states and events. The browser connects again by itself, and
+// tells the last event that it has; what it gives up on (an answer that is no
+// stream, as where too many pages are open) is tried again from here, with
+// single states meanwhile. A page that nobody looks at has no stream.
+
+const AGAIN_MS = 5000;
+const SILENT_MS = 10000;
+
+export class Live {
+  // on: {state(state), happened(events), connection(word)}; the words are
+  // "live", "connecting" and "apart".
+  constructor(on) {
+    this.on = on;
+    this.last = "";
+    document.addEventListener("visibilitychange", () => (document.hidden ? this.close() : this.open()));
+    setInterval(() => this.look(), 1000);
+    this.open();
+  }
+
+  open() {
+    this.close();
+    this.heard = Date.now();
+    this.on.connection("connecting");
+    const source = new EventSource(this.last ? `live?after=${encodeURIComponent(this.last)}` : "live");
+    this.source = source;
+    source.addEventListener("state", (event) => {
+      this.heard = Date.now();
+      this.on.connection("live");
+      this.on.state(JSON.parse(event.data));
+    });
+    source.addEventListener("happened", (event) => {
+      this.last = event.lastEventId;
+      this.on.happened(JSON.parse(event.data));
+    });
+    // The token was revoked: the page asks for another one.
+    source.addEventListener("denied", () => location.reload());
+    source.addEventListener("error", () => {
+      this.on.connection("apart");
+      if (source.readyState === EventSource.CLOSED) this.later();
+    });
+  }
+
+  close() {
+    clearTimeout(this.timer);
+    this.timer = undefined;
+    this.source?.close();
+  }
+
+  // One state, and the stream again.
+  later() {
+    if (this.timer !== undefined) return;
+    this.timer = setTimeout(async () => {
+      this.timer = undefined;
+      try {
+        const answer = await fetch("api/state");
+        if (answer.status === 401) return location.reload();
+        if (answer.ok) this.on.state(await answer.json());
+      } catch {
+        // Nobody is there; open() finds out when somebody is.
+      }
+      if (!document.hidden) this.open();
+    }, AGAIN_MS * (1 + Math.random()));
+  }
+
+  // A connection may be gone without a word.
+  look() {
+    if (document.hidden || this.timer !== undefined || Date.now() < this.heard + SILENT_MS) return;
+    this.open();
+  }
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is told in words: findings, events, caches and datasets.
+
+import { $, data, h, keyed, say } from "./dom.js";
+import { bytes, clock, count, number, percent } from "./format.js";
+
+const SIGNS = { error: "\u2715", warn: "!", info: "\u00b7" };
+const MAX_EVENTS = 200;
+
+// Those of a code stand together: what they are, and what to do about them.
+function grouped(findings) {
+  const groups = new Map();
+  for (const each of findings) {
+    const group = groups.get(each.code) ??
+      { code: each.code, severity: each.severity, muted: true, what: [], remedies: [] };
+    if (each.severity === "error") group.severity = "error";
+    group.muted &&= Boolean(each.muted);
+    group.what.push(each.summary ?? "");
+    if (each.remedy && !group.remedies.includes(each.remedy)) group.remedies.push(each.remedy);
+    groups.set(each.code, group);
+  }
+  return [...groups.values()];
+}
+
+function showFindings(findings) {
+  $("#findings").hidden = findings.length === 0;
+  keyed($("#findings .findings"), grouped(findings), (group) => group.code, () => h("li", {},
+    h("i", { class: "sign", "aria-hidden": true }), h("b", {}), h("div", {}), h("p", { class: "remedy" })),
+  (item, group) => {
+    item.className = `${group.severity}${group.muted ? " muted" : ""}`;
+    say(item.children[0], SIGNS[group.severity] ?? "!");
+    say(item.children[1], group.code + (group.muted ? " (muted)" : ""));
+    item.children[2].replaceChildren(...group.what.map((text) => h("p", {}, text)));
+    say(item.children[3], group.remedies.length ? `What to do: ${group.remedies.join("; ")}` : "");
+  });
+}
+
+function ratio(hits, misses) {
+  return hits + misses > 0 ? percent(hits / (hits + misses)) : "\u2013";
+}
+
+const right = (value, text) => h("td", { class: "right" }, data(value, text(value)));
+
+function showStorage(state) {
+  const of = (field) => number(state.total[field]);
+  const counted = (field) => data(of(field), count(of(field)));
+  const facts = [
+    ["Memory cache", ratio(of("cache_hits_total"), of("cache_misses_total")), "hits",
+      h("span", {}, counted("cache_hits_total"), " hits, ", counted("cache_misses_total"), " misses, ",
+        data(of("cache_bytes"), bytes(of("cache_bytes"))), " of ", bytes(of("cache_limit_bytes")))],
+    ["Disk cache", ratio(of("disk_cache_hits_total"), of("disk_cache_misses_total")), "hits",
+      h("span", {}, counted("disk_cache_hits_total"), " hits, ", counted("disk_cache_misses_total"), " misses, ",
+        data(of("disk_cache_bytes"), bytes(of("disk_cache_bytes"))))],
+    ["Object storage", count(of("storage_requests_total")), "requests",
+      h("span", {}, counted("storage_retries_total"), " after a failure, ",
+        counted("storage_hedges_total"), " for late ranges")],
+    ["Read ahead", count(of("rows_ahead")), "rows", h("span", {}, bytes(of("bytes_ahead")))],
+  ];
+  $("#storage .numbers").replaceChildren(...facts.map(([title, value, unit, more]) =>
+    h("div", {}, h("dt", {}, title), h("dd", {}, h("strong", {}, value), ` ${unit}`, h("small", {}, more)))));
+  const table = $("#storage .datasets");
+  table.hidden = state.datasets.length === 0;
+  table.replaceChildren(
+    h("thead", {}, h("tr", {}, ["Dataset", "State", "Samples", "Size"].map((title, i) =>
+      h("th", { scope: "col", class: i > 1 ? "right" : null }, title)))),
+    h("tbody", {}, state.datasets.map((each) => h("tr", {}, h("th", { scope: "row" }, each.dataset.name ?? ""),
+      h("td", { class: each.state === "failed" ? "bad" : null, title: each.failure ?? null }, each.state ?? ""),
+      right(number(each.dataset.shards?.num_samples), count), right(number(each.dataset.bytes), bytes)))));
+}
+
+export function show(state) {
+  showFindings(state.status.findings ?? []);
+  showStorage(state);
+}
+
+function line(event) {
+  return h("li", { class: event.severity }, h("i", { class: "sign", "aria-hidden": true }, SIGNS[event.severity] ?? ""),
+    h("time", { datetime: event.at, title: event.at }, clock(Date.parse(event.at))), h("code", {}, event.type),
+    h("span", {}, event.message));
+}
+
+// The newest events, each once, of one start of the coordinator.
+export class Events {
+  constructor() {
+    this.events = [];
+    this.instance = undefined;
+  }
+
+  add(told) {
+    if (told.instance !== this.instance) this.events = [];
+    this.instance = told.instance;
+    const last = number(this.events[0]?.sequence);
+    for (const event of told.events ?? []) if (number(event.sequence) > last) this.events.unshift(event);
+    this.events.length = Math.min(this.events.length, MAX_EVENTS);
+    keyed($("#events .events"), this.events, (event) => `${this.instance}-${event.sequence}`, line, () => {});
+  }
+}

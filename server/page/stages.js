@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The stages as bars of what they did, and the queues between them.
+
+import { $, data, h, keyed, say, svg } from "./dom.js";
+import { count, number, percent, rate } from "./format.js";
+
+const STAGES = {
+  STAGE_LIST: ["list", "a dataset's records are listed"],
+  STAGE_OPEN: ["open", "a file or an object is opened"],
+  STAGE_READ: ["read", "a record comes from storage, or from a cache"],
+  STAGE_DECODE: ["decode", "on the CPU, with the operators that are fused with it"],
+  STAGE_AUGMENT: ["augment", "the other operators on the CPU"],
+  STAGE_DEVICE: ["GPU", "groups on GPUs"],
+  STAGE_GROUP: ["group", "a group gets its memory, and becomes messages"],
+  STAGE_SEND: ["send", "from a finished group to its last byte in the socket"],
+  STAGE_RECEIVE: ["receive", "rows are copied to their places"],
+  STAGE_TRAIN: ["train", "the trainer has a batch"],
+};
+const PARTS = [
+  ["busy", "busy", "busy_ns_total"],
+  ["input", "waits for its input", "input_ns_total"],
+  ["output", "waits for room behind it", "output_ns_total"],
+  ["idle", "nothing is asked for", "idle_ns_total"],
+];
+
+function bar(stage, seconds) {
+  const all = Math.max(1, number(stage.places)) * seconds * 1e9;
+  const parts = PARTS.map(([name, title, field]) => [name, title, Math.min(1, number(stage[field]) / all)]);
+  const text = parts.filter(([, , share]) => share >= 0.005)
+    .map(([, title, share]) => `${title}: ${percent(share)}`).join(", ");
+  return [h("div", { class: "stack", title: text, "aria-hidden": true },
+    parts.map(([name, , share]) => h("i", { class: name, style: { width: `${100 * share}%` } }))), text];
+}
+
+function showStages(state) {
+  const seconds = number(state.stages_s);
+  const table = $("#stages .waterfall");
+  const stages = state.stages.filter((stage) => STAGES[stage.stage] && number(stage.places) > 0);
+  table.hidden = stages.length === 0 || seconds === 0;
+  if (table.hidden) return;
+  const head = h("tr", {}, ["Stage", "Places", "Its time", "Busy", "Items/s"].map((title, i) =>
+    h("th", { scope: "col", class: i === 1 || i > 2 ? "right" : null }, title)));
+  table.replaceChildren(h("thead", {}, head), h("tbody", {}, stages.map((stage) => {
+    const [name, what] = STAGES[stage.stage];
+    const [stack, text] = bar(stage, seconds);
+    const share = number(stage.busy_ns_total) / (Math.max(1, number(stage.places)) * seconds * 1e9);
+    return h("tr", {}, h("th", { scope: "row", title: what }, name),
+      h("td", { class: "right" }, data(number(stage.places), count(number(stage.places)))),
+      h("td", {}, stack, h("span", { class: "unseen" }, text)),
+      h("td", { class: "right" }, percent(Math.min(1, share))),
+      h("td", { class: "right" }, rate(number(stage.items_total) / seconds)));
+  })));
+}
+
+// Rungs, from storage to the trainer: title, what is in it, what it has room
+// for (0: without a bound of its own).
+function rungs(state) {
+  const of = (name) => state.stages.find((stage) => stage.stage === name) ?? {};
+  const total = state.total;
+  const queue = (title, stage) => [title, number(stage.queue_depth), number(stage.queue_capacity)];
+  return [
+    queue("records to be read", of("STAGE_READ")),
+    queue("rows to be decoded", of("STAGE_DECODE")),
+    ["groups' buffers in use", number(total.buffers_in_use), number(total.buffers_total)],
+    queue("GPUs' slots in use", of("STAGE_DEVICE")),
+    queue("groups to be sent", of("STAGE_SEND")),
+    queue("rows on their way to consumers", of("STAGE_RECEIVE")),
+    queue("steps that are ready", of("STAGE_TRAIN")),
+  ].filter(([title, depth, room]) => !title.startsWith("GPU") || room > 0 || depth > 0);
+}
+
+const KEPT = 150;
+const past = new Map();  // of each rung: how full it was
+
+function sparkline(title, level) {
+  const levels = past.get(title) ?? past.set(title, []).get(title);
+  levels.push(level);
+  if (levels.length > KEPT) levels.shift();
+  const most = Math.max(1, ...levels);
+  const first = KEPT - levels.length;
+  const points = levels.map((each, i) => `${first + i},${(19 - 18 * (each / most)).toFixed(1)}`);
+  return svg("polyline", { points: points.join(" ") });
+}
+
+function newRung() {
+  return h("li", {}, h("span", { class: "title" }),
+    svg("svg", { viewBox: `0 0 ${KEPT} 20`, preserveAspectRatio: "none", "aria-hidden": true }),
+    h("span", { class: "level" }), h("i", { class: "meter", "aria-hidden": true }, h("i", {})));
+}
+
+function showQueues(state) {
+  keyed($("#queues .ladder"), rungs(state), ([title]) => title, newRung, (rung, [title, depth, room]) => {
+    const level = room > 0 ? Math.min(1, depth / room) : 0;
+    rung.classList.toggle("full", level >= 0.9);
+    say($(".title", rung), title);
+    $(".level", rung).replaceChildren(data(depth, count(depth)), room > 0 ? ` of ${count(room)}` : "");
+    const meter = $(".meter", rung);
+    meter.classList.toggle("open", room === 0);
+    meter.firstElementChild.style.width = `${100 * level}%`;
+    $("svg", rung).replaceChildren(sparkline(title, room > 0 ? level : depth));
+  });
+}
+
+export function startStages() {
+  $("#stages .legend").replaceChildren(...PARTS.map(([name, title]) =>
+    h("li", {}, h("i", { class: `swatch ${name}`, "aria-hidden": true }), title)));
+}
+
+export function show(state) {
+  showStages(state);
+  showQueues(state);
+}

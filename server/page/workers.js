@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A tile for each worker: its colour and its sign say how its rate compares
+// with the median of its class. The arrow keys move between tiles.
+
+import { $, data, h, keyed, say } from "./dom.js";
+import { bytes, count, duration, milliseconds, number, percent, rate, word } from "./format.js";
+
+// What a tile can be: its sign, and what that means.
+const KINDS = {
+  lost: ["\u2715", "lost"],
+  trouble: ["!", "cannot read its storage, or decodes otherwise"],
+  draining: ["\u2193", "drains"],
+  slow: ["\u25bc", "less than half of its class"],
+  slower: ["\u25bd", "less than four fifths"],
+  usual: ["", "as its class"],
+  faster: ["\u25b2", "more than six fifths"],
+  idle: ["\u00b7", "nothing is asked of it"],
+};
+// Up to so many, tiles have room for names and rates.
+const LARGE = 48;
+
+function kindOf(worker, median) {
+  if (worker.state === "WORKER_STATE_LOST") return "lost";
+  if (worker.storage_troubles?.length || worker.decoders_differ) return "trouble";
+  if (worker.state === "WORKER_STATE_DRAINING") return "draining";
+  const own = number(worker.stats?.rows_per_s);
+  if (median <= 0) return "idle";
+  if (own < 0.5 * median) return "slow";
+  if (own < 0.8 * median) return "slower";
+  return own > 1.2 * median ? "faster" : "usual";
+}
+
+const fact = (title, ...value) => h("div", {}, h("dt", {}, title), h("dd", {}, value));
+
+function details(worker) {
+  const stats = worker.stats ?? {};
+  const hits = number(stats.cache_hits_total);
+  const asked = hits + number(stats.cache_misses_total);
+  const joined = (Date.now() - Date.parse(worker.joined_at)) / 1000;
+  const devices = (worker.devices ?? []).map((device) => device.name).join(", ");
+  const troubles = (worker.storage_troubles ?? []).map((trouble) => `${trouble.root}: ${trouble.error}`);
+  return [
+    fact("State", word(worker.state, "WORKER_STATE_")),
+    fact("Host", `${worker.host ?? "?"}, process ${number(worker.pid)}`),
+    fact("Address", worker.address ?? ""),
+    fact("Release", worker.version ?? ""),
+    fact("Here since", duration(joined)),
+    fact("Threads", data(number(worker.threads), count(number(worker.threads)))),
+    devices ? fact("GPUs", devices) : null,
+    fact("Rate", data(number(stats.rows_per_s), rate(number(stats.rows_per_s))), " rows/s of ",
+      data(number(stats.capacity_rows_per_s), rate(number(stats.capacity_rows_per_s)))),
+    fact("Threads work", data(number(stats.busy_fraction), percent(number(stats.busy_fraction))), " of their time"),
+    fact("Rows wait", data(number(stats.rows_queued), count(number(stats.rows_queued)))),
+    fact("A row takes", data(number(stats.row_latency?.p50_ms), milliseconds(number(stats.row_latency?.p50_ms))),
+      "; 95 % within ", data(number(stats.row_latency?.p95_ms), milliseconds(number(stats.row_latency?.p95_ms)))),
+    fact("Shards", data(number(worker.shards_owned), count(number(worker.shards_owned)))),
+    fact("Cache", `${bytes(number(stats.cache_bytes))} of ${bytes(number(stats.cache_limit_bytes))}`,
+      asked > 0 ? `, ${percent(hits / asked)} hits` : ""),
+    fact("Memory", bytes(number(stats.rss_bytes))),
+    worker.decoders_differ ? fact("Decodes otherwise", worker.decoders_differ) : null,
+    troubles.length ? fact("Storage", troubles.join("; ")) : null,
+  ];
+}
+
+export class Workers {
+  constructor() {
+    this.group = $("#workers .tiles");
+    this.group.addEventListener("click", (event) => this.open(event.target.closest("button")?.dataset.key));
+    this.group.addEventListener("keydown", (event) => this.move(event));
+  }
+
+  show(state) {
+    const workers = (state.status.workers ?? []).map((worker, i) => {
+      const of = state.classes[state.class_of[i]];
+      return { worker, of, kind: kindOf(worker, of.median_rows_per_s) };
+    });
+    this.group.classList.toggle("large", workers.length <= LARGE);
+    const large = workers.length <= LARGE;
+    keyed(this.group, workers, (each) => each.worker.name, () => h("button", { class: "tile", tabindex: -1 },
+      h("i", { "aria-hidden": true }), h("b", {}), h("span", {})), (tile, each) => this.tile(tile, each, large));
+    if (!$("[tabindex='0']", this.group)) this.group.firstElementChild?.setAttribute("tabindex", 0);
+    this.legend(workers);
+    const counts = state.counts;
+    say($("#workers-title"), `Workers: ${count(counts.ready)} ready` +
+      (counts.draining ? `, ${count(counts.draining)} drain` : "") +
+      (counts.lost ? `, ${count(counts.lost)} lost` : ""));
+    const rest = counts.workers - workers.length;
+    say($("#workers .hint"), state.classes.map((each) =>
+      `${each.name}: ${count(each.ready)} ready, median ${rate(each.median_rows_per_s)} rows/s`).join(" \u00b7 ") +
+      (rest > 0 ? ` \u00b7 ${count(rest)} more are counted, and have no tile` : ""));
+  }
+
+  tile(tile, { worker, of, kind }, large) {
+    const own = number(worker.stats?.rows_per_s);
+    const text = `${worker.name}: ${rate(own)} rows/s, ${KINDS[kind][1]} (${of.name})`;
+    if (tile.title === text && tile.dataset.large === String(large)) return;
+    tile.dataset.large = large;
+    tile.className = `tile ${kind}`;
+    tile.title = text;
+    tile.setAttribute("aria-label", text);
+    tile.children[0].textContent = KINDS[kind][0];
+    tile.children[1].textContent = large ? worker.name : "";
+    tile.children[2].replaceChildren(...(large ? [data(own, rate(own)), " rows/s"] : []));
+  }
+
+  legend(workers) {
+    const counts = new Map();
+    for (const { kind } of workers) counts.set(kind, (counts.get(kind) ?? 0) + 1);
+    keyed($("#workers .legend"), Object.keys(KINDS).filter((kind) => counts.has(kind)), (kind) => kind,
+      (kind) => h("li", {}, h("i", { class: `swatch tile ${kind}`, "aria-hidden": true }, KINDS[kind][0]),
+        h("span", {})),
+      (item, kind) => say(item.children[1], `${count(counts.get(kind))} ${KINDS[kind][1]}`));
+  }
+
+  move(event) {
+    const tiles = [...this.group.children];
+    const from = tiles.indexOf(document.activeElement);
+    if (from < 0) return;
+    const wide = tiles.findIndex((tile) => tile.offsetTop > tiles[0].offsetTop);
+    const row = wide < 0 ? tiles.length : wide;
+    const to = { ArrowRight: from + 1, ArrowLeft: from - 1, ArrowDown: from + row, ArrowUp: from - row,
+      Home: 0, End: tiles.length - 1 }[event.key];
+    if (to === undefined || tiles[to] === undefined) return;
+    event.preventDefault();
+    tiles[from].tabIndex = -1;
+    tiles[to].tabIndex = 0;
+    tiles[to].focus();
+  }
+
+  async open(name) {
+    if (name === undefined) return;
+    const to = $("#worker");
+    const answer = await fetch(`api/worker?name=${encodeURIComponent(name)}`);
+    if (!answer.ok) return to.replaceChildren(h("p", {}, `${name}: ${await answer.text()}`));
+    const worker = await answer.json();
+    to.replaceChildren(h("div", { class: "head" }, h("h3", {}, worker.name),
+      h("button", { onclick: () => to.replaceChildren() }, "Close")), h("dl", { class: "facts" }, details(worker)));
+  }
+}

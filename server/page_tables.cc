@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/page_tables.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "fmt/format.h"
+
+namespace leat::server {
+namespace {
+
+constexpr size_t kMaxTableEvents = 50;
+
+// A cell's text, and the number that stands in it, for programs.
+struct HtmlCell {
+  HtmlCell(std::string_view plain) : html(EscapeHtml(plain)) {}    // NOLINT
+  HtmlCell(const std::string& plain) : html(EscapeHtml(plain)) {}  // NOLINT
+  HtmlCell(const char* plain) : html(EscapeHtml(plain)) {}         // NOLINT
+  HtmlCell(double value, std::string_view text)
+      : html(fmt::format("<data value=\"{}\">{}</data>", value,
+                         EscapeHtml(text))),
+        right(true) {}
+  std::string html;
+  bool right = false;
+};
+
+HtmlCell Count(uint64_t value) {
+  return {static_cast<double>(value), fmt::format("{}", value)};
+}
+HtmlCell Rate(double value) { return {value, fmt::format("{:.4g}", value)}; }
+HtmlCell Percent(double share) {
+  return {share, fmt::format("{:.0f} %", 100 * share)};
+}
+
+class HtmlTable {
+ public:
+  HtmlTable(std::string_view title, std::initializer_list<const char*> columns)
+      : title_(title), columns_(columns) {}
+
+  void Add(const std::vector<HtmlCell>& cells) {
+    if (rows_++ >= kMaxTableRows) return;
+    body_ += "<tr>";
+    for (const HtmlCell& cell : cells)
+      body_ +=
+          (cell.right ? "<td class=\"right\">" : "<td>") + cell.html + "</td>";
+    body_ += "</tr>\n";
+  }
+  // `total`: of how many the rows are.
+  std::string Html(size_t total) const {
+    std::string html =
+        fmt::format("<section><h2>{}</h2>\n", EscapeHtml(title_));
+    if (rows_ == 0) return html + "<p>There are none.</p></section>\n";
+    html += "<div class=\"scroll\"><table>\n<thead><tr>";
+    for (const char* const column : columns_)
+      html += fmt::format("<th scope=\"col\">{}</th>", EscapeHtml(column));
+    html += "</tr></thead>\n<tbody>" + body_ + "</tbody></table></div>\n";
+    const size_t shown = std::min(rows_, kMaxTableRows);
+    if (total > shown)
+      html += fmt::format("<p>{} more are not shown.</p>\n", total - shown);
+    return html + "</section>\n";
+  }
+  std::string Html() const { return Html(rows_); }
+
+ private:
+  const std::string title_;
+  const std::vector<const char*> columns_;
+  std::string body_;
+  size_t rows_ = 0;
+};
+
+std::string TimeOf(const google::protobuf::Timestamp& time) {
+  return absl::FormatTime("%Y-%m-%d %H:%M:%S UTC",
+                          absl::FromUnixSeconds(time.seconds()),
+                          absl::UTCTimeZone());
+}
+
+std::string StateOf(v1::WorkerState state) {
+  std::string name = v1::WorkerState_Name(state);
+  return name.substr(std::min(name.size(), sizeof("WORKER_STATE_") - 1));
+}
+
+std::string Verdicts(const PageModel& model) {
+  std::string html;
+  for (const v1::GetBottleneckResponse& verdict : model.verdicts) {
+    html += fmt::format(
+        "<section class=\"verdict\"><h2>Job {}</h2>\n<p><strong>{}</strong>: "
+        "{}</p>\n<ul>",
+        EscapeHtml(verdict.job()), EscapeHtml(verdict.limit()),
+        EscapeHtml(verdict.summary()));
+    for (const v1::Figure& figure : verdict.figures())
+      html += fmt::format("<li>{}: <data value=\"{}\">{:.4g}</data> {}</li>",
+                          EscapeHtml(figure.what()), figure.value(),
+                          figure.value(), EscapeHtml(figure.unit()));
+    html += fmt::format("</ul>\n<p>What to change: {}</p></section>\n",
+                        EscapeHtml(verdict.advice()));
+  }
+  return html;
+}
+
+std::string Findings(const PageModel& model) {
+  HtmlTable table("Findings",
+                  {"Severity", "Code", "What it is", "What to do", "Muted"});
+  for (const v1::Finding& finding : model.status.findings())
+    table.Add({finding.severity(), finding.code(), finding.summary(),
+               finding.remedy(), finding.muted() ? "muted" : ""});
+  return table.Html();
+}
+
+std::string Jobs(const PageModel& model) {
+  HtmlTable table("Jobs", {"Name", "Limited by", "Epoch", "Step", "Of",
+                           "Rows/s", "Waits", "Consumers", "Bad samples"});
+  for (const v1::JobSummary& job : model.status.jobs())
+    table.Add({job.job().spec().name(), job.limited_by(), Count(job.epoch()),
+               Count(job.step()), Count(job.steps_per_epoch()),
+               Rate(job.rows_per_s()), Percent(job.stall_fraction()),
+               Count(job.consumers()), Count(job.bad_samples_total())});
+  return table.Html(model.jobs);
+}
+
+std::string Workers(const PageModel& model) {
+  HtmlTable table("Workers", {"Name", "State", "Host", "Rows/s", "Busy",
+                              "Queued rows", "Shards", "Trouble"});
+  for (const v1::WorkerInfo& worker : model.status.workers())
+    table.Add({worker.name(), StateOf(worker.state()), worker.host(),
+               Rate(worker.stats().rows_per_s()),
+               Percent(worker.stats().busy_fraction()),
+               Count(worker.stats().rows_queued()),
+               Count(worker.shards_owned()),
+               worker.storage_troubles().empty()
+                   ? std::string()
+                   : worker.storage_troubles(0).error()});
+  return table.Html(model.workers);
+}
+
+std::string Consumers(const PageModel& model) {
+  HtmlTable table("Consumers", {"Consumer", "Job", "Epoch", "Step", "Rows/s",
+                                "Waits", "95 % of waits within"});
+  for (const v1::ConsumerInfo& consumer : model.consumers) {
+    const v1::ConsumerStats& stats = consumer.stats();
+    table.Add({consumer.consumer(), stats.job(), Count(stats.epoch()),
+               Count(stats.step()), Rate(stats.rows_per_s()),
+               Percent(stats.stall_fraction()),
+               HtmlCell(stats.wait().p95_ms(),
+                        fmt::format("{:.3g} ms", stats.wait().p95_ms()))});
+  }
+  return table.Html();
+}
+
+std::string Stages(const PageModel& model) {
+  HtmlTable table("Stages, in the last minute",
+                  {"Stage", "Places", "Busy", "Waits for input",
+                   "Waits for room", "Idle", "In the queue", "Room"});
+  for (const v1::StageStats& stage : model.stages) {
+    // Of the time of all its places.
+    const auto share = [&](uint64_t ns) {
+      const double all =
+          std::chrono::duration<double>(model.stages_of).count() * 1e9 *
+          std::max(stage.places(), 1u);
+      return Percent(all > 0 ? static_cast<double>(ns) / all : 0);
+    };
+    std::string name = v1::Stage_Name(stage.stage());
+    name = name.substr(std::min(name.size(), sizeof("STAGE_") - 1));
+    table.Add({name, Count(stage.places()), share(stage.busy_ns_total()),
+               share(stage.input_ns_total()), share(stage.output_ns_total()),
+               share(stage.idle_ns_total()), Count(stage.queue_depth()),
+               Count(stage.queue_capacity())});
+  }
+  return table.Html();
+}
+
+std::string Storage(const PageModel& model) {
+  const v1::WorkerStats& total = model.total;
+  HtmlTable table("Cache and storage", {"What", "All workers"});
+  table.Add({"hits of the cache in memory", Count(total.cache_hits_total())});
+  table.Add({"misses of it", Count(total.cache_misses_total())});
+  table.Add({"bytes in it", Count(total.cache_bytes())});
+  table.Add({"hits of the disk cache", Count(total.disk_cache_hits_total())});
+  table.Add({"misses of it", Count(total.disk_cache_misses_total())});
+  table.Add({"bytes in it", Count(total.disk_cache_bytes())});
+  table.Add(
+      {"requests to object storage", Count(total.storage_requests_total())});
+  table.Add(
+      {"made again after a failure", Count(total.storage_retries_total())});
+  table.Add({"made twice, as the first was late",
+             Count(total.storage_hedges_total())});
+  return table.Html();
+}
+
+std::string Datasets(const PageModel& model) {
+  HtmlTable table("Datasets", {"Name", "State", "Samples", "Bytes", "Failure"});
+  for (const v1::DatasetSummary& each : model.datasets)
+    table.Add({each.dataset().name(), each.state(),
+               Count(each.dataset().shards().num_samples()),
+               Count(each.dataset().bytes()), each.failure()});
+  return table.Html(model.status.datasets());
+}
+
+std::string Events(const EventPage& events) {
+  HtmlTable table("Events", {"Time", "Severity", "Type", "What happened"});
+  size_t shown = 0;
+  for (auto it = events.events.rbegin();
+       it != events.events.rend() && shown < kMaxTableEvents; ++it, ++shown)
+    table.Add(
+        {absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", absl::FromChrono((*it)->at),
+                          absl::UTCTimeZone()),
+         (*it)->severity, (*it)->type, (*it)->message});
+  return table.Html(events.events.size());
+}
+
+}  // namespace
+
+std::string EscapeHtml(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      case '\'':
+        out += "&#39;";
+        break;
+      default:
+        // Controls have no place in a page.
+        out += static_cast<unsigned char>(c) < ' ' && c != '\n' ? ' ' : c;
+    }
+  }
+  return out;
+}
+
+std::string TablesOf(const PageModel& model, const EventPage& events) {
+  const v1::GetStatusResponse& status = model.status;
+  std::string html = fmt::format(
+      "<p>Cluster {}, coordinator {} {}, since {}. <data "
+      "value=\"{}\">{}</data> "
+      "workers are ready, {} drain, {} are lost.</p>\n",
+      EscapeHtml(status.cluster().empty() ? "(no name)" : status.cluster()),
+      EscapeHtml(status.version()), EscapeHtml(status.address()),
+      TimeOf(status.started_at()), model.ready, model.ready, model.draining,
+      model.lost);
+  html += Verdicts(model) + Findings(model) + Jobs(model) + Consumers(model);
+  html += Stages(model) + Workers(model) + Storage(model) + Datasets(model);
+  return html + Events(events);
+}
+
+}  // namespace leat::server

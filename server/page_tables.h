@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The page as plain tables, for browsers that run no script.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "server/cluster_events.h"
+#include "server/page_model.h"
+
+namespace leat::server {
+
+// Rows of a table; a line says how many more there are.
+inline constexpr size_t kMaxTableRows = 200;
+
+// Text that no browser takes for markup, whatever it is.
+std::string EscapeHtml(std::string_view text);
+// `events`: the newest last.
+std::string TablesOf(const PageModel& model, const EventPage& events);
+
+}  // namespace leat::server
