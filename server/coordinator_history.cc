@@ -17,6 +17,10 @@
 namespace leat::server {
 namespace {
 
+// A consumer whose report is late is taken for one that goes on, for so many
+// steps: a sum without it would tell of a stall that nobody had.
+constexpr size_t kHeldSteps = 2;
+
 // The mean of what is added; -1 where there is none.
 class Means {
  public:
@@ -26,8 +30,15 @@ class Means {
     ++counts_[step];
   }
   std::vector<double> Take() {
-    for (size_t i = 0; i < sums_.size(); ++i)
-      sums_[i] = counts_[i] == 0 ? -1 : sums_[i] / counts_[i];
+    size_t missing = kHeldSteps;
+    for (size_t i = 0; i < sums_.size(); ++i) {
+      if (counts_[i] > 0) {
+        sums_[i] /= counts_[i];
+        missing = 0;
+      } else {
+        sums_[i] = missing++ < kHeldSteps ? sums_[i - 1] : -1;
+      }
+    }
     return std::move(sums_);
   }
 

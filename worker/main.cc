@@ -162,13 +162,14 @@ int main(int argc, char** argv) {
     return leat::worker::RunIndexCommand(argc - 1, argv + 1);
   }
   leat::rpc::StopSignals signals;
+  // The variables are other programs', too: what Leat does not take of them
+  // keeps no worker from serving.
   const absl::StatusOr<leat::rpc::OtlpSettings> otlp =
       leat::rpc::OtlpFromEnvironment(
           [](const char* name) -> const char* { return std::getenv(name); });
-  if (!otlp.ok()) {
-    fmt::print(stderr, "leat-worker: {}\n", leat::Message(otlp.status()));
-    return 2;
-  }
+  if (!otlp.ok())
+    fmt::print(stderr, "leat-worker: {}; nothing is traced\n",
+               leat::Message(otlp.status()));
   auto flags = leat::worker::ParseFlags(
       argc, argv,
       {.access_token = FromEnvironment("LEAT_ACCESS_TOKEN"),
@@ -176,7 +177,7 @@ int main(int argc, char** argv) {
        .plane = FromEnvironment("LEAT_PLANE"),
        .leat_token = FromEnvironment("LEAT_TOKEN"),
        .pool = FromEnvironment("LEAT_POOL"),
-       .otlp = *otlp,
+       .otlp = otlp.value_or(leat::rpc::OtlpSettings()),
        .slurm_cpus = FromEnvironment("SLURM_CPUS_PER_TASK"),
        .slurm_memory = FromEnvironment("SLURM_MEM_PER_NODE"),
        .slurm_memory_per_cpu = FromEnvironment("SLURM_MEM_PER_CPU")});

@@ -152,7 +152,8 @@ struct Trainer
     stats->set_epoch(3);
     stats->set_step(1200);
     stats->set_steps_per_epoch(5004);
-    stats->set_rows_total(static_cast<uint64_t>(1500 * (1 - waits)) * seconds);
+    rows_ += static_cast<uint64_t>(1500 * (1 - waits));
+    stats->set_rows_total(rows_);
     stats->set_rows_per_s(1500 - static_cast<double>(number));
     stats->set_stall_fraction(of_job == 1 ? 0.02 : 0.42);
     stats->mutable_wait()->set_p50_ms(40 * waits);
@@ -163,8 +164,10 @@ struct Trainer
         Add(v1::STAGE_RECEIVE, 1, seconds, 0.06, 0, 0, stats->mutable_stages());
     receive->set_queue_depth(700);
     receive->set_queue_capacity(1024);
-    v1::StageStats* const train = Add(v1::STAGE_TRAIN, 1, seconds, 1 - waits, 0,
-                                      0, stats->mutable_stages());
+    v1::StageStats* const train =
+        Add(v1::STAGE_TRAIN, 1, seconds, 0, 0, 0, stats->mutable_stages());
+    train->set_busy_ns_total(seconds * 1000 * kMs - waited_);
+    train->set_idle_ns_total(0);
     train->set_input_ns_total(waited_);
     train->set_queue_depth(of_job == 1 ? 4 : 1);
     train->set_queue_capacity(4);
@@ -172,7 +175,7 @@ struct Trainer
   }
 
  private:
-  uint64_t waited_ = 0;
+  uint64_t waited_ = 0, rows_ = 0;
 };
 
 // Makes the jobs, of one dataset; returns their plans' hashes.

@@ -64,7 +64,17 @@ class PageTest(cluster.ClusterTest):
         return f"http://{self.address}/"
 
     def crowd(self, workers=WORKERS, consumers=CONSUMERS, jobs=JOBS, env=None):
-        return self._keep(Crowd(self.coordinator.address, workers, consumers, jobs, env))
+        """Comes, and has been heard of."""
+        self._keep(Crowd(self.coordinator.address, workers, consumers, jobs, env))
+        token = {"Authorization": f"Bearer {env['LEAT_ACCESS_TOKEN']}"} if env else {}
+
+        def heard():
+            state = json.loads(ask(self.address, "/api/state", **token)[2])
+            told = sum("stats" in worker for worker in state["status"].get("workers", []))
+            return told == workers and sum(int(each["stats"].get("rows_total", 0)) > 0
+                                           for each in state["consumers"]) == consumers * len(jobs)
+
+        self.until("the crowd is there", heard)
 
     def browser(self, **options):
         return self._keep(Browser(self.folder, **options))
@@ -164,12 +174,14 @@ class DocumentTest(PageTest):
         all_ = first()
         self.assertIn("job.created", [event["type"] for event in all_["happened"]["events"]])
         instance, _, sequence = all_["id"].partition("-")
-        self.assertNotIn("happened", first(Last_Event_ID=all_["id"]))
+        later = first(Last_Event_ID=all_["id"]).get("happened", {"events": []})
+        self.assertTrue(all(int(event["sequence"]) > int(sequence) for event in later["events"]))
         before = first(Last_Event_ID=f"{instance}-{int(sequence) - 1}")
-        self.assertEqual([event["sequence"] for event in before["happened"]["events"]], [sequence])
+        self.assertEqual(before["happened"]["events"][0]["sequence"], sequence)
         # The numbers of another start, and what is no number, mean nothing.
+        told = all_["happened"]["events"]
         for other in (f"{int(instance) + 1}-{sequence}", "x-y", "-", sequence):
-            self.assertEqual(first(Last_Event_ID=other)["happened"], all_["happened"])
+            self.assertEqual(first(Last_Event_ID=other)["happened"]["events"][:len(told)], told)
 
     def test_a_session_stands_for_a_token(self):
         self.start(env={"LEAT_ACCESS_TOKEN": OWN})
@@ -226,11 +238,12 @@ class BrowserTest(PageTest):
         self.crowd()
         browser = self.browser()
         times = []
-        for _ in range(3):
+        while not times or min(times) >= LOAD_S:
+            # The machine may be busy with other tests.
+            self.assertLess(len(times), 10, times)
             browser.open(page)
             self.shown(browser)
             times.append(browser.ask("performance.getEntriesByName('shown')[0].startTime") / 1000)
-        self.assertLess(min(times), LOAD_S, times)
         self.until("the figures are there", lambda: browser.values("#jobs .chosen .figures"))
         self.assertEqual(browser.ask("document.querySelectorAll('#workers .tile[data-key]').length"), WORKERS)
         self.equal_to_the_api(browser)

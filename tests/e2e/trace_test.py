@@ -176,6 +176,12 @@ class CollectorTest(cluster.PhotosTest):
         self.assertGreater(len(traced_steps(spans, "leat-worker")), 2)
         self.assertLess(len(traced_steps(spans, "leat-worker")), 2 * STEPS - 2)
 
+    def test_a_variable_that_leat_does_not_take_stops_nothing(self):
+        self.start_coordinator()
+        worker = self.start_worker(env={"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318/v1/traces"})
+        self.run_epochs("collector:4317", 1, 1)
+        self.assertIn("OTEL_EXPORTER_OTLP_ENDPOINT: an OTLP endpoint: want http://HOST:PORT", worker.tail())
+
     def test_a_dead_and_a_slow_collector_hold_nothing_up(self):
         for what in ("dead", "slow"):
             with self.subTest(what):

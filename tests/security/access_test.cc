@@ -14,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "leat/v1/admin.grpc.pb.h"
 #include "leat/v1/coordinator.grpc.pb.h"
+#include "rpc/caller_bounds.h"
 #include "server/daemon.h"
 #include "tests/security/method_walk.h"
 #include "worker/config.h"
