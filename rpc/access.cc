@@ -111,13 +111,25 @@ Access::Access(Security security, const Clock* clock)
 absl::StatusOr<Caller> Access::Admit(
     std::string_view method, const grpc::ServerContextBase& context) const {
   return Allow(method, [&]() -> absl::StatusOr<Caller> {
-    ASSIGN_OR_RETURN(Caller caller, Identify(context));
-    const std::string peer = context.peer();
-    if (on_known_) on_known_(peer);
-    caller.address = HostOf(peer);
-    RETURN_IF_ERROR(bounds_.Call(caller.role, caller.identity, caller.address));
-    return caller;
+    return Known(context, /*ours=*/true);
   });
+}
+
+absl::StatusOr<Caller> Access::AdmitForeign(
+    std::string_view method, const grpc::ServerContextBase& context) const {
+  return Allow(method, [&]() -> absl::StatusOr<Caller> {
+    return Known(context, /*ours=*/false);
+  });
+}
+
+absl::StatusOr<Caller> Access::Known(const grpc::ServerContextBase& context,
+                                     bool ours) const {
+  ASSIGN_OR_RETURN(Caller caller, Identify(context, ours));
+  const std::string peer = context.peer();
+  if (on_known_) on_known_(peer);
+  caller.address = HostOf(peer);
+  RETURN_IF_ERROR(bounds_.Call(caller.role, caller.identity, caller.address));
+  return caller;
 }
 
 absl::StatusOr<Caller> Access::AdmitToken(std::string_view method,
@@ -127,26 +139,29 @@ absl::StatusOr<Caller> Access::AdmitToken(std::string_view method,
 
 // A token of the coordinator's form is looked up in its list alone, also where
 // the daemon itself shows it: a worker's token must not open the worker.
-absl::StatusOr<Caller> Access::Identify(
-    const grpc::ServerContextBase& context) const {
+absl::StatusOr<Caller> Access::Identify(const grpc::ServerContextBase& context,
+                                        bool ours) const {
   const std::string_view text = TokenOf(context);
+  const absl::Status version = ours ? CheckVersion(context) : absl::OkStatus();
   MutexLock lock(&mu_);
   if (text.empty() && !own_.san_roles.empty()) {
-    RETURN_IF_ERROR(CheckVersion(context));
+    RETURN_IF_ERROR(version);
     return FromCertificate(context, own_.san_roles);
   }
   const bool own_is_listed = !TokenId(own_.token).empty();
   const bool open = own_.token.empty() && own_.san_roles.empty() &&
                     (tokens_ == nullptr || tokens_->tokens.empty());
   if (open || (!own_.token.empty() && !own_is_listed)) {
-    absl::Status known = CheckMetadata(own_, context);
-    if (known.ok()) return WithoutToken(context, own_);
-    if (!absl::IsUnauthenticated(known)) return known;
-    if (!before_.token.empty() && CheckMetadata(before_, context).ok())
-      return WithoutToken(context, before_);
+    const absl::Status known = CheckToken(own_, context);
+    const bool was_known =
+        !before_.token.empty() && CheckToken(before_, context).ok();
+    if (known.ok() || was_known) {
+      RETURN_IF_ERROR(version);
+      return WithoutToken(context, known.ok() ? own_ : before_);
+    }
     if (TokenId(text).empty()) return known;
   }
-  RETURN_IF_ERROR(CheckVersion(context));
+  RETURN_IF_ERROR(version);
   return FromList(text);
 }
 

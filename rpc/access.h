@@ -61,6 +61,10 @@ class Access {
   // line in the table. kResourceExhausted: the caller's bound.
   absl::StatusOr<Caller> Admit(std::string_view method,
                                const grpc::ServerContextBase& context) const;
+  // The same of a caller that speaks a protocol that is not ours, and so tells
+  // no version of it.
+  absl::StatusOr<Caller> AdmitForeign(
+      std::string_view method, const grpc::ServerContextBase& context) const;
   // The same of a caller that shows `token` (empty: none) elsewhere than in a
   // call's metadata, and tells no version.
   absl::StatusOr<Caller> AdmitToken(std::string_view method,
@@ -95,7 +99,12 @@ class Access {
     std::function<void(absl::Status)> end;
   };
 
-  absl::StatusOr<Caller> Identify(const grpc::ServerContextBase& context) const;
+  // `ours`: the caller has to tell a version that fits.
+  // Identify, for a caller whose address and bounds count.
+  absl::StatusOr<Caller> Known(const grpc::ServerContextBase& context,
+                               bool ours) const;
+  absl::StatusOr<Caller> Identify(const grpc::ServerContextBase& context,
+                                  bool ours) const;
   absl::StatusOr<Caller> IdentifyToken(std::string_view token) const;
   absl::StatusOr<Caller> FromList(std::string_view text) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -144,8 +144,8 @@ absl::Status CheckVersion(const grpc::ServerContextBase& context) {
   return absl::OkStatus();
 }
 
-absl::Status CheckMetadata(const Security& security,
-                           const grpc::ServerContextBase& context) {
+absl::Status CheckToken(const Security& security,
+                        const grpc::ServerContextBase& context) {
   const std::string_view token = TokenOf(context);
   if (!security.token.empty() &&
       (token.size() != security.token.size() ||
@@ -154,6 +154,12 @@ absl::Status CheckMetadata(const Security& security,
         "{} access token: this service asks for its own (--access-token-file, "
         "LEAT_ACCESS_TOKEN)",
         token.empty() ? "no" : "wrong");
+  return absl::OkStatus();
+}
+
+absl::Status CheckMetadata(const Security& security,
+                           const grpc::ServerContextBase& context) {
+  RETURN_IF_ERROR(CheckToken(security, context));
   return CheckVersion(context);
 }
 

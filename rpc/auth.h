@@ -70,8 +70,10 @@ void AddMetadata(const Security& security, grpc::ClientContext* context);
 std::string_view TokenOf(const grpc::ServerContextBase& context);
 // kFailedPrecondition: the peer's major version differs; names both.
 absl::Status CheckVersion(const grpc::ServerContextBase& context);
-// kUnauthenticated: wrong or missing token (compared in constant time). Others:
-// of CheckVersion.
+// kUnauthenticated: wrong or missing token (compared in constant time).
+absl::Status CheckToken(const Security& security,
+                        const grpc::ServerContextBase& context);
+// Both.
 absl::Status CheckMetadata(const Security& security,
                            const grpc::ServerContextBase& context);
 

@@ -339,6 +339,7 @@ v1::WorkerInfo ToProto(const WorkerView& view) {
   *proto.mutable_last_heartbeat_at() = ToProto(view.last_heartbeat_at);
   proto.set_host(from.host);
   proto.set_pid(from.pid);
+  proto.set_pool(from.pool);
   proto.mutable_devices()->Assign(from.devices.begin(), from.devices.end());
   for (const Decoders& own : from.decoders)
     *proto.add_decoders() = ToProto(own);

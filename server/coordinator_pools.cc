@@ -281,6 +281,19 @@ std::vector<PoolView> Coordinator::Pools() const {
   return sorted;
 }
 
+absl::StatusOr<PoolView> Coordinator::DecidedPool(
+    const std::string& name) const {
+  RETURN_IF_ERROR(CheckPoolName(name));
+  MutexLock lock(&mu_);
+  if (shut_down_) return Unavailable("the coordinator is stopping");
+  PoolView view = ViewOfPool(name);
+  if (view.bounds.max == 0)
+    return FailedPrecondition("pool \"{}\": {}", name, view.target.reason);
+  if (!pools_.contains(name))
+    return Unavailable("pool \"{}\": {}", name, view.target.reason);
+  return view;
+}
+
 absl::StatusOr<uint64_t> Coordinator::WatchPool(const std::string& name,
                                                 Wake wake) {
   RETURN_IF_ERROR(CheckPoolName(name));

@@ -17,6 +17,7 @@
 #include "server/driver.h"
 #include "server/metrics.h"
 #include "server/pool_service.h"
+#include "server/scaler_service.h"
 #include "server/service.h"
 #include "server/sqlite_store.h"
 #include "server/state_directory.h"
@@ -90,6 +91,7 @@ struct Daemon::Parts {
         service(&coordinator, &access, clock),
         admin(&coordinator, &access, !config.security.token.empty(), clock),
         pools(&coordinator, &access),
+        scaler(&coordinator, &access),
         page(&coordinator, &admin.view(), &access, clock) {
     coordinator.set_on_access([this](std::shared_ptr<const AccessTokens> told) {
       access.Replace(std::move(told));
@@ -112,6 +114,7 @@ struct Daemon::Parts {
   CoordinatorService service;
   AdminService admin;
   PoolService pools;
+  ScalerService scaler;
   WebPage page;
   std::unique_ptr<rpc::Server> server;
   std::atomic<bool> draining = false;
@@ -195,10 +198,10 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
   options.newcomers = parts.newcomers.get();
   parts.access.set_on_known(
       [n = options.newcomers](std::string_view peer) { n->Prove(peer); });
-  ASSIGN_OR_RETURN(
-      parts.server,
-      rpc::Server::Start(options, parts.config.security,
-                         {&parts.service, &parts.admin, &parts.pools}));
+  ASSIGN_OR_RETURN(parts.server,
+                   rpc::Server::Start(options, parts.config.security,
+                                      {&parts.service, &parts.admin,
+                                       &parts.pools, &parts.scaler}));
   parts.coordinator.SetCertificateExpiry(
       rpc::CertificateExpiry(config.security));
   parts.admin.view().set_address(parts.server->address());

@@ -15,6 +15,7 @@
 #include "rpc/flag_file.h"
 #include "rpc/status_server.h"
 #include "worker/cores.h"
+#include "worker/pod_address.h"
 #include "worker/source/storage/allowed.h"
 
 namespace leat::worker {
@@ -268,6 +269,12 @@ absl::Status Config::SetLocalCopies() {
   return absl::OkStatus();
 }
 
+absl::Status Config::SetPodAddress() {
+  if (pod_domain.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(advertise, PodAddress(advertise, pod_domain));
+  return absl::OkStatus();
+}
+
 void Config::SetAllowed() {
   if (allow.empty() && rpc::IsLocal(listen)) return;
   storage.allow = allow;
@@ -380,6 +387,11 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
                  "default is \"default\"");
   app.add_option("--advertise", config.advertise,
                  "the address that consumers use, if not the listener's");
+  app.add_option("--pod-domain", config.pod_domain,
+                 "of a pod in Kubernetes: consumers use, for --advertise "
+                 "10.1.2.3:7412, the name 10-1-2-3.DOMAIN:7412 that a headless "
+                 "Service gives it")
+      ->type_name("DOMAIN");
   app.add_option(
          "--threads", config.threads,
          "decode threads; the default is the control group's cores, or what "
@@ -476,6 +488,7 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
   config.SetDefaults(std::min(UsableCores(), task.cores),
                      std::min(UsableMemory(), task.memory_bytes));
   status.Update(config.SetLocalCopies());
+  status.Update(config.SetPodAddress());
   config.SetAllowed();
   if (status.ok()) status = config.Validate();
   if (status.ok() && file.check()) status = CheckListeners(config);

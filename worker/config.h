@@ -34,6 +34,7 @@ struct Config {
   std::string name;         // empty: host and port, or host and process
   std::string pool;         // empty: "default"
   std::string advertise;    // empty: what it listens on
+  std::string pod_domain;   // of a pod; empty: `advertise` is taken as it is
   rpc::Security security;
   LogFormat log_format = LogFormat::kText;
   std::string log_level = "info";
@@ -108,6 +109,8 @@ struct Config {
   void SetDefaults(int machine_cores, uint64_t machine_bytes);
   // Puts local_copies into `storage`. Errors as Validate's.
   absl::Status SetLocalCopies();
+  // Makes a pod's name of `advertise` and `pod_domain`. Errors as Validate's.
+  absl::Status SetPodAddress();
   // What jobs may read: below `allow` and the copies of local_copies. Without
   // `allow`, everything if nobody beyond this machine can ask.
   // REQUIRES: SetLocalCopies was called.

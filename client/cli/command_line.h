@@ -15,6 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/cli/convert/convert.h"
+#include "client/cli/kubernetes_server.h"
 #include "client/cli/slurm_scripts.h"
 
 namespace leat::cli {
@@ -52,6 +53,7 @@ struct Options {
   std::string report = "report.html";
   ConvertOptions convert;
   SlurmOptions slurm;
+  KubernetesOptions kubernetes;
 };
 
 // What a shell offers for a value.

@@ -8,13 +8,16 @@ namespace leat::cli {
 
 void CommandLine::State::AddPool() {
   CLI::App* pool = Command(
-      "pool", "How many workers a pool may have, and should have",
+      "pool",
+      "How many workers a pool may have and should have, and who runs them",
       "  leat pool set cpu --min 1 --max 8\n"
       "  leat pool set cpu --max 0     # nobody scales it any more\n"
       "  leat pool watch cpu -o jsonl  # a line now and at each change\n"
+      "  leat pool run cpu --kubernetes deployment/leat-worker\n"
       "  leat get pools --watch\n");
-  Choice(pool->add_option("ACTION", options.kind, "set or watch")->required(),
-         {"set", "watch"});
+  Choice(
+      pool->add_option("ACTION", options.kind, "set, watch or run")->required(),
+      {"set", "watch", "run"});
   values[pool->add_option("NAME", options.name, "the pool, its whole name")
              ->required()] = Names("pools");
   const auto bound = [pool](const char* flag, std::optional<uint32_t>& value,
@@ -26,6 +29,24 @@ void CommandLine::State::AddPool() {
   bound("--min", options.min_workers, "workers at least (0)");
   bound("--max", options.max_workers,
         "workers at most; 0: the pool has no bounds, and nobody scales it");
+  KubernetesOptions& to = options.kubernetes;
+  pool->add_option("--kubernetes", to.target,
+                   "of run: deployment/NAME, which gets as many replicas as "
+                   "the pool should have workers")
+      ->type_name("TARGET");
+  pool->add_option("--namespace", to.name_space,
+                   "of the deployment; default: the account's own")
+      ->type_name("NAME");
+  pool->add_option("--server", to.server,
+                   "the API server behind \"kubectl proxy\", as "
+                   "http://127.0.0.1:8001; default: --kubeconfig, or in a pod "
+                   "its account")
+      ->type_name("URL");
+  values[pool->add_option("--kubeconfig", to.kubeconfig,
+                          "its current context says the cluster and the "
+                          "account (KUBECONFIG, ~/.kube/config)")
+             ->type_name("FILE")] = Files();
+  pool->add_flag("--once", to.once, "of run: once, and not until stopped");
   AddOutput(pool, false);
 }
 

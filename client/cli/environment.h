@@ -17,6 +17,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "client/cli/http_call.h"
 #include "client/cli/spawn.h"
 #include "client/leat/admin.h"
 #include "client/leat/client.h"
@@ -88,6 +89,8 @@ struct Environment {
       const std::vector<std::string>& argv, absl::Duration limit,
       const std::function<void(std::string_view)>& on_err)>
       spawn;
+  // Asks a server: CallHttp.
+  std::function<absl::StatusOr<HttpReply>(const HttpCall& call)> http;
 };
 
 // The real service, through the public client.

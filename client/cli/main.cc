@@ -2,6 +2,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -34,9 +35,17 @@ size_t Width() {
   return size.ws_col;
 }
 
+// Process 1 of a container is ended by no signal that it does not handle.
+void EndBySignals() {
+  if (getpid() != 1) return;
+  for (const int signal : {SIGINT, SIGTERM})
+    std::signal(signal, [](int number) { _exit(128 + number); });
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  EndBySignals();
   leat::cli::Environment environment;
   environment.version = leat::Version();
   environment.in = &std::cin;
@@ -52,6 +61,7 @@ int main(int argc, char** argv) {
   environment.now = absl::Now;
   environment.pause = absl::SleepFor;
   environment.spawn = leat::cli::Spawn;
+  environment.http = leat::cli::CallHttp;
   return leat::cli::RunCli(std::vector<std::string>(argv + 1, argv + argc),
                            environment);
 }

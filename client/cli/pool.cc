@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// leat pool: sets a pool's bounds, or follows what the coordinator wants of it.
+// leat pool: sets a pool's bounds, or follows what the coordinator wants of it,
+// and has it done.
 #include "client/cli/pool.h"
 
 #include <algorithm>
@@ -53,6 +54,15 @@ absl::StatusOr<int> Watch(Session& session) {
       });
 }
 
+absl::StatusOr<int> Run(Session& session) {
+  if (session.options().min_workers || session.options().max_workers)
+    return InvalidArgument("run: --min and --max are of set");
+  if (session.options().kubernetes.target.empty())
+    return InvalidArgument(
+        "run: --kubernetes is missing: want deployment/NAME");
+  return RunKubernetesPool(session);
+}
+
 }  // namespace
 
 absl::StatusOr<int> FollowPool(
@@ -92,7 +102,9 @@ absl::StatusOr<int> FollowPool(
 
 absl::StatusOr<int> RunPool(Session& session) {
   RETURN_IF_ERROR(CheckPoolName(session.options().name));
-  return session.options().kind == "watch" ? Watch(session) : Set(session);
+  const std::string& action = session.options().kind;
+  if (action == "run") return Run(session);
+  return action == "watch" ? Watch(session) : Set(session);
 }
 
 }  // namespace leat::cli

@@ -20,4 +20,7 @@ absl::StatusOr<int> FollowPool(
     Session& session, const std::string& pool, bool once,
     const std::function<absl::Status(const Json& pool)>& make);
 
+// leat pool run --kubernetes.
+absl::StatusOr<int> RunKubernetesPool(Session& session);
+
 }  // namespace leat::cli

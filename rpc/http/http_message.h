@@ -26,6 +26,9 @@ struct HttpRequest {
   // It was not a page of another site that made a browser ask.
   bool is_own_origin = true;
   bool is_tls = false;
+  // The caller has shown the certificate that it was asked for, or was not
+  // asked for one.
+  bool certified = true;
 };
 
 struct HttpResponse {

@@ -113,7 +113,7 @@ class HttpServer::Loop {
   void Accept(Door* door);
   void Begin(tcp::socket socket);
   void MakeRoom(const net::ip::address& address);
-  HttpResponse Answer(const Request& request) const;
+  HttpResponse Answer(const Request& request, bool certified) const;
   bool IsPost(const Request& request) const {
     return options_.takes_posts && request.method() == http::verb::post;
   }
@@ -226,6 +226,16 @@ class HttpServer::Loop::StreamConnection final
         });
   }
 
+  bool IsCertified() {
+    if constexpr (kTls) {
+      SSL* const ssl = stream_.native_handle();
+      return SSL_get_verify_mode(ssl) == SSL_VERIFY_NONE ||
+             SSL_get0_peer_certificate(ssl) != nullptr;
+    } else {
+      return true;
+    }
+  }
+
   void OnRead(const error_code& error) {
     const Request& request = parser_->get();
     if (error) {
@@ -235,7 +245,7 @@ class HttpServer::Loop::StreamConnection final
       return;
     }
     keep_alive_ = request.keep_alive();
-    Write(this->loop_->Answer(request), request.version(),
+    Write(this->loop_->Answer(request, IsCertified()), request.version(),
           request.method() == http::verb::head);
   }
 
@@ -431,7 +441,8 @@ void HttpServer::Loop::MakeRoom(const net::ip::address& address) {
   }
 }
 
-HttpResponse HttpServer::Loop::Answer(const Request& request) const {
+HttpResponse HttpServer::Loop::Answer(const Request& request,
+                                      bool certified) const {
   const size_t hosts = request.count(http::field::host);
   if (hosts > 1 || (hosts == 0 && request.version() > 10))
     return HttpResponse::Text(400, "want one field Host\n");
@@ -458,7 +469,8 @@ HttpResponse HttpServer::Loop::Answer(const Request& request) const {
        .is_own_origin = IsOwnOrigin(View(request["Sec-Fetch-Site"]),
                                     View(request[http::field::origin]),
                                     View(request[http::field::host])),
-       .is_tls = is_tls_});
+       .is_tls = is_tls_,
+       .certified = certified});
 }
 
 HttpServer::HttpServer(std::unique_ptr<Loop> loop) : loop_(std::move(loop)) {}

@@ -41,7 +41,9 @@ struct HttpOptions {
   Duration request_timeout = std::chrono::seconds(10);
 };
 
-// PEM. No certificate: plaintext. With `ca`, callers need a certificate of it.
+// PEM. No certificate: plaintext. With `ca`, callers are asked for a
+// certificate of it: who shows another one is refused, and who shows none is
+// not certified.
 struct HttpTls {
   std::string cert, key, ca;
 };

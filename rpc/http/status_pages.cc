@@ -20,13 +20,23 @@ HttpResponse Refusal(const absl::Status& why) {
   return HttpResponse::Text(status, fmt::format("{}\n", Message(why)));
 }
 
+namespace {
+
+HttpResponse NoCertificate() {
+  return Refusal(Unauthenticated(
+      "no certificate: want one of the authorities of --tls-ca"));
+}
+
+}  // namespace
+
 HttpResponse StatusPages::Answer(const HttpRequest& request) {
   const bool own = request.path == "/livez" || request.path == "/readyz" ||
                    request.path == "/metrics";
-  if (!own && sources_.others) return sources_.others(request);
+  if (!own && sources_.others)
+    return request.certified ? sources_.others(request) : NoCertificate();
   if (request.is_post) return HttpResponse::Text(405, "want GET or HEAD\n");
   if (request.path == "/livez") return HttpResponse::Text(200, "ok\n");
-  if (request.path == "/metrics") return Metrics(request.token);
+  if (request.path == "/metrics") return Metrics(request);
   if (request.path != "/readyz")
     return HttpResponse::Text(404, "want /livez, /readyz or /metrics\n");
   const absl::Status ready = sources_.ready();
@@ -34,8 +44,10 @@ HttpResponse StatusPages::Answer(const HttpRequest& request) {
   return HttpResponse::Text(503, fmt::format("{}\n", Message(ready)));
 }
 
-HttpResponse StatusPages::Metrics(std::string_view token) {
-  if (const absl::Status admitted = sources_.admit(token); !admitted.ok())
+HttpResponse StatusPages::Metrics(const HttpRequest& request) {
+  if (!request.certified) return NoCertificate();
+  if (const absl::Status admitted = sources_.admit(request.token);
+      !admitted.ok())
     return Refusal(admitted);
   const MonotonicTime now = clock_->Now();
   if (metrics_ == nullptr || now >= made_at_ + kMetricsAge) {

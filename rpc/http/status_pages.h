@@ -7,8 +7,9 @@
 //   /metrics  what it has counted, as Prometheus reads it; for roles that may
 //             call AdminService/GetStatus
 //
-// Other paths are the daemon's own. The first two tell nothing of jobs or data,
-// and answer everybody.
+// The first two tell nothing of jobs or data, and answer everybody, also those
+// who show no certificate where one is asked for: a kubelet has none. Other
+// paths are the daemon's own.
 // Thread-compatible: a server's handler.
 #pragma once
 
@@ -53,7 +54,7 @@ class StatusPages {
   HttpResponse Answer(const HttpRequest& request);
 
  private:
-  HttpResponse Metrics(std::string_view token);
+  HttpResponse Metrics(const HttpRequest& request);
 
   const StatusSources sources_;
   const Clock* const clock_;

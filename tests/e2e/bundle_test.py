@@ -16,6 +16,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import tarfile
 import tempfile
 import unittest
 import urllib.request
@@ -246,6 +247,20 @@ class ContentsTest(BundleTest):
         unwanted = re.compile(r"lib(jbig|ldap|lber|rtmp|ssh2|gssapi|krb5|gnutls|idn2|unistring|nettle|gmp)")
         self.assertEqual([name for name in [*licences, *os.listdir(top / "lib")] if unwanted.search(name)], [])
         self.assertRegex((top / "README.txt").read_text(), r"with glibc 2\.\d+ or later")
+
+    def test_its_image_holds_all_that_the_programs_need(self):
+        if os.geteuid() != 0:
+            self.skipTest("a chroot needs root")
+        image, root = self.folder / "image.tar", self.folder / "root"
+        packed = run(ROOT / "deploy/image/pack", self.tar, "-o", image)
+        self.assertEqual(packed.returncode, 0, packed.stderr)
+        with tarfile.open(image) as archive:
+            layer = max(archive, key=lambda member: member.size)
+            with tarfile.open(fileobj=archive.extractfile(layer), mode="r:gz") as files:
+                files.extractall(root)
+        for name in ("leat", "leat-coordinator", "leat-worker"):
+            done = run("chroot", root, f"/opt/leat/bin/{name}", "--version")
+            self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_packing_again_gives_the_same_bytes(self):
         again = self.folder / "again.tar"

@@ -15,7 +15,8 @@ RULES = {
     "rpc/lending": {"own": ("core/", "rpc/lending"), "grpc": False, "proto": ("leat/v1/",)},
     "rpc/flag_file": {"own": ("core/", "rpc/flag_file"), "grpc": False, "proto": ()},
     "rpc/http/": {"own": ("core/", "rpc/http/", "rpc/listener.h"), "grpc": False, "proto": ("leat/v1/",)},
-    "server/": {"own": ("core/", "rpc/", "server/"), "grpc": True, "proto": ("leat/v1/", "leat/stored/")},
+    "server/": {"own": ("core/", "rpc/", "server/"), "grpc": True,
+                "proto": ("leat/v1/", "leat/stored/", "externalscaler/")},
     "worker/": {"own": ("core/", "rpc/", "worker/"), "not": ("worker/gpu/",), "grpc": True,
                 "proto": ("leat/v1/", "leat/stored/")},
     "worker/gpu/": {"own": ("core/", "worker/"), "not": ("worker/gpu/cuda/",), "grpc": False, "proto": ()},
@@ -36,7 +37,7 @@ RULES = {
 }
 # What the maths may not touch: files and the network.
 _FILES = {"fstream", "filesystem", "fcntl.h", "unistd.h", "sys/stat.h", "sys/socket.h", "sys/mman.h"}
-_PROTO = re.compile(r"^leat/.*\.pb\.h$|^google/protobuf/")
+_PROTO = re.compile(r"^(?:leat|externalscaler)/.*\.pb\.h$|^google/protobuf/")
 _GRPC = re.compile(r"^grpcpp?/|^grpc\+\+/|\.grpc\.pb\.h$")
 # One folder knows whose GPUs they are; kernels' sources are its compiler's.
 _NEUTRAL, _MAKERS = "worker/gpu/", ("worker/gpu/cuda/",)
@@ -54,7 +55,7 @@ def check_include(path, rule, name):
         return "does not know gRPC"
     if _PROTO.search(name):
         allowed = rule["grpc"] or any(name.startswith(p) for p in rule["proto"])
-        if name.startswith("leat/"):
+        if name.startswith(("leat/", "externalscaler/")):
             allowed = any(name.startswith(p) for p in rule["proto"])
         return None if allowed or rule["proto"] and name.startswith("google/") else "may not see these messages"
     if re.match(r"^(core|cuda|rpc|server|worker|client|leat|tests|proto)/", name):

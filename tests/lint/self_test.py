@@ -210,6 +210,13 @@ class Protos(Tree):
     def test_package_is_the_folder(self):
         self.assert_one(self.found("package leat.v1", "package leat.v2"), "want leat.v1")
 
+    def test_an_interface_of_another_program_keeps_its_names(self):
+        source = GOOD_PROTO.replace("package leat.v1", "package externalscaler").replace("MillService", "Mill")
+        self.write("proto/externalscaler/mill.proto", source.replace("GrindResponse", "Flour"))
+        self.assertEqual(proto_style.check(self.root), [])
+        self.write("proto/externalscaler/mill.proto", source.replace("  // Grinds once. Errors: none.\n", ""))
+        self.assert_one(proto_style.check(self.root), "rpc Grind: want a comment")
+
     def test_services_end_in_service(self):
         self.assert_one(self.found("MillService", "Mill"), "ends in Service")
 

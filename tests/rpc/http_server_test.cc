@@ -24,6 +24,7 @@ namespace leat::rpc {
 namespace {
 
 using leat::testing::kSanitized;
+using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -33,7 +34,8 @@ constexpr char kGet[] = "GET /page HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 HttpResponse Page(const HttpRequest& request) {
   return HttpResponse::Text(
-      200, fmt::format("page {} token {}\n", request.path, request.token));
+      200, fmt::format("page {} token {}{}\n", request.path, request.token,
+                       request.certified ? "" : " uncertified"));
 }
 
 std::unique_ptr<HttpServer> StartPages(HttpOptions options = {},
@@ -322,9 +324,14 @@ TEST_F(HttpTlsTest, AsksForACertificateOfTheAuthority) {
   HttpTls asks = first_;
   asks.ca = second_.cert;
   const auto server = StartPages({}, asks);
-  EXPECT_THAT(GetByTls(*server, first_, second_), StartsWith("HTTP/1.1 200"));
-  EXPECT_EQ(GetByTls(*server, first_), "");
+  EXPECT_THAT(GetByTls(*server, first_, second_),
+              AllOf(StartsWith("HTTP/1.1 200"), Not(HasSubstr("uncertified"))));
+  // The handler decides what those without one may see.
+  EXPECT_THAT(GetByTls(*server, first_),
+              AllOf(StartsWith("HTTP/1.1 200"), HasSubstr("uncertified")));
   EXPECT_EQ(GetByTls(*server, first_, first_), "");
+  const auto asks_nobody = StartPages({}, first_);
+  EXPECT_THAT(GetByTls(*asks_nobody, first_), Not(HasSubstr("uncertified")));
 }
 
 TEST_F(HttpTlsTest, BadOnesLeaveTheLastGoodOnes) {

@@ -72,6 +72,17 @@ struct Fixture {
       &clock};
 };
 
+TEST(StatusPages, ACallerWithoutTheCertificateSeesWhetherItLivesAlone) {
+  Fixture f;
+  for (const char* page : {"/livez", "/readyz"})
+    EXPECT_EQ(f.pages.Answer({.path = page, .certified = false}).status, 200u);
+  const HttpResponse refused =
+      f.pages.Answer({.path = "/metrics", .token = "t", .certified = false});
+  EXPECT_EQ(refused.status, 401u);
+  EXPECT_THAT(*refused.body, HasSubstr("--tls-ca"));
+  EXPECT_EQ(f.made, 0);
+}
+
 TEST(StatusPages, SayWhetherTheDaemonCanWork) {
   Fixture f;
   EXPECT_EQ(f.pages.Answer({.path = "/readyz"}).status, 200u);

@@ -89,7 +89,8 @@ inline std::vector<std::string> AllMethods() {
   std::vector<std::string> files, methods;
   DescriptorPool::internal_generated_database()->FindAllFileNames(&files);
   for (const std::string& name : files) {
-    if (!name.starts_with("leat/")) continue;
+    if (!name.starts_with("leat/") && !name.starts_with("externalscaler/"))
+      continue;
     const google::protobuf::FileDescriptor* const file =
         DescriptorPool::generated_pool()->FindFileByName(name);
     if (file == nullptr) {

@@ -85,6 +85,7 @@ TEST_F(PoolServiceTest, AWorkersPoolIsKnown) {
   ASSERT_EQ(list.pools_size(), 1);
   EXPECT_EQ(list.pools(0).name(), "default");
   EXPECT_EQ(list.pools(0).workers(), 1u);
+  EXPECT_EQ(client_->Status().workers(0).pool(), "default");
 }
 
 }  // namespace

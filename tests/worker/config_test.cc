@@ -38,6 +38,36 @@ TEST(Config, MemoryIsDividedAmongAllThatTheWorkerKeeps) {
   EXPECT_EQ(config.cache_bytes, kGiB);
 }
 
+TEST(Config, APodIsCalledByTheNameOfItsAddress) {
+  constexpr char kDomain[] = "leat-worker.leat.svc.cluster.local";
+  const std::pair<const char*, const char*> table[] = {
+      {"10.1.2.3:7412", "10-1-2-3.leat-worker.leat.svc.cluster.local:7412"},
+      {"fd00::1:7412", "fd00--1.leat-worker.leat.svc.cluster.local:7412"},
+      {"[fd00::1]:7412", "fd00--1.leat-worker.leat.svc.cluster.local:7412"}};
+  for (const auto& [advertise, name] : table) {
+    Config config;
+    config.advertise = advertise;
+    ASSERT_TRUE(config.SetPodAddress().ok());
+    EXPECT_EQ(config.advertise, advertise);
+    config.pod_domain = kDomain;
+    ASSERT_TRUE(config.SetPodAddress().ok());
+    EXPECT_EQ(config.advertise, name);
+  }
+  for (const char* wrong : {"", ":7412", "10.1.2.3", "10.1.2.3:", "node:7412",
+                            "10.1.2.3:0", "10.1.2.3:x", "10.1.2.3:99999"}) {
+    Config config;
+    config.advertise = wrong;
+    config.pod_domain = kDomain;
+    EXPECT_TRUE(absl::IsInvalidArgument(config.SetPodAddress())) << wrong;
+  }
+  for (const char* wrong : {".svc", "a b", "Pods.svc", "a/b"}) {
+    Config config;
+    config.advertise = "10.1.2.3:7412";
+    config.pod_domain = wrong;
+    EXPECT_TRUE(absl::IsInvalidArgument(config.SetPodAddress())) << wrong;
+  }
+}
+
 TEST(Config, DecodeMemoryIsOfAllThreadsTogether) {
   for (const uint64_t machine : {1 * kGiB, 8 * kGiB, 64 * kGiB})
     for (const int threads : {1, 4, 64}) {

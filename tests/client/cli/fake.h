@@ -25,7 +25,7 @@ inline constexpr char kWorkers[] = R"({"workers": [
    "digest": "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=",
    "libraries": "libjpeg-turbo 2.1.5"}],
   "decoders_differ": "its exact decoders are 1a2b (x), but 2 plans began with 3c4d (y) there",
-  "shards_owned": "12", "host": "node1", "pid": "4711",
+  "shards_owned": "12", "host": "node1", "pid": "4711", "pool": "photos",
   "stats": {"rows_per_s": 1652.4, "capacity_rows_per_s": 2100.0,
    "rows_total": "900000", "bytes_sent_total": "1073741824",
    "payload_copies_total": "0", "busy_fraction": 0.93,
@@ -360,6 +360,7 @@ struct Shell {
   size_t width = 0;
   int pauses = 0;
   std::function<absl::StatusOr<Ended>(const std::vector<std::string>&)> spawn;
+  std::function<absl::StatusOr<HttpReply>(const HttpCall&)> http;
   std::string out, err;
 
   int Run(std::vector<std::string> args) {
@@ -398,6 +399,11 @@ struct Shell {
       if (on_err) on_err("1 s: 5 records\n");
       if (!spawn) return NotFound("no program {}", argv[0]);
       return spawn(argv);
+    };
+    environment.http =
+        [this](const HttpCall& call) -> absl::StatusOr<HttpReply> {
+      if (!http) return absl::UnavailableError("no network");
+      return http(call);
     };
     const int exit_code = RunCli(std::move(args), environment);
     out = out_stream.str();

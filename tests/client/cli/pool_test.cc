@@ -7,6 +7,7 @@
 namespace leat::cli {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -27,6 +28,7 @@ TEST(PoolCommand, WhatIsMissingOrWrongIsNamed) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> table = {
       {{"pool"}, "ACTION"},
       {{"pool", "drop", "cpu"}, "ACTION"},
+      {{"pool", "run", "cpu"}, "--kubernetes"},
       {{"pool", "set"}, "NAME"},
       {{"pool", "set", "cpu"}, "--max"},
       {{"pool", "set", "cpu", "--max", "-1"}, "--max"},
@@ -69,6 +71,8 @@ TEST(PoolCommand, PoolsAreListedWithTheirReasons) {
     EXPECT_THAT(shell.out, HasSubstr(part));
   EXPECT_EQ(shell.Run({"get", "p", "cp", "-o", "name"}), kGood);
   EXPECT_EQ(shell.out, "cpu\n");
+  EXPECT_EQ(shell.Run({"get", "workers", "-o", "wide"}), kGood) << shell.err;
+  EXPECT_THAT(shell.out, AllOf(HasSubstr("POOL"), HasSubstr("photos")));
   shell.service.answers["pools"] = R"({"pools": []})";
   EXPECT_EQ(shell.Run({"get", "pools"}), kGood);
   EXPECT_THAT(shell.err, HasSubstr("leat pool set"));
