@@ -2,31 +2,10 @@
 //
 // What jobs may read, asked of whole storage: by files, links and listings, and
 // of servers on loopback.
-#include <dlfcn.h>
-#include <netdb.h>
-
-#include <atomic>
 #include <filesystem>
-#include <string_view>
 
 #include "core/blame.h"
 #include "tests/worker/storage/remote_fixture.h"
-
-// A name whose address tests change. libcurl asks the program's own function,
-// which passes all other names on.
-namespace {
-constexpr char kMovingName[] = "moving.test";
-std::atomic<const char*> moving_to = "127.0.0.1";
-}  // namespace
-
-extern "C" int getaddrinfo(const char* node, const char* service,
-                           const addrinfo* hints, addrinfo** found) {
-  using Function = int(const char*, const char*, const addrinfo*, addrinfo**);
-  static auto* const real =
-      reinterpret_cast<Function*>(dlsym(RTLD_NEXT, "getaddrinfo"));
-  const bool moves = node != nullptr && std::string_view(node) == kMovingName;
-  return real(moves ? moving_to.load() : node, service, hints, found);
-}
 
 namespace leat::worker {
 namespace {
@@ -240,28 +219,6 @@ TEST_F(Allowed, NamesOfThisMachine) {
   Restart(Small());
   EXPECT_TRUE(Open(Url("/x")).ok());
   EXPECT_TRUE(Open("http://localhost" + port + "/x").ok());
-}
-
-// A name that stood for a good address when it was allowed, and for another one
-// when it is used.
-TEST_F(Allowed, ANameThatMovesIsLookedAtWhenItIsUsed) {
-  server_.Put("/x", "0123456789");
-  const std::string port = server_.url().substr(server_.url().rfind(':'));
-  const std::string name = std::string("http://") + kMovingName + port;
-  moving_to = "127.0.0.1";
-  Allow({name, server_.url()});
-  EXPECT_TRUE(Open(name + "/x").ok());
-  const size_t seen = server_.Seen().size();
-  for (const auto& [address, kind] : {std::pair("127.0.0.2", "loopback"),
-                                      {"169.254.169.254", "link-local"},
-                                      {"100.100.100.200", "metadata"}}) {
-    moving_to = address;
-    Allow({name, server_.url()});  // as a resolver whose answer has expired
-    const absl::Status status = Open(name + "/x");
-    EXPECT_EQ(status.code(), Code::kPermissionDenied) << status;
-    EXPECT_THAT(Text(status), AllOf(HasSubstr(name), HasSubstr(kind)));
-  }
-  EXPECT_EQ(server_.Seen().size(), seen);
 }
 
 TEST_F(Allowed, PrefixesThatMeanNothingAreRefused) {
