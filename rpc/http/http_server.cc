@@ -39,6 +39,7 @@
 #include "core/log.h"
 #include "core/status.h"
 #include "core/thread.h"
+#include "rpc/http/http_refusal.h"
 #include "rpc/http/http_tls.h"
 #include "rpc/listener.h"
 
@@ -62,22 +63,6 @@ constexpr size_t kFraming = 4 << 10;
 
 std::string_view View(beast::string_view text) {
   return {text.data(), text.size()};
-}
-
-// What a request that was not taken is answered; nullopt: nothing, since the
-// caller is gone, or was too slow.
-std::optional<HttpResponse> AnswerTo(const error_code& error) {
-  if (error == http::error::header_limit ||
-      error == http::error::buffer_overflow)
-    return HttpResponse::Text(431, "the header is too large\n");
-  if (error == http::error::body_limit)
-    return HttpResponse::Text(413, "the body is too large\n");
-  const error_code any = http::make_error_code(http::error::bad_version);
-  if (error.category() != any.category() ||
-      error == http::error::end_of_stream ||
-      error == http::error::partial_message)
-    return std::nullopt;
-  return HttpResponse::Text(400, "this is no request of HTTP/1.1\n");
 }
 
 }  // namespace

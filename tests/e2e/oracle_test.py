@@ -267,7 +267,9 @@ class OracleTest(cluster.PhotosTest):
         self.assert_oracle(consumer)
         rows = EPOCHS * STEPS * BATCH
         self.assertEqual(consumer.end["rows"], rows)
-        self.assertEqual(consumer.end["copies"], rows + consumer.end["duplicates"])
+        # A row that comes again is copied or dropped before.
+        self.assertGreaterEqual(consumer.end["copies"], rows)
+        self.assertLessEqual(consumer.end["copies"], rows + consumer.end["duplicates"])
         workers = self.until("the workers have reported", lambda: self._reported(rows))
         self.assertEqual([int(w["stats"]["payload_copies_total"]) for w in workers], [0, 0])
 

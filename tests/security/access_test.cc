@@ -14,7 +14,6 @@
 #include "gtest/gtest.h"
 #include "leat/v1/admin.grpc.pb.h"
 #include "leat/v1/coordinator.grpc.pb.h"
-#include "rpc/caller_bounds.h"
 #include "server/daemon.h"
 #include "tests/security/method_walk.h"
 #include "worker/config.h"
@@ -315,37 +314,6 @@ TEST_F(AccessTest, ATokenThatExpiresEndsItsStreamsToo) {
   EXPECT_TRUE(absl::IsUnauthenticated(session.End()));
   EXPECT_TRUE(absl::IsUnauthenticated(rows.End()));
   EXPECT_TRUE(absl::IsUnauthenticated(Hello(made.text)));
-}
-
-// The bounds are rpc/caller_bounds.h's.
-TEST_F(AccessTest, ACallerInALoopLeavesRoomForTheOthers) {
-  Start();
-  const Made viewer = Make("viewer", "wall"), trainer = Make("trainer", "t");
-  const rpc::RoleBounds bounds = rpc::kRoleBounds[0];
-  std::vector<std::unique_ptr<AnyCall>> watches;
-  v1::WatchEventsRequest request;
-  request.set_follow(true);
-  for (size_t i = 0; i <= bounds.streams; ++i) {
-    watches.push_back(std::make_unique<AnyCall>(
-        channel_, "leat.v1.AdminService/WatchEvents", viewer.text));
-    watches.back()->Send(request.SerializeAsString());
-    std::string page;
-    if (i < bounds.streams) {
-      ASSERT_TRUE(watches.back()->Read(&page)) << i;
-    }
-  }
-  const absl::Status many = watches.back()->End();
-  EXPECT_TRUE(absl::IsResourceExhausted(many)) << many;
-  EXPECT_THAT(std::string(Message(many)), HasSubstr("viewer/wall"));
-  watches.clear();
-  absl::Status status;
-  for (int calls = 0; status.ok() && calls < 20'000; ++calls)
-    status = Hello(viewer.text);
-  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
-  EXPECT_THAT(std::string(Message(status)), HasSubstr("viewer/wall"));
-  EXPECT_THAT(std::string(Message(status)), HasSubstr("127.0.0.1"));
-  EXPECT_TRUE(Hello(trainer.text).ok());
-  EXPECT_TRUE(Hello(kOwn).ok());
 }
 
 TEST_F(AccessTest, SeveralOfANameAreRevokedByTheirIds) {

@@ -2,15 +2,11 @@
 //
 // What the daemon tells of itself, and what it is told of datasets.
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <future>
-#include <memory>
-#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/block_transfer.h"
 #include "tests/server/service_fixture.h"
 
 namespace leat::server {
@@ -106,52 +102,6 @@ TEST_F(ServiceTest, AnUploadThatBreaksOffEndsNoListing) {
     writer->Finish().ok();
   }
   const grpc::Status uploaded = worker.Upload(asked, "index");
-  EXPECT_TRUE(uploaded.ok()) << uploaded.error_message();
-  EXPECT_TRUE(creating.get().ok());
-}
-
-// Two have the bytes (kMaxWholeBytes), whoever comes third is told to come
-// again, which ends no listing; and what they had is there again afterwards.
-TEST_F(ServiceTest, IndexesThatComeWholeShareABoundOfMemory) {
-  FakeWorker worker(client_.get(), "a");
-  v1::CreateJobResponse created;
-  std::future<grpc::Status> creating =
-      std::async([&] { return client_->Create(SpecOf("j", "/d"), &created); });
-  const v1::IndexDataset asked = worker.Asked();
-  v1::UploadIndexRequest request;
-  v1::IndexHeader* header = request.mutable_header();
-  header->set_dataset_id(asked.dataset_id());
-  header->set_request_id(asked.request_id());
-  header->set_fingerprint(std::string(32, 'f'));
-  header->mutable_shards()->set_num_samples(10);
-  header->mutable_shards()->set_shard_size(10);
-  header->set_index_bytes(kMaxWholeBytes / 2);
-  header->set_index_sha256(std::string(32, 'h'));
-  std::array<std::unique_ptr<grpc::ClientContext>, 3> contexts;
-  std::array<std::future<grpc::Status>, 3> ends;
-  for (size_t i = 0; i < 3; ++i) {
-    contexts[i] = client_->Context();
-    ends[i] = std::async(std::launch::async, [&, context = contexts[i].get()] {
-      v1::UploadIndexResponse response;
-      auto writer = client_->coordinator().UploadIndex(context, &response);
-      writer->Write(request);
-      return writer->Finish();
-    });
-  }
-  std::vector<grpc::Status> ended;
-  while (ended.empty())
-    for (auto& end : ends)
-      if (end.valid() &&
-          end.wait_for(milliseconds(5)) == std::future_status::ready)
-        ended.push_back(end.get());
-  ASSERT_EQ(ended.size(), 1u);
-  EXPECT_EQ(ended[0].error_code(), StatusCode::UNAVAILABLE);
-  EXPECT_THAT(ended[0].error_message(), HasSubstr("try again"));
-  for (const auto& context : contexts) context->TryCancel();
-  grpc::Status uploaded;
-  do {
-    uploaded = worker.Upload(asked, "index");
-  } while (uploaded.error_code() == StatusCode::UNAVAILABLE);
   EXPECT_TRUE(uploaded.ok()) << uploaded.error_message();
   EXPECT_TRUE(creating.get().ok());
 }
