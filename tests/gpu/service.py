@@ -57,12 +57,12 @@ class Service:
                 for name in ("exact", "hardware", "cuda", "host")}
 
     def consume(self, spec_path, epochs, plane):
-        """(hashes, words of the last line) of a consumer in C++ over a forced plane. RuntimeError: its message."""
+        """(hashes, plane) of a consumer in C++ over a forced plane. RuntimeError: its message."""
         done = self._consumer(spec_path, plane, "--epochs", epochs)
         lines = [line.split() for line in done.stdout.splitlines()]
         if done.returncode != 0 or not lines or lines[-1][0] != "end":
             raise RuntimeError((done.stdout.splitlines() or done.stderr.splitlines() or ["no answer"])[-1])
-        return [words[4] for words in lines if words[0] == "step"], lines[-1]
+        return [words[4] for words in lines if words[0] == "step"], lines[-1][8]
 
     def rate(self, spec_path, plane, seconds):
         """(rows a second, bytes of rows a second, plane) of such a consumer that hashes nothing."""

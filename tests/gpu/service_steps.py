@@ -40,12 +40,12 @@ def compare(lines, running, name, spec, epochs, wanted, whose):
     for plane in PLANES:
         what = f"class {name}, plane {plane}: hashes are {whose}"
         try:
-            hashes, end = running.consume(spec, epochs, plane)
+            hashes, used = running.consume(spec, epochs, plane)
         except RuntimeError as error:
             lines.check(what, False, str(error))
             continue
         lines.check(what, hashes == wanted, differ(hashes, wanted))
-        lines.check(f"class {name}: the plane was {plane}", end[-1] == plane, f"it says {end[-1]}")
+        lines.check(f"class {name}: the plane was {plane}", used == plane, f"it says {used}")
 
 
 def same_bytes(context, lines):
