@@ -124,6 +124,9 @@ constexpr FieldMetric kWorkerFields[] = {
     None("decoders", "digests and texts"),
     None("decoders_differ", "finding WORKER_DECODERS says it"),
     None("storage_troubles", "finding WORKER_STORAGE says it"),
+    None("public_key", "a key"),
+    None("not_confined", "finding NOT_CONFINED says it"),
+    None("pool", "leat_pool_workers counts by it"),
 };
 
 // The fields of WorkerStats that sum up; all else is on workers' pages.

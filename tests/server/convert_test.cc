@@ -136,6 +136,7 @@ TEST(Convert, EveryFieldOfARegistrationReachesPeople) {
   decoders.set_libraries("libjpeg 1");
   registration.set_public_key(std::string(32, 'k'));
   registration.set_not_confined("--no-seccomp");
+  registration.set_pool("cpu");
   const auto stored = FromProto(registration);
   ASSERT_TRUE(stored.ok()) << stored.status();
   WorkerView view;
