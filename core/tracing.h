@@ -140,7 +140,7 @@ class TracedStep : public std::enable_shared_from_this<TracedStep> {
   uint64_t StepId() const;
   uint64_t AskId(uint64_t ask_id) const;
   uint64_t RowsId(uint64_t ask_id, uint64_t group) const;
-  // One that nobody else has.
+  // Returns an id that nobody else has.
   static uint64_t NewId();
 
   // `span.of` is set; `span.id` too, where it is 0.
@@ -153,7 +153,7 @@ class TracedStep : public std::enable_shared_from_this<TracedStep> {
   const Buffers buffers_;
 };
 
-// Who listens. One a process, or a part of one. Thread-safe.
+// Knows who listens, for a process or a part of one. Thread-safe.
 class Tracer {
  public:
   static constexpr size_t kMaxListeners = 8;

@@ -39,7 +39,7 @@ class TransferSlots {
   std::atomic<int64_t> free_;
 };
 
-// Who gets no slot. kUnavailable.
+// Is told to a caller that gets no slot: kUnavailable.
 absl::Status TransfersAreBusy();
 
 absl::Status AnswerIndexBlocks(const Coordinator& coordinator,

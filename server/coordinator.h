@@ -152,7 +152,7 @@ class Coordinator {
   void SetPool(const std::string& name, const PoolBounds& bounds, Done done);
   // Those that have bounds, or workers that are not lost; by name.
   std::vector<PoolView> Pools() const;
-  // What was decided of a pool. kInvalidArgument: the name.
+  // Returns what was decided for a pool. kInvalidArgument: the name.
   // kFailedPrecondition: it has no bounds. kUnavailable: nothing yet.
   absl::StatusOr<PoolView> DecidedPool(const std::string& name) const;
   // A number for the next two. `wake`: there may be something new to send.

@@ -67,7 +67,7 @@ std::string ClassOf(const WorkerRegistration& worker) {
                      worker.devices.front().name());
 }
 
-// What a tile shows.
+// Makes what a tile shows.
 v1::WorkerInfo TileOf(const WorkerView& view) {
   const WorkerRegistration& from = *view.registration;
   v1::WorkerInfo tile;

@@ -15,7 +15,7 @@
 
 namespace leat::server {
 
-// What is shown one by one.
+// Bounds on how many are shown one by one.
 inline constexpr size_t kMaxPageWorkers = 2000;
 inline constexpr size_t kMaxPageJobs = 100;
 inline constexpr size_t kMaxPageConsumers = 256;

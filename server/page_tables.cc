@@ -153,7 +153,7 @@ std::string Stages(const PageModel& model) {
                   {"Stage", "Places", "Busy", "Waits for input",
                    "Waits for room", "Idle", "In the queue", "Room"});
   for (const v1::StageStats& stage : model.stages) {
-    // Of the time of all its places.
+    // Shares are taken of the time of all its places.
     const auto share = [&](uint64_t ns) {
       const double all =
           std::chrono::duration<double>(model.stages_of).count() * 1e9 *

@@ -89,7 +89,7 @@ CertificateFacts FactsOf(X509* certificate) {
   X509_NAME_oneline(X509_get_subject_name(certificate), subject,
                     sizeof subject);
   facts.subject = subject;
-  // What cannot be read is never valid.
+  // A date that cannot be read makes it invalid.
   facts.begin =
       TimeIn(X509_get0_notBefore(certificate), absl::InfiniteFuture());
   facts.end = TimeIn(X509_get0_notAfter(certificate), absl::InfinitePast());

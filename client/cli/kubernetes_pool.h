@@ -27,7 +27,7 @@ namespace leat::cli {
 
 inline constexpr std::string_view kDeletionCost =
     "controller.kubernetes.io/pod-deletion-cost";
-// Of a pod that is to go. Other costs are other people's, and stay.
+// A pod that is to go gets this cost. Costs that others have set are kept.
 inline constexpr std::string_view kCheapest = "-1000";
 
 struct KubernetesPod {

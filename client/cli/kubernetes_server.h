@@ -29,7 +29,7 @@ struct KubernetesServer {
   std::string url;  // without a slash at its end
   std::string name_space = "default";
   std::string ca, cert, key;  // PEM
-  // Of the account. A file is read for each request, since the kubelet replaces
+  // The account has one. A file is read for each request, since the kubelet replaces
   // it.
   std::string token, token_file;
 

@@ -69,7 +69,7 @@ int HexDigit(char c) {
   return low >= 'a' && low <= 'f' ? low - 'a' + 10 : -1;
 }
 
-// What is no escape stands for itself.
+// Text that is no escape is kept as it is.
 std::string PercentDecoded(std::string_view text) {
   std::string decoded;
   decoded.reserve(text.size());

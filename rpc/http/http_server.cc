@@ -336,7 +336,7 @@ class HttpServer::Loop::StreamConnection final
   beast::flat_buffer buffer_;
   std::optional<http::request_parser<http::string_body>> parser_;
   bool keep_alive_ = false;
-  // Of an endless answer.
+  // An endless answer has these.
   std::function<std::shared_ptr<const std::string>()> more_;
   Duration every_{};
   std::optional<net::steady_timer> timer_;
