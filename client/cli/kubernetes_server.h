@@ -29,8 +29,8 @@ struct KubernetesServer {
   std::string url;  // without a slash at its end
   std::string name_space = "default";
   std::string ca, cert, key;  // PEM
-  // The account has one. A file is read for each request, since the kubelet replaces
-  // it.
+  // The account has one. A file is read for each request, since the kubelet
+  // replaces it.
   std::string token, token_file;
 
   // The token as it stands; empty: none. kUnauthenticated: the file cannot be
