@@ -133,12 +133,12 @@ size_t SpanBuffer::size() const {
 
 uint64_t TracedStep::StepId() const {
   return NotZero(
-      Combined(Combined(Mixed(kStepSalt), trace_.low), about_.consumer));
+      Combined(Combined(Mixed(kStepSalt), info_->trace.low), info_->consumer));
 }
 
 uint64_t TracedStep::AskId(uint64_t ask_id) const {
   return NotZero(
-      Combined(Combined(Combined(Mixed(kAskSalt), trace_.low), about_.consumer),
+      Combined(Combined(Combined(Mixed(kAskSalt), info_->trace.low), info_->consumer),
                ask_id));
 }
 
@@ -156,7 +156,7 @@ uint64_t TracedStep::NewId() {
 }
 
 void TracedStep::Record(Span span) const {
-  span.of = shared_from_this();
+  span.of = info_;
   if (span.id == 0) span.id = NewId();
   for (size_t i = 0; i + 1 < buffers_.size(); ++i) buffers_[i]->Add(span);
   buffers_.back()->Add(std::move(span));
@@ -201,8 +201,9 @@ std::shared_ptr<const TracedStep> Tracer::Find(std::string_view plan_hash,
   }
   if (buffers.empty()) return nullptr;
   return std::make_shared<const TracedStep>(
-      TracedStep::About{std::string(job), std::string(consumer), epoch, step},
-      TraceIdOf(plan_hash, epoch, step), offset_ns_, std::move(buffers));
+      StepInfo{std::string(job), std::string(consumer), epoch, step,
+               TraceIdOf(plan_hash, epoch, step)},
+      offset_ns_, std::move(buffers));
 }
 
 void SpanScope::Begin(std::shared_ptr<const TracedStep> step, SpanKind kind,

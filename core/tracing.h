@@ -77,10 +77,16 @@ inline constexpr size_t kSpanKinds = 18;
 // "read_ahead".
 std::string_view Name(SpanKind kind);
 
-class TracedStep;
+// Which step a span belongs to.
+struct StepInfo {
+  std::string job;
+  std::string consumer;
+  uint64_t epoch = 0, step = 0;
+  TraceId trace;
+};
 
 struct Span {
-  std::shared_ptr<const TracedStep> of;
+  std::shared_ptr<const StepInfo> of;
   SpanKind kind = SpanKind::kOther;
   bool failed = false;
   uint32_t thread = 0;  // that it is of alone; 0: it overlaps others
@@ -113,25 +119,19 @@ class SpanBuffer {
   uint64_t dropped_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-// What the spans of one step, as one consumer or one ask has it, share.
-// Immutable; thread-safe.
-class TracedStep : public std::enable_shared_from_this<TracedStep> {
+// Records the spans of one step, as one consumer or one ask has it. Immutable;
+// thread-safe. It keeps the listeners' buffers, and a span in a buffer keeps
+// the step's StepInfo only, so that neither keeps the other for ever.
+class TracedStep {
  public:
-  struct About {
-    std::string job;
-    std::string consumer;
-    uint64_t epoch = 0, step = 0;
-  };
   using Buffers = std::vector<std::shared_ptr<SpanBuffer>>;
 
-  TracedStep(About about, TraceId trace, int64_t offset_ns, Buffers buffers)
-      : about_(std::move(about)),
-        trace_(trace),
+  TracedStep(StepInfo info, int64_t offset_ns, Buffers buffers)
+      : info_(std::make_shared<const StepInfo>(std::move(info))),
         offset_ns_(offset_ns),
         buffers_(std::move(buffers)) {}
 
-  const About& about() const { return about_; }
-  const TraceId& trace() const { return trace_; }
+  const StepInfo& info() const { return *info_; }
   int64_t Unix(MonotonicTime at) const {
     return at.time_since_epoch().count() + offset_ns_;
   }
@@ -147,8 +147,7 @@ class TracedStep : public std::enable_shared_from_this<TracedStep> {
   void Record(Span span) const;
 
  private:
-  const About about_;
-  const TraceId trace_;
+  const std::shared_ptr<const StepInfo> info_;
   const int64_t offset_ns_;  // of the wall clock to the monotonic one
   const Buffers buffers_;
 };

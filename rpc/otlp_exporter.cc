@@ -59,9 +59,9 @@ otlp::Span::SpanKind KindOf(SpanKind kind) {
 }
 
 void AddSpan(const Span& span, otlp::ScopeSpans* to) {
-  const TracedStep& step = *span.of;
+  const StepInfo& step = *span.of;
   otlp::Span& proto = *to->add_spans();
-  proto.set_trace_id(BytesOf(step.trace().high) + BytesOf(step.trace().low));
+  proto.set_trace_id(BytesOf(step.trace.high) + BytesOf(step.trace.low));
   proto.set_span_id(BytesOf(span.id));
   if (span.parent != 0) proto.set_parent_span_id(BytesOf(span.parent));
   proto.set_name("leat." + std::string(Name(span.kind)));
@@ -69,10 +69,10 @@ void AddSpan(const Span& span, otlp::ScopeSpans* to) {
   proto.set_start_time_unix_nano(static_cast<uint64_t>(span.begin_ns));
   proto.set_end_time_unix_nano(static_cast<uint64_t>(span.end_ns));
   Attributes* const attributes = proto.mutable_attributes();
-  AddAttribute("leat.job", step.about().job, attributes);
-  AddAttribute("leat.epoch", step.about().epoch, attributes);
-  AddAttribute("leat.step", step.about().step, attributes);
-  AddAttribute("leat.consumer", step.about().consumer, attributes);
+  AddAttribute("leat.job", step.job, attributes);
+  AddAttribute("leat.epoch", step.epoch, attributes);
+  AddAttribute("leat.step", step.step, attributes);
+  AddAttribute("leat.consumer", step.consumer, attributes);
   if (span.rows > 0) AddAttribute("leat.rows", span.rows, attributes);
   if (span.thread != 0) AddAttribute("thread.id", span.thread, attributes);
   if (!span.worker.empty())

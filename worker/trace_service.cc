@@ -52,7 +52,7 @@ absl::StatusOr<Duration> DurationOf(const v1::CollectSpansRequest& request) {
 
 void AddSpan(const Span& span, v1::CollectSpansResponse* to) {
   v1::CollectedSpan& proto = *to->add_spans();
-  proto.set_trace_id(BigEndian(span.of->trace()));
+  proto.set_trace_id(BigEndian(span.of->trace));
   proto.set_id(span.id);
   proto.set_parent(span.parent);
   proto.set_kind(static_cast<v1::SpanKind>(span.kind));
@@ -61,9 +61,9 @@ void AddSpan(const Span& span, v1::CollectSpansResponse* to) {
   proto.set_thread(span.thread);
   proto.set_rows(span.rows);
   proto.set_failed(span.failed);
-  proto.set_epoch(span.of->about().epoch);
-  proto.set_step(span.of->about().step);
-  proto.set_consumer(span.of->about().consumer);
+  proto.set_epoch(span.of->epoch);
+  proto.set_step(span.of->step);
+  proto.set_consumer(span.of->consumer);
 }
 
 }  // namespace

@@ -57,12 +57,12 @@ TEST(Tracing, ConsumerAndWorkerDeriveTheSameParents) {
   const auto there = worker.Step(kPlan, "its name", "host/1/1", 2, 5);
   ASSERT_NE(here, nullptr);
   ASSERT_NE(there, nullptr);
-  EXPECT_EQ(here->trace(), there->trace());
+  EXPECT_EQ(here->info().trace, there->info().trace);
   EXPECT_EQ(here->AskId(17), there->AskId(17));
   EXPECT_NE(here->AskId(17), there->AskId(18));
   EXPECT_NE(there->RowsId(17, 1), there->RowsId(17, 2));
   const auto other = worker.Step(kPlan, "job", "host/2/1", 2, 5);
-  EXPECT_EQ(other->trace(), here->trace());
+  EXPECT_EQ(other->info().trace, here->info().trace);
   EXPECT_NE(other->AskId(17), here->AskId(17));
   EXPECT_NE(other->StepId(), here->StepId());
 }
@@ -93,6 +93,19 @@ TEST(Tracing, EveryListenerGetsASpanAndTooManyAreRefused) {
     EXPECT_EQ(spans[0].rows, 3u);
     EXPECT_NE(spans[0].id, 0u);
   }
+}
+
+TEST(Tracing, SpansThatNobodyTakesEndWithTheirListener) {
+  Tracer tracer(Clock::Real());
+  std::weak_ptr<SpanBuffer> gone;
+  {
+    const auto buffer = tracer.Listen({}, 10);
+    gone = buffer;
+    tracer.Step(kPlan, "job", "c", 0, 0)
+        ->Record({.of = nullptr, .kind = SpanKind::kQueue});
+    tracer.Leave(buffer);
+  }
+  EXPECT_TRUE(gone.expired());
 }
 
 TEST(Tracing, AFullBufferDropsAndCounts) {
@@ -150,7 +163,7 @@ TEST(Tracing, StagesOfAThreadAreSpansBelowTheScopesOwn) {
   EXPECT_EQ(read.end_ns - read.begin_ns, 50);
   EXPECT_EQ(open.end_ns - open.begin_ns, 30);
   EXPECT_EQ(row.thread, read.thread);
-  EXPECT_EQ(row.of->about().step, 2u);
+  EXPECT_EQ(row.of->step, 2u);
   EXPECT_EQ(row.begin_ns, row.of->Unix(clock.Now()) - 100);
 }
 
