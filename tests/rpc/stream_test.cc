@@ -101,9 +101,9 @@ class EchoService : public v1::WorkerService::CallbackService {
   Counters* const counters_;
 };
 
-class Collector : public StreamHandler<Response> {
+class RowCollector : public StreamHandler<Response> {
  public:
-  explicit Collector(size_t wanted) : wanted_(wanted) {}
+  explicit RowCollector(size_t wanted) : wanted_(wanted) {}
   void OnMessage(Response response) override {
     groups.push_back(response.group_id());
     if (groups.size() == wanted_) all.Set();
@@ -133,7 +133,7 @@ class StreamTest : public ::testing::Test {
     server_.reset();
     EXPECT_EQ(counters_.live, 0);
   }
-  std::shared_ptr<Stream<Request>> Open(std::shared_ptr<Collector> collector,
+  std::shared_ptr<Stream<Request>> Open(std::shared_ptr<RowCollector> collector,
                                         Security security = {
                                             .token = "secret"}) {
     auto channel = MakeChannel(server_->address(), security);
@@ -160,7 +160,7 @@ class StreamTest : public ::testing::Test {
 };
 
 TEST_F(StreamTest, AnswersComeInOrderAndHalfCloseEndsWithOk) {
-  auto collector = std::make_shared<Collector>(500);
+  auto collector = std::make_shared<RowCollector>(500);
   auto stream = Open(collector);
   ASSERT_TRUE(stream->Send(Ask(1, 500)).ok());
   ASSERT_TRUE(collector->all.Wait());
@@ -173,7 +173,7 @@ TEST_F(StreamTest, AnswersComeInOrderAndHalfCloseEndsWithOk) {
 }
 
 TEST_F(StreamTest, TheServersStatusReachesTheClient) {
-  auto collector = std::make_shared<Collector>(1);
+  auto collector = std::make_shared<RowCollector>(1);
   auto stream = Open(collector);
   ASSERT_TRUE(stream->Send(Ask(0, 0)).ok());
   ASSERT_TRUE(collector->closed.Wait());
@@ -182,14 +182,14 @@ TEST_F(StreamTest, TheServersStatusReachesTheClient) {
 }
 
 TEST_F(StreamTest, AWrongTokenIsRefused) {
-  auto collector = std::make_shared<Collector>(1);
+  auto collector = std::make_shared<RowCollector>(1);
   auto stream = Open(collector, Security{.token = "guess"});
   ASSERT_TRUE(collector->closed.Wait());
   EXPECT_EQ(collector->status.code(), absl::StatusCode::kUnauthenticated);
 }
 
 TEST_F(StreamTest, NobodyAtTheAddressIsUnavailable) {
-  auto collector = std::make_shared<Collector>(1);
+  auto collector = std::make_shared<RowCollector>(1);
   std::shared_ptr<v1::WorkerService::Stub> stub = v1::WorkerService::NewStub(
       MakeChannel("unix-abstract:leat-test-nobody", {}));
   auto stream = ClientStream<Response, Request>::Start(
@@ -203,7 +203,7 @@ TEST_F(StreamTest, NobodyAtTheAddressIsUnavailable) {
 }
 
 TEST_F(StreamTest, AFullQueueIsReportedAndNotGrown) {
-  auto collector = std::make_shared<Collector>(1u << 30);
+  auto collector = std::make_shared<RowCollector>(1u << 30);
   auto stream = Open(collector);
   ASSERT_TRUE(stream->Send(Ask(~uint64_t{0}, 1)).ok());
   ASSERT_TRUE(collector->closed.Wait(60));
@@ -211,10 +211,10 @@ TEST_F(StreamTest, AFullQueueIsReportedAndNotGrown) {
 }
 
 TEST_F(StreamTest, CancellingManyStreamsMidwayLeavesNone) {
-  std::vector<std::shared_ptr<Collector>> collectors;
+  std::vector<std::shared_ptr<RowCollector>> collectors;
   std::vector<std::shared_ptr<Stream<Request>>> streams;
   for (int i = 0; i < 40; ++i) {
-    collectors.push_back(std::make_shared<Collector>(i % 2 ? 300 : 1u << 30));
+    collectors.push_back(std::make_shared<RowCollector>(i % 2 ? 300 : 1u << 30));
     streams.push_back(Open(collectors.back()));
     ASSERT_TRUE(streams.back()->Send(Ask(1, 300)).ok());
   }
@@ -226,7 +226,7 @@ TEST_F(StreamTest, CancellingManyStreamsMidwayLeavesNone) {
 }
 
 TEST_F(StreamTest, StoppingTheServerEndsEndlessStreams) {
-  auto collector = std::make_shared<Collector>(1);
+  auto collector = std::make_shared<RowCollector>(1);
   auto stream = Open(collector);
   ASSERT_TRUE(stream->Send(Ask(1, 1)).ok());
   ASSERT_TRUE(collector->all.Wait());

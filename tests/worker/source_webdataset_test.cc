@@ -20,7 +20,7 @@ using testing::HasSubstr;
 using Texts = std::vector<std::string>;
 using Code = absl::StatusCode;
 
-std::string Text(const StoredField& field) {
+std::string PartText(const StoredField& field) {
   return {reinterpret_cast<const char*>(field.bytes.data()),
           field.bytes.size()};
 }
@@ -69,7 +69,7 @@ class WebdatasetTest : public testing::Test {
       if (!sample.ok()) continue;
       std::string text;
       for (const StoredField& field : sample->fields)
-        text += (text.empty() ? "" : "|") + Text(field);
+        text += (text.empty() ? "" : "|") + PartText(field);
       found.push_back(text);
     }
     return found;
@@ -170,9 +170,9 @@ TEST_F(WebdatasetTest, ComponentsHaveTheirTypes) {
   ASSERT_TRUE(sample.ok()) << sample.status();
   EXPECT_EQ(Number<int32_t>(sample->fields[0]), -12);
   EXPECT_EQ(Number<int64_t>(sample->fields[1]), 9'000'000'000);
-  EXPECT_EQ(Text(sample->fields[2]), raw);
+  EXPECT_EQ(PartText(sample->fields[2]), raw);
   EXPECT_EQ(sample->fields[2].shape, Shape({2, 2}));
-  EXPECT_EQ(Text(sample->fields[3]), "wxyz");
+  EXPECT_EQ(PartText(sample->fields[3]), "wxyz");
 }
 
 TEST_F(WebdatasetTest, ComponentsThatAreNotAsWantedNameSampleAndComponent) {
@@ -209,8 +209,8 @@ TEST_F(WebdatasetTest, ArchivesAreShardsInOrder) {
   EXPECT_EQ(index->name, "d");
   const auto source = Open(Reader({At("d/[01].tar")}));
   ASSERT_EQ(source->num_samples(), 3u);
-  EXPECT_EQ(Text(source->Read(0)->fields[0]), "0a");
-  EXPECT_EQ(Text(source->Read(2)->fields[0]), "1b");
+  EXPECT_EQ(PartText(source->Read(0)->fields[0]), "0a");
+  EXPECT_EQ(PartText(source->Read(2)->fields[0]), "1b");
 }
 
 TEST_F(WebdatasetTest, DalisIndexGivesTheSameAsWalking) {

@@ -18,7 +18,7 @@ std::span<const std::byte> Bytes(const std::string& text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-std::string Text(std::span<const std::byte> bytes) {
+std::string BytesText(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
@@ -42,8 +42,8 @@ std::vector<float> Floats(const std::string& feature) {
   std::vector<float> floats(values.count);
   CopyFloats(values, std::as_writable_bytes(std::span(floats)));
   if (values.bytes.data() != nullptr) {
-    EXPECT_EQ(Text(values.bytes),
-              Text(std::as_bytes(std::span(floats.data(), floats.size()))));
+    EXPECT_EQ(BytesText(values.bytes),
+              BytesText(std::as_bytes(std::span(floats.data(), floats.size()))));
   }
   return floats;
 }
@@ -57,9 +57,9 @@ TEST(TfExample, FindsFeaturesByName) {
                                          {"", FloatFeature({1.5f})}});
   std::vector<FeatureBytes> found(4);
   ASSERT_TRUE(FindFeatures(Bytes(example), {"a", "b", "", "c"}, found).ok());
-  EXPECT_EQ(Ints(Text(found[0])), IntList({7}));
-  EXPECT_EQ(Text(ParseFeature(found[1])->bytes), "image");
-  EXPECT_EQ(Floats(Text(found[2])), FloatList({1.5f}));
+  EXPECT_EQ(Ints(BytesText(found[0])), IntList({7}));
+  EXPECT_EQ(BytesText(ParseFeature(found[1])->bytes), "image");
+  EXPECT_EQ(Floats(BytesText(found[2])), FloatList({1.5f}));
   EXPECT_EQ(found[3].data(), nullptr);
 }
 
@@ -69,7 +69,7 @@ TEST(TfExample, TheLastOfEntriesWithOneNameCounts) {
       ExampleOf({{"a", IntFeature({3})}});
   std::vector<FeatureBytes> found(1);
   ASSERT_TRUE(FindFeatures(Bytes(example), {"a"}, found).ok());
-  EXPECT_EQ(Ints(Text(found[0])), IntList({3}));
+  EXPECT_EQ(Ints(BytesText(found[0])), IntList({3}));
 }
 
 TEST(TfExample, AnEntryWithoutValueIsAnEmptyFeature) {
@@ -77,7 +77,7 @@ TEST(TfExample, AnEntryWithoutValueIsAnEmptyFeature) {
   std::vector<FeatureBytes> found(1);
   ASSERT_TRUE(FindFeatures(Bytes(example), {"a"}, found).ok());
   EXPECT_NE(found[0].data(), nullptr);
-  EXPECT_EQ(Parse(Text(found[0])).kind, Kind::kNone);
+  EXPECT_EQ(Parse(BytesText(found[0])).kind, Kind::kNone);
 }
 
 TEST(TfExample, NumbersMayBePackedOrNotOrBoth) {
@@ -115,7 +115,7 @@ TEST(TfExample, UnknownFieldsArePassedOver) {
       unknown + FieldOf(1, unknown + FieldOf(1, entry)) + unknown;
   std::vector<FeatureBytes> found(1);
   ASSERT_TRUE(FindFeatures(Bytes(example), {"a"}, found).ok());
-  EXPECT_EQ(Ints(Text(found[0])), IntList({4}));
+  EXPECT_EQ(Ints(BytesText(found[0])), IntList({4}));
 }
 
 TEST(TfExample, MalformedMessagesAreErrors) {
