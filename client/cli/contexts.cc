@@ -25,7 +25,7 @@ namespace leat::cli {
 namespace {
 
 constexpr size_t kMaxBytes = 1 << 20;
-constexpr size_t kMaxName = 64;
+constexpr size_t kMaxContextName = 64;
 constexpr size_t kMaxValue = 4096;
 
 constexpr std::array<ContextKey, 7> kKeys = {{
@@ -126,13 +126,13 @@ class Reader {
       const std::string& key = item.first.Scalar();
       if (!seen.insert(key).second)
         return At(item.first, fmt::format("{}: \"{}\" is there twice", what,
-                                          Printable(key.substr(0, kMaxName))));
+                                          Printable(key.substr(0, kMaxContextName))));
       if (keys.empty() ||
           std::find(keys.begin(), keys.end(), key) != keys.end())
         continue;
       return At(item.first,
                 fmt::format("{}: unknown key \"{}\"{}; want {}", what,
-                            Printable(key.substr(0, kMaxName)),
+                            Printable(key.substr(0, kMaxContextName)),
                             DidYouMean(key, keys), fmt::join(keys, ", ")));
     }
     return absl::OkStatus();
@@ -239,11 +239,11 @@ absl::Status CheckContextName(std::string_view name) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
            (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
   });
-  if (fits && !name.empty() && name.size() <= kMaxName) return absl::OkStatus();
+  if (fits && !name.empty() && name.size() <= kMaxContextName) return absl::OkStatus();
   return InvalidArgument(
       "context \"{}\": want a name of 1 to {} letters, digits, '.', '_' and "
       "'-'",
-      Printable(name.substr(0, kMaxName)), kMaxName);
+      Printable(name.substr(0, kMaxContextName)), kMaxContextName);
 }
 
 absl::Status CheckContextValue(const ContextKey& key, std::string_view what,

@@ -109,13 +109,13 @@ absl::StatusOr<Inspection> InspectToken(const std::string& path,
   return out;
 }
 
-struct Count {
+struct ClassCount {
   uint64_t images = 0;
   uint64_t bytes = 0;
   uint64_t other = 0;  // files that are no images by name
 };
 
-void CountFile(const fs::directory_entry& entry, Count& count) {
+void CountFile(const fs::directory_entry& entry, ClassCount& count) {
   std::error_code error;
   if (!entry.is_regular_file(error)) return;
   if (!IsImageName(entry.path())) {
@@ -127,14 +127,14 @@ void CountFile(const fs::directory_entry& entry, Count& count) {
   count.bytes += error ? 0 : bytes;
 }
 
-absl::StatusOr<std::map<std::string, Count>> CountClasses(
-    const std::string& path, Count& direct) {
-  std::map<std::string, Count> classes;
+absl::StatusOr<std::map<std::string, ClassCount>> CountClasses(
+    const std::string& path, ClassCount& direct) {
+  std::map<std::string, ClassCount> classes;
   ASSIGN_OR_RETURN(const FolderEntries top, ListFolder(path));
   for (const fs::directory_entry& file : top.files) CountFile(file, direct);
   bool any = false;
   for (const std::string& name : top.directories) {
-    Count& count = classes[name];
+    ClassCount& count = classes[name];
     RETURN_IF_ERROR(
         WalkClass(path, name, [&](const std::string&, const auto& file) {
           CountFile(file, count);
@@ -147,7 +147,7 @@ absl::StatusOr<std::map<std::string, Count>> CountClasses(
 }
 
 absl::StatusOr<Inspection> InspectFolder(const std::string& path) {
-  Count direct, total;
+  ClassCount direct, total;
   ASSIGN_OR_RETURN(auto classes, CountClasses(path, direct));
   const uint64_t outside = classes.empty() ? 0 : direct.images;
   if (classes.empty() && direct.images > 0) classes[""] = direct;

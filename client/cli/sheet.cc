@@ -23,7 +23,7 @@ constexpr Color kPale = {128, 128, 132};
 constexpr Color kRed = {190, 30, 30};
 
 constexpr int kMargin = 20;
-constexpr int kGap = 12;
+constexpr int kSheetGap = 12;
 constexpr int kLineGap = 4;
 
 int LineHeight(int scale) { return (kGlyphHeight - 1) * scale + kLineGap; }
@@ -177,15 +177,15 @@ Picture DrawSheet(std::string_view title, std::string_view detail,
   const int count = static_cast<int>(tiles.size());
   const int scale = width >= 160 ? 2 : 1;
   const int caption = kLineGap + LineHeight(scale) + LineHeight(1);
-  const int cell_width = width + kGap;
-  const int cell_height = height + caption + kGap;
+  const int cell_width = width + kSheetGap;
+  const int cell_height = height + caption + kSheetGap;
   int columns = layout.columns;
   if (columns <= 0) columns = ChooseColumns(count, cell_width, cell_height);
   columns = std::clamp(columns, 1, count);
   const int lines = (count + columns - 1) / columns;
-  const int head = LineHeight(2) + LineHeight(1) + kGap;
-  const int sheet_width = 2 * kMargin + columns * cell_width - kGap;
-  Canvas canvas(sheet_width, 2 * kMargin + head + lines * cell_height - kGap);
+  const int head = LineHeight(2) + LineHeight(1) + kSheetGap;
+  const int sheet_width = 2 * kMargin + columns * cell_width - kSheetGap;
+  Canvas canvas(sheet_width, 2 * kMargin + head + lines * cell_height - kSheetGap);
   const int text_width = sheet_width - 2 * kMargin;
   canvas.Write(CutToPixels(title, text_width, 2), kMargin, kMargin, 2, kInk);
   canvas.Write(CutToPixels(detail, text_width, 1), kMargin,

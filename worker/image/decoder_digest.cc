@@ -39,16 +39,16 @@ constexpr std::string_view kJpegLibrary =
 #undef LEAT_TEXT
 
 // What a program makes of an image of any size.
-struct View {
+struct DigestView {
   const char* op;
   int64_t height, width;
 };
-constexpr View kViews[] = {
+constexpr DigestView kViews[] = {
     {"crop", 9, 11},      // pixels as they are decoded, of a window
     {"resize", 60, 70},   // all pixels have a part in it
     {"resize", 12, 13}};  // several make one
 
-absl::StatusOr<std::unique_ptr<RowProgram>> ProgramOf(const View& view,
+absl::StatusOr<std::unique_ptr<RowProgram>> ProgramOf(const DigestView& view,
                                                       BatchSchema* schema) {
   Graph graph;
   graph.nodes = {
@@ -77,7 +77,7 @@ absl::StatusOr<Digest> DecoderDigest(std::span<const std::string> images) {
   Scratch scratch{ImageLimits()};
   Sha256 hash;
   const int32_t label = 0;
-  for (const View& view : kViews) {
+  for (const DigestView& view : kViews) {
     BatchSchema schema;
     ASSIGN_OR_RETURN(const std::unique_ptr<RowProgram> program,
                      ProgramOf(view, &schema));

@@ -11,7 +11,7 @@ uint8_t* AsBytes(std::vector<std::byte>& bytes) {
   return reinterpret_cast<uint8_t*>(bytes.data());
 }
 
-size_t Pixels(ImageSize size) {
+size_t PixelCount(ImageSize size) {
   return static_cast<size_t>(size.height) * static_cast<size_t>(size.width);
 }
 
@@ -64,7 +64,7 @@ absl::Status EncodedImage::Decode(const View& view, Colours colours,
     RETURN_IF_ERROR(RunOnJpeg(view, orientation_, colours == Colours::kGray,
                               partial, scratch, out));
     if (colours == Colours::kBgr)
-      ConvertRgb(colours, Pixels(view.size()), reinterpret_cast<uint8_t*>(out));
+      ConvertRgb(colours, PixelCount(view.size()), reinterpret_cast<uint8_t*>(out));
     return absl::OkStatus();
   }
   RETURN_IF_ERROR(DecodeWhole(colours, partial, scratch));
@@ -77,7 +77,7 @@ absl::Status EncodedImage::Decode(const View& view, Colours colours,
 
 absl::Status EncodedImage::DecodeWhole(Colours colours, bool partial,
                                        Scratch::State& scratch) const {
-  const size_t pixels = Pixels(stored_.size);
+  const size_t pixels = PixelCount(stored_.size);
   RETURN_IF_ERROR(scratch.Reserve(
       pixels * static_cast<size_t>(ChannelsOf(colours)), &scratch.whole));
   uint8_t* const whole = AsBytes(scratch.whole);

@@ -46,7 +46,7 @@ class ExternalSource final : public Source {
   Digest fingerprint_{};
 };
 
-absl::StatusOr<std::unique_ptr<Source>> Open(const Node& reader,
+absl::StatusOr<std::unique_ptr<Source>> OpenExternal(const Node& reader,
                                              std::string_view index_blob,
                                              const SourceLimits&) {
   const auto count = reader.args.find("num_samples");
@@ -63,12 +63,12 @@ absl::StatusOr<std::unique_ptr<Source>> Open(const Node& reader,
       reader, static_cast<uint64_t>(std::get<int64_t>(count->second)));
 }
 
-absl::StatusOr<BuiltIndex> Build(const Node& reader,
+absl::StatusOr<BuiltIndex> BuildExternal(const Node& reader,
                                  const SourceLimits& limits) {
   BuiltIndex index;
   index.blob = CanonicalText(reader);
   ASSIGN_OR_RETURN(const std::unique_ptr<Source> source,
-                   Open(reader, index.blob, limits));
+                   OpenExternal(reader, index.blob, limits));
   const uint64_t samples = source->num_samples();
   ASSIGN_OR_RETURN(
       index.shards,
@@ -80,6 +80,6 @@ absl::StatusOr<BuiltIndex> Build(const Node& reader,
 
 }  // namespace
 
-const SourceFormat kExternalFormat = {kExternalReader, Build, Open};
+const SourceFormat kExternalFormat = {kExternalReader, BuildExternal, OpenExternal};
 
 }  // namespace leat::worker

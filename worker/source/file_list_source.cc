@@ -223,7 +223,7 @@ absl::StatusOr<Listing> ListingOf(const Node& reader, std::string_view blob,
   return listing;
 }
 
-absl::StatusOr<std::unique_ptr<Source>> Open(const Node& reader,
+absl::StatusOr<std::unique_ptr<Source>> OpenFileList(const Node& reader,
                                              std::string_view blob,
                                              const SourceLimits& limits) {
   absl::StatusOr<Listing> listing = ListingOf(reader, blob, limits);
@@ -237,8 +237,8 @@ absl::StatusOr<std::unique_ptr<Source>> Open(const Node& reader,
 
 }  // namespace
 
-const SourceFormat kFileListFormat = {"readers.file_list", BuildFileList, Open,
+const SourceFormat kFileListFormat = {"readers.file_list", BuildFileList, OpenFileList,
                                       /*in_blocks=*/true};
-const SourceFormat kFilesFormat = {"readers.files", BuildFiles, Open};
+const SourceFormat kFilesFormat = {"readers.files", BuildFiles, OpenFileList};
 
 }  // namespace leat::worker

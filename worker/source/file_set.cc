@@ -22,13 +22,13 @@ std::string Printable(std::string_view name) {
   return shown;
 }
 
-constexpr int64_t kNotSeen = std::numeric_limits<int64_t>::min();
+constexpr int64_t kNoTimeYet = std::numeric_limits<int64_t>::min();
 
 // When a local file was last written.
 absl::StatusOr<int64_t> TimeOf(const StoredFile& file) {
   ASSIGN_OR_RETURN(const Identity identity,
                    ParseIdentity(file.identity(), file.name()));
-  int64_t ns = kNotSeen;
+  int64_t ns = kNoTimeYet;
   if (!absl::SimpleAtoi(identity.version, &ns))
     return Internal("{}: a local file of identity {}", file.name(),
                     file.identity());
@@ -79,7 +79,7 @@ absl::StatusOr<std::shared_ptr<const StoredFile>> FileSet::Open(
   ASSIGN_OR_RETURN(auto file,
                    storage.Open(uri, WithoutTime(identity(i)), folder));
   ASSIGN_OR_RETURN(const int64_t now, TimeOf(*file));
-  int64_t first = kNotSeen;
+  int64_t first = kNoTimeYet;
   if (seen_->times[i].compare_exchange_strong(first, now) || first == now)
     return file;
   return WithBlame(
@@ -97,7 +97,7 @@ void FileSet::LookWhetherCopy(const Storage& storage) const {
   });
   if (!copy) return;
   seen_->times = std::make_unique<std::atomic<int64_t>[]>(count());
-  for (size_t i = 0; i < count(); ++i) seen_->times[i] = kNotSeen;
+  for (size_t i = 0; i < count(); ++i) seen_->times[i] = kNoTimeYet;
 }
 
 void FileSet::UpdateHash(Sha256* hash, size_t begin) const {

@@ -41,7 +41,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little);
 
 constexpr uint64_t kHeader = 16, kNode = 8, kMetaEnd = 152;
-constexpr uint32_t kMagic = 0xbeefc0de, kSwappedMagic = 0xdec0efbe;
+constexpr uint32_t kLmdbMagic = 0xbeefc0de, kSwappedMagic = 0xdec0efbe;
 constexpr uint16_t kBranch = 1, kLeaf = 2, kOverflow = 4, kMeta = 8;
 // Kinds of pages; other flags say nothing about committed ones.
 constexpr uint16_t kKinds = 0x6f;
@@ -77,10 +77,10 @@ absl::StatusOr<Meta> ReadMeta(const StoredFile& file, uint64_t offset) {
   if (magic == kSwappedMagic)
     return FailedPrecondition(
         "{}: LMDB of a big-endian machine, want little-endian", file.name());
-  if (magic != kMagic && Number<uint32_t>(page, kHeader - 4) == kMagic)
+  if (magic != kLmdbMagic && Number<uint32_t>(page, kHeader - 4) == kLmdbMagic)
     return FailedPrecondition("{}: LMDB of a 32-bit machine, want 64-bit",
                               file.name());
-  if (magic != kMagic || (Number<uint16_t>(page, 10) & kKinds) != kMeta)
+  if (magic != kLmdbMagic || (Number<uint16_t>(page, 10) & kKinds) != kMeta)
     return DataLoss("{}: no LMDB meta page at {}", file.name(), offset);
   if (const uint32_t version = Number<uint32_t>(page, 20); version != 1)
     return FailedPrecondition("{}: LMDB of version {}, want 1", file.name(),

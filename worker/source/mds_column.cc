@@ -9,8 +9,8 @@
 namespace leat::worker {
 namespace {
 
-constexpr uint64_t kMaxBytes = uint64_t{1} << 32;  // of a sample: offsets' end
-constexpr size_t kMaxRank = 32;
+constexpr uint64_t kMaxColumnBytes = uint64_t{1} << 32;  // of a sample: offsets' end
+constexpr size_t kMaxColumnRank = 32;
 
 struct Known {
   std::string_view name;
@@ -47,7 +47,7 @@ absl::StatusOr<Shape> ParseShape(std::string_view text) {
     const auto [end, error] =
         std::from_chars(part.data(), part.data() + part.size(), side);
     if (error != std::errc() || end != part.data() + part.size() || side < 1 ||
-        shape.size() == kMaxRank)
+        shape.size() == kMaxColumnRank)
       return DataLoss("want a shape such as 28,28");
     shape.push_back(side);
     if (part.size() == text.size()) return shape;
@@ -70,12 +70,12 @@ absl::StatusOr<MdsColumn> ParseArray(std::string_view rest) {
   MdsColumn column;
   column.element = known->element;
   for (const int64_t side : shape) {
-    if (static_cast<uint64_t>(side) > kMaxBytes / column.elements)
-      return DataLoss("over {} bytes", kMaxBytes);
+    if (static_cast<uint64_t>(side) > kMaxColumnBytes / column.elements)
+      return DataLoss("over {} bytes", kMaxColumnBytes);
     column.elements *= static_cast<uint64_t>(side);
   }
-  if (column.elements > kMaxBytes / known->bytes)
-    return DataLoss("over {} bytes", kMaxBytes);
+  if (column.elements > kMaxColumnBytes / known->bytes)
+    return DataLoss("over {} bytes", kMaxColumnBytes);
   column.stored_bytes = column.elements * known->bytes;
   column.type = {ValueType::Kind::kTensor, known->dtype, std::move(shape)};
   return column;

@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kMaxDepth = 6;  // {shards: [{raw_data: {hashes: {…}}}]}
+constexpr int kMaxJsonDepth = 6;  // {shards: [{raw_data: {hashes: {…}}}]}
 constexpr size_t kMaxColumns = 1000;
 constexpr size_t kMaxHashes = 16;
 constexpr uint64_t kMaxShardBytes = uint64_t{1} << 32;  // offsets are u32
@@ -120,7 +120,7 @@ absl::StatusOr<MdsShardInfo> ParseShard(const json& shard,
 
 absl::StatusOr<MdsIndexFile> ParseMdsIndex(std::string_view text) {
   const auto shallow = [](int depth, json::parse_event_t, json&) {
-    return depth <= kMaxDepth;
+    return depth <= kMaxJsonDepth;
   };
   const json root = json::parse(text.begin(), text.end(), shallow,
                                 /*allow_exceptions=*/false);

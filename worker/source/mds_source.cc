@@ -22,7 +22,7 @@ namespace {
 
 constexpr uint64_t kMaxSamples = uint64_t{1} << 48;
 constexpr size_t kOpenShards = 256;
-constexpr size_t kAlignment = 8;  // of fields in a sample
+constexpr size_t kMdsAlignment = 8;  // of fields in a sample
 
 struct Shard {
   uint64_t end = 0;  // samples up to and with it
@@ -58,7 +58,7 @@ uint32_t U32(const std::byte* at) {
 }
 
 uint64_t Aligned(uint64_t size) {
-  return (size + kAlignment - 1) / kAlignment * kAlignment;
+  return (size + kMdsAlignment - 1) / kMdsAlignment * kMdsAlignment;
 }
 
 class MdsSource final : public Source {

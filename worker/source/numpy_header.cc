@@ -9,7 +9,7 @@
 namespace leat::worker {
 namespace {
 
-constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr std::string_view kNumpyMagic = "\x93NUMPY";
 constexpr size_t kMaxRank = 32;
 constexpr uint64_t kMaxBytes = uint64_t{1} << 48;
 
@@ -198,7 +198,7 @@ class Dictionary {
 
 absl::StatusOr<size_t> NumpyHeaderBytes(std::span<const std::byte> begin) {
   const std::string_view text = AsText(begin);
-  if (!text.starts_with(kMagic))
+  if (!text.starts_with(kNumpyMagic))
     return DataLoss("no .npy file: it does not begin with \\x93NUMPY");
   if (begin.size() < kNumpyPrefixBytes)
     return DataLoss("a .npy file of {} bytes: it ends in its header",

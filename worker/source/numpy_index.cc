@@ -22,7 +22,7 @@ namespace {
 
 constexpr size_t kFirstRead = 512;  // nearly every header ends before it
 
-struct Listed {
+struct ListedArray {
   std::string name;  // for the index
   std::string uri;
   uint64_t size = 0;
@@ -33,7 +33,7 @@ struct Listed {
 struct Wanted {
   std::string path;  // what names are below; empty: they are URIs
   bool rows = false;
-  std::vector<Listed> files;
+  std::vector<ListedArray> files;
 };
 
 absl::StatusOr<Wanted> WantedFiles(const Node& reader,
@@ -82,7 +82,7 @@ absl::Status ReadHeaders(Wanted& wanted, const SourceLimits& limits) {
   const Storage& storage = StorageOf(limits);
   return ForEachIndex(wanted.files.size(), limits.listing_threads,
                       limits.cancelled, [&](size_t i) {
-                        Listed& each = wanted.files[i];
+                        ListedArray& each = wanted.files[i];
                         ASSIGN_OR_RETURN(const auto file,
                                          storage.Open(each.uri, each.identity));
                         each.size = file->size();
@@ -97,9 +97,9 @@ ValueType TypeOf(const NumpyHeader& header) {
 }
 
 // The one type of all files, -1 for axes that differ.
-absl::StatusOr<ValueType> CommonType(const std::vector<Listed>& files) {
+absl::StatusOr<ValueType> CommonType(const std::vector<ListedArray>& files) {
   ValueType type = TypeOf(files[0].header);
-  for (const Listed& each : files) {
+  for (const ListedArray& each : files) {
     const NumpyHeader& header = each.header;
     if (header.dtype != type.dtype || header.shape.size() != type.shape.size())
       return FailedPrecondition(
@@ -115,7 +115,7 @@ absl::StatusOr<ValueType> CommonType(const std::vector<Listed>& files) {
   return type;
 }
 
-absl::StatusOr<ValueType> RowType(const Listed& array) {
+absl::StatusOr<ValueType> RowType(const ListedArray& array) {
   const NumpyHeader& header = array.header;
   const std::string name = RedactedUri(array.uri);
   if (header.shape.empty())
@@ -147,7 +147,7 @@ absl::StatusOr<std::string> BlobOf(const Node& reader, const Wanted& wanted,
   RETURN_IF_ERROR(blob.Add(head));
   stored::v1::NumpyFiles part;
   for (size_t i = 0; i < wanted.files.size(); ++i) {
-    const Listed& from = wanted.files[i];
+    const ListedArray& from = wanted.files[i];
     stored::v1::NumpyFile& to = *part.add_files();
     to.mutable_file()->set_name(from.name);
     to.mutable_file()->set_bytes(from.size);
@@ -201,11 +201,11 @@ absl::StatusOr<BuiltIndex> BuildNumpyIndex(const Node& reader,
   ASSIGN_OR_RETURN(index.blob, BlobOf(reader, wanted, type, limits));
   std::vector<std::string> places;
   if (wanted.path.empty())
-    for (const Listed& each : wanted.files) places.push_back(each.uri);
+    for (const ListedArray& each : wanted.files) places.push_back(each.uri);
   else
     places.push_back(wanted.path);
   ContentHash content("numpy", places);
-  for (const Listed& each : wanted.files) {
+  for (const ListedArray& each : wanted.files) {
     index.bytes += each.size;
     content.AddFile(each.uri, each.size)
         .AddNumber(each.header.data_offset)

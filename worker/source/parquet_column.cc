@@ -16,7 +16,6 @@ namespace leat::worker {
 namespace {
 
 using Element = ParquetElement;
-using Kind = ValueType::Kind;
 
 constexpr size_t kMaxShown = 20;
 constexpr size_t kMaxName = 100;
@@ -175,7 +174,7 @@ absl::Status CheckParquetType(const ParquetColumn& column,
   if (column.element == Element::kBytes) {
     if (column.lists > 0)
       return Unimplemented("{}: want lists of numbers only", holds());
-    if (type.kind == Kind::kEncoded ||
+    if (type.kind == ValueType::Kind::kEncoded ||
         (!type.shape.empty() && type.dtype != DType::kBool))
       return absl::OkStatus();
     return InvalidArgument(
@@ -184,7 +183,7 @@ absl::Status CheckParquetType(const ParquetColumn& column,
         holds(), TypeText(type));
   }
   const std::vector<DType> wide = Wide(column.element);
-  if (type.kind == Kind::kTensor && type.shape.empty() == (column.lists == 0) &&
+  if (type.kind == ValueType::Kind::kTensor && type.shape.empty() == (column.lists == 0) &&
       std::find(wide.begin(), wide.end(), type.dtype) != wide.end())
     return absl::OkStatus();
   std::vector<std::string> wanted;
@@ -203,7 +202,7 @@ absl::StatusOr<uint64_t> ParquetBytes(const ParquetUnit& unit, uint64_t row,
   if (state == ParquetRow::kNull) return InvalidArgument("null, want a value");
   if (state == ParquetRow::kNullElement)
     return InvalidArgument("an element is null, want values");
-  if (type.kind == Kind::kEncoded) return unit.items[row].size();
+  if (type.kind == ValueType::Kind::kEncoded) return unit.items[row].size();
   const bool is_bytes = column.element == Element::kBytes;
   const uint64_t size = SizeOf(type.dtype);
   const uint64_t wanted = StoredElements(type);

@@ -22,9 +22,9 @@ bool HasHiddenPart(std::string_view name) {
   return name.starts_with('.') || name.find("/.") != std::string_view::npos;
 }
 
-class Lister {
+class RecordLister {
  public:
-  Lister(bool (*is_own)(std::string_view), const SourceLimits& limits)
+  RecordLister(bool (*is_own)(std::string_view), const SourceLimits& limits)
       : is_own_(is_own), limits_(limits), storage_(StorageOf(limits)) {}
 
   absl::Status Add(const std::string& path) {
@@ -110,7 +110,7 @@ class Lister {
 absl::StatusOr<std::vector<ListedFile>> ListPaths(
     const std::vector<std::string>& paths, bool (*is_own)(std::string_view),
     const SourceLimits& limits) {
-  Lister lister(is_own, limits);
+  RecordLister lister(is_own, limits);
   for (const std::string& path : paths) RETURN_IF_ERROR(lister.Add(path));
   return lister.Take();
 }

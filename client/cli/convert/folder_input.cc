@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 constexpr uint64_t kMaxImageBytes = 256ull << 20;
 
-using Names = std::vector<std::string>;
+using FileNames = std::vector<std::string>;
 
 // `entry` is an image's, by its name.
 bool IsImage(const fs::directory_entry& entry) {
@@ -27,9 +27,9 @@ bool IsImage(const fs::directory_entry& entry) {
   return IsImageName(entry.path()) && (entry.is_regular_file(error) || error);
 }
 
-absl::StatusOr<Names> ImagesOf(const std::string& root,
+absl::StatusOr<FileNames> ImagesOf(const std::string& root,
                                const std::string& directory) {
-  Names names;
+  FileNames names;
   if (directory.empty()) {
     ASSIGN_OR_RETURN(const FolderEntries top, ListFolder(root));
     for (const fs::directory_entry& file : top.files) {
@@ -63,7 +63,7 @@ absl::StatusOr<std::string> ReadImage(const std::string& path) {
 
 class FolderRecords : public RecordInput {
  public:
-  FolderRecords(std::string root, Names classes)
+  FolderRecords(std::string root, FileNames classes)
       : root_(std::move(root)), classes_(std::move(classes)) {}
 
   absl::StatusOr<bool> Next(Record* record) override {
@@ -97,9 +97,9 @@ class FolderRecords : public RecordInput {
   }
 
   const std::string root_;
-  const Names classes_;
+  const FileNames classes_;
   int32_t label_ = -1;
-  Names names_;  // of the class
+  FileNames names_;  // of the class
   size_t next_ = 0;
 };
 
@@ -109,7 +109,7 @@ absl::StatusOr<FolderInput> OpenFolder(const std::string& path) {
   ASSIGN_OR_RETURN(FolderEntries top, ListFolder(path));
   FolderInput input{.classes = std::move(top.directories)};
   const auto has_images = [&](const std::string& name) -> absl::StatusOr<bool> {
-    ASSIGN_OR_RETURN(const Names names, ImagesOf(path, name));
+    ASSIGN_OR_RETURN(const FileNames names, ImagesOf(path, name));
     return !names.empty();
   };
   bool found = false;
