@@ -137,9 +137,9 @@ uint64_t TracedStep::StepId() const {
 }
 
 uint64_t TracedStep::AskId(uint64_t ask_id) const {
-  return NotZero(
-      Combined(Combined(Combined(Mixed(kAskSalt), info_->trace.low), info_->consumer),
-               ask_id));
+  return NotZero(Combined(
+      Combined(Combined(Mixed(kAskSalt), info_->trace.low), info_->consumer),
+      ask_id));
 }
 
 uint64_t TracedStep::RowsId(uint64_t ask_id, uint64_t group) const {

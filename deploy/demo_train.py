@@ -299,7 +299,7 @@ def run(args: argparse.Namespace, folder: pathlib.Path, daemons: Daemons) -> Non
 def main() -> None:
     parser = argparse.ArgumentParser(prog="deploy/demo")
     parser.add_argument("path", type=pathlib.Path, nargs="?")
-    parser.add_argument("--epochs", type=int, default=12)
+    parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("build/demo"))
     args = parser.parse_args()
     if args.epochs < 1:

@@ -125,8 +125,9 @@ class Reader {
         return At(item.first, what + ": a key that is no text");
       const std::string& key = item.first.Scalar();
       if (!seen.insert(key).second)
-        return At(item.first, fmt::format("{}: \"{}\" is there twice", what,
-                                          Printable(key.substr(0, kMaxContextName))));
+        return At(item.first,
+                  fmt::format("{}: \"{}\" is there twice", what,
+                              Printable(key.substr(0, kMaxContextName))));
       if (keys.empty() ||
           std::find(keys.begin(), keys.end(), key) != keys.end())
         continue;
@@ -239,7 +240,8 @@ absl::Status CheckContextName(std::string_view name) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
            (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
   });
-  if (fits && !name.empty() && name.size() <= kMaxContextName) return absl::OkStatus();
+  if (fits && !name.empty() && name.size() <= kMaxContextName)
+    return absl::OkStatus();
   return InvalidArgument(
       "context \"{}\": want a name of 1 to {} letters, digits, '.', '_' and "
       "'-'",

@@ -185,7 +185,8 @@ Picture DrawSheet(std::string_view title, std::string_view detail,
   const int lines = (count + columns - 1) / columns;
   const int head = LineHeight(2) + LineHeight(1) + kSheetGap;
   const int sheet_width = 2 * kMargin + columns * cell_width - kSheetGap;
-  Canvas canvas(sheet_width, 2 * kMargin + head + lines * cell_height - kSheetGap);
+  Canvas canvas(sheet_width,
+                2 * kMargin + head + lines * cell_height - kSheetGap);
   const int text_width = sheet_width - 2 * kMargin;
   canvas.Write(CutToPixels(title, text_width, 2), kMargin, kMargin, 2, kInk);
   canvas.Write(CutToPixels(detail, text_width, 1), kMargin,

@@ -214,7 +214,8 @@ TEST_F(StreamTest, CancellingManyStreamsMidwayLeavesNone) {
   std::vector<std::shared_ptr<RowCollector>> collectors;
   std::vector<std::shared_ptr<Stream<Request>>> streams;
   for (int i = 0; i < 40; ++i) {
-    collectors.push_back(std::make_shared<RowCollector>(i % 2 ? 300 : 1u << 30));
+    collectors.push_back(
+        std::make_shared<RowCollector>(i % 2 ? 300 : 1u << 30));
     streams.push_back(Open(collectors.back()));
     ASSERT_TRUE(streams.back()->Send(Ask(1, 300)).ok());
   }

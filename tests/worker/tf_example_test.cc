@@ -42,8 +42,9 @@ std::vector<float> Floats(const std::string& feature) {
   std::vector<float> floats(values.count);
   CopyFloats(values, std::as_writable_bytes(std::span(floats)));
   if (values.bytes.data() != nullptr) {
-    EXPECT_EQ(BytesText(values.bytes),
-              BytesText(std::as_bytes(std::span(floats.data(), floats.size()))));
+    EXPECT_EQ(
+        BytesText(values.bytes),
+        BytesText(std::as_bytes(std::span(floats.data(), floats.size()))));
   }
   return floats;
 }

@@ -64,7 +64,8 @@ absl::Status EncodedImage::Decode(const View& view, Colours colours,
     RETURN_IF_ERROR(RunOnJpeg(view, orientation_, colours == Colours::kGray,
                               partial, scratch, out));
     if (colours == Colours::kBgr)
-      ConvertRgb(colours, PixelCount(view.size()), reinterpret_cast<uint8_t*>(out));
+      ConvertRgb(colours, PixelCount(view.size()),
+                 reinterpret_cast<uint8_t*>(out));
     return absl::OkStatus();
   }
   RETURN_IF_ERROR(DecodeWhole(colours, partial, scratch));

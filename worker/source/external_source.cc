@@ -46,9 +46,8 @@ class ExternalSource final : public Source {
   Digest fingerprint_{};
 };
 
-absl::StatusOr<std::unique_ptr<Source>> OpenExternal(const Node& reader,
-                                             std::string_view index_blob,
-                                             const SourceLimits&) {
+absl::StatusOr<std::unique_ptr<Source>> OpenExternal(
+    const Node& reader, std::string_view index_blob, const SourceLimits&) {
   const auto count = reader.args.find("num_samples");
   const auto name = reader.args.find("name");
   if (count == reader.args.end() || name == reader.args.end() ||
@@ -64,7 +63,7 @@ absl::StatusOr<std::unique_ptr<Source>> OpenExternal(const Node& reader,
 }
 
 absl::StatusOr<BuiltIndex> BuildExternal(const Node& reader,
-                                 const SourceLimits& limits) {
+                                         const SourceLimits& limits) {
   BuiltIndex index;
   index.blob = CanonicalText(reader);
   ASSIGN_OR_RETURN(const std::unique_ptr<Source> source,
@@ -80,6 +79,7 @@ absl::StatusOr<BuiltIndex> BuildExternal(const Node& reader,
 
 }  // namespace
 
-const SourceFormat kExternalFormat = {kExternalReader, BuildExternal, OpenExternal};
+const SourceFormat kExternalFormat = {kExternalReader, BuildExternal,
+                                      OpenExternal};
 
 }  // namespace leat::worker

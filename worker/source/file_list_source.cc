@@ -223,9 +223,8 @@ absl::StatusOr<Listing> ListingOf(const Node& reader, std::string_view blob,
   return listing;
 }
 
-absl::StatusOr<std::unique_ptr<Source>> OpenFileList(const Node& reader,
-                                             std::string_view blob,
-                                             const SourceLimits& limits) {
+absl::StatusOr<std::unique_ptr<Source>> OpenFileList(
+    const Node& reader, std::string_view blob, const SourceLimits& limits) {
   absl::StatusOr<Listing> listing = ListingOf(reader, blob, limits);
   if (!listing.ok())
     return Annotate(listing.status(),
@@ -237,7 +236,8 @@ absl::StatusOr<std::unique_ptr<Source>> OpenFileList(const Node& reader,
 
 }  // namespace
 
-const SourceFormat kFileListFormat = {"readers.file_list", BuildFileList, OpenFileList,
+const SourceFormat kFileListFormat = {"readers.file_list", BuildFileList,
+                                      OpenFileList,
                                       /*in_blocks=*/true};
 const SourceFormat kFilesFormat = {"readers.files", BuildFiles, OpenFileList};
 

@@ -9,7 +9,8 @@
 namespace leat::worker {
 namespace {
 
-constexpr uint64_t kMaxColumnBytes = uint64_t{1} << 32;  // of a sample: offsets' end
+constexpr uint64_t kMaxColumnBytes = uint64_t{1}
+                                     << 32;  // of a sample: offsets' end
 constexpr size_t kMaxColumnRank = 32;
 
 struct Known {

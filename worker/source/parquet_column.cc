@@ -183,7 +183,8 @@ absl::Status CheckParquetType(const ParquetColumn& column,
         holds(), TypeText(type));
   }
   const std::vector<DType> wide = Wide(column.element);
-  if (type.kind == ValueType::Kind::kTensor && type.shape.empty() == (column.lists == 0) &&
+  if (type.kind == ValueType::Kind::kTensor &&
+      type.shape.empty() == (column.lists == 0) &&
       std::find(wide.begin(), wide.end(), type.dtype) != wide.end())
     return absl::OkStatus();
   std::vector<std::string> wanted;

@@ -28,7 +28,7 @@ bool IsImage(const fs::directory_entry& entry) {
 }
 
 absl::StatusOr<FileNames> ImagesOf(const std::string& root,
-                               const std::string& directory) {
+                                   const std::string& directory) {
   FileNames names;
   if (directory.empty()) {
     ASSIGN_OR_RETURN(const FolderEntries top, ListFolder(root));
