@@ -10,6 +10,28 @@
 #include "worker/scheduler_state.h"
 
 namespace leat::worker {
+namespace {
+
+// A thread takes as many rows of a group as it computes in this time, so that
+// small rows do not cost more in the scheduler than in their computation.
+constexpr double kComputeAtOnceNs = 50e3;
+constexpr double kMaxComputedAtOnce = 256;
+
+}  // namespace
+
+// As many as take kComputeAtOnceNs by the job's mean, but no more than leaves
+// each other thread as many of all that wait.
+size_t Scheduler::State::RowsAtOnce(const StreamState& stream,
+                                    const Group& group) const {
+  const size_t ready = group.reads != nullptr ? group.reads->ready.size()
+                                              : group.rows.size() - group.begun;
+  const double share =
+      static_cast<double>(rows_queued) / std::max(1, options.threads);
+  const double wanted = kComputeAtOnceNs / std::max(stream.job->mean_ns, 1.0);
+  const double most =
+      std::min({wanted, share, kMaxComputedAtOnce, static_cast<double>(ready)});
+  return static_cast<size_t>(std::max(most, 1.0));
+}
 
 bool Scheduler::State::Begin(Task* task) {
   if (!to_finish.empty()) {
@@ -24,19 +46,21 @@ bool Scheduler::State::Begin(Task* task) {
   auto it = next.group;
   if (next.ready == Ready::kAsk) it = Plan(*stream, stream->rows_per_group);
   const std::shared_ptr<Group> group = it->second;
-  ++rows_in_work;
+  ++tasks_in_work;
   if (group->phase == Phase::kPlanned &&
       !OpenAtOnce(*stream, group, &task->opens))
     return true;
   task->group = group;
-  task->index = group->begun;
-  if (group->reads != nullptr) TakeReady(*stream, task);
-  ++group->begun;
-  task->charged_ns = stream->job->mean_ns;
+  const size_t rows = RowsAtOnce(*stream, *group);
+  for (size_t i = 0; i < rows; ++i, ++group->begun)
+    task->rows.push_back(group->reads != nullptr
+                             ? TakeReady(*stream, *group)
+                             : TaskRow{.index = group->begun, .records = {}});
+  task->charged_ns = stream->job->mean_ns * static_cast<double>(rows);
   stream->vtime += task->charged_ns;
   stream->job->vtime += task->charged_ns;
-  --stream->rows_queued;
-  --rows_queued;
+  stream->rows_queued -= rows;
+  rows_queued -= rows;
   if (group->begun == group->rows.size()) Leave(*stream, it);
   return true;
 }
@@ -52,20 +76,22 @@ void Scheduler::State::Leave(StreamState& stream, GroupMap::const_iterator it) {
 }
 
 Scheduler::State::Ended Scheduler::State::End(const Task& task,
-                                              const absl::Status& status,
+                                              const Computed& computed,
                                               Duration spent) {
   Group& group = *task.group;
-  ++group.done;
-  if (!status.ok() && (group.status.ok() || task.index < group.failed_at)) {
-    group.status = status;
-    group.failed_at = task.index;
+  group.done += task.rows.size();
+  if (!computed.status.ok() &&
+      (group.status.ok() || computed.failed_at < group.failed_at)) {
+    group.status = computed.status;
+    group.failed_at = computed.failed_at;
   }
   if (const auto it = streams.find(group.stream); it != streams.end()) {
     const double ns = static_cast<double>(spent.count());
     Job& job = *it->second->job;
     it->second->vtime += ns - task.charged_ns;
     job.vtime += ns - task.charged_ns;
-    job.mean_ns += (ns - job.mean_ns) / 32;
+    const auto rows = static_cast<double>(task.rows.size());
+    job.mean_ns += (ns / rows - job.mean_ns) * std::min(rows / 32, 1.0);
   }
   const bool complete = !group.dropped && group.done == group.rows.size();
   if (group.stage == nullptr) return {.delivers = complete};
@@ -73,7 +99,8 @@ Scheduler::State::Ended Scheduler::State::End(const Task& task,
   Ended ended{.delivers = complete && !group.status.ok()};
   if (ended.delivers) LeaveStage(group, 0);
   SharedStage& shared = *group.stage;
-  if (--shared.left > 0) return ended;
+  shared.left -= task.rows.size();
+  if (shared.left > 0) return ended;
   stages.erase(group.stage);
   if (shared.groups.empty()) return ended;
   ended.finishes = group.stage;
@@ -362,20 +389,14 @@ bool Scheduler::RunOne(ThreadState* state) {
       State::Open(*state_, std::exchange(task.opens, {}));
   }
   const MonotonicTime start = state_->clock.Now();
-  absl::Status status;
-  {
-    SpanScope row(task.group->trace, SpanKind::kRow, task.group->span, 1,
-                  state_->clock);
-    status = State::Compute(task, state);
-    if (!status.ok()) row.set_failed();
-  }
+  const State::Computed computed = State::Compute(task, state);
   const MonotonicTime end = state_->clock.Now();
   const Duration spent = end - start;
   state_->counters->busy_ns += static_cast<uint64_t>(spent.count());
   State::Ended ended;
   {
     MutexLock lock(&state_->mu);
-    ended = state_->End(task, status, spent);
+    ended = state_->End(task, computed, spent);
   }
   if (ended.finishes != nullptr)
     State::Finish(state_, std::move(ended.finishes));
@@ -383,7 +404,7 @@ bool Scheduler::RunOne(ThreadState* state) {
   task = {};
   MutexLock lock(&state_->mu);
   state_->NoteWaits(end);
-  --state_->rows_in_work;
+  --state_->tasks_in_work;
   state_->progress.NotifyAll();
   return true;
 }
@@ -424,7 +445,7 @@ int Scheduler::threads() const { return state_->options.threads; }
 
 bool Scheduler::WaitIdle(MonotonicTime deadline) {
   MutexLock lock(&state_->mu);
-  while (state_->rows_queued > 0 || state_->rows_in_work > 0 ||
+  while (state_->rows_queued > 0 || state_->tasks_in_work > 0 ||
          state_->stages_in_work > 0 || !state_->to_finish.empty())
     if (!state_->progress.WaitUntil(&state_->mu, deadline)) return false;
   return true;

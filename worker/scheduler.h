@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scheduler: the decode threads, and which row each of them computes next.
+// Scheduler: the decode threads, and which rows each of them computes next:
+// one, or as many of a group as it computes in 50 µs.
 //
 // The next row is of the job that has had the least time; in it of the stream
 // that has had the least time, or of another stream of the job whose earliest
@@ -113,8 +114,8 @@ class Scheduler {
   // this returns, not for groups that begin later. Unknown streams are ignored.
   void CloseStream(StreamId stream);
 
-  // Computes or prepares one row on the calling thread. False: nothing to do
-  // now.
+  // Computes or prepares one row on the calling thread, or a few small ones of
+  // one group. False: nothing to do now.
   bool RunOne(ThreadState* state);
   // What was at work still when the time was over.
   struct Left {

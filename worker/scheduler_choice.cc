@@ -134,7 +134,8 @@ void Scheduler::State::NoteWaits(MonotonicTime now) {
   const auto spent = static_cast<uint64_t>(
       Duration(now - std::exchange(waits_at, now)).count());
   const auto threads = static_cast<size_t>(decode_threads);
-  const uint64_t decoders = spent * (threads - std::min(threads, rows_in_work));
+  const uint64_t decoders =
+      spent * (threads - std::min(threads, tasks_in_work));
   const uint64_t readers = spent * static_cast<uint64_t>(std::max(
                                        0, read_threads - readers_running));
   if (rows_queued == 0) {

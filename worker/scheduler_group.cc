@@ -135,22 +135,37 @@ bool Scheduler::State::OpenAtOnce(StreamState& stream,
   return false;
 }
 
-absl::Status Scheduler::State::Compute(const Task& task, ThreadState* state) {
+Scheduler::State::Computed Scheduler::State::Compute(const Task& task,
+                                                     ThreadState* state) {
   const Group& group = *task.group;
+  Computed computed;
+  for (const TaskRow& row : task.rows) {
+    SpanScope span(group.trace, SpanKind::kRow, group.span, 1, group.clock);
+    absl::Status status = ComputeRow(group, row, state);
+    if (status.ok()) continue;
+    span.set_failed();
+    if (computed.status.ok()) computed = {std::move(status), row.index};
+  }
+  return computed;
+}
+
+absl::Status Scheduler::State::ComputeRow(const Group& group,
+                                          const TaskRow& task_row,
+                                          ThreadState* state) {
+  const size_t index = task_row.index;
   const RowOf row{
       .epoch = group.epoch,
       .step = group.step,
-      .row = group.rows[task.index],
-      .sample = group.samples[task.index],
-      .brought = group.brought.empty() ? nullptr : &group.brought[task.index],
-      .records = group.reads == nullptr ? nullptr : &task.records,
+      .row = group.rows[index],
+      .sample = group.samples[index],
+      .brought = group.brought.empty() ? nullptr : &group.brought[index],
+      .records = group.reads == nullptr ? nullptr : &task_row.records,
       .absent = group.absent};
   if (group.stage != nullptr)
-    return group.stage->stage->Prepare(group.first + task.index, row, state);
-  std::vector<std::span<std::byte>> outputs;
-  outputs.reserve(group.outputs.field_bytes.size());
+    return group.stage->stage->Prepare(group.first + index, row, state);
+  absl::InlinedVector<std::span<std::byte>, 4> outputs;
   for (size_t field = 0; field < group.outputs.field_bytes.size(); ++field)
-    outputs.emplace_back(group.outputs.At(field, task.index),
+    outputs.emplace_back(group.outputs.At(field, index),
                          group.outputs.field_bytes[field]);
   return group.work->Compute(row, state, outputs);
 }

@@ -177,16 +177,18 @@ void Scheduler::State::EndRead(const ReadTask& task,
   streams.find(task.stream)->second->rows_ready += records.size();
 }
 
-void Scheduler::State::TakeReady(StreamState& stream, Task* task) {
-  GroupReads& reads = *task->group->reads;
-  task->index = *reads.ready.begin();
+Scheduler::State::TaskRow Scheduler::State::TakeReady(StreamState& stream,
+                                                      Group& group) {
+  GroupReads& reads = *group.reads;
+  TaskRow row{.index = *reads.ready.begin(), .records = {}};
   reads.ready.erase(reads.ready.begin());
-  task->records = std::move(reads.records[task->index]);
-  const uint64_t bytes = BytesOf(task->records);
+  row.records = std::move(reads.records[row.index]);
+  const uint64_t bytes = BytesOf(row.records);
   reads.account->bytes -= bytes;
   bytes_ahead -= bytes;
   --stream.rows_ready;
   --stream.rows_ahead;
+  return row;
 }
 
 void Scheduler::State::ForgetReads(StreamState& stream, Group& group) {

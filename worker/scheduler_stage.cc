@@ -177,7 +177,7 @@ void Scheduler::State::Open(State& state, Groups groups) {
   ready.clear();
   shared.reset();
   MutexLock lock(&state.mu);
-  --state.rows_in_work;
+  --state.tasks_in_work;
   state.progress.NotifyAll();
 }
 

@@ -17,6 +17,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/container/inlined_vector.h"
 #include "core/mutex.h"
 #include "core/stages.h"
 #include "core/tracing.h"
@@ -234,14 +235,23 @@ struct Scheduler::State {
 
   using Groups = std::vector<std::shared_ptr<Group>>;
 
-  // A row to compute, groups to open, or a stage to finish.
+  // Rows of one group to compute, groups to open, or a stage to finish.
+  struct TaskRow {
+    size_t index = 0;    // in the group
+    RowRecords records;  // of a row that was read ahead
+  };
   struct Task {
     Groups opens;
     std::shared_ptr<SharedStage> finishes;
     std::shared_ptr<Group> group;
-    size_t index = 0;
+    absl::InlinedVector<TaskRow, 1> rows;
     double charged_ns = 0;
-    RowRecords records;  // of a row that was read ahead
+  };
+
+  // What became of a task's rows: the error of the first that failed.
+  struct Computed {
+    absl::Status status;
+    size_t failed_at = 0;
   };
 
   // Rows of a group that one thread reads, one after the other.
@@ -316,12 +326,12 @@ struct Scheduler::State {
   // All rows of the group have begun, or never will.
   void Leave(StreamState& stream, GroupMap::const_iterator it)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // What a row's end leads to.
+  // What the end of a task's rows leads to.
   struct Ended {
     bool delivers = false;                  // its group
     std::shared_ptr<SharedStage> finishes;  // counts as in work from now on
   };
-  Ended End(const Task& task, const absl::Status& status, Duration spent)
+  Ended End(const Task& task, const Computed& computed, Duration spent)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // The groups of an ask, to be dropped without the lock.
   std::vector<std::shared_ptr<Group>> DropGroups(StreamState& stream,
@@ -333,8 +343,11 @@ struct Scheduler::State {
   // Nobody wants the group's records any more.
   void ForgetReads(StreamState& stream, Group& group)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // How many of the group's rows one thread takes at a time, now.
+  size_t RowsAtOnce(const StreamState& stream, const Group& group) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // Takes the first row that is ready.
-  void TakeReady(StreamState& stream, Task* task)
+  TaskRow TakeReady(StreamState& stream, Group& group)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   bool BeginRead(ReadTask* task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // Fewer records than rows if nobody wants them any more.
@@ -347,7 +360,10 @@ struct Scheduler::State {
   // What the threads waited for since it was called last, as things stand: to
   // be called before that changes. Costs the same however much there is.
   void NoteWaits(MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  static absl::Status Compute(const Task& task, ThreadState* state);
+  // The rows, one after the other, whether or not some of them fail.
+  static Computed Compute(const Task& task, ThreadState* state);
+  static absl::Status ComputeRow(const Group& group, const TaskRow& row,
+                                 ThreadState* state);
   // Hands a group that nobody writes to any more to its sink.
   static void Deliver(std::shared_ptr<Group> group);
   // Has a stage finish its rows; delivers its groups then.
@@ -378,7 +394,8 @@ struct Scheduler::State {
   uint64_t next_stream ABSL_GUARDED_BY(mu) = 1;
   uint64_t next_arrival ABSL_GUARDED_BY(mu) = 1;
   size_t rows_queued ABSL_GUARDED_BY(mu) = 0;
-  size_t rows_in_work ABSL_GUARDED_BY(mu) = 0;
+  // Tasks of rows and of groups to open: as many threads have them.
+  size_t tasks_in_work ABSL_GUARDED_BY(mu) = 0;
   size_t stages_in_work ABSL_GUARDED_BY(mu) = 0;  // being finished
   size_t streams_ahead ABSL_GUARDED_BY(mu) = 0;   // that read ahead
   size_t booked ABSL_GUARDED_BY(mu) = 0;          // as Job's, of all
