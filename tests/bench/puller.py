@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One measured trainer without a model: prints a line of JSON.
 
-puller.py numpy|jax|start|paced --images DIR [--address ADDR] --seconds S --name JOB
+puller.py numpy|kept|jax|start|paced --images DIR [--address ADDR] --seconds S --name JOB
 """
 
 import argparse
@@ -55,6 +55,14 @@ def as_numpy(job, args):
         return result | {"stats": batches.stats()}
 
 
+def kept(job, args):
+    """NumPy's rate from the fifth epoch on: what a worker keeps of records is decided once an epoch."""
+    with job.batches(epochs=0) as batches:
+        for _ in range(4 * len(job)):
+            next(batches)
+        return rate(batches, args.seconds)
+
+
 def as_jax(job, args):
     import jax
     import leat.jax
@@ -85,7 +93,7 @@ def paced(job, args):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("mode", choices=("numpy", "jax", "start", "paced"))
+    parser.add_argument("mode", choices=("numpy", "kept", "jax", "start", "paced"))
     parser.add_argument("--images", required=True)
     parser.add_argument("--address")
     parser.add_argument("--seconds", type=float, default=5)
@@ -102,7 +110,7 @@ def main():
                 first = time.perf_counter()
             result = {"connect_ms": 1e3 * (connected - begin), "first_batch_ms": 1e3 * (first - begin)}
         else:
-            result = {"numpy": as_numpy, "jax": as_jax, "paced": paced}[args.mode](job, args)
+            result = {"numpy": as_numpy, "kept": kept, "jax": as_jax, "paced": paced}[args.mode](job, args)
     print("RESULT " + json.dumps(result), flush=True)
     sys.stdout.flush()
     os._exit(0)

@@ -20,14 +20,16 @@ from peers.runner import median  # noqa: E402
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 ONE_CORE_PEERS = tuple(dict.fromkeys(one_core.OPERATOR_PEERS + one_core.READER_PEERS))
-SECTIONS = ("rates", "stream", "start", "faults", "overhead", "operators", "readers")
+SECTIONS = ("rates", "caches", "stream", "start", "faults", "overhead", "operators", "readers")
+# What a worker keeps of JPEG files in memory from the second epoch on.
+FORMS = ("none", "seek", "coefficients", "pixels", "all")
 
 
 class Service:
     """A coordinator and workers of their own processes, as `with` block."""
 
-    def __init__(self, args, folder, workers=2):
-        self.args, self.folder, self.count = args, pathlib.Path(folder), workers
+    def __init__(self, args, folder, workers=2, flags=()):
+        self.args, self.folder, self.count, self.flags = args, pathlib.Path(folder), workers, flags
         self.daemons, self.start_ms = [], {}
 
     def _start(self, name, *argv):
@@ -42,7 +44,7 @@ class Service:
         self.coordinator = self._start("coordinator", "leat-coordinator", "--listen", "127.0.0.1:0",
                                        "--state", str(self.folder / "state"))
         self.workers = [self._start(f"worker{n}", "leat-worker", "--coordinator", self.coordinator.address, "--name",
-                                    f"w{n}", "--threads", str(threads)) for n in range(self.count)]
+                                    f"w{n}", "--threads", str(threads), *self.flags) for n in range(self.count)]
         return self
 
     def __exit__(self, *_):
@@ -119,6 +121,20 @@ def measure_rates(args, out):
               + ", ".join(f"{k} {v:.0f}" for k, v in one.items() if isinstance(v, float)), flush=True)
 
 
+def measure_caches(args, out):
+    """Later epochs with each form of JPEG files, beside the yardstick of the same round."""
+    rounds = out["caches"] = []
+    for number in range(args.rounds):
+        one = {LIMIT: args.measured.rate(LIMIT)} if args.yardstick else {}
+        for forms in FORMS:
+            folder = args.folder / f"caches{number}" / forms
+            folder.mkdir()
+            with Service(args, folder, flags=("--forms", forms, "--cache", "2GiB")) as service:
+                one[f"later epochs, {forms}"] = result_of(
+                    puller(args, "kept", "--address", service.coordinator.address))["img_per_s"]
+        rounds.append(one)
+
+
 # Rows of the table: who pulls, and by which plane.
 STREAMS = {"floor": ("floor", "grpc"), "leat": ("leat", "grpc"), "leat, shared memory": ("leat", "shm")}
 
@@ -184,6 +200,12 @@ def show(out):
     rounds = out.get("rates", [])
     if rounds:
         print("\nRandom-resized-crop 224 + flip, JPEG files to uint8 batches of 64, all on the same cores")
+        print(out["images"])
+        print(f"{'':24}{'img/s':>8}{'ratio':>8}   rounds")
+        print("\n".join(runner.line(name, rounds) for name in rounds[0]))
+    rounds = out.get("caches", [])
+    if rounds:
+        print("\nThe same from the fifth epoch on, two workers to NumPy, by --forms of the workers, --cache 2GiB")
         print(out["images"])
         print(f"{'':24}{'img/s':>8}{'ratio':>8}   rounds")
         print("\n".join(runner.line(name, rounds) for name in rounds[0]))
@@ -257,7 +279,7 @@ def main():
     machine = {"cores": args.threads, "processor": platform.processor() or platform.machine(),
                "system": platform.platform()}
     out = {"images": args.what, "machine": machine, "rounds": args.rounds, "seconds": args.seconds}
-    sections = {"rates": measure_rates, "stream": measure_stream, "start": measure_start, "faults": measure_faults,
+    sections = {"rates": measure_rates, "caches": measure_caches, "stream": measure_stream, "start": measure_start, "faults": measure_faults,
                 "overhead": measure_overhead, "operators": one_core.measure_operators,
                 "readers": one_core.measure_readers}
     with cluster.tempfile.TemporaryDirectory(prefix="leat-bench-") as folder:
@@ -265,7 +287,7 @@ def main():
         for name in args.only:
             print(f"measuring {name}", flush=True)
             for number in range(args.rounds):
-                for prefix in ("rates", "start", "fault", "overhead"):
+                for prefix in ("rates", "caches", "start", "fault", "overhead"):
                     (args.folder / f"{prefix}{number}").mkdir(exist_ok=True)
             sections[name](args, out)
     show(out)

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rows that begin and end, and groups that nobody wants any more.
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "worker/scheduler_state.h"
+
+namespace leat::worker {
+namespace {
+
+// A thread takes as many rows of a group as it computes in this time, so that
+// small rows do not cost more in the scheduler than in their computation.
+constexpr double kComputeAtOnceNs = 50e3;
+constexpr double kMaxComputedAtOnce = 256;
+
+}  // namespace
+
+// As many as take kComputeAtOnceNs by the job's mean, but no more than leaves
+// each other thread as many of all that wait.
+size_t Scheduler::State::RowsAtOnce(const StreamState& stream,
+                                    const Group& group) const {
+  const size_t ready = group.reads != nullptr ? group.reads->ready.size()
+                                              : group.rows.size() - group.begun;
+  const double share =
+      static_cast<double>(rows_queued) / std::max(1, options.threads);
+  const double wanted = kComputeAtOnceNs / std::max(stream.job->mean_ns, 1.0);
+  const double most =
+      std::min({wanted, share, kMaxComputedAtOnce, static_cast<double>(ready)});
+  return static_cast<size_t>(std::max(most, 1.0));
+}
+
+bool Scheduler::State::Begin(Task* task) {
+  if (!to_finish.empty()) {
+    task->finishes = std::move(to_finish.front());
+    to_finish.pop_front();
+    ++stages_in_work;
+    return true;
+  }
+  Next next;
+  StreamState* const stream = Choose(&next);
+  if (stream == nullptr) return false;
+  auto it = next.group;
+  if (next.ready == Ready::kAsk) it = Plan(*stream, stream->rows_per_group);
+  const std::shared_ptr<Group> group = it->second;
+  ++tasks_in_work;
+  if (group->phase == Phase::kPlanned &&
+      !OpenAtOnce(*stream, group, &task->opens))
+    return true;
+  task->group = group;
+  const size_t rows = RowsAtOnce(*stream, *group);
+  for (size_t i = 0; i < rows; ++i, ++group->begun)
+    task->rows.push_back(group->reads != nullptr
+                             ? TakeReady(*stream, *group)
+                             : TaskRow{.index = group->begun, .records = {}});
+  task->charged_ns = stream->job->mean_ns * static_cast<double>(rows);
+  stream->vtime += task->charged_ns;
+  stream->job->vtime += task->charged_ns;
+  stream->rows_queued -= rows;
+  rows_queued -= rows;
+  if (group->begun == group->rows.size()) Leave(*stream, it);
+  return true;
+}
+
+void Scheduler::State::Leave(StreamState& stream, GroupMap::const_iterator it) {
+  const Position position = it->second->position;
+  const uint64_t ask_id = it->second->ask_id;
+  stream.groups.erase(it);
+  const auto other = stream.groups.lower_bound({position, 0});
+  if ((other == stream.groups.end() || other->first.first != position) &&
+      !stream.asks.contains(position))
+    stream.positions.erase(ask_id);
+}
+
+Scheduler::State::Ended Scheduler::State::End(const Task& task,
+                                              const Computed& computed,
+                                              Duration spent) {
+  Group& group = *task.group;
+  group.done += task.rows.size();
+  if (!computed.status.ok() &&
+      (group.status.ok() || computed.failed_at < group.failed_at)) {
+    group.status = computed.status;
+    group.failed_at = computed.failed_at;
+  }
+  if (const auto it = streams.find(group.stream); it != streams.end()) {
+    const double ns = static_cast<double>(spent.count());
+    Job& job = *it->second->job;
+    it->second->vtime += ns - task.charged_ns;
+    job.vtime += ns - task.charged_ns;
+    const auto rows = static_cast<double>(task.rows.size());
+    job.mean_ns += (ns / rows - job.mean_ns) * std::min(rows / 32, 1.0);
+  }
+  const bool complete = !group.dropped && group.done == group.rows.size();
+  if (group.stage == nullptr) return {.delivers = complete};
+  // A group that failed is answered at once: others' rows go on without it.
+  Ended ended{.delivers = complete && !group.status.ok()};
+  if (ended.delivers) LeaveStage(group, 0);
+  SharedStage& shared = *group.stage;
+  shared.left -= task.rows.size();
+  if (shared.left > 0) return ended;
+  stages.erase(group.stage);
+  if (shared.groups.empty()) return ended;
+  ended.finishes = group.stage;
+  ++stages_in_work;
+  return ended;
+}
+
+std::vector<std::shared_ptr<Group>> Scheduler::State::DropGroups(
+    StreamState& stream, const Position& position) {
+  std::vector<std::shared_ptr<Group>> groups;
+  for (auto it = stream.groups.lower_bound({position, 0});
+       it != stream.groups.end() && it->first.first == position;
+       it = stream.groups.erase(it)) {
+    groups.push_back(std::move(it->second));
+    Drop(stream, *groups.back());
+  }
+  return groups;
+}
+
+void Scheduler::State::Drop(StreamState& stream, Group& group) {
+  group.dropped = true;
+  const size_t left = group.rows.size() - group.begun;
+  stream.rows_queued -= left;
+  rows_queued -= left;
+  stream.job->booked -= group.booked;
+  booked -= std::exchange(group.booked, 0);
+  ForgetReads(stream, group);
+  LeaveStage(group, left);
+}
+
+}  // namespace leat::worker
