@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "core/html.h"
 #include "fmt/format.h"
 
 namespace leat::server {
@@ -210,34 +211,6 @@ std::string Events(const EventPage& events) {
 }
 
 }  // namespace
-
-std::string EscapeHtml(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      default:
-        // Controls have no place in a page.
-        out += static_cast<unsigned char>(c) < ' ' && c != '\n' ? ' ' : c;
-    }
-  }
-  return out;
-}
 
 std::string TablesOf(const PageModel& model, const EventPage& events) {
   const v1::GetStatusResponse& status = model.status;

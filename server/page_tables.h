@@ -14,8 +14,6 @@ namespace leat::server {
 // Rows of a table; a line says how many more there are.
 inline constexpr size_t kMaxTableRows = 200;
 
-// Text that no browser takes for markup, whatever it is.
-std::string EscapeHtml(std::string_view text);
 // `events`: the newest last.
 std::string TablesOf(const PageModel& model, const EventPage& events);
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/html.h"
 #include "core/log.h"
 #include "core/status.h"
 #include "rpc/http/status_pages.h"

@@ -13,6 +13,7 @@
 #include "client/cli/health.h"
 #include "client/cli/listing.h"
 #include "client/cli/text.h"
+#include "core/html.h"
 #include "core/status.h"
 
 namespace leat::cli {
@@ -53,29 +54,7 @@ p { margin: .15rem 0; white-space: pre-wrap; }
 )";
 
 std::string Html(std::string_view text) {
-  std::string out;
-  for (const char c : Printable(WithoutSecrets(text))) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
+  return EscapeHtml(Printable(WithoutSecrets(text)));
 }
 
 std::string_view ClassOf(Tone tone) {
