@@ -338,6 +338,21 @@ class BrowserTest(PageTest):
         # Events of another start are told from the beginning.
         self.until("it tells the start", lambda: "coordinator.started" in browser.texts("#events code"))
 
+    def test_what_limits_a_training(self):
+        """One that is real: a decode thread is not enough for a trainer that takes whatever comes."""
+        page = self.start()
+        self.start_worker(threads=1)
+        spec = self.spec(cluster.train_graph(cluster.photos(), 64), batch=16)
+        self.consumer(spec, "--rate-s", 600, env={"LEAT_PLANE": "grpc"})
+        browser = self.browser()
+        browser.open(page)
+        self.shown(browser)
+        self.until("the banner says so",
+                   lambda: browser.texts("#jobs .chosen .limit") == ["limited by decode (CPU)"])
+        self.assertEqual(len(browser.texts("#jobs .chosen .figures li")), 3)
+        self.assertIn("add workers, or threads", browser.texts("#jobs .chosen .advice")[0])
+        self.assertEqual(browser.complaints(), [])
+
     def test_behind_a_prefix(self):
         self.start()
         self.crowd(4, 1, ("cats",))
