@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `leat bottleneck`, `leat top` and the coordinator's page say of trainings that are limited by something known."""
+"""What `leat bottleneck`, `leat top` and the page say of trainings that are limited by something known."""
 
 import json
 import pathlib
