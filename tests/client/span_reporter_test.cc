@@ -81,7 +81,9 @@ TEST_F(SpanReporterTest, ALotGoesOutInPartsAndWhatFindsNoRoomIsCounted) {
       dropped += message.dropped();
       last = message.last();
     }
-    if (!last) EXPECT_LE(due.next, clock_.Now() + SpanReporter::kEvery);
+    if (!last) {
+      EXPECT_LE(due.next, clock_.Now() + SpanReporter::kEvery);
+    }
   }
   EXPECT_EQ(spans, SpanReporter::kMaxSpans);
   EXPECT_EQ(dropped, 5u);
