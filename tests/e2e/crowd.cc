@@ -21,7 +21,7 @@ namespace {
 
 constexpr uint64_t kMs = 1'000'000;
 constexpr size_t kOfConnection = 200;  // workers
-const char* odd_name = "";  // NAME
+const char* odd_name = "";             // NAME
 
 v1::StageStats* Add(v1::Stage stage, uint32_t places, uint64_t seconds,
                     double busy, double input, double output,
@@ -219,8 +219,8 @@ void Run(const std::string& address, size_t workers, size_t consumers,
   std::vector<std::unique_ptr<Client>> connections;
   for (size_t i = 0; i < workers; ++i) {
     if (i % kOfConnection == 0)
-      connections.push_back(std::make_unique<Client>(
-          address, token == nullptr ? "" : token));
+      connections.push_back(
+          std::make_unique<Client>(address, token == nullptr ? "" : token));
     crowd[i].number = i;
     crowd[i].Register(connections.back().get());
   }
