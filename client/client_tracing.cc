@@ -24,34 +24,35 @@ struct SharedTracing {
 
 std::shared_ptr<ClientTracing> ClientTracing::Shared() {
   static SharedTracing& shared = *new SharedTracing;
-  absl::StatusOr<rpc::OtlpSettings> settings = rpc::OtlpFromEnvironment(
-      [](const char* name) -> const char* { return std::getenv(name); });
-  if (settings.ok() && settings->endpoint.empty()) return nullptr;
   MutexLock lock(&shared.mu);
-  if (shared.refused) return nullptr;
-  if (std::shared_ptr<ClientTracing> tracing = shared.tracing.lock())
-    return tracing;
-  absl::Status status = settings.status();
-  std::shared_ptr<ClientTracing> tracing(new ClientTracing);
-  if (status.ok()) {
-    rpc::OtlpExporter::Config config{.settings = *std::move(settings)};
-    if (config.settings.service_name.empty())
-      config.settings.service_name = "leat-consumer";
-    config.resource["service.instance.id"] =
-        fmt::format("{}/{}", HostName(), getpid());
-    config.resource["host.name"] = HostName();
-    auto exporter =
-        rpc::OtlpExporter::Start(std::move(config), &tracing->tracer_);
-    status = exporter.status();
-    if (exporter.ok()) tracing->exporter_ = *std::move(exporter);
+  std::shared_ptr<ClientTracing> tracing = shared.tracing.lock();
+  if (tracing == nullptr) {
+    tracing.reset(new ClientTracing);
+    shared.tracing = tracing;
   }
-  if (!status.ok()) {
+  if (shared.refused || tracing->exporter_ != nullptr) return tracing;
+  if (const absl::Status status = tracing->StartExport(); !status.ok()) {
     shared.refused = true;
     LOG_WARN("tracing.off error=\"{}\"", Message(status));
-    return nullptr;
   }
-  shared.tracing = tracing;
   return tracing;
+}
+
+absl::Status ClientTracing::StartExport() {
+  ASSIGN_OR_RETURN(
+      rpc::OtlpSettings settings,
+      rpc::OtlpFromEnvironment(
+          [](const char* name) -> const char* { return std::getenv(name); }));
+  if (settings.endpoint.empty()) return absl::OkStatus();
+  rpc::OtlpExporter::Config config{.settings = std::move(settings)};
+  if (config.settings.service_name.empty())
+    config.settings.service_name = "leat-consumer";
+  config.resource["service.instance.id"] =
+      fmt::format("{}/{}", HostName(), getpid());
+  config.resource["host.name"] = HostName();
+  ASSIGN_OR_RETURN(exporter_,
+                   rpc::OtlpExporter::Start(std::move(config), &tracer_));
+  return absl::OkStatus();
 }
 
 }  // namespace leat::client

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ClientTracing: where this process' consumers put the spans of traced steps.
-// The standard variables of OpenTelemetry say where they go
-// (rpc::OtlpFromEnvironment); without an endpoint nothing is traced.
+// The standard variables of OpenTelemetry name a collector
+// (rpc::OtlpFromEnvironment); without an endpoint there is none. Apart from it
+// the coordinator may ask (SpanReporter).
 //
 // One for all connections of the process, made with the first and gone with the
 // last one, which sends what is left.
@@ -10,6 +11,7 @@
 
 #include <memory>
 
+#include "absl/status/status.h"
 #include "core/tracing.h"
 #include "rpc/otlp_exporter.h"
 
@@ -17,17 +19,22 @@ namespace leat::client {
 
 class ClientTracing {
  public:
-  // null: nothing is traced; what is wrong with the variables is logged once.
+  // What is wrong with the variables is logged once.
   static std::shared_ptr<ClientTracing> Shared();
 
-  const Tracer& tracer() const { return tracer_; }
-  rpc::OtlpCounters counters() const { return exporter_->counters(); }
+  Tracer* tracer() { return &tracer_; }
 
  private:
-  ClientTracing() = default;
+  // A process may have an iterator for each of its GPUs, and some callers may
+  // look at each.
+  static constexpr size_t kMaxListeners = 128;
 
-  Tracer tracer_{Clock::Real()};
-  std::unique_ptr<rpc::OtlpExporter> exporter_;
+  ClientTracing() = default;
+  // kInvalidArgument: a variable. Other errors: as rpc::OtlpExporter::Start.
+  absl::Status StartExport();
+
+  Tracer tracer_{Clock::Real(), kMaxListeners};
+  std::unique_ptr<rpc::OtlpExporter> exporter_;  // null: nowhere
 };
 
 }  // namespace leat::client

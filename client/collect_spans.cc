@@ -45,7 +45,8 @@ absl::StatusOr<std::vector<v1::WorkerRef>> WorkersToTrace(Control& control) {
 // The calls under way, and their end.
 struct Collection {
   struct Call {
-    v1::WorkerRef worker;
+    v1::WorkerRef worker;  // without a name: the coordinator
+    v1::CollectSpansRequest request;
     std::unique_ptr<v1::TraceService::Stub> stub;
     grpc::ClientContext context;
     v1::CollectSpansResponse response;
@@ -68,8 +69,7 @@ struct Collection {
   }
 };
 
-void StartCalls(const v1::CollectSpansRequest& request,
-                const rpc::Security& security,
+void StartCalls(const rpc::Security& security,
                 std::chrono::system_clock::time_point deadline,
                 Collection* collection) {
   {
@@ -82,7 +82,8 @@ void StartCalls(const v1::CollectSpansRequest& request,
         rpc::MakeChannel(call.worker.address(), security));
     rpc::AddMetadata(security, &call.context);
     call.context.set_deadline(deadline);
-    call.stub->async()->CollectSpans(&call.context, &request, &call.response,
+    call.stub->async()->CollectSpans(&call.context, &call.request,
+                                     &call.response,
                                      [&call, collection](grpc::Status status) {
                                        call.status = std::move(status);
                                        collection->End();
@@ -120,8 +121,13 @@ absl::StatusOr<nlohmann::json> CollectSpans(const JobData& job,
   for (const v1::WorkerRef& worker : workers) {
     collection.calls.push_back(std::make_unique<Collection::Call>());
     collection.calls.back()->worker = worker;
+    collection.calls.back()->request = request;
   }
-  StartCalls(request, control.security(),
+  collection.calls.push_back(std::make_unique<Collection::Call>());
+  collection.calls.back()->worker.set_address(control.address());
+  request.set_max_spans(static_cast<uint32_t>(kMaxSpansOfOne));
+  collection.calls.back()->request = std::move(request);
+  StartCalls(control.security(),
              std::chrono::system_clock::now() +
                  absl::ToChronoMicroseconds(duration + timeout),
              &collection);
@@ -130,14 +136,18 @@ absl::StatusOr<nlohmann::json> CollectSpans(const JobData& job,
   absl::Status last;
   size_t answered = 0;
   for (const auto& call : collection.calls) {
-    nlohmann::json one = {{"worker", call->worker.name()},
-                          {"address", call->worker.address()}};
+    const bool is_worker = !call->worker.name().empty();
+    nlohmann::json one = {
+        {is_worker ? "worker" : "coordinator",
+         is_worker ? call->worker.name() : call->worker.address()},
+        {"address", call->worker.address()}};
     const absl::Status status = rpc::FromGrpc(call->status);
     if (status.ok()) {
-      ++answered;
+      if (is_worker) ++answered;
       one.update(ToJsonNumbers(call->response));
     } else {
-      last = Annotate(status, fmt::format("worker {}", call->worker.name()));
+      if (is_worker)
+        last = Annotate(status, fmt::format("worker {}", call->worker.name()));
       one["error"] = absl::IsUnimplemented(status)
                          ? "it is of a version that traces nothing"
                          : std::string(Message(status));

@@ -45,6 +45,9 @@ Engine::~Engine() = default;
 
 void Engine::StartSession() {
   if (!options_.sessions) return;
+  if (options_.tracer != nullptr)
+    spans_ = std::make_unique<SpanReporter>(
+        options_.tracer, options_.open.plan_hash(), options_.open.consumer());
   // The session is stopped before the engine goes: `this` is safe.
   session_ = std::make_unique<Session>(
       options_.session, options_.open,
@@ -65,7 +68,19 @@ void Engine::StartSession() {
                                    std::string(Message(status));
                                Wake();
                              },
-                         .stats = [this] { return Report(); }},
+                         .stats = [this] { return Report(); },
+                         .on_trace =
+                             [this](const v1::TraceConsumer& wanted) {
+                               if (!spans_) return;
+                               spans_->Begin(wanted, Now());
+                               MutexLock lock(&mu_);
+                               Wake();
+                             },
+                         .spans =
+                             [this](MonotonicTime now) {
+                               return spans_ ? spans_->Take(now)
+                                             : SpanReporter::Due();
+                             }},
       options_.sessions);
 }
 

@@ -29,6 +29,7 @@
 #include "client/lender.h"
 #include "client/link.h"
 #include "client/session.h"
+#include "client/span_reporter.h"
 #include "client/step.h"
 #include "client/token.h"
 #include "core/finish.h"
@@ -76,7 +77,7 @@ struct EngineOptions {
   v1::OpenConsumer open;
   std::shared_ptr<const AssignmentTable> table;  // known already; may be null
   // Whose listeners see steps; outlives the engine. nullptr: nobody does.
-  const Tracer* tracer = nullptr;
+  Tracer* tracer = nullptr;
   // Told each new table; may be null.
   std::function<void(std::shared_ptr<const AssignmentTable>)> on_table;
 };
@@ -166,7 +167,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
   const EngineOptions options_;
   const std::unique_ptr<Lender> lender_;
-  std::unique_ptr<Session> session_;  // of the thread
+  std::unique_ptr<SpanReporter> spans_;  // null: without tracer or session
+  std::unique_ptr<Session> session_;     // of the thread
   std::thread thread_;
   std::thread feeder_;
   bool feed_failed_ = false;  // the thread's: no step follows

@@ -82,8 +82,7 @@ EngineOptions EngineOptionsFor(const std::shared_ptr<JobData>& job) {
         fmt::format("decoder class {}", Name(info.spec.decoder_class));
   // Consumers of a cluster draw different numbers.
   options.fetch.random = options.session.random = RandomFractions();
-  if (const auto& tracing = job->connection()->tracing)
-    options.tracer = &tracing->tracer();
+  options.tracer = job->connection()->tracing->tracer();
   options.table = job->table();
   options.on_table = [job](std::shared_ptr<const AssignmentTable> table) {
     job->OfferTable(std::move(table));

@@ -35,7 +35,6 @@ struct Connection {
   const std::unique_ptr<PrivateService> lease;  // null: a service elsewhere
   Control control;
   ControlAdmin admin;
-  // null: steps are not traced.
   const std::shared_ptr<ClientTracing> tracing = ClientTracing::Shared();
 };
 

@@ -27,11 +27,13 @@ struct Session::Shared {
   explicit Shared(const Callbacks& callbacks)
       : on_assignment(callbacks.on_assignment),
         on_failure(callbacks.on_failure),
-        on_lost(callbacks.on_lost) {}
+        on_lost(callbacks.on_lost),
+        on_trace(callbacks.on_trace) {}
 
   Revocable<const v1::Assignment&> on_assignment;
   Revocable<const absl::Status&> on_failure;
   Revocable<const absl::Status&> on_lost;
+  Revocable<const v1::TraceConsumer&> on_trace;
   Mutex mu;
   bool stopped ABSL_GUARDED_BY(mu) = false;
   bool open ABSL_GUARDED_BY(mu) = false;   // a stream is up or coming up
@@ -58,12 +60,13 @@ MonotonicTime Session::Tick(MonotonicTime now) {
     if (std::exchange(shared_->heard, false)) backoff_ = config_.backoff_min;
   }
   if (open) {
-    if (now < next_report_) return next_report_;
+    const MonotonicTime spans_due = SendSpans(now);
+    if (now < next_report_) return std::min(next_report_, spans_due);
     next_report_ = now + config_.report_interval;
     v1::ConsumerSessionRequest request;
     *request.mutable_stats() = callbacks_.stats();
     stream_->Send(request);  // one report more or less does not matter
-    return next_report_;
+    return std::min(next_report_, spans_due);
   }
   if (stream_) {  // it has ended
     stream_.reset();
@@ -87,6 +90,7 @@ MonotonicTime Session::Tick(MonotonicTime now) {
           shared->on_assignment.Call(response.assignment());
         if (response.has_failure())
           shared->on_failure.Call(FailureOf(response.failure()));
+        if (response.has_trace()) shared->on_trace.Call(response.trace());
       },
       [shared = shared_](const absl::Status& status) {
         {
@@ -105,6 +109,18 @@ MonotonicTime Session::Tick(MonotonicTime now) {
   return next_report_;
 }
 
+// A queue that is full loses spans, which the collection does not count.
+MonotonicTime Session::SendSpans(MonotonicTime now) {
+  if (!callbacks_.spans) return MonotonicTime::max();
+  SpanReporter::Due due = callbacks_.spans(now);
+  for (v1::ConsumerSpans& spans : due.messages) {
+    v1::ConsumerSessionRequest request;
+    *request.mutable_spans() = std::move(spans);
+    stream_->Send(request);
+  }
+  return due.next;
+}
+
 void Session::Stop() {
   {
     MutexLock lock(&shared_->mu);
@@ -113,6 +129,7 @@ void Session::Stop() {
   shared_->on_assignment.Set(nullptr);
   shared_->on_failure.Set(nullptr);
   shared_->on_lost.Set(nullptr);
+  shared_->on_trace.Set(nullptr);
   if (stream_) stream_->Cancel();
   stream_.reset();
 }

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "client/span_reporter.h"
 #include "core/clock.h"
 #include "leat/v1/coordinator.pb.h"
 
@@ -35,6 +36,11 @@ class Session {
     // The stream has ended; OK is never passed.
     std::function<void(const absl::Status&)> on_lost;
     std::function<v1::ConsumerStats()> stats;  // on the thread of Tick
+    // Somebody wants spans. May be null, and so may `spans`, which is called on
+    // the thread of Tick and says what of them is to be sent, and when to ask
+    // again.
+    std::function<void(const v1::TraceConsumer&)> on_trace;
+    std::function<SpanReporter::Due(MonotonicTime now)> spans;
   };
   // One stream. Send false: it is full or has ended.
   class Stream {
@@ -59,6 +65,8 @@ class Session {
 
  private:
   struct Shared;
+  MonotonicTime SendSpans(MonotonicTime now);
+
   const Config config_;
   const v1::OpenConsumer open_;
   const Callbacks callbacks_;

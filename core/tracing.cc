@@ -162,8 +162,9 @@ void TracedStep::Record(Span span) const {
   buffers_.back()->Add(std::move(span));
 }
 
-Tracer::Tracer(const Clock& clock)
-    : offset_ns_(std::chrono::duration_cast<Duration>(
+Tracer::Tracer(const Clock& clock, size_t max_listeners)
+    : max_listeners_(max_listeners),
+      offset_ns_(std::chrono::duration_cast<Duration>(
                      clock.WallNow().time_since_epoch())
                      .count() -
                  clock.Now().time_since_epoch().count()) {}
@@ -171,7 +172,7 @@ Tracer::Tracer(const Clock& clock)
 std::shared_ptr<SpanBuffer> Tracer::Listen(Wanted wanted, size_t limit) {
   auto buffer = std::make_shared<SpanBuffer>(limit);
   MutexLock lock(&mu_);
-  if (listeners_.size() >= kMaxListeners) return nullptr;
+  if (listeners_.size() >= max_listeners_) return nullptr;
   listeners_.push_back({std::move(wanted), buffer});
   listened_ = true;
   return buffer;
@@ -196,6 +197,7 @@ std::shared_ptr<const TracedStep> Tracer::Find(std::string_view plan_hash,
     for (const Listener& each : listeners_)
       if ((each.wanted.plan_hash.empty() ||
            each.wanted.plan_hash == plan_hash) &&
+          (each.wanted.consumer.empty() || each.wanted.consumer == consumer) &&
           IsTraced(plan_hash, epoch, step, each.wanted.ratio))
         buffers.push_back(each.buffer);
   }

@@ -158,14 +158,16 @@ class Tracer {
   static constexpr size_t kMaxListeners = 8;
 
   // `clock` outlives it.
-  explicit Tracer(const Clock& clock);
+  explicit Tracer(const Clock& clock, size_t max_listeners = kMaxListeners);
 
-  // What a listener wants: steps of this plan (empty: of any), and their share.
+  // What a listener wants: steps of this plan (empty: of any), as this consumer
+  // has them (empty: any), and their share.
   struct Wanted {
     std::string plan_hash;
+    std::string consumer;
     double ratio = 1;
   };
-  // nullptr: kMaxListeners listen already.
+  // nullptr: max_listeners listen already.
   std::shared_ptr<SpanBuffer> Listen(Wanted wanted, size_t limit);
   // No step that begins later is recorded there.
   void Leave(const std::shared_ptr<SpanBuffer>& buffer);
@@ -189,6 +191,7 @@ class Tracer {
                                          std::string_view consumer,
                                          uint64_t epoch, uint64_t step) const;
 
+  const size_t max_listeners_;
   const int64_t offset_ns_;
   std::atomic<bool> listened_{false};
   mutable Mutex mu_;

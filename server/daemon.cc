@@ -13,6 +13,7 @@
 #include "rpc/server.h"
 #include "rpc/server_tls.h"
 #include "rpc/status_server.h"
+#include "rpc/trace_calls.h"
 #include "server/admin_service.h"
 #include "server/driver.h"
 #include "server/metrics.h"
@@ -92,6 +93,15 @@ struct Daemon::Parts {
         admin(&coordinator, &access, !config.security.token.empty(), clock),
         pools(&coordinator, &access),
         scaler(&coordinator, &access),
+        traces(
+            [this](std::string_view method,
+                   const grpc::ServerContextBase& call) {
+              return access.Admit(method, call).status();
+            },
+            [this](const v1::CollectSpansRequest& request) {
+              return service.spans()->Begin(request);
+            },
+            *clock),
         page(&coordinator, &admin.view(), &access, clock) {
     coordinator.set_on_access([this](std::shared_ptr<const AccessTokens> told) {
       access.Replace(std::move(told));
@@ -115,6 +125,7 @@ struct Daemon::Parts {
   AdminService admin;
   PoolService pools;
   ScalerService scaler;
+  rpc::TraceCalls traces;
   WebPage page;
   std::unique_ptr<rpc::Server> server;
   std::atomic<bool> draining = false;
@@ -170,6 +181,7 @@ Daemon::Daemon(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 Daemon::~Daemon() {
   parts_->pages.reset();
   parts_->coordinator.Shutdown();
+  parts_->traces.Stop();
   parts_->server.reset();
   parts_->driver.Stop();
 }
@@ -192,16 +204,18 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
         "--access-token-file or LEAT_ACCESS_TOKEN",
         tokens);
   RETURN_IF_ERROR(parts.driver.Start(&parts.coordinator));
+  RETURN_IF_ERROR(parts.traces.started());
   rpc::ServerOptions options = config.server;
   options.address = config.listen;
   ASSIGN_OR_RETURN(parts.newcomers, rpc::Newcomers::Start(config.newcomers));
   options.newcomers = parts.newcomers.get();
   parts.access.set_on_known(
       [n = options.newcomers](std::string_view peer) { n->Prove(peer); });
-  ASSIGN_OR_RETURN(parts.server,
-                   rpc::Server::Start(options, parts.config.security,
-                                      {&parts.service, &parts.admin,
-                                       &parts.pools, &parts.scaler}));
+  ASSIGN_OR_RETURN(
+      parts.server,
+      rpc::Server::Start(options, parts.config.security,
+                         {&parts.service, &parts.admin, &parts.pools,
+                          &parts.scaler, parts.traces.service()}));
   parts.coordinator.SetCertificateExpiry(
       rpc::CertificateExpiry(config.security));
   parts.admin.view().set_address(parts.server->address());
@@ -227,6 +241,7 @@ absl::Status Daemon::ReplaceTls(const rpc::Security& security) {
 void Daemon::Drain() {
   parts_->draining = true;
   parts_->coordinator.Shutdown();
+  parts_->traces.Stop();
   parts_->server->Drain(parts_->config.drain_timeout);
 }
 

@@ -247,7 +247,8 @@ CoordinatorService::ConsumerSession(grpc::CallbackServerContext* context) {
       context, kSessionQueue,
       [&, this](std::shared_ptr<rpc::Stream<Raw>> stream) {
         access_->Watch(*caller, stream);
-        return MakeConsumerSession(coordinator_, clock_, std::move(stream));
+        return MakeConsumerSession(coordinator_, clock_, &spans_,
+                                   std::move(stream));
       });
 }
 

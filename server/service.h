@@ -17,6 +17,7 @@
 #include "rpc/access.h"
 #include "server/block_transfer.h"
 #include "server/coordinator.h"
+#include "server/span_relay.h"
 
 namespace leat::server {
 
@@ -43,6 +44,9 @@ class CoordinatorService final : public CoordinatorServiceBase {
   CoordinatorService(Coordinator* coordinator, rpc::Access* access,
                      const Clock* clock)
       : coordinator_(coordinator), access_(access), clock_(clock) {}
+
+  // Asks the consumers that have a session.
+  SpanRelay* spans() { return &spans_; }
 
   grpc::ServerUnaryReactor* Hello(grpc::CallbackServerContext* context,
                                   const v1::HelloRequest* request,
@@ -87,6 +91,7 @@ class CoordinatorService final : public CoordinatorServiceBase {
   Coordinator* const coordinator_;
   rpc::Access* const access_;
   const Clock* const clock_;
+  SpanRelay spans_;
   TransferSlots block_reads_{kMaxBlockReads};
   TransferSlots block_writes_{kMaxBlockWrites};
   TransferSlots index_reads_{kMaxBlockReads};

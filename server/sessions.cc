@@ -109,8 +109,12 @@ class ConsumerHandler : public rpc::StreamHandler<grpc::ByteBuffer>,
                         public std::enable_shared_from_this<ConsumerHandler> {
  public:
   ConsumerHandler(Coordinator* coordinator, const Clock* clock,
+                  SpanRelay* spans,
                   std::shared_ptr<rpc::Stream<grpc::ByteBuffer>> stream)
-      : coordinator_(coordinator), clock_(clock), stream_(std::move(stream)) {}
+      : coordinator_(coordinator),
+        clock_(clock),
+        spans_(spans),
+        stream_(std::move(stream)) {}
 
   void OnMessage(grpc::ByteBuffer message) override {
     v1::ConsumerSessionRequest request;
@@ -120,8 +124,10 @@ class ConsumerHandler : public rpc::StreamHandler<grpc::ByteBuffer>,
   }
   void OnWritten(size_t) override { Pump(); }
   void OnClosed(const absl::Status&) override {
-    if (const SessionId session = this->session(); session != 0)
-      coordinator_->CloseConsumer(session, Now::Of(*clock_));
+    const SessionId session = this->session();
+    if (session == 0) return;
+    spans_->Leave(session);
+    coordinator_->CloseConsumer(session, Now::Of(*clock_));
   }
 
  private:
@@ -145,14 +151,31 @@ class ConsumerHandler : public rpc::StreamHandler<grpc::ByteBuffer>,
         MutexLock lock(&mu_);
         session_ = opened;
       }
+      spans_->Join(opened, message->open().plan_hash(),
+                   message->open().consumer(),
+                   [weak = weak_from_this()](const v1::TraceConsumer& wanted) {
+                     if (auto self = weak.lock()) self->Trace(wanted);
+                   });
       Pump();
+      return absl::OkStatus();
+    }
+    if (message->has_spans() && session != 0) {
+      spans_->Add(session, std::move(*message->mutable_spans()));
       return absl::OkStatus();
     }
     if (message->has_stats() && session != 0)
       return coordinator_->ReportConsumer(
           session, ReportOf(std::move(*message->mutable_stats())), now);
     return InvalidArgument(
-        "a consumer's session: want one open message, then stats");
+        "a consumer's session: want one open message, then stats and spans");
+  }
+
+  // A queue that is full costs this consumer's spans alone.
+  void Trace(const v1::TraceConsumer& wanted) {
+    v1::ConsumerSessionResponse response;
+    *response.mutable_trace() = wanted;
+    const grpc::Slice slice(response.SerializeAsString());
+    stream_->Send(grpc::ByteBuffer(&slice, 1)).IgnoreError();
   }
 
   void Pump() {
@@ -175,6 +198,7 @@ class ConsumerHandler : public rpc::StreamHandler<grpc::ByteBuffer>,
 
   Coordinator* const coordinator_;
   const Clock* const clock_;
+  SpanRelay* const spans_;
   const std::shared_ptr<rpc::Stream<grpc::ByteBuffer>> stream_;
   Mutex mu_;
   SessionId session_ ABSL_GUARDED_BY(mu_) = 0;
@@ -192,9 +216,9 @@ std::shared_ptr<rpc::StreamHandler<v1::WorkerSessionRequest>> MakeWorkerSession(
 }
 
 std::shared_ptr<rpc::StreamHandler<grpc::ByteBuffer>> MakeConsumerSession(
-    Coordinator* coordinator, const Clock* clock,
+    Coordinator* coordinator, const Clock* clock, SpanRelay* spans,
     std::shared_ptr<rpc::Stream<grpc::ByteBuffer>> stream) {
-  return std::make_shared<ConsumerHandler>(coordinator, clock,
+  return std::make_shared<ConsumerHandler>(coordinator, clock, spans,
                                            std::move(stream));
 }
 

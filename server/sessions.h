@@ -14,6 +14,7 @@
 #include "leat/v1/coordinator.pb.h"
 #include "rpc/stream.h"
 #include "server/coordinator.h"
+#include "server/span_relay.h"
 
 namespace leat::server {
 
@@ -23,9 +24,10 @@ std::shared_ptr<rpc::StreamHandler<v1::WorkerSessionRequest>> MakeWorkerSession(
     std::function<bool()> peer_gone,
     std::shared_ptr<rpc::Stream<v1::WorkerSessionResponse>> stream);
 
-// Over a raw method: all streams send the same bytes of an assignment.
+// Over a raw method: all streams send the same bytes of an assignment. `spans`
+// asks it what it traces.
 std::shared_ptr<rpc::StreamHandler<grpc::ByteBuffer>> MakeConsumerSession(
-    Coordinator* coordinator, const Clock* clock,
+    Coordinator* coordinator, const Clock* clock, SpanRelay* spans,
     std::shared_ptr<rpc::Stream<grpc::ByteBuffer>> stream);
 
 // Messages that may wait on one session's stream.

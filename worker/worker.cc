@@ -128,7 +128,7 @@ struct Worker::State {
     server.reset();
   }
 
-  TraceCalls::Admit Admits() {
+  rpc::TraceCalls::Admit Admits() {
     return [this](std::string_view method, const auto& call) {
       return rows.Admit(method, call);
     };

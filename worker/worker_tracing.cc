@@ -7,8 +7,13 @@
 
 namespace leat::worker {
 
-WorkerTracing::WorkerTracing(TraceCalls::Admit admit)
-    : calls_(std::move(admit), &tracer_, Clock::Real()) {}
+WorkerTracing::WorkerTracing(rpc::TraceCalls::Admit admit)
+    : calls_(
+          std::move(admit),
+          [this](const v1::CollectSpansRequest& request) {
+            return rpc::CollectFrom(&tracer_, request);
+          },
+          Clock::Real()) {}
 
 absl::Status WorkerTracing::StartExport(const Config& config,
                                         const std::string& name) {

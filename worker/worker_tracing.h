@@ -11,14 +11,14 @@
 #include "core/clock.h"
 #include "core/tracing.h"
 #include "rpc/otlp_exporter.h"
+#include "rpc/trace_calls.h"
 #include "worker/config.h"
-#include "worker/trace_service.h"
 
 namespace leat::worker {
 
 class WorkerTracing {
  public:
-  explicit WorkerTracing(TraceCalls::Admit admit);
+  explicit WorkerTracing(rpc::TraceCalls::Admit admit);
 
   // kResourceExhausted: a thread cannot be had.
   const absl::Status& started() const { return calls_.started(); }
@@ -33,7 +33,7 @@ class WorkerTracing {
 
  private:
   Tracer tracer_{Clock::Real()};
-  TraceCalls calls_;
+  rpc::TraceCalls calls_;
   std::unique_ptr<rpc::OtlpExporter> exporter_;  // null: nowhere
 };
 

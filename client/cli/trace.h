@@ -7,9 +7,11 @@
 // thread are the rows that it computed, with what each was made of; on tracks
 // "groups" are groups of rows from asked to sent, with their wait and their
 // sending, as many tracks as groups overlap. So events of a track are apart or
-// inside of each other. Of consumers there are no spans: they have a track with
-// what they reported of the while: the share of it in which they waited for
-// batches, and in which they copied rows.
+// inside of each other. A consumer has tracks with its trainer's waits, with
+// the steps of its window, and with what it asked workers and received for
+// that; and one with what it reported of the while: the share of it in which it
+// waited for batches, and in which it copied rows. One of an older version has
+// that alone.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +36,7 @@ struct TraceFile {
   std::string json;
   size_t spans = 0, workers = 0, consumers = 0;
   uint64_t dropped = 0;
-  std::vector<std::string> errors;  // of workers that did not answer
+  std::vector<std::string> errors;  // of those that did not answer
 };
 
 TraceFile MakeTrace(const Collected& collected);

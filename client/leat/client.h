@@ -316,10 +316,13 @@ class Job {
                                       bool read_records,
                                       absl::Duration timeout) const;
 
-  // What all workers do for steps of this job in the next `duration`, up to a
-  // minute: an array with, of each worker, "worker", "address", and "dropped"
-  // and "spans", the JSON form of leat.v1.CollectedSpan, or "error". `ratio`:
-  // of steps. At most 64 workers are asked, and 200,000 spans come in all.
+  // What all workers and consumers do for steps of this job in the next
+  // `duration`, up to a minute: an array with, of each worker, "worker",
+  // "address", and "dropped" and "spans", the JSON form of
+  // leat.v1.CollectedSpan, or "error". Its last element is the coordinator's,
+  // with "coordinator" in place of "worker" and the spans of consumers.
+  // `ratio`: of steps. At most 64 workers are asked, and 64 consumers; 200,000
+  // spans of workers come in all, and 20,000 of consumers.
   // `timeout`: how long answers may take after that. kInvalidArgument: the
   // duration, the ratio. kUnavailable: no worker answers.
   absl::StatusOr<std::string> CollectSpans(absl::Duration duration,

@@ -107,7 +107,7 @@ export class Jobs {
     const verdicts = new Map(state.verdicts.map((each) => [each.job, each]));
     if (!jobs.some((job) => nameOf(job) === this.chosen)) {
       const first = jobs.find((job) => verdicts.has(nameOf(job))) ?? jobs[0];
-      if (first) return this.choose(nameOf(first));
+      if (first || this.chosen) return this.choose(first ? nameOf(first) : "");
     }
     keyed($("#jobs .banners"), jobs, nameOf, () => create((name) => this.choose(name)),
       (banner, job) => update(banner, job, verdicts.get(nameOf(job)), nameOf(job) === this.chosen));

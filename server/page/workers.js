@@ -33,11 +33,12 @@ function kindOf(worker, median) {
 
 const fact = (title, ...value) => h("div", {}, h("dt", {}, title), h("dd", {}, value));
 
-function details(worker) {
+// `now_ms` is of the coordinator's clock, as all times are.
+function details(worker, now_ms) {
   const stats = worker.stats ?? {};
   const hits = number(stats.cache_hits_total);
   const asked = hits + number(stats.cache_misses_total);
-  const joined = (Date.now() - Date.parse(worker.joined_at)) / 1000;
+  const joined = (now_ms - Date.parse(worker.joined_at)) / 1000;
   const devices = (worker.devices ?? []).map((device) => device.name).join(", ");
   const troubles = (worker.storage_troubles ?? []).map((trouble) => `${trouble.root}: ${trouble.error}`);
   return [
@@ -71,6 +72,7 @@ export class Workers {
   }
 
   show(state) {
+    this.now_ms = state.at_ms;
     const workers = (state.status.workers ?? []).map((worker, i) => {
       const of = state.classes[state.class_of[i]];
       return { worker, of, kind: kindOf(worker, of.median_rows_per_s) };
@@ -135,6 +137,7 @@ export class Workers {
     if (!answer.ok) return to.replaceChildren(h("p", {}, `${name}: ${await answer.text()}`));
     const worker = await answer.json();
     to.replaceChildren(h("div", { class: "head" }, h("h3", {}, worker.name),
-      h("button", { onclick: () => to.replaceChildren() }, "Close")), h("dl", { class: "facts" }, details(worker)));
+      h("button", { onclick: () => to.replaceChildren() }, "Close")),
+      h("dl", { class: "facts" }, details(worker, this.now_ms)));
   }
 }

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `leat bottleneck` says of trainings that are limited by something known."""
+"""What `leat bottleneck`, `leat top` and the page say of trainings that are limited by something known."""
 
 import json
+import pathlib
+import re
 import subprocess
 import threading
 import time
 import unittest
+import urllib.request
 
 import faults
 import web
@@ -13,6 +16,9 @@ from faults import ChaosTest, Stutter, cluster
 
 SINCE_S = 6  # judged by so much
 LARGE = 224  # a side: rows of 150 kB
+# What a table calls them. The page and `leat top` judge by a minute, so they come to the verdict later.
+TITLES = {"trainer": "trainer", "network": "network", "storage": "storage", "decode_cpu": "decode (CPU)",
+          "straggler": "one straggler", "window": "too small a window", "workers": "no workers"}
 
 
 class Limits(ChaosTest):
@@ -20,7 +26,8 @@ class Limits(ChaosTest):
 
     def setUp(self):
         super().setUp()
-        self.start_coordinator()
+        log = pathlib.Path(self.start_coordinator("--http", "127.0.0.1:0").log)
+        self.page = re.search(r"http\.serving address=(\S+)", log.read_text())[1]
 
     def train_on(self, side=LARGE, batch=64, window=4, graph=None, **flags):
         """A trainer without an end that does nothing with its batches."""
@@ -28,14 +35,38 @@ class Limits(ChaosTest):
         return self.consumer(spec, "--rate-s", 600, "--window", window,
                              **{"env": {"LEAT_PLANE": "grpc"}, **flags})
 
-    def bottleneck(self):
-        done = subprocess.run([cluster.program("CLI"), "--coordinator", self.coordinator.address, "bottleneck", "job",
-                               "--since", f"{SINCE_S}s", "-o", "json"],
+    def leat(self, *words):
+        return subprocess.run([cluster.program("CLI"), "--coordinator", self.coordinator.address, *words],
                               capture_output=True, text=True, timeout=cluster.PATIENCE_S)
+
+    def bottleneck(self):
+        done = self.leat("bottleneck", "job", "--since", f"{SINCE_S}s", "-o", "json")
         return json.loads(done.stdout) if done.returncode == 0 else {"error": done.stderr}
 
+    def on_the_page(self):
+        """(limit, all that the page says of it) of the job, of its tables without scripts."""
+        with urllib.request.urlopen(f"http://{self.page}/", timeout=cluster.PATIENCE_S) as answer:
+            text = answer.read().decode()
+        found = re.search(r'<section class="verdict"><h2>Job job</h2>\s*<p><strong>(\w+)</strong>(.*?)</section>', text,
+                          re.S)
+        return found.groups() if found else ("", "")
+
+    def assert_shown(self, limit):
+        """The table of `leat top jobs` and the page's say `limit`, too."""
+        end, top, page = time.monotonic() + 2 * cluster.PATIENCE_S, "", ("", "")
+        while time.monotonic() < end:
+            top, page = self.leat("top", "jobs", "--count", "1").stdout, self.on_the_page()
+            row = next((line for line in top.splitlines() if line.startswith("job ")), "")
+            if f" {TITLES[limit]} " in row and page[0] == limit:
+                self.assertNotIn("\x1b", top)
+                self.assertEqual(page[1].count("<li>"), 3, page)
+                self.assertRegex(page[1], r"What to change: \w+")
+                return
+            threading.Event().wait(0.5)
+        self.fail(f"never {limit}, but the page says {page}, and top\n{top}")
+
     def assert_limit(self, limit, subject=None):
-        """The verdict comes to be `limit`."""
+        """The verdict comes to be `limit`, wherever it is shown."""
         end, answer = time.monotonic() + cluster.PATIENCE_S, None
         while time.monotonic() < end:
             answer = self.bottleneck()
@@ -43,7 +74,7 @@ class Limits(ChaosTest):
             if whole and answer["limit"] == limit and subject in (None, answer["subject"]):
                 self.assertEqual(len(answer["figures"]), 3, answer)
                 self.assertTrue(answer["advice"], answer)
-                return answer
+                return self.assert_shown(limit)
             threading.Event().wait(0.3)  # a look costs CPU, which is what is judged here
         self.fail(f"never {limit} {subject or ''}, but {json.dumps(answer, indent=1)}")
 
@@ -69,7 +100,7 @@ class Limits(ChaosTest):
 
     def test_few_threads(self):
         self.start_worker(threads=1)
-        self.train_on()
+        self.train_on(side=faults.SIDE)  # rows that take no time to send
         self.assert_limit("decode_cpu")
 
     def test_operators_that_are_long(self):

@@ -19,8 +19,16 @@ class SessionTest : public ::testing::Test {
  protected:
   class Stream : public Session::Stream {
    public:
-    bool Send(const v1::ConsumerSessionRequest&) override { return true; }
+    explicit Stream(std::vector<v1::ConsumerSessionRequest>* sent)
+        : sent_(sent) {}
+    bool Send(const v1::ConsumerSessionRequest& request) override {
+      sent_->push_back(request);
+      return true;
+    }
     void Cancel() override {}
+
+   private:
+    std::vector<v1::ConsumerSessionRequest>* const sent_;
   };
   void Begin(const Session::Config& config) {
     session_.emplace(
@@ -30,12 +38,18 @@ class SessionTest : public ::testing::Test {
             .on_failure =
                 [this](const absl::Status& status) { failure_ = status; },
             .on_lost = [this](const absl::Status&) { ++lost_; },
-            .stats = [] { return v1::ConsumerStats(); }},
+            .stats = [] { return v1::ConsumerStats(); },
+            .on_trace =
+                [this](const v1::TraceConsumer& wanted) {
+                  traced_ = wanted.collection();
+                },
+            .spans =
+                [this](MonotonicTime) { return std::exchange(spans_, {}); }},
         [this](auto on_message, auto on_closed) {
           ++opened_;
           message_ = std::move(on_message);
           close_ = std::move(on_closed);
-          return std::make_shared<Stream>();
+          return std::make_shared<Stream>(&sent_);
         });
   }
   // How long after the end of a stream the next one is opened.
@@ -53,6 +67,9 @@ class SessionTest : public ::testing::Test {
 
   FakeClock clock_;
   int opened_ = 0, lost_ = 0;
+  uint64_t traced_ = 0;
+  SpanReporter::Due spans_;
+  std::vector<v1::ConsumerSessionRequest> sent_;
   absl::Status failure_;
   std::function<void(const v1::ConsumerSessionResponse&)> message_;
   std::function<void(const absl::Status&)> close_;
@@ -88,6 +105,23 @@ TEST_F(SessionTest, AFailureOfTheJobIsToldWithItsCodeAndIsAlwaysAnError) {
   response.mutable_failure()->set_code(15);
   message_(response);
   EXPECT_EQ(failure_, DataLoss("too many"));
+}
+
+TEST_F(SessionTest, SpansGoOutWhenTheyAreDueAndNotWithReports) {
+  Begin({});
+  const MonotonicTime report = session_->Tick(clock_.Now());
+  v1::ConsumerSessionResponse response;
+  response.mutable_trace()->set_collection(9);
+  message_(response);
+  EXPECT_EQ(traced_, 9u);
+  spans_.messages.resize(2);
+  spans_.next = clock_.Now() + milliseconds(10);
+  sent_.clear();
+  EXPECT_EQ(session_->Tick(clock_.Now()), clock_.Now() + milliseconds(10));
+  ASSERT_EQ(sent_.size(), 2u);
+  EXPECT_TRUE(sent_[1].has_spans());
+  EXPECT_EQ(session_->Tick(clock_.Now()), report);
+  EXPECT_EQ(sent_.size(), 2u);
 }
 
 TEST_F(SessionTest, AfterStopNothingIsTold) {

@@ -79,6 +79,14 @@ TEST(Tracing, NobodyListensAndNothingIsMade) {
   step->Record({.of = nullptr, .kind = SpanKind::kRow});  // harmless
 }
 
+TEST(Tracing, AListenerMayWantOneConsumer) {
+  Tracer tracer(Clock::Real(), /*max_listeners=*/1);
+  const auto buffer = tracer.Listen({.consumer = "c"}, 10);
+  EXPECT_EQ(tracer.Listen({}, 10), nullptr);
+  EXPECT_EQ(tracer.Step(kPlan, "job", "d", 0, 0), nullptr);
+  EXPECT_NE(tracer.Step(kPlan, "job", "c", 0, 0), nullptr);
+}
+
 TEST(Tracing, EveryListenerGetsASpanAndTooManyAreRefused) {
   Tracer tracer(Clock::Real());
   std::vector<std::shared_ptr<SpanBuffer>> buffers;

@@ -41,6 +41,11 @@ class Browser:
         self.driver.set_page_load_timeout(PATIENCE_S)
         self.driver.set_script_timeout(PATIENCE_S)
 
+    def set_clock(self, ahead_s):
+        """Pages that are opened from now on see a clock that is so far from the true one."""
+        self.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {
+            "source": f"const now = Date.now; Date.now = () => now() + {1000 * ahead_s};"})
+
     def open(self, address):
         self.driver.get(address)
 

@@ -2,7 +2,8 @@
 //
 // leat_crowd ADDRESS NAME WORKERS CONSUMERS JOB…: so many workers that serve
 // nothing and consumers of each job that pull nothing, who tell a coordinator
-// every second that they do; but for totals and waits it stays the same. One
+// every second that they do (10,000 workers every ten seconds); but for totals
+// and waits it stays the same. One
 // consumer and one host are called NAME, which an error has in it, too. Says
 // "ready" when they have told it once, and ends with its standard input.
 #include <poll.h>
@@ -19,7 +20,8 @@ namespace leat::server {
 namespace {
 
 constexpr uint64_t kMs = 1'000'000;
-const char* odd_name = "";  // NAME
+constexpr size_t kOfConnection = 200;  // workers
+const char* odd_name = "";             // NAME
 
 v1::StageStats* Add(v1::Stage stage, uint32_t places, uint64_t seconds,
                     double busy, double input, double output,
@@ -214,9 +216,13 @@ void Run(const std::string& address, size_t workers, size_t consumers,
   Client client(address, token == nullptr ? "" : token);
   const std::vector<std::string> hashes = MakeJobs(&client, jobs);
   std::vector<Worker> crowd(workers);
+  std::vector<std::unique_ptr<Client>> connections;
   for (size_t i = 0; i < workers; ++i) {
+    if (i % kOfConnection == 0)
+      connections.push_back(
+          std::make_unique<Client>(address, token == nullptr ? "" : token));
     crowd[i].number = i;
-    crowd[i].Register(&client);
+    crowd[i].Register(connections.back().get());
   }
   std::vector<Trainer> trainers(consumers * jobs.size());
   for (size_t i = 0; i < trainers.size(); ++i) {
@@ -238,7 +244,7 @@ void Run(const std::string& address, size_t workers, size_t consumers,
       std::puts("ready");
       std::fflush(stdout);
     }
-    if (InputEnds(1000)) break;
+    if (InputEnds(std::max(1000, static_cast<int>(workers)))) break;
   }
   for (Worker& each : crowd) each.End();
   for (Trainer& each : trainers) each.End();

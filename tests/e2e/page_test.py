@@ -8,6 +8,7 @@ import pathlib
 import re
 import statistics
 import subprocess
+import time
 import unittest
 import urllib.parse
 
@@ -15,6 +16,7 @@ import cluster
 from browser import Browser, PrefixProxy
 from cluster import PATIENCE_S, program
 
+MANY = 10_000
 WORKERS, CONSUMERS, JOBS = 1000, 12, ("resnet50", "vit-l.pretrain")
 MARKUP = "<img/src=x/onerror=alert(1)>"
 OWN = "an-own-token-of-the-daemon"
@@ -65,7 +67,7 @@ class PageTest(cluster.ClusterTest):
 
     def crowd(self, workers=WORKERS, consumers=CONSUMERS, jobs=JOBS, env=None):
         """Comes, and has been heard of."""
-        self._keep(Crowd(self.coordinator.address, workers, consumers, jobs, env))
+        crowd = self._keep(Crowd(self.coordinator.address, workers, consumers, jobs, env))
         token = {"Authorization": f"Bearer {env['LEAT_ACCESS_TOKEN']}"} if env else {}
 
         def heard():
@@ -75,6 +77,7 @@ class PageTest(cluster.ClusterTest):
                                            for each in state["consumers"]) == consumers * len(jobs)
 
         self.until("the crowd is there", heard)
+        return crowd
 
     def browser(self, **options):
         return self._keep(Browser(self.folder, **options))
@@ -232,6 +235,48 @@ class DocumentTest(PageTest):
         self.assertEqual(ask(self.address, "/api/state", Cookie=cookie)[0], 401)
 
 
+class ManyTest(PageTest):
+    def test_ten_thousand_workers(self):
+        """The page, its state, `top` and `get` answer within bounds of time and memory."""
+        self.start()
+        maps = pathlib.Path(f"/proc/{self.coordinator.process.pid}/maps").read_text()
+        if "libasan" in maps or "libtsan" in maps:
+            self.skipTest("a sanitizer takes ten times the time and memory")
+        self._keep(Crowd(self.coordinator.address, MANY, 2, ("cats",)))
+        self.until("all are there", lambda: self.state()["counts"]["workers"] == MANY)
+        for path, most in (("/", 256 << 10), ("/api/state", 1 << 20)):
+            begin = time.monotonic()
+            status, _, text = ask(self.address, path)
+            self.assertEqual(status, 200)
+            self.assertLess(time.monotonic() - begin, 2, path)  # 0.06 s, and others use the machine
+            self.assertLess(len(text), most, path)
+        state = self.state()
+        self.assertEqual(len(state["status"]["workers"]), 2000)
+        self.assertGreater(state["total"]["rows_per_s"], 400 * MANY)
+        # Both at a time: each takes a core for some seconds.
+        output = {what: (self.folder / what).open("w+") for what in ("top", "get")}
+        leat = [program("CLI"), "--coordinator", self.coordinator.address]
+        running = {what: subprocess.Popen([*leat, what, "workers", *(["--count", "1"] if what == "top" else [])],
+                                          stdout=output[what]) for what in output}
+        for what, process in running.items():
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            self.assertEqual(process.returncode, 0, what)
+            self.assertLess(usage.ru_utime + usage.ru_stime, 20, what)  # 5 s
+            self.assertLess(usage.ru_maxrss, 1 << 20, what)  # KiB; 540 MiB
+        shown = {}
+        for what, file in output.items():
+            file.seek(0)
+            shown[what] = file.read().splitlines()
+            file.close()
+        self.assertIn(f"workers 32 of {MANY}", shown["top"][0])
+        self.assertLess(len(shown["top"]), 40)
+        self.assertEqual(len(shown["get"]), MANY + 1)
+        peak = re.search(r"VmHWM:\s+(\d+) kB",
+                         pathlib.Path(f"/proc/{self.coordinator.process.pid}/status").read_text())[1]
+        self.assertLess(int(peak), 512 << 10)  # 310 MiB
+
+
 class BrowserTest(PageTest):
     def test_a_thousand_workers(self):
         page = self.start("--cluster", "prod-a")
@@ -337,6 +382,43 @@ class BrowserTest(PageTest):
                    and browser.ask("document.body.dataset.shown") > before)
         # Events of another start are told from the beginning.
         self.until("it tells the start", lambda: "coordinator.started" in browser.texts("#events code"))
+
+    def test_what_limits_a_training(self):
+        """One that is real: a decode thread is not enough for a trainer that takes whatever comes."""
+        page = self.start()
+        self.start_worker(threads=1)
+        spec = self.spec(cluster.train_graph(cluster.photos(), 64), batch=16)
+        self.consumer(spec, "--rate-s", 600, env={"LEAT_PLANE": "grpc"})
+        browser = self.browser()
+        browser.open(page)
+        self.shown(browser)
+        self.until("the banner says so",
+                   lambda: browser.texts("#jobs .chosen .limit") == ["limited by decode (CPU)"])
+        self.assertEqual(len(browser.texts("#jobs .chosen .figures li")), 3)
+        self.assertIn("add workers, or threads", browser.texts("#jobs .chosen .advice")[0])
+        self.assertEqual(browser.complaints(), [])
+
+    def test_a_job_ends_while_it_is_watched_by_another_clock(self):
+        page = self.start()
+        crowd = self.crowd(2, 1, ("cats",))
+        browser = self.browser()
+        browser.set_clock(ahead_s=60)
+        browser.open(page)
+        self.shown(browser)
+        self.until("it is watched", lambda: "cats" in browser.texts("#job-title")[0])
+        browser.driver.execute_script("document.querySelector('#workers .tiles .tile').click();")
+        self.until("the worker is shown", lambda: browser.texts("#worker h3"))
+        since = [text for text in browser.texts("#worker dl div") if text.startswith("Here since")]
+        self.assertRegex(since[0], r"^Here since[1-4]?\d s$")  # by the coordinator's clock
+        crowd.close()
+        self.until("nobody pulls", lambda: "nobody pulls" in browser.texts("#jobs .chosen .limit")[0])
+        done = subprocess.run([program("CLI"), "--coordinator", self.coordinator.address, "delete", "job", "cats",
+                               "--yes"], capture_output=True, text=True, timeout=PATIENCE_S)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.until("there is none", lambda: browser.texts("#jobs-title") == ["Jobs: there are none"])
+        self.assertEqual(browser.texts("#jobs article"), [])
+        self.until("and no chart of it", lambda: browser.ask("document.querySelector('#job').hidden"))
+        self.assertEqual(browser.complaints(), [])
 
     def test_behind_a_prefix(self):
         self.start()

@@ -206,7 +206,7 @@ class TraceCommandTest(cluster.PhotosTest):
 
     def test_a_running_job_is_traced_into_a_file(self):
         self.start_cluster(workers=2)
-        consumer = self.consumer(self.spec(), epochs=1000)
+        consumer = self.consumer(self.spec(), epochs=1000, env={"LEAT_PLANE": "grpc"})
         self.assertTrue(consumer.next())
         file = self.folder / "t.json"
         done = self.leat("--coordinator", self.coordinator.address, "trace", "job", "--duration", "1s", "-o", file)
@@ -223,6 +223,17 @@ class TraceCommandTest(cluster.PhotosTest):
                     (event["ts"], event["ts"] + event["dur"], event["name"]))
         names = {event["name"] for event in events}
         self.assertLessEqual({"rows", "queue", "send", "row", "decode", "augment", "reported"}, names)
+        # What the trainer's process did is in the same file, on tracks of its own process.
+        self.assertLessEqual({"step", "wait", "ask", "receive"}, names)
+        processes = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
+        for event in events:
+            if event["name"] in ("step", "wait", "ask", "receive"):
+                self.assertRegex(processes[event["pid"]], "^consumer ")
+            if event["name"] == "ask":
+                self.assertIn(event["args"]["worker"], ("w0", "w1"))
+        steps, rows = ({event["args"]["step"] for event in events if event["name"] == kind}
+                       for kind in ("step", "rows"))
+        self.assertTrue(steps & rows, (steps, rows))
         for track in tracks.values():
             open_until = []
             for begin, end, name in sorted(track, key=lambda each: (each[0], -each[1])):

@@ -35,15 +35,39 @@ const Json& Named(const std::vector<Json>& events, const std::string& name) {
   return none;
 }
 
-TEST(Trace, WritesWhatWorkersDidForAViewer) {
+// What consumers did, which comes last.
+constexpr char kOfConsumers[] = R"(,
+    {"coordinator": "10.0.0.9:7411", "dropped": 1, "spans": [
+      {"id": 30, "kind": "SPAN_KIND_STEP", "begin_ns": 500000,
+       "end_ns": 6000000, "epoch": 0, "step": 7, "consumer": "c"},
+      {"id": 40, "kind": "SPAN_KIND_STEP", "begin_ns": 1500000,
+       "end_ns": 7000000, "epoch": 0, "step": 8, "consumer": "c"},
+      {"id": 31, "parent": 30, "kind": "SPAN_KIND_WAIT", "begin_ns": 5000000,
+       "end_ns": 6000000, "epoch": 0, "step": 7, "consumer": "c"},
+      {"id": 32, "parent": 30, "kind": "SPAN_KIND_ASK", "begin_ns": 600000,
+       "end_ns": 5500000, "rows": 2, "worker": "node1", "epoch": 0, "step": 7,
+       "consumer": "c"},
+      {"id": 33, "parent": 32, "kind": "SPAN_KIND_RECEIVE",
+       "begin_ns": 5000000, "end_ns": 5600000, "rows": 2, "epoch": 0,
+       "step": 7, "consumer": "c"}]}])";
+
+void AddConsumers(std::string* spans) {
+  ASSERT_EQ(spans->back(), ']');
+  spans->pop_back();
+  *spans += kOfConsumers;
+}
+
+TEST(Trace, WritesWhatWorkersAndConsumersDidForAViewer) {
   Shell shell;
+  AddConsumers(&shell.service.spans);
   ASSERT_EQ(shell.Run({"trace", "resnet50", "--duration", "2s", "-o", "-"}), 0);
   EXPECT_THAT(shell.service.calls,
               ElementsAre("consumers", "spans resnet50 2s 1", "consumers"));
   const std::vector<Json> events = EventsIn(shell.out);
-  ASSERT_EQ(events.size(), 7u);  // six spans, and what the consumer reported
+  // Six spans of a worker, five of a consumer, and what another reported.
+  ASSERT_EQ(events.size(), 12u);
   const Json& queue = Named(events, "queue");
-  EXPECT_EQ(queue.at("ts"), 0.0);
+  EXPECT_EQ(queue.at("ts"), 500.0);
   EXPECT_EQ(queue.at("dur"), 1000.0);
   EXPECT_EQ(queue.at("args").at("step"), 7);
   const Json& row = Named(events, "row");
@@ -51,13 +75,21 @@ TEST(Trace, WritesWhatWorkersDidForAViewer) {
   EXPECT_EQ(row.at("args").at("failed"), true);
   EXPECT_EQ(Named(events, "decode").at("tid"), 3);
   EXPECT_EQ(Named(events, "reported").at("args").at("step"), 120);
-  EXPECT_THAT(shell.err, HasSubstr("6 spans of 1 workers, 1 consumers; 3 spans "
-                                   "found no room"));
+  EXPECT_EQ(Named(events, "wait").at("dur"), 1000.0);
+  EXPECT_EQ(Named(events, "ask").at("args").at("worker"), "node1");
+  // What was received is inside of its ask, whose end another clock told.
+  EXPECT_EQ(Named(events, "receive").at("dur"), 500.0);
+  EXPECT_EQ(Named(events, "receive").at("tid"), Named(events, "ask").at("tid"));
+  EXPECT_NE(Named(events, "wait").at("pid"), queue.at("pid"));
+  EXPECT_THAT(shell.err,
+              HasSubstr("11 spans of 1 workers, 2 consumers; 4 spans "
+                        "found no room"));
   EXPECT_THAT(shell.err, HasSubstr("worker node2: no answer"));
 }
 
 TEST(Trace, GroupsThatOverlapHaveTracksOfTheirOwn) {
   Shell shell;
+  AddConsumers(&shell.service.spans);
   ASSERT_EQ(shell.Run({"trace", "resnet50", "-o", "-"}), 0);
   std::map<std::pair<int, int>, std::vector<std::pair<double, double>>> tracks;
   for (const Json& event : EventsIn(shell.out)) {
@@ -65,7 +97,8 @@ TEST(Trace, GroupsThatOverlapHaveTracksOfTheirOwn) {
     tracks[{event.at("pid"), event.at("tid")}].emplace_back(
         begin, begin + event.at("dur").get<double>());
   }
-  EXPECT_EQ(tracks.size(), 4u);  // a thread, two of groups, a consumer
+  // A thread, two of groups; waits, two of steps, asks; what was reported.
+  EXPECT_EQ(tracks.size(), 8u);
   for (const auto& [track, spans] : tracks)
     for (const auto& [begin, end] : spans)
       for (const auto& [other_begin, other_end] : spans)
@@ -79,7 +112,9 @@ TEST(Trace, AnOddAnswerIsNoReasonToFail) {
   const TraceFile file = MakeTrace(
       {.job = "j",
        .workers = Json::parse(R"([{"worker": 3}, {"spans": [{}, 7, {"kind":
-           "SPAN_KIND_ROWS", "begin_ns": 9, "end_ns": 2}]}])"),
+           "SPAN_KIND_ROWS", "begin_ns": 9, "end_ns": 2}]},
+           {"coordinator": 1, "spans": [{}, 7, {"consumer": [], "kind": "SPAN_KIND_STEP"}]},
+           {"coordinator": "c", "error": "it is of a version that traces nothing"}])"),
        .before = Json::object(),
        .after = Json::parse(R"({"consumers": [{"consumer": "c"}]})")});
   for (const Json& event : EventsIn(file.json))

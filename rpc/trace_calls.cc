@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/trace_service.h"
+#include "rpc/trace_calls.h"
 
 #include <algorithm>
 #include <string>
@@ -13,12 +13,12 @@
 #include "leat/v1/trace.grpc.pb.h"
 #include "rpc/status.h"
 
-namespace leat::worker {
+namespace leat::rpc {
 namespace {
 
 constexpr size_t kTracePlanHashBytes = 32;
 
-absl::Status TraceStopping() { return Unavailable("the worker is draining"); }
+absl::Status TraceStopping() { return Unavailable("the process is stopping"); }
 
 std::string BigEndian(const TraceId& id) {
   std::string bytes;
@@ -50,31 +50,59 @@ absl::StatusOr<Duration> DurationOf(const v1::CollectSpansRequest& request) {
          std::chrono::nanoseconds(duration.nanos());
 }
 
-void AddSpan(const Span& span, v1::CollectSpansResponse* to) {
-  v1::CollectedSpan& proto = *to->add_spans();
-  proto.set_trace_id(BigEndian(span.of->trace));
-  proto.set_id(span.id);
-  proto.set_parent(span.parent);
-  proto.set_kind(static_cast<v1::SpanKind>(span.kind));
-  proto.set_begin_ns(span.begin_ns);
-  proto.set_end_ns(span.end_ns);
-  proto.set_thread(span.thread);
-  proto.set_rows(span.rows);
-  proto.set_failed(span.failed);
-  proto.set_epoch(span.of->epoch);
-  proto.set_step(span.of->step);
-  proto.set_consumer(span.of->consumer);
-}
+class ListenedSpans final : public SpanCollection {
+ public:
+  ListenedSpans(Tracer* tracer, std::shared_ptr<SpanBuffer> buffer)
+      : tracer_(tracer), buffer_(std::move(buffer)) {}
+  ~ListenedSpans() override { tracer_->Leave(buffer_); }
+
+  void Finish(v1::CollectSpansResponse* to) override {
+    tracer_->Leave(buffer_);
+    for (const Span& span :
+         buffer_->Take(TraceCalls::kMaxSpans, 0, MonotonicTime::min()))
+      SpanToProto(span, to->add_spans());
+    to->set_dropped(buffer_->dropped());
+  }
+
+ private:
+  Tracer* const tracer_;
+  const std::shared_ptr<SpanBuffer> buffer_;
+};
 
 }  // namespace
+
+void SpanToProto(const Span& span, v1::CollectedSpan* to) {
+  to->set_trace_id(BigEndian(span.of->trace));
+  to->set_id(span.id);
+  to->set_parent(span.parent);
+  to->set_kind(static_cast<v1::SpanKind>(span.kind));
+  to->set_begin_ns(span.begin_ns);
+  to->set_end_ns(span.end_ns);
+  to->set_thread(span.thread);
+  to->set_rows(span.rows);
+  to->set_failed(span.failed);
+  to->set_epoch(span.of->epoch);
+  to->set_step(span.of->step);
+  to->set_consumer(span.of->consumer);
+  to->set_worker(span.worker);
+}
+
+std::unique_ptr<SpanCollection> CollectFrom(
+    Tracer* tracer, const v1::CollectSpansRequest& request) {
+  std::shared_ptr<SpanBuffer> buffer = tracer->Listen(
+      {.plan_hash = request.plan_hash(), .ratio = request.ratio()},
+      request.max_spans());
+  if (buffer == nullptr) return nullptr;
+  return std::make_unique<ListenedSpans>(tracer, std::move(buffer));
+}
 
 class TraceCalls::Grpc final
     : public v1::TraceService::WithCallbackMethod_CollectSpans<
           v1::TraceService::Service> {
  public:
-  Grpc(Admit admit, Tracer* tracer, const Clock& clock)
+  Grpc(Admit admit, TraceCalls::Begin begin, const Clock& clock)
       : admit_(std::move(admit)),
-        tracer_(tracer),
+        begin_(std::move(begin)),
         clock_(clock),
         started_(StartThread(
             "trace", [this] { Run(); }, &thread_)) {}
@@ -90,7 +118,7 @@ class TraceCalls::Grpc final
     grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
     absl::Status status = admit_("TraceService/CollectSpans", *context);
     if (status.ok()) status = Begin(*request, response, reactor);
-    if (!status.ok()) reactor->Finish(rpc::ToGrpc(status));
+    if (!status.ok()) reactor->Finish(ToGrpc(status));
     return reactor;
   }
 
@@ -106,25 +134,32 @@ class TraceCalls::Grpc final
   // gRPC owns `response`, which must not be touched after Finish.
   struct Call {
     MonotonicTime end;
-    std::shared_ptr<SpanBuffer> buffer;
+    std::unique_ptr<SpanCollection> collection;
     v1::CollectSpansResponse* response;
     grpc::ServerUnaryReactor* reactor;
   };
 
+  // What collects begins without the lock.
   absl::Status Begin(const v1::CollectSpansRequest& request,
                      v1::CollectSpansResponse* response,
                      grpc::ServerUnaryReactor* reactor) {
     ASSIGN_OR_RETURN(const Duration duration, DurationOf(request));
+    {
+      MutexLock lock(&mu_);
+      if (stopping_) return TraceStopping();
+      if (under_way_ >= kMaxCalls)
+        return Unavailable("{} callers collect spans: the limit", kMaxCalls);
+      ++under_way_;
+    }
+    std::unique_ptr<SpanCollection> collection = begin_(request);
     MutexLock lock(&mu_);
-    if (stopping_) return TraceStopping();
-    std::shared_ptr<SpanBuffer> buffer;
-    if (calls_.size() < kMaxCalls)
-      buffer = tracer_->Listen({request.plan_hash(), request.ratio()},
-                               request.max_spans());
-    if (buffer == nullptr)
-      return Unavailable("{} callers collect spans: the limit", calls_.size());
+    if (collection == nullptr || stopping_) {
+      --under_way_;
+      return stopping_ ? TraceStopping()
+                       : Unavailable("others collect spans: the limit");
+    }
     calls_.push_back(
-        {clock_.Now() + duration, std::move(buffer), response, reactor});
+        {clock_.Now() + duration, std::move(collection), response, reactor});
     changed_.NotifyAll();
     return absl::OkStatus();
   }
@@ -155,19 +190,18 @@ class TraceCalls::Grpc final
 
   void Run() {
     while (true) {
-      const std::vector<Call> over = TakeOver();
+      std::vector<Call> over = TakeOver();
       if (over.empty()) return;
-      for (const Call& call : over) {
-        tracer_->Leave(call.buffer);
-        if (Stopping()) {
-          call.reactor->Finish(rpc::ToGrpc(TraceStopping()));
-          continue;
+      for (Call& call : over) {
+        const bool stopping = Stopping();
+        if (!stopping) call.collection->Finish(call.response);
+        call.collection.reset();
+        {
+          MutexLock lock(&mu_);
+          --under_way_;
         }
-        for (const Span& span :
-             call.buffer->Take(kMaxSpans, 0, MonotonicTime::min()))
-          AddSpan(span, call.response);
-        call.response->set_dropped(call.buffer->dropped());
-        call.reactor->Finish(grpc::Status::OK);
+        call.reactor->Finish(stopping ? ToGrpc(TraceStopping())
+                                      : grpc::Status::OK);
       }
     }
   }
@@ -177,22 +211,24 @@ class TraceCalls::Grpc final
   }
 
   const Admit admit_;
-  Tracer* const tracer_;
+  const TraceCalls::Begin begin_;
   const Clock& clock_;
   Mutex mu_;
   CondVar changed_;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<Call> calls_ ABSL_GUARDED_BY(mu_);
+  size_t under_way_ ABSL_GUARDED_BY(mu_) = 0;
   std::thread thread_;
   const absl::Status started_;
 };
 
-TraceCalls::TraceCalls(Admit admit, Tracer* tracer, const Clock& clock)
-    : grpc_(std::make_unique<Grpc>(std::move(admit), tracer, clock)) {}
+TraceCalls::TraceCalls(Admit admit, Begin begin, const Clock& clock)
+    : grpc_(std::make_unique<Grpc>(std::move(admit), std::move(begin), clock)) {
+}
 TraceCalls::~TraceCalls() = default;
 
 const absl::Status& TraceCalls::started() const { return grpc_->started(); }
 grpc::Service* TraceCalls::service() { return grpc_.get(); }
 void TraceCalls::Stop() { grpc_->Stop(); }
 
-}  // namespace leat::worker
+}  // namespace leat::rpc

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What collects spans, over a real server.
-#include "worker/trace_service.h"
+#include "rpc/trace_calls.h"
 
 #include <unistd.h>
 
@@ -19,7 +19,7 @@
 #include "rpc/channel.h"
 #include "rpc/server.h"
 
-namespace leat::worker {
+namespace leat::rpc {
 namespace {
 
 using ::testing::HasSubstr;
@@ -72,7 +72,10 @@ class TraceServiceTest : public ::testing::Test {
                       return refuse_ ? PermissionDenied("no role for it")
                                      : absl::OkStatus();
                     },
-                    &tracer_, Clock::Real()};
+                    [this](const v1::CollectSpansRequest& request) {
+                      return CollectFrom(&tracer_, request);
+                    },
+                    Clock::Real()};
   std::unique_ptr<rpc::Server> server_;
   std::unique_ptr<v1::TraceService::Stub> stub_;
 };
@@ -163,4 +166,4 @@ TEST_F(TraceServiceTest, TooManyAreRefusedAndAStopAnswersAll) {
 }
 
 }  // namespace
-}  // namespace leat::worker
+}  // namespace leat::rpc
