@@ -142,9 +142,9 @@ TEST(Tracing, StagesOfAThreadAreSpansBelowTheScopesOwn) {
   Tracer tracer(clock);
   const auto buffer = tracer.Listen({}, 10);
   const StageThread enrolled(&clocks);
+  const auto step = tracer.Step(kPlan, "job", "c", 1, 2);
   {
-    SpanScope row(tracer.Step(kPlan, "job", "c", 1, 2), SpanKind::kRow, 77, 1,
-                  clock);
+    SpanScope row(step, SpanKind::kRow, 77, 1, clock);
     clock.Advance(nanoseconds(10));
     {
       StageScope read(Stage::kRead);
@@ -172,7 +172,7 @@ TEST(Tracing, StagesOfAThreadAreSpansBelowTheScopesOwn) {
   EXPECT_EQ(open.end_ns - open.begin_ns, 30);
   EXPECT_EQ(row.thread, read.thread);
   EXPECT_EQ(row.of->step, 2u);
-  EXPECT_EQ(row.begin_ns, row.of->Unix(clock.Now()) - 100);
+  EXPECT_EQ(row.begin_ns, step->Unix(clock.Now()) - 100);
 }
 
 TEST(Tracing, AScopeWithoutAStepDoesNothing) {
