@@ -72,8 +72,9 @@ def main():
                         took[ratio].append(1e6 * (cpu_s(worker.process.pid) - before) / rows)
             for ratio in RATIOS:
                 ratios = [own / off for own, off in zip(took[ratio], took[None])]
-                print(f"| {NAMES[ratio]} | {statistics.median(took[ratio]):.1f} | "
-                      f"{', '.join(f'{each:.1f}' for each in took[ratio])} | {statistics.median(ratios):.3f} |", flush=True)
+                rounds = ", ".join(f"{each:.1f}" for each in took[ratio])
+                print(f"| {NAMES[ratio]} | {statistics.median(took[ratio]):.1f} | {rounds} | "
+                      f"{statistics.median(ratios):.3f} |", flush=True)
 
     turns = Turns()
     result = turns.run()
