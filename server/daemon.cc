@@ -199,6 +199,10 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
   options.newcomers = parts.newcomers.get();
   parts.access.set_on_known(
       [n = options.newcomers](std::string_view peer) { n->Prove(peer); });
+  options.gate = [&access = parts.access](std::string_view path,
+                                          std::string_view token) {
+    return access.AdmitHeaders(path, token);
+  };
   ASSIGN_OR_RETURN(parts.server,
                    rpc::Server::Start(options, parts.config.security,
                                       {&parts.service, &parts.admin,
