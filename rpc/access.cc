@@ -34,6 +34,12 @@ std::string RolesOf(const MethodRule& rule) {
   return roles;
 }
 
+absl::Status ForRole(const absl::Status& unknown, std::string_view method,
+                     const MethodRule& rule) {
+  return Unauthenticated("{} ({} is for role {})", Message(unknown), method,
+                         RolesOf(rule));
+}
+
 // What `identify` says, if the caller's role may call the method.
 template <class Identify>
 absl::StatusOr<Caller> Allow(std::string_view method,
@@ -43,8 +49,7 @@ absl::StatusOr<Caller> Allow(std::string_view method,
     return Internal("method {} has no line in the table of methods", method);
   absl::StatusOr<Caller> known = identify();
   if (absl::IsUnauthenticated(known.status()))
-    return Unauthenticated("{} ({} is for role {})", Message(known.status()),
-                           method, RolesOf(*rule));
+    return ForRole(known.status(), method, *rule);
   RETURN_IF_ERROR(known.status());
   Caller& caller = *known;
   if (MayCall(caller.role, *rule)) return known;
@@ -100,10 +105,17 @@ absl::StatusOr<Caller> FromCertificate(const grpc::ServerContextBase& context,
       shown.substr(0, 256));
 }
 
+constexpr std::string_view kHealth = "/grpc.health.v1.Health/";
+
+// Of all calls of health together by callers that nobody knows. They may stay
+// for as long as their connections may, without a message.
+constexpr std::array<RoleBounds, kRoles.size()> kUnknownBounds = {
+    RoleBounds{50, 200, 0}};
+
 }  // namespace
 
 Access::Access(Security security, const Clock* clock)
-    : clock_(clock), bounds_(clock) {
+    : clock_(clock), bounds_(clock), unknown_(clock, kUnknownBounds) {
   MutexLock lock(&mu_);
   own_ = std::move(security);
 }
@@ -135,6 +147,30 @@ absl::StatusOr<Caller> Access::Known(const grpc::ServerContextBase& context,
 absl::StatusOr<Caller> Access::AdmitToken(std::string_view method,
                                           std::string_view token) const {
   return Allow(method, [&] { return IdentifyToken(token); });
+}
+
+absl::Status Access::AdmitHeaders(std::string_view path,
+                                  std::string_view token) const {
+  const bool health = path.starts_with(kHealth);
+  // "AdminService/GetStatus" of "/leat.v1.AdminService/GetStatus".
+  const std::string_view method = path.substr(path.rfind('.') + 1);
+  const MethodRule* const rule = FindMethod(method);
+  // gRPC would answer when a message has come.
+  if (!health && rule == nullptr)
+    return Unimplemented("there is no such method");
+  absl::Status known = IdentifyToken(token).status();
+  if (known.ok()) return known;
+  {
+    MutexLock lock(&mu_);
+    if (token.empty() && !own_.san_roles.empty() && !health)
+      return absl::OkStatus();
+    // The same words as Identify's.
+    if (!own_.token.empty() && TokenId(own_.token).empty() &&
+        TokenId(token).empty())
+      known = CheckToken(own_, token);
+  }
+  if (health) return unknown_.Call(Role::kViewer, "anybody", "anywhere");
+  return absl::IsUnauthenticated(known) ? ForRole(known, method, *rule) : known;
 }
 
 // A token of the coordinator's form is looked up in its list alone, also where

@@ -85,6 +85,14 @@ class Access {
   void WatchToken(const Caller& caller, std::function<bool()> gone,
                   std::function<void(absl::Status)> end);
 
+  // For a server's gate: what is known of a call by its headers alone. A caller
+  // who shows a certificate has proved it before, so roles by names are left to
+  // Admit. kUnauthenticated, kUnavailable: as Admit. kUnimplemented: no method
+  // of any daemon. kResourceExhausted: callers that nobody knows ask for health
+  // too often.
+  absl::Status AdmitHeaders(std::string_view path,
+                            std::string_view token) const;
+
   // Callers must show one of these tokens from now on. A list of the same
   // instance and a smaller version is ignored.
   void Replace(std::shared_ptr<const AccessTokens> tokens);
@@ -111,6 +119,7 @@ class Access {
 
   const Clock* const clock_;
   mutable CallerBounds bounds_;                     // synchronises itself
+  mutable CallerBounds unknown_;                    // of health, the same
   std::function<void(std::string_view)> on_known_;  // constant; may be empty
   mutable Mutex mu_;
   Security own_ ABSL_GUARDED_BY(mu_);

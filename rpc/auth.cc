@@ -9,7 +9,6 @@ namespace leat::rpc {
 namespace {
 
 constexpr char kVersionKey[] = "leat-version";
-constexpr char kTokenKey[] = "leat-token";
 
 std::string_view Major(std::string_view version) {
   return version.substr(0, version.find('.'));
@@ -146,7 +145,10 @@ absl::Status CheckVersion(const grpc::ServerContextBase& context) {
 
 absl::Status CheckToken(const Security& security,
                         const grpc::ServerContextBase& context) {
-  const std::string_view token = TokenOf(context);
+  return CheckToken(security, TokenOf(context));
+}
+
+absl::Status CheckToken(const Security& security, std::string_view token) {
   if (!security.token.empty() &&
       (token.size() != security.token.size() ||
        CRYPTO_memcmp(token.data(), security.token.data(), token.size()) != 0))

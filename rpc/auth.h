@@ -64,6 +64,9 @@ absl::Status CheckListener(const Security& security, std::string_view address);
 std::shared_ptr<grpc::ChannelCredentials> ChannelCredentials(
     const Security& security);
 
+// The metadata that has the caller's access token.
+inline constexpr char kTokenKey[] = "leat-token";
+
 // Client: adds "leat-version" and "leat-token" to one call.
 void AddMetadata(const Security& security, grpc::ClientContext* context);
 // Server: what the caller shows; empty: nothing.
@@ -73,7 +76,8 @@ absl::Status CheckVersion(const grpc::ServerContextBase& context);
 // kUnauthenticated: wrong or missing token (compared in constant time).
 absl::Status CheckToken(const Security& security,
                         const grpc::ServerContextBase& context);
-// Both.
+absl::Status CheckToken(const Security& security, std::string_view token);
+// CheckToken and CheckVersion.
 absl::Status CheckMetadata(const Security& security,
                            const grpc::ServerContextBase& context);
 

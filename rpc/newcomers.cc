@@ -254,12 +254,11 @@ void Newcomers::Take(std::map<uint64_t, Newcomer>::iterator it, Why why) {
   by_key_.erase(it->second.key);
   newcomers_.erase(it);
   if (why == Why::kLate) ++counters_.late;
-  if (why == Why::kLarge) {
-    ++counters_.large;
-    trim_at_ = std::min(trim_at_, Clock::Real().Now() + kTrimAfter);
-  }
+  if (why == Why::kLarge) ++counters_.large;
   if (why == Why::kCrowdedOut) ++counters_.crowded_out;
-  taken_.emplace_back(why != Why::kGone, fd);
+  const bool reset = why != Why::kGone;
+  if (reset) trim_at_ = std::min(trim_at_, Clock::Real().Now() + kTrimAfter);
+  taken_.emplace_back(reset, fd);
 }
 
 void Newcomers::CloseTaken() {

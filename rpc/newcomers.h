@@ -90,8 +90,8 @@ class Newcomers {
   // Taken out, and to be closed without the lock: whether to reset, and fd.
   std::vector<std::pair<bool, int>> taken_ ABSL_GUARDED_BY(mu_);
   Counters counters_ ABSL_GUARDED_BY(mu_);
-  // When memory that calls of `large` ones took goes back to the system; max():
-  // there is none.
+  // When memory that calls of those that were reset took goes back to the
+  // system; max(): there is none.
   MonotonicTime trim_at_ ABSL_GUARDED_BY(mu_) = MonotonicTime::max();
   uint64_t logged_ ABSL_GUARDED_BY(mu_) = 0;
   MonotonicTime next_log_ ABSL_GUARDED_BY(mu_){};

@@ -10,6 +10,7 @@
 
 #include "core/log.h"
 #include "core/status.h"
+#include "grpc/grpc_security.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/resource_quota.h"
 #include "grpcpp/server.h"
@@ -87,11 +88,13 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(
   static std::once_flag health;
   std::call_once(health, [] { grpc::EnableDefaultHealthCheckService(true); });
   std::unique_ptr<Server> server(new Server);
-  std::shared_ptr<grpc::ServerCredentials> credentials =
-      grpc::InsecureServerCredentials();
+  std::shared_ptr<grpc::ServerCredentials> credentials;
   if (!security.cert_pem.empty()) {
     ASSIGN_OR_RETURN(server->tls_, ServerTls::Create(security));
-    credentials = server->tls_->Credentials();
+    credentials = server->tls_->Credentials(options.gate);
+  } else {
+    credentials =
+        WithGate(grpc_insecure_server_credentials_create(), options.gate);
   }
   ASSIGN_OR_RETURN(Listener listener,
                    Listener::Bind(options.address, options.keepalive_timeout));

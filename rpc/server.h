@@ -19,6 +19,7 @@
 #include "grpcpp/impl/codegen/service_type.h"
 #include "rpc/acceptor.h"
 #include "rpc/auth.h"
+#include "rpc/gate.h"
 #include "rpc/server_tls.h"
 #include "rpc/watchdog.h"
 
@@ -47,6 +48,7 @@ struct ServerOptions {
   // Is told of connections; null: nothing is bound before callers are known.
   // Outlives the server.
   Newcomers* newcomers = nullptr;
+  Gate gate;  // of callers' calls, not of this process's own; empty: none
   Duration watchdog_interval{0};  // 0: no watchdog
   // WatchdogOptions::on_alive.
   std::function<void()> on_alive;

@@ -108,25 +108,6 @@ void LogCertificate(const Security& security) {
              TimeText(X509_get0_notAfter(chain.front().get())));
 }
 
-// gRPC's own class for these credentials cannot be made to ask for new ones.
-class FetchingCredentials final : public grpc::ServerCredentials {
- public:
-  explicit FetchingCredentials(grpc_server_credentials* credentials)
-      : credentials_(credentials) {}
-  ~FetchingCredentials() override {
-    grpc_server_credentials_release(credentials_);
-  }
-  void SetAuthMetadataProcessor(
-      const std::shared_ptr<grpc::AuthMetadataProcessor>&) override {}
-
- private:
-  int AddPortToServer(const std::string& address,
-                      grpc_server* server) override {
-    return grpc_server_add_http2_port(server, address.c_str(), credentials_);
-  }
-  grpc_server_credentials* const credentials_;
-};
-
 }  // namespace
 
 absl::Status CheckTls(const Security& security) {
@@ -191,15 +172,15 @@ absl::StatusOr<std::unique_ptr<ServerTls>> ServerTls::Create(
   return std::unique_ptr<ServerTls>(new ServerTls(security));
 }
 
-std::shared_ptr<grpc::ServerCredentials> ServerTls::Credentials() {
+std::shared_ptr<grpc::ServerCredentials> ServerTls::Credentials(Gate gate) {
   grpc_ssl_server_credentials_options* const options =
       grpc_ssl_server_credentials_create_options_using_config_fetcher(
           asks_for_certificates_
               ? GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY
               : GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE,
           Fetch, this);
-  return std::make_shared<FetchingCredentials>(
-      grpc_ssl_server_credentials_create_with_options(options));
+  return WithGate(grpc_ssl_server_credentials_create_with_options(options),
+                  std::move(gate));
 }
 
 absl::Status ServerTls::Replace(const Security& security) {

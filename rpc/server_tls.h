@@ -17,6 +17,7 @@
 #include "grpc/grpc_security.h"
 #include "grpcpp/security/server_credentials.h"
 #include "rpc/auth.h"
+#include "rpc/gate.h"
 
 namespace leat::rpc {
 
@@ -38,7 +39,7 @@ class ServerTls {
       const Security& security);
 
   // For one server, which ends before this object.
-  std::shared_ptr<grpc::ServerCredentials> Credentials();
+  std::shared_ptr<grpc::ServerCredentials> Credentials(Gate gate);
   // Shown to connections from now on. Errors: as CheckTls and CheckDates;
   // kFailedPrecondition: callers' certificates were asked for and would not be
   // any more, or the other way round. After an error the last good ones stay.

@@ -21,8 +21,6 @@ namespace leat::server {
 
 inline constexpr int kMaxBlockReads = 64;
 inline constexpr int kMaxBlockWrites = 16;
-// Bytes of indexes that come whole, which are held until they are complete.
-inline constexpr int64_t kMaxWholeBytes = int64_t{1} << 30;
 
 // Calls at a time, or bytes. Thread-safe.
 class TransferSlots {

@@ -89,7 +89,8 @@ struct Daemon::Parts {
         coordinator(config.coordinator, &store, RandomInstance(),
                     [this] { driver.Wake(); }),
         access(config.security, clock),
-        service(&coordinator, &access, clock),
+        service(&coordinator, &access, clock,
+                config.coordinator.whole_indexes_bytes),
         admin(&coordinator, &access, !config.security.token.empty(), clock),
         pools(&coordinator, &access),
         scaler(&coordinator, &access),
@@ -211,6 +212,10 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
   options.newcomers = parts.newcomers.get();
   parts.access.set_on_known(
       [n = options.newcomers](std::string_view peer) { n->Prove(peer); });
+  options.gate = [&access = parts.access](std::string_view path,
+                                          std::string_view token) {
+    return access.AdmitHeaders(path, token);
+  };
   ASSIGN_OR_RETURN(
       parts.server,
       rpc::Server::Start(options, parts.config.security,

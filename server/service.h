@@ -40,10 +40,13 @@ using CoordinatorServiceBase = v1::CoordinatorService::WithCallbackMethod_Hello<
 
 class CoordinatorService final : public CoordinatorServiceBase {
  public:
-  // All outlive it.
+  // All outlive it. `whole_bytes`: CoordinatorConfig::whole_indexes_bytes.
   CoordinatorService(Coordinator* coordinator, rpc::Access* access,
-                     const Clock* clock)
-      : coordinator_(coordinator), access_(access), clock_(clock) {}
+                     const Clock* clock, int64_t whole_bytes)
+      : coordinator_(coordinator),
+        access_(access),
+        clock_(clock),
+        whole_bytes_(whole_bytes) {}
 
   // Asks the consumers that have a session.
   SpanRelay* spans() { return &spans_; }
@@ -95,7 +98,7 @@ class CoordinatorService final : public CoordinatorServiceBase {
   TransferSlots block_reads_{kMaxBlockReads};
   TransferSlots block_writes_{kMaxBlockWrites};
   TransferSlots index_reads_{kMaxBlockReads};
-  TransferSlots whole_bytes_{kMaxWholeBytes};
+  TransferSlots whole_bytes_;
 };
 
 }  // namespace leat::server

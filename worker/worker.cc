@@ -423,9 +423,14 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(Config config,
   rpc::Newcomers* const newcomers = state->newcomers.get();
   state->rows.access().set_on_known(
       [newcomers](std::string_view peer) { newcomers->Prove(peer); });
+  rpc::ServerOptions options = ServerOptions(c, newcomers, state->events);
+  options.gate = [&access = state->rows.access()](std::string_view path,
+                                                  std::string_view token) {
+    return access.AdmitHeaders(path, token);
+  };
   ASSIGN_OR_RETURN(
       state->server,
-      rpc::Server::Start(ServerOptions(c, newcomers, state->events), c.security,
+      rpc::Server::Start(options, c.security,
                          {state->rows.service(), state->explain.service(),
                           state->tracing.service()}));
   state->address =

@@ -51,18 +51,18 @@ std::string Preface() {
   return "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + Frame(0, kSettings, 0, 0);
 }
 
-// POST to Hello over HTTP/2, of literals that no table keeps.
-std::string CallHeaders() {
+// POST to `path` over HTTP/2, of literals. `kept`: the table of the connection
+// keeps them, and kKeptCall says all of them again.
+std::string CallHeaders(
+    const std::string& path = "/leat.v1.CoordinatorService/Hello",
+    bool kept = false) {
   std::string block;
   const std::pair<std::string, std::string> fields[] = {
-      {":method", "POST"},
-      {":scheme", "http"},
-      {":path", "/leat.v1.CoordinatorService/Hello"},
-      {":authority", "x"},
-      {"te", "trailers"},
-      {"content-type", "application/grpc"}};
+      {":method", "POST"}, {":scheme", "http"},
+      {":path", path},     {":authority", "x"},
+      {"te", "trailers"},  {"content-type", "application/grpc"}};
   for (const auto& [name, value] : fields) {
-    block += '\0';
+    block += kept ? '\x40' : '\0';
     for (const std::string& text : {name, value}) {
       block += static_cast<char>(text.size());
       block += text;
@@ -70,6 +70,8 @@ std::string CallHeaders() {
   }
   return block;
 }
+
+constexpr char kKeptCall[] = "\xc3\xc2\xc1\xc0\xbf\xbe";
 
 // A caller's end of a connection, without gRPC.
 class Caller {
@@ -200,6 +202,40 @@ TEST_F(FloodTest, OfStreamsThatAreResetAtOnce) {
                  std::string("\0\0\0\x08", 4);
       return bytes;
     });
+  }
+  ServesAndHasNotGrown();
+}
+
+// As many calls as a connection may send, of the fewest bytes that make one,
+// whose messages do not come. gRPC has no number of streams for callers that do
+// not confirm it, and a call that waits for its message holds 20 KB, so each is
+// refused by its headers; those of health are few.
+TEST_F(FloodTest, OfCallsThatStayOpen) {
+  Start({.time = std::chrono::milliseconds(500)});
+  for (const char* path :
+       {"/leat.v1.CoordinatorService/Hello", "/grpc.health.v1.Health/Check",
+        "/leat.v1.CoordinatorService/WorkerSession", "/no.Service/Method"}) {
+    std::string flood = Preface();
+    for (uint32_t stream = 1; flood.size() < kBytes; stream += 2) {
+      const std::string headers =
+          stream == 1 ? CallHeaders(path, /*kept=*/true) : kKeptCall;
+      flood += Frame(headers.size(), kHeaders, kEndHeaders, stream) + headers;
+    }
+    flood.resize(kBytes);
+    std::vector<std::unique_ptr<Caller>> callers;
+    for (int i = 0; i < 2; ++i) {
+      callers.push_back(std::make_unique<Caller>(port_));
+      callers.back()->Send(flood);
+    }
+    uint64_t most = 0;
+    for (const auto& caller : callers) {
+      ASSERT_TRUE(caller->IsCutOff());
+      most = std::max(most, worker::ResidentBytes());
+    }
+    // What is being refused; 300 MB and more if it stays.
+    if (!testing::kSanitized) {
+      EXPECT_LE(most, before_ + 5 * kMostGrowth) << path;
+    }
   }
   ServesAndHasNotGrown();
 }

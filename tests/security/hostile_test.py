@@ -30,6 +30,52 @@ def guide_lines(section, until):
     return "\n".join(line[4:] for line in text[:text.index(until)].splitlines() if line.startswith("    "))
 
 
+def frame(kind, flags, stream, payload):
+    return struct.pack(">I", len(payload))[1:] + bytes((kind, flags)) + struct.pack(">I", stream) + payload
+
+
+class Calls:
+    """Many calls over one connection, by frames of HTTP/2: gRPC's own clients would wait where a bound is."""
+
+    DATA, HEADERS, SETTINGS, WINDOW = 0, 1, 4, 8
+    END_STREAM, END_HEADERS = 1, 4
+
+    def __init__(self, connection, token):
+        self.connection, self.token, self.next, self.read = connection, token, 1, b""
+        connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(self.SETTINGS, 0, 0, b"")
+                           + frame(self.WINDOW, 0, 0, struct.pack(">I", 1 << 30)))
+
+    def begin(self, method, count, message=b""):
+        """Calls that have sent their headers and, if there is one, all of their message. Returns their streams."""
+        fields = ((":method", "POST"), (":scheme", "https"), (":path", f"/leat.v1.{method}"), (":authority", "x"),
+                  ("te", "trailers"), ("content-type", "application/grpc"), ("leat-version", "1.0"),
+                  ("leat-token", self.token))
+        head = b"".join(b"\0" + bytes((len(name),)) + name.encode() + bytes((len(value),)) + value.encode()
+                        for name, value in fields)
+        streams = range(self.next, self.next + 2 * count, 2)
+        self.next += 2 * count
+        self.connection.sendall(b"".join(
+            frame(self.HEADERS, self.END_HEADERS, stream, head)
+            + (frame(self.DATA, self.END_STREAM, stream, message) if message else b"") for stream in streams))
+        return streams
+
+    def ended(self, count):
+        """What the next `count` calls that end are told: the text of a refusal, or nothing."""
+        told = []
+        while len(told) < count:
+            while len(self.read) < 9 or len(self.read) < 9 + int.from_bytes(self.read[:3], "big"):
+                more = self.connection.recv(1 << 16)
+                if not more:
+                    raise AssertionError(f"the connection has ended after {told[-1:]}")
+                self.read += more
+            size, kind, flags = int.from_bytes(self.read[:3], "big"), self.read[3], self.read[4]
+            payload, self.read = self.read[9:9 + size], self.read[9 + size:]
+            # A stream that was refused while the caller's half is open is reset after it has been told.
+            if kind == self.HEADERS and flags & self.END_STREAM:
+                told.append(payload.partition(b"grpc-message")[2][1:].decode(errors="replace"))
+        return told
+
+
 def resident(process):
     return int(pathlib.Path(f"/proc/{process.pid}/statm").read_text().split()[1]) * 4096
 
@@ -133,6 +179,36 @@ class HostileTrainer(cluster.PhotosTest):
             context.load_cert_chain(self.folder / f"{certificate}.pem", self.folder / f"{certificate}.key")
         connection = socket.create_connection((host, int(port)), timeout=60)
         return context.wrap_socket(connection, server_hostname="localhost")
+
+    def test_it_is_told_of_its_bounds_and_others_go_on(self):
+        self.works()
+        greedy = self.leat("access", "create", "--role", "trainer", "--name", "greedy").stdout.strip()
+        before = resident(self.coordinator.process)
+        with self.connect(self.coordinator.address) as connection, self.connect(self.coordinator.address) as another:
+            calls, others = Calls(connection, greedy), Calls(another, self.trainer)
+            calls.begin("CoordinatorService/ConsumerSession", 2049)
+            streams = calls.ended(1)[0]
+            calls.begin("CoordinatorService/PutIndexBlock", 1)
+            upload = calls.ended(1)[0]
+            empty, rate = b"\0" * 5, ""
+            for _ in range(100):
+                calls.begin("CoordinatorService/Hello", 500, empty)
+                rate = max(calls.ended(500), key=len)
+                if rate:
+                    break
+            others.begin("CoordinatorService/Hello", 1, empty)
+            self.assertEqual(others.ended(1), [""])
+            self.works()
+            for told, parts in ((streams, ("trainer/greedy has 2048 streams open from 127.0.0.1",
+                                           "bound of role trainer", "close some")),
+                                (upload, ("PutIndexBlock is for role worker", "(trainer/greedy)")),
+                                (rate, ("trainer/greedy calls more than 1000 times a second from 127.0.0.1",
+                                        "bound of role trainer", "call less often"))):
+                for part in parts:
+                    self.assertIn(part, told)
+                self.assertNotIn(greedy[14:], told)
+            # 26 KB a stream, all of which may be open.
+            self.assertLess(resident(self.coordinator.process), before + 3 * MOST_GROWTH)
 
     def test_it_is_cut_off_before_it_fills_the_memory(self):
         self.works()

@@ -224,6 +224,77 @@ TEST_F(ServiceBlocksTest, AStrangerMovesNoBlocks) {
             StatusCode::UNAUTHENTICATED);
 }
 
+// An upload that has begun, and is held until it is complete.
+class WholeUpload {
+ public:
+  WholeUpload(Client* client, const v1::IndexDataset& asked, size_t bytes)
+      : context_(client->Context(60)),
+        writer_(client->coordinator().UploadIndex(context_.get(), &response_)) {
+    v1::IndexHeader* header = request_.mutable_header();
+    header->set_dataset_id(asked.dataset_id());
+    header->set_request_id(asked.request_id());
+    header->set_fingerprint(std::string(32, 'f'));
+    header->mutable_shards()->set_num_samples(10);
+    header->mutable_shards()->set_shard_size(10);
+    header->set_index_bytes(bytes);
+    header->set_index_sha256(std::string(32, 'h'));
+    writer_->Write(request_);
+  }
+  ~WholeUpload() {
+    if (!ended_) Break();
+  }
+  void Break() {
+    context_->TryCancel();
+    End().ok();
+  }
+  grpc::Status End() {
+    ended_ = true;
+    return writer_->Finish();
+  }
+  // Writes pieces until the other end has had enough, or the whole is there.
+  size_t Write(size_t bytes) {
+    request_.set_chunk(std::string(64 << 10, 'x'));
+    size_t sent = 0;
+    while (sent < bytes && writer_->Write(request_)) sent += 64 << 10;
+    return sent;
+  }
+
+ private:
+  v1::UploadIndexResponse response_;
+  v1::UploadIndexRequest request_;
+  std::unique_ptr<grpc::ClientContext> context_;
+  std::unique_ptr<grpc::ClientWriter<v1::UploadIndexRequest>> writer_;
+  bool ended_ = false;
+};
+
+TEST_F(ServiceBlocksTest, WholeIndexesShareOneBoundOfBytes) {
+  config_.coordinator.whole_indexes_bytes = 1 << 20;
+  Start();
+  FakeWorker worker(client_.get(), "a");
+  v1::CreateJobResponse created;
+  std::future<grpc::Status> creating =
+      std::async([&] { return client_->Create(SpecOf("j", "/d"), &created); });
+  const v1::IndexDataset asked = worker.Asked();
+  WholeUpload held(client_.get(), asked, 900 << 10);
+  // More than a stream's window, so the header has been read.
+  EXPECT_EQ(held.Write(768 << 10), 768u << 10);
+  // Not what has come counts, but what was announced.
+  WholeUpload second(client_.get(), asked, 200 << 10);
+  second.Write(64 << 10);
+  const grpc::Status busy = second.End();
+  EXPECT_EQ(busy.error_code(), StatusCode::UNAVAILABLE) << busy.error_message();
+  EXPECT_THAT(busy.error_message(), HasSubstr("try again"));
+  // The one that is refused ends no listing, and there is room again when the
+  // first has gone.
+  held.Break();
+  grpc::Status uploaded;
+  do {
+    uploaded = worker.Upload(asked, std::string(200 << 10, 'i'));
+  } while (uploaded.error_code() == StatusCode::UNAVAILABLE);
+  EXPECT_TRUE(uploaded.ok()) << uploaded.error_message();
+  EXPECT_TRUE(creating.get().ok());
+}
+
 TEST(TransferSlots, AreBounded) {
   TransferSlots slots(2);
   EXPECT_TRUE(slots.Take());

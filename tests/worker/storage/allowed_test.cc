@@ -2,10 +2,70 @@
 //
 // What jobs may read, asked of whole storage: by files, links and listings, and
 // of servers on loopback.
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <netdb.h>
+#include <netinet/in.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <deque>
 #include <filesystem>
 
 #include "core/blame.h"
+#include "core/mutex.h"
 #include "tests/worker/storage/remote_fixture.h"
+
+namespace leat::worker {
+namespace {
+
+// A name server for names below .rebound.test: each question is given the next
+// answer, and the last one for ever.
+class Answers {
+ public:
+  void Set(std::deque<std::string> answers) {
+    MutexLock lock(&mu_);
+    answers_ = std::move(answers);
+    asked_ = 0;
+  }
+  std::string Next() {
+    MutexLock lock(&mu_);
+    ++asked_;
+    std::string next = answers_.front();
+    if (answers_.size() > 1) answers_.pop_front();
+    return next;
+  }
+  int asked() {
+    MutexLock lock(&mu_);
+    return asked_;
+  }
+
+ private:
+  Mutex mu_;
+  std::deque<std::string> answers_ ABSL_GUARDED_BY(mu_) = {"192.0.2.1"};
+  int asked_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+Answers& NameServer() {
+  static auto* const answers = new Answers;
+  return *answers;
+}
+
+using Resolver = int(const char*, const char*, const addrinfo*, addrinfo**);
+
+}  // namespace
+}  // namespace leat::worker
+
+// libcurl finds this one before the C library's, whose list it is that comes
+// back: it asks it for the answer instead of the name.
+extern "C" int getaddrinfo(const char* name, const char* service,
+                           const addrinfo* hints, addrinfo** found) {
+  static auto* const real = reinterpret_cast<leat::worker::Resolver*>(
+      dlsym(RTLD_NEXT, "getaddrinfo"));
+  if (name == nullptr || !std::string_view(name).ends_with(".rebound.test"))
+    return real(name, service, hints, found);
+  return real(leat::worker::NameServer().Next().c_str(), service, hints, found);
+}
 
 namespace leat::worker {
 namespace {
@@ -219,6 +279,56 @@ TEST_F(Allowed, NamesOfThisMachine) {
   Restart(Small());
   EXPECT_TRUE(Open(Url("/x")).ok());
   EXPECT_TRUE(Open("http://localhost" + port + "/x").ok());
+}
+
+// A name that stood for a server that may be read stands for another address
+// when it is asked for: by a later question, as the second answer of one
+// question, and after a redirect. The first answer was used, so the check of
+// the name alone would let all of them pass.
+TEST_F(Allowed, NamesThatAreBoundAnew) {
+  server_.Put("/x", "0123456789");
+  ObjectServer other;  // another port: libcurl asks for its name anew
+  other.Put("/x", "a secret");
+  const auto at = [](const ObjectServer& server) {
+    return "http://data.rebound.test" +
+           server.url().substr(server.url().rfind(':'));
+  };
+  const std::string name = at(server_), second = at(other);
+  bool redirect = false;
+  server_.Always([&](const Request&, Reply* reply) {
+    if (redirect)
+      *reply = {.status = 302, .headers = {{"Location", second + "/x"}}};
+  });
+  const auto refused = [&](const std::string& url, const std::string& address) {
+    const absl::Status status = Open(url);
+    EXPECT_EQ(status.code(), Code::kPermissionDenied) << url << ": " << status;
+    EXPECT_THAT(Text(status),
+                AllOf(HasSubstr(url), HasSubstr(address),
+                      HasSubstr("--allow http://"), Not(HasSubstr("secret"))));
+  };
+  for (const std::string address :
+       {"127.0.0.1", "169.254.169.254", "::1", "::ffff:169.254.169.254",
+        "fd00:ec2::254"}) {
+    // Both names may be read, and the first one's address; the other server
+    // listens at 127.0.0.1, too.
+    Allow({name, second, server_.url()});
+    redirect = false;
+    NameServer().Set({"127.0.0.1", address});
+    EXPECT_TRUE(Open(name + "/x").ok());
+    refused(second + "/x", address.substr(address.rfind(':') + 1));
+    EXPECT_EQ(NameServer().asked(), 2) << address;
+    Allow({name, second, server_.url()});
+    redirect = true;
+    NameServer().Set({"127.0.0.1", address});
+    refused(name + "/x", address.substr(address.rfind(':') + 1));
+    EXPECT_EQ(NameServer().asked(), 2) << address;
+  }
+  EXPECT_EQ(other.Seen().size(), 0);
+  // It is the address that was refused, and nothing else about it.
+  Allow({name, second, server_.url(), other.url()});
+  NameServer().Set({"127.0.0.1"});
+  EXPECT_TRUE(Open(name + "/x").ok());
+  EXPECT_EQ(other.Seen().size(), 1);
 }
 
 TEST_F(Allowed, PrefixesThatMeanNothingAreRefused) {
