@@ -279,9 +279,9 @@ def main():
     machine = {"cores": args.threads, "processor": platform.processor() or platform.machine(),
                "system": platform.platform()}
     out = {"images": args.what, "machine": machine, "rounds": args.rounds, "seconds": args.seconds}
-    sections = {"rates": measure_rates, "caches": measure_caches, "stream": measure_stream, "start": measure_start, "faults": measure_faults,
-                "overhead": measure_overhead, "operators": one_core.measure_operators,
-                "readers": one_core.measure_readers}
+    sections = {"rates": measure_rates, "caches": measure_caches, "stream": measure_stream, "start": measure_start,
+                "faults": measure_faults, "overhead": measure_overhead,
+                "operators": one_core.measure_operators, "readers": one_core.measure_readers}
     with cluster.tempfile.TemporaryDirectory(prefix="leat-bench-") as folder:
         args.folder = pathlib.Path(folder)
         for name in args.only:
