@@ -379,6 +379,7 @@ v1::JobSummary ToProto(const JobView& view) {
   proto.set_gpu_reason(view.not_on_gpu);
   if (view.decoders) *proto.mutable_decoders() = ToProto(*view.decoders);
   proto.set_limited_by(view.limited_by);
+  proto.set_shared_fraction(view.shared_fraction);
   return proto;
 }
 

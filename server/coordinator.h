@@ -405,7 +405,11 @@ class Coordinator {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CountBadSamples(const CountedBadSamples& counted, Effects* effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  JobView ViewOf(const JobRecord& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // By job, JobView::shared_fraction. Borrows the workers' reports.
+  using SharedParts = std::map<std::string_view, double>;
+  SharedParts SharedPartsOfJobs() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  JobView ViewOf(const JobRecord& job, const SharedParts& shared) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void SnapWorkers(Snapshot* to) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void SnapJobs(Now now, Snapshot* to) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void SnapStore(Snapshot* to) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -40,7 +40,25 @@ std::vector<WorkerView> Coordinator::Workers(const Page& page) const {
   return views;
 }
 
-JobView Coordinator::ViewOf(const JobRecord& job) const {
+Coordinator::SharedParts Coordinator::SharedPartsOfJobs() const {
+  std::map<std::string_view, std::pair<uint64_t, uint64_t>> rows;
+  for (const auto& [name, worker] : membership_.workers()) {
+    if (worker.report.stats == nullptr) continue;
+    for (const v1::JobRows& job : worker.report.stats->job_rows()) {
+      rows[job.job()].first += job.rows_shared_total();
+      rows[job.job()].second += job.rows_total();
+    }
+  }
+  SharedParts parts;
+  for (const auto& [job, shared_and_all] : rows)
+    parts[job] =
+        static_cast<double>(shared_and_all.first) /
+        static_cast<double>(std::max<uint64_t>(1, shared_and_all.second));
+  return parts;
+}
+
+JobView Coordinator::ViewOf(const JobRecord& job,
+                            const SharedParts& shared) const {
   JobView view;
   view.info = job.info;
   view.created_at = job.created_at;
@@ -48,6 +66,8 @@ JobView Coordinator::ViewOf(const JobRecord& job) const {
   view.not_on_gpu = job.not_on_gpu;
   view.decoders = state_.DecodersOf(job.info->plan_hash);
   const std::string& name = job.info->spec.name;
+  if (const auto part = shared.find(name); part != shared.end())
+    view.shared_fraction = part->second;
   for (const SessionId id : consumers_.OfJob(name)) {
     const ConsumerReport& report = consumers_.Find(id)->report;
     const bool behind =
@@ -80,10 +100,11 @@ std::vector<JobView> Coordinator::Jobs(const Page& page) const {
   std::vector<JobView> views;
   {
     MutexLock lock(&mu_);
+    const SharedParts shared = SharedPartsOfJobs();
     const auto& jobs = state_.jobs();
     for (auto it = jobs.upper_bound(page.after);
          it != jobs.end() && views.size() < page.limit; ++it)
-      views.push_back(ViewOf(it->second));
+      views.push_back(ViewOf(it->second, shared));
   }
   for (JobView& view : views)
     if (view.steps_per_epoch == 0)
@@ -96,10 +117,11 @@ Coordinator::UsedJobs Coordinator::JobsInUse(size_t most) const {
   UsedJobs used;
   MutexLock lock(&mu_);
   used.of = state_.jobs().size();
+  const SharedParts shared = SharedPartsOfJobs();
   for (const auto& [name, job] : state_.jobs()) {
     if (consumers_.OfJob(name).empty() && !bad_samples_.jobs().contains(name))
       continue;
-    if (used.total++ < most) used.first.push_back(ViewOf(job));
+    if (used.total++ < most) used.first.push_back(ViewOf(job, shared));
   }
   return used;
 }

@@ -168,6 +168,9 @@ constexpr FieldMetric kJobFields[] = {
     None("failure", "finding JOB_GIVEN_UP says it"),
     None("decoders", "a digest and a text"),
     None("limited_by", "a text: leat bottleneck"),
+    {"shared_fraction", "leat_job_shared_ratio", MetricKind::kGauge,
+     "Share of the job's rows, 0 to 1, that workers had computed for another "
+     "consumer."},
 };
 
 constexpr std::string_view kFalls =
@@ -311,6 +314,7 @@ v1::JobSummary NumbersOf(const JobView& view) {
   numbers.set_bad_samples_total(view.bad_samples_total);
   numbers.set_bad_samples_different(view.bad_samples_different);
   numbers.set_bad_samples_allowed(view.bad_samples_allowed);
+  numbers.set_shared_fraction(view.shared_fraction);
   return numbers;
 }
 

@@ -259,6 +259,7 @@ struct JobView {
   uint64_t bad_samples_different = 0, bad_samples_allowed = 0;
   std::string failure;     // why it is given up; empty: it is not
   std::string limited_by;  // as in v1::JobSummary
+  double shared_fraction = 0;
 };
 
 struct DatasetView {

@@ -149,9 +149,11 @@ void Config::SetDefaults(int machine_cores, uint64_t machine_bytes) {
     if (*bytes == 0) *bytes = std::clamp(memory_bytes / of, least, most);
     return *bytes;
   };
-  const uint64_t others = part(&index_bytes, 8, 64ull << 20, 512ull << 20) +
-                          part(&buffer_bytes, 4, 160ull << 20, 1ull << 30) +
-                          part(&read_ahead_bytes, 8, 64ull << 20, 1ull << 30);
+  const uint64_t others =
+      part(&index_bytes, 8, 64ull << 20, 512ull << 20) +
+      part(&buffer_bytes, 4, 160ull << 20, 1ull << 30) +
+      part(&read_ahead_bytes, 8, 64ull << 20, 1ull << 30) +
+      part(&shared_rows_bytes, 16, 32ull << 20, 512ull << 20);
   if (decode_bytes == 0)
     decode_bytes = std::max<uint64_t>(machine_bytes / 4, 512ull << 20);
   if (unpacked_bytes == 0)
@@ -179,14 +181,14 @@ FormKinds Config::form_kinds() const {
 }
 
 absl::Status Config::CheckMemory() const {
-  const uint64_t parts =
-      cache_bytes + index_bytes + buffer_bytes + read_ahead_bytes;
+  const uint64_t parts = cache_bytes + index_bytes + buffer_bytes +
+                         read_ahead_bytes + shared_rows_bytes;
   if (!has_memory_bytes || parts <= memory_bytes) return absl::OkStatus();
   return InvalidArgument(
       "--memory {}: want at least {}: --cache {} + --index-cache {} + "
-      "--buffers {} + --read-ahead {}",
+      "--buffers {} + --read-ahead {} + --shared-rows {}",
       memory_bytes, parts, cache_bytes, index_bytes, buffer_bytes,
-      read_ahead_bytes);
+      read_ahead_bytes, shared_rows_bytes);
 }
 
 absl::Status Config::Validate() const {
@@ -325,6 +327,9 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
       {"--read-ahead",
        "of --memory, for records read ahead of the decode threads",
        &config.read_ahead_bytes, ""},
+      {"--shared-rows",
+       "of --memory, for finished rows that other trainers may ask for",
+       &config.shared_rows_bytes, ""},
       {"--read-together",
        "records read ahead by one request span at most these bytes; 0: one by "
        "one",

@@ -56,7 +56,8 @@ struct Config {
 
   // Performance. 0: from the machine, by SetDefaults.
   int threads = 0;
-  // All that the worker keeps in memory: the next three, and read_ahead_bytes.
+  // All that the worker keeps in memory: the next three, read_ahead_bytes, and
+  // shared_rows_bytes.
   uint64_t memory_bytes = 0;
   bool has_memory_bytes = false;  // given, not from the machine
   uint64_t cache_bytes = 0;       // the sample cache
@@ -74,6 +75,7 @@ struct Config {
   // wait for storage), bytes, and of which datasets.
   int read_threads = 64;
   uint64_t read_ahead_bytes = 0;
+  uint64_t shared_rows_bytes = 0;  // of finished rows that others may ask for
   StorageConfig storage;
   DiskCacheOf disk_cache_of = DiskCacheOf::kRemote;
   std::vector<std::string> local_copies;  // as given: FROM=TO
@@ -103,8 +105,9 @@ struct Config {
   // `decode_bytes` is a quarter of the machine's memory, at least 512 MiB,
   // `unpacked_bytes` an eighth, at least 256 MiB.
   // Of `memory_bytes` (three sixteenths of the machine's) an eighth is for
-  // indexes, a quarter for buffers, an eighth for records read ahead, each
-  // within bounds, and the sample cache has what they leave.
+  // indexes, a quarter for buffers, an eighth for records read ahead, a
+  // sixteenth for shared rows, each within bounds, and the sample cache has
+  // what they leave.
   void SetDefaults();
   void SetDefaults(int machine_cores, uint64_t machine_bytes);
   // Puts local_copies into `storage`. Errors as Validate's.

@@ -8,6 +8,8 @@
 namespace leat::worker {
 namespace {
 
+constexpr int kMostSharingJobs = 64;
+
 constexpr int kCachedShown = 32;  // datasets of a cache in one heartbeat
 constexpr size_t kCountedAtOnce = 16'384;  // bad samples in one heartbeat
 
@@ -46,6 +48,18 @@ void AddCached(const std::vector<CachedDatasetStats>& datasets,
       of.set_hits_total(form.hits);
       of.set_saved_ms_total(form.saved_ms);
     }
+  }
+}
+
+void AddSharedRows(const Scheduler::Stats& rows, v1::WorkerStats* stats) {
+  stats->set_rows_shared_total(rows.rows_shared_total);
+  stats->set_shared_rows_bytes(rows.shared_bytes);
+  for (const Scheduler::JobRows& job : rows.jobs) {
+    if (stats->job_rows_size() == kMostSharingJobs) break;
+    v1::JobRows& proto = *stats->add_job_rows();
+    proto.set_job(job.job);
+    proto.set_rows_total(job.rows_total);
+    proto.set_rows_shared_total(job.rows_shared_total);
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "leat/v1/coordinator.pb.h"
 #include "worker/bad_samples.h"
+#include "worker/scheduler.h"
 #include "worker/source/storage/cache_shares.h"
 #include "worker/storage_troubles.h"
 
@@ -18,6 +19,9 @@ void AddTroubles(const std::vector<StorageTroubles::Trouble>& troubles,
 // Adds those of the first 32 that have something, or were asked for.
 void AddCached(const std::vector<CachedDatasetStats>& datasets,
                google::protobuf::RepeatedPtrField<v1::CachedDataset>* to);
+
+// Rows that several streams asked for: in all, and of 64 jobs.
+void AddSharedRows(const Scheduler::Stats& rows, v1::WorkerStats* stats);
 
 // Moves what was added since the last heartbeat into this one.
 void TakeBadSamples(BadSamples* from, v1::Heartbeat* heartbeat);

@@ -37,6 +37,38 @@ uint64_t RecordsOf(const Source& source) {
   return samples == 0 ? 0 : source.RecordOf(samples - 1) + 1;
 }
 
+bool HasPartners(const JobSpec& spec) {
+  return std::ranges::any_of(spec.pipeline.nodes, [](const Node& node) {
+    return node.op == "partner";
+  });
+}
+
+// Whether a number is drawn for all rows of a step.
+bool DrawsForSteps(const JobSpec& spec) {
+  return std::ranges::any_of(spec.pipeline.nodes, [](const Node& node) {
+    const auto per = node.args.find("per");
+    if (per == node.args.end()) return false;
+    const auto* text = std::get_if<std::string>(&per->second);
+    return text != nullptr && *text == "batch";
+  });
+}
+
+// Of what a row depends on, all but its RowKey. Jobs that cut the same samples
+// into other batches, in another order, have the same rows, unless these depend
+// on their steps.
+Digest SharingKeyOf(const JobInfo& job, Finish finish, bool depends_on_step) {
+  Sha256 hash;
+  hash.UpdateField("leat.shared-rows.1");
+  hash.UpdateField(CanonicalText(job.spec.pipeline));
+  hash.Update(std::as_bytes(std::span(job.dataset.fingerprint)));
+  hash.UpdateU64(job.spec.seed);
+  hash.UpdateU64(static_cast<uint64_t>(job.spec.decoder_class));
+  hash.UpdateU64(static_cast<uint64_t>(finish));
+  hash.UpdateU64(HasValidField(job.spec));
+  if (depends_on_step) hash.Update(std::as_bytes(std::span(job.plan_hash)));
+  return hash.Finish();
+}
+
 }  // namespace
 
 Digest DatasetKeyOf(const Digest& fingerprint, const Node& reader) {
@@ -88,12 +120,13 @@ absl::StatusOr<std::shared_ptr<const JobRuntime>> JobRuntime::Create(
   if (!kernel.ok())
     return Annotate(kernel.status(), fmt::format("job {}", job.spec.name));
   return std::shared_ptr<const JobRuntime>(
-      new JobRuntime(std::move(job), std::move(source), std::move(kept),
+      new JobRuntime(std::move(job), finish, std::move(source), std::move(kept),
                      std::move(on_disk), std::move(root), context, graph.schema,
                      std::move(brought), *std::move(kernel), reads_ahead));
 }
 
-JobRuntime::JobRuntime(JobInfo job, std::shared_ptr<const Source> source,
+JobRuntime::JobRuntime(JobInfo job, Finish finish,
+                       std::shared_ptr<const Source> source,
                        SampleCache::DatasetPtr kept,
                        DiskForms::DatasetPtr on_disk, std::string root,
                        const RuntimeContext* context, const BatchSchema& rows,
@@ -108,9 +141,9 @@ JobRuntime::JobRuntime(JobInfo job, std::shared_ptr<const Source> source,
       kernel_(std::move(kernel)),
       plan_(job_.spec, job_.dataset.shards),
       has_valid_field_(HasValidField(job_.spec)),
-      has_partners_(std::ranges::any_of(
-          job_.spec.pipeline.nodes,
-          [](const Node& node) { return node.op == "partner"; })),
+      has_partners_(HasPartners(job_.spec)),
+      depends_on_step_(has_partners_ || DrawsForSteps(job_.spec)),
+      sharing_key_(SharingKeyOf(job_, finish, depends_on_step_)),
       reads_ahead_(reads_ahead),
       brought_(std::move(brought)) {
   for (const Field& field : rows.fields)
@@ -120,6 +153,17 @@ JobRuntime::JobRuntime(JobInfo job, std::shared_ptr<const Source> source,
 
 std::shared_ptr<const void> JobRuntime::BeginUse() const {
   return context_->cache->BeginUse(kept_);
+}
+
+RowKey JobRuntime::KeyOf(const RowOf& row) const {
+  RowKey key{.epoch = PassOf(row),
+             .sample = row.sample,
+             .padding = has_valid_field_ && IsPadding(row)};
+  if (depends_on_step_) {
+    key.step = row.step;
+    key.row = row.row;
+  }
+  return key;
 }
 
 RowOf JobRuntime::PartnerOf(RowOf row) const {
@@ -198,6 +242,7 @@ absl::Status JobRuntime::Compute(
   bool valid = status.ok();
   if (!valid && !IsBad(status, row.absent)) return status;
   if (!valid) {
+    if (row.bad != nullptr) *row.bad = true;
     if (!partner.bad()) Report(row.sample, status);
     switch (job_.spec.on_bad_sample) {
       case BadSamplePolicy::kFail:

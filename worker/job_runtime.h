@@ -91,6 +91,10 @@ class JobRuntime final : public RowWork,
   absl::Status Compute(
       const RowOf& row, ThreadState* state,
       std::span<const std::span<std::byte>> outputs) const override;
+  const Digest* sharing_key() const override {
+    return brought_.empty() ? &sharing_key_ : nullptr;
+  }
+  RowKey KeyOf(const RowOf& row) const override;
   bool reads_ahead() const override { return reads_ahead_; }
   RowRecords ReadAhead(const RowOf& row) const override;
   std::vector<RowRecords> ReadTogether(
@@ -113,7 +117,7 @@ class JobRuntime final : public RowWork,
  private:
   friend class RowPartner;
   friend class StagedRows;
-  JobRuntime(JobInfo job, std::shared_ptr<const Source> source,
+  JobRuntime(JobInfo job, Finish finish, std::shared_ptr<const Source> source,
              SampleCache::DatasetPtr kept, DiskForms::DatasetPtr on_disk,
              std::string root, const RuntimeContext* context,
              const BatchSchema& rows, std::vector<ValueType> brought,
@@ -169,6 +173,8 @@ class JobRuntime final : public RowWork,
   const Plan plan_;
   const bool has_valid_field_;
   const bool has_partners_;
+  const bool depends_on_step_;  // rows, beside their samples
+  const Digest sharing_key_;
   const bool reads_ahead_;
   const std::vector<ValueType> brought_;  // types; empty: samples are stored
   std::vector<size_t> field_bytes_;

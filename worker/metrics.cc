@@ -125,6 +125,11 @@ constexpr FieldMetric kStatsFields[] = {
     Unshown("cached_datasets", "its message has fields of its own"),
     Unshown("disk_cached_datasets", "its message has fields of its own"),
     Unshown("stages", "its message has fields of its own"),
+    {"rows_shared_total", "leat_rows_shared_total", kCounter,
+     "Rows that were computed once for several consumers, but for the first."},
+    {"shared_rows_bytes", kCacheBytes, kGauge, kCacheBytesHelp, "cache",
+     "shared_rows"},
+    Unshown("job_rows", "leat_job_shared_ratio of the coordinator"),
 };
 
 constexpr FieldMetric StageTime(std::string_view field,

@@ -9,11 +9,13 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/hash.h"
 #include "worker/stored_sample.h"
 
 namespace leat {
@@ -50,6 +52,26 @@ struct RowOf {
   const RowRecords* records = nullptr;
   // Samples that other workers do not find either (RowAsk). Valid as `brought`.
   std::span<const uint64_t> absent;
+  // Compute sets it to true if the sample is bad, whatever the row holds then;
+  // null: nobody asks.
+  bool* bad = nullptr;
+};
+
+// What a row's bytes depend on, beside its work's sharing_key(). Fields that
+// they do not depend on are 0.
+struct RowKey {
+  uint64_t epoch = 0;  // of the random draws
+  uint64_t step = 0;
+  uint64_t sample = 0;
+  uint32_t row = 0;
+  bool padding = false;  // the row is marked as one without a sample
+
+  friend bool operator==(const RowKey&, const RowKey&) = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const RowKey& key) {
+    return H::combine(std::move(h), key.epoch, key.step, key.sample, key.row,
+                      key.padding);
+  }
 };
 
 // Memory of a consumer on this host that rows are written straight into. Lives
@@ -133,6 +155,13 @@ class RowWork {
   virtual absl::Status Compute(
       const RowOf& row, ThreadState* state,
       std::span<const std::span<std::byte>> outputs) const = 0;
+
+  // For rows that streams of several works may have from each other: works with
+  // equal keys have equal rows wherever KeyOf says the same. nullptr: none of
+  // the work's rows are shared. Constant.
+  virtual const Digest* sharing_key() const { return nullptr; }
+  // REQUIRES: sharing_key() is not null, and the sample is not a brought one.
+  virtual RowKey KeyOf(const RowOf& row) const { return {}; }
 
   // Whether what rows are made of is read by ReadAhead before they are computed
   // or prepared: where reads may wait for a network. Constant.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "core/stages.h"
 #include "core/status.h"
 #include "core/thread.h"
@@ -126,6 +127,8 @@ absl::StatusOr<Scheduler::StreamId> Scheduler::OpenStream(
   }
   stream->work = std::move(work);
   stream->sink = std::move(sink);
+  if (const Digest* const key = stream->work->sharing_key(); key != nullptr)
+    stream->shared = state_->shared_rows.Get(*key, stream->row_bytes);
   MutexLock lock(&state_->mu);
   if (state_->streams.size() >= state_->options.max_streams)
     return ResourceExhausted("{} streams are open: the limit",
@@ -135,6 +138,7 @@ absl::StatusOr<Scheduler::StreamId> Scheduler::OpenStream(
   stream->job = &job;
   job.streams.emplace(id, stream.get());
   if (stream->ahead) ++state_->streams_ahead;
+  if (stream->shared != nullptr) stream->shared->AddStream();
   state_->streams.emplace(id, std::move(stream));
   return id;
 }
@@ -230,6 +234,10 @@ void Scheduler::Cancel(StreamId id, uint64_t ask_id) {
 
 void Scheduler::CloseStream(StreamId id) {
   std::unique_ptr<StreamState> stream;  // destroyed without the lock
+  const absl::Cleanup unshare = [&stream] {
+    if (stream != nullptr && stream->shared != nullptr)
+      stream->shared->RemoveStream();
+  };
   MutexLock lock(&state_->mu);
   state_->progress.NotifyAll();
   const auto it = state_->streams.find(id);
@@ -269,24 +277,31 @@ bool Scheduler::RunOne(ThreadState* state) {
       State::Open(*state_, std::exchange(task.opens, {}));
   }
   const MonotonicTime start = state_->clock.Now();
-  const State::Computed computed = State::Compute(task, state);
-  const MonotonicTime end = state_->clock.Now();
-  const Duration spent = end - start;
-  state_->counters->busy_ns += static_cast<uint64_t>(spent.count());
-  State::Ended ended;
-  {
-    MutexLock lock(&state_->mu);
-    ended = state_->End(task, computed, spent);
-  }
-  if (ended.finishes != nullptr)
-    State::Finish(state_, std::move(ended.finishes));
-  if (ended.delivers) State::Deliver(std::move(task.group));
-  task = {};
-  MutexLock lock(&state_->mu);
-  state_->NoteWaits(end);
-  --state_->tasks_in_work;
-  state_->progress.NotifyAll();
+  const std::optional<State::Computed> computed =
+      State::Compute(state_, &task, state);
+  if (!computed.has_value()) return true;
+  State::EndTask(state_, std::move(task), *computed,
+                 state_->clock.Now() - start);
   return true;
+}
+
+void Scheduler::State::EndTask(const std::shared_ptr<State>& state, Task task,
+                               const Computed& computed, Duration spent) {
+  state->counters->busy_ns += static_cast<uint64_t>(spent.count());
+  if (computed.copied) state->counters->rows_shared_total += task.rows.size();
+  Ended ended;
+  {
+    MutexLock lock(&state->mu);
+    ended = state->End(task, computed, spent);
+  }
+  if (ended.finishes != nullptr) Finish(state, std::move(ended.finishes));
+  if (ended.delivers) Deliver(std::move(task.group));
+  task = {};
+  const MonotonicTime now = state->clock.Now();
+  MutexLock lock(&state->mu);
+  state->NoteWaits(now);
+  --state->tasks_in_work;
+  state->progress.NotifyAll();
 }
 
 Scheduler::Stats Scheduler::stats() const {
@@ -307,6 +322,9 @@ Scheduler::Stats Scheduler::stats() const {
         stats.read_depth += stream->rows_queued - stream->rows_ready;
       stats.groups_unsent_limit += stream->max_groups;
     }
+    for (const auto& [name, job] : state_->jobs)
+      if (job.rows_shared_total > 0)
+        stats.jobs.push_back({name, job.rows_total, job.rows_shared_total});
   }
   stats.decode_stages = state_->decode_clocks.Fold();
   stats.read_stages = state_->read_clocks.Fold();
@@ -315,6 +333,8 @@ Scheduler::Stats Scheduler::stats() const {
   stats.sending_ns_total = state_->counters->sending_ns;
   stats.rows_total = state_->counters->rows_total;
   stats.rows_placed_total = state_->counters->rows_placed_total;
+  stats.rows_shared_total = state_->counters->rows_shared_total;
+  stats.shared_bytes = state_->shared_rows.bytes();
   stats.row_errors_total = state_->counters->row_errors_total;
   stats.busy_ns_total = state_->counters->busy_ns;
   stats.latency = state_->counters->latency.snapshot();

@@ -37,6 +37,11 @@
 // keeps its buffer, its answer and its error. A stream's groups in one stage
 // count as one unsent group.
 //
+// A row that several streams ask for is computed once (worker/shared_rows.h),
+// unless it is staged, or takes so little time that a thread takes several at
+// once. While a thread computes it, others that come to it leave it to that
+// thread and take another row; it is charged with what its copy took.
+//
 // The lease of an ask is dropped, without locks, when the last of its groups
 // has been delivered or forgotten, and after its stage has been destroyed.
 //
@@ -83,6 +88,8 @@ struct SchedulerOptions {
   // of the job's records). A job that has nothing may read one more record, or
   // a few small ones.
   uint64_t read_ahead_bytes = 256 << 20;
+  // Of finished rows that are kept for other streams (worker/shared_rows.h).
+  uint64_t shared_rows_bytes = 64 << 20;
   std::function<std::unique_ptr<ThreadState>()> make_thread_state;
 };
 
@@ -134,9 +141,18 @@ class Scheduler {
   // call Stop again.
   Left Stop(MonotonicTime deadline = MonotonicTime::max());
 
+  // Rows of a job since it has had a stream without a break.
+  struct JobRows {
+    std::string job;
+    uint64_t rows_total = 0;         // that were computed or shared
+    uint64_t rows_shared_total = 0;  // of these
+  };
   struct Stats {
     uint64_t rows_total = 0;
     uint64_t rows_placed_total = 0;  // of rows_total: into lent memory
+    uint64_t rows_shared_total = 0;  // of rows_total: computed for another
+    uint64_t shared_bytes = 0;       // of rows kept for other streams
+    std::vector<JobRows> jobs;       // of those that have had shared rows
     uint64_t row_errors_total = 0;
     uint64_t rows_queued = 0;  // asked, not begun
     uint64_t streams = 0;

@@ -134,8 +134,9 @@ void Scheduler::State::NoteWaits(MonotonicTime now) {
   const auto spent = static_cast<uint64_t>(
       Duration(now - std::exchange(waits_at, now)).count());
   const auto threads = static_cast<size_t>(decode_threads);
-  const uint64_t decoders =
-      spent * (threads - std::min(threads, tasks_in_work));
+  const auto at_work = static_cast<size_t>(std::max<int64_t>(
+      0, static_cast<int64_t>(tasks_in_work) - tasks_waiting));
+  const uint64_t decoders = spent * (threads - std::min(threads, at_work));
   const uint64_t readers = spent * static_cast<uint64_t>(std::max(
                                        0, read_threads - readers_running));
   if (rows_queued == 0) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A group's life: planned, opened in a buffer or in lent memory, computed,
-// finished by its stage if it has one (scheduler_stage.cc), delivered.
+// A group's life: planned, opened in a buffer or in lent memory, computed
+// (scheduler_compute.cc), finished by its stage if it has one
+// (scheduler_stage.cc), delivered.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -74,6 +75,7 @@ GroupMap::iterator Scheduler::State::Plan(StreamState& stream, size_t most) {
   group->asked_at = ask.asked_at;
   group->lease = ask.ask.lease;
   group->work = stream.work;
+  group->shared = stream.shared;
   const auto first = static_cast<ptrdiff_t>(ask.next);
   const auto last = first + static_cast<ptrdiff_t>(rows);
   group->rows.assign(ask.ask.rows.begin() + first, ask.ask.rows.begin() + last);
@@ -133,41 +135,6 @@ bool Scheduler::State::OpenAtOnce(StreamState& stream,
   }
   for (const auto& each : *opens) each->phase = Phase::kOpening;
   return false;
-}
-
-Scheduler::State::Computed Scheduler::State::Compute(const Task& task,
-                                                     ThreadState* state) {
-  const Group& group = *task.group;
-  Computed computed;
-  for (const TaskRow& row : task.rows) {
-    SpanScope span(group.trace, SpanKind::kRow, group.span, 1, group.clock);
-    absl::Status status = ComputeRow(group, row, state);
-    if (status.ok()) continue;
-    span.set_failed();
-    if (computed.status.ok()) computed = {std::move(status), row.index};
-  }
-  return computed;
-}
-
-absl::Status Scheduler::State::ComputeRow(const Group& group,
-                                          const TaskRow& task_row,
-                                          ThreadState* state) {
-  const size_t index = task_row.index;
-  const RowOf row{
-      .epoch = group.epoch,
-      .step = group.step,
-      .row = group.rows[index],
-      .sample = group.samples[index],
-      .brought = group.brought.empty() ? nullptr : &group.brought[index],
-      .records = group.reads == nullptr ? nullptr : &task_row.records,
-      .absent = group.absent};
-  if (group.stage != nullptr)
-    return group.stage->stage->Prepare(group.first + index, row, state);
-  absl::InlinedVector<std::span<std::byte>, 4> outputs;
-  for (size_t field = 0; field < group.outputs.field_bytes.size(); ++field)
-    outputs.emplace_back(group.outputs.At(field, index),
-                         group.outputs.field_bytes[field]);
-  return group.work->Compute(row, state, outputs);
 }
 
 void Scheduler::State::Deliver(std::shared_ptr<Group> group) {

@@ -88,8 +88,13 @@ Scheduler::State::Ended Scheduler::State::End(const Task& task,
     Job& job = *it->second->job;
     it->second->vtime += ns - task.charged_ns;
     job.vtime += ns - task.charged_ns;
-    const auto rows = static_cast<double>(task.rows.size());
-    job.mean_ns += (ns / rows - job.mean_ns) * std::min(rows / 32, 1.0);
+    job.rows_total += task.rows.size();
+    if (computed.copied) {
+      job.rows_shared_total += task.rows.size();
+    } else {  // the mean of a row that is computed
+      const auto rows = static_cast<double>(task.rows.size());
+      job.mean_ns += (ns / rows - job.mean_ns) * std::min(rows / 32, 1.0);
+    }
   }
   const bool complete = !group.dropped && group.done == group.rows.size();
   if (group.stage == nullptr) return {.delivers = complete};

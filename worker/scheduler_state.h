@@ -9,6 +9,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
@@ -22,6 +23,7 @@
 #include "core/stages.h"
 #include "core/tracing.h"
 #include "worker/scheduler.h"
+#include "worker/shared_rows.h"
 
 namespace leat::worker {
 
@@ -29,6 +31,7 @@ namespace leat::worker {
 // be gRPC's.
 struct SharedCounters {
   std::atomic<uint64_t> rows_total{0}, rows_placed_total{0};
+  std::atomic<uint64_t> rows_shared_total{0};
   std::atomic<uint64_t> row_errors_total{0}, busy_ns{0};
   std::atomic<uint64_t> groups_unsent{0}, groups_sent{0}, sending_ns{0};
   Histogram latency;
@@ -146,6 +149,7 @@ struct Group {
   std::shared_ptr<const void> lease;
   std::shared_ptr<const LentMemory> memory;
   std::shared_ptr<const RowWork> work;
+  std::shared_ptr<SharedRows> shared;  // null: none of its rows are
   std::shared_ptr<SharedStage> stage;
   size_t first = 0;                         // row of the stage
   std::shared_ptr<GroupReads> reads;        // null: not read ahead
@@ -210,8 +214,9 @@ struct StreamState {
   size_t rows_ready = 0;  // read and not begun
   size_t rows_ahead = 0;  // these, and those being read
   double vtime = 0;
-  bool eligible = false;  // when last looked at
-  bool opening = false;   // one of its groups: another waits
+  bool eligible = false;               // when last looked at
+  bool opening = false;                // one of its groups: another waits
+  std::shared_ptr<SharedRows> shared;  // null: none of its rows are
 };
 
 struct Job {
@@ -221,6 +226,7 @@ struct Job {
   bool eligible = false;
   std::shared_ptr<ReadAccount> reads = std::make_shared<ReadAccount>();
   size_t booked = 0;  // bytes of the pool, by groups that are read ahead
+  uint64_t rows_total = 0, rows_shared_total = 0;  // as Scheduler::JobRows
   std::map<uint64_t, StreamState*> streams;
 };
 
@@ -231,6 +237,7 @@ struct Scheduler::State {
         pool(p),
         wake(std::move(w)),
         clock(c),
+        shared_rows(options.shared_rows_bytes),
         waits_at(c.Now()) {}
 
   using Groups = std::vector<std::shared_ptr<Group>>;
@@ -252,7 +259,10 @@ struct Scheduler::State {
   struct Computed {
     absl::Status status;
     size_t failed_at = 0;
+    bool copied = false;  // the row was computed for another stream
   };
+  // A row that another stream's thread computes.
+  class SharedRow;
 
   // Rows of a group that one thread reads, one after the other.
   struct ReadTask {
@@ -360,10 +370,17 @@ struct Scheduler::State {
   // What the threads waited for since it was called last, as things stand: to
   // be called before that changes. Costs the same however much there is.
   void NoteWaits(MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // The rows, one after the other, whether or not some of them fail.
-  static Computed Compute(const Task& task, ThreadState* state);
+  // The rows, one after the other, whether or not some of them fail. nullopt:
+  // another thread has the task, and ends it.
+  static std::optional<Computed> Compute(const std::shared_ptr<State>& state,
+                                         Task* task, ThreadState* thread);
+  static std::optional<Computed> ComputeShared(
+      const std::shared_ptr<State>& state, Task* task, ThreadState* thread);
   static absl::Status ComputeRow(const Group& group, const TaskRow& row,
-                                 ThreadState* state);
+                                 ThreadState* thread);
+  // Ends a task of rows, and delivers its group if that is complete.
+  static void EndTask(const std::shared_ptr<State>& state, Task task,
+                      const Computed& computed, Duration spent);
   // Hands a group that nobody writes to any more to its sink.
   static void Deliver(std::shared_ptr<Group> group);
   // Has a stage finish its rows; delivers its groups then.
@@ -378,6 +395,7 @@ struct Scheduler::State {
       std::make_shared<SharedCounters>();
   std::atomic<bool> stopping{false};
   WakeSignal reading;  // of the threads that read
+  SharedRowsTable shared_rows;
   StageClocks decode_clocks{clock}, read_clocks{clock};
 
   mutable Mutex mu;
@@ -396,6 +414,9 @@ struct Scheduler::State {
   size_t rows_queued ABSL_GUARDED_BY(mu) = 0;
   // Tasks of rows and of groups to open: as many threads have them.
   size_t tasks_in_work ABSL_GUARDED_BY(mu) = 0;
+  // Those of them whose row another thread computes; may be less than 0 for a
+  // moment.
+  int64_t tasks_waiting ABSL_GUARDED_BY(mu) = 0;
   size_t stages_in_work ABSL_GUARDED_BY(mu) = 0;  // being finished
   size_t streams_ahead ABSL_GUARDED_BY(mu) = 0;   // that read ahead
   size_t booked ABSL_GUARDED_BY(mu) = 0;          // as Job's, of all

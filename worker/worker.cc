@@ -152,6 +152,7 @@ struct Worker::State {
         .max_streams = config.max_streams,
         .read_threads = config.read_threads,
         .read_ahead_bytes = config.read_ahead_bytes,
+        .shared_rows_bytes = config.shared_rows_bytes,
         .make_thread_state = context.kernels.make_thread_state};
   }
   JobTableOptions TableConfig() const {
@@ -263,6 +264,7 @@ v1::WorkerStats Worker::State::CollectStats(Interval* interval) {
   stats.set_damaged_streams_total(rows.counters().damaged_streams);
   stats.set_rows_queued(now.rows_queued);
   stats.set_rows_placed_total(now.rows_placed_total);
+  AddSharedRows(now, &stats);
   if (lending != nullptr) stats.set_lent_bytes(lending->counters().bytes);
   stats.set_streams(now.streams);
   AddCached(cached.datasets, stats.mutable_cached_datasets());

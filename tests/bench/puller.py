@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One measured trainer without a model: prints a line of JSON.
 
-puller.py numpy|kept|jax|start|paced --images DIR [--address ADDR] --seconds S --name JOB
+puller.py numpy|kept|jax|start|paced|together --images DIR [--address ADDR] --seconds S --name JOB
 """
 
 import argparse
@@ -91,9 +91,20 @@ def paced(job, args):
     return {"median_ms": 1e3 * statistics.median(waits), "longest_ms": 1e3 * max(waits), "steps": len(waits)}
 
 
+def together(job, args):
+    """Eight epochs, from when a line comes: several trainers begin at the same time."""
+    print("ready", flush=True)
+    sys.stdin.readline()
+    begin, images = time.perf_counter(), 0
+    with job.batches(epochs=8) as batches:
+        for batch in batches:
+            images += len(batch["image"])
+    return {"img_per_s": images / (time.perf_counter() - begin)}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("mode", choices=("numpy", "kept", "jax", "start", "paced"))
+    parser.add_argument("mode", choices=("numpy", "kept", "jax", "start", "paced", "together"))
     parser.add_argument("--images", required=True)
     parser.add_argument("--address")
     parser.add_argument("--seconds", type=float, default=5)
@@ -110,7 +121,8 @@ def main():
                 first = time.perf_counter()
             result = {"connect_ms": 1e3 * (connected - begin), "first_batch_ms": 1e3 * (first - begin)}
         else:
-            result = {"numpy": as_numpy, "kept": kept, "jax": as_jax, "paced": paced}[args.mode](job, args)
+            measured = {"numpy": as_numpy, "kept": kept, "jax": as_jax, "paced": paced, "together": together}
+            result = measured[args.mode](job, args)
     print("RESULT " + json.dumps(result), flush=True)
     sys.stdout.flush()
     os._exit(0)

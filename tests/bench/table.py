@@ -20,7 +20,7 @@ from peers.runner import median  # noqa: E402
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 ONE_CORE_PEERS = tuple(dict.fromkeys(one_core.OPERATOR_PEERS + one_core.READER_PEERS))
-SECTIONS = ("rates", "caches", "stream", "start", "faults", "overhead", "operators", "readers")
+SECTIONS = ("rates", "caches", "trainers", "stream", "start", "faults", "overhead", "operators", "readers")
 # What a worker keeps of JPEG files in memory from the second epoch on.
 FORMS = ("none", "seek", "coefficients", "pixels", "all")
 
@@ -65,13 +65,13 @@ class Service:
         return peaks
 
 
-def puller(args, mode, *flags, **env):
+def puller(args, mode, *flags, stdin=None, **env):
     argv = [sys.executable, str(HERE / "puller.py"), mode, "--images", str(args.images), "--seconds",
             str(args.seconds), *flags]
     environment = {**os.environ, "LEAT_NATIVE_DIR": str(args.native), "PYTHONPATH": str(ROOT / "python_client/src"),
                    "JAX_PLATFORMS": "cpu", **env}
     environment.pop("LEAT_COORDINATOR", None)
-    return subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=environment)
+    return subprocess.Popen(argv, stdin=stdin, stdout=subprocess.PIPE, text=True, env=environment)
 
 
 def result_of(process):
@@ -132,6 +132,36 @@ def measure_caches(args, out):
             with Service(args, folder, flags=("--forms", forms, "--cache", "2GiB")) as service:
                 one[f"later epochs, {forms}"] = result_of(
                     puller(args, "kept", "--address", service.coordinator.address))["img_per_s"]
+        rounds.append(one)
+
+
+def cpu_seconds(process):
+    """What the process has used, of the user's and the system's time."""
+    fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def measure_trainers(args, out):
+    """What one and four trainers of one job cost the workers, which keep no form of a photo."""
+    rounds = out["trainers"] = []
+    for number in range(args.rounds):
+        one = {}
+        for count in (1, 4):
+            folder = args.folder / f"trainers{number}" / str(count)
+            folder.mkdir(parents=True)
+            with Service(args, folder, flags=("--forms", "none")) as service:
+                pullers = [puller(args, "together", "--address", service.coordinator.address, stdin=subprocess.PIPE)
+                           for _ in range(count)]
+                for each in pullers:
+                    if each.stdout.readline() != "ready\n":
+                        raise RuntimeError(f"a trainer did not begin; exit code {each.wait()}")
+                before = sum(cpu_seconds(worker.process) for worker in service.workers)
+                for each in pullers:
+                    each.stdin.write("\n")
+                    each.stdin.flush()
+                one[f"{count} img_per_s each"] = statistics.mean(result_of(each)["img_per_s"] for each in pullers)
+                one[f"{count} workers_cpu_s"] = sum(cpu_seconds(worker.process) for worker in service.workers) - before
+        one["workers' CPU, 4 to 1"] = one["4 workers_cpu_s"] / one["1 workers_cpu_s"]
         rounds.append(one)
 
 
@@ -209,6 +239,12 @@ def show(out):
         print(out["images"])
         print(f"{'':24}{'img/s':>8}{'ratio':>8}   rounds")
         print("\n".join(runner.line(name, rounds) for name in rounds[0]))
+    rounds = out.get("trainers", [])
+    if rounds:
+        print("\nOne trainer and four of one job, eight epochs from two workers with --forms none")
+        print(out["images"])
+    for name in rounds[0] if rounds else []:
+        print(f"{name:24}{median([r[name] for r in rounds]):8.2f}   {', '.join(f'{r[name]:.2f}' for r in rounds)}")
     for name, values in out.get("client_cpu_s_per_gb", {}).items():
         print(f"client CPU, {name:18} {median(values):6.2f} s/GB")
     for name in out.get("peak_mib", [{}])[0]:
@@ -279,8 +315,9 @@ def main():
     machine = {"cores": args.threads, "processor": platform.processor() or platform.machine(),
                "system": platform.platform()}
     out = {"images": args.what, "machine": machine, "rounds": args.rounds, "seconds": args.seconds}
-    sections = {"rates": measure_rates, "caches": measure_caches, "stream": measure_stream, "start": measure_start,
-                "faults": measure_faults, "overhead": measure_overhead,
+    sections = {"rates": measure_rates, "caches": measure_caches, "trainers": measure_trainers,
+                "stream": measure_stream, "start": measure_start, "faults": measure_faults,
+                "overhead": measure_overhead,
                 "operators": one_core.measure_operators, "readers": one_core.measure_readers}
     with cluster.tempfile.TemporaryDirectory(prefix="leat-bench-") as folder:
         args.folder = pathlib.Path(folder)

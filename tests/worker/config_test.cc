@@ -14,7 +14,7 @@ constexpr uint64_t kMiB = 1 << 20, kGiB = 1 << 30;
 
 uint64_t SumOf(const Config& config) {
   return config.cache_bytes + config.index_bytes + config.buffer_bytes +
-         config.read_ahead_bytes;
+         config.read_ahead_bytes + config.shared_rows_bytes;
 }
 
 TEST(Config, MemoryIsDividedAmongAllThatTheWorkerKeeps) {
@@ -35,7 +35,8 @@ TEST(Config, MemoryIsDividedAmongAllThatTheWorkerKeeps) {
   EXPECT_EQ(config.index_bytes, 256 * kMiB);
   EXPECT_EQ(config.buffer_bytes, 512 * kMiB);
   EXPECT_EQ(config.read_ahead_bytes, 256 * kMiB);
-  EXPECT_EQ(config.cache_bytes, kGiB);
+  EXPECT_EQ(config.shared_rows_bytes, 128 * kMiB);
+  EXPECT_EQ(config.cache_bytes, 896 * kMiB);
 }
 
 TEST(Config, APodIsCalledByTheNameOfItsAddress) {

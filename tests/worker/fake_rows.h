@@ -28,7 +28,10 @@ class FakeWork : public RowWork {
       std::span<const std::span<std::byte>> outputs) const override {
     const uint64_t sample = row.sample;
     if (on_compute) on_compute(row.epoch, sample);
-    if (sample == bad_sample) return DataLoss("sample {} is bad", sample);
+    if (sample == bad_sample) {
+      if (row.bad != nullptr) *row.bad = true;
+      return DataLoss("sample {} is bad", sample);
+    }
     std::memset(outputs[0].data(), static_cast<int>(sample & 255),
                 outputs[0].size());
     std::memcpy(outputs[1].data(), &sample, sizeof sample);
@@ -40,6 +43,20 @@ class FakeWork : public RowWork {
  private:
   const std::string key_;
   const std::vector<size_t> bytes_;
+};
+
+// Its rows may be shared with those of works of the same key.
+class SharedWork : public FakeWork {
+ public:
+  SharedWork(std::string job, Digest key, size_t big = 100)
+      : FakeWork(std::move(job), big), key_(key) {}
+  const Digest* sharing_key() const override { return &key_; }
+  RowKey KeyOf(const RowOf& row) const override {
+    return {.epoch = row.epoch, .sample = row.sample};
+  }
+
+ private:
+  const Digest key_;
 };
 
 // Keeps what it is given until told to drop it.
