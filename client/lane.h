@@ -134,7 +134,9 @@ struct Peer {
   uint64_t rows = 0;
   uint64_t bytes = 0;
   Duration waited_for{0};  // of the consumer's waits, those that it caused
-  double row_ns = 0;       // that a row takes it, moving average; 0: not known
+  double row_ns = 0;       // that a row takes it; 0: not known
+  // The newest rows, of which older ones count less, and what they took.
+  double spent_ns = 0, spent_rows = 0;
   // Bytes of brought samples that it may owe at a time; 0: no bound of its own.
   uint64_t brought_bytes = 0;
   Plane plane = Plane::kAuto;  // of its newest rows; kAuto: none

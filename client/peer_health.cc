@@ -2,6 +2,7 @@
 //
 // How the peers of a PeerTable fare: back-off, faults, silence, speed.
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "client/peer_table.h"
@@ -12,7 +13,7 @@ namespace {
 
 constexpr uint64_t kColdRows = 32;      // p95 means nothing below
 constexpr size_t kMaxNamedWorkers = 8;  // in an error
-constexpr double kRowTimeGain = 0.2;
+constexpr double kRowTimeOf = 128;      // rows, of the newest
 // Of the workers, one in so many may be taken to have stopped at a time. More
 // are not silent by chance: storage, or a start, keeps them all.
 constexpr size_t kStoppedShare = 10;
@@ -173,12 +174,13 @@ void PeerTable::Delivered(Lane& lane, uint64_t rows, uint64_t bytes,
   // The worker spent the time on the group since the group before, or since it
   // had something to do.
   const Duration spent = now - std::exchange(lane.busy_since, now);
-  const double row_ns =
-      static_cast<double>(spent.count()) / static_cast<double>(group_rows);
-  if (peer.row_ns <= 0)
-    peer.row_ns = row_ns;
-  else
-    peer.row_ns += (row_ns - peer.row_ns) * kRowTimeGain;
+  // Groups come in bursts, so that the time of one says little: the sums of
+  // the newest rows do, to which a slow row adds its whole time.
+  const auto number = static_cast<double>(group_rows);
+  const double kept = std::exp(-number / kRowTimeOf);
+  peer.spent_ns = peer.spent_ns * kept + static_cast<double>(spent.count());
+  peer.spent_rows = peer.spent_rows * kept + number;
+  peer.row_ns = peer.spent_ns / peer.spent_rows;
 }
 
 Duration PeerTable::HedgeDelay() const {

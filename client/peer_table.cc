@@ -11,6 +11,13 @@
 namespace leat::client {
 namespace {
 
+// How much more than others the sample stays with its first owner, 2/3 to 4/3.
+double Reluctance(uint64_t sample) {
+  constexpr uint64_t kGoldenRatio = 0x9E3779B97F4A7C15;
+  const auto place = static_cast<double>((sample * kGoldenRatio) >> 32);
+  return (2 + 2 * place * 0x1p-32) / 3;
+}
+
 constexpr size_t kMaxPeers = 4096;    // then absent ones are forgotten
 constexpr size_t kFullPeers = 60000;  // then former ones are, too
 
@@ -199,7 +206,9 @@ double PeerTable::Backlog(uint16_t worker, uint32_t more_rows) const {
 
 // `first`, or the owner that will be done much sooner. Any owner gives the same
 // bytes: where a row is asked decides only who is busy, and which cache is
-// used.
+// used. How much sooner that must be differs between samples and not between
+// consumers: the same samples spill first, so that other consumers, and later
+// epochs, find them where they went.
 uint16_t PeerTable::Spill(uint16_t first, uint32_t shard, const Step& step,
                           uint32_t index, MonotonicTime now) const {
   const double backlog = Backlog(first, 0);
@@ -210,8 +219,9 @@ uint16_t PeerTable::Spill(uint16_t first, uint32_t shard, const Step& step,
     if (worker == first || worker == Row::kNobody ||
         peers_[worker].row_ns <= 0 || !Usable(worker, step, index, false, now))
       continue;
-    const double other =
-        config_.spill_factor * Backlog(worker, config_.spill_rows);
+    const double other = config_.spill_factor *
+                         Reluctance(step.samples[index]) *
+                         Backlog(worker, config_.spill_rows);
     if (other < least) {
       least = other;
       best = worker;
