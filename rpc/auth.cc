@@ -34,9 +34,10 @@ absl::Status Security::Validate() const {
     return InvalidArgument(
         "TLS needs a certificate and its key: only the {} is given",
         cert_pem.empty() ? "key" : "certificate");
-  if (!san_roles.empty() && (ca_pem.empty() || cert_pem.empty()))
+  if (!san_roles.empty() && (callers_ca().empty() || cert_pem.empty()))
     return InvalidArgument(
-        "--role-from-san needs --tls-ca, --tls-cert and --tls-key: else no "
+        "--role-from-san needs --tls-ca FILE, --tls-cert and --tls-key: else "
+        "no "
         "caller shows a certificate");
   return absl::OkStatus();
 }
@@ -96,7 +97,7 @@ bool IsLocal(std::string_view address) {
 bool IsExposed(const Security& security, std::string_view address) {
   if (IsLocal(address)) return false;
   return security.cert_pem.empty() ||
-         (security.token.empty() && security.ca_pem.empty());
+         (security.token.empty() && security.callers_ca().empty());
 }
 
 absl::Status CheckListener(const Security& security, std::string_view address) {

@@ -40,8 +40,10 @@ bool Fits(const SanRole& rule, std::string_view name);
 
 struct Security {
   std::string token;   // empty: none is asked for, none sent
-  std::string ca_pem;  // client: roots to trust; server: roots of client
-                       // certificates (asks for them if set)
+  std::string ca_pem;  // client: roots to trust; server: as callers_ca() says
+  // ca_pem is what the machine trusts: everybody who has a certificate for a
+  // name of the internet. So it says nothing of callers.
+  bool system_roots = false;
   std::string
       cert_pem;  // server: with key_pem turns TLS on; client: its certificate
   std::string key_pem;
@@ -50,7 +52,13 @@ struct Security {
   // operator's.
   std::vector<SanRole> san_roles;
 
-  // kInvalidArgument: a certificate without a key, san_roles without ca_pem.
+  // Server: roots of callers' certificates, which are asked for if there are
+  // any.
+  std::string_view callers_ca() const {
+    return system_roots ? std::string_view() : ca_pem;
+  }
+  // kInvalidArgument: a certificate without a key, san_roles without
+  // callers_ca().
   absl::Status Validate() const;
 };
 

@@ -7,11 +7,13 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <utility>
 
 #include "core/access.h"
 #include "core/log.h"
 #include "core/status.h"
+#include "core/system_roots.h"
 
 namespace leat::rpc {
 namespace {
@@ -72,8 +74,26 @@ absl::Status RefuseOtherTokens(const char* leat_token) {
       "access token, and LEAT_TOKEN unset");
 }
 
+namespace {
+
+absl::StatusOr<std::string> FileOf(const std::string& ca) {
+  const char* const variable = std::getenv("SSL_CERT_FILE");
+  absl::StatusOr<std::string> path =
+      RootsFile(ca, variable == nullptr ? "" : variable,
+                [](const char* path) { return access(path, F_OK) == 0; });
+  if (!path.ok()) return Annotate(path.status(), "--tls-ca " + ca);
+  return path;
+}
+
+}  // namespace
+
+std::string CaFileOf(const TlsFiles& files) {
+  return FileOf(files.ca).value_or("");
+}
+
 absl::Status ReadTls(const TlsFiles& files, Security* security) {
   Security read;
+  ASSIGN_OR_RETURN(const std::string ca, FileOf(files.ca));
   const auto get = [](std::string_view flag, const std::string& path,
                       std::string* text) -> absl::Status {
     if (path.empty()) return absl::OkStatus();
@@ -82,7 +102,7 @@ absl::Status ReadTls(const TlsFiles& files, Security* security) {
   };
   RETURN_IF_ERROR(get("--tls-cert", files.cert, &read.cert_pem));
   RETURN_IF_ERROR(get("--tls-key", files.key, &read.key_pem));
-  RETURN_IF_ERROR(get("--tls-ca", files.ca, &read.ca_pem));
+  RETURN_IF_ERROR(get("--tls-ca", ca, &read.ca_pem));
   if (struct stat info{}; !files.key.empty() &&
                           stat(files.key.c_str(), &info) == 0 &&
                           (info.st_mode & S_IROTH) != 0)
@@ -93,6 +113,7 @@ absl::Status ReadTls(const TlsFiles& files, Security* security) {
   security->cert_pem = std::move(read.cert_pem);
   security->key_pem = std::move(read.key_pem);
   security->ca_pem = std::move(read.ca_pem);
+  security->system_roots = files.ca == kSystemRoots;
   return absl::OkStatus();
 }
 

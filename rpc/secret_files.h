@@ -16,8 +16,10 @@ namespace leat::rpc {
 struct TlsFiles {
   std::string cert;  // --tls-cert
   std::string key;   // --tls-key
-  std::string ca;    // --tls-ca
+  std::string ca;    // --tls-ca; or "system" (core/system_roots.h)
 };
+// The file that `ca` stands for; empty: none.
+std::string CaFileOf(const TlsFiles& files);
 
 // The access token in a file, without the line's end. Errors name the flag and
 // the path: kNotFound, kPermissionDenied, kInvalidArgument: empty, larger than
@@ -27,7 +29,8 @@ absl::StatusOr<std::string> ReadAccessToken(const std::string& path);
 // none). A daemon that ignored it would let everybody in whom it was set to
 // keep out.
 absl::Status RefuseOtherTokens(const char* leat_token);
-// Sets the three texts of `security` to what the files say now. After an error
+// Sets the three texts of `security` to what the files say now, and whether
+// the roots are the system's. After an error
 // it is as it was. Errors: as ReadAccessToken, with 1 MiB.
 absl::Status ReadTls(const TlsFiles& files, Security* security);
 

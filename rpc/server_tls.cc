@@ -160,8 +160,8 @@ absl::Status CheckRoots(const Security& security) {
 }
 
 ServerTls::ServerTls(const Security& security)
-    : asks_for_certificates_(!security.ca_pem.empty()),
-      ca_(security.ca_pem),
+    : asks_for_certificates_(!security.callers_ca().empty()),
+      ca_(security.callers_ca()),
       cert_(security.cert_pem),
       key_(security.key_pem) {}
 
@@ -186,16 +186,16 @@ std::shared_ptr<grpc::ServerCredentials> ServerTls::Credentials(Gate gate) {
 absl::Status ServerTls::Replace(const Security& security) {
   RETURN_IF_ERROR(CheckTls(security));
   RETURN_IF_ERROR(CheckDates(security, Clock::Real().WallNow()));
-  if (asks_for_certificates_ == security.ca_pem.empty())
+  if (asks_for_certificates_ == security.callers_ca().empty())
     return FailedPrecondition(
         "--tls-ca: whether callers' certificates are asked for is decided at "
         "the start");
   {
     MutexLock lock(&mu_);
-    if (ca_ == security.ca_pem && cert_ == security.cert_pem &&
+    if (ca_ == security.callers_ca() && cert_ == security.cert_pem &&
         key_ == security.key_pem)
       return absl::OkStatus();
-    ca_ = security.ca_pem;
+    ca_ = security.callers_ca();
     cert_ = security.cert_pem;
     key_ = security.key_pem;
     fetched_ = false;

@@ -14,7 +14,7 @@ namespace {
 HttpTls TlsOf(const Security& security) {
   return {.cert = security.cert_pem,
           .key = security.key_pem,
-          .ca = security.ca_pem};
+          .ca = std::string(security.callers_ca())};
 }
 
 bool AreDigits(std::string_view text) {

@@ -154,6 +154,11 @@ absl::Status Complete(const Flags& flags, Config* config) {
   }
   RETURN_IF_ERROR(rpc::RefuseOtherTokens(std::getenv("LEAT_TOKEN")));
   RETURN_IF_ERROR(rpc::ReadTls(flags.tls, &security));
+  if (security.system_roots)
+    return InvalidArgument(
+        "--tls-ca system: want a PEM file of the authorities of callers' "
+        "certificates: whoever has a certificate for a name of the internet "
+        "would be let in");
   for (const std::string& text : flags.san_roles) {
     ASSIGN_OR_RETURN(rpc::SanRole rule, rpc::ParseSanRole(text));
     security.san_roles.push_back(std::move(rule));
@@ -272,7 +277,8 @@ int Run(int argc, char** argv) {
   ReportReady(flags.ready_fd, (*daemon)->address());
   const std::string serving = "serving " + (*daemon)->address();
   notifier.Ready(serving);
-  rpc::FileWatch files({flags.tls.cert, flags.tls.key, flags.tls.ca});
+  rpc::FileWatch files(
+      {flags.tls.cert, flags.tls.key, rpc::CaFileOf(flags.tls)});
   const int signal = signals.Wait(flags.lifeline_fd, &files, [&](bool asked) {
     if (asked) notifier.Reloading();
     Reload(flags, config.security, daemon->get());

@@ -399,7 +399,10 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
   app.add_option("--tls-cert", config.tls.cert,
                  "PEM file: turns TLS on; SIGHUP reads it again");
   app.add_option("--tls-key", config.tls.key, "PEM file");
-  app.add_option("--tls-ca", config.tls.ca, "PEM file of the roots to trust");
+  app.add_option("--tls-ca", config.tls.ca,
+                 "PEM file of the roots to trust, which also asks callers for "
+                 "a certificate; or system: what the machine trusts, and "
+                 "callers are asked for none");
   std::vector<std::string> san_roles;
   app.add_option("--role-from-san", san_roles,
                  "PATTERN=ROLE: the role of callers whose certificate has such "

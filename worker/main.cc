@@ -127,7 +127,8 @@ int Run(leat::worker::Config config, leat::rpc::StopSignals* signals) {
                              address, config.coordinator));
   ready_step();
   leat::rpc::Security last = config.security;
-  leat::rpc::FileWatch files({config.tls.cert, config.tls.key, config.tls.ca,
+  leat::rpc::FileWatch files({config.tls.cert, config.tls.key,
+                              leat::rpc::CaFileOf(config.tls),
                               config.access_token_file});
   const int signal = signals->Wait(config.lifeline_fd, &files, [&](bool asked) {
     if (asked) notifier.Reloading();

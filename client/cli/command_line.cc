@@ -58,7 +58,8 @@ void CommandLine::State::AddGlobal() {
   file("--access-token-file", options.access_token_file,
        "file with the service's access token (LEAT_ACCESS_TOKEN is the token "
        "itself)");
-  file("--tls-ca", options.tls_ca, "roots to trust (LEAT_TLS_CA): use TLS");
+  file("--tls-ca", options.tls_ca,
+       "roots to trust (LEAT_TLS_CA): use TLS; system: those of this machine");
   file("--tls-cert", options.tls_cert, "own certificate (LEAT_TLS_CERT)");
   file("--tls-key", options.tls_key, "its key (LEAT_TLS_KEY)");
   app.add_option("--timeout", options.timeout,

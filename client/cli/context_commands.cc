@@ -105,7 +105,7 @@ absl::Status SetValues(const Session& session, Context* context) {
     if (!session.line().Given(key.flag)) continue;
     std::string value = given(key);
     RETURN_IF_ERROR(CheckContextValue(key, key.flag, value));
-    if (key.file && !value.empty()) {
+    if (IsPath(key, value)) {
       std::error_code error;
       value = std::filesystem::absolute(value, error).string();
       if (error)

@@ -19,6 +19,7 @@
 #include "client/cli/session.h"
 #include "client/cli/text.h"
 #include "core/status.h"
+#include "core/system_roots.h"
 #include "yaml-cpp/yaml.h"
 
 namespace leat::cli {
@@ -323,12 +324,17 @@ absl::Status WriteContexts(const std::string& path, const Contexts& contexts) {
   return failed(Message(written));
 }
 
+bool IsPath(const ContextKey& key, std::string_view value) {
+  return key.file && !value.empty() &&
+         (key.value != &Context::tls_ca || value != kSystemRoots);
+}
+
 Context Resolved(Context context, const std::string& path,
                  const std::string& home) {
   namespace fs = std::filesystem;
   for (const ContextKey& each : kKeys) {
     std::string& value = context.*each.value;
-    if (!each.file || value.empty() || value[0] == '/') continue;
+    if (!IsPath(each, value) || value[0] == '/') continue;
     value = value.starts_with("~/") && !home.empty()
                 ? home + value.substr(1)
                 : (fs::path(path).parent_path() / value).string();

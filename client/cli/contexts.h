@@ -48,6 +48,8 @@ struct ContextKey {
   bool file = false;  // a path
 };
 std::span<const ContextKey> ContextKeys();
+// Whether the value is a path, and not a name in the place of one.
+bool IsPath(const ContextKey& key, std::string_view value);
 
 using Variable =
     std::function<std::optional<std::string>(const char* variable)>;

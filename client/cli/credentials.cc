@@ -25,7 +25,7 @@ namespace leat::cli {
 namespace {
 
 constexpr std::streamsize kMostBytes = 1 << 20;
-constexpr size_t kMostCertificates = 100;
+constexpr size_t kMostCertificates = 1000;  // a system has some 150
 
 template <auto kFree>
 struct Deleter {

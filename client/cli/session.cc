@@ -11,6 +11,7 @@
 #include "client/cli/printer.h"
 #include "client/cli/text.h"
 #include "core/status.h"
+#include "core/system_roots.h"
 
 namespace leat::cli {
 namespace {
@@ -125,8 +126,13 @@ CredentialSources Session::credentials() const {
     sources.token_file = context_->access_token_file;
   else
     sources.token = environment_.variable("LEAT_ACCESS_TOKEN").value_or("");
-  sources.ca =
+  const std::string ca =
       ValueOf("--tls-ca", options.tls_ca, "LEAT_TLS_CA", &Context::tls_ca);
+  // Where there is none, reading a file of that name says so.
+  sources.ca =
+      RootsFile(ca, environment_.variable("SSL_CERT_FILE").value_or(""),
+                [](const char* path) { return std::ifstream(path).good(); })
+          .value_or(ca);
   sources.cert = ValueOf("--tls-cert", options.tls_cert, "LEAT_TLS_CERT",
                          &Context::tls_cert);
   sources.key =

@@ -134,6 +134,18 @@ TEST(Auth, RolesOfCertificatesAreByPatterns) {
   EXPECT_EQ(alone.Validate().code(), absl::StatusCode::kInvalidArgument);
 }
 
+TEST(Auth, TheSystemsRootsSayNothingOfCallers) {
+  Security security{.ca_pem = "roots", .system_roots = true};
+  security.cert_pem = security.key_pem = "x";
+  EXPECT_EQ(security.callers_ca(), "");
+  EXPECT_TRUE(IsExposed(security, "0.0.0.0:1"));
+  security.san_roles.push_back({"*=trainer", Role::kTrainer});
+  EXPECT_EQ(security.Validate().code(), absl::StatusCode::kInvalidArgument);
+  security.system_roots = false;
+  EXPECT_TRUE(security.Validate().ok());
+  EXPECT_FALSE(IsExposed(security, "0.0.0.0:1"));
+}
+
 TEST(Auth, ACertificateNeedsItsKey) {
   EXPECT_EQ(Security{.cert_pem = "x"}.Validate().code(),
             absl::StatusCode::kInvalidArgument);

@@ -19,8 +19,9 @@ SECRET = "5ec2e75ec2e75ec2e75ec2e7"
 KEY = re.compile(r"PRIVATE KEY|" + SECRET + "|" + OWN)
 
 
-@unittest.skipUnless(shutil.which("openssl"), "no openssl program here to make certificates with")
-class BadInput(cluster.ClusterTest):
+class Certificates(cluster.ClusterTest):
+    """Certificates of two authorities, made by openssl in the test's folder."""
+
     def setUp(self):
         super().setUp()
         for authority in ("ca", "other-ca"):
@@ -58,6 +59,42 @@ class BadInput(cluster.ClusterTest):
     def tls(self, cert, key=None):
         return ["--tls-cert", self.path(f"{cert}.pem"), "--tls-key", self.path(f"{key or cert}.key")]
 
+
+@unittest.skipUnless(shutil.which("openssl"), "no openssl program here to make certificates with")
+class SystemRoots(Certificates):
+    """`--tls-ca system`: the authorities that the machine trusts, which SSL_CERT_FILE stands for here."""
+
+    def test_everybody_speaks_tls_and_no_caller_is_asked_for_a_certificate(self):
+        trust = {"SSL_CERT_FILE": self.path("ca.pem")}
+        token = ["--access-token-file", self.path("own-token")]
+        self.start_coordinator(*token, *self.tls("good"), state=False)
+        address = "localhost:" + self.coordinator.address.rsplit(":", 1)[1]
+        self.certificate("worker", names="subjectAltName=IP:127.0.0.1\n")
+        self.start_worker(*token, *self.tls("worker"), "--tls-ca", "system", env=trust, coordinator=address)
+
+        def leat(**env):
+            return subprocess.run([cluster.program("CLI"), "--coordinator", address, "--tls-ca", "system", "get",
+                                   "workers", "-o", "name"], capture_output=True, text=True, timeout=cluster.PATIENCE_S,
+                                  env={"LEAT_ACCESS_TOKEN": OWN, **env})
+        self.until("the worker", lambda: leat(**trust).stdout.strip() == "w0")
+        consumer = self.consumer(self.spec(cluster.train_graph(cluster.photos())), "--tls-ca", self.path("ca.pem"),
+                                 "--access-token", OWN, address=address, epochs=1).finish()
+        self.assertIsNone(consumer.error)
+        self.assertEqual(len(consumer.steps), cluster.STEPS)
+        self.assertNotEqual(leat(SSL_CERT_FILE=self.path("other-ca.pem")).returncode, 0)
+        missing = leat(SSL_CERT_FILE=self.path("no-such.pem"))
+        self.assertIn("no-such.pem", missing.stderr)
+
+    def test_a_coordinator_refuses_it(self):
+        done = subprocess.run([cluster.program("COORDINATOR"), "--listen", "127.0.0.1:0", *self.tls("good"), "--tls-ca",
+                               "system"], capture_output=True, text=True, timeout=cluster.PATIENCE_S,
+                              env={"SSL_CERT_FILE": self.path("ca.pem")})
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("--tls-ca system", done.stderr)
+
+
+@unittest.skipUnless(shutil.which("openssl"), "no openssl program here to make certificates with")
+class BadInput(Certificates):
     def refused(self, program, flags, *parts, code=None, env=None):
         """The program does not start; the last line that it says has all of `parts`, and no secret."""
         done = subprocess.run([cluster.program(program), *flags], capture_output=True, text=True, env=env or {},

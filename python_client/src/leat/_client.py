@@ -51,7 +51,8 @@ def connect(
         access_token: what every caller of the service must know. None: `access_token_file`, LEAT_ACCESS_TOKEN, or the
             file LEAT_ACCESS_TOKEN_FILE. (`token` is another thing: the position of an iterator.)
         access_token_file: a file with the access token.
-        ca: a PEM file of the authorities to trust; given: TLS. None: the file LEAT_TLS_CA.
+        ca: a PEM file of the authorities to trust, or "system": those that this machine trusts; given: TLS. None: what
+            LEAT_TLS_CA says.
         cert: with `key`: PEM files of this client's certificate and key. None: the files LEAT_TLS_CERT, LEAT_TLS_KEY.
         key: see `cert`.
         timeout: seconds for connecting, and for each call without a time-out of its own.

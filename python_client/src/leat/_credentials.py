@@ -26,12 +26,34 @@ def access_token(token: str | None, path: Path) -> str | None:
     return token
 
 
+# Where Debian, Fedora, SUSE and Alpine keep the authorities that a machine trusts.
+SYSTEM_ROOTS = (
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+)
+
+
 def pem(name: str, path: Path) -> str | None:
     """What the file says, or that of the environment; None: there is none. `name`: "ca", "cert" or "key"."""
-    if path is not None:
-        return file_text(name, path)
-    variable = f"LEAT_TLS_{name.upper()}"
-    return file_text(variable, os.environ.get(variable) or None)
+    if path is None:
+        variable = f"LEAT_TLS_{name.upper()}"
+        name, path = variable, os.environ.get(variable) or None
+    if path == "system" and name in ("ca", "LEAT_TLS_CA"):
+        path = _system_roots(name)
+    return file_text(name, path)
+
+
+def _system_roots(name: str) -> str:
+    """The file that SSL_CERT_FILE names, or the system's."""
+    for path in (os.environ.get("SSL_CERT_FILE"), *SYSTEM_ROOTS):
+        if path and (path not in SYSTEM_ROOTS or os.path.isfile(path)):
+            return path
+    raise InvalidArgument(
+        f'{name} is "system", but this machine has no file of the authorities that it trusts; '
+        "expected ca-certificates to be installed, or SSL_CERT_FILE to name one"
+    )
 
 
 def refuse(**given: Any) -> None:

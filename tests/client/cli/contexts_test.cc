@@ -133,6 +133,19 @@ TEST_F(ContextsTest, TheCurrentOneSaysWhereTheServiceIs) {
   EXPECT_EQ(shell_.out, "node1\nnode2\n");
 }
 
+TEST_F(ContextsTest, TheSystemsRootsAreNoPathBesideTheFile) {
+  shell_.variables["SSL_CERT_FILE"] = (folder_ / "bundle.pem").string();
+  File("bundle.pem", "the system's roots");
+  ASSERT_EQ(shell_.Run({"context", "set", "lab", "--coordinator", "lab:1",
+                        "--tls-ca", "system"}),
+            0)
+      << shell_.err;
+  EXPECT_THAT(Read(), HasSubstr("tls_ca: system"));
+  ASSERT_EQ(shell_.Run({"context", "use", "lab"}), 0) << shell_.err;
+  ASSERT_EQ(shell_.Run({"get", "workers"}), 0) << shell_.err;
+  EXPECT_EQ(shell_.connected.ca_pem, "the system's roots");
+}
+
 TEST_F(ContextsTest, NoTokenGoesToAnotherService) {
   File("lab.token", "secret-of-lab");
   Write(

@@ -171,6 +171,21 @@ def test_the_facades_reach_a_service_that_wants_tls(monkeypatch, tmp_path, conne
     monkeypatch.setattr(_shared, "_service", None)
 
 
+def test_the_roots_of_the_system(monkeypatch, tmp_path, connected):
+    (tmp_path / "bundle").write_text("the system's roots")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "bundle"))
+    leat.connect("somebody:1", ca="system").close()
+    assert connected["ca_pem"] == "the system's roots"
+    connected.clear()
+    monkeypatch.setenv("LEAT_TLS_CA", "system")
+    leat.connect("somebody:1").close()
+    assert connected["ca_pem"] == "the system's roots"
+    monkeypatch.delenv("SSL_CERT_FILE")
+    monkeypatch.setattr("leat._credentials.SYSTEM_ROOTS", (str(tmp_path / "none"),))
+    with pytest.raises(leat.InvalidArgument, match="LEAT_TLS_CA is \"system\".*ca-certificates"):
+        leat.connect("somebody:1")
+
+
 def test_a_private_service_needs_nothing_of_the_environment(monkeypatch, connected):
     monkeypatch.setenv("LEAT_TLS_CA", "/no/such/file")
     leat.connect().close()
