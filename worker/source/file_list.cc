@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kBlanks = " \t\r\v\f";
 // A file that is no list may be anybody's secret, so messages do not quote it.
-std::string Shown(std::string_view line) {
+std::string SizeText(std::string_view line) {
   return fmt::format("{} bytes", line.size());
 }
 
@@ -24,14 +24,14 @@ absl::StatusOr<LabelledFile> ParseLine(std::string_view line) {
   if (error != std::errc() || end != label.data() + label.size() ||
       file.label < 0)
     return InvalidArgument("{}: want a name and a label of 0 to 2147483647",
-                           Shown(line));
+                           SizeText(line));
   const std::string_view before = line.substr(0, label_at);
   const size_t name_end = before.find_last_not_of(kBlanks) + 1;
   if (name_end == 0)
-    return InvalidArgument("{}: a label without a name", Shown(line));
+    return InvalidArgument("{}: a label without a name", SizeText(line));
   file.name = before.substr(0, name_end);
   if (file.name.find('\0') != std::string::npos)
-    return InvalidArgument("{}: a name with a byte 0", Shown(line));
+    return InvalidArgument("{}: a name with a byte 0", SizeText(line));
   return file;
 }
 

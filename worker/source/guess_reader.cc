@@ -22,6 +22,15 @@
 namespace leat::worker {
 namespace {
 
+// The beginning of what somebody typed, with nothing that a terminal obeys.
+std::string Excerpt(std::string_view text) {
+  constexpr size_t kMost = 64;
+  std::string excerpt(text.substr(0, kMost));
+  for (char& c : excerpt)
+    if (c < ' ' || c > '~') c = '?';
+  return excerpt;
+}
+
 constexpr std::string_view kPrefix = "readers.";
 constexpr int kMaxLooked = 1000;  // entries of a folder
 
@@ -168,7 +177,7 @@ absl::Status AddGiven(const OperatorInfo& info, const KnownReader& known,
       std::vector<std::string_view> names;
       for (const ArgInfo& each : info.args) names.push_back(each.name);
       return InvalidArgument("{} has no argument \"{}\": want one of {}",
-                             info.name, Shown(name), fmt::join(names, ", "));
+                             info.name, Excerpt(name), fmt::join(names, ", "));
     }
     absl::StatusOr<Value> value = ValueFrom(*arg, texts);
     if (value.ok())
@@ -257,7 +266,7 @@ absl::StatusOr<GuessedReader> GuessReader(const std::string& uri,
     for (const OperatorInfo& each : AllOperators())
       if (each.name.starts_with(kPrefix) && each.name != kExternalReader)
         formats.push_back(std::string_view(each.name).substr(kPrefix.size()));
-    return InvalidArgument("no format \"{}\": want one of {}", Shown(format),
+    return InvalidArgument("no format \"{}\": want one of {}", Excerpt(format),
                            fmt::join(formats, ", "));
   }
   RETURN_IF_ERROR(AddGiven(*info, known, &guess.node));

@@ -140,7 +140,7 @@ TEST_F(ContextsTest, TheSystemsRootsAreNoPathBesideTheFile) {
                         "--tls-ca", "system"}),
             0)
       << shell_.err;
-  EXPECT_THAT(Read(), HasSubstr("tls_ca: system"));
+  EXPECT_THAT(Read(), HasSubstr("tls_ca: \"system\""));
   ASSERT_EQ(shell_.Run({"context", "use", "lab"}), 0) << shell_.err;
   ASSERT_EQ(shell_.Run({"get", "workers"}), 0) << shell_.err;
   EXPECT_EQ(shell_.connected.ca_pem, "the system's roots");
