@@ -14,8 +14,9 @@ namespace {
 
 absl::Status NotKnown(std::string_view id) {
   return Unauthenticated(
-      "access token {} is not known here: it was revoked, or another cluster "
-      "made it; an operator makes one with \"leat access create\"",
+      "access token {} is not known here: it was revoked, has expired, or "
+      "another cluster made it; an operator makes one with \"leat access "
+      "create\"",
       id);
 }
 
