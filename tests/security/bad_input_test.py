@@ -185,7 +185,8 @@ class BadInput(Certificates):
                 ("x", ("status",), ("wrong access token", "--access-token-file", "for role viewer")),
                 (other, ("status",), ("access token 01234567", "another cluster", "leat access create")),
                 (revoked, ("status",), (f"access token {revoked[5:13]}", "revoked", "leat access create")),
-                (short, ("status",), (f"access token {short[5:13]}", "expired", "leat access create", "for role viewer")),
+                (short, ("status",), (f"access token {short[5:13]}", "expired", "leat access create",
+                                      "for role viewer")),
                 (viewer, ("drain", "w0"), ("AdminService/DrainWorker", "for role operator", "viewer/wall", viewer[5:13],
                                            "leat access create"))):
             done = self.leat(*words, token=token)
