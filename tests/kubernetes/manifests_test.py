@@ -157,7 +157,7 @@ class Policies(unittest.TestCase):
             ("its label is", lambda i: flags(i, "pool: cpu", "pool: gpu")),
             ("no Service", lambda i: flags(i, "leat-coordinator.leat", "leat-coordinator.other")),
             ("headless Service", lambda i: flags(i, "pod-domain: leat-worker", "pod-domain: leat-coordinator")),
-            ("it writes to", lambda i: flags(i, "/var/cache/leat", "/tmp")),
+            ("it writes to", lambda i: flags(i, "/var/cache/leat/disk", "/tmp/disk")),
             ("replicas", lambda i: first(i, "Deployment", "leat-worker")["spec"].update(replicas=3)),
             ("0 PodDisruptionBudgets", lambda i: i.remove(first(i, "PodDisruptionBudget", "leat-worker"))),
             ("could not be drained", lambda i: first(i, "PodDisruptionBudget")["spec"].update(maxUnavailable=0)),

@@ -111,7 +111,9 @@ def check_daemon(workload, items):
     drain = told.get("drain-timeout-ms", DRAIN_MS[program]) / 1000
     if pod["terminationGracePeriodSeconds"] < drain + END_S:
         yield f"{where}: it is killed after {pod['terminationGracePeriodSeconds']} s, and drains for {drain} s"
-    paths = [told[key] for key in ("state", "disk-cache") if key in told]
+    # A volume is root's, and a disk cache must be its worker's own: a folder in the volume.
+    paths = [told["state"]] if "state" in told else []
+    paths += [told["disk-cache"].rpartition("/")[0]] if "disk-cache" in told else []
     mounts = {mount["mountPath"] for mount in container["volumeMounts"] if not mount.get("readOnly")}
     if set(paths) != mounts:
         yield f"{where}: it writes to {paths}, and may write to {mounts}"
