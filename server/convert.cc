@@ -81,6 +81,13 @@ v1::BadSample ToProto(const BadSample& sample) {
   return proto;
 }
 
+// Hostile ones are no earlier than 1970 and no later than the year 9999.
+WallTime TimeOf(const google::protobuf::Timestamp& proto) {
+  constexpr int64_t kLast = 253'402'300'799;
+  return WallTime(std::chrono::duration_cast<WallTime::duration>(
+      std::chrono::seconds(std::clamp<int64_t>(proto.seconds(), 0, kLast))));
+}
+
 google::protobuf::Timestamp TimeToProto(WallTime time) {
   const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
                       time.time_since_epoch())
@@ -185,6 +192,7 @@ absl::StatusOr<WorkerRegistration> FromProto(const v1::RegisterWorker& proto) {
                            Cut(proto.name()), key_bytes, rpc::kPublicKeyBytes);
   registration.public_key = proto.public_key();
   registration.not_confined = Cut(proto.not_confined());
+  registration.insecure_listener = Cut(proto.insecure_listener());
   for (int i = 0; i < std::min(proto.devices_size(), kMaxDevices); ++i) {
     registration.devices.push_back(proto.devices(i));
     Sanitise(&registration.devices.back());
@@ -194,8 +202,12 @@ absl::StatusOr<WorkerRegistration> FromProto(const v1::RegisterWorker& proto) {
 
 WorkerReport ReportOf(v1::WorkerStats proto) {
   Sanitise(&proto);
-  const double capacity = proto.capacity_rows_per_s();
-  return {capacity, std::make_shared<const v1::WorkerStats>(std::move(proto))};
+  WorkerReport report;
+  report.capacity_rows_per_s = proto.capacity_rows_per_s();
+  if (proto.has_certificate_expires_at())
+    report.certificate_expiry = TimeOf(proto.certificate_expires_at());
+  report.stats = std::make_shared<const v1::WorkerStats>(std::move(proto));
+  return report;
 }
 
 ConsumerReport ReportOf(v1::ConsumerStats proto) {
@@ -346,6 +358,7 @@ v1::WorkerInfo ToProto(const WorkerView& view) {
   proto.set_decoders_differ(view.decoders_differ);
   proto.set_public_key(from.public_key);
   proto.set_not_confined(from.not_confined);
+  proto.set_insecure_listener(from.insecure_listener);
   for (const StorageTrouble& from : view.troubles) {
     v1::StorageTrouble& trouble = *proto.add_storage_troubles();
     trouble.set_root(from.root);

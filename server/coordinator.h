@@ -410,7 +410,8 @@ class Coordinator {
   SharedParts SharedPartsOfJobs() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   JobView ViewOf(const JobRecord& job, const SharedParts& shared) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void SnapWorkers(Snapshot* to) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void SnapWorkers(WallTime now, Snapshot* to) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void SnapJobs(Now now, Snapshot* to) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void SnapStore(Snapshot* to) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "core/plan.h"
@@ -16,6 +17,23 @@ namespace leat::server {
 namespace {
 
 constexpr size_t kFiguresAtOnce = 1000;  // workers looked at with the lock
+
+// What a worker that is not lost says of who may reach it.
+void SnapOpen(const Membership::Worker& worker, WallTime now, Snapshot* to) {
+  const auto& [name, host] =
+      std::tie(worker.registration->name, worker.registration->host);
+  if (const std::string& why = worker.registration->not_confined; !why.empty())
+    to->unconfined.Add(name, host, why);
+  if (const std::string& address = worker.registration->insecure_listener;
+      !address.empty())
+    to->insecure.Add(name, host, address);
+  if (!worker.report.certificate_expiry) return;
+  const Duration left = *worker.report.certificate_expiry - now;
+  if (left < kCertificateError)
+    to->expiring_soon.Add(name, host, TextOfExpiry(left));
+  else if (left < kCertificateWarn)
+    to->expiring.Add(name, host, TextOfExpiry(left));
+}
 
 }  // namespace
 
@@ -293,21 +311,19 @@ std::optional<WallTime> Coordinator::CertificateExpiry() const {
   return certificate_expiry_;
 }
 
-void Coordinator::SnapWorkers(Snapshot* to) const {
+void Coordinator::SnapWorkers(WallTime now, Snapshot* to) const {
   const auto& workers = membership_.workers();
   to->workers = workers.size();
   to->ready = membership_.num_ready();
   to->lost = membership_.num_lost();
   to->troubled = membership_.num_troubled();
-  to->unconfined = membership_.num_unconfined();
   to->held = membership_.held_until().has_value();
-  if (to->lost > 0 || to->troubled > 0 || to->unconfined > 0)
+  const bool expiring = membership_.first_expiry() < now + kCertificateWarn;
+  if (to->lost > 0 || to->troubled > 0 || membership_.num_open() > 0 ||
+      expiring)
     for (const auto& [name, worker] : workers) {
       const std::string& host = worker.registration->host;
-      const std::string& why = worker.registration->not_confined;
-      if (!worker.lost && !why.empty() &&
-          to->first_unconfined.size() < kMaxAlike)
-        to->first_unconfined.push_back({name, host, why});
+      if (!worker.lost) SnapOpen(worker, now, to);
       if (worker.lost && to->first_lost.size() < kMaxAlike)
         to->first_lost.push_back({name, host});
       if (!worker.lost && !worker.troubles.empty() &&

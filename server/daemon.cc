@@ -55,15 +55,6 @@ absl::Status CheckRoom(const std::string& directory) {
       kLeastRoom);
 }
 
-// The first address that is exposed, and is meant to be; empty: none.
-std::string InsecureListener(const Config& config) {
-  if (!config.security.insecure) return "";
-  if (rpc::IsExposed(config.security, config.listen)) return config.listen;
-  if (config.http.empty()) return "";
-  const std::string http = rpc::HttpAddress(config.http).value_or("");
-  return rpc::IsExposed(config.security, http) ? http : "";
-}
-
 absl::StatusOr<std::unique_ptr<Store>> OpenStore(const Config& config) {
   if (config.state_dir.empty())
     return std::unique_ptr<Store>(std::make_unique<MemoryStore>());
@@ -192,7 +183,9 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
     std::function<void(const absl::Status&)> on_failed) {
   RETURN_IF_ERROR(config.Validate());
   Config adjusted = config;
-  adjusted.coordinator.insecure_listener = InsecureListener(config);
+  adjusted.coordinator.insecure_listener = rpc::InsecureListener(
+      config.security,
+      {config.listen, rpc::HttpAddress(config.http).value_or("")});
   ASSIGN_OR_RETURN(std::unique_ptr<Store> store, OpenStore(config));
   std::unique_ptr<Daemon> daemon(new Daemon(std::make_unique<Parts>(
       adjusted, clock, std::move(store), std::move(on_failed))));

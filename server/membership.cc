@@ -54,8 +54,16 @@ void Membership::Move(Worker* worker, Queue* to) {
 // Adds `worker` to what is counted, or takes it out. Around each change of what
 // it reads.
 void Membership::Count(const Worker& worker, int sign) {
-  if (!worker.lost && !worker.registration->not_confined.empty())
-    num_unconfined_ += sign;
+  if (!worker.lost && (!worker.registration->not_confined.empty() ||
+                       !worker.registration->insecure_listener.empty()))
+    num_open_ += sign;
+  if (const auto& expiry = worker.report.certificate_expiry;
+      !worker.lost && expiry) {
+    if (sign > 0)
+      expiries_.insert(*expiry);
+    else
+      expiries_.erase(expiries_.find(*expiry));
+  }
   if (worker.state() == WorkerState::kReady) {
     num_ready_ += sign;
     if (!worker.troubles.empty()) num_troubled_ += sign;

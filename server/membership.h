@@ -33,6 +33,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -125,8 +126,14 @@ class Membership {
   const DecoderThreads& decoder_threads() const { return decoder_threads_; }
   size_t num_lost() const { return lost_.size(); }
   size_t num_troubled() const { return num_troubled_; }
-  // Of those that are not lost: they said why they are not confined.
-  size_t num_unconfined() const { return num_unconfined_; }
+  // Of those that are not lost: they said why they are not confined, or that
+  // they let in everybody.
+  size_t num_open() const { return num_open_; }
+  // When the first certificate of those that are not lost expires. max():
+  // never.
+  WallTime first_expiry() const {
+    return expiries_.empty() ? WallTime::max() : *expiries_.begin();
+  }
   bool full() const { return workers_.size() >= config_.max_workers; }
   // For tests of what calls cost: workers looked at so far.
   uint64_t visits() const { return visits_; }
@@ -154,7 +161,8 @@ class Membership {
   MonotonicTime hold_began_;
 
   size_t num_ready_ = 0, num_troubled_ = 0;  // troubled ones are ready
-  size_t num_unconfined_ = 0;
+  size_t num_open_ = 0;
+  std::multiset<WallTime> expiries_;
   std::map<DecoderClass, size_t> num_ready_of_;
   DecoderThreads decoder_threads_;
   // Counts, for weighed workers of the same decoder classes, how many have

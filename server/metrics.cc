@@ -127,6 +127,7 @@ constexpr FieldMetric kWorkerFields[] = {
     None("public_key", "a key"),
     None("not_confined", "finding NOT_CONFINED says it"),
     None("pool", "leat_pool_workers counts by it"),
+    None("insecure_listener", "finding INSECURE_LISTENER says it"),
 };
 
 // The fields of WorkerStats that sum up; all else is on workers' pages.

@@ -2,6 +2,7 @@
 #include "server/reports.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "core/status.h"
@@ -27,6 +28,11 @@ class Writer {
 };
 
 using Subjects = std::vector<std::string>;
+
+constexpr char kInsecureRemedy[] =
+    "give --tls-cert, --tls-key and --access-token-file instead of --insecure";
+constexpr char kCertificateRemedy[] =
+    "replace --tls-cert and --tls-key; they are read when they change";
 
 Subjects JobSubjects(const Snapshot::Jobs& jobs) {
   Subjects subjects;
@@ -88,28 +94,62 @@ void AddStorageTroubles(const Snapshot& at, Writer* to) {
             "look at the storage that they share");
 }
 
+// One finding for each of the first, and one for the number of the others, of
+// which `others` is said.
+void AddAlike(const Snapshot::AlikeWorkers& workers, const char* code,
+              const char* severity,
+              const std::function<std::string(const std::string& who,
+                                              const std::string& what)>& say,
+              const char* others, const char* remedy, Writer* to) {
+  for (const Snapshot::AlikeWorkers::Worker& worker : workers.first)
+    to->Add(code, severity, {"worker/" + worker.name},
+            say(fmt::format("worker {} on host {}", worker.name, worker.host),
+                worker.what),
+            remedy);
+  if (workers.more() > 0)
+    to->Add(code, severity, {},
+            fmt::format("{} more workers {}", workers.more(), others), remedy);
+}
+
 void AddUnconfined(const Snapshot& at, Writer* to) {
   const char* const remedy =
       "start it without --no-seccomp, on a kernel and in a container that let "
       "a process confine itself";
-  const auto add = [&](Subjects subjects, const std::string& who,
-                       const std::string& why) {
-    to->Add("NOT_CONFINED", "warn", std::move(subjects),
-            fmt::format("no filter of system calls holds {}, so code from a "
-                        "hole of a decoder could start programs there: {}",
-                        who, why),
-            remedy);
+  const auto say = [](const std::string& who, const std::string& why) {
+    return fmt::format(
+        "no filter of system calls holds {}, so code from a "
+        "hole of a decoder could start programs there: {}",
+        who, why);
   };
-  if (!at.not_confined.empty()) add({}, "the coordinator", at.not_confined);
-  for (const Snapshot::UnconfinedWorker& worker : at.first_unconfined)
-    add({"worker/" + worker.name},
-        fmt::format("worker {} on host {}", worker.name, worker.host),
-        worker.why);
-  if (at.unconfined > at.first_unconfined.size())
-    to->Add("NOT_CONFINED", "warn", {},
-            fmt::format("no filter of system calls holds {} more workers",
-                        at.unconfined - at.first_unconfined.size()),
+  if (!at.not_confined.empty())
+    to->Add("NOT_CONFINED", "warn", {}, say("the coordinator", at.not_confined),
             remedy);
+  AddAlike(at.unconfined, "NOT_CONFINED", "warn", say,
+           "are held by no filter of system calls", remedy, to);
+}
+
+// What callers of workers are to know: who listens to everybody, and whose
+// certificate ends.
+void AddOpenWorkers(const Snapshot& at, Writer* to) {
+  AddAlike(
+      at.insecure, "INSECURE_LISTENER", "warn",
+      [](const std::string& who, const std::string& address) {
+        return fmt::format(
+            "{} takes unencrypted connections, or unknown "
+            "callers, from the network at {}",
+            who, address);
+      },
+      "take unencrypted connections, or unknown callers, from the network",
+      kInsecureRemedy, to);
+  const auto say = [](const std::string& who, const std::string& what) {
+    return fmt::format("the certificate of {} {}", who, what);
+  };
+  AddAlike(at.expiring_soon, "CERTIFICATE_EXPIRES", "error", say,
+           "have certificates that expire within 7 days, or have expired",
+           kCertificateRemedy, to);
+  AddAlike(at.expiring, "CERTIFICATE_EXPIRES", "warn", say,
+           "have certificates that expire within 30 days", kCertificateRemedy,
+           to);
 }
 
 void AddDecoders(const Snapshot& at, Writer* to) {
@@ -208,32 +248,22 @@ void AddSetAside(const Snapshot& at, Writer* to) {
             "they are kept; run the version that wrote them");
 }
 
-constexpr Duration kCertificateWarn = std::chrono::hours(30 * 24);
-constexpr Duration kCertificateError = std::chrono::hours(7 * 24);
-
-int64_t HoursOf(Duration duration) {
-  return std::chrono::duration_cast<std::chrono::hours>(duration).count();
-}
-
 void AddStore(const Snapshot& at, Writer* to) {
   if (!at.insecure_listener.empty())
     to->Add("INSECURE_LISTENER", "warn", {},
             fmt::format("{} takes unencrypted connections, or unknown callers, "
                         "from the network",
                         at.insecure_listener),
-            "give --tls-cert, --tls-key and --access-token-file instead of "
-            "--insecure");
+            kInsecureRemedy);
   if (at.certificate_left && *at.certificate_left < kCertificateWarn)
     to->Add("CERTIFICATE_EXPIRES",
             *at.certificate_left < kCertificateError ? "error" : "warn", {},
-            *at.certificate_left > Duration::zero()
-                ? fmt::format("the coordinator's certificate expires in {} "
-                              "days and {} hours",
-                              HoursOf(*at.certificate_left) / 24,
-                              HoursOf(*at.certificate_left) % 24)
-                : "the coordinator's certificate has expired: nobody can "
-                  "connect",
-            "replace --tls-cert and --tls-key; they are read when they change");
+            fmt::format("the coordinator's certificate {}{}",
+                        TextOfExpiry(*at.certificate_left),
+                        *at.certificate_left > Duration::zero()
+                            ? ""
+                            : ": nobody can connect"),
+            kCertificateRemedy);
   const auto not_kept = [&at] {
     return fmt::format("the last change was not kept: {}",
                        Message(at.last_write));
@@ -257,11 +287,19 @@ void AddStore(const Snapshot& at, Writer* to) {
 
 }  // namespace
 
+std::string TextOfExpiry(Duration left) {
+  if (left <= Duration::zero()) return "has expired";
+  const auto hours =
+      std::chrono::duration_cast<std::chrono::hours>(left).count();
+  return fmt::format("expires in {} days and {} hours", hours / 24, hours % 24);
+}
+
 std::vector<Finding> FindingsOf(const Snapshot& snapshot) {
   Writer to;
   AddWorkers(snapshot, &to);
   AddStorageTroubles(snapshot, &to);
   AddUnconfined(snapshot, &to);
+  AddOpenWorkers(snapshot, &to);
   AddDecoders(snapshot, &to);
   AddUnlikeDecoders(snapshot, &to);
   AddJobs(snapshot, &to);

@@ -41,8 +41,19 @@ struct Snapshot {
     StorageTrouble first;
     size_t troubles = 1;
   };
-  struct UnconfinedWorker {
-    std::string name, host, why;
+  // Workers of which the same is told: the first few, and how many.
+  struct AlikeWorkers {
+    struct Worker {
+      std::string name, host, what;
+    };
+    std::vector<Worker> first;
+    size_t total = 0;
+    void Add(std::string_view name, std::string_view host, std::string what) {
+      if (total++ < kMaxAlike)
+        first.push_back(
+            {std::string(name), std::string(host), std::move(what)});
+    }
+    size_t more() const { return total - first.size(); }
   };
   struct Stalled {
     std::string consumer, job;
@@ -69,11 +80,15 @@ struct Snapshot {
   };
 
   // Workers. Lists hold the first kMaxAlike; the numbers count all.
-  size_t workers = 0, ready = 0, lost = 0, troubled = 0, unconfined = 0;
+  size_t workers = 0, ready = 0, lost = 0, troubled = 0;
   bool held = false;  // silent ones keep their shards
   std::vector<LostWorker> first_lost;
   std::vector<TroubledWorker> first_troubled;
-  std::vector<UnconfinedWorker> first_unconfined;
+  AlikeWorkers unconfined;  // and why
+  AlikeWorkers insecure;    // and the address
+  // And what their certificates do (TextOfExpiry): those that expire within
+  // kCertificateWarn, and those within kCertificateError.
+  AlikeWorkers expiring, expiring_soon;
   std::map<DecoderClass, Jobs> without_decoder;
   // READY workers that decode unlike some jobs, and what the jobs began with.
   std::vector<std::shared_ptr<const WorkerRegistration>> first_unlike;
@@ -98,6 +113,12 @@ struct Snapshot {
   size_t set_aside = 0;
   std::optional<Regressed> regressed;
 };
+
+// A certificate with less left is a warning, and an error.
+inline constexpr Duration kCertificateWarn = std::chrono::hours(30 * 24);
+inline constexpr Duration kCertificateError = std::chrono::hours(7 * 24);
+// "expires in 3 days and 4 hours", or "has expired".
+std::string TextOfExpiry(Duration left);
 
 // In the order: workers, jobs, the store.
 std::vector<Finding> FindingsOf(const Snapshot& snapshot);

@@ -44,6 +44,8 @@ using SessionId = uint64_t;
 struct WorkerReport {
   double capacity_rows_per_s = 0;                // 0: not yet measured
   std::shared_ptr<const v1::WorkerStats> stats;  // nullptr: none yet
+  // nullopt: it has no certificate, or is of a release that does not tell.
+  std::optional<WallTime> certificate_expiry = std::nullopt;
 };
 
 // What a consumer reports: as WorkerReport.
@@ -109,8 +111,9 @@ struct WorkerRegistration {
   std::vector<v1::Device> devices;
   std::vector<Decoders> decoders;  // each of another class that it has
   std::string pool = std::string(kDefaultPool);
-  std::string public_key;    // v1::WorkerRef's; empty: it proves nothing
-  std::string not_confined;  // as in v1::WorkerInfo
+  std::string public_key;  // v1::WorkerRef's; empty: it proves nothing
+  // As in v1::WorkerInfo.
+  std::string not_confined, insecure_listener;
 
   // nullptr: it does not tell them.
   const Decoders* DecodersOf(DecoderClass decoder_class) const {

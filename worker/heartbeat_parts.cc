@@ -63,6 +63,30 @@ void AddSharedRows(const Scheduler::Stats& rows, v1::WorkerStats* stats) {
   }
 }
 
+void AddStorage(const StorageCounters& from, v1::WorkerStats* stats) {
+  stats->set_storage_requests_total(from.requests);
+  stats->set_storage_retries_total(from.retries);
+  stats->set_storage_hedges_total(from.hedges);
+  stats->set_disk_cache_hits_total(from.disk_hits);
+  stats->set_disk_cache_misses_total(from.disk_misses);
+  stats->set_disk_cache_bytes(from.disk_bytes);
+  AddCached(from.disk_datasets, stats->mutable_disk_cached_datasets());
+}
+
+void AddLatency(const Histogram::Summary& from, v1::LatencySummary* to) {
+  to->set_count(from.count);
+  to->set_mean_ms(from.mean_ms);
+  to->set_p50_ms(from.p50_ms);
+  to->set_p95_ms(from.p95_ms);
+  to->set_max_ms(from.max_ms);
+}
+
+void AddExpiry(WallTime expiry, v1::WorkerStats* stats) {
+  stats->mutable_certificate_expires_at()->set_seconds(
+      std::chrono::floor<std::chrono::seconds>(expiry.time_since_epoch())
+          .count());
+}
+
 void TakeBadSamples(BadSamples* from, v1::Heartbeat* heartbeat) {
   for (const auto& [job, samples] : from->Take()) {
     v1::JobBadSamples& bad = *heartbeat->add_bad_samples();

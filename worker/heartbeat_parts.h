@@ -5,10 +5,13 @@
 
 #include <vector>
 
+#include "core/clock.h"
 #include "leat/v1/coordinator.pb.h"
 #include "worker/bad_samples.h"
+#include "worker/histogram.h"
 #include "worker/scheduler.h"
 #include "worker/source/storage/cache_shares.h"
+#include "worker/source/storage/storage.h"
 #include "worker/storage_troubles.h"
 
 namespace leat::worker {
@@ -20,8 +23,15 @@ void AddTroubles(const std::vector<StorageTroubles::Trouble>& troubles,
 void AddCached(const std::vector<CachedDatasetStats>& datasets,
                google::protobuf::RepeatedPtrField<v1::CachedDataset>* to);
 
+void AddStorage(const StorageCounters& from, v1::WorkerStats* stats);
+
+void AddLatency(const Histogram::Summary& from, v1::LatencySummary* to);
+
 // Rows that several streams asked for: in all, and of 64 jobs.
 void AddSharedRows(const Scheduler::Stats& rows, v1::WorkerStats* stats);
+
+// When the worker's certificate expires.
+void AddExpiry(WallTime expiry, v1::WorkerStats* stats);
 
 // Moves what was added since the last heartbeat into this one.
 void TakeBadSamples(BadSamples* from, v1::Heartbeat* heartbeat);

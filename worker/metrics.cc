@@ -130,6 +130,8 @@ constexpr FieldMetric kStatsFields[] = {
     {"shared_rows_bytes", kCacheBytes, kGauge, kCacheBytesHelp, "cache",
      "shared_rows"},
     Unshown("job_rows", "leat_job_shared_ratio of the coordinator"),
+    Unshown("certificate_expires_at",
+            "leat_certificate_expiry_timestamp_seconds"),
 };
 
 constexpr FieldMetric StageTime(std::string_view field,

@@ -5,8 +5,10 @@
 
 #include <array>
 
+#include "core/log.h"
+#include "core/status.h"
 #include "fmt/format.h"
-#include "rpc/auth.h"
+#include "rpc/server_tls.h"
 
 namespace leat::worker {
 namespace {
@@ -33,6 +35,14 @@ std::string Reachable(const std::string& address) {
   const std::string host = address.substr(0, colon);
   if (host != "0.0.0.0" && host != "[::]") return address;
   return HostName() + address.substr(colon);
+}
+
+void WarnOfCertificate(const rpc::Security& security,
+                       const std::string& address) {
+  const absl::Status fits = rpc::CheckName(security, address);
+  if (!fits.ok())
+    LOG_WARN("tls.other_name error=\"{}\" note=\"consumers refuse it\"",
+             Message(fits));
 }
 
 void AddProgram(const Config& config, const GpuWorker& gpus,

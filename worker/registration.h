@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "leat/v1/coordinator.pb.h"
+#include "rpc/auth.h"
 #include "worker/config.h"
 #include "worker/gpu_worker.h"
 
@@ -18,6 +19,10 @@ namespace leat::worker {
 std::string DefaultName(const std::string& listen);
 // A listener on every interface is reached by the host's name.
 std::string Reachable(const std::string& address);
+// Says in the log that consumers who are told `address` will refuse the
+// certificate.
+void WarnOfCertificate(const rpc::Security& security,
+                       const std::string& address);
 // Pool, version, threads and what it decodes.
 void AddProgram(const Config& config, const GpuWorker& gpus,
                 v1::RegisterWorker* registration);

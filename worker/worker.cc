@@ -272,14 +272,7 @@ v1::WorkerStats Worker::State::CollectStats(Interval* interval) {
   stats.set_cache_limit_bytes(cache.limit_bytes());
   stats.set_cache_hits_total(cached.hits);
   stats.set_cache_misses_total(cached.misses);
-  const StorageCounters stored = storage->counters();
-  stats.set_storage_requests_total(stored.requests);
-  stats.set_storage_retries_total(stored.retries);
-  stats.set_storage_hedges_total(stored.hedges);
-  stats.set_disk_cache_hits_total(stored.disk_hits);
-  stats.set_disk_cache_misses_total(stored.disk_misses);
-  stats.set_disk_cache_bytes(stored.disk_bytes);
-  AddCached(stored.disk_datasets, stats.mutable_disk_cached_datasets());
+  AddStorage(storage->counters(), &stats);
   stats.set_rows_ahead(now.rows_ahead);
   stats.set_bytes_ahead(now.bytes_ahead);
   const IndexCache::Stats indexes = jobs.index_stats();
@@ -290,15 +283,10 @@ v1::WorkerStats Worker::State::CollectStats(Interval* interval) {
   stats.set_busy_fraction(
       std::clamp(busy / seconds / config.threads, 0.0, 1.0));
   stats.set_bad_samples_total(bad_samples.total());
-  const Histogram::Summary latency =
-      Histogram::Summarize(last.latency, now.latency);
-  v1::LatencySummary& summary = *stats.mutable_row_latency();
-  summary.set_count(latency.count);
-  summary.set_mean_ms(latency.mean_ms);
-  summary.set_p50_ms(latency.p50_ms);
-  summary.set_p95_ms(latency.p95_ms);
-  summary.set_max_ms(latency.max_ms);
+  AddLatency(Histogram::Summarize(last.latency, now.latency),
+             stats.mutable_row_latency());
   stats.set_rss_bytes(ResidentBytes());
+  if (certificate_expiry) AddExpiry(*certificate_expiry, &stats);
   AddStages({.scheduler = now,
              .threads = config.threads,
              .listing = listing.Fold(),
@@ -329,6 +317,9 @@ absl::Status Worker::State::StartSession() {
   AddMachine(gpus->devices(), &registration);
   registration.set_public_key(key->public_key());
   registration.set_not_confined(not_confined);
+  registration.set_insecure_listener(rpc::InsecureListener(
+      config.security,
+      {config.listen, rpc::HttpAddress(config.http).value_or("")}));
   session = std::make_unique<Session>(
       std::move(options),
       SessionEvents{.make_heartbeat = [this] { return MakeHeartbeat(); },
@@ -377,10 +368,6 @@ std::string Worker::State::Metrics() {
 
 absl::Status Worker::State::StartPages() {
   if (config.http.empty()) return absl::OkStatus();
-  {
-    MutexLock lock(&mu);
-    certificate_expiry = rpc::CertificateExpiry(config.security);
-  }
   ASSIGN_OR_RETURN(pages, rpc::StatusServer::Start(
                               {.address = config.http,
                                .ready = [this] { return Ready(); },
@@ -440,7 +427,12 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(Config config,
   state->name = c.name.empty() ? DefaultName(c.listen) : c.name;
   LOG_INFO("worker.serving name={} address={} {}", state->name, state->address,
            c.ToString());
+  WarnOfCertificate(c.security, state->address);
   RETURN_IF_ERROR(state->tracing.StartExport(c, state->name));
+  {
+    MutexLock lock(&state->mu);
+    state->certificate_expiry = rpc::CertificateExpiry(c.security);
+  }
   RETURN_IF_ERROR(state->StartSession());
   RETURN_IF_ERROR(state->StartPages());
   return std::unique_ptr<Worker>(new Worker(std::move(state)));
@@ -464,6 +456,7 @@ absl::Status Worker::Replace(const rpc::Security& security) {
   }
   if (state_->pages != nullptr)
     RETURN_IF_ERROR(state_->pages->ReplaceTls(security));
+  WarnOfCertificate(security, state_->address);
   state_->client.ReplaceSecurity(security);
   state_->rows.access().ReplaceOwn(security.token);
   return absl::OkStatus();

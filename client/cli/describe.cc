@@ -366,6 +366,11 @@ View DescribeWorker(const Json& worker, absl::Time now) {
              Tone::kWarn));
   if (const std::string why = Text(worker, "not_confined"); !why.empty())
     who.facts.emplace_back("Not confined", Cell(why, Tone::kWarn));
+  if (const std::string open = Text(worker, "insecure_listener"); !open.empty())
+    who.facts.emplace_back("Lets in everybody", Cell(open, Tone::kWarn));
+  if (const std::string expires = Text(stats, "certificate_expires_at");
+      !expires.empty())
+    who.facts.emplace_back("Certificate expires", expires);
   Section load;
   load.title = "Load";
   load.facts = {

@@ -69,6 +69,53 @@ TEST(KnownWorkers, OneThatIsNotConfinedIsAFindingWhileItLives) {
   EXPECT_FALSE(world.Found("NOT_CONFINED"));
 }
 
+TEST(KnownWorkers, OneThatLetsInEverybodyIsAFinding) {
+  World world;
+  WorkerRegistration open = WorkerOf("open");
+  open.insecure_listener = "0.0.0.0:7500";
+  const SessionId session = world.Join(open);
+  EXPECT_NE(world.SummaryOf("INSECURE_LISTENER")
+                .find("worker open on host host-open takes unencrypted"),
+            std::string::npos)
+      << world.SummaryOf("INSECURE_LISTENER");
+  EXPECT_NE(world.SummaryOf("INSECURE_LISTENER").find("0.0.0.0:7500"),
+            std::string::npos);
+  world->CloseWorker(session, /*left=*/true, world.now());
+  EXPECT_FALSE(world.Found("INSECURE_LISTENER"));
+}
+
+TEST(KnownWorkers, OneWhoseCertificateEndsIsAFindingUntilItIsReplaced) {
+  World world;
+  const SessionId session = world.Join("a");
+  world.Join("b");
+  const auto beat = [&](Duration left) {
+    WorkerReport report;
+    report.certificate_expiry = world.now().wall + left;
+    ASSERT_TRUE(
+        world->Heartbeat(session, std::move(report), {}, world.now()).ok());
+  };
+  const auto days = [](int number) { return std::chrono::hours(24 * number); };
+  beat(days(40));
+  EXPECT_FALSE(world.Found("CERTIFICATE_EXPIRES"));
+  beat(days(20));
+  EXPECT_NE(world.SummaryOf("CERTIFICATE_EXPIRES")
+                .find("the certificate of worker a on host host-a expires in "
+                      "20 days and 0 hours"),
+            std::string::npos)
+      << world.SummaryOf("CERTIFICATE_EXPIRES");
+  beat(days(-1));
+  EXPECT_NE(world.SummaryOf("CERTIFICATE_EXPIRES").find("has expired"),
+            std::string::npos);
+  beat(days(40));
+  EXPECT_FALSE(world.Found("CERTIFICATE_EXPIRES"));
+  // One that was long away, and comes back, is counted once.
+  world.Advance(seconds(60));
+  beat(days(3));
+  EXPECT_TRUE(world.Found("CERTIFICATE_EXPIRES"));
+  world->CloseWorker(session, /*left=*/true, world.now());
+  EXPECT_FALSE(world.Found("CERTIFICATE_EXPIRES"));
+}
+
 TEST(KnownWorkers, TheCoordinatorSaysItOfItself) {
   CoordinatorConfig config;
   config.not_confined = "the kernel takes no filter";

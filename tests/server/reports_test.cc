@@ -44,8 +44,10 @@ TEST(Reports, EachFactIsAFindingWithARemedyInAFixedOrder) {
   at.troubled = 1;
   at.first_troubled = {{"v", "host", {"/data", "EIO"}, 2}};
   at.not_confined = "--no-seccomp";
-  at.unconfined = 1;
-  at.first_unconfined = {{"u", "host", "EINVAL"}};
+  at.unconfined.Add("u", "host", "EINVAL");
+  at.insecure.Add("i", "host", "0.0.0.0:2");
+  at.expiring_soon.Add("s", "host", "has expired");
+  at.expiring.Add("e", "host", "expires in 8 days and 0 hours");
   at.without_decoder[DecoderClass::kNvjpeg] = {{"a", "b"}, 9};
   at.stalled = {{"c", "j", 0.5}};
   at.bad_jobs = {{"j", 4, "truncated", absl::OkStatus()},
@@ -57,13 +59,15 @@ TEST(Reports, EachFactIsAFindingWithARemedyInAFixedOrder) {
   at.set_aside = 1;
   at.first_set_aside = {{"", "job old", "its check refuses it", "old", ""}};
   at.regressed = {"w", 9, 5};
-  EXPECT_THAT(CodesOf(at),
-              ElementsAre("NO_WORKERS", "WORKER_LOST", "WORKERS_SILENT",
-                          "WORKER_STORAGE", "NOT_CONFINED", "NOT_CONFINED",
-                          "NO_DECODER", "CONSUMER_STALLED", "BAD_SAMPLES",
-                          "JOB_GIVEN_UP", "INDEX_FAILED", "INSECURE_LISTENER",
-                          "CERTIFICATE_EXPIRES", "STATE_FULL",
-                          "STATE_SET_ASIDE", "STATE_REGRESSED"));
+  EXPECT_THAT(
+      CodesOf(at),
+      ElementsAre("NO_WORKERS", "WORKER_LOST", "WORKERS_SILENT",
+                  "WORKER_STORAGE", "NOT_CONFINED", "NOT_CONFINED",
+                  "INSECURE_LISTENER", "CERTIFICATE_EXPIRES",
+                  "CERTIFICATE_EXPIRES", "NO_DECODER", "CONSUMER_STALLED",
+                  "BAD_SAMPLES", "JOB_GIVEN_UP", "INDEX_FAILED",
+                  "INSECURE_LISTENER", "CERTIFICATE_EXPIRES", "STATE_FULL",
+                  "STATE_SET_ASIDE", "STATE_REGRESSED"));
 }
 
 TEST(Reports, ACertificateIsSpokenOfBeforeItExpires) {
@@ -92,6 +96,12 @@ TEST(Reports, WhatIsTooMuchToListIsCounted) {
   const std::vector<Finding> findings = FindingsOf(at);
   ASSERT_EQ(findings.size(), kMaxAlike + 1);
   EXPECT_THAT(findings.back().summary, HasSubstr("7 more workers"));
+  Snapshot open = Healthy();
+  for (size_t i = 0; i < kMaxAlike + 3; ++i)
+    open.insecure.Add(fmt::format("w{}", i), "host", "0.0.0.0:1");
+  EXPECT_EQ(FindingsOf(open).size(), kMaxAlike + 1);
+  EXPECT_THAT(FindingsOf(open).back().summary,
+              AllOf(HasSubstr("3 more workers"), HasSubstr("unencrypted")));
 }
 
 TEST(ConsumerTable, EveryIndexForgetsWhoHasGone) {
