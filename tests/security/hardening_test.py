@@ -2,10 +2,10 @@
 """What is shipped is hardened by its compiler and its linker: programs at random addresses, tables that cannot be
 written to, no stack that runs, guards on stacks, and checks of copies.
 
-The programs of this tree are looked at; where it is not the release's, its flags are those of daily work, so a small
-program is built with the release's flags of each program too.
+The programs of this tree and its library are looked at; where it is not the release's, its flags are those of daily work,
+so a small program is built with the release's flags of each too.
 
-LEAT_PROGRAMS: paths of the tree's programs, with colons between them; LEAT_BUILD_TYPE: the tree's. Set by CMake.
+LEAT_PROGRAMS: paths of the tree's programs and its library, with colons between them; LEAT_BUILD_TYPE: the tree's. Set by CMake.
 """
 
 import os
@@ -18,7 +18,8 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # What the programs are called in a tree's build.ninja.
-TARGETS = ("leat-coordinator", "leat-worker", "leat-private", "leat_program")
+LIBRARY = "leat_shared"
+TARGETS = ("leat-coordinator", "leat-worker", "leat-private", "leat_program", LIBRARY)
 # A copy of unknown length to a place of known length, which a guard stands beside.
 PROGRAM = """#include <cstdio>
 #include <cstring>
@@ -34,12 +35,12 @@ def readelf(*flags):
     return subprocess.run(["readelf", "--wide", *flags], capture_output=True, text=True, check=True).stdout
 
 
-def weaknesses(program, release):
+def weaknesses(program, release, library=False):
     """What the file lacks, in words. Where `release` is false, what only the release's build has is not looked for."""
     headers, dynamic = readelf("--file-header", "--program-headers", program), readelf("--dynamic", program)
     symbols = readelf("--dyn-syms", program)
     lacks = []
-    if not re.search(r"Type:\s+DYN", headers) or "PIE" not in dynamic:
+    if not re.search(r"Type:\s+DYN", headers) or ("PIE" not in dynamic and not library):
         lacks.append("a random address (PIE)")
     if "GNU_RELRO" not in headers:
         lacks.append("tables that become read-only (RELRO)")
@@ -62,7 +63,7 @@ class Hardening(unittest.TestCase):
         self.assertEqual(len(programs), len(TARGETS))
         for program in programs:
             with self.subTest(program=program):
-                self.assertEqual(weaknesses(program, os.environ["LEAT_BUILD_TYPE"] == "Release"), [])
+                self.assertEqual(weaknesses(program, os.environ["LEAT_BUILD_TYPE"] == "Release", ".so" in program), [])
 
     def test_a_program_without_it_is_found(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -84,15 +85,17 @@ class Hardening(unittest.TestCase):
             source.write_text(PROGRAM)
             for target in TARGETS:
                 compiled = re.search(rf"^build \S*/{target}\.dir/\S+\.o: CXX_COMPILER.*\n((?:  .*\n)+)", ninja, re.M)
-                linked = re.search(rf"^build \S+: CXX_EXECUTABLE_LINKER__{target}_\S* .*\n((?:  .*\n)+)", ninja, re.M)
+                linked = re.search(rf"^build \S+.*: CXX_(?:EXECUTABLE|SHARED_LIBRARY)_LINKER__{target}_\S* .*\n"
+                                   r"((?:  .*\n)+)", ninja, re.M)
                 self.assertTrue(compiled and linked, target)
                 flags = [re.search(rf"^  {name} = (.*)$", lines[1], re.M)[1].split()
                          for name, lines in (("FLAGS", compiled), ("LINK_FLAGS", linked))]
                 program = pathlib.Path(folder, target)
                 subprocess.run(["c++", *flags[0], "-c", source, "-o", f"{program}.o"], check=True)
-                subprocess.run(["c++", *flags[1], f"{program}.o", "-o", program], check=True)
+                library = ["-shared"] if target == LIBRARY else []
+                subprocess.run(["c++", *flags[1], *library, f"{program}.o", "-o", program], check=True)
                 with self.subTest(program=target):
-                    self.assertEqual(weaknesses(program, True), [], flags)
+                    self.assertEqual(weaknesses(program, True, bool(library)), [], flags)
 
 
 if __name__ == "__main__":

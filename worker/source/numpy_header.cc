@@ -55,7 +55,8 @@ absl::StatusOr<DType> DTypeOf(std::string_view descr) {
 // The dictionary's text, consumed from its front.
 class Dictionary {
  public:
-  explicit Dictionary(std::string_view text) : rest_(text) {}
+  explicit Dictionary(std::string_view text)
+      : bytes_(text.size()), rest_(text) {}
 
   absl::StatusOr<NumpyHeader> Parse() {
     if (!Take('{')) return Malformed("a dictionary");
@@ -78,8 +79,8 @@ class Dictionary {
 
  private:
   absl::Status Malformed(std::string_view wanted) const {
-    return DataLoss("its header is malformed: want {} before \"{}\"", wanted,
-                    Shown(rest_));
+    return DataLoss("its header is malformed: want {} at byte {} of {}", wanted,
+                    bytes_ - rest_.size(), bytes_);
   }
 
   void SkipBlanks() {
@@ -126,9 +127,7 @@ class Dictionary {
       SkipBlanks();
       if (!rest_.empty() && (rest_[0] == '[' || rest_[0] == '('))
         return Unimplemented(
-            "its elements are records with fields ({}): want "
-            "one type of numbers",
-            Shown(rest_));
+            "its elements are records with fields: want one type of numbers");
       ASSIGN_OR_RETURN(const std::string_view descr, Text());
       ASSIGN_OR_RETURN(header_.dtype, DTypeOf(descr));
       return absl::OkStatus();
@@ -187,6 +186,7 @@ class Dictionary {
     return absl::OkStatus();
   }
 
+  const size_t bytes_;
   std::string_view rest_;
   NumpyHeader header_;
   bool has_descr_ = false;

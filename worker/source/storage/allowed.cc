@@ -103,6 +103,7 @@ std::string AddressBytes(const sockaddr_storage& address, uint16_t* port) {
   const bool compatible = bytes.starts_with("\0\0\0\0\0\0\0\0\0\0\0\0"sv) &&
                           ntohl(v6.sin6_addr.s6_addr32[3]) > 1;
   if (compatible || bytes.starts_with("\0\0\0\0\0\0\0\0\0\0\xff\xff"sv) ||
+      bytes.starts_with("\0\0\0\0\0\0\0\0\xff\xff\0\0"sv) ||
       bytes.starts_with("\0\x64\xff\x9b\0\0\0\0\0\0\0\0"sv))
     return bytes.substr(12);
   if (bytes.starts_with("\x20\x02"sv)) return bytes.substr(2, 4);  // 6to4
@@ -156,6 +157,8 @@ std::string_view SpecialBytes(std::string_view bytes) {
   if (bytes.starts_with("\xfd\x00\x0e\xc2"sv) ||
       bytes.starts_with("\xfd\x20\x00\xce"sv))
     return "metadata";
+  // 64:ff9b:1::/48 of RFC 8215: each network puts IPv4 elsewhere in it.
+  if (bytes.starts_with("\0\x64\xff\x9b\0\1"sv)) return "translated";
   return "";
 }
 
