@@ -33,6 +33,7 @@ constexpr uint64_t kWakeId = 0;  // newcomers begin at 1
 constexpr auto kEndedLogInterval = std::chrono::seconds(10);
 // gRPC needs it to end the calls of a connection that was reset.
 constexpr auto kTrimAfter = std::chrono::seconds(1);
+constexpr uint64_t kTrimFrom = 100;  // that ended by themselves
 
 size_t MostNewcomers() {
   rlimit limit{};
@@ -183,7 +184,7 @@ void Newcomers::Prove(std::string_view peer) {
     const auto found = by_key_.find(key);
     if (found == by_key_.end()) return;
     ++counters_.proven;
-    Take(newcomers_.find(found->second), Why::kGone);
+    Take(newcomers_.find(found->second), Why::kProven);
   }
   CloseTaken();
 }
@@ -220,7 +221,10 @@ void Newcomers::Loop() {
              now - newcomers_.begin()->second.came >= options_.time)
         Take(newcomers_.begin(), Why::kLate);
       trim = now >= trim_at_;
-      if (trim) trim_at_ = MonotonicTime::max();
+      if (trim) {
+        trim_at_ = MonotonicTime::max();
+        unknown_ = 0;
+      }
     }
     CloseTaken();
     // The allocator would keep it for calls that never come.
@@ -256,8 +260,10 @@ void Newcomers::Take(std::map<uint64_t, Newcomer>::iterator it, Why why) {
   if (why == Why::kLate) ++counters_.late;
   if (why == Why::kLarge) ++counters_.large;
   if (why == Why::kCrowdedOut) ++counters_.crowded_out;
-  const bool reset = why != Why::kGone;
-  if (reset) trim_at_ = std::min(trim_at_, Clock::Real().Now() + kTrimAfter);
+  const bool reset = why != Why::kGone && why != Why::kProven;
+  if (why != Why::kProven) ++unknown_;
+  if (reset || unknown_ >= kTrimFrom)
+    trim_at_ = std::min(trim_at_, Clock::Real().Now() + kTrimAfter);
   taken_.emplace_back(reset, fd);
 }
 

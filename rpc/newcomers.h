@@ -61,7 +61,7 @@ class Newcomers {
   Counters counters() const;
 
  private:
-  enum class Why { kLate, kLarge, kCrowdedOut, kGone };
+  enum class Why { kLate, kLarge, kCrowdedOut, kGone, kProven };
   struct Newcomer {
     int fd = -1;  // ours
     std::string key;
@@ -90,9 +90,10 @@ class Newcomers {
   // Taken out, and to be closed without the lock: whether to reset, and fd.
   std::vector<std::pair<bool, int>> taken_ ABSL_GUARDED_BY(mu_);
   Counters counters_ ABSL_GUARDED_BY(mu_);
-  // When memory that calls of those that were reset took goes back to the
-  // system; max(): there is none.
+  // When memory that the unknown ones took goes back to the system; max(): it
+  // is not worth it.
   MonotonicTime trim_at_ ABSL_GUARDED_BY(mu_) = MonotonicTime::max();
+  uint64_t unknown_ ABSL_GUARDED_BY(mu_) = 0;  // ended since then
   uint64_t logged_ ABSL_GUARDED_BY(mu_) = 0;
   MonotonicTime next_log_ ABSL_GUARDED_BY(mu_){};
 };

@@ -6,12 +6,14 @@ The certificates are made by the lines of docs/guide/security.md, as they stand 
 
 import json
 import pathlib
+import resource
 import shutil
 import socket
 import ssl
 import struct
 import subprocess
 import sys
+import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -22,6 +24,7 @@ GUIDE = (ROOT / "docs/guide/security.md").read_text()
 SECRET = "root-x-the-secret-of-this-machine"
 MOST_BYTES = (256 << 10) + (16 << 20)  # of a connection that shows nothing, with what the kernel holds
 MOST_GROWTH = 32 << 20
+RESET, CONTINUATION = 3, 9  # frames of HTTP/2
 
 
 def guide_lines(section, until):
@@ -34,28 +37,34 @@ def frame(kind, flags, stream, payload):
     return struct.pack(">I", len(payload))[1:] + bytes((kind, flags)) + struct.pack(">I", stream) + payload
 
 
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0, b"")
+
+
 class Calls:
     """Many calls over one connection, by frames of HTTP/2: gRPC's own clients would wait where a bound is."""
 
-    DATA, HEADERS, SETTINGS, WINDOW = 0, 1, 4, 8
+    DATA, HEADERS, WINDOW = 0, 1, 8
     END_STREAM, END_HEADERS = 1, 4
 
     def __init__(self, connection, token):
         self.connection, self.token, self.next, self.read = connection, token, 1, b""
-        connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(self.SETTINGS, 0, 0, b"")
-                           + frame(self.WINDOW, 0, 0, struct.pack(">I", 1 << 30)))
+        connection.sendall(PREFACE + frame(self.WINDOW, 0, 0, struct.pack(">I", 1 << 30)))
+
+    @classmethod
+    def headers(cls, method, token, stream):
+        fields = ((":method", "POST"), (":scheme", "https"), (":path", f"/leat.v1.{method}"), (":authority", "x"),
+                  ("te", "trailers"), ("content-type", "application/grpc"), ("leat-version", "1.0"),
+                  ("leat-token", token))
+        return frame(cls.HEADERS, cls.END_HEADERS, stream, b"".join(
+            b"\0" + bytes((len(name),)) + name.encode() + bytes((len(value),)) + value.encode()
+            for name, value in fields))
 
     def begin(self, method, count, message=b""):
         """Calls that have sent their headers and, if there is one, all of their message. Returns their streams."""
-        fields = ((":method", "POST"), (":scheme", "https"), (":path", f"/leat.v1.{method}"), (":authority", "x"),
-                  ("te", "trailers"), ("content-type", "application/grpc"), ("leat-version", "1.0"),
-                  ("leat-token", self.token))
-        head = b"".join(b"\0" + bytes((len(name),)) + name.encode() + bytes((len(value),)) + value.encode()
-                        for name, value in fields)
         streams = range(self.next, self.next + 2 * count, 2)
         self.next += 2 * count
         self.connection.sendall(b"".join(
-            frame(self.HEADERS, self.END_HEADERS, stream, head)
+            self.headers(method, self.token, stream)
             + (frame(self.DATA, self.END_STREAM, stream, message) if message else b"") for stream in streams))
         return streams
 
@@ -210,25 +219,83 @@ class HostileTrainer(cluster.PhotosTest):
             # 26 KB a stream, all of which may be open.
             self.assertLess(resident(self.coordinator.process), before + 3 * MOST_GROWTH)
 
-    def test_it_is_cut_off_before_it_fills_the_memory(self):
+    # Floods, each of a caller who shows no access token; of the worker's callers, with a trainer's certificate.
+
+    def until_cut_off(self, daemon, certificate, pieces):
+        """Sends what `pieces` gives, until the daemon ends the connection; before MOST_BYTES of them."""
+        with self.connect(daemon.address, certificate) as connection:
+            sent = 0
+            try:
+                connection.sendall(PREFACE)
+                for piece in pieces:
+                    connection.sendall(piece)
+                    sent += len(piece)
+                    self.assertLess(sent, MOST_BYTES, daemon.name)
+            except OSError:
+                pass
+
+    def headers_without_an_end(self, daemon, certificate):
+        def pieces():
+            yield frame(Calls.HEADERS, 0, 1, b"x" * 16_000)
+            while True:
+                yield frame(CONTINUATION, 0, 1, b"x" * 16_000)
+        for _ in range(10):
+            self.until_cut_off(daemon, certificate, pieces())
+
+    def streams_that_are_reset_at_once(self, daemon, certificate):
+        def pieces():
+            for first in range(1, 1 << 30, 200):
+                yield b"".join(Calls.headers("CoordinatorService/Hello", "x" * 40, stream)
+                               + frame(RESET, 0, stream, b"\0\0\0\x08") for stream in range(first, first + 200, 2))
+        for _ in range(10):
+            self.until_cut_off(daemon, certificate, pieces())
+
+    def calls_that_stay_open(self, daemon, certificate):
+        def pieces():
+            for first in range(1, 1 << 30, 200):
+                yield b"".join(Calls.headers("CoordinatorService/Hello", "x" * 40, stream)
+                               for stream in range(first, first + 200, 2))
+        for _ in range(4):
+            self.until_cut_off(daemon, certificate, pieces())
+
+    def bodies_that_do_not_come(self, daemon, certificate):
+        """100 connections that have sent the first byte of a message; they end after a while."""
+        callers = [self.connect(daemon.address, certificate) for _ in range(100)]
+        begun = Calls.headers("CoordinatorService/Hello", "x" * 40, 1) + frame(Calls.DATA, 0, 1, b"\0")
+        for caller in callers:
+            caller.sendall(PREFACE + begun)
+        for caller in callers:
+            caller.settimeout(cluster.PATIENCE_S)
+            try:
+                while caller.recv(1 << 16):
+                    pass
+            except ConnectionError:
+                pass
+            caller.close()
+
+    def connections_that_say_nothing(self, daemon, _):
+        """10,000 at once, of other addresses; those that are let in meanwhile are served."""
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        host, port = daemon.address.rsplit(":", 1)
+        callers = [socket.create_connection((host, int(port)), timeout=60, source_address=(f"127.0.2.{1 + i % 250}", 0))
+                   for i in range(min(10_000, most - 200))]
+        self.assertEqual(self.leat("get", "workers", "-o", "name").stdout.strip(), "w0")
+        for caller in callers:
+            caller.close()
+
+    def test_memory_after_all_floods_is_what_it_was(self):
         self.works()
-        endless = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + struct.pack(">I", 0)[1:] + b"\x04\x00\0\0\0\0"
-        piece = b"x" * 16_000
         for daemon, certificate in ((self.coordinator, None), (self.workers[0], "vision")):
             before = resident(daemon.process)
-            for _ in range(10):
-                with self.connect(daemon.address, certificate) as connection:
-                    sent, kind = 0, 1
-                    connection.sendall(endless)
-                    try:
-                        while sent < MOST_BYTES:
-                            head = struct.pack(">I", len(piece))[1:] + bytes((kind, 0)) + b"\0\0\0\1"
-                            connection.sendall(head + piece)
-                            sent, kind = sent + len(piece), 9
-                    except OSError:
-                        pass
-                    self.assertLess(sent, MOST_BYTES, daemon.name)
-            self.assertLess(resident(daemon.process), before + MOST_GROWTH, daemon.name)
+            for flood in (self.headers_without_an_end, self.streams_that_are_reset_at_once, self.calls_that_stay_open,
+                          self.bodies_that_do_not_come, self.connections_that_say_nothing):
+                began = time.monotonic()
+                flood(daemon, certificate)
+                print(f"{daemon.name}: {flood.__name__}: {(resident(daemon.process) - before) / 2**20:+.1f} MiB, "
+                      f"{time.monotonic() - began:.1f} s")
+            self.until(f"{daemon.name} holds what it held",
+                       lambda: resident(daemon.process) < before + MOST_GROWTH)
         self.works()
 
 
