@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "core/status.h"
 #include "rpc/channel.h"
 #include "rpc/client_stream.h"
 #include "rpc/status.h"
+#include "rpc/tls_probe.h"
 
 namespace leat::client {
 namespace {
@@ -16,6 +18,7 @@ namespace {
 constexpr absl::Duration kFirstRetry = absl::Milliseconds(20);
 constexpr absl::Duration kMaxRetry = absl::Milliseconds(500);
 constexpr size_t kMaxQueuedReports = 16;
+constexpr absl::Duration kProbePatience = absl::Seconds(1);
 
 // gRPC's reason without its preamble: "... last error: UNKNOWN: ipv4:...:
 // Failed to connect to remote host: Connection refused".
@@ -113,6 +116,7 @@ absl::Status Control::Map(const grpc::Status& status,
 absl::Status Control::Connect(absl::Time deadline) {
   absl::Duration pause = kFirstRetry;
   absl::Status last = Unavailable("no coordinator at {}: not tried", address_);
+  std::optional<std::string> tls;  // what is wrong with certificates
   while (true) {
     const absl::Duration left = deadline - absl::Now();
     if (left <= absl::ZeroDuration()) break;
@@ -132,6 +136,10 @@ absl::Status Control::Connect(absl::Time deadline) {
     if (absl::IsUnavailable(status) ||
         Message(last).find("not tried") != std::string_view::npos)
       last = status;
+    if (absl::IsUnavailable(status) && !tls)
+      tls = rpc::TlsTrouble(
+          address_, security_,
+          absl::ToChronoNanoseconds(std::min(kProbePatience, left / 4)));
     // Returns early when the connection's state changes.
     channel_->WaitForStateChange(
         channel_->GetState(true),
@@ -139,6 +147,9 @@ absl::Status Control::Connect(absl::Time deadline) {
                                                pause, deadline - absl::Now())));
     pause = std::min(kMaxRetry, pause * 2);
   }
+  if (tls && !tls->empty())
+    return Unavailable("{} (tried for {})", *tls,
+                       absl::FormatDuration(timeout_));
   std::string text(Message(last));
   if (text.find(address_) == std::string::npos)
     text = fmt::format("no coordinator at {}: {}", address_, Reason(text));

@@ -16,6 +16,7 @@
 #include "core/status.h"
 #include "rpc/convert.h"
 #include "rpc/process.h"
+#include "rpc/tls_probe.h"
 
 namespace leat {
 namespace {
@@ -71,7 +72,23 @@ absl::StatusOr<std::unique_ptr<client::PrivateService>> Lease(
        .timeout = options.timeout});
 }
 
+rpc::Security SecurityOf(const ConnectOptions& options) {
+  return {.token = options.access_token,
+          .ca_pem = options.ca_pem,
+          .cert_pem = options.cert_pem,
+          .key_pem = options.key_pem};
+}
+
 }  // namespace
+
+std::optional<TlsProbe> ProbeTls(const ConnectOptions& options,
+                                 absl::Duration patience) {
+  std::optional<rpc::TlsProbe> probe =
+      rpc::ProbeTls(options.address, SecurityOf(options),
+                    absl::ToChronoNanoseconds(patience));
+  if (!probe) return std::nullopt;
+  return TlsProbe{std::move(probe->what), std::move(probe->remedy)};
+}
 
 Service::Service(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Service::~Service() = default;
@@ -82,10 +99,7 @@ absl::StatusOr<std::unique_ptr<Service>> Service::Connect(
     return InvalidArgument("timeout {}: want more than 0",
                            absl::FormatDuration(options.timeout));
   const absl::Time deadline = absl::Now() + options.timeout;
-  rpc::Security security{.token = options.access_token,
-                         .ca_pem = options.ca_pem,
-                         .cert_pem = options.cert_pem,
-                         .key_pem = options.key_pem};
+  rpc::Security security = SecurityOf(options);
   RETURN_IF_ERROR(security.Validate());
   if (!security.token.empty())
     RETURN_IF_ERROR(CheckTokenText("access_token", security.token, 1));

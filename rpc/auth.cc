@@ -83,6 +83,15 @@ bool Fits(const SanRole& rule, std::string_view name) {
   return p == pattern.size();
 }
 
+std::string_view HostIn(std::string_view address) {
+  std::string_view host = address.substr(0, address.rfind(':'));
+  if (host.starts_with('[') && host.ends_with(']')) {
+    host.remove_prefix(1);
+    host.remove_suffix(1);
+  }
+  return host;
+}
+
 // A name that begins with "127." is anybody's.
 bool IsLocal(std::string_view address) {
   for (std::string_view prefix :
@@ -98,6 +107,16 @@ bool IsExposed(const Security& security, std::string_view address) {
   if (IsLocal(address)) return false;
   return security.cert_pem.empty() ||
          (security.token.empty() && security.callers_ca().empty());
+}
+
+std::string InsecureListener(
+    const Security& security,
+    std::initializer_list<std::string_view> addresses) {
+  if (!security.insecure) return "";
+  for (std::string_view address : addresses)
+    if (!address.empty() && IsExposed(security, address))
+      return std::string(address);
+  return "";
 }
 
 absl::Status CheckListener(const Security& security, std::string_view address) {

@@ -62,11 +62,17 @@ struct Security {
   absl::Status Validate() const;
 };
 
+// "node1" of "node1:7411", "::1" of "[::1]:7411".
+std::string_view HostIn(std::string_view address);
 // True of "127.x", "[::1]", "localhost", "unix:", "unix-abstract:".
 bool IsLocal(std::string_view address);
 
 // Whether a listener at `address` lets in what `insecure` is for.
 bool IsExposed(const Security& security, std::string_view address);
+// The first of `addresses` that is exposed although `insecure` lets it be;
+// empty: there is none.
+std::string InsecureListener(const Security& security,
+                             std::initializer_list<std::string_view> addresses);
 // kPermissionDenied: it is exposed, and `insecure` is not set.
 absl::Status CheckListener(const Security& security, std::string_view address);
 std::shared_ptr<grpc::ChannelCredentials> ChannelCredentials(

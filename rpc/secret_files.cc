@@ -54,6 +54,16 @@ absl::StatusOr<std::string> ReadSmallFile(std::string_view flag,
   return text;
 }
 
+// A secret that its group may read is meant: Kubernetes mounts it so.
+void WarnOfReaders(std::string_view event, const std::string& path) {
+  struct stat info {};
+  if (stat(path.c_str(), &info) != 0 || (info.st_mode & S_IROTH) == 0) return;
+  LOG_WARN(
+      "{} path={} mode={:o} note=\"every user of this machine can read it: "
+      "chmod 600\"",
+      event, path, info.st_mode & 0777);
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> ReadAccessToken(const std::string& path) {
@@ -64,6 +74,7 @@ absl::StatusOr<std::string> ReadAccessToken(const std::string& path) {
     token.pop_back();
   RETURN_IF_ERROR(CheckTokenText(fmt::format("--access-token-file {}", path),
                                  token, kMinOwnToken));
+  WarnOfReaders("access.token_readable", path);
   return token;
 }
 
@@ -103,13 +114,7 @@ absl::Status ReadTls(const TlsFiles& files, Security* security) {
   RETURN_IF_ERROR(get("--tls-cert", files.cert, &read.cert_pem));
   RETURN_IF_ERROR(get("--tls-key", files.key, &read.key_pem));
   RETURN_IF_ERROR(get("--tls-ca", ca, &read.ca_pem));
-  if (struct stat info{}; !files.key.empty() &&
-                          stat(files.key.c_str(), &info) == 0 &&
-                          (info.st_mode & S_IROTH) != 0)
-    LOG_WARN(
-        "tls.key_readable path={} mode={:o} note=\"every user of this machine "
-        "can read it: chmod 600\"",
-        files.key, info.st_mode & 0777);
+  if (!files.key.empty()) WarnOfReaders("tls.key_readable", files.key);
   security->cert_pem = std::move(read.cert_pem);
   security->key_pem = std::move(read.key_pem);
   security->ca_pem = std::move(read.ca_pem);

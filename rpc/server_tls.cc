@@ -11,48 +11,13 @@
 #include "core/log.h"
 #include "core/status.h"
 #include "grpc/grpc.h"
-#include "openssl/bio.h"
 #include "openssl/err.h"
-#include "openssl/pem.h"
 #include "openssl/x509.h"
 #include "openssl/x509v3.h"
+#include "rpc/pem.h"
 
 namespace leat::rpc {
 namespace {
-
-template <auto kFree>
-struct Freed {
-  template <class T>
-  void operator()(T* thing) const {
-    kFree(thing);
-  }
-};
-using Bio = std::unique_ptr<BIO, Freed<BIO_free>>;
-using Certificate = std::unique_ptr<X509, Freed<X509_free>>;
-using Key = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY_free>>;
-
-Bio Reader(const std::string& pem) {
-  return Bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
-}
-
-// A daemon has nobody to ask for a passphrase.
-int NoPassphrase(char*, int, int, void*) { return -1; }
-
-constexpr size_t kMaxChain = 100;
-
-// Up to the first that is none.
-std::vector<Certificate> CertificatesIn(const std::string& pem) {
-  std::vector<Certificate> certificates;
-  const Bio reader = Reader(pem);
-  while (certificates.size() < kMaxChain) {
-    Certificate next(
-        PEM_read_bio_X509(reader.get(), nullptr, NoPassphrase, nullptr));
-    if (next == nullptr) break;
-    certificates.push_back(std::move(next));
-  }
-  ERR_clear_error();
-  return certificates;
-}
 
 bool HasNames(const X509* certificate) {
   return X509_get_ext_by_NID(certificate, NID_subject_alt_name, -1) >= 0;
@@ -101,8 +66,10 @@ void LogCertificate(const Security& security) {
   if (chain.empty()) return;
   const absl::Status valid = CheckDates(security, Clock::Real().WallNow());
   if (!valid.ok())
-    LOG_WARN("tls.expired error=\"{}\" note=\"callers refuse it\"",
-             Message(valid));
+    LOG_WARN(
+        "tls.expired error=\"{}\" note=\"callers refuse it: replace "
+        "--tls-cert and --tls-key\"",
+        Message(valid));
   else
     LOG_INFO("tls.certificate expiry={}",
              TimeText(X509_get0_notAfter(chain.front().get())));
@@ -115,9 +82,7 @@ absl::Status CheckTls(const Security& security) {
   const std::vector<Certificate> chain = CertificatesIn(security.cert_pem);
   if (chain.empty())
     return InvalidArgument("--tls-cert: want a certificate in PEM");
-  const Key key(PEM_read_bio_PrivateKey(Reader(security.key_pem).get(), nullptr,
-                                        NoPassphrase, nullptr));
-  ERR_clear_error();
+  const Key key = KeyIn(security.key_pem);
   if (key == nullptr)
     return InvalidArgument(
         "--tls-key: want a private key in PEM, without a passphrase");
@@ -143,6 +108,22 @@ absl::Status CheckDates(const Security& security, WallTime now) {
                              number, TimeText(begin));
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckName(const Security& security, std::string_view address) {
+  const std::vector<Certificate> chain = CertificatesIn(security.cert_pem);
+  if (chain.empty() || address.starts_with("unix")) return absl::OkStatus();
+  const std::string host(HostIn(address));
+  X509* const own = chain.front().get();
+  const bool fits =
+      X509_check_host(own, host.c_str(), host.size(), 0, nullptr) == 1 ||
+      X509_check_ip_asc(own, host.c_str(), 0) == 1;
+  ERR_clear_error();
+  if (fits) return absl::OkStatus();
+  return InvalidArgument(
+      "--tls-cert: it is for {}, and callers are told {}: want a certificate "
+      "for that, or --advertise one of its names",
+      NamesOf(own), host);
 }
 
 std::optional<WallTime> CertificateExpiry(const Security& security) {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -27,6 +28,9 @@ namespace leat::rpc {
 absl::Status CheckTls(const Security& security);
 // kInvalidArgument: a certificate is expired, or not valid yet. Says when.
 absl::Status CheckDates(const Security& security, WallTime now);
+// Whether callers of `address` ("HOST:PORT") take the certificate for it.
+// kInvalidArgument: it has other names; says which. OK: there is none.
+absl::Status CheckName(const Security& security, std::string_view address);
 // When the first of the certificates expires. nullopt: there are none.
 std::optional<WallTime> CertificateExpiry(const Security& security);
 // The same of the roots to trust alone, if there are any.

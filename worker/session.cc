@@ -21,6 +21,7 @@
 #include "core/thread.h"
 #include "rpc/client_stream.h"
 #include "rpc/convert.h"
+#include "rpc/tls_probe.h"
 #include "worker/coordinator_client.h"
 
 namespace leat::worker {
@@ -31,6 +32,7 @@ using Response = v1::WorkerSessionResponse;
 
 constexpr size_t kMaxInbox = 10'000;  // messages not yet looked at
 constexpr size_t kMaxOutbox = 16;
+constexpr Duration kProbePatience = std::chrono::seconds(1);
 
 // One connection's messages, from gRPC's threads to the session's.
 class Inbox final : public rpc::StreamHandler<Response> {
@@ -175,8 +177,15 @@ void Session::State::Run() {
       return;
     }
     if (welcomed) backoff = options.first_backoff;
+    // gRPC says no more of a handshake than that it failed.
+    const std::string tls =
+        absl::IsUnavailable(status) && !welcomed
+            ? rpc::TlsTrouble(client->address(), client->connection()->security,
+                              kProbePatience)
+            : "";
     LOG_WARN("session.lost coordinator={} error=\"{}\" retry_ms={}",
-             client->address(), Message(status), backoff.count() / 1'000'000);
+             client->address(), tls.empty() ? Message(status) : tls,
+             backoff.count() / 1'000'000);
     if (!Pause(Jittered(&random, backoff))) return;
     backoff = std::min(backoff * 2, options.max_backoff);
   }

@@ -216,6 +216,28 @@ std::vector<Diagnosis> DiagnoseService(const Json& status,
   return to.Take();
 }
 
+Diagnosis DiagnoseWorkers(const std::vector<WorkerProbe>& probes,
+                          size_t ready) {
+  std::vector<std::string> silent;
+  for (const WorkerProbe& worker : probes) {
+    if (!worker.probe)
+      silent.push_back(fmt::format("{} ({})", worker.name, worker.address));
+    else if (!worker.probe->remedy.empty())
+      return {"WORKERS_REACHED", "warn",
+              fmt::format("worker {}: {}", worker.name, worker.probe->what),
+              worker.probe->remedy};
+  }
+  if (!silent.empty())
+    return {"WORKERS_REACHED", "warn",
+            fmt::format("nobody answers from here at {}", FirstOf(silent)),
+            "a training on this machine needs them: look at firewalls, names "
+            "and --advertise"};
+  return {"WORKERS_REACHED", "ok",
+          fmt::format("{} of {} workers were tried, and answer", probes.size(),
+                      ready),
+          ""};
+}
+
 View DoctorView(const std::vector<Diagnosis>& diagnoses) {
   View view;
   Json list = Json::array();

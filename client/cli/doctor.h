@@ -12,6 +12,7 @@
 
 #include "absl/time/time.h"
 #include "client/cli/view.h"
+#include "client/leat/admin.h"
 
 namespace leat::cli {
 
@@ -42,6 +43,13 @@ std::vector<Diagnosis> DiagnoseLocal(const LocalFacts& facts);
 std::vector<Diagnosis> DiagnoseService(const Json& status,
                                        std::string_view own_version,
                                        absl::Time now);
+// What a handshake with a worker gave; nullopt: nobody answers there.
+struct WorkerProbe {
+  std::string name, address;
+  std::optional<TlsProbe> probe;
+};
+// Of some of `ready` workers.
+Diagnosis DiagnoseWorkers(const std::vector<WorkerProbe>& probes, size_t ready);
 View DoctorView(const std::vector<Diagnosis>& diagnoses);
 
 }  // namespace leat::cli

@@ -82,6 +82,10 @@ struct Environment {
   std::function<absl::StatusOr<std::unique_ptr<Connection>>(
       const ConnectOptions&)>
       connect;
+  // Shakes hands with a daemon: leat::ProbeTls. From several threads at once.
+  std::function<std::optional<TlsProbe>(const ConnectOptions& options,
+                                        absl::Duration patience)>
+      probe_tls;
   std::function<absl::Time()> now;
   std::function<void(absl::Duration)> pause;  // between redraws
   // Runs a program: Spawn.

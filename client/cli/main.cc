@@ -46,6 +46,8 @@ void EndBySignals() {
 
 int main(int argc, char** argv) {
   EndBySignals();
+  // Commands say what gRPC would of a connection that fails, and what to do.
+  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   leat::cli::Environment environment;
   environment.version = leat::Version();
   environment.in = &std::cin;
@@ -58,6 +60,7 @@ int main(int argc, char** argv) {
   environment.width = Width;
   environment.variable = Variable;
   environment.connect = leat::cli::ConnectService;
+  environment.probe_tls = leat::ProbeTls;
   environment.now = absl::Now;
   environment.pause = absl::SleepFor;
   environment.spawn = leat::cli::Spawn;

@@ -38,6 +38,9 @@ class Session {
   CredentialSources credentials() const;
   // The coordinator's address, of the same.
   std::string address() const;
+  // All that Connect is given. Errors: of the flags, or a file of them that
+  // cannot be read.
+  absl::StatusOr<ConnectOptions> MakeOptions() const;
   // Connected once; a failure is not remembered.
   absl::StatusOr<Connection*> Connect();
   // A message for people, on stderr; escaped.
@@ -61,7 +64,6 @@ class Session {
                            bool watch = false) const;
 
  private:
-  absl::StatusOr<ConnectOptions> MakeOptions() const;
   std::string ValueOf(std::string_view flag, const std::string& given,
                       const char* variable, std::string Context::*kept) const;
   // Returns the process that --private names; 0: it names none.

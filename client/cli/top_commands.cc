@@ -3,7 +3,10 @@
 // Commands that look at a service and judge: top redraws, wait ends when
 // something holds, doctor says what is not as it should be.
 #include <array>
+#include <future>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "client/cli/commands.h"
 #include "client/cli/credentials.h"
@@ -13,7 +16,6 @@
 #include "client/cli/index.h"
 #include "client/cli/near.h"
 #include "client/cli/text.h"
-#include "client/cli/tls_probe.h"
 #include "client/cli/top.h"
 #include "core/status.h"
 
@@ -21,6 +23,8 @@ namespace leat::cli {
 namespace {
 
 constexpr absl::Duration kProbePatience = absl::Seconds(5);
+constexpr absl::Duration kWorkerPatience = absl::Seconds(2);
+constexpr size_t kWorkersTried = 16;
 constexpr absl::Duration kDataTime = absl::Seconds(60);
 
 absl::StatusOr<Json> ListOf(Admin& admin, std::string_view plural) {
@@ -83,8 +87,43 @@ void AddCredentials(const Session& session, std::vector<Diagnosis>* to) {
     to->push_back(std::move(each));
   if (session.options().local || (sources.ca.empty() && sources.cert.empty()))
     return;
-  if (auto shown = ProbeTls(session.address(), sources.ca, kProbePatience))
-    to->push_back(*std::move(shown));
+  const absl::StatusOr<ConnectOptions> options = session.MakeOptions();
+  if (!options.ok()) return;  // DiagnoseCredentials says why
+  if (const std::optional<TlsProbe> probe =
+          session.environment().probe_tls(*options, kProbePatience))
+    to->push_back({"SERVER_CERTIFICATE", probe->remedy.empty() ? "ok" : "error",
+                   probe->what, probe->remedy});
+}
+
+// Whether this machine reaches the workers, as a training on it has to.
+void AddWorkers(const Session& session, const Json& status,
+                std::vector<Diagnosis>* to) {
+  const absl::StatusOr<ConnectOptions> options = session.MakeOptions();
+  if (!options.ok()) return;
+  struct Tried {
+    std::string name, address;
+    std::future<std::optional<TlsProbe>> probe;
+  };
+  std::vector<Tried> tried;
+  size_t ready = 0;
+  for (const Json& worker : Items(status, "workers")) {
+    const std::string address = Text(worker, "address");
+    if (Text(worker, "state") != "WORKER_STATE_READY" ||
+        address.starts_with("unix") || ++ready > kWorkersTried)
+      continue;
+    ConnectOptions its = *options;
+    its.address = address;
+    tried.push_back({Text(worker, "name"), address,
+                     std::async(std::launch::async, [&session, its] {
+                       return session.environment().probe_tls(its,
+                                                              kWorkerPatience);
+                     })});
+  }
+  if (tried.empty()) return;
+  std::vector<WorkerProbe> probes;
+  for (Tried& each : tried)
+    probes.push_back({each.name, each.address, each.probe.get()});
+  to->push_back(DiagnoseWorkers(probes, ready));
 }
 
 // What the coordinator says of a caller that it does not let in names the token
@@ -148,6 +187,7 @@ absl::StatusOr<int> RunDoctor(Session& session) {
              DiagnoseService(status, session.environment().version,
                              session.environment().now()))
           diagnoses.push_back(std::move(each));
+        AddWorkers(session, status, &diagnoses);
       } else {
         diagnoses.push_back(NotAnswered(text.status()));
       }

@@ -30,6 +30,20 @@ struct EventsQuery {
   bool follow = false;  // also those that are still to happen
 };
 
+struct ConnectOptions;
+
+// What a handshake with the coordinator shows of the certificates of both
+// sides.
+struct TlsProbe {
+  std::string what;    // "HOST:PORT shows a certificate that has expired"
+  std::string remedy;  // what to do about it; empty: nothing is wrong
+};
+// Shakes hands with the coordinator at `options.address`. nullopt: nobody
+// answers there, or it is no address of TCP. Takes up to `patience` for each
+// address that the name has, and as long again for the handshake.
+std::optional<TlsProbe> ProbeTls(const ConnectOptions& options,
+                                 absl::Duration patience);
+
 class Admin {
  public:
   virtual ~Admin() = default;

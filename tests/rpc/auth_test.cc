@@ -174,6 +174,10 @@ TEST(Auth, ListenersBeyondThisMachineNeedTlsAndKnownCallers) {
   EXPECT_TRUE(CheckListener(insecure, "0.0.0.0:1").ok());
   EXPECT_TRUE(IsExposed(insecure, "0.0.0.0:1"));
   EXPECT_FALSE(IsExposed(token, "0.0.0.0:1"));
+  EXPECT_EQ(InsecureListener(insecure, {"127.0.0.1:1", "", "0.0.0.0:2"}),
+            "0.0.0.0:2");
+  EXPECT_EQ(InsecureListener(insecure, {"127.0.0.1:1", ""}), "");
+  EXPECT_EQ(InsecureListener(tls, {"0.0.0.0:2"}), "");
   for (const Security& open : {tls, plain, Security{}}) {
     const absl::Status status = CheckListener(open, "0.0.0.0:1");
     EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied);

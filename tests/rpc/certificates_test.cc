@@ -79,6 +79,26 @@ TEST(CheckDates, SayWhatIsExpiredOrNotYetValid) {
   EXPECT_EQ(CertificateExpiry({}), std::nullopt);
 }
 
+TEST(CheckName, ACertificateIsForTheNameThatCallersAreTold) {
+  const MadeCertificate own(
+      {.names = "DNS:node1,DNS:*.pods.example,IP:10.0.0.7"}),
+      v6({.names = "IP:::1"});
+  const auto check = [](const MadeCertificate& shown, const char* address) {
+    return Error(CheckName({.cert_pem = shown.pem()}, address));
+  };
+  for (const char* good : {"node1:7411", "10-1-2-3.pods.example:1",
+                           "10.0.0.7:7411", "unix:/run/leat.sock"})
+    EXPECT_EQ(check(own, good), "") << good;
+  EXPECT_EQ(check(v6, "[::1]:7411"), "");
+  EXPECT_EQ(Error(CheckName({}, "node2:1")), "");
+  for (const char* other : {"node2:7411", "10.0.0.8:1", "a.b.pods.example:1"})
+    EXPECT_THAT(check(own, other),
+                AllOf(HasSubstr("it is for DNS:node1, DNS:*.pods.example, IP "
+                                "Address:10.0.0.7"),
+                      HasSubstr("callers are told "), HasSubstr("--advertise")))
+        << other;
+}
+
 TEST(ServerTls, AnExpiredOneLeavesTheLastGoodOne) {
   const MadeCertificate good({}), expired({.from = -2 * kDay, .to = -kDay});
   const Security first = {.cert_pem = good.pem(), .key_pem = good.key_pem()};

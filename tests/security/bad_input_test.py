@@ -151,7 +151,7 @@ class BadInput(Certificates):
         self.start_coordinator("--access-token-file", self.path("own-token"), *self.tls("good"), state=False)
         port = self.coordinator.address.rsplit(":", 1)[1]
         good = self.doctor(f"localhost:{port}")
-        self.assertIn("shows one for DNS:localhost", good.stdout)
+        self.assertIn("shows a certificate for DNS:localhost", good.stdout)
         self.says(self.doctor(f"127.0.0.1:{port}"), "SERVER_CERTIFICATE", "DNS:localhost", "not for 127.0.0.1")
         self.says(self.doctor(f"localhost:{port}", LEAT_TLS_CA=self.path("other-ca.pem")), "SERVER_CERTIFICATE",
                   "no authority", "--tls-ca")
@@ -166,6 +166,36 @@ class BadInput(Certificates):
         self.says(self.doctor(f"localhost:{port}"), "SERVER_CERTIFICATE", "has expired", "--tls-cert")
         self.start_coordinator("--access-token-file", self.path("own-token"), state=False)
         self.says(self.doctor(self.coordinator.address), "SERVER_CERTIFICATE", "does not speak TLS")
+
+    def test_every_caller_says_what_is_wrong_with_a_certificate(self):
+        """A command, a consumer and a worker: each names the certificate, and what to do."""
+        self.write("own-token", OWN, mode=0o644)
+        token = ["--access-token-file", self.path("own-token")]
+        self.start_coordinator(*token, *self.tls("expired"), state=False)
+        log = pathlib.Path(self.coordinator.log).read_text()
+        for part in ("access.token_readable", "mode=644", "tls.expired", "certificate 1 expired at",
+                     "callers refuse it: replace --tls-cert"):
+            self.assertIn(part, log)
+        address = "localhost:" + self.coordinator.address.rsplit(":", 1)[1]
+        trusted = ["--tls-ca", self.path("ca.pem")]
+        wanted = f"{address} shows a certificate that has expired: replace --tls-cert and --tls-key there"
+        done = subprocess.run([cluster.program("CLI"), "--coordinator", address, "--timeout", "2", *trusted, "status"],
+                              capture_output=True, text=True, timeout=cluster.PATIENCE_S,
+                              env={"LEAT_ACCESS_TOKEN": OWN})
+        self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertIn(wanted, done.stderr.splitlines()[0])
+        consumer = self.consumer(self.spec(cluster.train_graph(cluster.photos())), *trusted, "--access-token", OWN,
+                                 "--timeout-s", "2", address=address, epochs=1).finish()
+        self.assertIn(wanted, consumer.error[1])
+        log = self.folder / "worker.log"
+        with log.open("wb") as out:
+            worker = subprocess.Popen([cluster.program("WORKER"), "--coordinator", address, *token, *trusted], stdout=out,
+                                      stderr=out)
+        try:
+            self.until("the worker says it", lambda: wanted in log.read_text())
+        finally:
+            worker.kill()
+            worker.wait()
 
     def leat(self, *words, token=OWN):
         environment = {"LEAT_COORDINATOR": self.coordinator.address, "LEAT_ACCESS_TOKEN": token}
@@ -197,6 +227,15 @@ class BadInput(Certificates):
                 self.assertIn(part, lines[0])
             if len(token) > 20:
                 self.assertNotIn(token[14:], done.stdout + done.stderr)
+            # The same from doctor, which the remedies name.
+            if words == ("status",) and len(token) > 1:
+                done = self.leat("doctor", token=token)
+                self.says(done, "ACCESS_TOKEN_REFUSED", parts[0], "leat access create")
+        for text in (f"{OWN}\n{OWN}", "a\x01" * 12, "x" * 5000):
+            done = self.leat("status", token=text)
+            self.assertNotIn(done.returncode, (0, -6, -11), done.stderr)
+            self.assertIn("access_token", done.stderr)
+            self.assertNotIn(OWN, done.stderr)
         done = self.leat("access", "create", "--role", "root", "--name", "me")
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("viewer", done.stderr)

@@ -20,6 +20,7 @@ using rpc::CertificateWish;
 using rpc::MadeCertificate;
 using std::chrono::hours;
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -172,6 +173,41 @@ TEST_F(CredentialsTest, DoctorReadsWhatTheCommandWouldShow) {
   EXPECT_THAT(shell.out, AllOf(HasSubstr("ACCESS_TOKEN_REFUSED"),
                                HasSubstr("access token 1f was revoked"),
                                HasSubstr("leat access create")));
+}
+
+TEST_F(CredentialsTest, DoctorShakesHandsWithTheWorkersThatTrainingsNeed) {
+  Shell shell;
+  shell.service.answers["workers"] = R"({"workers": [
+    {"name": "w0", "state": "WORKER_STATE_READY", "address": "h0:7500"},
+    {"name": "w1", "state": "WORKER_STATE_READY", "address": "h1:7500"},
+    {"name": "w2", "state": "WORKER_STATE_LOST", "address": "h2:7500"},
+    {"name": "w3", "state": "WORKER_STATE_READY", "address": "unix:/w3"}]})";
+  const std::string ca =
+      Write("ca.pem", MadeCertificate({.to = kYear, .authority = true}).pem());
+  std::map<std::string, std::optional<TlsProbe>> answers = {
+      {"127.0.0.1:7411", TlsProbe{"it shows one", ""}},
+      {"h0:7500", TlsProbe{"good", ""}},
+      {"h1:7500", TlsProbe{"good", ""}}};
+  shell.probe = [&](const ConnectOptions& options) {
+    EXPECT_FALSE(options.ca_pem.empty());
+    return answers.at(options.address);
+  };
+  const auto run = [&] {
+    shell.Run({"doctor", "--coordinator", "127.0.0.1:7411", "--tls-ca", ca});
+    return shell.out;
+  };
+  EXPECT_THAT(run(), AllOf(ContainsRegex("SERVER_CERTIFICATE +ok +it shows"),
+                           ContainsRegex("WORKERS_REACHED +ok +2 of 2 workers "
+                                         "were tried, and answer")));
+  answers["h1:7500"] = std::nullopt;
+  EXPECT_THAT(run(), AllOf(ContainsRegex("WORKERS_REACHED +warn +nobody "
+                                         "answers from here at w1 .h1:7500."),
+                           HasSubstr("--advertise")));
+  answers["h0:7500"] =
+      TlsProbe{"h0:7500 shows a certificate that has expired", "replace it"};
+  EXPECT_THAT(run(), AllOf(HasSubstr("worker w0: h0:7500 shows a certificate "
+                                     "that has expired"),
+                           HasSubstr("WORKERS_REACHED: replace it")));
 }
 
 }  // namespace

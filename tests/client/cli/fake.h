@@ -361,6 +361,8 @@ struct Shell {
   int pauses = 0;
   std::function<absl::StatusOr<Ended>(const std::vector<std::string>&)> spawn;
   std::function<absl::StatusOr<HttpReply>(const HttpCall&)> http;
+  // From several threads at once.
+  std::function<std::optional<TlsProbe>(const ConnectOptions&)> probe;
   std::string out, err;
 
   int Run(std::vector<std::string> args) {
@@ -385,6 +387,10 @@ struct Shell {
       connected = options;
       RETURN_IF_ERROR(service.connect);
       return std::make_unique<FakeConnection>(&service);
+    };
+    environment.probe_tls = [this](const ConnectOptions& options,
+                                   absl::Duration) {
+      return probe ? probe(options) : std::nullopt;
     };
     environment.now = [] {
       return absl::FromCivil(absl::CivilSecond(2026, 11, 21, 2, 0, 0),

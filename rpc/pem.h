@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Certificates and keys out of PEM, as OpenSSL has them. For sources of rpc/.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "openssl/bio.h"
+#include "openssl/evp.h"
+#include "openssl/x509.h"
+
+namespace leat::rpc {
+
+// Frees what OpenSSL made.
+template <auto kFree>
+struct Freed {
+  template <class T>
+  void operator()(T* thing) const {
+    kFree(thing);
+  }
+};
+using Bio = std::unique_ptr<BIO, Freed<BIO_free>>;
+using Certificate = std::unique_ptr<X509, Freed<X509_free>>;
+using Key = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY_free>>;
+
+// Up to the first that is none; 100 at most.
+std::vector<Certificate> CertificatesIn(const std::string& pem);
+// "DNS:a, IP Address:10.0.0.1", of its subjectAltName; or "no name".
+std::string NamesOf(X509* certificate);
+// nullptr: there is none, or it has a passphrase.
+Key KeyIn(const std::string& pem);
+
+}  // namespace leat::rpc
