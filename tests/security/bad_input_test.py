@@ -189,8 +189,8 @@ class BadInput(Certificates):
         self.assertIn(wanted, consumer.error[1])
         log = self.folder / "worker.log"
         with log.open("wb") as out:
-            worker = subprocess.Popen([cluster.program("WORKER"), "--coordinator", address, *token, *trusted], stdout=out,
-                                      stderr=out)
+            worker = subprocess.Popen([cluster.program("WORKER"), "--coordinator", address, *token, *trusted],
+                                      stdout=out, stderr=out)
         try:
             self.until("the worker says it", lambda: wanted in log.read_text())
         finally:

@@ -2,10 +2,11 @@
 """What is shipped is hardened by its compiler and its linker: programs at random addresses, tables that cannot be
 written to, no stack that runs, guards on stacks, and checks of copies.
 
-The programs of this tree and its library are looked at; where it is not the release's, its flags are those of daily work,
-so a small program is built with the release's flags of each too.
+The programs of this tree and its library are looked at. Where it is not the release's, its flags are those of daily
+work, so a small program is built with the release's flags of each too.
 
-LEAT_PROGRAMS: paths of the tree's programs and its library, with colons between them; LEAT_BUILD_TYPE: the tree's. Set by CMake.
+LEAT_PROGRAMS: paths of the tree's programs and its library, with colons between them; LEAT_BUILD_TYPE: the tree's.
+Set by CMake.
 """
 
 import os
