@@ -83,7 +83,7 @@ class Coordinator {
   // `deadline`, unless the wait is cancelled. Errors: see CreateJob in
   // coordinator.proto.
   uint64_t CreateJob(const JobSpec& spec, MonotonicTime deadline, Now now,
-                     JobDone done);
+                     JobDone done, const JobCreator& by = {});
   void CancelWait(uint64_t wait);
   absl::StatusOr<std::shared_ptr<const JobInfo>> GetJob(
       std::string_view name) const;

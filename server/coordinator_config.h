@@ -37,6 +37,7 @@ struct CoordinatorConfig {
   size_t max_waiting_jobs = 4096;
   size_t max_writes = 4096;
   size_t max_jobs = 10'000;
+  size_t max_jobs_of_one = 5'000;          // caller, of role trainer
   size_t max_bad_samples = 100;            // listed per job; all are counted
   uint64_t max_index_bytes = 64ull << 30;  // of all its blocks; workers are
                                            // told this and the next

@@ -11,7 +11,7 @@
 namespace leat::server {
 
 uint64_t Coordinator::CreateJob(const JobSpec& spec, MonotonicTime deadline,
-                                Now now, JobDone done) {
+                                Now now, JobDone done, const JobCreator& by) {
   absl::StatusOr<PreparedJob> prepared = Prepare(spec);
   if (!prepared.ok()) {
     done(prepared.status());
@@ -29,7 +29,8 @@ uint64_t Coordinator::CreateJob(const JobSpec& spec, MonotonicTime deadline,
   }
   NoteStart(now);
   JobCreation& creation = *creations_.Add(
-      id, JobCreation(*std::move(prepared), deadline, now, std::move(done)));
+      id,
+      JobCreation(*std::move(prepared), by, deadline, now, std::move(done)));
   const PreparedJob& job = creation.job();
   if (state_.FindJob(job.spec.name) != nullptr)
     used_at_[job.spec.name] = now.mono;
@@ -82,7 +83,7 @@ void Coordinator::WriteJob(uint64_t id, Effects* effects) {
     const JobCreation* const creation = creations_.Find(id);
     if (creation == nullptr) return std::nullopt;  // nobody wants it any more
     JobCreation::Decision decision =
-        creation->Decide(state_, membership_, config_.max_jobs);
+        creation->Decide(state_, membership_, config_);
     if (decision.answer) {
       Answer(id, *std::move(decision.answer), inner);
       return std::nullopt;

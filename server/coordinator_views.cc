@@ -80,6 +80,7 @@ JobView Coordinator::ViewOf(const JobRecord& job,
   JobView view;
   view.info = job.info;
   view.created_at = job.created_at;
+  view.created_by = job.created_by;
   view.last_used_at = job.last_used_at;
   view.not_on_gpu = job.not_on_gpu;
   view.decoders = state_.DecodersOf(job.info->plan_hash);

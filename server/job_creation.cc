@@ -43,9 +43,10 @@ absl::StatusOr<DecoderClass> SettleClass(const PreparedJob& job,
 
 }  // namespace
 
-JobCreation::JobCreation(PreparedJob job, MonotonicTime deadline, Now now,
-                         Done done)
+JobCreation::JobCreation(PreparedJob job, JobCreator by, MonotonicTime deadline,
+                         Now now, Done done)
     : job_(std::make_shared<PreparedJob>(std::move(job))),
+      by_(std::move(by)),
       deadline_(deadline),
       started_(now.mono),
       done_(std::move(done)) {}
@@ -62,22 +63,27 @@ std::optional<JobCreation::Answer> JobCreation::Begin(
   return std::nullopt;
 }
 
-JobCreation::Decision JobCreation::Decide(const State& state,
-                                          const Membership& membership,
-                                          size_t max_jobs) const {
+JobCreation::Decision JobCreation::Decide(
+    const State& state, const Membership& membership,
+    const CoordinatorConfig& config) const {
   if (const JobRecord* existing = state.FindJob(job_->spec.name))
     return {std::nullopt, Attach(*existing, *job_)};
-  absl::StatusOr<Event> event = Make(state, membership, max_jobs);
+  absl::StatusOr<Event> event = Make(state, membership, config);
   if (!event.ok()) return {std::nullopt, event.status()};
   return {*std::move(event), std::nullopt};
 }
 
 absl::StatusOr<Event> JobCreation::Make(const State& state,
                                         const Membership& membership,
-                                        size_t max_jobs) const {
-  if (state.jobs().size() >= max_jobs)
+                                        const CoordinatorConfig& config) const {
+  if (state.jobs().size() >= config.max_jobs)
     return ResourceExhausted("{} jobs exist, the limit: delete some",
                              state.jobs().size());
+  if (by_.bounded && state.NumJobsOf(by_.identity) >= config.max_jobs_of_one)
+    return ResourceExhausted(
+        "{} has created {} jobs, the bound of one caller of role trainer: have "
+        "an operator delete some (leat delete job)",
+        by_.identity, config.max_jobs_of_one);
   const DatasetRecord* dataset = state.FindDataset(job_->dataset_id);
   if (dataset == nullptr)
     return Aborted("the dataset of job {} was deleted meanwhile; try again",
@@ -89,7 +95,7 @@ absl::StatusOr<Event> JobCreation::Make(const State& state,
   const Digest plan_hash = PlanHash(spec, *dataset->info);
   return Event{{},
                JobCreated{std::move(spec), job.dataset_id, job.schema,
-                          plan_hash, job.not_on_gpu},
+                          plan_hash, job.not_on_gpu, by_.identity},
                {}};
 }
 

@@ -29,6 +29,7 @@
 #include <optional>
 
 #include "absl/status/statusor.h"
+#include "server/coordinator_config.h"
 #include "server/indexing.h"
 #include "server/job_check.h"
 #include "server/membership.h"
@@ -36,6 +37,12 @@
 #include "server/types.h"
 
 namespace leat::server {
+
+// Who asks for a job.
+struct JobCreator {
+  std::string identity;  // rpc::Caller's
+  bool bounded = false;  // by max_jobs_of_one
+};
 
 struct CreatedJob {
   std::shared_ptr<const JobInfo> info;
@@ -53,13 +60,14 @@ class JobCreation {
     std::optional<Answer> answer;  // nothing is
   };
 
-  JobCreation(PreparedJob job, MonotonicTime deadline, Now now, Done done);
+  JobCreation(PreparedJob job, JobCreator by, MonotonicTime deadline, Now now,
+              Done done);
 
   // The first step. nullopt: `phase` says what is waited for.
   std::optional<Answer> Begin(const State& state, const Membership& membership);
   void StartWriting() { phase_ = Phase::kWriting; }
   Decision Decide(const State& state, const Membership& membership,
-                  size_t max_jobs) const;
+                  const CoordinatorConfig& config) const;
   // Returns the answer to a creation whose deadline has passed.
   absl::Status Late(const Indexing& indexing, const Membership& membership,
                     Now now) const;
@@ -71,9 +79,10 @@ class JobCreation {
 
  private:
   absl::StatusOr<Event> Make(const State& state, const Membership& membership,
-                             size_t max_jobs) const;
+                             const CoordinatorConfig& config) const;
 
   std::shared_ptr<const PreparedJob> job_;
+  JobCreator by_;
   MonotonicTime deadline_, started_;
   Done done_;
   Phase phase_ = Phase::kListing;

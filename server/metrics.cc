@@ -142,6 +142,7 @@ constexpr FieldMetric kClusterFields[] = {
 constexpr FieldMetric kJobFields[] = {
     None("job", "its name is the label; the rest does not change"),
     None("created_at", "does not change"),
+    None("created_by", "does not change"),
     {"consumers", "leat_job_consumers", MetricKind::kGauge,
      "Batch iterators of the job."},
     {"epoch", "leat_job_epoch", MetricKind::kGauge,

@@ -83,6 +83,7 @@ struct Encoder {
     to->set_dataset_id(created.dataset_id);
     to->set_spec(rpc::ToProto(created.spec).SerializeAsString());
     to->set_plan_hash(Bytes(created.plan_hash));
+    to->set_created_by(created.created_by);
   }
   void operator()(const JobDeleted& deleted) const {
     out->mutable_job_deleted()->set_name(deleted.name);
@@ -193,6 +194,7 @@ absl::StatusOr<JobCreated> Decode(const stored::v1::JobCreated& from) {
   created.not_on_gpu = std::move(job.not_on_gpu);
   ASSIGN_OR_RETURN(created.plan_hash,
                    ToDigest("a plan hash", from.plan_hash()));
+  created.created_by = from.created_by();
   return created;
 }
 

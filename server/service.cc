@@ -40,14 +40,16 @@ class CreateJobCall : public grpc::ServerUnaryReactor {
     open_->call = this;
   }
 
-  void Start(const JobSpec& spec, MonotonicTime deadline, Now now) {
+  void Start(const JobSpec& spec, const JobCreator& by, MonotonicTime deadline,
+             Now now) {
     wait_ = coordinator_->CreateJob(
         spec, deadline, now,
         [open = open_](absl::StatusOr<CreatedJob> created) {
           MutexLock lock(&open->mu);
           if (open->call != nullptr)
             std::exchange(open->call, nullptr)->Answer(std::move(created));
-        });
+        },
+        by);
   }
 
  private:
@@ -124,14 +126,17 @@ grpc::ServerUnaryReactor* CoordinatorService::Hello(
 grpc::ServerUnaryReactor* CoordinatorService::CreateJob(
     grpc::CallbackServerContext* context, const v1::CreateJobRequest* request,
     v1::CreateJobResponse* response) {
-  if (absl::Status allowed = Admit("CoordinatorService/CreateJob", *context);
-      !allowed.ok())
-    return Reply(context, allowed);
+  const absl::StatusOr<rpc::Caller> caller =
+      access_->Admit("CoordinatorService/CreateJob", *context);
+  if (!caller.ok()) return Reply(context, caller.status());
   absl::StatusOr<JobSpec> spec = rpc::FromProto(request->spec());
   if (!spec.ok()) return Reply(context, spec.status());
   const Now now = Now::Of(*clock_);
   auto* call = new CreateJobCall(coordinator_, response);
-  call->Start(*spec, WaitUntil(*context, now), now);
+  call->Start(
+      *spec,
+      {.identity = caller->identity, .bounded = caller->role == Role::kTrainer},
+      WaitUntil(*context, now), now);
   return call;
 }
 

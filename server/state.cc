@@ -110,7 +110,8 @@ void State::On(const Event& event, const JobCreated& created) {
   info->schema = std::move(told.schema);
   info->plan_hash = created.plan_hash;
   jobs_[created.spec.name] = {std::move(info), event.at, event.at,
-                              std::move(told.not_on_gpu)};
+                              std::move(told.not_on_gpu), created.created_by};
+  ++by_creator_[created.created_by];
   by_hash_[created.plan_hash].insert(created.spec.name);
   if (by_hash_[created.plan_hash].size() == 1) PlanCame(created.plan_hash);
   by_dataset_[created.dataset_id].insert(created.spec.name);
@@ -136,6 +137,8 @@ void State::On(const Event&, const JobDeleted& deleted) {
   const std::shared_ptr<const JobInfo> info = std::move(it->second.info);
   remove(by_hash_, info->plan_hash);
   remove(by_dataset_, info->dataset.id);
+  const auto creator = by_creator_.find(it->second.created_by);
+  if (--creator->second == 0) by_creator_.erase(creator);
   jobs_.erase(it);
   if (!by_hash_.contains(info->plan_hash))
     PlanWent(info->plan_hash, info->spec.decoder_class);
@@ -254,6 +257,11 @@ void State::On(const Event& event, const SetAside& aside) {
   set_aside_.push_back({event.at, aside});
 }
 
+size_t State::NumJobsOf(std::string_view creator) const {
+  const auto found = by_creator_.find(creator);
+  return found == by_creator_.end() ? 0 : found->second;
+}
+
 bool State::IsSetAside(std::string_view job) const {
   return std::any_of(
       set_aside_.begin(), set_aside_.end(), [&](const Event& event) {
@@ -271,7 +279,7 @@ std::vector<Event> State::Events() const {
     events.push_back(
         {job.created_at,
          JobCreated{job.info->spec, job.info->dataset.id, job.info->schema,
-                    job.info->plan_hash, job.not_on_gpu}});
+                    job.info->plan_hash, job.not_on_gpu, job.created_by}});
   std::map<WallTime, JobsUsed> used;
   for (const auto& [name, job] : jobs_)
     if (job.last_used_at > job.created_at)

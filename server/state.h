@@ -53,6 +53,7 @@ struct JobCreated {
   Digest plan_hash{};
   std::string not_on_gpu;  // as in PreparedJob; this and `schema` are not kept
                            // on disk: spec and dataset tell
+  std::string created_by{};  // as in JobRecord
 };
 struct JobDeleted {
   std::string name;
@@ -133,6 +134,7 @@ struct JobRecord {
   WallTime created_at{};
   WallTime last_used_at{};  // a day late, at most
   std::string not_on_gpu;   // as in PreparedJob
+  std::string created_by;   // rpc::Caller's identity; empty: not known
 };
 
 class State {
@@ -155,6 +157,7 @@ class State {
     return datasets_;
   }
   const std::map<std::string, JobRecord>& jobs() const { return jobs_; }
+  size_t NumJobsOf(std::string_view creator) const;
   const std::map<std::string, WallTime>& drained() const { return drained_; }
   const std::vector<Event>& set_aside() const { return set_aside_; }
   // The key is the token's id.
@@ -233,12 +236,14 @@ class State {
 
   std::map<std::string, DatasetRecord> datasets_;  // by id
   std::map<std::string, JobRecord> jobs_;          // by name
-  std::map<std::string, WallTime> drained_;        // by name
-  std::map<std::string, AccessToken> access_;      // by id
-  std::map<std::string, BoundedPool> pools_;       // by name
-  std::map<std::string, FindingMuted> mutes_;      // by code
-  std::map<std::string, WallTime> muted_at_;       // by code
-  std::vector<Event> set_aside_;                   // in order
+  // How many jobs a caller has created.
+  std::map<std::string, size_t, std::less<>> by_creator_;
+  std::map<std::string, WallTime> drained_;    // by name
+  std::map<std::string, AccessToken> access_;  // by id
+  std::map<std::string, BoundedPool> pools_;   // by name
+  std::map<std::string, FindingMuted> mutes_;  // by code
+  std::map<std::string, WallTime> muted_at_;   // by code
+  std::vector<Event> set_aside_;               // in order
   // Names of jobs, by plan hash and by dataset.
   std::map<Digest, std::set<std::string>> by_hash_;
   std::map<std::string, std::set<std::string>, std::less<>> by_dataset_;

@@ -263,6 +263,7 @@ struct JobView {
   std::string failure;     // why it is given up; empty: it is not
   std::string limited_by;  // as in v1::JobSummary
   double shared_fraction = 0;
+  std::string created_by;  // as in v1::JobSummary
 };
 
 struct DatasetView {

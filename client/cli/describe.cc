@@ -174,6 +174,7 @@ View DescribeJob(const Json& job, const Json& workers, const Json& consumers,
   facts.facts = {
       {"Job", {Text(spec, "name"), Tone::kBold}},
       {"Created", When(job, "created_at", now)},
+      {"Created by", Text(job, "created_by")},
       {"Dataset", fmt::format("{} ({} samples)", Text(job, "job.dataset.name"),
                               Whole(job, "job.dataset.shards.num_samples"))},
       {"Batch (rows)", Text(spec, "batch")},

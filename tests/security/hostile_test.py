@@ -173,9 +173,10 @@ class HostileTrainer(cluster.PhotosTest):
                 self.assertNotEqual(done.returncode, 0, words)
                 self.assertRegex(done.stdout + done.stderr, "role|access token", words)
                 self.assertNotIn(self.trainer, done.stdout + done.stderr, words)
-        with self.assertRaisesRegex(cluster.DaemonFailed, "role worker"):
-            self.start_worker("--access-token-file", str(self.folder / "trainer-token"), *self.tls("vision"),
-                              name="false")
+        for name in ("false", "w0"):
+            with self.assertRaisesRegex(cluster.DaemonFailed, "role worker"):
+                self.start_worker("--access-token-file", str(self.folder / "trainer-token"), *self.tls("vision"),
+                                  name=name)
         listed = json.loads(self.leat("get", "workers", "-o", "json").stdout)
         self.assertEqual([worker["name"] for worker in listed["workers"]], ["w0"])
         self.works()

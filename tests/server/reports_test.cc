@@ -137,7 +137,7 @@ TEST(ConsumerTable, EveryIndexForgetsWhoHasGone) {
 TEST(JobCreations, OneThatIsWrittenHasNoDeadline) {
   JobCreations creations;
   const auto add = [&](uint64_t id, int at_s) {
-    creations.Add(id, JobCreation(*Prepare(SpecOf("j", "/d")),
+    creations.Add(id, JobCreation(*Prepare(SpecOf("j", "/d")), {},
                                   MonotonicTime(seconds(at_s)), Now{},
                                   [](const JobCreation::Answer&) {}));
   };

@@ -126,7 +126,7 @@ TEST_F(StoreTest, EveryKindOfEventSurvives) {
       {WallTime(seconds(5)), indexed},
       {WallTime(seconds(6)),
        JobCreated{job->spec, job->dataset.id, job->schema, job->plan_hash,
-                  world->Jobs()[0].not_on_gpu}},
+                  world->Jobs()[0].not_on_gpu, "trainer/vision"}},
       {WallTime(seconds(7)), WorkerDrained{"a"}},
       {WallTime(seconds(8)), WorkerUndrained{"a"}},
       {WallTime(seconds(9)), WorkerDrained{"b"}}};
@@ -147,6 +147,7 @@ TEST_F(StoreTest, EveryKindOfEventSurvives) {
   EXPECT_EQ(loaded->info->schema, job->schema);
   EXPECT_EQ(loaded->info->plan_hash, job->plan_hash);
   EXPECT_EQ(loaded->created_at, WallTime(seconds(6)));
+  EXPECT_EQ(loaded->created_by, "trainer/vision");
   EXPECT_EQ(loaded->not_on_gpu,
             "node 3 (jpeg_compression_distortion) has no device form");
   EXPECT_EQ(state->FindDataset(job->dataset.id)->info->classes,
