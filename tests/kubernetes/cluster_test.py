@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""deploy/kubernetes on a real Kubernetes of two nodes, with the image that deploy/image/pack makes: an epoch while the
-pool goes from 2 workers to 5 and back, and while a node is drained. Every batch has the oracle's bytes.
+"""deploy/kubernetes on a real Kubernetes of two nodes, with the image that deploy/image/pack makes: epochs while the
+pool goes from 2 workers to 5 and back, and while a node is drained. Every batch has the oracle's bytes. Then a training
+that waits gets more workers.
 """
 
 import json
@@ -137,13 +138,35 @@ class ClusterTest(cluster.PhotosTest):
                                      "jsonpath={.spec.replicas}").stdout
         self.assertEqual(desired, str(count))
 
-    def test_an_epoch_while_the_pool_changes_and_a_node_is_drained(self):
-        self.bring_up()
-        self.scaled(2)
+    def train(self, graph, *flags, **changes):
         trainer = self.secrets / "leat-trainer-tls"
-        consumer = self.consumer(self.spec(cluster.train_graph("/data")), "--paced", "--tls-ca",
-                                 self.secrets / "ca.pem", "--tls-cert", f"{trainer}.pem", "--tls-key", f"{trainer}.key",
-                                 address="leat-coordinator.leat.svc.cluster.local:7411")
+        return self.consumer(self.spec(graph, **changes), *flags, "--tls-ca", self.secrets / "ca.pem", "--tls-cert",
+                             f"{trainer}.pem", "--tls-key", f"{trainer}.key",
+                             address="leat-coordinator.leat.svc.cluster.local:7411")
+
+    def test_epochs_while_the_pool_changes_a_node_is_drained_and_a_training_waits(self):
+        self.bring_up()
+        self.epochs_while_the_pool_changes_and_a_node_is_drained()
+        self.a_training_that_waits_gets_workers()
+        # They go when fewer are wanted.
+        self.scaled(1)
+
+    def a_training_that_waits_gets_workers(self):
+        """By the policy alone, while the trainer takes all that it gets."""
+        self.scaled(1)
+        self.leat("pool", "set", "cpu", "--min", "1", "--max", "3")
+        waiting = self.train(cluster.train_graph("/data", repeat=1000), "--rate-s", "600", name="long")
+        began = time.monotonic()
+        self.plane.until("more workers", lambda: len(self.ready()) > 1 and self.pods() == self.ready())
+        [pool] = [each for each in json.loads(self.leat("get", "pools", "-o", "json").stdout)["pools"]
+                  if each["name"] == "cpu"]
+        self.assertIn("waits for", pool["reason"])
+        print(f"more workers {time.monotonic() - began:.1f} s after it began: {pool['reason']}", flush=True)
+        waiting.process.kill()
+
+    def epochs_while_the_pool_changes_and_a_node_is_drained(self):
+        self.scaled(2)
+        consumer = self.train(cluster.train_graph("/data"), "--paced")
         consumer.pull(2)
         self.scaled(5)
         consumer.pull(2)
