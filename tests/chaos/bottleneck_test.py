@@ -18,7 +18,7 @@ SINCE_S = 6  # judged by so much
 LARGE = 224  # a side: rows of 150 kB
 # What a table calls them. The page and `leat top` judge by a minute, so they come to the verdict later.
 TITLES = {"trainer": "trainer", "network": "network", "storage": "storage", "decode_cpu": "decode (CPU)",
-          "straggler": "one straggler", "window": "too small a window", "workers": "no workers"}
+          "decode_gpu": "decode (GPU)", "straggler": "one straggler", "window": "too small a window", "workers": "no workers"}
 
 
 class Limits(ChaosTest):
@@ -29,9 +29,9 @@ class Limits(ChaosTest):
         log = pathlib.Path(self.start_coordinator("--http", "127.0.0.1:0").log)
         self.page = re.search(r"http\.serving address=(\S+)", log.read_text())[1]
 
-    def train_on(self, side=LARGE, batch=64, window=4, graph=None, **flags):
+    def train_on(self, side=LARGE, batch=64, window=4, graph=None, decoder_class="DECODER_CLASS_EXACT", **flags):
         """A trainer without an end that does nothing with its batches."""
-        spec = self.spec(graph or cluster.train_graph(cluster.photos(), side), batch=batch)
+        spec = self.spec(graph or cluster.train_graph(cluster.photos(), side), batch=batch, decoder_class=decoder_class)
         return self.consumer(spec, "--rate-s", 600, "--window", window,
                              **{"env": {"LEAT_PLANE": "grpc"}, **flags})
 
@@ -110,6 +110,15 @@ class Limits(ChaosTest):
         graph["outputs"][0]["ref"]["node"] = 5
         self.train_on(graph=graph)
         self.assert_limit("decode_cpu")
+
+    def test_a_slow_gpu(self):
+        """A fake one, which computes on a core of the host, while the decode threads hand it files as they are."""
+        fakes = cluster.fake_gpu()
+        if not fakes:
+            self.skipTest("no fake CUDA driver: this build has no GPU support")
+        self.start_worker("--devices", "0", threads=2, env=fakes)
+        self.train_on(decoder_class="DECODER_CLASS_NVJPEG")
+        self.assert_limit("decode_gpu")
 
     def serve_photos(self):
         """(server, graph): the photos over http."""

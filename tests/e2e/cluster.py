@@ -283,13 +283,19 @@ class PhotosTest(ClusterTest):
                              [(e, s) for e in range(EPOCHS) for s in range(STEPS)])
 
 
+def fake_gpu():
+    """The environment of a worker with one fake GPU; empty: there is no fake driver here."""
+    fakes = {"LEAT_CUDA_LIBRARY": os.environ.get("LEAT_FAKE_CUDA_LIB", ""),
+             "LEAT_NVJPEG_LIBRARY": os.environ.get("LEAT_FAKE_NVJPEG_LIB", "")}
+    return fakes if all(os.path.exists(path) for path in fakes.values()) else {}
+
+
 class FakeGpuTest(PhotosTest):
     """The same on the fake CUDA driver: LEAT_FAKE_CUDA_LIB, LEAT_FAKE_NVJPEG_LIB, set by CMake."""
 
     def setUp(self):
-        self.fakes = {"LEAT_CUDA_LIBRARY": os.environ.get("LEAT_FAKE_CUDA_LIB", ""),
-                      "LEAT_NVJPEG_LIBRARY": os.environ.get("LEAT_FAKE_NVJPEG_LIB", "")}
-        if not all(os.path.exists(path) for path in self.fakes.values()):
+        self.fakes = fake_gpu()
+        if not self.fakes:
             self.skipTest("no fake CUDA driver: this build has no GPU support")
         super().setUp()
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A training whose workers are actors of a real Ray."""
 
+import json
 import os
 import pathlib
 import signal
@@ -82,6 +83,23 @@ class Ray(cluster.PhotosTest):
         pool.down()
         pool.down()
         self.assertEqual(self.ray.processes("leat-worker "), [])
+        self.patiently("no node", lambda: self.ray.nodes() == 0)
+
+    def test_a_training_that_waits_gets_workers(self):
+        """By the policy alone: 1 worker becomes more while the trainer takes all that it gets."""
+        pool = self.pool(1, 3)
+        pool.up()
+        self.until_ready(1)
+        spec = self.spec(graph=cluster.train_graph(cluster.photos(), repeat=1000), name="long")
+        waiting = self.consumer(spec, "--rate-s", "300", epochs=1)
+        self.patiently("more than one serves", lambda: len(self.ready()) > 1)
+        listed = subprocess.run([program("CLI"), "--coordinator", self.coordinator.address, "get", "pools", "-o",
+                                 "json"], check=True, capture_output=True, text=True).stdout
+        self.assertIn("waits for", json.loads(listed)["pools"][0]["reason"])
+        waiting.process.kill()
+        self.bounds(1, 1)
+        self.until_ready(1)
+        pool.down()
         self.patiently("no node", lambda: self.ray.nodes() == 0)
 
     def test_a_supervisor_that_is_killed_finds_its_workers_again(self):
