@@ -23,11 +23,13 @@ bool HasNames(const X509* certificate) {
   return X509_get_ext_by_NID(certificate, NID_subject_alt_name, -1) >= 0;
 }
 
-// nullopt: a time that is none.
+// nullopt: a time that is none. What is later than 2200, such as the year 9999
+// of certificates without an end, is taken for that: nanoseconds end in 2262.
 std::optional<WallTime> TimeOf(const ASN1_TIME* time) {
+  constexpr time_t kLast = 7'258'118'400;
   tm when{};
   if (ASN1_TIME_to_tm(time, &when) != 1) return std::nullopt;
-  return std::chrono::system_clock::from_time_t(timegm(&when));
+  return std::chrono::system_clock::from_time_t(std::min(timegm(&when), kLast));
 }
 
 // The key is that of the first, and each is issued by the next.

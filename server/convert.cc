@@ -81,11 +81,12 @@ v1::BadSample ToProto(const BadSample& sample) {
   return proto;
 }
 
-// Hostile ones are no earlier than 1970 and no later than the year 9999.
+// Hostile ones are taken for 1970 and 2200: nanoseconds end in 2262.
 WallTime TimeOf(const google::protobuf::Timestamp& proto) {
-  constexpr int64_t kLast = 253'402'300'799;
+  constexpr int64_t kLast = 7'258'118'400;
   return WallTime(std::chrono::duration_cast<WallTime::duration>(
-      std::chrono::seconds(std::clamp<int64_t>(proto.seconds(), 0, kLast))));
+      std::chrono::seconds(std::clamp<int64_t>(proto.seconds(), 0, kLast)) +
+      std::chrono::nanoseconds(std::clamp(proto.nanos(), 0, 999'999'999))));
 }
 
 google::protobuf::Timestamp TimeToProto(WallTime time) {
@@ -204,8 +205,12 @@ WorkerReport ReportOf(v1::WorkerStats proto) {
   Sanitise(&proto);
   WorkerReport report;
   report.capacity_rows_per_s = proto.capacity_rows_per_s();
-  if (proto.has_certificate_expires_at())
+  if (proto.has_certificate_expires_at()) {
     report.certificate_expiry = TimeOf(proto.certificate_expires_at());
+    // JSON has no other times than these.
+    *proto.mutable_certificate_expires_at() =
+        ToProto(*report.certificate_expiry);
+  }
   report.stats = std::make_shared<const v1::WorkerStats>(std::move(proto));
   return report;
 }

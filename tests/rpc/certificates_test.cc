@@ -77,6 +77,10 @@ TEST(CheckDates, SayWhatIsExpiredOrNotYetValid) {
   EXPECT_GT(*expiry, InDays(1));
   EXPECT_LT(*expiry, InDays(3));
   EXPECT_EQ(CertificateExpiry({}), std::nullopt);
+  // Beyond what nanoseconds since 1970 can say.
+  const MadeCertificate endless({.to = 400 * 365 * kDay});
+  EXPECT_EQ(Error(CheckDates({.cert_pem = endless.pem()}, InDays(1))), "");
+  EXPECT_GT(*CertificateExpiry({.cert_pem = endless.pem()}), InDays(100 * 365));
 }
 
 TEST(CheckName, ACertificateIsForTheNameThatCallersAreTold) {

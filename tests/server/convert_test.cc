@@ -7,6 +7,7 @@
 
 #include "core/stages.h"
 #include "google/protobuf/text_format.h"
+#include "google/protobuf/util/json_util.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "gtest/gtest.h"
 
@@ -31,6 +32,12 @@ void Fill(Message* message, int* next) {
         break;
       case FieldDescriptor::CPPTYPE_UINT64:
         reflection.SetUInt64(message, field, static_cast<uint64_t>(value));
+        break;
+      case FieldDescriptor::CPPTYPE_INT32:
+        reflection.SetInt32(message, field, value);
+        break;
+      case FieldDescriptor::CPPTYPE_INT64:
+        reflection.SetInt64(message, field, value);
         break;
       case FieldDescriptor::CPPTYPE_DOUBLE:
         reflection.SetDouble(message, field, value + 0.5);
@@ -218,6 +225,24 @@ TEST(Convert, WhatANewerWorkerReportsIsPassedOn) {
                 ->GetUnknownFields(info.stats())
                 .field_count(),
             1);
+}
+
+// JSON has no time of the year 292,277,026,596, and a message with one would be
+// none.
+TEST(Convert, HostileTimesAreTimes) {
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+  for (const int64_t seconds : {kMax, -kMax, int64_t{1}, int64_t{0}}) {
+    v1::WorkerStats stats;
+    stats.mutable_certificate_expires_at()->set_seconds(seconds);
+    stats.mutable_certificate_expires_at()->set_nanos(-5);
+    const WorkerReport report = ReportOf(stats);
+    ASSERT_TRUE(report.certificate_expiry.has_value());
+    EXPECT_GE(*report.certificate_expiry, WallTime());
+    std::string json;
+    EXPECT_TRUE(
+        google::protobuf::util::MessageToJsonString(*report.stats, &json).ok())
+        << seconds;
+  }
 }
 
 TEST(Convert, HostileStatisticsAreCut) {
