@@ -18,7 +18,8 @@ SINCE_S = 6  # judged by so much
 LARGE = 224  # a side: rows of 150 kB
 # What a table calls them. The page and `leat top` judge by a minute, so they come to the verdict later.
 TITLES = {"trainer": "trainer", "network": "network", "storage": "storage", "decode_cpu": "decode (CPU)",
-          "decode_gpu": "decode (GPU)", "straggler": "one straggler", "window": "too small a window", "workers": "no workers"}
+          "decode_gpu": "decode (GPU)", "straggler": "one straggler", "window": "too small a window",
+          "workers": "no workers"}
 
 
 class Limits(ChaosTest):
