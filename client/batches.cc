@@ -7,6 +7,7 @@
 #include "client/deadline.h"
 #include "client/device/device_memory.h"
 #include "client/token.h"
+#include "core/pictures.h"
 #include "core/status.h"
 
 namespace leat {
@@ -56,6 +57,23 @@ absl::Status Batch::ReleaseOnStream(void* stream) {
       .ReleaseAfter(static_cast<cuda::Stream>(stream));
 }
 
+namespace {
+
+// A batch, to who looks at the coordinator's page.
+void Show(const Batch::State& batch, client::SheetReporter* sheets) {
+  if (batch.device >= 0)
+    return sheets->Refuse(batch.epoch, batch.step,
+                          "the batches are in GPU memory: use leat sheet");
+  std::vector<FieldRows> fields;
+  for (const Tensor& tensor : batch.tensors)
+    fields.push_back(
+        {tensor.name, tensor.dtype, tensor.shape, {tensor.data, tensor.bytes}});
+  sheets->Answer(batch.epoch, batch.step, fields,
+                 batch.job->info().dataset.classes);
+}
+
+}  // namespace
+
 Batches::Batches(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Batches::~Batches() = default;
 
@@ -63,8 +81,10 @@ absl::StatusOr<std::optional<Batch>> Batches::Next(absl::Time deadline) {
   ASSIGN_OR_RETURN(std::shared_ptr<client::Step> step,
                    state_->engine->Next(client::ToDeadline(deadline)));
   if (!step) return std::nullopt;
-  return Batch(std::make_unique<Batch::State>(state_->job, state_->format,
-                                              std::move(step)));
+  auto batch = std::make_unique<Batch::State>(state_->job, state_->format,
+                                              std::move(step));
+  if (state_->sheets->wanted()) Show(*batch, state_->sheets.get());
+  return Batch(std::move(batch));
 }
 
 void Batches::Cancel() { state_->engine->Cancel(); }

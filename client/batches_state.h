@@ -44,6 +44,8 @@ struct Batches::State {
   const std::shared_ptr<client::JobData> job;
   const std::shared_ptr<const client::RowFormat> format;
   const std::shared_ptr<const client::RowMap> map;
+  const std::shared_ptr<client::SheetReporter> sheets =
+      std::make_shared<client::SheetReporter>();
   std::shared_ptr<client::Engine> engine;
 };
 

@@ -80,7 +80,16 @@ void Engine::StartSession() {
                              [this](MonotonicTime now) {
                                return spans_ ? spans_->Take(now)
                                              : SpanReporter::Due();
-                             }},
+                             },
+                         .on_sheet =
+                             [this](const v1::WantSheet& wanted) {
+                               if (options_.sheets)
+                                 options_.sheets->Begin(wanted);
+                             },
+                         .sheet = [this]() -> std::optional<v1::RowsSheet> {
+                           if (!options_.sheets) return std::nullopt;
+                           return options_.sheets->Take();
+                         }},
       options_.sessions);
 }
 

@@ -29,6 +29,7 @@
 #include "client/lender.h"
 #include "client/link.h"
 #include "client/session.h"
+#include "client/sheet_reporter.h"
 #include "client/span_reporter.h"
 #include "client/step.h"
 #include "client/token.h"
@@ -78,6 +79,8 @@ struct EngineOptions {
   std::shared_ptr<const AssignmentTable> table;  // known already; may be null
   // Whose listeners see steps; outlives the engine. nullptr: nobody does.
   Tracer* tracer = nullptr;
+  // Asked to show rows, by the session; null: it shows none.
+  std::shared_ptr<SheetReporter> sheets;
   // Told each new table; may be null.
   std::function<void(std::shared_ptr<const AssignmentTable>)> on_table;
 };

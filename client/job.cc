@@ -228,6 +228,7 @@ absl::StatusOr<std::unique_ptr<Batches>> OpenBatches(
     job->plan().Samples(epoch, step, map->rows(), samples);
   };
   auto state = std::make_unique<Batches::State>(job, format, engine.map);
+  engine.sheets = state->sheets;
   ASSIGN_OR_RETURN(state->engine, Engine::Start(std::move(engine)));
   return std::make_unique<Batches>(std::move(state));
 }

@@ -2,6 +2,7 @@
 #include "client/session.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "client/revocable.h"
@@ -28,12 +29,14 @@ struct Session::Shared {
       : on_assignment(callbacks.on_assignment),
         on_failure(callbacks.on_failure),
         on_lost(callbacks.on_lost),
-        on_trace(callbacks.on_trace) {}
+        on_trace(callbacks.on_trace),
+        on_sheet(callbacks.on_sheet) {}
 
   Revocable<const v1::Assignment&> on_assignment;
   Revocable<const absl::Status&> on_failure;
   Revocable<const absl::Status&> on_lost;
   Revocable<const v1::TraceConsumer&> on_trace;
+  Revocable<const v1::WantSheet&> on_sheet;
   Mutex mu;
   bool stopped ABSL_GUARDED_BY(mu) = false;
   bool open ABSL_GUARDED_BY(mu) = false;   // a stream is up or coming up
@@ -60,6 +63,7 @@ MonotonicTime Session::Tick(MonotonicTime now) {
     if (std::exchange(shared_->heard, false)) backoff_ = config_.backoff_min;
   }
   if (open) {
+    SendSheet();
     const MonotonicTime spans_due = SendSpans(now);
     if (now < next_report_) return std::min(next_report_, spans_due);
     next_report_ = now + config_.report_interval;
@@ -91,6 +95,7 @@ MonotonicTime Session::Tick(MonotonicTime now) {
         if (response.has_failure())
           shared->on_failure.Call(FailureOf(response.failure()));
         if (response.has_trace()) shared->on_trace.Call(response.trace());
+        if (response.has_sheet()) shared->on_sheet.Call(response.sheet());
       },
       [shared = shared_](const absl::Status& status) {
         {
@@ -107,6 +112,16 @@ MonotonicTime Session::Tick(MonotonicTime now) {
   stream_->Send(request);
   next_report_ = now + config_.report_interval;
   return next_report_;
+}
+
+// A queue that is full loses the sheet; who looks asks again.
+void Session::SendSheet() {
+  if (!callbacks_.sheet) return;
+  std::optional<v1::RowsSheet> sheet = callbacks_.sheet();
+  if (!sheet) return;
+  v1::ConsumerSessionRequest request;
+  *request.mutable_sheet() = *std::move(sheet);
+  stream_->Send(request);
 }
 
 // A queue that is full loses spans, which the collection does not count.
@@ -130,6 +145,7 @@ void Session::Stop() {
   shared_->on_failure.Set(nullptr);
   shared_->on_lost.Set(nullptr);
   shared_->on_trace.Set(nullptr);
+  shared_->on_sheet.Set(nullptr);
   if (stream_) stream_->Cancel();
   stream_.reset();
 }

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -41,6 +42,10 @@ class Session {
     // again.
     std::function<void(const v1::TraceConsumer&)> on_trace;
     std::function<SpanReporter::Due(MonotonicTime now)> spans;
+    // Somebody wants to see rows. May be null, and so may `sheet`, which is
+    // called on the thread of Tick and gives what is to be sent.
+    std::function<void(const v1::WantSheet&)> on_sheet;
+    std::function<std::optional<v1::RowsSheet>()> sheet;
   };
   // One stream. Send false: it is full or has ended.
   class Stream {
@@ -66,6 +71,7 @@ class Session {
  private:
   struct Shared;
   MonotonicTime SendSpans(MonotonicTime now);
+  void SendSheet();
 
   const Config config_;
   const v1::OpenConsumer open_;

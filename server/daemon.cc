@@ -94,7 +94,7 @@ struct Daemon::Parts {
               return service.spans()->Begin(request);
             },
             *clock),
-        page(&coordinator, &admin.view(), &access, clock) {
+        page(&coordinator, &admin.view(), service.sheets(), &access, clock) {
     coordinator.set_on_access([this](std::shared_ptr<const AccessTokens> told) {
       access.Replace(std::move(told));
     });

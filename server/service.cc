@@ -252,7 +252,7 @@ CoordinatorService::ConsumerSession(grpc::CallbackServerContext* context) {
       context, kSessionQueue,
       [&, this](std::shared_ptr<rpc::Stream<Raw>> stream) {
         access_->Watch(*caller, stream);
-        return MakeConsumerSession(coordinator_, clock_, &spans_,
+        return MakeConsumerSession(coordinator_, clock_, &spans_, &sheets_,
                                    std::move(stream));
       });
 }

@@ -17,6 +17,7 @@
 #include "rpc/access.h"
 #include "server/block_transfer.h"
 #include "server/coordinator.h"
+#include "server/sheet_relay.h"
 #include "server/span_relay.h"
 
 namespace leat::server {
@@ -48,8 +49,9 @@ class CoordinatorService final : public CoordinatorServiceBase {
         clock_(clock),
         whole_bytes_(whole_bytes) {}
 
-  // Asks the consumers that have a session.
+  // These ask the consumers that have a session.
   SpanRelay* spans() { return &spans_; }
+  SheetRelay* sheets() { return &sheets_; }
 
   grpc::ServerUnaryReactor* Hello(grpc::CallbackServerContext* context,
                                   const v1::HelloRequest* request,
@@ -95,6 +97,7 @@ class CoordinatorService final : public CoordinatorServiceBase {
   rpc::Access* const access_;
   const Clock* const clock_;
   SpanRelay spans_;
+  SheetRelay sheets_;
   TransferSlots block_reads_{kMaxBlockReads};
   TransferSlots block_writes_{kMaxBlockWrites};
   TransferSlots index_reads_{kMaxBlockReads};

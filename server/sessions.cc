@@ -109,11 +109,12 @@ class ConsumerHandler : public rpc::StreamHandler<grpc::ByteBuffer>,
                         public std::enable_shared_from_this<ConsumerHandler> {
  public:
   ConsumerHandler(Coordinator* coordinator, const Clock* clock,
-                  SpanRelay* spans,
+                  SpanRelay* spans, SheetRelay* sheets,
                   std::shared_ptr<rpc::Stream<grpc::ByteBuffer>> stream)
       : coordinator_(coordinator),
         clock_(clock),
         spans_(spans),
+        sheets_(sheets),
         stream_(std::move(stream)) {}
 
   void OnMessage(grpc::ByteBuffer message) override {
@@ -127,6 +128,7 @@ class ConsumerHandler : public rpc::StreamHandler<grpc::ByteBuffer>,
     const SessionId session = this->session();
     if (session == 0) return;
     spans_->Leave(session);
+    sheets_->Leave(session);
     coordinator_->CloseConsumer(session, Now::Of(*clock_));
   }
 
@@ -154,8 +156,17 @@ class ConsumerHandler : public rpc::StreamHandler<grpc::ByteBuffer>,
       spans_->Join(opened, message->open().plan_hash(),
                    message->open().consumer(),
                    [weak = weak_from_this()](const v1::TraceConsumer& wanted) {
-                     if (auto self = weak.lock()) self->Trace(wanted);
+                     v1::ConsumerSessionResponse response;
+                     *response.mutable_trace() = wanted;
+                     if (auto self = weak.lock()) self->Tell(response);
                    });
+      sheets_->Join(opened, message->open().plan_hash(),
+                    message->open().consumer(),
+                    [weak = weak_from_this()](const v1::WantSheet& wanted) {
+                      v1::ConsumerSessionResponse response;
+                      *response.mutable_sheet() = wanted;
+                      if (auto self = weak.lock()) self->Tell(response);
+                    });
       Pump();
       return absl::OkStatus();
     }
@@ -163,17 +174,20 @@ class ConsumerHandler : public rpc::StreamHandler<grpc::ByteBuffer>,
       spans_->Add(session, std::move(*message->mutable_spans()));
       return absl::OkStatus();
     }
+    if (message->has_sheet() && session != 0) {
+      sheets_->Add(session, std::move(*message->mutable_sheet()), now.mono);
+      return absl::OkStatus();
+    }
     if (message->has_stats() && session != 0)
       return coordinator_->ReportConsumer(
           session, ReportOf(std::move(*message->mutable_stats())), now);
     return InvalidArgument(
-        "a consumer's session: want one open message, then stats and spans");
+        "a consumer's session: want one open message, then stats, spans and "
+        "sheets");
   }
 
-  // A queue that is full costs this consumer's spans alone.
-  void Trace(const v1::TraceConsumer& wanted) {
-    v1::ConsumerSessionResponse response;
-    *response.mutable_trace() = wanted;
+  // A queue that is full costs this consumer's spans, or its sheet, alone.
+  void Tell(const v1::ConsumerSessionResponse& response) {
     const grpc::Slice slice(response.SerializeAsString());
     stream_->Send(grpc::ByteBuffer(&slice, 1)).IgnoreError();
   }
@@ -199,6 +213,7 @@ class ConsumerHandler : public rpc::StreamHandler<grpc::ByteBuffer>,
   Coordinator* const coordinator_;
   const Clock* const clock_;
   SpanRelay* const spans_;
+  SheetRelay* const sheets_;
   const std::shared_ptr<rpc::Stream<grpc::ByteBuffer>> stream_;
   Mutex mu_;
   SessionId session_ ABSL_GUARDED_BY(mu_) = 0;
@@ -217,8 +232,8 @@ std::shared_ptr<rpc::StreamHandler<v1::WorkerSessionRequest>> MakeWorkerSession(
 
 std::shared_ptr<rpc::StreamHandler<grpc::ByteBuffer>> MakeConsumerSession(
     Coordinator* coordinator, const Clock* clock, SpanRelay* spans,
-    std::shared_ptr<rpc::Stream<grpc::ByteBuffer>> stream) {
-  return std::make_shared<ConsumerHandler>(coordinator, clock, spans,
+    SheetRelay* sheets, std::shared_ptr<rpc::Stream<grpc::ByteBuffer>> stream) {
+  return std::make_shared<ConsumerHandler>(coordinator, clock, spans, sheets,
                                            std::move(stream));
 }
 

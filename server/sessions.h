@@ -14,6 +14,7 @@
 #include "leat/v1/coordinator.pb.h"
 #include "rpc/stream.h"
 #include "server/coordinator.h"
+#include "server/sheet_relay.h"
 #include "server/span_relay.h"
 
 namespace leat::server {
@@ -25,10 +26,10 @@ std::shared_ptr<rpc::StreamHandler<v1::WorkerSessionRequest>> MakeWorkerSession(
     std::shared_ptr<rpc::Stream<v1::WorkerSessionResponse>> stream);
 
 // Over a raw method: all streams send the same bytes of an assignment. `spans`
-// asks it what it traces.
+// asks it what it traces, `sheets` to show rows.
 std::shared_ptr<rpc::StreamHandler<grpc::ByteBuffer>> MakeConsumerSession(
     Coordinator* coordinator, const Clock* clock, SpanRelay* spans,
-    std::shared_ptr<rpc::Stream<grpc::ByteBuffer>> stream);
+    SheetRelay* sheets, std::shared_ptr<rpc::Stream<grpc::ByteBuffer>> stream);
 
 // Messages that may wait on one session's stream.
 inline constexpr size_t kSessionQueue = 16;

@@ -116,7 +116,7 @@ HttpResponse WebPage::Answer(const HttpRequest& request) {
   if (path == "/") return Document(request);
   if (path.starts_with(kAssets)) return Asset(path);
   if (path == "/live" || path == "/api/state" || path == "/api/history" ||
-      path == "/api/worker")
+      path == "/api/worker" || path == "/api/sheet")
     return Data(request);
   return HttpResponse::Text(
       404, "want /, /api/state, /live, /livez, /readyz or /metrics\n");
@@ -178,11 +178,25 @@ HttpResponse WebPage::Data(const HttpRequest& request) {
     response.body = json_;
     return response;
   }
-  absl::StatusOr<std::string> json = request.path == "/api/history"
-                                         ? History(request.query)
-                                         : Worker(request.query);
+  const absl::StatusOr<std::string> json =
+      request.path == "/api/history" ? History(request.query)
+      : request.path == "/api/sheet" ? Sheet(request.query, token)
+                                     : Worker(request.query);
   if (!json.ok()) return rpc::Refusal(json.status());
-  return With(*std::move(json), "application/json");
+  return With(*json, "application/json");
+}
+
+// Who may pull a job's rows may see some of them here.
+absl::StatusOr<std::string> WebPage::Sheet(std::string_view query,
+                                           std::string_view token) const {
+  RETURN_IF_ERROR(access_->AdmitToken("WorkerService/Rows", token).status());
+  ASSIGN_OR_RETURN(const std::shared_ptr<const JobInfo> job,
+                   coordinator_->GetJob(rpc::FormValue(query, "job")));
+  const Digest& plan = job->plan_hash;
+  const SheetRelay::Seen seen =
+      sheets_->Look(std::string(plan.begin(), plan.end()), clock_->Now());
+  return fmt::format("{{\"consumers\":{},\"sheet\":{}}}", seen.consumers,
+                     seen.sheet == nullptr ? "null" : JsonOf(*seen.sheet));
 }
 
 absl::StatusOr<std::string> WebPage::History(std::string_view query) const {

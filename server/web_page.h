@@ -7,6 +7,8 @@
 //   /api/state         what it shows, as JSON
 //   /api/history       what a job's consumers did: ?job=NAME&minutes=N
 //   /api/worker        all that is known of one worker: ?name=NAME
+//   /api/sheet         rows that a training of the job got last, as small
+//                      pictures: ?job=NAME; for who may call WorkerService/Rows
 //   /live              server-sent events: `happened` (v1.WatchEventsResponse,
 //                      with an id to go on from) and `state` (as /api/state)
 //   /sign-in, /sign-out  POST
@@ -31,6 +33,7 @@
 #include "server/coordinator.h"
 #include "server/page_model.h"
 #include "server/page_sessions.h"
+#include "server/sheet_relay.h"
 #include "server/status_view.h"
 
 namespace leat::server {
@@ -44,10 +47,11 @@ class WebPage {
   static constexpr uint64_t kFirstEvents = 200;
 
   // All outlive it.
-  WebPage(Coordinator* coordinator, const StatusView* view,
+  WebPage(Coordinator* coordinator, const StatusView* view, SheetRelay* sheets,
           const rpc::Access* access, const Clock* clock)
       : coordinator_(coordinator),
         view_(view),
+        sheets_(sheets),
         access_(access),
         clock_(clock) {}
 
@@ -63,6 +67,8 @@ class WebPage {
   rpc::HttpResponse Data(const rpc::HttpRequest& request);
   absl::StatusOr<std::string> History(std::string_view query) const;
   absl::StatusOr<std::string> Worker(std::string_view query) const;
+  absl::StatusOr<std::string> Sheet(std::string_view query,
+                                    std::string_view token) const;
   rpc::HttpResponse Live(const rpc::HttpRequest& request, std::string token);
   // The next text of a live answer; `after` becomes the last event told.
   std::string NewEvents(uint64_t* after) const;
@@ -72,6 +78,7 @@ class WebPage {
 
   Coordinator* const coordinator_;
   const StatusView* const view_;
+  SheetRelay* const sheets_;
   const rpc::Access* const access_;
   const Clock* const clock_;
   PageSessions sessions_;

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <optional>
 
 #include "client/cli/fields.h"
 #include "client/cli/font.h"
@@ -101,50 +100,11 @@ class Canvas {
   Picture picture_;
 };
 
-// One whole number a row; nullopt: `field` is not that.
-std::optional<int64_t> WholeAt(const Field& field, size_t row) {
-  for (size_t i = 1; i < field.shape.size(); ++i) {
-    if (field.shape[i] != 1) return std::nullopt;
-  }
-  const auto load = [&](auto value) -> std::optional<int64_t> {
-    if ((row + 1) * sizeof(value) > field.data.size()) return std::nullopt;
-    std::memcpy(&value, &field.data[row * sizeof(value)], sizeof(value));
-    return value;
-  };
-  if (field.dtype == "int32") return load(int32_t{});
-  if (field.dtype == "int64") return load(int64_t{});
-  if (field.dtype == "uint8" || field.dtype == "bool") return load(uint8_t{});
-  return std::nullopt;
-}
-
-const Field* FindField(const Rows& rows, std::string_view name) {
-  for (const Field& field : rows.fields) {
+const FieldRows* FindField(const std::vector<FieldRows>& fields,
+                           std::string_view name) {
+  for (const FieldRows& field : fields)
     if (field.name == name) return &field;
-  }
   return nullptr;
-}
-
-const Field* FindLabel(const Rows& rows) {
-  if (const Field* label = FindField(rows, "label")) return label;
-  const Field* only = nullptr;
-  for (const Field& field : rows.fields) {
-    if (field.dtype == "bool" || !WholeAt(field, 0)) continue;
-    if (only != nullptr) return nullptr;
-    only = &field;
-  }
-  return only;
-}
-
-std::string LabelText(const Field* field, size_t row,
-                      const std::vector<std::string>& classes) {
-  if (field == nullptr) return "";
-  const std::optional<int64_t> label = WholeAt(*field, row);
-  if (!label) return "";
-  if (*label >= 0 && *label < std::ssize(classes)) {
-    const std::string& name = classes[static_cast<size_t>(*label)];
-    if (!name.empty()) return name;
-  }
-  return std::to_string(*label);
 }
 
 // About 4:3 in all, with as few empty cells as there are near that.
@@ -215,7 +175,10 @@ Picture DrawSheet(std::string_view title, std::string_view detail,
 
 absl::StatusOr<Sheet> MakeSheet(const Rows& rows, std::string_view image_field,
                                 const SheetLayout& layout) {
-  ASSIGN_OR_RETURN(const Field* field, FindImage(rows.fields, image_field));
+  std::vector<FieldRows> fields;
+  for (const Field& field : rows.fields) fields.push_back(RowsOf(field));
+  ASSIGN_OR_RETURN(const size_t image, FindImage(fields, image_field));
+  const FieldRows* const field = &fields[image];
   ASSIGN_OR_RETURN(Pictures pictures, ToPictures(*field));
   if (pictures.rows.empty()) {
     return InvalidArgument("epoch {}, step {} has no row", rows.epoch,
@@ -223,8 +186,8 @@ absl::StatusOr<Sheet> MakeSheet(const Rows& rows, std::string_view image_field,
   }
   ASSIGN_OR_RETURN(const Json job, ParseObject(rows.job_json, "job"));
   const std::vector<std::string> classes = Strings(job, "dataset.classes");
-  const Field* label = FindLabel(rows);
-  const Field* valid = FindField(rows, "valid");
+  const FieldRows* label = FindLabel(fields);
+  const FieldRows* valid = FindField(fields, "valid");
   std::vector<Tile> tiles;
   for (size_t i = 0; i < pictures.rows.size(); ++i) {
     Tile tile;

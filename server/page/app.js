@@ -9,6 +9,7 @@ import { Jobs } from "./jobs.js";
 import { Live } from "./live.js";
 import { Events, show as showNotes } from "./notes.js";
 import { show as showStages, startStages } from "./stages.js";
+import { Sheet } from "./sheet.js";
 import { Strip } from "./strip.js";
 import { Workers } from "./workers.js";
 
@@ -21,6 +22,7 @@ const charts = new Charts();
 const strip = new Strip();
 const workers = new Workers();
 const events = new Events();
+const sheet = new Sheet();
 const jobs = new Jobs(() => look());
 startStages();
 
@@ -29,6 +31,7 @@ let shown = 0;  // when a state was shown
 
 async function look() {
   const job = jobs.chosen;
+  sheet.choose(job);
   $("#job").hidden = !job;
   if (!job) return;
   asked = Date.now();

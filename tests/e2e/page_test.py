@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The coordinator's page, as a browser, a script, and a page of another site see it."""
 
+import base64
 import http.client
 import json
 import os
@@ -122,13 +123,17 @@ class DocumentTest(PageTest):
         self.assertEqual(ask(self.address, "/assets/0123456789abcdef/app.js")[0], 404)
         for path in ("/nothing", "/assets/", "/api/", "/index.html"):
             self.assertEqual(ask(self.address, path)[0], 404, path)
-        for path in ("/api/state", "/live", "/api/history?job=cats&minutes=5", "/api/worker?name=node-0001"):
+        for path in ("/api/state", "/live", "/api/history?job=cats&minutes=5", "/api/worker?name=node-0001",
+                     "/api/sheet?job=cats"):
             for fields in ({"Origin": "http://evil.example"}, {"Origin": "null"}, {"Sec_Fetch_Site": "cross-site"}):
                 self.assertEqual(ask(self.address, path, **fields)[0], 403, (path, fields))
             self.assertEqual(ask(self.address, path, Host="evil.example")[0], 421, path)
         self.assertEqual(json.loads(ask(self.address, "/api/worker?name=node-0001")[2])["name"], "node-0001")
         self.assertEqual(ask(self.address, "/api/worker?name=nobody")[0], 404)
         self.assertEqual(ask(self.address, "/api/history?job=none&minutes=5")[0], 404)
+        self.assertEqual(ask(self.address, "/api/sheet?job=none")[0], 404)
+        # Nobody of the crowd shows rows.
+        self.assertEqual(json.loads(ask(self.address, "/api/sheet?job=cats")[2]), {"consumers": True, "sheet": None})
         for minutes in ("", "0", "61", "x", "-1", "5x"):
             self.assertEqual(ask(self.address, f"/api/history?job=cats&minutes={minutes}")[0], 400, minutes)
 
@@ -189,7 +194,7 @@ class DocumentTest(PageTest):
     def test_a_session_stands_for_a_token(self):
         self.start(env={"LEAT_ACCESS_TOKEN": OWN})
         made = {}
-        for role in ("viewer", "worker"):
+        for role in ("viewer", "worker", "trainer"):
             done = subprocess.run([program("CLI"), "--coordinator", self.coordinator.address, "access", "create",
                                    "--role", role, "--name", role], capture_output=True, text=True, timeout=PATIENCE_S,
                                   env={**os.environ, "LEAT_ACCESS_TOKEN": OWN})
@@ -203,7 +208,7 @@ class DocumentTest(PageTest):
         self.assertEqual(status, 401)
         self.assertIn('action="sign-in"', text)
         self.assertNotIn("Workers", text)
-        for path in ("/api/state", "/live", "/api/history?job=a&minutes=5", "/api/worker?name=a"):
+        for path in ("/api/state", "/live", "/api/history?job=a&minutes=5", "/api/worker?name=a", "/api/sheet?job=a"):
             self.assertEqual(ask(self.address, path)[0], 401, path)
         for wrong in ("", "x" * 3000, "<b>" * 9, made["viewer"][:-1], made["worker"]):
             status, fields, text = sign_in(wrong)
@@ -220,6 +225,10 @@ class DocumentTest(PageTest):
         self.assertEqual(ask(self.address, "/api/state", Cookie=cookie)[0], 200)
         self.assertEqual(ask(self.address, "/api/state", Cookie=cookie[:-1])[0], 401)
         self.assertEqual(ask(self.address, "/api/state", Authorization=f"Bearer {made['viewer']}")[0], 200)
+        # Rows are for who may pull them, also on a page.
+        for role, answer in (("viewer", 403), ("trainer", 404)):
+            status, _, text = ask(self.address, "/api/sheet?job=none", Authorization=f"Bearer {made[role]}")
+            self.assertEqual(status, answer, text)
         second = sign_in(made["viewer"])[1]["Set-Cookie"].partition(";")[0]
         self.assertEqual(ask(self.address, "/sign-out", "POST", "", Cookie=second)[0], 303)
         self.assertEqual(ask(self.address, "/api/state", Cookie=second)[0], 401)
@@ -252,7 +261,7 @@ class ManyTest(PageTest):
             self.assertLess(len(text), most, path)
         state = self.state()
         self.assertEqual(len(state["status"]["workers"]), 2000)
-        self.assertGreater(state["total"]["rows_per_s"], 400 * MANY)
+        self.until("they told their rates", lambda: self.state()["total"]["rows_per_s"] > 400 * MANY)
         # Both at a time: each takes a core for some seconds.
         output = {what: (self.folder / what).open("w+") for what in ("top", "get")}
         leat = [program("CLI"), "--coordinator", self.coordinator.address]
@@ -397,6 +406,37 @@ class BrowserTest(PageTest):
         self.assertEqual(len(browser.texts("#jobs .chosen .figures li")), 3)
         self.assertIn("add workers, or threads", browser.texts("#jobs .chosen .advice")[0])
         self.assertEqual(browser.complaints(), [])
+
+    def test_rows_as_the_trainer_gets_them(self):
+        page = self.start()
+        self.start_worker(threads=1)
+        spec = self.spec(cluster.train_graph(cluster.photos(), 64), batch=16)
+        self.consumer(spec, "--rate-s", 600, env={"LEAT_PLANE": "grpc"})
+        browser = self.browser()
+        browser.open(page)
+        self.shown(browser)
+        self.until("the job is there", lambda: "job" in browser.texts("#job-title")[0])
+        self.assertEqual(browser.texts("#sheet .rows figure"), [])  # nobody has looked yet
+        browser.driver.execute_script("document.querySelector('#sheet .look').click();")
+        self.until("rows are shown", lambda: len(browser.texts("#sheet .rows figure")) == 12)
+        self.assertRegex(browser.texts("#sheet .state")[0], r"^epoch \d+, step [\d,]+, of .*: the first 12 rows of \w")
+        self.assertEqual(browser.complaints(), [])  # reading pixels back is one
+        # Pixel by pixel the API's, of a picture that is one.
+        drawn = browser.ask("""(() => {
+          const canvas = document.querySelector("#sheet .rows canvas");
+          const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+          return [canvas.width, canvas.height, [...data].filter((_, i) => i % 4 < 3)];
+        })()""")
+        self.assertEqual(drawn[:2], [64, 64])
+        self.assertGreater(len(set(drawn[2])), 20)
+        self.assertTrue(all(text for text in browser.texts("#sheet figcaption")))
+
+        def same():
+            told = json.loads(ask(self.address, "/api/sheet?job=job")[2])["sheet"]
+            shown = browser.ask("""[...document.querySelectorAll("#sheet .rows canvas")].map((canvas) =>
+              [...canvas.getContext("2d").getImageData(0, 0, 64, 64).data].filter((_, i) => i % 4 < 3))""")
+            return [list(base64.b64decode(tile["rgb"])) for tile in told["tiles"]] == shown
+        self.until("both show the same rows", same)
 
     def test_a_job_ends_while_it_is_watched_by_another_clock(self):
         page = self.start()

@@ -169,7 +169,7 @@ TEST(Sheet, AnySizeOfGridHoldsTogether) {
 }
 
 uint8_t First(const Field& field) {
-  const absl::StatusOr<Pictures> pictures = ToPictures(field);
+  const absl::StatusOr<Pictures> pictures = ToPictures(RowsOf(field));
   EXPECT_TRUE(pictures.ok()) << pictures.status();
   return pictures.ok() ? pictures->rows[0].rgb[0] : 0;
 }
@@ -178,7 +178,7 @@ TEST(Pictures, LayoutsAndTypesAreRead) {
   const auto shape = [](std::vector<int64_t> row, std::string dtype) {
     Field field{"x", std::move(dtype), {1}, {}};
     field.shape.insert(field.shape.end(), row.begin(), row.end());
-    const absl::StatusOr<ImageShape> found = ImageShapeOf(field);
+    const absl::StatusOr<ImageShape> found = ImageShapeOf(RowsOf(field));
     if (!found.ok()) return std::string("no");
     return fmt::format("{}x{}x{}{}", found->height, found->width,
                        found->channels, found->channels_first ? " first" : "");
@@ -203,7 +203,7 @@ TEST(Pictures, FloatsAreShownSensibly) {
   EXPECT_EQ(First(field({1, 0.5, 0, 0})), 255);
   EXPECT_EQ(First(field({100, 0, 200, 255})), 100);
   EXPECT_EQ(First(field({2.1f, -1.9f, 0, 0})), 255);
-  EXPECT_THAT(ToPictures(field({2.1f, -1.9f, 0, 0}))->note,
+  EXPECT_THAT(ToPictures(RowsOf(field({2.1f, -1.9f, 0, 0})))->note,
               HasSubstr("-1.9 to 2.1"));
   const float nan = std::numeric_limits<float>::quiet_NaN();
   EXPECT_EQ(First(field({nan, 1, 0, 1})), 0);
@@ -221,8 +221,10 @@ TEST(Pictures, ChannelsFirstAndLastGiveTheSamePicture) {
     last.push_back(i);
     first[i % 3 * 4 + i / 3] = i;
   }
-  const auto a = ToPictures(MakeField("x", "uint8", {1, 2, 2, 3}, last));
-  const auto b = ToPictures(MakeField("x", "uint8", {1, 3, 2, 2}, first));
+  const auto a =
+      ToPictures(RowsOf(MakeField("x", "uint8", {1, 2, 2, 3}, last)));
+  const auto b =
+      ToPictures(RowsOf(MakeField("x", "uint8", {1, 3, 2, 2}, first)));
   EXPECT_EQ(a->rows[0].rgb, b->rows[0].rgb);
 }
 

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The contact sheet: rows of the job that is looked at, as its trainer gets
+// them. They are asked for while somebody looks, and come as raw pixels.
+
+import { $, h, say } from "./dom.js";
+import { count, number } from "./format.js";
+
+const EVERY_MS = 1000;  // asked
+const LOOK_MS = 60_000;  // after the button was pressed
+
+// RGB of the API, in base64, as a canvas has it.
+function pixels(tile) {
+  const rgb = atob(tile.rgb);
+  const image = new ImageData(tile.width, tile.height);
+  for (let i = 0; i < tile.width * tile.height; ++i) {
+    for (let k = 0; k < 3; ++k) image.data[4 * i + k] = rgb.charCodeAt(3 * i + k);
+    image.data[4 * i + 3] = 255;
+  }
+  return image;
+}
+
+function picture(tile, row) {
+  const canvas = h("canvas", { width: tile.width, height: tile.height, role: "img", "aria-label": `row ${row}` });
+  canvas.getContext("2d").putImageData(pixels(tile), 0, 0);
+  return h("figure", {}, canvas, h("figcaption", { title: tile.label ?? "" }, tile.label ?? `row ${row}`));
+}
+
+export class Sheet {
+  constructor() {
+    this.job = "";
+    this.until = 0;
+    $("#sheet .look").addEventListener("click", () => this.look());
+  }
+
+  // Another job is looked at: its rows are shown when they are asked for.
+  choose(job) {
+    if (this.job === job) return;
+    this.job = job;
+    this.until = 0;
+    this.shown = undefined;
+    $("#sheet .rows").replaceChildren();
+    say($("#sheet .state"), "");
+  }
+
+  look() {
+    const asking = Date.now() < this.until;
+    this.until = Date.now() + LOOK_MS;
+    if (!asking) this.ask();
+  }
+
+  async ask() {
+    const job = this.job;
+    try {
+      const answer = await fetch(`api/sheet?${new URLSearchParams({ job })}`);
+      if (job !== this.job) return;
+      if (!answer.ok) {
+        this.until = 0;
+        say($("#sheet .state"), answer.status === 403 || answer.status === 401
+          ? "Rows are for who may pull them: sign in with an access token of role trainer." : await answer.text());
+        return;
+      }
+      const told = await answer.json();
+      if (job === this.job) this.show(told);
+    } catch {
+      // The stream tells that nobody is there.
+    }
+    if (Date.now() < this.until) setTimeout(() => this.ask(), EVERY_MS);
+  }
+
+  show({ consumers, sheet }) {
+    if (sheet === null) {
+      say($("#sheet .state"), consumers ? "Waiting for the next batch \u2026" : "Nobody pulls the rows of this job.");
+      return;
+    }
+    const at = `epoch ${count(number(sheet.epoch))}, step ${count(number(sheet.step))}, of ${sheet.consumer}`;
+    if (sheet.number === this.shown) return;
+    this.shown = sheet.number;
+    const tiles = sheet.tiles ?? [];
+    say($("#sheet .state"), sheet.why_not ? `No pictures: ${sheet.why_not}`
+      : `${at}: the first ${tiles.length} rows of ${sheet.field}${sheet.note ? `, ${sheet.note}` : ""}`);
+    $("#sheet .rows").replaceChildren(...tiles.map(picture));
+  }
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SheetRelay: small pictures of rows, from a training to who looks at its job
+// on the page. The coordinator has no pixels and asks for some while somebody
+// looks: nothing can call a trainer's process, so it is asked by its session.
+//
+//   /api/sheet ─► Look ─► Ask of one session of the plan; nothing to show yet
+//   RowsSheet of that session ─► Add ─► kept for kKept
+//   /api/sheet ─► Look ─► the sheet; after kFresh another one is asked for
+//
+// What a session sends is hostile: it is bounded, and of one wish. Thread-safe;
+// Asks are called without the lock. Reads no clock.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "core/clock.h"
+#include "core/mutex.h"
+#include "leat/v1/coordinator.pb.h"
+
+namespace leat::server {
+
+class SheetRelay {
+ public:
+  static constexpr uint32_t kRows = 12, kSide = 96;  // of a sheet
+  static constexpr size_t kMaxText = 512;            // bytes of each text
+  static constexpr size_t kMaxSheets = 16;  // kept: those looked at last
+  static constexpr Duration kFresh = std::chrono::seconds(5);
+  static constexpr Duration kPatience = std::chrono::seconds(10);
+  static constexpr Duration kKept = std::chrono::seconds(60);
+  // Must not block.
+  using Ask = std::function<void(const v1::WantSheet&)>;
+
+  // A consumer's session. `id` is the session's.
+  void Join(uint64_t id, std::string plan_hash, std::string consumer, Ask ask);
+  void Leave(uint64_t id);
+  // What a session has sent. One that was not asked for is dropped.
+  void Add(uint64_t id, v1::RowsSheet sheet, MonotonicTime now);
+
+  struct Seen {
+    bool consumers = false;                      // the plan has some
+    std::shared_ptr<const v1::RowsSheet> sheet;  // null: none has come yet
+  };
+  // Asks for a sheet if the newest one is not fresh, and nobody was asked in
+  // the last kPatience.
+  Seen Look(const std::string& plan_hash, MonotonicTime now);
+
+ private:
+  struct Session {
+    std::string plan_hash, consumer;
+    Ask ask;
+  };
+  struct Wish {
+    uint64_t number = 0, session = 0;
+    MonotonicTime asked_at{}, came_at{}, looked_at{};
+    bool pending = false;
+    std::shared_ptr<const v1::RowsSheet> sheet;
+  };
+  // The plan's, which is looked at now; forgets those that nobody looks at.
+  Wish& WishOf(const std::string& plan_hash, MonotonicTime now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The session of the plan that joined first; end: there is none.
+  std::map<uint64_t, Session>::const_iterator SessionOf(
+      const std::string& plan_hash) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  Mutex mu_;
+  uint64_t last_ ABSL_GUARDED_BY(mu_) = 0;
+  std::map<uint64_t, Session> sessions_ ABSL_GUARDED_BY(mu_);
+  std::map<std::string, Wish> wishes_ ABSL_GUARDED_BY(mu_);  // by plan
+};
+
+}  // namespace leat::server
