@@ -31,8 +31,11 @@ namespace {
 
 constexpr uint64_t kWakeId = 0;  // newcomers begin at 1
 constexpr auto kEndedLogInterval = std::chrono::seconds(10);
-// gRPC needs it to end the calls of a connection that was reset.
+// gRPC gives memory back some time after a connection has ended, and later
+// where the machine is busy.
 constexpr auto kTrimAfter = std::chrono::seconds(1);
+constexpr auto kTrimAgain = std::chrono::seconds(5);
+constexpr int kTrims = 4;
 constexpr uint64_t kTrimFrom = 100;  // that ended by themselves
 
 size_t MostNewcomers() {
@@ -222,7 +225,7 @@ void Newcomers::Loop() {
         Take(newcomers_.begin(), Why::kLate);
       trim = now >= trim_at_;
       if (trim) {
-        trim_at_ = MonotonicTime::max();
+        trim_at_ = --trims_left_ > 0 ? now + kTrimAgain : MonotonicTime::max();
         unknown_ = 0;
       }
     }
@@ -262,8 +265,10 @@ void Newcomers::Take(std::map<uint64_t, Newcomer>::iterator it, Why why) {
   if (why == Why::kCrowdedOut) ++counters_.crowded_out;
   const bool reset = why != Why::kGone && why != Why::kProven;
   if (why != Why::kProven) ++unknown_;
-  if (reset || unknown_ >= kTrimFrom)
+  if (reset || unknown_ >= kTrimFrom) {
     trim_at_ = std::min(trim_at_, Clock::Real().Now() + kTrimAfter);
+    trims_left_ = kTrims;
+  }
   taken_.emplace_back(reset, fd);
 }
 

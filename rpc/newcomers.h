@@ -93,6 +93,7 @@ class Newcomers {
   // When memory that the unknown ones took goes back to the system; max(): it
   // is not worth it.
   MonotonicTime trim_at_ ABSL_GUARDED_BY(mu_) = MonotonicTime::max();
+  int trims_left_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t unknown_ ABSL_GUARDED_BY(mu_) = 0;  // ended since then
   uint64_t logged_ ABSL_GUARDED_BY(mu_) = 0;
   MonotonicTime next_log_ ABSL_GUARDED_BY(mu_){};
