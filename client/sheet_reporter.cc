@@ -42,6 +42,14 @@ absl::Status Draw(std::span<const FieldRows> fields,
   return absl::OkStatus();
 }
 
+v1::RowsSheet Begun(const v1::WantSheet& wish, uint64_t epoch, uint64_t step) {
+  v1::RowsSheet sheet;
+  sheet.set_number(wish.number());
+  sheet.set_epoch(epoch);
+  sheet.set_step(step);
+  return sheet;
+}
+
 }  // namespace
 
 void SheetReporter::Begin(const v1::WantSheet& wanted) {
@@ -68,10 +76,7 @@ void SheetReporter::Answer(uint64_t epoch, uint64_t step,
                            std::span<const std::string> classes) {
   const std::optional<v1::WantSheet> wish = TakeWish();
   if (!wish) return;
-  v1::RowsSheet sheet;
-  sheet.set_number(wish->number());
-  sheet.set_epoch(epoch);
-  sheet.set_step(step);
+  v1::RowsSheet sheet = Begun(*wish, epoch, step);
   const absl::Status drawn = Draw(fields, classes, *wish, &sheet);
   if (!drawn.ok()) sheet.set_why_not(std::string(Message(drawn)));
   Put(std::move(sheet));
@@ -80,10 +85,7 @@ void SheetReporter::Answer(uint64_t epoch, uint64_t step,
 void SheetReporter::Refuse(uint64_t epoch, uint64_t step, std::string why_not) {
   const std::optional<v1::WantSheet> wish = TakeWish();
   if (!wish) return;
-  v1::RowsSheet sheet;
-  sheet.set_number(wish->number());
-  sheet.set_epoch(epoch);
-  sheet.set_step(step);
+  v1::RowsSheet sheet = Begun(*wish, epoch, step);
   sheet.set_why_not(std::move(why_not));
   Put(std::move(sheet));
 }

@@ -22,7 +22,8 @@ struct Picture {
   std::vector<uint8_t> rgb;  // height × width × 3
 };
 
-// One field of some rows. Borrows all of it.
+// A FieldRows is one field of some rows. It borrows the memory, which must
+// outlive it.
 struct FieldRows {
   std::string_view name;
   std::string_view dtype;          // NumPy's name

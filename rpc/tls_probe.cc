@@ -95,7 +95,7 @@ TlsProbe JudgeShown(long verdict, const std::string& names,
   }
 }
 
-// One handshake. `context` and what it was made of outlive it.
+// A Handshake shakes hands once, when it is made, and keeps what came of it.
 class Handshake {
  public:
   Handshake(const Security& security, const std::string& host, int fd)

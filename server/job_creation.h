@@ -38,7 +38,7 @@
 
 namespace leat::server {
 
-// Who asks for a job.
+// A JobCreator says who asks for a job.
 struct JobCreator {
   std::string identity;  // rpc::Caller's
   bool bounded = false;  // by max_jobs_of_one

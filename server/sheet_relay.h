@@ -39,7 +39,8 @@ class SheetRelay {
   // A consumer's session. `id` is the session's.
   void Join(uint64_t id, std::string plan_hash, std::string consumer, Ask ask);
   void Leave(uint64_t id);
-  // What a session has sent. One that was not asked for is dropped.
+  // Keeps what a session has sent, if it answers the newest wish; drops it
+  // otherwise.
   void Add(uint64_t id, v1::RowsSheet sheet, MonotonicTime now);
 
   struct Seen {

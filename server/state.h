@@ -236,7 +236,7 @@ class State {
 
   std::map<std::string, DatasetRecord> datasets_;  // by id
   std::map<std::string, JobRecord> jobs_;          // by name
-  // How many jobs a caller has created.
+  // Counts the jobs that each caller has created, so that a bound is one look.
   std::map<std::string, size_t, std::less<>> by_creator_;
   std::map<std::string, WallTime> drained_;    // by name
   std::map<std::string, AccessToken> access_;  // by id

@@ -132,7 +132,7 @@ class DocumentTest(PageTest):
         self.assertEqual(ask(self.address, "/api/worker?name=nobody")[0], 404)
         self.assertEqual(ask(self.address, "/api/history?job=none&minutes=5")[0], 404)
         self.assertEqual(ask(self.address, "/api/sheet?job=none")[0], 404)
-        # Nobody of the crowd shows rows.
+        # The crowd's consumers answer no wish, so that there is nothing to show.
         self.assertEqual(json.loads(ask(self.address, "/api/sheet?job=cats")[2]), {"consumers": True, "sheet": None})
         for minutes in ("", "0", "61", "x", "-1", "5x"):
             self.assertEqual(ask(self.address, f"/api/history?job=cats&minutes={minutes}")[0], 400, minutes)

@@ -242,7 +242,7 @@ state = "{own}/state"
                     f"--cert-dir={own}/kubelet-tls", f"--hostname-override={node.name}", f"--node-ip={node.address}",
                     node=node, before=AGAIN)
 
-    # What tests use.
+    # Tests use what follows.
 
     def _ctr(self, node):
         return ("ctr", "--address", self.folder / node.name / "containerd.sock", "--namespace", "k8s.io")
