@@ -41,7 +41,7 @@ constexpr uint64_t kTrimFrom = 100;  // that ended by themselves
 size_t MostNewcomers() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 16;
-  return static_cast<size_t>(std::clamp<rlim_t>(limit.rlim_cur / 8, 16, 4096));
+  return static_cast<size_t>(std::clamp<rlim_t>(limit.rlim_cur / 8, 16, 1024));
 }
 
 // Address and port; IPv4 inside IPv6 is IPv4. Empty: no such address.

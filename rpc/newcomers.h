@@ -33,7 +33,8 @@ namespace leat::rpc {
 struct NewcomerOptions {
   Duration time = std::chrono::seconds(10);
   uint64_t bytes = 256 << 10;  // received; also those of TLS
-  // At a time; 0: an eighth of the process's descriptors, at most 4,096. One
+  // At a time; 0: an eighth of the process's descriptors, at most 1,024, since
+  // each takes 30 KB while TLS begins, and gRPC keeps 10 of them for good. One
   // more takes the place of the oldest, if that had `least_time`.
   size_t max = 0;
   Duration least_time = std::chrono::seconds(1);
