@@ -14,7 +14,7 @@ import urllib.parse
 class Web:
     """`set`: the share of GETs that end so: `busy` (503, SlowDown), `error` (500), `short` (half of the body, then the
     end), `reset` (RST in the body), `wrong_range` (another Content-Range than was asked for), `late` (after a second).
-    `denied`: 403, until it is 0 again."""
+    `denied`: 403, until it is 0 again. `moved`: by path, where a request is sent on to. `asked`: requests so far."""
 
     FAULTS = ("busy", "error", "short", "reset", "wrong_range", "late", "denied")
 
@@ -22,6 +22,7 @@ class Web:
         self.folder = pathlib.Path(folder).resolve()
         self.shares = dict.fromkeys(self.FAULTS, 0.0)
         self.counts = dict.fromkeys(self.FAULTS, 0)
+        self.moved, self.asked = {}, 0
         self._random, self._lock = random.Random(seed), threading.Lock()
         web = self
 
@@ -66,6 +67,10 @@ class Web:
         return None
 
     def answer(self, request, with_body):
+        with self._lock:
+            self.asked += 1
+        if request.path in self.moved:
+            return self._status(request, 302, Location=self.moved[request.path])
         fault = self._draw() if with_body else None
         if fault in ("busy", "error", "denied"):
             return self._status(request, {"busy": 503, "error": 500, "denied": 403}[fault])
@@ -106,7 +111,9 @@ class Web:
         return request.wfile.write(part)
 
     @staticmethod
-    def _status(request, status):
+    def _status(request, status, **headers):
         request.send_response(status)
+        for name, value in headers.items():
+            request.send_header(name, value)
         request.send_header("Content-Length", "0")
         request.end_headers()
