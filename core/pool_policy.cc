@@ -13,6 +13,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/time/time.h"
 #include "core/status.h"
 
 namespace leat {
@@ -23,7 +24,6 @@ constexpr double kStall = 0.02;    // of a trainer's time
 constexpr double kFull = 0.85;     // of a worker's rate that is planned with
 constexpr double kLow = 0.7;       // of the pool's rate
 constexpr double kMostWait = 0.9;  // demand is not told from more
-constexpr Duration kLowFor = std::chrono::minutes(10);
 constexpr Duration kBetweenChanges = std::chrono::minutes(1);
 // Figures are of this long at most.
 constexpr Duration kLookBack = std::chrono::seconds(20);
@@ -165,12 +165,14 @@ void PoolPolicy::Judge(const PoolBounds& bounds,
   }
   if (!low_since_) low_since_ = now;
   const uint32_t wanted = std::clamp(need, bounds.min, bounds.max);
-  if (wanted < target_.desired && now >= *low_since_ + kLowFor &&
+  if (wanted < target_.desired && now >= *low_since_ + low_for_ &&
       now >= changed_at_ + kBetweenChanges)
     Change(wanted,
-           fmt::format("trainers want {:.0f} rows/s for 10 minutes, and one "
-                       "worker makes {:.0f}",
-                       demand, rate),
+           fmt::format(
+               "trainers have wanted less than {:.0f} % of the pool for "
+               "{}, now {:.0f} rows/s, and one worker makes {:.0f}",
+               100 * kLow, absl::FormatDuration(absl::FromChrono(low_for_)),
+               demand, rate),
            now);
 }
 

@@ -9,7 +9,7 @@
 //   trainers wait for more than 2 % ──► at once: need, and at least one more
 //                                       than serve; at most 2 × as many, plus 1
 //   demand < 0.7 × desired × rate, for
-//     ten minutes without a stall ────► need, at most once a minute
+//     low_for without a stall ────────► need, at most once a minute
 //   else ─────────────────────────────► as before
 //
 // A raise counts from the workers that serve, not from those that were asked
@@ -24,6 +24,7 @@
 // clock. Thread-compatible.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -38,6 +39,7 @@ namespace leat {
 
 inline constexpr std::string_view kDefaultPool = "default";
 inline constexpr uint32_t kMaxPoolWorkers = 100'000;
+inline constexpr Duration kPoolLowFor = std::chrono::minutes(10);
 
 // kInvalidArgument: not 1 to 63 letters, digits, '-', '_' and '.', with a
 // letter or digit in front. Engines use the name in names of their own.
@@ -79,6 +81,10 @@ struct PoolTarget {
 
 class PoolPolicy {
  public:
+  // `low_for`: a stall that ends and begins again within this time does not
+  // make the pool smaller in between.
+  explicit PoolPolicy(Duration low_for = kPoolLowFor) : low_for_(low_for) {}
+
   // From when on figures of consumers tell of the workers as they are.
   MonotonicTime LookFrom(MonotonicTime now) const;
 
@@ -96,6 +102,7 @@ class PoolPolicy {
   void Change(uint32_t desired, std::string reason, MonotonicTime now);
   void ChooseVictims(const std::vector<PoolWorker>& workers);
 
+  const Duration low_for_;
   bool begun_ = false;
   PoolTarget target_;
   std::set<std::string> known_;  // workers at the last decision

@@ -31,7 +31,8 @@ std::string Config::ToString() const {
   };
   return fmt::format(
       "listen={} http={} state={} token={} tls={} heartbeat_interval_ms={} "
-      "lost_after_ms={} job_ttl_h={} cluster={} drain_timeout_ms={} "
+      "lost_after_ms={} job_ttl_h={} scale_down_after_s={} cluster={} "
+      "drain_timeout_ms={} "
       "max_connections={} max_connections_per_address={} "
       "watchdog_interval_ms={}",
       listen, http.empty() ? "none" : http,
@@ -39,7 +40,8 @@ std::string Config::ToString() const {
       security.token.empty() ? "no" : "yes",
       security.cert_pem.empty() ? "no" : "yes",
       ms(coordinator.heartbeat_interval), ms(coordinator.membership.lost_after),
-      ms(coordinator.job_ttl) / 3'600'000, coordinator.cluster,
+      ms(coordinator.job_ttl) / 3'600'000,
+      ms(coordinator.scale_down_after) / 1000, coordinator.cluster,
       ms(drain_timeout), server.max_connections,
       server.max_connections_per_address, ms(server.watchdog_interval));
 }

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "core/clock.h"
 #include "core/index_blocks.h"
+#include "core/pool_policy.h"
 #include "server/cluster_events.h"
 #include "server/history.h"
 #include "server/indexing.h"
@@ -52,6 +53,8 @@ struct CoordinatorConfig {
   Duration job_ttl = std::chrono::hours(30 * 24);
   // After a start with pools in the store: workers come back in this time.
   Duration pool_hold = std::chrono::seconds(15);
+  // Trainers want less than a pool can give for so long before it gets smaller.
+  Duration scale_down_after = kPoolLowFor;
   std::string cluster = "leat";  // its name, for people
   // Not empty: the address that is exposed to the network (rpc/auth.h).
   std::string insecure_listener;

@@ -146,7 +146,8 @@ void Coordinator::DecidePools(Now now) {
     return !seen.pools.contains(each.first);
   });
   for (auto& [name, pool] : seen.pools) {
-    PoolPolicy& policy = policies_[name];
+    PoolPolicy& policy =
+        policies_.try_emplace(name, config_.scale_down_after).first->second;
     pool.target = policy.Decide(
         pool.bounds, pool.workers,
         PoolJobs(seen, pool, policy.LookFrom(now.mono), now.mono), now.mono);

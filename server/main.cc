@@ -35,7 +35,7 @@ struct Flags {
   rpc::TlsFiles tls;
   std::string log_format = "text", log_level = "info";
   int64_t heartbeat_interval_ms = 1000, lost_after_ms = 3000;
-  std::string job_ttl = "720h";
+  std::string job_ttl = "720h", scale_down_after = "10m";
   int64_t drain_timeout_ms = 2000, watchdog_interval_ms = 10'000;
   int ready_fd = -1, lifeline_fd = -1;
   bool no_seccomp = false;
@@ -98,6 +98,10 @@ void AddFlags(CLI::App* app, Config* config, Flags* flags) {
          "a job unused for this long is deleted, and a dataset without "
          "jobs with its index: 720h, 90m, ...; 0: never")
       ->capture_default_str();
+  app->add_option("--scale-down-after", flags->scale_down_after,
+                  "a pool gets smaller when its trainers have wanted less than "
+                  "it can give for this long: 10m, 90s, ...")
+      ->capture_default_str();
   app->add_option("--index-block-bytes", config->coordinator.index_block_bytes,
                   "about how many bytes of an index are kept and sent together")
       ->capture_default_str();
@@ -127,18 +131,25 @@ void AddFlags(CLI::App* app, Config* config, Flags* flags) {
   app->set_version_flag("--version", std::string(rpc::kLeatVersion));
 }
 
+absl::StatusOr<Duration> ParseTime(const char* flag, const std::string& text) {
+  absl::Duration time;
+  if (!absl::ParseDuration(text, &time) || time < absl::ZeroDuration() ||
+      time > absl::Hours(24 * 36500))
+    return InvalidArgument(
+        "{} {}: want a time such as 720h or 10m, of at most 100 years, or 0",
+        flag, text);
+  return absl::ToChronoNanoseconds(time);
+}
+
 absl::Status Complete(const Flags& flags, Config* config) {
   config->coordinator.heartbeat_interval =
       std::chrono::milliseconds(flags.heartbeat_interval_ms);
   config->coordinator.membership.lost_after =
       std::chrono::milliseconds(flags.lost_after_ms);
-  absl::Duration job_ttl;
-  if (!absl::ParseDuration(flags.job_ttl, &job_ttl) ||
-      job_ttl < absl::ZeroDuration() || job_ttl > absl::Hours(24 * 36500))
-    return InvalidArgument(
-        "--job-ttl {}: want a time such as 720h, of at most 100 years, or 0",
-        flags.job_ttl);
-  config->coordinator.job_ttl = absl::ToChronoNanoseconds(job_ttl);
+  ASSIGN_OR_RETURN(config->coordinator.job_ttl,
+                   ParseTime("--job-ttl", flags.job_ttl));
+  ASSIGN_OR_RETURN(config->coordinator.scale_down_after,
+                   ParseTime("--scale-down-after", flags.scale_down_after));
   config->drain_timeout = std::chrono::milliseconds(flags.drain_timeout_ms);
   config->server.watchdog_interval =
       std::chrono::milliseconds(flags.watchdog_interval_ms);

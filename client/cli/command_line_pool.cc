@@ -97,6 +97,13 @@ void CommandLine::State::AddSlurm() {
       ->allow_extra_args(false)
       ->type_name("FLAG");
   slurm
+      ->add_option("--coordinator-flag", to.coordinator,
+                   "a flag of leat-coordinator, as "
+                   "--coordinator-flag=--scale-down-after=2m; may be given "
+                   "several times")
+      ->allow_extra_args(false)
+      ->type_name("FLAG");
+  slurm
       ->add_option("--sbatch", to.sbatch,
                    "a flag of sbatch for all jobs, as "
                    "--sbatch=--partition=cpu; may be given several times")

@@ -90,6 +90,8 @@ absl::StatusOr<SlurmService> ServiceOf(const Options& options) {
   RETURN_IF_ERROR(CheckScriptText("--listen", slurm.listen));
   for (const std::string& flag : slurm.sbatch)
     RETURN_IF_ERROR(CheckScriptText("--sbatch", flag));
+  for (const std::string& flag : slurm.coordinator)
+    RETURN_IF_ERROR(CheckScriptText("--coordinator-flag", flag));
   for (const std::string& flag : slurm.worker)
     RETURN_IF_ERROR(CheckScriptText("--worker", flag));
   return service;

@@ -47,7 +47,7 @@ stop() { asked=yes; kill -TERM "$daemon" 2>/dev/null; }
 daemon=
 coproc DAEMON {
   exec leat-coordinator --listen "$host:0" --ready-fd 3 {INSECURE} \
-    "${secrets[@]}" 3>&1 1>&2
+    "${secrets[@]}" {COORDINATOR_FLAGS} 3>&1 1>&2
 }
 daemon=$DAEMON_PID
 trap stop TERM
@@ -94,7 +94,7 @@ until [ -n "$asked" ]; do
   address=$(cat address)
   leat-worker --coordinator "$address" --pool {POOL} --name "$name" \
     --listen "$host:0" --drain-timeout-ms 60000 {INSECURE} \
-    "${secrets[@]}" {FLAGS} &
+    "${secrets[@]}" {WORKER_FLAGS} &
   worker=$!
   [ -z "$asked" ] || kill -TERM "$worker"
   # A coordinator that was started again is elsewhere.
@@ -116,10 +116,14 @@ done
 exit 0
 )sh";
 
+std::string QuotedFlags(const std::vector<std::string>& flags) {
+  std::string quoted;
+  for (const std::string& flag : flags) quoted += Quoted(flag) + " ";
+  return quoted;
+}
+
 std::string Filled(std::string_view text, const SlurmService& service) {
   const SlurmOptions& options = service.options;
-  std::string flags;
-  for (const std::string& flag : options.worker) flags += Quoted(flag) + " ";
   const uint64_t array =
       options.array_size == 0 ? kSlurmArraySize : options.array_size;
   return absl::StrReplaceAll(
@@ -132,7 +136,8 @@ std::string Filled(std::string_view text, const SlurmService& service) {
        {"{MIN}", fmt::format("{}", service.min)},
        {"{MAX}", fmt::format("{}", service.max)},
        {"{ARRAY}", fmt::format("{}", array)},
-       {"{FLAGS}", flags}});
+       {"{COORDINATOR_FLAGS}", QuotedFlags(options.coordinator)},
+       {"{WORKER_FLAGS}", QuotedFlags(options.worker)}});
 }
 
 // The first lines. `log`: the file's name, without its end.

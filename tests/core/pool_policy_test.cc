@@ -30,10 +30,11 @@ class Simulation {
         4};            // from the engine's decision to a worker that serves
     double noise = 0;  // of rates and waits, either way
     bool workers_help = true;
+    Duration low_for = kPoolLowFor;
   };
 
   Simulation(PoolBounds bounds, Options options)
-      : bounds_(bounds), options_(options) {}
+      : bounds_(bounds), options_(options), policy_(options.low_for) {}
 
   double demand = 0;
   PoolBounds bounds_;
@@ -141,10 +142,28 @@ TEST(PoolPolicy, TheyGoTenMinutesAfterTrainersWantLess) {
   cluster.Run(minutes(2));
   EXPECT_EQ(cluster.target.desired, 2u) << cluster.target.reason;
   EXPECT_EQ(cluster.waiting(), 0);
-  EXPECT_THAT(cluster.target.reason, HasSubstr("10 minutes"));
+  EXPECT_THAT(cluster.target.reason, HasSubstr("for 10m"));
   cluster.demand = 0;
   cluster.Run(minutes(11));
   EXPECT_EQ(cluster.target.desired, 1u) << "the least that the bounds allow";
+}
+
+TEST(PoolPolicy, HowLongTheyStayIsWhatItWasMadeWith) {
+  Simulation cluster({1, 8}, {.low_for = seconds(30)});
+  cluster.demand = 420;
+  cluster.Run(minutes(2));
+  cluster.demand = 150;
+  cluster.Run(seconds(26));
+  EXPECT_EQ(cluster.target.desired, 5u);
+  cluster.Run(seconds(8));
+  EXPECT_EQ(cluster.target.desired, 2u) << cluster.target.reason;
+  EXPECT_THAT(cluster.target.reason, HasSubstr("for 30s"));
+  // One change a minute.
+  cluster.demand = 0;
+  cluster.Run(seconds(54));
+  EXPECT_EQ(cluster.target.desired, 2u);
+  cluster.Run(seconds(8));
+  EXPECT_EQ(cluster.target.desired, 1u);
 }
 
 TEST(PoolPolicy, NoiseOfATenthMovesNothing) {

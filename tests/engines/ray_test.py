@@ -23,7 +23,7 @@ class Ray(cluster.PhotosTest):
     def setUp(self):
         super().setUp()
         native = os.environ["LEAT_NATIVE_DIR"]
-        self.start_coordinator()
+        self.start_coordinator("--scale-down-after", "20s")
         self.ray = RayCluster(self.folder / "ray", {"LEAT_NATIVE_DIR": native,
                                                     "PYTHONPATH": str(HERE.parents[1] / "python_client/src")})
         self.addCleanup(self.ray.close)
@@ -39,6 +39,11 @@ class Ray(cluster.PhotosTest):
     def bounds(self, least, most):
         subprocess.run([program("CLI"), "--coordinator", self.coordinator.address, "pool", "set", "ray", "--min",
                         str(least), "--max", str(most)], check=True, capture_output=True)
+
+    def reason(self):
+        listed = subprocess.run([program("CLI"), "--coordinator", self.coordinator.address, "get", "pools", "-o",
+                                 "json"], check=True, capture_output=True, text=True).stdout
+        return json.loads(listed)["pools"][0]["reason"]
 
     def ready(self):
         return {each["name"] for each in self.get("workers")["workers"] if each["state"] == "WORKER_STATE_READY"}
@@ -86,19 +91,21 @@ class Ray(cluster.PhotosTest):
         self.patiently("no node", lambda: self.ray.nodes() == 0)
 
     def test_a_training_that_waits_gets_workers(self):
-        """By the policy alone: 1 worker becomes more while the trainer takes all that it gets."""
+        """By the policy alone: more workers while the trainer takes all that it gets, and fewer after."""
         pool = self.pool(1, 3)
         pool.up()
         self.until_ready(1)
         spec = self.spec(graph=cluster.train_graph(cluster.photos(), repeat=1000), name="long")
         waiting = self.consumer(spec, "--rate-s", "300", epochs=1)
         self.patiently("more than one serves", lambda: len(self.ready()) > 1)
-        listed = subprocess.run([program("CLI"), "--coordinator", self.coordinator.address, "get", "pools", "-o",
-                                 "json"], check=True, capture_output=True, text=True).stdout
-        self.assertIn("waits for", json.loads(listed)["pools"][0]["reason"])
+        self.assertIn("waits for", self.reason())
         waiting.process.kill()
-        self.bounds(1, 1)
+        consumer = self.consumer(self.spec(), "--paced")
+        consumer.pull(1)
         self.until_ready(1)
+        self.assertIn("wanted less", self.reason())
+        consumer.finish()
+        self.assertEqual(consumer.steps, self.expected)
         pool.down()
         self.patiently("no node", lambda: self.ray.nodes() == 0)
 

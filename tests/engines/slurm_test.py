@@ -38,7 +38,8 @@ class Slurm(cluster.PhotosTest):
 
     def up(self, *flags):
         address = self.leat("slurm", "up", POOL, "--dir", str(self.pool), "--listen", "127.0.0.1", "--array-size",
-                            "30", "--worker=--threads=1", "--worker=--cache=64MiB", *flags).strip()
+                            "30", "--worker=--threads=1", "--worker=--cache=64MiB",
+                            "--coordinator-flag=--scale-down-after=20s", *flags).strip()
         self.environment["LEAT_COORDINATOR"] = address
         self.environment["LEAT_ACCESS_TOKEN"] = (self.pool / "token").read_text().strip()
         self.coordinator = types.SimpleNamespace(address=address)
@@ -125,14 +126,21 @@ class Slurm(cluster.PhotosTest):
         self.assert_oracle(consumer)
 
     def test_a_training_that_waits_gets_workers(self):
-        """By the policy alone: 1 worker becomes more while the trainer takes all that it gets."""
+        """By the policy alone: more workers while the trainer takes all that it gets, and fewer after."""
         self.up("--min", "1", "--max", "3")
         self.until_ready(1)
         spec = self.spec(graph=cluster.train_graph(cluster.photos(), repeat=1000), name="long")
-        self.consumer(spec, "--rate-s", "300", "--access-token", self.environment["LEAT_ACCESS_TOKEN"], epochs=1)
+        waiting = self.consumer(spec, "--rate-s", "300", "--access-token", self.environment["LEAT_ACCESS_TOKEN"],
+                                epochs=1)
         self.patiently("more than one is wanted", lambda: self.state()["desired"] > 1)
         self.assertIn("waits for", self.state()["reason"])
         self.patiently("they serve", lambda: len(self.ready()) > 1)
+        waiting.process.kill()
+        consumer = self.train()
+        consumer.pull(1)
+        self.until_ready(1)
+        self.assertIn("wanted less", self.state()["reason"])
+        self.assert_oracle(consumer)
 
     def test_two_adapters_on_one_pool(self):
         self.up("--min", "2", "--max", "2")

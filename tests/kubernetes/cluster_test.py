@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """deploy/kubernetes on a real Kubernetes of two nodes, with the image that deploy/image/pack makes: epochs while the
 pool goes from 2 workers to 5 and back, and while a node is drained. Every batch has the oracle's bytes. Then a training
-that waits gets more workers.
+that waits gets more workers, and they go when it has ended.
 """
 
 import json
@@ -104,6 +104,8 @@ class ClusterTest(cluster.PhotosTest):
             if item["kind"] in ("StatefulSet", "Deployment"):
                 for container in item["spec"]["template"]["spec"]["containers"]:
                     container["resources"] = SMALL
+            if item["kind"] == "ConfigMap" and "coordinator.yaml" in item["data"]:
+                item["data"]["coordinator.yaml"] += "scale-down-after: 20s\n"
             if item["kind"] == "ConfigMap" and "worker.yaml" in item["data"]:
                 item["data"]["worker.yaml"] = item["data"]["worker.yaml"].replace("20GiB", "64MiB")
         self.apply(objects)
@@ -147,22 +149,34 @@ class ClusterTest(cluster.PhotosTest):
     def test_epochs_while_the_pool_changes_a_node_is_drained_and_a_training_waits(self):
         self.bring_up()
         self.epochs_while_the_pool_changes_and_a_node_is_drained()
-        self.a_training_that_waits_gets_workers()
-        # They go when fewer are wanted.
-        self.scaled(1)
+        self.a_training_that_waits_gets_workers_which_go_after_it()
 
-    def a_training_that_waits_gets_workers(self):
+    def reason(self):
+        listed = json.loads(self.leat("get", "pools", "-o", "json").stdout)["pools"]
+        [pool] = [each for each in listed if each["name"] == "cpu"]
+        return pool["reason"]
+
+    def a_training_that_waits_gets_workers_which_go_after_it(self):
         """By the policy alone, while the trainer takes all that it gets."""
         self.scaled(1)
         self.leat("pool", "set", "cpu", "--min", "1", "--max", "3")
         waiting = self.train(cluster.train_graph("/data", repeat=1000), "--rate-s", "600", name="long")
         began = time.monotonic()
         self.plane.until("more workers", lambda: len(self.ready()) > 1 and self.pods() == self.ready())
-        [pool] = [each for each in json.loads(self.leat("get", "pools", "-o", "json").stdout)["pools"]
-                  if each["name"] == "cpu"]
-        self.assertIn("waits for", pool["reason"])
-        print(f"more workers {time.monotonic() - began:.1f} s after it began: {pool['reason']}", flush=True)
+        reason = self.reason()
+        self.assertIn("waits for", reason)
+        print(f"more workers {time.monotonic() - began:.1f} s after it began: {reason}", flush=True)
         waiting.process.kill()
+        consumer = self.train(cluster.train_graph("/data"), "--paced")
+        consumer.pull(1)
+        began = time.monotonic()
+        self.plane.until("one worker", lambda: len(self.ready()) == 1 and self.pods() == self.ready())
+        reason = self.reason()
+        self.assertIn("wanted less", reason)
+        print(f"one worker {time.monotonic() - began:.1f} s after it ended: {reason}", flush=True)
+        consumer.finish()
+        self.assertIsNone(consumer.error)
+        self.assertEqual(consumer.steps, self.expected)
 
     def epochs_while_the_pool_changes_and_a_node_is_drained(self):
         self.scaled(2)

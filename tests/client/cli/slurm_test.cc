@@ -252,6 +252,7 @@ TEST_F(SlurmCommand, UpWritesTheScriptsAndSaysTheAddress) {
   EXPECT_EQ(shell_.Run({"slurm", "up", "cpu", "--dir", dir_, "--min", "2",
                         "--max", "8", "--cpus", "4", "--listen", "127.0.0.1",
                         "--worker=--allow=/my data", "--worker=--cache=1GiB",
+                        "--coordinator-flag=--cluster=my own",
                         "--sbatch=--partition=p", "--array-size", "50"}),
             kGood)
       << shell_.err;
@@ -267,12 +268,13 @@ TEST_F(SlurmCommand, UpWritesTheScriptsAndSaysTheAddress) {
         "'--cache=1GiB'", "host='127.0.0.1'"})
     EXPECT_THAT(worker, HasSubstr(part));
   const std::string coordinator = File("coordinator.sbatch");
-  for (const char* part : {"--job-name=leat-cpu-coordinator\n",
-                           "pool set 'cpu' --min 2 --max 8", "--array-size 50"})
+  for (const char* part :
+       {"--job-name=leat-cpu-coordinator\n", "pool set 'cpu' --min 2 --max 8",
+        "--array-size 50", "'--cluster=my own'"})
     EXPECT_THAT(coordinator, HasSubstr(part));
   for (const std::string& script : {worker, coordinator})
     for (const char* left : {"{DIR}", "{POOL}", "{LISTEN}", "{TLS}", "{MIN}",
-                             "{MAX}", "{FLAGS}", "{ARRAY}", "{INSECURE}"})
+                             "{MAX}", "{ARRAY}", "{INSECURE}", "_FLAGS}"})
       EXPECT_THAT(script, Not(HasSubstr(left)));
   EXPECT_THAT(slurm_.log, ElementsAre(HasSubstr("coordinator.sbatch")));
   // A second time nothing is submitted, and the token stays.
@@ -332,6 +334,9 @@ TEST_F(SlurmCommand, WhatIsMissingOrWrongIsNamed) {
        "min 4 and max 3"},
       {{"slurm", "up", "cpu", "--dir", dir_, "--max", "3", "--worker=a\nb"},
        "--worker"},
+      {{"slurm", "up", "cpu", "--dir", dir_, "--max", "3",
+        "--coordinator-flag=a\nb"},
+       "--coordinator-flag"},
       {{"slurm", "up", "cpu", "--dir", dir_, "--max", "3", "--sbatch=a\nb"},
        "--sbatch"},
   };
