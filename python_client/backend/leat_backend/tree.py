@@ -136,6 +136,8 @@ def _configure(tree: pathlib.Path) -> None:
         if free < _SPACE_MIB:
             raise BuildError(f"{tree}: {free} MiB are free, want {_SPACE_MIB}; LEAT_BUILD_DIR names another place")
         options += ["-DLEAT_BENCH=OFF"]
+    elif cache.get("LEAT_GPU") == "OFF":  # deploy/demo's, on a machine without a GPU
+        options += ["-DLEAT_GPU=AUTO"]
     staged = _staged(tree)
     pyarrow = None if os.environ.get("LEAT_PARQUET") == "OFF" else _stage_pyarrow()
     if pyarrow and _major(pyarrow) not in map(_major, staged):

@@ -152,6 +152,19 @@ def test_a_tree_of_other_sources_is_refused(tmp_path, monkeypatch):
         tree.build()
 
 
+@pytest.mark.parametrize(("own", "wanted"), [(False, ["-DLEAT_GPU=AUTO"]), (True, [])])
+def test_a_tree_that_the_demo_made_without_gpus_gets_them(tmp_path, monkeypatch, own, wanted):
+    (tmp_path / "CMakeCache.txt").write_text(f"CMAKE_HOME_DIRECTORY:INTERNAL={tree.ROOT}\nLEAT_GPU:STRING=OFF\n")
+    monkeypatch.setenv("LEAT_PARQUET", "OFF")
+    monkeypatch.delenv("LEAT_BUILD_DIR", raising=False)
+    if own:  # a tree of the user's, which stays as it is
+        monkeypatch.setenv("LEAT_BUILD_DIR", str(tmp_path))
+    ran = []
+    monkeypatch.setattr(tree, "_run", lambda *words: ran.append(words))
+    tree._configure(tmp_path)
+    assert [word for words in ran for word in words if str(word).startswith("-DLEAT_GPU")] == wanted
+
+
 def test_a_read_only_checkout_is_said_in_a_line(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
     with pytest.raises(BuildError, match="cannot be written to: set LEAT_BUILD_DIR"):
