@@ -43,7 +43,8 @@ class LedOut(HostileTrainer):
             "octal": "http://0251.0376.0251.0376/", "mapped": "http://[::ffff:a9fe:a9fe]/",
             "v6": "http://[fd00:ec2::254]/latest", "linklocal": "http://[fe80::1]/", "inside": inside,
             "name": f"http://localhost:{self.port(self.inside)}/list", "any": inside.replace("127.0.0.1", "0.0.0.0"),
-            "coordinator": f"http://{self.coordinator.address}/", "rebound": "http://7f000001.7f000002.rebound.test/list"}
+            "coordinator": f"http://{self.coordinator.address}/",
+            "rebound": "http://7f000001.7f000002.rebound.test/list"}
         for what, target in targets.items():
             self.server.moved[f"/{what}"] = target
             self.assertIn("--allow", self.gets_nothing(
