@@ -17,6 +17,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 
 #include "client/cli/commands.h"
@@ -238,10 +239,9 @@ absl::StatusOr<int> Scale(Session& session) {
       [&](const Json& pool) { return Reconcile(session, service, pool); });
 }
 
-absl::StatusOr<int> Down(Session& session) {
-  const std::string& pool = session.options().name;
-  RETURN_IF_ERROR(CheckPoolName(pool));
-  // First who would submit more.
+// Ends what would submit more tasks. A coordinator that does not end within
+// kDownTime is left: its tasks are told nevertheless.
+absl::Status EndCoordinators(Session& session, const std::string& pool) {
   for (absl::Duration waited; waited < kDownTime; waited += absl::Seconds(1)) {
     ASSIGN_OR_RETURN(const std::vector<SlurmTasks> coordinators,
                      Queue(session, CoordinatorJobName(pool)));
@@ -255,21 +255,47 @@ absl::StatusOr<int> Down(Session& session) {
     }
     session.environment().pause(absl::Seconds(1));
   }
+  return absl::OkStatus();
+}
+
+// Cancels the tasks that wait, and tells those that run and are not in `told`
+// to drain; adds these to `told`. Returns whether there was any of either.
+absl::StatusOr<bool> EndTasks(Session& session, const std::string& pool,
+                              std::set<std::string>* told) {
   ASSIGN_OR_RETURN(const std::vector<SlurmTasks> queue,
                    Queue(session, SlurmJobName(pool)));
   // Tasks that wait go first: each would take the place of one that ends.
-  for (const SlurmTasks& tasks : queue)
-    if (tasks.state == SlurmTasks::State::kPending)
-      Cancel(session, {"--state=PENDING", fmt::format("{}", tasks.job)});
-  uint64_t ended = 0;
+  bool some = false;
+  for (const SlurmTasks& tasks : queue) {
+    if (tasks.state != SlurmTasks::State::kPending) continue;
+    some = true;
+    Cancel(session, {"--state=PENDING", fmt::format("{}", tasks.job)});
+  }
   for (const SlurmTasks& tasks : queue) {
     if (tasks.state != SlurmTasks::State::kRunning) continue;
-    ++ended;
-    Cancel(session, {"--signal=TERM", "--batch",
-                     fmt::format("{}_{}", tasks.job, tasks.index)});
+    const std::string task = fmt::format("{}_{}", tasks.job, tasks.index);
+    if (!told->insert(task).second) continue;
+    some = true;
+    Cancel(session, {"--signal=TERM", "--batch", task});
   }
-  session.Say(fmt::format("pool \"{}\": {} worker{} drain{}", pool, ended,
-                          ended == 1 ? "" : "s", ended == 1 ? "s" : ""));
+  return some;
+}
+
+absl::StatusOr<int> Down(Session& session) {
+  const std::string& pool = session.options().name;
+  RETURN_IF_ERROR(CheckPoolName(pool));
+  RETURN_IF_ERROR(EndCoordinators(session, pool));
+  // A task that waited when the queue was read may start before it is
+  // cancelled, so the queue is read until it holds nothing to end.
+  std::set<std::string> told;
+  for (absl::Duration waited; waited < kDownTime; waited += absl::Seconds(1)) {
+    ASSIGN_OR_RETURN(const bool some, EndTasks(session, pool, &told));
+    if (!some) break;
+    session.environment().pause(absl::Seconds(1));
+  }
+  session.Say(fmt::format("pool \"{}\": {} worker{} drain{}", pool, told.size(),
+                          told.size() == 1 ? "" : "s",
+                          told.size() == 1 ? "s" : ""));
   return kGood;
 }
 

@@ -65,12 +65,17 @@ class Slurm(cluster.PhotosTest):
         self.patiently(f"{count} workers", settled)
         return self.ready()
 
+    def said(self, *argv):
+        done = subprocess.run(argv, capture_output=True, text=True, env=self.environment, timeout=LONG_S)
+        return done.stdout + done.stderr
+
     def patiently(self, what, condition):
         end = time.monotonic() + LONG_S
         while not condition():
             if time.monotonic() > end:
-                raise AssertionError(f"never: {what}; {self.slurm.run('squeue')}\n{self.leat('get', 'pools')}\n"
-                                     f"{self.leat('get', 'workers')}\n{self.logs()}")
+                said = "\n".join(self.said(*argv) for argv in (
+                    ("squeue",), ("leat", "get", "pools"), ("leat", "get", "workers")))
+                raise AssertionError(f"never: {what}; {said}\n{self.logs()}")
             time.sleep(0.3)
 
     def train(self, **options):

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 #include <sstream>
+#include <utility>
 
 #include "client/cli/exit_code.h"
 #include "client/cli/fields.h"
@@ -36,6 +37,8 @@ class FakeSlurm {
   std::string coordinator;  // its line of the queue; empty: none runs
   std::vector<std::string> log;
   std::string refuses;  // the program that does
+  // One more task starts before tasks that wait are cancelled.
+  bool starts_another = false;
 
   // Starts what may run.
   void Settle() {
@@ -63,6 +66,11 @@ class FakeSlurm {
     log.push_back(line);
     if (argv[0] == "scancel") {
       EXPECT_EQ(argv[1], "--quiet");
+      if (argv[2] == "--state=PENDING" &&
+          std::exchange(starts_another, false)) {
+        Array& array = arrays.at(std::stoull(argv[3]));
+        array.running.insert(array.next++);
+      }
     }
     if (argv[0] == "sbatch") return Submit(argv);
     if (argv[0] == "scontrol") Control(argv);
@@ -309,6 +317,16 @@ TEST_F(SlurmCommand, DownEndsTheCoordinatorFirst) {
   EXPECT_THAT(slurm_.Running(), IsEmpty());
   EXPECT_THAT(shell_.err, HasSubstr("2 workers drain"));
   EXPECT_EQ(shell_.Run({"slurm", "status", "cpu", "--dir", dir_}), kGood);
+}
+
+TEST_F(SlurmCommand, DownEndsATaskThatHasJustStarted) {
+  ASSERT_EQ(shell_.Run({"slurm", "up", "cpu", "--dir", dir_, "--max", "8"}),
+            kGood);
+  ASSERT_EQ(Scale(2), kGood);
+  slurm_.starts_another = true;
+  EXPECT_EQ(shell_.Run({"slurm", "down", "cpu"}), kGood) << shell_.err;
+  EXPECT_THAT(slurm_.Running(), IsEmpty());
+  EXPECT_THAT(shell_.err, HasSubstr("3 workers drain"));
 }
 
 TEST_F(SlurmCommand, StatusShowsEveryTask) {
