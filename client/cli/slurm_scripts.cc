@@ -42,9 +42,9 @@ fi
 )sh";
 
 constexpr std::string_view kCoordinator = R"sh(
-asked=
-stop() { asked=yes; kill -TERM "$daemon" 2>/dev/null; }
-daemon=
+asked= daemon= adapter=
+# The adapter first: it would submit more tasks than are ended.
+stop() { asked=yes; kill -TERM $adapter "$daemon" 2>/dev/null; }
 coproc DAEMON {
   exec leat-coordinator --listen "$host:0" --ready-fd 3 {INSECURE} \
     "${secrets[@]}" {COORDINATOR_FLAGS} 3>&1 1>&2
@@ -59,15 +59,27 @@ fi
 printf '%s\n' "$address" > address.new && mv address.new address
 leat=(leat --coordinator "$address" "${secrets[@]}")
 "${leat[@]}" pool set {POOL} --min {MIN} --max {MAX} || stop
-while kill -0 "$daemon" 2>/dev/null; do
-  "${leat[@]}" slurm scale {POOL} --dir . --array-size {ARRAY}
-  sleep 5
-done &
+follow() {
+  local child=
+  trap 'kill -TERM $child 2>/dev/null; wait; exit' TERM
+  while kill -0 "$daemon" 2>/dev/null; do
+    "${leat[@]}" slurm scale {POOL} --dir . --array-size {ARRAY} &
+    child=$!
+    wait "$child"
+    sleep 5 &
+    child=$!
+    wait "$child"
+  done
+}
+follow &
 adapter=$!
+[ -z "$asked" ] || stop
 while kill -0 "$daemon" 2>/dev/null; do wait "$daemon"; done
 wait "$daemon"
 code=$?
 kill -TERM "$adapter" 2>/dev/null
+# The job is in the queue as long as the adapter may submit another.
+while kill -0 "$adapter" 2>/dev/null; do wait "$adapter"; done
 rm -f address
 [ -z "$asked" ] || exit 0
 exit "$code"

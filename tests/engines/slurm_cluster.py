@@ -106,21 +106,35 @@ class SlurmCluster:
             except ProcessLookupError:
                 pass
 
+    def _processes(self, variable):
+        """Folders in /proc of this Slurm's processes whose environment has the line."""
+        own = {b"SLURM_CONF=" + self.environment["SLURM_CONF"].encode(), variable.encode()}
+        for entry in pathlib.Path("/proc").iterdir():
+            try:
+                if entry.name.isdigit() and own <= set((entry / "environ").read_bytes().split(b"\0")):
+                    yield entry
+            except OSError:
+                continue
+
+    def commands_of(self, job_name):
+        """Command lines of what runs in the jobs of that name, also of what outlived them."""
+        commands = []
+        for entry in self._processes(f"SLURM_JOB_NAME={job_name}"):
+            try:
+                commands.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+            except OSError:
+                continue
+        return commands
+
     def _steps(self, node):
         """Processes of tasks on the node, their keepers first."""
         keepers, tasks = [], []
-        for entry in pathlib.Path("/proc").iterdir():
-            if not entry.name.isdigit():
-                continue
+        for entry in self._processes(f"SLURMD_NODENAME={node}"):
             try:
-                environment = (entry / "environ").read_bytes().split(b"\0")
-                if b"SLURM_CONF=" + self.environment["SLURM_CONF"].encode() not in environment:
-                    continue
-                if b"SLURMD_NODENAME=" + node.encode() in environment:
-                    tasks.append(int(entry.name))
-                    parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
-                    if "slurmstepd" in pathlib.Path(f"/proc/{parent}/comm").read_text():
-                        keepers.append(parent)
+                tasks.append(int(entry.name))
+                parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
+                if "slurmstepd" in pathlib.Path(f"/proc/{parent}/comm").read_text():
+                    keepers.append(parent)
             except (OSError, ValueError):
                 continue
         return keepers + tasks

@@ -107,6 +107,8 @@ class Slurm(cluster.PhotosTest):
         self.assert_oracle(consumer)
         self.assertIn("coordinator", self.leat("slurm", "status", POOL, "--dir", str(self.pool)))
         self.leat("slurm", "down", POOL)
+        adapters = [each for each in self.slurm.commands_of(f"{WORKERS}-coordinator") if "slurm scale" in each]
+        self.assertEqual(adapters, [], "one would submit more workers")
         self.patiently("an empty queue", lambda: not self.slurm.run("squeue", "-h").strip())
         self.assertFalse((self.pool / "address").exists())
         drained = [path for path in (self.pool / "log").glob("*_*.log")
