@@ -16,6 +16,7 @@
 #include "core/shape_inference.h"
 #include "core/status.h"
 #include "nlohmann/json.hpp"
+#include "worker/seek_indexer.h"
 #include "worker/source/each_file.h"
 #include "worker/source/storage/storage.h"
 
@@ -268,6 +269,13 @@ absl::StatusOr<std::string> ReportDataset(const ReportOptions& options,
       {"records_read", progress->records_read.load()},
       {"bad_records", reader.num_bad()},
       {"bad", std::move(bad)}};
+  if (options.seek) {
+    ASSIGN_OR_RETURN(const WrittenSeekFile seek,
+                     WriteSeekFile(guess.node, built, options.limits,
+                                   &progress->records_read));
+    report["seek"] = {
+        {"path", seek.path}, {"bytes", seek.bytes}, {"indexes", seek.indexes}};
+  }
   return report.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

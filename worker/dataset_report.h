@@ -25,6 +25,7 @@ struct ReportOptions {
   std::string uri;
   KnownReader known;
   uint64_t read_records = 100;  // at most
+  bool seek = false;            // writes the seek file, too (seek_indexer.h)
   SourceLimits limits;
 };
 
@@ -35,7 +36,8 @@ struct ReportProgress {
 };
 
 // A JSON object; docs/OPERATIONS.md has its fields. Errors are GuessReader's,
-// BuildIndex's, OpenSource's. Bad records are no error, but in the report.
+// BuildIndex's, OpenSource's, WriteSeekFile's. Bad records are no error, but in
+// the report.
 absl::StatusOr<std::string> ReportDataset(const ReportOptions& options,
                                           ReportProgress* progress);
 

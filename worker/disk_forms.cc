@@ -139,21 +139,11 @@ void DiskForms::ReadFormOf(const DatasetPtr& dataset, uint64_t record,
     std::optional<std::vector<std::byte>> bytes =
         cache_->Find(entries.on_disk, key);
     if (!bytes) continue;
-    absl::StatusOr<KeptForm> form = options_.codec.parse(*std::move(bytes));
-    const auto field =
-        !form.ok() || form->kind != kind
-            ? sample->fields.end()
-            : std::ranges::find_if(
-                  sample->fields, [&](const StoredField& each) {
-                    return options_.codec.is_of(*form, each.bytes);
-                  });
-    if (field == sample->fields.end()) {
+    if (!AttachForm(options_.codec, kind, *std::move(bytes),
+                    /*beside_dataset=*/false, sample)) {
       cache_->Refuse(entries.on_disk, key);
       continue;
     }
-    sample->form_bytes = form->bytes;
-    sample->form = std::make_shared<const ReadForm>(
-        ReadForm{.file = field->bytes, .kept = *std::move(form)});
     return;
   }
 }

@@ -42,20 +42,11 @@
 #include "core/hash.h"
 #include "worker/image/jpeg_forms/form_codec.h"
 #include "worker/image/jpeg_forms/form_keeper.h"
+#include "worker/read_form.h"
 #include "worker/source/storage/disk_writer.h"
 #include "worker/stored_sample.h"
 
 namespace leat::worker {
-
-// A form that came with a record, of one of its fields.
-struct ReadForm {
-  bool IsOf(std::span<const std::byte> bytes) const {
-    return bytes.data() == file.data() && bytes.size() == file.size();
-  }
-
-  std::span<const std::byte> file;  // at that address
-  KeptForm kept;
-};
 
 // Which datasets a disk cache keeps something of.
 enum class DiskCacheOf {

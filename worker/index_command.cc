@@ -46,6 +46,8 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_option("--read", flags->report.read_records,
                   "records that are read, spread evenly")
       ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 40));
+  app->add_flag("--seek", flags->report.seek,
+                "writes the seek indexes of all JPEG files beside the dataset");
   app->add_option("--within-ms", flags->within_ms, "gives up after so long")
       ->check(CLI::Range(1, 86'400'000));
   app->add_option("--storage-connections", flags->storage.connections,

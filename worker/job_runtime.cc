@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/blame.h"
+#include "core/log.h"
 #include "core/stages.h"
 #include "core/status.h"
 #include "core/stored_type.h"
@@ -31,10 +32,24 @@ absl::Status CheckSchema(const JobInfo& job, const CheckedGraph& graph) {
       job.spec.name);
 }
 
-// Counts records; under `repeat` some are several samples'.
-uint64_t RecordsOf(const Source& source) {
-  const uint64_t samples = source.num_samples();
-  return samples == 0 ? 0 : source.RecordOf(samples - 1) + 1;
+// Null: the dataset has none that can be used, which changes no row.
+std::shared_ptr<const SeekFile> OpenSeekFile(const JobInfo& job,
+                                             const Node& reader,
+                                             const FormCodec& codec) {
+  if (codec.parse == nullptr) return nullptr;
+  const std::string path = SeekFilePath(reader, job.dataset.fingerprint);
+  if (path.empty()) return nullptr;
+  absl::StatusOr<std::shared_ptr<const SeekFile>> file =
+      SeekFile::Open(path, job.dataset.fingerprint, codec);
+  if (file.ok()) {
+    LOG_INFO("seek_index.opened job={} path=\"{}\" records={}", job.spec.name,
+             path, (*file)->records());
+    return *std::move(file);
+  }
+  if (!absl::IsNotFound(file.status()))
+    LOG_WARN("seek_index.refused job={} error=\"{}\"", job.spec.name,
+             Message(file.status()));
+  return nullptr;
 }
 
 bool HasPartners(const JobSpec& spec) {
@@ -114,28 +129,32 @@ absl::StatusOr<std::shared_ptr<const JobRuntime>> JobRuntime::Create(
           ? nullptr
           : context->disk->Open(DatasetKeyOf(job.dataset.fingerprint, reader),
                                 job.dataset.name, root);
+  std::shared_ptr<const SeekFile> seek_file =
+      OpenSeekFile(job, reader, context->seek_indexes);
   if (finish == Finish::kDevice) graph = SplitFinish(graph).head;
   absl::StatusOr<std::unique_ptr<RowKernel>> kernel =
       context->kernels.compile(graph, job.spec.seed, job.spec.decoder_class);
   if (!kernel.ok())
     return Annotate(kernel.status(), fmt::format("job {}", job.spec.name));
-  return std::shared_ptr<const JobRuntime>(
-      new JobRuntime(std::move(job), finish, std::move(source), std::move(kept),
-                     std::move(on_disk), std::move(root), context, graph.schema,
-                     std::move(brought), *std::move(kernel), reads_ahead));
+  return std::shared_ptr<const JobRuntime>(new JobRuntime(
+      std::move(job), finish, std::move(source), std::move(kept),
+      std::move(on_disk), std::move(seek_file), std::move(root), context,
+      graph.schema, std::move(brought), *std::move(kernel), reads_ahead));
 }
 
 JobRuntime::JobRuntime(JobInfo job, Finish finish,
                        std::shared_ptr<const Source> source,
                        SampleCache::DatasetPtr kept,
-                       DiskForms::DatasetPtr on_disk, std::string root,
-                       const RuntimeContext* context, const BatchSchema& rows,
-                       std::vector<ValueType> brought,
+                       DiskForms::DatasetPtr on_disk,
+                       std::shared_ptr<const SeekFile> seek_file,
+                       std::string root, const RuntimeContext* context,
+                       const BatchSchema& rows, std::vector<ValueType> brought,
                        std::unique_ptr<RowKernel> kernel, bool reads_ahead)
     : job_(std::move(job)),
       source_(std::move(source)),
       kept_(std::move(kept)),
       on_disk_(std::move(on_disk)),
+      seek_file_(std::move(seek_file)),
       root_(std::move(root)),
       context_(context),
       kernel_(std::move(kernel)),

@@ -27,6 +27,7 @@
 #include "worker/row_kernel.h"
 #include "worker/row_work.h"
 #include "worker/sample_cache.h"
+#include "worker/seek_file.h"
 #include "worker/source/source.h"
 #include "worker/stop_signal.h"
 #include "worker/storage_troubles.h"
@@ -51,6 +52,8 @@ struct RuntimeContext {
   ReadAheadOf read_ahead_of = ReadAheadOf::kRemote;
   NearbyLimits nearby;  // of records that are read ahead by one request
   const DiskForms* disk = nullptr;  // null: nothing is kept by record on a disk
+  // Of the seek indexes beside datasets; no functions: they are not used.
+  FormCodec seek_indexes = {};
 };
 
 // What caches know a dataset by: its records, and what its reader takes of
@@ -119,9 +122,10 @@ class JobRuntime final : public RowWork,
   friend class StagedRows;
   JobRuntime(JobInfo job, Finish finish, std::shared_ptr<const Source> source,
              SampleCache::DatasetPtr kept, DiskForms::DatasetPtr on_disk,
-             std::string root, const RuntimeContext* context,
-             const BatchSchema& rows, std::vector<ValueType> brought,
-             std::unique_ptr<RowKernel> kernel, bool reads_ahead);
+             std::shared_ptr<const SeekFile> seek_file, std::string root,
+             const RuntimeContext* context, const BatchSchema& rows,
+             std::vector<ValueType> brought, std::unique_ptr<RowKernel> kernel,
+             bool reads_ahead);
   // Returns the sample as it was brought, or from storage if that is null.
   absl::StatusOr<StoredSample> Stored(uint64_t sample,
                                       const StoredSample* brought,
@@ -133,6 +137,8 @@ class JobRuntime final : public RowWork,
       absl::StatusOr<StoredSample>* at_hand = nullptr) const;
   // Whether Read finds it without storage.
   bool IsKept(uint64_t record) const;
+  // Puts a form that a disk has of the record into the sample, if any.
+  void ReadFormOf(uint64_t record, StoredSample* sample) const;
   // From the disk cache, else from storage.
   absl::StatusOr<StoredSample> ReadMissing(uint64_t sample) const;
   // For a row that decodes the sample, which was read so.
@@ -166,8 +172,9 @@ class JobRuntime final : public RowWork,
   const JobInfo job_;
   const std::shared_ptr<const Source> source_;
   const SampleCache::DatasetPtr kept_;
-  const DiskForms::DatasetPtr on_disk_;  // null: nothing of it is
-  const std::string root_;               // of storage troubles
+  const DiskForms::DatasetPtr on_disk_;              // null: nothing of it is
+  const std::shared_ptr<const SeekFile> seek_file_;  // null: there is none
+  const std::string root_;                           // of storage troubles
   const RuntimeContext* const context_;
   const std::unique_ptr<RowKernel> kernel_;
   const Plan plan_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How a job's records are read: from the sample cache, else from the disk
-// cache, else where they lie.
+// cache, else where they lie; and the forms of their JPEG files.
 #include <optional>
 #include <utility>
 
@@ -116,9 +116,17 @@ absl::StatusOr<StoredSample> JobRuntime::Read(
       });
   // Others may wait for the same record by another number.
   if (!stored.ok()) return WithSample(stored.status(), sample);
-  if (on_disk_ != nullptr && !context_->cache->HasForm(kept_, record))
-    context_->disk->ReadFormOf(on_disk_, record, &*stored);
+  if ((on_disk_ != nullptr || seek_file_ != nullptr) &&
+      !context_->cache->HasForm(kept_, record))
+    ReadFormOf(record, &*stored);
   return stored;
+}
+
+// The disk cache's may decode faster than the one beside the dataset.
+void JobRuntime::ReadFormOf(uint64_t record, StoredSample* sample) const {
+  if (on_disk_ != nullptr) context_->disk->ReadFormOf(on_disk_, record, sample);
+  if (sample->form == nullptr && seek_file_ != nullptr)
+    seek_file_->ReadFormOf(record, sample);
 }
 
 bool JobRuntime::IsKept(uint64_t record) const {

@@ -21,7 +21,8 @@ FormWish SampleForms::Begin(std::span<const std::byte> file) {
   bool plainly = false;
   FormWish wish = cache_.AskForm(dataset_, record_, file, &plainly);
   for_memory_ = wish.make;
-  if (disk_.forms != nullptr && !plainly) AskDisk(&wish);
+  if ((disk_.forms != nullptr || disk_.read != nullptr) && !plainly)
+    AskDisk(&wish);
   making_ = wish.make.any();
   began_ = cache_.clock().Now();
   return wish;
@@ -37,10 +38,11 @@ void SampleForms::AskDisk(FormWish* wish) {
     for_memory_ = wish->make = {};
   }
   if (wish->make.any()) return;
-  if (read != nullptr &&
-      (wish->use.form == nullptr || wish->use.kind < read->kind))
-    wish->use = *read;
-  else if (wish->use.form != nullptr)
+  const bool better = read != nullptr && (wish->use.form == nullptr ||
+                                          wish->use.kind < read->kind);
+  if (better) wish->use = *read;
+  if (disk_.forms == nullptr) return;
+  if (wish->use.form != nullptr && (!better || disk_.read->beside_dataset))
     disk_.forms->KeepForm(disk_.dataset, record_, wish->use);
   wish->make = DiskLacks(wish->use);
   if (!wish->make.any()) return;
@@ -55,7 +57,8 @@ FormKinds SampleForms::DiskLacks(const KeptForm& used) const {
   // Seek indexes from the disk alone: of others it is not known that the record
   // was asked for in an epoch before.
   if (used.form != nullptr &&
-      (used.kind >= JpegFormKind::kCoefficients || disk_.read == nullptr))
+      (used.kind >= JpegFormKind::kCoefficients || disk_.read == nullptr ||
+       disk_.read->beside_dataset))
     return {};
   return kinds.Has(next) &&
                  disk_.forms->Wants(disk_.dataset, record_, next, file_.size())

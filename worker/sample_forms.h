@@ -7,7 +7,9 @@
 // made, and the sample cache is offered it. The disk is offered what the sample
 // cache has and what is made. For the disk itself seek indexes are made, which
 // cost next to nothing; and coefficients, which cost a quarter of a decode,
-// where its seek index is used: so an only epoch does not pay for them.
+// where its seek index is used: so an only epoch does not pay for them. A seek
+// index that lies beside the dataset says nothing of epochs before, and is
+// itself offered to the disk.
 #pragma once
 
 #include <memory>
@@ -21,11 +23,12 @@
 
 namespace leat::worker {
 
-// What the disk cache has to do with a sample.
+// What disks have to do with a sample.
 struct SampleOnDisk {
-  const DiskForms* forms = nullptr;  // null: nothing of it is kept there
+  const DiskForms* forms = nullptr;  // null: the disk cache keeps nothing of it
   DiskForms::DatasetPtr dataset = nullptr;
-  std::shared_ptr<const ReadForm> read = nullptr;  // with the record
+  // With the record, also where there is no disk cache.
+  std::shared_ptr<const ReadForm> read = nullptr;
 };
 
 // Thread-compatible.

@@ -22,13 +22,13 @@ struct StoredField {
   Shape shape;
 };
 
-struct ReadForm;  // disk_forms.h
+struct ReadForm;  // read_form.h
 
 struct StoredSample {
   // As many as the reader has outputs. Valid while `owner` lives.
   absl::InlinedVector<StoredField, 2> fields;
   std::shared_ptr<const void> owner;
-  // What a disk had beside the record, to decode it faster; null: nothing.
+  // What was kept beside the record, to decode it faster; null: nothing.
   std::shared_ptr<const ReadForm> form = nullptr;
   size_t form_bytes = 0;
 

@@ -107,7 +107,9 @@ struct Worker::State {
                 .troubles = &troubles,
                 .read_ahead_of = config.read_ahead_of,
                 .nearby = config.nearby,
-                .disk = disk_forms.get()},
+                .disk = disk_forms.get(),
+                .seek_indexes = config.form_kinds().seek_index ? JpegFormCodec()
+                                                               : FormCodec()},
         pool(config.buffer_bytes, wake, gpus->buffer_memory()),
         lending(std::move(l)),
         scheduler(SchedulerConfig(), &pool, wake, Clock::Real()),

@@ -40,6 +40,7 @@ struct Options {
   std::string format, daemon_dir, state_folder;
   std::vector<std::string> reader_args;
   uint64_t read_records = 100;
+  bool seek = false;  // of index
   std::string duration = "10s", trace = "trace.json";
   double ratio = 1;
   std::string since = "1m";

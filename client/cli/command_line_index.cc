@@ -12,7 +12,8 @@ void CommandLine::State::AddIndex() {
               "  leat index 's3://bucket/train-*.tar' --read 1000\n"
               "  leat index table/ --format parquet --arg columns=id --arg "
               "types=int64\n"
-              "  leat index /data/train -o json | jq .records\n");
+              "  leat index /data/train -o json | jq .records\n"
+              "  leat index /data/train --seek --within 2h\n");
   values[index
              ->add_option("URI", options.path,
                           "file, folder, or pattern of files; a path, s3://, "
@@ -35,6 +36,10 @@ void CommandLine::State::AddIndex() {
                    "(100)")
       ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 40).description(""))
       ->type_name("N");
+  index->add_flag("--seek", options.seek,
+                  "read all records, and write where decoding can begin in "
+                  "their JPEG files beside the dataset, so that first epochs "
+                  "decode random crops faster, to the same pixels");
   index
       ->add_option("--within", options.within,
                    "give up after so long, with exit code 4 (5m)")

@@ -108,6 +108,7 @@ std::vector<std::string> ArgvOf(const Session& session, const std::string& uri,
     argv.insert(argv.end(), {"--format", options.format});
   for (const std::string& arg : options.reader_args)
     argv.insert(argv.end(), {"--arg", arg});
+  if (options.seek) argv.push_back("--seek");
   if (progress) argv.push_back("--progress");
   argv.insert(argv.end(), {"--", AbsoluteUri(uri)});
   return argv;
@@ -163,6 +164,12 @@ View IndexView(Json report) {
       {"Read",
        {fmt::format("{} records, {} bad", Whole(report, "records_read"), bad),
         bad > 0 ? Tone::kBad : Tone::kPlain}}};
+  if (report.contains("seek"))
+    facts.facts.push_back(
+        {"Seek indexes",
+         fmt::format("{} of {} records ({}): {}", Whole(report, "seek.indexes"),
+                     Text(report, "records"), Size(Whole(report, "seek.bytes")),
+                     Text(report, "seek.path"))});
   std::erase_if(facts.facts,
                 [](const auto& fact) { return fact.second.text.empty(); });
   for (const std::string& text : Strings(report, "left_out"))

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import platform
+import shutil
 import statistics
 import subprocess
 import sys
@@ -65,8 +66,8 @@ class Service:
         return peaks
 
 
-def puller(args, mode, *flags, stdin=None, **env):
-    argv = [sys.executable, str(HERE / "puller.py"), mode, "--images", str(args.images), "--seconds",
+def puller(args, mode, *flags, stdin=None, images=None, **env):
+    argv = [sys.executable, str(HERE / "puller.py"), mode, "--images", str(images or args.images), "--seconds",
             str(args.seconds), *flags]
     environment = {**os.environ, "LEAT_NATIVE_DIR": str(args.native), "PYTHONPATH": str(ROOT / "python_client/src"),
                    "JAX_PLATFORMS": "cpu", **env}
@@ -122,8 +123,12 @@ def measure_rates(args, out):
 
 
 def measure_caches(args, out):
-    """Later epochs with each form of JPEG files, beside the yardstick of the same round."""
+    """Later epochs with each form of JPEG files, and first ones by seek indexes beside the dataset; with the yardstick
+    of the same round."""
     rounds = out["caches"] = []
+    indexed = args.folder / "indexed"
+    shutil.copytree(args.images, indexed)
+    subprocess.run([args.native / "leat-worker", "index", "--seek", indexed], check=True, stdout=subprocess.DEVNULL)
     for number in range(args.rounds):
         one = {LIMIT: args.measured.rate(LIMIT)} if args.yardstick else {}
         for forms in FORMS:
@@ -132,6 +137,12 @@ def measure_caches(args, out):
             with Service(args, folder, flags=("--forms", forms, "--cache", "2GiB")) as service:
                 one[f"later epochs, {forms}"] = result_of(
                     puller(args, "kept", "--address", service.coordinator.address))["img_per_s"]
+        # Where nothing is kept every epoch is a first one.
+        folder = args.folder / f"caches{number}" / "beside"
+        folder.mkdir()
+        with Service(args, folder, flags=("--forms", "seek", "--cache", "0")) as service:
+            one["first epochs, seek indexes beside"] = result_of(
+                puller(args, "kept", "--address", service.coordinator.address, images=indexed))["img_per_s"]
         rounds.append(one)
 
 

@@ -6,8 +6,12 @@ lost, repeated, out of order or of other bytes fails the test.
 """
 
 import hashlib
+import json
 import os
+import pathlib
 import random
+import shutil
+import subprocess
 import unittest
 
 import cluster
@@ -122,6 +126,38 @@ class OracleTest(cluster.PhotosTest):
             self.assert_oracle(self.consumer(self.spec()).finish())
         for worker in second:
             self.until("decodes by forms from the disk", lambda worker=worker: used(worker))
+
+    def test_seek_indexes_beside_a_dataset(self):
+        photos = self.folder / "photos"
+        shutil.copytree(cluster.photos(), photos)
+        spec = self.spec(cluster.train_graph(photos))
+        expected = self.oracle_steps(spec, 1)
+        done = subprocess.run([cluster.program("WORKER"), "index", "--seek", str(photos)], capture_output=True,
+                              text=True, check=True)
+        seek = json.loads(done.stdout)["seek"]
+        self.assertGreater(seek["indexes"], 400, "a few photos are progressive, or of other kinds without one")
+        self.start_coordinator()
+        using = self.start_worker("--cache", "0")
+        plain = self.start_worker("--cache", "0", "--forms", "none")
+        self.assert_oracle(self.consumer(spec, epochs=1).finish(), expected)
+        self.assertIn("seek_index.opened", pathlib.Path(using.log).read_text())
+        self.assertNotIn("seek_index", pathlib.Path(plain.log).read_text())
+
+        def used():
+            return [each["name"] for each in self.get("workers")["workers"]
+                    for dataset in each.get("stats", {}).get("cached_datasets", [])
+                    for form in dataset.get("forms", []) if int(form.get("hits_total", 0)) > 100]
+        self.until("decodes by seek indexes in a first epoch", lambda: used() == [using.name])
+        # One byte in a hundred is changed, but for the header.
+        path = pathlib.Path(seek["path"])
+        content = bytearray(path.read_bytes())
+        draws = random.Random(7)
+        for _ in range(len(content) // 100):
+            content[draws.randrange(64, len(content))] ^= 1 << draws.randrange(8)
+        path.write_bytes(content)
+        using.kill9()
+        self.start_worker("--cache", "0")
+        self.assert_oracle(self.consumer(spec, epochs=1).finish(), expected)
 
     def test_real_photos(self):
         photos = cluster.test_data.real("imagenet-sample")

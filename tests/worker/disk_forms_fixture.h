@@ -96,7 +96,8 @@ class DiskFormsTest : public ::testing::Test {
                        .cache = memory,
                        .bad_samples = &bad_,
                        .ownership = &ownership_,
-                       .disk = disk}));
+                       .disk = disk,
+                       .seek_indexes = seek_indexes_}));
     auto job = JobRuntime::Create(job_.info, *std::move(source),
                                   contexts_.back().get());
     EXPECT_TRUE(job.ok()) << job.status();
@@ -149,6 +150,7 @@ class DiskFormsTest : public ::testing::Test {
   std::atomic<bool> full_ = false;
   BadSamples bad_;
   Ownership ownership_;
+  FormCodec seek_indexes_;  // of the jobs made from now on
   std::vector<std::unique_ptr<RuntimeContext>> contexts_;
   SampleCache nothing_{0};
   std::unique_ptr<ThreadState> state_;

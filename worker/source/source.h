@@ -111,6 +111,12 @@ class Source {
   virtual bool waits() const { return false; }
 };
 
+// How many records it has; under `repeat` one is several samples'.
+inline uint64_t RecordsOf(const Source& source) {
+  const uint64_t samples = source.num_samples();
+  return samples == 0 ? 0 : source.RecordOf(samples - 1) + 1;
+}
+
 // What listing a dataset gives.
 struct BuiltIndex {
   std::string blob;  // the source's own format

@@ -69,6 +69,18 @@ TEST_F(Indexing, PassesOnWhatIsKnownOfTheReader) {
                                "--", "s3://b/t.parquet"));
 }
 
+TEST_F(Indexing, ShowsTheSeekIndexesThatAreWritten) {
+  std::string report = kReport;
+  report.replace(report.rfind('}'), 1,
+                 R"(, "seek": {"path": "/data/train/.00ff.leat-seek",
+                     "bytes": 1048576, "indexes": 499}})");
+  ended = Ended{0, report, ""};
+  ASSERT_EQ(shell.Run({"index", "/data/train", "--seek"}), 0);
+  EXPECT_THAT(ran, Contains("--seek"));
+  EXPECT_THAT(shell.out, HasSubstr("Seek indexes  499 of 500 records (1.0 MiB): "
+                                   "/data/train/.00ff.leat-seek\n"));
+}
+
 TEST_F(Indexing, ARelativePathBecomesTheOneThatAWorkerWouldRead) {
   ASSERT_EQ(shell.Run({"index", "photos"}), 0);
   EXPECT_EQ(ran.back(), std::filesystem::current_path() / "photos");
