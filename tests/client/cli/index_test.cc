@@ -77,8 +77,9 @@ TEST_F(Indexing, ShowsTheSeekIndexesThatAreWritten) {
   ended = Ended{0, report, ""};
   ASSERT_EQ(shell.Run({"index", "/data/train", "--seek"}), 0);
   EXPECT_THAT(ran, Contains("--seek"));
-  EXPECT_THAT(shell.out, HasSubstr("Seek indexes  499 of 500 records (1.0 MiB): "
-                                   "/data/train/.00ff.leat-seek\n"));
+  EXPECT_THAT(shell.out,
+              HasSubstr("Seek indexes  499 of 500 records (1.0 MiB): "
+                        "/data/train/.00ff.leat-seek\n"));
 }
 
 TEST_F(Indexing, ARelativePathBecomesTheOneThatAWorkerWouldRead) {
