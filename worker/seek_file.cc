@@ -2,6 +2,7 @@
 #include "worker/seek_file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -72,6 +73,27 @@ bool ReadAt(int fd, uint64_t at, std::span<std::byte> into) {
 
 uint64_t FormsBegin(uint64_t records) {
   return kHeaderBytes + kPlaceBytes * (records + 1);
+}
+
+// Opened, locked and empty. What a process that was killed has left is used
+// again.
+absl::StatusOr<int> OpenUnfinished(const std::string& path) {
+  const int fd =
+      open(path.c_str(),
+           O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, kMode);
+  if (fd < 0) return FileError(errno, "create", path);
+  struct stat opened, there;
+  absl::Status status;
+  // Whoever had the lock may have finished meanwhile, and this is its file.
+  if (flock(fd, LOCK_EX | LOCK_NB) != 0 || fstat(fd, &opened) != 0 ||
+      stat(path.c_str(), &there) != 0 || opened.st_ino != there.st_ino)
+    status = FailedPrecondition(
+        "{}: another process is writing it; try again when it has ended", path);
+  else if (ftruncate(fd, 0) != 0)
+    status = FileError(errno, "truncate", path);
+  if (status.ok()) return fd;
+  close(fd);
+  return status;
 }
 
 absl::StatusOr<uint64_t> CheckHeader(std::span<const std::byte> header,
@@ -162,11 +184,8 @@ absl::StatusOr<std::unique_ptr<SeekFileWriter>> SeekFileWriter::Create(
   if (records > kMaxRecords)
     return InvalidArgument("{}: {} records, want at most {}", path, records,
                            kMaxRecords);
-  std::string unfinished = fmt::format("{}.{}.new", path, getpid());
-  const int fd =
-      open(unfinished.c_str(),
-           O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, kMode);
-  if (fd < 0) return FileError(errno, "create", unfinished);
+  std::string unfinished = path + ".new";
+  ASSIGN_OR_RETURN(const int fd, OpenUnfinished(unfinished));
   return std::unique_ptr<SeekFileWriter>(new SeekFileWriter(
       path, std::move(unfinished), fd, fingerprint, records, form_version));
 }

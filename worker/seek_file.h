@@ -76,7 +76,8 @@ class SeekFile {
 // Thread-compatible.
 class SeekFileWriter {
  public:
-  // Errors: as FileError. `form_version`: FormCodec's.
+  // `form_version`: FormCodec's. kFailedPrecondition: another process writes
+  // it. Others: as FileError.
   static absl::StatusOr<std::unique_ptr<SeekFileWriter>> Create(
       const std::string& path, const Digest& fingerprint, uint64_t records,
       uint16_t form_version);

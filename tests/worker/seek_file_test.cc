@@ -209,11 +209,25 @@ TEST_F(SeekFileTest, WhatIsNotFinishedLeavesNothing) {
                                          JpegFormCodec().version);
     ASSERT_TRUE(writer.ok()) << writer.status();
     ASSERT_TRUE((*writer)->Append(std::vector<std::vector<std::byte>>(3)).ok());
+    const auto second = SeekFileWriter::Create(Path(), fingerprint(), kPhotos,
+                                               JpegFormCodec().version);
+    EXPECT_EQ(second.status().code(), Code::kFailedPrecondition);
+    EXPECT_THAT(Message(second.status()), HasSubstr("another process"));
   }
   EXPECT_TRUE(std::filesystem::equivalent(
       images_.path() + "/k",
       std::filesystem::directory_iterator(images_.path())->path()))
       << "only the class's folder";
+  // What a process that was killed has left.
+  std::ofstream(Path() + ".new") << std::string(1 << 20, 'x');
+  const WrittenSeekFile written = Index();
+  EXPECT_EQ(std::filesystem::file_size(Path()), written.bytes);
+  EXPECT_FALSE(std::filesystem::exists(Path() + ".new"));
+  EXPECT_TRUE(Refused().ok());
+  ASSERT_EQ(mkfifo((Path() + ".new").c_str(), 0600), 0);
+  const auto pipe = SeekFileWriter::Create(Path(), fingerprint(), kPhotos,
+                                           JpegFormCodec().version);
+  EXPECT_FALSE(pipe.ok()) << "and at once";
   const auto nowhere =
       SeekFileWriter::Create("/nowhere/at/all", fingerprint(), 1, 1);
   EXPECT_EQ(nowhere.status().code(), Code::kNotFound);
