@@ -141,7 +141,7 @@ def measure_caches(args, out):
         folder = args.folder / f"caches{number}" / "beside"
         folder.mkdir()
         with Service(args, folder, flags=("--forms", "seek", "--cache", "0")) as service:
-            one["first epochs, seek indexes beside"] = result_of(
+            one["first epochs, seek"] = result_of(
                 puller(args, "kept", "--address", service.coordinator.address, images=indexed))["img_per_s"]
         rounds.append(one)
 
@@ -246,7 +246,8 @@ def show(out):
         print("\n".join(runner.line(name, rounds) for name in rounds[0]))
     rounds = out.get("caches", [])
     if rounds:
-        print("\nThe same from the fifth epoch on, two workers to NumPy, by --forms of the workers, --cache 2GiB")
+        print("\nThe same from the fifth epoch on, two workers to NumPy, by --forms of the workers, --cache 2GiB; and first "
+              "epochs by seek indexes beside the photos")
         print(out["images"])
         print(f"{'':24}{'img/s':>8}{'ratio':>8}   rounds")
         print("\n".join(runner.line(name, rounds) for name in rounds[0]))
