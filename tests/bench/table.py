@@ -246,8 +246,8 @@ def show(out):
         print("\n".join(runner.line(name, rounds) for name in rounds[0]))
     rounds = out.get("caches", [])
     if rounds:
-        print("\nThe same from the fifth epoch on, two workers to NumPy, by --forms of the workers, --cache 2GiB; and first "
-              "epochs by seek indexes beside the photos")
+        print("\nThe same from the fifth epoch on, two workers to NumPy, by --forms of the workers, --cache 2GiB; "
+              "and first epochs by seek indexes beside the photos")
         print(out["images"])
         print(f"{'':24}{'img/s':>8}{'ratio':>8}   rounds")
         print("\n".join(runner.line(name, rounds) for name in rounds[0]))
