@@ -140,10 +140,12 @@ absl::StatusOr<std::string> Report(Flags* flags) {
   absl::StatusOr<std::string> report =
       ReportDataset(flags->report, overseer.progress());
   if (!report.ok() && overseer.out_of_time())
-    return DeadlineExceeded("{}: not listed within {} s; {} records were found",
-                            RedactedUri(flags->report.uri),
-                            flags->within_ms / 1000,
-                            overseer.progress()->index_records.load());
+    return DeadlineExceeded(
+        "{}: not done within {} s, which --within extends; {} records were "
+        "found, and {} were read",
+        RedactedUri(flags->report.uri), flags->within_ms / 1000,
+        overseer.progress()->index_records.load(),
+        overseer.progress()->records_read.load());
   return report;
 }
 

@@ -150,9 +150,11 @@ bool JpegDecoder::State::Begin() {
   rows_to_discard = static_cast<int>(window.y);
   if (!partial) return true;
   const int unit = cinfo.max_h_samp_factor * DCTSIZE;
-  // Where no colour is upsampled sideways, no pixel looks at its neighbours.
-  const bool alone =
-      cinfo.max_h_samp_factor == 1 || cinfo.out_color_space == JCS_GRAYSCALE;
+  // Where nothing is upsampled sideways, no pixel looks at its neighbours. Of
+  // Y, Cb and Cr gray needs Y alone, which is whole; of R, G and B all three.
+  const bool alone = cinfo.max_h_samp_factor == 1 ||
+                     cinfo.num_components == 1 ||
+                     !cinfo.comp_info[1].component_needed;
   const int margin = alone ? 0 : 1;
   const int width = static_cast<int>(cinfo.output_width);
   const int first = std::max(0, (left / unit - margin) * unit);
