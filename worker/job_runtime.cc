@@ -32,7 +32,7 @@ absl::Status CheckSchema(const JobInfo& job, const CheckedGraph& graph) {
       job.spec.name);
 }
 
-// Null: the dataset has none that can be used, which changes no row.
+// Returns null if the dataset has none that can be used, which changes no row.
 std::shared_ptr<const SeekFile> OpenSeekFile(const JobInfo& job,
                                              const Node& reader,
                                              const FormCodec& codec) {

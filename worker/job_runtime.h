@@ -52,7 +52,7 @@ struct RuntimeContext {
   ReadAheadOf read_ahead_of = ReadAheadOf::kRemote;
   NearbyLimits nearby;  // of records that are read ahead by one request
   const DiskForms* disk = nullptr;  // null: nothing is kept by record on a disk
-  // Of the seek indexes beside datasets; no functions: they are not used.
+  // Reads the seek indexes beside datasets; without functions, none is read.
   FormCodec seek_indexes = {};
 };
 

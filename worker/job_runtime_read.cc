@@ -122,7 +122,8 @@ absl::StatusOr<StoredSample> JobRuntime::Read(
   return stored;
 }
 
-// The disk cache's may decode faster than the one beside the dataset.
+// The disk cache is asked first: its form may decode faster than the one beside
+// the dataset.
 void JobRuntime::ReadFormOf(uint64_t record, StoredSample* sample) const {
   if (on_disk_ != nullptr) context_->disk->ReadFormOf(on_disk_, record, sample);
   if (sample->form == nullptr && seek_file_ != nullptr)

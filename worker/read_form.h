@@ -20,8 +20,8 @@ struct ReadForm {
 
   std::span<const std::byte> file;  // at that address
   KeptForm kept;
-  // It lies beside the dataset (seek_file.h), and not in this worker's disk
-  // cache.
+  // The form lies beside the dataset (seek_file.h), and not in this worker's
+  // disk cache.
   bool beside_dataset = false;
 };
 

@@ -23,11 +23,11 @@
 
 namespace leat::worker {
 
-// What disks have to do with a sample.
+// SampleOnDisk says what disks have of a sample.
 struct SampleOnDisk {
   const DiskForms* forms = nullptr;  // null: the disk cache keeps nothing of it
   DiskForms::DatasetPtr dataset = nullptr;
-  // With the record, also where there is no disk cache.
+  // The form that was read with the record; there may be no disk cache.
   std::shared_ptr<const ReadForm> read = nullptr;
 };
 

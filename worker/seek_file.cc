@@ -24,8 +24,8 @@ namespace {
 constexpr char kMagic[8] = {'L', 'e', 'a', 't', 'S', 'e', 'e', 'k'};
 constexpr uint32_t kVersion = 1;
 constexpr size_t kHeaderBytes = 64, kSumAt = 56, kPlaceBytes = 8;
-// A seek index has 10 bytes for each 16 MCUs: this is that of more pixels than
-// are decoded.
+// A seek index takes 10 bytes for 16 MCUs, so no image that is decoded has one
+// of this size.
 constexpr uint64_t kMaxFormBytes = 16 << 20;
 constexpr uint64_t kMaxRecords = uint64_t{1} << 40;
 constexpr size_t kNameBytes = 8;  // of the fingerprint
@@ -58,7 +58,7 @@ std::vector<std::byte> HeaderOf(const Digest& fingerprint, uint64_t records,
   return header;
 }
 
-// False: the file ends before, or cannot be read.
+// Returns false if the file ends before that, or cannot be read.
 bool ReadAt(int fd, uint64_t at, std::span<std::byte> into) {
   while (!into.empty()) {
     const ssize_t got =
@@ -75,8 +75,8 @@ uint64_t FormsBegin(uint64_t records) {
   return kHeaderBytes + kPlaceBytes * (records + 1);
 }
 
-// Opened, locked and empty. What a process that was killed has left is used
-// again.
+// Returns the file opened, locked and empty. A file that a killed process has
+// left is used again, so that such files do not pile up.
 absl::StatusOr<int> OpenUnfinished(const std::string& path) {
   const int fd =
       open(path.c_str(),
@@ -84,7 +84,8 @@ absl::StatusOr<int> OpenUnfinished(const std::string& path) {
   if (fd < 0) return FileError(errno, "create", path);
   struct stat opened, there;
   absl::Status status;
-  // Whoever had the lock may have finished meanwhile, and this is its file.
+  // A process that had the lock may have finished since `open`: then this is
+  // its finished file, which must not be emptied.
   if (flock(fd, LOCK_EX | LOCK_NB) != 0 || fstat(fd, &opened) != 0 ||
       stat(path.c_str(), &there) != 0 || opened.st_ino != there.st_ino)
     status = FailedPrecondition(
@@ -241,7 +242,7 @@ absl::Status SeekFileWriter::Append(
 }
 
 absl::Status SeekFileWriter::Finish() {
-  // At least the last place, also if there is no record at all.
+  // This runs once even if no record is missing: it writes the last place.
   do {
     RETURN_IF_ERROR(Append(std::vector<std::vector<std::byte>>(
         std::min(kPaddedAtOnce, records_ - next_))));

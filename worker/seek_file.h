@@ -14,12 +14,13 @@
 // of, and one that is not as it was written, or not of the record, is no form.
 // The record is then decoded plainly, to the same pixels.
 //
-// The layout, numbers in little-endian order:
-//    0  "LeatSeek", u32 version, u32 version of the forms
-//   16  u64 records, 32 bytes of fingerprint, u32 CRC-32C of all before it, u32
-//   0 64  u64 × (records + 1): where each record's form begins, and the last
-//   ends
-//       then the forms; a record without one has none between its two places
+// The layout, with numbers in little-endian order:
+//    0  "LeatSeek", u32 version of this layout, u32 version of the forms
+//   16  u64 records, 32 bytes of fingerprint
+//   56  u32 CRC-32C of the bytes before it, u32 0
+//   64  u64 × (records + 1): where each record's form begins; the last one says
+//       where the last form ends
+//   ..  the forms; a record without one has two equal places
 #pragma once
 
 #include <cstddef>
@@ -39,10 +40,10 @@
 
 namespace leat::worker {
 
-// Where the seek file of a dataset is:
-// "/data/train/.0123456789abcdef.leat-seek" of an image folder, the same in the
-// folder of the first file of other readers. Empty: the dataset lies on no file
-// system.
+// Returns where the seek file of a dataset is:
+// "/data/train/.0123456789abcdef.leat-seek" for an image folder, and the same
+// name in the folder of the first file for other readers. Returns an empty path
+// if the dataset lies on no file system.
 std::string SeekFilePath(const Node& reader, const Digest& fingerprint);
 
 // Thread-safe. Reading blocks on the file system.
@@ -72,7 +73,8 @@ class SeekFile {
   uint64_t records_ = 0, bytes_ = 0;
 };
 
-// Writes one, beside the path first: it is there whole or not at all.
+// Writes a seek file under another name first, so that it is at its path whole
+// or not at all.
 // Thread-compatible.
 class SeekFileWriter {
  public:
@@ -81,15 +83,17 @@ class SeekFileWriter {
   static absl::StatusOr<std::unique_ptr<SeekFileWriter>> Create(
       const std::string& path, const Digest& fingerprint, uint64_t records,
       uint16_t form_version);
-  // What was not finished is removed.
+  // Removes the file unless Finish has put it in its place.
   ~SeekFileWriter();
   SeekFileWriter(const SeekFileWriter&) = delete;
   SeekFileWriter& operator=(const SeekFileWriter&) = delete;
 
-  // The forms of the next records, in order; empty: the record has none.
+  // Takes the forms of the next records, in order; a record without one has an
+  // empty form.
   // kInvalidArgument: more records than there are. Others: as FileError.
   absl::Status Append(std::span<const std::vector<std::byte>> forms);
-  // Puts it in its place, on the disk. Records that did not come have no form.
+  // Puts the file in its place, once the disk has it. Records that were not
+  // appended have no form.
   // Errors: as FileError.
   absl::Status Finish();
 

@@ -19,7 +19,7 @@
 namespace leat::worker {
 namespace {
 
-// Records between two writes: what is made of them waits in memory.
+// So many records are read between two writes; their indexes wait in memory.
 constexpr uint64_t kChunk = 1024;
 
 bool IsJpeg(std::span<const std::byte> bytes) {
@@ -27,7 +27,7 @@ bool IsJpeg(std::span<const std::byte> bytes) {
          bytes[1] == std::byte{0xd8};
 }
 
-// Empty: none can be made.
+// Returns no bytes if no index can be made of the file.
 std::vector<std::byte> SeekIndexOf(std::span<const std::byte> file,
                                    JpegDecoder* decoder) {
   if (!decoder->Open(file).ok()) return {};
@@ -42,7 +42,7 @@ std::vector<std::byte> SeekIndexOf(std::span<const std::byte> file,
   return {(*form)->bytes().begin(), (*form)->bytes().end()};
 }
 
-// Decoders, each used by one thread at a time.
+// Decoders keeps decoders from file to file; one thread at a time has each.
 class Decoders {
  public:
   std::unique_ptr<JpegDecoder> Take() {
@@ -89,7 +89,7 @@ class SeekSink final : public IndexSink {
                      OpenSource(reader_, head_ + bytes, limits));
     return TakeAll(*source, samples);
   }
-  // Of an index without blocks.
+  // Goes through the records if the index has no blocks, since no Add did then.
   absl::Status Finish() {
     if (blocks_) return absl::OkStatus();
     ASSIGN_OR_RETURN(const auto source, OpenSource(reader_, head_, limits_));

@@ -25,7 +25,8 @@ struct WrittenSeekFile {
   uint64_t indexes = 0;  // records that have one
 };
 
-// `built`: what listing `reader` gave, which is listed again meanwhile.
+// `built` is what listing `reader` gave; it is listed again here, block by
+// block.
 // `*records_read` is counted up. kInvalidArgument: the dataset lies in no file
 // system, so that nothing lies beside it. kFailedPrecondition: it has changed
 // since it was listed. Others: as BuildIndex, OpenSource and SeekFileWriter.

@@ -111,7 +111,8 @@ class Source {
   virtual bool waits() const { return false; }
 };
 
-// How many records it has; under `repeat` one is several samples'.
+// Returns how many records the source has. Under `repeat` a record is several
+// samples, so there are fewer records than samples.
 inline uint64_t RecordsOf(const Source& source) {
   const uint64_t samples = source.num_samples();
   return samples == 0 ? 0 : source.RecordOf(samples - 1) + 1;
