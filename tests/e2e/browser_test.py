@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The coordinator's page, as a browser shows it."""
+
+import base64
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import unittest
+
+import cluster
+from browser import PrefixProxy
+from cluster import PATIENCE_S, node, program
+from page import CONSUMERS, JOBS, MARKUP, OWN, WORKERS, PageTest, ask
+
+LOAD_S = 1.0
+
+
+class BrowserTest(PageTest):
+    def test_a_thousand_workers(self):
+        page = self.start("--cluster", "prod-a")
+        self.crowd()
+        browser = self.browser()
+        times = []
+        while not times or min(times) >= LOAD_S:
+            # The machine may be busy with other tests.
+            self.assertLess(len(times), 10, times)
+            browser.open(page)
+            self.shown(browser)
+            times.append(browser.ask("performance.getEntriesByName('shown')[0].startTime") / 1000)
+        self.until("the figures are there", lambda: browser.values("#jobs .chosen .figures"))
+        self.assertEqual(browser.ask("document.querySelectorAll('#workers .tile[data-key]').length"), WORKERS)
+        self.equal_to_the_api(browser)
+        self.as_text(browser)
+        self.with_keys(browser)
+        self.narrow(browser)
+        # The whole page in both colours, for who looks at it.
+        if folder := os.environ.get("LEAT_SCREENSHOTS"):
+            self.until("there is a past", lambda: browser.ask(
+                "document.querySelectorAll('#strip .hosts li').length") == CONSUMERS)
+            for name, dark in (("light", False), ("dark", True)):
+                browser.look(dark=dark, height=int(browser.ask("document.documentElement.scrollHeight")))
+                browser.driver.save_screenshot(str(pathlib.Path(folder) / f"page-{name}.png"))
+        self.assertEqual(browser.complaints(), [])
+
+    def equal_to_the_api(self, browser):
+        """Every number in the banners, the tiles, the queues and the caches, but for totals that grow."""
+        state, status = self.state(), self.cli("status")
+        jobs = {job["job"]["spec"]["name"]: job for job in status["jobs"]}
+        for name in JOBS:
+            job = jobs[name]
+            self.assertEqual(browser.values(f"#jobs [data-key='{name}'] .facts"),
+                             [job[field] for field in ("rows_per_s", "stall_fraction", "epoch", "step", "consumers")])
+        titles = browser.driver.execute_script(
+            "return Object.fromEntries([...document.querySelectorAll('#workers .tile[data-key]')]"
+            ".map((tile) => [tile.dataset.key, tile.title]));")
+        median = statistics.median_high
+        for worker in status["workers"]:
+            rate = worker["stats"]["rows_per_s"]
+            self.assertIn(f"{worker['name']}: {rate:.0f} rows/s" if rate < 1000 else
+                          f"{worker['name']}: {rate / 1000:.2f} k rows/s", titles[worker["name"]])
+        rates = [worker["stats"]["rows_per_s"] for worker in status["workers"] if not worker["devices"]]
+        self.assertEqual(next(each for each in state["classes"] if each["name"] == "CPU, 8 threads")
+                         ["median_rows_per_s"], median(rates))
+        depths = {stage["stage"]: int(stage.get("queue_depth", 0)) for stage in state["stages"]}
+        levels = browser.values("#queues .level")
+        for stage, own in (("READ", 12 * WORKERS), ("DECODE", 84 * WORKERS), ("SEND", 3 * WORKERS)):
+            self.assertEqual(depths[f"STAGE_{stage}"], own)
+            self.assertIn(own, levels)
+        self.assertIn(20 * WORKERS, levels)
+        self.assertEqual(browser.values("#storage .numbers")[2], (3 << 30) * WORKERS)
+        # What limits a job is the API's, as the figures behind it.
+        told = self.cli("bottleneck", JOBS[0])
+        self.assertEqual(len(told["figures"]), 3)
+        for own, figure in zip(browser.values("#jobs .chosen .figures"), told["figures"]):
+            self.assertLess(abs(own - figure["value"]), 5, figure["what"])
+        self.assertIn(jobs[JOBS[0]]["limited_by"], browser.texts("#jobs .chosen .limit")[0])
+
+    def as_text(self, browser):
+        """Names that are markup are shown, and are none."""
+        self.assertEqual(browser.ask("document.querySelectorAll('main img').length"), 0)
+        self.until("the strip is there", lambda: browser.ask("document.querySelectorAll('#strip .hosts li').length"))
+        self.assertTrue(any(MARKUP in text for text in browser.texts("#strip .hosts li")))
+        self.assertTrue(any(MARKUP in text for text in browser.texts("#findings li")), browser.texts("#findings li"))
+        browser.driver.execute_script("document.querySelector(\"#workers [data-key='node-0003']\").click();")
+        self.until("the worker is shown", lambda: browser.texts("#worker h3") == ["node-0003"])
+        self.assertTrue(any(MARKUP in text for text in browser.texts("#worker dd")))
+
+    def with_keys(self, browser):
+        """The arrow keys walk from tile to tile, of which one alone is on the way of the tabulator."""
+        from selenium.webdriver.common.keys import Keys
+        self.assertEqual(browser.ask("document.querySelectorAll(\"#workers .tile[tabindex='0']\").length"), 1)
+        browser.driver.execute_script("document.querySelector(\"#workers .tile[tabindex='0']\").focus();")
+        first = browser.ask("document.activeElement.dataset.key")
+        browser.driver.switch_to.active_element.send_keys(Keys.ARROW_RIGHT)
+        second = browser.ask("document.activeElement.dataset.key")
+        self.assertNotEqual(first, second)
+        browser.driver.switch_to.active_element.send_keys(Keys.ENTER)
+        self.until("the worker is shown", lambda: browser.texts("#worker h3") == [second])
+
+    def narrow(self, browser):
+        """40 columns of text are wide enough: nothing is scrolled sideways."""
+        browser.look(width=320, height=700)
+        self.assertEqual(browser.ask("innerWidth"), 320)
+        self.assertLessEqual(browser.ask("document.documentElement.scrollWidth"), 320)
+        browser.look()
+
+    def test_it_goes_on_when_the_coordinator_is_back(self):
+        page = self.start()
+        browser = self.browser()
+        browser.open(page)
+        self.shown(browser)
+        self.until("it is live", lambda: "live" in browser.texts("#connection")[0])
+        self.assertEqual(browser.complaints(), [])
+        before = browser.ask("document.body.dataset.shown")
+        self.coordinator.kill9()
+        self.until("it says so", lambda: "not connected" in browser.texts("#connection")[0])
+        browser.complaints()  # that nobody answers
+        self.start(listen=self.coordinator.address, http=self.address)
+        self.until("it is live again", lambda: "live" in browser.texts("#connection")[0]
+                   and browser.ask("document.body.dataset.shown") > before)
+        # Events of another start are told from the beginning.
+        self.until("it tells the start", lambda: "coordinator.started" in browser.texts("#events code"))
+
+    def test_what_limits_a_training(self):
+        """One that is real: a decode thread is not enough for a trainer that takes whatever comes."""
+        page = self.start()
+        self.start_worker(threads=1)
+        # Each row is a lot of work and few bytes, so that decoding is the limit on a busy machine too.
+        graph = cluster.train_graph(cluster.photos(), 2000)
+        small = {"ints_value": {"values": [32, 32]}}
+        graph["nodes"].append(node("resize", (4, 0), size=small))
+        graph["outputs"][0]["ref"]["node"] = 5
+        spec = self.spec(graph, batch=16)
+        self.consumer(spec, "--rate-s", 600, env={"LEAT_PLANE": "grpc"})
+        browser = self.browser()
+        browser.open(page)
+        self.shown(browser)
+        self.until("the banner says so",
+                   lambda: browser.texts("#jobs .chosen .limit") == ["limited by decode (CPU)"])
+        self.assertEqual(len(browser.texts("#jobs .chosen .figures li")), 3)
+        self.assertIn("add workers, or threads", browser.texts("#jobs .chosen .advice")[0])
+        self.assertEqual(browser.complaints(), [])
+
+    def test_rows_as_the_trainer_gets_them(self):
+        page = self.start()
+        self.start_worker(threads=1)
+        spec = self.spec(cluster.train_graph(cluster.photos(), 64), batch=16)
+        self.consumer(spec, "--rate-s", 600, env={"LEAT_PLANE": "grpc"})
+        browser = self.browser()
+        browser.open(page)
+        self.shown(browser)
+        self.until("the job is there", lambda: "job" in browser.texts("#job-title")[0])
+        self.assertEqual(browser.texts("#sheet .rows figure"), [])  # nobody has looked yet
+        browser.driver.execute_script("document.querySelector('#sheet .look').click();")
+        self.until("rows are shown", lambda: len(browser.texts("#sheet .rows figure")) == 12)
+        self.assertRegex(browser.texts("#sheet .state")[0], r"^epoch \d+, step [\d,]+, of .*: the first 12 rows of \w")
+        self.assertEqual(browser.complaints(), [])  # reading pixels back is one
+        # Pixel by pixel the API's, of a picture that is one.
+        drawn = browser.ask("""(() => {
+          const canvas = document.querySelector("#sheet .rows canvas");
+          const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+          return [canvas.width, canvas.height, [...data].filter((_, i) => i % 4 < 3)];
+        })()""")
+        self.assertEqual(drawn[:2], [64, 64])
+        self.assertGreater(len(set(drawn[2])), 20)
+        self.assertTrue(all(text for text in browser.texts("#sheet figcaption")))
+
+        def same():
+            told = json.loads(ask(self.address, "/api/sheet?job=job")[2])["sheet"]
+            shown = browser.ask("""[...document.querySelectorAll("#sheet .rows canvas")].map((canvas) =>
+              [...canvas.getContext("2d").getImageData(0, 0, 64, 64).data].filter((_, i) => i % 4 < 3))""")
+            return [list(base64.b64decode(tile["rgb"])) for tile in told["tiles"]] == shown
+        self.until("both show the same rows", same)
+
+    def test_a_job_ends_while_it_is_watched_by_another_clock(self):
+        page = self.start()
+        crowd = self.crowd(2, 1, ("cats",))
+        browser = self.browser()
+        browser.set_clock(ahead_s=60)
+        browser.open(page)
+        self.shown(browser)
+        self.until("it is watched", lambda: "cats" in browser.texts("#job-title")[0])
+        browser.driver.execute_script("document.querySelector('#workers .tiles .tile').click();")
+        self.until("the worker is shown", lambda: browser.texts("#worker h3"))
+        since = [text for text in browser.texts("#worker dl div") if text.startswith("Here since")]
+        self.assertRegex(since[0], r"^Here since[1-4]?\d s$")  # by the coordinator's clock
+        crowd.close()
+        self.until("nobody pulls", lambda: "nobody pulls" in browser.texts("#jobs .chosen .limit")[0])
+        done = subprocess.run([program("CLI"), "--coordinator", self.coordinator.address, "delete", "job", "cats",
+                               "--yes"], capture_output=True, text=True, timeout=PATIENCE_S)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.until("there is none", lambda: browser.texts("#jobs-title") == ["Jobs: there are none"])
+        self.assertEqual(browser.texts("#jobs article"), [])
+        self.until("and no chart of it", lambda: browser.ask("document.querySelector('#job').hidden"))
+        self.assertEqual(browser.complaints(), [])
+
+    def test_behind_a_prefix(self):
+        self.start()
+        self.crowd(4, 1, ("cats",))
+        proxy = self._keep(PrefixProxy(self.address))
+        browser = self.browser()
+        browser.open(proxy.address)
+        self.shown(browser)
+        self.assertEqual(browser.ask("document.querySelectorAll('#workers .tile[data-key]').length"), 4)
+        self.until("it is live", lambda: "live" in browser.texts("#connection")[0])
+        browser.driver.execute_script("document.querySelector('#workers .tiles .tile').click();")
+        self.until("the worker is shown", lambda: browser.texts("#worker h3"))
+        self.assertEqual(browser.complaints(), [])
+
+    def test_without_scripts_it_is_tables(self):
+        page = self.start(env={"LEAT_ACCESS_TOKEN": OWN})
+        self.crowd(300, 1, ("cats",), env={"LEAT_ACCESS_TOKEN": OWN})
+        browser = self.browser(scripts=False)
+        from selenium.webdriver.common.by import By
+        browser.open(page)
+        browser.driver.find_element(By.ID, "token").send_keys(OWN)
+        browser.driver.find_element(By.TAG_NAME, "button").click()
+
+        def judged():
+            browser.driver.refresh()
+            text = browser.driver.find_element(By.TAG_NAME, "main").text
+            return text if "decode threads" in text else None
+
+        text = self.until("the job is judged", judged)
+        for part in ("Job cats", "What to change:", "Findings", "Stages, in the last minute", "node-0001",
+                     "100 more are not shown", MARKUP, "Cache and storage", "worker.joined"):
+            self.assertTrue(part in text, part)
+        self.assertEqual(browser.driver.find_elements(By.CSS_SELECTOR, "main img"), [])
+        self.assertEqual([each["httpOnly"] for each in browser.driver.get_cookies()], [True])
+
+if __name__ == "__main__":
+    unittest.main()
