@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One measured trainer without a model: prints a line of JSON.
 
-puller.py numpy|kept|jax|start|paced|together --images DIR [--address ADDR] --seconds S --name JOB
+puller.py numpy|kept|jax|start|paced|together|epochs --images DIR|URL.tar,… [--address ADDR] --seconds S --name JOB
 """
 
 import argparse
@@ -21,7 +21,10 @@ def pipeline(images):
 
     @leat.pipeline
     def train():
-        encoded, label = fn.readers.image_folder(images)
+        if images.endswith(".tar"):
+            encoded, label = fn.readers.webdataset(images.split(","), ext=("jpg", "cls"), types=("encoded", "int32"))
+        else:
+            encoded, label = fn.readers.image_folder(images)
         image = fn.random_resized_crop(fn.decode(encoded), size=(SIDE, SIDE))
         return {"image": fn.flip(image, horizontal=fn.coin_flip(0.5)), "label": label}
 
@@ -102,9 +105,21 @@ def together(job, args):
     return {"img_per_s": images / (time.perf_counter() - begin)}
 
 
+def epochs(job, args):
+    """An epoch for each line that comes; says how many images a second it was."""
+    print("ready", flush=True)
+    with job.batches(epochs=0) as batches:
+        for _ in sys.stdin:
+            begin, images = time.perf_counter(), 0
+            for _ in range(len(job)):
+                images += len(next(batches)["image"])
+            print(images / (time.perf_counter() - begin), flush=True)
+    return {}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("mode", choices=("numpy", "kept", "jax", "start", "paced", "together"))
+    parser.add_argument("mode", choices=("numpy", "kept", "jax", "start", "paced", "together", "epochs"))
     parser.add_argument("--images", required=True)
     parser.add_argument("--address")
     parser.add_argument("--seconds", type=float, default=5)
@@ -121,7 +136,8 @@ def main():
                 first = time.perf_counter()
             result = {"connect_ms": 1e3 * (connected - begin), "first_batch_ms": 1e3 * (first - begin)}
         else:
-            measured = {"numpy": as_numpy, "kept": kept, "jax": as_jax, "paced": paced, "together": together}
+            measured = {"numpy": as_numpy, "kept": kept, "jax": as_jax, "paced": paced, "together": together,
+                        "epochs": epochs}
             result = measured[args.mode](job, args)
     print("RESULT " + json.dumps(result), flush=True)
     sys.stdout.flush()

@@ -10,77 +10,25 @@ import shutil
 import statistics
 import subprocess
 import sys
-import time
+import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
-import cluster  # noqa: E402  (real daemons, started as the tests start them)
-import one_core  # noqa: E402
-from peers import LIMIT, environment, photos, runner  # noqa: E402
-from peers.runner import median  # noqa: E402
+import large_data
+import one_core
+from peers import LIMIT, environment, photos, runner
+from peers.runner import median
+from service import HERE, ROOT, Service, cpu_seconds, puller, result_of
 
-HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
 ONE_CORE_PEERS = tuple(dict.fromkeys(one_core.OPERATOR_PEERS + one_core.READER_PEERS))
-SECTIONS = ("rates", "caches", "trainers", "stream", "start", "faults", "overhead", "operators", "readers")
+SECTIONS = ("rates", "caches", "storage", "cluster", "trainers", "stream", "start", "faults", "overhead", "operators",
+            "readers")
 # What a worker keeps of JPEG files in memory from the second epoch on.
 FORMS = ("none", "seek", "coefficients", "pixels", "all")
 
-
-class Service:
-    """A coordinator and workers of their own processes, as `with` block."""
-
-    def __init__(self, args, folder, workers=2, flags=()):
-        self.args, self.folder, self.count, self.flags = args, pathlib.Path(folder), workers, flags
-        self.daemons, self.start_ms = [], {}
-
-    def _start(self, name, *argv):
-        begin = time.perf_counter()
-        daemon = cluster.Daemon(name, [str(self.args.native / argv[0]), *argv[1:]], self.folder / f"{name}.log")
-        self.start_ms[name] = 1e3 * (time.perf_counter() - begin)
-        self.daemons.append(daemon)
-        return daemon
-
-    def __enter__(self):
-        threads = max(1, self.args.threads // self.count)
-        self.coordinator = self._start("coordinator", "leat-coordinator", "--listen", "127.0.0.1:0",
-                                       "--state", str(self.folder / "state"))
-        self.workers = [self._start(f"worker{n}", "leat-worker", "--coordinator", self.coordinator.address, "--name",
-                                    f"w{n}", "--threads", str(threads), *self.flags) for n in range(self.count)]
-        return self
-
-    def __exit__(self, *_):
-        for daemon in reversed(self.daemons):
-            daemon.close()
-
-    def peak_mib(self):
-        """The most memory each daemon has had, as the kernel counted."""
-        peaks = {}
-        for daemon in self.daemons:
-            try:
-                status = pathlib.Path(f"/proc/{daemon.process.pid}/status").read_text()
-            except OSError:
-                continue
-            line = next((l for l in status.splitlines() if l.startswith("VmHWM")), None)
-            if line:
-                peaks[daemon.name] = int(line.split()[1]) / 1024
-        return peaks
-
-
-def puller(args, mode, *flags, stdin=None, images=None, **env):
-    argv = [sys.executable, str(HERE / "puller.py"), mode, "--images", str(images or args.images), "--seconds",
-            str(args.seconds), *flags]
-    environment = {**os.environ, "LEAT_NATIVE_DIR": str(args.native), "PYTHONPATH": str(ROOT / "python_client/src"),
-                   "JAX_PLATFORMS": "cpu", **env}
-    environment.pop("LEAT_COORDINATOR", None)
-    return subprocess.Popen(argv, stdin=stdin, stdout=subprocess.PIPE, text=True, env=environment)
-
-
-def result_of(process):
-    for line in process.stdout:
-        if line.startswith("RESULT "):
-            process.wait()
-            return json.loads(line[7:])
-    raise RuntimeError(f"{process.args[2]} gave no result; exit code {process.wait()}")
+TITLES = {
+    "storage": "Archives twice as large as the caches of two workers: from a server of 50 MB/s, and local files",
+    "cluster": "Four workers with --forms pixels --cache 1GiB, over 3 GiB of pixels; one is killed",
+    "trainers": "One trainer and four of one job, eight epochs from two workers with --forms none",
+}
 
 
 def install_peers(args):
@@ -144,12 +92,6 @@ def measure_caches(args, out):
             one["first epochs, seek"] = result_of(
                 puller(args, "kept", "--address", service.coordinator.address, images=indexed))["img_per_s"]
         rounds.append(one)
-
-
-def cpu_seconds(process):
-    """What the process has used, of the user's and the system's time."""
-    fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def measure_trainers(args, out):
@@ -251,12 +193,13 @@ def show(out):
         print(out["images"])
         print(f"{'':24}{'img/s':>8}{'ratio':>8}   rounds")
         print("\n".join(runner.line(name, rounds) for name in rounds[0]))
-    rounds = out.get("trainers", [])
-    if rounds:
-        print("\nOne trainer and four of one job, eight epochs from two workers with --forms none")
-        print(out["images"])
-    for name in rounds[0] if rounds else []:
-        print(f"{name:24}{median([r[name] for r in rounds]):8.2f}   {', '.join(f'{r[name]:.2f}' for r in rounds)}")
+    for section, title in TITLES.items():
+        rounds = out.get(section, [])
+        if rounds:
+            print(f"\n{title}\n{out['images']}")
+        for name in rounds[0] if rounds else []:
+            values = [r[name] for r in rounds]
+            print(f"{name:24}{median(values):8.2f}   {', '.join(f'{value:.2f}' for value in values)}")
     for name, values in out.get("client_cpu_s_per_gb", {}).items():
         print(f"client CPU, {name:18} {median(values):6.2f} s/GB")
     for name in out.get("peak_mib", [{}])[0]:
@@ -327,11 +270,12 @@ def main():
     machine = {"cores": args.threads, "processor": platform.processor() or platform.machine(),
                "system": platform.platform()}
     out = {"images": args.what, "machine": machine, "rounds": args.rounds, "seconds": args.seconds}
-    sections = {"rates": measure_rates, "caches": measure_caches, "trainers": measure_trainers,
-                "stream": measure_stream, "start": measure_start, "faults": measure_faults,
-                "overhead": measure_overhead,
+    sections = {"rates": measure_rates, "caches": measure_caches,
+                "storage": large_data.measure_storage, "cluster": large_data.measure_cluster,
+                "trainers": measure_trainers, "stream": measure_stream, "start": measure_start,
+                "faults": measure_faults, "overhead": measure_overhead,
                 "operators": one_core.measure_operators, "readers": one_core.measure_readers}
-    with cluster.tempfile.TemporaryDirectory(prefix="leat-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="leat-bench-") as folder:
         args.folder = pathlib.Path(folder)
         for name in args.only:
             print(f"measuring {name}", flush=True)
