@@ -58,6 +58,7 @@ constexpr MethodRule kMethods[] = {
     {"PoolService/ListPools", kYes, kYes, kNo},
     {"PoolService/SetPool", kNo, kNo, kNo},
     {"PoolService/WatchPool", kYes, kYes, kNo},
+    {"RecordsService/GetRecord", kNo, kNo, kYes},
     {"TraceService/CollectSpans", kYes, kYes, kNo},
     {"WorkerService/Rows", kNo, kYes, kNo},
 };

@@ -26,10 +26,52 @@ std::string StatementOf(const v1::OpenRows& open) {
          open.consumer();
 }
 
+template <class Number>
+void AppendLittleEndian(Number number, std::string* text) {
+  for (size_t i = 0; i < sizeof(number); ++i)
+    text->push_back(static_cast<char>(number >> 8 * i & 0xff));
+}
+
+std::string StatementOf(const v1::GetRecordRequest& asked, uint32_t crc32c) {
+  std::string statement =
+      "leat record proof 1\n" + asked.nonce() + asked.dataset();
+  AppendLittleEndian<uint64_t>(asked.record(), &statement);
+  AppendLittleEndian<uint32_t>(crc32c, &statement);
+  return statement;
+}
+
+absl::Status CheckNonce(std::string_view what, const std::string& nonce) {
+  if (nonce.size() == kNonceBytes) return absl::OkStatus();
+  return InvalidArgument("{}: a nonce of {} bytes: want {}", what, nonce.size(),
+                         kNonceBytes);
+}
+
 // OpenSSL keeps errors by thread; the next to ask would find them.
 absl::Status KeyFailure(std::string_view what) {
   ERR_clear_error();
   return Unavailable("OpenSSL cannot {}", what);
+}
+
+absl::Status CheckSignature(const std::string& public_key,
+                            const std::string& statement,
+                            const std::string& proof) {
+  if (proof.empty()) return Unauthenticated("it sends no proof");
+  if (proof.size() != kProofBytes)
+    return Unauthenticated("its proof has {} bytes, and not {}", proof.size(),
+                           kProofBytes);
+  EVP_PKEY* const key = EVP_PKEY_new_raw_public_key_ex(
+      nullptr, "ED25519", nullptr, BytesOf(public_key), public_key.size());
+  const Context context(EVP_MD_CTX_new());
+  const bool fits =
+      key != nullptr && context != nullptr &&
+      EVP_DigestVerifyInit(context.get(), nullptr, nullptr, nullptr, key) ==
+          1 &&
+      EVP_DigestVerify(context.get(), BytesOf(proof), proof.size(),
+                       BytesOf(statement), statement.size()) == 1;
+  EVP_PKEY_free(key);
+  if (fits) return absl::OkStatus();
+  ERR_clear_error();
+  return Unauthenticated("its proof is by another key");
 }
 
 }  // namespace
@@ -53,10 +95,18 @@ absl::StatusOr<std::shared_ptr<const WorkerKey>> WorkerKey::Make() {
 
 absl::StatusOr<std::string> WorkerKey::Prove(const v1::OpenRows& open) const {
   if (open.nonce().empty()) return std::string();
-  if (open.nonce().size() != kNonceBytes)
-    return InvalidArgument("open: a nonce of {} bytes: want {}",
-                           open.nonce().size(), kNonceBytes);
-  const std::string statement = StatementOf(open);
+  RETURN_IF_ERROR(CheckNonce("open", open.nonce()));
+  return Sign(StatementOf(open));
+}
+
+absl::StatusOr<std::string> WorkerKey::Prove(const v1::GetRecordRequest& asked,
+                                             uint32_t crc32c) const {
+  RETURN_IF_ERROR(CheckNonce("record", asked.nonce()));
+  return Sign(StatementOf(asked, crc32c));
+}
+
+absl::StatusOr<std::string> WorkerKey::Sign(
+    const std::string& statement) const {
   const Context context(EVP_MD_CTX_new());
   std::string proof(kProofBytes, '\0');
   size_t size = proof.size();
@@ -79,24 +129,14 @@ absl::StatusOr<std::string> MakeNonce() {
 
 absl::Status CheckProof(const std::string& public_key, const v1::OpenRows& open,
                         const std::string& proof) {
-  if (proof.empty()) return Unauthenticated("it sends no proof");
-  if (proof.size() != kProofBytes)
-    return Unauthenticated("its proof has {} bytes, and not {}", proof.size(),
-                           kProofBytes);
-  const std::string statement = StatementOf(open);
-  EVP_PKEY* const key = EVP_PKEY_new_raw_public_key_ex(
-      nullptr, "ED25519", nullptr, BytesOf(public_key), public_key.size());
-  const Context context(EVP_MD_CTX_new());
-  const bool fits =
-      key != nullptr && context != nullptr &&
-      EVP_DigestVerifyInit(context.get(), nullptr, nullptr, nullptr, key) ==
-          1 &&
-      EVP_DigestVerify(context.get(), BytesOf(proof), proof.size(),
-                       BytesOf(statement), statement.size()) == 1;
-  EVP_PKEY_free(key);
-  if (fits) return absl::OkStatus();
-  ERR_clear_error();
-  return Unauthenticated("its proof is by another key");
+  return CheckSignature(public_key, StatementOf(open), proof);
+}
+
+absl::Status CheckProof(const std::string& public_key,
+                        const v1::GetRecordRequest& asked,
+                        const v1::GetRecordResponse& answer) {
+  return CheckSignature(public_key, StatementOf(asked, answer.crc32c()),
+                        answer.proof());
 }
 
 }  // namespace leat::rpc

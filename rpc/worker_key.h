@@ -8,17 +8,21 @@
 //   consumer     opens a stream with a nonce, and takes the first answer only
 //                if it has the key's signature of the nonce
 //
+// A worker that asks another one for a record is told and proved the same.
+//
 // The private half never leaves the process that made it, so neither the
 // coordinator nor a consumer has a secret to lose, and none of them keeps
 // anything for a pair of worker and consumer.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "leat/v1/records.pb.h"
 #include "leat/v1/worker.pb.h"
 
 struct evp_pkey_st;
@@ -38,12 +42,17 @@ class WorkerKey {
   // What `opened` says to a stream that was opened like this; empty where no
   // proof is wanted. kInvalidArgument: the nonce.
   absl::StatusOr<std::string> Prove(const v1::OpenRows& open) const;
+  // What an answer to the call says: that its record has this checksum.
+  // kInvalidArgument: the nonce.
+  absl::StatusOr<std::string> Prove(const v1::GetRecordRequest& asked,
+                                    uint32_t crc32c) const;
 
  private:
   struct Free {
     void operator()(evp_pkey_st* key) const;
   };
   explicit WorkerKey(evp_pkey_st* key) : key_(key) {}
+  absl::StatusOr<std::string> Sign(const std::string& statement) const;
 
   const std::unique_ptr<evp_pkey_st, Free> key_;
   std::string public_key_;
@@ -56,5 +65,9 @@ absl::StatusOr<std::string> MakeNonce();
 // or not of this opening. Says how it differs.
 absl::Status CheckProof(const std::string& public_key, const v1::OpenRows& open,
                         const std::string& proof);
+// The same of an answer.
+absl::Status CheckProof(const std::string& public_key,
+                        const v1::GetRecordRequest& asked,
+                        const v1::GetRecordResponse& answer);
 
 }  // namespace leat::rpc

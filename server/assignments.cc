@@ -7,6 +7,7 @@
 
 #include "absl/strings/string_view.h"
 #include "leat/v1/coordinator.pb.h"
+#include "server/convert.h"
 #include "server/decoders.h"
 
 namespace leat::server {
@@ -18,12 +19,8 @@ std::string Encoded(const Assignment& assignment) {
   proto.set_dataset_id(assignment.dataset_id);
   proto.set_instance(assignment.instance);
   proto.set_version(assignment.version);
-  for (const WorkerRef& worker : assignment.workers) {
-    v1::WorkerRef* ref = proto.add_workers();
-    ref->set_name(worker.name);
-    ref->set_address(worker.address);
-    ref->set_public_key(worker.public_key);
-  }
+  for (const WorkerRef& worker : assignment.workers)
+    *proto.add_workers() = ToProto(worker);
   proto.set_owners_per_shard(assignment.owners_per_shard);
   proto.set_owners(assignment.owners);
   return response.SerializeAsString();
@@ -43,24 +40,71 @@ void SortShards(std::span<const uint16_t> owners, Assignment* table) {
     table->shards[next[owners[i]]++] = static_cast<uint32_t>(i / stride);
 }
 
-// Workers, of either table, that own other shards first.
+// The same of all places, in the order of their owners.
+void SortPlaces(std::span<const uint16_t> owners, Assignment* table) {
+  table->place_starts.assign(table->workers.size() + 1, 0);
+  for (const uint16_t owner : owners) ++table->place_starts[owner + 1];
+  for (size_t i = 1; i < table->place_starts.size(); ++i)
+    table->place_starts[i] += table->place_starts[i - 1];
+  std::vector<uint32_t> next = table->place_starts;
+  table->places.resize(owners.size());
+  for (size_t i = 0; i < owners.size(); ++i)
+    table->places[next[owners[i]]++] = static_cast<uint32_t>(i);
+}
+
+uint16_t OwnerAt(const Assignment& table, uint32_t place) {
+  return static_cast<uint16_t>(
+      static_cast<uint8_t>(table.owners[2 * size_t{place}]) |
+      static_cast<uint8_t>(table.owners[2 * size_t{place} + 1]) << 8);
+}
+
+// The place of the first one of the other owners. REQUIRES: there is one.
+uint32_t OtherPlace(const Assignment& table, uint32_t place) {
+  const uint32_t first = place - place % table.owners_per_shard;
+  return place == first ? first + 1 : first;
+}
+
+std::span<const uint32_t> Of(const Assignment& table, std::string_view worker,
+                             const std::vector<uint32_t>& starts,
+                             const std::vector<uint32_t>& values) {
+  const auto it =
+      std::lower_bound(table.workers.begin(), table.workers.end(), worker,
+                       [](const WorkerRef& ref, std::string_view name) {
+                         return ref.name < name;
+                       });
+  if (it == table.workers.end() || it->name != worker || starts.empty())
+    return {};
+  const size_t i = static_cast<size_t>(it - table.workers.begin());
+  return std::span(values).subspan(starts[i], starts[i + 1] - starts[i]);
+}
+
+// Whether the worker is to be told: it owns other shards first, or has another
+// peer for a shard.
+bool IsChanged(const Assignment& before, const Assignment& now,
+               std::string_view worker) {
+  if (!std::ranges::equal(now.OwnedBy(worker), before.OwnedBy(worker)))
+    return true;
+  const std::span<const uint32_t> places = now.PlacesOf(worker);
+  if (!std::ranges::equal(places, before.PlacesOf(worker)) ||
+      before.owners_per_shard != now.owners_per_shard)
+    return true;
+  return now.owners_per_shard > 1 &&
+         std::ranges::any_of(places, [&](uint32_t place) {
+           return *now.PeerAt(place) != *before.PeerAt(place);
+         });
+}
+
+// Workers, of either table, that are to be told.
 std::vector<std::string> Changed(const Assignment* before,
                                  const Assignment& now) {
   std::vector<std::string> changed;
-  for (const WorkerRef& worker : now.workers) {
-    const std::span<const uint32_t> owned = now.OwnedBy(worker.name);
-    const std::span<const uint32_t> owned_before =
-        before == nullptr ? std::span<const uint32_t>()
-                          : before->OwnedBy(worker.name);
-    if (before == nullptr ||
-        !std::equal(owned.begin(), owned.end(), owned_before.begin(),
-                    owned_before.end()))
+  for (const WorkerRef& worker : now.workers)
+    if (before == nullptr || IsChanged(*before, now, worker.name))
       changed.push_back(worker.name);
-  }
   if (before == nullptr) return changed;
   for (const WorkerRef& worker : before->workers)
-    if (now.OwnedBy(worker.name).empty() &&
-        !before->OwnedBy(worker.name).empty())
+    if (now.PlacesOf(worker.name).empty() &&
+        !before->PlacesOf(worker.name).empty())
       changed.push_back(worker.name);
   return changed;
 }
@@ -68,14 +112,32 @@ std::vector<std::string> Changed(const Assignment* before,
 }  // namespace
 
 std::span<const uint32_t> Assignment::OwnedBy(std::string_view worker) const {
-  const auto it =
-      std::lower_bound(workers.begin(), workers.end(), worker,
-                       [](const WorkerRef& ref, std::string_view name) {
-                         return ref.name < name;
-                       });
-  if (it == workers.end() || it->name != worker || starts.empty()) return {};
-  const size_t i = static_cast<size_t>(it - workers.begin());
-  return std::span(shards).subspan(starts[i], starts[i + 1] - starts[i]);
+  return Of(*this, worker, starts, shards);
+}
+
+std::span<const uint32_t> Assignment::PlacesOf(std::string_view worker) const {
+  return Of(*this, worker, place_starts, places);
+}
+
+const WorkerRef* Assignment::PeerAt(uint32_t place) const {
+  return owners_per_shard < 2
+             ? nullptr
+             : &workers[OwnerAt(*this, OtherPlace(*this, place))];
+}
+
+OwnedShards::ShardsByPeer OwnedShards::Peers(const Assignment** table) const {
+  *table = nullptr;
+  ShardsByPeer peers;
+  for (const auto& each : tables) {
+    const std::span<const uint32_t> places = each->PlacesOf(worker);
+    if (places.empty() || each->owners_per_shard < 2) continue;
+    *table = each.get();
+    for (const uint32_t place : places)
+      peers[OwnerAt(*each, OtherPlace(*each, place))].push_back(
+          place / each->owners_per_shard);
+    break;
+  }
+  return peers;
 }
 
 std::string OwnedShards::Bits() const {
@@ -129,6 +191,7 @@ TableBuilder::Built TableBuilder::Build(const std::vector<Member>& members,
     next->owners[2 * i + 1] = static_cast<char>(owners[i] >> 8);
   }
   SortShards(owners, next.get());
+  SortPlaces(owners, next.get());
   next->encoded = Encoded(*next);
   Built built{next, Changed(last_.get(), *next)};
   last_ = std::move(next);

@@ -145,10 +145,24 @@ struct MessageToProto {
     proto->set_dataset_id(owned.dataset_id);
     proto->set_num_shards(owned.num_shards);
     proto->set_owned(owned.Bits());
+    const Assignment* table = nullptr;
+    for (const auto& [peer, shards] : owned.Peers(&table)) {
+      v1::ShardsOfPeer* of = proto->add_peers();
+      *of->mutable_peer() = ToProto(table->workers[peer]);
+      of->mutable_shards()->Assign(shards.begin(), shards.end());
+    }
   }
 };
 
 }  // namespace
+
+v1::WorkerRef ToProto(const WorkerRef& worker) {
+  v1::WorkerRef proto;
+  proto.set_name(worker.name);
+  proto.set_address(worker.address);
+  proto.set_public_key(worker.public_key);
+  return proto;
+}
 
 absl::StatusOr<Digest> DigestOf(std::string_view what, const std::string& raw) {
   Digest digest;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -147,6 +148,9 @@ struct Assignment {
   std::string owners;  // little-endian uint16
   // The shards that worker i owns first are shards[starts[i] .. starts[i + 1]).
   std::vector<uint32_t> starts, shards;
+  // The places of `owners` that worker i has are
+  // places[place_starts[i] .. place_starts[i + 1]).
+  std::vector<uint32_t> place_starts, places;
   // A v1.ConsumerSessionResponse with this assignment, serialised: encoded once
   // and borrowed by every stream.
   std::string encoded;
@@ -158,10 +162,17 @@ struct Assignment {
   }
   // The shards that `worker` owns first; none if it is not in the table.
   std::span<const uint32_t> OwnedBy(std::string_view worker) const;
+  // The places that it has in `owners`.
+  std::span<const uint32_t> PlacesOf(std::string_view worker) const;
+  // The first one of the other owners of a place's shard; null: there is none.
+  const WorkerRef* PeerAt(uint32_t place) const;
 };
 
 // The shards of one dataset that `worker` owns first in any of `tables`.
 struct OwnedShards {
+  // By the index of the peer in its table.
+  using ShardsByPeer = std::map<uint16_t, std::vector<uint32_t>>;
+
   std::string dataset_id;
   std::string worker;
   uint32_t num_shards = 0;
@@ -169,6 +180,9 @@ struct OwnedShards {
 
   // Bit i % 8 of byte i / 8 is shard i.
   std::string Bits() const;
+  // As v1::OwnedShards has them, of the first table that `worker` is in.
+  // `table`: set to that one; null: it is in none.
+  ShardsByPeer Peers(const Assignment** table) const;
 };
 
 struct Welcome {

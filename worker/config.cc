@@ -71,6 +71,11 @@ void AddStorageFlags(CLI::App& app, Config& config) {
                  "remote: datasets on the network; all: on local disks too")
       ->transform(CLI::CheckedTransformer(kDatasets))
       ->default_str("remote");
+  app.add_option("--ask-peers", config.ask_peers,
+                 "true: records that this worker does not keep are taken from "
+                 "another owner of their shard, where that is faster than "
+                 "storage; false: they are read from storage")
+      ->default_str("true");
   app.add_option("--forms", config.forms,
                  "what is kept of JPEG files beside them, in what they leave "
                  "of --cache and of --disk-cache-bytes: none, seek, "

@@ -81,7 +81,8 @@ struct Config {
   std::vector<std::string> local_copies;  // as given: FROM=TO
   std::vector<std::string> allow;         // as given; see SetAllowed
   ReadAheadOf read_ahead_of = ReadAheadOf::kRemote;
-  NearbyLimits nearby;  // of records that one request brings
+  bool ask_peers = true;  // for records, where that is faster than storage
+  NearbyLimits nearby;    // of records that one request brings
   uint64_t group_bytes = 1 << 20;
   uint32_t max_unsent_groups_per_stream = 8;
   GpuConfig gpu;

@@ -1,92 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/explain_service.h"
 
-#include <set>
 #include <string>
-#include <thread>
 #include <utility>
-#include <vector>
 
-#include "core/bounded_queue.h"
-#include "core/mutex.h"
 #include "core/status.h"
-#include "core/thread.h"
 #include "leat/v1/explain.grpc.pb.h"
-#include "rpc/status.h"
+#include "worker/call_queue.h"
 #include "worker/explainer.h"
 #include "worker/job_table.h"
 
 namespace leat::worker {
-namespace {
-
-absl::Status Stopping() { return Unavailable("the worker is draining"); }
-
-// A call under way. gRPC owns its messages, which must not be touched after
-// Finish. Only the first Finish has an effect.
-class Call {
- public:
-  explicit Call(grpc::CallbackServerContext* context)
-      : context_(context), reactor_(context->DefaultReactor()) {}
-  virtual ~Call() = default;
-
-  grpc::ServerUnaryReactor* reactor() { return reactor_; }
-  // With a lock held all the way, so that the messages are there for it.
-  void Finish(const absl::Status& status) {
-    MutexLock lock(&mu_);
-    if (std::exchange(finished_, true)) return;
-    if (status.ok()) TakeAnswer();
-    reactor_->Finish(rpc::ToGrpc(status));
-  }
-  bool wanted() {
-    MutexLock lock(&mu_);
-    return !finished_ && !context_->IsCancelled();
-  }
-  // On the thread that answers.
-  virtual absl::Status Answer(Explainer& explainer) = 0;
-
- private:
-  // Moves what Answer made into gRPC's message.
-  virtual void TakeAnswer() = 0;
-
-  grpc::CallbackServerContext* const context_;
-  grpc::ServerUnaryReactor* const reactor_;
-  Mutex mu_;
-  bool finished_ ABSL_GUARDED_BY(mu_) = false;
-};
-
-template <class Request, class Response>
-class CallOf final : public Call {
- public:
-  using Method = absl::Status (Explainer::*)(const Request&,
-                                             const Explainer::Cancelled&,
-                                             Response*);
-  CallOf(grpc::CallbackServerContext* context, const Request* request,
-         Response* response, Method method)
-      : Call(context),
-        request_(*request),
-        response_(response),
-        method_(method) {}
-
-  absl::Status Answer(Explainer& explainer) override {
-    return (explainer.*method_)(
-        request_, [this] { return !wanted(); }, &answer_);
-  }
-
- private:
-  void TakeAnswer() override { response_->Swap(&answer_); }
-
-  const Request request_;
-  Response answer_;
-  Response* const response_;  // gRPC's
-  const Method method_;
-};
-
-struct Ready {
-  std::shared_ptr<Call> call;
-  JobTable::Runtime job;
-};
-
-}  // namespace
 
 class ExplainCalls::Grpc final
     : public v1::ExplainService::WithCallbackMethod_LocateSamples<
@@ -94,16 +18,8 @@ class ExplainCalls::Grpc final
               v1::ExplainService::Service>> {
  public:
   Grpc(Admit admit, JobTable* jobs, const ImageLimits& limits)
-      : admit_(std::move(admit)),
-        jobs_(jobs),
-        limits_(limits),
-        started_(StartThread(
-            "explain", [this] { Work(); }, &thread_)) {}
-  ~Grpc() override {
-    Stop();
-    shared_->ready.Close();
-    if (thread_.joinable()) thread_.join();
-  }
+      : admit_(std::move(admit)), jobs_(jobs), limits_(limits) {}
+  ~Grpc() override { queue_->Close(); }
 
   grpc::ServerUnaryReactor* LocateSamples(
       grpc::CallbackServerContext* context,
@@ -120,85 +36,52 @@ class ExplainCalls::Grpc final
                  &Explainer::Explain);
   }
 
-  const absl::Status& started() const { return started_; }
-
-  void Stop() {
-    std::set<std::shared_ptr<Call>> calls;
-    {
-      MutexLock lock(&shared_->mu);
-      shared_->stopping = true;
-      calls = shared_->calls;
-    }
-    for (const auto& call : calls) call->Finish(Stopping());
-  }
+  CallQueue& queue() { return *queue_; }
 
  private:
-  // What the job table's callbacks share with the service, and may outlive it.
-  struct Shared {
-    BoundedQueue<Ready> ready{kMaxExplainCalls};
-    Mutex mu;
-    bool stopping ABSL_GUARDED_BY(mu) = false;
-    std::set<std::shared_ptr<Call>> calls ABSL_GUARDED_BY(mu);
-
-    absl::Status Add(const std::shared_ptr<Call>& call) {
-      MutexLock lock(&mu);
-      if (stopping) return Stopping();
-      if (calls.size() >= kMaxExplainCalls)
-        return Unavailable("{} such calls are under way: the limit",
-                           calls.size());
-      calls.insert(call);
-      return absl::OkStatus();
-    }
-    void End(const std::shared_ptr<Call>& call, const absl::Status& status) {
-      call->Finish(status);
-      MutexLock lock(&mu);
-      calls.erase(call);
-    }
-  };
+  template <class Request, class Response>
+  using Method = absl::Status (Explainer::*)(const Request&,
+                                             const Explainer::Cancelled&,
+                                             Response*);
 
   template <class Request, class Response>
-  grpc::ServerUnaryReactor* Begin(
-      std::string_view name, grpc::CallbackServerContext* context,
-      const Request* request, Response* response,
-      typename CallOf<Request, Response>::Method method) {
-    const auto call = std::make_shared<CallOf<Request, Response>>(
-        context, request, response, method);
+  grpc::ServerUnaryReactor* Begin(std::string_view name,
+                                  grpc::CallbackServerContext* context,
+                                  const Request* request, Response* response,
+                                  Method<Request, Response> method) {
+    const auto call = std::make_shared<QueuedCallOf<Request, Response>>(
+        context, request, response);
     grpc::ServerUnaryReactor* const reactor = call->reactor();
-    absl::Status status = admit_(name, *context);
-    if (status.ok()) status = shared_->Add(call);
-    if (!status.ok()) {
+    if (const absl::Status status = admit_(name, *context); !status.ok())
       call->Finish(status);
-      return reactor;
-    }
-    jobs_->Get(request->plan_hash(), Finish::kWorker,
-               [shared = shared_, call](absl::StatusOr<JobTable::Runtime> job) {
-                 if (!job.ok()) return shared->End(call, job.status());
-                 if (!shared->ready.TryPush({call, *std::move(job)}))
-                   shared->End(call, Stopping());
-               });
+    else if (queue_->Add(call).ok())
+      jobs_->Get(call->request.plan_hash(), Finish::kWorker,
+                 [queue = queue_, limits = limits_, call,
+                  method](absl::StatusOr<JobTable::Runtime> job) {
+                   if (!job.ok()) return queue->End(call, job.status());
+                   queue->Answer(call, [=, job = *std::move(job)] {
+                     return Answer(job, limits, method, call.get());
+                   });
+                 });
     return reactor;
   }
 
-  void Work() {
-    while (std::optional<Ready> next =
-               shared_->ready.Pop(MonotonicTime::max())) {
-      if (!next->call->wanted()) {
-        shared_->End(next->call, ::leat::Cancelled("nobody waits"));
-        continue;
-      }
-      absl::StatusOr<Explainer> explainer =
-          Explainer::Create(std::move(next->job), limits_);
-      shared_->End(next->call, explainer.ok() ? next->call->Answer(*explainer)
-                                              : explainer.status());
-    }
+  template <class Request, class Response>
+  static absl::Status Answer(const JobTable::Runtime& job,
+                             const ImageLimits& limits,
+                             Method<Request, Response> method,
+                             QueuedCallOf<Request, Response>* call) {
+    ASSIGN_OR_RETURN(Explainer explainer, Explainer::Create(job, limits));
+    return (explainer.*method)(
+        call->request, [call] { return !call->wanted(); }, &call->answer);
   }
 
   const Admit admit_;
   JobTable* const jobs_;
   const ImageLimits limits_;
-  const std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
-  std::thread thread_;
-  const absl::Status started_;
+  // The job table's callbacks may outlive the service.
+  const std::shared_ptr<CallQueue> queue_ =
+      std::make_shared<CallQueue>("explain", 1, kMaxExplainCalls);
 };
 
 ExplainCalls::ExplainCalls(Admit admit, JobTable* jobs,
@@ -206,8 +89,10 @@ ExplainCalls::ExplainCalls(Admit admit, JobTable* jobs,
     : grpc_(std::make_unique<Grpc>(std::move(admit), jobs, limits)) {}
 ExplainCalls::~ExplainCalls() = default;
 
-const absl::Status& ExplainCalls::started() const { return grpc_->started(); }
+const absl::Status& ExplainCalls::started() const {
+  return grpc_->queue().started();
+}
 grpc::Service* ExplainCalls::service() { return grpc_.get(); }
-void ExplainCalls::Stop() { grpc_->Stop(); }
+void ExplainCalls::Stop() { grpc_->queue().Stop(); }
 
 }  // namespace leat::worker

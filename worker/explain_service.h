@@ -2,12 +2,8 @@
 //
 // ExplainCalls: leat.v1.ExplainService.
 //
-// A call waits for its job, then for the one thread that answers calls, since
-// an answer may wait for storage:
-//
-//   gRPC ─► JobTable::Get ─► queue, kMaxExplainCalls at most ─► thread ─► gRPC
-//
-// Stop answers all that wait, so that the server can shut down.
+// A call waits for its job, then for the one thread that answers calls
+// (call_queue.h), since an answer may wait for storage.
 #pragma once
 
 #include <cstddef>

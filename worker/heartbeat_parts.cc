@@ -73,6 +73,15 @@ void AddStorage(const StorageCounters& from, v1::WorkerStats* stats) {
   AddCached(from.disk_datasets, stats->mutable_disk_cached_datasets());
 }
 
+void AddPeerRecords(const RecordClient::Counters& taken, uint64_t given,
+                    v1::WorkerStats* stats) {
+  stats->set_peer_records_found_total(taken.found);
+  stats->set_peer_records_missing_total(taken.missing);
+  stats->set_peer_records_failed_total(taken.failed);
+  stats->set_peer_records_refused_total(taken.refused);
+  stats->set_peer_records_given_total(given);
+}
+
 void AddLatency(const Histogram::Summary& from, v1::LatencySummary* to) {
   to->set_count(from.count);
   to->set_mean_ms(from.mean_ms);

@@ -9,6 +9,7 @@
 #include "leat/v1/coordinator.pb.h"
 #include "worker/bad_samples.h"
 #include "worker/histogram.h"
+#include "worker/record_client.h"
 #include "worker/scheduler.h"
 #include "worker/source/storage/cache_shares.h"
 #include "worker/source/storage/storage.h"
@@ -24,6 +25,10 @@ void AddCached(const std::vector<CachedDatasetStats>& datasets,
                google::protobuf::RepeatedPtrField<v1::CachedDataset>* to);
 
 void AddStorage(const StorageCounters& from, v1::WorkerStats* stats);
+
+// Records that it took from other workers, and gave them.
+void AddPeerRecords(const RecordClient::Counters& taken, uint64_t given,
+                    v1::WorkerStats* stats);
 
 void AddLatency(const Histogram::Summary& from, v1::LatencySummary* to);
 

@@ -120,41 +120,55 @@ absl::StatusOr<std::shared_ptr<const JobRuntime>> JobRuntime::Create(
       brought.empty() && (context->read_ahead_of == ReadAheadOf::kAll ||
                           ReadsWait(graph.graph.nodes[graph.reader], *source));
   const Node& reader = graph.graph.nodes[graph.reader];
+  const Digest key = DatasetKeyOf(job.dataset.fingerprint, reader);
   SampleCache::DatasetPtr kept = context->cache->Open(
-      DatasetKeyOf(job.dataset.fingerprint, reader), job.dataset.id,
-      job.dataset.name, RecordsOf(*source));
+      key, job.dataset.id, job.dataset.name, RecordsOf(*source));
   std::string root = RootOf(reader);
   DiskForms::DatasetPtr on_disk =
       context->disk == nullptr || !brought.empty()
           ? nullptr
-          : context->disk->Open(DatasetKeyOf(job.dataset.fingerprint, reader),
-                                job.dataset.name, root);
+          : context->disk->Open(key, job.dataset.name, root);
   std::shared_ptr<const SeekFile> seek_file =
       OpenSeekFile(job, reader, context->seek_indexes);
+  std::unique_ptr<PeerRecords> peers;
+  if (context->asker != nullptr && brought.empty())
+    peers = std::make_unique<PeerRecords>(
+        PeerRecordsOptions{.asker = context->asker,
+                           .ownership = context->ownership,
+                           .codec = context->forms,
+                           .dataset_id = job.dataset.id,
+                           .dataset = key,
+                           .types = graph.types[graph.reader],
+                           .kept = kept},
+        context->cache->clock());
   if (finish == Finish::kDevice) graph = SplitFinish(graph).head;
   absl::StatusOr<std::unique_ptr<RowKernel>> kernel =
       context->kernels.compile(graph, job.spec.seed, job.spec.decoder_class);
   if (!kernel.ok())
     return Annotate(kernel.status(), fmt::format("job {}", job.spec.name));
-  return std::shared_ptr<const JobRuntime>(new JobRuntime(
-      std::move(job), finish, std::move(source), std::move(kept),
-      std::move(on_disk), std::move(seek_file), std::move(root), context,
-      graph.schema, std::move(brought), *std::move(kernel), reads_ahead));
+  return std::shared_ptr<const JobRuntime>(
+      new JobRuntime(std::move(job), key, finish, std::move(source),
+                     std::move(kept), std::move(on_disk), std::move(seek_file),
+                     std::move(peers), std::move(root), context, graph.schema,
+                     std::move(brought), *std::move(kernel), reads_ahead));
 }
 
-JobRuntime::JobRuntime(JobInfo job, Finish finish,
+JobRuntime::JobRuntime(JobInfo job, const Digest& key, Finish finish,
                        std::shared_ptr<const Source> source,
                        SampleCache::DatasetPtr kept,
                        DiskForms::DatasetPtr on_disk,
                        std::shared_ptr<const SeekFile> seek_file,
-                       std::string root, const RuntimeContext* context,
-                       const BatchSchema& rows, std::vector<ValueType> brought,
+                       std::unique_ptr<PeerRecords> peers, std::string root,
+                       const RuntimeContext* context, const BatchSchema& rows,
+                       std::vector<ValueType> brought,
                        std::unique_ptr<RowKernel> kernel, bool reads_ahead)
     : job_(std::move(job)),
+      dataset_key_(key),
       source_(std::move(source)),
       kept_(std::move(kept)),
       on_disk_(std::move(on_disk)),
       seek_file_(std::move(seek_file)),
+      peers_(std::move(peers)),
       root_(std::move(root)),
       context_(context),
       kernel_(std::move(kernel)),

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,6 +25,7 @@
 #include "worker/bad_samples.h"
 #include "worker/disk_forms.h"
 #include "worker/ownership.h"
+#include "worker/peer_records.h"
 #include "worker/row_kernel.h"
 #include "worker/row_work.h"
 #include "worker/sample_cache.h"
@@ -54,6 +56,8 @@ struct RuntimeContext {
   const DiskForms* disk = nullptr;  // null: nothing is kept by record on a disk
   // Reads the seek indexes beside datasets; without functions, none is read.
   FormCodec seek_indexes = {};
+  RecordAsker* asker = nullptr;  // null: no other worker is asked for records
+  FormCodec forms = {};          // that are taken from others
 };
 
 // What caches know a dataset by: its records, and what its reader takes of
@@ -88,6 +92,12 @@ class JobRuntime final : public RowWork,
     return Read(sample, nullptr);
   }
 
+  // What caches, and other workers, know its dataset by.
+  const Digest& dataset_key() const { return dataset_key_; }
+  // A record as this worker keeps it, with its form; storage is not read.
+  // nullopt: it is not kept.
+  std::optional<StoredSample> FindKept(uint64_t record) const;
+
   const std::string& job_key() const override { return job_.spec.name; }
   std::span<const size_t> field_bytes() const override { return field_bytes_; }
   uint64_t steps_per_epoch() const override { return plan_.steps_per_epoch(); }
@@ -120,9 +130,11 @@ class JobRuntime final : public RowWork,
  private:
   friend class RowPartner;
   friend class StagedRows;
-  JobRuntime(JobInfo job, Finish finish, std::shared_ptr<const Source> source,
-             SampleCache::DatasetPtr kept, DiskForms::DatasetPtr on_disk,
-             std::shared_ptr<const SeekFile> seek_file, std::string root,
+  JobRuntime(JobInfo job, const Digest& key, Finish finish,
+             std::shared_ptr<const Source> source, SampleCache::DatasetPtr kept,
+             DiskForms::DatasetPtr on_disk,
+             std::shared_ptr<const SeekFile> seek_file,
+             std::unique_ptr<PeerRecords> peers, std::string root,
              const RuntimeContext* context, const BatchSchema& rows,
              std::vector<ValueType> brought, std::unique_ptr<RowKernel> kernel,
              bool reads_ahead);
@@ -139,7 +151,7 @@ class JobRuntime final : public RowWork,
   bool IsKept(uint64_t record) const;
   // Puts a form that a disk has of the record into the sample, if any.
   void ReadFormOf(uint64_t record, StoredSample* sample) const;
-  // From the disk cache, else from storage.
+  // From the disk cache, else from another worker, else from storage.
   absl::StatusOr<StoredSample> ReadMissing(uint64_t sample) const;
   // For a row that decodes the sample, which was read so.
   SampleForms FormsOf(uint64_t sample, const StoredSample& stored) const;
@@ -170,10 +182,12 @@ class JobRuntime final : public RowWork,
   void Report(uint64_t sample, const absl::Status& reason) const;
 
   const JobInfo job_;
+  const Digest dataset_key_;
   const std::shared_ptr<const Source> source_;
   const SampleCache::DatasetPtr kept_;
   const DiskForms::DatasetPtr on_disk_;              // null: nothing of it is
   const std::shared_ptr<const SeekFile> seek_file_;  // null: there is none
+  const std::unique_ptr<PeerRecords> peers_;         // null: none are asked
   const std::string root_;                           // of storage troubles
   const RuntimeContext* const context_;
   const std::unique_ptr<RowKernel> kernel_;

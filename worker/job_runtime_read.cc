@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How a job's records are read: from the sample cache, else from the disk
-// cache, else where they lie; and the forms of their JPEG files.
+// cache, else from another worker's, else where they lie; and the forms of
+// their JPEG files.
 #include <optional>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "core/status.h"
 #include "core/stored_type.h"
 #include "worker/job_runtime.h"
+#include "worker/read_form.h"
 #include "worker/sample_forms.h"
 #include "worker/source/blame_rules.h"
 
@@ -23,6 +25,11 @@ absl::Status Elsewhere(const absl::Status& status, std::string_view how = "") {
   const Blame blame = BlameOf(status).value_or(Blame::kWorker);
   if (blame == Blame::kSample || blame == Blame::kObject) return status;
   return WithBlame(Unavailable("{}{}", Message(status), how), blame);
+}
+
+std::shared_ptr<const ReadForm> WithoutForm(StoredSample* sample) {
+  sample->form_bytes = 0;
+  return std::exchange(sample->form, nullptr);
 }
 
 }  // namespace
@@ -103,11 +110,16 @@ absl::StatusOr<StoredSample> JobRuntime::Read(
   const StageScope reading(Stage::kRead);
   const uint32_t shard = job_.dataset.shards.ShardOf(sample);
   const uint64_t record = source_->RecordOf(sample);
+  std::shared_ptr<const ReadForm> form;  // of a peer: not the record's cost
   absl::StatusOr<StoredSample> stored = context_->cache->Get(
       kept_, {.number = record, .shard = shard},
       context_->ownership->Owns(job_.dataset.id, shard),
       [&]() -> absl::StatusOr<StoredSample> {
-        if (at_hand == nullptr || !at_hand->ok()) return ReadMissing(sample);
+        if (at_hand == nullptr || !at_hand->ok()) {
+          absl::StatusOr<StoredSample> read = ReadMissing(sample);
+          if (read.ok()) form = WithoutForm(&*read);
+          return read;
+        }
         Ended(absl::OkStatus(), sample);
         if (on_disk_ != nullptr)
           context_->disk->KeepRecord(on_disk_, record, **at_hand,
@@ -119,7 +131,21 @@ absl::StatusOr<StoredSample> JobRuntime::Read(
   if ((on_disk_ != nullptr || seek_file_ != nullptr) &&
       !context_->cache->HasForm(kept_, record))
     ReadFormOf(record, &*stored);
+  if (form != nullptr &&
+      (stored->form == nullptr || stored->form->kept.kind < form->kept.kind)) {
+    stored->form_bytes = form->kept.bytes;
+    stored->form = std::move(form);
+  }
   return stored;
+}
+
+std::optional<StoredSample> JobRuntime::FindKept(uint64_t record) const {
+  std::optional<StoredSample> kept = context_->cache->Find(kept_, record);
+  if (on_disk_ == nullptr) return kept;
+  if (!kept) kept = context_->disk->ReadRecord(on_disk_, record);
+  if (kept && kept->form == nullptr)
+    context_->disk->ReadFormOf(on_disk_, record, &*kept);
+  return kept;
 }
 
 // The disk cache is asked first: its form may decode faster than the one beside
@@ -136,17 +162,20 @@ bool JobRuntime::IsKept(uint64_t record) const {
 }
 
 absl::StatusOr<StoredSample> JobRuntime::ReadMissing(uint64_t sample) const {
-  if (on_disk_ == nullptr) return ReadStored(sample);
+  if (on_disk_ == nullptr && peers_ == nullptr) return ReadStored(sample);
   const uint64_t record = source_->RecordOf(sample);
-  if (std::optional<StoredSample> kept =
-          context_->disk->ReadRecord(on_disk_, record);
-      kept.has_value())
-    return *std::move(kept);
+  std::optional<StoredSample> kept;
+  if (on_disk_ != nullptr) kept = context_->disk->ReadRecord(on_disk_, record);
+  if (!kept && peers_ != nullptr)
+    kept = peers_->Get(record, job_.dataset.shards.ShardOf(sample));
+  if (kept) return *std::move(kept);
   const MonotonicTime began = context_->cache->clock().Now();
   absl::StatusOr<StoredSample> stored = ReadStored(sample);
-  if (stored.ok())
-    context_->disk->KeepRecord(on_disk_, record, *stored,
-                               context_->cache->clock().Now() - began);
+  const Duration took = context_->cache->clock().Now() - began;
+  if (!stored.ok()) return stored;
+  if (peers_ != nullptr) peers_->CountRead(took);
+  if (on_disk_ != nullptr)
+    context_->disk->KeepRecord(on_disk_, record, *stored, took);
   return stored;
 }
 

@@ -101,6 +101,13 @@ void JobTable::Get(const std::string& plan_hash, Finish finish, Callback done) {
   done(refused);
 }
 
+JobTable::Runtime JobTable::FindReading(const Digest& dataset) {
+  MutexLock lock(&mu_);
+  for (const auto& [key, runtime] : jobs_)
+    if (runtime->dataset_key() == dataset) return runtime;
+  return nullptr;
+}
+
 void JobTable::Work() {
   while (true) {
     std::optional<Key> key = queue_.Pop(MonotonicTime::max());

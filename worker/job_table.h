@@ -83,6 +83,10 @@ class JobTable {
   // what the dataset begins with; another may.
   void Get(const std::string& plan_hash, Finish finish, Callback done);
 
+  // Returns a runtime that reads this dataset (DatasetKeyOf); null: none is
+  // known.
+  Runtime FindReading(const Digest& dataset);
+
   // Ends waits for blocks of indexes, and those to come at once.
   void StopFetchingBlocks() { index_cache_->Stop(); }
   IndexCache::Stats index_stats() const { return index_cache_->stats(); }

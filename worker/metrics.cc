@@ -52,6 +52,9 @@ constexpr char kSamples[] = "leat_samples_total";
 constexpr char kSamplesHelp[] =
     "Rows that were served, and bad samples that were met; the row of a bad "
     "sample is served too where a substitute stands in.";
+constexpr char kPeerRecords[] = "leat_peer_records_total";
+constexpr char kPeerRecordsHelp[] =
+    "Records that other workers were asked for, in place of storage.";
 constexpr char kDepth[] = "leat_queue_depth";
 constexpr char kDepthHelp[] = "What waits, or is in use, of a bounded queue.";
 constexpr char kHits[] = "leat_cache_hits_total";
@@ -132,6 +135,16 @@ constexpr FieldMetric kStatsFields[] = {
     Unshown("job_rows", "leat_job_shared_ratio of the coordinator"),
     Unshown("certificate_expires_at",
             "leat_certificate_expiry_timestamp_seconds"),
+    {"peer_records_found_total", kPeerRecords, kCounter, kPeerRecordsHelp,
+     "outcome", "found"},
+    {"peer_records_missing_total", kPeerRecords, kCounter, kPeerRecordsHelp,
+     "outcome", "missing"},
+    {"peer_records_failed_total", kPeerRecords, kCounter, kPeerRecordsHelp,
+     "outcome", "failed"},
+    {"peer_records_refused_total", kPeerRecords, kCounter, kPeerRecordsHelp,
+     "outcome", "refused"},
+    {"peer_records_given_total", "leat_peer_records_given_total", kCounter,
+     "Records that other workers were given."},
 };
 
 constexpr FieldMetric StageTime(std::string_view field,

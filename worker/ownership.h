@@ -1,43 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ownership: which shards of which datasets this worker owns first, as last
-// assigned. Only caching depends on it. Thread-safe.
+// Ownership: which shards of which datasets this worker owns first, and who
+// else owns shards that it owns at any place, as last assigned. Only caching,
+// and from where records come, depends on it. Thread-safe.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "core/mutex.h"
+#include "leat/v1/coordinator.pb.h"
 
 namespace leat::worker {
+
+// Another worker. Immutable.
+struct Peer {
+  std::string name;
+  std::string address;     // gRPC target
+  std::string public_key;  // empty: it proves nothing
+};
+
+struct OwnedShards {
+  // The coordinator's message; nothing, which is as if all were owned, where it
+  // is malformed.
+  static OwnedShards From(const v1::OwnedShards& message);
+
+  std::vector<bool> owned;  // by shard
+  // Of a shard peers[peer_of[shard] - 1], if that is not 0.
+  std::vector<std::shared_ptr<const Peer>> peers = {};
+  std::vector<uint32_t> peer_of = {};
+};
 
 class Ownership {
  public:
   explicit Ownership(size_t max_datasets = 1000)
       : max_datasets_(max_datasets) {}
 
-  // owned[shard].
-  void Set(const std::string& dataset_id, std::vector<bool> owned) {
-    MutexLock lock(&mu_);
-    if (owned_.size() >= max_datasets_ && !owned_.contains(dataset_id)) return;
-    owned_[dataset_id] = std::move(owned);
-  }
+  void Set(const std::string& dataset_id, OwnedShards owned);
   // True also where nothing is known.
-  bool Owns(const std::string& dataset_id, uint32_t shard) const {
-    MutexLock lock(&mu_);
-    const auto it = owned_.find(dataset_id);
-    return it == owned_.end() || shard >= it->second.size() ||
-           it->second[shard];
-  }
+  bool Owns(const std::string& dataset_id, uint32_t shard) const;
+  // Returns the first one of the shard's other owners; null: there is none, or
+  // it is not known.
+  std::shared_ptr<const Peer> PeerOf(const std::string& dataset_id,
+                                     uint32_t shard) const;
 
  private:
   const size_t max_datasets_;
   mutable Mutex mu_;
-  absl::flat_hash_map<std::string, std::vector<bool>> owned_
-      ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_map<std::string, OwnedShards> datasets_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace leat::worker

@@ -14,6 +14,7 @@
 #include <limits>
 #include <utility>
 
+#include "worker/read_form.h"
 #include "worker/sample_cache_state.h"
 
 namespace leat::worker {
@@ -187,6 +188,43 @@ bool SampleCache::HasForm(const DatasetPtr& dataset, uint64_t record) const {
   MutexLock lock(&slice.mu);
   const auto it = slice.kept.find(key);
   return it != slice.kept.end() && it->second.form != nullptr;
+}
+
+std::optional<StoredSample> SampleCache::Find(const DatasetPtr& dataset,
+                                              uint64_t record) const {
+  const Key key = {dataset->number, record};
+  Slice& slice = SliceOf(key);
+  KeptForm form;
+  const std::byte* file = nullptr;
+  StoredSample sample;
+  {
+    MutexLock lock(&slice.mu);
+    const auto it = slice.kept.find(key);
+    if (it == slice.kept.end()) return std::nullopt;
+    sample = it->second.sample;
+    if (it->second.form != nullptr) {
+      form = it->second.form->kept;
+      file = it->second.form->file;
+    }
+  }
+  for (const StoredField& field : sample.fields) {
+    if (form.form == nullptr || field.bytes.data() != file) continue;
+    sample.form_bytes = form.bytes;
+    sample.form = std::make_shared<const ReadForm>(
+        ReadForm{.file = field.bytes, .kept = form});
+  }
+  return sample;
+}
+
+double SampleCache::SavedNs(const DatasetPtr& dataset, JpegFormKind kind) {
+  const auto mean_ns = [&](size_t way) {
+    const uint64_t count = dataset->decodes[way], ns = dataset->decode_ns[way];
+    return count < kLeastMeasured
+               ? 0.0
+               : static_cast<double>(ns) / static_cast<double>(count);
+  };
+  const double plain = mean_ns(0), by_form = mean_ns(WayOf(kind));
+  return plain > 0 && by_form > 0 ? std::max(0.0, plain - by_form) : 0;
 }
 
 FormWish SampleCache::AskForm(const DatasetPtr& dataset, uint64_t record,

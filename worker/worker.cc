@@ -22,6 +22,7 @@
 #include "worker/explain_service.h"
 #include "worker/gpu_worker.h"
 #include "worker/heartbeat_parts.h"
+#include "worker/image/jpeg_forms/form_codec.h"
 #include "worker/image/scratch_budget.h"
 #include "worker/job_table.h"
 #include "worker/known_tokens.h"
@@ -29,6 +30,8 @@
 #include "worker/own_decoders.h"
 #include "worker/plane/device_importer.h"
 #include "worker/plane/lending_server.h"
+#include "worker/record_client.h"
+#include "worker/records_service.h"
 #include "worker/registration.h"
 #include "worker/rows_service.h"
 #include "worker/scheduler.h"
@@ -43,36 +46,10 @@
 namespace leat::worker {
 namespace {
 
-// The most bytes of a message: a brought sample and an ask around it.
-constexpr int kMaxReceiveBytes = kMaxBroughtBytes + (4 << 20);
-
-// Nothing, which is as if all were owned, where the message is malformed.
-std::vector<bool> OwnedIn(const v1::OwnedShards& message) {
-  const uint32_t shards = message.num_shards();
-  const std::string& bits = message.owned();
-  if (shards > kMaxShards || bits.size() != (shards + 7) / 8) return {};
-  std::vector<bool> owned(shards);
-  for (uint32_t i = 0; i < shards; ++i) owned[i] = bits[i / 8] >> i % 8 & 1;
-  return owned;
-}
-
 // For a thread that decodes a row now and then, and shares with nobody.
 ImageLimits WithoutBudget(ImageLimits limits) {
   limits.budget = nullptr;
   return limits;
-}
-
-rpc::ServerOptions ServerOptions(const Config& config,
-                                 rpc::Newcomers* newcomers,
-                                 const WorkerEvents& events) {
-  return {.address = config.listen,
-          .max_receive_bytes = kMaxReceiveBytes,
-          .max_connections = config.max_connections,
-          .max_connections_per_address = config.max_connections_per_address,
-          .newcomers = newcomers,
-          .watchdog_interval =
-              std::chrono::milliseconds(config.watchdog_interval_ms),
-          .on_alive = events.on_alive};
 }
 
 }  // namespace
@@ -97,19 +74,23 @@ struct Worker::State {
         gpus(std::move(g)),
         client({.address = config.coordinator, .decoders = decoders},
                config.security),
+        peers(config.security, Clock::Real()),
         cache(config.cache_bytes, uses.get(), Clock::Real(),
               config.form_kinds()),
-        context{.kernels = gpus->kernels(),
-                .cache = &cache,
-                .bad_samples = &bad_samples,
-                .ownership = &ownership,
-                .stop = &stop,
-                .troubles = &troubles,
-                .read_ahead_of = config.read_ahead_of,
-                .nearby = config.nearby,
-                .disk = disk_forms.get(),
-                .seek_indexes = config.form_kinds().seek_index ? JpegFormCodec()
-                                                               : FormCodec()},
+        context{
+            .kernels = gpus->kernels(),
+            .cache = &cache,
+            .bad_samples = &bad_samples,
+            .ownership = &ownership,
+            .stop = &stop,
+            .troubles = &troubles,
+            .read_ahead_of = config.read_ahead_of,
+            .nearby = config.nearby,
+            .disk = disk_forms.get(),
+            .seek_indexes =
+                config.form_kinds().seek_index ? JpegFormCodec() : FormCodec(),
+            .asker = config.ask_peers ? &peers : nullptr,
+            .forms = config.form_kinds().any() ? JpegFormCodec() : FormCodec()},
         pool(config.buffer_bytes, wake, gpus->buffer_memory()),
         lending(std::move(l)),
         scheduler(SchedulerConfig(), &pool, wake, Clock::Real()),
@@ -121,7 +102,8 @@ struct Worker::State {
               .key = key,
               .tracer = tracing.tracer()},
              config.security, &jobs, &scheduler, lending.get()),
-        explain(Admits(), &jobs, WithoutBudget(config.image)) {}
+        explain(Admits(), &jobs, WithoutBudget(config.image)),
+        records(Admits(), &jobs, JpegFormCodec(), key) {}
   ~State() {
     pages.reset();
     StopReading();
@@ -170,8 +152,10 @@ struct Worker::State {
     stop.Stop();
     scratch->Stop();
     jobs.StopFetchingBlocks();
+    peers.Stop();
     storage->Stop();
     explain.Stop();
+    records.Stop();
     tracing.Stop();
   }
   // kResourceExhausted: the system does not give all threads.
@@ -179,6 +163,7 @@ struct Worker::State {
     RETURN_IF_ERROR(scheduler.started());
     RETURN_IF_ERROR(jobs.started());
     RETURN_IF_ERROR(explain.started());
+    RETURN_IF_ERROR(records.started());
     RETURN_IF_ERROR(tracing.started());
     return troubles.Start();
   }
@@ -212,6 +197,7 @@ struct Worker::State {
   const std::shared_ptr<WakeSignal> wake;
   const std::unique_ptr<GpuWorker> gpus;  // outlives kernels and groups
   CoordinatorClient client;               // outlives threads that read
+  RecordClient peers;                     // the same
   std::string name, address;
   Ownership ownership;
   BadSamples bad_samples;
@@ -227,6 +213,7 @@ struct Worker::State {
   WorkerTracing tracing{Admits()};
   RowsService rows;
   ExplainCalls explain;
+  RecordCalls records;
   std::unique_ptr<rpc::Server> server;
   std::unique_ptr<Session> session;
 
@@ -275,6 +262,7 @@ v1::WorkerStats Worker::State::CollectStats(Interval* interval) {
   stats.set_cache_hits_total(cached.hits);
   stats.set_cache_misses_total(cached.misses);
   AddStorage(storage->counters(), &stats);
+  AddPeerRecords(peers.counters(), records.given(), &stats);
   stats.set_rows_ahead(now.rows_ahead);
   stats.set_bytes_ahead(now.bytes_ahead);
   const IndexCache::Stats indexes = jobs.index_stats();
@@ -331,9 +319,10 @@ absl::Status Worker::State::StartSession() {
                         },
                     .on_owned_shards =
                         [this](const v1::OwnedShards& message) {
-                          std::vector<bool> owned = OwnedIn(message);
-                          cache.SetOwned(message.dataset_id(), owned);
-                          ownership.Set(message.dataset_id(), std::move(owned));
+                          OwnedShards shards = OwnedShards::From(message);
+                          cache.SetOwned(message.dataset_id(), shards.owned);
+                          ownership.Set(message.dataset_id(),
+                                        std::move(shards));
                         },
                     .on_access_tokens =
                         [this](const v1::KnownAccessTokens& message) {
@@ -414,7 +403,8 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(Config config,
   rpc::Newcomers* const newcomers = state->newcomers.get();
   state->rows.access().set_on_known(
       [newcomers](std::string_view peer) { newcomers->Prove(peer); });
-  rpc::ServerOptions options = ServerOptions(c, newcomers, state->events);
+  rpc::ServerOptions options = RowsServerOptions(c, newcomers);
+  options.on_alive = state->events.on_alive;
   options.gate = [&access = state->rows.access()](std::string_view path,
                                                   std::string_view token) {
     return access.AdmitHeaders(path, token);
@@ -423,7 +413,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(Config config,
       state->server,
       rpc::Server::Start(options, c.security,
                          {state->rows.service(), state->explain.service(),
-                          state->tracing.service()}));
+                          state->records.service(), state->tracing.service()}));
   state->address =
       c.advertise.empty() ? Reachable(state->server->address()) : c.advertise;
   state->name = c.name.empty() ? DefaultName(c.listen) : c.name;
@@ -460,6 +450,7 @@ absl::Status Worker::Replace(const rpc::Security& security) {
     RETURN_IF_ERROR(state_->pages->ReplaceTls(security));
   WarnOfCertificate(security, state_->address);
   state_->client.ReplaceSecurity(security);
+  state_->peers.ReplaceSecurity(security);
   state_->rows.access().ReplaceOwn(security.token);
   return absl::OkStatus();
 }

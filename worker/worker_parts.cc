@@ -8,6 +8,12 @@
 #include "worker/image/jpeg_forms/form_codec.h"
 
 namespace leat::worker {
+namespace {
+
+// The most bytes of a message: a brought sample and an ask around it.
+constexpr int kMaxReceiveBytes = kMaxBroughtBytes + (4 << 20);
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<LendingServer>> StartLending(
     const Config& config, DeviceImporter* importer) {
@@ -35,6 +41,17 @@ absl::StatusOr<std::unique_ptr<DiskForms>> StartDiskForms(
                         .codec = JpegFormCodec(),
                         .of = config.disk_cache_of,
                         .local_records = config.storage.local_copies.empty()});
+}
+
+rpc::ServerOptions RowsServerOptions(const Config& config,
+                                     rpc::Newcomers* newcomers) {
+  return {.address = config.listen,
+          .max_receive_bytes = kMaxReceiveBytes,
+          .max_connections = config.max_connections,
+          .max_connections_per_address = config.max_connections_per_address,
+          .newcomers = newcomers,
+          .watchdog_interval =
+              std::chrono::milliseconds(config.watchdog_interval_ms)};
 }
 
 }  // namespace leat::worker

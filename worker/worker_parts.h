@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Parts of a worker that its configuration may leave out.
+// Parts of a worker that its configuration may leave out, and what it says of
+// its server.
 #pragma once
 
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "rpc/newcomers.h"
+#include "rpc/server.h"
 #include "worker/config.h"
 #include "worker/disk_forms.h"
 #include "worker/plane/device_importer.h"
@@ -22,5 +25,9 @@ absl::StatusOr<std::unique_ptr<LendingServer>> StartLending(
 // Null: nothing is kept by record on a disk. Errors: as DiskForms::Start.
 absl::StatusOr<std::unique_ptr<DiskForms>> StartDiskForms(
     const Config& config, const Storage& storage);
+
+// What the configuration says of the server of rows. `newcomers` outlives it.
+rpc::ServerOptions RowsServerOptions(const Config& config,
+                                     rpc::Newcomers* newcomers);
 
 }  // namespace leat::worker

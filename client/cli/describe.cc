@@ -276,6 +276,16 @@ std::string HitsText(const Json& stats, std::string_view cache) {
                   Number(stats, fmt::format("{}_misses_total", cache)));
 }
 
+// Records that the worker has taken from others, and given to them.
+std::string PeersText(const Json& stats) {
+  const auto count = [&](std::string_view outcome) {
+    return Whole(stats, fmt::format("peer_records_{}_total", outcome));
+  };
+  return fmt::format("{} found, {} missing, {} failed, {} refused; {} given",
+                     count("found"), count("missing"), count("failed"),
+                     count("refused"), count("given"));
+}
+
 // What a cache has of each dataset: "imagenet   2.0 MiB, 20 entries, ...", and
 // beside its JPEG files: "imagenet, coefficients   3.9 MiB, 20 entries, ...".
 void AddCached(const Json& stats, std::string_view field, std::string title,
@@ -388,6 +398,7 @@ View DescribeWorker(const Json& worker, absl::Time now) {
       {"Cache", fmt::format("{} of {}, {}", Size(Whole(stats, "cache_bytes")),
                             Size(Whole(stats, "cache_limit_bytes")),
                             HitsText(stats, "cache"))},
+      {"Records of other workers", PeersText(stats)},
       {"Rows kept for others", Size(Whole(stats, "shared_rows_bytes"))},
       {"Buffers in use", fmt::format("{} of {}", Whole(stats, "buffers_in_use"),
                                      Whole(stats, "buffers_total"))},

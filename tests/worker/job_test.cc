@@ -95,12 +95,12 @@ TEST_F(JobTest, AMissingFolderIsTheWorkersTrouble) {
 TEST_F(JobTest, OnlyOwnedShardsAreCached) {
   const FakeJob job = Job();
   std::vector<bool> owned(job.info.dataset.shards.num_shards(), false);
-  ownership_.Set("dataset", owned);
+  ownership_.Set("dataset", {.owned = owned});
   const auto runtime = Create(job);
   EXPECT_TRUE(Row(**runtime, 0).ok());
   EXPECT_EQ(cache_.stats().records, 0u);
   owned.assign(owned.size(), true);
-  ownership_.Set("dataset", owned);
+  ownership_.Set("dataset", {.owned = owned});
   EXPECT_TRUE(Row(**runtime, 0).ok());
   EXPECT_EQ(cache_.stats().records, 1u);
 }
@@ -197,8 +197,8 @@ TEST_F(JobTest,
        NeighboursAreReadTogetherIfTheyAreNotKeptAndAreTriedAgainAlone) {
   context_.nearby.total_bytes = 4;
   const FakeJob job = Job();
-  ownership_.Set("dataset",
-                 std::vector<bool>(job.info.dataset.shards.num_shards(), true));
+  ownership_.Set("dataset", {.owned = std::vector<bool>(
+                                 job.info.dataset.shards.num_shards(), true)});
   const auto source = std::make_shared<NeighbouringSource>(
       *OpenSource(job.info.spec.pipeline.nodes[0], job.blob, SourceLimits{}));
   const auto runtime = JobRuntime::Create(job.info, source, &context_);

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/peer_records.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/log.h"
+#include "core/status.h"
+#include "core/stored_type.h"
+#include "worker/read_form.h"
+#include "worker/stored_bytes.h"
+
+namespace leat::worker {
+namespace {
+
+constexpr double kMeanOf = 16;  // answers, about
+constexpr Duration kLeastTimeout = std::chrono::milliseconds(20);
+constexpr Duration kMostTimeout = std::chrono::seconds(1);
+
+double NsOf(Duration duration) { return static_cast<double>(duration.count()); }
+
+}  // namespace
+
+void PeerRecords::Mean::Add(double sample) {
+  ++count;
+  value += (sample - value) / std::min(static_cast<double>(count), kMeanOf);
+}
+
+void PeerRecords::CountRead(Duration took) {
+  MutexLock lock(&mu_);
+  read_ns_.Add(NsOf(took));
+}
+
+bool PeerRecords::Pays() {
+  MutexLock lock(&mu_);
+  const uint64_t turn = missed_++;
+  if (ask_ns_.count < kFirst) return true;
+  if (read_ns_.count == 0) return false;
+  return ask_ns_.value < found_.value * (read_ns_.value + saved_ns_.value)
+             ? turn % kReadOneOf != 0
+             : turn % kOneOf == 0;
+}
+
+// A peer that takes twice as long as storage usually does is not worth waiting
+// for.
+Duration PeerRecords::Timeout() const {
+  MutexLock lock(&mu_);
+  if (read_ns_.count == 0) return kMostTimeout;
+  return std::clamp(Duration(static_cast<int64_t>(2 * read_ns_.value)),
+                    kLeastTimeout, kMostTimeout);
+}
+
+std::optional<StoredSample> PeerRecords::Get(uint64_t record, uint32_t shard) {
+  const std::shared_ptr<const Peer> peer =
+      options_.ownership->PeerOf(options_.dataset_id, shard);
+  if (peer == nullptr || !Pays()) return std::nullopt;
+  const MonotonicTime began = clock_.Now();
+  absl::StatusOr<PackedRecord> packed = options_.asker->Ask(
+      *peer, options_.dataset, record, options_.codec.version, Timeout());
+  std::optional<StoredSample> sample;
+  if (packed.ok()) sample = Unpack(*std::move(packed));
+  const Duration took = clock_.Now() - began;
+  double saved_ns = 0;
+  if (sample && sample->form != nullptr)
+    saved_ns = SampleCache::SavedNs(options_.kept, sample->form->kept.kind);
+  MutexLock lock(&mu_);
+  ask_ns_.Add(NsOf(took));
+  found_.Add(sample ? 1 : 0);
+  if (sample) saved_ns_.Add(saved_ns);
+  return sample;
+}
+
+std::optional<StoredSample> PeerRecords::Unpack(PackedRecord packed) const {
+  std::optional<StoredSample> sample = UnpackSample(std::move(packed.record));
+  if (!sample || sample->fields.size() != options_.types.size())
+    return std::nullopt;
+  for (size_t i = 0; i < sample->fields.size(); ++i)
+    if (const StoredField& field = sample->fields[i];
+        !CheckStored(options_.types[i], field.bytes.size(), field.shape).ok())
+      return std::nullopt;
+  if (packed.form.empty() || options_.codec.parse == nullptr) return sample;
+  for (const JpegFormKind kind :
+       {JpegFormKind::kSeekIndex, JpegFormKind::kCoefficients})
+    if (packed.form_kind == WayOf(kind))
+      AttachForm(options_.codec, kind, std::move(packed.form),
+                 /*beside_dataset=*/false, &*sample);
+  return sample;
+}
+
+}  // namespace leat::worker

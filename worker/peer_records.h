@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PeerRecords: records of a dataset as other workers keep them, for a worker
+// that would have to read them from storage: a row has spilled to it, or a
+// shard has become its own.
+//
+// The first one of a shard's other owners is asked, and nobody behind it, and
+// only while that pays:
+//
+//   an answer's time < share of answers with a record
+//                      × (a read's time + what a decode by its form saves)
+//
+// These are means of the newest 16, about. Where it does not pay, one record in
+// 64 is asked for still; where it does, one in 1,024 is read from storage. So a
+// change on either side is seen.
+//
+// What comes back is compared with the reader's types, and a form with the
+// bytes that it was made of, so what a peer sends changes no row that it could
+// not change by serving it.
+//
+// Thread-safe. Get blocks for as long as the asker lets it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/clock.h"
+#include "core/graph.h"
+#include "core/hash.h"
+#include "core/mutex.h"
+#include "worker/image/jpeg_forms/form_codec.h"
+#include "worker/ownership.h"
+#include "worker/sample_cache.h"
+#include "worker/stored_sample.h"
+
+namespace leat::worker {
+
+// A record on its way between workers.
+struct PackedRecord {
+  std::vector<std::byte> record;  // as stored_bytes.h has it
+  std::vector<std::byte> form;    // of one of its fields; empty: none
+  uint32_t form_kind = 0;         // a JpegFormKind
+};
+
+// Asks another worker.
+class RecordAsker {
+ public:
+  virtual ~RecordAsker() = default;
+  // `dataset`: DatasetKeyOf. `form_version`: of forms that can be read; 0: none
+  // is wanted. Within `timeout`. kNotFound: the peer does not keep it.
+  // kUnavailable, kDeadlineExceeded: not now. kUnauthenticated, kDataLoss: the
+  // answer is not the peer's, or damaged.
+  virtual absl::StatusOr<PackedRecord> Ask(const Peer& peer,
+                                           const Digest& dataset,
+                                           uint64_t record,
+                                           uint16_t form_version,
+                                           Duration timeout) = 0;
+};
+
+struct PeerRecordsOptions {
+  RecordAsker* asker = nullptr;
+  const Ownership* ownership = nullptr;
+  FormCodec codec;                 // without functions: no form is wanted
+  std::string dataset_id;          // for `ownership`
+  Digest dataset{};                // for peers
+  std::vector<ValueType> types;    // of a record's fields
+  SampleCache::DatasetPtr kept{};  // says what forms save
+};
+
+class PeerRecords {
+ public:
+  // Records that are asked for to know what that takes: the first, and one of
+  // so many. And of how many one is read from storage to know the same.
+  static constexpr uint64_t kFirst = 8, kOneOf = 64, kReadOneOf = 1024;
+
+  // `clock`, and what the options point to, outlive it.
+  PeerRecords(PeerRecordsOptions options, const Clock& clock)
+      : options_(std::move(options)), clock_(clock) {}
+
+  // The record, with a form if the peer has one. nullopt: read it from storage.
+  std::optional<StoredSample> Get(uint64_t record, uint32_t shard);
+  // That a read of one record from storage took so long.
+  void CountRead(Duration took);
+
+ private:
+  struct Mean {
+    double value = 0;
+    uint64_t count = 0;
+    void Add(double sample);
+  };
+
+  // Whether the next record is asked for.
+  bool Pays() ABSL_LOCKS_EXCLUDED(mu_);
+  Duration Timeout() const ABSL_LOCKS_EXCLUDED(mu_);
+  std::optional<StoredSample> Unpack(PackedRecord packed) const;
+
+  const PeerRecordsOptions options_;
+  const Clock& clock_;
+  mutable Mutex mu_;
+  uint64_t missed_ ABSL_GUARDED_BY(mu_) = 0;  // records that it was wanted for
+  // Nanoseconds of reads of storage and of answers; the share of answers with a
+  // record, and nanoseconds that the forms of these save.
+  Mean read_ns_ ABSL_GUARDED_BY(mu_), ask_ns_ ABSL_GUARDED_BY(mu_),
+      found_ ABSL_GUARDED_BY(mu_), saved_ns_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace leat::worker

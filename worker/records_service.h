@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RecordCalls: leat.v1.RecordsService, by which other workers take records that
+// this one keeps. An answer may wait for this worker's disk cache, so that
+// threads of their own give them (call_queue.h).
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "rpc/worker_key.h"
+#include "worker/image/jpeg_forms/form_codec.h"
+
+namespace grpc {
+class ServerContextBase;
+class Service;
+}  // namespace grpc
+
+namespace leat::worker {
+
+class JobTable;
+
+inline constexpr size_t kMaxRecordCalls = 32;  // under way
+// Of a record and its form: larger ones are read from storage.
+inline constexpr size_t kMaxRecordBytes = 8 << 20;
+
+class RecordCalls {
+ public:
+  // Whether a call may begin.
+  using Admit = std::function<absl::Status(std::string_view method,
+                                           const grpc::ServerContextBase&)>;
+
+  // `jobs` outlives it. `codec`: of the forms that are kept.
+  RecordCalls(Admit admit, JobTable* jobs, FormCodec codec,
+              std::shared_ptr<const rpc::WorkerKey> key);
+  // REQUIRES: the server has shut down.
+  ~RecordCalls();
+
+  // kResourceExhausted: its threads cannot be had.
+  const absl::Status& started() const;
+  grpc::Service* service();
+  // Answers what waits, and what comes, by kUnavailable.
+  void Stop();
+  uint64_t given() const;  // records
+
+ private:
+  class Grpc;
+  std::unique_ptr<Grpc> grpc_;
+};
+
+}  // namespace leat::worker
