@@ -52,9 +52,14 @@ struct FetcherConfig {
   uint32_t max_row_errors = 6;
   Duration lane_idle = std::chrono::minutes(1);  // then a lane is closed
   // A row spills from the first owner when its backlog lasts `spill_factor`
-  // times as long as another owner's with `spill_rows` rows more.
+  // times as long as another owner's with `spill_rows` rows more, and longer
+  // still by what it takes for its fair share of the window, or by
+  // `spill_least` if that is less. An owner keeps of its rows what makes them
+  // several times cheaper than they are elsewhere, so that short waits cost
+  // less than spilling.
   double spill_factor = 1.5;
   uint32_t spill_rows = 8;
+  Duration spill_least = std::chrono::milliseconds(60);
   // When every worker has ended this many streams in a row for a reason that
   // time does not mend (no such job, wrong token, ...), that is final too.
   uint32_t max_refusals = 4;

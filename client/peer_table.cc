@@ -212,18 +212,25 @@ double PeerTable::Backlog(uint16_t worker, uint32_t more_rows) const {
 uint16_t PeerTable::Spill(uint16_t first, uint32_t shard, const Step& step,
                           uint32_t index, MonotonicTime now) const {
   const double backlog = Backlog(first, 0);
+  const double fair_rows =
+      static_cast<double>(window_.steps.size() * step.rows.size()) /
+      static_cast<double>(peer_of_.size());
+  const double least =
+      std::min(fair_rows * peers_[first].row_ns,
+               static_cast<double>(config_.spill_least.count()));
   uint16_t best = first;
-  double least = backlog;
+  double shortest = backlog;
   for (const uint16_t owner : table_->owners(shard)) {
     const uint16_t worker = peer_of_[owner];
     if (worker == first || worker == Row::kNobody ||
         peers_[worker].row_ns <= 0 || !Usable(worker, step, index, false, now))
       continue;
     const double other = config_.spill_factor *
-                         Reluctance(step.samples[index]) *
-                         Backlog(worker, config_.spill_rows);
-    if (other < least) {
-      least = other;
+                             Reluctance(step.samples[index]) *
+                             Backlog(worker, config_.spill_rows) +
+                         least;
+    if (other < shortest) {
+      shortest = other;
       best = worker;
     }
   }

@@ -7,7 +7,6 @@
 
 #include "absl/strings/string_view.h"
 #include "leat/v1/coordinator.pb.h"
-#include "server/convert.h"
 #include "server/decoders.h"
 
 namespace leat::server {
@@ -110,6 +109,14 @@ std::vector<std::string> Changed(const Assignment* before,
 }
 
 }  // namespace
+
+v1::WorkerRef ToProto(const WorkerRef& worker) {
+  v1::WorkerRef proto;
+  proto.set_name(worker.name);
+  proto.set_address(worker.address);
+  proto.set_public_key(worker.public_key);
+  return proto;
+}
 
 std::span<const uint32_t> Assignment::OwnedBy(std::string_view worker) const {
   return Of(*this, worker, starts, shards);

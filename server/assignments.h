@@ -39,6 +39,8 @@
 
 namespace leat::server {
 
+v1::WorkerRef ToProto(const WorkerRef& worker);
+
 struct TableKey {
   std::string dataset_id;
   DecoderClass decoder_class = DecoderClass::kExact;

@@ -11,6 +11,7 @@
 #include "rpc/convert.h"
 #include "rpc/index_blocks.h"
 #include "rpc/worker_key.h"
+#include "server/assignments.h"
 
 namespace leat::server {
 namespace {
@@ -155,14 +156,6 @@ struct MessageToProto {
 };
 
 }  // namespace
-
-v1::WorkerRef ToProto(const WorkerRef& worker) {
-  v1::WorkerRef proto;
-  proto.set_name(worker.name);
-  proto.set_address(worker.address);
-  proto.set_public_key(worker.public_key);
-  return proto;
-}
 
 absl::StatusOr<Digest> DigestOf(std::string_view what, const std::string& raw) {
   Digest digest;

@@ -25,7 +25,6 @@ absl::StatusOr<IndexHeader> FromProto(const v1::IndexHeader& proto);
 absl::StatusOr<Digest> DigestOf(std::string_view what, const std::string& raw);
 
 v1::WorkerSessionResponse ToProto(const WorkerMessage& message);
-v1::WorkerRef ToProto(const WorkerRef& worker);
 v1::Decoders ToProto(const Decoders& decoders);
 v1::WorkerInfo ToProto(const WorkerView& view);
 v1::JobSummary ToProto(const JobView& view);

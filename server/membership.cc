@@ -179,13 +179,16 @@ bool Membership::Reweigh(Worker* worker) {
   const double wanted =
       std::clamp(capacity / thread_rows_per_s_, kMinWeight, kMaxWeight);
   const double ratio = wanted / worker->weight;
-  if (ratio < config_.weight_tolerance &&
-      1 / ratio < config_.weight_tolerance) {
+  const bool first = worker->measured < config_.first_reports;
+  const auto& [tolerance, reports] =
+      first ? config_.first_deviation : config_.later_deviation;
+  if (first) ++worker->measured;
+  if (ratio < tolerance && 1 / ratio < tolerance) {
     worker->deviations = 0;
     worker->weighed = true;
     return false;
   }
-  if (++worker->deviations < config_.weight_reports) return false;
+  if (++worker->deviations < reports) return false;
   worker->deviations = 0;
   worker->weight = Quantised(wanted);
   worker->weighed = true;

@@ -21,7 +21,10 @@
 // is one, in units of the typical capacity of a thread (the median over
 // workers), so that a cluster of equal machines keeps its weights whatever the
 // work costs. Steps of 2^(1/4) with hysteresis, and only after several reports
-// agree: noise moves no shard. A machine that comes back keeps its weight.
+// agree: noise moves no shard. Later a capacity says as much of what a worker
+// keeps as of its machine, and a shard that moves leaves behind what is kept of
+// it. So from then on a weight changes only for a larger difference that lasts.
+// A machine that comes back keeps its weight.
 //
 // Cost: Register O(log W), Heartbeat O(1) and once a second O(W), Expire O(1)
 // for each worker that is due. Thread-compatible; the owner locks. Reads no
@@ -52,9 +55,15 @@ struct MembershipConfig {
   double hold_share = 1.0 / 3;
   int max_holds = 10;
   // A capacity this far from the weight, either way, for so many reports in a
-  // row changes the weight.
-  double weight_tolerance = 1.25;
-  int weight_reports = 3;
+  // row changes the weight: in a worker's first reports of a capacity, and
+  // later.
+  struct Deviation {
+    double tolerance;
+    int reports;
+  };
+  int first_reports = 10;
+  Deviation first_deviation = {1.25, 3};
+  Deviation later_deviation = {1.6, 60};
 };
 
 class Membership {
@@ -71,6 +80,7 @@ class Membership {
     std::vector<StorageTrouble> troubles;  // not empty: it owns no shards
     WallTime joined_at, last_heartbeat_at;
     MonotonicTime last_heartbeat, lost_at, disconnected_at;
+    int measured = 0;  // reports of a capacity, up to first_reports
     int deviations = 0;
 
     WorkerState state() const {

@@ -146,9 +146,7 @@ void SampleCache::Keep(Dataset& dataset, const Record& record,
 
 bool SampleCache::MakeRoom(Dataset& dataset, uint64_t rank, uint64_t bytes,
                            Gone* gone) {
-  if (!shares_.HasRoom(bytes))
-    for (const auto& [key, each] : datasets_)
-      if (std::exchange(each->owned_changed, false)) DropNotOwned(*each, gone);
+  if (!shares_.HasRoom(bytes)) DropNotOwned(gone);
   if (!shares_.Admits(&dataset, rank, bytes)) return false;
   while (!shares_.HasRoom(bytes)) {
     auto* const giver = static_cast<Dataset*>(shares_.Giver(&dataset, bytes));
@@ -171,17 +169,23 @@ void SampleCache::DropTop(Dataset& dataset, Gone* gone) {
   Take(dataset, top, gone);
 }
 
-void SampleCache::DropNotOwned(Dataset& dataset, Gone* gone) {
-  const auto others = std::partition(
-      dataset.heap.begin(), dataset.heap.end(), [&](const Kept& kept) {
-        return kept.shard >= dataset.owned.size() || dataset.owned[kept.shard];
-      });
-  for (auto it = others; it != dataset.heap.end(); ++it) {
-    shares_.Shrank(&dataset, it->bytes);
-    Take(dataset, *it, gone);
+// Of datasets whose owners have changed since the last time.
+void SampleCache::DropNotOwned(Gone* gone) {
+  for (const auto& [key, each] : datasets_) {
+    Dataset& dataset = *each;
+    if (!std::exchange(dataset.owned_changed, false)) continue;
+    const auto others = std::partition(
+        dataset.heap.begin(), dataset.heap.end(), [&](const Kept& kept) {
+          return kept.shard >= dataset.owned.size() ||
+                 dataset.owned[kept.shard];
+        });
+    for (auto it = others; it != dataset.heap.end(); ++it) {
+      shares_.Shrank(&dataset, it->bytes);
+      Take(dataset, *it, gone);
+    }
+    dataset.heap.erase(others, dataset.heap.end());
+    std::make_heap(dataset.heap.begin(), dataset.heap.end());
   }
-  dataset.heap.erase(others, dataset.heap.end());
-  std::make_heap(dataset.heap.begin(), dataset.heap.end());
 }
 
 // Out of its slice, with its form.

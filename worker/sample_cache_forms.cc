@@ -151,17 +151,20 @@ void SampleCache::PlanIfDue() {
   const uint64_t asked = ++forms_asked_;
   const MonotonicTime now = clock_.Now();
   if (asked < plan_at_asked_ && now < plan_at_.load()) return;
+  Gone gone;  // freed without the lock
   MutexLock lock(&mu_);
   if (asked < plan_at_asked_ && now < plan_at_.load()) return;
   plan_at_asked_ = std::max(kFirstPlan, 2 * asked);
   plan_at_ = now + kPlanPeriod;
-  Plan(now);
+  Plan(now, &gone);
 }
 
-void SampleCache::Plan(MonotonicTime now) {
+void SampleCache::Plan(MonotonicTime now, Gone* gone) {
   const double seconds =
       std::max(1e-3, std::chrono::duration<double>(now - planned_at_).count());
   planned_at_ = now;
+  // Forms of own records are worth more than records of others.
+  if (form_bytes_ > 0) DropNotOwned(gone);
   std::vector<Dataset*> planned;
   std::vector<FormDemand> demands;
   double to_keep_bytes = 0;

@@ -33,10 +33,11 @@ TEST_F(FetcherTest, RowsSpillToAnotherOwnerThatIsDoneMuchSooner) {
   clock_.Advance(milliseconds(1));
   for (const Action& action : asked) EXPECT_TRUE(Answer(action).ok());
   ExpectHeadIsRight();
-  // 60 rows of which the first worker owns all: it gets no more than 1.5 times
-  // what the other one has, and 8 rows for the change of place.
+  // 160 rows of which the first worker owns all: it gets no more than its fair
+  // share and 1.5 times what the other one has, with 8 rows for the change of
+  // place.
   std::vector<uint64_t> samples;
-  for (uint64_t i = 0; i < 60; ++i) samples.push_back(20 * (i % 40) + i / 40);
+  for (uint64_t i = 0; i < 160; ++i) samples.push_back(20 * (i % 40) + i / 40);
   AddStep(samples);
   asked = Decide();
   ASSERT_EQ(asked.size(), 2u);
@@ -45,9 +46,28 @@ TEST_F(FetcherTest, RowsSpillToAnotherOwnerThatIsDoneMuchSooner) {
     rows[WorkerOf(action)] = action.rows.size();
   EXPECT_GT(rows["w1"], 10u);
   EXPECT_GT(rows["w0"], rows["w1"]);
-  EXPECT_EQ(rows["w0"] + rows["w1"], 60u);
+  EXPECT_EQ(rows["w0"] + rows["w1"], 160u);
   for (const Action& action : asked) EXPECT_TRUE(Answer(action).ok());
   ExpectHeadIsRight();
+}
+
+// Elsewhere nothing is kept of them.
+TEST_F(FetcherTest, RowsStayWithTheirOwnersForAShortWait) {
+  Begin(2);
+  AddStep({0, 10});
+  auto asked = Decide();
+  clock_.Advance(milliseconds(1));
+  for (const Action& action : asked) EXPECT_TRUE(Answer(action).ok());
+  ExpectHeadIsRight();
+  std::vector<uint64_t> samples;
+  for (uint64_t i = 0; i < 60; ++i)
+    samples.push_back(20 * (i % 40) + i / 40 + (i < 10 ? 10 : 0));
+  AddStep(samples);
+  std::map<std::string, size_t> rows;
+  for (const Action& action : Decide())
+    rows[WorkerOf(action)] = action.rows.size();
+  EXPECT_EQ(rows["w0"], 50u);
+  EXPECT_EQ(rows["w1"], 10u);
 }
 
 TEST_F(FetcherTest, RowsDoNotSpillToAWorkerThatIsAsBusyOrSlow) {

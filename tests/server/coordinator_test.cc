@@ -432,12 +432,27 @@ TEST(Coordinator, NoiseInCapacityMovesNothingAndATrueChangeDoes) {
   for (int i = 0; i < 20; ++i) beat(800 + 120 * (i % 2));
   beat(3000);  // one report alone
   for (int i = 0; i < 5; ++i) beat(850);
+  // What workers keep makes some faster than others: shards stay with it.
+  for (int i = 0; i < 100; ++i) beat(1200);
+  for (int i = 0; i < 59; ++i) beat(3400);
   EXPECT_EQ(*world->NextForConsumer(consumer), nullptr);
-  for (int i = 0; i < 5; ++i) beat(3400);
+  beat(3400);
   world.Advance(milliseconds(60));
   EXPECT_NE(*world->NextForConsumer(consumer), nullptr);
   EXPECT_GT(world->Workers()[2].weight, 3 * world->Workers()[0].weight);
   EXPECT_GT(world->Workers()[2].shards_owned, 50u);
+}
+
+TEST(Coordinator, ANewWorkersFirstCapacitiesCountSoon) {
+  World world;
+  const SessionId a = world.Join("a"), b = world.Join("b"), c = world.Join("c");
+  for (int i = 0; i < 4; ++i) {
+    world.Advance(seconds(1));
+    ASSERT_TRUE(world.Beat(a, 800).ok());
+    ASSERT_TRUE(world.Beat(b, 800).ok());
+    ASSERT_TRUE(world.Beat(c, 1200).ok());
+  }
+  EXPECT_GT(world->Workers()[2].weight, 1.3 * world->Workers()[0].weight);
 }
 
 TEST(Coordinator, DatasetsOfJobsCannotBeDeleted) {
