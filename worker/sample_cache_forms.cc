@@ -20,6 +20,7 @@
 namespace leat::worker {
 namespace {
 
+constexpr uint64_t kFullOf = 8;  // room is short from 7/8 of the limit on
 constexpr uint64_t kLeastMeasured = 8;  // decodes or forms, for a mean
 // What is assumed of photos as long as it was not measured: of a plain
 // decode's time, and of the record's bytes.
@@ -164,7 +165,9 @@ void SampleCache::Plan(MonotonicTime now, Gone* gone) {
       std::max(1e-3, std::chrono::duration<double>(now - planned_at_).count());
   planned_at_ = now;
   // Forms of own records are worth more than records of others.
-  if (form_bytes_ > 0) DropNotOwned(gone);
+  if (form_bytes_ > 0 &&
+      shares_.bytes() + form_bytes_ > limit_bytes_ - limit_bytes_ / kFullOf)
+    DropNotOwned(gone);
   std::vector<Dataset*> planned;
   std::vector<FormDemand> demands;
   double to_keep_bytes = 0;
