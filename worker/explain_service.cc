@@ -11,6 +11,15 @@
 #include "worker/job_table.h"
 
 namespace leat::worker {
+namespace {
+
+// For a thread that decodes a row now and then, and shares with nobody.
+ImageLimits WithoutBudget(ImageLimits limits) {
+  limits.budget = nullptr;
+  return limits;
+}
+
+}  // namespace
 
 class ExplainCalls::Grpc final
     : public v1::ExplainService::WithCallbackMethod_LocateSamples<
@@ -18,7 +27,7 @@ class ExplainCalls::Grpc final
               v1::ExplainService::Service>> {
  public:
   Grpc(Admit admit, JobTable* jobs, const ImageLimits& limits)
-      : admit_(std::move(admit)), jobs_(jobs), limits_(limits) {}
+      : admit_(std::move(admit)), jobs_(jobs), limits_(WithoutBudget(limits)) {}
   ~Grpc() override { queue_->Close(); }
 
   grpc::ServerUnaryReactor* LocateSamples(

@@ -97,6 +97,9 @@ class JobRuntime final : public RowWork,
   // A record as this worker keeps it, with its form; storage is not read.
   // nullopt: it is not kept.
   std::optional<StoredSample> FindKept(uint64_t record) const;
+  // Takes a sample's record from a peer, and keeps it with its form. False:
+  // there is nothing to be taken there, or no room for it.
+  bool TakeFrom(const Peer& peer, uint64_t sample) const;
 
   const std::string& job_key() const override { return job_.spec.name; }
   std::span<const size_t> field_bytes() const override { return field_bytes_; }

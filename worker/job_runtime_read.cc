@@ -161,6 +161,21 @@ bool JobRuntime::IsKept(uint64_t record) const {
          (on_disk_ != nullptr && context_->disk->HasRecord(on_disk_, record));
 }
 
+bool JobRuntime::TakeFrom(const Peer& peer, uint64_t sample) const {
+  const uint64_t record = source_->RecordOf(sample);
+  if (IsKept(record)) return true;
+  if (peers_ == nullptr) return false;
+  std::optional<StoredSample> taken = peers_->GetFrom(peer, record);
+  if (!taken) return false;
+  const std::shared_ptr<const ReadForm> form = WithoutForm(&*taken);
+  const SampleCache::Record where = {
+      .number = record, .shard = job_.dataset.shards.ShardOf(sample)};
+  if (!context_->cache->Put(kept_, where, *taken)) return false;
+  if (form != nullptr)
+    context_->cache->KeepForm(kept_, record, form->file, form->kept);
+  return true;
+}
+
 absl::StatusOr<StoredSample> JobRuntime::ReadMissing(uint64_t sample) const {
   if (on_disk_ == nullptr && peers_ == nullptr) return ReadStored(sample);
   const uint64_t record = source_->RecordOf(sample);

@@ -108,6 +108,18 @@ JobTable::Runtime JobTable::FindReading(const Digest& dataset) {
   return nullptr;
 }
 
+std::vector<JobTable::Runtime> JobTable::ReadingOf(
+    const std::string& dataset_id) {
+  std::map<Digest, Runtime> runtimes;
+  MutexLock lock(&mu_);
+  for (const auto& [key, runtime] : jobs_)
+    if (runtime->job().dataset.id == dataset_id)
+      runtimes.emplace(runtime->dataset_key(), runtime);
+  std::vector<Runtime> found;
+  for (auto& [key, runtime] : runtimes) found.push_back(std::move(runtime));
+  return found;
+}
+
 void JobTable::Work() {
   while (true) {
     std::optional<Key> key = queue_.Pop(MonotonicTime::max());

@@ -87,6 +87,10 @@ class JobTable {
   // known.
   Runtime FindReading(const Digest& dataset);
 
+  // Returns runtimes that read the dataset of this id, one for each of its
+  // keys.
+  std::vector<Runtime> ReadingOf(const std::string& dataset_id);
+
   // Ends waits for blocks of indexes, and those to come at once.
   void StopFetchingBlocks() { index_cache_->Stop(); }
   IndexCache::Stats index_stats() const { return index_cache_->stats(); }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/ownership.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/shard_table.h"
@@ -28,12 +29,34 @@ OwnedShards OwnedShards::From(const v1::OwnedShards& message) {
   return shards;
 }
 
-void Ownership::Set(const std::string& dataset_id, OwnedShards owned) {
+std::vector<MovedShard> MovedBetween(const OwnedShards& before,
+                                     const OwnedShards& now) {
+  std::vector<MovedShard> moved;
+  for (uint32_t shard = 0; shard < now.owned.size(); ++shard) {
+    const bool had = shard < before.owned.size() && before.owned[shard];
+    if (!now.owned[shard] || had) continue;
+    std::shared_ptr<const Peer> from = before.PeerOf(shard);
+    if (from == nullptr) from = now.PeerOf(shard);
+    if (from != nullptr) moved.push_back({shard, std::move(from)});
+  }
+  return moved;
+}
+
+std::vector<MovedShard> Ownership::Set(const std::string& dataset_id,
+                                       OwnedShards owned) {
+  OwnedShards before;  // goes without the lock
   MutexLock lock(&mu_);
   if (datasets_.size() >= max_datasets_ && !datasets_.contains(dataset_id))
-    return;
-  // What was there goes with the parameter, without the lock.
-  std::swap(datasets_[dataset_id], owned);
+    return {};
+  OwnedShards& now = datasets_[dataset_id];
+  before = std::exchange(now, std::move(owned));
+  return MovedBetween(before, now);
+}
+
+bool Ownership::HasPeers() const {
+  MutexLock lock(&mu_);
+  return std::ranges::any_of(
+      datasets_, [](const auto& each) { return !each.second.peers.empty(); });
 }
 
 bool Ownership::Owns(const std::string& dataset_id, uint32_t shard) const {
@@ -47,10 +70,7 @@ std::shared_ptr<const Peer> Ownership::PeerOf(const std::string& dataset_id,
                                               uint32_t shard) const {
   MutexLock lock(&mu_);
   const auto it = datasets_.find(dataset_id);
-  if (it == datasets_.end() || shard >= it->second.peer_of.size())
-    return nullptr;
-  const uint32_t peer = it->second.peer_of[shard];
-  return peer == 0 ? nullptr : it->second.peers[peer - 1];
+  return it == datasets_.end() ? nullptr : it->second.PeerOf(shard);
 }
 
 }  // namespace leat::worker

@@ -33,20 +33,40 @@ struct OwnedShards {
   // Of a shard peers[peer_of[shard] - 1], if that is not 0.
   std::vector<std::shared_ptr<const Peer>> peers = {};
   std::vector<uint32_t> peer_of = {};
+
+  // Null: there is none.
+  std::shared_ptr<const Peer> PeerOf(uint32_t shard) const {
+    const uint32_t peer = shard < peer_of.size() ? peer_of[shard] : 0;
+    return peer == 0 ? nullptr : peers[peer - 1];
+  }
 };
+
+// A shard that has become this worker's own, and who may keep records of it.
+struct MovedShard {
+  uint32_t shard = 0;
+  std::shared_ptr<const Peer> from;
+};
+// What `now` has that `before` had not. The peer is that of `before`, which was
+// the owner then, or else that of `now`, which was it if this worker has just
+// joined. Shards without a peer are left out.
+std::vector<MovedShard> MovedBetween(const OwnedShards& before,
+                                     const OwnedShards& now);
 
 class Ownership {
  public:
   explicit Ownership(size_t max_datasets = 1000)
       : max_datasets_(max_datasets) {}
 
-  void Set(const std::string& dataset_id, OwnedShards owned);
+  // Returns what has moved to this worker.
+  std::vector<MovedShard> Set(const std::string& dataset_id, OwnedShards owned);
   // True also where nothing is known.
   bool Owns(const std::string& dataset_id, uint32_t shard) const;
   // Returns the first one of the shard's other owners; null: there is none, or
   // it is not known.
   std::shared_ptr<const Peer> PeerOf(const std::string& dataset_id,
                                      uint32_t shard) const;
+  // Whether any shard has another owner beside this worker.
+  bool HasPeers() const;
 
  private:
   const size_t max_datasets_;

@@ -53,10 +53,27 @@ Duration PeerRecords::Timeout() const {
 std::optional<StoredSample> PeerRecords::Get(uint64_t record, uint32_t shard) {
   const std::shared_ptr<const Peer> peer =
       options_.ownership->PeerOf(options_.dataset_id, shard);
-  if (peer == nullptr || !Pays()) return std::nullopt;
+  return peer == nullptr || !Pays() ? std::nullopt : Ask(*peer, record);
+}
+
+// Whether peers have what they are asked for is the caller's to see: those who
+// had nothing until now may have all of what has moved.
+std::optional<StoredSample> PeerRecords::GetFrom(const Peer& peer,
+                                                 uint64_t record) {
+  {
+    MutexLock lock(&mu_);
+    if (ask_ns_.count >= kFirst && read_ns_.count > 0 &&
+        ask_ns_.value >= read_ns_.value + saved_ns_.value)
+      return std::nullopt;
+  }
+  return Ask(peer, record);
+}
+
+std::optional<StoredSample> PeerRecords::Ask(const Peer& peer,
+                                             uint64_t record) {
   const MonotonicTime began = clock_.Now();
   absl::StatusOr<PackedRecord> packed = options_.asker->Ask(
-      *peer, options_.dataset, record, options_.codec.version, Timeout());
+      peer, options_.dataset, record, options_.codec.version, Timeout());
   std::optional<StoredSample> sample;
   if (packed.ok()) sample = Unpack(*std::move(packed));
   const Duration took = clock_.Now() - began;

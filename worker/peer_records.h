@@ -33,6 +33,7 @@
 #include "core/graph.h"
 #include "core/hash.h"
 #include "core/mutex.h"
+#include "core/operators.h"
 #include "worker/image/jpeg_forms/form_codec.h"
 #include "worker/ownership.h"
 #include "worker/sample_cache.h"
@@ -84,6 +85,9 @@ class PeerRecords {
 
   // The record, with a form if the peer has one. nullopt: read it from storage.
   std::optional<StoredSample> Get(uint64_t record, uint32_t shard);
+  // The same of this peer, for a record that nobody waits for. nullopt also
+  // where peers take longer than storage.
+  std::optional<StoredSample> GetFrom(const Peer& peer, uint64_t record);
   // That a read of one record from storage took so long.
   void CountRead(Duration took);
 
@@ -96,6 +100,8 @@ class PeerRecords {
 
   // Whether the next record is asked for.
   bool Pays() ABSL_LOCKS_EXCLUDED(mu_);
+  std::optional<StoredSample> Ask(const Peer& peer, uint64_t record)
+      ABSL_LOCKS_EXCLUDED(mu_);
   Duration Timeout() const ABSL_LOCKS_EXCLUDED(mu_);
   std::optional<StoredSample> Unpack(PackedRecord packed) const;
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/crc32c.h"
+#include "core/mutex.h"
 #include "core/status.h"
 #include "leat/v1/records.grpc.pb.h"
 #include "worker/call_queue.h"
@@ -19,6 +20,9 @@ namespace leat::worker {
 namespace {
 
 constexpr int kRecordThreads = 2;
+// Until the coordinator has told the new owners, and between two records.
+constexpr Duration kFirstAsk = std::chrono::milliseconds(1500);
+constexpr Duration kNextAsk = std::chrono::milliseconds(500);
 
 using GetRecordCall = QueuedCallOf<v1::GetRecordRequest, v1::GetRecordResponse>;
 
@@ -59,11 +63,23 @@ class RecordCalls::Grpc final
             admit_("RecordsService/GetRecord", *context);
         !status.ok())
       call->Finish(status);
-    else if (queue_.Add(call).ok())
+    else if (queue_.Add(call).ok()) {
+      {
+        MutexLock lock(&mu_);
+        asked_.NotifyAll();
+      }
       queue_.Answer(call, [this, call = call.get()] {
         return Answer(call->request, &call->answer);
       });
+    }
     return reactor;
+  }
+
+  void WaitTaken(MonotonicTime deadline) {
+    MonotonicTime until = std::min(deadline, Clock::Real().Now() + kFirstAsk);
+    MutexLock lock(&mu_);
+    while (asked_.WaitUntil(&mu_, until))
+      until = std::min(deadline, Clock::Real().Now() + kNextAsk);
   }
 
   CallQueue& queue() { return queue_; }
@@ -105,6 +121,8 @@ class RecordCalls::Grpc final
   const FormCodec codec_;
   const std::shared_ptr<const rpc::WorkerKey> key_;
   std::atomic<uint64_t> given_{0};
+  Mutex mu_;
+  CondVar asked_;  // somebody has
   CallQueue queue_{"records", kRecordThreads, kMaxRecordCalls};
 };
 
@@ -120,5 +138,8 @@ const absl::Status& RecordCalls::started() const {
 grpc::Service* RecordCalls::service() { return grpc_.get(); }
 void RecordCalls::Stop() { grpc_->queue().Stop(); }
 uint64_t RecordCalls::given() const { return grpc_->given(); }
+void RecordCalls::WaitTaken(MonotonicTime deadline) {
+  grpc_->WaitTaken(deadline);
+}
 
 }  // namespace leat::worker

@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "absl/status/status.h"
+#include "core/clock.h"
 #include "rpc/worker_key.h"
 #include "worker/image/jpeg_forms/form_codec.h"
 
@@ -24,9 +25,9 @@ namespace leat::worker {
 
 class JobTable;
 
-inline constexpr size_t kMaxRecordCalls = 32;  // under way
+inline constexpr size_t kMaxRecordCalls = 128;  // under way
 // Of a record and its form: larger ones are read from storage.
-inline constexpr size_t kMaxRecordBytes = 8 << 20;
+inline constexpr size_t kMaxRecordBytes = 4 << 20;
 
 class RecordCalls {
  public:
@@ -46,6 +47,10 @@ class RecordCalls {
   // Answers what waits, and what comes, by kUnavailable.
   void Stop();
   uint64_t given() const;  // records
+  // Waits, when this worker leaves, until the new owners of its shards have
+  // taken what they want: until nobody has asked for 1.5 s, or, once somebody
+  // has, for half a second; no longer than `deadline`.
+  void WaitTaken(MonotonicTime deadline);
 
  private:
   class Grpc;

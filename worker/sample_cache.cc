@@ -125,6 +125,26 @@ absl::StatusOr<StoredSample> SampleCache::Get(const DatasetPtr& dataset,
   return sample;
 }
 
+// As a flight that has landed, so that nobody else keeps the record meanwhile.
+bool SampleCache::Put(const DatasetPtr& dataset, const Record& record,
+                      const StoredSample& sample) {
+  const Key key = {dataset->number, record.number};
+  Slice& slice = SliceOf(key);
+  {
+    const auto flight = std::make_shared<Flight>();
+    flight->done = true;
+    flight->result = sample;
+    MutexLock lock(&slice.mu);
+    if (slice.kept.contains(key) || slice.flights.contains(key)) return false;
+    slice.flights.emplace(key, flight);
+  }
+  Gone gone;  // freed without a lock
+  Keep(*dataset, record, sample, &gone);
+  MutexLock lock(&slice.mu);
+  slice.flights.erase(key);
+  return slice.kept.contains(key);
+}
+
 // Nobody else keeps the record meanwhile: its flight is not over.
 void SampleCache::Keep(Dataset& dataset, const Record& record,
                        const StoredSample& sample, Gone* gone) {

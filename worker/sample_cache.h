@@ -98,6 +98,11 @@ class SampleCache {
                                    const Record& record, bool keep,
                                    ReadFunction read);
 
+  // Keeps a record that nobody has asked for. False: there is no room for it,
+  // or it is being read. Counts as nothing.
+  bool Put(const DatasetPtr& dataset, const Record& record,
+           const StoredSample& sample);
+
   // Whether it is kept, or on its way: Get would read nothing. Counts as
   // nothing.
   bool Contains(const DatasetPtr& dataset, uint64_t record) const;

@@ -36,6 +36,7 @@
 #include "worker/rows_service.h"
 #include "worker/scheduler.h"
 #include "worker/session.h"
+#include "worker/shard_mover.h"
 #include "worker/source/storage/storage.h"
 #include "worker/source/unpacked_budget.h"
 #include "worker/stage_report.h"
@@ -44,15 +45,6 @@
 #include "worker/worker_tracing.h"
 
 namespace leat::worker {
-namespace {
-
-// For a thread that decodes a row now and then, and shares with nobody.
-ImageLimits WithoutBudget(ImageLimits limits) {
-  limits.budget = nullptr;
-  return limits;
-}
-
-}  // namespace
 
 struct Worker::State {
   State(Config c, WorkerEvents e, std::shared_ptr<WakeSignal> w,
@@ -102,8 +94,14 @@ struct Worker::State {
               .key = key,
               .tracer = tracing.tracer()},
              config.security, &jobs, &scheduler, lending.get()),
-        explain(Admits(), &jobs, WithoutBudget(config.image)),
-        records(Admits(), &jobs, JpegFormCodec(), key) {}
+        explain(Admits(), &jobs, config.image),
+        // Also while it drains: others take what it keeps.
+        records(
+            [this](std::string_view method, const auto& call) {
+              return rows.access().Admit(method, call).status();
+            },
+            &jobs, JpegFormCodec(), key),
+        mover(&jobs, &ownership) {}
   ~State() {
     pages.reset();
     StopReading();
@@ -152,6 +150,7 @@ struct Worker::State {
     stop.Stop();
     scratch->Stop();
     jobs.StopFetchingBlocks();
+    mover.Stop();
     peers.Stop();
     storage->Stop();
     explain.Stop();
@@ -164,10 +163,14 @@ struct Worker::State {
     RETURN_IF_ERROR(jobs.started());
     RETURN_IF_ERROR(explain.started());
     RETURN_IF_ERROR(records.started());
+    RETURN_IF_ERROR(mover.started());
     RETURN_IF_ERROR(tracing.started());
     return troubles.Start();
   }
   absl::Status StartSession();
+  void Moved(const std::string& dataset_id, std::vector<MovedShard> shards) {
+    if (config.ask_peers) mover.Moved(dataset_id, std::move(shards));
+  }
   // What was at the end of an interval, and what was learned until then.
   struct Interval {
     MonotonicTime at = Clock::Real().Now();
@@ -214,6 +217,7 @@ struct Worker::State {
   RowsService rows;
   ExplainCalls explain;
   RecordCalls records;
+  ShardMover mover;
   std::unique_ptr<rpc::Server> server;
   std::unique_ptr<Session> session;
 
@@ -321,8 +325,9 @@ absl::Status Worker::State::StartSession() {
                         [this](const v1::OwnedShards& message) {
                           OwnedShards shards = OwnedShards::From(message);
                           cache.SetOwned(message.dataset_id(), shards.owned);
-                          ownership.Set(message.dataset_id(),
-                                        std::move(shards));
+                          Moved(message.dataset_id(),
+                                ownership.Set(message.dataset_id(),
+                                              std::move(shards)));
                         },
                     .on_access_tokens =
                         [this](const v1::KnownAccessTokens& message) {
@@ -467,6 +472,8 @@ bool Worker::Drain() {
   const bool computed = state_->scheduler.WaitIdle(deadline);
   state_->rows.CloseStreams();
   const bool sent = state_->rows.WaitNoStreams(deadline);
+  if (state_->ownership.HasPeers() && state_->cache.stats().records > 0)
+    state_->records.WaitTaken(deadline);
   LOG_INFO("worker.drained complete={}", computed && sent);
   state_->StopReading();
   const Scheduler::Left left = state_->scheduler.Stop(

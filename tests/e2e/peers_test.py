@@ -77,6 +77,21 @@ class Peers(cluster.ClusterTest):
         self.until("they were w0's", lambda: self.records("w0", "given") >= self.records("w1", "found"))
         self.assertEqual(self.records("w1", "refused"), 0)
 
+    def test_a_worker_that_leaves_hands_over_what_it_keeps(self):
+        self.start_coordinator()
+        self.worker()
+        leaving = self.worker()
+        consumer = self.begin()
+        self.until("both own shards", lambda: int(self.stats("w1").get("shards_owned", 0)) > 0)
+        consumer.pull(2)
+        kept = int(self.stats("w1")["stats"]["cached_datasets"][0]["entries"])
+        self.web.set(late=1.0)
+        self.assertEqual(leaving.stop(), 0)
+        self.until("most of it was taken", lambda: self.records("w0", "found") > kept * 3 // 4)
+        asked = self.web.asked
+        self.finish(consumer)
+        self.assertLess(self.web.asked - asked, PHOTOS // 4)
+
     def test_with_tokens(self):
         """A worker shows its own token to others, which know it from the coordinator."""
         own = {"LEAT_ACCESS_TOKEN": OWN}

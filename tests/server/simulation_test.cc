@@ -241,6 +241,15 @@ class Day {
     }
   }
 
+  // Where the worker is an owner, and who else is.
+  static std::vector<std::pair<uint32_t, std::string_view>> PeersOf(
+      const Assignment& table, std::string_view worker) {
+    std::vector<std::pair<uint32_t, std::string_view>> peers;
+    for (const uint32_t place : table.PlacesOf(worker))
+      peers.emplace_back(place, table.PeerAt(place)->name);
+    return peers;
+  }
+
   Moves Compare(const Assignment& before, const Assignment& now,
                 const std::map<std::string, double>& weights) const {
     Moves moves;
@@ -275,6 +284,9 @@ class Day {
         moves.heirs.insert(std::string(was));
         moves.moved += stayed.contains(was);
       }
+    for (const WorkerRef& worker : now.workers)
+      if (PeersOf(before, worker.name) != PeersOf(now, worker.name))
+        moves.heirs.insert(worker.name);
     return moves;
   }
 
@@ -335,8 +347,8 @@ TEST(Simulation, ADayOfChurnKeepsEveryShardOwnedAndEveryLoadFair) {
   // Each table goes to each of its consumers once.
   EXPECT_LE(day.taken(),
             uint64_t(day.tables()) * (kConsumers / kJobs + 40) + kConsumers);
-  // Workers are told only of changes of their own; several in a step are
-  // compared as one here.
+  // Workers are told only of changes of their own and of who owns the same
+  // shards; several in a step are compared as one here.
   EXPECT_LE(day.told(), 2 * day.heirs() + 6 * kSteps * kJobs);
   EXPECT_LE(day.bytes_to_workers(),
             (day.told() + 4 * kWorkers * kJobs) * (kShards / 8 + 1));

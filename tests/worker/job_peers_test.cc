@@ -111,6 +111,40 @@ TEST_F(PeerRecordsTest, NobodyIsAskedForAShardWithoutAPeer) {
   EXPECT_EQ(asker_.asked, 0u);
 }
 
+// What has moved is there, whatever peers had until now.
+TEST_F(PeerRecordsTest, OfShardsThatMovedAPeerIsAskedIfItIsAsFast) {
+  const Peer peer{"peer", "there", ""};
+  asker_.keeps = false;
+  Read(100, milliseconds(2));
+  asker_.keeps = true;
+  EXPECT_TRUE(peers_.GetFrom(peer, 1).has_value());
+  asker_.takes = milliseconds(50);
+  EXPECT_TRUE(peers_.GetFrom(peer, 2).has_value());
+  EXPECT_FALSE(peers_.GetFrom(peer, 3).has_value());
+}
+
+TEST(OwnedShardsTest, WhatHasMovedIsWithWhoOwnedItBefore) {
+  const auto peer = [](const char* name) {
+    return std::make_shared<const Peer>(Peer{name, name, ""});
+  };
+  // It had the first shard, and now has all but the last; nobody else has the
+  // third.
+  const OwnedShards before{.owned = {true, false, false, false, false},
+                           .peers = {peer("before")},
+                           .peer_of = {1, 1, 0, 0, 1}};
+  const OwnedShards now{.owned = {true, true, true, true, false},
+                        .peers = {peer("now")},
+                        .peer_of = {1, 1, 0, 1, 1}};
+  const std::vector<MovedShard> moved = MovedBetween(before, now);
+  ASSERT_EQ(moved.size(), 2u);
+  EXPECT_EQ(moved[0].shard, 1u);
+  EXPECT_EQ(moved[0].from->name, "before");
+  EXPECT_EQ(moved[1].shard, 3u);
+  EXPECT_EQ(moved[1].from->name, "now");
+  EXPECT_TRUE(MovedBetween(now, now).empty());
+  EXPECT_EQ(MovedBetween({}, now).size(), 3u);
+}
+
 TEST(OwnedShardsTest, MalformedMessagesNameNobody) {
   v1::OwnedShards message;
   message.set_num_shards(9);

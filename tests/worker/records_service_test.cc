@@ -24,6 +24,7 @@
 #include "tests/worker/disk_forms_fixture.h"
 #include "worker/job_table.h"
 #include "worker/record_client.h"
+#include "worker/shard_mover.h"
 
 namespace leat::worker {
 namespace {
@@ -138,22 +139,37 @@ class RecordsServiceTest : public DiskFormsTest {
     of->mutable_peer()->set_address(address);
     of->mutable_peer()->set_public_key(key_->public_key());
     for (uint32_t shard = 0; shard < shards; ++shard) of->add_shards(shard);
-    not_owned_.Set(message.dataset_id(), OwnedShards::From(message));
+    asking_owns_.Set(message.dataset_id(), OwnedShards::From(message));
+  }
+  // Who asks owns these now.
+  void Own(const std::vector<MovedShard>& shards) {
+    OwnedShards owned;
+    owned.owned.resize(shards.size(), true);
+    for (const MovedShard& each : shards) {
+      owned.peers.push_back(each.from);
+      owned.peer_of.push_back(each.shard + 1);
+    }
+    asking_owns_.Set(job_.info.dataset.id, std::move(owned));
+  }
+  JobTable::Runtime Load(JobTable* jobs) {
+    absl::StatusOr<JobTable::Runtime> loaded = NotFound("not loaded");
+    std::atomic<bool> done = false;
+    jobs->Get(job_.key(), Finish::kWorker,
+              [&](absl::StatusOr<JobTable::Runtime> runtime) {
+                loaded = std::move(runtime);
+                done = true;
+                done.notify_all();
+              });
+    done.wait(false);
+    EXPECT_TRUE(loaded.ok()) << loaded.status();
+    return loaded.ok() ? *loaded : nullptr;
   }
   // The owner keeps all records and their forms.
   void FillTheOwner() {
-    absl::StatusOr<JobTable::Runtime> loaded = NotFound("not loaded");
-    std::atomic<bool> done = false;
-    owner_jobs_.Get(job_.key(), Finish::kWorker,
-                    [&](absl::StatusOr<JobTable::Runtime> runtime) {
-                      loaded = std::move(runtime);
-                      done = true;
-                      done.notify_all();
-                    });
-    done.wait(false);
-    ASSERT_TRUE(loaded.ok()) << loaded.status();
-    owner_use_ = (*loaded)->BeginUse();
-    for (uint64_t epoch = 0; epoch < 4; ++epoch) CheckEpoch(**loaded, epoch);
+    const JobTable::Runtime loaded = Load(&owner_jobs_);
+    ASSERT_NE(loaded, nullptr);
+    owner_use_ = loaded->BeginUse();
+    for (uint64_t epoch = 0; epoch < 4; ++epoch) CheckEpoch(*loaded, epoch);
     ASSERT_EQ(owner_cache_.stats().records, kImages);
   }
   // A job of a worker that keeps `bytes` and owns nothing.
@@ -164,7 +180,7 @@ class RecordsServiceTest : public DiskFormsTest {
         RuntimeContext{.kernels = ImageKernels({}),
                        .cache = cache,
                        .bad_samples = &bad_,
-                       .ownership = &not_owned_,
+                       .ownership = &asking_owns_,
                        .asker = &client_,
                        .forms = JpegFormCodec()}));
     auto job = JobRuntime::Create(job_.info, std::move(source),
@@ -198,7 +214,7 @@ class RecordsServiceTest : public DiskFormsTest {
 
   const std::shared_ptr<const rpc::WorkerKey> key_ = *rpc::WorkerKey::Make();
   SampleCache owner_cache_{64 << 20, &uses_, Clock::Real(), kBothForms};
-  Ownership all_owned_, not_owned_;
+  Ownership all_owned_, asking_owns_;
   const RuntimeContext owner_context_{.kernels = ImageKernels({}),
                                       .cache = &owner_cache_,
                                       .bad_samples = &bad_,
@@ -230,6 +246,46 @@ TEST_F(RecordsServiceTest, RecordsAndFormsComeFromTheOwnerAndNotFromStorage) {
   EXPECT_EQ(client_.counters().found, 3 * kImages - 1);
   EXPECT_EQ(records_service_.given(), 3 * kImages - 1);
   EXPECT_GE(DecodesByForms(cache), 3 * kImages - SampleCache::kFirstPlain - 1);
+}
+
+// With their forms, and without a row that asks for them.
+TEST_F(RecordsServiceTest, ShardsThatMoveAreTakenFromTheirOwnerBefore) {
+  FillTheOwner();
+  SampleCache cache(64 << 20, &uses_, Clock::Real(), kBothForms);
+  const auto source = std::make_shared<SlowSource>(Storage());
+  const auto job = Asking(&cache, source);
+  const auto use = job->BeginUse();
+  JobTable jobs({}, &fetcher_, contexts_.back().get());
+  Load(&jobs);
+  std::vector<MovedShard> shards;
+  const ShardTable& table = job_.info.dataset.shards;
+  for (uint32_t shard = 0; shard < table.num_shards(); ++shard)
+    shards.push_back({shard, asking_owns_.PeerOf(job_.info.dataset.id, shard)});
+  Own(shards);
+  ShardMover mover(&jobs, &asking_owns_);
+  mover.Moved(job_.info.dataset.id, shards);
+  const MonotonicTime end = Clock::Real().Now() + std::chrono::seconds(30);
+  while (cache.stats().records < kImages && Clock::Real().Now() < end)
+    std::this_thread::yield();
+  EXPECT_EQ(cache.stats().records, kImages);
+  for (uint64_t epoch = 7; epoch < 9; ++epoch) CheckEpoch(*job, epoch);
+  EXPECT_EQ(source->reads, 0u);
+  EXPECT_GE(DecodesByForms(cache), kImages);
+  EXPECT_EQ(client_.counters().found, kImages);
+}
+
+TEST_F(RecordsServiceTest, NothingIsTakenWithoutRoomForIt) {
+  FillTheOwner();
+  SampleCache cache(20'000, &uses_, Clock::Real(), kBothForms);
+  const auto job = Asking(&cache);
+  const auto use = job->BeginUse();
+  const Peer peer = *asking_owns_.PeerOf(job_.info.dataset.id, 0);
+  uint64_t taken = 0;
+  for (uint64_t sample = 0; sample < kImages; ++sample)
+    taken += job->TakeFrom(peer, sample) ? 1 : 0;
+  EXPECT_GT(taken, 0u);
+  EXPECT_LT(taken, kImages);
+  EXPECT_LE(cache.stats().bytes, 20'000u);
 }
 
 TEST_F(RecordsServiceTest, WhatTheOwnerDoesNotKeepComesFromStorage) {
