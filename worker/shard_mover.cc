@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/shard_mover.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
-#include "core/log.h"
+#include "core/shard_table.h"
 #include "core/thread.h"
 
 namespace leat::worker {
@@ -23,7 +25,10 @@ void ShardMover::Moved(const std::string& dataset_id,
                        std::vector<MovedShard> shards) {
   if (shards.empty()) return;
   MutexLock lock(&mu_);
-  waiting_[dataset_id] = std::move(shards);
+  std::vector<MovedShard>& waiting = waiting_[dataset_id];
+  const size_t room = kMaxShards - std::min<size_t>(kMaxShards, waiting.size());
+  if (shards.size() > room) shards.resize(room);
+  std::ranges::move(shards, std::back_inserter(waiting));
   changed_.NotifyAll();
 }
 

@@ -8,8 +8,7 @@
 // One thread asks for one record after the other, in the order of samples. It
 // goes on to the next shard where a peer does not answer, keeps nothing more,
 // or is slower than storage, and where the sample cache has no room. Rows do
-// not wait for it. What was not begun when the owners change again is decided
-// anew.
+// not wait for it. Shards that move on before their turn are left out.
 // Thread-safe.
 #pragma once
 
@@ -38,7 +37,8 @@ class ShardMover {
 
   // kResourceExhausted: its thread cannot be had.
   const absl::Status& started() const { return started_; }
-  // Does not block.
+  // Does not block. Shards beyond kMaxShards that wait are not taken in
+  // advance.
   void Moved(const std::string& dataset_id, std::vector<MovedShard> shards);
   // Ends what is under way behind the record that is being taken.
   void Stop();
