@@ -14,13 +14,14 @@ import tempfile
 
 import large_data
 import one_core
+import photo_kinds
 from peers import LIMIT, environment, photos, runner
 from peers.runner import median
 from service import HERE, ROOT, Service, cpu_seconds, puller, result_of
 
 ONE_CORE_PEERS = tuple(dict.fromkeys(one_core.OPERATOR_PEERS + one_core.READER_PEERS))
-SECTIONS = ("rates", "caches", "storage", "cluster", "trainers", "stream", "start", "faults", "overhead", "operators",
-            "readers")
+SECTIONS = ("rates", "caches", "kinds", "storage", "cluster", "trainers", "stream", "start", "faults", "overhead",
+            "operators", "readers")
 # What a worker keeps of JPEG files in memory from the second epoch on.
 FORMS = ("none", "seek", "coefficients", "pixels", "all")
 
@@ -230,6 +231,7 @@ def show(out):
         ratio = median([r[name] / r["make_array_from_single_device_arrays"] for r in rounds])
         print(f"{name:52}{median([r[name] for r in rounds]):7.1f}{ratio:8.2f}   "
               + ", ".join(f"{r[name]:.1f}" for r in rounds))
+    photo_kinds.show(out)
     one_core.show(out)
 
 
@@ -256,6 +258,7 @@ def parse():
     try:
         wanted = runner.named(args.peers, ONE_CORE_PEERS)
         maker = args.build.resolve() / "tests/support/photos/leat_make_photos"
+        args.photo_maker = maker
         args.images, args.what = photos.choose(args.images, maker, ROOT / "build/bench")
     except (OSError, ValueError) as error:
         parser.error(str(error))
@@ -270,7 +273,7 @@ def main():
     machine = {"cores": args.threads, "processor": platform.processor() or platform.machine(),
                "system": platform.platform()}
     out = {"images": args.what, "machine": machine, "rounds": args.rounds, "seconds": args.seconds}
-    sections = {"rates": measure_rates, "caches": measure_caches,
+    sections = {"rates": measure_rates, "caches": measure_caches, "kinds": photo_kinds.measure,
                 "storage": large_data.measure_storage, "cluster": large_data.measure_cluster,
                 "trainers": measure_trainers, "stream": measure_stream, "start": measure_start,
                 "faults": measure_faults, "overhead": measure_overhead,

@@ -51,9 +51,9 @@ def _ended(code):
     return f"exit code {code}" if code <= 128 else f"killed by {signal.Signals(code - 128).name}"
 
 
-def compiled_limit(build):
-    """The yardstick's program, compiled once into `build`. Raises OSError that says what is missing."""
-    source, program = HERE / "jpeg_limit.cc", pathlib.Path(build) / "jpeg_limit"
+def compiled(build, name="jpeg_limit"):
+    """A program of this folder, compiled once into `build`. Raises OSError that says what is missing."""
+    source, program = HERE / f"{name}.cc", pathlib.Path(build) / name
     if program.exists() and program.stat().st_mtime >= source.stat().st_mtime:
         return program
     program.parent.mkdir(parents=True, exist_ok=True)
@@ -62,10 +62,10 @@ def compiled_limit(build):
     try:
         done = subprocess.run(argv, capture_output=True, text=True)
     except FileNotFoundError:
-        raise OSError("no c++ to compile jpeg_limit.cc: want Debian's g++") from None
+        raise OSError(f"no c++ to compile {source.name}: want Debian's g++") from None
     if done.returncode:
         missing = " (want Debian's libturbojpeg0-dev)" if "turbojpeg" in done.stderr else ""
-        raise OSError(f"jpeg_limit.cc does not compile{missing}: {done.stderr.strip().splitlines()[0]}")
+        raise OSError(f"{source.name} does not compile{missing}: {done.stderr.strip().splitlines()[0]}")
     making.rename(program)
     return program
 
@@ -96,7 +96,7 @@ class Peers:
         with tempfile.TemporaryFile("w+") as given:
             given.write("\n".join(names))
             given.seek(0)
-            return answer([compiled_limit(self._build), self._seconds, self._threads], self._seconds + PATIENCE_S,
+            return answer([compiled(self._build), self._seconds, self._threads], self._seconds + PATIENCE_S,
                           given=given)
 
     def _peer(self, name):

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A section of the table about kinds of photos, and numbers of threads: what forms of JPEG files gain for each.
+
+Photos are drawn (leat_make_photos) and compressed as each kind. The yardstick decodes the same files on as many
+threads.
+"""
+
+import concurrent.futures
+import copy
+import pathlib
+import subprocess
+
+from peers import LIMIT, photos, runner
+from service import ROOT, Service, puller, result_of
+
+# Name -> how a photo is compressed, its longest side, how many there are.
+KINDS = {
+    "0.2 MP 4:2:0": ("420", 640, 256),
+    "0.2 MP 4:4:4": ("444", 640, 256),
+    "0.2 MP progressive": ("progressive", 640, 256),
+    "1 MP 4:2:0": ("420", 1400, 128),
+    "12 MP 4:2:0": ("420", 4608, 64),
+}
+THREADS = (1, 2, 4)  # of the first kind
+FORMS = ("none", "seek", "coefficients", "all")
+
+
+def make(args, kind, folder):
+    """The photos of a kind, in a folder."""
+    coding, side, count = KINDS[kind]
+    drawn = folder.with_suffix(".drawn")
+    subprocess.run([args.photo_maker, drawn, str(count), "--max-side", str(side)], check=True)
+    program = runner.compiled(ROOT / "build/bench", "jpeg_recode")
+
+    def recode(path):
+        to = folder / pathlib.Path(path).relative_to(drawn)
+        to.parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run([program, coding, path, to], check=True)
+
+    with concurrent.futures.ThreadPoolExecutor(args.threads) as pool:
+        list(pool.map(recode, photos.files(drawn)))
+
+
+def measure(args, out):
+    """Rounds of: each kind on all cores, and the first one by threads. Rates are of later epochs."""
+    folders = {}
+    for kind in KINDS:
+        folders[kind] = args.folder / f"kind-{len(folders)}"
+        make(args, kind, folders[kind])
+    cases = [(kind, kind, args.threads) for kind in KINDS]
+    first = next(iter(KINDS))
+    cases += [(f"{first}, threads {threads}", first, threads) for threads in THREADS]
+    rounds = out["kinds"] = []
+    for number in range(args.rounds):
+        one = {}
+        for name, kind, threads in cases:
+            own = copy.copy(args)
+            own.threads = threads
+            limit = runner.Peers(folders[kind], args.seconds, threads, None, ROOT / "build/bench").rate(LIMIT)
+            one[name] = {LIMIT: limit}
+            for forms in FORMS:
+                folder = args.folder / f"kinds{number}" / name.replace(" ", "-") / forms
+                folder.mkdir(parents=True)
+                with Service(own, folder, workers=1, flags=("--forms", forms, "--cache", "3GiB")) as service:
+                    one[name][forms] = result_of(puller(
+                        own, "kept", "--address", service.coordinator.address, images=folders[kind]))["img_per_s"]
+        rounds.append(one)
+
+
+def show(out):
+    rounds = out.get("kinds", [])
+    if not rounds:
+        return
+    print("\nKinds of photos from the fifth epoch on, one worker to NumPy, by its --forms: ratio to bare full decode "
+          "of the same files on as many threads")
+    print(f"{'':26}{'limit, img/s':>12}" + "".join(f"{forms:>14}" for forms in FORMS) + "   rounds")
+    for name in rounds[0]:
+        ratios = {forms: [one[name][forms] / one[name][LIMIT] for one in rounds] for forms in FORMS}
+        print(f"{name:26}{runner.median([one[name][LIMIT] for one in rounds]):12.0f}"
+              + "".join(f"{runner.median(values):14.2f}" for values in ratios.values()) + "   "
+              + "; ".join(", ".join(f"{value:.2f}" for value in values) for values in ratios.values()))
