@@ -75,7 +75,12 @@ std::optional<StoredSample> PeerRecords::Ask(const Peer& peer,
   absl::StatusOr<PackedRecord> packed = options_.asker->Ask(
       peer, options_.dataset, record, options_.codec.version, Timeout());
   std::optional<StoredSample> sample;
-  if (packed.ok()) sample = Unpack(*std::move(packed));
+  if (packed.ok()) {
+    const bool has_form = !packed->form.empty();
+    sample = Unpack(*std::move(packed));
+    if (!sample || (has_form && sample->form == nullptr))
+      options_.asker->Refuse(peer);
+  }
   const Duration took = clock_.Now() - began;
   double saved_ns = 0;
   if (sample && sample->form != nullptr)

@@ -61,6 +61,8 @@ class RecordAsker {
                                            uint64_t record,
                                            uint16_t form_version,
                                            Duration timeout) = 0;
+  // What Ask gave is no record of the dataset, or its form is not the record's.
+  virtual void Refuse(const Peer& peer) = 0;
 };
 
 struct PeerRecordsOptions {

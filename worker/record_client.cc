@@ -137,6 +137,22 @@ absl::StatusOr<PackedRecord> RecordClient::Ask(const Peer& peer,
                       .form_kind = answer.form_kind()};
 }
 
+void RecordClient::Refuse(const Peer& peer) {
+  ++refused_;
+  LOG_WARN(
+      "record.refused peer={} address={} error=\"it is not what was asked "
+      "for\"",
+      peer.name, peer.address);
+  std::shared_ptr<Connection> connection;
+  {
+    MutexLock lock(&mu_);
+    const auto it = connections_.find(peer.address);
+    if (it != connections_.end()) connection = it->second;
+  }
+  if (connection != nullptr)
+    Ended(connection.get(), DataLoss("it is not what was asked for"));
+}
+
 void RecordClient::Ended(Connection* connection, const absl::Status& status) {
   MutexLock lock(&mu_);
   if (status.ok() || absl::IsNotFound(status)) {

@@ -42,7 +42,8 @@ class RecordClient final : public RecordAsker {
     uint64_t found = 0;    // records that came
     uint64_t missing = 0;  // that the peer did not keep
     uint64_t failed = 0;   // no answer
-    uint64_t refused = 0;  // answers that were damaged, or not the peer's
+    // Answers that were damaged, not the peer's, or not what they should be.
+    uint64_t refused = 0;
   };
 
   // `clock` outlives it.
@@ -52,6 +53,7 @@ class RecordClient final : public RecordAsker {
   absl::StatusOr<PackedRecord> Ask(const Peer& peer, const Digest& dataset,
                                    uint64_t record, uint16_t form_version,
                                    Duration timeout) override;
+  void Refuse(const Peer& peer) override;
 
   // REQUIRES: `security` was checked.
   void ReplaceSecurity(rpc::Security security);

@@ -34,7 +34,9 @@ class FakeAsker final : public RecordAsker {
     return PackedRecord{.record = PackSample(sample)};
   }
 
-  uint64_t asked = 0;
+  void Refuse(const Peer&) override { ++refused; }
+
+  uint64_t asked = 0, refused = 0;
   Duration takes = milliseconds(1), last_timeout{};
   bool keeps = true;
 

@@ -365,6 +365,7 @@ TEST_F(RecordsServiceTest, WrongRecordsAndFormsOfTheOwnerAreNotUsed) {
     const auto job = Asking(&cache);
     CheckEpoch(*job, i);
     EXPECT_EQ(DecodesByForms(cache), 0u) << i;
+    EXPECT_EQ(client_.counters().refused, i + 1) << "it is left alone";
   }
 }
 
