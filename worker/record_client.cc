@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "core/crc32c.h"
@@ -33,6 +34,11 @@ absl::Status CheckAnswer(const Peer& peer, const v1::GetRecordRequest& request,
 std::vector<std::byte> BytesOf(const std::string& text) {
   const auto bytes = std::as_bytes(std::span(text));
   return {bytes.begin(), bytes.end()};
+}
+
+void Warn(std::string_view what, const Peer& peer, const absl::Status& why) {
+  LOG_WARN("record.{} peer={} address={} error=\"{}\"", what, peer.name,
+           peer.address, Message(why));
 }
 
 }  // namespace
@@ -124,12 +130,13 @@ absl::StatusOr<PackedRecord> RecordClient::Ask(const Peer& peer,
   if (status.ok()) {
     status = CheckAnswer(peer, request, answer);
     ++(status.ok() ? found_ : refused_);
+    if (!status.ok()) Warn("refused", peer, status);
+  } else if (absl::IsNotFound(status)) {
+    ++missing_;
   } else {
-    ++(absl::IsNotFound(status) ? missing_ : failed_);
+    ++failed_;
+    if (!absl::IsCancelled(status)) Warn("unanswered", peer, status);
   }
-  if (!status.ok() && !absl::IsNotFound(status) && !absl::IsCancelled(status))
-    LOG_WARN("record.refused peer={} address={} error=\"{}\"", peer.name,
-             peer.address, Message(status));
   Ended(connection.get(), status);
   RETURN_IF_ERROR(status);
   return PackedRecord{.record = BytesOf(answer.record()),
@@ -138,19 +145,16 @@ absl::StatusOr<PackedRecord> RecordClient::Ask(const Peer& peer,
 }
 
 void RecordClient::Refuse(const Peer& peer) {
+  const absl::Status why = DataLoss("it is not what was asked for");
   ++refused_;
-  LOG_WARN(
-      "record.refused peer={} address={} error=\"it is not what was asked "
-      "for\"",
-      peer.name, peer.address);
+  Warn("refused", peer, why);
   std::shared_ptr<Connection> connection;
   {
     MutexLock lock(&mu_);
     const auto it = connections_.find(peer.address);
     if (it != connections_.end()) connection = it->second;
   }
-  if (connection != nullptr)
-    Ended(connection.get(), DataLoss("it is not what was asked for"));
+  if (connection != nullptr) Ended(connection.get(), why);
 }
 
 void RecordClient::Ended(Connection* connection, const absl::Status& status) {
