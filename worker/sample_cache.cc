@@ -166,7 +166,7 @@ void SampleCache::Keep(Dataset& dataset, const Record& record,
 
 bool SampleCache::MakeRoom(Dataset& dataset, uint64_t rank, uint64_t bytes,
                            Gone* gone) {
-  if (!shares_.HasRoom(bytes)) DropNotOwned(gone);
+  if (!shares_.HasRoom(bytes)) DropNotOwned(clock_.Now(), gone);
   if (!shares_.Admits(&dataset, rank, bytes)) return false;
   while (!shares_.HasRoom(bytes)) {
     auto* const giver = static_cast<Dataset*>(shares_.Giver(&dataset, bytes));
@@ -189,11 +189,13 @@ void SampleCache::DropTop(Dataset& dataset, Gone* gone) {
   Take(dataset, top, gone);
 }
 
-// Of datasets whose owners have changed since the last time.
-void SampleCache::DropNotOwned(Gone* gone) {
+// Of datasets whose owners have changed since the last time, and until then.
+void SampleCache::DropNotOwned(MonotonicTime changed_until, Gone* gone) {
   for (const auto& [key, each] : datasets_) {
     Dataset& dataset = *each;
-    if (!std::exchange(dataset.owned_changed, false)) continue;
+    if (!dataset.owned_changed || dataset.owned_changed_at > changed_until)
+      continue;
+    dataset.owned_changed = false;
     const auto others = std::partition(
         dataset.heap.begin(), dataset.heap.end(), [&](const Kept& kept) {
           return kept.shard >= dataset.owned.size() ||
@@ -236,6 +238,7 @@ void SampleCache::SetOwned(const std::string& id,
     if (dataset->id != id) continue;
     dataset->owned = owned;
     dataset->owned_changed = true;
+    dataset->owned_changed_at = clock_.Now();
   }
 }
 

@@ -7,7 +7,8 @@
 // dataset those of the lowest ranks that fit, whatever order they come in, and
 // none is given up while jobs read the dataset, but for lower ranks and for
 // other datasets' shares. Records of shards that this worker does not own any
-// more go first, as soon as room is wanted, for records or for forms.
+// more go first, as soon as room is wanted for records, or after a minute for
+// forms.
 //
 // A dataset is known by a digest of what its records are (their files'
 // identities included) and of what its reader takes of them. So a file that
@@ -172,7 +173,8 @@ class SampleCache {
   bool MakeRoom(Dataset& dataset, uint64_t rank, uint64_t bytes, Gone* gone)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void DropTop(Dataset& dataset, Gone* gone) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void DropNotOwned(Gone* gone) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void DropNotOwned(MonotonicTime changed_until, Gone* gone)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Take(Dataset& dataset, const Kept& kept, Gone* gone)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ForgetSome(Gone* gone) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -20,7 +20,6 @@
 namespace leat::worker {
 namespace {
 
-constexpr uint64_t kFullOf = 8;  // room is short from 7/8 of the limit on
 constexpr uint64_t kLeastMeasured = 8;  // decodes or forms, for a mean
 // What is assumed of photos as long as it was not measured: of a plain
 // decode's time, and of the record's bytes.
@@ -164,10 +163,6 @@ void SampleCache::Plan(MonotonicTime now, Gone* gone) {
   const double seconds =
       std::max(1e-3, std::chrono::duration<double>(now - planned_at_).count());
   planned_at_ = now;
-  // Forms of own records are worth more than records of others.
-  if (form_bytes_ > 0 &&
-      shares_.bytes() + form_bytes_ > limit_bytes_ - limit_bytes_ / kFullOf)
-    DropNotOwned(gone);
   std::vector<Dataset*> planned;
   std::vector<FormDemand> demands;
   double to_keep_bytes = 0;
@@ -185,6 +180,15 @@ void SampleCache::Plan(MonotonicTime now, Gone* gone) {
   for (size_t i = 0; i < planned.size(); ++i)
     for (size_t way = 1; way < kDecodeWays; ++way)
       planned[i]->wanted_below[way] = RankBelow(shares[i].from[way]);
+  // Where forms lack room, those of own records are worth more than records of
+  // others, once the new owners have had time to ask for these. The next plan
+  // has the room.
+  const size_t best = forms_.pixels         ? WayOf(JpegFormKind::kPixels)
+                      : forms_.coefficients ? WayOf(JpegFormKind::kCoefficients)
+                                            : WayOf(JpegFormKind::kSeekIndex);
+  if (std::ranges::any_of(
+          shares, [&](const FormShare& share) { return share.from[best] < 1; }))
+    DropNotOwned(now - kPlanPeriod, gone);
   SetFormRoom();
 }
 

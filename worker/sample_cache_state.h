@@ -77,6 +77,7 @@ class SampleCache::Dataset final : public CachedDataset {
   std::vector<Kept> heap;
   std::vector<bool> owned;
   bool owned_changed = false;
+  MonotonicTime owned_changed_at{};
   uint64_t records = 0;  // 0: not known
   // By rank and record.
   std::map<std::pair<uint64_t, uint64_t>, FormCost> forms;

@@ -87,7 +87,7 @@ class Meddler final : public v1::RecordsService::Service {
   const Change change_;
 };
 
-// What MadeOf says fits again.
+// Makes the checksum and the proof fit what the answer holds.
 void Seal(const rpc::WorkerKey& key, const v1::GetRecordRequest& request,
           v1::GetRecordResponse* answer) {
   answer->set_crc32c(ExtendCrc32c(Crc32c(answer->record()),
@@ -141,7 +141,7 @@ class RecordsServiceTest : public DiskFormsTest {
     for (uint32_t shard = 0; shard < shards; ++shard) of->add_shards(shard);
     asking_owns_.Set(message.dataset_id(), OwnedShards::From(message));
   }
-  // Who asks owns these now.
+  // Makes the worker that asks the owner of these shards.
   void Own(const std::vector<MovedShard>& shards) {
     OwnedShards owned;
     owned.owned.resize(shards.size(), true);
@@ -308,7 +308,7 @@ TEST_F(RecordsServiceTest, AnswersThatAreNotTheOwnersAreRefused) {
       [&](const auto& request, auto* answer) {
         Seal(*stranger, request, answer);
       },
-      // The proof of another record, and of another call.
+      // These proofs are of another record, and of another call.
       [&](const auto& request, auto* answer) {
         v1::GetRecordRequest other = request;
         other.set_record(request.record() + 1);
@@ -345,11 +345,11 @@ TEST_F(RecordsServiceTest, WrongRecordsAndFormsOfTheOwnerAreNotUsed) {
       seal([](const auto&, auto* answer) {
         answer->mutable_record()->resize(answer->record().size() - 1);
       }),
-      // One field instead of two.
+      // The record says that it has one field, and the reader gives two.
       seal([](const auto&, auto* answer) {
         answer->mutable_record()->at(4) = 1;
       }),
-      // A form that is damaged, of another record, of no kind.
+      // These forms are damaged, of another record, and of no kind.
       seal([](const auto&, auto* answer) {
         if (!answer->form().empty())
           answer->mutable_form()->at(answer->form().size() / 2) ^= 1;

@@ -264,6 +264,31 @@ TEST(SampleCacheForms, FormsOfADatasetThatNobodyReadsGiveWayToOthers) {
   EXPECT_EQ(photos.cache.stats().records, 2 * kRecords);
 }
 
+// Records of shards that have moved give way to forms of this worker's own, and
+// stay while there is room for both: the new owner may ask for them.
+TEST(SampleCacheForms, RecordsOfOthersGiveWayWhereRoomIsShort) {
+  for (const bool is_short : {true, false}) {
+    const uint64_t forms = is_short ? 30 : 200;
+    FormedCache one(100 * kPhotoCost + forms * kCoefsCost);
+    const auto photos = one.Open("one", 100);
+    for (uint64_t record = 50; record < 100; ++record)
+      one.cache.Get(photos, {.number = record, .shard = 1}, true, ReadPhoto)
+          .IgnoreError();
+    const auto epochs = [&] {
+      for (int epoch = 0; epoch < 6; ++epoch) {
+        one.Epoch(photos, 50);
+        one.clock.Advance(SampleCache::kPlanPeriod);
+      }
+    };
+    epochs();
+    EXPECT_EQ(one.cache.stats().records, 100u);
+    one.cache.SetOwned("one", {true, false});
+    epochs();
+    EXPECT_EQ(one.cache.stats().records, is_short ? 50u : 100u);
+    EXPECT_EQ(one.Stats("one", JpegFormKind::kCoefficients).entries, 50u);
+  }
+}
+
 TEST(SampleCacheForms, AreOfTheVeryBytesThatAreKept) {
   FormedCache photos(100'000'000);
   const auto dataset = photos.Open("one", 20);
