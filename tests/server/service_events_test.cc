@@ -142,7 +142,8 @@ TEST_F(Events, AreFollowedByABoundedNumber) {
     contexts.push_back(client_->Context(60));
     readers.push_back(
         client_->admin().WatchEvents(contexts.back().get(), request));
-    ASSERT_TRUE(readers.back()->Read(&response));
+    // The first answer may come before there is an event.
+    ASSERT_EQ(Next(readers.back(), "finding.raised").type(), "finding.raised");
   }
   const auto refused = client_->Context();
   const Reader third = client_->admin().WatchEvents(refused.get(), request);
