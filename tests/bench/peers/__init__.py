@@ -9,9 +9,11 @@ LIMIT = "limit"
 # Name -> module here, its function that gives batches, and what tells the function's peers apart.
 PEERS = {
     "tfdata": ("of_tensorflow", "in_process", {}),
+    "tfdata_cache": ("of_tensorflow", "cached", {}),
     "tfdata_service": ("of_tensorflow", "by_service", {}),
     "torch_pil": ("of_torch", "pillow", {}),
     "torch_v2": ("of_torch", "torchvision", {}),
+    "torchcodec": ("of_torch", "torchcodec", {}),
     "grain_pil": ("of_grain", "pillow", {}),
     "dali_cpu_fused": ("of_dali", "batches", {"fused": True}),
     "dali_cpu": ("of_dali", "batches", {"fused": False}),

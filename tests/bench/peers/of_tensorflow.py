@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tf.data, in this process and as a service with one worker, over gRPC on the loopback."""
+"""tf.data: in this process, also with decoded images in memory, and as a service with one worker, over gRPC on the
+loopback."""
 
 import multiprocessing
 
@@ -8,27 +9,53 @@ import tensorflow as tf
 from peers import AREA, ASPECT, BATCH, SIDE
 
 
-def _image(path):
-    encoded = tf.io.read_file(path)
+def _part(shape):
+    """Top, left, height and width of a random part."""
     begin, size, _ = tf.image.sample_distorted_bounding_box(
-        tf.image.extract_jpeg_shape(encoded), tf.zeros([1, 0, 4]), min_object_covered=0.0, aspect_ratio_range=ASPECT,
-        area_range=AREA, use_image_if_no_bounding_boxes=True)
-    part = tf.concat([begin[:2], size[:2]], axis=0)  # top, left, height, width
-    image = tf.image.decode_and_crop_jpeg(encoded, part, channels=3)
+        shape, tf.zeros([1, 0, 4]), min_object_covered=0.0, aspect_ratio_range=ASPECT, area_range=AREA,
+        use_image_if_no_bounding_boxes=True)
+    return tf.concat([begin[:2], size[:2]], axis=0)
+
+
+def _small(image):
     image = tf.image.resize(image, (SIDE, SIDE), method="bilinear", antialias=False)
     return tf.cast(tf.image.random_flip_left_right(image), tf.uint8)
 
 
-def _dataset(files, threads):
+def _image(path):
+    encoded = tf.io.read_file(path)
+    part = _part(tf.image.extract_jpeg_shape(encoded))
+    return _small(tf.image.decode_and_crop_jpeg(encoded, part, channels=3))
+
+
+def _decoded(path):
+    return tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
+
+
+def _part_of(image):
+    top, left, height, width = tf.unstack(_part(tf.shape(image)))
+    return _small(tf.image.crop_to_bounding_box(image, top, left, height, width))
+
+
+def _batches(images, image_of, threads):
     options = tf.data.Options()
     options.threading.private_threadpool_size = threads
-    images = tf.data.Dataset.from_tensor_slices(files).shuffle(2000).repeat()
-    images = images.map(_image, num_parallel_calls=threads, deterministic=False)
+    images = images.shuffle(2000).repeat().map(image_of, num_parallel_calls=threads, deterministic=False)
     return images.batch(BATCH, drop_remainder=True).with_options(options)
+
+
+def _dataset(files, threads):
+    return _batches(tf.data.Dataset.from_tensor_slices(files), _image, threads)
 
 
 def in_process(files, seconds, threads):
     return _dataset(files, threads).prefetch(2).as_numpy_iterator()
+
+
+def cached(files, seconds, threads):
+    """A first epoch fills the cache before the first batch, as shuffling wants it whole."""
+    images = tf.data.Dataset.from_tensor_slices(files).map(_decoded, num_parallel_calls=threads).cache()
+    return _batches(images, _part_of, threads).prefetch(2).as_numpy_iterator()
 
 
 def _serve(address):

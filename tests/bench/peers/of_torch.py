@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch's DataLoader, a process a core, over Pillow or over torchvision's decoder and transforms (v2)."""
+"""torch's DataLoader, a process a core, over Pillow, or over torchvision's transforms (v2) behind torchvision's decoder
+or TorchCodec's, which takes its place."""
 
 from torch.utils.data import DataLoader, Dataset
 
@@ -31,12 +32,24 @@ def pillow(files, seconds, threads):
     return _batches(files, threads, image_of)
 
 
-def torchvision(files, seconds, threads):
-    from torchvision.io import ImageReadMode, decode_jpeg, read_file
+def _changed():
     from torchvision.transforms import v2
 
-    change = v2.Compose([
+    return v2.Compose([
         v2.RandomResizedCrop(SIDE, scale=AREA, ratio=ASPECT, antialias=True),
         v2.RandomHorizontalFlip(),
     ])
+
+
+def torchvision(files, seconds, threads):
+    from torchvision.io import ImageReadMode, decode_jpeg, read_file
+
+    change = _changed()
     return _batches(files, threads, lambda path: change(decode_jpeg(read_file(path), mode=ImageReadMode.RGB)))
+
+
+def torchcodec(files, seconds, threads):
+    from torchcodec.decoders import decode_jpeg
+
+    change = _changed()
+    return _batches(files, threads, lambda path: change(decode_jpeg(path, mode="RGB")))
