@@ -169,6 +169,15 @@ void DiskForms::KeepForm(const DatasetPtr& dataset, uint64_t record,
   writer_->Offer(entries.on_disk, key, {bytes.begin(), bytes.end()});
 }
 
+bool DiskForms::HasRefused(const DatasetPtr& dataset, uint64_t record,
+                           JpegFormKind kind) const {
+  const Dataset::Entries& entries = dataset->forms[WayOf(kind)];
+  if (entries.on_disk == nullptr) return false;
+  const std::optional<uint64_t> size =
+      cache_->SizeOf(dataset->KeyOf(entries, record));
+  return size.has_value() && *size <= kRefusedBytes;
+}
+
 void DiskForms::RefuseForm(const DatasetPtr& dataset, uint64_t record,
                            JpegFormKind kind) const {
   const Dataset::Entries& entries = dataset->forms[WayOf(kind)];

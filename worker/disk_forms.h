@@ -95,6 +95,9 @@ class DiskForms {
              size_t file_bytes) const;
   void KeepForm(const DatasetPtr& dataset, uint64_t record,
                 const KeptForm& form) const;
+  // Whether the disk says that none of this kind can be made of its file.
+  bool HasRefused(const DatasetPtr& dataset, uint64_t record,
+                  JpegFormKind kind) const;
   // None can be made of its file.
   void RefuseForm(const DatasetPtr& dataset, uint64_t record,
                   JpegFormKind kind) const;

@@ -53,7 +53,12 @@ void SampleForms::AskDisk(FormWish* wish) {
 FormKinds SampleForms::DiskLacks(const KeptForm& used) const {
   const FormKinds kinds = disk_.forms->kinds();
   JpegFormKind next = JpegFormKind::kCoefficients;
-  if (used.form == nullptr && kinds.seek_index) next = JpegFormKind::kSeekIndex;
+  // Of a progressive file there are coefficients alone. That it has no seek
+  // index was found out in an epoch before.
+  if (used.form == nullptr && kinds.seek_index &&
+      !disk_.forms->HasRefused(disk_.dataset, record_,
+                               JpegFormKind::kSeekIndex))
+    next = JpegFormKind::kSeekIndex;
   // Seek indexes from the disk alone: of others it is not known that the record
   // was asked for in an epoch before.
   if (used.form != nullptr &&

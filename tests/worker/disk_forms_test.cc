@@ -142,11 +142,12 @@ TEST_F(DiskFormsTest, MemoryTakesFormsFromTheDiskAndGivesItItsOwn) {
   }
 }
 
+// Once for each kind, in two epochs.
 TEST_F(DiskFormsTest, WhatHasNoFormsIsTriedOnce) {
   std::vector<std::string> files;
   for (uint32_t seed = 1; seed <= 40; ++seed)
     files.push_back(MakeJpeg(
-        {.width = 90, .height = 70, .progressive = true, .seed = seed}));
+        {.width = 90, .height = 70, .restart_interval = 3, .seed = seed}));
   WriteImages(files);
   Restart();
   SampleCache memory(0, &uses_, Clock::Real(), kBothForms);
@@ -156,16 +157,44 @@ TEST_F(DiskFormsTest, WhatHasNoFormsIsTriedOnce) {
     CheckEpoch(*job, epoch);
     Written();
   }
-  const uint64_t entries = OnDisk(JpegFormKind::kSeekIndex).entries;
-  EXPECT_EQ(entries, 40u);
+  for (const auto kind :
+       {JpegFormKind::kSeekIndex, JpegFormKind::kCoefficients}) {
+    EXPECT_EQ(OnDisk(kind).entries, 40u);
+    EXPECT_LT(OnDisk(kind).bytes, 40u * 64);
+  }
   job.reset();
   Restart();
   job = Job(&memory, disk_.get());
   CheckEpoch(*job, 4);
   Written();
-  EXPECT_EQ(OnDisk(JpegFormKind::kSeekIndex).entries, entries);
-  EXPECT_EQ(OnDisk(JpegFormKind::kCoefficients).entries, 0u);
+  for (const auto kind :
+       {JpegFormKind::kSeekIndex, JpegFormKind::kCoefficients})
+    EXPECT_EQ(OnDisk(kind).entries, 40u);
   EXPECT_EQ(DecodesByForms(memory), 0u);
+  EXPECT_EQ(cache_->stats().damaged, 0u);
+}
+
+TEST_F(DiskFormsTest, ProgressiveFilesHaveCoefficientsFromTheSecondEpochOn) {
+  std::vector<std::string> files;
+  for (uint32_t seed = 1; seed <= 40; ++seed)
+    files.push_back(MakeJpeg(
+        {.width = 90, .height = 70, .progressive = true, .seed = seed}));
+  WriteImages(files);
+  Restart();
+  SampleCache memory(0, &uses_, Clock::Real(), kBothForms);
+  auto job = Job(&memory, disk_.get());
+  const auto use = job->BeginUse();
+  for (uint64_t epoch = 0; epoch < 2; ++epoch) {
+    CheckEpoch(*job, epoch);
+    Written();
+  }
+  EXPECT_GT(OnDisk(JpegFormKind::kCoefficients).bytes, 40u * 1000);
+  EXPECT_EQ(DecodesByForms(memory), 0u);
+  job.reset();
+  Restart();
+  job = Job(&memory, disk_.get());
+  CheckEpoch(*job, 2);
+  EXPECT_GT(DecodesByForms(memory), 20u);
   EXPECT_EQ(cache_->stats().damaged, 0u);
 }
 

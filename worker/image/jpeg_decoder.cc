@@ -47,7 +47,6 @@ struct JpegDecoder::State {
   ImageLimits limits;
   Header header;
   uint64_t working_bytes = 0;
-  std::span<const std::byte> file;
   FormDecoding forms;
   const Pixels* served = nullptr;  // copied in place of the decoding
   // Whether the decoding in progress reads a part only.
@@ -70,6 +69,8 @@ struct JpegDecoder::State {
 
   void Create();
   bool ReadHeader();
+  bool ReadStandIn();
+  bool CanGiveUpForms() const;
   absl::Status Prepare(const Rect& of, bool to_gray, bool to_dense,
                        bool may_be_partial);
   absl::Status BeginDecoding(const Rect& of, bool to_gray, bool to_dense,
@@ -126,10 +127,33 @@ bool JpegDecoder::State::ReadHeader() {
   }
   jpeg_destroy_decompress(&cinfo);
   Create();
-  jpeg_mem_src(&cinfo, reinterpret_cast<const unsigned char*>(file.data()),
-               static_cast<unsigned long>(file.size()));
+  const std::span<const std::byte> source = forms.source();
+  jpeg_mem_src(&cinfo, reinterpret_cast<const unsigned char*>(source.data()),
+               static_cast<unsigned long>(source.size()));
   jpeg_read_header(&cinfo, TRUE);
   return true;
+}
+
+// Reads the header that stands in the file's place. False: it is of another
+// image.
+bool JpegDecoder::State::ReadStandIn() {
+  const J_COLOR_SPACE colours = cinfo.jpeg_color_space;
+  if (!ReadHeader() || cinfo.progressive_mode ||
+      cinfo.jpeg_color_space != colours ||
+      int64_t{cinfo.image_width} != header.size.width ||
+      int64_t{cinfo.image_height} != header.size.height ||
+      cinfo.num_components != header.components)
+    return false;
+  for (int i = 0; i < std::min(header.components, 4); ++i)
+    if (cinfo.comp_info[i].h_samp_factor != header.h_samp[i] ||
+        cinfo.comp_info[i].v_samp_factor != header.v_samp[i])
+      return false;
+  return true;
+}
+
+// Whether the file itself may be decoded where decoding has failed.
+bool JpegDecoder::State::CanGiveUpForms() const {
+  return errors.no_mcus || forms.stands_in();
 }
 
 bool JpegDecoder::State::Begin() {
@@ -146,6 +170,7 @@ bool JpegDecoder::State::Begin() {
                                   : JCS_EXT_RGBX;
   jpeg_start_decompress(&cinfo);
   forms.Begin(&cinfo);
+  if (forms.stands_in() && !forms.used()) return false;
   left = static_cast<int>(window.x);
   rows_to_discard = static_cast<int>(window.y);
   if (!partial) return true;
@@ -212,7 +237,7 @@ absl::Status JpegDecoder::State::Fill(int rows) {
   }
   rows_done = 0;
   if (damage.ok() && !ReadStrip(rows) &&
-      !(errors.no_mcus && BeginWithoutForms() && ReadStrip(rows)))
+      !(CanGiveUpForms() && BeginWithoutForms() && ReadStrip(rows)))
     RETURN_IF_ERROR(Lose(window.y + window.height - rows_left + rows_done));
   for (int i = rows_done; i < rows; ++i) memset(row_pointers[i], 0, row_bytes);
   rows_left -= rows;
@@ -267,7 +292,6 @@ absl::Status JpegDecoder::Open(std::span<const std::byte> bytes,
   if (bytes.size() < 3 || data[0] != 0xff || data[1] != 0xd8 || data[2] != 0xff)
     return InvalidArgument("not a JPEG image: looks like {}", LooksLike(bytes));
   s.errors.Forget();
-  s.file = bytes;
   s.forms.Open(bytes, form);
   if (!s.ReadHeader()) return s.errors.ToStatus();
   if (absl::Status status = s.Check(); !status.ok()) return status;
@@ -349,7 +373,7 @@ absl::StatusOr<std::unique_ptr<const Pixels>> JpegDecoder::State::DecodePixels(
   RETURN_IF_ERROR(FillAll(reinterpret_cast<uint8_t*>(pixels.data()),
                           static_cast<ptrdiff_t>(row_bytes)));
   RETURN_IF_ERROR(damage);
-  return Pixels::Of(file, header.size, gray, std::move(pixels));
+  return Pixels::Of(forms.source(), header.size, gray, std::move(pixels));
 }
 
 absl::Status JpegDecoder::State::BeginDecoding(const Rect& of, bool to_gray,
@@ -368,8 +392,13 @@ absl::Status JpegDecoder::State::BeginDecoding(const Rect& of, bool to_gray,
     left = 0;
     return absl::OkStatus();
   }
+  if (forms.StandIn(cinfo) && !ReadStandIn()) {
+    forms.StandBack();
+    errors.Forget();
+    if (!ReadHeader()) return errors.ToStatus();
+  }
   partial = may_be_partial && PartialIsExact(cinfo);
-  if (Begin() || (errors.no_mcus && BeginWithoutForms()))
+  if (Begin() || (CanGiveUpForms() && BeginWithoutForms()))
     return absl::OkStatus();
   left = 0;
   return Lose(window.y);

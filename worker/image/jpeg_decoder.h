@@ -114,12 +114,12 @@ class JpegDecoder {
   void MakeForms(FormKinds kinds, size_t max_bytes);
   // Such a form, after the window's last row was read; each once. Where the
   // window ends above the image's end, the rest of the codes are gone through
-  // here. kFailedPrecondition: the file is of a kind without this form, or
-  // nobody has asked for it. kDataLoss: a part of the file is damaged; the
-  // window need not be. kResourceExhausted: over `max_bytes`, or pixels cannot
-  // be decoded within the limits. kUnimplemented: libjpeg is one that McuForms
-  // do not work with.
-  // REQUIRES: the file's bytes are still there.
+  // here. kFailedPrecondition: the file is of a kind without this form, nobody
+  // has asked for it, or decoding did not begin. kDataLoss: a part of the file
+  // is damaged; the window need not be. kResourceExhausted: over `max_bytes`,
+  // or pixels cannot be decoded within the limits. kUnimplemented: libjpeg is
+  // one that McuForms do not work with. REQUIRES: the file's bytes are still
+  // there.
   absl::StatusOr<std::unique_ptr<const JpegForm>> TakeForm(JpegFormKind kind);
   // Whether the form that was given is used: so far, and for the window that
   // was started last.

@@ -1,9 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// A JPEG file is a row of segments: 0xFF, a marker byte and, for most markers,
-// a 16-bit length and that much content. After the start-of-scan segment
-// entropy-coded data follow, in which every 0xFF byte is followed by 0 or a
-// restart marker.
 #include "worker/image/jpeg_header.h"
 
 #include <algorithm>
@@ -13,6 +8,7 @@
 #include <string_view>
 
 #include "fmt/format.h"
+#include "worker/image/jpeg_segments.h"
 
 namespace leat::worker {
 namespace {
@@ -20,51 +16,6 @@ namespace {
 using Bytes = std::span<const std::byte>;
 
 uint8_t At(Bytes bytes, size_t i) { return static_cast<uint8_t>(bytes[i]); }
-
-struct Segment {
-  uint8_t marker = 0;
-  Bytes content;
-};
-
-// Walks the segments before the first scan.
-class SegmentWalker {
- public:
-  explicit SegmentWalker(Bytes jpeg) : jpeg_(jpeg) {}
-
-  // nullopt: the first scan's header was reached (position() is at it), or the
-  // bytes end.
-  std::optional<Segment> Next() {
-    while (position_ + 4 <= jpeg_.size()) {
-      if (At(jpeg_, position_) != 0xff) {
-        ++position_;
-        continue;
-      }
-      const uint8_t marker = At(jpeg_, position_ + 1);
-      if (marker == 0xff) {  // fill byte
-        ++position_;
-        continue;
-      }
-      if (marker == 0xda) return std::nullopt;
-      if (marker == 0 || marker == 1 || (marker >= 0xd0 && marker <= 0xd9)) {
-        position_ += 2;
-        continue;
-      }
-      const size_t length = size_t{At(jpeg_, position_ + 2)} << 8 |
-                            size_t{At(jpeg_, position_ + 3)};
-      const size_t begin = position_ + 4;
-      if (length < 2 || begin + length - 2 > jpeg_.size()) break;
-      position_ += 2 + length;
-      return Segment{marker, jpeg_.subspan(begin, length - 2)};
-    }
-    position_ = std::min(position_, jpeg_.size());
-    return std::nullopt;
-  }
-  size_t position() const { return position_; }
-
- private:
-  const Bytes jpeg_;
-  size_t position_ = 2;  // after the start of image
-};
 
 // A TIFF structure, big- or little-endian.
 class Tiff {
@@ -177,8 +128,8 @@ std::string LooksLike(std::span<const std::byte> bytes) {
 
 int ExifOrientation(std::span<const std::byte> jpeg) {
   constexpr std::string_view kExif("Exif\0\0", 6);
-  SegmentWalker walker(jpeg);
-  while (const auto segment = walker.Next()) {
+  JpegSegments segments(jpeg);
+  while (const auto segment = segments.Next()) {
     const Bytes content = segment->content;
     if (segment->marker == 0xe1 && content.size() >= kExif.size() &&
         memcmp(content.data(), kExif.data(), kExif.size()) == 0)
@@ -188,9 +139,9 @@ int ExifOrientation(std::span<const std::byte> jpeg) {
 }
 
 bool HasEnd(std::span<const std::byte> jpeg) {
-  SegmentWalker walker(jpeg);
-  while (walker.Next()) continue;
-  for (size_t i = jpeg.size(); i >= walker.position() + 2; --i)
+  JpegSegments segments(jpeg);
+  while (segments.Next()) continue;
+  for (size_t i = jpeg.size(); i >= segments.position() + 2; --i)
     if (At(jpeg, i - 2) == 0xff && At(jpeg, i - 1) == 0xd9) return true;
   return false;
 }

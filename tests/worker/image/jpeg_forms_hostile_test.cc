@@ -88,42 +88,73 @@ TEST_F(HostileForms, AnotherVersionAndAnotherKindAreRefused) {
   }
 }
 
+// How decodings by changed forms ended.
+struct Ends {
+  int refused = 0, unused = 0, other = 0;
+};
+
 // With a right sum: what passes decodes to some pixels, or libjpeg decodes the
 // file. A sanitizer sees what is read or written beyond its place.
-TEST_F(HostileForms, WhateverTheyHoldDecodingEnds) {
-  constexpr int kRuns = leat::testing::kSanitized ? 300 : 1500;
+Ends DecodeByChanged(const JpegForm& whole, const std::string& jpeg, int runs,
+                     size_t first_change, JpegDecoder& decoder) {
   std::mt19937 random(6);
-  const WindowOfJpeg plain = DecodeJpeg(decoder_, BytesOf(jpeg_), {}, false);
-  int refused = 0, unused = 0, other = 0;
-  for (const JpegFormKind kind : kMcuFormKinds)
-    for (int run = 0; run < kRuns; ++run) {
-      FormBytes bytes = Copy(**made_.of(kind));
-      for (int changes = 1 + static_cast<int>(random() % 3); changes > 0;
-           --changes) {
-        const size_t at = 11 + random() % (bytes.size() - 11);
-        bytes[at] = static_cast<std::byte>(random());
-        if (random() % 4 == 0) bytes.resize(at + 1);
-        if (bytes.size() < 12) break;
-      }
-      Reseal(bytes);
-      const auto form = JpegForm::Parse(bytes);
-      if (!form.ok()) {
-        ++refused;
-        continue;
-      }
-      const WindowOfJpeg read =
-          DecodeJpeg(decoder_, BytesOf(jpeg_), {}, false, form->get());
-      EXPECT_TRUE(read.status.ok() && read.damage.ok()) << read.damage;
-      EXPECT_EQ(read.pixels.size(), plain.pixels.size());
-      if (!read.used_form) ++unused;
-      if (read.pixels != plain.pixels) ++other;
+  const WindowOfJpeg plain = DecodeJpeg(decoder, BytesOf(jpeg), {}, false);
+  Ends ends;
+  for (int run = 0; run < runs; ++run) {
+    FormBytes bytes = Copy(whole);
+    for (int changes = 1 + static_cast<int>(random() % 3); changes > 0;
+         --changes) {
+      const size_t at = first_change + random() % (bytes.size() - first_change);
+      bytes[at] = static_cast<std::byte>(random());
+      if (random() % 4 == 0) bytes.resize(at + 1);
+      if (bytes.size() <= first_change) break;
     }
-  // All three ends are reached.
-  EXPECT_GT(refused, kRuns / 15);
-  EXPECT_GT(unused, kRuns / 15);
-  EXPECT_GT(other, kRuns / 15);
+    Reseal(bytes);
+    const auto form = JpegForm::Parse(bytes);
+    if (!form.ok()) {
+      ++ends.refused;
+      continue;
+    }
+    const WindowOfJpeg read =
+        DecodeJpeg(decoder, BytesOf(jpeg), {}, false, form->get());
+    EXPECT_TRUE(read.status.ok() && read.damage.ok()) << read.damage;
+    EXPECT_EQ(read.pixels.size(), plain.pixels.size());
+    if (!read.used_form) ++ends.unused;
+    if (read.pixels != plain.pixels) ++ends.other;
+  }
+  return ends;
 }
 
+TEST_F(HostileForms, WhateverTheyHoldDecodingEnds) {
+  constexpr int kRuns = leat::testing::kSanitized ? 300 : 1500;
+  Ends all;
+  for (const JpegFormKind kind : kMcuFormKinds) {
+    const Ends ends =
+        DecodeByChanged(**made_.of(kind), jpeg_, kRuns, 11, decoder_);
+    all.refused += ends.refused;
+    all.unused += ends.unused;
+    all.other += ends.other;
+  }
+  // All three ends are reached.
+  EXPECT_GT(all.refused, kRuns / 15);
+  EXPECT_GT(all.unused, kRuns / 15);
+  EXPECT_GT(all.other, kRuns / 15);
+}
+
+// The header in the form takes the place of the file's.
+TEST_F(HostileForms, WhateverTheHeaderOfAProgressiveFileHoldsDecodingEnds) {
+  constexpr int kRuns = leat::testing::kSanitized ? 300 : 1500;
+  // Short data: most changes meet the header.
+  const std::string jpeg = testing::MakeJpeg(
+      {.width = 41, .height = 27, .quality = 20, .progressive = true});
+  const MadeForms made = MakeFormsOf(decoder_, BytesOf(jpeg));
+  ASSERT_TRUE(made.coefficients.ok()) << made.coefficients.status();
+  const Ends ends =
+      DecodeByChanged(**made.coefficients, jpeg, 2 * kRuns, 56, decoder_);
+  EXPECT_GT(ends.refused, kRuns / 15);
+  EXPECT_GT(ends.unused, kRuns / 15);
+  EXPECT_GT(ends.other, kRuns / 15);
+}
 // Where the last block of a form's bytes begins.
 size_t LastBlockAt(const Coefficients& form) {
   const ScanLayout& layout = form.header().layout;

@@ -29,7 +29,9 @@ std::vector<uint8_t> Crop(const DecodedImage& image, const Rect& window,
 
 // Windows that forms decode to other pixels than libjpeg's plain decoding of
 // all of the file, or do not decode at all.
-int CountDifferent(const std::string& jpeg, int windows, uint32_t seed) {
+int CountDifferent(const std::string& jpeg, int windows, uint32_t seed,
+                   std::initializer_list<JpegFormKind> kinds = {
+                       JpegFormKind::kSeekIndex, JpegFormKind::kCoefficients}) {
   std::mt19937 random(seed);
   JpegDecoder decoder({});
   const DecodedImage colours = testing::PlainDecode(jpeg);
@@ -40,7 +42,7 @@ int CountDifferent(const std::string& jpeg, int windows, uint32_t seed) {
   int different =
       made.window.pixels !=
       (seed % 3 != 0 ? Crop(grays, first, 1) : Crop(colours, first, 3));
-  for (const JpegFormKind kind : kMcuFormKinds) {
+  for (const JpegFormKind kind : kinds) {
     const auto& form = made.of(kind);
     EXPECT_TRUE(form.ok()) << FormName(kind) << ": " << form.status();
     if (!form.ok()) return windows;
@@ -60,7 +62,10 @@ int CountDifferent(const std::string& jpeg, int windows, uint32_t seed) {
   return different;
 }
 
-TEST(JpegForms, WorkWithThisLibrary) { EXPECT_TRUE(LibraryTakesMcus()); }
+TEST(JpegForms, WorkWithThisLibrary) {
+  EXPECT_TRUE(LibraryTakesMcus());
+  EXPECT_TRUE(LibraryGivesCoefficients());
+}
 
 TEST(JpegForms, GiveTheBitsOfPlainDecoding) {
   const int samplings[][2] = {{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1},
@@ -119,6 +124,102 @@ TEST(JpegForms, GiveTheBitsOfInks) {
         EXPECT_TRUE(read.SameAs(
             DecodeJpeg(decoder, BytesOf(jpeg), window, i % 2 == 0)));
       }
+    }
+  }
+}
+
+TEST(JpegForms, CoefficientsGiveTheBitsOfProgressiveFiles) {
+  const int samplings[][2] = {{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1},
+                              {4, 2}, {1, 4}, {2, 4}, {3, 1}, {1, 3}};
+  uint32_t seed = 1;
+  for (const auto& [h, v] : samplings)
+    for (const auto& [width, height] :
+         {std::pair{331, 97}, std::pair{17, 200}, std::pair{7, 5}})
+      for (const int quality : {20, 75, 100}) {
+        const JpegSpec spec{.width = width,
+                            .height = height,
+                            .h = h,
+                            .v = v,
+                            .quality = quality,
+                            .progressive = true,
+                            .orientation = quality == 75 ? 6 : 0,
+                            .scans = quality == 20 ? 30 : 0,
+                            .seed = ++seed};
+        EXPECT_EQ(CountDifferent(MakeJpeg(spec), 9, seed,
+                                 {JpegFormKind::kCoefficients}),
+                  0)
+            << h << "x" << v << " " << width << "x" << height << " quality "
+            << quality;
+      }
+  for (const JpegColor color : {JpegColor::kGray, JpegColor::kRgb})
+    for (const int factor : {1, 2}) {
+      if (color == JpegColor::kRgb && factor == 2) continue;
+      const JpegSpec spec{.width = 199,
+                          .height = 150,
+                          .color = color,
+                          .h = factor,
+                          .v = factor,
+                          .progressive = true};
+      EXPECT_EQ(CountDifferent(MakeJpeg(spec), 20, ++seed,
+                               {JpegFormKind::kCoefficients}),
+                0);
+    }
+}
+
+TEST(JpegForms, CoefficientsOfProgressiveFilesAreOfThemAlone) {
+  JpegDecoder decoder({});
+  const JpegSpec spec{
+      .width = 217, .height = 111, .progressive = true, .orientation = 6};
+  const std::string jpeg = MakeJpeg(spec);
+  const MadeForms made = MakeFormsOf(decoder, BytesOf(jpeg));
+  EXPECT_EQ(made.seek_index.status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(Message(made.seek_index.status())),
+              HasSubstr("progressive"));
+  ASSERT_TRUE(made.coefficients.ok()) << made.coefficients.status();
+  const auto& form = dynamic_cast<const Coefficients&>(**made.coefficients);
+  EXPECT_TRUE(form.IsOf(BytesOf(jpeg)));
+  const Rect window{30, 40, 150, 60};
+  const WindowOfJpeg plain = DecodeJpeg(decoder, BytesOf(jpeg), window, false);
+  // In the file's place.
+  const WindowOfJpeg alone =
+      DecodeJpeg(decoder, form.file_header(), window, false, &form);
+  EXPECT_EQ(decoder.header().orientation, 6);
+  EXPECT_TRUE(alone.used_form);
+  EXPECT_TRUE(alone.SameAs(plain));
+  // Beside files of another size, another shape and other colours.
+  JpegSpec wider = spec, gray = spec;
+  wider.width = 218;
+  gray.color = JpegColor::kGray;
+  for (const JpegSpec& other : {wider, gray}) {
+    std::string file = MakeJpeg(other);
+    for (const bool as_long : {false, true}) {
+      if (as_long) file.resize(std::max(file.size(), jpeg.size()), '\0');
+      if (as_long && file.size() != jpeg.size()) continue;
+      const WindowOfJpeg read =
+          DecodeJpeg(decoder, BytesOf(file), window, false, &form);
+      EXPECT_FALSE(read.used_form);
+      EXPECT_TRUE(
+          read.SameAs(DecodeJpeg(decoder, BytesOf(file), window, false)));
+    }
+  }
+}
+
+TEST(JpegForms, CoefficientsOfProgressiveInks) {
+  JpegDecoder decoder({});
+  std::mt19937 random(3);
+  for (const JpegColor color : {JpegColor::kCmyk, JpegColor::kYcck}) {
+    const std::string jpeg = MakeJpeg(
+        {.width = 290, .height = 70, .color = color, .progressive = true});
+    const MadeForms made = MakeFormsOf(decoder, BytesOf(jpeg));
+    ASSERT_TRUE(made.coefficients.ok()) << made.coefficients.status();
+    for (int i = 0; i < 20; ++i) {
+      const Rect window = RandomPart(random, 290, 70);
+      const WindowOfJpeg read = DecodeJpeg(
+          decoder, BytesOf(jpeg), window, i % 2 == 0, made.coefficients->get());
+      EXPECT_TRUE(read.used_form);
+      EXPECT_TRUE(
+          read.SameAs(DecodeJpeg(decoder, BytesOf(jpeg), window, i % 2 == 0)));
     }
   }
 }
@@ -238,15 +339,11 @@ TEST(JpegForms, AreNotMadeOfKindsThatLibjpegDecodesAlone) {
   const MadeForms baseline =
       MakeFormsOf(decoder, BytesOf(MakeJpeg({.width = 120, .height = 90})));
   for (const auto& [spec, why] : {
-           std::pair{JpegSpec{.width = 120, .height = 90, .progressive = true},
-                     "progressive"},
            std::pair{JpegSpec{.width = 120, .height = 90, .arithmetic = true},
                      "arithmetic"},
            std::pair{
                JpegSpec{.width = 120, .height = 90, .restart_interval = 4},
                "restart interval (4)"},
-           std::pair{JpegSpec{.width = 120, .height = 90, .scans = 20},
-                     "several scans"},
        }) {
     const std::string jpeg = MakeJpeg(spec);
     const MadeForms made = MakeFormsOf(decoder, BytesOf(jpeg));

@@ -15,7 +15,8 @@
 //
 // The file's header comes with it, and an end of image behind that: this
 // stands in the file's place, which need not be kept. It is a valid file to
-// the end of its header, and has no data.
+// the end of its header, and has no data. Where the file is progressive, this
+// is the header of a sequential file of the same image.
 //
 // Behind the form's header: u32 bytes of the file's, u32 bytes of blocks, that
 // header, u32 × rows of MCUs offset of the row, blocks.

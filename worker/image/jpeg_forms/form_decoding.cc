@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/status.h"
+#include "worker/image/jpeg_forms/coefficients.h"
 #include "worker/image/jpeg_forms/library_check.h"
 
 namespace leat::worker {
@@ -11,20 +12,21 @@ namespace {
 
 absl::Status NothingRecorded() {
   return FailedPrecondition(
-      "no form of the JPEG was made: no decoding was told to");
+      "no form of the JPEG was made: no decoding was told to, or it did not "
+      "begin");
 }
 
 }  // namespace
 
 void FormDecoding::Open(std::span<const std::byte> file, const JpegForm* form) {
-  file_ = file;
+  file_ = source_ = file;
   const bool is_pixels =
       form != nullptr && form->kind() == JpegFormKind::kPixels;
   pixels_ = is_pixels ? static_cast<const Pixels*>(form) : nullptr;
   mcus_ = is_pixels ? nullptr : static_cast<const McuForm*>(form);
   kinds_ = {};
   recording_ = absl::OkStatus();
-  used_ = given_up_ = wants_pixels_ = false;
+  used_ = given_up_ = wants_pixels_ = progressive_ = false;
   made_pixels_ = nullptr;
 }
 
@@ -57,34 +59,53 @@ void FormDecoding::SetPixels(
   pixels_ = made_pixels_.ok() ? made_pixels_->get() : nullptr;
 }
 
+bool FormDecoding::StandIn(const jpeg_decompress_struct& cinfo) {
+  if (given_up_ || kinds_.any() || !cinfo.progressive_mode ||
+      mcus_ == nullptr || mcus_->kind() != JpegFormKind::kCoefficients ||
+      mcus_->header().file_bytes != file_.size() || !LibraryGivesCoefficients())
+    return false;
+  source_ = static_cast<const Coefficients*>(mcus_)->file_header();
+  return true;
+}
+
 void FormDecoding::Begin(j_decompress_ptr cinfo) {
   used_ = false;
-  const bool records = kinds_.seek_index || kinds_.coefficients;
-  if (given_up_ || (mcus_ == nullptr && !records)) return;
-  recording_ = CheckHasForms(*cinfo);
-  if (!recording_.ok()) return;
-  wanted_ = {};
-  const bool reads_codes =
-      records || mcus_->kind() != JpegFormKind::kCoefficients;
-  if (!LibraryTakesMcus() ||
-      !DescribeScan(*cinfo, file_, reads_codes ? &tables_ : nullptr, &scan_,
-                    &wanted_)) {
-    recording_ = Unimplemented(
-        "forms of JPEGs are off: libjpeg is not one that takes coefficients");
+  if (given_up_) return;
+  if (kinds_.seek_index || kinds_.coefficients) {
+    recording_ = Record(cinfo);
     return;
   }
-  if (records) {
-    recorder_.Begin(file_, scan_, wanted_, kinds_, max_bytes_);
-    TakeMcusFrom(&recorder_, cinfo);
-  } else if (mcus_->Fits(scan_.layout, file_.size())) {
-    TakeMcusFrom(mcus_->Begin(scan_, wanted_, &readers_), cinfo);
-    used_ = true;
-  }
+  if (mcus_ == nullptr || !CheckHasForms(*cinfo).ok() || !LibraryTakesMcus())
+    return;
+  wanted_ = {};
+  const bool reads_codes = mcus_->kind() != JpegFormKind::kCoefficients;
+  if (!DescribeScan(*cinfo, source_, reads_codes ? &tables_ : nullptr, &scan_,
+                    &wanted_) ||
+      !mcus_->Fits(scan_.layout, source_.size()))
+    return;
+  TakeMcusFrom(mcus_->Begin(scan_, wanted_, &readers_), cinfo);
+  used_ = true;
+}
+
+absl::Status FormDecoding::Record(j_decompress_ptr cinfo) {
+  progressive_ = cinfo->progressive_mode && kinds_.coefficients &&
+                 LibraryGivesCoefficients();
+  if (progressive_) return stored_.Take(cinfo, file_, max_bytes_);
+  RETURN_IF_ERROR(CheckHasForms(*cinfo));
+  wanted_ = {};
+  if (!LibraryTakesMcus() ||
+      !DescribeScan(*cinfo, file_, &tables_, &scan_, &wanted_))
+    return Unimplemented(
+        "forms of JPEGs are off: libjpeg is not one that takes coefficients");
+  recorder_.Begin(file_, scan_, wanted_, kinds_, max_bytes_);
+  TakeMcusFrom(&recorder_, cinfo);
+  return absl::OkStatus();
 }
 
 void FormDecoding::GiveUp() {
   given_up_ = true;
   used_ = false;
+  StandBack();
 }
 
 absl::StatusOr<std::unique_ptr<const JpegForm>> FormDecoding::Take(
@@ -96,7 +117,9 @@ absl::StatusOr<std::unique_ptr<const JpegForm>> FormDecoding::Take(
     return *std::exchange(made_pixels_, NothingRecorded());
   }
   RETURN_IF_ERROR(recording_);
-  return recorder_.Make(kind);
+  if (!progressive_) return recorder_.Make(kind);
+  if (kind == JpegFormKind::kCoefficients) return stored_.Make();
+  return FailedPrecondition("JPEG is progressive: it has no seek index");
 }
 
 }  // namespace leat::worker

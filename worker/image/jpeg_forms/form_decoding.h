@@ -11,6 +11,7 @@
 #include "worker/image/jpeg_forms/form_readers.h"
 #include "worker/image/jpeg_forms/pixels.h"
 #include "worker/image/jpeg_forms/recorder.h"
+#include "worker/image/jpeg_forms/stored_scans.h"
 
 namespace leat::worker {
 
@@ -33,9 +34,18 @@ class FormDecoding {
   // The file's pixels, or why there are none.
   void SetPixels(absl::StatusOr<std::unique_ptr<const Pixels>> pixels);
 
+  // What libjpeg reads: the file, or what stands in its place.
+  std::span<const std::byte> source() const { return source_; }
+  // Puts the header of a progressive file's coefficients in its place, if it is
+  // one and has them: true, and libjpeg has to read the source's header.
+  bool StandIn(const jpeg_decompress_struct& cinfo);
+  // The source has another header than the file: the file is the source again.
+  void StandBack() { source_ = file_; }
+  bool stands_in() const { return source_.data() != file_.data(); }
+
   // Takes libjpeg's MCUs over, if there is a form that fits or one is to be
   // made, and the file is of a kind that has forms. REQUIRES:
-  // jpeg_start_decompress has returned, nothing was decoded.
+  // jpeg_start_decompress of the source has returned, nothing was decoded.
   void Begin(j_decompress_ptr cinfo);
   // MCUs beyond these columns may be zero: nobody looks at them.
   void Want(uint32_t first_column, uint32_t last_column) {
@@ -49,10 +59,12 @@ class FormDecoding {
   bool used() const { return used_; }
   absl::StatusOr<std::unique_ptr<const JpegForm>> Take(JpegFormKind kind);
 
-  size_t held() const { return recorder_.held(); }
+  size_t held() const { return recorder_.held() + stored_.held(); }
 
  private:
-  std::span<const std::byte> file_;
+  absl::Status Record(j_decompress_ptr cinfo);
+
+  std::span<const std::byte> file_, source_;
   const McuForm* mcus_ = nullptr;
   const Pixels* pixels_ = nullptr;
   FormKinds kinds_;
@@ -61,6 +73,7 @@ class FormDecoding {
   bool used_ = false;
   bool given_up_ = false;
   bool wants_pixels_ = false;
+  bool progressive_ = false;  // what is recorded is in stored_
   absl::StatusOr<std::unique_ptr<const Pixels>> made_pixels_ = nullptr;
 
   HuffmanTables tables_;
@@ -68,6 +81,7 @@ class FormDecoding {
   WantedBlocks wanted_;
   FormReaders readers_;
   FormRecorder recorder_;
+  StoredScans stored_;
 };
 
 }  // namespace leat::worker

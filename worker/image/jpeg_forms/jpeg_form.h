@@ -12,7 +12,8 @@
 //                  decode is a copy
 //
 // A form is made of a sound file only; a seek index and coefficients, which
-// give libjpeg its MCUs, of the kinds that CheckHasForms takes. All others are
+// give libjpeg its MCUs, of the kinds that CheckHasForms takes; and
+// coefficients of progressive files as well (stored_scans.h). All others are
 // decoded as if there were no forms, which is why damage has one meaning
 // (docs/decisions/0025).
 //

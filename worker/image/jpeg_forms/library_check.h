@@ -7,7 +7,10 @@
 // declares, and which Debian ships: `cinfo->entropy->decode_mcu` is called once
 // for each MCU, with its blocks, all zero, or with null for MCUs of rows that
 // are skipped. These are the first two members of a struct that has not changed
-// since 1994; nothing else of the insides is used.
+// since 1994. The coefficients of a file of several scans are a member of
+// another one
+// (`cinfo->coef->coef_arrays`), whose first five have not changed either.
+// Nothing else of the insides is used.
 #pragma once
 
 #include <cstdio>
@@ -26,6 +29,15 @@ namespace leat::worker {
 // asking for each MCU once. Found out at the first call; false turns all forms
 // off.
 bool LibraryTakesMcus();
+
+// Whether CoefficientsOf gives this library's coefficients: LibraryTakesMcus(),
+// and a known progressive file has given the same pixels by them.
+bool LibraryGivesCoefficients();
+
+// The coefficients of each component of a file of several scans, which belong
+// to *cinfo. REQUIRES: jpeg_start_decompress has returned; this is asked only
+// where LibraryGivesCoefficients().
+jvirt_barray_ptr* CoefficientsOf(j_decompress_ptr cinfo);
 
 // From here on libjpeg asks `source` for MCUs; where it has none, the error
 // handler's jump is taken, with JpegErrors::no_mcus set. REQUIRES:

@@ -12,10 +12,6 @@
 namespace leat::worker {
 namespace {
 
-// What an MCU may write, refused blocks included.
-constexpr size_t kMostMcuBytes =
-    kMaxMcuBlocks * (Coefficients::kMaxBlockBytes + 16);
-
 template <class Number>
 void Append(Number number, std::vector<uint8_t>* to) {
   uint8_t bytes[sizeof number];
@@ -32,18 +28,16 @@ void FormRecorder::Begin(std::span<const std::byte> file, const FileScan& scan,
   scan_ = &scan;
   wanted_ = &wanted;
   kinds_ = kinds;
-  max_bytes_ = max_bytes;
   row_ = column_ = 0;
-  failed_ = too_large_ = false;
+  failed_ = false;
   bits_ = ScanBits::From(scan.data);
   predictors_ = {};
   entries_.clear();
-  row_offsets_.clear();
-  block_bytes_ = 0;
+  writer_.Begin(file.size(), kinds.coefficients ? max_bytes : 0);
 }
 
 size_t FormRecorder::held() const {
-  return entries_.capacity() + row_offsets_.capacity() + blocks_.capacity();
+  return entries_.capacity() + writer_.held();
 }
 
 void FormRecorder::AddEntry() {
@@ -52,28 +46,16 @@ void FormRecorder::AddEntry() {
     Append(static_cast<uint16_t>(predictors_[i]), &entries_);
 }
 
-bool FormRecorder::HasRoom() {
-  if (block_bytes_ > max_bytes_) {
-    too_large_ = true;
-    kinds_.coefficients = false;
-    return false;
-  }
-  if (blocks_.size() < block_bytes_ + kMostMcuBytes)
-    blocks_.resize(
-        std::max(2 * blocks_.size(), 2 * file_.size() + kMostMcuBytes));
-  return true;
-}
-
 bool FormRecorder::Next(JBLOCKROW* blocks) {
   const ScanLayout& layout = scan_->layout;
   if (failed_ || row_ >= layout.rows) return false;
   if (kinds_.seek_index && column_ % SeekIndex::kStep == 0) AddEntry();
-  if (kinds_.coefficients && column_ == 0)
-    Append(static_cast<uint32_t>(block_bytes_), &row_offsets_);
+  if (kinds_.coefficients && column_ == 0) writer_.BeginRow();
   if (blocks != nullptr && !wanted_->Has(column_)) blocks = nullptr;
-  failed_ = !(kinds_.coefficients && HasRoom() ? DecodeAndRecord(blocks)
-                                               : DecodeMcu(blocks)) ||
-            bits_.Overrun();
+  uint8_t* const to = kinds_.coefficients ? writer_.Room() : nullptr;
+  failed_ =
+      !(to != nullptr ? DecodeAndRecord(blocks, to) : DecodeMcu(blocks)) ||
+      bits_.Overrun();
   if (++column_ == layout.columns) {
     column_ = 0;
     ++row_;
@@ -96,9 +78,8 @@ bool FormRecorder::DecodeMcu(JBLOCKROW* blocks) {
   return true;
 }
 
-bool FormRecorder::DecodeAndRecord(JBLOCKROW* blocks) {
+bool FormRecorder::DecodeAndRecord(JBLOCKROW* blocks, uint8_t* to) {
   const FileScan& scan = *scan_;
-  uint8_t* to = blocks_.data() + block_bytes_;
   for (size_t i = 0; i < scan.layout.blocks; ++i) {
     const bool store = blocks != nullptr && wanted_->of_needed_component[i];
     CoefficientSink sink(to, store ? blocks[i][0] : dropped_);
@@ -107,7 +88,7 @@ bool FormRecorder::DecodeAndRecord(JBLOCKROW* blocks) {
       return false;
     to = sink.Finish();
   }
-  block_bytes_ = static_cast<size_t>(to - blocks_.data());
+  writer_.Took(to);
   return true;
 }
 
@@ -130,21 +111,8 @@ absl::StatusOr<std::unique_ptr<const JpegForm>> FormRecorder::Make(
       .file_crc = Crc32c(file_)};
   if (kind == JpegFormKind::kSeekIndex)
     return SeekIndex::Of(header, SealForm(kind, header, {entries_}));
-  if (too_large_)
-    return ResourceExhausted(
-        "coefficients of a JPEG of {} bytes are over the limit of {}",
-        file_.size(), max_bytes_);
-  const std::span<const uint8_t> file_header(
-      reinterpret_cast<const uint8_t*>(file_.data()), scan_->layout.scan_begin);
-  constexpr uint8_t kEndOfImage[] = {0xff, 0xd9};
-  uint8_t sizes[8];
-  StoreLittle(static_cast<uint32_t>(file_header.size() + 2), sizes);
-  StoreLittle(static_cast<uint32_t>(block_bytes_), sizes + 4);
-  return Coefficients::Of(
-      header,
-      SealForm(kind, header,
-               {sizes, file_header, kEndOfImage, row_offsets_,
-                std::span<const uint8_t>(blocks_).first(block_bytes_)}));
+  return writer_.Make(header, {reinterpret_cast<const uint8_t*>(file_.data()),
+                               scan_->layout.scan_begin});
 }
 
 }  // namespace leat::worker

@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "worker/image/jpeg_forms/coefficient_writer.h"
 #include "worker/image/jpeg_forms/form_kinds.h"
 #include "worker/image/jpeg_forms/jpeg_form.h"
 #include "worker/image/jpeg_forms/scan_bits.h"
@@ -38,26 +39,21 @@ class FormRecorder final : public McuSource {
  private:
   void AddEntry();
   bool DecodeMcu(JBLOCKROW* blocks);
-  bool DecodeAndRecord(JBLOCKROW* blocks);
-  bool HasRoom();
+  bool DecodeAndRecord(JBLOCKROW* blocks, uint8_t* to);
   absl::Status Finish();
 
   std::span<const std::byte> file_;
   const FileScan* scan_ = nullptr;
   const WantedBlocks* wanted_ = nullptr;
   FormKinds kinds_;
-  size_t max_bytes_ = 0;
 
   uint32_t row_ = 0, column_ = 0;  // of the next MCU
   bool failed_ = false;
-  bool too_large_ = false;
   ScanBits bits_;
   std::array<int32_t, kMaxJpegComponents> predictors_{};
 
-  std::vector<uint8_t> entries_;      // of the seek index
-  std::vector<uint8_t> row_offsets_;  // of the coefficients
-  std::vector<uint8_t> blocks_;       // of the coefficients: size is room
-  size_t block_bytes_ = 0;            // of blocks_
+  std::vector<uint8_t> entries_;  // of the seek index
+  CoefficientWriter writer_;
   JBLOCK dropped_ = {};
 };
 

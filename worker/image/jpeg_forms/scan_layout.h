@@ -58,7 +58,7 @@ struct WantedBlocks {
   }
 };
 
-// Whether the file, whose header was read, is of a kind of which forms are
+// Whether the file, whose header was read, is of a kind of which all forms are
 // made: one scan of all components, 8 bits, sequential, Huffman coded, without
 // restart markers. kFailedPrecondition: says what it is instead.
 absl::Status CheckHasForms(const jpeg_decompress_struct& cinfo);
