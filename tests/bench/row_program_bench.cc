@@ -2,8 +2,8 @@
 //
 // row_program_bench [SECONDS] FOLDER: images a processor second, one thread,
 // from memory, measured in turns: bare libjpeg-turbo full decode (the
-// yardstick) and row programs. Prints medians of the rounds and ratios to the
-// yardstick.
+// yardstick) and row programs, also by forms that an earlier decode of the same
+// file has made. Prints medians of the rounds and ratios to the yardstick.
 #include <turbojpeg.h>
 
 #include <algorithm>
@@ -14,13 +14,16 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/operators.h"
 #include "core/status.h"
 #include "tests/worker/stored_image.h"
+#include "worker/image/jpeg_forms/form_keeper.h"
 #include "worker/image/row_program.h"
 
 namespace leat::worker {
@@ -60,6 +63,32 @@ Graph Pipeline(std::vector<Node> operators, NodeRef output) {
   return graph;
 }
 
+// Keeps the form of each file that its first decode has made.
+class OneKind final : public FormKeeper {
+ public:
+  explicit OneKind(JpegFormKind kind) : kind_(kind) {}
+
+  FormWish Begin(std::span<const std::byte> file) override {
+    file_ = file.data();
+    FormWish wish;
+    const auto it = kept_.find(file_);
+    if (it != kept_.end())
+      wish.use = it->second;
+    else
+      wish.make = FormKinds::Only(kind_);
+    wish.max_bytes = size_t{1} << 30;
+    return wish;
+  }
+  void End(FormAnswer answer) override {
+    for (KeptForm& form : answer.made) kept_[file_] = std::move(form);
+  }
+
+ private:
+  const JpegFormKind kind_;
+  std::map<const std::byte*, KeptForm> kept_;
+  const std::byte* file_ = nullptr;
+};
+
 struct Case {
   const char* name;
   std::function<void(const std::string& file, uint64_t sample)> run;
@@ -67,18 +96,22 @@ struct Case {
 };
 
 std::function<void(const std::string&, uint64_t)> ProgramCase(
-    const Graph& graph) {
+    const Graph& graph, std::optional<JpegFormKind> kind = std::nullopt) {
   auto checked = Check(graph);
   auto program = RowProgram::Compile(checked.value(), 1);
   auto row = std::make_shared<std::vector<std::byte>>(
       checked->schema.fields[0].row_bytes);
   auto scratch = std::make_shared<Scratch>(ImageLimits{});
   std::shared_ptr<RowProgram> shared = *std::move(program);
+  const auto keeper = kind ? std::make_shared<OneKind>(*kind) : nullptr;
   return [=](const std::string& file, uint64_t sample) {
     const std::span<std::byte> output(*row);
     const StoredSample stored = StoredImage(std::as_bytes(std::span(file)), 0);
-    const absl::Status status =
-        shared->Run({0, sample, stored.fields}, *scratch, {&output, 1});
+    const absl::Status status = shared->Run({.epoch = 0,
+                                             .sample = sample,
+                                             .fields = stored.fields,
+                                             .forms = keeper.get()},
+                                            *scratch, {&output, 1});
     if (!status.ok()) {
       std::fprintf(stderr, "%s\n", std::string(Message(status)).c_str());
       std::exit(1);
@@ -109,11 +142,15 @@ std::vector<Case> Cases() {
   const Node resize{"resize", {{1, 0}}, {{"size", Ints{224}}}};
   const Node coin{"coin_flip", {}, {}};
   const Node flip{"flip", {{2, 0}}, {{"horizontal", NodeRef{3, 0}}}};
+  const Graph crop = Pipeline({random_crop, coin, flip}, {4, 0});
   return {
       {"bare libjpeg-turbo, whole image", BareDecode(), {}},
-      {"random_resized_crop 224 + flip",
-       ProgramCase(Pipeline({random_crop, coin, flip}, {4, 0})),
+      {"random_resized_crop 224 + flip", ProgramCase(crop), {}},
+      {"the same, seek index", ProgramCase(crop, JpegFormKind::kSeekIndex), {}},
+      {"the same, coefficients",
+       ProgramCase(crop, JpegFormKind::kCoefficients),
        {}},
+      {"the same, pixels", ProgramCase(crop, JpegFormKind::kPixels), {}},
       {"resize 224 of the whole image",
        ProgramCase(Pipeline({resize}, {2, 0})),
        {}},
