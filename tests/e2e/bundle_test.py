@@ -25,6 +25,9 @@ import zipfile
 import cluster
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "deploy"), str(ROOT / "python_client/backend")]
+import bundle_pack  # noqa: E402
+
 MIRROR = os.environ.get("LEAT_DEBIAN_MIRROR", "http://deb.debian.org/debian")
 GLIBC = re.compile(r"^(ld-linux|linux-vdso|lib(c|m|dl|rt|pthread|resolv|util)\.so)")
 
@@ -99,6 +102,21 @@ class BundleTest(cluster.ClusterTest):
         assert done.returncode == 0, done.stderr
         (top,) = folder.iterdir()
         return top
+
+
+class BuiltTest(unittest.TestCase):
+    def test_a_program_is_found_where_cmake_made_it(self):
+        """Not in a bundle that another test has unpacked in the tree."""
+        with tempfile.TemporaryDirectory() as tree:
+            for folder in ("a-debian/srv/checks", "tests/support"):
+                program = pathlib.Path(tree, folder, "leat_oracle")
+                program.parent.mkdir(parents=True)
+                program.touch(0o755)
+            for folder in ("tests", "tests/support"):
+                pathlib.Path(tree, folder, "cmake_install.cmake").touch()
+            found = bundle_pack.built(pathlib.Path(tree), "leat_oracle")
+            self.assertEqual(found, pathlib.Path(tree, "tests/support/leat_oracle"))
+            self.assertIsNone(bundle_pack.built(pathlib.Path(tree), "leat_gpu_check"))
 
 
 class BareDebianTest(BundleTest):
