@@ -44,7 +44,7 @@ PHOTO = {".jpg", ".jpeg", ".jpe"}
 
 
 def built(build: pathlib.Path, name: str) -> pathlib.Path | None:
-    """The program `name` of a build tree. Folders that CMake did not make are passed over: tests unpack bundles there."""
+    """The program `name` of a build tree. Folders that CMake did not make are left out: tests unpack bundles there."""
     for folder, folders, files in os.walk(build):
         folders[:] = sorted(f for f in folders if os.path.exists(os.path.join(folder, f, "cmake_install.cmake")))
         if name in files and os.access(os.path.join(folder, name), os.X_OK):
