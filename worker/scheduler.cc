@@ -136,6 +136,7 @@ absl::StatusOr<Scheduler::StreamId> Scheduler::OpenStream(
   const StreamId id = stream->id = state_->next_stream++;
   Job& job = state_->jobs[stream->work->job_key()];
   stream->job = &job;
+  job.steps_per_epoch = stream->work->steps_per_epoch();
   job.streams.emplace(id, stream.get());
   if (stream->ahead) ++state_->streams_ahead;
   if (stream->shared != nullptr) stream->shared->AddStream();
@@ -200,6 +201,7 @@ absl::Status Scheduler::Ask(StreamId id, RowAsk ask) {
                         PendingAsk{.ask = std::move(ask), .asked_at = now});
     stream.rows_queued += rows;
     state_->rows_queued += rows;
+    State::Requeue(stream);
   }
   if (ahead)
     state_->reading.Notify();
@@ -230,6 +232,7 @@ void Scheduler::Cancel(StreamId id, uint64_t ask_id) {
     pending = std::move(ask->second);
     stream.asks.erase(ask);
   }
+  State::Requeue(stream);
 }
 
 void Scheduler::CloseStream(StreamId id) {
@@ -251,6 +254,8 @@ void Scheduler::CloseStream(StreamId id) {
     state_->reading.Notify();
   }
   Job& job = *stream->job;
+  job.queue.Remove(stream.get());
+  if (stream->to_read) job.to_read.erase(*stream->to_read);
   job.streams.erase(id);
   if (job.streams.empty()) state_->jobs.erase(stream->work->job_key());
 }

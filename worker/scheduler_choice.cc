@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which row is next: start-time fair queueing between jobs and, in a job,
-// between streams. Virtual time is the time spent; the floor is that of the
-// last one chosen, and who becomes eligible starts no lower. And why threads
-// find nothing.
+// between streams (row_queue.h). Virtual time is the time spent; the floor is
+// that of the last one chosen, and who becomes eligible starts no lower. And
+// why threads find nothing.
 #include <algorithm>
+#include <optional>
+#include <tuple>
 #include <utility>
-#include <vector>
 
 #include "worker/scheduler_state.h"
 
@@ -67,46 +68,31 @@ bool Scheduler::State::HasStage(const RowWork& work, int device) const {
   return !work.staged(device >= 0) || (!stage_opening && work.CanBegin(device));
 }
 
-// Whether `other`'s step is earlier than `next`'s, by no more than a cohort.
-bool Scheduler::State::MayYieldTo(const StreamState& stream, const Next& next,
-                                  const Next& other) const {
-  if (other.step >= next.step) return false;
-  const auto linear = [&](const std::pair<uint64_t, uint64_t>& step) {
-    return static_cast<double>(step.first) *
-               static_cast<double>(stream.work->steps_per_epoch()) +
-           static_cast<double>(step.second);
-  };
-  return linear(next.step) - linear(other.step) <=
-         static_cast<double>(options.cohort_steps);
+// Of streams that read ahead, the threads that read make the groups.
+void Scheduler::State::Requeue(StreamState& stream) {
+  RequeueToRead(stream);
+  RowQueue& queue = stream.job->queue;
+  const bool asks = !stream.ahead && !stream.asks.empty();
+  if (!asks && stream.groups.empty()) return queue.Remove(&stream);
+  const Position& first =
+      stream.groups.empty() || (asks && stream.asks.begin()->first <
+                                            stream.groups.begin()->first.first)
+          ? stream.asks.begin()->first
+          : stream.groups.begin()->first.first;
+  queue.Put(&stream, {std::get<0>(first), std::get<1>(first)});
 }
 
 StreamState* Scheduler::State::ChooseIn(Job& job, Next* next) {
-  StreamState* fair = nullptr;
-  std::vector<std::pair<StreamState*, Next>> candidates;
-  for (const auto& [id, stream] : job.streams) {
-    const Next now = Look(*stream);
-    if (now.ready != Ready::kNothing) {
-      if (!stream->eligible) stream->vtime = std::max(stream->vtime, job.floor);
-      candidates.emplace_back(stream, now);
-      if (fair == nullptr || stream->vtime < fair->vtime) {
-        fair = stream;
-        *next = now;
-      }
-    }
-    stream->eligible = now.ready != Ready::kNothing;
-  }
-  if (fair == nullptr) return nullptr;
-  job.floor = std::max(job.floor, fair->vtime);
-  StreamState* chosen = fair;
-  const Next fair_next = *next;
-  for (const auto& [stream, now] : candidates) {
-    if (!MayYieldTo(*fair, fair_next, now)) continue;
-    if (now.step > next->step ||
-        (now.step == next->step && stream->vtime >= chosen->vtime))
-      continue;
-    chosen = stream;
-    *next = now;
-  }
+  const auto look =
+      [this](const RowQueue::Place& place) -> std::optional<RowQueue::Step> {
+    mu.AssertHeld();
+    const Next now = Look(static_cast<const StreamState&>(place));
+    if (now.ready == Ready::kNothing) return std::nullopt;
+    return now.step;
+  };
+  auto* const chosen = static_cast<StreamState*>(
+      job.queue.Choose(look, job.steps_per_epoch, options.cohort_steps));
+  if (chosen != nullptr) *next = Look(*chosen);
   return chosen;
 }
 

@@ -14,6 +14,7 @@
 // request brings go to one thread. They come back in any order: a row that
 // storage holds up keeps its group waiting, not those after it.
 #include <algorithm>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -45,10 +46,7 @@ uint64_t BytesOf(const RowRecords& records) {
 Scheduler::State::Next Scheduler::State::LookToRead(
     const StreamState& stream) const {
   if (!stream.ahead) return {};
-  const auto it = std::find_if(
-      stream.groups.begin(), stream.groups.end(), [](const auto& each) {
-        return each.second->reads->asked < each.second->rows.size();
-      });
+  const auto it = FirstUnread(stream);
   const bool found = it != stream.groups.end();
   if (!stream.asks.empty() &&
       (!found || it->first.first > stream.asks.begin()->first) &&
@@ -85,22 +83,60 @@ bool Scheduler::State::IsRipe(const StreamState& stream,
           (!IsStaged(group) || !HasBytesLeft(*stream.job)));
 }
 
+// The first group of which threads were not given all rows.
+GroupMap::const_iterator Scheduler::State::FirstUnread(
+    const StreamState& stream) {
+  return std::find_if(
+      stream.groups.begin(), stream.groups.end(), [](const auto& each) {
+        return each.second->reads->asked < each.second->rows.size();
+      });
+}
+
+void Scheduler::State::RequeueToRead(StreamState& stream) {
+  if (!stream.ahead) return;
+  const auto it = FirstUnread(stream);
+  const bool group = it != stream.groups.end(), asks = !stream.asks.empty();
+  std::optional<ReadPlace> place;
+  if (group || asks) {
+    const Position& first =
+        !group || (asks && stream.asks.begin()->first < it->first.first)
+            ? stream.asks.begin()->first
+            : it->first.first;
+    place = ReadPlace(stream.rows_ahead,
+                      {std::get<0>(first), std::get<1>(first)}, stream.id);
+  }
+  if (place == stream.to_read) return;
+  auto& to_read = stream.job->to_read;
+  if (stream.to_read && place) {
+    auto node = to_read.extract(*stream.to_read);
+    node.key() = *place;
+    to_read.insert(std::move(node));
+  } else if (place) {
+    to_read.emplace(*place, &stream);
+  } else {
+    to_read.erase(*stream.to_read);
+  }
+  stream.to_read = place;
+}
+
 // Chooses, for the job with the fewest threads, the stream with the fewest rows
-// ahead; among equals, the earliest step.
+// ahead; among equals, the earliest step. It looks at each stream before it
+// that has to wait for memory.
 StreamState* Scheduler::State::ChooseToRead(Next* next) {
-  using Rank = std::tuple<int, size_t, std::pair<uint64_t, uint64_t>>;
+  using Rank = std::pair<int, ReadPlace>;
   StreamState* chosen = nullptr;
   Rank best;
   for (const auto& [key, job] : jobs) {
     if (!MayRead(job)) continue;
-    for (const auto& [id, stream] : job.streams) {
+    for (const auto& [place, stream] : job.to_read) {
+      const Rank rank(job.reads->threads, place);
+      if (chosen != nullptr && rank >= best) break;
       const Next now = LookToRead(*stream);
       if (now.ready == Ready::kNothing) continue;
-      const Rank rank(job.reads->threads, stream->rows_ahead, now.step);
-      if (chosen != nullptr && rank >= best) continue;
       chosen = stream;
       best = rank;
       *next = now;
+      break;
     }
   }
   return chosen;
@@ -147,6 +183,7 @@ bool Scheduler::State::BeginRead(ReadTask* task) {
   ++account.threads;
   ++readers_running;
   stream->rows_ahead += task->rows.size();
+  Requeue(*stream);
   return true;
 }
 

@@ -55,11 +55,12 @@ bool Scheduler::State::Begin(Task* task) {
                              ? TakeReady(*stream, *group)
                              : TaskRow{.index = group->begun, .records = {}});
   task->charged_ns = stream->job->mean_ns * static_cast<double>(rows);
-  stream->vtime += task->charged_ns;
+  stream->job->queue.Spend(stream, task->charged_ns);
   stream->job->vtime += task->charged_ns;
   stream->rows_queued -= rows;
   rows_queued -= rows;
   if (group->begun == group->rows.size()) Leave(*stream, it);
+  Requeue(*stream);
   return true;
 }
 
@@ -86,7 +87,7 @@ Scheduler::State::Ended Scheduler::State::End(const Task& task,
   if (const auto it = streams.find(group.stream); it != streams.end()) {
     const double ns = static_cast<double>(spent.count());
     Job& job = *it->second->job;
-    it->second->vtime += ns - task.charged_ns;
+    job.queue.Spend(it->second.get(), ns - task.charged_ns);
     job.vtime += ns - task.charged_ns;
     job.rows_total += task.rows.size();
     if (computed.copied) {

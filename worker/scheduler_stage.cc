@@ -202,6 +202,7 @@ bool Scheduler::State::EndOpening(const std::shared_ptr<Group>& group,
     const GroupPlace place(group->position, group->group_id);
     Drop(stream, *group);
     Leave(stream, stream.groups.find(place));
+    Requeue(stream);
     return false;
   }
   if (!IsStaged(*group)) {

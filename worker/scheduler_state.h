@@ -22,6 +22,7 @@
 #include "core/mutex.h"
 #include "core/stages.h"
 #include "core/tracing.h"
+#include "worker/row_queue.h"
 #include "worker/scheduler.h"
 #include "worker/shared_rows.h"
 
@@ -193,9 +194,12 @@ struct PendingAsk {
   size_t next = 0;  // rows before it are in groups
 };
 
+// The fewest rows ahead first; then the earliest epoch and step; then the id.
+using ReadPlace = std::tuple<size_t, RowQueue::Step, uint64_t>;
+
 struct Job;
 
-struct StreamState {
+struct StreamState : RowQueue::Place {
   uint64_t id = 0;
   Job* job = nullptr;
   std::shared_ptr<const RowWork> work;
@@ -213,21 +217,23 @@ struct StreamState {
   bool ahead = false;     // its rows are read ahead
   size_t rows_ready = 0;  // read and not begun
   size_t rows_ahead = 0;  // these, and those being read
-  double vtime = 0;
-  bool eligible = false;               // when last looked at
+  // Its place among those that have rows to read; none: it is not one of them.
+  std::optional<ReadPlace> to_read;
   bool opening = false;                // one of its groups: another waits
   std::shared_ptr<SharedRows> shared;  // null: none of its rows are
 };
 
 struct Job {
   double vtime = 0;
-  double floor = 0;        // virtual time of the last stream chosen
   double mean_ns = 500e3;  // a row, moving average
   bool eligible = false;
   std::shared_ptr<ReadAccount> reads = std::make_shared<ReadAccount>();
   size_t booked = 0;  // bytes of the pool, by groups that are read ahead
   uint64_t rows_total = 0, rows_shared_total = 0;  // as Scheduler::JobRows
   std::map<uint64_t, StreamState*> streams;
+  uint64_t steps_per_epoch = 0;
+  RowQueue queue;  // the streams that have groups, or rows to make groups of
+  std::map<ReadPlace, StreamState*> to_read;
 };
 
 struct Scheduler::State {
@@ -286,6 +292,7 @@ struct Scheduler::State {
   // Look, for the threads that read: returns a row to read, or an ask.
   Next LookToRead(const StreamState& stream) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  static GroupMap::const_iterator FirstUnread(const StreamState& stream);
   static Next NextOf(Ready ready, const StreamState& stream,
                      GroupMap::const_iterator group);
   // Whether there is room for a group of up to `rows` of the stream's first
@@ -297,8 +304,10 @@ struct Scheduler::State {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   StreamState* Choose(Next* next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   StreamState* ChooseIn(Job& job, Next* next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  bool MayYieldTo(const StreamState& stream, const Next& next,
-                  const Next& other) const;
+  // Tells the job's queue which rows of the stream are the first now, and gives
+  // the stream its place among those that have rows to read.
+  static void Requeue(StreamState& stream);
+  static void RequeueToRead(StreamState& stream);
   double BytesLeft() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // Whether the job may have more bytes on their way.
   bool HasBytesLeft(const Job& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
