@@ -349,7 +349,7 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
        &config.gpu.slot_bytes, ""},
       {"--gpu-group-bytes", "bytes of rows that a GPU computes together",
        &config.gpu.group_bytes, ""},
-      {"--gpu-decode-bytes", "a group's images that nvJPEG decodes",
+      {"--gpu-decode-bytes", "a group's images that the GPU decodes",
        &config.gpu.decode_bytes, ""},
       {"--gpu-nvjpeg-bytes", "the most that nvJPEG takes for a group",
        &config.gpu.decoder_bytes, ""}};

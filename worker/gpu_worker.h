@@ -37,14 +37,15 @@ struct GpuConfig {
   DeviceSelection devices;
   // Groups of rows on a GPU at the same time, each in a slot of its own.
   int slots = 4;
-  // A slot's memory for decoded pixels on their way to the GPU, pinned and on
-  // the device; up to half of it is for values between operators there. Rows
-  // that find no room in it are computed by the CPU.
+  // A slot's memory for coefficients and pixels on their way to the GPU, pinned
+  // and on the device; up to half of it is for values between operators there.
+  // Rows that find no room in it are computed by the CPU.
   uint64_t slot_bytes = 64ull << 20;
   // Rows of a group: a slot's memory for results on the device.
   uint64_t group_bytes = 16ull << 20;
-  // A slot's memory for images that nvJPEG decodes; a group that needs more is
-  // computed in several passes.
+  // A slot's memory for images that are made on the device. A group of which
+  // nvJPEG decodes more is computed in several passes; in class exact, images
+  // for whose coefficients there is no more room are decoded by the host.
   uint64_t decode_bytes = 256ull << 20;
   // The most that the decoder, nvJPEG, may take to work in, of the device's
   // memory and of page-locked memory each, for a slot. Images that need more
@@ -89,6 +90,8 @@ struct GpuStats {
   uint64_t groups_total = 0;
   uint64_t groups_failed_total = 0;
   uint64_t rows_exact_total = 0;
+  // Of these, rows whose pixels kernels have made of coefficients.
+  uint64_t rows_coefficients_total = 0;
   uint64_t rows_hardware_total = 0;
   uint64_t rows_kernels_total = 0;  // decoded there without engines
   uint64_t rows_host_total = 0;

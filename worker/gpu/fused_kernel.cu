@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kernels; their bodies are in fused_kernel.h and stages/.
+// The kernels; their bodies are in fused_kernel.h, jpeg_kernel.h and stages/.
 #include "worker/gpu/fused_kernel.h"
+#include "worker/gpu/jpeg_kernel.h"
 #include "worker/gpu/stages/stage_kernel.h"
 
 namespace {
@@ -17,6 +18,12 @@ template <leat::worker::StageKind kKind>
 __device__ void RunStage(uint64_t rows) {
   leat::worker::StageThread<kKind>(rows, blockIdx.x * blockDim.x + threadIdx.x,
                                    blockIdx.y);
+}
+
+template <leat::worker::JpegKernel kKernel>
+__device__ void RunJpeg(uint64_t images) {
+  leat::worker::JpegThread<kKernel>(
+      images, blockIdx.x * blockDim.x + threadIdx.x, blockIdx.y);
 }
 
 }  // namespace
@@ -97,6 +104,16 @@ __global__ void __launch_bounds__(leat::worker::kStageBlock)
 __global__ void __launch_bounds__(leat::worker::kStageBlock)
     leat_stage_standard(uint64_t rows) {
   RunStage<leat::worker::StageKind::kStandard>(rows);
+}
+
+__global__ void __launch_bounds__(leat::worker::kJpegThreads)
+    leat_jpeg_samples(uint64_t images) {
+  RunJpeg<leat::worker::JpegKernel::kSamples>(images);
+}
+
+__global__ void __launch_bounds__(leat::worker::kJpegThreads)
+    leat_jpeg_pixels(uint64_t images) {
+  RunJpeg<leat::worker::JpegKernel::kPixels>(images);
 }
 
 }  // extern "C"

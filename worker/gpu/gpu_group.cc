@@ -7,6 +7,7 @@
 
 #include "core/status.h"
 #include "worker/gpu/gpu_queue.h"
+#include "worker/gpu/jpeg_upload.h"
 #include "worker/image/codecs/codec.h"
 #include "worker/image/jpeg_check.h"
 #include "worker/image/jpeg_forms/kept_decode.h"
@@ -17,8 +18,35 @@ namespace {
 
 constexpr size_t kAlignment = 256;
 
+// What a thread keeps of the blocks that it has read.
+constexpr size_t kKeptBlockBytes = size_t{4} << 20;
+
+// Blocks that have more bytes than pixels in colours, and this, are not worth
+// it: no photo's have.
+constexpr size_t kOddBlockBytes = size_t{64} << 10;
+
 size_t Aligned(size_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+// What the blocks will take: of photos twice to three times the bytes of the
+// window's part of the file.
+double LikelyBytes(const BlockWindow& window, size_t file_bytes) {
+  const double part =
+      static_cast<double>(window.window.width * window.window.height) /
+      static_cast<double>(window.size.width * window.size.height);
+  return 2 * part * static_cast<double>(file_bytes);
+}
+
+// Bytes behind those that are used; nullopt: not as many are left.
+std::optional<size_t> TakeRoom(size_t bytes, size_t room,
+                               std::atomic<size_t>* used) {
+  size_t at = used->load();
+  do {
+    if (bytes > room - at) return std::nullopt;
+  } while (
+      !used->compare_exchange_weak(at, std::min(at + Aligned(bytes), room)));
+  return at;
 }
 
 }  // namespace
@@ -53,6 +81,13 @@ absl::Status GpuGroup::Begin() {
     std::byte* const words = slot_->pixels.data() + pixels_room_ +
                              program_.fused->FaultsAt(outputs_.rows);
     faults_ = {reinterpret_cast<uint32_t*>(words), outputs_.rows};
+  }
+  if (program_.decoder_class == DecoderClass::kExact &&
+      KernelsHaveLibjpegsPixels()) {
+    const size_t images =
+        outputs_.rows * (program_.fused->has_partner() ? 2 : 1);
+    if (TakePixels(images * sizeof(DeviceJpeg)))
+      jpegs_ = {reinterpret_cast<DeviceJpeg*>(slot_->pixels.data()), images};
   }
   RETURN_IF_ERROR(
       fused_.Begin(*program_.fused, outputs_.rows, slot_->block,
@@ -142,10 +177,12 @@ absl::StatusOr<bool> GpuGroup::PrepareSample(size_t row, Whose whose,
   JpegDecoder& decoder = thread->scratch().state()->decoder;
   JpegDecoder::Header header;
   KeptDecode kept;
+  size_t file_bytes = 0;
   if (decodes) {
     const std::span<const std::byte> encoded = program_.fused->EncodedOf(input);
     // Other formats are the CPU's in every class.
     if (!IsJpeg(encoded)) return false;
+    file_bytes = encoded.size();
     const bool exact = program_.decoder_class == DecoderClass::kExact;
     kept = KeptDecode(exact ? input.forms : nullptr, encoded);
     RETURN_IF_ERROR(kept.Open(decoder));
@@ -174,10 +211,13 @@ absl::StatusOr<bool> GpuGroup::PrepareSample(size_t row, Whose whose,
     RETURN_IF_ERROR(ChooseDecoding(row, header, *window, thread));
     return true;
   }
-  ASSIGN_OR_RETURN(const bool decoded,
-                   DecodeWindow(*window, thread, &rows_[row].pixels[whose]));
-  if (decoded) kept.End(decoder);
-  return decoded;
+  ASSIGN_OR_RETURN(const bool decoded, DecodeWindow(*window, file_bytes, thread,
+                                                    &rows_[row].pixels[whose]));
+  if (!decoded) return false;
+  kept.End(decoder);
+  if (rows_[row].pixels[whose].jpeg.blocks != 0)
+    rows_[row].by = DecodedBy::kCoefficients;
+  return true;
 }
 
 absl::Status GpuGroup::ChooseDecoding(size_t row,
@@ -203,12 +243,11 @@ absl::Status GpuGroup::ChooseDecoding(size_t row,
 }
 
 std::optional<size_t> GpuGroup::TakePixels(size_t bytes) {
-  size_t at = pixels_used_.load();
-  do {
-    if (bytes > pixels_room_ - at) return std::nullopt;
-  } while (!pixels_used_.compare_exchange_weak(
-      at, std::min(at + Aligned(bytes), pixels_room_)));
-  return at;
+  return TakeRoom(bytes, pixels_room_, &pixels_used_);
+}
+
+std::optional<size_t> GpuGroup::TakeImage(size_t bytes) {
+  return TakeRoom(bytes, slot_->image_bytes, &images_used_);
 }
 
 void GpuGroup::PinEncoded(GroupRow* row) {
@@ -219,9 +258,52 @@ void GpuGroup::PinEncoded(GroupRow* row) {
   row->encoded = {to, row->encoded.size()};
 }
 
+absl::StatusOr<GpuGroup::Sent> GpuGroup::SendBlocks(const StoredRect& window,
+                                                    size_t file_bytes,
+                                                    GpuThread* thread,
+                                                    RowPixels* pixels) {
+  if (jpegs_.empty()) return Sent::kNo;
+  JpegDecoder& decoder = thread->scratch().state()->decoder;
+  const bool gray = program_.fused->gray();
+  const std::optional<BlockWindow> of = decoder.BlocksOf(window, gray);
+  if (!of) return Sent::kNo;
+  // Where there will hardly be room, nothing is read in vain.
+  if (LikelyBytes(*of, file_bytes) >
+      static_cast<double>(pixels_room_ - pixels_used_.load()))
+    return Sent::kNoRoom;
+  const std::optional<size_t> image = TakeImage(JpegImageBytes(*of));
+  if (!image) return Sent::kNo;
+  const int64_t pixel = gray ? 1 : 4;
+  const auto most =
+      static_cast<size_t>(4 * window.width * window.height) + kOddBlockBytes;
+  JpegBlocks& blocks = thread->blocks();
+  ASSIGN_OR_RETURN(const bool read, decoder.ReadBlocks(*of, most, &blocks));
+  const size_t bytes = read ? JpegPayloadBytes(blocks) : 0;
+  const std::optional<size_t> at =
+      read ? TakePixels(bytes) : std::optional<size_t>();
+  if (at) {
+    WriteJpegPayload(blocks, slot_->pixels.data() + *at);
+    const DeviceAddress address = slot_->device_images + *image;
+    *pixels = {
+        .source = {.address = address,
+                   .held = window,
+                   .pitch = pixel * window.width,
+                   .pixel_bytes = static_cast<int32_t>(pixel)},
+        .at = *at,
+        .bytes = bytes,
+        .jpeg = DescribeJpeg(blocks, slot_->device_pixels + *at, address)};
+  }
+  if (blocks.held() > kKeptBlockBytes) blocks = {};
+  return !read ? Sent::kNo : at ? Sent::kYes : Sent::kNoRoom;
+}
+
 absl::StatusOr<bool> GpuGroup::DecodeWindow(const StoredRect& window,
+                                            size_t file_bytes,
                                             GpuThread* thread,
                                             RowPixels* pixels) {
+  ASSIGN_OR_RETURN(const Sent sent,
+                   SendBlocks(window, file_bytes, thread, pixels));
+  if (sent != Sent::kNo) return sent == Sent::kYes;
   const bool gray = program_.fused->gray();
   const size_t pixel = gray ? 1 : 4;
   const size_t pitch = static_cast<size_t>(window.width) * pixel;

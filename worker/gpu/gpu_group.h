@@ -2,13 +2,15 @@
 //
 // GpuGroup: a group of rows in a slot of a GPU.
 //
-// Decode threads prepare rows: in class exact they decode the window that a row
-// needs into the slot's pinned memory; in another class they look at the image
-// and leave it to the slot's decoder, or, where it is of a kind for the host,
-// do as in exact. A row that does not fit the slot, or is too much for the
-// kernel, is computed by the CPU at once: the bytes are the same. Only a row
-// for the slot's decoder that finds no room for another sample's tables is
-// refused (kUnavailable): it is computed in another group.
+// Decode threads prepare rows: in class exact they put the coefficients of the
+// window that a row needs into the slot's pinned memory, of which kernels make
+// the pixels, or, where the image is odd in any way, the pixels themselves; in
+// another class they look at the image and leave it to the slot's decoder, or,
+// where it is of a kind for the host, make its pixels. A row that does not fit
+// the slot, or is too much for the kernel, is computed by the CPU at once: the
+// bytes are the same. Only a row for the slot's decoder that finds no room for
+// another sample's tables is refused (kUnavailable): it is computed in another
+// group.
 //
 // A row that looks at its partner has the partner's pixels in the slot beside
 // its own. A partner that is odd in any way leaves the row to the CPU, which
@@ -33,9 +35,11 @@
 #include "core/job.h"
 #include "worker/gpu/fused_group.h"
 #include "worker/gpu/fused_program.h"
+#include "worker/gpu/jpeg_descriptor.h"
 #include "worker/gpu/slot.h"
 #include "worker/gpu/whose.h"
 #include "worker/gpu_worker.h"
+#include "worker/image/jpeg_forms/block_reader.h"
 #include "worker/image/row_program.h"
 #include "worker/row_kernel.h"
 
@@ -48,9 +52,11 @@ class GpuThread final : public ImageThread {
  public:
   using ImageThread::ImageThread;
   FusedScratch& fused() { return fused_; }
+  JpegBlocks& blocks() { return blocks_; }
 
  private:
   FusedScratch fused_;
+  JpegBlocks blocks_;
 };
 
 // A pipeline, ready for GPUs and for the CPU. Immutable.
@@ -79,12 +85,15 @@ enum class RowStage : uint8_t {
 
 // An image's pixels.
 struct RowPixels {
-  FusedSource source;        // on the device
-  size_t at = 0, bytes = 0;  // in the slot; 0 bytes: it was not decoded there
+  FusedSource source;  // on the device
+  // In the slot: them, or what kernels make them of; 0 bytes: neither.
+  size_t at = 0, bytes = 0;
+  DeviceJpeg jpeg;  // how they are made; its address is 0 if they are there
 };
 
-// For the counters. kKernels: the decoder, by the device's processors.
-enum class DecodedBy : uint8_t { kHost, kHardware, kKernels };
+// For the counters. kKernels: the decoder, by the device's processors;
+// kCoefficients: our kernels, of what the host has read.
+enum class DecodedBy : uint8_t { kHost, kHardware, kKernels, kCoefficients };
 
 struct GroupRow {
   RowStage stage = RowStage::kEmpty;
@@ -141,6 +150,9 @@ class GpuGroup final : public KernelGroup {
   // None where the program has no such kernel.
   std::span<uint32_t> faults() const { return faults_; }
   DeviceAddress faults_address() const;
+  // At the begin of the slot's memory for pixels: a pass's JPEGs, for the
+  // kernels. None where there are no such rows.
+  std::span<DeviceJpeg> jpegs() const { return jpegs_; }
   // What the last Run has left in `faults` becomes the rows' stage and status.
   void TakeFaults();
   // Decodes with libjpeg-turbo and runs the CPU's operators.
@@ -162,13 +174,19 @@ class GpuGroup final : public KernelGroup {
                               const StoredRect& window, GpuThread* thread);
   // A place in the slot's memory for pixels; nullopt: there is no room.
   std::optional<size_t> TakePixels(size_t bytes);
+  // The same in its memory for images that are made on the device.
+  std::optional<size_t> TakeImage(size_t bytes);
   // Copies the row's file into page-locked memory, where there is room: the one
   // thread that calls the decoder would spend its time on copying it otherwise.
   void PinEncoded(GroupRow* row);
-  // Decodes `window` of the image that the thread's decoder has opened. False:
-  // the slot has no room.
-  absl::StatusOr<bool> DecodeWindow(const StoredRect& window, GpuThread* thread,
-                                    RowPixels* pixels);
+  // Decodes `window` of the image that the thread's decoder has opened, a file
+  // of so many bytes. False: the slot has no room.
+  absl::StatusOr<bool> DecodeWindow(const StoredRect& window, size_t file_bytes,
+                                    GpuThread* thread, RowPixels* pixels);
+  // The same by coefficients. kNo: its pixels have to be decoded.
+  enum class Sent : uint8_t { kYes, kNo, kNoRoom };
+  absl::StatusOr<Sent> SendBlocks(const StoredRect& window, size_t file_bytes,
+                                  GpuThread* thread, RowPixels* pixels);
   void StoreHostValues(size_t row);
 
   const GpuProgram& program_;
@@ -182,7 +200,8 @@ class GpuGroup final : public KernelGroup {
   // The bytes of the slot for pixels; the stages' values lie behind them.
   size_t pixels_room_;
   std::span<uint32_t> faults_;
-  std::atomic<size_t> pixels_used_{0};
+  std::span<DeviceJpeg> jpegs_;
+  std::atomic<size_t> pixels_used_{0}, images_used_{0};
   Done done_;
 };
 

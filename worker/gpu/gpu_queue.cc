@@ -265,6 +265,7 @@ void GpuQueue::Count(const GpuGroup& group) {
       ++stats_.rows_kernels_total;
     else
       ++(exact ? stats_.rows_exact_total : stats_.rows_host_total);
+    if (row.by == DecodedBy::kCoefficients) ++stats_.rows_coefficients_total;
   }
 }
 

@@ -11,6 +11,7 @@
 #include "worker/gpu/device_memory.h"
 #include "worker/gpu/gpu_kernel.h"
 #include "worker/gpu/gpu_queue.h"
+#include "worker/gpu/jpeg_upload.h"
 #include "worker/gpu/pinned_memory.h"
 #include "worker/gpu/slots.h"
 
@@ -100,6 +101,11 @@ absl::Status Gpus::OpenAll(
       return Annotate(status, fmt::format("--devices {}", index));
     LOG_WARN("gpu.unusable gpu={} error=\"{}\"", index, Message(status));
   }
+  if (!members_.empty() && !KernelsHaveLibjpegsPixels())
+    LOG_WARN(
+        "gpu.no_coefficients note=\"the libjpeg that is loaded makes other "
+        "pixels of JPEGs than our kernels: in class exact it decodes them, on "
+        "the host\"");
   {
     MutexLock lock(&mu_);
     working_ = members_.size();

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "core/status.h"
+#include "worker/gpu/jpeg_kernel.h"
+#include "worker/gpu/kernel_names.h"
 
 namespace leat::worker {
 namespace {
@@ -81,13 +83,40 @@ absl::Status GroupRun::EnqueueStores() {
 absl::Status GroupRun::EnqueuePass(std::span<const size_t> rows) {
   for (size_t row = 0; row < group_.rows().size(); ++row)
     group_.fused().SkipRow(row);
+  ListJpegs(rows);
   RETURN_IF_ERROR(SendPixels(rows));
+  RETURN_IF_ERROR(LaunchJpegs());
   RETURN_IF_ERROR(Decode(rows));
   return Launch(rows);
 }
 
-// From the first to the last of the pass's pixels: between them lie pixels of
-// the same group.
+void GroupRun::ListJpegs(std::span<const size_t> rows) {
+  num_jpegs_ = 0;
+  for (const size_t row : rows) {
+    const GroupRow& r = group_.rows()[row];
+    if (r.stage != RowStage::kPixels) continue;
+    for (const Whose whose : {Whose::kRow, Whose::kPartner})
+      if (const DeviceJpeg& jpeg = r.pixels[whose].jpeg; jpeg.blocks != 0)
+        group_.jpegs()[num_jpegs_++] = jpeg;
+  }
+}
+
+absl::Status GroupRun::LaunchJpegs() {
+  if (num_jpegs_ == 0) return absl::OkStatus();
+  for (const JpegKernel kernel : {JpegKernel::kSamples, JpegKernel::kPixels}) {
+    uint32_t threads = 0;
+    for (const DeviceJpeg& jpeg : group_.jpegs().first(num_jpegs_))
+      threads = std::max(threads, JpegThreads(kernel, jpeg));
+    RETURN_IF_ERROR(
+        queue_.Launch(JpegKernelId(kernel),
+                      JpegLaunch(threads, static_cast<uint32_t>(num_jpegs_)),
+                      group_.slot().device_pixels));
+  }
+  return absl::OkStatus();
+}
+
+// From the first to the last of the pass's pixels, or from the list of its
+// JPEGs on: between them lie pixels of the same group.
 absl::Status GroupRun::SendPixels(std::span<const size_t> rows) {
   size_t begin = SIZE_MAX, end = 0;
   for (const size_t row : rows) {
@@ -100,6 +129,7 @@ absl::Status GroupRun::SendPixels(std::span<const size_t> rows) {
       end = std::max(end, pixels.at + pixels.bytes);
     }
   }
+  if (num_jpegs_ > 0) begin = 0;
   if (begin >= end) return absl::OkStatus();
   const Slot& slot = group_.slot();
   return queue_.ToDevice(slot.device_pixels + begin, slot.pixels.data() + begin,

@@ -2,7 +2,8 @@
 //
 // GroupRun: puts one Run of a group on its slot's queue.
 //
-//   for each pass:  pixels and descriptors to the GPU, decoding, the kernels
+//   for each pass:  pixels, coefficients and descriptors to the GPU, decoding,
+//                   the kernels
 //   then:           results to the host, what has no pixels, the mark
 //
 // Where kernels may find a row bad, the fault words are set to 0 before the
@@ -46,7 +47,10 @@ class GroupRun {
   // The end of the pass that begins with todo_[begin].
   size_t PassEnd(size_t begin) const;
   absl::Status EnqueuePass(std::span<const size_t> rows);
+  // Lists the JPEGs that kernels make pixels of.
+  void ListJpegs(std::span<const size_t> rows);
   absl::Status SendPixels(std::span<const size_t> rows);
+  absl::Status LaunchJpegs();
   absl::Status Decode(std::span<const size_t> rows);
   absl::Status Launch(std::span<const size_t> rows);
   absl::Status ClearFaults();
@@ -63,6 +67,7 @@ class GroupRun {
   std::vector<size_t> todo_;    // rows with pixels to come
   std::vector<bool> computed_;  // by row: the kernel does it in this run
   size_t most_rows_ = kMaxGpuGroupRows;  // of a pass
+  size_t num_jpegs_ = 0;                 // of the pass
   uint64_t splits_ = 0;
 };
 

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "worker/gpu/fused_kernel.h"
+#include "worker/gpu/jpeg_kernel.h"
 #include "worker/gpu/stages/stage_kernel.h"
 
 namespace leat::worker {
@@ -27,6 +28,15 @@ void RunStage(const LaunchConfig& config, void** params) {
   for (uint32_t row = 0; row < config.grid_y; ++row)
     for (uint32_t thread = 0; thread < config.grid_x * config.block_x; ++thread)
       StageThread<kKind>(rows, thread, row);
+}
+
+template <JpegKernel kKernel>
+void RunJpeg(const LaunchConfig& config, void** params) {
+  uint64_t images;
+  memcpy(&images, params[0], sizeof images);
+  for (uint32_t image = 0; image < config.grid_y; ++image)
+    for (uint32_t thread = 0; thread < config.grid_x * config.block_x; ++thread)
+      JpegThread<kKernel>(images, thread, image);
 }
 
 constexpr const char* NameOf(StageKind kind) {
@@ -53,7 +63,9 @@ constexpr HostKernel kKernels[] = {
     {NameOf(StageKind::kByteTable), RunStage<StageKind::kByteTable>},
     {NameOf(StageKind::kByteLookup), RunStage<StageKind::kByteLookup>},
     {NameOf(StageKind::kSharpen), RunStage<StageKind::kSharpen>},
-    {NameOf(StageKind::kStandard), RunStage<StageKind::kStandard>}};
+    {NameOf(StageKind::kStandard), RunStage<StageKind::kStandard>},
+    {kJpegKernels[0], RunJpeg<JpegKernel::kSamples>},
+    {kJpegKernels[1], RunJpeg<JpegKernel::kPixels>}};
 
 const HostKernel* Find(std::string_view name) {
   for (const HostKernel& kernel : kKernels)

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 
@@ -20,9 +21,11 @@ struct Slot {
   int index = 0;
   // Pinned, if the driver allows it: the descriptor block, and decoded pixels.
   std::span<std::byte> block, pixels;
-  // On the device: the same, results, and images that the decoder makes.
+  // On the device: the same, results, and images that are made there: by the
+  // decoder, or of coefficients, with what that takes.
   DeviceAddress device_block, device_pixels;
   DeviceAddress device_outputs, device_images;
+  uint64_t image_bytes = 0;  // of device_images
   // All that the slot's groups do. Its mark is the end of the last one.
   std::unique_ptr<DeviceQueue> queue;
   std::unique_ptr<ImageDecoder> decoder;  // null: the device has none

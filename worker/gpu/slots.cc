@@ -62,7 +62,10 @@ absl::Status Slots::AllocateHost(uint64_t count, uint64_t bytes) {
 absl::Status Slots::Allocate(const GpuConfig& config) {
   const uint64_t pixels = AlignedInSlot(config.slot_bytes);
   const uint64_t results = AlignedInSlot(config.group_bytes);
-  const uint64_t images = decodes() ? AlignedInSlot(config.decode_bytes) : 0;
+  // Without a decoder, what coefficients become: seldom more than the pixels
+  // and half as many samples.
+  const uint64_t images =
+      decodes() ? AlignedInSlot(config.decode_bytes) : 2 * pixels;
   const uint64_t pinned = kSlotBlockBytes + pixels;
   const uint64_t on_device = pinned + results + images;
   const auto count = static_cast<uint64_t>(config.slots);
@@ -90,6 +93,7 @@ absl::Status Slots::Allocate(const GpuConfig& config) {
     slot->device_pixels = slot->device_block + kSlotBlockBytes;
     slot->device_outputs = slot->device_pixels + pixels;
     slot->device_images = slot->device_outputs + results;
+    slot->image_bytes = images;
     slots_.push_back(std::move(slot));
   }
   return absl::OkStatus();

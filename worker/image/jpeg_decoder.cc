@@ -1,9 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// libjpeg reports errors by a function that must not return; ours jumps back
-// into one of the three functions below that call setjmp (ReadHeader, Begin,
-// ReadStrip). These and what they call have no object with a destructor, so
-// that nothing is skipped by the jump.
 #include "worker/image/jpeg_decoder.h"
 
 #include <cstring>
@@ -11,8 +6,7 @@
 #include <vector>
 
 #include "core/status.h"
-#include "worker/image/jpeg_errors.h"
-#include "worker/image/jpeg_forms/form_decoding.h"
+#include "worker/image/jpeg_decoder_state.h"
 #include "worker/image/jpeg_header.h"
 #include "worker/image/jpeg_scan.h"
 #include "worker/image/jpeg_shape.h"
@@ -20,73 +14,6 @@
 #include "worker/image/pixel.h"
 
 namespace leat::worker {
-namespace {
-
-constexpr int kStripRows = 16;
-
-struct Progress {
-  jpeg_progress_mgr manager;  // first
-  int max_scans = 0;
-};
-
-void OnProgress(j_common_ptr cinfo) {
-  const auto* progress = reinterpret_cast<Progress*>(cinfo->progress);
-  const auto* decompress = reinterpret_cast<j_decompress_ptr>(cinfo);
-  if (decompress->input_scan_number <= progress->max_scans) return;
-  JpegErrors* const errors = JpegErrors::Of(cinfo);
-  errors->too_many_scans = true;
-  std::longjmp(errors->jump, 1);
-}
-
-}  // namespace
-
-struct JpegDecoder::State {
-  jpeg_decompress_struct cinfo = {};
-  JpegErrors errors;
-  Progress progress = {};
-  ImageLimits limits;
-  Header header;
-  uint64_t working_bytes = 0;
-  FormDecoding forms;
-  const Pixels* served = nullptr;  // copied in place of the decoding
-  // Whether the decoding in progress reads a part only.
-  bool partial = false;
-  Rect window;
-  bool gray = false;
-  bool cmyk = false;        // decoded as CMYK
-  bool dense = false;       // colours take three bytes
-  int left = 0;             // columns decoded before the window's first
-  int rows_left = 0;        // of the window
-  int rows_to_discard = 0;  // above the window
-  int rows_done = 0;        // of a strip
-  size_t pixel_bytes = 4;
-  size_t row_bytes = 0;  // as they are decoded
-  absl::Status damage;
-  int64_t sound_rows = 0;
-  size_t stride = 0;
-  std::vector<uint8_t> strip;
-  JSAMPROW row_pointers[kStripRows] = {};
-
-  void Create();
-  bool ReadHeader();
-  bool ReadStandIn();
-  bool CanGiveUpForms() const;
-  absl::Status Prepare(const Rect& of, bool to_gray, bool to_dense,
-                       bool may_be_partial);
-  absl::Status BeginDecoding(const Rect& of, bool to_gray, bool to_dense,
-                             bool may_be_partial);
-  absl::StatusOr<std::unique_ptr<const Pixels>> DecodePixels(bool to_gray);
-  bool Begin();
-  bool ReadStrip(int rows);  // to row_pointers; counts them in rows_done
-  bool BeginWithoutForms();
-  absl::Status Fill(int rows);
-  absl::Status FillAll(uint8_t* out, ptrdiff_t to_next);
-  absl::Status Lose(int64_t first_row);
-  absl::Status Failed() const;
-  absl::Status Check() const;
-  int MostScans() const;
-  void Convert(int rows);
-};
 
 JpegDecoder::JpegDecoder(const ImageLimits& limits)
     : state_(std::make_unique<State>()) {
@@ -94,7 +21,6 @@ JpegDecoder::JpegDecoder(const ImageLimits& limits)
   state_->cinfo.err = state_->errors.Init();
   // Only fails when memory runs out or the library is another version.
   if (setjmp(state_->errors.jump) != 0) std::abort();
-  state_->progress.manager.progress_monitor = OnProgress;
   state_->progress.max_scans = limits.max_scans;
   state_->Create();
 }
@@ -109,121 +35,6 @@ uint64_t JpegDecoder::working_bytes() const { return state_->working_bytes; }
 
 size_t JpegDecoder::scratch_bytes() const {
   return state_->strip.capacity() + state_->forms.held();
-}
-
-void JpegDecoder::State::Create() {
-  jpeg_create_decompress(&cinfo);
-  cinfo.progress = &progress.manager;
-  cinfo.mem->max_memory_to_use = static_cast<long>(
-      std::min<uint64_t>(limits.max_scratch_bytes, 1ull << 40));
-}
-
-// libjpeg keeps tables from file to file, so that a file that lacks some would
-// be decoded by another one's: each begins with none.
-bool JpegDecoder::State::ReadHeader() {
-  if (setjmp(errors.jump) != 0) {
-    jpeg_abort_decompress(&cinfo);
-    return false;
-  }
-  jpeg_destroy_decompress(&cinfo);
-  Create();
-  const std::span<const std::byte> source = forms.source();
-  jpeg_mem_src(&cinfo, reinterpret_cast<const unsigned char*>(source.data()),
-               static_cast<unsigned long>(source.size()));
-  jpeg_read_header(&cinfo, TRUE);
-  return true;
-}
-
-// Reads the header that stands in the file's place. False: it is of another
-// image.
-bool JpegDecoder::State::ReadStandIn() {
-  const J_COLOR_SPACE colours = cinfo.jpeg_color_space;
-  if (!ReadHeader() || cinfo.progressive_mode ||
-      cinfo.jpeg_color_space != colours ||
-      int64_t{cinfo.image_width} != header.size.width ||
-      int64_t{cinfo.image_height} != header.size.height ||
-      cinfo.num_components != header.components)
-    return false;
-  for (int i = 0; i < std::min(header.components, 4); ++i)
-    if (cinfo.comp_info[i].h_samp_factor != header.h_samp[i] ||
-        cinfo.comp_info[i].v_samp_factor != header.v_samp[i])
-      return false;
-  return true;
-}
-
-// Whether the file itself may be decoded where decoding has failed.
-bool JpegDecoder::State::CanGiveUpForms() const {
-  return errors.no_mcus || forms.stands_in();
-}
-
-bool JpegDecoder::State::Begin() {
-  if (setjmp(errors.jump) != 0) {
-    jpeg_abort_decompress(&cinfo);
-    return false;
-  }
-  cinfo.dct_method = JDCT_ISLOW;
-  cinfo.do_fancy_upsampling = TRUE;
-  cinfo.do_block_smoothing = FALSE;
-  cinfo.out_color_space = cmyk    ? JCS_CMYK
-                          : gray  ? JCS_GRAYSCALE
-                          : dense ? JCS_EXT_RGB
-                                  : JCS_EXT_RGBX;
-  jpeg_start_decompress(&cinfo);
-  forms.Begin(&cinfo);
-  if (forms.stands_in() && !forms.used()) return false;
-  left = static_cast<int>(window.x);
-  rows_to_discard = static_cast<int>(window.y);
-  if (!partial) return true;
-  const int unit = cinfo.max_h_samp_factor * DCTSIZE;
-  // Where nothing is upsampled sideways, no pixel looks at its neighbours. Of
-  // Y, Cb and Cr gray needs Y alone, which is whole; of R, G and B all three.
-  const bool alone = cinfo.max_h_samp_factor == 1 ||
-                     cinfo.num_components == 1 ||
-                     !cinfo.comp_info[1].component_needed;
-  const int margin = alone ? 0 : 1;
-  const int width = static_cast<int>(cinfo.output_width);
-  const int first = std::max(0, (left / unit - margin) * unit);
-  const int end = std::min(
-      width,
-      ((left + static_cast<int>(window.width) + unit - 1) / unit + margin) *
-          unit);
-  JDIMENSION offset = first, cropped = end - first;
-  if (end - first < width) {
-    jpeg_crop_scanline(&cinfo, &offset, &cropped);
-    left -= static_cast<int>(offset);
-    const int mcu = cinfo.num_components == 1 ? DCTSIZE : unit;
-    forms.Want(offset / mcu, (offset + cropped - 1) / mcu);
-  }
-  if (rows_to_discard > 0) {
-    jpeg_skip_scanlines(&cinfo, rows_to_discard);
-    rows_to_discard = 0;
-  }
-  return true;
-}
-
-bool JpegDecoder::State::ReadStrip(int rows) {
-  if (setjmp(errors.jump) != 0) {
-    jpeg_abort_decompress(&cinfo);
-    return false;
-  }
-  for (; rows_to_discard > 0; --rows_to_discard)
-    jpeg_read_scanlines(&cinfo, row_pointers, 1);
-  while (rows_done < rows)
-    rows_done += static_cast<int>(jpeg_read_scanlines(
-        &cinfo, row_pointers + rows_done, rows - rows_done));
-  if (rows == rows_left) jpeg_abort_decompress(&cinfo);
-  return true;
-}
-
-// After a form had no MCU: as if there were no forms, on to the row that was
-// about to come out.
-bool JpegDecoder::State::BeginWithoutForms() {
-  forms.GiveUp();
-  errors.Forget();
-  if (!ReadHeader() || !Begin()) return false;
-  rows_to_discard += static_cast<int>(window.height) - rows_left;
-  rows_done = 0;
-  return true;
 }
 
 // The window's next rows, to row_pointers.
@@ -340,7 +151,7 @@ absl::Status JpegDecoder::State::Failed() const {
 // All rows that are left, `to_next` bytes apart. REQUIRES: row_bytes is set.
 absl::Status JpegDecoder::State::FillAll(uint8_t* out, ptrdiff_t to_next) {
   while (rows_left > 0) {
-    const int rows = std::min(kStripRows, rows_left);
+    const int rows = std::min(kJpegStripRows, rows_left);
     // Rows that are discarded take the first one's place.
     for (int i = 0; i < rows; ++i, out += to_next) row_pointers[i] = out;
     RETURN_IF_ERROR(Fill(rows));
@@ -412,13 +223,14 @@ absl::Status JpegDecoder::Start(const Rect& window, bool gray, bool partial) {
                          : window.width;
   s.row_bytes = static_cast<size_t>(width) * s.pixel_bytes;
   s.stride = (s.row_bytes + kRowPadding + 63) / 64 * 64;
-  const size_t bytes = s.stride * kStripRows + 128;
+  const size_t bytes = s.stride * kJpegStripRows + 128;
   if (s.strip.size() < bytes) s.strip.resize(bytes);
   // To aligned rows libjpeg's SIMD writes past the cache, and the resampler
   // would have to fetch them from memory: 4 bytes off keeps them near.
   const size_t misaligned = reinterpret_cast<uintptr_t>(s.strip.data()) % 64;
   uint8_t* const base = s.strip.data() + (64 - misaligned) + 4;
-  for (int i = 0; i < kStripRows; ++i) s.row_pointers[i] = base + s.stride * i;
+  for (int i = 0; i < kJpegStripRows; ++i)
+    s.row_pointers[i] = base + s.stride * i;
   return absl::OkStatus();
 }
 
@@ -440,7 +252,7 @@ void JpegDecoder::State::Convert(int rows) {
 
 absl::Status JpegDecoder::ReadRows(PixelRows* rows) {
   State& s = *state_;
-  const int count = std::min(kStripRows, s.rows_left);
+  const int count = std::min(kJpegStripRows, s.rows_left);
   RETURN_IF_ERROR(s.Fill(count));
   if (s.cmyk) s.Convert(count);
   const size_t step = s.gray ? 1 : 4;
@@ -464,6 +276,36 @@ absl::Status JpegDecoder::ReadInto(const Rect& window, bool gray, bool partial,
 const absl::Status& JpegDecoder::damage() const { return state_->damage; }
 
 int64_t JpegDecoder::sound_rows() const { return state_->sound_rows; }
+
+std::optional<BlockWindow> JpegDecoder::BlocksOf(const Rect& window,
+                                                 bool gray) const {
+  if (!state_->forms.MayReadBlocks()) return std::nullopt;
+  return BlocksOfWindow(state_->cinfo, window, gray);
+}
+
+absl::StatusOr<bool> JpegDecoder::ReadBlocks(const BlockWindow& window,
+                                             size_t max_bytes,
+                                             JpegBlocks* blocks) {
+  State& s = *state_;
+  s.window = window.window;
+  s.gray = window.gray;
+  s.cmyk = s.dense = false;
+  blocks->window = window;
+  s.damage = absl::OkStatus();
+  s.sound_rows = s.header.size.height;
+  // libjpeg looks at the tables, and has the last word on them.
+  const bool begun = !s.forms.is_accepted();
+  const bool read = (!begun || s.BeginBlocks()) &&
+                    s.forms.ReadBlocks(s.cinfo, max_bytes, blocks);
+  if (!begun) return read;
+  if (read) {
+    jpeg_abort_decompress(&s.cinfo);
+    return true;
+  }
+  s.errors.Forget();
+  if (!s.ReadHeader()) return s.errors.ToStatus();
+  return false;
+}
 
 void JpegDecoder::MakeForms(FormKinds kinds, size_t max_bytes) {
   state_->forms.Record(kinds, max_bytes);

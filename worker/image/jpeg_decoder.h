@@ -24,15 +24,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "worker/image/jpeg_forms/block_window.h"
 #include "worker/image/jpeg_forms/form_kinds.h"
 #include "worker/image/rect.h"
 #include "worker/image/row_program.h"
 
 namespace leat::worker {
+
+struct JpegBlocks;
 
 // A run of decoded rows. Pixels are 1 byte (gray) or 4 (R, G, B, anything);
 // kRowPadding bytes after each row may be read.
@@ -124,6 +128,19 @@ class JpegDecoder {
   // Whether the form that was given is used: so far, and for the window that
   // was started last.
   bool used_form() const;
+
+  // The blocks that the window's pixels are made of, where the file is of a
+  // kind that ReadBlocks may read. REQUIRES: Open succeeded; the window is not
+  // empty and lies inside the image.
+  std::optional<BlockWindow> BlocksOf(const Rect& window, bool gray) const;
+  // Reads coefficients in place of Start and ReadRows: those of `window`, at
+  // most about `max_bytes`, to *blocks. True: the pixels that libjpeg makes of
+  // them are what ReadRows would give, and the file is sound as far as the
+  // window needs it. False, of whatever is odd: Start may be called, and says
+  // all. Errors: as Start's. REQUIRES: BlocksOf gave `window` since Open; Start
+  // was not called.
+  absl::StatusOr<bool> ReadBlocks(const BlockWindow& window, size_t max_bytes,
+                                  JpegBlocks* blocks);
 
   // Bytes of buffers held.
   size_t scratch_bytes() const;

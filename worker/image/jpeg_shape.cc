@@ -37,6 +37,26 @@ bool PartialIsExact(const jpeg_decompress_struct& cinfo) {
          (info[3].h_samp_factor == h && info[3].v_samp_factor == v);
 }
 
+std::optional<BlockWindow> BlocksOfWindow(const jpeg_decompress_struct& cinfo,
+                                          const Rect& window, bool gray) {
+  const StoredSize size{cinfo.image_height, cinfo.image_width};
+  if (cinfo.progressive_mode || cinfo.arith_code || cinfo.data_precision != 8 ||
+      cinfo.restart_interval != 0 ||
+      cinfo.comps_in_scan != cinfo.num_components)
+    return std::nullopt;
+  if (cinfo.jpeg_color_space == JCS_GRAYSCALE && cinfo.num_components == 1)
+    return BlockWindow::Of(size, window, false, gray, 1, 1);
+  if (cinfo.jpeg_color_space != JCS_YCbCr || cinfo.num_components != 3)
+    return std::nullopt;
+  const jpeg_component_info* info = cinfo.comp_info;
+  const int across = info[0].h_samp_factor, down = info[0].v_samp_factor;
+  if (across > 2 || down > 2) return std::nullopt;
+  for (int i = 1; i < 3; ++i)
+    if (info[i].h_samp_factor != 1 || info[i].v_samp_factor != 1)
+      return std::nullopt;
+  return BlockWindow::Of(size, window, true, gray, across, down);
+}
+
 bool IsCmyk(const jpeg_decompress_struct& cinfo) {
   return cinfo.jpeg_color_space == JCS_CMYK ||
          cinfo.jpeg_color_space == JCS_YCCK;

@@ -5,10 +5,13 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <optional>
 
 extern "C" {
 #include <jpeglib.h>
 }
+
+#include "worker/image/jpeg_forms/block_window.h"
 
 namespace leat::worker {
 
@@ -21,6 +24,12 @@ uint64_t CoefficientBytes(const jpeg_decompress_struct& cinfo);
 // upsampling looks at no more than the neighbouring sample: everywhere but in
 // kinds that hardly exist, which are not worth the doubt.
 bool PartialIsExact(const jpeg_decompress_struct& cinfo);
+
+// Like JpegDecoder::BlocksOf, which says more: of one sequential scan, Huffman
+// coded, of 8 bits, without restart markers; Y, or Y, Cb and Cr where Y has one
+// or two samples along each axis for each of chroma's.
+std::optional<BlockWindow> BlocksOfWindow(const jpeg_decompress_struct& cinfo,
+                                          const Rect& window, bool gray);
 
 bool IsCmyk(const jpeg_decompress_struct& cinfo);
 

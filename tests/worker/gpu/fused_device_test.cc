@@ -3,11 +3,13 @@
 // The compiled kernels on the first GPU: their bytes, and how fast they are.
 // Skips where there is no GPU.
 #include <cstdio>
+#include <random>
 
 #include "cuda/driver.h"
 #include "fmt/format.h"
 #include "gtest/gtest.h"
 #include "tests/worker/gpu/fused_compare.h"
+#include "tests/worker/gpu/jpeg_kernel_support.h"
 #include "worker/gpu/cuda/kernel_image.h"
 #include "worker/gpu/fused_kernel.h"
 
@@ -148,6 +150,33 @@ TEST_F(FusedDevice, ComputesWhatTheCpuDoesAgain) {
   CompareRandom(gpu_, 77'000, 400, 12);
 }
 TEST_F(FusedDevice, ResamplesByAnyScale) { CompareScales(gpu_); }
+
+TEST_F(FusedDevice, PixelsOfCoefficientsAreLibjpegs) {
+  JpegDecoder decoder{ImageLimits{}};
+  std::mt19937 random(9);
+  JpegBlocks blocks;
+  for (int i = 0; i < 96; ++i) {
+    const testing::JpegSpec spec{.width = 1 + static_cast<int>(random() % 200),
+                                 .height = 1 + static_cast<int>(random() % 200),
+                                 .h = 1 + i % 2,
+                                 .v = 1 + i / 2 % 2,
+                                 .quality = 20 + i % 81,
+                                 .seed = static_cast<uint32_t>(i)};
+    const std::string file = testing::MakeJpeg(spec);
+    const bool gray = i % 5 == 0;
+    const MadeForms made = MakeFormsOf(decoder, BytesOf(file));
+    const Rect window = RandomPart(random, spec.width, spec.height);
+    const WindowOfJpeg want = DecodeJpeg(decoder, BytesOf(file), window, gray);
+    for (const JpegForm* form :
+         {static_cast<const JpegForm*>(nullptr), made.coefficients->get()}) {
+      ASSERT_TRUE(decoder.Open(BytesOf(file), form).ok());
+      const auto of = decoder.BlocksOf(window, gray);
+      ASSERT_TRUE(of.has_value());
+      ASSERT_TRUE(decoder.ReadBlocks(*of, kAnyFormBytes, &blocks).value());
+      ASSERT_EQ(PixelsOn(gpu_, blocks) == want.pixels, true) << i;
+    }
+  }
+}
 TEST_F(FusedDevice, CastsToEveryTypeAtAnyAddress) { CompareTypes(gpu_); }
 TEST_F(FusedDevice, ComputesWhatTheCpuDoesForPhotos) {
   const char* const name = "imagenet-sample";

@@ -117,6 +117,7 @@ TEST_F(GpuDamageTest, MakesTheSameRowsBadOnCoresAndOnGpus) {
     for (size_t g = 0; g < graphs.size(); ++g)
       ExpectSame(OnGpu(graphs[g], files), expected[g], graphs[g],
                  room ? "in the slot" : "without room");
+    EXPECT_EQ(gpus_->stats()[0].rows_coefficients_total > 100, room);
     Close();
   }
   // With room, all but one of a rule that a GPU has not; without, no stages.

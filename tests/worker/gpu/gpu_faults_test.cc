@@ -186,9 +186,14 @@ TEST_F(GpuFaultsTest, AFailedCallFailsAGroupAndNotTheNext) {
 TEST_F(GpuFaultsTest, WhereTheGpuHasNoMemoryTheGroupIsHalved) {
   Open();
   GpuPipeline pipeline(CropGraph(32), *gpus_);
-  fake_->Fail("cuLaunchKernel", 1, false, kNoMemory);
-  EXPECT_TRUE(RunGroup(pipeline));
-  EXPECT_EQ(gpus_->stats()[0].splits_total, 1u);
+  // The kernels that make samples, pixels and fields.
+  for (const uint64_t kernel : {1, 2, 3}) {
+    fake_->Fail("cuLaunchKernel", kernel, false, kNoMemory);
+    EXPECT_TRUE(RunGroup(pipeline));
+    EXPECT_EQ(gpus_->stats()[0].splits_total, kernel);
+  }
+  EXPECT_EQ(gpus_->stats()[0].rows_coefficients_total,
+            gpus_->stats()[0].rows_exact_total);
   // Down to single rows, and then it is an error.
   fake_->Fail("cuLaunchKernel", 1, true, kNoMemory);
   EXPECT_FALSE(RunGroup(pipeline));

@@ -130,7 +130,7 @@ TEST_F(HostGroupTest, RowsWithPartnersThatFillTheSlotAreTheCpus) {
   ASSERT_GE(rows, 30u);
   std::vector<std::string> files;
   for (uint32_t i = 0; i < 30; ++i)
-    files.push_back(MakeJpeg({.width = 180, .height = 150, .seed = i}));
+    files.push_back(MakeJpeg({.width = 240, .height = 190, .seed = i}));
   ExpectExact(pipeline, files);
   EXPECT_GT(pipeline.asked, 3);
   EXPECT_LT(pipeline.asked, 27);

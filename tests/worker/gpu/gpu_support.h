@@ -136,6 +136,7 @@ class GpuPipeline {
       testing::MakeJpeg({.width = 150, .height = 130, .seed = 99});
   absl::Status readable;  // that file
   int asked = 0;          // for it, by rows that groups left to the CPU
+  FormKeeper* forms = nullptr;
 
  private:
   absl::Status Prepare(KernelGroup& group, size_t row, const std::string& file,
@@ -143,7 +144,7 @@ class GpuPipeline {
     const StoredSample beside = Beside();
     RowBeside other(InputBeside(sample, beside), readable);
     const absl::Status status = group.Prepare(
-        row, {.epoch = 1, .sample = sample, .partner = &other},
+        row, {.epoch = 1, .sample = sample, .partner = &other, .forms = forms},
         StoredImage(AsSpan(file), static_cast<int32_t>(sample)), state());
     asked += other.asked;
     return status;

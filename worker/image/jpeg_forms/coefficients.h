@@ -22,6 +22,7 @@
 // header, u32 × rows of MCUs offset of the row, blocks.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -47,6 +48,14 @@ class Coefficients final : public McuForm {
 
   // The file's header and an end of image, to be opened in the file's place.
   std::span<const std::byte> file_header() const;
+  // What somebody who has looked at all blocks has found out about them, for
+  // who comes later. Thread-safe.
+  enum class Verdict : uint8_t { kNone, kGood, kBad };
+  Verdict verdict() const { return verdict_.load(std::memory_order_relaxed); }
+  void SetVerdict(Verdict verdict) const {
+    verdict_.store(verdict, std::memory_order_relaxed);
+  }
+
   // The bytes of the blocks of the row and of those behind it. REQUIRES: row <
   // rows.
   std::span<const uint8_t> BlocksFrom(uint32_t row) const;
@@ -57,6 +66,7 @@ class Coefficients final : public McuForm {
   absl::Status Locate();
 
   std::span<const uint8_t> file_header_, row_offsets_, blocks_;
+  mutable std::atomic<Verdict> verdict_{Verdict::kNone};
 };
 
 // Gives the blocks that are wanted; goes over the others by their lengths.

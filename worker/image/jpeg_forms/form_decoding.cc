@@ -4,8 +4,10 @@
 #include <utility>
 
 #include "core/status.h"
+#include "worker/image/jpeg_forms/blocks.h"
 #include "worker/image/jpeg_forms/coefficients.h"
 #include "worker/image/jpeg_forms/library_check.h"
+#include "worker/image/jpeg_pixel.h"
 
 namespace leat::worker {
 namespace {
@@ -14,6 +16,52 @@ absl::Status NothingRecorded() {
   return FailedPrecondition(
       "no form of the JPEG was made: no decoding was told to, or it did not "
       "begin");
+}
+
+// The scan of a file of which nothing but the header was read, and the tables
+// of its components. False: one is missing, or makes no code.
+bool DescribeBlocks(const jpeg_decompress_struct& cinfo,
+                    std::span<const std::byte> file, HuffmanTables* tables,
+                    FileScan* scan, JpegBlocks* blocks) {
+  const BlockWindow& window = blocks->window;
+  const size_t left = cinfo.src->bytes_in_buffer;
+  const auto across = static_cast<size_t>(window.across);
+  const auto down = static_cast<size_t>(window.down);
+  const auto components = static_cast<size_t>(cinfo.num_components);
+  if (left > file.size() || components > blocks->steps.size()) return false;
+  if (tables != nullptr && !tables->Build(cinfo)) return false;
+  const auto mcus = [](size_t pixels, size_t unit) {
+    return static_cast<uint32_t>((pixels + 8 * unit - 1) / (8 * unit));
+  };
+  scan->layout = {
+      .width = static_cast<uint16_t>(cinfo.image_width),
+      .height = static_cast<uint16_t>(cinfo.image_height),
+      .components = static_cast<uint8_t>(components),
+      .blocks = static_cast<uint8_t>(across * down + components - 1),
+      .columns = mcus(cinfo.image_width, across),
+      .rows = mcus(cinfo.image_height, down),
+      .scan_begin = static_cast<uint32_t>(file.size() - left)};
+  scan->data = {
+      reinterpret_cast<const uint8_t*>(file.data()) + file.size() - left, left};
+  for (size_t i = 0; i < scan->layout.blocks; ++i) {
+    const size_t number = i < across * down ? 0 : i - across * down + 1;
+    const jpeg_component_info& component = *cinfo.cur_comp_info[number];
+    // The scan may have the components in another order than the header.
+    if (&component != cinfo.comp_info + number) return false;
+    const int table = component.quant_tbl_no;
+    if (table < 0 || table >= NUM_QUANT_TBLS ||
+        cinfo.quant_tbl_ptrs[table] == nullptr)
+      return false;
+    for (size_t at = 0; at < DCTSIZE2; ++at)
+      blocks->steps[number][at] = BlockStep(
+          kZigzag[at], cinfo.quant_tbl_ptrs[table]->quantval[kZigzag[at]]);
+    scan->layout.component_of[i] = static_cast<uint8_t>(number);
+    scan->dc[i] =
+        tables == nullptr ? nullptr : &tables->dc(component.dc_tbl_no);
+    scan->ac[i] =
+        tables == nullptr ? nullptr : &tables->ac(component.ac_tbl_no);
+  }
+  return true;
 }
 
 }  // namespace
@@ -100,6 +148,20 @@ absl::Status FormDecoding::Record(j_decompress_ptr cinfo) {
   recorder_.Begin(file_, scan_, wanted_, kinds_, max_bytes_);
   TakeMcusFrom(&recorder_, cinfo);
   return absl::OkStatus();
+}
+
+bool FormDecoding::ReadBlocks(const jpeg_decompress_struct& cinfo,
+                              size_t max_bytes, JpegBlocks* blocks) {
+  used_ = false;
+  if (given_up_ || !CheckHasForms(cinfo).ok()) return false;
+  const bool codes =
+      mcus_ == nullptr || mcus_->kind() != JpegFormKind::kCoefficients;
+  if (!DescribeBlocks(cinfo, file_, codes ? &tables_ : nullptr, &scan_,
+                      blocks) ||
+      (mcus_ != nullptr && !mcus_->Fits(scan_.layout, file_.size())))
+    return false;
+  used_ = block_reader_.Read(scan_, mcus_, max_bytes, blocks);
+  return std::exchange(used_, used_ && mcus_ != nullptr);
 }
 
 void FormDecoding::GiveUp() {

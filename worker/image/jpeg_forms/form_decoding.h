@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 
+#include "worker/image/jpeg_forms/block_reader.h"
 #include "worker/image/jpeg_forms/form_readers.h"
 #include "worker/image/jpeg_forms/pixels.h"
 #include "worker/image/jpeg_forms/recorder.h"
@@ -55,6 +56,18 @@ class FormDecoding {
   // The source had no MCU: libjpeg decodes the file, from its begin.
   void GiveUp();
 
+  // Whether blocks may be read: no form is to be made, and there are no pixels
+  // to copy, which is faster.
+  bool MayReadBlocks() const { return !kinds_.any() && pixels_ == nullptr; }
+  // Whether this is a file whose coding libjpeg has accepted: one with a form.
+  bool is_accepted() const { return mcus_ != nullptr; }
+  // Reads the blocks of `blocks->window`, with the form if it fits. False: this
+  // is not the file for it, and libjpeg has to decode it, from its begin.
+  // REQUIRES: the header was read, and is_accepted() or jpeg_start_decompress
+  // has returned; nothing was decoded.
+  bool ReadBlocks(const jpeg_decompress_struct& cinfo, size_t max_bytes,
+                  JpegBlocks* blocks);
+
   // These are like JpegDecoder's functions of the same names.
   bool used() const { return used_; }
   absl::StatusOr<std::unique_ptr<const JpegForm>> Take(JpegFormKind kind);
@@ -81,6 +94,7 @@ class FormDecoding {
   WantedBlocks wanted_;
   FormReaders readers_;
   FormRecorder recorder_;
+  BlockReader block_reader_;
   StoredScans stored_;
 };
 

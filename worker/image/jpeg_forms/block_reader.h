@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// BlockReader: the coefficients of a window's MCUs, for who makes pixels of
+// them with the bits of libjpeg, elsewhere (worker/image/jpeg_pixel.h).
+//
+// They come of a form of the file, or of its codes. Whatever is odd about the
+// file ends the reading: a code that is none, as in forms, and a block of which
+// libjpeg's variants make different samples. Then libjpeg has to decode it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "worker/image/jpeg_forms/block_window.h"
+#include "worker/image/jpeg_forms/coefficients.h"
+#include "worker/image/jpeg_forms/scan_bits.h"
+#include "worker/image/jpeg_forms/seek_index.h"
+#include "worker/image/jpeg_pixel.h"
+
+namespace leat::worker {
+
+// Of a component: its BlockSteps, in the order of coding, and as many zeros
+// behind them as a refused block may reach.
+using BlockSteps = std::array<uint32_t, 80>;
+
+// What was read. Its memory is kept from file to file.
+struct JpegBlocks {
+  BlockWindow window;
+  std::array<BlockSteps, 3> steps{};
+  // MCU after MCU; of an MCU luma, then chroma. size() is room.
+  BlockCode code = BlockCode::kBytes;
+  std::vector<uint8_t> bytes;
+  // Where each block begins, and where the last one ends.
+  std::vector<uint32_t> offsets;
+
+  std::span<const uint8_t> blocks() const {
+    return std::span(bytes).first(offsets.empty() ? 0 : offsets.back());
+  }
+  size_t held() const {
+    return bytes.capacity() + offsets.capacity() * sizeof(uint32_t);
+  }
+};
+
+// Thread-compatible.
+class BlockReader {
+ public:
+  // Reads the blocks of `to->window`, whose steps are set. False: libjpeg has
+  // to decode the file, or they have more than `max_bytes`, which bounds what
+  // is kept. `form` null: of the file's codes; else it fits the scan, which
+  // needs no tables if these are coefficients. REQUIRES: the scan is of this
+  // window's image and kind.
+  bool Read(const FileScan& scan, const McuForm* form, size_t max_bytes,
+            JpegBlocks* to);
+
+ private:
+  bool ReadCodes();
+  bool ReadFrom(const SeekIndex& index);
+  bool ReadFrom(const Coefficients& form);
+  bool DecodeMcu(bool wanted);
+  // Blocks of a row of MCUs, from the form. `look`: each is looked at.
+  bool CopyRow(std::span<const uint8_t> from, bool look);
+  bool HasExactBlocks(const Coefficients& form) const;
+  // Room for so many bytes more. False: there are `max_bytes` already.
+  bool MakeRoom(size_t bytes);
+
+  const FileScan* scan_ = nullptr;
+  JpegBlocks* to_ = nullptr;
+  size_t max_bytes_ = 0;
+  size_t used_ = 0;   // of to_->bytes
+  size_t ended_ = 0;  // blocks
+  ScanBits bits_;
+  std::array<int32_t, kMaxJpegComponents> predictors_{};
+};
+
+}  // namespace leat::worker
