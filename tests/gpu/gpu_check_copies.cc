@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the worker's GPU path is made of, each alone, timed by the device's
-// events: copies by size, page-locking, the fused kernel.
+// events: copies by size, page-locking, the fused kernel, the JPEG kernels.
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -14,6 +15,9 @@
 #include "tests/gpu/gpu_bench.h"
 #include "tests/worker/gpu/gpu_graphs.h"
 #include "tests/worker/image_support.h"
+#include "worker/gpu/jpeg_kernel.h"
+#include "worker/gpu/jpeg_upload.h"
+#include "worker/gpu/kernel_names.h"
 #include "worker/image/jpeg_decoder.h"
 
 namespace leat::gpu_check {
@@ -190,6 +194,83 @@ absl::Status MeasureKernel(const Setup& setup, const Bench& bench,
   return absl::OkStatus();
 }
 
+uint64_t AlignedJpeg(uint64_t bytes) {
+  return (bytes + worker::kJpegAlignment - 1) / worker::kJpegAlignment *
+         worker::kJpegAlignment;
+}
+
+// Photos whose blocks and pixels have room in the slot, whole; their blocks are
+// on the device when this returns, with the list of them at the begin.
+absl::StatusOr<std::vector<worker::DeviceJpeg>> SendJpegs(const Setup& setup,
+                                                          const Bench& bench) {
+  const worker::Slot& slot = bench.slot();
+  uint64_t at = worker::kMaxGpuGroupRows * sizeof(worker::DeviceJpeg);
+  uint64_t image = 0;
+  std::vector<worker::DeviceJpeg> jpegs;
+  worker::JpegDecoder decoder({});
+  worker::JpegBlocks blocks;
+  for (const std::string& file : setup.files) {
+    if (jpegs.size() == worker::kMaxGpuGroupRows) break;
+    if (!decoder.Open(worker::AsSpan(file)).ok()) continue;
+    const ImageSize size = decoder.header().size;
+    const auto window =
+        decoder.BlocksOf({0, 0, size.width, size.height}, false);
+    if (!window) continue;
+    ASSIGN_OR_RETURN(const bool read,
+                     decoder.ReadBlocks(*window, slot.pixels.size(), &blocks));
+    if (!read) continue;
+    const uint64_t bytes = worker::JpegPayloadBytes(blocks);
+    if (at + bytes > slot.pixels.size() ||
+        image + worker::JpegImageBytes(*window) > slot.image_bytes)
+      break;
+    worker::WriteJpegPayload(blocks, slot.pixels.data() + at);
+    jpegs.push_back(worker::DescribeJpeg(blocks, slot.device_pixels + at,
+                                         slot.device_images + image));
+    at = AlignedJpeg(at + bytes);
+    image = AlignedJpeg(image + worker::JpegImageBytes(*window));
+  }
+  memcpy(slot.pixels.data(), jpegs.data(),
+         jpegs.size() * sizeof(worker::DeviceJpeg));
+  RETURN_IF_ERROR(
+      slot.queue->ToDevice(slot.device_pixels, slot.pixels.data(),
+                           std::min<uint64_t>(at, slot.pixels.size())));
+  RETURN_IF_ERROR(slot.queue->Wait());
+  return jpegs;
+}
+
+// From coefficients on the device to pixels there.
+absl::Status MeasureJpegKernels(const Setup& setup, const Bench& bench,
+                                Report* report) {
+  ASSIGN_OR_RETURN(const std::vector<worker::DeviceJpeg> jpegs,
+                   SendJpegs(setup, bench));
+  if (jpegs.empty()) return NotFound("no photo is of a kind for them");
+  double pixels = 0, all = 0;
+  for (const worker::DeviceJpeg& jpeg : jpegs)
+    pixels += static_cast<double>(jpeg.width) * jpeg.height;
+  const Case of = {{"images", fmt::format("{}", jpegs.size())}};
+  for (const worker::JpegKernel kernel :
+       {worker::JpegKernel::kSamples, worker::JpegKernel::kPixels}) {
+    uint32_t threads = 0;
+    for (const worker::DeviceJpeg& jpeg : jpegs)
+      threads = std::max(threads, worker::JpegThreads(kernel, jpeg));
+    const worker::LaunchConfig launch =
+        worker::JpegLaunch(threads, static_cast<uint32_t>(jpegs.size()));
+    StreamTimer timer(bench);
+    ASSIGN_OR_RETURN(
+        const double seconds, timer.Fastest(setup.quick ? 2 : 200, [&] {
+          return bench.slot().queue->Launch(worker::JpegKernelId(kernel),
+                                            launch, bench.slot().device_pixels);
+        }));
+    report->Figure(worker::kJpegKernels[static_cast<int>(kernel)],
+                   seconds * 1e6, "us", of);
+    all += seconds;
+  }
+  report->Figure("JPEG kernels", static_cast<double>(jpegs.size()) / all,
+                 "img/s", of);
+  report->Figure("JPEG kernels, pixels", pixels / all / 1e9, "Gpixel/s", of);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void MeasureCopies(const Setup& setup, Report* report) {
@@ -203,6 +284,8 @@ void MeasureCopies(const Setup& setup, Report* report) {
   report->Check("page-locking", status.ok(), Message(status));
   status = MeasureKernel(setup, *bench, report);
   report->Check("the fused kernel alone", status.ok(), Message(status));
+  status = MeasureJpegKernels(setup, *bench, report);
+  report->Check("the JPEG kernels alone", status.ok(), Message(status));
 }
 
 }  // namespace leat::gpu_check

@@ -10,6 +10,7 @@
 #include "tests/gpu/raw_nvjpeg.h"
 #include "worker/gpu/cuda/kernel_image.h"
 #include "worker/gpu/fused_kernel.h"
+#include "worker/gpu/jpeg_kernel.h"
 
 namespace leat::gpu_check {
 namespace {
@@ -66,7 +67,8 @@ absl::Status DescribeKernels(const worker::CudaDevice& gpu, Report* report) {
       gpu.Check(d.ModuleLoadData(&module, worker::KernelImage().data()),
                 "cuModuleLoadData"));
   for (const char* const kernel :
-       {worker::kFusedKernel1, worker::kFusedKernel3}) {
+       {worker::kFusedKernel1, worker::kFusedKernel3, worker::kJpegKernels[0],
+        worker::kJpegKernels[1]}) {
     cuda::Function function = nullptr;
     RETURN_IF_ERROR(gpu.Check(d.ModuleGetFunction(&function, module, kernel),
                               "cuModuleGetFunction"));

@@ -10,6 +10,7 @@
 #include "tests/worker/gpu/gpu_graphs.h"
 #include "tests/worker/gpu/gpu_support.h"
 #include "tests/worker/gpu/staged_graphs.h"
+#include "tests/worker/image_support.h"
 #include "worker/image/jpeg_decoder.h"
 
 namespace leat::gpu_check {
@@ -55,6 +56,50 @@ size_t WrongRows(GpuPipeline& pipeline, const std::vector<std::string>& files,
   return wrong;
 }
 
+// Files whose pixels kernels make of coefficients: of every sampling,
+// orientation and quality, of odd sizes.
+std::vector<std::string> JpegsOfEverySampling() {
+  using testing::JpegColor;
+  std::vector<std::string> files;
+  std::mt19937 random(20'261'127);
+  for (int i = 0; i < 128; ++i)
+    files.push_back(testing::MakeJpeg(
+        {.width = 1 + static_cast<int>(random() % 300),
+         .height = 1 + static_cast<int>(random() % 300),
+         .color = i % 9 == 0 ? JpegColor::kGray : JpegColor::kYcc,
+         .h = 1 + i % 2,
+         .v = 1 + i / 2 % 2,
+         .quality = 10 + static_cast<int>(random() % 91),
+         .orientation = 1 + i % 8,
+         .seed = static_cast<uint32_t>(i)}));
+  return files;
+}
+
+// Windows from a pixel to all of the image, of colours and gray.
+void CheckCoefficients(worker::GpuWorker& gpus, Report* report) {
+  const std::vector<std::string> files = JpegsOfEverySampling();
+  const Value size(std::vector<int64_t>{48, 48});
+  const uint64_t before = gpus.stats()[0].rows_coefficients_total;
+  size_t rows = 0, wrong = 0;
+  for (const bool gray : {false, true})
+    for (const double least : {0.0001, 0.5, 1.0}) {
+      const Graph graph = worker::ChainOf(
+          {{"random_resized_crop",
+            {},
+            {{"size", size},
+             {"area", Value(std::vector<double>{least, 1.0})}}}},
+          gray);
+      GpuPipeline pipeline(graph, gpus);
+      wrong += WrongRows(pipeline, files, &rows);
+    }
+  report->Check("class exact: every sampling has the CPU's bytes",
+                wrong == 0 && rows > 0,
+                fmt::format("{} of {} rows differ", wrong, rows));
+  const uint64_t made = gpus.stats()[0].rows_coefficients_total - before;
+  report->Check("class exact: kernels make pixels of coefficients",
+                made == rows, fmt::format("{} of {} rows", made, rows));
+}
+
 }  // namespace
 
 void CheckExact(const Setup& setup, Report* report) {
@@ -96,6 +141,7 @@ void CheckExact(const Setup& setup, Report* report) {
   report->Check("class exact: photos have the CPU's bytes",
                 wrong == 0 && rows > 0,
                 fmt::format("{} of {} rows differ", wrong, rows));
+  CheckCoefficients(**gpus, report);
   const worker::GpuStats stats = (*gpus)->stats()[0];
   report->Check(
       "no group failed", stats.groups_failed_total == 0,

@@ -72,7 +72,7 @@ CHOSEN = [
     Step("service", "the same bytes on every plane, from real daemons", 100, _python("service")),
     Step("sharing", "memory shared by two processes, of which either is killed", 75, _python("sharing")),
     Step("nvjpeg", "nvJPEG alone: images a second by backend and size", 90, _gpu_check("nvjpeg")),
-    Step("copies", "copies, page-locking and the fused kernel alone", 40, _gpu_check("copies")),
+    Step("copies", "copies, page-locking, the fused kernel and the JPEG kernels alone", 40, _gpu_check("copies")),
     Step("slots", "files to rows with 1, 2 and 4 slots; cores used; memory against what is said to be held", 75,
          _gpu_check("slots")),
     Step("memory", "device memory over many groups", 45, _gpu_check("memory")),
