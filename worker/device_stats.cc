@@ -28,6 +28,7 @@ Capacity::Devices AddDeviceStats(const std::vector<GpuStats>& before,
     proto.set_groups_total(gpu.groups_total);
     proto.set_groups_failed_total(gpu.groups_failed_total);
     proto.set_rows_exact_total(gpu.rows_exact_total);
+    proto.set_rows_coefficients_total(gpu.rows_coefficients_total);
     proto.set_rows_hardware_total(gpu.rows_hardware_total);
     proto.set_rows_cuda_total(gpu.rows_kernels_total);
     proto.set_rows_host_total(gpu.rows_host_total);

@@ -198,6 +198,8 @@ constexpr FieldMetric kDeviceFields[] = {
      "host"},
     {"splits_total", "leat_device_splits_total", kCounter,
      "Groups of rows that were halved for want of memory."},
+    {"rows_coefficients_total", "leat_device_coefficient_rows_total", kCounter,
+     "Rows of class exact whose pixels a GPU made of coefficients."},
 };
 
 constexpr FieldMetric kDatasetFields[] = {
