@@ -136,6 +136,7 @@ absl::StatusOr<std::shared_ptr<const JobRuntime>> JobRuntime::Create(
         PeerRecordsOptions{.asker = context->asker,
                            .ownership = context->ownership,
                            .codec = context->forms,
+                           .kinds = context->cache->form_kinds(),
                            .dataset_id = job.dataset.id,
                            .dataset = key,
                            .types = graph.types[graph.reader],

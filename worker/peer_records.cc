@@ -72,10 +72,16 @@ std::optional<StoredSample> PeerRecords::GetFrom(const Peer& peer,
 std::optional<StoredSample> PeerRecords::Ask(const Peer& peer,
                                              uint64_t record) {
   const MonotonicTime began = clock_.Now();
-  absl::StatusOr<PackedRecord> packed = options_.asker->Ask(
-      peer, options_.dataset, record, options_.codec.version, Timeout());
+  const bool wants = options_.kinds.seek_index || options_.kinds.coefficients;
+  absl::StatusOr<PackedRecord> packed =
+      options_.asker->Ask(peer, options_.dataset, record,
+                          wants ? options_.codec.version : 0, Timeout());
   std::optional<StoredSample> sample;
   if (packed.ok()) {
+    // The peer may keep forms of kinds that this worker is told not to.
+    for (const JpegFormKind kind : kJpegFormKinds)
+      if (packed->form_kind == WayOf(kind) && !options_.kinds.Has(kind))
+        packed->form.clear();
     const bool has_form = !packed->form.empty();
     sample = Unpack(*std::move(packed));
     if (!sample || (has_form && sample->form == nullptr))

@@ -69,6 +69,7 @@ struct PeerRecordsOptions {
   RecordAsker* asker = nullptr;
   const Ownership* ownership = nullptr;
   FormCodec codec;                 // without functions: no form is wanted
+  FormKinds kinds;                 // that are wanted of those
   std::string dataset_id;          // for `ownership`
   Digest dataset{};                // for peers
   std::vector<ValueType> types;    // of a record's fields

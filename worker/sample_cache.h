@@ -134,6 +134,7 @@ class SampleCache {
   // average; 0: not known.
   static double SavedNs(const DatasetPtr& dataset, JpegFormKind kind);
   bool keeps_forms() const { return forms_.any(); }
+  const FormKinds& form_kinds() const { return forms_; }
   const Clock& clock() const { return clock_; }
 
   // This worker's shards of a dataset: owned[shard]; those beyond its size are

@@ -21,9 +21,10 @@ class FakeAsker final : public RecordAsker {
   explicit FakeAsker(FakeClock* clock) : clock_(*clock) {}
 
   absl::StatusOr<PackedRecord> Ask(const Peer& peer, const Digest&,
-                                   uint64_t record, uint16_t,
+                                   uint64_t record, uint16_t form_version,
                                    Duration timeout) override {
     ++asked;
+    last_version = form_version;
     last_timeout = timeout;
     EXPECT_EQ(peer.address, "there");
     clock_.Advance(takes);
@@ -31,12 +32,17 @@ class FakeAsker final : public RecordAsker {
     static constexpr std::byte kByte{1};
     StoredSample sample;
     sample.fields.push_back({.bytes = {&kByte, 1}, .shape = {}});
-    return PackedRecord{.record = PackSample(sample)};
+    PackedRecord packed{.record = PackSample(sample)};
+    if (form_kind != 0) packed.form.resize(9);
+    packed.form_kind = form_kind;
+    return packed;
   }
 
   void Refuse(const Peer&) override { ++refused; }
 
   uint64_t asked = 0, refused = 0;
+  uint16_t last_version = 0;
+  uint32_t form_kind = 0;  // of nine bytes; 0: none
   Duration takes = milliseconds(1), last_timeout{};
   bool keeps = true;
 
@@ -72,6 +78,7 @@ class PeerRecordsTest : public testing::Test {
   PeerRecords peers_{{.asker = &asker_,
                       .ownership = &ownership_,
                       .codec = {},
+                      .kinds = {},
                       .dataset_id = "dataset",
                       .dataset = {},
                       .types = {{.kind = ValueType::Kind::kEncoded}},
@@ -105,6 +112,50 @@ TEST_F(PeerRecordsTest, APeerThatKeepsNothingIsAskedNowAndThen) {
   asker_.keeps = true;
   Read(64 * 8, milliseconds(50));
   EXPECT_GE(Read(100, milliseconds(50)), 99);
+}
+
+// A codec that takes whatever bytes there are for a form of the kind.
+FormCodec CodecOf(JpegFormKind kind) {
+  return {.version = 5,
+          .parse =
+              [kind](std::vector<std::byte> bytes) -> absl::StatusOr<KeptForm> {
+            return KeptForm{.kind = kind, .bytes = bytes.size()};
+          },
+          .bytes_of = nullptr,
+          .is_of = [](const KeptForm&,
+                      std::span<const std::byte>) { return true; }};
+}
+
+// The peer may be told to keep other forms than this worker.
+TEST_F(PeerRecordsTest, FormsOfKindsThatAreNotKeptHereAreLeftOut) {
+  const auto get = [&](FormKinds kinds, JpegFormKind parsed) {
+    PeerRecords peers({.asker = &asker_,
+                       .ownership = &ownership_,
+                       .codec = CodecOf(parsed),
+                       .kinds = kinds,
+                       .dataset_id = "dataset",
+                       .dataset = {},
+                       .types = {{.kind = ValueType::Kind::kEncoded}},
+                       .kept = cache_.Open(Digest{}, "dataset", "dataset")},
+                      clock_);
+    const std::optional<StoredSample> sample = peers.Get(1, 0);
+    EXPECT_TRUE(sample.has_value());
+    return sample && sample->form != nullptr;
+  };
+  constexpr auto kCoefficients = JpegFormKind::kCoefficients;
+  asker_.form_kind = 2;
+  EXPECT_TRUE(get({.coefficients = true}, kCoefficients));
+  EXPECT_EQ(asker_.last_version, 5);
+  EXPECT_FALSE(get({.seek_index = true}, kCoefficients));
+  EXPECT_EQ(asker_.refused, 0u) << "it is the peer's right";
+  EXPECT_FALSE(get({.pixels = true}, kCoefficients));
+  EXPECT_EQ(asker_.last_version, 0) << "none is asked for";
+  // What is not what it is said to be.
+  EXPECT_FALSE(get({.coefficients = true}, JpegFormKind::kSeekIndex));
+  EXPECT_EQ(asker_.refused, 1u);
+  asker_.form_kind = 9;
+  EXPECT_FALSE(get({.coefficients = true}, kCoefficients));
+  EXPECT_EQ(asker_.refused, 2u);
 }
 
 TEST_F(PeerRecordsTest, NobodyIsAskedForAShardWithoutAPeer) {
