@@ -48,11 +48,12 @@ namespace leat::worker {
 
 // --- Blocks -----------------------------------------------------------------
 
-// How blocks are written. Bytes: as in kept coefficients
-// (jpeg_forms/coefficients.h). Words, of 16 bits: the DC coefficient, and for
-// each other one, but for zeros, its turn in the order of coding in the upper 6
-// bits and its value in the lower 10; where these are too few, the turn, and
-// another word for the value. Little-endian. Words are written faster.
+// BlockCode says how a block's coefficients are written. kBytes is the code of
+// kept coefficients (jpeg_forms/coefficients.h), so these are copied as they
+// are. kWords has little-endian words of 16 bits, which are written faster: the
+// DC coefficient comes first, and each other one that is not zero has its turn
+// in the order of coding in the upper 6 bits and its value in the lower 10.
+// Where 10 bits are too few, the word is the turn, and the next one the value.
 enum class BlockCode : uint32_t { kBytes, kWords };
 
 inline constexpr uint32_t kWordBits = 10;

@@ -88,7 +88,7 @@ TEST_F(HostileForms, AnotherVersionAndAnotherKindAreRefused) {
   }
 }
 
-// How decodings by changed forms ended.
+// Counts how decodings by changed forms ended.
 struct Ends {
   int refused = 0, unused = 0, other = 0;
 };

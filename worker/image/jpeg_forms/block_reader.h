@@ -26,7 +26,8 @@ namespace leat::worker {
 // behind them as a refused block may reach.
 using BlockSteps = std::array<uint32_t, 80>;
 
-// What was read. Its memory is kept from file to file.
+// JpegBlocks holds the coefficients that were read of a window. A thread keeps
+// one from file to file, so that reading allocates nothing.
 struct JpegBlocks {
   BlockWindow window;
   std::array<BlockSteps, 3> steps{};

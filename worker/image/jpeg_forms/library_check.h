@@ -8,9 +8,8 @@
 // for each MCU, with its blocks, all zero, or with null for MCUs of rows that
 // are skipped. These are the first two members of a struct that has not changed
 // since 1994. The coefficients of a file of several scans are a member of
-// another one
-// (`cinfo->coef->coef_arrays`), whose first five have not changed either.
-// Nothing else of the insides is used.
+// another struct (`cinfo->coef->coef_arrays`), whose first five members have
+// not changed either. The code depends on nothing else of the insides.
 #pragma once
 
 #include <cstdio>
