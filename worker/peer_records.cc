@@ -2,6 +2,7 @@
 #include "worker/peer_records.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "core/log.h"
@@ -16,6 +17,9 @@ namespace {
 constexpr double kMeanOf = 16;  // answers, about
 constexpr Duration kLeastTimeout = std::chrono::milliseconds(20);
 constexpr Duration kMostTimeout = std::chrono::seconds(1);
+// Pixels are not sent: an answer with a form of another kind is wrong.
+constexpr std::array kSentForms = {JpegFormKind::kSeekIndex,
+                                   JpegFormKind::kCoefficients};
 
 double NsOf(Duration duration) { return static_cast<double>(duration.count()); }
 
@@ -79,7 +83,7 @@ std::optional<StoredSample> PeerRecords::Ask(const Peer& peer,
   std::optional<StoredSample> sample;
   if (packed.ok()) {
     // The peer may keep forms of kinds that this worker is told not to.
-    for (const JpegFormKind kind : kJpegFormKinds)
+    for (const JpegFormKind kind : kSentForms)
       if (packed->form_kind == WayOf(kind) && !options_.kinds.Has(kind))
         packed->form.clear();
     const bool has_form = !packed->form.empty();
@@ -107,8 +111,7 @@ std::optional<StoredSample> PeerRecords::Unpack(PackedRecord packed) const {
         !CheckStored(options_.types[i], field.bytes.size(), field.shape).ok())
       return std::nullopt;
   if (packed.form.empty() || options_.codec.parse == nullptr) return sample;
-  for (const JpegFormKind kind :
-       {JpegFormKind::kSeekIndex, JpegFormKind::kCoefficients})
+  for (const JpegFormKind kind : kSentForms)
     if (packed.form_kind == WayOf(kind))
       AttachForm(options_.codec, kind, std::move(packed.form),
                  /*beside_dataset=*/false, &*sample);
