@@ -5,13 +5,19 @@
 // that of a part followed by n bytes is the sum moved over n zero bytes, xor
 // the sum of those bytes begun from 0. kMoved* hold what n zero bytes make of
 // each byte of a sum, computed when the program is compiled.
+//
+// Where the processor multiplies polynomials by vectors (VPCLMULQDQ), long runs
+// are folded, about twice as fast: 16 bytes are xored into those kFolded
+// bytes behind them, after a multiplication that leaves the remainder of all as
+// it is (Gopal and others, "Fast CRC computation for generic polynomials using
+// PCLMULQDQ", 2009). What is left at last has the sum of everything before it.
 #include "core/crc32c.h"
 
 #include <array>
 #include <cstring>
 
 #if defined(__x86_64__)
-#include <nmmintrin.h>
+#include <immintrin.h>
 #endif
 
 namespace leat {
@@ -106,16 +112,73 @@ __attribute__((target("sse4.2"))) uint32_t ByInstruction(uint32_t begin,
   return static_cast<uint32_t>(crc);
 }
 
+constexpr size_t kVectors = 4, kFolded = kVectors * sizeof(__m512i);
+
+// x^power mod P, as a factor of half of a vector's 16 bytes. All polynomials
+// have their highest power in the lowest bit, so a product comes out multiplied
+// by x: `power` is one less than what is wanted.
+constexpr uint64_t Factor(size_t power) {
+  uint32_t remainder = uint32_t{1} << 31;
+  for (size_t i = 0; i < power; ++i)
+    remainder = (remainder >> 1) ^ ((remainder & 1) != 0 ? kPolynomial : 0);
+  return uint64_t{remainder} << 32;
+}
+constexpr uint64_t kFactorOfFirst8 = Factor(8 * kFolded + 64 - 1);
+constexpr uint64_t kFactorOfLast8 = Factor(8 * kFolded - 1);
+
+// REQUIRES: size >= kFolded. Takes as many bytes as are a multiple of it.
+__attribute__((target("avx512f,vpclmulqdq"))) void Fold(
+    uint32_t crc, const std::byte* bytes, size_t size,
+    std::byte (&folded)[kFolded]) {
+  const auto of_first = static_cast<int64_t>(kFactorOfFirst8);
+  const auto of_last = static_cast<int64_t>(kFactorOfLast8);
+  const __m512i factors =
+      _mm512_set4_epi64(of_last, of_first, of_last, of_first);
+  __m512i sums[kVectors];
+  for (size_t i = 0; i < kVectors; ++i)
+    sums[i] = _mm512_loadu_si512(bytes + i * sizeof(__m512i));
+  sums[0] = _mm512_xor_si512(
+      sums[0],
+      _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int>(crc))));
+  for (size_t at = kFolded; at + kFolded <= size; at += kFolded)
+    for (size_t i = 0; i < kVectors; ++i) {
+      const __m512i next = _mm512_loadu_si512(bytes + at + i * sizeof(__m512i));
+      const __m512i first = _mm512_clmulepi64_epi128(sums[i], factors, 0x00);
+      const __m512i last = _mm512_clmulepi64_epi128(sums[i], factors, 0x11);
+      sums[i] = _mm512_ternarylogic_epi64(first, last, next, 0x96);
+    }
+  for (size_t i = 0; i < kVectors; ++i)
+    _mm512_storeu_si512(folded + i * sizeof(__m512i), sums[i]);
+}
+
+uint32_t ByFolding(uint32_t crc, const std::byte* bytes, size_t size) {
+  std::byte folded[kFolded];
+  Fold(crc, bytes, size, folded);
+  const size_t done = size - size % kFolded;
+  return ByInstruction(ByInstruction(0, folded, kFolded), bytes + done,
+                       size - done);
+}
+
 #endif
+
+uint32_t WithoutVectors(uint32_t crc, const std::byte* bytes, size_t size) {
+#if defined(__x86_64__)
+  static const bool has_instruction = __builtin_cpu_supports("sse4.2");
+  if (has_instruction) return ByInstruction(crc, bytes, size);
+#endif
+  return ByTable(crc, bytes, size);
+}
 
 }  // namespace
 
 uint32_t ExtendCrc32c(uint32_t crc, std::span<const std::byte> bytes) {
 #if defined(__x86_64__)
-  static const bool has_instruction = __builtin_cpu_supports("sse4.2");
-  if (has_instruction) return ~ByInstruction(~crc, bytes.data(), bytes.size());
+  static const bool folds =
+      __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("vpclmulqdq");
+  if (folds && bytes.size() >= 2 * kFolded)
+    return ~ByFolding(~crc, bytes.data(), bytes.size());
 #endif
-  return ~ByTable(~crc, bytes.data(), bytes.size());
+  return ~WithoutVectors(~crc, bytes.data(), bytes.size());
 }
 
 uint32_t Crc32c(std::span<const std::byte> bytes) {
@@ -124,6 +187,10 @@ uint32_t Crc32c(std::span<const std::byte> bytes) {
 
 uint32_t Crc32c(std::string_view bytes) {
   return Crc32c(std::as_bytes(std::span(bytes.data(), bytes.size())));
+}
+
+uint32_t Crc32cWithoutVectors(std::span<const std::byte> bytes) {
+  return ~WithoutVectors(~0u, bytes.data(), bytes.size());
 }
 
 uint32_t Crc32cByTable(std::span<const std::byte> bytes) {
