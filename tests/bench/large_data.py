@@ -176,8 +176,8 @@ def measure_cluster(args, out):
     for number in range(args.rounds):
         folder = args.folder / f"cluster{number}"
         folder.mkdir()
-        # A photo's pixels are about five times its file.
-        archives, records = make_archives(args.images, folder / "archives", CLUSTER_FORMS // 5)
+        # Forms are a photo's file and its pixels, which are about five times as large.
+        archives, records = make_archives(args.images, folder / "archives", CLUSTER_FORMS // 6)
         local = ",".join(map(str, archives))
         flags = ("--forms", "pixels", "--cache", str(CLUSTER_CACHE))
         with Service(args, folder, workers=CLUSTER_WORKERS, flags=flags) as service, \
