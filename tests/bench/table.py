@@ -27,7 +27,7 @@ FORMS = ("none", "seek", "coefficients", "pixels", "all")
 
 TITLES = {
     "storage": "Archives twice as large as the caches of two workers: from a server of 50 MB/s, and local files",
-    "cluster": "Four workers with --forms pixels --cache 1GiB, over 3 GiB of pixels; one is killed",
+    "cluster": "Four workers with --forms pixels --cache 1GiB, over 3 GiB of files and pixels; one is killed",
     "trainers": "One trainer and four of one job, eight epochs from two workers with --forms none",
 }
 
