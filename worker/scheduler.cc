@@ -61,6 +61,8 @@ Scheduler::~Scheduler() {
   std::vector<std::shared_ptr<Group>> groups;
   MutexLock lock(&state_->mu);
   streams.swap(state_->streams);
+  for (const auto& [id, stream] : streams)
+    if (stream->ahead) state_->read_ahead.Close(stream.get());
   state_->jobs.clear();
   stages.assign(state_->stages.begin(), state_->stages.end());
   stages.insert(stages.end(), state_->to_finish.begin(),
@@ -138,7 +140,8 @@ absl::StatusOr<Scheduler::StreamId> Scheduler::OpenStream(
   stream->job = &job;
   job.steps_per_epoch = stream->work->steps_per_epoch();
   job.streams.emplace(id, stream.get());
-  if (stream->ahead) ++state_->streams_ahead;
+  if (stream->ahead)
+    state_->read_ahead.Open(stream.get(), stream->work->job_key());
   if (stream->shared != nullptr) stream->shared->AddStream();
   state_->streams.emplace(id, std::move(stream));
   return id;
@@ -194,14 +197,11 @@ absl::Status Scheduler::Ask(StreamId id, RowAsk ask) {
           "ask {} of {} rows: {} rows wait at this worker, the limit is {}",
           ask.ask_id, rows, state_->rows_queued,
           state_->options.max_rows_total);
-    const Position position{ask.epoch, ask.step, state_->next_arrival++};
-    if (!stream.positions.emplace(ask.ask_id, position).second)
-      return InvalidArgument("ask {} is asked already", ask.ask_id);
-    stream.asks.emplace(position,
-                        PendingAsk{.ask = std::move(ask), .asked_at = now});
+    RETURN_IF_ERROR(
+        stream.groups.Add(std::move(ask), state_->next_arrival++, now));
     stream.rows_queued += rows;
     state_->rows_queued += rows;
-    State::Requeue(stream);
+    state_->Requeue(stream);
   }
   if (ahead)
     state_->reading.Notify();
@@ -211,28 +211,22 @@ absl::Status Scheduler::Ask(StreamId id, RowAsk ask) {
 }
 
 void Scheduler::Cancel(StreamId id, uint64_t ask_id) {
-  // Destroyed without the lock: they may hold a lease or a stage.
-  std::vector<std::shared_ptr<Group>> groups;
-  PendingAsk pending;
+  // Destroyed without the lock: it may hold a lease or a stage.
+  std::optional<StreamGroups::Withdrawn> withdrawn;
   MutexLock lock(&state_->mu);
   const auto it = state_->streams.find(id);
   if (it == state_->streams.end()) return;
   StreamState& stream = *it->second;
-  const auto found = stream.positions.find(ask_id);
-  if (found == stream.positions.end()) return;
-  const Position position = found->second;
+  withdrawn = stream.groups.Withdraw(ask_id);
+  if (!withdrawn.has_value()) return;
   state_->progress.NotifyAll();
-  stream.positions.erase(found);
-  groups = state_->DropGroups(stream, position);
+  for (const auto& group : withdrawn->groups) state_->Drop(stream, *group);
   if (stream.ahead) state_->reading.Notify();
-  if (const auto ask = stream.asks.find(position); ask != stream.asks.end()) {
-    const size_t left = ask->second.ask.rows.size() - ask->second.next;
-    stream.rows_queued -= left;
-    state_->rows_queued -= left;
-    pending = std::move(ask->second);
-    stream.asks.erase(ask);
+  if (withdrawn->ask.has_value()) {
+    stream.rows_queued -= withdrawn->ask->left();
+    state_->rows_queued -= withdrawn->ask->left();
   }
-  State::Requeue(stream);
+  state_->Requeue(stream);
 }
 
 void Scheduler::CloseStream(StreamId id) {
@@ -250,12 +244,11 @@ void Scheduler::CloseStream(StreamId id) {
   for (auto& [place, group] : stream->groups) state_->Drop(*stream, *group);
   state_->rows_queued -= stream->rows_queued;
   if (stream->ahead) {
-    --state_->streams_ahead;
+    state_->read_ahead.Close(stream.get());
     state_->reading.Notify();
   }
   Job& job = *stream->job;
   job.queue.Remove(stream.get());
-  if (stream->to_read) job.to_read.erase(*stream->to_read);
   job.streams.erase(id);
   if (job.streams.empty()) state_->jobs.erase(stream->work->job_key());
 }
@@ -320,11 +313,11 @@ Scheduler::Stats Scheduler::stats() const {
     stats.readers = state_->read_threads;
     stats.rows_queued = state_->rows_queued;
     stats.streams = state_->streams.size();
-    stats.bytes_ahead = state_->bytes_ahead;
+    stats.bytes_ahead = state_->read_ahead.bytes_ahead();
     for (const auto& [id, stream] : state_->streams) {
-      stats.rows_ahead += stream->rows_ahead;
+      stats.rows_ahead += stream->rows_ahead();
       if (stream->ahead)
-        stats.read_depth += stream->rows_queued - stream->rows_ready;
+        stats.read_depth += stream->rows_queued - stream->rows_ready();
       stats.groups_unsent_limit += stream->max_groups;
     }
     for (const auto& [name, job] : state_->jobs)

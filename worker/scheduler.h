@@ -47,7 +47,9 @@
 //
 // Thread safety: all methods from any thread, but none from GroupSink::OnGroup
 // and from a lease's destructor.
-// A choice costs time linear in the number of streams with rows waiting.
+// A choice costs the logarithm of the number of the job's streams, for each job
+// that has any, and a look at each stream before the chosen one that has to
+// wait (worker/row_queue.h).
 #pragma once
 
 #include <cstddef>

@@ -6,46 +6,35 @@
 // why threads find nothing.
 #include <algorithm>
 #include <optional>
-#include <tuple>
 #include <utility>
 
 #include "worker/scheduler_state.h"
 
 namespace leat::worker {
 
-Scheduler::State::Next Scheduler::State::NextOf(
-    Ready ready, const StreamState& stream, GroupMap::const_iterator group) {
-  const Position& position =
-      ready == Ready::kAsk ? stream.asks.begin()->first : group->first.first;
-  return {ready, group, {std::get<0>(position), std::get<1>(position)}};
-}
-
 Scheduler::State::Next Scheduler::State::Look(const StreamState& stream) const {
-  Next next;
-  auto it = stream.groups.begin();
-  for (; it != stream.groups.end(); ++it) {
-    const Group& group = *it->second;
+  Next next{.ready = Ready::kNothing, .group = stream.groups.begin()};
+  for (; next.group != stream.groups.end(); ++next.group) {
+    const Group& group = *next.group->second;
     if (group.phase == Phase::kOpen &&
-        (group.reads == nullptr || !group.reads->ready.empty())) {
-      next = NextOf(Ready::kRow, stream, it);
+        (group.reads == nullptr || group.reads->ready() > 0)) {
+      next.ready = Ready::kRow;
       break;
     }
     if (group.phase == Phase::kPlanned && !stream.opening &&
         IsRipe(stream, group) && HasStage(*stream.work, group.outputs.device)) {
-      next = NextOf(Ready::kGroup, stream, it);
+      next.ready = Ready::kGroup;
       break;
     }
   }
   // The threads that read make the groups; and a group that is needed no later
   // goes before a new one.
-  if (stream.ahead || stream.opening || stream.asks.empty() ||
-      (next.ready != Ready::kNothing &&
-       it->first.first <= stream.asks.begin()->first))
+  if (stream.ahead || stream.opening || !stream.groups.AskIsBefore(next.group))
     return next;
-  const int device = DeviceOf(stream.asks.begin()->second.ask);
+  const int device = DeviceOf(stream.groups.first_ask()->ask);
   if (MayPlan(stream, stream.rows_per_group, /*credited=*/false) &&
       HasStage(*stream.work, device))
-    return NextOf(Ready::kAsk, stream, stream.groups.end());
+    return {.ready = Ready::kAsk, .group = stream.groups.end()};
   return next;
 }
 
@@ -53,9 +42,9 @@ bool Scheduler::State::MayPlan(const StreamState& stream, size_t most,
                                bool credited) const {
   const uint32_t held = stream.held->load();
   if (!credited && held >= stream.max_groups) return false;
-  const PendingAsk& ask = stream.asks.begin()->second;
+  const PendingAsk& ask = *stream.groups.first_ask();
   if (ask.ask.memory != nullptr) return true;
-  const size_t rows = std::min(most, ask.ask.rows.size() - ask.next);
+  const size_t rows = std::min(most, ask.left());
   const size_t reserve = held == 0 ? 0 : pool->limit_bytes() / 4;
   // From what is booked for rows that storage may hold up, no job takes more
   // than it leaves.
@@ -68,27 +57,36 @@ bool Scheduler::State::HasStage(const RowWork& work, int device) const {
   return !work.staged(device >= 0) || (!stage_opening && work.CanBegin(device));
 }
 
-// Of streams that read ahead, the threads that read make the groups.
 void Scheduler::State::Requeue(StreamState& stream) {
-  RequeueToRead(stream);
+  const StreamGroups& groups = stream.groups;
   RowQueue& queue = stream.job->queue;
-  const bool asks = !stream.ahead && !stream.asks.empty();
-  if (!asks && stream.groups.empty()) return queue.Remove(&stream);
-  const Position& first =
-      stream.groups.empty() || (asks && stream.asks.begin()->first <
-                                            stream.groups.begin()->first.first)
-          ? stream.asks.begin()->first
-          : stream.groups.begin()->first.first;
-  queue.Put(&stream, {std::get<0>(first), std::get<1>(first)});
+  // The next row to compute; of streams that read ahead, it is in a group.
+  const Position* first = nullptr;
+  if (!stream.ahead)
+    first = groups.Earliest(groups.begin());
+  else if (!groups.empty())
+    first = &groups.begin()->first.first;
+  if (first != nullptr)
+    queue.Put(&stream, StepOf(*first));
+  else
+    queue.Remove(&stream);
+  if (!stream.ahead) return;
+  first = groups.Earliest(groups.FirstUnread());
+  if (first != nullptr)
+    read_ahead.Put(&stream, StepOf(*first));
+  else
+    read_ahead.Remove(&stream);
 }
 
 StreamState* Scheduler::State::ChooseIn(Job& job, Next* next) {
   const auto look =
       [this](const RowQueue::Place& place) -> std::optional<RowQueue::Step> {
     mu.AssertHeld();
-    const Next now = Look(static_cast<const StreamState&>(place));
+    const auto& stream = static_cast<const StreamState&>(place);
+    const Next now = Look(stream);
     if (now.ready == Ready::kNothing) return std::nullopt;
-    return now.step;
+    return StepOf(now.ready == Ready::kAsk ? stream.groups.first_ask()->position
+                                           : now.group->first.first);
   };
   auto* const chosen = static_cast<StreamState*>(
       job.queue.Choose(look, job.steps_per_epoch, options.cohort_steps));
@@ -123,17 +121,18 @@ void Scheduler::State::NoteWaits(MonotonicTime now) {
   const auto at_work = static_cast<size_t>(std::max<int64_t>(
       0, static_cast<int64_t>(tasks_in_work) - tasks_waiting));
   const uint64_t decoders = spent * (threads - std::min(threads, at_work));
-  const uint64_t readers = spent * static_cast<uint64_t>(std::max(
-                                       0, read_threads - readers_running));
+  const int reading = read_ahead.threads_reading();
+  const uint64_t readers =
+      spent * static_cast<uint64_t>(std::max(0, read_threads - reading));
   if (rows_queued == 0) {
     decode_waits.idle_ns += decoders;
     read_waits.idle_ns += readers;
     return;
   }
-  (readers_running > 0 ? decode_waits.input_ns : decode_waits.output_ns) +=
-      decoders;
+  (reading > 0 ? decode_waits.input_ns : decode_waits.output_ns) += decoders;
   // What no reader is given has been read, or lacks room.
-  (streams_ahead == 0 ? read_waits.idle_ns : read_waits.output_ns) += readers;
+  (read_ahead.streams() == 0 ? read_waits.idle_ns : read_waits.output_ns) +=
+      readers;
 }
 
 }  // namespace leat::worker

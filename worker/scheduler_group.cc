@@ -14,99 +14,38 @@
 namespace leat::worker {
 namespace {
 
-void UseMemory(Group& group, const PendingAsk& ask) {
-  group.placed = true;
-  group.memory = ask.ask.memory;
-  const auto first = ask.ask.places.begin() + static_cast<ptrdiff_t>(ask.next);
-  group.places.assign(first, first + static_cast<ptrdiff_t>(group.rows.size()));
-  group.outputs.base = group.memory->base();
-  group.outputs.device = group.memory->device();
-  group.outputs.offsets = group.memory->field_offsets();
-  group.outputs.places = group.places;
-}
-
 size_t BufferBytes(const StreamState& stream, const Group& group) {
   return group.rows.size() * stream.row_bytes;
 }
 
 }  // namespace
 
-void UseBuffer(Group& group) {
-  uint64_t offset = 0;
-  group.offsets.clear();
-  for (const size_t bytes : group.outputs.field_bytes) {
-    group.offsets.push_back(offset);
-    offset += group.rows.size() * bytes;
-  }
-  group.outputs.base = group.buffer.bytes().data();
-  group.outputs.offsets = group.offsets;
-}
-
-void Group::RecordSpans(MonotonicTime now) const {
-  const auto record = [&](SpanKind kind, uint64_t id, uint64_t parent,
-                          MonotonicTime begin, MonotonicTime end) {
-    trace->Record({.of = nullptr,
-                   .kind = kind,
-                   .failed = kind == SpanKind::kRows && !status.ok(),
-                   .id = id,
-                   .parent = parent,
-                   .begin_ns = trace->Unix(begin),
-                   .end_ns = trace->Unix(end),
-                   .rows = rows.size()});
-  };
-  record(SpanKind::kQueue, 0, span, asked_at, planned_at);
-  record(SpanKind::kSend, 0, span, sent_at, now);
-  record(SpanKind::kRows, span, trace->AskId(ask_id), asked_at, now);
-}
-
-GroupMap::iterator Scheduler::State::Plan(StreamState& stream, size_t most) {
-  const auto it = stream.asks.begin();
-  PendingAsk& ask = it->second;
-  const size_t rows = std::min(most, ask.ask.rows.size() - ask.next);
-  auto group = std::make_shared<Group>(clock, counters, wake);
-  group->credit = std::make_shared<const Credit>(stream.held);
-  group->sink = stream.sink;
-  group->stream = stream.id;
-  group->ask_id = ask.ask.ask_id;
-  group->group_id = stream.next_group_id++;
-  group->epoch = ask.ask.epoch;
-  group->step = ask.ask.step;
-  group->position = it->first;
-  group->asked_at = ask.asked_at;
-  group->lease = ask.ask.lease;
-  group->work = stream.work;
-  group->shared = stream.shared;
-  const auto first = static_cast<ptrdiff_t>(ask.next);
-  const auto last = first + static_cast<ptrdiff_t>(rows);
-  group->rows.assign(ask.ask.rows.begin() + first, ask.ask.rows.begin() + last);
-  group->samples.assign(ask.ask.samples.begin() + first,
-                        ask.ask.samples.begin() + last);
-  if (const auto& brought = ask.ask.brought; !brought.empty())
-    group->brought.assign(brought.begin() + first, brought.begin() + last);
-  group->absent = ask.ask.absent;
-  group->outputs.rows = rows;
-  group->outputs.field_bytes = stream.work->field_bytes();
-  if (ask.ask.memory != nullptr) UseMemory(*group, ask);
-  if (ask.ask.trace != nullptr) [[unlikely]] {
-    group->trace = ask.ask.trace;
-    group->span = group->trace->RowsId(group->ask_id, group->group_id);
-    group->planned_at = clock.Now();
+StreamGroups::Iterator Scheduler::State::Plan(StreamState& stream,
+                                              size_t most) {
+  const StreamGroups::Iterator it =
+      stream.groups.Plan(std::make_shared<Group>(clock, counters, wake), most);
+  Group& group = *it->second;
+  group.credit = std::make_shared<const Credit>(stream.held);
+  group.sink = stream.sink;
+  group.stream = stream.id;
+  group.work = stream.work;
+  group.shared = stream.shared;
+  group.outputs.rows = group.rows.size();
+  group.outputs.field_bytes = stream.work->field_bytes();
+  if (group.placed) UseMemory(group);
+  if (group.trace != nullptr) [[unlikely]] {
+    group.span = group.trace->RowsId(group.ask_id, group.group_id);
+    group.planned_at = clock.Now();
   }
   if (stream.ahead) {
-    group->reads = std::make_shared<GroupReads>();
-    group->reads->trace = group->trace;
-    group->reads->span = group->span;
-    group->reads->account = stream.job->reads;
-    group->reads->records.resize(rows);
-    if (!group->placed)
-      group->booked = BufferPool::ClassBytes(BufferBytes(stream, *group));
-    stream.job->booked += group->booked;
-    booked += group->booked;
+    group.reads =
+        std::make_shared<ReadAhead::GroupReads>(&stream, group.rows.size());
+    if (!group.placed)
+      group.booked = BufferPool::ClassBytes(BufferBytes(stream, group));
+    stream.job->booked += group.booked;
+    booked += group.booked;
   }
-  ask.next += rows;
-  const GroupPlace place(it->first, group->group_id);
-  if (ask.next == ask.ask.rows.size()) stream.asks.erase(it);
-  return stream.groups.emplace(place, std::move(group)).first;
+  return it;
 }
 
 void Scheduler::State::Reserve(StreamState& stream, Group& group) {

@@ -14,8 +14,6 @@
 // request brings go to one thread. They come back in any order: a row that
 // storage holds up keeps its group waiting, not those after it.
 #include <algorithm>
-#include <optional>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -27,50 +25,16 @@
 #include "worker/scheduler_state.h"
 
 namespace leat::worker {
-namespace {
-
-// A thread takes as many rows as it reads in this time: small records that lie
-// in memory already are not worth a change of threads each.
-constexpr double kReadAtOnceNs = 200e3;
-constexpr int kMaxRowsAtOnce = 64;
-
-uint64_t BytesOf(const RowRecords& records) {
-  uint64_t bytes = 0;
-  for (const ReadRecord& record : records)
-    if (record.stored.ok()) bytes += record.stored->bytes();
-  return bytes;
-}
-
-}  // namespace
 
 Scheduler::State::Next Scheduler::State::LookToRead(
     const StreamState& stream) const {
   if (!stream.ahead) return {};
-  const auto it = FirstUnread(stream);
-  const bool found = it != stream.groups.end();
-  if (!stream.asks.empty() &&
-      (!found || it->first.first > stream.asks.begin()->first) &&
+  const auto it = stream.groups.FirstUnread();
+  if (stream.groups.AskIsBefore(it) &&
       MayPlan(stream, stream.rows_per_group, /*credited=*/false))
-    return NextOf(Ready::kAsk, stream, stream.groups.end());
-  return found ? NextOf(Ready::kRow, stream, it) : Next();
-}
-
-double Scheduler::State::BytesLeft() const {
-  return static_cast<double>(options.read_ahead_bytes) -
-         static_cast<double>(bytes_ahead);
-}
-
-// No job takes more than it leaves: alone, half; the next one, half of the
-// rest. So a job whose storage hangs never holds everything.
-bool Scheduler::State::HasBytesLeft(const Job& job) const {
-  const ReadAccount& account = *job.reads;
-  return account.bytes == 0 ||
-         static_cast<double>(account.bytes) + account.mean_bytes <= BytesLeft();
-}
-
-bool Scheduler::State::MayRead(const Job& job) const {
-  return job.reads->threads < options.read_threads - readers_running &&
-         HasBytesLeft(job);
+    return {.ready = Ready::kAsk, .group = stream.groups.end()};
+  if (it == stream.groups.end()) return {};
+  return {.ready = Ready::kRow, .group = it};
 }
 
 // A device's room is taken when nothing of the group has to come from storage
@@ -79,72 +43,24 @@ bool Scheduler::State::MayRead(const Job& job) const {
 bool Scheduler::State::IsRipe(const StreamState& stream,
                               const Group& group) const {
   return IsComplete(group) ||
-         (!group.reads->ready.empty() &&
-          (!IsStaged(group) || !HasBytesLeft(*stream.job)));
+         (group.reads->ready() > 0 &&
+          (!IsStaged(group) || !read_ahead.HasBytesLeft(stream)));
 }
 
-// The first group of which threads were not given all rows.
-GroupMap::const_iterator Scheduler::State::FirstUnread(
-    const StreamState& stream) {
-  return std::find_if(
-      stream.groups.begin(), stream.groups.end(), [](const auto& each) {
-        return each.second->reads->asked < each.second->rows.size();
-      });
-}
-
-void Scheduler::State::RequeueToRead(StreamState& stream) {
-  if (!stream.ahead) return;
-  const auto it = FirstUnread(stream);
-  const bool group = it != stream.groups.end(), asks = !stream.asks.empty();
-  std::optional<ReadPlace> place;
-  if (group || asks) {
-    const Position& first =
-        !group || (asks && stream.asks.begin()->first < it->first.first)
-            ? stream.asks.begin()->first
-            : it->first.first;
-    place = ReadPlace(stream.rows_ahead,
-                      {std::get<0>(first), std::get<1>(first)}, stream.id);
-  }
-  if (place == stream.to_read) return;
-  auto& to_read = stream.job->to_read;
-  if (stream.to_read && place) {
-    auto node = to_read.extract(*stream.to_read);
-    node.key() = *place;
-    to_read.insert(std::move(node));
-  } else if (place) {
-    to_read.emplace(*place, &stream);
-  } else {
-    to_read.erase(*stream.to_read);
-  }
-  stream.to_read = place;
-}
-
-// Chooses, for the job with the fewest threads, the stream with the fewest rows
-// ahead; among equals, the earliest step. It looks at each stream before it
-// that has to wait for memory.
 StreamState* Scheduler::State::ChooseToRead(Next* next) {
-  using Rank = std::pair<int, ReadPlace>;
-  StreamState* chosen = nullptr;
-  Rank best;
-  for (const auto& [key, job] : jobs) {
-    if (!MayRead(job)) continue;
-    for (const auto& [place, stream] : job.to_read) {
-      const Rank rank(job.reads->threads, place);
-      if (chosen != nullptr && rank >= best) break;
-      const Next now = LookToRead(*stream);
-      if (now.ready == Ready::kNothing) continue;
-      chosen = stream;
-      best = rank;
-      *next = now;
-      break;
-    }
-  }
-  return chosen;
+  const auto look = [this, next](const ReadAhead::Stream& stream) {
+    mu.AssertHeld();
+    const Next now = LookToRead(static_cast<const StreamState&>(stream));
+    if (now.ready == Ready::kNothing) return false;
+    *next = now;
+    return true;
+  };
+  return static_cast<StreamState*>(read_ahead.Choose(look));
 }
 
 bool Scheduler::State::ReaderWanted() {
   Next next;
-  return readers_idle > 0 && streams_ahead > 0 &&
+  return readers_idle > 0 && read_ahead.streams() > 0 &&
          ChooseToRead(&next) != nullptr;
 }
 
@@ -155,100 +71,22 @@ bool Scheduler::State::BeginRead(ReadTask* task) {
   auto it = next.group;
   if (next.ready == Ready::kAsk) it = Plan(*stream, stream->rows_per_group);
   const Group& group = *it->second;
-  GroupReads& reads = *group.reads;
-  ReadAccount& account = *reads.account;
-  const double room = BytesLeft() - static_cast<double>(account.bytes);
-  const auto left = std::span(group.samples).subspan(reads.asked);
-  const auto together = static_cast<double>(stream->work->CountTogether(
-      left.first(std::min(left.size(), size_t{kMaxRowsAtOnce}))));
-  const double rows =
-      std::clamp(std::min(std::max(kReadAtOnceNs / account.mean_ns, together),
-                          room / std::max(account.mean_bytes, 1.0)),
-                 1.0, double{kMaxRowsAtOnce});
-  task->stream = stream->id;
+  const auto left = std::span(group.samples).subspan(group.reads->begun());
+  const size_t together = stream->work->CountTogether(
+      left.first(std::min(left.size(), ReadAhead::kMaxRowsAtOnce)));
   task->work = stream->work;
-  task->reads = group.reads;
-  task->first = reads.asked;
-  const size_t end =
-      std::min(group.rows.size(), reads.asked + static_cast<size_t>(rows));
-  for (; reads.asked < end; ++reads.asked)
+  task->trace = group.trace;
+  task->span = group.span;
+  task->read = read_ahead.Begin(group.reads, together);
+  for (size_t i = 0; i < task->read.rows; ++i) {
+    const size_t row = task->read.first + i;
     task->rows.push_back({.epoch = group.epoch,
                           .step = group.step,
-                          .row = group.rows[reads.asked],
-                          .sample = group.samples[reads.asked]});
-  task->reserved = static_cast<uint64_t>(
-      account.mean_bytes * static_cast<double>(task->rows.size()));
-  account.bytes += task->reserved;
-  bytes_ahead += task->reserved;
-  ++account.threads;
-  ++readers_running;
-  stream->rows_ahead += task->rows.size();
+                          .row = group.rows[row],
+                          .sample = group.samples[row]});
+  }
   Requeue(*stream);
   return true;
-}
-
-void Scheduler::State::EndRead(const ReadTask& task,
-                               std::vector<RowRecords>& records,
-                               Duration spent) {
-  GroupReads& reads = *task.reads;
-  ReadAccount& account = *reads.account;
-  uint64_t bytes = 0;
-  for (const RowRecords& each : records) bytes += BytesOf(each);
-  if (!records.empty()) {
-    const auto rows = static_cast<double>(records.size());
-    account.mean_bytes +=
-        (static_cast<double>(bytes) / rows - account.mean_bytes) / 32;
-    account.mean_ns +=
-        (static_cast<double>(spent.count()) / rows - account.mean_ns) / 32;
-  }
-  --account.threads;
-  --readers_running;
-  if (reads.dropped) bytes = 0;
-  account.bytes += bytes - task.reserved;
-  bytes_ahead += bytes - task.reserved;
-  if (reads.dropped) return;
-  for (size_t i = 0; i < records.size(); ++i) {
-    reads.records[task.first + i] = std::move(records[i]);
-    reads.ready.insert(reads.ready.end(), task.first + i);
-  }
-  streams.find(task.stream)->second->rows_ready += records.size();
-}
-
-Scheduler::State::TaskRow Scheduler::State::TakeReady(StreamState& stream,
-                                                      Group& group) {
-  GroupReads& reads = *group.reads;
-  TaskRow row{.index = *reads.ready.begin(), .records = {}};
-  reads.ready.erase(reads.ready.begin());
-  row.records = std::move(reads.records[row.index]);
-  const uint64_t bytes = BytesOf(row.records);
-  reads.account->bytes -= bytes;
-  bytes_ahead -= bytes;
-  --stream.rows_ready;
-  --stream.rows_ahead;
-  return row;
-}
-
-void Scheduler::State::ForgetReads(StreamState& stream, Group& group) {
-  if (group.reads == nullptr) return;
-  GroupReads& reads = *group.reads;
-  reads.dropped = true;
-  stream.rows_ready -= reads.ready.size();
-  stream.rows_ahead -= reads.asked - group.begun;
-  for (const size_t row : reads.ready) {
-    const uint64_t bytes = BytesOf(reads.records[row]);
-    reads.account->bytes -= bytes;
-    bytes_ahead -= bytes;
-  }
-  reads.ready.clear();
-  // Freed with the group, without the lock.
-  group.unwanted = std::exchange(reads.records, {});
-}
-
-bool Scheduler::State::IsShortOfBytes() const {
-  return std::any_of(jobs.begin(), jobs.end(), [this](const auto& each) {
-    mu.AssertHeld();
-    return !HasBytesLeft(each.second);
-  });
 }
 
 absl::Status Scheduler::StartReading() {
@@ -317,7 +155,7 @@ bool Scheduler::ReadSome(bool was_idle) {
     begun = state_->BeginRead(&task);
     if (!begun) {
       ++state_->readers_idle;
-      is_short = state_->IsShortOfBytes();
+      is_short = state_->read_ahead.IsShortOfBytes();
     }
   }
   if (!begun) {
@@ -329,15 +167,15 @@ bool Scheduler::ReadSome(bool was_idle) {
   const MonotonicTime start = state_->clock.Now();
   std::vector<RowRecords> records;
   {
-    const SpanScope reading(task.reads->trace, SpanKind::kReadAhead,
-                            task.reads->span, task.rows.size(), state_->clock);
+    const SpanScope reading(task.trace, SpanKind::kReadAhead, task.span,
+                            task.rows.size(), state_->clock);
     records = state_->Read(task);
   }
   const MonotonicTime end = state_->clock.Now();
   {
     MutexLock lock(&state_->mu);
     state_->NoteWaits(end);
-    state_->EndRead(task, records, end - start);
+    state_->read_ahead.End(task.read, records, end - start);
   }
   state_->wake->Notify();
   return true;
@@ -348,7 +186,7 @@ std::vector<RowRecords> Scheduler::State::Read(const ReadTask& task) const {
   records.reserve(task.rows.size());
   std::vector<uint64_t> samples;
   for (const RowOf& row : task.rows) samples.push_back(row.sample);
-  while (records.size() < samples.size() && !task.reads->dropped) {
+  while (records.size() < samples.size() && !task.read.group->dropped()) {
     const size_t at = records.size();
     if (stopping.load()) {
       records.push_back({{samples[at], WithBlame(Cancelled("the worker stops"),

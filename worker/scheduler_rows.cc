@@ -21,7 +21,7 @@ constexpr double kMaxComputedAtOnce = 256;
 // each other thread as many of all that wait.
 size_t Scheduler::State::RowsAtOnce(const StreamState& stream,
                                     const Group& group) const {
-  const size_t ready = group.reads != nullptr ? group.reads->ready.size()
+  const size_t ready = group.reads != nullptr ? group.reads->ready()
                                               : group.rows.size() - group.begun;
   const double share =
       static_cast<double>(rows_queued) / std::max(1, options.threads);
@@ -52,26 +52,16 @@ bool Scheduler::State::Begin(Task* task) {
   const size_t rows = RowsAtOnce(*stream, *group);
   for (size_t i = 0; i < rows; ++i, ++group->begun)
     task->rows.push_back(group->reads != nullptr
-                             ? TakeReady(*stream, *group)
+                             ? read_ahead.Take(*group->reads)
                              : TaskRow{.index = group->begun, .records = {}});
   task->charged_ns = stream->job->mean_ns * static_cast<double>(rows);
   stream->job->queue.Spend(stream, task->charged_ns);
   stream->job->vtime += task->charged_ns;
   stream->rows_queued -= rows;
   rows_queued -= rows;
-  if (group->begun == group->rows.size()) Leave(*stream, it);
+  if (group->begun == group->rows.size()) stream->groups.Remove(*group);
   Requeue(*stream);
   return true;
-}
-
-void Scheduler::State::Leave(StreamState& stream, GroupMap::const_iterator it) {
-  const Position position = it->second->position;
-  const uint64_t ask_id = it->second->ask_id;
-  stream.groups.erase(it);
-  const auto other = stream.groups.lower_bound({position, 0});
-  if ((other == stream.groups.end() || other->first.first != position) &&
-      !stream.asks.contains(position))
-    stream.positions.erase(ask_id);
 }
 
 Scheduler::State::Ended Scheduler::State::End(const Task& task,
@@ -112,18 +102,6 @@ Scheduler::State::Ended Scheduler::State::End(const Task& task,
   return ended;
 }
 
-std::vector<std::shared_ptr<Group>> Scheduler::State::DropGroups(
-    StreamState& stream, const Position& position) {
-  std::vector<std::shared_ptr<Group>> groups;
-  for (auto it = stream.groups.lower_bound({position, 0});
-       it != stream.groups.end() && it->first.first == position;
-       it = stream.groups.erase(it)) {
-    groups.push_back(std::move(it->second));
-    Drop(stream, *groups.back());
-  }
-  return groups;
-}
-
 void Scheduler::State::Drop(StreamState& stream, Group& group) {
   group.dropped = true;
   const size_t left = group.rows.size() - group.begun;
@@ -131,7 +109,8 @@ void Scheduler::State::Drop(StreamState& stream, Group& group) {
   rows_queued -= left;
   stream.job->booked -= group.booked;
   booked -= std::exchange(group.booked, 0);
-  ForgetReads(stream, group);
+  // Freed with the group, without the lock.
+  if (group.reads != nullptr) group.unwanted = read_ahead.Drop(*group.reads);
   LeaveStage(group, left);
 }
 

@@ -121,9 +121,9 @@ void Scheduler::State::Join(StreamState& stream, Groups* groups) {
   std::priority_queue<Waiting, std::vector<Waiting>, std::greater<>> waiting;
   const auto wait = [&](StreamState& of) {
     mu.AssertHeld();
-    if (!of.ahead && !of.asks.empty() &&
-        DeviceOf(of.asks.begin()->second.ask) == device)
-      waiting.emplace(of.asks.begin()->first, &of);
+    const PendingAsk* const ask = of.groups.first_ask();
+    if (!of.ahead && ask != nullptr && DeviceOf(ask->ask) == device)
+      waiting.emplace(ask->position, &of);
   };
   for (const auto& [id, other] : stream.job->streams) {
     if (other->work != stream.work) continue;
@@ -199,9 +199,8 @@ bool Scheduler::State::EndOpening(const std::shared_ptr<Group>& group,
     group->status = Annotate(
         status,
         fmt::format("ask {} of {} rows", group->ask_id, group->rows.size()));
-    const GroupPlace place(group->position, group->group_id);
     Drop(stream, *group);
-    Leave(stream, stream.groups.find(place));
+    stream.groups.Remove(*group);
     Requeue(stream);
     return false;
   }
