@@ -128,8 +128,10 @@ class ReadAhead {
   Stream* Choose(LookAt look) const;
 
   // Gives a thread the group's next rows: as many as it reads in a short time,
-  // or as one request brings (`together`), as far as there is room for their
-  // bytes; at least one. REQUIRES: unread().
+  // or as one request brings (`together`), but no more bytes than are left less
+  // those that the job has; at least one row. So one read of many rows may take
+  // more than it leaves, and the job gets no other one then.
+  // REQUIRES: unread().
   Read Begin(const std::shared_ptr<GroupReads>& group, size_t together);
   // The thread has read them in this time. Takes the records, if they are
   // wanted; there may be fewer of them than rows if they are not.

@@ -50,6 +50,7 @@ bool Scheduler::State::Begin(Task* task) {
     return true;
   task->group = group;
   const size_t rows = RowsAtOnce(*stream, *group);
+  task->rows.reserve(rows);
   for (size_t i = 0; i < rows; ++i, ++group->begun)
     task->rows.push_back(group->reads != nullptr
                              ? read_ahead.Take(*group->reads)

@@ -34,7 +34,7 @@ inline int DeviceOf(const RowAsk& ask) {
 
 struct Job;
 
-struct StreamState : RowQueue::Place, ReadAhead::Stream {
+struct StreamState : ReadAhead::Stream, RowQueue::Place {
   uint64_t id = 0;
   Job* job = nullptr;
   std::shared_ptr<const RowWork> work;

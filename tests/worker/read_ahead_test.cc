@@ -115,13 +115,16 @@ TEST_F(ReadAheadRulesTest, ARecordThatIsLargerThanTheBytesIsReadAlone) {
 }
 
 TEST_F(ReadAheadRulesTest, TheMeanOfAJobsRecordsIsReserved) {
+  Limit(8, 5);
   Reader a, b;
   Open(&a, "a");
   Open(&b, "b");
-  ReadAhead::Read read = Begin(&a);
+  const ReadAhead::Read read = Begin(&a);
   EXPECT_EQ(read.reserved, kMeanRecord);
   End(read, 33 * kMeanRecord);
+  ahead_->Take(*read.group);
   EXPECT_EQ(Begin(&a).reserved, 2 * kMeanRecord);
+  EXPECT_FALSE(ahead_->HasBytesLeft(a)) << "2 and 2 more, of 3 that are left";
   EXPECT_EQ(Begin(&b).reserved, kMeanRecord) << "another job";
 }
 

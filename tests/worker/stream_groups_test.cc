@@ -221,11 +221,12 @@ TEST_F(StreamGroupsTest, AnIdIsInUseUntilTheLastRowHasBegun) {
 TEST_F(StreamGroupsTest, AWithdrawnAskTakesItsGroupsAlong) {
   Add(1, 0, 3);
   Plan();
+  Add(3, 0, 4, 2);
+  Plan(1);
   RowAsk ask = MakeAsk(2, 0, 3, 0, 5);
   const auto lease = std::make_shared<int>(0);
   ask.lease = lease;
   ASSERT_TRUE(Add(std::move(ask)).ok());
-  Add(3, 0, 3, 2);
   groups_.Remove(*Plan(1));
   const auto a = Plan(1), b = Plan(2);
   auto withdrawn = groups_.Withdraw(2);
@@ -234,7 +235,7 @@ TEST_F(StreamGroupsTest, AWithdrawnAskTakesItsGroupsAlong) {
   ASSERT_TRUE(withdrawn->ask.has_value());
   EXPECT_EQ(withdrawn->ask->left(), 1u);
   EXPECT_EQ(lease.use_count(), 4) << "here, the ask's and the groups'";
-  EXPECT_THAT(AskIds(), ElementsAre(1));
+  EXPECT_THAT(AskIds(), ElementsAre(1, 3));
   EXPECT_EQ(groups_.first_ask()->ask.ask_id, 3u);
   EXPECT_FALSE(InUse(2));
   EXPECT_TRUE(InUse(1));
